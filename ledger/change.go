@@ -1,0 +1,75 @@
+package ledger
+
+import "time"
+
+// Record is everything a rule may look at: one operation and what belongs to
+// it, read in the transaction that will write the change.
+type Record struct {
+	Found     bool
+	Operation Operation
+	Attempts  []Attempt // oldest first
+	Reads     []Read    // newest first; without their evidence inside a Change
+	Grants    []Grant   // newest first
+	Related   []Relation
+	Holds     []Hold // in force
+	Lease     Lease  // of this operation, the zero Lease when free
+	Pricing   Pricing
+	Now       time.Time
+}
+
+// Change is what a rule wants written. The store writes it as a whole, guarded
+// by the version the record had.
+type Change struct {
+	Operation *Operation // the whole row as it shall be; nil leaves it alone
+	Insert    bool       // Operation is new
+	Retire    bool       // with Insert: the operation found gives its key up
+	Attempts  []Attempt  // inserted or updated by id
+	Grants    []Grant    // inserted or updated by id
+	Read      *Read      // inserted
+	Event     *Event     // Seq, At, From, To and Version are filled in by the store
+	// RecheckAt schedules one more read of a settled operation.
+	RecheckAt time.Time
+}
+
+// OpenGrant is the grant that can be consumed now, or nil.
+func (r *Record) OpenGrant() *Grant {
+	for i := range r.Grants {
+		if r.Grants[i].Open(r.Now) {
+			return &r.Grants[i]
+		}
+	}
+	return nil
+}
+
+// Attempt finds an attempt by id, or nil.
+func (r *Record) Attempt(id string) *Attempt {
+	for i := range r.Attempts {
+		if r.Attempts[i].ID == id {
+			return &r.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// Row is the record as a list shows it.
+func (r Record) Row() Row {
+	o := r.Operation
+	row := Row{
+		ID: o.ID, Kind: o.Kind, Key: o.Key, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
+		State: o.State, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
+		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Attempts: o.AttemptCount,
+		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
+		ParkedUntil: o.ParkedUntil, Pricing: r.Pricing,
+	}
+	if g := r.OpenGrant(); g != nil {
+		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
+	}
+	for _, rel := range r.Related {
+		if rel.Overtook {
+			row.Overtaken = true
+		} else {
+			row.Twins++
+		}
+	}
+	return row
+}

@@ -1,0 +1,131 @@
+// Package ledger holds the words and the rules of indoubt: operations, their
+// attempts, and what may happen to them next.
+//
+// It is the ground floor. Everything else imports it; it imports nothing of
+// indoubt and does no I/O. A rule (Begin, Settle, Observe, Decide, Allow, …) is
+// a pure function of a Record, which a Store reads and writes inside one
+// transaction, so that every store keeps the same law and a test needs none.
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Locator names one operation. The first field that is set counts; Kind, Scope
+// and Key go together and find the operation that holds the key now.
+type Locator struct {
+	ID        string
+	AttemptID string
+	Kind      string
+	Scope     string
+	Key       string
+}
+
+// Rule computes what to change from what is recorded. It runs inside the
+// store's write transaction, may run more than once, and must have no effect of
+// its own. A Change with neither Event nor Insert is written as nothing.
+type Rule func(rec *Record) (Change, error)
+
+// Applied is what one write did.
+type Applied struct {
+	Before, After Operation // Before is the zero Operation when After was created
+	Attempt       Attempt   // the attempt the change wrote, if any
+	Grant         Grant     // the grant the change wrote, if any
+	Noop          bool      // the change id was known already, or nothing was to change
+}
+
+// Store keeps operations. Every method is one short transaction, durable when
+// it returns, and safe for use by many goroutines and processes at once.
+//
+// Errors: ErrNotFound when a locator finds nothing and the rule wants something,
+// *MovedError and the other errors of this package as the rules return them,
+// ErrReadOnly, ErrCopied, ErrBusy and I/O errors of the store itself.
+type Store interface {
+	// Change reads the record at the locator, applies the rule to it and writes
+	// the result, all in one transaction. changeID makes it repeatable: a change
+	// that is already recorded is not applied again and comes back as Noop. The
+	// record's Now is the ledger host's clock, read inside the transaction.
+	Change(ctx context.Context, at Locator, changeID string, rule Rule) (Applied, error)
+
+	// Read returns everything about one operation, or ErrNotFound. An unambiguous
+	// prefix of an id (4 characters or more) finds it too; *AmbiguousError
+	// lists the candidates.
+	Read(ctx context.Context, at Locator) (Record, error)
+	// Page returns one page of a list, newest or dearest first as the query says.
+	Page(ctx context.Context, q Query) (Page, error)
+	// Counts returns the number of operations in each lane at now.
+	Counts(ctx context.Context, now time.Time) (Counts, error)
+	// Events returns at most limit events with Seq > after, oldest first; of one
+	// operation when operationID is not empty.
+	Events(ctx context.Context, operationID string, after int64, limit int) ([]Event, error)
+	// Watch sends a value after other processes or this one committed something.
+	// It coalesces; the truth is in Events. The channel closes with ctx.
+	Watch(ctx context.Context) <-chan struct{}
+
+	// Expire turns pending operations whose deadline has passed into uncertain
+	// ones, at most limit, and returns how many.
+	Expire(ctx context.Context, limit int) (int, error)
+	// Due returns uncertain operations (and settled ones with a recheck pending)
+	// whose next read is due and that nobody holds a lease on, earliest first.
+	Due(ctx context.Context, now time.Time, limit int) ([]Row, error)
+	// Unpriced returns open operations whose derived columns were not computed
+	// under this policy digest.
+	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
+	// Price writes the derived columns of open operations: order, lane clock,
+	// next read. They are a cache: no version moves and no event is written.
+	Price(ctx context.Context, prices []Pricing) error
+
+	// Lease takes or renews the right to reconcile one operation, for ttl. A lease
+	// held by somebody else that has not run out gives *LeasedError.
+	Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (Lease, error)
+	// Release gives a lease back. A lease that is no longer held is no error.
+	Release(ctx context.Context, lease Lease) error
+
+	// Control returns when a positive control of this kind under this policy
+	// digest last found what it looked for; the zero time when never.
+	Control(ctx context.Context, kind, digest string) (time.Time, error)
+	// ControlCandidate returns the newest operation of the kind that was committed
+	// by its own answer before the given time and whose token was sent, or
+	// ErrNotFound.
+	ControlCandidate(ctx context.Context, kind string, before time.Time) (Record, error)
+	// RecordControl stores a positive control's read.
+	RecordControl(ctx context.Context, r Read) error
+
+	// Hold stops automatic sends, grants and bulk runs for a scope; a hold on the
+	// same scope is replaced. Release it with LiftHold.
+	Hold(ctx context.Context, h Hold) error
+	LiftHold(ctx context.Context, scope HoldScope, actor Actor, reason, changeID string) error
+	// Holds returns the holds in force at now.
+	Holds(ctx context.Context, now time.Time) ([]Hold, error)
+
+	// Run records a decision run (one command, one bulk action) before its first
+	// change. With an idempotency key that is known: the recorded run comes back
+	// with known=true, or ErrKeyReused when verb or arguments differ.
+	Run(ctx context.Context, run DecisionRun) (recorded DecisionRun, known bool, err error)
+	// Progress stores how far a run has come, and its result when done.
+	Progress(ctx context.Context, runID string, done int, result json.RawMessage) error
+
+	// Info describes the ledger itself.
+	Info(ctx context.Context) (Info, error)
+	Close() error
+}
+
+// Info is what a ledger knows of itself.
+type Info struct {
+	ID        string // made at creation
+	Path      string
+	Schema    int
+	CreatedAt time.Time
+	LastSeq   int64     // newest event
+	LastWrite time.Time // time of the newest event
+	LastError time.Time // when an attempt last ended uncertain
+	LastBy    string    // source of the newest operation
+	ReadOnly  bool
+	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
+}
+
+// Clock tells the time. Rules get it in Record.Now; senders fence themselves
+// with the monotonic reading.
+type Clock func() time.Time

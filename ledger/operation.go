@@ -1,0 +1,355 @@
+package ledger
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// State is where an operation stands.
+type State string
+
+const (
+	// Pending: one attempt is in flight. Ends by that attempt's outcome or its deadline.
+	Pending State = "pending"
+	// Committed: the effect exists. Only a person's undo leads back.
+	Committed State = "committed"
+	// Failed: known not to have landed. Leads to Pending by a grant, to Abandoned
+	// by a person, back to Uncertain by undo.
+	Failed State = "failed"
+	// Uncertain: in doubt. Ends by a read, a late answer, a person or a granted attempt.
+	Uncertain State = "uncertain"
+	// Abandoned: a person decided that it stays unknown or unsent.
+	Abandoned State = "abandoned"
+)
+
+// Outcome is what became of one attempt. Empty while it is in flight.
+type Outcome string
+
+const (
+	OutcomeCommitted Outcome = "committed"
+	OutcomeFailed    Outcome = "failed" // known to have had no effect
+	OutcomeUncertain Outcome = "uncertain"
+)
+
+// Verdict is what a reconcile read found.
+type Verdict string
+
+const (
+	Landed       Verdict = "landed"       // exactly one effect
+	Absent       Verdict = "absent"       // provably none (I6)
+	Duplicated   Verdict = "duplicated"   // two or more
+	Mismatch     Verdict = "mismatch"     // one, but not what was asked
+	Inconclusive Verdict = "inconclusive" // cannot tell; the read's reason says why
+)
+
+// Proof says why an attempt is known to have had no effect.
+type Proof string
+
+const (
+	NeverSent    Proof = "never_sent" // no byte of the request was written
+	Refused      Proof = "refused"    // the downstream said no to this attempt
+	ProvenAbsent Proof = "absent"     // a read proved it (I6)
+)
+
+// Basis says why another attempt is allowed.
+type Basis string
+
+const (
+	BasisAbsent       Basis = "absent"        // every earlier attempt is proven without effect
+	BasisKeySafe      Basis = "key_safe"      // a second send cannot act twice
+	BasisRiskAccepted Basis = "risk_accepted" // a person took the risk
+)
+
+// ErrorClass groups the ways an answer fails to come (DESIGN §5); the odds
+// depend on it. A value a writer made up is kept and gets the odds of "".
+type ErrorClass string
+
+const (
+	ClassTimeout   ErrorClass = "timeout"
+	ClassReset     ErrorClass = "reset"
+	ClassEOF       ErrorClass = "eof"
+	Class5xx       ErrorClass = "5xx"
+	ClassConflict  ErrorClass = "conflict"
+	ClassThrottled ErrorClass = "throttled"
+	ClassKilled    ErrorClass = "killed"
+	ClassExit      ErrorClass = "exit"
+	ClassToolError ErrorClass = "tool_error"
+	ClassDeadline  ErrorClass = "deadline"
+)
+
+// Conflict is a flag on an operation, raised until a person acknowledges it.
+type Conflict string
+
+const (
+	NoConflict        Conflict = ""
+	Duplicate         Conflict = "duplicate"          // two or more effects are known
+	Contradiction     Conflict = "contradiction"      // an answer or verdict disagrees with what is recorded
+	MismatchConflict  Conflict = "mismatch"           // one effect, but not what was asked
+	PossibleDuplicate Conflict = "possible_duplicate" // committed while an earlier attempt without a working key is unknown
+)
+
+// rank orders conflicts: a graver flag is never replaced by a lesser one.
+func (c Conflict) rank() int {
+	switch c {
+	case Duplicate:
+		return 4
+	case Contradiction:
+		return 3
+	case MismatchConflict:
+		return 2
+	case PossibleDuplicate:
+		return 1
+	}
+	return 0
+}
+
+// Source is the pipeline or agent that wants an operation, and its run.
+type Source struct {
+	Pipeline string `json:"pipeline,omitempty"`
+	Run      string `json:"run,omitempty"`
+	Host     string `json:"host,omitempty"`
+	PID      int    `json:"pid,omitempty"`
+}
+
+// Command is a recorded command line (I11: argv, no shell). Arguments may hold
+// {{key}}, {{token}} and ${NAME} for the variables listed in Expand, which are
+// read from the environment at each run and never stored.
+type Command struct {
+	Argv   []string `json:"argv"`
+	Dir    string   `json:"dir,omitempty"`
+	Expand []string `json:"expand,omitempty"`
+}
+
+// Operation is one intended effect on an outside system.
+type Operation struct {
+	ID          string // UUIDv7
+	Kind        string
+	Scope       string // partitions keys (a proxy's server, a credential's digest); usually empty
+	Key         string // idempotency key, the same on every attempt (I4)
+	Token       string // correlation token, the same on every attempt (I4)
+	TokenSent   bool   // the token is known to have been inside at least one transmission
+	Fingerprint string // SHA-256 (hex) of the canonical input
+	Title       string
+	Target      string
+	Input       json.RawMessage
+	Redacted    bool     // parts of the input are stored as digests: indoubt cannot send it again
+	Command     *Command // what `run` executed, nil otherwise
+	Source      Source
+	Session     string
+
+	State      State
+	Version    int64 // moves with state, attempt, verdict and decision (I7)
+	ErrorClass ErrorClass
+	Verdict    Verdict  // newest conclusive verdict, empty before
+	Effects    int      // distinct effects known
+	Receipts   []string // receipts known, in order of discovery
+	Result     json.RawMessage
+	EffectWord string // created, updated, deleted, noop as the downstream said it
+	Actor      string // who made the newest change
+	Reason     string // why
+
+	Conflict      Conflict
+	ConflictNote  string   // one sentence: what disagrees
+	AckedReceipts []string // receipts an acknowledgement has covered
+	Doubted       bool     // was ever in doubt
+	HandsOff      bool     // only a person settles it (I12)
+	ByAnswer      bool     // committed by its own answer, not by a read or a person
+
+	LiveAttempt  string // id of the attempt in flight
+	AttemptCount int
+	ParkedUntil  time.Time
+	TTL          time.Duration // how long a finished operation keeps its key; 0 for ever
+	KeyLive      bool          // holds its key; false once a newer operation took it
+
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+	StartedAt  time.Time // first attempt's start
+	DeadlineAt time.Time // live attempt's deadline
+	EndedAt    time.Time // latest end of any attempt
+	DoubtedAt  time.Time // when it last came into doubt
+	SettledAt  time.Time // when it last left doubt or flight
+}
+
+// Receipt is the first receipt known, or "".
+func (o Operation) Receipt() string {
+	if len(o.Receipts) == 0 {
+		return ""
+	}
+	return o.Receipts[0]
+}
+
+// StateAt is the state every reader must assume at now: a pending operation
+// whose deadline has passed is uncertain, whether or not somebody wrote it down.
+func (o Operation) StateAt(now time.Time) State {
+	if o.State == Pending && now.After(o.DeadlineAt) {
+		return Uncertain
+	}
+	return o.State
+}
+
+// Attempt is one transmission of an operation.
+type Attempt struct {
+	ID          string
+	OperationID string
+	N           int    // 1 for the first
+	Basis       Basis  // empty for the first
+	GrantID     string // the grant it consumed
+	Sender      string // pipeline, http, command, …
+	KeyWorks    bool   // the downstream is known to treat a repeat under this key as the same wish
+	TokenSent   bool
+	Actor       string
+	Host        string
+	PID         int
+	StartedAt   time.Time
+	DeadlineAt  time.Time
+	EndedAt     time.Time // zero while in flight
+
+	Outcome    Outcome
+	Proof      Proof // why a failed attempt had no effect
+	ErrorClass ErrorClass
+	Error      string // bounded, redacted
+	Status     int    // HTTP status or exit code; -1 when there was none
+	Receipt    string
+	Result     json.RawMessage
+	EffectWord string
+	Already    bool // the answer said that an earlier attempt's effect is there
+
+	LateOutcome Outcome // the answer that came after the attempt had ended uncertain
+	LateAt      time.Time
+	LateReceipt string
+}
+
+// Final is what is known of the attempt now: its late answer if one came.
+func (a Attempt) Final() Outcome {
+	if a.LateOutcome != "" {
+		return a.LateOutcome
+	}
+	return a.Outcome
+}
+
+// Read is one reconcile read, or one positive control.
+type Read struct {
+	ID          string
+	OperationID string
+	Control     bool // a positive control: it must find a known effect
+	BeganAt     time.Time
+	EndedAt     time.Time
+	Verdict     Verdict
+	Reason      string // one sentence that says why
+	Found       int
+	Receipts    []string
+	Evidence    json.RawMessage // redacted, bounded
+	ProofAt     time.Time       // when absence becomes provable; zero: never
+	Digest      string          // policy in force
+	Actor       string
+}
+
+// Grant is one-shot permission for one more attempt.
+type Grant struct {
+	ID          string
+	OperationID string
+	Version     int64 // the operation's version it is bound to
+	Basis       Basis
+	Sender      string
+	KeyWorks    bool
+	Actor       string
+	Reason      string
+	CreatedAt   time.Time
+	ExpiresAt   time.Time // no later than its basis lapses
+	ConsumedAt  time.Time
+	AttemptID   string // who consumed it
+	VoidedAt    time.Time
+	VoidReason  string
+}
+
+// Open tells whether the grant can be consumed at now.
+func (g Grant) Open(now time.Time) bool {
+	return g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() && now.Before(g.ExpiresAt)
+}
+
+// Event is one line of the append-only history.
+type Event struct {
+	Seq         int64
+	ID          string // the change id
+	OperationID string
+	At          time.Time
+	Verb        string // begin, settle, expire, read, confirm, deny, grant, abandon, ack, park, undo, note, late, hold, release, adopt
+	Actor       Actor
+	Reason      string
+	From, To    State
+	Version     int64
+	Detail      json.RawMessage // attempt, read, receipts, reference, basis, …
+}
+
+// Actor is who did something. Name is a label, not authentication.
+type Actor struct {
+	Name     string `json:"name"`
+	OSUser   string `json:"os_user,omitempty"`
+	Host     string `json:"host,omitempty"`
+	Machine  bool   `json:"machine,omitempty"`  // a pipeline, a proxy or an engine
+	Terminal bool   `json:"terminal,omitempty"` // a person at a terminal
+}
+
+// HoldScope is what a hold covers: "all", "kind:<name>" or "downstream:<name>".
+type HoldScope string
+
+// Hold stops every automatic send, grant and bulk run of its scope.
+type Hold struct {
+	Scope     HoldScope
+	Kinds     []string // for a downstream: the kinds that belonged to it
+	Actor     Actor
+	Reason    string
+	CreatedAt time.Time
+	Until     time.Time // zero: until released
+	ChangeID  string
+}
+
+// Covers tells whether the hold stops operations of this kind at now.
+func (h Hold) Covers(kind string, now time.Time) bool {
+	if !h.Until.IsZero() && now.After(h.Until) {
+		return false
+	}
+	if h.Scope == "all" || h.Scope == HoldScope("kind:"+kind) {
+		return true
+	}
+	for _, k := range h.Kinds {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// Lease is the right to reconcile one operation. Generation fences: a result
+// under an older generation is refused.
+type Lease struct {
+	OperationID string
+	Holder      string
+	Generation  int64
+	Digest      string // policy in force at the holder
+	ExpiresAt   time.Time
+}
+
+// Relation is another operation that matters to a decision about this one.
+type Relation struct {
+	ID        string
+	Title     string
+	State     State
+	Source    Source
+	CreatedAt time.Time
+	Overtook  bool // newer on the same target; otherwise a twin (same fingerprint)
+}
+
+// DecisionRun is one command or bulk action, recorded before its first change.
+type DecisionRun struct {
+	ID             string
+	IdempotencyKey string
+	Digest         string // of verb and arguments
+	Verb           string
+	Actor          Actor
+	Operations     []string // ID@VERSION
+	Done           int
+	Result         json.RawMessage
+	CreatedAt      time.Time
+	FinishedAt     time.Time
+}

@@ -1,0 +1,178 @@
+package ledger
+
+import "time"
+
+// Lane is where an operation stands for a person; the first that fits (DESIGN §3).
+type Lane string
+
+const (
+	LaneConflict  Lane = "conflict"
+	LaneInFlight  Lane = "in_flight"  // pending
+	LaneUnfetched Lane = "unfetched"  // granted to a pipeline that has not come for it
+	LaneDecide    Lane = "decide"     // in doubt, needs a person
+	LaneReading   Lane = "reading"    // in doubt, reads to come
+	LaneNotLanded Lane = "not_landed" // failed, was in doubt, not abandoned
+	LaneResolved  Lane = "resolved"
+)
+
+// Tab is one of the console's lists.
+type Tab string
+
+const (
+	TabAll      Tab = "all"
+	TabNeedsYou Tab = "needs_you" // conflict, decide, not_landed, unfetched for FetchPatience; not parked
+	TabChecking Tab = "checking"  // reading
+	TabInFlight Tab = "in_flight" // pending, and unfetched for less than FetchPatience
+	TabSettled  Tab = "settled"   // resolved
+)
+
+// FetchPatience is how long a grant may wait for its pipeline before a person
+// is asked to look.
+const FetchPatience = 10 * time.Minute
+
+// Never stands for a clock that does not run: later than every moment.
+var Never = time.UnixMilli(253402300799999).UTC()
+
+// Cost is a price of being wrong: an amount in the policy's currency, and the
+// word it was given as, if it was one. Guess marks a built-in default.
+type Cost struct {
+	Value float64 `json:"value"`
+	Word  string  `json:"word,omitempty"`
+	Guess bool    `json:"guess,omitempty"`
+}
+
+// Pricing is what a policy says about an open operation, kept beside it so
+// that lists can be ordered and lanes told without evaluating a policy. It is a
+// cache; Digest names the policy it came from.
+type Pricing struct {
+	OperationID string
+	Digest      string
+	Downstream  string
+	Title       string
+	Target      string
+	Duplicate   Cost
+	Miss        Cost
+	Odds        float64   // chance that it landed, 0..1
+	Rank        float64   // what is lost if nobody acts; the list's order
+	DecideAt    time.Time // from when it needs a person; zero: at once; Never: not by time
+	ReadAt      time.Time // when the next read is due; Never: no read
+	Reads       int       // reads done, for backoff
+}
+
+// Row is one line of a list: the narrow part of an operation, its pricing and
+// its open grant. It is read from the hot table for open operations.
+type Row struct {
+	ID          string
+	Kind        string
+	Key         string
+	Token       string
+	Title       string
+	Target      string
+	Source      Source
+	State       State // as stored; use StateAt
+	Version     int64
+	ErrorClass  ErrorClass
+	Verdict     Verdict
+	Conflict    Conflict
+	Doubted     bool
+	HandsOff    bool
+	Receipt     string
+	Actor       string
+	Attempts    int
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	DeadlineAt  time.Time
+	DoubtedAt   time.Time
+	ParkedUntil time.Time
+	GrantedAt   time.Time // an open grant's creation, zero without one
+	GrantUntil  time.Time
+	Twins       int // other operations with the same fingerprint
+	Overtaken   bool
+	Pricing     Pricing
+}
+
+// StateAt is the state to assume at now (see Operation.StateAt).
+func (r Row) StateAt(now time.Time) State {
+	return Operation{State: r.State, DeadlineAt: r.DeadlineAt}.StateAt(now)
+}
+
+// LaneAt is the lane at now: the first that fits.
+func (r Row) LaneAt(now time.Time) Lane {
+	state := r.StateAt(now)
+	switch {
+	case r.Conflict != NoConflict:
+		return LaneConflict
+	case state == Pending:
+		return LaneInFlight
+	case !r.GrantedAt.IsZero() && now.Before(r.GrantUntil) && (state == Uncertain || state == Failed):
+		return LaneUnfetched
+	case state == Uncertain && (r.HandsOff || !now.Before(r.Pricing.DecideAt)):
+		return LaneDecide
+	case state == Uncertain:
+		return LaneReading
+	case state == Failed && r.Doubted:
+		return LaneNotLanded
+	}
+	return LaneResolved
+}
+
+// Parked tells whether the row is out of the way at now.
+func (r Row) Parked(now time.Time) bool { return now.Before(r.ParkedUntil) }
+
+// TabAt is the console's list the row stands in at now; a parked one stands
+// only in TabAll.
+func (r Row) TabAt(now time.Time) Tab {
+	if r.Parked(now) {
+		return TabAll
+	}
+	switch r.LaneAt(now) {
+	case LaneConflict, LaneDecide, LaneNotLanded:
+		return TabNeedsYou
+	case LaneUnfetched:
+		if now.Sub(r.GrantedAt) >= FetchPatience {
+			return TabNeedsYou
+		}
+		return TabInFlight
+	case LaneInFlight:
+		return TabInFlight
+	case LaneReading:
+		return TabChecking
+	}
+	return TabSettled
+}
+
+// Order is how a list is sorted.
+type Order string
+
+const (
+	OrderLoss   Order = "loss"   // conflicts first, then Rank, then the oldest
+	OrderNewest Order = "newest" // newest change first
+	OrderOldest Order = "oldest" // oldest creation first
+)
+
+// Query asks for one page of a list.
+type Query struct {
+	Tab    Tab
+	Filter Filter
+	Order  Order // TabSettled and TabAll: OrderNewest unless said otherwise
+	Now    time.Time
+	After  string // cursor of the page before
+	Limit  int    // 50 when 0
+}
+
+// Page is one page of a list, with the cursor of the next ("" at the end).
+type Page struct {
+	Rows []Row
+	Next string
+}
+
+// Counts is how many operations stand where, and what they cost.
+type Counts struct {
+	NeedsYou, Checking, InFlight, Settled, All int
+	Parked                                     int
+	Conflicts                                  int
+	Twice                                      int     // conflicts that are duplicates
+	Loss                                       float64 // sum of Rank over NeedsYou whose miss is an amount
+	ByWord                                     int     // NeedsYou whose miss is a word
+	ByState                                    map[State]int
+}
