@@ -1,0 +1,115 @@
+// Package reconcile asks the other side whether an uncertain write landed, and
+// sends once more where that is allowed.
+//
+// An Engine reads what is due, judges what it finds and writes the verdict
+// through the rules of package ledger; Plan says what a retry would do, Retry
+// does it. The package may import policy, ledger and connect; nothing here
+// draws on a screen or parses a command line.
+package reconcile
+
+import (
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// Options says what an engine works on and how far it may go.
+type Options struct {
+	Store  ledger.Store
+	Policy func() *policy.Policy // the policy in force now; it may change between calls
+	Actor  ledger.Actor          // who the engine is: the name on its reads
+	// Send lets the engine send on its own, where a kind's policy says so and the
+	// basis is proof or a key (I5). Without it the engine only looks.
+	Send     bool
+	ReadOnly bool         // nothing is written and nothing is asked of a downstream
+	Clock    ledger.Clock // nil: time.Now
+	Width    int          // reads in flight at once; 64 when 0
+	Log      func(string) // one plain line about something worth knowing; may be nil
+}
+
+// Progress is one operation that Once has dealt with.
+type Progress struct {
+	Operation ledger.Operation
+	Read      ledger.Read
+	Done      int
+	Total     int
+	Err       error
+}
+
+// Summary is what one pass of Once did.
+type Summary struct {
+	Expired, Priced, Reads                                int
+	Landed, Absent, Duplicated, Mismatched, Inconclusive int
+	Skipped                                               int // leased elsewhere, or moved meanwhile
+	Errors                                                int
+}
+
+// ReadResult is what a read made now found, and the operation after it.
+type ReadResult struct {
+	Read      ledger.Read
+	Operation ledger.Operation
+}
+
+// Plan is exactly what a retry would do now.
+type Plan struct {
+	Record   ledger.Record
+	Kind     *policy.Kind
+	Advice   policy.Advice
+	Basis    ledger.Basis
+	Why      string // why that basis, in one sentence
+	LapsesAt time.Time
+	Sender   string // http, command, or pipeline: the pipeline is given a grant
+	WillSend string // the request line or command, secrets by name
+	Body     string
+	// FirstCheck says that a check is made first; if it landed, nothing is sent.
+	FirstCheck   bool
+	Attempt, Max int
+	OverridesMax bool
+	Loss         ledger.Cost // what it costs when it had landed after all
+	Refused      error       // why it would be refused; nil when it may go
+}
+
+// RetryRequest asks for one more attempt.
+type RetryRequest struct {
+	ID      string
+	Version int64 // the version that was shown (I7)
+	Basis   ledger.Basis
+	Reason  string
+	Actor   ledger.Actor
+	// ChangeID makes the request repeatable: the same again sends nothing.
+	ChangeID    string
+	LossTyped   bool // a person typed what a duplicate would cost
+	OverrideMax bool // the reason overrides retry.max
+}
+
+// What a retry did.
+const (
+	DidSend    = "sent"
+	DidLand    = "landed_already"
+	DidGrant   = "granted"
+	DidRefuse  = "refused"
+	StateUp    = "up"
+	StateDown  = "down"
+	StateHalf  = "half_open"
+	StateSlow  = "throttled"
+	actorsAuto = "auto:"
+)
+
+// RetryResult is what became of a retry. Did is one of sent, landed_already,
+// granted and refused.
+type RetryResult struct {
+	Did       string
+	Operation ledger.Operation
+	Attempt   ledger.Attempt
+	Read      ledger.Read
+	Why       string
+}
+
+// Health is how one downstream answers. State is up, down, half_open or throttled.
+type Health struct {
+	Downstream string
+	State      string
+	Since      time.Time
+	Why        string
+}
