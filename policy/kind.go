@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Kind is what applies to one kind of operation, with everything inherited
+// from `defaults` filled in. Treat it as read-only.
+type Kind struct {
+	Name    string // asked for
+	Pattern string // what matched in the file, "" for the defaults
+	File    string
+	Line    int
+	Known   bool // false: no pattern matched, the defaults apply
+
+	Downstream *Downstream // nil when none
+	Access     string      // "read", "write", or "" when not stated
+	Idempotent bool        // safe to repeat until a later operation on the same target
+
+	Deadline      time.Duration
+	EscalateAfter time.Duration
+	LandsWithin   *time.Duration // after sending ended, the latest it may still take effect; nil: not stated
+	VisibleWithin *time.Duration // after landing, the latest a read shows it; nil: not stated
+	VisibleFor    *time.Duration // how long a read goes on showing it; nil: for ever
+	Skew          time.Duration  // how far clocks may disagree
+
+	Retry          RetryRule
+	Auto           AutoRule
+	Look           float64 // what it costs a person to look it up by hand
+	UnattendedRisk bool    // a risk may be taken without a terminal
+	Hold           string  // "none": exempt from the proxies' holding back of repeats
+	Repeat         string  // "allow" or "replay": an identical call after a delivered commit
+	Control        bool    // whether a positive control runs
+	Timeout        time.Duration
+	RecheckAfter   time.Duration // after a settled send, one more read; 0: none
+
+	Key       KeyRule
+	Token     TokenRule
+	Remembers time.Duration // how long the downstream remembers a key; 0: not at all
+	KeyHeader string
+	Redact    []string
+
+	Read  *Read // nil when none
+	Send  *Send // nil when none: the pipeline sends
+	Tests []Test
+
+	policy     *Policy
+	title      *template
+	target     *template
+	link       *template
+	duplicate  *costRule
+	miss       *costRule
+	committed  *expression
+	refused    *expression
+	already    *expression
+	origins    map[string]position // dotted field → where it was said; absent: built in
+	ownsFields map[string]bool     // fields said by the kind itself, not inherited
+}
+
+// Downstream is an outside system several kinds share.
+type Downstream struct {
+	Name          string
+	Base          string
+	RatePerSecond float64       // 0: not limited
+	Concurrency   int           // 0: not limited by the policy
+	Remembers     time.Duration // how long it remembers an idempotency key; 0: not at all
+	KeyHeader     string
+	File          string
+	Line          int
+
+	headers []pair
+}
+
+// RetryRule limits attempts after doubt.
+type RetryRule struct {
+	Max                    int // further attempts after the first
+	BackoffMin, BackoffMax time.Duration
+}
+
+// AutoRule is what the machine may do by itself.
+type AutoRule struct {
+	Confirm, Deny bool
+	Retry         string // never, absent or key_safe
+}
+
+// KeyRule says how an idempotency key is made where the caller brings none.
+type KeyRule struct {
+	Strategy string   // fields, random, content, session or row
+	From     []string // input fields, for Strategy "fields"
+	Window   time.Duration
+	TTL      time.Duration // how long a finished operation keeps its key; 0: for ever
+}
+
+// TokenRule says where the correlation token goes. The zero rule: nowhere.
+type TokenRule struct {
+	Into     string // path in the input that is set to it
+	Append   string // path of a list in the input it is added to
+	Argument bool   // the wrapped command carries {{token}}
+}
+
+// Stated tells whether the kind carries a token at all.
+func (t TokenRule) Stated() bool { return t.Into != "" || t.Append != "" || t.Argument }
+
+// Test is one case of the kind's `tests:`, run by `policy test`.
+type Test struct {
+	Name   string
+	Input  any
+	Status int
+	Header map[string][]string
+	Body   string
+	Exit   int
+	Stdout string
+	Want   string // landed, none, duplicated, mismatch, cannot_tell, committed, failed, uncertain
+	Line   int
+}
+
+// Odds is the chance that an operation in doubt landed. N is how many settled
+// cases of the ledger it rests on; 0 means that only the built-in prior speaks.
+type Odds struct {
+	P, Low, High float64
+	N            int
+	Why          string
+}
+
+// The verbs an Advice may have.
+const (
+	AdviseLook    = "look"
+	AdviseConfirm = "confirm"
+	AdviseRetry   = "retry"
+	AdviseAbandon = "abandon"
+	AdviseWait    = "wait"
+	AdviseLeave   = "leave"
+	AdviseRaise   = "raise"
+)
+
+// Advice is the cheapest safe action now and why.
+type Advice struct {
+	Verb            string       // look confirm retry abandon wait leave raise
+	Reason          string       // one plain sentence
+	Basis           ledger.Basis // for retry
+	Odds            Odds
+	Duplicate, Miss ledger.Cost
+	RetryCost       float64   // p·duplicate
+	LeaveCost       float64   // (1−p)·miss
+	LookCost        float64   // what looking by hand costs
+	SafeUntil       time.Time // KeySafeUntil
+	ProofAt         time.Time // when absence becomes provable; zero: never
+	ChangesAt       time.Time // when a clock changes this advice; zero: none does
+	Arithmetic      string    // one line
+}
+
+// Ruling is what the kind's own rules say about an answer. Decided is false
+// when none of them applies.
+type Ruling struct {
+	Decided bool
+	Outcome ledger.Outcome
+	Proof   ledger.Proof
+	Already bool
+	Receipt string
+}
