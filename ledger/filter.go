@@ -1,6 +1,13 @@
 package ledger
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
 
 // Filter is a parsed filter text: terms that must all hold. Its zero value
 // holds for everything.
@@ -10,12 +17,232 @@ type Filter struct {
 }
 
 // Term is one condition. Text terms match title, kind, key, id and source
-// without regard to case.
+// without regard to case; field terms match as FilterFields says.
 type Term struct {
 	Field  string // text, id, kind, state, lane, downstream, source, error, key, token, by, age, cost, risk
 	Op     string // "" (equals or contains), ">" or "<"
 	Value  string
-	Number float64       // for cost> and risk>
-	Age    time.Duration // for age> and age<
+	Number float64       // for cost and risk
+	Age    time.Duration // for age
 	Not    bool
+}
+
+// FilterFields lists the fields a term can name. kind takes a trailing *;
+// state, lane, error and downstream are equal or not; the others contain.
+var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "by", "age", "cost", "risk"}
+
+// FilterError points into a filter text.
+type FilterError struct {
+	Text    string
+	Offset  int // in bytes
+	Message string
+	Hint    string
+}
+
+func (e *FilterError) Error() string {
+	return fmt.Sprintf("%s\n  %s\n  %s^", e.Message, e.Text, strings.Repeat(" ", len([]rune(e.Text[:e.Offset]))))
+}
+
+// ParseFilter reads a filter text: words, `field:value`, `age>30m`, `cost>100`,
+// each negated by a leading `-`, values with spaces in double quotes. Errors
+// are *FilterError.
+func ParseFilter(text string) (Filter, error) {
+	f := Filter{Text: text}
+	for _, w := range filterWords(text) {
+		t, err := parseTerm(text, w)
+		if err != nil {
+			return Filter{}, err
+		}
+		f.Terms = append(f.Terms, t)
+	}
+	return f, nil
+}
+
+type filterWord struct {
+	offset int
+	text   string
+}
+
+// filterWords splits at spaces outside double quotes.
+func filterWords(text string) []filterWord {
+	var words []filterWord
+	start, quoted := -1, false
+	for i, r := range text {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case unicode.IsSpace(r) && !quoted:
+			if start >= 0 {
+				words = append(words, filterWord{start, text[start:i]})
+				start = -1
+			}
+			continue
+		}
+		if start < 0 {
+			start = i
+		}
+	}
+	if start >= 0 {
+		words = append(words, filterWord{start, text[start:]})
+	}
+	return words
+}
+
+func parseTerm(text string, w filterWord) (Term, error) {
+	fail := func(at int, message, hint string) (Term, error) {
+		return Term{}, &FilterError{Text: text, Offset: w.offset + at, Message: message, Hint: hint}
+	}
+	word := w.text
+	t := Term{Field: "text"}
+	skip := 0
+	if len(word) > 1 && word[0] == '-' {
+		t.Not, word, skip = true, word[1:], 1
+	}
+	i := strings.IndexAny(word, ":<>")
+	if i > 0 && !strings.HasPrefix(word, `"`) && isName(word[:i]) {
+		t.Field = strings.ToLower(word[:i])
+		if !slices.Contains(FilterFields, t.Field) {
+			return fail(skip, fmt.Sprintf("there is no filter field %q", t.Field), "fields: "+strings.Join(FilterFields, " ")+`; put text with a colon in "quotes"`)
+		}
+		if word[i] != ':' {
+			t.Op = word[i : i+1]
+		}
+		skip += i + 1
+		word = word[i+1:]
+	}
+	t.Value = strings.ReplaceAll(word, `"`, "")
+	if t.Value == "" {
+		return fail(skip, "a value is missing here", "write field:value")
+	}
+	switch t.Field {
+	case "age":
+		d, err := ParseDuration(t.Value)
+		if t.Op == "" || err != nil {
+			return fail(skip, "age takes > or < and a duration", "age>30m, age<2d")
+		}
+		t.Age = d
+	case "cost", "risk":
+		n, err := strconv.ParseFloat(t.Value, 64)
+		if t.Op == "" || err != nil {
+			return fail(skip, t.Field+" takes > or < and a number", t.Field+">100")
+		}
+		t.Number = n
+	default:
+		if t.Op != "" {
+			return fail(skip, t.Field+" cannot be compared", "write "+t.Field+":"+t.Value)
+		}
+	}
+	return t, t.known(text, w.offset+skip)
+}
+
+// known refuses a state or lane that does not exist: it would silently show nothing.
+func (t Term) known(text string, at int) error {
+	var names []string
+	switch t.Field {
+	case "state":
+		names = []string{string(Pending), string(Committed), string(Failed), string(Uncertain), string(Abandoned)}
+	case "lane":
+		names = []string{string(LaneConflict), string(LaneInFlight), string(LaneUnfetched), string(LaneDecide), string(LaneReading), string(LaneNotLanded), string(LaneResolved)}
+	default:
+		return nil
+	}
+	if slices.Contains(names, t.Value) {
+		return nil
+	}
+	return &FilterError{Text: text, Offset: at, Message: fmt.Sprintf("there is no %s %q", t.Field, t.Value), Hint: "one of: " + strings.Join(names, " ")}
+}
+
+func isName(s string) bool {
+	for _, r := range s {
+		if !unicode.IsLetter(r) && r != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// ParseDuration reads a duration as time.ParseDuration does, and days (7d, 1d12h).
+func ParseDuration(s string) (time.Duration, error) {
+	if days, rest, ok := strings.Cut(s, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err != nil || n < 0 || n > 36500 {
+			return 0, fmt.Errorf("%q is not a duration such as 90s, 30m, 2h or 7d", s)
+		}
+		d := time.Duration(n) * 24 * time.Hour
+		if rest == "" {
+			return d, nil
+		}
+		r, err := time.ParseDuration(rest)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a duration such as 90s, 30m, 2h or 7d", s)
+		}
+		return d + r, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration such as 90s, 30m, 2h or 7d", s)
+	}
+	return d, nil
+}
+
+// Match tells whether a row satisfies every term at now. A store's own
+// selection must agree with it.
+func (f Filter) Match(r Row, now time.Time) bool {
+	for _, t := range f.Terms {
+		if t.match(r, now) == t.Not {
+			return false
+		}
+	}
+	return true
+}
+
+func (t Term) match(r Row, now time.Time) bool {
+	contains := func(fields ...string) bool {
+		for _, f := range fields {
+			if strings.Contains(strings.ToLower(f), strings.ToLower(t.Value)) {
+				return true
+			}
+		}
+		return false
+	}
+	compare := func(n, with float64) bool {
+		if t.Op == ">" {
+			return n > with
+		}
+		return n < with
+	}
+	switch t.Field {
+	case "text":
+		return contains(r.Title, r.Kind, r.Key, r.ID, r.Source.Pipeline)
+	case "id":
+		return strings.HasPrefix(r.ID, t.Value)
+	case "kind":
+		if prefix, ok := strings.CutSuffix(t.Value, "*"); ok {
+			return strings.HasPrefix(r.Kind, prefix)
+		}
+		return r.Kind == t.Value
+	case "state":
+		return string(r.StateAt(now)) == t.Value
+	case "lane":
+		return string(r.LaneAt(now)) == t.Value
+	case "downstream":
+		return r.Pricing.Downstream == t.Value
+	case "source":
+		return contains(r.Source.Pipeline)
+	case "error":
+		return string(r.ErrorClass) == t.Value
+	case "key":
+		return contains(r.Key)
+	case "token":
+		return contains(r.Token)
+	case "by":
+		return contains(r.Actor)
+	case "age":
+		return compare(float64(now.Sub(r.CreatedAt)), float64(t.Age))
+	case "cost":
+		return compare(max(r.Pricing.Duplicate.Value, r.Pricing.Miss.Value), t.Number)
+	case "risk":
+		return compare(r.Pricing.Rank, t.Number)
+	}
+	return false
 }

@@ -25,7 +25,8 @@ type Locator struct {
 
 // Rule computes what to change from what is recorded. It runs inside the
 // store's write transaction, may run more than once, and must have no effect of
-// its own. A Change with neither Event nor Insert is written as nothing.
+// its own. The zero Change writes nothing; one without an Event (a heartbeat)
+// moves a clock and leaves no history.
 type Rule func(rec *Record) (Change, error)
 
 // Applied is what one write did.

@@ -1,0 +1,157 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// GrantRequest asks for permission for one more attempt, and with AttemptID
+// consumes it in the same transaction. Whoever asks has worked out the basis
+// from the policy; the rule checks all that the ledger can know of it.
+type GrantRequest struct {
+	ChangeID, GrantID, OperationID string
+	Version                        int64 // as seen (I7)
+	Basis                          Basis
+	Sender                         string // pipeline, http, command
+	KeyWorks                       bool
+	Actor                          Actor
+	Reason                         string    // needed for risk_accepted and to go past MaxAttempts
+	ExpiresAt                      time.Time // no later than the basis lapses; for a pipeline, how long it may take to come
+	MaxAttempts                    int       // further attempts the policy allows after doubt
+	OverrideMax                    bool      // a person goes past MaxAttempts
+	UnattendedRisk                 bool      // the kind lets risk be taken without a terminal
+
+	AttemptID string // not empty: begin the attempt at once
+	TokenSent bool
+	Deadline  time.Duration
+	Host      string
+	PID       int
+}
+
+// Allow grants one more attempt (I5, I7, DESIGN §9). Errors: *MovedError,
+// *RefusedError (hold, hands_off, no_person, no_reason, max_attempts, twin,
+// basis, redacted), ErrNotFound.
+func Allow(ctx context.Context, s Store, g GrantRequest) (Applied, error) {
+	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
+		return Applied{}, err
+	}
+	return s.Change(ctx, Locator{ID: g.OperationID}, g.ChangeID, g.Rule())
+}
+
+// Rule is the grant as a pure rule.
+func (g GrantRequest) Rule() Rule {
+	return func(rec *Record) (Change, error) {
+		g := g
+		return g.allow(seen(rec, &g.Version))
+	}
+}
+
+func (g GrantRequest) allow(rec *Record) (Change, error) {
+	if !rec.Found {
+		return Change{}, fmt.Errorf("operation %s: %w", g.OperationID, ErrNotFound)
+	}
+	if err := g.check(rec); err != nil {
+		return Change{}, err
+	}
+	o := rec.Operation
+	grant := Grant{
+		ID: g.GrantID, OperationID: o.ID, Version: o.Version + 1, Basis: g.Basis, Sender: g.Sender, KeyWorks: g.KeyWorks,
+		Actor: g.Actor.Name, Reason: strings.TrimSpace(g.Reason), CreatedAt: rec.Now, ExpiresAt: g.ExpiresAt,
+	}
+	why := allowedBecause(g.Basis)
+	if grant.Reason != "" {
+		why += ": " + grant.Reason
+	}
+	c := Change{Event: &Event{ID: g.ChangeID, Verb: "grant", Actor: g.Actor, Reason: why}}
+	c.Grants = voided(rec, "replaced by a newer one")
+	facts := map[string]any{"grant": g.GrantID, "basis": string(g.Basis), "sender": g.Sender}
+	if g.AttemptID == "" {
+		o.Version++
+		facts["expires_at"] = g.ExpiresAt.UTC().Format(time.RFC3339)
+	} else {
+		a := Attempt{
+			ID: g.AttemptID, OperationID: o.ID, N: o.AttemptCount + 1, Basis: g.Basis, GrantID: g.GrantID, Sender: g.Sender,
+			KeyWorks: g.KeyWorks, TokenSent: g.TokenSent, Actor: g.Actor.Name, Host: g.Host, PID: g.PID,
+			StartedAt: rec.Now, DeadlineAt: rec.Now.Add(g.Deadline),
+		}
+		grant.ConsumedAt, grant.AttemptID = rec.Now, a.ID
+		start(&o, a, rec.Now)
+		c.Attempts = []Attempt{a}
+		c.Event.Verb = "retry"
+		facts["attempt"], facts["n"] = a.ID, a.N
+	}
+	note(rec, &o, g.Actor, why)
+	c.Event.Detail = detail(facts)
+	c.Operation = &o
+	c.Grants = append(c.Grants, grant)
+	return c, nil
+}
+
+func (g GrantRequest) check(rec *Record) error {
+	o := rec.Operation
+	no := func(code, why, hint string) error {
+		return &RefusedError{Verb: "retry", Code: code, Why: why, Hint: hint}
+	}
+	if g.Version != o.Version {
+		return moved(rec, "retry", g.Version, false)
+	}
+	if o.State != Uncertain && o.State != Failed {
+		return moved(rec, "retry", g.Version, true)
+	}
+	if h := rec.HeldBy(); h != nil {
+		return no("hold", fmt.Sprintf("%s holds %s (%s)", h.Actor.Name, h.Scope, h.Reason), "indoubt release "+string(h.Scope))
+	}
+	if !g.ExpiresAt.After(rec.Now) {
+		return no("basis", "what allowed it has lapsed", "check again")
+	}
+	if g.AttemptID != "" && (g.Deadline < MinDeadline || g.Deadline > MaxDeadline) {
+		return fmt.Errorf("retry: a deadline of %s is outside %s … %s", g.Deadline, MinDeadline, MaxDeadline)
+	}
+	if g.AttemptID != "" && o.Redacted && o.Command == nil {
+		return no("redacted", "parts of its input are not kept, so it cannot be sent from here", "hand it back to its pipeline")
+	}
+	switch g.Basis {
+	case BasisAbsent:
+		if o.State != Failed || !allProven(rec.Attempts) || o.HandsOff {
+			return no("basis", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
+		}
+	case BasisKeySafe:
+	case BasisRiskAccepted:
+		if g.Actor.Machine || !g.Actor.Terminal && !g.UnattendedRisk {
+			return no("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")
+		}
+		if strings.TrimSpace(g.Reason) == "" {
+			return no("no_reason", "taking the risk needs a reason", "add --reason TEXT")
+		}
+	default:
+		return fmt.Errorf("retry: basis %q is none of absent, key_safe, risk_accepted", g.Basis)
+	}
+	if again := o.AttemptCount - 1; again >= g.MaxAttempts && o.AttemptCount > 0 {
+		if !g.OverrideMax || g.Actor.Machine || strings.TrimSpace(g.Reason) == "" {
+			return no("max_attempts", fmt.Sprintf("%d of %d further attempts are used up", again, g.MaxAttempts), "a person can go on with a reason")
+		}
+	}
+	if g.Actor.Machine {
+		switch {
+		case o.HandsOff:
+			return no("hands_off", "it was said to have landed, or was undone: only a person settles it", "")
+		case o.Conflict != NoConflict:
+			return no("conflict", "it is in conflict: "+o.ConflictNote, "")
+		case len(rec.Related) > 0:
+			return no("twin", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
+		}
+	}
+	return nil
+}
+
+func allowedBecause(b Basis) string {
+	switch b {
+	case BasisAbsent:
+		return "allowed because it did not land (proven)"
+	case BasisKeySafe:
+		return "allowed because a second send cannot act twice"
+	}
+	return "without proof, risk taken"
+}

@@ -1,0 +1,217 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// BeginRequest asks for an attempt of an operation. Ids come from the caller,
+// so that a begin whose own commit was in doubt can be repeated.
+type BeginRequest struct {
+	ChangeID, OperationID, AttemptID string
+
+	Kind, Scope, Key, Token, Fingerprint string
+	Title, Target, Session               string
+	Input                                json.RawMessage
+	Redacted                             bool
+	Command                              *Command
+	Source                               Source
+	Sender                               string        // who transmits: pipeline, http, command
+	TokenSent                            bool          // the token is inside this transmission
+	KeyWorks                             bool          // the downstream treats a repeat under this key as the same wish
+	Deadline                             time.Duration // of the attempt, from the ledger's Now
+	TTL                                  time.Duration // how long a finished operation keeps its key; 0: for ever
+	Host                                 string
+	PID                                  int
+	Actor                                Actor
+}
+
+// BeginAnswer is what a begin is told.
+type BeginAnswer string
+
+const (
+	AnswerBegun      BeginAnswer = "begun"       // the caller, and nobody else, must send now
+	AnswerInProgress BeginAnswer = "in_progress" // somebody's attempt is in flight
+	AnswerInDoubt    BeginAnswer = "in_doubt"    // check before you redo
+	AnswerFinished   BeginAnswer = "finished"    // committed before; the result is in the operation
+	AnswerRefused    BeginAnswer = "refused"     // abandoned, held, or failed without proof and without a grant
+	AnswerKeyReused  BeginAnswer = "key_reused"  // the key belongs to another input (I4)
+)
+
+// BeginResult is the answer with the operation it is about. Attempt is set for
+// AnswerBegun; Why is a sentence for AnswerRefused.
+type BeginResult struct {
+	Answer    BeginAnswer
+	Operation Operation
+	Attempt   Attempt
+	Why       string
+}
+
+const (
+	// MinDeadline and MaxDeadline bound an attempt's deadline.
+	MinDeadline = 10 * time.Millisecond
+	MaxDeadline = 30 * 24 * time.Hour
+)
+
+// Begin records the intent to send, or says why the caller must not (I1, I3,
+// I4). Only AnswerBegun allows sending. An error means that nothing was
+// recorded or that it is not known: nothing may be sent then either.
+func Begin(ctx context.Context, s Store, req BeginRequest) (BeginResult, error) {
+	if req.Kind == "" || req.Key == "" || req.OperationID == "" || req.AttemptID == "" || req.ChangeID == "" {
+		return BeginResult{}, fmt.Errorf("begin: kind, key and ids are needed")
+	}
+	if req.Deadline < MinDeadline || req.Deadline > MaxDeadline {
+		return BeginResult{}, fmt.Errorf("begin: a deadline of %s is outside %s … %s", req.Deadline, MinDeadline, MaxDeadline)
+	}
+	var res BeginResult
+	applied, err := s.Change(ctx, Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key}, req.ChangeID,
+		func(rec *Record) (Change, error) {
+			var c Change
+			res, c = begin(rec, req)
+			return c, nil
+		})
+	if err != nil {
+		return BeginResult{}, err
+	}
+	if applied.Noop && res.Answer == "" {
+		return repeatedBegin(applied.After, req)
+	}
+	if applied.After.ID != "" {
+		res.Operation = applied.After
+	}
+	return res, nil
+}
+
+// repeatedBegin answers a begin whose change is recorded already: the caller
+// may send only if the attempt it made is still the live one.
+func repeatedBegin(o Operation, req BeginRequest) (BeginResult, error) {
+	if o.LiveAttempt == req.AttemptID {
+		return BeginResult{Answer: AnswerBegun, Operation: o,
+			Attempt: Attempt{ID: req.AttemptID, OperationID: o.ID, N: o.AttemptCount, DeadlineAt: o.DeadlineAt}}, nil
+	}
+	return BeginResult{Answer: AnswerInDoubt, Operation: o}, nil
+}
+
+// begin is the rule.
+func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
+	if !rec.Found {
+		return beginNew(rec, req, false)
+	}
+	o := rec.Operation
+	told := func(a BeginAnswer, why string) (BeginResult, Change) {
+		return BeginResult{Answer: a, Operation: o, Why: why}, Change{}
+	}
+	if expired(o, rec.Now) {
+		return beginNew(rec, req, true)
+	}
+	if o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint {
+		return told(AnswerKeyReused, "")
+	}
+	switch o.StateAt(rec.Now) {
+	case Pending:
+		return told(AnswerInProgress, "")
+	case Committed:
+		return told(AnswerFinished, "")
+	case Abandoned:
+		return told(AnswerRefused, fmt.Sprintf("abandoned by %s (%s)", o.Actor, o.Reason))
+	case Uncertain:
+		if o.State == Pending { // the deadline has passed and nobody wrote it down yet
+			c := expire(rec)
+			return BeginResult{Answer: AnswerInDoubt, Operation: *c.Operation}, c
+		}
+		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
+			return beginGranted(rec, req, *g)
+		}
+		return told(AnswerInDoubt, "")
+	default: // Failed
+		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
+			return beginGranted(rec, req, *g)
+		}
+		if !allProven(rec.Attempts) {
+			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant", o.Actor, o.Reason))
+		}
+		return beginAgain(rec, req, nil)
+	}
+}
+
+// expired tells whether a finished operation has given its key up. Anything
+// pending, uncertain, granted, abandoned or in conflict never expires.
+func expired(o Operation, now time.Time) bool {
+	return (o.State == Committed || o.State == Failed) && o.Conflict == NoConflict &&
+		o.TTL > 0 && now.After(o.SettledAt.Add(o.TTL))
+}
+
+// allProven tells whether every attempt is known to have had no effect.
+func allProven(attempts []Attempt) bool {
+	for _, a := range attempts {
+		if a.Proof == "" || a.Final() != OutcomeFailed && a.Proof != ProvenAbsent {
+			return false
+		}
+	}
+	return len(attempts) > 0
+}
+
+func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change) {
+	now := rec.Now
+	o := Operation{
+		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, KeyLive: true,
+		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target,
+		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
+		TTL: req.TTL, CreatedAt: now,
+	}
+	rec = &Record{Operation: o, Now: now}
+	res, c := beginAgain(rec, req, nil)
+	c.Insert, c.Retire = true, retire
+	return res, c
+}
+
+func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) {
+	if h := rec.HeldBy(); h != nil {
+		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation,
+			Why: fmt.Sprintf("held by %s (%s)", h.Actor.Name, h.Reason)}, Change{}
+	}
+	return beginAgain(rec, req, &g)
+}
+
+// beginAgain starts an attempt: the first, one after proven failures, or one
+// that consumes a grant.
+func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
+	o := rec.Operation
+	a := Attempt{
+		ID: req.AttemptID, OperationID: o.ID, N: o.AttemptCount + 1, Sender: req.Sender,
+		KeyWorks: req.KeyWorks, TokenSent: req.TokenSent, Actor: req.Actor.Name, Host: req.Host, PID: req.PID,
+		StartedAt: rec.Now, DeadlineAt: rec.Now.Add(req.Deadline),
+	}
+	c := Change{Event: &Event{ID: req.ChangeID, Verb: "begin", Actor: req.Actor, Reason: fmt.Sprintf("attempt %d", a.N)}}
+	switch {
+	case g != nil:
+		a.Basis, a.GrantID = g.Basis, g.ID
+		a.KeyWorks = a.KeyWorks || g.KeyWorks
+		used := *g
+		used.ConsumedAt, used.AttemptID = rec.Now, a.ID
+		c.Grants = []Grant{used}
+		c.Event.Reason = fmt.Sprintf("attempt %d, allowed by %s", a.N, g.Actor)
+	case a.N > 1:
+		a.Basis = BasisAbsent
+		c.Grants = voided(rec, "a new attempt began")
+	}
+	c.Event.Detail = detail(map[string]any{"attempt": a.ID, "n": a.N, "basis": string(a.Basis), "sender": a.Sender})
+	start(&o, a, rec.Now)
+	note(rec, &o, req.Actor, c.Event.Reason)
+	c.Operation, c.Attempts = &o, []Attempt{a}
+	return BeginResult{Answer: AnswerBegun, Operation: o, Attempt: a}, c
+}
+
+// start puts an attempt in flight.
+func start(o *Operation, a Attempt, now time.Time) {
+	o.State, o.LiveAttempt, o.DeadlineAt = Pending, a.ID, a.DeadlineAt
+	o.AttemptCount = a.N
+	o.TokenSent = o.TokenSent || a.TokenSent
+	o.Version++
+	o.ParkedUntil = time.Time{}
+	if o.StartedAt.IsZero() {
+		o.StartedAt = now
+	}
+}

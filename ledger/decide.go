@@ -1,0 +1,223 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Verb is what a person decides about an operation.
+type Verb string
+
+const (
+	VerbConfirm Verb = "confirm" // it landed: uncertain → committed
+	VerbDeny    Verb = "deny"    // it did not land, somebody says: uncertain → failed
+	VerbAbandon Verb = "abandon" // it stays unknown or unsent: uncertain, failed → abandoned
+	VerbAck     Verb = "ack"     // a conflict was dealt with outside
+	VerbPark    Verb = "park"    // out of the way until a time
+	VerbUndo    Verb = "undo"    // committed, failed, abandoned → uncertain
+	VerbNote    Verb = "note"    // a remark; changes nothing
+)
+
+// Decision is a person's decision about one operation, bound to the version
+// that was seen (I7). Only a note may leave Version 0.
+type Decision struct {
+	ChangeID, ID string
+	Version      int64
+	Verb         Verb
+	Reason       string // needed by all but confirm and park
+	Actor        Actor
+	Receipts     []string  // confirm: the effects found; two or more make a duplicate
+	Reference    string    // ack: the refund, the ticket
+	Until        time.Time // park
+}
+
+// Decide carries a decision out. Errors: *MovedError when the operation is not
+// as it was seen or not in a state the verb starts from, *RefusedError for want
+// of a reason or a person, ErrNotFound.
+func Decide(ctx context.Context, s Store, d Decision) (Applied, error) {
+	if err := writeDown(ctx, s, d.ID, &d.Version); err != nil {
+		return Applied{}, err
+	}
+	return s.Change(ctx, Locator{ID: d.ID}, d.ChangeID, d.Rule())
+}
+
+// writeDown records an overdue deadline before somebody decides about what they
+// saw as in doubt already, and moves the version they saw along with it.
+func writeDown(ctx context.Context, s Store, id string, version *int64) error {
+	rec, err := s.Read(ctx, Locator{ID: id})
+	if err != nil {
+		return err
+	}
+	if o := rec.Operation; o.State != Pending || o.StateAt(rec.Now) != Uncertain {
+		return nil
+	}
+	applied, err := s.Change(ctx, Locator{ID: rec.Operation.ID}, NewID(), ExpireRule())
+	if err == nil && applied.Before.Version == *version {
+		*version = applied.After.Version
+	}
+	return err
+}
+
+// Rule is the decision as a pure rule, which a rehearsal applies to a record
+// that was read.
+func (d Decision) Rule() Rule {
+	return func(rec *Record) (Change, error) {
+		d := d
+		return d.decide(seen(rec, &d.Version))
+	}
+}
+
+// seen is the record as everybody must see it: an overdue deadline has passed.
+func seen(rec *Record, version *int64) *Record {
+	if !rec.Found || rec.Operation.State != Pending || rec.Operation.StateAt(rec.Now) != Uncertain {
+		return rec
+	}
+	c := expire(rec)
+	late := *rec
+	late.Operation = *c.Operation
+	for _, a := range c.Attempts {
+		late.Attempts = with(late.Attempts, a)
+	}
+	if *version == rec.Operation.Version {
+		*version = late.Operation.Version
+	}
+	return &late
+}
+
+func (d Decision) decide(rec *Record) (Change, error) {
+	if !rec.Found {
+		return Change{}, fmt.Errorf("operation %s: %w", d.ID, ErrNotFound)
+	}
+	if err := d.check(rec); err != nil {
+		return Change{}, err
+	}
+	o := rec.Operation
+	c := Change{}
+	from := o.State
+	if err := d.apply(rec, &o, from); err != nil {
+		return Change{}, err
+	}
+	if d.Verb != VerbNote {
+		o.Version = rec.Operation.Version + 1
+		if d.Verb != VerbPark {
+			o.ParkedUntil = time.Time{}
+		}
+		note(rec, &o, d.Actor, d.reason())
+		c.Grants = voided(rec, fmt.Sprintf("%s by %s", d.Verb, d.Actor.Name))
+	} else {
+		c.Grants = voided(rec, "note by "+d.Actor.Name)
+	}
+	c.Operation = &o
+	more := map[string]any{}
+	if len(d.Receipts) > 0 {
+		more["receipts"] = d.Receipts
+	}
+	if d.Reference != "" {
+		more["reference"] = d.Reference
+	}
+	if !d.Until.IsZero() {
+		more["until"] = d.Until.UTC().Format(time.RFC3339)
+	}
+	c.Event = &Event{ID: d.ChangeID, Verb: string(d.Verb), Actor: d.Actor, Reason: d.reason(), Detail: detail(more)}
+	return c, nil
+}
+
+// check refuses what no state could allow.
+func (d Decision) check(rec *Record) error {
+	if d.Actor.Name == "" || d.Actor.Machine {
+		return &RefusedError{Verb: string(d.Verb), Code: "no_person", Why: "only a person decides this", Hint: "say who you are with --as NAME"}
+	}
+	if strings.TrimSpace(d.Reason) == "" {
+		switch d.Verb {
+		case VerbConfirm, VerbPark:
+		default:
+			return &RefusedError{Verb: string(d.Verb), Code: "no_reason", Why: "it needs a reason", Hint: "add --reason TEXT"}
+		}
+	}
+	if d.Verb == VerbNote && d.Version == 0 {
+		return nil
+	}
+	if d.Version != rec.Operation.Version {
+		return moved(rec, string(d.Verb), d.Version, false)
+	}
+	return nil
+}
+
+func (d Decision) apply(rec *Record, o *Operation, from State) error {
+	wrong := func() error { return moved(rec, string(d.Verb), d.Version, true) }
+	switch d.Verb {
+	case VerbConfirm:
+		if from != Uncertain {
+			return wrong()
+		}
+		for _, r := range d.Receipts {
+			learn(o, strings.TrimSpace(r))
+		}
+		o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
+		o.Effects = max(o.Effects, len(o.Receipts), 1)
+		o.ByAnswer, o.HandsOff = false, true
+		if o.Effects > 1 && !covered(*o) {
+			raise(o, Duplicate, fmt.Sprintf("%s found %d effects", d.Actor.Name, o.Effects))
+		}
+	case VerbDeny:
+		if from != Uncertain {
+			return wrong()
+		}
+		o.State, o.ErrorClass, o.SettledAt = Failed, "", rec.Now
+	case VerbAbandon:
+		if from != Uncertain && from != Failed {
+			return wrong()
+		}
+		o.State, o.SettledAt = Abandoned, rec.Now
+	case VerbAck:
+		if o.Conflict == NoConflict {
+			return wrong()
+		}
+		o.AckedReceipts = slices.Clone(o.Receipts)
+		o.Conflict, o.ConflictNote = NoConflict, ""
+	case VerbPark:
+		if !d.Until.After(rec.Now) {
+			return &RefusedError{Verb: "park", Code: "until", Why: "it needs a time that is still to come", Hint: "add --until 2h or --until 06:00"}
+		}
+		if from == Pending || from == Committed && o.Conflict == NoConflict || from == Abandoned {
+			return wrong()
+		}
+		o.ParkedUntil = d.Until
+	case VerbUndo:
+		if from != Committed && from != Failed && from != Abandoned {
+			return wrong()
+		}
+		for _, g := range rec.Grants {
+			if !g.ConsumedAt.IsZero() && g.ConsumedAt.After(o.SettledAt) {
+				return &RefusedError{Verb: "undo", Code: "sent_since", Why: "another attempt was sent since"}
+			}
+		}
+		o.State, o.HandsOff, o.Doubted = Uncertain, true, true
+		o.DoubtedAt, o.SettledAt = rec.Now, time.Time{}
+		o.ByAnswer = false
+	case VerbNote:
+	default:
+		return fmt.Errorf("unknown verb %q", d.Verb)
+	}
+	return nil
+}
+
+// reason is what the history keeps; the database insists on one.
+func (d Decision) reason() string {
+	if r := strings.TrimSpace(d.Reason); r != "" {
+		return r
+	}
+	switch d.Verb {
+	case VerbConfirm:
+		if len(d.Receipts) > 0 {
+			return "it landed: " + strings.Join(d.Receipts, ", ")
+		}
+		return "it landed"
+	case VerbPark:
+		return "parked until " + d.Until.UTC().Format(time.RFC3339)
+	}
+	return string(d.Verb)
+}

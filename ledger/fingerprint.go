@@ -1,0 +1,91 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+
+	"github.com/gowebpki/jcs"
+)
+
+// maxExact is the largest integer a double holds exactly with all below it.
+var maxExact = new(big.Int).Lsh(big.NewInt(1), 53)
+
+// Fingerprint is the SHA-256 (hex) of the canonical form of a JSON text
+// (RFC 8785). Integers beyond 2^53 count as text, since the canonical form has
+// doubles only and would make two different ids equal. Duplicate members are
+// refused: two readers could see two different inputs.
+func Fingerprint(input json.RawMessage) (string, error) {
+	if len(bytes.TrimSpace(input)) == 0 {
+		input = json.RawMessage("null")
+	}
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.UseNumber()
+	value, err := exact(dec)
+	if err != nil {
+		return "", fmt.Errorf("input is not JSON: %w", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return "", fmt.Errorf("input is more than one JSON value")
+	}
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("input is not JSON: %w", err)
+	}
+	canonical, err := jcs.Transform(plain)
+	if err != nil {
+		return "", fmt.Errorf("canonical JSON: %w", err)
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// exact decodes one value, with large integers as text.
+func exact(dec *json.Decoder) (any, error) {
+	t, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := t.(type) {
+	case json.Delim:
+		if t == '[' {
+			list := []any{}
+			for dec.More() {
+				v, err := exact(dec)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, v)
+			}
+			_, err := dec.Token()
+			return list, err
+		}
+		members := map[string]any{}
+		for dec.More() {
+			k, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			name := k.(string)
+			if _, twice := members[name]; twice {
+				return nil, fmt.Errorf("member %q occurs twice", name)
+			}
+			if members[name], err = exact(dec); err != nil {
+				return nil, err
+			}
+		}
+		_, err := dec.Token()
+		return members, err
+	case json.Number:
+		if n, ok := new(big.Int).SetString(t.String(), 10); ok && n.CmpAbs(maxExact) > 0 {
+			return t.String(), nil
+		}
+		return t, nil
+	default:
+		return t, nil
+	}
+}

@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// NewID makes an id for an operation, attempt, grant, read or change: a UUIDv7,
+// so that ids sort by time of making.
+func NewID() string {
+	return uuid.Must(uuid.NewV7()).String()
+}
+
+// tokenAlphabet has no letters that are mistaken for digits when read aloud.
+var tokenAlphabet = base32.NewEncoding("ABCDEFGHJKMNPQRSTVWXYZ0123456789").WithPadding(base32.NoPadding)
+
+// NewToken makes a correlation token: 80 random bits behind a readable prefix.
+// It survives being searched for, cased and copied by hand.
+func NewToken() string {
+	var b [10]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // crypto/rand never fails on a supported system
+	}
+	return "indoubt-" + tokenAlphabet.EncodeToString(b[:])
+}
+
+// DeriveID makes the same id from the same run and part, so that a run that is
+// repeated after a crash repeats its changes instead of doubling them.
+func DeriveID(runID, part string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("indoubt:"+runID+"\x00"+strings.TrimSpace(part))).String()
+}

@@ -1,0 +1,152 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Observation is a reconcile read with what may follow from it. Whether a
+// verdict was earned (I6) is judged by whoever read; the rule here decides what
+// it does to an operation.
+type Observation struct {
+	ChangeID string
+	Read     Read
+	Version  int64 // of the operation when the read began; an older one settles nothing (I7)
+	Lease    Lease // of the engine that read; the zero Lease for a person's own check
+	Confirm  bool  // landed may settle by itself
+	Deny     bool  // absent may settle by itself
+	Actor    Actor
+	// RecheckAt asks for one more read of the operation after this one settled it.
+	RecheckAt time.Time
+}
+
+// Observe records a read and applies its verdict. An inconclusive read moves
+// nothing but is kept. Errors: ErrNotFound, ErrLeaseLost.
+func Observe(ctx context.Context, s Store, o Observation) (Applied, error) {
+	return s.Change(ctx, Locator{ID: o.Read.OperationID}, o.ChangeID, func(rec *Record) (Change, error) {
+		return observe(rec, o)
+	})
+}
+
+func observe(rec *Record, ob Observation) (Change, error) {
+	if !rec.Found {
+		return Change{}, fmt.Errorf("operation %s: %w", ob.Read.OperationID, ErrNotFound)
+	}
+	if rec.Lease.Generation != ob.Lease.Generation && (ob.Lease.Generation != 0 || rec.Lease.ExpiresAt.After(rec.Now)) {
+		return Change{}, ErrLeaseLost
+	}
+	o := rec.Operation
+	read := ob.Read
+	if read.Verdict == Absent && (o.StateAt(rec.Now) == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
+		// Somebody or something said "landed" before: not there now is no proof (I12).
+		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
+	}
+	c := Change{Read: &read, RecheckAt: ob.RecheckAt}
+	if read.Verdict == Inconclusive || read.Verdict == "" {
+		return c, nil
+	}
+	if ob.Version != o.Version {
+		read.Reason += fmt.Sprintf(" (seen at version %d, now %d: kept as evidence only)", ob.Version, o.Version)
+		return c, nil
+	}
+	before := o
+	switch o.StateAt(rec.Now) {
+	case Uncertain:
+		if o.State == Pending { // nobody wrote the deadline down yet; the next look does
+			return c, nil
+		}
+		observeDoubt(rec, &o, &c, read, ob)
+	case Pending:
+		return c, nil
+	default:
+		observeSettled(&o, read)
+	}
+	if o.State == before.State && o.Conflict == before.Conflict && o.Verdict == before.Verdict && o.Effects == before.Effects {
+		return c, nil
+	}
+	o.Version++
+	note(rec, &o, ob.Actor, read.Reason)
+	c.Operation = &o
+	c.Grants = voided(rec, "a check found: "+read.Reason)
+	c.Event = &Event{ID: ob.ChangeID, Verb: "read", Actor: ob.Actor, Reason: read.Reason,
+		Detail: detail(map[string]any{"read": read.ID, "verdict": string(read.Verdict), "receipts": read.Receipts, "found": read.Found})}
+	return c, nil
+}
+
+// observeDoubt applies a conclusive verdict to an operation in doubt.
+func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observation) {
+	o.Verdict = read.Verdict
+	switch read.Verdict {
+	case Landed, Duplicated:
+		if o.HandsOff || !ob.Confirm && read.Verdict == Landed {
+			break // a person settles; the verdict stands beside it
+		}
+		for _, r := range read.Receipts {
+			learn(o, r)
+		}
+		o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
+		o.Effects = max(o.Effects, read.Found, 1)
+		o.ByAnswer = false
+		o.HandsOff = true
+		if read.Verdict == Duplicated {
+			raise(o, Duplicate, read.Reason)
+		}
+	case Mismatch:
+		if rec.Operation.Verdict != Mismatch { // else it was raised, and may have been dealt with
+			raise(o, MismatchConflict, read.Reason)
+		}
+		o.HandsOff = true
+	case Absent:
+		// The read must have begun after the last attempt ended, or it looked too early.
+		if !ob.Deny || !read.BeganAt.After(o.EndedAt) {
+			break
+		}
+		o.State, o.ErrorClass, o.SettledAt = Failed, "", rec.Now
+		for _, a := range rec.Attempts {
+			if a.Final() == OutcomeUncertain && a.Proof == "" {
+				a.Proof = ProvenAbsent
+				c.Attempts = append(c.Attempts, a)
+			}
+		}
+	}
+	if o.HandsOff && read.Verdict == Duplicated && o.State == Uncertain {
+		raise(o, Duplicate, read.Reason)
+	}
+}
+
+// observeSettled compares a verdict with what is recorded. It never changes a
+// settled state: it raises what disagrees (I9).
+func observeSettled(o *Operation, read Read) {
+	switch {
+	case o.Verdict == read.Verdict && read.Verdict != Duplicated: // nothing new, and perhaps dealt with
+	case read.Verdict == Duplicated:
+		for _, r := range read.Receipts {
+			learn(o, r)
+		}
+		o.Effects = max(o.Effects, read.Found)
+		o.Verdict = Duplicated
+		if !covered(*o) {
+			raise(o, Duplicate, read.Reason)
+		}
+	case o.State == Committed && read.Verdict == Absent:
+		raise(o, Contradiction, fmt.Sprintf("recorded as landed by %s (%s), but a later check found nothing", o.Actor, o.Reason))
+		o.Verdict = Absent
+	case o.State == Committed && read.Verdict == Mismatch:
+		raise(o, MismatchConflict, read.Reason)
+		o.Verdict = Mismatch
+	case o.State != Committed && (read.Verdict == Landed || read.Verdict == Mismatch):
+		for _, r := range read.Receipts {
+			learn(o, r)
+		}
+		raise(o, Contradiction, fmt.Sprintf("recorded as %s by %s (%s), but a later check found it", o.State, o.Actor, o.Reason))
+		o.Verdict, o.Effects, o.HandsOff = read.Verdict, max(o.Effects, read.Found), true
+	case o.State == Committed && read.Verdict == Landed:
+		for _, r := range read.Receipts {
+			if len(o.Receipts) == 0 {
+				learn(o, r)
+			}
+		}
+		o.Verdict = Landed
+	}
+}

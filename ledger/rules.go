@@ -1,0 +1,87 @@
+package ledger
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// moved makes the error that refuses a change of a record that is not as seen.
+func moved(rec *Record, verb string, seen int64, state bool) *MovedError {
+	o := rec.Operation
+	return &MovedError{ID: o.ID, Verb: verb, Seen: seen, Version: o.Version, State: o.StateAt(rec.Now),
+		Actor: o.Actor, Reason: o.Reason, At: o.UpdatedAt, NotFromThisOne: state}
+}
+
+// HeldBy is a hold that covers the record's operation now, or nil.
+func (r *Record) HeldBy() *Hold {
+	for i := range r.Holds {
+		if r.Holds[i].Covers(r.Operation.Kind, r.Now) {
+			return &r.Holds[i]
+		}
+	}
+	return nil
+}
+
+// voided closes every open grant: it was given for a situation that is gone.
+func voided(rec *Record, why string) []Grant {
+	var out []Grant
+	for _, g := range rec.Grants {
+		if g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
+			g.VoidedAt, g.VoidReason = rec.Now, why
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// with replaces or appends one attempt.
+func with(attempts []Attempt, a Attempt) []Attempt {
+	out := slices.Clone(attempts)
+	for i := range out {
+		if out[i].ID == a.ID {
+			out[i] = a
+			return out
+		}
+	}
+	return append(out, a)
+}
+
+// learn adds a receipt that is new.
+func learn(o *Operation, receipt string) {
+	if receipt != "" && !slices.Contains(o.Receipts, receipt) {
+		o.Receipts = append(slices.Clone(o.Receipts), receipt)
+	}
+}
+
+// covered tells whether an acknowledgement has covered every receipt known.
+func covered(o Operation) bool {
+	if len(o.AckedReceipts) == 0 {
+		return false
+	}
+	for _, r := range o.Receipts {
+		if !slices.Contains(o.AckedReceipts, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// raise puts a flag up, unless a graver one is up already.
+func raise(o *Operation, c Conflict, why string) {
+	if c.rank() >= o.Conflict.rank() {
+		o.Conflict, o.ConflictNote = c, why
+	}
+}
+
+// note leaves who changed the operation, when and why.
+func note(rec *Record, o *Operation, a Actor, reason string) {
+	o.Actor, o.Reason, o.UpdatedAt = a.Name, reason, rec.Now
+}
+
+func detail(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only maps of strings and numbers come here
+	}
+	return b
+}

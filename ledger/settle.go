@@ -1,0 +1,348 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// SettleRequest reports what became of one attempt. It names the attempt, not
+// the operation: an answer for an attempt that is no longer live is that
+// attempt's late answer and never settles the live one (DESIGN §3).
+type SettleRequest struct {
+	ChangeID, AttemptID string
+	Outcome             Outcome
+	Proof               Proof // for OutcomeFailed: never_sent or refused
+	ErrorClass          ErrorClass
+	Error               string
+	Status              int
+	Receipt             string
+	Result              json.RawMessage
+	EffectWord          string
+	Already             bool // committed, because an earlier attempt's effect is there
+	TokenSent           bool
+	Actor               Actor
+}
+
+// Settle records an attempt's outcome and what follows for the operation. The
+// same answer twice is a Noop; another answer after a final one is recorded and
+// raises a contradiction (I9). Errors: ErrNotFound, a bad request.
+func Settle(ctx context.Context, s Store, req SettleRequest) (Applied, error) {
+	switch req.Outcome {
+	case OutcomeCommitted, OutcomeUncertain:
+	case OutcomeFailed:
+		if req.Proof == "" {
+			return Applied{}, fmt.Errorf("settle: failed needs proof that nothing happened (never_sent or refused); without it the outcome is uncertain (I2)")
+		}
+	default:
+		return Applied{}, fmt.Errorf("settle: outcome %q is none of committed, failed, uncertain", req.Outcome)
+	}
+	return s.Change(ctx, Locator{AttemptID: req.AttemptID}, req.ChangeID, func(rec *Record) (Change, error) {
+		return settle(rec, req)
+	})
+}
+
+func settle(rec *Record, req SettleRequest) (Change, error) {
+	if !rec.Found {
+		return Change{}, fmt.Errorf("attempt %s: %w", req.AttemptID, ErrNotFound)
+	}
+	a := *rec.Attempt(req.AttemptID)
+	o := rec.Operation
+	live := o.State == Pending && o.LiveAttempt == a.ID
+	switch {
+	case live:
+		return settleLive(rec, a, req), nil
+	case a.Outcome == OutcomeUncertain && a.LateOutcome == "":
+		if req.Outcome == OutcomeUncertain {
+			return Change{}, nil // nothing new
+		}
+		return settleLate(rec, a, req), nil
+	case a.Final() == req.Outcome && (req.Receipt == "" || req.Receipt == a.Receipt || req.Receipt == a.LateReceipt):
+		return Change{}, nil
+	case req.Outcome == OutcomeUncertain:
+		return Change{}, nil // knows less than what is recorded
+	default:
+		return settleAgainst(rec, a, req), nil
+	}
+}
+
+// settleLive ends the attempt in flight.
+func settleLive(rec *Record, a Attempt, req SettleRequest) Change {
+	o := rec.Operation
+	late := rec.Now.After(a.DeadlineAt)
+	a.EndedAt, a.Outcome, a.Proof = rec.Now, req.Outcome, req.Proof
+	a.ErrorClass, a.Error, a.Status = req.ErrorClass, req.Error, req.Status
+	a.Receipt, a.Result, a.EffectWord, a.Already = req.Receipt, req.Result, req.EffectWord, req.Already
+	a.TokenSent = a.TokenSent || req.TokenSent
+	o.TokenSent = o.TokenSent || a.TokenSent
+	verb := "settle"
+	if late {
+		verb, o.Doubted = "late", true
+	}
+	reason := fmt.Sprintf("attempt %d: %s", a.N, describe(req))
+	return conclude(rec, o, a, verb, reason, req)
+}
+
+// settleLate records the one late answer of an attempt that had ended uncertain.
+func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
+	o := rec.Operation
+	a.LateOutcome, a.LateAt, a.LateReceipt = req.Outcome, rec.Now, req.Receipt
+	if a.Error == "" {
+		a.Error = req.Error
+	}
+	if req.Outcome == OutcomeFailed {
+		a.Proof = req.Proof
+	}
+	if len(req.Result) > 0 {
+		a.Result = req.Result
+	}
+	reason := fmt.Sprintf("late answer of attempt %d: %s", a.N, describe(req))
+	switch {
+	case o.State == Pending || o.State == Uncertain:
+		return conclude(rec, o, a, "late", reason, req)
+	case o.State == Committed && req.Outcome == OutcomeCommitted:
+		return conclude(rec, o, a, "late", reason, req)
+	case o.State == Committed && anyCommitted(rec.Attempts, a.ID):
+		// Another attempt's answer carries the commit; this refusal only says that
+		// this attempt had no part in it.
+		o.Version++
+		return written(rec, o, a, "late", reason, req)
+	default:
+		// A read or a person had said otherwise: the decision stays, the doubt shows.
+		raise(&o, Contradiction, fmt.Sprintf("recorded as %s by %s, but attempt %d answered late: %s", o.State, o.Actor, a.N, describe(req)))
+		if req.Outcome == OutcomeCommitted {
+			learn(&o, req.Receipt)
+			o.Effects = max(o.Effects, 1)
+		}
+		o.HandsOff = true
+		o.Version++
+		return written(rec, o, a, "late", reason, req)
+	}
+}
+
+// settleAgainst records an answer that contradicts the attempt's final one.
+func settleAgainst(rec *Record, a Attempt, req SettleRequest) Change {
+	o := rec.Operation
+	reason := fmt.Sprintf("attempt %d had ended %s and now answers: %s", a.N, a.Final(), describe(req))
+	if req.Outcome == OutcomeCommitted {
+		learn(&o, req.Receipt)
+		if a.Final() == OutcomeCommitted { // a second receipt from one transmission
+			o.Effects = max(o.Effects, len(o.Receipts))
+		}
+		o.Effects = max(o.Effects, 1)
+	}
+	flag := Contradiction
+	if o.Effects > 1 && !covered(o) {
+		flag = Duplicate
+	}
+	raise(&o, flag, reason)
+	o.HandsOff = true
+	o.Version++
+	c := written(rec, o, a, "late", reason, req)
+	c.Attempts = nil // what was final stays as it was; the event keeps the news
+	return c
+}
+
+// conclude works out the operation's state from all its attempts.
+func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req SettleRequest) Change {
+	attempts := with(rec.Attempts, a)
+	before := o.State
+	live := before == Pending && o.LiveAttempt != a.ID
+	o.Version++
+	if len(req.Result) > 0 && req.Outcome == OutcomeCommitted {
+		o.Result, o.EffectWord = req.Result, req.EffectWord
+	}
+	if req.Outcome == OutcomeCommitted {
+		learn(&o, req.Receipt)
+	}
+	if o.EndedAt.Before(a.EndedAt) {
+		o.EndedAt = a.EndedAt
+	}
+	o.Effects = max(o.Effects, effects(o, attempts))
+	if o.Effects > 1 && !covered(o) {
+		o.Verdict = Duplicated
+		raise(&o, Duplicate, fmt.Sprintf("%d effects are known", o.Effects))
+	}
+	if !live { // else the attempt in flight goes on, whatever an older one answers
+		o.LiveAttempt, o.DeadlineAt = "", time.Time{}
+		o.State = combined(attempts)
+		switch {
+		case before == Committed:
+			o.State = Committed
+		case o.State == Failed && rec.Operation.HandsOff:
+			o.State = Uncertain // a proof that was undone or contradicted proves nothing (I12)
+		}
+		switch o.State {
+		case Committed:
+			o.ByAnswer, o.ErrorClass = true, ""
+			o.HandsOff = true // an answer said "landed" (I12)
+			if n := openDoubts(attempts); n > 0 && o.Effects < 2 && before != Committed {
+				raise(&o, PossibleDuplicate, fmt.Sprintf("committed by attempt %d while %d other attempt(s) without a working key stay unknown", a.N, n))
+			}
+		case Uncertain:
+			o.Doubted = true
+			if req.Outcome == OutcomeUncertain {
+				o.ErrorClass = req.ErrorClass
+			}
+			if before == Pending {
+				o.DoubtedAt = a.EndedAt
+			}
+		case Failed:
+			o.ErrorClass = ""
+		}
+		if o.State == Uncertain {
+			o.SettledAt = time.Time{}
+		} else {
+			o.SettledAt = rec.Now
+		}
+	}
+	return written(rec, o, a, verb, reason, req)
+}
+
+func written(rec *Record, o Operation, a Attempt, verb, reason string, req SettleRequest) Change {
+	note(rec, &o, req.Actor, reason)
+	d := map[string]any{"attempt": a.ID, "n": a.N, "outcome": string(req.Outcome)}
+	for k, v := range map[string]string{"receipt": req.Receipt, "error_class": string(req.ErrorClass), "error": req.Error, "proof": string(req.Proof)} {
+		if v != "" {
+			d[k] = v
+		}
+	}
+	return Change{Operation: &o, Attempts: []Attempt{a}, Grants: voided(rec, reason),
+		Event: &Event{ID: req.ChangeID, Verb: verb, Actor: req.Actor, Reason: reason, Detail: detail(d)}}
+}
+
+// combined is the state that the attempts, all ended, make together.
+func combined(attempts []Attempt) State {
+	state := Failed
+	for _, a := range attempts {
+		switch a.Final() {
+		case OutcomeCommitted:
+			return Committed
+		case OutcomeFailed:
+		default:
+			if a.Proof != ProvenAbsent {
+				state = Uncertain
+			}
+		}
+	}
+	return state
+}
+
+// effects counts what is known to have been done: each receipt once, and each
+// commit without one, except repeats under a working key and answers that only
+// said "it is already there". A receipt that a read or a person found may be
+// that of a commit without one, so it does not add to it.
+func effects(o Operation, attempts []Attempt) int {
+	answered := map[string]bool{}
+	bare := 0
+	for _, a := range attempts {
+		receipt := a.Receipt
+		if a.LateReceipt != "" {
+			receipt = a.LateReceipt
+		}
+		switch {
+		case a.Final() != OutcomeCommitted:
+		case receipt != "":
+			answered[receipt] = true
+		case a.Already || a.KeyWorks:
+		default:
+			bare++
+		}
+	}
+	n := max(len(o.Receipts), len(answered)+bare)
+	if n == 0 && combined(attempts) == Committed {
+		n = 1
+	}
+	return n
+}
+
+// openDoubts counts attempts that may have had an effect of their own beside
+// the committed one. An answer "already there" explains one of them.
+func openDoubts(attempts []Attempt) int {
+	n := 0
+	for _, a := range attempts {
+		if a.Final() == OutcomeUncertain && a.Proof == "" && !a.KeyWorks {
+			n++
+		}
+		if a.Already && a.Final() == OutcomeCommitted {
+			n--
+		}
+	}
+	return max(n, 0)
+}
+
+func anyCommitted(attempts []Attempt, except string) bool {
+	for _, a := range attempts {
+		if a.ID != except && a.Final() == OutcomeCommitted {
+			return true
+		}
+	}
+	return false
+}
+
+func describe(req SettleRequest) string {
+	switch {
+	case req.Outcome == OutcomeCommitted && req.Already:
+		return "already there"
+	case req.Outcome == OutcomeCommitted && req.Receipt != "":
+		return "committed, receipt " + req.Receipt
+	case req.Outcome == OutcomeFailed:
+		return "failed, " + string(req.Proof)
+	case req.Outcome == OutcomeUncertain && req.ErrorClass != "":
+		return "no answer (" + string(req.ErrorClass) + ")"
+	}
+	return string(req.Outcome)
+}
+
+// Heartbeat extends the live attempt's deadline to extend from now, and returns
+// it. A *MovedError says that the attempt is no longer live or its deadline has
+// passed: the sender must stop (I3).
+func Heartbeat(ctx context.Context, s Store, attemptID string, extend time.Duration) (time.Time, error) {
+	var deadline time.Time
+	_, err := s.Change(ctx, Locator{AttemptID: attemptID}, NewID(), func(rec *Record) (Change, error) {
+		if !rec.Found {
+			return Change{}, fmt.Errorf("attempt %s: %w", attemptID, ErrNotFound)
+		}
+		o := rec.Operation
+		if o.StateAt(rec.Now) != Pending || o.LiveAttempt != attemptID {
+			return Change{}, moved(rec, "go on with the attempt", 0, true)
+		}
+		a := *rec.Attempt(attemptID)
+		deadline = rec.Now.Add(min(extend, MaxDeadline))
+		if deadline.Before(a.DeadlineAt) {
+			deadline = a.DeadlineAt
+		}
+		a.DeadlineAt, o.DeadlineAt = deadline, deadline
+		return Change{Operation: &o, Attempts: []Attempt{a}}, nil
+	})
+	return deadline, err
+}
+
+// ExpireRule turns a pending operation whose deadline has passed into an
+// uncertain one; every other record is left alone.
+func ExpireRule() Rule {
+	return func(rec *Record) (Change, error) {
+		if !rec.Found || rec.Operation.State != Pending || !rec.Now.After(rec.Operation.DeadlineAt) {
+			return Change{}, nil
+		}
+		return expire(rec), nil
+	}
+}
+
+// expire ends the live attempt at its deadline: nobody knows.
+func expire(rec *Record) Change {
+	o := rec.Operation
+	req := SettleRequest{ChangeID: NewID(), AttemptID: o.LiveAttempt, Outcome: OutcomeUncertain, ErrorClass: ClassDeadline,
+		Error: "no outcome was recorded before the deadline", Status: -1, Actor: Actor{Name: "clock", Machine: true}}
+	a := Attempt{OperationID: o.ID, DeadlineAt: o.DeadlineAt}
+	if live := rec.Attempt(o.LiveAttempt); live != nil {
+		a = *live
+	}
+	a.EndedAt, a.Outcome, a.ErrorClass, a.Error, a.Status = a.DeadlineAt, req.Outcome, req.ErrorClass, req.Error, req.Status
+	c := conclude(rec, o, a, "expire", "the deadline passed without an outcome", req)
+	if a.ID == "" {
+		c.Attempts = nil
+	}
+	return c
+}
