@@ -1,0 +1,123 @@
+// Package safe makes text from outside visible-safe before it reaches a
+// terminal (I11). Ledger contents, answers and tool output are hostile: an
+// unterminated escape sequence swallows a screen, a right-to-left override
+// turns an amount around, a zero-width character makes two ids look alike.
+//
+// It may be imported by everything under ui; it imports nothing of indoubt.
+package safe
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxMarks is how many combining marks may follow one base character; real
+// scripts need three, a pile of them paints over neighbouring lines.
+const maxMarks = 4
+
+// Text returns s on one line with everything that does not print written out:
+// \n \r \t, \x1b for the other ASCII controls and for bytes that are not
+// UTF-8, \u202e or \U000e0001 for runes. A backslash is doubled where it could
+// be mistaken for the beginning of such an escape, so that different strings
+// stay different. Nothing is ever dropped.
+func Text(s string) string {
+	if plain(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	marks := maxMarks // a mark without a base would sit on whatever stands before
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i-1])
+			marks = maxMarks
+		case r == '\\':
+			b.WriteByte('\\')
+			if readsAsEscape(s[i:]) {
+				b.WriteByte('\\')
+			}
+			marks = 0
+		case unicode.Is(unicode.M, r) && !invisible(r) && marks < maxMarks:
+			b.WriteRune(r)
+			marks++
+		case shows(r) && !unicode.Is(unicode.M, r):
+			b.WriteRune(r)
+			marks = 0
+		default:
+			escape(&b, r)
+			marks = maxMarks
+		}
+	}
+	return b.String()
+}
+
+// Lines is Text for text that may run over several lines: line feeds stay.
+func Lines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Text(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// plain tells quickly that nothing needs writing out, as is usual.
+func plain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c > '~' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// readsAsEscape tells whether a backslash before rest could be taken for an
+// escape that Text writes.
+func readsAsEscape(rest string) bool {
+	if rest == "" {
+		return false
+	}
+	if strings.IndexByte(`\nrtxuU`, rest[0]) >= 0 {
+		return true
+	}
+	r, size := utf8.DecodeRuneInString(rest)
+	return !shows(r) || r == utf8.RuneError && size == 1
+}
+
+// shows tells whether a rune can be seen. unicode.IsPrint is false for
+// controls, format characters, private use and every space but the plain one;
+// a few letters, marks and symbols without ink are left to catch.
+func shows(r rune) bool {
+	return unicode.IsPrint(r) && !invisible(r)
+}
+
+// invisible holds for printable runes that leave no ink or only change their
+// neighbours: fillers, the blank Braille pattern, joiners, variation selectors.
+func invisible(r rune) bool {
+	switch r {
+	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0:
+		return true
+	}
+	return unicode.Is(unicode.Variation_Selector, r)
+}
+
+func escape(b *strings.Builder, r rune) {
+	switch {
+	case r == '\n':
+		b.WriteString(`\n`)
+	case r == '\r':
+		b.WriteString(`\r`)
+	case r == '\t':
+		b.WriteString(`\t`)
+	case r < 0x80:
+		fmt.Fprintf(b, `\x%02x`, r)
+	case r < 0x10000:
+		fmt.Fprintf(b, `\u%04x`, r)
+	default:
+		fmt.Fprintf(b, `\U%08x`, r)
+	}
+}

@@ -1,0 +1,71 @@
+package safe_test
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"indoubt/ui/safe"
+)
+
+func TestI11_TextWritesOutWhatDoesNotPrint(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                     "",
+		"charge cus_9":         "charge cus_9",
+		"\x1b]0;gone":          `\x1b]0;gone`,
+		"\u009b31m":            `\u009b31m`,
+		"a\u202eb":             `a\u202eb`,
+		"a\u200bb":             `a\u200bb`,
+		"a\r\nb\tc":            `a\r\nb\tc`,
+		"caf\u00e9 \u65e5":     "caf\u00e9 \u65e5",
+		"cafe\u0301":           "cafe\u0301",
+		"\u0301x":              `\u0301x`,
+		"\xff\xfe":             `\xff\xfe`,
+		`C:\dir`:               `C:\dir`,
+		`C:\new`:               `C:\\new`,
+		`\x1b`:                 `\\x1b`,
+		"\\\x1b":               `\\\x1b`,
+		`\`:                    `\`,
+		`a\"b`:                 `a\"b`,
+		"a\u00a0b":             `a\u00a0b`,
+		"a\ufe0fb":             `a\ufe0fb`,
+		"\u3164":               `\u3164`,
+		"\U000e0001":           `\U000e0001`,
+		"\U0001f680 deploy":    "\U0001f680 deploy",
+		"z" + marks(6):         "z" + marks(4) + `\u0301\u0301`,
+		"\u2028para\u2029\x00": `\u2028para\u2029\x00`,
+	} {
+		if got := safe.Text(in); got != want {
+			t.Errorf("Text(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := safe.Lines("a\nb\x07"); got != "a\nb\\x07" {
+		t.Errorf("Lines = %q", got)
+	}
+}
+
+func marks(n int) string { return strings.Repeat("\u0301", n) }
+
+func TestI11_DifferentStringsStayDifferent(t *testing.T) {
+	piece := rapid.SampledFrom([]string{`\`, "x", "u", "n", "1b", "\x1b", "\n", "\u202e", "202e", "\u0301", "\xff", "ff", "a", "\u200b", "é"})
+	seen := map[string]string{}
+	rapid.Check(t, func(t *rapid.T) {
+		in := strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "pieces"), "")
+		out := safe.Text(in)
+		if before, ok := seen[out]; ok && before != in {
+			t.Fatalf("%q and %q both show as %q", before, in, out)
+		}
+		seen[out] = in
+		if !utf8.ValidString(out) {
+			t.Fatalf("%q shows as invalid UTF-8 %q", in, out)
+		}
+		for _, r := range out {
+			if !unicode.IsPrint(r) {
+				t.Fatalf("%q lets %U through", in, r)
+			}
+		}
+	})
+}
