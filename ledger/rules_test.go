@@ -1,0 +1,537 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// bench drives the rules over one record, as a store would.
+type bench struct {
+	t   *testing.T
+	rec Record
+	seq int
+}
+
+func newBench(t *testing.T) *bench {
+	return &bench{t: t, rec: Record{Now: time.UnixMilli(1_790_000_000_000).UTC()}}
+}
+
+func (b *bench) id(prefix string) string {
+	b.seq++
+	return fmt.Sprintf("%s%d", prefix, b.seq)
+}
+
+func (b *bench) write(c Change) {
+	if c.Insert {
+		b.rec.Attempts, b.rec.Grants, b.rec.Reads = nil, nil, nil
+	}
+	if c.Operation != nil {
+		if b.rec.Found && !c.Insert && c.Event != nil && c.Event.Verb != "note" && c.Operation.Version <= b.rec.Operation.Version {
+			b.t.Fatalf("%s did not move the version", c.Event.Verb)
+		}
+		b.rec.Operation, b.rec.Found = *c.Operation, true
+	}
+	for _, a := range c.Attempts {
+		b.rec.Attempts = with(b.rec.Attempts, a)
+	}
+	for _, g := range c.Grants {
+		found := false
+		for i := range b.rec.Grants {
+			if b.rec.Grants[i].ID == g.ID {
+				b.rec.Grants[i], found = g, true
+			}
+		}
+		if !found {
+			b.rec.Grants = append([]Grant{g}, b.rec.Grants...)
+		}
+	}
+	if c.Read != nil {
+		b.rec.Reads = append([]Read{*c.Read}, b.rec.Reads...)
+	}
+	b.rec.Now = b.rec.Now.Add(time.Second)
+}
+
+func (b *bench) begin(mod ...func(*BeginRequest)) (BeginResult, string) {
+	req := BeginRequest{ChangeID: b.id("c"), OperationID: b.id("op"), AttemptID: b.id("a"), Kind: "k", Key: "key", Token: "tok",
+		Fingerprint: "f", Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: Actor{Name: "billing", Machine: true}}
+	for _, m := range mod {
+		m(&req)
+	}
+	res, c := begin(&b.rec, req)
+	b.write(c)
+	return res, res.Attempt.ID
+}
+
+func (b *bench) settle(attempt string, outcome Outcome, mod ...func(*SettleRequest)) {
+	b.t.Helper()
+	req := SettleRequest{ChangeID: b.id("c"), AttemptID: attempt, Outcome: outcome, Actor: Actor{Name: "billing", Machine: true}}
+	switch outcome {
+	case OutcomeFailed:
+		req.Proof = Refused
+	case OutcomeUncertain:
+		req.ErrorClass = ClassTimeout
+	}
+	for _, m := range mod {
+		m(&req)
+	}
+	c, err := settle(&b.rec, req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.write(c)
+}
+
+func (b *bench) observe(v Verdict, found int, receipts ...string) {
+	b.t.Helper()
+	c, err := observe(&b.rec, Observation{ChangeID: b.id("c"), Version: b.rec.Operation.Version, Confirm: true, Deny: true,
+		Actor: Actor{Name: "auto", Machine: true},
+		Read:  Read{ID: b.id("r"), Verdict: v, Found: found, Receipts: receipts, Reason: "read " + string(v), BeganAt: b.rec.Now}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.write(c)
+}
+
+func (b *bench) decide(v Verb, mod ...func(*Decision)) error {
+	d := Decision{ChangeID: b.id("c"), ID: b.rec.Operation.ID, Version: b.rec.Operation.Version, Verb: v, Reason: "because",
+		Actor: Actor{Name: "maya", Terminal: true}}
+	for _, m := range mod {
+		m(&d)
+	}
+	c, err := d.Rule()(&b.rec)
+	if err == nil {
+		b.write(c)
+	}
+	return err
+}
+
+func (b *bench) allow(basis Basis, mod ...func(*GrantRequest)) (string, error) {
+	g := GrantRequest{ChangeID: b.id("c"), GrantID: b.id("g"), OperationID: b.rec.Operation.ID, Version: b.rec.Operation.Version, Basis: basis,
+		Sender: "http", Actor: Actor{Name: "maya", Terminal: true}, Reason: "because", ExpiresAt: b.rec.Now.Add(time.Hour), MaxAttempts: 5,
+		AttemptID: b.id("a"), Deadline: time.Minute}
+	for _, m := range mod {
+		m(&g)
+	}
+	c, err := g.Rule()(&b.rec)
+	if err == nil {
+		b.write(c)
+	}
+	return g.AttemptID, err
+}
+
+func (b *bench) want(s State, effects int, c Conflict) {
+	b.t.Helper()
+	o := b.rec.Operation
+	if o.State != s || o.Effects != effects || o.Conflict != c {
+		b.t.Fatalf("state %s, effects %d, conflict %q (%s); want %s, %d, %q", o.State, o.Effects, o.Conflict, o.ConflictNote, s, effects, c)
+	}
+}
+
+func receipt(r string) func(*SettleRequest) { return func(s *SettleRequest) { s.Receipt = r } }
+
+// doubt is an operation whose only attempt ended uncertain.
+func doubt(t *testing.T) (*bench, string) {
+	b := newBench(t)
+	_, a := b.begin()
+	b.settle(a, OutcomeUncertain)
+	b.want(Uncertain, 0, NoConflict)
+	return b, a
+}
+
+func TestI3_OneLiveAttempt(t *testing.T) {
+	b := newBench(t)
+	first, _ := b.begin()
+	second, _ := b.begin()
+	if first.Answer != AnswerBegun || second.Answer != AnswerInProgress {
+		t.Fatalf("%s, %s", first.Answer, second.Answer)
+	}
+	b.rec.Now = b.rec.Now.Add(2 * time.Minute)
+	third, _ := b.begin()
+	if third.Answer != AnswerInDoubt || b.rec.Operation.State != Uncertain || b.rec.Operation.ErrorClass != ClassDeadline {
+		t.Fatalf("%s, %s %s", third.Answer, b.rec.Operation.State, b.rec.Operation.ErrorClass)
+	}
+}
+
+func TestI4_SameKeyOtherInput(t *testing.T) {
+	b, _ := doubt(t)
+	res, _ := b.begin(func(r *BeginRequest) { r.Fingerprint = "other" })
+	if res.Answer != AnswerKeyReused {
+		t.Fatal(res.Answer)
+	}
+}
+
+func TestBeginAnswersByState(t *testing.T) {
+	b, _ := doubt(t)
+	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
+		t.Fatal(res.Answer)
+	}
+	if err := b.decide(VerbDeny); err != nil {
+		t.Fatal(err)
+	}
+	if res, _ := b.begin(); res.Answer != AnswerRefused { // somebody's word is no proof
+		t.Fatal(res.Answer)
+	}
+	if err := b.decide(VerbAbandon); err != nil {
+		t.Fatal(err)
+	}
+	if res, _ := b.begin(); res.Answer != AnswerRefused {
+		t.Fatal(res.Answer)
+	}
+
+	refused := newBench(t)
+	_, a := refused.begin()
+	refused.settle(a, OutcomeFailed)
+	refused.want(Failed, 0, NoConflict)
+	res, a := refused.begin()
+	if res.Answer != AnswerBegun || res.Attempt.N != 2 {
+		t.Fatal(res.Answer, res.Attempt.N)
+	}
+	refused.settle(a, OutcomeCommitted)
+	if res, _ := refused.begin(); res.Answer != AnswerFinished {
+		t.Fatal(res.Answer)
+	}
+}
+
+func TestFinishedOperationGivesItsKeyUpAfterTTL(t *testing.T) {
+	b := newBench(t)
+	first, a := b.begin(func(r *BeginRequest) { r.TTL = time.Hour })
+	b.settle(a, OutcomeCommitted)
+	b.rec.Now = b.rec.Now.Add(2 * time.Hour)
+	second, _ := b.begin(func(r *BeginRequest) { r.Fingerprint = "other" })
+	if second.Answer != AnswerBegun || second.Operation.ID == first.Operation.ID {
+		t.Fatal(second.Answer)
+	}
+	d, _ := doubt(t)
+	d.rec.Operation.TTL = time.Hour
+	d.rec.Now = d.rec.Now.Add(48 * time.Hour)
+	if res, _ := d.begin(); res.Answer != AnswerInDoubt { // what is in doubt never expires
+		t.Fatal(res.Answer)
+	}
+}
+
+func TestI2_RefusedRetryKeepsTheDoubt(t *testing.T) {
+	b, _ := doubt(t)
+	a, err := b.allow(BasisRiskAccepted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.settle(a, OutcomeFailed)
+	b.want(Uncertain, 0, NoConflict)
+}
+
+func TestAlreadyThereCommitsWithoutDuplicate(t *testing.T) {
+	b, _ := doubt(t)
+	a, _ := b.allow(BasisRiskAccepted)
+	b.settle(a, OutcomeCommitted, func(s *SettleRequest) { s.Already = true })
+	b.want(Committed, 1, NoConflict)
+}
+
+func TestCommitBesideAnUnknownAttempt(t *testing.T) {
+	b, first := doubt(t)
+	a, _ := b.allow(BasisRiskAccepted)
+	b.settle(a, OutcomeCommitted, receipt("r2"))
+	b.want(Committed, 1, PossibleDuplicate)
+	b.settle(first, OutcomeCommitted, receipt("r1"))
+	b.want(Committed, 2, Duplicate)
+	if err := b.decide(VerbAck, func(d *Decision) { d.Reference = "re_1" }); err != nil {
+		t.Fatal(err)
+	}
+	b.want(Committed, 2, NoConflict)
+	b.observe(Duplicated, 2, "r1", "r2") // covered by the acknowledgement
+	b.want(Committed, 2, NoConflict)
+	b.observe(Duplicated, 3, "r1", "r2", "r3")
+	b.want(Committed, 3, Duplicate)
+}
+
+func TestSameWorkingKeyIsOneEffect(t *testing.T) {
+	b := newBench(t)
+	_, first := b.begin(func(r *BeginRequest) { r.KeyWorks = true })
+	b.settle(first, OutcomeUncertain)
+	a, err := b.allow(BasisKeySafe, func(g *GrantRequest) { g.KeyWorks = true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.settle(a, OutcomeCommitted)
+	b.want(Committed, 1, NoConflict)
+	b.settle(first, OutcomeCommitted)
+	b.want(Committed, 1, NoConflict)
+}
+
+func TestLateAnswers(t *testing.T) {
+	t.Run("settles the doubt", func(t *testing.T) {
+		b, a := doubt(t)
+		b.settle(a, OutcomeCommitted, receipt("r1"))
+		b.want(Committed, 1, NoConflict)
+	})
+	t.Run("refusal of the only attempt", func(t *testing.T) {
+		b, a := doubt(t)
+		b.settle(a, OutcomeFailed)
+		b.want(Failed, 0, NoConflict)
+	})
+	t.Run("never settles the live attempt", func(t *testing.T) {
+		b, first := doubt(t)
+		second, _ := b.allow(BasisRiskAccepted)
+		b.settle(first, OutcomeFailed)
+		b.want(Pending, 0, NoConflict)
+		b.settle(second, OutcomeCommitted, receipt("r2"))
+		b.want(Committed, 1, NoConflict)
+	})
+	t.Run("late commit then a second one", func(t *testing.T) {
+		b, first := doubt(t)
+		second, _ := b.allow(BasisRiskAccepted)
+		b.settle(first, OutcomeCommitted, receipt("r1"))
+		b.want(Pending, 1, NoConflict)
+		b.settle(second, OutcomeCommitted, receipt("r2"))
+		b.want(Committed, 2, Duplicate)
+	})
+	t.Run("same answer twice is nothing new", func(t *testing.T) {
+		b, a := doubt(t)
+		b.settle(a, OutcomeCommitted, receipt("r1"))
+		v := b.rec.Operation.Version
+		b.settle(a, OutcomeCommitted, receipt("r1"))
+		if b.rec.Operation.Version != v {
+			t.Fatal("moved")
+		}
+	})
+}
+
+func TestI9_LateTruthAgainstADecision(t *testing.T) {
+	b, a := doubt(t)
+	if err := b.decide(VerbDeny); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(a, OutcomeCommitted, receipt("r1"))
+	b.want(Failed, 1, Contradiction)
+	if b.rec.Operation.Receipt() != "r1" || !b.rec.Operation.HandsOff {
+		t.Fatal("the receipt is lost or automation goes on")
+	}
+
+	c, _ := doubt(t)
+	if err := c.decide(VerbConfirm); err != nil {
+		t.Fatal(err)
+	}
+	c.observe(Absent, 0)
+	c.want(Committed, 1, Contradiction)
+
+	d, _ := doubt(t)
+	d.observe(Absent, 0)
+	d.want(Failed, 0, NoConflict)
+	d.observe(Landed, 1, "r1")
+	d.want(Failed, 1, Contradiction)
+}
+
+func TestReceiptFoundByAReadIsNotAnotherEffect(t *testing.T) {
+	b, a := doubt(t)
+	b.observe(Landed, 1, "r1")
+	b.want(Committed, 1, NoConflict)
+	b.settle(a, OutcomeCommitted) // late, and without a receipt
+	b.want(Committed, 1, NoConflict)
+}
+
+func TestI12_AfterUndoOnlyAPersonSettles(t *testing.T) {
+	b, _ := doubt(t)
+	b.observe(Landed, 1, "r1")
+	if err := b.decide(VerbUndo); err != nil {
+		t.Fatal(err)
+	}
+	b.want(Uncertain, 1, NoConflict)
+	b.observe(Absent, 0)
+	b.want(Uncertain, 1, NoConflict)
+	if v := b.rec.Reads[0].Verdict; v != Inconclusive {
+		t.Fatal(v)
+	}
+	b.observe(Landed, 1, "r1")
+	b.want(Uncertain, 1, NoConflict)
+	_, err := b.allow(BasisKeySafe, func(g *GrantRequest) { g.Actor = Actor{Name: "auto:h", Machine: true} })
+	if r := new(RefusedError); !errors.As(err, &r) || r.Code != "hands_off" {
+		t.Fatal(err)
+	}
+	if _, err := b.allow(BasisAbsent); err == nil {
+		t.Fatal("proof after an undo")
+	}
+	if err := b.decide(VerbConfirm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestI7_StaleDecisionIsRefusedAndSaysWho(t *testing.T) {
+	b, _ := doubt(t)
+	seen := b.rec.Operation.Version
+	if err := b.decide(VerbConfirm); err != nil {
+		t.Fatal(err)
+	}
+	err := b.decide(VerbDeny, func(d *Decision) { d.Version = seen; d.Actor.Name = "sam" })
+	m := new(MovedError)
+	if !errors.As(err, &m) || !errors.Is(err, ErrMoved) || m.Actor != "maya" || m.State != Committed || m.Seen != seen {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestI5_TheMachineNeverGambles(t *testing.T) {
+	auto := func(g *GrantRequest) { g.Actor = Actor{Name: "auto:h", Machine: true} }
+	b, _ := doubt(t)
+	if _, err := b.allow(BasisRiskAccepted, auto); !errors.Is(err, ErrRefused) {
+		t.Fatal(err)
+	}
+	if _, err := b.allow(BasisAbsent, auto); !errors.Is(err, ErrRefused) {
+		t.Fatal(err)
+	}
+	if _, err := b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Actor.Terminal = false }); !errors.Is(err, ErrRefused) {
+		t.Fatal(err)
+	}
+	if _, err := b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Reason = " " }); !errors.Is(err, ErrRefused) {
+		t.Fatal(err)
+	}
+	b.rec.Related = []Relation{{ID: "twin"}}
+	if _, err := b.allow(BasisKeySafe, auto); !errors.Is(err, ErrRefused) {
+		t.Fatal(err)
+	}
+	b.rec.Related = nil
+	b.rec.Holds = []Hold{{Scope: "all", Actor: Actor{Name: "sam"}}}
+	if _, err := b.allow(BasisKeySafe); !errors.Is(err, ErrRefused) {
+		t.Fatal(err)
+	}
+	b.rec.Holds = nil
+	if _, err := b.allow(BasisKeySafe, auto, func(g *GrantRequest) { g.MaxAttempts = 0 }); !errors.Is(err, ErrRefused) {
+		t.Fatal(err)
+	}
+	if _, err := b.allow(BasisKeySafe, auto); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {
+	pipeline := func(g *GrantRequest) { g.AttemptID, g.Sender = "", "pipeline" }
+	b, _ := doubt(t)
+	if _, err := b.allow(BasisRiskAccepted, pipeline); err != nil {
+		t.Fatal(err)
+	}
+	res, a := b.begin()
+	if res.Answer != AnswerBegun || res.Attempt.Basis != BasisRiskAccepted {
+		t.Fatal(res.Answer)
+	}
+	b.settle(a, OutcomeUncertain)
+	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
+		t.Fatal(res.Answer)
+	}
+	if _, err := b.allow(BasisRiskAccepted, pipeline); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.decide(VerbNote); err != nil { // any event makes it void
+		t.Fatal(err)
+	}
+	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
+		t.Fatal(res.Answer)
+	}
+	if _, err := b.allow(BasisRiskAccepted, pipeline); err != nil {
+		t.Fatal(err)
+	}
+	b.observe(Inconclusive, 0) // which tells nothing new
+	b.rec.Now = b.rec.Now.Add(2 * time.Hour)
+	if res, _ := b.begin(); res.Answer != AnswerInDoubt { // it has lapsed
+		t.Fatal(res.Answer)
+	}
+}
+
+func TestAbsentFreesTheKey(t *testing.T) {
+	b, _ := doubt(t)
+	b.observe(Absent, 0)
+	b.want(Failed, 0, NoConflict)
+	if b.rec.Attempts[0].Proof != ProvenAbsent {
+		t.Fatal(b.rec.Attempts[0].Proof)
+	}
+	res, a := b.begin()
+	if res.Answer != AnswerBegun {
+		t.Fatal(res.Answer, res.Why)
+	}
+	b.settle(a, OutcomeCommitted, receipt("r2"))
+	b.want(Committed, 1, NoConflict)
+}
+
+func TestMismatchIsAConflictAndAPersonsMatter(t *testing.T) {
+	b, _ := doubt(t)
+	b.observe(Mismatch, 1, "r1")
+	b.want(Uncertain, 0, MismatchConflict)
+	if err := b.decide(VerbAck); err != nil {
+		t.Fatal(err)
+	}
+	b.observe(Mismatch, 1, "r1")
+	b.want(Uncertain, 0, NoConflict)
+	b.observe(Absent, 0)
+	b.want(Uncertain, 0, NoConflict)
+}
+
+func TestDecisionOnAnOverdueAttempt(t *testing.T) {
+	b := newBench(t)
+	b.begin()
+	if err := b.decide(VerbConfirm); !errors.Is(err, ErrMoved) {
+		t.Fatal(err)
+	}
+	b.rec.Now = b.rec.Now.Add(time.Hour)
+	if err := b.decide(VerbConfirm); err != nil {
+		t.Fatal(err)
+	}
+	b.want(Committed, 1, NoConflict)
+}
+
+func TestFingerprint(t *testing.T) {
+	same := [][2]string{
+		{`{"a":1,"b":[true,null]}`, ` { "b" : [ true, null ], "a" : 1.0 } `},
+		{``, `null`},
+	}
+	for _, p := range same {
+		a, err := Fingerprint([]byte(p[0]))
+		b, err2 := Fingerprint([]byte(p[1]))
+		if err != nil || err2 != nil || a != b {
+			t.Errorf("%s and %s: %v %v", p[0], p[1], err, err2)
+		}
+	}
+	a, _ := Fingerprint([]byte(`{"id":9007199254740993}`))
+	b, _ := Fingerprint([]byte(`{"id":9007199254740992}`))
+	if a == b {
+		t.Error("integers beyond 2^53 run together")
+	}
+	for _, bad := range []string{`{"a":1,"a":2}`, `{} {}`, `{`, `nul`} {
+		if _, err := Fingerprint([]byte(bad)); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}
+
+func TestParseFilter(t *testing.T) {
+	f, err := ParseFilter(`cus_9 -kind:stripe.* age>1d2h "in quotes: x" source:"the mill"`)
+	if err != nil || len(f.Terms) != 5 {
+		t.Fatal(f, err)
+	}
+	if f.Terms[2].Age != 26*time.Hour || !f.Terms[1].Not || f.Terms[3].Value != "in quotes: x" || f.Terms[4].Value != "the mill" {
+		t.Fatalf("%+v", f.Terms)
+	}
+	for _, bad := range []string{"nope:x", "age:3", "age>x", "kind:", "state:gone", "kind>a", "cost>x"} {
+		if _, err := ParseFilter(bad); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}
+
+func FuzzParseFilter(f *testing.F) {
+	for _, s := range []string{`a:b`, `-"x`, `age>1d`, "\x00:", `-`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		_, err := ParseFilter(s)
+		if err != nil {
+			_ = err.Error()
+		}
+	})
+}
+
+func FuzzFingerprint(f *testing.F) {
+	f.Add([]byte(`{"a":[1,2e400]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if fp, err := Fingerprint(b); err == nil && len(fp) != 64 {
+			t.Fatal(fp)
+		}
+	})
+}
