@@ -1,72 +1,73 @@
-// Package safe makes hostile text fit for a terminal (I11).
+// Package safe makes text from outside visible-safe before it reaches a
+// terminal (I11). Ledger contents, answers and tool output are hostile: an
+// unterminated escape sequence swallows a screen, a right-to-left override
+// turns an amount around, a zero-width character makes two ids look alike.
 //
-// Ledger contents, answers and errors go through Text once, where they enter
-// the screen. What could move a cursor, start a sequence, hide or reorder
-// letters is shown as an escape; nothing is dropped, and two different texts
-// stay different. The package imports nothing of indoubt.
+// It may be imported by everything under ui; it imports nothing of indoubt.
 package safe
 
 import (
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Text returns s as one line of visible characters. Controls, bytes that are
-// not UTF-8, and characters that take no room or turn the writing direction
-// become \n, \x9b (a byte) or \u202e (a character); a backslash that would read
-// like such an escape is doubled.
+// maxMarks is how many combining marks may follow one base character; real
+// scripts need three, a pile of them paints over neighbouring lines.
+const maxMarks = 4
+
+// Text returns s on one line with everything that does not print written out:
+// \n \r \t, \x1b for the other ASCII controls and for bytes that are not
+// UTF-8, \u202e or \U000e0001 for runes. A backslash is doubled where it could
+// be mistaken for the beginning of such an escape, so that different strings
+// stay different. Nothing is ever dropped.
 func Text(s string) string {
 	if plain(s) {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s) + 16)
-	marks := 3 // a text does not begin with a combining mark: it would join what stands before
+	marks := maxMarks // a mark without a base would sit on whatever stands before
 	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
 		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-			marks = 0
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i-1])
+			marks = maxMarks
 		case r == '\\':
 			b.WriteByte('\\')
-			if i+1 < len(s) && strings.IndexByte(`nrtxuU\`, s[i+1]) >= 0 {
+			if readsAsEscape(s[i:]) {
 				b.WriteByte('\\')
 			}
 			marks = 0
-		case unicode.Is(unicode.M, r) && !hidden(r):
-			// A few marks are writing, a tower of them paints over the lines above.
-			if marks++; marks > 2 {
-				escape(&b, r)
-			} else {
-				b.WriteRune(r)
-			}
-		case hidden(r):
-			escape(&b, r)
-			marks = 0
-		default:
+		case unicode.Is(unicode.M, r) && !invisible(r) && marks < maxMarks:
+			b.WriteRune(r)
+			marks++
+		case shows(r) && !unicode.Is(unicode.M, r):
 			b.WriteRune(r)
 			marks = 0
+		default:
+			escape(&b, r)
+			marks = maxMarks
 		}
-		i += n
 	}
 	return b.String()
 }
 
-// Lines is Text for each line of s. Only the line feed separates lines.
-func Lines(s string) []string {
-	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
-	for i := range lines {
-		lines[i] = Text(strings.ReplaceAll(lines[i], "\t", "    "))
+// Lines is Text for text that may run over several lines: line feeds stay.
+func Lines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Text(line)
 	}
-	return lines
+	return strings.Join(lines, "\n")
 }
 
+// plain tells quickly that nothing needs writing out, as is usual.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c > '~' || c == '\\' {
@@ -74,6 +75,41 @@ func plain(s string) bool {
 		}
 	}
 	return true
+}
+
+// readsAsEscape tells whether a backslash before rest could be taken for an
+// escape that Text writes.
+func readsAsEscape(rest string) bool {
+	if rest == "" {
+		return false
+	}
+	if strings.IndexByte(`\nrtxuU`, rest[0]) >= 0 {
+		return true
+	}
+	r, size := utf8.DecodeRuneInString(rest)
+	return !shows(r) || r == utf8.RuneError && size == 1
+}
+
+// shows tells whether a rune can be seen. unicode.IsPrint is false for
+// controls, format characters, private use and every space but the plain one;
+// a few letters, marks and symbols without ink are left to catch.
+func shows(r rune) bool {
+	return unicode.IsPrint(r) && !invisible(r)
+}
+
+// invisible holds for printable runes that leave no ink or only change their
+// neighbours: fillers, the blank Braille pattern, joiners, variation selectors;
+// and for those that join into one picture, because terminals disagree about
+// how wide it is: joining Hangul letters, flag letters, skin tones.
+func invisible(r rune) bool {
+	switch r {
+	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0:
+		return true
+	}
+	if r >= 0x1160 && r <= 0x11ff || r >= 0xd7b0 && r <= 0xd7ff || r >= 0x1f1e6 && r <= 0x1f1ff || r >= 0x1f3fb && r <= 0x1f3ff {
+		return true
+	}
+	return unicode.Is(unicode.Variation_Selector, r)
 }
 
 func escape(b *strings.Builder, r rune) {
@@ -86,36 +122,15 @@ func escape(b *strings.Builder, r rune) {
 		b.WriteString(`\t`)
 	case r < 0x80:
 		fmt.Fprintf(b, `\x%02x`, r)
-	case r <= 0xffff:
+	case r < 0x10000:
 		fmt.Fprintf(b, `\u%04x`, r)
 	default:
 		fmt.Fprintf(b, `\U%08x`, r)
 	}
 }
 
-// hidden tells whether a character is one that a reader cannot see or that
-// terminals disagree about how wide it is. strconv.IsPrint knows most of them;
-// the rest count as printable there but show nothing, or join their neighbours.
-func hidden(r rune) bool {
-	switch {
-	case !strconv.IsPrint(r):
-		return true
-	case r < 0x300:
-		return false
-	case r == 0x34f, r == 0x3164, r == 0xffa0, r == 0x2800, r == 0x115f:
-		return true
-	case r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff: // joining Hangul letters
-		return true
-	case r >= 0x180b && r <= 0x180f, r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef: // variation selectors
-		return true
-	case r >= 0x1f1e6 && r <= 0x1f1ff, r >= 0x1f3fb && r <= 0x1f3ff: // flags and skin tones join
-		return true
-	}
-	return false
-}
-
 // Value returns a copy of v in which every string, however deep, went through
-// Text. Bytes are left alone: whoever shows them splits them into Lines.
+// Text. Bytes are left alone: whoever shows them puts them through Lines.
 func Value[T any](v T) T {
 	out := reflect.New(reflect.TypeOf(&v).Elem()).Elem()
 	clean(out, reflect.ValueOf(&v).Elem())

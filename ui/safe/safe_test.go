@@ -1,48 +1,70 @@
-package safe
+package safe_test
 
 import (
-	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"indoubt/ui/safe"
 )
 
-func TestI11_Text(t *testing.T) {
-	for _, c := range []struct{ in, want string }{
-		{"charge cus_9 420.00", "charge cus_9 420.00"},
-		{"\x1b]52;c;ZXZpbA==\x07", `\x1b]52;c;ZXZpbA==\x07`},
-		{"\x1b[2Jgone", `\x1b[2Jgone`},
-		{"a\rb\nc\td", `a\rb\nc\td`},
-		{"x\u202eyz", `x\u202eyz`},
-		{"x\u009b2J", `x\u009b2J`},
-		{"x\x9b2J", `x\x9b2J`},
-		{`C:\Temp`, `C:\Temp`},
-		{`C:\new`, `C:\\new`},
-		{"zero\u200bwidth", `zero\u200bwidth`},
-		{"Ana Müller → 東京", "Ana Müller → 東京"},
-		{"\u0301x", `\u0301x`},
-		{"e\u0301", "e\u0301"},
-		{"e\u0301\u0302\u0303", "e\u0301\u0302" + `\u0303`},
-		{"\U0001f600\ufe0f", "\U0001f600" + `\ufe0f`},
+func TestI11_TextWritesOutWhatDoesNotPrint(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                     "",
+		"charge cus_9":         "charge cus_9",
+		"\x1b]0;gone":          `\x1b]0;gone`,
+		"\u009b31m":            `\u009b31m`,
+		"a\u202eb":             `a\u202eb`,
+		"a\u200bb":             `a\u200bb`,
+		"a\r\nb\tc":            `a\r\nb\tc`,
+		"caf\u00e9 \u65e5":     "caf\u00e9 \u65e5",
+		"cafe\u0301":           "cafe\u0301",
+		"\u0301x":              `\u0301x`,
+		"\xff\xfe":             `\xff\xfe`,
+		`C:\dir`:               `C:\dir`,
+		`C:\new`:               `C:\\new`,
+		`\x1b`:                 `\\x1b`,
+		"\\\x1b":               `\\\x1b`,
+		`\`:                    `\`,
+		`a\"b`:                 `a\"b`,
+		"a\u00a0b":             `a\u00a0b`,
+		"a\ufe0fb":             `a\ufe0fb`,
+		"\u3164":               `\u3164`,
+		"\U000e0001":           `\U000e0001`,
+		"\U0001f680 deploy":    "\U0001f680 deploy",
+		"z" + marks(6):         "z" + marks(4) + `\u0301\u0301`,
+		"\u2028para\u2029\x00": `\u2028para\u2029\x00`,
 	} {
-		if got := Text(c.in); got != c.want {
-			t.Errorf("Text(%q) = %q, want %q", c.in, got, c.want)
+		if got := safe.Text(in); got != want {
+			t.Errorf("Text(%q) = %q, want %q", in, got, want)
 		}
+	}
+	if got := safe.Lines("a\nb\x07"); got != "a\nb\\x07" {
+		t.Errorf("Lines = %q", got)
 	}
 }
 
-func TestI11_TextIsVisibleAndOneToOne(t *testing.T) {
-	letters := rapid.SampledFrom([]string{`\`, "x", "1", "b", "u", "n", "\x1b", "\n", "\u202e", "\u009b", "\x9b", "0", "9", "2", "e", "a", "\u0301", "é", "\ufe0f"})
-	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(letters, 0, 8).Draw(t, "letters"), "") })
+func marks(n int) string { return strings.Repeat("\u0301", n) }
+
+func TestI11_DifferentStringsStayDifferent(t *testing.T) {
+	piece := rapid.SampledFrom([]string{`\`, "x", "u", "n", "1b", "\x1b", "\n", "\u202e", "202e", "\u0301", "\xff", "ff", "a", "\u200b", "é"})
+	seen := map[string]string{}
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := text.Draw(t, "a"), text.Draw(t, "b")
-		if a != b && Text(a) == Text(b) {
-			t.Fatalf("%q and %q both read %q", a, b, Text(a))
+		in := strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "pieces"), "")
+		out := safe.Text(in)
+		if before, ok := seen[out]; ok && before != in {
+			t.Fatalf("%q and %q both show as %q", before, in, out)
 		}
-		for _, r := range Text(a) {
-			if !strconv.IsPrint(r) {
-				t.Fatalf("%q lets %U through", a, r)
+		seen[out] = in
+		if !utf8.ValidString(out) {
+			t.Fatalf("%q shows as invalid UTF-8 %q", in, out)
+		}
+		for _, r := range out {
+			if !unicode.IsPrint(r) {
+				t.Fatalf("%q lets %U through", in, r)
 			}
 		}
 	})
@@ -57,7 +79,7 @@ func TestValueReachesEveryString(t *testing.T) {
 		D  []byte
 		in string
 	}
-	v := Value(outer{A: "\x1b", B: []inner{{"\r"}}, C: &inner{"\n"}, D: []byte("\x1b"), in: "kept"})
+	v := safe.Value(outer{A: "\x1b", B: []inner{{"\r"}}, C: &inner{"\n"}, D: []byte("\x1b"), in: "kept"})
 	if v.A != `\x1b` || v.B[0].S != `\r` || v.C.S != `\n` || string(v.D) != "\x1b" || v.in != "kept" {
 		t.Fatalf("%+v", v)
 	}
