@@ -1,0 +1,261 @@
+package drill
+
+import (
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Downstream is an outside system to write to: a real HTTP server on loopback
+// with its own database, that takes cards, posts, mails, payouts and deploys,
+// and lets its callers down as its troubles say.
+//
+//	POST GET /v1/payment_intents   remembers Idempotency-Key, lists by customer and cursor
+//	POST GET /v1/payouts           no key; lists by destination
+//	POST /v1/payouts/ID/cancel
+//	POST /posts   GET /posts/search?query=
+//	POST /send    GET /messages?message_id=
+//	POST GET /deploys              lists by service and version
+//	POST /legacy/charge            no key, no list
+//
+// The bearer token names the account: another one sees none of its effects.
+type Downstream struct {
+	seed      uint64
+	clock     ledger.Clock
+	remembers time.Duration
+	books     *books
+	addr      string
+
+	mu       sync.Mutex
+	server   *http.Server
+	troubles []*Trouble
+	seen     []*Seen
+	busy     map[string]bool // keys whose first request is still being worked on
+
+	commit sync.Mutex // one write at a time, so that receipts follow the order of effects
+	gone   context.Context
+	leave  context.CancelFunc
+}
+
+// Seen is one request that reached the downstream.
+type Seen struct {
+	Method, Path, Query string
+	Key                 string
+	Body                string
+	Fault               Fault
+	Receipt             string // the effect it made
+	Status              int    // 0 when nothing was answered
+	At                  time.Time
+}
+
+// DownstreamOptions say where a downstream keeps its books and how it behaves.
+type DownstreamOptions struct {
+	Path      string // its SQLite file
+	Addr      string // 127.0.0.1:0 when empty
+	Seed      uint64
+	Clock     ledger.Clock  // time.Now when nil
+	Remembers time.Duration // how long it remembers a key; 24 h when 0
+}
+
+// StartDownstream serves until Close.
+func StartDownstream(ctx context.Context, o DownstreamOptions) (*Downstream, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Remembers == 0 {
+		o.Remembers = 24 * time.Hour
+	}
+	if o.Addr == "" {
+		o.Addr = "127.0.0.1:0"
+	}
+	b, err := openBooks(ctx, o.Path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Downstream{seed: o.Seed, clock: o.Clock, remembers: o.Remembers, books: b, addr: o.Addr, busy: map[string]bool{}}
+	if err := d.Start(); err != nil {
+		b.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Start listens, on the address it had before if there was one.
+func (d *Downstream) Start() error {
+	listener, err := net.Listen("tcp", d.addr)
+	if err != nil {
+		return fmt.Errorf("starting the downstream: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.addr = listener.Addr().String()
+	d.gone, d.leave = context.WithCancel(context.Background())
+	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
+	go d.server.Serve(listener)
+	return nil
+}
+
+// Stop lets nobody in and cuts every connection; the books stay.
+func (d *Downstream) Stop() {
+	d.mu.Lock()
+	server, leave := d.server, d.leave
+	d.server = nil
+	d.mu.Unlock()
+	if server != nil {
+		leave()
+		server.Close()
+	}
+}
+
+// Close stops the server and closes its books.
+func (d *Downstream) Close() error {
+	d.Stop()
+	d.commit.Lock()
+	defer d.commit.Unlock()
+	return d.books.close()
+}
+
+// URL is the base of every path.
+func (d *Downstream) URL() string { return "http://" + d.addr }
+
+// Meet puts troubles in the way of later requests, after those already there.
+func (d *Downstream) Meet(troubles ...Trouble) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range troubles {
+		d.troubles = append(d.troubles, &troubles[i])
+	}
+}
+
+// Recover ends every trouble.
+func (d *Downstream) Recover() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.troubles = nil
+}
+
+// Requests are all requests so far, in the order they came.
+func (d *Downstream) Requests() []Seen {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]Seen, len(d.seen))
+	for i, s := range d.seen {
+		all[i] = *s
+	}
+	return all
+}
+
+// Effects are all that really happened, newest first, whose body holds the text.
+func (d *Downstream) Effects(ctx context.Context, text string) ([]Effect, error) {
+	all, err := d.books.effects(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	var some []Effect
+	for _, e := range all {
+		if strings.Contains(string(e.Body), text) {
+			some = append(some, e)
+		}
+	}
+	return some, nil
+}
+
+func (d *Downstream) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path, res := range map[string]*resource{
+		"/v1/payment_intents": charges, "/v1/payouts": payouts, "/posts": posts, "/send": mails,
+		"/deploys": deploys, "/legacy/charge": legacyCharges,
+	} {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { d.write(w, r, res) })
+	}
+	for path, res := range map[string]*resource{
+		"/v1/payment_intents": charges, "/v1/payouts": payouts, "/posts/search": posts, "/messages": mails, "/deploys": deploys,
+	} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { d.read(w, r, res) })
+	}
+	mux.HandleFunc("POST /v1/payouts/{id}/cancel", d.cancel)
+	return mux
+}
+
+// arrive puts a request into the log.
+func (d *Downstream) arrive(r *http.Request, body string) *Seen {
+	s := &Seen{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Key: r.Header.Get("Idempotency-Key"), Body: body, At: d.clock()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen = append(d.seen, s)
+	return s
+}
+
+// meet finds the trouble of a request, the zero Trouble when it has none.
+func (d *Downstream) meet(r *http.Request, s *Seen) Trouble {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.troubles {
+		if t.fits(d.seed, r, s.Body, d.clock()) {
+			s.Fault = t.Fault
+			return *t
+		}
+	}
+	return Trouble{}
+}
+
+// receipt is the id of the nth effect: short, and the same for the same seed.
+func (d *Downstream) receipt(res *resource, n int64) string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], digest(d.seed, res.name, fmt.Sprint(n)))
+	return res.prefix + strings.ToLower(base32.HexEncoding.EncodeToString(b[:])[:8])
+}
+
+// wait passes time on behalf of a slow downstream, until the caller is gone or
+// the server stops; without a duration, only then.
+func (d *Downstream) wait(ctx context.Context, long time.Duration) (answered bool) {
+	d.mu.Lock()
+	gone := d.gone
+	d.mu.Unlock()
+	var after <-chan time.Time
+	if long > 0 {
+		timer := time.NewTimer(long)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-after:
+		return true
+	case <-ctx.Done():
+	case <-gone.Done():
+	}
+	return false
+}
+
+// cut drops the connection: with a reset, or by closing it in good order.
+func cut(w http.ResponseWriter, reset bool) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && reset {
+		tcp.SetLinger(0)
+	}
+	conn.Close()
+}
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Errorf("an answer of the downstream cannot be written as JSON: %w", err))
+	}
+	return b
+}
+
+func problem(code, message string) []byte {
+	return encode(fields{"error": fields{"code": code, "message": message}})
+}

@@ -1,0 +1,321 @@
+package drill
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile/connect"
+)
+
+func start(t *testing.T, o DownstreamOptions) *Downstream {
+	t.Helper()
+	if o.Path == "" {
+		o.Path = filepath.Join(t.TempDir(), "downstream.db")
+	}
+	d, err := StartDownstream(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func send(t *testing.T, d *Downstream, path, key string, body fields) ledger.Answer {
+	t.Helper()
+	header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer shop"}}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	return new(connect.HTTP).Send(t.Context(), connect.HTTPRequest{
+		Method: http.MethodPost, URL: d.URL() + path, Header: header, Body: encode(body), Timeout: 300 * time.Millisecond})
+}
+
+func list(t *testing.T, d *Downstream, path string, query url.Values) (fields, ledger.Answer) {
+	t.Helper()
+	a := new(connect.HTTP).Read(t.Context(), connect.HTTPRequest{Method: http.MethodGet, URL: d.URL() + path + "?" + query.Encode(),
+		Header: http.Header{"Authorization": {"Bearer shop"}}, Timeout: 300 * time.Millisecond})
+	var out fields
+	if a.Err == nil {
+		json.Unmarshal(a.Body, &out)
+	}
+	return out, a
+}
+
+func charge(token string) fields {
+	return fields{"amount": 42000, "currency": "usd", "customer": "cus_9", "metadata": fields{"indoubt": token}}
+}
+
+func count(t *testing.T, d *Downstream, text string) int {
+	t.Helper()
+	all, err := d.Effects(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+func TestFaultsOfWrites(t *testing.T) {
+	cases := []struct {
+		fault   Fault
+		effects int
+		class   ledger.ErrorClass
+		status  int
+	}{
+		{"", 1, "", 200},
+		{CommitAndCut, 1, ledger.ClassReset, 0},
+		{CommitAndClose, 1, ledger.ClassEOF, 0},
+		{CommitAndHang, 1, ledger.ClassTimeout, 0},
+		{CommitAndHalf, 1, ledger.ClassEOF, 200},
+		{CommitAndGateway, 1, "", 502},
+		{CommitAndError, 1, "", 500},
+		{CommitTwiceAndCut, 2, ledger.ClassReset, 0},
+		{CommitAndVanish, 1, ledger.ClassReset, 0},
+		{CutBefore, 0, ledger.ClassReset, 0},
+		{CloseBefore, 0, ledger.ClassEOF, 0},
+		{HangBefore, 0, ledger.ClassTimeout, 0},
+		{Refuse, 0, "", 409},
+	}
+	for _, c := range cases {
+		t.Run(string(c.fault), func(t *testing.T) {
+			d := start(t, DownstreamOptions{})
+			if c.fault != "" {
+				d.Meet(Trouble{Fault: c.fault, Status: c.status})
+			}
+			a := send(t, d, "/v1/payment_intents", "", charge("tok"))
+			if !a.Sent || a.Class != c.class || a.Status != c.status {
+				t.Errorf("answer: sent %v class %q status %d (%v), want class %q status %d", a.Sent, a.Class, a.Status, a.Err, c.class, c.status)
+			}
+			if n := count(t, d, "tok"); n != c.effects {
+				t.Errorf("%d effects, want %d", n, c.effects)
+			}
+		})
+	}
+}
+
+func TestAKeyIsRememberedWithItsAnswer(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	d.Meet(Trouble{Fault: CommitAndCut, Times: 1})
+	if a := send(t, d, "/v1/payment_intents", "k1", charge("tok")); a.Err == nil {
+		t.Fatal("the first answer was not lost")
+	}
+	a := send(t, d, "/v1/payment_intents", "k1", charge("tok"))
+	if a.Status != 200 || http.Header(a.Header).Get("Idempotent-Replayed") != "true" || count(t, d, "tok") != 1 {
+		t.Errorf("a repeat under the key: status %d, %d effects, header %v", a.Status, count(t, d, "tok"), a.Header)
+	}
+	if a := send(t, d, "/v1/payment_intents", "k1", charge("other")); a.Status != 400 {
+		t.Errorf("the key with other parameters gave %d, want 400", a.Status)
+	}
+	if send(t, d, "/v1/payment_intents", "", charge("tok")); count(t, d, "tok") != 2 {
+		t.Error("without a key a duplicate is a second charge")
+	}
+}
+
+func TestARememberedErrorIsReplayed(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	d.Meet(Trouble{Fault: CommitAndError, Times: 1})
+	for range 2 {
+		if a := send(t, d, "/v1/payment_intents", "k1", charge("tok")); a.Status != 500 {
+			t.Fatalf("status %d, want the stored 500", a.Status)
+		}
+	}
+	if n := count(t, d, "tok"); n != 1 {
+		t.Errorf("%d effects, want 1", n)
+	}
+}
+
+func TestAKeyIsForgottenAfterItsTime(t *testing.T) {
+	now := time.Now()
+	d := start(t, DownstreamOptions{Clock: func() time.Time { return now }, Remembers: time.Hour})
+	send(t, d, "/v1/payment_intents", "k1", charge("tok"))
+	now = now.Add(61 * time.Minute)
+	if send(t, d, "/v1/payment_intents", "k1", charge("tok")); count(t, d, "tok") != 2 {
+		t.Error("the key was remembered for more than an hour")
+	}
+}
+
+func TestAFormReadsAsItsObject(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	body := "amount=42000&currency=usd&customer=cus_9&metadata%5Bindoubt%5D=tok"
+	resp, err := http.Post(d.URL()+"/v1/payment_intents", "application/x-www-form-urlencoded", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, _ := io.ReadAll(resp.Body)
+	if !bytes.Contains(got, []byte(`"metadata":{"indoubt":"tok"}`)) || !bytes.Contains(got, []byte(`"amount":42000`)) {
+		t.Errorf("charge made from a form: %s", got)
+	}
+}
+
+func TestListsArePagedByCursor(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	for i := range 5 {
+		send(t, d, "/v1/payment_intents", "", charge("tok-"+string(rune('a'+i))))
+	}
+	send(t, d, "/v1/payment_intents", "", fields{"amount": 1, "currency": "usd", "customer": "cus_else"})
+	query := url.Values{"customer": {"cus_9"}, "limit": {"2"}}
+	var pages, items int
+	for more := true; more; pages++ {
+		got, a := list(t, d, "/v1/payment_intents", query)
+		if a.Status != 200 {
+			t.Fatalf("page %d: %d %s", pages, a.Status, a.Body)
+		}
+		data := got["data"].([]any)
+		items += len(data)
+		more = got["has_more"].(bool)
+		query.Set("starting_after", data[len(data)-1].(map[string]any)["id"].(string))
+	}
+	if pages != 3 || items != 5 {
+		t.Errorf("%d items on %d pages, want 5 on 3", items, pages)
+	}
+}
+
+func TestFaultsOfLists(t *testing.T) {
+	now := time.Now()
+	query := url.Values{"customer": {"cus_9"}}
+	cases := []struct {
+		trouble Trouble
+		want    func(got fields, a ledger.Answer) bool
+	}{
+		{Trouble{Fault: Lag, For: time.Minute}, func(got fields, _ ledger.Answer) bool { return len(got["data"].([]any)) == 0 }},
+		{Trouble{Fault: Rename, FromName: "metadata", To: "meta"}, func(_ fields, a ledger.Answer) bool {
+			return bytes.Contains(a.Body, []byte(`"meta":{"indoubt"`))
+		}},
+		{Trouble{Fault: Truncate, Limit: 1}, func(got fields, _ ledger.Answer) bool {
+			return len(got["data"].([]any)) == 1 && got["has_more"] == true
+		}},
+		{Trouble{Fault: Stale}, func(got fields, a ledger.Answer) bool {
+			return len(got["data"].([]any)) == 0 && http.Header(a.Header).Get("Age") == "30"
+		}},
+		{Trouble{Fault: BreakList, Status: 503}, func(_ fields, a ledger.Answer) bool { return a.Status == 503 }},
+		{Trouble{Fault: HangList}, func(_ fields, a ledger.Answer) bool { return a.Class == ledger.ClassTimeout }},
+	}
+	for _, c := range cases {
+		t.Run(string(c.trouble.Fault), func(t *testing.T) {
+			d := start(t, DownstreamOptions{Clock: func() time.Time { return now }})
+			send(t, d, "/v1/payment_intents", "", charge("tok"))
+			send(t, d, "/v1/payment_intents", "", charge("tok2"))
+			d.Meet(c.trouble)
+			if got, a := list(t, d, "/v1/payment_intents", query); !c.want(got, a) {
+				t.Errorf("status %d class %q header %v body %s", a.Status, a.Class, a.Header, a.Body)
+			}
+			d.Recover()
+			if got, _ := list(t, d, "/v1/payment_intents", query); len(got["data"].([]any)) != 2 {
+				t.Errorf("after recovery the list shows %v", got)
+			}
+		})
+	}
+}
+
+func TestAnotherAccountSeesNothing(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	send(t, d, "/v1/payment_intents", "", charge("tok"))
+	a := new(connect.HTTP).Read(t.Context(), connect.HTTPRequest{Method: http.MethodGet, URL: d.URL() + "/v1/payment_intents",
+		Header: http.Header{"Authorization": {"Bearer another"}}})
+	if a.Status != 200 || !bytes.Contains(a.Body, []byte(`"data":[]`)) {
+		t.Errorf("another account sees %d %s", a.Status, a.Body)
+	}
+}
+
+func TestEveryOtherResource(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	cases := []struct {
+		post  string
+		body  fields
+		get   string
+		query url.Values
+		field string
+	}{
+		{"/posts", fields{"text": "v2.3 is out tok"}, "/posts/search", url.Values{"query": {"tok"}}, "posts"},
+		{"/send", fields{"to": "ana@example.com", "subject": "Welcome", "message_id": "tok"}, "/messages", url.Values{"message_id": {"tok"}}, "messages"},
+		{"/v1/payouts", fields{"amount": 42000, "destination": "acct_7Kd"}, "/v1/payouts", url.Values{"destination": {"acct_7Kd"}}, "data"},
+		{"/deploys", fields{"service": "web", "version": "4.18.2"}, "/deploys", url.Values{"service": {"web"}}, "deploys"},
+	}
+	for _, c := range cases {
+		if a := send(t, d, c.post, "", c.body); a.Status/100 != 2 {
+			t.Errorf("POST %s: %d %s", c.post, a.Status, a.Body)
+		}
+		got, _ := list(t, d, c.get, c.query)
+		if items, _ := got[c.field].([]any); len(items) != 1 {
+			t.Errorf("GET %s shows %v", c.get, got)
+		}
+	}
+	if a := send(t, d, "/legacy/charge", "", fields{"amount": 1, "customer": "cus_1QX"}); a.Status != 200 || !bytes.Contains(a.Body, []byte(`"ref"`)) {
+		t.Errorf("legacy charge: %d %s", a.Status, a.Body)
+	}
+	if a := send(t, d, "/v1/payment_intents", "", fields{"amount": 1, "currency": "usd", "customer": "cus_declined_1"}); a.Status != 402 {
+		t.Errorf("a declined card: %d", a.Status)
+	}
+	all, _ := d.Effects(t.Context(), "acct_7Kd")
+	if a := send(t, d, "/v1/payouts/"+all[0].ID+"/cancel", "", fields{}); a.Status != 200 || !bytes.Contains(a.Body, []byte("canceled")) {
+		t.Errorf("cancelling a payout: %d %s", a.Status, a.Body)
+	}
+}
+
+// The same seed and the same requests meet the same faults and get the same
+// receipts, in whatever order the rest of the world calls.
+func TestTheSeedDecides(t *testing.T) {
+	run := func(seed uint64, order []string) map[string]string {
+		d := start(t, DownstreamOptions{Seed: seed})
+		d.Meet(Trouble{Fault: CutBefore, Rate: 0.4})
+		for _, token := range order {
+			send(t, d, "/v1/payment_intents", token, charge(token))
+		}
+		met := map[string]string{}
+		for _, s := range d.Requests() {
+			met[s.Key] = string(s.Fault)
+		}
+		return met
+	}
+	forth := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+	back := []string{"j", "i", "h", "g", "f", "e", "d", "c", "b", "a"}
+	one, two, other := run(7, forth), run(7, back), run(8, forth)
+	cuts, differ := 0, false
+	for token, fault := range one {
+		if fault != two[token] {
+			t.Errorf("%s met %q and then %q under one seed", token, fault, two[token])
+		}
+		if fault != "" {
+			cuts++
+		}
+		differ = differ || fault != other[token]
+	}
+	if cuts == 0 || cuts == len(one) || !differ {
+		t.Errorf("%d of %d requests were cut; another seed differs: %v", cuts, len(one), differ)
+	}
+}
+
+func TestAScriptCountsRequests(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	d.Meet(Trouble{Fault: Refuse, Status: 503, Match: "tok", Skip: 1, Times: 1})
+	var got []int
+	for range 3 {
+		got = append(got, send(t, d, "/v1/payment_intents", "", charge("tok")).Status)
+	}
+	if got[0] != 200 || got[1] != 503 || got[2] != 200 {
+		t.Errorf("answers %v, want 200 503 200", got)
+	}
+}
+
+func TestItComesBackAtTheSameAddress(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	send(t, d, "/v1/payment_intents", "", charge("tok"))
+	d.Stop()
+	if a := send(t, d, "/v1/payment_intents", "", charge("tok")); a.Sent || a.Err == nil {
+		t.Errorf("a stopped downstream: sent %v, %v", a.Sent, a.Err)
+	}
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if a := send(t, d, "/v1/payment_intents", "", charge("tok")); a.Status != 200 || count(t, d, "tok") != 2 {
+		t.Errorf("after coming back: %d, %d effects", a.Status, count(t, d, "tok"))
+	}
+}

@@ -1,0 +1,11 @@
+// Package drill makes an outage one can practise on: a downstream that loses
+// answers, pipelines that write to it as separate processes, and the ledger
+// they leave behind.
+//
+// Everything in it is real except the money: the downstream is an HTTP server
+// with a database, cut connections are cut, killed processes are killed, and
+// the ledger is written through the same Recorder and the same rules as in
+// production. Only the clock of the past is set by hand, so that an hour of
+// history is made in seconds. It may import the ledger, the policy and the
+// reconcile packages; nothing but the command line imports it.
+package drill

@@ -1,0 +1,297 @@
+package drill
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func account(r *http.Request) string {
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
+// write makes an effect, or lets the caller down in the way its trouble says.
+func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource) {
+	raw, in, err := parse(r)
+	seen := d.arrive(r, string(raw))
+	if err != nil {
+		d.say(w, seen, http.StatusBadRequest, problem("unreadable", err.Error()))
+		return
+	}
+
+	key := ""
+	if res.keyed && seen.Key != "" {
+		key = account(r) + "\x00" + res.name + "\x00" + seen.Key
+		if !d.enter(key) {
+			d.say(w, seen, http.StatusConflict, problem("idempotency_key_in_use", "Another request with this key is still being worked on."))
+			return
+		}
+		defer d.leaveKey(key)
+		done, err := d.replay(w, r, res, seen)
+		if err != nil {
+			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+		}
+		if done || err != nil {
+			return
+		}
+	}
+
+	t := d.meet(r, seen)
+	if t.Fault == HangBefore && !d.wait(r.Context(), t.For) {
+		return
+	}
+	if t.Fault == Refuse {
+		d.say(w, seen, t.Status, refusal(t))
+		return
+	}
+	if status, body := res.refuses(in); status != 0 {
+		d.say(w, seen, status, body)
+		return
+	}
+	body := []byte(nil)
+	if t.Fault == "" || t.Fault == HangBefore || t.Fault.commits() {
+		body, err = d.make(r, res, in, seen, t.Fault)
+		if err != nil {
+			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+			return
+		}
+	}
+	d.end(w, r, res, t, seen, body)
+}
+
+// end answers a write whose effect is settled, or does not.
+func (d *Downstream) end(w http.ResponseWriter, r *http.Request, res *resource, t Trouble, seen *Seen, body []byte) {
+	switch {
+	case t.Fault == CommitAndHang && !d.wait(r.Context(), t.For):
+	case t.Fault == CommitAndVanish:
+		cut(w, true)
+		go d.Stop()
+	case t.Fault.cuts():
+		cut(w, t.Fault != CommitAndClose && t.Fault != CloseBefore)
+	case t.Fault == CommitAndGateway:
+		d.say(w, seen, http.StatusBadGateway, []byte("<html><h1>502 Bad Gateway</h1></html>"))
+	case t.Fault == CommitAndError:
+		d.say(w, seen, http.StatusInternalServerError, body)
+	case t.Fault == CommitAndHalf:
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(res.success())
+		w.Write(body[:len(body)/2])
+		http.NewResponseController(w).Flush()
+		cut(w, false)
+	default:
+		d.say(w, seen, res.success(), body)
+	}
+}
+
+// make commits the effect and says how it looks.
+func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen, f Fault) (body []byte, err error) {
+	d.commit.Lock()
+	defer d.commit.Unlock()
+	ctx := context.WithoutCancel(r.Context())
+	n, err := d.books.next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	times := int64(1)
+	if f == CommitTwiceAndCut {
+		times = 2
+	}
+	var made []Effect
+	now := d.clock()
+	for i := range times {
+		id := d.receipt(res, n+i)
+		shown := encode(res.render(in, id, now.Unix()))
+		kept := shown
+		if res == legacyCharges {
+			kept = encode(in)
+		}
+		made = append(made, Effect{Resource: res.name, ID: id, Account: account(r), Key: seen.Key, Body: kept, At: now})
+		if i == 0 {
+			body = shown
+			d.mu.Lock()
+			seen.Receipt = id
+			d.mu.Unlock()
+		}
+	}
+	ans := answer{Digest: digestOf(seen.Body), Status: res.success(), Body: body, At: now}
+	if f == CommitAndError {
+		body = problem("internal", "Something went wrong on our end.")
+		ans.Status, ans.Body = http.StatusInternalServerError, body
+	}
+	key := ""
+	if res.keyed {
+		key = seen.Key
+	}
+	return body, d.books.commit(ctx, made, key, ans)
+}
+
+// replay answers a request whose key is remembered as it was answered before.
+func (d *Downstream) replay(w http.ResponseWriter, r *http.Request, res *resource, seen *Seen) (done bool, err error) {
+	ans, known, err := d.books.remembered(r.Context(), account(r), res.name, seen.Key, d.clock().Add(-d.remembers))
+	if err != nil || !known {
+		return false, err
+	}
+	if ans.Digest != digestOf(seen.Body) {
+		d.say(w, seen, http.StatusBadRequest, problem("idempotency_error", "This key was used with other parameters."))
+		return true, nil
+	}
+	w.Header().Set("Idempotent-Replayed", "true")
+	d.say(w, seen, ans.Status, ans.Body)
+	return true, nil
+}
+
+// read lists effects of the caller's account.
+func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource) {
+	seen := d.arrive(r, "")
+	t := d.meet(r, seen)
+	switch t.Fault {
+	case HangList:
+		if !d.wait(r.Context(), t.For) {
+			return
+		}
+	case BreakList:
+		d.say(w, seen, t.Status, refusal(t))
+		return
+	case Stale:
+		w.Header().Set("Age", "30")
+		d.say(w, seen, http.StatusOK, encode(res.list([]fields{}, false)))
+		return
+	}
+	effects, err := d.books.effects(r.Context(), res.name, account(r))
+	if err != nil {
+		d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+		return
+	}
+	all := []fields{}
+	for _, e := range effects {
+		if t.Fault == Lag && d.clock().Sub(e.At) < t.For {
+			continue
+		}
+		item := fields{}
+		if err := json.Unmarshal(e.Body, &item); err != nil {
+			continue
+		}
+		if v, ok := item[t.FromName]; ok && t.Fault == Rename {
+			delete(item, t.FromName)
+			item[t.To] = v
+		}
+		all = append(all, item)
+	}
+	query := r.URL.Query()
+	if t.Fault == Truncate && query.Get("starting_after") != "" {
+		d.say(w, seen, http.StatusBadRequest, problem("too_many", "This list cannot be followed any further."))
+		return
+	}
+	page, more, err := res.page(all, query)
+	if err != nil {
+		d.say(w, seen, http.StatusBadRequest, problem("bad_query", err.Error()))
+		return
+	}
+	if t.Fault == Truncate && len(page) >= t.Limit {
+		page, more = page[:t.Limit], true
+	}
+	d.say(w, seen, http.StatusOK, encode(res.list(page, more)))
+}
+
+// cancel takes a payout back that has not been paid yet.
+func (d *Downstream) cancel(w http.ResponseWriter, r *http.Request) {
+	seen := d.arrive(r, "")
+	effects, err := d.books.effects(r.Context(), payouts.name, account(r))
+	if err != nil {
+		d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+		return
+	}
+	for _, e := range effects {
+		item := fields{}
+		if e.ID != r.PathValue("id") || json.Unmarshal(e.Body, &item) != nil {
+			continue
+		}
+		if item["status"] != "pending" {
+			d.say(w, seen, http.StatusBadRequest, problem("not_pending", "Only a pending payout can be cancelled."))
+			return
+		}
+		item["status"] = "canceled"
+		if err := d.books.rewrite(r.Context(), e.ID, encode(item)); err != nil {
+			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+			return
+		}
+		d.say(w, seen, http.StatusOK, encode(item))
+		return
+	}
+	d.say(w, seen, http.StatusNotFound, problem("not_found", "No such payout."))
+}
+
+func (d *Downstream) enter(key string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy[key] {
+		return false
+	}
+	d.busy[key] = true
+	return true
+}
+
+func (d *Downstream) leaveKey(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.busy, key)
+}
+
+// refuses says no to a write that lacks something.
+func (res *resource) refuses(in fields) (status int, body []byte) {
+	for _, name := range res.require {
+		if v, ok := in[name]; !ok || v == "" {
+			return http.StatusBadRequest, problem("parameter_missing", "Missing: "+name)
+		}
+	}
+	if res.check == nil {
+		return 0, nil
+	}
+	status, code, message := res.check(in)
+	if status == 0 {
+		return 0, nil
+	}
+	return status, problem(code, message)
+}
+
+func (res *resource) success() int {
+	if res == charges || res == legacyCharges {
+		return http.StatusOK
+	}
+	return http.StatusCreated
+}
+
+func refusal(t Trouble) []byte {
+	if t.Answer != "" {
+		return []byte(t.Answer)
+	}
+	return problem("refused", http.StatusText(t.Status))
+}
+
+// say answers. The log knows of it before the caller does.
+func (d *Downstream) say(w http.ResponseWriter, seen *Seen, status int, body []byte) {
+	d.mu.Lock()
+	seen.Status = status
+	d.mu.Unlock()
+	if w.Header().Get("Content-Type") == "" {
+		kind := "application/json"
+		if strings.HasPrefix(string(body), "<") {
+			kind = "text/html"
+		}
+		w.Header().Set("Content-Type", kind)
+	}
+	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	w.WriteHeader(status)
+	w.Write(body)
+}
+
+func digestOf(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return hex.EncodeToString(sum[:])
+}
