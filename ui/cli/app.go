@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/reconcile"
+)
+
+// app is one run of the program: its streams, its global flags, and what the
+// commands need opened. Fields that a test may want to say otherwise are set by
+// newApp and never after.
+type app struct {
+	in     *bufio.Reader
+	out    io.Writer
+	errOut io.Writer
+	env    func(string) string
+	clock  ledger.Clock
+	// terminal tells whether a person sits at both ends: standard input and
+	// output are a terminal.
+	terminal func() bool
+	width    func() int // columns of the output, 0 when it is no terminal
+	stdin    io.Reader  // as given, for the console
+
+	ledgerPath, policyPath, as, theme string
+	readOnly, json                    bool
+
+	store ledger.Store
+	rules *policy.Policy
+	warn  map[string]bool
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	a := &app{in: bufio.NewReader(stdin), stdin: stdin, out: stdout, errOut: stderr, env: os.Getenv, clock: time.Now, warn: map[string]bool{}}
+	a.terminal = func() bool { return isTerminal(stdin) && isTerminal(stdout) }
+	a.width = func() int {
+		if f, ok := stdout.(*os.File); ok {
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+				return w
+			}
+		}
+		return 0
+	}
+	return a
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// prepare fills what no flag said from the environment.
+func (a *app) prepare(cmd *cobra.Command) error {
+	switch a.theme {
+	case "auto", "light", "dark", "none":
+	default:
+		return usage(fmt.Sprintf("--theme %q is none of auto, light, dark, none", a.theme), "")
+	}
+	for flag, into := range map[string]*string{"ledger": &a.ledgerPath, "policy": &a.policyPath, "as": &a.as} {
+		if f := cmd.Flag(flag); f != nil && f.Changed && strings.TrimSpace(*into) == "" {
+			return usage("--"+flag+" is empty", "leave it out for the default")
+		}
+	}
+	if a.ledgerPath == "" {
+		a.ledgerPath = a.env("INDOUBT_LEDGER")
+	}
+	if a.policyPath == "" {
+		a.policyPath = a.env("INDOUBT_POLICY")
+	}
+	if a.as == "" {
+		a.as = a.env("INDOUBT_ACTOR")
+	}
+	return nil
+}
+
+// actor is the person at this command line. The name is a label; who is logged
+// in and where stands beside it.
+func (a *app) actor() ledger.Actor {
+	who := ledger.Actor{Name: strings.TrimSpace(a.as), OSUser: osUser(), Terminal: a.terminal()}
+	who.Host, _ = os.Hostname()
+	if who.Name == "" {
+		who.Name = who.OSUser
+	}
+	return who
+}
+
+// machine is the actor of something that acts without a person: a pipeline, a
+// proxy, an engine.
+func (a *app) machine(name string) ledger.Actor {
+	who := a.actor()
+	who.Name, who.Machine, who.Terminal = name, true, false
+	return who
+}
+
+// sharedAccount tells whether the name of the actor says nothing about the
+// person: the first decision asks.
+func (a *app) sharedAccount() bool {
+	if strings.TrimSpace(a.as) != "" {
+		return false
+	}
+	switch osUser() {
+	case "", "root", "admin", "oncall", "on-call", "ops", "operator", "deploy", "ubuntu", "debian", "ec2-user", "vagrant":
+		return true
+	}
+	return false
+}
+
+func osUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return os.Getenv("USER")
+}
+
+// defaultPolicyPath is where the policy is looked for when nobody says.
+func defaultPolicyPath() string { return filepath.Join(xdg.ConfigHome, "indoubt", "policy.yaml") }
+
+// policyFile is the path in force, and whether somebody named it. A file that
+// was named must exist; the default one may be missing.
+func (a *app) policyFile() (path string, named bool) {
+	if a.policyPath != "" {
+		return a.policyPath, true
+	}
+	return defaultPolicyPath(), false
+}
+
+// policy loads the policy once. A missing default file is policy.Default; a
+// broken one, or a missing one that was named, is an error.
+func (a *app) policy() (*policy.Policy, error) {
+	if a.rules != nil {
+		return a.rules, nil
+	}
+	path, named := a.policyFile()
+	if _, err := os.Stat(path); os.IsNotExist(err) {
+		if named {
+			return nil, &failure{Exit: exitError, Code: "no_policy", Message: "no policy file at " + short(path),
+				Hint: "check --policy / INDOUBT_POLICY, or write one: indoubt policy init"}
+		}
+		a.rules = policy.Default()
+		return a.rules, nil
+	}
+	p, err := policy.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	a.rules = p
+	return p, nil
+}
+
+// policyToLookBy is the policy for commands that only look: a broken file is
+// said on standard error and the built-in defaults stand in.
+func (a *app) policyToLookBy() *policy.Policy {
+	p, err := a.policy()
+	if err != nil {
+		a.warnf("the policy cannot be used, built-in defaults stand in: %s", firstLine(asFailure(err).Message))
+		p = policy.Default()
+		a.rules = p
+	}
+	return p
+}
+
+// engine makes the engine that reads, and that retries when a person asks. With
+// send it also sends by itself where the policy says so.
+func (a *app) engine(store ledger.Store, p func() *policy.Policy, send bool, log func(string)) *reconcile.Engine {
+	return reconcile.New(reconcile.Options{
+		Store: store, Policy: p, Actor: a.machine("indoubt"), Send: send && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Log: log,
+	})
+}
+
+// warnf says something on standard error, once.
+func (a *app) warnf(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if !a.warn[line] {
+		a.warn[line] = true
+		fmt.Fprintln(a.errOut, "warning: "+line)
+	}
+}
+
+// mayChange refuses a change under --read-only, before anything is opened.
+func (a *app) mayChange(verb string) error {
+	if a.readOnly {
+		return &failure{Exit: exitRefused, Code: "read_only", Message: "cannot " + verb + ": --read-only is given", Hint: "leave --read-only out"}
+	}
+	return nil
+}
+
+func (a *app) close() {
+	if a.store != nil {
+		a.store.Close()
+		a.store = nil
+	}
+}
+
+// confirmYes asks a person for a y. Everything else, and the end of input, is no.
+func (a *app) confirmYes(question string) bool {
+	answer, err := a.ask(question + " [y/N] ")
+	return err == nil && (strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes"))
+}
+
+// ask puts a question on standard error and reads one line.
+func (a *app) ask(question string) (string, error) {
+	fmt.Fprint(a.errOut, question)
+	line, err := a.in.ReadString('\n')
+	if err != nil && line == "" {
+		fmt.Fprintln(a.errOut)
+		return "", err
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// ledgerFor opens the ledger: one of look, change and create.
+func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) {
+	if a.store != nil {
+		return a.store, nil
+	}
+	s, err := a.open(ctx, why)
+	if err != nil {
+		return nil, err
+	}
+	a.store = s
+	return s, nil
+}

@@ -1,0 +1,51 @@
+// Package cli is the command line of indoubt, one file a command.
+//
+// It wires the ground floors together: it opens the ledger, loads the policy,
+// makes the engine and hands them to a command or to the console. It may import
+// everything; nothing may import it but main. A command returns an error or
+// calls app.done once; what is printed, where, and with which exit code is
+// decided here, so that every command speaks alike.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+)
+
+// Main runs one command line and returns its exit code.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return newApp(stdin, stdout, stderr).run(ctx, args)
+}
+
+// run parses and carries out one command line.
+func (a *app) run(ctx context.Context, args []string) int {
+	defer a.close()
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.errOut)
+	if !a.json { // a command line that cannot be parsed is still answered as asked
+		a.json = slices.Contains(beforeDashes(args), "--json")
+	}
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	return a.fail(err)
+}
+
+// beforeDashes is the part of a command line that is ours: what follows "--"
+// belongs to a wrapped command.
+func beforeDashes(args []string) []string {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[:i]
+	}
+	return args
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// failure is an error as the command line reports it.
+type failure struct {
+	Exit    int
+	Code    string // a word for machines
+	Message string // one clear sentence
+	Hint    string // what to do next
+	Effect  string
+	Data    any
+	Text    func(w io.Writer) // printed on standard output before the message, in text
+	cause   error
+}
+
+func (f *failure) Error() string { return f.Message }
+func (f *failure) Unwrap() error { return f.cause }
+
+func (f *failure) json() *errorJSON {
+	return &errorJSON{Code: f.Code, Message: f.Message, Hint: f.Hint}
+}
+
+// asFailure finds the exit code, the code word and the hint for an error of the
+// floors below.
+func asFailure(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	f = &failure{Exit: exitError, Code: "error", Message: err.Error(), cause: err}
+	for _, known := range []func(error, *failure) bool{ledgerFailure, policyFailure, storeFailure, systemFailure} {
+		if known(err, f) {
+			break
+		}
+	}
+	return f
+}
+
+func ledgerFailure(err error, f *failure) bool {
+	var moved *ledger.MovedError
+	var refused *ledger.RefusedError
+	var leased *ledger.LeasedError
+	var ambiguous *ledger.AmbiguousError
+	var filter *ledger.FilterError
+	switch {
+	case errors.As(err, &moved):
+		f.Exit, f.Code = exitConflict, "moved"
+		if moved.NotFromThisOne {
+			f.Code = "wrong_state"
+		}
+		f.Hint = "look again: indoubt show " + moved.ID
+	case errors.As(err, &refused):
+		f.Exit, f.Code, f.Hint = exitRefused, refused.Code, refused.Hint
+		if f.Code == "" {
+			f.Code = "refused"
+		}
+	case errors.As(err, &leased):
+		f.Exit, f.Code, f.Hint = exitConflict, "leased", "try again in a moment"
+	case errors.As(err, &ambiguous):
+		f.Exit, f.Code, f.Hint = exitUsage, "ambiguous", "write more of the id"
+	case errors.As(err, &filter):
+		f.Exit, f.Code, f.Hint = exitUsage, "bad_filter", filter.Hint
+	case errors.Is(err, ledger.ErrNotFound):
+		f.Exit, f.Code, f.Hint = exitNotFound, "not_found", "see `indoubt list`, or check --ledger / INDOUBT_LEDGER"
+	case errors.Is(err, ledger.ErrKeyReused):
+		f.Exit, f.Code, f.Hint = exitKeyReused, "key_reused", "use a new key for a new wish"
+	case errors.Is(err, ledger.ErrReadOnly):
+		f.Exit, f.Code, f.Hint = exitRefused, "read_only", "leave --read-only out, and check that you may write to the file"
+	case errors.Is(err, ledger.ErrCopied):
+		f.Exit, f.Code, f.Hint = exitRefused, "copied", "work on the original, or make this one a ledger of its own: indoubt adopt"
+	case errors.Is(err, ledger.ErrBusy):
+		f.Code, f.Hint = "locked", "another process holds the write lock; try again, or see `indoubt doctor`"
+	case errors.Is(err, ledger.ErrLeaseLost):
+		f.Exit, f.Code, f.Hint = exitConflict, "leased", "another indoubt took over; look again"
+	default:
+		return false
+	}
+	return true
+}
+
+func policyFailure(err error, f *failure) bool {
+	var problems policy.Errors
+	if !errors.As(err, &problems) {
+		return false
+	}
+	f.Code = "bad_policy"
+	f.Data = map[string]any{"problems": problemsJSON(problems)}
+	if n := len(problems); n > 0 {
+		f.Message = strings.TrimRight(problems.Error(), "\n")
+	}
+	f.Hint = "check it with `indoubt policy check`"
+	return true
+}
+
+// problemJSON is one thing wrong with a policy file, for machines.
+type problemJSON struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Path    string `json:"path"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+func problemsJSON(all policy.Errors) []problemJSON {
+	out := make([]problemJSON, 0, len(all))
+	for _, p := range all {
+		out = append(out, problemJSON{p.File, p.Line, p.Column, p.Path, p.Message, p.Hint})
+	}
+	return out
+}
+
+func systemFailure(err error, f *failure) bool {
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		f.Code, f.Hint = "read_only_disk", "the disk is mounted read-only: look with --read-only"
+	case errors.Is(err, syscall.ENOSPC):
+		f.Code, f.Hint = "disk_full", "make room; nothing that could not be recorded was sent"
+	case errors.Is(err, fs.ErrPermission):
+		f.Code, f.Hint = "permission", "check who owns the file and its directory"
+	case errors.Is(err, fs.ErrNotExist):
+		f.Code = "no_file"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		f.Code = "timeout"
+	default:
+		return false
+	}
+	return true
+}
+
+// noSuchLedger is the text of the first start. It goes to standard output:
+// whoever mistyped a path must not take silence for an all-clear.
+func noSuchLedger(path string) *failure {
+	hint := fmt.Sprintf(`%-51s a simulated outage, to look around
+%-51s record one write; this makes the ledger
+%-51s make an empty ledger
+%-51s look somewhere else`,
+		"indoubt demo", "indoubt run --kind post -- curl --fail-with-body …", "indoubt init", "--ledger PATH / INDOUBT_LEDGER")
+	return &failure{Exit: exitNotFound, Code: "no_ledger", Message: "No ledger at " + short(path) + ". This is not an all-clear.", Hint: hint}
+}

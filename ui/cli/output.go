@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"indoubt/ui/safe"
+)
+
+// The exit codes, the same for every command.
+const (
+	exitDone       = 0 // done, or nothing was to do
+	exitError      = 1
+	exitUsage      = 2
+	exitNotFound   = 3
+	exitConflict   = 4 // it moved, or was decided already
+	exitRefused    = 5 // by policy, hold, read-only or for want of a person
+	exitInDoubt    = 6
+	exitInProgress = 7
+	exitKeyReused  = 8
+	exitFinished   = 9
+)
+
+// The effects a command may report. A rehearsal says would_….
+const (
+	effectCreated     = "created"
+	effectUpdated     = "updated"
+	effectNoop        = "noop"
+	effectWouldCreate = "would_create"
+	effectWouldUpdate = "would_update"
+)
+
+// envelope is the one object that --json prints.
+type envelope struct {
+	OK     bool       `json:"ok"`
+	Effect string     `json:"effect,omitempty"`
+	Data   any        `json:"data,omitempty"`
+	Error  *errorJSON `json:"error,omitempty"`
+}
+
+type errorJSON struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// done prints the result of a command that succeeded: data as JSON, or what
+// text prints.
+func (a *app) done(effect string, data any, text func(w io.Writer)) error {
+	if a.json {
+		return a.printJSON(envelope{OK: true, Effect: effect, Data: data})
+	}
+	if text != nil {
+		text(a.out)
+	}
+	return nil
+}
+
+// fail prints an error and returns its exit code.
+func (a *app) fail(err error) int {
+	var quiet *exitOnly
+	if errors.As(err, &quiet) {
+		return quiet.code
+	}
+	f := asFailure(err)
+	if a.json {
+		if err := a.printJSON(envelope{Error: f.json(), Effect: f.Effect, Data: f.Data}); err != nil {
+			return exitError
+		}
+		return f.Exit
+	}
+	if f.Text != nil {
+		f.Text(a.out)
+	}
+	if f.Message != "" {
+		fmt.Fprintln(a.errOut, "indoubt: "+safe.Lines(f.Message))
+	}
+	for _, line := range strings.Split(f.Hint, "\n") {
+		if line != "" {
+			fmt.Fprintln(a.errOut, "  "+safe.Text(line))
+		}
+	}
+	return f.Exit
+}
+
+// exitOnly ends the program with a code and no word: everything was said.
+type exitOnly struct{ code int }
+
+func (e *exitOnly) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+func (a *app) printJSON(v any) error {
+	b, err := encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(append(b, '\n'))
+	return err
+}
+
+// encode is JSON for people and pipes: no HTML escapes, and nothing that a
+// terminal would act on.
+func encode(v any) ([]byte, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return []byte(escapeUnseen(strings.TrimRight(b.String(), "\n"))), nil
+}
+
+// escapeUnseen writes runes that do not print as JSON escapes. They occur only
+// inside strings, where the escape means the same to every reader.
+func escapeUnseen(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r < 0x7f || safe.Text(string(r)) == string(r):
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		}
+	}
+	return b.String()
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

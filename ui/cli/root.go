@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `indoubt keeps every write of your pipelines in a ledger with three outcomes
+instead of two (committed, failed, uncertain), asks the other side whether an
+uncertain one landed, and puts what is left in front of a person.
+
+Without a command it opens the console, on one operation or on a filter:
+  indoubt                             everything
+  indoubt 'source:billing' --since 30m
+  indoubt 0198c1de                    one operation, by id or the beginning of it
+
+Opening it only reads. It sends nothing by itself unless your policy says so
+and --engine is given.`
+
+// The groups of the help text.
+const (
+	groupLook   = "look"
+	groupDecide = "decide"
+	groupRecord = "record"
+	groupCare   = "care"
+)
+
+// newRootCommand builds the whole command tree. A new command is added here
+// and nowhere else.
+func newRootCommand(a *app) *cobra.Command {
+	root := newConsoleCommand(a)
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &failure{Exit: exitUsage, Code: "usage", Message: err.Error(), Hint: "see `" + cmd.CommandPath() + " --help`"}
+	})
+	a.globalFlags(root)
+	root.AddGroup(
+		&cobra.Group{ID: groupLook, Title: "Look:"},
+		&cobra.Group{ID: groupDecide, Title: "Decide:"},
+		&cobra.Group{ID: groupRecord, Title: "Record:"},
+		&cobra.Group{ID: groupCare, Title: "Set up and look after:"},
+	)
+	root.SetHelpCommandGroupID(groupCare)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
+
+	root.AddCommand(
+		newListCommand(a), newShowCommand(a), newLogCommand(a), newReconcileCommand(a),
+		newConfirmCommand(a), newDenyCommand(a), newRetryCommand(a), newAbandonCommand(a), newAckCommand(a),
+		newParkCommand(a), newUndoCommand(a), newNoteCommand(a), newHoldCommand(a), newReleaseCommand(a),
+		newInitCommand(a), newAdoptCommand(a), newDoctorCommand(a), newPolicyCommand(a),
+		newCompletionCommand(a), newManCommand(a),
+	)
+	return root
+}
+
+// globalFlags are understood by every command.
+func (a *app) globalFlags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.StringVar(&a.ledgerPath, "ledger", "", "the ledger file (INDOUBT_LEDGER)")
+	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
+	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
+	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, ask nobody")
+	f.BoolVar(&a.json, "json", false, "print one JSON object")
+	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
+	_ = root.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions([]string{"auto", "light", "dark", "none"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// usage is a command line that cannot be meant.
+func usage(message, hint string) error {
+	return &failure{Exit: exitUsage, Code: "usage", Message: message, Hint: hint}
+}
+
+// noArgs, someArgs and maxArgs count arguments as cobra does, with exit 2.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd.CommandPath()+" takes no arguments, got "+quoted(args), "see `"+cmd.CommandPath()+" --help`")
+	}
+	return nil
+}
+
+func maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage(cmd.CommandPath()+" got more arguments than it takes: "+quoted(args[n:]), "usage: "+cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+func someArgs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage(cmd.CommandPath()+" needs "+what, "usage: "+cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+func quoted(args []string) string {
+	out := make([]string, len(args))
+	for i, s := range args {
+		out[i] = "`" + s + "`"
+	}
+	return strings.Join(out, " ")
+}
