@@ -1,0 +1,174 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"indoubt/ledger"
+)
+
+const (
+	maxResult  = 64 << 10 // bytes of an answer that are kept
+	maxError   = 2 << 10  // bytes of an error text
+	maxExcerpt = 400      // bytes of an answer inside an error text
+	maxReceipt = 512
+	cutMark    = "…"
+)
+
+// resultOf is what is kept of an answer: the JSON it is, or its text. A JSON
+// string is kept as text too, so that what is printed later is what was said.
+func resultOf(a ledger.Answer) json.RawMessage {
+	said := output(a)
+	trimmed := bytes.TrimSpace(said)
+	if len(trimmed) == 0 {
+		return nil
+	}
+	if !a.Truncated && len(trimmed) <= maxResult && trimmed[0] != '"' && json.Valid(trimmed) {
+		return json.RawMessage(bytes.Clone(trimmed))
+	}
+	tail := a.Status == 0 && len(a.Body) == 0 // of a command the end tells more, of a body the beginning
+	return textResult(string(said), tail, a.Truncated)
+}
+
+// textResult is a text as JSON, cut to maxResult.
+func textResult(s string, tail, cut bool) json.RawMessage {
+	short := clip(s, maxResult, tail)
+	if cut && short == s {
+		if tail {
+			short = cutMark + short
+		} else {
+			short += cutMark
+		}
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(strings.ToValidUTF8(short, "\uFFFD")) != nil {
+		return nil
+	}
+	return json.RawMessage(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
+}
+
+// Output is a stored result as the command or server had said it: text as text,
+// JSON with a newline behind it.
+func Output(result json.RawMessage) []byte {
+	if len(result) == 0 {
+		return nil
+	}
+	var text string
+	if result[0] == '"' && json.Unmarshal(result, &text) == nil {
+		return []byte(text)
+	}
+	return append(bytes.Clone(result), '\n')
+}
+
+// excerpt is the beginning or the end of an answer on one line.
+func excerpt(b []byte, tail bool) string {
+	s := strings.ToValidUTF8(string(b), "\uFFFD")
+	return clip(strings.Join(strings.Fields(s), " "), maxExcerpt, tail)
+}
+
+// clip cuts a text to at most n bytes and a mark, between characters.
+func clip(s string, n int, tail bool) string {
+	if len(s) <= n {
+		return s
+	}
+	if tail {
+		s = s[len(s)-n:]
+		for len(s) > 0 && !utf8.RuneStart(s[0]) {
+			s = s[1:]
+		}
+		return cutMark + s
+	}
+	s = s[:n]
+	for len(s) > 0 {
+		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
+			break
+		}
+		s = s[:len(s)-1]
+	}
+	return s + cutMark
+}
+
+// tidy bounds what is stored of an answer and takes secrets out of it: the
+// well-known ones, and the values given, which the wish had declared secret.
+func tidy(s ledger.SettleRequest, secrets []string) ledger.SettleRequest {
+	s.Error = clip(withoutSecrets(strings.ToValidUTF8(s.Error, "\uFFFD"), secrets), maxError, false)
+	s.Receipt = clip(withoutSecrets(strings.ToValidUTF8(s.Receipt, "\uFFFD"), secrets), maxReceipt, false)
+	s.Result = tidyResult(s.Result, secrets)
+	return s
+}
+
+func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
+	if len(result) == 0 {
+		return nil
+	}
+	if !json.Valid(result) || len(result) > 2*maxResult {
+		result = textResult(string(result), false, true)
+	}
+	value, err := decode(result)
+	if err != nil {
+		return textResult(withoutSecrets(string(result), secrets), false, true)
+	}
+	cleaned, changed := cleanAnswer(value, secrets)
+	if !changed {
+		return result // byte for byte, with the order and numbers it came with
+	}
+	return encode(cleaned)
+}
+
+// cleanAnswer replaces secrets in a decoded answer.
+func cleanAnswer(v any, secrets []string) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		changed := false
+		for name, member := range v {
+			if text, ok := member.(string); ok && secretName(name) && text != "" {
+				v[name], changed = redactedMark, changed || text != redactedMark
+				continue
+			}
+			next, did := cleanAnswer(member, secrets)
+			v[name], changed = next, changed || did
+		}
+		return v, changed
+	case []any:
+		changed := false
+		for i := range v {
+			next, did := cleanAnswer(v[i], secrets)
+			v[i], changed = next, changed || did
+		}
+		return v, changed
+	case string:
+		next := withoutSecrets(v, secrets)
+		return next, next != v
+	case json.Number:
+		for _, s := range secrets {
+			if s == v.String() {
+				return redactedMark, true
+			}
+		}
+	}
+	return v, false
+}
+
+// decode reads one JSON value with its numbers as they are written.
+func decode(b []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err
+}
+
+// encode writes a decoded value; it cannot fail on what decode returns.
+func encode(v any) json.RawMessage {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return nil
+	}
+	return json.RawMessage(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
+}

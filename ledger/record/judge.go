@@ -1,0 +1,274 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// Error classes beside ledger's for answers that came but settle nothing. They
+// are words for people; the odds treat them as "".
+const (
+	class2xx ledger.ErrorClass = "2xx" // accepted, multi-status: not an outcome yet
+	class3xx ledger.ErrorClass = "3xx"
+	class4xx ledger.ErrorClass = "4xx"
+)
+
+// refusedStatus are the answers with which a server says that it did not act on
+// this request (DESIGN §5). A status that is missing here proves nothing.
+var refusedStatus = map[int]bool{
+	400: true, 401: true, 403: true, 404: true, 405: true, 406: true, 410: true,
+	411: true, 413: true, 414: true, 415: true, 421: true, 422: true, 431: true,
+}
+
+// committedStatus are the answers that say it is done.
+var committedStatus = map[int]bool{200: true, 201: true, 203: true, 204: true, 205: true, 206: true}
+
+// Judge is the outcome rule: what an answer says about the attempt that is in
+// flight in rec, or about the newest one when none is. It fills in everything
+// of the request but the ids and the actor. Every sender uses it, so that the
+// same answer means the same thing everywhere (I2).
+func Judge(ctx context.Context, rule KindRule, rec ledger.Record, a ledger.Answer) ledger.SettleRequest {
+	return JudgeAttempt(ctx, rule, rec, judged(rec), a)
+}
+
+// judged is the attempt an answer is about when the caller does not say.
+func judged(rec ledger.Record) string {
+	if id := rec.Operation.LiveAttempt; id != "" {
+		return id
+	}
+	if n := len(rec.Attempts); n > 0 {
+		return rec.Attempts[n-1].ID
+	}
+	return ""
+}
+
+// JudgeAttempt is Judge for an answer to a certain attempt, which need not be
+// the live one.
+func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attemptID string, a ledger.Answer) ledger.SettleRequest {
+	s := ledger.SettleRequest{AttemptID: attemptID, Status: statusOf(a)}
+	if neverSent(a) {
+		s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, ledger.NeverSent, "never sent"
+		if a.Err != nil {
+			s.Error = "never sent: " + a.Err.Error()
+		}
+		return tidy(s, nil)
+	}
+	s.Result, s.Error = resultOf(a), errorOf(a)
+	s.EffectWord = effectWord(a)
+	doubted := doubtedBefore(rec, attemptID)
+	ruling, ruled := rule.ask(ctx, rec, a, &s)
+	if !ruled {
+		byDefault(&s, a)
+	}
+	if ruling.Already && doubted && complete(a) {
+		s.Outcome, s.Proof, s.ErrorClass, s.Already = ledger.OutcomeCommitted, "", "", true
+	}
+	switch s.Outcome {
+	case ledger.OutcomeCommitted:
+		s.Receipt = ruling.Receipt
+		s.ErrorClass, s.Error, s.Proof = "", "", ""
+		s.Already = s.Already || doubted && (s.EffectWord == "noop" || replayed(a))
+	case ledger.OutcomeFailed:
+		s.ErrorClass = ""
+	case ledger.OutcomeUncertain:
+		s.Proof = ""
+		if s.ErrorClass == "" {
+			s.ErrorClass = classOf(a)
+		}
+	}
+	return tidy(s, nil)
+}
+
+// ask lets the kind's own rules speak. It reports whether they settled it: also
+// when a rule erred, because then nothing is known. An answer that did not come
+// whole is not shown to them: a rule about a part that is missing would err at
+// best.
+func (rule KindRule) ask(ctx context.Context, rec ledger.Record, a ledger.Answer, s *ledger.SettleRequest) (Ruling, bool) {
+	if rule.Judge == nil || !complete(a) {
+		return Ruling{}, false
+	}
+	ruling, err := rule.Judge(ctx, rec, a)
+	if err != nil {
+		s.Outcome, s.Error = ledger.OutcomeUncertain, joined("the kind's rule could not be evaluated: "+err.Error(), s.Error)
+		return Ruling{}, true
+	}
+	if !ruling.Decided {
+		return ruling, false
+	}
+	s.Outcome, s.Proof = ruling.Outcome, ruling.Proof
+	switch {
+	case ruling.Outcome == ledger.OutcomeFailed && a.Truncated:
+		s.Outcome = ledger.OutcomeUncertain
+		s.Error = joined("the kind's rule said refused, but of an answer that was cut", s.Error)
+	case ruling.Outcome == ledger.OutcomeFailed && replayed(a) && a.Status >= 500:
+		s.Outcome = ledger.OutcomeUncertain // a replayed 500 proves nothing
+	case ruling.Outcome == ledger.OutcomeFailed && s.Proof == "":
+		s.Proof = ledger.Refused
+	case ruling.Outcome == ledger.OutcomeCommitted && ruling.Already && !doubtedBefore(rec, s.AttemptID):
+		// "It is there already" to a first attempt speaks of somebody else's write.
+		return Ruling{Receipt: ruling.Receipt}, false
+	case ruling.Outcome != ledger.OutcomeCommitted && ruling.Outcome != ledger.OutcomeFailed:
+		s.Outcome = ledger.OutcomeUncertain
+	}
+	return ruling, true
+}
+
+// byDefault applies DESIGN §5 to an answer that no rule of the kind settled.
+// A replayed answer has the outcome of what was replayed, so that its status
+// means what it always means.
+func byDefault(s *ledger.SettleRequest, a ledger.Answer) {
+	s.Outcome = ledger.OutcomeUncertain
+	if !complete(a) {
+		return
+	}
+	switch {
+	case a.Status != 0 && committedStatus[a.Status]:
+		s.Outcome = ledger.OutcomeCommitted
+	case a.Status != 0 && refusedStatus[a.Status]:
+		s.Outcome, s.Proof = ledger.OutcomeFailed, ledger.Refused
+	case a.Status == 0 && a.Exited && a.Exit == 0:
+		s.Outcome = ledger.OutcomeCommitted
+	}
+}
+
+// neverSent: no byte was written and no process started. Anything that could
+// only have come back from the other side contradicts the flag and wins.
+func neverSent(a ledger.Answer) bool {
+	return !a.Sent && a.Status == 0 && !a.Exited && a.Signal == ""
+}
+
+// complete tells that a whole answer came: a status with all of its body, or a
+// process that ended by itself.
+func complete(a ledger.Answer) bool {
+	return a.Err == nil && (a.Status != 0 || a.Exited) && a.Signal == "" && (a.Class == "" || a.Exited)
+}
+
+// doubtedBefore tells whether an attempt other than this one ended uncertain
+// and is so still.
+func doubtedBefore(rec ledger.Record, attemptID string) bool {
+	for _, t := range rec.Attempts {
+		if t.ID == attemptID {
+			break // attempts are in order: later ones were not there yet
+		}
+		if t.Final() == ledger.OutcomeUncertain && t.Proof != ledger.ProvenAbsent {
+			return true
+		}
+	}
+	return false
+}
+
+// classOf is the error class of an answer that leaves doubt.
+func classOf(a ledger.Answer) ledger.ErrorClass {
+	switch {
+	case a.Class != "":
+		return a.Class
+	case a.Signal != "":
+		return ledger.ClassKilled
+	case a.Exited && a.Exit != 0:
+		return ledger.ClassExit
+	case a.Err != nil && a.Status < 400: // the answer broke off
+		return ledger.ClassEOF
+	case a.Status >= 500:
+		return ledger.Class5xx
+	case a.Status == http.StatusTooManyRequests:
+		return ledger.ClassThrottled
+	case a.Status == http.StatusRequestTimeout:
+		return ledger.ClassTimeout
+	case a.Status == http.StatusConflict, a.Status == http.StatusPreconditionFailed,
+		a.Status == http.StatusLocked, a.Status == http.StatusPreconditionRequired:
+		return ledger.ClassConflict
+	case a.Status >= 400:
+		return class4xx
+	case a.Status >= 300:
+		return class3xx
+	case a.Status >= 200:
+		return class2xx
+	}
+	return ledger.ClassEOF // sent, and nothing whole came back
+}
+
+// replayed tells that the downstream answered from its memory of the key.
+func replayed(a ledger.Answer) bool {
+	for _, name := range []string{"Idempotency-Replayed", "Idempotent-Replayed"} {
+		for h, values := range a.Header {
+			if strings.EqualFold(h, name) && len(values) > 0 && strings.EqualFold(strings.TrimSpace(values[0]), "true") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// statusOf is the HTTP status or the exit code, -1 when there was neither.
+func statusOf(a ledger.Answer) int {
+	switch {
+	case a.Status != 0:
+		return a.Status
+	case a.Exited:
+		return a.Exit
+	}
+	return -1
+}
+
+// effectWord is the `effect` member of a JSON answer, if it is one of the words.
+func effectWord(a ledger.Answer) string {
+	var said struct {
+		Effect json.RawMessage `json:"effect"`
+	}
+	if json.Unmarshal(output(a), &said) != nil {
+		return ""
+	}
+	var word string
+	if json.Unmarshal(said.Effect, &word) != nil {
+		return ""
+	}
+	switch word {
+	case "created", "updated", "deleted", "noop":
+		return word
+	}
+	return ""
+}
+
+// output is what the other side said: the body, or standard output.
+func output(a ledger.Answer) []byte {
+	if a.Status != 0 || len(a.Body) > 0 {
+		return a.Body
+	}
+	return a.Stdout
+}
+
+// errorOf says in one line what was wrong with the answer; "" when nothing was.
+func errorOf(a ledger.Answer) string {
+	var said string
+	switch {
+	case a.Status != 0:
+		if a.Status >= 300 || !committedStatus[a.Status] {
+			said = joined(strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.Status, http.StatusText(a.Status))), excerpt(a.Body, false))
+		} else if a.Err != nil {
+			said = fmt.Sprintf("HTTP %d", a.Status)
+		}
+	case a.Signal != "":
+		said = joined("killed by "+a.Signal, excerpt(a.Stderr, true))
+	case a.Exited && a.Exit != 0:
+		said = joined(fmt.Sprintf("exit code %d", a.Exit), excerpt(a.Stderr, true))
+	}
+	if a.Err != nil {
+		said = joined(said, a.Err.Error())
+	}
+	return said
+}
+
+func joined(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, ": ")
+}

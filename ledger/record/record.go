@@ -1,0 +1,109 @@
+// Package record is how writes get into the ledger: the Recorder begins and
+// settles them, Judge says what an answer means, and Run wraps a command.
+//
+// It imports ledger only. What a kind's policy says, and a reconcile read on
+// demand, come in through the small interfaces below; whoever puts the program
+// together wires them.
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Rules tells what applies to a kind of operation.
+type Rules interface {
+	Rule(kind string) KindRule
+}
+
+// RulesFunc makes Rules of a function.
+type RulesFunc func(kind string) KindRule
+
+// Rule calls f.
+func (f RulesFunc) Rule(kind string) KindRule { return f(kind) }
+
+// The key strategies. A key that the caller gives counts before all of them.
+const (
+	KeyFields  = "fields"  // the values of KeyFrom
+	KeyRandom  = "random"  // every begin is a wish of its own
+	KeyContent = "content" // the whole input
+	KeySession = "session" // the session and the whole input
+	KeyRow     = "row"     // the pipeline and its row: the values of KeyFrom, else the input's id
+)
+
+// KindRule is what a kind's policy says about recording it. The zero rule is
+// usable: nil functions are skipped and zero durations mean "not stated".
+type KindRule struct {
+	Deadline  time.Duration // of one attempt; DefaultDeadline when 0
+	TTL       time.Duration // how long a finished operation keeps its key; 0: for ever
+	Remembers time.Duration // how long the downstream remembers a key; 0: not at all
+	// Window is how long a made key stands for the same wish after the operation
+	// was last settled. It slides; 0: as long as the key is kept.
+	Window time.Duration
+	// KeyStrategy is one of the Key… constants. "" is KeyContent, but a commit is
+	// the end of the wish: the same input after it is a new one.
+	KeyStrategy   string
+	KeyFrom       []string
+	TokenArgument bool   // the wrapped command carries the token
+	TokenInto     string // path in the input that senders set to the token
+	TokenAppend   string // path of a list in the input that senders add the token to
+	Redact        []string
+	Access        string // read, write or "" when not stated
+
+	Title, Target func(ledger.Operation) string
+	Price         func(ledger.Record) ledger.Pricing
+	Judge         func(ctx context.Context, rec ledger.Record, a ledger.Answer) (Ruling, error)
+}
+
+// Ruling is what the kind's own rules say about an answer. Decided is false
+// when none of them applies. Already says that the answer means "it is there
+// already"; it counts only after an earlier attempt in doubt.
+type Ruling struct {
+	Decided bool
+	Outcome ledger.Outcome
+	Proof   ledger.Proof
+	Already bool
+	Receipt string
+}
+
+// Reader asks the downstream about one operation now.
+type Reader interface {
+	ReadNow(ctx context.Context, operationID string) (ledger.Operation, error)
+}
+
+// DefaultDeadline is an attempt's deadline where nobody stated one.
+const DefaultDeadline = 2 * time.Minute
+
+// Options are what a Recorder needs beside its store. The zero value works.
+type Options struct {
+	Actor  ledger.Actor
+	Source ledger.Source
+	Clock  ledger.Clock // time.Now when nil; needs a monotonic reading
+	Reader Reader       // nil: a Wish with Reconcile is answered as it stands
+	// Secret keys the digests that stand for redacted values. When nil it is read
+	// from SecretPath, which is made on first need.
+	Secret     []byte
+	SecretPath string
+}
+
+// Wish is what a pipeline wants done once.
+type Wish struct {
+	Kind, Scope, Key, Session string
+	Input                     json.RawMessage
+	Command                   *ledger.Command
+	Source                    ledger.Source
+	Sender                    string        // who transmits; pipeline when empty
+	Deadline                  time.Duration // 0: the kind's
+	TokenSent                 bool          // the token is inside this transmission
+	KeySent                   bool          // the key is; see Recorder.Begin
+	ID, Token                 string        // made when empty
+	// Fresh makes a new wish of one whose made key belongs to a finished
+	// operation. What is pending or in doubt is never passed over.
+	Fresh bool
+	// Wait waits while another attempt is in flight; Reconcile reads the
+	// downstream once when the operation is in doubt, and asks again.
+	Wait, Reconcile bool
+}

@@ -1,0 +1,286 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Recorder records wishes and what became of them. It is safe for use by many
+// goroutines.
+type Recorder struct {
+	store   ledger.Store
+	rules   Rules
+	options Options
+	host    string
+	redact  redactor
+
+	mu      sync.Mutex
+	secrets map[string][]string // by live attempt: values that must not be stored
+}
+
+// New makes a recorder over a store. rules may be nil: then built-in defaults
+// apply to every kind.
+func New(store ledger.Store, rules Rules, o Options) *Recorder {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	if o.Actor.Name == "" {
+		o.Actor = ledger.Actor{Name: "pipeline", Host: host, Machine: true}
+	}
+	return &Recorder{store: store, rules: rules, options: o, host: host,
+		redact: redactor{secret: o.Secret, path: o.SecretPath}, secrets: map[string][]string{}}
+}
+
+// Rule is what applies to a kind.
+func (r *Recorder) Rule(kind string) KindRule {
+	var rule KindRule
+	if r.rules != nil {
+		rule = r.rules.Rule(kind)
+	}
+	if rule.Deadline <= 0 {
+		rule.Deadline = DefaultDeadline
+	}
+	return rule
+}
+
+// Begin records the intent to send one wish, durably, or says why the caller
+// must not send (I1, I3, I4). Only ledger.AnswerBegun allows sending; an error
+// means that nothing may be sent either, because what cannot be recorded is not
+// sent.
+//
+// The attempt counts as having carried a working idempotency key where the
+// policy says that the downstream remembers keys and the caller sends it: a
+// Sender other than "command" is trusted to, a wrapped command only with KeySent.
+func (r *Recorder) Begin(ctx context.Context, w Wish) (ledger.BeginResult, error) {
+	rule := r.Rule(w.Kind)
+	req, secrets, err := r.request(w, rule)
+	if err != nil {
+		return ledger.BeginResult{}, err
+	}
+	res, err := r.begin(ctx, w, rule, req)
+	for read := false; err == nil; {
+		switch {
+		case res.Answer == ledger.AnswerInProgress && w.Wait:
+			if _, err = r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {
+				return res, err
+			}
+		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.options.Reader != nil && !read:
+			read = true
+			if _, err := r.options.Reader.ReadNow(ctx, res.Operation.ID); err != nil {
+				res.Why = "reading the downstream: " + err.Error()
+				return res, nil // still in doubt, and said so
+			}
+		default:
+			if res.Answer == ledger.AnswerBegun {
+				r.remember(res.Attempt.ID, secrets)
+			}
+			return res, nil
+		}
+		res, err = r.begin(ctx, w, rule, req)
+	}
+	return res, err
+}
+
+// begin asks once, under the key that the wish has or that is made for it.
+func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
+	if req.Key == "" {
+		key, err := r.madeKey(ctx, w, rule, req)
+		if err != nil {
+			return ledger.BeginResult{}, err
+		}
+		req.Key = key
+	}
+	op := ledger.Operation{ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, Token: req.Token,
+		Input: req.Input, Command: req.Command, Source: req.Source, Session: req.Session, Fingerprint: req.Fingerprint}
+	if rule.Title != nil {
+		req.Title = rule.Title(op)
+	}
+	if rule.Target != nil {
+		req.Target = rule.Target(op)
+	}
+	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
+	res, err := ledger.Begin(ctx, r.store, req)
+	if errors.Is(err, ledger.ErrBusy) { // the ids make it repeatable
+		res, err = ledger.Begin(ctx, r.store, req)
+	}
+	if err != nil {
+		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
+	}
+	if res.Answer == ledger.AnswerBegun {
+		if res.Attempt.Sender == "" { // a repeated begin knows only the ids
+			res.Attempt.TokenSent, res.Attempt.Sender = req.TokenSent, req.Sender
+		}
+		r.price(ctx, rule, res.Operation)
+	}
+	return res, nil
+}
+
+// request turns a wish into what the ledger is asked, with secrets replaced.
+func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string, error) {
+	if w.Kind == "" {
+		return ledger.BeginRequest{}, nil, errors.New("a wish needs a kind")
+	}
+	clean, err := r.redact.wish(w.Input, w.Command, rule.Redact)
+	if err != nil {
+		return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
+	}
+	fingerprint, err := ledger.Fingerprint(clean.input)
+	if err != nil {
+		return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
+	}
+	source := w.Source
+	if source == (ledger.Source{}) {
+		source = r.options.Source
+	}
+	if source.Host == "" {
+		source.Host, source.PID = r.host, os.Getpid()
+	}
+	req := ledger.BeginRequest{
+		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Key: w.Key, Token: w.Token, Fingerprint: fingerprint,
+		Session: w.Session, Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
+		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command"),
+		Deadline: w.Deadline, TTL: keepFor(rule), Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
+	}
+	if req.OperationID == "" {
+		req.OperationID = ledger.NewID()
+	}
+	if req.Token == "" {
+		req.Token = ledger.NewToken()
+	}
+	if req.Sender == "" {
+		req.Sender = "pipeline"
+	}
+	if req.Deadline == 0 {
+		req.Deadline = rule.Deadline
+	}
+	return req, clean.values, nil
+}
+
+// keepFor is how long a finished operation keeps its key: never shorter than
+// the downstream remembers it, or a new wish would get the old one's answer.
+func keepFor(rule KindRule) time.Duration {
+	if rule.TTL <= 0 {
+		return 0
+	}
+	return max(rule.TTL, rule.Remembers, rule.Window)
+}
+
+// price fills the operation's place in the lists. It is a cache that an engine
+// fills too, so that a failure costs nothing but order.
+func (r *Recorder) price(ctx context.Context, rule KindRule, o ledger.Operation) {
+	if rule.Price == nil {
+		return
+	}
+	rec, err := r.store.Read(ctx, ledger.Locator{ID: o.ID})
+	if err != nil {
+		return
+	}
+	p := rule.Price(rec)
+	p.OperationID = o.ID
+	_ = r.store.Price(ctx, []ledger.Pricing{p})
+}
+
+// Settle reports what became of an attempt. Texts are bounded and cleared of
+// secrets first; the change id is made when empty. See ledger.Settle.
+func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger.Applied, error) {
+	if req.ChangeID == "" {
+		req.ChangeID = ledger.NewID()
+	}
+	if req.Actor.Name == "" {
+		req.Actor = r.options.Actor
+	}
+	req = tidy(req, r.secretsOf(req.AttemptID))
+	applied, err := ledger.Settle(ctx, r.store, req)
+	if errors.Is(err, ledger.ErrBusy) {
+		applied, err = ledger.Settle(ctx, r.store, req)
+	}
+	if err != nil {
+		return applied, fmt.Errorf("settle attempt %s: %w", req.AttemptID, err)
+	}
+	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
+		r.forget(req.AttemptID)
+	}
+	return applied, nil
+}
+
+// Heartbeat moves the deadline of a live attempt to at least extend from now
+// and returns it. ledger.ErrMoved: the attempt is not live any more, and its
+// sender must stop.
+func (r *Recorder) Heartbeat(ctx context.Context, attemptID string, extend time.Duration) (time.Time, error) {
+	return ledger.Heartbeat(ctx, r.store, attemptID, extend)
+}
+
+// Wait returns the operation as soon as it is not pending: settled, or in doubt
+// because its deadline has passed.
+func (r *Recorder) Wait(ctx context.Context, at ledger.Locator) (ledger.Operation, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	news := r.store.Watch(ctx)
+	for {
+		rec, err := r.store.Read(ctx, at)
+		if err != nil {
+			return ledger.Operation{}, err
+		}
+		o := rec.Operation
+		left := o.DeadlineAt.Sub(rec.Now)
+		if o.StateAt(rec.Now) != ledger.Pending {
+			return o, nil
+		}
+		// A heartbeat may move the deadline without a word, and a watch may miss
+		// one; a look now and then is cheap.
+		timer := time.NewTimer(min(max(left, 0)+5*time.Millisecond, time.Second))
+		select {
+		case _, open := <-news:
+			if !open {
+				news = nil
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if err := ctx.Err(); err != nil {
+			return o, err
+		}
+	}
+}
+
+// mostSecrets bounds what a long-lived recorder remembers of attempts that are
+// never settled.
+const mostSecrets = 10_000
+
+func (r *Recorder) remember(attemptID string, secrets []string) {
+	if len(secrets) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.secrets {
+		if len(r.secrets) < mostSecrets {
+			break
+		}
+		delete(r.secrets, id)
+	}
+	r.secrets[attemptID] = secrets
+}
+
+func (r *Recorder) secretsOf(attemptID string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.secrets[attemptID]
+}
+
+func (r *Recorder) forget(attemptID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.secrets, attemptID)
+}

@@ -1,0 +1,360 @@
+package record
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+
+	"indoubt/ledger"
+)
+
+// digestPrefix marks a digest that stands for a redacted value. It is an HMAC
+// under a key outside the ledger: equal secrets stay equal, and a ledger that
+// is copied does not let anybody guess them.
+const digestPrefix = "redacted:"
+
+// redactor replaces secrets in what is recorded.
+type redactor struct {
+	mu     sync.Mutex
+	secret []byte
+	path   string
+}
+
+// digest stands for one secret value.
+func (r *redactor) digest(value string) (string, error) {
+	secret, err := r.key()
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(value))
+	return digestPrefix + hex.EncodeToString(mac.Sum(nil)[:16]), nil
+}
+
+// key returns the secret, reading or making its file on first need.
+func (r *redactor) key() ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.secret) > 0 {
+		return r.secret, nil
+	}
+	if r.path == "" {
+		return nil, errors.New("the input holds a secret, and there is no key to make its digest with")
+	}
+	secret, err := loadSecret(r.path)
+	if err != nil {
+		return nil, fmt.Errorf("the key for redaction: %w", err)
+	}
+	r.secret = secret
+	return secret, nil
+}
+
+// loadSecret reads the key's file, or makes it so that of many processes that
+// try at once all end up with the same key.
+func loadSecret(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeSecret(path); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by others (%s); chmod 600 it", path, info.Mode().Perm())
+	}
+	secret, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(secret) < 16 {
+		return nil, fmt.Errorf("%s does not hold a key of at least 16 bytes in hex", path)
+	}
+	return secret, nil
+}
+
+func makeSecret(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	var b [32]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".redact-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(hex.EncodeToString(b[:]) + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path) // fails when another process was first
+}
+
+// wish replaces the secrets of an input and a command line.
+func (r *redactor) wish(input json.RawMessage, c *ledger.Command, paths []string) (pass, error) {
+	p := pass{redactor: r}
+	if c != nil {
+		copied := *c
+		copied.Argv = p.argv(c.Argv)
+		p.command = &copied
+	}
+	cleaned, err := p.read(input, paths)
+	if p.err == nil {
+		p.err = err
+	}
+	p.input = cleaned
+	// Longer values first: one that holds another is replaced whole.
+	sort.Slice(p.values, func(i, j int) bool { return len(p.values[i]) > len(p.values[j]) })
+	return p, p.err
+}
+
+// pass is one walk over a wish, and what came of it. Its first error sticks.
+type pass struct {
+	redactor *redactor
+	input    json.RawMessage
+	command  *ledger.Command
+	redacted bool     // something was replaced
+	values   []string // what was, long enough to be looked for in an answer
+	err      error
+}
+
+// stand replaces one secret text by its digest.
+func (p *pass) stand(value string) string {
+	p.keep(value)
+	return p.digest(value)
+}
+
+func (p *pass) digest(value string) string {
+	d, err := p.redactor.digest(value)
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	p.redacted = true
+	return d
+}
+
+// keep remembers a value, so that an answer that repeats it is not stored with
+// it. Short ones would take harmless text out too.
+func (p *pass) keep(value string) {
+	if len(value) >= 4 {
+		p.values = append(p.values, value)
+	}
+}
+
+func (p *pass) read(input json.RawMessage, paths []string) (json.RawMessage, error) {
+	if len(input) == 0 {
+		return nil, nil
+	}
+	v, err := decode(input)
+	if err != nil {
+		return nil, fmt.Errorf("the input is not JSON: %w", err)
+	}
+	inArgv := p.redacted
+	p.redacted = false
+	for _, path := range paths {
+		steps, err := parsePath(path)
+		if err != nil {
+			return nil, fmt.Errorf("redact: %w", err)
+		}
+		v = p.at(v, steps)
+	}
+	v = p.known(v)
+	changed := p.redacted
+	p.redacted = changed || inArgv
+	if !changed {
+		return input, nil // as it came, byte for byte
+	}
+	return encode(v), nil
+}
+
+// at replaces what a path leads to, whatever it is.
+func (p *pass) at(v any, steps []string) any {
+	if len(steps) == 0 {
+		return p.whole(v)
+	}
+	step, rest := steps[0], steps[1:]
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if step == "*" || step == name {
+				v[name] = p.at(member, rest)
+			}
+		}
+	case []any:
+		for i := range v {
+			if step == "*" || step == strconv.Itoa(i) {
+				v[i] = p.at(v[i], rest)
+			}
+		}
+	}
+	return v
+}
+
+// whole replaces one value by its digest, and remembers the texts in it.
+func (p *pass) whole(v any) any {
+	switch t := v.(type) {
+	case nil:
+		return nil
+	case string:
+		if t == "" || strings.HasPrefix(t, digestPrefix) {
+			return t
+		}
+		return p.stand(t)
+	case json.Number:
+		return p.stand(t.String())
+	}
+	p.texts(v)
+	// Equal values must give equal digests, however they were written.
+	if canonical, err := ledger.Fingerprint(encode(v)); err == nil {
+		return p.digest(canonical)
+	}
+	return p.digest(string(encode(v)))
+}
+
+func (p *pass) texts(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, m := range v {
+			p.texts(m)
+		}
+	case []any:
+		for _, m := range v {
+			p.texts(m)
+		}
+	case string:
+		p.keep(v)
+	}
+}
+
+// known replaces the secrets that everybody knows by name or shape.
+func (p *pass) known(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if argv, ok := v["argv"].([]any); ok {
+			v["argv"] = p.knownArgv(argv)
+		}
+		for name, member := range v {
+			if name == "argv" {
+				continue
+			}
+			if text, ok := member.(string); ok && secretName(name) && text != "" && !placeholder.MatchString(text) && !strings.HasPrefix(text, digestPrefix) {
+				v[name] = p.stand(text)
+				continue
+			}
+			v[name] = p.known(member)
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = p.known(v[i])
+		}
+		return v
+	case string:
+		return replaceSecrets(v, p.stand)
+	}
+	return v
+}
+
+// knownArgv treats a list of texts in the input as the command line it is.
+func (p *pass) knownArgv(list []any) any {
+	argv := make([]string, len(list))
+	for i, a := range list {
+		text, ok := a.(string)
+		if !ok {
+			return p.known(list)
+		}
+		argv[i] = text
+	}
+	out := make([]any, len(list))
+	for i, a := range p.argv(argv) {
+		out[i] = a
+	}
+	return out
+}
+
+// argv replaces secrets in a command line.
+func (p *pass) argv(argv []string) []string {
+	out := make([]string, len(argv))
+	secretNext := false
+	curl := len(argv) > 0 && isCurl(argv[0])
+	for i, arg := range argv {
+		name, value, assigned := strings.Cut(arg, "=")
+		user := curl && (arg == "-u" || arg == "--user" || arg == "-U" || arg == "--proxy-user")
+		switch {
+		case i == 0:
+			out[i] = arg
+		case secretNext && !placeholder.MatchString(arg):
+			out[i] = p.stand(arg)
+		case assigned && variableName(name) && secretVariable(name) && value != "" && !placeholder.MatchString(value):
+			out[i] = name + "=" + p.stand(value)
+		default:
+			out[i] = replaceSecrets(arg, p.stand)
+		}
+		secretNext = !secretNext && i > 0 && (user || !assigned && strings.HasPrefix(arg, "--") && secretVariable(arg))
+	}
+	return out
+}
+
+// variableName tells whether NAME= or --name= can be an assignment.
+func variableName(s string) bool {
+	s = strings.TrimLeft(s, "-")
+	if s == "" {
+		return false
+	}
+	for _, c := range s {
+		if c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+// parsePath splits "a.b[0].c" or "items[*].card" into its steps.
+func parsePath(path string) ([]string, error) {
+	var steps []string
+	for _, part := range strings.Split(strings.TrimPrefix(path, "input."), ".") {
+		name, rest, indexed := strings.Cut(part, "[")
+		if name == "" && !indexed || name == "" && len(steps) == 0 && part[0] != '[' {
+			return nil, fmt.Errorf("%q is no path", path)
+		}
+		if name != "" {
+			steps = append(steps, name)
+		}
+		for indexed {
+			var index string
+			var closed bool
+			index, rest, closed = strings.Cut(rest, "]")
+			if !closed || index == "" {
+				return nil, fmt.Errorf("%q is no path: a bracket is not closed", path)
+			}
+			steps = append(steps, strings.Trim(index, `"'`))
+			if rest == "" {
+				break
+			}
+			if rest[0] != '[' {
+				return nil, fmt.Errorf("%q is no path", path)
+			}
+			rest = rest[1:]
+		}
+	}
+	return steps, nil
+}

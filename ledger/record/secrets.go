@@ -1,0 +1,97 @@
+package record
+
+import (
+	"regexp"
+	"strings"
+)
+
+// redactedMark stands for a secret in an answer. In an input a digest stands
+// there instead, because two inputs must stay different.
+const redactedMark = "[redacted]"
+
+// secretNames are members, headers, flags and variables whose values are never
+// stored (DESIGN §6). They are compared without case, dashes and underscores.
+var secretNames = map[string]bool{
+	"authorization": true, "proxyauthorization": true, "cookie": true, "setcookie": true,
+	"password": true, "passwd": true, "pwd": true, "pass": true, "passphrase": true, "proxypassword": true,
+	"secret": true, "clientsecret": true, "secretkey": true, "sharedsecret": true, "apisecret": true,
+	"apikey": true, "xapikey": true, "accesskey": true, "secretaccesskey": true, "awssecretaccesskey": true,
+	"accesstoken": true, "refreshtoken": true, "authtoken": true, "bearertoken": true, "idtoken": true,
+	"sessiontoken": true, "xauthtoken": true, "bearer": true, "privatekey": true, "credential": true, "credentials": true,
+}
+
+// secretFlags are secret as a flag or variable, where as a JSON member they may
+// mean anything (a page token, a payment token).
+var secretFlags = map[string]bool{"token": true, "oauth2bearer": true, "auth": true, "user": false}
+
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
+}
+
+func secretName(name string) bool { return secretNames[plainName(name)] }
+
+// secretVariable tells whether NAME in NAME=value or --NAME names a secret.
+func secretVariable(name string) bool {
+	plain := plainName(strings.TrimLeft(name, "-"))
+	if secretNames[plain] || secretFlags[plain] {
+		return true
+	}
+	for _, end := range []string{"password", "passwd", "secret", "token", "apikey", "secretkey", "accesskey", "privatekey", "passphrase", "credentials"} {
+		if strings.HasSuffix(plain, end) && plain != "idempotency"+end {
+			return true
+		}
+	}
+	return false
+}
+
+// The shapes of secrets inside a text. Group 1, where there is one, stays.
+var secretShapes = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)(\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|apikey|aws4-hmac-sha256)\s+)?)[^\s"',;&]+`),
+	regexp.MustCompile(`(?i)(\b(?:set-)?cookie["']?\s*:\s*["']?)[^\r\n"']+`),
+	regexp.MustCompile(`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{6,}`),
+	regexp.MustCompile(`(?i)(\bbasic\s+)[a-z0-9+/]{8,}={0,2}`),
+	regexp.MustCompile(`(?i)(\b(?:x-)?(?:password|passwd|passphrase|pwd|secret|(?:client|shared|api)[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|access[_-]?key|(?:access|refresh|auth|session|bearer|id)[_-]?token|private[_-]?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+`),
+	regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:password|passwd|secret|token|api-?key)(?:\s+|=))[^\s"']+`),
+	regexp.MustCompile(`(\b[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)=)[^\s"']+`),
+	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?:@)`),
+	regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`),
+	regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`),
+	regexp.MustCompile(`()\bgithub_pat_[A-Za-z0-9_]{20,}`),
+	regexp.MustCompile(`()\bxox[abprs]-[A-Za-z0-9-]{10,}`),
+	regexp.MustCompile(`()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`),
+	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`),
+	regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`),
+}
+
+// placeholder is a value that is no secret itself: it is filled in at each run.
+var placeholder = regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})["']?$`)
+
+// withoutSecrets takes well-known secrets and the given values out of a text.
+func withoutSecrets(s string, values []string) string {
+	for _, v := range values {
+		s = strings.ReplaceAll(s, v, redactedMark)
+	}
+	return replaceSecrets(s, func(string) string { return redactedMark })
+}
+
+// replaceSecrets replaces every well-known secret in a text by what stand makes
+// of it.
+func replaceSecrets(s string, stand func(secret string) string) string {
+	if len(s) < 6 {
+		return s
+	}
+	for _, shape := range secretShapes {
+		s = shape.ReplaceAllStringFunc(s, func(hit string) string {
+			kept := shape.FindStringSubmatch(hit)[1]
+			secret, tail := hit[len(kept):], ""
+			if strings.HasSuffix(secret, "@") {
+				secret, tail = secret[:len(secret)-1], "@"
+			}
+			if placeholder.MatchString(secret) || strings.HasPrefix(secret, redactedMark) || strings.HasPrefix(secret, digestPrefix) {
+				return hit
+			}
+			return kept + stand(secret) + tail
+		})
+	}
+	return s
+}
