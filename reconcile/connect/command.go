@@ -1,0 +1,118 @@
+package connect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// CommandRequest is one program to run. It is started by its argument vector;
+// no shell sees it.
+type CommandRequest struct {
+	Argv      []string
+	Dir       string
+	Env       []string // added to this process's own
+	Stdin     []byte
+	Timeout   time.Duration // DefaultTimeout when 0 and no Deadline is set
+	Deadline  time.Time     // it is not started after this, and killed at it
+	MaxOutput int           // bytes kept of each stream's end; DefaultMaxOutput when 0
+}
+
+// outputDelay is how long output is awaited after the program itself has ended:
+// a child it left behind may hold the pipes open for ever.
+const outputDelay = time.Second
+
+// Command runs a program in a process group of its own and kills the whole
+// group at the deadline or when ctx ends. Sent tells whether it was started.
+func Command(ctx context.Context, q CommandRequest) ledger.Answer {
+	a := ledger.Answer{Via: "command", BeganAt: time.Now()}
+	if len(q.Argv) == 0 {
+		return failed(a, errors.New("no command was given"))
+	}
+	ctx, cancel := context.WithDeadline(ctx, ends(a.BeganAt, q.Timeout, q.Deadline))
+	defer cancel()
+	bound := q.MaxOutput
+	if bound <= 0 {
+		bound = DefaultMaxOutput
+	}
+	stdout, stderr := &tail{max: bound}, &tail{max: bound}
+	cmd := exec.CommandContext(ctx, q.Argv[0], q.Argv[1:]...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = q.Dir, bytes.NewReader(q.Stdin), stdout, stderr
+	cmd.Env = append(os.Environ(), q.Env...)
+	cmd.WaitDelay = outputDelay
+	ownGroup(cmd)
+	cmd.Cancel = func() error { return killGroup(cmd) }
+
+	// The kernel ties the child's life to the thread that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if past(q.Deadline) {
+		return failed(a, errFenced)
+	}
+	if err := cmd.Start(); err != nil {
+		return failed(a, err)
+	}
+	a.Sent = true
+	err := cmd.Wait()
+	a.Stdout, a.Stderr = stdout.bytes(), stderr.bytes()
+	a.Truncated = stdout.cut || stderr.cut || errors.Is(err, exec.ErrWaitDelay)
+	a.EndedAt = time.Now()
+	state := cmd.ProcessState
+	if state != nil && state.Exited() {
+		a.Exited, a.Exit = true, state.ExitCode()
+	}
+	if a.Exited && a.Exit == 0 {
+		return a
+	}
+	// What it left behind could still act after this attempt is judged.
+	_ = killGroup(cmd)
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		a.Signal = status.Signal().String()
+	}
+	switch {
+	case ctx.Err() != nil:
+		a.Err = fmt.Errorf("%s: killed: %w", q.Argv[0], ctx.Err())
+		a.Class = class(ctx.Err())
+	case a.Signal != "":
+		a.Err = fmt.Errorf("%s: ended by a signal: %s", q.Argv[0], a.Signal)
+		a.Class = ledger.ClassKilled
+	case !a.Exited:
+		a.Err, a.Class = err, ledger.ClassKilled
+	}
+	return a
+}
+
+// tail keeps the last max bytes written to it.
+type tail struct {
+	max int
+	buf []byte
+	cut bool
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	n := len(p)
+	if len(p) > t.max {
+		p, t.cut = p[len(p)-t.max:], true
+	}
+	t.buf = append(t.buf, p...)
+	if len(t.buf) > 2*t.max {
+		t.buf = append(t.buf[:0], t.buf[len(t.buf)-t.max:]...)
+		t.cut = true
+	}
+	return n, nil
+}
+
+func (t *tail) bytes() []byte {
+	if len(t.buf) > t.max {
+		t.buf, t.cut = t.buf[len(t.buf)-t.max:], true
+	}
+	return t.buf
+}
