@@ -1,0 +1,152 @@
+//go:build unix
+
+package connect
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv("CONNECT_TEST_SENDER"); url != "" {
+		stoppedSender(url)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// stoppedSender connects, says so, and sends; whoever started it stops it in
+// between.
+func stoppedSender(url string) {
+	h := &HTTP{Dial: func(_ context.Context, network, address string) (net.Conn, error) {
+		c, err := net.Dial(network, address)
+		fmt.Println("connected")
+		time.Sleep(300 * time.Millisecond)
+		return c, err
+	}}
+	q := post(url)
+	q.Deadline = time.Now().Add(600 * time.Millisecond)
+	a := h.Send(context.Background(), q)
+	fmt.Println("sent", a.Sent)
+}
+
+func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
+	s := newCutter(t, cut)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "CONNECT_TEST_SENDER="+s.URL)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64)
+	if n, err := out.Read(buf); err != nil || !strings.HasPrefix(string(buf[:n]), "connected") {
+		t.Fatalf("%q %v", buf[:n], err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(800 * time.Millisecond)
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	n, _ := out.Read(buf)
+	_ = cmd.Wait()
+	if got := strings.TrimSpace(string(buf[:n])); got != "sent false" || s.effects.Load() != 0 {
+		t.Errorf("said %q, %d effects", got, s.effects.Load())
+	}
+}
+
+func TestCommand(t *testing.T) {
+	sh := func(script string) []string { return []string{"sh", "-c", script} }
+	for name, tc := range map[string]struct {
+		q     CommandRequest
+		check func(a ledger.Answer) bool
+	}{
+		"exit 0": {CommandRequest{Argv: []string{"cat"}, Stdin: []byte(`{"a":1}`)},
+			func(a ledger.Answer) bool {
+				return a.Sent && a.Exited && a.Exit == 0 && string(a.Stdout) == `{"a":1}` && a.Err == nil
+			}},
+		"exit 3": {CommandRequest{Argv: sh("echo no >&2; exit 3")},
+			func(a ledger.Answer) bool {
+				return a.Sent && a.Exited && a.Exit == 3 && string(a.Stderr) == "no\n" && a.Err == nil
+			}},
+		"not found": {CommandRequest{Argv: []string{"/nowhere/tool"}},
+			func(a ledger.Answer) bool { return !a.Sent && !a.Exited && a.Err != nil }},
+		"none": {CommandRequest{}, func(a ledger.Answer) bool { return !a.Sent && a.Err != nil }},
+		"killed by somebody": {CommandRequest{Argv: sh("kill -9 $$")},
+			func(a ledger.Answer) bool {
+				return a.Sent && !a.Exited && a.Signal == "killed" && a.Class == ledger.ClassKilled
+			}},
+		"deadline": {CommandRequest{Argv: sh("sleep 20"), Deadline: time.Now().Add(time.Second)},
+			func(a ledger.Answer) bool { return a.Sent && !a.Exited && a.Class == ledger.ClassTimeout }},
+		"not started after the deadline": {CommandRequest{Argv: sh("true"), Deadline: time.Now().Add(-time.Second)},
+			func(a ledger.Answer) bool { return !a.Sent && a.Class == ledger.ClassDeadline }},
+		"much output": {CommandRequest{Argv: sh("yes | head -c 3000000; echo end"), MaxOutput: 1000},
+			func(a ledger.Answer) bool {
+				return a.Truncated && len(a.Stdout) == 1000 && strings.HasSuffix(string(a.Stdout), "y\nend\n")
+			}},
+		"no shell": {CommandRequest{Argv: []string{"echo", "$HOME; true"}},
+			func(a ledger.Answer) bool { return string(a.Stdout) == "$HOME; true\n" }},
+		"environment": {CommandRequest{Argv: sh("echo $FOO"), Env: []string{"FOO=bar"}},
+			func(a ledger.Answer) bool { return string(a.Stdout) == "bar\n" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := tc.q
+			if name == "deadline" {
+				q.Deadline = time.Now().Add(150 * time.Millisecond)
+			}
+			began := time.Now()
+			if a := Command(t.Context(), q); !tc.check(a) || time.Since(began) > 5*time.Second {
+				t.Errorf("after %s: %+v", time.Since(began), a)
+			}
+		})
+	}
+}
+
+func TestI3_TheWholeGroupEndsAtTheDeadline(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	a := Command(t.Context(), CommandRequest{
+		Argv:     []string{"sh", "-c", "sleep 30 & echo $! >" + file + "; wait"},
+		Deadline: time.Now().Add(300 * time.Millisecond),
+	})
+	if a.Class != ledger.ClassTimeout {
+		t.Fatalf("%+v", a)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	for range 50 {
+		if syscall.Kill(pid, 0) != nil || zombie(pid) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("the grandchild %d outlived the deadline", pid)
+}
+
+// zombie tells whether a process is dead and only waits for being reaped.
+func zombie(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(b), ") Z ")
+}
+
+func TestLeftBehindChildDoesNotHoldTheAnswer(t *testing.T) {
+	began := time.Now()
+	a := Command(t.Context(), CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 4 & exit 0"}, Timeout: 10 * time.Second})
+	if !a.Exited || a.Exit != 0 || time.Since(began) > 3*time.Second || string(a.Stdout) != "done\n" || !a.Truncated {
+		t.Errorf("after %s: %+v", time.Since(began), a)
+	}
+}

@@ -1,0 +1,129 @@
+package connect
+
+import (
+	"crypto/rand"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func TestReadAsksForAnUncachedAnswerOverThePool(t *testing.T) {
+	var conns sync.Map
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conns.Store(r.RemoteAddr, true)
+		n.Add(1)
+		if r.Header.Get("Cache-Control") != "no-cache" || r.Header.Get("Authorization") != "Bearer x" {
+			t.Errorf("headers %v", r.Header)
+		}
+		w.Header().Set("Age", "0")
+		_, _ = io.WriteString(w, `{"data":[]}`)
+	}))
+	defer s.Close()
+	h := &HTTP{}
+	defer h.Close()
+	for range 5 {
+		a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL, Header: http.Header{"Authorization": {"Bearer x"}}})
+		if a.Err != nil || a.Status != 200 || string(a.Body) != `{"data":[]}` || a.Header["Age"] == nil || a.EndedAt.Before(a.BeganAt) {
+			t.Fatalf("%+v", a)
+		}
+	}
+	count := 0
+	conns.Range(func(any, any) bool { count++; return true })
+	if n.Load() != 5 || count != 1 {
+		t.Errorf("%d requests on %d connections", n.Load(), count)
+	}
+}
+
+func TestHugeAnswerIsCutOff(t *testing.T) {
+	var sent atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		chunk := make([]byte, 64<<10)
+		_, _ = rand.Read(chunk)
+		for range (200 << 20) / len(chunk) {
+			n, err := w.Write(chunk)
+			sent.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	}))
+	defer s.Close()
+	for _, ask := range []func(HTTPRequest) ledger.Answer{
+		func(q HTTPRequest) ledger.Answer { return new(HTTP).Read(t.Context(), q) },
+		func(q HTTPRequest) ledger.Answer { return new(HTTP).Send(t.Context(), q) },
+	} {
+		sent.Store(0)
+		a := ask(HTTPRequest{Method: "GET", URL: s.URL, MaxBody: 1 << 20})
+		time.Sleep(50 * time.Millisecond)
+		if !a.Truncated || len(a.Body) != 1<<20 || a.Err != nil || sent.Load() > 32<<20 {
+			t.Errorf("truncated=%v kept %d of %d sent, err %v", a.Truncated, len(a.Body), sent.Load(), a.Err)
+		}
+	}
+}
+
+func TestReadFollowsRedirectsOnItsHostOnly(t *testing.T) {
+	var leaked atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { leaked.Store(true) }))
+	defer other.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/here":
+			http.Redirect(w, r, "/there", 302)
+		case "/away":
+			http.Redirect(w, r, other.URL, 302)
+		case "/round":
+			http.Redirect(w, r, "/round", 302)
+		default:
+			_, _ = io.WriteString(w, "found")
+		}
+	}))
+	defer s.Close()
+	h := &HTTP{}
+	defer h.Close()
+	for path, want := range map[string]int{"/here": 200, "/away": 302, "/round": 302} {
+		if a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL + path}); a.Status != want || a.Err != nil {
+			t.Errorf("%s: %d %v, want %d", path, a.Status, a.Err, want)
+		}
+	}
+	if leaked.Load() {
+		t.Error("a read followed a redirect to another host")
+	}
+}
+
+func TestErrorsDoNotShowSecretsOfTheAddress(t *testing.T) {
+	a := new(HTTP).Read(t.Context(), HTTPRequest{Method: "GET", URL: "http://me:pass1234@127.0.0.1:1/x?token=tok1234"})
+	if a.Err == nil || strings.Contains(a.Err.Error(), "1234") {
+		t.Errorf("%v", a.Err)
+	}
+	a = new(HTTP).Read(t.Context(), HTTPRequest{Method: "GET", URL: "http://127.0.0.1/\x7f?token=tok1234"})
+	if a.Err == nil || strings.Contains(a.Err.Error(), "1234") {
+		t.Errorf("%v", a.Err)
+	}
+}
+
+func TestReadTimesOutInEveryPhase(t *testing.T) {
+	hang := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/body" {
+			_, _ = io.WriteString(w, "x")
+			w.(http.Flusher).Flush()
+		}
+		<-hang
+	}))
+	defer s.Close()
+	defer close(hang)
+	for _, path := range []string{"/head", "/body"} {
+		a := new(HTTP).Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL + path, Timeout: 100 * time.Millisecond})
+		if a.Class != ledger.ClassTimeout || a.EndedAt.Sub(a.BeganAt) > time.Second {
+			t.Errorf("%s: class %q after %s: %v", path, a.Class, a.EndedAt.Sub(a.BeganAt), a.Err)
+		}
+	}
+}
