@@ -1,0 +1,56 @@
+# build  the program, one static file            demo  the console over a simulated outage
+# test   every test, with the race detector      bench the measurements against their limits
+#        where there is a C compiler             lint  formatting and static analysis
+# screenshots  the pictures of README.md, made from the real program
+
+GO      ?= go
+TIMEOUT ?= 12m
+BENCH   ?= .
+COUNT   ?= 1
+SEED    ?= 1
+# Linting needs the module proxy once, and goes without where there is none.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# The race detector needs cgo, and cgo a C compiler; nothing else here does.
+CC_FOUND := $(shell command -v gcc || command -v clang || command -v cc)
+ifneq ($(CC_FOUND),)
+RACE := -race
+TESTENV := CGO_ENABLED=1
+else
+TESTENV := CGO_ENABLED=0
+endif
+
+.PHONY: build demo test bench lint screenshots clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o indoubt .
+
+demo: build
+	./indoubt demo --seed $(SEED)
+
+test:
+	$(TESTENV) $(GO) test $(RACE) -timeout $(TIMEOUT) ./...
+
+# Benchmarks run one package at a time: two at once would measure each other.
+bench:
+	@mkdir -p .build
+	CGO_ENABLED=0 $(GO) test -p 1 -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./... > .build/bench.txt; \
+	  status=$$?; grep -E '^(---|FAIL|panic:)' .build/bench.txt; awk -f .ci/bench.awk .build/bench.txt && exit $$status
+
+lint:
+	@unformatted=$$(gofmt -l main.go ui ledger reconcile policy); \
+	  if [ -n "$$unformatted" ]; then echo "gofmt is needed on:"; echo "$$unformatted"; exit 1; fi
+	CGO_ENABLED=0 $(GO) vet ./...
+	@if CGO_ENABLED=0 $(GO) run $(STATICCHECK) -version >/dev/null 2>&1; then \
+	  echo "staticcheck ./..."; CGO_ENABLED=0 $(GO) run $(STATICCHECK) ./...; \
+	else echo "staticcheck is not to be had here; formatting and vet were checked"; fi
+
+# Node packages go to a hidden folder; chromium and node must be on the machine.
+screenshots: build
+	@mkdir -p .build/screenshots
+	@cp screenshots/package.json screenshots/package-lock.json .build/screenshots/
+	cd .build/screenshots && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
+	node screenshots/shoot.mjs $(SCENES)
+
+clean:
+	rm -rf indoubt .build
