@@ -62,33 +62,42 @@ func (r *Recorder) Rule(kind string) KindRule {
 // policy says that the downstream remembers keys and the caller sends it: a
 // Sender other than "command" is trusted to, a wrapped command only with KeySent.
 func (r *Recorder) Begin(ctx context.Context, w Wish) (ledger.BeginResult, error) {
+	res, _, err := r.ask(ctx, w)
+	return res, err
+}
+
+// ask is Begin; it tells also when the ledger was asked, from which a sender
+// counts its deadline.
+func (r *Recorder) ask(ctx context.Context, w Wish) (ledger.BeginResult, time.Time, error) {
 	rule := r.Rule(w.Kind)
 	req, secrets, err := r.request(w, rule)
 	if err != nil {
-		return ledger.BeginResult{}, err
+		return ledger.BeginResult{}, time.Time{}, err
 	}
+	asked := r.options.Clock()
 	res, err := r.begin(ctx, w, rule, req)
 	for read := false; err == nil; {
 		switch {
 		case res.Answer == ledger.AnswerInProgress && w.Wait:
 			if _, err = r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {
-				return res, err
+				return res, asked, err
 			}
 		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.options.Reader != nil && !read:
 			read = true
 			if _, err := r.options.Reader.ReadNow(ctx, res.Operation.ID); err != nil {
 				res.Why = "reading the downstream: " + err.Error()
-				return res, nil // still in doubt, and said so
+				return res, asked, nil // still in doubt, and said so
 			}
 		default:
 			if res.Answer == ledger.AnswerBegun {
 				r.remember(res.Attempt.ID, secrets)
 			}
-			return res, nil
+			return res, asked, nil
 		}
+		asked = r.options.Clock()
 		res, err = r.begin(ctx, w, rule, req)
 	}
-	return res, err
+	return res, asked, err
 }
 
 // begin asks once, under the key that the wish has or that is made for it.
@@ -117,8 +126,9 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
 	}
 	if res.Answer == ledger.AnswerBegun {
-		if res.Attempt.Sender == "" { // a repeated begin knows only the ids
+		if res.Attempt.StartedAt.IsZero() { // a repeated begin knows only the ids
 			res.Attempt.TokenSent, res.Attempt.Sender = req.TokenSent, req.Sender
+			res.Attempt.StartedAt = res.Attempt.DeadlineAt.Add(-req.Deadline)
 		}
 		r.price(ctx, rule, res.Operation)
 	}

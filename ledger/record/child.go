@@ -1,0 +1,341 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const (
+	maxStderr  = 16 << 10
+	outputWait = 2 * time.Second // for output pipes that outlive the command, at most
+	look       = 500 * time.Millisecond
+)
+
+// child is one wrapped command.
+type child struct {
+	argv, env      []string
+	dir            string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	timeout, grace time.Duration
+	signals        <-chan os.Signal
+	guard          []string
+	note           func(string)
+
+	fence fence                                        // the zero fence: none
+	beat  func(ctx context.Context) (time.Time, error) // extends the deadline; nil: no fence
+
+	cmd     *exec.Cmd
+	watch   *guard
+	out     tee
+	err     tee
+	stopped error             // why it was told to end
+	class   ledger.ErrorClass // and what that is called
+	killAt  time.Time         // when TERM becomes KILL
+	killed  bool
+}
+
+// run starts the command and returns when it has ended.
+func (c *child) run(ctx context.Context) ledger.Answer {
+	a := ledger.Answer{Via: "command", BeganAt: time.Now()}
+	defer func() { a.EndedAt = time.Now() }()
+	if err := c.interrupted(); err != nil {
+		a.Err = err
+		return a
+	}
+	c.cmd = exec.Command(c.argv[0], c.argv[1:]...)
+	c.cmd.Dir, c.cmd.Env, c.cmd.WaitDelay = c.dir, c.env, outputWait
+	if c.beat != nil {
+		c.cmd.WaitDelay = min(outputWait, c.fence.length/5)
+	}
+	c.out = tee{to: c.stdout, max: maxResult}
+	c.err = tee{to: c.stderr, max: maxStderr}
+	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
+	c.cmd.SysProcAttr = ownGroup()
+	closeInput, err := c.input()
+	if err != nil {
+		a.Err = err
+		return a
+	}
+	defer closeInput()
+	c.watch = startGuard(c.guard, c.note)
+	defer c.watch.done()
+	// The deadline may have passed while this process was stopped or slow.
+	if c.beat != nil && c.fence.left() <= 0 {
+		a.Err = errors.New("the deadline had passed before the command was started")
+		return a
+	}
+	l := life{started: make(chan error, 1), exited: make(chan struct{}), collect: make(chan struct{}), ended: make(chan error, 1)}
+	go c.live(l)
+	if err := <-l.started; err != nil {
+		a.Err = err
+		return a
+	}
+	a.Sent = true
+	c.attend(ctx, l.exited)
+	if c.stopped != nil {
+		signalGroup(c.cmd.Process.Pid, syscall.SIGKILL) // its process group with it
+	}
+	close(l.collect)
+	return c.answer(a, <-l.ended)
+}
+
+// life is how the thread that owns the process tells of it.
+type life struct {
+	started chan error
+	exited  chan struct{} // closed when it has exited
+	collect chan struct{} // closed when its process id may go
+	ended   chan error
+}
+
+// live starts the command and waits for it, all on one thread: the kernel's
+// parent-death signal fires when the thread that started it ends.
+func (c *child) live(l life) {
+	runtime.LockOSThread()
+	err := c.cmd.Start()
+	l.started <- err
+	if err != nil {
+		return
+	}
+	if awaitExit(c.cmd.Process.Pid) {
+		close(l.exited)
+		<-l.collect // until then its id is nobody else's, and can be signalled
+		l.ended <- c.cmd.Wait()
+		return
+	}
+	err = c.cmd.Wait()
+	close(l.exited)
+	l.ended <- err
+}
+
+// interrupted tells of a signal that came before the command was started.
+func (c *child) interrupted() error {
+	select {
+	case s := <-c.signals:
+		return fmt.Errorf("%s before the command was started", s)
+	default:
+		return nil
+	}
+}
+
+// attend keeps the attempt alive while the command lives, and ends the command
+// when it may not live on.
+func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
+	ticker := time.NewTicker(c.pace())
+	defer ticker.Stop()
+	var timeout <-chan time.Time
+	if c.timeout > 0 {
+		timer := time.NewTimer(c.timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	beats := make(chan heartbeat, 1)
+	beatCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	beating, lastBeat := false, time.Now()
+	c.watch.extend(c.cmd.Process.Pid, c.fenceLeft())
+	for {
+		select {
+		case <-exited:
+			return
+		case <-ctx.Done():
+			c.stop(ctx.Err(), ledger.ClassKilled, c.grace)
+			ctx = context.WithoutCancel(ctx)
+		case s := <-c.signals:
+			forward(c.cmd.Process.Pid, s)
+		case <-timeout:
+			c.stop(fmt.Errorf("killed after its timeout of %s", c.timeout), ledger.ClassTimeout, c.grace)
+		case b := <-beats:
+			beating = false
+			c.beaten(b)
+		case <-ticker.C:
+		}
+		c.enforce()
+		if c.beat != nil && !beating && time.Since(lastBeat) >= c.fence.every() && c.fence.left() > 0 {
+			beating, lastBeat = true, time.Now()
+			go func(asked time.Time, left time.Duration) {
+				ctx, cancel := context.WithTimeout(beatCtx, left)
+				defer cancel()
+				deadline, err := c.beat(ctx)
+				beats <- heartbeat{asked, deadline, err}
+			}(c.fence.clock(), c.fence.left())
+		}
+	}
+}
+
+// heartbeat is what came of one.
+type heartbeat struct {
+	asked, deadline time.Time
+	err             error
+}
+
+// beaten takes a heartbeat's result. An attempt that is not live any more ends
+// the command at once; a ledger that does not answer is asked again until the
+// fence is near.
+func (c *child) beaten(b heartbeat) {
+	switch {
+	case b.err == nil:
+		c.fence.extended(b.asked, b.deadline)
+		c.watch.extend(c.cmd.Process.Pid, c.fenceLeft())
+	case errors.Is(b.err, ledger.ErrMoved), errors.Is(b.err, ledger.ErrNotFound), errors.Is(b.err, ledger.ErrReadOnly),
+		errors.Is(b.err, ledger.ErrCopied), errors.Is(b.err, fs.ErrNotExist):
+		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.grace, c.fence.left()))
+	default:
+		c.note("heartbeat: " + b.err.Error())
+	}
+}
+
+// enforce ends the command by the clock: near the fence with TERM, at the fence
+// with KILL, because from then on somebody else may act.
+func (c *child) enforce() {
+	if c.beat != nil {
+		switch left := c.fence.left(); {
+		case left <= 0:
+			c.stop(errors.New("killed: its deadline passed"), ledger.ClassDeadline, 0)
+		case left <= c.fence.margin(c.grace):
+			c.stop(errors.New("killed: no heartbeat reached the ledger before the deadline"), ledger.ClassDeadline, left)
+		}
+	}
+	if c.stopped != nil && !c.killed && !time.Now().Before(c.killAt) {
+		c.killed = true
+		signalGroup(c.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// stop tells the command to end, and sets when it is made to. What ended by
+// itself in the meantime is left to its own answer.
+func (c *child) stop(why error, class ledger.ErrorClass, grace time.Duration) {
+	killAt := time.Now().Add(max(0, grace))
+	if c.stopped != nil {
+		if killAt.Before(c.killAt) {
+			c.killAt = killAt
+		}
+		return
+	}
+	if hasExited(c.cmd.Process.Pid) {
+		return
+	}
+	c.stopped, c.class, c.killAt = why, class, killAt
+	c.note(why.Error())
+	if grace > 0 {
+		signalGroup(c.cmd.Process.Pid, syscall.SIGTERM)
+		signalGroup(c.cmd.Process.Pid, syscall.SIGCONT) // a stopped one must hear it
+	}
+}
+
+// pace is how often the clocks are looked at.
+func (c *child) pace() time.Duration {
+	if c.beat == nil {
+		return look
+	}
+	return max(time.Millisecond, min(look, c.fence.length/20))
+}
+
+func (c *child) fenceLeft() time.Duration {
+	if c.beat == nil {
+		return 0
+	}
+	return c.fence.left()
+}
+
+// answer is what the ended command says.
+func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
+	a.Stdout, a.Truncated = c.out.kept()
+	a.Stderr, _ = c.err.kept()
+	a.Err, a.Class = c.stopped, c.class
+	state := c.cmd.ProcessState
+	if state == nil {
+		a.Err = errors.Join(a.Err, err)
+		return a
+	}
+	if signal := killedBy(state); signal != "" {
+		a.Signal = signal
+		return a
+	}
+	a.Exited, a.Exit = true, state.ExitCode()
+	if a.Class == "" && a.Exit != 0 && isCurl(c.argv[0]) {
+		a.Class = curlClass(a.Exit)
+	}
+	return a
+}
+
+// input connects standard input. A file or pipe is handed over as it is; a
+// terminal is copied, because a process group in the background may not read it.
+func (c *child) input() (closeInput func(), err error) {
+	if c.stdin == nil {
+		return func() {}, nil
+	}
+	if f, ok := c.stdin.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeCharDevice == 0 || f.Name() == os.DevNull {
+			c.cmd.Stdin = f
+			return func() {}, nil
+		}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(w, c.stdin)
+		w.Close()
+	}()
+	c.cmd.Stdin = r
+	return func() { r.Close() }, nil
+}
+
+// startCode is the exit code a shell gives for what could not be started.
+func startCode(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return exitNotFound
+	}
+	return exitNotStartable
+}
+
+// tee passes output on as it comes and keeps the end of it. When nobody reads
+// any more it goes on keeping: the command must not die of it.
+type tee struct {
+	mu    sync.Mutex
+	to    io.Writer
+	max   int
+	tail  []byte
+	total int64
+	gone  bool
+}
+
+func (t *tee) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.to != nil && !t.gone {
+		if _, err := t.to.Write(p); err != nil {
+			t.gone = true
+		}
+	}
+	t.total += int64(len(p))
+	t.tail = append(t.tail, p...)
+	if len(t.tail) > 2*t.max {
+		t.tail = append(t.tail[:0:0], t.tail[len(t.tail)-t.max:]...)
+	}
+	return len(p), nil
+}
+
+// kept is the end of the output, and whether that is not all of it.
+func (t *tee) kept() ([]byte, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tail := t.tail
+	if len(tail) > t.max {
+		tail = tail[len(tail)-t.max:]
+	}
+	return append([]byte(nil), tail...), t.total > int64(len(tail))
+}

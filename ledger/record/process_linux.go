@@ -1,0 +1,36 @@
+package record
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownGroup puts the command into a process group of its own, and has the kernel
+// kill it when this process dies, however it dies.
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// awaitExit returns when the process has exited, without collecting it: until
+// then its process id and group belong to nobody else. It reports whether it
+// could wait so.
+func awaitExit(pid int) bool {
+	var info unix.Siginfo
+	for {
+		switch err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err {
+		case nil:
+			return true
+		case unix.EINTR:
+		default:
+			return false
+		}
+	}
+}
+
+// hasExited tells whether the process has ended by itself already.
+func hasExited(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	return err == unix.ECHILD || err == nil && info.Signo != 0
+}

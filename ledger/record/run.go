@@ -1,0 +1,293 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// RunRequest is a command to run as one attempt of an operation.
+type RunRequest struct {
+	Wish // Input empty: {argv, dir}; Command, Sender, TokenSent and KeySent are filled in
+
+	// Argv may hold {{key}} and {{token}}, and ${NAME} for the names in Expand.
+	Argv   []string
+	Dir    string   // the current directory when empty
+	Env    []string // the environment when nil
+	Expand []string
+
+	Timeout time.Duration // 0: as long as it takes
+	Grace   time.Duration // between TERM and KILL; DefaultGrace when 0
+
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer // the command's own, passed on as they come
+	Note           func(string)
+
+	// Signals are forwarded to the command's process group; see Forwarded.
+	Signals <-chan os.Signal
+	// Guard is the command line of a process that calls Guard. It ends the
+	// command when this process is stopped or killed; nil: only the kernel's
+	// parent-death signal does, where there is one.
+	Guard []string
+}
+
+// DefaultGrace is how long a command that was told to end may take.
+const DefaultGrace = 5 * time.Second
+
+// RunResult is what became of a run.
+type RunResult struct {
+	ledger.BeginResult                      // Operation is as it stands after the run
+	Ran                bool                 // the command was started
+	Read               bool                 // a kind that only reads: nothing was recorded
+	Recorded           bool                 // the outcome is in the ledger
+	Outcome            ledger.SettleRequest // of this attempt
+	Exit               int                  // the command's exit code, -1 when it was killed or never ran
+	ExitCode           int                  // what `run` exits with (DESIGN §10)
+	Stored             []byte               // for a finished operation: the output it had
+}
+
+// The exit codes of `run` that are its own.
+const (
+	exitRefused      = 105
+	exitInDoubt      = 106
+	exitInProgress   = 107
+	exitKeyReused    = 108
+	exitNotStartable = 126
+	exitNotFound     = 127
+)
+
+// Run records the intent, runs the command, and records what became of it. The
+// command never starts before its attempt is durable (I1), and it does not live
+// on past its deadline unless the ledger has extended it (I3). A wrapped
+// command's failure is never proof: what it did stays in doubt.
+//
+// An error means that nothing was run. What went wrong afterwards is in the
+// result.
+func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
+	rule := r.Rule(req.Kind)
+	c, err := prepare(&req, rule)
+	if err != nil {
+		return RunResult{}, err
+	}
+	if rule.Access == "read" {
+		return r.runRead(ctx, req, c)
+	}
+	if curlHidesErrors(req.Argv) {
+		c.note("curl without --fail exits 0 when the server answers with an error, which would count as committed; add --fail-with-body")
+	}
+	res, asked, err := r.ask(ctx, req.Wish)
+	if err != nil {
+		return RunResult{}, err
+	}
+	if res.Answer != ledger.AnswerBegun {
+		return told(res), nil
+	}
+	length := res.Attempt.DeadlineAt.Sub(res.Attempt.StartedAt)
+	c.fence = fence{length: length, until: asked.Add(length), wall: res.Attempt.DeadlineAt, clock: r.options.Clock}
+	c.beat = func(ctx context.Context) (time.Time, error) { return r.Heartbeat(ctx, res.Attempt.ID, length) }
+	c.argv, c.env = fill(req, res), environment(req, res)
+	answer := c.run(ctx)
+	return r.finish(ctx, rule, req, res, answer), nil
+}
+
+// prepare checks everything that can be wrong with a request before anything is
+// recorded, and completes its wish.
+func prepare(req *RunRequest, rule KindRule) (*child, error) {
+	if len(req.Argv) == 0 || req.Argv[0] == "" {
+		return nil, errors.New("run: no command was given")
+	}
+	dir := req.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("run: the current directory: %w", err)
+		}
+	}
+	for _, name := range req.Expand {
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			return nil, fmt.Errorf("run: --expand %s: it is not set in the environment", name)
+		}
+		if err := noOption(req.Argv, "${"+name+"}", value); err != nil {
+			return nil, err
+		}
+	}
+	if err := noOption(req.Argv, "{{key}}", req.Key); err != nil {
+		return nil, err
+	}
+	if err := noOption(req.Argv, "{{token}}", req.Token); err != nil {
+		return nil, err
+	}
+	if len(req.Input) == 0 {
+		input, err := json.Marshal(struct {
+			Argv []string `json:"argv"`
+			Dir  string   `json:"dir"`
+		}{req.Argv, dir})
+		if err != nil {
+			return nil, fmt.Errorf("run: %w", err)
+		}
+		req.Input = input
+	}
+	all := strings.Join(req.Argv, "\x00")
+	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}
+	req.Sender = "command"
+	req.TokenSent = req.TokenSent || rule.TokenArgument || strings.Contains(all, "{{token}}")
+	req.KeySent = req.KeySent || strings.Contains(all, "{{key}}")
+	if req.Grace <= 0 {
+		req.Grace = DefaultGrace
+	}
+	if req.Note == nil {
+		req.Note = func(string) {}
+	}
+	return &child{
+		argv: req.Argv, dir: dir, env: req.Env, stdin: req.Stdin, stdout: req.Stdout, stderr: req.Stderr,
+		timeout: req.Timeout, grace: req.Grace, signals: req.Signals, guard: req.Guard, note: req.Note,
+	}, nil
+}
+
+// noOption refuses a value that would turn an argument into an option (I11).
+func noOption(argv []string, placeholder, value string) error {
+	if !strings.HasPrefix(value, "-") {
+		return nil
+	}
+	for _, arg := range argv {
+		if strings.HasPrefix(arg, placeholder) {
+			return fmt.Errorf("run: the argument %s would begin with \"-\"", placeholder)
+		}
+	}
+	return nil
+}
+
+// fill replaces the placeholders of a command line.
+func fill(req RunRequest, res ledger.BeginResult) []string {
+	pairs := []string{"{{key}}", res.Operation.Key, "{{token}}", res.Operation.Token}
+	for _, name := range req.Expand {
+		pairs = append(pairs, "${"+name+"}", os.Getenv(name))
+	}
+	replacer := strings.NewReplacer(pairs...)
+	argv := make([]string, len(req.Argv))
+	for i, arg := range req.Argv {
+		argv[i] = replacer.Replace(arg)
+	}
+	return argv
+}
+
+// environment is what the command finds: which operation it is an attempt of.
+func environment(req RunRequest, res ledger.BeginResult) []string {
+	base := req.Env
+	if base == nil {
+		base = os.Environ()
+	}
+	return append(base[:len(base):len(base)],
+		"INDOUBT_ID="+res.Operation.ID, "INDOUBT_KEY="+res.Operation.Key,
+		"INDOUBT_TOKEN="+res.Operation.Token, "INDOUBT_ATTEMPT="+res.Attempt.ID)
+}
+
+// runRead runs a command that changes nothing, without a word in the ledger.
+func (r *Recorder) runRead(ctx context.Context, req RunRequest, c *child) (RunResult, error) {
+	c.argv = fill(req, ledger.BeginResult{Operation: ledger.Operation{Key: req.Key, Token: req.Token}})
+	answer := c.run(ctx)
+	res := RunResult{Read: true, Ran: answer.Sent, Exit: statusOf(answer), ExitCode: statusOf(answer)}
+	switch {
+	case !answer.Sent:
+		res.ExitCode = startCode(answer.Err)
+		c.note("not started: " + answer.Err.Error())
+	case !answer.Exited:
+		res.ExitCode = 128 + signalNumber(answer.Signal)
+	}
+	return res, nil
+}
+
+// told is the result of a run that was not to send.
+func told(res ledger.BeginResult) RunResult {
+	out := RunResult{BeginResult: res, Exit: -1, Recorded: true}
+	switch res.Answer {
+	case ledger.AnswerFinished:
+		out.Stored = Output(res.Operation.Result)
+	case ledger.AnswerInProgress:
+		out.ExitCode = exitInProgress
+	case ledger.AnswerKeyReused:
+		out.ExitCode = exitKeyReused
+	case ledger.AnswerRefused:
+		out.ExitCode = exitRefused
+	default:
+		out.ExitCode = exitInDoubt
+	}
+	return out
+}
+
+// settlePatience is how long the outcome of a command that has run is offered
+// to a ledger that does not take it.
+const settlePatience = 20 * time.Second
+
+// finish records the answer and works out what to exit with.
+func (r *Recorder) finish(ctx context.Context, rule KindRule, req RunRequest, res ledger.BeginResult, answer ledger.Answer) RunResult {
+	ctx = context.WithoutCancel(ctx) // who interrupts the command still wants to know
+	rec, err := r.store.Read(ctx, ledger.Locator{ID: res.Operation.ID})
+	if err != nil {
+		rec = ledger.Record{Found: true, Operation: res.Operation, Attempts: []ledger.Attempt{res.Attempt}}
+	}
+	out := RunResult{BeginResult: res, Ran: answer.Sent, Exit: -1}
+	if answer.Exited {
+		out.Exit = answer.Exit
+	}
+	out.Outcome = JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer)
+	out.Outcome.ChangeID = ledger.NewID()
+	applied, err := r.settleSurely(ctx, out.Outcome)
+	if err != nil {
+		out.Why = fmt.Sprintf("the outcome (%s) could not be recorded: %v", out.Outcome.Outcome, err)
+		out.ExitCode = exitInDoubt
+		return out
+	}
+	out.Recorded = true
+	if applied.After.ID != "" {
+		out.Operation = applied.After
+	} else if rec, err := r.store.Read(ctx, ledger.Locator{ID: res.Operation.ID}); err == nil {
+		out.Operation = rec.Operation
+	}
+	if applied.Attempt.ID == res.Attempt.ID {
+		out.Attempt = applied.Attempt
+	}
+	out.ExitCode = exitCode(out, answer)
+	return out
+}
+
+// settleSurely repeats a settle until the ledger has it or patience ends. The
+// change id makes the repetition harmless.
+func (r *Recorder) settleSurely(ctx context.Context, req ledger.SettleRequest) (ledger.Applied, error) {
+	deadline := time.Now().Add(settlePatience)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		applied, err := r.Settle(ctx, req)
+		if err == nil || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrReadOnly) || errors.Is(err, ledger.ErrCopied) ||
+			time.Now().Add(pause).After(deadline) {
+			return applied, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// exitCode passes the command's code through where its outcome is known.
+func exitCode(out RunResult, answer ledger.Answer) int {
+	switch out.Operation.State {
+	case ledger.Committed:
+		return 0
+	case ledger.Failed:
+		switch {
+		case !answer.Sent:
+			return startCode(answer.Err)
+		case out.Exit > 0:
+			return out.Exit
+		}
+		return 1 // a rule read a refusal out of an exit code 0
+	case ledger.Abandoned:
+		return exitRefused
+	}
+	return exitInDoubt
+}
