@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger/sqlite"
+)
+
+func newAdoptCommand(a *app) *cobra.Command {
+	var dryRun, yes bool
+	cmd := &cobra.Command{
+		Use: "adopt", GroupID: groupCare,
+		Short: "Make a copied or moved ledger a ledger of its own",
+		Long: `A ledger remembers its home. A copy, or a file that moved, is only looked at:
+two ledgers that both act would send twice. adopt makes this file the one that
+acts; make sure that nothing writes to the original any more.`,
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if err := a.mayChange("adopt"); err != nil && !dryRun {
+				return err
+			}
+			s, err := a.ledgerFor(ctx, toLook)
+			if err != nil {
+				return err
+			}
+			info, err := s.Info(ctx)
+			if err != nil {
+				return err
+			}
+			path := a.ledgerFile()
+			if info.Copied == "" {
+				return a.done(effectNoop, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, short(path)+" is at home, there is nothing to adopt") })
+			}
+			if dryRun {
+				return a.done(effectWouldUpdate, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "would adopt "+short(path)+": "+info.Copied) })
+			}
+			if !yes {
+				if !a.terminal() {
+					return usage("without a terminal, adopt needs --yes", "make sure first that nothing writes to the original")
+				}
+				fmt.Fprintln(a.errOut, short(path)+": "+info.Copied)
+				if !a.confirmYes("Does nothing write to the original any more?") {
+					return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
+				}
+			}
+			a.close()
+			if err := sqlite.Adopt(ctx, path, a.actor()); err != nil {
+				return err
+			}
+			if s, err = a.ledgerFor(ctx, toLook); err != nil {
+				return err
+			}
+			if info, err = s.Info(ctx); err != nil {
+				return err
+			}
+			return a.done(effectUpdated, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, short(path)+" is a ledger of its own now") })
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}

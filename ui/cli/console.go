@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ui/console"
+)
+
+// newConsoleCommand is the program without a command.
+func newConsoleCommand(a *app) *cobra.Command {
+	var since string
+	var engine bool
+	cmd := &cobra.Command{
+		Use:               "indoubt [FILTER|ID]",
+		Short:             "See which writes are in doubt, and settle them",
+		Long:              rootLong,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeFilter,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := mistyped(cmd, args); err != nil {
+				return err
+			}
+			filter, err := filterText(args, since)
+			if err != nil {
+				return err
+			}
+			if !a.terminal() || a.json {
+				return a.printInstead(cmd.Context(), args, filter)
+			}
+			return a.runConsole(cmd.Context(), args, filter, engine)
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "", "only what was begun since, as 30m or 2d")
+	cmd.Flags().BoolVar(&engine, "engine", false, "also send automatically, where the policy says so")
+	return cmd
+}
+
+// filterText joins the arguments to one filter and adds --since to it.
+func filterText(args []string, since string) (string, error) {
+	f := strings.TrimSpace(strings.Join(args, " "))
+	if since != "" {
+		if d, err := ledger.ParseDuration(since); err != nil || d <= 0 {
+			return "", usage(fmt.Sprintf("--since %q is not a duration", since), "write --since 30m, 8h or 2d")
+		}
+		f = strings.TrimSpace(f + " age<" + since)
+	}
+	if _, err := ledger.ParseFilter(f); err != nil {
+		return "", err
+	}
+	return f, nil
+}
+
+// mistyped refuses a first word that is nearly a command: `indoubt lst` must
+// not quietly open a console on the text "lst".
+func mistyped(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || strings.ContainsAny(args[0], ":<> \"") {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 1
+	if len(args[0]) >= 6 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	for _, name := range cmd.SuggestionsFor(args[0]) {
+		if strings.HasPrefix(name, args[0]) && len(args[0]) < 3 {
+			continue // a few letters that begin a command are no slip
+		}
+		return usage(fmt.Sprintf("there is no command `%s`; did you mean `%s`?", args[0], name), fmt.Sprintf(`to look for the text, put it in double quotes: indoubt '"%s"'`, args[0]))
+	}
+	return nil
+}
+
+var idLike = regexp.MustCompile(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
+
+// oneOperation finds the operation that a single argument names, if it does.
+func oneOperation(ctx context.Context, s ledger.Store, args []string) (ledger.Record, bool, error) {
+	if len(args) != 1 || !idLike.MatchString(args[0]) {
+		return ledger.Record{}, false, nil
+	}
+	rec, err := s.Read(ctx, ledger.Locator{ID: strings.ToLower(args[0])})
+	if errors.Is(err, ledger.ErrNotFound) {
+		return rec, false, nil
+	}
+	return rec, err == nil, err
+}
+
+// printInstead is the console without a terminal: the same question, as text.
+func (a *app) printInstead(ctx context.Context, args []string, filter string) error {
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	if rec, found, err := oneOperation(ctx, s, args); err != nil {
+		return err
+	} else if found {
+		return a.show(ctx, rec.Operation.ID)
+	}
+	return a.list(ctx, listOptions{filter: filter, limit: 50})
+}
+
+// runConsole opens the full-screen console and waits for writes in flight after it.
+func (a *app) runConsole(ctx context.Context, args []string, filter string, send bool) error {
+	s, err := a.ledgerFor(ctx, toChange)
+	if errors.Is(err, ledger.ErrReadOnly) {
+		s, err = a.ledgerFor(ctx, toLook)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	live := a.watchPolicy(ctx)
+	o := console.Options{
+		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: a.engine(s, live.inForce, send, nil),
+		Actor: a.actor(), AskName: a.sharedAccount(), ReadOnly: a.readOnly, Filter: filter, Theme: a.themeWanted(), Clock: a.clock,
+		LedgerPath: a.ledgerFile(), Reopen: func() (ledger.Store, error) { return a.open(ctx, toChange) },
+	}
+	o.Actor.Terminal = true
+	if rec, found, err := oneOperation(ctx, s, args); err != nil {
+		return err
+	} else if found {
+		o.OpenID, o.Filter = rec.Operation.ID, ""
+	}
+	return console.Run(ctx, o)
+}
+
+// themeWanted is the theme by flag, or none where colours are not wanted at
+// all (https://no-color.org: any value counts).
+func (a *app) themeWanted() string {
+	if a.theme == "auto" && a.env("NO_COLOR") != "" {
+		return "none"
+	}
+	return a.theme
+}
+
+// age is a duration in the shortest form that still tells: 9s 41m 5h 3d.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

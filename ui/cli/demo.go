@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/reconcile/drill"
+)
+
+// newDemoCommand opens the console over a simulated outage.
+func newDemoCommand(a *app) *cobra.Command {
+	var seed uint64
+	var dir string
+	var noConsole bool
+	cmd := &cobra.Command{
+		Use: "demo", GroupID: groupLook,
+		Short: "Look around in a simulated outage",
+		Long: `Open the console over a simulated outage: a downstream on this machine that
+loses answers, and pipelines that write to it as processes of their own. Nothing
+leaves this machine, and nothing is kept but the directory that is named first.
+
+Without a terminal the list is printed instead. With --no-console the world
+stays up until it is interrupted, to be looked at from other terminals.`,
+		Example: "  indoubt demo\n  indoubt demo --seed 7 --dir ./night",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.mayChange("make a demo"); err != nil {
+				return err
+			}
+			return a.demo(cmd.Context(), seed, dir, noConsole)
+		},
+	}
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "the same seed makes the same night")
+	cmd.Flags().StringVar(&dir, "dir", "", "where everything is kept; a new temporary directory when empty")
+	cmd.Flags().BoolVar(&noConsole, "no-console", false, "do not open the console, stay up until interrupted")
+	return cmd
+}
+
+// newDemoPipelineCommand is a pipeline process of the demo. It is started by
+// `indoubt demo` and ends with it.
+func newDemoPipelineCommand(*app) *cobra.Command {
+	return &cobra.Command{
+		Use: demoPipeline, Hidden: true, Short: "A pipeline of the demo", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return drill.RunPipeline(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), rulesOfFile)
+		},
+	}
+}
+
+const demoPipeline = "demo-pipeline"
+
+// demo makes a world, shows it, and takes it down again.
+func (a *app) demo(ctx context.Context, seed uint64, dir string, noConsole bool) (err error) {
+	if dir, err = demoDir(dir); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the program for the demo's pipelines: %w", err)
+	}
+	fmt.Fprintf(a.out, "Demo in %s: everything is kept there, delete it when you are done.\n", dir)
+	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Pipeline: []string{self, demoPipeline}, Progress: a.progress()})
+	if err != nil {
+		return fmt.Errorf("make the demo: %w", err)
+	}
+	defer func() {
+		if closed := world.Close(); err == nil {
+			err = closed
+		}
+	}()
+	a.ledgerPath, a.policyPath, a.rules = world.LedgerPath, world.PolicyPath, nil
+	if !noConsole && (!a.terminal() || a.json) {
+		return a.printInstead(ctx, nil, "")
+	}
+	if err := world.Go(); err != nil {
+		return fmt.Errorf("let the demo's pipelines write: %w", err)
+	}
+	if !noConsole {
+		a.banner = "demo: a simulated outage"
+		return a.runConsole(ctx, nil, "", false)
+	}
+	return a.serveDemo(ctx, world)
+}
+
+// serveDemo keeps the world up without a console, with checks running.
+func (a *app) serveDemo(ctx context.Context, world *drill.World) error {
+	fmt.Fprintln(a.out, "Look at it from another terminal; Ctrl-C ends it here:")
+	for _, pair := range world.Env {
+		fmt.Fprintf(a.out, "  export %s\n", pair)
+	}
+	fmt.Fprintf(a.out, "  export INDOUBT_LEDGER=%s INDOUBT_POLICY=%s\n  indoubt\n", world.LedgerPath, world.PolicyPath)
+	s, err := a.ledgerFor(ctx, toChange)
+	if err != nil {
+		return err
+	}
+	err = a.engine(s, a.watchPolicy(ctx).inForce, false, nil).Run(ctx)
+	if ctx.Err() != nil {
+		return nil // interrupted, as announced
+	}
+	return err
+}
+
+// demoDir is an empty directory to keep a demo in.
+func demoDir(dir string) (string, error) {
+	if dir == "" {
+		return os.MkdirTemp("", "indoubt-demo-")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	there, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	if len(there) > 0 {
+		return "", usage("--dir "+dir+" is not empty", "name a directory that is, or one that does not exist yet")
+	}
+	return dir, nil
+}
+
+// progress shows how far something is, in one line that is wiped at the end.
+// It says nothing where nobody watches.
+func (a *app) progress() func(what string, share float64) {
+	if !isTerminal(a.errOut) {
+		return nil
+	}
+	shown := -1
+	return func(what string, share float64) {
+		percent := int(share * 100)
+		if percent == shown {
+			return
+		}
+		shown = percent
+		fmt.Fprintf(a.errOut, "\r%s … %d%%", what, percent)
+		if share >= 1 {
+			fmt.Fprint(a.errOut, "\r\x1b[K")
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/ui/safe"
+)
+
+// scopeFlags say what a hold covers.
+type scopeFlags struct {
+	downstream string
+	all        bool
+}
+
+func (f *scopeFlags) add(a *app, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.downstream, "downstream", "", "every kind of this downstream")
+	cmd.Flags().BoolVar(&f.all, "all", false, "everything")
+	_ = cmd.RegisterFlagCompletionFunc("downstream", a.completeDownstreams)
+}
+
+func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
+	var out []ledger.HoldScope
+	for _, kind := range args {
+		if strings.TrimSpace(kind) == "" {
+			return "", usage("the kind is empty", "")
+		}
+		out = append(out, ledger.HoldScope("kind:"+strings.TrimPrefix(kind, "kind:")))
+	}
+	if f.downstream != "" {
+		out = append(out, ledger.HoldScope("downstream:"+f.downstream))
+	}
+	if f.all {
+		out = append(out, "all")
+	}
+	if len(out) != 1 {
+		return "", usage("name one of KIND, --downstream D and --all", "")
+	}
+	return out[0], nil
+}
+
+func newHoldCommand(a *app) *cobra.Command {
+	var flags decideFlags
+	var which scopeFlags
+	cmd := &cobra.Command{
+		Use: "hold [KIND|--downstream D|--all]", GroupID: groupDecide,
+		Short: "Stop every automatic send, grant and bulk run at once",
+		Long: `Stop every automatic send, every permission to send again and every bulk run
+for a kind, a downstream or everything. Checks go on. A hold on the same scope
+is replaced.`,
+		Example: "  indoubt hold --all --reason 'stripe incident, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h",
+		Args:    maxArgs(1), ValidArgsFunction: a.completeKinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			scope, err := which.scope(args)
+			if err != nil {
+				return err
+			}
+			return a.hold(cmd.Context(), scope, &flags)
+		},
+	}
+	flags.add(cmd)
+	which.add(a, cmd)
+	cmd.Flags().StringVar(&flags.until, "until", "", "a duration (2h), a time of day (06:00) or an RFC 3339 time; without it, until released")
+	return cmd
+}
+
+func newReleaseCommand(a *app) *cobra.Command {
+	var flags decideFlags
+	var which scopeFlags
+	cmd := &cobra.Command{
+		Use: "release [KIND|--downstream D|--all]", GroupID: groupDecide,
+		Short:   "Lift a hold",
+		Example: "  indoubt release --all --reason 'incident over'",
+		Args:    maxArgs(1), ValidArgsFunction: a.completeKinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			scope, err := which.scope(args)
+			if err != nil {
+				return err
+			}
+			return a.release(cmd.Context(), scope, &flags)
+		},
+	}
+	flags.add(cmd)
+	which.add(a, cmd)
+	return cmd
+}
+
+type holdJSON struct {
+	Scope     ledger.HoldScope `json:"scope"`
+	Kinds     []string         `json:"kinds"`
+	Actor     ledger.Actor     `json:"actor"`
+	Reason    string           `json:"reason"`
+	CreatedAt *string          `json:"created_at"`
+	Until     *string          `json:"until"`
+}
+
+func oneHoldJSON(h ledger.Hold) map[string]any {
+	return map[string]any{"hold": holdJSON{h.Scope, list(h.Kinds), h.Actor, h.Reason, moment(h.CreatedAt), moment(h.Until)}}
+}
+
+func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
+	now := a.clock()
+	var ends time.Time
+	if flags.until != "" {
+		var err error
+		if ends, err = until(flags.until, now); err != nil {
+			return err
+		}
+	}
+	s, run, err := a.scoped(ctx, "hold", scope, flags)
+	if err != nil {
+		return err
+	}
+	if flags.until != "" && run.known { // the same moment as the first time
+		if ends, err = until(flags.until, run.began); err != nil {
+			return err
+		}
+	}
+	h := ledger.Hold{Scope: scope, Actor: run.actor, Reason: flags.reason, CreatedAt: run.began, Until: ends, ChangeID: run.changeID(string(scope))}
+	if name, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
+		if h.Kinds, err = a.kindsOf(ctx, s, run.policy, name); err != nil {
+			return err
+		}
+	}
+	standing, err := standing(ctx, s, scope, now)
+	if err != nil {
+		return err
+	}
+	effect := effectCreated
+	if standing != nil {
+		effect = effectUpdated
+	}
+	if flags.dryRun {
+		if effect == effectCreated {
+			effect = effectWouldCreate
+		} else {
+			effect = effectWouldUpdate
+		}
+		return a.done(effect, oneHoldJSON(h), func(w io.Writer) { fmt.Fprintln(w, "would hold "+safe.Text(string(scope))) })
+	}
+	if run.finished > 0 || standing != nil && standing.ChangeID == h.ChangeID {
+		effect = effectNoop
+	} else if err := s.Hold(ctx, h); err != nil {
+		return err
+	}
+	run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effect}}, true)
+	return a.done(effect, oneHoldJSON(h), func(w io.Writer) {
+		line := "holding " + string(scope)
+		if !ends.IsZero() {
+			line += " until " + clockTime(ends)
+		}
+		fmt.Fprintln(w, safe.Text(line+": nothing is sent automatically, and no retry is allowed"))
+	})
+}
+
+func (a *app) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
+	s, run, err := a.scoped(ctx, "release", scope, flags)
+	if err != nil {
+		return err
+	}
+	data := map[string]any{"scope": scope}
+	nothing := func(w io.Writer) { fmt.Fprintln(w, safe.Text(string(scope))+" is not held") }
+	standing, err := standing(ctx, s, scope, a.clock())
+	switch {
+	case err != nil:
+		return err
+	case run.finished > 0 || standing == nil:
+		run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effectNoop}}, true)
+		return a.done(effectNoop, data, nothing)
+	case flags.dryRun:
+		return a.done(effectWouldUpdate, data, func(w io.Writer) { fmt.Fprintln(w, "would release "+safe.Text(string(scope))) })
+	}
+	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.changeID(string(scope))); {
+	case errors.Is(err, ledger.ErrNotFound):
+		return a.done(effectNoop, data, nothing)
+	case err != nil:
+		return err
+	}
+	run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effectUpdated}}, true)
+	return a.done(effectUpdated, data, func(w io.Writer) { fmt.Fprintln(w, "released "+safe.Text(string(scope))) })
+}
+
+// scoped prepares a decision about a scope instead of operations.
+func (a *app) scoped(ctx context.Context, verb string, scope ledger.HoldScope, flags *decideFlags) (ledger.Store, *decisionRun, error) {
+	why := toChange
+	if flags.dryRun {
+		why = toLook
+	} else if err := a.mayChange(verb); err != nil {
+		return nil, nil, err
+	}
+	s, err := a.ledgerFor(ctx, why)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := copied(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor(), began: a.clock(), versions: map[string]int64{}}
+	something := []*ledger.Record{{Operation: ledger.Operation{ID: string(scope)}}}
+	if err := run.ask(something, needs{reason: true, silent: true}); err != nil {
+		return nil, nil, err
+	}
+	if !flags.dryRun {
+		if err := run.record(ctx, []string{string(scope)}, make([]target, 1), something); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, run, nil
+}
+
+// standing is the hold on exactly this scope, or nil.
+func standing(ctx context.Context, s ledger.Store, scope ledger.HoldScope, now time.Time) (*ledger.Hold, error) {
+	holds, err := s.Holds(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	for i := range holds {
+		if holds[i].Scope == scope {
+			return &holds[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// kindsOf are the kinds of a downstream: those the policy names, and those of
+// open operations that only a pattern of the policy covers.
+func (a *app) kindsOf(ctx context.Context, s ledger.Store, p *policy.Policy, downstream string) ([]string, error) {
+	if p.Downstream(downstream) == nil {
+		return nil, usage(fmt.Sprintf("the policy has no downstream %q", downstream), "it has: "+strings.Join(p.Downstreams(), " "))
+	}
+	names := p.Kinds()
+	for _, tab := range openTabs {
+		after := ""
+		for {
+			page, err := s.Page(ctx, ledger.Query{Tab: tab, Now: a.clock(), After: after, Limit: 1000})
+			if err != nil {
+				return nil, err
+			}
+			for _, row := range page.Rows {
+				names = append(names, row.Kind)
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+	}
+	var out []string
+	for _, name := range names {
+		if k := p.Kind(name); k.Downstream != nil && k.Downstream.Name == downstream && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}

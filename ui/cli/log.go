@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+func newLogCommand(a *app) *cobra.Command {
+	var o logOptions
+	cmd := &cobra.Command{
+		Use: "log [ID]", GroupID: groupLook,
+		Short: "Print the history, one line an event",
+		Long: `Print the newest events of the ledger or of one operation, oldest first, one
+line an event. --follow goes on until interrupted; with --json it prints one
+JSON object a line.`,
+		Example:           "  indoubt log --follow\n  indoubt log --since 8h\n  indoubt log --json --after 4711",
+		Args:              maxArgs(1),
+		ValidArgsFunction: a.completeIDs(nil, false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.id, _, _ = strings.Cut(args[0], "@")
+			}
+			o.afterGiven = cmd.Flags().Changed("after")
+			return a.log(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
+	f.StringVar(&o.since, "since", "", "only events since, as 30m or 2d")
+	f.Int64Var(&o.after, "after", 0, "only events after this number (seq)")
+	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
+	return cmd
+}
+
+type logOptions struct {
+	id         string
+	follow     bool
+	since      string
+	after      int64
+	afterGiven bool
+	limit      int
+}
+
+func (a *app) log(ctx context.Context, o logOptions) error {
+	if o.limit < 1 {
+		return usage(fmt.Sprintf("--limit %d is not a number of events", o.limit), "")
+	}
+	var from time.Time
+	if o.since != "" {
+		d, err := ledger.ParseDuration(o.since)
+		if err != nil || d <= 0 {
+			return usage(fmt.Sprintf("--since %q is not a duration", o.since), "write --since 30m, 8h or 2d")
+		}
+		from = a.clock().Add(-d)
+	}
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	if o.id != "" {
+		rec, err := a.read(ctx, s, o.id)
+		if err != nil {
+			return err
+		}
+		o.id = rec.Operation.ID
+	}
+	var bell <-chan struct{}
+	if o.follow { // before the first look, so that nothing falls between
+		bell = s.Watch(ctx)
+	}
+	events, last, err := history(ctx, s, o, from)
+	if err != nil {
+		return err
+	}
+	if !o.follow {
+		data := map[string]any{"events": eventsJSON(events), "next": last}
+		return a.done("", data, func(w io.Writer) { a.printEvents(w, events) })
+	}
+	return a.follow(ctx, s, o.id, events, last, bell)
+}
+
+// history reads the events that were asked for, and the number to go on after.
+func history(ctx context.Context, s ledger.Store, o logOptions, from time.Time) ([]ledger.Event, int64, error) {
+	const step = 1000
+	after := o.after
+	if !o.afterGiven && o.id == "" {
+		info, err := s.Info(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		if after = max(0, info.LastSeq-int64(o.limit)); !from.IsZero() {
+			if after, err = before(ctx, s, info.LastSeq, from); err != nil {
+				return nil, 0, err
+			}
+		}
+	}
+	var out []ledger.Event
+	for {
+		page, err := s.Events(ctx, o.id, after, step)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, e := range page {
+			if o.afterGiven && len(out) == o.limit {
+				return out, after, nil
+			}
+			after = e.Seq
+			if !e.At.Before(from) {
+				out = append(out, e)
+			}
+		}
+		if len(out) > 2*o.limit && !o.afterGiven {
+			out = append(out[:0], out[len(out)-o.limit:]...)
+		}
+		if len(page) < step {
+			break
+		}
+	}
+	if len(out) > o.limit {
+		out = out[len(out)-o.limit:]
+	}
+	return out, after, nil
+}
+
+// before finds a number after which all events of the time from on lie. Numbers
+// rise with time, so a long history is not read from its beginning.
+func before(ctx context.Context, s ledger.Store, last int64, from time.Time) (int64, error) {
+	low, high := int64(0), last
+	for low < high {
+		mid := low + (high-low)/2
+		one, err := s.Events(ctx, "", mid, 1)
+		if err != nil {
+			return 0, err
+		}
+		if len(one) > 0 && one[0].At.Before(from) {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, nil
+}
+
+// follow prints what is there and then what comes, until ctx ends.
+func (a *app) follow(ctx context.Context, s ledger.Store, id string, events []ledger.Event, last int64, bell <-chan struct{}) error {
+	for {
+		if a.json {
+			for _, e := range events {
+				if err := a.printJSON(oneEventJSON(e)); err != nil {
+					return err
+				}
+			}
+		} else {
+			a.printEvents(a.out, events)
+		}
+		if len(events) == 0 {
+			select {
+			case <-ctx.Done():
+				return nil
+			case _, open := <-bell:
+				if !open {
+					return nil
+				}
+			}
+		}
+		var err error
+		if events, err = s.Events(ctx, id, last, 1000); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if len(events) > 0 {
+			last = events[len(events)-1].Seq
+		}
+	}
+}
+
+func (a *app) printEvents(w io.Writer, events []ledger.Event) {
+	for _, e := range events {
+		fmt.Fprintln(w, eventLine(e, true))
+	}
+}
+
+// eventLine is one event on one line; with its operation where lines of several
+// stand together.
+func eventLine(e ledger.Event, withID bool) string {
+	var b strings.Builder
+	b.WriteString(e.At.Local().Format("2006-01-02 15:04:05"))
+	if withID {
+		id := e.OperationID
+		if id == "" {
+			id = "ledger"
+		}
+		fmt.Fprintf(&b, "  %-13s", prefix(id, 13))
+	}
+	fmt.Fprintf(&b, "  %-7s", e.Verb)
+	switch {
+	case e.From != e.To && e.From != "" && e.To != "":
+		fmt.Fprintf(&b, "  %s → %s", e.From, e.To)
+	case e.To != "":
+		fmt.Fprintf(&b, "  %s", e.To)
+	}
+	fmt.Fprintf(&b, "  %s", e.Actor.Name)
+	if e.Reason != "" {
+		b.WriteString(": " + e.Reason)
+	}
+	return safe.Text(b.String())
+}

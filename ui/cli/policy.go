@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/policy"
+	"indoubt/ui/safe"
+)
+
+func newPolicyCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "policy", GroupID: groupCare,
+		Short: "Check, show, try and begin the policy file",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no command `policy "+args[0]+"`", "there are: check, show, try, init")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.Help(); err != nil {
+				return err
+			}
+			return &exitOnly{exitUsage}
+		},
+	}
+	cmd.AddCommand(newPolicyCheckCommand(a), newPolicyShowCommand(a), newPolicyTryCommand(a), newPolicyInitCommand(a))
+	return cmd
+}
+
+func newPolicyCheckCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check [FILE]",
+		Short:   "Check the policy file: line, column, and what to write instead",
+		Example: "  indoubt policy check\n  indoubt policy check ./policy.yaml",
+		Args:    maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				a.policyPath = args[0]
+			}
+			p, err := a.policy()
+			if err != nil {
+				f := *asFailure(err)
+				if f.Code == "bad_policy" {
+					f.Hint = "" // every problem carries its own
+				}
+				return &f
+			}
+			warnings := p.Warnings()
+			data := map[string]any{"path": text(p.Path()), "digest": p.Digest(), "currency": p.Currency(), "kinds": list(p.Kinds()),
+				"downstreams": list(p.Downstreams()), "warnings": problemsJSON(warnings)}
+			return a.done(effectNoop, data, func(w io.Writer) {
+				if p.Empty() {
+					path, _ := a.policyFile()
+					fmt.Fprintf(w, "no policy at %s: nothing is checked, costs are guesses\n  indoubt policy init\n", short(path))
+					return
+				}
+				for _, one := range warnings {
+					fmt.Fprintln(w, "warning: "+safe.Lines(one.Error()))
+				}
+				kinds, downstreams := len(p.Kinds()), len(p.Downstreams())
+				fmt.Fprintf(w, "%s is good: %d %s, %d %s, %d %s\n", short(p.Path()), kinds, plural(kinds, "kind", "kinds"),
+					downstreams, plural(downstreams, "downstream", "downstreams"), len(warnings), plural(len(warnings), "warning", "warnings"))
+			})
+		},
+	}
+}
+
+func newPolicyShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show [KIND]",
+		Short:   "Show what applies to a kind, and where it comes from",
+		Example: "  indoubt policy show\n  indoubt policy show stripe.charge",
+		Args:    maxArgs(1), ValidArgsFunction: a.completeKinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.policy()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				k := p.Kind(args[0])
+				return a.done("", kindJSON(k), func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(safe.Lines(k.Explain()), "\n")) })
+			}
+			kinds := make([]map[string]any, 0, len(p.Kinds()))
+			for _, name := range p.Kinds() {
+				kinds = append(kinds, kindJSON(p.Kind(name)))
+			}
+			data := map[string]any{"path": text(p.Path()), "digest": p.Digest(), "currency": p.Currency(), "words": p.Words(),
+				"kinds": kinds, "downstreams": list(p.Downstreams())}
+			return a.done("", data, func(w io.Writer) { writePolicy(w, p) })
+		},
+	}
+}
+
+func kindJSON(k *policy.Kind) map[string]any {
+	out := map[string]any{
+		"name": k.Name, "pattern": text(k.Pattern), "known": k.Known, "line": k.Line, "idempotent": k.Idempotent, "access": text(k.Access),
+		"read": k.Read != nil, "send": "pipeline", "retry_max": k.Retry.Max, "downstream": nil, "explained": k.Explain(),
+		"auto": map[string]any{"confirm": k.Auto.Confirm, "deny": k.Auto.Deny, "retry": k.Auto.Retry},
+	}
+	if k.Downstream != nil {
+		out["downstream"] = k.Downstream.Name
+	}
+	if k.Send != nil {
+		out["send"] = k.Send.Via()
+	}
+	return out
+}
+
+// writePolicy lists the kinds with what the machine may do about each.
+func writePolicy(w io.Writer, p *policy.Policy) {
+	if p.Empty() {
+		fmt.Fprintln(w, "No policy: nothing is checked, costs are guesses\n  indoubt policy init")
+		return
+	}
+	fmt.Fprintf(w, "%s  %s  costs in %s\n", short(p.Path()), prefix(p.Digest(), 12), safe.Text(p.Currency()))
+	for _, name := range p.Kinds() {
+		k := p.Kind(name)
+		check, send, machine := "no check", "sent by its pipeline", []string{}
+		if k.Read != nil {
+			check = "checked"
+			if k.Auto.Confirm {
+				machine = append(machine, "confirms")
+			}
+			if k.Auto.Deny {
+				machine = append(machine, "denies")
+			}
+		}
+		if k.Send != nil && k.Send.Via() != "pipeline" {
+			send = "sent by " + k.Send.Via()
+		}
+		if k.Auto.Retry != "never" && k.Auto.Retry != "" {
+			machine = append(machine, "retries ("+k.Auto.Retry+")")
+		}
+		does := "nothing"
+		if len(machine) > 0 {
+			does = strings.Join(machine, ", ")
+		}
+		fmt.Fprintf(w, "  %-28s line %-4d %-9s  %-21s  retry max %d  machine: %s\n", safe.Text(name), k.Line, check, send, k.Retry.Max, does)
+	}
+}
+
+func newPolicyInitCommand(a *app) *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:     "init [FILE]",
+		Short:   "Write an example policy to begin with",
+		Long:    "Write an example policy, explained line by line. A file that exists is left as it is.",
+		Example: "  indoubt policy init\n  indoubt policy init ./policy.yaml",
+		Args:    maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, _ := a.policyFile()
+			if len(args) == 1 {
+				path = args[0]
+			}
+			data := map[string]any{"path": path}
+			if there, err := os.ReadFile(path); err == nil {
+				if bytes.Equal(there, policy.Example()) {
+					return a.done(effectNoop, data, func(w io.Writer) { fmt.Fprintln(w, short(path)+" is there already") })
+				}
+				return &failure{Exit: exitConflict, Code: "exists", Message: short(path) + " exists and is another policy", Hint: "check it: indoubt policy check, or name another file"}
+			}
+			if dryRun {
+				return a.done(effectWouldCreate, data, func(w io.Writer) { fmt.Fprintln(w, "would write "+short(path)) })
+			}
+			if err := a.mayChange("write a policy"); err != nil {
+				return err
+			}
+			if err := writeNew(path, policy.Example()); err != nil {
+				return err
+			}
+			return a.done(effectCreated, data, func(w io.Writer) { fmt.Fprintln(w, "wrote "+short(path)+"\nnext: indoubt policy check") })
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
+	return cmd
+}
+
+// writeNew makes a file that must not exist yet, with its directory.
+func writeNew(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", short(path), err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", short(path), err)
+	}
+	if _, err := f.Write(content); err != nil {
+		f.Close()
+		return fmt.Errorf("write %s: %w", short(path), err)
+	}
+	return f.Close()
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+)
+
+func newReconcileCommand(a *app) *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "reconcile [ID…]", GroupID: groupLook,
+		Short: "Ask the other side now whether writes in doubt landed",
+		Long: `Ask the other side whether writes in doubt landed. With ids those are checked
+now; without, everything that is due is checked once; --watch goes on, and also
+sends automatically where the policy says so.
+
+Exit 6 when a write that was named is still in doubt.`,
+		Example:           "  indoubt reconcile\n  indoubt reconcile 0198c1de-7a3b\n  indoubt reconcile --watch",
+		ValidArgsFunction: a.completeIDs(inDoubt, false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.mayChange("check"); err != nil {
+				return err
+			}
+			if watch && len(args) > 0 {
+				return usage("--watch follows everything, and ids are named", "leave one of them out")
+			}
+			p, err := a.policy()
+			if err != nil {
+				return err
+			}
+			s, err := a.ledgerFor(cmd.Context(), toChange)
+			if err != nil {
+				return err
+			}
+			if err := copied(cmd.Context(), s); err != nil {
+				return err
+			}
+			switch {
+			case watch:
+				return a.reconcileOn(cmd.Context(), s)
+			case len(args) > 0:
+				return a.reconcileNow(cmd.Context(), s, p, args)
+			}
+			return a.reconcileOnce(cmd.Context(), s, p)
+		},
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on until interrupted; also send where the policy says so")
+	return cmd
+}
+
+func constantly(p *policy.Policy) func() *policy.Policy { return func() *policy.Policy { return p } }
+
+// reconcileNow checks the operations that are named.
+func (a *app) reconcileNow(ctx context.Context, s ledger.Store, p *policy.Policy, args []string) error {
+	engine := a.engine(s, constantly(p), false, nil)
+	run := &decisionRun{app: a, store: s, policy: p}
+	results := make([]resultJSON, 0, len(args))
+	for _, arg := range args {
+		id, _, _ := strings.Cut(arg, "@")
+		rec, err := a.read(ctx, s, id)
+		if err != nil {
+			results = append(results, failedResult(arg, asFailure(err)))
+			continue
+		}
+		if !a.json && isTerminal(a.errOut) {
+			fmt.Fprintf(a.errOut, "checking %s …\n", safe.Text(see(p, rec).title()))
+		}
+		r, err := a.checkOne(ctx, engine, run, rec.Operation.ID)
+		if err != nil {
+			r = run.failed(ctx, rec.Operation.ID, err)
+		}
+		r.Asked = arg
+		results = append(results, r)
+	}
+	return a.finish(results)
+}
+
+func (a *app) checkOne(ctx context.Context, engine *reconcile.Engine, run *decisionRun, id string) (resultJSON, error) {
+	found, err := engine.ReadNow(ctx, id)
+	if err != nil {
+		return resultJSON{}, err
+	}
+	effect := effectUpdated
+	if found.Read.Verdict == ledger.Inconclusive {
+		effect = effectNoop
+	}
+	out := run.result(ctx, id, effect, "")
+	read := oneReadJSON(found.Read)
+	out.Read = &read
+	o := found.Operation
+	out.line = fmt.Sprintf("%s@%d  %s  %s: %s", o.ID, o.Version, o.State, verdictWords(found.Read.Verdict), found.Read.Reason)
+	if o.State == ledger.Uncertain {
+		out.OK = false
+		out.failure = &failure{Exit: exitInDoubt, Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
+		if at := found.Read.ProofAt; at.After(a.clock()) && at.Before(ledger.Never) {
+			out.failure.Hint = "a check can prove it from " + clockTime(at)
+		}
+		out.Error = out.failure.json()
+	}
+	return out, nil
+}
+
+type summaryJSON struct {
+	Expired      int `json:"expired"`
+	Reads        int `json:"reads"`
+	Landed       int `json:"landed"`
+	Absent       int `json:"absent"`
+	Duplicated   int `json:"duplicated"`
+	Mismatched   int `json:"mismatched"`
+	Inconclusive int `json:"inconclusive"`
+	Skipped      int `json:"skipped"`
+	Errors       int `json:"errors"`
+}
+
+// reconcileOnce does once what is due.
+func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Policy) error {
+	sum, err := a.engine(s, constantly(p), false, nil).Once(ctx, func(g reconcile.Progress) {
+		if a.json {
+			return
+		}
+		line := fmt.Sprintf("%d/%d  %s  ", g.Done, g.Total, g.Operation.ID)
+		if g.Err != nil {
+			line += g.Err.Error()
+		} else {
+			line += verdictWords(g.Read.Verdict) + ": " + g.Read.Reason
+		}
+		fmt.Fprintln(a.errOut, safe.Text(line))
+	})
+	if err != nil {
+		return err
+	}
+	effect := effectNoop
+	if sum.Expired+sum.Landed+sum.Absent+sum.Duplicated+sum.Mismatched > 0 {
+		effect = effectUpdated
+	}
+	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.Absent, sum.Duplicated, sum.Mismatched, sum.Inconclusive, sum.Skipped, sum.Errors}
+	return a.done(effect, data, func(w io.Writer) {
+		if sum.Reads == 0 && sum.Expired == 0 {
+			fmt.Fprintln(w, "nothing is due")
+			return
+		}
+		fmt.Fprintf(w, "%d checked: %d landed, %d did not land, %d happened twice, %d different, %d cannot tell\n",
+			sum.Reads, sum.Landed, sum.Absent, sum.Duplicated, sum.Mismatched, sum.Inconclusive)
+		if sum.Expired > 0 {
+			fmt.Fprintf(w, "%d ran past their deadline and are in doubt\n", sum.Expired)
+		}
+		if sum.Skipped+sum.Errors > 0 {
+			fmt.Fprintf(w, "%d skipped (another indoubt has them, or they moved), %d errors\n", sum.Skipped, sum.Errors)
+		}
+	})
+}
+
+// reconcileOn is the engine without a console. It ends with ctx, after writes
+// in flight.
+func (a *app) reconcileOn(ctx context.Context, s ledger.Store) error {
+	live := a.watchPolicy(ctx)
+	engine := a.engine(s, live.inForce, true, func(line string) {
+		fmt.Fprintln(a.errOut, clockTime(a.clock())+"  "+safe.Text(line))
+	})
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	bell := s.Watch(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- engine.Run(ctx) }()
+	followed := make(chan error, 1)
+	go func() { followed <- a.follow(ctx, s, "", nil, info.LastSeq, bell) }()
+	err = <-ended
+	engine.Drain(context.WithoutCancel(ctx))
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		<-followed
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+)
+
+func newRetryCommand(a *app) *cobra.Command {
+	var flags decideFlags
+	var over bool
+	cmd := a.newDecidingCommand("retry", "Send once more, after showing exactly what",
+		`Send once more. What will be sent is shown first, with why it is allowed; one
+more check is made, and if it landed nothing is sent. Without proof that it did
+not land, a retry is a risk: it needs a person at a terminal, a reason, and the
+loss typed in. Where the pipeline sends, it is allowed one more attempt and
+comes for it itself.
+
+Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
+5: not allowed; 6: in doubt again.`,
+		"  indoubt retry 0198c1de-7a3b@4\n  indoubt retry 0198c1de-7a3b@4 --yes --json", &flags,
+		func(r ledger.Row) bool { return inDoubt(r) || r.State == ledger.Failed })
+	cmd.Flags().BoolVar(&over, "override-max", false, "go past the policy's retry max; needs a reason")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !flags.dryRun {
+			if _, err := a.policy(); err != nil { // never send under a policy that cannot be read
+				return err
+			}
+			if !a.terminal() && !flags.yes {
+				return usage("without a terminal, retry needs --yes", "`indoubt retry ID@VERSION --dry-run` shows what would be sent")
+			}
+		}
+		r := &retrying{over: over}
+		return a.decide(cmd.Context(), "retry", args, &flags, needs{version: true, silent: true}, r.one)
+	}
+	return cmd
+}
+
+// retrying is the step of `retry`.
+type retrying struct {
+	over   bool
+	engine *reconcile.Engine
+}
+
+// planJSON is what a retry would do.
+type planJSON struct {
+	Basis        ledger.Basis `json:"basis"`
+	Why          string       `json:"why"`
+	LapsesAt     *string      `json:"lapses_at"`
+	Sender       string       `json:"sender"`
+	WillSend     string       `json:"will_send"`
+	Body         string       `json:"body"`
+	FirstCheck   bool         `json:"first_check"`
+	Attempt      int          `json:"attempt"`
+	Max          int          `json:"max"`
+	OverridesMax bool         `json:"overrides_max"`
+	Loss         float64      `json:"loss"`
+}
+
+func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record, version int64, changeID string) (resultJSON, error) {
+	id := rec.Operation.ID
+	if before, err := run.done(ctx, id); err != nil {
+		return resultJSON{}, err
+	} else if before {
+		return run.result(ctx, id, effectNoop, id+": done before, nothing was sent"), nil
+	}
+	if r.engine == nil {
+		r.engine = run.app.engine(run.store, constantly(run.policy), false, nil)
+	}
+	plan, err := r.engine.Plan(ctx, id)
+	if err != nil {
+		return resultJSON{}, err
+	}
+	if now := plan.Record.Operation; version != now.Version {
+		return resultJSON{}, &ledger.MovedError{ID: id, Verb: "retry", Seen: version, Version: now.Version, State: now.StateAt(plan.Record.Now),
+			Actor: now.Actor, Reason: now.Reason, At: now.UpdatedAt}
+	}
+	ask := reconcile.RetryRequest{ID: id, Version: version, Basis: plan.Basis, Reason: strings.TrimSpace(run.flags.reason), Actor: run.actor, ChangeID: changeID}
+	if plan.OverridesMax && plan.Refused == nil && !r.over && !run.app.terminal() {
+		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "max_attempts", Hint: "a person can go on with --override-max and a reason",
+			Why: fmt.Sprintf("the policy allows %d further attempts and they are used up", plan.Max)}
+	}
+	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.Kind.UnattendedRisk {
+		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "no_person", Why: "taking the risk needs a person at a terminal", Hint: "run it at a terminal, or open indoubt and press R"}
+	}
+	if !run.app.json && (run.app.terminal() || run.flags.dryRun) {
+		writePlan(run.app.errOut, plan)
+	}
+	if plan.Refused != nil {
+		return resultJSON{}, plan.Refused
+	}
+	if run.flags.dryRun {
+		out := run.result(ctx, id, effectWouldUpdate, "would send once more: "+plan.WillSend)
+		out.Plan = onePlanJSON(plan)
+		return out, nil
+	}
+	if err := r.consent(run, plan, &ask); err != nil {
+		return resultJSON{}, err
+	}
+	did, err := r.engine.Retry(ctx, ask)
+	if err != nil {
+		return resultJSON{}, err
+	}
+	return retried(ctx, run, id, plan, did), nil
+}
+
+// consent gets what a person must say before something is sent: a y where it
+// is safe, at own risk a reason and the loss.
+func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile.RetryRequest) error {
+	a := run.app
+	refuse := func(code, why string) error {
+		return &ledger.RefusedError{Verb: "retry", Code: code, Why: why, Hint: "nothing was sent"}
+	}
+	risk := plan.Basis == ledger.BasisRiskAccepted
+	ask.OverrideMax = plan.OverridesMax && (r.over || a.terminal())
+	if (risk || plan.OverridesMax) && ask.Reason == "" {
+		if !a.terminal() {
+			return refuse("no_reason", "it needs a reason")
+		}
+		reason, err := a.ask("Reason: ")
+		if err != nil || reason == "" {
+			return refuse("no_reason", "it needs a reason")
+		}
+		ask.Reason = reason
+	}
+	if !a.terminal() {
+		return nil // --yes was given, and risk is the policy's business
+	}
+	if risk {
+		want := lossToType(plan.Loss)
+		typed, err := a.ask("Type " + want + " to send it without proof: ")
+		if err != nil || strings.ReplaceAll(typed, ",", "") != want {
+			return refuse("no_person", "the loss was not typed")
+		}
+		ask.LossTyped = true
+		return nil
+	}
+	if !run.flags.yes && !a.confirmYes("Send once?") {
+		return refuse("no_person", "nobody said yes")
+	}
+	return nil
+}
+
+// lossToType is the loss as a person types it: the word, or the plain number.
+func lossToType(c ledger.Cost) string {
+	if c.Word != "" && !c.Guess {
+		return c.Word
+	}
+	s := strconv.FormatFloat(c.Value, 'f', 2, 64)
+	return strings.TrimSuffix(s, ".00")
+}
+
+// retried is what became of a retry, with its exit code.
+func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Plan, did reconcile.RetryResult) resultJSON {
+	o := did.Operation
+	state := o.State
+	out := run.result(ctx, id, effectUpdated, "")
+	out.Did, out.Plan = did.Did, onePlanJSON(plan)
+	if did.Read.ID != "" {
+		j := oneReadJSON(did.Read)
+		out.Read = &j
+	}
+	wrong := func(exit int, code, message, hint string) {
+		out.OK, out.failure = false, &failure{Exit: exit, Code: code, Message: message, Hint: hint}
+		out.Error = out.failure.json()
+	}
+	switch {
+	case did.Did == reconcile.DidRefuse:
+		out.Effect = ""
+		wrong(exitRefused, "refused", "not sent: "+did.Why, "look again: indoubt show "+id)
+	case did.Did == reconcile.DidLand:
+		out.line = id + ": landed already, nothing was sent. " + did.Why
+	case did.Did == reconcile.DidGrant:
+		out.line = fmt.Sprintf("%s: one send is allowed and waits for %s", id, sourceText(o.Source))
+	case state == ledger.Committed:
+		out.line = strings.TrimSpace(id + ": sent, it landed. " + o.Receipt())
+	case state == ledger.Failed:
+		wrong(exitError, "did_not_land", "sent, and it did not land: "+attemptWhy(did), "see what it answered: indoubt show "+id)
+	case state == ledger.Pending:
+		wrong(exitInProgress, "in_progress", "sent, and not answered yet", "watch it: indoubt log --follow "+id)
+	default:
+		wrong(exitInDoubt, "in_doubt", "sent, and in doubt again: "+attemptWhy(did), "see indoubt show "+id)
+	}
+	return out
+}
+
+func attemptWhy(did reconcile.RetryResult) string {
+	for _, s := range []string{did.Attempt.Error, did.Why, string(did.Attempt.ErrorClass)} {
+		if s != "" {
+			return s
+		}
+	}
+	return "no reason is known"
+}
+
+func onePlanJSON(p reconcile.Plan) *planJSON {
+	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, p.FirstCheck, p.Attempt, p.Max, p.OverridesMax, number(p.Loss.Value)}
+}
+
+// writePlan shows what a retry would do, before anybody says yes.
+func writePlan(w io.Writer, p reconcile.Plan) {
+	v := view{rec: p.Record, kind: p.Kind, now: p.Record.Now}
+	o := p.Record.Operation
+	line := func(head, text string) {
+		if text != "" {
+			fmt.Fprintf(w, "  %-16s %s\n", head, strings.ReplaceAll(safe.Lines(text), "\n", "\n"+strings.Repeat(" ", 19)))
+		}
+	}
+	head := "Retry"
+	if p.Basis == ledger.BasisRiskAccepted {
+		head = "RETRY WITHOUT PROOF"
+	}
+	fmt.Fprintf(w, "%s  %s  %s@%d  as seen at %s\n", head, safe.Text(v.title()), safe.Text(o.ID), o.Version, clockTime(p.Record.Now))
+	if p.Basis == ledger.BasisRiskAccepted {
+		line("NOBODY KNOWS", fmt.Sprintf("whether it landed. Guess %.0f %% (%d cases, %.0f–%.0f %%)", 100*p.Advice.Odds.P, p.Advice.Odds.N, 100*p.Advice.Odds.Low, 100*p.Advice.Odds.High))
+		line("IF IT LANDED", "it happens twice: "+price(p.Loss))
+		line("ON AVERAGE", p.Advice.Arithmetic)
+	} else {
+		line("ALLOWED BECAUSE", p.Why)
+		if !p.LapsesAt.IsZero() {
+			line("UNTIL", clockTime(p.LapsesAt))
+		}
+	}
+	line("EVIDENCE", evidenceAge(p.Record))
+	for _, rel := range p.Record.Related {
+		how := "TWIN"
+		if rel.Overtook {
+			how = "OVERTAKEN BY"
+		}
+		line(how, fmt.Sprintf("%s %s, %s", rel.ID, rel.Title, rel.State))
+	}
+	if h := p.Record.HeldBy(); h != nil {
+		line("HOLD", fmt.Sprintf("%s holds %s: %s", h.Actor.Name, h.Scope, h.Reason))
+	}
+	if p.OverridesMax {
+		line("OVERRIDES", fmt.Sprintf("retry max %d", p.Max))
+	}
+	if p.Sender == "pipeline" {
+		line("SENT BY", sourceText(o.Source)+", when it next asks with this key")
+	}
+	line("WILL SEND", p.WillSend)
+	line("", p.Body)
+	line("", fmt.Sprintf("same key %s, same token %s; attempt %d", o.Key, o.Token, p.Attempt))
+	if p.FirstCheck {
+		line("FIRST", "one more check; if it landed, nothing is sent")
+	}
+	line("UNDO", "impossible once sent")
+}
+
+// evidenceAge says what the newest check found, and how long ago.
+func evidenceAge(rec ledger.Record) string {
+	if len(rec.Reads) == 0 {
+		return "never checked"
+	}
+	r := rec.Reads[0]
+	return fmt.Sprintf("check %d, %s ago: %s, %s", len(rec.Reads), age(rec.Now.Sub(r.BeganAt)), verdictWords(r.Verdict), r.Reason)
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+func newShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", GroupID: groupLook,
+		Short: "Show one operation: what was meant, what was seen, what is known, what to do",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := someArgs("an id")(cmd, args); err != nil {
+				return err
+			}
+			return maxArgs(1)(cmd, args)
+		},
+		ValidArgsFunction: a.completeIDs(nil, false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, _, _ := strings.Cut(args[0], "@") // a copied ID@VERSION names the operation too
+			return a.show(cmd.Context(), id)
+		},
+	}
+}
+
+// maxEvents bounds how much history one command prints.
+const maxEvents = 1000
+
+func (a *app) show(ctx context.Context, id string) error {
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	rec, err := a.read(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	events, err := s.Events(ctx, rec.Operation.ID, 0, maxEvents)
+	if err != nil {
+		return err
+	}
+	v := see(a.policyToLookBy(), rec)
+	data := showJSON{v.asJSON(), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), eventsJSON(events)}
+	return a.done("", data, func(w io.Writer) { writeTicket(w, v, events) })
+}
+
+// read finds one operation by its id or the beginning of it.
+func (a *app) read(ctx context.Context, s ledger.Store, id string) (ledger.Record, error) {
+	id = strings.ToLower(strings.TrimSpace(id))
+	if len(id) < 4 {
+		return ledger.Record{}, usage(fmt.Sprintf("%q is too short for an id", id), "write at least 4 characters of it")
+	}
+	rec, err := s.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		return rec, explainID(id, err)
+	}
+	return rec, nil
+}
+
+// writeTicket prints one operation the way a person tells it.
+func writeTicket(w io.Writer, v view, events []ledger.Event) {
+	o := v.rec.Operation
+	line := func(head, format string, args ...any) {
+		for i, arg := range args {
+			if s, ok := arg.(string); ok {
+				args[i] = safe.Text(s)
+			}
+		}
+		fmt.Fprintf(w, "%-8s "+format+"\n", append([]any{head}, args...)...)
+	}
+	fmt.Fprintf(w, "%s\n", safe.Text(v.title()))
+	fmt.Fprintf(w, "%s@%d\n\n", safe.Text(o.ID), o.Version)
+
+	line("STATE", "%s, %s, since %s, by %s", string(v.state), said(v.lane), clockTime(o.UpdatedAt), o.Actor)
+	if o.Reason != "" {
+		line("", "%s", o.Reason)
+	}
+	if o.Conflict != ledger.NoConflict {
+		line("!", "%s: %s", strings.ToUpper(landed(v)), o.ConflictNote)
+	}
+	if v.row.Parked(v.now) {
+		line("PARKED", "until %s", clockTime(o.ParkedUntil))
+	}
+	if h := v.rec.HeldBy(); h != nil {
+		line("HOLD", "%s holds %s: %s", h.Actor.Name, string(h.Scope), h.Reason)
+	}
+
+	line("KIND", "%s", o.Kind)
+	if t := v.target(); t != "" {
+		line("TARGET", "%s", t)
+	}
+	line("SOURCE", "%s", sourceText(o.Source))
+	line("KEY", "%s", o.Key)
+	if o.Token != "" {
+		sent := "not known to have been sent"
+		if o.TokenSent {
+			sent = "sent along"
+		}
+		line("TOKEN", "%s (%s)", o.Token, sent)
+	}
+	if len(o.Receipts) > 0 {
+		line("RECEIPT", "%s", strings.Join(o.Receipts, ", "))
+	}
+	if link := v.kind.Link(o); link != "" {
+		line("LINK", "%s", link)
+	}
+	if o.Command != nil {
+		line("COMMAND", "%s", strings.Join(o.Command.Argv, " "))
+	}
+	writeInput(w, o)
+
+	fmt.Fprintln(w)
+	writeAdvice(line, v)
+	fmt.Fprintln(w, "\nSEEN")
+	for _, e := range events {
+		fmt.Fprintln(w, "  "+eventLine(e, false))
+	}
+	writeAttempts(w, v.rec.Attempts)
+	writeReads(w, v.rec.Reads)
+	for _, r := range v.rec.Related {
+		how := "same wish (twin)"
+		if r.Overtook {
+			how = "newer on the same target"
+		}
+		line("RELATED", "%s: %s %s, %s, %s", how, r.ID, r.Title, string(r.State), clockTime(r.CreatedAt))
+	}
+}
+
+func writeInput(w io.Writer, o ledger.Operation) {
+	if len(o.Input) == 0 || string(o.Input) == "null" {
+		return
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, o.Input, "         ", "  ") != nil {
+		b.Reset()
+		b.Write(o.Input)
+	}
+	fmt.Fprintf(w, "%-8s %s\n", "INPUT", safe.Lines(b.String()))
+	if o.Redacted {
+		fmt.Fprintf(w, "%-8s parts of it are kept as digests only: it cannot be sent from here\n", "")
+	}
+}
+
+// writeAdvice tells what is known, what it costs and what to do.
+func writeAdvice(line func(head, format string, args ...any), v view) {
+	switch v.state {
+	case ledger.Uncertain:
+		line("KNOWN", "a guess: %.0f %% that it landed, from %d cases (%.0f–%.0f %%)", 100*v.odds.P, v.odds.N, 100*v.odds.Low, 100*v.odds.High)
+	case ledger.Committed:
+		line("KNOWN", "it landed")
+	case ledger.Failed:
+		line("KNOWN", "it did not land")
+	case ledger.Abandoned:
+		line("KNOWN", "left as it is: sent or not stays unknown, or unsent")
+	case ledger.Pending:
+		line("KNOWN", "in flight until %s", clockTime(v.rec.Operation.DeadlineAt))
+	}
+	if v.lane == ledger.LaneResolved {
+		return
+	}
+	line("PRICE", "twice %s, never %s", price(v.rec.Pricing.Duplicate), price(v.rec.Pricing.Miss))
+	if v.advice.Arithmetic != "" {
+		line("", "%s", v.advice.Arithmetic)
+	}
+	if v.advice.Verb != "" {
+		line("DO", "%s: %s", v.advice.Verb, v.advice.Reason)
+	}
+	if c := clock(v); c != "" {
+		line("CLOCK", "%s", c)
+	}
+	if !v.kind.Known {
+		line("POLICY", "none for this kind: defaults apply, costs are guesses")
+	}
+}
+
+func writeAttempts(w io.Writer, attempts []ledger.Attempt) {
+	if len(attempts) > 0 {
+		fmt.Fprintln(w, "ATTEMPTS")
+	}
+	for _, t := range attempts {
+		s := fmt.Sprintf("  %d  %s  %s by %s", t.N, clockTime(t.StartedAt), t.Sender, t.Actor)
+		if t.Outcome != "" {
+			s += fmt.Sprintf("  %s after %s", t.Outcome, t.EndedAt.Sub(t.StartedAt).Round(time.Millisecond))
+		} else {
+			s += "  in flight, until " + clockTime(t.DeadlineAt)
+		}
+		for _, more := range []string{string(t.ErrorClass), t.Error, t.Receipt} {
+			if more != "" {
+				s += "  " + more
+			}
+		}
+		if t.LateOutcome != "" {
+			s += fmt.Sprintf("  late answer %s: %s %s", clockTime(t.LateAt), t.LateOutcome, t.LateReceipt)
+		}
+		fmt.Fprintln(w, safe.Text(s))
+	}
+}
+
+func writeReads(w io.Writer, reads []ledger.Read) {
+	if len(reads) > 0 {
+		fmt.Fprintln(w, "CHECKS")
+	}
+	for i := len(reads) - 1; i >= 0; i-- {
+		r := reads[i]
+		fmt.Fprintln(w, safe.Text(fmt.Sprintf("  %d  %s  %s: %s", len(reads)-i, clockTime(r.BeganAt), verdictWords(r.Verdict), r.Reason)))
+	}
+}
+
+// verdictWords are the verdicts as the screen says them.
+func verdictWords(v ledger.Verdict) string {
+	switch v {
+	case ledger.Landed:
+		return "landed"
+	case ledger.Absent:
+		return "did not land (proven)"
+	case ledger.Duplicated:
+		return "happened twice"
+	case ledger.Mismatch:
+		return "landed, but different"
+	}
+	return "cannot tell"
+}
+
+// said is a lane in plain words.
+func said(l ledger.Lane) string {
+	switch l {
+	case ledger.LaneConflict:
+		return "in conflict"
+	case ledger.LaneInFlight:
+		return "waiting for its answer"
+	case ledger.LaneUnfetched:
+		return "one send allowed, waiting for its pipeline"
+	case ledger.LaneDecide:
+		return "needs you"
+	case ledger.LaneReading:
+		return "being checked"
+	case ledger.LaneNotLanded:
+		return "did not land"
+	}
+	return "settled"
+}
+
+func sourceText(s ledger.Source) string {
+	out := s.Pipeline
+	if s.Run != "" {
+		out += " run " + s.Run
+	}
+	if s.Host != "" {
+		out += " on " + s.Host
+	}
+	if out == "" {
+		return "unknown"
+	}
+	return out
+}
+
+// clockTime is a time in the zone of whoever looks.
+func clockTime(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "–"
+	case !t.Before(ledger.Never):
+		return "for ever"
+	}
+	return t.Local().Format("2006-01-02 15:04:05 MST")
+}
