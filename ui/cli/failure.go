@@ -40,7 +40,7 @@ func asFailure(err error) *failure {
 		return f
 	}
 	f = &failure{Exit: exitError, Code: "error", Message: err.Error(), cause: err}
-	for _, known := range []func(error, *failure) bool{ledgerFailure, policyFailure, storeFailure, systemFailure} {
+	for _, known := range []func(error, *failure) bool{storeFailure, ledgerFailure, policyFailure, systemFailure} {
 		if known(err, f) {
 			break
 		}

@@ -1,0 +1,252 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+func newDoctorCommand(a *app) *cobra.Command {
+	var online bool
+	cmd := &cobra.Command{
+		Use: "doctor", GroupID: groupCare,
+		Short: "Check the ledger, the policy, secrets and the clock",
+		Long: `Check everything that indoubt stands on: the ledger (integrity, schema, home,
+file system, size of the log, lock, permissions), the policy, the secrets it
+names, the clock, and when something was last written. Nothing is changed.
+With --online every downstream is also connected to; nothing is asked of it.
+
+Exit 0: all is well, or only warnings; 1: something has failed.`,
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), online) },
+	}
+	cmd.Flags().BoolVar(&online, "online", false, "also connect to every downstream")
+	return cmd
+}
+
+// finding is one line of the doctor.
+type finding struct {
+	Check string `json:"check"`
+	Level string `json:"level"` // ok, warn or fail
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"`
+}
+
+const (
+	levelOK   = "ok"
+	levelWarn = "warn"
+	levelFail = "fail"
+)
+
+// examination collects findings.
+type examination struct {
+	a        *app
+	findings []finding
+}
+
+func (x *examination) say(check, level, found, do string) {
+	x.findings = append(x.findings, finding{check, level, found, do})
+}
+
+func (x *examination) ok(check, format string, args ...any) {
+	x.say(check, levelOK, fmt.Sprintf(format, args...), "")
+}
+
+// broken says what an error means, with its hint.
+func (x *examination) broken(check string, err error) {
+	f := asFailure(err)
+	x.say(check, levelFail, f.Message, firstLine(f.Hint))
+}
+
+func (a *app) doctor(ctx context.Context, online bool) error {
+	x := &examination{a: a}
+	path := a.ledgerFile()
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		f := asFailure(err)
+		x.say("ledger", levelFail, f.Message, "indoubt doctor --ledger PATH looks at another one")
+		if !isMissing(err) {
+			x.findings[0].Do = firstLine(f.Hint)
+		}
+	} else {
+		x.ledger(ctx, s, path)
+	}
+	if err == nil || !isMissing(err) {
+		x.files(path)
+	}
+	x.policy(ctx, s, online)
+	x.clock(ctx, s)
+	if s != nil {
+		x.lastWrites(ctx, s)
+	}
+	return x.report()
+}
+
+func (x *examination) ledger(ctx context.Context, s ledger.Store, path string) {
+	info, err := s.Info(ctx)
+	if err != nil {
+		x.broken("ledger", err)
+		return
+	}
+	x.ok("ledger", "%s, schema %d, made %s", short(path), info.Schema, clockTime(info.CreatedAt))
+	if info.Copied != "" {
+		x.say("home", levelWarn, "it is only looked at: "+info.Copied, "work on the original, or `indoubt adopt`")
+	} else {
+		x.ok("home", "this file is the original")
+	}
+	began := time.Now()
+	if problem, err := integrity(ctx, path); err != nil {
+		x.broken("integrity", err)
+	} else if problem != "" {
+		x.say("integrity", levelFail, problem, "stop the writers, keep the file, and restore a copy")
+	} else {
+		x.ok("integrity", "checked in %s", time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// files looks at the files of the ledger: who may read them, how long the log
+// has grown, whether a writer stands in the gate.
+func (x *examination) files(path string) {
+	switch free, err := freeSpace(path); {
+	case err != nil: // not to be told here
+	case free < 64<<20:
+		x.say("disk", levelFail, "only "+size(free)+" free", "make room: what cannot be recorded must not be sent")
+	default:
+		x.ok("disk", "%s free", size(free))
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		x.broken("permissions", err)
+		return
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		x.say("permissions", levelWarn, fmt.Sprintf("%#o: others than its owner may look at or change it", mode), "chmod 600 "+short(path)+", unless a group shares it on purpose")
+	} else {
+		x.ok("permissions", "%#o", mode)
+	}
+	if !writable(path) || !writable(filepath.Dir(path)) {
+		x.say("writable", levelWarn, "this user may not write to it: looking only", "use the account of the pipelines, or give this one the right")
+	} else {
+		x.ok("writable", "by this user")
+	}
+	const much = 64 << 20
+	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > much {
+		x.say("log", levelWarn, fmt.Sprintf("the write-ahead log has grown to %s", size(wal.Size())), "a process keeps an old read open; find it with `fuser` and end it")
+	} else if err == nil {
+		x.ok("log", "write-ahead log of %s", size(wal.Size()))
+	} else {
+		x.ok("log", "no write-ahead log: nobody has it open")
+	}
+	switch held, err := gateHeld(path); {
+	case errors.Is(err, os.ErrNotExist):
+		x.ok("lock", "no writer has opened it yet")
+	case err != nil:
+		x.say("lock", levelWarn, "the lock file cannot be opened: "+err.Error(), "check who owns "+short(path)+".lock")
+	case held:
+		x.say("lock", levelWarn, "a writer has held the lock for more than a second", "find it: fuser "+short(path)+".lock")
+	default:
+		x.ok("lock", "free")
+	}
+	if _, err := os.Stat(path + ".bell"); err != nil {
+		x.say("bell", levelWarn, "there is no bell file: changes are seen up to a second late", "any writer makes it")
+	} else {
+		x.ok("bell", "there")
+	}
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.0f KiB", float64(n)/(1<<10))
+}
+
+// clock compares the machine's clock with the ledger's newest event: a clock
+// that was set back makes proofs of absence worthless.
+func (x *examination) clock(ctx context.Context, s ledger.Store) {
+	now := x.a.clock()
+	if year := now.Year(); year < 2024 || year > 2100 {
+		x.say("clock", levelFail, "it says "+clockTime(now), "set the clock")
+		return
+	}
+	if s != nil {
+		if info, err := s.Info(ctx); err == nil && info.LastWrite.After(now.Add(2*time.Second)) {
+			x.say("clock", levelFail, fmt.Sprintf("it is %s behind the newest event of the ledger", age(info.LastWrite.Sub(now))),
+				"set the clock; until then deadlines and proofs are wrong")
+			return
+		}
+	}
+	x.ok("clock", "%s", clockTime(now))
+}
+
+// lastWrites says when the ledger last heard of anything: silence is not health.
+func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
+	info, err := s.Info(ctx)
+	if err != nil {
+		x.broken("last write", err)
+		return
+	}
+	now := x.a.clock()
+	if info.LastWrite.IsZero() {
+		x.say("last write", levelWarn, "nothing was ever recorded here", "record a write: indoubt run --kind post -- curl --fail-with-body …")
+		return
+	}
+	by := ""
+	if info.LastBy != "" {
+		by = ", " + info.LastBy
+	}
+	level, do := levelOK, ""
+	if quiet := now.Sub(info.LastWrite); quiet > 24*time.Hour {
+		level, do = levelWarn, "silence is not health: check that the pipelines write to this ledger"
+	}
+	x.say("last write", level, age(now.Sub(info.LastWrite))+" ago"+by, do)
+	if !info.LastError.IsZero() {
+		x.ok("last doubt", "%s ago", age(now.Sub(info.LastError)))
+	}
+	if counts, err := s.Counts(ctx, now); err == nil {
+		x.ok("operations", "%d in all, %d need you, %d checking, %d in flight", counts.All, counts.NeedsYou, counts.Checking, counts.InFlight)
+	}
+	if holds, err := s.Holds(ctx, now); err == nil {
+		for _, h := range holds {
+			x.say("hold", levelWarn, fmt.Sprintf("%s holds %s: %s", h.Actor.Name, h.Scope, h.Reason), "indoubt release, when it is over")
+		}
+	}
+}
+
+// report prints the findings. Only a failure makes the exit code 1.
+func (x *examination) report() error {
+	fails, warns := 0, 0
+	for _, f := range x.findings {
+		switch f.Level {
+		case levelFail:
+			fails++
+		case levelWarn:
+			warns++
+		}
+	}
+	data := map[string]any{"checks": x.findings, "failed": fails, "warnings": warns}
+	write := func(w io.Writer) {
+		for _, f := range x.findings {
+			fmt.Fprintf(w, "%-4s  %-12s %s\n", f.Level, f.Check, safe.Text(firstLine(f.Found)))
+			if f.Do != "" {
+				fmt.Fprintf(w, "%19s→ %s\n", "", safe.Text(f.Do))
+			}
+		}
+	}
+	if fails > 0 {
+		return &failure{Exit: exitError, Code: "unwell", Message: fmt.Sprintf("%d of %d checks failed", fails, len(x.findings)), Data: data, Text: write}
+	}
+	return x.a.done("", data, write)
+}

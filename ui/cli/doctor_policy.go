@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// policy looks at the policy file: is it good, are its secrets there, does it
+// know the kinds that are in the ledger.
+func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
+	path, _ := x.a.policyFile()
+	p, err := x.a.policy()
+	if err != nil {
+		f := asFailure(err)
+		x.say("policy", levelFail, firstLine(f.Message), firstLine(f.Hint))
+		x.secrets(path)
+		return
+	}
+	if p.Empty() {
+		x.say("policy", levelWarn, "none at "+short(path)+": nothing is checked, costs are guesses", "indoubt policy init")
+		return
+	}
+	x.ok("policy", "%s, %d kinds, %s", short(path), len(p.Kinds()), prefix(p.Digest(), 12))
+	for _, w := range p.Warnings() {
+		x.say("policy", levelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
+	}
+	x.secrets(path)
+	x.unknownKinds(ctx, s, p)
+	if online {
+		x.reach(ctx, p)
+	}
+}
+
+var (
+	envName  = regexp.MustCompile(`\benv\.([A-Za-z_][A-Za-z0-9_]*)`)
+	fileName = regexp.MustCompile(`\bfile\(\s*"([^"]+)"\s*\)`)
+)
+
+// secrets looks whether what the policy names is there, without reading it.
+func (x *examination) secrets(path string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	seen := map[string]bool{}
+	there := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		for _, m := range envName.FindAllStringSubmatch(line, -1) {
+			if seen["env."+m[1]] {
+				continue
+			}
+			seen["env."+m[1]] = true
+			if x.a.env(m[1]) == "" {
+				x.say("secrets", levelFail, m[1]+" is not set: what needs it cannot be checked or sent", "export "+m[1]+" before starting indoubt")
+				continue
+			}
+			there++
+		}
+		for _, m := range fileName.FindAllStringSubmatch(line, -1) {
+			if seen["file."+m[1]] {
+				continue
+			}
+			seen["file."+m[1]] = true
+			if f, err := os.Open(m[1]); err != nil {
+				x.say("secrets", levelFail, short(m[1])+" cannot be read: what needs it cannot be checked or sent", "check that the file is there and readable by this user")
+			} else {
+				f.Close()
+				there++
+			}
+		}
+	}
+	if there > 0 {
+		x.ok("secrets", "%d of %d there", there, len(seen))
+	}
+}
+
+// unknownKinds names kinds of open operations that the policy does not know.
+func (x *examination) unknownKinds(ctx context.Context, s ledger.Store, p *policy.Policy) {
+	if s == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, tab := range openTabs {
+		page, err := s.Page(ctx, ledger.Query{Tab: tab, Now: x.a.clock(), Limit: 1000})
+		if err != nil {
+			x.broken("kinds", err)
+			return
+		}
+		for _, row := range page.Rows {
+			if !seen[row.Kind] && !p.Kind(row.Kind).Known {
+				x.say("kinds", levelWarn, row.Kind+" is not in the policy: defaults apply, it is never checked", "add it under kinds:, then `indoubt policy check`")
+			}
+			seen[row.Kind] = true
+		}
+	}
+}
+
+// reach connects to every downstream and hangs up: nothing is asked.
+func (x *examination) reach(ctx context.Context, p *policy.Policy) {
+	for _, name := range p.Downstreams() {
+		base := p.Downstream(name).Base
+		address, ok := dialAddress(base)
+		if !ok {
+			continue
+		}
+		began := time.Now()
+		d := net.Dialer{Timeout: 5 * time.Second}
+		conn, err := d.DialContext(ctx, "tcp", address)
+		if err != nil {
+			x.say("reach", levelFail, name+" cannot be reached: "+err.Error(), "check the network, and base: of "+name)
+			continue
+		}
+		conn.Close()
+		x.ok("reach", "%s in %s", name, time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// dialAddress is the host and port behind a base URL.
+func dialAddress(base string) (string, bool) {
+	u, err := url.Parse(base)
+	if err != nil || u.Hostname() == "" {
+		return "", false
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port), port != ""
+}

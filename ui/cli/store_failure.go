@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+// storeFailure says what is wrong with the file, and what to do.
+func storeFailure(err error, f *failure) bool {
+	var missing *sqlite.MissingError
+	var foreign *sqlite.ForeignError
+	var newer *sqlite.NewerError
+	var older *sqlite.OlderError
+	var other *sqlite.NotDatabaseError
+	var remote *sqlite.NotLocalError
+	var shut *sqlite.ReadOnlyDirError
+	var full *sqlite.FullDiskError
+	var guard *sqlite.GuardError
+	say := func(code, message, hint string) bool {
+		f.Code, f.Message, f.Hint = code, message, hint
+		return true
+	}
+	const elsewhere = "give the path of a ledger: --ledger PATH / INDOUBT_LEDGER"
+	switch {
+	case errors.As(err, &missing):
+		*f = *noSuchLedger(missing.Path)
+		f.cause = err
+		return true
+	case errors.As(err, &foreign):
+		return say("foreign", fmt.Sprintf("%s is a database, but not a ledger (%s)", short(foreign.Path), foreign.Why), elsewhere)
+	case errors.As(err, &other):
+		return say("not_a_ledger", short(other.Path)+" is not a ledger", elsewhere)
+	case errors.As(err, &newer):
+		return say("newer_schema", fmt.Sprintf("%s was written by a newer indoubt: it has schema %d, this one knows up to %d", short(newer.Path), newer.Has, newer.Knows),
+			"use the newer indoubt; nothing was changed")
+	case errors.As(err, &older):
+		return say("older_schema", fmt.Sprintf("%s has schema %d and is read with schema %d", short(older.Path), older.Has, older.Needs),
+			"bring it up to date once, with any command that writes, or with `indoubt init`")
+	case errors.As(err, &remote):
+		return say("not_local", fmt.Sprintf("%s is on %s, which is not known to be a local disk", short(remote.Path), remote.Type),
+			"keep the ledger on a local disk (ext4, xfs, btrfs, zfs, …)")
+	case errors.As(err, &shut):
+		return say("read_only_disk", "the directory of "+short(shut.Path)+" cannot be written, and a ledger needs files beside it",
+			"let this user write there, or copy the ledger with its -wal file and look at the copy")
+	case errors.As(err, &full):
+		return say("disk_full", "the disk under "+short(full.Path)+" is full", "make room; what cannot be recorded must not be sent")
+	case errors.As(err, &guard):
+		return say("guard", guard.Error(), "this is a mistake in whoever wrote it; see ledger/README.md")
+	}
+	return false
+}
+
+// isMissing tells whether there is no ledger at all.
+func isMissing(err error) bool {
+	var missing *sqlite.MissingError
+	return errors.As(err, &missing)
+}
+
+// explainID names the id that was not found as it was written.
+func explainID(id string, err error) error {
+	if errors.Is(err, ledger.ErrNotFound) {
+		return &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no operation %q", id),
+			Hint: "see `indoubt list`, or check --ledger / INDOUBT_LEDGER", cause: err}
+	}
+	return err
+}
