@@ -40,7 +40,9 @@ func startGuard(argv []string, note func(string)) *guard {
 }
 
 // extend tells the guard which group it guards, and until when.
-func (g *guard) extend(group int, left time.Duration) { g.say(fmt.Sprintf("%d %d\n", group, left.Milliseconds())) }
+func (g *guard) extend(group int, left time.Duration) {
+	g.say(fmt.Sprintf("%d %d\n", group, left.Milliseconds()))
+}
 
 func (g *guard) say(line string) {
 	if g == nil {

@@ -140,6 +140,11 @@ type pass struct {
 // stand replaces one secret text by its digest.
 func (p *pass) stand(value string) string {
 	p.keep(value)
+	for _, sep := range []string{" ", ":"} { // "Bearer SECRET", "user:SECRET"
+		if _, rest, ok := strings.Cut(value, sep); ok && len(rest) >= 6 {
+			p.keep(rest)
+		}
+	}
 	return p.digest(value)
 }
 

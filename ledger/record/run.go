@@ -97,6 +97,14 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	return r.finish(ctx, rule, req, res, answer), nil
 }
 
+// Rehearse is what Run would be told, on a store that writes nothing.
+func (r *Recorder) Rehearse(ctx context.Context, req RunRequest) (ledger.BeginResult, error) {
+	if _, err := prepare(&req, r.Rule(req.Kind)); err != nil {
+		return ledger.BeginResult{}, err
+	}
+	return r.Begin(ctx, req.Wish)
+}
+
 // prepare checks everything that can be wrong with a request before anything is
 // recorded, and completes its wish.
 func prepare(req *RunRequest, rule KindRule) (*child, error) {

@@ -1,0 +1,165 @@
+package record
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+// TestI11_SecretsAreNotStored looks for a secret in everything that an
+// operation keeps of a wish.
+func TestI11_SecretsAreNotStored(t *testing.T) {
+	const hidden = "hunter2-very-secret"
+	cases := map[string]Wish{
+		"a stated path":     {Input: json.RawMessage(`{"card":{"number":"` + hidden + `"},"amount":1}`)},
+		"every of a list":   {Input: json.RawMessage(`{"items":[{"pin":"a"},{"pin":"` + hidden + `"}]}`)},
+		"a whole object":    {Input: json.RawMessage(`{"person":{"name":"` + hidden + `","age":3}}`)},
+		"a known member":    {Input: json.RawMessage(`{"login":{"password":"` + hidden + `"}}`)},
+		"a header":          {Input: json.RawMessage(`{"headers":{"Authorization":"Bearer ` + hidden + `"}}`)},
+		"inside a text":     {Input: json.RawMessage(`{"note":"use Authorization: Bearer ` + hidden + `"}`)},
+		"a flag":            {Command: &ledger.Command{Argv: []string{"npm", "login", "--password", hidden}}},
+		"a flag with =":     {Command: &ledger.Command{Argv: []string{"x", "--api-key=" + hidden}}},
+		"a token flag":      {Command: &ledger.Command{Argv: []string{"gh", "--token", hidden}}},
+		"a header argument": {Command: &ledger.Command{Argv: []string{"curl", "-H", "Authorization: Bearer " + hidden}}},
+		"curl's user":       {Command: &ledger.Command{Argv: []string{"curl", "-u", "me:" + hidden, "http://x"}}},
+		"a variable":        {Command: &ledger.Command{Argv: []string{"env", "GITHUB_TOKEN=" + hidden, "make"}}},
+		"a URL":             {Command: &ledger.Command{Argv: []string{"psql", "postgres://app:" + hidden + "@db/x"}}},
+	}
+	rule := KindRule{Redact: []string{"card.number", "items[*].pin", "person"}}
+	for name, w := range cases {
+		t.Run(name, func(t *testing.T) {
+			if w.Input == nil {
+				w.Input, _ = json.Marshal(map[string]any{"argv": w.Command.Argv, "dir": "/"})
+			}
+			r, store, _ := recorderOver(t, rule)
+			res := begin(t, r, w)
+			kept, err := json.Marshal(store.records[res.Operation.ID])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(kept), hidden) {
+				t.Errorf("kept: %s", kept)
+			}
+			if !res.Operation.Redacted {
+				t.Error("not marked as redacted")
+			}
+			if again := begin(t, r, w); again.Operation.ID != res.Operation.ID {
+				t.Error("the same wish has another fingerprint")
+			}
+			changed := w
+			changed.Input = json.RawMessage(strings.ReplaceAll(string(w.Input), hidden, hidden+"x"))
+			if other := begin(t, r, changed); other.Operation.ID == res.Operation.ID {
+				t.Error("another secret has the same fingerprint")
+			}
+			// What the other side echoes is not stored either.
+			settled, err := r.Settle(t.Context(), ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeUncertain,
+				Error: "said " + hidden, Result: json.RawMessage(`{"echo":["` + hidden + `"],"n":9007199254740993}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(settled.Attempt.Error+string(settled.Attempt.Result), hidden) || !strings.Contains(string(settled.Attempt.Result), "9007199254740993") {
+				t.Errorf("kept of the answer: %s %s", settled.Attempt.Error, settled.Attempt.Result)
+			}
+		})
+	}
+}
+
+// TestHarmlessInputStays: without a secret, an input is stored byte for byte,
+// and placeholders are no secrets.
+func TestHarmlessInputStays(t *testing.T) {
+	r, _, _ := recorderOver(t, KindRule{Redact: []string{"absent"}})
+	w := Wish{Input: json.RawMessage(`{"token":"tok_visa", "n":1.50,"key":"k","user":"me"}`),
+		Command: &ledger.Command{Argv: []string{"tool", "--token", "{{token}}", "--auth=${AUTH}", "-H", "Authorization: Bearer ${AUTH}", "--key", "{{key}}", "-u", "x", "a=b"}}}
+	res := begin(t, r, w)
+	if res.Operation.Redacted || string(res.Operation.Input) != string(w.Input) || strings.Join(res.Operation.Command.Argv, " ") != strings.Join(w.Command.Argv, " ") {
+		t.Errorf("%v %s %q", res.Operation.Redacted, res.Operation.Input, res.Operation.Command.Argv)
+	}
+}
+
+func TestSecretFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config", "indoubt", "redact.key")
+	var mu sync.Mutex
+	keys := map[string]bool{}
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			key, err := loadSecret(path)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			keys[string(key)] = true
+		})
+	}
+	wg.Wait()
+	if len(keys) != 1 {
+		t.Errorf("%d keys were made", len(keys))
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+		t.Errorf("%d files are left", len(left))
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadSecret(path); err == nil {
+		t.Error("a key that others can read was used")
+	}
+	if err := os.WriteFile(path, []byte("zz"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadSecret(path); err == nil {
+		t.Error("a broken key was used")
+	}
+}
+
+func TestPaths(t *testing.T) {
+	for path, want := range map[string]string{
+		"a": "a", "a.b": "a|b", "a[0].b": "a|0|b", "a[*]": "a|*", "input.a": "a", "a[0][1]": "a|0|1", `a["x"]`: "a|x", "[0].a": "0|a",
+	} {
+		steps, err := parsePath(path)
+		if err != nil || strings.Join(steps, "|") != want {
+			t.Errorf("%s: %v, %v", path, steps, err)
+		}
+	}
+	for _, path := range []string{"", ".", "a.", "a..b", "a[", "a[]", "a[0]b", ".a"} {
+		if steps, err := parsePath(path); err == nil {
+			t.Errorf("%q: %q", path, steps)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add([]byte(`{"a":[{"password":"x"}],"argv":["a","--token","b"]}`), "a[*].password")
+	f.Add([]byte(`"Authorization: Bearer abc"`), "*")
+	f.Fuzz(func(t *testing.T, input []byte, path string) {
+		r := redactor{secret: []byte("0123456789abcdef")}
+		p, err := r.wish(input, nil, []string{path})
+		if err != nil || len(input) == 0 {
+			return
+		}
+		if !json.Valid(p.input) {
+			t.Fatalf("%q became %q", input, p.input)
+		}
+		if !p.redacted && string(p.input) != string(input) {
+			t.Fatalf("%q became %q without a secret", input, p.input)
+		}
+		again, err := r.wish(p.input, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = again
+	})
+}
