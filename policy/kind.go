@@ -46,17 +46,18 @@ type Kind struct {
 	Send  *Send // nil when none: the pipeline sends
 	Tests []Test
 
-	policy     *Policy
-	title      *template
-	target     *template
-	link       *template
-	duplicate  *costRule
-	miss       *costRule
-	committed  *expression
-	refused    *expression
-	already    *expression
-	origins    map[string]position // dotted field → where it was said; absent: built in
-	ownsFields map[string]bool     // fields said by the kind itself, not inherited
+	policy    *Policy
+	title     *template
+	target    *template
+	link      *template
+	duplicate *costRule
+	miss      *costRule
+	committed *expression
+	refused   *expression
+	already   *expression
+	receipt   *expression         // of an answer that committed
+	origins   map[string]position // dotted field → where it was said; absent: built in
+
 }
 
 // Downstream is an outside system several kinds share.
@@ -70,6 +71,7 @@ type Downstream struct {
 	File          string
 	Line          int
 
+	base    *template
 	headers []pair
 }
 
@@ -112,6 +114,7 @@ type Test struct {
 	Body   string
 	Exit   int
 	Stdout string
+	Token  string
 	Want   string // landed, none, duplicated, mismatch, cannot_tell, committed, failed, uncertain
 	Line   int
 }

@@ -1,0 +1,306 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Advise is the cheapest safe action at now, the first of DESIGN §8 that
+// applies, with its arithmetic and the moment a clock changes it.
+func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
+	a := k.adviseAt(rec, now)
+	for _, at := range k.turns(rec, now) {
+		// The first moment at which the clock alone has changed the advice.
+		if b := k.adviseAt(rec, at); b.Verb != a.Verb || b.Basis != a.Basis {
+			a.ChangesAt = at
+			break
+		}
+	}
+	return a
+}
+
+// turns are the coming moments at which a clock may change the advice, in order.
+func (k *Kind) turns(rec ledger.Record, now time.Time) []time.Time {
+	o := rec.Operation
+	candidates := []time.Time{k.KeySafeUntil(rec), k.waitUntil(rec)}
+	if o.State == ledger.Pending {
+		candidates = append(candidates, o.DeadlineAt.Add(time.Millisecond))
+	}
+	for _, g := range rec.Grants {
+		if g.Open(now) {
+			candidates = append(candidates, g.ExpiresAt)
+		}
+	}
+	var out []time.Time
+	for _, c := range candidates {
+		if c.After(now) && c.Before(ledger.Never) {
+			out = append(out, c)
+		}
+	}
+	for i := range out { // a handful: no need for a library
+		for j := i; j > 0 && out[j].Before(out[j-1]); j-- {
+			out[j], out[j-1] = out[j-1], out[j]
+		}
+	}
+	return out
+}
+
+func (k *Kind) adviseAt(rec ledger.Record, now time.Time) Advice {
+	a := Advice{Odds: k.Odds(rec), LookCost: k.Look, SafeUntil: k.KeySafeUntil(rec)}
+	a.Duplicate, a.Miss = k.Costs(rec.Operation)
+	a.RetryCost = a.Odds.P * a.Duplicate.Value
+	a.LeaveCost = (1 - a.Odds.P) * a.Miss.Value
+	if at, ok := k.ProofAt(rec); ok {
+		a.ProofAt = at
+	}
+	a.Arithmetic = fmt.Sprintf("retry %s × %s = %s    leave %s × %s = %s    looking %s",
+		share(a.Odds.P), money(a.Duplicate.Value), money(a.RetryCost),
+		share(1-a.Odds.P), money(a.Miss.Value), money(a.LeaveCost), money(a.LookCost))
+	k.choose(&a, rec, now)
+	return a
+}
+
+// choose walks down the list; the first that applies is the advice.
+func (k *Kind) choose(a *Advice, rec ledger.Record, now time.Time) {
+	o := rec.Operation
+	state := o.StateAt(now)
+	landed := o.Verdict == ledger.Landed || o.Verdict == ledger.Duplicated
+	say := func(verb, reason string) { a.Verb, a.Reason = verb, reason }
+	switch {
+	case o.Conflict != ledger.NoConflict:
+		say(AdviseLook, conflictReason(o))
+	case state == ledger.Pending:
+		say(AdviseWait, "an attempt is in flight")
+	case state == ledger.Committed:
+		say(AdviseLeave, "it landed")
+	case state == ledger.Abandoned:
+		say(AdviseLeave, "it was given up")
+	case state == ledger.Uncertain && landed:
+		say(AdviseConfirm, "a check found it")
+	case granted(rec, now):
+		say(AdviseWait, "one send is allowed and waits for its pipeline")
+	case state == ledger.Failed:
+		k.chooseNotLanded(a, rec, now)
+	case now.Before(k.waitUntil(rec)):
+		say(AdviseWait, k.waitReason(a.ProofAt, now))
+	default:
+		k.chooseInDoubt(a, rec, now)
+	}
+}
+
+func conflictReason(o ledger.Operation) string {
+	switch o.Conflict {
+	case ledger.Duplicate:
+		return "it happened twice: take one back outside, then note it as dealt with"
+	case ledger.PossibleDuplicate:
+		return "it landed, and an earlier attempt may have landed too"
+	case ledger.MismatchConflict:
+		return "something landed, but not what was asked for"
+	}
+	return "what is recorded and what was seen disagree"
+}
+
+func granted(rec ledger.Record, now time.Time) bool {
+	for _, g := range rec.Grants {
+		if g.Open(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// attemptsLeft is whether the policy's limit leaves one more attempt.
+func (k *Kind) attemptsLeft(rec ledger.Record) bool {
+	return max(rec.Operation.AttemptCount, len(rec.Attempts))-1 < k.Retry.Max
+}
+
+// chooseNotLanded advises on an operation that is known not to have landed.
+func (k *Kind) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
+	o := rec.Operation
+	basis, why, _ := k.AllowedBasis(rec, now)
+	switch {
+	case !o.Doubted && allProven(rec.Attempts) && refusedOnly(rec.Attempts):
+		a.Verb, a.Reason = AdviseLeave, "it was refused, and its pipeline knows"
+	case len(rec.Related) > 0:
+		a.Verb, a.Reason = AdviseLook, relatedReason(rec)
+	case k.attemptsLeft(rec):
+		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
+	case a.Miss.Value > a.LookCost:
+		a.Verb, a.Reason = AdviseRaise, fmt.Sprintf("it did not land, and all attempts the policy allows are used (%s)", k.attemptsText(rec))
+	default:
+		a.Verb, a.Reason = AdviseAbandon, fmt.Sprintf("it did not land, no attempt is left (%s), and a miss costs little", k.attemptsText(rec))
+	}
+}
+
+func refusedOnly(attempts []ledger.Attempt) bool {
+	for _, a := range attempts {
+		if a.Proof != ledger.Refused {
+			return false
+		}
+	}
+	return len(attempts) > 0
+}
+
+func (k *Kind) attemptsText(rec ledger.Record) string {
+	return fmt.Sprintf("%d further of %d", max(0, max(rec.Operation.AttemptCount, len(rec.Attempts))-1), k.Retry.Max)
+}
+
+func relatedReason(rec ledger.Record) string {
+	for _, r := range rec.Related {
+		if r.Overtook {
+			return fmt.Sprintf("overtaken: a later operation on the same target is %s (%s)", r.State, r.Title)
+		}
+	}
+	return fmt.Sprintf("a twin wants the same and is %s (%s): look at both", rec.Related[0].State, rec.Related[0].Title)
+}
+
+// chooseInDoubt advises on an operation that no read is about to settle.
+func (k *Kind) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
+	basis, why, _ := k.AllowedBasis(rec, now)
+	related := len(rec.Related) > 0
+	switch {
+	case basis == ledger.BasisKeySafe && !sameKeyFailed(rec) && !rec.Operation.HandsOff && !related:
+		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
+	case related && basis == ledger.BasisKeySafe:
+		a.Verb, a.Reason = AdviseLook, relatedReason(rec)
+	case a.RetryCost > a.LookCost && a.LeaveCost > a.LookCost:
+		a.Verb, a.Reason = AdviseLook, fmt.Sprintf("looking costs %s, less than either guess", money(a.LookCost))
+		if related {
+			a.Reason = relatedReason(rec)
+		}
+	case a.RetryCost < a.LeaveCost && !related:
+		a.Verb, a.Basis = AdviseRetry, basis
+		a.Reason = fmt.Sprintf("%s; sending again costs less on average", why)
+		if !k.attemptsLeft(rec) {
+			a.Reason += fmt.Sprintf(", but goes past what the policy allows (%s)", k.attemptsText(rec))
+		}
+	case related && a.RetryCost < a.LeaveCost:
+		a.Verb, a.Reason = AdviseLook, relatedReason(rec)
+	default:
+		a.Verb, a.Reason = AdviseLeave, "leaving it costs no more on average than sending again"
+	}
+}
+
+// sameKeyFailed tells whether a repeat under the same key came back uncertain
+// already: another one would learn as little.
+func sameKeyFailed(rec ledger.Record) bool {
+	for _, a := range rec.Attempts {
+		if a.N > 1 && (a.Basis == ledger.BasisKeySafe || a.KeyWorks) && a.Final() == ledger.OutcomeUncertain && a.Proof == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// waitUntil is until when a read can still be expected to settle it; the zero
+// time when none can. Where absence can be proven, that is some time after the
+// proof; else reads only hope to see it landed, until a person is asked.
+func (k *Kind) waitUntil(rec ledger.Record) time.Time {
+	o := rec.Operation
+	if k.Read == nil || o.HandsOff || o.State != ledger.Uncertain && o.State != ledger.Pending {
+		return time.Time{}
+	}
+	since := o.DoubtedAt
+	if since.IsZero() {
+		since = latestEnd(rec)
+	}
+	if since.IsZero() {
+		return time.Time{}
+	}
+	until := since.Add(k.EscalateAfter)
+	proof, ok := k.ProofAt(rec)
+	if !ok {
+		return until
+	}
+	for _, r := range rec.Reads {
+		if negative(r) && !r.BeganAt.Before(proof) {
+			return proof // a read after the proof time did not settle it: more of them will not
+		}
+	}
+	if proof.Add(proofGrace).After(until) {
+		return proof.Add(proofGrace)
+	}
+	return until
+}
+
+// proofGrace is how long after the proof time the proving read may take to come.
+const proofGrace = time.Minute
+
+func (k *Kind) waitReason(proof time.Time, now time.Time) string {
+	switch {
+	case proof.After(now):
+		return "a check can prove it either way from " + proof.UTC().Format("15:04:05 MST")
+	case !proof.IsZero():
+		return "the check that can prove it is on its way"
+	}
+	return "checks go on, and one may still find it"
+}
+
+// Price computes what lists are ordered by. ReadAt and Reads are kept as they are.
+func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
+	o := rec.Operation
+	p := rec.Pricing
+	p.OperationID, p.Title, p.Target = o.ID, k.Title(o), k.Target(o)
+	p.Digest, p.Downstream = "", ""
+	if k.policy != nil {
+		p.Digest = k.policy.digest
+	}
+	if k.Downstream != nil {
+		p.Downstream = k.Downstream.Name
+	}
+	p.Duplicate, p.Miss = k.Costs(o)
+	p.Odds = k.chance(rec)
+	p.Rank = k.rank(o, p)
+	p.DecideAt = time.Time{}
+	if k.Read != nil && !o.HandsOff {
+		p.DecideAt = ledger.Never
+		if !o.DoubtedAt.IsZero() {
+			p.DecideAt = o.DoubtedAt.Add(k.EscalateAfter)
+		}
+	}
+	if p.ReadAt.IsZero() && k.Read == nil {
+		p.ReadAt = ledger.Never
+	}
+	return p
+}
+
+// rank is what is lost if nobody acts: the miss as far as it may not have
+// landed; for what happened twice, the duplicate; nothing once it is settled.
+func (k *Kind) rank(o ledger.Operation, p ledger.Pricing) float64 {
+	switch {
+	case o.Conflict == ledger.Duplicate || o.Conflict == ledger.PossibleDuplicate:
+		return p.Duplicate.Value
+	case o.Conflict != ledger.NoConflict:
+		return p.Miss.Value
+	case o.State == ledger.Abandoned, o.State == ledger.Failed && !o.Doubted:
+		return 0
+	}
+	return (1 - p.Odds) * p.Miss.Value
+}
+
+// share writes a chance in the arithmetic: 0.50.
+func share(p float64) string { return fmt.Sprintf("%.2f", p) }
+
+// money writes an amount as people read it: 12,000 · 420.50 · 0.07.
+func money(v float64) string {
+	text := fmt.Sprintf("%.2f", math.Abs(v))
+	whole, cents, _ := strings.Cut(text, ".")
+	var b strings.Builder
+	if v < 0 {
+		b.WriteByte('-')
+	}
+	for i, digit := range whole {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	if cents != "00" {
+		b.WriteString("." + cents)
+	}
+	return b.String()
+}

@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"time"
+
+	"indoubt/ledger"
+)
+
+// latestEnd is when the last transmission has surely ended: an attempt that is
+// in flight or whose end nobody wrote down may go on until its deadline.
+func latestEnd(rec ledger.Record) time.Time {
+	end := rec.Operation.EndedAt
+	if rec.Operation.State == ledger.Pending && rec.Operation.DeadlineAt.After(end) {
+		end = rec.Operation.DeadlineAt
+	}
+	for _, a := range rec.Attempts {
+		at := a.EndedAt
+		if at.IsZero() {
+			at = a.DeadlineAt
+		}
+		if at.After(end) {
+			end = at
+		}
+	}
+	return end
+}
+
+func firstStart(rec ledger.Record) time.Time {
+	start := rec.Operation.StartedAt
+	for _, a := range rec.Attempts {
+		if start.IsZero() || !a.StartedAt.IsZero() && a.StartedAt.Before(start) {
+			start = a.StartedAt
+		}
+	}
+	return start
+}
+
+// ProofAt is from when on a read that finds nothing proves absence (I6): the
+// latest end of any attempt + lands_within + visible_within + skew. It is false
+// when no wait proves it: a bound is not stated, there is no read that could
+// prove it, the effect may have gone out of sight by then, or only a person
+// settles this operation.
+func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
+	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.HandsOff {
+		return time.Time{}, false
+	}
+	if k.Read.SearchesByToken() && !tokenSent(rec) {
+		return time.Time{}, false
+	}
+	end := latestEnd(rec)
+	if end.IsZero() {
+		return time.Time{}, false
+	}
+	at := end.Add(*k.LandsWithin + *k.VisibleWithin + k.Skew)
+	if until := k.VisibleUntil(rec); !at.Before(until) {
+		return time.Time{}, false
+	}
+	return at, true
+}
+
+// VisibleUntil is until when a read can be trusted to show the effect of every
+// attempt: the first start + visible_for − skew, or Never where that is not bounded.
+func (k *Kind) VisibleUntil(rec ledger.Record) time.Time {
+	start := firstStart(rec)
+	if k.VisibleFor == nil || start.IsZero() {
+		return ledger.Never
+	}
+	return start.Add(*k.VisibleFor - k.Skew)
+}
+
+func tokenSent(rec ledger.Record) bool {
+	if rec.Operation.TokenSent {
+		return true
+	}
+	for _, a := range rec.Attempts {
+		if a.TokenSent {
+			return true
+		}
+	}
+	return false
+}
+
+// KeyWorks tells whether a repeat under the same key is the same wish to the
+// other side, as far as the policy knows.
+func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Idempotent }
+
+// KeySafeUntil is until when a second send cannot act twice: while the
+// downstream remembers the key, so long that a new attempt could still end in
+// time (first start + remembers − deadline − lands_within − skew). It is Never
+// for an idempotent kind that no later operation has overtaken, and the zero
+// time when a repeat is not known to be safe.
+func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
+	if k.Idempotent && !overtaken(rec) {
+		return ledger.Never
+	}
+	start := firstStart(rec)
+	if k.Remembers == 0 || k.LandsWithin == nil || start.IsZero() {
+		return time.Time{}
+	}
+	for _, a := range rec.Attempts {
+		if !a.KeyWorks && !proven(a) {
+			return time.Time{} // it went out without the key, so the key does not cover it
+		}
+	}
+	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - k.Skew)
+}
+
+func overtaken(rec ledger.Record) bool {
+	for _, r := range rec.Related {
+		if r.Overtook {
+			return true
+		}
+	}
+	return false
+}
+
+// proven tells whether an attempt is known to have had no effect.
+func proven(a ledger.Attempt) bool {
+	return a.Proof != "" && (a.Final() == ledger.OutcomeFailed || a.Proof == ledger.ProvenAbsent)
+}
+
+func allProven(attempts []ledger.Attempt) bool {
+	for _, a := range attempts {
+		if !proven(a) {
+			return false
+		}
+	}
+	return len(attempts) > 0
+}
+
+// AllowedBasis is why one more attempt would be allowed now, in one sentence,
+// and until when: proof that it did not land, else a key that makes a repeat
+// safe, else only a risk that a person takes.
+func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basis, why string, lapsesAt time.Time) {
+	o := rec.Operation
+	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.HandsOff {
+		return ledger.BasisAbsent, "it did not land: " + absentBecause(rec), ledger.Never
+	}
+	if until := k.KeySafeUntil(rec); now.Before(until) {
+		if until.Equal(ledger.Never) {
+			return ledger.BasisKeySafe, "it is safe to repeat, and no later operation has overtaken it", ledger.Never
+		}
+		return ledger.BasisKeySafe, "its key is remembered until " + until.UTC().Format("Mon 2 Jan 15:04 MST") + ": a second send cannot act twice", until
+	}
+	return ledger.BasisRiskAccepted, k.riskBecause(rec, now), ledger.Never
+}
+
+func absentBecause(rec ledger.Record) string {
+	for i := len(rec.Attempts) - 1; i >= 0; i-- {
+		switch rec.Attempts[i].Proof {
+		case ledger.ProvenAbsent:
+			for _, r := range rec.Reads {
+				if r.Verdict == ledger.Absent && !r.Control {
+					return "a check that began " + r.BeganAt.UTC().Format("15:04:05 MST") + " found nothing and proves it"
+				}
+			}
+			return "a check proved it"
+		case ledger.Refused:
+			return "it was refused"
+		}
+	}
+	return "nothing was ever sent"
+}
+
+func (k *Kind) riskBecause(rec ledger.Record, now time.Time) string {
+	until := k.KeySafeUntil(rec)
+	switch {
+	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !allProven(rec.Attempts):
+		return "there is no proof: that it did not land is what " + rec.Operation.Actor + " says"
+	case !until.IsZero():
+		return "nobody knows whether it landed, and its key is no longer remembered"
+	case k.Idempotent && overtaken(rec):
+		return "nobody knows whether it landed, and a later operation has overtaken it"
+	}
+	return "nobody knows whether it landed"
+}

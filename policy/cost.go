@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// costRule is a cost as the policy gives it: a word, a number or an expression.
+type costRule struct {
+	word   string
+	number float64
+	expr   *expression
+	guess  bool // not said by the kind itself
+	text   string
+}
+
+// inherited is the same cost for a kind that does not say its own.
+func (c *costRule) inherited() *costRule {
+	d := *c
+	d.guess = true
+	return &d
+}
+
+// resolve looks the word up once the file's words are known.
+func (c *costRule) resolve(p *Policy) {
+	if c.word != "" {
+		c.number = p.words[c.word]
+	}
+}
+
+// costs reads `cost: { duplicate: …, miss: … }`.
+func (d *decoder) costs(k *Kind, n *node, path string) {
+	one := func(name string, out **costRule) field {
+		return field{name, func(n *node, path string) {
+			k.origins["cost."+name] = n.key
+			if c := d.cost(n, path); c != nil {
+				*out = c
+			}
+		}}
+	}
+	d.fields(n, path, []field{one("duplicate", &k.duplicate), one("miss", &k.miss)})
+}
+
+func (d *decoder) cost(n *node, path string) *costRule {
+	text, ok := d.scalar(n, path)
+	if !ok {
+		return nil
+	}
+	text = strings.TrimSpace(text)
+	if v, known := d.policy.words[text]; known {
+		return &costRule{word: text, number: v, text: text}
+	}
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		if !(v >= 0 && v < 1e15) {
+			d.fail(n.at, path, fmt.Sprintf("a cost is a number of zero or more, but this is %q", text), "")
+			return nil
+		}
+		return &costRule{number: v, text: text}
+	}
+	if near := nearest(text, d.wordNames()); near != "" && kindName.MatchString(text) && !strings.Contains(text, ".") {
+		d.fail(n.at, path, fmt.Sprintf("%q is no word for a cost", text), fmt.Sprintf("did you mean `%s`?", near))
+		return nil
+	}
+	e := d.expression(n, path, scopeOperation, wantNumber)
+	if e == nil {
+		return nil
+	}
+	return &costRule{expr: e, text: text}
+}
+
+// value computes a cost. One that errs, is not finite or is below zero counts
+// as the dearest word: what cannot be told must not look cheap.
+func (c *costRule) value(ctx context.Context, p *Policy, vars *variables) ledger.Cost {
+	if c.expr == nil {
+		return ledger.Cost{Value: c.number, Word: c.word, Guess: c.guess}
+	}
+	var v float64
+	got, err := c.expr.eval(ctx, vars)
+	if err == nil {
+		v, err = number(got)
+	}
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return ledger.Cost{Value: p.words[p.dearest], Word: p.dearest, Guess: true}
+	}
+	return ledger.Cost{Value: v, Guess: c.guess}
+}
+
+// Costs are what a duplicate and a miss of this operation cost.
+func (k *Kind) Costs(op ledger.Operation) (duplicate, miss ledger.Cost) {
+	vars := newVariables(ledger.Record{Operation: op})
+	ctx := context.Background()
+	duplicate = k.duplicate.value(ctx, k.policy, vars)
+	vars.problem = nil
+	miss = k.miss.value(ctx, k.policy, vars)
+	return duplicate, miss
+}

@@ -1,0 +1,479 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/ext"
+	"cel.dev/cel-go/interpreter"
+)
+
+// An expression that costs more than this, or takes longer, is stopped. The
+// cost is CEL's own count of steps; a filter over a thousand effects is about
+// twenty thousand of them.
+const (
+	costLimit    = 2_000_000
+	evalTimeout  = 2 * time.Second
+	maxSource    = 4096
+	secretEnv    = "env"
+	secretFile   = "@file"
+	headerLookup = "@header"
+)
+
+// scope is which names an expression may use.
+type scope int
+
+const (
+	scopeOperation scope = iota // title, target, costs
+	scopeRequest                // what is sent: also secrets and the cursor
+	scopeAnswer                 // what came back
+	scopeEffect                 // one effect found, `it`
+)
+
+var scopeNames = map[scope][]string{
+	scopeOperation: {"input", "token", "key", "op", "attempt", "receipt"},
+	scopeRequest:   {"input", "token", "key", "op", "attempt", "receipt", "cursor", "env", "file"},
+	scopeAnswer: {"input", "token", "key", "op", "attempt", "receipt", "status", "body", "header", "rows", "exit", "stdout", "json",
+		"content", "structured", "isError"},
+	scopeEffect: {"input", "token", "key", "op", "attempt", "receipt", "it", "status", "body", "header", "rows", "exit", "stdout", "json",
+		"content", "structured", "isError"},
+}
+
+// environments are built once: each takes a millisecond.
+var environments = sync.OnceValue(func() map[scope]*cel.Env {
+	out := map[scope]*cel.Env{}
+	for s := scopeOperation; s <= scopeEffect; s++ {
+		out[s] = newEnvironment(s)
+	}
+	return out
+})
+
+func newEnvironment(s scope) *cel.Env {
+	options := []cel.EnvOption{
+		cel.CrossTypeNumericComparisons(true),
+		cel.ParserExpressionSizeLimit(maxSource),
+		cel.ParserRecursionLimit(64),
+		ext.Strings(), ext.Encoders(), ext.Math(), ext.Lists(),
+		cel.Variable("input", cel.DynType), cel.Variable("token", cel.StringType), cel.Variable("key", cel.StringType),
+		cel.Variable("op", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("attempt", cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable("receipt", cel.StringType),
+	}
+	options = append(options, mixedArithmetic()...)
+	switch s {
+	case scopeRequest:
+		options = append(options, cel.Variable("cursor", cel.DynType),
+			cel.Variable(secretEnv, cel.MapType(cel.StringType, cel.StringType)),
+			cel.Variable(secretFile, cel.MapType(cel.StringType, cel.StringType)),
+			cel.Macros(lookupMacro("file", secretFile)))
+	case scopeEffect:
+		options = append(options, cel.Variable("it", cel.DynType))
+		fallthrough
+	case scopeAnswer:
+		options = append(options, cel.Variable("status", cel.IntType), cel.Variable("body", cel.DynType),
+			cel.Variable("rows", cel.ListType(cel.DynType)), cel.Variable("exit", cel.IntType), cel.Variable("stdout", cel.StringType),
+			cel.Variable("json", cel.DynType), cel.Variable("content", cel.DynType), cel.Variable("structured", cel.DynType),
+			cel.Variable("isError", cel.BoolType), cel.Variable(headerLookup, cel.MapType(cel.StringType, cel.StringType)),
+			cel.Macros(lookupMacro("header", headerLookup)))
+	}
+	env, err := cel.NewEnv(options...)
+	if err != nil {
+		panic("policy: the expression language does not build: " + err.Error()) // a test would show it
+	}
+	return env
+}
+
+// lookupMacro writes name(x) as an index into a variable, so that every
+// evaluation can bring its own lookup.
+func lookupMacro(name, variable string) cel.Macro {
+	return cel.GlobalMacro(name, 1, func(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
+		return f.NewCall(operators.Index, f.NewIdent(variable), args[0]), nil
+	})
+}
+
+// arithmetic functions that take a number of one type beside one of another.
+var arithmetic = map[string]string{operators.Add: "add", operators.Subtract: "subtract", operators.Multiply: "multiply", operators.Divide: "divide"}
+
+// mixedArithmetic declares overloads without bindings, which only the checker
+// needs; mixNumbers computes them. (Overloads with bindings are refused beside
+// the standard ones.)
+func mixedArithmetic() []cel.EnvOption {
+	var out []cel.EnvOption
+	numbers := map[string]*cel.Type{"int": cel.IntType, "uint": cel.UintType, "double": cel.DoubleType}
+	for fn, name := range arithmetic {
+		for l, lt := range numbers {
+			for r, rt := range numbers {
+				if l != r {
+					out = append(out, cel.Function(fn, cel.Overload(name+"_mixed_"+l+"_"+r, []*cel.Type{lt, rt}, cel.DoubleType)))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// mixNumbers makes the four operations work on numbers of two types: both
+// become doubles, as JSON numbers are.
+func mixNumbers(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok || arithmetic[call.Function()] == "" || len(call.Args()) != 2 {
+		return i, nil
+	}
+	fn := call.Function()
+	return interpreter.NewCall(call.ID(), fn, call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+		l, r := args[0], args[1]
+		if isNumber(l) && isNumber(r) && l.Type() != r.Type() {
+			var err error
+			if l, err = exactDouble(l); err != nil {
+				return types.WrapErr(err)
+			}
+			if r, err = exactDouble(r); err != nil {
+				return types.WrapErr(err)
+			}
+		}
+		return compute(fn, l, r)
+	}), nil
+}
+
+func compute(fn string, l, r ref.Val) ref.Val {
+	switch fn {
+	case operators.Add:
+		if a, ok := l.(traits.Adder); ok {
+			return a.Add(r)
+		}
+	case operators.Subtract:
+		if a, ok := l.(traits.Subtractor); ok {
+			return a.Subtract(r)
+		}
+	case operators.Multiply:
+		if a, ok := l.(traits.Multiplier); ok {
+			return a.Multiply(r)
+		}
+	case operators.Divide:
+		if a, ok := l.(traits.Divider); ok {
+			return a.Divide(r)
+		}
+	}
+	return types.NewErr("%s has no arithmetic", typeName(l))
+}
+
+func isNumber(v ref.Val) bool {
+	switch v.(type) {
+	case types.Int, types.Uint, types.Double:
+		return true
+	}
+	return false
+}
+
+// exactDouble refuses to round: a number that is computed wrongly is worse than
+// an error.
+func exactDouble(v ref.Val) (ref.Val, error) {
+	switch x := v.(type) {
+	case types.Int:
+		if x > exactLimit || x < -exactLimit {
+			return nil, fmt.Errorf("%d is too large to calculate with", int64(x))
+		}
+		return types.Double(x), nil
+	case types.Uint:
+		if x > exactLimit {
+			return nil, fmt.Errorf("%d is too large to calculate with", uint64(x))
+		}
+		return types.Double(x), nil
+	}
+	return v, nil
+}
+
+// want is what type an expression must have.
+type want int
+
+const (
+	wantAny want = iota
+	wantBool
+	wantList
+	wantNumber
+)
+
+// expression is one compiled CEL expression.
+type expression struct {
+	text    string
+	at      position
+	scope   scope
+	program cel.Program
+	names   map[string]bool // variables it uses
+	inputs  []string        // paths into input it reads, "" for all of it
+}
+
+func (e *expression) uses(names ...string) bool {
+	if e == nil {
+		return false
+	}
+	for _, n := range names {
+		if e.names[n] {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *expression) secret() bool { return e.uses(secretEnv, secretFile) }
+
+// compileProblem is why an expression is refused, with the place inside it.
+type compileProblem struct {
+	offset  int // in characters, of the first line only
+	inside  bool
+	message string
+	hint    string
+}
+
+func (e *compileProblem) Error() string { return e.message }
+
+var undeclared = regexp.MustCompile(`undeclared reference to '([^']*)'`)
+
+// compile checks an expression against its scope and type.
+func compile(text string, s scope, w want) (*expression, *compileProblem) {
+	if strings.TrimSpace(text) == "" {
+		return nil, &compileProblem{message: "the expression is empty"}
+	}
+	if len(text) > maxSource {
+		return nil, &compileProblem{message: fmt.Sprintf("the expression is longer than %d characters", maxSource)}
+	}
+	env := environments()[s]
+	checked, issues := env.Compile(text)
+	if err := issues.Err(); err != nil {
+		return nil, explainIssue(issues, s)
+	}
+	if p := checkType(checked.OutputType(), w); p != nil {
+		return nil, p
+	}
+	e := &expression{text: text, scope: s, names: map[string]bool{}}
+	if p := e.inspect(checked); p != nil {
+		return nil, p
+	}
+	program, err := env.Program(checked, cel.CustomDecoratorV2(mixNumbers), cel.CostLimit(costLimit), cel.InterruptCheckFrequency(100))
+	if err != nil {
+		return nil, &compileProblem{message: err.Error()}
+	}
+	e.program = program
+	return e, nil
+}
+
+func explainIssue(issues *cel.Issues, s scope) *compileProblem {
+	first := issues.Errors()[0]
+	p := &compileProblem{message: strings.TrimPrefix(first.Message, "Syntax error: "), offset: first.Location.Column(), inside: first.Location.Line() == 1}
+	m := undeclared.FindStringSubmatch(first.Message)
+	if m == nil {
+		if strings.Contains(first.Message, "found no matching overload for '_==_'") {
+			p.hint = "a number never equals a text, nor a list a number: compare values of one type"
+		}
+		return p
+	}
+	name := m[1]
+	switch {
+	case name == "env" || name == "file":
+		p.message = fmt.Sprintf("`%s` may stand only in what is sent (http, command)", name)
+		p.hint = "secrets are never stored or shown, so nothing else may use them"
+	case name == "it":
+		p.message = "`it` is one effect found; it is known only in `same` and `receipt`"
+	default:
+		p.message = fmt.Sprintf("there is no `%s` here", name)
+		p.hint = didYouMean(name, scopeNames[s])
+		if p.hint == "" {
+			p.hint = "known here: " + strings.Join(scopeNames[s], ", ")
+		}
+	}
+	return p
+}
+
+func checkType(t *cel.Type, w want) *compileProblem {
+	kind := t.Kind()
+	if kind == types.DynKind {
+		return nil
+	}
+	ok, wanted := true, ""
+	switch w {
+	case wantBool:
+		ok, wanted = kind == types.BoolKind, "true or false"
+	case wantList:
+		ok, wanted = kind == types.ListKind, "a list of the effects found"
+	case wantNumber:
+		ok, wanted = kind == types.IntKind || kind == types.UintKind || kind == types.DoubleKind, "a number"
+	}
+	if ok {
+		return nil
+	}
+	p := &compileProblem{message: fmt.Sprintf("must give %s, but gives %s", wanted, describeType(t))}
+	switch {
+	case w == wantList && kind == types.BoolKind:
+		p.hint = "write CONDITION ? [body] : []"
+	case w == wantBool && kind == types.StringKind:
+		p.hint = `compare it: … == "text"`
+	case w == wantBool && kind == types.ListKind:
+		p.hint = "write size(…) > 0"
+	}
+	return p
+}
+
+func describeType(t *cel.Type) string {
+	switch t.Kind() {
+	case types.BoolKind:
+		return "true or false"
+	case types.StringKind:
+		return "text"
+	case types.IntKind, types.UintKind, types.DoubleKind:
+		return "a number"
+	case types.ListKind:
+		return "a list"
+	case types.MapKind:
+		return "a mapping"
+	case types.NullTypeKind:
+		return "null"
+	}
+	return t.String()
+}
+
+// inspect notes which names and inputs are used and refuses what computes
+// something other than it seems to.
+func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
+	native := checked.NativeRep()
+	inner := map[int64]bool{} // parts of a longer path, reported with it
+	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
+		switch x.Kind() {
+		case ast.IdentKind:
+			e.names[x.AsIdent()] = true
+			if x.AsIdent() == "input" && !inner[x.ID()] {
+				e.inputs = append(e.inputs, "")
+			}
+		case ast.SelectKind:
+			e.path(x, inner)
+		case ast.CallKind:
+			call := x.AsCall()
+			if call.FunctionName() == operators.Index {
+				e.path(x, inner)
+			}
+			if call.FunctionName() == operators.Divide && problem == nil && len(call.Args()) == 2 && isInt(call.Args()[0]) && isInt(call.Args()[1]) {
+				at := native.SourceInfo().GetStartLocation(x.ID())
+				problem = &compileProblem{
+					message: "whole numbers divide as whole numbers here: 7 / 2 is 3", hint: "write 7.0 / 2",
+					offset: at.Column(), inside: at.Line() == 1,
+				}
+			}
+		}
+	}))
+	return problem
+}
+
+func isInt(x ast.Expr) bool {
+	return x.Kind() == ast.LiteralKind && x.AsLiteral().Type() == types.IntType
+}
+
+// path notes a chain like input.a.b or input["a"].b.
+func (e *expression) path(x ast.Expr, inner map[int64]bool) {
+	if inner[x.ID()] {
+		return
+	}
+	var parts []string
+	at := x
+	for {
+		inner[at.ID()] = true
+		switch at.Kind() {
+		case ast.SelectKind:
+			parts = append(parts, at.AsSelect().FieldName())
+			at = at.AsSelect().Operand()
+			continue
+		case ast.CallKind:
+			call := at.AsCall()
+			if call.FunctionName() == operators.Index && call.Args()[1].Kind() == ast.LiteralKind {
+				if name, ok := call.Args()[1].AsLiteral().(types.String); ok {
+					parts = append(parts, string(name))
+				} else {
+					parts = append(parts, "[]")
+				}
+				at = call.Args()[0]
+				continue
+			}
+		case ast.IdentKind:
+			if at.AsIdent() == "input" {
+				for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+					parts[i], parts[j] = parts[j], parts[i]
+				}
+				e.inputs = append(e.inputs, strings.Join(parts, "."))
+			}
+			return
+		}
+		delete(inner, at.ID())
+		return
+	}
+}
+
+// errStopped says that an expression ran too long.
+var errStopped = errors.New("the expression took too long and was stopped")
+
+// eval computes the expression. An error is an error: it never stands for
+// false, null or an empty list.
+func (e *expression) eval(ctx context.Context, vars *variables) (ref.Val, error) {
+	ctx, cancel := context.WithTimeout(ctx, evalTimeout)
+	defer cancel()
+	out, _, err := e.program.ContextEval(ctx, vars)
+	if err != nil {
+		return nil, e.explain(ctx, vars, err)
+	}
+	if vars.problem != nil {
+		return nil, vars.problem
+	}
+	if out == nil {
+		return nil, fmt.Errorf("%s: no value", shorten(e.text, 60))
+	}
+	if types.IsError(out) || types.IsUnknown(out) {
+		return nil, fmt.Errorf("%s: %v", shorten(e.text, 60), out)
+	}
+	return out, nil
+}
+
+// explain turns CEL's words into a plain sentence.
+func (e *expression) explain(ctx context.Context, vars *variables, err error) error {
+	text := err.Error()
+	if vars.problem != nil {
+		return vars.problem // what a lookup of ours found out, e.g. a variable that is not set
+	}
+	switch {
+	case ctx.Err() != nil, strings.Contains(text, "cost limit"), strings.Contains(text, "interrupted"):
+		return fmt.Errorf("%s: %w", shorten(e.text, 60), errStopped)
+	}
+	text = strings.TrimPrefix(text, "no such key: ")
+	if text != err.Error() {
+		return fmt.Errorf("%s: there is no `%s` in it", shorten(e.text, 60), text)
+	}
+	return fmt.Errorf("%s: %s", shorten(e.text, 60), text)
+}
+
+// truth evaluates an expression that must be true or false.
+func (e *expression) truth(ctx context.Context, vars *variables) (bool, error) {
+	v, err := e.eval(ctx, vars)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("%s: not true or false but %s", shorten(e.text, 60), typeName(v))
+	}
+	return bool(b), nil
+}
+
+func shorten(s string, n int) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) <= n {
+		return string(r)
+	}
+	return string(r[:n-1]) + "…"
+}

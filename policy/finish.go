@@ -1,0 +1,164 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// finishKind wires a kind together once all its fields are read, and checks
+// what no field can know alone.
+func (d *decoder) finishKind(k *Kind, path string) {
+	k.policy = d.policy
+	for _, c := range []*costRule{k.duplicate, k.miss} {
+		c.resolve(d.policy)
+	}
+	if ds := k.Downstream; ds != nil {
+		k.Remembers, k.KeyHeader = ds.Remembers, ds.KeyHeader
+	}
+	if k.Read != nil {
+		k.Read.kind = k
+		d.attach(k, &k.Read.transport, path+".read")
+		d.lintRead(k, path)
+	}
+	if k.Send != nil {
+		k.Send.token, k.Send.keyHeader = k.Token, k.KeyHeader
+		d.attach(k, &k.Send.transport, path+".send")
+		if k.Send.transport.http != nil && len(k.Redact) > 0 {
+			d.warn(k.origins["send"], path+".send", "an input with redacted parts is not kept whole, so indoubt can never send it", "leave `send` out: the pipeline sends again")
+		}
+	}
+	d.lintKeys(k, path)
+}
+
+// attach gives a request the address and headers of its downstream.
+func (d *decoder) attach(k *Kind, t *transport, path string) {
+	h := t.http
+	if h == nil || h.path == nil {
+		return
+	}
+	whole := h.path.parts[0].expr != nil || !strings.HasPrefix(h.path.parts[0].literal, "/")
+	if whole {
+		// The downstream's headers hold its secrets: they go to its own address only.
+		return
+	}
+	ds := k.Downstream
+	if ds == nil || ds.base == nil {
+		d.fail(h.path.at, path+".http", "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
+		return
+	}
+	h.base = ds.base
+	own := map[string]bool{}
+	for _, p := range h.headers {
+		own[p.name] = true
+	}
+	var headers []pair
+	for _, p := range ds.headers {
+		if !own[p.name] {
+			headers = append(headers, p)
+		}
+	}
+	h.headers = append(headers, h.headers...)
+}
+
+// lintRead checks a read: first what makes it wrong, then what makes it weak.
+func (d *decoder) lintRead(k *Kind, path string) {
+	r := k.Read
+	at := k.origins["read"]
+	path += ".read"
+	if r.SearchesByToken() && !k.Token.Stated() {
+		d.fail(at, path, "searches by `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or search by something of the input")
+	}
+	for _, e := range r.expressions() {
+		for _, in := range e.inputs {
+			for _, hidden := range k.Redact {
+				if in != "" && overlaps(in, hidden) {
+					d.fail(e.at, path, fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in), "search by the token")
+				}
+			}
+		}
+	}
+	if r.found != nil && !r.bound() {
+		d.warn(at, path, "neither the request nor `found` mentions token, key, input or op: it finds the same for every operation", "search for the operation's own token")
+	}
+	if r.complete == nil {
+		d.warn(at, path, "without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
+	}
+	never := r.complete != nil && r.complete.text == "false" // said on purpose
+	if !never && (k.LandsWithin == nil || k.VisibleWithin == nil) {
+		d.warn(at, path, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
+	}
+	if r.next != nil && !r.usesCursor() {
+		d.warn(at, path, "`next` gives a cursor that no request uses, so only the first page is read", "use ${cursor} in the request, for example query: { starting_after: \"${cursor}\" }")
+	}
+	if r.usesCursor() && r.next == nil {
+		d.fail(at, path, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
+	}
+}
+
+func missingBounds(k *Kind) string {
+	switch {
+	case k.LandsWithin == nil && k.VisibleWithin == nil:
+		return "`lands_within` and `visible_within` are"
+	case k.LandsWithin == nil:
+		return "`lands_within` is"
+	}
+	return "`visible_within` is"
+}
+
+// overlaps tells whether one path leads into the other. * and an index stand
+// for any element.
+func overlaps(a, b string) bool {
+	as, bs := splitPath(a), splitPath(b)
+	for i := 0; i < len(as) && i < len(bs); i++ {
+		if as[i] != bs[i] && as[i] != "*" && bs[i] != "*" {
+			return false
+		}
+	}
+	return true
+}
+
+func splitPath(p string) []string {
+	p = strings.NewReplacer("[]", "*", "[", ".", "]", "").Replace(p)
+	steps := strings.Split(p, ".")
+	for i, s := range steps {
+		if s != "" && strings.Trim(s, "0123456789") == "" {
+			steps[i] = "*"
+		}
+	}
+	return steps
+}
+
+// lintKeys checks keys, clocks and what the machine may do by itself.
+func (d *decoder) lintKeys(k *Kind, path string) {
+	at := func(field string) position {
+		if p, ok := k.origins[field]; ok {
+			return p
+		}
+		return position{k.Line, 1}
+	}
+	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
+		d.fail(at("key"), path+".key.ttl", fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", formatDuration(k.Key.TTL), formatDuration(k.Remembers)),
+			"a key that is given away too early would be answered with the old result")
+	}
+	if k.Remembers > 0 && k.LandsWithin == nil {
+		d.warn(at("downstream"), path, "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
+	}
+	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+k.Skew {
+		d.warn(at("lands_within"), path, "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
+	}
+	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+k.Skew {
+		d.warn(at("visible_for"), path, "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
+	}
+	if !k.Known {
+		return
+	}
+	switch {
+	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Token.Stated()):
+		d.warn(at("auto"), path, "`auto.retry: absent` never acts: absence cannot be proven here", "it needs token, read with complete, lands_within and visible_within")
+	case k.Auto.Retry == "key_safe" && k.Remembers == 0 && !k.Idempotent:
+		d.warn(at("auto"), path, "`auto.retry: key_safe` never acts: no key is remembered and the kind is not idempotent", "")
+	}
+	if k.Idempotent && k.target == nil {
+		d.warn(at("idempotent"), path, "without `target` nothing shows when a later operation has overtaken this one", "target: ${input.service}")
+	}
+}

@@ -1,0 +1,161 @@
+package policy
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Problem is one thing wrong with a policy file.
+type Problem struct {
+	File         string
+	Line, Column int    // 1-based, the column in characters; 0: of the file as a whole
+	Path         string // where in the file, e.g. kinds.stripe.charge.read.found
+	Message      string
+	Excerpt      string // the line, and a mark under the column
+	Hint         string // what to write instead, "" when there is none
+}
+
+// Error is the problem as text of several lines: place, message, excerpt, hint.
+func (p Problem) Error() string {
+	var b strings.Builder
+	if p.Line > 0 {
+		fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	} else {
+		fmt.Fprintf(&b, "%s: ", p.File)
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Message)
+	if p.Excerpt != "" {
+		b.WriteString("\n" + p.Excerpt)
+	}
+	if p.Hint != "" {
+		b.WriteString("\n  hint: " + p.Hint)
+	}
+	return b.String()
+}
+
+// Errors are all problems of a file, in its order.
+type Errors []Problem
+
+// Error prints all of them, one after the other.
+func (e Errors) Error() string {
+	parts := make([]string, len(e))
+	for i, p := range e {
+		parts[i] = p.Error()
+	}
+	return strings.Join(parts, "\n")
+}
+
+func (e Errors) sorted() Errors {
+	sort.SliceStable(e, func(i, j int) bool {
+		if e[i].Line != e[j].Line {
+			return e[i].Line < e[j].Line
+		}
+		return e[i].Column < e[j].Column
+	})
+	return e
+}
+
+// position is a place in the file, 1-based; the zero position is built in.
+type position struct{ line, column int }
+
+// source is the file's text, for excerpts.
+type source struct {
+	name  string
+	lines []string
+}
+
+func newSource(name string, text []byte) *source {
+	return &source{name: name, lines: strings.Split(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")}
+}
+
+const excerptWidth = 100
+
+// excerpt shows the line and a mark under the column; long lines are cut
+// around it. What a terminal could act on is made visible.
+func (s *source) excerpt(at position) string {
+	if at.line < 1 || at.line > len(s.lines) {
+		return ""
+	}
+	line := []rune(strings.ToValidUTF8(s.lines[at.line-1], "\uFFFD"))
+	col := min(max(at.column-1, 0), len(line))
+	from := 0
+	if col > excerptWidth-10 {
+		from = col - excerptWidth/2
+	}
+	to := min(from+excerptWidth, len(line))
+	var shown, mark strings.Builder
+	for i, r := range line[from:to] {
+		text := string(r)
+		switch {
+		case r == '\t':
+			text = " "
+		case !unicode.IsPrint(r):
+			text = fmt.Sprintf("\\u%04x", r)
+		}
+		shown.WriteString(text)
+		if i < col-from {
+			mark.WriteString(strings.Repeat(" ", utf8.RuneCountInString(text)))
+		}
+	}
+	number := fmt.Sprintf("%5d", at.line)
+	return fmt.Sprintf("%s | %s\n%s | %s^", number, strings.TrimRight(shown.String(), " "), strings.Repeat(" ", len(number)), mark.String())
+}
+
+// problem makes a problem at a place of the file.
+func (s *source) problem(at position, path, message, hint string) Problem {
+	return Problem{File: s.name, Line: at.line, Column: at.column, Path: path, Message: message, Excerpt: s.excerpt(at), Hint: hint}
+}
+
+// nearest finds the candidate that was probably meant, or "".
+func nearest(word string, candidates []string) string {
+	best, bestDistance := "", len(word)/3+2
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+func didYouMean(word string, candidates []string) string {
+	if n := nearest(word, candidates); n != "" {
+		return fmt.Sprintf("did you mean `%s`?", n)
+	}
+	if len(candidates) > 0 && len(candidates) <= 12 {
+		return "known here: " + strings.Join(candidates, ", ")
+	}
+	return ""
+}
+
+// distance counts the letters to insert, drop, change or swap.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	two, one := []int(nil), make([]int, len(b)+1)
+	for j := range one {
+		one[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(row[j-1]+1, one[j]+1, one[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], two[j-2]+1)
+			}
+		}
+		two, one = one, row
+	}
+	return one[len(b)]
+}

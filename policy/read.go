@@ -1,0 +1,344 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+
+	"indoubt/ledger"
+)
+
+// NoneFound begins the reason of a read that was valid and found nothing but
+// proves nothing either (yet). Such reads lower the odds; other inconclusive
+// reads do not.
+const NoneFound = "none found"
+
+// maxEffects bounds what is looked at; more than two are a duplicate anyway.
+const maxEffects = 1000
+
+// Read is how an operation's effect is looked for.
+type Read struct {
+	Line    int
+	MaxBody int64 // bytes of an answer that are kept
+
+	kind      *Kind
+	transport transport
+	valid     *expression
+	found     *expression
+	complete  *expression
+	next      *expression
+	same      *expression
+	receipt   *expression
+}
+
+// Via is how the read asks: http or command.
+func (r *Read) Via() string {
+	if r.transport.http != nil {
+		return "http"
+	}
+	return "command"
+}
+
+// Pages tells whether the read can ask for a following page.
+func (r *Read) Pages() bool { return r.next != nil && r.usesCursor() }
+
+// SearchesByToken tells whether the read finds an effect by its token, so that
+// a token that was never sent makes it blind (I6).
+func (r *Read) SearchesByToken() bool {
+	for _, e := range r.expressions() {
+		if e.uses("token") {
+			return true
+		}
+	}
+	// A command gets the token on its standard input, where the policy says
+	// nothing else; whether it looks at it is not known here.
+	return false
+}
+
+func (r *Read) usesCursor() bool {
+	for _, t := range r.transport.templates() {
+		if t.uses("cursor") {
+			return true
+		}
+	}
+	// A command gets it with its input.
+	return r.transport.command != nil && r.transport.command.stdin == nil && r.next != nil
+}
+
+func (r *Read) bound() bool {
+	if r.transport.command != nil && r.transport.command.stdin == nil {
+		return true
+	}
+	for _, e := range r.expressions() {
+		if e.uses("token", "key", "input", "op", "receipt") {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Read) expressions() []*expression {
+	var out []*expression
+	for _, e := range []*expression{r.valid, r.found, r.complete, r.next, r.same, r.receipt} {
+		if e != nil {
+			out = append(out, e)
+		}
+	}
+	for _, t := range r.transport.templates() {
+		out = append(out, t.expressions()...)
+	}
+	return out
+}
+
+func (t *transport) templates() []*template {
+	var out []*template
+	if h := t.http; h != nil {
+		out = append(out, h.path)
+		for _, v := range []*value{h.query, h.json, h.form} {
+			out = append(out, v.templates()...)
+		}
+		for _, p := range h.headers {
+			out = append(out, p.value)
+		}
+	}
+	if c := t.command; c != nil {
+		for _, a := range c.argv {
+			out = append(out, a.value)
+		}
+		for _, p := range c.env {
+			out = append(out, p.value)
+		}
+		out = append(out, c.stdin.templates()...)
+	}
+	return out
+}
+
+// Request renders the read for one page; cursor is nil for the first. Errors:
+// *MissingSecretError, and sentences for people.
+func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
+	if err := r.notRedacted(rec.Operation); err != nil {
+		return Request{}, err
+	}
+	if cursor != nil && !r.usesCursor() {
+		return Request{}, fmt.Errorf("there is a further page, and the request cannot ask for it")
+	}
+	return r.transport.request(newVariables(rec), nil, exactNumbers(cursor))
+}
+
+// notRedacted refuses a read that would search with a digest: it would find
+// nothing whether or not there is something.
+func (r *Read) notRedacted(o ledger.Operation) error {
+	if !o.Redacted {
+		return nil
+	}
+	input, err := decodeInput(o)
+	if err != nil {
+		return err
+	}
+	for _, e := range r.expressions() {
+		for _, path := range e.inputs {
+			if holdsDigest(input, splitPath(path)) {
+				return fmt.Errorf("the check needs input.%s, which is kept only as a digest", path)
+			}
+		}
+	}
+	return nil
+}
+
+func holdsDigest(v any, path []string) bool {
+	if len(path) == 1 && path[0] == "" {
+		path = nil
+	}
+	switch x := v.(type) {
+	case string:
+		return strings.HasPrefix(x, digestPrefix)
+	case map[string]any:
+		for name, e := range x {
+			if (len(path) == 0 || path[0] == "*" || path[0] == name) && holdsDigest(e, tail(path)) {
+				return true
+			}
+		}
+	case []any:
+		for _, e := range x {
+			if holdsDigest(e, tail(path)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func tail(path []string) []string {
+	if len(path) == 0 {
+		return nil
+	}
+	return path[1:]
+}
+
+// Judge says what a read's answer shows. An error means that it cannot tell;
+// its text is the reason, one plain sentence. An error never stands for "none".
+func (r *Read) Judge(ctx context.Context, rec ledger.Record, a ledger.Answer) (Found, error) {
+	if err := usable(a); err != nil {
+		return Found{}, err
+	}
+	if err := r.notRedacted(rec.Operation); err != nil {
+		return Found{}, err
+	}
+	vars := newVariables(rec).withAnswer(&a)
+	valid, err := r.isValid(ctx, vars)
+	if err != nil || !valid {
+		if err == nil {
+			err = fmt.Errorf("the answer is not what the check expects%s", answered(a))
+		}
+		return Found{}, err
+	}
+	f := Found{Valid: true}
+	if f.Effects, err = r.effects(ctx, vars); err != nil {
+		return Found{}, err
+	}
+	if r.complete != nil {
+		if f.Complete, err = r.complete.truth(ctx, vars); err != nil {
+			return Found{}, err
+		}
+	}
+	if f.Complete || r.next == nil {
+		return f, nil
+	}
+	if f.Next, err = r.cursor(ctx, vars); err != nil && len(f.Effects) == 0 {
+		return Found{}, err
+	}
+	return f, nil
+}
+
+// usable refuses an answer that no expression should be asked about.
+func usable(a ledger.Answer) error {
+	switch {
+	case a.Err != nil:
+		return fmt.Errorf("no answer: %w", a.Err)
+	case a.Truncated:
+		return errCut
+	case a.Via == "command" && !a.Exited:
+		return fmt.Errorf("the command did not end by itself")
+	case a.Via != "command" && a.Status == 0:
+		return fmt.Errorf("no answer came")
+	case a.Status == 206:
+		return fmt.Errorf("answer is only a part of what was asked for (206)")
+	case a.Status == 304:
+		return fmt.Errorf("answer is \"not modified\" (304), which shows nothing")
+	}
+	for _, age := range a.Header["Age"] {
+		seconds, err := strconv.ParseFloat(strings.TrimSpace(age), 64)
+		if err != nil {
+			return fmt.Errorf("answer came from a cache, of unknown age")
+		}
+		if seconds > 0 {
+			return fmt.Errorf("answer came from a cache, %s s old", formatNumber(seconds))
+		}
+	}
+	return nil
+}
+
+func answered(a ledger.Answer) string {
+	if a.Via == "command" {
+		return fmt.Sprintf(" (exit %d)", a.Exit)
+	}
+	return fmt.Sprintf(" (status %d)", a.Status)
+}
+
+// isValid asks `valid`, and beside it for success where the expression does not
+// look at the status or exit code itself.
+func (r *Read) isValid(ctx context.Context, vars *variables) (bool, error) {
+	a := vars.answer
+	success := a.Status == 200
+	if a.Via == "command" {
+		success = a.Exit == 0
+	}
+	if !success && !r.valid.uses("status", "exit") {
+		return false, nil
+	}
+	if r.valid == nil {
+		return true, nil
+	}
+	return r.valid.truth(ctx, vars)
+}
+
+func (r *Read) effects(ctx context.Context, vars *variables) ([]Effect, error) {
+	v, err := r.found.eval(ctx, vars)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return nil, fmt.Errorf("%s: not a list but %s", shorten(r.found.text, 60), typeName(v))
+	}
+	if size, ok := list.Size().(types.Int); !ok || size > maxEffects {
+		return nil, fmt.Errorf("the check finds more than %d effects; it looks too wide", maxEffects)
+	}
+	var out []Effect
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		e, err := r.effect(ctx, vars, it.Next())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func (r *Read) effect(ctx context.Context, vars *variables, it ref.Val) (Effect, error) {
+	data, err := native(it)
+	if err != nil {
+		return Effect{}, fmt.Errorf("an effect found cannot be kept: %w", err)
+	}
+	text, err := json.Marshal(data)
+	if err != nil {
+		return Effect{}, fmt.Errorf("an effect found cannot be kept: %w", err)
+	}
+	e := Effect{Same: true, Value: text}
+	one := vars.effect(it)
+	if r.same != nil {
+		if e.Same, err = r.same.truth(ctx, one); err != nil {
+			return Effect{}, err
+		}
+	}
+	if r.receipt != nil {
+		if e.Receipt, err = receiptOf(ctx, r.receipt, one); err != nil {
+			return Effect{}, err
+		}
+	}
+	return e, nil
+}
+
+func receiptOf(ctx context.Context, e *expression, vars *variables) (string, error) {
+	v, err := e.eval(ctx, vars)
+	if err != nil {
+		return "", err
+	}
+	text, err := formatValue(v)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", shorten(e.text, 60), err)
+	}
+	if len(text) > 500 {
+		return "", fmt.Errorf("%s: a receipt of %d characters is none", shorten(e.text, 60), len(text))
+	}
+	return text, nil
+}
+
+// cursor computes `next`; null, "" and false mean that there is no further page.
+func (r *Read) cursor(ctx context.Context, vars *variables) (any, error) {
+	v, err := r.next.eval(ctx, vars)
+	if err != nil {
+		return nil, err
+	}
+	n, err := native(v)
+	if err != nil || n == "" || n == false {
+		return nil, err
+	}
+	return n, nil
+}

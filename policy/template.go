@@ -1,0 +1,285 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// template is text with ${expressions}. `$${` stands for a plain `${`.
+type template struct {
+	text  string
+	at    position
+	parts []part
+}
+
+type part struct {
+	literal string
+	expr    *expression // nil: literal
+}
+
+// parseTemplate splits and compiles. The problem's offset is in characters of
+// the text, which is where it stands in the file for a plain value.
+func parseTemplate(text string, s scope) (*template, *compileProblem) {
+	t := &template{text: text}
+	rest, done := text, 0
+	literal := ""
+	for {
+		i := strings.Index(rest, "${")
+		if i < 0 {
+			literal += rest
+			break
+		}
+		if i > 0 && rest[i-1] == '$' {
+			literal += rest[:i-1] + "${"
+			rest, done = rest[i+2:], done+i+2
+			continue
+		}
+		literal += rest[:i]
+		if literal != "" {
+			t.parts = append(t.parts, part{literal: literal})
+			literal = ""
+		}
+		begin := done + i + 2
+		end := closing(rest[i+2:])
+		if end < 0 {
+			return nil, &compileProblem{message: "`${` is not closed", hint: "add the `}`; a plain `${` is written `$${`",
+				offset: len([]rune(text[:done+i])), inside: true}
+		}
+		source := rest[i+2 : i+2+end]
+		e, problem := compile(source, s, wantAny)
+		if problem != nil {
+			if !problem.inside {
+				problem.inside, problem.offset = true, 0
+			}
+			problem.offset += len([]rune(text[:begin]))
+			return nil, problem
+		}
+		t.parts = append(t.parts, part{expr: e})
+		rest, done = rest[i+2+end+1:], begin+end+1
+	}
+	if literal != "" || len(t.parts) == 0 {
+		t.parts = append(t.parts, part{literal: literal})
+	}
+	return t, nil
+}
+
+// closing finds the `}` that ends an expression, past strings and inner braces.
+func closing(s string) int {
+	depth := 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '{':
+			depth++
+		case '}':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case '"', '\'':
+			n := quoted(s[i:], i > 0 && (s[i-1] == 'r' || s[i-1] == 'R'))
+			if n < 0 {
+				return -1
+			}
+			i += n - 1
+		}
+	}
+	return -1
+}
+
+// quoted is the length of the string literal s begins with, or -1.
+func quoted(s string, raw bool) int {
+	mark := s[:1]
+	if strings.HasPrefix(s, strings.Repeat(mark, 3)) {
+		mark = s[:3]
+	}
+	for i := len(mark); i < len(s); i++ {
+		if s[i] == '\\' && !raw {
+			i++
+			continue
+		}
+		if strings.HasPrefix(s[i:], mark) {
+			return i + len(mark)
+		}
+	}
+	return -1
+}
+
+// single is the template's one expression when it is nothing else.
+func (t *template) single() *expression {
+	if t != nil && len(t.parts) == 1 {
+		return t.parts[0].expr
+	}
+	return nil
+}
+
+func (t *template) uses(names ...string) bool {
+	if t == nil {
+		return false
+	}
+	for _, p := range t.parts {
+		if p.expr.uses(names...) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *template) expressions() []*expression {
+	if t == nil {
+		return nil
+	}
+	var out []*expression
+	for _, p := range t.parts {
+		if p.expr != nil {
+			out = append(out, p.expr)
+		}
+	}
+	return out
+}
+
+// rendering is one pass over templates: the real one, or the one that is shown
+// with secrets by their name.
+type rendering struct {
+	ctx  context.Context
+	vars *variables
+	show bool
+}
+
+// value computes one expression. In a rendering that is shown, what touches a
+// secret is not computed at all but stands as it is written.
+func (r *rendering) value(e *expression) (v ref.Val, name string, err error) {
+	if r.show && e.secret() {
+		return nil, "${" + e.text + "}", nil
+	}
+	v, err = e.eval(r.ctx, r.vars)
+	return v, "", err
+}
+
+func (r *rendering) piece(e *expression) (string, error) {
+	v, name, err := r.value(e)
+	if err != nil || name != "" {
+		return name, err
+	}
+	text, err := formatValue(v)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", shorten(e.text, 60), err)
+	}
+	return text, nil
+}
+
+// text renders a template as plain text.
+func (r *rendering) text(t *template) (string, error) {
+	return r.encoded(t, func(s string) string { return s })
+}
+
+// encoded renders a template with every expression's value encoded.
+func (r *rendering) encoded(t *template, encode func(string) string) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expr == nil {
+			b.WriteString(p.literal)
+			continue
+		}
+		s, err := r.piece(p.expr)
+		if err != nil {
+			return "", err
+		}
+		if r.show && p.expr.secret() {
+			b.WriteString(s)
+		} else {
+			b.WriteString(encode(s))
+		}
+	}
+	return b.String(), nil
+}
+
+// json renders a template as a JSON value: a single expression keeps its type.
+func (r *rendering) json(t *template) (any, error) {
+	e := t.single()
+	if e == nil {
+		return r.text(t)
+	}
+	v, name, err := r.value(e)
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		return name, nil
+	}
+	out, err := native(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", shorten(e.text, 60), err)
+	}
+	return out, nil
+}
+
+// url renders an address: values in the path are percent-encoded and may not
+// be what a server reads as another path; values in the query are encoded.
+// A value before the path (the host) is refused when the policy is loaded.
+func (r *rendering) url(t *template) (string, error) {
+	var b strings.Builder
+	query := false
+	segment, computed := "", false // of the path, decoded
+	finish := func() error {
+		defer func() { segment, computed = "", false }()
+		if !computed {
+			return nil
+		}
+		return checkSegment(segment)
+	}
+	for _, p := range t.parts {
+		if p.expr == nil {
+			for _, c := range p.literal {
+				if c == '?' || c == '#' || c == '/' && !query {
+					if err := finish(); err != nil {
+						return "", err
+					}
+				}
+				if c == '?' || c == '#' {
+					query = true
+				}
+				if !query && c != '/' {
+					segment += string(c)
+				}
+				b.WriteRune(c)
+			}
+			continue
+		}
+		s, err := r.piece(p.expr)
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case r.show && p.expr.secret():
+			b.WriteString(s)
+			segment += "secret"
+		case query:
+			b.WriteString(url.QueryEscape(s))
+		default:
+			segment, computed = segment+s, true
+			b.WriteString(url.PathEscape(s))
+		}
+	}
+	if err := finish(); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// checkSegment refuses a rendered path segment that would lead elsewhere (I11),
+// also where a server decodes it first.
+func checkSegment(segment string) error {
+	for _, s := range strings.Split(strings.ReplaceAll(segment, `\`, "/"), "/") {
+		switch s {
+		case "":
+			return fmt.Errorf("a part of the path is empty: a value for it is missing")
+		case ".", "..":
+			return fmt.Errorf("a part of the path is %q, which leads elsewhere", s)
+		}
+	}
+	return nil
+}

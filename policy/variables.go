@@ -1,0 +1,299 @@
+package policy
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+
+	"indoubt/ledger"
+)
+
+// variables are the names of one evaluation. Nothing is decoded before an
+// expression asks for it.
+type variables struct {
+	rec    ledger.Record
+	answer *ledger.Answer
+	it     any
+	hasIt  bool
+	cursor any
+	input  any // decoded once; with the token inserted for a send
+
+	decoded map[string]any
+	problem error // what a name could not give; sticks, because CEL may swallow it (`error || true`)
+}
+
+func newVariables(rec ledger.Record) *variables {
+	return &variables{rec: rec, decoded: map[string]any{}}
+}
+
+func (v *variables) withAnswer(a *ledger.Answer) *variables { v.answer = a; return v }
+
+// effect is the same evaluation looking at one effect.
+func (v *variables) effect(it any) *variables {
+	w := *v
+	w.it, w.hasIt, w.problem = it, true, nil
+	return &w
+}
+
+// Parent makes variables an interpreter.Activation.
+func (v *variables) Parent() interpreter.Activation { return nil }
+
+// ResolveName finds a name's value. A value that cannot be had is an error.
+func (v *variables) ResolveName(name string) (any, bool) {
+	if got, ok := v.decoded[name]; ok && name != "it" {
+		return got, true
+	}
+	got, err := v.resolve(name)
+	if err != nil {
+		if v.problem == nil {
+			v.problem = err
+		}
+		return types.WrapErr(err), true
+	}
+	if got == unknownName {
+		return nil, false
+	}
+	v.decoded[name] = got
+	return got, true
+}
+
+type unknown struct{}
+
+var unknownName any = unknown{}
+
+func (v *variables) resolve(name string) (any, error) {
+	o := v.rec.Operation
+	switch name {
+	case "input":
+		if v.input != nil {
+			return v.input, nil
+		}
+		return decodeInput(o)
+	case "token":
+		return o.Token, nil
+	case "key":
+		return o.Key, nil
+	case "receipt":
+		return o.Receipt(), nil
+	case "op":
+		return operationValue(o), nil
+	case "attempt":
+		return attemptValue(v.rec), nil
+	case "cursor":
+		return v.cursor, nil
+	case secretEnv:
+		return &lookup{find: v.env}, nil
+	case secretFile:
+		return &lookup{find: v.file}, nil
+	case "it":
+		if v.hasIt {
+			return v.it, nil
+		}
+	}
+	if v.answer == nil {
+		return unknownName, nil
+	}
+	return v.fromAnswer(name)
+}
+
+func decodeInput(o ledger.Operation) (any, error) {
+	if len(bytes.TrimSpace(o.Input)) == 0 {
+		return map[string]any{}, nil
+	}
+	in, err := decodeJSON(o.Input)
+	if err != nil {
+		return nil, fmt.Errorf("the recorded input is not JSON")
+	}
+	return in, nil
+}
+
+func operationValue(o ledger.Operation) map[string]any {
+	return map[string]any{
+		"id": o.ID, "kind": o.Kind, "scope": o.Scope, "session": o.Session, "fingerprint": o.Fingerprint,
+		"source":     map[string]any{"pipeline": o.Source.Pipeline, "run": o.Source.Run, "host": o.Source.Host},
+		"created_at": zeroed(o.CreatedAt), "started_at": zeroed(o.StartedAt), "ended_at": zeroed(o.EndedAt), "attempts": float64(o.AttemptCount),
+	}
+}
+
+func attemptValue(rec ledger.Record) map[string]any {
+	if len(rec.Attempts) == 0 {
+		return map[string]any{"n": 0.0}
+	}
+	a := rec.Attempts[len(rec.Attempts)-1]
+	return map[string]any{"n": float64(a.N), "id": a.ID, "started_at": zeroed(a.StartedAt), "deadline_at": zeroed(a.DeadlineAt)}
+}
+
+func (v *variables) fromAnswer(name string) (any, error) {
+	a := v.answer
+	switch name {
+	case "status":
+		return int64(a.Status), nil
+	case "exit":
+		if !a.Exited {
+			if a.Signal != "" {
+				return nil, fmt.Errorf("the command was killed (%s) and has no exit code", a.Signal)
+			}
+			return nil, fmt.Errorf("there is no exit code")
+		}
+		return int64(a.Exit), nil
+	case headerLookup:
+		return &lookup{find: func(n string) (string, bool, error) {
+			return strings.Join(a.Header[http.CanonicalHeaderKey(n)], ", "), true, nil
+		}}, nil
+	case "stdout":
+		if a.Truncated {
+			return nil, errCut
+		}
+		return string(a.Stdout), nil
+	case "body", "json":
+		return v.document()
+	case "rows", "content", "structured", "isError":
+		return nil, fmt.Errorf("an answer of this kind has no `%s`", name)
+	}
+	return unknownName, nil
+}
+
+var errCut = fmt.Errorf("answer was cut off: it is longer than what is kept")
+
+// document decodes the answer's JSON, or says in one sentence what came instead.
+func (v *variables) document() (any, error) {
+	a := v.answer
+	text := a.Body
+	if a.Via == "command" || len(text) == 0 && len(a.Stdout) > 0 {
+		text = a.Stdout
+	}
+	if a.Truncated {
+		return nil, errCut
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, fmt.Errorf("answer is empty, not JSON")
+	}
+	doc, err := decodeJSON(text)
+	if err != nil {
+		what := "answer is not JSON"
+		if looksLikeHTML(a, text) {
+			what = "answer is HTML, not JSON"
+		}
+		if a.Status >= 300 {
+			what = fmt.Sprintf("answered %d; %s", a.Status, what)
+		}
+		return nil, fmt.Errorf("%s", what)
+	}
+	return doc, nil
+}
+
+func looksLikeHTML(a *ledger.Answer, text []byte) bool {
+	if strings.Contains(strings.ToLower(strings.Join(a.Header["Content-Type"], "")), "html") {
+		return true
+	}
+	head := strings.ToLower(string(bytes.TrimSpace(text[:min(len(text), 512)])))
+	return strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html")
+}
+
+// env looks an environment variable up. A missing one is said by name.
+func (v *variables) env(name string) (string, bool, error) {
+	value, ok := os.LookupEnv(name)
+	if !ok || value == "" {
+		return "", false, &MissingSecretError{Name: name}
+	}
+	return value, true, nil
+}
+
+const maxSecretFile = 64 << 10
+
+func (v *variables) file(path string) (string, bool, error) {
+	info, err := os.Stat(path)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSecretFile) {
+		err = fmt.Errorf("not a small regular file")
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return "", false, &MissingSecretError{Name: path, File: true, Err: err}
+	}
+	return strings.TrimRight(string(text), "\r\n"), true, nil
+}
+
+// MissingSecretError says which environment variable or file the policy names
+// and this process does not have. It concerns the whole kind, not one operation.
+type MissingSecretError struct {
+	Name string
+	File bool
+	Err  error
+}
+
+func (e *MissingSecretError) Error() string {
+	if e.File {
+		return fmt.Sprintf("the secret in file %s cannot be read: %v", e.Name, e.Err)
+	}
+	return fmt.Sprintf("environment variable %s is not set", e.Name)
+}
+
+func (e *MissingSecretError) Unwrap() error { return e.Err }
+
+// lookup is a mapping from text to text that is asked, never listed.
+type lookup struct {
+	find func(name string) (value string, ok bool, err error)
+}
+
+func (l *lookup) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
+		return types.NewErr("a name must be text"), false
+	}
+	value, found, err := l.find(string(name))
+	if err != nil {
+		return types.WrapErr(err), false
+	}
+	return types.String(value), found
+}
+
+func (l *lookup) Get(key ref.Val) ref.Val {
+	v, found := l.Find(key)
+	if v == nil || !found && !types.IsError(v) {
+		return types.NewErr("no such name")
+	}
+	return v
+}
+
+func (l *lookup) Contains(key ref.Val) ref.Val {
+	_, found := l.Find(key)
+	return types.Bool(found)
+}
+
+func (l *lookup) ConvertToNative(reflect.Type) (any, error) {
+	return nil, fmt.Errorf("only single names can be looked up here")
+}
+
+func (l *lookup) ConvertToType(ref.Type) ref.Val {
+	return types.NewErr("only single names can be looked up here")
+}
+
+func (l *lookup) Equal(ref.Val) ref.Val { return types.False }
+func (l *lookup) Type() ref.Type        { return types.MapType }
+func (l *lookup) Value() any            { return nil }
+func (l *lookup) Size() ref.Val         { return types.NewErr("only single names can be looked up here") }
+func (l *lookup) Iterator() traits.Iterator {
+	return types.NewDynamicList(types.DefaultTypeAdapter, []string{}).Iterator()
+}
+
+var _ traits.Mapper = (*lookup)(nil)
+
+// zeroed keeps a time that is not known out of calculations.
+func zeroed(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
+}

@@ -1,0 +1,96 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	settleTime = 100 * time.Millisecond // editors write in several steps
+	pollTime   = 5 * time.Second        // a removed directory ends the events silently
+)
+
+// Watch calls onChange whenever the content of the file has changed since the
+// call: with the new policy, or with what is wrong with it. It keeps nothing:
+// the caller goes on with the last good policy. It returns when ctx ends, and
+// at once with an error when the directory cannot be watched and read at all.
+//
+// The directory is watched, not the file, because editors and git replace files.
+func Watch(ctx context.Context, path string, onChange func(*Policy, error)) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("watch policy: %w", err)
+	}
+	w := &watched{path: path, onChange: onChange}
+	w.last, w.lastErr = read(path)
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch policy: %w", err)
+	}
+	defer events.Close()
+	directory := filepath.Dir(path)
+	if err := events.Add(directory); err != nil {
+		return fmt.Errorf("watch policy: %w", err)
+	}
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	settled := time.NewTimer(settleTime) // what changed while the watch was set up
+	defer settled.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, ok := <-events.Events:
+			if !ok {
+				return errors.New("watch policy: the watcher has ended")
+			}
+			// Any event in the directory may be ours by way of a symbolic link.
+			settled.Reset(settleTime)
+		case <-events.Errors: // the poll goes on
+		case <-settled.C:
+			w.look()
+		case <-poll.C:
+			_ = events.Add(directory) // again, in case it was removed and made anew
+			w.look()
+		}
+	}
+}
+
+type watched struct {
+	path     string
+	onChange func(*Policy, error)
+	last     []byte
+	lastErr  string
+}
+
+// look reports a change of content once.
+func (w *watched) look() {
+	text, failed := read(w.path)
+	if bytes.Equal(text, w.last) && failed == w.lastErr {
+		return
+	}
+	w.last, w.lastErr = text, failed
+	w.onChange(Load(w.path))
+}
+
+// read takes the content, or why there is none.
+func read(path string) (text []byte, failed string) {
+	info, err := os.Stat(path)
+	if err == nil && (info.IsDir() || info.Size() > maxFile) {
+		return nil, fmt.Sprintf("%d %s", info.Size(), info.Mode())
+	}
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, err.Error()
+	}
+	return text, ""
+}
