@@ -1,0 +1,363 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Change reads the record, applies the rule and writes the result.
+func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
+	var applied ledger.Applied
+	err := s.write(ctx, s.change(loc, changeID, rule, &applied))
+	if err != nil {
+		return ledger.Applied{}, err
+	}
+	return applied, nil
+}
+
+// write runs a job, if this ledger may be written here.
+func (s *Store) write(ctx context.Context, run func(*tx) error) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	return s.writer.do(ctx, run)
+}
+
+func (s *Store) writable() error {
+	switch {
+	case s.copied != "":
+		return fmt.Errorf("%w (%s)", ledger.ErrCopied, s.copied)
+	case s.writer == nil:
+		return ledger.ErrReadOnly
+	}
+	return nil
+}
+
+// change is the job of one Change. A change that lost a race to a writer that
+// ignores the gate starts again from what is there now.
+func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied) func(*tx) error {
+	if changeID == "" {
+		changeID = ledger.NewID()
+	}
+	return func(tx *tx) error {
+		for tries := 0; ; tries++ {
+			known, err := tx.known(changeID, s.now(), applied)
+			if known || err != nil {
+				return err
+			}
+			rec, err := load(tx, loc, s.now(), false)
+			if err != nil {
+				return err
+			}
+			c, err := rule(&rec.Record)
+			if err != nil {
+				return err
+			}
+			*applied, err = tx.apply(&rec, c, changeID)
+			if !errors.Is(err, errRaced) || tries == 3 {
+				return err
+			}
+		}
+	}
+}
+
+// known tells that the change is recorded already, and with what it left.
+func (tx *tx) known(changeID string, now time.Time, applied *ledger.Applied) (bool, error) {
+	var id string
+	var detail sql.NullString
+	err := tx.scan(`SELECT operation_id, detail FROM events WHERE id = ?`, []any{changeID}, &id, &detail)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil || id == "" {
+		return true, err
+	}
+	rec, err := load(tx, ledger.Locator{ID: id}, now, false)
+	if err != nil {
+		return true, err
+	}
+	*applied = ledger.Applied{Before: rec.Operation, After: rec.Operation, Noop: true}
+	var names struct{ Attempt, Grant string }
+	if detail.Valid {
+		_ = json.Unmarshal([]byte(detail.String), &names) // other writers may put anything there
+	}
+	if a := rec.Attempt(names.Attempt); a != nil {
+		applied.Attempt = *a
+	}
+	for _, g := range rec.Grants {
+		if g.ID == names.Grant {
+			applied.Grant = g
+		}
+	}
+	return true, nil
+}
+
+// apply writes a change. Grants come first, because an attempt may need one;
+// ended attempts before the operation that they end, new ones after the
+// operation that names them.
+func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Applied, error) {
+	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
+	if c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil {
+		applied.Noop = true
+		return applied, nil
+	}
+	if c.Read != nil && read(rec, c.Read.ID) {
+		applied.Noop = true
+		return applied, nil
+	}
+	if c.Event != nil {
+		e := *c.Event
+		if e.ID == "" {
+			e.ID = changeID
+		}
+		c.Event = &e
+	}
+	if c.Insert {
+		applied.Before = ledger.Operation{}
+		if c.Retire {
+			if err := tx.exec(`UPDATE operations SET key_live = 0 WHERE id = ?`, rec.Operation.ID); err != nil {
+				return applied, err
+			}
+		}
+		*rec = record{Record: ledger.Record{Now: rec.Now}}
+	}
+	for _, g := range c.Grants {
+		if err := tx.grant(g, hasGrant(rec, g.ID)); err != nil {
+			return applied, err
+		}
+		applied.Grant = g
+	}
+	for _, a := range c.Attempts {
+		applied.Attempt = a
+		if rec.Attempt(a.ID) == nil {
+			continue
+		}
+		if err := tx.endAttempt(a); err != nil {
+			return applied, err
+		}
+	}
+	after, err := tx.operation(rec, c)
+	if err != nil {
+		return applied, err
+	}
+	applied.After = after
+	for _, a := range c.Attempts {
+		if rec.Attempt(a.ID) == nil {
+			if err := tx.beginAttempt(a); err != nil {
+				return applied, err
+			}
+		}
+	}
+	if c.Read != nil {
+		if err := tx.read(*c.Read); err != nil {
+			return applied, err
+		}
+	}
+	return applied, nil
+}
+
+func read(rec *record, id string) bool {
+	for _, r := range rec.Reads {
+		if r.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func hasGrant(rec *record, id string) bool {
+	for _, g := range rec.Grants {
+		if g.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// operation writes the row and leaves the event: by the database where the
+// version moves, directly where nothing does.
+func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) {
+	before := rec.Operation
+	recheck := recheckAt(rec, c)
+	if c.Operation == nil {
+		if recheck != rec.recheckAt {
+			if err := tx.exec(`UPDATE operations SET recheck_at = ? WHERE id = ?`, recheck, before.ID); err != nil {
+				return before, err
+			}
+		}
+		return before, tx.remark(before, c.Event)
+	}
+	o := kept(*c.Operation)
+	switch {
+	case c.Insert:
+		if c.Event == nil {
+			return o, errors.New("a new operation needs an event")
+		}
+		return o, tx.insertOperation(o, *c.Event)
+	case o.Version == before.Version && o.State == before.State:
+		n, err := tx.execN(updateClocks, ms(o.DeadlineAt), ms(o.ParkedUntil), recheck, o.ID, before.Version)
+		if err == nil && n == 0 {
+			err = errRaced
+		}
+		if err != nil {
+			return o, err
+		}
+		return o, tx.remark(o, c.Event)
+	case c.Event == nil:
+		return o, errors.New("a change of an operation needs an event")
+	}
+	e := *c.Event
+	n, err := tx.execN(updateOperation,
+		flag(o.TokenSent), o.State, o.Version, o.ErrorClass, o.Verdict, o.Effects, o.Receipt(), list(o.Receipts), text(o.Result), o.EffectWord,
+		o.Conflict, o.ConflictNote, list(o.AckedReceipts), flag(o.Doubted), flag(o.HandsOff), flag(o.ByAnswer),
+		o.LiveAttempt, o.AttemptCount, ms(o.ParkedUntil), recheck,
+		ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt), ms(o.EndedAt), ms(o.DoubtedAt), ms(o.SettledAt),
+		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail),
+		o.ID, before.Version)
+	if err == nil && n == 0 {
+		err = errRaced
+	}
+	o.Actor, o.Reason = named(e.Actor.Name), e.Reason
+	return o, err
+}
+
+const updateClocks = `
+	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ? WHERE id = ? AND version = ?`
+
+const updateOperation = `
+	UPDATE operations
+	   SET token_sent = ?, state = ?, version = ?, error_class = ?, verdict = ?, effects = ?, receipt = ?, receipts = ?, result = ?, effect_word = ?,
+	       conflict = ?, conflict_note = ?, acked_receipts = ?, doubted = ?, hands_off = ?, by_answer = ?,
+	       live_attempt = ?, attempt_count = ?, parked_until = ?, recheck_at = ?,
+	       updated_at = ?, started_at = ?, deadline_at = ?, ended_at = ?, doubted_at = ?, settled_at = ?,
+	       change_id = ?, change_of = ?, change_verb = ?, actor = ?, os_user = ?, host = ?, machine = ?, terminal = ?, reason = ?, change_detail = ?
+	 WHERE id = ? AND version = ?`
+
+func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
+	var command any
+	if o.Command != nil {
+		b, err := json.Marshal(o.Command)
+		if err != nil {
+			return fmt.Errorf("the command of operation %s: %w", o.ID, err)
+		}
+		command = string(b)
+	}
+	return tx.exec(`
+		INSERT INTO operations (id, kind, scope, key, token, token_sent, fingerprint, title, target, input, redacted, command,
+			source, source_run, source_host, source_pid, session, state, version,
+			live_attempt, attempt_count, ttl_ms, created_at, updated_at, started_at, deadline_at,
+			change_id, change_of, change_verb, actor, os_user, host, machine, terminal, reason, change_detail)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		o.ID, o.Kind, o.Scope, o.Key, o.Token, flag(o.TokenSent), o.Fingerprint, o.Title, o.Target, text(o.Input), flag(o.Redacted), command,
+		o.Source.Pipeline, o.Source.Run, o.Source.Host, o.Source.PID, o.Session, o.State, o.Version,
+		o.LiveAttempt, o.AttemptCount, o.TTL.Milliseconds(), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt),
+		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail))
+}
+
+// remark leaves an event that moves nothing.
+func (tx *tx) remark(o ledger.Operation, e *ledger.Event) error {
+	if e == nil {
+		return nil
+	}
+	r := *e
+	r.OperationID, r.From, r.To, r.Version = o.ID, o.State, o.State, o.Version
+	return tx.event(r)
+}
+
+func (tx *tx) event(e ledger.Event) error {
+	if e.At.IsZero() {
+		e.At = tx.w.store.now()
+	}
+	return tx.exec(`
+		INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		e.ID, e.OperationID, ms(e.At), e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal),
+		e.Reason, e.From, e.To, e.Version, text(e.Detail))
+}
+
+// recheckAt is when a settled operation is read once more: as the change says,
+// else as before, until a read was made or the operation is open again.
+func recheckAt(rec *record, c ledger.Change) int64 {
+	state := rec.Operation.State
+	if c.Operation != nil {
+		state = c.Operation.State
+	}
+	switch {
+	case state == ledger.Pending || state == ledger.Uncertain:
+		return 0
+	case !c.RecheckAt.IsZero():
+		return ms(c.RecheckAt)
+	case c.Read != nil:
+		return 0
+	}
+	return rec.recheckAt
+}
+
+func (tx *tx) grant(g ledger.Grant, there bool) error {
+	if there {
+		return tx.exec(`UPDATE grants SET consumed_at = ?, attempt_id = ?, voided_at = ?, void_reason = ? WHERE id = ?`,
+			ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason, g.ID)
+	}
+	return tx.exec(`
+		INSERT INTO grants (id, operation_id, version, basis, sender, key_works, actor, reason,
+			created_at, expires_at, consumed_at, attempt_id, voided_at, void_reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		g.ID, g.OperationID, g.Version, g.Basis, g.Sender, flag(g.KeyWorks), named(g.Actor), g.Reason,
+		ms(g.CreatedAt), ms(g.ExpiresAt), ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason)
+}
+
+func (tx *tx) beginAttempt(a ledger.Attempt) error {
+	return tx.exec(`
+		INSERT INTO attempts (id, operation_id, n, basis, grant_id, sender, key_works, token_sent, actor, host, pid, started_at, deadline_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.OperationID, a.N, a.Basis, a.GrantID, a.Sender, flag(a.KeyWorks), flag(a.TokenSent), a.Actor, a.Host, a.PID,
+		ms(a.StartedAt), ms(a.DeadlineAt))
+}
+
+func (tx *tx) endAttempt(a ledger.Attempt) error {
+	return tx.exec(`
+		UPDATE attempts
+		   SET token_sent = ?, deadline_at = ?, ended_at = ?, outcome = ?, proof = ?, error_class = ?, error = ?, status = ?,
+		       receipt = ?, result = ?, effect_word = ?, already = ?, late_outcome = ?, late_at = ?, late_receipt = ?
+		 WHERE operation_id = ? AND n = ?`,
+		flag(a.TokenSent), ms(a.DeadlineAt), ms(a.EndedAt), a.Outcome, a.Proof, a.ErrorClass, a.Error, a.Status,
+		a.Receipt, text(a.Result), a.EffectWord, flag(a.Already), a.LateOutcome, ms(a.LateAt), a.LateReceipt,
+		a.OperationID, a.N)
+}
+
+func (tx *tx) read(r ledger.Read) error {
+	return tx.exec(`
+		INSERT INTO reads (id, operation_id, control, began_at, ended_at, verdict, reason, found, receipts, evidence, proof_at, digest, actor)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.OperationID, flag(r.Control), ms(r.BeganAt), ms(r.EndedAt), r.Verdict, r.Reason, r.Found, list(r.Receipts),
+		text(r.Evidence), ms(r.ProofAt), r.Digest, r.Actor)
+}
+
+// execN runs a statement that others should hear of and tells how many rows it
+// changed.
+func (tx *tx) execN(query string, args ...any) (int64, error) {
+	tx.wrote = true
+	return tx.w.execN(query, args...)
+}
+
+// named keeps an actor without a name from failing the change it made.
+func named(name string) string {
+	if name == "" {
+		return "unknown"
+	}
+	return name
+}
+
+// kept is an operation in the precision the ledger keeps.
+func kept(o ledger.Operation) ledger.Operation {
+	for _, t := range []*time.Time{&o.ParkedUntil, &o.CreatedAt, &o.UpdatedAt, &o.StartedAt, &o.DeadlineAt, &o.EndedAt, &o.DoubtedAt, &o.SettledAt} {
+		*t = at(ms(*t))
+	}
+	return o
+}

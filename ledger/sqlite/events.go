@@ -1,0 +1,35 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"indoubt/ledger"
+)
+
+const eventColumns = `
+	SELECT seq, id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail
+	  FROM events`
+
+// Events returns the history after a sequence number, oldest first.
+func (s *Store) Events(ctx context.Context, operationID string, after int64, limit int) ([]ledger.Event, error) {
+	var events []ledger.Event
+	var err error
+	if operationID == "" {
+		events, err = collect(outside{ctx, s}, scanEvent, eventColumns+` WHERE seq > ? ORDER BY seq LIMIT ?`, after, limit)
+	} else {
+		events, err = collect(outside{ctx, s}, scanEvent,
+			eventColumns+` WHERE operation_id = ? AND operation_id <> '' AND seq > ? ORDER BY seq LIMIT ?`, operationID, after, limit)
+	}
+	return events, translate(s.path, err)
+}
+
+func scanEvent(rows *sql.Rows) (ledger.Event, error) {
+	var e ledger.Event
+	var when int64
+	var detail sql.NullString
+	err := rows.Scan(&e.Seq, &e.ID, &e.OperationID, &when, &e.Verb, &e.Actor.Name, &e.Actor.OSUser, &e.Actor.Host,
+		&e.Actor.Machine, &e.Actor.Terminal, &e.Reason, &e.From, &e.To, &e.Version, &detail)
+	e.At, e.Detail = at(when), raw(detail)
+	return e, err
+}

@@ -1,0 +1,250 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+//go:embed schema.sql
+var schema string
+
+// applicationID marks a file as a ledger: "indb" in ASCII.
+const applicationID = 0x696e6462
+
+// Pragmas go into the DSN, so that every connection of a pool has them.
+var (
+	pragmas = []string{"busy_timeout(5000)", "foreign_keys(1)", "recursive_triggers(1)"}
+	writing = []string{"journal_mode(WAL)", "synchronous(FULL)"}
+)
+
+// dsn names a database file. Only a URL survives ?, # and % in a path.
+func dsn(path, mode string, more ...string) string {
+	q := url.Values{"mode": {mode}, "_pragma": append(append([]string{}, pragmas...), more...)}
+	if mode == "rw" {
+		q["_pragma"] = append(q["_pragma"], writing...)
+		q.Set("_txlock", "immediate")
+	}
+	p := filepath.ToSlash(path)
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	u := url.URL{Scheme: "file", Path: p, RawQuery: q.Encode()}
+	return u.String()
+}
+
+// absolute is the one name of a file, with links followed where it exists.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("the path of the ledger is empty")
+	}
+	p, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find the ledger: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(p); err == nil {
+		return real, nil
+	}
+	return p, nil
+}
+
+// found makes an empty file that only its owner can read; -wal and -shm inherit
+// its mode.
+func found(ctx context.Context, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make the ledger's directory: %w", err)
+	}
+	if err := local(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process was first
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return &ReadOnlyDirError{path}
+	}
+	if err != nil {
+		return fmt.Errorf("make the ledger: %w", err)
+	}
+	return f.Close()
+}
+
+func open(ctx context.Context, path string, o Options, create bool) (*Store, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &MissingError{path}
+	case err != nil:
+		return nil, fmt.Errorf("open the ledger: %w", err)
+	case info.IsDir():
+		return nil, &NotDatabaseError{path}
+	}
+	if err := local(path); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, opts: o, stmts: map[string]*sql.Stmt{}}
+	if o.ReadOnly {
+		return s, s.finish(ctx, s.openReader(ctx, true))
+	}
+	return s, s.finish(ctx, s.openWriter(ctx, create))
+}
+
+// finish closes what was opened when something went wrong.
+func (s *Store) finish(ctx context.Context, err error) error {
+	if err == nil {
+		err = s.identify(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	if s.writer != nil {
+		s.writer.close()
+	}
+	if s.read != nil {
+		s.read.Close()
+	}
+	s.bell.close()
+	return err
+}
+
+// openWriter opens the file for writing, checks or makes its schema, and opens
+// the reader pool beside it.
+func (s *Store) openWriter(ctx context.Context, create bool) error {
+	db, err := sql.Open("sqlite", dsn(s.path, "rw"))
+	if err != nil {
+		return fmt.Errorf("open the ledger: %w", err)
+	}
+	// Looked at before anything is written: opening must not turn a foreign
+	// database into WAL.
+	if err := s.look(ctx, create); err != nil {
+		db.Close()
+		return err
+	}
+	s.bell = newBell(s.path)
+	w, err := newWriter(ctx, s, db)
+	if err != nil {
+		db.Close()
+		return translate(s.path, err)
+	}
+	s.writer = w
+	if err := migrate(ctx, s, steps, create); err != nil {
+		return err
+	}
+	return s.openReader(ctx, false)
+}
+
+// openReader opens the pool that only reads.
+func (s *Store) openReader(ctx context.Context, alone bool) error {
+	if s.bell == nil {
+		s.bell = &bell{path: s.path + ".bell"}
+	}
+	db, err := sql.Open("sqlite", dsn(s.path, "ro"))
+	if err != nil {
+		return fmt.Errorf("open the ledger: %w", err)
+	}
+	db.SetMaxOpenConns(4)
+	db.SetMaxIdleConns(4)
+	s.read = db
+	if !alone {
+		return nil
+	}
+	return checkSchema(ctx, db, s.path, len(steps), false, true)
+}
+
+// look checks the file through a connection that cannot write.
+func (s *Store) look(ctx context.Context, create bool) error {
+	db, err := sql.Open("sqlite", dsn(s.path, "ro"))
+	if err != nil {
+		return fmt.Errorf("open the ledger: %w", err)
+	}
+	defer db.Close()
+	return checkSchema(ctx, db, s.path, len(steps), create, false)
+}
+
+// checkSchema refuses what is not a ledger this program can use.
+func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create, reading bool) error {
+	var app, version, tables int
+	err := db.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
+	                                       (SELECT user_version FROM pragma_user_version),
+	                                       (SELECT count(*) FROM sqlite_schema)`).Scan(&app, &version, &tables)
+	if code(err)&0xff == codeCantOpen {
+		return &ReadOnlyDirError{path}
+	}
+	if err != nil {
+		return translate(path, err)
+	}
+	switch {
+	case app == 0 && tables == 0 && create:
+		return nil
+	case app == 0 && tables == 0:
+		return &ForeignError{path, "it is empty"}
+	case app != applicationID:
+		return &ForeignError{path, fmt.Sprintf("application_id %#x", app)}
+	case version > knows:
+		return &NewerError{path, version, knows}
+	case version < knows && reading:
+		return &OlderError{path, version, knows}
+	}
+	return nil
+}
+
+// identify reads what the ledger knows of itself and tells a copy.
+func (s *Store) identify(ctx context.Context) error {
+	m, err := readMeta(ctx, s.read)
+	if err != nil {
+		return translate(s.path, err)
+	}
+	s.id = m["id"]
+	if n := m["created_at"]; n != "" {
+		var t int64
+		fmt.Sscan(n, &t)
+		s.birth = at(t)
+	}
+	here, err := homeOf(s.path)
+	if err != nil {
+		return fmt.Errorf("look at the ledger's file: %w", err)
+	}
+	s.copied = here.differs(homeFrom(m))
+	if s.copied == "" && s.writer != nil && here != homeFrom(m) {
+		return s.settleDown(ctx, here) // the same file after a restart of the host
+	}
+	return nil
+}
+
+// Info describes the ledger itself.
+func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
+	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied}
+	var write, failed int64
+	err := s.one(ctx, `
+		SELECT (SELECT user_version FROM pragma_user_version),
+		       coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0),
+		       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
+		       coalesce((SELECT max(ended_at) FROM attempts WHERE outcome = 'uncertain'), 0),
+		       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), '')`,
+		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy)
+	i.LastWrite, i.LastError = at(write), at(failed)
+	return i, err
+}
+
+// nap is a short random pause, so that writers that wait do not march in step.
+func nap(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,91 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"indoubt/ledger"
+)
+
+// pricingScan takes the columns digest … reads of open_operations.
+type pricingScan struct {
+	p              ledger.Pricing
+	decide, readAt int64
+}
+
+func (s *pricingScan) dest() []any {
+	p := &s.p
+	return []any{&p.Digest, &p.Downstream, &p.Title, &p.Target, &p.Duplicate.Value, &p.Duplicate.Word, &p.Duplicate.Guess,
+		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &p.Rank, &s.decide, &s.readAt, &p.Reads}
+}
+
+// pricing is the zero Pricing where nobody has priced the operation yet.
+func (s *pricingScan) pricing(id string) ledger.Pricing {
+	p := s.p
+	if p == (ledger.Pricing{}) && s.decide == 0 && s.readAt == 0 {
+		return p
+	}
+	p.OperationID, p.DecideAt, p.ReadAt = id, at(s.decide), at(s.readAt)
+	return p
+}
+
+// Unpriced returns open operations whose derived columns are of another policy
+// or of an older version of the operation; those in flight come last.
+func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledger.Operation, error) {
+	ops, err := collect(outside{ctx, s}, scanOperation, `
+		SELECT `+operationColumns+`
+		  FROM (SELECT id FROM open_operations INDEXED BY open_by_digest WHERE class <> 'pending' AND digest < ?1
+		        UNION ALL
+		        SELECT id FROM open_operations INDEXED BY open_by_digest WHERE class <> 'pending' AND digest > ?1
+		        UNION ALL
+		        SELECT id FROM open_operations INDEXED BY open_pending WHERE state = 'pending' AND class = 'pending' AND digest <> ?1
+		        LIMIT ?2) h
+		  CROSS JOIN operations o ON o.id = h.id`, digest, limit)
+	return ops, translate(s.path, err)
+}
+
+func scanOperation(rows *sql.Rows) (ledger.Operation, error) {
+	var op operationScan
+	if err := rows.Scan(op.dest()...); err != nil {
+		return ledger.Operation{}, err
+	}
+	return op.operation()
+}
+
+// Price writes what a policy says beside open operations. Those that have left
+// the list since are passed over.
+func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
+	if len(prices) == 0 {
+		return s.writable()
+	}
+	return s.write(ctx, func(tx *tx) error {
+		now := ms(s.now())
+		for _, p := range prices {
+			if err := tx.price(p, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (tx *tx) price(p ledger.Pricing, now int64) error {
+	n, err := tx.execN(`
+		UPDATE open_operations
+		   SET digest = ?, downstream = ?, priced_title = ?, priced_target = ?,
+		       duplicate_value = ?, duplicate_word = ?, duplicate_guess = ?, miss_value = ?, miss_word = ?, miss_guess = ?,
+		       odds = ?, rank = ?, decide_at = ?, read_at = ?, reads = ?, ripe = ?
+		 WHERE id = ?`,
+		p.Digest, p.Downstream, p.Title, p.Target,
+		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
+		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID)
+	if err != nil || n == 0 || p.Title == "" && p.Target == "" {
+		return err
+	}
+	// A plain-SQL writer names nothing: the policy's words stay with the operation
+	// when it has left the list, and tell what it overtakes.
+	return tx.exec(`
+		UPDATE operations
+		   SET title = CASE title WHEN '' THEN ?1 ELSE title END, target = CASE target WHEN '' THEN ?2 ELSE target END
+		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR target = '' AND ?2 <> '')`, p.Title, p.Target, p.OperationID)
+}

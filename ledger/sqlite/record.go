@@ -1,0 +1,354 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// querier runs queries in the write transaction or on a reader.
+type querier interface {
+	rows(query string, args ...any) (*sql.Rows, error)
+}
+
+// record is what a rule gets, and what the store must know beside it.
+type record struct {
+	ledger.Record
+	recheckAt int64
+}
+
+const operationColumns = `
+	o.id, o.kind, o.scope, o.key, o.token, o.token_sent, o.fingerprint, o.title, o.target, o.input, o.redacted, o.command,
+	o.source, o.source_run, o.source_host, o.source_pid, o.session,
+	o.state, o.version, o.error_class, o.verdict, o.effects, o.receipts, o.result, o.effect_word, o.actor, o.reason,
+	o.conflict, o.conflict_note, o.acked_receipts, o.doubted, o.hands_off, o.by_answer,
+	o.live_attempt, o.attempt_count, o.parked_until, o.ttl_ms, o.key_live,
+	o.created_at, o.updated_at, o.started_at, o.deadline_at, o.ended_at, o.doubted_at, o.settled_at`
+
+// operationScan takes the columns above.
+type operationScan struct {
+	o                            ledger.Operation
+	input, command, result       sql.NullString
+	receipts, acked              string
+	parked, ttl                  int64
+	created, updated, started    int64
+	deadline, ended, doubt, over int64
+}
+
+func (s *operationScan) dest() []any {
+	o := &s.o
+	return []any{
+		&o.ID, &o.Kind, &o.Scope, &o.Key, &o.Token, &o.TokenSent, &o.Fingerprint, &o.Title, &o.Target, &s.input, &o.Redacted, &s.command,
+		&o.Source.Pipeline, &o.Source.Run, &o.Source.Host, &o.Source.PID, &o.Session,
+		&o.State, &o.Version, &o.ErrorClass, &o.Verdict, &o.Effects, &s.receipts, &s.result, &o.EffectWord, &o.Actor, &o.Reason,
+		&o.Conflict, &o.ConflictNote, &s.acked, &o.Doubted, &o.HandsOff, &o.ByAnswer,
+		&o.LiveAttempt, &o.AttemptCount, &s.parked, &s.ttl, &o.KeyLive,
+		&s.created, &s.updated, &s.started, &s.deadline, &s.ended, &s.doubt, &s.over,
+	}
+}
+
+func (s *operationScan) operation() (ledger.Operation, error) {
+	o := s.o
+	o.Input, o.Result = raw(s.input), raw(s.result)
+	if s.command.Valid {
+		o.Command = &ledger.Command{}
+		if err := json.Unmarshal([]byte(s.command.String), o.Command); err != nil {
+			return o, fmt.Errorf("the command of operation %s: %w", o.ID, err)
+		}
+	}
+	o.Receipts, o.AckedReceipts = unlist(s.receipts), unlist(s.acked)
+	o.ParkedUntil, o.TTL = at(s.parked), time.Duration(s.ttl)*time.Millisecond
+	o.CreatedAt, o.UpdatedAt, o.StartedAt = at(s.created), at(s.updated), at(s.started)
+	o.DeadlineAt, o.EndedAt, o.DoubtedAt, o.SettledAt = at(s.deadline), at(s.ended), at(s.doubt), at(s.over)
+	return o, nil
+}
+
+func raw(s sql.NullString) json.RawMessage {
+	if !s.Valid || s.String == "" {
+		return nil
+	}
+	return json.RawMessage(s.String)
+}
+
+// recordQuery reads an operation with what stands beside it once, and tells
+// which of the other tables are worth asking.
+const recordQuery = `
+SELECT ` + operationColumns + `, o.recheck_at,
+	coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
+	coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''), coalesce(h.duplicate_guess, 0),
+	coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.miss_guess, 0),
+	coalesce(h.odds, 0.0), coalesce(h.rank, 0.0), coalesce(h.decide_at, 0), coalesce(h.read_at, 0), coalesce(h.reads, 0),
+	coalesce(l.holder, ''), coalesce(l.generation, 0), coalesce(l.digest, ''), coalesce(l.expires_at, 0),
+	EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id),
+	EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id),
+	EXISTS (SELECT 1 FROM holds WHERE released_at = 0),
+	EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.kind = o.kind AND t.id <> o.id)
+	OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.id <> o.id)
+FROM operations o
+LEFT JOIN open_operations h ON h.id = o.id
+LEFT JOIN leases l ON l.operation_id = o.id
+WHERE `
+
+const (
+	byID      = recordQuery + `o.id = ?`
+	byAttempt = recordQuery + `o.id = (SELECT operation_id FROM attempts WHERE id = ?)`
+	byKey     = recordQuery + `o.scope = ? AND o.kind = ? AND o.key = ? AND o.key_live = 1`
+)
+
+// load reads the record at the locator. Not found is no error.
+func load(q querier, loc ledger.Locator, now time.Time, evidence bool) (record, error) {
+	rec := record{Record: ledger.Record{Now: now}}
+	var query string
+	var args []any
+	switch {
+	case loc.ID != "":
+		query, args = byID, []any{loc.ID}
+	case loc.AttemptID != "":
+		query, args = byAttempt, []any{loc.AttemptID}
+	case loc.Key != "":
+		query, args = byKey, []any{loc.Scope, loc.Kind, loc.Key}
+	default:
+		return rec, errors.New("which operation: a locator needs an id, an attempt or a key")
+	}
+	rows, err := q.rows(query, args...)
+	if err != nil {
+		return rec, err
+	}
+	var op operationScan
+	var p pricingScan
+	var lease ledger.Lease
+	var leaseUntil int64
+	var reads, grants, holds, related bool
+	if rows.Next() {
+		dest := append(op.dest(), &rec.recheckAt)
+		dest = append(dest, p.dest()...)
+		dest = append(dest, &lease.Holder, &lease.Generation, &lease.Digest, &leaseUntil, &reads, &grants, &holds, &related)
+		err = rows.Scan(dest...)
+		rec.Found = err == nil
+	}
+	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil || !rec.Found {
+		return rec, err
+	}
+	if rec.Operation, err = op.operation(); err != nil {
+		return rec, err
+	}
+	o := rec.Operation
+	rec.Pricing = p.pricing(o.ID)
+	if at(leaseUntil).After(now) && lease.Holder != "" {
+		lease.OperationID, lease.ExpiresAt = o.ID, at(leaseUntil)
+		rec.Lease = lease
+	}
+	if rec.Attempts, err = loadAttempts(q, o.ID); err != nil {
+		return rec, err
+	}
+	if reads {
+		if rec.Reads, err = loadReads(q, o.ID, evidence); err != nil {
+			return rec, err
+		}
+	}
+	if grants {
+		if rec.Grants, err = loadGrants(q, o.ID); err != nil {
+			return rec, err
+		}
+	}
+	if holds {
+		if rec.Holds, err = loadHolds(q, now); err != nil {
+			return rec, err
+		}
+	}
+	if related {
+		if rec.Related, err = loadRelated(q, o); err != nil {
+			return rec, err
+		}
+	}
+	return rec, nil
+}
+
+func loadAttempts(q querier, id string) ([]ledger.Attempt, error) {
+	return collect(q, func(rows *sql.Rows) (ledger.Attempt, error) {
+		a := ledger.Attempt{OperationID: id}
+		var started, deadline, ended, late int64
+		var result sql.NullString
+		err := rows.Scan(&a.ID, &a.N, &a.Basis, &a.GrantID, &a.Sender, &a.KeyWorks, &a.TokenSent, &a.Actor, &a.Host, &a.PID,
+			&started, &deadline, &ended, &a.Outcome, &a.Proof, &a.ErrorClass, &a.Error, &a.Status, &a.Receipt, &result,
+			&a.EffectWord, &a.Already, &a.LateOutcome, &late, &a.LateReceipt)
+		a.StartedAt, a.DeadlineAt, a.EndedAt, a.LateAt, a.Result = at(started), at(deadline), at(ended), at(late), raw(result)
+		return a, err
+	}, `
+		SELECT id, n, basis, grant_id, sender, key_works, token_sent, actor, host, pid,
+		       started_at, deadline_at, ended_at, outcome, proof, error_class, error, status, receipt, result,
+		       effect_word, already, late_outcome, late_at, late_receipt
+		  FROM attempts WHERE operation_id = ? ORDER BY n`, id)
+}
+
+// most bounds what a record carries of each kind.
+const most = 200
+
+func loadReads(q querier, id string, evidence bool) ([]ledger.Read, error) {
+	column := "NULL"
+	if evidence {
+		column = "evidence"
+	}
+	return collect(q, func(rows *sql.Rows) (ledger.Read, error) {
+		r := ledger.Read{OperationID: id}
+		var began, ended, proof int64
+		var receipts string
+		var ev sql.NullString
+		err := rows.Scan(&r.ID, &r.Control, &began, &ended, &r.Verdict, &r.Reason, &r.Found, &receipts, &ev, &proof, &r.Digest, &r.Actor)
+		r.BeganAt, r.EndedAt, r.ProofAt = at(began), at(ended), at(proof)
+		r.Receipts, r.Evidence = unlist(receipts), raw(ev)
+		return r, err
+	}, `
+		SELECT id, control, began_at, ended_at, verdict, reason, found, receipts, `+column+`, proof_at, digest, actor
+		  FROM reads WHERE operation_id = ? ORDER BY began_at DESC, rowid DESC LIMIT ?`, id, most)
+}
+
+func loadGrants(q querier, id string) ([]ledger.Grant, error) {
+	return collect(q, func(rows *sql.Rows) (ledger.Grant, error) {
+		g := ledger.Grant{OperationID: id}
+		var created, expires, consumed, voided int64
+		err := rows.Scan(&g.ID, &g.Version, &g.Basis, &g.Sender, &g.KeyWorks, &g.Actor, &g.Reason,
+			&created, &expires, &consumed, &g.AttemptID, &voided, &g.VoidReason)
+		g.CreatedAt, g.ExpiresAt, g.ConsumedAt, g.VoidedAt = at(created), at(expires), at(consumed), at(voided)
+		return g, err
+	}, `
+		SELECT id, version, basis, sender, key_works, actor, reason,
+		       created_at, expires_at, consumed_at, attempt_id, voided_at, void_reason
+		  FROM grants WHERE operation_id = ? ORDER BY created_at DESC, rowid DESC LIMIT ?`, id, most)
+}
+
+func loadHolds(q querier, now time.Time) ([]ledger.Hold, error) {
+	return collect(q, func(rows *sql.Rows) (ledger.Hold, error) {
+		var h ledger.Hold
+		var kinds string
+		var created, until int64
+		err := rows.Scan(&h.Scope, &kinds, &h.Actor.Name, &h.Actor.OSUser, &h.Actor.Host, &h.Actor.Machine, &h.Actor.Terminal,
+			&h.Reason, &created, &until, &h.ChangeID)
+		h.Kinds, h.CreatedAt, h.Until = unlist(kinds), at(created), at(until)
+		return h, err
+	}, `
+		SELECT scope, kinds, actor, os_user, host, machine, terminal, reason, created_at, until, change_id
+		  FROM holds WHERE released_at = 0 AND (until = 0 OR until >= ?) ORDER BY created_at, id`, ms(now))
+}
+
+// A later operation on the same target has overtaken this one; another with the
+// same input is a twin. What is both counts as overtaking.
+const (
+	overtakes = `(t.target = o.target AND t.target <> '' AND (t.created_at > o.created_at OR t.created_at = o.created_at AND t.id > o.id))`
+	isTwin    = `(t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.kind = o.kind AND t.id <> o.id)`
+	relations = 20 // of each sort at most
+)
+
+var relatedQuery = fmt.Sprintf(`
+	SELECT id, title, state, source, source_run, source_host, source_pid, created_at, overtook FROM (
+		SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, 1 AS overtook
+		                 FROM operations o JOIN operations t ON %[1]s
+		                WHERE o.id = ?1 AND t.id <> o.id ORDER BY t.created_at DESC LIMIT %[3]d)
+		UNION ALL
+		SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, 0 AS overtook
+		                 FROM operations o JOIN operations t ON %[2]s
+		                WHERE o.id = ?1 AND NOT %[1]s ORDER BY t.created_at DESC LIMIT %[3]d))
+	ORDER BY overtook DESC, created_at DESC`, overtakes, isTwin, relations)
+
+func loadRelated(q querier, o ledger.Operation) ([]ledger.Relation, error) {
+	return collect(q, func(rows *sql.Rows) (ledger.Relation, error) {
+		var r ledger.Relation
+		var created int64
+		err := rows.Scan(&r.ID, &r.Title, &r.State, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID, &created, &r.Overtook)
+		r.CreatedAt = at(created)
+		return r, err
+	}, relatedQuery, o.ID)
+}
+
+// collect scans all rows of a query.
+func collect[T any](q querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := q.rows(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// snapshot reads everything from one state of the ledger.
+type snapshot struct {
+	ctx context.Context
+	s   *Store
+	tx  *sql.Tx
+}
+
+func (s *Store) snapshot(ctx context.Context) (*snapshot, error) {
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, translate(s.path, err)
+	}
+	return &snapshot{ctx, s, tx}, nil
+}
+
+func (n *snapshot) rows(query string, args ...any) (*sql.Rows, error) {
+	st, err := n.s.prepared(n.ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return n.tx.StmtContext(n.ctx, st).QueryContext(n.ctx, args...)
+}
+
+func (n *snapshot) close() { _ = n.tx.Rollback() }
+
+// outside runs single queries on the reader pool.
+type outside struct {
+	ctx context.Context
+	s   *Store
+}
+
+func (q outside) rows(query string, args ...any) (*sql.Rows, error) {
+	return q.s.rows(q.ctx, query, args...)
+}
+
+// Read returns everything about one operation.
+func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, error) {
+	n, err := s.snapshot(ctx)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	defer n.close()
+	rec, err := load(n, loc, s.now(), true)
+	if err == nil && !rec.Found && len(loc.ID) >= 4 {
+		if loc.ID, err = whole(n, loc.ID); err == nil {
+			rec, err = load(n, loc, s.now(), true)
+		}
+	}
+	if err == nil && !rec.Found {
+		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, strings.TrimSpace(loc.ID+loc.AttemptID+loc.Key))
+	}
+	return rec.Record, translate(s.path, err)
+}
+
+// whole completes a short id.
+func whole(q querier, prefix string) (string, error) {
+	ids, err := collect(q, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+		`SELECT id FROM operations WHERE id >= ? AND id < ? ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("%w: %s", ledger.ErrNotFound, prefix)
+	case len(ids) > 1:
+		return "", &ledger.AmbiguousError{Prefix: prefix, IDs: ids}
+	}
+	return ids[0], nil
+}

@@ -1,0 +1,140 @@
+// Package sqlite keeps a ledger in one SQLite file on a local disk, shared by
+// many processes of one host. It implements ledger.Store: it loads and writes,
+// and leaves every decision to the rules of package ledger and every guarantee
+// to schema.sql, which other languages write to as well.
+//
+// It imports package ledger and the driver, nothing else of indoubt.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/adrg/xdg"
+	_ "modernc.org/sqlite" // the driver, without cgo
+
+	"indoubt/ledger"
+)
+
+// Options are how a ledger is opened. The zero Options open it for writing.
+type Options struct {
+	ReadOnly bool         // refuse every write with ledger.ErrReadOnly
+	Clock    ledger.Clock // time.Now when nil
+	Actor    ledger.Actor // who adopts, expires and lifts, where no other actor is given
+}
+
+// Store is a ledger in a SQLite file.
+type Store struct {
+	path   string
+	opts   Options
+	id     string
+	birth  time.Time
+	copied string // why it is only looked at, "" when it is at home
+
+	read   *sql.DB
+	writer *writer // nil when read-only
+	bell   *bell
+
+	mu    sync.Mutex
+	stmts map[string]*sql.Stmt // prepared on read
+}
+
+var _ ledger.Store = (*Store)(nil)
+
+// DefaultPath is where the ledger lives when nobody says otherwise.
+func DefaultPath() string {
+	return filepath.Join(xdg.StateHome, "indoubt", "ledger.db")
+}
+
+// Create opens the ledger at path for writing and makes one that does not exist
+// yet, readable by its owner only. Errors: those of Open but *MissingError.
+func Create(ctx context.Context, path string, o Options) (*Store, error) {
+	path, err := absolute(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if err := found(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	return open(ctx, path, o, true)
+}
+
+// Open opens the ledger at path and refuses one that does not exist: a mistyped
+// path must never look like all-clear. Errors: *MissingError, *ForeignError,
+// *NewerError, *NotDatabaseError, *NotLocalError, *ReadOnlyDirError,
+// *FullDiskError. A copy of another ledger opens, to be looked at only.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	path, err := absolute(path)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, path, o, false)
+}
+
+// Close ends the store. Changes already begun are finished first.
+func (s *Store) Close() error {
+	var errs []error
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+	}
+	s.mu.Lock()
+	for _, st := range s.stmts {
+		errs = append(errs, st.Close())
+	}
+	s.stmts = nil
+	s.mu.Unlock()
+	errs = append(errs, s.read.Close(), s.bell.close())
+	return errors.Join(errs...)
+}
+
+// now is the ledger's clock in the precision the ledger keeps.
+func (s *Store) now() time.Time {
+	if s.opts.Clock != nil {
+		return s.opts.Clock().UTC().Truncate(time.Millisecond)
+	}
+	return time.Now().UTC().Truncate(time.Millisecond)
+}
+
+// prepared gives a statement of the reader pool, parsed once.
+func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.stmts[query]; st != nil {
+		return st, nil
+	}
+	if s.stmts == nil {
+		return nil, errors.New("the ledger is closed")
+	}
+	st, err := s.read.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	s.stmts[query] = st
+	return st, nil
+}
+
+// rows runs a prepared query on the reader pool.
+func (s *Store) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	st, err := s.prepared(ctx, query)
+	if err != nil {
+		return nil, translate(s.path, err)
+	}
+	rows, err := st.QueryContext(ctx, args...)
+	return rows, translate(s.path, err)
+}
+
+// one runs a prepared query that gives one row.
+func (s *Store) one(ctx context.Context, query string, args []any, dest ...any) error {
+	st, err := s.prepared(ctx, query)
+	if err != nil {
+		return translate(s.path, err)
+	}
+	return translate(s.path, st.QueryRowContext(ctx, args...).Scan(dest...))
+}

@@ -1,0 +1,230 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// clock is a ledger host's clock that a test moves.
+type clock struct{ now atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.now.Store(1_790_000_000_000)
+	return c
+}
+
+func (c *clock) Now() time.Time          { return time.UnixMilli(c.now.Load()).UTC() }
+func (c *clock) Advance(d time.Duration) { c.now.Add(d.Milliseconds()) }
+
+var (
+	billing = ledger.Actor{Name: "billing", OSUser: "svc", Host: "h1", Machine: true}
+	ann     = ledger.Actor{Name: "ann", OSUser: "ann", Host: "h1", Terminal: true}
+	ctx     = context.Background()
+)
+
+// openTest makes a ledger in a directory of its own.
+func openTest(t testing.TB) (*Store, *clock) {
+	t.Helper()
+	c := newClock()
+	s, err := Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{Clock: c.Now})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s, c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must1[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+var serial atomic.Int64
+
+func request(mod ...func(*ledger.BeginRequest)) ledger.BeginRequest {
+	n := serial.Add(1)
+	req := ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		Kind: "stripe.charge", Key: fmt.Sprintf("key-%d", n), Token: fmt.Sprintf("tok-%d", n), Fingerprint: fmt.Sprintf("fp-%d", n),
+		Title: fmt.Sprintf("charge %d", n), Target: fmt.Sprintf("invoice %d", n), Session: "sess",
+		Input:  json.RawMessage(fmt.Sprintf(`{"amount": %d, "big": 12345678901234567890}`, n)),
+		Source: ledger.Source{Pipeline: "billing", Run: "r1", Host: "h1", PID: 42},
+		Sender: "pipeline", TokenSent: true, Deadline: time.Minute, TTL: time.Hour, Host: "h1", PID: 42, Actor: billing,
+	}
+	for _, m := range mod {
+		m(&req)
+	}
+	return req
+}
+
+func begin(t testing.TB, s *Store, mod ...func(*ledger.BeginRequest)) ledger.BeginResult {
+	t.Helper()
+	res, err := ledger.Begin(ctx, s, request(mod...))
+	must(t, err)
+	return res
+}
+
+func settleAs(t testing.TB, s *Store, attempt string, outcome ledger.Outcome, mod ...func(*ledger.SettleRequest)) ledger.Operation {
+	t.Helper()
+	req := ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempt, Outcome: outcome, Actor: billing}
+	switch outcome {
+	case ledger.OutcomeFailed:
+		req.Proof = ledger.Refused
+	case ledger.OutcomeUncertain:
+		req.ErrorClass, req.Error = ledger.ClassTimeout, "no answer"
+	}
+	for _, m := range mod {
+		m(&req)
+	}
+	applied, err := ledger.Settle(ctx, s, req)
+	must(t, err)
+	return applied.After
+}
+
+// raw opens the ledger as a writer with SQLite's defaults does.
+func rawDB(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsnOf(path))
+	must(t, err)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func dsnOf(path string) string {
+	return "file://" + (&pathURL{path}).String() + "?mode=rw&_pragma=busy_timeout(5000)"
+}
+
+func TestLifeOfAnOperation(t *testing.T) {
+	s, c := openTest(t)
+	res := begin(t, s)
+	if res.Answer != ledger.AnswerBegun {
+		t.Fatalf("answer %s", res.Answer)
+	}
+	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))
+	if d := diff(res.Operation, rec.Operation); d != "" {
+		t.Fatalf("what was begun is not what is read:\n%s", d)
+	}
+	if len(rec.Attempts) != 1 || diff(res.Attempt, rec.Attempts[0]) != "" {
+		t.Fatalf("attempt: %s", diff(res.Attempt, rec.Attempts[0]))
+	}
+	c.Advance(time.Second)
+	o := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
+	rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID}))
+	if d := diff(o, rec.Operation); d != "" {
+		t.Fatalf("what was settled is not what is read:\n%s", d)
+	}
+	page := must1[ledger.Page](t)(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: c.Now()}))
+	if len(page.Rows) != 1 || diff(page.Rows[0], rec.Row()) != "" {
+		t.Fatalf("row: %s", diff(page.Rows[0], rec.Row()))
+	}
+	c.Advance(time.Second)
+	applied := must1[ledger.Applied](t)(ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version,
+		Verb: ledger.VerbConfirm, Receipts: []string{"ch_1"}, Reason: "found it", Actor: ann}))
+	rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: o.ID[:30]}))
+	if d := diff(applied.After, rec.Operation); d != "" {
+		t.Fatalf("what was decided is not what is read:\n%s", d)
+	}
+	for _, tab := range []ledger.Tab{ledger.TabSettled, ledger.TabAll} {
+		page = must1[ledger.Page](t)(s.Page(ctx, ledger.Query{Tab: tab, Now: c.Now()}))
+		if len(page.Rows) != 1 || diff(page.Rows[0], rec.Row()) != "" {
+			t.Fatalf("%s: %+v %s", tab, page, diff(page.Rows[0], rec.Row()))
+		}
+	}
+	events := must1[[]ledger.Event](t)(s.Events(ctx, o.ID, 0, 10))
+	if len(events) != 3 {
+		t.Fatalf("%d events", len(events))
+	}
+	e := events[2]
+	if e.Verb != "confirm" || e.Actor != ann || e.Reason != "found it" || e.From != ledger.Uncertain || e.To != ledger.Committed || e.Version != 3 || !e.At.Equal(c.Now()) {
+		t.Fatalf("event %+v", e)
+	}
+	counts := must1[ledger.Counts](t)(s.Counts(ctx, c.Now()))
+	if counts.Settled != 1 || counts.All != 1 || counts.NeedsYou != 0 || counts.ByState[ledger.Committed] != 1 {
+		t.Fatalf("counts %+v", counts)
+	}
+}
+
+func TestChangeIDsRepeat(t *testing.T) {
+	s, _ := openTest(t)
+	req := request()
+	first := must1[ledger.BeginResult](t)(ledger.Begin(ctx, s, req))
+	second := must1[ledger.BeginResult](t)(ledger.Begin(ctx, s, req))
+	if first.Answer != ledger.AnswerBegun || second.Answer != ledger.AnswerBegun || second.Operation.ID != first.Operation.ID {
+		t.Fatalf("%+v\n%+v", first, second)
+	}
+	if n := len(must1[[]ledger.Event](t)(s.Events(ctx, "", 0, 10))); n != 1 {
+		t.Fatalf("%d events", n)
+	}
+	settle := ledger.SettleRequest{ChangeID: "c-settle", AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r", Actor: billing}
+	must1[ledger.Applied](t)(ledger.Settle(ctx, s, settle))
+	again := must1[ledger.Applied](t)(ledger.Settle(ctx, s, settle))
+	if !again.Noop || again.Attempt.ID != first.Attempt.ID || again.After.State != ledger.Committed {
+		t.Fatalf("%+v", again)
+	}
+}
+
+func TestFailedJobIsUndoneAlone(t *testing.T) {
+	s, _ := openTest(t)
+	var wg sync.WaitGroup
+	var ok, bad atomic.Int32
+	for i := range 64 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			req := request()
+			if i%4 == 0 {
+				req.Input = json.RawMessage(`not json`)
+			}
+			if _, err := ledger.Begin(ctx, s, req); err != nil {
+				bad.Add(1)
+			} else {
+				ok.Add(1)
+			}
+		}()
+	}
+	wg.Wait()
+	if ok.Load() != 48 || bad.Load() != 16 {
+		t.Fatalf("%d begun, %d refused", ok.Load(), bad.Load())
+	}
+	if c := must1[ledger.Counts](t)(s.Counts(ctx, s.now())); c.All != 48 || c.InFlight != 48 {
+		t.Fatalf("%+v", c)
+	}
+}
+
+func TestWatchHearsAnotherStore(t *testing.T) {
+	s, _ := openTest(t)
+	other := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true}))
+	defer other.Close()
+	wctx, cancel := context.WithCancel(ctx)
+	heard := other.Watch(wctx)
+	begin(t, s)
+	select {
+	case <-heard:
+	case <-time.After(500 * time.Millisecond):
+		t.Fatal("not heard")
+	}
+	cancel()
+	for range heard {
+	}
+}

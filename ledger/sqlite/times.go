@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// ms is a time as the ledger keeps it: Unix milliseconds, 0 for none.
+func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return min(t.UnixMilli(), ledger.Never.UnixMilli())
+}
+
+// at is a time read from the ledger.
+func at(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// text is JSON for a nullable column.
+func text(raw json.RawMessage) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	return string(raw)
+}
+
+// list is a JSON array column.
+func list(items []string) string {
+	if len(items) == 0 {
+		return "[]"
+	}
+	b, _ := json.Marshal(items) // strings always marshal
+	return string(b)
+}
+
+func unlist(s string) []string {
+	if s == "" || s == "[]" {
+		return nil
+	}
+	var items []string
+	_ = json.Unmarshal([]byte(s), &items) // the database keeps it valid JSON
+	return items
+}
+
+// finite keeps sums over the column finite.
+func finite(f float64) float64 {
+	const most = 1e15
+	if math.IsNaN(f) {
+		return 0
+	}
+	return max(-most, min(most, f))
+}
+
+// guardText is a refusal's own words without the driver's frame.
+func guardText(s string) string {
+	s = strings.TrimPrefix(s, "constraint failed: ")
+	if i := strings.LastIndex(s, " ("); i > 0 && strings.HasSuffix(s, ")") {
+		s = s[:i]
+	}
+	return s
+}

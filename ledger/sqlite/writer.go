@@ -1,0 +1,316 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const (
+	patience = 10 * time.Second // for the gate, and for foreign writers that hold SQLite's lock
+	together = 128              // changes in one transaction at most
+)
+
+// writer is the one connection of this process that writes. Changes that arrive
+// while a transaction waits for the gate go into it together, and share its
+// sync.
+type writer struct {
+	store  *Store
+	db     *sql.DB
+	conn   *sql.Conn
+	gate   *gate
+	stmts  map[string]*sql.Stmt
+	queue  chan *job
+	turn   chan struct{} // whoever holds it writes for all that are queued
+	closed atomic.Bool
+}
+
+// job is one change. It runs in a savepoint of its own when there are others.
+type job struct {
+	ctx  context.Context
+	run  func(*tx) error
+	err  error
+	took atomic.Bool // by the writer, or by a caller that left
+	done chan struct{}
+}
+
+// tx is the write transaction as a job sees it.
+type tx struct {
+	w     *writer
+	wrote bool // something that others should look at
+}
+
+func newWriter(ctx context.Context, s *Store, db *sql.DB) (*writer, error) {
+	db.SetMaxOpenConns(1)
+	g, err := newGate(s.path)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err == nil {
+		// Waiting is done here, in short random naps under the gate: SQLite's own
+		// waits grow until others have all the luck.
+		_, err = conn.ExecContext(ctx, `PRAGMA busy_timeout = 0`)
+	}
+	if err != nil {
+		g.close()
+		return nil, err
+	}
+	return &writer{store: s, db: db, conn: conn, gate: g, stmts: map[string]*sql.Stmt{},
+		queue: make(chan *job, 4*together), turn: make(chan struct{}, 1)}, nil
+}
+
+// do runs one job in a durable transaction. When ctx ends first, the job has
+// either not run or its result is waited for: it is never left in doubt here.
+func (w *writer) do(ctx context.Context, run func(*tx) error) error {
+	return w.doAll(ctx, []func(*tx) error{run})[0]
+}
+
+// doAll queues several jobs at once, so that they share transactions.
+func (w *writer) doAll(ctx context.Context, runs []func(*tx) error) []error {
+	errs := make([]error, len(runs))
+	for len(runs) > 0 {
+		n := min(len(runs), together)
+		jobs := make([]*job, n)
+		for i, run := range runs[:n] {
+			jobs[i] = &job{ctx: ctx, run: run, done: make(chan struct{})}
+			select {
+			case w.queue <- jobs[i]:
+			case <-ctx.Done():
+				jobs[i].took.Store(true)
+				jobs[i].err = ctx.Err()
+				close(jobs[i].done)
+			}
+		}
+		for i, j := range jobs {
+			w.wait(ctx, j)
+			errs[len(errs)-len(runs)+i] = j.err
+		}
+		runs = runs[n:]
+	}
+	return errs
+}
+
+func (w *writer) wait(ctx context.Context, j *job) {
+	for {
+		select {
+		case <-j.done:
+			return
+		case w.turn <- struct{}{}:
+			w.batch()
+			<-w.turn
+		case <-ctx.Done():
+			if j.took.CompareAndSwap(false, true) {
+				j.err = ctx.Err()
+				return
+			}
+			<-j.done
+			return
+		}
+	}
+}
+
+// batch writes what is queued.
+func (w *writer) batch() {
+	first := w.next()
+	if first == nil {
+		return
+	}
+	jobs := []*job{first}
+	finish := func(err error) {
+		for _, j := range jobs {
+			if err != nil && j.err == nil {
+				j.err = err
+			}
+			close(j.done)
+		}
+	}
+	if w.closed.Load() {
+		finish(errors.New("the ledger is closed"))
+		return
+	}
+	ok, err := w.gate.enter(patience)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: another process has held %s.lock for %s", ledger.ErrBusy, w.store.path, patience)
+	}
+	if err != nil {
+		finish(err)
+		return
+	}
+	for len(jobs) < together {
+		j := w.next()
+		if j == nil {
+			break
+		}
+		jobs = append(jobs, j)
+	}
+	wrote, err := w.transact(jobs)
+	w.gate.leave()
+	if wrote && err == nil {
+		w.store.bell.ring()
+	}
+	finish(translate(w.store.path, err))
+}
+
+// next takes a job whose caller still waits, or nil.
+func (w *writer) next() *job {
+	for {
+		select {
+		case j := <-w.queue:
+			if j.took.CompareAndSwap(false, true) {
+				return j
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// transact runs the jobs in one transaction. A job that fails is undone alone;
+// the error is that of the transaction.
+func (w *writer) transact(jobs []*job) (wrote bool, err error) {
+	if err := w.begin(); err != nil {
+		return false, err
+	}
+	if len(jobs) == 1 {
+		tx := &tx{w: w}
+		if jobs[0].err = jobs[0].run(tx); jobs[0].err != nil {
+			jobs[0].err = translate(w.store.path, jobs[0].err)
+			return false, w.exec(`ROLLBACK`)
+		}
+		return tx.wrote, w.commit()
+	}
+	for _, j := range jobs {
+		if err := w.exec(`SAVEPOINT job`); err != nil {
+			return false, w.rollback(err)
+		}
+		tx := &tx{w: w}
+		if j.err = j.run(tx); j.err != nil {
+			if lost(j.err) { // SQLite has undone everything already
+				return false, w.rollback(j.err)
+			}
+			j.err = translate(w.store.path, j.err)
+			if err := w.exec(`ROLLBACK TO job`); err != nil {
+				return false, w.rollback(err)
+			}
+		}
+		wrote = wrote || j.err == nil && tx.wrote
+		if err := w.exec(`RELEASE job`); err != nil {
+			return false, w.rollback(err)
+		}
+	}
+	return wrote, w.commit()
+}
+
+// lost tells the errors that end a transaction, not only a statement.
+func lost(err error) bool {
+	switch code(err) & 0xff {
+	case codeFull, codeIO, codeBusy, codeCorrupt, codeReadOnly:
+		return true
+	}
+	return false
+}
+
+// begin takes SQLite's write lock, which a foreign writer may hold.
+func (w *writer) begin() error {
+	for end := time.Now().Add(patience); ; {
+		err := w.exec(`BEGIN IMMEDIATE`)
+		if !busy(err) || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(100*time.Microsecond + rand.N(400*time.Microsecond))
+	}
+}
+
+func (w *writer) commit() error {
+	if err := w.exec(`COMMIT`); err != nil {
+		return w.rollback(err)
+	}
+	return nil
+}
+
+// rollback ends a transaction that err has spoilt, if SQLite has not already.
+func (w *writer) rollback(err error) error {
+	_ = w.exec(`ROLLBACK`)
+	return err
+}
+
+func (w *writer) stmt(query string) (*sql.Stmt, error) {
+	if st := w.stmts[query]; st != nil {
+		return st, nil
+	}
+	st, err := w.conn.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, err
+	}
+	w.stmts[query] = st
+	return st, nil
+}
+
+func (w *writer) exec(query string, args ...any) error {
+	_, err := w.execN(query, args...)
+	return err
+}
+
+func (w *writer) execN(query string, args ...any) (int64, error) {
+	st, err := w.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := st.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// close waits for the batch in hand.
+func (w *writer) close() error {
+	w.closed.Store(true)
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
+	var errs []error
+	for _, st := range w.stmts {
+		errs = append(errs, st.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close(), w.db.Close(), w.gate.close())...)
+}
+
+// exec runs a statement that others should hear of.
+func (tx *tx) exec(query string, args ...any) error {
+	tx.wrote = true
+	return tx.w.exec(query, args...)
+}
+
+// quietly runs a statement that nobody needs to look at.
+func (tx *tx) quietly(query string, args ...any) (int64, error) {
+	return tx.w.execN(query, args...)
+}
+
+func (tx *tx) script(sql string) error {
+	tx.wrote = true
+	_, err := tx.w.conn.ExecContext(context.Background(), sql)
+	return err
+}
+
+func (tx *tx) scan(query string, args []any, dest ...any) error {
+	st, err := tx.w.stmt(query)
+	if err != nil {
+		return err
+	}
+	return st.QueryRowContext(context.Background(), args...).Scan(dest...)
+}
+
+func (tx *tx) rows(query string, args ...any) (*sql.Rows, error) {
+	st, err := tx.w.stmt(query)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(context.Background(), args...)
+}
