@@ -1,0 +1,193 @@
+package ledgertest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func grants(t *testing.T, open Open) {
+	for _, part := range []struct {
+		name string
+		run  func(*desk)
+	}{
+		{"ConsumedOnceByThePipeline", fetched},
+		{"ConsumedAtOnce", sentAtOnce},
+		{"RunsOut", runsOut},
+		{"VoidAfterNews", voidAfterNews},
+		{"ANewerOneReplacesIt", replaced},
+		{"I5_RiskNeedsAPerson", riskNeedsAPerson},
+		{"I5_TwinsStopTheMachine", twinsStopTheMachine},
+		{"RetryMaxIsAStop", retryMax},
+		{"HoldStopsIt", holdStops},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
+	}
+}
+
+func fetched(d *desk) {
+	o := d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
+	d.want(o, ledger.Uncertain)
+	rec := d.read(o.ID)
+	g := rec.OpenGrant()
+	if g == nil || g.Version != o.Version || g.Actor != "maya" || g.Sender != "pipeline" {
+		d.Fatalf("the open grant is %+v, want one of maya's bound to version %d", g, o.Version)
+	}
+	if lane := rec.Row().LaneAt(rec.Now); lane != ledger.LaneUnfetched {
+		d.Fatalf("it stands in lane %s, want unfetched", lane)
+	}
+	res := d.begin("k")
+	if res.Answer != ledger.AnswerBegun || res.Attempt.N != 2 || res.Attempt.Basis != ledger.BasisRiskAccepted || res.Attempt.GrantID != g.ID {
+		d.Fatalf("%s, attempt %+v; want attempt 2 by grant %s", res.Answer, res.Attempt, g.ID)
+	}
+	rec = d.read(o.ID)
+	if used := rec.Grants[0]; used.ConsumedAt.IsZero() || used.AttemptID != res.Attempt.ID || rec.OpenGrant() != nil {
+		d.Fatalf("the grant is %+v, want it used up by %s", used, res.Attempt.ID)
+	}
+	d.settle(res.Attempt.ID, ledger.OutcomeUncertain)
+	if again := d.begin("k"); again.Answer != ledger.AnswerInDoubt {
+		d.Fatalf("the used grant allowed another attempt: %s", again.Answer)
+	}
+}
+
+func sentAtOnce(d *desk) {
+	applied := d.retry(d.observe(d.doubt("k"), ledger.Absent), ledger.BasisAbsent)
+	d.want(applied.After, ledger.Pending)
+	if applied.Attempt.N != 2 || applied.Attempt.ID != applied.After.LiveAttempt || applied.Grant.AttemptID != applied.Attempt.ID {
+		d.Fatalf("attempt %+v by grant %+v", applied.Attempt, applied.Grant)
+	}
+	if res := d.begin("k"); res.Answer != ledger.AnswerInProgress {
+		d.Fatalf("its pipeline was told %s while it is being sent", res.Answer)
+	}
+}
+
+func runsOut(d *desk) {
+	o := d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
+	d.clock.Advance(time.Hour)
+	rec := d.read(o.ID)
+	if g := rec.OpenGrant(); g != nil {
+		d.Fatalf("still open an hour later: %+v", g)
+	}
+	if res := d.begin("k"); res.Answer != ledger.AnswerInDoubt {
+		d.Fatalf("a grant that has run out answered %s", res.Answer)
+	}
+	if lane := rec.Row().LaneAt(rec.Now); lane == ledger.LaneUnfetched {
+		d.Fatalf("it still waits to be fetched")
+	}
+}
+
+func voidAfterNews(d *desk) {
+	for key, news := range map[string]func(ledger.Operation){
+		"a note": func(o ledger.Operation) {
+			_, err := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "wait", Actor: maya})
+			d.ok(err)
+		},
+		"a park":   func(o ledger.Operation) { d.decide(o, ledger.VerbPark) },
+		"a denial": func(o ledger.Operation) { d.decide(o, ledger.VerbDeny) },
+		"a finding": func(o ledger.Operation) {
+			d.observe(o, ledger.Mismatch, "pi_1")
+		},
+		"a late answer": func(o ledger.Operation) {
+			d.settle(d.read(o.ID).Attempts[0].ID, ledger.OutcomeCommitted)
+		},
+	} {
+		o := d.grant(d.doubt(key), ledger.BasisRiskAccepted)
+		news(o)
+		rec := d.read(o.ID)
+		if rec.OpenGrant() != nil || len(rec.Grants) != 1 || rec.Grants[0].VoidedAt.IsZero() || rec.Grants[0].VoidReason == "" {
+			d.Fatalf("after %s the grants are %+v, want it void", key, rec.Grants)
+		}
+		if res := d.begin(key); res.Answer == ledger.AnswerBegun {
+			d.Fatalf("after %s the grant still let its pipeline send", key)
+		}
+	}
+}
+
+func replaced(d *desk) {
+	o := d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
+	first := d.read(o.ID).Grants[0].ID
+	o = d.grant(o, ledger.BasisRiskAccepted)
+	open := 0
+	rec := d.read(o.ID)
+	for _, g := range rec.Grants {
+		if g.Open(rec.Now) {
+			open++
+		} else if g.ID != first || g.VoidedAt.IsZero() {
+			d.Fatalf("closed: %+v", g)
+		}
+	}
+	if open != 1 {
+		d.Fatalf("%d grants are open, want 1", open)
+	}
+}
+
+func riskNeedsAPerson(d *desk) {
+	o := d.doubt("k")
+	for name, mod := range map[string]func(*ledger.GrantRequest){
+		"a machine":            func(g *ledger.GrantRequest) { g.Actor = engine },
+		"nobody at a terminal": func(g *ledger.GrantRequest) { g.Actor.Terminal = false },
+		"no reason":            func(g *ledger.GrantRequest) { g.Reason = " " },
+	} {
+		g := d.grantRequest(o, ledger.BasisRiskAccepted)
+		mod(&g)
+		var refused *ledger.RefusedError
+		if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Why == "" {
+			d.Fatalf("%s: %v, want a refusal", name, err)
+		}
+	}
+	if len(d.read(o.ID).Grants) != 0 {
+		d.Fatalf("a refusal left a grant")
+	}
+}
+
+func twinsStopTheMachine(d *desk) {
+	o := d.doubt("k")
+	d.begun("k2", func(r *ledger.BeginRequest) { r.Fingerprint = "print of k" })
+	rec := d.read(o.ID)
+	if len(rec.Related) != 1 || rec.Related[0].Overtook || rec.Related[0].ID == o.ID {
+		d.Fatalf("related are %+v, want one twin", rec.Related)
+	}
+	g := d.grantRequest(o, ledger.BasisKeySafe)
+	g.Actor = engine
+	var refused *ledger.RefusedError
+	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != "twin" {
+		d.Fatalf("a machine beside a twin: %v, want a refusal", err)
+	}
+	target := func(r *ledger.BeginRequest) { r.Target = "deploy web" }
+	old := d.doubt("4.18.2", target)
+	d.begun("4.18.3", target)
+	if rec := d.read(old.ID); len(rec.Related) != 1 || !rec.Related[0].Overtook || !rec.Row().Overtaken {
+		d.Fatalf("related are %+v, want one that overtook", rec.Related)
+	}
+}
+
+func retryMax(d *desk) {
+	g := d.grantRequest(d.doubt("k"), ledger.BasisKeySafe)
+	g.MaxAttempts = 0
+	var refused *ledger.RefusedError
+	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != "max_attempts" {
+		d.Fatalf("past retry.max: %v, want a refusal", err)
+	}
+	g.OverrideMax = true
+	_, err := ledger.Allow(ctx, d.s, g)
+	d.ok(err)
+}
+
+func holdStops(d *desk) {
+	o := d.doubt("k")
+	granted := d.grant(d.doubt("granted"), ledger.BasisRiskAccepted)
+	d.ok(d.s.Hold(ctx, ledger.Hold{Scope: "kind:card.charge", Actor: maya, Reason: "stripe is down", ChangeID: d.id("change")}))
+	var refused *ledger.RefusedError
+	if _, err := ledger.Allow(ctx, d.s, d.grantRequest(o, ledger.BasisKeySafe)); !errors.As(err, &refused) || refused.Code != "hold" {
+		d.Fatalf("while held: %v, want a refusal", err)
+	}
+	if res := d.begin("granted"); res.Answer != ledger.AnswerRefused || res.Operation.ID != granted.ID {
+		d.Fatalf("while held, the pipeline that came for its grant was told %s", res.Answer)
+	}
+	d.ok(d.s.LiftHold(ctx, "kind:card.charge", maya, "it is up", d.id("change")))
+	if res := d.begin("granted"); res.Answer != ledger.AnswerBegun {
+		d.Fatalf("after the hold: %s, want begun", res.Answer)
+	}
+}

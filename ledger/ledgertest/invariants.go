@@ -1,0 +1,348 @@
+package ledgertest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// invariants holds a store to the numbered promises, by name.
+func invariants(t *testing.T, open Open) {
+	for _, part := range []struct {
+		name string
+		run  func(*desk)
+	}{
+		{"I1_TheAttemptIsRecordedBeforeItIsSent", recordedFirst},
+		{"I2_ARefusedRetryKeepsTheDoubt", keptDoubt},
+		{"I2_FailedNeedsProof", failedNeedsProof},
+		{"I3_OneLiveAttempt", oneLive},
+		{"I3_AHeartbeatEndsWithTheDeadline", heartbeat},
+		{"I3_OnlyTheNamedAttemptIsSettled", namedAttempt},
+		{"I4_SameKeySameToken", sameToken},
+		{"I4_SameKeyOtherInput", otherInput},
+		{"I4_AFinishedKeyRunsOut", keyRunsOut},
+		{"I7_AStaleDecisionIsRefused", staleDecision},
+		{"I7_AStaleReadSettlesNothing", staleRead},
+		{"I7_QuietThingsDoNotMoveTheVersion", quietThings},
+		{"I8_EveryChangeSaysWhoWhenAndWhy", told},
+		{"I9_ALateAnswerSettlesTheDoubt", lateAnswer},
+		{"I9_ALateAnswerContradictsADecision", lateContradiction},
+		{"I9_ASecondReceiptIsADuplicate", secondReceipt},
+		{"I9_AnAcknowledgementCoversWhatItSaw", acknowledged},
+		{"I10_AnAttemptNobodySettlesIsInDoubt", orphan},
+		{"I12_AfterUndoOnlyAPersonSettles", afterUndo},
+		{"I12_NoneFoundAfterLandedIsNoProof", notThereNow},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
+	}
+}
+
+func recordedFirst(d *desk) {
+	res := d.begun("k")
+	rec := d.read(res.Operation.ID)
+	d.want(rec.Operation, ledger.Pending)
+	if len(rec.Attempts) != 1 || rec.Attempts[0].ID != res.Attempt.ID || rec.Attempts[0].Outcome != "" {
+		d.Fatalf("attempts are %+v, want the one that was begun, open", rec.Attempts)
+	}
+	a := rec.Attempts[0]
+	if rec.Operation.LiveAttempt != a.ID || !a.DeadlineAt.Equal(Noon.Add(time.Minute)) || !rec.Operation.DeadlineAt.Equal(a.DeadlineAt) {
+		d.Fatalf("live attempt %q until %s, want %q until %s", rec.Operation.LiveAttempt, rec.Operation.DeadlineAt, a.ID, Noon.Add(time.Minute))
+	}
+	if string(rec.Operation.Input) != `{"amount":42000}` || rec.Operation.Source != (ledger.Source{Pipeline: "billing", Run: "7", Host: "batch-2", PID: 42}) {
+		d.Fatalf("what was asked for came back as %s from %+v", rec.Operation.Input, rec.Operation.Source)
+	}
+}
+
+func keptDoubt(d *desk) {
+	o := d.settle(d.retry(d.doubt("k"), ledger.BasisRiskAccepted).Attempt.ID, ledger.OutcomeFailed)
+	d.want(o, ledger.Uncertain)
+}
+
+func failedNeedsProof(d *desk) {
+	a := d.begun("k").Attempt
+	_, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: a.ID, Outcome: ledger.OutcomeFailed, Actor: billing})
+	if err == nil {
+		d.Fatalf("a failure without proof was accepted")
+	}
+	d.want(d.read(a.OperationID).Operation, ledger.Pending)
+}
+
+func oneLive(d *desk) {
+	o := d.begun("k").Operation
+	if res := d.begin("k"); res.Answer != ledger.AnswerInProgress || res.Operation.ID != o.ID {
+		d.Fatalf("a second begin was told %s about %s, want in_progress about %s", res.Answer, res.Operation.ID, o.ID)
+	}
+	for _, basis := range []ledger.Basis{ledger.BasisAbsent, ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
+		if _, err := ledger.Allow(ctx, d.s, d.grantRequest(d.read(o.ID).Operation, basis)); !errors.Is(err, ledger.ErrMoved) {
+			d.Fatalf("a grant (%s) while an attempt is in flight: %v, want a MovedError", basis, err)
+		}
+	}
+}
+
+func heartbeat(d *desk) {
+	res := d.begun("k")
+	d.clock.Advance(30 * time.Second)
+	until, err := ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute)
+	d.ok(err)
+	if o := d.read(res.Operation.ID).Operation; !o.DeadlineAt.Equal(until) || !until.After(res.Attempt.DeadlineAt) || o.Version != res.Operation.Version {
+		d.Fatalf("deadline %s at version %d, want %s at %d", o.DeadlineAt, o.Version, until, res.Operation.Version)
+	}
+	d.clock.Advance(45 * time.Second) // past the first deadline, not past the new one
+	d.want(d.read(res.Operation.ID).Operation, ledger.Pending)
+	if n, err := d.s.Expire(ctx, 10); n != 0 || err != nil {
+		d.Fatalf("expired %d (%v) although the heartbeat had extended it", n, err)
+	}
+	d.clock.Advance(time.Minute)
+	if _, err := ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute); !errors.Is(err, ledger.ErrMoved) {
+		d.Fatalf("a heartbeat after the deadline: %v, want a MovedError", err)
+	}
+}
+
+func namedAttempt(d *desk) {
+	first := d.begun("k").Attempt
+	d.settle(first.ID, ledger.OutcomeUncertain)
+	second := d.retry(d.read(first.OperationID).Operation, ledger.BasisRiskAccepted).Attempt
+	o := d.settle(first.ID, ledger.OutcomeFailed) // the first one's late answer
+	d.want(o, ledger.Pending)
+	if o.LiveAttempt != second.ID {
+		d.Fatalf("the live attempt is %q, want %q", o.LiveAttempt, second.ID)
+	}
+	rec := d.read(o.ID)
+	if a := rec.Attempt(first.ID); a.Outcome != ledger.OutcomeUncertain || a.LateOutcome != ledger.OutcomeFailed {
+		d.Fatalf("the first attempt is %s, late %s; want uncertain, late failed", a.Outcome, a.LateOutcome)
+	}
+	d.want(d.settle(second.ID, ledger.OutcomeCommitted), ledger.Committed)
+}
+
+func sameToken(d *desk) {
+	first := d.begun("k")
+	d.settle(first.Attempt.ID, ledger.OutcomeFailed)
+	again := d.begun("k", func(r *ledger.BeginRequest) { r.Token = "indoubt-OTHER" })
+	if again.Operation.ID != first.Operation.ID || again.Operation.Token != first.Operation.Token || again.Operation.Key != first.Operation.Key {
+		d.Fatalf("the second attempt has token %s, want %s", again.Operation.Token, first.Operation.Token)
+	}
+	if again.Attempt.N != 2 {
+		d.Fatalf("it is attempt %d, want 2", again.Attempt.N)
+	}
+}
+
+func otherInput(d *desk) {
+	other := func(r *ledger.BeginRequest) { r.Fingerprint = "another" }
+	o := d.begun("k").Operation
+	for _, state := range []string{"pending", "in doubt"} {
+		if res := d.begin("k", other); res.Answer != ledger.AnswerKeyReused || res.Operation.ID != o.ID {
+			d.Fatalf("while %s: %s, want key_reused", state, res.Answer)
+		}
+		if state == "pending" {
+			d.settle(o.LiveAttempt, ledger.OutcomeUncertain)
+		}
+	}
+	for _, mod := range []func(*ledger.BeginRequest){
+		func(r *ledger.BeginRequest) { r.Scope, r.Fingerprint = "another scope", "another" },
+		func(r *ledger.BeginRequest) { r.Kind, r.Fingerprint = "another.kind", "another" },
+	} {
+		if res := d.begun("k", mod); res.Operation.ID == o.ID {
+			d.Fatalf("a key of another scope or kind found this operation")
+		}
+	}
+}
+
+func keyRunsOut(d *desk) {
+	ttl := func(r *ledger.BeginRequest) { r.TTL = time.Hour }
+	first := d.begun("k", ttl)
+	d.settle(first.Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
+	if res := d.begin("k", ttl); res.Answer != ledger.AnswerFinished || res.Operation.Receipt() != "pi_1" {
+		d.Fatalf("within its time: %s with receipt %q, want finished with pi_1", res.Answer, res.Operation.Receipt())
+	}
+	d.clock.Advance(2 * time.Hour)
+	second := d.begun("k", ttl, func(r *ledger.BeginRequest) { r.Fingerprint = "another" })
+	if second.Operation.ID == first.Operation.ID {
+		d.Fatalf("after its time the same operation began again")
+	}
+	if old := d.read(first.Operation.ID).Operation; old.KeyLive || old.State != ledger.Committed {
+		d.Fatalf("the old one is %s with key_live %v, want committed without the key", old.State, old.KeyLive)
+	}
+	rec, err := d.s.Read(ctx, ledger.Locator{Kind: "card.charge", Key: "k"})
+	d.ok(err)
+	if rec.Operation.ID != second.Operation.ID {
+		d.Fatalf("the key finds %s, want %s", rec.Operation.ID, second.Operation.ID)
+	}
+	d.settle(second.Attempt.ID, ledger.OutcomeUncertain)
+	d.clock.Advance(1000 * time.Hour)
+	if res := d.begin("k", ttl, func(r *ledger.BeginRequest) { r.Fingerprint = "another" }); res.Answer != ledger.AnswerInDoubt {
+		d.Fatalf("in doubt a thousand hours later: %s, want in_doubt: only a finished operation gives its key up", res.Answer)
+	}
+}
+
+func staleDecision(d *desk) {
+	seen := d.doubt("k")
+	moved := d.decide(seen, ledger.VerbDeny)
+	for _, v := range []ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon, ledger.VerbPark, ledger.VerbUndo} {
+		_, err := ledger.Decide(ctx, d.s, d.decision(seen, v))
+		var m *ledger.MovedError
+		if !errors.As(err, &m) {
+			d.Fatalf("%s on version %d: %v, want a MovedError", v, seen.Version, err)
+		}
+		if m.Seen != seen.Version || m.Version != moved.Version || m.State != ledger.Failed || m.Actor != "maya" || m.Reason == "" || m.At.IsZero() {
+			d.Fatalf("%s: %+v does not say what moved it", v, m)
+		}
+	}
+	_, err := ledger.Allow(ctx, d.s, d.grantRequest(seen, ledger.BasisRiskAccepted))
+	if !errors.Is(err, ledger.ErrMoved) {
+		d.Fatalf("a grant on a stale version: %v, want a MovedError", err)
+	}
+	if o := d.read(seen.ID).Operation; o.Version != moved.Version {
+		d.Fatalf("version %d, want %d: what was refused changes nothing", o.Version, moved.Version)
+	}
+}
+
+func staleRead(d *desk) {
+	seen := d.doubt("k")
+	now := d.decide(d.decide(seen, ledger.VerbDeny), ledger.VerbUndo)
+	ob := d.observation(seen, ledger.Landed, "pi_1")
+	applied, err := ledger.Observe(ctx, d.s, ob)
+	d.ok(err)
+	if applied.After.State != ledger.Uncertain || applied.After.Version != now.Version {
+		d.Fatalf("a read of version %d made it %s at version %d", seen.Version, applied.After.State, applied.After.Version)
+	}
+	if rec := d.read(seen.ID); len(rec.Reads) != 1 || rec.Reads[0].Verdict != ledger.Landed {
+		d.Fatalf("its evidence is not kept: %+v", rec.Reads)
+	}
+}
+
+func quietThings(d *desk) {
+	o := d.doubt("k")
+	d.observe(o, ledger.Inconclusive)
+	_, err := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "asking their support", Actor: maya})
+	d.ok(err)
+	l, err := d.s.Lease(ctx, o.ID, "engine-1", "policy-1", time.Minute)
+	d.ok(err)
+	d.ok(d.s.Release(ctx, l))
+	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "policy-1", Rank: 4, ReadAt: ledger.Never, DecideAt: ledger.Never}}))
+	if now := d.read(o.ID).Operation; now.Version != o.Version || now.State != ledger.Uncertain {
+		d.Fatalf("version %d, want %d: a note, a lease, a price and a read that cannot tell move nothing", now.Version, o.Version)
+	}
+	d.want(d.decide(o, ledger.VerbConfirm), ledger.Committed)
+}
+
+func told(d *desk) {
+	o := d.decide(d.observe(d.doubt("k"), ledger.Landed, "pi_1"), ledger.VerbUndo)
+	want := []struct {
+		verb     string
+		from, to ledger.State
+		who      string
+	}{
+		{"begin", "", ledger.Pending, "billing"},
+		{"settle", ledger.Pending, ledger.Uncertain, "billing"},
+		{"read", ledger.Uncertain, ledger.Committed, "auto"},
+		{"undo", ledger.Committed, ledger.Uncertain, "maya"},
+	}
+	evs := d.events(o.ID)
+	if len(evs) != len(want) {
+		d.Fatalf("%d events, want %d: %+v", len(evs), len(want), evs)
+	}
+	for i, w := range want {
+		e := evs[i]
+		if e.Verb != w.verb || e.From != w.from || e.To != w.to || e.Actor.Name != w.who || e.Reason == "" || !e.At.Equal(Noon.Add(time.Duration(i)*time.Second)) {
+			d.Fatalf("event %d is %s %q→%q by %s at %s (%s), want %s %q→%q by %s", i, e.Verb, e.From, e.To, e.Actor.Name, e.At, e.Reason, w.verb, w.from, w.to, w.who)
+		}
+		if i > 0 && e.Version != evs[i-1].Version+1 {
+			d.Fatalf("event %d has version %d after %d", i, e.Version, evs[i-1].Version)
+		}
+	}
+	if evs[3].Actor != maya || !evs[0].Actor.Machine || evs[0].Actor.Terminal {
+		d.Fatalf("actors came back as %+v and %+v", evs[0].Actor, evs[3].Actor)
+	}
+}
+
+func lateAnswer(d *desk) {
+	a := d.begun("k").Attempt
+	d.settle(a.ID, ledger.OutcomeUncertain)
+	o := d.settle(a.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
+	d.want(o, ledger.Committed)
+	if o.Receipt() != "pi_1" || o.Effects != 1 || o.Conflict != ledger.NoConflict {
+		d.Fatalf("receipt %q, effects %d, conflict %q", o.Receipt(), o.Effects, o.Conflict)
+	}
+	if again := d.settle(a.ID, ledger.OutcomeCommitted, withReceipt("pi_1")); again.Version != o.Version {
+		d.Fatalf("the same answer again moved version %d to %d", o.Version, again.Version)
+	}
+}
+
+func lateContradiction(d *desk) {
+	a := d.begun("k").Attempt
+	o := d.decide(d.settle(a.ID, ledger.OutcomeUncertain), ledger.VerbDeny)
+	after := d.settle(a.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
+	d.want(after, ledger.Failed) // the decision stands
+	if after.Conflict != ledger.Contradiction || after.ConflictNote == "" || after.Receipt() != "pi_1" || !after.HandsOff || after.Version == o.Version {
+		d.Fatalf("conflict %q (%s), receipt %q, hands off %v: the news must be kept and shown", after.Conflict, after.ConflictNote, after.Receipt(), after.HandsOff)
+	}
+}
+
+func secondReceipt(d *desk) {
+	first := d.begun("k").Attempt
+	second := d.retry(d.settle(first.ID, ledger.OutcomeUncertain), ledger.BasisRiskAccepted).Attempt
+	d.settle(second.ID, ledger.OutcomeCommitted, withReceipt("pi_2"))
+	o := d.settle(first.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
+	d.want(o, ledger.Committed)
+	if o.Conflict != ledger.Duplicate || o.Effects != 2 || len(o.Receipts) != 2 {
+		d.Fatalf("conflict %q with %d effects and receipts %v, want a duplicate of 2", o.Conflict, o.Effects, o.Receipts)
+	}
+}
+
+func acknowledged(d *desk) {
+	o := d.decide(d.observe(d.doubt("k"), ledger.Duplicated, "pi_1", "pi_2"), ledger.VerbAck, func(dec *ledger.Decision) { dec.Reference = "refund re_1" })
+	if o.Conflict != ledger.NoConflict || len(o.AckedReceipts) != 2 {
+		d.Fatalf("conflict %q, acknowledged %v", o.Conflict, o.AckedReceipts)
+	}
+	if o = d.observe(o, ledger.Duplicated, "pi_1", "pi_2"); o.Conflict != ledger.NoConflict {
+		d.Fatalf("what was acknowledged came up again: %s", o.ConflictNote)
+	}
+	if o = d.observe(o, ledger.Duplicated, "pi_1", "pi_2", "pi_3"); o.Conflict != ledger.Duplicate {
+		d.Fatalf("conflict %q, want a duplicate: nobody has seen pi_3", o.Conflict)
+	}
+}
+
+func orphan(d *desk) {
+	res := d.begun("k")
+	d.clock.Advance(61 * time.Second)
+	if o := d.read(res.Operation.ID); o.Operation.StateAt(o.Now) != ledger.Uncertain {
+		d.Fatalf("past its deadline a reader sees %s", o.Operation.StateAt(o.Now))
+	}
+	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil {
+		d.Fatalf("expired %d (%v), want 1", n, err)
+	}
+	if n, err := d.s.Expire(ctx, 10); n != 0 || err != nil {
+		d.Fatalf("expired %d (%v) again", n, err)
+	}
+	rec := d.read(res.Operation.ID)
+	d.want(rec.Operation, ledger.Uncertain)
+	if a := rec.Attempts[0]; a.Outcome != ledger.OutcomeUncertain || a.ErrorClass != ledger.ClassDeadline || rec.Operation.ErrorClass != ledger.ClassDeadline {
+		d.Fatalf("the attempt ended %s (%s)", a.Outcome, a.ErrorClass)
+	}
+	d.want(d.settle(res.Attempt.ID, ledger.OutcomeCommitted), ledger.Committed) // it was only slow
+}
+
+func afterUndo(d *desk) {
+	o := d.decide(d.observe(d.doubt("k"), ledger.Landed, "pi_1"), ledger.VerbUndo)
+	for _, v := range []ledger.Verdict{ledger.Landed, ledger.Absent} {
+		o = d.observe(o, v, map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}}[v]...)
+		d.want(o, ledger.Uncertain)
+	}
+	g := d.grantRequest(o, ledger.BasisKeySafe)
+	g.Actor = engine
+	if _, err := ledger.Allow(ctx, d.s, g); !errors.Is(err, ledger.ErrRefused) {
+		d.Fatalf("a machine was allowed to send: %v", err)
+	}
+	d.want(d.decide(o, ledger.VerbDeny), ledger.Failed)
+}
+
+func notThereNow(d *desk) {
+	o := d.settle(d.begun("k").Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
+	o = d.observe(o, ledger.Absent)
+	d.want(o, ledger.Committed)
+	if rec := d.read(o.ID); len(rec.Reads) != 1 || rec.Reads[0].Verdict != ledger.Inconclusive {
+		d.Fatalf("reads are %+v, want one that cannot tell", rec.Reads)
+	}
+}

@@ -1,0 +1,485 @@
+package ledgertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// finding looks operations up in every way there is.
+func finding(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	res := d.begun("k")
+	for name, at := range map[string]ledger.Locator{
+		"id":      {ID: res.Operation.ID},
+		"attempt": {AttemptID: res.Attempt.ID},
+		"key":     {Kind: "card.charge", Key: "k"},
+	} {
+		rec, err := d.s.Read(ctx, at)
+		d.ok(err)
+		if rec.Operation.ID != res.Operation.ID || !rec.Found || !rec.Now.Equal(d.clock.Now()) {
+			d.Fatalf("by %s: %s at %s", name, rec.Operation.ID, rec.Now)
+		}
+	}
+	for name, at := range map[string]ledger.Locator{
+		"id": {ID: "nobody"}, "attempt": {AttemptID: "nobody"}, "key": {Kind: "card.charge", Key: "nobody"},
+		"scope": {Kind: "card.charge", Scope: "another", Key: "k"}, "too short": {ID: "op"},
+	} {
+		if _, err := d.s.Read(ctx, at); !errors.Is(err, ledger.ErrNotFound) {
+			d.Fatalf("by unknown %s: %v, want ErrNotFound", name, err)
+		}
+	}
+	named := func(id string) func(*ledger.BeginRequest) {
+		return func(r *ledger.BeginRequest) { r.OperationID = id }
+	}
+	d.begun("a", named("0193aaaa-1111"))
+	d.begun("b", named("0193aaaa-2222"))
+	rec, err := d.s.Read(ctx, ledger.Locator{ID: "0193aaaa-2"})
+	d.ok(err)
+	if rec.Operation.Key != "b" {
+		d.Fatalf("the prefix found %s", rec.Operation.ID)
+	}
+	var ambiguous *ledger.AmbiguousError
+	if _, err := d.s.Read(ctx, ledger.Locator{ID: "0193"}); !errors.As(err, &ambiguous) || len(ambiguous.IDs) != 2 {
+		d.Fatalf("a prefix of two: %v, want both named", err)
+	}
+	// A % or _ in an id is a letter like any other.
+	if _, err := d.s.Read(ctx, ledger.Locator{ID: "0193%"}); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("a wildcard: %v, want ErrNotFound", err)
+	}
+	if _, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: "x", AttemptID: "nobody", Outcome: ledger.OutcomeUncertain, Actor: billing}); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("settle of nothing: %v, want ErrNotFound", err)
+	}
+}
+
+// repeating sends every change twice under one change id: the commit of a
+// ledger write can be in doubt too.
+func repeating(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	twice := func(name string, do func() (ledger.Applied, error)) ledger.Operation {
+		d.Helper()
+		first, err := do()
+		d.ok(err)
+		if first.Noop {
+			d.Fatalf("%s: the first time was a noop", name)
+		}
+		before := len(d.events(""))
+		d.clock.Advance(time.Second)
+		second, err := do()
+		d.ok(err)
+		if !second.Noop || second.After.ID != first.After.ID || second.After.Version != first.After.Version {
+			d.Fatalf("%s: the second time noop=%v at version %d, want a noop at %d", name, second.Noop, second.After.Version, first.After.Version)
+		}
+		if now := len(d.events("")); now != before {
+			d.Fatalf("%s: the second time left %d more events", name, now-before)
+		}
+		return first.After
+	}
+	begin := d.request("k")
+	for range 2 {
+		res, err := ledger.Begin(ctx, d.s, begin)
+		d.ok(err)
+		if res.Answer != ledger.AnswerBegun || res.Attempt.ID != begin.AttemptID || res.Operation.AttemptCount != 1 {
+			d.Fatalf("begin, repeated: %s, attempt %s of %d", res.Answer, res.Attempt.ID, res.Operation.AttemptCount)
+		}
+	}
+	settle := ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: begin.AttemptID, Outcome: ledger.OutcomeUncertain, Actor: billing}
+	o := twice("settle", func() (ledger.Applied, error) { return ledger.Settle(ctx, d.s, settle) })
+	if res, err := ledger.Begin(ctx, d.s, begin); err != nil || res.Answer == ledger.AnswerBegun {
+		d.Fatalf("begin, repeated after its attempt ended: %s (%v): sending now would send twice", res.Answer, err)
+	}
+	g := d.grantRequest(o, ledger.BasisRiskAccepted)
+	o = twice("grant", func() (ledger.Applied, error) { return ledger.Allow(ctx, d.s, g) })
+	deny := d.decision(o, ledger.VerbDeny)
+	o = twice("deny", func() (ledger.Applied, error) { return ledger.Decide(ctx, d.s, deny) })
+	undo := d.decision(o, ledger.VerbUndo)
+	o = twice("undo", func() (ledger.Applied, error) { return ledger.Decide(ctx, d.s, undo) })
+	ob := d.observation(o, ledger.Duplicated, "pi_1", "pi_2")
+	twice("read", func() (ledger.Applied, error) { return ledger.Observe(ctx, d.s, ob) })
+	vague := d.observation(d.doubt("k2"), ledger.Inconclusive)
+	for range 2 {
+		_, err := ledger.Observe(ctx, d.s, vague)
+		d.ok(err)
+	}
+	if rec := d.read(vague.Read.OperationID); len(rec.Reads) != 1 {
+		d.Fatalf("a read that was recorded twice is there %d times", len(rec.Reads))
+	}
+	hold := ledger.Hold{Scope: "all", Actor: maya, Reason: "stripe is down", ChangeID: d.id("change")}
+	before := len(d.events(""))
+	for range 2 {
+		d.ok(d.s.Hold(ctx, hold))
+	}
+	lift := d.id("change")
+	for range 2 {
+		d.ok(d.s.LiftHold(ctx, "all", maya, "it is up", lift))
+	}
+	if now := len(d.events("")); now != before+2 {
+		d.Fatalf("a hold and its release, both repeated, left %d events, want 2", now-before)
+	}
+}
+
+// schedule follows what is due to be read, and prices.
+func schedule(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	due := func() []string {
+		d.Helper()
+		rows, err := d.s.Due(ctx, d.clock.Now(), 100)
+		d.ok(err)
+		var keys []string
+		for _, r := range rows {
+			keys = append(keys, r.Key)
+		}
+		return keys
+	}
+	unpriced := func(digest string) []string {
+		d.Helper()
+		ops, err := d.s.Unpriced(ctx, digest, 100)
+		d.ok(err)
+		var keys []string
+		for _, o := range ops {
+			keys = append(keys, o.Key)
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	a, b, c := d.doubt("a"), d.doubt("b"), d.doubt("c")
+	d.settle(d.begun("fine").Attempt.ID, ledger.OutcomeCommitted)
+	if got := due(); !slices.Equal(sorted(got), []string{"a", "b", "c"}) {
+		d.Fatalf("due are %v, want what is in doubt", got)
+	}
+	if got := unpriced("p1"); !slices.Equal(got, []string{"a", "b", "c"}) {
+		d.Fatalf("unpriced are %v", got)
+	}
+	now := d.clock.Now()
+	price := func(o ledger.Operation, at time.Time) ledger.Pricing {
+		return ledger.Pricing{OperationID: o.ID, Digest: "p1", Downstream: "stripe", Title: "charge " + o.Key + " 420.00", Target: "invoice 7",
+			Duplicate: ledger.Cost{Value: 840}, Miss: ledger.Cost{Value: 100, Word: "high", Guess: true}, Odds: 0.25, Rank: 75,
+			DecideAt: now.Add(time.Hour), ReadAt: at, Reads: 2}
+	}
+	d.ok(d.s.Price(ctx, []ledger.Pricing{price(a, now.Add(2*time.Minute)), price(b, now.Add(time.Minute)), price(c, ledger.Never)}))
+	if got := unpriced("p1"); len(got) != 0 {
+		d.Fatalf("still unpriced under p1: %v", got)
+	}
+	if got := unpriced("p2"); len(got) != 3 {
+		d.Fatalf("unpriced under another policy: %v, want all three", got)
+	}
+	if got, want := d.read(a.ID).Pricing, price(a, now.Add(2*time.Minute)); got != want {
+		d.Fatalf("priced as %+v\nread back  %+v", want, got)
+	}
+	if got := due(); len(got) != 0 {
+		d.Fatalf("due before their time: %v", got)
+	}
+	d.clock.Advance(2 * time.Minute)
+	if got := due(); !slices.Equal(got, []string{"b", "a"}) {
+		d.Fatalf("due are %v, want the earliest first: b, a", got)
+	}
+	l, err := d.s.Lease(ctx, b.ID, "engine-1", "p1", time.Minute)
+	d.ok(err)
+	if got := due(); !slices.Equal(got, []string{"a"}) {
+		d.Fatalf("due are %v, want only a: engine-1 has b", got)
+	}
+	d.ok(d.s.Release(ctx, l))
+	ob := d.observation(b, ledger.Landed, "pi_1")
+	ob.RecheckAt = d.clock.Now().Add(5 * time.Minute)
+	_, err = ledger.Observe(ctx, d.s, ob)
+	d.ok(err)
+	if got := due(); !slices.Equal(got, []string{"a"}) {
+		d.Fatalf("due are %v, want only a: b has landed", got)
+	}
+	d.clock.Advance(6 * time.Minute)
+	if got := due(); !slices.Equal(sorted(got), []string{"a", "b"}) {
+		d.Fatalf("due are %v, want b too: it is to be looked at once more", got)
+	}
+	d.observe(d.read(b.ID).Operation, ledger.Landed, "pi_1")
+	if got := due(); !slices.Equal(got, []string{"a"}) {
+		d.Fatalf("due are %v, want only a: b was looked at", got)
+	}
+	if got := unpriced("p1"); slices.Contains(got, "a") || slices.Contains(got, "c") {
+		d.Fatalf("unpriced are %v, though neither a nor c moved", got)
+	}
+	d.decide(a, ledger.VerbDeny)
+	if got := unpriced("p1"); !slices.Contains(got, "a") {
+		d.Fatalf("unpriced are %v, want a: it moved", got)
+	}
+}
+
+func sorted(s []string) []string {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return s
+}
+
+func leases(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	o := d.doubt("k")
+	one, err := d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute)
+	d.ok(err)
+	if one.OperationID != o.ID || one.Holder != "engine-1" || one.Generation < 1 || !one.ExpiresAt.Equal(d.clock.Now().Add(time.Minute)) {
+		d.Fatalf("lease %+v", one)
+	}
+	var held *ledger.LeasedError
+	if _, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute); !errors.As(err, &held) || held.Holder != "engine-1" || !held.Until.Equal(one.ExpiresAt) {
+		d.Fatalf("a second engine: %v, want to be told who has it", err)
+	}
+	d.clock.Advance(30 * time.Second)
+	one, err = d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute)
+	d.ok(err)
+	ob := d.observation(o, ledger.Inconclusive)
+	ob.Lease = one
+	_, err = ledger.Observe(ctx, d.s, ob)
+	d.ok(err)
+	d.clock.Advance(2 * time.Minute) // engine-1 sleeps
+	two, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute)
+	d.ok(err)
+	if two.Generation <= one.Generation {
+		d.Fatalf("generation %d after %d", two.Generation, one.Generation)
+	}
+	late := d.observation(o, ledger.Landed, "pi_1")
+	late.Lease = one
+	if _, err := ledger.Observe(ctx, d.s, late); !errors.Is(err, ledger.ErrLeaseLost) {
+		d.Fatalf("a result under the old lease: %v, want ErrLeaseLost", err)
+	}
+	d.want(d.read(o.ID).Operation, ledger.Uncertain)
+	d.ok(d.s.Release(ctx, one)) // no longer held: nothing happens
+	if _, err := d.s.Lease(ctx, o.ID, "engine-3", "p1", time.Minute); !errors.As(err, &held) || held.Holder != "engine-2" {
+		d.Fatalf("releasing an old lease freed the new one: %v", err)
+	}
+	landed := d.observation(o, ledger.Landed, "pi_1")
+	landed.Lease = two
+	applied, err := ledger.Observe(ctx, d.s, landed)
+	d.ok(err)
+	d.want(applied.After, ledger.Committed)
+	d.ok(d.s.Release(ctx, two))
+	d.ok(d.s.Release(ctx, two))
+	three, err := d.s.Lease(ctx, o.ID, "engine-3", "p1", time.Minute)
+	d.ok(err)
+	if three.Generation <= two.Generation {
+		d.Fatalf("generation %d after %d: a lease given back is forgotten", three.Generation, two.Generation)
+	}
+	if _, err := d.s.Lease(ctx, "nobody", "engine-1", "p1", time.Minute); err == nil {
+		d.Fatalf("a lease on nothing was given")
+	}
+}
+
+func controls(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	if at, err := d.s.Control(ctx, "card.charge", "p1"); err != nil || !at.IsZero() {
+		d.Fatalf("a control that never ran: %s, %v", at, err)
+	}
+	if _, err := d.s.ControlCandidate(ctx, "card.charge", d.clock.Now()); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("a candidate in an empty ledger: %v, want ErrNotFound", err)
+	}
+	old := d.settle(d.begun("old").Attempt.ID, ledger.OutcomeCommitted)
+	d.clock.Advance(time.Minute)
+	known := d.settle(d.begun("known").Attempt.ID, ledger.OutcomeCommitted)
+	d.settle(d.begun("no token", func(r *ledger.BeginRequest) { r.TokenSent = false }).Attempt.ID, ledger.OutcomeCommitted)
+	d.observe(d.doubt("by a read"), ledger.Landed, "pi_1")
+	d.settle(d.begun("another kind", func(r *ledger.BeginRequest) { r.Kind = "mail" }).Attempt.ID, ledger.OutcomeCommitted)
+	rec, err := d.s.ControlCandidate(ctx, "card.charge", d.clock.Now())
+	d.ok(err)
+	if rec.Operation.ID != known.ID {
+		d.Fatalf("the candidate is %s, want the newest committed by its own answer with its token sent", rec.Operation.Key)
+	}
+	rec, err = d.s.ControlCandidate(ctx, "card.charge", known.SettledAt.Add(-time.Second))
+	d.ok(err)
+	if rec.Operation.ID != old.ID {
+		d.Fatalf("the candidate before is %s, want old", rec.Operation.Key)
+	}
+	events := len(d.events(""))
+	read := d.observation(known, ledger.Landed, "pi_2").Read
+	read.Control, read.Digest = true, "p1"
+	d.ok(d.s.RecordControl(ctx, read))
+	at, err := d.s.Control(ctx, "card.charge", "p1")
+	d.ok(err)
+	if at.IsZero() || at.Before(read.BeganAt) || at.After(read.EndedAt) {
+		d.Fatalf("the control held at %s, want %s", at, read.BeganAt)
+	}
+	if at, _ := d.s.Control(ctx, "card.charge", "p2"); !at.IsZero() {
+		d.Fatalf("a control under p1 counts for p2")
+	}
+	if at, _ := d.s.Control(ctx, "mail", "p1"); !at.IsZero() {
+		d.Fatalf("a control of one kind counts for another")
+	}
+	vain := d.observation(known, ledger.Inconclusive).Read
+	vain.Control, vain.Digest = true, "p3"
+	d.ok(d.s.RecordControl(ctx, vain))
+	if at, _ := d.s.Control(ctx, "card.charge", "p3"); !at.IsZero() {
+		d.Fatalf("a control that found nothing counts as held")
+	}
+	if o := d.read(known.ID).Operation; o.Version != known.Version || len(d.events("")) != events {
+		d.Fatalf("a control moved what it looked at")
+	}
+}
+
+func holds(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	scopes := func() []string {
+		d.Helper()
+		hs, err := d.s.Holds(ctx, d.clock.Now())
+		d.ok(err)
+		var out []string
+		for _, h := range hs {
+			out = append(out, string(h.Scope)+" "+h.Reason)
+		}
+		slices.Sort(out)
+		return out
+	}
+	d.ok(d.s.Hold(ctx, ledger.Hold{Scope: "all", Actor: maya, Reason: "deploy", Until: d.clock.Now().Add(time.Hour), ChangeID: d.id("change")}))
+	d.ok(d.s.Hold(ctx, ledger.Hold{Scope: "downstream:stripe", Kinds: []string{"card.charge", "card.refund"}, Actor: maya, Reason: "down", ChangeID: d.id("change")}))
+	d.ok(d.s.Hold(ctx, ledger.Hold{Scope: "downstream:stripe", Kinds: []string{"card.charge"}, Actor: maya, Reason: "still down", ChangeID: d.id("change")}))
+	if got := scopes(); !slices.Equal(got, []string{"all deploy", "downstream:stripe still down"}) {
+		d.Fatalf("holds are %v: a hold on the same scope is replaced", got)
+	}
+	hs, err := d.s.Holds(ctx, d.clock.Now())
+	d.ok(err)
+	i := slices.IndexFunc(hs, func(h ledger.Hold) bool { return h.Scope == "downstream:stripe" })
+	if h := hs[i]; h.Actor != maya || !slices.Equal(h.Kinds, []string{"card.charge"}) || h.CreatedAt.IsZero() || !h.Until.IsZero() {
+		d.Fatalf("read back %+v", h)
+	}
+	o := d.doubt("k")
+	if rec := d.read(o.ID); rec.HeldBy() == nil || len(rec.Holds) != 2 {
+		d.Fatalf("the record knows holds %+v", rec.Holds)
+	}
+	d.clock.Advance(time.Hour)
+	if got := scopes(); !slices.Equal(got, []string{"downstream:stripe still down"}) {
+		d.Fatalf("holds are %v: the other's time is over", got)
+	}
+	d.ok(d.s.LiftHold(ctx, "downstream:stripe", maya, "it is up", d.id("change")))
+	if got := scopes(); len(got) != 0 {
+		d.Fatalf("holds are %v after the release", got)
+	}
+	if err := d.s.LiftHold(ctx, "kind:mail", maya, "it is up", d.id("change")); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("lifting what is not held: %v, want ErrNotFound", err)
+	}
+	var verbs []string
+	for _, e := range d.events("") {
+		if e.OperationID == "" {
+			verbs = append(verbs, e.Verb)
+		}
+	}
+	if !slices.Equal(verbs, []string{"hold", "hold", "hold", "release"}) {
+		d.Fatalf("events are %v", verbs)
+	}
+}
+
+func runs(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	run := ledger.DecisionRun{ID: "run-1", IdempotencyKey: "night shift", Digest: "digest of confirm a b", Verb: "confirm", Actor: maya,
+		Operations: []string{"a@2", "b@3"}, CreatedAt: d.clock.Now()}
+	got, known, err := d.s.Run(ctx, run)
+	d.ok(err)
+	if known || got.ID != "run-1" {
+		d.Fatalf("a new run came back known=%v as %+v", known, got)
+	}
+	d.ok(d.s.Progress(ctx, "run-1", 1, nil))
+	again := run
+	again.ID = "run-2"
+	got, known, err = d.s.Run(ctx, again)
+	d.ok(err)
+	if !known || got.ID != "run-1" || got.Done != 1 || !got.FinishedAt.IsZero() || !slices.Equal(got.Operations, run.Operations) || got.Actor != maya {
+		d.Fatalf("the same key again: known=%v, %+v", known, got)
+	}
+	d.ok(d.s.Progress(ctx, "run-1", 2, json.RawMessage(`{"done":2}`)))
+	got, _, err = d.s.Run(ctx, again)
+	d.ok(err)
+	if got.Done != 2 || string(got.Result) != `{"done":2}` || got.FinishedAt.IsZero() {
+		d.Fatalf("a finished run came back as %+v", got)
+	}
+	again.Digest = "digest of confirm c"
+	if _, _, err := d.s.Run(ctx, again); !errors.Is(err, ledger.ErrKeyReused) {
+		d.Fatalf("the same key for something else: %v, want ErrKeyReused", err)
+	}
+	for _, id := range []string{"run-3", "run-4"} { // without a key, runs have nothing to do with each other
+		if _, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: id, Verb: "deny", Actor: maya, CreatedAt: d.clock.Now()}); known || err != nil {
+			d.Fatalf("%s: known=%v, %v", id, known, err)
+		}
+	}
+}
+
+func events(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	var ids []string
+	for _, key := range []string{"a", "b", "c"} {
+		ids = append(ids, d.decide(d.doubt(key), ledger.VerbConfirm).ID)
+	}
+	all := d.events("")
+	if len(all) != 9 {
+		d.Fatalf("%d events, want 9", len(all))
+	}
+	for i, e := range all {
+		if i > 0 && (e.Seq <= all[i-1].Seq || e.At.Before(all[i-1].At)) {
+			d.Fatalf("event %d (seq %d) comes after seq %d", i, e.Seq, all[i-1].Seq)
+		}
+		if e.Detail != nil && !json.Valid(e.Detail) {
+			d.Fatalf("the detail of event %d is no JSON: %s", e.Seq, e.Detail)
+		}
+	}
+	// The feed in pages is the feed, whatever the page.
+	for _, limit := range []int{1, 2, 4, 100} {
+		var got []ledger.Event
+		for after := int64(0); ; {
+			page, err := d.s.Events(ctx, "", after, limit)
+			d.ok(err)
+			if len(page) == 0 {
+				break
+			}
+			if len(page) > limit {
+				d.Fatalf("%d events, asked for %d", len(page), limit)
+			}
+			got, after = append(got, page...), page[len(page)-1].Seq
+		}
+		if len(got) != len(all) || got[8].Seq != all[8].Seq {
+			d.Fatalf("in pages of %d the feed has %d events", limit, len(got))
+		}
+	}
+	if own := d.events(ids[1]); len(own) != 3 || own[0].OperationID != ids[1] || own[0].Seq != all[3].Seq {
+		d.Fatalf("the events of b are %+v", own)
+	}
+	info, err := d.s.Info(ctx)
+	d.ok(err)
+	if info.LastSeq != all[8].Seq || !info.LastWrite.Equal(all[8].At) || info.LastBy != "billing" || info.LastError.IsZero() || info.ID == "" {
+		d.Fatalf("the ledger says of itself %+v", info)
+	}
+}
+
+func watch(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	wctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w := d.s.Watch(wctx)
+	drain := func() {
+		for {
+			select {
+			case <-w:
+			case <-time.After(50 * time.Millisecond):
+				return
+			}
+		}
+	}
+	drain()
+	for i := range 3 {
+		d.begun(string(rune('a' + i)))
+		select {
+		case <-w:
+		case <-time.After(5 * time.Second):
+			d.Fatalf("commit %d went unnoticed", i+1)
+		}
+		drain()
+	}
+	stop()
+	for deadline := time.After(5 * time.Second); ; {
+		select {
+		case _, more := <-w:
+			if !more {
+				return
+			}
+		case <-deadline:
+			d.Fatalf("the channel stays open after its context ended")
+		}
+	}
+}

@@ -1,0 +1,267 @@
+// Package ledgertest is what every store of the ledger must pass.
+//
+//	func TestStore(t *testing.T) {
+//		ledgertest.Run(t, func(t testing.TB, clock ledger.Clock) ledger.Store { … })
+//	}
+//
+// The suite drives a store through the rules of package ledger only, never
+// around them, and compares it with Memory, a store simple enough to be read at
+// one sitting. It may import ledger and nothing else of indoubt.
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Open makes an empty store that tells the time by clock. It is called many
+// times in one test; what the stores leave behind goes with t.
+type Open func(t testing.TB, clock ledger.Clock) ledger.Store
+
+// Run runs the whole suite.
+func Run(t *testing.T, open Open) {
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, Open)
+	}{
+		{"States", states},
+		{"Invariants", invariants},
+		{"Grants", grants},
+		{"Finding", finding},
+		{"Repeating", repeating},
+		{"Schedule", schedule},
+		{"Leases", leases},
+		{"Controls", controls},
+		{"Holds", holds},
+		{"Runs", runs},
+		{"Events", events},
+		{"Watch", watch},
+		{"Lists", lists},
+		{"Concurrency", concurrency},
+		{"Linearizable", linearizable},
+		{"Model", model},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(t, open) })
+	}
+}
+
+// Noon is when every test's clock begins.
+var Noon = time.UnixMilli(1_790_000_000_000).UTC()
+
+// Clock is a clock that stands still until it is told to move.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock makes a clock that shows Noon.
+func NewClock() *Clock { return &Clock{now: Noon} }
+
+// Now is the clock's time; it is a ledger.Clock.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock on.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// failer is the part of testing.TB that rapid's T has too.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+var (
+	ctx     = context.Background()
+	billing = ledger.Actor{Name: "billing", Host: "batch-2", Machine: true}
+	engine  = ledger.Actor{Name: "auto", Host: "batch-2", Machine: true}
+	maya    = ledger.Actor{Name: "maya", OSUser: "root", Host: "batch-2", Terminal: true}
+)
+
+// desk is one store with a clock and the gestures tests are made of. Each
+// gesture lets a second pass, so that every time in a ledger is another one.
+type desk struct {
+	failer
+	s     ledger.Store
+	clock *Clock
+	n     int
+}
+
+func newDesk(t *testing.T, open Open) *desk {
+	clock := NewClock()
+	s := open(t, clock.Now)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return &desk{failer: t, s: s, clock: clock}
+}
+
+// id makes an id that is the same at every run.
+func (d *desk) id(what string) string {
+	d.n++
+	return fmt.Sprintf("%s-%06d", what, d.n)
+}
+
+func (d *desk) ok(err error) {
+	d.Helper()
+	if err != nil {
+		d.Fatalf("%v", err)
+	}
+}
+
+func (d *desk) request(key string) ledger.BeginRequest {
+	return ledger.BeginRequest{
+		ChangeID: d.id("change"), OperationID: d.id("operation"), AttemptID: d.id("attempt"),
+		Kind: "card.charge", Key: key, Token: "indoubt-" + key, Fingerprint: "print of " + key,
+		Title: "charge " + key, Source: ledger.Source{Pipeline: "billing", Run: "7", Host: "batch-2", PID: 42},
+		Input: []byte(`{"amount":42000}`), Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: billing,
+	}
+}
+
+func (d *desk) begin(key string, mod ...func(*ledger.BeginRequest)) ledger.BeginResult {
+	d.Helper()
+	req := d.request(key)
+	for _, m := range mod {
+		m(&req)
+	}
+	res, err := ledger.Begin(ctx, d.s, req)
+	d.ok(err)
+	d.clock.Advance(time.Second)
+	return res
+}
+
+// begun is a begin that must be the one that sends.
+func (d *desk) begun(key string, mod ...func(*ledger.BeginRequest)) ledger.BeginResult {
+	d.Helper()
+	res := d.begin(key, mod...)
+	if res.Answer != ledger.AnswerBegun {
+		d.Fatalf("begin %s: %s (%s), want begun", key, res.Answer, res.Why)
+	}
+	return res
+}
+
+func (d *desk) settle(attempt string, outcome ledger.Outcome, mod ...func(*ledger.SettleRequest)) ledger.Operation {
+	d.Helper()
+	req := ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: attempt, Outcome: outcome, Status: -1, Actor: billing}
+	switch outcome {
+	case ledger.OutcomeFailed:
+		req.Proof, req.Status = ledger.Refused, 402
+	case ledger.OutcomeUncertain:
+		req.ErrorClass, req.Error = ledger.ClassTimeout, "no answer after 30 s"
+	}
+	for _, m := range mod {
+		m(&req)
+	}
+	applied, err := ledger.Settle(ctx, d.s, req)
+	d.ok(err)
+	d.clock.Advance(time.Second)
+	return applied.After
+}
+
+func withReceipt(r string) func(*ledger.SettleRequest) {
+	return func(s *ledger.SettleRequest) { s.Receipt = r }
+}
+
+// doubt makes an operation in doubt.
+func (d *desk) doubt(key string, mod ...func(*ledger.BeginRequest)) ledger.Operation {
+	d.Helper()
+	return d.settle(d.begun(key, mod...).Attempt.ID, ledger.OutcomeUncertain)
+}
+
+func (d *desk) observation(o ledger.Operation, v ledger.Verdict, receipts ...string) ledger.Observation {
+	now := d.clock.Now()
+	ob := ledger.Observation{ChangeID: d.id("change"), Version: o.Version, Confirm: true, Deny: true, Actor: engine,
+		Read: ledger.Read{ID: d.id("read"), OperationID: o.ID, BeganAt: now, EndedAt: now.Add(20 * time.Millisecond), Verdict: v,
+			Reason: "the list shows " + fmt.Sprint(len(receipts)), Found: len(receipts), Receipts: receipts,
+			Evidence: []byte(`{"status":200}`), Digest: "policy-1", Actor: engine.Name}}
+	if v == ledger.Landed && len(receipts) == 0 {
+		ob.Read.Found = 1
+	}
+	return ob
+}
+
+func (d *desk) observe(o ledger.Operation, v ledger.Verdict, receipts ...string) ledger.Operation {
+	d.Helper()
+	applied, err := ledger.Observe(ctx, d.s, d.observation(o, v, receipts...))
+	d.ok(err)
+	d.clock.Advance(time.Second)
+	return applied.After
+}
+
+func (d *desk) decision(o ledger.Operation, v ledger.Verb) ledger.Decision {
+	return ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Version: o.Version, Verb: v, Reason: "asked their support", Actor: maya,
+		Until: map[bool]time.Time{true: d.clock.Now().Add(time.Hour)}[v == ledger.VerbPark]}
+}
+
+func (d *desk) decide(o ledger.Operation, v ledger.Verb, mod ...func(*ledger.Decision)) ledger.Operation {
+	d.Helper()
+	dec := d.decision(o, v)
+	for _, m := range mod {
+		m(&dec)
+	}
+	applied, err := ledger.Decide(ctx, d.s, dec)
+	d.ok(err)
+	d.clock.Advance(time.Second)
+	return applied.After
+}
+
+func (d *desk) grantRequest(o ledger.Operation, basis ledger.Basis) ledger.GrantRequest {
+	return ledger.GrantRequest{ChangeID: d.id("change"), GrantID: d.id("grant"), OperationID: o.ID, Version: o.Version, Basis: basis,
+		Sender: "pipeline", Actor: maya, Reason: "the customer waits", ExpiresAt: d.clock.Now().Add(time.Hour), MaxAttempts: 9}
+}
+
+// grant allows one more attempt, for the pipeline to fetch.
+func (d *desk) grant(o ledger.Operation, basis ledger.Basis) ledger.Operation {
+	d.Helper()
+	applied, err := ledger.Allow(ctx, d.s, d.grantRequest(o, basis))
+	d.ok(err)
+	d.clock.Advance(time.Second)
+	return applied.After
+}
+
+// retry allows one more attempt and begins it at once.
+func (d *desk) retry(o ledger.Operation, basis ledger.Basis) ledger.Applied {
+	d.Helper()
+	g := d.grantRequest(o, basis)
+	g.Sender, g.AttemptID, g.Deadline, g.TokenSent = "http", d.id("attempt"), time.Minute, true
+	applied, err := ledger.Allow(ctx, d.s, g)
+	d.ok(err)
+	d.clock.Advance(time.Second)
+	return applied
+}
+
+func (d *desk) read(id string) ledger.Record {
+	d.Helper()
+	rec, err := d.s.Read(ctx, ledger.Locator{ID: id})
+	d.ok(err)
+	return rec
+}
+
+func (d *desk) events(id string) []ledger.Event {
+	d.Helper()
+	evs, err := d.s.Events(ctx, id, 0, 10_000)
+	d.ok(err)
+	return evs
+}
+
+func (d *desk) want(o ledger.Operation, state ledger.State) {
+	d.Helper()
+	if o.State != state {
+		d.Fatalf("%s is %s (%s: %s), want %s", o.Key, o.State, o.Actor, o.Reason, state)
+	}
+}

@@ -1,0 +1,171 @@
+package ledgertest
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// lists checks pages, filters and counts against the rows themselves, while
+// the clock moves rows from one list to the next.
+func lists(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	furnish(d)
+	for _, pass := range []time.Duration{0, time.Minute, 9 * time.Minute, time.Hour, 24 * time.Hour} {
+		d.clock.Advance(pass)
+		checkLists(d, d.s)
+	}
+	// Everything that is overdue is written down; no list may change by that.
+	before, err := d.s.Counts(ctx, d.clock.Now())
+	d.ok(err)
+	_, err = d.s.Expire(ctx, 1000)
+	d.ok(err)
+	after, err := d.s.Counts(ctx, d.clock.Now())
+	d.ok(err)
+	if before.NeedsYou != after.NeedsYou || before.InFlight != after.InFlight || before.All != after.All {
+		d.Fatalf("writing deadlines down moved the counts from %+v to %+v", before, after)
+	}
+	checkLists(d, d.s)
+}
+
+// furnish fills a ledger with at least one operation for every lane.
+func furnish(d *desk) {
+	var prices []ledger.Pricing
+	price := func(o ledger.Operation, rank float64, decide time.Duration, word string) {
+		prices = append(prices, ledger.Pricing{OperationID: o.ID, Digest: "p1", Downstream: "stripe", Title: "charge " + o.Key,
+			Duplicate: ledger.Cost{Value: 2 * rank}, Miss: ledger.Cost{Value: rank, Word: word}, Rank: rank,
+			DecideAt: d.clock.Now().Add(decide), ReadAt: ledger.Never})
+	}
+	for i := range 6 {
+		n := func(what string) string { return fmt.Sprintf("%s %d", what, i) }
+		kind := func(r *ledger.BeginRequest) {
+			r.Kind = []string{"card.charge", "card.refund", "mail.send"}[i%3]
+			r.Source.Pipeline = []string{"billing", "signup"}[i%2]
+		}
+		d.begun(n("in flight"), kind, func(r *ledger.BeginRequest) { r.Deadline = time.Duration(i+1) * 10 * time.Minute })
+		d.settle(d.begun(n("fine"), kind).Attempt.ID, ledger.OutcomeCommitted, withReceipt(n("pi")))
+		d.settle(d.begun(n("refused"), kind).Attempt.ID, ledger.OutcomeFailed)
+		price(d.doubt(n("decide"), kind), float64(100+i/2), 0, "")
+		price(d.doubt(n("checking"), kind), float64(10*i), time.Duration(i)*time.Minute, "high")
+		price(d.observe(d.doubt(n("not landed"), kind), ledger.Absent), float64(50+i), 0, "")
+		price(d.observe(d.doubt(n("twice"), kind), ledger.Duplicated, n("pi_a"), n("pi_b")), float64(i), 0, "")
+		price(d.observe(d.doubt(n("different"), kind), ledger.Mismatch, n("pi_c")), float64(i), 0, "")
+		price(d.decide(d.doubt(n("parked"), kind), ledger.VerbPark, func(dec *ledger.Decision) {
+			dec.Until = d.clock.Now().Add(time.Duration(i+1) * 20 * time.Minute)
+		}), 7, 0, "")
+		price(d.grant(d.doubt(n("granted"), kind), ledger.BasisRiskAccepted), 8, 0, "")
+		d.decide(d.doubt(n("dropped"), kind), ledger.VerbAbandon)
+		d.doubt(n("unpriced"), kind)
+		d.begun(n("overdue"), kind, func(r *ledger.BeginRequest) { r.Deadline = 10 * time.Millisecond })
+	}
+	d.ok(d.s.Price(ctx, prices))
+}
+
+var tabs = []ledger.Tab{ledger.TabAll, ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled}
+
+var filters = []string{
+	"", "charge", "kind:card.charge", "kind:card.*", "-kind:mail.send", "state:uncertain", "state:pending", "lane:conflict", "lane:reading",
+	"lane:decide", "lane:in_flight", "lane:unfetched", "lane:not_landed", "lane:resolved", "-lane:resolved", "source:signup", "error:timeout",
+	"downstream:stripe", "key:granted", "by:maya", "age>30m", "age<2h", "cost>100", "risk>20", "TWICE kind:card.* -source:signup", `"in flight"`, "100%", "state:failed -by:maya",
+}
+
+// checkLists compares every list with what the rows themselves say.
+func checkLists(d *desk, s ledger.Store) {
+	d.Helper()
+	now := d.clock.Now()
+	all := everything(d, s, ledger.Query{Tab: ledger.TabAll, Now: now}, 7)
+	byID := map[string]ledger.Row{}
+	for _, r := range all {
+		byID[r.ID] = r
+	}
+	for _, r := range all {
+		rec, err := s.Read(ctx, ledger.Locator{ID: r.ID})
+		d.ok(err)
+		if r.Key != rec.Operation.Key || r.State != rec.Operation.State || r.Version != rec.Operation.Version || r.LaneAt(now) != rec.Row().LaneAt(now) {
+			d.Fatalf("%s is listed as %s in %s at version %d, and read as %s in %s at %d", rec.Operation.Key, r.State, r.LaneAt(now), r.Version,
+				rec.Operation.State, rec.Row().LaneAt(now), rec.Operation.Version)
+		}
+	}
+	for _, tab := range tabs {
+		for _, order := range []ledger.Order{"", ledger.OrderLoss, ledger.OrderNewest, ledger.OrderOldest} {
+			q := ledger.Query{Tab: tab, Order: order, Now: now}
+			checkOrder(d, q, everything(d, s, q, 5))
+		}
+		for _, text := range filters {
+			f, err := ledger.ParseFilter(text)
+			d.ok(err)
+			var want []string
+			for _, r := range all {
+				if (tab == ledger.TabAll || r.TabAt(now) == tab) && f.Match(r, now) {
+					want = append(want, r.Key)
+				}
+			}
+			var got []string
+			for _, r := range everything(d, s, ledger.Query{Tab: tab, Filter: f, Now: now}, 9) {
+				got = append(got, r.Key)
+			}
+			slices.Sort(want)
+			slices.Sort(got)
+			if !slices.Equal(want, got) {
+				d.Fatalf("%s, filter %q:\ngot  %q\nwant %q", tab, text, got, want)
+			}
+		}
+	}
+	got, err := s.Counts(ctx, now)
+	d.ok(err)
+	want := count(all, now)
+	if math.Abs(got.Loss-want.Loss) > 1e-6 {
+		d.Fatalf("loss %f, want %f", got.Loss, want.Loss)
+	}
+	got.Loss, want.Loss = 0, 0
+	// A pending operation past its deadline may be counted as either.
+	for _, c := range []*ledger.Counts{&got, &want} {
+		maps.DeleteFunc(c.ByState, func(_ ledger.State, n int) bool { return n == 0 })
+		c.ByState = map[ledger.State]int{ledger.Committed: c.ByState[ledger.Committed], ledger.Failed: c.ByState[ledger.Failed],
+			ledger.Abandoned: c.ByState[ledger.Abandoned], ledger.Uncertain: c.ByState[ledger.Uncertain] + c.ByState[ledger.Pending]}
+	}
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		d.Fatalf("counts\ngot  %+v\nwant %+v", got, want)
+	}
+}
+
+// everything reads a list to its end, a page at a time.
+func everything(d *desk, s ledger.Store, q ledger.Query, limit int) []ledger.Row {
+	d.Helper()
+	var rows []ledger.Row
+	seen := map[string]bool{}
+	for q.Limit = limit; ; {
+		page, err := s.Page(ctx, q)
+		d.ok(err)
+		if len(page.Rows) > limit {
+			d.Fatalf("%d rows on a page of %d", len(page.Rows), limit)
+		}
+		for _, r := range page.Rows {
+			if seen[r.ID] {
+				d.Fatalf("%s comes twice in %s by %q", r.Key, q.Tab, q.Order)
+			}
+			seen[r.ID] = true
+		}
+		rows = append(rows, page.Rows...)
+		if page.Next == "" {
+			return rows
+		}
+		q.After = page.Next
+	}
+}
+
+func checkOrder(d *desk, q ledger.Query, rows []ledger.Row) {
+	d.Helper()
+	for i := 1; i < len(rows); i++ {
+		if compareRows(orderOf(q), rows[i-1], rows[i]) > 0 {
+			a, b := rows[i-1], rows[i]
+			d.Fatalf("%s by %q: %s (%q, rank %g, created %s, updated %s) stands before %s (%q, rank %g, created %s, updated %s)", q.Tab, orderOf(q),
+				a.Key, a.Conflict, a.Pricing.Rank, a.CreatedAt, a.UpdatedAt, b.Key, b.Conflict, b.Pricing.Rank, b.CreatedAt, b.UpdatedAt)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package ledgertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Memory is a store that forgets everything: the plainest reading of
+// ledger.Store, to compare real stores with. It does not notice a caller that
+// changes what it was given.
+type Memory struct {
+	mu       sync.Mutex
+	clock    ledger.Clock
+	created  time.Time
+	ops      []*entry // in order of arrival
+	events   []ledger.Event
+	changes  map[string]string // change id → operation id
+	holds    []ledger.Hold
+	runs     map[string]*ledger.DecisionRun
+	controls map[string]time.Time
+	watchers []chan struct{}
+}
+
+type entry struct {
+	op       ledger.Operation
+	attempts []ledger.Attempt
+	reads    []ledger.Read // newest first
+	grants   []ledger.Grant
+	lease    ledger.Lease
+	pricing  ledger.Pricing
+	recheck  time.Time
+}
+
+// NewMemory makes an empty store.
+func NewMemory(clock ledger.Clock) *Memory {
+	return &Memory{clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}}
+}
+
+func (m *Memory) find(at ledger.Locator) *entry {
+	for _, e := range m.ops {
+		switch {
+		case at.ID != "":
+			if e.op.ID == at.ID {
+				return e
+			}
+		case at.AttemptID != "":
+			if slices.ContainsFunc(e.attempts, func(a ledger.Attempt) bool { return a.ID == at.AttemptID }) {
+				return e
+			}
+		case e.op.KeyLive && e.op.Kind == at.Kind && e.op.Scope == at.Scope && e.op.Key == at.Key:
+			return e
+		}
+	}
+	return nil
+}
+
+func (m *Memory) record(e *entry, now time.Time) ledger.Record {
+	if e == nil {
+		return ledger.Record{Now: now}
+	}
+	rec := ledger.Record{Found: true, Operation: e.op, Attempts: slices.Clone(e.attempts), Reads: slices.Clone(e.reads),
+		Grants: slices.Clone(e.grants), Pricing: e.pricing, Now: now}
+	rec.Pricing.OperationID = e.op.ID
+	if e.lease.Holder != "" && e.lease.ExpiresAt.After(now) {
+		rec.Lease = e.lease
+	}
+	for _, h := range m.holds {
+		if h.Until.IsZero() || now.Before(h.Until) {
+			rec.Holds = append(rec.Holds, h)
+		}
+	}
+	for _, other := range m.ops {
+		o := other.op
+		switch {
+		case o.ID == e.op.ID:
+		case o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint && o.Kind == e.op.Kind:
+			rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt})
+		case o.Target != "" && o.Target == e.op.Target && o.CreatedAt.After(e.op.CreatedAt):
+			rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, Overtook: true})
+		}
+	}
+	return rec
+}
+
+func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if id, known := m.changes[changeID]; known {
+		e := m.find(ledger.Locator{ID: id})
+		return ledger.Applied{Before: e.op, After: e.op, Noop: true}, nil
+	}
+	now := m.clock()
+	e := m.find(at)
+	rec := m.record(e, now)
+	c, err := rule(&rec)
+	if err != nil {
+		return ledger.Applied{}, err
+	}
+	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
+	if c.Operation == nil && c.Read == nil && c.Event == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.RecheckAt.IsZero() {
+		applied.Noop = true
+		return applied, nil
+	}
+	if c.Insert {
+		if e != nil && c.Retire {
+			e.op.KeyLive = false
+		}
+		applied.Before = ledger.Operation{}
+		e = &entry{}
+		m.ops = append(m.ops, e)
+	}
+	m.write(e, c, changeID, applied.Before, now, &applied)
+	m.bell()
+	return applied, nil
+}
+
+func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger.Operation, now time.Time, applied *ledger.Applied) {
+	if c.Operation != nil {
+		if c.Operation.Version != e.op.Version {
+			e.pricing.Digest = ""
+		}
+		if c.Operation.State == ledger.Uncertain && e.op.State != ledger.Uncertain {
+			e.pricing.ReadAt, e.pricing.Reads = time.Time{}, 0
+		}
+		e.op = *c.Operation
+		if e.op.UpdatedAt.IsZero() {
+			e.op.UpdatedAt = now
+		}
+		applied.After = e.op
+	}
+	for _, a := range c.Attempts {
+		if i := slices.IndexFunc(e.attempts, func(b ledger.Attempt) bool { return b.ID == a.ID }); i >= 0 {
+			e.attempts[i] = a
+		} else {
+			e.attempts = append(e.attempts, a)
+		}
+		applied.Attempt = a
+	}
+	for _, g := range c.Grants {
+		if i := slices.IndexFunc(e.grants, func(h ledger.Grant) bool { return h.ID == g.ID }); i >= 0 {
+			e.grants[i] = g
+		} else {
+			e.grants = append([]ledger.Grant{g}, e.grants...)
+		}
+		applied.Grant = g
+	}
+	if c.Read != nil && !slices.ContainsFunc(e.reads, func(r ledger.Read) bool { return r.ID == c.Read.ID }) {
+		e.reads = append([]ledger.Read{*c.Read}, e.reads...)
+	}
+	e.recheck = c.RecheckAt
+	if !c.RecheckAt.IsZero() {
+		e.pricing.ReadAt = c.RecheckAt
+	}
+	if c.Event != nil {
+		ev := *c.Event
+		if ev.ID == "" {
+			ev.ID = changeID
+		}
+		ev.OperationID, ev.From, ev.To, ev.Version = e.op.ID, before.State, e.op.State, e.op.Version
+		m.append(ev, now)
+		m.changes[changeID] = e.op.ID
+	}
+}
+
+func (m *Memory) append(ev ledger.Event, now time.Time) {
+	ev.Seq, ev.At = int64(len(m.events)+1), now
+	m.events = append(m.events, ev)
+	m.changes[ev.ID] = ev.OperationID
+}
+
+func (m *Memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.find(at); e != nil {
+		return m.record(e, m.clock()), nil
+	}
+	var candidates []string
+	for _, e := range m.ops {
+		if len(at.ID) >= 4 && strings.HasPrefix(e.op.ID, at.ID) {
+			candidates = append(candidates, e.op.ID)
+		}
+	}
+	switch len(candidates) {
+	case 0:
+		return ledger.Record{}, fmt.Errorf("%+v: %w", at, ledger.ErrNotFound)
+	case 1:
+		return m.record(m.find(ledger.Locator{ID: candidates[0]}), m.clock()), nil
+	}
+	return ledger.Record{}, &ledger.AmbiguousError{Prefix: at.ID, IDs: candidates}
+}
+
+func (m *Memory) Events(_ context.Context, operationID string, after int64, limit int) ([]ledger.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []ledger.Event
+	for _, ev := range m.events {
+		if ev.Seq > after && (operationID == "" || ev.OperationID == operationID) && len(out) < limit {
+			out = append(out, ev)
+		}
+	}
+	return out, nil
+}
+
+func (m *Memory) bell() {
+	for _, w := range m.watchers {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (m *Memory) Watch(ctx context.Context) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := make(chan struct{}, 1)
+	m.watchers = append(m.watchers, w)
+	context.AfterFunc(ctx, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.watchers = slices.DeleteFunc(m.watchers, func(c chan struct{}) bool { return c == w })
+		close(w)
+	})
+	return w
+}
+
+func (m *Memory) Run(_ context.Context, run ledger.DecisionRun) (ledger.DecisionRun, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.runs {
+		if r.ID == run.ID || run.IdempotencyKey != "" && r.IdempotencyKey == run.IdempotencyKey {
+			if r.Digest != run.Digest || r.Verb != run.Verb {
+				return ledger.DecisionRun{}, false, ledger.ErrKeyReused
+			}
+			return *r, true, nil
+		}
+	}
+	if run.CreatedAt.IsZero() {
+		run.CreatedAt = m.clock()
+	}
+	m.runs[run.ID] = &run
+	return run, false, nil
+}
+
+func (m *Memory) Progress(_ context.Context, runID string, done int, result json.RawMessage) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[runID]
+	if r == nil {
+		return fmt.Errorf("run %s: %w", runID, ledger.ErrNotFound)
+	}
+	r.Done = done
+	if len(result) > 0 {
+		r.Result, r.FinishedAt = result, m.clock()
+	}
+	return nil
+}
+
+func (m *Memory) Info(context.Context) (ledger.Info, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	info := ledger.Info{ID: "memory", CreatedAt: m.created, LastSeq: int64(len(m.events))}
+	if n := len(m.events); n > 0 {
+		info.LastWrite = m.events[n-1].At
+	}
+	for _, e := range m.ops {
+		info.LastBy = e.op.Source.Pipeline
+		for _, a := range e.attempts {
+			if a.Outcome == ledger.OutcomeUncertain && a.EndedAt.After(info.LastError) {
+				info.LastError = a.EndedAt
+			}
+		}
+	}
+	return info, nil
+}
+
+// Close does nothing.
+func (m *Memory) Close() error { return nil }

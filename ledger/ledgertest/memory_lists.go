@@ -1,0 +1,291 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// rows are all rows in the order asked for.
+func (m *Memory) rows(order ledger.Order, now time.Time) []ledger.Row {
+	var rows []ledger.Row
+	for _, e := range m.ops {
+		rec := m.record(e, now)
+		rows = append(rows, rec.Row())
+	}
+	slices.SortStableFunc(rows, func(a, b ledger.Row) int { return compareRows(order, a, b) })
+	return rows
+}
+
+// compareRows is the order of a list; rows that are equal in it go by id.
+func compareRows(order ledger.Order, a, b ledger.Row) int {
+	by := func(c int, rest ...int) int {
+		for _, r := range rest {
+			if c == 0 {
+				c = r
+			}
+		}
+		return c
+	}
+	switch order {
+	case ledger.OrderNewest:
+		return by(b.UpdatedAt.Compare(a.UpdatedAt))
+	case ledger.OrderOldest:
+		return by(a.CreatedAt.Compare(b.CreatedAt))
+	}
+	calm := func(r ledger.Row) int {
+		if r.Conflict == ledger.NoConflict {
+			return 1
+		}
+		return 0
+	}
+	dearer := 0
+	switch {
+	case a.Pricing.Rank > b.Pricing.Rank:
+		dearer = -1
+	case a.Pricing.Rank < b.Pricing.Rank:
+		dearer = 1
+	}
+	return by(calm(a)-calm(b), dearer, a.CreatedAt.Compare(b.CreatedAt))
+}
+
+// orderOf is the order a query asks for, said or not.
+func orderOf(q ledger.Query) ledger.Order {
+	if q.Order == "" && (q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll || q.Tab == "") {
+		return ledger.OrderNewest
+	}
+	if q.Order == "" {
+		return ledger.OrderLoss
+	}
+	return q.Order
+}
+
+func (m *Memory) Page(_ context.Context, q ledger.Query) (ledger.Page, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var rows []ledger.Row
+	for _, r := range m.rows(orderOf(q), q.Now) {
+		if (q.Tab == "" || q.Tab == ledger.TabAll || r.TabAt(q.Now) == q.Tab) && q.Filter.Match(r, q.Now) {
+			rows = append(rows, r)
+		}
+	}
+	from, _ := strconv.Atoi(q.After)
+	limit := q.Limit
+	if limit == 0 {
+		limit = 50
+	}
+	from = min(from, len(rows))
+	to := min(from+limit, len(rows))
+	page := ledger.Page{Rows: rows[from:to]}
+	if to < len(rows) {
+		page.Next = strconv.Itoa(to)
+	}
+	return page, nil
+}
+
+func (m *Memory) Counts(_ context.Context, now time.Time) (ledger.Counts, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return count(m.rows(ledger.OrderNewest, now), now), nil
+}
+
+// count is what Counts must say of these rows.
+func count(rows []ledger.Row, now time.Time) ledger.Counts {
+	c := ledger.Counts{All: len(rows), ByState: map[ledger.State]int{}}
+	for _, r := range rows {
+		c.ByState[r.StateAt(now)]++
+		if r.Parked(now) {
+			c.Parked++
+			continue
+		}
+		switch r.TabAt(now) {
+		case ledger.TabNeedsYou:
+			c.NeedsYou++
+			if r.Pricing.Miss.Word == "" {
+				c.Loss += r.Pricing.Rank
+			} else {
+				c.ByWord++
+			}
+		case ledger.TabChecking:
+			c.Checking++
+		case ledger.TabInFlight:
+			c.InFlight++
+		case ledger.TabSettled:
+			c.Settled++
+		}
+		if r.Conflict != ledger.NoConflict {
+			c.Conflicts++
+		}
+		if r.Conflict == ledger.Duplicate {
+			c.Twice++
+		}
+	}
+	return c
+}
+
+func (m *Memory) Expire(ctx context.Context, limit int) (int, error) {
+	m.mu.Lock()
+	var late []string
+	for _, e := range m.ops {
+		if e.op.State == ledger.Pending && e.op.StateAt(m.clock()) == ledger.Uncertain && len(late) < limit {
+			late = append(late, e.op.ID)
+		}
+	}
+	m.mu.Unlock()
+	for _, id := range late {
+		if _, err := m.Change(ctx, ledger.Locator{ID: id}, ledger.NewID(), ledger.ExpireRule()); err != nil {
+			return 0, err
+		}
+	}
+	return len(late), nil
+}
+
+func (m *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Row, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var due []ledger.Row
+	for _, e := range m.ops {
+		wanted := e.op.State == ledger.Uncertain || !e.recheck.IsZero()
+		leased := e.lease.Holder != "" && e.lease.ExpiresAt.After(now)
+		if wanted && !leased && !e.pricing.ReadAt.After(now) {
+			rec := m.record(e, now)
+			due = append(due, rec.Row())
+		}
+	}
+	slices.SortStableFunc(due, func(a, b ledger.Row) int { return a.Pricing.ReadAt.Compare(b.Pricing.ReadAt) })
+	return due[:min(limit, len(due))], nil
+}
+
+func (m *Memory) Unpriced(_ context.Context, digest string, limit int) ([]ledger.Operation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []ledger.Operation
+	for _, e := range m.ops {
+		rec := m.record(e, m.clock())
+		open := rec.Row().LaneAt(m.clock()) != ledger.LaneResolved
+		if open && e.op.State != ledger.Pending && e.pricing.Digest != digest && len(out) < limit {
+			out = append(out, e.op)
+		}
+	}
+	return out, nil
+}
+
+func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range prices {
+		if e := m.find(ledger.Locator{ID: p.OperationID}); e != nil {
+			e.pricing = p
+		}
+	}
+	return nil
+}
+
+func (m *Memory) Lease(_ context.Context, id, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, now := m.find(ledger.Locator{ID: id}), m.clock()
+	if e == nil {
+		return ledger.Lease{}, fmt.Errorf("operation %s: %w", id, ledger.ErrNotFound)
+	}
+	free := e.lease.Holder == "" || !e.lease.ExpiresAt.After(now)
+	switch {
+	case !free && e.lease.Holder != holder:
+		return ledger.Lease{}, &ledger.LeasedError{Holder: e.lease.Holder, Until: e.lease.ExpiresAt}
+	case free:
+		e.lease.Generation++
+	}
+	e.lease = ledger.Lease{OperationID: id, Holder: holder, Generation: e.lease.Generation, Digest: digest, ExpiresAt: now.Add(ttl)}
+	return e.lease, nil
+}
+
+func (m *Memory) Release(_ context.Context, l ledger.Lease) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.find(ledger.Locator{ID: l.OperationID}); e != nil && e.lease.Generation == l.Generation && e.lease.Holder == l.Holder {
+		e.lease.Holder, e.lease.ExpiresAt = "", time.Time{}
+	}
+	return nil
+}
+
+func (m *Memory) Control(_ context.Context, kind, digest string) (time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.controls[kind+"\x00"+digest], nil
+}
+
+func (m *Memory) ControlCandidate(_ context.Context, kind string, before time.Time) (ledger.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var newest *entry
+	for _, e := range m.ops {
+		o := e.op
+		if o.Kind == kind && o.State == ledger.Committed && o.ByAnswer && o.TokenSent && o.SettledAt.Before(before) &&
+			(newest == nil || o.SettledAt.After(newest.op.SettledAt)) {
+			newest = e
+		}
+	}
+	if newest == nil {
+		return ledger.Record{}, fmt.Errorf("a committed %s: %w", kind, ledger.ErrNotFound)
+	}
+	return m.record(newest, m.clock()), nil
+}
+
+func (m *Memory) RecordControl(_ context.Context, r ledger.Read) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.find(ledger.Locator{ID: r.OperationID})
+	if e == nil {
+		return fmt.Errorf("operation %s: %w", r.OperationID, ledger.ErrNotFound)
+	}
+	e.reads = append([]ledger.Read{r}, e.reads...)
+	if r.Verdict == ledger.Landed {
+		m.controls[e.op.Kind+"\x00"+r.Digest] = r.BeganAt
+	}
+	return nil
+}
+
+func (m *Memory) Hold(_ context.Context, h ledger.Hold) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.changes[h.ChangeID]; known {
+		return nil
+	}
+	if h.CreatedAt.IsZero() {
+		h.CreatedAt = m.clock()
+	}
+	m.holds = append(slices.DeleteFunc(m.holds, func(o ledger.Hold) bool { return o.Scope == h.Scope }), h)
+	m.append(ledger.Event{ID: h.ChangeID, Verb: "hold", Actor: h.Actor, Reason: h.Reason}, m.clock())
+	return nil
+}
+
+func (m *Memory) LiftHold(_ context.Context, scope ledger.HoldScope, actor ledger.Actor, reason, changeID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.changes[changeID]; known {
+		return nil
+	}
+	before := len(m.holds)
+	m.holds = slices.DeleteFunc(m.holds, func(h ledger.Hold) bool { return h.Scope == scope })
+	if len(m.holds) == before {
+		return fmt.Errorf("hold on %s: %w", scope, ledger.ErrNotFound)
+	}
+	m.append(ledger.Event{ID: changeID, Verb: "release", Actor: actor, Reason: reason}, m.clock())
+	return nil
+}
+
+func (m *Memory) Holds(_ context.Context, now time.Time) ([]ledger.Hold, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []ledger.Hold
+	for _, h := range m.holds {
+		if h.Until.IsZero() || now.Before(h.Until) {
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,370 @@
+package ledgertest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// model plays the same random game on the store and on Memory, and compares
+// everything that can be seen after every few moves.
+func model(t *testing.T, open Open) {
+	rapid.Check(t, func(rt *rapid.T) {
+		clock := NewClock()
+		s := open(t, clock.Now)
+		defer s.Close()
+		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: NewMemory(clock.Now), clock: clock}, rt: rt}
+		moves := map[string]func(*rapid.T){
+			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
+			"repeat": g.repeat, "heartbeat": g.heartbeat, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold,
+			"wait": func(rt *rapid.T) {
+				clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 30, 70, 700, 4000, 90000}).Draw(rt, "seconds")) * time.Second)
+			},
+			"": g.check,
+		}
+		rt.Repeat(moves)
+		g.compareAll()
+		checkLists(g.real, s)
+	})
+}
+
+// game plays on two stores at once. Both get the same ids and times.
+type game struct {
+	real, plain *desk
+	rt          *rapid.T
+	n           int
+	attempts    []string
+	ids         []string
+	last        func(s ledger.Store) (string, error) // the newest change, to be repeated
+	known       string                               // what it was answered
+	seq         int64
+}
+
+func (g *game) id(what string) string {
+	g.n++
+	return fmt.Sprintf("%s-%05d", what, g.n)
+}
+
+// both makes a change on both stores; they must answer alike.
+func (g *game) both(change func(s ledger.Store) (string, error)) string {
+	a, errA := change(g.real.s)
+	b, errB := change(g.plain.s)
+	if said(a, errA) != said(b, errB) {
+		g.rt.Fatalf("the store says %s\nmemory says    %s\n(%v, %v)", said(a, errA), said(b, errB), errA, errB)
+	}
+	g.real.clock.Advance(time.Second)
+	g.last, g.known = nil, ""
+	if errA == nil {
+		g.last, g.known = change, a
+	}
+	return a
+}
+
+// said reduces an answer to what every store must agree on.
+func said(answer string, err error) string {
+	var moved *ledger.MovedError
+	var refused *ledger.RefusedError
+	var leased *ledger.LeasedError
+	switch {
+	case err == nil:
+		return answer
+	case errors.As(err, &moved):
+		return fmt.Sprintf("moved: version %d, %s by %s", moved.Version, moved.State, moved.Actor)
+	case errors.As(err, &refused):
+		return "refused: " + refused.Code
+	case errors.As(err, &leased):
+		return "leased by " + leased.Holder
+	case errors.Is(err, ledger.ErrNotFound):
+		return "not found"
+	case errors.Is(err, ledger.ErrLeaseLost):
+		return "lease lost"
+	}
+	return "error: " + err.Error()
+}
+
+func applied(a ledger.Applied, err error) (string, error) {
+	o := a.After
+	return fmt.Sprintf("%s v%d %s effects=%d conflict=%q live=%q", o.ID, o.Version, o.State, o.Effects, o.Conflict, o.LiveAttempt), err
+}
+
+func (g *game) begin(rt *rapid.T) {
+	key := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "key")
+	req := ledger.BeginRequest{ChangeID: g.id("c"), OperationID: g.id("operation"), AttemptID: g.id("attempt"), Kind: "card.charge", Key: key,
+		Token: "indoubt-" + key, Fingerprint: rapid.SampledFrom([]string{"f1", "f1", "f1", "f2"}).Draw(rt, "fingerprint"),
+		Target: rapid.SampledFrom([]string{"", "web"}).Draw(rt, "target"), TokenSent: rapid.Bool().Draw(rt, "token_sent"),
+		KeyWorks: rapid.Bool().Draw(rt, "key_works"), Deadline: time.Duration(rapid.IntRange(20, 600).Draw(rt, "deadline")) * time.Second,
+		TTL: time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(rt, "ttl")) * time.Hour, Sender: "pipeline", Actor: billing, Input: json.RawMessage(`{"n":1}`)}
+	answer := g.both(func(s ledger.Store) (string, error) {
+		res, err := ledger.Begin(ctx, s, req)
+		return fmt.Sprintf("%s %s n=%d", res.Answer, res.Operation.ID, res.Attempt.N), err
+	})
+	if len(answer) > 5 && answer[:5] == "begun" {
+		g.attempts = append(g.attempts, req.AttemptID)
+	}
+	g.listIDs()
+}
+
+func (g *game) listIDs() {
+	g.ids = g.ids[:0]
+	for _, e := range g.plain.s.(*Memory).ops {
+		g.ids = append(g.ids, e.op.ID)
+	}
+}
+
+// some draws one, preferring the newest; nothing drawn when there is none.
+func some(rt *rapid.T, from []string, label string) string {
+	if len(from) == 0 {
+		rt.Skip()
+	}
+	recent := from[max(0, len(from)-4):]
+	if rapid.Bool().Draw(rt, "recent") {
+		return rapid.SampledFrom(recent).Draw(rt, label)
+	}
+	return rapid.SampledFrom(slices.Clone(from)).Draw(rt, label)
+}
+
+func (g *game) settle(rt *rapid.T) {
+	req := ledger.SettleRequest{ChangeID: g.id("c"), AttemptID: some(rt, g.attempts, "attempt"), Actor: billing, Status: 200,
+		Outcome: rapid.SampledFrom([]ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeFailed, ledger.OutcomeUncertain, ledger.OutcomeUncertain}).Draw(rt, "outcome")}
+	switch req.Outcome {
+	case ledger.OutcomeFailed:
+		req.Proof = rapid.SampledFrom([]ledger.Proof{ledger.NeverSent, ledger.Refused}).Draw(rt, "proof")
+	case ledger.OutcomeCommitted:
+		req.Receipt = rapid.SampledFrom([]string{"", "pi_1", "pi_2"}).Draw(rt, "receipt")
+		req.Already = rapid.Bool().Draw(rt, "already")
+		req.Result = json.RawMessage(`{"id":"x"}`)
+	default:
+		req.ErrorClass, req.Error = ledger.ClassTimeout, "no answer"
+	}
+	g.both(func(s ledger.Store) (string, error) { return applied(ledger.Settle(ctx, s, req)) })
+}
+
+// version is the one a person saw: usually the newest.
+func (g *game) version(rt *rapid.T, id string) int64 {
+	rec, err := g.plain.s.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		rt.Fatalf("%v", err)
+	}
+	return max(1, rec.Operation.Version-int64(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 1}).Draw(rt, "behind")))
+}
+
+func (g *game) observe(rt *rapid.T) {
+	id := some(rt, g.ids, "operation")
+	v := rapid.SampledFrom([]ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive}).Draw(rt, "verdict")
+	receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Mismatch: {"pi_1"}, ledger.Duplicated: {"pi_1", "pi_2"}}[v]
+	now := g.real.clock.Now()
+	ob := ledger.Observation{ChangeID: g.id("c"), Version: g.version(rt, id), Confirm: rapid.Bool().Draw(rt, "confirm"), Deny: true, Actor: engine,
+		Read: ledger.Read{ID: g.id("read"), OperationID: id, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: v, Reason: "read " + string(v),
+			Found: len(receipts), Receipts: receipts, Evidence: json.RawMessage(`{"status":200}`), Digest: "p1", Actor: "auto"}}
+	if rapid.Bool().Draw(rt, "recheck") {
+		ob.RecheckAt = now.Add(time.Minute)
+	}
+	g.both(func(s ledger.Store) (string, error) { return applied(ledger.Observe(ctx, s, ob)) })
+}
+
+func (g *game) decide(rt *rapid.T) {
+	id := some(rt, g.ids, "operation")
+	d := ledger.Decision{ChangeID: g.id("c"), ID: id, Version: g.version(rt, id), Reason: "because", Actor: maya,
+		Verb: rapid.SampledFrom([]ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon, ledger.VerbAck, ledger.VerbPark, ledger.VerbUndo, ledger.VerbNote}).Draw(rt, "verb")}
+	switch d.Verb {
+	case ledger.VerbPark:
+		d.Until = g.real.clock.Now().Add(10 * time.Minute)
+	case ledger.VerbConfirm:
+		d.Receipts = rapid.SampledFrom([][]string{nil, {"pi_1"}, {"pi_1", "pi_3"}}).Draw(rt, "receipts")
+	}
+	g.both(func(s ledger.Store) (string, error) { return applied(ledger.Decide(ctx, s, d)) })
+}
+
+func (g *game) allow(rt *rapid.T) {
+	id := some(rt, g.ids, "operation")
+	r := ledger.GrantRequest{ChangeID: g.id("c"), GrantID: g.id("grant"), OperationID: id, Version: g.version(rt, id), Sender: "http",
+		Basis: rapid.SampledFrom([]ledger.Basis{ledger.BasisAbsent, ledger.BasisKeySafe, ledger.BasisRiskAccepted}).Draw(rt, "basis"),
+		Actor: rapid.SampledFrom([]ledger.Actor{maya, maya, engine}).Draw(rt, "actor"), Reason: "because", MaxAttempts: 3,
+		KeyWorks: rapid.Bool().Draw(rt, "key_works"), ExpiresAt: g.real.clock.Now().Add(15 * time.Minute)}
+	if rapid.Bool().Draw(rt, "at_once") {
+		r.AttemptID, r.Deadline = g.id("attempt"), time.Minute
+	}
+	answer := g.both(func(s ledger.Store) (string, error) { return applied(ledger.Allow(ctx, s, r)) })
+	if r.AttemptID != "" && answer != "" && g.last != nil {
+		g.attempts = append(g.attempts, r.AttemptID)
+	}
+}
+
+// repeat makes the newest change again: nothing may come of it.
+func (g *game) repeat(*rapid.T) {
+	if g.last == nil {
+		return
+	}
+	before := g.count()
+	again, known := g.last, g.known
+	if got := g.both(again); got != known && len(known) > 5 && known[:5] != "begun" {
+		g.rt.Logf("repeated: %s, at first %s", got, known)
+	}
+	if after := g.count(); after != before {
+		g.rt.Fatalf("the same change again left %d more events", after-before)
+	}
+}
+
+func (g *game) count() int {
+	evs, err := g.real.s.Events(ctx, "", 0, 100_000)
+	if err != nil {
+		g.rt.Fatalf("%v", err)
+	}
+	return len(evs)
+}
+
+func (g *game) heartbeat(rt *rapid.T) {
+	attempt := some(rt, g.attempts, "attempt")
+	g.both(func(s ledger.Store) (string, error) {
+		until, err := ledger.Heartbeat(ctx, s, attempt, 5*time.Minute)
+		return until.String(), err
+	})
+	g.last = nil
+}
+
+func (g *game) expire(*rapid.T) {
+	g.both(func(s ledger.Store) (string, error) {
+		n, err := s.Expire(ctx, 100)
+		return fmt.Sprint(n), err
+	})
+	g.last = nil
+}
+
+func (g *game) price(rt *rapid.T) {
+	now := g.real.clock.Now()
+	p := ledger.Pricing{OperationID: some(rt, g.ids, "operation"), Digest: "p1", Rank: float64(rapid.IntRange(0, 5).Draw(rt, "rank")),
+		Miss:     ledger.Cost{Value: 10, Word: rapid.SampledFrom([]string{"", "high"}).Draw(rt, "word")},
+		DecideAt: rapid.SampledFrom([]time.Time{now, now.Add(10 * time.Minute), ledger.Never}).Draw(rt, "decide_at"), ReadAt: now.Add(time.Minute)}
+	g.both(func(s ledger.Store) (string, error) { return "", s.Price(ctx, []ledger.Pricing{p}) })
+	g.last = nil
+}
+
+func (g *game) lease(rt *rapid.T) {
+	id, holder := some(rt, g.ids, "operation"), rapid.SampledFrom([]string{"engine-1", "engine-2"}).Draw(rt, "holder")
+	g.both(func(s ledger.Store) (string, error) {
+		l, err := s.Lease(ctx, id, holder, "p1", time.Minute)
+		return l.Holder + l.ExpiresAt.String(), err
+	})
+	if rapid.Bool().Draw(rt, "give_back") && g.last != nil {
+		for _, s := range []ledger.Store{g.real.s, g.plain.s} {
+			if rec, err := s.Read(ctx, ledger.Locator{ID: id}); err == nil {
+				if err := s.Release(ctx, rec.Lease); err != nil {
+					rt.Fatalf("release: %v", err)
+				}
+			}
+		}
+	}
+	g.last = nil
+}
+
+func (g *game) hold(rt *rapid.T) {
+	scope := rapid.SampledFrom([]ledger.HoldScope{"all", "kind:card.charge", "kind:mail"}).Draw(rt, "scope")
+	id := g.id("c")
+	if rapid.Bool().Draw(rt, "lift") {
+		g.both(func(s ledger.Store) (string, error) { return "", s.LiftHold(ctx, scope, maya, "up", id) })
+	} else {
+		g.both(func(s ledger.Store) (string, error) {
+			return "", s.Hold(ctx, ledger.Hold{Scope: scope, Actor: maya, Reason: "down", ChangeID: id, Until: Noon.Add(3 * time.Hour)})
+		})
+	}
+}
+
+// check looks at what must hold after every move, cheaply.
+func (g *game) check(*rapid.T) {
+	evs, err := g.real.s.Events(ctx, "", g.seq, 1000)
+	if err != nil {
+		g.rt.Fatalf("%v", err)
+	}
+	for _, e := range evs {
+		if e.Seq <= g.seq {
+			g.rt.Fatalf("seq %d after %d", e.Seq, g.seq)
+		}
+		g.seq = e.Seq
+		if e.ID == "" || e.Actor.Name == "" || e.Verb == "" || e.Reason == "" {
+			g.rt.Fatalf("I8: %+v does not say who, what and why", e)
+		}
+	}
+	if len(evs) > 0 && evs[len(evs)-1].OperationID != "" {
+		g.compare(evs[len(evs)-1].OperationID)
+	}
+}
+
+func (g *game) compareAll() {
+	for _, id := range g.ids {
+		g.compare(id)
+	}
+	ev := func(s ledger.Store) []ledger.Event {
+		evs, err := s.Events(ctx, "", 0, 100_000)
+		if err != nil {
+			g.rt.Fatalf("%v", err)
+		}
+		for i := range evs { // seq may have gaps, and expiry draws its own change ids
+			evs[i].Seq = 0
+			if evs[i].Verb == "expire" {
+				evs[i].ID = ""
+			}
+		}
+		return evs
+	}
+	if diff := cmp.Diff(ev(g.plain.s), ev(g.real.s), seeing...); diff != "" {
+		g.rt.Fatalf("the history differs from memory's (-memory +store):\n%s", diff)
+	}
+}
+
+// seeing compares JSON by meaning, times as moments, and nothing by being nil.
+var seeing = []cmp.Option{
+	cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
+	cmp.FilterValues(func(a, b json.RawMessage) bool { return len(a) > 0 && len(b) > 0 }, cmp.Comparer(func(a, b json.RawMessage) bool {
+		var x, y any
+		_ = json.Unmarshal(a, &x)
+		_ = json.Unmarshal(b, &y)
+		return cmp.Equal(x, y)
+	})),
+}
+
+// compare looks at one operation in both stores and at the invariants in it.
+func (g *game) compare(id string) {
+	real, err := g.real.s.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		g.rt.Fatalf("%v", err)
+	}
+	plain, err := g.plain.s.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		g.rt.Fatalf("%v", err)
+	}
+	for _, rec := range []*ledger.Record{&real, &plain} {
+		rec.Lease.Generation = 0 // grows in its own steps
+		rec.Pricing.Digest, rec.Pricing.ReadAt, rec.Pricing.Reads = "", time.Time{}, 0
+		if rec.Operation.State != ledger.Uncertain && rec.Operation.State != ledger.Pending {
+			rec.Pricing = ledger.Pricing{} // only open operations keep one
+		}
+		byID := func(a, b string) int { return map[bool]int{true: -1, false: 1}[a < b] }
+		slices.SortFunc(rec.Grants, func(a, b ledger.Grant) int { return byID(a.ID, b.ID) })
+		slices.SortFunc(rec.Reads, func(a, b ledger.Read) int { return byID(a.ID, b.ID) })
+		slices.SortFunc(rec.Related, func(a, b ledger.Relation) int { return byID(a.ID, b.ID) })
+		slices.SortFunc(rec.Holds, func(a, b ledger.Hold) int { return byID(string(a.Scope), string(b.Scope)) })
+	}
+	if diff := cmp.Diff(plain, real, seeing...); diff != "" {
+		g.rt.Fatalf("%s differs from memory's (-memory +store):\n%s", id, diff)
+	}
+	live := 0
+	for _, a := range real.Attempts {
+		if a.Outcome == "" {
+			live++
+		}
+	}
+	pending := real.Operation.State == ledger.Pending
+	if live > 1 || (live == 1) != pending {
+		g.rt.Fatalf("I3: %s is %s with %d attempts in flight", id, real.Operation.State, live)
+	}
+}
