@@ -2,43 +2,184 @@ package reconcile
 
 import (
 	"context"
-	"errors"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
 )
 
 // Engine reconciles one ledger. It is safe for use by many goroutines.
-type Engine struct{ o Options }
+type Engine struct {
+	o      Options
+	host   string
+	holder string // names this engine on its leases
 
-var errUnfinished = errors.New("not there yet")
+	ops    keyed         // one read or retry of an operation at a time in this process
+	downs  downstreams   // how each downstream is asked
+	proofs controls      // positive controls that failed lately
+	rivals rivals        // engines with another policy
+	writes writes        // transmissions in flight
+	active activeReads   // operations the run loop is reading
+	wake   chan struct{} // something became due
+	autos  autoSends     // operations considered for sending
+
+	// Waits and bounds that tests shorten.
+	maxPages     int
+	settleWithin time.Duration // how long an outcome is tried to be written down
+}
+
+const (
+	defaultWidth = 64
+	// controlHolds is how long a positive control speaks for its kind (I6).
+	controlHolds = time.Hour
+	// maxPages bounds how far a list is followed.
+	maxPages = 20
+)
 
 // New makes an engine. It starts nothing.
-func New(o Options) *Engine { return &Engine{o: o} }
-
-// Run expires, prices and reads until ctx ends.
-func (e *Engine) Run(ctx context.Context) error { return errUnfinished }
-
-// Once does once what is due.
-func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, error) {
-	return Summary{}, errUnfinished
+func New(o Options) *Engine {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Width <= 0 {
+		o.Width = defaultWidth
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	if o.Policy == nil {
+		o.Policy = func() *policy.Policy { return nil }
+	}
+	host := o.Actor.Host
+	if host == "" {
+		host, _ = os.Hostname()
+	}
+	var id [6]byte
+	_, _ = rand.Read(id[:])
+	e := &Engine{
+		o: o, host: host,
+		holder:       fmt.Sprintf("%s@%s/%d/%s", o.Actor.Name, host, os.Getpid(), hex.EncodeToString(id[:])),
+		wake:         make(chan struct{}, 1),
+		maxPages:     maxPages,
+		settleWithin: time.Minute,
+	}
+	e.downs.all = make(chan struct{}, o.Width)
+	return e
 }
 
-// ReadNow makes one read of one operation now.
-func (e *Engine) ReadNow(ctx context.Context, id string) (ReadResult, error) {
-	return ReadResult{}, errUnfinished
+func (e *Engine) now() time.Time { return e.o.Clock() }
+
+// policy is the policy in force now; the built-in defaults where there is none.
+func (e *Engine) policy() *policy.Policy {
+	if p := e.o.Policy(); p != nil {
+		return p
+	}
+	return policy.Default()
 }
 
-// Plan says what a retry would do now.
-func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) { return Plan{}, errUnfinished }
-
-// Retry makes one more attempt.
-func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
-	return RetryResult{}, errUnfinished
+// nudge makes the run loop look again.
+func (e *Engine) nudge() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
 }
 
-// Health tells how each downstream asked so far answers.
-func (e *Engine) Health() []Health { return nil }
+func (e *Engine) logf(format string, args ...any) { e.o.Log(fmt.Sprintf(format, args...)) }
 
-// Busy is the number of writes in flight.
-func (e *Engine) Busy() int { return 0 }
+// checker is who stands on the reads that nobody asked for.
+func (e *Engine) checker() ledger.Actor {
+	a := e.o.Actor
+	if !a.Machine {
+		a.Name = "checks"
+	}
+	a.Machine, a.Terminal = true, false
+	if a.Host == "" {
+		a.Host = e.host
+	}
+	return a
+}
 
-// Drain waits until no write is in flight or ctx ends.
-func (e *Engine) Drain(ctx context.Context) {}
+// current reads an operation as everybody must see it: a deadline that has
+// passed is written down first. The version is the one to decide about; a
+// version seen before the writing down is moved along by moved.
+func (e *Engine) current(ctx context.Context, id string) (rec ledger.Record, moved func(seen int64) int64, err error) {
+	moved = func(seen int64) int64 { return seen }
+	rec, err = e.o.Store.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		return rec, moved, err
+	}
+	o := rec.Operation
+	if e.o.ReadOnly || o.State != ledger.Pending || o.StateAt(rec.Now) != ledger.Uncertain {
+		return rec, moved, nil
+	}
+	applied, err := e.o.Store.Change(ctx, ledger.Locator{ID: o.ID}, ledger.NewID(), ledger.ExpireRule())
+	if err != nil {
+		return rec, moved, fmt.Errorf("write down the deadline that passed: %w", err)
+	}
+	if !applied.Noop {
+		before, after := applied.Before.Version, applied.After.Version
+		moved = func(seen int64) int64 {
+			if seen == before {
+				return after
+			}
+			return seen
+		}
+	}
+	rec, err = e.o.Store.Read(ctx, ledger.Locator{ID: o.ID})
+	return rec, moved, err
+}
+
+// keyed is a set of locks by name.
+type keyed struct {
+	mu   sync.Mutex
+	held map[string]chan struct{}
+}
+
+// lock waits for the name and returns what gives it back.
+func (k *keyed) lock(ctx context.Context, name string) (func(), error) {
+	for {
+		k.mu.Lock()
+		if k.held == nil {
+			k.held = map[string]chan struct{}{}
+		}
+		busy, taken := k.held[name]
+		if !taken {
+			mine := make(chan struct{})
+			k.held[name] = mine
+			k.mu.Unlock()
+			return func() {
+				k.mu.Lock()
+				delete(k.held, name)
+				k.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		k.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// sleep waits, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -37,14 +37,6 @@ type Progress struct {
 	Err       error
 }
 
-// Summary is what one pass of Once did.
-type Summary struct {
-	Expired, Priced, Reads                                int
-	Landed, Absent, Duplicated, Mismatched, Inconclusive int
-	Skipped                                               int // leased elsewhere, or moved meanwhile
-	Errors                                                int
-}
-
 // ReadResult is what a read made now found, and the operation after it.
 type ReadResult struct {
 	Read      ledger.Read
@@ -64,7 +56,7 @@ type Plan struct {
 	Body     string
 	// FirstCheck says that a check is made first; if it landed, nothing is sent.
 	FirstCheck   bool
-	Attempt, Max int
+	Attempt, Max int // this one, and how many the policy allows in all
 	OverridesMax bool
 	Loss         ledger.Cost // what it costs when it had landed after all
 	Refused      error       // why it would be refused; nil when it may go
@@ -85,15 +77,10 @@ type RetryRequest struct {
 
 // What a retry did.
 const (
-	DidSend    = "sent"
-	DidLand    = "landed_already"
-	DidGrant   = "granted"
-	DidRefuse  = "refused"
-	StateUp    = "up"
-	StateDown  = "down"
-	StateHalf  = "half_open"
-	StateSlow  = "throttled"
-	actorsAuto = "auto:"
+	DidSend   = "sent"
+	DidLand   = "landed_already" // a check found it, or something like it: nothing was sent
+	DidGrant  = "granted"        // the pipeline may send once
+	DidRefuse = "refused"
 )
 
 // RetryResult is what became of a retry. Did is one of sent, landed_already,
@@ -105,6 +92,14 @@ type RetryResult struct {
 	Read      ledger.Read
 	Why       string
 }
+
+// How a downstream is.
+const (
+	StateUp   = "up"
+	StateDown = "down"      // not asked: it does not answer, or no request can be made
+	StateHalf = "half_open" // one probe decides
+	StateSlow = "throttled" // it asked for a pause
+)
 
 // Health is how one downstream answers. State is up, down, half_open or throttled.
 type Health struct {

@@ -73,10 +73,10 @@ func openBooks(ctx context.Context, path string) (*books, error) {
 
 func (b *books) close() error { return b.db.Close() }
 
-// next is the number the next effect will have.
-func (b *books) next(ctx context.Context) (n int64, err error) {
-	err = b.db.QueryRowContext(ctx, `SELECT coalesce(max(n), 0) + 1 FROM effects`).Scan(&n)
-	return n, err
+// taken tells whether an effect has this id.
+func (b *books) taken(ctx context.Context, id string) (yes bool, err error) {
+	err = b.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM effects WHERE id = ?)`, id).Scan(&yes)
+	return yes, err
 }
 
 // commit writes effects and the answer remembered for their key, as one.

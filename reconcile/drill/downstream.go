@@ -39,6 +39,7 @@ type Downstream struct {
 	server   *http.Server
 	troubles []*Trouble
 	seen     []*Seen
+	hung     int             // requests left hanging so far
 	busy     map[string]bool // keys whose first request is still being worked on
 
 	commit sync.Mutex // one write at a time, so that receipts follow the order of effects
@@ -186,6 +187,14 @@ func (d *Downstream) routes() http.Handler {
 	return mux
 }
 
+// Hung is how many requests were left hanging so far, those that are over
+// included. Their effect, if any, is in the books.
+func (d *Downstream) Hung() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.hung
+}
+
 // arrive puts a request into the log.
 func (d *Downstream) arrive(r *http.Request, body string) *Seen {
 	s := &Seen{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Key: r.Header.Get("Idempotency-Key"), Body: body, At: d.clock()}
@@ -208,11 +217,26 @@ func (d *Downstream) meet(r *http.Request, s *Seen) Trouble {
 	return Trouble{}
 }
 
-// receipt is the id of the nth effect: short, and the same for the same seed.
-func (d *Downstream) receipt(res *resource, n int64) string {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], digest(d.seed, res.name, fmt.Sprint(n)))
-	return res.prefix + strings.ToLower(base32.HexEncoding.EncodeToString(b[:])[:8])
+// receipt is the id of a new effect: short, and the same for the same seed and
+// the same request, however others come in between. skip counts effects of the
+// same request that are not in the books yet.
+func (d *Downstream) receipt(ctx context.Context, res *resource, in fields, skip int) (string, error) {
+	for i := 0; ; i++ {
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], digest(d.seed, res.name, string(encode(in)), fmt.Sprint(i)))
+		id := res.prefix + strings.ToLower(base32.HexEncoding.EncodeToString(b[:])[:8])
+		taken, err := d.books.taken(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		if taken {
+			continue
+		}
+		if skip == 0 {
+			return id, nil
+		}
+		skip--
+	}
 }
 
 // wait passes time on behalf of a slow downstream, until the caller is gone or
@@ -220,6 +244,7 @@ func (d *Downstream) receipt(res *resource, n int64) string {
 func (d *Downstream) wait(ctx context.Context, long time.Duration) (answered bool) {
 	d.mu.Lock()
 	gone := d.gone
+	d.hung++
 	d.mu.Unlock()
 	var after <-chan time.Time
 	if long > 0 {

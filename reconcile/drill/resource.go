@@ -23,7 +23,7 @@ type resource struct {
 	prefix  string   // of receipts
 	require []string // fields without which a write is refused
 	filter  []string // query parameters of the list, equal to the field of that name
-	search  string   // field the list's `query` is looked for in
+	search  []string // fields the list's `query` is looked for in
 	keyed   bool     // remembers idempotency keys
 	status  string   // a fresh one's status
 	// check refuses a write for a reason of its own; nil never does.
@@ -41,7 +41,7 @@ var (
 		filter: []string{"destination"}, status: "pending", list: stripeList,
 	}
 	posts = &resource{
-		name: "posts", prefix: "post_", require: []string{"text"}, search: "text",
+		name: "posts", prefix: "post_", require: []string{"text"}, search: []string{"text", "ref"},
 		list: func(items []fields, more bool) fields { return fields{"posts": items, "more": more} },
 	}
 	mails = &resource{
@@ -95,11 +95,11 @@ func (res *resource) matches(item fields, query url.Values) bool {
 			return false
 		}
 	}
-	if want := query.Get("query"); want != "" && res.search != "" {
-		text, _ := item[res.search].(string)
+	want := query.Get("query")
+	return want == "" || slices.ContainsFunc(res.search, func(name string) bool {
+		text, _ := item[name].(string)
 		return strings.Contains(text, want)
-	}
-	return true
+	})
 }
 
 // page cuts one page out of all that fits, newest first, after a cursor.

@@ -32,7 +32,7 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 			return
 		}
 		defer d.leaveKey(key)
-		done, err := d.replay(w, r, res, seen)
+		done, err := d.replay(w, r, res, in, seen)
 		if err != nil {
 			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
 		}
@@ -94,18 +94,17 @@ func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen,
 	d.commit.Lock()
 	defer d.commit.Unlock()
 	ctx := context.WithoutCancel(r.Context())
-	n, err := d.books.next(ctx)
-	if err != nil {
-		return nil, err
-	}
-	times := int64(1)
+	times := 1
 	if f == CommitTwiceAndCut {
 		times = 2
 	}
 	var made []Effect
 	now := d.clock()
 	for i := range times {
-		id := d.receipt(res, n+i)
+		id, err := d.receipt(ctx, res, in, i)
+		if err != nil {
+			return nil, err
+		}
 		shown := encode(res.render(in, id, now.Unix()))
 		kept := shown
 		if res == legacyCharges {
@@ -119,7 +118,7 @@ func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen,
 			d.mu.Unlock()
 		}
 	}
-	ans := answer{Digest: digestOf(seen.Body), Status: res.success(), Body: body, At: now}
+	ans := answer{Digest: digestOf(in), Status: res.success(), Body: body, At: now}
 	if f == CommitAndError {
 		body = problem("internal", "Something went wrong on our end.")
 		ans.Status, ans.Body = http.StatusInternalServerError, body
@@ -132,12 +131,12 @@ func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen,
 }
 
 // replay answers a request whose key is remembered as it was answered before.
-func (d *Downstream) replay(w http.ResponseWriter, r *http.Request, res *resource, seen *Seen) (done bool, err error) {
+func (d *Downstream) replay(w http.ResponseWriter, r *http.Request, res *resource, in fields, seen *Seen) (done bool, err error) {
 	ans, known, err := d.books.remembered(r.Context(), account(r), res.name, seen.Key, d.clock().Add(-d.remembers))
 	if err != nil || !known {
 		return false, err
 	}
-	if ans.Digest != digestOf(seen.Body) {
+	if ans.Digest != digestOf(in) {
 		d.say(w, seen, http.StatusBadRequest, problem("idempotency_error", "This key was used with other parameters."))
 		return true, nil
 	}
@@ -291,7 +290,9 @@ func (d *Downstream) say(w http.ResponseWriter, seen *Seen, status int, body []b
 	w.Write(body)
 }
 
-func digestOf(body string) string {
-	sum := sha256.Sum256([]byte(body))
+// digestOf tells requests apart by their parameters, whether they came as JSON
+// or as a form.
+func digestOf(in fields) string {
+	sum := sha256.Sum256(encode(in))
 	return hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,181 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+const (
+	autoPages = 20  // pages of the list that one search goes through
+	autoPage  = 200 // rows each
+	autoRows  = 10_000
+	autoAgain = 10 * time.Second
+)
+
+// autoSends are the operations the machine is about to send or has just
+// considered.
+type autoSends struct {
+	mu   sync.Mutex
+	busy map[string]bool
+	next map[string]time.Time // not before
+}
+
+func (s *autoSends) take(id string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy == nil {
+		s.busy, s.next = map[string]bool{}, map[string]time.Time{}
+	}
+	if s.busy[id] || now.Before(s.next[id]) {
+		return false
+	}
+	delete(s.next, id)
+	s.busy[id] = true
+	return true
+}
+
+func (s *autoSends) give(id string, notBefore time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.busy, id)
+	s.next[id] = notBefore
+	if len(s.next) > autoRows {
+		for old, at := range s.next {
+			if time.Now().After(at) {
+				delete(s.next, old)
+			}
+		}
+	}
+}
+
+// sendWhatMayBe searches the list for what the policy lets the machine send.
+func (e *Engine) sendWhatMayBe(ctx context.Context) {
+	pol := e.policy()
+	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking} {
+		q := ledger.Query{Tab: tab, Order: ledger.OrderOldest, Limit: autoPage}
+		for range autoPages {
+			q.Now = e.now()
+			page, err := e.o.Store.Page(ctx, q)
+			if err != nil {
+				e.logf("search for what may be sent: %v", err)
+				return
+			}
+			for _, row := range page.Rows {
+				if worthConsidering(pol.Kind(row.Kind), row, q.Now) {
+					e.consider(ctx, row.ID)
+				}
+			}
+			if page.Next == "" {
+				break
+			}
+			q.After = page.Next
+		}
+	}
+}
+
+// worthConsidering rules out by the row alone.
+func worthConsidering(k *policy.Kind, row ledger.Row, now time.Time) bool {
+	return k.Auto.Retry != "never" && k.Auto.Retry != "" && row.Conflict == ledger.NoConflict && !row.HandsOff &&
+		!row.Parked(now) && row.Twins == 0 && !row.Overtaken && row.GrantUntil.Before(now) && row.Attempts-1 < k.Retry.Max
+}
+
+// consider sends an operation in the background if the machine may, now or when
+// its pause is over.
+func (e *Engine) consider(ctx context.Context, id string) {
+	if e.o.ReadOnly || !e.o.Send || !e.autos.take(id, e.now()) {
+		return
+	}
+	e.active.idle.Add(1)
+	go func() {
+		defer e.active.idle.Done()
+		again := e.sendIfAllowed(ctx, id)
+		e.autos.give(id, again)
+	}()
+}
+
+// sendIfAllowed is the machine's retry (I5). It returns when to consider the
+// operation again at the earliest.
+func (e *Engine) sendIfAllowed(ctx context.Context, id string) time.Time {
+	again := e.now().Add(autoAgain)
+	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		return again
+	}
+	k := e.policy().Kind(rec.Operation.Kind)
+	now := e.now()
+	basis, due, may := mayAuto(k, rec, now)
+	if !may {
+		return again
+	}
+	if wait := due.Sub(now); wait > autoAgain {
+		return due
+	} else if sleep(ctx, wait) != nil {
+		return again
+	}
+	actor := e.o.Actor
+	actor.Name, actor.Host, actor.Machine, actor.Terminal = "auto:"+e.host, e.host, true, false
+	result, err := e.Retry(ctx, RetryRequest{ID: id, Version: rec.Operation.Version, Basis: basis, Actor: actor})
+	switch {
+	case err == nil:
+		e.logf("%s: %s", id, result.Did)
+	case errors.Is(err, ledger.ErrRefused), errors.Is(err, ledger.ErrMoved), ctx.Err() != nil:
+	default:
+		e.logf("send %s: %v", id, err)
+	}
+	return again
+}
+
+// mayAuto tells whether the machine may send the operation, on what basis and
+// when: only with proof or a working key, only where the policy says so, only
+// where nothing about it is odd.
+func mayAuto(k *policy.Kind, rec ledger.Record, now time.Time) (basis ledger.Basis, due time.Time, may bool) {
+	o := rec.Operation
+	if o.HandsOff || o.Conflict != ledger.NoConflict || len(rec.Related) > 0 || now.Before(o.ParkedUntil) ||
+		rec.HeldBy() != nil || rec.OpenGrant() != nil || o.AttemptCount-1 >= k.Retry.Max || o.AttemptCount == 0 || !o.Doubted {
+		return "", due, false
+	}
+	advice := k.Advise(rec, now)
+	if advice.Verb != policy.AdviseRetry {
+		return "", due, false
+	}
+	basis, _, lapses := k.AllowedBasis(rec, now)
+	switch {
+	case basis == ledger.BasisAbsent && (k.Auto.Retry == "absent" || k.Auto.Retry == "key_safe"):
+		if k.Send.Via() == "pipeline" {
+			return "", due, false // its pipeline may begin again without being allowed to
+		}
+	case basis == ledger.BasisKeySafe && k.Auto.Retry == "key_safe" && !keyTried(rec):
+	default:
+		return "", due, false
+	}
+	since := o.EndedAt
+	if o.SettledAt.After(since) {
+		since = o.SettledAt
+	}
+	due = since.Add(autoPause(k.Retry, o.ID, o.AttemptCount))
+	return basis, due, due.Before(lapses)
+}
+
+// autoPause is the pause before the machine's next attempt after n: exponential,
+// with jitter that every engine works out alike.
+func autoPause(r policy.RetryRule, id string, n int) time.Duration {
+	top := r.BackoffMin
+	for range n - 1 {
+		if top = 2 * top; top >= r.BackoffMax {
+			break
+		}
+	}
+	if r.BackoffMax > 0 {
+		top = min(top, r.BackoffMax)
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	_, _ = h.Write([]byte{byte(n)})
+	return time.Duration(float64(top) * (0.5 + float64(h.Sum32()%1000)/2000))
+}

@@ -1,0 +1,132 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// controlPause is how long a control that failed is not tried again by itself.
+const controlPause = 30 * time.Second
+
+// controls remembers, per kind and policy, the positive controls that failed
+// lately, so that a blind check is not put to the test by every operation.
+type controls struct {
+	making keyed // one at a time
+	mu     sync.Mutex
+	failed map[string]failedControl
+}
+
+type failedControl struct {
+	at  time.Time
+	why string
+}
+
+// control tells whether the kind's check is known to find what exists: a
+// positive control held within the last hour, or one made now holds (I6).
+// eager makes one even if the last has only just failed.
+func (e *Engine) control(ctx context.Context, k *policy.Kind, digest string, eager bool) (held bool, why string) {
+	if !k.Control {
+		return false, "the policy turns off the control that would show whether this check can find anything"
+	}
+	key := k.Name + "\x00" + digest
+	free, err := e.proofs.making.lock(ctx, key)
+	if err != nil {
+		return false, err.Error()
+	}
+	defer free()
+	at, err := e.o.Store.Control(ctx, k.Name, digest)
+	if err != nil {
+		return false, "the ledger could not tell whether this check has ever found anything: " + err.Error()
+	}
+	if !at.IsZero() && e.now().Sub(at) < controlHolds {
+		return true, ""
+	}
+	if last, tried := e.proofs.last(key); tried && !eager && e.now().Sub(last.at) < controlPause {
+		return false, last.why
+	}
+	why = e.tryControl(ctx, k, digest)
+	e.proofs.note(key, failedControl{e.now(), why})
+	return why == "", why
+}
+
+func (c *controls) last(key string) (failedControl, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, ok := c.failed[key]
+	return f, ok
+}
+
+func (c *controls) note(key string, f failedControl) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed == nil {
+		c.failed = map[string]failedControl{}
+	}
+	if f.why == "" {
+		delete(c.failed, key)
+		return
+	}
+	c.failed[key] = f
+}
+
+// tryControl makes the read that must find something, and returns why it does
+// not count; "" when it does.
+func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) string {
+	now := e.now()
+	before := now.Add(-k.Skew)
+	if k.VisibleWithin != nil {
+		before = before.Add(-*k.VisibleWithin)
+	}
+	rec, err := e.o.Store.ControlCandidate(ctx, k.Name, before)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return "this check has never been seen to find anything"
+	case err != nil:
+		return "the ledger named nothing to try this check on: " + err.Error()
+	case k.VisibleFor != nil && now.Sub(rec.Operation.StartedAt) >= *k.VisibleFor-k.Skew:
+		return "nothing known to have landed is recent enough to try this check on"
+	}
+	f := e.look(ctx, k, rec, func() error { return nil })
+	if f.unasked {
+		return "the control could not be made: " + f.trouble
+	}
+	id := rec.Operation.ID
+	r := ledger.Read{
+		ID: ledger.NewID(), OperationID: id, Control: true, BeganAt: f.began, EndedAt: f.ended,
+		Verdict: ledger.Inconclusive, Found: len(f.effects), Receipts: receipts(f.effects),
+		Evidence: f.evidence.json(), Digest: digest, Actor: e.checker().Name,
+	}
+	why := ""
+	switch {
+	case len(f.effects) > 0:
+		r.Verdict, r.Reason = ledger.Landed, "control: found "+listed(f.effects)
+	case f.trouble != "":
+		why = "the control could not be made: " + f.trouble
+	default:
+		why = fmt.Sprintf("this check does not find %s either, which is known to have landed", short(rec.Operation))
+	}
+	if why != "" {
+		r.Reason = why
+	}
+	if err := e.o.Store.RecordControl(ctx, r); err != nil {
+		return "the control could not be recorded: " + err.Error()
+	}
+	return why
+}
+
+// short names an operation for a person.
+func short(o ledger.Operation) string {
+	if r := o.Receipt(); r != "" {
+		return r
+	}
+	if o.Title != "" {
+		return o.Title
+	}
+	return o.ID
+}

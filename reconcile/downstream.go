@@ -1,0 +1,357 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"golang.org/x/time/rate"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/reconcile/connect"
+)
+
+const (
+	tripAfter     = 5                // failures in a row that open the breaker
+	probeAfter    = 15 * time.Second // how long it stays open before one probe
+	maxRetryAfter = time.Hour        // a downstream that asks for more is asked again after this
+	muteFor       = 15 * time.Second // before a request is tried again that lacks a secret
+	softThrottle  = 5 * time.Second  // pause after a 429 that names no time
+)
+
+// downstreams keeps one governor for each outside system.
+type downstreams struct {
+	all   chan struct{} // bounds what is asked at once over all of them
+	mu    sync.Mutex
+	byKey map[string]*downstream
+}
+
+// downstream limits how one outside system is asked, and remembers how it
+// answers.
+type downstream struct {
+	name    string
+	rule    policy.Downstream // what the governor was made for
+	http    *connect.HTTP
+	limit   *rate.Limiter
+	slots   chan struct{}
+	all     chan struct{}
+	breaker *gobreaker.CircuitBreaker[ledger.Answer]
+
+	mu     sync.Mutex
+	why    string    // the newest trouble
+	since  time.Time // of the state below
+	state  string    // up, down, half_open
+	paused time.Time // it asked not to be asked before this
+	asked  time.Time // since when it is paused
+	opened time.Time // when the breaker opened
+	mute   string    // why no request to it can be made at all
+	muted  time.Time // since when
+	muteTo time.Time
+}
+
+// waitError says that a downstream is not to be asked before a moment.
+type waitError struct {
+	until time.Time
+	why   string
+}
+
+func (e *waitError) Error() string { return e.why }
+
+// of is the governor of a kind's downstream. A kind without one is its own.
+func (d *downstreams) of(k *policy.Kind) *downstream {
+	rule := policy.Downstream{Name: k.Name}
+	key := "kind " + k.Name
+	if k.Downstream != nil {
+		rule, key = *k.Downstream, "downstream "+k.Downstream.Name
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	have := d.byKey[key]
+	if have != nil && have.rule.RatePerSecond == rule.RatePerSecond && have.rule.Concurrency == rule.Concurrency {
+		return have
+	}
+	made := newDownstream(rule, d.all)
+	if have != nil { // the policy changed its limits: what is known of its health stays
+		made.http, made.breaker = have.http, have.breaker
+		have.mu.Lock()
+		made.why, made.since, made.state, made.paused, made.asked, made.opened =
+			have.why, have.since, have.state, have.paused, have.asked, have.opened
+		made.mute, made.muted, made.muteTo = have.mute, have.muted, have.muteTo
+		have.mu.Unlock()
+	}
+	if d.byKey == nil {
+		d.byKey = map[string]*downstream{}
+	}
+	d.byKey[key] = made
+	return made
+}
+
+func newDownstream(rule policy.Downstream, all chan struct{}) *downstream {
+	d := &downstream{name: rule.Name, all: all, rule: rule, http: &connect.HTTP{}, state: StateUp, since: time.Now()}
+	limit := rate.Inf
+	burst := 1
+	if rule.RatePerSecond > 0 {
+		limit, burst = rate.Limit(rule.RatePerSecond), max(1, int(rule.RatePerSecond/10))
+	}
+	d.limit = rate.NewLimiter(limit, burst)
+	slots := rule.Concurrency
+	if slots <= 0 { // one that hangs must leave room for the others
+		slots = max(1, cap(all)/2)
+	}
+	d.slots = make(chan struct{}, slots)
+	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
+		Name: rule.Name, MaxRequests: 1, Timeout: probeAfter,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
+		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) },
+	})
+	return d
+}
+
+// blocked tells until when the downstream is not to be asked, and why; the zero
+// time when it may be.
+func (d *downstream) blocked() (time.Time, string) {
+	open := d.breaker.State() == gobreaker.StateOpen
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if now.Before(d.muteTo) {
+		return d.muteTo, d.mute
+	}
+	if now.Before(d.paused) {
+		return d.paused, fmt.Sprintf("%s asked to wait %s", d.name, brief(d.paused.Sub(now)))
+	}
+	if open {
+		until := d.opened.Add(probeAfter)
+		return until, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, brief(max(until.Sub(now), 0)))
+	}
+	return time.Time{}, ""
+}
+
+// throttled tells whether it asked for a pause that is not over.
+func (d *downstream) throttled() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Before(d.paused)
+}
+
+// ask puts one question to the downstream, as it wants to be asked. A short
+// pause that it wished for is waited out; a longer one, and an open breaker,
+// give a *waitError.
+func (d *downstream) ask(ctx context.Context, patience time.Duration, do func(context.Context) ledger.Answer) (ledger.Answer, error) {
+	if until, why := d.blocked(); !until.IsZero() {
+		if wait := time.Until(until); wait > patience {
+			return ledger.Answer{}, &waitError{until, why}
+		} else if err := sleep(ctx, wait); err != nil {
+			return ledger.Answer{}, err
+		}
+	}
+	done, err := d.turn(ctx)
+	if err != nil {
+		return ledger.Answer{}, err
+	}
+	defer done()
+	var answer ledger.Answer
+	_, err = d.breaker.Execute(func() (ledger.Answer, error) {
+		answer = do(ctx)
+		return answer, d.heard(ctx, answer)
+	})
+	d.changed()
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		until, why := d.blocked()
+		if until.IsZero() {
+			until, why = time.Now().Add(time.Second), d.name+" is being probed"
+		}
+		return ledger.Answer{}, &waitError{until, why}
+	}
+	return answer, nil
+}
+
+// turn waits for the rate limit and a free slot.
+func (d *downstream) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case d.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := d.limit.Wait(ctx); err != nil {
+		<-d.slots
+		return nil, err
+	}
+	select {
+	case d.all <- struct{}{}:
+	case <-ctx.Done():
+		<-d.slots
+		return nil, ctx.Err()
+	}
+	return func() { <-d.all; <-d.slots }, nil
+}
+
+// inHand is how many reads may wait for it: enough to keep it as busy as it may
+// be, and no more than can be made while a lease lasts.
+func (d *downstream) inHand() int {
+	n := 2 * cap(d.slots)
+	if d.rule.RatePerSecond > 0 {
+		n = min(n, max(1, int(5*d.rule.RatePerSecond)))
+	}
+	return n
+}
+
+// heard notes how the downstream is, and returns what speaks against asking it
+// again soon.
+func (d *downstream) heard(ctx context.Context, a ledger.Answer) error {
+	if a.Err != nil && ctx.Err() != nil {
+		return context.Canceled // we hung up; that says nothing about them
+	}
+	if pause, wanted := retryAfter(a, time.Now()); wanted {
+		d.pause(pause, a.Status)
+	}
+	var bad error
+	switch {
+	case a.Err != nil && a.Status == 0:
+		bad = fmt.Errorf("no answer: %w", a.Err)
+		if a.Class != "" {
+			bad = fmt.Errorf("no answer: %s", a.Class)
+		}
+	case a.Status >= 500:
+		bad = fmt.Errorf("answered %d", a.Status)
+	case a.Status == http.StatusUnauthorized:
+		bad = errors.New("answered 401: its credentials are not accepted")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if bad != nil {
+		d.why = bad.Error()
+	} else {
+		d.why = ""
+	}
+	return bad
+}
+
+func (d *downstream) pause(until time.Time, status int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if until.After(d.paused) {
+		if time.Now().After(d.paused) {
+			d.asked = time.Now()
+		}
+		d.paused = until
+		d.why = fmt.Sprintf("answered %d", status)
+	}
+}
+
+// silence puts off all requests for a while, because none can be made.
+func (d *downstream) silence(why string) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if now.Sub(d.muteTo) > muteFor {
+		d.muted = now
+	}
+	d.mute, d.muteTo = why, now.Add(muteFor)
+	return d.muteTo
+}
+
+// changed notes when the breaker moved.
+func (d *downstream) changed() {
+	state := StateUp
+	switch d.breaker.State() {
+	case gobreaker.StateOpen:
+		state = StateDown
+	case gobreaker.StateHalfOpen:
+		state = StateHalf
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if state == d.state {
+		return
+	}
+	if state == StateDown {
+		d.opened = time.Now()
+	}
+	if d.state == StateUp || state == StateUp { // down since it went down, however often it is probed
+		d.since = time.Now()
+	}
+	d.state = state
+}
+
+func (d *downstream) health() Health {
+	d.changed()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := Health{Downstream: d.name, State: d.state, Since: d.since, Why: d.why}
+	if time.Now().Before(d.muteTo) {
+		h.State, h.Since, h.Why = StateDown, d.muted, d.mute
+		return h
+	}
+	if d.state == StateUp {
+		h.Why = ""
+	}
+	if d.state == StateUp && time.Now().Before(d.paused) {
+		h.State, h.Since = StateSlow, d.asked
+		h.Why = fmt.Sprintf("asked to wait until %s", d.paused.UTC().Format("15:04:05Z"))
+	}
+	return h
+}
+
+// Health tells how each downstream that was asked so far answers.
+func (e *Engine) Health() []Health {
+	e.downs.mu.Lock()
+	all := make([]*downstream, 0, len(e.downs.byKey))
+	for _, d := range e.downs.byKey {
+		all = append(all, d)
+	}
+	e.downs.mu.Unlock()
+	out := make([]Health, 0, len(all))
+	for _, d := range all {
+		out = append(out, d.health())
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Downstream < out[j].Downstream })
+	return out
+}
+
+// retryAfter is the moment a downstream asks not to be asked before (RFC 9110
+// §10.2.3: seconds or a date).
+func retryAfter(a ledger.Answer, now time.Time) (time.Time, bool) {
+	if a.Status != http.StatusTooManyRequests && a.Status != http.StatusServiceUnavailable {
+		return time.Time{}, false
+	}
+	said := strings.TrimSpace(http.Header(a.Header).Get("Retry-After"))
+	until := time.Time{}
+	if seconds, err := strconv.ParseFloat(said, 64); err == nil && seconds >= 0 {
+		until = now.Add(time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second)))
+	} else if date, err := http.ParseTime(said); err == nil {
+		until = date
+	}
+	switch {
+	case until.After(now.Add(maxRetryAfter)):
+		return now.Add(maxRetryAfter), true
+	case until.After(now):
+		return until, true
+	case a.Status == http.StatusTooManyRequests:
+		return now.Add(softThrottle), true
+	}
+	return time.Time{}, false
+}
+
+// brief is a duration as a person says it.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "1s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int((d+time.Second-1)/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d/time.Minute), int(d%time.Minute/time.Second))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d/time.Hour), int(d%time.Hour/time.Minute))
+	}
+	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
+}

@@ -1,0 +1,257 @@
+package drill
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"indoubt/ledger"
+)
+
+// script is the history of the night: what happens when, told in any order and
+// played in the order of time. Between two steps nothing happens, so that a
+// world comes out the same each time it is made from the same seed.
+type script struct {
+	w      *World
+	steps  []step
+	random *rand.Rand
+	wishes int
+	stay   []Trouble // troubles that outlast the history
+}
+
+type step struct {
+	at time.Duration // before the history ends; negative
+	do func(ctx context.Context) error
+}
+
+func newScript(w *World) *script {
+	return &script{w: w, random: rand.New(rand.NewPCG(w.options.Seed, 1))}
+}
+
+func (s *script) at(at time.Duration, do func(ctx context.Context) error) {
+	s.steps = append(s.steps, step{at, do})
+}
+
+// play makes the history happen.
+func (s *script) play(ctx context.Context) error {
+	if err := s.hireAll(); err != nil {
+		return err
+	}
+	slices.SortStableFunc(s.steps, func(a, b step) int { return int(a.at/time.Millisecond) - int(b.at/time.Millisecond) })
+	for i, step := range s.steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		now := s.w.start.Add(step.at)
+		s.w.set.Store(&now)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("making the history, %s before its end: %w", -step.at, err)
+		}
+		s.w.options.Progress("living through the night", float64(i+1)/float64(len(s.steps)))
+	}
+	s.w.Downstream.Recover()
+	s.w.Downstream.Meet(s.stay...)
+	return nil
+}
+
+// The pipelines. Those with a number are killed in the course of the night.
+var staff = []string{"billing", "signup", "news", "release", "release-1", "billing-2"}
+
+func (s *script) hireAll() error {
+	for _, name := range staff {
+		k, err := hire(s.w.options.Pipeline, append(s.w.Env, s.w.options.Env...), posting{Name: name, Ledger: s.w.LedgerPath,
+			Policy: s.w.PolicyPath, Base: s.w.Downstream.URL(), Bearer: bearer, Seed: s.w.options.Seed})
+		if err != nil {
+			return err
+		}
+		s.w.pipelines[name] = k
+	}
+	for _, k := range s.w.pipelines {
+		if err := k.ready(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell gives an order to a pipeline at the time it is.
+func (s *script) tell(name string, o order) (reply, error) {
+	o.At = s.w.now()
+	return s.w.pipelines[name].tell(o)
+}
+
+// wish makes something to want. Ids and tokens follow from the seed.
+func (s *script) wish(kind string, at time.Duration, input []byte) wish {
+	s.wishes++
+	name := fmt.Sprintf("%s-%d", kind, s.wishes)
+	return wish{Name: name, Kind: kind, Key: fmt.Sprintf("k-%05x", digest(s.w.options.Seed, "key", name)>>44),
+		ID: s.id(at, name), Token: s.token(name), Input: input}
+}
+
+// id is a UUIDv7 of a moment in the history.
+func (s *script) id(at time.Duration, name string) string {
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[8:], digest(s.w.options.Seed, "id", name))
+	binary.BigEndian.PutUint64(id[:], uint64(s.w.start.Add(at).UnixMilli())<<16|digest(s.w.options.Seed, "id7", name)&0xffff)
+	id[6] = id[6]&0x0f | 0x70
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
+}
+
+func (s *script) token(name string) string {
+	const letters = "ABCDEFGHJKMNPQRSTVWXYZ0123456789"
+	token := []byte("indoubt-")
+	for x, i := digest(s.w.options.Seed, "token", name), 0; i < 12; i++ {
+		token = append(token, letters[x&31])
+		x >>= 5
+	}
+	return string(token)
+}
+
+// write lets a pipeline write and get its answers.
+func (s *script) write(at, took time.Duration, name string, wishes ...wish) {
+	s.at(at, func(context.Context) error {
+		_, err := s.tell(name, order{Do: doWrite, Wishes: wishes, Until: s.w.now().Add(took)})
+		return err
+	})
+}
+
+// lose lets a pipeline write and give up waiting after a while. What became of
+// it is the fault's affair.
+func (s *script) lose(at, took time.Duration, name string, fault Fault, wishes ...wish) {
+	s.begin(at, name, fault, wishes...)
+	s.settle(at+took, name, wishes...)
+}
+
+// begin lets a pipeline send and wait.
+func (s *script) begin(at time.Duration, name string, fault Fault, wishes ...wish) {
+	if len(wishes) == 0 {
+		return
+	}
+	s.at(at, func(ctx context.Context) error {
+		s.meet(fault, 0, wishes...)
+		r, err := s.tell(name, order{Do: doBegin, Wishes: wishes})
+		if err != nil {
+			return err
+		}
+		for wished, answer := range r.Answers {
+			if answer != ledger.AnswerBegun {
+				return fmt.Errorf("%s was to begin and is %s", wished, answer)
+			}
+		}
+		return s.w.hungAll(ctx)
+	})
+}
+
+func (s *script) settle(at time.Duration, name string, wishes ...wish) {
+	if len(wishes) == 0 {
+		return
+	}
+	var names []string
+	for _, w := range wishes {
+		names = append(names, w.Name)
+	}
+	s.at(at, func(context.Context) error {
+		_, err := s.tell(name, order{Do: doSettle, Names: names})
+		return err
+	})
+}
+
+// crash lets a pipeline be killed between sending and hearing the answer.
+func (s *script) crash(at time.Duration, name string, fault Fault, w wish) {
+	s.begin(at, name, fault, w)
+	s.at(at, func(context.Context) error { return s.w.pipelines[name].kill() })
+}
+
+// meet plans what becomes of the wishes' next transmission.
+func (s *script) meet(fault Fault, long time.Duration, wishes ...wish) {
+	if fault == "" {
+		return
+	}
+	for _, w := range wishes {
+		match := w.Token
+		if !carriesToken(w.Kind) {
+			match = string(w.Input[1 : len(w.Input)-1])
+		}
+		s.w.Downstream.Meet(Trouble{Fault: fault, Match: match, Times: 1, For: long})
+		if fault == HangBefore || fault == CommitAndHang {
+			s.w.hanging++
+		}
+	}
+}
+
+// hungAll waits until every request that is to hang has come so far: then its
+// effect is there, if it has one.
+func (w *World) hungAll(ctx context.Context) error {
+	for limit := time.Now().Add(15 * time.Second); w.Downstream.Hung() < w.hanging; {
+		if time.Now().After(limit) {
+			return fmt.Errorf("%d of %d requests came", w.Downstream.Hung(), w.hanging)
+		}
+		select {
+		case <-time.After(500 * time.Microsecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// check lets the engine do once what is due.
+func (s *script) check(at time.Duration) {
+	s.at(at, func(ctx context.Context) error {
+		_, err := s.w.engine.Once(ctx, nil)
+		return err
+	})
+}
+
+// decide lets a person decide about the operation of a wish, as it stands.
+func (s *script) decide(at time.Duration, who string, verb ledger.Verb, w wish, d ledger.Decision) {
+	s.at(at, func(ctx context.Context) error {
+		rec, err := s.w.store.Read(ctx, ledger.Locator{ID: w.ID})
+		if err != nil {
+			return err
+		}
+		d.ChangeID, d.ID, d.Version, d.Verb, d.Actor = ledger.NewID(), w.ID, rec.Operation.Version, verb, person(who)
+		if verb == ledger.VerbConfirm && d.Receipts == nil {
+			d.Receipts = s.w.receipts(ctx, w)
+		}
+		_, err = ledger.Decide(ctx, s.w.store, d)
+		return err
+	})
+}
+
+// grant lets a person hand one more attempt to the pipeline.
+func (s *script) grant(at time.Duration, who string, w wish, basis ledger.Basis, reason string) {
+	s.at(at, func(ctx context.Context) error {
+		rec, err := s.w.store.Read(ctx, ledger.Locator{ID: w.ID})
+		if err != nil {
+			return err
+		}
+		_, err = ledger.Allow(ctx, s.w.store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: w.ID,
+			Version: rec.Operation.Version, Basis: basis, Sender: "pipeline", Actor: person(who), Reason: reason,
+			ExpiresAt: s.w.now().Add(4 * time.Hour), MaxAttempts: 1})
+		return err
+	})
+}
+
+// receipts are what a person finds when they look the wish up at the downstream.
+func (w *World) receipts(ctx context.Context, wanted wish) (ids []string) {
+	match := wanted.Token
+	if !carriesToken(wanted.Kind) {
+		match = string(wanted.Input[1 : len(wanted.Input)-1])
+	}
+	effects, err := w.Downstream.Effects(ctx, match)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	for _, e := range effects {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}

@@ -1,0 +1,195 @@
+package drill
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+	"indoubt/reconcile"
+)
+
+// Options say how a world is made.
+type Options struct {
+	Seed uint64
+	Dir  string // exists and is empty; everything is kept in it
+	// Now is when the history ends. When it is set, time stands still there: for
+	// pictures and golden screens. Zero: the history ends now, and time goes on.
+	Now time.Time
+	// Pipeline is the command line of a pipeline process, which calls RunPipeline.
+	Pipeline []string
+	Env      []string // added to the pipelines' environment
+	// Progress is told what is being made, and how much of it, from 0 to 1.
+	Progress func(what string, share float64)
+}
+
+// World is a downstream, a policy, a ledger with the history of a bad night,
+// and the pipelines that go on writing.
+type World struct {
+	LedgerPath, PolicyPath string
+	Env                    []string // what the policy needs in the environment, NAME=value
+	Downstream             *Downstream
+
+	options   Options
+	start     time.Time
+	set       atomic.Pointer[time.Time] // the time in the history that is being made; nil afterwards
+	store     *sqlite.Store
+	policy    *policy.Policy
+	engine    *reconcile.Engine
+	pipelines map[string]*worker
+	fetched   wish        // what billing comes for a while after the history has ended
+	hanging   int         // requests that were told to hang
+	later     *time.Timer // when billing comes for what it was allowed
+	closed    sync.Once
+}
+
+//go:embed policy.yaml
+var policyText string
+
+// bearer is the account of every pipeline and of the policy.
+const bearer = "sk_demo_shop"
+
+// Setup makes a world: it starts the downstream and the pipelines, and has the
+// pipelines live through the history of the night, killed ones included. On an
+// error nothing is left running.
+func Setup(ctx context.Context, o Options) (w *World, err error) {
+	if o.Progress == nil {
+		o.Progress = func(string, float64) {}
+	}
+	w = &World{
+		LedgerPath: filepath.Join(o.Dir, "payments.db"), PolicyPath: filepath.Join(o.Dir, "policy.yaml"),
+		Env: []string{"INDOUBT_DEMO_KEY=" + bearer}, options: o, start: o.Now.Truncate(time.Millisecond), pipelines: map[string]*worker{},
+	}
+	if o.Now.IsZero() {
+		w.start = time.Now().Truncate(time.Millisecond)
+	}
+	defer func() {
+		if err != nil {
+			w.Close()
+		}
+	}()
+	if err := w.open(ctx); err != nil {
+		return nil, err
+	}
+	s := newScript(w)
+	s.ordinaryDays()
+	s.outage()
+	s.cases()
+	if err := s.play(ctx); err != nil {
+		return nil, err
+	}
+	return w, w.leaveHistory()
+}
+
+// leaveHistory sets every clock to the present.
+func (w *World) leaveHistory() error {
+	w.set.Store(nil)
+	if !w.options.Now.IsZero() {
+		w.set.Store(&w.start)
+	}
+	for _, k := range w.pipelines {
+		if k.killed {
+			continue
+		}
+		if _, err := k.tell(order{Do: doBegin, At: w.options.Now}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open starts everything that the history needs.
+func (w *World) open(ctx context.Context) error {
+	long := w.start.Add(-30 * time.Hour)
+	w.set.Store(&long)
+	var err error
+	w.Downstream, err = StartDownstream(ctx, DownstreamOptions{Path: filepath.Join(w.options.Dir, "downstream.db"),
+		Seed: w.options.Seed, Clock: w.now})
+	if err != nil {
+		return err
+	}
+	text := strings.ReplaceAll(policyText, "@BASE@", w.Downstream.URL())
+	if err := os.WriteFile(w.PolicyPath, []byte(text), 0o644); err != nil {
+		return err
+	}
+	for _, pair := range w.Env {
+		name, value, _ := strings.Cut(pair, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	if w.policy, err = policy.Load(w.PolicyPath); err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	checks := ledger.Actor{Name: "checks", Host: host, Machine: true}
+	if w.store, err = sqlite.Create(ctx, w.LedgerPath, sqlite.Options{Clock: w.now, Actor: checks}); err != nil {
+		return err
+	}
+	w.engine = reconcile.New(reconcile.Options{Store: w.store, Policy: func() *policy.Policy { return w.policy }, Actor: checks, Clock: w.now})
+	return nil
+}
+
+func (w *World) now() time.Time {
+	if t := w.set.Load(); t != nil {
+		return *t
+	}
+	return time.Now()
+}
+
+// Go lets the pipelines write by themselves, slowly, and lets the downstream
+// lose an answer now and then. After a while billing comes for the younger of
+// the two sends it was allowed.
+func (w *World) Go() error {
+	w.Downstream.Meet(
+		Trouble{Fault: CommitAndCut, Rate: 0.18},
+		Trouble{Fault: CutBefore, Rate: 0.10},
+	)
+	for name, every := range map[string]time.Duration{"billing": 4 * time.Second, "signup": 7 * time.Second, "news": 31 * time.Second, "release": 47 * time.Second} {
+		if _, err := w.pipelines[name].tell(order{Do: doLive, Every: every}); err != nil {
+			return err
+		}
+	}
+	w.later = time.AfterFunc(25*time.Second, func() {
+		// A pipeline that was stopped meanwhile comes for nothing.
+		_, _ = w.pipelines["billing"].tell(order{Do: doSend, Wishes: []wish{w.fetched}})
+	})
+	return nil
+}
+
+// Close stops the pipelines and the downstream. The directory stays. Closing
+// again does nothing.
+func (w *World) Close() error {
+	var all []error
+	w.closed.Do(func() {
+		if w.later != nil {
+			w.later.Stop()
+		}
+		for _, k := range w.pipelines {
+			k.dismiss()
+		}
+		for _, k := range w.pipelines {
+			all = append(all, k.wait())
+		}
+		if w.store != nil {
+			all = append(all, w.store.Close())
+		}
+		if w.Downstream != nil {
+			all = append(all, w.Downstream.Close())
+		}
+	})
+	return errors.Join(all...)
+}
+
+// person is somebody at a terminal.
+func person(name string) ledger.Actor {
+	return ledger.Actor{Name: name, OSUser: name, Host: "ops-1", Terminal: true}
+}

@@ -1,0 +1,204 @@
+package drill
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/policy"
+)
+
+// The pipelines of these tests are this test program, started again.
+func TestMain(m *testing.M) {
+	if os.Getenv("DRILL_PIPELINE") != "" {
+		if err := RunPipeline(context.Background(), os.Stdin, os.Stdout, testRules); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func testRules(path string) (record.Rules, error) {
+	p, err := policy.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return record.RulesFunc(func(name string) record.KindRule {
+		k := p.Kind(name)
+		return record.KindRule{Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, Title: k.Title, Target: k.Target, Price: k.Price,
+			Judge: func(ctx context.Context, rec ledger.Record, a ledger.Answer) (record.Ruling, error) {
+				r, err := k.JudgeAnswer(ctx, rec, a)
+				return record.Ruling(r), err
+			}}
+	}), nil
+}
+
+func world(t *testing.T, o Options) *World {
+	t.Helper()
+	o.Dir = t.TempDir()
+	o.Pipeline, o.Env = []string{os.Args[0]}, []string{"DRILL_PIPELINE=1"}
+	for _, pair := range []string{"INDOUBT_DEMO_KEY"} {
+		t.Setenv(pair, "")
+	}
+	began := time.Now()
+	w, err := Setup(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("set up in %s", time.Since(began))
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func all(t *testing.T, w *World) (rows []ledger.Row) {
+	t.Helper()
+	for after := ""; ; {
+		page, err := w.store.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 500, After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, page.Rows...)
+		if after = page.Next; after == "" {
+			return rows
+		}
+	}
+}
+
+func TestTheWorldHasEverythingToLookAt(t *testing.T) {
+	w := world(t, Options{Seed: 1})
+	now := w.now()
+	lanes, tabs := map[ledger.Lane]int{}, map[ledger.Tab]int{}
+	find := map[string]ledger.Row{}
+	for _, r := range all(t, w) {
+		lanes[r.LaneAt(now)]++
+		tabs[r.TabAt(now)]++
+		find[r.Title] = r
+	}
+	t.Logf("lanes %v, tabs %v", lanes, tabs)
+	for _, lane := range []ledger.Lane{ledger.LaneConflict, ledger.LaneInFlight, ledger.LaneUnfetched, ledger.LaneDecide,
+		ledger.LaneReading, ledger.LaneNotLanded, ledger.LaneResolved} {
+		if lanes[lane] == 0 {
+			t.Errorf("nothing is in lane %s", lane)
+		}
+	}
+	for title, holds := range map[string]func(r ledger.Row) bool{
+		"payout 420 → acct_7Kd":          func(r ledger.Row) bool { return r.Conflict == ledger.Duplicate },
+		"charge cus_1QX 12000":           func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneDecide },
+		"deploy web 4.18.2 → prod":       func(r ledger.Row) bool { return r.Overtaken && r.State == ledger.Uncertain },
+		`post "v2.3 is out…"`:            func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneDecide },
+		"mail Welcome → ana@example.com": func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneNotLanded },
+		"charge cus_4Tz 2900":            func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneNotLanded },
+		"payout 77 → acct_9Qe":           func(r ledger.Row) bool { return r.TabAt(now) == ledger.TabNeedsYou },
+		"payout 90 → acct_9Qe":           func(r ledger.Row) bool { return r.TabAt(now) == ledger.TabInFlight },
+	} {
+		r, ok := find[title]
+		if !ok || !holds(r) {
+			t.Errorf("%s: found %v, lane %s, %+v", title, ok, r.LaneAt(now), r)
+		}
+	}
+	landed, missed := 0, 0
+	for _, r := range all(t, w) {
+		if r.Kind != "stripe.charge" || !r.Doubted {
+			continue
+		}
+		switch r.State {
+		case ledger.Committed:
+			landed++
+		case ledger.Failed:
+			missed++
+		}
+	}
+	if landed < outageLanded || missed < outageAbsent {
+		t.Errorf("of the outage %d landed and %d did not, want %d and %d", landed, missed, outageLanded, outageAbsent)
+	}
+}
+
+// What the ledger believes and what really happened agree, except where the
+// story has it otherwise.
+func TestTheLedgerTellsTheTruth(t *testing.T) {
+	w := world(t, Options{Seed: 3})
+	effects, err := w.Downstream.Effects(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all(t, w) {
+		if r.Token == "" || !carriesToken(r.Kind) {
+			continue
+		}
+		n := 0
+		for _, e := range effects {
+			if strings.Contains(string(e.Body), r.Token) {
+				n++
+			}
+		}
+		switch {
+		case r.Conflict == ledger.Duplicate && n != 2,
+			r.Conflict == "" && r.State == ledger.Committed && n != 1,
+			r.State == ledger.Failed && n != 0:
+			t.Errorf("%s is %s (%s) with %d effects", r.Title, r.State, r.Conflict, n)
+		}
+	}
+}
+
+func TestASeedMakesTheSameNight(t *testing.T) {
+	at := time.Date(2026, 3, 3, 2, 6, 0, 0, time.UTC)
+	night := func() string {
+		w := world(t, Options{Seed: 5, Now: at})
+		var b strings.Builder
+		rows := map[string]string{}
+		var ids []string
+		for _, r := range all(t, w) {
+			rows[r.ID] = strings.Join([]string{r.ID, r.Title, string(r.State), string(r.Conflict), r.Token, r.Receipt, string(r.ErrorClass), r.CreatedAt.UTC().String()}, " ")
+			ids = append(ids, r.ID)
+		}
+		slices.Sort(ids)
+		for _, id := range ids {
+			b.WriteString(rows[id] + "\n")
+		}
+		return b.String()
+	}
+	if one, two := night(), night(); one != two {
+		a, b := strings.Split(one, "\n"), strings.Split(two, "\n")
+		for i := range min(len(a), len(b)) {
+			if a[i] != b[i] {
+				t.Fatalf("the nights differ first in\n%s\n%s", a[i], b[i])
+			}
+		}
+		t.Fatalf("%d and %d operations", len(a), len(b))
+	}
+}
+
+// Whoever starts a world may be killed; its pipelines notice and go.
+func TestNothingStaysBehind(t *testing.T) {
+	w := world(t, Options{Seed: 2})
+	if err := w.Go(); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, k := range w.pipelines {
+		pids = append(pids, k.cmd.Process.Pid)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, pid := range pids {
+		if syscall.Kill(pid, 0) == nil {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+	left, _ := filepath.Glob(filepath.Join(w.options.Dir, "*"))
+	t.Logf("left: %v", left)
+}

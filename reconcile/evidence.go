@@ -1,0 +1,239 @@
+package reconcile
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+const (
+	maxEvidence = 32 << 10 // bytes of one read's evidence
+	maxExcerpt  = 2 << 10  // bytes of one answer, or of one effect
+	maxEffects  = 20
+	removed     = "[redacted]"
+)
+
+// evidence is what a read asked and what came back, fit to be kept: bounded,
+// and without secrets.
+type evidence struct {
+	Pages   []*pageEvidence  `json:"pages"`
+	Effects []effectEvidence `json:"effects,omitempty"`
+	More    int              `json:"more,omitempty"` // pages and effects that did not fit
+
+	clean cleaner
+}
+
+type pageEvidence struct {
+	Request  string          `json:"request"`
+	At       time.Time       `json:"at"`
+	Millis   int64           `json:"ms"`
+	Status   int             `json:"status,omitempty"`
+	Exit     *int            `json:"exit,omitempty"`
+	Bytes    int             `json:"bytes"`
+	Found    int             `json:"found"`
+	Complete bool            `json:"complete"`
+	Error    string          `json:"error,omitempty"`
+	Body     json.RawMessage `json:"body,omitempty"` // a text when it is no JSON or was cut
+}
+
+type effectEvidence struct {
+	Receipt string          `json:"receipt,omitempty"`
+	Same    bool            `json:"same"`
+	Value   json.RawMessage `json:"value,omitempty"`
+}
+
+// page adds one page; the caller fills in what was found on it.
+func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *pageEvidence {
+	ev.clean.learn(k, req)
+	p := &pageEvidence{At: a.BeganAt.UTC(), Millis: a.EndedAt.Sub(a.BeganAt).Milliseconds(), Status: a.Status}
+	body := a.Body
+	switch {
+	case req.HTTP != nil:
+		p.Request = ev.clean.text(req.HTTP.Shown)
+	case req.Command != nil:
+		p.Request = ev.clean.text(req.Command.Shown)
+		body = a.Stdout
+		if a.Exited {
+			p.Exit = &a.Exit
+		}
+	}
+	p.Request = clip(p.Request, maxExcerpt)
+	p.Bytes = len(body)
+	p.Body = ev.clean.excerpt(body)
+	if len(ev.Pages) < maxPages {
+		ev.Pages = append(ev.Pages, p)
+	} else {
+		ev.More++
+	}
+	return p
+}
+
+// effect adds one effect found.
+func (ev *evidence) effect(e policy.Effect) {
+	if len(ev.Effects) == maxEffects {
+		ev.More++
+		return
+	}
+	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: ev.clean.excerpt(e.Value)})
+}
+
+// json is the evidence within its bound: bodies go first, then effects' values.
+func (ev *evidence) json() json.RawMessage {
+	if len(ev.Pages) == 0 && len(ev.Effects) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(ev)
+	for _, drop := range []func(){
+		func() {
+			for _, p := range ev.Pages {
+				p.Body = nil
+			}
+		},
+		func() {
+			for i := range ev.Effects {
+				ev.Effects[i].Value = nil
+			}
+			ev.Pages = ev.Pages[:min(len(ev.Pages), 3)]
+		},
+	} {
+		if err == nil && len(b) <= maxEvidence {
+			break
+		}
+		drop()
+		b, err = json.Marshal(ev)
+	}
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// cleaner takes secrets out of what came back: members whose name says so, the
+// members the policy redacts, everything that looks like a credential, and the
+// credentials that were sent.
+type cleaner struct {
+	names  map[string]bool
+	values []string
+}
+
+var secretNames = regexp.MustCompile(`(?i)^(authorization|proxy-?authorization|cookie|set-?cookie|.*(password|passwd|passphrase|secret|api[-_]?key|private[-_]?key|access[-_]?(token|key)|refresh[-_]?token|auth[-_]?token|credentials?))$`)
+
+var secretShapes = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}`),
+	regexp.MustCompile(`(?i)((?:password|passwd|secret|api[-_]?key|access[-_]?token|authorization)["']?\s*[:=]\s*["']?)[^\s"',;&]+`),
+	regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`),
+	regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`),
+	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`),
+	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+@`),
+}
+
+func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
+	if c.names == nil {
+		c.names = map[string]bool{}
+		for _, path := range k.Redact {
+			last := path[strings.LastIndexByte(path, '.')+1:]
+			if i := strings.IndexByte(last, '['); i >= 0 {
+				last = last[:i]
+			}
+			c.names[strings.ToLower(last)] = true
+		}
+	}
+	if req.HTTP == nil {
+		return
+	}
+	for name, values := range http.Header(req.HTTP.Header) {
+		if !secretNames.MatchString(name) && !strings.HasSuffix(strings.ToLower(name), "token") {
+			continue
+		}
+		for _, v := range values {
+			if i := strings.LastIndexByte(v, ' '); i >= 0 {
+				v = v[i+1:]
+			}
+			if len(v) >= 6 {
+				c.values = append(c.values, v)
+			}
+		}
+	}
+}
+
+func (c *cleaner) text(s string) string {
+	for _, v := range c.values {
+		s = strings.ReplaceAll(s, v, removed)
+	}
+	for _, shape := range secretShapes {
+		s = shape.ReplaceAllString(s, "${1}"+removed)
+	}
+	return s
+}
+
+// excerpt is a body or a value as JSON: as it came where that is short JSON,
+// else a text.
+func (c *cleaner) excerpt(b []byte) json.RawMessage {
+	b = bytes.TrimSpace(b)
+	if len(b) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) == nil && !d.More() {
+		out := encode(c.value(v))
+		if len(out) <= maxExcerpt {
+			return out
+		}
+		return encode(clip(string(out), maxExcerpt))
+	}
+	return encode(clip(c.text(string(b[:min(len(b), 2*maxExcerpt)])), maxExcerpt))
+}
+
+func (c *cleaner) value(v any) any {
+	switch v := v.(type) {
+	case string:
+		return c.text(v)
+	case []any:
+		for i := range v {
+			v[i] = c.value(v[i])
+		}
+	case map[string]any:
+		for name, member := range v {
+			if c.names[strings.ToLower(name)] || secretNames.MatchString(name) {
+				v[name] = removed
+				continue
+			}
+			v[name] = c.value(member)
+		}
+	}
+	return v
+}
+
+func encode(v any) json.RawMessage {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// clip cuts a text between characters.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	s = s[:n]
+	for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	if len(s) > 0 {
+		s = s[:len(s)-1]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD") + "…"
+}

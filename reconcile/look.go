@@ -1,0 +1,164 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/reconcile/connect"
+)
+
+const (
+	readTimeout = 10 * time.Second // of one page, where the policy states none
+	// patience is how long a read waits for a downstream that asked for a pause.
+	patience = 2 * time.Second
+)
+
+// look asks the downstream and follows its pages to the end or the limit.
+// between is called before every page but the first; an error from it ends the
+// read.
+func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, between func() error) findings {
+	f := findings{began: e.now()}
+	seen := map[string]bool{}
+	cursors := map[string]bool{}
+	var cursor any
+	for page := 1; ; page++ {
+		if page > 1 {
+			if err := between(); err != nil {
+				f.trouble = err.Error()
+				break
+			}
+		}
+		found, stop := e.page(ctx, k, rec, cursor, &f)
+		for _, effect := range found.Effects {
+			if effect.Receipt != "" && seen[effect.Receipt] {
+				continue // pages shift while they are read
+			}
+			seen[effect.Receipt] = true
+			f.effects = append(f.effects, effect)
+			f.evidence.effect(effect)
+		}
+		if stop || found.Complete {
+			break
+		}
+		if found.Next == nil {
+			f.incomplete = "the answer is not known to be the whole list, and there is no further page to ask for"
+			break
+		}
+		next := fmt.Sprint(found.Next)
+		if cursors[next] {
+			f.incomplete = "the list goes round in circles"
+			break
+		}
+		cursors[next] = true
+		if page == e.maxPages {
+			f.incomplete = fmt.Sprintf("list truncated at %d pages", e.maxPages)
+			break
+		}
+		cursor = found.Next
+	}
+	f.ended = e.now()
+	return f
+}
+
+// page asks for one page and judges it. stop ends the read: f.trouble says why.
+func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, f *findings) (found policy.Found, stop bool) {
+	trouble := func(format string, args ...any) (policy.Found, bool) {
+		f.trouble = fmt.Sprintf(format, args...)
+		return policy.Found{}, true
+	}
+	req, err := k.Read.Request(rec, cursor)
+	if err != nil {
+		var secret *policy.MissingSecretError
+		if errors.As(err, &secret) { // no operation of this downstream can be read
+			f.wait = e.downs.of(k).silence("no check is possible: " + err.Error())
+			f.unasked = len(f.evidence.Pages) == 0
+		}
+		return trouble("no check is possible: %s", err)
+	}
+	answer, err := e.downs.of(k).ask(ctx, patience, func(ctx context.Context) ledger.Answer {
+		return e.ask(ctx, k, req)
+	})
+	if err != nil {
+		var wait *waitError
+		if errors.As(err, &wait) {
+			f.wait = wait.until
+		}
+		f.unasked = len(f.evidence.Pages) == 0
+		return trouble("%s", err)
+	}
+	p := f.evidence.page(k, req, answer)
+	if why := unusable(answer); why != "" {
+		p.Error = why
+		if until, wanted := retryAfter(answer, time.Now()); wanted {
+			f.wait = until
+		}
+		return trouble("%s", why)
+	}
+	found, err = k.Read.Judge(ctx, rec, answer)
+	switch {
+	case err != nil:
+		p.Error = err.Error()
+		if answer.Status >= 300 {
+			return trouble("downstream answered %d", answer.Status)
+		}
+		return trouble("the answer cannot be read: %s", err)
+	case !found.Valid && answer.Status >= 300:
+		return trouble("downstream answered %d", answer.Status)
+	case !found.Valid && answer.Exited && answer.Exit != 0:
+		return trouble("the check ended with exit code %d", answer.Exit)
+	case !found.Valid:
+		return trouble("the answer is not what the policy calls valid")
+	}
+	p.Found, p.Complete = len(found.Effects), found.Complete
+	return found, false
+}
+
+// ask makes one request over the connector it is for.
+func (e *Engine) ask(ctx context.Context, k *policy.Kind, req policy.Request) ledger.Answer {
+	timeout := k.Timeout
+	if timeout <= 0 {
+		timeout = readTimeout
+	}
+	switch {
+	case req.HTTP != nil:
+		return e.downs.of(k).http.Read(ctx, connect.HTTPRequest{
+			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: http.Header(req.HTTP.Header), Body: req.HTTP.Body, Timeout: timeout,
+		})
+	case req.Command != nil:
+		return connect.Command(ctx, connect.CommandRequest{
+			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin, Timeout: timeout,
+		})
+	}
+	return ledger.Answer{Err: errors.New("the policy names no way to ask")}
+}
+
+// unusable tells why an answer is no ground for any verdict, whatever the
+// policy would make of it; "" when it may be judged.
+func unusable(a ledger.Answer) string {
+	age := strings.TrimSpace(http.Header(a.Header).Get("Age"))
+	seconds, bad := strconv.Atoi(age)
+	switch {
+	case a.Err != nil && a.Class != "":
+		return fmt.Sprintf("the check got no answer: %s", a.Class)
+	case a.Err != nil:
+		return fmt.Sprintf("the check got no answer: %s", a.Err)
+	case a.Signal != "":
+		return "the check was ended by a signal: " + a.Signal
+	case a.Truncated:
+		return "the answer was too long to be read whole"
+	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden, a.Status == http.StatusProxyAuthRequired,
+		a.Status == http.StatusRequestTimeout, a.Status == http.StatusTooManyRequests,
+		a.Status >= 300 && a.Status < 400, a.Status >= 500:
+		return fmt.Sprintf("downstream answered %d", a.Status)
+	case age != "" && (bad != nil || seconds > 0):
+		return fmt.Sprintf("the answer came from a cache (Age: %s)", age)
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+
+	"indoubt/ledger"
+)
+
+// Summary is what one pass of Once did.
+type Summary struct {
+	Expired, Priced, Reads                               int
+	Landed, Absent, Duplicated, Mismatched, Inconclusive int
+	Skipped                                              int // put off, held by another engine, or moved meanwhile
+	Errors                                               int
+}
+
+func (s *Summary) count(r ledger.Read) {
+	if r.ID == "" {
+		s.Skipped++
+		return
+	}
+	s.Reads++
+	switch r.Verdict {
+	case ledger.Landed:
+		s.Landed++
+	case ledger.Absent:
+		s.Absent++
+	case ledger.Duplicated:
+		s.Duplicated++
+	case ledger.Mismatch:
+		s.Mismatched++
+	default:
+		s.Inconclusive++
+	}
+}
+
+// Once expires, prices and reads everything that is due now, each operation
+// once, and tells progress about every one, one at a time. With Options.Send it
+// also sends where the policy says so. Errors: ErrReadOnly, ErrCopied, and of
+// the ledger; a read that fails is counted and told, and is no error.
+func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, error) {
+	var s Summary
+	if e.o.ReadOnly {
+		return s, ledger.ErrReadOnly
+	}
+	if progress == nil {
+		progress = func(Progress) {}
+	}
+	for more := true; more; {
+		n, err := e.o.Store.Expire(ctx, batch)
+		if err != nil {
+			return s, err
+		}
+		s.Expired += n
+		more = n == batch
+	}
+	for more := true; more; {
+		n, err := e.priceBatch(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.Priced += n
+		more = n == batch
+	}
+	err := e.readAll(ctx, &s, progress)
+	if err == nil && e.o.Send {
+		e.sendWhatMayBe(ctx)
+	}
+	e.active.idle.Wait()
+	return s, err
+}
+
+// readAll reads what is due until nothing new is.
+func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress)) error {
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	done, total := 0, 0
+	ended := make(chan struct{}, 1)
+	start := func(ctx context.Context, row ledger.Row, d *downstream) {
+		mu.Lock()
+		again := seen[row.ID]
+		if !again {
+			seen[row.ID] = true
+			total++
+		}
+		mu.Unlock()
+		if again {
+			e.active.give(row.ID, d, e.now().Add(troubleFor))
+			return
+		}
+		go func() {
+			result, err := e.readDue(ctx, row.ID)
+			mu.Lock()
+			done++
+			if err != nil {
+				s.Errors++
+			} else {
+				s.count(result.Read)
+			}
+			progress(Progress{Operation: result.Operation, Read: result.Read, Done: done, Total: total, Err: err})
+			mu.Unlock()
+			e.active.give(row.ID, d, e.now().Add(troubleFor))
+			select {
+			case ended <- struct{}{}:
+			default:
+			}
+		}()
+	}
+	for ctx.Err() == nil {
+		before := total
+		more, err := e.pass(ctx, start)
+		if err != nil {
+			e.active.idle.Wait()
+			return err
+		}
+		mu.Lock()
+		idle := done == total && total == before
+		mu.Unlock()
+		if idle && !more && e.active.limit.Load() == 0 {
+			return nil
+		}
+		if !more {
+			select {
+			case <-ended:
+			case <-ctx.Done():
+			}
+		}
+	}
+	e.active.idle.Wait()
+	return ctx.Err()
+}

@@ -1,0 +1,50 @@
+package reconcile
+
+import (
+	"context"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// Plan says what a retry of the operation would do now. It changes nothing and
+// asks nobody, so it works read-only too. Plan.Refused says why a person could
+// not; an error means that nothing can be said. Errors: ErrNotFound.
+func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
+	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		return Plan{}, err
+	}
+	now := e.now()
+	k := e.policy().Kind(rec.Operation.Kind)
+	advice := k.Advise(rec, now)
+	p := Plan{Record: rec, Kind: k, Advice: advice, Sender: k.Send.Via(), FirstCheck: k.Read != nil,
+		Attempt: rec.Operation.AttemptCount + 1, Max: k.Retry.Max + 1, Loss: advice.Duplicate}
+	p.Basis, p.Why, p.LapsesAt = k.AllowedBasis(rec, now)
+	p.OverridesMax = rec.Operation.AttemptCount > 0 && p.Attempt > p.Max
+	a := &attempt{k: k, rec: rec, basis: p.Basis, until: p.LapsesAt, via: p.Sender, q: RetryRequest{
+		ID: rec.Operation.ID, Version: rec.Operation.Version, OverrideMax: true, LossTyped: true,
+		ChangeID: "plan", Reason: "plan", Actor: ledger.Actor{Name: e.o.Actor.Name, Terminal: true},
+	}}
+	if a.via == "pipeline" {
+		p.WillSend = "one send is allowed; " + waitsFor(rec.Operation) + " makes it"
+	} else if req, err := a.request(); err != nil {
+		p.Refused = err
+	} else {
+		shown := ""
+		if req.HTTP != nil {
+			shown = req.HTTP.Shown
+		} else if req.Command != nil {
+			shown = req.Command.Shown
+		}
+		p.WillSend, p.Body, _ = strings.Cut(shown, "\n")
+	}
+	if e.o.ReadOnly {
+		p.Refused = refuse("read_only", "this program was started read-only", "start it without --read-only")
+		return p, nil
+	}
+	if _, err := a.grant().Rule()(&a.rec); err != nil {
+		p.Refused = err
+	}
+	return p, nil
+}

@@ -1,0 +1,388 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/reconcile/connect"
+)
+
+const (
+	// grantLasts is how long a pipeline may take to come for a proven grant.
+	grantLasts = 24 * time.Hour
+	// riskLasts is the same for a risk: what the person saw gets old.
+	riskLasts = time.Hour
+	// settleRoom is kept between the end of an exchange and the deadline, so that
+	// an answer is written down before everybody takes the attempt for lost.
+	settleRoom = 2 * time.Second
+)
+
+// Retry makes one more attempt, as DESIGN §9 has it: a fresh check first where
+// there is one; then permission, attempt and deadline in one transaction; then
+// one transmission; then its outcome. For a pipeline it only gives the
+// permission. The caller's cancel is heeded until the attempt is recorded and
+// not after.
+//
+// A refusal comes back as Did "refused" together with the error: *RefusedError
+// (also code read_only, quitting, throttled, loss_untyped), *MovedError,
+// ErrNotFound, *LeasedError.
+func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
+	if q.ChangeID == "" {
+		q.ChangeID = ledger.NewID()
+	}
+	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: q.ID})
+	if err != nil {
+		return RetryResult{Did: DidRefuse, Why: err.Error()}, err
+	}
+	q.ID = rec.Operation.ID
+	free, err := e.ops.lock(ctx, q.ID)
+	if err != nil {
+		return RetryResult{Did: DidRefuse, Operation: rec.Operation, Why: err.Error()}, err
+	}
+	defer free()
+	result, err := e.retry(ctx, q)
+	if err != nil && result.Did == "" {
+		result.Did = DidRefuse
+	}
+	if err != nil && result.Why == "" {
+		result.Why = err.Error()
+	}
+	if result.Operation.ID == "" {
+		result.Operation = rec.Operation
+	}
+	e.nudge()
+	return result, err
+}
+
+// attempt is a retry on its way.
+type attempt struct {
+	q     RetryRequest
+	k     *policy.Kind
+	rec   ledger.Record
+	moved func(int64) int64
+	basis ledger.Basis
+	why   string
+	until time.Time // when the basis lapses
+	via   string
+	read  ledger.Read
+}
+
+func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
+	if e.o.ReadOnly {
+		return RetryResult{}, refuse("read_only", "this program was started read-only", "start it without --read-only")
+	}
+	rec, moved, err := e.current(ctx, q.ID)
+	if err != nil {
+		return RetryResult{}, err
+	}
+	if done, known := repeated(rec, q); known {
+		return done, nil
+	}
+	a := &attempt{q: q, k: e.policy().Kind(rec.Operation.Kind), rec: rec, moved: moved}
+	a.q.Version = moved(q.Version)
+	a.via = a.k.Send.Via()
+	if err := e.weigh(a); err != nil {
+		return RetryResult{Operation: rec.Operation}, err
+	}
+	if result, done, err := e.checkFirst(ctx, a); done || err != nil {
+		return result, err
+	}
+	if a.via == "pipeline" {
+		return e.handBack(ctx, a)
+	}
+	return e.transmit(ctx, a)
+}
+
+// repeated recognises a request that was carried out before, so that saying it
+// again sends nothing.
+func repeated(rec ledger.Record, q RetryRequest) (RetryResult, bool) {
+	result := RetryResult{Operation: rec.Operation, Why: "this was asked for before"}
+	if a := rec.Attempt(ledger.DeriveID(q.ChangeID, "attempt")); a != nil {
+		result.Did, result.Attempt = DidSend, *a
+		return result, true
+	}
+	for _, g := range rec.Grants {
+		if g.ID == ledger.DeriveID(q.ChangeID, "grant") {
+			result.Did = DidGrant
+			return result, true
+		}
+	}
+	return result, false
+}
+
+// weigh works out the basis that counts now and asks the ledger's rule whether
+// it would allow the attempt, before anything is asked of anybody.
+func (e *Engine) weigh(a *attempt) error {
+	now := e.now()
+	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, now)
+	if stronger(a.q.Basis, a.basis) {
+		return refuse("basis", fmt.Sprintf("what allowed it has lapsed: %s", a.why), "look again")
+	}
+	if a.rec.Operation.State == ledger.Uncertain && a.basis == ledger.BasisKeySafe && a.q.Actor.Machine && keyTried(a.rec) {
+		return refuse("basis", "the key was tried already, and that came back without an answer too", "")
+	}
+	if e.rivals.about(now) && a.q.Actor.Machine {
+		return refuse("basis", errOnlyLooking.Error(), "")
+	}
+	if a.basis == ledger.BasisRiskAccepted {
+		if a.q.Actor.Machine {
+			return refuse("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")
+		}
+		if a.q.Actor.Terminal && !a.q.LossTyped {
+			return refuse("loss_untyped", "taking the risk needs the loss typed in", "type what a duplicate would cost")
+		}
+	}
+	if _, err := a.grant().Rule()(&a.rec); err != nil {
+		return err
+	}
+	if a.via == "pipeline" {
+		return nil
+	}
+	_, err := a.request()
+	return err
+}
+
+// stronger tells whether a basis claims more than another.
+func stronger(claimed, have ledger.Basis) bool {
+	order := map[ledger.Basis]int{ledger.BasisRiskAccepted: 1, ledger.BasisKeySafe: 2, ledger.BasisAbsent: 3}
+	return order[claimed] > order[have]
+}
+
+// keyTried tells whether a repeat under the same key came back uncertain.
+func keyTried(rec ledger.Record) bool {
+	for _, a := range rec.Attempts {
+		if a.Basis == ledger.BasisKeySafe && a.Final() == ledger.OutcomeUncertain {
+			return true
+		}
+	}
+	return false
+}
+
+// grant is the request for permission as things stand.
+func (a *attempt) grant() ledger.GrantRequest {
+	now := a.rec.Now
+	until := now.Add(grantLasts)
+	if a.basis == ledger.BasisRiskAccepted {
+		until = now.Add(riskLasts)
+	}
+	if a.until.Before(until) {
+		until = a.until
+	}
+	safe := a.k.KeySafeUntil(a.rec)
+	g := ledger.GrantRequest{
+		ChangeID: a.q.ChangeID, GrantID: ledger.DeriveID(a.q.ChangeID, "grant"), OperationID: a.rec.Operation.ID,
+		Version: a.q.Version, Basis: a.basis, Sender: a.via, KeyWorks: a.k.KeyWorks() && now.Before(safe),
+		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
+		UnattendedRisk: a.k.UnattendedRisk,
+	}
+	if a.via != "pipeline" {
+		g.AttemptID = ledger.DeriveID(a.q.ChangeID, "attempt")
+		g.Deadline, g.PID = a.k.Deadline, os.Getpid()
+	}
+	return g
+}
+
+// request renders what will be sent. What cannot be rendered whole is handed
+// back to its pipeline.
+func (a *attempt) request() (policy.Request, error) {
+	const hint = "hand it back to its pipeline"
+	req, err := a.k.Send.Request(a.rec)
+	var secret *policy.MissingSecretError
+	switch {
+	case errors.As(err, &secret), err != nil && a.rec.Operation.Redacted:
+		return req, refuse("redacted", err.Error(), hint)
+	case err != nil && strings.Contains(err.Error(), "not kept"):
+		return req, refuse("redacted", err.Error(), hint)
+	case err != nil:
+		return req, refuse("request", "the request cannot be made: "+err.Error(), "indoubt policy try "+a.k.Name)
+	}
+	return req, nil
+}
+
+// checkFirst makes the fresh read. done: it landed, and nothing is to be sent.
+func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult, done bool, err error) {
+	if a.k.Read == nil {
+		return RetryResult{}, false, nil
+	}
+	actor := a.q.Actor
+	before := a.rec.Operation
+	looked, err := e.checkLocked(ctx, before.ID, check{actor: actor, eager: !actor.Machine, wait: 10 * time.Second})
+	if err != nil {
+		return RetryResult{Operation: before}, false, fmt.Errorf("check before sending: %w", err)
+	}
+	a.read = looked.Read
+	result = RetryResult{Operation: looked.Operation, Read: looked.Read}
+	switch looked.Read.Verdict {
+	case ledger.Landed, ledger.Duplicated:
+		result.Did, result.Why = DidLand, "a check just made "+looked.Read.Reason
+		return result, true, nil
+	case ledger.Mismatch:
+		return result, false, refuse("conflict", "a check just made "+looked.Read.Reason, "look at it")
+	case ledger.Inconclusive:
+		if actor.Machine && !strings.HasPrefix(looked.Read.Reason, policy.NoneFound) {
+			return result, false, refuse("basis", "the check before sending cannot tell: "+looked.Read.Reason, "")
+		}
+	}
+	// The read may have moved the operation itself, and only it: what it proved
+	// makes the ground better, never worse.
+	if a.rec, a.moved, err = e.current(ctx, before.ID); err != nil {
+		return result, false, err
+	}
+	if now := a.rec.Operation; now.Version != before.Version {
+		if looked.Read.Verdict != ledger.Absent || a.q.Version != before.Version || now.Version != before.Version+1 {
+			return result, false, &ledger.MovedError{ID: now.ID, Verb: "retry", Seen: a.q.Version, Version: now.Version,
+				State: now.State, Actor: now.Actor, Reason: now.Reason, At: now.UpdatedAt}
+		}
+		a.q.Version = now.Version
+	}
+	return result, false, e.weigh(a)
+}
+
+// handBack gives the pipeline permission to send once more.
+func (e *Engine) handBack(ctx context.Context, a *attempt) (RetryResult, error) {
+	applied, err := ledger.Allow(ctx, e.o.Store, a.grant())
+	if err != nil {
+		return RetryResult{Operation: a.rec.Operation, Read: a.read}, err
+	}
+	return RetryResult{Did: DidGrant, Operation: applied.After, Read: a.read,
+		Why: "one send is allowed, and waits for " + waitsFor(applied.After)}, nil
+}
+
+func waitsFor(o ledger.Operation) string {
+	if o.Source.Pipeline != "" {
+		return o.Source.Pipeline
+	}
+	return "its pipeline"
+}
+
+// transmit consumes the permission, sends once and settles.
+func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) {
+	result := RetryResult{Operation: a.rec.Operation, Read: a.read}
+	req, err := a.request()
+	if err != nil {
+		return result, err
+	}
+	down := e.downs.of(a.k)
+	if until, why := down.blocked(); !until.IsZero() && (a.q.Actor.Machine || down.throttled()) {
+		return result, refuse("throttled", why, "try again later")
+	}
+	free, err := down.turn(ctx)
+	if err != nil {
+		return result, err
+	}
+	sent, err := e.sendAndSettle(ctx, a, req)
+	free()
+	result.Did, result.Operation, result.Attempt, result.Why = sent.Did, sent.Operation, sent.Attempt, sent.Why
+	if err == nil && sent.Why == "" {
+		e.checkAfter(ctx, a, &result)
+	}
+	return result, err
+}
+
+// sendAndSettle is the write in flight: from the transaction that allows it to
+// the one that says what became of it.
+func (e *Engine) sendAndSettle(ctx context.Context, a *attempt, req policy.Request) (RetryResult, error) {
+	result := RetryResult{Operation: a.rec.Operation}
+	leave, err := e.writes.enter()
+	if err != nil {
+		return result, err
+	}
+	defer leave()
+	// The fence stands before the ledger's own deadline can: it counts from here,
+	// and the ledger's from the transaction that follows.
+	fence := time.Now().Add(a.k.Deadline)
+	g := a.grant()
+	g.TokenSent = carries(req, a.rec.Operation.Token)
+	g.KeyWorks = g.KeyWorks && (a.k.Idempotent || carries(req, a.rec.Operation.Key))
+	g.Host = e.host
+	applied, err := ledger.Allow(ctx, e.o.Store, g)
+	if err != nil {
+		e.giveUp(ctx, a, g, err)
+		return result, err
+	}
+	result.Did, result.Operation, result.Attempt = DidSend, applied.After, applied.Attempt
+	if applied.Noop { // recorded before, so somebody else is sending or has sent
+		result.Why = "this was asked for before"
+		return result, nil
+	}
+	answer := e.sendOnce(context.WithoutCancel(ctx), ctx, a, req, fence)
+	_ = e.downs.of(a.k).heard(context.WithoutCancel(ctx), answer)
+	settled, err := e.settle(context.WithoutCancel(ctx), a, g, answer)
+	if err != nil {
+		return result, fmt.Errorf("it was sent, but its outcome could not be written down; it comes up as in doubt: %w", err)
+	}
+	result.Operation, result.Attempt = settled.After, settled.Attempt
+	return result, nil
+}
+
+// sendOnce is the transmission. It outlives the caller's cancel, because a
+// write that is hung up on is a write in doubt; a cancel before it is heeded.
+func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, req policy.Request, fence time.Time) ledger.Answer {
+	if caller.Err() != nil {
+		return ledger.Answer{Err: fmt.Errorf("given up before it was sent: %w", caller.Err()), BeganAt: time.Now(), EndedAt: time.Now()}
+	}
+	timeout := a.k.Deadline - min(settleRoom, a.k.Deadline/10)
+	if req.HTTP != nil {
+		return e.downs.of(a.k).http.Send(ctx, connect.HTTPRequest{
+			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: req.HTTP.Header, Body: req.HTTP.Body,
+			Timeout: timeout, Deadline: fence, MaxBody: 1 << 20,
+		})
+	}
+	return connect.Command(ctx, connect.CommandRequest{
+		Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
+		Timeout: timeout, Deadline: fence,
+	})
+}
+
+// carries tells whether a text is in what is sent: the only honest ground for
+// saying that it was.
+func carries(req policy.Request, text string) bool {
+	if text == "" {
+		return false
+	}
+	if c := req.Command; c != nil {
+		return strings.Contains(strings.Join(c.Argv, "\x00"), text) || strings.Contains(strings.Join(c.Env, "\x00"), text) ||
+			strings.Contains(string(c.Stdin), text)
+	}
+	for _, values := range req.HTTP.Header {
+		if strings.Contains(strings.Join(values, "\x00"), text) {
+			return true
+		}
+	}
+	return strings.Contains(req.HTTP.URL, text) || strings.Contains(string(req.HTTP.Body), text)
+}
+
+// checkAfter looks for two effects after a write that is not safe to repeat.
+// What may still land late is looked for once more by schedule.
+func (e *Engine) checkAfter(ctx context.Context, a *attempt, result *RetryResult) {
+	if a.k.Read == nil || a.k.Idempotent || result.Operation.State != ledger.Committed {
+		return
+	}
+	late := a.k.RecheckAfter
+	if a.k.LandsWithin != nil {
+		late = max(late, *a.k.LandsWithin)
+	}
+	if a.k.VisibleWithin != nil {
+		late += *a.k.VisibleWithin
+	}
+	late = max(late, time.Second)
+	looked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: e.now().Add(late)})
+	if err != nil {
+		e.logf("check %s after sending: %v", result.Operation.ID, err)
+		return
+	}
+	result.Read = looked.Read
+	if looked.Operation.ID != "" {
+		result.Operation = looked.Operation
+	}
+}
+
+func refuse(code, why, hint string) error {
+	return &ledger.RefusedError{Verb: "retry", Code: code, Why: why, Hint: hint}
+}

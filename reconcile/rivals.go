@@ -1,0 +1,67 @@
+package reconcile
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// rivalFor is how long an engine only looks after it noticed another policy at
+	// work on its ledger.
+	rivalFor = time.Minute
+	// rivalMemory is how long ago a price may have been written for its loss to
+	// mean that another engine is at work, and not that one was at work before.
+	rivalMemory = 30 * time.Second
+	rivalRows   = 50_000
+)
+
+// rivals notices engines that work on the same ledger under another policy.
+// Each writes its prices over the other's; whoever sees its own undone, with
+// nothing moved, only looks from then on: it neither prices, settles nor sends.
+type rivals struct {
+	mu     sync.Mutex
+	mine   map[string]time.Time // operation → when this engine priced it
+	until  time.Time
+	digest string
+}
+
+// priced notes that this engine has written a price.
+func (r *rivals) priced(id string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mine == nil || len(r.mine) > rivalRows {
+		r.mine = map[string]time.Time{}
+	}
+	r.mine[id] = now
+}
+
+// undone tells the notice that the operation carries another policy's price.
+// It returns whether that is a rival's work.
+func (r *rivals) undone(id string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, was := r.mine[id]
+	if !was || now.Sub(at) > rivalMemory {
+		return false
+	}
+	r.until = now.Add(rivalFor)
+	r.mine = nil
+	return true
+}
+
+// about tells whether a rival was noticed lately.
+func (r *rivals) about(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return now.Before(r.until)
+}
+
+// under says which policy this engine works under now; another one than before
+// makes its earlier prices outdated, not undone.
+func (r *rivals) under(digest string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.digest != digest {
+		r.digest, r.mine, r.until = digest, nil, time.Time{}
+	}
+}

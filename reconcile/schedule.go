@@ -1,0 +1,66 @@
+package reconcile
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+const (
+	readMin = time.Second // first pause between two reads of one operation
+	readMax = time.Hour   // longest
+	// readFloor keeps jitter from asking again at once.
+	readFloor = 250 * time.Millisecond
+	// afterProof is how long after the proof time the deciding read is made.
+	afterProof = 50 * time.Millisecond
+)
+
+// nextRead is when an operation in doubt is read again after done reads: an
+// exponentially growing pause with full jitter, cut short so that one read
+// begins just after the moment from which absence can be proven.
+func nextRead(done int, now, proofAt time.Time, provable bool, random func() float64) time.Time {
+	pause := readMax
+	if done < 13 {
+		pause = min(readMax, readMin<<max(done-1, 0))
+	}
+	next := now.Add(max(readFloor, time.Duration(random()*float64(pause))))
+	if provable {
+		if at := proofAt.Add(afterProof); at.After(now) && next.After(at) {
+			next = at
+		}
+	}
+	return next
+}
+
+// priced is what the policy says of an operation, with its reads scheduled.
+// rec.Pricing says what was scheduled before.
+func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) ledger.Pricing {
+	p := k.Price(rec)
+	p.OperationID, p.Digest = rec.Operation.ID, digest
+	p.Reads, p.ReadAt = rec.Pricing.Reads, rec.Pricing.ReadAt
+	switch {
+	case k.Read == nil:
+		p.ReadAt = ledger.Never
+	case p.ReadAt.Equal(ledger.Never): // the policy has learned how to look
+		p.ReadAt = e.now()
+	}
+	return p
+}
+
+func (e *Engine) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) ledger.Pricing {
+	rec.Pricing.Reads++
+	now := e.now()
+	proofAt, provable := k.ProofAt(rec)
+	rec.Pricing.ReadAt = nextRead(rec.Pricing.Reads, now, proofAt, provable, rand.Float64)
+	if wait.After(rec.Pricing.ReadAt) {
+		rec.Pricing.ReadAt = spread(wait)
+	}
+	return e.priced(k, digest, rec)
+}
+
+// spread puts what was all postponed to one moment at some time after it.
+func spread(at time.Time) time.Time {
+	return at.Add(time.Duration(rand.Float64() * float64(2*time.Second)))
+}

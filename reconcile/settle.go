@@ -1,0 +1,139 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/policy"
+)
+
+// settle judges the answer by the one outcome rule and writes it down, trying
+// for as long as it makes sense: nothing that came back may be lost (I9).
+func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, answer ledger.Answer) (ledger.Applied, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.settleWithin)
+	defer cancel()
+	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: g.OperationID})
+	if err != nil {
+		rec = a.rec
+	}
+	req := record.JudgeAttempt(ctx, ruleOf(a.k), rec, g.AttemptID, answer)
+	req.ChangeID, req.AttemptID, req.Actor = ledger.DeriveID(g.ChangeID, "settle"), g.AttemptID, g.Actor
+	req.TokenSent = g.TokenSent && answer.Sent
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		applied, err := ledger.Settle(ctx, e.o.Store, req)
+		if err == nil {
+			return e.settled(ctx, g, applied), nil
+		}
+		if permanent(err) {
+			return applied, err
+		}
+		e.logf("write down the outcome of %s: %v", g.OperationID, err)
+		if sleep(ctx, pause) != nil {
+			return applied, err
+		}
+	}
+}
+
+// settled completes what a repeated settle leaves out.
+func (e *Engine) settled(ctx context.Context, g ledger.GrantRequest, applied ledger.Applied) ledger.Applied {
+	if applied.Attempt.ID != "" && applied.After.ID != "" {
+		return applied
+	}
+	if rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: g.OperationID}); err == nil {
+		applied.After = rec.Operation
+		if t := rec.Attempt(g.AttemptID); t != nil {
+			applied.Attempt = *t
+		}
+	}
+	return applied
+}
+
+// giveUp deals with a permission whose own commit is in doubt: nothing was
+// sent, so if the attempt was recorded after all, it is settled as that.
+func (e *Engine) giveUp(ctx context.Context, a *attempt, g ledger.GrantRequest, why error) {
+	if permanent(why) && !errors.Is(why, context.Canceled) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_, err := ledger.Settle(ctx, e.o.Store, ledger.SettleRequest{
+		ChangeID: ledger.DeriveID(g.ChangeID, "settle"), AttemptID: g.AttemptID, Outcome: ledger.OutcomeFailed,
+		Proof: ledger.NeverSent, Error: fmt.Sprintf("never sent: the ledger did not answer: %v", why), Status: -1, Actor: g.Actor,
+	})
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		e.logf("settle %s as never sent: %v", a.rec.Operation.ID, err)
+	}
+}
+
+// ruleOf gives the outcome rule what the kind's policy says about answers.
+func ruleOf(k *policy.Kind) record.KindRule {
+	return record.KindRule{
+		Redact: k.Redact,
+		Judge: func(ctx context.Context, rec ledger.Record, a ledger.Answer) (record.Ruling, error) {
+			r, err := k.JudgeAnswer(ctx, rec, a)
+			return record.Ruling{Decided: r.Decided, Outcome: r.Outcome, Proof: r.Proof, Already: r.Already, Receipt: r.Receipt}, err
+		},
+	}
+}
+
+// writes counts the transmissions in flight.
+type writes struct {
+	mu      sync.Mutex
+	n       int
+	closing bool
+	none    chan struct{} // closed when the last one ends; nil when nobody waits
+}
+
+func (w *writes) enter() (func(), error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closing {
+		return nil, refuse("quitting", "this program is about to end", "")
+	}
+	w.n++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.n--; w.n == 0 && w.none != nil {
+			close(w.none)
+			w.none = nil
+		}
+	}, nil
+}
+
+// Busy is the number of writes in flight; a program that ends before it is 0
+// makes an operation in doubt.
+func (e *Engine) Busy() int {
+	e.writes.mu.Lock()
+	defer e.writes.mu.Unlock()
+	return e.writes.n
+}
+
+// Drain waits until no write is in flight or ctx ends. No new one begins from
+// here on; if ctx ends first, they may again.
+func (e *Engine) Drain(ctx context.Context) {
+	w := &e.writes
+	w.mu.Lock()
+	w.closing = true
+	if w.n == 0 {
+		w.mu.Unlock()
+		return
+	}
+	if w.none == nil {
+		w.none = make(chan struct{})
+	}
+	none := w.none
+	w.mu.Unlock()
+	select {
+	case <-none:
+	case <-ctx.Done():
+		w.mu.Lock()
+		w.closing = false
+		w.mu.Unlock()
+	}
+}

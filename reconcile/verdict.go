@@ -1,0 +1,129 @@
+package reconcile
+
+import (
+	"fmt"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// findings is what the pages of one read showed together.
+type findings struct {
+	began, ended time.Time
+	effects      []policy.Effect // each once
+	trouble      string          // why the read as a whole says nothing; empty when it is valid
+	incomplete   string          // why "none" would not be the whole truth; empty when it is
+	evidence     evidence
+	wait         time.Time // the downstream is not to be asked before this
+	unasked      bool      // no question was put at all
+}
+
+// proof is everything beside the findings that absence depends on (I6).
+type proof struct {
+	provable   bool      // both bounds are stated
+	at         time.Time // a read begun after this may prove absence
+	visible    time.Time // effects may no longer be shown after this; Never: always shown
+	byToken    bool      // the read looks for the token
+	tokenKnown bool      // the token is known to have been in every attempt that may have landed
+	handsOff   bool      // somebody said "landed" before (I12)
+	// control tells whether the check has lately found something known to exist.
+	// It is asked last, because asking may cost a read.
+	control func() (held bool, why string)
+}
+
+// judge gives the verdict. Effects that were found are found, however little
+// else the read showed; that nothing was found counts only under every
+// condition of I6.
+func judge(f findings, p proof) (ledger.Verdict, string) {
+	rest := f.trouble
+	if rest == "" {
+		rest = f.incomplete
+	}
+	switch n := len(f.effects); {
+	case n >= 2:
+		return ledger.Duplicated, fmt.Sprintf("found %d: %s", n, listed(f.effects))
+	case n == 1 && !f.effects[0].Same && rest != "":
+		return ledger.Inconclusive, fmt.Sprintf("found one that differs, and there may be more: %s", rest)
+	case n == 1 && !f.effects[0].Same:
+		return ledger.Mismatch, "found one, but it is not what was asked: " + listed(f.effects)
+	case n == 1 && rest != "":
+		return ledger.Landed, fmt.Sprintf("found %s (a second one might be out of sight: %s)", listed(f.effects), rest)
+	case n == 1:
+		return ledger.Landed, "found " + listed(f.effects)
+	case rest != "":
+		return ledger.Inconclusive, rest
+	}
+	return nothingFound(f, p)
+}
+
+// nothingFound decides what it means that a valid, complete and uncached read
+// found nothing.
+func nothingFound(f findings, p proof) (ledger.Verdict, string) {
+	no := func(format string, args ...any) (ledger.Verdict, string) {
+		return ledger.Inconclusive, policy.NoneFound + ", " + fmt.Sprintf(format, args...)
+	}
+	began := f.began.Truncate(time.Millisecond) // as the ledger keeps it
+	switch {
+	case p.handsOff:
+		return no("not there now: that is no proof, because it was said to have landed")
+	case p.byToken && !p.tokenKnown:
+		return no("but its token is not known to have been sent")
+	case !p.provable:
+		return no("but the policy states no bound, so no wait proves absence")
+	case !began.After(p.at):
+		return no("too early: proof possible in %s", brief(p.at.Sub(began)))
+	case !began.Before(p.visible):
+		return no("too late: effects may no longer be shown since %s", p.visible.UTC().Format(time.RFC3339))
+	}
+	if held, why := p.control(); !held {
+		return no("but %s", why)
+	}
+	return ledger.Absent, fmt.Sprintf("none found, and it could have shown until %s", p.at.UTC().Format(time.RFC3339))
+}
+
+// proofOf gathers the conditions for one operation.
+func proofOf(k *policy.Kind, rec ledger.Record) proof {
+	o := rec.Operation
+	p := proof{handsOff: o.HandsOff, byToken: k.Read.SearchesByToken(), tokenKnown: o.TokenSent && o.Token != ""}
+	p.at, p.provable = k.ProofAt(rec)
+	if k.LandsWithin == nil || k.VisibleWithin == nil {
+		p.provable = false
+	}
+	for _, a := range rec.Attempts {
+		if a.Final() != ledger.OutcomeFailed && a.Proof != ledger.ProvenAbsent {
+			p.tokenKnown = p.tokenKnown && a.TokenSent
+		}
+	}
+	p.visible = k.VisibleUntil(rec)
+	return p
+}
+
+// listed names effects by their receipts.
+func listed(effects []policy.Effect) string {
+	var names string
+	for i, e := range effects {
+		switch {
+		case i == 5:
+			return names + " and more"
+		case i > 0:
+			names += ", "
+		}
+		if e.Receipt == "" {
+			names += "one without a receipt"
+		} else {
+			names += e.Receipt
+		}
+	}
+	return names
+}
+
+func receipts(effects []policy.Effect) []string {
+	var out []string
+	for _, e := range effects {
+		if e.Receipt != "" {
+			out = append(out, e.Receipt)
+		}
+	}
+	return out
+}
