@@ -20,6 +20,7 @@ import (
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the first signal asks, the second one kills
 	return newApp(stdin, stdout, stderr).run(ctx, args)
 }
 

@@ -114,11 +114,13 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
+	// A signal is the console's to answer: it leaves after writes in flight.
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	live := a.watchPolicy(ctx)
+	engine := a.engine(s, live.inForce, send, nil)
 	o := console.Options{
-		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: a.engine(s, live.inForce, send, nil),
+		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: a.actor(), AskName: a.sharedAccount(), ReadOnly: a.readOnly, Filter: filter, Theme: a.themeWanted(), Clock: a.clock,
 		LedgerPath: a.ledgerFile(), Reopen: func() (ledger.Store, error) { return a.open(ctx, toChange) },
 	}
@@ -128,7 +130,18 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 	} else if found {
 		o.OpenID, o.Filter = rec.Operation.ID, ""
 	}
-	return console.Run(ctx, o)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if !a.readOnly {
+			_ = engine.Run(ctx) // what goes wrong is shown as the health of a downstream or of the ledger
+		}
+	}()
+	err = console.Run(ctx, o)
+	stop()
+	<-ended
+	engine.Drain(context.WithoutCancel(ctx))
+	return err
 }
 
 // themeWanted is the theme by flag, or none where colours are not wanted at

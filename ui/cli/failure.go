@@ -140,8 +140,8 @@ func systemFailure(err error, f *failure) bool {
 	return true
 }
 
-// noSuchLedger is the text of the first start. It goes to standard output:
-// whoever mistyped a path must not take silence for an all-clear.
+// noSuchLedger is the text of the first start. Whoever mistyped a path must not
+// take silence for an all-clear.
 func noSuchLedger(path string) *failure {
 	hint := fmt.Sprintf(`%-51s a simulated outage, to look around
 %-51s record one write; this makes the ledger

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"sync"
+	"time"
 
 	"indoubt/policy"
 )
@@ -36,6 +39,9 @@ func (l *livePolicy) changed(p *policy.Policy, err error) {
 	}
 }
 
+// watchAgain is how long a policy directory that is not there is left alone.
+const watchAgain = 5 * time.Second
+
 // watchPolicy loads the policy and follows its file until ctx ends. A file that
 // is broken from the start is a problem over the built-in defaults.
 func (a *app) watchPolicy(ctx context.Context) *livePolicy {
@@ -45,10 +51,29 @@ func (a *app) watchPolicy(ctx context.Context) *livePolicy {
 		l.good = policy.Default()
 	}
 	path, _ := a.policyFile()
-	go func() {
-		if err := policy.Watch(ctx, path, l.changed); err != nil && ctx.Err() == nil {
+	go l.watch(ctx, path)
+	return l
+}
+
+func (l *livePolicy) watch(ctx context.Context, path string) {
+	for {
+		err := policy.Watch(ctx, path, l.changed)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			l.changed(nil, err)
 		}
-	}()
-	return l
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchAgain):
+		}
+		// Watch tells of changes since its call, and this one may be older.
+		if p, err := policy.Load(path); err == nil {
+			l.changed(p, nil)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			l.changed(nil, err)
+		}
+	}
 }

@@ -76,7 +76,11 @@ func (a *app) fail(err error) int {
 		f.Text(a.out)
 	}
 	if f.Message != "" {
-		fmt.Fprintln(a.errOut, "indoubt: "+safe.Lines(f.Message))
+		name := "indoubt: "
+		if f.Code == "no_ledger" {
+			name = "" // a sentence of its own, the first that anybody reads
+		}
+		fmt.Fprintln(a.errOut, name+safe.Lines(f.Message))
 	}
 	for _, line := range strings.Split(f.Hint, "\n") {
 		if line != "" {

@@ -17,10 +17,10 @@ import (
 func newPolicyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "policy", GroupID: groupCare,
-		Short: "Check, show, try and begin the policy file",
+		Short: "Check, show, try, test and begin the policy file",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("there is no command `policy "+args[0]+"`", "there are: check, show, try, init")
+				return usage("there is no command `policy "+args[0]+"`", "there are: check, show, try, test, init")
 			}
 			return nil
 		},
@@ -31,7 +31,7 @@ func newPolicyCommand(a *app) *cobra.Command {
 			return &exitOnly{exitUsage}
 		},
 	}
-	cmd.AddCommand(newPolicyCheckCommand(a), newPolicyShowCommand(a), newPolicyTryCommand(a), newPolicyInitCommand(a))
+	cmd.AddCommand(newPolicyCheckCommand(a), newPolicyShowCommand(a), newPolicyTryCommand(a), newPolicyTestCommand(a), newPolicyInitCommand(a))
 	return cmd
 }
 

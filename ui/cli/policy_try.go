@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -55,6 +56,15 @@ type trialJSON struct {
 	Next     bool           `json:"next"`
 	Problem  *string        `json:"problem"`
 	Verdict  ledger.Verdict `json:"verdict"`
+	Steps    []stepJSON     `json:"steps"`
+}
+
+// stepJSON is one expression of the check and what it gave.
+type stepJSON struct {
+	Name       string          `json:"name"`
+	Expression string          `json:"expression"`
+	Value      json.RawMessage `json:"value"`
+	Error      *string         `json:"error"`
 }
 
 type answerJSON struct {
@@ -88,7 +98,7 @@ func (a *app) tryCheck(ctx context.Context, kind *policy.Kind, op string) error 
 	if err != nil {
 		return &failure{Exit: exitError, Code: "bad_request", Message: "the request cannot be made: " + err.Error(), cause: err}
 	}
-	t := trialJSON{Found: []effectJSON{}}
+	t := trialJSON{Found: []effectJSON{}, Steps: []stepJSON{}}
 	answer := ask(ctx, kind, request, &t)
 	t.Answer = answerJSON{Status: answer.Status, Body: string(answer.Body)}
 	if answer.Exited {
@@ -96,6 +106,13 @@ func (a *app) tryCheck(ctx context.Context, kind *policy.Kind, op string) error 
 	}
 	if answer.Err != nil {
 		t.Answer.Error = text(answer.Err.Error())
+	}
+	for _, one := range kind.Read.Trace(ctx, rec, answer) {
+		step := stepJSON{Name: one.Name, Expression: one.Expression, Value: raw(one.Value)}
+		if one.Err != nil {
+			step.Error = text(one.Err.Error())
+		}
+		t.Steps = append(t.Steps, step)
 	}
 	t.judge(ctx, kind, rec, answer)
 	return a.done("", t, t.write)
@@ -158,9 +175,12 @@ func (t trialJSON) write(w io.Writer) {
 		body += "\n" + *t.Answer.Error
 	}
 	block(head, body)
-	fmt.Fprintf(w, "VALID     %t\nCOMPLETE  %t\nNEXT PAGE %t\nFOUND     %d\n", t.Valid, t.Complete, t.Next, len(t.Found))
-	for _, e := range t.Found {
-		fmt.Fprintf(w, "  %s  same: %t\n", safe.Text(e.Receipt), e.Same)
+	for _, one := range t.Steps {
+		value := string(one.Value)
+		if one.Error != nil {
+			value = "error: " + *one.Error
+		}
+		block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), value)
 	}
 	line := "VERDICT   " + verdictWords(t.Verdict)
 	if t.Problem != nil {

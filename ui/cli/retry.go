@@ -105,7 +105,10 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	if err := r.consent(run, plan, &ask); err != nil {
 		return resultJSON{}, err
 	}
-	did, err := r.engine.Retry(ctx, ask)
+	// Leaving while a write is in flight would itself make an operation in doubt.
+	quiet := context.AfterFunc(ctx, func() { run.app.warnf("waiting for the answer; interrupt again to leave it in doubt") })
+	did, err := r.engine.Retry(context.WithoutCancel(ctx), ask)
+	quiet()
 	if err != nil {
 		return resultJSON{}, err
 	}
