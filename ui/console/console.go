@@ -1,0 +1,119 @@
+// Package console is the Bubble Tea program: the screens a person decides on.
+//
+// One root model owns all state. Everything that reads or writes the ledger,
+// asks a downstream or waits runs in a command and comes back as a message, so
+// that Update never blocks; every ledger text is made visible-safe once, where
+// it enters (load.go). A dialog only returns what it was told to do; the root
+// does it. The package may import reconcile, policy and ledger; it must not
+// import another part of ui, except safe.
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/reconcile"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+)
+
+// Engine is what the console asks of the reconciler.
+type Engine interface {
+	ReadNow(ctx context.Context, id string) (reconcile.ReadResult, error)
+	Plan(ctx context.Context, id string) (reconcile.Plan, error)
+	Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error)
+	Health() []reconcile.Health
+	Busy() int
+	Drain(ctx context.Context)
+}
+
+// Options says what the console works on.
+type Options struct {
+	Store  ledger.Store
+	Engine Engine // nil: nothing is checked and nothing can be sent from here
+	Policy func() *policy.Policy
+	// PolicyProblem is why the file on disk is not in force, or nil.
+	PolicyProblem func() error
+	Actor         ledger.Actor
+	AskName       bool // the account is shared: ask who decides before the first decision
+	ReadOnly      bool
+	Filter        string // shown first
+	OpenID        string // opened first
+	Theme         string // auto, light, dark, none
+	Clock         ledger.Clock
+	Location      *time.Location // of the times shown; nil: the machine's
+	LedgerPath    string
+	Banner        string // said in the header, for a demonstration
+	// Reopen opens the ledger again after it was lost; nil: it is never tried.
+	Reopen func() (ledger.Store, error)
+}
+
+// framesPerSecond is Bubble Tea's ceiling on drawing. Its ticker costs about one
+// per cent of a core at 60 whatever is drawn; a lower rate delays every key.
+const framesPerSecond = 60
+
+// Run shows the console until it is left. It returns after every write that
+// was in flight has ended.
+func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m, err := newRoot(ctx, o)
+	if err != nil {
+		return err
+	}
+	// The first page is read before the terminal is touched, so that the first
+	// frame is a whole one.
+	m.first()
+
+	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(framesPerSecond), tea.WithFilter(holdQuit)}
+	if noColour() {
+		opts = append(opts, tea.WithColorProfile(colorprofile.Ascii))
+	}
+	p := tea.NewProgram(m, append(opts, more...)...)
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	go func() {
+		select {
+		case <-hup:
+			p.Send(leaveMsg{})
+		case <-ctx.Done():
+		}
+	}()
+	_, err = p.Run()
+	// A terminal may be gone while a send is still under way. Its answer is worth
+	// waiting for: leaving now would itself make an operation in doubt.
+	if o.Engine != nil {
+		o.Engine.Drain(context.WithoutCancel(ctx))
+	}
+	m.writes.Wait()
+	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("run the console: %w", err)
+	}
+	return nil
+}
+
+// noColour honours NO_COLOR as its convention has it: any value that is not empty.
+func noColour() bool { return os.Getenv("NO_COLOR") != "" }
+
+// holdQuit turns a quit that comes from outside (SIGTERM) into a wish to
+// leave, which waits for writes in flight.
+func holdQuit(model tea.Model, msg tea.Msg) tea.Msg {
+	if _, ok := msg.(tea.QuitMsg); ok {
+		if m, ok := model.(*Root); ok && !m.leaving.ready {
+			return leaveMsg{}
+		}
+	}
+	return msg
+}

@@ -1,0 +1,413 @@
+package console
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+// label is the width of the left column of a detail.
+const label = 9
+
+// page collects the lines of a detail.
+type page struct {
+	w     int
+	th    *theme
+	lines []string
+}
+
+func (p *page) gap() { p.lines = append(p.lines, "") }
+
+// say adds a labelled text, wrapped under itself.
+func (p *page) say(name string, paint paint, text string) {
+	room := p.w - label - 1
+	for i, line := range wrap(text, max(room, 8)) {
+		head := spaces(label)
+		if i == 0 {
+			head = " " + left(name, label-1)
+		}
+		p.lines = append(p.lines, p.th.faint.s(head)+paint.s(line))
+	}
+}
+
+// pair adds one line with a second text at the right where it fits.
+func (p *page) pair(name, text, second string) {
+	if room := p.w - label - 2 - width(text); second != "" && width(second) < room {
+		p.lines = append(p.lines, p.th.faint.s(" "+left(name, label-1))+text+spaces(room-width(second))+p.th.faint.s(second))
+		return
+	}
+	p.say(name, p.th.text, text)
+	if second != "" {
+		p.say("", p.th.faint, second)
+	}
+}
+
+// detail is all that is known about one operation.
+func (m *Root) detail(b *brief, w int) []string {
+	p := &page{w: w, th: m.th}
+	o := &b.rec.Operation
+	m.detailMeant(p, b)
+	p.gap()
+	m.detailSeen(p, b)
+	p.gap()
+	m.detailKnown(p, b)
+	p.gap()
+	m.detailAdvice(p, b)
+	p.gap()
+	m.detailClocks(p, b)
+	m.detailPolicy(p, b)
+	p.gap()
+	p.say("ID", m.th.faint, o.ID+"  version "+fmt.Sprint(o.Version))
+	p.say("KEY", m.th.faint, firstOf(o.Key, "none"))
+	token := firstOf(o.Token, "none")
+	if o.Token != "" && !o.TokenSent {
+		token += ", not known to have been sent: a check cannot find it"
+	}
+	p.say("TOKEN", m.th.faint, token)
+	if len(o.Receipts) > 0 {
+		p.say("RECEIPT", m.th.text, strings.Join(o.Receipts, ", "))
+	}
+	for i, line := range inputLines(b.raw) {
+		name := ""
+		if i == 0 {
+			name = "INPUT"
+		}
+		p.say(name, m.th.faint, line)
+	}
+	return p.lines
+}
+
+func (m *Root) detailMeant(p *page, b *brief) {
+	o := &b.rec.Operation
+	if h := b.rec.HeldBy(); h != nil {
+		p.say("HOLD", m.th.bad, fmt.Sprintf("%s holds %s since %s: %s", who(h.Actor.Name), holdWords(h.Scope), moment(h.CreatedAt, m.at, m.loc), h.Reason))
+	}
+	if o.Conflict != ledger.NoConflict {
+		p.say("!", m.th.bad, conflictWords(o.Conflict)+": "+o.ConflictNote)
+	}
+	from := firstOf(o.Source.Pipeline, "unknown pipeline")
+	if o.Source.Run != "" {
+		from += " " + o.Source.Run
+	}
+	if o.Source.Host != "" {
+		from += " on " + o.Source.Host
+	}
+	p.pair("MEANT", o.Title, from)
+	if o.Target != "" {
+		p.say("", m.th.text, "on "+o.Target)
+	}
+	for i, r := range b.rec.Related {
+		if i == 3 {
+			p.say("", m.th.warn, fmt.Sprintf("and %d more", len(b.rec.Related)-3))
+			break
+		}
+		words := "twin: "
+		if r.Overtook {
+			words = "overtaken by: "
+		}
+		p.say("", m.th.warn, fmt.Sprintf("%s%s, %s, %s %s", words, firstOf(r.Title, r.ID), stateWords(r.State), firstOf(r.Source.Pipeline, "unknown"), moment(r.CreatedAt, m.at, m.loc)))
+	}
+}
+
+func (m *Root) detailSeen(p *page, b *brief) {
+	entries := timeline(b)
+	for i, e := range entries {
+		name := ""
+		if i == 0 {
+			name = "SEEN"
+		}
+		paint := m.th.text
+		if e.grave {
+			paint = m.th.bad
+		}
+		at := moment(e.at, m.at, m.loc)
+		room := p.w - label - 1 - 10 - 11
+		for j, line := range wrap(e.what, max(room, 16)) {
+			head, stamp, by := spaces(label), spaces(10), spaces(11)
+			if j == 0 {
+				head = " " + left(name, label-1)
+				stamp, by = left(at, 10), left(e.who, 10)+" "
+			}
+			p.lines = append(p.lines, p.th.faint.s(head+stamp)+m.th.accent.s(by)+paint.s(line))
+		}
+	}
+	if len(entries) == 0 {
+		p.say("SEEN", m.th.faint, "nothing yet")
+	}
+}
+
+// knownWords says in one sentence what is fact and what is guess.
+func (m *Root) knownWords(b *brief) (string, paint) {
+	o, a := &b.rec.Operation, b.facts.advice
+	if m.at.Before(o.ParkedUntil) {
+		return "parked until " + moment(o.ParkedUntil, m.at, m.loc) + ": " + o.Reason, m.th.text
+	}
+	switch o.StateAt(m.at) {
+	case ledger.Committed:
+		text := "it landed"
+		if o.Effects > 1 {
+			text = fmt.Sprintf("it happened %d times", o.Effects)
+		}
+		if len(o.Receipts) > 0 {
+			text += ", receipt " + strings.Join(o.Receipts, ", ")
+		}
+		return text + " (" + who(o.Actor) + colon(o.Reason) + ")", m.th.good
+	case ledger.Failed:
+		return "it did not land (" + who(o.Actor) + colon(o.Reason) + ")", m.th.good
+	case ledger.Abandoned:
+		return "nothing; abandoned by " + who(o.Actor) + colon(o.Reason), m.th.text
+	case ledger.Pending:
+		return "an attempt is in flight; nothing to decide yet", m.th.text
+	}
+	switch o.Verdict {
+	case ledger.Landed:
+		return "a check found it; a person settles it", m.th.good
+	case ledger.Absent:
+		return "a check found none now; a person settles it", m.th.text
+	case ledger.Duplicated:
+		return "a check found more than one", m.th.bad
+	case ledger.Mismatch:
+		return "a check found one, but different", m.th.bad
+	}
+	if a.Odds.N == 0 {
+		return fmt.Sprintf("nothing, and no earlier case to guess from (%s assumed)", percent(a.Odds.P)), m.th.warn
+	}
+	return fmt.Sprintf("nothing. %s is a guess from %s (%.0f–%.0f%%)", percent(a.Odds.P), plural(a.Odds.N, "case", "cases"), a.Odds.Low*100, a.Odds.High*100), m.th.warn
+}
+
+// priceWords is the arithmetic of both mistakes.
+func (m *Root) priceWords(b *brief) string {
+	a := b.facts.advice
+	p := a.Odds.P
+	if b.rec.Operation.StateAt(m.at) == ledger.Failed {
+		return fmt.Sprintf("leave %s: it is never done    sending again costs nothing twice", full(a.Miss.Value))
+	}
+	return fmt.Sprintf("retry %.2f × %s = %s    leave %.2f × %s = %s    looking %s",
+		p, fullValue(a.Duplicate), full(round2(a.RetryCost)), 1-p, fullValue(a.Miss), full(round2(a.LeaveCost)), full(a.LookCost))
+}
+
+func fullValue(c ledger.Cost) string {
+	if c.Guess {
+		return "~" + full(c.Value)
+	}
+	return full(c.Value)
+}
+
+func round2(v float64) float64 {
+	if v > 1000 {
+		return float64(int64(v + 0.5))
+	}
+	return float64(int64(v*100+0.5)) / 100
+}
+
+func (m *Root) detailKnown(p *page, b *brief) {
+	text, paint := m.knownWords(b)
+	p.say("KNOWN", paint, text)
+	switch b.rec.Operation.StateAt(m.at) {
+	case ledger.Uncertain, ledger.Failed:
+		p.say("PRICE", m.th.text, m.priceWords(b))
+	}
+}
+
+// adviceWords is the advised act and why.
+func (m *Root) adviceWords(b *brief) (verb, why string) {
+	a := b.facts.advice
+	if b.rec.Operation.Conflict == ledger.Duplicate {
+		return "LOOK", "two effects exist. Take one back outside, then D with its reference"
+	}
+	switch b.rec.Operation.StateAt(m.at) {
+	case ledger.Committed, ledger.Abandoned:
+		if b.rec.Operation.Conflict == ledger.NoConflict {
+			return "DONE", "nothing to do. U undoes it"
+		}
+	case ledger.Pending:
+		return "WAIT", "its attempt ends by " + moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
+	}
+	return strings.ToUpper(firstOf(a.Verb, "look")), a.Reason
+}
+
+func (m *Root) detailAdvice(p *page, b *brief) {
+	verb, why := m.adviceWords(b)
+	p.say("→ "+verb, m.th.strong, firstOf(why, "–"))
+	o, f := &b.rec.Operation, b.facts
+	switch verb {
+	case "LOOK":
+		if o.Conflict != ledger.NoConflict {
+			break
+		}
+		search := "Search " + firstOf(o.Token, o.Key, o.Title)
+		if o.Token != "" {
+			search += ", or " + o.Title
+		}
+		if !o.StartedAt.IsZero() {
+			end := firstTime(o.EndedAt, o.StartedAt)
+			search += ", from " + moment(o.StartedAt, m.at, m.loc) + " to " + moment(end.Add(2*time.Minute), m.at, m.loc)
+		}
+		if f.Link != "" {
+			search = "o opens " + f.Link + ". " + search
+		}
+		p.say("", m.th.text, search)
+		p.say("  one", m.th.text, "C, paste its receipt")
+		p.say("  none", m.th.text, "X asks how you know; a look is no proof")
+		p.say("  two", m.th.text, "C, paste both: it becomes HAPPENED TWICE")
+	case "RETRY":
+		p.say("", m.th.text, "R shows exactly what would be sent, and asks")
+	case "CONFIRM":
+		p.say("", m.th.text, "C records that it landed; nothing is sent")
+	case "ABANDON":
+		p.say("", m.th.text, "A records that it stays undone; nothing is sent")
+	case "LEAVE":
+		p.say("", m.th.text, "sending costs more than leaving it. A ends it, P parks it")
+	case "WAIT":
+		if !o.DeadlineAt.IsZero() && o.StateAt(m.at) == ledger.Pending {
+			break
+		}
+		p.say("", m.th.text, "checks go on by themselves; deciding now would be a guess")
+	case "RAISE":
+		p.say("", m.th.text, "change the policy or ask somebody who knows; N leaves a note")
+	}
+}
+
+func (m *Root) detailClocks(p *page, b *brief) {
+	f, o := b.facts, &b.rec.Operation
+	var parts []string
+	in := func(at time.Time) string {
+		d := at.Sub(m.at)
+		if d < 10*time.Minute {
+			m.ticking = true
+		}
+		return span(d)
+	}
+	state := o.StateAt(m.at)
+	switch {
+	case !f.SafeUntil.Before(ledger.Never):
+		parts = append(parts, "key: repeatable, a second send cannot act twice")
+	case f.SafeUntil.After(m.at):
+		parts = append(parts, fmt.Sprintf("key remembered until %s (%s): a second send cannot act twice", moment(f.SafeUntil, m.at, m.loc), in(f.SafeUntil)))
+	case f.Remembers > 0:
+		parts = append(parts, "key: no longer remembered")
+	default:
+		parts = append(parts, "key: never remembered")
+	}
+	if state == ledger.Uncertain {
+		switch {
+		case !f.HasRead:
+			parts = append(parts, "proof: impossible, no check")
+		case f.ProofPossible && f.ProofAt.After(m.at):
+			parts = append(parts, "proof in "+in(f.ProofAt))
+		case f.ProofPossible:
+			parts = append(parts, "proof: from the next check on")
+		default:
+			parts = append(parts, "proof: impossible, the policy states no times")
+		}
+		if d := b.rec.Pricing.DecideAt; d.After(m.at) && d.Before(ledger.Never) {
+			parts = append(parts, "needs you in "+in(d))
+		} else if d.Before(ledger.Never) && !o.DoubtedAt.IsZero() {
+			since := firstTime(d, o.DoubtedAt)
+			parts = append(parts, "needs you since "+age(m.at.Sub(since)))
+		}
+		if r := b.rec.Pricing.ReadAt; f.HasRead && r.Before(ledger.Never) && !r.IsZero() {
+			if r.After(m.at) {
+				parts = append(parts, "next check in "+in(r))
+			} else {
+				parts = append(parts, "next check now")
+			}
+		}
+	}
+	if g := b.rec.OpenGrant(); g != nil {
+		parts = append(parts, fmt.Sprintf("one send allowed, waiting for %s, %s left", firstOf(o.Source.Pipeline, "its pipeline"), in(g.ExpiresAt)))
+	}
+	p.say("CLOCKS", m.th.text, strings.Join(parts, " · "))
+}
+
+func (m *Root) detailPolicy(p *page, b *brief) {
+	f := b.facts
+	where := "no entry, defaults apply"
+	if f.Pattern != "" {
+		where = fmt.Sprintf("%s, %s:%d", f.Pattern, filepath.Base(f.File), f.Line)
+	}
+	machine := "nothing"
+	var may []string
+	if f.HasRead {
+		may = append(may, "checks")
+		if f.AutoConfirm {
+			may = append(may, "confirms")
+		}
+		if f.AutoDeny {
+			may = append(may, "records what did not land")
+		}
+	}
+	switch f.AutoRetry {
+	case "absent":
+		may = append(may, "sends again when proven")
+	case "key_safe":
+		may = append(may, "sends again while that cannot act twice")
+	}
+	if len(may) > 0 {
+		machine = strings.Join(may, ", ")
+	}
+	sends := "sent by its pipeline"
+	if f.Via != "" && f.Via != "pipeline" {
+		sends = "sent by " + f.Via
+	}
+	p.say("POLICY", m.th.text, fmt.Sprintf("%s · retry max %d · %s · machine: %s", where, f.RetryMax, sends, machine))
+}
+
+// inputLines is the recorded input as text, shortened.
+func inputLines(rec ledger.Record) []string {
+	if len(rec.Operation.Input) == 0 {
+		return nil
+	}
+	lines := strings.Split(safe.Lines(string(indented(rec.Operation.Input))), "\n")
+	if len(lines) > 60 {
+		lines = append(lines[:60], fmt.Sprintf("… %d more lines", len(lines)-60))
+	}
+	return lines
+}
+
+// preview is the detail in five lines, for a screen without room for more.
+func (m *Root) preview(b *brief, w, h int) []string {
+	o := &b.rec.Operation
+	p := &page{w: w, th: m.th}
+	head := []string{o.Kind}
+	if c := errorWords(o.ErrorClass); c != "" {
+		head = append(head, c)
+	}
+	if !o.StartedAt.IsZero() {
+		head = append(head, moment(o.StartedAt, m.at, m.loc))
+	}
+	head = append(head, firstOf(o.Source.Pipeline, "unknown pipeline"))
+	line := " " + strings.Join(head, " · ")
+	p.lines = append(p.lines, m.th.strong.s(cut(" "+o.Title, max(w-width(line)-1, w/2)))+m.th.faint.s(" ·"+line))
+	if seen := timeline(b); len(seen) > 0 {
+		last := seen[len(seen)-1]
+		text := moment(last.at, m.at, m.loc) + " " + strings.TrimSpace(last.who+" "+last.what)
+		if len(seen) > 1 && last.who == "" {
+			text = moment(last.at, m.at, m.loc) + " " + seen[len(seen)-2].who + ": " + last.what
+		}
+		p.lines = append(p.lines, m.th.faint.s(" SEEN    ")+cut(text, w-label-1))
+	}
+	text, paint := m.knownWords(b)
+	p.lines = append(p.lines, m.th.faint.s(" KNOWN   ")+paint.s(cut(text, w-label-1)))
+	switch o.StateAt(m.at) {
+	case ledger.Uncertain:
+		price := m.priceWords(b)
+		if width(price) > w-label-1 {
+			price = strings.ReplaceAll(price, "    ", "  ")
+		}
+		p.lines = append(p.lines, m.th.faint.s(" PRICE   ")+cut(price, w-label-1))
+	}
+	verb, why := m.adviceWords(b)
+	p.lines = append(p.lines, m.th.strong.s(" → "+cut(verb+": "+why, w-4)))
+	for i := range p.lines {
+		p.lines[i] = fit(p.lines[i], w)
+	}
+	for len(p.lines) < h {
+		p.lines = append(p.lines, spaces(w))
+	}
+	return p.lines[:h]
+}

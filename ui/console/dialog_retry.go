@@ -1,0 +1,116 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// retryDialog shows exactly what would be sent, and asks.
+func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
+	op := b.rec.Operation
+	d := m.about(b, "Retry?")
+	d.version = p.Record.Operation.Version
+	proven := p.Basis == ledger.BasisAbsent || p.Basis == ledger.BasisKeySafe
+	a := b.facts.advice
+	if proven {
+		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", becauseWords(p.Basis, "") + colon(safe.Text(p.Why)), false})
+		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
+			d.facts = append(d.facts, fact{"UNTIL", moment(p.LapsesAt, m.at, m.loc) + ", " + span(p.LapsesAt.Sub(m.at)) + " left", false})
+		}
+	} else {
+		d.title = "RETRY WITHOUT PROOF"
+		guess := fmt.Sprintf("whether it landed. Guess %s", percent(a.Odds.P))
+		if a.Odds.N > 0 {
+			guess += fmt.Sprintf(" (%s, %.0f–%.0f%%)", plural(a.Odds.N, "case", "cases"), a.Odds.Low*100, a.Odds.High*100)
+		} else {
+			guess += ", from no case at all"
+		}
+		d.facts = append(d.facts, fact{"NOBODY KNOWS", guess, true},
+			fact{"IF IT LANDED", "it happens twice: " + fullCost(p.Loss), true})
+		worse := "the same"
+		if diff := a.RetryCost - a.LeaveCost; diff > 0 {
+			worse = full(round2(diff)) + " WORSE"
+		} else if diff < 0 {
+			worse = full(round2(-diff)) + " better"
+		}
+		d.facts = append(d.facts, fact{"ON AVERAGE", fmt.Sprintf("send %s, leave %s: sending is %s", full(round2(a.RetryCost)), full(round2(a.LeaveCost)), worse), false})
+		switch {
+		case !b.facts.HasRead && !b.facts.SafeUntil.After(m.at):
+			d.facts = append(d.facts, fact{"NO NET", "no check, no key: a duplicate would go unseen", true})
+		case !b.facts.HasRead:
+			d.facts = append(d.facts, fact{"NO NET", "no check: a duplicate would go unseen", true})
+		}
+	}
+	if p.OverridesMax {
+		d.facts = append(d.facts, fact{"OVERRIDES", fmt.Sprintf("retry max %d", p.Max), true})
+	}
+	d.facts = append(d.facts, m.warnings(b)...)
+	send := safe.Text(p.WillSend)
+	if p.Sender == "pipeline" {
+		send = firstOf(op.Source.Pipeline, "its pipeline") + " may send once, when it asks next"
+	}
+	if len(p.Body) > 0 {
+		d.body = strings.Split(safe.Lines(p.Body), "\n")
+		send += "     b shows the body"
+	}
+	d.facts = append(d.facts, fact{"WILL SEND", send, false})
+	same := fmt.Sprintf("same key %s", firstOf(cut(op.Key, 24), "none"))
+	if op.Token != "" {
+		same += ", same token " + cut(op.Token, 24)
+	}
+	if p.Attempt > 0 {
+		same += fmt.Sprintf("; attempt %d", p.Attempt)
+		if p.Max > 0 {
+			same += fmt.Sprintf("/%d", p.Max+1)
+		}
+	}
+	d.facts = append(d.facts, fact{"", same, false})
+	if p.FirstCheck {
+		d.facts = append(d.facts, fact{"FIRST", "one more check; if it landed, nothing is sent", false})
+	}
+	d.facts = append(d.facts, fact{"UNDO", "impossible once sent", false})
+
+	basis := p.Basis
+	if !proven {
+		basis = ledger.BasisRiskAccepted
+	}
+	request := reconcile.RetryRequest{ID: d.id, Version: d.version, Basis: basis, Actor: m.actor, ChangeID: ledger.NewID(), OverrideMax: p.OverridesMax}
+	label := "send once"
+	if p.Sender == "pipeline" {
+		label = "allow one send"
+	}
+	if proven && !p.OverridesMax {
+		d.yes = "y " + label
+		d.act = func(d *dialog) tea.Cmd { return m.retry(request, d.head) }
+		return d
+	}
+	reason := textField("Reason", "")
+	d.fields = []*field{reason}
+	d.do = strings.ToUpper(label[:1]) + label[1:]
+	want := typed(p.Loss.Value)
+	var loss *field
+	if !proven {
+		loss = typedField("Type " + want)
+		d.fields = append(d.fields, loss)
+	}
+	d.check = func(*dialog) string {
+		if reason.value() == "" {
+			return "say why this risk is taken"
+		}
+		if loss != nil && strings.ReplaceAll(loss.value(), ",", "") != want {
+			return "type " + want + ": what it costs when it had landed after all"
+		}
+		return ""
+	}
+	d.act = func(d *dialog) tea.Cmd {
+		request.Reason, request.LossTyped = reason.value(), loss != nil
+		return m.retry(request, d.head)
+	}
+	return d
+}

@@ -1,0 +1,69 @@
+package console
+
+import (
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// facts is what the policy in force says about one operation now, reduced to
+// what the screen shows.
+type facts struct {
+	advice policy.Advice
+
+	Pattern     string // of the kind in the policy; "" when the defaults apply
+	File        string
+	Line        int
+	Link        string
+	Downstream  string
+	Via         string // who would send: http, command, pipeline
+	HasRead     bool
+	RetryMax    int
+	AutoConfirm bool
+	AutoDeny    bool
+	AutoRetry   string
+	Idempotent  bool
+	Remembers   time.Duration
+	Escalates   time.Duration
+
+	SafeUntil     time.Time // until when a second send cannot act twice
+	ProofAt       time.Time // when "did not land" can be proven
+	ProofPossible bool
+	Basis         ledger.Basis
+	Because       string
+	LapsesAt      time.Time
+}
+
+// judge works facts out. The console has one; tests bring their own.
+type judge func(rec ledger.Record, now time.Time) facts
+
+// byPolicy judges by the policy in force at the moment of asking.
+func byPolicy(inForce func() *policy.Policy) judge {
+	return func(rec ledger.Record, now time.Time) facts {
+		p := policy.Default()
+		if inForce != nil {
+			if q := inForce(); q != nil {
+				p = q
+			}
+		}
+		k := p.Kind(rec.Operation.Kind)
+		f := facts{
+			advice:  k.Advise(rec, now),
+			Pattern: k.Pattern, File: k.File, Line: k.Line,
+			Link: k.Link(rec.Operation), HasRead: k.Read != nil, Via: "pipeline",
+			RetryMax: k.Retry.Max, AutoConfirm: k.Auto.Confirm, AutoDeny: k.Auto.Deny, AutoRetry: k.Auto.Retry,
+			Idempotent: k.Idempotent, Remembers: k.Remembers, Escalates: k.EscalateAfter,
+			SafeUntil: k.KeySafeUntil(rec),
+		}
+		if k.Downstream != nil {
+			f.Downstream = k.Downstream.Name
+		}
+		if k.Send != nil {
+			f.Via = k.Send.Via()
+		}
+		f.ProofAt, f.ProofPossible = k.ProofAt(rec)
+		f.Basis, f.Because, f.LapsesAt = k.AllowedBasis(rec, now)
+		return f
+	}
+}

@@ -1,0 +1,289 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// Every function here runs in a command, off the update loop, and is where
+// ledger text is made visible-safe.
+
+// patience is how long one look at the ledger may take before it counts as lost.
+const patience = 8 * time.Second
+
+// shown is one operation in a list: the id as the ledger has it, and the row
+// made safe to show.
+type shown struct {
+	id   string
+	row  ledger.Row
+	gone string // how it left this list; "" while it belongs here
+}
+
+// wanted says what a look at the ledger is to bring.
+type wanted struct {
+	gen    int
+	tab    ledger.Tab
+	filter ledger.Filter
+	order  ledger.Order
+	limit  int
+	after  string // one further page instead of the list from its start
+	loc    *time.Location
+	known  []string // ids on the screen: what became of those that are not in the list any more?
+}
+
+// loadedMsg is one look at the ledger.
+type loadedMsg struct {
+	wanted
+	rows   []shown
+	next   string
+	left   map[string]shown // of wanted.known
+	counts ledger.Counts
+	info   ledger.Info
+	holds  []ledger.Hold
+	health []reconcile.Health
+	seq    int64
+	moved  []string // operations something was written about since the look before
+	took   time.Time
+	err    error
+}
+
+func (m *Root) load(w wanted) tea.Cmd {
+	store, engine, now, seq, path := m.store, m.o.Engine, m.now(), m.seq, m.o.LedgerPath
+	identity := m.identity
+	ctx := m.ctx
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		msg := look(ctx, store, w, now, seq)
+		if msg.err == nil {
+			msg.err = sameFile(path, identity)
+		}
+		if engine != nil {
+			msg.health = safe.Value(engine.Health())
+		}
+		return msg
+	}
+}
+
+func look(ctx context.Context, store ledger.Store, w wanted, now time.Time, seq int64) (msg loadedMsg) {
+	msg.wanted, msg.took, msg.seq = w, now, seq
+	fail := func(what string, err error) loadedMsg {
+		msg.err = fmt.Errorf("%s: %w", what, err)
+		return msg
+	}
+	page, err := store.Page(ctx, ledger.Query{Tab: w.tab, Filter: w.filter, Order: w.order, Now: now, After: w.after, Limit: w.limit})
+	if err != nil {
+		return fail("read the list", err)
+	}
+	msg.next = page.Next
+	in := make(map[string]bool, len(page.Rows))
+	for _, r := range page.Rows {
+		in[r.ID] = true
+		msg.rows = append(msg.rows, shown{id: r.ID, row: safeRow(r)})
+	}
+	if msg.counts, err = store.Counts(ctx, now); err != nil {
+		return fail("count", err)
+	}
+	if msg.info, err = store.Info(ctx); err != nil {
+		return fail("read what the ledger is", err)
+	}
+	msg.info = safe.Value(msg.info)
+	holds, err := store.Holds(ctx, now)
+	if err != nil {
+		return fail("read the holds", err)
+	}
+	msg.holds = safe.Value(holds)
+	if w.after == "" {
+		for _, id := range w.known {
+			if in[id] {
+				continue
+			}
+			rec, err := store.Read(ctx, ledger.Locator{ID: id})
+			if err != nil {
+				return fail("read what became of "+id, err)
+			}
+			row := rec.Row()
+			s := shown{id: id, row: safeRow(row)}
+			if tab := row.TabAt(now); w.tab != ledger.TabAll && tab != w.tab {
+				s.gone = became(row, rec.Operation, now, w.loc)
+			} else if len(w.filter.Terms) > 0 && !w.filter.Match(row, now) {
+				s.gone = "no longer matches the filter"
+			}
+			if msg.left == nil {
+				msg.left = map[string]shown{}
+			}
+			msg.left[id] = s
+		}
+	}
+	// What was written since the look before tells which details are out of date.
+	// The first look needs none of it.
+	if seq == 0 {
+		msg.seq = msg.info.LastSeq
+		return msg
+	}
+	for range 20 {
+		events, err := store.Events(ctx, "", msg.seq, 500)
+		if err != nil {
+			return fail("follow the history", err)
+		}
+		for _, e := range events {
+			msg.seq = e.Seq
+			msg.moved = append(msg.moved, e.OperationID)
+		}
+		if len(events) < 500 {
+			return msg
+		}
+	}
+	msg.seq = msg.info.LastSeq
+	return msg
+}
+
+func safeRow(r ledger.Row) ledger.Row {
+	r.Title = safe.Text(firstOf(r.Title, r.Pricing.Title, r.Kind+" "+r.Key))
+	r.Target = safe.Text(firstOf(r.Target, r.Pricing.Target))
+	r.ID, r.Kind, r.Key, r.Token = safe.Text(r.ID), safe.Text(r.Kind), safe.Text(r.Key), safe.Text(r.Token)
+	r.Source.Pipeline, r.Source.Run, r.Source.Host = safe.Text(r.Source.Pipeline), safe.Text(r.Source.Run), safe.Text(r.Source.Host)
+	r.ErrorClass = ledger.ErrorClass(safe.Text(string(r.ErrorClass)))
+	r.Receipt, r.Actor = safe.Text(r.Receipt), safe.Text(r.Actor)
+	r.Pricing.Downstream = safe.Text(r.Pricing.Downstream)
+	r.Pricing.Duplicate.Word, r.Pricing.Miss.Word = safe.Text(r.Pricing.Duplicate.Word), safe.Text(r.Pricing.Miss.Word)
+	return r
+}
+
+// brief is everything a person needs to decide about one operation.
+type brief struct {
+	raw     ledger.Record // for rules and for copying
+	rec     ledger.Record // safe to show
+	events  []ledger.Event
+	facts   facts
+	took    time.Time
+	history bool // events were read
+	old     bool // it changed since
+}
+
+// briefsMsg brings details of operations that are on the screen.
+type briefsMsg struct {
+	gen    int
+	briefs map[string]*brief
+	err    error
+}
+
+func (m *Root) loadBriefs(gen int, ids []string, chosen string) tea.Cmd {
+	ctx, store, judge, now := m.ctx, m.store, m.judge, m.now()
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		msg := briefsMsg{gen: gen, briefs: make(map[string]*brief, len(ids))}
+		for _, id := range ids {
+			b, err := readBrief(ctx, store, judge, id, now, id == chosen)
+			if err != nil {
+				msg.err = err
+				return msg
+			}
+			msg.briefs[id] = b
+		}
+		return msg
+	}
+}
+
+func readBrief(ctx context.Context, store ledger.Store, judge judge, id string, now time.Time, history bool) (*brief, error) {
+	rec, err := store.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", id, err)
+	}
+	b := &brief{raw: rec, rec: safe.Value(rec), took: now, history: history, facts: judge(rec, now)}
+	b.facts = safeFacts(b.facts)
+	if b.rec.Operation.Title == "" {
+		b.rec.Operation.Title = safe.Text(firstOf(rec.Pricing.Title, rec.Operation.Kind+" "+rec.Operation.Key))
+	}
+	if history {
+		events, err := store.Events(ctx, id, 0, 500)
+		if err != nil {
+			return nil, fmt.Errorf("read the history of %s: %w", id, err)
+		}
+		b.events = safe.Value(events)
+	}
+	return b, nil
+}
+
+func safeFacts(f facts) facts {
+	advice := safe.Value(f.advice)
+	f.advice = facts{}.advice
+	f = safe.Value(f)
+	f.advice = advice
+	return f
+}
+
+// changedMsg says that something was committed, here or elsewhere.
+type changedMsg struct{ ended bool }
+
+func waitForChange(watch <-chan struct{}) tea.Cmd {
+	return func() tea.Msg {
+		_, ok := <-watch
+		return changedMsg{ended: !ok}
+	}
+}
+
+// reopenedMsg is the end of one try to get a lost ledger back.
+type reopenedMsg struct {
+	store    ledger.Store
+	identity os.FileInfo
+	err      error
+}
+
+func (m *Root) reopen() tea.Cmd {
+	open, store, path, identity, ctx := m.o.Reopen, m.store, m.o.LedgerPath, m.identity, m.ctx
+	return func() tea.Msg {
+		// It may have been only busy, or away for a moment.
+		quick, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if _, err := store.Info(quick); err == nil && sameFile(path, identity) == nil {
+			return reopenedMsg{store: store, identity: identity}
+		}
+		if open == nil {
+			return reopenedMsg{err: errLost}
+		}
+		s, err := open()
+		if err != nil {
+			return reopenedMsg{err: err}
+		}
+		return reopenedMsg{store: s, identity: fileIdentity(path)}
+	}
+}
+
+var errLost = fmt.Errorf("the ledger cannot be read")
+
+// fileIdentity remembers which file the ledger is, because a file that was
+// replaced goes on answering through the old handle: with silence.
+func fileIdentity(path string) os.FileInfo {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+func sameFile(path string, was os.FileInfo) error {
+	if path == "" || was == nil {
+		return nil
+	}
+	is, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("the ledger file is gone: %w", err)
+	}
+	if !os.SameFile(was, is) {
+		return fmt.Errorf("the ledger file was replaced by another one: %s", path)
+	}
+	return nil
+}

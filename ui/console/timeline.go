@@ -1,0 +1,218 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+// entry is one line of what was seen: when, who, what.
+type entry struct {
+	at    time.Time
+	who   string
+	what  string
+	grave bool
+}
+
+// timeline merges attempts, checks and what people did, oldest first. The
+// record and the events are safe already.
+func timeline(b *brief) []entry {
+	var out []entry
+	rec := &b.rec
+	for _, a := range rec.Attempts {
+		out = append(out, attemptEntries(rec, a)...)
+	}
+	for i, r := range rec.Reads {
+		n := len(rec.Reads) - i
+		out = append(out, entry{at: r.EndedAt, who: fmt.Sprintf("check %d", n), what: verdictWords(r), grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch})
+	}
+	for _, e := range b.events {
+		if en, ok := eventEntry(e); ok {
+			out = append(out, en)
+		}
+	}
+	if o := rec.Operation; o.Conflict != ledger.NoConflict {
+		out = append(out, entry{at: o.UpdatedAt, who: "conflict", what: strings.ToLower(conflictWords(o.Conflict)) + ": " + o.ConflictNote, grave: true})
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].at.Before(out[j].at) })
+	return out
+}
+
+func attemptEntries(rec *ledger.Record, a ledger.Attempt) []entry {
+	name := fmt.Sprintf("attempt %d", a.N)
+	sent := "sent by " + senderWords(rec.Operation, a)
+	if a.Basis != "" {
+		sent += ", allowed because " + becauseWords(a.Basis, a.Actor)
+	}
+	out := []entry{{at: a.StartedAt, who: name, what: sent}}
+	if !a.EndedAt.IsZero() {
+		out = append(out, entry{at: a.EndedAt, what: outcomeWords(a)})
+	}
+	if a.LateOutcome != "" {
+		late := "late answer: "
+		switch a.LateOutcome {
+		case ledger.OutcomeCommitted:
+			late += "it landed"
+		case ledger.OutcomeFailed:
+			late += "it did not land"
+		default:
+			late += "still unclear"
+		}
+		if a.LateReceipt != "" {
+			late += ", receipt " + a.LateReceipt
+		}
+		out = append(out, entry{at: a.LateAt, who: name, what: late})
+	}
+	return out
+}
+
+func senderWords(o ledger.Operation, a ledger.Attempt) string {
+	switch a.Sender {
+	case "", "pipeline":
+		words := firstOf(a.Actor, o.Source.Pipeline, "its pipeline")
+		if a.Host != "" {
+			words += " on " + a.Host
+		}
+		return words
+	case "command":
+		if o.Command != nil && len(o.Command.Argv) > 0 {
+			return "command " + strings.Join(o.Command.Argv, " ")
+		}
+		return "command"
+	}
+	return "indoubt (" + a.Sender + ")"
+}
+
+func outcomeWords(a ledger.Attempt) string {
+	took := a.EndedAt.Sub(a.StartedAt)
+	switch a.Outcome {
+	case ledger.OutcomeCommitted:
+		text := "landed"
+		if a.Already {
+			text = "was there already"
+		}
+		if a.Receipt != "" {
+			text += ", receipt " + a.Receipt
+		}
+		return text
+	case ledger.OutcomeFailed:
+		switch a.Proof {
+		case ledger.NeverSent:
+			return "never sent: " + firstOf(a.Error, "no byte left")
+		case ledger.Refused:
+			return "refused: " + firstOf(a.Error, statusWords(a.Status), "the other side said no")
+		}
+		return "did not land" + colon(a.Error)
+	case ledger.OutcomeUncertain:
+		text := fmt.Sprintf("no clear answer after %s", seconds(took))
+		if a.Status > 0 {
+			text = statusWords(a.Status) + " after " + seconds(took)
+		}
+		if c := errorWords(a.ErrorClass); c != "" {
+			text += " (" + c + ")"
+		}
+		if a.Proof == ledger.ProvenAbsent {
+			text += "; proven since: it did not land"
+		}
+		return text + colon(a.Error)
+	}
+	return "ended"
+}
+
+func statusWords(status int) string {
+	if status >= 100 {
+		return fmt.Sprintf("answer %d", status)
+	}
+	if status > 0 {
+		return fmt.Sprintf("exit code %d", status)
+	}
+	return ""
+}
+
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+func seconds(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return span(d)
+}
+
+// eventEntry is what a person or the ledger did, apart from attempts and
+// checks, which have their own lines.
+func eventEntry(e ledger.Event) (entry, bool) {
+	en := entry{at: e.At, who: who(e.Actor.Name)}
+	quoted := ""
+	if e.Reason != "" {
+		quoted = `, "` + e.Reason + `"`
+	}
+	more := func(key string) string { return detailText(e.Detail, key) }
+	switch e.Verb {
+	case "expire":
+		return entry{at: e.At, who: "in doubt", what: firstOf(e.Reason, "its deadline passed without an answer")}, true
+	case "confirm":
+		en.what = "it landed" + quoted
+		if r := more("receipts"); r != "" {
+			en.what = "it landed, receipt " + r + quoted
+		}
+	case "deny":
+		en.what = "did not land" + quoted
+	case "abandon":
+		en.what = "abandoned" + quoted
+	case "ack":
+		en.what = "dealt with" + quoted
+		if r := more("reference"); r != "" {
+			en.what += ", reference " + r
+		}
+	case "park":
+		en.what = "parked until " + firstOf(more("until"), "later") + quoted
+	case "undo":
+		en.what = "undone, in doubt again" + quoted
+		en.grave = true
+	case "note":
+		en.what = `note: "` + e.Reason + `"`
+	case "grant":
+		en.what = "allowed one send" + colon(e.Reason)
+	case "hold", "release":
+		en.what = e.Verb + quoted
+	case "adopt":
+		en.what = "made this copy a ledger of its own" + quoted
+	default: // begin, settle, retry, read, late: told by attempts and checks
+		return entry{}, false
+	}
+	return en, true
+}
+
+// detailText reads one member of an event's details, made safe.
+func detailText(raw json.RawMessage, key string) string {
+	var all map[string]any
+	if json.Unmarshal(raw, &all) != nil {
+		return ""
+	}
+	switch v := all[key].(type) {
+	case string:
+		return safe.Text(v)
+	case []any:
+		var parts []string
+		for _, p := range v {
+			if s, ok := p.(string); ok {
+				parts = append(parts, safe.Text(s))
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	return ""
+}

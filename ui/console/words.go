@@ -1,0 +1,291 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+// The contract's words stay in code; this is where they become the screen's.
+
+// landed is the LANDED? column: facts are words, guesses are percentages.
+func landedWord(r ledger.Row, b *brief, now time.Time, room int) string {
+	switch r.Conflict {
+	case ledger.Duplicate:
+		return "TWICE"
+	case ledger.PossibleDuplicate:
+		return "maybe 2"
+	case ledger.MismatchConflict:
+		return "differs"
+	case ledger.Contradiction:
+		return "WRONG?"
+	}
+	switch r.StateAt(now) {
+	case ledger.Committed:
+		return "yes"
+	case ledger.Failed:
+		return "no"
+	case ledger.Abandoned:
+		return "unknown"
+	case ledger.Pending:
+		return "…"
+	}
+	switch r.Verdict {
+	case ledger.Landed:
+		return "seen"
+	case ledger.Absent:
+		return "not now"
+	}
+	if b == nil {
+		return percent(r.Pricing.Odds)
+	}
+	o := b.facts.advice.Odds
+	if o.N == 0 {
+		return "?"
+	}
+	long := fmt.Sprintf("%s n%d", percent(o.P), o.N)
+	if width(long) > room {
+		return percent(o.P)
+	}
+	return long
+}
+
+func percent(p float64) string { return fmt.Sprintf("%.0f%%", p*100) }
+
+// conflictWords says what a conflict is.
+func conflictWords(c ledger.Conflict) string {
+	switch c {
+	case ledger.Duplicate:
+		return "HAPPENED TWICE"
+	case ledger.PossibleDuplicate:
+		return "MAY HAVE HAPPENED TWICE"
+	case ledger.MismatchConflict:
+		return "LANDED, BUT DIFFERENT"
+	case ledger.Contradiction:
+		return "DECISION WAS WRONG"
+	}
+	return ""
+}
+
+// stateWords says where an operation stands.
+func stateWords(s ledger.State) string {
+	switch s {
+	case ledger.Pending:
+		return "in flight"
+	case ledger.Committed:
+		return "landed"
+	case ledger.Failed:
+		return "did not land"
+	case ledger.Uncertain:
+		return "in doubt"
+	case ledger.Abandoned:
+		return "abandoned, stays unknown"
+	}
+	return safe.Text(string(s))
+}
+
+// errorWords says how an answer failed to come.
+func errorWords(c ledger.ErrorClass) string {
+	switch c {
+	case ledger.ClassTimeout:
+		return "timeout"
+	case ledger.ClassReset:
+		return "connection reset"
+	case ledger.ClassEOF:
+		return "connection closed"
+	case ledger.Class5xx:
+		return "server error"
+	case ledger.ClassConflict:
+		return "conflict answer"
+	case ledger.ClassThrottled:
+		return "throttled"
+	case ledger.ClassKilled:
+		return "killed"
+	case ledger.ClassExit:
+		return "exit code"
+	case ledger.ClassToolError:
+		return "tool error"
+	case ledger.ClassDeadline:
+		return "deadline passed"
+	}
+	return string(c)
+}
+
+// verdictWords says what a check found.
+func verdictWords(r ledger.Read) string {
+	reason := r.Reason
+	with := func(words string) string {
+		if reason == "" {
+			return words
+		}
+		return words + ": " + reason
+	}
+	switch r.Verdict {
+	case ledger.Landed:
+		if len(r.Receipts) > 0 {
+			return "landed, receipt " + strings.Join(r.Receipts, ", ")
+		}
+		return with("landed")
+	case ledger.Absent:
+		return with("did not land, proven")
+	case ledger.Duplicated:
+		if len(r.Receipts) > 0 {
+			return fmt.Sprintf("found %d: %s", max(r.Found, len(r.Receipts)), strings.Join(r.Receipts, ", "))
+		}
+		return with("happened twice")
+	case ledger.Mismatch:
+		return with("landed, but different")
+	}
+	return with("cannot tell")
+}
+
+// becauseWords says why a send is allowed.
+func becauseWords(b ledger.Basis, actor string) string {
+	switch b {
+	case ledger.BasisAbsent:
+		return "it did not land, proven"
+	case ledger.BasisKeySafe:
+		return "a second send cannot act twice"
+	case ledger.BasisRiskAccepted:
+		if actor != "" {
+			return "without proof, risk taken by " + who(actor)
+		}
+		return "without proof"
+	}
+	return ""
+}
+
+// who is a name as the screen says it: engines are "checks".
+func who(actor string) string {
+	if actor == "" {
+		return "nobody"
+	}
+	if rest, ok := strings.CutPrefix(actor, "auto:"); ok {
+		if rest == "" {
+			return "checks"
+		}
+		return "checks (" + rest + ")"
+	}
+	return actor
+}
+
+// became says how an operation left a list: what it is now, since when, by whom.
+func became(r ledger.Row, o ledger.Operation, now time.Time, loc *time.Location) string {
+	words := stateWords(r.StateAt(now))
+	switch {
+	case r.Parked(now):
+		words = "parked"
+	case r.Conflict != ledger.NoConflict:
+		words = strings.ToLower(conflictWords(r.Conflict))
+	case r.LaneAt(now) == ledger.LaneUnfetched:
+		words = "send allowed"
+	case r.LaneAt(now) == ledger.LaneReading:
+		words = "checking"
+	case r.LaneAt(now) == ledger.LaneDecide:
+		words = "needs you"
+	}
+	return words + " " + o.UpdatedAt.In(loc).Format("15:04") + ", by " + safe.Text(who(o.Actor))
+}
+
+// doWord is the DO column: the advised act in few letters.
+func doWord(r ledger.Row, b *brief, now time.Time, room int) string {
+	switch {
+	case r.Conflict == ledger.Duplicate:
+		return pickFit(room, "cancel one of two", "cancel one")
+	case r.Conflict != ledger.NoConflict:
+		return pickFit(room, "look at both sides", "look")
+	}
+	switch r.LaneAt(now) {
+	case ledger.LaneInFlight:
+		return pickFit(room, "wait for its answer", "wait")
+	case ledger.LaneUnfetched:
+		return pickFit(room, "waits for "+firstOf(r.Source.Pipeline, "its pipeline"), "fetch")
+	case ledger.LaneResolved:
+		return "–"
+	}
+	if b == nil {
+		return "…"
+	}
+	switch a := b.facts.advice; a.Verb {
+	case "look":
+		if r.Overtaken {
+			return pickFit(room, "look: overtaken", "look")
+		}
+		if b.facts.Link != "" {
+			return pickFit(room, "look outside", "look")
+		}
+		return "look"
+	case "retry":
+		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
+			return pickFit(room, "retry: safe", "retry")
+		}
+		return "retry"
+	case "":
+		return "–"
+	default:
+		return safe.Text(a.Verb)
+	}
+}
+
+func pickFit(room int, texts ...string) string {
+	for _, t := range texts {
+		if width(t) <= room {
+			return t
+		}
+	}
+	return texts[len(texts)-1]
+}
+
+// clockWord is the CLOCK column: the moment that changes the advice next. It
+// reports whether the text changes every second.
+func clockWord(r ledger.Row, b *brief, now time.Time) (string, bool) {
+	in := func(what string, at time.Time) (string, bool) {
+		d := at.Sub(now)
+		return what + " " + span(d), d < 10*time.Minute
+	}
+	if r.Parked(now) {
+		return in("parked", r.ParkedUntil)
+	}
+	switch r.LaneAt(now) {
+	case ledger.LaneConflict, ledger.LaneResolved:
+		return "–", false
+	case ledger.LaneInFlight:
+		return in("ends", r.DeadlineAt)
+	case ledger.LaneUnfetched:
+		return in("till", r.GrantUntil)
+	}
+	if r.Overtaken {
+		return "overtaken", false
+	}
+	if b == nil {
+		return "", false
+	}
+	f := b.facts
+	best, what := time.Time{}, ""
+	consider := func(at time.Time, word string) {
+		if at.After(now) && at.Before(ledger.Never) && (best.IsZero() || at.Before(best)) {
+			best, what = at, word
+		}
+	}
+	if r.StateAt(now) == ledger.Uncertain {
+		consider(f.ProofAt, "proof")
+		if r.LaneAt(now) == ledger.LaneReading {
+			consider(r.Pricing.DecideAt, "you")
+		}
+	}
+	consider(f.SafeUntil, "key")
+	switch {
+	case what != "":
+		return in(what, best)
+	case r.StateAt(now) == ledger.Uncertain && !f.HasRead:
+		return "no check", false
+	case f.SafeUntil.Equal(ledger.Never) || f.SafeUntil.After(now):
+		return "repeatable", false
+	case !f.SafeUntil.IsZero():
+		return "key over", false
+	}
+	return "–", false
+}
