@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+)
+
+// bench is a ledger on disk, a policy and a clock, and the command line run
+// on them inside the test.
+type bench struct {
+	*testing.T
+	dir, ledger, policy string
+	now                 time.Time
+	env                 map[string]string
+	terminal            bool   // a person sits there
+	typed               string // what they type
+	store               *sqlite.Store
+}
+
+const benchPolicy = `version: 1
+currency: USD
+downstreams:
+  stripe:
+    base: http://127.0.0.1:9
+    headers: { Authorization: "Bearer ${env.STRIPE_KEY}" }
+    key: { header: Idempotency-Key, remembers: 24h }
+kinds:
+  stripe.charge:
+    downstream: stripe
+    title: charge ${input.customer} ${input.amount / 100} ${input.currency}
+    target: invoice ${input.invoice}
+    cost: { duplicate: input.amount / 100 * 2, miss: input.amount / 100 }
+    token: { into: metadata.indoubt }
+    lands_within: 2m
+    visible_within: 0s
+    read:
+      http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100 } }
+      valid: status == 200 && body.object == "list"
+      found: body.data.filter(x, has(x.metadata.indoubt) && x.metadata.indoubt == token)
+      complete: "!body.has_more"
+      same: it.amount == input.amount
+      receipt: it.id
+    retry: { max: 3 }
+    link: https://dashboard.stripe.com/payments/${receipt}
+  legacy.charge:
+    title: charge ${input.customer} ${input.amount / 100}
+    cost: { duplicate: input.amount / 100 * 2, miss: input.amount / 100 }
+`
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	b := &bench{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml"),
+		now: time.Date(2026, 7, 14, 3, 6, 0, 0, time.UTC), env: map[string]string{"STRIPE_KEY": "sk_test"}}
+	if err := os.WriteFile(b.policy, []byte(benchPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) clock() time.Time { return b.now }
+
+// open gives the ledger, made at the first call.
+func (b *bench) open() *sqlite.Store {
+	b.Helper()
+	if b.store == nil {
+		s, err := sqlite.Create(context.Background(), b.ledger, sqlite.Options{Clock: b.clock})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.store = s
+		b.Cleanup(func() { s.Close() })
+	}
+	return b.store
+}
+
+var pipeline = ledger.Actor{Name: "billing", OSUser: "billing", Host: "batch-2", Machine: true}
+
+// id is the id of the n-th operation; a UUIDv7 of the bench's day.
+func id(n int) string { return fmt.Sprintf("019808a1-0000-7000-8000-%012x", n) }
+
+// begin records the n-th operation, with an attempt in flight.
+func (b *bench) begin(n int, kind string, input string) (attempt string) {
+	b.Helper()
+	attempt = strings.Replace(id(n), "019808a1-0000", "019808a1-aaaa", 1)
+	fingerprint, err := ledger.Fingerprint(json.RawMessage(input))
+	if err != nil {
+		b.Fatal(err)
+	}
+	k := b.kind(kind)
+	req := ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: id(n), AttemptID: attempt, Kind: kind, Key: "k-" + id(n)[34:], Token: "indoubt-7E3A" + strings.ToUpper(id(n)[34:]),
+		Fingerprint: fingerprint, Input: json.RawMessage(input), Source: ledger.Source{Pipeline: "billing", Run: "7", Host: "batch-2", PID: 411},
+		Sender: "pipeline", TokenSent: true, KeyWorks: k.Remembers > 0, Deadline: 30 * time.Second, TTL: 7 * 24 * time.Hour, Host: "batch-2", PID: 411, Actor: pipeline,
+	}
+	o := ledger.Operation{Kind: kind, Input: req.Input}
+	req.Title, req.Target = k.Title(o), k.Target(o)
+	res, err := ledger.Begin(context.Background(), b.open(), req)
+	if err != nil || res.Answer != ledger.AnswerBegun {
+		b.Fatalf("begin: %v %v", res, err)
+	}
+	b.price(n)
+	return attempt
+}
+
+func (b *bench) kind(name string) *policy.Kind {
+	b.Helper()
+	p, err := policy.Load(b.policy)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p.Kind(name)
+}
+
+func (b *bench) price(n int) {
+	b.Helper()
+	rec := b.rec(n)
+	if err := b.open().Price(context.Background(), []ledger.Pricing{b.kind(rec.Operation.Kind).Price(rec)}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) rec(n int) ledger.Record {
+	b.Helper()
+	rec, err := b.open().Read(context.Background(), ledger.Locator{ID: id(n)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return rec
+}
+
+// at is the n-th operation as a deciding command names it.
+func (b *bench) at(n int) string { return fmt.Sprintf("%s@%d", id(n), b.rec(n).Operation.Version) }
+
+func (b *bench) settle(n int, req ledger.SettleRequest) {
+	b.Helper()
+	req.ChangeID, req.Actor = ledger.NewID(), pipeline
+	if req.AttemptID == "" {
+		req.AttemptID = strings.Replace(id(n), "019808a1-0000", "019808a1-aaaa", 1)
+	}
+	if _, err := ledger.Settle(context.Background(), b.open(), req); err != nil {
+		b.Fatal(err)
+	}
+	b.price(n)
+}
+
+// doubt records the n-th operation as in doubt after a timeout.
+func (b *bench) doubt(n int, kind, input string) {
+	b.Helper()
+	b.begin(n, kind, input)
+	b.now = b.now.Add(30 * time.Second)
+	b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer after 30s", Status: -1})
+}
+
+const charge = `{"customer":"cus_9","amount":42000,"currency":"usd","invoice":"INV-1042"}`
+
+// run runs one command line on the bench.
+func (b *bench) run(args ...string) (exit int, stdout, stderr string) {
+	b.Helper()
+	var out, errOut bytes.Buffer
+	a := newApp(strings.NewReader(b.typed), &out, &errOut)
+	a.clock = b.clock
+	a.terminal = func() bool { return b.terminal }
+	a.env = func(name string) string {
+		if v, ok := b.env[name]; ok {
+			return v
+		}
+		switch name {
+		case "INDOUBT_LEDGER":
+			return b.ledger
+		case "INDOUBT_POLICY":
+			return b.policy
+		case "INDOUBT_ACTOR":
+			return "maya"
+		}
+		return ""
+	}
+	exit = a.run(context.Background(), args)
+	return exit, out.String(), errOut.String()
+}
+
+// want runs a command line, checks its exit code, and gives all it printed.
+func (b *bench) want(exit int, args ...string) string {
+	b.Helper()
+	got, stdout, stderr := b.run(args...)
+	if got != exit {
+		b.Fatalf("indoubt %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, exit, stdout, stderr)
+	}
+	return stdout + stderr
+}
+
+// answer is what --json prints.
+type answer struct {
+	OK     bool            `json:"ok"`
+	Effect string          `json:"effect"`
+	Data   json.RawMessage `json:"data"`
+	Error  *errorJSON      `json:"error"`
+}
+
+func (b *bench) json(exit int, args ...string) answer {
+	b.Helper()
+	got, stdout, stderr := b.run(append(args, "--json")...)
+	if got != exit {
+		b.Fatalf("indoubt %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, exit, stdout, stderr)
+	}
+	if strings.Count(strings.TrimSpace(stdout), "\n") > 0 {
+		b.Fatalf("indoubt %s --json printed more than one line:\n%s", strings.Join(args, " "), stdout)
+	}
+	var a answer
+	if err := json.Unmarshal([]byte(stdout), &a); err != nil {
+		b.Fatalf("indoubt %s --json: %v\n%s", strings.Join(args, " "), err, stdout)
+	}
+	if a.OK != (exit == 0) || a.OK == (a.Error != nil) {
+		b.Fatalf("indoubt %s: ok %v, error %v, exit %d", strings.Join(args, " "), a.OK, a.Error, exit)
+	}
+	return a
+}
+
+// operations are data.operations.
+func (a answer) operations(t testing.TB) []resultRead {
+	t.Helper()
+	var data struct{ Operations []resultRead }
+	if err := json.Unmarshal(a.Data, &data); err != nil {
+		t.Fatalf("%v in %s", err, a.Data)
+	}
+	return data.Operations
+}
+
+type resultRead struct {
+	ID      string     `json:"id"`
+	State   string     `json:"state"`
+	Version int64      `json:"version"`
+	OK      bool       `json:"ok"`
+	Effect  string     `json:"effect"`
+	Error   *errorJSON `json:"error"`
+	Receipt *string    `json:"receipt"`
+}
+
+// lastEvent is the number of the newest event: unchanged means nothing written.
+func (b *bench) lastEvent() int64 {
+	b.Helper()
+	info, err := b.open().Info(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return info.LastSeq
+}
+
+// golden compares text with testdata/name; UPDATE_GOLDEN=1 writes it.
+func golden(t testing.TB, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s is missing; run with UPDATE_GOLDEN=1\n%s", path, got)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs:\n--- got\n%s\n--- want\n%s", path, got, want)
+	}
+}
+
+func indented(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Indent(&b, data, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func TestDecidingVerbs(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 5; n++ {
+		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[34:], 1))
+	}
+	b.want(0, "confirm", b.at(1), "--receipt", "pi_1")
+	if o := b.rec(1).Operation; o.State != ledger.Committed || o.Receipt() != "pi_1" || o.Actor != "maya" {
+		t.Errorf("confirm: %+v", o)
+	}
+	b.want(0, "deny", b.at(2), "--reason", "their support says no")
+	b.want(0, "abandon", b.at(3), "--reason", "too late")
+	b.want(0, "confirm", b.at(4), "--receipt", "pi_4", "--receipt", "pi_5")
+	if o := b.rec(4).Operation; o.Conflict != ledger.Duplicate || o.Effects != 2 {
+		t.Errorf("two receipts: %+v", o)
+	}
+	b.want(0, "ack", b.at(4), "--reason", "refunded", "--reference", "re_1")
+	b.want(0, "park", b.at(5), "--until", "2h")
+	if until := b.rec(5).Operation.ParkedUntil; !until.Equal(b.now.Add(2 * time.Hour)) {
+		t.Errorf("parked until %s", until)
+	}
+	b.want(0, "note", id(5), "--reason", "ticket 4411")
+	b.want(0, "undo", b.at(3), "--reason", "mine")
+	for n, want := range map[int]ledger.State{1: ledger.Committed, 2: ledger.Failed, 3: ledger.Uncertain, 4: ledger.Committed, 5: ledger.Uncertain} {
+		if got := b.rec(n).Operation.State; got != want {
+			t.Errorf("operation %d is %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestI7_SecondDecisionOnOneVersionIsRefusedAndNamesTheFirst(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	seen := b.at(1)
+	b.want(0, "confirm", seen, "--as", "sam", "--reason", "found it")
+	out := b.want(4, "deny", seen, "--reason", "not there")
+	if !strings.Contains(out, "sam") || !strings.Contains(out, "found it") {
+		t.Errorf("it does not say who decided: %s", out)
+	}
+	a := b.json(4, "deny", seen, "--reason", "not there")
+	if a.Error.Code != "moved" || !strings.Contains(a.Error.Message, "sam") || a.operations(t)[0].State != "committed" {
+		t.Errorf("%+v %s", a.Error, a.Data)
+	}
+	if a := b.json(4, "confirm", b.at(1)); a.Error.Code != "wrong_state" {
+		t.Errorf("confirming what is committed: %+v", a.Error)
+	}
+}
+
+func TestWithoutATerminalDecidingNeedsTheVersion(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	before := b.lastEvent()
+	for _, verb := range []string{"confirm", "deny", "abandon", "ack", "undo", "retry"} {
+		args := []string{verb, id(1), "--reason", "r"}
+		if verb == "retry" {
+			args = append(args, "--yes")
+		}
+		if a := b.json(2, args...); !strings.Contains(a.Error.Message, "version") {
+			t.Errorf("%s: %+v", verb, a.Error)
+		}
+	}
+	b.json(2, "deny", b.at(1))       // no reason, and nobody to ask
+	b.json(2, "confirm", id(1)+"@0") // no such version
+	b.json(2, "confirm")
+	b.json(2, "confirm", b.at(1), b.at(1))
+	if b.lastEvent() != before {
+		t.Error("something was written")
+	}
+}
+
+func TestAPersonIsAskedForWhatIsMissing(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.terminal, b.typed = true, "their support says no\nn\n"
+	out := b.want(5, "deny", "019808a1")
+	if !strings.Contains(out, "charge cus_9 420 usd") || !strings.Contains(out, "nothing was changed") {
+		t.Errorf("it does not show what is decided: %s", out)
+	}
+	b.typed = "their support says no\ny\n"
+	b.want(0, "deny", "019808a1")
+	if o := b.rec(1).Operation; o.State != ledger.Failed || o.Reason != "their support says no" {
+		t.Errorf("%+v", o)
+	}
+	b.typed = "\n"
+	b.want(2, "undo", b.at(1))
+}
+
+func TestDryRunWritesNothing(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
+	b.want(0, "confirm", b.at(2), "--receipt", "a", "--receipt", "b")
+	before := b.lastEvent()
+	for _, args := range [][]string{
+		{"confirm", b.at(1)}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"park", b.at(1), "--until", "1h"},
+		{"note", id(1), "--reason", "r"}, {"ack", b.at(2), "--reason", "r"}, {"undo", b.at(2), "--reason", "r"},
+		{"hold", "--all", "--reason", "r"}, {"hold", "stripe.charge", "--reason", "r"}, {"hold", "--downstream", "stripe", "--reason", "r"},
+	} {
+		a := b.json(0, append(args, "--dry-run", "--idempotency-key", "k")...)
+		if !strings.HasPrefix(a.Effect, "would_") {
+			t.Errorf("%v: effect %q", args, a.Effect)
+		}
+	}
+	if a := b.json(0, "confirm", b.at(1), "--dry-run"); a.operations(t)[0].State != "committed" {
+		t.Errorf("a rehearsal shows what would be: %s", a.Data)
+	}
+	b.json(4, "confirm", id(1)+"@99", "--dry-run")
+	b.json(0, "--read-only", "confirm", b.at(1), "--dry-run")
+	if b.lastEvent() != before || b.rec(1).Operation.State != ledger.Uncertain {
+		t.Error("a rehearsal has written")
+	}
+	if run, known, err := b.open().Run(context.Background(), ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "k", Digest: "d", Verb: "v", Actor: pipeline, CreatedAt: b.now}); err != nil || known {
+		t.Errorf("a rehearsal has taken the idempotency key: %v %v %v", run, known, err)
+	}
+	missing := filepath.Join(b.dir, "none.db")
+	if a := b.json(0, "--ledger", missing, "init", "--dry-run"); a.Effect != "would_create" {
+		t.Error(a.Effect)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("init --dry-run made a file")
+	}
+}
+
+func TestAnIdempotencyKeyMakesACommandRepeatable(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
+	args := []string{"confirm", b.at(1), b.at(2), "--reason", "seen", "--idempotency-key", "K1"}
+	if a := b.json(0, args...); a.Effect != "updated" {
+		t.Errorf("first: %s", a.Effect)
+	}
+	after := b.lastEvent()
+	a := b.json(0, args...)
+	if ops := a.operations(t); a.Effect != "noop" || len(ops) != 2 || ops[0].Effect != "noop" || ops[0].State != "committed" {
+		t.Errorf("again: %s %s", a.Effect, a.Data)
+	}
+	if b.lastEvent() != after {
+		t.Error("the repeat has written")
+	}
+	b.want(0, "undo", b.at(1), "--reason", "moved on since")
+	if a := b.json(0, args...); a.Effect != "noop" || a.operations(t)[0].State != "uncertain" {
+		t.Errorf("after an undo the repeat is still a repeat: %s %s", a.Effect, a.Data)
+	}
+	if a := b.json(8, "confirm", b.at(1), "--reason", "other", "--idempotency-key", "K1"); a.Error.Code != "key_reused" {
+		t.Errorf("%+v", a.Error)
+	}
+	if a := b.json(8, "deny", b.at(1), "--reason", "seen", "--idempotency-key", "K1"); a.Error.Code != "key_reused" {
+		t.Errorf("%+v", a.Error)
+	}
+}
+
+// A run that was killed between its operations is finished by its repeat,
+// with the versions it had seen.
+func TestI10_ACommandKilledHalfWayIsFinishedByItsRepeat(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
+	first, second := b.at(1), b.at(2)
+	flags := &decideFlags{reason: "seen", idempotencyKey: "K2"}
+	run := ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "K2", Digest: flags.digest("confirm", []string{first, second}), Verb: "confirm",
+		Actor: ledger.Actor{Name: "maya"}, Operations: []string{first, second}, CreatedAt: b.now}
+	ctx := context.Background()
+	if _, _, err := b.open().Run(ctx, run); err != nil {
+		t.Fatal(err)
+	}
+	d := ledger.Decision{ChangeID: ledger.DeriveID(run.ID, id(1)), ID: id(1), Version: b.rec(1).Operation.Version, Verb: ledger.VerbConfirm, Reason: "seen", Actor: run.Actor}
+	if _, err := ledger.Decide(ctx, b.open(), d); err != nil {
+		t.Fatal(err)
+	}
+	a := b.json(0, "confirm", first, second, "--reason", "seen", "--idempotency-key", "K2")
+	ops := a.operations(t)
+	if a.Effect != "updated" || ops[0].Effect != "noop" || ops[1].Effect != "updated" || ops[1].State != "committed" {
+		t.Errorf("%s %s", a.Effect, a.Data)
+	}
+	if v := b.rec(1).Operation.Version; ops[0].Version != v || v != d.Version+1 {
+		t.Errorf("the first was decided twice: version %d after %d", v, d.Version)
+	}
+}
+
+func TestTheWorstExitCodeWins(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
+	stale := b.at(2)
+	b.want(0, "deny", stale, "--reason", "r")
+	a := b.json(4, "confirm", b.at(1), id(9)+"@1", stale)
+	ops := a.operations(t)
+	if len(ops) != 3 || a.Effect != "updated" || !ops[0].OK || ops[1].Error.Code != "not_found" || ops[2].Error.Code != "moved" {
+		t.Errorf("%s", a.Data)
+	}
+	out := b.want(4, "confirm", stale, id(9)+"@1")
+	if !strings.Contains(out, "2 of 2 were not done") {
+		t.Error(out)
+	}
+}
+
+func TestHoldsAndTheirRelease(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	args := []string{"hold", "--downstream", "stripe", "--reason", "incident", "--until", "2h", "--idempotency-key", "H"}
+	if a := b.json(0, args...); a.Effect != "created" || !strings.Contains(string(a.Data), "stripe.charge") {
+		t.Errorf("%s %s", a.Effect, a.Data)
+	}
+	if a := b.json(0, args...); a.Effect != "noop" {
+		t.Errorf("again: %s", a.Effect)
+	}
+	if a := b.json(0, "hold", "--downstream", "stripe", "--reason", "longer"); a.Effect != "updated" {
+		t.Errorf("replaced: %s", a.Effect)
+	}
+	if out := b.want(0, "show", id(1)); !strings.Contains(out, "maya holds downstream:stripe: longer") {
+		t.Error(out)
+	}
+	if a := b.json(0, "release", "--downstream", "stripe", "--reason", "over"); a.Effect != "updated" {
+		t.Errorf("%s", a.Effect)
+	}
+	if a := b.json(0, "release", "--downstream", "stripe", "--reason", "over"); a.Effect != "noop" {
+		t.Errorf("%s", a.Effect)
+	}
+	b.json(2, "hold", "--reason", "r")
+	b.json(2, "hold", "stripe.charge", "--all", "--reason", "r")
+	b.json(2, "hold", "--all")
+	b.json(2, "hold", "--downstream", "nobody", "--reason", "r")
+	b.json(2, "hold", "--all", "--reason", "r", "--until", "yesterday")
+}
+
+func TestReadOnlyRefusesEveryChange(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	before := b.lastEvent()
+	for _, args := range [][]string{
+		{"confirm", b.at(1)}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"ack", b.at(1), "--reason", "r"},
+		{"park", b.at(1), "--until", "1h"}, {"undo", b.at(1), "--reason", "r"}, {"note", id(1), "--reason", "r"}, {"retry", b.at(1), "--yes"},
+		{"hold", "--all", "--reason", "r"}, {"release", "--all", "--reason", "r"}, {"reconcile"}, {"reconcile", id(1)}, {"reconcile", "--watch"},
+		{"init"}, {"adopt"}, {"policy", "init", filepath.Join(b.dir, "new.yaml")},
+	} {
+		if a := b.json(5, append([]string{"--read-only"}, args...)...); a.Error.Code != "read_only" {
+			t.Errorf("%v: %+v", args, a.Error)
+		}
+	}
+	for _, args := range [][]string{{"list"}, {"show", id(1)}, {"log"}, {"policy", "check"}, {"doctor"}} {
+		b.json(0, append([]string{"--read-only"}, args...)...)
+	}
+	if b.lastEvent() != before {
+		t.Error("read-only has written")
+	}
+}
+
+func TestUntil(t *testing.T) {
+	now := time.Date(2026, 7, 14, 3, 6, 0, 0, time.Local)
+	for in, want := range map[string]time.Time{
+		"2h": now.Add(2 * time.Hour), "1d": now.Add(24 * time.Hour),
+		"06:00": time.Date(2026, 7, 14, 6, 0, 0, 0, time.Local), "03:00": time.Date(2026, 7, 15, 3, 0, 0, 0, time.Local),
+		"2026-07-15T00:00:00Z": time.Date(2026, 7, 15, 0, 0, 0, 0, time.UTC),
+	} {
+		if got, err := until(in, now); err != nil || !got.Equal(want) {
+			t.Errorf("until(%q) = %s, %v; want %s", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"-1h", "2020-01-01T00:00:00Z", "soon", "25:00", ""} {
+		if got, err := until(in, now); err == nil {
+			t.Errorf("until(%q) = %s", in, got)
+		}
+	}
+}
