@@ -261,7 +261,7 @@ func (p *pass) known(v any) any {
 			if name == "argv" {
 				continue
 			}
-			if text, ok := member.(string); ok && secretName(name) && text != "" && !placeholder.MatchString(text) && !strings.HasPrefix(text, digestPrefix) {
+			if text, ok := member.(string); ok && secretName(name) && text != "" && !harmless(text) {
 				v[name] = p.stand(text)
 				continue
 			}
@@ -307,9 +307,9 @@ func (p *pass) argv(argv []string) []string {
 		switch {
 		case i == 0:
 			out[i] = arg
-		case secretNext && !placeholder.MatchString(arg):
+		case secretNext && !harmless(arg):
 			out[i] = p.stand(arg)
-		case assigned && variableName(name) && secretVariable(name) && value != "" && !placeholder.MatchString(value):
+		case assigned && variableName(name) && secretVariable(name) && value != "" && !harmless(value):
 			out[i] = name + "=" + p.stand(value)
 		default:
 			out[i] = replaceSecrets(arg, p.stand)

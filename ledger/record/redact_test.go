@@ -160,6 +160,8 @@ func FuzzRedact(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = again
+		if again.redacted {
+			t.Fatalf("%q was redacted once more: %q", p.input, again.input)
+		}
 	})
 }

@@ -66,6 +66,12 @@ var secretShapes = []*regexp.Regexp{
 // placeholder is a value that is no secret itself: it is filled in at each run.
 var placeholder = regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})["']?$`)
 
+// harmless tells whether a value is a placeholder, or stands for a secret that
+// was taken out already.
+func harmless(value string) bool {
+	return placeholder.MatchString(value) || strings.HasPrefix(value, "redacted") || strings.HasPrefix(value, "[redacted")
+}
+
 // withoutSecrets takes well-known secrets and the given values out of a text.
 func withoutSecrets(s string, values []string) string {
 	for _, v := range values {
@@ -87,7 +93,7 @@ func replaceSecrets(s string, stand func(secret string) string) string {
 			if strings.HasSuffix(secret, "@") {
 				secret, tail = secret[:len(secret)-1], "@"
 			}
-			if placeholder.MatchString(secret) || strings.HasPrefix(secret, redactedMark) || strings.HasPrefix(secret, digestPrefix) {
+			if harmless(secret) {
 				return hit
 			}
 			return kept + stand(secret) + tail

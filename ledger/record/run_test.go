@@ -1,0 +1,484 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// TestMain is also the guard process and the wrapped runs of the tests.
+func TestMain(m *testing.M) {
+	switch os.Getenv("INDOUBT_TEST_ROLE") {
+	case "guard":
+		Guard(os.Stdin)
+		os.Exit(0)
+	case "run":
+		os.Exit(runRole())
+	case "begin":
+		os.Exit(beginRole())
+	}
+	os.Exit(m.Run())
+}
+
+// guardArgv is this binary in the guard's role.
+func guardArgv(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"/usr/bin/env", "INDOUBT_TEST_ROLE=guard", self}
+}
+
+func sh(script string) []string { return []string{"/bin/sh", "-c", script} }
+
+// ran is one run over a store, with its output.
+type ran struct {
+	RunResult
+	out, err string
+	notes    string
+}
+
+func runOver(t *testing.T, r *Recorder, req RunRequest) ran {
+	t.Helper()
+	var out, errOut, notes bytes.Buffer
+	if req.Kind == "" {
+		req.Kind = "post"
+	}
+	req.Stdout, req.Stderr = &out, &errOut
+	req.Note = func(line string) { notes.WriteString(line + "\n") }
+	res, err := r.Run(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ran{res, out.String(), errOut.String(), notes.String()}
+}
+
+func TestRunPassesThroughAndKeepsTheResult(t *testing.T) {
+	r := New(newMemory(nil), nil, Options{})
+	wish := Wish{Key: "k"}
+	req := RunRequest{Wish: wish, Argv: sh(`printf '{"id": "%s", "said":"%s"}\n' "$INDOUBT_KEY" "$(cat)"; echo noise >&2`), Stdin: strings.NewReader("hello")}
+	first := runOver(t, r, req)
+	if first.ExitCode != 0 || first.out != "{\"id\": \"k\", \"said\":\"hello\"}\n" || first.err != "noise\n" || first.Operation.State != ledger.Committed {
+		t.Fatalf("%d %q %q %s", first.ExitCode, first.out, first.err, first.Operation.State)
+	}
+	req.Stdin = strings.NewReader("again")
+	second := runOver(t, r, req)
+	if second.ExitCode != 0 || second.Ran || string(second.Stored) != first.out || second.Answer != ledger.AnswerFinished {
+		t.Errorf("%d %v %q", second.ExitCode, second.Ran, second.Stored)
+	}
+	text := runOver(t, r, RunRequest{Wish: Wish{Key: "t"}, Argv: sh(`printf 'two\nlines'`)})
+	if string(text.Operation.Result) != `"two\nlines"` || string(Output(text.Operation.Result)) != "two\nlines" {
+		t.Errorf("%s", text.Operation.Result)
+	}
+	long := runOver(t, r, RunRequest{Wish: Wish{Key: "l"}, Argv: sh(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done`)})
+	if len(long.out) < 200_000 || len(long.Operation.Result) > 2*maxResult || !strings.Contains(string(long.Operation.Result), "line 19999") {
+		t.Errorf("%d bytes out, %d kept", len(long.out), len(long.Operation.Result))
+	}
+	quiet := runOver(t, r, RunRequest{Wish: Wish{Key: "q"}, Argv: sh(`:`)})
+	if quiet.Operation.State != ledger.Committed || quiet.Operation.Result != nil {
+		t.Errorf("%s %s", quiet.Operation.State, quiet.Operation.Result)
+	}
+}
+
+func TestRunTellsTheCommandWhoItIs(t *testing.T) {
+	t.Setenv("SECRET_PLACE", "s3cret-place")
+	store := newMemory(nil)
+	r := New(store, nil, Options{})
+	argv := append(sh(`echo "$INDOUBT_ID|$INDOUBT_KEY|$INDOUBT_TOKEN|$INDOUBT_ATTEMPT|$1|$2|$3"`), "x", "k={{key}}", "t={{token}}", "${SECRET_PLACE}")
+	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k 1"}, Argv: argv, Expand: []string{"SECRET_PLACE"}})
+	o := res.Operation
+	want := fmt.Sprintf("%s|k 1|%s|%s|k=k 1|t=%s|s3cret-place\n", o.ID, o.Token, res.Attempt.ID, o.Token)
+	if res.out != want {
+		t.Errorf("%q, want %q", res.out, want)
+	}
+	if !o.TokenSent || !res.Attempt.TokenSent {
+		t.Error("{{token}} occurred, and the token does not count as sent")
+	}
+	kept, err := json.Marshal(store.records[o.ID].Operation.Command)
+	if err != nil || strings.Contains(string(kept), "s3cret") || !strings.Contains(string(kept), "${SECRET_PLACE}") || !strings.Contains(string(kept), "{{key}}") {
+		t.Errorf("%s", kept)
+	}
+	plain := runOver(t, r, RunRequest{Wish: Wish{Key: "k2"}, Argv: sh(":")})
+	if plain.Operation.TokenSent {
+		t.Error("the token counts as sent")
+	}
+	by := New(newMemory(nil), oneRule(KindRule{TokenArgument: true}), Options{})
+	if res := runOver(t, by, RunRequest{Wish: Wish{Key: "k"}, Argv: sh(":")}); !res.Operation.TokenSent {
+		t.Error("the rule says that the command carries the token")
+	}
+	for name, req := range map[string]RunRequest{
+		"no command":            {Wish: Wish{Kind: "post", Key: "k"}},
+		"an unset variable":     {Wish: Wish{Kind: "post", Key: "k"}, Argv: sh(":"), Expand: []string{"NOT_SET_ANYWHERE"}},
+		"a key like an option":  {Wish: Wish{Kind: "post", Key: "--force"}, Argv: []string{"x", "{{key}}"}},
+		"a key as input":        {Wish: Wish{Kind: "post", Key: "k", Input: json.RawMessage(`{`)}, Argv: sh(":")},
+		"a value like a option": {Wish: Wish{Kind: "post", Key: "k"}, Argv: []string{"x", "${DASH}"}, Expand: []string{"DASH"}},
+	} {
+		t.Setenv("DASH", "-rf")
+		if res, err := r.Run(t.Context(), req); err == nil {
+			t.Errorf("%s: %+v", name, res.ExitCode)
+		}
+	}
+}
+
+// TestI1_NothingRunsUnrecorded: a ledger that cannot take the intent stops it.
+func TestI1_NothingRunsUnrecorded(t *testing.T) {
+	store := newMemory(nil)
+	store.broken(errDisk)
+	r := New(store, nil, Options{})
+	mark := filepath.Join(t.TempDir(), "ran")
+	if _, err := r.Run(t.Context(), RunRequest{Wish: Wish{Kind: "post", Key: "k"}, Argv: []string{"touch", mark}}); err == nil {
+		t.Error("no error")
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+// TestI2_AWrappedFailureIsNoProof covers how a command may end.
+func TestI2_AWrappedFailureIsNoProof(t *testing.T) {
+	refusing := KindRule{Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (Ruling, error) {
+		switch a.Exit {
+		case 3:
+			return Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil
+		case 4:
+			return Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Receipt: "r-4"}, nil
+		case 5:
+			return Ruling{}, fmt.Errorf("no such member")
+		}
+		return Ruling{}, nil
+	}}
+	cases := []struct {
+		name  string
+		argv  []string
+		code  int
+		state ledger.State
+		class ledger.ErrorClass
+	}{
+		{"exit 0", sh("exit 0"), 0, ledger.Committed, ""},
+		{"exit 1", sh("exit 1"), 106, ledger.Uncertain, ledger.ClassExit},
+		{"exit 127 inside", sh("nonexistent-command-xyz"), 106, ledger.Uncertain, ledger.ClassExit},
+		{"killed", sh("kill -9 $$"), 106, ledger.Uncertain, ledger.ClassKilled},
+		{"refused by rule", sh("exit 3"), 3, ledger.Failed, ""},
+		{"committed by rule", sh("exit 4"), 0, ledger.Committed, ""},
+		{"rule errs", sh("exit 5"), 106, ledger.Uncertain, ledger.ClassExit},
+		{"not found", []string{"nonexistent-command-xyz"}, 127, ledger.Failed, ""},
+		{"not executable", []string{"/etc/hostname"}, 126, ledger.Failed, ""},
+		{"no such path", []string{"/nonexistent/x"}, 127, ledger.Failed, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := New(newMemory(nil), oneRule(refusing), Options{})
+			res := runOver(t, r, RunRequest{Wish: Wish{Key: "k"}, Argv: c.argv})
+			if res.ExitCode != c.code || res.Operation.State != c.state || res.Operation.ErrorClass != c.class {
+				t.Errorf("exit %d, %s, class %q (%s)", res.ExitCode, res.Operation.State, res.Operation.ErrorClass, res.Outcome.Error)
+			}
+			again := runOver(t, r, RunRequest{Wish: Wish{Key: "k"}, Argv: c.argv})
+			if again.Ran && c.state != ledger.Failed {
+				t.Error("it ran again")
+			}
+			if c.state == ledger.Uncertain && again.ExitCode != 106 {
+				t.Errorf("in doubt, and the second run exits %d", again.ExitCode)
+			}
+		})
+	}
+}
+
+func TestRunOwnVerdicts(t *testing.T) {
+	r := New(newMemory(nil), nil, Options{})
+	in := json.RawMessage(`{"a":1}`)
+	begin(t, r, Wish{Key: "flying", Input: in})
+	if res := runOver(t, r, RunRequest{Wish: Wish{Key: "flying", Input: in}, Argv: sh(":")}); res.ExitCode != 107 || res.Ran {
+		t.Errorf("in flight: %d", res.ExitCode)
+	}
+	if res := runOver(t, r, RunRequest{Wish: Wish{Key: "flying", Input: json.RawMessage(`{"a":2}`)}, Argv: sh(":")}); res.ExitCode != 108 || res.Ran {
+		t.Errorf("another input: %d", res.ExitCode)
+	}
+	reading := New(newMemory(nil), oneRule(KindRule{Access: "read"}), Options{})
+	store := reading.store.(*memory)
+	if res := runOver(t, reading, RunRequest{Argv: sh("echo x; exit 7")}); res.ExitCode != 7 || res.out != "x\n" || len(store.records) != 0 {
+		t.Errorf("a read: %d %q, %d recorded", res.ExitCode, res.out, len(store.records))
+	}
+}
+
+func TestRunWarnsOfCurlWithoutFail(t *testing.T) {
+	for line, warned := range map[string]bool{
+		"curl http://x": true, "curl -s -d f http://x": true, "curl -df http://x": true, "/usr/bin/curl --fail-early http://x": true,
+		"curl -f http://x": false, "curl -sSf http://x": false, "curl --fail http://x": false, "curl --fail-with-body http://x": false,
+		"wget http://x": false,
+	} {
+		if curlHidesErrors(strings.Fields(line)) != warned {
+			t.Errorf("%s: warned %v", line, !warned)
+		}
+	}
+}
+
+// TestTimeoutEndsTheGroup: the command is ended with all it has started.
+func TestTimeoutEndsTheGroup(t *testing.T) {
+	for name, script := range map[string]string{
+		"hears TERM":   `sleep 60 & echo $! > "$1"; wait`,
+		"ignores TERM": `trap '' TERM; (trap '' TERM; sleep 60; sleep 60) & echo $! > "$1"; wait; wait; wait`,
+		"exits 0":      `trap 'exit 0' TERM; sleep 60 & echo $! > "$1"; wait`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "pid")
+			r := New(newMemory(nil), nil, Options{})
+			began := time.Now()
+			res := runOver(t, r, RunRequest{Wish: Wish{Key: "k"}, Argv: append(sh(script), "x", file), Timeout: 300 * time.Millisecond, Grace: 200 * time.Millisecond})
+			if res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassTimeout || time.Since(began) > 10*time.Second {
+				t.Errorf("exit %d, class %q, after %s", res.ExitCode, res.Operation.ErrorClass, time.Since(began))
+			}
+			gone(t, file)
+		})
+	}
+}
+
+// gone fails unless the process whose id is in the file has ended.
+func gone(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		if !alive(pid) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	t.Errorf("process %d lives on", pid)
+}
+
+// alive tells whether a process runs; a zombie does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return syscall.Kill(pid, 0) == nil && !os.IsNotExist(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+func TestSignalsReachTheGroup(t *testing.T) {
+	signals := make(chan os.Signal, 4)
+	r := New(newMemory(nil), nil, Options{})
+	dir := t.TempDir()
+	ready := filepath.Join(dir, "ready")
+	go func() {
+		for range 500 {
+			if _, err := os.Stat(ready); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		signals <- syscall.SIGHUP
+		time.Sleep(50 * time.Millisecond)
+		signals <- syscall.SIGINT
+	}()
+	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k"}, Argv: append(sh(`trap 'echo hup' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals})
+	if res.out != "hup\nint\n" || res.ExitCode != 0 {
+		t.Errorf("%q, exit %d", res.out, res.ExitCode)
+	}
+	signals <- syscall.SIGTERM
+	early := runOver(t, r, RunRequest{Wish: Wish{Key: "k2"}, Argv: sh("echo ran"), Signals: signals})
+	if early.Ran || early.Operation.State != ledger.Failed || early.out != "" {
+		t.Errorf("a signal before the start: ran %v, %s", early.Ran, early.Operation.State)
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	r := New(newMemory(nil), nil, Options{})
+	res, err := r.Run(ctx, RunRequest{Wish: Wish{Kind: "post", Key: "k"}, Argv: []string{"sleep", "60"}})
+	if err != nil || res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassKilled {
+		t.Errorf("%d %s %v", res.ExitCode, res.Operation.ErrorClass, err)
+	}
+}
+
+// TestI3_HeartbeatKeepsTheAttemptLive: a command may take longer than its
+// deadline while its runner lives.
+func TestI3_HeartbeatKeepsTheAttemptLive(t *testing.T) {
+	store := newMemory(nil)
+	r := New(store, nil, Options{})
+	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k", Deadline: 400 * time.Millisecond}, Argv: sh("sleep 1.5; echo done"), Guard: guardArgv(t)})
+	if res.ExitCode != 0 || res.Operation.Doubted || res.out != "done\n" {
+		t.Errorf("exit %d, doubted %v, %q, %s", res.ExitCode, res.Operation.Doubted, res.out, res.notes)
+	}
+}
+
+// TestI3_WithoutHeartbeatTheGroupEnds: before the deadline, so that whoever
+// comes next is alone.
+func TestI3_WithoutHeartbeatTheGroupEnds(t *testing.T) {
+	store := newMemory(nil)
+	r := New(store, nil, Options{})
+	file := filepath.Join(t.TempDir(), "pid")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			if _, err := os.Stat(file); err == nil {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		store.broken(errDisk)
+		time.Sleep(2 * time.Second)
+		store.broken(nil)
+	}()
+	began := time.Now()
+	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k", Deadline: time.Second}, Argv: append(sh(`trap '' TERM; sh -c "trap '' TERM; sleep 60; sleep 60" & echo $! > "$1"; while :; do wait; done`), "x", file)})
+	gone(t, file)
+	<-done
+	if res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassDeadline || !res.Recorded {
+		t.Errorf("exit %d, class %q, recorded %v: %s", res.ExitCode, res.Operation.ErrorClass, res.Recorded, res.Why)
+	}
+	if ended := res.Attempt.EndedAt.Sub(began); ended > 4*time.Second {
+		t.Errorf("ended after %s", ended)
+	}
+}
+
+// TestI3_AnAttemptThatIsNotLiveEnds: somebody settled it meanwhile.
+func TestI3_AnAttemptThatIsNotLiveEnds(t *testing.T) {
+	store := newMemory(nil)
+	r := New(store, nil, Options{})
+	go func() {
+		for {
+			if rec, err := store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"}); err == nil {
+				_, _ = r.Settle(t.Context(), ledger.SettleRequest{AttemptID: rec.Operation.LiveAttempt, Outcome: ledger.OutcomeUncertain})
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	began := time.Now()
+	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k", Deadline: time.Second}, Argv: []string{"sleep", "60"}})
+	if res.ExitCode != 106 || time.Since(began) > 3*time.Second || !strings.Contains(res.notes, "no longer lets it go on") {
+		t.Errorf("exit %d after %s: %s", res.ExitCode, time.Since(began), res.notes)
+	}
+}
+
+// TestOutputOutlivesItsReader: a reader of our output that goes away does not
+// end the command, nor the keeping of its result.
+func TestOutputOutlivesItsReader(t *testing.T) {
+	r := New(newMemory(nil), nil, Options{})
+	res, err := r.Run(t.Context(), RunRequest{Wish: Wish{Kind: "post", Key: "k"}, Argv: sh("for i in 1 2 3 4; do echo $i; sleep 0.02; done"), Stdout: deaf{}})
+	if err != nil || res.ExitCode != 0 || string(res.Operation.Result) != `"1\n2\n3\n4\n"` {
+		t.Errorf("%d %s %v", res.ExitCode, res.Operation.Result, err)
+	}
+	// What the command leaves behind does not hold up its outcome.
+	began := time.Now()
+	res, err = r.Run(t.Context(), RunRequest{Wish: Wish{Kind: "post", Key: "k2", Deadline: 2 * time.Second}, Argv: sh("echo a; sleep 30 &")})
+	if err != nil || res.ExitCode != 0 || time.Since(began) > 5*time.Second || string(res.Operation.Result) != `"a\n"` {
+		t.Errorf("%d %s %v after %s", res.ExitCode, res.Operation.Result, err, time.Since(began))
+	}
+}
+
+type deaf struct{}
+
+func (deaf) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// TestRunOfCurl is the story of the page: a server that commits and cuts.
+func TestRunOfCurl(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	var effects atomic.Int32
+	var mode atomic.Value
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		effects.Add(1)
+		switch mode.Load() {
+		case "cut":
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			conn.Close()
+		case "reset":
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			conn.Close()
+		case "slow":
+			<-req.Context().Done()
+		case "500":
+			w.WriteHeader(500)
+		case "400":
+			w.WriteHeader(400)
+		default:
+			fmt.Fprint(w, `{"id":"p1"}`)
+		}
+	})}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(listener)
+	defer server.Close()
+	url := "http://" + listener.Addr().String()
+	r := New(newMemory(nil), nil, Options{})
+	run := func(how, key, url string) ran {
+		mode.Store(how)
+		return runOver(t, r, RunRequest{Wish: Wish{Key: key}, Argv: []string{"curl", "-s", "--fail-with-body", "--max-time", "1", "--noproxy", "*", "-d", "x={{key}}", url}})
+	}
+	for how, class := range map[string]ledger.ErrorClass{"cut": ledger.ClassEOF, "reset": ledger.ClassReset, "slow": ledger.ClassTimeout, "500": ledger.ClassExit, "400": ledger.ClassExit} {
+		if res := run(how, "key-"+how, url); res.ExitCode != 106 || res.Operation.State != ledger.Uncertain || res.Operation.ErrorClass != class {
+			t.Errorf("%s: exit %d, %s, class %q (%s)", how, res.ExitCode, res.Operation.State, res.Operation.ErrorClass, res.Outcome.Error)
+		}
+	}
+	if res := run("", "nobody", "http://127.0.0.1:1"); res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassExit {
+		t.Errorf("refused connection: exit %d, class %q", res.ExitCode, res.Operation.ErrorClass)
+	}
+	effects.Store(0)
+	first := run("cut", "k1", url)
+	if again := run("", "k1", url); again.ExitCode != 106 || again.Ran {
+		t.Errorf("in doubt: exit %d, ran %v", again.ExitCode, again.Ran)
+	}
+	if _, err := r.Settle(t.Context(), ledger.SettleRequest{AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "p1", Result: json.RawMessage(`{"id":"p1"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if again := run("", "k1", url); again.ExitCode != 0 || again.Ran || string(again.Stored) != "{\"id\":\"p1\"}\n" || effects.Load() != 1 {
+		t.Errorf("committed: exit %d, ran %v, %q, %d effects", again.ExitCode, again.Ran, again.Stored, effects.Load())
+	}
+}
+
+// TestManyRunsOfOneKey: one runs, the others are told.
+func TestManyRunsOfOneKey(t *testing.T) {
+	r := New(newMemory(nil), nil, Options{})
+	file := filepath.Join(t.TempDir(), "effects")
+	var mu sync.Mutex
+	codes := map[int]int{}
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			res, err := r.Run(context.Background(), RunRequest{Wish: Wish{Kind: "post", Key: "k"}, Argv: append(sh(`echo x >> "$1"; sleep 0.3`), "x", file)})
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			codes[res.ExitCode]++
+		})
+	}
+	wg.Wait()
+	text, _ := os.ReadFile(file)
+	if string(text) != "x\n" || codes[0]+codes[107] != 16 {
+		t.Errorf("%q, exit codes %v", text, codes)
+	}
+}
