@@ -216,11 +216,6 @@ func (k *Kind) waitUntil(rec ledger.Record) time.Time {
 	if !ok {
 		return until
 	}
-	for _, r := range rec.Reads {
-		if negative(r) && !r.BeganAt.Before(proof) {
-			return proof // a read after the proof time did not settle it: more of them will not
-		}
-	}
 	if proof.Add(proofGrace).After(until) {
 		return proof.Add(proofGrace)
 	}

@@ -76,6 +76,9 @@ func (d *decoder) cost(n *node, path string) *costRule {
 // value computes a cost. One that errs, is not finite or is below zero counts
 // as the dearest word: what cannot be told must not look cheap.
 func (c *costRule) value(ctx context.Context, p *Policy, vars *variables) ledger.Cost {
+	if c == nil { // a Kind that no policy made
+		return ledger.Cost{Guess: true}
+	}
 	if c.expr == nil {
 		return ledger.Cost{Value: c.number, Word: c.word, Guess: c.guess}
 	}

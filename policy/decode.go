@@ -36,6 +36,9 @@ type field struct {
 // refused with the name that was probably meant.
 func (d *decoder) fields(n *node, path string, known []field) {
 	if n.kind != mappingNode {
+		if n.broken {
+			return
+		}
 		if n.kind == nullNode {
 			d.fail(n.at, path, "nothing is said here", "")
 			return
@@ -71,6 +74,9 @@ func indexField(known []field, name string) int {
 func (d *decoder) scalar(n *node, path string) (string, bool) {
 	if n.kind == scalarNode {
 		return n.text, true
+	}
+	if n.broken {
+		return "", false
 	}
 	message := fmt.Sprintf("must be one value, but is %s", n.what())
 	hint := ""
@@ -259,6 +265,9 @@ func (d *decoder) templateText(n *node, text, path string, s scope) *template {
 		return nil
 	}
 	t.at = n.at
+	for _, e := range t.expressions() {
+		e.at = n.at
+	}
 	return t
 }
 

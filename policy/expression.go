@@ -270,7 +270,7 @@ func compile(text string, s scope, w want) (*expression, *compileProblem) {
 
 func explainIssue(issues *cel.Issues, s scope) *compileProblem {
 	first := issues.Errors()[0]
-	p := &compileProblem{message: strings.TrimPrefix(first.Message, "Syntax error: "), offset: first.Location.Column(), inside: first.Location.Line() == 1}
+	p := &compileProblem{message: plainSyntax(first.Message), offset: first.Location.Column(), inside: first.Location.Line() == 1}
 	m := undeclared.FindStringSubmatch(first.Message)
 	if m == nil {
 		if strings.Contains(first.Message, "found no matching overload for '_==_'") {
@@ -293,6 +293,23 @@ func explainIssue(issues *cel.Issues, s scope) *compileProblem {
 		}
 	}
 	return p
+}
+
+var syntaxInput = regexp.MustCompile(`(?:mismatched|extraneous) input ('.*?') expecting`)
+
+// plainSyntax shortens the parser's complaint, which lists its whole grammar.
+func plainSyntax(message string) string {
+	text, syntax := strings.CutPrefix(message, "Syntax error: ")
+	m := syntaxInput.FindStringSubmatch(text)
+	switch {
+	case !syntax:
+		return text
+	case strings.Contains(text, "'<EOF>'"):
+		return "the expression ends too early"
+	case m != nil:
+		return "not an expression: unexpected " + m[1]
+	}
+	return "not an expression: " + text
 }
 
 func checkType(t *cel.Type, w want) *compileProblem {

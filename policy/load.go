@@ -140,6 +140,8 @@ func (d *decoder) file(root *node) {
 		d.downstreams(downstreams)
 	}
 	d.finishKind(p.defaults, "defaults")
+	// For a kind that is not listed, and one without costs of its own, they are guesses.
+	p.defaults.duplicate, p.defaults.miss = p.defaults.duplicate.inherited(), p.defaults.miss.inherited()
 	if kinds != nil {
 		d.kinds(kinds)
 	}
@@ -237,7 +239,7 @@ func (d *decoder) kinds(n *node) {
 		}
 		k := *d.policy.defaults
 		k.Pattern, k.File, k.Line, k.Known = e.key, d.src.name, e.at.line, true
-		k.origins, k.duplicate, k.miss = copyOrigins(k.origins), k.duplicate.inherited(), k.miss.inherited()
+		k.origins = copyOrigins(k.origins)
 		if e.value.kind != nullNode {
 			d.kindFields(&k, e.value, path, false)
 		}

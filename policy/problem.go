@@ -109,7 +109,21 @@ func (s *source) excerpt(at position) string {
 
 // problem makes a problem at a place of the file.
 func (s *source) problem(at position, path, message, hint string) Problem {
-	return Problem{File: s.name, Line: at.line, Column: at.column, Path: path, Message: message, Excerpt: s.excerpt(at), Hint: hint}
+	return Problem{File: s.name, Line: at.line, Column: at.column, Path: visible(path), Message: visible(message),
+		Excerpt: s.excerpt(at), Hint: visible(hint)}
+}
+
+// visible writes out what a terminal would act on or hide (I11).
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
+	return b.String()
 }
 
 // nearest finds the candidate that was probably meant, or "".

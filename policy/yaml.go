@@ -36,10 +36,11 @@ type node struct {
 	at      position
 	key     position // of the name it stands under
 	text    string   // of a scalar
-	plain   bool   // scalar without quotes and on one line
-	number  bool   // plain and written as a number
-	boolean bool   // plain true or false
-	block   bool   // | or > scalar: columns inside it are not known
+	plain   bool     // scalar without quotes and on one line
+	number  bool     // plain and written as a number
+	boolean bool     // plain true or false
+	broken  bool     // a problem is reported already
+	block   bool     // | or > scalar: columns inside it are not known
 	entries []entry
 	items   []*node
 }
@@ -164,13 +165,13 @@ func (t *tree) convert(n ast.Node, path string, depth int) *node {
 		return &node{kind: scalarNode, at: at, text: n.GetToken().Value, plain: true}
 	case *ast.TagNode:
 		t.problem(at, path, fmt.Sprintf("`%s` is a YAML tag, so the value would be lost", x.Start.Value), t.quotedHint(at))
-		return &node{at: at}
+		return &node{at: at, broken: true}
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
 		t.problem(at, path, "anchors, aliases and merge keys are not read", t.quotedHint(at))
-		return &node{at: at}
+		return &node{at: at, broken: true}
 	}
 	t.problem(at, path, "this form of YAML is not read", t.quotedHint(at))
-	return &node{at: at}
+	return &node{at: at, broken: true}
 }
 
 func (t *tree) entry(out *node, v *ast.MappingValueNode, path string, depth int) {

@@ -1,0 +1,428 @@
+package policy
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"indoubt/ledger"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// must parses a policy that has to be right.
+func must(t testing.TB, text string) *Policy {
+	t.Helper()
+	p, err := Parse("policy.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("refused:\n%v", err)
+	}
+	return p
+}
+
+// refused parses a policy that has to be refused.
+func refused(t testing.TB, text string) Errors {
+	t.Helper()
+	_, err := Parse("policy.yaml", []byte(text))
+	list, ok := err.(Errors)
+	if !ok || len(list) == 0 {
+		t.Fatalf("not refused with problems: %v", err)
+	}
+	return list
+}
+
+func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no test files", err)
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Parse("policy.yaml", text)
+			if err == nil {
+				t.Fatal("not refused")
+			}
+			golden(t, strings.TrimSuffix(filepath.Base(name), ".yaml")+".txt", err.Error()+"\n")
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	kind := func(lines string) string {
+		return "version: 1\ndownstreams: { d: { base: https://d.example } }\nkinds:\n  k:\n    downstream: d\n" + lines
+	}
+	cases := []struct {
+		name, text string
+		line, col  int
+		message    string
+		hint       string
+	}{
+		{"empty", "", 0, 0, "the file is empty", "version: 1"},
+		{"only a comment", "# nothing\n", 0, 0, "the file is empty", ""},
+		{"a list", "- a\n", 1, 1, "a policy is a mapping", ""},
+		{"no version", "currency: EUR\n", 1, 1, "is missing", "version: 1"},
+		{"another version", "version: 2\n", 1, 10, "reads version 1", ""},
+		{"second document", "version: 1\n---\nversion: 1\n", 2, 1, "second document", ""},
+		{"anchor", "version: 1\ndefaults: &a { look: 1 }\n", 2, 11, "anchors", ""},
+		{"merge", "version: 1\nkinds:\n  a:\n    <<: { look: 1 }\n", 4, 5, "form of key", ""},
+		{"twice", "version: 1\nversion: 1\n", 2, 1, "said twice; first in line 1", ""},
+		{"tab", "version: 1\nkinds:\n\tk: 1\n", 3, 1, "not YAML", "spaces, not tabs"},
+		{"tag", kind("    committed: !body.failed\n"), 6, 16, "is a YAML tag", `committed: "!body.failed"`},
+		{"needs quotes: colon", kind("    committed: body.x == \"a: b\"\n"), 6, 16, "not YAML", `committed: 'body.x == "a: b"'`},
+		{"needs quotes: begins quoted", kind("    committed: \"a\" == body.x\n"), 6, 20, "not YAML", `committed: '"a" == body.x'`},
+		{"needs quotes: list", kind("    committed: [json].size() > 0\n"), 6, 22, "not YAML", `committed: "[json].size() > 0"`},
+		{"template as expression", kind("    committed: ${status} == 200\n"), 6, 16, "an expression, not a template", "without ${ }"},
+		{"wrong type", kind("    committed: size(body.x)\n"), 6, 16, "must give true or false, but gives a number", ""},
+		{"text as truth", kind("    refused: string(body.x)\n"), 6, 14, "but gives text", "compare it"},
+		{"column in an expression", kind("    refused: status == 1 && stats == 2\n"), 6, 29, "there is no `stats` here", "did you mean `status`?"},
+		{"column in a quoted expression", kind("    refused: \"status == 1 && stats == 2\"\n"), 6, 30, "there is no `stats` here", ""},
+		{"column in a template", kind("    title: for ${input.a} und ${imput.b}\n"), 6, 33, "there is no `imput` here", "did you mean `input`?"},
+		{"open template", kind("    title: for ${input.a\n"), 6, 16, "`${` is not closed", ""},
+		{"secret in a title", kind("    title: for ${env.KEY}\n"), 6, 18, "may stand only in what is sent", ""},
+		{"it in found", kind("    read: { http: { get: /x }, found: it.x }\n"), 6, 39, "`it` is one effect found", ""},
+		{"answer in a title", kind("    title: for ${body.x}\n"), 6, 18, "there is no `body` here", ""},
+		{"found is no list", kind("    read: { http: { get: /x }, found: status == 200 }\n"), 6, 39, "must give a list of the effects found", "? [body] : []"},
+		{"number and text", kind("    refused: status == \"200\"\n"), 6, 21, "no matching overload", "never equals a text"},
+		{"integer division", kind("    cost: { miss: input.a * (7 / 2) }\n"), 6, 32, "7 / 2 is 3", "7.0 / 2"},
+		{"syntax", kind("    refused: status ==\n"), 6, 23, "ends too early", ""},
+		{"more syntax", kind("    refused: status = 2\n"), 6, 21, "not an expression", ""},
+		{"empty expression", kind("    refused: \"\"\n"), 6, 14, "the expression is empty", ""},
+		{"token without token", kind("    read: { http: { get: /x }, found: 'body.filter(x, x.t == token)' }\n"), 6, 5, "searches by `token`", "token: { into:"},
+		{"read without found", kind("    read: { http: { get: /x } }\n"), 6, 11, "does not say what it finds", ""},
+		{"read without request", kind("    read: { found: body }\n"), 6, 11, "says nothing to ask with", ""},
+		{"two requests", kind("    read: { http: { get: /x }, command: [a], found: body }\n"), 6, 11, "exclude each other", ""},
+		{"read that writes", kind("    read: { http: { put: /x }, found: body }\n"), 6, 11, "a read does not put", ""},
+		{"read that repeats", kind("    read: { command: recorded, found: json }\n"), 6, 11, "the recorded command writes", ""},
+		{"cursor from nowhere", kind("    read: { http: { get: /x, query: { c: \"${cursor}\" } }, found: body }\n"), 6, 5, "does not say where it comes from", ""},
+		{"redacted search", kind("    redact: [card]\n    read: { http: { get: \"/x/${input.card.number}\" }, found: body }\n"), 7, 26, "keeps only as a digest", ""},
+		{"mcp", kind("    read: { mcp: { server: m, tool: t, arguments: {} }, found: structured.x }\n"), 6, 18, "not supported yet by this version", ""},
+		{"sql", kind("    send: { sql: { query: x } }\n"), 6, 18, "not supported yet by this version", ""},
+		{"relative address", kind("    send: { http: { post: charges } }\n"), 6, 27, "must begin with / or with https://host/", ""},
+		{"computed host", kind("    send: { http: { post: \"https://${input.host}/x\" } }\n"), 6, 27, "must begin with / or with https://host/ written out", "after the host"},
+		{"protocol-relative", kind("    send: { http: { post: //evil.example/x } }\n"), 6, 27, "must begin with /", ""},
+		{"user in host", kind("    send: { http: { post: https://a@b.example/x } }\n"), 6, 27, "must begin with /", ""},
+		{"two methods", kind("    send: { http: { post: /a, put: /b } }\n"), 6, 36, "has one method", ""},
+		{"body twice", kind("    send: { http: { post: /a, json: {}, form: {} } }\n"), 6, 19, "exclude each other", ""},
+		{"get with body", kind("    read: { http: { get: /a, json: {} }, found: body }\n"), 6, 19, "a get has no body", ""},
+		{"sender's header", kind("    send: { http: { post: /a, headers: { content-length: 3 } } }\n"), 6, 40, "written by the sender itself", ""},
+		{"command as text", kind("    read: { command: tool find, found: json }\n"), 6, 22, "must be a list of arguments", "there is no shell"},
+		{"computed command", kind("    read: { command: [\"${input.x}\"], found: json }\n"), 6, 23, "the command itself cannot be computed", ""},
+		{"computed link host", kind("    link: https://${input.x}/y\n"), 6, 11, "must begin with https://host/", ""},
+		{"javascript link", kind("    link: javascript:alert(1)\n"), 6, 11, "must begin with https://host/", ""},
+		{"path without base", "version: 1\nkinds:\n  k:\n    send: { http: { post: /a } }\n", 4, 27, "a path needs a downstream", ""},
+		{"unknown downstream", "version: 1\ndownstreams: { stripe: { base: https://s.example } }\nkinds: { k: { downstream: strype } }\n", 3, 27, `no downstream "strype"`, "`stripe`"},
+		{"unknown word", kind("    cost: { miss: hihg }\n"), 6, 19, `"hihg" is no word`, "`high`"},
+		{"negative cost", kind("    cost: { miss: -1 }\n"), 6, 19, "zero or more", ""},
+		{"cost is no number", kind("    cost: { miss: input.a > 3 }\n"), 6, 19, "must give a number", ""},
+		{"unknown field", kind("    escalate_afer: 3m\n"), 6, 5, "unknown field", "`escalate_after`"},
+		{"bad duration", kind("    deadline: 2 minutes\n"), 6, 15, "is no duration", "2m"},
+		{"negative duration", kind("    deadline: -2m\n"), 6, 15, "is no duration", ""},
+		{"bare number", kind("    deadline: 30\n"), 6, 15, "is no duration", ""},
+		{"endless", kind("    deadline: 999999w\n"), 6, 15, "longer than ten years", ""},
+		{"deadline too long", kind("    deadline: 31d\n"), 6, 15, "from 10ms to 30d", ""},
+		{"backwards", kind("    retry: { backoff: 30s..1s }\n"), 6, 23, "ends before it begins", ""},
+		{"rate", "version: 1\ndownstreams: { d: { rate: 20 } }\n", 2, 27, "is no rate", "20/s"},
+		{"bool", kind("    idempotent: yes\n"), 6, 17, "must be true or false", ""},
+		{"choice", kind("    auto: { retry: absnt }\n"), 6, 20, "must be never, absent or key_safe", "`absent`"},
+		{"ttl shorter than memory", "version: 1\ndownstreams: { d: { base: https://d.example, key: { header: K, remembers: 24h } } }\nkinds: { k: { downstream: d, key: { from: [a], ttl: 1h }, lands_within: 0s } }\n", 3, 30, "shorter than the downstream remembers", ""},
+		{"proof in defaults", "version: 1\ndefaults: { lands_within: 1m }\n", 2, 27, "does not belong into `defaults`", "never inherited"},
+		{"read in defaults", "version: 1\ndefaults: { read: { found: body } }\n", 2, 19, "does not belong into `defaults`", ""},
+		{"kind is text", "version: 1\nkinds: { k: high }\n", 2, 13, "must be a mapping", ""},
+		{"kind's name", "version: 1\nkinds: { \"a b\": { look: 1 } }\n", 2, 10, "no name of a kind", ""},
+		{"word that is a name", "version: 1\nwords: { input: 3 }\n", 2, 10, "cannot be a word", ""},
+		{"token twice", kind("    token: { into: a, append: b }\n"), 6, 12, "exclude each other", ""},
+		{"token path", kind("    token: { into: \"a[.b\" }\n"), 6, 20, "no path into the input", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			list := refused(t, c.text)
+			for _, p := range list {
+				if p.Line == c.line && (c.col == 0 || p.Column == c.col) && strings.Contains(p.Message, c.message) && strings.Contains(p.Hint, c.hint) {
+					if c.line > 0 && p.Excerpt == "" {
+						t.Error("no excerpt")
+					}
+					return
+				}
+			}
+			t.Errorf("want %d:%d %q (hint %q), got:\n%v", c.line, c.col, c.message, c.hint, list)
+		})
+	}
+}
+
+func TestFileIsBounded(t *testing.T) {
+	for name, text := range map[string]string{
+		"size":     "version: 1\n#" + strings.Repeat("x", maxFile),
+		"brackets": "version: 1\nkinds: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
+		"maps":     "version: 1\nkinds: " + strings.Repeat("{a: ", 50) + strings.Repeat("}", 50),
+		"dashes":   "version: 1\nkinds:\n" + strings.Repeat("- ", 1000) + "x\n",
+		"indent":   "version: 1\nkinds:\n" + deepIndent(60),
+		"binary":   "version: 1\n\xff\xfe",
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			refused(t, text)
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func deepIndent(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.Repeat(" ", i+1) + "a:\n")
+	}
+	return b.String()
+}
+
+func TestHostileTextInProblemsIsVisible(t *testing.T) {
+	list := refused(t, "version: 1\nkinds:\n  \"a\\u202Eb\": { look: 1 }\n# \x1b]0;x\n")
+	for _, p := range list {
+		if strings.ContainsAny(p.Error(), "\x1b\u202e") {
+			t.Errorf("raw control characters in %q", p.Error())
+		}
+	}
+}
+
+func TestKindsInheritAndMatch(t *testing.T) {
+	p := must(t, `
+version: 1
+words: { high: 500 }
+defaults:
+  deadline: 3m
+  cost: { miss: 7 }
+  retry: { max: 2, backoff: 1s..9s }
+  redact: [password]
+kinds:
+  stripe.*:
+    look: 1
+  stripe.charge.*:
+    look: 2
+  stripe.charge.eu:
+    look: 3
+    cost: { duplicate: high }
+    retry: { max: 5 }
+    redact: [card]
+  "*":
+    look: 4
+`)
+	for name, want := range map[string]struct {
+		pattern string
+		look    float64
+	}{
+		"stripe.refund": {"stripe.*", 1}, "stripe.charge.us": {"stripe.charge.*", 2}, "stripe.charge.eu": {"stripe.charge.eu", 3}, "mail": {"*", 4},
+	} {
+		k := p.Kind(name)
+		if k.Pattern != want.pattern || k.Look != want.look || k.Name != name || !k.Known || k.Deadline != 3*time.Minute {
+			t.Errorf("%s: pattern %q look %v known %v deadline %v", name, k.Pattern, k.Look, k.Known, k.Deadline)
+		}
+	}
+	k := p.Kind("stripe.charge.eu")
+	duplicate, miss := k.Costs(ledger.Operation{})
+	if duplicate != (ledger.Cost{Value: 500, Word: "high"}) || miss != (ledger.Cost{Value: 7, Guess: true}) {
+		t.Errorf("costs %+v %+v", duplicate, miss)
+	}
+	if k.Retry != (RetryRule{5, time.Second, 9 * time.Second}) {
+		t.Errorf("retry %+v", k.Retry)
+	}
+	if diff := cmp.Diff([]string{"password", "card"}, k.Redact); diff != "" {
+		t.Error("a kind must not un-redact what the defaults hide", diff)
+	}
+	if diff := cmp.Diff([]string{"password"}, p.Kind("mail").Redact); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnknownKindFallsBack(t *testing.T) {
+	for name, p := range map[string]*Policy{
+		"no file": Default(), "not listed": must(t, "version: 1\ndefaults: { cost: { miss: 3, duplicate: 4 } }\n"),
+	} {
+		k := p.Kind("x.y")
+		duplicate, miss := k.Costs(ledger.Operation{})
+		if k.Known || k.Pattern != "" || k.Name != "x.y" || !duplicate.Guess || !miss.Guess {
+			t.Errorf("%s: %+v %+v %+v", name, k.Known, duplicate, miss)
+		}
+		if k.LandsWithin != nil || k.VisibleWithin != nil || k.Auto.Retry != "never" || k.Retry.Max != 0 {
+			t.Errorf("%s: a default proves or sends", name)
+		}
+	}
+	if !Default().Empty() || Default().Digest() == "" || must(t, "version: 1").Empty() {
+		t.Error("empty")
+	}
+}
+
+func TestDigestIsOfTheContent(t *testing.T) {
+	one := must(t, "version: 1\ncurrency: EUR\nkinds:\n  a: { look: 1, deadline: 2m }\n")
+	same := must(t, "# a comment\ncurrency: \"EUR\"\n\nversion: 1\nkinds: {a: {deadline: '2m', look: 1}}\n")
+	other := must(t, "version: 1\ncurrency: EUR\nkinds:\n  a: { look: 2, deadline: 2m }\n")
+	if one.Digest() != same.Digest() || one.Digest() == other.Digest() || len(one.Digest()) != 64 {
+		t.Error(one.Digest(), same.Digest(), other.Digest())
+	}
+}
+
+func TestScalars(t *testing.T) {
+	for text, want := range map[string]time.Duration{"2m": 2 * time.Minute, "7d": 168 * time.Hour, "1h30m": 90 * time.Minute, "500ms": 500 * time.Millisecond, "0s": 0, "0": 0, "1w": 168 * time.Hour, "1.5s": 1500 * time.Millisecond} {
+		if got, err := parseDuration(text); err != nil || got != want {
+			t.Errorf("%s: %v %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]float64{"20/s": 20, "600/m": 10, "600/min": 10, "3600/h": 1} {
+		if got, err := parseRate(text); err != nil || got != want {
+			t.Errorf("%s: %v %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]int64{"64KiB": 65536, "4MB": 4000000, "100": 100} {
+		if got, err := parseSize(text); err != nil || got != want {
+			t.Errorf("%s: %v %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "x", "1y", "1m2", "-1s", "1e9s", "٣s"} {
+		if _, err := parseDuration(text); err == nil {
+			t.Errorf("%q is a duration", text)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 168 * time.Hour: "7d", 1500 * time.Millisecond: "1s500ms"} {
+		if got := formatDuration(d); got != want {
+			t.Errorf("%v: %s", d, got)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	p := must(t, `
+version: 1
+downstreams:
+  d: { base: https://d.example, key: { header: K, remembers: 1h } }
+kinds:
+  a:
+    downstream: d
+    auto: { retry: absent }
+    read: { http: { get: /x }, found: body.list, next: body.next }
+  b:
+    idempotent: true
+  c:
+    auto: { retry: key_safe }
+  e:
+    downstream: d
+    lands_within: 2h
+    redact: [card]
+    send: { http: { post: /x, json: "${input}" } }
+`)
+	var got strings.Builder
+	for _, w := range p.Warnings() {
+		got.WriteString(w.Error() + "\n")
+	}
+	golden(t, "warnings.txt", got.String())
+}
+
+func TestExplain(t *testing.T) {
+	p, err := Parse("policy.yaml", Example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, kind := range []string{"stripe.charge", "stripe.refund", "deploy", "unheard.of"} {
+		text += p.Explain(kind) + "\n"
+	}
+	golden(t, "explain.txt", text)
+}
+
+func TestDesignExampleLoads(t *testing.T) {
+	// The page's own example, without the connector this version lacks.
+	p := must(t, `
+version: 1
+currency: USD
+words: { none: 0, low: 1, medium: 10, high: 100, severe: 1000 }
+
+defaults:
+  cost: { duplicate: high, miss: medium }
+  deadline: 2m
+  retry: { max: 0 }        # after doubt
+  auto: { confirm: true, deny: true, retry: never }   # retry: never | absent | key_safe
+  escalate_after: 15m
+  look: 5
+
+downstreams:
+  stripe:
+    base: https://api.stripe.com
+    headers: { Authorization: "Bearer ${env.STRIPE_KEY}" }
+    rate: 20/s
+    key: { header: Idempotency-Key, remembers: 24h }
+
+kinds:
+  stripe.charge:
+    downstream: stripe
+    title: charge ${input.customer} ${input.amount / 100} ${input.currency}
+    target: invoice ${input.invoice}
+    cost: { duplicate: input.amount / 100 * 2, miss: input.amount / 100 }
+    key: { from: [customer, amount, invoice], window: 1h, ttl: 7d }   # or random | content | session | row
+    token: { into: metadata.indoubt }
+    lands_within: 2m
+    visible_within: 0s
+    read:
+      http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100 } }
+      valid: status == 200 && body.object == "list"
+      found: body.data.filter(x, has(x.metadata.indoubt) && x.metadata.indoubt == token)   # the effects found
+      complete: "!body.has_more"
+      next: body.data[size(body.data) - 1].id
+      same: it.amount == input.amount && it.status == "succeeded"
+      receipt: it.id
+    send:
+      http: { post: /v1/payment_intents, form: "${input}" }
+      already: status < 300 && header("Idempotent-Replayed") == "true"
+    retry: { max: 3, backoff: 500ms..30s }
+    link: https://dashboard.stripe.com/payments/${receipt}
+
+  deploy:
+    target: ${input.service}
+    idempotent: true
+    send: { command: recorded }
+    read:
+      command: [tool, deploy, --version, "${input.version}", --dry-run]
+      found: 'json.effect == "noop" ? [json] : []'
+`)
+	op := ledger.Operation{Kind: "stripe.charge", Input: []byte(`{"customer":"cus_9","amount":42000,"currency":"usd","invoice":"INV-1"}`)}
+	k := p.Kind("stripe.charge")
+	if got := k.Title(op); got != "charge cus_9 420 usd" {
+		t.Error(got)
+	}
+	if got := k.Target(op); got != "invoice INV-1" {
+		t.Error(got)
+	}
+	duplicate, miss := k.Costs(op)
+	if duplicate.Value != 840 || miss.Value != 420 || miss.Guess {
+		t.Error(duplicate, miss)
+	}
+	if k.Remembers != 24*time.Hour || k.KeyHeader != "Idempotency-Key" || k.Key.Strategy != "fields" {
+		t.Errorf("%+v", k)
+	}
+}
