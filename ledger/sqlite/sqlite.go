@@ -63,7 +63,14 @@ func Create(ctx context.Context, path string, o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	return open(ctx, path, o, true)
+	// Many writers may meet at a ledger that is being made. SQLite does not wait
+	// for the lock when it turns a file into WAL, so this does.
+	for patience := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		s, err := open(ctx, path, o, true)
+		if !errors.Is(err, ledger.ErrBusy) || time.Now().After(patience) || ctx.Err() != nil {
+			return s, err
+		}
+	}
 }
 
 // Open opens the ledger at path and refuses one that does not exist: a mistyped
