@@ -91,9 +91,9 @@ func (v *variables) resolve(name string) (any, error) {
 	case "cursor":
 		return v.cursor, nil
 	case secretEnv:
-		return &lookup{find: v.env}, nil
+		return &lookup{find: v.remember(environment)}, nil
 	case secretFile:
-		return &lookup{find: v.file}, nil
+		return &lookup{find: v.remember(secretIn)}, nil
 	case "it":
 		if v.hasIt {
 			return v.it, nil
@@ -199,8 +199,19 @@ func looksLikeHTML(a *ledger.Answer, text []byte) bool {
 	return strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html")
 }
 
-// env looks an environment variable up. A missing one is said by name.
-func (v *variables) env(name string) (string, bool, error) {
+// remember keeps why a lookup failed, because CEL passes on only its text.
+func (v *variables) remember(find func(string) (string, bool, error)) func(string) (string, bool, error) {
+	return func(name string) (string, bool, error) {
+		value, ok, err := find(name)
+		if err != nil && v.problem == nil {
+			v.problem = err
+		}
+		return value, ok, err
+	}
+}
+
+// environment looks a variable up. A missing one is said by name.
+func environment(name string) (string, bool, error) {
 	value, ok := os.LookupEnv(name)
 	if !ok || value == "" {
 		return "", false, &MissingSecretError{Name: name}
@@ -210,7 +221,8 @@ func (v *variables) env(name string) (string, bool, error) {
 
 const maxSecretFile = 64 << 10
 
-func (v *variables) file(path string) (string, bool, error) {
+// secretIn reads a small file, without the line end that editors leave.
+func secretIn(path string) (string, bool, error) {
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSecretFile) {
 		err = fmt.Errorf("not a small regular file")

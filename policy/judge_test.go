@@ -1,0 +1,182 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+const judged = `
+version: 1
+kinds:
+  list:
+    token: { into: t }
+    read:
+      http: { get: https://h.example/x }
+      valid: status == 200 && body.object == "list"
+      found: body.data.filter(x, x.t == token)
+      complete: "!body.has_more"
+      next: body.cursor
+      same: it.amount == input.amount
+      receipt: it.id
+  plain:
+    read: { http: { get: https://h.example/x }, found: body.data }
+  notfound:
+    read: { http: { get: https://h.example/x }, valid: status == 200 || status == 404, found: "status == 404 ? [] : [body]", complete: "true" }
+  blind:
+    read: { http: { get: https://h.example/x }, valid: body.ok, found: body.data }
+  odd:
+    read: { http: { get: https://h.example/x }, found: body.data, complete: body.done, receipt: it }
+  command:
+    read: { command: [tool], found: 'json.effect == "noop" ? [json] : []', complete: "true" }
+`
+
+func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
+	p := must(t, judged)
+	ok := func(body string) ledger.Answer { return ledger.Answer{Via: "http", Status: 200, Body: []byte(body)} }
+	with := func(a ledger.Answer, name, value string) ledger.Answer {
+		a.Header = map[string][]string{name: {value}}
+		return a
+	}
+	status := func(n int, body string) ledger.Answer {
+		return ledger.Answer{Via: "http", Status: n, Body: []byte(body)}
+	}
+	run := func(exit int, out string) ledger.Answer {
+		return ledger.Answer{Via: "command", Exited: true, Exit: exit, Stdout: []byte(out)}
+	}
+	empty := `{"object":"list","has_more":false,"data":[]}`
+	cases := []struct {
+		name, kind string
+		answer     ledger.Answer
+		want       string // verdict, or the reason why it cannot tell
+	}{
+		{"found", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":1,"id":"a"},{"t":"x","amount":1,"id":"b"}]}`), "landed"},
+		{"none", "list", ok(empty), "none"},
+		{"two", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":1,"id":"a"},{"t":"tok","amount":1,"id":"b"}]}`), "duplicated"},
+		{"other amount", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":2,"id":"a"}]}`), "mismatch"},
+		{"more pages", "list", ok(`{"object":"list","has_more":true,"data":[],"cursor":"c"}`), "nothing found, but the answer is not complete"},
+		{"more pages, no cursor", "list", ok(`{"object":"list","has_more":true,"data":[]}`), "there is no `cursor` in it"},
+		{"HTML", "list", ok("<!DOCTYPE html><title>Log in</title>"), "answer is HTML, not JSON"},
+		{"HTML by type", "list", with(ok("hello"), "Content-Type", "text/html; charset=utf-8"), "answer is HTML, not JSON"},
+		{"text", "list", ok("maintenance"), "answer is not JSON"},
+		{"empty", "list", ok(""), "answer is empty, not JSON"},
+		{"broken JSON", "list", ok(`{"object":"list","da`), "answer is not JSON"},
+		{"cut off", "list", ledger.Answer{Via: "http", Status: 200, Body: []byte(empty), Truncated: true}, "answer was cut off"},
+		{"cached", "list", with(ok(empty), "Age", "600"), "answer came from a cache, 600 s old"},
+		{"fresh", "list", with(ok(empty), "Age", "0"), "none"},
+		{"odd age", "list", with(ok(empty), "Age", "soon"), "of unknown age"},
+		{"no answer", "list", ledger.Answer{Via: "http", Err: errors.New("connection reset")}, "no answer: connection reset"},
+		{"nothing at all", "list", ledger.Answer{Via: "http"}, "no answer came"},
+		{"part", "list", status(206, empty), "only a part"},
+		{"not modified", "list", status(304, ""), "not modified"},
+		{"server error", "list", status(503, `{"error":1}`), "not what the check expects (status 503)"},
+		{"server error in HTML", "plain", status(503, "<html>"), "not what the check expects (status 503)"},
+		{"other object", "list", ok(`{"object":"error"}`), "not what the check expects (status 200)"},
+		{"object missing", "list", ok(`{}`), "there is no `object` in it"},
+		{"null list", "list", ok(`{"object":"list","has_more":false,"data":null}`), ""},
+		{"list is a mapping", "list", ok(`{"object":"list","has_more":false,"data":{}}`), "none"},
+		{"effect without amount", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","id":"a"}]}`), "there is no `amount` in it"},
+		{"effect without receipt", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":1}]}`), "there is no `id` in it"},
+		{"one without token", "list", ok(`{"object":"list","has_more":false,"data":[{"amount":1}]}`), "there is no `t` in it"},
+		{"found is text", "plain", ok(`{"data":"x"}`), "not a list but text"},
+		{"complete not said", "plain", ok(`{"data":[]}`), "not complete"},
+		{"complete is text", "odd", ok(`{"data":[],"done":"yes"}`), "not true or false but text"},
+		{"complete is null", "odd", ok(`{"data":[],"done":null}`), "not true or false but null"},
+		{"receipt is a mapping", "odd", ok(`{"data":[{"a":1}],"done":true}`), "no place inside text"},
+		{"too many", "plain", ok(`{"data":[` + strings.Repeat("1,", 1001) + `1]}`), "looks too wide"},
+		{"404 as an answer", "notfound", status(404, ""), "none"},
+		{"500 is none", "notfound", status(500, ""), "not what the check expects"},
+		{"an error page that says ok", "blind", status(500, `{"ok":true,"data":[]}`), "not what the check expects (status 500)"},
+		{"command", "command", run(0, `{"effect":"noop"}`), "landed"},
+		{"command, not there", "command", run(0, `{"effect":"would_create"}`), "none"},
+		{"command failed", "command", run(1, `{"effect":"would_create"}`), "not what the check expects (exit 1)"},
+		{"command silent", "command", run(0, ""), "answer is empty, not JSON"},
+		{"command killed", "command", ledger.Answer{Via: "command", Signal: "killed"}, "did not end by itself"},
+	}
+	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"amount":1}`)}}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := p.Kind(c.kind).Read.Judge(context.Background(), rec, c.answer)
+			got, why := "", ""
+			if err != nil {
+				got = err.Error()
+				if f.Complete || f.Valid || len(f.Effects) > 0 {
+					t.Error("an error with a finding", f)
+				}
+			} else if got, why = f.verdict(); got == "cannot_tell" {
+				got = why
+			}
+			if !strings.Contains(got, c.want) || c.want == "" && err == nil {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if strings.ContainsAny(got, "\n") {
+				t.Errorf("not one sentence: %q", got)
+			}
+		})
+	}
+}
+
+func TestJudgeKeepsReceiptsAndCursor(t *testing.T) {
+	p := must(t, judged)
+	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"amount":1}`)}}
+	a := ledger.Answer{Via: "http", Status: 200, Body: []byte(`{"object":"list","has_more":true,"cursor":"c9","data":[{"t":"tok","amount":1,"id":9007199254740993}]}`)}
+	f, err := p.Kind("list").Read.Judge(context.Background(), rec, a)
+	if err != nil || f.Next != "c9" || len(f.Effects) != 1 || f.Effects[0].Receipt != "9007199254740993" || !f.Effects[0].Same {
+		t.Errorf("%+v %v", f, err)
+	}
+	steps := p.Kind("list").Read.Trace(context.Background(), rec, a)
+	if len(steps) != 6 || steps[1].Name != "found" || string(steps[4].Value) != "true" || string(steps[5].Value) != "9007199254740993" {
+		t.Errorf("%+v", steps)
+	}
+}
+
+func TestJudgeAnswer(t *testing.T) {
+	p := must(t, `
+version: 1
+kinds:
+  k:
+    committed: body.status == "done"
+    refused: status == 402
+    send: { already: status == 409, receipt: body.id }
+  silent: { look: 1 }
+  both: { committed: "true", refused: "true" }
+  receipts:
+    read: { http: { get: https://h.example/x }, found: body.list, receipt: it.id }
+`)
+	http := func(status int, body string) ledger.Answer {
+		return ledger.Answer{Via: "http", Sent: true, Status: status, Body: []byte(body)}
+	}
+	first := ledger.Record{Attempts: []ledger.Attempt{{N: 1}}}
+	second := ledger.Record{Attempts: []ledger.Attempt{{N: 1, Outcome: ledger.OutcomeUncertain}, {N: 2}}}
+	for _, c := range []struct {
+		name, kind string
+		rec        ledger.Record
+		answer     ledger.Answer
+		want       Ruling
+		err        string
+	}{
+		{"committed", "k", first, http(200, `{"status":"done","id":"x1"}`), Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Receipt: "x1"}, ""},
+		{"success that is not it", "k", first, http(200, `{"status":"processing"}`), Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, ""},
+		{"refused", "k", first, http(402, `{"status":"no"}`), Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}, ""},
+		{"a rule errs", "k", first, http(200, `<html>`), Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "answer is HTML"},
+		{"a rule errs on a refusal too", "k", first, http(402, `<html>`), Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "answered 402; answer is HTML"},
+		{"already, but it is the first", "k", first, http(409, `{"status":"x"}`), Ruling{}, ""},
+		{"already", "k", second, http(409, `{"status":"x","id":7}`), Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: true, Receipt: "7"}, ""},
+		{"both", "both", first, http(200, `{}`), Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "refused and that it is there"},
+		{"nothing said", "silent", first, http(200, `{}`), Ruling{}, ""},
+		{"no answer", "k", first, ledger.Answer{Via: "http", Err: errors.New("reset")}, Ruling{}, ""},
+		{"receipt by the read's rule", "receipts", first, http(201, `{"id":"ch_1"}`), Ruling{Receipt: "ch_1"}, ""},
+		{"no receipt of a list", "receipts", first, http(200, `[{"id":"ch_1"}]`), Ruling{}, ""},
+		{"no receipt of a failure", "receipts", first, http(500, `{"id":"ch_1"}`), Ruling{}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := p.Kind(c.kind).JudgeAnswer(context.Background(), c.rec, c.answer)
+			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got %+v, %v; want %+v, %q", got, err, c.want, c.err)
+			}
+		})
+	}
+}

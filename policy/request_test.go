@@ -1,0 +1,270 @@
+package policy
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"indoubt/ledger"
+)
+
+const stripe = `
+version: 1
+downstreams:
+  stripe:
+    base: "${env.TEST_BASE}/root/"
+    headers: { Authorization: "Bearer ${env.TEST_KEY}", X-Team: billing }
+    key: { header: idempotency-key, remembers: 24h }
+kinds:
+  charge:
+    downstream: stripe
+    token: { into: metadata.indoubt }
+    lands_within: 2m
+    visible_within: 0s
+    read:
+      http: { get: /v1/charges, query: { customer: "${input.customer}", limit: 100, after: "${cursor}", expand: [a, b] } }
+      found: body.data.filter(x, x.metadata.indoubt == token)
+      next: body.next
+    send:
+      http: { post: "/v1/${input.customer}/charges", form: "${input}", headers: { x-team: "${input.team}" } }
+  append:
+    downstream: stripe
+    token: { append: "list[0].tags" }
+    send: { http: { put: /v1, json: { data: "${input}", note: "t ${token}", n: 3, yes: true, none: null } } }
+  command:
+    send:
+      command:
+        argv: [tool, --to, "${input.to}", "--note=${input.note}", --, "${input.rest}"]
+        dir: /srv
+        env: { TOKEN: "${env.TEST_KEY}", FILE: "${file('` + "FILE" + `')}" }
+  dashed:
+    send: { command: [tool, { value: "${input.to}", dash: true }] }
+  again:
+    send: { command: recorded }
+  pipe:
+    send: { committed: status == 202 }
+`
+
+func stripePolicy(t *testing.T) *Policy {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TEST_BASE", "https://api.example")
+	t.Setenv("TEST_KEY", "sk_live_1")
+	return must(t, strings.ReplaceAll(stripe, "FILE')", file+"')"))
+}
+
+func operation(kind, input string) ledger.Record {
+	return ledger.Record{Found: true, Operation: ledger.Operation{ID: "01", Kind: kind, Key: "k-1", Token: "indoubt-7E3A", Input: []byte(input)}}
+}
+
+func TestReadRequest(t *testing.T) {
+	k := stripePolicy(t).Kind("charge")
+	rec := operation("charge", `{"customer":"cus 9&x=1"}`)
+	got, err := k.Read.Request(rec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "https://api.example/root/v1/charges?customer=cus+9%26x%3D1&expand=a&expand=b&limit=100"; got.HTTP.URL != want {
+		t.Errorf("%s\nwant %s", got.HTTP.URL, want)
+	}
+	want := "GET ${env.TEST_BASE}/root/v1/charges?customer=cus+9%26x%3D1&expand=a&expand=b&limit=100\nAuthorization: Bearer ${env.TEST_KEY}\nX-Team: billing"
+	if diff := cmp.Diff(want, got.HTTP.Shown); diff != "" {
+		t.Error(diff)
+	}
+	if got.HTTP.Header["Authorization"][0] != "Bearer sk_live_1" || got.HTTP.Header["Idempotency-Key"] != nil {
+		t.Error(got.HTTP.Header)
+	}
+	next, err := k.Read.Request(rec, "ch_100")
+	if err != nil || !strings.Contains(next.HTTP.URL, "after=ch_100") {
+		t.Error(next.HTTP, err)
+	}
+	if !k.Read.SearchesByToken() || !k.Read.Pages() || k.Read.Via() != "http" {
+		t.Error("what the read is")
+	}
+}
+
+func TestI4_SendCarriesKeyAndToken(t *testing.T) {
+	k := stripePolicy(t).Kind("charge")
+	got, err := k.Send.Request(operation("charge", `{"customer":"cus_9","amount":42000,"team":"x","metadata":{"order":9007199254740993},"items":[{"price":"p1"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := got.HTTP
+	if h.Method != "POST" || h.URL != "https://api.example/root/v1/cus_9/charges" {
+		t.Error(h.Method, h.URL)
+	}
+	if diff := cmp.Diff(map[string][]string{
+		"Authorization": {"Bearer sk_live_1"}, "X-Team": {"x"}, "Idempotency-Key": {"k-1"}, "Content-Type": {"application/x-www-form-urlencoded"},
+	}, h.Header); diff != "" {
+		t.Error(diff)
+	}
+	form, err := url.ParseQuery(string(h.Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(url.Values{"customer": {"cus_9"}, "amount": {"42000"}, "team": {"x"}, "metadata[order]": {"9007199254740993"},
+		"metadata[indoubt]": {"indoubt-7E3A"}, "items[0][price]": {"p1"}}, form); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(h.Shown, "sk_live_1") || !strings.Contains(h.Shown, "metadata%5Bindoubt%5D=indoubt-7E3A") {
+		t.Error(h.Shown)
+	}
+}
+
+func TestSendJSON(t *testing.T) {
+	k := stripePolicy(t).Kind("append")
+	got, err := k.Send.Request(operation("append", `{"list":[{"tags":["a"],"id":123456789012345678901234567890,"price":1.10}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"data":{"list":[{"id":123456789012345678901234567890,"price":1.1,"tags":["a","indoubt-7E3A"]}]},"n":3,"none":null,"note":"t indoubt-7E3A","yes":true}`
+	if string(got.HTTP.Body) != want || got.HTTP.Method != "PUT" {
+		t.Errorf("%s\n%s", got.HTTP.Body, want)
+	}
+}
+
+func TestTokenNeedsItsPlace(t *testing.T) {
+	for _, c := range []struct {
+		rule        TokenRule
+		input, want string
+		err         string
+	}{
+		{TokenRule{Into: "m.t"}, `{}`, `{"m":{"t":"T"}}`, ""},
+		{TokenRule{Into: "m.t"}, `{"m":null,"n":9007199254740993}`, `{"m":{"t":"T"},"n":9007199254740993}`, ""},
+		{TokenRule{Into: "m.t"}, `{"m":{"t":"T"}}`, `{"m":{"t":"T"}}`, ""},
+		{TokenRule{Into: "m.t"}, `{"m":{"t":"other"}}`, "", "is taken"},
+		{TokenRule{Into: "m.t"}, `{"m":"text"}`, "", "does not exist"},
+		{TokenRule{Into: "l[1].t"}, `{"l":[{}]}`, "", "does not exist"},
+		{TokenRule{Into: "l[0]"}, `{}`, "", "does not exist"},
+		{TokenRule{Append: "l"}, `{}`, `{"l":["T"]}`, ""},
+		{TokenRule{Append: "l"}, `{"l":["a","T"]}`, `{"l":["a","T"]}`, ""},
+		{TokenRule{Append: "l"}, `{"l":"a"}`, "", "is no list"},
+		{TokenRule{Append: "e[0].o"}, `{"e":[{"o":["a"]}]}`, `{"e":[{"o":["a","T"]}]}`, ""},
+		{TokenRule{Into: "x"}, `[1]`, "", "does not exist"},
+		{TokenRule{}, `[1]`, `[1]`, ""},
+	} {
+		got, err := c.rule.Insert([]byte(c.input), "T")
+		if c.err == "" && (err != nil || string(got) != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%+v on %s = %s, %v", c.rule, c.input, got, err)
+		}
+	}
+}
+
+func TestMissingSecretIsSaidByName(t *testing.T) {
+	p := stripePolicy(t)
+	os.Unsetenv("TEST_KEY")
+	_, err := p.Kind("charge").Send.Request(operation("charge", `{"customer":"c","team":"x"}`))
+	var missing *MissingSecretError
+	if !errors.As(err, &missing) || missing.Name != "TEST_KEY" || !strings.Contains(err.Error(), "environment variable TEST_KEY is not set") {
+		t.Errorf("%v", err)
+	}
+	q := must(t, "version: 1\nkinds: { k: { send: { http: { post: https://h.example/x, headers: { A: \"${file('/nonexistent/x')}\" } } } } }\n")
+	if _, err := q.Kind("k").Send.Request(operation("k", `{}`)); !errors.As(err, &missing) || !missing.File {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestI11_ArgumentsStayArguments(t *testing.T) {
+	p := stripePolicy(t)
+	k := p.Kind("command")
+	got, err := k.Send.Request(operation("command", `{"to":"a b; rm -rf /","note":"-x","rest":"--help"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"tool", "--to", "a b; rm -rf /", "--note=-x", "--", "--help"}, got.Command.Argv); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"TOKEN=sk_live_1", "FILE=from-file"}, got.Command.Env); diff != "" {
+		t.Error(diff)
+	}
+	if got.Command.Dir != "/srv" || strings.Contains(got.Command.Shown, "sk_live") || strings.Contains(got.Command.Shown, "from-file") ||
+		!strings.Contains(got.Command.Shown, "TOKEN=${env.TEST_KEY}") {
+		t.Error(got.Command.Shown)
+	}
+	if want := `"token":"indoubt-7E3A"`; !strings.Contains(string(got.Command.Stdin), want) {
+		t.Errorf("%s", got.Command.Stdin)
+	}
+	for _, c := range []struct{ kind, input, err string }{
+		{"command", `{"to":"-rf","note":"","rest":""}`, `argument 2 begins with "-"`},
+		{"command", `{"to":"a\u0000b","note":"","rest":""}`, "zero byte"},
+		{"command", `{"to":{"x":1},"note":"","rest":""}`, "no place inside text"},
+		{"dashed", `{"to":"-rf"}`, ""},
+		{"charge", `{"customer":"c","team":"a\r\nX-Evil: 1"}`, "control characters"},
+		{"charge", `{"customer":"..","team":"a"}`, "leads elsewhere"},
+		{"pipe", `{}`, "its pipeline sends it"},
+		{"again", `{}`, "no command was recorded"},
+	} {
+		_, err := p.Kind(c.kind).Send.Request(operation(c.kind, c.input))
+		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s %s: %v", c.kind, c.input, err)
+		}
+	}
+}
+
+func TestRecordedCommand(t *testing.T) {
+	p := stripePolicy(t)
+	rec := operation("again", `{}`)
+	rec.Operation.Command = &ledger.Command{Argv: []string{"curl", "-H", "Auth: ${TEST_KEY}", "-H", "Key: {{key}}", "{{token}}", "${OTHER} $TEST_KEY"}, Dir: "/w", Expand: []string{"TEST_KEY"}}
+	rec.Operation.Redacted = true
+	got, err := p.Kind("again").Send.Request(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"curl", "-H", "Auth: sk_live_1", "-H", "Key: k-1", "indoubt-7E3A", "${OTHER} $TEST_KEY"}, got.Command.Argv); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(got.Command.Shown, "sk_live") || got.Command.Dir != "/w" {
+		t.Error(got.Command.Shown)
+	}
+	// A value that looks like a placeholder is not expanded again.
+	t.Setenv("TEST_KEY", "{{token}}")
+	if got, err = p.Kind("again").Send.Request(rec); err != nil || got.Command.Argv[2] != "Auth: {{token}}" {
+		t.Error(got, err)
+	}
+	os.Unsetenv("TEST_KEY")
+	var missing *MissingSecretError
+	if _, err = p.Kind("again").Send.Request(rec); !errors.As(err, &missing) {
+		t.Error(err)
+	}
+	rec.Operation.Command.Argv = []string{"curl", "--password", "redacted:abcdef"}
+	if _, err = p.Kind("again").Send.Request(rec); err == nil || !strings.Contains(err.Error(), "not kept") {
+		t.Error(err)
+	}
+}
+
+func TestRedactedIsNeitherSentNorSearchedFor(t *testing.T) {
+	p := stripePolicy(t)
+	rec := operation("charge", `{"customer":"redacted:00ff","team":"x"}`)
+	rec.Operation.Redacted = true
+	if _, err := p.Kind("charge").Send.Request(rec); err == nil || !strings.Contains(err.Error(), "not kept") {
+		t.Error(err)
+	}
+	if _, err := p.Kind("charge").Read.Request(rec, nil); err == nil || !strings.Contains(err.Error(), "input.customer, which is kept only as a digest") {
+		t.Error(err)
+	}
+	rec.Operation.Input = []byte(`{"customer":"c","other":"redacted:00ff"}`)
+	if _, err := p.Kind("charge").Read.Request(rec, nil); err != nil {
+		t.Error("a read that does not need it goes on", err)
+	}
+}
+
+func TestSecretsGoOnlyToTheirDownstream(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk_live_1")
+	p := must(t, `
+version: 1
+downstreams: { d: { base: https://d.example, headers: { Authorization: "${env.TEST_KEY}" } } }
+kinds: { k: { downstream: d, send: { http: { post: https://other.example/x } } } }
+`)
+	got, err := p.Kind("k").Send.Request(operation("k", `{}`))
+	if err != nil || got.HTTP.Header["Authorization"] != nil {
+		t.Error(got.HTTP, err)
+	}
+}
