@@ -56,14 +56,15 @@ func (g *guard) say(line string) {
 	}
 }
 
-// done dismisses the guard.
+// done dismisses the guard, and does not wait for it: the outcome is to be
+// recorded now.
 func (g *guard) done() {
 	if g == nil {
 		return
 	}
 	g.say("done\n")
 	g.in.Close()
-	_ = g.cmd.Wait()
+	go func() { _ = g.cmd.Wait() }()
 }
 
 // Guard is the guard process's whole life. It reads "GROUP MILLISECONDS" lines,

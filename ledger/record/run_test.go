@@ -321,7 +321,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestI3_HeartbeatKeepsTheAttemptLive(t *testing.T) {
 	store := newMemory(nil)
 	r := New(store, nil, Options{})
-	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k", Deadline: 400 * time.Millisecond}, Argv: sh("sleep 1.5; echo done"), Guard: guardArgv(t)})
+	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k", Deadline: time.Second}, Argv: sh("sleep 2.5; echo done"), Guard: guardArgv(t)})
 	if res.ExitCode != 0 || res.Operation.Doubted || res.out != "done\n" {
 		t.Errorf("exit %d, doubted %v, %q, %s", res.ExitCode, res.Operation.Doubted, res.out, res.notes)
 	}
