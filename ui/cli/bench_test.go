@@ -90,12 +90,12 @@ func (b *bench) open() *sqlite.Store {
 var pipeline = ledger.Actor{Name: "billing", OSUser: "billing", Host: "batch-2", Machine: true}
 
 // id is the id of the n-th operation; a UUIDv7 of the bench's day.
-func id(n int) string { return fmt.Sprintf("019808a1-0000-7000-8000-%012x", n) }
+func id(n int) string { return fmt.Sprintf("019808a1-00%02x-7000-8000-0000000000%02x", n, n) }
 
 // begin records the n-th operation, with an attempt in flight.
 func (b *bench) begin(n int, kind string, input string) (attempt string) {
 	b.Helper()
-	attempt = strings.Replace(id(n), "019808a1-0000", "019808a1-aaaa", 1)
+	attempt = strings.Replace(id(n), "-00", "-aa", 1)
 	fingerprint, err := ledger.Fingerprint(json.RawMessage(input))
 	if err != nil {
 		b.Fatal(err)
@@ -149,7 +149,7 @@ func (b *bench) settle(n int, req ledger.SettleRequest) {
 	b.Helper()
 	req.ChangeID, req.Actor = ledger.NewID(), pipeline
 	if req.AttemptID == "" {
-		req.AttemptID = strings.Replace(id(n), "019808a1-0000", "019808a1-aaaa", 1)
+		req.AttemptID = strings.Replace(id(n), "-00", "-aa", 1)
 	}
 	if _, err := ledger.Settle(context.Background(), b.open(), req); err != nil {
 		b.Fatal(err)

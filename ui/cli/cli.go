@@ -12,8 +12,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
+	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
 )
 
 // Main runs one command line and returns its exit code.
@@ -28,7 +34,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func (a *app) run(ctx context.Context, args []string) int {
 	defer a.close()
 	root := newRootCommand(a)
-	root.SetArgs(args)
+	root.SetArgs(negatedTerms(root, args))
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.errOut)
@@ -40,6 +46,36 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exitDone
 	}
 	return a.fail(err)
+}
+
+var negatedTerm = regexp.MustCompile(`^-(` + strings.Join(ledger.FilterFields, "|") + `)[:<>]`)
+
+// negatedTerms puts filter terms that begin with a dash (-state:committed)
+// behind "--", where they are no flags, for the commands that take a filter.
+func negatedTerms(root *cobra.Command, args []string) []string {
+	if cmd, _, err := root.Find(args); err != nil || cmd != root && cmd.Name() != "list" {
+		return args
+	}
+	var kept, terms, rest []string
+	for i, arg := range args {
+		if arg == "--" {
+			rest = args[i+1:]
+			break
+		}
+		valued := i > 0 && strings.HasPrefix(args[i-1], "--") && !strings.Contains(args[i-1], "=")
+		if f := root.Flag(strings.TrimLeft(args[max(0, i-1)], "-")); valued && f != nil && f.NoOptDefVal != "" {
+			valued = false // a switch takes no value
+		}
+		if negatedTerm.MatchString(arg) && !valued {
+			terms = append(terms, arg)
+		} else {
+			kept = append(kept, arg)
+		}
+	}
+	if len(terms) == 0 {
+		return args
+	}
+	return append(append(append(kept, "--"), terms...), rest...)
 }
 
 // beforeDashes is the part of a command line that is ours: what follows "--"

@@ -72,7 +72,7 @@ func (v view) asJSON() operationJSON {
 		Cost: costJSON{number(v.rec.Pricing.Duplicate.Value), number(v.rec.Pricing.Miss.Value)},
 	}
 	if v.state == ledger.Uncertain {
-		out.Odds = &oddsJSON{number(v.odds.P), v.odds.N, number(v.odds.Low), number(v.odds.High)}
+		out.Odds = &oddsJSON{chance(v.odds.P), v.odds.N, chance(v.odds.Low), chance(v.odds.High)}
 	}
 	if v.advice.Verb != "" {
 		out.Advice = &adviceJSON{v.advice.Verb, v.advice.Reason}
@@ -268,3 +268,7 @@ func number(f float64) float64 {
 	}
 	return f
 }
+
+// chance is a probability in ten-thousandths: more digits would claim more
+// than anybody knows.
+func chance(p float64) float64 { return math.Round(number(p)*1e4) / 1e4 }

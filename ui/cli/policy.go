@@ -86,11 +86,11 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 			}
 			if len(args) == 1 {
 				k := p.Kind(args[0])
-				return a.done("", kindJSON(k), func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(safe.Lines(k.Explain()), "\n")) })
+				return a.done("", kindJSON(p, k), func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(safe.Lines(p.Explain(k.Name)), "\n")) })
 			}
 			kinds := make([]map[string]any, 0, len(p.Kinds()))
 			for _, name := range p.Kinds() {
-				kinds = append(kinds, kindJSON(p.Kind(name)))
+				kinds = append(kinds, kindJSON(p, p.Kind(name)))
 			}
 			data := map[string]any{"path": text(p.Path()), "digest": p.Digest(), "currency": p.Currency(), "words": p.Words(),
 				"kinds": kinds, "downstreams": list(p.Downstreams())}
@@ -99,10 +99,10 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 	}
 }
 
-func kindJSON(k *policy.Kind) map[string]any {
+func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 	out := map[string]any{
 		"name": k.Name, "pattern": text(k.Pattern), "known": k.Known, "line": k.Line, "idempotent": k.Idempotent, "access": text(k.Access),
-		"read": k.Read != nil, "send": "pipeline", "retry_max": k.Retry.Max, "downstream": nil, "explained": k.Explain(),
+		"read": k.Read != nil, "send": "pipeline", "retry_max": k.Retry.Max, "downstream": nil, "explained": p.Explain(k.Name),
 		"auto": map[string]any{"confirm": k.Auto.Confirm, "deny": k.Auto.Deny, "retry": k.Auto.Retry},
 	}
 	if k.Downstream != nil {

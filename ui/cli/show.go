@@ -169,7 +169,7 @@ func writeAdvice(line func(head, format string, args ...any), v view) {
 		return
 	}
 	line("PRICE", "twice %s, never %s", price(v.rec.Pricing.Duplicate), price(v.rec.Pricing.Miss))
-	if v.advice.Arithmetic != "" {
+	if v.advice.Arithmetic != "" && v.rec.Operation.Conflict == ledger.NoConflict {
 		line("", "%s", v.advice.Arithmetic)
 	}
 	if v.advice.Verb != "" {

@@ -82,7 +82,11 @@ func writeTable(w io.Writer, all []view, width int) {
 				line.WriteString(text + pad)
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+		text := strings.TrimRight(line.String(), " ")
+		if width > 0 {
+			text = ansi.Truncate(text, width, "…") // narrower than any table
+		}
+		fmt.Fprintln(w, text)
 	}
 }
 

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"indoubt/ledger"
+)
+
+func (b *bench) local(t *testing.T) {
+	zone := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = zone })
+}
+
+// table runs `list` on a terminal that many columns wide.
+func (b *bench) table(width int, args ...string) string {
+	b.Helper()
+	var out, errOut bytes.Buffer
+	a := newApp(strings.NewReader(""), &out, &errOut)
+	a.clock, a.width = b.clock, func() int { return width }
+	a.env = func(name string) string {
+		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy}[name]
+	}
+	if exit := a.run(context.Background(), append([]string{"list"}, args...)); exit != 0 {
+		b.Fatalf("list: exit %d\n%s%s", exit, out.String(), errOut.String())
+	}
+	return out.String()
+}
+
+func TestListFitsTheTerminal(t *testing.T) {
+	b := scene(t)
+	for _, width := range []int{60, 80, 120, 200} {
+		out := b.table(width)
+		for _, line := range strings.Split(out, "\n") {
+			if w := ansi.StringWidth(line); w > width {
+				t.Errorf("%d columns: a line of %d: %q", width, w, line)
+			}
+		}
+		golden(t, fmt.Sprintf("list_%d.txt", width), []byte(out))
+	}
+	golden(t, "list_piped.txt", []byte(b.table(0)))
+}
+
+func TestListSaysWhatAnEmptyListMeans(t *testing.T) {
+	b := newBench(t)
+	b.open()
+	b.now = b.now.Add(3 * time.Minute)
+	if out := b.want(0, "list"); !strings.Contains(out, "Nothing was ever recorded here (created 3m ago). Not an all-clear.") {
+		t.Error(out)
+	}
+	b.doubt(1, "stripe.charge", charge)
+	b.want(0, "confirm", b.at(1))
+	b.now = b.now.Add(12 * time.Second)
+	for _, args := range [][]string{{"list"}, nil} { // without a terminal, no command means list
+		if out := b.want(0, args...); !strings.Contains(out, "Nothing needs you. 1 settled. Last write 12s ago, billing.") {
+			t.Error(out)
+		}
+	}
+	if out := b.want(0, "list", "kind:none"); !strings.Contains(out, "0 operations") {
+		t.Error(out)
+	}
+}
+
+func TestShowReadsLikeATicket(t *testing.T) {
+	b := scene(t)
+	b.local(t)
+	b.want(0, "note", id(1), "--reason", "asking their support, ticket 4411")
+	for n, name := range map[int]string{1: "in_doubt", 5: "duplicate"} {
+		out := b.want(0, "show", id(n))
+		golden(t, "show_"+name+".txt", []byte(out))
+	}
+}
+
+func TestShortIDsWorkEverywhere(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	for _, args := range [][]string{{"show", "0198"}, {"0198"}, {"log", "019808A1"}, {"note", "0198", "--reason", "r"}, {"confirm", "019808a1@2"}} {
+		b.want(0, args...)
+	}
+	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
+	for _, args := range [][]string{{"show", "0198"}, {"log", "0198"}, {"deny", "0198@2", "--reason", "r"}, {"reconcile", "0198"}, {"retry", "0198@2", "--yes"}} {
+		a := b.json(2, args...)
+		if a.Error.Code != "ambiguous" || !strings.Contains(a.Error.Message, id(1)) || !strings.Contains(a.Error.Message, id(2)) {
+			t.Errorf("%v: %+v", args, a.Error)
+		}
+	}
+	for _, args := range [][]string{{"show", "ffff"}, {"log", "ffff"}, {"deny", "ffff@2", "--reason", "r"}, {"reconcile", "ffff"}} {
+		if a := b.json(3, args...); a.Error.Code != "not_found" || !strings.Contains(a.Error.Message, "ffff") {
+			t.Errorf("%v: %+v", args, a.Error)
+		}
+	}
+	b.json(2, "show", "01")
+	b.json(2, "show")
+}
+
+func TestLogPrintsOneLineAnEvent(t *testing.T) {
+	b := scene(t)
+	b.local(t)
+	out := b.want(0, "log")
+	if n, want := strings.Count(out, "\n"), int(b.lastEvent()); n != want {
+		t.Errorf("%d lines for %d events\n%s", n, want, out)
+	}
+	golden(t, "log.txt", regexp.MustCompile(`indoubt@\S+`).ReplaceAll([]byte(out), []byte("indoubt")))
+	if out := b.want(0, "log", "--limit", "2"); strings.Count(out, "\n") != 2 {
+		t.Error(out)
+	}
+	if out := b.want(0, "log", id(3)); strings.Count(out, "\n") != 3 || !strings.Contains(out, "uncertain → failed  maya: not in the dashboard") {
+		t.Error(out)
+	}
+	if out := b.want(0, "log", "--since", "15s"); strings.Count(out, "\n") >= int(b.lastEvent()) || !strings.Contains(out, "cus_6") && strings.Count(out, "\n") == 0 {
+		t.Error(out)
+	}
+	a := b.json(0, "log", "--after", "1", "--limit", "1")
+	if !strings.Contains(string(a.Data), `"seq":2`) || !strings.Contains(string(a.Data), `"next":2`) {
+		t.Errorf("%s", a.Data)
+	}
+	b.json(2, "log", "--since", "yesterday")
+	b.json(2, "log", "--limit", "0")
+}
+
+func TestLogFollows(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	ctx, stop := context.WithCancel(context.Background())
+	lines := make(chan string, 16)
+	a := newApp(strings.NewReader(""), lineWriter(lines), lineWriter(lines))
+	a.clock = b.clock
+	a.env = func(name string) string { return map[string]string{"INDOUBT_LEDGER": b.ledger}[name] }
+	done := make(chan int)
+	go func() { done <- a.run(ctx, []string{"log", "--follow"}) }()
+	next := func() string {
+		select {
+		case line := <-lines:
+			return line
+		case <-time.After(10 * time.Second):
+			t.Fatal("nothing came")
+			return ""
+		}
+	}
+	if first := next(); !strings.Contains(first, "begin") {
+		t.Errorf("first %q", first)
+	}
+	next()
+	b.want(0, "note", id(1), "--reason", "here I am")
+	if line := next(); !strings.Contains(line, "here I am") {
+		t.Errorf("then %q", line)
+	}
+	stop()
+	if exit := <-done; exit != 0 {
+		t.Errorf("exit %d", exit)
+	}
+}
+
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	for _, line := range strings.Split(strings.TrimRight(string(p), "\n"), "\n") {
+		w <- line
+	}
+	return len(p), nil
+}
+
+// hostile is text that takes over a terminal that prints it as it is.
+const hostile = "x\x1b]0;owned\x07\x1b[2J\r\u009b31m\u202eevil\u200b\u2066\xff"
+
+func TestI11_HostileTextIsMadeVisible(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "evil\x1b[31m", `{"a":"\u001b]0;owned\u0007\u202e"}`)
+	b.settle(1, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: hostile, Error: hostile, Status: 200})
+	b.want(0, "undo", b.at(1), "--reason", hostile, "--as", "mallory\x1b[1m")
+	b.want(0, "note", id(1), "--reason", hostile)
+	b.want(0, "hold", "--all", "--reason", hostile)
+	for _, args := range [][]string{
+		{"list"}, {"list", "state:uncertain"}, {"show", id(1)}, {"log"}, {"log", id(1)}, {"doctor"}, {"reconcile", id(1)}, {"retry", b.at(1), "--dry-run"},
+		{"confirm", b.at(1), "--receipt", hostile, "--dry-run"}, {"list", "kind:" + hostile}, {"list", "nofield\x1b:x"}, {"show", "aaaa" + hostile},
+		{"show", id(1), "--json"}, {"list", "--json"}, {"log", "--json"}, {"show", "aaaa" + hostile, "--json"}, {"__complete", "show", ""}, {"__complete", "list", "kind:"},
+	} {
+		_, stdout, stderr := b.run(args...)
+		for _, r := range stdout + stderr {
+			if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+				t.Errorf("%q lets %U through:\n%q", args, r, stdout+stderr)
+				break
+			}
+		}
+	}
+	if out := b.want(0, "show", id(1)); !strings.Contains(out, `\x1b]0;owned`) || !strings.Contains(out, `\u202e`) || !strings.Contains(out, `mallory\x1b[1m`) {
+		t.Error(out)
+	}
+}
