@@ -1,0 +1,364 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/policy"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+)
+
+// wishFlags say what is wished for, the same for begin and run.
+type wishFlags struct {
+	kind, scope, key, session, source string
+	idempotencyKey                    string
+	input, deadline                   string
+	wait, reconcile, fresh, dryRun    bool
+}
+
+func (w *wishFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&w.kind, "kind", "", "what sort of operation it is, as the policy names it")
+	f.StringVar(&w.input, "input", "", "what is wished for, as JSON; @FILE reads it from a file, - from standard input")
+	f.StringVar(&w.key, "key", "", "idempotency key; made as the policy says when left out")
+	f.StringVar(&w.idempotencyKey, "idempotency-key", "", "the same as --key")
+	f.StringVar(&w.scope, "scope", "", "keys of different scopes do not meet")
+	f.StringVar(&w.session, "session", "", "the agent's or pipeline's session")
+	f.StringVar(&w.source, "source", "", "the pipeline, or PIPELINE@RUN (INDOUBT_SOURCE)")
+	f.StringVar(&w.deadline, "deadline", "", "how long the attempt may take before it is in doubt; the kind's when left out")
+	f.BoolVar(&w.wait, "wait", false, "wait while another attempt is in flight")
+	f.BoolVar(&w.reconcile, "reconcile", false, "look at the downstream first when it is in doubt")
+	f.BoolVar(&w.fresh, "fresh", false, "a new wish, if the last one under the made key is finished")
+	f.BoolVar(&w.dryRun, "dry-run", false, "say what would happen and record nothing")
+}
+
+// wish reads the flags. run may leave the input out.
+func (w *wishFlags) wish(a *app, needInput bool) (record.Wish, error) {
+	var out record.Wish
+	if strings.TrimSpace(w.kind) == "" {
+		return out, usage("--kind is needed", "it names the sort of operation: --kind stripe.charge")
+	}
+	if w.key != "" && w.idempotencyKey != "" && w.key != w.idempotencyKey {
+		return out, usage("--key and --idempotency-key differ", "give one of them")
+	}
+	if w.key == "" {
+		w.key = w.idempotencyKey
+	}
+	input, err := w.readInput(a)
+	if err != nil {
+		return out, err
+	}
+	if needInput && input == nil {
+		return out, usage("--input is needed", `it says what is wished for: --input '{"invoice":"INV-1"}'`)
+	}
+	out = record.Wish{Kind: w.kind, Scope: w.scope, Key: w.key, Session: w.session, Input: input,
+		Source: a.source(w.source), Fresh: w.fresh, Wait: w.wait, Reconcile: w.reconcile}
+	if w.dryRun {
+		out.Wait, out.Reconcile = false, false
+	}
+	if out.Deadline, err = positive("--deadline", w.deadline); err != nil {
+		return out, err
+	}
+	return out, nil
+}
+
+// maxInput bounds what is read as an input.
+const maxInput = 16 << 20
+
+func (w *wishFlags) readInput(a *app) (json.RawMessage, error) {
+	var text []byte
+	var err error
+	switch {
+	case w.input == "":
+		return nil, nil
+	case w.input == "-":
+		text, err = io.ReadAll(io.LimitReader(a.in, maxInput+1))
+	case strings.HasPrefix(w.input, "@"):
+		text, err = os.ReadFile(w.input[1:])
+	default:
+		text = []byte(w.input)
+	}
+	switch {
+	case err != nil:
+		return nil, usage("--input: "+err.Error(), "")
+	case len(text) > maxInput:
+		return nil, usage("--input is longer than 16 MiB", "record a reference to it instead")
+	case !json.Valid(text):
+		return nil, usage("--input is not JSON", `write text in double quotes: --input '"text"'`)
+	}
+	return json.RawMessage(strings.TrimSpace(string(text))), nil
+}
+
+// positive parses an optional duration.
+func positive(flag, s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	d, err := ledger.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, usage(fmt.Sprintf("%s %q is not a duration", flag, s), "write "+flag+" 90s, 30m or 2h")
+	}
+	return d, nil
+}
+
+// source is the pipeline that wishes.
+func (a *app) source(flag string) ledger.Source {
+	if flag == "" {
+		flag = a.env("INDOUBT_SOURCE")
+	}
+	pipeline, run, _ := strings.Cut(flag, "@")
+	s := ledger.Source{Pipeline: pipeline, Run: run, PID: os.Getppid()}
+	s.Host, _ = os.Hostname()
+	return s
+}
+
+// recorder opens the ledger for a writer and wires the policy and the reader in.
+// A broken policy stops it: it may name what must not be stored.
+func (a *app) recorder(ctx context.Context, source ledger.Source, dryRun bool) (*record.Recorder, error) {
+	rules, err := a.policy()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.mayChange("record"); err != nil && !dryRun {
+		return nil, err
+	}
+	var store ledger.Store
+	if dryRun {
+		store, err = a.rehearsal(ctx)
+	} else {
+		store, err = a.ledgerFor(ctx, toCreate)
+	}
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimSpace(a.as)
+	for _, other := range []string{source.Pipeline, osUser(), "pipeline"} {
+		if name == "" {
+			name = other
+		}
+	}
+	o := record.Options{Actor: a.machine(name), Source: source, Clock: a.clock,
+		SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key")}
+	if !dryRun {
+		o.Reader = readNow{a.engine(store, constantly(rules), false, nil)}
+	}
+	return record.New(store, recordingRules(func() *policy.Policy { return rules }), o), nil
+}
+
+// readNow is the engine's read on demand, as recorders ask for it.
+type readNow struct{ engine *reconcile.Engine }
+
+func (r readNow) ReadNow(ctx context.Context, id string) (ledger.Operation, error) {
+	res, err := r.engine.ReadNow(ctx, id)
+	return res.Operation, err
+}
+
+// recordingRules are what the policy in force says about recording a kind.
+func recordingRules(inForce func() *policy.Policy) record.Rules {
+	return record.RulesFunc(func(name string) record.KindRule {
+		k := inForce().Kind(name)
+		return record.KindRule{
+			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, Window: k.Key.Window,
+			KeyStrategy: k.Key.Strategy, KeyFrom: k.Key.From,
+			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
+			Redact: k.Redact, Access: k.Access, Title: k.Title, Target: k.Target, Price: k.Price,
+			Judge: func(ctx context.Context, rec ledger.Record, answer ledger.Answer) (record.Ruling, error) {
+				r, err := k.JudgeAnswer(ctx, rec, answer)
+				return record.Ruling(r), err
+			},
+		}
+	})
+}
+
+// rulesOfFile are the recording rules of a policy file.
+func rulesOfFile(path string) (record.Rules, error) {
+	p, err := policy.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return recordingRules(func() *policy.Policy { return p }), nil
+}
+
+// rehearsal is the ledger for --dry-run: rules run on what is recorded, and
+// nothing is written. A ledger that does not exist is an empty one.
+func (a *app) rehearsal(ctx context.Context) (ledger.Store, error) {
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil && asFailure(err).Exit != exitNotFound {
+		return nil, err
+	}
+	return &rehearsal{Store: s, clock: a.clock}, nil
+}
+
+type rehearsal struct {
+	ledger.Store // nil when there is no ledger
+	clock        ledger.Clock
+}
+
+func (r *rehearsal) Read(ctx context.Context, at ledger.Locator) (ledger.Record, error) {
+	if r.Store == nil {
+		return ledger.Record{}, ledger.ErrNotFound
+	}
+	return r.Store.Read(ctx, at)
+}
+
+func (r *rehearsal) Price(context.Context, []ledger.Pricing) error { return nil }
+
+func (r *rehearsal) Change(ctx context.Context, at ledger.Locator, _ string, rule ledger.Rule) (ledger.Applied, error) {
+	rec, err := r.Read(ctx, at)
+	if errors.Is(err, ledger.ErrNotFound) {
+		rec, err = ledger.Record{Now: r.clock()}, nil
+	}
+	if err != nil {
+		return ledger.Applied{}, err
+	}
+	before := rec.Operation
+	c, err := rule(&rec)
+	if err != nil {
+		return ledger.Applied{}, err
+	}
+	applied := ledger.Applied{Before: before, After: before, Noop: c.Operation == nil}
+	if c.Operation != nil {
+		applied.After = *c.Operation
+	}
+	if len(c.Attempts) > 0 {
+		applied.Attempt = c.Attempts[0]
+	}
+	return applied, nil
+}
+
+func newBeginCommand(a *app) *cobra.Command {
+	var flags wishFlags
+	var tokenSent bool
+	cmd := &cobra.Command{
+		Use: "begin --kind K --input JSON [--key K]", GroupID: groupRecord,
+		Short: "Record the intent to write, before writing",
+		Long: `Records the intent to write and prints id, attempt, key and token. Exit code 0
+means that you, and nobody else, must send now; then say what became of it
+with "indoubt settle ATTEMPT". Every other exit code means: do not send.
+  6 in doubt   7 in progress   8 key used with another input   9 finished already`,
+		Example: `  indoubt begin --kind post --key INV-1042 --input '{"invoice":"INV-1042"}'`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wish, err := flags.wish(a, true)
+			if err != nil {
+				return err
+			}
+			wish.TokenSent = tokenSent
+			return a.begin(cmd.Context(), wish, flags.dryRun)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&tokenSent, "token-sent", false, "the token will be inside what is sent, so that a read can look for it")
+	return cmd
+}
+
+func (a *app) begin(ctx context.Context, wish record.Wish, dryRun bool) error {
+	r, err := a.recorder(ctx, wish.Source, dryRun)
+	if err != nil {
+		return err
+	}
+	res, err := r.Begin(ctx, wish)
+	if err != nil {
+		return err
+	}
+	data := a.begunJSON(ctx, res)
+	if res.Answer != ledger.AnswerBegun {
+		return notToSend(res, data)
+	}
+	effect := effectUpdated
+	switch {
+	case dryRun && res.Attempt.N == 1:
+		effect = effectWouldCreate
+	case dryRun:
+		effect = effectWouldUpdate
+	case res.Attempt.N == 1:
+		effect = effectCreated
+	}
+	return a.done(effect, data, func(w io.Writer) {
+		if dryRun {
+			fmt.Fprintln(w, "would begin attempt", res.Attempt.N, "under key", safe.Text(res.Operation.Key))
+			return
+		}
+		fmt.Fprintf(w, "id       %s\nattempt  %s\nkey      %s\ntoken    %s\n", res.Operation.ID, res.Attempt.ID,
+			safe.Text(res.Operation.Key), safe.Text(res.Operation.Token))
+	})
+}
+
+// begunJSON is the operation with what its sender needs.
+type begunJSON struct {
+	operationJSON
+	Answer  ledger.BeginAnswer `json:"answer"`
+	Attempt *string            `json:"attempt"` // to be settled; null when nothing is to be sent
+	N       int                `json:"n,omitempty"`
+	Why     *string            `json:"why,omitempty"`
+}
+
+func (a *app) begunJSON(ctx context.Context, res ledger.BeginResult) begunJSON {
+	return begunJSON{a.operation(ctx, res.Operation), res.Answer, text(res.Attempt.ID), res.Attempt.N, text(res.Why)}
+}
+
+// operation is one operation as the commands print it, read anew where it can be.
+func (a *app) operation(ctx context.Context, o ledger.Operation) operationJSON {
+	rec := ledger.Record{Found: true, Operation: o, Now: a.clock()}
+	if a.store != nil {
+		if now, err := a.store.Read(ctx, ledger.Locator{ID: o.ID}); err == nil {
+			rec = now
+		}
+	}
+	return see(a.policyToLookBy(), rec).asJSON()
+}
+
+// notToSend says why the caller must not send.
+func notToSend(res ledger.BeginResult, data any) *failure {
+	o := res.Operation
+	f := &failure{Code: string(res.Answer), Data: data, Hint: "indoubt show " + o.ID}
+	switch res.Answer {
+	case ledger.AnswerFinished:
+		f.Exit, f.Effect = exitFinished, effectNoop
+		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
+		f.Text = func(w io.Writer) { _, _ = w.Write(record.Output(o.Result)) }
+	case ledger.AnswerInProgress:
+		f.Exit, f.Message = exitInProgress, fmt.Sprintf("an attempt is in flight, until %s at the latest", o.DeadlineAt.UTC().Format(time.RFC3339))
+		f.Hint = "wait for it with --wait\n" + f.Hint
+	case ledger.AnswerKeyReused:
+		f.Exit, f.Message = exitKeyReused, fmt.Sprintf("key %s was used with another input", o.Key)
+		f.Hint = "use a new key for a new wish\n" + f.Hint
+	case ledger.AnswerRefused:
+		f.Exit, f.Message = exitRefused, res.Why
+	default:
+		f.Exit, f.Code, f.Message = exitInDoubt, "in_doubt", inDoubtText(o)
+		if res.Why != "" {
+			f.Message += " (" + res.Why + ")"
+		}
+		f.Hint = "check before you redo: indoubt reconcile " + o.ID + "\n" + f.Hint
+	}
+	return f
+}
+
+func inDoubtText(o ledger.Operation) string {
+	since := o.DoubtedAt
+	if since.IsZero() {
+		since = o.DeadlineAt
+	}
+	out := "in doubt"
+	if !since.IsZero() {
+		out += " since " + since.UTC().Format(time.RFC3339)
+	}
+	if o.ErrorClass != "" {
+		out += " (" + string(o.ErrorClass) + ")"
+	}
+	return out + ": it may have landed; nothing was sent now"
+}

@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ui/safe"
+)
+
+// runFlags are what run takes beside the wish.
+type runFlags struct {
+	wishFlags
+	timeout  string
+	expand   []string
+	statusFD int
+	guard    bool
+}
+
+// ownVerdict is where the exit codes of run that are its own begin; below it
+// they are the command's.
+const ownVerdict = 100
+
+func newRunCommand(a *app) *cobra.Command {
+	var flags runFlags
+	cmd := &cobra.Command{
+		Use: "run --kind K [--key K] -- COMMAND…", GroupID: groupRecord,
+		Short: "Run a command as one recorded write",
+		Long: `Records the intent, runs the command, and records what became of it. Its input
+and output pass through. Its exit code does too, where the outcome is known:
+0 is committed, and every failure of a wrapped command leaves doubt, unless the
+policy can read its answer. A finished key prints the stored output and exits 0.
+  105 refused   106 in doubt   107 in progress   108 key used with another input
+
+{{key}} and {{token}} are replaced in the arguments, and the command finds
+INDOUBT_ID, INDOUBT_KEY, INDOUBT_TOKEN and INDOUBT_ATTEMPT in its environment.`,
+		Example: `  indoubt run --kind post --key INV-1042 -- curl --fail-with-body -d @invoice.json https://example.com/invoices
+  indoubt run --kind deploy --expand TOKEN -- deployer --auth '${TOKEN}' --id '{{key}}'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.guard {
+				record.Guard(a.stdin)
+				return nil
+			}
+			return a.ownVerdict(a.runCommand(cmd.Context(), args, flags))
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return a.ownVerdict(usage(err.Error(), "see `"+cmd.CommandPath()+" --help`"))
+	})
+	flags.add(cmd)
+	f := cmd.Flags()
+	f.SetInterspersed(false) // what follows the first word is the command's
+	f.StringVar(&flags.timeout, "timeout", "", "end the command after this time; it is in doubt then")
+	f.StringArrayVar(&flags.expand, "expand", nil, "keep ${NAME} as a placeholder in the recorded command, and fill it in at each run")
+	f.IntVar(&flags.statusFD, "status-fd", 0, "write the result as JSON to this file descriptor")
+	f.BoolVar(&flags.guard, "guard", false, "")
+	_ = f.MarkHidden("guard")
+	return cmd
+}
+
+// ownVerdict moves the exit code of what went wrong before the command ran out
+// of the way of the command's own.
+func (a *app) ownVerdict(err error) error {
+	if err == nil {
+		return nil
+	}
+	if quiet, ok := err.(*exitOnly); ok {
+		return quiet
+	}
+	f := *asFailure(err)
+	f.Exit += ownVerdict
+	return &f
+}
+
+func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) error {
+	if len(argv) == 0 {
+		return usage("run needs a command", "write it behind two dashes: indoubt run --kind post -- curl --fail-with-body …")
+	}
+	wish, err := flags.wish(a, false)
+	if err != nil {
+		return err
+	}
+	req := record.RunRequest{Wish: wish, Argv: argv, Expand: flags.expand, Stdin: a.stdin, Stdout: a.out, Stderr: a.errOut,
+		Note: func(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line)) }}
+	if flags.input == "-" {
+		req.Stdin = nil // it was the input
+	}
+	if req.Timeout, err = positive("--timeout", flags.timeout); err != nil {
+		return err
+	}
+	status, err := statusFile(flags.statusFD)
+	if err != nil {
+		return err
+	}
+	r, err := a.recorder(ctx, wish.Source, flags.dryRun)
+	if err != nil {
+		return err
+	}
+	if flags.dryRun {
+		return a.rehearseRun(ctx, r, req)
+	}
+	if self, err := os.Executable(); err == nil {
+		req.Guard = []string{self, "run", "--guard"}
+	}
+	signals, stop := record.Forwarded()
+	defer stop()
+	req.Signals = signals
+	// Signals are the command's to answer; what it answers is still recorded.
+	ctx = context.WithoutCancel(ctx)
+	res, err := r.Run(ctx, req)
+	if err != nil {
+		return a.runFailed(status, err)
+	}
+	return a.runEnded(ctx, status, res)
+}
+
+// rehearseRun says what run would do.
+func (a *app) rehearseRun(ctx context.Context, r *record.Recorder, req record.RunRequest) error {
+	res, err := r.Rehearse(ctx, req)
+	if err != nil {
+		return err
+	}
+	data := a.begunJSON(ctx, res)
+	if res.Answer != ledger.AnswerBegun {
+		if res.Answer == ledger.AnswerFinished {
+			return a.done(effectNoop, data, func(w io.Writer) { fmt.Fprintln(w, "would print the stored output; nothing would be sent") })
+		}
+		return notToSend(res, data)
+	}
+	effect := effectWouldCreate
+	if res.Attempt.N > 1 {
+		effect = effectWouldUpdate
+	}
+	return a.done(effect, data, func(w io.Writer) {
+		fmt.Fprintf(w, "would run attempt %d under key %s: %s\n", res.Attempt.N, safe.Text(res.Operation.Key), safe.Text(strings.Join(res.Operation.Command.Argv, " ")))
+	})
+}
+
+// statusFile is the descriptor for the result. The command does not inherit it.
+func statusFile(fd int) (*os.File, error) {
+	if fd == 0 {
+		return nil, nil
+	}
+	var info syscall.Stat_t
+	if fd < 0 || syscall.Fstat(fd, &info) != nil {
+		return nil, usage(fmt.Sprintf("--status-fd %d is not open", fd), "open it in the shell: indoubt run --status-fd 3 … 3>status.json")
+	}
+	if fd > 2 {
+		syscall.CloseOnExec(fd)
+	}
+	return os.NewFile(uintptr(fd), "status"), nil
+}
+
+// runJSON is what became of a run.
+type runJSON struct {
+	begunJSON
+	Ran       bool    `json:"ran"`
+	Recorded  bool    `json:"recorded"`
+	Outcome   *string `json:"outcome"`     // of this attempt
+	Class     *string `json:"error_class"` // of this attempt, else of the operation
+	Error     *string `json:"error"`
+	Exit      *int    `json:"exit"`      // the command's own
+	ExitCode  int     `json:"exit_code"` // of run
+	TokenSent bool    `json:"token_sent"`
+}
+
+// runEnded reports a run: to the person on standard error, to the status
+// descriptor as JSON. Standard output belongs to the command.
+func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResult) error {
+	if res.Read {
+		return exitWith(res.ExitCode)
+	}
+	data := runJSON{begunJSON: a.begunJSON(ctx, res.BeginResult), Ran: res.Ran, Recorded: res.Recorded, Outcome: text(string(res.Outcome.Outcome)),
+		Error: text(res.Outcome.Error), ExitCode: res.ExitCode, TokenSent: res.Attempt.TokenSent}
+	data.Class = data.begunJSON.ErrorClass
+	if c := text(string(res.Outcome.ErrorClass)); c != nil {
+		data.Class = c
+	}
+	if res.Exit >= 0 {
+		data.Exit = &res.Exit
+	}
+	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effectUpdated}
+	f := &failure{Exit: res.ExitCode, Data: data, Hint: "indoubt show " + res.Operation.ID}
+	switch {
+	case res.Answer == ledger.AnswerFinished:
+		e.Effect = effectNoop
+		_, _ = a.out.Write(res.Stored)
+		if len(res.Stored) == 0 {
+			a.warnf("committed before, and no output was kept (receipt: %s)", safe.Text(res.Operation.Receipt()))
+		}
+	case res.Answer != ledger.AnswerBegun:
+		told := notToSend(res.BeginResult, data)
+		told.Exit = res.ExitCode
+		f, e.Effect = told, ""
+	default:
+		if res.Attempt.N == 1 {
+			e.Effect = effectCreated
+		}
+		f.Code, f.Message = runVerdict(res)
+	}
+	if res.ExitCode != 0 {
+		e.Error = f.json()
+	}
+	if status != nil {
+		a.writeStatus(status, e)
+	}
+	if a.json && status == nil && !res.Ran && res.Answer != ledger.AnswerFinished {
+		return a.doneOrFailed(e, f) // nothing of the command's is on standard output
+	}
+	if a.json && status == nil {
+		a.writeStatus(a.errOut, e)
+		return exitWith(res.ExitCode)
+	}
+	if res.ExitCode != 0 && f.Message != "" {
+		fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(f.Message))
+		for _, line := range strings.Split(f.Hint, "\n") {
+			fmt.Fprintln(a.errOut, "  "+safe.Text(line))
+		}
+	}
+	return exitWith(res.ExitCode)
+}
+
+func (a *app) doneOrFailed(e envelope, f *failure) error {
+	if e.OK {
+		return a.done(e.Effect, e.Data, nil)
+	}
+	f.Effect = e.Effect
+	return f
+}
+
+// runVerdict says in one sentence why a run did not exit 0.
+func runVerdict(res record.RunResult) (code, message string) {
+	switch {
+	case !res.Recorded:
+		return "not_recorded", fmt.Sprintf("%s; settle it: indoubt settle %s --outcome %s", res.Why, res.Attempt.ID, res.Outcome.Outcome)
+	case res.Operation.State == ledger.Failed && !res.Ran:
+		return "never_sent", res.Outcome.Error
+	case res.Operation.State == ledger.Failed:
+		return "failed", "it had no effect: " + res.Outcome.Error
+	case res.ExitCode == ownVerdict+exitInDoubt && res.Outcome.Outcome == ledger.OutcomeUncertain:
+		return "in_doubt", "in doubt, it may have landed: " + res.Outcome.Error
+	case res.ExitCode == ownVerdict+exitInDoubt:
+		return "in_doubt", fmt.Sprintf("this attempt %s, but an earlier one may have landed", res.Outcome.Outcome)
+	}
+	return string(res.Operation.State), fmt.Sprintf("%s by %s (%s)", res.Operation.State, res.Operation.Actor, res.Operation.Reason)
+}
+
+// runFailed reports that nothing was run.
+func (a *app) runFailed(status *os.File, err error) error {
+	f := asFailure(err)
+	if status != nil {
+		a.writeStatus(status, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data})
+	}
+	return f
+}
+
+func (a *app) writeStatus(w io.Writer, e envelope) {
+	b, err := encode(e)
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
+	if err != nil {
+		a.warnf("the status could not be written: %v", err)
+	}
+}
+
+func exitWith(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &exitOnly{code}
+}

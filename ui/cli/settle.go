@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ui/safe"
+)
+
+// settleFlags say what became of an attempt.
+type settleFlags struct {
+	outcome, proof, class, errorText, receipt, result, effect string
+	idempotencyKey                                            string
+	tokenSent, already, dryRun                                bool
+}
+
+func newSettleCommand(a *app) *cobra.Command {
+	var flags settleFlags
+	cmd := &cobra.Command{
+		Use: "settle ATTEMPT --outcome committed|failed|uncertain", GroupID: groupRecord,
+		Short: "Record what became of an attempt",
+		Long: `Records what became of one attempt. "failed" says that it had no effect: the
+other side refused it, or nothing was sent. When in doubt, say "uncertain".
+An answer that comes late is recorded too, and never overwrites a decision.`,
+		Example: `  indoubt settle 0198c1de-… --outcome committed --receipt ch_1 --result '{"id":"ch_1"}'
+  indoubt settle 0198c1de-… --outcome uncertain --error-class timeout --error "no answer after 30s"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := someArgs("an attempt")(cmd, args); err != nil {
+				return err
+			}
+			return maxArgs(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.settle(cmd.Context(), args[0], flags) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.outcome, "outcome", "", "committed, failed or uncertain")
+	f.StringVar(&flags.proof, "proof", "", "for failed: refused (the other side said no; the default) or never_sent")
+	f.StringVar(&flags.class, "error-class", "", "how the answer failed to come: timeout, reset, eof, 5xx, conflict, throttled, killed, exit")
+	f.StringVar(&flags.errorText, "error", "", "what was said")
+	f.StringVar(&flags.receipt, "receipt", "", "the other side's name for the effect")
+	f.StringVar(&flags.result, "result", "", "the answer, as JSON or text")
+	f.StringVar(&flags.effect, "effect", "", "created, updated, deleted or noop")
+	f.BoolVar(&flags.tokenSent, "token-sent", false, "the token was inside what was sent")
+	f.BoolVar(&flags.already, "already", false, "committed, because an earlier attempt's effect is there")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and record nothing")
+	f.StringVar(&flags.idempotencyKey, "idempotency-key", "", "the same command with the same key again changes nothing more")
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions([]string{"committed", "failed", "uncertain"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// request turns the flags into what the ledger is told.
+func (s settleFlags) request(attempt string) (ledger.SettleRequest, error) {
+	req := ledger.SettleRequest{AttemptID: strings.ToLower(strings.TrimSpace(attempt)), Outcome: ledger.Outcome(s.outcome), ErrorClass: ledger.ErrorClass(s.class),
+		Error: s.errorText, Receipt: s.receipt, EffectWord: s.effect, Already: s.already, TokenSent: s.tokenSent, Status: -1}
+	switch req.Outcome {
+	case ledger.OutcomeCommitted, ledger.OutcomeUncertain:
+	case ledger.OutcomeFailed:
+		req.Proof = ledger.Proof(strings.ReplaceAll(s.proof, "-", "_"))
+		if s.proof == "" {
+			if why := record.Ambiguous(s.class, s.errorText); why != "" {
+				return req, usage(why+" is no proof that nothing happened", "say --outcome uncertain; or --proof refused, if the other side said that it did nothing")
+			}
+			req.Proof = ledger.Refused
+		}
+		if req.Proof != ledger.Refused && req.Proof != ledger.NeverSent {
+			return req, usage(fmt.Sprintf("--proof %q is neither refused nor never_sent", s.proof), "without proof that nothing happened it is --outcome uncertain")
+		}
+	case "":
+		return req, usage("--outcome is needed", "say committed, failed (it had no effect) or uncertain")
+	default:
+		return req, usage(fmt.Sprintf("--outcome %q is none of committed, failed, uncertain", s.outcome), "")
+	}
+	switch s.effect {
+	case "", "created", "updated", "deleted", "noop":
+	default:
+		return req, usage(fmt.Sprintf("--effect %q is none of created, updated, deleted, noop", s.effect), "")
+	}
+	if s.result != "" {
+		req.Result = json.RawMessage(s.result)
+		if !json.Valid(req.Result) {
+			quoted, err := json.Marshal(s.result)
+			if err != nil {
+				return req, usage("--result is no text", "")
+			}
+			req.Result = quoted
+		}
+	}
+	return req, nil
+}
+
+func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) error {
+	req, err := flags.request(attempt)
+	if err != nil {
+		return err
+	}
+	if err := a.mayChange("settle"); err != nil && !flags.dryRun {
+		return err
+	}
+	// A mistyped ledger must not be made: the attempt is in one that exists.
+	if _, err := a.ledgerFor(ctx, map[bool]purpose{true: toLook, false: toChange}[flags.dryRun]); err != nil {
+		return err
+	}
+	r, err := a.recorder(ctx, ledger.Source{}, flags.dryRun)
+	if err != nil {
+		return err
+	}
+	if flags.idempotencyKey != "" && !flags.dryRun {
+		if req.ChangeID, err = a.settleID(ctx, req, flags); err != nil {
+			return err
+		}
+	}
+	applied, err := r.Settle(ctx, req)
+	if err != nil {
+		return err
+	}
+	effect := effectUpdated
+	switch {
+	case applied.Noop || applied.Before.Version == applied.After.Version:
+		effect = effectNoop
+	case flags.dryRun:
+		effect = effectWouldUpdate
+	}
+	o := applied.After
+	if o.ID == "" {
+		rec, err := a.store.Read(ctx, ledger.Locator{AttemptID: req.AttemptID})
+		if err != nil {
+			return err
+		}
+		o = rec.Operation
+	}
+	data := struct {
+		operationJSON
+		Attempt string `json:"attempt"`
+	}{a.operation(ctx, o), req.AttemptID}
+	if flags.dryRun {
+		data.operationJSON = see(a.policyToLookBy(), ledger.Record{Found: true, Operation: o, Now: a.clock()}).asJSON()
+	}
+	return a.done(effect, data, func(w io.Writer) {
+		line := string(o.State)
+		if o.Conflict != ledger.NoConflict {
+			line += ", " + string(o.Conflict) + ": " + o.ConflictNote
+		}
+		fmt.Fprintf(w, "%s  %s  %s\n", o.ID, effect, safe.Text(line))
+	})
+}
+
+// settleID binds an idempotency key to the attempt and everything said of it,
+// and makes the change id that repeats the change instead of doubling it.
+func (a *app) settleID(ctx context.Context, req ledger.SettleRequest, flags settleFlags) (string, error) {
+	said, err := json.Marshal([]any{"settle", req})
+	if err != nil {
+		return "", fmt.Errorf("settle: %w", err)
+	}
+	sum := sha256.Sum256(said)
+	run, _, err := a.store.Run(ctx, ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: flags.idempotencyKey, Digest: hex.EncodeToString(sum[:]),
+		Verb: "settle", Actor: a.actor(), CreatedAt: a.clock()})
+	if err != nil {
+		return "", err
+	}
+	return ledger.DeriveID(run.ID, req.AttemptID), nil
+}
