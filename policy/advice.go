@@ -205,7 +205,7 @@ func (k *Kind) waitUntil(rec ledger.Record) time.Time {
 		return time.Time{}
 	}
 	since := o.DoubtedAt
-	if since.IsZero() {
+	if since.IsZero() || o.State == ledger.Pending {
 		since = latestEnd(rec)
 	}
 	if since.IsZero() {

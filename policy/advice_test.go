@@ -1,0 +1,343 @@
+package policy
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"indoubt/ledger"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+const priced = `
+version: 1
+defaults: { look: 5 }
+downstreams:
+  d: { base: https://d.example, key: { header: K, remembers: 24h } }
+kinds:
+  proof:
+    cost: { duplicate: 800, miss: 400 }
+    token: { into: t }
+    lands_within: 2m
+    visible_within: 30s
+    read: { http: { get: https://h.example/x }, found: "body.filter(x, x.t == token)", complete: "true" }
+    retry: { max: 1 }
+  keyed:
+    downstream: d
+    cost: { duplicate: 800, miss: 400 }
+    lands_within: 2m
+    retry: { max: 3 }
+  legacy: { cost: { duplicate: 24000, miss: 12000 } }
+  post: { cost: { duplicate: high, miss: low } }
+  mail: { cost: { duplicate: low, miss: high } }
+  cheap: { cost: { duplicate: 1, miss: 1 } }
+  deploy: { idempotent: true, target: "x", cost: { duplicate: high, miss: high } }
+  hope:
+    cost: { duplicate: 800, miss: 400 }
+    read: { http: { get: https://h.example/x }, found: "body.filter(x, x.t == input.t)" }
+  odd: { cost: { duplicate: input.a / input.b, miss: input.nope } }
+`
+
+// doubt is an operation whose only attempt timed out at noon.
+func doubt(kind string) ledger.Record {
+	return ledger.Record{Found: true, Now: noon, Operation: ledger.Operation{
+		ID: "op", Kind: kind, Token: "tok", TokenSent: true, Key: "k", State: ledger.Uncertain, ErrorClass: ledger.ClassTimeout, Doubted: true,
+		StartedAt: noon.Add(-30 * time.Second), EndedAt: noon, DoubtedAt: noon, AttemptCount: 1, Input: []byte(`{"a":1,"b":0.0}`),
+	}, Attempts: []ledger.Attempt{{ID: "a1", N: 1, KeyWorks: true, TokenSent: true, StartedAt: noon.Add(-30 * time.Second), EndedAt: noon, Outcome: ledger.OutcomeUncertain}}}
+}
+
+func proven1(rec ledger.Record) ledger.Record {
+	rec.Operation.State, rec.Operation.Verdict = ledger.Failed, ledger.Absent
+	rec.Attempts[0].Proof = ledger.ProvenAbsent
+	return rec
+}
+
+func TestAdviceIsTheFirstThatApplies(t *testing.T) {
+	p := must(t, priced)
+	change := func(rec ledger.Record, f func(*ledger.Record)) ledger.Record { f(&rec); return rec }
+	minutes := func(n float64) time.Time { return noon.Add(time.Duration(n * float64(time.Minute))) }
+	for _, c := range []struct {
+		name    string
+		rec     ledger.Record
+		at      time.Time
+		verb    string
+		basis   ledger.Basis
+		reason  string
+		changes time.Time
+	}{
+		{"conflict before all", change(proven1(doubt("proof")), func(r *ledger.Record) { r.Operation.Conflict = ledger.Duplicate }), noon, AdviseLook, "", "happened twice", time.Time{}},
+		{"in flight", change(doubt("proof"), func(r *ledger.Record) {
+			r.Operation.State, r.Operation.DeadlineAt, r.Operation.EndedAt = ledger.Pending, minutes(1), time.Time{}
+			r.Attempts[0].EndedAt, r.Attempts[0].DeadlineAt, r.Attempts[0].Outcome = time.Time{}, minutes(1), ""
+		}), noon, AdviseWait, "", "in flight", minutes(16)},
+		{"in flight without a check", change(doubt("legacy"), func(r *ledger.Record) {
+			r.Operation.State, r.Operation.DeadlineAt = ledger.Pending, minutes(1)
+		}), noon, AdviseWait, "", "in flight", minutes(1).Add(time.Millisecond)},
+		{"landed", change(doubt("proof"), func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }), noon, AdviseConfirm, "", "found it", time.Time{}},
+		{"did not land", proven1(doubt("proof")), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
+		{"did not land, none left, dear", change(proven1(doubt("legacy")), func(r *ledger.Record) {}), noon, AdviseRaise, "", "all attempts", time.Time{}},
+		{"did not land, none left, cheap", proven1(doubt("cheap")), noon, AdviseAbandon, "", "costs little", time.Time{}},
+		{"did not land, somebody says", change(doubt("proof"), func(r *ledger.Record) {
+			r.Operation.State, r.Operation.Actor = ledger.Failed, "ana"
+		}), noon, AdviseRetry, ledger.BasisRiskAccepted, "ana says", time.Time{}},
+		{"refused at once", change(doubt("proof"), func(r *ledger.Record) {
+			r.Operation.State, r.Operation.Doubted = ledger.Failed, false
+			r.Attempts[0].Outcome, r.Attempts[0].Proof = ledger.OutcomeFailed, ledger.Refused
+		}), noon, AdviseLeave, "", "refused", time.Time{}},
+		{"did not land, but a twin", change(proven1(doubt("proof")), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Committed}}
+		}), noon, AdviseLook, "", "a twin wants the same and is committed (charge again)", time.Time{}},
+		{"proof to come", doubt("proof"), minutes(1), AdviseWait, "", "from 12:02:31", minutes(15)},
+		{"only hope", doubt("hope"), minutes(1), AdviseWait, "", "one may still find it", minutes(15)},
+		{"no hope any more", doubt("hope"), minutes(16), AdviseLook, "", "looking costs 5", time.Time{}},
+		{"key", doubt("keyed"), minutes(1), AdviseRetry, ledger.BasisKeySafe, "cannot act twice", noon.Add(24*time.Hour - 30*time.Second - 2*time.Minute - 2*time.Minute - time.Second)},
+		{"key forgotten", doubt("keyed"), minutes(60 * 24), AdviseLook, "", "", time.Time{}},
+		{"key tried already", change(doubt("keyed"), func(r *ledger.Record) {
+			r.Attempts = append(r.Attempts, ledger.Attempt{N: 2, Basis: ledger.BasisKeySafe, KeyWorks: true, EndedAt: noon, Outcome: ledger.OutcomeUncertain})
+			r.Operation.AttemptCount = 2
+		}), noon, AdviseLook, "", "", time.Time{}},
+		{"first went out without the key", change(doubt("keyed"), func(r *ledger.Record) { r.Attempts[0].KeyWorks = false }), noon, AdviseLook, "", "", time.Time{}},
+		{"idempotent", doubt("deploy"), noon, AdviseRetry, ledger.BasisKeySafe, "safe to repeat", time.Time{}},
+		{"overtaken", change(doubt("deploy"), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{Overtook: true, Title: "deploy web 4.18.3", State: ledger.Committed}}
+		}), noon, AdviseLook, "", "overtaken: a later operation on the same target is committed (deploy web 4.18.3)", time.Time{}},
+		{"dear both ways", doubt("legacy"), noon, AdviseLook, "", "looking costs 5", time.Time{}},
+		{"a duplicate is dearer", doubt("post"), noon, AdviseLeave, "", "", time.Time{}},
+		{"a miss is dearer", doubt("mail"), noon, AdviseRetry, ledger.BasisRiskAccepted, "goes past what the policy allows", time.Time{}},
+		{"even", doubt("cheap"), noon, AdviseLeave, "", "", time.Time{}},
+		{"granted", change(doubt("legacy"), func(r *ledger.Record) { r.Grants = []ledger.Grant{{ExpiresAt: minutes(10)}} }), noon, AdviseWait, "", "waits for its pipeline", minutes(10)},
+		{"committed", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.State = ledger.Committed }), noon, AdviseLeave, "", "it landed", time.Time{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := p.Kind(c.rec.Operation.Kind).Advise(c.rec, c.at)
+			if a.Verb != c.verb || a.Basis != c.basis || !strings.Contains(a.Reason, c.reason) || !a.ChangesAt.Equal(c.changes) {
+				t.Errorf("got %s %q (%s) changes %v; want %s %q (%s) changes %v", a.Verb, a.Basis, a.Reason, a.ChangesAt, c.verb, c.basis, c.reason, c.changes)
+			}
+		})
+	}
+}
+
+func TestArithmeticIsOneLine(t *testing.T) {
+	a := must(t, priced).Kind("legacy").Advise(doubt("legacy"), noon)
+	if want := "retry 0.50 × 24,000 = 12,000    leave 0.50 × 12,000 = 6,000    looking 5"; a.Arithmetic != want {
+		t.Errorf("%s\n%s", a.Arithmetic, want)
+	}
+	for v, want := range map[float64]string{0: "0", 5: "5", 420.5: "420.50", 1234567.891: "1,234,567.89", 1000: "1,000", 999.999: "1,000"} {
+		if got := money(v); got != want {
+			t.Errorf("%v: %s", v, got)
+		}
+	}
+}
+
+func TestI6_ProofAt(t *testing.T) {
+	p := must(t, priced)
+	at, ok := p.Kind("proof").ProofAt(doubt("proof"))
+	if want := noon.Add(2*time.Minute + 30*time.Second + time.Second); !ok || !at.Equal(want) {
+		t.Error(at, ok)
+	}
+	later := doubt("proof")
+	later.Attempts = append(later.Attempts, ledger.Attempt{N: 2, DeadlineAt: noon.Add(time.Hour)})
+	if at, _ := p.Kind("proof").ProofAt(later); !at.Equal(noon.Add(time.Hour + 2*time.Minute + 31*time.Second)) {
+		t.Error("the latest end of any attempt counts", at)
+	}
+	for name, change := range map[string]func(*Kind, *ledger.Record){
+		"no read":                 func(k *Kind, _ *ledger.Record) { k.Read = nil },
+		"lands_within not stated": func(k *Kind, _ *ledger.Record) { k.LandsWithin = nil },
+		"visible_within missing":  func(k *Kind, _ *ledger.Record) { k.VisibleWithin = nil },
+		"out of sight by then":    func(k *Kind, _ *ledger.Record) { d := 2 * time.Minute; k.VisibleFor = &d },
+		"a person settles":        func(_ *Kind, r *ledger.Record) { r.Operation.HandsOff = true },
+		"token never sent":        func(_ *Kind, r *ledger.Record) { r.Operation.TokenSent, r.Attempts[0].TokenSent = false, false },
+	} {
+		k, rec := p.Kind("proof"), doubt("proof")
+		change(k, &rec)
+		if at, ok := k.ProofAt(rec); ok {
+			t.Errorf("%s: provable at %v", name, at)
+		}
+	}
+}
+
+func TestOddsByHistoryAndReads(t *testing.T) {
+	p := must(t, priced)
+	k := p.Kind("proof")
+	o := k.Odds(doubt("proof"))
+	if o.P != 0.5 || o.N != 0 || !strings.Contains(o.Why, "a guess") || math.Abs(o.Low-0.025) > 1e-6 || math.Abs(o.High-0.975) > 1e-6 {
+		t.Errorf("%+v", o)
+	}
+	k = p.WithHistory(func(string, ledger.ErrorClass) Tally { return Tally{2, 2} }).Kind("proof")
+	if o = k.Odds(doubt("proof")); o.N != 4 || math.Abs(o.P-0.5) > 1e-9 || math.Round(o.Low*100) != 15 || math.Round(o.High*100) != 85 {
+		t.Errorf("%+v", o) // Beta(3, 3): the 15–85 % of the screen
+	}
+	read := func(after time.Duration, verdict ledger.Verdict, reason string) ledger.Read {
+		return ledger.Read{BeganAt: noon.Add(2*time.Minute + after), Verdict: verdict, Reason: reason}
+	}
+	for name, c := range map[string]struct {
+		reads []ledger.Read
+		want  float64
+	}{
+		"too early":         {[]ledger.Read{read(-time.Second, ledger.Inconclusive, NoneFound)}, 0.5},
+		"half way":          {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, NoneFound+", may still come")}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
+		"all the way":       {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, NoneFound)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
+		"once, by the best": {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, NoneFound), read(15*time.Second, ledger.Inconclusive, NoneFound)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
+		"could not look":    {[]ledger.Read{read(time.Hour, ledger.Inconclusive, "answer is HTML, not JSON")}, 0.5},
+		"a control":         {[]ledger.Read{{Control: true, BeganAt: noon.Add(time.Hour), Verdict: ledger.Inconclusive, Reason: NoneFound}}, 0.5},
+	} {
+		rec := doubt("proof")
+		rec.Reads = c.reads
+		if got := p.Kind("proof").Odds(rec).P; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestCostThatErrsIsTheDearest(t *testing.T) {
+	duplicate, miss := must(t, priced).Kind("odd").Costs(doubt("odd").Operation)
+	want := ledger.Cost{Value: 1000, Word: "severe", Guess: true}
+	if duplicate != want || miss != want {
+		t.Error(duplicate, miss)
+	}
+}
+
+func TestPrice(t *testing.T) {
+	p := must(t, priced)
+	rec := doubt("proof")
+	rec.Pricing = ledger.Pricing{ReadAt: noon, Reads: 3}
+	got := p.Kind("proof").Price(rec)
+	if got.Rank != 200 || got.Odds != 0.5 || !got.DecideAt.Equal(noon.Add(15*time.Minute)) || got.Reads != 3 || !got.ReadAt.Equal(noon) ||
+		got.OperationID != "op" || got.Digest != p.Digest() {
+		t.Errorf("%+v", got)
+	}
+	if got := p.Kind("legacy").Price(doubt("legacy")); !got.DecideAt.IsZero() || !got.ReadAt.Equal(ledger.Never) {
+		t.Errorf("no read needs a person at once: %+v", got)
+	}
+	rec.Operation.HandsOff = true
+	if got := p.Kind("proof").Price(rec); !got.DecideAt.IsZero() {
+		t.Errorf("only a person settles: %+v", got)
+	}
+	keyed := p.Kind("keyed").Price(doubt("keyed"))
+	if keyed.Downstream != "d" {
+		t.Errorf("%+v", keyed)
+	}
+}
+
+// anyRecord draws records of every shape, also ones no ledger would hold.
+func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
+	when := func(name string) time.Time {
+		if rapid.IntRange(0, 5).Draw(t, name+" known") == 0 {
+			return time.Time{}
+		}
+		return noon.Add(time.Duration(rapid.IntRange(-100000, 100000).Draw(t, name)) * time.Second)
+	}
+	rec := ledger.Record{Operation: ledger.Operation{
+		Kind: kind, Token: "t", TokenSent: rapid.Bool().Draw(t, "token sent"), HandsOff: rapid.Bool().Draw(t, "hands off"),
+		State:      rapid.SampledFrom([]ledger.State{ledger.Pending, ledger.Committed, ledger.Failed, ledger.Uncertain, ledger.Abandoned}).Draw(t, "state"),
+		ErrorClass: rapid.SampledFrom([]ledger.ErrorClass{"", "timeout", "5xx", "throttled", "odd"}).Draw(t, "class"),
+		Verdict:    rapid.SampledFrom([]ledger.Verdict{"", ledger.Landed, ledger.Absent, ledger.Mismatch, ledger.Duplicated}).Draw(t, "verdict"),
+		Conflict:   rapid.SampledFrom([]ledger.Conflict{"", ledger.Duplicate, ledger.Contradiction}).Draw(t, "conflict"),
+		Doubted:    rapid.Bool().Draw(t, "doubted"), DoubtedAt: when("doubted at"), EndedAt: when("ended"), StartedAt: when("started"), DeadlineAt: when("deadline"),
+		Input: []byte(`{"a":1,"b":0}`),
+	}}
+	for i := range rapid.IntRange(0, 3).Draw(t, "attempts") {
+		rec.Attempts = append(rec.Attempts, ledger.Attempt{N: i + 1, StartedAt: when("a start"), EndedAt: when("a end"), DeadlineAt: when("a deadline"),
+			KeyWorks: rapid.Bool().Draw(t, "key works"),
+			Outcome:  rapid.SampledFrom([]ledger.Outcome{"", ledger.OutcomeFailed, ledger.OutcomeUncertain, ledger.OutcomeCommitted}).Draw(t, "outcome"),
+			Proof:    rapid.SampledFrom([]ledger.Proof{"", ledger.NeverSent, ledger.Refused, ledger.ProvenAbsent}).Draw(t, "proof")})
+	}
+	rec.Operation.AttemptCount = len(rec.Attempts)
+	for range rapid.IntRange(0, 2).Draw(t, "reads") {
+		rec.Reads = append(rec.Reads, ledger.Read{BeganAt: when("read"), Verdict: rapid.SampledFrom([]ledger.Verdict{ledger.Inconclusive, ledger.Absent}).Draw(t, "read verdict"), Reason: NoneFound})
+	}
+	for range rapid.IntRange(0, 1).Draw(t, "related") {
+		rec.Related = append(rec.Related, ledger.Relation{Overtook: rapid.Bool().Draw(t, "overtook")})
+	}
+	return rec, noon.Add(time.Duration(rapid.IntRange(-200000, 200000).Draw(t, "now")) * time.Second)
+}
+
+func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
+	p := must(t, priced)
+	rapid.Check(t, func(t *rapid.T) {
+		k := p.Kind(rapid.SampledFrom(append(p.Kinds(), "unknown")).Draw(t, "kind"))
+		rec, now := anyRecord(t, k.Name)
+		a := k.Advise(rec, now)
+		for name, v := range map[string]float64{"p": a.Odds.P, "low": a.Odds.Low, "high": a.Odds.High} {
+			if math.IsNaN(v) || v < 0 || v > 1 {
+				t.Fatalf("%s = %v", name, v)
+			}
+		}
+		if a.Odds.Low > a.Odds.P+1e-9 || a.Odds.P > a.Odds.High+1e-9 {
+			t.Fatalf("odds outside their interval: %+v", a.Odds)
+		}
+		for name, v := range map[string]float64{"retry": a.RetryCost, "leave": a.LeaveCost, "look": a.LookCost, "rank": k.Price(rec).Rank} {
+			if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+				t.Fatalf("%s costs %v", name, v)
+			}
+		}
+		if a.Reason == "" || strings.Contains(a.Reason, "\n") {
+			t.Fatalf("reason %q", a.Reason)
+		}
+		if (a.Basis != "") != (a.Verb == AdviseRetry) {
+			t.Fatalf("%s with basis %q", a.Verb, a.Basis)
+		}
+		switch a.Basis {
+		case ledger.BasisAbsent:
+			if rec.Operation.State != ledger.Failed || !allProven(rec.Attempts) || rec.Operation.HandsOff {
+				t.Fatal("absent without proof")
+			}
+		case ledger.BasisKeySafe:
+			if !now.Before(k.KeySafeUntil(rec)) {
+				t.Fatal("key safe, but the key is forgotten")
+			}
+		}
+		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
+			if len(rec.Related) > 0 || rec.Operation.Conflict != "" {
+				t.Fatal("a twin or a conflict must stop it")
+			}
+		}
+		if !a.ChangesAt.IsZero() {
+			if !a.ChangesAt.After(now) {
+				t.Fatal("changes in the past")
+			}
+			if b := k.adviseAt(rec, a.ChangesAt); b.Verb == a.Verb && b.Basis == a.Basis {
+				t.Fatal("does not change then")
+			}
+		}
+		if basis, why, _ := k.AllowedBasis(rec, now); why == "" || basis == "" {
+			t.Fatal("no basis at all")
+		}
+	})
+}
+
+func TestOddsFallWithTime(t *testing.T) {
+	k := must(t, priced).Kind("proof")
+	rapid.Check(t, func(t *rapid.T) {
+		rec := doubt("proof")
+		first := rapid.IntRange(-1000, 1000).Draw(t, "first")
+		rec.Reads = []ledger.Read{{BeganAt: noon.Add(time.Duration(first) * time.Second), Verdict: ledger.Inconclusive, Reason: NoneFound}}
+		early := k.Odds(rec)
+		rec.Reads[0].BeganAt = rec.Reads[0].BeganAt.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "later")) * time.Second)
+		late := k.Odds(rec)
+		if late.P > early.P || late.High > early.High || late.Low > early.Low {
+			t.Fatalf("%+v then %+v", early, late)
+		}
+	})
+}
+
+func TestBetaQuantile(t *testing.T) {
+	for _, c := range []struct{ q, a, b, want float64 }{
+		{0.025, 1, 1, 0.025}, {0.5, 3, 3, 0.5}, {0.025, 3, 3, 0.14663}, {0.975, 3, 3, 0.85337}, {0.5, 1, 9, 0.07413}, {0.975, 32, 6, 0.93822},
+	} {
+		if got := betaQuantile(c.q, c.a, c.b); math.Abs(got-c.want) > 2e-3 {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.Float64Range(0.05, 5000).Draw(t, "a"), rapid.Float64Range(0.05, 5000).Draw(t, "b")
+		low, high := betaQuantile(0.025, a, b), betaQuantile(0.975, a, b)
+		if mean := a / (a + b); !(low <= high) || a > 1 && b > 1 && !(low <= mean && mean <= high) {
+			t.Fatalf("Beta(%v, %v): %v %v", a, b, low, high)
+		}
+	})
+}

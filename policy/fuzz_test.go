@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+func FuzzParse(f *testing.F) {
+	f.Add(Example())
+	for _, seed := range []string{"", "version: 1", "version: 1\nkinds: {a: {title: \"${x\"}}", "- [", "a: !b c", "version: 1\n---\n", "version: 1\nkinds:\n  k: {cost: {miss: 7/2}}",
+		"a: &x [*x]", "\t", "? a\n: b", "version: 1\nkinds: {k: {read: {http: {get: [a]}, found: [x]}}}", "%YAML 1.2\n---\nversion: 1", "{", "\"", "'", "|", ">", "version: |\n 1"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 1<<14 {
+			return
+		}
+		p, err := Parse("policy.yaml", text)
+		if (p == nil) == (err == nil) {
+			t.Fatal("neither a policy nor a problem")
+		}
+		if err != nil {
+			list, ok := err.(Errors)
+			if !ok || len(list) == 0 {
+				t.Fatalf("not problems: %v", err)
+			}
+			for _, problem := range list {
+				if problem.Message == "" || strings.ContainsAny(problem.Error(), "\x1b\u202e\u009b") {
+					t.Fatalf("bad problem %q", problem.Error())
+				}
+			}
+			return
+		}
+		again, err := Parse("other.yaml", text)
+		if err != nil || again.Digest() != p.Digest() {
+			t.Fatal("the digest is not of the content")
+		}
+		rec := doubt("k")
+		for _, name := range append(p.Kinds(), "x") {
+			k := p.Kind(name)
+			k.Advise(rec, noon)
+			k.Price(rec)
+			p.Explain(name)
+			if k.Read != nil {
+				_, _ = k.Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: 200, Body: []byte(`{}`)})
+			}
+		}
+	})
+}
+
+func FuzzTemplate(f *testing.F) {
+	for _, seed := range []string{"", "a", "${input.a}", "x ${input.a} y ${token}", "$${", "${", "${\"}\"}", "${'''", "${{}}", "}", "${input.a + }", "${1}${2}", "${r'\\'}"} {
+		f.Add(seed)
+	}
+	vars := func() *variables {
+		return newVariables(ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"a":1}`)}})
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		tm, problem := parseTemplate(text, scopeOperation)
+		if problem != nil {
+			if problem.message == "" || problem.inside && (problem.offset < 0 || problem.offset > len([]rune(text))) {
+				t.Fatalf("%+v", problem)
+			}
+			return
+		}
+		r := &rendering{ctx: context.Background(), vars: vars()}
+		if !strings.Contains(text, "${") {
+			if got, err := r.text(tm); err != nil || got != text {
+				t.Fatalf("plain text %q became %q, %v", text, got, err)
+			}
+		}
+		if v, err := r.json(tm); err == nil {
+			if _, err := marshal(v); err != nil {
+				t.Fatalf("%q gives what is no JSON: %v", text, err)
+			}
+		}
+	})
+}
+
+func FuzzAddress(f *testing.F) {
+	for _, seed := range []string{"", "a", "..", "a/../b", "%2e%2e", "\\", "a?b#c", "\x00", "@h", "é", "//", "a/./b"} {
+		f.Add(seed)
+	}
+	tm, problem := parseTemplate("https://h.example/a/${input.v}/b?q=${input.v}", scopeRequest)
+	if problem != nil {
+		f.Fatal(problem)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		input, err := json.Marshal(map[string]any{"v": value})
+		if err != nil {
+			return
+		}
+		r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: ledger.Operation{Input: input}})}
+		got, err := r.url(tm)
+		if err != nil {
+			return
+		}
+		u, err := url.Parse(got)
+		if err != nil || u.Host != "h.example" || u.Fragment != "" || u.User != nil {
+			t.Fatalf("%q leads to %q (%v)", value, got, err)
+		}
+		if parts := strings.Split(u.EscapedPath(), "/"); len(parts) != 4 || parts[1] != "a" || parts[3] != "b" {
+			t.Fatalf("%q changes the path: %q", value, got)
+		}
+		for _, s := range strings.Split(u.Path, "/")[1:] {
+			if s == "" || s == "." || s == ".." {
+				t.Fatalf("%q walks: %q", value, got)
+			}
+		}
+		if q := u.Query(); len(q) != 1 || q.Get("q") != string([]rune(value)) {
+			t.Fatalf("%q changes the query: %q", value, got)
+		}
+	})
+}
+
+func FuzzJudge(f *testing.F) {
+	p := must(f, judged)
+	for _, seed := range []string{"", "{}", "[]", "null", `{"object":"list","has_more":false,"data":[]}`, `{"object":"list","has_more":false,"data":[{"t":"tok"}]}`, `{"data":1e999}`, "<html>", `{"data":{"a":[]}}`} {
+		f.Add([]byte(seed), 200)
+	}
+	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"amount":1}`)}}
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		for _, kind := range p.Kinds() {
+			found, err := p.Kind(kind).Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: status, Body: body})
+			if err != nil && (found.Complete || found.Valid || len(found.Effects) > 0) {
+				t.Fatal("an error with a finding")
+			}
+		}
+	})
+}

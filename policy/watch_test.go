@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+type seen struct {
+	p   *Policy
+	err error
+}
+
+func TestWatchTellsEveryChangeOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "policy.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil { // as editors and git do
+			t.Fatal(err)
+		}
+	}
+	write("version: 1\n")
+	ctx, cancel := context.WithCancel(context.Background())
+	changes, ended := make(chan seen, 10), make(chan error, 1)
+	go func() { ended <- Watch(ctx, path, func(p *Policy, err error) { changes <- seen{p, err} }) }()
+	next := func(what string) seen {
+		t.Helper()
+		select {
+		case s := <-changes:
+			return s
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s was not noticed", what)
+			return seen{}
+		}
+	}
+	time.Sleep(3 * settleTime) // let it begin
+	write("version: 1\ncurrency: EUR\n")
+	if s := next("a change"); s.err != nil || s.p.Currency() != "EUR" {
+		t.Errorf("%+v", s)
+	}
+	write("version: 1\ncurrancy: EUR\n")
+	if s := next("a broken file"); s.err == nil || s.p != nil {
+		t.Errorf("%+v", s)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if s := next("the end of the file"); s.err == nil {
+		t.Errorf("%+v", s)
+	}
+	write("version: 1\ncurrency: CHF\n")
+	if s := next("a file again"); s.err != nil || s.p.Currency() != "CHF" {
+		t.Errorf("%+v", s)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case s := <-changes:
+		t.Errorf("another file is none of its business: %+v", s)
+	case <-time.After(3 * settleTime):
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWatchNeedsADirectory(t *testing.T) {
+	if err := Watch(context.Background(), filepath.Join(t.TempDir(), "no", "policy.yaml"), nil); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestLoadSaysWhatIsWrongWithTheFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "missing.yaml")} {
+		if _, err := Load(path); err == nil {
+			t.Errorf("%s: no error", path)
+		}
+	}
+	path := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(path, []byte("version: 3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	problems, warnings, err := Check(path)
+	if err != nil || len(problems) != 1 || len(warnings) != 0 || problems[0].File != path {
+		t.Error(problems, warnings, err)
+	}
+}
+
+func BenchmarkPrice(b *testing.B) {
+	p, err := Parse("policy.yaml", Example())
+	if err != nil {
+		b.Fatal(err)
+	}
+	rec := doubt("stripe.charge")
+	rec.Operation.Input = []byte(`{"customer":"cus_9","amount":42000,"currency":"usd","invoice":"INV-1"}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Kind("stripe.charge").Price(rec)
+	}
+}
+func BenchmarkAdvise(b *testing.B) {
+	p, err := Parse("policy.yaml", Example())
+	if err != nil {
+		b.Fatal(err)
+	}
+	rec := doubt("stripe.charge")
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Kind("stripe.charge").Advise(rec, noon)
+	}
+}
