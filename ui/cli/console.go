@@ -64,17 +64,31 @@ func mistyped(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || strings.ContainsAny(args[0], ":<> \"") {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = 1
-	if len(args[0]) >= 6 {
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	for _, name := range cmd.SuggestionsFor(args[0]) {
-		if strings.HasPrefix(name, args[0]) && len(args[0]) < 3 {
-			continue // a few letters that begin a command are no slip
+	word := args[0]
+	for _, sub := range cmd.Commands() {
+		if sub.Hidden || !slip(word, sub.Name()) {
+			continue
 		}
-		return usage(fmt.Sprintf("there is no command `%s`; did you mean `%s`?", args[0], name), fmt.Sprintf(`to look for the text, put it in double quotes: indoubt '"%s"'`, args[0]))
+		return usage(fmt.Sprintf("there is no command `%s`; did you mean `%s`?", word, sub.Name()), fmt.Sprintf(`to look for the text, put it in double quotes: indoubt '"%s"'`, word))
 	}
 	return nil
+}
+
+// slip tells whether a word is a command with one letter missing, added, wrong
+// or two neighbours exchanged. Words of three letters and less are left alone.
+func slip(word, name string) bool {
+	if len(name) < 4 || len(word) < 3 || word == name {
+		return false
+	}
+	i := 0
+	for i < len(word) && i < len(name) && word[i] == name[i] {
+		i++
+	}
+	w, n := word[i:], name[i:]
+	return len(w) > 0 && w[1:] == n || // one too many
+		len(n) > 0 && w == n[1:] || // one missing
+		len(w) > 0 && len(n) > 0 && w[1:] == n[1:] || // one wrong
+		len(w) > 1 && len(n) > 1 && w[0] == n[1] && w[1] == n[0] && w[2:] == n[2:]
 }
 
 var idLike = regexp.MustCompile(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+func TestExitCodesOfErrors(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		exit int
+		code string
+	}{
+		{errors.New("anything"), 1, "error"},
+		{usage("no", ""), 2, "usage"},
+		{&ledger.FilterError{Text: "x:", Message: "m", Hint: "h"}, 2, "bad_filter"},
+		{&ledger.AmbiguousError{Prefix: "0198"}, 2, "ambiguous"},
+		{fmt.Errorf("read: %w", ledger.ErrNotFound), 3, "not_found"},
+		{&sqlite.MissingError{Path: "/x"}, 3, "no_ledger"},
+		{&ledger.MovedError{ID: "i", State: ledger.Failed}, 4, "moved"},
+		{&ledger.MovedError{NotFromThisOne: true}, 4, "wrong_state"},
+		{&ledger.LeasedError{Holder: "sam"}, 4, "leased"},
+		{ledger.ErrLeaseLost, 4, "leased"},
+		{&ledger.RefusedError{Code: "hold", Why: "w"}, 5, "hold"},
+		{&ledger.RefusedError{Why: "w"}, 5, "refused"},
+		{ledger.ErrReadOnly, 5, "read_only"},
+		{ledger.ErrCopied, 5, "copied"},
+		{ledger.ErrKeyReused, 8, "key_reused"},
+		{ledger.ErrBusy, 1, "locked"},
+		{&sqlite.ForeignError{Path: "/x", Why: "w"}, 1, "foreign"},
+		{&sqlite.NotDatabaseError{Path: "/x"}, 1, "not_a_ledger"},
+		{&sqlite.NewerError{Path: "/x", Has: 9, Knows: 1}, 1, "newer_schema"},
+		{&sqlite.OlderError{Path: "/x"}, 1, "older_schema"},
+		{&sqlite.NotLocalError{Path: "/x", Type: "NFS"}, 1, "not_local"},
+		{&sqlite.ReadOnlyDirError{Path: "/x"}, 1, "read_only_disk"},
+		{&sqlite.FullDiskError{Path: "/x"}, 1, "disk_full"},
+		{&sqlite.GuardError{Message: "m"}, 1, "guard"},
+		{syscall.EROFS, 1, "read_only_disk"},
+		{syscall.ENOSPC, 1, "disk_full"},
+		{fs.ErrPermission, 1, "permission"},
+	} {
+		f := asFailure(fmt.Errorf("outside: %w", c.err))
+		if f.Exit != c.exit || f.Code != c.code || f.Message == "" {
+			t.Errorf("%T %v: exit %d, code %s, want %d, %s", c.err, c.err, f.Exit, f.Code, c.exit, c.code)
+		}
+		if f.Code != "error" && f.Code != "usage" && f.Code != "bad_filter" && !strings.HasPrefix(f.Code, "h") && f.Code != "refused" && f.Hint == "" {
+			t.Errorf("%s has no hint", f.Code)
+		}
+	}
+}
+
+// failing gives the error of a command line and checks that text says the same.
+func (b *bench) failing(exit int, code string, args ...string) *errorJSON {
+	b.Helper()
+	a := b.json(exit, args...)
+	if a.Error.Code != code {
+		b.Errorf("indoubt %s: code %s, want %s", strings.Join(args, " "), a.Error.Code, code)
+	}
+	if out := b.want(exit, args...); !strings.Contains(out, firstLine(a.Error.Message)) {
+		b.Errorf("indoubt %s: text and JSON differ\n%s\n%s", strings.Join(args, " "), out, a.Error.Message)
+	}
+	return a.Error
+}
+
+func TestNoLedgerIsNoAllClear(t *testing.T) {
+	b := newBench(t)
+	for _, args := range [][]string{nil, {"list"}, {"show", id(1)}, {"log"}, {"confirm", id(1) + "@1"}, {"reconcile"}, {"adopt"}, {"hold", "--all", "--reason", "r"}, {"0198c1de"}, {"source:billing", "--since", "30m"}} {
+		e := b.failing(3, "no_ledger", args...)
+		if !strings.HasPrefix(e.Message, "No ledger at ") || !strings.HasSuffix(e.Message, " This is not an all-clear.") {
+			t.Error(e.Message)
+		}
+		for _, way := range []string{"indoubt demo", "indoubt run --kind post", "indoubt init", "--ledger PATH / INDOUBT_LEDGER"} {
+			if !strings.Contains(e.Hint, way) {
+				t.Errorf("the way %q is missing:\n%s", way, e.Hint)
+			}
+		}
+		if _, err := os.Stat(b.ledger); err == nil {
+			t.Fatalf("%v made a ledger", args)
+		}
+	}
+	golden(t, "no_ledger.txt", []byte(strings.ReplaceAll(b.want(3), b.dir, "DIR")))
+}
+
+func TestWhatIsNoLedgerIsRefused(t *testing.T) {
+	b := newBench(t)
+	text := filepath.Join(b.dir, "notes.txt")
+	if err := os.WriteFile(text, []byte(strings.Repeat("not a database\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(b.dir, "foreign.db")
+	execSQL(t, foreign, "CREATE TABLE t (x)")
+	for path, code := range map[string]string{text: "not_a_ledger", foreign: "foreign", b.dir: "not_a_ledger"} {
+		before, _ := os.ReadFile(path)
+		for _, args := range [][]string{{"list"}, {"confirm", id(1) + "@1"}, {"init"}} {
+			e := b.failing(1, code, append([]string{"--ledger", path}, args...)...)
+			if e.Hint == "" {
+				t.Errorf("%s: no hint", code)
+			}
+		}
+		if after, _ := os.ReadFile(path); string(before) != string(after) {
+			t.Errorf("%s was changed", path)
+		}
+	}
+	if e := b.failing(2, "usage", "--ledger", "postgres://host/db", "list"); !strings.Contains(e.Message, "PostgreSQL") {
+		t.Error(e.Message)
+	}
+	b.failing(2, "usage", "--ledger", "", "list")
+}
+
+func execSQL(t *testing.T, path, query string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(query); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestANewerLedgerIsLeftAlone(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	at := b.at(1)
+	b.open().Close()
+	execSQL(t, b.ledger, "PRAGMA user_version = 9999")
+	for _, args := range [][]string{{"list"}, {"confirm", at}, {"init"}} {
+		if e := b.failing(1, "newer_schema", args...); !strings.Contains(e.Message, "9999") {
+			t.Error(e.Message)
+		}
+	}
+}
+
+func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	at := b.at(1)
+	b.open().Close()
+	b.store = nil
+	content, err := os.ReadFile(b.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ledger = filepath.Join(b.dir, "copy.db")
+	if err := os.WriteFile(b.ledger, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if wal, err := os.ReadFile(filepath.Join(b.dir, "ledger.db-wal")); err == nil {
+		if err := os.WriteFile(b.ledger+"-wal", wal, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.want(0, "list")
+	for _, args := range [][]string{{"confirm", at}, {"confirm", at, "--dry-run"}, {"hold", "--all", "--reason", "r"}, {"reconcile"}, {"note", id(1), "--reason", "r"}} {
+		b.failing(5, "copied", args...)
+	}
+	b.failing(2, "usage", "adopt")
+	if a := b.json(0, "adopt", "--dry-run"); a.Effect != "would_update" {
+		t.Error(a.Effect)
+	}
+	if a := b.json(0, "adopt", "--yes"); a.Effect != "updated" {
+		t.Error(a.Effect)
+	}
+	if a := b.json(0, "adopt", "--yes"); a.Effect != "noop" {
+		t.Error(a.Effect)
+	}
+	b.want(0, "confirm", at)
+}
+
+func TestALockedLedgerSaysSo(t *testing.T) {
+	t.Parallel() // it waits as long as the store is patient
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	at := b.at(1)
+	db, err := sql.Open("sqlite", b.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	b.want(0, "list") // who looks does not wait
+	a := b.json(1, "confirm", at)
+	if a.Error.Code != "locked" || a.Error.Hint == "" {
+		t.Errorf("%+v", a.Error)
+	}
+	if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	b.want(0, "confirm", at)
+}
+
+func TestABadFilterPointsAtTheMistake(t *testing.T) {
+	b := newBench(t)
+	b.open()
+	for filter, want := range map[string]string{
+		"state:committed lane:nowhere": "                       ^",
+		"foo:bar":                      "  ^",
+		"age>soon":                     "      ^",
+		"risk:1":                       "       ^",
+	} {
+		e := b.failing(2, "bad_filter", "list", filter)
+		lines := strings.Split(e.Message, "\n")
+		if len(lines) != 3 || !strings.HasPrefix(lines[2], want[:len(want)-1]) || strings.TrimSpace(lines[2]) != "^" {
+			t.Errorf("%s:\n%s", filter, e.Message)
+		}
+		if e.Hint == "" {
+			t.Errorf("%s: no hint", filter)
+		}
+	}
+	b.failing(2, "bad_filter", "lane:nowhere")
+	b.failing(2, "usage", "list", "--since", "yesterday")
+	b.failing(2, "usage", "list", "--tab", "nowhere")
+	b.failing(2, "usage", "list", "--order", "random")
+	b.failing(2, "usage", "list", "--limit", "0")
+	b.failing(2, "usage", "list", "--after", "junk")
+	b.want(0, "list", "-state:committed")
+	b.want(0, "-state:committed", "--since", "2d")
+}
+
+func TestABadPolicySaysWhere(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	bad := strings.Replace(benchPolicy, "receipt: it.id", "receit: it.id", 1)
+	if err := os.WriteFile(b.policy, []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := b.json(1, "policy", "check")
+	if a.Error.Code != "bad_policy" || !strings.Contains(a.Error.Message, "receit") || !strings.Contains(string(a.Data), `"line":23`) {
+		t.Errorf("%+v %s", a.Error, a.Data)
+	}
+	out := b.want(1, "policy", "check")
+	if !strings.Contains(out, "policy.yaml:23:") || !strings.Contains(out, "^") || !strings.Contains(out, "did you mean `receipt`?") {
+		t.Error(out)
+	}
+	b.failing(1, "bad_policy", "retry", b.at(1), "--yes")
+	b.failing(1, "bad_policy", "reconcile")
+	exit, stdout, stderr := b.run("list") // whoever looks is warned, and still sees
+	if exit != 0 || !strings.Contains(stdout, id(1)) || !strings.Contains(stderr, "warning: the policy cannot be used") {
+		t.Errorf("%d\n%s%s", exit, stdout, stderr)
+	}
+	b.failing(1, "no_policy", "--policy", filepath.Join(b.dir, "none.yaml"), "policy", "check")
+}
+
+func TestMistypedCommands(t *testing.T) {
+	b := newBench(t)
+	b.open()
+	for _, args := range [][]string{{"confrim", id(1)}, {"lst"}, {"shwo", "0198"}} {
+		if e := b.failing(2, "usage", args...); !strings.Contains(e.Message, "did you mean") {
+			t.Error(e.Message)
+		}
+	}
+	for _, args := range [][]string{{"mail"}, {"post", "news"}, {`"lst"`}, {"stripe"}} {
+		b.want(0, args...)
+	}
+	b.failing(2, "usage", "list", "--nonsense")
+	b.failing(2, "usage", "policy", "chekc")
+	b.failing(2, "usage", "init", "extra")
+	b.failing(2, "usage", "show", "a", "b")
+	b.failing(2, "usage", "--theme", "pink", "list")
+}
