@@ -41,7 +41,7 @@ func acts() []binding {
 			do: bulk(verbRetry, func(m *Root) tea.Cmd { return m.asPerson(m.plan) })},
 		{keys: []string{"A"}, show: "A", words: "abandon: never sent, stays unknown", short: "abandon", group: groupAct, acts: true, off: orMarks(offAbandon), would: say("ends it as it is; sends nothing, its pipeline is refused"),
 			do: bulk(ledger.VerbAbandon, dialogOf((*Root).abandonDialog))},
-		{keys: []string{"D"}, show: "D", words: "dealt with: a conflict was put right outside", short: "", group: groupAct, acts: true, off: orMarks(offAck), would: say("takes the conflict's flag down, with a reference"),
+		{keys: []string{"D"}, show: "D", words: "dealt with: a conflict was put right outside", short: "dealt with", group: groupAct, acts: true, off: orMarks(offAck), would: say("takes the conflict's flag down, with a reference"),
 			do: bulk(ledger.VerbAck, dialogOf((*Root).ackDialog))},
 		{keys: []string{"P"}, show: "P", words: "park: out of the way until a time", short: "park", group: groupAct, acts: true, off: orMarks(offPark), would: say("takes it out of the way until a time; checks go on"),
 			do: bulk(ledger.VerbPark, dialogOf((*Root).parkDialog))},
@@ -321,7 +321,7 @@ func (m *Root) asPerson(then func() tea.Cmd) tea.Cmd {
 // menu lists each act, what it would do now, or why it is off.
 func (m *Root) menu() tea.Cmd {
 	b := m.chosenBrief()
-	d := m.about(b, "What can I do?")
+	d := m.about(b, "What can I do? Press its key")
 	d.keys = map[string]func(*dialog) tea.Cmd{}
 	closed := m.closedToActs()
 	for i := range m.keys {
@@ -336,21 +336,17 @@ func (m *Root) menu() tea.Cmd {
 		if k.acts && closed != "" {
 			why = closed
 		}
-		name, _, _ := strings.Cut(k.words, ":")
+		name, _, _ := strings.Cut(firstOf(k.short, k.words), ":")
 		f := fact{label: k.show + "  " + name}
 		if why != "" {
 			f.text = "off: " + why
 		} else {
 			f.text = k.would(m)
-			if k.show == "H" {
-				f.label = "H  hold"
-			}
 			key := k.keys[0]
 			d.keys[key] = func(*dialog) tea.Cmd { return m.pressBinding(key) }
 		}
 		d.facts = append(d.facts, f)
 	}
-	d.facts = append(d.facts, fact{}, fact{"", fmt.Sprintf("press the key of an act; version %d", b.rec.Operation.Version), false})
 	m.show(d)
 	return nil
 }

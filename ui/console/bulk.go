@@ -20,10 +20,12 @@ import (
 const verbRetry ledger.Verb = "retry"
 
 const (
-	tryFirst   = 3                      // sends before a bulk run waits for a look
-	stopAfter  = 3                      // failures that stop it
-	sendPacing = 100 * time.Millisecond // ten a second
+	tryFirst  = 3 // sends before a bulk run waits for a look
+	stopAfter = 3 // failures that stop it
 )
+
+// sendPacing makes a bulk run send ten a second.
+var sendPacing = 100 * time.Millisecond
 
 // bulkItem is one operation of a frozen set.
 type bulkItem struct {
@@ -131,10 +133,10 @@ func planned(ctx context.Context, engine Engine, id string) (ledger.Basis, strin
 		return "", safe.Text(err.Error())
 	case p.Refused != nil:
 		return "", safe.Text(p.Refused.Error())
-	case p.OverridesMax:
-		return "", fmt.Sprintf("its %d attempts are used up", p.Max)
 	case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe:
 		return "", "without proof: by itself only"
+	case p.OverridesMax:
+		return "", fmt.Sprintf("its %d further attempts are used up", p.Max)
 	}
 	return p.Basis, ""
 }

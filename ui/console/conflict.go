@@ -33,6 +33,32 @@ func sides(b *brief, at func(time.Time) string) []side {
 			}
 		}
 	}
+	// One effect without an attempt, and one attempt that nobody heard of again,
+	// belong together.
+	lone, silent := -1, -1
+	for i := range out {
+		if out[i].facts["sent by"] == "" {
+			if lone >= 0 {
+				lone = -2
+				break
+			}
+			lone = i
+		}
+	}
+	for i, a := range b.rec.Attempts {
+		if a.Receipt == "" && a.LateReceipt == "" && a.Final() == ledger.OutcomeUncertain {
+			if silent >= 0 {
+				silent = -2
+				break
+			}
+			silent = i
+		}
+	}
+	if lone >= 0 && silent >= 0 {
+		a := b.rec.Attempts[silent]
+		out[lone].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, firstOf(errorWords(a.ErrorClass), "no answer"))
+		out[lone].facts["sent"] = at(a.StartedAt)
+	}
 	// The evidence of a check is what the other side says of each effect. Whatever
 	// plain members stand beside a receipt are shown as they are.
 	for _, read := range b.raw.Reads {
@@ -124,7 +150,7 @@ func (m *Root) conflictLines(b *brief, w int) []string {
 			p.lines = append(p.lines, m.th.faint.s(left(" "+k, name))+left(firstOf(a, "–"), col-1)+" "+cut(firstOf(b, "–"), col-1))
 		}
 		line("receipt", found[0].receipt, found[1].receipt)
-		for _, k := range []string{"amount", "currency", "created", "created_at", "sent", "sent by", "status", "state", "title", "subject", "version"} {
+		for _, k := range []string{"amount", "currency", "created", "created_at", "sent by", "status", "state", "title", "subject", "version"} {
 			if found[0].facts[k] != "" || found[1].facts[k] != "" {
 				line(strings.ReplaceAll(k, "_", " "), found[0].facts[k], found[1].facts[k])
 			}
@@ -139,6 +165,7 @@ func (m *Root) conflictLines(b *brief, w int) []string {
 		p.say("", m.th.bad, firstOf(o.ConflictNote, "what is recorded and what was found disagree"))
 	}
 	p.lines = append(p.lines, m.th.faint.s(rule(w)))
+	m.conflictDo(p, b)
 	for i, e := range timeline(b) {
 		k := ""
 		if i == 0 {
@@ -151,14 +178,18 @@ func (m *Root) conflictLines(b *brief, w int) []string {
 		}
 		p.say(k, paint, text)
 	}
-	switch o.Conflict {
+	return p.lines
+}
+
+// conflictDo says what it costs and what to do, before why it came so.
+func (m *Root) conflictDo(p *page, b *brief) {
+	switch b.rec.Operation.Conflict {
 	case ledger.Duplicate, ledger.PossibleDuplicate:
 		p.say("LOSS", m.th.text, fullCost(b.facts.advice.Duplicate)+" until one is taken back; indoubt does not take it back")
 		p.say("DO", m.th.strong, "cancel one of them outside, then D with its reference")
 	default:
 		p.say("DO", m.th.strong, "look at what was found; U puts it in doubt again, D says it was dealt with outside")
 	}
-	return p.lines
 }
 
 // indented lays JSON out; what is not JSON stays as it is.

@@ -209,7 +209,11 @@ func (m *Root) detailKnown(p *page, b *brief) {
 	p.say("KNOWN", paint, text)
 	switch b.rec.Operation.StateAt(m.at) {
 	case ledger.Uncertain, ledger.Failed:
-		p.say("PRICE", m.th.text, m.priceWords(b))
+		price := m.priceWords(b)
+		if width(price) > p.w-label-1 {
+			price = strings.ReplaceAll(price, "    ", "  ")
+		}
+		p.say("PRICE", m.th.text, price)
 	}
 }
 
@@ -251,9 +255,9 @@ func (m *Root) detailAdvice(p *page, b *brief) {
 			search = "o opens " + f.Link + ". " + search
 		}
 		p.say("", m.th.text, search)
-		p.say("  one", m.th.text, "C, paste its receipt")
-		p.say("  none", m.th.text, "X asks how you know; a look is no proof")
-		p.say("  two", m.th.text, "C, paste both: it becomes HAPPENED TWICE")
+		p.say("", m.th.text, "one    C, paste its receipt")
+		p.say("", m.th.text, "none   X asks how you know; a look is no proof")
+		p.say("", m.th.text, "two    C, paste both: it becomes HAPPENED TWICE")
 	case "RETRY":
 		p.say("", m.th.text, "R shows exactly what would be sent, and asks")
 	case "CONFIRM":
@@ -274,6 +278,14 @@ func (m *Root) detailAdvice(p *page, b *brief) {
 
 func (m *Root) detailClocks(p *page, b *brief) {
 	f, o := b.facts, &b.rec.Operation
+	switch state := o.StateAt(m.at); {
+	case state == ledger.Committed || state == ledger.Abandoned:
+		return // no clock runs
+	case state == ledger.Pending:
+		m.ticking = true
+		p.say("CLOCKS", m.th.text, "its attempt ends by "+moment(o.DeadlineAt, m.at, m.loc)+", in "+span(o.DeadlineAt.Sub(m.at)))
+		return
+	}
 	var parts []string
 	in := func(at time.Time) string {
 		d := at.Sub(m.at)
@@ -308,7 +320,7 @@ func (m *Root) detailClocks(p *page, b *brief) {
 			parts = append(parts, "needs you in "+in(d))
 		} else if d.Before(ledger.Never) && !o.DoubtedAt.IsZero() {
 			since := firstTime(d, o.DoubtedAt)
-			parts = append(parts, "needs you since "+age(m.at.Sub(since)))
+			parts = append(parts, "needs you for "+age(m.at.Sub(since)))
 		}
 		if r := b.rec.Pricing.ReadAt; f.HasRead && r.Before(ledger.Never) && !r.IsZero() {
 			if r.After(m.at) {

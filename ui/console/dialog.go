@@ -183,7 +183,7 @@ func (d *dialog) paste(text string) {
 // lines draws the dialog in at most w by h cells.
 func (d *dialog) lines(th *theme, w, h int) []string {
 	inner := w - 4
-	const name = 17
+	name := 17
 	room := max(inner-name, 10)
 	var top []string
 	if d.head != "" {
@@ -306,7 +306,10 @@ func over(screen []string, box []string, w, h int) []string {
 		base := screen[y+i]
 		before := fit(ansi.Truncate(base, x, ""), x)
 		after := ""
-		if x+bw < w {
+		if x < 6 {
+			// Crumbs of rows beside a dialog only distract.
+			before, after = spaces(x), spaces(w-x-bw)
+		} else if x+bw < w {
 			after = ansi.TruncateLeft(base, x+bw, "")
 		}
 		screen[y+i] = before + "\x1b[m" + fit(l, min(bw, w)) + "\x1b[m" + after

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"indoubt/ledger"
@@ -48,7 +49,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 		}
 	}
 	if p.OverridesMax {
-		d.facts = append(d.facts, fact{"OVERRIDES", fmt.Sprintf("retry max %d", p.Max), true})
+		d.facts = append(d.facts, fact{"OVERRIDES", fmt.Sprintf("retry max %d%s", p.Max, m.policyPlace(b)), true})
 	}
 	d.facts = append(d.facts, m.warnings(b)...)
 	send := safe.Text(p.WillSend)
@@ -57,7 +58,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	}
 	if len(p.Body) > 0 {
 		d.body = strings.Split(safe.Lines(p.Body), "\n")
-		send += "     b shows the body"
+		send += "   b: body"
 	}
 	d.facts = append(d.facts, fact{"WILL SEND", send, false})
 	same := fmt.Sprintf("same key %s", firstOf(cut(op.Key, 24), "none"))
@@ -113,4 +114,12 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 		return m.retry(request, d.head)
 	}
 	return d
+}
+
+// policyPlace is where the policy says it, in brackets.
+func (m *Root) policyPlace(b *brief) string {
+	if b.facts.Pattern == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s:%d)", filepath.Base(b.facts.File), b.facts.Line)
 }

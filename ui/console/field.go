@@ -107,10 +107,29 @@ func (f *field) line(th *theme, w int, focused bool) string {
 	}
 	if focused {
 		f.input.Focus()
-		f.input.SetWidth(max(w-1, 1))
-		return fit(f.input.View(), w)
+		return caret(th, []rune(f.input.Value()), f.input.Position(), w)
 	}
 	f.input.Blur()
 	text := cut(f.input.Value(), w)
 	return text + th.faint.s(strings.Repeat("_", max(w-width(text), 0)))
+}
+
+// caret draws a line of text with its cursor, scrolled so that the cursor shows.
+func caret(th *theme, text []rune, at, w int) string {
+	if w < 2 {
+		return spaces(w)
+	}
+	at = min(max(at, 0), len(text))
+	from := max(0, at-w+1)
+	before, under, after := string(text[from:at]), "_", ""
+	if at < len(text) {
+		under, after = string(text[at]), string(text[at+1:])
+	}
+	for width(before)+width(under) > w && from < at {
+		from++
+		before = string(text[from:at])
+	}
+	after = cut(after, w-width(before)-width(under))
+	rest := max(w-width(before)-width(under)-width(after), 0)
+	return before + "\x1b[7m" + under + "\x1b[27m" + after + th.faint.s(strings.Repeat("_", rest))
 }

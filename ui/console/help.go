@@ -16,7 +16,7 @@ func (m *Root) help() tea.Cmd {
 }
 
 func (m *Root) helpLines(w int) []string {
-	lines := []string{" " + m.th.strong.s("Small letters look, capitals act.") + " Acting opens a dialog; nothing leaves on one key."}
+	lines := []string{" " + m.th.strong.s("Small letters look, capitals act.") + " Nothing outward happens on one key."}
 	closed := m.closedToActs()
 	for _, group := range []string{groupMove, groupLook, groupAct, groupGo} {
 		lines = append(lines, "", " "+m.th.strong.s(group))

@@ -311,9 +311,9 @@ func (m *Root) foundIt(msg foundMsg) tea.Cmd {
 	if msg.err != nil {
 		var many *ledger.AmbiguousError
 		if errors.As(msg.err, &many) {
-			m.say("that could be "+strings.Join(many.IDs, ", "), true)
+			m.say(safe.Text("that could be "+strings.Join(many.IDs, ", ")), true)
 		} else {
-			m.say(msg.err.Error(), true)
+			m.say(safe.Text(msg.err.Error()), true)
 		}
 		return nil
 	}

@@ -278,20 +278,8 @@ func (m *Root) filterWords(word string) []string {
 		}
 		return out
 	}
-	for i := range m.list.items {
-		r := &m.list.items[i].row
-		switch field {
-		case "kind":
-			add(r.Kind)
-		case "source":
-			add(r.Source.Pipeline)
-		case "error":
-			add(string(r.ErrorClass))
-		case "by":
-			add(r.Actor)
-		case "downstream":
-			add(r.Pricing.Downstream)
-		}
+	for v := range m.values[field] {
+		add(v)
 	}
 	sort.Strings(out)
 	return out
@@ -335,6 +323,23 @@ func (m *Root) promptLines(w int) []string {
 	if p.fault != "" {
 		hint = m.th.bad.s(cut(" "+p.fault, w))
 	}
-	p.input.SetWidth(max(w-4, 1))
-	return []string{fit(hint, w), fit(m.th.strong.s(" "+string(p.kind))+p.input.View(), w)}
+	line := caret(&theme{}, []rune(p.input.Value()), p.input.Position(), max(w-3, 2))
+	return []string{fit(hint, w), fit(m.th.strong.s(" "+string(p.kind))+strings.TrimRight(line, "_"), w)}
+}
+
+// learn remembers values of fields, to offer them for a filter.
+func (m *Root) learn(rows []shown) {
+	for i := range rows {
+		r := &rows[i].row
+		for field, v := range map[string]string{"kind": r.Kind, "source": r.Source.Pipeline, "error": string(r.ErrorClass), "by": r.Actor, "downstream": r.Pricing.Downstream} {
+			seen := m.values[field]
+			if seen == nil {
+				seen = map[string]bool{}
+				m.values[field] = seen
+			}
+			if v != "" && len(seen) < 300 {
+				seen[v] = true
+			}
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"image/color"
 	"os"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -57,6 +58,7 @@ type Root struct {
 	list           list
 	kept           map[ledger.Tab]string // where the cursor was in each list
 	briefs         map[string]*brief
+	values         map[string]map[string]bool // of filter fields, seen so far
 	counts         ledger.Counts
 	info           ledger.Info
 	holds          []ledger.Hold
@@ -110,7 +112,7 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	m := &Root{
 		o: o, ctx: ctx, store: o.Store, clock: o.Clock, loc: o.Location, actor: o.Actor, judge: byPolicy(o.Policy),
 		tab: ledger.TabNeedsYou, orders: map[ledger.Tab]ledger.Order{}, kept: map[ledger.Tab]string{},
-		briefs: map[string]*brief{}, writes: &writes{}, wish: firstOf(o.Theme, "auto"), dirty: true,
+		briefs: map[string]*brief{}, values: map[string]map[string]bool{}, writes: &writes{}, wish: firstOf(o.Theme, "auto"), dirty: true,
 	}
 	if m.clock == nil {
 		m.clock = time.Now
@@ -249,7 +251,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 			return nil, false
 		}
 		if msg.err != nil {
-			m.say(msg.err.Error(), true)
+			m.say(safe.Text(msg.err.Error()), true)
 			return nil, true
 		}
 		m.show(m.bulkDialog(msg))
@@ -365,6 +367,11 @@ func (m *Root) tookIn(msg loadedMsg) {
 		return
 	}
 	m.lost, m.lastLook = nil, m.at
+	if !slices.EqualFunc(m.holds, msg.holds, func(a, b ledger.Hold) bool { return a.ChangeID == b.ChangeID && a.Scope == b.Scope }) {
+		for id := range m.briefs {
+			m.outdated(id)
+		}
+	}
 	m.counts, m.info, m.holds, m.seq = msg.counts, msg.info, msg.holds, msg.seq
 	if msg.health != nil {
 		m.health = msg.health
@@ -373,6 +380,7 @@ func (m *Root) tookIn(msg loadedMsg) {
 		m.outdated(id)
 	}
 	m.stale(msg)
+	m.learn(msg.rows)
 	first := !m.list.read
 	m.list.refresh(msg, m.still())
 	if first {
@@ -457,7 +465,7 @@ func (m *Root) tookBriefs(msg briefsMsg) bool {
 	}
 	if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
 		m.briefAfter = m.at.Add(2 * time.Second) // not again at once
-		m.say(msg.err.Error(), true)
+		m.say(safe.Text(msg.err.Error()), true)
 	}
 	return true
 }
@@ -535,7 +543,7 @@ func (m *Root) planned(msg planMsg) {
 		return
 	}
 	if msg.err != nil {
-		m.say(msg.err.Error(), true)
+		m.say(safe.Text(msg.err.Error()), true)
 		return
 	}
 	if msg.plan.Refused != nil {
@@ -546,9 +554,9 @@ func (m *Root) planned(msg planMsg) {
 	m.showAs(d, msg.opener)
 }
 
-// say puts a sentence at the bottom for some seconds.
+// say puts a sentence, safe already, at the bottom for some seconds.
 func (m *Root) say(text string, bad bool) {
-	m.toast = toast{text: safe.Text(text), bad: bad, until: m.at.Add(8 * time.Second)}
+	m.toast = toast{text: text, bad: bad, until: m.at.Add(8 * time.Second)}
 }
 
 func (m *Root) show(d *dialog) { m.showAs(d, keyOf(m.lastName)) }

@@ -14,7 +14,7 @@ type columns struct{ kind, what, pipe, twice, never, landed, clock, do int }
 const lead = 8
 
 func columnsFor(w int) columns {
-	c := columns{twice: 6, never: 7, landed: 8, clock: 11, do: 10}
+	c := columns{twice: 6, never: 7, landed: 8, clock: 11, do: 11}
 	switch {
 	case w >= 108:
 		c.kind, c.pipe, c.never, c.landed, c.clock, c.do = 14, 9, 7, 14, 12, 18
@@ -123,7 +123,7 @@ func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
 		cell(m.landedPaint(r, word), left(" "+word, c.landed))
 	}
 	if c.clock > 0 {
-		clock, ticks := clockWord(*r, b, now)
+		clock, ticks := clockWord(*r, b, now, m.loc)
 		if ticks {
 			m.ticking = true
 		}

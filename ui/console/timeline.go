@@ -36,7 +36,11 @@ func timeline(b *brief) []entry {
 			out = append(out, en)
 		}
 	}
-	if o := rec.Operation; o.Conflict != ledger.NoConflict {
+	told := false
+	for _, e := range out {
+		told = told || e.grave
+	}
+	if o := rec.Operation; o.Conflict != ledger.NoConflict && !told {
 		out = append(out, entry{at: o.UpdatedAt, who: "conflict", what: strings.ToLower(conflictWords(o.Conflict)) + ": " + o.ConflictNote, grave: true})
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].at.Before(out[j].at) })

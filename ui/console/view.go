@@ -103,6 +103,11 @@ func (m *Root) draw() []string {
 		lines = append(lines, spaces(m.w))
 	}
 	lines = lines[:m.h]
+	if m.w < 60 {
+		for i := range lines { // columns have a least width
+			lines[i] = fit(lines[i], m.w)
+		}
+	}
 	for _, d := range m.dialogs {
 		w := min(m.w-4, 78)
 		if m.w < 60 {
@@ -136,7 +141,7 @@ func (m *Root) drawList(lines []string, s shape) []string {
 	lines = append(lines, rows...)
 	if s.detail > 1 {
 		title := ""
-		if b != nil && !s.preview {
+		if b != nil && !s.preview && (b.rec.Operation.Conflict == ledger.NoConflict || m.plainDetail) {
 			title = b.rec.Operation.Title
 		}
 		lines = append(lines, m.th.faint.s(m.ruled(title, "", m.w)))
@@ -273,7 +278,7 @@ func (m *Root) foot(n int) []string {
 func (m *Root) hints() (looks, acts string) {
 	closed := m.closedToActs()
 	var a, b strings.Builder
-	usedA, usedB := 0, 0
+	usedA, usedB := 0, width(" ? help ") // the way to everything else is always there
 	add := func(out *strings.Builder, used *int, k *binding) {
 		need := width(k.show) + 1 + width(k.short) + 2
 		if *used+need > m.w {
@@ -282,17 +287,16 @@ func (m *Root) hints() (looks, acts string) {
 		*used += need
 		out.WriteString(" " + m.th.accent.s(k.show) + " " + m.th.faint.s(k.short) + " ")
 	}
-	for i := range m.keys {
-		k := &m.keys[i]
-		if k.short == "" || k.off != nil && k.off(m) != "" {
-			continue
-		}
-		if k.acts && closed == "" {
-			add(&b, &usedB, k)
-		} else if !k.acts {
-			add(&a, &usedA, k)
+	put := func(out *strings.Builder, used *int, names ...string) {
+		for _, name := range names {
+			if k := m.byKey[name]; (!k.acts || closed == "") && (k.off == nil || k.off(m) == "") {
+				add(out, used, k)
+			}
 		}
 	}
+	put(&a, &usedA, "enter", "a", "c", "space", "/", "T", "o", "y", ":", "q")
+	put(&b, &usedB, "C", "X", "R", "D", "A", "P", "N", "U")
+	b.WriteString(" " + m.th.accent.s("?") + " " + m.th.faint.s("help"))
 	if closed != "" {
 		return a.String(), m.th.warn.s(left(" "+closed, m.w))
 	}

@@ -204,7 +204,7 @@ func doWord(r ledger.Row, b *brief, now time.Time, room int) string {
 	case ledger.LaneUnfetched:
 		return pickFit(room, "waits for "+firstOf(r.Source.Pipeline, "its pipeline"), "fetch")
 	case ledger.LaneResolved:
-		return "–"
+		return pickFit(room, "by "+who(r.Actor), who(r.Actor))
 	}
 	if b == nil {
 		return "…"
@@ -241,17 +241,25 @@ func pickFit(room int, texts ...string) string {
 
 // clockWord is the CLOCK column: the moment that changes the advice next. It
 // reports whether the text changes every second.
-func clockWord(r ledger.Row, b *brief, now time.Time) (string, bool) {
+func clockWord(r ledger.Row, b *brief, now time.Time, loc *time.Location) (string, bool) {
 	in := func(what string, at time.Time) (string, bool) {
 		d := at.Sub(now)
-		return what + " " + span(d), d < 10*time.Minute
+		if d < 100*time.Second {
+			return fmt.Sprintf("%s %ds", what, int(max(d, 0).Round(time.Second).Seconds())), true
+		}
+		if d < time.Hour {
+			return fmt.Sprintf("%s %dm", what, int((d + time.Minute - 1).Minutes())), d < 2*time.Minute
+		}
+		return what + " " + span(d), false
 	}
 	if r.Parked(now) {
 		return in("parked", r.ParkedUntil)
 	}
 	switch r.LaneAt(now) {
-	case ledger.LaneConflict, ledger.LaneResolved:
+	case ledger.LaneConflict:
 		return "–", false
+	case ledger.LaneResolved:
+		return moment(r.UpdatedAt, now, loc), false
 	case ledger.LaneInFlight:
 		return in("ends", r.DeadlineAt)
 	case ledger.LaneUnfetched:

@@ -1,0 +1,429 @@
+package console
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+func nightBench(t testing.TB, w, h int) *bench {
+	return newBench(t, w, h, nightOptions()).judged(nightFacts)
+}
+
+func (b *bench) engine() *fakeEngine { return b.m.o.Engine.(*fakeEngine) }
+
+func (b *bench) shows(want ...string) *bench {
+	b.t.Helper()
+	for _, w := range want {
+		if !strings.Contains(b.screen(), w) {
+			b.t.Fatalf("the screen does not show %q:\n%s", w, b.screen())
+		}
+	}
+	return b
+}
+
+func (b *bench) hides(not ...string) *bench {
+	b.t.Helper()
+	for _, w := range not {
+		if strings.Contains(b.screen(), w) {
+			b.t.Fatalf("the screen shows %q:\n%s", w, b.screen())
+		}
+	}
+	return b
+}
+
+// cursorOn moves to the row of an operation.
+func (b *bench) cursorOn(n int) *bench {
+	b.t.Helper()
+	for range b.m.list.items {
+		if b.m.list.chosen().id == id(n) {
+			return b
+		}
+		b.keys("j")
+	}
+	b.keys("g")
+	for range b.m.list.items {
+		if b.m.list.chosen().id == id(n) {
+			return b
+		}
+		b.keys("j")
+	}
+	b.t.Fatalf("operation %d is not in the list:\n%s", n, b.screen())
+	return b
+}
+
+func TestConfirmTakesAReceipt(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2)
+	b.keys("C").shows("It landed?", "Receipts")
+	b.text("ch_1").keys("enter", "enter") // next field, then Cancel
+	if b.op(id(2)).State != ledger.Uncertain {
+		t.Fatal("Enter confirmed by itself")
+	}
+	b.keys("tab", "enter")
+	if o := b.op(id(2)); o.State != ledger.Committed || o.Receipt() != "ch_1" || o.Actor != "maya" {
+		t.Fatalf("%+v", o)
+	}
+	b.shows("recorded as landed: charge cus_1QX")
+}
+
+func TestConfirmWithTwoReceiptsIsTwice(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("C")
+	b.send(tea.PasteMsg{Content: "ch_1,\nch_2\n"})
+	b.keys("tab", "tab", "tab", "enter")
+	if o := b.op(id(2)); o.Conflict != ledger.Duplicate || len(o.Receipts) != 2 {
+		t.Fatalf("%+v", o)
+	}
+}
+
+func TestConfirmNeedsOneOfReceiptAndReason(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("C", "tab", "tab", "tab", "enter")
+	b.shows("a receipt, or how you know")
+	if b.op(id(2)).State != ledger.Uncertain {
+		t.Fatal("confirmed with nothing said")
+	}
+}
+
+func TestDenyAsksHowYouKnow(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("X", "tab", "tab", "enter").shows("say how you know")
+	b.keys("tab").text("their support says none").keys("tab", "tab", "enter")
+	if o := b.op(id(2)); o.State != ledger.Failed || o.Reason != "their support says none" {
+		t.Fatalf("%+v", o)
+	}
+}
+
+func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2)
+	b.keys("A").text("customer gone").keys("tab", "tab", "enter")
+	if o := b.op(id(2)); o.State != ledger.Abandoned {
+		t.Fatalf("%+v", o)
+	}
+	b.cursorOn(1).keys("D").text("cancelled second").keys("tab").text("ref 9").keys("tab", "tab", "enter")
+	if o := b.op(id(1)); o.Conflict != ledger.NoConflict || len(o.AckedReceipts) != 2 {
+		t.Fatalf("%+v", o)
+	}
+	b.cursorOn(3).keys("P", "tab", "tab", "tab", "enter")
+	if o := b.op(id(3)); !o.ParkedUntil.After(b.now) {
+		t.Fatalf("%+v", o)
+	}
+	b.cursorOn(5).keys("N").text("asked news").keys("tab", "tab", "enter")
+	if e := b.store.events[len(b.store.events)-1]; e.Verb != "note" || e.Reason != "asked news" {
+		t.Fatalf("%+v", e)
+	}
+	b.cursorOn(4).keys("U").text("not sure").keys("tab", "tab", "enter")
+	if o := b.op(id(4)); o.State != ledger.Uncertain || !o.HandsOff {
+		t.Fatalf("%+v", o)
+	}
+	b.cursorOn(5).keys("H", "tab").text("stop").keys("tab", "tab", "tab", "enter")
+	if len(b.store.holds) != 1 || b.store.holds[0].Scope != "kind:x.post" || b.store.holds[0].Actor.Name != "maya" {
+		t.Fatalf("%+v\n%s", b.store.holds, b.screen())
+	}
+	b.shows("HOLD").keys("R").shows("R is off: held by maya")
+	b.keys("H").shows("Release hold?").text("over").keys("tab", "tab", "enter")
+	if len(b.store.holds) != 0 {
+		t.Fatal("not released")
+	}
+}
+
+func TestRetryWithProofIsOneY(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4).keys("R").shows("Retry?", "ALLOWED BECAUSE", "it did not land, proven", "POST https://api.mail.example/send", "same key k-004", "attempt 2/3", "impossible once sent")
+	b.keys("b").shows(`"to": "ana@example.com"`).keys("b").keys("enter")
+	if len(b.engine().retried) != 0 {
+		t.Fatal("Enter sent it")
+	}
+	b.keys("R", "y")
+	q := b.engine().retried
+	if len(q) != 1 || q[0].ID != id(4) || q[0].Version != 2 || q[0].Basis != ledger.BasisAbsent || q[0].Actor.Name != "maya" || !q[0].Actor.Terminal || q[0].ChangeID == "" {
+		t.Fatalf("%+v", q)
+	}
+	b.shows("sent, it landed, receipt m_1")
+}
+
+func TestRetryAtOwnRiskNeedsAReasonAndTheLossTyped(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("R").shows("RETRY WITHOUT PROOF", "NOBODY KNOWS", "6,000 WORSE", "Type 24000", "SAM")
+	b.keys("y", "backspace", "tab", "tab", "tab", "enter").shows("say why this risk is taken")
+	b.keys("tab").text("they asked for it").keys("tab")
+	b.send(tea.PasteMsg{Content: "24000"})
+	b.shows("typed by hand, not pasted")
+	b.keys("tab", "tab", "enter").shows("type 24000: what it costs")
+	if len(b.engine().retried) != 0 {
+		t.Fatal("sent without the loss typed")
+	}
+	b.keys("tab", "tab").text("24,000").keys("enter") // lands on Cancel
+	b.keys("tab", "enter")
+	q := b.engine().retried
+	if len(q) != 1 || q[0].Basis != ledger.BasisRiskAccepted || q[0].Reason != "they asked for it" || !q[0].LossTyped || !q[0].OverrideMax {
+		t.Fatalf("%+v\n%s", q, b.screen())
+	}
+}
+
+func TestRetryThatIsRefusedSaysWhy(t *testing.T) {
+	nightBench(t, 80, 24).cursorOn(5).keys("R").shows("Not done", "another operation wants the same", "look at both")
+}
+
+func TestTheKeyThatOpenedADialogNeverConfirmsIt(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4)
+	// Held down: the same key again and again, and everything within the guard.
+	b.fast("R", "R", "r", "y", "enter")
+	if len(b.engine().retried) != 0 || len(b.m.dialogs) != 1 {
+		t.Fatalf("a key within the guard did something: %d dialogs", len(b.m.dialogs))
+	}
+	b.wait(200 * time.Millisecond)
+	b.fast("y")
+	if len(b.engine().retried) != 0 {
+		t.Fatal("sent within the guard")
+	}
+	b.wait(400 * time.Millisecond)
+	b.fast("y")
+	if len(b.engine().retried) != 1 {
+		t.Fatal("y did nothing after the guard")
+	}
+	// A dialog that was opened with y is not confirmed with y or Y.
+	d := &dialog{yes: "y do it", opener: "y", openedAt: b.now.Add(-time.Minute), act: func(*dialog) tea.Cmd { t.Fatal("confirmed"); return nil }}
+	d.press(keyMsg("y"), b.now)
+	d.press(keyMsg("Y"), b.now.Add(time.Second))
+}
+
+func TestAKeyHeldDownDoesNotTypeIntoTheReason(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2)
+	for range 30 {
+		b.fast("A")
+		b.wait(33 * time.Millisecond)
+	}
+	if d := b.m.dialogs[0]; d.fields[0].value() != "" {
+		t.Fatalf("a held key typed %q", d.fields[0].value())
+	}
+	b.keys("A")
+	if d := b.m.dialogs[0]; d.fields[0].value() != "A" {
+		t.Fatalf("after it was let go the key types: %q", d.fields[0].value())
+	}
+}
+
+func TestPastePressesNothing(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4)
+	b.send(tea.PasteMsg{Content: "Ry\n"})
+	b.shows("a paste presses nothing")
+	b.keys("R")
+	b.wait(time.Second)
+	b.send(tea.PasteMsg{Content: "y"})
+	if len(b.engine().retried) != 0 {
+		t.Fatal("a paste sent it")
+	}
+}
+
+func TestI7_AStaleDecisionIsRefusedAndTheDifferenceShown(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("X").text("none there")
+	// Sam confirms while the dialog is open here.
+	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbConfirm, Reason: "support says so", Actor: ledger.Actor{Name: "sam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.keys("tab", "tab", "enter").shows("Not done: it moved", "landed since", "sam: support says so", "YOU SAW", "version 2; it is at version 3 now")
+	if o := b.op(id(2)); o.State != ledger.Committed || o.Actor != "sam" {
+		t.Fatalf("%+v", o)
+	}
+}
+
+func TestADialogSaysThatItsOperationMoved(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("X").text("none there")
+	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.send(changedMsg{})
+	b.shows("IT MOVED: now landed").keys("tab", "tab", "enter").shows("it moved")
+	if b.op(id(2)).State != ledger.Committed {
+		t.Fatal("written over")
+	}
+}
+
+func TestEveryActSaysWhyItIsOff(t *testing.T) {
+	b := nightBench(t, 80, 40)
+	b.cursorOn(2)
+	for key, want := range map[string]string{
+		"D": "no conflict", "U": "it is in doubt", "c": "no check",
+	} {
+		b.keys(key).shows(key + " is off: ").shows(want)
+	}
+	b.cursorOn(1)
+	for key, want := range map[string]string{"C": "settled", "R": "it landed: sending again would do it twice", "A": "it landed", "o": "no link"} {
+		b.keys(key).shows(key+" is off: ", want)
+	}
+	b.keys("3")
+	for key, want := range map[string]string{"C": "in flight until", "R": "in flight until", "U": "nothing to undo", "P": "in flight"} {
+		b.keys(key).shows(key+" is off: ", want)
+	}
+}
+
+func TestTheMenuListsEachAct(t *testing.T) {
+	b := nightBench(t, 120, 40).cursorOn(2).keys("a")
+	b.shows("What can I do?", "C  confirm", "at own risk", "off: no conflict", "U  undo", "off: nothing to undo")
+	b.keys("X").shows("It did not land?")
+	if len(b.m.dialogs) != 1 {
+		t.Fatal("the menu stayed open under the dialog")
+	}
+}
+
+func TestAdviceOpensTheAdvisedDialog(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4).keys("T").shows("Retry?")
+	b.keys("esc").cursorOn(5).keys("T").shows("Park")
+	b.keys("esc").cursorOn(1).keys("T").shows("FIRST", "SECOND")
+}
+
+func TestKeysFromElsewhereAnswer(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.keys("r").shows("R retries")
+	b.keys("d").shows("D is dealt with")
+	b.keys("K").shows("Nothing is killed here")
+	for name := range misses {
+		if b.m.byKey[name] != nil {
+			t.Errorf("%s is bound and explained as if it were not", name)
+		}
+	}
+}
+
+func TestCapsLockHint(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4)
+	b.fast("R")
+	b.wait(100 * time.Millisecond)
+	b.fast("J")
+	b.shows("is Caps Lock on?")
+}
+
+func TestSharedAccountAsksWhoYouAre(t *testing.T) {
+	o := nightOptions()
+	o.AskName, o.Actor.Name, o.Actor.OSUser = true, "oncall", "oncall"
+	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(2)
+	b.keys("A").shows("Who are you?").text("ana").keys("tab", "tab", "enter").shows("Abandon?")
+	b.text("over").keys("tab", "tab", "enter")
+	if op := b.op(id(2)); op.Actor != "ana" {
+		t.Fatalf("decided by %q", op.Actor)
+	}
+	b.cursorOn(5).keys("A").shows("Abandon?")
+}
+
+func TestReadOnlyAndCopyOnlyLook(t *testing.T) {
+	o := nightOptions()
+	o.ReadOnly = true
+	b := newBench(t, 80, 24, o).judged(nightFacts).shows("READ-ONLY").cursorOn(2)
+	for _, k := range []string{"C", "X", "R", "A", "D", "P", "H", "N", "U", "T"} {
+		b.keys(k).shows("off: read-only")
+	}
+	b.keys("c").shows("read-only")
+	if len(b.m.dialogs) != 0 {
+		t.Fatal("a dialog opened")
+	}
+	o = nightOptions()
+	o.Store.(*memory).info.Copied = "copied from /x"
+	newBench(t, 80, 24, o).judged(nightFacts).shows("COPY").keys("C").shows("this ledger is a copy")
+}
+
+func TestQuitWaitsForWritesInFlight(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	e := b.engine()
+	e.busy = 1
+	b.m.Update(keyMsg("q"))
+	b.shows("Waiting for 1 write in flight")
+	e.mu.Lock()
+	e.busy = 0
+	e.mu.Unlock()
+	if b.send(waitMsg{}); !b.quit {
+		t.Fatal("never left")
+	}
+}
+
+func TestQuitFromOutsideIsHeld(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.engine().busy = 1
+	if _, ok := holdQuit(b.m, tea.QuitMsg{}).(leaveMsg); !ok {
+		t.Fatal("a quit from outside passes")
+	}
+	b.m.leaving.ready = true
+	if _, ok := holdQuit(b.m, tea.QuitMsg{}).(tea.QuitMsg); !ok {
+		t.Fatal("its own quit does not pass")
+	}
+}
+
+func TestBulkFreezesASetAndSkipsWhatMoved(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2)
+	b.keys("v", "j", "j", "j", "v").shows("4 marked")
+	b.keys("A").shows("Abandon 4", "4 of 4 marked", "Type 4")
+	// Sam settles one of them first.
+	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(3), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.text("outage").keys("tab").text("4").keys("tab", "tab", "enter")
+	b.wait(time.Second)
+	b.shows("Abandon: done", "3 abandoned · 1 skipped", "skipped, moved by sam: deploy web")
+	if b.op(id(3)).State != ledger.Committed || b.op(id(2)).State != ledger.Abandoned {
+		t.Fatal("wrong ones were written")
+	}
+	if len(b.store.runs) != 1 || len(b.store.runs[0].Operations) != 4 || len(b.store.progress) != 1 {
+		t.Fatalf("the run was not written down: %+v", b.store.runs)
+	}
+}
+
+func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
+	defer func(d time.Duration) { sendPacing = d }(sendPacing)
+	sendPacing = 0
+	o := nightOptions()
+	s := o.Store.(*memory)
+	e := o.Engine.(*fakeEngine)
+	for n := 20; n < 25; n++ {
+		r := doubt(n, "mail.send", "mail "+id(n), "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, amount(10), amount(10))
+		r.Operation.State = ledger.Failed
+		s.put(r)
+		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http"}
+	}
+	b := newBench(t, 80, 40, o).judged(nightFacts)
+	b.keys("g", "v", "G", "v", "R")
+	b.shows("Retry 6", "LEFT OUT", "Send 3", "without proof: by itself only")
+	b.text("outage").keys("tab").text("6").keys("tab", "tab", "enter")
+	if n := len(e.retried); n != 3 {
+		t.Fatalf("%d sent before the pause", n)
+	}
+	b.shows("3 sent, 3 to go", "y go on with 3").keys("y")
+	if n := len(e.retried); n != 6 {
+		t.Fatalf("%d sent in the end", n)
+	}
+	b.shows("Retry: done")
+}
+
+func TestBulkRetryStopsAtThreeFailures(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	e := o.Engine.(*fakeEngine)
+	e.err = errors.New("connection refused")
+	for n := 20; n < 25; n++ {
+		r := doubt(n, "mail.send", "mail "+id(n), "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, amount(10), amount(10))
+		r.Operation.State = ledger.Failed
+		s.put(r)
+		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http"}
+	}
+	b := newBench(t, 80, 40, o).judged(nightFacts)
+	b.keys("/").text("kind:mail.send").keys("enter", "v", "G", "v", "R")
+	b.text("outage").keys("tab").text("6").keys("tab", "tab", "enter")
+	b.shows("stopped after 3 failures", "NOT TOUCHED", "3 operations")
+	if len(e.retried) != 3 {
+		t.Fatalf("%d sent", len(e.retried))
+	}
+}
+
+func TestCheckNow(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.engine().read = ledger.Read{Verdict: ledger.Inconclusive, Reason: "list truncated at 100\x1b[2J"}
+	b.cursorOn(4).keys("c").shows(`check: cannot tell: list truncated at 100\x1b[2J`)
+}
+
+func TestCopyGoesThroughTheTerminal(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("y", "t")
+	if len(b.copy) != 1 || b.copy[0] != "indoubt-7E02" {
+		t.Fatalf("copied %q", b.copy)
+	}
+}

@@ -1,0 +1,93 @@
+package console
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden screens anew")
+
+// forbidden are words of the contract that no screen may show.
+var forbidden = []string{"key_safe", "absent", "basis", "grant", "inconclusive"}
+
+func golden(t *testing.T, name, screen string) {
+	t.Helper()
+	for _, w := range forbidden {
+		if strings.Contains(strings.ToLower(screen), w) {
+			t.Errorf("%s shows the contract's word %q", name, w)
+		}
+	}
+	lines := strings.Split(screen, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	got := strings.Join(lines, "\n") + "\n"
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs from its golden screen (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestGoldenScreens(t *testing.T) {
+	sizes := [][2]int{{80, 24}, {120, 40}, {160, 48}}
+	shots := []struct {
+		name  string
+		keys  []string
+		sizes [][2]int
+	}{
+		{"needs_you", nil, sizes},
+		{"charge", []string{"j"}, sizes},
+		{"charge_full", []string{"j", "enter"}, sizes},
+		{"twice", []string{"enter"}, sizes},
+		{"checking", []string{"2"}, sizes},
+		{"in_flight", []string{"3"}, sizes[:1]},
+		{"settled", []string{"4"}, sizes[:2]},
+		{"all", []string{"0"}, sizes},
+		{"retry_proven", []string{"j", "j", "j", "j", "R"}, sizes[:1]},
+		{"retry_risk", []string{"j", "R"}, sizes[:2]},
+		{"confirm", []string{"j", "C"}, sizes[:1]},
+		{"deny", []string{"j", "X"}, sizes[:1]},
+		{"abandon", []string{"j", "A"}, sizes[:1]},
+		{"dealt_with", []string{"D"}, sizes[:1]},
+		{"park", []string{"j", "P"}, sizes[:1]},
+		{"hold", []string{"j", "H"}, sizes[:1]},
+		{"what_can_i_do", []string{"j", "a"}, sizes[:2]},
+		{"copy", []string{"j", "y"}, sizes[:1]},
+		{"help", []string{"?"}, sizes},
+		{"filter", []string{"/", "k", "i"}, sizes[:1]},
+		{"filter_fault", []string{"/", "x", ":", "1"}, sizes[:1]},
+		{"command", []string{":", "s"}, sizes[:1]},
+		{"bulk", []string{"j", "space", "space", "space", "space", "P"}, sizes[:1]},
+	}
+	for _, s := range shots {
+		for _, size := range s.sizes {
+			name := fmt.Sprintf("%s_%dx%d", s.name, size[0], size[1])
+			t.Run(name, func(t *testing.T) {
+				b := newBench(t, size[0], size[1], nightOptions()).judged(nightFacts)
+				for _, k := range s.keys {
+					b.fast(k)
+				}
+				golden(t, name, b.screen())
+			})
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+func (b *bench) order() []string {
+	var out []string
+	for _, s := range b.m.list.items {
+		out = append(out, s.id)
+	}
+	return out
+}
+
+func TestTheCursorStaysOnItsOperation(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4)
+	for n := 20; n < 30; n++ {
+		b.store.put(doubt(n, "x.post", "dearer", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e6)))
+	}
+	b.send(changedMsg{})
+	if got := b.m.list.chosen().id; got != id(4) {
+		t.Fatalf("the cursor is on %s", got)
+	}
+	b.shows("↑10 new").hides("dearer")
+	b.keys(".")
+	if got := b.m.list.chosen().id; got != id(4) {
+		t.Fatalf("after sorting the cursor is on %s", got)
+	}
+	b.hides("↑10 new").keys("g").shows("dearer")
+}
+
+func TestTheOrderStandsStillUntilTheHandsAre(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.keys("j")
+	before := strings.Join(b.order(), " ")
+	b.store.put(doubt(20, "x.post", "dearer", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e6)))
+	b.send(changedMsg{})
+	for range 5 {
+		b.tickOver(10 * time.Second)
+		if strings.Join(b.order(), " ") != before {
+			t.Fatal("the order moved within a minute of the last key")
+		}
+	}
+	b.shows("↑1 new")
+	b.tickOver(11 * time.Second)
+	b.hides("↑1 new").shows("dearer")
+	if got := b.m.list.chosen().id; got != id(2) {
+		t.Fatalf("the cursor moved to %s", got)
+	}
+}
+
+func TestWithoutAKeyNewsAppearAtOnce(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.store.put(doubt(20, "x.post", "dearer", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e6)))
+	b.send(changedMsg{})
+	b.shows("dearer", "7 NEED YOU")
+}
+
+func TestARowSettledElsewhereStaysDimmedUntilLeft(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2)
+	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.send(changedMsg{})
+	b.shows("charge cus_1QX", "landed 03:06, by sam")
+	// Also when the order may move again: it is under the cursor.
+	b.tickOver(70 * time.Second)
+	b.shows("landed 03:06, by sam")
+	b.keys("j").hides("landed 03:06, by sam")
+	if got := b.m.list.chosen().id; got != id(3) {
+		t.Fatalf("leaving it went to %s", got)
+	}
+}
+
+func TestMarksHoldIdsAndVersions(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("space")
+	if v := b.m.list.marks[id(2)]; v != 2 {
+		t.Fatalf("marks %v", b.m.list.marks)
+	}
+	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbDeny, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.send(changedMsg{})
+	b.keys("N").shows("nothing fits", "moved since it was marked:", "did not land, by sam")
+}
+
+func TestPagesFollowTheCursor(t *testing.T) {
+	s := newMemory(night)
+	for n := 100; n < 1300; n++ {
+		s.put(doubt(n, "x.post", fmt.Sprintf("post %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(float64(n))))
+	}
+	o := nightOptions()
+	o.Store = s
+	b := newBench(t, 80, 24, o).judged(nightFacts)
+	if n := len(b.m.list.items); n != 200 {
+		t.Fatalf("%d rows at first", n)
+	}
+	for range 4 {
+		b.keys("G")
+	}
+	b.shows("post 100")
+	if n := len(b.m.list.items); n != 1200 {
+		t.Fatalf("%d rows at the end", n)
+	}
+	s.put(doubt(5000, "x.post", "post new", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(1e5)))
+	b.send(changedMsg{})
+	b.shows("↑1 new")
+}
+
+func TestNextPageIsNoNews(t *testing.T) {
+	s := newMemory(night)
+	for n := 100; n < 500; n++ {
+		s.put(doubt(n, "x.post", fmt.Sprintf("post %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(float64(n))))
+	}
+	o := nightOptions()
+	o.Store = s
+	b := newBench(t, 80, 24, o).judged(nightFacts).keys("j")
+	_, err := ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: "s", ID: id(450), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.send(changedMsg{})
+	b.hides("↑")
+}
+
+func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	opened := 0
+	fresh := nightStore()
+	o.Reopen = func() (ledger.Store, error) {
+		if opened++; opened < 2 {
+			return nil, errors.New("no such file")
+		}
+		return fresh, nil
+	}
+	b := newBench(t, 80, 24, o).judged(nightFacts)
+	s.mu.Lock()
+	s.fail = errors.New("disk I/O error")
+	s.mu.Unlock()
+	b.send(changedMsg{})
+	b.shows("STALE", "charge cus_1QX").keys("j", "C").shows("the ledger is lost")
+	b.tickOver(2 * time.Second)
+	b.shows("STALE")
+	b.tickOver(5 * time.Second)
+	b.hides("STALE").shows("the ledger is back")
+	if b.m.store != ledger.Store(fresh) {
+		t.Fatal("the new store is not used")
+	}
+}
+
+func TestAReplacedFileIsALostLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "payments.db")
+	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := nightOptions()
+	o.LedgerPath = path
+	b := newBench(t, 80, 24, o).judged(nightFacts).shows("payments.db")
+	if err := os.WriteFile(path+"2", []byte("two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+"2", path); err != nil {
+		t.Fatal(err)
+	}
+	b.tickOver(6 * time.Second).shows("STALE")
+}
+
+func TestFirstStartStates(t *testing.T) {
+	o := nightOptions()
+	s := newMemory(night)
+	o.Store = s
+	b := newBench(t, 80, 24, o).shows("Nothing was ever recorded here (created 3m ago). Not an all-clear.", "indoubt run --kind post")
+	s.put(nightStore().mustRecord(2))
+	b.send(changedMsg{})
+	b.shows("charge cus_1QX")
+
+	o = nightOptions()
+	s = newMemory(night, nightStore().mustRecord(9))
+	s.info.LastWrite, s.info.LastBy = night.Add(-12*time.Second), "billing-7"
+	o.Store = s
+	newBench(t, 80, 24, o).shows("Nothing needs you. 1 settled. Last write 12s ago, billing-7.")
+}
+
+func (s *memory) mustRecord(n int) ledger.Record {
+	r, err := s.record(id(n))
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+func TestFilterTabsAndCommands(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.keys("/").text("kin").keys("tab").text("leg").keys("tab", "enter")
+	if b.m.filter.Text != "kind:legacy.charge" || len(b.m.list.items) != 1 {
+		t.Fatalf("filter %q shows %d rows\n%s", b.m.filter.Text, len(b.m.list.items), b.screen())
+	}
+	b.keys("esc")
+	if b.m.filter.Text != "" {
+		t.Fatal("esc leaves the filter")
+	}
+	b.keys("/").text("nosuch:1").shows(`there is no filter field "nosuch"`).keys("enter").shows("no filter field").keys("esc")
+	b.keys(":").text("sort old").keys("tab", "enter")
+	if b.m.order() != ledger.OrderOldest {
+		t.Fatalf("sorted by %s", b.m.order())
+	}
+	b.keys(":").text("theme none").keys("enter")
+	if b.m.th.name != "none" {
+		t.Fatal("theme")
+	}
+	b.keys(":").text("theme pink").keys("enter").shows(`no theme "pink"`).keys("esc")
+	b.keys(":").text("settled").keys("enter").shows("charge cus_77a")
+	b.keys(":").text("open "+id(2)).keys("enter").shows("MEANT", "charge cus_1QX")
+	b.keys("esc", "2").shows("charge cus_9f2").keys("tab").shows("charge cus_4Tz").keys("shift+tab").shows("charge cus_9f2")
+}
+
+func TestI11_HostileTextReachesNoScreen(t *testing.T) {
+	payloads := []string{"\x1b]52;c;ZXZpbA==\x07", "\x1b[2J\x1b[H", "\x1b]0;owned", "a\rOVERWRITTEN", "pay \u202e0001$", "x\u009b31m", "z\u200bero", "\x1b]8;;http://evil\x1b\\link"}
+	for _, size := range [][2]int{{80, 24}, {120, 40}, {160, 48}} {
+		for _, p := range payloads {
+			r := doubt(2, "k"+p, "t"+p, "s"+p, "02:15:02", "02:15:32", ledger.ErrorClass(p), 0.5, ledger.Cost{Value: 5, Word: p}, amount(12))
+			r.Operation.Key, r.Operation.Token, r.Operation.Target, r.Operation.Reason, r.Operation.Actor = p, p, p, p, p
+			r.Operation.Receipts, r.Operation.ConflictNote, r.Operation.Conflict = []string{p}, p, ledger.MismatchConflict
+			r.Operation.Input = []byte(`{"a":"` + p + `"}`)
+			r.Attempts[0].Error, r.Attempts[0].Actor, r.Attempts[0].Sender = p, p, p
+			r.Reads = []ledger.Read{{ID: p, Verdict: ledger.Inconclusive, Reason: p, Receipts: []string{p}, Evidence: []byte(`{"id":"` + p + `","status":"` + p + `"}`)}}
+			r.Related = []ledger.Relation{{ID: p, Title: p, Source: ledger.Source{Pipeline: p}}}
+			s := newMemory(night, r)
+			s.events = []ledger.Event{{Seq: 1, OperationID: id(2), At: night, Verb: "note", Actor: ledger.Actor{Name: p}, Reason: p}}
+			s.holds = []ledger.Hold{{Scope: "all", Reason: p, Actor: ledger.Actor{Name: p}}}
+			s.info.LastBy, s.info.Path = p, p
+			o := nightOptions()
+			o.Store, o.Actor.Name, o.Banner, o.LedgerPath = s, p, p, ""
+			b := newBench(t, size[0], size[1], o)
+			for _, k := range []string{"", "enter", "enter", "esc", "a", "esc", "y", "esc", "H", "esc", "P", "esc", "N", "esc", "D", "esc", "?", "esc", "/"} {
+				if k != "" {
+					b.keys(k)
+				}
+				raw := b.m.View().Content
+				for _, bad := range []string{"\x1b]", "\x1b[2J", "\r", "\u202e", "\u009b", "\u200b", "\a"} {
+					if strings.Contains(raw, bad) {
+						t.Fatalf("%q of payload %q is in the frame after %q", bad, p, k)
+					}
+				}
+				for i, line := range strings.Split(raw, "\n") {
+					if w := ansi.StringWidth(line); w > size[0] {
+						t.Fatalf("line %d is %d wide after %q with payload %q", i, w, k, p)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestEverySizeIsDrawn(t *testing.T) {
+	for _, size := range [][2]int{{0, 0}, {1, 1}, {2, 1}, {1, 40}, {3, 3}, {10, 5}, {20, 8}, {39, 9}, {40, 12}, {56, 18}, {79, 23}, {81, 25}, {149, 34}, {150, 18}, {300, 100}} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			b := nightBench(t, size[0], size[1])
+			for _, k := range []string{"j", "enter", "esc", "R", "esc", "a", "pgdown", "esc", "?", "esc", "/", "x", "esc", ":", "esc", "z", "G", "enter", "2", "0"} {
+				b.keys(k)
+				lines := strings.Split(b.m.View().Content, "\n")
+				if size[1] > 0 && len(lines) != size[1] && size[0] > 0 {
+					t.Fatalf("%d lines after %s", len(lines), k)
+				}
+				for _, l := range lines {
+					if w := ansi.StringWidth(l); w > size[0] {
+						t.Fatalf("%d wide after %s: %q", w, k, ansi.Strip(l))
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestHeaderKeepsWhatMattersMost(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	s.holds = []ledger.Hold{{Scope: "downstream:stripe", Actor: ledger.Actor{Name: "sam"}, ChangeID: "h"}}
+	b := newBench(t, 200, 40, o).judged(nightFacts)
+	want := []string{"6 NEED YOU", "6,425 lost", "1 HAPPENED TWICE", "HOLD", "last write", "last new error", "checks", "maya", "03:06 CEST"}
+	b.shows(want...)
+	short := []string{"6 NEED YOU", "6,425 lost", "1 TWICE", "HOLD"}
+	for w := 60; w >= 26; w -= 2 {
+		b.m.w = w
+		head := ansi.Strip(strings.Join(b.m.headLines(w), "\n"))
+		missing := false
+		for _, s := range short {
+			has := strings.Contains(head, s) || s == "1 TWICE" && strings.Contains(head, "1 HAPPENED TWICE")
+			if missing && has && s != "HOLD" {
+				t.Errorf("at %d %q is shown although something graver is not:\n%s", w, s, head)
+			}
+			missing = missing || !has
+		}
+		if !strings.Contains(head, "6 NEED YOU") {
+			t.Errorf("at %d:\n%s", w, head)
+		}
+	}
+}
+
+func TestAgesTickAndAnIdleScreenIsNotDrawn(t *testing.T) {
+	b := nightBench(t, 80, 24).shows("last write 2s")
+	b.tickOver(time.Second).shows("last write 3s")
+	b.m.dirty = false
+	_, changed := b.m.take(tickMsg{b.m.tickGen - 1})
+	if changed {
+		t.Fatal("an old clock draws")
+	}
+}
+
+func TestNoColourTellsTheCursorByAMark(t *testing.T) {
+	t.Setenv("NO_COLOR", "yes")
+	o := nightOptions()
+	o.Theme = "auto"
+	m, err := newRoot(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.th.name != "none" {
+		t.Fatal("NO_COLOR=yes is not honoured")
+	}
+	nightBench(t, 80, 24).shows("▌!", "▌1 Needs you")
+}
