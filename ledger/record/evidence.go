@@ -20,15 +20,15 @@ const (
 )
 
 // resultOf is what is kept of an answer: the JSON it is, or its text. A JSON
-// string is kept as text too, so that what is printed later is what was said.
+// string is kept as text too, so that Output is never in doubt which it was.
 func resultOf(a ledger.Answer) json.RawMessage {
 	said := output(a)
 	trimmed := bytes.TrimSpace(said)
 	if len(trimmed) == 0 {
 		return nil
 	}
-	if !a.Truncated && len(trimmed) <= maxResult && trimmed[0] != '"' && json.Valid(trimmed) {
-		return json.RawMessage(bytes.Clone(trimmed))
+	if !a.Truncated && len(said) <= maxResult && trimmed[0] != '"' && json.Valid(said) {
+		return json.RawMessage(bytes.Clone(said)) // with the white space around it: what is printed later is what was said
 	}
 	tail := a.Status == 0 && len(a.Body) == 0 // of a command the end tells more, of a body the beginning
 	return textResult(string(said), tail, a.Truncated)
@@ -53,8 +53,8 @@ func textResult(s string, tail, cut bool) json.RawMessage {
 	return json.RawMessage(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
 }
 
-// Output is a stored result as the command or server had said it: text as text,
-// JSON with a newline behind it.
+// Output is a stored result as the command or server had said it, byte for byte
+// where nothing was cut or redacted.
 func Output(result json.RawMessage) []byte {
 	if len(result) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func Output(result json.RawMessage) []byte {
 	if result[0] == '"' && json.Unmarshal(result, &text) == nil {
 		return []byte(text)
 	}
-	return append(bytes.Clone(result), '\n')
+	return bytes.Clone(result)
 }
 
 // excerpt is the beginning or the end of an answer on one line.

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -134,14 +133,7 @@ func prepare(req *RunRequest, rule KindRule) (*child, error) {
 		return nil, err
 	}
 	if len(req.Input) == 0 {
-		input, err := json.Marshal(struct {
-			Argv []string `json:"argv"`
-			Dir  string   `json:"dir"`
-		}{req.Argv, dir})
-		if err != nil {
-			return nil, fmt.Errorf("run: %w", err)
-		}
-		req.Input = input
+		req.Input = encode(map[string]any{"argv": req.Argv, "dir": dir})
 	}
 	all := strings.Join(req.Argv, "\x00")
 	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}

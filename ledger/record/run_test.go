@@ -82,6 +82,10 @@ func TestRunPassesThroughAndKeepsTheResult(t *testing.T) {
 	if second.ExitCode != 0 || second.Ran || string(second.Stored) != first.out || second.Answer != ledger.AnswerFinished {
 		t.Errorf("%d %v %q", second.ExitCode, second.Ran, second.Stored)
 	}
+	bare := runOver(t, r, RunRequest{Wish: Wish{Key: "b"}, Argv: sh(`printf '{"id":1}'`)})
+	if string(Output(bare.Operation.Result)) != bare.out {
+		t.Errorf("%q became %q", bare.out, Output(bare.Operation.Result))
+	}
 	text := runOver(t, r, RunRequest{Wish: Wish{Key: "t"}, Argv: sh(`printf 'two\nlines'`)})
 	if string(text.Operation.Result) != `"two\nlines"` || string(Output(text.Operation.Result)) != "two\nlines" {
 		t.Errorf("%s", text.Operation.Result)
@@ -453,7 +457,7 @@ func TestRunOfCurl(t *testing.T) {
 	if _, err := r.Settle(t.Context(), ledger.SettleRequest{AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "p1", Result: json.RawMessage(`{"id":"p1"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if again := run("", "k1", url); again.ExitCode != 0 || again.Ran || string(again.Stored) != "{\"id\":\"p1\"}\n" || effects.Load() != 1 {
+	if again := run("", "k1", url); again.ExitCode != 0 || again.Ran || string(again.Stored) != `{"id":"p1"}` || effects.Load() != 1 {
 		t.Errorf("committed: exit %d, ran %v, %q, %d effects", again.ExitCode, again.Ran, again.Stored, effects.Load())
 	}
 }

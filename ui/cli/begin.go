@@ -329,7 +329,11 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 	case ledger.AnswerFinished:
 		f.Exit, f.Effect = exitFinished, effectNoop
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
-		f.Text = func(w io.Writer) { _, _ = w.Write(record.Output(o.Result)) }
+		f.Text = func(w io.Writer) {
+			if out := record.Output(o.Result); len(out) > 0 {
+				fmt.Fprintln(w, strings.TrimSuffix(string(out), "\n"))
+			}
+		}
 	case ledger.AnswerInProgress:
 		f.Exit, f.Message = exitInProgress, fmt.Sprintf("an attempt is in flight, until %s at the latest", o.DeadlineAt.UTC().Format(time.RFC3339))
 		f.Hint = "wait for it with --wait\n" + f.Hint
