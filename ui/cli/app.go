@@ -37,6 +37,7 @@ type app struct {
 
 	ledgerPath, policyPath, as, theme string
 	readOnly, json                    bool
+	banner                            string // shown in the console's header
 
 	store ledger.Store
 	rules *policy.Policy
@@ -173,10 +174,11 @@ func (a *app) policyToLookBy() *policy.Policy {
 }
 
 // engine makes the engine that reads, and that retries when a person asks. With
-// send it also sends by itself where the policy says so.
+// send it also sends by itself where the policy says so. Checks that a person
+// asks for bear their name.
 func (a *app) engine(store ledger.Store, p func() *policy.Policy, send bool, log func(string)) *reconcile.Engine {
 	return reconcile.New(reconcile.Options{
-		Store: store, Policy: p, Actor: a.machine("indoubt"), Send: send && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Log: log,
+		Store: store, Policy: p, Actor: a.actor(), Send: send && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Log: log,
 	})
 }
 

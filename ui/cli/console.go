@@ -136,7 +136,7 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 	o := console.Options{
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: a.actor(), AskName: a.sharedAccount(), ReadOnly: a.readOnly, Filter: filter, Theme: a.themeWanted(), Clock: a.clock,
-		LedgerPath: a.ledgerFile(), Reopen: func() (ledger.Store, error) { return a.open(ctx, toChange) },
+		LedgerPath: a.ledgerFile(), Banner: a.banner, Reopen: func() (ledger.Store, error) { return a.open(ctx, toChange) },
 	}
 	o.Actor.Terminal = true
 	if rec, found, err := oneOperation(ctx, s, args); err != nil {
