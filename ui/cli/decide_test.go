@@ -64,9 +64,6 @@ func TestWithoutATerminalDecidingNeedsTheVersion(t *testing.T) {
 	before := b.lastEvent()
 	for _, verb := range []string{"confirm", "deny", "abandon", "ack", "undo", "retry"} {
 		args := []string{verb, id(1), "--reason", "r"}
-		if verb == "retry" {
-			args = append(args, "--yes")
-		}
 		if a := b.json(2, args...); !strings.Contains(a.Error.Message, "version") {
 			t.Errorf("%s: %+v", verb, a.Error)
 		}
@@ -241,7 +238,7 @@ func TestReadOnlyRefusesEveryChange(t *testing.T) {
 	before := b.lastEvent()
 	for _, args := range [][]string{
 		{"confirm", b.at(1)}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"ack", b.at(1), "--reason", "r"},
-		{"park", b.at(1), "--until", "1h"}, {"undo", b.at(1), "--reason", "r"}, {"note", id(1), "--reason", "r"}, {"retry", b.at(1), "--yes"},
+		{"park", b.at(1), "--until", "1h"}, {"undo", b.at(1), "--reason", "r"}, {"note", id(1), "--reason", "r"}, {"retry", b.at(1)},
 		{"hold", "--all", "--reason", "r"}, {"release", "--all", "--reason", "r"}, {"reconcile"}, {"reconcile", id(1)}, {"reconcile", "--watch"},
 		{"init"}, {"adopt"}, {"policy", "init", filepath.Join(b.dir, "new.yaml")},
 	} {

@@ -250,7 +250,7 @@ func TestABadPolicySaysWhere(t *testing.T) {
 	if !strings.Contains(out, "policy.yaml:23:") || !strings.Contains(out, "^") || !strings.Contains(out, "did you mean `receipt`?") {
 		t.Error(out)
 	}
-	b.failing(1, "bad_policy", "retry", b.at(1), "--yes")
+	b.failing(1, "bad_policy", "retry", b.at(1))
 	b.failing(1, "bad_policy", "reconcile")
 	exit, stdout, stderr := b.run("list") // whoever looks is warned, and still sees
 	if exit != 0 || !strings.Contains(stdout, id(1)) || !strings.Contains(stderr, "warning: the policy cannot be used") {

@@ -87,7 +87,7 @@ func TestShortIDsWorkEverywhere(t *testing.T) {
 		b.want(0, args...)
 	}
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
-	for _, args := range [][]string{{"show", "0198"}, {"log", "0198"}, {"deny", "0198@2", "--reason", "r"}, {"reconcile", "0198"}, {"retry", "0198@2", "--yes"}} {
+	for _, args := range [][]string{{"show", "0198"}, {"log", "0198"}, {"deny", "0198@2", "--reason", "r"}, {"reconcile", "0198"}, {"retry", "0198@2"}} {
 		a := b.json(2, args...)
 		if a.Error.Code != "ambiguous" || !strings.Contains(a.Error.Message, id(1)) || !strings.Contains(a.Error.Message, id(2)) {
 			t.Errorf("%v: %+v", args, a.Error)

@@ -16,7 +16,6 @@ import (
 
 func newRetryCommand(a *app) *cobra.Command {
 	var flags decideFlags
-	var over bool
 	cmd := a.newDecidingCommand("retry", "Send once more, after showing exactly what",
 		`Send once more. What will be sent is shown first, with why it is allowed; one
 more check is made, and if it landed nothing is sent. Without proof that it did
@@ -26,19 +25,15 @@ comes for it itself.
 
 Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 5: not allowed; 6: in doubt again.`,
-		"  indoubt retry 0198c1de-7a3b@4\n  indoubt retry 0198c1de-7a3b@4 --yes --json", &flags,
+		"  indoubt retry 0198c1de-7a3b@4\n  indoubt retry 0198c1de-7a3b@4 --reason 'outage over' --json", &flags,
 		func(r ledger.Row) bool { return inDoubt(r) || r.State == ledger.Failed })
-	cmd.Flags().BoolVar(&over, "override-max", false, "go past the policy's retry max; needs a reason")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !flags.dryRun {
 			if _, err := a.policy(); err != nil { // never send under a policy that cannot be read
 				return err
 			}
-			if !a.terminal() && !flags.yes {
-				return usage("without a terminal, retry needs --yes", "`indoubt retry ID@VERSION --dry-run` shows what would be sent")
-			}
 		}
-		r := &retrying{over: over}
+		r := &retrying{}
 		return a.decide(cmd.Context(), "retry", args, &flags, needs{version: true, silent: true}, r.one)
 	}
 	return cmd
@@ -46,7 +41,6 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 
 // retrying is the step of `retry`.
 type retrying struct {
-	over   bool
 	engine *reconcile.Engine
 }
 
@@ -84,10 +78,6 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 			Actor: now.Actor, Reason: now.Reason, At: now.UpdatedAt}
 	}
 	ask := reconcile.RetryRequest{ID: id, Version: version, Basis: plan.Basis, Reason: strings.TrimSpace(run.flags.reason), Actor: run.actor, ChangeID: changeID}
-	if plan.OverridesMax && plan.Refused == nil && !r.over && !run.app.terminal() {
-		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "max_attempts", Hint: "a person can go on with --override-max and a reason",
-			Why: fmt.Sprintf("the policy allows %d further attempts and they are used up", plan.Max)}
-	}
 	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.Kind.UnattendedRisk {
 		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "no_person", Why: "taking the risk needs a person at a terminal", Hint: "run it at a terminal, or open indoubt and press R"}
 	}
@@ -105,9 +95,9 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	if err := r.consent(run, plan, &ask); err != nil {
 		return resultJSON{}, err
 	}
-	// Leaving while a write is in flight would itself make an operation in doubt.
+	// Once it is sent the engine waits: leaving would itself make a doubt.
 	quiet := context.AfterFunc(ctx, func() { run.app.warnf("waiting for the answer; interrupt again to leave it in doubt") })
-	did, err := r.engine.Retry(context.WithoutCancel(ctx), ask)
+	did, err := r.engine.Retry(ctx, ask)
 	quiet()
 	if err != nil {
 		return resultJSON{}, err
@@ -123,19 +113,23 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 		return &ledger.RefusedError{Verb: "retry", Code: code, Why: why, Hint: "nothing was sent"}
 	}
 	risk := plan.Basis == ledger.BasisRiskAccepted
-	ask.OverrideMax = plan.OverridesMax && (r.over || a.terminal())
+	ask.OverrideMax = plan.OverridesMax
 	if (risk || plan.OverridesMax) && ask.Reason == "" {
+		why := "taking the risk needs a reason"
+		if !risk {
+			why = fmt.Sprintf("attempt %d goes past the %d that the policy allows, which needs a reason", plan.Attempt, plan.Max)
+		}
 		if !a.terminal() {
-			return refuse("no_reason", "it needs a reason")
+			return refuse("no_reason", why)
 		}
 		reason, err := a.ask("Reason: ")
 		if err != nil || reason == "" {
-			return refuse("no_reason", "it needs a reason")
+			return refuse("no_reason", why)
 		}
 		ask.Reason = reason
 	}
 	if !a.terminal() {
-		return nil // --yes was given, and risk is the policy's business
+		return nil // ID@VERSION was given, and risk is the policy's business
 	}
 	if risk {
 		want := lossToType(plan.Loss)
@@ -244,14 +238,14 @@ func writePlan(w io.Writer, p reconcile.Plan) {
 		line("HOLD", fmt.Sprintf("%s holds %s: %s", h.Actor.Name, h.Scope, h.Reason))
 	}
 	if p.OverridesMax {
-		line("OVERRIDES", fmt.Sprintf("retry max %d", p.Max))
+		line("OVERRIDES", fmt.Sprintf("retry max %d: it needs a reason", p.Max-1))
 	}
 	if p.Sender == "pipeline" {
 		line("SENT BY", sourceText(o.Source)+", when it next asks with this key")
 	}
 	line("WILL SEND", p.WillSend)
 	line("", p.Body)
-	line("", fmt.Sprintf("same key %s, same token %s; attempt %d", o.Key, o.Token, p.Attempt))
+	line("", fmt.Sprintf("same key %s, same token %s; attempt %d of %d", o.Key, o.Token, p.Attempt, p.Max))
 	if p.FirstCheck {
 		line("FIRST", "one more check; if it landed, nothing is sent")
 	}

@@ -1,0 +1,358 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// shop is a downstream that remembers what it was asked to do.
+type shop struct {
+	*httptest.Server
+	mu      sync.Mutex
+	charges []map[string]any
+	sends   int
+	fail    int // answer the next writes with this status, after applying them
+	refuse  int // answer the next writes with this status, without applying them
+}
+
+func newShop(t *testing.T) *shop {
+	s := &shop{}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodGet {
+		json.NewEncoder(w).Encode(map[string]any{"charges": s.charges})
+		return
+	}
+	s.sends++
+	var charge map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&charge); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if s.refuse != 0 {
+		http.Error(w, `{"error":"card declined"}`, s.refuse)
+		return
+	}
+	charge["id"] = fmt.Sprintf("ch_%d", len(s.charges)+1)
+	s.charges = append(s.charges, charge)
+	if s.fail != 0 {
+		http.Error(w, `{}`, s.fail)
+		return
+	}
+	json.NewEncoder(w).Encode(charge)
+}
+
+func (s *shop) effects() (effects, sends int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.charges), s.sends
+}
+
+const shopPolicy = `version: 1
+defaults: { skew: 0s }
+downstreams:
+  shop:
+    base: BASE
+    key: { header: Idempotency-Key, remembers: 24h }
+  blind: { base: BASE }
+kinds:
+  keyed:
+    downstream: shop
+    title: charge ${input.customer}
+    cost: { duplicate: 24000, miss: 12000 }
+    token: { into: token }
+    lands_within: 0s
+    visible_within: 0s
+    read:
+      http: { get: /charges }
+      valid: status == 200
+      found: body.charges.filter(x, has(x.token) && x.token == token)
+      complete: "true"
+      receipt: it.id
+    send:
+      http: { post: /charges, json: "${input}" }
+    retry: { max: 2 }
+  blind:
+    downstream: blind
+    title: charge ${input.customer}
+    cost: { duplicate: 24000, miss: 12000 }
+    send:
+      http: { post: /charges, json: "${input}" }
+  worded:
+    downstream: blind
+    cost: { duplicate: severe, miss: low }
+    send:
+      http: { post: /charges, json: "${input}" }
+  bold:
+    downstream: blind
+    cost: { duplicate: 1, miss: 1000 }
+    unattended_risk: true
+    send:
+      http: { post: /charges, json: "${input}" }
+  handed:
+    downstream: shop
+    cost: { duplicate: 10, miss: 10 }
+    lands_within: 0s
+    retry: { max: 1 }
+`
+
+func newShopBench(t *testing.T) (*bench, *shop) {
+	s := newShop(t)
+	b := newBench(t)
+	b.now = time.Now().UTC().Truncate(time.Millisecond).Add(-time.Minute)
+	if err := os.WriteFile(b.policy, []byte(strings.ReplaceAll(shopPolicy, "BASE", s.URL)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return b, s
+}
+
+const plain = `{"customer":"cus_9","amount":12000}`
+
+func TestRetrySendsOnceAndShowsWhatFirst(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "keyed", plain)
+	out := b.want(0, "retry", b.at(1), "--dry-run")
+	for _, want := range []string{"charge cus_9", "ALLOWED BECAUSE", "POST " + s.URL + "/charges", `"amount":12000`, "same key k-01", "one more check", "UNDO"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the plan does not show %q:\n%s", want, out)
+		}
+	}
+	if effects, sends := s.effects(); effects+sends != 0 {
+		t.Fatal("a rehearsal has sent")
+	}
+	before := b.at(1)
+	args := []string{"retry", before, "--reason", "outage over", "--idempotency-key", "R1"}
+	a := b.json(0, args...)
+	if ops := a.operations(t); a.Effect != "updated" || ops[0].State != "committed" || ops[0].Receipt == nil || *ops[0].Receipt != "ch_1" {
+		t.Errorf("%s %s", a.Effect, a.Data)
+	}
+	if !strings.Contains(string(a.Data), `"did":"sent"`) || !strings.Contains(string(a.Data), `"basis":"key_safe"`) {
+		t.Errorf("%s", a.Data)
+	}
+	if a := b.json(0, args...); a.Effect != "noop" {
+		t.Errorf("the repeat: %s %s", a.Effect, a.Data)
+	}
+	if a := b.json(4, "retry", before, "--reason", "again"); a.Error.Code != "moved" {
+		t.Errorf("%+v", a.Error)
+	}
+	if effects, sends := s.effects(); effects != 1 || sends != 1 {
+		t.Errorf("%d effects of %d sends", effects, sends)
+	}
+}
+
+func TestRetryAsksAPersonFirst(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "keyed", plain)
+	b.terminal, b.typed = true, "n\n"
+	out := b.want(5, "retry", id(1))
+	if !strings.Contains(out, "Send once? [y/N]") || !strings.Contains(out, "WILL SEND") || !strings.Contains(out, "nothing was sent") {
+		t.Error(out)
+	}
+	b.typed = "" // the end of input is no yes
+	b.want(5, "retry", id(1))
+	if _, sends := s.effects(); sends != 0 {
+		t.Fatal("it was sent without a yes")
+	}
+	b.typed = "y\n"
+	b.want(0, "retry", id(1))
+	if _, sends := s.effects(); sends != 1 {
+		t.Error("it was not sent")
+	}
+}
+
+func TestRetryFindsThatItLanded(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "keyed", plain)
+	s.charges = append(s.charges, map[string]any{"id": "ch_0", "token": b.rec(1).Operation.Token})
+	a := b.json(0, "retry", b.at(1))
+	if ops := a.operations(t); ops[0].State != "committed" || !strings.Contains(string(a.Data), `"did":"landed_already"`) {
+		t.Errorf("%s", a.Data)
+	}
+	if _, sends := s.effects(); sends != 0 {
+		t.Error("it was sent")
+	}
+}
+
+func TestI5_RiskNeedsAPersonAReasonAndTheLossTyped(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "blind", plain)
+	for _, args := range [][]string{{"retry", b.at(1), "--reason", "r"}, {"retry", b.at(1), "--reason", "r", "--yes"}, {"retry", b.at(1)}, {"retry", b.at(1), "--dry-run"}} {
+		if a := b.json(5, args...); a.Error.Code != "no_person" {
+			t.Errorf("%v: %+v", args, a.Error)
+		}
+	}
+	b.terminal = true
+	for _, typed := range []string{"why\ny\n", "why\n2400\n", "why\n\n", "\n24000\n", "why\n"} {
+		b.typed = typed
+		b.want(5, "retry", id(1), "--yes")
+	}
+	if _, sends := s.effects(); sends != 0 {
+		t.Fatal("it was sent")
+	}
+	b.typed = "customer waits\n24,000\n"
+	out := b.want(0, "retry", id(1))
+	for _, want := range []string{"RETRY WITHOUT PROOF", "NOBODY KNOWS", "it happens twice: 24,000", "Type 24000", "OVERRIDES"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+	if o := b.rec(1).Operation; o.State != ledger.Committed {
+		t.Errorf("%+v", o)
+	}
+	b.doubt(2, "worded", plain)
+	b.typed = "why\nsevere\n"
+	b.want(0, "retry", id(2))
+	if _, sends := s.effects(); sends != 2 {
+		t.Errorf("%d sends", sends)
+	}
+}
+
+func TestI5_UnattendedRiskIsForThePolicyToAllow(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "bold", plain)
+	if a := b.json(5, "retry", b.at(1)); a.Error.Code != "no_reason" {
+		t.Errorf("%+v", a.Error)
+	}
+	b.json(0, "retry", b.at(1), "--reason", "the policy allows it")
+	if _, sends := s.effects(); sends != 1 {
+		t.Errorf("%d sends", sends)
+	}
+}
+
+func TestWhatBecameOfARetryIsItsExitCode(t *testing.T) {
+	b, s := newShopBench(t)
+	for n := 1; n <= 4; n++ {
+		b.doubt(n, "keyed", strings.Replace(plain, "cus_9", "cus_"+id(n)[34:], 1))
+	}
+	s.fail = 500
+	if a := b.json(6, "retry", b.at(1)); a.Error.Code != "in_doubt" || a.operations(t)[0].State != "uncertain" {
+		t.Errorf("%+v %s", a.Error, a.Data)
+	}
+	s.fail, s.refuse = 0, 403
+	exit, stdout, _ := b.run("retry", b.at(2), "--json")
+	if exit != 1 && exit != 6 || strings.Contains(stdout, `"state":"committed"`) {
+		t.Errorf("refused: exit %d %s", exit, stdout)
+	}
+	s.refuse = 0
+	b.want(0, "hold", "keyed", "--reason", "incident")
+	if a := b.json(5, "retry", b.at(3)); a.Error.Code != "hold" || !strings.Contains(a.Error.Message, "maya") {
+		t.Errorf("%+v", a.Error)
+	}
+	b.want(0, "release", "keyed", "--reason", "over")
+	b.want(0, "retry", b.at(3), b.at(4))
+}
+
+func TestARetryForAPipelineIsAllowedAndWaits(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "handed", plain)
+	a := b.json(0, "retry", b.at(1))
+	if !strings.Contains(string(a.Data), `"did":"granted"`) || !strings.Contains(string(a.Data), `"lane":"unfetched"`) {
+		t.Errorf("%s", a.Data)
+	}
+	if _, sends := s.effects(); sends != 0 {
+		t.Error("it was sent from here")
+	}
+	if out := b.want(0, "list"); !strings.Contains(out, "waits for billing") {
+		t.Error(out)
+	}
+	grants := b.json(0, "show", id(1))
+	if !strings.Contains(string(grants.Data), `"grants":[{`) {
+		t.Errorf("%s", grants.Data)
+	}
+}
+
+func TestReconcileNowAndOnce(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "keyed", plain)
+	b.doubt(2, "keyed", strings.Replace(plain, "cus_9", "cus_8", 1))
+	b.doubt(3, "blind", plain)
+	s.charges = append(s.charges, map[string]any{"id": "ch_0", "token": b.rec(1).Operation.Token})
+	a := b.json(0, "reconcile", id(1))
+	if a.Effect != "updated" || a.operations(t)[0].State != "committed" || !strings.Contains(string(a.Data), `"verdict":"landed"`) {
+		t.Errorf("%s %s", a.Effect, a.Data)
+	}
+	if r := b.rec(1).Reads; len(r) != 1 || r[0].Actor != "maya" {
+		t.Errorf("who asked is not on the check: %+v", r)
+	}
+	if a := b.json(6, "reconcile", id(1), id(2)); a.Error.Code != "in_doubt" {
+		t.Errorf("%+v", a.Error)
+	}
+	if a := b.json(5, "reconcile", id(3)); a.Error.Code != "no_check" {
+		t.Errorf("%+v", a.Error)
+	}
+	exit, stdout, stderr := b.run("reconcile")
+	if exit != 0 {
+		t.Errorf("exit %d\n%s%s", exit, stdout, stderr)
+	}
+	if _, sends := s.effects(); sends != 0 {
+		t.Error("reconcile has sent")
+	}
+	b.failing(2, "usage", "reconcile", "--watch", id(1))
+}
+
+func TestPolicyTryShowsWhatTheCheckMakesOfTheAnswer(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "keyed", plain)
+	s.charges = append(s.charges, map[string]any{"id": "ch_0", "token": b.rec(1).Operation.Token})
+	before := b.lastEvent()
+	out := b.want(0, "policy", "try", "keyed", "--op", "0198")
+	for _, want := range []string{"GET " + s.URL + "/charges", "status 200", "FOUND", "ch_0", "VERDICT   landed"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+	a := b.json(0, "policy", "try", "keyed", "--op", id(1))
+	if !strings.Contains(string(a.Data), `"verdict":"landed"`) {
+		t.Errorf("%s", a.Data)
+	}
+	if b.lastEvent() != before || len(b.rec(1).Reads) != 0 {
+		t.Error("trying has recorded something")
+	}
+	b.failing(5, "no_check", "policy", "try", "blind", "--op", id(1))
+	b.failing(2, "usage", "policy", "try", "keyed")
+	b.failing(3, "not_found", "policy", "try", "keyed", "--op", "ffff")
+}
+
+func TestPolicyCommands(t *testing.T) {
+	b := newBench(t)
+	b.open()
+	if out := b.want(0, "policy", "check"); !strings.Contains(out, "is good: 2 kinds, 1 downstream") {
+		t.Error(out)
+	}
+	if out := b.want(0, "policy", "show"); !strings.Contains(out, "stripe.charge") || !strings.Contains(out, "checked") {
+		t.Error(out)
+	}
+	if out := b.want(0, "policy", "show", "stripe.charge"); !strings.Contains(out, "2m") {
+		t.Error(out)
+	}
+	b.json(0, "policy", "show", "stripe.charge")
+	b.json(0, "policy", "show")
+	path := filepath.Join(b.dir, "sub", "new.yaml")
+	if a := b.json(0, "policy", "init", path); a.Effect != "created" {
+		t.Error(a.Effect)
+	}
+	if a := b.json(0, "policy", "init", path); a.Effect != "noop" {
+		t.Error(a.Effect)
+	}
+	b.want(0, "policy", "check", path)
+	b.want(0, "--policy", path, "policy", "test")
+	b.failing(4, "exists", "policy", "init", b.policy)
+	b.want(2, "policy")
+}
