@@ -144,6 +144,9 @@ func (s *Store) openWriter(ctx context.Context, create bool) error {
 	return s.openReader(ctx, false)
 }
 
+// readers is how many connections read at once.
+const readers = 4
+
 // openReader opens the pool that only reads.
 func (s *Store) openReader(ctx context.Context, alone bool) error {
 	if s.bell == nil {
@@ -153,9 +156,9 @@ func (s *Store) openReader(ctx context.Context, alone bool) error {
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
-	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(4)
-	s.read = db
+	db.SetMaxOpenConns(readers)
+	db.SetMaxIdleConns(readers)
+	s.read, s.snapshots = db, make(chan struct{}, readers-1)
 	if !alone {
 		return nil
 	}

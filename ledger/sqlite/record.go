@@ -292,8 +292,14 @@ type snapshot struct {
 }
 
 func (s *Store) snapshot(ctx context.Context) (*snapshot, error) {
+	select {
+	case s.snapshots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
+		<-s.snapshots
 		return nil, translate(s.path, err)
 	}
 	return &snapshot{ctx, s, tx}, nil
@@ -307,7 +313,10 @@ func (n *snapshot) rows(query string, args ...any) (*sql.Rows, error) {
 	return n.tx.StmtContext(n.ctx, st).QueryContext(n.ctx, args...)
 }
 
-func (n *snapshot) close() { _ = n.tx.Rollback() }
+func (n *snapshot) close() {
+	_ = n.tx.Rollback()
+	<-n.s.snapshots
+}
 
 // outside runs single queries on the reader pool.
 type outside struct {

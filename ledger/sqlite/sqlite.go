@@ -42,6 +42,10 @@ type Store struct {
 
 	mu    sync.Mutex
 	stmts map[string]*sql.Stmt // prepared on read
+
+	// snapshots is full while as many as may are open. One connection fewer than
+	// the pool has: a snapshot that needs a statement prepared must find one.
+	snapshots chan struct{}
 }
 
 var _ ledger.Store = (*Store)(nil)
