@@ -107,6 +107,8 @@ func (m *memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, erro
 	return rec, nil
 }
 
+func (m *memory) Info(context.Context) (ledger.Info, error) { return ledger.Info{}, nil }
+
 func (m *memory) Price(_ context.Context, p []ledger.Pricing) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

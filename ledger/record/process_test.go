@@ -326,3 +326,24 @@ func TestRunSurvivesAClosedPipe(t *testing.T) {
 		t.Errorf("%s, %v", rec.Operation.State, err)
 	}
 }
+
+// TestI3_ARemovedLedgerEndsTheRun: a heartbeat that reaches nobody is none, and
+// an outcome that nobody can read is not recorded.
+func TestI3_ARemovedLedgerEndsTheRun(t *testing.T) {
+	dir := t.TempDir()
+	path, pid := filepath.Join(dir, "here", "ledger.db"), filepath.Join(dir, "pid")
+	cmd := role{name: "run", ledger: path, key: "k", deadline: "1s"}.command(t, "/bin/sh", "-c", `echo $$ > "$1"; sleep 60`, "x", pid)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the command runs", func() bool { return lines(pid) == 1 })
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	if c := code(cmd.Wait()); c != 106 || !strings.Contains(said.String(), "removed or replaced") {
+		t.Errorf("exit %d: %s", c, &said)
+	}
+	gone(t, pid)
+}

@@ -81,6 +81,7 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	if curlHidesErrors(req.Argv) {
 		c.note("curl without --fail exits 0 when the server answers with an error, which would count as committed; add --fail-with-body")
 	}
+	here := presenceOf(ctx, r.store)
 	res, asked, err := r.ask(ctx, req.Wish)
 	if err != nil {
 		return RunResult{}, err
@@ -90,10 +91,15 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	}
 	length := res.Attempt.DeadlineAt.Sub(res.Attempt.StartedAt)
 	c.fence = fence{length: length, until: asked.Add(length), wall: res.Attempt.DeadlineAt, clock: r.options.Clock}
-	c.beat = func(ctx context.Context) (time.Time, error) { return r.Heartbeat(ctx, res.Attempt.ID, length) }
+	c.beat = func(ctx context.Context) (time.Time, error) {
+		if err := here.check(); err != nil {
+			return time.Time{}, err
+		}
+		return r.Heartbeat(ctx, res.Attempt.ID, length)
+	}
 	c.argv, c.env = fill(req, res), environment(req, res)
 	answer := c.run(ctx)
-	return r.finish(ctx, rule, req, res, answer), nil
+	return r.finish(ctx, rule, res, answer, here), nil
 }
 
 // Rehearse is what Run would be told, on a store that writes nothing.
@@ -228,7 +234,7 @@ func told(res ledger.BeginResult) RunResult {
 const settlePatience = 20 * time.Second
 
 // finish records the answer and works out what to exit with.
-func (r *Recorder) finish(ctx context.Context, rule KindRule, req RunRequest, res ledger.BeginResult, answer ledger.Answer) RunResult {
+func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginResult, answer ledger.Answer, here presence) RunResult {
 	ctx = context.WithoutCancel(ctx) // who interrupts the command still wants to know
 	rec, err := r.store.Read(ctx, ledger.Locator{ID: res.Operation.ID})
 	if err != nil {
@@ -241,6 +247,9 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, req RunRequest, re
 	out.Outcome = JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer)
 	out.Outcome.ChangeID = ledger.NewID()
 	applied, err := r.settleSurely(ctx, out.Outcome)
+	if gone := here.check(); gone != nil {
+		err = gone
+	}
 	if err != nil {
 		out.Why = fmt.Sprintf("the outcome (%s) could not be recorded: %v", out.Outcome.Outcome, err)
 		out.ExitCode = exitInDoubt
