@@ -175,7 +175,7 @@ func (m *Root) bulkDialog(msg bulkMsg) *dialog {
 			worst = it
 		}
 		ground[it.basis]++
-		d.list = append(d.list, "  "+left(it.title, 48)+right(cost(it.never), 8))
+		d.more = append(d.more, "  "+left(it.title, 48)+right(cost(it.never), 8))
 	}
 	if msg.verb == verbRetry {
 		for b, count := range ground {
@@ -183,11 +183,11 @@ func (m *Root) bulkDialog(msg bulkMsg) *dialog {
 		}
 	}
 	if n > 0 {
-		d.facts = append(d.facts, fact{"MONEY", fmt.Sprintf("never %s · twice %s · worst %s   w: list", full(never), full(twice), worst.title), false})
+		d.facts = append(d.facts, fact{"MONEY", fmt.Sprintf("never %s · twice %s · worst %s   ^b: list", full(never), full(twice), worst.title), false})
 	}
 	for i, why := range msg.out {
 		if i == 4 {
-			d.facts = append(d.facts, fact{"", fmt.Sprintf("and %d more; w lists them", len(msg.out)-4), true})
+			d.facts = append(d.facts, fact{"", fmt.Sprintf("and %d more; ^b lists them", len(msg.out)-4), true})
 			break
 		}
 		name := ""
@@ -197,7 +197,7 @@ func (m *Root) bulkDialog(msg bulkMsg) *dialog {
 		d.facts = append(d.facts, fact{name, why, true})
 	}
 	for _, why := range msg.out {
-		d.list = append(d.list, "  left out: "+why)
+		d.more = append(d.more, "  left out: "+why)
 	}
 	if msg.verb == verbRetry {
 		d.facts = append(d.facts, fact{"HOW", fmt.Sprintf("same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failures", tryFirst, stopAfter), false})

@@ -18,10 +18,8 @@ type dialog struct {
 	title, corner string // of the frame
 	head, seen    string // first line: what, and as seen when
 	facts         []fact
-	body          []string // shown with b
-	showBody      bool
-	list          []string // shown with w
-	showList      bool
+	more          []string // shown with ^b: the body, the list
+	showMore      bool
 	fields        []*field
 	yes           string // one `y` does this; empty: fields and buttons
 	do            string // the button; empty: there is nothing to do here
@@ -71,6 +69,9 @@ func (d *dialog) press(msg tea.KeyPressMsg, now time.Time) (cmd tea.Cmd, close b
 	switch name {
 	case "esc", "ctrl+c":
 		return nil, true
+	case "ctrl+b":
+		d.toggleMore()
+		return nil, false
 	case "pgdown", "ctrl+d":
 		d.scroll += 5
 		return nil, false
@@ -100,10 +101,8 @@ func (d *dialog) pressPlain(name string) (tea.Cmd, bool) {
 	switch {
 	case name == "enter" || name == "q":
 		return nil, true
-	case name == "b" && len(d.body) > 0:
-		d.showBody, d.showList, d.scroll = !d.showBody, false, 0
-	case name == "w" && len(d.list) > 0:
-		d.showList, d.showBody, d.scroll = !d.showList, false, 0
+	case name == "b":
+		d.toggleMore()
 	case name == "down" || name == "j":
 		d.scroll++
 	case name == "up" || name == "k":
@@ -147,16 +146,13 @@ func (d *dialog) pressForm(msg tea.KeyPressMsg, name string) (tea.Cmd, bool) {
 		d.focus = d.cancelAt()
 	case "right", "l":
 		d.focus = last
-	case "b":
-		if len(d.body) > 0 {
-			d.showBody, d.showList, d.scroll = !d.showBody, false, 0
-		}
-	case "w":
-		if len(d.list) > 0 {
-			d.showList, d.showBody, d.scroll = !d.showList, false, 0
-		}
 	}
 	return nil, false
+}
+
+// toggleMore shows what does not fit a first look, or hides it again.
+func (d *dialog) toggleMore() {
+	d.showMore, d.scroll = !d.showMore, 0
 }
 
 func (d *dialog) submit() (tea.Cmd, bool) {
@@ -216,11 +212,8 @@ func (d *dialog) lines(th *theme, w, h int) []string {
 			top = append(top, th.faint.s(head)+p.s(l))
 		}
 	}
-	if d.showBody {
-		top = append(top, d.body...)
-	}
-	if d.showList {
-		top = append(top, d.list...)
+	if d.showMore && len(d.more) > 0 {
+		top = append([]string{th.faint.s("^b: back")}, d.more...)
 	}
 	bottom := d.foot(th, inner, name)
 	// The end of a dialog, where it is answered, is never cut off: what is above scrolls.

@@ -57,8 +57,8 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 		send = firstOf(op.Source.Pipeline, "its pipeline") + " may send once, when it asks next"
 	}
 	if len(p.Body) > 0 {
-		d.body = strings.Split(safe.Lines(p.Body), "\n")
-		send += "   b: body"
+		d.more = strings.Split(safe.Lines(p.Body), "\n")
+		send += "   ^b: body"
 	}
 	d.facts = append(d.facts, fact{"WILL SEND", send, false})
 	same := fmt.Sprintf("same key %s", firstOf(cut(op.Key, 24), "none"))

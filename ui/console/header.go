@@ -267,17 +267,21 @@ func (m *Root) tabLine(w int) string {
 			default:
 				b.WriteString(" " + m.th.faint.s(text))
 			}
-			if !short {
+			if !short && i < len(tabs)-1 {
 				b.WriteString("  ")
 			}
 		}
 		return b.String()
 	}
-	line := draw(false)
-	if visibleWidth(line) > w {
+	line, notes := draw(false), m.tabNotes()
+	need := 0
+	if len(notes) > 0 && m.list.news > 0 {
+		need = width(notes[0]) + 3
+	}
+	if visibleWidth(line)+need > w {
 		line = draw(true)
 	}
-	return m.withRight(line, m.tabNotes(), w)
+	return m.withRight(line, notes, w)
 }
 
 // tabNotes is what the list hides or waits with.

@@ -1,0 +1,371 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+	"indoubt/reconcile"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
+)
+
+// terminal runs the whole program against a terminal emulator.
+type terminal struct {
+	t    *testing.T
+	em   *vt.SafeEmulator
+	prog chan *tea.Program
+	done chan error
+	mu   sync.Mutex
+	raw  bytes.Buffer
+}
+
+// crlf turns line feeds into what a terminal in raw mode needs, and keeps what
+// was written.
+type crlf struct{ term *terminal }
+
+func (c crlf) Write(p []byte) (int, error) {
+	c.term.mu.Lock()
+	c.term.raw.Write(p)
+	c.term.mu.Unlock()
+	if _, err := c.term.em.Write(bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n"))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func start(t *testing.T, w, h int, o Options) *terminal {
+	t.Helper()
+	term := &terminal{t: t, em: vt.NewSafeEmulator(w, h), done: make(chan error, 1)}
+	in, keys := io.Pipe()
+	go func() {
+		_, _ = io.Copy(keys, term.em) // what the terminal sends: keys and answers
+		keys.Close()
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	go func() {
+		term.done <- Run(ctx, o, tea.WithInput(in), tea.WithOutput(crlf{term}), tea.WithWindowSize(w, h), tea.WithoutSignals(),
+			tea.WithColorProfile(colorprofile.TrueColor), tea.WithEnvironment([]string{"TERM=xterm-256color"}))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-term.done:
+		case <-time.After(5 * time.Second):
+			t.Error("the program does not end")
+		}
+		if c, ok := term.em.InputPipe().(io.Closer); ok {
+			c.Close()
+		}
+	})
+	return term
+}
+
+func (term *terminal) screen() string { return ansi.Strip(term.em.Render()) }
+
+// wait until the screen shows a text.
+func (term *terminal) wait(want string) {
+	term.t.Helper()
+	term.until(want, func(s string) bool { return strings.Contains(s, want) })
+}
+
+func (term *terminal) until(what string, ok func(string) bool) {
+	term.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for time.Now().Before(deadline) {
+		if ok(term.screen()) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	term.t.Fatalf("never showed %q:\n%s", what, term.screen())
+}
+
+// keys types like a person: slower than the guard of a dialog.
+func (term *terminal) keys(text ...string) {
+	for _, s := range text {
+		switch s {
+		case "enter":
+			s = "\r"
+		case "tab":
+			s = "\t"
+		case "esc":
+			s = "\x1b"
+		}
+		term.em.SendText(s)
+		time.Sleep(guard + 30*time.Millisecond)
+	}
+}
+
+const testPolicy = `version: 1
+currency: USD
+kinds:
+  legacy.charge:
+    cost: { duplicate: 24000, miss: 12000 }
+    link: https://pay.legacy.example/search?q=${token}
+  mail.send:
+    cost: { duplicate: medium, miss: medium }
+`
+
+type world struct {
+	t     *testing.T
+	path  string
+	store *sqlite.Store
+	ids   []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "payments.db")
+	s, err := sqlite.Create(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return &world{t: t, path: path, store: s}
+}
+
+// doubt records an operation whose answer never came.
+func (w *world) doubt(kind, title string, never float64) string {
+	w.t.Helper()
+	ctx := context.Background()
+	r, err := ledger.Begin(ctx, w.store, ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: ledger.NewID(), Token: ledger.NewToken(),
+		Fingerprint: strings.Repeat("ab", 32), Title: title, Input: []byte(`{"n":1}`), Source: ledger.Source{Pipeline: "billing"}, Sender: "pipeline",
+		TokenSent: true, Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := ledger.Settle(ctx, w.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: r.Attempt.ID, Outcome: ledger.OutcomeUncertain,
+		ErrorClass: ledger.ClassTimeout, Error: "no answer", Status: -1, Actor: ledger.Actor{Name: "billing", Machine: true}}); err != nil {
+		w.t.Fatal(err)
+	}
+	id := r.Operation.ID
+	if err := w.store.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Title: title, Duplicate: ledger.Cost{Value: 2 * never}, Miss: ledger.Cost{Value: never}, Odds: 0.5, Rank: never / 2, ReadAt: ledger.Never}}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.ids = append(w.ids, id)
+	return id
+}
+
+func (w *world) op(id string) ledger.Operation {
+	w.t.Helper()
+	rec, err := w.store.Read(context.Background(), ledger.Locator{ID: id})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rec.Operation
+}
+
+// options opens a console of its own on the ledger, as another process would.
+func (w *world) options(actor string, e Engine) Options {
+	w.t.Helper()
+	s, err := sqlite.Open(w.t.Context(), w.path, sqlite.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { s.Close() })
+	p, err := policy.Parse("policy.yaml", []byte(testPolicy))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return Options{Store: s, Engine: e, Policy: func() *policy.Policy { return p }, Actor: ledger.Actor{Name: actor}, Theme: "dark", LedgerPath: w.path,
+		Reopen: func() (ledger.Store, error) { return sqlite.Open(context.Background(), w.path, sqlite.Options{}) }}
+}
+
+// planner plans by the record alone and carries a retry out through the rules.
+type planner struct {
+	fakeEngine
+	store ledger.Store
+}
+
+func (e *planner) Plan(ctx context.Context, id string) (reconcile.Plan, error) {
+	rec, err := e.store.Read(ctx, ledger.Locator{ID: id})
+	return reconcile.Plan{Record: rec, Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Attempt: 2, OverridesMax: true, Loss: ledger.Cost{Value: 24000}}, err
+}
+
+func (e *planner) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {
+	a, err := ledger.Allow(ctx, e.store, ledger.GrantRequest{ChangeID: q.ChangeID, GrantID: ledger.NewID(), OperationID: q.ID, Version: q.Version, Basis: q.Basis,
+		Sender: "pipeline", Actor: q.Actor, Reason: q.Reason, ExpiresAt: time.Now().Add(time.Hour), OverrideMax: q.OverrideMax})
+	return reconcile.RetryResult{Did: reconcile.DidGrant, Operation: a.After}, err
+}
+
+func TestProgramConfirms(t *testing.T) {
+	w := newWorld(t)
+	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
+	term := start(t, 100, 30, w.options("maya", &fakeEngine{}))
+	term.wait("charge cus_1QX")
+	term.wait("1 NEED YOU")
+	term.keys("C")
+	term.wait("It landed?")
+	term.keys("ch_1", "tab", "tab", "tab", "enter")
+	term.wait("recorded as landed")
+	if o := w.op(id); o.State != ledger.Committed || o.Receipt() != "ch_1" || o.Actor != "maya" {
+		t.Fatalf("%+v", o)
+	}
+	term.wait("nothing needs you")
+	term.keys("q")
+	select {
+	case err := <-term.done:
+		if term.done <- err; err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("q does not leave")
+	}
+}
+
+func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
+	w := newWorld(t)
+	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
+	term := start(t, 80, 24, w.options("maya", &planner{store: w.store}))
+	term.wait("charge cus_1QX")
+	term.keys("R")
+	term.wait("RETRY WITHOUT PROOF")
+	term.keys("they asked", "tab", "24000", "tab", "tab", "enter")
+	term.wait("one send allowed, waiting for its pipeline")
+	rec, err := w.store.Read(t.Context(), ledger.Locator{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := rec.OpenGrant(); g == nil || g.Actor != "maya" || g.Reason != "they asked" {
+		t.Fatalf("%+v", rec.Grants)
+	}
+}
+
+func TestI7_TwoConsolesDecideOneOperation(t *testing.T) {
+	w := newWorld(t)
+	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
+	maya, sam := start(t, 80, 24, w.options("maya", &fakeEngine{})), start(t, 80, 24, w.options("sam", &fakeEngine{}))
+	maya.wait("charge cus_1QX")
+	sam.wait("charge cus_1QX")
+	maya.keys("X")
+	maya.wait("It did not land?")
+	maya.keys("none there", "tab", "tab")
+	sam.keys("C")
+	sam.wait("It landed?")
+	sam.keys("ch_1", "tab", "tab", "tab", "enter")
+	sam.wait("recorded as landed")
+	maya.wait("IT MOVED: now landed")
+	maya.wait("by sam")
+	maya.keys("enter")
+	maya.wait("it moved")
+	if o := w.op(id); o.State != ledger.Committed || o.Actor != "sam" {
+		t.Fatalf("%+v", o)
+	}
+}
+
+func TestProgramShowsAForeignCommitWithoutAKey(t *testing.T) {
+	w := newWorld(t)
+	w.doubt("legacy.charge", "first one", 10)
+	term := start(t, 80, 24, w.options("maya", &fakeEngine{}))
+	term.wait("first one")
+	time.Sleep(200 * time.Millisecond)
+	began := time.Now()
+	w.doubt("legacy.charge", "second one", 20)
+	term.wait("second one")
+	if d := time.Since(began); d > time.Second {
+		t.Fatalf("it took %s", d)
+	}
+}
+
+func TestI11_ProgramWritesNoHostileByte(t *testing.T) {
+	w := newWorld(t)
+	payloads := []string{"\x1b]52;c;ZXZpbA==\x07", "\x1b[2Jcleared", "\x1b]0;unterminated", "over\rwritten", "pay \u202e0001$", "c1 \u009b31m"}
+	for i, p := range payloads {
+		w.doubt("legacy.charge", fmt.Sprintf("op%d %s", i, p), float64(100-i))
+	}
+	term := start(t, 100, 30, w.options("maya", &fakeEngine{}))
+	term.wait(`op0 \x1b]52;c;ZXZpbA==\x07`)
+	term.wait(`op1 \x1b[2Jcleared`)
+	term.wait(`op2 \x1b]0;unterminated`)
+	term.wait(`op3 over\rwritten`)
+	term.wait(`op4 pay \u202e0001$`)
+	term.wait(`op5 c1 \u009b31m`)
+	term.keys("enter")
+	term.wait("MEANT")
+	term.mu.Lock()
+	raw := term.raw.String()
+	term.mu.Unlock()
+	for _, bad := range []string{"\x1b]52", "\x1b]0;unterminated", "\u202e", "\u009b", "\x1b[2Jcleared"} {
+		if strings.Contains(raw, bad) {
+			t.Errorf("the terminal was sent %q", bad)
+		}
+	}
+}
+
+func TestProgramSurvivesEverySize(t *testing.T) {
+	w := newWorld(t)
+	for i := range 40 {
+		w.doubt("legacy.charge", fmt.Sprintf("charge %d", i), float64(i))
+	}
+	for _, size := range [][2]int{{1, 1}, {5, 2}, {20, 6}, {200, 60}} {
+		term := start(t, size[0], size[1], w.options("maya", &fakeEngine{}))
+		time.Sleep(50 * time.Millisecond)
+		term.keys("j", "enter", "esc", "C", "esc", "?", "esc", "q")
+	}
+}
+
+func TestProgramOutlivesItsLedger(t *testing.T) {
+	w := newWorld(t)
+	w.doubt("legacy.charge", "charge cus_1QX", 12000)
+	o := w.options("maya", &fakeEngine{})
+	broken := &breaking{Store: o.Store}
+	o.Store = broken
+	term := start(t, 80, 24, o)
+	term.wait("charge cus_1QX")
+	broken.fail(errors.New("disk I/O error"))
+	w.doubt("legacy.charge", "charge later", 1)
+	term.wait("STALE")
+	term.wait("charge cus_1QX")
+	broken.fail(nil)
+	term.until("no STALE", func(s string) bool { return !strings.Contains(s, "STALE") })
+	term.wait("charge later")
+}
+
+// breaking is a store that can be made to fail.
+type breaking struct {
+	ledger.Store
+	mu  sync.Mutex
+	err error
+}
+
+func (b *breaking) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
+}
+
+func (b *breaking) failing() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+func (b *breaking) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {
+	if err := b.failing(); err != nil {
+		return ledger.Page{}, err
+	}
+	return b.Store.Page(ctx, q)
+}
+
+func (b *breaking) Info(ctx context.Context) (ledger.Info, error) {
+	if err := b.failing(); err != nil {
+		return ledger.Info{}, err
+	}
+	return b.Store.Info(ctx)
+}
