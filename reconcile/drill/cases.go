@@ -51,7 +51,7 @@ func (s *script) overtakenDeploy() {
 	const at = -38 * time.Minute
 	old := s.wish("deploy", at, encode(fields{"service": "web", "version": "4.18.2", "to": "prod"}))
 	s.crash(at, "release-1", CommitAndHang, old)
-	s.check(at + time.Minute)
+	s.expire(at + time.Minute)
 	s.write(at+5*time.Minute, 20*time.Second, "release", s.wish("deploy", at+5*time.Minute, encode(fields{"service": "web", "version": "4.18.3", "to": "prod"})))
 }
 

@@ -102,7 +102,7 @@ func (s *script) outage() {
 	}
 	s.random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 
-	n := 0
+	n, worst := 0, false
 	for slot, size := range shape {
 		at := outageBegin + time.Duration(slot)*30*time.Second
 		some := map[Fault][]wish{}
@@ -114,8 +114,8 @@ func (s *script) outage() {
 			switch {
 			case faults[n] == "":
 				who = "cus_declined" + who[4:]
-			case n == 100:
-				who, cents, faults[n] = "cus_4Tz", 290000, HangBefore
+			case faults[n] == HangBefore && !worst && n > 90:
+				who, cents, worst = "cus_4Tz", 290000, true
 			}
 			some[faults[n]] = append(some[faults[n]], s.wish("stripe.charge", at, chargeInput(who, cents, fmt.Sprintf("INV-%d", 1200+n))))
 			n++

@@ -210,6 +210,14 @@ func (s *script) check(at time.Duration) {
 	})
 }
 
+// expire notices deadlines that have passed, as any reader of the ledger does.
+func (s *script) expire(at time.Duration) {
+	s.at(at, func(ctx context.Context) error {
+		_, err := s.w.store.Expire(ctx, 100)
+		return err
+	})
+}
+
 // decide lets a person decide about the operation of a wish, as it stands.
 func (s *script) decide(at time.Duration, who string, verb ledger.Verb, w wish, d ledger.Decision) {
 	s.at(at, func(ctx context.Context) error {

@@ -60,33 +60,36 @@ const bearer = "sk_demo_shop"
 // Setup makes a world: it starts the downstream and the pipelines, and has the
 // pipelines live through the history of the night, killed ones included. On an
 // error nothing is left running.
-func Setup(ctx context.Context, o Options) (w *World, err error) {
+func Setup(ctx context.Context, o Options) (*World, error) {
 	if o.Progress == nil {
 		o.Progress = func(string, float64) {}
 	}
-	w = &World{
+	w := &World{
 		LedgerPath: filepath.Join(o.Dir, "payments.db"), PolicyPath: filepath.Join(o.Dir, "policy.yaml"),
 		Env: []string{"INDOUBT_DEMO_KEY=" + bearer}, options: o, start: o.Now.Truncate(time.Millisecond), pipelines: map[string]*worker{},
 	}
 	if o.Now.IsZero() {
 		w.start = time.Now().Truncate(time.Millisecond)
 	}
-	defer func() {
-		if err != nil {
-			w.Close()
-		}
-	}()
+	if err := w.live(ctx); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// live goes through the whole history and arrives at the present.
+func (w *World) live(ctx context.Context) error {
 	if err := w.open(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	s := newScript(w)
 	s.ordinaryDays()
 	s.outage()
 	s.cases()
 	if err := s.play(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return w, w.leaveHistory()
+	return w.leaveHistory()
 }
 
 // leaveHistory sets every clock to the present.
