@@ -21,8 +21,7 @@ type listOptions struct {
 	after  string
 }
 
-// openTabs are what `list` shows when nothing else is asked for: all that is
-// not settled, what needs a person first.
+// openTabs are what is not settled, what needs a person first.
 var openTabs = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight}
 
 func newListCommand(a *app) *cobra.Command {
@@ -30,10 +29,10 @@ func newListCommand(a *app) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use: "list [FILTER]", GroupID: groupLook,
-		Short: "List operations: without a filter what is open, with one everything that matches",
-		Long: `List operations: without a filter what is open, what needs you first; with a
-filter everything that matches it. The id is printed with the version that was
-seen, ready for the deciding commands.
+		Short: "List operations, what needs you first",
+		Long: `List operations: what needs you first, by what is lost if nobody acts, then what
+is being checked and in flight, then the rest, newest first. The id is printed
+with the version that was seen, ready for the deciding commands.
 
 Filters: words, and kind: state: lane: downstream: source: error: key: token:
 id: by:, age>30m cost>100 risk>50; a leading - negates.`,
@@ -108,8 +107,8 @@ func (o listOptions) tabs() ([]ledger.Tab, error) {
 	}
 	tab := ledger.Tab(o.tab)
 	switch {
-	case tab == "" && o.filter == "":
-		return openTabs, nil
+	case tab == "" && (o.order == "" || o.order == "loss"):
+		return append(slices.Clone(openTabs), ledger.TabAll), nil
 	case tab == "":
 		return []ledger.Tab{ledger.TabAll}, nil
 	case slices.Contains([]ledger.Tab{ledger.TabAll, ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled}, tab):
@@ -118,33 +117,53 @@ func (o listOptions) tabs() ([]ledger.Tab, error) {
 	return nil, usage(fmt.Sprintf("--tab %q is none of needs_you, checking, in_flight, settled, all", o.tab), "")
 }
 
-// pages fills one page from several lists. Its cursor names the list it is in.
-func (a *app) pages(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next string, err error) {
-	after := o.after
+// pages fills one page from several lists, and gives the cursor of the next.
+func (a *app) pages(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f ledger.Filter, o listOptions) ([]ledger.Row, string, error) {
+	rows, next, err := a.walk(ctx, s, tabs, f, o)
+	if err != nil || next == "" {
+		return rows, next, err
+	}
+	o.after, o.limit = next, 1
+	more, _, err := a.walk(ctx, s, tabs, f, o)
+	if len(more) == 0 {
+		next = ""
+	}
+	return rows, next, err
+}
+
+// walk goes through the lists one after the other. Its cursor names the list it
+// is in. What one list has shown is left out of the last one, which has all.
+func (a *app) walk(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next string, err error) {
+	several, after := len(tabs) > 1, o.after
 	if tab, cursor, ok := strings.Cut(after, "/"); ok {
 		at := slices.Index(tabs, ledger.Tab(tab))
 		if at < 0 {
-			return nil, "", usage("--after is the cursor of another list", "use data.next with the same filter and --tab")
+			return nil, "", usage("--after is the cursor of another list", "use data.next with the same filter, --tab and --order")
 		}
 		tabs, after = tabs[at:], cursor
 	} else if after != "" {
 		return nil, "", usage("--after is not a cursor", "use data.next of the page before")
 	}
-	for i, tab := range tabs {
+	for len(tabs) > 0 {
 		if len(rows) == o.limit {
-			return rows, string(tab) + "/", nil
+			return rows, string(tabs[0]) + "/" + after, nil
 		}
-		order := ledger.Order(o.order)
-		if order == "" && tab != ledger.TabSettled {
-			order = ledger.OrderLoss
+		tab := tabs[0]
+		q := ledger.Query{Tab: tab, Filter: f, Order: ledger.Order(o.order), Now: a.clock(), After: after, Limit: o.limit - len(rows)}
+		if q.Order == "" && slices.Contains(openTabs, tab) {
+			q.Order = ledger.OrderLoss
 		}
-		page, err := s.Page(ctx, ledger.Query{Tab: tab, Filter: f, Order: order, Now: a.clock(), After: after, Limit: o.limit - len(rows)})
+		page, err := s.Page(ctx, q)
 		if err != nil {
 			return nil, "", err
 		}
-		rows, after = append(rows, page.Rows...), ""
-		if page.Next != "" {
-			return rows, string(tabs[i]) + "/" + page.Next, nil
+		for _, row := range page.Rows {
+			if tab != ledger.TabAll || !several || !slices.Contains(openTabs, row.TabAt(q.Now)) {
+				rows = append(rows, row)
+			}
+		}
+		if after = page.Next; after == "" {
+			tabs = tabs[1:]
 		}
 	}
 	return rows, "", nil
@@ -152,11 +171,12 @@ func (a *app) pages(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f le
 
 // underList says what the list leaves out, and what an empty one means.
 func (a *app) underList(ctx context.Context, s ledger.Store, o listOptions, shown int, next string) (string, error) {
+	more := ""
 	if next != "" {
-		return fmt.Sprintf("%d shown, there are more: --after %s or --limit", shown, next), nil
+		more = fmt.Sprintf("\n%d shown, there are more: --limit, or --after %s", shown, next)
 	}
 	if o.filter != "" || o.tab != "" {
-		return fmt.Sprintf("%d %s", shown, plural(shown, "operation", "operations")), nil
+		return fmt.Sprintf("%d %s", shown, plural(shown, "operation", "operations")) + more, nil
 	}
 	counts, err := s.Counts(ctx, a.clock())
 	if err != nil {
@@ -169,7 +189,7 @@ func (a *app) underList(ctx context.Context, s ledger.Store, o listOptions, show
 	switch {
 	case counts.All == 0:
 		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", age(a.clock().Sub(info.CreatedAt))), nil
-	case shown == 0:
+	case counts.NeedsYou+counts.Checking+counts.InFlight == 0:
 		line := fmt.Sprintf("Nothing needs you. %d settled.", counts.Settled)
 		if counts.Parked > 0 {
 			line += fmt.Sprintf(" %d parked.", counts.Parked)
@@ -181,13 +201,13 @@ func (a *app) underList(ctx context.Context, s ledger.Store, o listOptions, show
 			}
 			line += "."
 		}
-		return line, nil
+		return line + more, nil
 	}
 	line := fmt.Sprintf("%d need you, %d checking, %d in flight, %d settled", counts.NeedsYou, counts.Checking, counts.InFlight, counts.Settled)
 	if counts.Parked > 0 {
 		line += fmt.Sprintf(", %d parked", counts.Parked)
 	}
-	return line, nil
+	return line + more, nil
 }
 
 func plural(n int, one, many string) string {

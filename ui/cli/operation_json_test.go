@@ -112,7 +112,7 @@ func TestListJSON(t *testing.T) {
 		return p
 	}
 	all := list()
-	if len(all.Operations) != 5 || all.Next != nil {
+	if len(all.Operations) != 6 || all.Next != nil {
 		t.Fatalf("%d operations, next %v", len(all.Operations), all.Next)
 	}
 	for _, o := range all.Operations {
@@ -139,8 +139,11 @@ func TestListJSON(t *testing.T) {
 		}
 		next = *p.Next
 	}
-	if len(seen) != 5 {
-		t.Errorf("page by page %d operations, at once 5", len(seen))
+	if len(seen) != 6 {
+		t.Errorf("page by page %d operations, at once 6", len(seen))
+	}
+	if p := list("--limit", "6"); p.Next != nil {
+		t.Errorf("a next page is promised behind the last: %s", *p.Next)
 	}
 	if n := len(list("state:committed").Operations); n != 2 {
 		t.Errorf("state:committed gives %d", n)
