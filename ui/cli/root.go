@@ -50,6 +50,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newConfirmCommand(a), newDenyCommand(a), newRetryCommand(a), newAbandonCommand(a), newAckCommand(a),
 		newParkCommand(a), newUndoCommand(a), newNoteCommand(a), newHoldCommand(a), newReleaseCommand(a),
 		newRunCommand(a), newBeginCommand(a), newSettleCommand(a),
+		newDemoCommand(a), newDemoPipelineCommand(a),
 		newInitCommand(a), newAdoptCommand(a), newDoctorCommand(a), newPolicyCommand(a),
 		newCompletionCommand(a), newManCommand(a),
 	)
