@@ -364,15 +364,7 @@ func (e *Engine) checkAfter(ctx context.Context, a *attempt, result *RetryResult
 	if a.k.Read == nil || a.k.Idempotent || result.Operation.State != ledger.Committed {
 		return
 	}
-	late := a.k.RecheckAfter
-	if a.k.LandsWithin != nil {
-		late = max(late, *a.k.LandsWithin)
-	}
-	if a.k.VisibleWithin != nil {
-		late += *a.k.VisibleWithin
-	}
-	late = max(late, time.Second)
-	looked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: e.now().Add(late)})
+	looked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: e.now().Add(late(a.k))})
 	if err != nil {
 		e.logf("check %s after sending: %v", result.Operation.ID, err)
 		return

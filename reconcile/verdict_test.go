@@ -1,0 +1,345 @@
+package reconcile
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const pastProof = 31*time.Second + 100*time.Millisecond // lands_within + visible_within, and a little
+
+func answer(status int, header map[string]string, body string) func(*side, http.ResponseWriter, *http.Request) bool {
+	return func(_ *side, w http.ResponseWriter, _ *http.Request) bool {
+		for k, v := range header {
+			w.Header().Set(k, v)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+		return true
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		landed []int // amounts really charged for an operation of 420
+		side   func(s *side)
+		want   ledger.Verdict
+		state  ledger.State
+		says   string
+	}{
+		{name: "commits and cuts", landed: []int{420}, want: ledger.Landed, state: ledger.Committed, says: "found ch_2"},
+		{name: "cuts before", want: ledger.Absent, state: ledger.Failed, says: "none found, and it could have shown until"},
+		{name: "two effects", landed: []int{420, 420}, want: ledger.Duplicated, state: ledger.Committed, says: "found 2: ch_2, ch_3"},
+		{name: "another amount", landed: []int{4200}, want: ledger.Mismatch, state: ledger.Uncertain, says: "not what was asked"},
+		{name: "found on the third page", landed: []int{420}, side: func(s *side) { s.page = 1; s.charges = append([]charge{{ID: "x"}, {ID: "y"}}, s.charges...) },
+			want: ledger.Landed, state: ledger.Committed},
+		{name: "absent over pages", side: func(s *side) { s.page = 1; s.charges = append(s.charges, charge{ID: "x"}, charge{ID: "y"}) },
+			want: ledger.Absent, state: ledger.Failed},
+		{name: "too many pages", side: func(s *side) {
+			s.page = 1
+			for i := range 30 {
+				s.charges = append(s.charges, charge{ID: fmt.Sprint("x", i)})
+			}
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "list truncated at 20 pages"},
+		{name: "pages in a circle", side: func(s *side) {
+			s.onList = answer(200, nil, `{"object":"list","data":[],"more":true,"next":7}`)
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "round in circles"},
+		{name: "no next page", side: func(s *side) { s.onList = answer(200, nil, `{"object":"list","data":[],"more":true,"next":null}`) },
+			want: ledger.Inconclusive, state: ledger.Uncertain, says: "not known to be the whole list"},
+		{name: "renamed field", landed: []int{420}, side: func(s *side) {
+			s.onList = answer(200, nil, `{"object":"list","data":[{"id":"ch_2","reference":"t"}],"more":false,"next":1}`)
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "ref"},
+		{name: "list renamed", landed: []int{420}, side: func(s *side) {
+			s.onList = answer(200, nil, `{"object":"list","items":[],"more":false,"next":1}`)
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "data"},
+		{name: "credentials refused", landed: []int{420}, side: func(s *side) { s.onList = answer(401, nil, `{"error":"key"}`) },
+			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 401"},
+		{name: "another account's empty list", landed: []int{420}, side: func(s *side) {
+			s.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "does not find ch_1 either"},
+		{name: "truncated JSON", landed: []int{420}, side: func(s *side) { s.onList = answer(200, nil, `{"object":"list","data":[`) },
+			want: ledger.Inconclusive, state: ledger.Uncertain},
+		{name: "HTML", landed: []int{420}, side: func(s *side) { s.onList = answer(200, nil, `<html>login</html>`) },
+			want: ledger.Inconclusive, state: ledger.Uncertain},
+		{name: "500", side: func(s *side) { s.onList = answer(500, nil, `{"object":"list","data":[],"more":false}`) },
+			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 500"},
+		{name: "429", side: func(s *side) { s.onList = answer(429, map[string]string{"Retry-After": "30"}, ``) },
+			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 429"},
+		{name: "from a cache", side: func(s *side) {
+			s.onList = answer(200, map[string]string{"Age": "12"}, `{"object":"list","data":[],"more":false,"next":0}`)
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "from a cache (Age: 12)"},
+		{name: "moved elsewhere", side: func(s *side) { s.onList = answer(302, map[string]string{"Location": "http://127.0.0.1:1/"}, ``) },
+			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 302"},
+		{name: "hangs up", side: func(s *side) {
+			s.onList = func(_ *side, w http.ResponseWriter, _ *http.Request) bool { hangUp(w); return true }
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "got no answer"},
+		{name: "shows the second page only half", landed: []int{420}, side: func(s *side) {
+			s.page = 2
+			s.charges = append(s.charges, charge{ID: "x"})
+			s.onList = func(_ *side, w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Query().Get("after") == "" {
+					return false
+				}
+				w.WriteHeader(502)
+				return true
+			}
+		}, want: ledger.Landed, state: ledger.Committed, says: "a second one might be out of sight: downstream answered 502"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, payPolicy)
+			w.known("pay")
+			o := w.doubt("pay", 420, tc.landed...)
+			w.later(pastProof)
+			if tc.side != nil {
+				tc.side(w.side)
+			}
+			res := w.read(o.ID)
+			if res.Read.Verdict != tc.want || res.Operation.State != tc.state || !strings.Contains(res.Read.Reason, tc.says) {
+				t.Errorf("%s (%s), %s; want %s (…%s…), %s", res.Read.Verdict, res.Read.Reason, res.Operation.State, tc.want, tc.says, tc.state)
+			}
+			rec := w.get(o.ID)
+			if len(rec.Reads) == 0 || rec.Reads[0].Verdict != tc.want || len(rec.Reads[0].Evidence) == 0 {
+				t.Errorf("kept: %+v", rec.Reads)
+			}
+			if strings.Contains(string(rec.Reads[0].Evidence), "sesame") {
+				t.Errorf("the evidence holds a secret: %s", rec.Reads[0].Evidence)
+			}
+			switch tc.want {
+			case ledger.Duplicated:
+				if rec.Operation.Conflict != ledger.Duplicate || rec.Operation.Effects != 2 || len(rec.Operation.Receipts) != 2 {
+					t.Errorf("%+v", rec.Operation)
+				}
+			case ledger.Mismatch:
+				if rec.Operation.Conflict != ledger.MismatchConflict {
+					t.Errorf("conflict %q", rec.Operation.Conflict)
+				}
+			case ledger.Absent:
+				if rec.Attempts[0].Proof != ledger.ProvenAbsent || rec.Reads[0].ProofAt.IsZero() || !rec.Reads[0].BeganAt.After(rec.Reads[0].ProofAt) {
+					t.Errorf("proof: %+v %+v", rec.Attempts[0], rec.Reads[0])
+				}
+			}
+		})
+	}
+}
+
+func TestShowsLate(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.side.late = 25 * time.Second
+	w.known("pay")
+	o := w.doubt("pay", 420, 420)
+	if r := w.read(o.ID).Read; r.Verdict != ledger.Inconclusive || !strings.Contains(r.Reason, "too early: proof possible in") {
+		t.Errorf("%s: %s", r.Verdict, r.Reason)
+	}
+	w.later(26 * time.Second)
+	if r := w.read(o.ID); r.Read.Verdict != ledger.Landed || r.Operation.State != ledger.Committed {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// Everything that I6 asks for, each taken away alone: nothing less proves absence.
+func TestI6_EachConditionAlone(t *testing.T) {
+	without := func(line string) func(string) string {
+		return func(p string) string {
+			if !strings.Contains(p, line) {
+				panic(line)
+			}
+			return strings.Replace(p, line, "", 1)
+		}
+	}
+	for _, tc := range []struct {
+		name    string
+		policy  func(string) string
+		prepare func(w *world)
+		doubt   func(w *world) ledger.Operation
+		wait    time.Duration
+		says    string
+	}{
+		{name: "all there", wait: pastProof},
+		{name: "no lands_within", policy: without("    lands_within: 20s\n"), wait: 24 * time.Hour, says: "policy states no bound"},
+		{name: "no visible_within", policy: without("    visible_within: 10s\n"), wait: 24 * time.Hour, says: "policy states no bound"},
+		{name: "not complete", policy: func(p string) string { return strings.Replace(p, `"!body.more"`, `"false"`, 1) }, wait: pastProof, says: "round in circles"},
+		{name: "too early", wait: 29 * time.Second, says: "too early: proof possible in"},
+		{name: "too early by skew", policy: func(p string) string {
+			return strings.Replace(p, "    lands_within: 20s", "    skew: 5s\n    lands_within: 20s", 1)
+		},
+			wait: pastProof, says: "too early: proof possible in"},
+		{name: "shown no longer", policy: func(p string) string {
+			return strings.Replace(p, "    lands_within: 20s", "    visible_for: 60s\n    lands_within: 20s", 1)
+		},
+			wait: 61 * time.Second, says: "too late"},
+		{name: "token never sent", wait: pastProof, says: "token is not known to have been sent", doubt: func(w *world) ledger.Operation {
+			res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "c", OperationID: ledger.NewID(), AttemptID: "a", Kind: "pay", Key: "k",
+				Token: ledger.NewToken(), Input: []byte(`{"amount":420}`), Deadline: time.Minute, Actor: pipeline})
+			if err != nil {
+				w.Fatal(err)
+			}
+			return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
+		}},
+		{name: "nothing known to try the check on", wait: pastProof, prepare: func(w *world) {}, says: "never been seen to find anything"},
+		{name: "control too fresh", wait: pastProof, says: "never been seen to find anything",
+			prepare: func(w *world) {}, doubt: func(w *world) ledger.Operation {
+				o := w.doubt("pay", 420)
+				w.later(pastProof)
+				w.known("pay")
+				w.later(-pastProof)
+				return o
+			}},
+		{name: "control turned off", policy: func(p string) string {
+			return strings.Replace(p, "    lands_within: 20s", "    control: off\n    lands_within: 20s", 1)
+		},
+			wait: pastProof, says: "turns off the control"},
+		{name: "control of another kind", wait: pastProof, says: "never been seen to find anything",
+			policy: func(p string) string {
+				return p + strings.Replace(p[strings.Index(p, "  pay:\n    downstream"):], "  pay:", "  other:", 1)
+			},
+			prepare: func(w *world) { w.known("other") }},
+		{name: "cached", wait: pastProof, says: "from a cache", prepare: func(w *world) {
+			w.known("pay")
+			w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool { rw.Header().Set("Age", "1"); return false }
+		}},
+		{name: "another attempt ended later", wait: pastProof, says: "too early", doubt: func(w *world) ledger.Operation {
+			o := w.doubt("pay", 420)
+			w.later(20 * time.Second)
+			applied, err := ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
+				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour), MaxAttempts: 3,
+				AttemptID: "a2", Deadline: time.Minute, TokenSent: true})
+			if err != nil {
+				w.Fatal(err)
+			}
+			o = w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
+			w.later(-20 * time.Second)
+			return o
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			text := payPolicy
+			if tc.policy != nil {
+				text = tc.policy(text)
+			}
+			if n := strings.Count(text, "%s"); n != 1 {
+				t.Fatalf("%d addresses", n)
+			}
+			w := newWorld(t, text)
+			if tc.prepare == nil {
+				w.known("pay")
+			} else {
+				tc.prepare(w)
+			}
+			o := ledger.Operation{}
+			if tc.doubt == nil {
+				o = w.doubt("pay", 420)
+			} else {
+				o = tc.doubt(w)
+			}
+			w.later(tc.wait)
+			res := w.read(o.ID)
+			if tc.says == "" {
+				if res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Failed {
+					t.Fatalf("with everything there: %s: %s", res.Read.Verdict, res.Read.Reason)
+				}
+				return
+			}
+			if res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, tc.says) {
+				t.Errorf("%s: %s, %s; want …%s…", res.Read.Verdict, res.Read.Reason, res.Operation.State, tc.says)
+			}
+		})
+	}
+}
+
+func TestI6_ControlHoldsForAnHourAndForItsPolicyOnly(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	w.later(pastProof)
+	controls := func() (n int) {
+		page, err := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range page.Rows {
+			for _, r := range w.get(row.ID).Reads {
+				if r.Control {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	absent := func() {
+		t.Helper()
+		o := w.doubt("pay", 420)
+		w.later(pastProof)
+		if r := w.read(o.ID).Read; r.Verdict != ledger.Absent {
+			t.Fatalf("%s: %s", r.Verdict, r.Reason)
+		}
+	}
+	absent()
+	absent()
+	if n := controls(); n != 1 {
+		t.Errorf("%d controls for two reads within the hour", n)
+	}
+	w.later(time.Hour)
+	absent()
+	if n := controls(); n != 2 {
+		t.Errorf("%d controls after an hour", n)
+	}
+	w.policy(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 19s", 1))
+	absent()
+	if n := controls(); n != 3 {
+		t.Errorf("%d controls after the policy changed", n)
+	}
+	// The check goes blind, and the control that held is too old: nothing is proven.
+	w.later(time.Hour)
+	o := w.doubt("pay", 420, 420)
+	w.later(pastProof)
+	w.side.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
+	if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain {
+		t.Errorf("a blind check says %s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+func TestI12_NotThereNow(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420, 420)
+	landed := w.read(o.ID).Operation
+	if landed.State != ledger.Committed || !landed.HandsOff {
+		t.Fatalf("%+v", landed)
+	}
+	if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: landed.Version, Verb: ledger.VerbUndo, Reason: "refunded by hand", Actor: maya}); err != nil {
+		t.Fatal(err)
+	}
+	w.side.charges = w.side.charges[:1]
+	w.later(time.Hour)
+	res := w.read(o.ID)
+	if res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "not there now") {
+		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
+	}
+}
+
+func TestEvidenceIsBoundedAndClean(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 420, 420)
+	w.side.onList = func(s *side, rw http.ResponseWriter, _ *http.Request) bool {
+		_, _ = io.WriteString(rw, `{"object":"list","more":false,"next":0,"seen":"Bearer sesame-key","password":"hunter22","big":"`+strings.Repeat("x", 200_000)+
+			`","data":[{"id":"ch_1","ref":"`+o.Token+`","amount":420,"client_secret":"cs_1234567","echo":"sesame-key"}]}`)
+		return true
+	}
+	if r := w.read(o.ID).Read; r.Verdict != ledger.Landed {
+		t.Fatalf("%s: %s", r.Verdict, r.Reason)
+	}
+	ev := string(w.get(o.ID).Reads[0].Evidence)
+	for _, secret := range []string{"sesame", "hunter22", "cs_1234567"} {
+		if strings.Contains(ev, secret) {
+			t.Errorf("evidence holds %q", secret)
+		}
+	}
+	if len(ev) > maxEvidence || !strings.Contains(ev, "ch_1") || !strings.Contains(ev, "env.PAY_KEY") {
+		t.Errorf("%d bytes: %.600s", len(ev), ev)
+	}
+}

@@ -1,0 +1,321 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+)
+
+var (
+	maya     = ledger.Actor{Name: "maya", Host: "desk", Terminal: true}
+	pipeline = ledger.Actor{Name: "billing", Machine: true}
+)
+
+// charge is one effect at the other side.
+type charge struct {
+	ID      string `json:"id"`
+	Ref     string `json:"ref"`
+	Amount  int    `json:"amount"`
+	Key     string `json:"key"`
+	shownAt time.Time
+}
+
+// side is the other side: a real server with books, and ways of failing.
+type side struct {
+	*httptest.Server
+	now func() time.Time
+
+	mu      sync.Mutex
+	charges []charge
+	posts   int
+	lists   int
+	onPost  func(s *side, w http.ResponseWriter, r *http.Request, c charge)
+	onList  func(s *side, w http.ResponseWriter, r *http.Request) bool // true: answered
+	late    time.Duration                                              // before a charge is shown
+	page    int
+	keys    bool // remembers keys
+}
+
+func newSide(t testing.TB, now func() time.Time) *side {
+	s := &side{now: now, page: 100}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /charges", s.post)
+	mux.HandleFunc("GET /charges", s.list)
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *side) post(w http.ResponseWriter, r *http.Request) {
+	var c charge
+	body, _ := io.ReadAll(r.Body)
+	_ = json.Unmarshal(body, &c)
+	c.Key = r.Header.Get("Idempotency-Key")
+	s.mu.Lock()
+	s.posts++
+	on := s.onPost
+	s.mu.Unlock()
+	if on != nil {
+		on(s, w, r, c)
+		return
+	}
+	c = s.apply(c)
+	w.WriteHeader(201)
+	_ = json.NewEncoder(w).Encode(c)
+}
+
+// apply books a charge, once per key where keys are remembered.
+func (s *side) apply(c charge) charge {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys {
+		for _, had := range s.charges {
+			if had.Key == c.Key && c.Key != "" {
+				return had
+			}
+		}
+	}
+	c.ID = fmt.Sprintf("ch_%d", len(s.charges)+1)
+	c.shownAt = s.now().Add(s.late)
+	s.charges = append(s.charges, c)
+	return c
+}
+
+func (s *side) list(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.lists++
+	on := s.onList
+	s.mu.Unlock()
+	if r.Header.Get("Authorization") != "Bearer sesame-key" {
+		w.WriteHeader(401)
+		return
+	}
+	if on != nil && on(s, w, r) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	after, _ := strconv.Atoi(r.URL.Query().Get("after"))
+	var data = []charge{}
+	more := false
+	for i, c := range s.charges {
+		if i < after || c.shownAt.After(s.now()) {
+			continue
+		}
+		if len(data) == s.page {
+			more = true
+			break
+		}
+		data = append(data, c)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": data, "more": more, "next": after + len(data)})
+}
+
+func (s *side) count() (effects, posts, lists int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.charges), s.posts, s.lists
+}
+
+func hangUp(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		conn.Close()
+	}
+}
+
+// applyAndCut books the charge and hangs up: the classic.
+func applyAndCut(s *side, w http.ResponseWriter, _ *http.Request, c charge) { s.apply(c); hangUp(w) }
+
+// cutFirst hangs up before anything is booked.
+func cutFirst(_ *side, w http.ResponseWriter, _ *http.Request, _ charge) { hangUp(w) }
+
+const payPolicy = `
+version: 1
+defaults:
+  deadline: 2s
+  escalate_after: 15m
+downstreams:
+  pay:
+    base: %s
+    headers: { Authorization: "Bearer ${env.PAY_KEY}" }
+kinds:
+  pay:
+    downstream: pay
+    title: pay ${input.amount}
+    cost: { duplicate: input.amount, miss: input.amount }
+    token: { into: ref }
+    lands_within: 20s
+    visible_within: 10s
+    read:
+      http: { get: /charges, query: { after: "${cursor}" } }
+      valid: status == 200 && body.object == "list"
+      found: body.data.filter(x, x.ref == token)
+      complete: "!body.more"
+      next: body.next
+      same: it.amount == input.amount
+      receipt: it.id
+    send:
+      http: { post: /charges, json: "${input}" }
+    retry: { max: 3, backoff: 1ms..5ms }
+`
+
+// world is one ledger, one other side and one engine.
+type world struct {
+	testing.TB
+	ctx    context.Context
+	path   string
+	store  *sqlite.Store
+	offset atomic.Int64
+	side   *side
+	pol    atomic.Pointer[policy.Policy]
+	engine *Engine
+	n      int
+}
+
+func newWorld(t testing.TB, text string) *world {
+	t.Helper()
+	t.Setenv("PAY_KEY", "sesame-key")
+	w := &world{TB: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "ledger.db")}
+	w.side = newSide(t, w.now)
+	w.policy(fmt.Sprintf(text, w.side.URL))
+	store, err := sqlite.Create(w.ctx, w.path, sqlite.Options{Clock: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = store
+	t.Cleanup(func() { store.Close() })
+	w.engine = w.newEngine(Options{})
+	return w
+}
+
+func (w *world) now() time.Time          { return time.Now().Add(time.Duration(w.offset.Load())) }
+func (w *world) later(d time.Duration)   { w.offset.Add(int64(d)) }
+func (w *world) inForce() *policy.Policy { return w.pol.Load() }
+func (w *world) newEngine(o Options) *Engine {
+	o.Store, o.Policy, o.Clock = w.store, w.inForce, w.now
+	if o.Actor.Name == "" {
+		o.Actor = maya
+	}
+	if o.Log == nil {
+		o.Log = func(s string) { w.Logf("engine: %s", s) }
+	}
+	return New(o)
+}
+
+func (w *world) policy(text string) {
+	w.Helper()
+	p, err := policy.Parse("policy.yaml", []byte(text))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.pol.Store(p)
+}
+
+// begin records an attempt as a pipeline does.
+func (w *world) begin(kind string, amount int) ledger.BeginResult {
+	w.Helper()
+	w.n++
+	token := ledger.NewToken()
+	req := ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: fmt.Sprintf("k-%d", w.n),
+		Token: token, Fingerprint: fmt.Sprintf("f-%d", w.n), Input: json.RawMessage(fmt.Sprintf(`{"amount":%d,"n":%d}`, amount, w.n)),
+		Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
+	}
+	res, err := ledger.Begin(w.ctx, w.store, req)
+	if err != nil || res.Answer != ledger.AnswerBegun {
+		w.Fatalf("begin: %v %v", res.Answer, err)
+	}
+	return res
+}
+
+// settle ends an attempt.
+func (w *world) settle(b ledger.BeginResult, s ledger.SettleRequest) ledger.Operation {
+	w.Helper()
+	s.ChangeID, s.AttemptID, s.Actor = ledger.NewID(), b.Attempt.ID, pipeline
+	applied, err := ledger.Settle(w.ctx, w.store, s)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return applied.After
+}
+
+// doubt is an operation whose answer never came. landed says what really
+// happened.
+func (w *world) doubt(kind string, amount int, landed ...int) ledger.Operation {
+	w.Helper()
+	b := w.begin(kind, amount)
+	for _, really := range landed {
+		w.side.apply(charge{Ref: b.Operation.Token, Amount: really, Key: b.Operation.Key})
+	}
+	return w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+}
+
+// known is an operation that landed and was answered: what a control looks for.
+func (w *world) known(kind string) ledger.Operation {
+	w.Helper()
+	b := w.begin(kind, 7)
+	c := w.side.apply(charge{Ref: b.Operation.Token, Amount: 7, Key: b.Operation.Key})
+	return w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: c.ID})
+}
+
+func (w *world) get(id string) ledger.Record {
+	w.Helper()
+	rec, err := w.store.Read(w.ctx, ledger.Locator{ID: id})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return rec
+}
+
+func (w *world) read(id string) ReadResult {
+	w.Helper()
+	res, err := w.engine.ReadNow(w.ctx, id)
+	if err != nil {
+		w.Fatalf("read: %v", err)
+	}
+	return res
+}
+
+// eventually waits for what the engine does by itself.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for range 500 {
+		if ok() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}
+
+// run starts an engine and stops it with the test.
+func (w *world) run(e *Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				w.Errorf("run: %v", err)
+			}
+		})
+	}
+	w.Cleanup(stop)
+	return stop
+}
