@@ -215,7 +215,7 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 		applied, err = ledger.Settle(ctx, r.store, req)
 	}
 	if err != nil {
-		return applied, fmt.Errorf("settle attempt %s: %w", req.AttemptID, err)
+		return applied, fmt.Errorf("settle: %w", err)
 	}
 	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
 		r.forget(req.AttemptID)

@@ -75,7 +75,9 @@ func (a *app) ownVerdict(err error) error {
 		return quiet
 	}
 	f := *asFailure(err)
-	f.Exit += ownVerdict
+	if f.Exit < ownVerdict {
+		f.Exit += ownVerdict
+	}
 	return &f
 }
 
@@ -99,9 +101,12 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if err != nil {
 		return err
 	}
+	if status != nil && flags.statusFD > 2 {
+		defer status.Close()
+	}
 	r, err := a.recorder(ctx, wish.Source, flags.dryRun)
 	if err != nil {
-		return err
+		return a.runFailed(status, err)
 	}
 	if flags.dryRun {
 		return a.rehearseRun(ctx, r, req)

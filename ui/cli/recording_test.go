@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// begunRead is what the tests look at of begin, settle and run.
+type begunRead struct {
+	ID, Key, Token, State, Title, Answer string
+	Attempt                              *string
+	Exit                                 *int
+	ExitCode                             int    `json:"exit_code"`
+	Class                                string `json:"error_class"`
+	TokenSent                            bool   `json:"token_sent"`
+	Ran, Recorded                        bool
+	Version                              int64
+}
+
+func (a answer) begun(t testing.TB) begunRead {
+	t.Helper()
+	var d begunRead
+	if err := json.Unmarshal(a.Data, &d); err != nil {
+		t.Fatalf("%v in %s", err, a.Data)
+	}
+	return d
+}
+
+func TestBeginAndSettle(t *testing.T) {
+	b := newBench(t)
+	a := b.json(0, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge, "--source", "billing@7", "--token-sent")
+	first := a.begun(t)
+	if a.Effect != effectCreated || first.Attempt == nil || first.Key != "k1" || !strings.HasPrefix(first.Token, "indoubt-") || first.Title != "charge cus_9 420 usd" {
+		t.Fatalf("%s %+v", a.Effect, first)
+	}
+	rec, err := b.open().Read(t.Context(), ledger.Locator{ID: first.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := rec.Operation; o.Source.Pipeline != "billing" || o.Source.Run != "7" || !o.TokenSent || rec.Pricing.Miss.Value != 420 || !rec.Attempts[0].KeyWorks {
+		t.Errorf("%+v, priced %+v, %+v", o.Source, rec.Pricing, rec.Attempts[0])
+	}
+	if a := b.json(7, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge); a.Error.Code != "in_progress" || a.begun(t).Attempt != nil {
+		t.Errorf("%+v", a.Error)
+	}
+	if a := b.json(8, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", `{"customer":"cus_9","amount":1,"currency":"usd","invoice":"x"}`); a.Error.Code != "key_reused" {
+		t.Errorf("%+v", a.Error)
+	}
+	b.now = b.now.Add(time.Hour)
+	if a := b.json(6, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge); a.Error.Code != "in_doubt" || a.begun(t).State != "uncertain" {
+		t.Errorf("%+v", a.Error)
+	}
+	if a := b.json(0, "settle", *first.Attempt, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"id":"ch_1"}`); a.Effect != effectUpdated || a.begun(t).State != "committed" {
+		t.Errorf("a late answer: %s %s", a.Effect, a.Data)
+	}
+	a = b.json(9, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge)
+	if a.Effect != effectNoop || a.Error.Code != "finished" {
+		t.Errorf("%s %+v", a.Effect, a.Error)
+	}
+	if exit, out, _ := b.run("begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge); exit != 9 || out != "{\"id\":\"ch_1\"}\n" {
+		t.Errorf("exit %d, %q", exit, out)
+	}
+}
+
+func TestSettleIsRepeatable(t *testing.T) {
+	b := newBench(t)
+	attempt := b.begin(1, "legacy.charge", charge)
+	b.json(2, "settle", attempt)
+	b.json(2, "settle", attempt, "--outcome", "maybe")
+	b.json(2, "settle", attempt, "--outcome", "failed", "--error", "HTTP 503")
+	b.json(2, "settle", attempt, "--outcome", "failed", "--error-class", "timeout")
+	b.json(2, "settle", attempt, "--outcome", "failed", "--proof", "hope")
+	b.json(2, "settle", attempt, "--outcome", "committed", "--effect", "vanished")
+	b.json(3, "settle", ledger.NewID(), "--outcome", "committed")
+	b.json(5, "settle", attempt, "--outcome", "committed", "--read-only")
+	before := b.lastEvent()
+	if a := b.json(0, "settle", attempt, "--outcome", "failed", "--dry-run"); a.Effect != effectWouldUpdate || a.begun(t).State != "failed" || b.lastEvent() != before {
+		t.Errorf("%s %s", a.Effect, a.Data)
+	}
+	args := []string{"settle", attempt, "--outcome", "committed", "--receipt", "r1", "--idempotency-key", "once"}
+	if a := b.json(0, args...); a.Effect != effectUpdated {
+		t.Errorf("%s", a.Effect)
+	}
+	before = b.lastEvent()
+	if a := b.json(0, args...); a.Effect != effectNoop || b.lastEvent() != before {
+		t.Errorf("the same again: %s", a.Effect)
+	}
+	b.json(8, "settle", attempt, "--outcome", "committed", "--receipt", "r2", "--idempotency-key", "once")
+	b.json(0, "settle", attempt, "--outcome", "committed", "--receipt", "r2")
+	if o := b.rec(1).Operation; o.Conflict != ledger.Duplicate {
+		t.Errorf("two receipts from one attempt: %q", o.Conflict)
+	}
+}
+
+func TestBeginReadsItsInput(t *testing.T) {
+	b := newBench(t)
+	file := filepath.Join(b.dir, "input.json")
+	if err := os.WriteFile(file, []byte(" {\"a\":1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from := b.json(0, "begin", "--kind", "post", "--input", "@"+file).begun(t)
+	b.typed = `{"a": 1}`
+	if a := b.json(7, "begin", "--kind", "post", "--input", "-"); a.begun(t).ID != from.ID {
+		t.Error("the same input by another way is another wish")
+	}
+	b.json(2, "begin", "--kind", "post")
+	b.json(2, "begin", "--input", "{}")
+	b.json(2, "begin", "--kind", "post", "--input", "{")
+	b.json(2, "begin", "--kind", "post", "--input", "@/nonexistent")
+	b.json(2, "begin", "--kind", "post", "--input", "{}", "--deadline", "soon")
+	b.json(2, "begin", "--kind", "post", "--input", "{}", "--key", "a", "--idempotency-key", "b")
+	before := b.lastEvent()
+	if a := b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run"); a.Effect != effectWouldCreate || b.lastEvent() != before {
+		t.Errorf("%s", a.Effect)
+	}
+	b.ledger = filepath.Join(b.dir, "none.db")
+	if a := b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run"); a.Effect != effectWouldCreate {
+		t.Errorf("%s", a.Effect)
+	}
+	if exists(b.ledger) {
+		t.Error("a rehearsal made a ledger")
+	}
+}
+
+// TestI11_ABrokenPolicyRecordsNothing: it may name what must not be stored.
+func TestI11_ABrokenPolicyRecordsNothing(t *testing.T) {
+	b := newBench(t)
+	if err := os.WriteFile(b.policy, []byte("kinds: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.want(1, "begin", "--kind", "post", "--input", "{}")
+	b.want(101, "run", "--kind", "post", "--", "true")
+	if exists(b.ledger) {
+		t.Error("a ledger was made")
+	}
+}
+
+func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
+	b := newBench(t)
+	b.typed = "stdin"
+	run := func(want int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		exit, stdout, stderr := b.run(append([]string{"run", "--kind", "post"}, args...)...)
+		if exit != want {
+			t.Errorf("%q: exit %d, want %d: %s", args, exit, want, stderr)
+		}
+		return stdout, stderr
+	}
+	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || errOut != "a\n" {
+		t.Errorf("%q %q", out, errOut)
+	}
+	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || errOut != "" {
+		t.Errorf("again: %q %q", out, errOut)
+	}
+	if _, errOut := run(108, "--key", "a", "--", "true"); !strings.Contains(errOut, "another input") {
+		t.Errorf("%q", errOut)
+	}
+	if _, errOut := run(106, "--key", "b", "--", "sh", "-c", "echo oh dear >&2; exit 3"); !strings.Contains(errOut, "oh dear\nindoubt: in doubt") {
+		t.Errorf("%q", errOut)
+	}
+	run(106, "--key", "b", "--", "sh", "-c", "echo oh dear >&2; exit 3")
+	run(127, "--key", "c", "--", "no-such-command-anywhere")
+	run(102)
+	run(102, "--no-such-flag")
+	run(102, "--status-fd", "99", "--", "true")
+	run(101, "--expand", "NOT_SET_ANYWHERE", "--", "true")
+	run(105, "--read-only", "--", "true")
+	if _, errOut := run(106, "--key", "d", "--", "curl", "--noproxy", "*", "http://127.0.0.1:1/"); !strings.Contains(errOut, "without --fail") {
+		t.Skipf("curl is not installed: %s", errOut)
+	}
+	if out := b.want(0, "run", "--kind", "post", "--key", "e", "--dry-run", "--", "touch", b.dir+"/made"); !strings.Contains(out, "would run attempt 1") || exists(b.dir+"/made") {
+		t.Errorf("%q", out)
+	}
+	if exit, out, _ := b.run("--json", "run", "--kind", "post", "--key", "b", "--", "sh", "-c", "echo oh dear >&2; exit 3"); exit != 106 || !strings.Contains(out, `"code":"in_doubt"`) {
+		t.Errorf("exit %d, %q", exit, out)
+	}
+	if out, errOut := run(0, "--key", "f", "--", "echo", "--json"); out != "--json\n" || errOut != "" {
+		t.Errorf("what is behind the dashes is the command's: %q %q", out, errOut)
+	}
+}
+
+func TestRunGivesItsResultAsJSON(t *testing.T) {
+	b := newBench(t)
+	status := func(want int, args ...string) answer {
+		t.Helper()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		fd, err := syscall.Dup(int(w.Fd())) // run closes its descriptor itself
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		exit, _, stderr := b.run(append([]string{"run", "--status-fd", strconv.Itoa(fd), "--kind", "post"}, args...)...)
+		if exit != want {
+			t.Errorf("exit %d, want %d: %s", exit, want, stderr)
+		}
+		var a answer
+		if err := json.NewDecoder(r).Decode(&a); err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return a
+	}
+	ok := status(0, "--key", "a", "--", "echo", "{{token}}")
+	if d := ok.begun(t); !ok.OK || ok.Effect != effectCreated || d.State != "committed" || d.Exit == nil || *d.Exit != 0 || !d.Ran || !d.Recorded || !d.TokenSent {
+		t.Errorf("%s %+v", ok.Effect, d)
+	}
+	again := status(0, "--key", "a", "--", "echo", "{{token}}")
+	if d := again.begun(t); !again.OK || again.Effect != effectNoop || d.Ran || d.Answer != "finished" {
+		t.Errorf("%s %+v", again.Effect, d)
+	}
+	doubt := status(106, "--key", "b", "--", "false")
+	if d := doubt.begun(t); doubt.OK || doubt.Error.Code != "in_doubt" || d.Class != "exit" || *d.Exit != 1 || d.ExitCode != 106 {
+		t.Errorf("%+v %+v", doubt.Error, d)
+	}
+	told := status(106, "--key", "b", "--", "false")
+	if d := told.begun(t); told.Error.Code != "in_doubt" || d.Ran || d.Class != "exit" {
+		t.Errorf("%+v %+v", told.Error, d)
+	}
+	missing := status(127, "--key", "c", "--", "no-such-command-anywhere")
+	if d := missing.begun(t); missing.Error.Code != "never_sent" || d.State != "failed" || d.Exit != nil {
+		t.Errorf("%+v %+v", missing.Error, d)
+	}
+	if failed := status(101, "--expand", "NOT_SET_ANYWHERE", "--", "true"); failed.Error == nil {
+		t.Errorf("%+v", failed)
+	}
+}
