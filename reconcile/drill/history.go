@@ -40,22 +40,25 @@ func (s *script) ordinaryDays() {
 
 // lostPosts are 37 posts whose answer was lost; 31 were out there.
 func (s *script) lostPosts() {
-	const landed, missed = 31, 6
-	for i := range landed + missed {
-		at := -24*time.Hour + time.Duration(i/6)*3*time.Hour + time.Duration(i)*time.Second
-		fault := CommitAndHang
-		if i%6 == 3 {
-			fault = HangBefore
+	const posts, atOnce = 37, 6 // every sixth was not
+	for first := 0; first < posts; first += atOnce {
+		at := -24*time.Hour + time.Duration(first/atOnce)*3*time.Hour
+		var landed, missed []wish
+		for i := first; i < min(first+atOnce, posts); i++ {
+			w := s.wish("x.post", at, encode(fields{"text": fmt.Sprintf("Changelog, entry %d", 200+i)}))
+			if i%atOnce == 3 {
+				missed = append(missed, w)
+			} else {
+				landed = append(landed, w)
+			}
 		}
-		w := s.wish("x.post", at, encode(fields{"text": fmt.Sprintf("Changelog, entry %d", 200+i)}))
-		s.lose(at, 20*time.Second, "news", fault, w)
-		if fault == HangBefore {
+		s.lose(at, 20*time.Second, "news", CommitAndHang, landed...)
+		s.lose(at+time.Second, 20*time.Second, "news", HangBefore, missed...)
+		s.check(at + 30*time.Minute)
+		for _, w := range missed {
 			s.decide(at+40*time.Minute, "kim", ledger.VerbDeny, w, ledger.Decision{Reason: "not on the timeline"})
 			s.decide(at+41*time.Minute, "kim", ledger.VerbAbandon, w, ledger.Decision{Reason: "old news by now"})
 		}
-	}
-	for i := range 7 {
-		s.check(-24*time.Hour + time.Duration(i)*3*time.Hour + 30*time.Minute)
 	}
 }
 
