@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -143,6 +144,15 @@ func applyAndCut(s *side, w http.ResponseWriter, _ *http.Request, c charge) { s.
 // cutFirst hangs up before anything is booked.
 func cutFirst(_ *side, w http.ResponseWriter, _ *http.Request, _ charge) { hangUp(w) }
 
+func TestMain(m *testing.M) {
+	os.Setenv("PAY_KEY", "sesame-key")
+	if as := os.Getenv("RECONCILE_TEST_SENDER"); as != "" {
+		sender(as)
+		return
+	}
+	os.Exit(m.Run())
+}
+
 const payPolicy = `
 version: 1
 defaults:
@@ -188,7 +198,6 @@ type world struct {
 
 func newWorld(t testing.TB, text string) *world {
 	t.Helper()
-	t.Setenv("PAY_KEY", "sesame-key")
 	w := &world{TB: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "ledger.db")}
 	w.side = newSide(t, w.now)
 	w.policy(fmt.Sprintf(text, w.side.URL))
@@ -318,4 +327,20 @@ func (w *world) run(e *Engine) (stop func()) {
 	}
 	w.Cleanup(stop)
 	return stop
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// unset takes a variable away for the rest of the test.
+func unset(t testing.TB, name string) {
+	t.Helper()
+	t.Setenv(name, "")
+	os.Unsetenv(name)
 }

@@ -1,0 +1,139 @@
+//go:build unix
+
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+)
+
+// order is what a sender in a process of its own is told.
+type order struct {
+	Ledger, Policy, ID string
+	Version            int64
+	Offset             time.Duration
+}
+
+// sender retries one operation and prints what it did; the test kills or stops
+// it on the way.
+func sender(text string) {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		panic(err)
+	}
+	clock := func() time.Time { return time.Now().Add(o.Offset) }
+	store, err := sqlite.Open(context.Background(), o.Ledger, sqlite.Options{Clock: clock})
+	if err != nil {
+		panic(err)
+	}
+	defer store.Close()
+	pol, err := policy.Parse("policy.yaml", []byte(o.Policy))
+	if err != nil {
+		panic(err)
+	}
+	e := New(Options{Store: store, Policy: func() *policy.Policy { return pol }, Actor: maya, Clock: clock, Log: func(s string) { fmt.Println(s) }})
+	res, err := e.Retry(context.Background(), RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	fmt.Println("did", res.Did, "outcome", res.Attempt.Outcome, res.Attempt.Proof, "err", err)
+}
+
+func (w *world) spawn(text string, o ledger.Operation) (*exec.Cmd, *strings.Builder) {
+	w.Helper()
+	b, _ := json.Marshal(order{w.path, fmt.Sprintf(text, w.side.URL), o.ID, o.Version, time.Duration(w.offset.Load())})
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "RECONCILE_TEST_SENDER="+string(b))
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, &out
+}
+
+const autoPolicy = "    auto: { retry: absent }\n    lands_within: 20s"
+
+func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
+	text := strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1)
+	w := newWorld(t, text)
+	o := w.proven("pay")
+	var arrived atomic.Int64
+	release := make(chan struct{})
+	defer close(release)
+	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
+		s.apply(c)
+		arrived.Add(1)
+		<-release
+	}
+	cmd, out := w.spawn(text, o)
+	eventually(t, "the request arrives", func() bool { return arrived.Load() == 1 })
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Wait()
+	if got := w.get(o.ID).Operation; got.State != ledger.Pending {
+		t.Fatalf("%s after the kill: %s", got.State, out)
+	}
+	// An engine that may send is there all the time.
+	stop := w.run(w.newEngine(Options{Send: true}))
+	eventually(t, "found by a check", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
+	w.later(time.Hour)
+	time.Sleep(300 * time.Millisecond)
+	stop()
+	if _, posts, _ := w.side.count(); posts != 1 {
+		t.Errorf("%d posts", posts)
+	}
+	rec := w.get(o.ID)
+	if a := rec.Attempts[1]; a.Outcome != ledger.OutcomeUncertain || a.ErrorClass != ledger.ClassDeadline {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestI3_StoppedPastTheDeadlineNothingIsSent(t *testing.T) {
+	text := strings.Replace(payPolicy, "version: 1", "version: 1", 1)
+	w := newWorld(t, text)
+	o := w.proven("pay")
+	// The sender is stopped inside its fresh check or its recording, over and over,
+	// until it stands between its attempt and its first byte.
+	cmd, out := w.spawn(text, o)
+	stopped := false
+	for range 20_000 {
+		if w.get(o.ID).Operation.State == ledger.Pending {
+			_ = cmd.Process.Signal(syscall.SIGSTOP)
+			stopped = true
+			break
+		}
+	}
+	if !stopped {
+		t.Fatalf("never pending: %s", out)
+	}
+	_, posts, _ := w.side.count()
+	early := posts // it may have been faster than the signal
+	time.Sleep(2300 * time.Millisecond)
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	_ = cmd.Wait()
+	time.Sleep(100 * time.Millisecond)
+	_, posts, _ = w.side.count()
+	got := w.get(o.ID)
+	a := got.Attempts[1]
+	t.Logf("posts %d (%d before the stop), %s", posts, early, strings.TrimSpace(out.String()))
+	if early == 0 && posts == 0 {
+		if a.Final() != ledger.OutcomeFailed && got.Operation.State != ledger.Uncertain && got.Operation.State != ledger.Failed {
+			t.Errorf("nothing was sent, and yet: %+v", a)
+		}
+		return
+	}
+	if posts > 1 {
+		t.Errorf("%d posts", posts)
+	}
+}

@@ -1,0 +1,381 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// proven is an operation that a check has proven absent.
+func (w *world) proven(kind string) ledger.Operation {
+	w.Helper()
+	w.known(kind)
+	o := w.doubt(kind, 420)
+	w.later(pastProof)
+	res := w.read(o.ID)
+	if res.Operation.State != ledger.Failed {
+		w.Fatalf("not proven: %s", res.Read.Reason)
+	}
+	return res.Operation
+}
+
+func (w *world) retry(q RetryRequest) (RetryResult, error) {
+	w.Helper()
+	if q.Actor.Name == "" {
+		q.Actor = maya
+	}
+	return w.engine.Retry(w.ctx, q)
+}
+
+func code(err error) string {
+	var r *ledger.RefusedError
+	if errors.As(err, &r) {
+		return r.Code
+	}
+	return ""
+}
+
+func TestRetryWithProofSendsOnce(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	plan, err := w.engine.Plan(w.ctx, o.ID)
+	if err != nil || plan.Refused != nil {
+		t.Fatalf("%v %v", err, plan.Refused)
+	}
+	if plan.Basis != ledger.BasisAbsent || plan.Sender != "http" || !plan.FirstCheck || plan.Attempt != 2 || plan.Max != 4 || plan.OverridesMax ||
+		plan.WillSend != "POST "+w.side.URL+"/charges" || !strings.Contains(plan.Body, "${env.PAY_KEY}") || !strings.Contains(plan.Body, o.Token) ||
+		strings.Contains(plan.Body, "sesame") {
+		t.Errorf("plan: %+v", plan)
+	}
+	before, _, _ := w.side.count()
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis, ChangeID: "change-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	effects, posts, _ := w.side.count()
+	if res.Did != DidSend || res.Operation.State != ledger.Committed || effects != before+1 || posts != 1 || res.Read.Verdict != ledger.Landed {
+		t.Errorf("%+v, %d effects, %d posts", res, effects-before, posts)
+	}
+	if a := res.Attempt; a.N != 2 || a.Basis != ledger.BasisAbsent || a.Outcome != ledger.OutcomeCommitted || !a.TokenSent || a.GrantID == "" || a.Sender != "http" {
+		t.Errorf("attempt: %+v", a)
+	}
+	if c := w.side.charges[len(w.side.charges)-1]; c.Ref != o.Token {
+		t.Errorf("another token was sent: %+v (I4)", c)
+	}
+	// Said again, by its change id or by its old version: nothing more is sent.
+	again, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis, ChangeID: "change-1"})
+	if err != nil || again.Did != DidSend || again.Attempt.ID != res.Attempt.ID {
+		t.Errorf("again: %+v %v", again, err)
+	}
+	if again, err = w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis}); !errors.Is(err, ledger.ErrMoved) && code(err) == "" {
+		t.Errorf("old version: %+v %v", again, err)
+	}
+	if _, posts, _ := w.side.count(); posts != 1 {
+		t.Errorf("%d posts", posts)
+	}
+}
+
+func TestRetryChecksFirst(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 420, 420)
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
+	if err != nil || res.Did != DidLand || res.Operation.State != ledger.Committed || res.Operation.Receipt() != "ch_1" {
+		t.Errorf("%+v %v", res, err)
+	}
+	if _, posts, _ := w.side.count(); posts != 0 {
+		t.Errorf("%d posts of what had landed", posts)
+	}
+}
+
+func TestRetryTakesProofOverRisk(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420)
+	w.later(pastProof) // nobody has looked since proof became possible
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
+	if err != nil || res.Did != DidSend || res.Attempt.Basis != ledger.BasisAbsent || res.Operation.State != ledger.Committed {
+		t.Errorf("%+v %v", res, err)
+	}
+}
+
+func TestI5_RiskNeedsAPerson(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 420)
+	for name, tc := range map[string]struct {
+		q    RetryRequest
+		want string
+	}{
+		"machine":          {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "auto", Machine: true}}, "no_person"},
+		"no terminal":      {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "maya"}}, "no_person"},
+		"no reason":        {RetryRequest{Basis: ledger.BasisRiskAccepted, LossTyped: true, Actor: maya}, "no_reason"},
+		"loss not typed":   {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: maya}, "loss_untyped"},
+		"claims proof":     {RetryRequest{Basis: ledger.BasisAbsent, Actor: maya}, "basis"},
+		"claims a key":     {RetryRequest{Basis: ledger.BasisKeySafe, Actor: maya}, "basis"},
+		"machine, no word": {RetryRequest{Actor: ledger.Actor{Name: "auto", Machine: true}}, "no_person"},
+	} {
+		tc.q.ID, tc.q.Version = o.ID, o.Version
+		res, err := w.retry(tc.q)
+		if code(err) != tc.want || res.Did != DidRefuse || res.Why == "" {
+			t.Errorf("%s: %+v, %v", name, res.Did, err)
+		}
+	}
+	if _, posts, _ := w.side.count(); posts != 0 {
+		t.Errorf("%d posts", posts)
+	}
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
+	if err != nil || res.Did != DidSend || res.Attempt.Basis != ledger.BasisRiskAccepted {
+		t.Errorf("%+v %v", res, err)
+	}
+}
+
+func TestRetryOutcomes(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		onPost  func(*side, http.ResponseWriter, *http.Request, charge)
+		outcome ledger.Outcome
+		proof   ledger.Proof
+		state   ledger.State
+		effects int
+	}{
+		{"applied and cut", applyAndCut, ledger.OutcomeUncertain, "", ledger.Uncertain, 1},
+		{"cut before", cutFirst, ledger.OutcomeUncertain, "", ledger.Uncertain, 0},
+		{"refused", func(_ *side, w http.ResponseWriter, _ *http.Request, _ charge) { w.WriteHeader(422) }, ledger.OutcomeFailed, ledger.Refused, ledger.Failed, 0},
+		{"500", func(s *side, w http.ResponseWriter, _ *http.Request, c charge) { s.apply(c); w.WriteHeader(500) }, ledger.OutcomeUncertain, "", ledger.Uncertain, 1},
+		{"hangs", func(s *side, _ http.ResponseWriter, r *http.Request, c charge) { s.apply(c); <-r.Context().Done() }, ledger.OutcomeUncertain, "", ledger.Uncertain, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, payPolicy)
+			o := w.proven("pay")
+			w.side.onPost = tc.onPost
+			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+			if err != nil || res.Did != DidSend {
+				t.Fatalf("%+v %v", res, err)
+			}
+			effects, posts, _ := w.side.count()
+			if a := res.Attempt; a.Outcome != tc.outcome || a.Proof != tc.proof || res.Operation.State != tc.state || effects-1 != tc.effects || posts != 1 {
+				t.Errorf("%s %s → %s; %d effects, %d posts", a.Outcome, a.Proof, res.Operation.State, effects-1, posts)
+			}
+			if w.engine.Busy() != 0 {
+				t.Errorf("busy %d", w.engine.Busy())
+			}
+		})
+	}
+}
+
+func TestSecondEffectIsADuplicate(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.side.late = 25 * time.Second // the first effect is not shown yet
+	o := w.doubt("pay", 420, 420)
+	w.side.late = 0
+	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
+		s.apply(c)
+		w.later(26 * time.Second) // and comes to light now
+		rw.WriteHeader(200)
+	}
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})
+	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.Duplicate || res.Operation.Effects != 2 {
+		t.Errorf("%+v %v", res, err)
+	}
+}
+
+func TestHeldAndReadOnly(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	if err := w.store.Hold(w.ctx, ledger.Hold{Scope: "kind:pay", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, lists := w.side.count()
+	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}); code(err) != "hold" {
+		t.Errorf("held: %v", err)
+	}
+	if plan, _ := w.engine.Plan(w.ctx, o.ID); code(plan.Refused) != "hold" {
+		t.Errorf("plan: %v", plan.Refused)
+	}
+	blind := w.newEngine(Options{ReadOnly: true})
+	if _, err := blind.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version}); code(err) != "read_only" {
+		t.Errorf("read-only retry: %v", err)
+	}
+	if _, err := blind.ReadNow(w.ctx, o.ID); !errors.Is(err, ledger.ErrReadOnly) {
+		t.Errorf("read-only read: %v", err)
+	}
+	if _, err := blind.Once(w.ctx, nil); !errors.Is(err, ledger.ErrReadOnly) {
+		t.Errorf("read-only once: %v", err)
+	}
+	if plan, err := blind.Plan(w.ctx, o.ID); err != nil || plan.WillSend == "" || code(plan.Refused) != "read_only" {
+		t.Errorf("read-only plan: %+v %v", plan, err)
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 50*time.Millisecond)
+	defer cancel()
+	if err := blind.Run(ctx); err != nil || len(blind.Health()) != 0 {
+		t.Errorf("read-only run: %v", err)
+	}
+	if _, posts, now := w.side.count(); posts != 0 || now != lists {
+		t.Errorf("%d posts, %d reads", posts, now-lists)
+	}
+}
+
+func TestRetryMaxIsAStopThatAReasonOverrides(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "max: 3", "max: 0", 1))
+	o := w.proven("pay")
+	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "x"}); code(err) != "max_attempts" {
+		t.Errorf("%v", err)
+	}
+	plan, _ := w.engine.Plan(w.ctx, o.ID)
+	if !plan.OverridesMax || plan.Refused != nil {
+		t.Errorf("%+v", plan)
+	}
+	if res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "customer calls", OverrideMax: true}); err != nil || res.Did != DidSend {
+		t.Errorf("%+v %v", res, err)
+	}
+}
+
+func TestHandedBackToThePipeline(t *testing.T) {
+	w := newWorld(t, payPolicy[:strings.Index(payPolicy, "    send:")]+"    retry: { max: 3 }\n")
+	o := w.proven("pay")
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+	if err != nil || res.Did != DidGrant || !strings.Contains(res.Why, "billing") {
+		t.Fatalf("%+v %v", res, err)
+	}
+	rec := w.get(o.ID)
+	if g := rec.OpenGrant(); g == nil || g.Basis != ledger.BasisAbsent {
+		t.Errorf("grants: %+v", rec.Grants)
+	}
+	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "c2", OperationID: "unused", AttemptID: "a2", Kind: "pay", Key: o.Key,
+		Fingerprint: o.Fingerprint, Input: o.Input, Deadline: time.Minute, Actor: pipeline})
+	if err != nil || begun.Answer != ledger.AnswerBegun || begun.Attempt.GrantID == "" {
+		t.Errorf("%+v %v", begun, err)
+	}
+}
+
+func TestRecordedCommandIsFilledInAtEachRun(t *testing.T) {
+	text := `
+version: 1
+kinds:
+  job:
+    token: argument
+    lands_within: 1s
+    deadline: 5s
+    send: { command: recorded }
+    retry: { max: 3 }
+# %s
+`
+	w := newWorld(t, text)
+	t.Setenv("JOB_SECRET", "open-sesame")
+	out := t.TempDir() + "/out"
+	begin := func(key string, redacted bool, argv ...string) ledger.Operation {
+		res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+			Kind: "job", Key: key, Token: ledger.NewToken(), Input: []byte(`{}`), Redacted: redacted, TokenSent: true, Deadline: time.Minute, Actor: pipeline,
+			Command: &ledger.Command{Argv: argv, Expand: []string{"JOB_SECRET"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassKilled, Status: -1})
+	}
+	o := begin("k1", false, "sh", "-c", `echo "$0 $1 $2" > "$3"`, "{{key}}", "{{token}}", "${JOB_SECRET}", out)
+	plan, err := w.engine.Plan(w.ctx, o.ID)
+	if err != nil || plan.Sender != "command" || !strings.Contains(plan.WillSend, "k1 "+o.Token) || strings.Contains(plan.WillSend+plan.Body, "sesame") {
+		t.Errorf("%+v %v", plan, err)
+	}
+	risk := RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true}
+	res, err := w.retry(risk)
+	if err != nil || res.Did != DidSend || res.Operation.State != ledger.Committed || !res.Attempt.TokenSent {
+		t.Errorf("%+v %v", res, err)
+	}
+	if got := readFile(t, out); got != "k1 "+o.Token+" open-sesame\n" {
+		t.Errorf("ran with %q", got)
+	}
+	for key, argv := range map[string][]string{
+		"redacted": {"sh", "-c", "true", "redacted:0123456789abcdef"},
+		"no env":   {"sh", "-c", "true", "${JOB_SECRET}"},
+	} {
+		if key == "no env" {
+			unset(t, "JOB_SECRET")
+		}
+		o := begin(key, key == "redacted", argv...)
+		risk.ID, risk.Version = o.ID, o.Version
+		_, err := w.retry(risk)
+		var r *ledger.RefusedError
+		if !errors.As(err, &r) || r.Code != "redacted" || !strings.Contains(r.Hint, "pipeline") {
+			t.Errorf("%s: %v", key, err)
+		}
+		if got := w.get(o.ID).Operation.State; got != ledger.Uncertain {
+			t.Errorf("%s: %s", key, got)
+		}
+	}
+}
+
+func TestI7_ManyRetriesAreOneSend(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	engines := []*Engine{w.engine, w.newEngine(Options{}), w.newEngine(Options{})}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	did := map[string]int{}
+	for i := range 9 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			res, _ := engines[i%3].Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+			mu.Lock()
+			did[res.Did]++
+			mu.Unlock()
+		}()
+	}
+	wg.Wait()
+	if _, posts, _ := w.side.count(); posts != 1 || did[DidSend] != 1 {
+		t.Errorf("%d posts, %v", posts, did)
+	}
+}
+
+func TestCallerLeavingDoesNotHangUp(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
+		cancel()
+		time.Sleep(100 * time.Millisecond)
+		s.apply(c)
+		_, _ = io.WriteString(rw, `{}`)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = w.engine.Retry(ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	}()
+	eventually(t, "busy", func() bool { return w.engine.Busy() == 1 || w.get(o.ID).Operation.State == ledger.Committed })
+	w.engine.Drain(w.ctx)
+	if got := w.get(o.ID).Operation; got.State != ledger.Committed || w.engine.Busy() != 0 {
+		t.Errorf("%s after draining", got.State)
+	}
+	<-done
+	p := w.proven("pay")
+	if _, err := w.retry(RetryRequest{ID: p.ID, Version: p.Version, Basis: ledger.BasisAbsent}); code(err) != "quitting" {
+		t.Errorf("a write began after draining: %v", err)
+	}
+}
+
+func TestKeySafe(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "    headers:", "    key: { header: Idempotency-Key, remembers: 24h }\n    headers:", 1))
+	w.side.keys = true
+	b := w.begin("pay", 420)
+	// The pipeline sent its key along.
+	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassReset, Status: -1})
+	plan, err := w.engine.Plan(w.ctx, o.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Basis == ledger.BasisKeySafe {
+		t.Error("an attempt that is not known to have carried the key is called safe")
+	}
+	if !strings.Contains(plan.Body, "Idempotency-Key: "+o.Key) {
+		t.Errorf("the key is not sent: %s", plan.Body)
+	}
+}
