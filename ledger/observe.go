@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -17,6 +18,9 @@ type Observation struct {
 	Confirm  bool  // landed may settle by itself
 	Deny     bool  // absent may settle by itself
 	Actor    Actor
+	// Result is the one effect that was found, as the downstream shows it: the
+	// answer a pipeline gets that asks again. Redacted and bounded.
+	Result json.RawMessage
 	// RecheckAt asks for one more read of the operation after this one settled it.
 	RecheckAt time.Time
 }
@@ -88,6 +92,9 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
 		o.Effects = max(o.Effects, read.Found, 1)
 		o.ByAnswer = false
+		if len(o.Result) == 0 && read.Verdict == Landed {
+			o.Result = ob.Result
+		}
 		o.HandsOff = true
 		if read.Verdict == Duplicated {
 			raise(o, Duplicate, read.Reason)
