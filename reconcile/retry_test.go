@@ -362,20 +362,28 @@ func TestCallerLeavingDoesNotHangUp(t *testing.T) {
 	}
 }
 
-func TestKeySafe(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    headers:", "    key: { header: Idempotency-Key, remembers: 24h }\n    headers:", 1))
+func TestI4_SameKeyIsSafeWhileItIsRemembered(t *testing.T) {
+	text := strings.Replace(payPolicy, "    headers:", "    key: { header: Idempotency-Key, remembers: 24h }\n    headers:", 1)
+	text = text[:strings.Index(text, "    read:")] + text[strings.Index(text, "    send:"):]
+	w := newWorld(t, text)
 	w.side.keys = true
-	b := w.begin("pay", 420)
-	// The pipeline sent its key along.
-	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassReset, Status: -1})
+	if plan, err := w.engine.Plan(w.ctx, w.doubt("pay", 420).ID); err != nil || plan.Basis != ledger.BasisRiskAccepted {
+		t.Errorf("an attempt that is not known to have carried the key is called %s (%v)", plan.Basis, err)
+	}
+	w.keyWorks = true
+	o := w.doubt("pay", 420, 420)
 	plan, err := w.engine.Plan(w.ctx, o.ID)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || plan.Basis != ledger.BasisKeySafe || plan.LapsesAt.Before(w.now().Add(23*time.Hour)) || !strings.Contains(plan.Body, "Idempotency-Key: "+o.Key) {
+		t.Fatalf("%+v %v", plan, err)
 	}
-	if plan.Basis == ledger.BasisKeySafe {
-		t.Error("an attempt that is not known to have carried the key is called safe")
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe})
+	effects, posts, _ := w.side.count()
+	if err != nil || res.Did != DidSend || !res.Attempt.KeyWorks || res.Operation.State != ledger.Committed || res.Operation.Conflict != "" || effects != 1 || posts != 1 {
+		t.Errorf("%+v %v, %d effects", res, err, effects)
 	}
-	if !strings.Contains(plan.Body, "Idempotency-Key: "+o.Key) {
-		t.Errorf("the key is not sent: %s", plan.Body)
+	o = w.doubt("pay", 421, 421)
+	w.later(24 * time.Hour)
+	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe}); code(err) != "basis" {
+		t.Errorf("after a day: %v", err)
 	}
 }

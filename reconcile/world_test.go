@@ -194,6 +194,8 @@ type world struct {
 	pol    atomic.Pointer[policy.Policy]
 	engine *Engine
 	n      int
+
+	keyWorks bool // pipelines send their key along
 }
 
 func newWorld(t testing.TB, text string) *world {
@@ -242,7 +244,7 @@ func (w *world) begin(kind string, amount int) ledger.BeginResult {
 	req := ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: fmt.Sprintf("k-%d", w.n),
 		Token: token, Fingerprint: fmt.Sprintf("f-%d", w.n), Input: json.RawMessage(fmt.Sprintf(`{"amount":%d,"n":%d}`, amount, w.n)),
-		Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
+		Sender: "pipeline", TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
 	}
 	res, err := ledger.Begin(w.ctx, w.store, req)
 	if err != nil || res.Answer != ledger.AnswerBegun {

@@ -1,0 +1,440 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+)
+
+func TestRunSettlesByItself(t *testing.T) {
+	w := newWorld(t, strings.NewReplacer("lands_within: 20s", "lands_within: 300ms", "visible_within: 10s", "visible_within: 200ms").Replace(payPolicy))
+	w.known("pay")
+	time.Sleep(250 * time.Millisecond) // what is younger than visible_within controls nothing
+	landed, not, twice := w.doubt("pay", 1, 1), w.doubt("pay", 2), w.doubt("pay", 3, 3, 3)
+	w.run(w.engine)
+	// One that comes while it runs, and one whose deadline passes.
+	late := w.doubt("pay", 4, 4)
+	crashed := w.begin("pay", 5)
+	w.side.apply(charge{Ref: crashed.Operation.Token, Amount: 5})
+	state := func(id string) ledger.State { return w.get(id).Operation.State }
+	eventually(t, "landed", func() bool { return state(landed.ID) == ledger.Committed && state(late.ID) == ledger.Committed })
+	eventually(t, "not landed", func() bool { return state(not.ID) == ledger.Failed })
+	eventually(t, "twice", func() bool { return w.get(twice.ID).Operation.Conflict == ledger.Duplicate })
+	w.later(61 * time.Second)
+	eventually(t, "crashed", func() bool { return state(crashed.Operation.ID) == ledger.Committed })
+	if by := w.get(landed.ID).Operation.Actor; by != "checks" {
+		t.Errorf("settled by %q", by)
+	}
+	if h := w.engine.Health(); len(h) != 1 || h[0].Downstream != "pay" || h[0].State != StateUp {
+		t.Errorf("%+v", h)
+	}
+	if p := w.get(not.ID).Pricing; p.Digest != w.inForce().Digest() || p.Duplicate.Value != 2 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestOnce(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	for i := range 20 {
+		w.doubt("pay", 100+i, []int{100 + i}[:i%2]...)
+	}
+	crashed := w.begin("pay", 9)
+	w.later(2 * time.Minute)
+	told := 0
+	s, err := w.engine.Once(w.ctx, func(p Progress) {
+		told++
+		if p.Done != told || p.Total < p.Done {
+			t.Errorf("progress %d of %d, told %d", p.Done, p.Total, told)
+		}
+	})
+	if err != nil || s.Expired != 1 || s.Reads != 21 || s.Landed != 10 || s.Absent != 11 || s.Errors != 0 || told != 21 {
+		t.Errorf("%+v told %d, %v", s, told, err)
+	}
+	if got := w.get(crashed.Operation.ID).Operation.State; got != ledger.Failed {
+		t.Errorf("crashed: %s", got)
+	}
+	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Reads != 0 {
+		t.Errorf("again: %+v %v", s, err)
+	}
+}
+
+func TestKindWithoutACheckWaitsForAPerson(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("fax", 1)
+	if _, err := w.engine.Once(w.ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.get(o.ID).Pricing; !p.ReadAt.Equal(ledger.Never) || p.Reads != 0 {
+		t.Errorf("%+v", p)
+	}
+	if _, err := w.engine.ReadNow(w.ctx, o.ID); code(err) != "no_check" {
+		t.Errorf("%v", err)
+	}
+	b := w.begin("pay", 1)
+	if _, err := w.engine.ReadNow(w.ctx, b.Operation.ID); code(err) != "in_flight" {
+		t.Errorf("%v", err)
+	}
+	if _, err := w.engine.ReadNow(w.ctx, "nothing"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNextReadBacksOffAndMeetsTheProof(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	most := func() float64 { return 0.9999 }
+	before := time.Duration(0)
+	for done := 1; done < 40; done++ {
+		pause := nextRead(done, now, time.Time{}, false, most).Sub(now)
+		if pause < before || pause > readMax {
+			t.Errorf("after %d reads: %s", done, pause)
+		}
+		before = pause
+	}
+	if before < 59*time.Minute {
+		t.Errorf("at last %s", before)
+	}
+	if pause := nextRead(20, now, time.Time{}, false, func() float64 { return 0 }).Sub(now); pause != readFloor {
+		t.Errorf("jitter asks again after %s", pause)
+	}
+	proof := now.Add(41 * time.Second)
+	if next := nextRead(20, now, proof, true, most); !next.After(proof) || next.After(proof.Add(time.Second)) {
+		t.Errorf("%s after the proof", next.Sub(proof))
+	}
+	if next := nextRead(20, now, now.Add(-time.Second), true, most); next.Sub(now) < time.Minute {
+		t.Errorf("proof is past, and yet %s", next.Sub(now))
+	}
+}
+
+func TestI7_WhatMovedMeanwhileIsNotSettledByAnOldRead(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420)
+	w.later(pastProof)
+	var once sync.Once
+	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool {
+		once.Do(func() {
+			if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "d", ID: o.ID, Version: o.Version, Verb: ledger.VerbAbandon, Reason: "given up", Actor: maya}); err != nil {
+				t.Error(err)
+			}
+		})
+		return false
+	}
+	res := w.read(o.ID)
+	if res.Operation.State != ledger.Abandoned || res.Operation.Version != o.Version+1 {
+		t.Errorf("%+v", res.Operation)
+	}
+}
+
+func TestLeaseFencing(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420)
+	w.later(pastProof)
+	slow, other := w.newEngine(Options{Actor: ledger.Actor{Name: "slow"}}), w.newEngine(Options{Actor: ledger.Actor{Name: "other"}})
+	entered, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool {
+		first := false
+		once.Do(func() { first = true })
+		if first {
+			close(entered)
+			<-release
+		}
+		return false
+	}
+	result := make(chan error, 1)
+	go func() {
+		_, err := slow.ReadNow(w.ctx, o.ID)
+		result <- err
+	}()
+	<-entered
+	var leased *ledger.LeasedError
+	if _, err := other.check(w.ctx, o.ID, check{actor: maya}); !errors.As(err, &leased) || !strings.HasPrefix(leased.Holder, "slow@") {
+		t.Errorf("read beside its holder: %v", err)
+	}
+	w.later(10 * time.Minute) // the lease runs out while the answer is awaited
+	if _, err := other.check(w.ctx, o.ID, check{actor: maya}); err != nil {
+		t.Errorf("after it ran out: %v", err)
+	}
+	version := w.get(o.ID).Operation.Version
+	close(release)
+	if err := <-result; !errors.Is(err, ledger.ErrLeaseLost) {
+		t.Errorf("a fenced-off result: %v", err)
+	}
+	if got := w.get(o.ID); got.Operation.Version != version || len(got.Reads) != 1 {
+		t.Errorf("version %d → %d, %d reads", version, got.Operation.Version, len(got.Reads))
+	}
+}
+
+func TestTwoEnginesReadEachOnce(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	for i := range 40 {
+		w.doubt("pay", 1+i, 1+i)
+	}
+	second, err := sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	other := New(Options{Store: second, Policy: w.inForce, Clock: w.now, Actor: maya})
+	defer w.run(w.engine)()
+	defer w.run(other)()
+	eventually(t, "all settled", func() bool {
+		c, err := w.store.Counts(w.ctx, w.now())
+		return err == nil && c.ByState[ledger.Uncertain] == 0
+	})
+	if _, _, lists := w.side.count(); lists != 40 {
+		t.Errorf("%d reads for 40 operations", lists)
+	}
+}
+
+func TestBreakerOpensAndProbes(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	var down atomic.Bool
+	down.Store(true)
+	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
+		if down.Load() {
+			rw.WriteHeader(503)
+		}
+		return down.Load()
+	}
+	for i := range 100 {
+		w.doubt("pay", 1+i, 1+i)
+	}
+	stop := w.run(w.engine)
+	eventually(t, "down", func() bool { h := w.engine.Health(); return len(h) == 1 && h[0].State == StateDown })
+	time.Sleep(300 * time.Millisecond)
+	if _, _, lists := w.side.count(); lists > 64+tripAfter {
+		t.Errorf("%d reads of a downstream that is down", lists)
+	}
+	if h := w.engine.Health()[0]; !strings.Contains(h.Why, "503") || h.Since.IsZero() {
+		t.Errorf("%+v", h)
+	}
+	page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1})
+	res, err := w.engine.ReadNow(w.ctx, page.Rows[0].ID)
+	if err != nil || res.Read.Verdict != ledger.Inconclusive || !strings.Contains(res.Read.Reason, "pay is down") {
+		t.Errorf("%+v %v", res.Read, err)
+	}
+	stop()
+}
+
+func TestRetryAfterIsObeyed(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.side.onList = answer(429, map[string]string{"Retry-After": "120"}, "")
+	o := w.doubt("pay", 1)
+	if r := w.read(o.ID).Read; !strings.Contains(r.Reason, "429") {
+		t.Errorf("%s", r.Reason)
+	}
+	if p := w.get(o.ID).Pricing; p.ReadAt.Before(w.now().Add(115 * time.Second)) {
+		t.Errorf("read again in %s", p.ReadAt.Sub(w.now()))
+	}
+	if r := w.read(o.ID).Read; !strings.Contains(r.Reason, "asked to wait") {
+		t.Errorf("%s", r.Reason)
+	}
+	if _, _, lists := w.side.count(); lists != 1 {
+		t.Errorf("%d reads", lists)
+	}
+	if h := w.engine.Health(); h[0].State != StateSlow {
+		t.Errorf("%+v", h)
+	}
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})
+	if code(err) != "throttled" {
+		t.Errorf("%+v %v", res, err)
+	}
+}
+
+func TestRetryAfterForms(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for said, want := range map[string]time.Duration{"7": 7 * time.Second, "": softThrottle, "-3": softThrottle, "1e9": maxRetryAfter,
+		now.Add(90 * time.Second).UTC().Format(http.TimeFormat): 90 * time.Second} {
+		until, wanted := retryAfter(ledger.Answer{Status: 429, Header: http.Header{"Retry-After": {said}}}, now)
+		if !wanted || until.Sub(now) != want {
+			t.Errorf("%q: %s", said, until.Sub(now))
+		}
+	}
+	if _, wanted := retryAfter(ledger.Answer{Status: 503}, now); wanted {
+		t.Error("a 503 without Retry-After asks for nothing")
+	}
+}
+
+func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "env.PAY_KEY", "env.NO_SUCH_KEY", 1))
+	for i := range 30 {
+		w.doubt("pay", 1+i)
+	}
+	var logged atomic.Int64
+	e := w.newEngine(Options{Log: func(string) { logged.Add(1) }})
+	w.run(e)
+	eventually(t, "silent", func() bool { h := e.Health(); return len(h) == 1 && strings.Contains(h[0].Why, "NO_SUCH_KEY") })
+	time.Sleep(200 * time.Millisecond)
+	page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now()})
+	for _, row := range page.Rows {
+		if n := len(w.get(row.ID).Reads); n != 0 {
+			t.Errorf("%d reads kept that were never made", n)
+		}
+	}
+	if logged.Load() != 0 {
+		t.Errorf("%d lines logged", logged.Load())
+	}
+}
+
+func TestOtherPolicyOnlyLooks(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	mine := w.inForce()
+	theirs, err := policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := w.doubt("pay", 420)
+	a := w.engine
+	b := New(Options{Store: w.store, Clock: w.now, Actor: maya, Policy: func() *policy.Policy { return theirs }})
+	for _, e := range []*Engine{a, b, a} {
+		if _, err := e.priceBatch(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !a.rivals.about(w.now()) {
+		t.Fatal("the other policy went unnoticed")
+	}
+	w.later(pastProof)
+	res := w.read(o.ID)
+	if res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "another policy") {
+		t.Errorf("%s (%s), %s", res.Read.Verdict, res.Read.Reason, res.Operation.State)
+	}
+	w.later(rivalFor)
+	if res := w.read(o.ID); res.Operation.State != ledger.Failed || res.Read.Digest != mine.Digest() {
+		t.Errorf("after it is gone: %s (%s)", res.Operation.State, res.Read.Reason)
+	}
+}
+
+func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
+	auto := func(rule string) string {
+		return strings.Replace(payPolicy, "    lands_within: 20s", "    auto: { retry: "+rule+" }\n    lands_within: 20s", 1)
+	}
+	for _, tc := range []struct {
+		name    string
+		policy  string
+		send    bool
+		prepare func(w *world, o ledger.Operation)
+		posts   int
+	}{
+		{name: "absent", policy: auto("absent"), send: true, posts: 1},
+		{name: "policy says never", policy: payPolicy, send: true},
+		{name: "engine may not", policy: auto("absent")},
+		{name: "held", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
+			if err := w.store.Hold(w.ctx, ledger.Hold{Scope: "all", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		{name: "a twin", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
+			if _, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "t", OperationID: ledger.NewID(), AttemptID: "ta", Kind: "pay", Key: "another",
+				Fingerprint: o.Fingerprint, Token: ledger.NewToken(), Input: o.Input, Deadline: 48 * time.Hour, Actor: pipeline}); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		{name: "parked", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
+			if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "p", ID: o.ID, Version: o.Version, Verb: ledger.VerbPark, Until: w.now().Add(time.Hour), Actor: maya}); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		{name: "undone", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
+			if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "u", ID: o.ID, Version: o.Version, Verb: ledger.VerbUndo, Reason: "not so sure", Actor: maya}); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		{name: "attempts used up", policy: strings.Replace(auto("absent"), "max: 3", "max: 0", 1), send: true},
+		{name: "never comes through", policy: auto("absent"), send: true, posts: 1, prepare: func(w *world, o ledger.Operation) {
+			w.side.onPost = cutFirst // in doubt again, and too early for a new proof
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.policy)
+			o := w.proven("pay")
+			if tc.prepare != nil {
+				tc.prepare(w, o)
+			}
+			w.run(w.newEngine(Options{Send: tc.send}))
+			if tc.posts > 0 {
+				eventually(t, "sent", func() bool { _, posts, _ := w.side.count(); return posts == tc.posts })
+			}
+			time.Sleep(400 * time.Millisecond)
+			if _, posts, _ := w.side.count(); posts != tc.posts {
+				t.Errorf("%d posts, want %d", posts, tc.posts)
+			}
+			if tc.posts == 1 {
+				a := w.get(o.ID).Attempts[1]
+				if !strings.HasPrefix(a.Actor, "auto:") || a.Basis != ledger.BasisAbsent {
+					t.Errorf("%+v", a)
+				}
+			}
+		})
+	}
+}
+
+func TestStorelessPolicyIsTheDefault(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.pol.Store(nil)
+	o := w.doubt("pay", 1)
+	if _, err := w.engine.Once(w.ctx, nil); err != nil {
+		t.Error(err)
+	}
+	if plan, err := w.engine.Plan(w.ctx, o.ID); err != nil || plan.Sender != "pipeline" || plan.Kind.Known {
+		t.Errorf("%+v %v", plan, err)
+	}
+}
+
+func TestPipelineSecondAttemptIsLookedAt(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 420, 420) // it had landed
+	applied, err := ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
+		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour), MaxAttempts: 3,
+		AttemptID: "a2", Deadline: time.Minute, TokenSent: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.side.apply(charge{Ref: o.Token, Amount: 420})
+	w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_2"})
+	w.run(w.engine)
+	eventually(t, "happened twice", func() bool { return w.get(o.ID).Operation.Conflict == ledger.Duplicate })
+}
+
+// BenchmarkReads settles operations in doubt by reads that take 20 ms, 64 at a
+// time, beside the time the waiting alone would take.
+func BenchmarkReads(b *testing.B) {
+	text := strings.NewReplacer("    base:", "    concurrency: 64\n    base:", `after: "${cursor}"`, `ref: "${token}", after: "${cursor}"`).Replace(payPolicy)
+	w := newWorld(b, text)
+	const latency, width = 20 * time.Millisecond, 64
+	w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
+		time.Sleep(latency)
+		ref := r.URL.Query().Get("ref")
+		fmt.Fprintf(rw, `{"object":"list","data":[{"id":"ch_%s","ref":"%s","amount":1}],"more":false,"next":1}`, ref, ref)
+		return true
+	}
+	for range b.N {
+		w.doubt("pay", 1)
+	}
+	e := w.newEngine(Options{Width: width, Log: func(string) {}})
+	b.ResetTimer()
+	s, err := e.Once(context.Background(), nil)
+	b.StopTimer()
+	if err != nil || s.Landed != b.N {
+		b.Fatalf("%+v %v", s, err)
+	}
+	ideal := float64(latency.Nanoseconds()) / width
+	b.ReportMetric(ideal, "ideal-ns/op")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/ideal, "x-ideal")
+}
