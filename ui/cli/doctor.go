@@ -64,7 +64,11 @@ func (x *examination) ok(check, format string, args ...any) {
 // broken says what an error means, with its hint.
 func (x *examination) broken(check string, err error) {
 	f := asFailure(err)
-	x.say(check, levelFail, f.Message, firstLine(f.Hint))
+	do := firstLine(f.Hint)
+	if do == "" {
+		do = "look again; if it stays, keep the file and restore a copy"
+	}
+	x.say(check, levelFail, f.Message, do)
 }
 
 func (a *app) doctor(ctx context.Context, online bool) error {

@@ -173,6 +173,9 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 	case did.Did == reconcile.DidRefuse:
 		out.Effect = ""
 		wrong(exitRefused, "refused", "not sent: "+did.Why, "look again: indoubt show "+id)
+	case did.Did == reconcile.DidLand && state == ledger.Uncertain:
+		out.Effect = effectNoop
+		wrong(exitInDoubt, "in_doubt", "nothing was sent: "+did.Why+". Only a person settles this one", "look at it, then: indoubt confirm "+id)
 	case did.Did == reconcile.DidLand:
 		out.line = id + ": landed already, nothing was sent. " + did.Why
 	case did.Did == reconcile.DidGrant:

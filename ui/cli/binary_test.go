@@ -1,0 +1,166 @@
+package cli_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// binary starts the built program in a directory of its own.
+func binary(dir string, args ...string) *exec.Cmd {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir + "/state", "XDG_CONFIG_HOME=" + dir + "/config", "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "INDOUBT_ACTOR=maya", "TZ=UTC"}
+	return cmd
+}
+
+// ends runs a command and gives its exit code and what it printed.
+func ends(t *testing.T, cmd *exec.Cmd) (exit int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
+}
+
+func TestBinaryFirstSteps(t *testing.T) {
+	dir := t.TempDir()
+	exit, stdout, stderr := ends(t, binary(dir))
+	if exit != 3 || stdout != "" || !strings.HasPrefix(stderr, "No ledger at ~/state/indoubt/ledger.db. This is not an all-clear.\n") {
+		t.Errorf("exit %d\n%s%s", exit, stdout, stderr)
+	}
+	if exit, stdout, _ := ends(t, binary(dir, "init")); exit != 0 || !strings.Contains(stdout, "made a ledger at ~/state/indoubt/ledger.db") {
+		t.Errorf("exit %d\n%s", exit, stdout)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "state/indoubt/ledger.db")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	if exit, stdout, _ := ends(t, binary(dir)); exit != 0 || !strings.Contains(stdout, "Not an all-clear") {
+		t.Errorf("exit %d\n%s", exit, stdout)
+	}
+	if exit, _, stderr := ends(t, binary(dir, "policy", "init")); exit != 0 {
+		t.Errorf("exit %d\n%s", exit, stderr)
+	}
+	if exit, stdout, stderr := ends(t, binary(dir, "policy", "check")); exit != 0 {
+		t.Errorf("the example is not good: exit %d\n%s%s", exit, stdout, stderr)
+	}
+}
+
+func TestBinaryWithoutTheRightToWrite(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("run by an ordinary user: the directory is closed to its owner")
+	}
+	dir := t.TempDir()
+	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
+		os.Chmod(d, 0o755)
+	}
+	path := filepath.Join(dir, "ledger.db")
+	if exit, _, stderr := ends(t, binary(dir, "--ledger", path, "init")); exit != 0 {
+		t.Fatal(stderr)
+	}
+	os.Chmod(path, 0o444)
+	os.Chmod(dir, 0o555)
+	t.Cleanup(func() { os.Chmod(dir, 0o755) })
+	as := func(args ...string) *exec.Cmd {
+		cmd := binary("/", append([]string{"--ledger", path}, args...)...)
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		return cmd
+	}
+	exit, _, stderr := ends(t, as("hold", "--all", "--reason", "r"))
+	if exit != 1 && exit != 5 || strings.Count(stderr, "\n") < 2 {
+		t.Errorf("a change: exit %d\n%s", exit, stderr)
+	}
+	if strings.Contains(stderr, "goroutine") || strings.Contains(stderr, "SQLITE") {
+		t.Errorf("not one clear sentence: %s", stderr)
+	}
+	if exit, _, stderr := ends(t, as("list")); exit != 0 && strings.Count(stderr, "\n") < 2 {
+		t.Errorf("looking: exit %d\n%s", exit, stderr)
+	}
+}
+
+func TestBinaryFollowsUntilItIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	ends(t, binary(dir, "init"))
+	cmd := binary(dir, "log", "--follow")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, binary(dir, "hold", "--all", "--reason", "incident"))
+	line := make([]byte, 512)
+	n, err := out.Read(line)
+	if err != nil || !strings.Contains(string(line[:n]), "incident") {
+		t.Errorf("%q %v", line[:n], err)
+	}
+	cmd.Process.Signal(os.Interrupt)
+	io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after an interrupt: %v", err)
+	}
+}
+
+// onTerminal runs the program on a terminal and answers what it asks.
+func onTerminal(t *testing.T, cmd *exec.Cmd, await, answer string) (exit int, screen string) {
+	t.Helper()
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	stuck := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	defer stuck.Stop()
+	var seen bytes.Buffer
+	buf := make([]byte, 4096)
+	answered := false
+	for {
+		n, err := tty.Read(buf)
+		seen.Write(buf[:n])
+		if !answered && strings.Contains(seen.String(), await) {
+			answered = true
+			time.Sleep(400 * time.Millisecond) // a person reads first
+			tty.Write([]byte(answer))
+		}
+		if err != nil {
+			break
+		}
+	}
+	cmd.Wait()
+	if !answered {
+		t.Errorf("it never showed %q:\n%q", await, seen.String())
+	}
+	return cmd.ProcessState.ExitCode(), seen.String()
+}
+
+func TestBinaryOpensAndLeavesTheConsole(t *testing.T) {
+	dir := t.TempDir()
+	ends(t, binary(dir, "init"))
+	if exit, screen := onTerminal(t, binary(dir), "Nothing was ever recorded", "q"); exit != 0 || !strings.Contains(screen, "\x1b[?1049h") {
+		t.Errorf("exit %d\n%q", exit, screen)
+	}
+}
+
+func TestBinaryAsksForAReason(t *testing.T) {
+	dir := t.TempDir()
+	ends(t, binary(dir, "init"))
+	if exit, screen := onTerminal(t, binary(dir, "hold", "--all"), "Reason:", "incident\r"); exit != 0 {
+		t.Errorf("exit %d\n%q", exit, screen)
+	}
+	if _, stdout, _ := ends(t, binary(dir, "log")); !strings.Contains(stdout, "maya: incident") {
+		t.Error(stdout)
+	}
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func (b *bench) completes(args ...string) string {
+	b.Helper()
+	exit, out, _ := b.run(append([]string{"__complete"}, args...)...)
+	if exit != 0 {
+		b.Fatalf("__complete %v: exit %d", args, exit)
+	}
+	return out
+}
+
+func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.doubt(2, "bank.payout", `{"to":"acct_7Kd"}`)
+	b.want(0, "confirm", b.at(2))
+	for _, c := range []struct {
+		args []string
+		want string
+		not  string
+	}{
+		{[]string{"confirm", ""}, b.at(1) + "\tuncertain, charge cus_9 420 usd", id(2)},
+		{[]string{"confirm", "019808A1-0001"}, b.at(1), ""},
+		{[]string{"undo", ""}, b.at(2), id(1)},
+		{[]string{"show", "0198"}, id(2), "@"},
+		{[]string{"confirm", b.at(1), ""}, "", id(1)},
+		{[]string{"list", "st"}, "state:", "kind:"},
+		{[]string{"list", "state:u"}, "state:uncertain", "state:committed"},
+		{[]string{"list", "-lane:c"}, "-lane:conflict", ""},
+		{[]string{"list", "kind:"}, "kind:bank.payout", ""},
+		{[]string{"list", "source:"}, "source:billing", ""},
+		{[]string{"state:u"}, "state:uncertain", ""},
+		{[]string{"hold", ""}, "legacy.charge", ""},
+		{[]string{"hold", "--downstream", ""}, "stripe", ""},
+		{[]string{"policy", "show", "st"}, "stripe.charge", "legacy"},
+		{[]string{"list", "--tab", ""}, "needs_you", ""},
+	} {
+		out := b.completes(c.args...)
+		if !strings.Contains(out, c.want) || c.not != "" && strings.Contains(out, c.not) {
+			t.Errorf("%q gives\n%swant %q, not %q", c.args, out, c.want, c.not)
+		}
+	}
+	b.ledger = b.dir + "/none.db"
+	b.completes("show", "") // silent where there is no ledger
+}
+
+func TestCompletionAndManual(t *testing.T) {
+	b := newBench(t)
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out := b.want(0, "completion", shell); !strings.Contains(out, "indoubt") {
+			t.Errorf("%s: %s", shell, out)
+		}
+	}
+	b.json(2, "completion", "tcsh")
+	b.json(2, "completion")
+	man := b.want(0, "man")
+	for _, want := range []string{".TH", "EXIT CODES", "confirm", "reconcile", "ENVIRONMENT"} {
+		if !strings.Contains(strings.ToUpper(man), strings.ToUpper(want)) {
+			t.Errorf("the manual lacks %q", want)
+		}
+	}
+	if help := b.want(0, "--help"); !strings.Contains(help, "Decide:") || !strings.Contains(help, "Set up and look after:") {
+		t.Error(help)
+	}
+}
+
+func TestEveryCommandHasHelp(t *testing.T) {
+	root := newRootCommand(newApp(strings.NewReader(""), nil, nil))
+	for _, cmd := range root.Commands() {
+		if cmd.Short == "" || !cmd.Hidden && cmd.GroupID == "" && cmd.Name() != "help" {
+			t.Errorf("%s lacks a line or a group", cmd.Name())
+		}
+		if strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: its line ends with a full stop", cmd.Name())
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// findings are the doctor's lines by check; the worst one where there are several.
+func (b *bench) findings(exit int, args ...string) map[string]finding {
+	b.Helper()
+	var data struct{ Checks []finding }
+	if err := json.Unmarshal(b.json(exit, append([]string{"doctor"}, args...)...).Data, &data); err != nil {
+		b.Fatal(err)
+	}
+	out := map[string]finding{}
+	for _, f := range data.Checks {
+		if had, ok := out[f.Check]; !ok || had.Level == levelOK || f.Level == levelFail {
+			out[f.Check] = f
+		}
+		if f.Level != levelOK && f.Do == "" {
+			b.Errorf("%s (%s) does not say what to do: %s", f.Check, f.Level, f.Found)
+		}
+	}
+	return out
+}
+
+func TestDoctorOnAHealthyLedger(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	for check, f := range b.findings(0) {
+		if f.Level != levelOK {
+			t.Errorf("%s: %s %s", check, f.Level, f.Found)
+		}
+	}
+	out := b.want(0, "doctor")
+	for _, check := range []string{"ledger", "home", "integrity", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "secrets", "clock", "last write", "last doubt", "operations"} {
+		if !strings.Contains(out, "ok    "+check+" ") {
+			t.Errorf("%s is missing:\n%s", check, out)
+		}
+	}
+}
+
+func TestDoctorFindsWhatIsWrong(t *testing.T) {
+	b := newBench(t)
+	if f := b.findings(1)["ledger"]; f.Level != levelFail || !strings.Contains(f.Found, "not an all-clear") {
+		t.Errorf("%+v", f)
+	}
+	b.open()
+	if f := b.findings(0)["last write"]; f.Level != levelWarn {
+		t.Errorf("an empty ledger: %+v", f)
+	}
+	b.doubt(1, "strange.kind", charge)
+	b.want(0, "hold", "--all", "--reason", "incident")
+	delete(b.env, "STRIPE_KEY")
+	if err := os.Chmod(b.ledger, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.now = b.now.Add(30 * time.Hour)
+	found := b.findings(1)
+	for check, level := range map[string]string{"secrets": levelFail, "permissions": levelWarn, "kinds": levelWarn, "hold": levelWarn, "last write": levelWarn} {
+		if found[check].Level != level {
+			t.Errorf("%s: %+v", check, found[check])
+		}
+	}
+	if !strings.Contains(found["secrets"].Found, "STRIPE_KEY") || !strings.Contains(found["kinds"].Found, "strange.kind") {
+		t.Errorf("%+v", found)
+	}
+	b.now = b.now.Add(-40 * time.Hour)
+	if f := b.findings(1)["clock"]; f.Level != levelFail || !strings.Contains(f.Found, "behind") {
+		t.Errorf("%+v", f)
+	}
+	if err := os.WriteFile(b.policy, []byte("version: 1\nnonsense: 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f := b.findings(1)["policy"]; f.Level != levelFail {
+		t.Errorf("%+v", f)
+	}
+	b.policy = filepath.Join(b.dir, "none.yaml")
+	if f := b.findings(1)["policy"]; f.Level != levelFail {
+		t.Errorf("a policy that was named and is missing: %+v", f)
+	}
+}
+
+func TestDoctorSeesADamagedFile(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n < 40; n++ {
+		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", strings.Repeat("x", 3000)+id(n), 1))
+	}
+	b.open().Close()
+	execSQL(t, b.ledger, "PRAGMA wal_checkpoint(TRUNCATE)")
+	content, err := os.ReadFile(b.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := len(content) / 2; i < len(content)/2+40000 && i < len(content); i++ {
+		content[i] = 0x5a
+	}
+	if err := os.WriteFile(b.ledger, content, 0o600); err != nil { // the same file, so it is at home
+		t.Fatal(err)
+	}
+	if f := b.findings(1)["integrity"]; f.Level != levelFail {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestDoctorReachesOnlyWhenAsked(t *testing.T) {
+	b, s := newShopBench(t)
+	b.open()
+	if _, ok := b.findings(0)["reach"]; ok {
+		t.Error("it went out without being asked")
+	}
+	if f := b.findings(0, "--online")["reach"]; f.Level != levelOK {
+		t.Errorf("%+v", f)
+	}
+	if effects, sends := s.effects(); effects+sends != 0 {
+		t.Error("the doctor has written")
+	}
+	s.Close()
+	if f := b.findings(1, "--online")["reach"]; f.Level != levelFail {
+		t.Errorf("%+v", f)
+	}
+}
