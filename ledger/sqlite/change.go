@@ -47,13 +47,13 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 	}
 	return func(tx *tx) error {
 		for tries := 0; ; tries++ {
-			known, err := tx.known(changeID, s.now(), applied)
-			if known || err != nil {
-				return err
-			}
-			rec, err := load(tx, loc, s.now(), false)
+			now := s.now()
+			rec, known, err := tx.load(loc, changeID, now)
 			if err != nil {
 				return err
+			}
+			if known {
+				return tx.known(changeID, now, applied)
 			}
 			c, err := rule(&rec.Record)
 			if err != nil {
@@ -67,20 +67,37 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 	}
 }
 
-// known tells that the change is recorded already, and with what it left.
-func (tx *tx) known(changeID string, now time.Time, applied *ledger.Applied) (bool, error) {
+// load reads the record and tells whether the change is in the history. Most
+// begins find nothing, which one small query tells.
+func (tx *tx) load(loc ledger.Locator, changeID string, now time.Time) (rec record, known bool, err error) {
+	rec.Now = now
+	if loc.ID == "" {
+		err = tx.scan(`
+			SELECT EXISTS (SELECT 1 FROM events WHERE id = ?1),
+			       coalesce(CASE WHEN ?2 <> '' THEN (SELECT operation_id FROM attempts WHERE id = ?2)
+			       ELSE (SELECT id FROM operations WHERE scope = ?3 AND kind = ?4 AND key = ?5 AND key_live = 1) END, '')`,
+			[]any{changeID, loc.AttemptID, loc.Scope, loc.Kind, loc.Key}, &known, &loc.ID)
+	} else {
+		known, err = tx.happened(changeID)
+	}
+	if err != nil || known || loc.ID == "" {
+		return rec, known, err
+	}
+	rec, err = load(tx, ledger.Locator{ID: loc.ID}, now, false)
+	return rec, false, err
+}
+
+// known fills in what a change that is recorded already has left.
+func (tx *tx) known(changeID string, now time.Time, applied *ledger.Applied) error {
+	*applied = ledger.Applied{Noop: true}
 	var id string
 	var detail sql.NullString
-	err := tx.scan(`SELECT operation_id, detail FROM events WHERE id = ?`, []any{changeID}, &id, &detail)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil || id == "" {
-		return true, err
+	if err := tx.scan(`SELECT operation_id, detail FROM events WHERE id = ?`, []any{changeID}, &id, &detail); err != nil || id == "" {
+		return err
 	}
 	rec, err := load(tx, ledger.Locator{ID: id}, now, false)
 	if err != nil {
-		return true, err
+		return err
 	}
 	*applied = ledger.Applied{Before: rec.Operation, After: rec.Operation, Noop: true}
 	var names struct{ Attempt, Grant string }
@@ -95,7 +112,7 @@ func (tx *tx) known(changeID string, now time.Time, applied *ledger.Applied) (bo
 			applied.Grant = g
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // apply writes a change. Grants come first, because an attempt may need one;
@@ -342,7 +359,7 @@ func (tx *tx) read(r ledger.Read) error {
 // execN runs a statement that others should hear of and tells how many rows it
 // changed.
 func (tx *tx) execN(query string, args ...any) (int64, error) {
-	tx.wrote = true
+	tx.wrote, tx.touched = true, true
 	return tx.w.execN(query, args...)
 }
 

@@ -33,16 +33,15 @@ func filterSQL(b *binder, f ledger.Filter, now time.Time) filterText {
 
 // termSQL is one condition, or "" where SQL cannot say it.
 func termSQL(b *binder, t ledger.Term, now time.Time, settled bool) string {
-	from, zero, lane, state := "h.", "", laneSQL, stateSQL
+	from, lane, state := "h.", laneSQL, stateSQL
 	if settled {
-		// Beside the list nothing is priced and nothing moves.
-		from, zero, lane, state = "o.", "coalesce(", "'resolved'", "o.state"
+		from, lane, state = "o.", "'resolved'", "o.state"
 	}
 	priced := func(column, none string) string {
-		if zero == "" {
-			return "h." + column
+		if settled { // beside the list nothing is priced
+			return none
 		}
-		return zero + "h." + column + ", " + none + ")"
+		return "h." + column
 	}
 	contains := func(columns ...string) string {
 		if !ascii(t.Value) {

@@ -54,7 +54,9 @@ func parts(tab ledger.Tab) []part {
 		return []part{{class: "pending", where: "h.state = 'pending' AND h.deadline_at >= ?1", index: "open_pending"}, moving}
 	case ledger.TabAll:
 		return []part{{class: "conflict"}, {class: "decide"}, {class: "ripe"}, {class: "not_landed"}, {class: "reading"},
-			{class: "pending", where: "h.state = 'pending'", index: "open_pending"}, moving}
+			{class: "pending", where: "h.state = 'pending'", index: "open_pending"}, {class: "resolved"}, moving}
+	case ledger.TabSettled:
+		return []part{{class: "resolved"}, moving}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 )
@@ -39,19 +40,17 @@ var rowColumns = []string{
 	"fingerprint", "calm", "loss_order",
 }
 
-// settledColumns maps them to an operation that need not be in the hot table.
+// settledColumns are the columns of an operation that is not in the hot table
+// under other names, or that it does not have.
 var settledColumns = map[string]string{
-	"attempts": "o.attempt_count", "calm": "o.conflict = ''", "loss_order": "coalesce(h.loss_order, 0.0)",
-	"granted_at": "coalesce(h.granted_at, 0)", "grant_until": "coalesce(h.grant_until, 0)",
-	"digest": "coalesce(h.digest, '')", "downstream": "coalesce(h.downstream, '')",
-	"priced_title": "coalesce(h.priced_title, '')", "priced_target": "coalesce(h.priced_target, '')",
-	"duplicate_value": "coalesce(h.duplicate_value, 0.0)", "duplicate_word": "coalesce(h.duplicate_word, '')",
-	"duplicate_guess": "coalesce(h.duplicate_guess, 0)", "miss_value": "coalesce(h.miss_value, 0.0)",
-	"miss_word": "coalesce(h.miss_word, '')", "miss_guess": "coalesce(h.miss_guess, 0)", "odds": "coalesce(h.odds, 0.0)",
-	"rank": "coalesce(h.rank, 0.0)", "decide_at": "coalesce(h.decide_at, 0)", "read_at": "coalesce(h.read_at, 0)", "reads": "coalesce(h.reads, 0)",
+	"attempts": "o.attempt_count", "calm": "1", "loss_order": "0.0", "granted_at": "0", "grant_until": "0",
+	"digest": "''", "downstream": "''", "priced_title": "''", "priced_target": "''",
+	"duplicate_value": "0.0", "duplicate_word": "''", "duplicate_guess": "0",
+	"miss_value": "0.0", "miss_word": "''", "miss_guess": "0",
+	"odds": "0.0", "rank": "0.0", "decide_at": "0", "read_at": "0", "reads": "0",
 }
 
-func hotSelect() string { return "h." + strings.Join(rowColumns, ", h.") }
+func hotSelect() string { return "h." + strings.Join(rowColumns, ", h.") + ", 1 AS listed" }
 
 func settledSelect() string {
 	cols := make([]string, len(rowColumns))
@@ -62,7 +61,7 @@ func settledSelect() string {
 			cols[i] = "o." + c
 		}
 	}
-	return strings.Join(cols, ", ")
+	return strings.Join(cols, ", ") + ", 0 AS listed"
 }
 
 // binder numbers bound values; the first is now.
@@ -170,7 +169,7 @@ func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit i
 		       (SELECT count(*) FROM (SELECT 1 FROM operations t WHERE %s AND NOT %s LIMIT %d)),
 		       EXISTS (SELECT 1 FROM operations t WHERE %s AND t.id <> o.id)
 		  FROM (%s) o ORDER BY %s LIMIT %s`,
-		strings.ReplaceAll(hotSelect(), "h.", "o."), isTwin, overtakes, relations, overtakes,
+		"o."+strings.Join(rowColumns, ", o.")+", o.listed", isTwin, overtakes, relations, overtakes,
 		inner, sortings[q.Order].order, b.bind(limit))
 	var rows *sql.Rows
 	var err error
@@ -189,6 +188,9 @@ func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit i
 		r, key, err := scanRow(rows, q.Order)
 		if err != nil {
 			return nil, nil, err
+		}
+		if !q.Now.Before(r.GrantUntil) { // expired, though nobody wrote it down
+			r.GrantedAt, r.GrantUntil = time.Time{}, time.Time{}
 		}
 		out, keys = append(out, r), append(keys, key)
 	}
@@ -221,31 +223,35 @@ func pageSQL(b *binder, q ledger.Query, after cursor, limit int) string {
 			where += " AND " + p.where
 		}
 		tab := fmt.Sprintf("%s = '%s'", tabSQL, q.Tab)
-		if q.Tab == ledger.TabAll { // what is resolved comes from operations
-			tab = "NOT (h.conflict = '' AND (h.state IN ('committed', 'abandoned') OR h.state = 'failed' AND h.doubted = 0))"
+		if q.Tab == ledger.TabAll {
+			tab = "1"
 		}
 		selects = append(selects, fmt.Sprintf("SELECT * FROM (SELECT %s FROM open_operations h INDEXED BY %s WHERE %s AND %s%s%s ORDER BY %s LIMIT %s)",
 			hotSelect(), index, where, tab, filter.hot, more, prefixed(sort.order), n))
 	}
 	if q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll {
-		selects = append(selects, settledSQL(q, filter, strings.ReplaceAll(more, "h.", "o."), n))
+		selects = append(selects, settledSQL(b, q, filter, after, n))
 	}
 	return strings.Join(selects, "\nUNION ALL\n")
 }
 
-// settledSQL walks the operations that nothing can move any more; a few of them
-// are in the hot table still, parked or waiting for one more read.
-func settledSQL(q ledger.Query, filter filterText, more, n string) string {
-	index, order := "operations_resolved", strings.ReplaceAll(prefixed(sortings[q.Order].order), "h.", "o.")
-	if q.Order == ledger.OrderOldest {
+// settledSQL walks the operations that nothing can move any more.
+func settledSQL(b *binder, q ledger.Query, filter filterText, after cursor, n string) string {
+	sort := sortings[q.Order]
+	index := "operations_resolved"
+	if sort.index == "open_by_age" {
 		index = "operations_resolved_by_age"
 	}
-	where := "o.resolved = 1" + filter.settled + more
-	if q.Tab == ledger.TabSettled {
-		where += fmt.Sprintf(" AND (h.id IS NULL OR %s = 'settled')", tabSQL)
+	where := "o.resolved = 1 AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.id = o.id)" + filter.settled
+	if after != nil {
+		marks := make([]any, len(after))
+		for i, v := range after {
+			marks[i] = b.bind(v)
+		}
+		where += " AND " + strings.ReplaceAll(fmt.Sprintf(sort.after, marks...), "h.", "o.")
 	}
-	return fmt.Sprintf("SELECT * FROM (SELECT %s FROM operations o INDEXED BY %s LEFT JOIN open_operations h ON h.id = o.id WHERE %s ORDER BY %s LIMIT %s)",
-		settledSelect(), index, where, order, n)
+	return fmt.Sprintf("SELECT * FROM (SELECT %s FROM operations o INDEXED BY %s WHERE %s ORDER BY %s LIMIT %s)",
+		settledSelect(), index, where, strings.ReplaceAll(prefixed(sort.order), "h.", "o."), n)
 }
 
 func prefixed(order string) string {
@@ -263,17 +269,20 @@ func scanRow(rows *sql.Rows, order ledger.Order) (ledger.Row, cursor, error) {
 	var fingerprint string
 	var calm int64
 	var loss float64
+	var listed bool
 	dest := []any{&r.ID, &r.Kind, &r.Key, &r.Token, &r.Title, &r.Target, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID,
 		&r.State, &r.Version, &r.ErrorClass, &r.Verdict, &r.Conflict, &r.Doubted, &r.HandsOff, &r.Receipt, &r.Actor, &r.Attempts,
 		&created, &updated, &deadline, &doubted, &parked, &granted, &until}
 	dest = append(dest, p.dest()...)
-	dest = append(dest, &fingerprint, &calm, &loss, &r.Twins, &r.Overtaken)
+	dest = append(dest, &fingerprint, &calm, &loss, &listed, &r.Twins, &r.Overtaken)
 	if err := rows.Scan(dest...); err != nil {
 		return r, nil, err
 	}
 	r.CreatedAt, r.UpdatedAt, r.DeadlineAt, r.DoubtedAt = at(created), at(updated), at(deadline), at(doubted)
 	r.ParkedUntil, r.GrantedAt, r.GrantUntil = at(parked), at(granted), at(until)
-	r.Pricing = p.pricing(r.ID)
+	if listed {
+		r.Pricing = p.pricing(r.ID)
+	}
 	switch order {
 	case ledger.OrderLoss:
 		return r, cursor{calm, loss, created, r.ID}, nil

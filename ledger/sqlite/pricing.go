@@ -19,12 +19,9 @@ func (s *pricingScan) dest() []any {
 		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &p.Rank, &s.decide, &s.readAt, &p.Reads}
 }
 
-// pricing is the zero Pricing where nobody has priced the operation yet.
+// pricing names the operation even where nobody has priced it yet.
 func (s *pricingScan) pricing(id string) ledger.Pricing {
 	p := s.p
-	if p == (ledger.Pricing{}) && s.decide == 0 && s.readAt == 0 {
-		return p
-	}
 	p.OperationID, p.DecideAt, p.ReadAt = id, at(s.decide), at(s.readAt)
 	return p
 }

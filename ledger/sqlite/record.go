@@ -80,7 +80,7 @@ func raw(s sql.NullString) json.RawMessage {
 // which of the other tables are worth asking.
 const recordQuery = `
 SELECT ` + operationColumns + `, o.recheck_at,
-	coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
+	h.id IS NOT NULL, coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
 	coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''), coalesce(h.duplicate_guess, 0),
 	coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.miss_guess, 0),
 	coalesce(h.odds, 0.0), coalesce(h.rank, 0.0), coalesce(h.decide_at, 0), coalesce(h.read_at, 0), coalesce(h.reads, 0),
@@ -124,9 +124,9 @@ func load(q querier, loc ledger.Locator, now time.Time, evidence bool) (record, 
 	var p pricingScan
 	var lease ledger.Lease
 	var leaseUntil int64
-	var reads, grants, holds, related bool
+	var listed, reads, grants, holds, related bool
 	if rows.Next() {
-		dest := append(op.dest(), &rec.recheckAt)
+		dest := append(op.dest(), &rec.recheckAt, &listed)
 		dest = append(dest, p.dest()...)
 		dest = append(dest, &lease.Holder, &lease.Generation, &lease.Digest, &leaseUntil, &reads, &grants, &holds, &related)
 		err = rows.Scan(dest...)
@@ -139,7 +139,9 @@ func load(q querier, loc ledger.Locator, now time.Time, evidence bool) (record, 
 		return rec, err
 	}
 	o := rec.Operation
-	rec.Pricing = p.pricing(o.ID)
+	if listed {
+		rec.Pricing = p.pricing(o.ID)
+	}
 	if at(leaseUntil).After(now) && lease.Holder != "" {
 		lease.OperationID, lease.ExpiresAt = o.ID, at(leaseUntil)
 		rec.Lease = lease

@@ -452,7 +452,7 @@ CREATE TRIGGER operations_guard_insert BEFORE INSERT ON operations
 BEGIN
   SELECT RAISE(ABORT, 'this operation is recorded already: operations are never replaced')
    WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id)
-      OR EXISTS (SELECT 1 FROM operations WHERE seq = NEW.seq);
+      OR NEW.seq > 0 AND EXISTS (SELECT 1 FROM operations WHERE seq = NEW.seq);
   SELECT RAISE(ABORT, 'this key is in use by another operation of this kind and scope: look at what became of that one before you send')
    WHERE NEW.key_live = 1
      AND EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1);
@@ -460,8 +460,6 @@ BEGIN
    WHERE NEW.state <> 'pending' OR NEW.key_live <> 1;
   SELECT RAISE(ABORT, 'deadline_at must come after created_at, in milliseconds, and within a year')
    WHERE NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000;
-  SELECT RAISE(ABORT, 'this change id is in the history already: the change was made before')
-   WHERE EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id);
 END;
 
 CREATE TRIGGER operations_guard_update BEFORE UPDATE ON operations
@@ -483,8 +481,6 @@ BEGIN
        'committed uncertain', 'abandoned uncertain');
   SELECT RAISE(ABORT, 'a change of state needs a new change_id, an actor and a reason that is not empty')
    WHERE NEW.state <> OLD.state AND (NEW.change_id = OLD.change_id OR NEW.actor = '' OR trim(NEW.reason) = '');
-  SELECT RAISE(ABORT, 'this change id is in the history already: the change was made before')
-   WHERE NEW.change_id <> OLD.change_id AND EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id);
   SELECT RAISE(ABORT, 'the version of an operation never goes back')
    WHERE NEW.version < OLD.version;
   SELECT RAISE(ABORT, 'version must grow with every change of attempt, verdict, effects, conflict or hands_off')
@@ -521,20 +517,20 @@ BEGIN
           NEW.receipt, NEW.actor, max(NEW.attempt_count, 1), NEW.created_at, NEW.updated_at, NEW.deadline_at, NEW.doubted_at,
           NEW.parked_until, NEW.recheck_at);
   UPDATE counts SET n = n + 1 WHERE what = 'state.pending';
-  -- Plain SQL names no attempt: the database makes the first one.
-  UPDATE operations SET live_attempt = NEW.id || '.1', attempt_count = 1, started_at = NEW.created_at
-   WHERE id = NEW.id AND NEW.live_attempt = '';
-  INSERT INTO attempts (id, operation_id, n, actor, host, pid, token_sent, started_at, deadline_at)
-  SELECT NEW.id || '.1', NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at
-   WHERE NEW.live_attempt = '';
 END;
 
--- A change of state that leaves version or live_attempt as they were comes from
--- plain SQL; the database completes it.
-CREATE TRIGGER operations_after_update AFTER UPDATE ON operations
+-- Plain SQL names no attempt: the database makes the first one.
+CREATE TRIGGER operations_complete_insert AFTER INSERT ON operations WHEN NEW.live_attempt = ''
+BEGIN
+  UPDATE operations SET live_attempt = NEW.id || '.1', attempt_count = 1, started_at = NEW.created_at WHERE id = NEW.id;
+  INSERT INTO attempts (id, operation_id, n, actor, host, pid, token_sent, started_at, deadline_at)
+  VALUES (NEW.id || '.1', NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at);
+END;
+
+CREATE TRIGGER operations_event AFTER UPDATE OF change_id ON operations WHEN NEW.change_id <> OLD.change_id
 BEGIN
   INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
-  SELECT NEW.change_id, NEW.id,
+  VALUES (NEW.change_id, NEW.id,
          CASE WHEN NEW.change_of = NEW.change_id THEN NEW.updated_at
               ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END,
          CASE WHEN NEW.change_of = NEW.change_id AND NEW.change_verb <> '' THEN NEW.change_verb
@@ -549,12 +545,20 @@ BEGIN
          CASE WHEN NEW.change_of = NEW.change_id THEN NEW.terminal ELSE 0 END,
          NEW.reason, OLD.state, NEW.state,
          CASE WHEN NEW.state <> OLD.state THEN max(NEW.version, OLD.version + 1) ELSE NEW.version END,
-         CASE WHEN NEW.change_of = NEW.change_id OR NEW.change_detail IS NOT OLD.change_detail THEN NEW.change_detail END
-   WHERE NEW.change_id <> OLD.change_id;
-  UPDATE counts SET n = n + CASE what WHEN 'state.' || NEW.state THEN 1 ELSE -1 END
-   WHERE what IN ('state.' || OLD.state, 'state.' || NEW.state) AND NEW.state <> OLD.state;
+         CASE WHEN NEW.change_of = NEW.change_id OR NEW.change_detail IS NOT OLD.change_detail THEN NEW.change_detail END);
+END;
 
-  -- No attempt outlives the flight it was made for.
+CREATE TRIGGER operations_count AFTER UPDATE OF state ON operations WHEN NEW.state <> OLD.state
+BEGIN
+  UPDATE counts SET n = n - 1 WHERE what = 'state.' || OLD.state;
+  UPDATE counts SET n = n + 1 WHERE what = 'state.' || NEW.state;
+END;
+
+-- No attempt outlives the flight it was made for.
+CREATE TRIGGER operations_end_attempt AFTER UPDATE OF state ON operations
+WHEN OLD.state = 'pending' AND NEW.state <> 'pending'
+ AND EXISTS (SELECT 1 FROM attempts WHERE operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '')
+BEGIN
   UPDATE attempts
      SET outcome = CASE WHEN NEW.live_attempt <> '' THEN NEW.state ELSE 'uncertain' END,
          ended_at = max(NEW.updated_at, started_at,
@@ -570,8 +574,14 @@ BEGIN
                         ELSE coalesce(json_extract(NEW.receipts, '$[0]'), '') END,
          result = CASE WHEN NEW.live_attempt <> '' AND NEW.state = 'committed' THEN NEW.result END,
          token_sent = max(token_sent, NEW.token_sent)
-   WHERE operation_id = OLD.id AND n = OLD.attempt_count AND outcome = ''
-     AND OLD.state = 'pending' AND NEW.state <> 'pending';
+   WHERE operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
+END;
+
+-- A change of state that leaves version or live_attempt as they were comes from
+-- plain SQL; the database completes it.
+CREATE TRIGGER operations_complete_update AFTER UPDATE OF state ON operations
+WHEN NEW.state <> OLD.state AND (NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> '')
+BEGIN
   UPDATE operations
      SET version = max(NEW.version, OLD.version + 1),
          live_attempt = CASE WHEN NEW.state = 'pending' THEN NEW.live_attempt ELSE '' END,
@@ -587,18 +597,23 @@ BEGIN
          ended_at = CASE WHEN OLD.state = 'pending' THEN max(NEW.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.ended_at END,
          doubted_at = CASE WHEN NEW.state = 'uncertain' THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE NEW.doubted_at END,
          settled_at = CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END
-   WHERE id = NEW.id
-     AND NEW.state <> OLD.state
-     AND (NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> '');
-
+   WHERE id = NEW.id;
   -- A grant was given for a situation that is gone.
   UPDATE grants SET voided_at = CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER), void_reason = 'the state changed'
-   WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0
-     AND NEW.state <> OLD.state AND NEW.version = OLD.version;
+   WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0;
+END;
 
+-- The list follows. These read the row as it stands, so it does not matter in
+-- which order the triggers of one change run.
+CREATE TRIGGER operations_leave_list AFTER UPDATE ON operations WHEN NEW.is_open = 0
+BEGIN
   DELETE FROM open_operations
-   WHERE id = NEW.id AND NEW.is_open = 0
-     AND NOT EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0);
+   WHERE id = NEW.id AND NOT EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0);
+END;
+
+CREATE TRIGGER operations_stay_in_list AFTER UPDATE ON operations
+WHEN EXISTS (SELECT 1 FROM open_operations WHERE id = NEW.id) AND (NEW.is_open = 1 OR NEW.state = 'failed')
+BEGIN
   UPDATE open_operations
      SET title = o.title, target = o.target, state = o.state, version = o.version, error_class = o.error_class, verdict = o.verdict,
          conflict = o.conflict, doubted = o.doubted, hands_off = o.hands_off, receipt = o.receipt, actor = o.actor,
@@ -611,11 +626,15 @@ BEGIN
          reads = CASE WHEN o.state = 'uncertain' AND open_operations.state <> 'uncertain' THEN 0 ELSE reads END
     FROM operations o
    WHERE o.id = NEW.id AND open_operations.id = NEW.id;
+END;
+
+CREATE TRIGGER operations_join_list AFTER UPDATE ON operations
+WHEN NEW.is_open = 1 AND OLD.attempt_count > 0 AND NOT EXISTS (SELECT 1 FROM open_operations WHERE id = NEW.id)
+BEGIN
   INSERT INTO open_operations (id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
           state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
           created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
-  SELECT * FROM open_source
-   WHERE id = NEW.id AND NEW.is_open = 1 AND NOT EXISTS (SELECT 1 FROM open_operations WHERE id = NEW.id);
+  SELECT * FROM open_source WHERE id = NEW.id;
 END;
 
 -- ── Attempts ─────────────────────────────────────────────────────────────────
@@ -756,7 +775,7 @@ END;
 CREATE TRIGGER events_guard_insert BEFORE INSERT ON events
 BEGIN
   SELECT RAISE(ABORT, 'this change id is in the history already: the change was made before')
-   WHERE EXISTS (SELECT 1 FROM events WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq);
+   WHERE EXISTS (SELECT 1 FROM events WHERE id = NEW.id) OR NEW.seq > 0 AND EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq);
 END;
 
 CREATE TRIGGER events_guard_update BEFORE UPDATE ON events

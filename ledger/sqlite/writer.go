@@ -31,7 +31,7 @@ type writer struct {
 	closed atomic.Bool
 }
 
-// job is one change. It runs in a savepoint of its own when there are others.
+// job is one change. It may run more than once before its transaction commits.
 type job struct {
 	ctx  context.Context
 	run  func(*tx) error
@@ -42,8 +42,9 @@ type job struct {
 
 // tx is the write transaction as a job sees it.
 type tx struct {
-	w     *writer
-	wrote bool // something that others should look at
+	w       *writer
+	wrote   bool // something that others should look at
+	touched bool // anything
 }
 
 func newWriter(ctx context.Context, s *Store, db *sql.DB) (*writer, error) {
@@ -173,39 +174,57 @@ func (w *writer) next() *job {
 }
 
 // transact runs the jobs in one transaction. A job that fails is undone alone;
-// the error is that of the transaction.
+// the error is that of the transaction. Most failures are refusals of a rule,
+// which come before anything is written; savepoints cost too much to set for the
+// few others, which make the batch start again with them.
 func (w *writer) transact(jobs []*job) (wrote bool, err error) {
-	if err := w.begin(); err != nil {
-		return false, err
-	}
-	if len(jobs) == 1 {
-		tx := &tx{w: w}
-		if jobs[0].err = jobs[0].run(tx); jobs[0].err != nil {
-			jobs[0].err = translate(w.store.path, jobs[0].err)
-			return false, w.exec(`ROLLBACK`)
+	for _, careful := range []bool{false, true} {
+		if err := w.begin(); err != nil {
+			return false, err
 		}
-		return tx.wrote, w.commit()
-	}
-	for _, j := range jobs {
-		if err := w.exec(`SAVEPOINT job`); err != nil {
-			return false, w.rollback(err)
-		}
-		tx := &tx{w: w}
-		if j.err = j.run(tx); j.err != nil {
-			if lost(j.err) { // SQLite has undone everything already
-				return false, w.rollback(j.err)
+		wrote = false
+		spoilt := false
+		for _, j := range jobs {
+			tx := &tx{w: w}
+			if careful {
+				err = w.exec(`SAVEPOINT job`)
 			}
-			j.err = translate(w.store.path, j.err)
-			if err := w.exec(`ROLLBACK TO job`); err != nil {
+			if err == nil {
+				j.err = j.run(tx)
+			}
+			switch {
+			case err != nil:
+			case j.err != nil && lost(j.err): // SQLite has undone everything already
+				err = j.err
+			case j.err != nil && careful:
+				err = w.exec(`ROLLBACK TO job`)
+			case j.err != nil && tx.touched:
+				spoilt = true
+			}
+			if err == nil && careful {
+				err = w.exec(`RELEASE job`)
+			}
+			if err != nil {
 				return false, w.rollback(err)
 			}
+			if spoilt {
+				break
+			}
+			j.err = translate(w.store.path, j.err)
+			wrote = wrote || j.err == nil && tx.wrote
 		}
-		wrote = wrote || j.err == nil && tx.wrote
-		if err := w.exec(`RELEASE job`); err != nil {
-			return false, w.rollback(err)
+		if !spoilt {
+			return wrote, w.commit()
+		}
+		if err := w.exec(`ROLLBACK`); err != nil {
+			return false, err
+		}
+		if len(jobs) == 1 {
+			jobs[0].err = translate(w.store.path, jobs[0].err)
+			return false, nil
 		}
 	}
-	return wrote, w.commit()
+	return wrote, nil
 }
 
 // lost tells the errors that end a transaction, not only a statement.
@@ -284,17 +303,18 @@ func (w *writer) close() error {
 
 // exec runs a statement that others should hear of.
 func (tx *tx) exec(query string, args ...any) error {
-	tx.wrote = true
+	tx.wrote, tx.touched = true, true
 	return tx.w.exec(query, args...)
 }
 
 // quietly runs a statement that nobody needs to look at.
 func (tx *tx) quietly(query string, args ...any) (int64, error) {
+	tx.touched = true
 	return tx.w.execN(query, args...)
 }
 
 func (tx *tx) script(sql string) error {
-	tx.wrote = true
+	tx.wrote, tx.touched = true, true
 	_, err := tx.w.conn.ExecContext(context.Background(), sql)
 	return err
 }

@@ -1,0 +1,113 @@
+package sqlite
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// rawLoop is the reference: two durable commits a round, an operation with its
+// event and then its outcome with another, through the same driver, with no
+// guards, indexes or lists.
+func rawLoop(b *testing.B) func(i int) {
+	db, err := sql.Open("sqlite", dsn(filepath.Join(b.TempDir(), "raw.db"), "rwc", "journal_mode(WAL)", "synchronous(FULL)"))
+	must(b, err)
+	b.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec(`
+		CREATE TABLE ops (id TEXT PRIMARY KEY, kind TEXT, key TEXT, input TEXT, state TEXT, result TEXT, at INTEGER);
+		CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, op TEXT, verb TEXT, actor TEXT, at INTEGER)`)
+	must(b, err)
+	prepare := func(query string) *sql.Stmt {
+		st, err := db.Prepare(query)
+		must(b, err)
+		return st
+	}
+	insert := prepare(`INSERT INTO ops (id, kind, key, input, state, at) VALUES (?, 'stripe.charge', ?, ?, 'pending', ?)`)
+	update := prepare(`UPDATE ops SET state = 'committed', result = ? WHERE id = ? AND state = 'pending'`)
+	event := prepare(`INSERT INTO events (op, verb, actor, at) VALUES (?, ?, 'billing', ?)`)
+	commit := func(do func(tx *sql.Tx)) {
+		tx, err := db.Begin()
+		must(b, err)
+		do(tx)
+		must(b, tx.Commit())
+	}
+	exec := func(tx *sql.Tx, st *sql.Stmt, args ...any) {
+		_, err := tx.Stmt(st).Exec(args...)
+		must(b, err)
+	}
+	return func(i int) {
+		id, now := ledger.NewID(), time.Now().UnixMilli()
+		commit(func(tx *sql.Tx) {
+			exec(tx, insert, id, fmt.Sprint("key", i), `{"amount": 100}`, now)
+			exec(tx, event, id, "begin", now)
+		})
+		commit(func(tx *sql.Tx) {
+			exec(tx, update, `{"id": "ch_1"}`, id)
+			exec(tx, event, id, "settle", now)
+		})
+	}
+}
+
+func storeLoop(b *testing.B) func(i int) {
+	s, err := Create(ctx, filepath.Join(b.TempDir(), "ledger.db"), Options{})
+	must(b, err)
+	b.Cleanup(func() { s.Close() })
+	return func(i int) {
+		res, err := ledger.Begin(ctx, s, request())
+		must(b, err)
+		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted,
+			Receipt: fmt.Sprint("ch_", i), Result: []byte(`{"id": "ch_1"}`), TokenSent: true, Actor: billing})
+		must(b, err)
+	}
+}
+
+// run times n rounds with some in flight and returns rounds per second.
+func run(n, inFlight int, round func(i int)) float64 {
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	began := time.Now()
+	for range inFlight {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				round(int(i))
+			}
+		}()
+	}
+	wg.Wait()
+	return float64(n) / time.Since(began).Seconds()
+}
+
+// BenchmarkBeginSettle compares begin and settle with two raw commits of one
+// caller, in turns so that both meet the same machine.
+func BenchmarkBeginSettle(b *testing.B) {
+	for _, inFlight := range []int{1, 16} {
+		b.Run(fmt.Sprintf("inflight=%d", inFlight), func(b *testing.B) {
+			raw, store := rawLoop(b), storeLoop(b)
+			run(200, 1, raw)
+			run(200, inFlight, store)
+			var rawRate, storeRate float64
+			const turns = 5
+			b.ResetTimer()
+			for range b.N {
+				rawRate, storeRate = 0, 0
+				for range turns {
+					rawRate += run(500, 1, raw) / turns
+					storeRate += run(500, inFlight, store) / turns
+				}
+			}
+			b.ReportMetric(rawRate, "raw/s")
+			b.ReportMetric(storeRate, "ledger/s")
+			b.ReportMetric(storeRate/rawRate, "×raw")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

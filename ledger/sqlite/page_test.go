@@ -1,0 +1,213 @@
+package sqlite
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"indoubt/ledger"
+)
+
+// scatter fills a ledger with operations in every state a row can be in, around
+// the clock's now, and prices some. The guards that would forbid the shortcut
+// are dropped; the triggers that keep list and counts are not.
+func scatter(t *rapid.T, s *Store, db *sql.DB, c *clock) []string {
+	exec := func(query string, args ...any) {
+		if _, err := db.Exec(query, args...); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	for _, g := range []string{"operations_guard_insert", "operations_guard_update", "grants_guard_insert"} {
+		exec("DROP TRIGGER IF EXISTS " + g)
+	}
+	now := c.Now()
+	near := func(label string) int64 { // a time near now, none, or never
+		return rapid.SampledFrom([]int64{0, ms(now) - 900_000, ms(now) - 600_000, ms(now) - 1, ms(now), ms(now) + 1, ms(now) + 60_000, ms(ledger.Never)}).Draw(t, label)
+	}
+	soon := func(label string) int64 {
+		return rapid.SampledFrom([]int64{ms(now) - 900_000, ms(now) - 1, ms(now), ms(now) + 1, ms(now) + 60_000}).Draw(t, label)
+	}
+	var ids []string
+	for i := range rapid.IntRange(1, 40).Draw(t, "operations") {
+		id := fmt.Sprintf("%s-%02d", rapid.SampledFrom([]string{"aa", "Ab", "zz"}).Draw(t, "prefix"), i)
+		ids = append(ids, id)
+		state := rapid.SampledFrom([]string{"pending", "pending", "committed", "failed", "uncertain", "uncertain", "uncertain", "abandoned"}).Draw(t, "state")
+		created := ms(now) - rapid.Int64Range(0, 3).Draw(t, "age")*3_600_000
+		exec(`INSERT INTO operations (id, kind, key, title, target, fingerprint, token, source, input, created_at, updated_at, deadline_at, actor)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{}', ?, ?, ?, 'billing')`,
+			id, rapid.SampledFrom([]string{"stripe.charge", "mail.send", "Mail"}).Draw(t, "kind"), "k"+id,
+			rapid.SampledFrom([]string{"", "100% off_now", "Ünïcode", "charge"}).Draw(t, "title"),
+			rapid.SampledFrom([]string{"", "web", "api"}).Draw(t, "target"), rapid.SampledFrom([]string{"", "f1", "f2"}).Draw(t, "fingerprint"),
+			"tok"+id, rapid.SampledFrom([]string{"billing", "Ägent"}).Draw(t, "source"),
+			created-3_600_000, created, soon("deadline")+24*3_600_000)
+		live, deadline := "", int64(0)
+		if state == "pending" {
+			live, deadline = id+".1", soon("deadline")
+		}
+		exec(`UPDATE operations SET state = ?, version = version + 1, live_attempt = ?, deadline_at = ?, conflict = ?, doubted = ?, hands_off = ?,
+			parked_until = ?, recheck_at = ?, error_class = ?, change_id = ?, actor = 'ann', reason = 'x' WHERE id = ?`,
+			state, live, max(deadline, created), rapid.SampledFrom([]string{"", "", "", "duplicate", "contradiction"}).Draw(t, "conflict"),
+			rapid.IntRange(0, 1).Draw(t, "doubted"), rapid.IntRange(0, 1).Draw(t, "hands_off"),
+			rapid.SampledFrom([]int64{0, 0, 0, ms(now) - 1, ms(now), ms(now) + 1}).Draw(t, "parked"),
+			rapid.SampledFrom([]int64{0, 0, 0, ms(now) + 5}).Draw(t, "recheck"),
+			rapid.SampledFrom([]string{"", "timeout"}).Draw(t, "error"), "c"+id, id)
+		if rapid.IntRange(0, 3).Draw(t, "granted") == 0 {
+			exec(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES (?, ?, 3, 'absent', 'ann', ?, ?)`,
+				"g"+id, id, rapid.SampledFrom([]int64{ms(now) - 600_001, ms(now) - 600_000, ms(now) - 599_999, ms(now)}).Draw(t, "granted_at"), soon("grant_until"))
+		}
+		if rapid.Bool().Draw(t, "priced") {
+			cost := func(label string) ledger.Cost {
+				c := ledger.Cost{Value: float64(rapid.IntRange(0, 3).Draw(t, label)) * 50.5}
+				if rapid.Bool().Draw(t, label+" word") {
+					c.Word = "high"
+				}
+				return c
+			}
+			// Priced at another time than now, as a clock that has moved since leaves it.
+			c.Advance(time.Duration(rapid.Int64Range(-1, 1).Draw(t, "moved")) * time.Minute)
+			if err := s.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Downstream: rapid.SampledFrom([]string{"", "stripe"}).Draw(t, "downstream"),
+				Duplicate: cost("duplicate"), Miss: cost("miss"), Odds: 0.5, Rank: float64(rapid.IntRange(0, 3).Draw(t, "rank")) * 10.25,
+				DecideAt: at(near("decide")), ReadAt: at(near("read")), Reads: 2}}); err != nil {
+				t.Fatal(err)
+			}
+			c.now.Store(ms(now))
+		}
+	}
+	if rapid.Bool().Draw(t, "ripen") {
+		if err := s.ripen(ctx, now, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ids
+}
+
+func less(order ledger.Order) func(a, b ledger.Row) int {
+	calm := func(r ledger.Row) int { return flag(r.Conflict == ledger.NoConflict) }
+	return func(a, b ledger.Row) int {
+		switch order {
+		case ledger.OrderLoss:
+			return cmp.Or(calm(a)-calm(b), cmp.Compare(b.Pricing.Rank, a.Pricing.Rank), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+		case ledger.OrderNewest:
+			return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(b.ID, a.ID))
+		}
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+	}
+}
+
+// The lists, their order and their counts in SQL are those of ledger.Row in Go,
+// whatever the clocks say.
+func TestListsAgreeWithRows(t *testing.T) {
+	dir, n := t.TempDir(), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		c := newClock()
+		s, err := Create(ctx, filepath.Join(dir, fmt.Sprint(n)), Options{Clock: c.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		db, err := sql.Open("sqlite", dsnOf(s.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.SetMaxOpenConns(1)
+		if _, err := db.Exec(`PRAGMA synchronous = OFF`); err != nil {
+			t.Fatal(err)
+		}
+		ids := scatter(t, s, db, c)
+		now := c.Now()
+		var all []ledger.Row
+		for _, id := range ids {
+			rec, err := s.Read(ctx, ledger.Locator{ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, rec.Row())
+		}
+		text := rapid.SampledFrom([]string{"", "", "charge", "-mail", "ünï", "100%", "f_n", "state:uncertain", "-state:pending", "lane:decide", "-lane:resolved",
+			"kind:mail*", "kind:mail.send", "id:aa", "id:ab", "downstream:stripe", "-downstream:stripe", "source:BILL", "source:ägent", "error:timeout",
+			"key:kzz", "token:TOK", "by:ANN", "age>2h", "age<1h30m", "cost>50", "-cost>50", "risk>10.25", "risk<10.25 state:uncertain"}).Draw(t, "filter")
+		filter, err := ledger.ParseFilter(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ledger.Counts{ByState: map[ledger.State]int{}}
+		for _, r := range all {
+			want.All++
+			want.ByState[r.State]++
+			if r.Parked(now) {
+				want.Parked++
+			}
+			switch r.TabAt(now) {
+			case ledger.TabNeedsYou:
+				want.NeedsYou++
+				want.Conflicts += flag(r.Conflict != "")
+				want.Twice += flag(r.Conflict == ledger.Duplicate)
+				if r.Pricing.Miss.Word == "" {
+					want.Loss += r.Pricing.Rank
+				} else {
+					want.ByWord++
+				}
+			case ledger.TabChecking:
+				want.Checking++
+			case ledger.TabInFlight:
+				want.InFlight++
+			case ledger.TabSettled:
+				want.Settled++
+			}
+		}
+		got, err := s.Counts(ctx, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range got.ByState {
+			if v == 0 {
+				delete(got.ByState, k)
+			}
+		}
+		if d := diff(want, got); d != "" {
+			t.Fatalf("counts (-want +got):\n%s", d)
+		}
+		for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled, ledger.TabAll} {
+			for _, order := range []ledger.Order{ledger.OrderLoss, ledger.OrderNewest, ledger.OrderOldest} {
+				sorted := order
+				if order == ledger.OrderLoss && (tab == ledger.TabAll || tab == ledger.TabSettled) {
+					sorted = ledger.OrderNewest
+				}
+				var want []ledger.Row
+				for _, r := range all {
+					if (tab == ledger.TabAll || r.TabAt(now) == tab) && filter.Match(r, now) {
+						want = append(want, r)
+					}
+				}
+				slices.SortFunc(want, less(sorted))
+				q := ledger.Query{Tab: tab, Order: order, Now: now, Limit: rapid.IntRange(1, 7).Draw(t, "limit"), Filter: filter}
+				var got []ledger.Row
+				for {
+					page, err := s.Page(ctx, q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(page.Rows) > q.Limit {
+						t.Fatalf("%d rows for a limit of %d", len(page.Rows), q.Limit)
+					}
+					got = append(got, page.Rows...)
+					if q.After = page.Next; page.Next == "" {
+						break
+					}
+				}
+				if d := diff(want, got); d != "" {
+					t.Fatalf("%s by %s, filter %q (-want +got):\n%s", tab, order, text, d)
+				}
+			}
+		}
+	})
+}
