@@ -140,7 +140,7 @@ func TestI6_ProofAt(t *testing.T) {
 		t.Error(at, ok)
 	}
 	later := doubt("proof")
-	later.Attempts = append(later.Attempts, ledger.Attempt{N: 2, DeadlineAt: noon.Add(time.Hour)})
+	later.Attempts = append(later.Attempts, ledger.Attempt{N: 2, TokenSent: true, DeadlineAt: noon.Add(time.Hour)})
 	if at, _ := p.Kind("proof").ProofAt(later); !at.Equal(noon.Add(time.Hour + 2*time.Minute + 31*time.Second)) {
 		t.Error("the latest end of any attempt counts", at)
 	}
@@ -151,6 +151,8 @@ func TestI6_ProofAt(t *testing.T) {
 		"out of sight by then":    func(k *Kind, _ *ledger.Record) { d := 2 * time.Minute; k.VisibleFor = &d },
 		"a person settles":        func(_ *Kind, r *ledger.Record) { r.Operation.HandsOff = true },
 		"token never sent":        func(_ *Kind, r *ledger.Record) { r.Operation.TokenSent, r.Attempts[0].TokenSent = false, false },
+		"one went without it":     func(_ *Kind, r *ledger.Record) { r.Attempts = append(r.Attempts, ledger.Attempt{N: 2, EndedAt: noon}) },
+		"looks for content":       func(k *Kind, _ *ledger.Record) { k.Read = p.Kind("hope").Read },
 	} {
 		k, rec := p.Kind("proof"), doubt("proof")
 		change(k, &rec)

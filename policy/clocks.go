@@ -37,14 +37,15 @@ func firstStart(rec ledger.Record) time.Time {
 
 // ProofAt is from when on a read that finds nothing proves absence (I6): the
 // latest end of any attempt + lands_within + visible_within + skew. It is false
-// when no wait proves it: a bound is not stated, there is no read that could
-// prove it, the effect may have gone out of sight by then, or only a person
-// settles this operation.
+// when no wait proves it: a bound is not stated, there is no read that looks for
+// the token and can be complete, the token is not known to have been sent, the
+// effect may have gone out of sight by then, or only a person settles this
+// operation.
 func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.HandsOff {
 		return time.Time{}, false
 	}
-	if k.Read.SearchesByToken() && !tokenSent(rec) {
+	if !k.Read.SearchesByToken() || !tokenSent(rec) {
 		return time.Time{}, false
 	}
 	end := latestEnd(rec)
@@ -68,16 +69,18 @@ func (k *Kind) VisibleUntil(rec ledger.Record) time.Time {
 	return start.Add(*k.VisibleFor - k.Skew)
 }
 
+// tokenSent tells whether the token was in every attempt that may have landed:
+// a search by token is blind to an effect without it.
 func tokenSent(rec ledger.Record) bool {
-	if rec.Operation.TokenSent {
-		return true
+	if rec.Operation.Token == "" || len(rec.Attempts) == 0 {
+		return rec.Operation.TokenSent && rec.Operation.Token != ""
 	}
 	for _, a := range rec.Attempts {
-		if a.TokenSent {
-			return true
+		if !a.TokenSent && !proven(a) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // KeyWorks tells whether a repeat under the same key is the same wish to the

@@ -123,8 +123,7 @@ func (e *explanation) asking() {
 		return
 	}
 	proves := "can prove both answers"
-	switch {
-	case k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil:
+	if k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || !k.Read.SearchesByToken() {
 		proves = "can see it landed, never prove that it did not"
 	}
 	e.say("check", k.Read.Via()+", "+proves, "read")

@@ -364,18 +364,26 @@ func describeType(t *cel.Type) string {
 func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
 	native := checked.NativeRep()
 	inner := map[int64]bool{} // parts of a longer path, reported with it
+	named := map[int64]bool{} // env and file of which one name is taken
 	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
 		switch x.Kind() {
 		case ast.IdentKind:
 			e.names[x.AsIdent()] = true
+			if secret := x.AsIdent() == secretEnv || x.AsIdent() == secretFile; secret && !named[x.ID()] && problem == nil {
+				problem = &compileProblem{message: "a secret is named in the policy itself, not computed", hint: `write env.NAME or file("/path")`}
+			}
 			if x.AsIdent() == "input" && !inner[x.ID()] {
 				e.inputs = append(e.inputs, "")
 			}
 		case ast.SelectKind:
+			named[x.AsSelect().Operand().ID()] = true
 			e.path(x, inner)
 		case ast.CallKind:
 			call := x.AsCall()
 			if call.FunctionName() == operators.Index {
+				if call.Args()[1].Kind() == ast.LiteralKind {
+					named[call.Args()[0].ID()] = true
+				}
 				e.path(x, inner)
 			}
 			if call.FunctionName() == operators.Divide && problem == nil && len(call.Args()) == 2 && isInt(call.Args()[0]) && isInt(call.Args()[1]) {
@@ -466,6 +474,9 @@ func (e *expression) explain(ctx context.Context, vars *variables, err error) er
 	switch {
 	case ctx.Err() != nil, strings.Contains(text, "cost limit"), strings.Contains(text, "interrupted"):
 		return fmt.Errorf("%s: %w", shorten(e.text, 60), errStopped)
+	}
+	if e.secret() {
+		return fmt.Errorf("%s: it cannot be computed", shorten(e.text, 60)) // CEL's words may quote the secret
 	}
 	text = strings.TrimPrefix(text, "no such key: ")
 	if text != err.Error() {

@@ -87,6 +87,9 @@ func (d *decoder) lintRead(k *Kind, path string) {
 	if !never && (k.LandsWithin == nil || k.VisibleWithin == nil) {
 		d.warn(at, path, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
 	}
+	if !never && r.complete != nil && !r.SearchesByToken() {
+		d.warn(at, path, "looks for content, not for the token, so finding nothing never proves that it did not land", "search by `token`, or say complete: \"false\"")
+	}
 	if r.next != nil && !r.usesCursor() {
 		d.warn(at, path, "`next` gives a cursor that no request uses, so only the first page is read", "use ${cursor} in the request, for example query: { starting_after: \"${cursor}\" }")
 	}
@@ -153,7 +156,7 @@ func (d *decoder) lintKeys(k *Kind, path string) {
 		return
 	}
 	switch {
-	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Token.Stated()):
+	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Read.SearchesByToken()):
 		d.warn(at("auto"), path, "`auto.retry: absent` never acts: absence cannot be proven here", "it needs token, read with complete, lands_within and visible_within")
 	case k.Auto.Retry == "key_safe" && k.Remembers == 0 && !k.Idempotent:
 		d.warn(at("auto"), path, "`auto.retry: key_safe` never acts: no key is remembered and the kind is not idempotent", "")

@@ -56,9 +56,11 @@ func (r *Read) SearchesByToken() bool {
 			return true
 		}
 	}
-	// A command gets the token on its standard input, where the policy says
-	// nothing else; whether it looks at it is not known here.
-	return false
+	// Where the policy says nothing else, a command gets the token on its standard
+	// input. Whether it looks at it is not known here; a kind that states a token
+	// states it for this.
+	c := r.transport.command
+	return c != nil && c.stdin == nil && r.kind != nil && r.kind.Token.Stated()
 }
 
 func (r *Read) usesCursor() bool {

@@ -172,6 +172,23 @@ func TestMissingSecretIsSaidByName(t *testing.T) {
 	}
 }
 
+func TestErrorsDoNotQuoteSecrets(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk_live_1")
+	p := must(t, `
+version: 1
+kinds:
+  a: { send: { http: { post: https://h.example/x, headers: { A: "${int(env.TEST_KEY)}" } } } }
+  b: { send: { http: { post: https://h.example/x, headers: { A: "${timestamp(env.TEST_KEY)}" } } } }
+  c: { send: { command: [tool, "-${env.TEST_KEY + input.x}"] } }
+`)
+	for _, kind := range p.Kinds() {
+		_, err := p.Kind(kind).Send.Request(operation(kind, `{"x":1}`))
+		if err == nil || strings.Contains(err.Error(), "sk_live") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
 func TestI11_ArgumentsStayArguments(t *testing.T) {
 	p := stripePolicy(t)
 	k := p.Kind("command")
