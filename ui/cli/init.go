@@ -54,6 +54,7 @@ func newInitCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
+	repeatable(cmd)
 	return cmd
 }
 

@@ -180,6 +180,7 @@ func newPolicyInitCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
+	repeatable(cmd)
 	return cmd
 }
 

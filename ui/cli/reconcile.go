@@ -16,7 +16,7 @@ import (
 )
 
 func newReconcileCommand(a *app) *cobra.Command {
-	var watch bool
+	var watch, dryRun bool
 	cmd := &cobra.Command{
 		Use: "reconcile [ID…]", GroupID: groupLook,
 		Short: "Ask the other side now whether writes in doubt landed",
@@ -28,6 +28,9 @@ Exit 6 when a write that was named is still in doubt.`,
 		Example:           "  indoubt reconcile\n  indoubt reconcile 0198c1de-7a3b\n  indoubt reconcile --watch",
 		ValidArgsFunction: a.completeIDs(inDoubt, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if dryRun {
+				return a.reconcileWhat(cmd.Context(), args)
+			}
 			if err := a.mayChange("check"); err != nil {
 				return err
 			}
@@ -54,11 +57,58 @@ Exit 6 when a write that was named is still in doubt.`,
 			return a.reconcileOnce(cmd.Context(), s, p)
 		},
 	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and ask nobody")
+	repeatable(cmd)
 	cmd.Flags().BoolVar(&watch, "watch", false, "go on until interrupted; also send where the policy says so")
 	return cmd
 }
 
 func constantly(p *policy.Policy) func() *policy.Policy { return func() *policy.Policy { return p } }
+
+// reconcileWhat says what would be checked: the operations named, or what is due.
+func (a *app) reconcileWhat(ctx context.Context, args []string) error {
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	p := a.policyToLookBy()
+	var recs []ledger.Record
+	for _, arg := range args {
+		id, _, _ := strings.Cut(arg, "@")
+		rec, err := a.read(ctx, s, id)
+		if err != nil {
+			return err
+		}
+		recs = append(recs, rec)
+	}
+	if len(args) == 0 {
+		due, err := s.Due(ctx, a.clock(), maxEvents)
+		if err != nil {
+			return err
+		}
+		for _, row := range due {
+			rec, err := s.Read(ctx, ledger.Locator{ID: row.ID})
+			if err != nil {
+				return err
+			}
+			recs = append(recs, rec)
+		}
+	}
+	results := make([]resultJSON, 0, len(recs))
+	for _, rec := range recs {
+		v := see(p, rec)
+		j := v.asJSON()
+		r := resultJSON{operationJSON: &j, Asked: j.ID, OK: true, Effect: effectWouldUpdate, line: "would check " + j.ID + "  " + v.title()}
+		if v.kind.Read == nil {
+			r.Effect, r.line = effectNoop, j.ID+"  "+v.title()+": the policy knows no check for "+j.Kind
+		}
+		results = append(results, r)
+	}
+	if len(results) == 0 && !a.json {
+		return a.done(effectNoop, nil, func(w io.Writer) { fmt.Fprintln(w, "nothing is due") })
+	}
+	return a.finish(results)
+}
 
 // reconcileNow checks the operations that are named.
 func (a *app) reconcileNow(ctx context.Context, s ledger.Store, p *policy.Policy, args []string) error {
