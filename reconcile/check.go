@@ -22,6 +22,7 @@ type check struct {
 	eager bool          // somebody waits: try a control that has failed lately again
 	wait  time.Duration // how long a lease held by somebody else is waited for
 	due   bool          // only if it is due still
+	kind  string        // of the operation, where due
 	// recheck schedules one more read of an operation that is settled then.
 	recheck time.Time
 }
@@ -58,18 +59,20 @@ func (e *Engine) check(ctx context.Context, id string, c check) (ReadResult, err
 func (e *Engine) checkLocked(ctx context.Context, id string, c check) (ReadResult, error) {
 	pol := e.policy()
 	digest := pol.Digest()
-	rec, _, err := e.current(ctx, id)
-	if err != nil {
-		return ReadResult{}, err
+	if !c.due { // what is due was seen a moment ago
+		rec, _, err := e.current(ctx, id)
+		if err != nil {
+			return ReadResult{}, err
+		}
+		if err := readable(pol.Kind(rec.Operation.Kind), rec); err != nil {
+			return ReadResult{Operation: rec.Operation}, err
+		}
+		c.kind = rec.Operation.Kind
 	}
-	k := pol.Kind(rec.Operation.Kind)
-	if err := readable(k, rec); err != nil {
-		return ReadResult{Operation: rec.Operation}, err
-	}
-	ttl := leaseFor(k)
+	ttl := leaseFor(pol.Kind(c.kind))
 	lease, err := e.lease(ctx, id, digest, ttl, c.wait)
 	if err != nil {
-		return ReadResult{Operation: rec.Operation}, err
+		return ReadResult{}, err
 	}
 	defer func() {
 		if err := e.o.Store.Release(context.WithoutCancel(ctx), lease); err != nil {
@@ -77,9 +80,11 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (ReadResul
 		}
 	}()
 	// What is judged is what is seen under the lease.
-	if rec, err = e.o.Store.Read(ctx, ledger.Locator{ID: id}); err != nil {
+	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
 		return ReadResult{}, err
 	}
+	k := pol.Kind(rec.Operation.Kind)
 	if err := readable(k, rec); err != nil {
 		return ReadResult{Operation: rec.Operation}, err
 	}
@@ -124,19 +129,19 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, digest string, re
 		result.Read.ID = ""
 		return result, e.price(ctx, e.putOff(k, digest, rec, f.wait))
 	}
-	_, err := e.observe(ctx, ledger.Observation{
+	applied, err := e.observe(ctx, ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: lease,
 		Confirm: settles && k.Auto.Confirm, Deny: settles && k.Auto.Deny, Actor: c.actor, RecheckAt: c.recheck,
 	})
 	if err != nil {
 		return result, fmt.Errorf("record the check: %w", err)
 	}
-	after, err := e.o.Store.Read(ctx, ledger.Locator{ID: rec.Operation.ID})
-	if err != nil {
-		return result, err
+	result.Operation = applied.After
+	if applied.After.State != ledger.Uncertain {
+		return result, nil // no further read of it is due
 	}
-	result.Operation = after.Operation
-	return result, e.price(ctx, e.afterRead(k, digest, after, f.wait))
+	rec.Operation, rec.Reads = applied.After, append([]ledger.Read{read}, rec.Reads...)
+	return result, e.price(ctx, e.afterRead(k, digest, rec, f.wait))
 }
 
 // observe hands the read to the ledger's rule. Its change id makes it safe to

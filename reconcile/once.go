@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"sync"
+	"time"
 
 	"indoubt/ledger"
 )
@@ -90,7 +91,7 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 			return
 		}
 		go func() {
-			result, err := e.readDue(ctx, row.ID)
+			result, err := e.readDue(ctx, row)
 			mu.Lock()
 			done++
 			if err != nil {
@@ -108,7 +109,7 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 		}()
 	}
 	for ctx.Err() == nil {
-		before := total
+		before, began := total, time.Now()
 		more, err := e.pass(ctx, start)
 		if err != nil {
 			e.active.idle.Wait()
@@ -125,6 +126,7 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 			case <-ended:
 			case <-ctx.Done():
 			}
+			_ = sleep(ctx, passEvery-time.Since(began))
 		}
 	}
 	e.active.idle.Wait()

@@ -133,7 +133,7 @@ func (e *Engine) pass(ctx context.Context, start func(context.Context, ledger.Ro
 		return false, err
 	}
 	now := e.now()
-	limit := max(int(e.active.limit.Load()), 4*e.o.Width)
+	limit := max(int(e.active.limit.Load()), 2*e.o.Width)
 	due, err := e.o.Store.Due(ctx, now, limit)
 	if err != nil {
 		return false, fmt.Errorf("find what is due: %w", err)
@@ -150,7 +150,7 @@ func (e *Engine) pass(ctx context.Context, start func(context.Context, ledger.Ro
 		}
 	}
 	e.active.limit.Store(0)
-	if started == 0 && len(due) == limit && limit < 1<<14 {
+	if started == 0 && len(due) == limit && limit < 1<<14 && e.active.count() < e.o.Width {
 		e.active.limit.Store(int64(2 * limit)) // others may stand behind those that have to wait
 	}
 	return more || len(rows) < len(due), nil
@@ -160,7 +160,7 @@ func (e *Engine) pass(ctx context.Context, start func(context.Context, ledger.Ro
 func (e *Engine) readInBackground(ctx context.Context, row ledger.Row, d *downstream) {
 	go func() {
 		rest := time.Time{}
-		if _, err := e.readDue(ctx, row.ID); err != nil && ctx.Err() == nil {
+		if _, err := e.readDue(ctx, row); err != nil && ctx.Err() == nil {
 			rest = e.now().Add(troubleFor)
 			e.logf("check %s: %v", row.ID, err)
 		}
@@ -171,8 +171,8 @@ func (e *Engine) readInBackground(ctx context.Context, row ledger.Row, d *downst
 
 // readDue reads one operation that is due. Somebody else having it, or having
 // moved it, is no error.
-func (e *Engine) readDue(ctx context.Context, id string) (ReadResult, error) {
-	result, err := e.check(ctx, id, check{actor: e.checker(), due: true})
+func (e *Engine) readDue(ctx context.Context, row ledger.Row) (ReadResult, error) {
+	result, err := e.check(ctx, row.ID, check{actor: e.checker(), due: true, kind: row.Kind})
 	var leased *ledger.LeasedError
 	switch {
 	case errors.As(err, &leased), errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):

@@ -32,6 +32,9 @@ func (e *Engine) priceBatch(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find what has no price: %w", err)
 	}
+	if len(ops) == 0 {
+		return 0, nil
+	}
 	seq, err := e.seq(ctx)
 	if err != nil {
 		return len(ops), err
