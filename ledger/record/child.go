@@ -144,7 +144,7 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 	beatCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	beating, lastBeat := false, time.Now()
-	c.watch.extend(c.cmd.Process.Pid, c.fenceLeft())
+	c.watch.extend(c.cmd.Process.Pid, c.guarded())
 	for {
 		select {
 		case <-exited:
@@ -187,7 +187,7 @@ func (c *child) beaten(b heartbeat) {
 	switch {
 	case b.err == nil:
 		c.fence.extended(b.asked, b.deadline)
-		c.watch.extend(c.cmd.Process.Pid, c.fenceLeft())
+		c.watch.extend(c.cmd.Process.Pid, c.guarded())
 	case errors.Is(b.err, ledger.ErrMoved), errors.Is(b.err, ledger.ErrNotFound), errors.Is(b.err, ledger.ErrReadOnly),
 		errors.Is(b.err, ledger.ErrCopied), errors.Is(b.err, fs.ErrNotExist):
 		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.grace, c.fence.left()))
@@ -242,11 +242,13 @@ func (c *child) pace() time.Duration {
 	return max(time.Millisecond, min(look, c.fence.length/20))
 }
 
-func (c *child) fenceLeft() time.Duration {
+// guarded is how long the guard lets the command live without word from here:
+// a little less than the fence, because another process takes its time too.
+func (c *child) guarded() time.Duration {
 	if c.beat == nil {
 		return 0
 	}
-	return c.fence.left()
+	return max(time.Millisecond, c.fence.left()-c.fence.margin(c.grace)/2)
 }
 
 // answer is what the ended command says.

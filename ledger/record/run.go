@@ -67,6 +67,11 @@ const (
 // on past its deadline unless the ledger has extended it (I3). A wrapped
 // command's failure is never proof: what it did stays in doubt.
 //
+// While this process is stopped (Ctrl-Z, a suspended machine) nobody extends the
+// deadline; the guard ends the command at it. After kill -9 of this process the
+// kernel and the guard end the command at once, and the operation is in doubt
+// when its deadline has passed.
+//
 // An error means that nothing was run. What went wrong afterwards is in the
 // result.
 func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
@@ -88,6 +93,11 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	}
 	if res.Answer != ledger.AnswerBegun {
 		return told(res), nil
+	}
+	for _, name := range req.Expand { // what the command repeats of them is not stored either
+		if value := os.Getenv(name); len(value) >= 4 {
+			r.remember(res.Attempt.ID, append(r.secretsOf(res.Attempt.ID), value))
+		}
 	}
 	length := res.Attempt.DeadlineAt.Sub(res.Attempt.StartedAt)
 	c.fence = fence{length: length, until: asked.Add(length), wall: res.Attempt.DeadlineAt, clock: r.options.Clock}
@@ -244,7 +254,7 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 	if answer.Exited {
 		out.Exit = answer.Exit
 	}
-	out.Outcome = JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer)
+	out.Outcome = tidy(JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer), r.secretsOf(res.Attempt.ID))
 	out.Outcome.ChangeID = ledger.NewID()
 	applied, err := r.settleSurely(ctx, out.Outcome)
 	if gone := here.check(); gone != nil {

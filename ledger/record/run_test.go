@@ -118,6 +118,10 @@ func TestRunTellsTheCommandWhoItIs(t *testing.T) {
 	if err != nil || strings.Contains(string(kept), "s3cret") || !strings.Contains(string(kept), "${SECRET_PLACE}") || !strings.Contains(string(kept), "{{key}}") {
 		t.Errorf("%s", kept)
 	}
+	loud := runOver(t, r, RunRequest{Wish: Wish{Key: "loud"}, Argv: append(sh(`echo "using $1" >&2; echo "$1"; exit 9`), "x", "${SECRET_PLACE}"), Expand: []string{"SECRET_PLACE"}})
+	if text := string(loud.Attempt.Result) + loud.Attempt.Error + loud.Outcome.Error; strings.Contains(text, "s3cret") || !strings.Contains(text, "using") {
+		t.Errorf("%s", text)
+	}
 	plain := runOver(t, r, RunRequest{Wish: Wish{Key: "k2"}, Argv: sh(":")})
 	if plain.Operation.TokenSent {
 		t.Error("the token counts as sent")
