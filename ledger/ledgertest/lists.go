@@ -18,7 +18,7 @@ func lists(t *testing.T, open Open) {
 	furnish(d)
 	for _, pass := range []time.Duration{0, time.Minute, 9 * time.Minute, time.Hour, 24 * time.Hour} {
 		d.clock.Advance(pass)
-		checkLists(d, d.s)
+		checkLists(d, d.s, orders, filters)
 	}
 	// Everything that is overdue is written down; no list may change by that.
 	before, err := d.s.Counts(ctx, d.clock.Now())
@@ -30,7 +30,7 @@ func lists(t *testing.T, open Open) {
 	if before.NeedsYou != after.NeedsYou || before.InFlight != after.InFlight || before.All != after.All {
 		d.Fatalf("writing deadlines down moved the counts from %+v to %+v", before, after)
 	}
-	checkLists(d, d.s)
+	checkLists(d, d.s, orders, filters)
 }
 
 // furnish fills a ledger with at least one operation for every lane.
@@ -68,14 +68,17 @@ func furnish(d *desk) {
 
 var tabs = []ledger.Tab{ledger.TabAll, ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled}
 
+var orders = []ledger.Order{"", ledger.OrderLoss, ledger.OrderNewest, ledger.OrderOldest}
+
 var filters = []string{
 	"", "charge", "kind:card.charge", "kind:card.*", "-kind:mail.send", "state:uncertain", "state:pending", "lane:conflict", "lane:reading",
 	"lane:decide", "lane:in_flight", "lane:unfetched", "lane:not_landed", "lane:resolved", "-lane:resolved", "source:signup", "error:timeout",
 	"downstream:stripe", "key:granted", "by:maya", "age>30m", "age<2h", "cost>100", "risk>20", "TWICE kind:card.* -source:signup", `"in flight"`, "100%", "state:failed -by:maya",
 }
 
-// checkLists compares every list with what the rows themselves say.
-func checkLists(d *desk, s ledger.Store) {
+// checkLists compares every list, whole and filtered, with what the rows
+// themselves say.
+func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string) {
 	d.Helper()
 	now := d.clock.Now()
 	all := everything(d, s, ledger.Query{Tab: ledger.TabAll, Now: now}, 7)
@@ -92,7 +95,7 @@ func checkLists(d *desk, s ledger.Store) {
 		}
 	}
 	for _, tab := range tabs {
-		for _, order := range []ledger.Order{"", ledger.OrderLoss, ledger.OrderNewest, ledger.OrderOldest} {
+		for _, order := range orders {
 			q := ledger.Query{Tab: tab, Order: order, Now: now}
 			checkOrder(d, q, everything(d, s, q, 5))
 		}

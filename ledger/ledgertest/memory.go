@@ -80,10 +80,10 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 		o := other.op
 		switch {
 		case o.ID == e.op.ID:
-		case o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint && o.Kind == e.op.Kind:
-			rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt})
 		case o.Target != "" && o.Target == e.op.Target && o.CreatedAt.After(e.op.CreatedAt):
 			rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, Overtook: true})
+		case o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint && o.Kind == e.op.Kind:
+			rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt})
 		}
 	}
 	return rec

@@ -53,12 +53,14 @@ func compareRows(order ledger.Order, a, b ledger.Row) int {
 	return by(calm(a)-calm(b), dearer, a.CreatedAt.Compare(b.CreatedAt))
 }
 
-// orderOf is the order a query asks for, said or not.
+// orderOf is the order a query asks for, said or not. What is settled has
+// nothing to lose, so lists that hold it are never in the order of loss.
 func orderOf(q ledger.Query) ledger.Order {
-	if q.Order == "" && (q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll || q.Tab == "") {
+	settled := q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll || q.Tab == ""
+	switch {
+	case settled && (q.Order == "" || q.Order == ledger.OrderLoss):
 		return ledger.OrderNewest
-	}
-	if q.Order == "" {
+	case q.Order == "":
 		return ledger.OrderLoss
 	}
 	return q.Order
@@ -272,7 +274,7 @@ func (m *Memory) LiftHold(_ context.Context, scope ledger.HoldScope, actor ledge
 	before := len(m.holds)
 	m.holds = slices.DeleteFunc(m.holds, func(h ledger.Hold) bool { return h.Scope == scope })
 	if len(m.holds) == before {
-		return fmt.Errorf("hold on %s: %w", scope, ledger.ErrNotFound)
+		return nil
 	}
 	m.append(ledger.Event{ID: changeID, Verb: "release", Actor: actor, Reason: reason}, m.clock())
 	return nil

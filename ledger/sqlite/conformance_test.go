@@ -1,0 +1,22 @@
+package sqlite_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/sqlite"
+)
+
+func TestConformance(t *testing.T) {
+	ledgertest.Run(t, func(t testing.TB, clock ledger.Clock) ledger.Store {
+		t.Helper()
+		s, err := sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
