@@ -92,16 +92,19 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 // Close ends the store. Changes already begun are finished first.
 func (s *Store) Close() error {
 	var errs []error
-	if s.writer != nil {
-		errs = append(errs, s.writer.close())
-	}
 	s.mu.Lock()
 	for _, st := range s.stmts {
 		errs = append(errs, st.Close())
 	}
 	s.stmts = nil
 	s.mu.Unlock()
-	errs = append(errs, s.read.Close(), s.bell.close())
+	// The writer goes last: the last connection folds the -wal file into the
+	// ledger, which one that only reads cannot do.
+	errs = append(errs, s.read.Close())
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+	}
+	errs = append(errs, s.bell.close())
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const python = `
+import sqlite3, sys, time, uuid
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+db.execute("PRAGMA synchronous = FULL")
+for n in range(int(sys.argv[2])):
+    id = str(uuid.uuid4())
+    db.execute("INSERT INTO operations (id, kind, key, input, deadline_at, source, actor) VALUES (?, 'mail.send', ?, ?, ?, 'nightly', 'nightly')",
+               (id, id, '{"n": %d}' % n, int(time.time() * 1000) + 60000))
+    db.execute("UPDATE operations SET state = ?, receipt = ?, change_id = ?, actor = 'nightly', reason = 'answered' WHERE id = ? AND state = 'pending'",
+               (("committed", "uncertain")[n % 2], ("m-%d" % n, "")[n % 2], str(uuid.uuid4()), id))
+`
+
+// A pipeline in another language writes with its own SQLite, ignoring the gate,
+// while this one writes too.
+func TestForeignWriters(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	defer s.Close()
+	heard := s.Watch(t.Context())
+	cmd := exec.Command("python3", "-c", python, s.path, "40")
+	var said strings.Builder
+	cmd.Stderr = &said
+	must(t, cmd.Start())
+	for range 40 {
+		settleAs(t, s, begin(t, s).Attempt.ID, ledger.OutcomeCommitted)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	select {
+	case <-heard:
+	case <-time.After(3 * time.Second):
+		t.Fatal("nothing was heard")
+	}
+	counts := must1[ledger.Counts](t)(s.Counts(ctx, time.Now()))
+	if counts.All != 80 || counts.ByState[ledger.Committed] != 60 || counts.ByState[ledger.Uncertain] != 20 || counts.NeedsYou != 20 {
+		t.Fatalf("%+v", counts)
+	}
+	if events := must1[[]ledger.Event](t)(s.Events(ctx, "", 0, 1000)); len(events) != 160 {
+		t.Fatalf("%d events", len(events))
+	}
+}
+
+func TestShellWriter(t *testing.T) {
+	if _, err := exec.LookPath("sqlite3"); err != nil {
+		t.Skip("the sqlite3 shell is not installed")
+	}
+	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	defer s.Close()
+	out, err := exec.Command("sqlite3", "-bail", s.path, fmt.Sprintf(`
+		PRAGMA synchronous = FULL;
+		INSERT INTO operations (id, kind, key, deadline_at, source, actor) VALUES ('o', 'deploy', 'web@1', %d, 'ci', 'ci');`,
+		time.Now().Add(20*time.Millisecond).UnixMilli())).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	// Nothing more is said: in doubt when the deadline has passed.
+	time.Sleep(30 * time.Millisecond)
+	counts := must1[ledger.Counts](t)(s.Counts(ctx, time.Now()))
+	if counts.NeedsYou != 1 || counts.InFlight != 0 {
+		t.Fatalf("%+v", counts)
+	}
+	if n := must1[int](t)(s.Expire(ctx, 10)); n != 1 {
+		t.Fatalf("%d expired", n)
+	}
+	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "o"}))
+	if rec.Operation.State != ledger.Uncertain || rec.Operation.ErrorClass != ledger.ClassDeadline || rec.Attempts[0].Outcome != ledger.OutcomeUncertain {
+		t.Fatalf("%+v", rec)
+	}
+	events := must1[[]ledger.Event](t)(s.Events(ctx, "o", 0, 10))
+	if e := events[len(events)-1]; e.Verb != "expire" || e.Actor.Name != "clock" {
+		t.Fatalf("%+v", e)
+	}
+	out, err = exec.Command("sqlite3", "-bail", s.path, `
+		UPDATE operations SET state = 'committed', receipt = 'build-7', change_id = 'o-3', actor = 'ci', reason = 'found it' WHERE id = 'o'`).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err = exec.Command("sqlite3", "-bail", s.path, `DELETE FROM events`).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "never deleted") {
+		t.Fatalf("the shell deleted history: %v %s", err, out)
+	}
+}

@@ -1,0 +1,169 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+func TestHostileFileNames(t *testing.T) {
+	for _, name := range []string{"a?b", "a#b", "a%41b", "a b", "a?mode=ro", "ä&b=c", "file:x", ";x"} {
+		dir := filepath.Join(t.TempDir(), name+".d")
+		path := filepath.Join(dir, name)
+		s := must1[*Store](t)(Create(ctx, path, Options{}))
+		begin(t, s)
+		must(t, s.Close())
+		info := must1[os.FileInfo](t)(os.Stat(path))
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%q is %v", name, info.Mode())
+		}
+		s = must1[*Store](t)(Open(ctx, path, Options{ReadOnly: true}))
+		if c := must1[ledger.Counts](t)(s.Counts(ctx, s.now())); c.All != 1 {
+			t.Errorf("%q: %+v", name, c)
+		}
+		must(t, s.Close())
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	_, err := Open(ctx, path("missing"), Options{})
+	var missing *MissingError
+	if !errors.As(err, &missing) {
+		t.Errorf("missing: %v", err)
+	}
+	if _, err := os.Stat(path("missing")); err == nil {
+		t.Error("looking for a ledger made one")
+	}
+	must(t, os.WriteFile(path("text"), []byte("this is a text and long enough not to be taken for an empty database, is it not? It goes on until the header is full, and further."), 0o600))
+	var not *NotDatabaseError
+	if _, err := Create(ctx, path("text"), Options{}); !errors.As(err, &not) {
+		t.Errorf("text: %v", err)
+	}
+	db := must1[*sql.DB](t)(sql.Open("sqlite", path("foreign")))
+	_, err = db.Exec(`CREATE TABLE t (x)`)
+	must(t, err)
+	must(t, db.Close())
+	before := must1[[]byte](t)(os.ReadFile(path("foreign")))
+	var foreign *ForeignError
+	if _, err := Create(ctx, path("foreign"), Options{}); !errors.As(err, &foreign) {
+		t.Errorf("foreign: %v", err)
+	}
+	if after := must1[[]byte](t)(os.ReadFile(path("foreign"))); string(before) != string(after) {
+		t.Error("a foreign database was changed")
+	}
+	s := must1[*Store](t)(Create(ctx, path("newer"), Options{}))
+	_, err = s.writer.conn.ExecContext(ctx, `PRAGMA user_version = 99`)
+	must(t, err)
+	must(t, s.Close())
+	var newer *NewerError
+	for _, readOnly := range []bool{false, true} {
+		if _, err := Open(ctx, path("newer"), Options{ReadOnly: readOnly}); !errors.As(err, &newer) {
+			t.Errorf("newer: %v", err)
+		}
+	}
+}
+
+func TestReadOnlyRefusesWrites(t *testing.T) {
+	s, c := openTest(t)
+	res := begin(t, s)
+	r := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true, Clock: c.Now}))
+	defer r.Close()
+	if _, err := ledger.Settle(ctx, r, ledger.SettleRequest{ChangeID: "c", AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: billing}); !errors.Is(err, ledger.ErrReadOnly) {
+		t.Fatal(err)
+	}
+	if _, err := r.Expire(ctx, 1); !errors.Is(err, ledger.ErrReadOnly) {
+		t.Fatal(err)
+	}
+	if _, err := r.read.Exec(`UPDATE operations SET title = 'x'`); err == nil {
+		t.Fatal("the reader's connection writes")
+	}
+}
+
+func TestCopyIsLookedAtOnly(t *testing.T) {
+	s, c := openTest(t)
+	begin(t, s)
+	id := s.id
+	must(t, s.Close())
+	path := filepath.Join(t.TempDir(), "copy.db")
+	must(t, os.WriteFile(path, must1[[]byte](t)(os.ReadFile(s.path)), 0o600))
+	r := must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now}))
+	if _, err := ledger.Begin(ctx, r, request()); !errors.Is(err, ledger.ErrCopied) {
+		t.Fatal(err)
+	}
+	if i := must1[ledger.Info](t)(r.Info(ctx)); i.Copied == "" || !i.ReadOnly || i.ID != id {
+		t.Fatalf("%+v", i)
+	}
+	must(t, r.Close())
+	must(t, Adopt(ctx, path, ann))
+	r = must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now}))
+	defer r.Close()
+	begin(t, r)
+	if i := must1[ledger.Info](t)(r.Info(ctx)); i.Copied != "" || i.ID == id {
+		t.Fatalf("%+v", i)
+	}
+	events := must1[[]ledger.Event](t)(r.Events(ctx, "", 1, 10))
+	if events[0].Verb != "adopt" || events[0].Actor != ann {
+		t.Fatalf("%+v", events)
+	}
+}
+
+// The mechanism is tried with steps of its own, from a ledger of schema 1.
+func TestMigrations(t *testing.T) {
+	s, _ := openTest(t)
+	begin(t, s)
+	more := append(append([]step{}, steps...), step{2, `ALTER TABLE meta RENAME TO facts; ALTER TABLE facts RENAME TO meta; CREATE TABLE two (x)`},
+		step{3, `CREATE TABLE three (x)`})
+	broken := append(append([]step{}, more...), step{4, `CREATE TABLE four (x); CREATE TABLE two (x)`})
+	version := func() (v int) {
+		must(t, s.read.QueryRow(`SELECT user_version FROM pragma_user_version`).Scan(&v))
+		return v
+	}
+	if err := migrate(ctx, s, broken, false); err == nil || version() != 1 {
+		t.Fatalf("a broken step left schema %d: %v", version(), err)
+	}
+	must(t, migrate(ctx, s, more, false))
+	must(t, migrate(ctx, s, more, false))
+	if version() != 3 {
+		t.Fatalf("schema %d", version())
+	}
+	var newer *NewerError
+	if err := migrate(ctx, s, steps, false); !errors.As(err, &newer) {
+		t.Fatal(err)
+	}
+	if err := checkSchema(ctx, s.read, s.path, 4, false, true); err == nil {
+		t.Fatal("a reader took an older schema")
+	}
+	begin(t, s)
+}
+
+func TestTwoMakersOneLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deep", "er", "ledger.db")
+	errs := make(chan error)
+	for range 8 {
+		go func() {
+			s, err := Create(ctx, path, Options{})
+			if err == nil {
+				_, err = ledger.Begin(ctx, s, request())
+				err = errors.Join(err, s.Close())
+			}
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	s := must1[*Store](t)(Open(ctx, path, Options{}))
+	defer s.Close()
+	if c := must1[ledger.Counts](t)(s.Counts(ctx, s.now())); c.All != 8 {
+		t.Fatal(fmt.Sprint(c))
+	}
+}

@@ -1,0 +1,309 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// The test binary is also the other process: its first argument after -- says
+// what to do, on which ledger.
+func TestMain(m *testing.M) {
+	if role := os.Getenv("INDOUBT_TEST_ROLE"); role != "" {
+		if err := roles[role](os.Getenv("INDOUBT_TEST_LEDGER")); err != nil {
+			fmt.Fprintln(os.Stderr, role+":", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var roles = map[string]func(path string) error{
+	"write": write, "saturate": saturate, "park": park, "commit": commitOnLine,
+}
+
+// other starts the test binary in a role.
+func other(t testing.TB, role, path string) (*exec.Cmd, *bufio.Scanner, io.WriteCloser) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "INDOUBT_TEST_ROLE="+role, "INDOUBT_TEST_LEDGER="+path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd, bufio.NewScanner(out), in
+}
+
+// write begins and settles from eight goroutines for ever, and says what was
+// acknowledged.
+func write(path string) error {
+	s, err := Create(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	say := func(what, id string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Println(what, id)
+	}
+	failed := make(chan error)
+	for range 8 {
+		go func() {
+			for {
+				res, err := ledger.Begin(ctx, s, request(func(r *ledger.BeginRequest) { r.Key = ledger.NewID() }))
+				if err != nil {
+					failed <- err
+					return
+				}
+				say("begun", res.Operation.ID)
+				if _, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: billing}); err != nil {
+					failed <- err
+					return
+				}
+				say("settled", res.Operation.ID)
+			}
+		}()
+	}
+	return <-failed
+}
+
+// A writer that is killed in the middle of anything has lost nothing that it
+// was told is recorded, and the ledger opens as if nothing had happened.
+func TestI10_KilledWriterLosesNothing(t *testing.T) {
+	path := t.TempDir() + "/ledger.db"
+	acknowledged := map[string]string{}
+	for round := range 4 {
+		cmd, out, _ := other(t, "write", path)
+		timer := time.AfterFunc(time.Duration(300+130*round)*time.Millisecond, func() { cmd.Process.Kill() })
+		for out.Scan() {
+			if what, id, ok := strings.Cut(out.Text(), " "); ok && len(id) == 36 {
+				acknowledged[id] = what
+			}
+		}
+		timer.Stop()
+		cmd.Wait()
+	}
+	if len(acknowledged) == 0 {
+		t.Fatal("nothing was written before the kill")
+	}
+	s := must1[*Store](t)(Open(ctx, path, Options{}))
+	defer s.Close()
+	for id, what := range acknowledged {
+		rec, err := s.Read(ctx, ledger.Locator{ID: id})
+		must(t, err)
+		if what == "settled" && rec.Operation.State != ledger.Committed {
+			t.Fatalf("%s was settled and is %s", id, rec.Operation.State)
+		}
+		if o := rec.Operation; len(rec.Attempts) != 1 || (o.State == ledger.Pending) != (rec.Attempts[0].Outcome == "") {
+			t.Fatalf("half a change: %+v", rec)
+		}
+	}
+	var ok string
+	must(t, s.read.QueryRow(`PRAGMA integrity_check`).Scan(&ok))
+	counts := must1[ledger.Counts](t)(s.Counts(ctx, time.Now()))
+	var all, events int
+	must(t, s.read.QueryRow(`SELECT (SELECT count(*) FROM operations), (SELECT count(*) FROM events)`).Scan(&all, &events))
+	if ok != "ok" || counts.All != all || events != all+counts.ByState[ledger.Committed] {
+		t.Fatalf("integrity %s, %d operations, %d events, counts %+v", ok, all, events, counts)
+	}
+}
+
+// park moves one operation until it has moved it often enough, always from the
+// version it has seen.
+func park(path string) error {
+	s, err := Open(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	won, err := parkOften(s, "one", 5)
+	fmt.Println(won)
+	return err
+}
+
+func parkOften(s *Store, id string, times int) (won int, err error) {
+	for won < times {
+		rec, err := s.Read(ctx, ledger.Locator{ID: id})
+		if err != nil {
+			return won, err
+		}
+		_, err = ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: rec.Operation.Version,
+			Verb: ledger.VerbPark, Until: rec.Now.Add(time.Hour), Actor: ann})
+		switch {
+		case err == nil:
+			won++
+		case !errors.Is(err, ledger.ErrMoved):
+			return won, err
+		}
+	}
+	return won, nil
+}
+
+func TestI7_ManyWritersOneVersionEach(t *testing.T) {
+	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	defer s.Close()
+	res := begin(t, s, func(r *ledger.BeginRequest) { r.OperationID = "one" })
+	first := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
+	var outs []*bufio.Scanner
+	for range 4 {
+		_, out, _ := other(t, "park", s.path)
+		outs = append(outs, out)
+	}
+	var won atomic.Int64
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			n, err := parkOften(s, "one", 5)
+			if err != nil {
+				t.Error(err)
+			}
+			won.Add(int64(n))
+		})
+	}
+	wg.Wait()
+	for _, out := range outs {
+		for out.Scan() {
+			n, err := strconv.Atoi(out.Text())
+			must(t, err)
+			won.Add(int64(n))
+		}
+	}
+	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "one"}))
+	if won.Load() != 100 || rec.Operation.Version != first.Version+100 {
+		t.Fatalf("%d won, version went from %d to %d", won.Load(), first.Version, rec.Operation.Version)
+	}
+	events := must1[[]ledger.Event](t)(s.Events(ctx, "one", 0, 1000))
+	for i := 1; i < len(events); i++ {
+		if events[i].Version != events[i-1].Version+1 {
+			t.Fatalf("version %d after %d", events[i].Version, events[i-1].Version)
+		}
+	}
+}
+
+// saturate commits for two seconds and prints how often and the longest wait.
+func saturate(path string) error {
+	s, err := Open(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fmt.Println("ready")
+	bufio.NewReader(os.Stdin).ReadString('\n')
+	n, longest := 0, time.Duration(0)
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); n++ {
+		began := time.Now()
+		if _, err := ledger.Begin(ctx, s, request(func(r *ledger.BeginRequest) { r.Key = ledger.NewID() })); err != nil {
+			return err
+		}
+		longest = max(longest, time.Since(began))
+	}
+	fmt.Println(n, longest.Microseconds())
+	return nil
+}
+
+// BenchmarkFourProcesses saturates one ledger from four processes. fairness is
+// the smallest share over the largest.
+func BenchmarkFourProcesses(b *testing.B) {
+	s := must1[*Store](b)(Create(ctx, b.TempDir()+"/ledger.db", Options{}))
+	defer s.Close()
+	for range b.N {
+		var outs []*bufio.Scanner
+		var ins []io.Writer
+		for range 4 {
+			_, out, in := other(b, "saturate", s.path)
+			if !out.Scan() {
+				b.Fatal("no writer")
+			}
+			outs, ins = append(outs, out), append(ins, in)
+		}
+		for _, in := range ins {
+			fmt.Fprintln(in)
+		}
+		var shares []int
+		total, longest := 0, 0
+		for _, out := range outs {
+			var n, us int
+			if !out.Scan() {
+				b.Fatal("a writer failed")
+			}
+			fmt.Sscan(out.Text(), &n, &us)
+			shares = append(shares, n)
+			total, longest = total+n, max(longest, us)
+		}
+		b.ReportMetric(float64(slices.Min(shares))/float64(slices.Max(shares)), "fairness")
+		b.ReportMetric(float64(longest)/1000, "longest-ms")
+		b.ReportMetric(float64(total)/2, "commits/s")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// commitOnLine begins an operation for every line it is given and says when.
+func commitOnLine(path string) error {
+	s, err := Open(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if _, err := ledger.Begin(ctx, s, request(func(r *ledger.BeginRequest) { r.Key = ledger.NewID() })); err != nil {
+			return err
+		}
+		fmt.Println(time.Now().UnixNano())
+	}
+	return nil
+}
+
+// BenchmarkCommitToSeen measures from the return of a commit in another process
+// to the event being read here.
+func BenchmarkCommitToSeen(b *testing.B) {
+	s := must1[*Store](b)(Create(ctx, b.TempDir()+"/ledger.db", Options{}))
+	defer s.Close()
+	_, out, in := other(b, "commit", s.path)
+	wctx, cancel := context.WithCancel(ctx)
+	heard := s.Watch(wctx)
+	var after int64
+	var waits []time.Duration
+	for range b.N {
+		for range 400 {
+			fmt.Fprintln(in)
+			var seen time.Time
+			for seen.IsZero() {
+				<-heard
+				events, err := s.Events(ctx, "", after, 100)
+				must(b, err)
+				if len(events) > 0 {
+					seen, after = time.Now(), events[len(events)-1].Seq
+				}
+			}
+			if !out.Scan() {
+				b.Fatal("the writer failed")
+			}
+			at, _ := strconv.ParseInt(out.Text(), 10, 64)
+			waits = append(waits, max(0, seen.Sub(time.Unix(0, at))))
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+	cancel()
+	slices.Sort(waits)
+	b.ReportMetric(float64(waits[len(waits)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(waits[len(waits)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(0, "ns/op")
+}
