@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,7 @@ import (
 // newDemoCommand opens the console over a simulated outage.
 func newDemoCommand(a *app) *cobra.Command {
 	var seed uint64
-	var dir string
+	var dir, at string
 	var noConsole bool
 	cmd := &cobra.Command{
 		Use: "demo", GroupID: groupLook,
@@ -31,12 +32,14 @@ stays up until it is interrupted, to be looked at from other terminals.`,
 			if err := a.mayChange("make a demo"); err != nil {
 				return err
 			}
-			return a.demo(cmd.Context(), seed, dir, noConsole)
+			return a.demo(cmd.Context(), seed, dir, at, noConsole)
 		},
 	}
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "the same seed makes the same night")
 	cmd.Flags().StringVar(&dir, "dir", "", "where everything is kept; a new temporary directory when empty")
 	cmd.Flags().BoolVar(&noConsole, "no-console", false, "do not open the console, stay up until interrupted")
+	cmd.Flags().StringVar(&at, "at", "", "let the time stand still at this moment, for pictures")
+	_ = cmd.Flags().MarkHidden("at")
 	return cmd
 }
 
@@ -54,7 +57,14 @@ func newDemoPipelineCommand(*app) *cobra.Command {
 const demoPipeline = "demo-pipeline"
 
 // demo makes a world, shows it, and takes it down again.
-func (a *app) demo(ctx context.Context, seed uint64, dir string, noConsole bool) (err error) {
+func (a *app) demo(ctx context.Context, seed uint64, dir, at string, noConsole bool) (err error) {
+	var still time.Time
+	if at != "" {
+		if still, err = time.Parse(time.RFC3339, at); err != nil {
+			return usage("--at takes a time such as 2026-03-09T02:06:00Z", "")
+		}
+		a.clock = func() time.Time { return still }
+	}
 	if dir, err = demoDir(dir); err != nil {
 		return err
 	}
@@ -62,8 +72,12 @@ func (a *app) demo(ctx context.Context, seed uint64, dir string, noConsole bool)
 	if err != nil {
 		return fmt.Errorf("find the program for the demo's pipelines: %w", err)
 	}
-	fmt.Fprintf(a.out, "Demo in %s: everything is kept there, delete it when you are done.\n", dir)
-	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Pipeline: []string{self, demoPipeline}, Progress: a.progress()})
+	said := a.out
+	if a.json { // which prints one object and nothing else
+		said = a.errOut
+	}
+	fmt.Fprintf(said, "Demo in %s: everything is kept there, delete it when you are done.\n", dir)
+	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Pipeline: []string{self, demoPipeline}, Progress: a.progress()})
 	if err != nil {
 		return fmt.Errorf("make the demo: %w", err)
 	}
@@ -76,8 +90,10 @@ func (a *app) demo(ctx context.Context, seed uint64, dir string, noConsole bool)
 	if !noConsole && (!a.terminal() || a.json) {
 		return a.printInstead(ctx, nil, "")
 	}
-	if err := world.Go(); err != nil {
-		return fmt.Errorf("let the demo's pipelines write: %w", err)
+	if still.IsZero() {
+		if err := world.Go(); err != nil {
+			return fmt.Errorf("let the demo's pipelines write: %w", err)
+		}
 	}
 	if !noConsole {
 		a.banner = "demo: a simulated outage"

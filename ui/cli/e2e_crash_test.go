@@ -1,0 +1,192 @@
+package cli_test
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/reconcile/drill"
+)
+
+// Of many processes that want the same thing, one may send.
+func TestI3_E2E_SixteenBeginOneKey(t *testing.T) {
+	s := newSite(t)
+	const processes = 16
+	codes := make([]int, processes)
+	var wait sync.WaitGroup
+	for i := range processes {
+		p := s.start("begin", "--kind", "charge", "--key", "k1", "--input", chargeInput)
+		wait.Go(func() { codes[i] = p.finish().Exit })
+	}
+	wait.Wait()
+	told := map[int]int{}
+	for _, code := range codes {
+		told[code]++
+	}
+	if told[0] != 1 || told[7] != processes-1 {
+		t.Errorf("exit codes %v, want one 0 and %d times 7", told, processes-1)
+	}
+	s.must(8, "begin", "--kind", "charge", "--key", "k1", "--input", `{"amount":1,"currency":"usd","customer":"cus_9"}`)
+	if r := s.do("run", "--kind", "charge", "--key", "k1", "--input", `{"amount":1}`, "--", "true"); r.Exit != 108 {
+		t.Errorf("run with another input: exit %d, want 108\n%s", r.Exit, r.Err)
+	}
+}
+
+// A run that is killed with its command in the middle is in doubt after its
+// deadline, and nothing sends it a second time by itself.
+func TestI10_E2E_KilledRun(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	s.down.Meet(drill.Trouble{Fault: drill.CommitAndHang, Times: 1})
+	p := s.start(append([]string{"run", "--kind", "quick", "--key", "k1"}, s.curl("hello")...)...)
+	s.eventually("the write is under way", func() bool { return s.down.Hung() == 1 })
+	p.cmd.Process.Signal(syscall.SIGKILL)
+	p.finish()
+	if r := s.run("quick", "k1", s.curl("hello")); r.Exit != 107 && r.Exit != 106 {
+		t.Errorf("the same run while nobody knows: exit %d, want 107 or 106", r.Exit)
+	}
+	s.eventually("the deadline passes", func() bool { return s.only().State == "uncertain" })
+	if r := s.run("quick", "k1", s.curl("hello")); r.Exit != 106 {
+		t.Errorf("the same run after the deadline: exit %d, want 106\n%s", r.Exit, r.Err)
+	}
+	s.must(0, "reconcile")
+	op := s.only()
+	s.wantState(op, "committed")
+	s.wantEffects("hello", 1)
+}
+
+// A retry that is killed after it sent: in doubt after the deadline; the next
+// one under the same key makes no second effect.
+func TestI10_E2E_KilledRetry(t *testing.T) {
+	s := newSite(t)
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	s.down.Meet(drill.Trouble{Fault: drill.CommitAndHang, Times: 1},
+		drill.Trouble{Fault: drill.BreakList, Status: 503}) // the check cannot help
+	p := s.start("retry", seen(op), "--reason", "the key is remembered")
+	s.eventually("the retry is under way", func() bool { return s.down.Hung() == 1 })
+	p.cmd.Process.Signal(syscall.SIGKILL)
+	p.finish()
+	s.wantState(s.show(op.ID), "pending")
+	s.eventually("the deadline passes", func() bool { return s.show(op.ID).State == "uncertain" })
+	after := s.show(op.ID)
+	if len(after.Attempts) != 2 {
+		t.Errorf("attempts %+v", after.Attempts)
+	}
+	s.down.Recover()
+	s.must(0, "reconcile", op.ID)
+	s.wantState(s.show(op.ID), "committed")
+	s.wantEffects(op.Token, 1)
+}
+
+// A run that is stopped past its deadline and then goes on sends nothing: the
+// fence is the sender's own.
+func TestI3_E2E_StoppedPastItsDeadline(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	curl := s.curl("hello")
+	script := "sleep 2.5; exec " + quoteAll(curl[slices.Index(curl, "curl"):])
+	p := s.start("run", "--kind", "quick", "--key", "k1", "--", "sh", "-c", script, "{{token}}")
+	s.eventually("the run has begun", func() bool { return strings.Contains(s.do("list", "--json").Out, "pending") })
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	s.eventually("the deadline passes", func() bool { return s.only().State == "uncertain" })
+	time.Sleep(2 * time.Second)
+	p.cmd.Process.Signal(syscall.SIGCONT)
+	if r := p.finish(); r.Exit == 0 {
+		t.Errorf("exit 0 after its deadline: %s", r.Out)
+	}
+	time.Sleep(time.Second) // whatever was left running has had its time
+	s.wantEffects("hello", 0)
+	s.wantState(s.only(), "uncertain")
+}
+
+func quoteAll(argv []string) string {
+	var out []string
+	for _, a := range argv {
+		out = append(out, "'"+strings.ReplaceAll(a, "'", `'\''`)+"'")
+	}
+	return strings.Join(out, " ")
+}
+
+// A pipeline that is stopped with its answer in hand reports it late; the
+// operation was found to have landed meanwhile, and the two agree.
+func TestI9_E2E_AStoppedPipelineReportsLate(t *testing.T) {
+	s := newSite(t)
+	op, attempt := s.begin("charge", "k1", chargeInput, "--token-sent")
+	s.charge("k1", op.Token)
+	s.eventually("the deadline passes", func() bool { return s.show(op.ID).State == "uncertain" })
+	s.must(0, "reconcile", op.ID)
+	found := s.show(op.ID)
+	s.wantState(found, "committed")
+	s.must(0, "settle", attempt, "--outcome", "committed", "--receipt", deref(found.Receipt))
+	after := s.show(op.ID)
+	s.wantState(after, "committed")
+	if deref(after.Attempts[0].LateOutcome) != "committed" || after.Effects != 1 || deref(after.Conflict) != "" {
+		t.Errorf("effects %d, conflict %q, attempts %+v", after.Effects, deref(after.Conflict), after.Attempts)
+	}
+}
+
+// A pipeline that is stopped and reports late that it failed, after a check had
+// found the effect: kept, and shown as a contradiction.
+func TestI9_E2E_LateDisagreementIsShown(t *testing.T) {
+	s := newSite(t)
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	attempt := op.Attempts[0].ID
+	s.must(0, "deny", seen(op), "--reason", "not in the dashboard")
+	s.do("settle", attempt, "--outcome", "committed", "--receipt", "pi_1")
+	after := s.show(op.ID)
+	if after.Lane != "conflict" || deref(after.Conflict) == "" {
+		t.Errorf("lane %s, conflict %q: somebody was wrong and nobody is told", after.Lane, deref(after.Conflict))
+	}
+}
+
+// Many processes write, some are killed anywhere: each operation is settled or
+// visibly in doubt, and the ledger stays sound.
+func TestI10_E2E_KilledAnywhere(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.3})
+	const writes = 12
+	var wait sync.WaitGroup
+	for i := range writes {
+		p := s.start(append([]string{"run", "--kind", "quick", "--key", fmt.Sprint("k", i)}, s.curl(fmt.Sprintf("post-%d-", i))...)...)
+		if i%3 == 0 {
+			time.Sleep(time.Duration(7*i) * time.Millisecond)
+			p.cmd.Process.Signal(syscall.SIGKILL)
+		}
+		wait.Go(func() { p.finish() })
+	}
+	wait.Wait()
+	time.Sleep(1300 * time.Millisecond) // every deadline has passed
+	known := map[string]bool{}
+	for _, op := range s.list() {
+		known[op.Token] = true
+		if op.State == "pending" {
+			t.Errorf("%s is still in flight after its deadline", op.ID)
+		}
+	}
+	for _, q := range s.down.Requests() {
+		if q.Method != "POST" {
+			continue
+		}
+		sent := false
+		for token := range known {
+			sent = sent || strings.Contains(q.Body, token)
+		}
+		if !sent {
+			t.Errorf("I1: this was sent and is not in the ledger: %s", q.Body)
+		}
+	}
+	for i := range writes {
+		if n := s.effects(fmt.Sprintf("post-%d-", i)); n > 1 {
+			t.Errorf("write %d happened %d times", i, n)
+		}
+	}
+	if out, err := exec.Command("sqlite3", s.ledger, "PRAGMA integrity_check").Output(); err == nil && strings.TrimSpace(string(out)) != "ok" {
+		t.Errorf("integrity: %s", out)
+	}
+}

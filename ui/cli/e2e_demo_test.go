@@ -1,0 +1,128 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// Without a terminal the demo prints what there is to decide and is gone again.
+func TestE2E_DemoAsText(t *testing.T) {
+	s := newSite(t)
+	dir := filepath.Join(s.dir, "night")
+	r := s.must(0, "demo", "--seed", "4", "--dir", dir)
+	if first, _, _ := strings.Cut(r.Out, "\n"); !strings.Contains(first, dir) {
+		t.Errorf("the first line does not name the directory: %s", first)
+	}
+	for _, want := range []string{"payout 420 → acct_7Kd", "TWICE", "charge cus_1QX 12000"} {
+		if !strings.Contains(r.Out, want) {
+			t.Errorf("the list does not show %q", want)
+		}
+	}
+	if r := s.do("demo", "--dir", dir); r.Exit != 2 {
+		t.Errorf("a demo over another one: exit %d, want 2", r.Exit)
+	}
+}
+
+// The demo in a terminal opens the console, settles things while one watches,
+// and takes its processes with it, also when it is told to stop or is killed.
+func TestE2E_DemoLeavesNothingBehind(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			s := newSite(t)
+			dir := filepath.Join(s.dir, "night")
+			cmd := exec.Command(program, "demo", "--dir", dir)
+			cmd.Env = append(s.env, "TERM=xterm-256color")
+			terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer terminal.Close()
+			screen := watch(terminal)
+			s.eventually("the console is open", func() bool { return strings.Contains(screen(), "NEED YOU") })
+			pipelines := children(t, cmd.Process.Pid)
+			if len(pipelines) == 0 {
+				t.Error("the demo has no pipelines")
+			}
+
+			s.env = append(s.env, "INDOUBT_LEDGER="+filepath.Join(dir, "payments.db"), "INDOUBT_POLICY="+filepath.Join(dir, "policy.yaml"))
+			s.eventually("the pipelines write", func() bool {
+				return strings.Contains(s.must(0, "list", "--json", "key:billing-").Out, `"key":"billing-`)
+			})
+
+			cmd.Process.Signal(sig)
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case <-ended:
+			case <-time.After(5 * time.Second):
+				t.Fatal("it does not end")
+			}
+			s.eventually("its pipelines are gone", func() bool {
+				for _, pid := range pipelines {
+					if alive(pid) {
+						return false
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+// watch collects what a program draws.
+func watch(terminal *os.File) func() string {
+	var mu sync.Mutex
+	var drawn strings.Builder
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, err := terminal.Read(b)
+			mu.Lock()
+			drawn.Write(b[:n])
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return drawn.String()
+	}
+}
+
+func children(t *testing.T, pid int) (pids []int) {
+	t.Helper()
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue
+		}
+		for _, word := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	if len(tasks) == 0 {
+		t.Skip("the processes of another process cannot be listed here")
+	}
+	return pids
+}
+
+func alive(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(status), ") Z ")
+}

@@ -1,0 +1,256 @@
+package cli_test
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/reconcile/drill"
+)
+
+// A write that was applied and whose answer was cut off: in doubt, then found,
+// then never done again.
+func TestE2E_AppliedAndCut(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Times: 1})
+
+	if r := s.run("post", "k1", s.curl("hello")); r.Exit != 106 || r.Status.Error.Code != "in_doubt" {
+		t.Fatalf("run: exit %d, status %+v\n%s", r.Exit, r.Status, r.Err)
+	}
+	op := s.only()
+	s.wantState(op, "uncertain")
+	if class := deref(op.ErrorClass); class != "reset" {
+		t.Errorf("error class %q, want reset", class)
+	}
+
+	s.must(0, "reconcile")
+	op = s.only()
+	s.wantState(op, "committed")
+	if !strings.HasPrefix(deref(op.Receipt), "post_") {
+		t.Errorf("receipt %q", deref(op.Receipt))
+	}
+
+	if r := s.run("post", "k1", s.curl("hello")); r.Exit != 0 || r.Status.Effect != "noop" || !r.Status.OK {
+		t.Errorf("the same run again: exit %d, status %+v\n%s", r.Exit, r.Status, r.Err)
+	}
+	s.wantEffects("hello", 1)
+}
+
+// A finished key prints what the command printed when it ran.
+func TestE2E_TheStoredResultIsPrinted(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	first := s.run("post", "k1", s.curl("hello"))
+	again := s.run("post", "k1", s.curl("hello"))
+	if first.Exit != 0 || again.Exit != 0 || again.Out != first.Out || !strings.Contains(first.Out, "post_") {
+		t.Errorf("first: exit %d %q; again: exit %d %q\n%s", first.Exit, first.Out, again.Exit, again.Out, again.Err)
+	}
+	if again.Status.Effect != "noop" {
+		t.Errorf("status %+v, want effect noop", again.Status)
+	}
+	s.wantEffects("hello", 1)
+}
+
+// A write that was cut off before it was applied is proven not to have landed,
+// once there is a positive control and the bounds have passed, and is then sent
+// again under the same key and token.
+func TestE2E_CutBeforeItWasApplied(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	s.down.Meet(drill.Trouble{Fault: drill.CutBefore, Times: 1})
+	if r := s.run("post", "k1", s.curl("hello")); r.Exit != 106 {
+		t.Fatalf("run: exit %d\n%s", r.Exit, r.Err)
+	}
+	op := s.only()
+	s.must(6, "reconcile", op.ID) // too early, and without a control
+	time.Sleep(500 * time.Millisecond)
+	s.must(6, "reconcile", op.ID) // late enough, but this check has never found anything
+	s.wantState(s.show(op.ID), "uncertain")
+
+	if r := s.run("post", "k2", s.curl("control")); r.Exit != 0 {
+		t.Fatalf("the write that serves as control: exit %d\n%s", r.Exit, r.Err)
+	}
+	s.must(0, "reconcile", op.ID)
+	denied := s.show(op.ID)
+	s.wantState(denied, "failed")
+	if denied.Lane != "not_landed" || denied.Attempts[0].Proof == nil || *denied.Attempts[0].Proof != "absent" {
+		t.Errorf("lane %s, attempts %+v", denied.Lane, denied.Attempts)
+	}
+	s.wantEffects("hello", 0)
+
+	s.must(0, "retry", seen(denied), "--reason", "proven not to have landed")
+	done := s.show(op.ID)
+	s.wantState(done, "committed")
+	if done.Key != op.Key || done.Token != op.Token || len(done.Attempts) != 2 {
+		t.Errorf("I4: key %s → %s, token %s → %s, %d attempts", op.Key, done.Key, op.Token, done.Token, len(done.Attempts))
+	}
+	s.wantEffects(op.Token, 1)
+	s.wantEffects("hello", 1)
+}
+
+// Where the policy states no bounds, no wait proves anything.
+func TestI6_E2E_WithoutBoundsNothingIsProven(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	if r := s.run("boundless", "k0", s.curl("control")); r.Exit != 0 {
+		t.Fatalf("control: exit %d\n%s", r.Exit, r.Err)
+	}
+	s.down.Meet(drill.Trouble{Fault: drill.CutBefore, Times: 1})
+	if r := s.run("boundless", "k1", s.curl("hello")); r.Exit != 106 {
+		t.Fatalf("run: exit %d\n%s", r.Exit, r.Err)
+	}
+	for _, op := range s.list() {
+		if op.State != "uncertain" {
+			continue
+		}
+		time.Sleep(600 * time.Millisecond)
+		s.must(6, "reconcile", op.ID)
+		s.wantState(s.show(op.ID), "uncertain")
+		return
+	}
+	t.Error("nothing is in doubt")
+}
+
+// Three ways in which a check that finds nothing is not to be believed.
+func TestI6_E2E_ABlindCheckProvesNothing(t *testing.T) {
+	cases := []struct {
+		name  string
+		begin []string
+		blind func(s *site)
+	}{
+		{"a renamed field", []string{"--token-sent"}, func(s *site) {
+			s.down.Meet(drill.Trouble{Fault: drill.Rename, FromName: "metadata", To: "meta"})
+		}},
+		{"another account's key", []string{"--token-sent"}, func(s *site) { s.env = append(s.env, "E2E_KEY=sk_another") }},
+		{"a cached answer", []string{"--token-sent"}, func(s *site) { s.down.Meet(drill.Trouble{Fault: drill.Stale}) }},
+		{"a list cut short", []string{"--token-sent"}, func(s *site) { s.down.Meet(drill.Trouble{Fault: drill.Truncate, Limit: 1}) }},
+		{"a token that was never sent", nil, func(*site) {}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t)
+			s.control()
+			op := s.doubtful("charge", "k1", chargeInput, c.begin...)
+			c.blind(s)
+			time.Sleep(500 * time.Millisecond)
+			s.must(6, "reconcile", op.ID)
+			got := s.show(op.ID)
+			s.wantState(got, "uncertain")
+			if got.Reads[0].Verdict != "inconclusive" || got.Reads[0].Reason == "" {
+				t.Errorf("reads %+v", got.Reads)
+			}
+		})
+	}
+	t.Run("and a sound one does", func(t *testing.T) {
+		s := newSite(t)
+		s.control()
+		op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+		time.Sleep(500 * time.Millisecond)
+		s.must(0, "reconcile", op.ID)
+		s.wantState(s.show(op.ID), "failed")
+	})
+}
+
+// After undo only a person settles, whatever a check finds.
+func TestI12_E2E_UndoneIsForPeople(t *testing.T) {
+	s := newSite(t)
+	s.control()
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	s.must(0, "confirm", seen(op), "--reason", "seen in the dashboard")
+	s.must(0, "undo", seen(s.show(op.ID)), "--reason", "that was another customer")
+	s.wantState(s.show(op.ID), "uncertain")
+
+	time.Sleep(500 * time.Millisecond)
+	s.must(6, "reconcile", op.ID) // a sound check that finds nothing: "not there now"
+	s.wantState(s.show(op.ID), "uncertain")
+
+	s.charge("", op.Token)
+	s.must(6, "reconcile", op.ID) // and one that finds it
+	s.do("reconcile")
+	after := s.show(op.ID)
+	s.wantState(after, "uncertain")
+	if after.Lane != "decide" && after.Lane != "conflict" {
+		t.Errorf("lane %s: only a person settles it now", after.Lane)
+	}
+}
+
+// A check that finds what a person said is not there raises a contradiction and
+// changes nothing; after that automation keeps its hands off.
+func TestI9_E2E_AContradictionIsShownAndLeftAlone(t *testing.T) {
+	s := newSite(t)
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	s.charge("k1", op.Token)
+	s.must(0, "deny", seen(op), "--reason", "not in the dashboard")
+	s.do("reconcile", op.ID)
+	after := s.show(op.ID)
+	s.wantState(after, "failed")
+	if deref(after.Conflict) != "contradiction" || after.Lane != "conflict" {
+		t.Errorf("conflict %q, lane %s", deref(after.Conflict), after.Lane)
+	}
+	s.do("reconcile")
+	s.do("reconcile", op.ID)
+	if again := s.show(op.ID); again.State != "failed" || again.Version != after.Version {
+		t.Errorf("automation moved it: %s, version %d after %d", again.State, again.Version, after.Version)
+	}
+	s.do("retry", seen(after), "--reason", "again")
+	s.wantEffects(op.Token, 1)
+}
+
+// What a person said to have landed is not there when a check looks: that is no
+// proof, and moves nothing.
+func TestI12_E2E_NotThereNow(t *testing.T) {
+	s := newSite(t)
+	s.control()
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	s.must(0, "confirm", seen(op), "--reason", "seen in the dashboard")
+	time.Sleep(500 * time.Millisecond)
+	r := s.do("reconcile", op.ID)
+	after := s.show(op.ID)
+	s.wantState(after, "committed")
+	if !strings.Contains(r.Out+r.Err, "not there now") {
+		t.Errorf("it does not say that it is not there now: %s%s", r.Out, r.Err)
+	}
+}
+
+// charge does at the downstream what an attempt does whose answer gets lost.
+func (s *site) charge(key, token string) {
+	s.Helper()
+	body := strings.TrimSuffix(chargeInput, "}") + fmt.Sprintf(`,"metadata":{"indoubt":%q}}`, token)
+	req, err := http.NewRequest(http.MethodPost, s.down.URL()+"/v1/payment_intents", strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+ownKey)
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		s.Fatalf("a charge was answered with %d", resp.StatusCode)
+	}
+}
+
+// control is a charge known to have landed by its own answer: a check of its
+// kind has to find it before it may say that another did not land.
+func (s *site) control() {
+	s.Helper()
+	op, attempt := s.begin("charge", "control", chargeInput, "--token-sent")
+	s.charge("control", op.Token)
+	s.must(0, "settle", attempt, "--outcome", "committed", "--result", `{"ok":true}`)
+}
+
+// A ledger that does not exist is no all-clear.
+func TestE2E_AMistypedPathIsNoAllClear(t *testing.T) {
+	s := newSite(t)
+	r := s.startAs(exec.Command(program, "--ledger", s.dir+"/mistyped.db", "list")).finish()
+	if r.Exit != 3 || !strings.Contains(r.Out+r.Err, "not an all-clear") {
+		t.Errorf("exit %d: %s%s", r.Exit, r.Out, r.Err)
+	}
+}

@@ -1,0 +1,203 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The ledger guards itself, also against a shell with no manners.
+func TestI8_E2E_TheDatabaseRefuses(t *testing.T) {
+	need(t, "sqlite3")
+	s := newSite(t)
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	before := s.show(op.ID)
+	for _, attack := range []string{
+		`UPDATE operations SET state = 'committed'`,
+		`UPDATE operations SET state = 'pending', change_id = 'x', actor = 'me', reason = 'again'`,
+		`UPDATE operations SET state = 'done', change_id = 'x', actor = 'me', reason = 'done'`,
+		`UPDATE operations SET key = 'k2'`,
+		`UPDATE operations SET token = 'mine', input = '{}'`,
+		`UPDATE operations SET fingerprint = 'x'`,
+		`DELETE FROM operations`,
+		`INSERT OR REPLACE INTO operations (id, kind, key, deadline_at, actor) SELECT id, kind, key, created_at + 1000, 'me' FROM operations`,
+		`INSERT INTO operations (id, kind, key, deadline_at, actor) SELECT 'twin', kind, key, created_at + 1000, 'me' FROM operations`,
+		`INSERT INTO operations (id, kind, key, deadline_at, actor) VALUES ('seconds', 'charge', 'k9', 1790000000, 'me')`,
+		`UPDATE events SET reason = 'nothing happened'`,
+		`DELETE FROM events`,
+		`INSERT OR REPLACE INTO events SELECT * FROM events`,
+		`UPDATE attempts SET outcome = 'committed'`,
+		`DELETE FROM attempts`,
+		`INSERT OR REPLACE INTO attempts SELECT * FROM attempts`,
+		`INSERT INTO attempts (operation_id, n, id, started_at, deadline_at) SELECT operation_id, 2, 'another', started_at, deadline_at FROM attempts`,
+	} {
+		out, err := exec.Command("sqlite3", "-batch", s.ledger, attack).CombinedOutput()
+		if err == nil {
+			t.Errorf("allowed: %s", attack)
+			continue
+		}
+		if len(strings.TrimSpace(string(out))) < 10 {
+			t.Errorf("refused without a word: %s: %s", attack, out)
+		}
+	}
+	after := s.show(op.ID)
+	if after.State != before.State || after.Version != before.Version || len(after.Events) != len(before.Events) {
+		t.Errorf("before %+v\nafter %+v", before, after)
+	}
+}
+
+const pythonWriter = `
+import json, os, sqlite3, sys, time, uuid
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=5)
+db.execute("PRAGMA synchronous = FULL")
+op = str(uuid.uuid4())
+db.execute(
+    "INSERT INTO operations (id, kind, key, input, deadline_at, source, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    (op, "charge", "py-" + sys.argv[2], json.dumps({"customer": "cus_py", "amount": 420}),
+     int(time.time() * 1000) + 1500, "nightly.py", "nightly.py"))
+if sys.argv[2] == "crash":
+    os.kill(os.getpid(), 9)
+db.execute(
+    "UPDATE operations SET state = 'committed', receipt = 'pi_py', change_id = ?, actor = 'nightly.py', reason = 'answered'"
+    " WHERE id = ? AND state = 'pending'", (str(uuid.uuid4()), op))
+`
+
+// A pipeline in another language writes plain SQL. When it crashes between its
+// two statements, the operation shows up at once and is in doubt at its deadline.
+func TestI10_E2E_APythonWriterCrashes(t *testing.T) {
+	need(t, "python3")
+	s := newSite(t)
+	s.must(0, "init")
+	script := filepath.Join(s.dir, "writer.py")
+	if err := os.WriteFile(script, []byte(pythonWriter), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("python3", script, s.ledger, "fine").CombinedOutput(); err != nil {
+		t.Fatalf("the writer: %v\n%s", err, out)
+	}
+	fine := s.only()
+	s.wantState(fine, "committed")
+	if deref(fine.Receipt) != "pi_py" || len(fine.Attempts) != 1 || len(fine.Events) != 2 {
+		t.Errorf("receipt %q, attempts %+v, events %+v", deref(fine.Receipt), fine.Attempts, fine.Events)
+	}
+
+	exec.Command("python3", script, s.ledger, "crash").Run()
+	find := func() operation {
+		for _, op := range s.list() {
+			if op.Key == "py-crash" {
+				return op
+			}
+		}
+		t.Fatal("the crashed write does not show up")
+		return operation{}
+	}
+	if op := find(); op.State != "pending" {
+		t.Errorf("state %s right after the crash, want pending", op.State)
+	}
+	s.eventually("it is in doubt at its deadline", func() bool { return find().State == "uncertain" })
+	s.do("reconcile")
+	op := s.show(find().ID)
+	s.wantState(op, "uncertain")
+	if class := deref(op.ErrorClass); class != "deadline" {
+		t.Errorf("error class %q, want deadline", class)
+	}
+}
+
+// asNobody lets a process run as a user that owns nothing here, because root
+// may write everywhere.
+func asNobody(cmd *exec.Cmd) {
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+}
+
+// What cannot be recorded is not sent: a ledger that cannot be written.
+func TestI1_E2E_AReadOnlyLedger(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	s.must(0, "init")
+	open := filepath.Dir(s.dir) // the test's directory is not for everybody
+	for dir := s.dir; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
+		os.Chmod(dir, 0o755)
+	}
+	for _, file := range []string{s.ledger, s.ledger + "-wal", s.ledger + "-shm", s.policy} {
+		os.Chmod(file, 0o444)
+	}
+	os.Chmod(s.dir, 0o555)
+	defer os.Chmod(s.dir, 0o755)
+
+	cmd := exec.Command(program, append([]string{"run", "--kind", "post", "--key", "k1"}, s.curl("hello")...)...)
+	asNobody(cmd)
+	r := s.startAs(cmd).finish()
+	if r.Exit == 0 || r.Exit == 106 || len(r.Err) < 20 || strings.Contains(r.Err, "panic") {
+		t.Errorf("exit %d, said %q (%s)", r.Exit, r.Err, open)
+	}
+	if n := len(s.down.Requests()); n != 0 {
+		t.Errorf("I1: %d requests were sent without a record", n)
+	}
+}
+
+// The same with a disk that is full.
+func TestI1_E2E_AFullDisk(t *testing.T) {
+	need(t, "curl")
+	s := newSite(t)
+	disk := filepath.Join(s.dir, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("mounting a small file system is not allowed here: %v", err)
+	}
+	defer syscall.Unmount(disk, syscall.MNT_DETACH)
+	s.ledger = filepath.Join(disk, "ledger.db")
+	s.env = append(s.env, "INDOUBT_LEDGER="+s.ledger)
+	s.must(0, "init")
+	if r := s.run("post", "k1", s.curl("fits")); r.Exit != 0 {
+		t.Fatalf("while there is room: exit %d\n%s", r.Exit, r.Err)
+	}
+	filler, err := os.Create(filepath.Join(disk, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := make([]byte, 4096); err == nil; _, err = filler.Write(block) {
+	}
+	filler.Close()
+
+	refused := 0
+	for i := range 40 { // what room the ledger had in its own files is used up first
+		r := s.run("post", fmt.Sprintf("full-%d", i), s.curl(fmt.Sprintf("full-%d-", i)))
+		if r.Exit == 0 {
+			continue
+		}
+		refused++
+		if len(r.Err) < 20 || strings.Contains(r.Err, "panic") {
+			t.Errorf("exit %d, said %q", r.Exit, r.Err)
+		}
+	}
+	if refused == 0 {
+		t.Fatal("the disk never was full")
+	}
+	os.Remove(filepath.Join(disk, "filler"))
+	recorded := map[string]bool{}
+	for _, op := range s.list() {
+		recorded[op.Token] = true
+	}
+	for _, q := range s.down.Requests() {
+		known := false
+		for token := range recorded {
+			known = known || strings.Contains(q.Body, token)
+		}
+		if q.Method == "POST" && !known {
+			t.Errorf("I1: sent without a record: %s", q.Body)
+		}
+	}
+	time.Sleep(10 * time.Millisecond)
+	if r := s.run("post", "k1", s.curl("fits")); r.Exit != 0 || s.effects("fits") != 1 {
+		t.Errorf("with room again: exit %d, %d effects", r.Exit, s.effects("fits"))
+	}
+}

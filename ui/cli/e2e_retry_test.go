@@ -1,0 +1,130 @@
+package cli_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"indoubt/reconcile/drill"
+)
+
+const chargeInput = `{"amount":42000,"currency":"usd","customer":"cus_9"}`
+
+// The sender's check leaves a connection open; the charge that follows is
+// applied and cut. It must not be sent again behind the sender's back.
+func TestI3_E2E_OneTransmissionOnAKeptConnection(t *testing.T) {
+	for _, fault := range []drill.Fault{drill.CommitAndCut, drill.CommitAndClose, drill.CommitAndVanish} {
+		t.Run(string(fault), func(t *testing.T) {
+			s := newSite(t)
+			op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+			s.down.Meet(drill.Trouble{Fault: fault, Times: 1})
+			s.must(6, "retry", seen(op), "--reason", "the key is remembered")
+			after := s.show(op.ID)
+			s.wantState(after, "uncertain")
+			if n := len(after.Attempts); n != 2 || deref(after.Attempts[1].Outcome) != "uncertain" {
+				t.Errorf("attempts %+v", after.Attempts)
+			}
+			sent := 0
+			for _, q := range s.down.Requests() {
+				if q.Method == http.MethodPost {
+					sent++
+					if q.Key != "k1" || !strings.Contains(q.Body, op.Token) {
+						t.Errorf("I4: sent under key %q: %s", q.Key, q.Body)
+					}
+				}
+			}
+			if sent != 1 {
+				t.Errorf("%d transmissions, want 1", sent)
+			}
+			s.wantEffects(op.Token, 1)
+		})
+	}
+}
+
+// A downstream that is not there was never sent anything: the retry failed, the
+// first attempt stays as unknown as it was.
+func TestI2_E2E_NobodyListens(t *testing.T) {
+	s := newSite(t)
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	s.down.Stop()
+	if r := s.do("retry", seen(op), "--reason", "the key is remembered"); r.Exit == 0 {
+		t.Errorf("exit 0 without a downstream: %s", r.Out)
+	}
+	after := s.show(op.ID)
+	s.wantState(after, "uncertain")
+	s.wantEffects(op.Token, 0)
+}
+
+// A refusal says that this attempt had no effect, not that an earlier one had none.
+func TestI2_E2E_ARefusedRetryProvesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		answer string
+		state  string
+	}{
+		{"400", 400, "", "uncertain"},
+		{"409 that says nothing", 409, "", "uncertain"},
+		{"409 that says it is there", 409, `{"error":{"code":"already_there"}}`, "committed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t)
+			op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+			s.down.Meet(drill.Trouble{Fault: drill.Refuse, Status: c.status, Answer: c.answer})
+			r := s.do("retry", seen(op), "--reason", "the key is remembered")
+			if want := map[string]int{"uncertain": 6, "committed": 0}[c.state]; r.Exit != want {
+				t.Errorf("exit %d, want %d\n%s%s", r.Exit, want, r.Out, r.Err)
+			}
+			after := s.show(op.ID)
+			s.wantState(after, c.state)
+			if len(after.Attempts) != 2 {
+				t.Errorf("attempts %+v", after.Attempts)
+			}
+		})
+	}
+}
+
+// What a pipeline calls failed without proof is in doubt.
+func TestI2_E2E_FailedNeedsProof(t *testing.T) {
+	s := newSite(t)
+	_, attempt := s.begin("charge", "k1", chargeInput, "--token-sent")
+	r := s.do("settle", attempt, "--outcome", "failed", "--error", "HTTP 409 already there")
+	if op := s.only(); op.State == "failed" || op.State == "committed" {
+		t.Errorf("state %s after a failure without proof (exit %d)\n%s", op.State, r.Exit, r.Err)
+	}
+}
+
+// A decision is bound to what was seen.
+func TestI7_E2E_AStaleDecisionIsRefused(t *testing.T) {
+	s := newSite(t)
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	s.must(0, "confirm", seen(op), "--reason", "seen")
+	r := s.must(4, "deny", seen(op), "--reason", "not seen")
+	if !strings.Contains(r.Err, "maya") {
+		t.Errorf("it does not say who moved it: %s", r.Err)
+	}
+	s.wantState(s.show(op.ID), "committed")
+}
+
+// The answer of an attempt that comes after its deadline is its own: it never
+// settles a later one.
+func TestI9_E2E_ALateAnswerBelongsToItsAttempt(t *testing.T) {
+	s := newSite(t)
+	op, first := s.begin("charge", "k1", chargeInput, "--token-sent")
+	s.do("settle", first, "--outcome", "uncertain", "--error", "timeout")
+	s.down.Meet(drill.Trouble{Fault: drill.HangBefore, Times: 1})
+	second := s.start("retry", seen(s.show(op.ID)), "--reason", "the key is remembered")
+	s.eventually("the second attempt is in flight", func() bool { return s.down.Hung() == 1 })
+
+	s.must(0, "settle", first, "--outcome", "committed", "--receipt", "pi_late")
+	during := s.show(op.ID)
+	if during.State != "pending" || deref(during.Attempts[0].LateOutcome) != "committed" {
+		t.Errorf("state %s, attempts %+v: the late answer is the first attempt's, the second is still live", during.State, during.Attempts)
+	}
+	second.finish() // gives up at its timeout
+	after := s.show(op.ID)
+	s.wantState(after, "committed")
+	if deref(after.Receipt) != "pi_late" || deref(after.Attempts[1].Outcome) != "uncertain" {
+		t.Errorf("receipt %q, attempts %+v", deref(after.Receipt), after.Attempts)
+	}
+}

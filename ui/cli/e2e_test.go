@@ -1,0 +1,368 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/reconcile/drill"
+)
+
+// The end-to-end tests run the program as it is shipped: built once, started
+// as processes, stopped and killed, against a downstream that cuts connections.
+
+var program string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "indoubt-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	program = filepath.Join(dir, "indoubt")
+	build := exec.Command("go", "build", "-o", program, "indoubt")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	os.Chmod(dir, 0o755) // tests start it as another user too
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// The downstream account that owns every effect of these tests.
+const ownKey = "sk_e2e"
+
+// kinds are the policy of these tests. The bounds are short, so that what is
+// proven after minutes in production is proven after half a second here.
+const kinds = `
+version: 1
+defaults: { skew: 0s, deadline: 20s, cost: { duplicate: high, miss: medium } }
+downstreams:
+  here:
+    base: @BASE@
+    headers: { Authorization: "Bearer ${env.E2E_KEY}" }
+  stripe:
+    base: @BASE@
+    headers: { Authorization: "Bearer ${env.E2E_KEY}" }
+    key: { header: Idempotency-Key, remembers: 24h }
+kinds:
+  post:
+    downstream: here
+    token: argument
+    lands_within: 300ms
+    visible_within: 0s
+    retry: { max: 3 }
+    read:
+      http: { get: /posts/search, query: { query: "${token}" } }
+      valid: status == 200
+      found: body.posts
+      complete: "!body.more"
+      receipt: it.id
+    send: { command: recorded }
+  boundless:
+    downstream: here
+    token: argument
+    read:
+      http: { get: /posts/search, query: { query: "${token}" } }
+      valid: status == 200
+      found: body.posts
+      complete: "!body.more"
+      receipt: it.id
+    send: { command: recorded }
+  quick:
+    downstream: here
+    token: argument
+    deadline: 1200ms
+    lands_within: 300ms
+    visible_within: 0s
+    read:
+      http: { get: /posts/search, query: { query: "${token}" } }
+      valid: status == 200
+      found: body.posts
+      complete: "!body.more"
+      receipt: it.id
+    send: { command: recorded }
+  charge:
+    downstream: stripe
+    token: { into: metadata.indoubt }
+    deadline: 3s
+    timeout: 1s
+    lands_within: 300ms
+    visible_within: 0s
+    retry: { max: 5 }
+    read:
+      http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100, starting_after: "${cursor}" } }
+      valid: status == 200 && body.object == "list"
+      found: body.data.filter(x, x.metadata.indoubt == token)
+      complete: "!body.has_more"
+      next: body.data[size(body.data) - 1].id
+      same: it.amount == input.amount
+      receipt: it.id
+    send:
+      http: { post: /v1/payment_intents, json: "${input}" }
+      already: status == 409 && body.error.code == "already_there"
+`
+
+// site is one ledger, one policy and one downstream.
+type site struct {
+	*testing.T
+	dir, ledger, policy string
+	down                *drill.Downstream
+	env                 []string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	dir := t.TempDir()
+	down, err := drill.StartDownstream(t.Context(), drill.DownstreamOptions{Path: filepath.Join(dir, "downstream.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { down.Close() })
+	s := &site{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml"), down: down}
+	s.writePolicy(kinds)
+	s.env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "E2E_KEY="+ownKey,
+		"INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY="+s.policy, "INDOUBT_ACTOR=maya", "NO_PROXY=*")
+	return s
+}
+
+func (s *site) writePolicy(text string) {
+	s.Helper()
+	text = strings.ReplaceAll(text, "@BASE@", s.down.URL())
+	if err := os.WriteFile(s.policy, []byte(text), 0o644); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// result is what a process said and how it ended.
+type result struct {
+	Exit     int
+	Out, Err string
+	Status   envelope // from --json or from the status descriptor
+}
+
+type envelope struct {
+	OK     bool            `json:"ok"`
+	Effect string          `json:"effect"`
+	Data   json.RawMessage `json:"data"`
+	Error  struct {
+		Code, Message, Hint string
+	} `json:"error"`
+}
+
+// operation is what the tests look at of an operation.
+type operation struct {
+	ID, Key, Token, State, Lane, Actor string
+	Version                            int
+	Receipt, Conflict                  *string
+	ErrorClass                         *string `json:"error_class"`
+	Effects                            int
+	Result                             json.RawMessage
+	Attempts                           []struct {
+		ID                  string
+		N                   int
+		Outcome, Proof      *string
+		Basis, Error        *string
+		LateOutcome         *string `json:"late_outcome"`
+		ErrorClass, Receipt *string
+	}
+	Reads []struct {
+		Verdict, Reason string
+		Control         bool
+	}
+	Events []struct{ Verb, Reason string }
+}
+
+// start starts the program; finish waits for it.
+func (s *site) start(args ...string) *process {
+	s.Helper()
+	return s.startAs(exec.Command(program, args...))
+}
+
+type process struct {
+	*testing.T
+	cmd      *exec.Cmd
+	out, err bytes.Buffer
+	status   *os.File
+}
+
+func (s *site) startAs(cmd *exec.Cmd) *process {
+	s.Helper()
+	p := &process{T: s.T, cmd: cmd}
+	read, write, err := os.Pipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	p.status = read
+	cmd.Env, cmd.Dir = s.env, s.dir
+	cmd.Stdout, cmd.Stderr = &p.out, &p.err
+	cmd.ExtraFiles = []*os.File{write} // descriptor 3
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	write.Close()
+	s.Cleanup(func() { cmd.Process.Kill() })
+	return p
+}
+
+func (p *process) finish() result {
+	p.Helper()
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		p.Fatalf("%v: %v", p.cmd.Args, err)
+	}
+	r := result{Exit: p.cmd.ProcessState.ExitCode(), Out: p.out.String(), Err: p.err.String()}
+	p.status.SetReadDeadline(time.Now().Add(time.Second))
+	var line bytes.Buffer
+	line.ReadFrom(p.status)
+	p.status.Close()
+	text := line.Bytes()
+	if len(bytes.TrimSpace(text)) == 0 {
+		text = []byte(r.Out)
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		json.Unmarshal(text, &r.Status)
+	}
+	return r
+}
+
+// do runs one command line to its end.
+func (s *site) do(args ...string) result {
+	s.Helper()
+	return s.start(args...).finish()
+}
+
+// must runs one command line that has to end with this exit code.
+func (s *site) must(exit int, args ...string) result {
+	s.Helper()
+	r := s.do(args...)
+	if r.Exit != exit {
+		s.Fatalf("indoubt %s\nexit %d, want %d\n%s%s", strings.Join(args, " "), r.Exit, exit, r.Out, r.Err)
+	}
+	return r
+}
+
+// only is the one operation of the ledger.
+func (s *site) only() operation {
+	s.Helper()
+	ops := s.list()
+	if len(ops) != 1 {
+		s.Fatalf("%d operations in the ledger, want 1", len(ops))
+	}
+	return s.show(ops[0].ID)
+}
+
+func (s *site) list() []operation {
+	s.Helper()
+	var data struct{ Operations []operation }
+	r := s.must(0, "list", "--json")
+	if err := json.Unmarshal(r.Status.Data, &data); err != nil {
+		s.Fatalf("list: %v\n%s", err, r.Out)
+	}
+	return data.Operations
+}
+
+func (s *site) show(id string) operation {
+	s.Helper()
+	var op operation
+	r := s.must(0, "show", id, "--json")
+	if err := json.Unmarshal(r.Status.Data, &op); err != nil {
+		s.Fatalf("show %s: %v\n%s", id, err, r.Out)
+	}
+	return op
+}
+
+// begin records a wish the way a pipeline does that sends by itself.
+func (s *site) begin(kind, key, input string, more ...string) (op operation, attempt string) {
+	s.Helper()
+	r := s.must(0, append([]string{"begin", "--json", "--kind", kind, "--key", key, "--input", input}, more...)...)
+	var data struct {
+		ID, Attempt, Key, Token string
+	}
+	if err := json.Unmarshal(r.Status.Data, &data); err != nil {
+		s.Fatalf("begin: %v\n%s", err, r.Out)
+	}
+	return s.show(data.ID), data.Attempt
+}
+
+// doubtful is an operation whose first attempt ended without an answer.
+func (s *site) doubtful(kind, key, input string, more ...string) operation {
+	s.Helper()
+	op, attempt := s.begin(kind, key, input, more...)
+	s.do("settle", attempt, "--outcome", "uncertain", "--error", "no answer")
+	return s.show(op.ID)
+}
+
+// seen is the id with the version it has now, as deciding commands want it.
+func seen(op operation) string { return fmt.Sprintf("%s@%d", op.ID, op.Version) }
+
+// curl is a command line that posts once, with the token where a search finds it.
+func (s *site) curl(text string) []string {
+	return []string{"--expand", "E2E_KEY", "--", "curl", "--fail-with-body", "-sS", "--max-time", "10", "-H", "Authorization: Bearer ${E2E_KEY}",
+		"-H", "Content-Type: application/json", "-d", `{"text":"` + text + `","ref":"{{token}}"}`, s.down.URL() + "/posts"}
+}
+
+func (s *site) run(kind, key string, command []string) result {
+	s.Helper()
+	return s.do(append([]string{"run", "--kind", kind, "--key", key, "--status-fd", "3"}, command...)...)
+}
+
+// effects is how many things really happened whose body holds the text.
+func (s *site) effects(text string) int {
+	s.Helper()
+	all, err := s.down.Effects(context.Background(), text)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return len(all)
+}
+
+func (s *site) wantEffects(text string, want int) {
+	s.Helper()
+	if n := s.effects(text); n != want {
+		s.Errorf("%d effects holding %q at the downstream, want %d", n, text, want)
+	}
+}
+
+func (s *site) wantState(op operation, state string) {
+	s.Helper()
+	if op.State != state {
+		s.Errorf("state %s, want %s; events %+v; reads %+v", op.State, state, op.Events, op.Reads)
+	}
+}
+
+// eventually waits until something holds.
+func (s *site) eventually(what string, holds func() bool) {
+	s.Helper()
+	for limit := time.Now().Add(15 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(limit) {
+			s.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+func need(t *testing.T, tool string) {
+	t.Helper()
+	if _, err := exec.LookPath(tool); err != nil {
+		t.Skipf("%s is not installed", tool)
+	}
+}
+
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
