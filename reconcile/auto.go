@@ -79,9 +79,12 @@ func (e *Engine) sendWhatMayBe(ctx context.Context) {
 	}
 }
 
+// mayEver tells whether the policy lets the machine send this kind at all.
+func mayEver(k *policy.Kind) bool { return k.Auto.Retry == "absent" || k.Auto.Retry == "key_safe" }
+
 // worthConsidering rules out by the row alone.
 func worthConsidering(k *policy.Kind, row ledger.Row, now time.Time) bool {
-	return k.Auto.Retry != "never" && k.Auto.Retry != "" && row.Conflict == ledger.NoConflict && !row.HandsOff &&
+	return mayEver(k) && row.Conflict == ledger.NoConflict && !row.HandsOff &&
 		!row.Parked(now) && row.Twins == 0 && !row.Overtaken && row.GrantUntil.Before(now) && row.Attempts-1 < k.Retry.Max
 }
 

@@ -30,6 +30,7 @@ const (
 // downstreams keeps one governor for each outside system.
 type downstreams struct {
 	all   chan struct{} // bounds what is asked at once over all of them
+	probe time.Duration // how long a breaker stays open before one probe
 	mu    sync.Mutex
 	byKey map[string]*downstream
 }
@@ -43,6 +44,7 @@ type downstream struct {
 	limit   *rate.Limiter
 	slots   chan struct{}
 	all     chan struct{}
+	probe   time.Duration
 	breaker *gobreaker.CircuitBreaker[ledger.Answer]
 
 	mu     sync.Mutex
@@ -78,7 +80,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	if have != nil && have.rule.RatePerSecond == rule.RatePerSecond && have.rule.Concurrency == rule.Concurrency {
 		return have
 	}
-	made := newDownstream(rule, d.all)
+	made := newDownstream(rule, d.all, d.probe)
 	if have != nil { // the policy changed its limits: what is known of its health stays
 		made.http, made.breaker = have.http, have.breaker
 		have.mu.Lock()
@@ -94,8 +96,8 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	return made
 }
 
-func newDownstream(rule policy.Downstream, all chan struct{}) *downstream {
-	d := &downstream{name: rule.Name, all: all, rule: rule, http: &connect.HTTP{}, state: StateUp, since: time.Now()}
+func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duration) *downstream {
+	d := &downstream{name: rule.Name, all: all, probe: probe, rule: rule, http: &connect.HTTP{}, state: StateUp, since: time.Now()}
 	limit := rate.Inf
 	burst := 1
 	if rule.RatePerSecond > 0 {
@@ -108,7 +110,7 @@ func newDownstream(rule policy.Downstream, all chan struct{}) *downstream {
 	}
 	d.slots = make(chan struct{}, slots)
 	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
-		Name: rule.Name, MaxRequests: 1, Timeout: probeAfter,
+		Name: rule.Name, MaxRequests: 1, Timeout: probe,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
 		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) },
 	})
@@ -129,7 +131,7 @@ func (d *downstream) blocked() (time.Time, string) {
 		return d.paused, fmt.Sprintf("%s asked to wait %s", d.name, brief(d.paused.Sub(now)))
 	}
 	if open {
-		until := d.opened.Add(probeAfter)
+		until := d.opened.Add(d.probe)
 		return until, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, brief(max(until.Sub(now), 0)))
 	}
 	return time.Time{}, ""

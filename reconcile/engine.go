@@ -68,7 +68,7 @@ func New(o Options) *Engine {
 		maxPages:     maxPages,
 		settleWithin: time.Minute,
 	}
-	e.downs.all = make(chan struct{}, o.Width)
+	e.downs.all, e.downs.probe = make(chan struct{}, o.Width), probeAfter
 	return e
 }
 

@@ -213,7 +213,8 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 	for i := range 100 {
 		w.doubt("pay", 1+i, 1+i)
 	}
-	stop := w.run(w.engine)
+	w.enginX * time.Millisecond
+	w.run(w.engine)
 	eventually(t, "down", func() bool { h := w.engine.Health(); return len(h) == 1 && h[0].State == StateDown })
 	time.Sleep(300 * time.Millisecond)
 	if _, _, lists := w.side.count(); lists > 64+tripAfter {
@@ -227,7 +228,12 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 	if err != nil || res.Read.Verdict != ledger.Inconclusive || !strings.Contains(res.Read.Reason, "pay is down") {
 		t.Errorf("%+v %v", res.Read, err)
 	}
-	stop()
+	down.Store(false)
+	eventually(t, "up again", func() bool { return w.engine.Health()[0].State == StateUp })
+	eventually(t, "all settled", func() bool {
+		c, err := w.store.Counts(w.ctx, w.now())
+		return err == nil && c.ByState[ledger.Uncertain] == 0
+	})
 }
 
 func TestRetryAfterIsObeyed(t *testing.T) {
@@ -385,7 +391,36 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 	}
 }
 
-func TestStorelessPolicyIsTheDefault(t *testing.T) {
+func TestI5_TheMachineTriesAKeyOnce(t *testing.T) {
+	text := strings.NewReplacer("    headers:", "    key: { header: Idempotency-Key, remembers: 24h }\n    headers:",
+		"    lands_within: 20s", "    auto: { retry: key_safe }\n    lands_within: 20s").Replace(payPolicy)
+	text = text[:strings.Index(text, "    read:")] + text[strings.Index(text, "    send:"):]
+	w := newWorld(t, text)
+	w.side.keys, w.keyWorks = true, true
+	w.side.onPost = func(s *side, rw http.ResponseWriter, r *http.Request, c charge) {
+		if c.Amount == 666 {
+			hangUp(rw)
+			return
+		}
+		_ = s.apply(c)
+		rw.WriteHeader(201)
+	}
+	good, bad := w.doubt("pay", 420, 420), w.doubt("pay", 666)
+	w.keyWorks = false
+	keyless := w.doubt("pay", 421)
+	w.run(w.newEngine(Options{Send: true}))
+	eventually(t, "sent", func() bool { _, posts, _ := w.side.count(); return posts == 2 })
+	time.Sleep(300 * time.Millisecond)
+	w.later(time.Minute)
+	time.Sleep(300 * time.Millisecond)
+	effects, posts, _ := w.side.count()
+	if effects != 1 || posts != 2 || w.get(good.ID).Operation.State != ledger.Committed || w.get(bad.ID).Operation.State != ledger.Uncertain ||
+		len(w.get(keyless.ID).Attempts) != 1 {
+		t.Errorf("%d effects, %d posts", effects, posts)
+	}
+}
+
+func TestNoPolicyMeansTheDefaults(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.pol.Store(nil)
 	o := w.doubt("pay", 1)

@@ -180,7 +180,7 @@ func (e *Engine) readDue(ctx context.Context, row ledger.Row) (ReadResult, error
 	case err != nil:
 		return result, err
 	}
-	if e.o.Send {
+	if e.o.Send && mayEver(e.policy().Kind(row.Kind)) {
 		e.consider(ctx, result.Operation.ID)
 	}
 	return result, nil

@@ -304,7 +304,7 @@ func (w *world) read(id string) ReadResult {
 // eventually waits for what the engine does by itself.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for range 500 {
+	for range 1500 {
 		if ok() {
 			return
 		}
