@@ -87,7 +87,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 
 func TestDoctorSeesADamagedFile(t *testing.T) {
 	b := newBench(t)
-	for n := 1; n < 40; n++ {
+	for n := 1; n < 20; n++ {
 		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", strings.Repeat("x", 3000)+id(n), 1))
 	}
 	b.open().Close()
@@ -102,8 +102,9 @@ func TestDoctorSeesADamagedFile(t *testing.T) {
 	if err := os.WriteFile(b.ledger, content, 0o600); err != nil { // the same file, so it is at home
 		t.Fatal(err)
 	}
-	if f := b.findings(1)["integrity"]; f.Level != levelFail {
-		t.Errorf("%+v", f)
+	found := b.findings(1) // at the first look or at the thorough one, as the damage lies
+	if found["ledger"].Level != levelFail && found["integrity"].Level != levelFail {
+		t.Errorf("%+v", found)
 	}
 }
 

@@ -4,9 +4,14 @@ import (
 	"errors"
 	"fmt"
 
+	sqlite3 "modernc.org/sqlite"
+
 	"indoubt/ledger"
 	"indoubt/ledger/sqlite"
 )
+
+// codeCorrupt is SQLITE_CORRUPT (https://sqlite.org/rescode.html).
+const codeCorrupt = 11
 
 // storeFailure says what is wrong with the file, and what to do.
 func storeFailure(err error, f *failure) bool {
@@ -19,6 +24,7 @@ func storeFailure(err error, f *failure) bool {
 	var shut *sqlite.ReadOnlyDirError
 	var full *sqlite.FullDiskError
 	var guard *sqlite.GuardError
+	var driver *sqlite3.Error
 	say := func(code, message, hint string) bool {
 		f.Code, f.Message, f.Hint = code, message, hint
 		return true
@@ -47,6 +53,8 @@ func storeFailure(err error, f *failure) bool {
 			"let this user write there, or copy the ledger with its -wal file and look at the copy")
 	case errors.As(err, &full):
 		return say("disk_full", "the disk under "+short(full.Path)+" is full", "make room; what cannot be recorded must not be sent")
+	case errors.As(err, &driver) && driver.Code()&0xff == codeCorrupt:
+		return say("damaged", "the ledger is damaged: "+driver.Error(), "stop the writers, keep the file, and restore a copy")
 	case errors.As(err, &guard):
 		return say("guard", guard.Error(), "this is a mistake in whoever wrote it; see ledger/README.md")
 	}
