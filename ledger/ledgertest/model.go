@@ -34,7 +34,7 @@ func model(t *testing.T, open Open) {
 		}
 		rt.Repeat(moves)
 		g.compareAll()
-		checkLists(g.real, s, []ledger.Order{rapid.SampledFrom(orders).Draw(rt, "order")}, []string{rapid.SampledFrom(filters).Draw(rt, "filter")})
+		checkLists(g.real, s, []ledger.Order{rapid.SampledFrom(orders).Draw(rt, "order")}, []string{rapid.SampledFrom(filters).Draw(rt, "filter")}, rapid.IntRange(0, 4).Draw(rt, "turn"))
 	})
 }
 
