@@ -225,7 +225,7 @@ func writePlan(w io.Writer, p reconcile.Plan) {
 		line("ON AVERAGE", p.Advice.Arithmetic)
 	} else {
 		line("ALLOWED BECAUSE", p.Why)
-		if !p.LapsesAt.IsZero() {
+		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
 			line("UNTIL", clockTime(p.LapsesAt))
 		}
 	}
