@@ -267,10 +267,13 @@ func (m *Root) detailAdvice(p *page, b *brief) {
 	case "LEAVE":
 		p.say("", m.th.text, "sending costs more than leaving it. A ends it, P parks it")
 	case "WAIT":
-		if !o.DeadlineAt.IsZero() && o.StateAt(m.at) == ledger.Pending {
-			break
+		switch {
+		case o.StateAt(m.at) == ledger.Pending:
+		case b.rec.OpenGrant() != nil:
+			p.say("", m.th.text, "it may send once when it asks next; whatever is written here before takes that back")
+		default:
+			p.say("", m.th.text, "checks go on by themselves; deciding now would be a guess")
 		}
-		p.say("", m.th.text, "checks go on by themselves; deciding now would be a guess")
 	case "RAISE":
 		p.say("", m.th.text, "change the policy or ask somebody who knows; N leaves a note")
 	}

@@ -28,6 +28,9 @@ func (m *Root) warnings(b *brief) []fact {
 	if h := b.rec.HeldBy(); h != nil {
 		out = append(out, fact{"HOLD", fmt.Sprintf("by %s: %s", who(h.Actor.Name), h.Reason), true})
 	}
+	if g := b.rec.OpenGrant(); g != nil {
+		out = append(out, fact{"ALLOWED SEND", fmt.Sprintf("%s may send once until %s; anything written now takes that back", firstOf(b.rec.Operation.Source.Pipeline, "its pipeline"), moment(g.ExpiresAt, m.at, m.loc)), true})
+	}
 	for i, r := range b.rec.Related {
 		if i == 2 {
 			out = append(out, fact{"", fmt.Sprintf("and %d more", len(b.rec.Related)-2), true})

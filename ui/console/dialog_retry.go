@@ -49,7 +49,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 		}
 	}
 	if p.OverridesMax {
-		d.facts = append(d.facts, fact{"OVERRIDES", fmt.Sprintf("retry max %d%s", p.Max, m.policyPlace(b)), true})
+		d.facts = append(d.facts, fact{"OVERRIDES", fmt.Sprintf("retry max %d%s", max(p.Max-1, 0), m.policyPlace(b)), true})
 	}
 	d.facts = append(d.facts, m.warnings(b)...)
 	send := safe.Text(p.WillSend)
@@ -67,8 +67,8 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	}
 	if p.Attempt > 0 {
 		same += fmt.Sprintf("; attempt %d", p.Attempt)
-		if p.Max > 0 {
-			same += fmt.Sprintf("/%d", p.Max+1)
+		if p.Max >= p.Attempt {
+			same += fmt.Sprintf("/%d", p.Max)
 		}
 	}
 	d.facts = append(d.facts, fact{"", same, false})

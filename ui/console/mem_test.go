@@ -340,6 +340,14 @@ func newBench(t testing.TB, w, h int, o Options) *bench {
 		t.Fatal(err)
 	}
 	b.m = m
+	// Clocks and watches are the test's.
+	m.wait = func(<-chan struct{}) tea.Cmd { return nil }
+	m.after = func(_ time.Duration, msg tea.Msg) tea.Cmd {
+		if _, ok := msg.(lookMsg); ok {
+			return func() tea.Msg { return msg }
+		}
+		return nil
+	}
 	m.first()
 	b.send(tea.WindowSizeMsg{Width: w, Height: h})
 	return b
@@ -353,8 +361,7 @@ func (b *bench) judged(j judge) *bench {
 	return b
 }
 
-// send gives a message to the model and carries out what it starts, except
-// waiting: clocks and watches are the test's.
+// send gives a message to the model and carries out what it starts.
 func (b *bench) send(msg tea.Msg) {
 	b.t.Helper()
 	_, cmd := b.m.Update(msg)
@@ -366,15 +373,7 @@ func (b *bench) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return
 	}
-	done := make(chan tea.Msg, 1)
-	go func() { done <- cmd() }()
-	var msg tea.Msg
-	select {
-	case msg = <-done:
-	case <-time.After(300 * time.Millisecond):
-		return // a clock or a watch
-	}
-	switch msg := msg.(type) {
+	switch msg := cmd().(type) {
 	case nil:
 	case tea.BatchMsg:
 		for _, c := range msg {
@@ -382,7 +381,6 @@ func (b *bench) do(cmd tea.Cmd) {
 		}
 	case tea.QuitMsg:
 		b.quit = true
-	case tickMsg, changedMsg:
 	default:
 		if s := fmt.Sprintf("%T", msg); s == "tea.setClipboardMsg" {
 			b.copy = append(b.copy, fmt.Sprint(msg))

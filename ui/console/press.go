@@ -355,7 +355,7 @@ func (m *Root) leaveWhenIdle() tea.Cmd {
 		return tea.Quit
 	}
 	m.toast = toast{text: "Waiting for " + plural(busy, "write", "writes") + " in flight: leaving now would leave the answer unknown. It ends by its deadline.", until: m.at.Add(time.Minute)}
-	return tea.Tick(100*time.Millisecond, func(time.Time) tea.Msg { return waitMsg{} })
+	return m.after(100*time.Millisecond, waitMsg{})
 }
 
 func splitLines(s string) []string { return strings.Split(s, "\n") }

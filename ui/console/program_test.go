@@ -205,6 +205,7 @@ func (e *planner) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcil
 }
 
 func TestProgramConfirms(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
 	term := start(t, 100, 30, w.options("maya", &fakeEngine{}))
@@ -230,6 +231,7 @@ func TestProgramConfirms(t *testing.T) {
 }
 
 func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
 	term := start(t, 80, 24, w.options("maya", &planner{store: w.store}))
@@ -248,6 +250,7 @@ func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
 }
 
 func TestI7_TwoConsolesDecideOneOperation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
 	maya, sam := start(t, 80, 24, w.options("maya", &fakeEngine{})), start(t, 80, 24, w.options("sam", &fakeEngine{}))
@@ -270,6 +273,7 @@ func TestI7_TwoConsolesDecideOneOperation(t *testing.T) {
 }
 
 func TestProgramShowsAForeignCommitWithoutAKey(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.doubt("legacy.charge", "first one", 10)
 	term := start(t, 80, 24, w.options("maya", &fakeEngine{}))
@@ -284,6 +288,7 @@ func TestProgramShowsAForeignCommitWithoutAKey(t *testing.T) {
 }
 
 func TestI11_ProgramWritesNoHostileByte(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	payloads := []string{"\x1b]52;c;ZXZpbA==\x07", "\x1b[2Jcleared", "\x1b]0;unterminated", "over\rwritten", "pay \u202e0001$", "c1 \u009b31m"}
 	for i, p := range payloads {
@@ -309,6 +314,7 @@ func TestI11_ProgramWritesNoHostileByte(t *testing.T) {
 }
 
 func TestProgramSurvivesEverySize(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for i := range 40 {
 		w.doubt("legacy.charge", fmt.Sprintf("charge %d", i), float64(i))
@@ -321,6 +327,7 @@ func TestProgramSurvivesEverySize(t *testing.T) {
 }
 
 func TestProgramOutlivesItsLedger(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.doubt("legacy.charge", "charge cus_1QX", 12000)
 	o := w.options("maya", &fakeEngine{})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"image/color"
 	"os"
-	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -37,6 +36,8 @@ type Root struct {
 	keys   []binding
 	byKey  map[string]*binding
 	writes *writes
+	after  func(d time.Duration, msg tea.Msg) tea.Cmd // a message, later
+	wait   func(watch <-chan struct{}) tea.Cmd        // a message, when something was committed
 
 	w, h       int
 	th         *theme
@@ -85,6 +86,7 @@ type Root struct {
 	lost       error
 	lostAt     time.Time
 	retrying   bool
+	parted     bool // the engine works on another ledger than the one shown
 	retryAt    time.Time
 	tickGen    int
 	lastKey    time.Time
@@ -113,6 +115,10 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 		o: o, ctx: ctx, store: o.Store, clock: o.Clock, loc: o.Location, actor: o.Actor, judge: byPolicy(o.Policy),
 		tab: ledger.TabNeedsYou, orders: map[ledger.Tab]ledger.Order{}, kept: map[ledger.Tab]string{},
 		briefs: map[string]*brief{}, values: map[string]map[string]bool{}, writes: &writes{}, wish: firstOf(o.Theme, "auto"), dirty: true,
+	}
+	m.wait = waitForChange
+	m.after = func(d time.Duration, msg tea.Msg) tea.Cmd {
+		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 	}
 	if m.clock == nil {
 		m.clock = time.Now
@@ -152,35 +158,9 @@ var tabOrder = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabIn
 
 func (m *Root) now() time.Time { return m.clock() }
 
-func (m *Root) startWatch() {
-	if m.stopWatch != nil {
-		m.stopWatch()
-	}
-	ctx, cancel := context.WithCancel(m.ctx)
-	m.stopWatch = cancel
-	m.watch = m.store.Watch(ctx)
-}
-
-// first reads the first page before there is a terminal to draw on.
-func (m *Root) first() {
-	m.loadGen++
-	ctx, cancel := context.WithTimeout(m.ctx, patience)
-	defer cancel()
-	m.tookIn(look(ctx, m.store, m.wanted(), m.at, 0))
-	if m.o.Engine != nil {
-		m.health = safe.Value(m.o.Engine.Health())
-	}
-	m.list.height = 24
-	if s := m.list.chosen(); s != nil {
-		if b, err := readBrief(ctx, m.store, m.judge, s.id, m.at, true); err == nil {
-			m.briefs[s.id] = b
-		}
-	}
-}
-
 // Init starts following the ledger and the clock.
 func (m *Root) Init() tea.Cmd {
-	cmds := []tea.Cmd{waitForChange(m.watch), m.tick(), m.wantBriefs()}
+	cmds := []tea.Cmd{m.wait(m.watch), m.tick(), m.wantBriefs()}
 	if !m.list.read && m.lost == nil {
 		cmds = append(cmds, m.reload())
 	}
@@ -231,7 +211,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		if msg.ended {
 			return nil, false
 		}
-		return tea.Batch(waitForChange(m.watch), m.reload()), false
+		return tea.Batch(m.wait(m.watch), m.reload()), false
 	case lookMsg:
 		m.loading = false
 		return m.reload(), false
@@ -277,7 +257,7 @@ func (m *Root) tick() tea.Cmd {
 		step = time.Second
 	}
 	at := m.now()
-	return tea.Tick(at.Truncate(step).Add(step).Sub(at), func(time.Time) tea.Msg { return tickMsg{gen} })
+	return m.after(at.Truncate(step).Add(step).Sub(at), tickMsg{gen})
 }
 
 // everySecond does what only the passing of time asks for.
@@ -308,197 +288,6 @@ func (m *Root) everySecond() tea.Cmd {
 // still tells whether the order must not change under somebody's hand.
 func (m *Root) still() bool {
 	return !m.lastKey.IsZero() && m.at.Sub(m.lastKey) < quiet || len(m.dialogs) > 0
-}
-
-func (m *Root) wanted() wanted {
-	return wanted{gen: m.loadGen, tab: m.tab, filter: m.filter, order: m.order(), limit: m.list.window(), known: m.list.ids(), loc: m.loc}
-}
-
-// reload looks at the ledger again, one look at a time: what changes meanwhile
-// is seen by the next.
-func (m *Root) reload() tea.Cmd {
-	if m.loading {
-		m.again = true
-		return nil
-	}
-	m.loading, m.again = true, false
-	m.loadGen++
-	return m.load(m.wanted())
-}
-
-// restart empties the list because another one is shown.
-func (m *Root) restart() {
-	m.list = list{height: m.list.height, marks: m.list.marks}
-	m.loadGen++ // a look that is under way was for the old list
-	m.loading, m.extending = false, false
-}
-
-func (m *Root) loaded(msg loadedMsg) tea.Cmd {
-	if msg.after != "" {
-		m.extending = false
-	}
-	if msg.gen != m.loadGen {
-		return nil
-	}
-	if msg.after != "" {
-		if msg.err == nil {
-			m.list.extend(msg.rows, msg.next)
-		}
-		return nil
-	}
-	m.tookIn(msg)
-	if msg.err != nil {
-		m.loading, m.again = false, false
-		return nil
-	}
-	if m.again {
-		// What came meanwhile is shown together, once a frame, not one by one.
-		return tea.Tick(time.Second/framesPerSecond, func(time.Time) tea.Msg { return lookMsg{} })
-	}
-	m.loading = false
-	return nil
-}
-
-func (m *Root) tookIn(msg loadedMsg) {
-	if msg.err != nil {
-		if m.lost == nil {
-			m.lost, m.lostAt, m.retryAt = msg.err, m.at, m.at.Add(time.Second)
-		}
-		return
-	}
-	m.lost, m.lastLook = nil, m.at
-	if !slices.EqualFunc(m.holds, msg.holds, func(a, b ledger.Hold) bool { return a.ChangeID == b.ChangeID && a.Scope == b.Scope }) {
-		for id := range m.briefs {
-			m.outdated(id)
-		}
-	}
-	m.counts, m.info, m.holds, m.seq = msg.counts, msg.info, msg.holds, msg.seq
-	if msg.health != nil {
-		m.health = msg.health
-	}
-	for _, id := range msg.moved {
-		m.outdated(id)
-	}
-	m.stale(msg)
-	m.learn(msg.rows)
-	first := !m.list.read
-	m.list.refresh(msg, m.still())
-	if first {
-		if i := m.list.find(m.kept[m.tab]); i >= 0 {
-			m.list.at = i
-		}
-	}
-	m.list.scroll()
-	m.tellDialogs()
-}
-
-// outdated has the details of one operation read again. They stay on the
-// screen until then, so that nothing flickers.
-func (m *Root) outdated(id string) {
-	if b := m.briefs[id]; b != nil {
-		b.old = true
-	}
-}
-
-// stale drops details of rows that are not as they were when these were read.
-func (m *Root) stale(msg loadedMsg) {
-	for _, r := range msg.rows {
-		if b := m.briefs[r.id]; b != nil && (b.raw.Operation.Version != r.row.Version || b.raw.Pricing.Reads != r.row.Pricing.Reads || b.raw.Pricing.Digest != r.row.Pricing.Digest) {
-			b.old = true
-		}
-	}
-	if len(m.briefs) > 2000 {
-		m.briefs = map[string]*brief{}
-	}
-}
-
-// tellDialogs marks open dialogs whose operation moved under them.
-func (m *Root) tellDialogs() {
-	for _, d := range m.dialogs {
-		i := m.list.find(d.id)
-		if d.id == "" || d.stale != "" || i < 0 {
-			continue
-		}
-		if r := m.list.items[i].row; r.Version != d.version && d.version != 0 {
-			d.stale = "now " + stateWords(r.StateAt(m.at)) + " since " + moment(r.UpdatedAt, m.at, m.loc) + ", by " + who(r.Actor)
-		}
-	}
-}
-
-// wantBriefs reads the details of the rows on the screen that are not read yet.
-func (m *Root) wantBriefs() tea.Cmd {
-	if m.briefing || m.lost != nil || m.at.Before(m.briefAfter) {
-		return nil
-	}
-	chosen := ""
-	var ids []string
-	if s := m.list.chosen(); s != nil {
-		chosen = s.id
-		if b := m.briefs[s.id]; b == nil || b.old || !b.history {
-			ids = append(ids, s.id)
-		}
-	}
-	for _, s := range m.list.visible() {
-		if b := m.briefs[s.id]; (b == nil || b.old) && s.id != chosen && s.gone == "" {
-			ids = append(ids, s.id)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	// The chosen row's details come first and by themselves: somebody reads them.
-	if ids[0] == chosen && len(ids) > 1 {
-		ids = ids[:1]
-	}
-	m.briefing = true
-	m.briefGen++
-	return m.loadBriefs(m.briefGen, ids, chosen)
-}
-
-func (m *Root) tookBriefs(msg briefsMsg) bool {
-	m.briefing = false
-	if msg.gen != m.briefGen {
-		return false
-	}
-	for id, b := range msg.briefs {
-		m.briefs[id] = b
-	}
-	if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
-		m.briefAfter = m.at.Add(2 * time.Second) // not again at once
-		m.say(safe.Text(msg.err.Error()), true)
-	}
-	return true
-}
-
-// chosenBrief is what is known of the row under the cursor, as the ledger has
-// it now, or nil while it is read.
-func (m *Root) chosenBrief() *brief {
-	s := m.list.chosen()
-	if s == nil {
-		return nil
-	}
-	return m.briefs[s.id]
-}
-
-func (m *Root) reopened(msg reopenedMsg) tea.Cmd {
-	m.retrying = false
-	if msg.err != nil {
-		m.retryAt = m.at.Add(2 * time.Second)
-		return nil
-	}
-	var cmds []tea.Cmd
-	if msg.store != m.store {
-		m.store = msg.store
-		m.seq = 0
-		m.briefs = map[string]*brief{}
-		m.startWatch()
-		cmds = append(cmds, waitForChange(m.watch))
-	}
-	m.identity = msg.identity
-	m.lost = nil
-	m.say("the ledger is back", false)
-	m.loading = false
-	return tea.Batch(append(cmds, m.reload())...)
 }
 
 // done tells what came of something a person asked for.
@@ -567,6 +356,14 @@ func (m *Root) showAs(d *dialog, opener string) {
 		d.opener = opener
 	}
 	m.dialogs = append(m.dialogs, d)
+}
+
+// engine is what checks and sends for the ledger that is shown, or nil.
+func (m *Root) engine() Engine {
+	if m.parted {
+		return nil
+	}
+	return m.o.Engine
 }
 
 func (m *Root) currency() string {
