@@ -1,0 +1,190 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+// readme is the public contract for writers in other languages.
+func readme(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// example is the nth block of the contract in a language.
+func example(t *testing.T, language string, n int) string {
+	t.Helper()
+	blocks := regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(readme(t), -1)
+	if len(blocks) <= n {
+		t.Fatalf("the contract has %d examples in %s", len(blocks), language)
+	}
+	return blocks[n][1]
+}
+
+// perform runs an example on a new ledger, just as it stands in the contract.
+func perform(t *testing.T, program, source string) (string, *sqlite.Store) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := sqlite.Create(context.Background(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	cmd := exec.Command(program)
+	cmd.Stdin = strings.NewReader(source)
+	cmd.Env = append(os.Environ(), "INDOUBT_LEDGER="+path)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out), s
+}
+
+func TestContractInPython(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	out, s := perform(t, "python3", example(t, "python", 0))
+	if want := example(t, "text", 0); out != want {
+		t.Fatalf("it printed\n%swant\n%s", out, want)
+	}
+	ctx := context.Background()
+	for _, want := range []struct {
+		kind, key string
+		state     ledger.State
+		begin     ledger.BeginAnswer // what the same key is told now
+	}{
+		{"x.post", "v2.3 is out", ledger.Committed, ledger.AnswerFinished},
+		{"mail.send", "welcome ana", ledger.Uncertain, ledger.AnswerInDoubt},
+		{"card.charge", "INV-1187", ledger.Failed, ledger.AnswerBegun}, // it was refused, which is a proof
+	} {
+		rec, err := s.Read(ctx, ledger.Locator{Kind: want.kind, Key: want.key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := rec.Operation; o.State != want.state || len(rec.Attempts) != 1 || !o.TokenSent || o.Source.Pipeline != "nightly" {
+			t.Fatalf("%s is %s after %d attempts", want.kind, o.State, len(rec.Attempts))
+		}
+		res, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+			Kind: want.kind, Key: want.key, Sender: "pipeline", Deadline: time.Minute, Actor: ledger.Actor{Name: "nightly", Machine: true}})
+		if err != nil || res.Answer != want.begin {
+			t.Fatalf("%s: begin was told %s (%v), want %s", want.kind, res.Answer, err, want.begin)
+		}
+	}
+	// What came after its deadline can still be said, by naming the attempt.
+	doubt, err := s.Read(ctx, ledger.Locator{Kind: "mail.send", Key: "welcome ana"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: doubt.Operation.ID + ".1",
+		Outcome: ledger.OutcomeCommitted, Receipt: "m-9", Actor: ledger.Actor{Name: "nightly", Machine: true}})
+	if err != nil || applied.After.State != ledger.Committed {
+		t.Fatalf("the late answer: %s, %v", applied.After.State, err)
+	}
+}
+
+func TestContractInTheShell(t *testing.T) {
+	for _, program := range []string{"sh", "sqlite3"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(program + " is not installed")
+		}
+	}
+	out, s := perform(t, "sh", example(t, "sh", 0))
+	if want := "committed|2|1\n"; out != want || !strings.Contains(readme(t), "`"+strings.TrimSpace(want)+"`") {
+		t.Fatalf("it printed %q, want %q", out, want)
+	}
+	rec, err := s.Read(context.Background(), ledger.Locator{Kind: "deploy", Key: "web 4.18.3"})
+	if err != nil || rec.Operation.State != ledger.Committed || rec.Operation.Target != "web" {
+		t.Fatalf("%+v, %v", rec.Operation, err)
+	}
+}
+
+func TestContractShowsTheFeed(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	_, s := perform(t, "python3", example(t, "python", 0))
+	info, err := s.Info(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:"+info.Path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(example(t, "sql", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+	}
+	if err := rows.Err(); err != nil || n != 6 {
+		t.Fatalf("the feed shows %d events (%v), want two for each of three operations", n, err)
+	}
+}
+
+// TestContractIsComplete fails when the schema has a table, a column or a
+// refusal that the contract does not speak of.
+func TestContractIsComplete(t *testing.T) {
+	schema, err := os.ReadFile("schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := readme(t)
+	for _, m := range regexp.MustCompile(`RAISE\(ABORT, '(.*)'\)`).FindAllStringSubmatch(string(schema), -1) {
+		if !strings.Contains(text, "- "+m[1]+"\n") {
+			t.Errorf("it does not name the refusal %q", m[1])
+		}
+	}
+	s, err := sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	info, err := s.Info(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:"+info.Path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`
+		SELECT m.name, c.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c
+		 WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var table, column string
+		if err := rows.Scan(&table, &column); err != nil {
+			t.Fatal(err)
+		}
+		section := regexp.MustCompile(`(?s)### ` + table + `\n(.*?)(\n### |$)`).FindString(text)
+		if !strings.Contains(section, "| `"+column+"` | ") {
+			t.Errorf("it does not speak of %s.%s", table, column)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
