@@ -168,21 +168,24 @@ func permanent(err error) bool {
 	return false
 }
 
-func (e *Engine) price(ctx context.Context, p ...ledger.Pricing) error {
-	if len(p) == 0 || e.rivals.about(e.now()) {
+// price writes what quotes say, unless this engine only looks.
+func (e *Engine) price(ctx context.Context, quotes ...quote) error {
+	if len(quotes) == 0 || e.rivals.about(e.now()) {
 		return nil
 	}
-	if err := e.o.Store.Price(ctx, p); err != nil {
+	prices := make([]ledger.Pricing, len(quotes))
+	for i, q := range quotes {
+		prices[i] = q.Pricing
+	}
+	if err := e.o.Store.Price(ctx, prices); err != nil {
 		return fmt.Errorf("schedule the next check: %w", err)
 	}
-	for i := range p {
-		e.rivals.priced(p[i].OperationID, e.now())
-	}
+	e.rivals.priced(quotes, e.now())
 	return nil
 }
 
 // putOff schedules a read that could not be made, without counting it.
-func (e *Engine) putOff(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) ledger.Pricing {
+func (e *Engine) putOff(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
 	now := e.now()
 	rec.Pricing.ReadAt = spread(now.Add(5 * time.Second))
 	if wait.After(now) {

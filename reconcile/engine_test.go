@@ -326,6 +326,23 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 	}
 }
 
+func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	blank := New(Options{Store: w.store, Clock: w.now, Actor: maya})
+	o := w.doubt("pay", 420)
+	for range 3 {
+		for _, e := range []*Engine{w.engine, blank} {
+			if _, err := e.priceBatch(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if w.engine.rivals.about(w.now()) || w.get(o.ID).Pricing.Digest != w.inForce().Digest() {
+		t.Error("a console without a policy drove out the engine that has one")
+	}
+}
+
 func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 	auto := func(rule string) string {
 		return strings.Replace(payPolicy, "    lands_within: 20s", "    auto: { retry: "+rule+" }\n    lands_within: 20s", 1)

@@ -3,6 +3,8 @@ package reconcile
 import (
 	"sync"
 	"time"
+
+	"indoubt/ledger"
 )
 
 const (
@@ -20,28 +22,37 @@ const (
 // nothing moved, only looks from then on: it neither prices, settles nor sends.
 type rivals struct {
 	mu     sync.Mutex
-	mine   map[string]time.Time // operation → when this engine priced it
+	mine   map[string]ownPrice // by operation
 	until  time.Time
 	digest string
 }
 
-// priced notes that this engine has written a price.
-func (r *rivals) priced(id string, now time.Time) {
+// ownPrice is when this engine has priced an operation, and as what version.
+type ownPrice struct {
+	at      time.Time
+	version int64
+}
+
+// priced notes prices that this engine has written.
+func (r *rivals) priced(quotes []quote, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mine == nil || len(r.mine) > rivalRows {
-		r.mine = map[string]time.Time{}
+		r.mine = map[string]ownPrice{}
 	}
-	r.mine[id] = now
+	for _, q := range quotes {
+		r.mine[q.OperationID] = ownPrice{now, q.version}
+	}
 }
 
-// undone tells the notice that the operation carries another policy's price.
-// It returns whether that is a rival's work.
-func (r *rivals) undone(id string, now time.Time) bool {
+// met is told of an operation that carries another policy's price, and returns
+// whether that is a rival's work. An engine without a policy file gives way to
+// any that has one.
+func (r *rivals) met(o ledger.Operation, empty bool, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, was := r.mine[id]
-	if !was || now.Sub(at) > rivalMemory {
+	own, was := r.mine[o.ID]
+	if !empty && (!was || own.version != o.Version || now.Sub(own.at) > rivalMemory) {
 		return false
 	}
 	r.until = now.Add(rivalFor)

@@ -133,6 +133,9 @@ func (e *Engine) pass(ctx context.Context, start func(context.Context, ledger.Ro
 		return false, err
 	}
 	now := e.now()
+	if e.rivals.about(now) {
+		return false, nil // what cannot be scheduled again would be read without end
+	}
 	limit := max(int(e.active.limit.Load()), 2*e.o.Width)
 	due, err := e.o.Store.Due(ctx, now, limit)
 	if err != nil {

@@ -34,9 +34,15 @@ func nextRead(done int, now, proofAt time.Time, provable bool, random func() flo
 	return next
 }
 
+// quote is a price with the version of the operation it was worked out from.
+type quote struct {
+	ledger.Pricing
+	version int64
+}
+
 // priced is what the policy says of an operation, with its reads scheduled.
 // rec.Pricing says what was scheduled before.
-func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) ledger.Pricing {
+func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) quote {
 	p := k.Price(rec)
 	p.OperationID, p.Digest = rec.Operation.ID, digest
 	p.Reads, p.ReadAt = rec.Pricing.Reads, rec.Pricing.ReadAt
@@ -46,10 +52,10 @@ func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) ledger
 	case p.ReadAt.Equal(ledger.Never): // the policy has learned how to look
 		p.ReadAt = e.now()
 	}
-	return p
+	return quote{p, rec.Operation.Version}
 }
 
-func (e *Engine) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) ledger.Pricing {
+func (e *Engine) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
 	rec.Pricing.Reads++
 	now := e.now()
 	proofAt, provable := k.ProofAt(rec)

@@ -22,12 +22,12 @@ func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 
 // priceBatch prices a batch of operations and returns how many there were.
 func (e *Engine) priceBatch(ctx context.Context) (int, error) {
-	if e.rivals.about(e.now()) {
-		return 0, nil
-	}
 	pol := e.policy()
 	digest := pol.Digest()
 	e.rivals.under(digest)
+	if e.rivals.about(e.now()) {
+		return 0, nil
+	}
 	ops, err := e.o.Store.Unpriced(ctx, digest, batch)
 	if err != nil {
 		return 0, fmt.Errorf("find what has no price: %w", err)
@@ -39,13 +39,13 @@ func (e *Engine) priceBatch(ctx context.Context) (int, error) {
 	if err != nil {
 		return len(ops), err
 	}
-	prices := make([]ledger.Pricing, 0, len(ops))
+	prices := make([]quote, 0, len(ops))
 	for _, op := range ops {
 		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: op.ID})
 		if err != nil {
 			return len(ops), err
 		}
-		if rec.Pricing.Digest != "" && rec.Pricing.Digest != digest && e.rivals.undone(op.ID, e.now()) {
+		if by := rec.Pricing.Digest; by != "" && by != digest && e.rivals.met(rec.Operation, pol.Empty(), e.now()) {
 			e.logf("%v: only looking for %s", errOnlyLooking, rivalFor)
 			return 0, nil
 		}
@@ -67,7 +67,7 @@ func (e *Engine) priceBatch(ctx context.Context) (int, error) {
 func (e *Engine) reprice(ctx context.Context, ops []ledger.Operation) error {
 	pol := e.policy()
 	digest := pol.Digest()
-	var prices []ledger.Pricing
+	var prices []quote
 	for _, op := range ops {
 		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: op.ID})
 		if err != nil {
@@ -122,7 +122,7 @@ func late(k *policy.Kind) time.Duration {
 func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) ([]ledger.Row, error) {
 	pol := e.policy()
 	digest := pol.Digest()
-	var off []ledger.Pricing
+	var off []quote
 	keep := rows[:0]
 	blocked := map[string]time.Time{}
 	for _, row := range rows {
@@ -141,7 +141,7 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) ([]ledger.Row,
 				p.ReadAt = spread(e.now().Add(time.Until(until)))
 			}
 			if row.Pricing.Digest == digest {
-				off = append(off, p)
+				off = append(off, quote{p, row.Version})
 			}
 			continue
 		}
