@@ -94,6 +94,13 @@ func (term *terminal) until(what string, ok func(string) bool) {
 	term.t.Fatalf("never showed %q:\n%s", what, term.screen())
 }
 
+// dialog waits for a dialog and until it takes keys.
+func (term *terminal) dialog(title string) {
+	term.t.Helper()
+	term.wait(title)
+	time.Sleep(guard + 50*time.Millisecond)
+}
+
 // keys types like a person: slower than the guard of a dialog.
 func (term *terminal) keys(text ...string) {
 	for _, s := range text {
@@ -212,7 +219,7 @@ func TestProgramConfirms(t *testing.T) {
 	term.wait("charge cus_1QX")
 	term.wait("1 NEED YOU")
 	term.keys("C")
-	term.wait("It landed?")
+	term.dialog("It landed?")
 	term.keys("ch_1", "tab", "tab", "tab", "enter")
 	term.wait("recorded as landed")
 	if o := w.op(id); o.State != ledger.Committed || o.Receipt() != "ch_1" || o.Actor != "maya" {
@@ -237,7 +244,7 @@ func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
 	term := start(t, 80, 24, w.options("maya", &planner{store: w.store}))
 	term.wait("charge cus_1QX")
 	term.keys("R")
-	term.wait("RETRY WITHOUT PROOF")
+	term.dialog("RETRY WITHOUT PROOF")
 	term.keys("they asked", "tab", "24000", "tab", "tab", "enter")
 	term.wait("one send allowed, waiting for its pipeline")
 	rec, err := w.store.Read(t.Context(), ledger.Locator{ID: id})
@@ -257,10 +264,10 @@ func TestI7_TwoConsolesDecideOneOperation(t *testing.T) {
 	maya.wait("charge cus_1QX")
 	sam.wait("charge cus_1QX")
 	maya.keys("X")
-	maya.wait("It did not land?")
+	maya.dialog("It did not land?")
 	maya.keys("none there", "tab", "tab")
 	sam.keys("C")
-	sam.wait("It landed?")
+	sam.dialog("It landed?")
 	sam.keys("ch_1", "tab", "tab", "tab", "enter")
 	sam.wait("recorded as landed")
 	maya.wait("IT MOVED: now landed")

@@ -1,0 +1,254 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// The ledger is followed by looking again whenever something was committed:
+// one look at a time, at most one a frame, and no transaction held between.
+
+func (m *Root) startWatch() {
+	if m.stopWatch != nil {
+		m.stopWatch()
+	}
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.stopWatch = cancel
+	m.watch = m.store.Watch(ctx)
+}
+
+// firstLook is how long the first frame waits for the first page. A ledger that
+// is slower is shown as being read.
+const firstLook = 250 * time.Millisecond
+
+// first reads the first page, and the details of its first row, before there is
+// a terminal to draw on.
+func (m *Root) first() {
+	m.loadGen++
+	m.list.height = 24
+	type page struct {
+		msg loadedMsg
+		b   *brief
+	}
+	done := make(chan page, 1)
+	ctx, store, judge, w, now := m.ctx, m.store, m.judge, m.wanted(), m.at
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		p := page{msg: look(ctx, store, w, now, 0)}
+		if p.msg.err == nil && len(p.msg.rows) > 0 {
+			p.b, _ = readBrief(ctx, store, judge, p.msg.rows[0].id, now, true) // else it is read with the others
+		}
+		done <- p
+	}()
+	if m.o.Engine != nil {
+		m.health = safe.Value(m.o.Engine.Health())
+	}
+	select {
+	case p := <-done:
+		m.tookIn(p.msg)
+		if p.b != nil {
+			m.briefs[p.b.raw.Operation.ID] = p.b
+		}
+	case <-time.After(firstLook):
+	}
+}
+
+func (m *Root) wanted() wanted {
+	return wanted{gen: m.loadGen, tab: m.tab, filter: m.filter, order: m.order(), limit: m.list.window(), known: m.list.ids(), loc: m.loc}
+}
+
+// reload looks at the ledger again, one look at a time: what changes meanwhile
+// is seen by the next.
+func (m *Root) reload() tea.Cmd {
+	if m.loading {
+		m.again = true
+		return nil
+	}
+	m.loading, m.again = true, false
+	m.loadGen++
+	return m.load(m.wanted())
+}
+
+// restart empties the list because another one is shown.
+func (m *Root) restart() {
+	m.list = list{height: m.list.height, marks: m.list.marks}
+	m.loadGen++ // a look that is under way was for the old list
+	m.loading, m.extending = false, false
+}
+
+func (m *Root) loaded(msg loadedMsg) tea.Cmd {
+	if msg.after != "" {
+		m.extending = false
+	}
+	if msg.gen != m.loadGen {
+		return nil
+	}
+	if msg.after != "" {
+		if msg.err == nil {
+			m.list.extend(msg.rows, msg.next)
+		}
+		return nil
+	}
+	m.tookIn(msg)
+	if msg.err != nil {
+		m.loading, m.again = false, false
+		return nil
+	}
+	if m.again {
+		// What came meanwhile is shown together, once a frame, not one by one.
+		return m.after(time.Second/framesPerSecond, lookMsg{})
+	}
+	m.loading = false
+	return nil
+}
+
+func (m *Root) tookIn(msg loadedMsg) {
+	if msg.err != nil {
+		if m.lost == nil {
+			m.lost, m.lostAt, m.retryAt = msg.err, m.at, m.at.Add(time.Second)
+		}
+		return
+	}
+	m.lost, m.lastLook = nil, m.at
+	if !slices.EqualFunc(m.holds, msg.holds, func(a, b ledger.Hold) bool { return a.ChangeID == b.ChangeID && a.Scope == b.Scope }) {
+		for id := range m.briefs {
+			m.outdated(id)
+		}
+	}
+	m.counts, m.info, m.holds, m.seq = msg.counts, msg.info, msg.holds, msg.seq
+	if msg.health != nil {
+		m.health = msg.health
+	}
+	for _, id := range msg.moved {
+		m.outdated(id)
+	}
+	m.stale(msg)
+	m.learn(msg.rows)
+	first := !m.list.read
+	m.list.refresh(msg, m.still())
+	if first {
+		if i := m.list.find(m.kept[m.tab]); i >= 0 {
+			m.list.at = i
+		}
+	}
+	m.list.scroll()
+	m.tellDialogs()
+}
+
+// outdated has the details of one operation read again. They stay on the
+// screen until then, so that nothing flickers.
+func (m *Root) outdated(id string) {
+	if b := m.briefs[id]; b != nil {
+		b.old = true
+	}
+}
+
+// stale drops details of rows that are not as they were when these were read.
+func (m *Root) stale(msg loadedMsg) {
+	for _, r := range msg.rows {
+		if b := m.briefs[r.id]; b != nil && (b.raw.Operation.Version != r.row.Version || b.raw.Pricing.Reads != r.row.Pricing.Reads || b.raw.Pricing.Digest != r.row.Pricing.Digest) {
+			b.old = true
+		}
+	}
+	if len(m.briefs) > 2000 {
+		m.briefs = map[string]*brief{}
+	}
+}
+
+// tellDialogs marks open dialogs whose operation moved under them.
+func (m *Root) tellDialogs() {
+	for _, d := range m.dialogs {
+		i := m.list.find(d.id)
+		if d.id == "" || d.stale != "" || i < 0 {
+			continue
+		}
+		if r := m.list.items[i].row; r.Version != d.version && d.version != 0 {
+			d.stale = "now " + stateWords(r.StateAt(m.at)) + " since " + moment(r.UpdatedAt, m.at, m.loc) + ", by " + who(r.Actor)
+		}
+	}
+}
+
+// wantBriefs reads the details of the rows on the screen that are not read yet.
+func (m *Root) wantBriefs() tea.Cmd {
+	if m.briefing || m.lost != nil || m.at.Before(m.briefAfter) {
+		return nil
+	}
+	chosen := ""
+	var ids []string
+	if s := m.list.chosen(); s != nil {
+		chosen = s.id
+		if b := m.briefs[s.id]; b == nil || b.old || !b.history {
+			ids = append(ids, s.id)
+		}
+	}
+	for _, s := range m.list.visible() {
+		if b := m.briefs[s.id]; (b == nil || b.old) && s.id != chosen && s.gone == "" {
+			ids = append(ids, s.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	// The chosen row's details come first and by themselves: somebody reads them.
+	if ids[0] == chosen && len(ids) > 1 {
+		ids = ids[:1]
+	}
+	m.briefing = true
+	m.briefGen++
+	return m.loadBriefs(m.briefGen, ids, chosen)
+}
+
+func (m *Root) tookBriefs(msg briefsMsg) bool {
+	m.briefing = false
+	if msg.gen != m.briefGen {
+		return false
+	}
+	for id, b := range msg.briefs {
+		m.briefs[id] = b
+	}
+	if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
+		m.briefAfter = m.at.Add(2 * time.Second) // not again at once
+		m.say(safe.Text(msg.err.Error()), true)
+	}
+	return true
+}
+
+// chosenBrief is what is known of the row under the cursor, as the ledger has
+// it now, or nil while it is read.
+func (m *Root) chosenBrief() *brief {
+	s := m.list.chosen()
+	if s == nil {
+		return nil
+	}
+	return m.briefs[s.id]
+}
+
+func (m *Root) reopened(msg reopenedMsg) tea.Cmd {
+	m.retrying = false
+	if msg.err != nil {
+		m.retryAt = m.at.Add(2 * time.Second)
+		return nil
+	}
+	var cmds []tea.Cmd
+	if msg.store != m.store {
+		// The engine still has the old one: what it did would go where nobody looks.
+		m.store, m.parted = msg.store, true
+		m.seq = 0
+		m.briefs = map[string]*brief{}
+		m.startWatch()
+		cmds = append(cmds, m.wait(m.watch))
+	}
+	m.identity = msg.identity
+	m.lost = nil
+	m.say("the ledger is back", false)
+	m.loading = false
+	return tea.Batch(append(cmds, m.reload())...)
+}
