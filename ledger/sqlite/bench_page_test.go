@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// fill makes a ledger with many operations, a tenth of them open, with the
+// triggers set aside meanwhile.
+func fill(b *testing.B, path string, operations int) {
+	db := rawDB(b, path)
+	exec := func(query string, args ...any) {
+		b.Helper()
+		_, err := db.Exec(query, args...)
+		must(b, err)
+	}
+	exec(`PRAGMA synchronous = OFF`)
+	exec(`PRAGMA cache_size = -200000`)
+	rows, err := db.Query(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
+	must(b, err)
+	triggers := map[string]string{}
+	for rows.Next() {
+		var name, text string
+		must(b, rows.Scan(&name, &text))
+		triggers[name] = text
+	}
+	must(b, rows.Close())
+	exec(`BEGIN IMMEDIATE`)
+	for name := range triggers {
+		exec(`DROP TRIGGER ` + name)
+	}
+	now := time.Now().UnixMilli()
+	exec(`
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+		INSERT INTO operations (id, kind, key, token, fingerprint, title, target, input, source, state, version, doubted, attempt_count,
+		                        created_at, updated_at, started_at, deadline_at, ended_at, doubted_at, settled_at, change_id, actor, reason)
+		SELECT printf('01900000-0000-7000-8000-%012d', i), CASE i % 4 WHEN 0 THEN 'mail.send' ELSE 'stripe.charge' END, 'key-' || i, 'indoubt-' || i,
+		       printf('%064x', i * 2654435761 % 4294967296), 'charge cus_' || (i % 9973) || ' for INV-' || i, 'invoice INV-' || i,
+		       '{"amount": 4200, "customer": "cus_9", "note": "an input as long as inputs usually are, with some words in it"}',
+		       'billing', CASE WHEN i % 10 = 0 THEN 'uncertain' ELSE 'committed' END, 2, i % 10 = 0, 1,
+		       ?2 - (?1 - i) * 100, ?2 - (?1 - i) * 100 + 50, ?2 - (?1 - i) * 100, 0, ?2 - (?1 - i) * 100 + 50,
+		       CASE WHEN i % 10 = 0 THEN ?2 - (?1 - i) * 100 + 50 ELSE 0 END, CASE WHEN i % 10 = 0 THEN 0 ELSE ?2 - (?1 - i) * 100 + 50 END,
+		       'c' || i, 'billing', 'attempt 1'
+		  FROM n`, operations, now)
+	exec(`
+		INSERT INTO open_operations (id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+		       state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
+		       created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at,
+		       digest, downstream, duplicate_value, miss_value, odds, rank, decide_at, ripe)
+		SELECT s.*, 'p', 'stripe', 100, 50, 0.4, rowid_of % 9973, CASE WHEN rowid_of % 3 = 0 THEN 253402300799999 ELSE 0 END, rowid_of % 3 <> 0
+		  FROM (SELECT *, CAST(substr(id, -12) AS INTEGER) / 10 AS rowid_of FROM open_source WHERE state = 'uncertain') q
+		  JOIN open_source s ON s.id = q.id`)
+	exec(`UPDATE counts SET n = coalesce((SELECT count(*) FROM operations WHERE 'state.' || state = what), 0) WHERE what GLOB 'state.*'`)
+	exec(`UPDATE counts SET (n, loss) = (SELECT count(*), coalesce(sum(rank), 0.0) FROM open_operations WHERE 'class.' || class = what) WHERE what GLOB 'class.*'`)
+	for _, text := range triggers {
+		exec(text)
+	}
+	exec(`COMMIT`)
+	exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+}
+
+// BenchmarkFirstPage1M reads what a console shows first, and what it shows next,
+// of a million operations of which a hundred thousand are open.
+func BenchmarkFirstPage1M(b *testing.B) {
+	path := b.TempDir() + "/ledger.db"
+	s := must1[*Store](b)(Create(ctx, path, Options{}))
+	must(b, s.Close())
+	fill(b, path, 1_000_000)
+	s = must1[*Store](b)(Open(ctx, path, Options{ReadOnly: true}))
+	defer s.Close()
+	now := s.now()
+	page := func(b *testing.B, q ledger.Query) ledger.Page {
+		b.Helper()
+		q.Now = now
+		p, err := s.Page(ctx, q)
+		must(b, err)
+		return p
+	}
+	b.Run("open+page+counts", func(b *testing.B) {
+		for range b.N {
+			s := must1[*Store](b)(Open(ctx, path, Options{ReadOnly: true}))
+			must1[ledger.Page](b)(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: now}))
+			must1[ledger.Counts](b)(s.Counts(ctx, now))
+			must(b, s.Close())
+		}
+	})
+	b.Run("counts", func(b *testing.B) {
+		for range b.N {
+			if c := must1[ledger.Counts](b)(s.Counts(ctx, now)); c.All != 1_000_000 || c.NeedsYou+c.Checking != 100_000 {
+				b.Fatal(fmt.Sprint(c))
+			}
+		}
+	})
+	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabSettled, ledger.TabAll} {
+		for _, order := range []ledger.Order{ledger.OrderLoss, ledger.OrderNewest} {
+			b.Run(fmt.Sprintf("%s/%s", tab, order), func(b *testing.B) {
+				for range b.N {
+					if p := page(b, ledger.Query{Tab: tab, Order: order}); len(p.Rows) != 50 {
+						b.Fatal(len(p.Rows))
+					}
+				}
+			})
+		}
+	}
+	b.Run("next", func(b *testing.B) {
+		q := ledger.Query{Tab: ledger.TabNeedsYou}
+		for range b.N {
+			if q.After = page(b, q).Next; q.After == "" {
+				b.Fatal("the end")
+			}
+		}
+	})
+	for _, text := range []string{"cus_42", "nothing-like-it", "kind:mail.send cost>10"} {
+		filter, err := ledger.ParseFilter(text)
+		must(b, err)
+		b.Run("filter/"+text, func(b *testing.B) {
+			for range b.N {
+				page(b, ledger.Query{Tab: ledger.TabNeedsYou, Filter: filter})
+			}
+		})
+	}
+}
