@@ -92,13 +92,16 @@ func TestI10_KilledWriterLosesNothing(t *testing.T) {
 	acknowledged := map[string]string{}
 	for round := range 4 {
 		cmd, out, _ := other(t, "write", path)
-		timer := time.AfterFunc(time.Duration(300+130*round)*time.Millisecond, func() { cmd.Process.Kill() })
+		// Killed a while after the first word, so that a slow start is no excuse.
+		var timer *time.Timer
 		for out.Scan() {
+			if timer == nil {
+				timer = time.AfterFunc(time.Duration(100+130*round)*time.Millisecond, func() { cmd.Process.Kill() })
+			}
 			if what, id, ok := strings.Cut(out.Text(), " "); ok && len(id) == 36 {
 				acknowledged[id] = what
 			}
 		}
-		timer.Stop()
 		cmd.Wait()
 	}
 	if len(acknowledged) == 0 {
