@@ -148,12 +148,8 @@ func observeSettled(o *Operation, read Read) {
 		}
 		raise(o, Contradiction, fmt.Sprintf("recorded as %s by %s (%s), but a later check found it", o.State, o.Actor, o.Reason))
 		o.Verdict, o.Effects, o.HandsOff = read.Verdict, max(o.Effects, read.Found), true
-	case o.State == Committed && read.Verdict == Landed:
-		for _, r := range read.Receipts {
-			if len(o.Receipts) == 0 {
-				learn(o, r)
-			}
-		}
+	case o.State == Committed && read.Verdict == Landed && len(o.Receipts) == 0 && len(read.Receipts) > 0:
+		learn(o, read.Receipts[0]) // else it only says again what is known
 		o.Verdict = Landed
 	}
 }

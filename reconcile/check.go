@@ -110,7 +110,7 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (ReadResul
 // conclude judges what a read showed, records it and schedules the next.
 func (e *Engine) conclude(ctx context.Context, k *policy.Kind, digest string, rec ledger.Record, lease ledger.Lease, f findings, c check) (ReadResult, error) {
 	p := proofOf(k, rec)
-	p.control = func() (bool, string) { return e.control(ctx, k, digest, c.eager) }
+	p.control = func() (bool, string) { return e.control(ctx, k, digest, f.began, c.eager) }
 	read := ledger.Read{
 		ID: ledger.NewID(), OperationID: rec.Operation.ID, BeganAt: f.began, EndedAt: f.ended, Found: len(f.effects),
 		Receipts: receipts(f.effects), Evidence: f.evidence.json(), Digest: digest, Actor: c.actor.Name,
@@ -132,6 +132,7 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, digest string, re
 	applied, err := e.observe(ctx, ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: lease,
 		Confirm: settles && k.Auto.Confirm, Deny: settles && k.Auto.Deny, Actor: c.actor, RecheckAt: c.recheck,
+		Result: f.evidence.result(),
 	})
 	if err != nil {
 		return result, fmt.Errorf("record the check: %w", err)

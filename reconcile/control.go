@@ -14,11 +14,13 @@ import (
 // controlPause is how long a control that failed is not tried again by itself.
 const controlPause = 30 * time.Second
 
-// controls remembers, per kind and policy, the positive controls that failed
-// lately, so that a blind check is not put to the test by every operation.
+// controls remembers, per kind and policy, when the newest positive control
+// that held was begun, so that checks made at once share one, and those that
+// failed lately, so that a blind check is not put to the test by every operation.
 type controls struct {
 	making keyed // one at a time
 	mu     sync.Mutex
+	held   map[string]time.Time
 	failed map[string]failedControl
 }
 
@@ -27,10 +29,13 @@ type failedControl struct {
 	why string
 }
 
-// control tells whether the kind's check is known to find what exists: a
-// positive control held within the last hour, or one made now holds (I6).
-// eager makes one even if the last has only just failed.
-func (e *Engine) control(ctx context.Context, k *policy.Kind, digest string, eager bool) (held bool, why string) {
+// control tells whether the kind's check was able to find what exists when it
+// found nothing: a positive control of this process, begun no earlier than the
+// check itself, holds (I6). One from before would not notice a field that was
+// renamed or a credential that was exchanged in between, and one of another
+// process may have looked with other credentials. eager makes one even if the
+// last has only just failed.
+func (e *Engine) control(ctx context.Context, k *policy.Kind, digest string, since time.Time, eager bool) (held bool, why string) {
 	if !k.Control {
 		return false, "the policy turns off the control that would show whether this check can find anything"
 	}
@@ -40,19 +45,23 @@ func (e *Engine) control(ctx context.Context, k *policy.Kind, digest string, eag
 		return false, err.Error()
 	}
 	defer free()
-	at, err := e.o.Store.Control(ctx, k.Name, digest)
-	if err != nil {
-		return false, "the ledger could not tell whether this check has ever found anything: " + err.Error()
-	}
-	if !at.IsZero() && e.now().Sub(at) < controlHolds {
+	if e.proofs.heldSince(key, since) {
 		return true, ""
 	}
 	if last, tried := e.proofs.last(key); tried && !eager && e.now().Sub(last.at) < controlPause {
 		return false, last.why
 	}
+	began := e.now()
 	why = e.tryControl(ctx, k, digest)
-	e.proofs.note(key, failedControl{e.now(), why})
+	e.proofs.note(key, began, failedControl{e.now(), why})
 	return why == "", why
+}
+
+func (c *controls) heldSince(key string, since time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.held[key]
+	return ok && !at.Before(since)
 }
 
 func (c *controls) last(key string) (failedControl, bool) {
@@ -62,16 +71,18 @@ func (c *controls) last(key string) (failedControl, bool) {
 	return f, ok
 }
 
-func (c *controls) note(key string, f failedControl) {
+func (c *controls) note(key string, began time.Time, f failedControl) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failed == nil {
-		c.failed = map[string]failedControl{}
+		c.failed, c.held = map[string]failedControl{}, map[string]time.Time{}
 	}
 	if f.why == "" {
 		delete(c.failed, key)
+		c.held[key] = began
 		return
 	}
+	delete(c.held, key)
 	c.failed[key] = f
 }
 
@@ -110,6 +121,9 @@ func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) 
 		why = "the control could not be made: " + f.trouble
 	default:
 		why = fmt.Sprintf("this check does not find %s either, which is known to have landed", short(rec.Operation))
+		if at, err := e.o.Store.Control(ctx, k.Name, digest); err == nil && !at.IsZero() {
+			why += "; it last found something at " + at.UTC().Format(time.RFC3339)
+		}
 	}
 	if why != "" {
 		r.Reason = why

@@ -35,8 +35,6 @@ type Engine struct {
 
 const (
 	defaultWidth = 64
-	// controlHolds is how long a positive control speaks for its kind (I6).
-	controlHolds = time.Hour
 	// maxPages bounds how far a list is followed.
 	maxPages = 20
 )

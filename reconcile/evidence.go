@@ -84,6 +84,19 @@ func (ev *evidence) effect(e policy.Effect) {
 	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: ev.clean.excerpt(e.Value)})
 }
 
+// result is the effect that was found, if it is the only one and was kept whole:
+// what a pipeline gets as the answer when it asks again.
+func (ev *evidence) result() json.RawMessage {
+	if len(ev.Effects) != 1 || ev.More > 0 {
+		return nil
+	}
+	value := ev.Effects[0].Value
+	if len(value) > 0 && (value[0] == '{' || value[0] == '[') {
+		return value
+	}
+	return nil
+}
+
 // json is the evidence within its bound: bodies go first, then effects' values.
 func (ev *evidence) json() json.RawMessage {
 	if len(ev.Pages) == 0 && len(ev.Effects) == 0 {

@@ -21,7 +21,8 @@ type findings struct {
 
 // proof is everything beside the findings that absence depends on (I6).
 type proof struct {
-	provable   bool      // both bounds are stated
+	bounded    bool      // both bounds are stated
+	provable   bool      // and the rest the policy's clocks ask for holds
 	at         time.Time // a read begun after this may prove absence
 	visible    time.Time // effects may no longer be shown after this; Never: always shown
 	byToken    bool      // the read looks for the token
@@ -69,8 +70,12 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 		return no("not there now: that is no proof, because it was said to have landed")
 	case p.byToken && !p.tokenKnown:
 		return no("but its token is not known to have been sent")
-	case !p.provable:
+	case !p.bounded:
 		return no("but the policy states no bound, so no wait proves absence")
+	case !p.byToken:
+		return no("but this check does not look for the token, so it may have overlooked it")
+	case !p.provable:
+		return no("but what would be needed to prove it was not sent, or is no longer shown")
 	case !began.After(p.at):
 		return no("too early: proof possible in %s", brief(p.at.Sub(began)))
 	case !began.Before(p.visible):
@@ -87,9 +92,8 @@ func proofOf(k *policy.Kind, rec ledger.Record) proof {
 	o := rec.Operation
 	p := proof{handsOff: o.HandsOff, byToken: k.Read.SearchesByToken(), tokenKnown: o.TokenSent && o.Token != ""}
 	p.at, p.provable = k.ProofAt(rec)
-	if k.LandsWithin == nil || k.VisibleWithin == nil {
-		p.provable = false
-	}
+	p.bounded = k.LandsWithin != nil && k.VisibleWithin != nil
+	p.provable = p.provable && p.bounded
 	for _, a := range rec.Attempts {
 		if a.Final() != ledger.OutcomeFailed && a.Proof != ledger.ProvenAbsent {
 			p.tokenKnown = p.tokenKnown && a.TokenSent

@@ -252,7 +252,7 @@ func TestI6_EachConditionAlone(t *testing.T) {
 	}
 }
 
-func TestI6_ControlHoldsForAnHourAndForItsPolicyOnly(t *testing.T) {
+func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	w.later(pastProof)
@@ -279,27 +279,39 @@ func TestI6_ControlHoldsForAnHourAndForItsPolicyOnly(t *testing.T) {
 		}
 	}
 	absent()
-	absent()
 	if n := controls(); n != 1 {
-		t.Errorf("%d controls for two reads within the hour", n)
+		t.Errorf("%d controls for one check", n)
 	}
-	w.later(time.Hour)
 	absent()
-	if n := controls(); n != 2 {
-		t.Errorf("%d controls after an hour", n)
+	if n := controls(); n != 2 { // the first was made before the second check began
+		t.Errorf("%d controls for two checks, one after the other", n)
 	}
-	w.policy(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 19s", 1))
-	absent()
-	if n := controls(); n != 3 {
-		t.Errorf("%d controls after the policy changed", n)
-	}
-	// The check goes blind, and the control that held is too old: nothing is proven.
-	w.later(time.Hour)
+	// The check goes blind a moment after a control held: nothing is proven.
 	o := w.doubt("pay", 420, 420)
 	w.later(pastProof)
 	w.side.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
 	if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain {
 		t.Errorf("a blind check says %s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// Checks that began before a control was made share it.
+func TestI6_ChecksMadeAtOnceShareAControl(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	w.later(pastProof)
+	k := w.engine.policy().Kind("pay")
+	began := w.now()
+	if held, why := w.engine.control(w.ctx, k, "d", began, false); !held {
+		t.Fatal(why)
+	}
+	lists := func() int { _, _, n := w.side.count(); return n }
+	before := lists()
+	if held, why := w.engine.control(w.ctx, k, "d", began, false); !held || lists() != before {
+		t.Fatalf("asked again (%s)", why)
+	}
+	if held, _ := w.engine.control(w.ctx, k, "d", w.now().Add(time.Second), false); !held || lists() == before {
+		t.Fatal("an old control was taken for a later check")
 	}
 }
 
