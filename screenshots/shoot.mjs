@@ -29,7 +29,7 @@ const option = (name, otherwise) => {
 };
 const check = flag("--check");
 const out = resolve(option("--out", here));
-const { scenes, before, after } = await import(pathToFileURL(resolve(option("--scenes", join(here, "scenes.mjs")))).href);
+const { scenes } = await import(pathToFileURL(resolve(option("--scenes", join(here, "scenes.mjs")))).href);
 
 /** Bytes a key name stands for; everything else is typed as it is. */
 const keys = {
@@ -77,6 +77,10 @@ async function open(cols, rows, theme) {
   window.settle = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }
 
+// The pictures show no name of the machine they were made on, where it can be helped.
+const elsewhere = spawnSync("unshare", ["--uts", "hostname", "batch-2"]).status === 0
+  ? ["unshare", "--uts", "sh", "-c", 'hostname batch-2 && exec "$0" "$@"'] : [];
+
 /** Plays one scene and returns its screen as text and, unless checking, as a PNG. */
 async function play(browser, pty, scene) {
   const { cols, rows } = scene.size;
@@ -87,13 +91,13 @@ async function play(browser, pty, scene) {
   const home = mkdtempSync(join(tmpdir(), "indoubt-shot-"));
   // The shell sees nothing of who makes the picture.
   const env = {
-    PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: join(home, "state"), XDG_CONFIG_HOME: join(home, "config"),
+    PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: join(home, "state"), XDG_CONFIG_HOME: join(home, "config"), TMPDIR: home,
     TERM: "xterm-256color", COLORTERM: "truecolor", LANG: "C.UTF-8", TZ: "Europe/Berlin", ...scene.env,
   };
   let child, fed = Promise.resolve(), last = Date.now(), ended = false;
   await page.exposeFunction("reply", (data) => child && !ended && child.write(data));
   await page.evaluate(open, cols, rows, themes[scene.theme ?? "dark"]);
-  const [file, ...argv] = scene.command;
+  const [file, ...argv] = [...elsewhere, ...scene.command];
   child = pty.spawn(file, argv, { cols, rows, cwd: scene.dir ?? root, env, name: env.TERM, encoding: null });
   child.onData((data) => {
     last = Date.now();
@@ -123,7 +127,6 @@ async function play(browser, pty, scene) {
     }
     await quiet();
     await fed;
-    // Nothing that differs between two makings belongs in a picture.
     const lines = (await screen()).map((line) => line.trimEnd());
     let png;
     if (!check) {
@@ -167,11 +170,10 @@ if (chosen.length === 0) {
   console.error(`no such scene; there are: ${scenes.map((s) => s.name).join(" ")}`);
   failed = 1;
 }
-const stage = await before?.(root);
 try {
   for (const scene of chosen) {
     try {
-      const made = await play(browser, pty, typeof scene.make === "function" ? { ...scene, ...(await scene.make(stage)) } : scene);
+      const made = await play(browser, pty, scene);
       const path = join(out, scene.name);
       if (check) {
         const same = existsSync(`${path}.txt`) && readFileSync(`${path}.txt`, "utf8") === made.text;
@@ -190,6 +192,5 @@ try {
   }
 } finally {
   await browser.close();
-  await after?.(stage);
 }
 process.exit(failed ? 1 : 0);

