@@ -58,7 +58,11 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	}
 	if len(p.Body) > 0 {
 		d.more = strings.Split(safe.Lines(p.Body), "\n")
-		send += "   ^b: body"
+		if proven && !p.OverridesMax {
+			send += "   b: body"
+		} else {
+			send += "   ^b: body"
+		}
 	}
 	d.facts = append(d.facts, fact{"WILL SEND", send, false})
 	same := fmt.Sprintf("same key %s", firstOf(cut(op.Key, 24), "none"))

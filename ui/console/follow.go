@@ -139,6 +139,12 @@ func (m *Root) tookIn(msg loadedMsg) {
 			m.list.at = i
 		}
 	}
+	if p := m.pinned; first && p.id != "" {
+		if m.list.find(p.id) < 0 {
+			m.list.items = append([]shown{p}, m.list.items...)
+		}
+		m.list.at, m.pinned = m.list.find(p.id), shown{}
+	}
 	m.list.scroll()
 	m.tellDialogs()
 }

@@ -191,7 +191,7 @@ func (l *list) settle() {
 	l.waiting, l.news = nil, 0
 	if i := l.find(under.id); i >= 0 {
 		l.at = i
-	} else if under.id != "" && under.gone != "" {
+	} else if under.id != "" { // it left, or stands further down than was read
 		l.at = min(l.at, len(l.items))
 		l.items = append(l.items[:l.at:l.at], append([]shown{under}, l.items[l.at:]...)...)
 	}

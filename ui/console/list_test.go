@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"indoubt/ledger"
 
 	"github.com/charmbracelet/x/ansi"
+	"pgregory.net/rapid"
 )
 
 func (b *bench) order() []string {
@@ -349,4 +351,86 @@ func TestAnotherLedgerIsNotSentFrom(t *testing.T) {
 	if len(b.engine().retried) != 0 {
 		t.Fatal("sent")
 	}
+}
+
+func TestOneOperationIsOpenedByItsID(t *testing.T) {
+	s := newMemory(night, nightStore().mustRecord(10))
+	for n := 100; n < 500; n++ {
+		r := doubt(n, "x.post", fmt.Sprintf("post %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(float64(n)))
+		r.Operation.State, r.Operation.Receipts = ledger.Committed, []string{"p"}
+		s.put(r)
+	}
+	o := nightOptions()
+	o.Store = s
+	b := newBench(t, 80, 24, o).judged(nightFacts)
+	b.do(b.m.find(id(10))) // as Init does for Options.OpenID
+	if got := b.m.list.chosen().id; got != id(10) || b.m.tab != ledger.TabSettled {
+		t.Fatalf("%s in %s is open", got, b.m.tab)
+	}
+	b.shows("Settled › mail Receipt → bo@example.com", "abandoned by sam")
+	b.send(changedMsg{})
+	b.shows("Settled › mail Receipt → bo@example.com")
+	b.keys(":").text("open zzzzzz").keys("enter").shows("no such operation")
+}
+
+func TestALinkWithoutABrowserIsShown(t *testing.T) {
+	t.Setenv("DISPLAY", "")
+	t.Setenv("WAYLAND_DISPLAY", "")
+	b := nightBench(t, 80, 24).cursorOn(2).keys("o")
+	b.shows("there is no browser", "https://pay.legacy.example/search?q=indoubt-7E02")
+	if len(b.copy) != 1 {
+		t.Fatalf("copied %q", b.copy)
+	}
+}
+
+// TestI7_NoRefreshMovesTheCursorToAnotherOperation lets rows come, go and change
+// rank at random: whatever happens, the cursor stays on its operation.
+func TestI7_NoRefreshMovesTheCursorToAnotherOperation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var l list
+		l.height = rapid.IntRange(1, 6).Draw(rt, "height")
+		page := func() loadedMsg {
+			var msg loadedMsg
+			for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 12), 0, 10, rapid.ID[int]).Draw(rt, "page") {
+				msg.rows = append(msg.rows, shown{id: id(n)})
+			}
+			msg.left = map[string]shown{}
+			for _, i := range l.items {
+				if !slices.ContainsFunc(msg.rows, func(s shown) bool { return s.id == i.id }) {
+					msg.left[i.id] = shown{id: i.id, gone: rapid.SampledFrom([]string{"", "landed"}).Draw(rt, "gone")}
+				}
+			}
+			return msg
+		}
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+			before := ""
+			if c := l.chosen(); c != nil {
+				before = c.id
+			}
+			switch rapid.IntRange(0, 3).Draw(rt, "what") {
+			case 0:
+				l.refresh(page(), true)
+			case 1:
+				l.refresh(page(), false)
+			case 2:
+				l.settle()
+			case 3:
+				l.moveBy(rapid.IntRange(-3, 3).Draw(rt, "by"))
+				before = ""
+			}
+			if c := l.chosen(); before != "" && (c == nil || c.id != before) {
+				rt.Fatalf("the cursor left %s", before)
+			}
+			if l.at < l.top || len(l.items) > 0 && l.at >= l.top+l.height {
+				rt.Fatalf("the cursor %d is off the screen %d+%d", l.at, l.top, l.height)
+			}
+			seen := map[string]bool{}
+			for _, i := range l.items {
+				if seen[i.id] {
+					rt.Fatalf("%s stands twice", i.id)
+				}
+				seen[i.id] = true
+			}
+		}
+	})
 }

@@ -324,7 +324,7 @@ func (m *Root) foundIt(msg foundMsg) tea.Cmd {
 		if t := msg.row.row.TabAt(m.at); t != m.tab || m.filter.Text != "" {
 			m.tab, m.filter = t, ledger.Filter{}
 			m.restart()
-			m.kept[t] = msg.row.id
+			m.pinned = msg.row
 			cmd = m.reload()
 		}
 		m.list.items = append([]shown{msg.row}, m.list.items...)

@@ -57,6 +57,7 @@ type Root struct {
 	orders         map[ledger.Tab]ledger.Order
 	filter         ledger.Filter
 	list           list
+	pinned         shown                 // asked for by its id: shown in its list even where the first page does not reach
 	kept           map[ledger.Tab]string // where the cursor was in each list
 	briefs         map[string]*brief
 	values         map[string]map[string]bool // of filter fields, seen so far
