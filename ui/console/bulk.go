@@ -167,10 +167,19 @@ func (m *Root) bulkDialog(msg bulkMsg) *dialog {
 	all := n + len(msg.out)
 	d.facts = append(d.facts, fact{"SET", fmt.Sprintf("%d of %d marked, frozen %s; later rows are not in it", n, all, msg.took.In(m.loc).Format("15:04:05")), false})
 	var twice, never float64
+	byWord := 0
 	worst := bulkItem{}
 	ground := map[ledger.Basis]int{}
 	for _, it := range msg.items {
-		twice, never = twice+it.twice.Value, never+it.never.Value
+		// Costs given as words are counted apart: they are no money.
+		if it.twice.Word == "" {
+			twice += it.twice.Value
+		}
+		if it.never.Word == "" {
+			never += it.never.Value
+		} else {
+			byWord++
+		}
 		if it.never.Value > worst.never.Value || worst.id == "" {
 			worst = it
 		}
@@ -183,7 +192,11 @@ func (m *Root) bulkDialog(msg bulkMsg) *dialog {
 		}
 	}
 	if n > 0 {
-		d.facts = append(d.facts, fact{"MONEY", fmt.Sprintf("never %s · twice %s · worst %s   ^b: list", full(never), full(twice), worst.title), false})
+		words := ""
+		if byWord > 0 {
+			words = fmt.Sprintf(" · %d rated by word", byWord)
+		}
+		d.facts = append(d.facts, fact{"MONEY", fmt.Sprintf("never %s · twice %s%s · worst %s   ^b: list", full(never), full(twice), words, worst.title), false})
 	}
 	for i, why := range msg.out {
 		if i == 4 {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/reconcile"
 
 	tea "charm.land/bubbletea/v2"
@@ -466,5 +465,3 @@ func (b *bench) op(id string) ledger.Operation {
 	}
 	return rec.Operation
 }
-
-var _ = policy.Default

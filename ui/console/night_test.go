@@ -151,6 +151,10 @@ func nightEngine(s ledger.Store) *fakeEngine {
 
 func nightOptions() Options {
 	s := nightStore()
-	return Options{Store: s, Engine: nightEngine(s), Actor: ledger.Actor{Name: "maya", OSUser: "maya", Host: "box"}, Theme: "dark", Location: cest,
+	p, err := policy.Parse("policy.yaml", []byte("version: 1\ncurrency: USD\n"))
+	if err != nil {
+		panic(err)
+	}
+	return Options{Store: s, Engine: nightEngine(s), Actor: ledger.Actor{Name: "maya", OSUser: "maya", Host: "box"}, Theme: "dark", Location: cest, Policy: func() *policy.Policy { return p },
 		Clock: func() time.Time { return night }, LedgerPath: ""}
 }
