@@ -1,38 +1,47 @@
-# Prints `go test -bench` output as one table. A benchmark that holds a limit
-# reports it beside the value: "p99-ms" with "p99-ms-atmost" or "p99-ms-atleast"
-# (and "p99-ms-aim" for what is wished). The exit status tells whether every
-# limit holds.
-/^Benchmark/ {
-	name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name); gsub(/_/, " ", name)
-	names[++n] = name
-	for (i = 3; i < NF; i += 2) {
-		unit = $(i + 1); value = $i
-		if (unit ~ /-(atmost|atleast|aim)$/) { limit[n, unit] = value; continue }
-		units[n, ++count[n]] = unit; values[n, count[n]] = value
-	}
+# Prints `go test -bench` output as one table beside the limits that hold. Times
+# are shown in milliseconds. The exit status tells whether every limit holds.
+function limit(pattern, unit, must, aim) {
+	patterns[++limits] = pattern; units[limits] = unit; musts[limits] = must; aims[limits] = aim
 }
-/^(FAIL|panic:|--- FAIL)/ { failed = 1 }
-END {
-	line = "%-58s %-16s %12s %12s %12s  %s\n"
-	printf line, "what", "unit", "measured", "must", "aim", ""
-	for (b = 1; b <= n; b++) {
-		bounded = 0
-		for (j = 1; j <= count[b]; j++) {
-			u = units[b, j]
-			if (((b, u "-atmost") in limit) || ((b, u "-atleast") in limit)) bounded = 1
-		}
-		for (j = 1; j <= count[b]; j++) {
-			u = units[b, j]; v = values[b, j]; must = ""; word = ""
-			aim = ((b, u "-aim") in limit) ? limit[b, u "-aim"] : ""
-			if ((b, u "-atmost") in limit)  { must = limit[b, u "-atmost"];  word = (v + 0 <= must + 0) ? "ok" : "OVER";  must = "<= " must }
-			if ((b, u "-atleast") in limit) { must = limit[b, u "-atleast"]; word = (v + 0 >= must + 0) ? "ok" : "UNDER"; must = ">= " must }
-			if (bounded && word == "") continue
-			if (!bounded && u !~ /^(ns\/op|allocs\/op)$/) continue
-			if (word == "OVER" || word == "UNDER") over++
-			printf line, names[b], u, v, must, aim, word
-		}
+function row(name, unit, value,    i, word, what) {
+	if (unit == "ns/op") { unit = "ms"; value /= 1e6 }
+	for (i = 1; i <= limits; i++) {
+		if (unit != units[i] || name !~ patterns[i]) continue
+		what = substr(musts[i], 1, 2); word = substr(musts[i], 4) + 0
+		word = (what == "<=" && value > word || what == ">=" && value < word) ? "NOT HELD" : "ok"
+		if (word != "ok") broken++
+		printf "%-44s %12.4g %-10s %10s %8s  %s\n", name, value, unit, musts[i], aims[i], word
+		return
 	}
-	if (n == 0) { print "no benchmark ran"; exit 1 }
-	if (over) printf "%d limit(s) not held\n", over
-	exit (over || failed) ? 1 : 0
+	if (value > 0) printf "%-44s %12.4g %-10s\n", name, value, unit
+}
+BEGIN {
+	limit("^BeginSettle/inflight=1$", "×raw", ">= 0.85", "0.95")
+	limit("^BeginSettle/inflight=16$", "×raw", ">= 0.85", "2")
+	limit("^FourProcesses$", "fairness", ">= 0.5", "0.65")
+	limit("^FourProcesses$", "longest-ms", "<= 150", "75")
+	limit("^CommitToSeen$", "p50-ms", "<= 12", "")
+	limit("^CommitToSeen$", "p99-ms", "<= 25", "5")
+	limit("^FirstPage1M/(counts|next)$", "ms", "<= 1", "0.2")
+	limit("^FirstPage1M/[a-z_]+/(loss|newest|oldest)$", "ms", "<= 1", "0.2")
+	limit("^FirstPage1M/filter/", "ms", "<= 30", "7")
+	limit("^FirstFrame/console$", "×bare", "<= 1.5", "")
+	limit("^Reads$", "x-ideal", "<= 1.3", "1.1")
+	printf "%-44s %12s %-10s %10s %8s\n", "what", "measured", "", "must", "aim"
+}
+/^Benchmark/ {
+	name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name)
+	ran++
+	for (i = 3; i < NF; i += 2) {
+		if ($(i + 1) ~ /^(B|allocs)\/op$/) continue
+		row(name, $(i + 1), $i)
+		if ($(i + 1) == "ns/op") took[name] = $i
+	}
+	if (name == "FirstFrame/console" && took["FirstFrame/bare"]) row(name, "×bare", took[name] / took["FirstFrame/bare"])
+}
+/^(FAIL|panic:|--- FAIL)/ { failed = 1; print }
+END {
+	if (!ran) print "no benchmark ran"
+	if (broken) printf "%d limit(s) not held\n", broken
+	exit (!ran || broken || failed) ? 1 : 0
 }
