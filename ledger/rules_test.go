@@ -356,6 +356,23 @@ func TestI12_AfterUndoOnlyAPersonSettles(t *testing.T) {
 	}
 }
 
+func TestI12_AnUndoneAnswerDoesNotComeBack(t *testing.T) {
+	for _, outcome := range []Outcome{OutcomeUncertain, OutcomeFailed} {
+		b := newBench(t)
+		_, first := b.begin()
+		b.settle(first, OutcomeCommitted, receipt("pi_1"))
+		if err := b.decide(VerbUndo); err != nil {
+			t.Fatal(err)
+		}
+		second, err := b.allow(BasisKeySafe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.settle(second, outcome) // knows nothing of the first, whose answer somebody took back
+		b.want(Uncertain, 1, NoConflict)
+	}
+}
+
 func TestI7_StaleDecisionIsRefusedAndSaysWho(t *testing.T) {
 	b, _ := doubt(t)
 	seen := b.rec.Operation.Version

@@ -172,6 +172,8 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 			o.State = Committed
 		case o.State == Failed && rec.Operation.HandsOff:
 			o.State = Uncertain // a proof that was undone or contradicted proves nothing (I12)
+		case o.State == Committed && rec.Operation.HandsOff && req.Outcome != OutcomeCommitted:
+			o.State = Uncertain // the commit is an older attempt's, and a person had undone it (I12)
 		}
 		switch o.State {
 		case Committed:

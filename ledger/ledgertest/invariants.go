@@ -33,6 +33,7 @@ func invariants(t *testing.T, open Open) {
 		{"I9_AnAcknowledgementCoversWhatItSaw", acknowledged},
 		{"I10_AnAttemptNobodySettlesIsInDoubt", orphan},
 		{"I12_AfterUndoOnlyAPersonSettles", afterUndo},
+		{"I12_AnUndoneAnswerDoesNotComeBack", undoneAnswer},
 		{"I12_NoneFoundAfterLandedIsNoProof", notThereNow},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
@@ -336,6 +337,12 @@ func afterUndo(d *desk) {
 		d.Fatalf("a machine was allowed to send: %v", err)
 	}
 	d.want(d.decide(o, ledger.VerbDeny), ledger.Failed)
+}
+
+func undoneAnswer(d *desk) {
+	o := d.settle(d.begun("k").Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
+	retried := d.retry(d.decide(o, ledger.VerbUndo), ledger.BasisKeySafe)
+	d.want(d.settle(retried.Attempt.ID, ledger.OutcomeUncertain), ledger.Uncertain)
 }
 
 func notThereNow(d *desk) {
