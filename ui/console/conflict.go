@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,11 +16,12 @@ import (
 // side is one of two effects.
 type side struct {
 	receipt string
+	attempt int // which attempt made it; 0 when that is not known
 	facts   map[string]string
 }
 
-// sides are the effects known, in the order they were discovered, with what
-// attempts and checks tell of each.
+// sides are the effects known, in the order of the attempts that made them as
+// far as that is known, with what attempts and checks tell of each.
 func sides(b *brief, at func(time.Time) string) []side {
 	o := &b.rec.Operation
 	var out []side
@@ -28,6 +31,7 @@ func sides(b *brief, at func(time.Time) string) []side {
 	for i := range out {
 		for _, a := range b.rec.Attempts {
 			if a.Receipt == out[i].receipt || a.LateReceipt == out[i].receipt {
+				out[i].attempt = a.N
 				out[i].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, senderWords(*o, a))
 				out[i].facts["sent"] = at(a.StartedAt)
 			}
@@ -56,6 +60,7 @@ func sides(b *brief, at func(time.Time) string) []side {
 	}
 	if lone >= 0 && silent >= 0 {
 		a := b.rec.Attempts[silent]
+		out[lone].attempt = a.N
 		out[lone].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, firstOf(errorWords(a.ErrorClass), "no answer"))
 		out[lone].facts["sent"] = at(a.StartedAt)
 	}
@@ -89,12 +94,29 @@ func sides(b *brief, at func(time.Time) string) []side {
 			}
 			for _, k := range []string{"amount", "currency", "created", "created_at", "status", "state", "title", "subject", "version"} {
 				if v, ok := text[k]; ok && out[match].facts[k] == "" {
-					out[match].facts[k] = v
+					out[match].facts[k] = readable(k, v, at)
 				}
 			}
 		}
 	}
+	sort.SliceStable(out, func(i, j int) bool {
+		return out[i].attempt != 0 && out[j].attempt != 0 && out[i].attempt < out[j].attempt
+	})
 	return out
+}
+
+// readable writes a moment given as Unix seconds or RFC 3339 as a clock shows it.
+func readable(name, value string, at func(time.Time) string) string {
+	if !strings.HasPrefix(name, "created") {
+		return value
+	}
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && len(value) == 10 {
+		return at(time.Unix(n, 0))
+	}
+	if t, err := time.Parse(time.RFC3339, value); err == nil {
+		return at(t)
+	}
+	return value
 }
 
 // effects finds the objects in a check's evidence, wherever they are.

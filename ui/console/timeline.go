@@ -27,8 +27,14 @@ func timeline(b *brief) []entry {
 	for _, a := range rec.Attempts {
 		out = append(out, attemptEntries(rec, a)...)
 	}
-	for i, r := range rec.Reads {
-		n := len(rec.Reads) - i
+	n := 0
+	for i := len(rec.Reads) - 1; i >= 0; i-- {
+		r := rec.Reads[i]
+		if r.Control { // made to see whether the check works, not what became of this
+			out = append(out, entry{at: r.EndedAt, who: "control", what: controlWords(r)})
+			continue
+		}
+		n++
 		out = append(out, entry{at: r.EndedAt, who: fmt.Sprintf("check %d", n), what: verdictWords(r), grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch})
 	}
 	for _, e := range b.events {
@@ -73,6 +79,14 @@ func attemptEntries(rec *ledger.Record, a ledger.Attempt) []entry {
 		out = append(out, entry{at: a.LateAt, who: name, what: late})
 	}
 	return out
+}
+
+// controlWords is a check that was made where it must find something.
+func controlWords(r ledger.Read) string {
+	if r.Verdict == ledger.Landed || r.Verdict == ledger.Duplicated {
+		return "the check finds this one, so it works"
+	}
+	return "the check does not find this one" + colon(r.Reason)
 }
 
 func senderWords(o ledger.Operation, a ledger.Attempt) string {
