@@ -273,7 +273,7 @@ func (l *lookup) Find(key ref.Val) (ref.Val, bool) {
 
 func (l *lookup) Get(key ref.Val) ref.Val {
 	v, found := l.Find(key)
-	if v == nil || !found && !types.IsError(v) {
+	if !found && !types.IsError(v) {
 		return types.NewErr("no such name")
 	}
 	return v

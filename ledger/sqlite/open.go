@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"indoubt/ledger"
 )
@@ -238,16 +237,4 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy)
 	i.LastWrite, i.LastError = at(write), at(failed)
 	return i, err
-}
-
-// nap is a short random pause, so that writers that wait do not march in step.
-func nap(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

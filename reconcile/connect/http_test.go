@@ -76,11 +76,11 @@ func TestReadFollowsRedirectsOnItsHostOnly(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/here":
-			http.Redirect(w, r, "/there", 302)
+			http.Redirect(w, r, "/there", http.StatusFound)
 		case "/away":
-			http.Redirect(w, r, other.URL, 302)
+			http.Redirect(w, r, other.URL, http.StatusFound)
 		case "/round":
-			http.Redirect(w, r, "/round", 302)
+			http.Redirect(w, r, "/round", http.StatusFound)
 		default:
 			_, _ = io.WriteString(w, "found")
 		}

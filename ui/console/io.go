@@ -47,12 +47,6 @@ func (w *writes) end() {
 	}
 }
 
-func (w *writes) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.n
-}
-
 // Wait lets no further write begin and returns when the last one has ended.
 func (w *writes) Wait() {
 	w.mu.Lock()

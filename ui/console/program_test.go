@@ -27,7 +27,6 @@ import (
 type terminal struct {
 	t    *testing.T
 	em   *vt.SafeEmulator
-	prog chan *tea.Program
 	done chan error
 	mu   sync.Mutex
 	raw  bytes.Buffer
