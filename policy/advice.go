@@ -228,7 +228,7 @@ const proofGrace = time.Minute
 func (k *Kind) waitReason(proof time.Time, now time.Time) string {
 	switch {
 	case proof.After(now):
-		return "a check can prove it either way from " + proof.UTC().Format("15:04:05 MST")
+		return "a check can prove it either way from " + proof.Local().Format("15:04:05 MST")
 	case !proof.IsZero():
 		return "the check that can prove it is on its way"
 	}

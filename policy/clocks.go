@@ -143,7 +143,7 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 		if until.Equal(ledger.Never) {
 			return ledger.BasisKeySafe, "it is safe to repeat, and no later operation has overtaken it", ledger.Never
 		}
-		return ledger.BasisKeySafe, "its key is remembered until " + until.UTC().Format("Mon 2 Jan 15:04 MST") + ": a second send cannot act twice", until
+		return ledger.BasisKeySafe, "its key is remembered until " + until.Local().Format("Mon 2 Jan 15:04 MST") + ": a second send cannot act twice", until
 	}
 	return ledger.BasisRiskAccepted, k.riskBecause(rec, now), ledger.Never
 }
@@ -154,7 +154,7 @@ func absentBecause(rec ledger.Record) string {
 		case ledger.ProvenAbsent:
 			for _, r := range rec.Reads {
 				if r.Verdict == ledger.Absent && !r.Control {
-					return "a check that began " + r.BeganAt.UTC().Format("15:04:05 MST") + " found nothing and proves it"
+					return "a check that began " + r.BeganAt.Local().Format("15:04:05 MST") + " found nothing and proves it"
 				}
 			}
 			return "a check proved it"

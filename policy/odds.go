@@ -52,7 +52,7 @@ func (k *Kind) Odds(rec ledger.Record) Odds {
 		o.Why = fmt.Sprintf("a guess for %s: no cases yet", class)
 	}
 	if f > 0 {
-		o.Why += fmt.Sprintf(", lowered by a check at %s that found nothing", read.UTC().Format("15:04:05"))
+		o.Why += fmt.Sprintf(", lowered by a check at %s that found nothing", read.Local().Format("15:04:05"))
 	}
 	return o
 }
