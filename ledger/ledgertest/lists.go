@@ -18,7 +18,7 @@ func lists(t *testing.T, open Open) {
 	furnish(d)
 	for turn, pass := range []time.Duration{0, time.Minute, 9 * time.Minute, time.Hour, 24 * time.Hour} {
 		d.clock.Advance(pass)
-		if !racing || turn == 1 {
+		if !Racing || turn == 1 {
 			checkLists(d, d.s, orders, filters, turn)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 func model(t *testing.T, open Open) {
 	games := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if games++; racing && games > 10 {
+		if games++; Racing && games > 10 {
 			return
 		}
 		clock := NewClock()

@@ -2,6 +2,6 @@
 
 package ledgertest
 
-// racing: the race detector makes everything about twenty times slower, so
-// what is repeated for its luck is repeated less.
-const racing = true
+// Racing tells that the race detector watches. It makes a store about twenty
+// times slower, so what is repeated for its luck is repeated less.
+const Racing = true

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 )
 
 // scatter fills a ledger with operations in every state a row can be in, around
@@ -106,7 +107,9 @@ func less(order ledger.Order) func(a, b ledger.Row) int {
 func TestListsAgreeWithRows(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
-		n++
+		if n++; ledgertest.Racing && n > 10 {
+			return
+		}
 		c := newClock()
 		s, err := Create(ctx, filepath.Join(dir, fmt.Sprint(n)), Options{Clock: c.Now})
 		if err != nil {
