@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"sync"
@@ -66,6 +67,7 @@ func newEnvironment(s scope) *cel.Env {
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(64),
 		ext.Strings(), ext.Encoders(), ext.Math(), ext.Lists(),
+		cel.Function("money", cel.Overload("money_dyn", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(amount))),
 		cel.Variable("input", cel.DynType), cel.Variable("token", cel.StringType), cel.Variable("key", cel.StringType),
 		cel.Variable("op", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("attempt", cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable("receipt", cel.StringType),
@@ -92,6 +94,19 @@ func newEnvironment(s scope) *cel.Env {
 		panic("policy: the expression language does not build: " + err.Error()) // a test would show it
 	}
 	return env
+}
+
+// amount is money(x): a number as an amount, 12,000.00. Anything else is an error.
+func amount(v ref.Val) ref.Val {
+	d, ok := v.ConvertToType(types.DoubleType).(types.Double)
+	if !ok || !isNumber(v) || math.IsNaN(float64(d)) || math.IsInf(float64(d), 0) {
+		return types.NewErr("money() takes a number, not %s", v.Type().TypeName())
+	}
+	text := money(float64(d))
+	if !strings.Contains(text, ".") {
+		text += ".00"
+	}
+	return types.String(text)
 }
 
 // lookupMacro writes name(x) as an index into a variable, so that every

@@ -144,6 +144,8 @@ func TestTemplates(t *testing.T) {
 		"${input.n}":                        `42000`,
 		"x${input.n}":                       `"x42000"`,
 		"${input.n / 100} and ${input.big}": `"420 and 9007199254740993"`,
+		"${money(input.n / 100)}":           `"420.00"`,
+		"USD ${money(input.n * 1000)}":      `"USD 42,000,000.00"`,
 		"${input.o}":                        `{"x":[1,"y"]}`,
 		"${input.nil}":                      `null`,
 		"${input.t}":                        `true`,

@@ -95,14 +95,14 @@ func TestTheWorldHasEverythingToLookAt(t *testing.T) {
 		}
 	}
 	for title, holds := range map[string]func(r ledger.Row) bool{
-		"payout 420 → acct_7Kd":          func(r ledger.Row) bool { return r.Conflict == ledger.Duplicate },
-		"charge cus_1QX 12000":           func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneDecide },
+		"payout 420.00 → acct_7Kd":       func(r ledger.Row) bool { return r.Conflict == ledger.Duplicate },
+		"charge cus_1QX 12,000.00":       func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneDecide },
 		"deploy web 4.18.2 → prod":       func(r ledger.Row) bool { return r.Overtaken && r.State == ledger.Uncertain },
 		`post "v2.3 is out…"`:            func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneDecide },
 		"mail Welcome → ana@example.com": func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneNotLanded },
-		"charge cus_4Tz 2900":            func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneNotLanded },
-		"payout 77 → acct_9Qe":           func(r ledger.Row) bool { return r.TabAt(now) == ledger.TabNeedsYou },
-		"payout 90 → acct_9Qe":           func(r ledger.Row) bool { return r.TabAt(now) == ledger.TabInFlight },
+		"charge cus_4Tz 2,900.00":        func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneNotLanded },
+		"payout 77.00 → acct_9Qe":        func(r ledger.Row) bool { return r.TabAt(now) == ledger.TabNeedsYou },
+		"payout 90.00 → acct_9Qe":        func(r ledger.Row) bool { return r.TabAt(now) == ledger.TabInFlight },
 	} {
 		r, ok := find[title]
 		if !ok || !holds(r) {

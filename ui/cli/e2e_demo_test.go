@@ -23,7 +23,7 @@ func TestE2E_DemoAsText(t *testing.T) {
 	if first, _, _ := strings.Cut(r.Out, "\n"); !strings.Contains(first, dir) {
 		t.Errorf("the first line does not name the directory: %s", first)
 	}
-	for _, want := range []string{"payout 420 → acct_7Kd", "TWICE", "charge cus_1QX 12000"} {
+	for _, want := range []string{"payout 420.00 → acct_7Kd", "TWICE", "charge cus_1QX 12,000.00"} {
 		if !strings.Contains(r.Out, want) {
 			t.Errorf("the list does not show %q", want)
 		}

@@ -20,7 +20,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	proven := p.Basis == ledger.BasisAbsent || p.Basis == ledger.BasisKeySafe
 	a := b.facts.advice
 	if proven {
-		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", becauseWords(p.Basis, "") + colon(safe.Text(p.Why)), false})
+		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", firstOf(safe.Text(p.Why), becauseWords(p.Basis, "")), false})
 		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
 			d.facts = append(d.facts, fact{"UNTIL", moment(p.LapsesAt, m.at, m.loc) + ", " + span(p.LapsesAt.Sub(m.at)) + " left", false})
 		}

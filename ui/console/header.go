@@ -277,7 +277,7 @@ func (m *Root) tabLine(w int) string {
 	}
 	line, notes := draw(false), m.tabNotes()
 	need := 0
-	if len(notes) > 0 && m.list.news > 0 {
+	if len(notes) > 0 && m.list.news+len(m.list.marks) > 0 {
 		need = width(notes[0]) + 3
 	}
 	if visibleWidth(line)+need > w {
