@@ -78,11 +78,13 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 	var arrived atomic.Int64
 	release := make(chan struct{})
 	defer close(release)
+	w.side.mu.Lock() // the request comes from another process
 	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
 		s.apply(c)
 		arrived.Add(1)
 		<-release
 	}
+	w.side.mu.Unlock()
 	cmd, out := w.spawn(text, o)
 	eventually(t, "the request arrives", func() bool { return arrived.Load() == 1 })
 	_ = cmd.Process.Signal(syscall.SIGKILL)

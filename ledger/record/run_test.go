@@ -292,18 +292,21 @@ func TestSignalsReachTheGroup(t *testing.T) {
 	r := New(newMemory(nil), nil, Options{})
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "ready")
-	go func() {
+	await := func(path string) {
 		for range 500 {
-			if _, err := os.Stat(ready); err == nil {
-				break
+			if _, err := os.Stat(path); err == nil {
+				return
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
+	}
+	go func() {
+		await(ready)
 		signals <- syscall.SIGHUP
-		time.Sleep(50 * time.Millisecond)
+		await(ready + ".hup")
 		signals <- syscall.SIGINT
 	}()
-	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k"}, Argv: append(sh(`trap 'echo hup' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals})
+	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals})
 	if res.out != "hup\nint\n" || res.ExitCode != 0 {
 		t.Errorf("%q, exit %d", res.out, res.ExitCode)
 	}
