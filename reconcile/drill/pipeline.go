@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,20 +49,40 @@ func RunPipeline(ctx context.Context, in io.Reader, out io.Writer, rules RulesOf
 	if err := answers.Encode(reply{}); err != nil {
 		return err
 	}
-	for lines.Scan() {
-		var o order
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			return fmt.Errorf("reading an order: %w", err)
+	orders := make(chan []byte)
+	go func() {
+		defer stop() // ends an order that is being carried out, too
+		for lines.Scan() {
+			select {
+			case orders <- slices.Clone(lines.Bytes()):
+			case <-ctx.Done():
+				return
+			}
 		}
-		r, err := p.obey(ctx, o)
-		if err != nil {
-			r.Error = err.Error()
-		}
-		if err := answers.Encode(r); err != nil {
-			return err
+	}()
+	for {
+		select {
+		case line := <-orders:
+			if err := answers.Encode(p.answer(ctx, line)); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
 		}
 	}
-	return lines.Err()
+}
+
+// answer carries out one order.
+func (p *pipeline) answer(ctx context.Context, line []byte) reply {
+	var o order
+	if err := json.Unmarshal(line, &o); err != nil {
+		return reply{Error: fmt.Sprintf("reading an order: %v", err)}
+	}
+	r, err := p.obey(ctx, o)
+	if err != nil {
+		r.Error = err.Error()
+	}
+	return r
 }
 
 // pipeline is one that writes to the outside world and records it.
@@ -238,20 +259,20 @@ func (p *pipeline) settleAll(ctx context.Context, names []string, impatient bool
 // settle reports what became of a transmission. An impatient one gives up on an
 // answer that has not come, as a client does at its timeout.
 func (p *pipeline) settle(ctx context.Context, f *flight, impatient bool) error {
-	a := f.answer
+	gaveUp := false
 	select {
 	case <-f.done:
-		a = f.answer
 	default:
 		if impatient {
+			gaveUp = true
 			f.giveUp()
 		}
 		<-f.done
-		a = f.answer
-		if a.Err != nil && impatient {
-			a.Class = ledger.ClassTimeout
-			a.Err = fmt.Errorf("no answer after %.1f s", p.now().Sub(f.since).Seconds())
-		}
+	}
+	a := f.answer
+	if a.Err != nil && gaveUp {
+		a.Class = ledger.ClassTimeout
+		a.Err = fmt.Errorf("no answer after %.1f s", p.now().Sub(f.since).Seconds())
 	}
 	rec, err := p.store.Read(ctx, ledger.Locator{AttemptID: f.attempt})
 	if err != nil {

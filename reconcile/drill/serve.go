@@ -24,14 +24,15 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 		return
 	}
 
-	key := ""
+	release := func() {}
 	if res.keyed && seen.Key != "" {
-		key = account(r) + "\x00" + res.name + "\x00" + seen.Key
+		key := account(r) + "\x00" + res.name + "\x00" + seen.Key
 		if !d.enter(key) {
 			d.say(w, seen, http.StatusConflict, problem("idempotency_key_in_use", "Another request with this key is still being worked on."))
 			return
 		}
-		defer d.leaveKey(key)
+		release = func() { d.leaveKey(key) }
+		defer release()
 		done, err := d.replay(w, r, res, in, seen)
 		if err != nil {
 			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
@@ -61,13 +62,16 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 			return
 		}
 	}
-	d.end(w, r, res, t, seen, body)
+	if t.Fault == CommitAndHang && !d.wait(r.Context(), t.For) {
+		return
+	}
+	release() // before the caller can know that it is over
+	d.end(w, res, t, seen, body)
 }
 
 // end answers a write whose effect is settled, or does not.
-func (d *Downstream) end(w http.ResponseWriter, r *http.Request, res *resource, t Trouble, seen *Seen, body []byte) {
+func (d *Downstream) end(w http.ResponseWriter, res *resource, t Trouble, seen *Seen, body []byte) {
 	switch {
-	case t.Fault == CommitAndHang && !d.wait(r.Context(), t.For):
 	case t.Fault == CommitAndVanish:
 		cut(w, true)
 		go d.Stop()
