@@ -77,8 +77,15 @@ func all(t *testing.T, w *World) (rows []ledger.Row) {
 	}
 }
 
-func TestTheWorldHasEverythingToLookAt(t *testing.T) {
+// One night is enough for all that can be seen of it; making one takes a while.
+func TestWorld(t *testing.T) {
 	w := world(t, Options{Seed: 1, Now: time.Now()}) // what is in flight stays in flight, however slow the machine
+	t.Run("has everything to look at", func(t *testing.T) { hasEverything(t, w) })
+	t.Run("the ledger tells the truth", func(t *testing.T) { tellsTheTruth(t, w) })
+	t.Run("nothing stays behind", func(t *testing.T) { nothingStays(t, w) })
+}
+
+func hasEverything(t *testing.T, w *World) {
 	now := w.now()
 	lanes, tabs := map[ledger.Lane]int{}, map[ledger.Tab]int{}
 	find := map[string]ledger.Row{}
@@ -128,8 +135,7 @@ func TestTheWorldHasEverythingToLookAt(t *testing.T) {
 
 // What the ledger believes and what really happened agree, except where the
 // story has it otherwise.
-func TestTheLedgerTellsTheTruth(t *testing.T) {
-	w := world(t, Options{Seed: 3})
+func tellsTheTruth(t *testing.T, w *World) {
 	effects, err := w.Downstream.Effects(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -182,8 +188,7 @@ func TestASeedMakesTheSameNight(t *testing.T) {
 }
 
 // Whoever starts a world may be killed; its pipelines notice and go.
-func TestNothingStaysBehind(t *testing.T) {
-	w := world(t, Options{Seed: 2})
+func nothingStays(t *testing.T, w *World) {
 	if err := w.Go(); err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 }
 
 func TestRetryWithProofIsOneY(t *testing.T) {
-	b := nightBench(t, 80, 24).cursorOn(4).keys("R").shows("Retry?", "ALLOWED BECAUSE", "it did not land, proven", "POST https://api.mail.example/send", "same key k-004", "attempt 2/3", "impossible once sent")
+	b := nightBench(t, 80, 24).cursorOn(4).keys("R").shows("Retry?", "ALLOWED BECAUSE", "it did not land: a check that began", "POST https://api.mail.example/send", "same key k-004", "attempt 2/3", "impossible once sent")
 	b.keys("b").shows(`"to": "ana@example.com"`).keys("b").keys("enter")
 	if len(b.engine().retried) != 0 {
 		t.Fatal("Enter sent it")
