@@ -154,7 +154,7 @@ const (
 type Query struct {
 	Tab    Tab
 	Filter Filter
-	Order  Order // TabSettled and TabAll: OrderNewest unless said otherwise
+	Order  Order // in TabSettled and TabAll OrderLoss reads as OrderNewest: little there can be lost
 	Now    time.Time
 	After  string // cursor of the page before
 	Limit  int    // 50 when 0

@@ -79,13 +79,16 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 	case !began.After(p.at):
 		return no("too early: proof possible in %s", brief(p.at.Sub(began)))
 	case !began.Before(p.visible):
-		return no("too late: effects may no longer be shown since %s", p.visible.UTC().Format(time.RFC3339))
+		return no("too late: effects may no longer be shown since %s", onTheWall(p.visible))
 	}
 	if held, why := p.control(); !held {
 		return no("but %s", why)
 	}
-	return ledger.Absent, fmt.Sprintf("none found, and it could have shown until %s", p.at.UTC().Format(time.RFC3339))
+	return ledger.Absent, fmt.Sprintf("none found, and it could have shown until %s", onTheWall(p.at))
 }
+
+// onTheWall is a moment as the clock beside the reader shows it.
+func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05 MST") }
 
 // proofOf gathers the conditions for one operation.
 func proofOf(k *policy.Kind, rec ledger.Record) proof {

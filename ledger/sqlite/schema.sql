@@ -13,7 +13,8 @@
 --      SET state = 'committed',                       -- or 'failed', 'uncertain'
 --          receipt = …, result = …,
 --          change_id = …, actor = …, reason = …
---    WHERE id = … AND state = 'pending';              -- after the answer
+--    WHERE id = … AND live_attempt = id || '.1';      -- after the answer; a later
+--                                                     -- attempt is not this one's
 --
 -- The database does the rest: attempt, event, version, list and counts. A
 -- writer that says nothing more leaves the operation pending, and every reader
