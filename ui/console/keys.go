@@ -44,7 +44,7 @@ func moves() []binding {
 		{keys: []string{"g", "home"}, show: "g", words: "to the top", group: groupMove, do: by(-1 << 30)},
 		{keys: []string{"G", "end"}, show: "G", words: "to the bottom", group: groupMove, do: by(1 << 30)},
 		{keys: []string{"enter"}, show: "↵", words: "open the whole record", short: "open", group: groupMove, do: (*Root).open},
-		{keys: []string{"esc"}, show: "esc", words: "back one level", group: groupMove, do: (*Root).back},
+		{keys: []string{"esc"}, show: "esc", words: "back one level", short: "back", group: groupMove, do: (*Root).back},
 		{keys: []string{"tab"}, show: "tab", words: "next list", group: groupMove, do: func(m *Root) tea.Cmd { return m.nextTab(1) }},
 		{keys: []string{"shift+tab"}, words: "list before", group: groupMove, do: func(m *Root) tea.Cmd { return m.nextTab(-1) }},
 		{keys: []string{"1", "2", "3", "4", "0"}, show: "1–4 0", words: "Needs you, Checking, In flight, Settled, All", group: groupMove, do: nil},

@@ -294,7 +294,11 @@ func (m *Root) hints() (looks, acts string) {
 			}
 		}
 	}
-	put(&a, &usedA, "enter", "a", "c", "space", "/", "T", "o", "y", ":", "q")
+	if m.screen == onDetail {
+		put(&a, &usedA, "esc", "a", "c", "T", "o", "y", ":", "q")
+	} else {
+		put(&a, &usedA, "enter", "a", "c", "space", "/", "T", "o", "y", ":", "q")
+	}
 	put(&b, &usedB, "C", "X", "R", "D", "A", "P", "N", "U")
 	b.WriteString(" " + m.th.accent.s("?") + " " + m.th.faint.s("help"))
 	if closed != "" {
