@@ -43,5 +43,5 @@ BEGIN {
 END {
 	if (!ran) print "no benchmark ran"
 	if (broken) printf "%d limit(s) not held\n", broken
-	exit (!ran || broken) ? 1 : 0
+	exit (!ran || failed) ? 1 : 0
 }
