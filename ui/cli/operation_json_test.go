@@ -55,7 +55,7 @@ var unsteady = []struct {
 	pattern *regexp.Regexp
 	with    string
 }{
-	{regexp.MustCompile(`"(id|seq|grant|attempt)": ?"(?:[1-9a-f][0-9a-f]{7}|0199[0-9a-f]{4}|019[a-f][0-9a-f]{4}|01[a-f][0-9a-f]{5})-[0-9a-f]{4}-[57][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"`), `"$1": "ID"`},
+	{regexp.MustCompile(`"(id|seq|grant|attempt)": ?"(?:[0-9a-f]{8}-[0-9a-f]{4}-5|(?:[1-9a-f][0-9a-f]{7}|0199[0-9a-f]{4}|019[a-f][0-9a-f]{4}|01[a-f][0-9a-f]{5})-[0-9a-f]{4}-7)[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"`), `"$1": "ID"`},
 	{regexp.MustCompile(`"reason": "[^"]+"`), `"reason": "…"`},
 	{regexp.MustCompile(`("os_user|"host)": ?"[^"]*"`), `$1": "X"`},
 }
