@@ -28,7 +28,7 @@ type proof struct {
 	byToken    bool      // the read looks for the token
 	tokenKnown bool      // the token is known to have been in every attempt that may have landed
 	handsOff   bool      // somebody said "landed" before (I12)
-	// control tells whether the check has lately found something known to exist.
+	// control tells whether the check finds something that is known to exist.
 	// It is asked last, because asking may cost a read.
 	control func() (held bool, why string)
 }
