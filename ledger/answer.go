@@ -1,11 +1,14 @@
 package ledger
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Answer is what came back from a downstream, whichever way it was asked. The
 // zero Answer means that nothing was sent and nothing came.
 type Answer struct {
-	Via  string // http, command
+	Via  string // http, command, mcp, sql
 	Err  error  // why no complete answer came; nil when one did
 	Sent bool   // at least one byte of the request was written, or the process was started
 	// Class is how the answer failed to come; empty when a complete one came.
@@ -14,7 +17,7 @@ type Answer struct {
 	Status    int                 // HTTP status; 0 when none was read
 	Header    map[string][]string // canonical names
 	Body      []byte              // bounded
-	Truncated bool                // Body or Stdout is not all there was
+	Truncated bool                // Body, Stdout, Rows or RPC.Result is not all there was
 
 	Exited bool // the process ended by itself with code Exit
 	Exit   int
@@ -22,5 +25,19 @@ type Answer struct {
 	Stdout []byte // bounded tail
 	Stderr []byte // bounded tail
 
+	RPC *RPCAnswer // the JSON-RPC response, nil when none came
+	// Rows is the rows a query returned, as a JSON array of objects (nil when none
+	// came back), and Affected how many rows a statement changed.
+	Rows     json.RawMessage
+	Affected int64
+
 	BeganAt, EndedAt time.Time
+}
+
+// RPCAnswer is one JSON-RPC response: a result or an error.
+type RPCAnswer struct {
+	Result  json.RawMessage // the result member as it came; nil for an error
+	Error   bool            // it is an error response, with Code and Message
+	Code    int
+	Message string
 }

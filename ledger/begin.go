@@ -23,6 +23,7 @@ type BeginRequest struct {
 	KeyWorks                             bool          // the downstream treats a repeat under this key as the same wish
 	Deadline                             time.Duration // of the attempt, from the ledger's Now
 	TTL                                  time.Duration // how long a finished operation keeps its key; 0: for ever
+	AwaitsDelivery                       bool          // the caller says with Deliver when it has passed the final answer on
 	Host                                 string
 	PID                                  int
 	Actor                                Actor
@@ -199,6 +200,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 	}
 	c.Event.Detail = detail(map[string]any{"attempt": a.ID, "n": a.N, "basis": string(a.Basis), "sender": a.Sender})
 	start(&o, a, rec.Now)
+	o.Undelivered = req.AwaitsDelivery
 	note(rec, &o, req.Actor, c.Event.Reason)
 	c.Operation, c.Attempts = &o, []Attempt{a}
 	return BeginResult{Answer: AnswerBegun, Operation: o, Attempt: a}, c

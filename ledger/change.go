@@ -29,6 +29,10 @@ type Change struct {
 	Event     *Event     // Seq, At, From, To and Version are filled in by the store
 	// RecheckAt schedules one more read of a settled operation.
 	RecheckAt time.Time
+	// Release gives the operation's lease back, if it is still this one's.
+	Release *Lease
+	// Pricing replaces the derived columns, if the operation stays open.
+	Pricing *Pricing
 }
 
 // OpenGrant is the grant that can be consumed now, or nil.

@@ -32,6 +32,9 @@ type Decision struct {
 	Receipts     []string  // confirm: the effects found; two or more make a duplicate
 	Reference    string    // ack: the refund, the ticket
 	Until        time.Time // park
+	// RecheckAt asks for one read after a confirm, a deny or an abandon, to tell
+	// whether the person was right (I9). Zero: none.
+	RecheckAt time.Time
 }
 
 // Decide carries a decision out. Errors: *MovedError when the operation is not
@@ -111,6 +114,10 @@ func (d Decision) decide(rec *Record) (Change, error) {
 		c.Grants = voided(rec, "note by "+d.Actor.Name)
 	}
 	c.Operation = &o
+	switch d.Verb {
+	case VerbConfirm, VerbDeny, VerbAbandon:
+		c.RecheckAt = d.RecheckAt
+	}
 	more := map[string]any{}
 	if len(d.Receipts) > 0 {
 		more["receipts"] = d.Receipts

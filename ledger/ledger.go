@@ -14,10 +14,12 @@ import (
 )
 
 // Locator names one operation. The first field that is set counts; Kind, Scope
-// and Key go together and find the operation that holds the key now.
+// and Key go together and find the operation that holds the key now; Scope and
+// Awaits find the pending operation that waits for that.
 type Locator struct {
 	ID        string
 	AttemptID string
+	Awaits    string
 	Kind      string
 	Scope     string
 	Key       string
@@ -81,6 +83,9 @@ type Store interface {
 	// Lease takes or renews the right to reconcile one operation, for ttl. A lease
 	// held by somebody else that has not run out gives *LeasedError.
 	Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (Lease, error)
+	// Leases takes leases on those of the operations that nobody else holds one on,
+	// in one transaction; the others are left out.
+	Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]Lease, error)
 	// Release gives a lease back. A lease that is no longer held is no error.
 	Release(ctx context.Context, lease Lease) error
 
@@ -107,6 +112,16 @@ type Store interface {
 	Run(ctx context.Context, run DecisionRun) (recorded DecisionRun, known bool, err error)
 	// Progress stores how far a run has come, and its result when done.
 	Progress(ctx context.Context, runID string, done int, result json.RawMessage) error
+
+	// Tallies are how the doubts of each kind and error class ended, where evidence
+	// ended them. They are kept as doubts end: no call scans the ledger.
+	Tallies(ctx context.Context) ([]Tally, error)
+	// Census counts operations by kind and state at now, with the oldest doubt of
+	// each. Like Tallies it is kept, not counted.
+	Census(ctx context.Context, now time.Time) ([]Census, error)
+	// Accuracy counts who decided doubts since then, and how often evidence said
+	// otherwise later. It reads the events of that time.
+	Accuracy(ctx context.Context, since time.Time) ([]Accuracy, error)
 
 	// Info describes the ledger itself.
 	Info(ctx context.Context) (Info, error)

@@ -23,6 +23,10 @@ type Observation struct {
 	Result json.RawMessage
 	// RecheckAt asks for one more read of the operation after this one settled it.
 	RecheckAt time.Time
+	// Release gives the lease back, and Pricing schedules the next read, in the
+	// same transaction.
+	Release bool
+	Pricing *Pricing
 }
 
 // Observe records a read and applies its verdict. An inconclusive read moves
@@ -46,7 +50,10 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		// Somebody or something said "landed" before: not there now is no proof (I12).
 		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
 	}
-	c := Change{Read: &read, RecheckAt: ob.RecheckAt}
+	c := Change{Read: &read, RecheckAt: ob.RecheckAt, Pricing: ob.Pricing}
+	if ob.Release && ob.Lease.Generation != 0 {
+		c.Release = &ob.Lease
+	}
 	if read.Verdict == Inconclusive || read.Verdict == "" {
 		return c, nil
 	}

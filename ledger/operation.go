@@ -155,6 +155,13 @@ type Operation struct {
 	HandsOff      bool     // only a person settles it (I12)
 	ByAnswer      bool     // committed by its own answer, not by a read or a person
 
+	// Undelivered: the caller that waits for the answer has not been given a final
+	// one. Only a caller that says when it was (Deliver) has it set.
+	Undelivered bool
+	// Awaits names where the rest of a live attempt's answer is to be asked for,
+	// after an answer that was none yet (Suspend); empty otherwise.
+	Awaits string
+
 	LiveAttempt  string // id of the attempt in flight
 	AttemptCount int
 	ParkedUntil  time.Time

@@ -165,7 +165,7 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 		raise(&o, Duplicate, fmt.Sprintf("%d effects are known", o.Effects))
 	}
 	if !live { // else the attempt in flight goes on, whatever an older one answers
-		o.LiveAttempt, o.DeadlineAt = "", time.Time{}
+		o.LiveAttempt, o.DeadlineAt, o.Awaits = "", time.Time{}, ""
 		o.State = combined(attempts)
 		switch {
 		case before == Committed:

@@ -32,6 +32,8 @@ type Kind struct {
 	UnattendedRisk bool    // a risk may be taken without a terminal
 	Hold           string  // "none": exempt from the proxies' holding back of repeats
 	Repeat         string  // "allow" or "replay": an identical call after a delivered commit
+	Cancel         string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
+	Match          []Match // the HTTP requests that are of this kind, for the HTTP proxy
 	Control        bool    // whether a positive control runs
 	Timeout        time.Duration
 	RecheckAfter   time.Duration // after a settled send, one more read; 0: none
@@ -93,6 +95,15 @@ type KeyRule struct {
 	From     []string // input fields, for Strategy "fields"
 	Window   time.Duration
 	TTL      time.Duration // how long a finished operation keeps its key; 0: for ever
+}
+
+// Match is one pattern of HTTP requests: "POST /v1/charges", "POST,PUT
+// api.example.com/v1/orders/*". In the path * stands for one segment and ** at
+// the end for the rest; without a host every upstream matches.
+type Match struct {
+	Methods []string // upper case; empty: every writing method
+	Host    string
+	Path    string
 }
 
 // TokenRule says where the correlation token goes. The zero rule: nowhere.

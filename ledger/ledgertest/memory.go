@@ -54,6 +54,10 @@ func (m *Memory) find(at ledger.Locator) *entry {
 			if slices.ContainsFunc(e.attempts, func(a ledger.Attempt) bool { return a.ID == at.AttemptID }) {
 				return e
 			}
+		case at.Awaits != "":
+			if e.op.Awaits == at.Awaits && e.op.Scope == at.Scope {
+				return e
+			}
 		case e.op.KeyLive && e.op.Kind == at.Kind && e.op.Scope == at.Scope && e.op.Key == at.Key:
 			return e
 		}
@@ -153,6 +157,12 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 	}
 	if c.Read != nil && !slices.ContainsFunc(e.reads, func(r ledger.Read) bool { return r.ID == c.Read.ID }) {
 		e.reads = append([]ledger.Read{*c.Read}, e.reads...)
+	}
+	if c.Pricing != nil {
+		e.pricing = *c.Pricing
+	}
+	if c.Release != nil && e.lease.Generation == c.Release.Generation && e.lease.Holder == c.Release.Holder {
+		e.lease.Holder = ""
 	}
 	e.recheck = c.RecheckAt
 	if !c.RecheckAt.IsZero() {

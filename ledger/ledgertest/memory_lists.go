@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -291,3 +292,27 @@ func (m *Memory) Holds(_ context.Context, now time.Time) ([]ledger.Hold, error) 
 	}
 	return out, nil
 }
+
+// Leases implements ledger.Store.
+func (m *Memory) Leases(ctx context.Context, ids []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
+	var out []ledger.Lease
+	for _, id := range ids {
+		l, err := m.Lease(ctx, id, holder, digest, ttl)
+		switch {
+		case err == nil:
+			out = append(out, l)
+		case !errors.As(err, new(*ledger.LeasedError)):
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// Tallies implements ledger.Store.
+func (m *Memory) Tallies(context.Context) ([]ledger.Tally, error) { return nil, nil }
+
+// Census implements ledger.Store.
+func (m *Memory) Census(context.Context, time.Time) ([]ledger.Census, error) { return nil, nil }
+
+// Accuracy implements ledger.Store.
+func (m *Memory) Accuracy(context.Context, time.Time) ([]ledger.Accuracy, error) { return nil, nil }

@@ -155,7 +155,7 @@ func over(rec ledger.Record, window time.Duration, fresh bool) bool {
 	passed := window > 0 && rec.Now.After(o.SettledAt.Add(window))
 	switch o.StateAt(rec.Now) {
 	case ledger.Committed:
-		return fresh || passed
+		return fresh && !o.Undelivered || passed
 	case ledger.Failed, ledger.Abandoned:
 		return passed && rec.OpenGrant() == nil
 	}

@@ -52,10 +52,22 @@ type KindRule struct {
 	TokenAppend   string // path of a list in the input that senders add the token to
 	Redact        []string
 	Access        string // read, write or "" when not stated
+	Repeat        string // replay: an identical call after a delivered commit gets its answer; else it is a new wish
+	Hold          string // none: identical calls are not held back, whatever became of earlier ones
+	Cancel        string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
+	KeyHeader     string // the HTTP header in which the downstream takes a key; "" when it takes none
+	Retry         RetryRule
 
 	Title, Target func(ledger.Operation) string
 	Price         func(ledger.Record) ledger.Pricing
 	Judge         func(ctx context.Context, rec ledger.Record, a ledger.Answer) (Ruling, error)
+}
+
+// RetryRule is how often, and at what pace, an attempt that is known to have had
+// no effect may be followed by another one. It never applies to one in doubt.
+type RetryRule struct {
+	Max                    int // further attempts after the first
+	BackoffMin, BackoffMax time.Duration
 }
 
 // Ruling is what the kind's own rules say about an answer. Decided is false
@@ -100,6 +112,9 @@ type Wish struct {
 	TokenSent                 bool          // the token is inside this transmission
 	KeySent                   bool          // the key is; see Recorder.Begin
 	ID, Token                 string        // made when empty
+	// AwaitsDelivery: the caller says with Recorder.Deliver when it has passed the
+	// final answer on. Until then a fresh wish of the same input gets that answer.
+	AwaitsDelivery bool
 	// Fresh makes a new wish of one whose made key belongs to a finished
 	// operation. What is pending or in doubt is never passed over.
 	Fresh bool

@@ -159,7 +159,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Key: w.Key, Token: w.Token, Fingerprint: fingerprint,
 		Session: w.Session, Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
 		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command"),
-		Deadline: w.Deadline, TTL: keepFor(rule), Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
+		Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}
 	if req.OperationID == "" {
 		req.OperationID = ledger.NewID()
@@ -221,6 +221,23 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 		r.forget(req.AttemptID)
 	}
 	return applied, nil
+}
+
+// Suspend keeps an attempt in flight whose answer was none yet; see ledger.Suspend.
+func (r *Recorder) Suspend(ctx context.Context, req ledger.SuspendRequest) (ledger.Applied, error) {
+	if req.ChangeID == "" {
+		req.ChangeID = ledger.NewID()
+	}
+	if req.Actor.Name == "" {
+		req.Actor = r.options.Actor
+	}
+	return ledger.Suspend(ctx, r.store, req)
+}
+
+// Deliver notes that the caller has been given the final answer of an operation
+// that was begun with AwaitsDelivery.
+func (r *Recorder) Deliver(ctx context.Context, operationID string) error {
+	return ledger.Deliver(ctx, r.store, operationID)
 }
 
 // Heartbeat moves the deadline of a live attempt to at least extend from now

@@ -1,0 +1,31 @@
+package ledger
+
+import "time"
+
+// Tally is how doubts of one kind and error class ended: only those that a
+// read's verdict or a late answer ended, never a person's word.
+type Tally struct {
+	Kind   string
+	Class  ErrorClass // of the doubt, before it was settled
+	Landed int
+	Missed int // proven not to have landed
+}
+
+// Census is how many operations of a kind are in a state.
+type Census struct {
+	Kind  string
+	State State // as every reader must assume it at the time asked about
+	Count int
+	// Oldest is when the oldest of them came into its state, for pending and
+	// uncertain ones; zero otherwise.
+	Oldest time.Time
+}
+
+// Accuracy is how somebody's decisions of one sort turned out.
+type Accuracy struct {
+	Actor   string
+	Machine bool   // decided by a program: a policy at work, not a person
+	Verb    string // confirm, deny, abandon; read and retry for what engines did
+	Decided int
+	Wrong   int // a contradiction or a duplicate came up on the operation afterwards
+}
