@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/reconcile"
 	"indoubt/ui/console"
 )
 
@@ -132,11 +133,18 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	live := a.watchPolicy(ctx)
-	engine := a.engine(s, live.inForce, send, nil)
+	engine := &liveEngine{ctx: ctx, look: a.readOnly, make: func(s ledger.Store) *reconcile.Engine { return a.engine(s, live.inForce, send, nil) }}
+	engine.over(s)
 	o := console.Options{
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: a.actor(), AskName: a.sharedAccount(), ReadOnly: a.readOnly, Filter: filter, Theme: a.themeWanted(), Clock: a.clock,
-		LedgerPath: a.ledgerFile(), Banner: a.banner, Reopen: func() (ledger.Store, error) { return a.open(ctx, toChange) },
+		LedgerPath: a.ledgerFile(), Banner: a.banner, Reopen: func() (ledger.Store, error) {
+			s, err := a.open(ctx, toChange)
+			if err == nil {
+				engine.over(s)
+			}
+			return s, err
+		},
 	}
 	o.Actor.Terminal = true
 	if rec, found, err := oneOperation(ctx, s, args); err != nil {
@@ -144,17 +152,8 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 	} else if found {
 		o.OpenID, o.Filter = rec.Operation.ID, ""
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if !a.readOnly {
-			_ = engine.Run(ctx) // what goes wrong is shown as the health of a downstream or of the ledger
-		}
-	}()
 	err = console.Run(ctx, o)
-	stop()
-	<-ended
-	engine.Drain(context.WithoutCancel(ctx))
+	engine.end(context.WithoutCancel(ctx))
 	return err
 }
 

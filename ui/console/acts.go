@@ -127,9 +127,6 @@ func offRetry(m *Root) string {
 	if h := b.rec.HeldBy(); h != nil {
 		return "held by " + who(h.Actor.Name) + ": " + h.Reason + ". H releases"
 	}
-	if m.parted {
-		return "the ledger was opened again: leave and start indoubt anew to send"
-	}
 	if m.o.Engine == nil {
 		return "nothing can be sent from this console"
 	}
@@ -216,8 +213,6 @@ func offCheck(m *Root) string {
 	switch {
 	case m.lost != nil:
 		return "the ledger is lost"
-	case m.parted:
-		return "the ledger was opened again: leave and start indoubt anew to check"
 	case m.o.Engine == nil:
 		return "nothing is checked from this console"
 	case m.o.ReadOnly || m.info.ReadOnly || m.info.Copied != "":

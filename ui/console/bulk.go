@@ -61,7 +61,7 @@ func (m *Root) bulk(verb ledger.Verb) tea.Cmd {
 		}
 	}
 	m.asking++
-	gen, ctx, store, engine, judge, now := m.asking, m.ctx, m.store, m.engine(), m.judge, m.at
+	gen, ctx, store, engine, judge, now := m.asking, m.ctx, m.store, m.o.Engine, m.judge, m.at
 	return m.asPerson(func() tea.Cmd {
 		return func() tea.Msg {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -309,7 +309,7 @@ func (m *Root) step() tea.Cmd {
 	i, it := r.next, r.items[r.next]
 	r.next++
 	r.flying = true
-	store, engine, actor, verb, run, ctx := m.store, m.engine(), m.actor, r.verb, *r, context.WithoutCancel(m.ctx)
+	store, engine, actor, verb, run, ctx := m.store, m.o.Engine, m.actor, r.verb, *r, context.WithoutCancel(m.ctx)
 	w, first := m.writes, i == 0
 	m.writing++
 	return func() tea.Msg {

@@ -52,7 +52,8 @@ type Options struct {
 	Location      *time.Location // of the times shown; nil: the machine's
 	LedgerPath    string
 	Banner        string // said in the header, for a demonstration
-	// Reopen opens the ledger again after it was lost; nil: it is never tried.
+	// Reopen opens the ledger again after it was lost, and has Engine work on it;
+	// nil: it is never tried.
 	Reopen func() (ledger.Store, error)
 }
 

@@ -245,8 +245,8 @@ func (m *Root) reopened(msg reopenedMsg) tea.Cmd {
 	}
 	var cmds []tea.Cmd
 	if msg.store != m.store {
-		// The engine still has the old one: what it did would go where nobody looks.
-		m.store, m.parted = msg.store, true
+		m.store = msg.store
+		m.dialogs = nil // they are about what another ledger had shown
 		m.seq = 0
 		m.briefs = map[string]*brief{}
 		m.startWatch()

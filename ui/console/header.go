@@ -124,8 +124,6 @@ func (m *Root) headItems(w int) []headItem {
 	m.headHealth(add)
 	m.headAges(add)
 	switch {
-	case m.parted:
-		add(8, 1, th.warn, "checks: leave and start again", "no checks")
 	case m.o.Engine == nil:
 		add(8, 1, th.warn, "checks: none from here", "no checks")
 	case m.o.ReadOnly:

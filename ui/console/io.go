@@ -106,7 +106,7 @@ func (m *Root) release(h ledger.Hold, reason string) tea.Cmd {
 }
 
 func (m *Root) retry(q reconcile.RetryRequest, title string) tea.Cmd {
-	engine := m.engine()
+	engine := m.o.Engine
 	m.say("sending: "+title, false)
 	return m.write(title, []string{q.ID}, func(ctx context.Context) (string, error) {
 		r, err := engine.Retry(ctx, q)
@@ -158,7 +158,7 @@ func (m *Root) plan() tea.Cmd {
 	}
 	m.asking++
 	opener := keyOf(m.lastName)
-	gen, id, engine, store, judge, now, ctx := m.asking, s.id, m.engine(), m.store, m.judge, m.at, m.ctx
+	gen, id, engine, store, judge, now, ctx := m.asking, s.id, m.o.Engine, m.store, m.judge, m.at, m.ctx
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -174,7 +174,7 @@ func (m *Root) plan() tea.Cmd {
 // check makes one check of the chosen operation now.
 func (m *Root) check() tea.Cmd {
 	b := m.chosenBrief()
-	engine, id, title, ctx := m.engine(), b.raw.Operation.ID, b.rec.Operation.Title, m.ctx
+	engine, id, title, ctx := m.o.Engine, b.raw.Operation.ID, b.rec.Operation.Title, m.ctx
 	m.say("checking: "+title, false)
 	return func() tea.Msg {
 		r, err := engine.ReadNow(ctx, id)

@@ -87,7 +87,6 @@ type Root struct {
 	lost       error
 	lostAt     time.Time
 	retrying   bool
-	parted     bool // the engine works on another ledger than the one shown
 	retryAt    time.Time
 	tickGen    int
 	lastKey    time.Time
@@ -357,14 +356,6 @@ func (m *Root) showAs(d *dialog, opener string) {
 		d.opener = opener
 	}
 	m.dialogs = append(m.dialogs, d)
-}
-
-// engine is what checks and sends for the ledger that is shown, or nil.
-func (m *Root) engine() Engine {
-	if m.parted {
-		return nil
-	}
-	return m.o.Engine
 }
 
 func (m *Root) currency() string {
