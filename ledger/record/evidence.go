@@ -30,7 +30,7 @@ func resultOf(a ledger.Answer) json.RawMessage {
 	if !a.Truncated && len(said) <= maxResult && trimmed[0] != '"' && json.Valid(said) {
 		return json.RawMessage(bytes.Clone(said)) // with the white space around it: what is printed later is what was said
 	}
-	tail := a.Status == 0 && len(a.Body) == 0 // of a command the end tells more, of a body the beginning
+	tail := len(a.Stdout) > 0 // of a command the end tells more, of a body the beginning
 	return textResult(string(said), tail, a.Truncated)
 }
 

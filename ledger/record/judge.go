@@ -16,6 +16,8 @@ const (
 	class2xx ledger.ErrorClass = "2xx" // accepted, multi-status: not an outcome yet
 	class3xx ledger.ErrorClass = "3xx"
 	class4xx ledger.ErrorClass = "4xx"
+
+	classAwaits ledger.ErrorClass = "awaits" // an answer that is none yet, and no other came
 )
 
 // refusedStatus are the answers with which a server says that it did not act on
@@ -50,6 +52,7 @@ func judged(rec ledger.Record) string {
 // JudgeAttempt is Judge for an answer to a certain attempt, which need not be
 // the live one.
 func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attemptID string, a ledger.Answer) ledger.SettleRequest {
+	a = settledTask(a)
 	s := ledger.SettleRequest{AttemptID: attemptID, Status: statusOf(a)}
 	if neverSent(a) {
 		s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, ledger.NeverSent, "never sent"
@@ -127,6 +130,10 @@ func byDefault(s *ledger.SettleRequest, a ledger.Answer) {
 		return
 	}
 	switch {
+	case a.RPC != nil:
+		byRPC(s, a)
+	case a.Via == "sql":
+		s.Outcome = ledger.OutcomeCommitted
 	case a.Status != 0 && committedStatus[a.Status]:
 		s.Outcome = ledger.OutcomeCommitted
 	case a.Status != 0 && refusedStatus[a.Status]:
@@ -139,13 +146,27 @@ func byDefault(s *ledger.SettleRequest, a ledger.Answer) {
 // neverSent: no byte was written and no process started. Anything that could
 // only have come back from the other side contradicts the flag and wins.
 func neverSent(a ledger.Answer) bool {
-	return !a.Sent && a.Status == 0 && !a.Exited && a.Signal == ""
+	return !a.Sent && a.Status == 0 && !a.Exited && a.Signal == "" && a.RPC == nil && a.Rows == nil && a.Affected == 0
 }
 
-// complete tells that a whole answer came: a status with all of its body, or a
-// process that ended by itself.
+// complete tells that a whole answer came, and not one that is none yet: a
+// status with all of its body, a process that ended by itself, a JSON-RPC
+// response, a statement that was done. An HTTP status alone is no answer of an
+// MCP server: whatever is between answers for it.
 func complete(a ledger.Answer) bool {
-	return a.Err == nil && (a.Status != 0 || a.Exited) && a.Signal == "" && (a.Class == "" || a.Exited)
+	if a.Err != nil || a.Signal != "" || a.Class != "" && !a.Exited {
+		return false
+	}
+	switch {
+	case a.RPC != nil:
+		_, _, notYet := NotYet(a)
+		return !notYet
+	case a.Via == "mcp":
+		return false
+	case a.Via == "sql":
+		return true
+	}
+	return a.Status != 0 || a.Exited
 }
 
 // doubtedBefore tells whether an attempt other than this one ended uncertain
@@ -171,6 +192,11 @@ func classOf(a ledger.Answer) ledger.ErrorClass {
 		return ledger.ClassKilled
 	case a.Exited && a.Exit != 0:
 		return ledger.ClassExit
+	case a.RPC != nil && a.Err == nil:
+		if _, _, notYet := NotYet(a); notYet {
+			return classAwaits
+		}
+		return ledger.ClassToolError
 	case a.Err != nil && a.Status < 400: // the answer broke off
 		return ledger.ClassEOF
 	case a.Status >= 500:
@@ -217,26 +243,29 @@ func statusOf(a ledger.Answer) int {
 
 // effectWord is the `effect` member of a JSON answer, if it is one of the words.
 func effectWord(a ledger.Answer) string {
-	var said struct {
-		Effect json.RawMessage `json:"effect"`
+	if a.RPC != nil {
+		return rpcEffect(a.RPC.Result)
 	}
-	if json.Unmarshal(output(a), &said) != nil {
-		return ""
-	}
-	var word string
-	if json.Unmarshal(said.Effect, &word) != nil {
-		return ""
-	}
-	switch word {
+	return effectIn(output(a))
+}
+
+func effectIn(answer json.RawMessage) string {
+	switch word := textMember(members(answer), "effect"); word {
 	case "created", "updated", "deleted", "noop":
 		return word
 	}
 	return ""
 }
 
-// output is what the other side said: the body, or standard output.
+// output is what the other side said: the result, the rows, the body, or
+// standard output.
 func output(a ledger.Answer) []byte {
-	if a.Status != 0 || len(a.Body) > 0 {
+	switch {
+	case a.RPC != nil:
+		return a.RPC.Result
+	case a.Via == "sql":
+		return a.Rows
+	case a.Status != 0 || len(a.Body) > 0:
 		return a.Body
 	}
 	return a.Stdout
@@ -246,6 +275,8 @@ func output(a ledger.Answer) []byte {
 func errorOf(a ledger.Answer) string {
 	var said string
 	switch {
+	case a.RPC != nil:
+		said = rpcError(a)
 	case a.Status != 0:
 		if a.Status >= 300 || !committedStatus[a.Status] {
 			said = joined(strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.Status, http.StatusText(a.Status))), excerpt(a.Body, false))

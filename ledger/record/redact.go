@@ -42,6 +42,14 @@ func (r *redactor) digest(value string) (string, error) {
 	return digestPrefix + hex.EncodeToString(mac.Sum(nil)[:16]), nil
 }
 
+// Digest stands for a secret that must not be stored but has to be told from
+// others, such as the credential that partitions keys: an HMAC under the
+// recorder's key, in hex. It errs when there is no key.
+func (r *Recorder) Digest(value string) (string, error) {
+	d, err := r.redact.digest(value)
+	return strings.TrimPrefix(d, digestPrefix), err
+}
+
 // key returns the secret, reading or making its file on first need.
 func (r *redactor) key() ([]byte, error) {
 	r.mu.Lock()
@@ -50,7 +58,7 @@ func (r *redactor) key() ([]byte, error) {
 		return r.secret, nil
 	}
 	if r.path == "" {
-		return nil, errors.New("the input holds a secret, and there is no key to make its digest with")
+		return nil, errors.New("there is a secret to be told by its digest, and no key to make the digest with")
 	}
 	secret, err := loadSecret(r.path)
 	if err != nil {

@@ -1,0 +1,209 @@
+package record
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// What MCP servers answer a tools/call with. Members are looked up by their exact
+// names: a struct would take "IsError" for "isError".
+
+// JSON-RPC errors with which a server says that it did not take the request up.
+var refusedCode = map[int]bool{-32700: true, -32600: true, -32601: true}
+
+// members is a JSON object's members, nil when it is none.
+func members(raw json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || json.Unmarshal(trimmed, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+func textMember(m map[string]json.RawMessage, name string) string {
+	var s string
+	if json.Unmarshal(m[name], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// task is a task's state as a server tells it: in a `task` member (revision
+// 2025-11-25), or in the result itself (the tasks extension of 2026-07-28, and
+// tasks/get in both).
+type task struct {
+	id, status string
+	poll       time.Duration
+	handle     bool            // given instead of a tool's result, which is still to come
+	result     json.RawMessage // of a completed one, where it is told
+	failure    json.RawMessage // of a failed one, likewise
+}
+
+// taskOf finds the task that a result tells of.
+func taskOf(result json.RawMessage) (task, bool) {
+	outer := members(result)
+	if outer == nil || outer["content"] != nil { // a tool's own result, whatever else is in it
+		return task{}, false
+	}
+	m, handle := outer, textMember(outer, "resultType") == "task"
+	if inner := members(outer["task"]); inner != nil {
+		m, handle = inner, true
+	}
+	t := task{id: textMember(m, "taskId"), status: textMember(m, "status"), handle: handle, result: m["result"], failure: m["error"]}
+	for _, name := range []string{"pollIntervalMs", "pollInterval"} {
+		var ms float64
+		if json.Unmarshal(m[name], &ms) == nil && ms > 0 && ms < float64(ledger.MaxDeadline/time.Millisecond) {
+			t.poll = time.Duration(ms) * time.Millisecond
+		}
+	}
+	return t, t.id != "" && t.status != ""
+}
+
+// AwaitsTask is what an attempt awaits that was answered with a task.
+func AwaitsTask(taskID string) string { return "task:" + taskID }
+
+// AwaitsInput is what an attempt awaits that was answered with input_required:
+// the call that brings requestState back. A server that keeps no such state is
+// recognised by the names of what it asked for, which the client repeats as the
+// names of its inputResponses.
+func AwaitsInput(requestState string, asked []string) string {
+	if requestState == "" {
+		sort.Strings(asked)
+		requestState = "asked for " + strings.Join(asked, "\x00")
+	}
+	sum := sha256.Sum256([]byte(requestState))
+	return "input:" + hex.EncodeToString(sum[:])
+}
+
+// NotYet tells whether an answer is none yet (DESIGN §5): a server wants more
+// input first, or works on as a task. The attempt stays in flight then; awaits is
+// what Recorder.Suspend records, and poll how often the server wants to be asked,
+// 0 when it does not say. An answer that is not whole is never one of these.
+func NotYet(a ledger.Answer) (awaits string, poll time.Duration, ok bool) {
+	if a.RPC == nil || a.RPC.Error || a.Err != nil || a.Truncated {
+		return "", 0, false
+	}
+	m := members(a.RPC.Result)
+	if textMember(m, "resultType") == "input_required" {
+		var asked []string
+		for name := range members(m["inputRequests"]) {
+			asked = append(asked, name)
+		}
+		return AwaitsInput(stateOf(m["requestState"]), asked), 0, true
+	}
+	t, ok := taskOf(a.RPC.Result)
+	if !ok {
+		return "", 0, false
+	}
+	switch t.status {
+	case "working", "input_required":
+		return AwaitsTask(t.id), t.poll, true
+	case "completed":
+		return AwaitsTask(t.id), t.poll, t.handle // its result is to be fetched
+	}
+	return "", 0, false
+}
+
+// stateOf is requestState as text. It should be a string; what is not counts as
+// it was written.
+func stateOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(bytes.TrimSpace(raw))
+}
+
+// settledTask replaces what tasks/get says of a task that has ended by what the
+// call itself would have been answered with.
+func settledTask(a ledger.Answer) ledger.Answer {
+	if a.RPC == nil || a.RPC.Error || a.Truncated {
+		return a
+	}
+	t, ok := taskOf(a.RPC.Result)
+	if !ok || t.handle {
+		return a
+	}
+	switch t.status {
+	case "completed":
+		if len(t.result) > 0 { // else revision 2025-11-25, where it means "without isError"
+			a.RPC = &ledger.RPCAnswer{Result: t.result}
+		}
+	case "failed", "cancelled":
+		// It had been taken up, so that no code of its error is a refusal.
+		m := members(t.failure)
+		a.RPC = &ledger.RPCAnswer{Error: true, Message: strings.TrimSpace("task " + t.status + " " + textMember(m, "message"))}
+	}
+	return a
+}
+
+// byRPC is DESIGN §5 for a JSON-RPC response.
+func byRPC(s *ledger.SettleRequest, a ledger.Answer) {
+	switch {
+	case a.RPC.Error && refusedCode[a.RPC.Code]:
+		s.Outcome, s.Proof = ledger.OutcomeFailed, ledger.Refused
+	case !a.RPC.Error && !a.Truncated && !toolFailed(a.RPC.Result):
+		s.Outcome = ledger.OutcomeCommitted
+	}
+}
+
+// toolFailed tells whether a result says isError, or may be meant to.
+func toolFailed(result json.RawMessage) bool {
+	if t, ok := taskOf(result); ok && t.status != "completed" {
+		return true
+	}
+	said, there := members(result)["isError"]
+	return there && string(said) != "false" && string(said) != "null"
+}
+
+// rpcError says in one line what was wrong with a JSON-RPC response.
+func rpcError(a ledger.Answer) string {
+	switch {
+	case a.RPC.Error && a.RPC.Code == 0:
+		return a.RPC.Message
+	case a.RPC.Error:
+		return fmt.Sprintf("JSON-RPC error %d: %s", a.RPC.Code, a.RPC.Message)
+	case a.Truncated:
+		return "the answer was cut"
+	case toolFailed(a.RPC.Result):
+		return joined("the tool reported an error", excerpt([]byte(strings.Join(texts(a.RPC.Result), " ")), false))
+	}
+	return ""
+}
+
+// texts are the text parts of a tool's result.
+func texts(result json.RawMessage) []string {
+	var parts []json.RawMessage
+	if json.Unmarshal(members(result)["content"], &parts) != nil {
+		return nil
+	}
+	var out []string
+	for _, part := range parts {
+		if m := members(part); textMember(m, "type") == "text" {
+			out = append(out, textMember(m, "text"))
+		}
+	}
+	return out
+}
+
+// rpcEffect is where a tool's result may say its effect word: in the structured
+// content, else in a text that is JSON.
+func rpcEffect(result json.RawMessage) string {
+	if word := effectIn(members(result)["structuredContent"]); word != "" {
+		return word
+	}
+	for _, text := range texts(result) {
+		if word := effectIn(json.RawMessage(text)); word != "" {
+			return word
+		}
+	}
+	return ""
+}

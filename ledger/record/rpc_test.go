@@ -1,0 +1,169 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func rpcResult(result string) ledger.Answer {
+	return ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: json.RawMessage(result)}}
+}
+
+func rpcFailure(code int, message string) ledger.Answer {
+	return ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Error: true, Code: code, Message: message}}
+}
+
+// The frames are as servers send them.
+const (
+	mcpDone    = `{"content":[{"type":"text","text":"{\"effect\":\"created\"}"}]}`
+	mcpError   = `{"content":[{"type":"text","text":"MCP error -32602: Structured content does not match the tool's output schema"}],"isError":true}`
+	mcpAsks    = `{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"Who?"}}},"requestState":"eyJzIjoxfQ"}`
+	mcpTask    = `{"resultType":"task","taskId":"786512e2","status":"working","createdAt":"2026-08-01T10:30:00Z","lastUpdatedAt":"2026-08-01T10:30:00Z","ttlMs":60000,"pollIntervalMs":5000}`
+	mcpTask25  = `{"task":{"taskId":"786512e2","status":"working","ttl":60000,"pollInterval":2500}}`
+	mcpTaskEnd = `{"resultType":"complete","taskId":"786512e2","status":"completed","ttlMs":null,"result":{"content":[],"structuredContent":{"effect":"updated"}}}`
+)
+
+func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
+	reset := errors.New("read: connection reset by peer")
+	cut := rpcResult(mcpDone)
+	cut.Truncated = true
+	status := func(code int) ledger.Answer { return ledger.Answer{Via: "mcp", Sent: true, Status: code} }
+	with := func(a ledger.Answer, code int) ledger.Answer { a.Status = code; return a }
+	for _, c := range []struct {
+		name    string
+		answer  ledger.Answer
+		outcome ledger.Outcome
+		proof   ledger.Proof
+		class   ledger.ErrorClass
+		effect  string
+	}{
+		{"a result", rpcResult(mcpDone), "committed", "", "", "created"},
+		{"a result over HTTP", with(rpcResult(mcpDone), 200), "committed", "", "", "created"},
+		{"an empty result", rpcResult(`{}`), "committed", "", "", ""},
+		{"isError false", rpcResult(`{"content":[],"isError":false,"structuredContent":{"effect":"deleted"}}`), "committed", "", "", "deleted"},
+		{"another spelling is another member", rpcResult(`{"content":[],"IsError":true}`), "committed", "", "", ""},
+		{"isError", rpcResult(`{"content":[{"type":"text","text":"disk full"}],"isError":true}`), "uncertain", "", "tool_error", ""},
+		{"isError that is no boolean", rpcResult(`{"content":[],"isError":"true"}`), "uncertain", "", "tool_error", ""},
+		{"isError that carries -32602", rpcResult(mcpError), "uncertain", "", "tool_error", ""},
+		{"a result that was cut", cut, "uncertain", "", "tool_error", "created"},
+		{"parse error", rpcFailure(-32700, "Parse error"), "failed", "refused", "", ""},
+		{"invalid request", rpcFailure(-32600, "Invalid Request"), "failed", "refused", "", ""},
+		{"method not found", with(rpcFailure(-32601, "Method not found"), 404), "failed", "refused", "", ""},
+		{"-32602 after the effect", rpcFailure(-32602, "Output validation error"), "uncertain", "", "tool_error", ""},
+		{"internal error", with(rpcFailure(-32603, "Internal error"), 500), "uncertain", "", "tool_error", ""},
+		{"an error without a code", rpcFailure(0, "rejected by transport"), "uncertain", "", "tool_error", ""},
+		{"a capability is missing", rpcFailure(-32021, "Missing required client capability"), "uncertain", "", "tool_error", ""},
+		{"nothing was sent", ledger.Answer{Via: "mcp", Err: errors.New("executable file not found")}, "failed", "never_sent", "", ""},
+		{"not sent, and yet answered", ledger.Answer{Via: "mcp", RPC: &ledger.RPCAnswer{Result: json.RawMessage(mcpDone)}}, "committed", "", "", "created"},
+		{"the server ended", ledger.Answer{Via: "mcp", Sent: true, Err: errors.New("EOF"), Class: "eof"}, "uncertain", "", "eof", ""},
+		{"reset", ledger.Answer{Via: "mcp", Sent: true, Err: reset, Class: "reset"}, "uncertain", "", "reset", ""},
+		{"a gateway's 404", status(404), "uncertain", "", "4xx", ""},
+		{"a gateway's 200", status(200), "uncertain", "", "2xx", ""},
+		{"a gateway's 503", status(503), "uncertain", "", "5xx", ""},
+		{"killed at its deadline", ledger.Answer{Via: "mcp", Sent: true, Err: errors.New("deadline"), Class: "deadline"}, "uncertain", "", "deadline", ""},
+		{"input is wanted", rpcResult(mcpAsks), "uncertain", "", "awaits", ""},
+		{"a task works", rpcResult(mcpTask), "uncertain", "", "awaits", ""},
+		{"a task has ended", rpcResult(mcpTaskEnd), "committed", "", "", "updated"},
+		{"a task has ended with isError", rpcResult(strings.Replace(mcpTaskEnd, `"content":[]`, `"content":[],"isError":true`, 1)), "uncertain", "", "tool_error", "updated"},
+		{"a task has ended, 2025-11-25", rpcResult(`{"taskId":"t","status":"completed","ttl":null}`), "committed", "", "", ""},
+		{"a task failed with a refusal's code", rpcResult(`{"resultType":"complete","taskId":"t","status":"failed","error":{"code":-32601,"message":"no"}}`), "uncertain", "", "tool_error", ""},
+		{"a task was cancelled", rpcResult(`{"taskId":"t","status":"cancelled"}`), "uncertain", "", "tool_error", ""},
+		{"a task is handed out as failed", rpcResult(`{"task":{"taskId":"t","status":"failed"}}`), "uncertain", "", "tool_error", ""},
+		{"rows", ledger.Answer{Via: "sql", Sent: true, Affected: 1}, "committed", "", "", ""},
+		{"rows that say an effect", ledger.Answer{Via: "sql", Sent: true, Rows: json.RawMessage(`[]`)}, "committed", "", "", ""},
+		{"the commit was lost", ledger.Answer{Via: "sql", Sent: true, Err: reset, Class: "reset"}, "uncertain", "", "reset", ""},
+		{"no connection", ledger.Answer{Via: "sql", Err: errors.New("connection refused")}, "failed", "never_sent", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := Judge(t.Context(), KindRule{}, first, c.answer)
+			if s.Outcome != c.outcome || s.Proof != c.proof || s.ErrorClass != c.class || s.EffectWord != c.effect {
+				t.Errorf("got %s proof %q class %q effect %q (%s)", s.Outcome, s.Proof, s.ErrorClass, s.EffectWord, s.Error)
+			}
+			if s.Outcome != ledger.OutcomeCommitted && s.Error == "" && s.ErrorClass != "awaits" && !strings.HasPrefix(c.name, "a gateway's 200") {
+				t.Error("it does not say what was wrong")
+			}
+		})
+	}
+}
+
+// TestRulesComeFirst: what a kind's policy says of an MCP answer counts, but not
+// of one that is none yet.
+func TestRulesComeFirst(t *testing.T) {
+	refused := ruled(Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil)
+	if s := Judge(t.Context(), refused, first, rpcResult(mcpError)); s.Outcome != ledger.OutcomeFailed || s.Proof != ledger.Refused {
+		t.Errorf("isError that the policy calls refused: %s", s.Outcome)
+	}
+	if s := Judge(t.Context(), refused, first, rpcResult(mcpTask)); s.Outcome != ledger.OutcomeUncertain {
+		t.Errorf("a working task that the policy calls refused: %s", s.Outcome)
+	}
+}
+
+func TestMCPResultIsKept(t *testing.T) {
+	s := Judge(t.Context(), KindRule{}, first, rpcResult(mcpDone))
+	if string(s.Result) != mcpDone || s.Status != -1 {
+		t.Errorf("result %s, status %d", s.Result, s.Status)
+	}
+	long := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 2*maxResult) + `"}]}`
+	if s = Judge(t.Context(), KindRule{}, first, rpcResult(long)); len(s.Result) > maxResult+100 || s.Outcome != ledger.OutcomeCommitted {
+		t.Errorf("%s with %d bytes of a long result", s.Outcome, len(s.Result))
+	}
+	s = Judge(t.Context(), KindRule{}, first, rpcResult(`{"content":[{"type":"text","text":"use Bearer abcdefghij"}],"isError":true}`))
+	if strings.Contains(s.Error+string(s.Result), "abcdefghij") {
+		t.Errorf("a secret stays: %s %s", s.Error, s.Result)
+	}
+}
+
+func TestNotYet(t *testing.T) {
+	for _, c := range []struct {
+		name, result, awaits string
+		poll                 time.Duration
+	}{
+		{"input with a state", mcpAsks, "input:64339b1ddcd2f0c75e956ef14a8c9ae9713b033e5b921048e1f7c0b4796d4fea", 0},
+		{"input without a state", `{"resultType":"input_required","inputRequests":{"b":{},"a":{}}}`, AwaitsInput("", []string{"a", "b"}), 0},
+		{"input of nothing", `{"resultType":"input_required"}`, AwaitsInput("", nil), 0},
+		{"task", mcpTask, "task:786512e2", 5 * time.Second},
+		{"task of 2025-11-25", mcpTask25, "task:786512e2", 2500 * time.Millisecond},
+		{"task that wants input", `{"taskId":"t","status":"input_required","inputRequests":{}}`, "task:t", 0},
+		{"task that was quick", `{"resultType":"task","taskId":"t","status":"completed"}`, "task:t", 0},
+		{"task that has ended", mcpTaskEnd, "", 0},
+		{"a result", mcpDone, "", 0},
+		{"a tool that speaks of tasks", `{"content":[],"taskId":"t","status":"working"}`, "", 0},
+		{"a tool with a member of that name", `{"content":[],"task":{"taskId":"t","status":"working"}}`, "", 0},
+		{"no object", `[1]`, "", 0},
+		{"null", `null`, "", 0},
+	} {
+		awaits, poll, ok := NotYet(rpcResult(c.result))
+		if awaits != c.awaits && ok || ok != (c.awaits != "") || ok && poll != c.poll {
+			t.Errorf("%s: %q %s %v, want %q %s", c.name, awaits, poll, ok, c.awaits, c.poll)
+		}
+	}
+	if _, _, ok := NotYet(rpcFailure(-32042, mcpAsks)); ok {
+		t.Error("an error is an answer")
+	}
+	broken := rpcResult(mcpTask)
+	broken.Err = errors.New("EOF")
+	if _, _, ok := NotYet(broken); ok {
+		t.Error("an answer that is not whole")
+	}
+	if AwaitsInput("a", nil) == AwaitsInput("b", nil) || AwaitsInput("", []string{"a"}) == AwaitsInput("", []string{"b"}) {
+		t.Error("different continuations are one")
+	}
+}
+
+func TestDigest(t *testing.T) {
+	r, _, _ := recorderOver(t, KindRule{})
+	a, err := r.Digest("Bearer one")
+	b, _ := r.Digest("Bearer one")
+	c, _ := r.Digest("Bearer two")
+	if err != nil || a != b || a == c || len(a) != 32 || strings.Contains(a, "one") {
+		t.Errorf("%q %q %q %v", a, b, c, err)
+	}
+	if _, err := New(newMemory(nil), nil, Options{}).Digest("x"); err == nil {
+		t.Error("a digest without a key")
+	}
+}
