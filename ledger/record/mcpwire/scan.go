@@ -1,0 +1,103 @@
+package mcpwire
+
+// Everything here walks JSON that json.Valid has accepted, without recursion.
+
+// span is a part of a line: from the first byte to before the last.
+type span struct{ from, to int }
+
+type member struct {
+	name  string
+	value span
+}
+
+// eachMember calls do for the members of the object that raw holds, until it
+// returns false. What is no object has none.
+func eachMember(raw []byte, do func(member) bool) {
+	at := skipSpace(raw, 0)
+	if at >= len(raw) || raw[at] != '{' {
+		return
+	}
+	for at = skipSpace(raw, at+1); raw[at] == '"' || raw[at] == ','; at = skipSpace(raw, at) {
+		if raw[at] == ',' {
+			at++
+			continue
+		}
+		end := skipString(raw, at)
+		name := text(raw[at:end])
+		from := skipSpace(raw, skipSpace(raw, end)+1) // past the colon
+		at = skipValue(raw, from)
+		if !do(member{name, span{from, at}}) {
+			return
+		}
+	}
+}
+
+// eachElement calls do for the elements of the array that begins at at.
+func eachElement(raw []byte, at int, do func(span) bool) {
+	for at = skipSpace(raw, at+1); raw[at] != ']'; at = skipSpace(raw, at) {
+		if raw[at] == ',' {
+			at++
+			continue
+		}
+		from := at
+		at = skipValue(raw, from)
+		if !do(span{from, at}) {
+			return
+		}
+	}
+}
+
+func skipSpace(raw []byte, at int) int {
+	for at < len(raw) && (raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\n' || raw[at] == '\r') {
+		at++
+	}
+	return at
+}
+
+// skipString returns the place after the string that begins at at.
+func skipString(raw []byte, at int) int {
+	for at++; raw[at] != '"'; at++ {
+		if raw[at] == '\\' {
+			at++
+		}
+	}
+	return at + 1
+}
+
+// skipValue returns the place after the value that begins at at.
+func skipValue(raw []byte, at int) int {
+	switch raw[at] {
+	case '"':
+		return skipString(raw, at)
+	case '{', '[':
+	default:
+		for at < len(raw) && !ends(raw[at]) {
+			at++
+		}
+		return at
+	}
+	for depth := 0; ; {
+		switch raw[at] {
+		case '"':
+			at = skipString(raw, at)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		at++
+		if depth == 0 {
+			return at
+		}
+	}
+}
+
+// ends tells whether a byte ends a number, true, false or null.
+func ends(c byte) bool {
+	switch c {
+	case ',', '}', ']', ' ', '\t', '\n', '\r':
+		return true
+	}
+	return false
+}

@@ -1,0 +1,213 @@
+package mcpwire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// StdioOptions says which server Start starts.
+type StdioOptions struct {
+	Argv   []string
+	Dir    string    // "" is this process's
+	Env    []string  // nil is this process's
+	Stderr io.Writer // gets what the server writes there; nil drops it
+
+	// How long Close waits for the server to go after its input has ended, and
+	// again after SIGTERM. Zero means 2 s each.
+	Grace time.Duration
+}
+
+const (
+	defaultGrace = 2 * time.Second
+	outputWait   = 2 * time.Second // for output that outlives the server, at most
+	pipeAtom     = 512             // POSIX's least PIPE_BUF
+)
+
+// stdio is a server that is a child of this process.
+type stdio struct {
+	cmd    *exec.Cmd
+	in     *os.File
+	out    *os.File
+	lines  *bufio.Reader
+	grace  time.Duration
+	exited chan struct{} // closed when the server itself has exited
+	gone   chan struct{} // closed when it is collected, after release
+	free   chan struct{} // closed by Close: its process id may go
+	close  sync.Once
+
+	writing chan struct{} // holds the one who writes
+	closed  chan struct{}
+}
+
+// Start starts an MCP server as a child in a process group of its own and
+// connects to its standard input and output. An error means that it did not
+// start: nothing was sent to anybody.
+func Start(ctx context.Context, o StdioOptions) (Conn, error) {
+	if len(o.Argv) == 0 {
+		return nil, errors.New("no command given for the MCP server")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the MCP server: %w", err)
+	}
+	defer theirIn.Close()
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		return nil, fmt.Errorf("start the MCP server: %w", err)
+	}
+	defer theirOut.Close()
+	s := &stdio{
+		cmd: exec.Command(o.Argv[0], o.Argv[1:]...), in: in, out: out,
+		lines: bufio.NewReaderSize(out, 64<<10), grace: o.Grace,
+		exited: make(chan struct{}), gone: make(chan struct{}), free: make(chan struct{}),
+		writing: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	if s.grace <= 0 {
+		s.grace = defaultGrace
+	}
+	s.cmd.Dir, s.cmd.Env, s.cmd.WaitDelay = o.Dir, o.Env, outputWait
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirIn, theirOut, o.Stderr
+	s.cmd.SysProcAttr = ownGroup()
+	started := make(chan error, 1)
+	go s.live(started)
+	if err := <-started; err != nil {
+		in.Close()
+		out.Close()
+		return nil, fmt.Errorf("start the MCP server: %w", err)
+	}
+	return s, nil
+}
+
+// live starts the server and waits for it, all on one thread: the kernel's
+// parent-death signal fires when the thread that started it ends.
+func (s *stdio) live(started chan<- error) {
+	runtime.LockOSThread()
+	err := s.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	if awaitExit(s.cmd.Process.Pid) {
+		close(s.exited)
+		<-s.free // until then its id is nobody else's, and its group can be signalled
+		_ = s.cmd.Wait()
+	} else {
+		_ = s.cmd.Wait()
+		close(s.exited)
+	}
+	close(s.gone)
+}
+
+func (s *stdio) Send(ctx context.Context, line []byte) (bool, error) {
+	if len(line) > MaxLine {
+		return false, ErrLineTooLong
+	}
+	if n := len(line); n == 0 || line[n-1] != '\n' {
+		line = append(line[:n:n], '\n')
+	}
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-s.closed:
+		return false, ErrClosed
+	}
+	// The kernel takes a first part of this size whole or not at all, so until
+	// then the line can be given up without a broken one in the pipe.
+	first := min(len(line), pipeAtom)
+	n, err := s.fenced(ctx, line[:first])
+	if err == nil && first < len(line) {
+		_, err = s.in.Write(line[first:])
+	}
+	if errors.Is(err, os.ErrClosed) {
+		err = ErrClosed
+	}
+	return n > 0, err
+}
+
+// fenced writes unless the context ends first.
+func (s *stdio) fenced(ctx context.Context, part []byte) (int, error) {
+	if err := ctx.Err(); err != nil { // it may have waited behind another line
+		return 0, err
+	}
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.in.SetWriteDeadline(time.Unix(1, 0))
+		close(over)
+	})
+	n, err := s.in.Write(part)
+	if !stop() {
+		<-over
+		_ = s.in.SetWriteDeadline(time.Time{})
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = ctx.Err()
+	}
+	return n, err
+}
+
+func (s *stdio) Recv() ([]byte, error) {
+	var long []byte
+	for {
+		part, err := s.lines.ReadSlice('\n')
+		if len(long)+len(part) > MaxLine {
+			return nil, ErrLineTooLong
+		}
+		long = append(long, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil, len(long) > 0: // a last line without its newline counts; the error comes again
+			return long, nil
+		case errors.Is(err, os.ErrClosed):
+			return nil, ErrClosed
+		}
+		return nil, err
+	}
+}
+
+// Close ends the server's input, waits, then terminates its process group and
+// at last kills it.
+func (s *stdio) Close() error {
+	s.close.Do(func() {
+		close(s.closed)
+		s.in.Close()
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			if s.within(s.grace) {
+				break
+			}
+			signalGroup(s.cmd.Process.Pid, signal)
+		}
+		<-s.exited
+		signalGroup(s.cmd.Process.Pid, syscall.SIGKILL) // what it left behind in its group
+		close(s.free)
+	})
+	<-s.gone
+	s.out.Close()
+	return nil
+}
+
+func (s *stdio) within(grace time.Duration) bool {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-s.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
