@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -32,9 +34,13 @@ type Observation struct {
 // Observe records a read and applies its verdict. An inconclusive read moves
 // nothing but is kept. Errors: ErrNotFound, ErrLeaseLost.
 func Observe(ctx context.Context, s Store, o Observation) (Applied, error) {
-	return s.Change(ctx, Locator{ID: o.Read.OperationID}, o.ChangeID, func(rec *Record) (Change, error) {
-		return observe(rec, o)
-	})
+	return s.Change(ctx, Locator{ID: o.Read.OperationID}, o.ChangeID, o.Rule())
+}
+
+// Rule is the observation as a pure rule, which whoever read applies to the
+// record it read to schedule what comes after.
+func (o Observation) Rule() Rule {
+	return func(rec *Record) (Change, error) { return observe(rec, o) }
 }
 
 func observe(rec *Record, ob Observation) (Change, error) {
@@ -50,7 +56,10 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		// Somebody or something said "landed" before: not there now is no proof (I12).
 		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
 	}
-	c := Change{Read: &read, RecheckAt: ob.RecheckAt, Pricing: ob.Pricing}
+	c := Change{Read: &read, RecheckAt: ob.RecheckAt}
+	if ob.Version == o.Version { // else it was worked out for what the operation was
+		c.Pricing = ob.Pricing
+	}
 	if ob.Release && ob.Lease.Generation != 0 {
 		c.Release = &ob.Lease
 	}
@@ -133,6 +142,8 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 // settled state: it raises what disagrees (I9).
 func observeSettled(o *Operation, read Read) {
 	switch {
+	case o.State == Committed && read.Verdict == Landed && len(read.Receipts) > 0 && !slices.Contains(o.Receipts, read.Receipts[0]):
+		foundAnother(o, read)
 	case o.Verdict == read.Verdict && read.Verdict != Duplicated: // nothing new, and perhaps dealt with
 	case read.Verdict == Duplicated:
 		for _, r := range read.Receipts {
@@ -155,8 +166,21 @@ func observeSettled(o *Operation, read Read) {
 		}
 		raise(o, Contradiction, fmt.Sprintf("recorded as %s by %s (%s), but a later check found it", o.State, o.Actor, o.Reason))
 		o.Verdict, o.Effects, o.HandsOff = read.Verdict, max(o.Effects, read.Found), true
-	case o.State == Committed && read.Verdict == Landed && len(o.Receipts) == 0 && len(read.Receipts) > 0:
-		learn(o, read.Receipts[0]) // else it only says again what is known
-		o.Verdict = Landed
+	}
+}
+
+// foundAnother deals with one effect found that is not one of those known: two
+// receipts are two effects, where more than one send could have made them.
+func foundAnother(o *Operation, read Read) {
+	known := o.Receipts
+	learn(o, read.Receipts[0])
+	o.Verdict = Landed
+	switch {
+	case len(known) == 0:
+	case o.AttemptCount > 1:
+		o.Effects, o.Verdict = max(o.Effects, len(o.Receipts)), Duplicated
+		raise(o, Duplicate, fmt.Sprintf("recorded as %s by %s, and a later check found %s beside it", strings.Join(known, ", "), o.Actor, read.Receipts[0]))
+	default:
+		raise(o, Contradiction, fmt.Sprintf("recorded as %s by %s (%s), but a later check found %s", strings.Join(known, ", "), o.Actor, o.Reason, read.Receipts[0]))
 	}
 }
