@@ -1,0 +1,119 @@
+package transmit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Reply is an answer whose head has come. Its body is read from it as it comes,
+// and a bounded copy of it is kept. One goroutine reads; Extend and Abort may be
+// called from others.
+type Reply struct {
+	*http.Response // the head; read the body from the Reply
+
+	answer ledger.Answer
+	gate   *gate
+	life   *lifetime
+	keep   int64
+	done   bool
+}
+
+// Read reads the body. After io.EOF or any other error the Answer is final.
+func (r *Reply) Read(p []byte) (int, error) {
+	if r.done {
+		if r.answer.Err != nil {
+			return 0, r.answer.Err
+		}
+		return 0, io.EOF
+	}
+	n, err := r.Body.Read(p)
+	kept := min(int64(n), r.keep-int64(len(r.answer.Body)))
+	r.answer.Body = append(r.answer.Body, p[:kept]...)
+	r.answer.Truncated = r.answer.Truncated || kept < int64(n)
+	switch {
+	case err == io.EOF:
+		r.finish(nil)
+	case err != nil:
+		r.finish(err)
+		err = r.answer.Err
+	}
+	return n, err
+}
+
+// Answer is what is known of the answer. Before the end of the body was read it
+// is a truncated one; this ends the exchange then.
+func (r *Reply) Answer() ledger.Answer {
+	if !r.done {
+		r.answer.Truncated = true
+		r.finish(nil)
+	}
+	return r.answer
+}
+
+// Extend moves the end of the exchange.
+func (r *Reply) Extend(until time.Time) { r.life.extend(until) }
+
+// Abort ends the exchange: reading on gives err.
+func (r *Reply) Abort(err error) { r.life.cancel(err) }
+
+func (r *Reply) finish(err error) {
+	if r.done {
+		return
+	}
+	r.done = true
+	if err != nil {
+		r.answer.Truncated = true
+		r.answer = Failed(r.answer, r.life.cause(err))
+	}
+	r.answer.EndedAt = time.Now()
+	r.gate.seal()
+	r.Body.Close()
+	r.life.end()
+}
+
+// lifetime is a context whose end can be moved.
+type lifetime struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+func newLifetime(parent context.Context, end time.Time) *lifetime {
+	l := &lifetime{}
+	l.ctx, l.cancel = context.WithCancelCause(parent)
+	l.timer = time.AfterFunc(time.Until(end), func() { l.cancel(context.DeadlineExceeded) })
+	return l
+}
+
+func (l *lifetime) extend(end time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() == nil && l.timer.Stop() {
+		l.timer.Reset(time.Until(end))
+	}
+}
+
+func (l *lifetime) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer.Stop()
+	l.cancel(errOver)
+}
+
+var errOver = errors.New("the exchange is over")
+
+// cause is the reason for an error: why the exchange was ended, if it was.
+func (l *lifetime) cause(err error) error {
+	if l.ctx.Err() != nil {
+		return context.Cause(l.ctx)
+	}
+	return err
+}

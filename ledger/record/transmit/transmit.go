@@ -1,0 +1,159 @@
+// Package transmit sends one HTTP write, once.
+//
+// An attempt is one transmission (I3), and net/http is not made for that: on a
+// kept connection it sends a request again by itself, and its last error may
+// say "connection refused" of a request that was applied. So each write gets a
+// fresh connection of its own over HTTP/1.1, nothing to replay it from and no
+// redirects, and whether a byte of it left is decided by what passed a gate in
+// front of the connection, never by what an error says.
+//
+// The proxy, the Go client and the engine's sender share it. It knows no
+// operation and no policy, and imports ledger for Answer and the names of error
+// classes only.
+package transmit
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const (
+	// DefaultTimeout bounds an exchange that names neither a timeout nor a deadline.
+	DefaultTimeout = 30 * time.Second
+	// DefaultMaxBody bounds what is kept of an answer's body, in bytes.
+	DefaultMaxBody = 4 << 20
+
+	connectTimeout = 10 * time.Second // each of dialling and the TLS handshake
+	maxHeader      = 256 << 10
+)
+
+// Sender makes transmissions. Its zero value is ready and safe for use by many
+// goroutines; it keeps no connection between them.
+type Sender struct {
+	TLS *tls.Config // for https; nil takes the system's roots
+	// Dial makes connections; nil dials TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Limits bound one transmission.
+type Limits struct {
+	Deadline time.Time     // no byte of the request leaves after it; zero: none
+	Timeout  time.Duration // of the whole exchange; 0: until Deadline, else DefaultTimeout
+	MaxBody  int64         // bytes kept of the answer; DefaultMaxBody when 0
+}
+
+// Send transmits a request and reads its answer to the bound. The request's
+// body should be in memory: a body that fails to be read half-way is a request
+// half sent.
+func (s *Sender) Send(req *http.Request, l Limits) ledger.Answer {
+	reply, a := s.Open(req, l)
+	if reply == nil {
+		return a
+	}
+	bound := l.MaxBody
+	if bound <= 0 {
+		bound = DefaultMaxBody
+	}
+	_, _ = io.CopyN(io.Discard, reply, bound+1)
+	return reply.Answer()
+}
+
+// Open transmits a request and returns as soon as the head of an answer is
+// there. When none came the Reply is nil, and the Answer says why and whether
+// anything was sent. A Reply must be closed, or read until it errs.
+func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
+	a := ledger.Answer{Via: "http", BeganAt: time.Now()}
+	if req.URL == nil || req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
+		return nil, Failed(a, fmt.Errorf("%q is not an http or https address with a host", WithoutSecrets(req.URL)))
+	}
+	g := &gate{deadline: l.Deadline}
+	life := newLifetime(req.Context(), Ends(a.BeganAt, l.Timeout, l.Deadline))
+	req = req.Clone(httptrace.WithClientTrace(life.ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { g.arm() },
+	}))
+	req.GetBody = nil
+	if Past(l.Deadline) {
+		life.end()
+		return nil, Failed(a, ErrFenced)
+	}
+	resp, err := s.transport(g).RoundTrip(req)
+	if err != nil {
+		a.Sent = g.seal()
+		err = life.cause(err)
+		life.end()
+		return nil, Failed(a, err)
+	}
+	a.Sent, a.Status, a.Header = true, resp.StatusCode, resp.Header // somebody answered it
+	r := &Reply{Response: resp, answer: a, gate: g, life: life, keep: l.MaxBody}
+	if r.keep <= 0 {
+		r.keep = DefaultMaxBody
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // nobody asked for it, and its body never ends
+		r.finish(fmt.Errorf("the server switched protocols"))
+	}
+	return r, a
+}
+
+// transport is for one request: one fresh connection, given up afterwards.
+func (s *Sender) transport(g *gate) *http.Transport {
+	dial := s.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}).DialContext
+	}
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return gatedConn{conn, g}, nil
+		},
+		TLSHandshakeTimeout:    connectTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		Protocols:              new(http.Protocols),
+	}
+	t.Protocols.SetHTTP1(true) // one request on one connection; HTTP/2 may put a stream on another by itself
+	if s.TLS != nil {
+		t.TLSClientConfig = s.TLS.Clone()
+	}
+	return t
+}
+
+// Past tells whether a deadline has passed. A deadline made by time.Now carries
+// a monotonic reading, which setting the clock cannot move; the wall clock is
+// asked too, because the monotonic one stands still while a machine is
+// suspended. Whichever is later counts, so the fence errs towards not sending.
+func Past(deadline time.Time) bool {
+	if deadline.IsZero() {
+		return false
+	}
+	now := time.Now()
+	return !now.Before(deadline) || !now.Round(0).Before(deadline.Round(0))
+}
+
+// Ends is the moment an exchange must be over: the deadline or the timeout,
+// whichever comes first.
+func Ends(began time.Time, timeout time.Duration, deadline time.Time) time.Time {
+	if timeout <= 0 {
+		if !deadline.IsZero() {
+			return deadline
+		}
+		timeout = DefaultTimeout
+	}
+	end := began.Add(timeout)
+	if !deadline.IsZero() && deadline.Before(end) {
+		return deadline
+	}
+	return end
+}

@@ -1,0 +1,442 @@
+package transmit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func post(t *testing.T, url string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(`{"amount":420}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Idempotency-Key": {"k-1"}, "Content-Type": {"application/json"}}
+	return req
+}
+
+var soon = Limits{Timeout: 3 * time.Second}
+
+// cutter applies each write and then does to the connection what it is told.
+type cutter struct {
+	*httptest.Server
+	effects atomic.Int64
+	conns   sync.Map
+}
+
+func newCutter(t *testing.T, after func(c *cutter, w http.ResponseWriter, conn func() net.Conn)) *cutter {
+	t.Helper()
+	c := &cutter{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.conns.Store(r.RemoteAddr, true)
+		if r.Method == "GET" {
+			_, _ = io.WriteString(w, "ok")
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		c.effects.Add(1)
+		after(c, w, func() net.Conn {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+			}
+			return conn
+		})
+	}))
+	t.Cleanup(c.Server.Close)
+	return c
+}
+
+func cut(_ *cutter, _ http.ResponseWriter, conn func() net.Conn) { conn().Close() }
+
+func reset(_ *cutter, _ http.ResponseWriter, conn func() net.Conn) {
+	c := conn()
+	_ = c.(*net.TCPConn).SetLinger(0)
+	c.Close()
+}
+
+func TestI3_AppliedAndCutIsOneEffectAndSent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after func(*cutter, http.ResponseWriter, func() net.Conn)
+		class ledger.ErrorClass
+	}{
+		"closed": {cut, ledger.ClassEOF},
+		"reset":  {reset, ledger.ClassReset},
+		"half an answer": {func(_ *cutter, _ http.ResponseWriter, conn func() net.Conn) {
+			c := conn()
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":")
+			c.Close()
+		}, ledger.ClassEOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newCutter(t, tc.after)
+			a := new(Sender).Send(post(t, s.URL), soon)
+			time.Sleep(50 * time.Millisecond)
+			if got := s.effects.Load(); got != 1 {
+				t.Errorf("%d effects from one Send", got)
+			}
+			if !a.Sent || a.Err == nil || a.Class != tc.class {
+				t.Errorf("sent=%v err=%v class=%q, want sent and %q", a.Sent, a.Err, a.Class, tc.class)
+			}
+		})
+	}
+}
+
+// The trap: net/http sends the same again over a kept connection that was cut.
+// If this stops holding, the precautions taken here can be looked at again.
+func TestPlainClientWouldSendTwice(t *testing.T) {
+	s := newCutter(t, cut)
+	client := s.Client()
+	resp, err := client.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	req, _ := http.NewRequest("POST", s.URL, bytes.NewReader([]byte("x")))
+	req.Header.Set("Idempotency-Key", "k")
+	if _, err = client.Do(req); err == nil {
+		t.Fatal("an answer came")
+	}
+	if got := s.effects.Load(); got != 2 {
+		t.Errorf("net/http made %d effects from one request", got)
+	}
+}
+
+func TestI2_ListenerGoneAfterApplyingIsStillSent(t *testing.T) {
+	s := newCutter(t, func(c *cutter, _ http.ResponseWriter, conn func() net.Conn) {
+		c.Listener.Close() // whoever dials again is refused
+		conn().Close()
+	})
+	a := new(Sender).Send(post(t, s.URL), soon)
+	if !a.Sent || a.Class != ledger.ClassEOF || s.effects.Load() != 1 {
+		t.Errorf("sent=%v class=%q err=%v effects=%d", a.Sent, a.Class, a.Err, s.effects.Load())
+	}
+}
+
+func TestNeverSent(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	private := httptest.NewTLSServer(http.NotFoundHandler())
+	defer private.Close()
+	private.Config.ErrorLog = nil
+	for name, url := range map[string]string{
+		"connection refused":        "http://" + closed.Addr().String(),
+		"unknown host":              "http://nowhere.invalid/",
+		"no TLS there":              strings.Replace(plain.URL, "http:", "https:", 1),
+		"a certificate of nobody":   private.URL,
+		"no such scheme":            "ftp://127.0.0.1/",
+		"an address without a host": "http:///x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if a := new(Sender).Send(post(t, url), soon); a.Sent || a.Err == nil {
+				t.Errorf("sent=%v err=%v", a.Sent, a.Err)
+			}
+		})
+	}
+}
+
+func TestCutWhileConnectingIsNeverSent(t *testing.T) {
+	h := &Sender{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		theirs.Close()
+		return ours, nil
+	}}
+	// The pipe takes no byte at all: the write fails with nothing written.
+	if a := h.Send(post(t, "http://pay.example/"), soon); a.Sent || a.Err == nil {
+		t.Errorf("sent=%v err=%v", a.Sent, a.Err)
+	}
+}
+
+func TestHangIsTimeoutAndSent(t *testing.T) {
+	release := make(chan struct{})
+	s := newCutter(t, func(*cutter, http.ResponseWriter, func() net.Conn) { <-release })
+	defer close(release)
+	began := time.Now()
+	a := new(Sender).Send(post(t, s.URL), Limits{Timeout: 150 * time.Millisecond})
+	if !a.Sent || a.Class != ledger.ClassTimeout || time.Since(began) > time.Second {
+		t.Errorf("sent=%v class=%q after %s", a.Sent, a.Class, time.Since(began))
+	}
+}
+
+func TestHangInTheHandshakeIsNeverSent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if a := new(Sender).Send(post(t, "https://"+l.Addr().String()), Limits{Timeout: 150 * time.Millisecond}); a.Sent || a.Class != ledger.ClassTimeout {
+		t.Errorf("sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
+	}
+}
+
+func TestSlowDripEndsAtTheTimeout(t *testing.T) {
+	s := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
+		for range 200 {
+			if _, err := io.WriteString(w, "x"); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	a := new(Sender).Send(post(t, s.URL), Limits{Timeout: 200 * time.Millisecond})
+	if !a.Sent || a.Class != ledger.ClassTimeout || a.Status != 200 || !a.Truncated || len(a.Body) == 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestWriteNeverFollowsRedirects(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		var second atomic.Int64
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/second" {
+				second.Add(1)
+				return
+			}
+			http.Redirect(w, r, "/second", status)
+		}))
+		a := new(Sender).Send(post(t, s.URL), soon)
+		if a.Status != status || second.Load() != 0 || a.Err != nil {
+			t.Errorf("%d: status %d, %d followed, err %v", status, a.Status, second.Load(), a.Err)
+		}
+		s.Close()
+	}
+}
+
+func TestSendOverTLSKnowsHandshakeFromRequest(t *testing.T) {
+	var got atomic.Int64
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got.Add(1)
+		w.WriteHeader(201)
+	}))
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	h := &Sender{TLS: &tls.Config{RootCAs: roots}}
+	if a := h.Send(post(t, s.URL), soon); a.Status != 201 || !a.Sent || a.Err != nil {
+		t.Errorf("%+v", a)
+	}
+	if got.Load() != 1 {
+		t.Errorf("%d requests", got.Load())
+	}
+}
+
+func TestSendThroughAProxy(t *testing.T) {
+	// A proxy that answers CONNECT and then hangs up: bytes were written to it,
+	// but none of them was the request.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = http.ReadRequest(bufio.NewReader(c))
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+			c.Close()
+		}
+	}()
+	g := &gate{}
+	tr := new(Sender).transport(g)
+	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://" + l.Addr().String()) }
+	req, _ := http.NewRequest("POST", "https://pay.example/", strings.NewReader("x"))
+	if _, err := tr.RoundTrip(req); err == nil || g.seal() {
+		t.Errorf("err=%v sent=%v", err, g.sent)
+	}
+}
+
+func TestI3_NoByteAfterTheDeadline(t *testing.T) {
+	s := newCutter(t, cut)
+	t.Run("deadline past before the call", func(t *testing.T) {
+		a := new(Sender).Send(post(t, s.URL), Limits{Deadline: time.Now().Add(-time.Millisecond)})
+		if a.Sent || a.Class != ledger.ClassDeadline || s.effects.Load() != 0 {
+			t.Errorf("%+v effects=%d", a, s.effects.Load())
+		}
+	})
+	t.Run("deadline passes while connecting", func(t *testing.T) {
+		l := Limits{Deadline: time.Now().Add(60 * time.Millisecond)}
+		h := &Sender{Dial: func(_ context.Context, network, address string) (net.Conn, error) {
+			time.Sleep(120 * time.Millisecond) // deaf to the context, as a stopped process is
+			return net.Dial(network, address)
+		}}
+		a := h.Send(post(t, s.URL), l)
+		time.Sleep(150 * time.Millisecond)
+		if a.Sent || s.effects.Load() != 0 {
+			t.Errorf("%+v effects=%d", a, s.effects.Load())
+		}
+	})
+	t.Run("gate", func(t *testing.T) {
+		var wrote bytes.Buffer
+		g := &gate{deadline: time.Now().Add(30 * time.Millisecond), armed: true}
+		c := gatedConn{recordingConn{w: &wrote}, g}
+		time.Sleep(40 * time.Millisecond)
+		if n, err := c.Write([]byte("POST")); n != 0 || !errors.Is(err, ErrFenced) || wrote.Len() != 0 || g.seal() {
+			t.Errorf("n=%d err=%v wrote=%d", n, err, wrote.Len())
+		}
+	})
+	t.Run("wall clock jumped ahead", func(t *testing.T) {
+		if !Past(time.Now().Add(-time.Hour).Round(0)) {
+			t.Error("a wall clock deadline is not heeded")
+		}
+	})
+}
+
+func TestSealedGateLetsNothingThrough(t *testing.T) {
+	var wrote bytes.Buffer
+	g := &gate{armed: true}
+	c := gatedConn{recordingConn{w: &wrote}, g}
+	if g.seal() {
+		t.Fatal("nothing was written yet")
+	}
+	if _, err := c.Write([]byte("late")); !errors.Is(err, errSealed) || wrote.Len() != 0 {
+		t.Errorf("err=%v, wrote %q", err, wrote.String())
+	}
+}
+
+func TestWriteInProgressCountsAsSent(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	g := &gate{armed: true}
+	go func() { _, _ = gatedConn{ours, g}.Write([]byte("nobody reads this")) }()
+	time.Sleep(30 * time.Millisecond)
+	if !g.seal() {
+		t.Error("a write that has begun may have left")
+	}
+}
+
+func TestCancelledByTheCaller(t *testing.T) {
+	release := make(chan struct{})
+	s := newCutter(t, func(*cutter, http.ResponseWriter, func() net.Conn) { <-release })
+	defer close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if a := new(Sender).Send(post(t, s.URL).WithContext(ctx), soon); !a.Sent || a.Class != ledger.ClassKilled {
+		t.Errorf("sent=%v class=%q", a.Sent, a.Class)
+	}
+}
+
+type recordingConn struct {
+	net.Conn
+	w *bytes.Buffer
+}
+
+func (c recordingConn) Write(p []byte) (int, error) { return c.w.Write(p) }
+
+func TestReplyComesAsItIsSaid(t *testing.T) {
+	next := make(chan struct{})
+	s := newCutter(t, func(_ *cutter, w http.ResponseWriter, conn func() net.Conn) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 2 {
+			_, _ = io.WriteString(w, "data: one\n\n")
+			w.(http.Flusher).Flush()
+			<-next
+		}
+		conn().Close() // in the middle
+	})
+	r, _ := new(Sender).Open(post(t, s.URL), Limits{Timeout: 3 * time.Second, MaxBody: 15})
+	if r == nil || r.StatusCode != 200 {
+		t.Fatalf("%+v", r)
+	}
+	buf := make([]byte, 100)
+	for range 2 {
+		if n, err := r.Read(buf); string(buf[:n]) != "data: one\n\n" || err != nil {
+			t.Errorf("%q %v", buf[:n], err)
+		}
+		next <- struct{}{}
+	}
+	if n, err := r.Read(buf); n != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%d %v", n, err)
+	}
+	a := r.Answer()
+	if !a.Sent || a.Status != 200 || a.Class != ledger.ClassEOF || string(a.Body) != "data: one\n\ndata" || !a.Truncated {
+		t.Errorf("%+v", a)
+	}
+	if _, err := r.Read(buf); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestReplyEndsWhenItIsTold(t *testing.T) {
+	why := errors.New("the fence")
+	for name, tc := range map[string]struct {
+		end   func(*Reply)
+		class ledger.ErrorClass
+		err   error
+	}{
+		"aborted":         {func(r *Reply) { r.Abort(why) }, "", why},
+		"by its timeout":  {func(*Reply) {}, ledger.ClassTimeout, context.DeadlineExceeded},
+		"by an extension": {func(r *Reply) { r.Extend(time.Now().Add(20 * time.Millisecond)) }, ledger.ClassTimeout, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			release := make(chan struct{})
+			defer close(release)
+			s := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
+				w.(http.Flusher).Flush()
+				<-release
+			})
+			t.Cleanup(s.CloseClientConnections)
+			r, a := new(Sender).Open(post(t, s.URL), Limits{Timeout: 300 * time.Millisecond})
+			if r == nil {
+				t.Fatal(a.Err)
+			}
+			tc.end(r)
+			if _, err := r.Read(make([]byte, 1)); !errors.Is(err, tc.err) {
+				t.Errorf("%v", err)
+			}
+			if a := r.Answer(); a.Class != tc.class || !a.Sent {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+	t.Run("an extension holds", func(t *testing.T) {
+		s := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
+			w.(http.Flusher).Flush()
+			time.Sleep(300 * time.Millisecond)
+			_, _ = io.WriteString(w, "done")
+		})
+		r, a := new(Sender).Open(post(t, s.URL), Limits{Timeout: 200 * time.Millisecond})
+		if r == nil {
+			t.Fatal(a.Err)
+		}
+		r.Extend(time.Now().Add(10 * time.Second))
+		if b, err := io.ReadAll(r); string(b) != "done" || err != nil || r.Answer().Truncated {
+			t.Errorf("%q %v", b, err)
+		}
+	})
+}
+
+func TestAnswerIsKeptToItsBound(t *testing.T) {
+	s := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) { _, _ = io.WriteString(w, "0123456789") })
+	for bound, want := range map[int64]string{4: "0123", 10: "0123456789", 11: "0123456789"} {
+		a := new(Sender).Send(post(t, s.URL), Limits{MaxBody: bound})
+		if string(a.Body) != want || a.Truncated != (bound < 10) || a.Err != nil {
+			t.Errorf("%d: %+v", bound, a)
+		}
+	}
+}
