@@ -12,8 +12,8 @@ import (
 // nothing, and the general rule of the outcome applies. A rule that errs
 // decides for uncertain, and the error says why (DESIGN §5).
 func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answer) (Ruling, error) {
-	if a.Err != nil || !a.Exited && a.Status == 0 {
-		return Ruling{}, nil // no complete answer: there is nothing to rule on
+	if !whole(a) {
+		return Ruling{}, nil // there is nothing to rule on
 	}
 	vars := newVariables(rec).withAnswer(&a)
 	doubt := func(err error) (Ruling, error) {
@@ -57,7 +57,27 @@ func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answ
 	return Ruling{}, nil
 }
 
+// whole tells whether a complete answer came.
+func whole(a ledger.Answer) bool {
+	switch {
+	case a.Err != nil:
+		return false
+	case a.Via == "mcp":
+		return a.RPC != nil
+	case a.Via == "sql":
+		return true
+	}
+	return a.Exited || a.Status != 0
+}
+
 func success(a ledger.Answer) bool {
+	switch a.Via {
+	case "mcp":
+		failed, err := toolAnswer(&a, "isError")
+		return err == nil && failed == false
+	case "sql":
+		return true
+	}
 	if a.Status != 0 {
 		return a.Status >= 200 && a.Status < 300
 	}

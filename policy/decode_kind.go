@@ -19,6 +19,7 @@ var notInDefaults = map[string]string{
 	"visible_within": "what proves absence is said for each kind, never inherited",
 	"visible_for":    "what proves absence is said for each kind, never inherited",
 	"idempotent":     "only a kind can be safe to repeat",
+	"match":          "what a request is of is said for each kind",
 	"downstream":     "", "title": "", "target": "", "link": "", "key": "", "token": "", "read": "", "send": "", "tests": "",
 	"committed": "", "refused": "", "already": "",
 }
@@ -84,6 +85,8 @@ func (d *decoder) kindTable(k *Kind) []field {
 		{"refused", func(n *node, path string) { k.refused = d.expression(n, path, scopeAnswer, wantBool) }},
 		{"already", func(n *node, path string) { k.already = d.expression(n, path, scopeAnswer, wantBool) }},
 		{"repeat", func(n *node, path string) { d.choice(n, path, &k.Repeat, "allow", "replay") }},
+		{"cancel", func(n *node, path string) { d.choice(n, path, &k.Cancel, "keep", "forward") }},
+		{"match", func(n *node, path string) { d.matches(k, n, path) }},
 		{"hold", func(n *node, path string) { d.choice(n, path, &k.Hold, "none") }},
 		{"control", func(n *node, path string) {
 			word := ""

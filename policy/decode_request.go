@@ -10,6 +10,8 @@ import (
 type transport struct {
 	http     *httpRule
 	command  *commandRule
+	mcp      *mcpRule
+	sql      *sqlRule
 	recorded bool // the command line that was recorded
 	pipeline bool // not sent from here
 }
@@ -38,16 +40,7 @@ type argument struct {
 	dash  bool
 }
 
-// notYet are connectors a policy may name that this version does not have.
-var notYet = map[string]string{
-	"mcp": "reads and sends over MCP are not supported yet by this version",
-	"sql": "reads and sends over SQL are not supported yet by this version",
-}
-
-func (d *decoder) transportFields(t *transport, k *Kind) []field {
-	later := func(name string) field {
-		return field{name, func(n *node, path string) { d.fail(n.at, path, notYet[name], "use http or command") }}
-	}
+func (d *decoder) transportFields(t *transport, k *Kind, read bool) []field {
 	return []field{
 		{"http", func(n *node, path string) { t.http = d.http(k, n, path) }},
 		{"command", func(n *node, path string) {
@@ -57,7 +50,8 @@ func (d *decoder) transportFields(t *transport, k *Kind) []field {
 			}
 			t.command = d.command(n, path)
 		}},
-		later("mcp"), later("sql"),
+		{"mcp", func(n *node, path string) { t.mcp = d.mcpCall(n, path, read) }},
+		{"sql", func(n *node, path string) { t.sql = d.statement(n, path) }},
 	}
 }
 
@@ -145,6 +139,7 @@ func (d *decoder) base(ds *Downstream, n *node, path string) {
 		return
 	}
 	ds.Base, ds.base = n.text, t
+	d.is(ds, n, path, "http")
 }
 
 func (d *decoder) headers(n *node, path string) []pair {
@@ -228,11 +223,11 @@ func (d *decoder) argv(c *commandRule, n *node, path string) {
 func (d *decoder) read(k *Kind, n *node, path string) {
 	r := &Read{Line: n.at.line, MaxBody: defaultMaxBody}
 	k.Read = r
-	known := append(d.transportFields(&r.transport, k),
+	known := append(d.transportFields(&r.transport, k, true),
 		field{"valid", func(n *node, path string) { r.valid = d.expression(n, path, scopeAnswer, wantBool) }},
 		field{"found", func(n *node, path string) { r.found = d.expression(n, path, scopeAnswer, wantList) }},
 		field{"complete", func(n *node, path string) { r.complete = d.expression(n, path, scopeAnswer, wantBool) }},
-		field{"next", func(n *node, path string) { r.next = d.expression(n, path, scopeAnswer, wantAny) }},
+		field{"next", func(n *node, path string) { r.next = d.next(n, path) }},
 		field{"same", func(n *node, path string) { r.same = d.expression(n, path, scopeEffect, wantBool) }},
 		field{"receipt", func(n *node, path string) { r.receipt = d.expression(n, path, scopeEffect, wantAny) }},
 		field{"max_body", func(n *node, path string) {
@@ -266,7 +261,7 @@ func (d *decoder) read(k *Kind, n *node, path string) {
 
 func (d *decoder) oneTransport(n *node, path string, t *transport) bool {
 	count := 0
-	for _, set := range []bool{t.http != nil, t.command != nil, t.recorded, t.pipeline} {
+	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil, t.recorded, t.pipeline} {
 		if set {
 			count++
 		}
@@ -276,9 +271,9 @@ func (d *decoder) oneTransport(n *node, path string, t *transport) bool {
 	}
 	message := "says nothing to ask with"
 	if count > 1 {
-		message = "`http` and `command` exclude each other"
+		message = "`http`, `command`, `mcp` and `sql` exclude each other"
 	}
-	d.fail(n.at, path, message, "http: { get: … } or command: [ … ]")
+	d.fail(n.at, path, message, "http: { get: … }, command: [ … ], mcp: { tool: … } or sql: { query: … }")
 	return false
 }
 
@@ -294,7 +289,7 @@ func (d *decoder) send(k *Kind, n *node, path string) {
 	rule := func(out **expression) func(n *node, path string) {
 		return func(n *node, path string) { *out = d.expression(n, path, scopeAnswer, wantBool) }
 	}
-	known := append(d.transportFields(&s.transport, k),
+	known := append(d.transportFields(&s.transport, k, false),
 		field{"committed", rule(&k.committed)}, field{"refused", rule(&k.refused)}, field{"already", rule(&k.already)},
 		field{"receipt", func(n *node, path string) { k.receipt = d.expression(n, path, scopeAnswer, wantAny) }},
 	)
@@ -304,7 +299,7 @@ func (d *decoder) send(k *Kind, n *node, path string) {
 		return
 	}
 	t := &s.transport
-	if t.http == nil && t.command == nil && !t.recorded {
+	if t.http == nil && t.command == nil && t.mcp == nil && t.sql == nil && !t.recorded {
 		t.pipeline = true // only rules for the answer: the pipeline sends
 		return
 	}

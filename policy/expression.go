@@ -31,6 +31,7 @@ const (
 	secretEnv    = "env"
 	secretFile   = "@file"
 	headerLookup = "@header"
+	linkLookup   = "@link"
 )
 
 // scope is which names an expression may use.
@@ -46,9 +47,9 @@ const (
 var scopeNames = map[scope][]string{
 	scopeOperation: {"input", "token", "key", "op", "attempt", "receipt"},
 	scopeRequest:   {"input", "token", "key", "op", "attempt", "receipt", "cursor", "env", "file"},
-	scopeAnswer: {"input", "token", "key", "op", "attempt", "receipt", "status", "body", "header", "rows", "exit", "stdout", "json",
+	scopeAnswer: {"input", "token", "key", "op", "attempt", "receipt", "status", "body", "header", "link", "rows", "affected", "exit", "stdout", "json",
 		"content", "structured", "isError"},
-	scopeEffect: {"input", "token", "key", "op", "attempt", "receipt", "it", "status", "body", "header", "rows", "exit", "stdout", "json",
+	scopeEffect: {"input", "token", "key", "op", "attempt", "receipt", "it", "status", "body", "header", "link", "rows", "affected", "exit", "stdout", "json",
 		"content", "structured", "isError"},
 }
 
@@ -86,8 +87,10 @@ func newEnvironment(s scope) *cel.Env {
 		options = append(options, cel.Variable("status", cel.IntType), cel.Variable("body", cel.DynType),
 			cel.Variable("rows", cel.ListType(cel.DynType)), cel.Variable("exit", cel.IntType), cel.Variable("stdout", cel.StringType),
 			cel.Variable("json", cel.DynType), cel.Variable("content", cel.DynType), cel.Variable("structured", cel.DynType),
-			cel.Variable("isError", cel.BoolType), cel.Variable(headerLookup, cel.MapType(cel.StringType, cel.StringType)),
-			cel.Macros(lookupMacro("header", headerLookup)))
+			cel.Variable("isError", cel.BoolType), cel.Variable("affected", cel.IntType),
+			cel.Variable(headerLookup, cel.MapType(cel.StringType, cel.StringType)),
+			cel.Variable(linkLookup, cel.MapType(cel.StringType, cel.StringType)),
+			cel.Macros(lookupMacro("header", headerLookup), lookupMacro("link", linkLookup)))
 	}
 	env, err := cel.NewEnv(options...)
 	if err != nil {
@@ -227,6 +230,7 @@ type expression struct {
 	program cel.Program
 	names   map[string]bool // variables it uses
 	inputs  []string        // paths into input it reads, "" for all of it
+	sum     bool            // what it gives is added up
 }
 
 func (e *expression) uses(names ...string) bool {
@@ -296,7 +300,7 @@ func explainIssue(issues *cel.Issues, s scope) *compileProblem {
 	name := m[1]
 	switch {
 	case name == "env" || name == "file":
-		p.message = fmt.Sprintf("`%s` may stand only in what is sent (http, command)", name)
+		p.message = fmt.Sprintf("`%s` may stand only in what is sent", name)
 		p.hint = "secrets are never stored or shown, so nothing else may use them"
 	case name == "it":
 		p.message = "`it` is one effect found; it is known only in `same` and `receipt`"
@@ -378,6 +382,7 @@ func describeType(t *cel.Type) string {
 // something other than it seems to.
 func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
 	native := checked.NativeRep()
+	e.sum = sums(native.Expr())
 	inner := map[int64]bool{} // parts of a longer path, reported with it
 	named := map[int64]bool{} // env and file of which one name is taken
 	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
@@ -411,6 +416,21 @@ func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
 		}
 	}))
 	return problem
+}
+
+// sums tells whether an expression's value is a sum or difference.
+func sums(x ast.Expr) bool {
+	if x.Kind() != ast.CallKind {
+		return false
+	}
+	call := x.AsCall()
+	switch call.FunctionName() {
+	case operators.Add, operators.Subtract:
+		return true
+	case operators.Conditional:
+		return sums(call.Args()[1]) || sums(call.Args()[2])
+	}
+	return len(call.Args()) == 1 && sums(call.Args()[0]) // int(…), string(…)
 }
 
 func isInt(x ast.Expr) bool {

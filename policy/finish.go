@@ -30,8 +30,19 @@ func (d *decoder) finishKind(k *Kind, path string) {
 	d.lintKeys(k, path)
 }
 
-// attach gives a request the address and headers of its downstream.
+// attach gives a request what its downstream knows: address and headers, or
+// the server or database.
 func (d *decoder) attach(k *Kind, t *transport, path string) {
+	read := k.Read != nil && t == &k.Read.transport
+	if m := t.mcp; m != nil {
+		if m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at, path+".mcp"); m.server != nil && read {
+			m.vouched = m.vouched || d.vouched("mcp."+m.server.Name+"."+m.tool)
+		}
+	}
+	if s := t.sql; s != nil {
+		s.database = d.downstreamFor(k, s.name, "database", "sql", s.at, path+".sql")
+		d.finishSQL(s, path, read)
+	}
 	h := t.http
 	if h == nil || h.path == nil {
 		return
@@ -90,12 +101,13 @@ func (d *decoder) lintRead(k *Kind, path string) {
 	if !never && r.complete != nil && !r.SearchesByToken() {
 		d.warn(at, path, "looks for content, not for the token, so finding nothing never proves that it did not land", "search by `token`, or say complete: \"false\"")
 	}
-	if r.next != nil && !r.usesCursor() {
-		d.warn(at, path, "`next` gives a cursor that no request uses, so only the first page is read", "use ${cursor} in the request, for example query: { starting_after: \"${cursor}\" }")
-	}
-	if r.usesCursor() && r.next == nil {
-		d.fail(at, path, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
-	}
+	d.finishPaging(r, at, path)
+}
+
+// vouched tells whether the policy says of a tool's own kind that it only reads.
+func (d *decoder) vouched(kind string) bool {
+	k := d.policy.match(kind)
+	return k.Known && k.Access == "read"
 }
 
 func missingBounds(k *Kind) string {

@@ -94,6 +94,7 @@ func blank() *Policy {
 		Retry:   RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
 		Auto:    AutoRule{Confirm: true, Deny: true, Retry: "never"},
 		Repeat:  "allow",
+		Cancel:  "keep",
 		Control: true,
 		policy:  p,
 
@@ -197,6 +198,8 @@ func (d *decoder) downstreams(n *node) {
 		ds := &Downstream{Name: e.key, File: d.src.name, Line: e.at.line}
 		d.fields(e.value, path, []field{
 			{"base", func(n *node, path string) { d.base(ds, n, path) }},
+			{"mcp", func(n *node, path string) { d.mcpServer(ds, n, path) }},
+			{"sql", func(n *node, path string) { d.sqlDatabase(ds, n, path) }},
 			{"headers", func(n *node, path string) { ds.headers = d.headers(n, path) }},
 			{"rate", func(n *node, path string) {
 				if text, ok := d.scalar(n, path); ok {
@@ -247,6 +250,7 @@ func (d *decoder) kinds(n *node) {
 		d.policy.kinds[e.key] = &k
 		d.policy.order = append(d.policy.order, e.key)
 	}
+	d.ambiguous()
 }
 
 func copyOrigins(in map[string]position) map[string]position {

@@ -32,21 +32,13 @@ type Read struct {
 	valid     *expression
 	found     *expression
 	complete  *expression
-	next      *expression
+	next      *paging
 	same      *expression
 	receipt   *expression
 }
 
-// Via is how the read asks: http or command.
-func (r *Read) Via() string {
-	if r.transport.http != nil {
-		return "http"
-	}
-	return "command"
-}
-
-// Pages tells whether the read can ask for a following page.
-func (r *Read) Pages() bool { return r.next != nil && r.usesCursor() }
+// Via is how the read asks: http, command, mcp or sql.
+func (r *Read) Via() string { return r.transport.via() }
 
 // SearchesByToken tells whether the read finds an effect by its token, so that
 // a token that was never sent makes it blind (I6).
@@ -87,10 +79,13 @@ func (r *Read) bound() bool {
 
 func (r *Read) expressions() []*expression {
 	var out []*expression
-	for _, e := range []*expression{r.valid, r.found, r.complete, r.next, r.same, r.receipt} {
+	for _, e := range []*expression{r.valid, r.found, r.complete, r.same, r.receipt} {
 		if e != nil {
 			out = append(out, e)
 		}
+	}
+	if r.next != nil && r.next.expr != nil {
+		out = append(out, r.next.expr)
 	}
 	for _, t := range r.transport.templates() {
 		out = append(out, t.expressions()...)
@@ -118,6 +113,12 @@ func (t *transport) templates() []*template {
 		}
 		out = append(out, c.stdin.templates()...)
 	}
+	if t.mcp != nil {
+		out = append(out, t.mcp.arguments.templates()...)
+	}
+	if t.sql != nil && t.sql.query != nil {
+		out = append(out, t.sql.query)
+	}
 	return out
 }
 
@@ -127,8 +128,11 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 	if err := r.notRedacted(rec.Operation); err != nil {
 		return Request{}, err
 	}
-	if cursor != nil && !r.usesCursor() {
+	if cursor != nil && !r.Pages() {
 		return Request{}, fmt.Errorf("there is a further page, and the request cannot ask for it")
+	}
+	if cursor != nil && r.next.follow {
+		return r.page(rec, fmt.Sprint(cursor))
 	}
 	return r.transport.request(newVariables(rec), nil, exactNumbers(cursor))
 }
@@ -183,9 +187,17 @@ func tail(path []string) []string {
 	return path[1:]
 }
 
-// Judge says what a read's answer shows. An error means that it cannot tell;
-// its text is the reason, one plain sentence. An error never stands for "none".
+// Judge says what the answer to a read's first page shows. An error means that
+// it cannot tell; its text is the reason, one plain sentence. An error never
+// stands for "none".
 func (r *Read) Judge(ctx context.Context, rec ledger.Record, a ledger.Answer) (Found, error) {
+	return r.JudgePage(ctx, rec, nil, a)
+}
+
+// JudgePage is Judge for the page that cursor asked for; nil is the first. The
+// last of several pages by offset is never Complete: the list may have shifted
+// between them.
+func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a ledger.Answer) (Found, error) {
 	if err := usable(a); err != nil {
 		return Found{}, err
 	}
@@ -200,20 +212,25 @@ func (r *Read) Judge(ctx context.Context, rec ledger.Record, a ledger.Answer) (F
 		}
 		return Found{}, err
 	}
-	f := Found{Valid: true}
+	f := Found{Valid: true, Paged: r.paged(cursor)}
 	if f.Effects, err = r.effects(ctx, vars); err != nil {
 		return Found{}, err
 	}
+	whole := false
 	if r.complete != nil {
-		if f.Complete, err = r.complete.truth(ctx, vars); err != nil {
+		if whole, err = r.complete.truth(ctx, vars); err != nil {
 			return Found{}, err
 		}
 	}
-	if f.Complete || r.next == nil {
+	f.Complete = whole && f.Paged != PagedOffset
+	if whole || r.next == nil {
 		return f, nil
 	}
-	if f.Next, err = r.cursor(ctx, vars); err != nil && len(f.Effects) == 0 {
+	if f.Next, err = r.following(ctx, vars, cursor); err != nil && len(f.Effects) == 0 {
 		return Found{}, err
+	}
+	if f.Paged == "" {
+		f.Paged = r.paged(f.Next)
 	}
 	return f, nil
 }
@@ -227,6 +244,13 @@ func usable(a ledger.Answer) error {
 		return errCut
 	case a.Via == "command" && !a.Exited:
 		return fmt.Errorf("the command did not end by itself")
+	case a.Via == "mcp":
+		return usableCall(a)
+	case a.Via == "sql":
+		if a.Rows == nil {
+			return fmt.Errorf("no rows came back")
+		}
+		return nil
 	case a.Via != "command" && a.Status == 0:
 		return fmt.Errorf("no answer came")
 	case a.Status == 206:
@@ -246,28 +270,57 @@ func usable(a ledger.Answer) error {
 	return nil
 }
 
+// usableCall is usable for a tool call. That a tool says isError is for `valid`.
+func usableCall(a ledger.Answer) error {
+	switch {
+	case a.RPC == nil:
+		return fmt.Errorf("no answer came")
+	case a.RPC.Error:
+		return rpcError(a.RPC)
+	}
+	return nil
+}
+
 func answered(a ledger.Answer) string {
-	if a.Via == "command" {
+	switch a.Via {
+	case "command":
 		return fmt.Sprintf(" (exit %d)", a.Exit)
+	case "mcp":
+		return ": the tool says that it failed"
+	case "sql":
+		return ""
 	}
 	return fmt.Sprintf(" (status %d)", a.Status)
 }
 
 // isValid asks `valid`, and beside it for success where the expression does not
-// look at the status or exit code itself.
+// look at the status, exit code or isError itself.
 func (r *Read) isValid(ctx context.Context, vars *variables) (bool, error) {
-	a := vars.answer
-	success := a.Status == 200
-	if a.Via == "command" {
-		success = a.Exit == 0
-	}
-	if !success && !r.valid.uses("status", "exit") {
-		return false, nil
+	if !r.valid.uses("status", "exit", "isError") {
+		fine, err := succeeded(vars)
+		if err != nil || !fine {
+			return false, err
+		}
 	}
 	if r.valid == nil {
 		return true, nil
 	}
 	return r.valid.truth(ctx, vars)
+}
+
+// succeeded tells whether a read's answer is one at all, by the rules of its way.
+func succeeded(vars *variables) (bool, error) {
+	a := vars.answer
+	switch a.Via {
+	case "command":
+		return a.Exit == 0, nil
+	case "mcp":
+		failed, err := toolAnswer(a, "isError")
+		return failed == false, err
+	case "sql":
+		return true, nil
+	}
+	return a.Status == 200, nil
 }
 
 func (r *Read) effects(ctx context.Context, vars *variables) ([]Effect, error) {
@@ -330,17 +383,4 @@ func receiptOf(ctx context.Context, e *expression, vars *variables) (string, err
 		return "", fmt.Errorf("%s: a receipt of %d characters is none", shorten(e.text, 60), len(text))
 	}
 	return text, nil
-}
-
-// cursor computes `next`; null, "" and false mean that there is no further page.
-func (r *Read) cursor(ctx context.Context, vars *variables) (any, error) {
-	v, err := r.next.eval(ctx, vars)
-	if err != nil {
-		return nil, err
-	}
-	n, err := native(v)
-	if err != nil || n == "" || n == false {
-		return nil, err
-	}
-	return n, nil
 }

@@ -32,15 +32,26 @@ type Send struct {
 	keyHeader string
 }
 
-// Via is who sends: http, command or pipeline. A nil Send is the pipeline's.
+// Via is who sends: http, command, mcp, sql or pipeline. A nil Send is the pipeline's.
 func (s *Send) Via() string {
-	switch {
-	case s == nil || s.transport.pipeline:
+	if s == nil {
 		return "pipeline"
-	case s.transport.http != nil:
-		return "http"
 	}
-	return "command"
+	return s.transport.via()
+}
+
+func (t *transport) via() string {
+	switch {
+	case t.http != nil:
+		return "http"
+	case t.command != nil, t.recorded:
+		return "command"
+	case t.mcp != nil:
+		return "mcp"
+	case t.sql != nil:
+		return "sql"
+	}
+	return "pipeline"
 }
 
 // Request renders what a send would transmit, with the operation's own key and
@@ -85,40 +96,62 @@ func (t TokenRule) insertValue(input any, token string) (any, error) {
 // request renders twice: as it is, and as it is shown.
 func (t *transport) request(vars *variables, key []string, cursor any) (Request, error) {
 	vars.cursor = cursor
-	real := &rendering{ctx: context.Background(), vars: vars}
-	shown := &rendering{ctx: context.Background(), vars: vars, show: true}
-	if t.command != nil {
-		c, err := t.command.render(real, vars)
-		if err != nil {
-			return Request{}, err
-		}
-		s, err := t.command.render(shown, vars)
-		if err != nil {
-			return Request{}, err
-		}
-		c.Shown = s.text()
-		return Request{Command: c}, nil
-	}
-	h, err := t.http.render(real, key)
+	real, err := t.render(&rendering{ctx: context.Background(), vars: vars}, key)
 	if err != nil {
 		return Request{}, err
 	}
-	s, err := t.http.render(shown, key)
+	shown, err := t.render(&rendering{ctx: context.Background(), vars: vars, show: true}, key)
 	if err != nil {
 		return Request{}, err
 	}
-	h.Shown = s.text()
-	return Request{HTTP: h}, nil
+	switch {
+	case real.HTTP != nil:
+		real.HTTP.Shown = shown.HTTP.text()
+	case real.Command != nil:
+		real.Command.Shown = shown.Command.text()
+	case real.MCP != nil:
+		real.MCP.Shown = shown.MCP.text()
+	case real.SQL != nil:
+		real.SQL.Shown = shown.SQL.text()
+	}
+	return real, nil
+}
+
+func (t *transport) render(r *rendering, key []string) (out Request, err error) {
+	switch {
+	case t.http != nil:
+		out.HTTP, err = t.http.render(r, key)
+	case t.command != nil:
+		out.Command, err = t.command.render(r, r.vars)
+	case t.mcp != nil:
+		out.MCP, err = t.mcp.render(r)
+	case t.sql != nil:
+		out.SQL, err = t.sql.render(r)
+	default:
+		err = fmt.Errorf("the policy names no way to ask")
+	}
+	return out, err
 }
 
 func (h *httpRule) render(r *rendering, key []string) (*HTTPRequest, error) {
-	out := &HTTPRequest{Method: h.method, Header: map[string][]string{}}
+	out := &HTTPRequest{Method: h.method}
 	address, err := h.address(r)
 	if err != nil {
 		return nil, err
 	}
 	out.URL = address
-	for _, p := range h.headers {
+	if out.Header, err = r.headers(h.headers); err != nil {
+		return nil, err
+	}
+	if key != nil {
+		out.Header[http.CanonicalHeaderKey(key[0])] = []string{key[1]}
+	}
+	return out, h.body(r, out)
+}
+
+func (r *rendering) headers(pairs []pair) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, p := range pairs {
 		v, err := r.text(p.value)
 		if err != nil {
 			return nil, fmt.Errorf("header %s: %w", p.name, err)
@@ -126,12 +159,9 @@ func (h *httpRule) render(r *rendering, key []string) (*HTTPRequest, error) {
 		if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
 			return nil, fmt.Errorf("header %s: the value has control characters", p.name)
 		}
-		out.Header[p.name] = []string{v}
+		out[p.name] = []string{v}
 	}
-	if key != nil {
-		out.Header[http.CanonicalHeaderKey(key[0])] = []string{key[1]}
-	}
-	return out, h.body(r, out)
+	return out, nil
 }
 
 func (h *httpRule) address(r *rendering) (string, error) {

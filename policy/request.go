@@ -8,6 +8,23 @@ import (
 type Request struct {
 	HTTP    *HTTPRequest
 	Command *CommandRequest
+	MCP     *MCPRequest
+	SQL     *SQLRequest
+}
+
+// Show is the request as text for people, secrets by name.
+func (r Request) Show() string {
+	switch {
+	case r.HTTP != nil:
+		return r.HTTP.Shown
+	case r.Command != nil:
+		return r.Command.Shown
+	case r.MCP != nil:
+		return r.MCP.Shown
+	case r.SQL != nil:
+		return r.SQL.Shown
+	}
+	return ""
 }
 
 // HTTPRequest is a rendered request. It holds secrets: show Shown, never the
@@ -30,13 +47,48 @@ type CommandRequest struct {
 	Shown string
 }
 
-// Found is what a read's answer shows.
+// MCPRequest is a rendered call of one tool of an MCP server, which is reached
+// by a command or by a URL. It may hold secrets: show Shown, never the rest.
+type MCPRequest struct {
+	Server    string   // the downstream's name; one connection serves all its requests
+	Command   []string // argv over stdio; empty: URL
+	Dir       string
+	Env       []string // NAME=value, added to the sender's own environment
+	URL       string
+	Header    map[string][]string
+	Tool      string
+	Arguments json.RawMessage // a JSON object
+	ReadOnly  bool            // the policy vouches that the tool only reads
+	Shown     string
+}
+
+// SQLRequest is one rendered statement. Everything computed is in Args, nothing
+// in Query. It may hold secrets: show Shown, never the rest.
+type SQLRequest struct {
+	Database string // the downstream's name; one pool serves all its requests
+	Driver   string // sqlite, postgres or mysql
+	DSN      string // for sqlite a path
+	Query    string // with the driver's placeholders: ? or $1, $2, …
+	Args     []any  // nil, bool, int64, float64, string; a list or mapping as JSON text
+	Shown    string
+}
+
+// Found is what one page of a read's answer shows.
 type Found struct {
 	Effects  []Effect
-	Complete bool // "none" is the whole truth of this page
-	Next     any  // cursor of the following page, nil at the last
+	Complete bool   // "none" is the whole truth of this page
+	Next     any    // cursor of the following page, nil at the last
+	Paged    string // how the following page is asked for: PagedCursor, PagedLink or PagedOffset; "" where there is none
 	Valid    bool
 }
+
+// The ways from one page to the next. A list that is paged by offset shifts
+// while it is read, so its pages together never prove absence.
+const (
+	PagedCursor = "cursor" // a cursor of the answer, put into the request
+	PagedLink   = "link"   // an address of the answer
+	PagedOffset = "offset" // counted by us, or an offset or page number in the answer
+)
 
 // Effect is one effect found.
 type Effect struct {

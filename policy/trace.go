@@ -40,7 +40,9 @@ func (r *Read) Trace(ctx context.Context, rec ledger.Record, a ledger.Answer) []
 	step("valid", r.valid, vars)
 	found := step("found", r.found, vars)
 	step("complete", r.complete, vars)
-	step("next", r.next, vars)
+	if r.next != nil {
+		step("next", r.next.expr, vars)
+	}
 	effects, _ := found.([]any)
 	for i, it := range effects {
 		if i == 3 {

@@ -156,8 +156,12 @@ func (v *variables) fromAnswer(name string) (any, error) {
 		return string(a.Stdout), nil
 	case "body", "json":
 		return v.document()
-	case "rows", "content", "structured", "isError":
-		return nil, fmt.Errorf("an answer of this kind has no `%s`", name)
+	case linkLookup:
+		return &lookup{find: func(rel string) (string, bool, error) { return linkOf(a, rel), true, nil }}, nil
+	case "rows", "affected":
+		return rowsOf(a, name)
+	case "content", "structured", "isError":
+		return toolAnswer(a, name)
 	}
 	return unknownName, nil
 }
@@ -167,6 +171,12 @@ var errCut = fmt.Errorf("answer was cut off: it is longer than what is kept")
 // document decodes the answer's JSON, or says in one sentence what came instead.
 func (v *variables) document() (any, error) {
 	a := v.answer
+	switch a.Via {
+	case "mcp":
+		return toolDocument(a)
+	case "sql":
+		return nil, fmt.Errorf("a database answers with `rows`")
+	}
 	text := a.Body
 	if a.Via == "command" || len(text) == 0 && len(a.Stdout) > 0 {
 		text = a.Stdout

@@ -101,7 +101,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		}
 		return trouble("%s", why)
 	}
-	found, err = k.Read.Judge(ctx, rec, answer)
+	found, err = k.Read.JudgePage(ctx, rec, cursor, answer)
 	switch {
 	case err != nil:
 		p.Error = err.Error()

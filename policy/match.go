@@ -1,0 +1,258 @@
+package policy
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// writing are the methods that a match without methods stands for.
+var writing = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+var (
+	matchMethods = regexp.MustCompile(`^[A-Z]+(,[A-Z]+)*$`)
+	matchHost    = regexp.MustCompile(`^[A-Za-z0-9.-]+(:\d+)?$`)
+)
+
+// parseMatch reads "POST,PUT api.example.com/v1/orders/*".
+func parseMatch(text string) (Match, error) {
+	var m Match
+	words := strings.Fields(text)
+	if len(words) == 2 {
+		if !matchMethods.MatchString(words[0]) {
+			return m, fmt.Errorf("%q are no methods", words[0])
+		}
+		m.Methods = strings.Split(words[0], ",")
+	}
+	if len(words) != 1 && len(words) != 2 {
+		return m, fmt.Errorf("%q is no pattern of requests", text)
+	}
+	place := words[len(words)-1]
+	i := strings.IndexByte(place, '/')
+	if i < 0 || strings.ContainsAny(place, "?#") {
+		return m, fmt.Errorf("%q is no path", place)
+	}
+	m.Host, m.Path = strings.ToLower(place[:i]), place[i:]
+	if m.Host != "" && !matchHost.MatchString(m.Host) {
+		return m, fmt.Errorf("%q is no host", place[:i])
+	}
+	segments := m.segments()
+	for i, s := range segments {
+		if strings.Contains(s, "*") && s != "*" && (s != "**" || i != len(segments)-1) {
+			return m, fmt.Errorf("%q: * stands for one whole segment, and ** for the rest at the end", m.Path)
+		}
+	}
+	return m, nil
+}
+
+const matchHint = `for example POST /v1/charges, or POST,PUT api.example.com/v1/orders/*`
+
+// matches reads `match:`, one pattern or several.
+func (d *decoder) matches(k *Kind, n *node, path string) {
+	var texts []string
+	d.strings(n, path, &texts)
+	k.Match = nil
+	if strings.Contains(k.Pattern, "*") {
+		d.fail(n.at, path, "a request is of one kind, and this is a pattern for many", "say it in a kind of its own")
+		return
+	}
+	for i, text := range texts {
+		m, err := parseMatch(text)
+		if err != nil {
+			d.fail(n.at, fmt.Sprintf("%s[%d]", path, i), err.Error(), matchHint)
+			continue
+		}
+		k.Match = append(k.Match, m)
+	}
+}
+
+func (m Match) segments() []string { return strings.Split(strings.TrimPrefix(m.Path, "/"), "/") }
+
+func (m Match) methods() []string {
+	if len(m.Methods) == 0 {
+		return writing
+	}
+	return m.Methods
+}
+
+// covers tells whether the pattern matches a request.
+func (m Match) covers(method, host, path string) bool {
+	if !contains(m.methods(), strings.ToUpper(method)) {
+		return false
+	}
+	if host = strings.ToLower(host); m.Host != "" && m.Host != host {
+		name, _, ok := strings.Cut(host, ":")
+		if !ok || m.Host != name {
+			return false
+		}
+	}
+	return segmentsCover(m.segments(), strings.Split(strings.TrimPrefix(path, "/"), "/"))
+}
+
+func segmentsCover(pattern, path []string) bool {
+	for i, s := range pattern {
+		switch {
+		case s == "**":
+			return true
+		case i >= len(path):
+			return false
+		case s == "*" && path[i] == "", s != "*" && s != path[i]:
+			return false
+		}
+	}
+	return len(pattern) == len(path)
+}
+
+func contains(list []string, word string) bool {
+	for _, w := range list {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// KindFor is the kind of an HTTP request by the kinds' `match:`; the most
+// specific pattern wins. ok is false when none matches. The path is without its
+// query.
+func (p *Policy) KindFor(method, host, path string) (kind string, ok bool) {
+	var best Match
+	for _, name := range p.order {
+		for _, m := range p.kinds[name].Match {
+			if m.covers(method, host, path) && (!ok || m.relation(best) == narrower) {
+				kind, best, ok = name, m, true
+			}
+		}
+	}
+	return kind, ok
+}
+
+// How the requests of one pattern lie to those of another.
+const (
+	apart = iota
+	same
+	narrower
+	wider
+	crossing // both match some request, and each one that the other does not
+)
+
+// relation compares what two patterns match, as http.ServeMux does.
+func (m Match) relation(o Match) int {
+	return together(relationOfSets(m.methods(), o.methods()), relationOfHosts(m.Host, o.Host), relationOfPaths(m.segments(), o.segments()))
+}
+
+// together is the relation of patterns whose parts relate like that.
+func together(parts ...int) int {
+	out := same
+	for _, p := range parts {
+		switch {
+		case p == apart || out == apart:
+			out = apart
+		case out == same:
+			out = p
+		case p != same && p != out:
+			out = crossing
+		}
+	}
+	return out
+}
+
+func relationOfSets(a, b []string) int {
+	common, onlyA := 0, 0
+	for _, m := range a {
+		if contains(b, m) {
+			common++
+		} else {
+			onlyA++
+		}
+	}
+	onlyB := len(b) - common
+	switch {
+	case common == 0:
+		return apart
+	case onlyA == 0 && onlyB == 0:
+		return same
+	case onlyA == 0:
+		return narrower
+	case onlyB == 0:
+		return wider
+	}
+	return crossing
+}
+
+func relationOfHosts(a, b string) int {
+	switch {
+	case a == b:
+		return same
+	case a == "":
+		return wider
+	case b == "":
+		return narrower
+	}
+	nameA, portA, _ := strings.Cut(a, ":")
+	nameB, portB, _ := strings.Cut(b, ":")
+	switch {
+	case nameA != nameB || portA != "" && portB != "":
+		return apart
+	case portA == "":
+		return wider
+	}
+	return narrower
+}
+
+func relationOfPaths(a, b []string) int {
+	out := same
+	for i := 0; ; i++ {
+		switch restA, restB := i < len(a) && a[i] == "**", i < len(b) && b[i] == "**"; {
+		case restA && restB:
+			return out
+		case restA:
+			return together(out, wider)
+		case restB:
+			return together(out, narrower)
+		}
+		if i == len(a) || i == len(b) {
+			if len(a) == len(b) {
+				return out
+			}
+			return apart
+		}
+		switch {
+		case a[i] == b[i]:
+		case a[i] == "*" && b[i] != "":
+			out = together(out, wider)
+		case b[i] == "*" && a[i] != "":
+			out = together(out, narrower)
+		default:
+			return apart
+		}
+	}
+}
+
+// ambiguous refuses two kinds of which neither is more specific for a request
+// that both match.
+func (d *decoder) ambiguous() {
+	order, kinds := d.policy.order, d.policy.kinds
+	for i, a := range order {
+		for _, b := range order[:i] {
+			for _, m := range kinds[a].Match {
+				for _, o := range kinds[b].Match {
+					if r := m.relation(o); r == same || r == crossing {
+						d.fail(kinds[a].origins["match"], "kinds."+a+".match", fmt.Sprintf("%s and %s of %s match the same requests, and neither is more specific", m, o, b),
+							"say methods, host or path of one of them more exactly")
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func (m Match) String() string {
+	text := m.Host + m.Path
+	if len(m.Methods) > 0 {
+		text = strings.Join(m.Methods, ",") + " " + text
+	}
+	return text
+}

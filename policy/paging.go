@@ -1,0 +1,227 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// paging is how a read comes from one page to the next.
+type paging struct {
+	expr   *expression // the cursor, or the address of the next page
+	follow bool        // expr gives an address
+	step   float64     // counted by us: added to the cursor; 0: not counted
+	first  float64     // the cursor that stands for the first page
+}
+
+// nextLinkExpression is what `next: link` stands for.
+const nextLinkExpression = `link("next")`
+
+// next reads `next:`: an expression that gives a cursor, `link`, or a mapping
+// that says what else it is.
+func (d *decoder) next(n *node, path string) *paging {
+	p := &paging{}
+	if n.kind != mappingNode {
+		if n.kind == scalarNode && n.text == "link" {
+			p.expr, _ = compile(nextLinkExpression, scopeAnswer, wantAny)
+			p.expr.at = n.at
+		} else if p.expr = d.expression(n, path, scopeAnswer, wantAny); p.expr == nil {
+			return nil
+		}
+		p.follow = p.expr.uses(linkLookup)
+		return p
+	}
+	count := func(first, step float64) func(n *node, path string) {
+		return func(n *node, path string) {
+			v := 0
+			d.integer(n, path, &v, int(first), 1_000_000)
+			p.first, p.step = 0, float64(v)
+			if step != 0 {
+				p.first, p.step = float64(v), step
+			}
+		}
+	}
+	d.fields(n, path, []field{
+		{"url", func(n *node, path string) {
+			p.expr, p.follow = d.expression(n, path, scopeAnswer, wantAny), true
+		}},
+		{"offset", count(1, 0)}, // so many entries a page
+		{"page", count(0, 1)},   // the number of the first page
+	})
+	if len(n.entries) != 1 {
+		d.fail(n.at, path, "says one of `url`, `offset` and `page`", "next: link, next: { url: body.next }, next: { offset: 100 } or next: { page: 1 }")
+	}
+	return p
+}
+
+// finishPaging checks `next` against the request.
+func (d *decoder) finishPaging(r *Read, at position, path string) {
+	p, asks := r.next, r.usesCursor()
+	switch {
+	case p == nil && asks:
+		d.fail(at, path, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
+	case p == nil:
+	case p.follow && r.transport.http == nil:
+		d.fail(at, path, "`next` gives an address, and only a read over http can follow one", "use ${cursor} in the request")
+	case p.follow && asks:
+		d.fail(at, path, "`next` gives the address of the next page, and the request uses `cursor` too", "leave out ${cursor}")
+	case p.follow && r.transport.http.method != "GET":
+		d.fail(at, path, "an address is followed by get only", "use ${cursor} in the request")
+	case !p.follow && !asks:
+		d.warn(at, path, "`next` gives a cursor that no request uses, so only the first page is read", "use ${cursor} in the request, for example query: { starting_after: \"${cursor}\" }")
+	}
+}
+
+// countedIn tells whether a request puts its cursor under a name for counts.
+func countedIn(v *value) bool {
+	if v == nil {
+		return false
+	}
+	for _, e := range v.entries {
+		for _, t := range e.value.templates() {
+			if t.uses("cursor") && offsetName(e.name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Pages tells whether the read can ask for a following page.
+func (r *Read) Pages() bool { return r.next != nil && (r.next.follow || r.usesCursor()) }
+
+// following computes the cursor of the page after the one that cursor asked
+// for; nil where there is none. Null, "" and false mean that there is none.
+func (r *Read) following(ctx context.Context, vars *variables, cursor any) (any, error) {
+	p := r.next
+	if p.step != 0 {
+		at := p.first
+		if cursor != nil {
+			var err error
+			if at, err = strconv.ParseFloat(fmt.Sprint(cursor), 64); err != nil {
+				return nil, fmt.Errorf("the cursor %v is no number", cursor)
+			}
+		}
+		return json.Number(formatNumber(at + p.step)), nil
+	}
+	v, err := p.expr.eval(ctx, vars)
+	if err != nil {
+		return nil, err
+	}
+	next, err := native(v)
+	if err != nil || next == nil || next == "" || next == false {
+		return nil, err
+	}
+	if _, text := next.(string); p.follow && !text {
+		return nil, fmt.Errorf("the address of the next page is no text")
+	}
+	return next, nil
+}
+
+// paged tells how a page is asked for by its cursor; "" for the first one.
+func (r *Read) paged(cursor any) string {
+	switch {
+	case cursor == nil || r.next == nil:
+		return ""
+	case r.next.step != 0:
+		return PagedOffset
+	case !r.next.follow:
+		if r.countsBy(cursor) {
+			return PagedOffset
+		}
+		return PagedCursor
+	}
+	if u, err := url.Parse(fmt.Sprint(cursor)); err == nil && counted(u.Query()) {
+		return PagedOffset
+	}
+	return PagedLink
+}
+
+// offsetNames are parameters that count entries or pages.
+var offsetNames = map[string]bool{"page": true, "offset": true, "skip": true, "start": true, "from": true, "startat": true,
+	"startindex": true, "pagenumber": true, "pageindex": true, "p": true, "pageno": true}
+
+func offsetName(name string) bool {
+	return offsetNames[strings.NewReplacer("_", "", "-", "", "$", "", "[", "", "]", "").Replace(strings.ToLower(name))]
+}
+
+// counted tells whether an address asks for its page by a number.
+func counted(query url.Values) bool {
+	for name, values := range query {
+		for _, v := range values {
+			if offsetName(name) && wholeNumber(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func wholeNumber(v any) bool {
+	text := fmt.Sprint(v)
+	return text != "" && len(text) < 12 && strings.Trim(text, "0123456789") == ""
+}
+
+// countsBy tells whether a cursor is an offset or page number: a whole number
+// that the request puts where such numbers go, or one that `next` adds up.
+func (r *Read) countsBy(cursor any) bool {
+	if !wholeNumber(cursor) {
+		return false
+	}
+	if r.next.expr.sum {
+		return true
+	}
+	t := r.transport
+	switch {
+	case t.http != nil:
+		return countedIn(t.http.query) || countedIn(t.http.json) || countedIn(t.http.form)
+	case t.mcp != nil:
+		return countedIn(t.mcp.arguments)
+	}
+	return t.sql != nil && offsetQuery(t.sql.query)
+}
+
+// offsetQuery tells whether a statement pages by OFFSET.
+func offsetQuery(t *template) bool {
+	for i, p := range t.parts {
+		if p.expr.uses("cursor") && i > 0 && strings.HasSuffix(strings.ToUpper(strings.TrimSpace(t.parts[i-1].literal)), "OFFSET") {
+			return true
+		}
+	}
+	return false
+}
+
+// page renders the request for the page at an address of the answer before. The
+// address must be of the same place as the first page's, because the headers go
+// there too (I11).
+func (r *Read) page(rec ledger.Record, address string) (Request, error) {
+	req, err := r.transport.request(newVariables(rec), nil, nil)
+	if err != nil {
+		return Request{}, err
+	}
+	first, err := url.Parse(req.HTTP.URL)
+	if err != nil {
+		return Request{}, fmt.Errorf("address: it is no http address")
+	}
+	u, err := first.Parse(address)
+	switch {
+	case err != nil:
+		return Request{}, fmt.Errorf("the address of the next page cannot be read")
+	case u.Scheme != first.Scheme || !strings.EqualFold(u.Host, first.Host) || u.User != nil:
+		return Request{}, fmt.Errorf("the next page is at another host (%s), which is not asked", shorten(u.Host, 60))
+	}
+	u.Fragment = ""
+	req.HTTP.URL = u.String()
+	// The answer's address may repeat a secret of ours, so it is not shown.
+	head, rest, more := strings.Cut(req.HTTP.Shown, "\n")
+	req.HTTP.Shown = head + "  (a following page)"
+	if more {
+		req.HTTP.Shown += "\n" + rest
+	}
+	return req, nil
+}
