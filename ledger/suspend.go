@@ -11,14 +11,15 @@ import (
 type SuspendRequest struct {
 	ChangeID, AttemptID string
 	Awaits              string        // names where the rest is to be asked for
+	Instead             string        // not empty: only while the attempt awaits this, so that one of many goes on with it
 	For                 time.Duration // the attempt's new deadline, from now; at most MaxDeadline
 	Reason              string
 	Actor               Actor
 }
 
 // Suspend keeps the attempt in flight past its deadline and records what it
-// waits for. A *MovedError says that the attempt is not live any more: what it
-// is told later is a late answer.
+// waits for. A *MovedError says that the attempt is not live any more, so that
+// what it is told later is a late answer, or does not await Instead.
 func Suspend(ctx context.Context, s Store, r SuspendRequest) (Applied, error) {
 	if r.Awaits == "" || r.For < MinDeadline {
 		return Applied{}, fmt.Errorf("suspend: what is awaited, and for how long, are needed")
@@ -28,7 +29,7 @@ func Suspend(ctx context.Context, s Store, r SuspendRequest) (Applied, error) {
 			return Change{}, fmt.Errorf("attempt %s: %w", r.AttemptID, ErrNotFound)
 		}
 		o := rec.Operation
-		if o.StateAt(rec.Now) != Pending || o.LiveAttempt != r.AttemptID {
+		if o.StateAt(rec.Now) != Pending || o.LiveAttempt != r.AttemptID || r.Instead != "" && o.Awaits != r.Instead {
 			return Change{}, moved(rec, "wait for the rest of the answer", 0, true)
 		}
 		a := *rec.Attempt(r.AttemptID)

@@ -24,7 +24,7 @@ import (
 func (r *Recorder) madeKey(ctx context.Context, w Wish, rule KindRule, req ledger.BeginRequest) (string, error) {
 	strategy, fresh := rule.KeyStrategy, w.Fresh
 	if strategy == "" {
-		strategy, fresh = KeyContent, true
+		strategy, fresh = KeyContent, w.Fresh || rule.Repeat != "replay"
 	}
 	if strategy == KeyRandom {
 		return "k-" + req.OperationID, nil

@@ -60,7 +60,7 @@ func (r *Recorder) Rule(kind string) KindRule {
 //
 // The attempt counts as having carried a working idempotency key where the
 // policy says that the downstream remembers keys and the caller sends it: a
-// Sender other than "command" is trusted to, a wrapped command only with KeySent.
+// Sender other than "command" and "mcp" is trusted to, those only with KeySent.
 func (r *Recorder) Begin(ctx context.Context, w Wish) (ledger.BeginResult, error) {
 	res, _, err := r.ask(ctx, w)
 	return res, err
@@ -158,7 +158,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 	req := ledger.BeginRequest{
 		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Key: w.Key, Token: w.Token, Fingerprint: fingerprint,
 		Session: w.Session, Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
-		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command"),
+		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command" && w.Sender != "mcp"),
 		Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}
 	if req.OperationID == "" {
