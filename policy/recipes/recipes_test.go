@@ -1,0 +1,94 @@
+package recipes
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"indoubt/policy"
+)
+
+func TestRecipesLoadAndPassTheirTests(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			r, _ := Get(name)
+			if r.Title == "" || !strings.HasPrefix(string(r.Text), "# ") {
+				t.Error("the first line does not say what it is for")
+			}
+			examine(t, name+".yaml", r.Text)
+		})
+	}
+}
+
+// All together are one policy, so none stands in another's way.
+func TestRecipesMerge(t *testing.T) {
+	text, err := Merge(Names()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := examine(t, "all.yaml", text)
+	kinds := 0
+	for _, name := range Names() {
+		r, _ := Get(name)
+		one, err := policy.Parse(name, r.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range one.Kinds() {
+			if !p.Kind(kind).Known {
+				t.Errorf("%s is lost", kind)
+			}
+			kinds++
+		}
+		if !strings.Contains(string(text), "  # "+r.Title) {
+			t.Errorf("the comment of %s is lost", name)
+		}
+	}
+	if len(p.Kinds()) > kinds {
+		t.Errorf("%d kinds of %d", len(p.Kinds()), kinds)
+	}
+	if _, err := Merge("no-such"); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestSplitKeepsEveryLine(t *testing.T) {
+	text := "# head\n# more\nversion: 1\n\n# about all\ndownstreams:\n  # about a\n  a:\n    base: https://a.example\n\n    # inside\n    rate: 1/s\n  b: { base: https://b.example }\nkinds:\n  x.y: { look: 1 }\n"
+	p, err := split(text)
+	if err != nil || len(p.head) != 2 {
+		t.Fatal(p, err)
+	}
+	a := p.entries["downstreams"][0]
+	if a.name != "a" || a.text != "  # about all\n  # about a\n  a:\n    base: https://a.example\n\n    # inside\n    rate: 1/s\n" || p.entries["downstreams"][1].name != "b" || p.entries["kinds"][0].name != "x.y" {
+		t.Errorf("%+v", p)
+	}
+	for _, bad := range []string{"defaults: { look: 1 }\n", "kinds:\n    k:\n      look: 1\n"} {
+		if _, err := split(bad); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+}
+
+// examine parses a policy and runs its cases.
+func examine(t *testing.T, name string, text []byte) *policy.Policy {
+	t.Helper()
+	p, err := policy.Parse(name, text)
+	if err != nil {
+		t.Fatalf("refused:\n%v", err)
+	}
+	for _, w := range p.Warnings() {
+		t.Errorf("a warning:\n%s", w.Error())
+	}
+	for _, kind := range p.Kinds() {
+		k := p.Kind(kind)
+		if len(k.Tests) == 0 {
+			t.Errorf("%s has no tests", kind)
+		}
+		for _, r := range k.RunTests(context.Background()) {
+			if !r.OK {
+				t.Errorf("%s, %q (line %d): got %s (%s), want %s", kind, r.Test.Name, r.Test.Line, r.Got, r.Why, r.Test.Want)
+			}
+		}
+	}
+	return p
+}
