@@ -2,6 +2,7 @@ package record
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"indoubt/ledger"
@@ -27,6 +28,10 @@ func curlClass(exit int) ledger.ErrorClass {
 	}
 	return ledger.ClassExit
 }
+
+// curlUnconnected finds curl's word that it had no connection: names that do not
+// resolve, and refused connections.
+var curlUnconnected = regexp.MustCompile(`(?m)^curl: \([567]\) `)
 
 // curlHidesErrors tells whether a curl command line exits 0 when the server
 // answers with an error.

@@ -159,8 +159,7 @@ func complete(a ledger.Answer) bool {
 	}
 	switch {
 	case a.RPC != nil:
-		_, _, notYet := NotYet(a)
-		return !notYet
+		return !notYet(a)
 	case a.Via == "mcp":
 		return false
 	case a.Via == "sql":
@@ -193,7 +192,7 @@ func classOf(a ledger.Answer) ledger.ErrorClass {
 	case a.Exited && a.Exit != 0:
 		return ledger.ClassExit
 	case a.RPC != nil && a.Err == nil:
-		if _, _, notYet := NotYet(a); notYet {
+		if notYet(a) {
 			return classAwaits
 		}
 		return ledger.ClassToolError

@@ -112,6 +112,11 @@ func NotYet(a ledger.Answer) (awaits string, poll time.Duration, ok bool) {
 	return "", 0, false
 }
 
+func notYet(a ledger.Answer) bool {
+	_, _, yes := NotYet(a)
+	return yes
+}
+
 // stateOf is requestState as text. It should be a string; what is not counts as
 // it was written.
 func stateOf(raw json.RawMessage) string {
@@ -173,6 +178,8 @@ func rpcError(a ledger.Answer) string {
 		return fmt.Sprintf("JSON-RPC error %d: %s", a.RPC.Code, a.RPC.Message)
 	case a.Truncated:
 		return "the answer was cut"
+	case notYet(a):
+		return "no final answer came"
 	case toolFailed(a.RPC.Result):
 		return joined("the tool reported an error", excerpt([]byte(strings.Join(texts(a.RPC.Result), " ")), false))
 	}

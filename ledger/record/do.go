@@ -1,0 +1,281 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/transmit"
+)
+
+// Call is the attempt that Do lets a send function make. The key goes where the
+// downstream takes one (an Idempotency-Key header), the token to a place where a
+// later read finds it (metadata, a note, a reference); both are the same on every
+// attempt of the operation.
+type Call struct {
+	OperationID, AttemptID string
+	Key, Token             string
+	N                      int       // 1 for the first attempt
+	Deadline               time.Time // no byte of the write may leave after it
+}
+
+// Result is what a send function gives back, and what Do returns.
+type Result struct {
+	Receipt string // the other side's name for the effect
+	Output  []byte // what it said, JSON or text; bounded and cleared of secrets where it is stored
+	Effect  string // created, updated, deleted or noop, where it said so
+	// Answer, when set, is what came back, and is judged by the outcome rule with the
+	// kind's policy. It alone counts then: an error beside it is passed on by Do, and
+	// changes nothing of what is recorded. See HTTP.
+	Answer *ledger.Answer
+
+	// Filled in by Do.
+	Operation ledger.Operation // as it stands now
+	Replayed  bool             // nothing was sent now: it was committed before, and this is what is stored
+}
+
+// Do does what w wishes once, however often and wherever it is called. It
+// records the intent, calls send when this caller and nobody else must send, and
+// records what became of it:
+//
+//   - a nil error from send: committed
+//   - an error that carries record.NotSent or record.Refused: known to have had
+//     no effect
+//   - every other error, and a panic: in doubt
+//   - a Result with an Answer: what the outcome rule reads in it
+//
+// The context that send gets ends at the attempt's deadline. From then on
+// somebody else may act, so that send must stop; a nil error after it, without an
+// answer or a receipt that shows the effect, is not believed.
+//
+// A known failure that may pass (no connection, 429 or 503 where the kind calls
+// them refused) is followed by another attempt after a pause, within the kind's
+// retry.max. What is in doubt never is.
+//
+// A wish is the same as an earlier one when its Key is, or the key that the kind's
+// policy makes of it.
+//
+// Do returns a nil error only when the operation is committed; Replayed tells
+// that it was so before. Otherwise: *DoubtError, *BusyError, *ReusedError,
+// *RefusedError or *FailedError; any other error says that the intent could not
+// be recorded and that nothing was sent. When an outcome could not be recorded
+// either, the error is a *DoubtError and the Result holds what send gave.
+func Do(ctx context.Context, r *Recorder, w Wish, send func(context.Context, Call) (Result, error)) (Result, error) {
+	rule := r.Rule(w.Kind)
+	for {
+		res, asked, err := r.ask(ctx, w)
+		if err != nil {
+			return Result{}, err
+		}
+		if err := notBegun(res); err != nil {
+			return Result{Operation: res.Operation}, err
+		}
+		if res.Answer == ledger.AnswerFinished {
+			return stored(res.Operation), nil
+		}
+		d := doing{recorder: r, rule: rule, begun: res}
+		d.attempt(ctx, asked, send)
+		if d.operation.State != ledger.Failed {
+			return d.ended()
+		}
+		wait, again := Retryable(rule, res.Attempt.N, d.outcome, d.answer)
+		if !again || !pause(ctx, wait) {
+			return d.ended()
+		}
+		w.Key = res.Operation.Key // the same operation, also where keys are made
+	}
+}
+
+// stored is the result of an operation that was committed before.
+func stored(o ledger.Operation) Result {
+	return Result{Receipt: o.Receipt(), Output: Output(o.Result), Effect: o.EffectWord, Operation: o, Replayed: true}
+}
+
+// doing is one attempt of a Do.
+type doing struct {
+	recorder *Recorder
+	rule     KindRule
+	begun    ledger.BeginResult
+
+	result    Result
+	err       error // why it is not committed
+	beside    error // what send said was wrong, beside an answer
+	answer    ledger.Answer
+	outcome   ledger.SettleRequest
+	operation ledger.Operation
+	lost      error // why the outcome is not in the ledger
+}
+
+// attempt calls send behind the fence and settles.
+func (d *doing) attempt(ctx context.Context, asked time.Time, send func(context.Context, Call) (Result, error)) {
+	a := d.begun.Attempt
+	length := a.DeadlineAt.Sub(a.StartedAt)
+	f := fence{length: length, until: asked.Add(length), wall: a.DeadlineAt, clock: d.recorder.options.Clock}
+	returned := false
+	defer func() { // also when send panics, which goes on to the caller
+		if !returned {
+			d.err = errors.New("the sender panicked before it said what became of it")
+			d.outcome = ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassKilled, Error: d.err.Error(), Status: -1}
+		}
+		d.settle(ctx)
+	}()
+	if f.left() <= 0 {
+		returned = true
+		d.err = NotSent(errors.New("the deadline had passed before it was sent"))
+		d.judge(ctx, f)
+		return
+	}
+	fenced, stop := f.over(ctx)
+	defer stop()
+	call := Call{OperationID: d.begun.Operation.ID, AttemptID: a.ID, Key: d.begun.Operation.Key, Token: d.begun.Operation.Token, N: a.N}
+	call.Deadline, _ = fenced.Deadline()
+	d.result, d.err = send(fenced, call)
+	returned = true
+	if d.result.Answer != nil {
+		d.beside, d.err = d.err, nil
+	}
+	d.judge(ctx, f)
+}
+
+// judge works out the outcome of what send gave.
+func (d *doing) judge(ctx context.Context, f fence) {
+	s := &d.outcome
+	if d.result.Answer != nil {
+		d.answer = *d.result.Answer
+		*s = JudgeAttempt(ctx, d.rule, d.record(ctx), d.begun.Attempt.ID, d.answer)
+		if len(d.result.Output) == 0 {
+			d.result.Output = output(d.answer)
+		}
+	} else {
+		d.answer = ledger.Answer{Err: d.err}
+		*s = ledger.SettleRequest{Status: -1, EffectWord: d.result.Effect, Result: resultOf(ledger.Answer{Body: d.result.Output})}
+		proof := proofOf(d.err)
+		switch {
+		case proof != "":
+			s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, proof, d.err.Error()
+		case d.err != nil:
+			s.Outcome, s.Error, s.ErrorClass = ledger.OutcomeUncertain, d.err.Error(), transmit.Class(d.err)
+			if f.left() <= 0 {
+				s.ErrorClass = ledger.ClassDeadline
+			}
+		case f.left() <= 0 && d.result.Receipt == "":
+			s.Outcome, s.ErrorClass = ledger.OutcomeUncertain, ledger.ClassDeadline
+			d.err = errors.New("the sender returned after its deadline, and nothing shows the effect")
+			s.Error = d.err.Error()
+		default:
+			s.Outcome = ledger.OutcomeCommitted
+		}
+	}
+	if s.Outcome == ledger.OutcomeCommitted {
+		if d.result.Receipt != "" {
+			s.Receipt = d.result.Receipt
+		}
+		if d.result.Effect != "" {
+			s.EffectWord = d.result.Effect
+		}
+		s.Already = s.Already || s.EffectWord == "noop" && doubtedBefore(d.record(ctx), d.begun.Attempt.ID)
+		d.result.Receipt, d.result.Effect = s.Receipt, s.EffectWord
+	}
+	if d.err == nil && s.Outcome != ledger.OutcomeCommitted {
+		d.err = &answerError{s.Error, errors.Join(d.answer.Err, d.beside)}
+	}
+}
+
+// answerError is an answer that is no commit, as an error.
+type answerError struct {
+	text string
+	err  error // why the answer is not whole, and what send said beside it
+}
+
+func (e *answerError) Error() string { return e.text }
+func (e *answerError) Unwrap() error { return e.err }
+
+// record is what the outcome rule may look at. A first attempt has nothing
+// before it.
+func (d *doing) record(ctx context.Context) ledger.Record {
+	if d.begun.Attempt.N > 1 {
+		if rec, err := d.recorder.store.Read(context.WithoutCancel(ctx), ledger.Locator{ID: d.begun.Operation.ID}); err == nil {
+			return rec
+		}
+	}
+	return ledger.Record{Found: true, Operation: d.begun.Operation, Attempts: []ledger.Attempt{d.begun.Attempt}, Now: d.recorder.options.Clock()}
+}
+
+// settle records the outcome, also when the caller has gone.
+func (d *doing) settle(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	d.outcome.AttemptID, d.outcome.ChangeID = d.begun.Attempt.ID, ledger.NewID()
+	applied, err := d.recorder.settleSurely(ctx, d.outcome)
+	d.operation = applied.After
+	switch {
+	case err != nil:
+		d.lost, d.operation = err, d.begun.Operation
+	case d.operation.ID == "":
+		d.operation = d.record(ctx).Operation
+	}
+}
+
+// ended is what Do returns after its last attempt.
+func (d *doing) ended() (Result, error) {
+	out := d.result
+	out.Operation = d.operation
+	switch {
+	case d.lost != nil:
+		return out, &DoubtError{d.operation, errors.Join(errors.New("it ended "+string(d.outcome.Outcome)+", which could not be recorded"), d.lost, d.err)}
+	case d.operation.State == ledger.Committed && d.outcome.Outcome != ledger.OutcomeCommitted:
+		return stored(d.operation), nil // by another attempt
+	case d.operation.State == ledger.Committed:
+		return out, d.beside
+	case d.operation.State == ledger.Failed:
+		return out, &FailedError{d.operation, d.outcome.Proof, d.err}
+	case d.operation.State == ledger.Pending: // this attempt's answer came late, and another is in flight
+		return out, &BusyError{d.operation}
+	case d.operation.State == ledger.Abandoned:
+		return out, &RefusedError{d.operation, "abandoned by " + d.operation.Actor}
+	}
+	return out, &DoubtError{d.operation, d.err}
+}
+
+// over is a context that ends when the fence does. A timer alone would stand
+// still while a machine sleeps.
+func (f fence) over(ctx context.Context) (context.Context, context.CancelFunc) {
+	left := f.left()
+	ctx, cancel := context.WithTimeoutCause(ctx, left, transmit.ErrFenced)
+	if left <= time.Second {
+		return ctx, cancel
+	}
+	go func() {
+		for ticker := time.NewTicker(time.Second); ; {
+			select {
+			case <-ctx.Done():
+				ticker.Stop()
+				return
+			case <-ticker.C:
+				if f.left() <= 0 {
+					cancel()
+				}
+			}
+		}
+	}()
+	return ctx, cancel
+}
+
+// sender transmits for HTTP.
+var sender transmit.Sender
+
+// HTTP sends a request as the one transmission that an attempt is, for use in a
+// send function: on a fresh connection, with nothing re-sent, no redirect
+// followed and no byte after the deadline of its context. What came of it is in
+// the Answer, so that there is no error to misread. The request's body should be
+// in memory.
+func HTTP(req *http.Request) Result {
+	deadline, _ := req.Context().Deadline()
+	a := sender.Send(req, transmit.Limits{Deadline: deadline})
+	return Result{Answer: &a, Output: a.Body}
+}
+
+// Decode reads a result's output as JSON.
+func (r Result) Decode(into any) error { return json.Unmarshal(r.Output, into) }

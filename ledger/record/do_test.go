@@ -1,0 +1,394 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+// real is a recorder over a ledger in a file.
+func real(t testing.TB, rule KindRule) (*Recorder, *sqlite.Store) {
+	t.Helper()
+	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return New(store, oneRule(rule), Options{Secret: []byte("0123456789abcdef")}), store
+}
+
+func recorded(t *testing.T, store ledger.Store, id string) ledger.Record {
+	t.Helper()
+	rec, err := store.Read(context.Background(), ledger.Locator{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// says is a send function that gives the same every time.
+func says(res Result, err error) func(context.Context, Call) (Result, error) {
+	return func(context.Context, Call) (Result, error) { return res, err }
+}
+
+func TestDoSettlesByWhatSendReturns(t *testing.T) {
+	boom := errors.New("read: connection reset by peer")
+	answer := func(a ledger.Answer) Result { return Result{Answer: &a} }
+	for _, c := range []struct {
+		name  string
+		res   Result
+		err   error
+		state ledger.State
+		proof ledger.Proof
+		class ledger.ErrorClass
+	}{
+		{"nil", Result{Receipt: "ch_1", Output: []byte(`{"id":"ch_1"}`)}, nil, "committed", "", ""},
+		{"an error", Result{}, boom, "uncertain", "", ""},
+		{"a reset", Result{}, fmt.Errorf("post: %w", syscall.ECONNRESET), "uncertain", "", "reset"},
+		{"connection refused, says a client", Result{}, fmt.Errorf("post: %w", syscall.ECONNREFUSED), "uncertain", "", ""},
+		{"a context's end", Result{}, context.DeadlineExceeded, "uncertain", "", "timeout"},
+		{"an error with a receipt", Result{Receipt: "ch_1"}, boom, "uncertain", "", ""},
+		{"not sent", Result{}, NotSent(boom), "failed", "never_sent", ""},
+		{"not sent, wrapped again", Result{}, fmt.Errorf("charge: %w", NotSent(boom)), "failed", "never_sent", ""},
+		{"refused", Result{}, Refused(boom), "failed", "refused", ""},
+		{"not sent beside something else", Result{}, errors.Join(NotSent(boom), boom), "uncertain", "", ""},
+		{"two hosts, one not reached", Result{}, fmt.Errorf("%w, %w", NotSent(boom), boom), "uncertain", "", ""},
+		{"an answer 200", answer(answered(200, `{}`)), nil, "committed", "", ""},
+		{"an answer 500", answer(answered(500, `{}`)), nil, "uncertain", "", "5xx"},
+		{"an answer 422", answer(answered(422, `{}`)), nil, "failed", "refused", ""},
+		{"an answer that was never asked for", answer(ledger.Answer{Via: "http", Err: boom}), nil, "failed", "never_sent", ""},
+		{"an answer counts more than the error", answer(answered(500, ``)), NotSent(boom), "uncertain", "", "5xx"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, store := real(t, KindRule{})
+			res, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "INV-1"}, says(c.res, c.err))
+			rec := recorded(t, store, res.Operation.ID)
+			a := rec.Attempts[0]
+			if rec.Operation.State != c.state || res.Operation.State != c.state || a.Proof != c.proof || a.ErrorClass != c.class {
+				t.Errorf("%s, proof %q, class %q (%s): %v", rec.Operation.State, a.Proof, a.ErrorClass, a.Error, err)
+			}
+			var doubt *DoubtError
+			var failed *FailedError
+			switch {
+			case errors.As(err, &doubt) != (c.state == ledger.Uncertain), errors.As(err, &failed) != (c.state == ledger.Failed),
+				(err == nil) != (c.state == ledger.Committed):
+				t.Errorf("error %v", err)
+			case c.err != nil && !errors.Is(err, c.err) && c.res.Answer == nil:
+				t.Errorf("error %v does not hold what send said", err)
+			case err == nil && (res.Replayed || string(res.Output) == ""):
+				t.Errorf("result %+v", res)
+			}
+		})
+	}
+}
+
+// TestDoGivesWhatIsKnown: the second call sends only where the first is known to
+// have had no effect.
+func TestDoGivesWhatIsKnown(t *testing.T) {
+	r, store := real(t, KindRule{Deadline: time.Minute})
+	never := func(context.Context, Call) (Result, error) {
+		t.Error("it was sent again")
+		return Result{}, nil
+	}
+	wish := Wish{Kind: "charge", Key: "done", Input: []byte(`{"amount":1}`)}
+	if _, err := Do(t.Context(), r, wish, says(Result{Receipt: "ch_1", Output: []byte("a text"), Effect: "created"}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := Do(t.Context(), r, wish, never)
+	if err != nil || !res.Replayed || string(res.Output) != "a text" || res.Receipt != "ch_1" || res.Effect != "created" {
+		t.Errorf("a finished one: %+v, %v", res, err)
+	}
+	other := wish
+	other.Input = []byte(`{"amount":2}`)
+	if _, err := Do(t.Context(), r, other, never); !errors.Is(err, ledger.ErrKeyReused) {
+		t.Errorf("another input: %v", err)
+	}
+	wish.Key = "doubt"
+	first, _ := Do(t.Context(), r, wish, says(Result{}, io.ErrUnexpectedEOF))
+	_, err = Do(t.Context(), r, wish, never)
+	var doubt *DoubtError
+	if !errors.As(err, &doubt) || doubt.Operation.ID != first.Operation.ID {
+		t.Errorf("in doubt: %v", err)
+	}
+	o := recorded(t, store, first.Operation.ID).Operation
+	if _, err := ledger.Decide(t.Context(), store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: ledger.VerbAbandon,
+		Reason: "no more", Actor: ledger.Actor{Name: "ana", Terminal: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Do(t.Context(), r, wish, never); !errors.Is(err, ledger.ErrRefused) {
+		t.Errorf("abandoned: %v", err)
+	}
+	wish.Key = "busy"
+	if _, err := Do(t.Context(), r, wish, func(ctx context.Context, _ Call) (Result, error) {
+		var busy *BusyError
+		if _, err := Do(ctx, r, wish, never); !errors.As(err, &busy) || busy.Operation.DeadlineAt.IsZero() {
+			t.Errorf("in flight: %v", err)
+		}
+		return Result{}, Refused(errors.New("no"))
+	}); err == nil {
+		t.Error("refused, and no error")
+	}
+	var calls []Call
+	for range 2 {
+		_, _ = Do(t.Context(), r, wish, func(_ context.Context, c Call) (Result, error) {
+			calls = append(calls, c)
+			return Result{}, Refused(errors.New("no"))
+		})
+	}
+	if len(calls) != 2 || calls[0].N != 2 || calls[1].N != 3 || calls[0].Key != "busy" || calls[0].Token != calls[1].Token || calls[0].Token == "" {
+		t.Errorf("after a refusal: %+v", calls)
+	}
+}
+
+// TestI1_DoSendsNothingUnrecorded: no ledger, no write.
+func TestI1_DoSendsNothingUnrecorded(t *testing.T) {
+	r, store, _ := recorderOver(t, KindRule{})
+	store.broken(errDisk)
+	sent := false
+	_, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
+		sent = true
+		return Result{}, nil
+	})
+	if sent || !errors.Is(err, errDisk) {
+		t.Errorf("sent %v, %v", sent, err)
+	}
+}
+
+func TestI3_DoEndsAtItsDeadline(t *testing.T) {
+	r, store := real(t, KindRule{Deadline: 150 * time.Millisecond})
+	res, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "hang"}, func(ctx context.Context, c Call) (Result, error) {
+		<-ctx.Done()
+		if time.Now().Before(c.Deadline.Add(-time.Millisecond)) {
+			t.Error("it ended early")
+		}
+		return Result{}, ctx.Err()
+	})
+	var doubt *DoubtError
+	if !errors.As(err, &doubt) || recorded(t, store, res.Operation.ID).Attempts[0].ErrorClass != ledger.ClassDeadline {
+		t.Errorf("%v", err)
+	}
+	// One that minds no context is not believed without something to show.
+	late := func(key string, out Result) ledger.State {
+		res, _ := Do(t.Context(), r, Wish{Kind: "charge", Key: key}, func(ctx context.Context, _ Call) (Result, error) {
+			<-ctx.Done()
+			return out, nil
+		})
+		return recorded(t, store, res.Operation.ID).Operation.State
+	}
+	if state := late("nothing", Result{}); state != ledger.Uncertain {
+		t.Errorf("late, with nothing to show: %s", state)
+	}
+	if state := late("receipt", Result{Receipt: "ch_9"}); state != ledger.Committed { // I9
+		t.Errorf("late, with a receipt: %s", state)
+	}
+	// One that comes to its turn too late does not begin.
+	slow, memory, clock := recorderOver(t, KindRule{Deadline: time.Second})
+	slow.store = &slowStore{memory, func() { clock.move(2 * time.Second) }}
+	_, err = Do(t.Context(), slow, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
+		t.Error("it was sent after the deadline")
+		return Result{}, nil
+	})
+	var failed *FailedError
+	if !errors.As(err, &failed) || failed.Proof != ledger.NeverSent {
+		t.Errorf("too late to begin: %v", err)
+	}
+}
+
+// slowStore takes its time after each change.
+type slowStore struct {
+	*memory
+	after func()
+}
+
+func (s *slowStore) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	defer s.after()
+	return s.memory.Change(ctx, at, id, rule)
+}
+
+func TestI10_DoOutlivesAPanic(t *testing.T) {
+	r, store := real(t, KindRule{})
+	id := ""
+	func() {
+		defer func() {
+			if v := recover(); v != "boom" {
+				t.Errorf("the panic became %v", v)
+			}
+		}()
+		_, _ = Do(t.Context(), r, Wish{Kind: "charge", Key: "k"}, func(_ context.Context, c Call) (Result, error) {
+			id = c.OperationID
+			panic("boom")
+		})
+	}()
+	if rec := recorded(t, store, id); rec.Operation.State != ledger.Uncertain || rec.Attempts[0].ErrorClass != ledger.ClassKilled {
+		t.Errorf("after a panic: %s", rec.Operation.State)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = Do(t.Context(), r, Wish{Kind: "charge", Key: "k2"}, func(_ context.Context, c Call) (Result, error) {
+			id = c.OperationID
+			runtime.Goexit()
+			return Result{}, nil
+		})
+	}()
+	<-done
+	if rec := recorded(t, store, id); rec.Operation.State != ledger.Uncertain {
+		t.Errorf("after Goexit: %s", rec.Operation.State)
+	}
+	// A caller that has gone is no reason to forget.
+	ctx, leave := context.WithCancel(t.Context())
+	res, _ := Do(ctx, r, Wish{Kind: "charge", Key: "k3"}, func(ctx context.Context, c Call) (Result, error) {
+		leave()
+		<-ctx.Done()
+		return Result{Receipt: "r"}, nil
+	})
+	if rec := recorded(t, store, res.Operation.ID); rec.Operation.State != ledger.Committed {
+		t.Errorf("after the caller left: %s", rec.Operation.State)
+	}
+}
+
+// TestDoRetriesKnownFailures goes over real sockets: nobody listens, then
+// somebody says "later", then it is done.
+func TestDoRetriesKnownFailures(t *testing.T) {
+	rule := ruled(Ruling{}, nil)
+	rule.Judge = func(_ context.Context, _ ledger.Record, a ledger.Answer) (Ruling, error) {
+		return Ruling{Decided: a.Status == 429, Outcome: ledger.OutcomeFailed}, nil
+	}
+	rule.Retry = RetryRule{Max: 3, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond}
+	r, store := real(t, rule)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + l.Addr().String()
+	l.Close()
+	var mu sync.Mutex
+	var keys []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if keys = append(keys, req.Header.Get("Idempotency-Key")); len(keys) == 1 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(429)
+			return
+		}
+		fmt.Fprint(w, `{"id":"ch_1"}`)
+	}))
+	defer server.Close()
+	post := func(ctx context.Context, c Call) (Result, error) {
+		url := server.URL
+		if c.N == 1 {
+			url = nobody
+		}
+		req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(`{}`))
+		if err != nil {
+			return Result{}, NotSent(err)
+		}
+		req.Header.Set("Idempotency-Key", c.Key)
+		return HTTP(req), nil
+	}
+	res, err := Do(t.Context(), r, Wish{Kind: "charge", Input: []byte(`{"a":1}`)}, post)
+	var body struct{ ID string }
+	if err != nil || res.Decode(&body) != nil || body.ID != "ch_1" || len(keys) != 2 || keys[0] != keys[1] || keys[0] == "" {
+		t.Fatalf("%v, %s, keys %q", err, res.Output, keys)
+	}
+	var outcomes []string
+	for _, a := range recorded(t, store, res.Operation.ID).Attempts {
+		outcomes = append(outcomes, string(a.Outcome)+" "+string(a.Proof))
+	}
+	if got := strings.Join(outcomes, ", "); got != "failed never_sent, failed refused, committed " {
+		t.Errorf("attempts: %s", got)
+	}
+	// The kind's bound holds, and so does the caller's patience.
+	n := 0
+	down := func(context.Context, Call) (Result, error) { n++; return Result{}, NotSent(syscall.ECONNREFUSED) }
+	var failed *FailedError
+	if _, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "down"}, down); !errors.As(err, &failed) || !errors.Is(err, syscall.ECONNREFUSED) || n != 4 {
+		t.Errorf("%d attempts: %v", n, err)
+	}
+	slow := rule
+	slow.Retry.BackoffMin, slow.Retry.BackoffMax = time.Hour, time.Hour
+	patient := New(store, oneRule(slow), Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	n = 0
+	began := time.Now()
+	if _, err := Do(ctx, patient, Wish{Kind: "charge", Key: "later"}, down); !errors.As(err, &failed) || n != 1 || time.Since(began) > 5*time.Second {
+		t.Errorf("%d attempts in %s: %v", n, time.Since(began), err)
+	}
+}
+
+// TestI5_DoNeverRetriesDoubt, whatever the kind allows.
+func TestI5_DoNeverRetriesDoubt(t *testing.T) {
+	r, _ := real(t, KindRule{Retry: RetryRule{Max: 100, BackoffMin: time.Microsecond, BackoffMax: time.Microsecond}})
+	n := 0
+	for _, out := range []Result{{}, {Answer: &ledger.Answer{Via: "http", Sent: true, Status: 503, Header: map[string][]string{"Retry-After": {"0"}}}}} {
+		_, err := Do(t.Context(), r, Wish{Kind: "charge"}, func(context.Context, Call) (Result, error) {
+			n++
+			return out, errors.New("connection refused")
+		})
+		var doubt *DoubtError
+		if !errors.As(err, &doubt) {
+			t.Errorf("%v", err)
+		}
+	}
+	if n != 1 { // the second wish is the same one
+		t.Errorf("sent %d times", n)
+	}
+}
+
+// TestI3_ManyDoOneSend: of many callers of one wish, in many recorders, one sends.
+func TestI3_ManyDoOneSend(t *testing.T) {
+	r, store := real(t, KindRule{})
+	var sent atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			mine := r
+			if i%2 == 0 {
+				mine = New(store, nil, Options{})
+			}
+			_, err := Do(t.Context(), mine, Wish{Kind: "charge", Key: fmt.Sprint("k", i%4), Wait: true}, func(context.Context, Call) (Result, error) {
+				sent.Add(1)
+				time.Sleep(5 * time.Millisecond)
+				return Result{Receipt: "r"}, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if sent.Load() != 4 {
+		t.Errorf("sent %d times", sent.Load())
+	}
+}
+
+// TestDoWithoutRoomForTheOutcome: what was sent is not called undone because it
+// could not be written down.
+func TestDoWithoutRoomForTheOutcome(t *testing.T) {
+	r, store, _ := recorderOver(t, KindRule{})
+	res, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
+		store.broken(ledger.ErrReadOnly) // the kind that is not waited for
+		return Result{Receipt: "ch_1"}, nil
+	})
+	var doubt *DoubtError
+	if !errors.As(err, &doubt) || res.Receipt != "ch_1" || !strings.Contains(err.Error(), "committed") {
+		t.Errorf("%+v, %v", res, err)
+	}
+}

@@ -1,0 +1,131 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// DoubtError: the write may have landed and nobody knows. It must not be sent
+// again by the caller; a read or a person settles it, and the same wish is
+// answered with what they find. Err is why no answer came, nil when that was
+// recorded by somebody else.
+type DoubtError struct {
+	Operation ledger.Operation
+	Err       error
+}
+
+func (e *DoubtError) Error() string {
+	return about(e.Operation, "in doubt, it may have landed", e.Err)
+}
+
+func (e *DoubtError) Unwrap() error { return e.Err }
+
+// BusyError: an attempt is in flight elsewhere, until Operation.DeadlineAt at the
+// latest. Wish.Wait waits for it instead.
+type BusyError struct{ Operation ledger.Operation }
+
+func (e *BusyError) Error() string {
+	return about(e.Operation, "in progress until "+e.Operation.DeadlineAt.UTC().Format(time.RFC3339)+" at the latest", nil)
+}
+
+// ReusedError: the key belongs to a wish with another input (I4).
+type ReusedError struct{ Operation ledger.Operation }
+
+func (e *ReusedError) Error() string {
+	return about(e.Operation, "its key was used with another input", nil)
+}
+
+// Is makes errors.Is(err, ledger.ErrKeyReused) true.
+func (e *ReusedError) Is(target error) bool { return target == ledger.ErrKeyReused }
+
+// RefusedError: nothing may be sent: it was abandoned, is held, or is said to
+// have failed without a proof that would allow another attempt.
+type RefusedError struct {
+	Operation ledger.Operation
+	Why       string
+}
+
+func (e *RefusedError) Error() string { return about(e.Operation, "refused: "+e.Why, nil) }
+
+// Is makes errors.Is(err, ledger.ErrRefused) true.
+func (e *RefusedError) Is(target error) bool { return target == ledger.ErrRefused }
+
+// FailedError: the write is known to have had no effect, and no further attempt
+// is due. The same wish may be asked for again.
+type FailedError struct {
+	Operation ledger.Operation
+	Proof     ledger.Proof // why that is known
+	Err       error
+}
+
+func (e *FailedError) Error() string { return about(e.Operation, "it had no effect", e.Err) }
+
+func (e *FailedError) Unwrap() error { return e.Err }
+
+func about(o ledger.Operation, what string, err error) string {
+	text := fmt.Sprintf("%s %s: %s", o.Kind, o.ID, what)
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	return text
+}
+
+// notBegun is the error for an answer that lets nobody send; nil for one that
+// is no error.
+func notBegun(res ledger.BeginResult) error {
+	switch res.Answer {
+	case ledger.AnswerBegun, ledger.AnswerFinished:
+		return nil
+	case ledger.AnswerInProgress:
+		return &BusyError{res.Operation}
+	case ledger.AnswerKeyReused:
+		return &ReusedError{res.Operation}
+	case ledger.AnswerRefused:
+		return &RefusedError{res.Operation, res.Why}
+	}
+	var why error
+	if res.Why != "" {
+		why = errors.New(res.Why)
+	}
+	return &DoubtError{res.Operation, why}
+}
+
+// proven is an error that carries proof that the attempt had no effect.
+type proven struct {
+	proof ledger.Proof
+	err   error
+}
+
+func (p *proven) Error() string { return p.err.Error() }
+func (p *proven) Unwrap() error { return p.err }
+
+// NotSent says of an error that nothing of the write had left when it occurred:
+// the input could not be encoded, a lock was not had, no connection was made.
+// The error of an http.Client does not tell that, not even "connection refused";
+// HTTP does.
+func NotSent(err error) error { return claim(ledger.NeverSent, err) }
+
+// Refused says of an error that the other side did not act: it said so in an
+// answer. A timeout, a reset and a 5xx say nothing of the kind.
+func Refused(err error) error { return claim(ledger.Refused, err) }
+
+func claim(proof ledger.Proof, err error) error {
+	if err == nil {
+		err = errors.New(string(proof))
+	}
+	return &proven{proof, err}
+}
+
+// proofOf is what an error claims to prove. One that is joined from several
+// proves nothing: another of them may be the one that counts.
+func proofOf(err error) ledger.Proof {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if p, ok := err.(*proven); ok {
+			return p.proof
+		}
+	}
+	return ""
+}
