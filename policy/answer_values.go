@@ -101,7 +101,7 @@ func rowsOf(a *ledger.Answer, name string) (any, error) {
 	case name == "affected":
 		return a.Affected, nil
 	case a.Truncated:
-		return nil, fmt.Errorf("more rows came than are kept")
+		return nil, errCutRows
 	case len(bytes.TrimSpace(a.Rows)) == 0:
 		return nil, fmt.Errorf("no rows came back")
 	}

@@ -35,9 +35,7 @@ func (d *decoder) finishKind(k *Kind, path string) {
 func (d *decoder) attach(k *Kind, t *transport, path string) {
 	read := k.Read != nil && t == &k.Read.transport
 	if m := t.mcp; m != nil {
-		if m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at, path+".mcp"); m.server != nil && read {
-			m.vouched = m.vouched || d.vouched("mcp."+m.server.Name+"."+m.tool)
-		}
+		m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at, path+".mcp")
 	}
 	if s := t.sql; s != nil {
 		s.database = d.downstreamFor(k, s.name, "database", "sql", s.at, path+".sql")
@@ -104,10 +102,16 @@ func (d *decoder) lintRead(k *Kind, path string) {
 	d.finishPaging(r, at, path)
 }
 
-// vouched tells whether the policy says of a tool's own kind that it only reads.
-func (d *decoder) vouched(kind string) bool {
-	k := d.policy.match(kind)
-	return k.Known && k.Access == "read"
+// vouch takes over what the policy says of a tool's own kind: that it only reads.
+func (d *decoder) vouch() {
+	for _, k := range d.policy.kinds {
+		if k.Read == nil || k.Read.transport.mcp == nil || k.Read.transport.mcp.server == nil {
+			continue
+		}
+		m := k.Read.transport.mcp
+		own := d.policy.match("mcp." + m.server.Name + "." + m.tool)
+		m.vouched = m.vouched || own.Known && own.Access == "read"
+	}
 }
 
 func missingBounds(k *Kind) string {

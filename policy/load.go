@@ -251,6 +251,7 @@ func (d *decoder) kinds(n *node) {
 		d.policy.order = append(d.policy.order, e.key)
 	}
 	d.ambiguous()
+	d.vouch()
 }
 
 func copyOrigins(in map[string]position) map[string]position {

@@ -240,6 +240,8 @@ func usable(a ledger.Answer) error {
 	switch {
 	case a.Err != nil:
 		return fmt.Errorf("no answer: %w", a.Err)
+	case a.Truncated && a.Via == "sql":
+		return errCutRows
 	case a.Truncated:
 		return errCut
 	case a.Via == "command" && !a.Exited:

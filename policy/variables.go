@@ -166,7 +166,10 @@ func (v *variables) fromAnswer(name string) (any, error) {
 	return unknownName, nil
 }
 
-var errCut = fmt.Errorf("answer was cut off: it is longer than what is kept")
+var (
+	errCut     = fmt.Errorf("answer was cut off: it is longer than what is kept")
+	errCutRows = fmt.Errorf("more rows came than are kept")
+)
 
 // document decodes the answer's JSON, or says in one sentence what came instead.
 func (v *variables) document() (any, error) {

@@ -1,0 +1,265 @@
+package policy
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"indoubt/ledger"
+)
+
+const connected = `
+version: 1
+downstreams:
+  memory: { mcp: { command: [npx, -y, server-memory, "--key=${env.TEST_KEY}"], dir: /srv, env: { KEY: "${env.TEST_KEY}" } } }
+  remote: { mcp: { url: "https://mcp.example/mcp", headers: { authorization: "Bearer ${env.TEST_KEY}" } } }
+  books: { sql: { postgres: "${env.TEST_KEY}" }, rate: 5/s }
+  local: { sql: { sqlite: /var/lib/books.db } }
+kinds:
+  mcp.memory.create_entities:
+    downstream: memory
+    token: { append: "entities[0].observations" }
+    lands_within: 5s
+    visible_within: 0s
+    read:
+      mcp: { tool: search_nodes, arguments: { query: "${token}", limit: 3 } }
+      found: structured.entities
+      complete: "true"
+      receipt: it.name
+    send:
+      mcp: { tool: create_entities }
+      refused: isError && content[0].text.startsWith("invalid")
+  mcp.memory.search_nodes: { access: read }
+  remote:
+    token: { into: t }
+    read: { mcp: { server: remote, tool: find, arguments: { page: "${cursor}", t: "${token}" }, read_only: true }, found: json.items, next: json.next_page }
+  book:
+    downstream: books
+    token: { into: token }
+    lands_within: 5s
+    visible_within: 0s
+    read:
+      sql:
+        query: |
+          SELECT id, amount FROM "charges" -- the book's own
+          WHERE token = ${token} AND note LIKE ${"%" + input.note + "%"} AND meta @> ${input.meta}::jsonb AND amount IS DISTINCT FROM ${input.amount}
+      found: rows
+      complete: "true"
+      same: it.amount == input.amount
+      receipt: it.id
+    send:
+      sql: { query: "INSERT INTO charges (token, amount, big, none) VALUES (${token}, ${input.amount}, ${input.big}, ${input.none}) ON CONFLICT (token) DO NOTHING" }
+      already: affected == 0
+  lite:
+    token: { into: token }
+    read: { sql: { database: local, query: "select * from c where t = ${token} limit 10 offset ${cursor};" }, found: rows, next: rows.size() }
+`
+
+func TestMCPRequests(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk_live_1")
+	p := must(t, connected)
+	rec := operation("mcp.memory.create_entities", `{"entities":[{"name":"a","observations":["x"]}]}`)
+	k := p.Kind(rec.Operation.Kind)
+	got, err := k.Read.Request(rec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &MCPRequest{Server: "memory", Command: []string{"npx", "-y", "server-memory", "--key=sk_live_1"}, Dir: "/srv", Env: []string{"KEY=sk_live_1"},
+		Tool: "search_nodes", Arguments: []byte(`{"limit":3,"query":"indoubt-7E3A"}`), ReadOnly: true,
+		Shown: "MCP memory: search_nodes\n{\"limit\":3,\"query\":\"indoubt-7E3A\"}"}
+	if diff := cmp.Diff(want, got.MCP); diff != "" || k.Read.Via() != "mcp" || !k.Read.SearchesByToken() || got.Show() != want.Shown {
+		t.Error(diff)
+	}
+	if got, err = k.Send.Request(rec); err != nil || k.Send.Via() != "mcp" || got.MCP.Tool != "create_entities" || got.MCP.ReadOnly {
+		t.Fatalf("%+v %v", got.MCP, err)
+	}
+	if want := `{"entities":[{"name":"a","observations":["x","indoubt-7E3A"]}]}`; string(got.MCP.Arguments) != want {
+		t.Errorf("I4: a send without arguments sends the input with its token: %s", got.MCP.Arguments)
+	}
+	if got, err = p.Kind("remote").Read.Request(rec, 2.0); err != nil || got.MCP.URL != "https://mcp.example/mcp" ||
+		got.MCP.Header["Authorization"][0] != "Bearer sk_live_1" || string(got.MCP.Arguments) != `{"page":2,"t":"indoubt-7E3A"}` || strings.Contains(got.Show(), "sk_live") {
+		t.Errorf("%+v %v", got.MCP, err)
+	}
+	if p.Downstream("remote").Via != "mcp" || p.Downstream("local").Via != "sql" {
+		t.Error("what a downstream is")
+	}
+}
+
+func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
+	t.Setenv("TEST_KEY", "postgres://u:sk_live_1@h/db")
+	p := must(t, connected)
+	rec := operation("book", `{"note":"'; DROP TABLE charges; --","meta":{"a":[1]},"amount":4200.5,"big":123456789012345678901234567890,"none":null}`)
+	got, err := p.Kind("book").Read.Request(rec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &SQLRequest{Database: "books", Driver: "postgres", DSN: "postgres://u:sk_live_1@h/db",
+		Query: "SELECT id, amount FROM \"charges\" -- the book's own\nWHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4",
+		Args:  []any{"indoubt-7E3A", "%'; DROP TABLE charges; --%", `{"a":[1]}`, 4200.5}}
+	shown := got.Show()
+	got.SQL.Shown = ""
+	if diff := cmp.Diff(want, got.SQL); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(shown, "sk_live") || !strings.HasPrefix(shown, "SQL books (postgres)\nSELECT") || !strings.HasSuffix(shown, "\n  4: 4200.5") {
+		t.Error(shown)
+	}
+	if got, err = p.Kind("book").Send.Request(rec); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{"indoubt-7E3A", 4200.5, "123456789012345678901234567890", nil}, got.SQL.Args); diff != "" {
+		t.Error(diff)
+	}
+	if got, err = p.Kind("lite").Read.Request(operation("lite", `{}`), "20"); err != nil || got.SQL.DSN != "/var/lib/books.db" ||
+		got.SQL.Query != "select * from c where t = ? limit 10 offset ?;" || cmp.Diff([]any{"indoubt-7E3A", "20"}, got.SQL.Args) != "" {
+		t.Errorf("%+v %v", got.SQL, err)
+	}
+}
+
+func TestI11_SQLStatementsThatAreRefused(t *testing.T) {
+	for _, c := range []struct{ driver, query, want string }{ // "" for want: accepted
+		{"postgres", "SELECT * FROM t WHERE a = '${token}'", "inside quotes"},
+		{"sqlite", "SELECT * FROM t WHERE a = [${token}]", "inside quotes"},
+		{"postgres", "SELECT * FROM t WHERE a = $x$ ${token} $x$", "inside quotes"},
+		{"postgres", "SELECT 1 -- ${token}\n", "inside a comment"},
+		{"postgres", "SELECT 1 /* ${token} */", "inside a comment"},
+		{"sqlite", "SELECT * FROM ${token}", "where a name belongs"},
+		{"sqlite", "SELECT * FROM t ORDER BY ${input.column}", "where a name belongs"},
+		{"sqlite", "SELECT t.${input.column} FROM t", "where a name belongs"},
+		{"sqlite", "SELECT * FROM t_${input.month}", "touches a word"},
+		{"sqlite", "SELECT ${input.a}${input.b}", "touches a word"},
+		{"sqlite", "SELECT a FROM t WHERE t = ?1 AND a = ${token}", "placeholder of the driver"},
+		{"sqlite", "SELECT a FROM t WHERE t = :x AND a = ${token}", "placeholder of the driver"},
+		{"postgres", "SELECT a FROM t WHERE t = $1 AND a = ${token}", "placeholder of the driver"},
+		{"postgres", "SELECT a FROM t WHERE meta ? 'x' AND a = ${token}", ""},
+		{"mysql", `SELECT a FROM t WHERE b = 'it\'s' AND a = ${token}`, "a backslash before a quote"},
+		{"mysql", "SELECT a FROM t WHERE a = ${token} /*! INTO OUTFILE '/x' */", "runs as SQL"},
+		{"postgres", "SELECT a FROM t /* /* */ */ WHERE a = ${token}", "a comment inside a comment"},
+		{"sqlite", "SELECT a FROM t WHERE a = ${token}; DELETE FROM t", "more than one statement"},
+		{"sqlite", "SELECT a FROM t WHERE a = ${token} AND b = 'x", "not closed"},
+		{"sqlite", "-- nothing\n", "is empty"},
+		{"sqlite", "DELETE FROM t WHERE a = ${token}", "a read cannot begin with DELETE"},
+		{"postgres", "WITH x AS (DELETE FROM t WHERE a = ${token} RETURNING *) SELECT * FROM x", "a read does not DELETE"},
+		{"postgres", "SELECT a INTO u FROM t WHERE a = ${token}", "a read does not INTO"},
+		{"postgres", "SELECT a FROM t WHERE a = ${token} FOR UPDATE", "a read does not UPDATE"},
+		{"sqlite", `SELECT replace(a, 'DELETE', ''), t.update FROM t WHERE "delete" = ${token} -- DELETE`, ""},
+		{"sqlite", "WITH x AS (SELECT 1) SELECT a FROM t WHERE a = ${token};  ", ""},
+		{"send sqlite", "SELECT f(${token})", "a send cannot begin with SELECT"},
+		{"send postgres", "WITH x AS (SELECT ${token}) SELECT * FROM x", "only reads"},
+		{"send postgres", "WITH x AS (SELECT ${token}::text AS t) INSERT INTO c SELECT t FROM x", ""},
+		{"send mysql", "REPLACE INTO c VALUES (${token})", ""},
+	} {
+		driver, send := strings.CutPrefix(c.driver, "send ")
+		rule := "read: { found: rows, complete: \"true\", sql: { query: Q } }"
+		if send {
+			rule = "send: { sql: { query: Q } }"
+		}
+		text := "version: 1\ndownstreams: { d: { sql: { " + driver + ": x } } }\nkinds:\n  k:\n    downstream: d\n    token: { into: t }\n    " +
+			strings.Replace(rule, "Q", quoteJSON(c.query), 1) + "\n"
+		_, err := Parse("policy.yaml", []byte(text))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %s\n%v; want %q", c.driver, c.query, err, c.want)
+		}
+	}
+}
+
+func quoteJSON(s string) string {
+	text, err := marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func TestConnectorsThatAreRefused(t *testing.T) {
+	downstream := func(text string) string { return "version: 1\ndownstreams:\n  d: " + text + "\n" }
+	read := func(text string) string {
+		return downstream("{ mcp: { command: [x] } }") + "kinds:\n  k:\n    downstream: d\n    read: " + text + "\n"
+	}
+	for _, c := range []struct{ text, want string }{
+		{downstream("{ mcp: {} }"), "says neither `command` nor `url`"},
+		{downstream("{ mcp: { command: [x], url: https://h.example/ } }"), "exclude each other"},
+		{downstream("{ mcp: { url: ftp://h } }"), "is no address"},
+		{downstream("{ mcp: { command: [\"${env.X}\"] } }"), "the command itself is written out"},
+		{downstream("{ mcp: { command: [x, \"${input.a}\"] } }"), "only ${env.NAME}"},
+		{downstream("{ mcp: { command: [x], headers: { a: b } } }"), "need a `url`"},
+		{downstream("{ mcp: { url: https://h.example/, env: { A: b } } }"), "need a `command`"},
+		{downstream("{ base: https://h.example, sql: { sqlite: x } }"), "a downstream is one thing"},
+		{downstream("{ sql: { sqlite: x, mysql: y } }"), "this one is sqlite already"},
+		{downstream("{ sql: {} }"), "does not say which database"},
+		{downstream("{ sql: { oracle: x } }"), "unknown field"},
+		{read("{ mcp: { tool: \"${input.t}\" }, found: structured }"), "a tool cannot be computed"},
+		{read("{ mcp: { tool: t, arguments: [1] }, found: structured }"), "must be a mapping"},
+		{read("{ mcp: { arguments: {} }, found: structured }"), "says no tool"},
+		{read("{ sql: { query: SELECT 1 }, found: rows }"), "is not reached over sql"},
+		{read("{ mcp: { tool: t }, command: [x], found: structured }"), "exclude each other"},
+		{read("{ mcp: { tool: t }, next: link, found: structured }"), "only a read over http can follow"},
+	} {
+		if err := refused(t, c.text); !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\n%v\nwant %q", c.text, err, c.want)
+		}
+	}
+}
+
+func tool(result string) ledger.Answer {
+	return ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: []byte(result)}}
+}
+
+func TestMCPAndSQLAnswers(t *testing.T) {
+	p := must(t, connected)
+	rec := operation("x", `{"amount":1}`)
+	table := func(rows string) ledger.Answer { return ledger.Answer{Via: "sql", Rows: []byte(rows)} }
+	for _, c := range []struct {
+		name, kind string
+		answer     ledger.Answer
+		want       string
+	}{
+		{"found", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[{"name":"a"}]}}`), "landed"},
+		{"none", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[]},"isError":false}`), "none"},
+		{"the tool failed", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[]},"isError":true}`), "the tool says that it failed"},
+		{"isError is odd", "mcp.memory.create_entities", tool(`{"structuredContent":{"entities":[]},"isError":"no"}`), "neither true nor false"},
+		{"no structure", "mcp.memory.create_entities", tool(`{"content":[{"type":"text","text":"[]"}]}`), "no structured content"},
+		{"an error", "mcp.memory.create_entities", ledger.Answer{Via: "mcp", RPC: &ledger.RPCAnswer{Error: true, Code: -32601, Message: "no\nsuch tool"}}, "the server answered error -32601: no such tool"},
+		{"nothing", "mcp.memory.create_entities", ledger.Answer{Via: "mcp"}, "no answer came"},
+		{"result is a list", "mcp.memory.create_entities", tool(`[]`), "is no JSON object"},
+		{"JSON in text", "remote", tool(`{"content":[{"type":"text","text":"{\"items\":[1,2],\"next_page\":null}"}]}`), "duplicated"},
+		{"words in text", "remote", tool(`{"content":[{"type":"text","text":"2 found"}]}`), "the tool's text is not JSON"},
+		{"two parts", "remote", tool(`{"content":[{},{}]}`), "2 parts, not one"},
+		{"a row", "book", table(`[{"id":7,"amount":1}]`), "landed"},
+		{"another amount", "book", table(`[{"id":7,"amount":2}]`), "mismatch"},
+		{"no row", "book", table(`[]`), "none"},
+		{"no rows at all", "book", ledger.Answer{Via: "sql"}, "no rows came back"},
+		{"too many", "book", ledger.Answer{Via: "sql", Rows: []byte(`[]`), Truncated: true}, "more rows came than are kept"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := p.Kind(c.kind).Read.Judge(context.Background(), rec, c.answer)
+			got, why := "", ""
+			if err != nil {
+				got = err.Error()
+			} else if got, why = f.verdict(); got == "cannot_tell" {
+				got = why
+			}
+			if !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	doubted := ledger.Record{Operation: rec.Operation, Attempts: []ledger.Attempt{{N: 1, Outcome: ledger.OutcomeUncertain}, {N: 2}}}
+	for _, c := range []struct {
+		kind   string
+		answer ledger.Answer
+		want   Ruling
+	}{
+		{"mcp.memory.create_entities", tool(`{"content":[{"type":"text","text":"invalid name"}],"isError":true}`), Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}},
+		{"mcp.memory.create_entities", tool(`{"content":[]}`), Ruling{}},
+		{"book", ledger.Answer{Via: "sql", Affected: 0}, Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: true}},
+		{"book", ledger.Answer{Via: "sql", Affected: 1}, Ruling{}},
+		{"book", ledger.Answer{Via: "sql", Err: context.DeadlineExceeded}, Ruling{}},
+	} {
+		if got, err := p.Kind(c.kind).JudgeAnswer(context.Background(), doubted, c.answer); got != c.want || err != nil {
+			t.Errorf("%s %+v: %+v, %v; want %+v", c.kind, c.answer, got, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package policy
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+const paged = `
+version: 1
+downstreams: { d: { base: https://d.example/api, headers: { Authorization: "${env.TEST_KEY}" } } }
+kinds:
+  link: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", key: "${env.TEST_KEY}" } }, found: body.data, complete: body.last, next: link } }
+  url: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}" } }, found: body.data, complete: body.last, next: { url: body.next } } }
+  offset: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", skip: "${cursor}" } }, found: body.data, complete: body.last, next: { offset: 50 } } }
+  page: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", n: "${cursor}" } }, found: body.data, complete: body.last, next: { page: 0 } } }
+  cursor: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", page: "${cursor}" } }, found: body.data, complete: body.last, next: body.next } }
+  summed: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", after: "${cursor}" } }, found: body.data, complete: body.last, next: body.at + 10 } }
+`
+
+func TestI6_PagesByOffsetNeverProveAbsence(t *testing.T) {
+	p := must(t, paged)
+	rec := operation("x", `{}`)
+	answer := func(body, link string) ledger.Answer {
+		a := ledger.Answer{Via: "http", Status: 200, Body: []byte(body)}
+		if link != "" {
+			a.Header = map[string][]string{"Link": {link}}
+		}
+		return a
+	}
+	more, last := `{"data":[],"last":false,"next":NEXT,"at":10}`, `{"data":[],"last":true,"next":null}`
+	for _, c := range []struct {
+		kind, next, link string // of the first page
+		want, paged      string
+	}{
+		{"link", "null", `<https://d.example/api/x?after=c9>; rel="next", <https://d.example/x>; rel="prev"`, "https://d.example/api/x?after=c9", PagedLink},
+		{"link", "null", `<https://d.example/x>; rel="prev first"; title="a, b", </api/x?page=2>; rel=next`, "/api/x?page=2", PagedOffset},
+		{"url", `"?after=c9"`, "", "?after=c9", PagedLink},
+		{"url", `"https://d.example/api/x?$skip=100"`, "", "https://d.example/api/x?$skip=100", PagedOffset},
+		{"offset", "null", "", "50", PagedOffset},
+		{"page", "null", "", "1", PagedOffset},
+		{"cursor", `"b3BhcXVl"`, "", "b3BhcXVl", PagedCursor},
+		{"cursor", `2`, "", "2", PagedOffset},
+		{"summed", `null`, "", "20", PagedOffset},
+	} {
+		r := p.Kind(c.kind).Read
+		f, err := r.Judge(context.Background(), rec, answer(strings.Replace(more, "NEXT", c.next, 1), c.link))
+		if err != nil || plain(f.Next) != c.want || f.Paged != c.paged || f.Complete || !r.Pages() {
+			t.Errorf("%s: %+v, %v", c.kind, f, err)
+			continue
+		}
+		f, err = r.JudgePage(context.Background(), rec, f.Next, answer(last, ""))
+		if err != nil || f.Next != nil || f.Complete != (c.paged != PagedOffset) || f.Paged != c.paged {
+			t.Errorf("%s, last page: %+v, %v", c.kind, f, err)
+		}
+		if f, err = r.Judge(context.Background(), rec, answer(last, "")); err != nil || !f.Complete || f.Paged != "" {
+			t.Errorf("%s, one page is the whole list: %+v, %v", c.kind, f, err)
+		}
+	}
+}
+
+func plain(v any) string {
+	text, err := marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ReplaceAll(strings.Trim(string(text), `"`), `\u0026`, "&")
+}
+
+func TestI11_AFollowingPageIsOfTheSameHost(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk_live_1")
+	k := must(t, paged).Kind("link")
+	rec := operation("link", `{}`)
+	for address, want := range map[string]string{
+		"https://d.example/api/x?after=c9&key=sk_live_1#top": "https://d.example/api/x?after=c9&key=sk_live_1",
+		"/y?after=c9":                         "https://d.example/y?after=c9",
+		"?after=c9":                           "https://d.example/api/x?after=c9",
+		"https://evil.example/api/x?after=c9": "", "//evil.example/x": "", "http://d.example/api/x": "", "https://a@d.example/api/x": "", "https://d.example:8443/x": "", "::": "",
+	} {
+		got, err := k.Read.Request(rec, address)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s is asked: %s", address, got.HTTP.URL)
+			}
+			continue
+		}
+		if err != nil || got.HTTP.URL != want || got.HTTP.Header["Authorization"][0] != "sk_live_1" || strings.Contains(got.Show(), "sk_live") {
+			t.Errorf("%s: %+v %v", address, got.HTTP, err)
+		}
+	}
+}
+
+func TestNextThatIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`{ http: { get: https://h.example/x, query: { a: "${cursor}" } }, found: body, next: link }`: "uses `cursor` too",
+		`{ http: { post: https://h.example/x }, found: body, next: link }`:                           "followed by get only",
+		`{ http: { get: https://h.example/x }, found: body, next: { url: body.n, offset: 3 } }`:      "says one of",
+		`{ http: { get: https://h.example/x }, found: body, next: { offset: 0 } }`:                   "must be a whole number",
+		`{ http: { get: https://h.example/x }, found: body, next: { size: 3 } }`:                     "unknown field",
+	} {
+		if err := refused(t, "version: 1\nkinds: { k: { read: "+text+" } }\n"); !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v", text, err)
+		}
+	}
+}
+
+func TestKindForIsTheMostSpecific(t *testing.T) {
+	p := must(t, `
+version: 1
+kinds:
+  charge: { match: POST /v1/charges }
+  refund: { match: ["POST /v1/charges/*/refund", "POST,PUT other.example/r/**"] }
+  other: { match: /v1/** }
+  eu: { match: POST eu.example/v1/charges }
+  list: { match: GET /v1/charges }
+  root: { match: POST / }
+`)
+	for request, want := range map[string]string{
+		"POST api.example /v1/charges":             "charge",
+		"post API.example:443 /v1/charges":         "charge",
+		"POST eu.example:8443 /v1/charges":         "eu",
+		"GET api.example /v1/charges":              "list",
+		"PUT api.example /v1/charges":              "other",
+		"POST api.example /v1/charges/ch_1/refund": "refund",
+		"POST api.example /v1/charges//refund":     "other",
+		"POST api.example /v1/charges/":            "other",
+		"POST api.example /v1":                     "other",
+		"PUT other.example /r/a/b":                 "refund",
+		"PUT api.example /r/a/b":                   "",
+		"POST api.example /":                       "root",
+		"GET api.example /v1/x":                    "",
+	} {
+		f := strings.Fields(request)
+		if got, ok := p.KindFor(f[0], f[1], f[2]); got != want || ok != (want != "") {
+			t.Errorf("%s is %q, want %q", request, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"a: { match: POST /x }\n  b: { match: POST /x }":          "match the same requests",
+		"a: { match: POST /x/* }\n  b: { match: POST /*/y }":      "match the same requests",
+		"a: { match: POST /x/** }\n  b: { match: /x/y }":          "match the same requests",
+		"a: { match: h.example/x }\n  b: { match: POST /x }":      "match the same requests",
+		"a*: { match: POST /x }":                                  "a pattern for many",
+		"a: { match: POST x }":                                    "is no path",
+		"a: { match: post /x }":                                   "are no methods",
+		"a: { match: POST /x*/y }":                                "one whole segment",
+		"a: { match: POST /**/y }":                                "one whole segment",
+		"a: { match: POST /x?y }":                                 "is no path",
+		"a: { match: POST PUT /x }":                               "is no pattern",
+		"a: { cancel: maybe }":                                    "must be keep or forward",
+		"a: { match: POST /x }\n  b: { match: POST h.example/x }": "",
+		"a: { match: [POST /x, /x] }\n  b: { match: /y }":         "",
+	} {
+		_, err := Parse("policy.yaml", []byte("version: 1\nkinds:\n  "+text+"\n"))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if k := must(t, "version: 1\nkinds: { a: { cancel: forward }, b: {} }\n"); k.Kind("a").Cancel != "forward" || k.Kind("b").Cancel != "keep" {
+		t.Error("cancel")
+	}
+}
