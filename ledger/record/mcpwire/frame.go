@@ -3,6 +3,8 @@ package mcpwire
 import (
 	"bytes"
 	"encoding/json"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -192,6 +194,21 @@ func duplicated(raw []byte) bool {
 		at++
 	}
 	return false
+}
+
+// IDKey is the same text for the same id however it is written, and differs for
+// different ones: "1" and 1 are two ids, 1 and 1.0 one. It is "" for no id.
+func IDKey(id json.RawMessage) string {
+	s := string(id)
+	if strings.HasPrefix(s, `"`) {
+		return `"` + text(id)
+	}
+	if strings.ContainsAny(s, ".eE") {
+		if f, err := strconv.ParseFloat(s, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			return strconv.FormatInt(int64(f), 10)
+		}
+	}
+	return s
 }
 
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }

@@ -3,8 +3,8 @@
 // every other byte, Start and Dial connect to a server over stdio and over
 // streamable HTTP.
 //
-// It knows no ledger and imports nothing of this program: what a line means for
-// the record is its caller's business.
+// It knows no operation and no policy, and imports transmit for the one
+// transmission only: what a line means for the record is its caller's business.
 package mcpwire
 
 import (
@@ -45,16 +45,22 @@ type Conn interface {
 	Close() error
 }
 
-// Lost is what Recv returns for a request whose answer will not come, although
-// the connection goes on. It is no answer: what the request did is not known
-// unless Sent is false or Status says so. Over stdio there is none: there an
-// answer is lost when the connection ends.
+// Lost is what Recv returns for a request that gets no answer, although the
+// connection goes on. What the request did is not known, unless Sent is false
+// or Status is one with which a server refuses. Over stdio there is none: there
+// answers are lost when the connection ends.
 type Lost struct {
-	ID     json.RawMessage // the request's id, as it was written
-	Sent   bool            // at least one byte may have reached the server
-	Status int             // the HTTP status, 0 where none came
-	Body   []byte          // of an answer that is no MCP message: its beginning
-	Err    error           // what happened
+	ID   json.RawMessage // the request's id, as it was written
+	Sent bool            // at least one byte may have reached the server
+
+	// Status is that of an HTTP answer other than a success; 0 for no answer and
+	// for a success whose message did not come.
+	Status int
+	// Line is the JSON-RPC error that such an answer carried for this very
+	// request, with a newline: what the client should get. nil without one.
+	Line []byte
+	Body []byte // such an answer's beginning, at most 64 KiB
+	Err  error  // what happened
 }
 
 func (l *Lost) Error() string {

@@ -1,0 +1,154 @@
+package mcpwire
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"indoubt/ledger/record/transmit"
+)
+
+// accepted waits for the server to take a message that gets no answer.
+func (c *overHTTP) accepted(ctx context.Context, f Frame, x *exchange) (bool, error) {
+	wait, stop := context.WithTimeout(ctx, acceptWait)
+	defer stop()
+	select {
+	case o := <-x.head:
+		defer c.leave(x)
+		return c.acceptance(f, o)
+	case <-wait.Done():
+	}
+	select {
+	case <-x.written:
+		go func() {
+			defer c.leave(x)
+			_, _ = c.acceptance(f, <-x.head)
+		}()
+		return true, fmt.Errorf("the server has not said that it accepted the message: %w", wait.Err())
+	default:
+		defer c.leave(x)
+		x.end(wait.Err())
+		return c.acceptance(f, <-x.head)
+	}
+}
+
+func (c *overHTTP) acceptance(f Frame, o opened) (bool, error) {
+	if o.err != nil {
+		return o.sent, o.err
+	}
+	o.reply.Extend(time.Now().Add(acceptWait))
+	_, _ = io.CopyN(io.Discard, o.reply, maxLostBody)
+	o.reply.Answer()
+	if o.reply.StatusCode/100 != 2 {
+		return true, statusError(o.reply)
+	}
+	if f.Method == "notifications/initialized" {
+		c.listenOnce()
+	}
+	return true, nil
+}
+
+// answer passes on what the server says to a message, and tells what of it is
+// lost.
+func (c *overHTTP) answer(x *exchange, o opened) {
+	defer c.leave(x)
+	waits := make(map[string]Frame, len(x.asked))
+	for _, e := range x.asked {
+		waits[IDKey(e.ID)] = e
+	}
+	lost := Lost{Sent: o.sent, Err: o.err}
+	if o.err == nil {
+		lost.Err = c.read(o.reply, waits)
+		if o.reply.StatusCode/100 != 2 {
+			lost.Status, lost.Body = o.reply.StatusCode, o.reply.Answer().Body
+		}
+		o.reply.Answer()
+	}
+	for key, e := range waits {
+		l := lost
+		l.ID = e.ID
+		if a := Parse(l.Body); a.Kind == Response && a.Members["error"] != nil && IDKey(a.ID) == key {
+			l.Line = oneLine(l.Body)
+		}
+		c.emit(received{err: &l})
+	}
+}
+
+// read passes the messages of one answer on, and takes what they answer out of
+// waits. It says why nothing more comes.
+func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
+	if reply.StatusCode/100 != 2 {
+		_, _ = io.CopyN(io.Discard, reply, maxLostBody)
+		return statusError(reply)
+	}
+	switch media(reply.Header) {
+	case "application/json":
+		body, err := readAll(reply)
+		if err != nil {
+			return cut(err)
+		}
+		if len(bytes.TrimSpace(body)) > 0 {
+			c.pass(oneLine(body), reply.Header, waits)
+		}
+	case "text/event-stream":
+		for stream := newEvents(reply); len(waits) > 0; {
+			v, err := stream.next()
+			if err != nil {
+				return cut(err)
+			}
+			if v.name == "" || v.name == "message" {
+				c.pass(oneLine(v.data), reply.Header, waits)
+			}
+		}
+	default:
+		return fmt.Errorf("the server answered %s with no MCP message (Content-Type %q)", reply.Status, reply.Header.Get("Content-Type"))
+	}
+	return errUnanswered
+}
+
+// pass hands a line of the server on.
+func (c *overHTTP) pass(line []byte, h http.Header, waits map[string]Frame) {
+	f := Parse(line)
+	for _, e := range append([]Frame{f}, f.Elements...) {
+		if e.Kind != Response {
+			continue
+		}
+		if asked, ok := waits[IDKey(e.ID)]; ok {
+			c.dialect.learn(asked, h, e)
+			delete(waits, IDKey(e.ID))
+		}
+	}
+	c.emit(received{line: line})
+}
+
+func media(h http.Header) string {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		kind, _, _ = strings.Cut(h.Get("Content-Type"), ";")
+	}
+	return strings.ToLower(strings.TrimSpace(kind))
+}
+
+func statusError(r *transmit.Reply) error {
+	err := fmt.Errorf("the server answered %s", r.Status)
+	switch {
+	case r.StatusCode == http.StatusNotFound && r.Request.Header.Get(headerSession) != "":
+		return fmt.Errorf("%w: %w", err, errSession)
+	case r.StatusCode/100 == 3:
+		return fmt.Errorf("%w: %w", err, errRedirect)
+	}
+	return err
+}
+
+// cut says that an answer ended before its end.
+func cut(err error) error {
+	if err == io.EOF {
+		return fmt.Errorf("%w: %w", errUnanswered, io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("%w: %w", errUnanswered, err)
+}

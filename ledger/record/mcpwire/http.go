@@ -1,0 +1,312 @@
+package mcpwire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"time"
+
+	"indoubt/ledger/record/transmit"
+)
+
+// HTTPOptions says which server Dial talks to.
+type HTTPOptions struct {
+	URL    string
+	Header http.Header      // sent with every request; what the protocol itself needs goes over it
+	Sender *transmit.Sender // how requests are sent; nil: with the system's defaults
+}
+
+const (
+	exchangeLimit = 10 * 365 * 24 * time.Hour // an answer takes as long as it takes; whoever waits has its own clock
+	acceptWait    = 10 * time.Second          // for the 202 to a notification
+	deleteWait    = 2 * time.Second
+	maxLostBody   = 64 << 10
+)
+
+var (
+	errSession  = errors.New("the server has ended the session")
+	errRedirect = errors.New("the server redirects; a write is not sent to a second place")
+)
+
+// overHTTP is a server behind a URL: the streamable HTTP transport, revisions
+// 2025-03-26 to 2026-07-28.
+type overHTTP struct {
+	url    string
+	header http.Header
+	sender transmit.Sender
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	closed chan struct{}
+	once   sync.Once
+	listen sync.Once
+	busy   sync.WaitGroup
+	out    chan received
+
+	dialect dialect
+
+	mu      sync.Mutex
+	streams map[string]*exchange // of the requests under way, by IDKey
+}
+
+type received struct {
+	line []byte
+	err  error
+}
+
+// Dial makes a connection to an MCP server over streamable HTTP. Nothing is sent
+// yet; an error means that the URL is none.
+//
+// Every message is one POST on a connection of its own, transmitted once: there
+// are no redirects, no second tries and no resuming of a stream that was cut.
+// What the server says comes out of Recv as the JSON text it is; only a text
+// that was on several lines is put on one, its line breaks replaced by spaces.
+// Of an event stream, only the data of its messages comes out.
+//
+// Send returns when a request has been written, and its answer, or a *Lost,
+// comes out of Recv. For a notification or an answer it waits for the server to
+// accept it, so that what the client sends next finds it done.
+//
+// From revision 2026-07-28 on, notifications/cancelled is not posted: as that
+// revision has it, the stream of the request's answer is closed instead, and
+// Recv tells of it as lost.
+func Dial(ctx context.Context, o HTTPOptions) (Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is not the http or https URL of an MCP server", transmit.WithoutSecrets(u))
+	}
+	c := &overHTTP{
+		url: o.URL, header: o.Header.Clone(), closed: make(chan struct{}),
+		out: make(chan received, 16), streams: map[string]*exchange{},
+	}
+	if c.header == nil {
+		c.header = http.Header{}
+	}
+	if o.Sender != nil {
+		c.sender = *o.Sender
+	}
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return c, nil
+}
+
+// exchange is one POST and its answer.
+type exchange struct {
+	asked   []Frame // the requests in it
+	written chan struct{}
+	head    chan opened
+	end     context.CancelCauseFunc
+}
+
+// opened is what came of a request up to the head of its answer.
+type opened struct {
+	reply *transmit.Reply
+	sent  bool
+	err   error
+}
+
+func (c *overHTTP) Send(ctx context.Context, line []byte) (bool, error) {
+	if len(line) > MaxLine {
+		return false, ErrLineTooLong
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	f := Parse(line)
+	if c.cancelled(f) {
+		return true, nil
+	}
+	if !c.enter() {
+		return false, ErrClosed
+	}
+	x := c.post(ctx, f)
+	if len(x.asked) == 0 {
+		return c.accepted(ctx, f, x)
+	}
+	select {
+	case <-x.written:
+		go func() { c.answer(x, <-x.head) }()
+		return true, nil
+	case o := <-x.head:
+		if o.err != nil {
+			c.leave(x)
+			return o.sent, o.err
+		}
+		go c.answer(x, o)
+		return true, nil
+	}
+}
+
+// enter counts what Close must wait for, and refuses once it was called.
+func (c *overHTTP) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closed:
+		return false
+	default:
+		c.busy.Add(1)
+		return true
+	}
+}
+
+// leave is the end of an exchange.
+func (c *overHTTP) leave(x *exchange) {
+	x.end(nil)
+	c.mu.Lock()
+	for _, e := range x.asked {
+		if key := IDKey(e.ID); c.streams[key] == x {
+			delete(c.streams, key)
+		}
+	}
+	c.mu.Unlock()
+	c.busy.Done()
+}
+
+// requests are the messages of a line that are to be answered.
+func requests(f Frame) []Frame {
+	var asked []Frame
+	for _, e := range append([]Frame{f}, f.Elements...) {
+		if e.Kind == Request {
+			asked = append(asked, e)
+		}
+	}
+	return asked
+}
+
+// post transmits a message. The exchange's written is closed when it has gone
+// out whole before any answer; its head gets what came first, an answer or an
+// error.
+func (c *overHTTP) post(ctx context.Context, f Frame) *exchange {
+	x := &exchange{asked: requests(f), written: make(chan struct{}), head: make(chan opened, 1)}
+	life, end := context.WithCancelCause(c.ctx)
+	x.end = end
+	keep := context.AfterFunc(ctx, func() { end(ctx.Err()) })
+	life = httptrace.WithClientTrace(life, &httptrace.ClientTrace{
+		WroteRequest: func(w httptrace.WroteRequestInfo) {
+			if w.Err == nil && keep() { // from here on the sender's context does not end it
+				close(x.written)
+			}
+		},
+	})
+	c.mu.Lock()
+	for _, e := range x.asked {
+		c.streams[IDKey(e.ID)] = x
+	}
+	c.mu.Unlock()
+	go func() {
+		x.head <- c.open(life, ctx, f)
+		keep()
+	}()
+	return x
+}
+
+func (c *overHTTP) open(life, sending context.Context, f Frame) opened {
+	req, err := c.request(life, http.MethodPost, f)
+	if err != nil {
+		return opened{err: err}
+	}
+	sender := c.sender
+	if deadline, ok := sending.Deadline(); ok {
+		sender.Dial = fencedDial(sender.Dial, deadline)
+	}
+	reply, a := sender.Open(req, transmit.Limits{Timeout: exchangeLimit, MaxBody: maxLostBody})
+	if reply == nil {
+		if why := context.Cause(life); why != nil && errors.Is(a.Err, context.Canceled) {
+			a.Err = why
+		}
+		return opened{sent: a.Sent, err: a.Err}
+	}
+	return opened{reply: reply, sent: true}
+}
+
+func (c *overHTTP) request(ctx context.Context, method string, f Frame) (*http.Request, error) {
+	var body io.Reader
+	if f.Raw != nil {
+		body = bytes.NewReader(f.Raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.url, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = c.header.Clone()
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+	} else {
+		req.Header.Set("Accept", "text/event-stream")
+	}
+	c.dialect.put(req.Header, f)
+	return req, nil
+}
+
+func (c *overHTTP) emit(r received) {
+	select {
+	case c.out <- r:
+	case <-c.ctx.Done():
+	}
+}
+
+func (c *overHTTP) Recv() ([]byte, error) {
+	select {
+	case r := <-c.out:
+		return r.line, r.err
+	case <-c.ctx.Done():
+		return nil, ErrClosed
+	}
+}
+
+// cancelled closes the stream of the request that a notification cancels, where
+// that is how the revision says it.
+func (c *overHTTP) cancelled(f Frame) bool {
+	if f.Method != "notifications/cancelled" || f.Kind != Notification {
+		return false
+	}
+	c.dialect.mu.Lock()
+	version := c.dialect.version
+	c.dialect.mu.Unlock()
+	if version < stateless {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x := c.streams[IDKey(f.Params["requestId"])]; x != nil {
+		x.end(errCancelled)
+	}
+	return true
+}
+
+var errCancelled = errors.New("the client cancelled it")
+
+// Close ends the session and every exchange that is under way.
+func (c *overHTTP) Close() error {
+	c.once.Do(func() {
+		c.mu.Lock() // after it nobody enters
+		close(c.closed)
+		c.mu.Unlock()
+		if session, _ := c.dialect.current(); session != "" {
+			c.sayGoodbye()
+		}
+		c.cancel()
+	})
+	c.busy.Wait()
+	return nil
+}
+
+func (c *overHTTP) sayGoodbye() {
+	req, err := c.request(c.ctx, http.MethodDelete, Frame{})
+	if err != nil {
+		return
+	}
+	if reply, _ := c.sender.Open(req, transmit.Limits{Timeout: deleteWait}); reply != nil {
+		reply.Answer()
+	}
+}

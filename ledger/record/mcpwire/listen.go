@@ -1,0 +1,83 @@
+package mcpwire
+
+import (
+	"net/http"
+	"time"
+
+	"indoubt/ledger/record/transmit"
+)
+
+const (
+	listenFirst = time.Second // before coming back to a stream that ended
+	listenMost  = 30 * time.Second
+)
+
+// listenOnce opens the stream on which a server of the revisions before
+// 2026-07-28 says what belongs to no request.
+func (c *overHTTP) listenOnce() {
+	if _, listens := c.dialect.current(); !listens {
+		return
+	}
+	c.listen.Do(func() {
+		if c.enter() {
+			go c.keepListening()
+		}
+	})
+}
+
+// keepListening comes back to the stream when it ends, until the server says
+// that it has none or the connection is closed.
+func (c *overHTTP) keepListening() {
+	defer c.busy.Done()
+	last, wait := "", listenFirst
+	for {
+		heard, pause, ok := c.hear(&last)
+		if !ok {
+			return
+		}
+		if heard {
+			wait = listenFirst
+		}
+		if pause <= 0 {
+			pause = wait
+			wait = min(2*wait, listenMost)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-c.ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// hear listens once. ok is false where it makes no sense to come back.
+func (c *overHTTP) hear(last *string) (heard bool, pause time.Duration, ok bool) {
+	req, err := c.request(c.ctx, http.MethodGet, Frame{})
+	if err != nil {
+		return false, 0, false
+	}
+	if *last != "" {
+		req.Header.Set(headerLast, *last)
+	}
+	reply, _ := c.sender.Open(req, transmit.Limits{Timeout: exchangeLimit, MaxBody: 1})
+	if reply == nil {
+		return false, 0, c.ctx.Err() == nil
+	}
+	defer reply.Answer()
+	if reply.StatusCode/100 != 2 || media(reply.Header) != "text/event-stream" {
+		return false, 0, reply.StatusCode/100 == 5 || reply.StatusCode == http.StatusTooManyRequests
+	}
+	for stream := newEvents(reply); ; {
+		v, err := stream.next()
+		*last = stream.id
+		if err != nil {
+			return heard, stream.wait, true
+		}
+		heard = true
+		if v.name == "" || v.name == "message" {
+			c.emit(received{line: oneLine(v.data)})
+		}
+	}
+}
