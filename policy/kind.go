@@ -133,11 +133,14 @@ type Test struct {
 	Line   int
 }
 
-// Odds is the chance that an operation in doubt landed. N is how many settled
-// cases of the ledger it rests on; 0 means that only the built-in prior speaks.
+// Odds is the chance that an operation in doubt landed, with the interval that
+// holds it with 95 %. N is how many settled cases of the ledger it rests on; 0
+// means that only the built-in prior speaks. Cases of other kinds count in N only
+// as far as they carry weight; Others is how many there are.
 type Odds struct {
 	P, Low, High float64
 	N            int
+	Others       int
 	Why          string
 }
 

@@ -28,8 +28,50 @@ var prior = map[ledger.ErrorClass]float64{
 const (
 	priorElse   = 0.50
 	priorWeight = 2.0
+	// classWeight is how many cases all other kinds together can count as: what
+	// happened to them is a hint, and a handful of own cases outvotes it.
+	classWeight = 8
 	coverage    = 0.95 // of the interval
 )
+
+// Past is how the ledger's settled doubts ended, by kind and error class and by
+// class over all kinds. It never changes and is safe for use by many goroutines.
+type Past struct {
+	byKind  map[pastKey]tally
+	byClass map[ledger.ErrorClass]tally
+}
+
+type pastKey struct {
+	kind  string
+	class ledger.ErrorClass
+}
+
+type tally struct{ landed, missed int }
+
+func (t tally) add(o ledger.Tally) tally {
+	return tally{t.landed + max(o.Landed, 0), t.missed + max(o.Missed, 0)}
+}
+
+// History sums tallies up, as ledger.Store.Tallies gives them, once for every
+// look-up that follows.
+func History(tallies []ledger.Tally) *Past {
+	p := &Past{map[pastKey]tally{}, map[ledger.ErrorClass]tally{}}
+	for _, t := range tallies {
+		k := pastKey{t.Kind, t.Class}
+		p.byKind[k] = p.byKind[k].add(t)
+		p.byClass[t.Class] = p.byClass[t.Class].add(t)
+	}
+	return p
+}
+
+// of is what is known of a kind and class, and of that class in all other kinds.
+func (p *Past) of(kind string, class ledger.ErrorClass) (own, others tally) {
+	if p == nil {
+		return own, others
+	}
+	own, all := p.byKind[pastKey{kind, class}], p.byClass[class]
+	return own, tally{all.landed - own.landed, all.missed - own.missed}
+}
 
 // Odds is the chance that the operation landed: the history of its kind and
 // error class, lowered by what reads have not found. Facts have odds of 0 or 1.
@@ -38,19 +80,12 @@ func (k *Kind) Odds(rec ledger.Record) Odds {
 	if known {
 		return Odds{P: p, Low: p, High: p, Why: why}
 	}
-	a, b, n := k.posterior(rec.Operation)
+	est := k.posterior(rec.Operation)
 	f, read := k.invisible(rec)
-	o := Odds{P: lower(a/(a+b), f), N: n}
-	o.Low = lower(betaQuantile((1-coverage)/2, a, b), f)
-	o.High = lower(betaQuantile((1+coverage)/2, a, b), f)
-	class := string(rec.Operation.ErrorClass)
-	if class == "" {
-		class = "no answer"
-	}
-	o.Why = fmt.Sprintf("%d cases like it (%s)", n, class)
-	if n == 0 {
-		o.Why = fmt.Sprintf("a guess for %s: no cases yet", class)
-	}
+	o := Odds{P: lower(est.mean(), f), N: est.cases(), Others: est.others}
+	o.Low = lower(betaQuantile((1-coverage)/2, est.a, est.b), f)
+	o.High = lower(betaQuantile((1+coverage)/2, est.a, est.b), f)
+	o.Why = est.why(rec.Operation.ErrorClass)
 	if f > 0 {
 		o.Why += fmt.Sprintf(", lowered by a check at %s that found nothing", read.Local().Format("15:04:05"))
 	}
@@ -62,9 +97,8 @@ func (k *Kind) chance(rec ledger.Record) float64 {
 	if p, _, known := fact(rec); known {
 		return p
 	}
-	a, b, _ := k.posterior(rec.Operation)
 	f, _ := k.invisible(rec)
-	return lower(a/(a+b), f)
+	return lower(k.posterior(rec.Operation).mean(), f)
 }
 
 // fact is what is known and needs no guess.
@@ -81,17 +115,58 @@ func fact(rec ledger.Record) (p float64, why string, known bool) {
 	return 0, "", false
 }
 
-func (k *Kind) posterior(o ledger.Operation) (a, b float64, n int) {
+// estimate is a Beta(a, b) and what it rests on.
+type estimate struct {
+	a, b        float64
+	own, others int // cases of the kind, and of other kinds, with the same error class
+}
+
+func (e estimate) mean() float64 { return e.a / (e.a + e.b) }
+func (e estimate) cases() int    { return e.own + min(e.others, classWeight) }
+
+func (e estimate) why(class ledger.ErrorClass) string {
+	what := string(class)
+	if class == "" {
+		what = "no answer"
+	}
+	switch {
+	case e.own == 0 && e.others == 0:
+		return fmt.Sprintf("a guess for %s: no cases yet", what)
+	case e.own == 0:
+		return fmt.Sprintf("none of this kind yet, %d of other kinds (%s)", e.others, what)
+	case e.others == 0:
+		return fmt.Sprintf("%d cases like it (%s)", e.own, what)
+	}
+	return fmt.Sprintf("%d cases like it and %d of other kinds (%s)", e.own, e.others, what)
+}
+
+// posterior is the chance that an operation like this one landed, learned in
+// three steps, each of which is the prior of the next:
+//
+//	the built-in guess for the error class, worth priorWeight cases
+//	+ the cases of that class in all other kinds
+//	+ the cases of that class in this kind
+//
+// What comes up from the second step keeps its mean, but weighs no more than
+// priorWeight + classWeight cases, however many there were: other kinds go to
+// other places. So ten own cases outvote any number of foreign ones, and a kind
+// without own cases still begins with what the house knows of, say, resets.
+func (k *Kind) posterior(o ledger.Operation) estimate {
 	mean, ok := prior[o.ErrorClass]
 	if !ok {
 		mean = priorElse
 	}
-	var t Tally
-	if k.policy != nil && k.policy.history != nil {
-		t = k.policy.history(o.Kind, o.ErrorClass)
+	var past *Past
+	if k.policy != nil {
+		past = k.policy.past
 	}
-	t.Landed, t.Missed = max(t.Landed, 0), max(t.Missed, 0)
-	return priorWeight*mean + float64(t.Landed), priorWeight*(1-mean) + float64(t.Missed), t.Landed + t.Missed
+	own, others := past.of(o.Kind, o.ErrorClass)
+	e := estimate{own: own.landed + own.missed, others: others.landed + others.missed}
+	mean = (priorWeight*mean + float64(others.landed)) / (priorWeight + float64(e.others))
+	weight := priorWeight + min(float64(e.others), classWeight)
+	e.a = weight*mean + float64(own.landed)
+	e.b = weight*(1-mean) + float64(own.missed)
+	return e
 }
 
 // invisible is F of the negative read with the best visibility: how sure it is

@@ -9,8 +9,6 @@ package policy
 
 import (
 	"sort"
-
-	"indoubt/ledger"
 )
 
 // Policy is one version of the policy file. It never changes after it was
@@ -27,21 +25,14 @@ type Policy struct {
 	kinds       map[string]*Kind // by pattern, as in the file
 	order       []string         // patterns in file order
 	warnings    Errors
-	history     History
+	past        *Past
 }
 
-// Tally is what the ledger knows of settled operations: how many that had been
-// in doubt turned out to have landed, and how many not.
-type Tally struct{ Landed, Missed int }
-
-// History tells the tally for a kind and error class. It must be fast and safe
-// for use by many goroutines.
-type History func(kind string, class ledger.ErrorClass) Tally
-
-// WithHistory returns the same policy with odds that learn from h.
-func (p *Policy) WithHistory(h History) *Policy {
+// WithHistory returns the same policy with odds that learn from past; nil is
+// none.
+func (p *Policy) WithHistory(past *Past) *Policy {
 	q := *p
-	q.history = h
+	q.past = past
 	return &q
 }
 
