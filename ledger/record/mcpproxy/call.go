@@ -1,0 +1,430 @@
+package mcpproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/mcpwire"
+)
+
+// call is one tools/call of the client.
+type call struct {
+	p         *Proxy
+	frame     mcpwire.Frame
+	tool      string
+	arguments json.RawMessage // as they came; "{}" where there are none
+	meta      json.RawMessage
+	what      string // digest of tool and arguments: what identical calls share
+
+	ctx    context.Context // ends when nobody waits for its answer any more
+	giveUp context.CancelFunc
+
+	ready   chan struct{} // closed when it is known whether it is sent in its turn
+	readied sync.Once
+	inTurn  bool          // it is, by the forwarder; set before ready is closed
+	settled chan struct{} // closed when transmit has ended without sending it
+	replies chan reply    // the first one
+	rule    record.KindRule
+	line    []byte // as it is sent
+	op      ledger.Operation
+	attempt ledger.Attempt
+	until   time.Time // no first byte after this
+
+	// Under Proxy.mu.
+	write     bool // it is recorded
+	sent      bool // it may have left
+	heard     bool // the server has answered, or will not
+	cancelled bool // the client does not want the answer any more
+	answered  bool // the client has been given one
+	over      bool // nobody listens to replies any more
+	ended     bool // its id is free again
+}
+
+func (p *Proxy) newCall(f mcpwire.Frame) *call {
+	c := &call{p: p, frame: f, tool: f.Name(), arguments: f.Params["arguments"], meta: f.Params["_meta"],
+		ready: make(chan struct{}), settled: make(chan struct{}), replies: make(chan reply, 1)}
+	if absent(c.arguments) {
+		c.arguments = json.RawMessage("{}")
+	}
+	c.ctx, c.giveUp = context.WithCancel(p.leaving)
+	return c
+}
+
+func (c *call) kind() string { return "mcp." + c.p.o.Server + "." + c.tool }
+
+// startCall decides on a call beside the lines that follow it. It reports false
+// when the proxy is about to end.
+func (p *Proxy) startCall(c *call) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closing {
+		return false
+	}
+	p.calls.Add(1)
+	go func() {
+		defer p.calls.Done()
+		defer c.giveUp()
+		defer c.aside()
+		c.decide()
+	}()
+	return true
+}
+
+// aside lets the lines behind the call pass.
+func (c *call) aside() { c.readied.Do(func() { close(c.ready) }) }
+
+// decide is a call's life.
+func (c *call) decide() {
+	if _, taken := c.p.tools.known(statusTool); c.tool == statusTool && !taken {
+		c.aside()
+		c.end(c.status())
+		return
+	}
+	c.rule = c.p.o.Recorder.Rule(c.kind())
+	reads := c.rule.Access == "read"
+	if c.rule.Access == "" {
+		reads = c.p.reads(c.ctx, c.tool, c.meta)
+	}
+	if reads {
+		c.pass()
+		return
+	}
+	if !c.recordIt() {
+		c.p.unboard(c) // it was cancelled while it was decided on
+		return
+	}
+	c.record()
+}
+
+// pass sends a call on that only reads.
+func (c *call) pass() {
+	if c.isCancelled() {
+		c.p.unboard(c)
+		return
+	}
+	c.line, c.inTurn = c.frame.Raw, true
+	c.aside()
+}
+
+// recordIt marks the call as a recorded one, unless it was cancelled before.
+func (c *call) recordIt() bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.write = !c.cancelled
+	return c.write
+}
+
+func (c *call) recorded() bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return c.write
+}
+
+func (c *call) isCancelled() bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return c.cancelled
+}
+
+// wish is what the call wants, as the recorder is told.
+func (c *call) wish() record.Wish {
+	w := record.Wish{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Input: c.arguments, Sender: "mcp",
+		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
+	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, "token")
+	if key := keyIn(c.meta); key != "" {
+		w.Key, w.KeySent = key, true
+	} else if c.rule.Hold == "none" {
+		w.Key = "call-" + ledger.NewID()
+	}
+	return w
+}
+
+// keyIn is the idempotency key that a client put into _meta.
+func keyIn(meta json.RawMessage) string {
+	m, _ := once(meta)
+	for _, name := range []string{"indoubt/key", "idempotency-key", "idempotencyKey"} {
+		if key := textOf(m[name]); key != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+// record begins the call in the ledger, and sends it or answers it from there.
+func (c *call) record() {
+	w := c.wish()
+	fingerprint, err := ledger.Fingerprint(c.arguments)
+	if err != nil {
+		c.end(c.failure(codeParams, "not sent: "+err.Error()))
+		return
+	}
+	c.what = c.tool + "\x00" + fingerprint
+	c.p.deliveries.flushed(c.ctx, c.what)
+	if c.resumes() && c.resume(w) {
+		return
+	}
+	for {
+		asked := time.Now()
+		// Not under the call's context: who cancels must not leave it open whether
+		// something was recorded.
+		res, err := c.p.o.Recorder.Begin(c.p.ctx, w)
+		switch {
+		case err != nil:
+			c.p.o.Log("not sent: " + err.Error())
+			c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+err.Error()))
+			return
+		case res.Answer == ledger.AnswerBegun:
+			c.begun(res, asked)
+			return
+		case res.Answer == ledger.AnswerFinished:
+			c.replay(res.Operation)
+			return
+		case res.Answer == ledger.AnswerInDoubt && !w.Reconcile:
+			w.Reconcile = true // one read; the lines behind do not wait for it
+		case res.Answer == ledger.AnswerInProgress:
+			c.aside()
+			if answer := c.await(res.Operation); answer != nil {
+				c.end(answer)
+				return
+			}
+		default:
+			c.end(c.held(res))
+			return
+		}
+		if c.ctx.Err() != nil {
+			c.end(c.held(res))
+			return
+		}
+		c.aside()
+		w.Key = res.Operation.Key // what came of that attempt is this call's answer too
+	}
+}
+
+// await waits while somebody else's attempt is in flight. It returns an answer
+// where waiting would be in vain.
+func (c *call) await(o ledger.Operation) []byte {
+	for {
+		if id, ok := taskID(o.Awaits); ok {
+			if answer, done := c.join(o, id); done {
+				return answer
+			}
+		} else if isInput(o.Awaits) {
+			return c.waiting(o, "it was answered with a question, and waits for the call that answers it")
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, time.Second)
+		now, err := c.p.o.Recorder.Wait(ctx, ledger.Locator{ID: o.ID})
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case c.ctx.Err() != nil:
+			return c.waiting(o, "it has not ended yet")
+		case !errors.Is(err, context.DeadlineExceeded):
+			return c.failure(codeInternal, "the ledger cannot be read: "+err.Error())
+		}
+		if now.ID != "" {
+			o = now
+		}
+	}
+}
+
+// begun sends the call: in its turn, or at once where its turn has passed.
+func (c *call) begun(res ledger.BeginResult, asked time.Time) {
+	c.op, c.attempt = res.Operation, res.Attempt
+	c.until = asked.Add(res.Attempt.DeadlineAt.Sub(res.Attempt.StartedAt))
+	c.line, _ = withToken(c.frame.Raw, c.arguments, c.rule, c.op.Token)
+	c.dispatch()
+}
+
+// dispatch hands the call to the forwarder and sees it to its end.
+func (c *call) dispatch() {
+	if isClosed(c.ready) {
+		c.transmit()
+	} else {
+		c.inTurn = true
+		c.aside()
+	}
+	deadline := time.NewTimer(time.Until(c.until))
+	defer deadline.Stop()
+	var r reply
+	select {
+	case <-c.settled: // it was not sent, and has been answered
+		return
+	case r = <-c.replies:
+	case <-deadline.C:
+		r = c.lastWord(errors.New("no answer before the deadline"), ledger.ClassDeadline)
+	case <-c.p.gone:
+		r = c.lastWord(fmt.Errorf("%w: %v", ErrServerGone, c.p.goneErr), ledger.ClassEOF)
+	case <-c.p.ctx.Done():
+		r = c.lastWord(errors.New("the proxy ended before the answer came"), ledger.ClassKilled)
+	}
+	c.finish(r)
+}
+
+// lastWord is a reply that came just in time, else why none did. From then on the
+// call is not sent any more.
+func (c *call) lastWord(why error, class ledger.ErrorClass) reply {
+	select {
+	case r := <-c.replies:
+		return r
+	default:
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.over = true
+	a := ledger.Answer{Via: "mcp", Sent: c.sent, Err: why}
+	if c.sent {
+		a.Class = class
+	}
+	return reply{answer: a}
+}
+
+// transmit puts the call's line on the wire, once, unless its time is over.
+func (c *call) transmit() {
+	if !c.recorded() {
+		if c.p.conn == nil {
+			c.p.unreachable(c.frame, c.p.startErr)
+		} else if err := c.p.send(c.line); err != nil {
+			c.p.unreachable(c.frame, err)
+		}
+		return
+	}
+	ctx, cancel := context.WithDeadline(c.p.ctx, c.until)
+	defer cancel()
+	var sent bool
+	err := c.p.startErr
+	switch {
+	case err != nil:
+	case !c.maySend():
+		err = errors.New("it was cancelled before it was sent")
+	case isClosed(c.p.gone):
+		err = ErrServerGone
+	default:
+		sent, err = c.p.conn.Send(ctx, c.line)
+	}
+	switch {
+	case err == nil:
+	case sent:
+		c.hear(reply{answer: ledger.Answer{Via: "mcp", Sent: true, Err: err, Class: ledger.ClassReset}})
+	default:
+		c.neverSent(err)
+	}
+}
+
+// maySend claims the one transmission.
+func (c *call) maySend() bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if c.cancelled || c.over || c.sent {
+		return false
+	}
+	c.sent = true
+	return true
+}
+
+// neverSent records that nothing left, and says so.
+func (c *call) neverSent(err error) {
+	s := record.JudgeAttempt(c.p.ctx, c.rule, ledger.Record{Found: true, Operation: c.op}, c.attempt.ID, ledger.Answer{Via: "mcp", Err: err})
+	if _, err := c.p.settle(s); err != nil {
+		c.p.o.Log("not sent, but that could not be recorded: " + err.Error())
+	}
+	c.end(c.failure(codeInternal, "not sent: "+err.Error()))
+	close(c.settled)
+}
+
+// hear takes a reply: the first for whoever waits, any other as a late one.
+func (c *call) hear(r reply) {
+	c.p.mu.Lock()
+	c.heard = true
+	over := c.over
+	if over {
+		c.free()
+	} else {
+		select {
+		case c.replies <- r:
+			c.p.mu.Unlock()
+			return
+		default:
+		}
+	}
+	c.p.mu.Unlock()
+	c.p.recording.Add(1)
+	go func() {
+		defer c.p.recording.Done()
+		c.late(r)
+	}()
+}
+
+// claim takes the right to answer the client, which there is once.
+func (c *call) claim() bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if c.answered {
+		return false
+	}
+	c.answered = true
+	return !c.cancelled
+}
+
+// end answers the client and frees the request's id.
+func (c *call) end(line []byte) bool {
+	c.aside()
+	wrote := c.claim() && c.p.reply(line)
+	c.close()
+	return wrote
+}
+
+// close ends the call.
+func (c *call) close() {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.over = true
+	c.free()
+}
+
+// free gives the request's id free, unless the server may still answer it: that
+// answer would be taken for the next call's. An answered call is remembered for
+// a while, so that a second answer is not passed on.
+func (c *call) free() {
+	p, key := c.p, idKey(c.frame.ID)
+	switch {
+	case c.ended:
+	case !c.sent:
+		c.ended = true
+		if fl := p.flights[key]; fl != nil && fl.call == c {
+			delete(p.flights, key)
+		}
+	case c.heard:
+		c.ended = true
+		if p.ended = append(p.ended, key); len(p.ended) > keptCalls {
+			if fl := p.flights[p.ended[0]]; fl != nil && fl.ended() {
+				delete(p.flights, p.ended[0])
+			}
+			p.ended = p.ended[1:]
+		}
+	}
+}
+
+// cancelled looks at a client's notifications/cancelled, and reports whether it
+// stays here: what is recorded is finished and recorded, whoever waits for it.
+func (p *Proxy) cancelled(f mcpwire.Frame) bool {
+	id := f.Params["requestId"]
+	p.mu.Lock()
+	fl := p.flights[idKey(id)]
+	if fl == nil || fl.call == nil || fl.ended() || len(id) == 0 {
+		p.mu.Unlock()
+		return false
+	}
+	c := fl.call
+	c.cancelled = true
+	passes := c.sent && c.write && c.rule.Cancel == "forward" || !c.write && isClosed(c.ready)
+	p.mu.Unlock()
+	c.giveUp()
+	return !passes
+}

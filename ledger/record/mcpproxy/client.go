@@ -1,0 +1,351 @@
+package mcpproxy
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"indoubt/ledger/record/mcpwire"
+)
+
+// slot is one client line on its way to the server.
+type slot struct {
+	line  []byte
+	frame mcpwire.Frame
+	call  *call // nil for a line that passes
+}
+
+// flight is a client request whose answer is to come.
+type flight struct {
+	id     json.RawMessage
+	method string
+	call   *call  // a recorded call, or one that is not decided on yet
+	task   string // whose state is asked for
+}
+
+// read takes the client's lines until it leaves.
+func (p *Proxy) read(left chan<- struct{}) {
+	defer close(left)
+	defer close(p.queue)
+	lines := bufio.NewReaderSize(p.o.In, 64<<10)
+	for {
+		line, err := readLine(lines)
+		switch {
+		case errors.Is(err, mcpwire.ErrLineTooLong):
+			p.refuse(mcpwire.Frame{}, codeParse, err.Error())
+			continue
+		case len(line) > 0:
+			p.take(line)
+		}
+		if err != nil {
+			return
+		}
+		if p.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// readLine reads one line with its newline. One that is too long is skipped.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var long []byte
+	tooLong := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(long)+len(part) > mcpwire.MaxLine {
+			tooLong, long = true, long[:0]
+		}
+		if !tooLong {
+			long = append(long, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case tooLong && (err == nil || errors.Is(err, io.EOF)):
+			return nil, mcpwire.ErrLineTooLong
+		}
+		return long, err
+	}
+}
+
+// take looks at one client line and sends it on its way.
+func (p *Proxy) take(line []byte) {
+	f := mcpwire.Parse(line)
+	if code, why := suspect(line, f); why != "" {
+		p.refuse(f, code, why)
+		return
+	}
+	s := &slot{line: line, frame: f}
+	switch {
+	case f.Kind == mcpwire.Response:
+		// An answer to the server never waits behind a call: the server may need
+		// it to answer that call, or us.
+		if p.conn != nil {
+			p.send(line)
+		}
+		return
+	case f.Kind == mcpwire.Request:
+		var ok bool
+		if s.call, ok = p.board(f); !ok {
+			p.refuse(f, codeInvalid, "a request with this id is still outstanding")
+			return
+		}
+		if s.call != nil && !p.startCall(s.call) {
+			return
+		}
+	case f.Kind == mcpwire.Batch:
+		p.boardAll(f.Elements)
+	case f.Method == "notifications/cancelled":
+		if p.cancelled(f) {
+			return
+		}
+	}
+	select {
+	case p.queue <- s:
+	case <-p.ctx.Done():
+	}
+}
+
+// suspect tells why a client line must not reach the server: because one could
+// read a call in it that is not recorded, or another one than is.
+func suspect(line []byte, f mcpwire.Frame) (code int, why string) {
+	body := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return 0, ""
+	case !utf8.Valid(body):
+		return codeParse, "the message is not UTF-8"
+	case bytes.IndexByte(body, '\r') >= 0:
+		return codeParse, "the message has a carriage return in it, which some servers read as the end of a line"
+	case f.Kind == mcpwire.Other && f.Members == nil:
+		return codeParse, "the line is no JSON-RPC message"
+	case f.Kind == mcpwire.Batch:
+		for _, e := range f.Elements {
+			if e.Kind == mcpwire.Other && e.Members == nil {
+				return codeInvalid, "the batch holds something that is no message"
+			}
+		}
+		if f.ToolCall() {
+			return codeInvalid, "a batch with a tools/call in it cannot be recorded; send the call by itself"
+		}
+		return 0, ""
+	case !f.ToolCall():
+		return 0, ""
+	case f.Duplicate:
+		return codeInvalid, "a member of this tools/call occurs twice, so that it could be read as two different calls"
+	case f.Lookalike:
+		return codeInvalid, "a member of this tools/call differs from another one only in case, so that it could be read as two different calls"
+	case f.Kind != mcpwire.Request || !plainID(f.ID):
+		return codeInvalid, "a tools/call needs a number or a text as its id"
+	case f.Params == nil || f.Name() == "":
+		return codeParams, "a tools/call needs params with the name of a tool"
+	}
+	return 0, ""
+}
+
+func plainID(id json.RawMessage) bool {
+	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
+}
+
+// board notes a request whose answer is to be recognised. It reports false for
+// an id whose answer could be taken for that of an outstanding call.
+func (p *Proxy) board(f mcpwire.Frame) (*call, bool) {
+	fl := &flight{id: f.ID, method: f.Method}
+	switch f.Method {
+	case "tools/call":
+		fl.call = p.newCall(f)
+	case "tasks/get", "tasks/result", "tasks/cancel":
+		fl.task = textOf(f.Params["taskId"])
+	}
+	key := idKey(f.ID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.flights[key]; other != nil && !other.ended() && (other.call != nil || fl.call != nil) {
+		return nil, false
+	}
+	p.flights[key] = fl
+	return fl.call, true
+}
+
+func (fl *flight) ended() bool { return fl.call != nil && fl.call.ended }
+
+// boardAll notes the requests of a batch, so that none of their answers is taken
+// for that of a call.
+func (p *Proxy) boardAll(elements []mcpwire.Frame) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range elements {
+		if e.Kind == mcpwire.Request {
+			if other := p.flights[idKey(e.ID)]; other == nil || other.ended() {
+				p.flights[idKey(e.ID)] = &flight{id: e.ID, method: e.Method}
+			}
+		}
+	}
+}
+
+// landed takes the flight that a response belongs to off the board. A recorded
+// call stays on it, so that a second answer is noticed.
+func (p *Proxy) landed(id json.RawMessage) *flight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := idKey(id)
+	fl := p.flights[key]
+	if fl == nil {
+		key, fl = p.rounded(id)
+	}
+	if fl != nil && fl.call == nil {
+		delete(p.flights, key)
+	}
+	return fl
+}
+
+// rounded finds the one outstanding request whose id a server may have given
+// back as a double.
+func (p *Proxy) rounded(id json.RawMessage) (string, *flight) {
+	number, err := strconv.ParseFloat(string(id), 64)
+	if err != nil || math.Abs(number) < 1<<53 {
+		return "", nil
+	}
+	var key string
+	var found *flight
+	for k, fl := range p.flights {
+		if n, err := strconv.ParseFloat(string(fl.id), 64); err == nil && n == number {
+			if found != nil {
+				return "", nil
+			}
+			key, found = k, fl
+		}
+	}
+	return key, found
+}
+
+// unboard forgets a request that was answered here.
+func (p *Proxy) unboard(c *call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := idKey(c.frame.ID)
+	if fl := p.flights[key]; fl != nil && fl.call == c {
+		delete(p.flights, key)
+	}
+}
+
+// idKey is an id as it is compared: 1, 1.0 and 1e0 are the same, "1" is not.
+func idKey(id json.RawMessage) string {
+	if len(id) == 0 {
+		return ""
+	}
+	if id[0] == '"' {
+		return `"` + textOf(id)
+	}
+	if _, err := strconv.ParseInt(string(id), 10, 64); err == nil {
+		return string(id)
+	}
+	if f, err := strconv.ParseFloat(string(id), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return string(id)
+}
+
+// forward sends the client's lines in the order they came. A call holds up what
+// is behind it until it is recorded, or stands aside.
+func (p *Proxy) forward(done chan<- struct{}) {
+	defer close(done)
+	for {
+		var s *slot
+		var more bool
+		select {
+		case s, more = <-p.queue:
+		case <-p.ctx.Done():
+		}
+		if !more {
+			return
+		}
+		if s.call != nil {
+			select {
+			case <-s.call.ready:
+			case <-p.ctx.Done():
+				return
+			}
+			if s.call.inTurn {
+				s.call.transmit()
+			}
+			continue
+		}
+		if p.conn == nil {
+			p.unreachable(s.frame, p.startErr)
+			continue
+		}
+		if s.frame.Method == "notifications/initialized" {
+			p.tools.mayAskAgain()
+		}
+		if err := p.send(s.line); err != nil {
+			p.unreachable(s.frame, err)
+		}
+	}
+}
+
+// send passes one line that is not recorded on.
+func (p *Proxy) send(line []byte) error {
+	_, err := p.conn.Send(p.ctx, line)
+	return err
+}
+
+// unreachable answers what cannot be passed on.
+func (p *Proxy) unreachable(f mcpwire.Frame, err error) {
+	for _, e := range append(f.Elements, f) {
+		if e.Kind == mcpwire.Request {
+			if fl := p.landed(e.ID); fl != nil {
+				p.reply(failureLine(e.ID, codeInternal, fmt.Sprintf("the MCP server cannot be reached: %v", err)))
+			}
+		}
+	}
+}
+
+// refuse answers a line that is not passed on.
+func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
+	p.o.Log("not passed on: " + why)
+	why = "indoubt did not pass this on: " + why
+	if f.Kind == mcpwire.Batch {
+		var answers []byte
+		for _, e := range f.Elements {
+			if e.Kind == mcpwire.Request {
+				answers = append(append(answers, ','), failureLine(e.ID, code, why)...)
+			}
+		}
+		if len(answers) > 0 {
+			answers[0] = '['
+			p.reply(append(answers, ']'))
+			return
+		}
+	}
+	if f.Kind == mcpwire.Notification || f.Kind == mcpwire.Response {
+		return // neither is answered
+	}
+	id := f.ID
+	if !plainID(id) {
+		id = nil
+	}
+	p.reply(failureLine(id, code, why))
+}
+
+// reply writes a line to the client.
+func (p *Proxy) reply(line []byte) bool {
+	if err := p.out.write(line); err != nil {
+		return false
+	}
+	return true
+}
+
+func textOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}

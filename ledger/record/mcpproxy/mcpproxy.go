@@ -1,0 +1,274 @@
+// Package mcpproxy stands between an MCP client and a server, records every
+// tools/call that may write before its line is forwarded, and answers repeated
+// calls from the record (DESIGN §10).
+//
+// Lines pass as they are, in both directions and in order; a parsed copy is
+// looked at. Only tools/call is acted on, and only a call that carries a
+// correlation token is rewritten, at the token's place. What a server could read
+// as a call although it is not clearly one is answered with an error and goes no
+// further.
+//
+// It imports ledger, ledger/record and ledger/record/mcpwire.
+package mcpproxy
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/mcpwire"
+)
+
+// Options are what a proxy stands between, and what it records with.
+type Options struct {
+	Recorder *record.Recorder
+	Store    ledger.Store // the recorder's
+	// Connect starts or reaches the server. After an error every call is recorded
+	// as never sent.
+	Connect func(context.Context) (mcpwire.Conn, error)
+	In      io.Reader // the client's lines
+	Out     io.Writer // lines for the client, and nothing else
+
+	Server   string        // names the kinds: mcp.<Server>.<tool>
+	Scope    string        // keys of different scopes do not meet; see CommandScope and URLScope
+	Deadline time.Duration // of a call; 0: the kind's
+	Log      func(string)  // one line about what cannot be said to the client; may be nil
+
+	// AskPatience is how long a call waits for the server to say whether its tool
+	// only reads; InputPatience how long an attempt stays in flight that was
+	// answered with a question; Grace how long outstanding calls may take after
+	// the context has ended. Zero: 2 s, 15 min, 1.5 s.
+	AskPatience, InputPatience, Grace time.Duration
+}
+
+// Bounds of what a server may ask for.
+const (
+	maxTaskTime = 24 * time.Hour // how long a task keeps an attempt in flight
+	queueLength = 256            // client lines read ahead of the server
+	keptCalls   = 1024           // answered calls whose second answer would be noticed
+	waitersStay = 5 * time.Second
+)
+
+// ErrServerGone is why Run ends while its client is still there.
+var ErrServerGone = errors.New("the MCP server is gone")
+
+// Proxy is one client's way to one server.
+type Proxy struct {
+	o       Options
+	session string // of this proxy's life
+	prefix  string // of the ids of its own requests
+
+	conn     mcpwire.Conn
+	startErr error
+	gone     chan struct{} // closed when no more comes from the server
+	goneErr  error         // why; set before gone is closed
+
+	out   lineWriter
+	queue chan *slot
+	tools tools
+
+	mu      sync.Mutex
+	flights map[string]*flight // client requests by id
+	ended   []string           // ids of answered calls still in flights, oldest first
+	own     map[string]chan mcpwire.Frame
+	asked   int64 // own requests made
+	tasks   map[string]*task
+	closing bool // no new calls are taken
+
+	ctx     context.Context // of everything that is given up when the proxy ends
+	cancel  context.CancelFunc
+	leaving context.Context // ends when callers that only wait are given up
+	leave   context.CancelFunc
+
+	calls      sync.WaitGroup // calls that are outstanding, as goroutines
+	recording  sync.WaitGroup // late answers and passing task answers being recorded
+	deliveries deliveries
+}
+
+// New makes a proxy. Run runs it.
+func New(o Options) *Proxy {
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		usual time.Duration
+	}{{&o.AskPatience, 2 * time.Second}, {&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}} {
+		if *d.value <= 0 {
+			*d.value = d.usual
+		}
+	}
+	return &Proxy{
+		o: o, session: ledger.NewID(), prefix: "indoubt-" + strconv.FormatUint(rand.Uint64(), 36) + "-",
+		gone: make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
+		flights: map[string]*flight{}, own: map[string]chan mcpwire.Frame{}, tasks: map[string]*task{},
+	}
+}
+
+// Run relays until the client leaves, the server is gone, or ctx ends. The
+// server is kept until every recorded call has its answer or its deadline, after
+// the end of ctx for Options.Grace at most; then the rest is recorded as in
+// doubt. The error says why a server could not be started, or that it left first
+// (ErrServerGone).
+func (p *Proxy) Run(ctx context.Context) error {
+	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer p.cancel()
+	p.leaving, p.leave = context.WithCancel(p.ctx)
+	received := make(chan struct{})
+	p.conn, p.startErr = p.o.Connect(p.ctx)
+	if p.startErr != nil {
+		p.o.Log(p.startErr.Error())
+		close(received)
+	} else {
+		go func() {
+			defer close(received)
+			p.receive()
+		}()
+	}
+	clientLeft, forwarded := make(chan struct{}), make(chan struct{})
+	go p.read(clientLeft)
+	go p.forward(forwarded)
+
+	select {
+	case <-forwarded: // the client has left, and all it said is on its way
+	case <-ctx.Done():
+	case <-p.gone:
+	}
+	p.outstanding(ctx)
+	p.cancel()
+	if p.conn != nil {
+		_ = p.conn.Close()
+		<-received
+	}
+	<-forwarded
+	p.calls.Wait()
+	p.recording.Wait()
+	p.deliveries.wait()
+	select {
+	case <-clientLeft:
+		return p.startErr
+	default:
+	}
+	if p.startErr == nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrServerGone, p.goneErr)
+	}
+	return p.startErr
+}
+
+// outstanding waits for the calls that have been sent, and for tasks.
+func (p *Proxy) outstanding(ctx context.Context) {
+	p.mu.Lock()
+	p.closing = true
+	p.mu.Unlock()
+	p.keepTasks()
+	done := make(chan struct{})
+	go func() {
+		p.calls.Wait()
+		close(done)
+	}()
+	// Who only waits for somebody else's attempt holds nothing up for long.
+	patience := time.AfterFunc(waitersStay, p.leave)
+	defer patience.Stop()
+	if isClosed(p.gone) {
+		p.leave()
+	}
+	select {
+	case <-done:
+		return
+	case <-p.gone:
+		p.leave()
+		<-done // they all end by that
+		return
+	case <-ctx.Done():
+	}
+	p.leave()
+	select {
+	case <-done:
+	case <-time.After(p.o.Grace):
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// lineWriter writes whole lines.
+type lineWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lineWriter) write(line []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(line); n == 0 || line[n-1] != '\n' {
+		line = append(line[:n:n], '\n')
+	}
+	_, err := w.to.Write(line)
+	return err
+}
+
+// deliveries are the notes that an answer has reached the client. They are
+// written beside the calls, but before the next identical call begins.
+type deliveries struct {
+	mu   sync.Mutex
+	last map[string]chan struct{} // by what was called
+	all  sync.WaitGroup
+}
+
+// expect announces a delivery, so that an identical call that comes right after
+// the answer waits for the note. The caller calls done in the end.
+func (d *deliveries) expect(what string) (done func()) {
+	d.all.Add(1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last == nil {
+		d.last = map[string]chan struct{}{}
+	}
+	before, mine := d.last[what], make(chan struct{})
+	d.last[what] = mine
+	return func() {
+		if before != nil {
+			<-before
+		}
+		d.mu.Lock()
+		if d.last[what] == mine {
+			delete(d.last, what)
+		}
+		d.mu.Unlock()
+		close(mine)
+		d.all.Done()
+	}
+}
+
+// flushed returns when the notes about what is called have been written.
+func (d *deliveries) flushed(ctx context.Context, what string) {
+	d.mu.Lock()
+	last := d.last[what]
+	d.mu.Unlock()
+	if last == nil {
+		return
+	}
+	select {
+	case <-last:
+	case <-ctx.Done():
+	}
+}
+
+func (d *deliveries) wait() { d.all.Wait() }
+
+// digest is a short digest of parts.
+func hexDigest(sum []byte) string { return hex.EncodeToString(sum[:16]) }

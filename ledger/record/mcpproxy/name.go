@@ -1,0 +1,101 @@
+package mcpproxy
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// launchers are programs that run the program that counts.
+var launchers = map[string]bool{
+	"npx": true, "npm": true, "pnpm": true, "yarn": true, "bunx": true, "bun": true, "node": true, "deno": true, "tsx": true,
+	"uvx": true, "uv": true, "pipx": true, "python": true, "python3": true, "go": true, "env": true,
+}
+
+// verbs are words of launchers that stand before the program.
+var verbs = map[string]bool{"exec": true, "dlx": true, "run": true, "tool": true, "x": true}
+
+var (
+	version    = regexp.MustCompile(`(.)(?:@|==)[^/@]*$`)
+	extension  = regexp.MustCompile(`\.(?:js|mjs|cjs|ts|py|exe|sh|go|jar)$`)
+	decoration = regexp.MustCompile(`^(?:mcp-server-|server-|mcp-)|(?:-mcp-server|-server-mcp|-server|-mcp)$`)
+	unnamely   = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+)
+
+// CommandName is what a server is called when nobody says: the base name of its
+// command, or of the package or script that a launcher (npx, uvx, node, …) runs,
+// without what only says that it is a server. It never depends on what the
+// server says of itself, because kinds must not change while it starts.
+func CommandName(argv []string) string {
+	if len(argv) == 0 {
+		return "server"
+	}
+	name := argv[0]
+	if launchers[plainBase(name)] {
+		for _, arg := range argv[1:] {
+			if strings.HasPrefix(arg, "-") || verbs[arg] || strings.Contains(arg, "=") {
+				continue
+			}
+			name = arg
+			break
+		}
+	}
+	base := decoration.ReplaceAllString(plainBase(name), "")
+	if base = strings.Trim(unnamely.ReplaceAllString(base, "-"), "-"); base == "" {
+		return "server"
+	}
+	return base
+}
+
+func plainBase(name string) string {
+	base := path.Base(filepath.ToSlash(version.ReplaceAllString(name, "$1")))
+	return extension.ReplaceAllString(base, "")
+}
+
+// URLName is what a server at a URL is called when nobody says: its host.
+func URLName(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return "server"
+	}
+	return u.Hostname()
+}
+
+// CommandScope is the scope of a server that is a command in a directory.
+func CommandScope(argv []string, dir string) string {
+	return scopeOf(map[string]any{"argv": argv, "dir": dir})
+}
+
+// URLScope is the scope of a server at a URL. Credentials in it do not count:
+// they change while the server stays the same.
+func URLScope(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return scopeOf(map[string]any{"url": address})
+	}
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	query := u.Query()
+	for name := range query {
+		if secretParameter.MatchString(name) {
+			query.Del(name)
+		}
+	}
+	u.RawQuery = query.Encode()
+	return scopeOf(map[string]any{"url": u.String()})
+}
+
+var secretParameter = regexp.MustCompile(`(?i)key|token|secret|password|auth|sig|credential`)
+
+func scopeOf(parts map[string]any) string {
+	text, err := json.Marshal(parts) // in the order of the names
+	if err != nil {
+		panic(err) // only texts come here
+	}
+	sum := sha256.Sum256(text)
+	return "mcp:" + hexDigest(sum[:])
+}

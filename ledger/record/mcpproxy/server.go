@@ -1,0 +1,171 @@
+package mcpproxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/mcpwire"
+)
+
+// reply is what came back for a recorded call: the server's line, or why none
+// will come.
+type reply struct {
+	line   []byte
+	answer ledger.Answer
+}
+
+// receive takes the server's lines until no more come.
+func (p *Proxy) receive() {
+	for {
+		line, err := p.conn.Recv()
+		var lost *mcpwire.Lost
+		switch {
+		case errors.As(err, &lost):
+			p.lost(lost)
+		case err != nil:
+			p.goneErr = err
+			close(p.gone)
+			return
+		default:
+			p.came(line, mcpwire.Parse(line))
+		}
+	}
+}
+
+// came passes one server line on.
+func (p *Proxy) came(line []byte, f mcpwire.Frame) {
+	switch f.Kind {
+	case mcpwire.Response:
+		p.cameBack(line, f)
+		return
+	case mcpwire.Notification:
+		switch f.Method {
+		case "notifications/tools/list_changed":
+			p.tools.forget()
+		case "notifications/tasks", "notifications/tasks/status":
+			if p.knowsTask(textOf(f.Params["taskId"])) {
+				p.taskTold(line, textOf(f.Params["taskId"]), f.Members["params"], true)
+				return
+			}
+		}
+	case mcpwire.Batch:
+		if p.concerned(f.Elements) {
+			for _, e := range f.Elements {
+				p.came(e.Raw, e)
+			}
+			return
+		}
+	}
+	p.reply(line)
+}
+
+// concerned tells whether one of a batch's answers is ours, or a recorded call's.
+func (p *Proxy) concerned(elements []mcpwire.Frame) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range elements {
+		if e.Kind != mcpwire.Response {
+			continue
+		}
+		fl := p.flights[idKey(e.ID)]
+		if p.own[textOf(e.ID)] != nil || fl != nil && (fl.call != nil || fl.task != "" || fl.method == "tools/list") {
+			return true
+		}
+	}
+	return false
+}
+
+// cameBack passes a response on, or takes it as a recorded call's.
+func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
+	if p.answered(f) {
+		return
+	}
+	fl := p.landed(f.ID)
+	switch {
+	case fl == nil:
+	case fl.call != nil && fl.call.recorded():
+		fl.call.hear(reply{line, answerOf(f)})
+		return
+	case fl.call != nil: // a call that only reads
+		p.unboard(fl.call)
+	case fl.method == "tools/list":
+		line = p.listed(line, f)
+	case fl.task != "" && fl.method == "tasks/result":
+		if f.Members["error"] == nil {
+			p.taskTold(line, fl.task, f.Members["result"], false)
+			return
+		}
+	case fl.task != "":
+		if f.Members["error"] == nil {
+			p.taskTold(line, fl.task, f.Members["result"], true)
+			return
+		}
+	}
+	p.reply(line)
+}
+
+// lost is told of a request whose answer will not come.
+func (p *Proxy) lost(l *mcpwire.Lost) {
+	if p.answered(mcpwire.Frame{ID: l.ID, Members: map[string]json.RawMessage{"error": json.RawMessage("null")}}) {
+		return
+	}
+	fl := p.landed(l.ID)
+	if fl == nil {
+		return
+	}
+	if fl.call != nil && fl.call.recorded() {
+		fl.call.hear(reply{answer: lostAnswer(l)})
+		return
+	}
+	if fl.call != nil {
+		p.unboard(fl.call)
+	}
+	p.reply(failureLine(fl.id, codeInternal, fmt.Sprintf("no answer from the MCP server: %v", l.Err)))
+}
+
+// lostAnswer is what the transport says of a call. Whatever it calls rejected
+// was sent, and may have had its effect.
+func lostAnswer(l *mcpwire.Lost) ledger.Answer {
+	a := ledger.Answer{Via: "mcp", Sent: l.Sent, Status: l.Status, Body: l.Body, Err: l.Err}
+	if a.Err == nil {
+		a.Err = errors.New("no answer came")
+	}
+	if !l.Sent {
+		return a
+	}
+	switch {
+	case l.Status >= 500:
+		a.Class = ledger.Class5xx
+	case l.Status == 429:
+		a.Class = ledger.ClassThrottled
+	case l.Status == 0:
+		a.Class = ledger.ClassReset
+	}
+	return a
+}
+
+// answerOf is a response as it is judged. What could be read in two ways is no
+// answer.
+func answerOf(f mcpwire.Frame) ledger.Answer {
+	a := ledger.Answer{Via: "mcp", Sent: true}
+	result, failure := f.Members["result"], f.Members["error"]
+	if f.Duplicate || f.Lookalike || (result != nil) == (failure != nil) {
+		a.Err, a.Class = errors.New("the response can be read in two ways"), ledger.ClassToolError
+		return a
+	}
+	if failure == nil {
+		a.RPC = &ledger.RPCAnswer{Result: result}
+		return a
+	}
+	a.RPC = &ledger.RPCAnswer{Error: true}
+	if m, clean := once(failure); clean {
+		var code int
+		if json.Unmarshal(m["code"], &code) == nil {
+			a.RPC.Code = code
+		}
+		a.RPC.Message = textOf(m["message"])
+	}
+	return a
+}

@@ -1,0 +1,161 @@
+package mcpproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+)
+
+// settlePatience is how long an outcome is offered to a ledger that does not
+// take it.
+const settlePatience = 10 * time.Second
+
+// finish records what came back and passes it on.
+func (c *call) finish(r reply) {
+	ctx := context.WithoutCancel(c.p.ctx)
+	if awaits, poll, ok := record.NotYet(r.answer); ok {
+		c.suspend(ctx, r, awaits, poll)
+		return
+	}
+	rec := c.current(ctx)
+	applied, err := c.p.settle(record.JudgeAttempt(ctx, c.rule, rec, c.attempt.ID, r.answer))
+	if err != nil {
+		c.p.o.Log("the outcome could not be recorded, so that it will be in doubt: " + err.Error())
+	}
+	if applied.After.ID != "" {
+		c.op = applied.After
+	}
+	line := r.line
+	if line == nil {
+		line = c.outcome(r.answer)
+	}
+	c.endWith(line, c.op.ID, err == nil && r.line != nil && c.op.State == ledger.Committed)
+}
+
+// endWith answers the client, and notes beside the call that it has its final
+// answer, where that is one.
+func (c *call) endWith(line []byte, operationID string, final bool) {
+	if !final {
+		c.end(line)
+		return
+	}
+	noted := c.p.deliveries.expect(c.what) // before the client can call again
+	if !c.end(line) {
+		noted()
+		return
+	}
+	go func() {
+		defer noted()
+		c.p.deliver(operationID)
+	}()
+}
+
+// current is the operation as the ledger has it now.
+func (c *call) current(ctx context.Context) ledger.Record {
+	rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: c.op.ID})
+	if err != nil {
+		return ledger.Record{Found: true, Operation: c.op, Attempts: []ledger.Attempt{c.attempt}}
+	}
+	return rec
+}
+
+// late records an answer that comes after the client was told that there is none.
+func (c *call) late(r reply) {
+	ctx := context.WithoutCancel(c.p.ctx)
+	if _, _, ok := record.NotYet(r.answer); ok {
+		return // it says nothing about the outcome
+	}
+	if _, err := c.p.settle(record.JudgeAttempt(ctx, c.rule, c.current(ctx), c.attempt.ID, r.answer)); err != nil {
+		c.p.o.Log("a late answer could not be recorded: " + err.Error())
+	}
+}
+
+// settle offers an outcome to the ledger until it takes it or patience ends. The
+// change id makes the repetition harmless. A result that cannot be stored is left
+// out.
+func (p *Proxy) settle(s ledger.SettleRequest) (ledger.Applied, error) {
+	ctx := context.WithoutCancel(p.ctx)
+	s.ChangeID = ledger.NewID()
+	until := time.Now().Add(settlePatience)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		applied, err := p.o.Recorder.Settle(ctx, s)
+		if err == nil || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrReadOnly) || errors.Is(err, ledger.ErrCopied) ||
+			time.Now().Add(pause).After(until) {
+			return applied, err
+		}
+		if !errors.Is(err, ledger.ErrBusy) {
+			s.Result = nil
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (p *Proxy) deliver(operationID string) {
+	ctx := context.WithoutCancel(p.ctx)
+	var err error
+	for try := 0; try < 3; try++ {
+		if err = p.o.Recorder.Deliver(ctx, operationID); err == nil {
+			return
+		}
+	}
+	p.o.Log("an identical call will get this answer once more: " + err.Error())
+}
+
+// replay gives the client the answer that the operation had, under the new
+// request's id.
+func (c *call) replay(o ledger.Operation) {
+	line := c.done(o)
+	if replayable(o) {
+		line = resultLine(c.frame.ID, o.Result)
+	}
+	c.endWith(line, o.ID, o.Undelivered)
+}
+
+// replayable tells whether a stored result is the one the server gave, and all
+// of it.
+func replayable(o ledger.Operation) bool {
+	m, ok := once(o.Result)
+	if !ok || !o.ByAnswer || redacted(o.Result) {
+		return false
+	}
+	return m["content"] != nil || m["taskId"] == nil
+}
+
+// suspend keeps an attempt in flight whose answer was none yet, and passes that on.
+func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Duration) {
+	req := ledger.SuspendRequest{AttemptID: c.attempt.ID, Awaits: awaits, For: max(c.p.o.InputPatience, c.rule.Deadline), Reason: "the server asks for more input"}
+	id, isTask := taskID(awaits)
+	if isTask {
+		req.For, req.Reason = max(taskTime(r.answer.RPC.Result), c.rule.Deadline), "the server works on it as a task"
+	}
+	_, err := c.p.o.Recorder.Suspend(ctx, req)
+	if errors.Is(err, ledger.ErrBusy) {
+		_, err = c.p.o.Recorder.Suspend(ctx, req)
+	}
+	if err != nil {
+		c.p.o.Log("what the server asked for could not be recorded, so that the call will be in doubt: " + err.Error())
+	}
+	if isTask {
+		c.p.keepTask(id, &task{op: c.op, attempt: c.attempt.ID, rule: c.rule, meta: c.meta, what: c.what, poll: poll, until: time.Now().Add(req.For)})
+	}
+	c.end(r.line)
+}
+
+// taskTime is how long a task is kept, by its server.
+func taskTime(result json.RawMessage) time.Duration {
+	m, _ := once(result)
+	if inner, ok := once(m["task"]); ok {
+		m = inner
+	}
+	for _, name := range []string{"ttlMs", "ttl"} {
+		var ms float64
+		if json.Unmarshal(m[name], &ms) == nil && ms > 0 && ms < float64(maxTaskTime/time.Millisecond) {
+			return time.Duration(ms) * time.Millisecond
+		}
+	}
+	return maxTaskTime
+}

@@ -1,0 +1,319 @@
+package mcpproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/mcpwire"
+)
+
+// task is one that a recorded call was answered with in this proxy.
+type task struct {
+	op      ledger.Operation
+	attempt string
+	rule    record.KindRule
+	meta    json.RawMessage
+	what    string
+	poll    time.Duration
+	until   time.Time
+}
+
+const (
+	taskPrefix = "task:"
+	keptTasks  = 4096
+)
+
+func taskID(awaits string) (string, bool) { return strings.CutPrefix(awaits, taskPrefix) }
+
+func isInput(awaits string) bool { return strings.HasPrefix(awaits, "input:") }
+
+func (p *Proxy) keepTask(id string, t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for old := range p.tasks {
+		if len(p.tasks) < keptTasks {
+			break
+		}
+		delete(p.tasks, old)
+	}
+	p.tasks[id] = t
+}
+
+func (p *Proxy) taskOf(id string) *task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tasks[id]
+}
+
+func (p *Proxy) knowsTask(id string) bool { return id != "" && p.taskOf(id) != nil }
+
+// resumes tells whether the call says that it continues an earlier one.
+func (c *call) resumes() bool {
+	return c.frame.Params["requestState"] != nil || c.frame.Params["inputResponses"] != nil
+}
+
+// resume sends a continuation as part of the call it continues: the pending one
+// of this scope that awaits it, with the same tool and arguments. It reports
+// false where there is none; then the call is one like any other.
+func (c *call) resume(w record.Wish) bool {
+	state := ""
+	if raw := c.frame.Params["requestState"]; raw != nil {
+		if state = textOf(raw); state == "" {
+			state = string(raw)
+		}
+	}
+	var answered []string
+	responses, _ := once(c.frame.Params["inputResponses"])
+	for name := range responses {
+		answered = append(answered, name)
+	}
+	awaits := record.AwaitsInput(state, answered)
+	ctx := c.p.ctx
+	rec, err := c.p.o.Store.Read(ctx, ledger.Locator{Scope: c.p.o.Scope, Awaits: awaits})
+	if err != nil || rec.Operation.Kind != w.Kind || rec.Operation.StateAt(rec.Now) != ledger.Pending {
+		return false
+	}
+	// Beginning under its key tells whether the arguments are the same.
+	w.Key = rec.Operation.Key
+	asked := time.Now()
+	res, err := c.p.o.Recorder.Begin(ctx, w)
+	switch {
+	case err != nil:
+		return false
+	case res.Answer == ledger.AnswerBegun: // the first call has failed meanwhile
+		c.begun(res, asked)
+		return true
+	case res.Answer != ledger.AnswerInProgress || res.Operation.ID != rec.Operation.ID:
+		return false
+	}
+	deadline := c.p.o.Deadline
+	if deadline <= 0 {
+		deadline = c.rule.Deadline
+	}
+	asked = time.Now()
+	applied, err := c.p.o.Recorder.Suspend(ctx, ledger.SuspendRequest{AttemptID: rec.Operation.LiveAttempt, Awaits: "answer:" + ledger.NewID(),
+		Instead: awaits, For: deadline, Reason: "the client answered the server's question"})
+	if err != nil {
+		return false // somebody else has answered it
+	}
+	c.op, c.attempt = applied.After, applied.Attempt
+	c.until = asked.Add(deadline)
+	c.line, _ = withToken(c.frame.Raw, c.arguments, c.rule, c.op.Token)
+	c.dispatch()
+	return true
+}
+
+// join waits for a task that an identical call has started, by asking for its
+// state. A client that knows tasks is given that task. done is false where the
+// task has ended meanwhile, or is not awaited any more.
+func (c *call) join(o ledger.Operation, id string) (answer []byte, done bool) {
+	for {
+		ctx, cancel := context.WithTimeout(c.ctx, 4*c.p.o.AskPatience)
+		rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: o.ID})
+		cancel()
+		if err != nil || rec.Operation.Awaits != o.Awaits || rec.Operation.StateAt(rec.Now) != ledger.Pending {
+			return nil, true
+		}
+		state, err := c.p.taskState(id, c.meta)
+		if err != nil {
+			return c.waiting(o, "it goes on as the task "+id), true
+		}
+		ended, err := c.p.taskEnded(rec, c.rule, id, state, true, c.meta)
+		switch {
+		case err != nil:
+			return c.failure(codeInternal, "the outcome could not be recorded: "+err.Error()), true
+		case ended:
+			return nil, true
+		case c.knowsTasks():
+			return c.taskHandle(state), true
+		}
+		if !pause(c.ctx, pollEvery(state)) {
+			return c.waiting(o, "it goes on as the task "+id), true
+		}
+	}
+}
+
+// knowsTasks tells whether the caller can be answered with a task.
+func (c *call) knowsTasks() bool {
+	if c.frame.Params["task"] != nil {
+		return true
+	}
+	meta, _ := once(c.meta)
+	capabilities, _ := once(meta["io.modelcontextprotocol/clientCapabilities"])
+	extensions, _ := once(capabilities["extensions"])
+	return extensions["io.modelcontextprotocol/tasks"] != nil
+}
+
+// taskHandle answers a call with the task that is under way, in the words of the
+// revision that the server speaks.
+func (c *call) taskHandle(state json.RawMessage) []byte {
+	if m, _ := once(state); m["resultType"] != nil {
+		if handle, ok := mcpwire.Set(state, []byte(`"task"`), "resultType"); ok {
+			return resultLine(c.frame.ID, handle)
+		}
+	}
+	return resultLine(c.frame.ID, append(append([]byte(`{"task":`), state...), '}'))
+}
+
+var errNoTask = errors.New("the server does not tell of the task")
+
+// taskState asks the server how a task stands.
+func (p *Proxy) taskState(id string, meta json.RawMessage) (json.RawMessage, error) {
+	return p.askTask("tasks/get", id, meta)
+}
+
+func (p *Proxy) askTask(method, id string, meta json.RawMessage) (json.RawMessage, error) {
+	if p.conn == nil {
+		return nil, p.startErr
+	}
+	quoted, err := json.Marshal(id)
+	if err != nil {
+		return nil, err
+	}
+	f, err := p.ask(method, map[string]json.RawMessage{"taskId": quoted}, meta, 4*p.o.AskPatience)
+	if err != nil {
+		return nil, err
+	}
+	if result := f.Members["result"]; f.Members["error"] == nil && result != nil && !f.Duplicate {
+		return result, nil
+	}
+	return nil, errNoTask
+}
+
+// taskEnded settles the operation that awaits a task, if the task has ended by
+// what its server says: a state from tasks/get, or the result itself.
+func (p *Proxy) taskEnded(rec ledger.Record, rule record.KindRule, id string, said json.RawMessage, isState bool, meta json.RawMessage) (bool, error) {
+	a := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: said}}
+	if _, _, ok := record.NotYet(a); ok {
+		return false, nil
+	}
+	if m, _ := once(said); isState {
+		switch status := textOf(m["status"]); {
+		case status == "completed" && m["result"] == nil:
+			// In revision 2025-11-25 the result is told apart from the state.
+			if result, err := p.askTask("tasks/result", id, meta); err == nil {
+				a.RPC.Result = result
+			}
+		case status != "completed" && status != "failed" && status != "cancelled":
+			return false, nil
+		}
+	}
+	ctx := context.WithoutCancel(p.ctx)
+	_, err := p.settle(record.JudgeAttempt(ctx, rule, rec, rec.Operation.LiveAttempt, a))
+	return err == nil, err
+}
+
+// taskTold takes in what a passing line says of a task, and passes it on.
+func (p *Proxy) taskTold(line []byte, id string, said json.RawMessage, isState bool) {
+	p.recording.Add(1)
+	go func() {
+		defer p.recording.Done()
+		operationID, what := p.takeTask(id, said, isState)
+		m, _ := once(said)
+		final := operationID != "" && (!isState || m["result"] != nil)
+		if !final {
+			p.reply(line)
+			return
+		}
+		noted := p.deliveries.expect(what)
+		defer noted()
+		if p.reply(line) {
+			p.deliver(operationID)
+		}
+	}()
+}
+
+// takeTask settles the operation that awaits the task, if there is one. It
+// returns the operation when it is committed.
+func (p *Proxy) takeTask(id string, said json.RawMessage, isState bool) (operationID, what string) {
+	ctx := context.WithoutCancel(p.ctx)
+	t := p.taskOf(id)
+	rec, err := p.o.Store.Read(ctx, ledger.Locator{Scope: p.o.Scope, Awaits: record.AwaitsTask(id)})
+	if err == nil && rec.Operation.StateAt(rec.Now) == ledger.Pending {
+		var meta json.RawMessage
+		if t != nil {
+			meta = t.meta
+		}
+		if _, err := p.taskEnded(rec, p.o.Recorder.Rule(rec.Operation.Kind), id, said, isState, meta); err != nil {
+			p.o.Log("how a task ended could not be recorded: " + err.Error())
+		}
+		operationID = rec.Operation.ID
+	} else if t != nil {
+		operationID = t.op.ID // it was settled by an earlier word; the result is its answer all the same
+	}
+	if t != nil {
+		what = t.what
+	}
+	if operationID == "" {
+		return "", ""
+	}
+	if rec, err = p.o.Store.Read(ctx, ledger.Locator{ID: operationID}); err != nil || rec.Operation.State != ledger.Committed {
+		return "", what
+	}
+	return operationID, what
+}
+
+// keepTasks sees the tasks to their end that a client leaves behind.
+func (p *Proxy) keepTasks() {
+	if p.conn == nil || isClosed(p.gone) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, t := range p.tasks {
+		p.calls.Add(1)
+		go func() {
+			defer p.calls.Done()
+			p.keepAsking(id, t)
+		}()
+	}
+}
+
+func (p *Proxy) keepAsking(id string, t *task) {
+	ctx, cancel := context.WithDeadline(p.ctx, t.until)
+	defer cancel()
+	for !isClosed(p.gone) {
+		rec, err := p.o.Store.Read(ctx, ledger.Locator{ID: t.op.ID})
+		if err != nil || rec.Operation.StateAt(rec.Now) != ledger.Pending || rec.Operation.LiveAttempt != t.attempt {
+			return
+		}
+		state, err := p.taskState(id, t.meta)
+		if errors.Is(err, errNoTask) {
+			return
+		}
+		if err == nil {
+			if ended, _ := p.taskEnded(rec, t.rule, id, state, true, t.meta); ended {
+				return
+			}
+		}
+		if !pause(ctx, max(t.poll, pollEvery(state))) {
+			return
+		}
+	}
+}
+
+// pollEvery is how often a server wants to be asked for a task, within reason.
+func pollEvery(state json.RawMessage) time.Duration {
+	_, poll, _ := record.NotYet(ledger.Answer{RPC: &ledger.RPCAnswer{Result: state}})
+	if poll <= 0 {
+		poll = time.Second
+	}
+	return min(max(poll, 50*time.Millisecond), 10*time.Second)
+}
+
+// pause waits, and reports false when the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
