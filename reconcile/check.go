@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -22,9 +23,12 @@ type check struct {
 	eager bool          // somebody waits: try a control that has failed lately again
 	wait  time.Duration // how long a lease held by somebody else is waited for
 	due   bool          // only if it is due still
-	kind  string        // of the operation, where due
+	// lease was taken already, together with others'.
+	lease ledger.Lease
 	// recheck schedules one more read of an operation that is settled then.
 	recheck time.Time
+	// unlessSince makes no read where one was begun after this moment.
+	unlessSince time.Time
 }
 
 // ReadNow makes one read of one operation now and applies its verdict. Errors:
@@ -56,93 +60,138 @@ func (e *Engine) check(ctx context.Context, id string, c check) (ReadResult, err
 	return e.checkLocked(ctx, id, c)
 }
 
-func (e *Engine) checkLocked(ctx context.Context, id string, c check) (ReadResult, error) {
+func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result ReadResult, err error) {
 	pol := e.policy()
 	digest := pol.Digest()
-	if !c.due { // what is due was seen a moment ago
+	held := &holding{engine: e, lease: c.lease, digest: digest}
+	if c.lease.Generation == 0 {
 		rec, _, err := e.current(ctx, id)
 		if err != nil {
 			return ReadResult{}, err
 		}
-		if err := readable(pol.Kind(rec.Operation.Kind), rec); err != nil {
+		k := pol.Kind(rec.Operation.Kind)
+		if err := readable(k, rec); err != nil {
 			return ReadResult{Operation: rec.Operation}, err
 		}
-		c.kind = rec.Operation.Kind
-	}
-	ttl := leaseFor(pol.Kind(c.kind))
-	lease, err := e.lease(ctx, id, digest, ttl, c.wait)
-	if err != nil {
-		return ReadResult{}, err
-	}
-	defer func() {
-		if err := e.o.Store.Release(context.WithoutCancel(ctx), lease); err != nil {
-			e.logf("release the lease on %s: %v", id, err)
+		held.ttl = leaseFor(k)
+		if held.lease, err = e.lease(ctx, id, digest, held.ttl, c.wait); err != nil {
+			return ReadResult{}, err
 		}
-	}()
+	}
+	defer held.release(ctx)
 	// What is judged is what is seen under the lease.
 	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
 	if err != nil {
 		return ReadResult{}, err
 	}
 	k := pol.Kind(rec.Operation.Kind)
+	held.ttl = leaseFor(k)
 	if err := readable(k, rec); err != nil {
 		return ReadResult{Operation: rec.Operation}, err
 	}
-	if c.due && rec.Pricing.Digest == digest && rec.Pricing.ReadAt.After(e.now()) {
+	if c.due && rec.Pricing.Digest == digest && rec.Pricing.ReadAt.After(e.now()) || !c.unlessSince.IsZero() && readSince(rec, c.unlessSince) {
 		return ReadResult{Operation: rec.Operation}, errNotDue
 	}
-	f := e.look(ctx, k, rec, func() error {
-		renewed, err := e.o.Store.Lease(ctx, id, e.holder, digest, ttl)
-		if err != nil {
-			return err
-		}
-		if renewed.Generation != lease.Generation {
-			return ledger.ErrLeaseLost
-		}
-		return nil
-	})
+	f := e.look(ctx, k, rec, func() error { return held.lasts(ctx, k) })
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
 	}
-	return e.conclude(ctx, k, digest, rec, lease, f, c)
+	return e.conclude(ctx, k, rec, held, f, c)
 }
 
-// conclude judges what a read showed, records it and schedules the next.
-func (e *Engine) conclude(ctx context.Context, k *policy.Kind, digest string, rec ledger.Record, lease ledger.Lease, f findings, c check) (ReadResult, error) {
+// readSince tells whether a read of the operation began after the moment.
+func readSince(rec ledger.Record, at time.Time) bool {
+	for _, r := range rec.Reads {
+		if !r.Control && r.BeganAt.After(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// conclude judges what a read showed, and records it, schedules the next and
+// gives the lease back in one transaction.
+func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, c check) (ReadResult, error) {
 	p := proofOf(k, rec)
-	p.control = func() (bool, string) { return e.control(ctx, k, digest, f.began, c.eager) }
+	p.control = func() (bool, string) {
+		if err := held.lasts(ctx, k); err != nil {
+			return false, err.Error()
+		}
+		return e.control(ctx, k, held.digest, f.began, c.eager)
+	}
 	read := ledger.Read{
 		ID: ledger.NewID(), OperationID: rec.Operation.ID, BeganAt: f.began, EndedAt: f.ended, Found: len(f.effects),
-		Receipts: receipts(f.effects), Evidence: f.evidence.json(), Digest: digest, Actor: c.actor.Name,
+		Receipts: receipts(f.effects), Evidence: f.evidence.json(), Digest: held.digest, Actor: c.actor.Name,
 	}
 	if p.provable {
 		read.ProofAt = p.at
 	}
 	read.Verdict, read.Reason = judge(f, p)
-	settles := !e.rivals.about(e.now())
-	if !settles && read.Verdict != ledger.Inconclusive {
+	looking := e.rivals.about(e.now())
+	if looking && read.Verdict != ledger.Inconclusive {
 		read.Reason += "; not settled: " + errOnlyLooking.Error()
 	}
 	result := ReadResult{Read: read, Operation: rec.Operation}
 	if f.unasked {
 		// No question was put, so there is no read to keep; it is only put off.
 		result.Read.ID = ""
-		return result, e.price(ctx, e.putOff(k, digest, rec, f.wait))
+		return result, e.price(ctx, e.putOff(k, held.digest, rec, f.wait))
 	}
-	applied, err := e.observe(ctx, ledger.Observation{
-		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: lease,
-		Confirm: settles && k.Auto.Confirm, Deny: settles && k.Auto.Deny, Actor: c.actor, RecheckAt: c.recheck,
-		Result: f.evidence.result(),
-	})
+	o := ledger.Observation{
+		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.lease, Release: true,
+		Confirm: !looking && k.Auto.Confirm, Deny: !looking && k.Auto.Deny, Actor: c.actor,
+		RecheckAt: e.recheck(k, rec, f, p, c), Result: f.evidence.result(),
+	}
+	quoted, scheduled := quote{}, !looking
+	if scheduled {
+		if quoted, scheduled = e.quoteAfter(k, held.digest, rec, o, f.wait); scheduled {
+			o.Pricing = &quoted.Pricing
+		}
+	}
+	applied, err := e.observe(ctx, o)
 	if err != nil {
 		return result, fmt.Errorf("record the check: %w", err)
 	}
+	held.done = true
 	result.Operation = applied.After
-	if applied.After.State != ledger.Uncertain {
-		return result, nil // no further read of it is due
+	if scheduled {
+		e.noteQuotes(quoted)
 	}
-	rec.Operation, rec.Reads = applied.After, append([]ledger.Read{read}, rec.Reads...)
-	return result, e.price(ctx, e.afterRead(k, digest, rec, f.wait))
+	return result, nil
+}
+
+// quoteAfter works out what stands beside the operation once the observation is
+// made. Nothing does when it has left the list by then.
+func (e *Engine) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o ledger.Observation, wait time.Time) (quote, bool) {
+	rec.Lease, rec.Now = o.Lease, e.now()
+	change, err := o.Rule()(&rec)
+	if err != nil {
+		return quote{}, false
+	}
+	if change.Operation != nil {
+		rec.Operation = *change.Operation
+	}
+	if change.Read != nil {
+		rec.Reads = append([]ledger.Read{*change.Read}, rec.Reads...)
+	}
+	for _, a := range change.Attempts {
+		rec.Attempts = slices.Clone(rec.Attempts)
+		for i := range rec.Attempts {
+			if rec.Attempts[i].ID == a.ID {
+				rec.Attempts[i] = a
+			}
+		}
+	}
+	switch s := rec.Operation.State; {
+	case s == ledger.Uncertain:
+		return e.afterRead(k, digest, rec, wait), true
+	case !o.RecheckAt.IsZero():
+		rec.Pricing.ReadAt = o.RecheckAt
+		return e.priced(k, digest, rec), true
+	case s == ledger.Failed || rec.Operation.Conflict != ledger.NoConflict:
+		return e.priced(k, digest, rec), true
+	}
+	return quote{}, false
 }
 
 // observe hands the read to the ledger's rule. Its change id makes it safe to
@@ -181,8 +230,16 @@ func (e *Engine) price(ctx context.Context, quotes ...quote) error {
 	if err := e.o.Store.Price(ctx, prices); err != nil {
 		return fmt.Errorf("schedule the next check: %w", err)
 	}
-	e.rivals.priced(quotes, e.now())
+	e.noteQuotes(quotes...)
 	return nil
+}
+
+// noteQuotes remembers what was written: to notice rivals, and to write it anew
+// when a clock changes it.
+func (e *Engine) noteQuotes(quotes ...quote) {
+	now := e.now()
+	e.rivals.priced(quotes, now)
+	e.clocks.note(quotes, now)
 }
 
 // putOff schedules a read that could not be made, without counting it.
@@ -208,9 +265,54 @@ func readable(k *policy.Kind, rec ledger.Record) error {
 	return nil
 }
 
-// leaseFor is how long one page may take, with room for writing down.
+// leaseFor is how long a lease lasts: one page and its control, with room for
+// waiting their turn and for writing down.
 func leaseFor(k *policy.Kind) time.Duration {
-	return max(k.Timeout, readTimeout)*2 + 10*time.Second
+	return 3*pageTime(k) + 15*time.Second
+}
+
+// pageTime is the longest one page may take.
+func pageTime(k *policy.Kind) time.Duration {
+	if k.Timeout > 0 {
+		return k.Timeout
+	}
+	return readTimeout
+}
+
+// holding is a lease in use.
+type holding struct {
+	engine *Engine
+	lease  ledger.Lease
+	digest string
+	ttl    time.Duration
+	done   bool // given back already
+}
+
+// lasts renews the lease where it might run out before one more page is read
+// and written down.
+func (h *holding) lasts(ctx context.Context, k *policy.Kind) error {
+	if h.lease.ExpiresAt.Sub(h.engine.now()) > pageTime(k)+settleRoom {
+		return nil
+	}
+	renewed, err := h.engine.o.Store.Lease(ctx, h.lease.OperationID, h.engine.holder, h.digest, h.ttl)
+	if err != nil {
+		return err
+	}
+	if renewed.Generation != h.lease.Generation {
+		_ = h.engine.o.Store.Release(ctx, renewed)
+		return ledger.ErrLeaseLost
+	}
+	h.lease = renewed
+	return nil
+}
+
+func (h *holding) release(ctx context.Context) {
+	if h.done || h.lease.Generation == 0 {
+		return
+	}
+	if err := h.engine.o.Store.Release(context.WithoutCancel(ctx), h.lease); err != nil {
+		h.engine.logf("release the lease on %s: %v", h.lease.OperationID, err)
+	}
 }
 
 // lease takes the operation's lease, waiting a little for whoever holds it.

@@ -25,6 +25,7 @@ const (
 	maxRetryAfter = time.Hour        // a downstream that asks for more is asked again after this
 	muteFor       = 15 * time.Second // before a request is tried again that lacks a secret
 	softThrottle  = 5 * time.Second  // pause after a 429 that names no time
+	politeness    = 8                // requests at once, where the policy states no concurrency
 )
 
 // downstreams keeps one governor for each outside system.
@@ -105,8 +106,8 @@ func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duratio
 	}
 	d.limit = rate.NewLimiter(limit, burst)
 	slots := rule.Concurrency
-	if slots <= 0 { // one that hangs must leave room for the others
-		slots = max(1, cap(all)/2)
+	if slots <= 0 { // gentle where nobody says how much it can take
+		slots = min(politeness, max(1, cap(all)/2))
 	}
 	d.slots = make(chan struct{}, slots)
 	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
@@ -199,7 +200,7 @@ func (d *downstream) turn(ctx context.Context) (done func(), err error) {
 // inHand is how many reads may wait for it: enough to keep it as busy as it may
 // be, and no more than can be made while a lease lasts.
 func (d *downstream) inHand() int {
-	n := 2 * cap(d.slots)
+	n := 4 * cap(d.slots)
 	if d.rule.RatePerSecond > 0 {
 		n = min(n, max(1, int(5*d.rule.RatePerSecond)))
 	}

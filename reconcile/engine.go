@@ -19,14 +19,17 @@ type Engine struct {
 	host   string
 	holder string // names this engine on its leases
 
-	ops    keyed         // one read or retry of an operation at a time in this process
-	downs  downstreams   // how each downstream is asked
-	proofs controls      // positive controls that failed lately
-	rivals rivals        // engines with another policy
-	writes writes        // transmissions in flight
-	active activeReads   // operations the run loop is reading
-	wake   chan struct{} // something became due
-	autos  autoSends     // operations considered for sending
+	ops     keyed         // one read or retry of an operation at a time in this process
+	downs   downstreams   // how each downstream is asked
+	proofs  controls      // positive controls that failed lately
+	rivals  rivals        // engines with another policy
+	writes  writes        // transmissions in flight
+	active  activeReads   // operations the run loop is reading
+	wake    chan struct{} // something became due
+	autos   autoSends     // operations considered for sending
+	clocks  clocks        // prices that a clock will change
+	backlog backlog       // due, and not begun yet
+	prices  pricing       // when operations were last priced
 
 	// Waits and bounds that tests shorten.
 	maxPages     int
@@ -143,20 +146,11 @@ type keyed struct {
 func (k *keyed) lock(ctx context.Context, name string) (func(), error) {
 	for {
 		k.mu.Lock()
-		if k.held == nil {
-			k.held = map[string]chan struct{}{}
-		}
 		busy, taken := k.held[name]
 		if !taken {
-			mine := make(chan struct{})
-			k.held[name] = mine
+			free := k.take(name)
 			k.mu.Unlock()
-			return func() {
-				k.mu.Lock()
-				delete(k.held, name)
-				k.mu.Unlock()
-				close(mine)
-			}, nil
+			return free, nil
 		}
 		k.mu.Unlock()
 		select {
@@ -164,6 +158,31 @@ func (k *keyed) lock(ctx context.Context, name string) (func(), error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// try takes the name if it is free.
+func (k *keyed) try(name string) (free func(), ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, taken := k.held[name]; taken {
+		return nil, false
+	}
+	return k.take(name), true
+}
+
+// take needs k.mu.
+func (k *keyed) take(name string) func() {
+	if k.held == nil {
+		k.held = map[string]chan struct{}{}
+	}
+	mine := make(chan struct{})
+	k.held[name] = mine
+	return func() {
+		k.mu.Lock()
+		delete(k.held, name)
+		k.mu.Unlock()
+		close(mine)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestNextReadBacksOffAndMeetsTheProof(t *testing.T) {
 		t.Errorf("jitter asks again after %s", pause)
 	}
 	proof := now.Add(41 * time.Second)
-	if next := nextRead(20, now, proof, true, most); !next.After(proof) || next.After(proof.Add(time.Second)) {
+	if next := nextRead(20, now, proof, true, most); !next.After(proof) || next.After(proof.Add(proofSpread+time.Second)) {
 		t.Errorf("%s after the proof", next.Sub(proof))
 	}
 	if next := nextRead(20, now, now.Add(-time.Second), true, most); next.Sub(now) < time.Minute {
@@ -308,7 +308,7 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 	a := w.engine
 	b := New(Options{Store: w.store, Clock: w.now, Actor: maya, Policy: func() *policy.Policy { return theirs }})
 	for _, e := range []*Engine{a, b, a} {
-		if _, err := e.priceBatch(w.ctx); err != nil {
+		if _, err := e.priceBatch(w.ctx, batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -333,7 +333,7 @@ func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
 	o := w.doubt("pay", 420)
 	for range 3 {
 		for _, e := range []*Engine{w.engine, blank} {
-			if _, err := e.priceBatch(w.ctx); err != nil {
+			if _, err := e.priceBatch(w.ctx, batch); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -138,13 +138,33 @@ type cleaner struct {
 
 var secretNames = regexp.MustCompile(`(?i)^(authorization|proxy-?authorization|cookie|set-?cookie|.*(password|passwd|passphrase|secret|api[-_]?key|private[-_]?key|access[-_]?(token|key)|refresh[-_]?token|auth[-_]?token|credentials?))$`)
 
-var secretShapes = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}`),
-	regexp.MustCompile(`(?i)((?:password|passwd|secret|api[-_]?key|access[-_]?token|authorization)["']?\s*[:=]\s*["']?)[^\s"',;&]+`),
-	regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`),
-	regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`),
-	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`),
-	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+@`),
+// secretShapes are what credentials look like, each with a text without which
+// it need not be looked for: searching costs.
+var secretShapes = []struct {
+	hints []string
+	shape *regexp.Regexp
+}{
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}`)},
+	{[]string{"pass", "secret", "api", "access", "authorization"},
+		regexp.MustCompile(`(?i)((?:password|passwd|secret|api[-_]?key|access[-_]?token|authorization)["']?\s*[:=]\s*["']?)[^\s"',;&]+`)},
+	{[]string{"k_live_", "k_test_"}, regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`)},
+	{[]string{"gh"}, regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`)},
+	{[]string{"eyj"}, regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)},
+	{[]string{"://"}, regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+@`)},
+}
+
+// nameHints are parts without which no name is a secret's.
+var nameHints = []string{"auth", "cookie", "pass", "secret", "key", "token", "credential"}
+
+// secretName tells whether what stands under the name is not to be kept.
+func secretName(name string) bool {
+	lower := strings.ToLower(name)
+	for _, hint := range nameHints {
+		if strings.Contains(lower, hint) {
+			return secretNames.MatchString(name)
+		}
+	}
+	return false
 }
 
 func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
@@ -162,7 +182,7 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 		return
 	}
 	for name, values := range http.Header(req.HTTP.Header) {
-		if !secretNames.MatchString(name) && !strings.HasSuffix(strings.ToLower(name), "token") {
+		if !secretName(name) && !strings.HasSuffix(strings.ToLower(name), "token") {
 			continue
 		}
 		for _, v := range values {
@@ -180,8 +200,14 @@ func (c *cleaner) text(s string) string {
 	for _, v := range c.values {
 		s = strings.ReplaceAll(s, v, removed)
 	}
-	for _, shape := range secretShapes {
-		s = shape.ReplaceAllString(s, "${1}"+removed)
+	lower := strings.ToLower(s)
+	for _, secret := range secretShapes {
+		for _, hint := range secret.hints {
+			if strings.Contains(lower, hint) {
+				s = secret.shape.ReplaceAllString(s, "${1}"+removed)
+				break
+			}
+		}
 	}
 	return s
 }
@@ -216,7 +242,7 @@ func (c *cleaner) value(v any) any {
 		}
 	case map[string]any:
 		for name, member := range v {
-			if c.names[strings.ToLower(name)] || secretNames.MatchString(name) {
+			if c.names[strings.ToLower(name)] || secretName(name) {
 				v[name] = removed
 				continue
 			}

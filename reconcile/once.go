@@ -10,7 +10,7 @@ import (
 
 // Summary is what one pass of Once did.
 type Summary struct {
-	Expired, Priced, Reads                               int
+	Expired, Reads                                       int
 	Landed, Absent, Duplicated, Mismatched, Inconclusive int
 	Skipped                                              int // put off, held by another engine, or moved meanwhile
 	Errors                                               int
@@ -56,14 +56,6 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 		s.Expired += n
 		more = n == batch
 	}
-	for more := true; more; {
-		n, err := e.priceBatch(ctx)
-		if err != nil {
-			return s, err
-		}
-		s.Priced += n
-		more = n == batch
-	}
 	err := e.readAll(ctx, &s, progress)
 	if err == nil && e.o.Send {
 		e.sendWhatMayBe(ctx)
@@ -78,20 +70,18 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 	seen := map[string]bool{}
 	done, total := 0, 0
 	ended := make(chan struct{}, 1)
-	start := func(ctx context.Context, row ledger.Row, d *downstream) {
+	wanted := func(row ledger.Row) bool { // each once
 		mu.Lock()
-		again := seen[row.ID]
-		if !again {
-			seen[row.ID] = true
-			total++
-		}
+		defer mu.Unlock()
+		return !seen[row.ID]
+	}
+	start := func(ctx context.Context, r *dueRead) {
+		mu.Lock()
+		seen[r.row.ID] = true
+		total++
 		mu.Unlock()
-		if again {
-			e.active.give(row.ID, d, e.now().Add(troubleFor))
-			return
-		}
 		go func() {
-			result, err := e.readDue(ctx, row)
+			result, err := e.readDue(ctx, r)
 			mu.Lock()
 			done++
 			if err != nil {
@@ -101,7 +91,7 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 			}
 			progress(Progress{Operation: result.Operation, Read: result.Read, Done: done, Total: total, Err: err})
 			mu.Unlock()
-			e.active.give(row.ID, d, e.now().Add(troubleFor))
+			e.active.give(r.row.ID, r.down, e.now().Add(troubleFor))
 			select {
 			case ended <- struct{}{}:
 			default:
@@ -110,7 +100,7 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 	}
 	for ctx.Err() == nil {
 		before, began := total, time.Now()
-		more, err := e.pass(ctx, start)
+		more, err := e.pass(ctx, wanted, start)
 		if err != nil {
 			e.active.idle.Wait()
 			return err
@@ -118,10 +108,10 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 		mu.Lock()
 		idle := done == total && total == before
 		mu.Unlock()
-		if idle && !more && e.active.limit.Load() == 0 {
+		if idle && !more {
 			return nil
 		}
-		if !more {
+		if !idle {
 			select {
 			case <-ended:
 			case <-ctx.Done():

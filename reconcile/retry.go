@@ -364,7 +364,7 @@ func (e *Engine) checkAfter(ctx context.Context, a *attempt, result *RetryResult
 	if a.k.Read == nil || a.k.Idempotent || result.Operation.State != ledger.Committed {
 		return
 	}
-	looked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: e.now().Add(late(a.k))})
+	looked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: RecheckAt(a.k, e.now())})
 	if err != nil {
 		e.logf("check %s after sending: %v", result.Operation.ID, err)
 		return

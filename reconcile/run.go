@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"indoubt/ledger"
@@ -23,12 +22,11 @@ const (
 // activeReads are the operations the run loop has in hand, and those it leaves
 // alone for a while because reading them failed.
 type activeReads struct {
-	mu    sync.Mutex
-	busy  map[string]bool
-	rest  map[string]time.Time
-	each  map[*downstream]int
-	idle  sync.WaitGroup
-	limit atomic.Int64 // rows asked of the ledger at once; grows while slow downstreams hide others
+	mu   sync.Mutex
+	busy map[string]bool
+	rest map[string]time.Time
+	each map[*downstream]int
+	idle sync.WaitGroup
 }
 
 // take puts an operation into hand, unless it is there, rests, or its
@@ -90,7 +88,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		began := time.Now()
 		rest := pollEvery
-		more, err := e.pass(ctx, e.readInBackground)
+		more, err := e.pass(ctx, nil, e.readInBackground)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -111,7 +109,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		timer.Reset(rest)
+		timer.Reset(e.clocks.wait(e.now(), rest))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -125,65 +123,174 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// pass looks at the ledger once and starts the reads there is room for. more
-// tells that there is more to do at once.
-func (e *Engine) pass(ctx context.Context, start func(context.Context, ledger.Row, *downstream)) (more bool, err error) {
-	more, err = e.upkeep(ctx)
-	if err != nil {
+// dueRead is one read of an operation that is due, with all it takes to make it.
+type dueRead struct {
+	row   ledger.Row
+	down  *downstream
+	lease ledger.Lease
+	free  func() // the operation's lock in this process
+}
+
+// pass looks at the ledger once and starts the reads there is room for, of
+// operations that are wanted. more tells that there is more to do at once.
+func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start func(context.Context, *dueRead)) (more bool, err error) {
+	if err := e.expire(ctx); err != nil {
 		return false, err
 	}
-	now := e.now()
-	if e.rivals.about(now) {
-		return false, nil // what cannot be scheduled again would be read without end
+	if !e.rivals.about(e.now()) { // what cannot be scheduled again would be read without end
+		if err := e.startReads(ctx, wanted, start); err != nil {
+			return false, err
+		}
 	}
-	limit := max(int(e.active.limit.Load()), 2*e.o.Width)
-	due, err := e.o.Store.Due(ctx, now, limit)
+	return e.upkeep(ctx)
+}
+
+// backlog is what was due when the ledger was last asked, and could not be
+// begun yet. Only the loop touches it.
+type backlog struct {
+	rows  []ledger.Row
+	at    time.Time // when it was asked for
+	full  bool      // there may be more than this
+	limit int       // rows to ask for; grows while slow downstreams hide others
+	put   int       // rows that were put off when it was asked for
+	dig   time.Time // before this it is not looked for what stands behind
+}
+
+const (
+	maxBacklog  = 1 << 14
+	freshEnough = 250 * time.Millisecond // for what is due to be taken from the backlog
+	digEvery    = time.Second
+)
+
+// startReads begins what is due and has room.
+func (e *Engine) startReads(ctx context.Context, wanted func(ledger.Row) bool, start func(context.Context, *dueRead)) error {
+	b := &e.backlog
+	for ctx.Err() == nil {
+		fetched, err := b.fill(ctx, e)
+		if err != nil {
+			return err
+		}
+		ready, err := e.secure(ctx, wanted)
+		if err != nil {
+			return err
+		}
+		for _, r := range ready {
+			start(ctx, r)
+		}
+		busy := e.active.count()
+		switch {
+		case len(ready) > 0 || busy >= e.o.Width:
+			b.limit = 0
+			return nil
+		case !fetched || b.put > 0: // ask anew, and what stands behind those put off
+		case !b.full || busy > 0 && time.Now().Before(b.dig):
+			return nil
+		case b.limit >= maxBacklog:
+			b.limit, b.dig = 0, time.Now().Add(digEvery)
+			return nil
+		default:
+			b.limit *= 2
+		}
+		b.rows = nil
+	}
+	return nil
+}
+
+// fill asks the ledger what is due, unless that was done a moment ago and not
+// all of it is begun. It tells whether it asked.
+func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
+	if len(b.rows) > 0 && time.Since(b.at) < freshEnough {
+		return false, nil
+	}
+	b.limit = max(b.limit, 8*e.o.Width)
+	due, err := e.o.Store.Due(ctx, e.now(), b.limit)
 	if err != nil {
 		return false, fmt.Errorf("find what is due: %w", err)
 	}
-	rows, err := e.postpone(ctx, due)
-	if err != nil {
-		return false, err
-	}
-	pol, started := e.policy(), 0
+	b.full, b.at = len(due) == b.limit, time.Now()
+	b.rows, b.put, err = e.postpone(ctx, due)
+	return true, err
+}
+
+// secure takes into hand the rows that their downstreams have room for, and the
+// leases on all of them in one go.
+func (e *Engine) secure(ctx context.Context, wanted func(ledger.Row) bool) ([]*dueRead, error) {
+	pol, now := e.policy(), e.now()
+	rows := e.backlog.rows
+	e.backlog.rows = nil
+	var took []*dueRead
+	var ids []string
+	ttl := time.Duration(0)
 	for _, row := range rows {
-		if d := e.downs.of(pol.Kind(row.Kind)); e.active.take(row.ID, d, now) {
-			started++
-			start(ctx, row, d)
+		k := pol.Kind(row.Kind)
+		d := e.downs.of(k)
+		if wanted != nil && !wanted(row) {
+			continue
 		}
+		if !e.active.take(row.ID, d, now) {
+			e.backlog.rows = append(e.backlog.rows, row)
+			continue
+		}
+		free, ok := e.ops.try(row.ID)
+		if !ok { // somebody in this process is at it
+			e.active.give(row.ID, d, time.Time{})
+			continue
+		}
+		took = append(took, &dueRead{row: row, down: d, free: free})
+		ids = append(ids, row.ID)
+		ttl = max(ttl, leaseFor(k))
 	}
-	e.active.limit.Store(0)
-	if started == 0 && len(due) == limit && limit < 1<<14 && e.active.count() < e.o.Width {
-		e.active.limit.Store(int64(2 * limit)) // others may stand behind those that have to wait
+	if len(took) == 0 {
+		return nil, nil
 	}
-	return more || len(rows) < len(due), nil
+	leases, err := e.o.Store.Leases(ctx, ids, e.holder, pol.Digest(), ttl)
+	byID := make(map[string]ledger.Lease, len(leases))
+	for _, l := range leases {
+		byID[l.OperationID] = l
+	}
+	var ready []*dueRead
+	for _, r := range took {
+		if r.lease = byID[r.row.ID]; err == nil && r.lease.Generation != 0 {
+			ready = append(ready, r)
+			continue
+		}
+		if r.lease.Generation != 0 {
+			_ = e.o.Store.Release(context.WithoutCancel(ctx), r.lease) // else it runs out
+		}
+		r.free()
+		e.active.give(r.row.ID, r.down, time.Time{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take leases: %w", err)
+	}
+	return ready, nil
 }
 
 // readInBackground reads one operation and wakes the loop when it is done.
-func (e *Engine) readInBackground(ctx context.Context, row ledger.Row, d *downstream) {
+func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
 	go func() {
 		rest := time.Time{}
-		if _, err := e.readDue(ctx, row); err != nil && ctx.Err() == nil {
+		if _, err := e.readDue(ctx, r); err != nil && ctx.Err() == nil {
 			rest = e.now().Add(troubleFor)
-			e.logf("check %s: %v", row.ID, err)
+			e.logf("check %s: %v", r.row.ID, err)
 		}
-		e.active.give(row.ID, d, rest)
+		e.active.give(r.row.ID, r.down, rest)
 		e.nudge()
 	}()
 }
 
 // readDue reads one operation that is due. Somebody else having it, or having
 // moved it, is no error.
-func (e *Engine) readDue(ctx context.Context, row ledger.Row) (ReadResult, error) {
-	result, err := e.check(ctx, row.ID, check{actor: e.checker(), due: true, kind: row.Kind})
-	var leased *ledger.LeasedError
+func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
+	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: true, lease: r.lease})
+	r.free()
 	switch {
-	case errors.As(err, &leased), errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):
+	case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):
 		return ReadResult{}, nil
 	case err != nil:
 		return result, err
 	}
-	if e.o.Send && mayEver(e.policy().Kind(row.Kind)) {
+	if e.o.Send && mayEver(e.policy().Kind(r.row.Kind)) {
 		e.consider(ctx, result.Operation.ID)
 	}
 	return result, nil

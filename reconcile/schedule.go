@@ -13,8 +13,10 @@ const (
 	readMax = time.Hour   // longest
 	// readFloor keeps jitter from asking again at once.
 	readFloor = 250 * time.Millisecond
-	// afterProof is how long after the proof time the deciding read is made.
-	afterProof = 50 * time.Millisecond
+	// afterProof is how long after the proof time the deciding read is made, and
+	// proofSpread how far those of an outage are drawn apart.
+	afterProof  = 50 * time.Millisecond
+	proofSpread = 2 * time.Second
 )
 
 // nextRead is when an operation in doubt is read again after done reads: an
@@ -27,8 +29,12 @@ func nextRead(done int, now, proofAt time.Time, provable bool, random func() flo
 	}
 	next := now.Add(max(readFloor, time.Duration(random()*float64(pause))))
 	if provable {
-		if at := proofAt.Add(afterProof); at.After(now) && next.After(at) {
-			next = at
+		at := proofAt.Add(afterProof)
+		if at.After(now) {
+			at = at.Add(time.Duration(random() * float64(min(proofSpread, at.Sub(now)/20))))
+			if next.After(at) {
+				next = at
+			}
 		}
 	}
 	return next
@@ -38,6 +44,7 @@ func nextRead(done int, now, proofAt time.Time, provable bool, random func() flo
 type quote struct {
 	ledger.Pricing
 	version int64
+	turns   time.Time // when a clock changes it; zero: none does
 }
 
 // priced is what the policy says of an operation, with its reads scheduled.
@@ -52,7 +59,7 @@ func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) quote 
 	case p.ReadAt.Equal(ledger.Never): // the policy has learned how to look
 		p.ReadAt = e.now()
 	}
-	return quote{p, rec.Operation.Version}
+	return quote{p, rec.Operation.Version, turnsAt(k, rec, p, e.now())}
 }
 
 func (e *Engine) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
@@ -69,4 +76,10 @@ func (e *Engine) afterRead(k *policy.Kind, digest string, rec ledger.Record, wai
 // spread puts what was all postponed to one moment at some time after it.
 func spread(at time.Time) time.Time {
 	return at.Add(time.Duration(rand.Float64() * float64(2*time.Second)))
+}
+
+// apart puts what waits for a downstream that is down or throttled at some time
+// after it may be asked again: the longer it waited, the further apart.
+func apart(now, until time.Time) time.Time {
+	return until.Add(time.Duration(rand.Float64() * float64(max(2*time.Second, until.Sub(now)/2))))
 }

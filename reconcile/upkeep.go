@@ -9,26 +9,52 @@ import (
 	"indoubt/policy"
 )
 
-// upkeep writes down deadlines that have passed and prices what has no price
-// under this policy. more tells that there is more of it to do.
-func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
-	expired, err := e.o.Store.Expire(ctx, batch)
-	if err != nil {
-		return false, fmt.Errorf("write down deadlines that passed: %w", err)
+// expire writes down deadlines that have passed.
+func (e *Engine) expire(ctx context.Context) error {
+	if _, err := e.o.Store.Expire(ctx, batch); err != nil {
+		return fmt.Errorf("write down deadlines that passed: %w", err)
 	}
-	priced, err := e.priceBatch(ctx)
-	return expired == batch || priced == batch, err
+	return nil
+}
+
+// pricing is how the time is shared between reading and pricing: what is read
+// is priced with it, so while there is much to read little else is priced.
+type pricing struct {
+	next time.Time
+}
+
+const (
+	pricingShare = 10  // one part in so many of the time goes to pricing while reads are made
+	pricingFew   = 100 // operations priced at once then
+)
+
+// upkeep prices what a clock has changed and what has no price under this
+// policy. more tells that there is more of it to do.
+func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
+	began, many := time.Now(), batch
+	if e.active.count() > 0 {
+		if many = pricingFew; began.Before(e.prices.next) {
+			return false, nil
+		}
+	}
+	if err := e.strike(ctx); err != nil {
+		return false, err
+	}
+	n, err := e.priceBatch(ctx, many)
+	took := time.Since(began)
+	e.prices.next = began.Add(pricingShare * took)
+	return n == many, err
 }
 
 // priceBatch prices a batch of operations and returns how many there were.
-func (e *Engine) priceBatch(ctx context.Context) (int, error) {
+func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 	pol := e.policy()
 	digest := pol.Digest()
 	e.rivals.under(digest)
 	if e.rivals.about(e.now()) {
 		return 0, nil
 	}
-	ops, err := e.o.Store.Unpriced(ctx, digest, batch)
+	ops, err := e.o.Store.Unpriced(ctx, digest, many)
 	if err != nil {
 		return 0, fmt.Errorf("find what has no price: %w", err)
 	}
@@ -98,32 +124,20 @@ func (e *Engine) lookTwice(ctx context.Context, k *policy.Kind, o ledger.Operati
 	}
 	go func() {
 		defer e.active.give(o.ID, d, time.Time{})
-		c := check{actor: e.checker(), recheck: e.now().Add(late(k))}
+		c := check{actor: e.checker(), recheck: RecheckAt(k, e.now())}
 		if _, err := e.check(ctx, o.ID, c); err != nil && ctx.Err() == nil && !permanent(err) {
 			e.logf("look for a second effect of %s: %v", o.ID, err)
 		}
 	}()
 }
 
-// late is how long after a send one more look makes sense.
-func late(k *policy.Kind) time.Duration {
-	d := k.RecheckAfter
-	if k.LandsWithin != nil {
-		d = max(d, *k.LandsWithin)
-	}
-	if k.VisibleWithin != nil {
-		d += *k.VisibleWithin
-	}
-	return max(d, time.Second)
-}
-
 // postpone puts off the rows whose downstream is not to be asked now, all in
-// one write, and returns the others.
-func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) ([]ledger.Row, error) {
+// one write, and returns the others and how many were put off.
+func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger.Row, put int, err error) {
 	pol := e.policy()
 	digest := pol.Digest()
 	var off []quote
-	keep := rows[:0]
+	keep = rows[:0]
 	blocked := map[string]time.Time{}
 	for _, row := range rows {
 		k := pol.Kind(row.Kind)
@@ -138,14 +152,14 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) ([]ledger.Row,
 			p := row.Pricing
 			p.OperationID, p.ReadAt = row.ID, ledger.Never
 			if k.Read != nil {
-				p.ReadAt = spread(e.now().Add(time.Until(until)))
+				p.ReadAt = apart(e.now(), e.now().Add(time.Until(until)))
 			}
 			if row.Pricing.Digest == digest {
-				off = append(off, quote{p, row.Version})
+				off = append(off, quote{Pricing: p, version: row.Version})
 			}
 			continue
 		}
 		keep = append(keep, row)
 	}
-	return keep, e.price(ctx, off...)
+	return keep, len(off), e.price(ctx, off...)
 }

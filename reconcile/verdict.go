@@ -27,7 +27,7 @@ type proof struct {
 	visible    time.Time // effects may no longer be shown after this; Never: always shown
 	byToken    bool      // the read looks for the token
 	tokenKnown bool      // the token is known to have been in every attempt that may have landed
-	handsOff   bool      // somebody said "landed" before (I12)
+	handsOff   string    // why "none" says nothing, however it was found (I12); empty when it may
 	// control tells whether the check finds something that is known to exist.
 	// It is asked last, because asking may cost a read.
 	control func() (held bool, why string)
@@ -43,7 +43,7 @@ func judge(f findings, p proof) (ledger.Verdict, string) {
 	}
 	switch n := len(f.effects); {
 	case n >= 2:
-		return ledger.Duplicated, fmt.Sprintf("found %d: %s", n, listed(f.effects))
+		return ledger.Duplicated, fmt.Sprintf("%d matched; expected 1: %s", n, listed(f.effects))
 	case n == 1 && !f.effects[0].Same && rest != "":
 		return ledger.Inconclusive, fmt.Sprintf("found one that differs, and there may be more: %s", rest)
 	case n == 1 && !f.effects[0].Same:
@@ -66,8 +66,8 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 	}
 	began := f.began.Truncate(time.Millisecond) // as the ledger keeps it
 	switch {
-	case p.handsOff:
-		return no("not there now: that is no proof, because it was said to have landed")
+	case p.handsOff != "":
+		return no("not there now: that is no proof, because %s", p.handsOff)
 	case p.byToken && !p.tokenKnown:
 		return no("but its token is not known to have been sent")
 	case !p.bounded:
@@ -93,7 +93,17 @@ func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04
 // proofOf gathers the conditions for one operation.
 func proofOf(k *policy.Kind, rec ledger.Record) proof {
 	o := rec.Operation
-	p := proof{handsOff: o.HandsOff, byToken: k.Read.SearchesByToken(), tokenKnown: o.TokenSent && o.Token != ""}
+	p := proof{byToken: k.Read.SearchesByToken(), tokenKnown: o.TokenSent && o.Token != ""}
+	switch state := o.StateAt(rec.Now); {
+	case state == ledger.Uncertain && o.HandsOff:
+		p.handsOff = "it was said to have landed"
+	case state == ledger.Committed && o.ByAnswer:
+		p.handsOff = "its own answer said that it landed"
+	default:
+		// What a person or a read has settled may be contradicted (I9); only what is
+		// in doubt is settled, and not behind a person's back (I12).
+		rec.Operation.HandsOff = false
+	}
 	p.at, p.provable = k.ProofAt(rec)
 	p.bounded = k.LandsWithin != nil && k.VisibleWithin != nil
 	p.provable = p.provable && p.bounded

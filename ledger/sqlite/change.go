@@ -176,6 +176,14 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 			return applied, err
 		}
 	}
+	if l := c.Release; l != nil {
+		if _, err := tx.quietly(giveBack, l.OperationID, l.Holder, l.Generation); err != nil {
+			return applied, err
+		}
+	}
+	if c.Pricing != nil { // after the change, which outdates the prices there were
+		return applied, tx.price(*c.Pricing, ms(rec.Now))
+	}
 	return applied, nil
 }
 

@@ -115,11 +115,12 @@ func (s *Store) Lease(ctx context.Context, operationID, holder, digest string, t
 	return lease, nil
 }
 
+const giveBack = `UPDATE leases SET holder = '', expires_at = 0 WHERE operation_id = ? AND holder = ? AND generation = ?`
+
 // Release gives a lease back, if it is still held.
 func (s *Store) Release(ctx context.Context, l ledger.Lease) error {
 	return s.write(ctx, func(tx *tx) error {
-		_, err := tx.quietly(`UPDATE leases SET holder = '', expires_at = 0 WHERE operation_id = ? AND holder = ? AND generation = ?`,
-			l.OperationID, l.Holder, l.Generation)
+		_, err := tx.quietly(giveBack, l.OperationID, l.Holder, l.Generation)
 		return err
 	})
 }

@@ -1,0 +1,125 @@
+package reconcile
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// maxClocks bounds how many operations are watched for a clock; those beyond it
+// are priced anew when they move or are read.
+const maxClocks = 100_000
+
+// clocks are the coming moments at which time alone changes what a policy says
+// of an operation: a proof becomes possible, a key is forgotten, a person is to
+// be asked. They are kept so that nothing has to be polled.
+type clocks struct {
+	mu   sync.Mutex
+	heap clockHeap
+	next map[string]time.Time // by operation; an entry of the heap that differs is stale
+}
+
+type clockAt struct {
+	id string
+	at time.Time
+}
+
+// note takes over the moments of new prices.
+func (c *clocks) note(quotes []quote, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = map[string]time.Time{}
+	}
+	for _, q := range quotes {
+		if !q.turns.After(now) || !q.turns.Before(ledger.Never) || len(c.heap) >= maxClocks {
+			delete(c.next, q.OperationID)
+			continue
+		}
+		if !c.next[q.OperationID].Equal(q.turns) {
+			c.next[q.OperationID] = q.turns
+			heap.Push(&c.heap, clockAt{q.OperationID, q.turns})
+		}
+	}
+}
+
+// struck takes out the operations whose moment has come, at most limit.
+func (c *clocks) struck(now time.Time, limit int) (ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.heap) > 0 && !c.heap[0].at.After(now) && len(ids) < limit {
+		top := heap.Pop(&c.heap).(clockAt)
+		if c.next[top.id].Equal(top.at) {
+			delete(c.next, top.id)
+			ids = append(ids, top.id)
+		}
+	}
+	return ids
+}
+
+// wait is how long until the next moment, at most the time given.
+func (c *clocks) wait(now time.Time, most time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.heap) == 0 {
+		return most
+	}
+	return min(most, max(c.heap[0].at.Sub(now), 0))
+}
+
+// turnsAt is the next moment at which a clock changes what the policy says of
+// the operation; the zero time when none does.
+func turnsAt(k *policy.Kind, rec ledger.Record, p ledger.Pricing, now time.Time) time.Time {
+	var next time.Time
+	soonest := func(at time.Time) {
+		if at.After(now) && at.Before(ledger.Never) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if proof, ok := k.ProofAt(rec); ok && rec.Operation.State == ledger.Uncertain {
+		soonest(proof)
+	}
+	soonest(k.KeySafeUntil(rec))
+	soonest(p.DecideAt)
+	soonest(rec.Operation.ParkedUntil)
+	return next
+}
+
+// strike prices anew what a clock has changed. The new prices ring the ledger's
+// bell, so that consoles look again.
+func (e *Engine) strike(ctx context.Context) error {
+	ids := e.clocks.struck(e.now(), batch)
+	if len(ids) == 0 || e.rivals.about(e.now()) {
+		return nil
+	}
+	pol := e.policy()
+	digest := pol.Digest()
+	var quotes []quote
+	for _, id := range ids {
+		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
+		if err != nil {
+			return err
+		}
+		if rec.Pricing.Digest == digest { // else it is priced as unpriced, or has left the list
+			quotes = append(quotes, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
+		}
+	}
+	return e.price(ctx, quotes...)
+}
+
+type clockHeap []clockAt
+
+func (h clockHeap) Len() int           { return len(h) }
+func (h clockHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h clockHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *clockHeap) Push(x any)        { *h = append(*h, x.(clockAt)) }
+func (h *clockHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

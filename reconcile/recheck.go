@@ -1,0 +1,65 @@
+package reconcile
+
+import (
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// rechecks is how often a read of a settled operation is tried again that could
+// not be made.
+const rechecks = 6
+
+// RecheckAt is when an operation that is settled now is read once more to tell
+// whether that was right (I9): after a send, and after a person's confirm, deny
+// or abandon. The zero time where the kind has no read.
+func RecheckAt(k *policy.Kind, now time.Time) time.Time {
+	if k == nil || k.Read == nil {
+		return time.Time{}
+	}
+	return now.Add(late(k))
+}
+
+// late is how long after a send one more look makes sense.
+func late(k *policy.Kind) time.Duration {
+	d := k.RecheckAfter
+	if k.LandsWithin != nil {
+		d = max(d, *k.LandsWithin)
+	}
+	if k.VisibleWithin != nil {
+		d += *k.VisibleWithin
+	}
+	return max(d, time.Second)
+}
+
+// recheck is when an operation that is settled after this read is read once
+// more: as asked for; else again, where this one came too early or could not be
+// made.
+func (e *Engine) recheck(k *policy.Kind, rec ledger.Record, f findings, p proof, c check) time.Time {
+	now := e.now()
+	if !c.recheck.IsZero() {
+		return c.recheck
+	}
+	if s := rec.Operation.State; s == ledger.Pending || s == ledger.Uncertain || len(f.effects) > 0 {
+		return time.Time{}
+	}
+	made := 0
+	for _, r := range rec.Reads {
+		if !r.Control && r.BeganAt.After(rec.Operation.SettledAt) {
+			made++
+		}
+	}
+	switch {
+	case made >= rechecks:
+	case f.trouble != "":
+		again := now.Add(min(time.Minute<<made, time.Hour))
+		if f.wait.After(again) {
+			again = f.wait
+		}
+		return spread(again)
+	case p.provable && p.handsOff == "" && !f.began.After(p.at):
+		return spread(p.at)
+	}
+	return time.Time{}
+}
