@@ -1,9 +1,15 @@
 package mcpwire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -20,20 +26,164 @@ func start(t *testing.T, script string) Conn {
 
 func TestLinesPassAsTheyAre(t *testing.T) {
 	c := start(t, "cat; printf last")
-	for _, line := range []string{"{ \"id\" : 12345678901234567890 }\r\n", "\n", "log noise\n", "\xff\xfe\x00\n"} {
-		if sent, err := c.Send(context.Background(), []byte(line)); !sent || err != nil {
-			t.Fatal(sent, err)
+	for _, line := range []string{
+		"{ \"id\" : 12345678901234567890 }\r\n", "\n", "log noise\n", "\xff\xfe\x00\n", strings.Repeat("long ", 1<<18) + "\n",
+	} {
+		sent := make(chan error, 1)
+		go func() {
+			ok, err := c.Send(context.Background(), []byte(line))
+			if !ok {
+				err = errors.Join(err, errors.New("nothing was sent"))
+			}
+			sent <- err
+		}()
+		if got, err := recv(t, c); err != nil || got != line {
+			t.Fatalf("%.80q came back as %.80q, %v", line, got, err)
 		}
-		got, err := c.Recv()
-		if err != nil || string(got) != line {
-			t.Fatalf("%q came back as %q, %v", line, got, err)
+		if err := <-sent; err != nil {
+			t.Fatal(err)
 		}
+	}
+	send(t, c, "without its end")
+	if got, err := recv(t, c); got != "without its end\n" || err != nil {
+		t.Fatal(got, err)
 	}
 	go c.Close()
-	if got, err := c.Recv(); string(got) != "last" || err != nil {
+	if got, err := recv(t, c); got != "last" || err != nil {
 		t.Fatalf("a last line without its newline: %q, %v", got, err)
 	}
-	if _, err := c.Recv(); err != io.EOF && !errors.Is(err, ErrClosed) {
+	if _, err := recv(t, c); err != io.EOF && !errors.Is(err, ErrClosed) {
 		t.Fatal("after the last line:", err)
 	}
+	if sent, err := c.Send(context.Background(), []byte("x\n")); sent || !errors.Is(err, ErrClosed) {
+		t.Fatal("after the end:", sent, err)
+	}
+}
+
+func TestALineThatNeverEndsEndsTheConnection(t *testing.T) {
+	c := start(t, "exec cat /dev/zero")
+	if _, err := recv(t, c); !errors.Is(err, ErrLineTooLong) {
+		t.Fatal(err)
+	}
+	if sent, err := c.Send(context.Background(), make([]byte, MaxLine+1)); sent || !errors.Is(err, ErrLineTooLong) {
+		t.Fatal(sent, err)
+	}
+}
+
+func TestAServerThatCannotBeStarted(t *testing.T) {
+	for _, argv := range [][]string{nil, {"/does/not/exist"}, {os.TempDir()}} {
+		if c, err := Start(context.Background(), StdioOptions{Argv: argv}); err == nil {
+			c.Close()
+			t.Errorf("%q was started", argv)
+		}
+	}
+}
+
+func TestStandardErrorAndSurroundings(t *testing.T) {
+	dir := t.TempDir()
+	var noise bytes.Buffer
+	c, err := Start(context.Background(), StdioOptions{
+		Argv: []string{"sh", "-c", `echo "$A" >&2; pwd`}, Dir: dir, Env: []string{"A=b c", "PATH=" + os.Getenv("PATH")}, Stderr: &noise,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := recv(t, c)
+	if here, _ := filepath.EvalSymlinks(dir); err != nil || strings.TrimSpace(got) != here {
+		t.Errorf("it runs in %q, %v", got, err)
+	}
+	c.Close()
+	if noise.String() != "b c\n" {
+		t.Errorf("it said %q", noise.String())
+	}
+}
+
+// A server that never reads must not keep a sender past its deadline, and what
+// is said not to be sent never arrives.
+func TestI3_NoByteAfterTheDeadline(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	c := start(t, "until [ -e "+gate+" ]; do sleep 0.02; done; exec cat")
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	line := []byte(strings.Repeat("x", pipeAtom-1) + "\n")
+	for n := 0; ; n++ { // until the pipe is full
+		if sent, err := c.Send(ctx, line); err != nil {
+			if sent {
+				t.Fatal("a line was cut")
+			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			break
+		}
+		if n > 1<<20 {
+			t.Fatal("the pipe is never full")
+		}
+	}
+	canceled, stop := context.WithCancel(context.Background())
+	stop()
+	if sent, err := c.Send(canceled, []byte("late\n")); sent || err == nil {
+		t.Fatal(sent, err)
+	}
+	// The connection is whole: once the server reads, what was sent arrives as it
+	// was, and the late line is not there.
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	send(t, c, "next\n")
+	for {
+		got, err := recv(t, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got == "next\n" {
+			return
+		}
+		if got != string(line) {
+			t.Fatalf("%.40q came out", got)
+		}
+	}
+}
+
+func TestCloseTakesTheWholeGroup(t *testing.T) {
+	for name, script := range map[string]string{
+		"goes by itself":     `sleep 600 & echo $!; cat`,
+		"ignores the end":    `sleep 600 & echo $!; while :; do sleep 1; done`,
+		"ignores the signal": `trap '' TERM; sleep 600 & echo $!; while :; do sleep 1; done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, script)
+			line, err := recv(t, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			child, err := strconv.Atoi(strings.TrimSpace(line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			if c.Close() != nil {
+				t.Error("closed twice")
+			}
+			for until := time.Now().Add(20 * time.Second); syscall.Kill(child, 0) == nil && !isZombie(child); time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(until) {
+					t.Fatal("what the server had started still runs")
+				}
+			}
+			if _, err := recv(t, c); err == nil {
+				t.Error("a closed connection still gives lines")
+			}
+		})
+	}
+}
+
+// isZombie tells whether a process has ended and nobody has asked how.
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(rest, "Z")
 }
