@@ -19,9 +19,13 @@ type Recorder struct {
 	options Options
 	host    string
 	redact  redactor
+	made    generations
 
 	mu      sync.Mutex
 	secrets map[string][]string // by live attempt: values that must not be stored
+
+	look sync.Once
+	here presence
 }
 
 // New makes a recorder over a store. rules may be nil: then built-in defaults
@@ -60,7 +64,7 @@ func (r *Recorder) Rule(kind string) KindRule {
 //
 // The attempt counts as having carried a working idempotency key where the
 // policy says that the downstream remembers keys and the caller sends it: a
-// Sender other than "command" and "mcp" is trusted to, those only with KeySent.
+// Sender other than "command", "http" and "mcp" is trusted to, those only with KeySent.
 func (r *Recorder) Begin(ctx context.Context, w Wish) (ledger.BeginResult, error) {
 	res, _, err := r.ask(ctx, w)
 	return res, err
@@ -102,12 +106,39 @@ func (r *Recorder) ask(ctx context.Context, w Wish) (ledger.BeginResult, time.Ti
 
 // begin asks once, under the key that the wish has or that is made for it.
 func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
-	if req.Key == "" {
-		key, err := r.madeKey(ctx, w, rule, req)
-		if err != nil {
-			return ledger.BeginResult{}, err
+	if req.Key != "" {
+		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
+	}
+	base, numbered, err := r.keyBase(w, rule, req)
+	if err != nil {
+		return ledger.BeginResult{}, err
+	}
+	if !numbered {
+		req.Key = base
+		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
+	}
+	g := generation{w.Kind, w.Scope, base}
+	from := r.made.newest(g)
+	if from == 0 { // most wishes are new, and need no look
+		req.Key = base
+		res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price, onlyNew: true}, rule, req)
+		if !errors.Is(err, errNotNew) {
+			return res, err
 		}
-		req.Key = key
+		from = 1
+	}
+	n, err := r.standing(ctx, g, from, rule.Window, w.Fresh || rule.KeyStrategy == "")
+	if err != nil {
+		return ledger.BeginResult{}, err
+	}
+	req.Key = g.key(n)
+	return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
+}
+
+// beginAs asks under the key of the request.
+func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
+	if err := r.present(ctx); err != nil {
+		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
 	}
 	op := ledger.Operation{ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, Token: req.Token,
 		Input: req.Input, Command: req.Command, Source: req.Source, Session: req.Session, Fingerprint: req.Fingerprint}
@@ -118,9 +149,9 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		req.Target = rule.Target(op)
 	}
 	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
-	res, err := ledger.Begin(ctx, r.store, req)
+	res, err := ledger.Begin(ctx, store, req)
 	if errors.Is(err, ledger.ErrBusy) { // the ids make it repeatable
-		res, err = ledger.Begin(ctx, r.store, req)
+		res, err = ledger.Begin(ctx, store, req)
 	}
 	if err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
@@ -130,9 +161,49 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 			res.Attempt.TokenSent, res.Attempt.Sender = req.TokenSent, req.Sender
 			res.Attempt.StartedAt = res.Attempt.DeadlineAt.Add(-req.Deadline)
 		}
-		r.price(ctx, rule, res.Operation)
 	}
 	return res, nil
+}
+
+// present errs when the ledger's file was removed or replaced since this
+// recorder first used it: nobody would see what is written there (I1).
+func (r *Recorder) present(ctx context.Context) error {
+	r.look.Do(func() { r.here = presenceOf(ctx, r.store) })
+	return r.here.check()
+}
+
+// errNotNew says that a key has an operation.
+var errNotNew = errors.New("there is an operation under this key")
+
+// recording is the store as a begin sees it. What a policy says of the new
+// operation is written in the transaction that begins it.
+type recording struct {
+	ledger.Store
+	price   func(ledger.Record) ledger.Pricing
+	onlyNew bool // errNotNew for a key that is in use
+}
+
+// Change applies the rule of a begin.
+func (s recording) Change(ctx context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
+	return s.Store.Change(ctx, at, changeID, func(rec *ledger.Record) (ledger.Change, error) {
+		if s.onlyNew && rec.Found {
+			return ledger.Change{}, errNotNew
+		}
+		after := *rec
+		c, err := rule(rec)
+		if err != nil || c.Operation == nil || c.Operation.State != ledger.Pending || s.price == nil {
+			return c, err
+		}
+		if c.Insert {
+			after = ledger.Record{Now: rec.Now}
+		}
+		after.Found, after.Operation = true, *c.Operation
+		after.Attempts = append(after.Attempts[:len(after.Attempts):len(after.Attempts)], c.Attempts...)
+		p := s.price(after)
+		p.OperationID = c.Operation.ID
+		c.Pricing = &p
+		return c, nil
+	})
 }
 
 // request turns a wish into what the ledger is asked, with secrets replaced.
@@ -158,7 +229,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 	req := ledger.BeginRequest{
 		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Key: w.Key, Token: w.Token, Fingerprint: fingerprint,
 		Session: w.Session, Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
-		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command" && w.Sender != "mcp"),
+		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command" && w.Sender != "http" && w.Sender != "mcp"),
 		Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}
 	if req.OperationID == "" {
@@ -183,21 +254,6 @@ func keepFor(rule KindRule) time.Duration {
 		return 0
 	}
 	return max(rule.TTL, rule.Remembers, rule.Window)
-}
-
-// price fills the operation's place in the lists. It is a cache that an engine
-// fills too, so that a failure costs nothing but order.
-func (r *Recorder) price(ctx context.Context, rule KindRule, o ledger.Operation) {
-	if rule.Price == nil {
-		return
-	}
-	rec, err := r.store.Read(ctx, ledger.Locator{ID: o.ID})
-	if err != nil {
-		return
-	}
-	p := rule.Price(rec)
-	p.OperationID = o.ID
-	_ = r.store.Price(ctx, []ledger.Pricing{p})
 }
 
 // Settle reports what became of an attempt. Texts are bounded and cleared of

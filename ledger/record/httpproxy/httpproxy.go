@@ -1,0 +1,227 @@
+// Package httpproxy is a reverse proxy that records writes: any HTTP client that
+// is pointed at it gets three outcomes and no double execution.
+//
+// Reads stream through untouched. A write is taken in whole, recorded, sent once
+// and settled before the end of its answer reaches the client; all of that is
+// record.Transport's. What lives here is the HTTP on the client's side: what is
+// not passed at all, and the problem documents (RFC 9457) that say why there is
+// no answer of the upstream's. It may import ledger and ledger/record only.
+package httpproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/transmit"
+)
+
+// Options say what to stand in front of, and how.
+type Options struct {
+	Recorder *record.Recorder
+	Upstream *url.URL // http or https; a path in it comes before every request's
+	// Kind names the kind of a request by method, upstream host and path, if the
+	// policy has one for it.
+	Kind       func(method, host, path string) (kind string, ok bool)
+	Scope      string // of all keys; made of the upstream and the client's credential when empty
+	RequireKey bool   // 400 for a write without a key, where the policy makes none
+	MaxRequest int64  // bytes of a write's body; record.DefaultMaxRequest when 0
+	TLS        *tls.Config
+	Report     func(record.Report) // told what became of every write; may be nil
+}
+
+// Proxy is an http.Handler. Make it with New.
+type Proxy struct {
+	transport *record.Transport
+	reverse   *httputil.ReverseProxy
+	reads     *http.Transport
+	recorder  *record.Recorder
+}
+
+// New makes a proxy.
+func New(o Options) (*Proxy, error) {
+	if o.Recorder == nil || o.Upstream == nil {
+		return nil, errors.New("a proxy needs a recorder and an upstream")
+	}
+	if o.Upstream.Scheme != "http" && o.Upstream.Scheme != "https" || o.Upstream.Hostname() == "" {
+		return nil, fmt.Errorf("the upstream %q is no http or https address", transmit.WithoutSecrets(o.Upstream))
+	}
+	if o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" {
+		return nil, errors.New("the upstream's address has a query or a fragment, which would be lost")
+	}
+	p := &Proxy{recorder: o.Recorder, reads: readTransport(o.TLS)}
+	p.transport = &record.Transport{
+		Recorder: o.Recorder, Scope: o.Scope, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
+		Sender: &transmit.Sender{TLS: o.TLS}, Reads: p.reads,
+		Undelivered: func(req *http.Request, operationID string) {
+			if d, ok := req.Context().Value(deliveryKey{}).(*delivery); ok {
+				d.operationID = operationID
+			}
+		},
+	}
+	if o.Kind != nil {
+		p.transport.Kind = func(req *http.Request) string {
+			kind, ok := o.Kind(req.Method, req.URL.Host, req.URL.Path)
+			if !ok {
+				return ""
+			}
+			return kind
+		}
+	}
+	upstream := *o.Upstream
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { rewrite(r, &upstream) },
+		Transport: p.transport,
+		ModifyResponse: func(resp *http.Response) error {
+			if resp.StatusCode == http.StatusSwitchingProtocols {
+				resp.Body.Close()
+				return errors.New("the upstream switched protocols, which nobody asked for")
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { problemOf(err).write(w) },
+		ErrorLog:     log.New(io.Discard, "", 0), // what became of a request is reported; the rest names addresses
+	}
+	return p, nil
+}
+
+// readTransport is for what is not recorded. It changes nothing of what passes.
+func readTransport(c *tls.Config) *http.Transport {
+	t := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		IdleConnTimeout:        60 * time.Second,
+		MaxIdleConnsPerHost:    64,
+		MaxResponseHeaderBytes: 256 << 10,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+	}
+	if c != nil {
+		t.TLSClientConfig = c.Clone()
+	}
+	return t
+}
+
+// rewrite points a request at the upstream and leaves the rest as it was.
+func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
+	r.SetURL(upstream)
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // also what no one can parse
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if said, ok := r.In.Header[name]; ok {
+			r.Out.Header[name] = said
+		}
+	}
+	r.Out.Header.Del("Upgrade")
+	r.Out.Header.Del("Connection")
+	r.Out.Header.Del("Http2-Settings")
+	if u := upstream.User; u != nil && r.Out.Header.Get("Authorization") == "" {
+		password, _ := u.Password()
+		r.Out.SetBasicAuth(u.Username(), password)
+	}
+}
+
+// delivery is which operation's answer a request gets that must be noted as
+// delivered.
+type delivery struct{ operationID string }
+
+type deliveryKey struct{}
+
+// ServeHTTP passes a request, or answers it from the ledger.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if refusal := notPassed(r); refusal != nil {
+		w.Header().Set("Connection", "close") // what follows on it may be meant for somebody else
+		refusal.write(w)
+		return
+	}
+	d := new(delivery)
+	arrived := false
+	defer func() { // also when the reverse proxy panics because the client is gone
+		if d.operationID != "" {
+			p.transport.Delivered(d.operationID, arrived)
+		}
+	}()
+	p.reverse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
+	if d.operationID != "" {
+		arrived = http.NewResponseController(w).Flush() == nil && r.Context().Err() == nil
+	}
+}
+
+// notPassed are requests that could carry a write past the record, or that were
+// not meant for a reverse proxy.
+func notPassed(r *http.Request) *problem {
+	switch {
+	case r.Method == http.MethodConnect:
+		return newProblem("not_passed", http.StatusMethodNotAllowed, "CONNECT is not passed", "This proxy stands in front of one upstream and opens no tunnels.")
+	case r.URL.Host != "" && r.URL.Scheme != "":
+		return newProblem("not_passed", http.StatusMisdirectedRequest, "This is no forward proxy",
+			"The request names a host of its own. Use this proxy's address as the base address of the upstream, not as an HTTP proxy.")
+	}
+	for _, v := range r.Header.Values("Upgrade") {
+		for _, protocol := range strings.Split(v, ",") {
+			if name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/"); name != "" && !strings.EqualFold(name, "h2c") && !strings.EqualFold(name, "HTTP") && !strings.EqualFold(name, "TLS") {
+				return newProblem("not_passed", http.StatusNotImplemented, "Upgrades are not passed",
+					"What goes over an upgraded connection (a WebSocket) cannot be recorded. Connect to the upstream directly for it.")
+			}
+		}
+	}
+	return nil
+}
+
+// Serve answers on l until ctx ends. It then takes nothing new, lets what is in
+// flight finish for grace, cuts the rest off and records what is known of it. It
+// returns nil after that, and the error when l fails.
+func (p *Proxy) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
+	server := &http.Server{
+		Handler: p, ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), Protocols: new(http.Protocols),
+	}
+	server.Protocols.SetHTTP1(true)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		p.stop(server, grace)
+		return err
+	case <-ctx.Done():
+	}
+	p.stop(server, grace)
+	return nil
+}
+
+// stop is the end of Serve. Writes that are cut off still get their answer.
+func (p *Proxy) stop(server *http.Server, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	answering, over := context.WithTimeout(context.Background(), grace+2*time.Second)
+	defer over()
+	idle := make(chan struct{})
+	go func() {
+		_ = server.Shutdown(answering)
+		close(idle)
+	}()
+	_ = p.transport.Shutdown(ctx)
+	select {
+	case <-idle:
+	case <-ctx.Done(): // reads that go on for ever
+		timer := time.NewTimer(200 * time.Millisecond)
+		select {
+		case <-idle:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	server.Close()
+	<-idle
+	p.reads.CloseIdleConnections()
+}

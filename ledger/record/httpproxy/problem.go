@@ -1,0 +1,168 @@
+package httpproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+)
+
+// problemType begins the type of every problem document; the rest is one of
+//
+//	key_missing     400  this write needs an Idempotency-Key
+//	key_malformed   400  the Idempotency-Key is none
+//	bad_request     400  the request could not be read to its end
+//	not_passed      405 421 501  not a request for this proxy
+//	in_progress     409  the same write is in flight
+//	in_doubt        409  an earlier one may have landed; nothing was sent now
+//	done            409  done before, and there is no answer to repeat
+//	refused         409  a person or a hold stands against it
+//	too_large       413  the body is longer than what is recorded
+//	key_reused      422  the key belongs to another request
+//	never_sent      502  no byte reached the upstream: safe to repeat
+//	outcome_unknown 502 504  it was sent, and no whole answer came: now in doubt
+//	unreachable     502  a read failed
+//	not_recorded    503  the ledger cannot be written: nothing was sent
+const problemType = "urn:indoubt:problem:"
+
+// problem is a problem document (RFC 9457). Beside the standard members it says
+// which operation it is about.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+
+	Code      string `json:"code"`                // the end of the type
+	Operation string `json:"operation,omitempty"` // its id
+	Kind      string `json:"kind,omitempty"`
+	Key       string `json:"key,omitempty"`
+	State     string `json:"state,omitempty"`
+	Since     string `json:"since,omitempty"`   // of that state, RFC 3339
+	Until     string `json:"until,omitempty"`   // in flight at the latest, RFC 3339
+	Receipt   string `json:"receipt,omitempty"` // the upstream's name for what was done
+	Advice    string `json:"advice,omitempty"`
+
+	retryAfter time.Duration
+}
+
+func newProblem(code string, status int, title, detail string) *problem {
+	return &problem{Type: problemType + code, Code: code, Status: status, Title: title, Detail: detail}
+}
+
+// about names the operation.
+func (p *problem) about(o ledger.Operation) *problem {
+	p.Operation, p.Kind, p.Key, p.State, p.Receipt = o.ID, o.Kind, o.Key, string(o.State), o.Receipt()
+	switch o.State {
+	case ledger.Pending:
+		p.Since, p.Until = stamp(o.StartedAt), stamp(o.DeadlineAt)
+	case ledger.Uncertain:
+		p.Since = stamp(o.DoubtedAt)
+	default:
+		p.Since = stamp(o.SettledAt)
+	}
+	return p
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func (p *problem) write(w http.ResponseWriter) {
+	body, err := json.Marshal(p)
+	if err != nil { // its texts are valid by json's own making
+		http.Error(w, p.Title, p.Status)
+		return
+	}
+	body = append(body, '\n')
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	if p.Operation != "" {
+		h.Set(record.HeaderOperation, p.Operation)
+	}
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((p.retryAfter+time.Second-1)/time.Second)))
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(body)
+}
+
+// problemOf says what an error of the transport's means to the client.
+func problemOf(err error) *problem {
+	var (
+		key        *record.KeyError
+		tooLarge   *http.MaxBytesError
+		unrecorded *record.NotRecordedError
+		doubt      *record.DoubtError
+		lost       *record.LostError
+		busy       *record.BusyError
+		reused     *record.ReusedError
+		refused    *record.RefusedError
+		done       *record.DoneError
+		failed     *record.FailedError
+		unread     *record.RequestError
+	)
+	switch {
+	case errors.As(err, &key) && key.Missing:
+		return newProblem("key_missing", http.StatusBadRequest, "This write needs an Idempotency-Key", key.Why)
+	case errors.As(err, &key):
+		return newProblem("key_malformed", http.StatusBadRequest, "The Idempotency-Key is none", key.Why)
+	case errors.As(err, &unread):
+		return newProblem("bad_request", http.StatusBadRequest, "The request could not be read to its end", "Nothing was recorded or sent.")
+	case errors.As(err, &tooLarge):
+		return newProblem("too_large", http.StatusRequestEntityTooLarge, "The body is too long to be recorded",
+			"A write's body may be "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes long; nothing was sent.")
+	case errors.As(err, &unrecorded):
+		p := newProblem("not_recorded", http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", "")
+		p.Advice, p.retryAfter = "It is safe to send it again later.", 5*time.Second
+		return p
+	case errors.As(err, &lost) && errors.As(err, &doubt):
+		p := newProblem("outcome_unknown", http.StatusBadGateway, "It was sent, and no whole answer came", "It may have taken effect.").about(doubt.Operation)
+		if lost.Class == ledger.ClassTimeout || lost.Class == ledger.ClassDeadline {
+			p.Status = http.StatusGatewayTimeout
+		}
+		p.Advice = doubtAdvice(doubt.Operation)
+		return p
+	case errors.As(err, &doubt):
+		p := newProblem("in_doubt", http.StatusConflict, "An earlier attempt is in doubt", "It may have taken effect; nothing was sent now.").about(doubt.Operation)
+		p.Advice, p.retryAfter = doubtAdvice(doubt.Operation), time.Minute
+		return p
+	case errors.As(err, &busy):
+		p := newProblem("in_progress", http.StatusConflict, "The same write is in flight", "Nothing was sent now.").about(busy.Operation)
+		p.Advice, p.retryAfter = "Send the same again in a moment: it gets the answer of the one in flight.", time.Second
+		return p
+	case errors.As(err, &reused):
+		p := newProblem("key_reused", http.StatusUnprocessableEntity, "The Idempotency-Key belongs to another request", "Nothing was sent.").about(reused.Operation)
+		p.Advice = "Use a new key for a new wish, and the same request under the same key."
+		return p
+	case errors.As(err, &refused):
+		p := newProblem("refused", http.StatusConflict, "It is not to be sent", refused.Why).about(refused.Operation)
+		p.Advice = "Look at it: indoubt show " + refused.Operation.ID
+		return p
+	case errors.As(err, &done):
+		p := newProblem("done", http.StatusConflict, "It is done already, and there is no answer to repeat", "Nothing was sent now.").about(done.Operation)
+		p.Advice = "Take it as done; its effect is named by the receipt where there is one. Look at it: indoubt show " + done.Operation.ID
+		return p
+	case errors.As(err, &failed):
+		p := newProblem("never_sent", http.StatusBadGateway, "The upstream could not be reached", "No byte of the request left.").about(failed.Operation)
+		p.Advice, p.retryAfter = "It is safe to send it again.", time.Second
+		return p
+	case errors.Is(err, context.Canceled): // nobody is left to read it
+		return newProblem("bad_request", http.StatusBadRequest, "The client left", "")
+	}
+	return newProblem("unreachable", http.StatusBadGateway, "The upstream gave no answer", "")
+}
+
+func doubtAdvice(o ledger.Operation) string {
+	return "Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: indoubt show " + o.ID
+}

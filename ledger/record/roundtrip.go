@@ -1,0 +1,331 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/transmit"
+)
+
+// The headers a Transport reads or adds. Those that begin with Indoubt are for
+// it alone and are not sent on.
+const (
+	HeaderKey       = "Idempotency-Key"      // of a request: names the wish
+	HeaderReplayed  = "Idempotency-Replayed" // of an answer: "true" when it is the stored one
+	HeaderOperation = "Indoubt-Operation"    // of an answer: the id of the operation it is about
+	HeaderSource    = "Indoubt-Source"       // of a request: PIPELINE or PIPELINE@RUN
+	HeaderSession   = "Indoubt-Session"      // of a request: for keys made per session
+)
+
+// DefaultMaxRequest bounds the body of a recorded request, in bytes.
+const DefaultMaxRequest = 10 << 20
+
+// Transport is an http.RoundTripper that records writes: the intent before a
+// byte of it leaves (I1), one transmission and no more (I3), and what became of
+// it. A repeat of a finished one gets the stored answer; a repeat of one in
+// flight or in doubt is not sent. Put it into an http.Client, whose CheckRedirect
+// should be http.ErrUseLastResponse: following a redirect is another write.
+//
+// GET, HEAD, OPTIONS and TRACE pass, as does what the policy calls a read. Every
+// other method is a write, and so is a safe one with an X-HTTP-Method-Override.
+//
+// A key comes from the Idempotency-Key header, bare or as the structured string
+// of the IETF draft; without one it is made as the kind's policy says. Keys of
+// different origins and credentials never meet. Under a key that the caller gave,
+// a refusal is replayed like a success.
+//
+// The outcome is in the ledger before the end of the answer is handed out. When
+// the request's context ends, or the body is closed early, the exchange is
+// finished and recorded in the background.
+//
+// What is known to have had no effect for a reason that may pass is tried again
+// within the kind's retry.max, each time as an attempt of its own.
+//
+// Errors: *DoubtError (with a *LostError in it when it was sent just now),
+// *BusyError, *ReusedError, *RefusedError, *DoneError; and where nothing was sent
+// and the same may be asked for again *FailedError, *NotRecordedError, *KeyError,
+// *RequestError and *http.MaxBytesError.
+type Transport struct {
+	Recorder *Recorder
+	// Kind names the kind of a request. "" is the built-in name,
+	// http.<host>.<method>.
+	Kind       func(*http.Request) string
+	Scope      string            // of all keys; made from origin and credential when empty
+	RequireKey bool              // a write without a key is refused, where the policy makes none
+	MaxRequest int64             // bytes of a body; DefaultMaxRequest when 0
+	Sender     *transmit.Sender  // of writes
+	Reads      http.RoundTripper // of what is not recorded; http.DefaultTransport when nil
+	// Undelivered, when set, is told of each answer that waits for word whether it
+	// arrived, before RoundTrip returns it; Delivered must be called then. When nil,
+	// handing an answer out is delivery. It matters for wishes without a key: the
+	// same again, after an answer that did not arrive, is the same wish.
+	Undelivered func(req *http.Request, operationID string)
+	Report      func(Report) // told what became of every write; may be nil
+
+	mu     sync.Mutex
+	closed bool
+	live   sync.WaitGroup
+	cut    context.CancelCauseFunc // ends every transmission
+	base   context.Context
+	here   presence
+	due    map[string]chan struct{} // operations whose answer is being delivered; closed when it is known
+}
+
+// Report is what became of one write, for a log. No secret is in it.
+type Report struct {
+	Method, Path, Kind, OperationID string
+	// What is an outcome of the transmission (committed, failed, uncertain), or
+	// why there was none: replayed, in_progress, in_doubt, finished, key_reused,
+	// refused, not_recorded, bad_request.
+	What   string
+	Status int // of the answer; 0 when there was none
+	Why    string
+	Took   time.Duration
+}
+
+// ErrShutdown says that a Transport takes no more writes.
+var ErrShutdown = errors.New("the sender is shutting down")
+
+// RoundTrip sends one request, or answers it from the ledger.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	kind, rule, write := t.classify(req)
+	if !write {
+		return t.reads().RoundTrip(req)
+	}
+	w := &httpWrite{t: t, req: req, kind: kind, rule: rule, began: time.Now()}
+	return w.do()
+}
+
+// Shutdown takes no more writes, waits for those in flight until ctx ends, then
+// cuts them off and waits until what is known of each is recorded. What was sent
+// and cut is in doubt.
+func (t *Transport) Shutdown(ctx context.Context) error {
+	t.mu.Lock()
+	t.closed = true
+	t.start()
+	t.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		t.live.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		t.cut(fmt.Errorf("%w: %w", ErrShutdown, context.Canceled))
+		<-done
+		return ctx.Err()
+	}
+}
+
+// start makes what the zero value lacks; the caller holds mu.
+func (t *Transport) start() {
+	if t.base == nil {
+		t.base, t.cut = context.WithCancelCause(context.Background())
+		t.here = presenceOf(t.base, t.Recorder.store)
+	}
+}
+
+// enter counts a write in, unless the transport is shutting down or its ledger
+// is gone. The context ends when every write is to end.
+func (t *Transport) enter() (context.Context, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, ErrShutdown
+	}
+	t.start()
+	if err := t.here.check(); err != nil {
+		return nil, err
+	}
+	t.live.Add(1)
+	return t.base, nil
+}
+
+// Delivered says whether the answer that Undelivered was told of arrived. The
+// next wish like it waits for that.
+func (t *Transport) Delivered(operationID string, arrived bool) {
+	if arrived { // when it cannot be noted, the next such wish gets the answer once more
+		_ = t.Recorder.Deliver(context.Background(), operationID)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.due[operationID]; known != nil {
+		close(known)
+		delete(t.due, operationID)
+	}
+}
+
+// handOver notes that an answer is on its way to the caller.
+func (t *Transport) handOver(req *http.Request, operationID string) {
+	if t.Undelivered == nil {
+		t.Delivered(operationID, true)
+		return
+	}
+	t.mu.Lock()
+	if t.due == nil {
+		t.due = map[string]chan struct{}{}
+	}
+	if t.due[operationID] == nil {
+		t.due[operationID] = make(chan struct{})
+	}
+	t.mu.Unlock()
+	t.Undelivered(req, operationID)
+}
+
+// delivering is closed when it is known whether the operation's answer arrived;
+// nil when it is not on its way.
+func (t *Transport) delivering(operationID string) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.due[operationID]
+}
+
+func (t *Transport) reads() http.RoundTripper {
+	if t.Reads != nil {
+		return t.Reads
+	}
+	return http.DefaultTransport
+}
+
+func (t *Transport) sender() *transmit.Sender {
+	if t.Sender != nil {
+		return t.Sender
+	}
+	return new(transmit.Sender)
+}
+
+// classify tells the kind of a request, and whether it is recorded. A method
+// counts as safe only as it is spelled in RFC 9110: what is not known to be a
+// read is a write.
+func (t *Transport) classify(req *http.Request) (kind string, rule KindRule, write bool) {
+	if t.Kind != nil {
+		kind = t.Kind(req)
+	}
+	named := kind != ""
+	if !named {
+		kind = builtinKind(req)
+	}
+	rule = t.Recorder.Rule(kind)
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		write = named && rule.Access == "write" || overridden(req) != ""
+	default:
+		write = rule.Access != "read"
+	}
+	return kind, rule, write
+}
+
+// overridden is the method that a header puts in the place of a request's own,
+// if that is not a safe one.
+func overridden(req *http.Request) string {
+	for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
+		for _, v := range req.Header[name] {
+			switch v = strings.ToUpper(strings.TrimSpace(v)); v {
+			case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+			default:
+				return v
+			}
+		}
+	}
+	return ""
+}
+
+// builtinKind is the kind of a request that no policy names.
+func builtinKind(req *http.Request) string {
+	plain := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_' {
+				return r
+			}
+			return '_'
+		}, strings.ToLower(s))
+	}
+	host := plain(req.URL.Hostname())
+	if len(host) > 150 {
+		host = host[:150]
+	}
+	method := plain(req.Method)
+	if method == "" {
+		method = "get"
+	}
+	if len(method) > 30 {
+		method = method[:30]
+	}
+	return "http." + host + "." + method
+}
+
+// readBody takes the whole body into memory, to its bound.
+func (t *Transport) readBody(req *http.Request) ([]byte, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil, nil
+	}
+	defer req.Body.Close()
+	bound := t.MaxRequest
+	if bound <= 0 {
+		bound = DefaultMaxRequest
+	}
+	if req.ContentLength > bound {
+		return nil, &http.MaxBytesError{Limit: bound}
+	}
+	body, err := io.ReadAll(io.LimitReader(req.Body, bound+1))
+	if err != nil {
+		return nil, &RequestError{err}
+	}
+	if int64(len(body)) > bound {
+		return nil, &http.MaxBytesError{Limit: bound}
+	}
+	if req.ContentLength > 0 && int64(len(body)) != req.ContentLength {
+		return nil, &RequestError{io.ErrUnexpectedEOF}
+	}
+	return body, nil
+}
+
+// LostError is inside the *DoubtError for a request that was sent just now: no
+// answer came that tells what became of it.
+type LostError struct {
+	Class ledger.ErrorClass
+	Err   error
+}
+
+func (e *LostError) Error() string { return e.Err.Error() }
+func (e *LostError) Unwrap() error { return e.Err }
+
+// DoneError says that nothing was sent, because it is done already, and that
+// there is no answer to repeat: a read or a person settled it, or the answer was
+// too long to be kept, or held a secret.
+type DoneError struct{ Operation ledger.Operation }
+
+func (e *DoneError) Error() string {
+	return about(e.Operation, "it is done, and there is no answer to repeat", nil)
+}
+
+// NotRecordedError says that the ledger could not be written, so that nothing
+// was sent.
+type NotRecordedError struct{ Err error }
+
+func (e *NotRecordedError) Error() string { return fmt.Sprintf("not recorded, so not sent: %v", e.Err) }
+func (e *NotRecordedError) Unwrap() error { return e.Err }
+
+// RequestError says that a request could not be read to its end, so that nothing
+// was recorded or sent.
+type RequestError struct{ Err error }
+
+func (e *RequestError) Error() string { return fmt.Sprintf("read the request: %v", e.Err) }
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// KeyError says that a request's Idempotency-Key is missing or no key.
+type KeyError struct {
+	Missing bool
+	Why     string
+}
+
+func (e *KeyError) Error() string { return HeaderKey + ": " + e.Why }

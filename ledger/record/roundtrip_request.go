@@ -1,0 +1,391 @@
+package record
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxKey       = 255       // bytes of a key that a caller may give
+	maxInputBody = 256 << 10 // bytes of a body that are recorded as they are; of others a digest is
+)
+
+// givenKey reads the Idempotency-Key header: an sf-string (RFC 9651, as the IETF
+// draft has it) or bare text. It is "" when there is none.
+func givenKey(h http.Header) (string, error) {
+	values := h.Values(HeaderKey)
+	if len(values) == 0 {
+		return "", nil
+	}
+	if len(values) > 1 {
+		return "", &KeyError{Why: "it is given more than once"}
+	}
+	v := strings.Trim(values[0], " \t")
+	key := v
+	if strings.HasPrefix(v, `"`) {
+		text, rest, ok := quotedText(v)
+		if rest = strings.TrimLeft(rest, " "); !ok || rest != "" && rest[0] != ';' {
+			return "", &KeyError{Why: "it begins with a quote and is no structured string"}
+		}
+		key = text
+	} else if strings.ContainsAny(v, " \t") {
+		return "", &KeyError{Why: "a key with spaces must be quoted"}
+	}
+	switch {
+	case key == "":
+		return "", &KeyError{Why: "it is empty"}
+	case len(key) > maxKey:
+		return "", &KeyError{Why: fmt.Sprintf("it is longer than %d characters", maxKey)}
+	}
+	for i := range len(key) {
+		if key[i] < ' ' || key[i] > '~' {
+			return "", &KeyError{Why: "it has a character outside of printable ASCII"}
+		}
+	}
+	return key, nil
+}
+
+// quotedText reads a structured string and gives what follows it.
+func quotedText(s string) (text, rest string, ok bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return b.String(), s[i+1:], true
+		case '\\':
+			i++
+			if i == len(s) || s[i] != '"' && s[i] != '\\' {
+				return "", "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", "", false
+}
+
+// credentials are the headers that say who is asking.
+var credentials = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Auth-Token", "Cookie"}
+
+// scopeOf keeps the keys of different origins and callers apart. Of the
+// credential only a digest is kept, under a key outside the ledger.
+func (t *Transport) scopeOf(req *http.Request) (string, error) {
+	if t.Scope != "" {
+		return t.Scope, nil
+	}
+	origin := strings.ToLower(req.URL.Scheme + "://" + req.URL.Host)
+	var said []string
+	for _, name := range credentials {
+		for _, v := range req.Header.Values(name) {
+			said = append(said, name+": "+v)
+		}
+	}
+	if u := req.URL.User; u != nil {
+		said = append(said, u.String())
+	}
+	if len(said) == 0 {
+		return origin, nil
+	}
+	digest, err := t.Recorder.redact.digest(strings.Join(said, "\n"))
+	if err != nil {
+		return "", fmt.Errorf("the scope of its key: %w", err)
+	}
+	return origin + " " + strings.TrimPrefix(digest, digestPrefix), nil
+}
+
+// httpInput is what is recorded of a request as its input. No header is in it.
+type httpInput struct {
+	Method      string          `json:"method"`
+	Override    string          `json:"override,omitempty"` // the method a header puts in its place
+	Path        string          `json:"path"`
+	Query       any             `json:"query,omitempty"` // names to a text or a list of them; a text when it cannot be read
+	ContentType string          `json:"content_type,omitempty"`
+	Body        json.RawMessage `json:"body,omitempty"`
+}
+
+// inputOf is the input of a request: its body as JSON where it is, a form or a
+// multipart one as the fields it has, else as text or a digest.
+func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
+	in := httpInput{Method: req.Method, Override: overridden(req), Path: req.URL.EscapedPath()}
+	if in.Path == "" {
+		in.Path = "/"
+	}
+	if raw := req.URL.RawQuery; raw != "" {
+		in.Query = raw
+		if values, err := url.ParseQuery(raw); err == nil {
+			in.Query = flatValues(values)
+		}
+	}
+	mediaType, params, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	if err != nil {
+		mediaType, params = strings.TrimSpace(req.Header.Get("Content-Type")), nil
+	}
+	boundary := params["boundary"]
+	delete(params, "boundary") // another one at each try
+	in.ContentType = mediaType
+	if shown := mime.FormatMediaType(mediaType, params); shown != "" {
+		in.ContentType = shown
+	}
+	if len(body) > 0 {
+		in.Body = bodyInput(mediaType, boundary, body)
+	}
+	out := encode(in)
+	if out == nil {
+		return nil, fmt.Errorf("the request cannot be recorded")
+	}
+	return out, nil
+}
+
+func bodyInput(mediaType, boundary string, body []byte) json.RawMessage {
+	switch {
+	case len(body) > maxInputBody:
+		return encode(digestOf(body))
+	case isJSON(mediaType) && json.Valid(body):
+		return json.RawMessage(bytes.TrimSpace(body))
+	case mediaType == formType:
+		if values, err := url.ParseQuery(string(body)); err == nil {
+			return encode(nested(values))
+		}
+	case mediaType == "multipart/form-data" && boundary != "":
+		if parts, err := partsOf(boundary, body); err == nil {
+			return encode(parts)
+		}
+	case mediaType == "" && json.Valid(body):
+		return json.RawMessage(bytes.TrimSpace(body))
+	}
+	return encode(textOrBase64(body))
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+func isJSON(mediaType string) bool {
+	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
+}
+
+func textOrBase64(b []byte) any {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return map[string]any{"base64": base64.StdEncoding.EncodeToString(b)}
+}
+
+func digestOf(b []byte) map[string]any {
+	sum := sha256.Sum256(b)
+	return map[string]any{"sha256": hex.EncodeToString(sum[:]), "bytes": len(b)}
+}
+
+// flatValues is names to a text, or to a list where one is repeated.
+func flatValues(values url.Values) map[string]any {
+	out := make(map[string]any, len(values))
+	for name, list := range values {
+		if len(list) == 1 {
+			out[name] = list[0]
+		} else {
+			out[name] = list
+		}
+	}
+	return out
+}
+
+// nested reads names such as metadata[order] as objects in objects. Where the
+// names contradict each other they are kept as they are.
+func nested(values url.Values) any {
+	out := map[string]any{}
+	for name, list := range values {
+		var value any = list
+		if len(list) == 1 {
+			value = list[0]
+		}
+		steps, ok := bracketed(name)
+		if ok && steps[len(steps)-1] == "" { // items[]
+			steps, value = steps[:len(steps)-1], list
+		}
+		if !ok || !setMember(out, steps, value) {
+			return flatValues(values)
+		}
+	}
+	return out
+}
+
+// bracketed splits a[b][c] into its names.
+func bracketed(name string) ([]string, bool) {
+	first, rest, found := strings.Cut(name, "[")
+	steps := []string{first}
+	for found {
+		var step string
+		var closed bool
+		step, rest, closed = strings.Cut(rest, "]")
+		if !closed || rest != "" && rest[0] != '[' || step == "" && rest != "" {
+			return nil, false
+		}
+		steps = append(steps, step)
+		rest, found = strings.CutPrefix(rest, "[")
+	}
+	return steps, first != ""
+}
+
+// setMember sets what no one has set before.
+func setMember(in map[string]any, steps []string, value any) bool {
+	for _, step := range steps[:len(steps)-1] {
+		next, ok := in[step].(map[string]any)
+		if !ok {
+			if _, taken := in[step]; taken {
+				return false
+			}
+			next = map[string]any{}
+			in[step] = next
+		}
+		in = next
+	}
+	last := steps[len(steps)-1]
+	if _, taken := in[last]; taken {
+		return false
+	}
+	in[last] = value
+	return true
+}
+
+// partsOf lists the parts of a multipart form: what they say if they are short
+// texts, a digest of files.
+func partsOf(boundary string, body []byte) ([]map[string]any, error) {
+	var out []map[string]any
+	r := multipart.NewReader(bytes.NewReader(body), boundary)
+	for {
+		p, err := r.NextRawPart()
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(p)
+		if err != nil {
+			return nil, err
+		}
+		part := map[string]any{"name": p.FormName()}
+		if file := p.FileName(); file != "" {
+			part["filename"] = file
+		}
+		if t := p.Header.Get("Content-Type"); t != "" {
+			part["content_type"] = t
+		}
+		if p.FileName() == "" && len(content) <= 4<<10 && utf8.Valid(content) {
+			part["value"] = string(content)
+		} else {
+			for k, v := range digestOf(content) {
+				part[k] = v
+			}
+		}
+		out = append(out, part)
+	}
+}
+
+// withToken puts the correlation token into a JSON or form body, where the
+// kind's policy says. ok is false, and the body as it was, when it has no place.
+// The policy's path is one in the input (body.metadata.token), or in the body.
+func withToken(mediaType string, body []byte, rule KindRule, token string) (out []byte, ok bool) {
+	path, list := rule.TokenInto, false
+	if path == "" {
+		path, list = rule.TokenAppend, true
+	}
+	if path == "" {
+		return body, false
+	}
+	steps, err := parsePath(path)
+	if err != nil || len(steps) == 0 {
+		return body, false
+	}
+	if steps[0] == "body" && len(steps) > 1 {
+		steps = steps[1:]
+	}
+	mediaType, _, _ = mime.ParseMediaType(mediaType)
+	switch {
+	case isJSON(mediaType) || mediaType == "" && json.Valid(body):
+		v, err := decode(body)
+		if err != nil {
+			return body, false
+		}
+		if v, ok = place(v, steps, list, token); !ok {
+			return body, false
+		}
+		return encode(v), true
+	case mediaType == formType:
+		return formWithToken(body, steps, list, token)
+	}
+	return body, false
+}
+
+// place sets the token at a path, or adds it to the list there, and makes the
+// objects on the way that are missing.
+func place(v any, steps []string, list bool, token string) (any, bool) {
+	if len(steps) == 0 {
+		if !list {
+			return token, true
+		}
+		items, isList := v.([]any)
+		return append(items, token), isList || v == nil
+	}
+	step := steps[0]
+	switch t := v.(type) {
+	case nil:
+		next, ok := place(nil, steps[1:], list, token)
+		return map[string]any{step: next}, ok
+	case map[string]any:
+		next, ok := place(t[step], steps[1:], list, token)
+		t[step] = next
+		return t, ok
+	case []any:
+		i, err := strconv.Atoi(step)
+		if err != nil || i < 0 || i >= len(t) {
+			return v, false
+		}
+		next, ok := place(t[i], steps[1:], list, token)
+		t[i] = next
+		return t, ok
+	}
+	return v, false
+}
+
+// formWithToken adds a field and leaves the others as they are written.
+func formWithToken(body []byte, steps []string, list bool, token string) ([]byte, bool) {
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return body, false
+	}
+	name := steps[0]
+	for _, step := range steps[1:] {
+		name += "[" + step + "]"
+	}
+	var kept []string
+	if list {
+		switch {
+		case values.Has(name + "[]"):
+			name += "[]"
+		case !values.Has(name):
+			n := 0
+			for values.Has(name + "[" + strconv.Itoa(n) + "]") {
+				n++
+			}
+			name += "[" + strconv.Itoa(n) + "]"
+		}
+	}
+	for _, pair := range strings.Split(string(body), "&") {
+		written, _, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(written); pair != "" && (list || err != nil || plain != name) {
+			kept = append(kept, pair)
+		}
+	}
+	kept = append(kept, url.QueryEscape(name)+"="+url.QueryEscape(token))
+	return []byte(strings.Join(kept, "&")), true
+}
