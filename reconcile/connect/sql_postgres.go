@@ -1,0 +1,216 @@
+package connect
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// postgres talks to PostgreSQL in text, both ways: no driver guesses at types,
+// and numbers keep their digits.
+type postgres struct {
+	pool   *pgxpool.Pool
+	config *pgxpool.Config
+}
+
+func openPostgres(dsn string) (database, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("the address of the PostgreSQL database cannot be read") // the error shows parts of it
+	}
+	config.MaxConns, config.MinConns, config.MinIdleConns = maxConnections, 0, 0
+	config.MaxConnIdleTime, config.HealthCheckPeriod = idleConnection, idleConnection
+	c := &config.ConnConfig.Config
+	c.DialFunc = pgconn.DialFunc(dialWire(nil))
+	c.MaxProtocolMessageBodyLen = maxWire
+	if c.ConnectTimeout <= 0 || c.ConnectTimeout > connectTimeout {
+		c.ConnectTimeout = connectTimeout
+	}
+	c.RuntimeParams["client_encoding"] = "UTF8"
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "indoubt"
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, withheld(err, []string{c.Password})
+	}
+	return &postgres{pool, config}, nil
+}
+
+func (p *postgres) secrets() []string { return []string{p.config.ConnConfig.Password} }
+func (p *postgres) close()            { p.pool.Close() }
+
+func (p *postgres) read(ctx context.Context, q SQLRequest, into *table) (string, error) {
+	pooled, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer pooled.Release() // drops a connection that is closed, busy or inside a transaction
+	conn := pooled.Conn().PgConn()
+	ms := remaining(ctx)
+	setup, err := conn.Exec(ctx, fmt.Sprintf("BEGIN READ ONLY; SET LOCAL statement_timeout = %d; "+
+		"SET LOCAL idle_in_transaction_session_timeout = %d; SET LOCAL datestyle = 'ISO'; SELECT pg_is_in_recovery()", ms, ms)).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	stale := "unknown"
+	if last := setup[len(setup)-1].Rows; len(last) == 1 && len(last[0]) == 1 {
+		switch string(last[0][0]) {
+		case "f":
+			stale = ""
+		case "t":
+			stale = "replica"
+		}
+	}
+	if _, err := p.run(ctx, conn, q, into); err != nil {
+		return "", err
+	}
+	if into.cut {
+		return stale, nil
+	}
+	return stale, conn.Exec(ctx, "ROLLBACK").Close()
+}
+
+// run runs the statement and takes its rows.
+func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q SQLRequest, into *table) (pgconn.CommandTag, error) {
+	args := make([][]byte, len(q.Args))
+	for i, a := range q.Args {
+		args[i] = postgresText(a)
+	}
+	result := conn.ExecParams(ctx, q.Query, args, nil, nil, nil)
+	if fields := result.FieldDescriptions(); len(fields) > 0 {
+		names := make([]string, len(fields))
+		for i, f := range fields {
+			names[i] = f.Name
+		}
+		if err := into.columns(names); err != nil {
+			_, _ = result.Close()
+			return pgconn.CommandTag{}, err
+		}
+	}
+	for result.NextRow() {
+		fields, values := result.FieldDescriptions(), result.Values()
+		if !into.add(func(i int) []byte { return postgresValue(fields[i].DataTypeOID, values[i]) }) {
+			_ = conn.Conn().Close() // what is still to come is not waited for
+			break
+		}
+	}
+	return result.Close()
+}
+
+func (p *postgres) send(ctx context.Context, q SQLRequest, into *table) (int64, error) {
+	f := &fence{deadline: q.Deadline}
+	config := p.config.ConnConfig.Config.Copy()
+	config.DialFunc = pgconn.DialFunc(dialWire(f))
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	ms := remaining(ctx)
+	if err := conn.Exec(ctx, fmt.Sprintf("BEGIN; SET LOCAL statement_timeout = %d; "+
+		"SET LOCAL idle_in_transaction_session_timeout = %d", ms, ms)).Close(); err != nil {
+		return 0, err
+	}
+	// A function may act outside the transaction. What only changes rows cannot.
+	if word := firstWord(q.Query); word == "SELECT" || word == "CALL" {
+		f.arm()
+	}
+	tag, err := p.run(ctx, conn, q, into)
+	if err != nil {
+		return 0, f.judge(err)
+	}
+	if conn.TxStatus() != 'T' {
+		return 0, unproven{errors.New("the statement ended its own transaction")}
+	}
+	f.arm()
+	done, err := conn.Exec(ctx, "COMMIT").ReadAll()
+	switch {
+	case err != nil && rolledBack(err):
+		return 0, err
+	case err != nil:
+		return 0, f.judge(err)
+	case len(done) != 1 || done[0].CommandTag.String() != "COMMIT":
+		return 0, unproven{errors.New("the database did not say that it committed")}
+	}
+	return tag.RowsAffected(), nil
+}
+
+// judge marks an error as unproven where something that takes effect may have
+// left.
+func (f *fence) judge(err error) error {
+	if f.passed() {
+		return unproven{err}
+	}
+	return err
+}
+
+// rolledBack tells whether PostgreSQL answered COMMIT by undoing it: a
+// constraint that is checked at the end, or a conflict with another transaction.
+// A session that is ended while committing says nothing of the kind.
+func rolledBack(err error) bool {
+	var said *pgconn.PgError
+	if !errors.As(err, &said) || said.SeverityUnlocalized != "ERROR" {
+		return false
+	}
+	switch said.Code {
+	case "40001", "40P01", "40002":
+		return true
+	}
+	return strings.HasPrefix(said.Code, "23")
+}
+
+func postgresTimedOut(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && (said.Code == "57014" || said.Code == "25P03")
+}
+
+// postgresText is a parameter as text; nil is NULL.
+func postgresText(v any) []byte {
+	switch x := v.(type) {
+	case nil:
+		return nil
+	case string:
+		return []byte(x)
+	case []byte:
+		return []byte(`\x` + hex.EncodeToString(x))
+	case float64:
+		return strconv.AppendFloat(nil, x, 'g', -1, 64)
+	}
+	return fmt.Append(nil, v)
+}
+
+func postgresValue(oid uint32, text []byte) []byte {
+	if text == nil {
+		return []byte("null")
+	}
+	switch oid {
+	case pgtype.BoolOID:
+		return strconv.AppendBool(nil, string(text) == "t")
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID, pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID:
+		return jsonNumber(string(text))
+	case pgtype.JSONOID, pgtype.JSONBOID:
+		return jsonDocument(text)
+	case pgtype.ByteaOID:
+		if raw, err := hex.DecodeString(strings.TrimPrefix(string(text), `\x`)); err == nil {
+			return jsonBytes(raw)
+		}
+	case pgtype.TimestamptzOID:
+		return jsonMoment(string(text), "2006-01-02 15:04:05Z07:00:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07")
+	case pgtype.TimestampOID:
+		return jsonMoment(string(text), "2006-01-02 15:04:05")
+	}
+	return jsonBytes(text)
+}

@@ -1,0 +1,127 @@
+package connect
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// sqliteFile is a SQLite database. Every request opens the file anew: it may
+// have been replaced, and what a kept connection sees of a file that is gone
+// would pass for the truth.
+type sqliteFile struct{ path string }
+
+func openSQLite(path string) (database, error) {
+	if path == "" {
+		return nil, errors.New("no path is given for the SQLite database")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return sqliteFile{abs}, nil
+}
+
+func (f sqliteFile) secrets() []string { return nil }
+func (f sqliteFile) close()            {}
+
+// connect opens the file, which must exist.
+func (f sqliteFile) connect(ctx context.Context, mode string, pragmas ...string) (*sql.Conn, func(), error) {
+	wait := min(maxBusyWait, time.Duration(remaining(ctx))*time.Millisecond)
+	query := url.Values{"mode": {mode}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()))}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: f.path, RawQuery: query.Encode()}).String())
+	if err != nil {
+		return nil, nil, err
+	}
+	db.SetMaxOpenConns(1)
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		_ = db.Close()
+		return nil, nil, err
+	}
+	done := func() { _, _ = conn.Close(), db.Close() }
+	if _, err := sqlite.Limit(conn, limitLength, maxWire); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return conn, done, nil
+}
+
+func (f sqliteFile) read(ctx context.Context, q SQLRequest, into *table) (string, error) {
+	if err := oneStatement(q.Query); err != nil {
+		return "", err
+	}
+	conn, done, err := f.connect(ctx, "ro", "query_only(1)")
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	rows, err := conn.QueryContext(ctx, q.Query, q.Args...)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	return "", into.take(rows, sqliteValue)
+}
+
+func (f sqliteFile) send(ctx context.Context, q SQLRequest, into *table) (affected int64, err error) {
+	if err := oneStatement(q.Query); err != nil {
+		return 0, err
+	}
+	conn, done, err := f.connect(ctx, "rw", "synchronous(FULL)", "foreign_keys(1)")
+	if err != nil {
+		return 0, err
+	}
+	defer done() // what is not committed by then is undone
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return 0, err
+	}
+	rows, err := conn.QueryContext(ctx, q.Query, q.Args...)
+	if err != nil {
+		return 0, err
+	}
+	if err := errors.Join(into.take(rows, sqliteValue), rows.Close()); err != nil {
+		return 0, err
+	}
+	if err := conn.QueryRowContext(ctx, "SELECT changes()").Scan(&affected); err != nil {
+		return 0, err
+	}
+	if err := (&fence{deadline: q.Deadline}).pass(); err != nil {
+		return 0, err
+	}
+	if _, err = conn.ExecContext(context.WithoutCancel(ctx), "COMMIT"); err == nil {
+		return affected, nil
+	}
+	if code := sqliteCode(err); code == sqliteBusy || code == sqliteConstraint {
+		if _, undone := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); undone == nil {
+			return 0, err
+		}
+	}
+	return 0, unproven{err}
+}
+
+// Primary result codes (sqlite.org/rescode.html), and the limit on the length of
+// a value (sqlite.org/c3ref/c_limit_attached.html).
+const (
+	sqliteBusy       = 5
+	sqliteTooBig     = 18
+	sqliteConstraint = 19
+
+	limitLength = 0
+)
+
+func sqliteCode(err error) int {
+	var said *sqlite.Error
+	if errors.As(err, &said) {
+		return said.Code() & 0xff
+	}
+	return 0
+}
+
+func sqliteValue(_ string, v any) []byte { return jsonValue(v) }

@@ -1,0 +1,188 @@
+package connect
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// table collects rows as a JSON array of objects, to its limits and no further.
+type table struct {
+	maxRows int
+	maxBody int64
+	drain   bool // rows beyond the limits are passed over, not a reason to stop
+
+	names []string // quoted
+	buf   bytes.Buffer
+	rows  int
+	cut   bool
+}
+
+func newTable(q SQLRequest) *table {
+	t := &table{maxRows: q.MaxRows, maxBody: q.MaxBody}
+	if t.maxRows <= 0 {
+		t.maxRows = DefaultMaxRows
+	}
+	if t.maxBody <= 0 {
+		t.maxBody = DefaultMaxBody
+	}
+	return t
+}
+
+// columns names what every row holds.
+func (t *table) columns(names []string) error {
+	seen := make(map[string]bool, len(names))
+	for _, n := range names {
+		if seen[n] {
+			return fmt.Errorf("two columns are called %q; give one of them another name with AS", n)
+		}
+		seen[n] = true
+		t.names = append(t.names, string(jsonText(n)))
+	}
+	return nil
+}
+
+// add takes one row and reports whether to go on.
+func (t *table) add(value func(i int) []byte) bool {
+	if t.cut {
+		return t.drain
+	}
+	begin := t.buf.Len()
+	if begin > 0 {
+		t.buf.WriteByte(',')
+	}
+	t.buf.WriteByte('{')
+	for i, name := range t.names {
+		if i > 0 {
+			t.buf.WriteByte(',')
+		}
+		t.buf.WriteString(name)
+		t.buf.WriteByte(':')
+		t.buf.Write(value(i))
+	}
+	t.buf.WriteByte('}')
+	if t.rows == t.maxRows || int64(t.buf.Len())+2 > t.maxBody {
+		t.buf.Truncate(begin)
+		t.cut = true
+		return t.drain
+	}
+	t.rows++
+	return true
+}
+
+// json is the array, nil where the statement gives no rows at all.
+func (t *table) json() json.RawMessage {
+	if t.names == nil {
+		return nil
+	}
+	out := make([]byte, 0, t.buf.Len()+2)
+	out = append(append(append(out, '['), t.buf.Bytes()...), ']')
+	return out
+}
+
+// take reads the rows of a database/sql driver. convert makes JSON of a value of
+// a type, by the name the driver has for it.
+func (t *table) take(rows *sql.Rows, convert func(kind string, v any) []byte) error {
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return err
+	}
+	names, kinds := make([]string, len(types)), make([]string, len(types))
+	values, into := make([]any, len(types)), make([]any, len(types))
+	for i, ct := range types {
+		names[i], kinds[i], into[i] = ct.Name(), ct.DatabaseTypeName(), &values[i]
+	}
+	if len(types) > 0 {
+		if err := t.columns(names); err != nil {
+			return err
+		}
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if !t.add(func(i int) []byte { return convert(kinds[i], values[i]) }) {
+			return nil
+		}
+	}
+	return rows.Err()
+}
+
+// jsonValue makes JSON of a value as a driver gives it.
+func jsonValue(v any) []byte {
+	switch x := v.(type) {
+	case nil:
+		return []byte("null")
+	case bool:
+		return strconv.AppendBool(nil, x)
+	case int64:
+		return strconv.AppendInt(nil, x, 10)
+	case uint64:
+		return strconv.AppendUint(nil, x, 10)
+	case float32:
+		return jsonNumber(strconv.FormatFloat(float64(x), 'g', -1, 32))
+	case float64:
+		return jsonNumber(strconv.FormatFloat(x, 'g', -1, 64))
+	case time.Time:
+		return jsonText(x.Format(time.RFC3339Nano))
+	case []byte:
+		return jsonBytes(x)
+	case string:
+		return jsonBytes([]byte(x))
+	}
+	return jsonText(fmt.Sprint(v))
+}
+
+// jsonNumber is a number with the digits it has; what JSON has no number for
+// (NaN) is text.
+func jsonNumber(text string) []byte {
+	if digits := strings.TrimLeft(text, "0"); digits != text && digits != "" && digits[0] >= '0' && digits[0] <= '9' {
+		text = digits // a zero-filled column
+	}
+	if len(text) > 0 && text[0] != '"' && json.Valid([]byte(text)) {
+		return []byte(text)
+	}
+	return jsonText(text)
+}
+
+// jsonBytes is text where the bytes are UTF-8, else base64.
+func jsonBytes(b []byte) []byte {
+	if utf8.Valid(b) {
+		return jsonText(string(b))
+	}
+	return jsonText(base64.StdEncoding.EncodeToString(b))
+}
+
+// jsonMoment is a moment in the layout a database writes it in. What is none,
+// MySQL's zero date or PostgreSQL's infinity, stays text.
+func jsonMoment(text string, layouts ...string) []byte {
+	for _, layout := range layouts {
+		if at, err := time.Parse(layout, text); err == nil {
+			return jsonText(at.Format(time.RFC3339Nano))
+		}
+	}
+	return jsonText(text)
+}
+
+// jsonDocument is JSON that the database keeps as such.
+func jsonDocument(text []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return jsonBytes(text)
+	}
+	return out.Bytes()
+}
+
+func jsonText(s string) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string can always be written
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}

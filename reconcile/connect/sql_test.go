@@ -1,0 +1,231 @@
+package connect
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func sqliteWith(t *testing.T, statements ...string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "orders?#.db")
+	f := sqliteFile{path}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conn, done, err := f.connect(t.Context(), "rw", "journal_mode(WAL)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(done)
+	for _, s := range statements {
+		if _, err := conn.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	return path
+}
+
+func count(t *testing.T, path, query string) string {
+	t.Helper()
+	s := &SQL{}
+	defer s.Close()
+	a := s.Read(t.Context(), SQLRequest{Name: "count", Driver: "sqlite", DSN: path, Query: query})
+	if a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	return string(a.Rows)
+}
+
+func TestSQLiteReadGivesValuesAsJSON(t *testing.T) {
+	path := sqliteWith(t, `CREATE TABLE o (id INTEGER PRIMARY KEY, token TEXT, amount NUMERIC, at TIMESTAMP, raw BLOB, f REAL)`,
+		`INSERT INTO o VALUES (9007199254740993, 't<&1', 12, '2026-01-02 03:04:05.25', x'ff00fe', 1e300), (2, NULL, 1.5, NULL, x'6f6b', -0.25)`)
+	s := &SQL{}
+	defer s.Close()
+	q := SQLRequest{Name: "orders", Driver: "sqlite", DSN: path, Query: "SELECT * FROM o WHERE token = ? OR id = ? ORDER BY id DESC", Args: []any{"t<&1", int64(2)}}
+	a := s.Read(t.Context(), q)
+	want := `[{"id":9007199254740993,"token":"t<&1","amount":12,"at":"2026-01-02T03:04:05.25Z","raw":"/wD+","f":1e+300},` +
+		`{"id":2,"token":null,"amount":1.5,"at":null,"raw":"ok","f":-0.25}]`
+	if a.Err != nil || string(a.Rows) != want || a.Truncated || a.Via != "sql" || a.Header != nil || a.EndedAt.Before(a.BeganAt) {
+		t.Errorf("%v\n got %s\nwant %s", a.Err, a.Rows, want)
+	}
+	q.Args = []any{"nobody's", nil}
+	if a := s.Read(t.Context(), q); string(a.Rows) != "[]" || a.Err != nil {
+		t.Errorf("none: %s %v", a.Rows, a.Err)
+	}
+}
+
+func TestSQLiteReadChangesNothing(t *testing.T) {
+	path := sqliteWith(t, `CREATE TABLE o (id INTEGER PRIMARY KEY)`, `INSERT INTO o VALUES (1)`)
+	s := &SQL{}
+	defer s.Close()
+	for _, query := range []string{
+		"DELETE FROM o", "INSERT INTO o VALUES (2) RETURNING id", "WITH x AS (SELECT 1) INSERT INTO o SELECT 3",
+		"PRAGMA query_only = 0", "SELECT 1; DELETE FROM o", "/* */ ; DELETE FROM o", "ATTACH 'x' AS y", "", "-- nothing",
+		"SELECT ';' ; DELETE FROM o", "SELECT 1 AS [a;b]; DELETE FROM o",
+	} {
+		if a := s.Read(t.Context(), SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: query}); a.Err == nil {
+			t.Errorf("%q was run: %s", query, a.Rows)
+		}
+	}
+	if got := count(t, path, "SELECT count(*) AS n, ';' AS s /* ; */ FROM o;  -- ; done"); got != `[{"n":1,"s":";"}]` {
+		t.Errorf("left: %s", got)
+	}
+	missing := filepath.Join(t.TempDir(), "missing.db")
+	if a := s.Read(t.Context(), SQLRequest{Name: "m", Driver: "sqlite", DSN: missing, Query: "SELECT 1 AS one"}); a.Err == nil {
+		t.Error("a database that is not there gave an answer")
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("the read made the file")
+	}
+}
+
+func TestReadIsBounded(t *testing.T) {
+	path := sqliteWith(t, `CREATE TABLE o AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c WHERE n < 5000) SELECT n, 'xxxxxxxxxx' AS s FROM c`)
+	s := &SQL{}
+	defer s.Close()
+	base := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "SELECT n FROM o ORDER BY n"}
+	for name, tc := range map[string]struct {
+		change func(q *SQLRequest)
+		check  func(a ledger.Answer) bool
+	}{
+		"exactly the limit": {func(q *SQLRequest) { q.MaxRows = 5000 }, func(a ledger.Answer) bool {
+			return !a.Truncated && a.Err == nil && strings.HasSuffix(string(a.Rows), `{"n":5000}]`)
+		}},
+		"one row too many": {func(q *SQLRequest) { q.MaxRows = 4999 }, func(a ledger.Answer) bool {
+			return a.Truncated && a.Err == nil && strings.HasSuffix(string(a.Rows), `{"n":4999}]`)
+		}},
+		"too long": {func(q *SQLRequest) { q.MaxBody = 100 }, func(a ledger.Answer) bool { return a.Truncated && a.Err == nil && len(a.Rows) <= 100 }},
+		"one huge value": {func(q *SQLRequest) { q.Query = "SELECT zeroblob(200000000) AS b" },
+			func(a ledger.Answer) bool { return a.Truncated }},
+		"endless": {func(q *SQLRequest) {
+			q.Query, q.Timeout = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT max(n) AS n FROM c", 200*time.Millisecond
+		}, func(a ledger.Answer) bool {
+			return a.Class == ledger.ClassTimeout && a.EndedAt.Sub(a.BeganAt) < 5*time.Second
+		}},
+		"two columns of one name": {func(q *SQLRequest) { q.Query = "SELECT n, s AS n FROM o" }, func(a ledger.Answer) bool { return a.Err != nil }},
+		"unknown driver":          {func(q *SQLRequest) { q.Driver = "oracle" }, func(a ledger.Answer) bool { return a.Err != nil && !a.Sent }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := base
+			tc.change(&q)
+			q.Name = name
+			if a := s.Read(t.Context(), q); !tc.check(a) {
+				t.Errorf("truncated=%v class=%q err=%v %d bytes of rows", a.Truncated, a.Class, a.Err, len(a.Rows))
+			}
+		})
+	}
+}
+
+func TestSQLiteSend(t *testing.T) {
+	path := sqliteWith(t, `CREATE TABLE o (id INTEGER PRIMARY KEY, token TEXT UNIQUE)`,
+		`CREATE TABLE line (o INTEGER REFERENCES o(id) DEFERRABLE INITIALLY DEFERRED)`)
+	s := &SQL{}
+	defer s.Close()
+	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o (token) VALUES (?)", Args: []any{"t-1"}, Timeout: 3 * time.Second}
+	if a := s.Send(t.Context(), q); a.Err != nil || !a.Sent || a.Affected != 1 || a.Rows != nil {
+		t.Fatalf("%+v", a)
+	}
+	back := q
+	back.Query, back.Args = "INSERT INTO o (token) VALUES (?) RETURNING id, token", []any{"t-2"}
+	if a := s.Send(t.Context(), back); a.Err != nil || a.Affected != 1 || string(a.Rows) != `[{"id":2,"token":"t-2"}]` {
+		t.Fatalf("%+v", a)
+	}
+	late := q
+	late.Args, late.Deadline = []any{"t-3"}, time.Now().Add(-time.Second)
+	deferred := q
+	deferred.Query, deferred.Args = "INSERT INTO line VALUES (77)", nil
+	for name, refused := range map[string]SQLRequest{"again": q, "past its deadline": late, "refused by COMMIT": deferred,
+		"a pragma": {Name: "o", Driver: "sqlite", DSN: path, Query: "PRAGMA user_version = 7"},
+		"two":      {Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o (token) VALUES ('a'); INSERT INTO o (token) VALUES ('b')"},
+		"missing":  {Name: "x", Driver: "sqlite", DSN: path + "x", Query: "INSERT INTO o (token) VALUES ('a')"}} {
+		if a := s.Send(t.Context(), refused); a.Sent || a.Err == nil {
+			t.Errorf("%s: sent=%v err=%v", name, a.Sent, a.Err)
+		}
+	}
+	if got := count(t, path, "SELECT (SELECT count(*) FROM o) AS o, (SELECT count(*) FROM line) AS l"); got != `[{"o":2,"l":0}]` {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestSQLiteSendWaitsForAnotherWriterNoLongerThanItMay(t *testing.T) {
+	path := sqliteWith(t, `CREATE TABLE o (token TEXT)`)
+	other, done, err := sqliteFile{path}.connect(t.Context(), "rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if _, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	s := &SQL{}
+	defer s.Close()
+	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o VALUES ('t')", Timeout: 200 * time.Millisecond}
+	if a := s.Send(t.Context(), q); a.Sent || a.Err == nil || a.EndedAt.Sub(a.BeganAt) > 3*time.Second {
+		t.Errorf("after %s: sent=%v err=%v", a.EndedAt.Sub(a.BeganAt), a.Sent, a.Err)
+	}
+	if _, err := other.ExecContext(context.Background(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, path, "SELECT count(*) AS n FROM o"); got != `[{"n":0}]` {
+		t.Error(got)
+	}
+}
+
+func TestSQLiteReadSeesTheFileThatIsThereNow(t *testing.T) {
+	path := sqliteWith(t, `CREATE TABLE o (n)`, `INSERT INTO o VALUES (1)`)
+	restored := sqliteWith(t, `CREATE TABLE o (n)`, `INSERT INTO o VALUES (2)`, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	s := &SQL{}
+	defer s.Close()
+	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "SELECT n FROM o"}
+	if a := s.Read(t.Context(), q); string(a.Rows) != `[{"n":1}]` {
+		t.Fatalf("%s %v", a.Rows, a.Err)
+	}
+	for _, tail := range []string{"-wal", "-shm"} {
+		_ = os.Remove(path + tail)
+	}
+	if err := os.Rename(restored, path); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.Read(t.Context(), q); string(a.Rows) != `[{"n":2}]` {
+		t.Errorf("%s %v", a.Rows, a.Err)
+	}
+}
+
+func TestFirstWord(t *testing.T) {
+	for query, want := range map[string]string{
+		"select 1": "SELECT", "  -- x\n/* y */ (SELECT 1)": "SELECT", "((select(1)))": "SELECT", "": "", "/*! DROP TABLE x */": "",
+		"/* open": "", "'select'": "", "values(1)": "VALUES", "(--x\nWITH": "WITH", "# c\nSHOW": "SHOW",
+	} {
+		if got := firstWord(query); got != want {
+			t.Errorf("%q: %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestSecretsOfADatabaseAreNotShown(t *testing.T) {
+	s := &SQL{}
+	defer s.Close()
+	for driver, dsns := range map[string][]string{
+		"postgres": {"postgres://me:hunter42@127.0.0.1:1/x?connect_timeout=1", "host=127.0.0.1 port=1 user=me password=hunter42", "postgres://me:hunter42@[::1", "host=x password='hunter42"},
+		"mysql":    {"me:hunter42@tcp(127.0.0.1:1)/x", "me:hunter42@tcp(127.0.0.1:1", "me:hunter42"},
+	} {
+		for _, dsn := range dsns {
+			for _, ask := range []func(context.Context, SQLRequest) ledger.Answer{s.Read, s.Send} {
+				a := ask(t.Context(), SQLRequest{Name: dsn, Driver: driver, DSN: dsn, Query: "SELECT 1", Timeout: 2 * time.Second})
+				if a.Err == nil || strings.Contains(a.Err.Error(), "hunter42") {
+					t.Errorf("%s %s: %v", driver, dsn, a.Err)
+				}
+			}
+		}
+	}
+	_, err := (&SQL{closed: true}).database(SQLRequest{})
+	if err == nil {
+		t.Error("a closed SQL opened a database")
+	}
+}
