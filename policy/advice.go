@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,15 +11,19 @@ import (
 )
 
 // Advise is the cheapest safe action at now, the first of DESIGN §8 that
-// applies, with its arithmetic and the moment a clock changes it.
+// applies, with its arithmetic and the moment a clock changes it: between now and
+// ChangesAt it is the same advice, as long as the record is. Moments are counted
+// in milliseconds, as the ledger counts them.
 func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
 	a := k.adviseAt(rec, now)
 	for _, at := range k.turns(rec, now) {
-		// The first moment at which the clock alone has changed the advice.
-		if b := k.adviseAt(rec, at); b.Verb != a.Verb || b.Basis != a.Basis {
+		if b := k.adviseAt(rec, at); b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
 			a.ChangesAt = at
 			break
 		}
+	}
+	if a.Verb == AdviseLook {
+		a.Where = k.where(rec)
 	}
 	return a
 }
@@ -26,27 +31,46 @@ func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
 // turns are the coming moments at which a clock may change the advice, in order.
 func (k *Kind) turns(rec ledger.Record, now time.Time) []time.Time {
 	o := rec.Operation
-	candidates := []time.Time{k.KeySafeUntil(rec), k.waitUntil(rec)}
+	candidates := []time.Time{k.KeySafeUntil(rec), k.waitUntil(rec), o.ParkedUntil}
+	if proof, ok := k.ProofAt(rec); ok {
+		candidates = append(candidates, proof)
+	}
 	if o.State == ledger.Pending {
-		candidates = append(candidates, o.DeadlineAt.Add(time.Millisecond))
+		candidates = append(candidates, o.DeadlineAt.Add(time.Millisecond)) // it is over after its deadline, not at it
 	}
 	for _, g := range rec.Grants {
 		if g.Open(now) {
 			candidates = append(candidates, g.ExpiresAt)
 		}
 	}
-	var out []time.Time
+	out := candidates[:0]
 	for _, c := range candidates {
 		if c.After(now) && c.Before(ledger.Never) {
 			out = append(out, c)
 		}
 	}
-	for i := range out { // a handful: no need for a library
-		for j := i; j > 0 && out[j].Before(out[j-1]); j-- {
-			out[j], out[j-1] = out[j-1], out[j]
-		}
-	}
+	slices.SortFunc(out, time.Time.Compare)
 	return out
+}
+
+// where is what a person needs to look it up by hand. It names only what the
+// downstream is known to have been given: searching for anything else would find
+// nothing whether or not it landed.
+func (k *Kind) where(rec ledger.Record) LookUp {
+	o := rec.Operation
+	l := LookUp{Link: k.Link(o), From: firstStart(rec)}
+	l.Search = append(l.Search, o.Receipts...)
+	if tokenSent(rec) {
+		l.Search = append(l.Search, o.Token)
+	}
+	if k.KeyHeader != "" && o.Key != "" && keyWorked(rec) {
+		l.Search = append(l.Search, o.Key)
+	}
+	l.Search = append(l.Search, k.Title(o))
+	if end := latestEnd(rec); k.LandsWithin != nil && !end.IsZero() {
+		l.To = end.Add(*k.LandsWithin + k.Skew)
+	}
+	return l
 }
 
 func (k *Kind) adviseAt(rec ledger.Record, now time.Time) Advice {
@@ -56,6 +80,9 @@ func (k *Kind) adviseAt(rec ledger.Record, now time.Time) Advice {
 	a.LeaveCost = (1 - a.Odds.P) * a.Miss.Value
 	if at, ok := k.ProofAt(rec); ok {
 		a.ProofAt = at
+	}
+	if now.Before(rec.Operation.ParkedUntil) {
+		a.ParkedUntil = rec.Operation.ParkedUntil
 	}
 	a.Arithmetic = fmt.Sprintf("retry %s × %s = %s    leave %s × %s = %s    looking %s",
 		share(a.Odds.P), money(a.Duplicate.Value), money(a.RetryCost),
@@ -149,6 +176,14 @@ func (k *Kind) attemptsText(rec ledger.Record) string {
 	return fmt.Sprintf("%d further of %d", max(0, max(rec.Operation.AttemptCount, len(rec.Attempts))-1), k.Retry.Max)
 }
 
+// pastLimit says that a retry needs a person's word, where it does.
+func (k *Kind) pastLimit(rec ledger.Record) string {
+	if k.attemptsLeft(rec) {
+		return ""
+	}
+	return fmt.Sprintf(", but goes past what the policy allows (%s)", k.attemptsText(rec))
+}
+
 func relatedReason(rec ledger.Record) string {
 	for _, r := range rec.Related {
 		if r.Overtook {
@@ -164,7 +199,7 @@ func (k *Kind) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	related := len(rec.Related) > 0
 	switch {
 	case basis == ledger.BasisKeySafe && !sameKeyFailed(rec) && !rec.Operation.HandsOff && !related:
-		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
+		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why+k.pastLimit(rec)
 	case related && basis == ledger.BasisKeySafe:
 		a.Verb, a.Reason = AdviseLook, relatedReason(rec)
 	case a.RetryCost > a.LookCost && a.LeaveCost > a.LookCost:
@@ -174,10 +209,7 @@ func (k *Kind) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 		}
 	case a.RetryCost < a.LeaveCost && !related:
 		a.Verb, a.Basis = AdviseRetry, basis
-		a.Reason = fmt.Sprintf("%s; sending again costs less on average", why)
-		if !k.attemptsLeft(rec) {
-			a.Reason += fmt.Sprintf(", but goes past what the policy allows (%s)", k.attemptsText(rec))
-		}
+		a.Reason = fmt.Sprintf("%s; sending again costs less on average", why) + k.pastLimit(rec)
 	case related && a.RetryCost < a.LeaveCost:
 		a.Verb, a.Reason = AdviseLook, relatedReason(rec)
 	default:
@@ -212,12 +244,11 @@ func (k *Kind) waitUntil(rec ledger.Record) time.Time {
 		return time.Time{}
 	}
 	until := since.Add(k.EscalateAfter)
-	proof, ok := k.ProofAt(rec)
-	if !ok {
-		return until
+	if proof, ok := k.ProofAt(rec); ok && proof.Add(proofGrace).After(until) {
+		until = proof.Add(proofGrace)
 	}
-	if proof.Add(proofGrace).After(until) {
-		return proof.Add(proofGrace)
+	if visible := k.VisibleUntil(rec); visible.Before(until) {
+		return visible // from then on a check sees nothing, whatever there is
 	}
 	return until
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
@@ -38,6 +39,9 @@ kinds:
   deploy: { idempotent: true, target: "x", cost: { duplicate: high, miss: high } }
   hope:
     cost: { duplicate: 800, miss: 400 }
+    read: { http: { get: https://h.example/x }, found: "body.filter(x, x.t == input.t)" }
+  fleeting:
+    visible_for: 10m
     read: { http: { get: https://h.example/x }, found: "body.filter(x, x.t == input.t)" }
   odd: { cost: { duplicate: input.a / input.b, miss: input.nope } }
 `
@@ -73,7 +77,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		{"in flight", change(doubt("proof"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.DeadlineAt, r.Operation.EndedAt = ledger.Pending, minutes(1), time.Time{}
 			r.Attempts[0].EndedAt, r.Attempts[0].DeadlineAt, r.Attempts[0].Outcome = time.Time{}, minutes(1), ""
-		}), noon, AdviseWait, "", "in flight", minutes(16)},
+		}), noon, AdviseWait, "", "in flight", minutes(1).Add(time.Millisecond)},
 		{"in flight without a check", change(doubt("legacy"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.DeadlineAt = ledger.Pending, minutes(1)
 		}), noon, AdviseWait, "", "in flight", minutes(1).Add(time.Millisecond)},
@@ -91,7 +95,10 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		{"did not land, but a twin", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Committed}}
 		}), noon, AdviseLook, "", "a twin wants the same and is committed (charge again)", time.Time{}},
-		{"proof to come", doubt("proof"), minutes(1), AdviseWait, "", "from 12:02:31", minutes(15)},
+		{"proof to come", doubt("proof"), minutes(1), AdviseWait, "", "from 12:02:31", noon.Add(2*time.Minute + 31*time.Second)},
+		{"proof due", doubt("proof"), minutes(3), AdviseWait, "", "on its way", minutes(15)},
+		{"out of sight before it escalates", doubt("fleeting"), minutes(1), AdviseWait, "", "", minutes(9).Add(30*time.Second - time.Second)},
+		{"parked", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.ParkedUntil = minutes(30) }), noon, AdviseLook, "", "", minutes(30)},
 		{"only hope", doubt("hope"), minutes(1), AdviseWait, "", "one may still find it", minutes(15)},
 		{"no hope any more", doubt("hope"), minutes(16), AdviseLook, "", "looking costs 5", time.Time{}},
 		{"key", doubt("keyed"), minutes(1), AdviseRetry, ledger.BasisKeySafe, "cannot act twice", noon.Add(24*time.Hour - 30*time.Second - 2*time.Minute - 2*time.Minute - time.Second)},
@@ -278,7 +285,7 @@ func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
 		ErrorClass: rapid.SampledFrom([]ledger.ErrorClass{"", "timeout", "5xx", "throttled", "odd"}).Draw(t, "class"),
 		Verdict:    rapid.SampledFrom([]ledger.Verdict{"", ledger.Landed, ledger.Absent, ledger.Mismatch, ledger.Duplicated}).Draw(t, "verdict"),
 		Conflict:   rapid.SampledFrom([]ledger.Conflict{"", ledger.Duplicate, ledger.Contradiction}).Draw(t, "conflict"),
-		Doubted:    rapid.Bool().Draw(t, "doubted"), DoubtedAt: when("doubted at"), EndedAt: when("ended"), StartedAt: when("started"), DeadlineAt: when("deadline"),
+		Doubted:    rapid.Bool().Draw(t, "doubted"), ParkedUntil: when("parked"), DoubtedAt: when("doubted at"), EndedAt: when("ended"), StartedAt: when("started"), DeadlineAt: when("deadline"),
 		Input: []byte(`{"a":1,"b":0}`),
 	}}
 	for i := range rapid.IntRange(0, 3).Draw(t, "attempts") {
@@ -290,6 +297,9 @@ func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
 	rec.Operation.AttemptCount = len(rec.Attempts)
 	for range rapid.IntRange(0, 2).Draw(t, "reads") {
 		rec.Reads = append(rec.Reads, ledger.Read{BeganAt: when("read"), Verdict: rapid.SampledFrom([]ledger.Verdict{ledger.Inconclusive, ledger.Absent}).Draw(t, "read verdict"), Reason: NoneFound})
+	}
+	for range rapid.IntRange(0, 1).Draw(t, "grants") {
+		rec.Grants = append(rec.Grants, ledger.Grant{ExpiresAt: when("expires")})
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "related") {
 		rec.Related = append(rec.Related, ledger.Relation{Overtook: rapid.Bool().Draw(t, "overtook")})
@@ -337,18 +347,94 @@ func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
 				t.Fatal("a twin or a conflict must stop it")
 			}
 		}
-		if !a.ChangesAt.IsZero() {
-			if !a.ChangesAt.After(now) {
-				t.Fatal("changes in the past")
-			}
-			if b := k.adviseAt(rec, a.ChangesAt); b.Verb == a.Verb && b.Basis == a.Basis {
-				t.Fatal("does not change then")
-			}
-		}
 		if basis, why, _ := k.AllowedBasis(rec, now); why == "" || basis == "" {
 			t.Fatal("no basis at all")
 		}
 	})
+}
+
+// anyClocks draws what a policy may say of times, costs and limits.
+func anyClocks(t *rapid.T, k *Kind) {
+	span := func(name string) time.Duration {
+		return time.Duration(rapid.IntRange(0, 40000).Draw(t, name)) * time.Second
+	}
+	bound := func(name string) *time.Duration {
+		d := span(name)
+		return &d
+	}
+	if rapid.Bool().Draw(t, "as written") {
+		return
+	}
+	k.EscalateAfter, k.Deadline, k.Remembers, k.Skew = span("escalates"), span("deadline"), span("remembers"), span("skew")
+	k.LandsWithin, k.VisibleWithin, k.VisibleFor = bound("lands"), bound("visible"), bound("visible for")
+	k.Retry.Max, k.Idempotent = rapid.IntRange(0, 3).Draw(t, "max"), rapid.Bool().Draw(t, "idempotent")
+	k.Look = float64(rapid.IntRange(0, 500).Draw(t, "look"))
+}
+
+// What the console and the engine rely on: they look again at ChangesAt, and not
+// before.
+func TestAdviceIsTheSameUntilItChanges(t *testing.T) {
+	p := must(t, priced)
+	rapid.Check(t, func(t *rapid.T) {
+		k := p.Kind(rapid.SampledFrom(append(p.Kinds(), "unknown")).Draw(t, "kind"))
+		anyClocks(t, k)
+		rec, now := anyRecord(t, k.Name)
+		a := k.Advise(rec, now)
+		last := now.Add(1000 * time.Hour)
+		if !a.ChangesAt.IsZero() {
+			if !a.ChangesAt.After(now) {
+				t.Fatal("changes in the past")
+			}
+			last = a.ChangesAt.Add(-time.Millisecond)
+			b := k.Advise(rec, a.ChangesAt)
+			b.ChangesAt = a.ChangesAt
+			if diff := cmp.Diff(a, b); diff == "" {
+				t.Fatalf("does not change at %v: %+v", a.ChangesAt, a)
+			}
+		}
+		for _, at := range []time.Time{last, now.Add(time.Duration(rapid.Int64Range(0, last.Sub(now).Milliseconds()).Draw(t, "within")) * time.Millisecond)} {
+			if diff := cmp.Diff(a, k.Advise(rec, at)); diff != "" {
+				t.Fatalf("changes between %v and %v, at %v (-then +now):\n%s", now, a.ChangesAt, at, diff)
+			}
+		}
+	})
+}
+
+func TestLookNamesOnlyWhatWasSent(t *testing.T) {
+	p := must(t, `
+version: 1
+downstreams: { d: { base: https://d.example, key: { header: K } } }
+kinds:
+  plain: { title: "charge ${input.c}", cost: { duplicate: 100, miss: 100 }, link: "https://h.example/${receipt}" }
+  keyed: { downstream: d, title: "charge ${input.c}", cost: { duplicate: 100, miss: 100 }, lands_within: 2m, link: "https://h.example/x?q=${token}&c=${input.c}" }
+`)
+	for _, c := range []struct {
+		name, kind string
+		change     func(*ledger.Record)
+		search     string
+		link       string
+	}{
+		{"token sent", "plain", func(r *ledger.Record) {}, "tok, charge cus_9", ""},
+		{"token not known to have been sent", "plain", func(r *ledger.Record) { r.Operation.TokenSent, r.Attempts[0].TokenSent = false, false }, "charge cus_9", ""},
+		{"one of two attempts went without it", "plain", func(r *ledger.Record) { r.Attempts = append(r.Attempts, ledger.Attempt{N: 2}) }, "charge cus_9", ""},
+		{"a receipt", "plain", func(r *ledger.Record) { r.Operation.Receipts = []string{"ch_1"} }, "ch_1, tok, charge cus_9", "https://h.example/ch_1"},
+		{"a key", "keyed", func(r *ledger.Record) {}, "tok, k, charge cus_9", "https://h.example/x?q=tok&c=cus_9"},
+		{"a key that was not sent", "keyed", func(r *ledger.Record) { r.Attempts[0].KeyWorks = false }, "tok, charge cus_9", "https://h.example/x?q=tok&c=cus_9"},
+		{"no link by a token that was not sent", "keyed", func(r *ledger.Record) { r.Operation.TokenSent, r.Attempts[0].TokenSent = false, false }, "k, charge cus_9", ""},
+	} {
+		rec := doubt(c.kind)
+		rec.Operation.Input = []byte(`{"c":"cus_9"}`)
+		c.change(&rec)
+		k := p.Kind(c.kind)
+		k.Remembers = 0
+		a := k.Advise(rec, noon)
+		if a.Verb != AdviseLook || strings.Join(a.Where.Search, ", ") != c.search || a.Where.Link != c.link || k.Link(rec.Operation) != c.link {
+			t.Errorf("%s: %s %+v", c.name, a.Verb, a.Where)
+		}
+		if to := a.Where.To; !a.Where.From.Equal(noon.Add(-30*time.Second)) || c.kind == "plain" && !to.IsZero() || c.kind == "keyed" && !to.Equal(noon.Add(2*time.Minute+time.Second)) {
+			t.Errorf("%s: from %v to %v", c.name, a.Where.From, to)
+		}
+	}
 }
 
 func TestOddsFallWithTime(t *testing.T) {

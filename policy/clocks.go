@@ -83,6 +83,16 @@ func tokenSent(rec ledger.Record) bool {
 	return true
 }
 
+// keyWorked tells whether every attempt that may have landed carried the key.
+func keyWorked(rec ledger.Record) bool {
+	for _, a := range rec.Attempts {
+		if !a.KeyWorks && !proven(a) {
+			return false
+		}
+	}
+	return len(rec.Attempts) > 0
+}
+
 // KeyWorks tells whether a repeat under the same key is the same wish to the
 // other side, as far as the policy knows.
 func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Idempotent }
@@ -100,10 +110,8 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 	if k.Remembers == 0 || k.LandsWithin == nil || start.IsZero() {
 		return time.Time{}
 	}
-	for _, a := range rec.Attempts {
-		if !a.KeyWorks && !proven(a) {
-			return time.Time{} // it went out without the key, so the key does not cover it
-		}
+	if len(rec.Attempts) > 0 && !keyWorked(rec) {
+		return time.Time{} // one went out without the key, so the key does not cover it
 	}
 	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - k.Skew)
 }

@@ -167,8 +167,17 @@ type Advice struct {
 	LookCost        float64   // what looking by hand costs
 	SafeUntil       time.Time // KeySafeUntil
 	ProofAt         time.Time // when absence becomes provable; zero: never
+	ParkedUntil     time.Time // it is out of the way until then; zero: it is not
 	ChangesAt       time.Time // when a clock changes this advice; zero: none does
 	Arithmetic      string    // one line
+	Where           LookUp    // for look
+}
+
+// LookUp is what a person needs to look an operation up by hand.
+type LookUp struct {
+	Link     string    // "" when there is none
+	Search   []string  // what to search for, the surest first; only what was sent
+	From, To time.Time // when it can have landed; To is zero where the policy does not bound it
 }
 
 // Ruling is what the kind's own rules say about an answer. Decided is false

@@ -42,21 +42,22 @@ func (k *Kind) named(t *template, op ledger.Operation) (string, bool) {
 	return text, err == nil
 }
 
-// Link is where a person looks the operation up. While the receipt or another
-// part is not known, it is the address up to that part; "" where the kind has none.
+// Link is where a person looks the operation up; "" where the kind has none, or
+// where a value in it is empty or not known: the link would lead to something
+// else. A token that is not known to have been sent counts as empty.
 func (k *Kind) Link(op ledger.Operation) string {
 	if k.link == nil {
 		return ""
 	}
-	r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: op})}
-	if text, err := r.url(k.link); err == nil {
-		return text
+	if !op.TokenSent {
+		op.Token = ""
 	}
-	known := k.link.parts[0].literal
-	if i := strings.IndexAny(known, "?#"); i >= 0 {
-		known = known[:i]
+	r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: op}), full: true}
+	text, err := r.url(k.link)
+	if err != nil {
+		return ""
 	}
-	return known[:strings.LastIndexByte(known, '/')+1]
+	return text
 }
 
 // someValues takes the first few plain values of an input, in the order of

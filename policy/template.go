@@ -147,6 +147,7 @@ type rendering struct {
 	ctx  context.Context
 	vars *variables
 	show bool
+	full bool // an empty value is an error
 }
 
 // value computes one expression. In a rendering that is shown, what touches a
@@ -167,6 +168,9 @@ func (r *rendering) piece(e *expression) (string, error) {
 	text, err := formatValue(v)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", shorten(e.text, 60), err)
+	}
+	if r.full && text == "" {
+		return "", fmt.Errorf("%s: it is empty", shorten(e.text, 60))
 	}
 	return text, nil
 }
