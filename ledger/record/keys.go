@@ -7,41 +7,35 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
 )
 
-// madeKey makes the key of a wish whose caller brought none.
-//
-// Made keys come in generations: "content-1f3a…", then "content-1f3a….2", and
-// so on. The newest generation stands for the wish until its operation is
-// finished and the window after it has run out (or, for a fresh wish, until it
-// is committed); then the next one begins. The key itself changes, because a
-// downstream that still remembers the old one would answer a new wish with the
-// old result. Two processes that find the same newest generation ask for the
-// same key, so that only one of them sends.
-func (r *Recorder) madeKey(ctx context.Context, w Wish, rule KindRule, req ledger.BeginRequest) (string, error) {
-	strategy, fresh := rule.KeyStrategy, w.Fresh
+// keyBase makes the key of a wish whose caller brought none. A numbered one comes
+// in generations.
+func (r *Recorder) keyBase(w Wish, rule KindRule, req ledger.BeginRequest) (base string, numbered bool, err error) {
+	strategy := rule.KeyStrategy
 	if strategy == "" {
-		strategy, fresh = KeyContent, w.Fresh || rule.Repeat != "replay"
+		strategy = KeyContent
 	}
 	if strategy == KeyRandom {
-		return "k-" + req.OperationID, nil
+		return "k-" + req.OperationID, false, nil
 	}
 	parts, err := keyParts(strategy, w, rule, req)
 	if err != nil {
-		return "", fmt.Errorf("key of %s: %w", w.Kind, err)
+		return "", false, fmt.Errorf("key of %s: %w", w.Kind, err)
 	}
 	seed, err := json.Marshal(parts)
 	if err != nil {
-		return "", fmt.Errorf("key of %s: %w", w.Kind, err)
+		return "", false, fmt.Errorf("key of %s: %w", w.Kind, err)
 	}
 	digest, err := ledger.Fingerprint(seed)
 	if err != nil {
-		return "", fmt.Errorf("key of %s: %w", w.Kind, err)
+		return "", false, fmt.Errorf("key of %s: %w", w.Kind, err)
 	}
-	return r.generation(ctx, w, strategy+"-"+digest[:32], rule.Window, fresh)
+	return strategy + "-" + digest[:32], true, nil
 }
 
 // keyParts is what the key is made from. It is taken from the input as it is
@@ -112,37 +106,79 @@ func field(input any, path string) (json.RawMessage, error) {
 	return bytes.TrimSpace(encode(v)), nil
 }
 
-// generation finds the key that stands for the wish now. Generations have no
-// gaps, so that the newest is found in a few steps however many there are.
-func (r *Recorder) generation(ctx context.Context, w Wish, base string, window time.Duration, fresh bool) (string, error) {
-	key := func(n int) string {
-		if n == 1 {
-			return base
-		}
-		return base + "." + strconv.Itoa(n)
+// generation names the made keys of one wish: "content-1f3a…", then
+// "content-1f3a….2", and so on. The newest stands for the wish until its operation
+// is finished and the window after it has run out (or, for a fresh wish, until it
+// is committed); then the next one begins. The key itself changes, because a
+// downstream that still remembers the old one would answer a new wish with the
+// old result. Two processes that find the same newest generation ask for the same
+// key, so that only one of them sends.
+type generation struct{ kind, scope, base string }
+
+func (g generation) key(n int) string {
+	if n == 1 {
+		return g.base
 	}
+	return g.base + "." + strconv.Itoa(n)
+}
+
+// standing is the generation that stands for the wish now. Generations have no
+// gaps, so that the newest is found in a few steps from one that is known to
+// exist, however many there are.
+func (r *Recorder) standing(ctx context.Context, g generation, from int, window time.Duration, fresh bool) (int, error) {
 	var newest ledger.Record
-	last, beyond := 0, 0 // generation last is known to exist, beyond is known not to
+	last, beyond := from-1, 0 // generation last is known to exist, beyond is known not to
 	for step := 1; beyond == 0 || beyond-last > 1; {
 		n := last + step
 		if beyond > 0 {
 			n = last + (beyond-last)/2
 		}
-		rec, err := r.store.Read(ctx, ledger.Locator{Kind: w.Kind, Scope: w.Scope, Key: key(n)})
+		rec, err := r.store.Read(ctx, ledger.Locator{Kind: g.kind, Scope: g.scope, Key: g.key(n)})
 		switch {
 		case errors.Is(err, ledger.ErrNotFound):
 			beyond = n
 		case err != nil:
-			return "", fmt.Errorf("look up the key of %s: %w", w.Kind, err)
+			return 0, fmt.Errorf("look up the key of %s: %w", g.kind, err)
 		default:
+			if newest.Found { // most often the one after the first is not there yet
+				step *= 2
+			}
 			newest, last = rec, n
-			step *= 2
 		}
 	}
-	if last == 0 || last > 0 && !over(newest, window, fresh) {
-		return key(max(last, 1)), nil
+	if !newest.Found {
+		return 1, nil
 	}
-	return key(last + 1), nil
+	r.made.found(g, last)
+	if over(newest, window, fresh) {
+		return last + 1, nil
+	}
+	return last, nil
+}
+
+// mostGenerations bounds what a long-lived recorder remembers of made keys.
+const mostGenerations = 10_000
+
+// generations remembers the newest generation that was seen of each made key, to
+// begin the next search there. Generations never vanish from a ledger.
+type generations struct {
+	mu   sync.Mutex
+	seen map[generation]int
+}
+
+func (s *generations) newest(g generation) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[g]
+}
+
+func (s *generations) found(g generation, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen == nil || len(s.seen) >= mostGenerations {
+		s.seen = map[generation]int{}
+	}
+	s.seen[g] = max(s.seen[g], n)
 }
 
 // over tells whether a made key's operation no longer stands for a new wish.

@@ -83,6 +83,9 @@ func (m *memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 		}
 	}
 	m.records[rec.Operation.ID] = &rec
+	if c.Pricing != nil {
+		m.prices = append(m.prices, *c.Pricing)
+	}
 	if c.Event != nil {
 		m.changes[changeID] = rec.Operation.ID
 	}
@@ -108,13 +111,6 @@ func (m *memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, erro
 }
 
 func (m *memory) Info(context.Context) (ledger.Info, error) { return ledger.Info{}, nil }
-
-func (m *memory) Price(_ context.Context, p []ledger.Pricing) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.prices = append(m.prices, p...)
-	return nil
-}
 
 func (m *memory) Watch(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()

@@ -132,7 +132,11 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		return ledger.BeginResult{}, err
 	}
 	req.Key = g.key(n)
-	return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
+	res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
+	if err == nil {
+		r.made.found(g, n)
+	}
+	return res, err
 }
 
 // beginAs asks under the key of the request.

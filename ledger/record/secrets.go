@@ -24,9 +24,9 @@ var secretNames = map[string]bool{
 // mean anything (a page token, a payment token).
 var secretFlags = map[string]bool{"token": true, "oauth2bearer": true, "auth": true, "user": false}
 
-func plainName(name string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
-}
+var separators = strings.NewReplacer("-", "", "_", "", ".", "")
+
+func plainName(name string) string { return strings.ToLower(separators.Replace(name)) }
 
 func secretName(name string) bool { return secretNames[plainName(name)] }
 
@@ -63,6 +63,27 @@ var secretShapes = []*regexp.Regexp{
 	regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`),
 }
 
+// signs are what a text without white space, ":" and "=" must hold for one of the
+// shapes to be in it.
+var signs = []string{"_live_", "_test_", "gh", "github_pat_", "xox", "AKIA", "ASIA", "eyJ", "-----BEGIN"}
+
+// plain tells at little cost that none of the shapes can be in a text, as in most
+// ids and words.
+func plain(s string) bool {
+	if len(s) < 6 {
+		return true
+	}
+	if strings.ContainsAny(s, ":= \t\n\f\r") {
+		return false
+	}
+	for _, sign := range signs {
+		if strings.Contains(s, sign) {
+			return false
+		}
+	}
+	return true
+}
+
 // placeholder is a value that is no secret itself: it is filled in at each run.
 var placeholder = regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})["']?$`)
 
@@ -83,7 +104,7 @@ func withoutSecrets(s string, values []string) string {
 // replaceSecrets replaces every well-known secret in a text by what stand makes
 // of it.
 func replaceSecrets(s string, stand func(secret string) string) string {
-	if len(s) < 6 {
+	if plain(s) {
 		return s
 	}
 	for _, shape := range secretShapes {

@@ -216,7 +216,12 @@ func (r *rehearsal) Read(ctx context.Context, at ledger.Locator) (ledger.Record,
 	return r.Store.Read(ctx, at)
 }
 
-func (r *rehearsal) Price(context.Context, []ledger.Pricing) error { return nil }
+func (r *rehearsal) Info(ctx context.Context) (ledger.Info, error) {
+	if r.Store == nil {
+		return ledger.Info{}, ledger.ErrNotFound
+	}
+	return r.Store.Info(ctx)
+}
 
 func (r *rehearsal) Change(ctx context.Context, at ledger.Locator, _ string, rule ledger.Rule) (ledger.Applied, error) {
 	rec, err := r.Read(ctx, at)
