@@ -79,7 +79,7 @@ func (f Found) verdict() (word, why string) {
 	case len(f.Effects) == 1 && f.Effects[0].Same:
 		return "landed", ""
 	case len(f.Effects) == 1:
-		return "mismatch", string(f.Effects[0].Value)
+		return "mismatch", firstOf(f.Effects[0].Differs, string(f.Effects[0].Value))
 	case f.Complete:
 		return "none", ""
 	}

@@ -85,3 +85,12 @@ func someValues(input json.RawMessage, n int) []string {
 	}
 	return out
 }
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

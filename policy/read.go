@@ -339,16 +339,24 @@ func (r *Read) effects(ctx context.Context, vars *variables) ([]Effect, error) {
 	}
 	var out []Effect
 	for it := list.Iterator(); it.HasNext() == types.True; {
-		e, err := r.effect(ctx, vars, it.Next())
+		one := vars.effect(it.Next())
+		e, err := r.effect(ctx, one)
 		if err != nil {
 			return nil, err
+		}
+		if !e.Same && list.Size() == types.IntOne { // of several, what counts is that there are several
+			e.Differs = r.differences(ctx, one)
 		}
 		out = append(out, e)
 	}
 	return out, nil
 }
 
-func (r *Read) effect(ctx context.Context, vars *variables, it ref.Val) (Effect, error) {
+func (r *Read) effect(ctx context.Context, one *variables) (Effect, error) {
+	it, ok := one.it.(ref.Val)
+	if !ok {
+		return Effect{}, fmt.Errorf("an effect found cannot be kept")
+	}
 	data, err := native(it)
 	if err != nil {
 		return Effect{}, fmt.Errorf("an effect found cannot be kept: %w", err)
@@ -358,7 +366,6 @@ func (r *Read) effect(ctx context.Context, vars *variables, it ref.Val) (Effect,
 		return Effect{}, fmt.Errorf("an effect found cannot be kept: %w", err)
 	}
 	e := Effect{Same: true, Value: text}
-	one := vars.effect(it)
 	if r.same != nil {
 		if e.Same, err = r.same.truth(ctx, one); err != nil {
 			return Effect{}, err

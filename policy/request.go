@@ -93,6 +93,7 @@ const (
 // Effect is one effect found.
 type Effect struct {
 	Receipt string
-	Same    bool // it is what was asked for; otherwise a mismatch
+	Same    bool   // it is what was asked for; otherwise a mismatch
+	Differs string // how a mismatch differs, in one sentence; "" where that cannot be told
 	Value   json.RawMessage
 }
