@@ -164,6 +164,10 @@ func (c *call) record() {
 		c.end(c.failure(codeParams, "not sent: "+err.Error()))
 		return
 	}
+	if err := c.p.o.Present(); err != nil {
+		c.unrecorded(err)
+		return
+	}
 	c.what = c.tool + "\x00" + fingerprint
 	c.p.deliveries.flushed(c.ctx, c.what)
 	if c.resumes() && c.resume(w) {
@@ -176,8 +180,7 @@ func (c *call) record() {
 		res, err := c.p.o.Recorder.Begin(c.p.ctx, w)
 		switch {
 		case err != nil:
-			c.p.o.Log("not sent: " + err.Error())
-			c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+err.Error()))
+			c.unrecorded(err)
 			return
 		case res.Answer == ledger.AnswerBegun:
 			c.begun(res, asked)
@@ -204,6 +207,12 @@ func (c *call) record() {
 		c.aside()
 		w.Key = res.Operation.Key // what came of that attempt is this call's answer too
 	}
+}
+
+// unrecorded answers a call that may not be sent (I1).
+func (c *call) unrecorded(err error) {
+	c.p.o.Log("not sent: " + err.Error())
+	c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+err.Error()))
 }
 
 // await waits while somebody else's attempt is in flight. It returns an answer
@@ -392,7 +401,7 @@ func (c *call) close() {
 // answer would be taken for the next call's. An answered call is remembered for
 // a while, so that a second answer is not passed on.
 func (c *call) free() {
-	p, key := c.p, idKey(c.frame.ID)
+	p, key := c.p, mcpwire.IDKey(c.frame.ID)
 	switch {
 	case c.ended:
 	case !c.sent:
@@ -416,7 +425,7 @@ func (c *call) free() {
 func (p *Proxy) cancelled(f mcpwire.Frame) bool {
 	id := f.Params["requestId"]
 	p.mu.Lock()
-	fl := p.flights[idKey(id)]
+	fl := p.flights[mcpwire.IDKey(id)]
 	if fl == nil || fl.call == nil || fl.ended() || len(id) == 0 {
 		p.mu.Unlock()
 		return false

@@ -163,7 +163,7 @@ func (p *Proxy) board(f mcpwire.Frame) (*call, bool) {
 	case "tasks/get", "tasks/result", "tasks/cancel":
 		fl.task = textOf(f.Params["taskId"])
 	}
-	key := idKey(f.ID)
+	key := mcpwire.IDKey(f.ID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if other := p.flights[key]; other != nil && !other.ended() && (other.call != nil || fl.call != nil) {
@@ -182,8 +182,8 @@ func (p *Proxy) boardAll(elements []mcpwire.Frame) {
 	defer p.mu.Unlock()
 	for _, e := range elements {
 		if e.Kind == mcpwire.Request {
-			if other := p.flights[idKey(e.ID)]; other == nil || other.ended() {
-				p.flights[idKey(e.ID)] = &flight{id: e.ID, method: e.Method}
+			if other := p.flights[mcpwire.IDKey(e.ID)]; other == nil || other.ended() {
+				p.flights[mcpwire.IDKey(e.ID)] = &flight{id: e.ID, method: e.Method}
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func (p *Proxy) boardAll(elements []mcpwire.Frame) {
 func (p *Proxy) landed(id json.RawMessage) *flight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := idKey(id)
+	key := mcpwire.IDKey(id)
 	fl := p.flights[key]
 	if fl == nil {
 		key, fl = p.rounded(id)
@@ -229,27 +229,10 @@ func (p *Proxy) rounded(id json.RawMessage) (string, *flight) {
 func (p *Proxy) unboard(c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := idKey(c.frame.ID)
+	key := mcpwire.IDKey(c.frame.ID)
 	if fl := p.flights[key]; fl != nil && fl.call == c {
 		delete(p.flights, key)
 	}
-}
-
-// idKey is an id as it is compared: 1, 1.0 and 1e0 are the same, "1" is not.
-func idKey(id json.RawMessage) string {
-	if len(id) == 0 {
-		return ""
-	}
-	if id[0] == '"' {
-		return `"` + textOf(id)
-	}
-	if _, err := strconv.ParseInt(string(id), 10, 64); err == nil {
-		return string(id)
-	}
-	if f, err := strconv.ParseFloat(string(id), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return strconv.FormatInt(int64(f), 10)
-	}
-	return string(id)
 }
 
 // forward sends the client's lines in the order they came. A call holds up what

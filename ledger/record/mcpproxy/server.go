@@ -69,7 +69,7 @@ func (p *Proxy) concerned(elements []mcpwire.Frame) bool {
 		if e.Kind != mcpwire.Response {
 			continue
 		}
-		fl := p.flights[idKey(e.ID)]
+		fl := p.flights[mcpwire.IDKey(e.ID)]
 		if p.own[textOf(e.ID)] != nil || fl != nil && (fl.call != nil || fl.task != "" || fl.method == "tools/list") {
 			return true
 		}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/mcpproxy"
+	"indoubt/ledger/record/mcpwire"
+	"indoubt/ui/safe"
+)
+
+// mcpFlags say which server the proxy stands in front of.
+type mcpFlags struct {
+	server, url, source, deadline string
+	headers                       []string
+}
+
+func newMCPCommand(a *app) *cobra.Command {
+	var flags mcpFlags
+	cmd := &cobra.Command{
+		Use: "mcp [--server NAME] {-- COMMAND… | --url URL}", GroupID: groupRecord,
+		Short: "Stand before an MCP server and record every call that writes",
+		Long: `Speaks MCP on standard input and output, and passes every line on to a server:
+to a command it starts, or to a streamable-HTTP URL. A tool call that may write is
+recorded before it is passed on, as kind mcp.NAME.TOOL. The same call again, from
+whatever session, is answered from the record: it waits while the first one is in
+flight, gets its answer if that was never delivered, and is held while the first
+one is in doubt. A call by itself after a delivered answer is a new one.
+
+A tool only reads if the policy says so (access: read), or else if the server says
+so (readOnlyHint). Every other one counts as a write. NAME is made of the command
+or the URL when --server is left out. The tool indoubt_status is added, so that an
+agent can ask.
+
+In the configuration of an MCP client, put the proxy before the command:
+  "mcpServers": {
+    "memory": {
+      "command": "indoubt",
+      "args": ["mcp", "--server", "memory", "--", "npx", "-y", "@modelcontextprotocol/server-memory"]
+    }
+  }`,
+		Example: `  indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
+  indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.mcp(cmd.Context(), args, flags) },
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // what follows the first word is the server's
+	f.StringVar(&flags.server, "server", "", "the server's name in kinds: mcp.NAME.TOOL")
+	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
+	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
+	f.StringVar(&flags.source, "source", "", "the agent, or AGENT@RUN (INDOUBT_SOURCE)")
+	f.StringVar(&flags.deadline, "deadline", "", "how long a call may take before it is in doubt; the kind's when left out")
+	return cmd
+}
+
+func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
+	o := mcpproxy.Options{In: a.stdin, Out: a.out, Server: flags.server}
+	var err error
+	if o.Deadline, err = positive("--deadline", flags.deadline); err != nil {
+		return err
+	}
+	if err := a.mcpServer(&o, argv, flags); err != nil {
+		return err
+	}
+	if err := a.mcpRecorder(ctx, &o, flags.source); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	o.Log = func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line))
+	}
+	err = mcpproxy.New(o).Run(ctx)
+	if err != nil && ctx.Err() == nil {
+		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
+	}
+	return nil
+}
+
+// mcpServer reads which server it is: what it is called, its scope, and how it is
+// reached.
+func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
+	if strings.ContainsAny(flags.server, " \t\n*\"") {
+		return usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
+	}
+	switch {
+	case flags.url != "" && len(argv) > 0:
+		return usage("mcp takes a command or --url, not both", "")
+	case flags.url == "" && len(argv) == 0:
+		return usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
+	case flags.url == "" && len(flags.headers) > 0:
+		return usage("--header is for a server behind --url", "a command gets its secrets from the environment")
+	case flags.url != "":
+		header, err := a.mcpHeader(flags.headers)
+		if err != nil {
+			return err
+		}
+		if _, err := mcpwire.Dial(context.Background(), mcpwire.HTTPOptions{URL: flags.url}); err != nil { // it only looks at the URL
+			return usage("--url: "+err.Error(), "")
+		}
+		if o.Server == "" {
+			o.Server = mcpproxy.URLName(flags.url)
+		}
+		o.Scope = mcpproxy.URLScope(flags.url)
+		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
+			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header})
+		}
+	default:
+		dir, err := os.Getwd()
+		if err != nil {
+			return fmt.Errorf("the current directory: %w", err)
+		}
+		if o.Server == "" {
+			o.Server = mcpproxy.CommandName(argv)
+		}
+		o.Scope = mcpproxy.CommandScope(argv, dir)
+		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
+			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: a.errOut})
+		}
+	}
+	return nil
+}
+
+var envReference = regexp.MustCompile(`\$\{env\.([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// mcpHeader reads --header. A value that is not set is said by its name.
+func (a *app) mcpHeader(lines []string) (http.Header, error) {
+	header := http.Header{}
+	for _, line := range lines {
+		name, value, ok := strings.Cut(line, ":")
+		name = strings.TrimSpace(name)
+		if !ok || name == "" {
+			return nil, usage("--header has no NAME: VALUE", "write --header 'Authorization: Bearer ${env.TOKEN}'")
+		}
+		missing := ""
+		value = envReference.ReplaceAllStringFunc(strings.TrimSpace(value), func(reference string) string {
+			variable := envReference.FindStringSubmatch(reference)[1]
+			text := a.env(variable)
+			if text == "" {
+				missing = variable
+			}
+			return text
+		})
+		if missing != "" {
+			return nil, usage(fmt.Sprintf("--header %s: %s is not set in the environment", name, missing), "")
+		}
+		header.Add(name, value)
+	}
+	return header, nil
+}
+
+// mcpRecorder opens the ledger and wires the policy, as it changes, and the
+// reader in. A policy that is broken from the start stops it: it may name what
+// must not be stored.
+func (a *app) mcpRecorder(ctx context.Context, o *mcpproxy.Options, source string) error {
+	if _, err := a.policy(); err != nil {
+		return err
+	}
+	if err := a.mayChange("record"); err != nil {
+		return err
+	}
+	store, err := a.ledgerFor(ctx, toCreate)
+	if err != nil {
+		return err
+	}
+	live := a.watchPolicy(context.WithoutCancel(ctx))
+	from := a.source(source)
+	name := strings.TrimSpace(a.as)
+	for _, other := range []string{from.Pipeline, osUser(), "agent"} {
+		if name == "" {
+			name = other
+		}
+	}
+	o.Store = store
+	o.Present = samePlace(a.ledgerFile())
+	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(name), Source: from, Clock: a.clock,
+		SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
+		Reader:     readNow{a.engine(store, live.inForce, false, nil)}})
+	return nil
+}
+
+// presenceEvery is how often the ledger's file is looked for.
+const presenceEvery = 200 * time.Millisecond
+
+// samePlace tells whether the file at the path is the one that is there now. A
+// process that holds a removed file open goes on writing to it, and nobody would
+// ever see what it wrote.
+func samePlace(path string) func() error {
+	first, err := os.Stat(path)
+	if err != nil {
+		return func() error { return nil }
+	}
+	var mu sync.Mutex
+	var looked time.Time
+	return func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(looked) < presenceEvery {
+			return nil
+		}
+		now, err := os.Stat(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("look for the ledger: %w", err)
+		}
+		if err != nil || !os.SameFile(first, now) {
+			return fmt.Errorf("the ledger %s was removed or replaced: %w", short(path), ledger.ErrReadOnly)
+		}
+		looked = time.Now()
+		return nil
+	}
+}
