@@ -22,7 +22,7 @@ type check struct {
 	actor ledger.Actor
 	eager bool          // somebody waits: try a control that has failed lately again
 	wait  time.Duration // how long a lease held by somebody else is waited for
-	due   bool          // only if it is due still
+	due   *ledger.Row   // only if this is due still
 	// lease was taken already, together with others'.
 	lease ledger.Lease
 	// recheck schedules one more read of an operation that is settled then.
@@ -89,7 +89,7 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result Re
 	if err := readable(k, rec); err != nil {
 		return ReadResult{Operation: rec.Operation}, err
 	}
-	if c.due && rec.Pricing.Digest == digest && rec.Pricing.ReadAt.After(e.now()) || !c.unlessSince.IsZero() && readSince(rec, c.unlessSince) {
+	if c.due != nil && !stillDue(rec, *c.due, e.now()) || !c.unlessSince.IsZero() && readSince(rec, c.unlessSince) {
 		return ReadResult{Operation: rec.Operation}, errNotDue
 	}
 	f := e.look(ctx, k, rec, func() error { return held.lasts(ctx, k) })
@@ -97,6 +97,12 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result Re
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
 	}
 	return e.conclude(ctx, k, rec, held, f, c)
+}
+
+// stillDue tells whether nobody has read or moved what was due.
+func stillDue(rec ledger.Record, row ledger.Row, now time.Time) bool {
+	listed := rec.Pricing.OperationID != ""
+	return listed && rec.Operation.Version == row.Version && rec.Pricing.Reads == row.Pricing.Reads && !rec.Pricing.ReadAt.After(now)
 }
 
 // readSince tells whether a read of the operation began after the moment.

@@ -347,10 +347,10 @@ func retryAfter(a ledger.Answer, now time.Time) (time.Time, bool) {
 // brief is a duration as a person says it.
 func brief(d time.Duration) string {
 	switch {
-	case d < time.Second:
-		return "1s"
+	case d <= time.Second:
+		return "1 s"
 	case d < time.Minute:
-		return fmt.Sprintf("%ds", int((d+time.Second-1)/time.Second))
+		return fmt.Sprintf("%d s", int((d+time.Second-1)/time.Second))
 	case d < time.Hour:
 		return fmt.Sprintf("%dm%02ds", int(d/time.Minute), int(d%time.Minute/time.Second))
 	case d < 48*time.Hour:

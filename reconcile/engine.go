@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/reconcile/connect"
 )
 
 // Engine reconciles one ledger. It is safe for use by many goroutines.
@@ -18,6 +19,8 @@ type Engine struct {
 	o      Options
 	host   string
 	holder string // names this engine on its leases
+
+	sql connect.SQL // databases, by one pool each
 
 	ops     keyed         // one read or retry of an operation at a time in this process
 	downs   downstreams   // how each downstream is asked
@@ -28,6 +31,7 @@ type Engine struct {
 	wake    chan struct{} // something became due
 	autos   autoSends     // operations considered for sending
 	clocks  clocks        // prices that a clock will change
+	past    *History      // how doubts ended
 	backlog backlog       // due, and not begun yet
 	prices  pricing       // when operations were last priced
 
@@ -66,6 +70,7 @@ func New(o Options) *Engine {
 		o: o, host: host,
 		holder:       fmt.Sprintf("%s@%s/%d/%s", o.Actor.Name, host, os.Getpid(), hex.EncodeToString(id[:])),
 		wake:         make(chan struct{}, 1),
+		past:         NewHistory(o.Store),
 		maxPages:     maxPages,
 		settleWithin: time.Minute,
 	}
@@ -73,15 +78,30 @@ func New(o Options) *Engine {
 	return e
 }
 
+// Close ends the connections that were kept open for more requests. Call it
+// when the engine is not used any more.
+func (e *Engine) Close() {
+	e.sql.Close()
+	e.downs.mu.Lock()
+	defer e.downs.mu.Unlock()
+	for _, d := range e.downs.byKey {
+		d.http.Close()
+	}
+}
+
 func (e *Engine) now() time.Time { return e.o.Clock() }
 
-// policy is the policy in force now; the built-in defaults where there is none.
+// policy is the policy in force now, with odds from the ledger's history; the
+// built-in defaults where there is none.
 func (e *Engine) policy() *policy.Policy {
-	if p := e.o.Policy(); p != nil {
-		return p
+	p := e.o.Policy()
+	if p == nil {
+		p = noPolicy
 	}
-	return policy.Default()
+	return e.past.Policy(context.Background(), p)
 }
+
+var noPolicy = policy.Default()
 
 // nudge makes the run loop look again.
 func (e *Engine) nudge() {

@@ -3,8 +3,10 @@ package reconcile
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,15 +55,20 @@ type effectEvidence struct {
 func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *pageEvidence {
 	ev.clean.learn(k, req)
 	p := &pageEvidence{At: a.BeganAt.UTC(), Millis: a.EndedAt.Sub(a.BeganAt).Milliseconds(), Status: a.Status}
+	p.Request = ev.clean.text(req.Show())
 	body := a.Body
 	switch {
-	case req.HTTP != nil:
-		p.Request = ev.clean.text(req.HTTP.Shown)
 	case req.Command != nil:
-		p.Request = ev.clean.text(req.Command.Shown)
 		body = a.Stdout
 		if a.Exited {
 			p.Exit = &a.Exit
+		}
+	case req.SQL != nil:
+		body = a.Rows
+	case req.MCP != nil && a.RPC != nil:
+		body = a.RPC.Result
+		if a.RPC.Error {
+			p.Error = fmt.Sprintf("error %d: %s", a.RPC.Code, clip(ev.clean.text(a.RPC.Message), 512))
 		}
 	}
 	p.Request = clip(p.Request, maxExcerpt)
@@ -178,21 +185,32 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 			c.names[strings.ToLower(last)] = true
 		}
 	}
-	if req.HTTP == nil {
-		return
+	header, env := http.Header{}, []string(nil)
+	switch {
+	case req.HTTP != nil:
+		header = req.HTTP.Header
+	case req.MCP != nil:
+		header, env = req.MCP.Header, req.MCP.Env
+	case req.Command != nil:
+		env = req.Command.Env
 	}
-	for name, values := range http.Header(req.HTTP.Header) {
-		if !secretName(name) && !strings.HasSuffix(strings.ToLower(name), "token") {
-			continue
-		}
-		for _, v := range values {
-			if i := strings.LastIndexByte(v, ' '); i >= 0 {
-				v = v[i+1:]
-			}
-			if len(v) >= 6 {
-				c.values = append(c.values, v)
+	for name, values := range header {
+		if secretName(name) || strings.HasSuffix(strings.ToLower(name), "token") {
+			for _, v := range values {
+				c.secret(v[strings.LastIndexByte(v, ' ')+1:])
 			}
 		}
+	}
+	for _, pair := range env {
+		if name, v, ok := strings.Cut(pair, "="); ok && (secretName(name) || strings.HasSuffix(strings.ToLower(name), "_token") || strings.HasSuffix(strings.ToLower(name), "_key")) {
+			c.secret(v)
+		}
+	}
+}
+
+func (c *cleaner) secret(v string) {
+	if len(v) >= 6 && !slices.Contains(c.values, v) {
+		c.values = append(c.values, v)
 	}
 }
 

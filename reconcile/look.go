@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +27,7 @@ const (
 // read.
 func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, between func() error) findings {
 	f := findings{began: e.now()}
-	seen := map[string]bool{}
+	earlier := map[string]bool{} // effects of the pages before
 	cursors := map[string]bool{}
 	var cursor any
 	for page := 1; ; page++ {
@@ -36,19 +38,30 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, be
 			}
 		}
 		found, stop := e.page(ctx, k, rec, cursor, &f)
+		var names []string
 		for _, effect := range found.Effects {
-			if effect.Receipt != "" && seen[effect.Receipt] {
+			name := effect.Receipt
+			if name == "" { // two that look alike on one page are two, on two pages one
+				name = "\x00" + string(effect.Value)
+			}
+			if earlier[name] || effect.Receipt != "" && slices.Contains(names, name) {
 				continue // pages shift while they are read
 			}
-			seen[effect.Receipt] = true
+			names = append(names, name)
 			f.effects = append(f.effects, effect)
 			f.evidence.effect(effect)
+		}
+		for _, name := range names {
+			earlier[name] = true
 		}
 		if stop || found.Complete {
 			break
 		}
 		if found.Next == nil {
 			f.incomplete = "the answer is not known to be the whole list, and there is no further page to ask for"
+			if found.Paged == policy.PagedOffset {
+				f.incomplete = "the list is paged by offset and may have shifted while it was read"
+			}
 			break
 		}
 		next := fmt.Sprint(found.Next)
@@ -58,7 +71,7 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, be
 		}
 		cursors[next] = true
 		if page == e.maxPages {
-			f.incomplete = fmt.Sprintf("list truncated at %d pages", e.maxPages)
+			f.incomplete = fmt.Sprintf("page limit reached: the list goes on after %d pages", e.maxPages)
 			break
 		}
 		cursor = found.Next
@@ -101,16 +114,21 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		}
 		return trouble("%s", why)
 	}
-	found, err = k.Read.JudgePage(ctx, rec, cursor, answer)
-	switch {
-	case err != nil:
+	// What an old answer shows was there; what it does not show may be there now.
+	if f.stale == "" {
+		f.stale = stale(answer)
+	}
+	found, err = k.Read.JudgePage(ctx, rec, cursor, fresh(answer))
+	if err != nil {
 		p.Error = err.Error()
-		if answer.Status >= 300 {
-			return trouble("downstream answered %d", answer.Status)
-		}
-		return trouble("the answer cannot be read: %s", err)
-	case !found.Valid && answer.Status >= 300:
+	}
+	switch {
+	case (err != nil || !found.Valid) && answer.Status >= 300:
 		return trouble("downstream answered %d", answer.Status)
+	case err != nil && strings.HasPrefix(err.Error(), "answer "):
+		return trouble("%s", err)
+	case err != nil:
+		return trouble("the answer cannot be read: %s", err)
 	case !found.Valid && answer.Exited && answer.Exit != 0:
 		return trouble("the check ended with exit code %d", answer.Exit)
 	case !found.Valid:
@@ -122,43 +140,74 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 
 // ask makes one request over the connector it is for.
 func (e *Engine) ask(ctx context.Context, k *policy.Kind, req policy.Request) ledger.Answer {
-	timeout := k.Timeout
-	if timeout <= 0 {
-		timeout = readTimeout
-	}
+	timeout := pageTime(k)
 	switch {
 	case req.HTTP != nil:
 		return e.downs.of(k).http.Read(ctx, connect.HTTPRequest{
-			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: http.Header(req.HTTP.Header), Body: req.HTTP.Body, Timeout: timeout,
+			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: http.Header(req.HTTP.Header), Body: req.HTTP.Body,
+			Timeout: timeout, MaxBody: k.Read.MaxBody,
 		})
 	case req.Command != nil:
 		return connect.Command(ctx, connect.CommandRequest{
-			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin, Timeout: timeout,
+			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
+			Timeout: timeout, MaxOutput: int(k.Read.MaxBody),
 		})
+	case req.SQL != nil:
+		q := statement(req.SQL)
+		q.Timeout, q.MaxBody = timeout, k.Read.MaxBody
+		return e.sql.Read(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("the policy names no way to ask")}
+}
+
+func statement(q *policy.SQLRequest) connect.SQLRequest {
+	return connect.SQLRequest{Name: q.Database, Driver: q.Driver, DSN: q.DSN, Query: q.Query, Args: q.Args}
 }
 
 // unusable tells why an answer is no ground for any verdict, whatever the
 // policy would make of it; "" when it may be judged.
 func unusable(a ledger.Answer) string {
-	age := strings.TrimSpace(http.Header(a.Header).Get("Age"))
-	seconds, bad := strconv.Atoi(age)
 	switch {
+	case a.Truncated:
+		return "answer is too long to be read whole"
 	case a.Err != nil && a.Class != "":
 		return fmt.Sprintf("the check got no answer: %s", a.Class)
 	case a.Err != nil:
 		return fmt.Sprintf("the check got no answer: %s", a.Err)
 	case a.Signal != "":
 		return "the check was ended by a signal: " + a.Signal
-	case a.Truncated:
-		return "the answer was too long to be read whole"
 	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden, a.Status == http.StatusProxyAuthRequired,
 		a.Status == http.StatusRequestTimeout, a.Status == http.StatusTooManyRequests,
 		a.Status >= 300 && a.Status < 400, a.Status >= 500:
 		return fmt.Sprintf("downstream answered %d", a.Status)
-	case age != "" && (bad != nil || seconds > 0):
-		return fmt.Sprintf("the answer came from a cache (Age: %s)", age)
 	}
 	return ""
+}
+
+// stale tells why an answer may show less than there is by now: it comes from a
+// cache (RFC 9111 §5.1) or from a replica. "" when it is fresh.
+func stale(a ledger.Answer) string {
+	h := http.Header(a.Header)
+	if h.Get(connect.HeaderStale) != "" {
+		return "answer came from a replica, which may lag behind"
+	}
+	age := strings.TrimSpace(h.Get("Age"))
+	seconds, err := strconv.ParseFloat(age, 64)
+	switch {
+	case age == "" || err == nil && seconds == 0:
+		return ""
+	case err != nil || seconds < 0:
+		return "answer came from a cache, of unknown age"
+	}
+	return fmt.Sprintf("answer came from a cache, %s s old", strconv.FormatFloat(seconds, 'f', -1, 64))
+}
+
+// fresh is the answer without the age that was taken account of.
+func fresh(a ledger.Answer) ledger.Answer {
+	if _, old := a.Header["Age"]; !old {
+		return a
+	}
+	a.Header = maps.Clone(a.Header)
+	delete(a.Header, "Age")
+	return a
 }

@@ -31,13 +31,7 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	} else if req, err := a.request(); err != nil {
 		p.Refused = err
 	} else {
-		shown := ""
-		if req.HTTP != nil {
-			shown = req.HTTP.Shown
-		} else if req.Command != nil {
-			shown = req.Command.Shown
-		}
-		p.WillSend, p.Body, _ = strings.Cut(shown, "\n")
+		p.WillSend, p.Body, _ = strings.Cut(req.Show(), "\n")
 	}
 	if e.o.ReadOnly {
 		p.Refused = refuse("read_only", "this program was started read-only", "start it without --read-only")

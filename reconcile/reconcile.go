@@ -51,7 +51,7 @@ type Plan struct {
 	Basis    ledger.Basis
 	Why      string // why that basis, in one sentence
 	LapsesAt time.Time
-	Sender   string // http, command, or pipeline: the pipeline is given a grant
+	Sender   string // http, command, mcp, sql, or pipeline: the pipeline is given a grant
 	WillSend string // the request line or command, secrets by name
 	Body     string
 	// FirstCheck says that a check is made first; if it landed, nothing is sent.

@@ -328,16 +328,23 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, req policy.Re
 		return ledger.Answer{Err: fmt.Errorf("given up before it was sent: %w", caller.Err()), BeganAt: time.Now(), EndedAt: time.Now()}
 	}
 	timeout := a.k.Deadline - min(settleRoom, a.k.Deadline/10)
-	if req.HTTP != nil {
+	switch {
+	case req.HTTP != nil:
 		return e.downs.of(a.k).http.Send(ctx, connect.HTTPRequest{
 			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: req.HTTP.Header, Body: req.HTTP.Body,
 			Timeout: timeout, Deadline: fence, MaxBody: 1 << 20,
 		})
+	case req.Command != nil:
+		return connect.Command(ctx, connect.CommandRequest{
+			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
+			Timeout: timeout, Deadline: fence,
+		})
+	case req.SQL != nil:
+		q := statement(req.SQL)
+		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20
+		return e.sql.Send(ctx, q)
 	}
-	return connect.Command(ctx, connect.CommandRequest{
-		Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
-		Timeout: timeout, Deadline: fence,
-	})
+	return ledger.Answer{Err: errors.New("the policy names no way to send it"), BeganAt: time.Now(), EndedAt: time.Now()}
 }
 
 // carries tells whether a text is in what is sent: the only honest ground for
@@ -346,16 +353,28 @@ func carries(req policy.Request, text string) bool {
 	if text == "" {
 		return false
 	}
-	if c := req.Command; c != nil {
-		return strings.Contains(strings.Join(c.Argv, "\x00"), text) || strings.Contains(strings.Join(c.Env, "\x00"), text) ||
-			strings.Contains(string(c.Stdin), text)
-	}
-	for _, values := range req.HTTP.Header {
-		if strings.Contains(strings.Join(values, "\x00"), text) {
-			return true
+	holds := func(parts ...string) bool { return strings.Contains(strings.Join(parts, "\x00"), text) }
+	switch {
+	case req.HTTP != nil:
+		for _, values := range req.HTTP.Header {
+			if holds(values...) {
+				return true
+			}
 		}
+		return holds(req.HTTP.URL, string(req.HTTP.Body))
+	case req.Command != nil:
+		return holds(req.Command.Argv...) || holds(req.Command.Env...) || holds(string(req.Command.Stdin))
+	case req.MCP != nil:
+		return holds(string(req.MCP.Arguments))
+	case req.SQL != nil:
+		for _, arg := range req.SQL.Args {
+			if s, ok := arg.(string); ok && holds(s) {
+				return true
+			}
+		}
+		return holds(req.SQL.Query)
 	}
-	return strings.Contains(req.HTTP.URL, text) || strings.Contains(string(req.HTTP.Body), text)
+	return false
 }
 
 // checkAfter looks for two effects after a write that is not safe to repeat.

@@ -282,7 +282,7 @@ func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
 // readDue reads one operation that is due. Somebody else having it, or having
 // moved it, is no error.
 func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
-	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: true, lease: r.lease})
+	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, lease: r.lease})
 	r.free()
 	switch {
 	case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):

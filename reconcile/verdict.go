@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -14,6 +15,7 @@ type findings struct {
 	effects      []policy.Effect // each once
 	trouble      string          // why the read as a whole says nothing; empty when it is valid
 	incomplete   string          // why "none" would not be the whole truth; empty when it is
+	stale        string          // why it may show less than there is by now; empty when it is fresh
 	evidence     evidence
 	wait         time.Time // the downstream is not to be asked before this
 	unasked      bool      // no question was put at all
@@ -37,17 +39,14 @@ type proof struct {
 // else the read showed; that nothing was found counts only under every
 // condition of I6.
 func judge(f findings, p proof) (ledger.Verdict, string) {
-	rest := f.trouble
-	if rest == "" {
-		rest = f.incomplete
-	}
+	rest := cmp.Or(f.trouble, f.stale, f.incomplete)
 	switch n := len(f.effects); {
 	case n >= 2:
 		return ledger.Duplicated, fmt.Sprintf("%d matched; expected 1: %s", n, listed(f.effects))
 	case n == 1 && !f.effects[0].Same && rest != "":
 		return ledger.Inconclusive, fmt.Sprintf("found one that differs, and there may be more: %s", rest)
 	case n == 1 && !f.effects[0].Same:
-		return ledger.Mismatch, "found one, but it is not what was asked: " + listed(f.effects)
+		return ledger.Mismatch, fmt.Sprintf("found one, but it is not what was asked: %s%s", listed(f.effects), colon(f.effects[0].Differs))
 	case n == 1 && rest != "":
 		return ledger.Landed, fmt.Sprintf("found %s (a second one might be out of sight: %s)", listed(f.effects), rest)
 	case n == 1:
@@ -114,6 +113,13 @@ func proofOf(k *policy.Kind, rec ledger.Record) proof {
 	}
 	p.visible = k.VisibleUntil(rec)
 	return p
+}
+
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
 }
 
 // listed names effects by their receipts.

@@ -46,7 +46,7 @@ func TestVerdicts(t *testing.T) {
 			for i := range 30 {
 				s.charges = append(s.charges, charge{ID: fmt.Sprint("x", i)})
 			}
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "list truncated at 20 pages"},
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "page limit reached"},
 		{name: "pages in a circle", side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","data":[],"more":true,"next":7}`)
 		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "round in circles"},
@@ -73,7 +73,7 @@ func TestVerdicts(t *testing.T) {
 			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 429"},
 		{name: "from a cache", side: func(s *side) {
 			s.onList = answer(200, map[string]string{"Age": "12"}, `{"object":"list","data":[],"more":false,"next":0}`)
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "from a cache (Age: 12)"},
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "came from a cache, 12 s old"},
 		{name: "moved elsewhere", side: func(s *side) { s.onList = answer(302, map[string]string{"Location": "http://127.0.0.1:1/"}, ``) },
 			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 302"},
 		{name: "hangs up", side: func(s *side) {
