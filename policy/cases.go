@@ -75,7 +75,7 @@ func (k *Kind) runAnswerTest(ctx context.Context, rec ledger.Record, a ledger.An
 func (f Found) verdict() (word, why string) {
 	switch {
 	case len(f.Effects) > 1:
-		return "duplicated", fmt.Sprintf("%d effects", len(f.Effects))
+		return "duplicated", fmt.Sprintf("%d matched; expected 1", len(f.Effects))
 	case len(f.Effects) == 1 && f.Effects[0].Same:
 		return "landed", ""
 	case len(f.Effects) == 1:

@@ -219,6 +219,7 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 		{"found", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[{"name":"a"}]}}`), "landed"},
 		{"none", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[]},"isError":false}`), "none"},
 		{"the tool failed", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[]},"isError":true}`), "the tool says that it failed"},
+		{"the tool says why", "remote", tool(`{"content":[{"type":"text","text":"no\nindex"}],"isError":true}`), "the tool says that it failed: no index"},
 		{"isError is odd", "mcp.memory.create_entities", tool(`{"structuredContent":{"entities":[]},"isError":"no"}`), "neither true nor false"},
 		{"no structure", "mcp.memory.create_entities", tool(`{"content":[{"type":"text","text":"[]"}]}`), "no structured content"},
 		{"an error", "mcp.memory.create_entities", ledger.Answer{Via: "mcp", RPC: &ledger.RPCAnswer{Error: true, Code: -32601, Message: "no\nsuch tool"}}, "the server answered error -32601: no such tool"},

@@ -78,7 +78,7 @@ func TestAnErrorIsNeverFalseOrAbsent(t *testing.T) {
 		{"body.x", `{}`, "<html><body>login</body></html>", "answer is HTML, not JSON"},
 		{"body.x", `{}`, "hello", "answer is not JSON"},
 		{"body.x", `{}`, "   ", "answer is empty, not JSON"},
-		{"body.x", `{}`, `{"x":1}{"x":2}`, "answer is not JSON"},
+		{"body.x", `{}`, `{"x":1}{"x":2}`, "answer is several JSON values, not one"},
 		{"body.x", `{}`, `{"y":1}`, "there is no `x` in it"},
 		{"body.x || true", `{}`, "<html>", "answer is HTML, not JSON"},  // CEL alone says true
 		{"body.x && false", `{}`, "<html>", "answer is HTML, not JSON"}, // CEL alone says false

@@ -205,14 +205,11 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 		return Found{}, err
 	}
 	vars := newVariables(rec).withAnswer(&a)
-	valid, err := r.isValid(ctx, vars)
-	if err != nil || !valid {
-		if err == nil {
-			err = fmt.Errorf("the answer is not what the check expects%s", answered(a))
-		}
+	if err := r.isValid(ctx, vars); err != nil {
 		return Found{}, err
 	}
 	f := Found{Valid: true, Paged: r.paged(cursor)}
+	var err error
 	if f.Effects, err = r.effects(ctx, vars); err != nil {
 		return Found{}, err
 	}
@@ -283,31 +280,58 @@ func usableCall(a ledger.Answer) error {
 	return nil
 }
 
-func answered(a ledger.Answer) string {
-	switch a.Via {
-	case "command":
-		return fmt.Sprintf(" (exit %d)", a.Exit)
-	case "mcp":
-		return ": the tool says that it failed"
-	case "sql":
+// refusal says why an answer is none, by the rules of its way or by `valid`.
+func refusal(a ledger.Answer, byPolicy bool) error {
+	switch {
+	case a.Via == "command" && a.Exit != 0:
+		return fmt.Errorf("the check ended with exit code %d", a.Exit)
+	case a.Via == "mcp" && !byPolicy:
+		return fmt.Errorf("the tool says that it failed%s", said(a))
+	case a.Status == 401 || a.Status == 403 || a.Status == 407:
+		return fmt.Errorf("downstream answered %d: the check is not let in", a.Status)
+	case a.Status == 429:
+		return fmt.Errorf("downstream answered 429: it is asked too often")
+	case a.Status != 0 && a.Status != 200:
+		return fmt.Errorf("downstream answered %d", a.Status)
+	}
+	return fmt.Errorf("the answer is not what the policy calls valid")
+}
+
+// said is the first text of a tool's answer, ": …", or "".
+func said(a ledger.Answer) string {
+	content, err := toolAnswer(&a, "content")
+	list, ok := content.([]any)
+	if err != nil || !ok || len(list) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (status %d)", a.Status)
+	part, _ := list[0].(map[string]any)
+	text, _ := part["text"].(string)
+	if text = shorten(text, 100); text == "" {
+		return ""
+	}
+	return ": " + text
 }
 
 // isValid asks `valid`, and beside it for success where the expression does not
-// look at the status, exit code or isError itself.
-func (r *Read) isValid(ctx context.Context, vars *variables) (bool, error) {
+// look at the status, exit code or isError itself. The error says why it is not.
+func (r *Read) isValid(ctx context.Context, vars *variables) error {
 	if !r.valid.uses("status", "exit", "isError") {
 		fine, err := succeeded(vars)
-		if err != nil || !fine {
-			return false, err
+		if err != nil {
+			return err
+		}
+		if !fine {
+			return refusal(*vars.answer, false)
 		}
 	}
 	if r.valid == nil {
-		return true, nil
+		return nil
 	}
-	return r.valid.truth(ctx, vars)
+	holds, err := r.valid.truth(ctx, vars)
+	if err == nil && !holds {
+		err = refusal(*vars.answer, true)
+	}
+	return err
 }
 
 // succeeded tells whether a read's answer is one at all, by the rules of its way.

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -62,10 +63,12 @@ func decodeJSON(data []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("more text after the JSON value")
+		return nil, errMoreValues
 	}
 	return exactNumbers(v), nil
 }
+
+var errMoreValues = errors.New("more text after the JSON value")
 
 func exactNumbers(v any) any {
 	switch x := v.(type) {

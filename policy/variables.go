@@ -2,7 +2,9 @@ package policy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"reflect"
@@ -192,10 +194,7 @@ func (v *variables) document() (any, error) {
 	}
 	doc, err := decodeJSON(text)
 	if err != nil {
-		what := "answer is not JSON"
-		if looksLikeHTML(a, text) {
-			what = "answer is HTML, not JSON"
-		}
+		what := "answer is " + whatInstead(a, text, err)
 		if a.Status >= 300 {
 			what = fmt.Sprintf("answered %d; %s", a.Status, what)
 		}
@@ -204,12 +203,29 @@ func (v *variables) document() (any, error) {
 	return doc, nil
 }
 
-func looksLikeHTML(a *ledger.Answer, text []byte) bool {
-	if strings.Contains(strings.ToLower(strings.Join(a.Header["Content-Type"], "")), "html") {
-		return true
-	}
+// whatInstead says what came where JSON was expected.
+func whatInstead(a *ledger.Answer, text []byte, err error) string {
+	kind := strings.ToLower(strings.Join(a.Header["Content-Type"], ""))
 	head := strings.ToLower(string(bytes.TrimSpace(text[:min(len(text), 512)])))
-	return strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html")
+	begins := func(words ...string) bool {
+		for _, w := range words {
+			if strings.HasPrefix(head, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case strings.Contains(kind, "html"), begins("<!doctype html", "<html"):
+		return "HTML, not JSON"
+	case strings.Contains(kind, "xml"), begins("<?xml"):
+		return "XML, not JSON"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Sprintf("JSON that breaks off after %d bytes", len(text))
+	case errors.Is(err, errMoreValues):
+		return "several JSON values, not one"
+	}
+	return "not JSON"
 }
 
 // remember keeps why a lookup failed, because CEL passes on only its text.
