@@ -176,8 +176,12 @@ func mysqlUndone(ctx context.Context, conn *sql.Conn, q SQLRequest, err error) b
 		return false
 	}
 	defer rows.Close()
-	for rows.Next() { // a table without transactions says so here
-		return false
+	for rows.Next() { // a table that cannot roll back is warned of here
+		var level, message string
+		var code uint16
+		if rows.Scan(&level, &code, &message) != nil || code != said.Number {
+			return false
+		}
 	}
 	return rows.Err() == nil
 }

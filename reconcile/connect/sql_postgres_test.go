@@ -1,0 +1,244 @@
+//go:build unix
+
+package connect
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// postgresServer starts PostgreSQL where it is installed.
+func postgresServer(t *testing.T) (who account, bin, data string, port int) {
+	t.Helper()
+	initdb := newest("/usr/lib/postgresql/*/bin/initdb")
+	if initdb == "" {
+		t.Skip("PostgreSQL is not installed (Debian's package postgresql)")
+	}
+	who, bin, port = unprivileged(t, "postgres"), filepath.Dir(initdb), freePort(t)
+	data = filepath.Join(who.dir(t), "data")
+	dir := filepath.Dir(data)
+	who.run(t, dir, initdb, "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
+	startPostgres(t, who, bin, data, port)
+	return who, bin, data, port
+}
+
+func startPostgres(t *testing.T, who account, bin, data string, port int) {
+	t.Helper()
+	who.serve(t, func() error {
+		s := &SQL{}
+		defer s.Close()
+		return s.Read(t.Context(), SQLRequest{Name: "ready", Driver: "postgres", DSN: postgresDSN(port), Query: "SELECT 1 AS one", Timeout: time.Second}).Err
+	}, filepath.Dir(data), filepath.Join(bin, "postgres"), "-D", data, "-p", fmt.Sprint(port), "-k", filepath.Dir(data),
+		"-h", "127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=16MB", "-c", "timezone=Asia/Kolkata")
+}
+
+func postgresDSN(port int) string {
+	return fmt.Sprintf("postgres://postgres:secret77@%s/postgres?sslmode=disable", address(port))
+}
+
+func TestPostgreSQL(t *testing.T) {
+	who, bin, data, port := postgresServer(t)
+	s := &SQL{}
+	defer s.Close()
+	q := SQLRequest{Name: "pg", Driver: "postgres", DSN: postgresDSN(port), Timeout: 10 * time.Second}
+	must(t, s, q, `CREATE TABLE o (id bigint PRIMARY KEY, token text UNIQUE, amount numeric, at timestamptz, local timestamp, raw bytea,
+		doc jsonb, ok boolean, f float8, u uuid, list int[], d date)`)
+
+	t.Run("values", func(t *testing.T) {
+		must(t, s, q, `INSERT INTO o VALUES (9007199254740993, 't-1', 12345678901234567890.120, '2026-01-02 03:04:05.25+00', '2026-01-02 03:04:05',
+			'\xff00fe', '{"n": 9007199254740993, "a": [1]}', true, 'NaN', '0190f5a0-0000-7000-8000-000000000001', '{1,2}', '2026-01-02'),
+			(2, NULL, 1.50, 'infinity', NULL, '\x6f6b', 'null', false, 0.1, NULL, NULL, NULL)`)
+		r := q
+		r.Query, r.Args = "SELECT * FROM o WHERE token = $1 OR id = $2 OR amount = $3 ORDER BY id DESC", []any{"t-1", int64(2), 1.5}
+		a := s.Read(t.Context(), r)
+		want := `[{"id":9007199254740993,"token":"t-1","amount":12345678901234567890.120,"at":"2026-01-02T08:34:05.25+05:30","local":"2026-01-02T03:04:05Z",` +
+			`"raw":"/wD+","doc":{"a":[1],"n":9007199254740993},"ok":true,"f":"NaN","u":"0190f5a0-0000-7000-8000-000000000001","list":"{1,2}","d":"2026-01-02"},` +
+			`{"id":2,"token":null,"amount":1.50,"at":"infinity","local":null,"raw":"ok","doc":null,"ok":false,"f":0.1,"u":null,"list":null,"d":null}]`
+		if a.Err != nil || string(a.Rows) != want || a.Header != nil {
+			t.Errorf("%v\n got %s\nwant %s", a.Err, a.Rows, want)
+		}
+		r.Query = "SELECT $1 AS text, $2::int + 1 AS n, $3::bool AS b, $4::text AS nothing, $5::bytea AS raw, $6::text AS number, $7::jsonb ->> 'x' AS x"
+		r.Args = []any{"'; DROP TABLE o --", int64(41), true, nil, []byte{0xff, 0}, int64(7), `{"x":"y"}`}
+		if a := s.Read(t.Context(), r); a.Err != nil || string(a.Rows) != `[{"text":"'; DROP TABLE o --","n":42,"b":true,"nothing":null,"raw":"/wA=","number":"7","x":"y"}]` {
+			t.Errorf("%v %s", a.Err, a.Rows)
+		}
+	})
+
+	t.Run("a read changes nothing", func(t *testing.T) {
+		before := rowsOf(t, s, q, "SELECT count(*) AS n FROM o")
+		must(t, s, q, "CREATE SEQUENCE seq")
+		for _, query := range []string{"DELETE FROM o", "WITH x AS (DELETE FROM o RETURNING id) SELECT * FROM x", "SELECT nextval('seq')",
+			"SELECT 1; DELETE FROM o", "SELECT 1; COMMIT; DELETE FROM o", "SELECT * INTO p FROM o", "SELECT set_config('transaction_read_only', 'off', false), nextval('seq')"} {
+			r := q
+			r.Query = query
+			if a := s.Read(t.Context(), r); a.Err == nil {
+				t.Errorf("%s: %s", query, a.Rows)
+			}
+		}
+		if got := rowsOf(t, s, q, "SELECT count(*) AS n FROM o"); got != before {
+			t.Errorf("%s of %s are left", got, before)
+		}
+	})
+
+	t.Run("bounded", func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			query   string
+			timeout time.Duration
+			check   func(a ledger.Answer) bool
+		}{
+			"many rows": {"SELECT generate_series(1, 100000000) AS n", 0, func(a ledger.Answer) bool {
+				return a.Truncated && a.Err == nil && strings.HasSuffix(string(a.Rows), `{"n":1000}]`)
+			}},
+			"one huge value": {"SELECT repeat('x', 40000000) AS x", 0, func(a ledger.Answer) bool { return a.Truncated && len(a.Rows) < 100 }},
+			"endless":        {"SELECT pg_sleep(30)", 300 * time.Millisecond, func(a ledger.Answer) bool { return a.Class == ledger.ClassTimeout }},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := q
+				r.Query = tc.query
+				if tc.timeout > 0 {
+					r.Timeout = tc.timeout
+				}
+				if a := s.Read(t.Context(), r); !tc.check(a) || a.EndedAt.Sub(a.BeganAt) > 8*time.Second {
+					t.Errorf("after %s: truncated=%v class=%q err=%v, %d bytes", a.EndedAt.Sub(a.BeganAt), a.Truncated, a.Class, a.Err, len(a.Rows))
+				}
+			})
+		}
+		if got := rowsOf(t, s, q, "SELECT 1 AS one"); got != `[{"one":1}]` { // the pool is still good
+			t.Error(got)
+		}
+	})
+
+	t.Run("a pool is small and mends itself", func(t *testing.T) {
+		done := make(chan ledger.Answer)
+		for range 3 * maxConnections {
+			go func() {
+				r := q
+				r.Query = "SELECT count(*) AS n FROM pg_stat_activity, pg_sleep(0.05) WHERE application_name = 'indoubt' AND backend_type = 'client backend'"
+				done <- s.Read(t.Context(), r)
+			}()
+		}
+		for range 3 * maxConnections {
+			var n int
+			a := <-done
+			if _, err := fmt.Sscanf(string(a.Rows), `[{"n":%d}]`, &n); err != nil || n > maxConnections {
+				t.Errorf("%v %s %v", a.Err, a.Rows, err)
+			}
+		}
+		must(t, s, q, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'indoubt' AND pid <> pg_backend_pid()")
+		time.Sleep(1100 * time.Millisecond) // the pool looks at what has been idle for a second
+		for range 2 * maxConnections {
+			if got := rowsOf(t, s, q, "SELECT 1 AS one"); got != `[{"one":1}]` {
+				t.Error(got)
+			}
+		}
+	})
+
+	t.Run("send", func(t *testing.T) { testPostgresSend(t, s, q, port) })
+	t.Run("replica", func(t *testing.T) { testPostgresReplica(t, s, q, who, bin, data, port) })
+}
+
+func testPostgresSend(t *testing.T, s *SQL, q SQLRequest, port int) {
+	must(t, s, q, "CREATE TABLE w (id serial PRIMARY KEY, token text UNIQUE, parent int REFERENCES w(id) DEFERRABLE INITIALLY DEFERRED)")
+	insert := func(token string) SQLRequest {
+		r := q
+		r.Query, r.Args = "INSERT INTO w (token) VALUES ($1) RETURNING id, token", []any{token}
+		return r
+	}
+	if a := s.Send(t.Context(), insert("plain")); a.Err != nil || !a.Sent || a.Affected != 1 || string(a.Rows) != `[{"id":1,"token":"plain"}]` {
+		t.Fatalf("%+v", a)
+	}
+	landed := func(token string) bool {
+		return rowsOf(t, s, q, "SELECT count(*) AS n FROM w WHERE token = '"+token+"'") == `[{"n":1}]`
+	}
+	t.Run("I2_provably without effect", func(t *testing.T) {
+		closed, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed.Close()
+		refused, late, deferred, slow := insert("refused"), insert("late"), insert("deferred"), insert("slow")
+		refused.DSN, refused.Name = within(q.DSN, address(port), closed.Addr().String()), "refused"
+		late.Deadline = time.Now().Add(-time.Millisecond)
+		deferred.Query = "INSERT INTO w (token, parent) VALUES ($1, 4711)"
+		slow.Query, slow.Timeout = "INSERT INTO w (token) SELECT $1 FROM pg_sleep(20)", 300*time.Millisecond
+		for name, r := range map[string]SQLRequest{"connection refused": refused, "unique violation": insert("plain"), "past the deadline": late,
+			"refused by COMMIT": deferred, "stopped before COMMIT": slow} {
+			a := s.Send(t.Context(), r)
+			if a.Sent || a.Err == nil || a.Rows != nil || a.Affected != 0 || a.EndedAt.Sub(a.BeganAt) > 5*time.Second {
+				t.Errorf("%s: sent=%v err=%v rows=%s", name, a.Sent, a.Err, a.Rows)
+			}
+		}
+		for _, token := range []string{"refused", "late", "deferred", "slow"} {
+			if landed(token) {
+				t.Errorf("%s landed", token)
+			}
+		}
+	})
+	for name, tc := range map[string]struct {
+		before bool
+		word   string
+		sent   bool // what can be said
+		landed bool // what is true
+	}{
+		"cut before the statement": {true, "INSERT", false, false},
+		"cut after the statement":  {false, "INSERT", false, false},
+		"cut before COMMIT":        {true, "COMMIT", true, false},
+		"cut after COMMIT":         {false, "COMMIT", true, true},
+	} {
+		t.Run("I2_"+name, func(t *testing.T) {
+			relay := newCutting(t, address(port), tc.before, tc.word)
+			token := strings.ToLower(name)
+			r := insert(token)
+			r.DSN, r.Name = within(q.DSN, address(port), relay.addr), name
+			a := s.Send(t.Context(), r)
+			if a.Err == nil || a.Sent != tc.sent || a.Sent && a.Class == "" || relay.cuts.Load() != 1 {
+				t.Errorf("sent=%v class=%q err=%v after %d cuts", a.Sent, a.Class, a.Err, relay.cuts.Load())
+			}
+			if got := landed(token); got != tc.landed {
+				t.Errorf("landed=%v", got)
+			}
+		})
+	}
+	t.Run("I2_COMMIT that hangs", func(t *testing.T) {
+		hang := newHanging(t, address(port), "COMMIT")
+		r := insert("hangs")
+		r.DSN, r.Name, r.Timeout = within(q.DSN, address(port), hang), "hangs", 400*time.Millisecond
+		if a := s.Send(t.Context(), r); !a.Sent || a.Class != ledger.ClassTimeout {
+			t.Errorf("sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
+		}
+	})
+	t.Run("I3_no COMMIT after the deadline", func(t *testing.T) {
+		r := insert("too late")
+		r.Query, r.Timeout, r.Deadline = "INSERT INTO w (token) SELECT $1 FROM pg_sleep(0.5)", 5*time.Second, time.Now().Add(250*time.Millisecond)
+		if a := s.Send(t.Context(), r); a.Sent || a.Err == nil || landed("too late") {
+			t.Errorf("sent=%v err=%v", a.Sent, a.Err)
+		}
+	})
+}
+
+// A standby that stands still shows the past. Its answer must say so.
+func testPostgresReplica(t *testing.T, s *SQL, q SQLRequest, who account, bin, data string, port int) {
+	copied, second := filepath.Join(filepath.Dir(data), "standby"), freePort(t)
+	who.run(t, filepath.Dir(data), filepath.Join(bin, "pg_basebackup"), "-D", copied, "-R", "-X", "stream", "-c", "fast", "--no-sync",
+		"-d", strings.TrimSuffix(q.DSN, "?sslmode=disable"))
+	startPostgres(t, who, bin, copied, second)
+	standby := q
+	standby.Name, standby.DSN = "standby", postgresDSN(second)
+	must(t, s, standby, "SELECT pg_wal_replay_pause()")
+	must(t, s, q, "CREATE TABLE news AS SELECT 't-9' AS token")
+	standby.Query = "SELECT relname FROM pg_class WHERE relname = 'news'"
+	a := s.Read(t.Context(), standby)
+	if a.Err != nil || string(a.Rows) != "[]" || len(a.Header[HeaderStale]) != 1 || a.Header[HeaderStale][0] != "replica" {
+		t.Errorf("%v %s %v", a.Err, a.Rows, a.Header)
+	}
+	standby.Query = "INSERT INTO w (token) VALUES ('standby')"
+	if a := s.Send(t.Context(), standby); a.Sent || a.Err == nil {
+		t.Errorf("sent=%v err=%v", a.Sent, a.Err)
+	}
+}
