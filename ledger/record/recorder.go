@@ -219,9 +219,11 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 	if err != nil {
 		return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
 	}
-	fingerprint, err := ledger.Fingerprint(clean.input)
-	if err != nil {
-		return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
+	fingerprint := "" // without an input, wishes are told by their keys alone
+	if len(clean.input) > 0 {
+		if fingerprint, err = ledger.Fingerprint(clean.input); err != nil {
+			return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
+		}
 	}
 	source := w.Source
 	if source == (ledger.Source{}) {

@@ -61,8 +61,8 @@ func (w *wishFlags) wish(a *app, needInput bool) (record.Wish, error) {
 	if err != nil {
 		return out, err
 	}
-	if needInput && input == nil {
-		return out, usage("--input is needed", `it says what is wished for: --input '{"invoice":"INV-1"}'`)
+	if needInput && input == nil && w.key == "" {
+		return out, usage("--input or --key is needed", `it says what is wished for: --input '{"invoice":"INV-1"}'`)
 	}
 	out = record.Wish{Kind: w.kind, Scope: w.scope, Key: w.key, Session: w.session, Input: input,
 		Source: a.source(w.source), Fresh: w.fresh, Wait: w.wait, Reconcile: w.reconcile}
@@ -248,31 +248,37 @@ func (r *rehearsal) Change(ctx context.Context, at ledger.Locator, _ string, rul
 
 func newBeginCommand(a *app) *cobra.Command {
 	var flags wishFlags
-	var tokenSent bool
+	var tokenSent, once bool
 	cmd := &cobra.Command{
-		Use: "begin --kind K --input JSON [--key K]", GroupID: groupRecord,
+		Use: "begin --kind K --input JSON|--key K", GroupID: groupRecord,
 		Short: "Record the intent to write, before writing",
 		Long: `Records the intent to write and prints id, attempt, key and token. Exit code 0
 means that you, and nobody else, must send now; then say what became of it
 with "indoubt settle ATTEMPT". Every other exit code means: do not send.
-  6 in doubt   7 in progress   8 key used with another input   9 finished already`,
-		Example: `  indoubt begin --kind post --key INV-1042 --input '{"invoice":"INV-1042"}'`,
-		Args:    noArgs,
+  6 in doubt   7 in progress   8 key used with another input   9 finished already
+
+With --once it counts as done when it is recorded, and needs no settle: of many
+deliveries of one event the first exits 0, and the others 9. What is lost when
+the first one dies in the middle stays lost; leave --once out to be told of it.`,
+		Example: `  indoubt begin --kind post --key INV-1042 --input '{"invoice":"INV-1042"}'
+  indoubt begin --kind webhook --key "$EVENT_ID" --once`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			wish, err := flags.wish(a, true)
 			if err != nil {
 				return err
 			}
 			wish.TokenSent = tokenSent
-			return a.begin(cmd.Context(), wish, flags.dryRun)
+			return a.begin(cmd.Context(), wish, once, flags.dryRun)
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&tokenSent, "token-sent", false, "the token will be inside what is sent, so that a read can look for it")
+	cmd.Flags().BoolVar(&once, "once", false, "it is done when it is recorded: no settle follows")
 	return cmd
 }
 
-func (a *app) begin(ctx context.Context, wish record.Wish, dryRun bool) error {
+func (a *app) begin(ctx context.Context, wish record.Wish, once, dryRun bool) error {
 	r, err := a.recorder(ctx, wish.Source, dryRun)
 	if err != nil {
 		return err
@@ -281,10 +287,17 @@ func (a *app) begin(ctx context.Context, wish record.Wish, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	data := a.begunJSON(ctx, res)
 	if res.Answer != ledger.AnswerBegun {
-		return notToSend(res, data)
+		return notToSend(res, a.begunJSON(ctx, res))
 	}
+	if once && !dryRun {
+		applied, err := r.Settle(ctx, ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: -1})
+		if err != nil {
+			return err
+		}
+		res.Operation = applied.After
+	}
+	data := a.begunJSON(ctx, res)
 	effect := effectUpdated
 	switch {
 	case dryRun && res.Attempt.N == 1:
@@ -297,6 +310,10 @@ func (a *app) begin(ctx context.Context, wish record.Wish, dryRun bool) error {
 	return a.done(effect, data, func(w io.Writer) {
 		if dryRun {
 			fmt.Fprintln(w, "would begin attempt", res.Attempt.N, "under key", safe.Text(res.Operation.Key))
+			return
+		}
+		if once {
+			fmt.Fprintf(w, "id       %s\nkey      %s\n", res.Operation.ID, safe.Text(res.Operation.Key))
 			return
 		}
 		fmt.Fprintf(w, "id       %s\nattempt  %s\nkey      %s\ntoken    %s\n", res.Operation.ID, res.Attempt.ID,

@@ -131,6 +131,39 @@ func TestBeginReadsItsInput(t *testing.T) {
 	}
 }
 
+// TestBeginDeduplicatesEvents: a webhook's event id is enough.
+func TestBeginDeduplicatesEvents(t *testing.T) {
+	b := newBench(t)
+	event := func(exit int, key string, more ...string) answer {
+		t.Helper()
+		return b.json(exit, append([]string{"begin", "--kind", "webhook", "--key", key}, more...)...)
+	}
+	first := event(0, "evt_1").begun(t)
+	event(7, "evt_1") // delivered again while the first is at it
+	b.json(0, "settle", *first.Attempt, "--outcome", "committed")
+	for range 2 {
+		if a := event(9, "evt_1"); a.Error.Code != "finished" || a.Effect != effectNoop {
+			t.Errorf("%s %+v", a.Effect, a.Error)
+		}
+	}
+	event(0, "evt_2")
+	b.now = b.now.Add(time.Hour) // its handler has died
+	event(6, "evt_2")
+	if a := event(0, "evt_3", "--once"); a.Effect != effectCreated || a.begun(t).State != "committed" {
+		t.Errorf("%s %s", a.Effect, a.Data)
+	}
+	event(9, "evt_3", "--once")
+	event(9, "evt_3")
+	before := b.lastEvent()
+	if a := event(0, "evt_4", "--once", "--dry-run"); a.Effect != effectWouldCreate || b.lastEvent() != before {
+		t.Errorf("%s", a.Effect)
+	}
+	// Events without an input have nothing in common.
+	if rec, err := b.open().Read(t.Context(), ledger.Locator{Kind: "webhook", Key: "evt_2"}); err != nil || len(rec.Related) != 0 {
+		t.Errorf("%v, related to %d others", err, len(rec.Related))
+	}
+}
+
 // TestI11_ABrokenPolicyRecordsNothing: it may name what must not be stored.
 func TestI11_ABrokenPolicyRecordsNothing(t *testing.T) {
 	b := newBench(t)
