@@ -31,6 +31,7 @@ type Engine struct {
 	wake    chan struct{} // something became due
 	autos   autoSends     // operations considered for sending
 	clocks  clocks        // prices that a clock will change
+	after   follower      // of the history
 	past    *History      // how doubts ended
 	backlog backlog       // due, and not begun yet
 	prices  pricing       // when operations were last priced
@@ -74,6 +75,7 @@ func New(o Options) *Engine {
 		maxPages:     maxPages,
 		settleWithin: time.Minute,
 	}
+	e.after.few = make(chan struct{}, 8)
 	e.downs.all, e.downs.probe = make(chan struct{}, o.Width), probeAfter
 	return e
 }

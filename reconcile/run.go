@@ -142,6 +142,9 @@ func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start f
 			return false, err
 		}
 	}
+	if err := e.follow(ctx); err != nil {
+		return false, err
+	}
 	return e.upkeep(ctx)
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 )
 
 // expire writes down deadlines that have passed.
@@ -77,7 +76,9 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 		}
 		k := pol.Kind(op.Kind)
 		prices = append(prices, e.priced(k, digest, rec))
-		e.lookTwice(ctx, k, rec.Operation)
+		if rec.Operation.Conflict == ledger.PossibleDuplicate {
+			e.lookTwice(ctx, op.ID)
+		}
 	}
 	if err := e.price(ctx, prices...); err != nil {
 		return len(ops), err
@@ -110,25 +111,6 @@ func (e *Engine) reprice(ctx context.Context, ops []ledger.Operation) error {
 func (e *Engine) seq(ctx context.Context) (int64, error) {
 	info, err := e.o.Store.Info(ctx)
 	return info.LastSeq, err
-}
-
-// lookTwice checks in the background whether a possible duplicate is one: a
-// pipeline's second attempt landed while the first stayed unknown.
-func (e *Engine) lookTwice(ctx context.Context, k *policy.Kind, o ledger.Operation) {
-	if o.Conflict != ledger.PossibleDuplicate || o.State != ledger.Committed || k.Read == nil || k.Idempotent {
-		return
-	}
-	d := e.downs.of(k)
-	if !e.active.take(o.ID, d, e.now()) {
-		return
-	}
-	go func() {
-		defer e.active.give(o.ID, d, time.Time{})
-		c := check{actor: e.checker(), recheck: RecheckAt(k, e.now())}
-		if _, err := e.check(ctx, o.ID, c); err != nil && ctx.Err() == nil && !permanent(err) {
-			e.logf("look for a second effect of %s: %v", o.ID, err)
-		}
-	}()
 }
 
 // postpone puts off the rows whose downstream is not to be asked now, all in

@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
 
@@ -264,7 +265,8 @@ func (r *decisionRun) rehearse(rec ledger.Record, rule ledger.Rule, line string)
 func decision(verb ledger.Verb, fill func(r *decisionRun, d *ledger.Decision) error) step {
 	return func(ctx context.Context, r *decisionRun, rec ledger.Record, version int64, changeID string) (resultJSON, error) {
 		o := rec.Operation
-		d := ledger.Decision{ChangeID: changeID, ID: o.ID, Version: version, Verb: verb, Reason: r.flags.reason, Actor: r.actor}
+		d := ledger.Decision{ChangeID: changeID, ID: o.ID, Version: version, Verb: verb, Reason: r.flags.reason, Actor: r.actor,
+			RecheckAt: reconcile.RecheckAt(r.policy.Kind(o.Kind), r.app.clock())}
 		if fill != nil {
 			if err := fill(r, &d); err != nil {
 				return resultJSON{}, err

@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+const (
+	followEvery = 500 * time.Millisecond
+	// followBack is how many events before its start an engine looks at, for what
+	// happened while none was running.
+	followBack = 5000
+)
+
+// follower reads the history for attempts that ended without an engine's doing.
+// Only the loop touches it.
+type follower struct {
+	started bool
+	seq     int64
+	next    time.Time
+	few     chan struct{} // bounds how many are looked at together
+}
+
+// follow looks for second effects of what somebody sent once more. A retry by
+// the engine is looked at by itself; this is for those that a pipeline sent
+// under a grant (I9).
+func (e *Engine) follow(ctx context.Context) error {
+	f := &e.after
+	if now := time.Now(); now.Before(f.next) {
+		return nil
+	} else {
+		f.next = now.Add(followEvery)
+	}
+	if !f.started {
+		seq, err := e.seq(ctx)
+		if err != nil {
+			return fmt.Errorf("find the newest event: %w", err)
+		}
+		f.started, f.seq = true, max(0, seq-followBack)
+	}
+	for {
+		events, err := e.o.Store.Events(ctx, "", f.seq, batch)
+		if err != nil {
+			return fmt.Errorf("read what happened: %w", err)
+		}
+		for _, ev := range events {
+			f.seq = ev.Seq
+			if sentAgain(ev) {
+				e.lookTwice(ctx, ev.OperationID)
+			}
+		}
+		if len(events) < batch {
+			return nil
+		}
+	}
+}
+
+// sentAgain tells the events in which a further attempt committed.
+func sentAgain(ev ledger.Event) bool {
+	if ev.Verb != "settle" && ev.Verb != "late" || ev.To != ledger.Committed {
+		return false
+	}
+	var d struct {
+		N       int            `json:"n"`
+		Outcome ledger.Outcome `json:"outcome"`
+	}
+	return json.Unmarshal(ev.Detail, &d) == nil && d.N > 1 && d.Outcome == ledger.OutcomeCommitted
+}
+
+// lookTwice checks in the background whether what was sent more than once
+// landed more than once, unless that was looked at since.
+func (e *Engine) lookTwice(ctx context.Context, id string) {
+	e.active.idle.Add(1)
+	go func() {
+		defer e.active.idle.Done()
+		select {
+		case e.after.few <- struct{}{}:
+			defer func() { <-e.after.few }()
+		case <-ctx.Done():
+			return
+		}
+		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
+		if err != nil {
+			return
+		}
+		k := e.policy().Kind(rec.Operation.Kind)
+		if !mayBeTwice(k, rec) || readSince(rec, rec.Operation.EndedAt) {
+			return
+		}
+		d := e.downs.of(k)
+		for !e.active.take(id, d, e.now()) { // its downstream is busy
+			if sleep(ctx, time.Second) != nil {
+				return
+			}
+		}
+		defer e.active.give(id, d, time.Time{})
+		c := check{actor: e.checker(), recheck: RecheckAt(k, e.now()), unlessSince: rec.Operation.EndedAt}
+		if _, err := e.check(ctx, id, c); err != nil && ctx.Err() == nil && !permanent(err) {
+			e.logf("look for a second effect of %s: %v", id, err)
+		}
+	}()
+}
+
+// mayBeTwice tells whether an operation that landed may have landed twice: it
+// was sent more than once, and nothing makes that safe.
+func mayBeTwice(k *policy.Kind, rec ledger.Record) bool {
+	return rec.Operation.State == ledger.Committed && rec.Operation.AttemptCount > 1 && k.Read != nil && !k.Idempotent
+}

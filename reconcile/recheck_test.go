@@ -1,0 +1,153 @@
+package reconcile
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// decide is a person's word about an operation.
+func (w *world) decide(o ledger.Operation, verb ledger.Verb, receipts ...string) ledger.Operation {
+	w.Helper()
+	applied, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: verb,
+		Reason: "by hand", Actor: maya, Receipts: receipts, RecheckAt: RecheckAt(w.inForce().Kind(o.Kind), w.now())})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return applied.After
+}
+
+// once makes the reads that are due.
+func (w *world) once() {
+	w.Helper()
+	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Errors > 0 {
+		w.Fatalf("%+v %v", s, err)
+	}
+}
+
+func TestI9_APersonsWordIsChecked(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		verb   ledger.Verb
+		landed []int
+		want   ledger.Conflict
+		says   []string // both sides
+	}{
+		{"confirmed, and there", ledger.VerbConfirm, []int{420}, ledger.NoConflict, nil},
+		{"confirmed, and not there", ledger.VerbConfirm, nil, ledger.Contradiction, []string{"recorded as landed by maya (by hand)", "found nothing"}},
+		{"confirmed, and there twice", ledger.VerbConfirm, []int{420, 420}, ledger.Duplicate, []string{"ch_2, ch_3"}},
+		{"confirmed, and something else", ledger.VerbConfirm, []int{99}, ledger.MismatchConflict, []string{"not what was asked"}},
+		{"denied, and not there", ledger.VerbDeny, nil, ledger.NoConflict, nil},
+		{"denied, and there", ledger.VerbDeny, []int{420}, ledger.Contradiction, []string{"recorded as failed by maya (by hand)", "found it"}},
+		{"abandoned, and there", ledger.VerbAbandon, []int{420}, ledger.Contradiction, []string{"recorded as abandoned by maya", "found it"}},
+		{"abandoned, and not there", ledger.VerbAbandon, nil, ledger.NoConflict, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, payPolicy)
+			w.known("pay")
+			o := w.decide(w.doubt("pay", 420, tc.landed...), tc.verb)
+			w.once()
+			if n := len(w.get(o.ID).Reads); n != 0 {
+				t.Fatalf("%d reads before it was due", n)
+			}
+			w.later(time.Minute)
+			w.once()
+			rec := w.get(o.ID)
+			if rec.Operation.Conflict != tc.want || rec.Operation.State != o.State || len(rec.Reads) != 1 {
+				t.Errorf("%q (%s), %s, %d reads", rec.Operation.Conflict, rec.Operation.ConflictNote, rec.Operation.State, len(rec.Reads))
+			}
+			for _, part := range tc.says {
+				if !strings.Contains(rec.Operation.ConflictNote, part) {
+					t.Errorf("%q does not say %q", rec.Operation.ConflictNote, part)
+				}
+			}
+			w.later(24 * time.Hour)
+			w.once()
+			if n := len(w.get(o.ID).Reads); n != 1 {
+				t.Errorf("%d reads", n)
+			}
+		})
+	}
+}
+
+func TestI9_TheAfterCheckIsMadeWhenItCanBe(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.decide(w.doubt("pay", 420), ledger.VerbConfirm)
+	w.side.onList = answer(500, nil, "")
+	w.later(time.Minute)
+	w.once()
+	w.side.onList = nil
+	w.engine = w.newEngine(Options{}) // its breaker has seen nothing yet
+	w.later(2 * time.Minute)
+	w.once()
+	if rec := w.get(o.ID); rec.Operation.Conflict != ledger.Contradiction || len(rec.Reads) != 2 {
+		t.Errorf("%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
+	}
+}
+
+// Its own answer is stronger than a list that does not show it.
+func TestI9_AnAnswerIsNotContradictedByAnEmptyList(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	b := w.begin("pay", 5)
+	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_99"})
+	w.later(pastProof)
+	res := w.read(o.ID)
+	if res.Read.Verdict != ledger.Inconclusive || res.Operation.Conflict != ledger.NoConflict || !strings.Contains(res.Read.Reason, "not there now") {
+		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
+	}
+}
+
+func TestI9_ASecondReceiptIsASecondEffect(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	one := w.decide(w.doubt("pay", 420, 420), ledger.VerbConfirm, "ch_77")
+	w.later(time.Minute)
+	w.once()
+	if got := w.get(one.ID).Operation; got.Conflict != ledger.Contradiction || !strings.Contains(got.ConflictNote, "ch_77") || !strings.Contains(got.ConflictNote, "ch_2") {
+		t.Errorf("%s: %s", got.Conflict, got.ConflictNote)
+	}
+}
+
+// A pipeline sends again what was proven not to have landed, and it had: the
+// proof's premise was wrong.
+func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "    send:\n      http: { post: /charges, json: \"${input}\" }\n", "", 1))
+	o := w.proven("pay")
+	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}); err != nil {
+		t.Fatal(err)
+	}
+	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: "unused", AttemptID: ledger.NewID(), Kind: "pay", Key: o.Key,
+		Fingerprint: o.Fingerprint, Input: o.Input, TokenSent: true, Deadline: time.Minute, Actor: pipeline})
+	if err != nil || begun.Answer != ledger.AnswerBegun {
+		t.Fatalf("%+v %v", begun, err)
+	}
+	w.side.apply(charge{Ref: o.Token, Amount: 420}) // the first, after all
+	c := w.side.apply(charge{Ref: o.Token, Amount: 420})
+	w.settle(begun, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: c.ID})
+	w.once()
+	got := w.get(o.ID).Operation
+	if got.Conflict != ledger.Duplicate || got.Effects != 2 || len(got.Receipts) != 2 {
+		t.Errorf("%q, %d effects, receipts %v", got.Conflict, got.Effects, got.Receipts)
+	}
+}
+
+// The late effect shows only after the first look: the scheduled one finds it.
+func TestI9_TheSecondLookFindsWhatTheFirstCouldNot(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+	if err != nil || res.Operation.Conflict != ledger.NoConflict {
+		t.Fatalf("%+v %v", res, err)
+	}
+	w.side.apply(charge{Ref: o.Token, Amount: 420})
+	w.later(time.Minute)
+	w.once()
+	if got := w.get(o.ID).Operation; got.Conflict != ledger.Duplicate || len(got.Receipts) != 2 {
+		t.Errorf("%q, receipts %v", got.Conflict, got.Receipts)
+	}
+}
