@@ -127,7 +127,7 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		}
 		from = 1
 	}
-	n, err := r.standing(ctx, g, from, rule.Window, w.Fresh || rule.KeyStrategy == "")
+	n, err := r.standing(ctx, g, from, rule.Window, w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay")
 	if err != nil {
 		return ledger.BeginResult{}, err
 	}
