@@ -52,6 +52,9 @@ func forward(leader int, s os.Signal) {
 	}
 }
 
+// ends tells whether a signal asks a process to end.
+func ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR2 }
+
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // killedBy names the signal that ended a process, or "".

@@ -22,8 +22,9 @@ type RunRequest struct {
 	Env    []string // the environment when nil
 	Expand []string
 
-	Timeout time.Duration // 0: as long as it takes
+	Timeout time.Duration // of one attempt; 0: as long as it takes
 	Grace   time.Duration // between TERM and KILL; DefaultGrace when 0
+	NoRetry bool          // one attempt, also where the kind allows more after a known failure
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // the command's own, passed on as they come
@@ -67,6 +68,10 @@ const (
 // on past its deadline unless the ledger has extended it (I3). A wrapped
 // command's failure is never proof: what it did stays in doubt.
 //
+// A failure that is known to have had no effect and may pass (see Retryable) is
+// followed by another run within the kind's retry.max, if what the command reads
+// can be read again.
+//
 // While this process is stopped (Ctrl-Z, a suspended machine) nobody extends the
 // deadline; the guard ends the command at it. After kill -9 of this process the
 // kernel and the guard end the command at once, and the operation is in doubt
@@ -87,13 +92,42 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 		c.note("curl without --fail exits 0 when the server answers with an error, which would count as committed; add --fail-with-body")
 	}
 	here := presenceOf(ctx, r.store)
-	res, asked, err := r.ask(ctx, req.Wish)
-	if err != nil {
-		return RunResult{}, err
+	rewind := rewinder(req.Stdin)
+	for last := (RunResult{}); ; {
+		res, asked, err := r.ask(ctx, req.Wish)
+		switch {
+		case err != nil && last.Recorded: // the last attempt's outcome stands
+			c.note("no further attempt: " + err.Error())
+			return last, nil
+		case err != nil:
+			return RunResult{}, err
+		case res.Answer != ledger.AnswerBegun:
+			return told(res), nil
+		}
+		answer := r.runOnce(ctx, req, c, res, asked, here)
+		last = r.finish(ctx, rule, res, answer, here)
+		wait, again := Retryable(rule, res.Attempt.N, last.Outcome, answer)
+		if !again || req.NoRetry || !last.Recorded || last.Operation.State != ledger.Failed {
+			return last, nil
+		}
+		if !rewind(last.Ran) {
+			c.note("no further attempt: the command's input can be read only once")
+			return last, nil
+		}
+		c.note(fmt.Sprintf("attempt %d had no effect (%s); the next one in %s", res.Attempt.N, last.Outcome.Error, wait.Round(time.Millisecond)))
+		if err := rest(ctx, wait, req.Signals); err != nil {
+			c.note("no further attempt: " + err.Error())
+			return last, nil
+		}
+		req.Key = res.Operation.Key // the same operation, also where keys are made
+		if c, err = prepare(&req, rule); err != nil {
+			return last, nil
+		}
 	}
-	if res.Answer != ledger.AnswerBegun {
-		return told(res), nil
-	}
+}
+
+// runOnce runs the command as the attempt that was begun.
+func (r *Recorder) runOnce(ctx context.Context, req RunRequest, c *child, res ledger.BeginResult, asked time.Time, here presence) ledger.Answer {
 	for _, name := range req.Expand { // what the command repeats of them is not stored either
 		if value := os.Getenv(name); len(value) >= 4 {
 			r.remember(res.Attempt.ID, append(r.secretsOf(res.Attempt.ID), value))
@@ -108,8 +142,44 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 		return r.Heartbeat(ctx, res.Attempt.ID, length)
 	}
 	c.argv, c.env = fill(req, res), environment(req, res)
-	answer := c.run(ctx)
-	return r.finish(ctx, rule, res, answer, here), nil
+	return c.run(ctx)
+}
+
+// rewinder remembers where an input begins, and tells later whether it can be
+// read from there again.
+func rewinder(in io.Reader) func(ran bool) bool {
+	f, isFile := in.(*os.File)
+	if in == nil || isFile && f.Name() == os.DevNull {
+		return func(bool) bool { return true }
+	}
+	if s, ok := in.(io.Seeker); ok {
+		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
+			return func(bool) bool {
+				_, err := s.Seek(start, io.SeekStart)
+				return err == nil
+			}
+		}
+	}
+	return func(ran bool) bool { return isFile && !ran }
+}
+
+// rest waits before the next attempt. A signal that would end the command ends
+// the waiting.
+func rest(ctx context.Context, wait time.Duration, signals <-chan os.Signal) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case s := <-signals:
+			if ends(s) {
+				return fmt.Errorf("%s", s)
+			}
+		}
+	}
 }
 
 // Rehearse is what Run would be told, on a store that writes nothing.

@@ -22,6 +22,7 @@ type runFlags struct {
 	expand   []string
 	statusFD int
 	guard    bool
+	noRetry  bool
 }
 
 // ownVerdict is where the exit codes of run that are its own begin; below it
@@ -37,6 +38,8 @@ func newRunCommand(a *app) *cobra.Command {
 and output pass through. Its exit code does too, where the outcome is known:
 0 is committed, and every failure of a wrapped command leaves doubt, unless the
 policy can read its answer. A finished key prints the stored output and exits 0.
+A failure that is known to have had no effect and may pass is tried again after
+a pause, as often as the kind's retry.max allows; what is in doubt never is.
   105 refused   106 in doubt   107 in progress   108 key used with another input
 
 {{key}} and {{token}} are replaced in the arguments, and the command finds
@@ -60,6 +63,7 @@ INDOUBT_ID, INDOUBT_KEY, INDOUBT_TOKEN and INDOUBT_ATTEMPT in its environment.`,
 	f.StringVar(&flags.timeout, "timeout", "", "end the command after this time; it is in doubt then")
 	f.StringArrayVar(&flags.expand, "expand", nil, "keep ${NAME} as a placeholder in the recorded command, and fill it in at each run")
 	f.IntVar(&flags.statusFD, "status-fd", 0, "write the result as JSON to this file descriptor")
+	f.BoolVar(&flags.noRetry, "no-retry", false, "run it once, also where the policy allows further attempts after a known failure")
 	f.BoolVar(&flags.guard, "guard", false, "")
 	_ = f.MarkHidden("guard")
 	return cmd
@@ -89,7 +93,7 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if err != nil {
 		return err
 	}
-	req := record.RunRequest{Wish: wish, Argv: argv, Expand: flags.expand, Stdin: a.stdin, Stdout: a.out, Stderr: a.errOut,
+	req := record.RunRequest{Wish: wish, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: a.stdin, Stdout: a.out, Stderr: a.errOut,
 		Note: func(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line)) }}
 	if flags.input == "-" {
 		req.Stdin = nil // it was the input

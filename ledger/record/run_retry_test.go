@@ -1,0 +1,138 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// later is a kind whose exit code 75 says "not now".
+func later(max int) KindRule {
+	return KindRule{Retry: RetryRule{Max: max, BackoffMin: time.Millisecond, BackoffMax: 3 * time.Millisecond},
+		Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (Ruling, error) {
+			return Ruling{Decided: a.Exit == 75 || a.Exit == 65, Outcome: ledger.OutcomeFailed}, nil
+		}}
+}
+
+// counting appends a line to a file at each run, says what it read, and succeeds
+// at the nth.
+const counting = `read said; echo "$INDOUBT_KEY $INDOUBT_ATTEMPT $said" >> "$0"; [ $(wc -l < "$0") -ge "$1" ] || exit 75`
+
+func linesOf(t *testing.T, path string) []string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+}
+
+func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "runs")
+	input := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(input, []byte("skipped\nhello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := in.Seek(8, 0); err != nil {
+		t.Fatal(err)
+	}
+	r, store := real(t, later(3))
+	res := runOver(t, r, RunRequest{Argv: []string{"/bin/sh", "-c", counting, file, "3"}, Stdin: in})
+	runs := linesOf(t, file)
+	if res.ExitCode != 0 || res.Attempt.N != 3 || len(runs) != 3 {
+		t.Fatalf("exit %d, attempt %d, %q", res.ExitCode, res.Attempt.N, runs)
+	}
+	for _, run := range runs {
+		if said := strings.Fields(run); len(said) != 3 || said[0] != res.Operation.Key || said[2] != "hello" {
+			t.Errorf("a run with %q", run)
+		}
+	}
+	if strings.Count(res.notes, "had no effect") != 2 || !strings.Contains(res.notes, "attempt 2") {
+		t.Errorf("notes %q", res.notes)
+	}
+	if n := len(recorded(t, store, res.Operation.ID).Attempts); n != 3 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
+func TestRunStopsTrying(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rule  KindRule
+		req   RunRequest
+		exit  int // of the command
+		tries int
+	}{
+		{"at the kind's bound", later(2), RunRequest{}, 75, 3},
+		{"when told to run once", later(2), RunRequest{NoRetry: true}, 75, 1},
+		{"when the kind allows none", later(0), RunRequest{}, 75, 1},
+		{"when it was refused for good", later(2), RunRequest{}, 65, 1},
+		{"when it is in doubt", later(2), RunRequest{}, 1, 1},
+		{"when its input is gone", later(2), RunRequest{}, 75, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "runs")
+			r, _ := real(t, c.rule)
+			c.req.Argv = []string{"/bin/sh", "-c", `echo >> "$0"; exit ` + fmt.Sprint(c.exit), file}
+			if strings.Contains(c.name, "input") {
+				in, out, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer in.Close()
+				out.Close()
+				c.req.Stdin = in
+			}
+			res := runOver(t, r, c.req)
+			if tries := len(linesOf(t, file)); tries != c.tries || res.Attempt.N != c.tries {
+				t.Errorf("run %d times, attempt %d", tries, res.Attempt.N)
+			}
+			want := c.exit
+			if c.exit == 1 {
+				want = exitInDoubt
+			}
+			if res.ExitCode != want {
+				t.Errorf("exit %d", res.ExitCode)
+			}
+		})
+	}
+}
+
+// TestRunLeavesOffWhenSignalled: nobody is kept waiting who wants to leave.
+func TestRunLeavesOffWhenSignalled(t *testing.T) {
+	rule := later(5)
+	rule.Retry.BackoffMin, rule.Retry.BackoffMax = time.Hour, time.Hour
+	r, _ := real(t, rule)
+	signals := make(chan os.Signal, 2)
+	noted := make(chan string, 10)
+	done := make(chan RunResult, 1)
+	go func() {
+		res, _ := r.Run(context.Background(), RunRequest{Wish: Wish{Kind: "post"}, Argv: sh("exit 75"), Signals: signals, Note: func(s string) { noted <- s }})
+		done <- res
+	}()
+	if note := <-noted; !strings.Contains(note, "the next one in") {
+		t.Fatal(note)
+	}
+	signals <- syscall.SIGUSR1
+	signals <- syscall.SIGTERM
+	select {
+	case res := <-done:
+		if res.ExitCode != 75 || res.Attempt.N != 1 || res.Operation.State != ledger.Failed {
+			t.Errorf("exit %d, attempt %d, %s", res.ExitCode, res.Attempt.N, res.Operation.State)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on waiting")
+	}
+}

@@ -1,0 +1,60 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestI3_ConcurrentDeliveries of one event, each in a process of its own: one of
+// them goes on.
+func TestI3_ConcurrentDeliveries(t *testing.T) {
+	dir := t.TempDir()
+	const deliveries = 12
+	started := make([]*exec.Cmd, deliveries)
+	for i := range started {
+		started[i] = binary(dir, "begin", "--kind", "webhook", "--key", "evt_1", "--once")
+		if err := started[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exits := map[int]int{}
+	for _, cmd := range started {
+		_ = cmd.Wait()
+		exits[cmd.ProcessState.ExitCode()]++
+	}
+	if exits[0] != 1 || exits[0]+exits[7]+exits[9] != deliveries {
+		t.Errorf("exit codes %v", exits)
+	}
+	if exit, _, stderr := ends(t, binary(dir, "begin", "--kind", "webhook", "--key", "evt_1", "--once")); exit != 9 {
+		t.Errorf("a late one: exit %d\n%s", exit, stderr)
+	}
+}
+
+// TestRunRetriesByThePolicy: a refusal that the policy reads is tried again, and
+// the person is told of the wait.
+func TestRunRetriesByThePolicy(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte(`version: 1
+kinds:
+  upload:
+    refused: exit == 75
+    retry: { max: 2, backoff: 1ms..5ms }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(key string, more ...string) (exit int, stdout, stderr string) {
+		t.Helper()
+		args := append([]string{"--policy", file, "run", "--kind", "upload", "--key", key}, more...)
+		return ends(t, binary(dir, append(args, "--", "/bin/sh", "-c", `echo "$INDOUBT_KEY" >> runs; [ $(grep -c "$INDOUBT_KEY" runs) -ge 3 ] || exit 75`)...))
+	}
+	if exit, _, stderr := run("a"); exit != 0 || strings.Count(stderr, "had no effect") != 2 {
+		t.Errorf("exit %d\n%s", exit, stderr)
+	}
+	if exit, _, stderr := run("b", "--no-retry"); exit != 75 || strings.Contains(stderr, "the next one in") {
+		t.Errorf("exit %d\n%s", exit, stderr)
+	}
+}
