@@ -2,21 +2,17 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
 
-	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/record/mcpwire"
@@ -187,40 +183,8 @@ func (a *app) mcpRecorder(ctx context.Context, o *mcpproxy.Options, source strin
 		}
 	}
 	o.Store = store
-	o.Present = samePlace(a.ledgerFile())
 	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(name), Source: from, Clock: a.clock,
 		SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
 		Reader:     readNow{a.engine(store, live.inForce, false, nil)}})
 	return nil
-}
-
-// presenceEvery is how often the ledger's file is looked for.
-const presenceEvery = 200 * time.Millisecond
-
-// samePlace tells whether the file at the path is the one that is there now. A
-// process that holds a removed file open goes on writing to it, and nobody would
-// ever see what it wrote.
-func samePlace(path string) func() error {
-	first, err := os.Stat(path)
-	if err != nil {
-		return func() error { return nil }
-	}
-	var mu sync.Mutex
-	var looked time.Time
-	return func() error {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(looked) < presenceEvery {
-			return nil
-		}
-		now, err := os.Stat(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("look for the ledger: %w", err)
-		}
-		if err != nil || !os.SameFile(first, now) {
-			return fmt.Errorf("the ledger %s was removed or replaced: %w", short(path), ledger.ErrReadOnly)
-		}
-		looked = time.Now()
-		return nil
-	}
 }

@@ -164,10 +164,6 @@ func (c *call) record() {
 		c.end(c.failure(codeParams, "not sent: "+err.Error()))
 		return
 	}
-	if err := c.p.o.Present(); err != nil {
-		c.unrecorded(err)
-		return
-	}
 	c.what = c.tool + "\x00" + fingerprint
 	c.p.deliveries.flushed(c.ctx, c.what)
 	if c.resumes() && c.resume(w) {
@@ -384,9 +380,9 @@ func (c *call) claim() bool {
 // end answers the client and frees the request's id.
 func (c *call) end(line []byte) bool {
 	c.aside()
-	wrote := c.claim() && c.p.reply(line)
-	c.close()
-	return wrote
+	mine := c.claim()
+	c.close() // before the client can use the id again
+	return mine && c.p.reply(line)
 }
 
 // close ends the call.

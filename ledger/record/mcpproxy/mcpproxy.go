@@ -41,7 +41,6 @@ type Options struct {
 	Scope    string        // keys of different scopes do not meet; see CommandScope and URLScope
 	Deadline time.Duration // of a call; 0: the kind's
 	Log      func(string)  // one line about what cannot be said to the client; may be nil
-	Present  func() error  // an error when the ledger is not where it was; nothing is sent then; may be nil
 
 	// AskPatience is how long a call waits for the server to say whether its tool
 	// only reads; InputPatience how long an attempt stays in flight that was
@@ -98,9 +97,6 @@ type Proxy struct {
 func New(o Options) *Proxy {
 	if o.Log == nil {
 		o.Log = func(string) {}
-	}
-	if o.Present == nil {
-		o.Present = func() error { return nil }
 	}
 	for _, d := range []struct {
 		value *time.Duration

@@ -1,0 +1,510 @@
+package mcpproxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/mcpproxy"
+	"indoubt/ledger/record/mcpwire"
+)
+
+// broken is a ledger that takes no changes while it is said to be.
+type broken struct {
+	ledger.Store
+	mu  sync.Mutex
+	why error
+}
+
+func (b *broken) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	b.mu.Lock()
+	why := b.why
+	b.mu.Unlock()
+	if why != nil {
+		return ledger.Applied{}, why
+	}
+	return b.Store.Change(ctx, at, id, rule)
+}
+
+func (b *broken) set(why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.why = why
+}
+
+func TestI1_WhatCannotBeRecordedIsNotSent(t *testing.T) {
+	w := newWorld(t)
+	store := &broken{Store: w.store}
+	w.store = store
+	c := w.client()
+	store.set(errors.New("disk I/O error"))
+	c.call("1", "put", `{}`)
+	if a := c.answered("1"); a.Error == nil || !strings.Contains(a.Error.Message, "disk I/O error") {
+		t.Fatalf("answer: %s", a.line)
+	}
+	c.call("2", "get", `{}`)
+	c.answered("2").wantDone(t, "get")
+	store.set(nil)
+	c.call("3", "put", `{}`)
+	c.answered("3").wantDone(t, "put")
+	w.wantEffects(1)
+}
+
+func TestI1_ALedgerThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call("1", "put", `{}`)
+	c.answered("1").wantDone(t, "put")
+	if err := os.Rename(w.ledger, w.ledger+".old"); err != nil {
+		t.Fatal(err)
+	}
+	c.call("2", "put", `{}`)
+	if a := c.answered("2"); a.Error == nil {
+		t.Fatalf("answer: %s", a.line)
+	}
+	w.wantEffects(1)
+}
+
+func TestAServerThatDoesNotStart(t *testing.T) {
+	w := newWorld(t)
+	w.argv = []string{w.dir + "/nobody"}
+	c := w.client()
+	c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`)
+	if a := c.answered("0"); a.Error == nil {
+		t.Errorf("answer: %s", a.line)
+	}
+	for i := 1; i < 3; i++ {
+		c.call(fmt.Sprint(i), "put", `{}`)
+		if a := c.answered(fmt.Sprint(i)); a.Error == nil || !strings.Contains(a.Error.Message, "not sent") {
+			t.Errorf("answer: %s", a.line)
+		}
+	}
+	o := w.only()
+	w.wantState(o, ledger.Failed)
+	for _, a := range w.read(o.ID).Attempts {
+		if a.Proof != ledger.NeverSent {
+			t.Errorf("proof %q", a.Proof)
+		}
+	}
+	if err := c.leave(); err == nil {
+		t.Error("nobody says that the server did not start")
+	}
+}
+
+// TestI2_TheServerIsKilledInTheMiddle: before or after the effect, it is in
+// doubt, and the same call from another session is held.
+func TestI2_TheServerIsKilledInTheMiddle(t *testing.T) {
+	for tool, effects := range map[string]int{"die_before": 0, "die_after": 1} {
+		t.Run(tool, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.client()
+			c.call("0", tool, `{"a":1}`)
+			a := c.answered("0")
+			a.wantOutcome(t, "unknown")
+			if !a.Result.IsError || a.Result.StructuredContent.Operation == "" || a.Result.StructuredContent.Advice == "" || a.Result.StructuredContent.Since == "" {
+				t.Errorf("answer: %s", a.line)
+			}
+			if err := c.wait(); !errors.Is(err, mcpproxy.ErrServerGone) {
+				t.Errorf("ended with %v", err)
+			}
+			o := w.only()
+			w.wantState(o, ledger.Uncertain)
+			if o.ErrorClass != ledger.ClassEOF {
+				t.Errorf("class %q", o.ErrorClass)
+			}
+			d := w.client()
+			for i := range 2 {
+				d.call(fmt.Sprint(i), tool, `{ "a" : 1 }`)
+				again := d.answered(fmt.Sprint(i))
+				again.wantOutcome(t, "unknown")
+				if again.Result.StructuredContent.Operation != o.ID {
+					t.Errorf("another operation: %s", again.line)
+				}
+			}
+			w.wantEffects(effects)
+			d.call("9", "put", `{"a":1}`)
+			d.answered("9").wantDone(t, "put")
+		})
+	}
+}
+
+// settling is a reader whose read settles what it looks at.
+type settling struct {
+	store ledger.Store
+	reads int
+}
+
+func (s *settling) ReadNow(ctx context.Context, id string) (ledger.Operation, error) {
+	s.reads++
+	rec, err := s.store.Read(ctx, ledger.Locator{ID: id})
+	if err != nil {
+		return rec.Operation, err
+	}
+	applied, err := ledger.Decide(ctx, s.store, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: rec.Operation.Version,
+		Verb: ledger.VerbConfirm, Receipts: []string{"r-1"}, Actor: ledger.Actor{Name: "maya", Terminal: true}})
+	return applied.After, err
+}
+
+// TestAReadSettlesIt: in doubt, read once, landed: the call is answered as done,
+// once, and the next one is a new one.
+func TestAReadSettlesIt(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = 300 * time.Millisecond
+	reader := &settling{store: w.store}
+	w.reader = reader
+	c := w.client()
+	c.call("0", "silent", `{}`)
+	c.answered("0").wantOutcome(t, "unknown")
+	c.call("1", "silent", `{}`)
+	a := c.answered("1")
+	a.wantOutcome(t, "done")
+	if a.Result.IsError || len(a.Result.StructuredContent.Receipts) != 1 || reader.reads != 1 {
+		t.Errorf("answer %s after %d reads", a.line, reader.reads)
+	}
+	w.wantEffects(1)
+	c.call("2", "silent", `{}`)
+	c.answered("2").wantOutcome(t, "unknown")
+	w.wantEffects(2)
+}
+
+func TestOutcomesOfAnswers(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call("1", "iserror", `{}`)
+	if a := c.answered("1"); !strings.Contains(a.line, "MCP error -32602") || a.Result.StructuredContent.Outcome != "" {
+		t.Errorf("the server's own answer passes: %s", a.line)
+	}
+	w.wantState(w.only(), ledger.Uncertain)
+	c.call("2", "iserror", `{}`)
+	c.answered("2").wantOutcome(t, "unknown")
+	w.wantEffects(1)
+
+	for i := 3; i < 5; i++ { // refused: each call is a new attempt
+		c.call(fmt.Sprint(i), "refuse", `{}`)
+		if a := c.answered(fmt.Sprint(i)); a.Error == nil || a.Error.Code != -32601 {
+			t.Errorf("answer: %s", a.line)
+		}
+	}
+	o := w.operations()[1]
+	w.wantState(o, ledger.Failed)
+	if o.AttemptCount != 2 {
+		t.Errorf("%d attempts", o.AttemptCount)
+	}
+}
+
+// TestI9_ALateAnswerIsKept: after the deadline the client has its answer; the
+// server's own is recorded and goes no further.
+func TestI9_ALateAnswerIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = 150 * time.Millisecond
+	c := w.client()
+	c.call("1", "slow", `{}`)
+	c.answered("1").wantOutcome(t, "unknown")
+	w.eventually("the late answer is recorded", func() bool { return w.only().State == ledger.Committed })
+	if a := w.read(w.only().ID).Attempts[0]; a.LateOutcome != ledger.OutcomeCommitted {
+		t.Errorf("late outcome %q", a.LateOutcome)
+	}
+	// What came late was never delivered; it is the answer to the same call, once.
+	c.call("2", "slow", `{}`)
+	c.answered("2").wantDone(t, "slow")
+	w.wantEffects(1)
+}
+
+// TestACancelledCallIsRecorded: a client's timeout does not stop the recording,
+// and what it did not hear it hears when it asks again.
+func TestACancelledCallIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call(`"q"`, "slow", `{}`)
+	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
+	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q","reason":"McpError: MCP error -32001: Request timed out"}}`)
+	w.eventually("the answer is recorded", func() bool { return w.only().State == ledger.Committed })
+	if !w.only().Undelivered {
+		t.Error("nobody has got the answer, and it counts as delivered")
+	}
+	if strings.Contains(w.fromClient(), "notifications/cancelled") {
+		t.Error("the server was told to stop what is recorded")
+	}
+	c.call("2", "slow", `{}`)
+	c.answered("2").wantDone(t, "slow")
+	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`)
+	c.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	c.answered("3")
+	if !strings.Contains(w.fromClient(), `"requestId":99`) {
+		t.Error("the cancellation of something else did not pass")
+	}
+	w.wantEffects(1)
+}
+
+func TestACancellationPassesWhereThePolicySaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = 400 * time.Millisecond
+	w.rules = map[string]record.KindRule{"silent": {Cancel: "forward"}}
+	c := w.client()
+	c.call("5", "silent", `{}`)
+	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
+	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+	w.eventually("it passes", func() bool { return strings.Contains(w.fromClient(), "notifications/cancelled") })
+	w.eventually("it is in doubt", func() bool { return w.only().State == ledger.Uncertain })
+}
+
+// TestAClientThatLeaves: the server is kept until its answer is recorded.
+func TestAClientThatLeaves(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call("1", "slow", `{}`)
+	if err := c.leave(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantState(w.only(), ledger.Committed)
+}
+
+// TestASignalBoundsTheWait: what has no answer by then is in doubt.
+func TestASignalBoundsTheWait(t *testing.T) {
+	w := newWorld(t)
+	o := w.options()
+	o.Grace = 50 * time.Millisecond
+	c := w.clientWith(o)
+	c.call("1", "silent", `{}`)
+	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
+	c.stop()
+	if err := c.wait(); err != nil {
+		t.Error(err)
+	}
+	w.wantState(w.only(), ledger.Uncertain)
+}
+
+// TestAnUndeliveredAnswerIsDeliveredOnce: to a second proxy process, with the
+// server's own words under the new id; the call after that is a new one.
+func TestAnUndeliveredAnswerIsDeliveredOnce(t *testing.T) {
+	w := newWorld(t)
+	first := w.process()
+	first.call("1", "slow", `{"a":1}`)
+	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
+	first.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	if err := first.leave(); err != nil {
+		t.Fatal(err)
+	}
+	second := w.process()
+	second.call(`"again"`, "slow", `{"a":1.0}`)
+	want := `{"jsonrpc":"2.0","id":"again","result":{"content":[{"type":"text","text":"did slow"}],"structuredContent":{"big":9007199254740993}}}` + "\n"
+	if got := second.hear(); got != want {
+		t.Errorf("got %swant %s", got, want)
+	}
+	w.wantEffects(1)
+	second.call("2", "slow", `{"a":1}`)
+	second.answered("2").wantDone(t, "slow")
+	w.wantEffects(2)
+	if err := second.leave(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestI10_AKilledProxy leaves its call pending, and in doubt after its deadline.
+func TestI10_AKilledProxy(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = time.Second
+	first := w.process()
+	first.call("1", "silent", `{"a":1}`)
+	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
+	first.kill()
+	first.wait()
+	c := w.client()
+	c.call("1", "silent", `{"a":1}`)
+	c.answered("1").wantOutcome(t, "unknown") // it waited for the deadline
+	w.wantState(w.only(), ledger.Uncertain)
+	w.wantEffects(1)
+}
+
+func TestIdenticalCallsInFlightShareTheAnswer(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.client(), w.client()
+	a.call("1", "slow", `{"x":[1,2]}`)
+	w.eventually("the first is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
+	b.call("1", "slow", `{"x":[1,2]}`)
+	a.call("2", "slow", `{"x":[1,2]}`)
+	a.call("3", "put", `{}`) // nothing waits behind them
+	a.answered("3").wantDone(t, "put")
+	b.answered("1").wantDone(t, "slow")
+	got := map[string]bool{string(parseAnswer(t, a.hear()).ID): true, string(parseAnswer(t, a.hear()).ID): true}
+	if !got["1"] || !got["2"] {
+		t.Errorf("answers to %v", got)
+	}
+	w.wantEffects(2)
+}
+
+func TestRepeatHoldAndKeys(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = 300 * time.Millisecond
+	w.rules = map[string]record.KindRule{"once": {Repeat: "replay"}, "silent": {Hold: "none"}}
+	c := w.client()
+	for i := range 2 {
+		c.call(fmt.Sprint(i), "once", `{}`)
+		c.answered(fmt.Sprint(i)).wantDone(t, "once")
+	}
+	w.wantEffects(1)
+	for i := range 2 {
+		c.call(fmt.Sprint(i), "silent", `{}`)
+		c.answered(fmt.Sprint(i)).wantOutcome(t, "unknown")
+	}
+	w.wantEffects(3)
+	keyed := func(id, name, key, arguments string) answer {
+		c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"put","arguments":%s,"_meta":{%q:%q}}}`, id, arguments, name, key))
+		return c.answered(id)
+	}
+	keyed("10", "idempotency-key", "k1", `{"a":1}`).wantDone(t, "put")
+	keyed("11", "idempotencyKey", "k1", `{"a":1}`).wantDone(t, "put")
+	keyed("12", "indoubt/key", "k2", `{"a":1}`).wantDone(t, "put")
+	keyed("13", "idempotency-key", "k1", `{"a":2}`).wantOutcome(t, "key_reused")
+	w.wantEffects(5)
+}
+
+func TestDeliveredCallsAreNewOnes(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	const n = 8
+	for i := range n {
+		c.call(fmt.Sprint(i), "put", `{"same":true}`)
+		c.answered(fmt.Sprint(i)).wantDone(t, "put")
+	}
+	w.wantEffects(n)
+}
+
+// TestLostAnswersOverHTTP: whatever the transport calls rejected was sent.
+func TestLostAnswersOverHTTP(t *testing.T) {
+	for _, c := range []struct {
+		lost    mcpwire.Lost
+		state   ledger.State
+		outcome string
+	}{
+		{mcpwire.Lost{Sent: true, Status: 503, Err: errors.New("HTTP 503")}, ledger.Uncertain, "unknown"},
+		{mcpwire.Lost{Sent: true, Status: 404, Err: errors.New("HTTP 404")}, ledger.Uncertain, "unknown"},
+		{mcpwire.Lost{Sent: true, Err: io.ErrUnexpectedEOF}, ledger.Uncertain, "unknown"},
+		{mcpwire.Lost{Err: errors.New("connection refused")}, ledger.Failed, ""},
+	} {
+		t.Run(fmt.Sprint(c.lost.Err), func(t *testing.T) {
+			w := newWorld(t)
+			o := w.options()
+			o.Connect = func(context.Context) (mcpwire.Conn, error) {
+				return newFake(func(f *fake, line []byte) { f.lose(c.lost, line) }), nil
+			}
+			cl := w.clientWith(o)
+			cl.call("1", "put", `{}`)
+			a := cl.answered("1")
+			a.wantOutcome(t, c.outcome)
+			if c.outcome == "" && a.Error == nil {
+				t.Errorf("answer: %s", a.line)
+			}
+			w.wantState(w.only(), c.state)
+			cl.say(`{"jsonrpc":"2.0","id":"r","method":"resources/list"}`)
+			if a := cl.answered(`"r"`); a.Error == nil {
+				t.Errorf("answer: %s", a.line)
+			}
+		})
+	}
+}
+
+// fake is a connection whose server is a function.
+type fake struct {
+	take  func(*fake, []byte)
+	lines chan any
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newFake(take func(*fake, []byte)) *fake {
+	return &fake{take: take, lines: make(chan any, 1024), done: make(chan struct{})}
+}
+
+func (f *fake) Send(_ context.Context, line []byte) (bool, error) {
+	f.take(f, line)
+	return true, nil
+}
+
+func (f *fake) Recv() ([]byte, error) {
+	select {
+	case v := <-f.lines:
+		if lost, ok := v.(*mcpwire.Lost); ok {
+			return nil, lost
+		}
+		return v.([]byte), nil
+	case <-f.done:
+		return nil, io.EOF
+	}
+}
+
+func (f *fake) Close() error {
+	f.once.Do(func() { close(f.done) })
+	return nil
+}
+
+func (f *fake) lose(lost mcpwire.Lost, line []byte) {
+	if frame := mcpwire.Parse(line); frame.Kind == mcpwire.Request {
+		lost.ID = frame.ID
+		f.lines <- &lost
+	}
+}
+
+// TestManyClientsOneEffectPerKey: 200 clients, 50 calls, one ledger.
+func TestManyClientsOneEffectPerKey(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline, w.rule.Repeat = time.Minute, "replay"
+	const clients, calls = 200, 50
+	var mu sync.Mutex
+	effects := map[string]int{}
+	o := w.options()
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			o := o
+			in, say := io.Pipe()
+			hear, out := io.Pipe()
+			o.In, o.Out = in, out
+			o.Connect = func(context.Context) (mcpwire.Conn, error) {
+				return newFake(func(f *fake, line []byte) {
+					frame := mcpwire.Parse(line)
+					if frame.Method == "tools/call" {
+						mu.Lock()
+						effects[string(frame.Params["arguments"])]++
+						mu.Unlock()
+					}
+					f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"did put"}],"tools":[]}}`, frame.ID)
+				}), nil
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- mcpproxy.New(o).Run(context.Background()); out.Close() }()
+			c := &client{TB: t, in: say}
+			c.listen(hear)
+			fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"put","arguments":{"n":%d}}}`+"\n", i, i%calls)
+			if line, open := <-c.lines; !open || !strings.Contains(line, "did put") {
+				t.Errorf("client %d: %s", i, line)
+			}
+			say.Close()
+			if err := <-ended; err != nil {
+				t.Errorf("client %d: %v", i, err)
+			}
+		}()
+	}
+	all.Wait()
+	if len(effects) != calls {
+		t.Errorf("%d calls had an effect, want %d", len(effects), calls)
+	}
+	for call, n := range effects {
+		if n != 1 {
+			t.Errorf("%s had %d effects", call, n)
+		}
+	}
+	if n := len(w.operations()); n != calls {
+		t.Errorf("%d operations, want %d", n, calls)
+	}
+}

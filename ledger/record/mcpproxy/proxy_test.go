@@ -1,0 +1,291 @@
+package mcpproxy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/mcpproxy"
+)
+
+func TestACallWithoutInitialize(t *testing.T) {
+	for _, mode := range []string{"", "strict", "mute"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			w.mode = mode
+			o := w.options()
+			o.AskPatience = 300 * time.Millisecond
+			c := w.clientWith(o)
+			c.call("0", "put", `{"a":1}`)
+			c.answered("0").wantDone(t, "put")
+			w.wantState(w.only(), ledger.Committed)
+			c.call("1", "get", `{"a":1}`)
+			c.answered("1").wantDone(t, "get")
+			want := 1 // where the server says that get only reads
+			if mode != "" {
+				want = 2
+			}
+			if got := len(w.operations()); got != want {
+				t.Errorf("%d operations, want %d", got, want)
+			}
+			if err := c.leave(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAnnotationsAreAskedForAgain(t *testing.T) {
+	w := newWorld(t)
+	w.mode = "strict"
+	c := w.client()
+	c.call("1", "get", `{}`)
+	c.answered("1")
+	if n := len(w.operations()); n != 1 {
+		t.Fatalf("%d operations: a server that says nothing has tools that write", n)
+	}
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	c.answered("2")
+	c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	c.answered("3")
+	c.call("4", "get", `{"b":1}`)
+	c.answered("4")
+	if n := len(w.operations()); n != 1 {
+		t.Errorf("%d operations: it was not asked again", n)
+	}
+}
+
+func TestPolicyBeforeAnnotations(t *testing.T) {
+	w := newWorld(t)
+	w.mode = "mute"
+	w.rules = map[string]record.KindRule{"get": {Access: "write"}, "put": {Access: "read"}}
+	c := w.client()
+	c.call("1", "put", `{}`)
+	c.answered("1").wantDone(t, "put")
+	c.call("2", "get", `{}`)
+	c.answered("2").wantDone(t, "get")
+	if o := w.only(); o.Kind != "mcp.scripted.get" {
+		t.Errorf("%s is recorded", o.Kind)
+	}
+}
+
+// TestLinesPassAsTheyAre: nothing but the client's own bytes reaches the server,
+// and nothing but the server's reaches the client.
+func TestLinesPassAsTheyAre(t *testing.T) {
+	w := newWorld(t)
+	w.mode = "noise asks"
+	c := w.client()
+	if line := c.hear(); line != "listening on standard input…\n" {
+		t.Errorf("log line: %q", line)
+	}
+	if line := c.hear(); line != `{"jsonrpc":"2.0","id":0,"method":"roots/list"}`+"\n" {
+		t.Errorf("the server's request: %q", line)
+	}
+	said := []string{
+		`{ "params":{"x":[1, 2],"é":"\u00e9"},"method" : "echo/odd","extra":{"a":1,"a":2},"id":0,"jsonrpc":"2.0"}`,
+		`{"result":{"roots":[]},"jsonrpc":"2.0","id":0}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9007199254740993,"progress":0.10}}`,
+		`{"jsonrpc":"2.0","id":9007199254740993,"Method":"ping","method":"echo/odd","params":null}`,
+		`[{"jsonrpc":"2.0","id":"b","method":"echo/odd"},{"jsonrpc":"2.0","method":"notifications/x"}]`,
+		`   `,
+		`{"params":{"arguments":{"z":1,"a":12345678901234567890,"é":1.0},"name":"put","_meta":{"progressToken":0},"more":1},"method":"tools\/call","id":"1","jsonrpc":"2.0","trace":[]}`,
+	}
+	for i, line := range said {
+		c.say(line)
+		switch i {
+		case 0, 3, 4:
+			id := []string{0: "0", 3: "9007199254740993", 4: `"b"`}[i]
+			want := `{"result" : {"b":1, "a":{"big":12345678901234567890}, "unknown":null } , "id":` + id + `,"jsonrpc":"2.0","extra":[1,2]}` + "\n"
+			if line := c.hear(); line != want {
+				t.Errorf("answer %q, want %q", line, want)
+			}
+		case 6:
+			want := `{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"did put"}],"structuredContent":{"big":9007199254740993}}}` + "\n"
+			if line := c.hear(); line != want {
+				t.Errorf("answer %q, want %q", line, want)
+			}
+		}
+	}
+	// An answer to the server may overtake what is ahead of it; the rest is in order.
+	got, want := w.fromClient(), strings.Join(said, "\n")+"\n"
+	reordered := func(s string) string { return strings.Replace(s, said[1]+"\n", "", 1) }
+	if reordered(got) != reordered(want) || !strings.Contains(got, said[1]) {
+		t.Errorf("the server got\n%s\nwant\n%s", got, want)
+	}
+	if o := w.only(); o.State != ledger.Committed || string(o.Input) != `{"z":1,"a":12345678901234567890,"é":1.0}` {
+		t.Errorf("recorded: %s %s", o.State, o.Input)
+	}
+}
+
+// TestI1_NothingSlipsPast: what a lenient server could read as a call, and is not
+// clearly one, is answered with an error and goes no further.
+func TestI1_NothingSlipsPast(t *testing.T) {
+	lines := []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"put","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":1,"Method":"tools/call","params":{"name":"put","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":1,"METHOD":"tools\u002fcall","params":{"name":"put","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping","params":{"name":"put","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","method":"\u0074ools/call","params":{"name":"put","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get"},"params":{"name":"put"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","name":"put","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","Name":"put","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put","arguments":{"a":1,"a":2}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put","arguments":{},"ARGUMENTS":{"a":2}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","Params":{"name":"put"},"params":{"name":"get"}}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put"}}]`,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"},[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"put"}}]]`,
+		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"put"}}`,
+		`{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"put"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["put"]}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put","x":NaN}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put"}} {"jsonrpc":"2.0"}`,
+		"\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/c` + "\xff" + `all","params":{"name":"put"}}`,
+		`{"x":` + "\r" + `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put"}}` + "\r" + `}`,
+		`{"jsonrpc":"2.0","id":1,`,
+		`"method":"tools/call","params":{"name":"put"}}`,
+	}
+	w := newWorld(t)
+	c := w.client()
+	answers := 0
+	for _, line := range lines {
+		c.say(line)
+		if !strings.HasPrefix(line, `{"jsonrpc":"2.0","method"`) { // a notification is answered by nobody
+			answers++
+		}
+	}
+	for range answers {
+		if line := c.hear(); !strings.Contains(line, `"error":{"code":-32`) || !strings.Contains(line, "indoubt did not pass this on") {
+			t.Errorf("answer: %s", line)
+		}
+	}
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	c.answered("2")
+	if got := w.fromClient(); got != `{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n" {
+		t.Errorf("the server got %s", got)
+	}
+	if ops := w.operations(); len(ops) != 0 {
+		t.Errorf("%d operations", len(ops))
+	}
+}
+
+func TestAnIDInUseIsRefused(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call("7", "slow", `{}`)
+	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
+	c.say(`{"jsonrpc":"2.0","id":7.0,"method":"ping"}`)
+	if a := c.answered("7.0"); a.Error == nil || a.Error.Code != -32600 {
+		t.Fatalf("the id of a call in flight is taken again: %s", a.line)
+	}
+	c.answered("7").wantDone(t, "slow")
+	c.say(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+	if line := c.hear(); line != `{"jsonrpc":"2.0","id":7,"result":{}}`+"\n" {
+		t.Errorf("after the answer the id is free: %s", line)
+	}
+}
+
+func TestTokenEntersWhereThePolicySays(t *testing.T) {
+	w := newWorld(t)
+	w.rules = map[string]record.KindRule{
+		"put":  {TokenInto: "metadata.indoubt"},
+		"add":  {TokenAppend: "entities[0].observations"},
+		"miss": {TokenAppend: "entities[3].observations"},
+	}
+	c := w.client()
+	lines := []string{
+		`{"id":1, "jsonrpc":"2.0","method":"tools/call","params":{"arguments":{"n":12345678901234567890 , "metadata":{ "x":1.0 }},"name":"put"},"z":0}`,
+		`{"id":2,"jsonrpc":"2.0","method":"tools/call","params":{"name":"add","arguments":{"entities":[{"name":"a","observations":["o" ]},{"observations":[]}]}}}`,
+		`{"id":3,"jsonrpc":"2.0","method":"tools/call","params":{"name":"miss","arguments":{"entities":[]}}}`,
+		`{"id":4,"jsonrpc":"2.0","method":"tools/call","params":{"name":"put"}}`,
+	}
+	for i, line := range lines {
+		c.say(line)
+		c.answered(fmt.Sprint(i + 1))
+	}
+	ops := w.operations()
+	if len(ops) != 4 {
+		t.Fatalf("%d operations", len(ops))
+	}
+	tok := func(i int) string { return ops[i].Token }
+	want := []string{
+		`{"id":1, "jsonrpc":"2.0","method":"tools/call","params":{"arguments":{"n":12345678901234567890 , "metadata":{ "x":1.0 ,"indoubt":"` + tok(0) + `"}},"name":"put"},"z":0}`,
+		`{"id":2,"jsonrpc":"2.0","method":"tools/call","params":{"name":"add","arguments":{"entities":[{"name":"a","observations":["o" ,"` + tok(1) + `"]},{"observations":[]}]}}}`,
+		lines[2],
+		`{"id":4,"jsonrpc":"2.0","method":"tools/call","params":{"name":"put","arguments":{"metadata":{"indoubt":"` + tok(3) + `"}}}}`,
+	}
+	if got := w.fromClient(); got != strings.Join(want, "\n")+"\n" {
+		t.Errorf("the server got\n%swant\n%s", got, strings.Join(want, "\n"))
+	}
+	for i, sent := range []bool{true, true, false, true} {
+		if ops[i].TokenSent != sent {
+			t.Errorf("call %d: token sent is %v", i+1, ops[i].TokenSent)
+		}
+	}
+	if string(ops[1].Input) != `{"entities":[{"name":"a","observations":["o" ]},{"observations":[]}]}` {
+		t.Errorf("the input is recorded without the token: %s", ops[1].Input)
+	}
+}
+
+func TestIndoubtStatus(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = 300 * time.Millisecond
+	c := w.client()
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	if line := c.hear(); !strings.Contains(line, `"nextCursor":"2"`) || strings.Contains(line, "indoubt_status") {
+		t.Errorf("the first of two pages: %s", line)
+	}
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}`)
+	line := c.hear()
+	if !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":2,"result":{ "tools":[ `+listed+` ,{"name":"indoubt_status"`) || !strings.HasSuffix(line, "}}] }}\n") {
+		t.Errorf("the last page: %s", line)
+	}
+	c.call("3", "indoubt_status", `{}`)
+	if a := c.answered("3"); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 0 {
+		t.Errorf("nothing is in doubt: %s", a.line)
+	}
+	c.call("4", "silent", `{"a":1}`)
+	held := c.answered("4")
+	held.wantOutcome(t, "unknown")
+	id := held.Result.StructuredContent.Operation
+	c.call("5", "indoubt_status", `{}`)
+	if a := c.answered("5"); len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
+		t.Errorf("what is in doubt: %s", a.line)
+	}
+	c.call("6", "indoubt_status", `{"operation":"`+id+`"}`)
+	if a := c.answered("6"); a.Result.IsError || a.Result.StructuredContent.Operations[0].Outcome != "unknown" {
+		t.Errorf("one operation: %s", a.line)
+	}
+	other := w.options()
+	other.Scope = "mcp:another"
+	d := w.clientWith(other)
+	d.call("1", "indoubt_status", `{"operation":"`+id+`"}`)
+	if a := d.answered("1"); !a.Result.IsError {
+		t.Errorf("another server's operation: %s", a.line)
+	}
+	if strings.Contains(strings.Join(w.heard(), ""), "indoubt_status") {
+		t.Error("the server was asked for the proxy's own tool")
+	}
+}
+
+func TestNamesAndScopes(t *testing.T) {
+	for _, c := range []struct{ command, want string }{
+		{"npx -y @modelcontextprotocol/server-memory", "memory"},
+		{"npx @acme/mcp-server-tracker@1.2.3 --flag", "tracker"},
+		{"uvx mcp-server-git --repository .", "git"},
+		{"uv run --quiet weather.py", "weather"},
+		{"/opt/bin/github-mcp-server stdio", "github"},
+		{"node ./dist/index.js", "index"},
+		{"./mcp", "mcp"},
+		{"", "server"},
+	} {
+		if got := mcpproxy.CommandName(strings.Fields(c.command)); got != c.want {
+			t.Errorf("%q is called %q, want %q", c.command, got, c.want)
+		}
+	}
+}

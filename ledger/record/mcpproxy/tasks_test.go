@@ -1,0 +1,151 @@
+package mcpproxy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const answers = `,"inputResponses":{"login":{"action":"accept","content":{"name":"octocat"}}}`
+
+func (c *client) goOn(id, tool, arguments, state string) {
+	c.Helper()
+	c.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + answers + `,"requestState":"` + state + `"}}`)
+}
+
+// TestAContinuationBelongsToItsCall: one operation, one effect, also where another
+// proxy process goes on.
+func TestAContinuationBelongsToItsCall(t *testing.T) {
+	for _, elsewhere := range []bool{false, true} {
+		w := newWorld(t)
+		first := w.process()
+		first.call("1", "ask", `{"repo":"a"}`)
+		if a := first.answered("1"); a.Result.ResultType != "input_required" {
+			t.Fatalf("answer: %s", a.line)
+		}
+		if o := w.only(); o.State != ledger.Pending || !strings.HasPrefix(o.Awaits, "input:") {
+			t.Fatalf("it is %s and awaits %q", o.State, o.Awaits)
+		}
+		c := first.client
+		if elsewhere {
+			first.kill()
+			c = w.client()
+		}
+		// The same call without the state is not sent, and does not hang.
+		c.call("2", "ask", `{"repo":"a"}`)
+		c.answered("2").wantOutcome(t, "pending")
+		c.goOn("3", "ask", `{"repo":"a"}`, "state-1")
+		c.answered("3").wantDone(t, "ask")
+		o := w.only()
+		w.wantState(o, ledger.Committed)
+		if o.AttemptCount != 1 {
+			t.Errorf("%d attempts", o.AttemptCount)
+		}
+		w.wantEffects(1)
+	}
+}
+
+// TestAForgedStateIsACallOfItsOwn: a state that nobody awaits, or that awaits
+// another call, is recorded like any other.
+func TestAForgedStateIsACallOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call("1", "ask", `{"repo":"a"}`)
+	c.answered("1")
+	c.goOn("2", "ask", `{"repo":"b"}`, "state-1") // another call's state
+	c.answered("2").wantDone(t, "ask")
+	c.goOn("3", "put", `{}`, "made up")
+	c.answered("3").wantDone(t, "put")
+	ops := w.operations()
+	if len(ops) != 3 || ops[0].State != ledger.Pending || ops[1].State != ledger.Committed || ops[2].State != ledger.Committed {
+		t.Fatalf("%d operations: %+v", len(ops), ops)
+	}
+	c.goOn("4", "ask", `{"repo":"a"}`, "state-1")
+	c.answered("4").wantDone(t, "ask")
+	w.wantState(w.read(ops[0].ID).Operation, ledger.Committed)
+	w.wantEffects(3)
+}
+
+// TestI3_OneContinuationGoesOn: of many that bring the same state back, one is sent.
+func TestI3_OneContinuationGoesOn(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Repeat = "replay"
+	c := w.client()
+	c.call("0", "ask", `{}`)
+	c.answered("0")
+	clients := []*client{c, w.client(), w.client(), w.client()}
+	for _, c := range clients {
+		go c.goOn("1", "ask", `{}`, "state-1")
+	}
+	for _, c := range clients {
+		c.answered("1").wantDone(t, "ask")
+	}
+	w.wantEffects(1)
+	w.only()
+}
+
+func (c *client) askTask(id, method string) answer {
+	c.Helper()
+	c.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{"taskId":"t-1"}}`)
+	return c.answered(id)
+}
+
+// TestATaskIsPendingUntilItEnds: the client's own questions settle it.
+func TestATaskIsPendingUntilItEnds(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"task","arguments":{},"task":{"ttl":60000}}}`)
+	if a := c.answered("1"); a.Result.Task.Status != "working" {
+		t.Fatalf("answer: %s", a.line)
+	}
+	o := w.only()
+	if o.State != ledger.Pending || o.Awaits != "task:t-1" || time.Until(o.DeadlineAt) < 50*time.Second {
+		t.Fatalf("it is %s, awaits %q until %s", o.State, o.Awaits, o.DeadlineAt)
+	}
+	c.askTask("2", "tasks/get")
+	w.wantState(w.only(), ledger.Pending)
+	// The same call again, from a client that knows tasks: the same task.
+	c.say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"task","arguments":{},"task":{"ttl":60000}}}`)
+	if a := c.answered("3"); a.Result.Task.TaskID != "t-1" || a.Result.Task.Status != "working" {
+		t.Fatalf("answer: %s", a.line)
+	}
+	c.askTask("4", "tasks/get")
+	w.wantState(w.only(), ledger.Committed)
+	if !w.only().Undelivered {
+		t.Error("the state of a task is not its result")
+	}
+	want := `{"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"the task's own result"}],"isError":false,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}` + "\n"
+	if a := c.askTask("5", "tasks/result"); a.line != want {
+		t.Errorf("got %s", a.line)
+	}
+	w.eventually("it is delivered", func() bool { return !w.only().Undelivered })
+	w.wantEffects(1)
+}
+
+// TestAnIdenticalCallWaitsForATask: one that knows no tasks gets the result.
+func TestAnIdenticalCallWaitsForATask(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call("1", "task", `{}`)
+	c.answered("1")
+	c.call("2", "task", `{}`)
+	if a := c.answered("2"); len(a.Result.Content) != 1 || a.Result.Content[0].Text != "the task's own result" {
+		t.Fatalf("answer: %s", a.line)
+	}
+	w.wantState(w.only(), ledger.Committed)
+	w.wantEffects(1)
+}
+
+// TestATaskThatIsLeftBehind: the proxy sees it to its end.
+func TestATaskThatIsLeftBehind(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call("1", "task", `{}`)
+	c.answered("1")
+	if err := c.leave(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantState(w.only(), ledger.Committed)
+}

@@ -1,0 +1,356 @@
+package mcpproxy_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/mcpproxy"
+	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/sqlite"
+)
+
+const soon = 20 * time.Second // a busy machine takes its time; a failure takes this long
+
+// world is a ledger, and the files of one server.
+type world struct {
+	testing.TB
+	dir, ledger, journal, effects string
+	store                         ledger.Store
+	rule                          record.KindRule
+	rules                         map[string]record.KindRule
+	reader                        record.Reader
+	mode                          string
+	argv                          []string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	dir := t.TempDir()
+	w := &world{TB: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), journal: filepath.Join(dir, "journal"),
+		effects: filepath.Join(dir, "effects"), rule: record.KindRule{Deadline: soon}}
+	store, err := sqlite.Create(t.Context(), w.ledger, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	w.store = store
+	return w
+}
+
+func (w *world) ruleOf(kind string) record.KindRule {
+	if r, ok := w.rules[strings.TrimPrefix(kind, "mcp.scripted.")]; ok {
+		if r.Deadline == 0 {
+			r.Deadline = w.rule.Deadline
+		}
+		return r
+	}
+	return w.rule
+}
+
+// server is the scripted server as a process.
+func (w *world) server(ctx context.Context) (mcpwire.Conn, error) {
+	argv := w.argv
+	if argv == nil {
+		argv = []string{os.Args[0]}
+	}
+	return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: os.Stderr, Env: w.environment("server")})
+}
+
+func (w *world) environment(role string) []string {
+	return append(os.Environ(), "MCP_TEST_ROLE="+role, "MCP_TEST_JOURNAL="+w.journal, "MCP_TEST_EFFECTS="+w.effects,
+		"MCP_TEST_MODE="+w.mode, "MCP_TEST_LEDGER="+w.ledger, "MCP_TEST_DEADLINE="+w.rule.Deadline.String())
+}
+
+func (w *world) options() mcpproxy.Options {
+	return mcpproxy.Options{
+		Recorder: record.New(w.store, record.RulesFunc(w.ruleOf), record.Options{Reader: w.reader, Secret: []byte("0123456789abcdef")}),
+		Store:    w.store, Connect: w.server, Server: "scripted", Scope: "mcp:test", AskPatience: 3 * time.Second,
+	}
+}
+
+// client is somebody at the other end of a proxy.
+type client struct {
+	testing.TB
+	in    io.WriteCloser
+	lines chan string
+	ended chan error // what Run returned
+	stop  context.CancelFunc
+}
+
+func (w *world) client() *client { return w.clientWith(w.options()) }
+
+func (w *world) clientWith(o mcpproxy.Options) *client {
+	w.Helper()
+	theirIn, in := io.Pipe()
+	out, theirOut := io.Pipe()
+	o.In, o.Out = theirIn, theirOut
+	ctx, stop := context.WithCancel(context.Background())
+	c := &client{TB: w.TB, in: in, ended: make(chan error, 1), stop: stop}
+	c.listen(out)
+	go func() {
+		c.ended <- mcpproxy.New(o).Run(ctx)
+		theirOut.Close()
+		theirIn.Close()
+	}()
+	w.Cleanup(func() {
+		stop()
+		in.Close()
+		out.Close()
+	})
+	return c
+}
+
+func (c *client) listen(out io.Reader) {
+	c.lines = make(chan string, 4096)
+	go func() {
+		r := bufio.NewReader(out)
+		for {
+			line, err := r.ReadString('\n')
+			if line != "" {
+				c.lines <- line
+			}
+			if err != nil {
+				close(c.lines)
+				return
+			}
+		}
+	}()
+}
+
+func (c *client) say(line string) {
+	c.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.Fatalf("the proxy does not listen: %v", err)
+	}
+}
+
+func (c *client) call(id, tool, arguments string) {
+	c.Helper()
+	c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments))
+}
+
+// hear is the next line.
+func (c *client) hear() string {
+	c.Helper()
+	select {
+	case line, open := <-c.lines:
+		if !open {
+			c.Fatal("the proxy says nothing more")
+		}
+		return line
+	case <-time.After(soon):
+		c.Fatal("the proxy says nothing")
+	}
+	return ""
+}
+
+// answer is a response as the tests look at it.
+type answer struct {
+	ID    json.RawMessage
+	Error *struct {
+		Code    int
+		Message string
+	}
+	Result struct {
+		Content           []struct{ Type, Text string }
+		IsError           bool
+		ResultType        string
+		Task              struct{ TaskID, Status string }
+		StructuredContent struct {
+			Outcome, Operation, Key, Since, Advice string
+			Receipts                               []string
+			Operations                             []struct{ Operation, Outcome, Kind string }
+		}
+	}
+	line string
+}
+
+func parseAnswer(t testing.TB, line string) answer {
+	t.Helper()
+	a := answer{line: line}
+	if err := json.Unmarshal([]byte(line), &a); err != nil {
+		t.Fatalf("no JSON: %s", line)
+	}
+	return a
+}
+
+// answered is the next line, which must be the response with this id.
+func (c *client) answered(id string) answer {
+	c.Helper()
+	a := parseAnswer(c, c.hear())
+	if string(a.ID) != id {
+		c.Fatalf("want the answer to %s, got %s", id, a.line)
+	}
+	return a
+}
+
+func (c *client) leave() error {
+	c.Helper()
+	c.in.Close()
+	return c.wait()
+}
+
+func (c *client) wait() error {
+	c.Helper()
+	select {
+	case err := <-c.ended:
+		return err
+	case <-time.After(soon):
+		c.Fatal("the proxy does not end")
+	}
+	return nil
+}
+
+func (a answer) wantDone(t testing.TB, tool string) {
+	t.Helper()
+	if a.Error != nil || a.Result.IsError || len(a.Result.Content) == 0 || a.Result.Content[0].Text != "did "+tool {
+		t.Fatalf("not the answer of %s: %s", tool, a.line)
+	}
+}
+
+func (a answer) wantOutcome(t testing.TB, outcome string) {
+	t.Helper()
+	if a.Result.StructuredContent.Outcome != outcome {
+		t.Fatalf("want the outcome %q: %s", outcome, a.line)
+	}
+}
+
+func (w *world) operations() []ledger.Operation {
+	w.Helper()
+	page, err := w.store.Page(context.Background(), ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Limit: 1000, Now: time.Now()})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var out []ledger.Operation
+	for _, row := range page.Rows {
+		out = append(out, w.read(row.ID).Operation)
+	}
+	return out
+}
+
+func (w *world) read(id string) ledger.Record {
+	w.Helper()
+	rec, err := w.store.Read(context.Background(), ledger.Locator{ID: id})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return rec
+}
+
+func (w *world) only() ledger.Operation {
+	w.Helper()
+	ops := w.operations()
+	if len(ops) != 1 {
+		w.Fatalf("%d operations, want 1", len(ops))
+	}
+	return ops[0]
+}
+
+func (w *world) wantState(o ledger.Operation, state ledger.State) {
+	w.Helper()
+	if got := o.StateAt(time.Now()); got != state {
+		w.Fatalf("%s is %s, want %s (%s)", o.Kind, got, state, o.Reason)
+	}
+}
+
+func (w *world) wantEffects(n int) {
+	w.Helper()
+	if got := effectsIn(w.TB, w.effects); len(got) != n {
+		w.Fatalf("%d effects, want %d: %q", len(got), n, got)
+	}
+}
+
+func (w *world) eventually(what string, holds func() bool) {
+	w.Helper()
+	for limit := time.Now().Add(soon); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			w.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// heard is what the server has read, line by line.
+func (w *world) heard() []string {
+	w.Helper()
+	text, err := os.ReadFile(w.journal)
+	if err != nil {
+		return nil
+	}
+	return strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// fromClient is what the server has read that the client said.
+func (w *world) fromClient() string {
+	var out strings.Builder
+	for _, line := range w.heard() {
+		if !strings.Contains(line, `"id":"indoubt-`) {
+			out.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+		}
+	}
+	return out.String()
+}
+
+// runProxyProcess is a proxy as a process of its own.
+func runProxyProcess() int {
+	deadline, _ := time.ParseDuration(os.Getenv("MCP_TEST_DEADLINE"))
+	w := &world{ledger: os.Getenv("MCP_TEST_LEDGER"), journal: os.Getenv("MCP_TEST_JOURNAL"), effects: os.Getenv("MCP_TEST_EFFECTS"),
+		mode: os.Getenv("MCP_TEST_MODE"), rule: record.KindRule{Deadline: deadline}}
+	store, err := sqlite.Create(context.Background(), w.ledger, sqlite.Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer store.Close()
+	w.store = store
+	o := w.options()
+	o.In, o.Out = os.Stdin, os.Stdout
+	if err := mcpproxy.New(o).Run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// process is a client of a proxy that is a process.
+type process struct {
+	*client
+	cmd  *exec.Cmd
+	once sync.Once
+}
+
+func (w *world) process() *process {
+	w.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr, cmd.WaitDelay = w.environment("proxy"), os.Stderr, time.Second
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	out, theirOut := io.Pipe()
+	cmd.Stdout = theirOut
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	p := &process{client: &client{TB: w.TB, in: in, ended: make(chan error, 1)}, cmd: cmd}
+	p.listen(out)
+	go func() {
+		p.ended <- cmd.Wait()
+		theirOut.Close()
+	}()
+	w.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) kill() { p.once.Do(func() { _ = p.cmd.Process.Kill() }) }
