@@ -1,0 +1,89 @@
+package mcpproxy_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/mcpproxy"
+	"indoubt/ledger/record/mcpwire"
+)
+
+// BenchmarkCall is one call through the proxy to a server in the same process and
+// back, with a ledger in memory: what the proxy costs beside its commits.
+func BenchmarkCall(b *testing.B) {
+	for _, c := range []struct{ name, tool string }{{"recorded", "put"}, {"passing", "get"}} {
+		b.Run(c.name, func(b *testing.B) { benchmarkCall(b, c.tool) })
+	}
+	b.Run("relay", benchmarkRelay)
+}
+
+func answerer(f *fake, line []byte) {
+	frame := mcpwire.Parse(line)
+	if frame.Method == "tools/list" {
+		f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`+"\n", frame.ID, listed)
+		return
+	}
+	f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"did put"}]}}`+"\n", frame.ID)
+}
+
+func benchmarkCall(b *testing.B, tool string) {
+	in, say := io.Pipe()
+	hear, out := io.Pipe()
+	store := ledgertest.NewMemory(time.Now)
+	p := mcpproxy.New(mcpproxy.Options{
+		Recorder: record.New(store, nil, record.Options{Secret: []byte("0123456789abcdef")}), Store: store, In: in, Out: out, Server: "s", Scope: "x",
+		Connect: func(context.Context) (mcpwire.Conn, error) { return newFake(answerer), nil },
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(context.Background()) }()
+	lines := bufio.NewReader(hear)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d,"entities":[{"name":"a","observations":["b","c"]}]}}}`+"\n", i, tool, i)
+		if _, err := lines.ReadString('\n'); err != nil {
+			b.Fatal(err)
+		}
+	}
+	say.Close()
+	<-ended
+}
+
+func benchmarkRelay(b *testing.B) {
+	conn := newFake(answerer)
+	in, say := io.Pipe()
+	hear, out := io.Pipe()
+	go func() {
+		lines := bufio.NewReader(in)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			conn.Send(context.Background(), line)
+		}
+	}()
+	go func() {
+		for {
+			line, err := conn.Recv()
+			if err != nil {
+				return
+			}
+			out.Write(line)
+		}
+	}()
+	lines := bufio.NewReader(hear)
+	for i := 0; b.Loop(); i++ {
+		fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"put","arguments":{"n":%d}}}`+"\n", i, i)
+		if _, err := lines.ReadString('\n'); err != nil {
+			b.Fatal(err)
+		}
+	}
+	say.Close()
+	conn.Close()
+}
