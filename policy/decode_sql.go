@@ -294,12 +294,13 @@ func (x *sqlScan) notARead() string {
 func (x *sqlScan) notASend() string {
 	x.hint = "a send is one INSERT, UPDATE, DELETE or MERGE"
 	switch first := x.words[0]; first {
-	case "SELECT", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "PRAGMA", "BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "SET", "USE":
-		return fmt.Sprintf("a send cannot begin with %s", first)
+	case "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "CALL":
 	case "WITH":
 		if x.writes() == "" {
 			return "only reads, and a send changes something"
 		}
+	default:
+		return fmt.Sprintf("a send cannot begin with %s", first)
 	}
 	return ""
 }

@@ -123,14 +123,14 @@ func (t TokenRule) Stated() bool { return t.Into != "" || t.Append != "" || t.Ar
 type Test struct {
 	Name   string
 	Input  any
-	Status int
-	Header map[string][]string
-	Body   string
-	Exit   int
-	Stdout string
 	Token  string
-	Want   string // landed, none, duplicated, mismatch, cannot_tell, committed, failed, uncertain
+	Class  ledger.ErrorClass // how the answer to the write failed to come
+	After  *time.Duration    // from the attempt's end to the read; nil: as long as the clocks need
+	Want   string            // one of testWants, "" when only advice is wanted
+	Advice string            // the verb wanted; "" for any
 	Line   int
+
+	pages []SavedAnswer // what is answered, page by page
 }
 
 // Odds is the chance that an operation in doubt landed, with the interval that

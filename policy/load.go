@@ -343,6 +343,10 @@ func sortedNames[V any](m map[string]V) []string {
 	for k := range m {
 		out = append(out, k)
 	}
-	sort.Strings(out)
-	return out
+	return sorted(out)
+}
+
+func sorted(names []string) []string {
+	sort.Strings(names)
+	return names
 }
