@@ -47,6 +47,9 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	if !rec.Found {
 		return Change{}, fmt.Errorf("operation %s: %w", ob.Read.OperationID, ErrNotFound)
 	}
+	if slices.ContainsFunc(rec.Reads, func(r Read) bool { return r.ID == ob.Read.ID }) {
+		return Change{}, nil // its commit was in doubt, and it is there
+	}
 	if rec.Lease.Generation != ob.Lease.Generation && (ob.Lease.Generation != 0 || rec.Lease.ExpiresAt.After(rec.Now)) {
 		return Change{}, ErrLeaseLost
 	}

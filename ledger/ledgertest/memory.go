@@ -55,7 +55,7 @@ func (m *Memory) find(at ledger.Locator) *entry {
 				return e
 			}
 		case at.Awaits != "":
-			if e.op.Awaits == at.Awaits && e.op.Scope == at.Scope {
+			if e.op.Awaits == at.Awaits && e.op.Scope == at.Scope && e.op.State == ledger.Pending {
 				return e
 			}
 		case e.op.KeyLive && e.op.Kind == at.Kind && e.op.Scope == at.Scope && e.op.Key == at.Key:
@@ -108,7 +108,8 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 		return ledger.Applied{}, err
 	}
 	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
-	if c.Operation == nil && c.Read == nil && c.Event == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.RecheckAt.IsZero() {
+	if c.Operation == nil && c.Read == nil && c.Event == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.RecheckAt.IsZero() &&
+		c.Release == nil && c.Pricing == nil {
 		applied.Noop = true
 		return applied, nil
 	}
@@ -155,7 +156,7 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		}
 		applied.Grant = g
 	}
-	if c.Read != nil && !slices.ContainsFunc(e.reads, func(r ledger.Read) bool { return r.ID == c.Read.ID }) {
+	if c.Read != nil {
 		e.reads = append([]ledger.Read{*c.Read}, e.reads...)
 	}
 	if c.Pricing != nil {
@@ -164,9 +165,13 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 	if c.Release != nil && e.lease.Generation == c.Release.Generation && e.lease.Holder == c.Release.Holder {
 		e.lease.Holder = ""
 	}
-	e.recheck = c.RecheckAt
-	if !c.RecheckAt.IsZero() {
-		e.pricing.ReadAt = c.RecheckAt
+	switch {
+	case e.op.State == ledger.Pending || e.op.State == ledger.Uncertain:
+		e.recheck = time.Time{}
+	case !c.RecheckAt.IsZero():
+		e.recheck, e.pricing.ReadAt = c.RecheckAt, c.RecheckAt
+	case c.Read != nil:
+		e.recheck = time.Time{}
 	}
 	if c.Event != nil {
 		ev := *c.Event

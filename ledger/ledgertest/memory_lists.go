@@ -295,6 +295,11 @@ func (m *Memory) Holds(_ context.Context, now time.Time) ([]ledger.Hold, error) 
 
 // Leases implements ledger.Store.
 func (m *Memory) Leases(ctx context.Context, ids []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
+	for _, id := range ids {
+		if _, err := m.Read(ctx, ledger.Locator{ID: id}); err != nil {
+			return nil, err
+		}
+	}
 	var out []ledger.Lease
 	for _, id := range ids {
 		l, err := m.Lease(ctx, id, holder, digest, ttl)

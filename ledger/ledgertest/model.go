@@ -30,7 +30,7 @@ func model(t *testing.T, open Open) {
 		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: NewMemory(clock.Now), clock: clock}, rt: rt}
 		moves := map[string]func(*rapid.T){
 			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
-			"repeat": g.repeat, "heartbeat": g.heartbeat, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold,
+			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold,
 			"wait": func(rt *rapid.T) {
 				clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 30, 70, 700, 4000, 90000}).Draw(rt, "seconds")) * time.Second)
 			},
@@ -108,7 +108,7 @@ func (g *game) begin(rt *rapid.T) {
 	req := ledger.BeginRequest{ChangeID: g.id("c"), OperationID: g.id("operation"), AttemptID: g.id("attempt"), Kind: "card.charge", Key: key,
 		Token: "indoubt-" + key, Fingerprint: rapid.SampledFrom([]string{"f1", "f1", "f1", "f2"}).Draw(rt, "fingerprint"),
 		Target: rapid.SampledFrom([]string{"", "web"}).Draw(rt, "target"), TokenSent: rapid.Bool().Draw(rt, "token_sent"),
-		KeyWorks: rapid.Bool().Draw(rt, "key_works"), Deadline: time.Duration(rapid.IntRange(20, 600).Draw(rt, "deadline")) * time.Second,
+		KeyWorks: rapid.Bool().Draw(rt, "key_works"), AwaitsDelivery: rapid.Bool().Draw(rt, "awaits_delivery"), Deadline: time.Duration(rapid.IntRange(20, 600).Draw(rt, "deadline")) * time.Second,
 		TTL: time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(rt, "ttl")) * time.Hour, Sender: "pipeline", Actor: billing, Input: json.RawMessage(`{"n":1}`)}
 	answer := g.both(func(s ledger.Store) (string, error) {
 		res, err := ledger.Begin(ctx, s, req)
@@ -236,6 +236,18 @@ func (g *game) heartbeat(rt *rapid.T) {
 		until, err := ledger.Heartbeat(ctx, s, attempt, 5*time.Minute)
 		return until.String(), err
 	})
+	g.last = nil
+}
+
+func (g *game) suspend(rt *rapid.T) {
+	req := ledger.SuspendRequest{ChangeID: g.id("c"), AttemptID: some(rt, g.attempts, "attempt"), For: 5 * time.Minute, Reason: "working", Actor: billing,
+		Awaits: rapid.SampledFrom([]string{"task:1", "task:2"}).Draw(rt, "awaits"), Instead: rapid.SampledFrom([]string{"", "", "task:1"}).Draw(rt, "instead")}
+	g.both(func(s ledger.Store) (string, error) { return applied(ledger.Suspend(ctx, s, req)) })
+}
+
+func (g *game) deliver(rt *rapid.T) {
+	id := some(rt, g.ids, "operation")
+	g.both(func(s ledger.Store) (string, error) { return "", ledger.Deliver(ctx, s, id) })
 	g.last = nil
 }
 

@@ -75,8 +75,9 @@ func (tx *tx) load(loc ledger.Locator, changeID string, now time.Time) (rec reco
 		err = tx.scan(`
 			SELECT EXISTS (SELECT 1 FROM events WHERE id = ?1),
 			       coalesce(CASE WHEN ?2 <> '' THEN (SELECT operation_id FROM attempts WHERE id = ?2)
+			       WHEN ?6 <> '' THEN (SELECT id FROM operations WHERE scope = ?3 AND awaits = ?6 AND awaits <> '' AND state = 'pending')
 			       ELSE (SELECT id FROM operations WHERE scope = ?3 AND kind = ?4 AND key = ?5 AND key_live = 1) END, '')`,
-			[]any{changeID, loc.AttemptID, loc.Scope, loc.Kind, loc.Key}, &known, &loc.ID)
+			[]any{changeID, loc.AttemptID, loc.Scope, loc.Kind, loc.Key, loc.Awaits}, &known, &loc.ID)
 	} else {
 		known, err = tx.happened(changeID)
 	}
@@ -120,11 +121,8 @@ func (tx *tx) known(changeID string, now time.Time, applied *ledger.Applied) err
 // operation that names them.
 func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Applied, error) {
 	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
-	if c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil {
-		applied.Noop = true
-		return applied, nil
-	}
-	if c.Read != nil && read(rec, c.Read.ID) {
+	if c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil &&
+		c.RecheckAt.IsZero() && c.Release == nil && c.Pricing == nil {
 		applied.Noop = true
 		return applied, nil
 	}
@@ -176,8 +174,8 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 			return applied, err
 		}
 	}
-	if l := c.Release; l != nil {
-		if _, err := tx.quietly(giveBack, l.OperationID, l.Holder, l.Generation); err != nil {
+	if c.Release != nil {
+		if err := tx.release(*c.Release); err != nil {
 			return applied, err
 		}
 	}
@@ -185,15 +183,6 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		return applied, tx.price(*c.Pricing, ms(rec.Now))
 	}
 	return applied, nil
-}
-
-func read(rec *record, id string) bool {
-	for _, r := range rec.Reads {
-		if r.ID == id {
-			return true
-		}
-	}
-	return false
 }
 
 func hasGrant(rec *record, id string) bool {
@@ -225,8 +214,9 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 			return o, errors.New("a new operation needs an event")
 		}
 		return o, tx.insertOperation(o, *c.Event)
-	case o.Version == before.Version && o.State == before.State:
-		n, err := tx.execN(updateClocks, ms(o.DeadlineAt), ms(o.ParkedUntil), recheck, o.ID, before.Version)
+	case o.Version == before.Version && o.State == before.State && o.Awaits == before.Awaits &&
+		o.Actor == before.Actor && o.Reason == before.Reason && o.UpdatedAt.Equal(before.UpdatedAt):
+		n, err := tx.execN(updateClocks, ms(o.DeadlineAt), ms(o.ParkedUntil), recheck, flag(o.Undelivered), o.ID, before.Version)
 		if err == nil && n == 0 {
 			err = errRaced
 		}
@@ -241,7 +231,7 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 	n, err := tx.execN(updateOperation,
 		flag(o.TokenSent), o.State, o.Version, o.ErrorClass, o.Verdict, o.Effects, o.Receipt(), list(o.Receipts), text(o.Result), o.EffectWord,
 		o.Conflict, o.ConflictNote, list(o.AckedReceipts), flag(o.Doubted), flag(o.HandsOff), flag(o.ByAnswer),
-		o.LiveAttempt, o.AttemptCount, ms(o.ParkedUntil), recheck,
+		flag(o.Undelivered), o.Awaits, o.LiveAttempt, o.AttemptCount, ms(o.ParkedUntil), recheck,
 		ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt), ms(o.EndedAt), ms(o.DoubtedAt), ms(o.SettledAt),
 		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail),
 		o.ID, before.Version)
@@ -253,13 +243,13 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 }
 
 const updateClocks = `
-	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ? WHERE id = ? AND version = ?`
+	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ? WHERE id = ? AND version = ?`
 
 const updateOperation = `
 	UPDATE operations
 	   SET token_sent = ?, state = ?, version = ?, error_class = ?, verdict = ?, effects = ?, receipt = ?, receipts = ?, result = ?, effect_word = ?,
 	       conflict = ?, conflict_note = ?, acked_receipts = ?, doubted = ?, hands_off = ?, by_answer = ?,
-	       live_attempt = ?, attempt_count = ?, parked_until = ?, recheck_at = ?,
+	       undelivered = ?, awaits = ?, live_attempt = ?, attempt_count = ?, parked_until = ?, recheck_at = ?,
 	       updated_at = ?, started_at = ?, deadline_at = ?, ended_at = ?, doubted_at = ?, settled_at = ?,
 	       change_id = ?, change_of = ?, change_verb = ?, actor = ?, os_user = ?, host = ?, machine = ?, terminal = ?, reason = ?, change_detail = ?
 	 WHERE id = ? AND version = ?`
@@ -276,12 +266,12 @@ func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
 	return tx.exec(`
 		INSERT INTO operations (id, kind, scope, key, token, token_sent, fingerprint, title, target, input, redacted, command,
 			source, source_run, source_host, source_pid, session, state, version,
-			live_attempt, attempt_count, ttl_ms, created_at, updated_at, started_at, deadline_at,
+			undelivered, live_attempt, attempt_count, ttl_ms, created_at, updated_at, started_at, deadline_at,
 			change_id, change_of, change_verb, actor, os_user, host, machine, terminal, reason, change_detail)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		o.ID, o.Kind, o.Scope, o.Key, o.Token, flag(o.TokenSent), o.Fingerprint, o.Title, o.Target, text(o.Input), flag(o.Redacted), command,
 		o.Source.Pipeline, o.Source.Run, o.Source.Host, o.Source.PID, o.Session, o.State, o.Version,
-		o.LiveAttempt, o.AttemptCount, o.TTL.Milliseconds(), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt),
+		flag(o.Undelivered), o.LiveAttempt, o.AttemptCount, o.TTL.Milliseconds(), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt),
 		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail))
 }
 

@@ -2,28 +2,44 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	_ "embed"
 	"fmt"
 
 	"indoubt/ledger"
 )
 
-// step brings a ledger from the schema before it to its own: SQL that runs in
-// one transaction with the new version number.
+// A new ledger gets tables and guards as they are now.
+var (
+	//go:embed schema.sql
+	tables string
+	//go:embed guards.sql
+	guards string
+)
+
+// step brings the tables of a ledger from the schema before it to its own.
 type step struct {
 	version int
 	sql     string
 }
 
-// steps lead from an empty file to the newest schema. A published step never
-// changes; what comes after it is a new step.
+//go:embed step_2.sql
+var step2 string
+
+// steps lead from schema 1 to the newest. A published step never changes; what
+// comes after it is a new step. They run without guards: triggers and views hold
+// no data, so a migration drops them all and makes the newest ones.
 var steps = []step{
-	{1, schema},
+	{2, step2},
 }
 
-// migrate runs the steps that a ledger lacks, all in one transaction: a ledger
-// is never between two schemas.
+// newest is the schema that the steps lead to.
+func newest(steps []step) int { return steps[len(steps)-1].version }
+
+// migrate makes the schema of a new ledger, or runs the steps that an old one
+// lacks, all in one transaction: a ledger is never between two schemas.
 func migrate(ctx context.Context, s *Store, steps []step, create bool) error {
-	newest := steps[len(steps)-1].version
+	newest := newest(steps)
 	return s.writer.do(ctx, func(tx *tx) error {
 		var app, has int
 		if err := tx.scan(`SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`, nil, &app, &has); err != nil {
@@ -36,22 +52,42 @@ func migrate(ctx context.Context, s *Store, steps []step, create bool) error {
 			return &NewerError{s.path, has, newest}
 		case has == 0 && !create:
 			return &ForeignError{s.path, "it is empty"}
-		}
-		for _, st := range steps {
-			if st.version <= has {
-				continue
+		case has == 0:
+			if err := tx.script(tables + guards); err != nil {
+				return fmt.Errorf("make the ledger: %w", translate(s.path, err))
 			}
-			if err := tx.script(st.sql); err != nil {
-				return fmt.Errorf("bring the ledger from schema %d to %d: %w", has, st.version, translate(s.path, err))
-			}
-		}
-		if has == 0 {
 			if err := s.foundIn(tx); err != nil {
 				return err
+			}
+		default:
+			if err := tx.climb(steps, has); err != nil {
+				return fmt.Errorf("bring the ledger from schema %d to %d: %w", has, newest, translate(s.path, err))
 			}
 		}
 		return tx.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, newest))
 	})
+}
+
+// climb runs the steps above a schema.
+func (tx *tx) climb(steps []step, has int) error {
+	drops, err := collect(tx, func(rows *sql.Rows) (drop string, err error) { return drop, rows.Scan(&drop) },
+		`SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('trigger', 'view')`)
+	if err != nil {
+		return err
+	}
+	for _, drop := range drops {
+		if err := tx.script(drop); err != nil {
+			return err
+		}
+	}
+	for _, st := range steps {
+		if st.version > has {
+			if err := tx.script(st.sql); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.script(guards)
 }
 
 // foundIn writes down when and where the ledger was made.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,9 +13,6 @@ import (
 
 	"indoubt/ledger"
 )
-
-//go:embed schema.sql
-var schema string
 
 // applicationID marks a file as a ledger: "indb" in ASCII.
 const applicationID = 0x696e6462
@@ -161,7 +157,7 @@ func (s *Store) openReader(ctx context.Context, alone bool) error {
 	if !alone {
 		return nil
 	}
-	return checkSchema(ctx, db, s.path, len(steps), false, true)
+	return checkSchema(ctx, db, s.path, newest(steps), false, true)
 }
 
 // look checks the file through a connection that cannot write.
@@ -171,7 +167,7 @@ func (s *Store) look(ctx context.Context, create bool) error {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
 	defer db.Close()
-	return checkSchema(ctx, db, s.path, len(steps), create, false)
+	return checkSchema(ctx, db, s.path, newest(steps), create, false)
 }
 
 // checkSchema refuses what is not a ledger this program can use.

@@ -114,35 +114,6 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 	}
 }
 
-// The mechanism is tried with steps of its own, from a ledger of schema 1.
-func TestMigrations(t *testing.T) {
-	s, _ := openTest(t)
-	begin(t, s)
-	more := append(append([]step{}, steps...), step{2, `ALTER TABLE meta RENAME TO facts; ALTER TABLE facts RENAME TO meta; CREATE TABLE two (x)`},
-		step{3, `CREATE TABLE three (x)`})
-	broken := append(append([]step{}, more...), step{4, `CREATE TABLE four (x); CREATE TABLE two (x)`})
-	version := func() (v int) {
-		must(t, s.read.QueryRow(`SELECT user_version FROM pragma_user_version`).Scan(&v))
-		return v
-	}
-	if err := migrate(ctx, s, broken, false); err == nil || version() != 1 {
-		t.Fatalf("a broken step left schema %d: %v", version(), err)
-	}
-	must(t, migrate(ctx, s, more, false))
-	must(t, migrate(ctx, s, more, false))
-	if version() != 3 {
-		t.Fatalf("schema %d", version())
-	}
-	var newer *NewerError
-	if err := migrate(ctx, s, steps, false); !errors.As(err, &newer) {
-		t.Fatal(err)
-	}
-	if err := checkSchema(ctx, s.read, s.path, 4, false, true); err == nil {
-		t.Fatal("a reader took an older schema")
-	}
-	begin(t, s)
-}
-
 func TestTwoMakersOneLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "er", "ledger.db")
 	errs := make(chan error)

@@ -143,7 +143,7 @@ func TestContractShowsTheFeed(t *testing.T) {
 // TestContractIsComplete fails when the schema has a table, a column or a
 // refusal that the contract does not speak of.
 func TestContractIsComplete(t *testing.T) {
-	schema, err := os.ReadFile("schema.sql")
+	schema, err := os.ReadFile("guards.sql")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,38 +75,12 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row
 // Lease takes or renews the right to reconcile an operation. A new holder gets a
 // higher generation; one that has lost its lease finds that out by its own.
 func (s *Store) Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
-	lease := ledger.Lease{OperationID: operationID, Holder: holder, Digest: digest}
+	var lease ledger.Lease
 	if holder == "" {
 		return lease, errors.New("a lease needs a holder")
 	}
-	err := s.write(ctx, func(tx *tx) error {
-		now := s.now()
-		lease.ExpiresAt = at(ms(now.Add(ttl)))
-		var by string
-		var until int64
-		err := tx.scan(`SELECT holder, generation, expires_at FROM leases WHERE operation_id = ?`, []any{operationID}, &by, &lease.Generation, &until)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			var there bool
-			if err := tx.scan(`SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?)`, []any{operationID}, &there); err != nil {
-				return err
-			}
-			if !there {
-				return fmt.Errorf("%w: %s", ledger.ErrNotFound, operationID)
-			}
-			lease.Generation = 1
-			_, err = tx.quietly(`INSERT INTO leases (operation_id, holder, generation, digest, expires_at) VALUES (?, ?, 1, ?, ?)`,
-				operationID, holder, digest, ms(lease.ExpiresAt))
-			return err
-		case err != nil:
-			return err
-		case by != "" && by != holder && at(until).After(now):
-			return &ledger.LeasedError{Holder: by, Until: at(until)}
-		case by != holder:
-			lease.Generation++
-		}
-		_, err = tx.quietly(`UPDATE leases SET holder = ?, generation = ?, digest = ?, expires_at = ? WHERE operation_id = ?`,
-			holder, lease.Generation, digest, ms(lease.ExpiresAt), operationID)
+	err := s.write(ctx, func(tx *tx) (err error) {
+		lease, err = tx.lease(operationID, holder, digest, ttl)
 		return err
 	})
 	if err != nil {
@@ -115,14 +89,74 @@ func (s *Store) Lease(ctx context.Context, operationID, holder, digest string, t
 	return lease, nil
 }
 
-const giveBack = `UPDATE leases SET holder = '', expires_at = 0 WHERE operation_id = ? AND holder = ? AND generation = ?`
+// Leases takes the leases that nobody else holds, in one transaction.
+func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
+	if holder == "" {
+		return nil, errors.New("a lease needs a holder")
+	}
+	if len(operationIDs) == 0 {
+		return nil, s.writable()
+	}
+	var got []ledger.Lease
+	err := s.write(ctx, func(tx *tx) error {
+		got = got[:0]
+		for _, id := range operationIDs {
+			l, err := tx.lease(id, holder, digest, ttl)
+			switch {
+			case err == nil:
+				got = append(got, l)
+			case !errors.As(err, new(*ledger.LeasedError)):
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+func (tx *tx) lease(operationID, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
+	now := tx.w.store.now()
+	lease := ledger.Lease{OperationID: operationID, Holder: holder, Digest: digest, ExpiresAt: at(ms(now.Add(ttl)))}
+	var by string
+	var until int64
+	err := tx.scan(`SELECT holder, generation, expires_at FROM leases WHERE operation_id = ?`, []any{operationID}, &by, &lease.Generation, &until)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		var there bool
+		if err := tx.scan(`SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?)`, []any{operationID}, &there); err != nil {
+			return lease, err
+		}
+		if !there {
+			return lease, fmt.Errorf("%w: %s", ledger.ErrNotFound, operationID)
+		}
+		lease.Generation = 1
+		_, err = tx.quietly(`INSERT INTO leases (operation_id, holder, generation, digest, expires_at) VALUES (?, ?, 1, ?, ?)`,
+			operationID, holder, digest, ms(lease.ExpiresAt))
+		return lease, err
+	case err != nil:
+		return lease, err
+	case by != "" && by != holder && at(until).After(now):
+		return lease, &ledger.LeasedError{Holder: by, Until: at(until)}
+	case by != holder:
+		lease.Generation++
+	}
+	_, err = tx.quietly(`UPDATE leases SET holder = ?, generation = ?, digest = ?, expires_at = ? WHERE operation_id = ?`,
+		holder, lease.Generation, digest, ms(lease.ExpiresAt), operationID)
+	return lease, err
+}
 
 // Release gives a lease back, if it is still held.
 func (s *Store) Release(ctx context.Context, l ledger.Lease) error {
-	return s.write(ctx, func(tx *tx) error {
-		_, err := tx.quietly(giveBack, l.OperationID, l.Holder, l.Generation)
-		return err
-	})
+	return s.write(ctx, func(tx *tx) error { return tx.release(l) })
+}
+
+func (tx *tx) release(l ledger.Lease) error {
+	_, err := tx.quietly(`UPDATE leases SET holder = '', expires_at = 0 WHERE operation_id = ? AND holder = ? AND generation = ?`,
+		l.OperationID, l.Holder, l.Generation)
+	return err
 }
 
 // Control returns when a positive control last held.

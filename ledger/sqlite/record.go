@@ -28,7 +28,7 @@ const operationColumns = `
 	o.source, o.source_run, o.source_host, o.source_pid, o.session,
 	o.state, o.version, o.error_class, o.verdict, o.effects, o.receipts, o.result, o.effect_word, o.actor, o.reason,
 	o.conflict, o.conflict_note, o.acked_receipts, o.doubted, o.hands_off, o.by_answer,
-	o.live_attempt, o.attempt_count, o.parked_until, o.ttl_ms, o.key_live,
+	o.undelivered, o.awaits, o.live_attempt, o.attempt_count, o.parked_until, o.ttl_ms, o.key_live,
 	o.created_at, o.updated_at, o.started_at, o.deadline_at, o.ended_at, o.doubted_at, o.settled_at`
 
 // operationScan takes the columns above.
@@ -48,7 +48,7 @@ func (s *operationScan) dest() []any {
 		&o.Source.Pipeline, &o.Source.Run, &o.Source.Host, &o.Source.PID, &o.Session,
 		&o.State, &o.Version, &o.ErrorClass, &o.Verdict, &o.Effects, &s.receipts, &s.result, &o.EffectWord, &o.Actor, &o.Reason,
 		&o.Conflict, &o.ConflictNote, &s.acked, &o.Doubted, &o.HandsOff, &o.ByAnswer,
-		&o.LiveAttempt, &o.AttemptCount, &s.parked, &s.ttl, &o.KeyLive,
+		&o.Undelivered, &o.Awaits, &o.LiveAttempt, &o.AttemptCount, &s.parked, &s.ttl, &o.KeyLive,
 		&s.created, &s.updated, &s.started, &s.deadline, &s.ended, &s.doubt, &s.over,
 	}
 }
@@ -98,6 +98,7 @@ WHERE `
 const (
 	byID      = recordQuery + `o.id = ?`
 	byAttempt = recordQuery + `o.id = (SELECT operation_id FROM attempts WHERE id = ?)`
+	byAwaits  = recordQuery + `o.scope = ? AND o.awaits = ? AND o.awaits <> '' AND o.state = 'pending'`
 	byKey     = recordQuery + `o.scope = ? AND o.kind = ? AND o.key = ? AND o.key_live = 1`
 )
 
@@ -111,10 +112,12 @@ func load(q querier, loc ledger.Locator, now time.Time, evidence bool) (record, 
 		query, args = byID, []any{loc.ID}
 	case loc.AttemptID != "":
 		query, args = byAttempt, []any{loc.AttemptID}
+	case loc.Awaits != "":
+		query, args = byAwaits, []any{loc.Scope, loc.Awaits}
 	case loc.Key != "":
 		query, args = byKey, []any{loc.Scope, loc.Kind, loc.Key}
 	default:
-		return rec, errors.New("which operation: a locator needs an id, an attempt or a key")
+		return rec, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 	}
 	rows, err := q.rows(query, args...)
 	if err != nil {
@@ -344,7 +347,7 @@ func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, er
 		}
 	}
 	if err == nil && !rec.Found {
-		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, strings.TrimSpace(loc.ID+loc.AttemptID+loc.Key))
+		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, strings.TrimSpace(loc.ID+loc.AttemptID+loc.Awaits+loc.Key))
 	}
 	return rec.Record, translate(s.path, err)
 }

@@ -1,0 +1,295 @@
+package ledgertest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// waiting follows answers that are none yet, and answers nobody has been given.
+func waiting(t *testing.T, open Open) {
+	for _, part := range []struct {
+		name string
+		run  func(*desk)
+	}{
+		{"NotAnAnswerYet", notYet},
+		{"I8_AWaitIsTold", waitIsTold},
+		{"I10_AWaitRunsOut", waitRunsOut},
+		{"OneOfManyGoesOn", oneGoesOn},
+		{"Undelivered", undelivered},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
+	}
+}
+
+func (d *desk) suspend(a ledger.Attempt, awaits string) ledger.SuspendRequest {
+	return ledger.SuspendRequest{ChangeID: d.id("change"), AttemptID: a.ID, Awaits: awaits, For: time.Hour, Reason: "the task is working", Actor: billing}
+}
+
+// awaited finds what waits for this, or "".
+func (d *desk) awaited(scope, awaits string) string {
+	d.Helper()
+	rec, err := d.s.Read(ctx, ledger.Locator{Scope: scope, Awaits: awaits})
+	if errors.Is(err, ledger.ErrNotFound) {
+		return ""
+	}
+	d.ok(err)
+	return rec.Operation.Key
+}
+
+func notYet(d *desk) {
+	scope := func(r *ledger.BeginRequest) { r.Scope = "server" }
+	res := d.begun("k", scope)
+	d.begun("other", scope)
+	applied, err := ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "task:7"))
+	d.ok(err)
+	o := d.read(res.Operation.ID)
+	if until := d.clock.Now().Add(time.Hour); !o.Operation.DeadlineAt.Equal(until) || !o.Attempts[0].DeadlineAt.Equal(until) {
+		d.Fatalf("the deadline is %s, its attempt's %s, want %s", o.Operation.DeadlineAt, o.Attempts[0].DeadlineAt, until)
+	}
+	if o.Operation.Version != res.Operation.Version || applied.After.Awaits != "task:7" || o.Operation.Awaits != "task:7" {
+		d.Fatalf("version %d waits for %q, want %d and task:7", o.Operation.Version, o.Operation.Awaits, res.Operation.Version)
+	}
+	for at, want := range map[[2]string]string{{"server", "task:7"}: "k", {"server", "task:8"}: "", {"", "task:7"}: ""} {
+		if got := d.awaited(at[0], at[1]); got != want {
+			d.Fatalf("what waits for %s in %q is %q, want %q", at[1], at[0], got, want)
+		}
+	}
+	d.clock.Advance(2 * time.Minute) // past its first deadline
+	d.want(d.read(o.Operation.ID).Operation, ledger.Pending)
+	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil { // the other one
+		d.Fatalf("expired %d (%v), want 1", n, err)
+	}
+	done := d.settle(res.Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
+	if done.Awaits != "" || d.awaited("server", "task:7") != "" {
+		d.Fatalf("it still waits for %q after the answer came", done.Awaits)
+	}
+	if _, err := ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "task:7")); !errors.Is(err, ledger.ErrMoved) {
+		d.Fatalf("waiting on after the answer: %v, want a MovedError", err)
+	}
+}
+
+func waitIsTold(d *desk) {
+	res := d.begun("k")
+	req := d.suspend(res.Attempt, "task:7")
+	for range 2 {
+		_, err := ledger.Suspend(ctx, d.s, req)
+		d.ok(err)
+	}
+	again := d.suspend(res.Attempt, "input:8")
+	_, err := ledger.Suspend(ctx, d.s, again)
+	d.ok(err)
+	evs := d.events(res.Operation.ID)
+	if len(evs) != 3 {
+		d.Fatalf("%d events, want begin and two waits: %+v", len(evs), evs)
+	}
+	for i, id := range []string{req.ChangeID, again.ChangeID} {
+		if e := evs[i+1]; e.ID != id || e.Verb != "wait" || e.From != ledger.Pending || e.To != ledger.Pending || e.Version != 1 || e.Actor != billing || e.Reason != "the task is working" {
+			d.Fatalf("event %+v", e)
+		}
+	}
+	if o := d.read(res.Operation.ID).Operation; o.Awaits != "input:8" || o.Reason != "the task is working" || !o.UpdatedAt.Equal(d.clock.Now()) {
+		d.Fatalf("it waits for %q (%s, %s)", o.Awaits, o.Reason, o.UpdatedAt)
+	}
+}
+
+func waitRunsOut(d *desk) {
+	res := d.begun("k")
+	_, err := ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "task:7"))
+	d.ok(err)
+	d.clock.Advance(61 * time.Minute)
+	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil {
+		d.Fatalf("expired %d (%v), want 1", n, err)
+	}
+	o := d.read(res.Operation.ID).Operation
+	d.want(o, ledger.Uncertain)
+	if o.Awaits != "" || d.awaited("", "task:7") != "" {
+		d.Fatalf("it still waits for %q", o.Awaits)
+	}
+	second := d.retry(o, ledger.BasisRiskAccepted)
+	if second.After.Awaits != "" {
+		d.Fatalf("the next attempt waits for %q", second.After.Awaits)
+	}
+}
+
+func oneGoesOn(d *desk) {
+	res := d.begun("k")
+	_, err := ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "input:1"))
+	d.ok(err)
+	requests := make([]ledger.SuspendRequest, 8)
+	for i := range requests {
+		requests[i] = d.suspend(res.Attempt, "going on")
+		requests[i].Instead = "input:1"
+	}
+	answers := together(8, func(i int) bool {
+		_, err := ledger.Suspend(ctx, d.s, requests[i])
+		if err != nil && !errors.Is(err, ledger.ErrMoved) {
+			d.Errorf("suspend: %v", err)
+		}
+		return err == nil
+	})
+	if answers[true] != 1 {
+		d.Fatalf("%d of eight went on with what one attempt awaited", answers[true])
+	}
+}
+
+func undelivered(d *desk) {
+	asked := func(r *ledger.BeginRequest) { r.AwaitsDelivery = true }
+	res := d.begun("k", asked)
+	d.ok(ledger.Deliver(ctx, d.s, res.Operation.ID)) // there is nothing to deliver yet
+	o := d.settle(res.Attempt.ID, ledger.OutcomeUncertain)
+	if !res.Operation.Undelivered || !o.Undelivered || !d.read(o.ID).Operation.Undelivered {
+		d.Fatalf("an answer that nobody was given counts as delivered")
+	}
+	events := len(d.events(""))
+	for range 2 {
+		d.ok(ledger.Deliver(ctx, d.s, o.ID))
+	}
+	if now := d.read(o.ID).Operation; now.Undelivered || now.Version != o.Version || !now.UpdatedAt.Equal(o.UpdatedAt) || len(d.events("")) != events {
+		d.Fatalf("after the delivery: undelivered %v at version %d, %d events more; want nothing else to move", now.Undelivered, now.Version, len(d.events(""))-events)
+	}
+	o = d.decide(o, ledger.VerbConfirm)
+	if o.Undelivered {
+		d.Fatalf("a decision took the delivery back")
+	}
+	// Another attempt is another answer.
+	d.grant(d.doubt("k2"), ledger.BasisRiskAccepted)
+	if res := d.begun("k2", asked); !res.Operation.Undelivered || !d.read(res.Operation.ID).Operation.Undelivered {
+		d.Fatalf("the answer of the second attempt counts as delivered")
+	}
+	if res := d.begun("k3"); res.Operation.Undelivered {
+		d.Fatalf("a caller that never says so is waited for")
+	}
+	if err := ledger.Deliver(ctx, d.s, "nobody"); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("delivery of nothing: %v", err)
+	}
+}
+
+// together with an observation goes what the engine does next: the lease is
+// given back and the next read is scheduled.
+func oneWrite(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	o := d.doubt("k")
+	look := func(v ledger.Verdict, receipts ...string) ledger.Observation {
+		d.Helper()
+		l, err := d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute)
+		d.ok(err)
+		ob := d.observation(o, v, receipts...)
+		ob.Lease, ob.Release = l, true
+		ob.Pricing = &ledger.Pricing{OperationID: o.ID, Digest: "p1", Rank: 7, DecideAt: d.clock.Now().Add(time.Hour), ReadAt: d.clock.Now().Add(time.Minute), Reads: 1}
+		return ob
+	}
+	due := func() int {
+		d.Helper()
+		rows, err := d.s.Due(ctx, d.clock.Now(), 10)
+		d.ok(err)
+		return len(rows)
+	}
+	first := look(ledger.Inconclusive)
+	for range 2 { // its commit may have been in doubt
+		_, err := ledger.Observe(ctx, d.s, first)
+		d.ok(err)
+	}
+	rec := d.read(o.ID)
+	if rec.Lease.Holder != "" || rec.Pricing != *first.Pricing || rec.Operation.Version != o.Version || due() != 0 {
+		d.Fatalf("held by %q, priced %+v, version %d, %d due", rec.Lease.Holder, rec.Pricing, rec.Operation.Version, due())
+	}
+	d.clock.Advance(time.Minute)
+	if due() != 1 {
+		d.Fatalf("the next read is not due")
+	}
+	lost := look(ledger.Inconclusive)
+	d.clock.Advance(2 * time.Minute)
+	other, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute)
+	d.ok(err)
+	lost.Pricing.Rank = 99
+	if _, err := ledger.Observe(ctx, d.s, lost); !errors.Is(err, ledger.ErrLeaseLost) {
+		d.Fatalf("a result under a lost lease: %v", err)
+	}
+	if rec := d.read(o.ID); rec.Lease.Holder != "engine-2" || rec.Pricing.Rank != 7 || len(rec.Reads) != 1 {
+		d.Fatalf("what was refused gave back %q's lease, or left price %g and %d reads", rec.Lease.Holder, rec.Pricing.Rank, len(rec.Reads))
+	}
+	d.ok(d.s.Release(ctx, other))
+	done := look(ledger.Landed, "pi_1")
+	applied, err := ledger.Observe(ctx, d.s, done)
+	d.ok(err)
+	d.want(applied.After, ledger.Committed)
+	if rec := d.read(o.ID); rec.Lease.Holder != "" || due() != 0 {
+		d.Fatalf("settled, it is held by %q and %d are due", rec.Lease.Holder, due())
+	}
+}
+
+// recheck looks once more at what a person decided.
+func recheck(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	due := func(want ...string) {
+		d.Helper()
+		rows, err := d.s.Due(ctx, d.clock.Now(), 10)
+		d.ok(err)
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.Key)
+		}
+		if !slices.Equal(sorted(got), want) {
+			d.Fatalf("due are %v, want %v", got, want)
+		}
+	}
+	in := func(after time.Duration) func(*ledger.Decision) {
+		return func(dec *ledger.Decision) { dec.RecheckAt = d.clock.Now().Add(after) }
+	}
+	denied := d.decide(d.doubt("denied"), ledger.VerbDeny, in(time.Hour))
+	d.decide(d.doubt("confirmed"), ledger.VerbConfirm, in(2*time.Hour))
+	d.decide(d.doubt("dropped"), ledger.VerbAbandon)
+	d.decide(denied, ledger.VerbNote) // leaves it scheduled
+	due()
+	d.clock.Advance(time.Hour)
+	due("denied")
+	d.clock.Advance(time.Hour)
+	due("confirmed", "denied")
+	o := d.observe(denied, ledger.Landed, "pi_1")
+	if o.State != ledger.Failed || o.Conflict != ledger.Contradiction {
+		d.Fatalf("found after all, it is %s with conflict %q, want a contradiction of the denial", o.State, o.Conflict)
+	}
+	due("confirmed")
+	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny, in(time.Hour)), ledger.VerbUndo)
+	d.clock.Advance(2 * time.Hour)
+	due("confirmed", "undone") // in doubt again
+	d.decide(undone, ledger.VerbDeny)
+	due("confirmed")
+}
+
+func leasesInOneGo(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	var ids []string
+	for _, key := range []string{"a", "b", "c"} {
+		ids = append(ids, d.doubt(key).ID)
+	}
+	held, err := d.s.Lease(ctx, ids[1], "engine-2", "p1", time.Minute)
+	d.ok(err)
+	got, err := d.s.Leases(ctx, ids, "engine-1", "p1", time.Minute)
+	d.ok(err)
+	if len(got) != 2 || got[0].OperationID != ids[0] || got[1].OperationID != ids[2] || got[0].Holder != "engine-1" || got[0].Generation < 1 || !got[1].ExpiresAt.Equal(d.clock.Now().Add(time.Minute)) {
+		d.Fatalf("leases %+v, want those of a and c", got)
+	}
+	if l := d.read(ids[1]).Lease; l != held {
+		d.Fatalf("engine-2's lease is now %+v", l)
+	}
+	d.clock.Advance(2 * time.Minute)
+	if _, err := d.s.Leases(ctx, []string{ids[0], "nobody", ids[1]}, "engine-3", "p1", time.Minute); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("leases on nothing: %v, want ErrNotFound", err)
+	}
+	if l := d.read(ids[0]).Lease; l.Holder != "" {
+		d.Fatalf("a call that failed took %+v: it takes all or none", l)
+	}
+	again, err := d.s.Leases(ctx, ids, "engine-3", "p1", time.Minute)
+	d.ok(err)
+	if len(again) != 3 || again[0].Generation <= got[0].Generation {
+		d.Fatalf("after they ran out: %+v", again)
+	}
+	if none, err := d.s.Leases(ctx, nil, "engine-1", "p1", time.Minute); err != nil || len(none) != 0 {
+		d.Fatalf("leases on none: %+v, %v", none, err)
+	}
+}

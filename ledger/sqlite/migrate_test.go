@@ -1,0 +1,170 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// The mechanism is tried with steps of its own, from the newest schema.
+func TestMigrations(t *testing.T) {
+	s, _ := openTest(t)
+	begin(t, s)
+	now := newest(steps)
+	more := append(append([]step{}, steps...),
+		step{now + 1, `ALTER TABLE meta RENAME TO facts; ALTER TABLE facts RENAME TO meta; CREATE TABLE two (x)`},
+		step{now + 2, `CREATE TABLE three (x)`})
+	broken := append(append([]step{}, more...), step{now + 3, `CREATE TABLE four (x); CREATE TABLE two (x)`})
+	version := func() (v int) {
+		must(t, s.read.QueryRow(`SELECT user_version FROM pragma_user_version`).Scan(&v))
+		return v
+	}
+	if err := migrate(ctx, s, broken, false); err == nil || version() != now {
+		t.Fatalf("a broken step left schema %d: %v", version(), err)
+	}
+	must(t, migrate(ctx, s, more, false))
+	must(t, migrate(ctx, s, more, false))
+	if version() != now+2 {
+		t.Fatalf("schema %d", version())
+	}
+	var newer *NewerError
+	if err := migrate(ctx, s, steps, false); !errors.As(err, &newer) {
+		t.Fatal(err)
+	}
+	if err := checkSchema(ctx, s.read, s.path, now+3, false, true); err == nil {
+		t.Fatal("a reader took an older schema")
+	}
+	begin(t, s)
+}
+
+// ledgerOfSchema1 makes a ledger as the first release made it, with history.
+func ledgerOfSchema1(t *testing.T) (path string, now time.Time) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "ledger.db")
+	db := must1[*sql.DB](t)(sql.Open("sqlite", dsn(path, "rwc", "journal_mode(WAL)")))
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	exec := func(query string, args ...any) {
+		t.Helper()
+		_, err := db.Exec(query, args...)
+		must(t, err)
+	}
+	exec(string(must1[[]byte](t)(os.ReadFile("testdata/schema_1.sql"))))
+	exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 1`, applicationID))
+	h := must1[home](t)(homeOf(path))
+	for name, value := range map[string]string{"id": "the-ledger", "created_at": "1790000000000",
+		"home.host": h.host, "home.device": h.device, "home.inode": h.inode, "home.boot": h.boot} {
+		exec(`INSERT INTO meta (name, value) VALUES (?, ?)`, name, value)
+	}
+	exec(string(must1[[]byte](t)(os.ReadFile("testdata/history_1.sql"))))
+	return path, time.UnixMilli(1_790_000_100_000).UTC()
+}
+
+// shape is what a schema says, without its layout and its comments.
+func shape(t *testing.T, db *sql.DB) map[string]string {
+	t.Helper()
+	rows, err := db.Query(`SELECT type || ' ' || name || ' on ' || tbl_name, coalesce(sql, '') FROM sqlite_schema`)
+	must(t, err)
+	defer rows.Close()
+	out := map[string]string{}
+	for rows.Next() {
+		var name, text string
+		must(t, rows.Scan(&name, &text))
+		text = regexp.MustCompile(`--[^\n]*`).ReplaceAllString(text, "")
+		text = regexp.MustCompile(`\s+`).ReplaceAllString(text, " ")
+		text = regexp.MustCompile(` ?([,()]) ?`).ReplaceAllString(text, "$1")
+		out[name] = strings.ReplaceAll(text, `"`, "")
+	}
+	must(t, rows.Err())
+	return out
+}
+
+// A ledger of schema 1 is refused by what only reads, and becomes the newest
+// when it is opened for writing: the same schema as a new ledger's, with
+// everything that was in it.
+func TestSchema1IsMigrated(t *testing.T) {
+	path, now := ledgerOfSchema1(t)
+	var older *OlderError
+	if _, err := Open(ctx, path, Options{ReadOnly: true}); !errors.As(err, &older) {
+		t.Fatalf("a reader of schema 1: %v", err)
+	}
+	db := rawDB(t, path)
+	kept := []string{"operations", "attempts", "reads", "controls", "grants", "decisions", "events", "leases", "holds"}
+	before := columnsOf(t, db, kept, nil)
+	s := must1[*Store](t)(Open(ctx, path, Options{Clock: func() time.Time { return now }}))
+	defer s.Close()
+	if i := must1[ledger.Info](t)(s.Info(ctx)); i.Schema != newest(steps) || i.ID != "the-ledger" || i.Copied != "" {
+		t.Fatalf("%+v", i)
+	}
+	fresh, _ := openTest(t)
+	if d := diff(shape(t, fresh.read), shape(t, s.read)); d != "" {
+		t.Fatalf("a migrated ledger is not like a new one (-new +migrated):\n%s", d)
+	}
+	if d := diff(before.rows, columnsOf(t, db, kept, before.columns).rows); d != "" {
+		t.Fatalf("something changed on the way:\n%s", d)
+	}
+	for name, query := range map[string]string{"integrity": `PRAGMA integrity_check`, "foreign keys": `SELECT coalesce((SELECT 'broken' FROM pragma_foreign_key_check), 'ok')`} {
+		var ok string
+		must(t, db.QueryRow(query).Scan(&ok))
+		if ok != "ok" {
+			t.Fatalf("%s: %s", name, ok)
+		}
+	}
+	if _, err := db.Exec(`UPDATE operations SET key = 'other' WHERE id = 'o-doubt'`); err == nil {
+		t.Fatal("it has lost its guards")
+	}
+	// It goes on as it was left.
+	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "o-doubt"}))
+	if rec.Operation.State != ledger.Uncertain || rec.Operation.Undelivered || rec.Operation.Awaits != "" || len(rec.Reads) != 1 || rec.Lease.Holder != "engine" {
+		t.Fatalf("%+v", rec)
+	}
+	applied := must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: "landed", Version: rec.Operation.Version, Lease: rec.Lease, Confirm: true,
+		Actor: billing, Read: ledger.Read{ID: "r-2", OperationID: "o-doubt", BeganAt: now, EndedAt: now, Verdict: ledger.Landed, Found: 1, Receipts: []string{"m-1"}, Reason: "one found"}}))
+	if applied.After.State != ledger.Committed {
+		t.Fatalf("%+v", applied.After)
+	}
+	rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{Kind: "mail.send", Key: "in flight"}))
+	must1[ledger.Applied](t)(ledger.Suspend(ctx, s, ledger.SuspendRequest{ChangeID: "wait", AttemptID: rec.Operation.LiveAttempt, Awaits: "task:7", For: time.Minute, Reason: "working", Actor: billing}))
+	rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{Awaits: "task:7"}))
+	if rec.Operation.Key != "in flight" {
+		t.Fatalf("%+v", rec.Operation)
+	}
+}
+
+// table contents by name, and the columns they are of.
+type contents struct {
+	columns map[string]string
+	rows    map[string]string
+}
+
+// columnsOf reads tables in the columns given, or in all that they have.
+func columnsOf(t *testing.T, db *sql.DB, tables []string, columns map[string]string) contents {
+	t.Helper()
+	out := contents{columns, map[string]string{}}
+	if columns == nil {
+		out.columns = map[string]string{}
+	}
+	for _, table := range tables {
+		if columns == nil {
+			var cols string
+			must(t, db.QueryRow(`SELECT group_concat(name, ', ') FROM pragma_table_info(?)`, table).Scan(&cols))
+			out.columns[table] = cols
+		}
+		var all sql.NullString
+		quoted := "quote(" + strings.ReplaceAll(out.columns[table], ", ", ") || '|' || quote(") + ")"
+		must(t, db.QueryRow(`SELECT group_concat(line, char(10)) FROM (SELECT `+quoted+` AS line FROM `+table+` ORDER BY 1)`).Scan(&all))
+		if all.String == "" {
+			t.Fatalf("the ledger of schema 1 has nothing in %s", table)
+		}
+		out.rows[table] = all.String
+	}
+	return out
+}
