@@ -1,0 +1,289 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+// ledgerOver is a recorder over a ledger in a file, with a clock that moves when
+// it is told to.
+func ledgerOver(t *testing.T, rule KindRule) (*Recorder, *sqlite.Store, *hands) {
+	t.Helper()
+	clock := newHands()
+	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock.read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return New(store, oneRule(rule), Options{Clock: clock.read, Secret: []byte("0123456789abcdef")}), store, clock
+}
+
+func TestMadeKeys(t *testing.T) {
+	in := func(s string) json.RawMessage { return json.RawMessage(s) }
+	cases := []struct {
+		name string
+		rule KindRule
+		a, b Wish
+		same bool
+	}{
+		{"fields equal", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"c.id", "lines[0].n"}},
+			Wish{Input: in(`{"c":{"id":7},"lines":[{"n":1}],"x":1}`)}, Wish{Input: in(`{"lines":[{"n":1.0}],"c":{"id":7},"x":1}`)}, true},
+		{"fields differ", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"a", "b"}},
+			Wish{Input: in(`{"a":"12","b":"3"}`)}, Wish{Input: in(`{"a":"1","b":"23"}`)}, false},
+		{"a text is no number", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"a"}}, Wish{Input: in(`{"a":"1"}`)}, Wish{Input: in(`{"a":1}`)}, false},
+		{"large ids differ", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"a"}}, Wish{Input: in(`{"a":9007199254740993}`)}, Wish{Input: in(`{"a":9007199254740992}`)}, false},
+		{"random", KindRule{KeyStrategy: KeyRandom}, Wish{Input: in(`1`)}, Wish{Input: in(`1`)}, false},
+		{"content equal", KindRule{KeyStrategy: KeyContent}, Wish{Input: in(`{"a":1,"b":2}`)}, Wish{Input: in(`{"b":2,"a":1}`)}, true},
+		{"content differs", KindRule{KeyStrategy: KeyContent}, Wish{Input: in(`{"a":1}`)}, Wish{Input: in(`{"a":2}`)}, false},
+		{"not stated: content", KindRule{}, Wish{Input: in(`{"a":1}`)}, Wish{Input: in(`{"a":1}`)}, true},
+		{"session equal", KindRule{KeyStrategy: KeySession}, Wish{Session: "s", Input: in(`1`)}, Wish{Session: "s", Input: in(`1`)}, true},
+		{"sessions differ", KindRule{KeyStrategy: KeySession}, Wish{Session: "s", Input: in(`1`)}, Wish{Session: "t", Input: in(`1`)}, false},
+		{"row by id", KindRule{KeyStrategy: KeyRow}, Wish{Input: in(`{"id":1}`)}, Wish{Input: in(`{"id":2}`)}, false},
+		{"row of another pipeline", KindRule{KeyStrategy: KeyRow}, Wish{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a"}},
+			Wish{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "b"}}, false},
+		{"row of another run", KindRule{KeyStrategy: KeyRow}, Wish{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a", Run: "1"}},
+			Wish{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a", Run: "2"}}, true},
+		{"another scope", KindRule{KeyStrategy: KeyContent}, Wish{Scope: "x", Input: in(`1`)}, Wish{Scope: "y", Input: in(`1`)}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r, _, _ := ledgerOver(t, c.rule)
+			a, b := begin(t, r, c.a), begin(t, r, c.b)
+			if a.Answer != ledger.AnswerBegun || (a.Operation.ID == b.Operation.ID) != c.same {
+				t.Errorf("%s %s / %s %s", a.Answer, a.Operation.Key, b.Answer, b.Operation.Key)
+			}
+		})
+	}
+	r, _, _ := ledgerOver(t, KindRule{KeyStrategy: KeySession})
+	if _, err := r.Begin(t.Context(), Wish{Kind: "post", Input: in(`1`)}); err == nil {
+		t.Error("a key per session, without a session")
+	}
+}
+
+// TestWindowSlides: a made key stands for the same wish until the window after
+// its settlement; then a new wish gets a new key, because the downstream may
+// still remember the old one.
+func TestWindowSlides(t *testing.T) {
+	r, _, clock := ledgerOver(t, KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"i"}, Window: time.Hour, TTL: 24 * time.Hour, Deadline: time.Minute})
+	wish := Wish{Input: json.RawMessage(`{"i":"INV-1","note":"x"}`)}
+	keys := map[string]bool{}
+	for n := range 9 {
+		res := begin(t, r, wish)
+		if res.Answer != ledger.AnswerBegun || keys[res.Operation.Key] {
+			t.Fatalf("wish %d: %s under %s", n, res.Answer, res.Operation.Key)
+		}
+		keys[res.Operation.Key] = true
+		settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
+		clock.move(59 * time.Minute)
+		if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished {
+			t.Fatalf("wish %d, within the window: %s", n, res.Answer)
+		}
+		clock.move(2 * time.Minute)
+	}
+	inFlight := begin(t, r, wish)
+	clock.move(72 * time.Hour)
+	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != inFlight.Operation.ID {
+		t.Errorf("what is in doubt is passed over after its window: %s", res.Answer)
+	}
+	other := Wish{Input: json.RawMessage(`{"i":"INV-1","note":"y"}`)}
+	if res := begin(t, r, other); res.Answer != ledger.AnswerKeyReused {
+		t.Errorf("other input under the same fields: %s", res.Answer)
+	}
+}
+
+// TestUnstatedStrategyEndsWithACommit: without a key and without a policy the
+// same input is one wish until it is committed.
+func TestUnstatedStrategyEndsWithACommit(t *testing.T) {
+	r, _, clock := ledgerOver(t, KindRule{Deadline: time.Minute})
+	wish := Wish{Input: json.RawMessage(`{"a":1}`)}
+	first := begin(t, r, wish)
+	if res := begin(t, r, wish); res.Answer != ledger.AnswerInProgress {
+		t.Errorf("in flight: %s", res.Answer)
+	}
+	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
+	second := begin(t, r, wish)
+	if second.Answer != ledger.AnswerBegun || second.Operation.ID == first.Operation.ID {
+		t.Errorf("after a commit: %s", second.Answer)
+	}
+	clock.move(time.Hour)
+	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != second.Operation.ID {
+		t.Errorf("in doubt: %s", res.Answer)
+	}
+}
+
+// TestRemembersOutlivesTTL: a key is kept at least as long as the downstream
+// remembers it.
+func TestRemembersOutlivesTTL(t *testing.T) {
+	r, _, clock := ledgerOver(t, KindRule{TTL: time.Hour, Remembers: 24 * time.Hour})
+	wish := Wish{Key: "k", Input: json.RawMessage(`1`)}
+	first := begin(t, r, wish)
+	if !first.Attempt.KeyWorks {
+		t.Error("the downstream remembers keys, and the attempt does not say so")
+	}
+	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
+	clock.move(23 * time.Hour)
+	if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished {
+		t.Errorf("while it is remembered: %s", res.Answer)
+	}
+	clock.move(2 * time.Hour)
+	if res := begin(t, r, wish); res.Answer != ledger.AnswerBegun || res.Operation.ID == first.Operation.ID {
+		t.Errorf("afterwards: %s", res.Answer)
+	}
+	if res := begin(t, r, Wish{Key: "k2", Sender: "command", Input: json.RawMessage(`1`)}); res.Attempt.KeyWorks {
+		t.Error("a command that does not carry the key cannot have it work")
+	}
+}
+
+// TestGenerationsAreFoundWithoutMemory: a recorder that has seen nothing finds the
+// same key as one that has been there all along.
+func TestGenerationsAreFoundWithoutMemory(t *testing.T) {
+	r, store, clock := ledgerOver(t, KindRule{})
+	wish := Wish{Input: json.RawMessage(`{"a":1}`)}
+	for n := 1; n <= 12; n++ {
+		res := begin(t, r, wish)
+		stranger := New(store, nil, Options{Clock: clock.read})
+		if met := begin(t, stranger, wish); met.Answer != ledger.AnswerInProgress || met.Operation.ID != res.Operation.ID {
+			t.Fatalf("wish %d: %s under %s, not %s", n, met.Answer, met.Operation.Key, res.Operation.Key)
+		}
+		settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
+		if n%3 == 0 { // what others do while this one is not looking
+			for range n {
+				settle(t, r, begin(t, stranger, wish).Attempt.ID, ledger.OutcomeCommitted)
+			}
+		}
+	}
+}
+
+// TestATTLGivesTheKeyBack: a finished operation keeps its key for its TTL; then
+// the same key begins a new operation, also with another input.
+func TestATTLGivesTheKeyBack(t *testing.T) {
+	for _, outcome := range []ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeFailed} {
+		r, store, clock := ledgerOver(t, KindRule{TTL: time.Hour, Deadline: time.Minute})
+		first := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`1`)})
+		settle(t, r, first.Attempt.ID, outcome)
+		clock.move(time.Hour)
+		if res := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`2`)}); res.Answer != ledger.AnswerKeyReused {
+			t.Errorf("%s, at its end: %s", outcome, res.Answer)
+		}
+		clock.move(time.Second)
+		second := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`2`)})
+		if second.Answer != ledger.AnswerBegun || second.Operation.ID == first.Operation.ID || second.Attempt.N != 1 || second.Operation.Token == first.Operation.Token {
+			t.Fatalf("%s, after its end: %s %+v", outcome, second.Answer, second.Operation)
+		}
+		old := recorded(t, store, first.Operation.ID).Operation
+		if old.KeyLive || old.Key != "k" || string(old.Input) != "1" || old.State == ledger.Pending {
+			t.Errorf("the old one: %+v", old)
+		}
+		if rec, err := store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"}); err != nil || rec.Operation.ID != second.Operation.ID {
+			t.Errorf("the key leads to %s, %v", rec.Operation.ID, err)
+		}
+		// A late answer of the old attempt is still its own (I9).
+		settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
+		if o := recorded(t, store, second.Operation.ID).Operation; o.State != ledger.Pending {
+			t.Errorf("the new one is %s after the old one's answer", o.State)
+		}
+	}
+}
+
+// TestNothingOpenExpires: pending, in doubt, granted, abandoned or in conflict, an
+// operation keeps its key.
+func TestNothingOpenExpires(t *testing.T) {
+	person := ledger.Actor{Name: "ana", Terminal: true}
+	decide := func(t *testing.T, store *sqlite.Store, id string, verb ledger.Verb) {
+		t.Helper()
+		d := ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: recorded(t, store, id).Operation.Version, Verb: verb, Reason: "looked", Actor: person}
+		if _, err := ledger.Decide(t.Context(), store, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T, r *Recorder, store *sqlite.Store, clock *hands, res ledger.BeginResult)
+		want ledger.BeginAnswer
+	}{
+		{"pending", func(*testing.T, *Recorder, *sqlite.Store, *hands, ledger.BeginResult) {}, ledger.AnswerInProgress},
+		{"uncertain", func(t *testing.T, r *Recorder, _ *sqlite.Store, _ *hands, res ledger.BeginResult) {
+			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
+		}, ledger.AnswerInDoubt},
+		{"granted", func(t *testing.T, r *Recorder, store *sqlite.Store, clock *hands, res ledger.BeginResult) {
+			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
+			o := recorded(t, store, res.Operation.ID).Operation
+			if _, err := ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
+				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.read().Add(100 * time.Hour), MaxAttempts: 3}); err != nil {
+				t.Fatal(err)
+			}
+		}, ledger.AnswerBegun},
+		{"abandoned", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *hands, res ledger.BeginResult) {
+			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
+			decide(t, store, res.Operation.ID, ledger.VerbAbandon)
+		}, ledger.AnswerRefused},
+		{"in conflict", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *hands, res ledger.BeginResult) {
+			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
+			decide(t, store, res.Operation.ID, ledger.VerbDeny)
+			settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
+			if o := recorded(t, store, res.Operation.ID).Operation; o.Conflict == ledger.NoConflict {
+				t.Fatalf("%s without a conflict", o.State)
+			}
+		}, ledger.AnswerRefused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, key := range []string{"k", ""} { // a given one, and one made with a window
+				r, store, clock := ledgerOver(t, KindRule{TTL: time.Hour, Window: time.Minute, KeyStrategy: KeyContent, Deadline: 60 * time.Hour})
+				first := begin(t, r, Wish{Key: key, Input: json.RawMessage(`1`)})
+				c.make(t, r, store, clock, first)
+				clock.move(50 * time.Hour)
+				res := begin(t, r, Wish{Key: key, Input: json.RawMessage(`1`)})
+				if key == "" && c.name == "abandoned" { // it decides about one wish, and a later one is another
+					c.want = ledger.AnswerBegun
+					if res.Operation.ID == first.Operation.ID {
+						t.Error("abandoned, and sent")
+					}
+				} else if res.Operation.ID != first.Operation.ID {
+					t.Errorf("key %q: it became %s under %s", key, res.Operation.ID, res.Operation.Key)
+				}
+				if res.Answer != c.want {
+					t.Errorf("key %q: %s, want %s", key, res.Answer, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestI3_RaceAtExpiry: of many processes that come for a key whose operation has
+// just given it up, one begins the new operation.
+func TestI3_RaceAtExpiry(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	store, err := sqlite.Create(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	r := New(store, oneRule(KindRule{TTL: time.Millisecond}), Options{})
+	for round := range 3 {
+		key := fmt.Sprint("k", round)
+		old := begin(t, r, Wish{Key: key, Input: json.RawMessage(`{"n":1}`)})
+		settled := settle(t, r, old.Attempt.ID, ledger.OutcomeCommitted).After.SettledAt
+		until(t, "it expires", func() bool { return time.Now().After(settled.Add(5 * time.Millisecond)) })
+		commands := make([]*exec.Cmd, 6)
+		for i := range commands {
+			commands[i] = role{name: "begin", ledger: path, key: key}.command(t)
+			if err := commands[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exits := map[int]int{}
+		for _, cmd := range commands {
+			exits[code(cmd.Wait())]++
+		}
+		if exits[0] != 1 || exits[7] != len(commands)-1 {
+			t.Errorf("round %d: exit codes %v", round, exits)
+		}
+	}
+}
