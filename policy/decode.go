@@ -16,6 +16,7 @@ type decoder struct {
 	policy   *Policy
 	problems Errors
 	warnings Errors
+	visit    func(path string, known []field) // for the test of the schema
 }
 
 func (d *decoder) fail(at position, path, message, hint string) {
@@ -35,6 +36,9 @@ type field struct {
 // fields reads a mapping: each known name at most once, everything else is
 // refused with the name that was probably meant.
 func (d *decoder) fields(n *node, path string, known []field) {
+	if d.visit != nil {
+		d.visit(path, known)
+	}
 	if n.kind != mappingNode {
 		if n.broken {
 			return

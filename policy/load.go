@@ -40,6 +40,10 @@ func Load(path string) (*Policy, error) {
 // Parse reads and checks the text of a policy file; name stands in its
 // problems. The error is Errors with all of them.
 func Parse(name string, text []byte) (*Policy, error) {
+	return parse(name, text, nil)
+}
+
+func parse(name string, text []byte, visit func(path string, known []field)) (*Policy, error) {
 	src := newSource(name, text)
 	root, problems := parseYAML(src, text)
 	if root == nil {
@@ -50,7 +54,7 @@ func Parse(name string, text []byte) (*Policy, error) {
 	}
 	p := blank()
 	p.file, p.empty = name, false
-	d := &decoder{src: src, policy: p, problems: problems}
+	d := &decoder{src: src, policy: p, problems: problems, visit: visit}
 	d.file(root)
 	if len(d.problems) > 0 {
 		return nil, d.problems.sorted()

@@ -1,0 +1,249 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// everything says every mapping that a policy file can have at least once.
+const everything = `
+version: 1
+currency: EUR
+words: { low: 1 }
+defaults: { cost: { miss: low }, retry: { max: 1 }, auto: { deny: false }, control: on }
+downstreams:
+  web: { base: https://h.example, rate: 3/s, concurrency: 2, headers: { A: b }, key: { header: K, remembers: 1d } }
+  server: { mcp: { command: [x], env: { A: b }, dir: /x } }
+  remote: { mcp: { url: https://h.example/mcp, headers: { A: b } } }
+  books: { sql: { sqlite: x } }
+kinds:
+  empty:
+  web:
+    downstream: web
+    match: [POST /x]
+    cost: { duplicate: 3, miss: input.a }
+    key: { from: [a], window: 1m, ttl: 2d }
+    token: { into: t }
+    retry: { max: 2, backoff: 1s..2s }
+    auto: { confirm: true, deny: true, retry: never }
+    redact: [b]
+    control: false
+    read: { http: { get: /x, query: { t: "${token}" } }, found: body, next: { url: body.next } }
+    send: { http: { post: /x, json: { a: 1 } }, committed: status == 200 }
+    tests:
+      - { name: n, input: { a: 1 }, token: t, class: reset, after: 3m, want: none, advice: wait, pages: [{ status: 200, headers: { A: b }, body: [] }] }
+      - { answer: { content: [], structured: {}, isError: true, error: { code: -32602, message: m }, rows: [], affected: 1, exit: 1, stdout: x }, want: cannot_tell }
+  command:
+    key: random
+    token: argument
+    read: { command: { argv: [x, { value: "${token}", dash: true }], dir: /x, env: { A: b }, stdin: {} }, found: json }
+    send: { command: recorded }
+  short:
+    read: { command: [x, "${input.a}"], found: json }
+    send: pipeline
+  mcp:
+    downstream: server
+    token: { append: t }
+    read: { mcp: { tool: f, arguments: { t: "${token}" }, read_only: true, server: remote }, found: structured }
+    send: { mcp: { tool: f } }
+  sql:
+    read: { sql: { database: books, query: "SELECT 1 WHERE a = ${input.a} LIMIT 3 OFFSET ${cursor}" }, found: rows, next: { offset: 3 } }
+    send: { sql: { database: books, query: "DELETE FROM x WHERE a = ${input.a}" } }
+`
+
+// object is one mapping of the schema.
+type object = map[string]any
+
+func schemaObject(t *testing.T) object {
+	t.Helper()
+	var root object
+	if err := json.Unmarshal(Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// resolve follows references and alternatives to the mappings behind a schema.
+func resolve(root object, v any) []object {
+	s, ok := v.(object)
+	if !ok {
+		return nil
+	}
+	out := []object{s}
+	if ref, ok := s["$ref"].(string); ok {
+		defs := root["$defs"].(object)
+		out = append(out, resolve(root, defs[strings.TrimPrefix(ref, "#/$defs/")])...)
+	}
+	for _, word := range []string{"anyOf", "allOf"} {
+		list, _ := s[word].([]any)
+		for _, one := range list {
+			out = append(out, resolve(root, one)...)
+		}
+	}
+	return out
+}
+
+// at is what the schema says of a place in the file: kinds.web.tests[0].pages[0].
+func at(root object, path string) []object {
+	here := resolve(root, root)
+	for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' }) {
+		var next []object
+		for _, s := range here {
+			properties, _ := s["properties"].(object)
+			switch {
+			case strings.HasSuffix(step, "]"):
+				next = append(next, resolve(root, s["items"])...)
+			case properties[step] != nil:
+				next = append(next, resolve(root, properties[step])...)
+			default:
+				next = append(next, resolve(root, s["additionalProperties"])...)
+			}
+		}
+		here = next
+	}
+	return here
+}
+
+func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
+	root := schemaObject(t)
+	visited := map[string]bool{}
+	p, err := parse("policy.yaml", []byte(everything), func(path string, known []field) {
+		want, got := map[string]bool{}, map[string]bool{}
+		for _, f := range known {
+			if _, refused := notInDefaults[f.name]; !refused || path != "defaults" {
+				want[f.name] = true
+			}
+		}
+		forbidden := map[string]bool{}
+		for _, s := range at(root, path) {
+			properties, _ := s["properties"].(object)
+			for name, v := range properties {
+				got[name] = true
+				forbidden[name] = forbidden[name] || v == false
+			}
+			if properties != nil {
+				visited[names(properties)] = true
+			}
+		}
+		for name := range forbidden {
+			if forbidden[name] {
+				delete(got, name)
+			}
+		}
+		if strings.HasSuffix(path, ".send.mcp") {
+			delete(got, "read_only") // shared with reads
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-decoder +schema):\n%s", path, diff)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// And nothing in the schema is unknown to the decoder.
+	var walk func(v any)
+	walk = func(v any) {
+		switch x := v.(type) {
+		case object:
+			if properties, ok := x["properties"].(object); ok && !visited[names(properties)] {
+				t.Errorf("the decoder never comes to the mapping of %s", names(properties))
+			}
+			for _, e := range x {
+				walk(e)
+			}
+		case []any:
+			for _, e := range x {
+				walk(e)
+			}
+		}
+	}
+	walk(any(root))
+	for word, want := range map[string][]string{"want": testWants, "advice": adviceVerbs, "class": classNames()} {
+		got := []string{}
+		for _, v := range root["$defs"].(object)["test"].(object)["properties"].(object)[word].(object)["enum"].([]any) {
+			got = append(got, v.(string))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", word, diff)
+		}
+	}
+	valid(t, "everything", []byte(everything))
+	if !p.Kind("empty").Known {
+		t.Error("an empty kind")
+	}
+}
+
+func names(m object) string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return strings.Join(out, " ")
+}
+
+// validate checks a policy file against the schema.
+func validate(t *testing.T, text []byte) error {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("policy.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, problems := parseYAML(newSource("policy.yaml", text), text)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	data, err := json.Marshal(plainValue(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Validate(value)
+}
+
+func valid(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := validate(t, text); err != nil {
+		t.Errorf("%s does not fit the schema: %v", name, err)
+	}
+}
+
+func TestTheExampleAndTheRecipesFitTheSchema(t *testing.T) {
+	valid(t, "example.yaml", Example())
+	recipes, err := filepath.Glob("recipes/*.yaml")
+	if err != nil || len(recipes) == 0 {
+		t.Fatal("no recipes", err)
+	}
+	for _, name := range recipes {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, name, text)
+	}
+	for _, text := range []string{"{}", "version: 2", "version: 1\nkinds: { k: { titel: x } }", "version: 1\ndefaults: { lands_within: 3s }", "version: 1\nkinds: { k: { deadline: 2 minutes } }",
+		"version: 1\nkinds: { k: { read: { http: { get: /x, method: post }, found: body } } }", "version: 1\nkinds: { k: { tests: [{ want: fine }] } }"} {
+		if validate(t, []byte(text)) == nil {
+			t.Errorf("fits the schema: %s", text)
+		}
+	}
+}
