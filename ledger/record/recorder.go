@@ -127,16 +127,25 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		}
 		from = 1
 	}
-	n, err := r.standing(ctx, g, from, rule.Window, w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay")
-	if err != nil {
-		return ledger.BeginResult{}, err
-	}
-	req.Key = g.key(n)
-	res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
-	if err == nil {
+	fresh := w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay"
+	for {
+		n, err := r.standing(ctx, g, from, rule.Window, fresh)
+		if err != nil {
+			return ledger.BeginResult{}, err
+		}
+		req.Key = g.key(n)
+		res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
+		if err != nil {
+			return res, err
+		}
 		r.made.found(g, n)
+		// It was finished and its answer delivered since it was looked at: then it
+		// stands for this wish no more.
+		if o := res.Operation; !fresh || res.Answer != ledger.AnswerFinished || o.Undelivered || o.Conflict != ledger.NoConflict {
+			return res, nil
+		}
+		from = n
 	}
-	return res, err
 }
 
 // beginAs asks under the key of the request.

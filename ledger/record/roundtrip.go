@@ -74,7 +74,6 @@ type Transport struct {
 	live   sync.WaitGroup
 	cut    context.CancelCauseFunc // ends every transmission
 	base   context.Context
-	here   presence
 	due    map[string]chan struct{} // operations whose answer is being delivered; closed when it is known
 }
 
@@ -130,12 +129,10 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 func (t *Transport) start() {
 	if t.base == nil {
 		t.base, t.cut = context.WithCancelCause(context.Background())
-		t.here = presenceOf(t.base, t.Recorder.store)
 	}
 }
 
-// enter counts a write in, unless the transport is shutting down or its ledger
-// is gone. The context ends when every write is to end.
+// enter counts a write in, unless the transport is shutting down. The context ends when every write is to end.
 func (t *Transport) enter() (context.Context, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,9 +140,6 @@ func (t *Transport) enter() (context.Context, error) {
 		return nil, ErrShutdown
 	}
 	t.start()
-	if err := t.here.check(); err != nil {
-		return nil, err
-	}
 	t.live.Add(1)
 	return t.base, nil
 }

@@ -64,20 +64,23 @@ func (w *httpWrite) do() (*http.Response, error) {
 	pausing, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(base, stop)()
-	for {
+	for looked := false; ; {
 		res, asked, err := w.begin(ctx)
 		if err != nil {
 			w.report(Report{What: "not_recorded", Why: err.Error()})
 			return nil, &NotRecordedError{err}
 		}
-		if res.Answer == ledger.AnswerFinished && res.Operation.Undelivered {
-			if known := w.t.delivering(res.Operation.ID); known != nil { // in a moment it is over, or this wish's
-				select {
-				case <-known:
-					continue
-				case <-pausing.Done():
-					return nil, context.Cause(ctx)
-				}
+		if res.Answer == ledger.AnswerFinished && res.Operation.Undelivered && !looked {
+			known := w.t.delivering(res.Operation.ID)
+			if known == nil { // it is in nobody's hands, or was let go of since we asked
+				looked = true
+				continue
+			}
+			select { // in a moment it is delivered, or this wish's
+			case <-known:
+				continue
+			case <-pausing.Done():
+				return nil, context.Cause(pausing)
 			}
 		}
 		if res.Answer != ledger.AnswerBegun {

@@ -131,11 +131,31 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	}
 }
 
-// delivery is which operation's answer a request gets that must be noted as
-// delivered.
-type delivery struct{ operationID string }
+// delivery watches an answer on its way to the client. The client must have been
+// there before the last of it was written: once it has everything, it may go.
+type delivery struct {
+	http.ResponseWriter
+	client      context.Context
+	operationID string // whose answer must be noted as delivered; "" when none must
+	there       bool
+}
 
 type deliveryKey struct{}
+
+func (d *delivery) WriteHeader(status int) {
+	d.there = d.client.Err() == nil
+	d.ResponseWriter.WriteHeader(status)
+}
+
+func (d *delivery) Write(p []byte) (int, error) {
+	d.there = d.client.Err() == nil
+	n, err := d.ResponseWriter.Write(p)
+	d.there = d.there && err == nil
+	return n, err
+}
+
+// Unwrap lets an http.ResponseController flush.
+func (d *delivery) Unwrap() http.ResponseWriter { return d.ResponseWriter }
 
 // ServeHTTP passes a request, or answers it from the ledger.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -144,16 +164,16 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
-	d := new(delivery)
+	d := &delivery{ResponseWriter: w, client: r.Context()}
 	arrived := false
 	defer func() { // also when the reverse proxy panics because the client is gone
 		if d.operationID != "" {
 			p.transport.Delivered(d.operationID, arrived)
 		}
 	}()
-	p.reverse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
+	p.reverse.ServeHTTP(d, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
 	if d.operationID != "" {
-		arrived = http.NewResponseController(w).Flush() == nil && r.Context().Err() == nil
+		arrived = d.there && http.NewResponseController(w).Flush() == nil
 	}
 }
 

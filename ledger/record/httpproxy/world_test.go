@@ -1,0 +1,295 @@
+package httpproxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/sqlite"
+)
+
+// upstream is a server that applies writes and then does what its plan says. It
+// reads requests off the connection by itself, so that it can break one anywhere.
+type upstream struct {
+	t       *testing.T
+	l       net.Listener
+	mu      sync.Mutex
+	plan    func(u *upstream, c net.Conn)
+	seen    []*http.Request
+	bodies  []string
+	effects map[string]int // by body
+	open    sync.WaitGroup
+}
+
+func newUpstream(t *testing.T, plan func(*upstream, net.Conn)) *upstream {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upstream{t: t, l: l, plan: plan, effects: map[string]int{}}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			u.open.Go(func() {
+				defer c.Close()
+				u.mu.Lock()
+				plan := u.plan
+				u.mu.Unlock()
+				plan(u, c)
+			})
+		}
+	}()
+	t.Cleanup(func() { l.Close() })
+	return u
+}
+
+func (u *upstream) does(plan func(*upstream, net.Conn)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.plan = plan
+}
+
+// take reads one request and, if it is a write, applies it.
+func (u *upstream) take(c net.Conn) (*http.Request, string) {
+	req, err := http.ReadRequest(bufio.NewReader(c))
+	if err != nil {
+		return nil, ""
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, ""
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.seen, u.bodies = append(u.seen, req), append(u.bodies, string(body))
+	if req.Method != "GET" {
+		u.effects[string(body)]++
+	}
+	return req, string(body)
+}
+
+// total counts effects; more than one of a body is told as an error.
+func (u *upstream) total() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := 0
+	for _, times := range u.effects {
+		n += times
+	}
+	return n
+}
+
+func (u *upstream) last() (*http.Request, string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.seen) == 0 {
+		u.t.Fatal("nothing reached the upstream")
+	}
+	return u.seen[len(u.seen)-1], u.bodies[len(u.bodies)-1]
+}
+
+// says applies a write and answers with what is given, as it is on the wire.
+func says(answer string) func(*upstream, net.Conn) {
+	return func(u *upstream, c net.Conn) {
+		if req, _ := u.take(c); req != nil {
+			_, _ = io.WriteString(c, answer)
+		}
+	}
+}
+
+func whole(status, header, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s", status, header, len(body), body)
+}
+
+var created = says(whole("201 Created", "Content-Type: application/json\r\nLocation: /charges/ch_1\r\nX-Trace: 7\r\n", `{"id": "ch_1",  "n": 9007199254740993}`+"\n"))
+
+// resets closes so that the other side sees a reset.
+func resets(c net.Conn) {
+	_ = c.(*net.TCPConn).SetLinger(0)
+	c.Close()
+}
+
+// world is a proxy in front of an upstream, over a ledger in a file.
+type world struct {
+	t     *testing.T
+	up    *upstream
+	path  string
+	store *sqlite.Store
+	rec   *record.Recorder
+	proxy *Proxy
+	url   string
+
+	mu      sync.Mutex
+	reports []record.Report
+}
+
+type setup struct {
+	rule   record.KindRule
+	kind   func(method, host, path string) (string, bool)
+	reader record.Reader
+	option func(*Options)
+}
+
+func newWorld(t *testing.T, up *upstream, s setup) *world {
+	t.Helper()
+	w := &world{t: t, up: up, path: filepath.Join(t.TempDir(), "ledger.db")}
+	var err error
+	if w.store, err = sqlite.Create(t.Context(), w.path, sqlite.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.store.Close() })
+	w.rec = record.New(w.store, record.RulesFunc(func(string) record.KindRule { return s.rule }),
+		record.Options{Secret: []byte("0123456789abcdef0123456789abcdef"), Reader: s.reader})
+	o := Options{Recorder: w.rec, Upstream: &url.URL{Scheme: "http", Host: up.l.Addr().String()}, Kind: s.kind,
+		Report: func(r record.Report) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.reports = append(w.reports, r)
+		}}
+	if s.option != nil {
+		s.option(&o)
+	}
+	if w.proxy, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(w.proxy)
+	w.url = server.URL
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		_ = w.proxy.transport.Shutdown(ctx)
+	})
+	return w
+}
+
+// told is an answer as a client sees it.
+type told struct {
+	status int
+	header http.Header
+	body   string
+	err    error // reading the body
+}
+
+func (a told) problem(t *testing.T) problem {
+	t.Helper()
+	var p problem
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.header.Get("Content-Type") != "application/problem+json" {
+		t.Fatalf("no problem document: %d %v %q", a.status, a.header, a.body)
+	}
+	if p.Status != a.status || p.Type != problemType+p.Code || p.Title == "" {
+		t.Errorf("%d %+v", a.status, p)
+	}
+	return p
+}
+
+// client keeps no connection, so that none is ever sent again by itself.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+func (w *world) do(method, path, key, body string, header ...string) told {
+	w.t.Helper()
+	a, err := w.try(w.t.Context(), method, path, key, body, header...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) try(ctx context.Context, method, path, key, body string, header ...string) (told, error) {
+	req, err := http.NewRequestWithContext(ctx, method, w.url+path, strings.NewReader(body))
+	if err != nil {
+		return told{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return told{}, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return told{resp.StatusCode, resp.Header, string(b), err}, nil
+}
+
+func (w *world) post(key, body string, header ...string) told {
+	w.t.Helper()
+	return w.do("POST", "/charges", key, body, header...)
+}
+
+// operation is the one with that id, or the only one.
+func (w *world) operation(id string) ledger.Record {
+	w.t.Helper()
+	if id == "" {
+		all := w.all()
+		if len(all) != 1 {
+			w.t.Fatalf("%d operations", len(all))
+		}
+		id = all[0].ID
+	}
+	rec, err := w.store.Read(context.Background(), ledger.Locator{ID: id})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rec
+}
+
+func (w *world) all() []ledger.Row {
+	w.t.Helper()
+	page, err := w.store.Page(context.Background(), ledger.Query{Limit: 1000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return page.Rows
+}
+
+// soon waits until something holds.
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came: %s", what)
+		}
+	}
+}
+
+// latch opens once.
+type latch struct {
+	once atomic.Bool
+	c    chan struct{}
+}
+
+func newLatch(t *testing.T) *latch {
+	l := &latch{c: make(chan struct{})}
+	t.Cleanup(l.open)
+	return l
+}
+
+func (l *latch) open() {
+	if l.once.CompareAndSwap(false, true) {
+		close(l.c)
+	}
+}
