@@ -49,7 +49,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newListCommand(a), newShowCommand(a), newLogCommand(a), newReconcileCommand(a),
 		newConfirmCommand(a), newDenyCommand(a), newRetryCommand(a), newAbandonCommand(a), newAckCommand(a),
 		newParkCommand(a), newUndoCommand(a), newNoteCommand(a), newHoldCommand(a), newReleaseCommand(a),
-		newRunCommand(a), newBeginCommand(a), newSettleCommand(a), newMCPCommand(a),
+		newRunCommand(a), newBeginCommand(a), newSettleCommand(a), newMCPCommand(a), newHTTPCommand(a),
 		newDemoCommand(a), newDemoPipelineCommand(a),
 		newInitCommand(a), newAdoptCommand(a), newDoctorCommand(a), newPolicyCommand(a),
 		newCompletionCommand(a), newManCommand(a),

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/record/httpproxy"
+	"indoubt/ledger/record/transmit"
+	"indoubt/ui/safe"
+)
+
+// httpFlags are what the HTTP proxy takes.
+type httpFlags struct {
+	listen, upstream, source, scope, grace string
+	maxBody                                int
+	requireKey, remote, quiet              bool
+}
+
+func newHTTPCommand(a *app) *cobra.Command {
+	var flags httpFlags
+	cmd := &cobra.Command{
+		Use: "http --listen ADDR --upstream URL", GroupID: groupRecord,
+		Short: "Record the writes of any HTTP client, as a proxy",
+		Long: `Stands in front of one upstream. Point a client at it instead of at the upstream:
+reads (GET HEAD OPTIONS TRACE) stream through untouched, every other request is
+recorded before a byte of it leaves, sent once, and settled before its answer
+ends. What was answered once is answered again for the same Idempotency-Key, with
+"Idempotency-Replayed: true"; what is in flight or in doubt is not sent again.
+
+Where there is no answer of the upstream's the client gets a problem document
+(RFC 9457) whose "code" says why:
+  400 key_missing, key_malformed   409 in_progress, in_doubt, done, refused
+  422 key_reused                   502 never_sent: safe to repeat
+  502, 504 outcome_unknown         503 not_recorded: safe to repeat
+The answer to a write names its operation in the header Indoubt-Operation.
+
+The kind of a write is that of the policy whose match: fits, else
+http.<host>.<method>. Without an Idempotency-Key the key is made as the policy
+says; the same request again is a new wish once the first is committed and its
+answer was delivered. Keys of different credentials never meet, unless --scope
+says so. Headers are not stored. Indoubt-Source: PIPELINE@RUN names the caller.
+
+On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
+		Example: `  indoubt http --listen 127.0.0.1:8080 --upstream https://api.example.com
+  curl -X POST -H 'Idempotency-Key: INV-1042' -d amount=4200 http://127.0.0.1:8080/v1/charges`,
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.http(cmd.Context(), flags) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "the address to listen on; port 0 takes a free one")
+	f.StringVar(&flags.upstream, "upstream", "", "the address that requests are for, such as https://api.example.com")
+	f.StringVar(&flags.source, "source", "", "the pipeline, or PIPELINE@RUN, of callers that do not say (INDOUBT_SOURCE)")
+	f.StringVar(&flags.scope, "scope", "", "one scope for the keys of all callers; for credentials that change between tries")
+	f.BoolVar(&flags.requireKey, "require-key", false, "refuse a write without an Idempotency-Key, where the policy makes none")
+	f.IntVar(&flags.maxBody, "max-body", record.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
+	f.StringVar(&flags.grace, "grace", "10s", "how long what is in flight may finish after SIGTERM")
+	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: whoever reaches it can write to the upstream")
+	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not log each write on standard error")
+	return cmd
+}
+
+// http serves until ctx ends.
+func (a *app) http(ctx context.Context, flags httpFlags) error {
+	upstream, err := upstreamOf(flags.upstream)
+	if err != nil {
+		return err
+	}
+	grace, err := positive("--grace", flags.grace)
+	if err != nil {
+		return err
+	}
+	if flags.maxBody < 1 || flags.maxBody > 1024 {
+		return usage(fmt.Sprintf("--max-body %d is not between 1 and 1024", flags.maxBody), "it is in MiB")
+	}
+	if err := listenable(flags.listen, flags.remote); err != nil {
+		return err
+	}
+	live, recorder, err := a.liveRecorder(ctx, a.source(flags.source))
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", flags.listen)
+	if err != nil {
+		return &failure{Exit: exitError, Code: "listen", Message: err.Error(), Hint: "give --listen another address", cause: err}
+	}
+	defer l.Close()
+	if itself(l.Addr(), upstream) {
+		return usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
+	}
+	log := &writeLog{a: a, live: live, quiet: flags.quiet}
+	proxy, err := httpproxy.New(httpproxy.Options{
+		Recorder: recorder, Upstream: upstream, Scope: flags.scope, RequireKey: flags.requireKey,
+		MaxRequest: int64(flags.maxBody) << 20, Report: log.wrote,
+		Kind: func(method, host, path string) (string, bool) { return live.inForce().KindFor(method, host, path) },
+	})
+	if err != nil {
+		return usage("--upstream: "+err.Error(), "")
+	}
+	fmt.Fprintf(a.errOut, "listening on http://%s, upstream %s, ledger %s\n", l.Addr(), safe.Text(transmit.WithoutSecrets(upstream)), safe.Text(short(a.ledgerFile())))
+	if err := proxy.Serve(ctx, l, grace); err != nil {
+		return fmt.Errorf("the proxy ended: %w", err)
+	}
+	return nil
+}
+
+// liveRecorder is the recorder of a program that runs on, under the policy as
+// its file changes. A policy that is broken from the start stops it: it may name
+// what must not be stored.
+func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePolicy, *record.Recorder, error) {
+	if _, err := a.policy(); err != nil {
+		return nil, nil, err
+	}
+	if err := a.mayChange("record"); err != nil {
+		return nil, nil, err
+	}
+	store, err := a.ledgerFor(ctx, toCreate)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := copied(ctx, store); err != nil {
+		return nil, nil, err
+	}
+	live := a.watchPolicy(ctx)
+	name := strings.TrimSpace(a.as)
+	for _, other := range []string{source.Pipeline, osUser(), "pipeline"} {
+		if name == "" {
+			name = other
+		}
+	}
+	return live, record.New(store, recordingRules(live.inForce), record.Options{
+		Actor: a.machine(name), Source: source, Clock: a.clock, SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
+		Reader: readNow{a.engine(store, live.inForce, false, nil)},
+	}), nil
+}
+
+func upstreamOf(s string) (*url.URL, error) {
+	if s == "" {
+		return nil, usage("--upstream is needed", "it names the server that requests are for: --upstream https://api.example.com")
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, usage("--upstream is no http or https address", "write it as https://api.example.com")
+	}
+	return u, nil
+}
+
+// listenable refuses an address that others than this machine reach.
+func listenable(address string, remote bool) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return usage(fmt.Sprintf("--listen %q is no address with a port", address), "write it as 127.0.0.1:8080")
+	}
+	if ip, err := netip.ParseAddr(host); remote || strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return &failure{Exit: exitRefused, Code: "not_local", Message: fmt.Sprintf("--listen %s is reached from other machines, and whoever reaches it can write to the upstream", address),
+		Hint: "listen on 127.0.0.1, or say --allow-remote"}
+}
+
+// itself tells whether the upstream is where we listen.
+func itself(at net.Addr, upstream *url.URL) bool {
+	_, port, err := net.SplitHostPort(at.String())
+	theirs := upstream.Port()
+	if theirs == "" {
+		theirs = map[string]string{"http": "80", "https": "443"}[upstream.Scheme]
+	}
+	if err != nil || port != theirs {
+		return false
+	}
+	host := upstream.Hostname()
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
+}
+
+// writeLog says on standard error what became of each write.
+type writeLog struct {
+	a     *app
+	live  *livePolicy
+	quiet bool
+
+	mu     sync.Mutex
+	broken string // the problem with the policy that was said last
+}
+
+func (l *writeLog) wrote(r record.Report) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	problem := ""
+	if err := l.live.problem(); err != nil {
+		problem = firstLine(asFailure(err).Message)
+	}
+	if problem != "" && problem != l.broken {
+		fmt.Fprintln(l.a.errOut, "warning: the policy is broken, the last good one stays: "+safe.Text(problem))
+	}
+	l.broken = problem
+	if !l.quiet {
+		fmt.Fprintln(l.a.errOut, writeLine(time.Now(), r))
+	}
+}
+
+// writeLine is one line of the log: what was asked, what became of it, and why.
+func writeLine(now time.Time, r record.Report) string {
+	parts := []string{now.Format(time.TimeOnly), safe.Text(r.Method), safe.Text(r.Path), r.What}
+	if r.Status != 0 {
+		parts = append(parts, fmt.Sprint(r.Status))
+	}
+	if r.OperationID != "" {
+		parts = append(parts, r.OperationID)
+	}
+	line := strings.Join(append(parts, "("+r.Took.Round(time.Millisecond).String()+")"), " ")
+	if r.Why != "" {
+		line += " " + safe.Text(firstLine(r.Why))
+	}
+	return line
+}
