@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -22,6 +23,7 @@ const (
 type follower struct {
 	started bool
 	seq     int64
+	since   int64 // the newest event when it started
 	next    time.Time
 	few     chan struct{} // bounds how many are looked at together
 }
@@ -41,7 +43,7 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("find the newest event: %w", err)
 		}
-		f.started, f.seq = true, max(0, seq-followBack)
+		f.started, f.seq, f.since = true, max(0, seq-followBack), seq
 	}
 	for {
 		events, err := e.o.Store.Events(ctx, "", f.seq, batch)
@@ -50,8 +52,12 @@ func (e *Engine) follow(ctx context.Context) error {
 		}
 		for _, ev := range events {
 			f.seq = ev.Seq
-			if sentAgain(ev) {
+			d := told(ev)
+			if d.again {
 				e.lookTwice(ctx, ev.OperationID)
+			}
+			if ev.Seq > f.since {
+				e.counted.add(d.count)
 			}
 		}
 		if len(events) < batch {
@@ -60,16 +66,38 @@ func (e *Engine) follow(ctx context.Context) error {
 	}
 }
 
-// sentAgain tells the events in which a further attempt committed.
-func sentAgain(ev ledger.Event) bool {
-	if ev.Verb != "settle" && ev.Verb != "late" || ev.To != ledger.Committed {
-		return false
-	}
+// news is what an event tells.
+type news struct {
+	committed, replayed, duplicated bool
+	again                           bool // a further attempt committed
+}
+
+func told(ev ledger.Event) news {
 	var d struct {
 		N       int            `json:"n"`
 		Outcome ledger.Outcome `json:"outcome"`
+		Verdict ledger.Verdict `json:"verdict"`
 	}
-	return json.Unmarshal(ev.Detail, &d) == nil && d.N > 1 && d.Outcome == ledger.OutcomeCommitted
+	if json.Unmarshal(ev.Detail, &d) != nil {
+		return news{}
+	}
+	switch ev.Verb {
+	case "settle", "late":
+		committed := d.Outcome == ledger.OutcomeCommitted
+		return news{committed: committed, again: committed && d.N > 1 && ev.To == ledger.Committed,
+			replayed: committed && strings.HasSuffix(ev.Reason, ": already there")}
+	case "read":
+		return news{duplicated: d.Verdict == ledger.Duplicated}
+	}
+	return news{}
+}
+
+func (n news) count(c *Counters) {
+	for counter, happened := range map[*uint64]bool{&c.Committed: n.committed, &c.Replayed: n.replayed, &c.Duplicated: n.duplicated} {
+		if happened {
+			*counter++
+		}
+	}
 }
 
 // lookTwice checks in the background whether what was sent more than once

@@ -160,6 +160,7 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	held.done = true
 	result.Operation = applied.After
+	e.counted.read(k.Name, read)
 	if scheduled {
 		e.noteQuotes(quoted)
 	}

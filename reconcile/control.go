@@ -128,6 +128,7 @@ func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) 
 	if why != "" {
 		r.Reason = why
 	}
+	e.counted.read(k.Name, r)
 	if err := e.o.Store.RecordControl(ctx, r); err != nil {
 		return "the control could not be recorded: " + err.Error()
 	}

@@ -31,6 +31,7 @@ type Engine struct {
 	wake    chan struct{} // something became due
 	autos   autoSends     // operations considered for sending
 	clocks  clocks        // prices that a clock will change
+	counted counting      // for metrics
 	after   follower      // of the history
 	past    *History      // how doubts ended
 	backlog backlog       // due, and not begun yet

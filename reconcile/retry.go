@@ -318,6 +318,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt, req policy.Reque
 		return result, fmt.Errorf("it was sent, but its outcome could not be written down; it comes up as in doubt: %w", err)
 	}
 	result.Operation, result.Attempt = settled.After, settled.Attempt
+	e.counted.add(func(c *Counters) { c.Sends[SendCount{a.k.Name, settled.Attempt.Final()}]++ })
 	return result, nil
 }
 

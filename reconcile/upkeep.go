@@ -125,7 +125,9 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger
 		k := pol.Kind(row.Kind)
 		until, known := blocked[row.Kind]
 		if !known {
-			until, _ = e.downs.of(k).blocked()
+			if k.Read != nil {
+				until, _ = e.downs.of(k).blocked()
+			}
 			blocked[row.Kind] = until
 		}
 		// Rows that are not priced yet are read one by one: there is nothing to

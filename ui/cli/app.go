@@ -40,6 +40,7 @@ type app struct {
 	banner                            string // shown in the console's header
 
 	store ledger.Store
+	past  *reconcile.History // of the store: what the odds rest on
 	rules *policy.Policy
 	warn  map[string]bool
 }
@@ -142,7 +143,7 @@ func (a *app) policyFile() (path string, named bool) {
 // broken one, or a missing one that was named, is an error.
 func (a *app) policy() (*policy.Policy, error) {
 	if a.rules != nil {
-		return a.rules, nil
+		return a.learned(a.rules), nil
 	}
 	path, named := a.policyFile()
 	if _, err := os.Stat(path); os.IsNotExist(err) {
@@ -151,14 +152,22 @@ func (a *app) policy() (*policy.Policy, error) {
 				Hint: "check --policy / INDOUBT_POLICY, or write one: indoubt policy init"}
 		}
 		a.rules = policy.Default()
-		return a.rules, nil
+		return a.learned(a.rules), nil
 	}
 	p, err := policy.Load(path)
 	if err != nil {
 		return nil, err
 	}
 	a.rules = p
-	return p, nil
+	return a.learned(p), nil
+}
+
+// learned is the policy with odds from the history of the ledger that is open.
+func (a *app) learned(p *policy.Policy) *policy.Policy {
+	if a.past == nil {
+		return p
+	}
+	return a.past.Policy(context.Background(), p)
 }
 
 // policyToLookBy is the policy for commands that only look: a broken file is
@@ -202,7 +211,7 @@ func (a *app) mayChange(verb string) error {
 func (a *app) close() {
 	if a.store != nil {
 		a.store.Close()
-		a.store = nil
+		a.store, a.past = nil, nil
 	}
 }
 
@@ -232,6 +241,6 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	a.store = s
+	a.store, a.past = s, reconcile.NewHistory(s)
 	return s, nil
 }

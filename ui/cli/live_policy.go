@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/policy"
+	"indoubt/reconcile"
 )
 
 // livePolicy is the policy of a program that runs on: reloaded when the file
@@ -16,12 +17,16 @@ type livePolicy struct {
 	mu   sync.RWMutex
 	good *policy.Policy
 	err  error
+	past *reconcile.History // what the odds rest on; nil: on nothing yet
 }
 
 func (l *livePolicy) inForce() *policy.Policy {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.good
+	if l.past == nil {
+		return l.good
+	}
+	return l.past.Policy(context.Background(), l.good)
 }
 
 func (l *livePolicy) problem() error {
@@ -46,7 +51,7 @@ const watchAgain = 5 * time.Second
 // is broken from the start is a problem over the built-in defaults.
 func (a *app) watchPolicy(ctx context.Context) *livePolicy {
 	p, err := a.policy()
-	l := &livePolicy{good: p, err: err}
+	l := &livePolicy{good: p, err: err, past: a.past}
 	if p == nil {
 		l.good = policy.Default()
 	}

@@ -17,6 +17,7 @@ import (
 
 func newReconcileCommand(a *app) *cobra.Command {
 	var watch, dryRun bool
+	var metrics string
 	cmd := &cobra.Command{
 		Use: "reconcile [ID…]", GroupID: groupLook,
 		Short: "Ask the other side now whether writes in doubt landed",
@@ -25,7 +26,7 @@ now; without, everything that is due is checked once; --watch goes on, and also
 sends automatically where the policy says so.
 
 Exit 6 when a write that was named is still in doubt.`,
-		Example:           "  indoubt reconcile\n  indoubt reconcile 0198c1de-7a3b\n  indoubt reconcile --watch",
+		Example:           "  indoubt reconcile\n  indoubt reconcile 0198c1de-7a3b\n  indoubt reconcile --watch --metrics :9464",
 		ValidArgsFunction: a.completeIDs(inDoubt, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dryRun {
@@ -36,6 +37,9 @@ Exit 6 when a write that was named is still in doubt.`,
 			}
 			if watch && len(args) > 0 {
 				return usage("--watch follows everything, and ids are named", "leave one of them out")
+			}
+			if metrics != "" && !watch {
+				return usage("--metrics goes with --watch", "")
 			}
 			p, err := a.policy()
 			if err != nil {
@@ -50,7 +54,7 @@ Exit 6 when a write that was named is still in doubt.`,
 			}
 			switch {
 			case watch:
-				return a.reconcileOn(cmd.Context(), s)
+				return a.reconcileOn(cmd.Context(), s, metrics)
 			case len(args) > 0:
 				return a.reconcileNow(cmd.Context(), s, p, args)
 			}
@@ -60,6 +64,7 @@ Exit 6 when a write that was named is still in doubt.`,
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and ask nobody")
 	repeatable(cmd)
 	cmd.Flags().BoolVar(&watch, "watch", false, "go on until interrupted; also send where the policy says so")
+	cmd.Flags().StringVar(&metrics, "metrics", "", "with --watch: serve metrics for Prometheus here, as :9464 (loopback unless a host is given)")
 	return cmd
 }
 
@@ -212,11 +217,23 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 
 // reconcileOn is the engine without a console. It ends with ctx, after writes
 // in flight.
-func (a *app) reconcileOn(ctx context.Context, s ledger.Store) error {
+func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) error {
 	live := a.watchPolicy(ctx)
 	engine := a.engine(s, live.inForce, true, func(line string) {
 		fmt.Fprintln(a.errOut, clockTime(a.clock())+"  "+safe.Text(line))
 	})
+	defer engine.Close()
+	served := make(chan struct{})
+	if metrics == "" {
+		close(served)
+	} else {
+		shown, done, err := a.serveMetrics(ctx, metrics, s, engine)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(a.errOut, "metrics at "+shown)
+		go func() { <-done; close(served) }()
+	}
 	info, err := s.Info(ctx)
 	if err != nil {
 		return err
@@ -230,6 +247,7 @@ func (a *app) reconcileOn(ctx context.Context, s ledger.Store) error {
 	engine.Drain(context.WithoutCancel(ctx))
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		<-followed
+		<-served
 		return nil
 	}
 	return err

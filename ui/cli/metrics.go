@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+)
+
+// serveMetrics answers GET /metrics in the text format of Prometheus until ctx
+// ends. An address without a host is this machine's loopback: metrics tell what
+// a house sells.
+func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, engine *reconcile.Engine) (shown string, done <-chan struct{}, err error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		if _, bad := strconv.Atoi(addr); bad != nil {
+			return "", nil, usage(fmt.Sprintf("--metrics %q is no address", addr), "write --metrics :9464 or --metrics 127.0.0.1:9464")
+		}
+		host, port = "", addr
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		a.warnf("metrics are served to everybody who reaches %s", host)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return "", nil, fmt.Errorf("serve metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		var page bytes.Buffer
+		if err := writeMetrics(r.Context(), &page, s, engine, a.clock()); err != nil {
+			http.Error(w, "the ledger could not be asked: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(page.Bytes())
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	ended := make(chan struct{})
+	go func() { _ = server.Serve(listener) }()
+	go func() {
+		defer close(ended)
+		<-ctx.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			server.Close()
+		}
+	}()
+	return "http://" + listener.Addr().String() + "/metrics", ended, nil
+}
+
+// writeMetrics writes what the ledger holds and what this engine has done.
+func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reconcile.Engine, now time.Time) error {
+	census, err := s.Census(ctx, now)
+	if err != nil {
+		return err
+	}
+	counts, err := s.Counts(ctx, now)
+	if err != nil {
+		return err
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	m := exposition{w: w}
+	m.family("indoubt_operations", "gauge", "Operations by kind and state.")
+	for _, c := range census {
+		m.sample(float64(c.Count), "kind", c.Kind, "state", string(c.State))
+	}
+	m.family("indoubt_oldest_seconds", "gauge", "How long the oldest operation of a kind is in flight or in doubt.")
+	for _, c := range census {
+		if !c.Oldest.IsZero() {
+			m.sample(max(now.Sub(c.Oldest).Seconds(), 0), "kind", c.Kind, "state", string(c.State))
+		}
+	}
+	m.family("indoubt_list", "gauge", "Operations by where they stand in the console.")
+	for _, l := range listed(counts) {
+		m.sample(float64(l.n), "list", l.name)
+	}
+	m.family("indoubt_duplicates_open", "gauge", "Operations known to have landed twice that nobody has dealt with yet.")
+	m.sample(float64(counts.Twice))
+	m.family("indoubt_last_event_timestamp_seconds", "gauge", "When the ledger last changed.")
+	if !info.LastWrite.IsZero() {
+		m.sample(float64(info.LastWrite.UnixMilli()) / 1000)
+	}
+	engineMetrics(&m, engine)
+	return m.err
+}
+
+func engineMetrics(m *exposition, engine *reconcile.Engine) {
+	c := engine.Counters()
+	m.family("indoubt_reads_total", "counter", "Checks that this engine made, by kind and verdict.")
+	for _, k := range slices.SortedFunc(maps.Keys(c.Reads), func(a, b reconcile.ReadCount) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(strconv.FormatBool(a.Control), strconv.FormatBool(b.Control)))
+	}) {
+		m.sample(float64(c.Reads[k]), "kind", k.Kind, "verdict", string(k.Verdict), "control", strconv.FormatBool(k.Control))
+	}
+	m.family("indoubt_sends_total", "counter", "Writes that this engine sent once more, by kind and outcome.")
+	for _, k := range slices.SortedFunc(maps.Keys(c.Sends), func(a, b reconcile.SendCount) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Outcome, b.Outcome))
+	}) {
+		m.sample(float64(c.Sends[k]), "kind", k.Kind, "outcome", string(k.Outcome))
+	}
+	m.family("indoubt_committed_total", "counter", "Attempts whose answer said that they landed, since this engine runs.")
+	m.sample(float64(c.Committed))
+	m.family("indoubt_replayed_total", "counter", "Of them, those whose answer said that it was there already.")
+	m.sample(float64(c.Replayed))
+	m.family("indoubt_duplicates_total", "counter", "Operations found to have landed more than once, since this engine runs.")
+	m.sample(float64(c.Duplicated))
+	m.family("indoubt_downstream_state", "gauge", "1 for the state a downstream is in: up, down, half_open (being probed) or throttled.")
+	for _, h := range engine.Health() {
+		for _, state := range []string{reconcile.StateUp, reconcile.StateDown, reconcile.StateHalf, reconcile.StateSlow} {
+			is := 0.0
+			if h.State == state {
+				is = 1
+			}
+			m.sample(is, "downstream", h.Downstream, "state", state)
+		}
+	}
+}
+
+// exposition writes the text format of Prometheus, version 0.0.4.
+type exposition struct {
+	w    io.Writer
+	name string
+	err  error
+}
+
+func (m *exposition) family(name, kind, help string) {
+	m.name = name
+	m.printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// sample writes one value of the family, with labels as name, value pairs.
+func (m *exposition) sample(v float64, labels ...string) {
+	pairs := make([]string, 0, len(labels)/2)
+	for i := 0; i+1 < len(labels); i += 2 {
+		pairs = append(pairs, labels[i]+`="`+labelEscapes.Replace(strings.ToValidUTF8(labels[i+1], "\uFFFD"))+`"`)
+	}
+	named := m.name
+	if len(pairs) > 0 {
+		named += "{" + strings.Join(pairs, ",") + "}"
+	}
+	m.printf("%s %s\n", named, strconv.FormatFloat(v, 'g', -1, 64))
+}
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func (m *exposition) printf(format string, args ...any) {
+	if m.err == nil {
+		_, m.err = fmt.Fprintf(m.w, format, args...)
+	}
+}

@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/ui/safe"
+)
+
+func newStatsCommand(a *app) *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use: "stats", GroupID: groupLook,
+		Short: "Count what stands where, and how decisions turned out",
+		Long: `Count operations by list, kind and state, with the oldest doubt of each; how each
+downstream last answered a check; how doubts ended, which the guesses rest on;
+and how often a decision was found wrong later. The last is counted since --since.`,
+		Example: "  indoubt stats\n  indoubt stats --since 7d --json | jq .data.accuracy",
+		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := ledger.ParseDuration(since)
+			if err != nil || d <= 0 {
+				return usage(fmt.Sprintf("--since %q is not a duration", since), "write --since 8h or 7d")
+			}
+			return a.stats(cmd.Context(), d)
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "30d", "how far back decisions are looked at")
+	return cmd
+}
+
+type statsJSON struct {
+	Lists       []listCount      `json:"lists"`
+	Kinds       []censusJSON     `json:"kinds"`
+	Downstreams []downstreamJSON `json:"downstreams"`
+	Odds        []tallyJSON      `json:"odds"`
+	Accuracy    []accuracyJSON   `json:"accuracy"`
+	Duplicates  int              `json:"duplicates"` // open ones
+	Loss        float64          `json:"loss"`
+	Currency    string           `json:"currency"`
+	Since       string           `json:"since"`
+}
+
+type listCount struct {
+	name string
+	n    int
+}
+
+func (l listCount) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, `{"list":%q,"count":%d}`, l.name, l.n), nil
+}
+
+type censusJSON struct {
+	Kind          string       `json:"kind"`
+	State         ledger.State `json:"state"`
+	Count         int          `json:"count"`
+	OldestSeconds *float64     `json:"oldest_seconds"`
+}
+
+// downstreamJSON is how a downstream last answered, as far as the ledger knows.
+type downstreamJSON struct {
+	Downstream string         `json:"downstream"`
+	InDoubt    int            `json:"in_doubt"`
+	LastRead   *string        `json:"last_read"`
+	Verdict    ledger.Verdict `json:"verdict,omitempty"`
+	Reason     string         `json:"reason,omitempty"`
+}
+
+type tallyJSON struct {
+	Kind       string            `json:"kind"`
+	ErrorClass ledger.ErrorClass `json:"error_class"`
+	Landed     int               `json:"landed"`
+	Missed     int               `json:"missed"`
+}
+
+type accuracyJSON struct {
+	Actor   string `json:"actor"`
+	Machine bool   `json:"machine"`
+	Verb    string `json:"verb"`
+	Decided int    `json:"decided"`
+	Wrong   int    `json:"wrong"`
+}
+
+// listed are the console's lists with their counts.
+func listed(c ledger.Counts) []listCount {
+	return []listCount{{"needs_you", c.NeedsYou}, {"checking", c.Checking}, {"in_flight", c.InFlight}, {"settled", c.Settled},
+		{"all", c.All}, {"parked", c.Parked}, {"conflicts", c.Conflicts}}
+}
+
+func (a *app) stats(ctx context.Context, since time.Duration) error {
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	p := a.policyToLookBy()
+	now := a.clock()
+	from := now.Add(-since)
+	counts, err := s.Counts(ctx, now)
+	if err != nil {
+		return err
+	}
+	census, err := s.Census(ctx, now)
+	if err != nil {
+		return err
+	}
+	tallies, err := s.Tallies(ctx)
+	if err != nil {
+		return err
+	}
+	accuracy, err := s.Accuracy(ctx, from)
+	if err != nil {
+		return err
+	}
+	downs, err := downstreamsSeen(ctx, s, p, now)
+	if err != nil {
+		return err
+	}
+	data := statsJSON{Lists: listed(counts), Kinds: []censusJSON{}, Downstreams: downs, Odds: []tallyJSON{}, Accuracy: []accuracyJSON{},
+		Duplicates: counts.Twice, Loss: counts.Loss, Currency: p.Currency(), Since: *moment(from)}
+	for _, c := range census {
+		j := censusJSON{Kind: c.Kind, State: c.State, Count: c.Count}
+		if !c.Oldest.IsZero() {
+			old := max(now.Sub(c.Oldest), 0).Truncate(time.Second).Seconds()
+			j.OldestSeconds = &old
+		}
+		data.Kinds = append(data.Kinds, j)
+	}
+	for _, t := range tallies {
+		data.Odds = append(data.Odds, tallyJSON{t.Kind, t.Class, t.Landed, t.Missed})
+	}
+	for _, c := range accuracy {
+		data.Accuracy = append(data.Accuracy, accuracyJSON{c.Actor, c.Machine, c.Verb, c.Decided, c.Wrong})
+	}
+	return a.done("", data, func(w io.Writer) { writeStats(w, data, since) })
+}
+
+// downstreamsSeen tells how each downstream answered the newest check of what is
+// in doubt there.
+func downstreamsSeen(ctx context.Context, s ledger.Store, p *policy.Policy, now time.Time) ([]downstreamJSON, error) {
+	out := []downstreamJSON{}
+	for _, name := range p.Downstreams() {
+		filter, err := ledger.ParseFilter(`downstream:"` + strings.ReplaceAll(name, `"`, "") + `" state:uncertain`)
+		if err != nil {
+			continue
+		}
+		const few = 200
+		page, err := s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: filter, Order: ledger.OrderNewest, Now: now, Limit: few})
+		if err != nil {
+			return nil, err
+		}
+		d := downstreamJSON{Downstream: name, InDoubt: len(page.Rows)}
+		var newest ledger.Read
+		for _, row := range page.Rows[:min(len(page.Rows), 5)] {
+			rec, err := s.Read(ctx, ledger.Locator{ID: row.ID})
+			if errors.Is(err, ledger.ErrNotFound) {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+			if len(rec.Reads) > 0 && rec.Reads[0].BeganAt.After(newest.BeganAt) {
+				newest = rec.Reads[0]
+			}
+		}
+		if !newest.BeganAt.IsZero() {
+			d.LastRead, d.Verdict, d.Reason = moment(newest.BeganAt), newest.Verdict, newest.Reason
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// writeStats prints the counts as small tables.
+func writeStats(w io.Writer, d statsJSON, since time.Duration) {
+	var head []string
+	for _, l := range d.Lists {
+		if l.n > 0 || l.name == "needs_you" || l.name == "all" {
+			head = append(head, fmt.Sprintf("%d %s", l.n, strings.ReplaceAll(l.name, "_", " ")))
+		}
+	}
+	fmt.Fprintln(w, strings.Join(head, " · "))
+	if d.Duplicates > 0 {
+		fmt.Fprintf(w, "%d happened twice and nobody has dealt with it yet\n", d.Duplicates)
+	}
+	writeColumns(w, []string{"KIND", "STATE", "COUNT", "OLDEST"}, len(d.Kinds), func(i int) []string {
+		k, old := d.Kinds[i], "–"
+		if k.OldestSeconds != nil {
+			old = age(time.Duration(*k.OldestSeconds) * time.Second)
+		}
+		return []string{k.Kind, string(k.State), fmt.Sprint(k.Count), old}
+	})
+	writeColumns(w, []string{"DOWNSTREAM", "IN DOUBT", "LAST CHECK", "IT SAID"}, len(d.Downstreams), func(i int) []string {
+		s, at := d.Downstreams[i], "–"
+		if s.LastRead != nil {
+			at = *s.LastRead
+		}
+		return []string{s.Downstream, fmt.Sprint(s.InDoubt), at, cmp.Or(strings.TrimSpace(string(s.Verdict)+"  "+s.Reason), "–")}
+	})
+	writeColumns(w, []string{"DOUBTS OF", "AFTER", "LANDED", "DID NOT"}, len(d.Odds), func(i int) []string {
+		t := d.Odds[i]
+		return []string{t.Kind, cmp.Or(string(t.ErrorClass), "no answer"), fmt.Sprint(t.Landed), fmt.Sprint(t.Missed)}
+	})
+	decided := slices.Clone(d.Accuracy)
+	slices.SortStableFunc(decided, func(a, b accuracyJSON) int { return cmp.Compare(b.Wrong, a.Wrong) })
+	if len(decided) > 0 {
+		fmt.Fprintf(w, "\nDecided in the last %s:\n", age(since))
+	}
+	for _, c := range decided {
+		who := c.Actor
+		if c.Machine {
+			who += " (a program)"
+		}
+		later := "none found wrong"
+		if c.Wrong > 0 {
+			later = fmt.Sprintf("%d later found wrong", c.Wrong)
+		}
+		fmt.Fprintf(w, "  %s: %d by %s, %s\n", safe.Text(who), c.Decided, c.Verb, later)
+	}
+}
+
+// writeColumns prints an aligned table under a blank line, unless it is empty. All
+// but the last column are as wide as their widest cell.
+func writeColumns(w io.Writer, head []string, n int, row func(i int) []string) {
+	if n == 0 {
+		return
+	}
+	rows := [][]string{head}
+	for i := range n {
+		cells := row(i)
+		for j := range cells {
+			cells[j] = safe.Text(cells[j])
+		}
+		rows = append(rows, cells)
+	}
+	widths := widest(rows)
+	fmt.Fprintln(w)
+	for _, r := range rows {
+		var line strings.Builder
+		for i, cell := range r {
+			line.WriteString(cell)
+			if i < len(r)-1 {
+				line.WriteString(strings.Repeat(" ", 2+widths[i]-ansi.StringWidth(cell)))
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
