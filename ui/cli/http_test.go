@@ -1,0 +1,327 @@
+package cli_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// httpProxy is the built program as a proxy, and what it says.
+type httpProxy struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	url  string
+	done chan struct{} // closed when it has ended
+
+	mu   sync.Mutex
+	said []string
+}
+
+func startHTTP(t *testing.T, dir, upstream string, args ...string) *httpProxy {
+	t.Helper()
+	p := &httpProxy{t: t, done: make(chan struct{}), cmd: binary(dir, append([]string{"http", "--listen", "127.0.0.1:0", "--upstream", upstream}, args...)...)}
+	out, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	first, err := lines.ReadString('\n')
+	address, rest, ok := strings.Cut(strings.TrimPrefix(first, "listening on "), ", upstream "+upstream+", ledger ")
+	if !ok || !strings.HasPrefix(address, "http://127.0.0.1:") || !strings.HasSuffix(rest, "ledger.db\n") {
+		t.Fatalf("%q %v", first, err)
+	}
+	p.url = address
+	go func() {
+		defer close(p.done)
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				break
+			}
+			p.mu.Lock()
+			p.said = append(p.said, line)
+			p.mu.Unlock()
+		}
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	})
+	return p
+}
+
+func (p *httpProxy) log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.said, "")
+}
+
+// post writes once and gives the status and the body; 0 when no answer came.
+func (p *httpProxy) post(path, key, body string) (int, map[string]any, http.Header) {
+	p.t.Helper()
+	req, err := http.NewRequest("POST", p.url+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer tok-4815162342")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}).Do(req)
+	if err != nil {
+		return 0, nil, nil
+	}
+	defer resp.Body.Close()
+	said := map[string]any{}
+	text, _ := io.ReadAll(resp.Body)
+	_ = json.Unmarshal(text, &said)
+	return resp.StatusCode, said, resp.Header
+}
+
+// shop applies orders; with a hold it keeps its answers back.
+type shop struct {
+	*httptest.Server
+	orders atomic.Int64
+	hold   chan struct{}
+}
+
+func newShop(t *testing.T, hold bool) *shop {
+	s := &shop{hold: make(chan struct{})}
+	if !hold {
+		close(s.hold)
+	}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "GET" {
+			_, _ = io.WriteString(w, "[]")
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		n := s.orders.Add(1)
+		select {
+		case <-s.hold:
+		case <-r.Context().Done():
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(201)
+		fmt.Fprintf(w, `{"order":%d}`, n)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came: %s", what)
+		}
+	}
+}
+
+func TestHTTPProxyRecordsAndReplays(t *testing.T) {
+	dir, s := t.TempDir(), newShop(t, false)
+	p := startHTTP(t, dir, s.URL, "--source", "billing@7")
+	for try := range 2 {
+		status, said, header := p.post("/orders", "INV-1042", `{"password":"hunter2hunter2"}`)
+		if status != 201 || said["order"] != 1.0 || (header.Get("Idempotency-Replayed") == "true") != (try == 1) {
+			t.Errorf("%d: %d %v %v", try, status, said, header)
+		}
+	}
+	if resp, err := http.Get(p.url + "/orders"); err != nil || resp.StatusCode != 200 {
+		t.Error(err)
+	}
+	exit, out, _ := ends(t, binary(dir, "list", "--json", "source:billing"))
+	if exit != 0 || strings.Count(out, `"state":"committed"`) != 1 || !strings.Contains(out, `"kind":"http.127.0.0.1.post"`) || strings.Contains(out, "hunter2hunter2") {
+		t.Errorf("exit %d\n%s", exit, out)
+	}
+	if exit, out, _ := ends(t, binary(dir, "show", "--json", operationOf(t, out))); exit != 0 || strings.Contains(out, "tok-4815162342") || !strings.Contains(out, `"path":"/orders"`) {
+		t.Errorf("exit %d\n%s", exit, out)
+	}
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.done
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	if log := p.log(); strings.Count(log, "POST /orders committed 201 ") != 1 || strings.Count(log, "POST /orders replayed 201 ") != 1 || strings.Contains(log, "GET") {
+		t.Error(log)
+	}
+}
+
+func operationOf(t *testing.T, list string) string {
+	t.Helper()
+	var out struct {
+		Data struct {
+			Operations []struct {
+				ID    string `json:"id"`
+				State string `json:"state"`
+			} `json:"operations"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(list), &out); err != nil || len(out.Data.Operations) != 1 {
+		t.Fatalf("%v\n%s", err, list)
+	}
+	return out.Data.Operations[0].ID
+}
+
+// A proxy that is killed in the middle leaves the write in flight, then in doubt;
+// the next one tells so and sends nothing.
+func TestI10_HTTPProxyKilledInTheMiddle(t *testing.T) {
+	dir, s := t.TempDir(), newShop(t, true)
+	policy := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policy, []byte("version: 1\ndefaults: { deadline: 4s }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startHTTP(t, dir, s.URL, "--policy", policy)
+	answered := make(chan int, 1)
+	go func() {
+		status, _, _ := p.post("/orders", "INV-1042", `{}`)
+		answered <- status
+	}()
+	eventually(t, "the order", func() bool { return s.orders.Load() == 1 })
+	p.cmd.Process.Kill()
+	if status := <-answered; status != 0 {
+		t.Errorf("a dead proxy answered %d", status)
+	}
+	<-p.done
+	again := startHTTP(t, dir, s.URL, "--policy", policy)
+	status, said, header := again.post("/orders", "INV-1042", `{}`)
+	if status != 409 || said["code"] != "in_progress" || header.Get("Retry-After") == "" {
+		t.Errorf("%d %v", status, said)
+	}
+	eventually(t, "the doubt", func() bool {
+		status, said, _ = again.post("/orders", "INV-1042", `{}`)
+		return said["code"] == "in_doubt"
+	})
+	if status != 409 || said["operation"] == "" || s.orders.Load() != 1 {
+		t.Errorf("%d %v, %d orders", status, said, s.orders.Load())
+	}
+	if exit, out, _ := ends(t, binary(dir, "list", "--json", "state:uncertain", "error:deadline")); exit != 0 || operationOf(t, out) != said["operation"] {
+		t.Errorf("exit %d\n%s", exit, out)
+	}
+}
+
+func TestHTTPProxyToldToEndInTheMiddle(t *testing.T) {
+	for name, tc := range map[string]struct {
+		grace, state string
+		status       int
+	}{
+		"in time":  {"15s", "committed", 201},
+		"too late": {"50ms", "uncertain", 502},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, s := t.TempDir(), newShop(t, true)
+			p := startHTTP(t, dir, s.URL, "--grace", tc.grace)
+			answered := make(chan int, 1)
+			go func() {
+				status, _, _ := p.post("/orders", "INV-1042", `{}`)
+				answered <- status
+			}()
+			eventually(t, "the order", func() bool { return s.orders.Load() == 1 })
+			p.cmd.Process.Signal(syscall.SIGTERM)
+			if tc.status == 201 {
+				eventually(t, "no more connections", func() bool {
+					resp, err := http.Get(p.url + "/orders")
+					if err == nil {
+						resp.Body.Close()
+					}
+					return err != nil
+				})
+				close(s.hold)
+			}
+			if status := <-answered; status != tc.status {
+				t.Errorf("status %d", status)
+			}
+			<-p.done
+			if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("exit %d\n%s", code, p.log())
+			}
+			if exit, out, _ := ends(t, binary(dir, "list", "--json", "state:"+tc.state)); exit != 0 || operationOf(t, out) == "" {
+				t.Errorf("exit %d\n%s", exit, out)
+			}
+		})
+	}
+}
+
+func TestHTTPProxyFollowsThePolicy(t *testing.T) {
+	dir, s := t.TempDir(), newShop(t, false)
+	policy := filepath.Join(dir, "policy.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(policy+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(policy+".new", policy); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("version: 1\n")
+	p := startHTTP(t, dir, s.URL, "--policy", policy)
+	p.post("/orders", "k-1", `{}`)
+	write("version: 1\nkinds:\n  shop.order: { match: [POST /orders] }\n")
+	eventually(t, "the kind of the policy", func() bool {
+		p.post("/orders", "k-2", `{}`)
+		exit, out, _ := ends(t, binary(dir, "list", "--json", "kind:shop.order"))
+		return exit == 0 && strings.Contains(out, `"key":"k-2"`)
+	})
+	write("version: 1\nkinds: [broken\n")
+	eventually(t, "the warning", func() bool {
+		p.post("/orders", "k-3", `{}`)
+		return strings.Contains(p.log(), "warning: the policy is broken, the last good one stays: ")
+	})
+	if exit, out, _ := ends(t, binary(dir, "list", "--json", "key:k-3")); exit != 0 || !strings.Contains(out, `"kind":"shop.order"`) {
+		t.Errorf("exit %d\n%s", exit, out)
+	}
+}
+
+func TestHTTPProxyRefusesToStart(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "bad.yaml"), []byte("kinds: 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]struct {
+		exit int
+		said string
+	}{
+		"http":                                                             {2, "--upstream is needed"},
+		"http --upstream ftp://h":                                          {2, "no http or https address"},
+		"http --upstream https://h/?q=1":                                   {2, "query"},
+		"http --upstream https://h --listen :8080":                         {5, "--allow-remote"},
+		"http --upstream https://h --listen 0.0.0.0:0":                     {5, "reached from other machines"},
+		"http --upstream https://h --listen nowhere":                       {2, "no address with a port"},
+		"http --upstream https://h --max-body 0":                           {2, "MiB"},
+		"http --upstream https://h --grace soon":                           {2, "--grace"},
+		"http --upstream https://h --read-only":                            {5, "--read-only"},
+		"http --upstream http://127.0.0.1:18091 --listen localhost:18091":  {2, "this proxy itself"},
+		"http --upstream https://h --policy bad.yaml --listen 127.0.0.1:0": {1, "version"},
+		"http extra": {2, "takes no arguments"},
+	} {
+		exit, stdout, stderr := ends(t, binary(dir, strings.Fields(line)...))
+		if exit != want.exit || stdout != "" || !strings.Contains(stderr, want.said) {
+			t.Errorf("%s: exit %d\n%s%s", line, exit, stdout, stderr)
+		}
+	}
+	if exit, stdout, _ := ends(t, binary(dir, "http", "--help")); exit != 0 || !strings.Contains(stdout, "Idempotency-Replayed") {
+		t.Errorf("exit %d\n%s", exit, stdout)
+	}
+}
