@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 		stoppedSender(url)
 		return
 	}
+	if mode := os.Getenv("CONNECT_TEST_MCP"); mode != "" {
+		serveMCP(mode)
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,180 @@
+package connect
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/record/transmit"
+)
+
+// MCP calls tools of MCP servers. It keeps one session for each server, so at
+// most one process of a command, which ends when it was not asked for a while.
+// Its zero value is ready and safe for use by many goroutines.
+type MCP struct {
+	// Idle is how long a session is kept after its last call; a minute when 0.
+	Idle time.Duration
+
+	mu      sync.Mutex
+	servers map[string]*mcpServer // by name
+	closed  bool
+}
+
+// MCPRequest is one call of one tool. The server is reached by a command over
+// stdio, or by a URL over streamable HTTP.
+type MCPRequest struct {
+	Name    string   // of the server, for the session
+	Command []string // argv, without a shell; empty: URL
+	Dir     string
+	Env     []string // added to this process's own
+	URL     string
+	Header  http.Header
+
+	Tool      string
+	Arguments json.RawMessage // a JSON object; nil for none
+	Vouched   bool            // somebody vouches that the tool only reads
+
+	Timeout  time.Duration // of the whole, the start of the server included; DefaultTimeout when 0 and no Deadline is set
+	Deadline time.Time     // no byte of a write leaves after it
+	MaxBody  int64         // bytes of a result; DefaultMaxBody when 0
+}
+
+// Read calls a tool that only reads: one that the server declares read-only, or
+// that is vouched for. Another one is refused, and nothing of the call is sent.
+// RPC is what the server answered, also where that is an error; a result that is
+// too long comes without its larger parts, and the answer is Truncated.
+func (m *MCP) Read(ctx context.Context, q MCPRequest) ledger.Answer {
+	a := ledger.Answer{Via: "mcp", BeganAt: time.Now()}
+	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
+	defer cancel()
+	s, err := m.session(ctx, q)
+	if err != nil {
+		return failedCall(a, ctx, err)
+	}
+	defer s.release()
+	if !q.Vouched {
+		if err := s.mustOnlyRead(ctx, q.Tool); err != nil {
+			return failedCall(a, ctx, err)
+		}
+	}
+	return s.call(ctx, q, a, false)
+}
+
+// Send calls a tool once: one message, on whose answer it waits until the
+// deadline. A server behind a URL gets a session of its own for it, because one
+// that has expired meanwhile would leave the call in doubt. Sent is false where
+// the server did not start or no byte of the call was written.
+func (m *MCP) Send(ctx context.Context, q MCPRequest) ledger.Answer {
+	a := ledger.Answer{Via: "mcp", BeganAt: time.Now()}
+	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
+	defer cancel()
+	if transmit.Past(q.Deadline) {
+		return transmit.Failed(a, transmit.ErrFenced)
+	}
+	pool := m
+	if len(q.Command) == 0 {
+		pool = &MCP{}
+		defer func() { go pool.Close() }() // what it waits for is of no consequence to the answer
+	}
+	s, err := pool.session(ctx, q)
+	if err != nil {
+		return failedCall(a, ctx, err)
+	}
+	defer s.release()
+	return s.call(ctx, q, a, true)
+}
+
+// Close ends every session and returns when the servers are gone. Calls that are
+// under way, and those that follow, fail.
+func (m *MCP) Close() {
+	m.mu.Lock()
+	m.closed = true
+	servers := m.servers
+	m.servers = nil
+	m.mu.Unlock()
+	for _, s := range servers {
+		s.retire(true)
+	}
+	for _, s := range servers {
+		s.wait()
+	}
+}
+
+// session is the server's session, which release gives back.
+func (m *MCP) session(ctx context.Context, q MCPRequest) (*mcpSession, error) {
+	digest, err := json.Marshal([]any{q.Command, q.Dir, q.Env, q.URL, q.Header})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(digest)
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil, mcpwire.ErrClosed
+	}
+	have := m.servers[q.Name]
+	if have == nil || have.digest != sum {
+		if have != nil { // its definition changed
+			have.retire(false)
+		}
+		have = &mcpServer{digest: sum, idle: m.Idle, define: define(q)}
+		if have.idle <= 0 {
+			have.idle = defaultIdle
+		}
+		if m.servers == nil {
+			m.servers = map[string]*mcpServer{}
+		}
+		m.servers[q.Name] = have
+	}
+	m.mu.Unlock()
+	return have.acquire(ctx)
+}
+
+// definition is how a server is reached.
+type definition struct {
+	command []string
+	dir     string
+	env     []string
+	url     string
+	header  http.Header
+}
+
+func define(q MCPRequest) definition {
+	return definition{slices.Clone(q.Command), q.Dir, slices.Clone(q.Env), q.URL, q.Header.Clone()}
+}
+
+// secrets are the values that may be some.
+func (d definition) secrets() []string {
+	var out []string
+	for _, e := range d.env {
+		if _, value, ok := strings.Cut(e, "="); ok && len(value) >= 6 {
+			out = append(out, value)
+		}
+	}
+	for _, values := range d.header {
+		for _, v := range values {
+			if len(v) >= 6 {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+// failedCall closes an answer that did not come. When the time was up, that is
+// the reason.
+func failedCall(a ledger.Answer, ctx context.Context, err error) ledger.Answer {
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w (%w)", ctx.Err(), err)
+	}
+	return transmit.Failed(a, err)
+}

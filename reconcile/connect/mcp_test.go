@@ -1,0 +1,339 @@
+//go:build unix
+
+package connect
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func serveHTTP(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL
+}
+
+func newMCP(t *testing.T) *MCP {
+	t.Helper()
+	m := &MCP{}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// until polls for something that takes its time.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("not in 20 s: %s", what)
+}
+
+func alive(pid string) bool {
+	n, _ := strconv.Atoi(pid)
+	return syscall.Kill(n, 0) == nil && !zombie(n)
+}
+
+func TestMCPReadsGoThroughOneProcess(t *testing.T) {
+	m := newMCP(t)
+	q, processes := child(t, "sdk")
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			a := m.Read(t.Context(), q)
+			if a.Err != nil || a.Via != "mcp" || !a.Sent || a.RPC == nil || a.RPC.Error ||
+				!strings.Contains(string(a.RPC.Result), `{"found":[{"id":9007199254740993,"query":"t-1",`) || a.EndedAt.Before(a.BeganAt) {
+				t.Errorf("%v %+v", a.Err, a.RPC)
+			}
+		})
+	}
+	group.Wait()
+	if started, _ := processes(); len(started) != 1 {
+		t.Errorf("%d processes", len(started))
+	}
+	m.Close()
+	started, ended := processes()
+	if len(ended) != 1 || alive(started[0]) {
+		t.Errorf("started %v, ended %v", started, ended)
+	}
+	if a := m.Read(t.Context(), q); a.Err == nil || a.Sent {
+		t.Errorf("read after Close: %+v", a)
+	}
+}
+
+func TestMCPRefusesToolsThatMayWrite(t *testing.T) {
+	var calls atomic.Int64
+	stdio, _ := child(t, "sdk")
+	http := MCPRequest{Name: "http", URL: overHTTP(t, &calls, false), Timeout: 10 * time.Second}
+	m := newMCP(t)
+	for _, q := range []MCPRequest{stdio, http} {
+		for _, tool := range []string{"unsaid", "write", "missing"} {
+			q.Tool = tool
+			if a := m.Read(t.Context(), q); a.Err == nil || a.Sent || a.RPC != nil || !strings.Contains(a.Err.Error(), tool) {
+				t.Errorf("%s: %+v", tool, a)
+			}
+		}
+		q.Tool, q.Vouched = "unsaid", true
+		if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil {
+			t.Errorf("vouched for: %v %+v", a.Err, a.RPC)
+		}
+	}
+	if calls.Load() != 1 {
+		t.Errorf("%d calls arrived", calls.Load())
+	}
+}
+
+func TestMCPOverHTTP(t *testing.T) {
+	for _, stateless := range []bool{false, true} {
+		var calls atomic.Int64
+		m := newMCP(t)
+		q := MCPRequest{Name: "http", URL: overHTTP(t, &calls, stateless), Tool: "search", Arguments: json.RawMessage(`{"query":"t-1"}`), Timeout: 10 * time.Second}
+		for range 3 {
+			if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil || !strings.Contains(string(a.RPC.Result), "9007199254740993") {
+				t.Errorf("%v %+v", a.Err, a.RPC)
+			}
+		}
+		q.Tool = "write"
+		if a := m.Send(t.Context(), q); a.Err != nil || !a.Sent || a.RPC == nil || a.RPC.Error {
+			t.Errorf("%v %+v", a.Err, a.RPC)
+		}
+		if calls.Load() != 4 {
+			t.Errorf("%d calls arrived", calls.Load())
+		}
+		m.Close()
+	}
+}
+
+func TestMCPAnswersThatAreErrors(t *testing.T) {
+	m := newMCP(t)
+	q, processes := child(t, "sdk")
+	q.Tool = "fails"
+	if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil || a.RPC.Error || !strings.Contains(string(a.RPC.Result), `"isError":true`) {
+		t.Errorf("%v %+v", a.Err, a.RPC)
+	}
+	q.Tool, q.Vouched = "missing", true
+	if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil || !a.RPC.Error || a.RPC.Code != -32602 || a.RPC.Message == "" {
+		t.Errorf("%v %+v", a.Err, a.RPC)
+	}
+	if started, _ := processes(); len(started) != 1 {
+		t.Errorf("%d processes", len(started))
+	}
+}
+
+func TestMCPAnswerIsBounded(t *testing.T) {
+	m := newMCP(t)
+	q, _ := child(t, "sdk")
+	q.Tool, q.MaxBody = "big", 1<<20
+	a := m.Read(t.Context(), q)
+	if a.Err != nil || !a.Truncated || a.RPC == nil || len(a.RPC.Result) > 1000 || !json.Valid(a.RPC.Result) {
+		t.Errorf("%v truncated=%v %+v", a.Err, a.Truncated, a.RPC)
+	}
+}
+
+func TestMCPOldServerThatIsSilentBeforeInitialize(t *testing.T) {
+	for _, mode := range []string{"old", "old and chatty"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			m := newMCP(t)
+			q, processes := child(t, mode)
+			a := m.Read(t.Context(), q)
+			if a.Err != nil || a.RPC == nil || !strings.Contains(string(a.RPC.Result), `"n":9007199254740993`) {
+				t.Fatalf("%v %+v", a.Err, a.RPC)
+			}
+			started, ended := processes()
+			if len(started) != 2 || len(ended) != 1 || alive(started[0]) {
+				t.Errorf("started %v, ended %v", started, ended)
+			}
+			// What was learnt holds for the next process.
+			n, _ := strconv.Atoi(started[1])
+			_ = syscall.Kill(n, syscall.SIGKILL)
+			until(t, "the process is gone", func() bool { return !alive(started[1]) })
+			until(t, "another one answers", func() bool { return m.Read(t.Context(), q).Err == nil })
+			if started, _ := processes(); len(started) != 3 {
+				t.Errorf("started %v", started)
+			}
+		})
+	}
+}
+
+func TestMCPServerThatDoesNotStart(t *testing.T) {
+	m := newMCP(t)
+	q, processes := child(t, "quits")
+	a := m.Send(t.Context(), q)
+	if a.Err == nil || a.Sent || !strings.Contains(a.Err.Error(), "no configuration") {
+		t.Errorf("sent=%v %v", a.Sent, a.Err)
+	}
+	until(t, "all of it is gone", func() bool { started, ended := processes(); return len(started) == len(ended) })
+	q.Name, q.Command = "missing", []string{"/nowhere/server"}
+	for _, ask := range []func(context.Context, MCPRequest) ledger.Answer{m.Read, m.Send} {
+		if a := ask(t.Context(), q); a.Err == nil || a.Sent {
+			t.Errorf("%+v", a)
+		}
+	}
+	mute, running := child(t, "mute")
+	mute.Timeout = 300 * time.Millisecond
+	if a := m.Send(t.Context(), mute); a.Sent || a.Class != ledger.ClassTimeout || a.EndedAt.Sub(a.BeganAt) > 3*time.Second {
+		t.Errorf("%+v", a)
+	}
+	m.Close()
+	until(t, "the mute one is gone", func() bool {
+		started, _ := running()
+		return len(started) == 0 || !alive(started[len(started)-1])
+	})
+}
+
+func TestMCPDeadServerIsReplaced(t *testing.T) {
+	m := newMCP(t)
+	q, processes := child(t, "sdk")
+	if a := m.Read(t.Context(), q); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	dies := q
+	dies.Tool = "dies"
+	a := m.Read(t.Context(), dies)
+	if a.Err == nil || !a.Sent || a.Class != ledger.ClassEOF || !strings.Contains(a.Err.Error(), "out of memory") || strings.Contains(a.Err.Error(), "hunter4242") {
+		t.Errorf("class %q: %v", a.Class, a.Err)
+	}
+	if a := m.Read(t.Context(), q); a.Err != nil {
+		t.Errorf("afterwards: %v", a.Err)
+	}
+	slow := q
+	slow.Tool, slow.Timeout = "slow", 300*time.Millisecond
+	if a := m.Read(t.Context(), slow); a.Class != ledger.ClassTimeout || a.EndedAt.Sub(a.BeganAt) > 3*time.Second {
+		t.Errorf("slow: %+v", a)
+	}
+	if a := m.Read(t.Context(), q); a.Err != nil {
+		t.Errorf("after the slow one: %v", a.Err)
+	}
+	started, _ := processes()
+	if len(started) != 3 || alive(started[0]) || alive(started[1]) || !alive(started[2]) {
+		t.Errorf("started %v", started)
+	}
+}
+
+func TestMCPIdleServerEnds(t *testing.T) {
+	m := &MCP{Idle: 50 * time.Millisecond}
+	defer m.Close()
+	q, processes := child(t, "sdk")
+	if a := m.Read(t.Context(), q); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	until(t, "it ends", func() bool { _, ended := processes(); return len(ended) == 1 })
+	if a := m.Read(t.Context(), q); a.Err != nil {
+		t.Errorf("afterwards: %v", a.Err)
+	}
+}
+
+func TestMCPNewDefinitionIsAnotherServer(t *testing.T) {
+	m := newMCP(t)
+	q, processes := child(t, "sdk")
+	if a := m.Read(t.Context(), q); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	q.Env = append(q.Env, "MORE=1")
+	if a := m.Read(t.Context(), q); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	until(t, "the first one ends", func() bool { started, ended := processes(); return len(started) == 2 && len(ended) == 1 })
+}
+
+func TestI3_MCPSendIsOneCall(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "written")
+	m := newMCP(t)
+	q, _ := child(t, "sdk")
+	q.Tool = "write"
+	for _, tc := range []struct {
+		name, then string
+		timeout    time.Duration
+		late       bool
+		check      func(a ledger.Answer) bool
+		effects    int
+	}{
+		{"answered", "", 0, false, func(a ledger.Answer) bool { return a.Sent && a.Err == nil && !a.RPC.Error }, 1},
+		{"dies after the effect", "die", 0, false, func(a ledger.Answer) bool { return a.Sent && a.RPC == nil && a.Class == ledger.ClassEOF }, 1},
+		{"hangs after the effect", "hang", 500 * time.Millisecond, false, func(a ledger.Answer) bool { return a.Sent && a.RPC == nil && a.Class == ledger.ClassTimeout }, 1},
+		{"past its deadline", "", 0, true, func(a ledger.Answer) bool { return !a.Sent && a.Class == ledger.ClassDeadline }, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_ = os.Remove(file)
+			if a := m.Read(t.Context(), MCPRequest{Name: q.Name, Command: q.Command, Env: q.Env, Tool: "search", Arguments: q.Arguments}); a.Err != nil {
+				t.Fatal(a.Err)
+			}
+			r := q
+			r.Arguments, _ = json.Marshal(map[string]string{"file": file, "token": "t-1", "then": tc.then})
+			if tc.timeout > 0 {
+				r.Deadline = time.Now().Add(tc.timeout)
+			}
+			if tc.late {
+				r.Deadline = time.Now().Add(-time.Millisecond)
+			}
+			if a := m.Send(t.Context(), r); !tc.check(a) {
+				t.Errorf("%+v %+v", a, a.RPC)
+			}
+			time.Sleep(50 * time.Millisecond)
+			b, _ := os.ReadFile(file)
+			if got := strings.Count(string(b), "t-1"); got != tc.effects {
+				t.Errorf("%d effects", got)
+			}
+		})
+	}
+}
+
+// Whatever an HTTP server does after it took the call, it was sent.
+func TestI2_MCPSendOverHTTPThatIsCut(t *testing.T) {
+	var calls atomic.Int64
+	for name, status := range map[string]int{"cut": 0, "502": 502} {
+		t.Run(name, func(t *testing.T) {
+			calls.Store(0)
+			upstream := overHTTP(t, &calls, true)
+			relay := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				isCall := r.Header.Get("Mcp-Method") == "tools/call"
+				req, _ := http.NewRequest(r.Method, upstream, r.Body)
+				req.Header = r.Header
+				resp, err := http.DefaultTransport.RoundTrip(req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				if isCall && status == 0 {
+					panic(http.ErrAbortHandler)
+				}
+				if isCall {
+					w.WriteHeader(status)
+					return
+				}
+				for k, v := range resp.Header {
+					w.Header()[k] = v
+				}
+				w.WriteHeader(resp.StatusCode)
+				_, _ = io.Copy(w, resp.Body)
+			}))
+			m := newMCP(t)
+			a := m.Send(t.Context(), MCPRequest{Name: "relay", URL: relay, Tool: "write", Timeout: 10 * time.Second})
+			if !a.Sent || a.Err == nil || a.RPC != nil || a.Status != status || calls.Load() != 1 {
+				t.Errorf("sent=%v status=%d class=%q err=%v, %d calls", a.Sent, a.Status, a.Class, a.Err, calls.Load())
+			}
+		})
+	}
+}
