@@ -1,5 +1,7 @@
-// Package record is how writes get into the ledger: the Recorder begins and
-// settles them, Judge says what an answer means, and Run wraps a command.
+// Package record is how writes get into the ledger. Do is the way in for Go
+// programs, and Transport for their HTTP clients; Run wraps a command. Beneath
+// them the Recorder begins and settles, and Judge says what an answer means.
+// README.md tells how pipelines that are not changed are recorded.
 //
 // It imports ledger only. What a kind's policy says, and a reconcile read on
 // demand, come in through the small interfaces below; whoever puts the program
