@@ -108,7 +108,7 @@ func FuzzProxyFrames(f *testing.F) {
 			Connect: func(context.Context) (mcpwire.Conn, error) { return conn, nil }, Server: "s", Scope: "x",
 			AskPatience: 20 * time.Millisecond, InputPatience: 20 * time.Millisecond, Grace: 20 * time.Millisecond,
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // a task may go on
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // a task may go on
 		defer cancel()
 		ended := make(chan error, 1)
 		go func() { ended <- p.Run(ctx) }()
