@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/transmit"
 )
 
 // CommandRequest is one program to run. It is started by its argument vector;
@@ -35,9 +36,9 @@ const outputDelay = time.Second
 func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	a := ledger.Answer{Via: "command", BeganAt: time.Now()}
 	if len(q.Argv) == 0 {
-		return failed(a, errors.New("no command was given"))
+		return transmit.Failed(a, errors.New("no command was given"))
 	}
-	ctx, cancel := context.WithDeadline(ctx, ends(a.BeganAt, q.Timeout, q.Deadline))
+	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
 	bound := q.MaxOutput
 	if bound <= 0 {
@@ -54,11 +55,11 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	// The kernel ties the child's life to the thread that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if past(q.Deadline) {
-		return failed(a, errFenced)
+	if transmit.Past(q.Deadline) {
+		return transmit.Failed(a, transmit.ErrFenced)
 	}
 	if err := cmd.Start(); err != nil {
-		return failed(a, err)
+		return transmit.Failed(a, err)
 	}
 	a.Sent = true
 	err := cmd.Wait()
@@ -80,7 +81,7 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	switch {
 	case ctx.Err() != nil:
 		a.Err = fmt.Errorf("%s: killed: %w", q.Argv[0], ctx.Err())
-		a.Class = class(ctx.Err())
+		a.Class = transmit.Class(ctx.Err())
 	case a.Signal != "":
 		a.Err = fmt.Errorf("%s: ended by a signal: %s", q.Argv[0], a.Signal)
 		a.Class = ledger.ClassKilled

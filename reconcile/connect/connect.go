@@ -1,4 +1,5 @@
-// Package connect talks to downstreams: over HTTP and by running commands.
+// Package connect talks to downstreams: over HTTP, by running commands, through
+// MCP servers and in SQL.
 //
 // Each connector exists twice over, because a read and a write want opposite
 // things. A read may reuse connections, follow redirects on its own host and be
@@ -23,31 +24,3 @@ const (
 
 	connectTimeout = 10 * time.Second // each of dialling and the TLS handshake
 )
-
-// past tells whether the deadline has passed. A deadline made by time.Now
-// carries a monotonic reading, which setting the clock cannot move; the wall
-// clock is asked too, because the monotonic one stands still while a machine
-// is suspended. Whichever is later counts, so the fence errs towards not sending.
-func past(deadline time.Time) bool {
-	if deadline.IsZero() {
-		return false
-	}
-	now := time.Now()
-	return !now.Before(deadline) || !now.Round(0).Before(deadline.Round(0))
-}
-
-// ends is the moment an exchange must be over: the deadline or the timeout,
-// whichever comes first.
-func ends(began time.Time, timeout time.Duration, deadline time.Time) time.Time {
-	if timeout <= 0 {
-		if !deadline.IsZero() {
-			return deadline
-		}
-		timeout = DefaultTimeout
-	}
-	end := began.Add(timeout)
-	if !deadline.IsZero() && deadline.Before(end) {
-		return deadline
-	}
-	return end
-}

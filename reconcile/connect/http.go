@@ -10,12 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/transmit"
 )
 
 // HTTP asks one downstream. Its zero value is ready; reads share a pool of
@@ -26,6 +27,8 @@ type HTTP struct {
 	TLS *tls.Config
 	// Dial makes connections; nil dials TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	silence time.Duration // maxSilence when 0
 
 	once   sync.Once
 	client *http.Client
@@ -43,7 +46,10 @@ type HTTPRequest struct {
 	MaxBody     int64 // bytes kept of the answer; DefaultMaxBody when 0
 }
 
-const idlePerHost = 64
+const (
+	idlePerHost = 64
+	maxSilence  = 15 * time.Second // between two parts of one answer
+)
 
 // Read makes a read: over the pool, asking every cache on the way to pass it
 // through. Redirects are followed on the same host only; another one comes back
@@ -51,23 +57,30 @@ const idlePerHost = 64
 func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	h.once.Do(h.open)
 	a := ledger.Answer{Via: "http", BeganAt: time.Now()}
-	ctx, cancel := context.WithDeadline(ctx, ends(a.BeganAt, q.Timeout, q.Deadline))
+	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	req, err := newRequest(ctx, q)
 	if err != nil {
-		return failed(a, err)
+		return transmit.Failed(a, err)
 	}
 	req.Header.Set("Cache-Control", "no-cache")
 	req.Header.Set("Pragma", "no-cache")
 	resp, err := h.client.Do(req)
 	a.Sent = sent.Load()
 	if err != nil {
-		return failed(a, err)
+		return transmit.Failed(a, err)
 	}
-	return take(a, resp, q.MaxBody)
+	silence := time.AfterFunc(h.patience(), func() { stop(errSilent) })
+	defer silence.Stop()
+	return h.take(ctx, a, resp, q.MaxBody, silence)
 }
+
+// errSilent ends an answer that broke off without its connection.
+var errSilent = fmt.Errorf("the downstream fell silent in the middle of its answer: %w", os.ErrDeadlineExceeded)
 
 // Close drops idle connections.
 func (h *HTTP) Close() {
@@ -76,15 +89,6 @@ func (h *HTTP) Close() {
 }
 
 func (h *HTTP) open() {
-	t := h.transport()
-	t.ForceAttemptHTTP2 = true
-	t.MaxIdleConns = 4 * idlePerHost
-	t.MaxIdleConnsPerHost = idlePerHost
-	t.IdleConnTimeout = 30 * time.Second
-	h.client = &http.Client{Transport: t, CheckRedirect: sameHost}
-}
-
-func (h *HTTP) transport() *http.Transport {
 	dial := h.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}).DialContext
@@ -94,11 +98,15 @@ func (h *HTTP) transport() *http.Transport {
 		DialContext:            dial,
 		TLSHandshakeTimeout:    connectTimeout,
 		MaxResponseHeaderBytes: 256 << 10,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           4 * idlePerHost,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        30 * time.Second,
 	}
 	if h.TLS != nil {
 		t.TLSClientConfig = h.TLS.Clone()
 	}
-	return t
+	h.client = &http.Client{Transport: t, CheckRedirect: sameHost}
 }
 
 // sameHost keeps a read on the host it was meant for, on a connection no less
@@ -122,7 +130,7 @@ func newRequest(ctx context.Context, q HTTPRequest) (*http.Request, error) {
 		return nil, err
 	}
 	if (req.URL.Scheme != "http" && req.URL.Scheme != "https") || req.URL.Host == "" {
-		return nil, fmt.Errorf("%q is not an http or https address with a host", withoutSecrets(req.URL))
+		return nil, fmt.Errorf("%q is not an http or https address with a host", transmit.WithoutSecrets(req.URL))
 	}
 	for name, values := range q.Header {
 		for _, v := range values {
@@ -143,43 +151,48 @@ func newRequest(ctx context.Context, q HTTPRequest) (*http.Request, error) {
 	return req, nil
 }
 
-// take reads the answer to its bound and no further.
-func take(a ledger.Answer, resp *http.Response, bound int64) ledger.Answer {
+// take reads the answer to its bound and no further. The bound is on what it
+// decodes to: a small answer may be packed so as to fill the memory.
+func (h *HTTP) take(ctx context.Context, a ledger.Answer, resp *http.Response, bound int64, silence *time.Timer) ledger.Answer {
 	defer resp.Body.Close()
 	if bound <= 0 {
 		bound = DefaultMaxBody
 	}
 	a.Status, a.Header = resp.StatusCode, resp.Header
-	body, err := io.ReadAll(io.LimitReader(resp.Body, bound+1))
+	body, err := io.ReadAll(&io.LimitedReader{R: heard{resp.Body, silence, h.patience()}, N: bound + 1})
 	if int64(len(body)) > bound {
 		body, a.Truncated = body[:bound], true
 	}
 	a.Body = body
 	if err != nil {
+		if errors.Is(context.Cause(ctx), errSilent) {
+			err = errSilent
+		}
 		a.Truncated = true
-		return failed(a, err)
+		return transmit.Failed(a, err)
 	}
 	a.EndedAt = time.Now()
 	return a
 }
 
-// failed closes an answer that did not come whole. An address in the error
-// loses its query and its password, which may be secrets.
-func failed(a ledger.Answer, err error) ledger.Answer {
-	var in *url.Error
-	if errors.As(err, &in) {
-		if u, bad := url.Parse(in.URL); bad == nil {
-			err = fmt.Errorf("%s %s: %w", in.Op, withoutSecrets(u), in.Err)
-		} else {
-			err = fmt.Errorf("%s: %w", in.Op, in.Err)
-		}
-	}
-	a.Err, a.Class, a.EndedAt = err, class(err), time.Now()
-	return a
+// heard puts a timer off as long as something comes.
+type heard struct {
+	io.Reader
+	silence *time.Timer
+	wait    time.Duration
 }
 
-func withoutSecrets(u *url.URL) string {
-	shown := *u
-	shown.User, shown.RawQuery, shown.Fragment = nil, "", ""
-	return shown.String()
+func (r heard) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 {
+		r.silence.Reset(r.wait)
+	}
+	return n, err
+}
+
+func (h *HTTP) patience() time.Duration {
+	if h.silence > 0 {
+		return h.silence
+	}
+	return maxSilence
 }

@@ -1,6 +1,8 @@
 package connect
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/rand"
 	"io"
 	"net/http"
@@ -124,6 +126,60 @@ func TestReadTimesOutInEveryPhase(t *testing.T) {
 		a := new(HTTP).Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL + path, Timeout: 100 * time.Millisecond})
 		if a.Class != ledger.ClassTimeout || a.EndedAt.Sub(a.BeganAt) > time.Second {
 			t.Errorf("%s: class %q after %s: %v", path, a.Class, a.EndedAt.Sub(a.BeganAt), a.Err)
+		}
+	}
+}
+
+func TestAnswerThatUnpacksToTooMuchIsCutOff(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.CopyN(z, zeros{}, 64<<20)
+	_ = z.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	}))
+	defer s.Close()
+	a := new(HTTP).Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL, MaxBody: 1 << 20})
+	if !a.Truncated || len(a.Body) != 1<<20 || a.Err != nil || packed.Len() > 1<<20 {
+		t.Errorf("truncated=%v kept %d of %d packed, err %v", a.Truncated, len(a.Body), packed.Len(), a.Err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func TestDripAndSilenceEndARead(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; ; i++ {
+			if _, err := io.WriteString(w, "x"); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			wait := 20 * time.Millisecond
+			if r.URL.Path == "/silent" && i == 2 {
+				wait = time.Minute
+			}
+			select {
+			case <-time.After(wait):
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	defer s.Close()
+	for path, h := range map[string]*HTTP{"/drip": {}, "/silent": {silence: 100 * time.Millisecond}} {
+		timeout := 400 * time.Millisecond
+		if h.silence > 0 {
+			timeout = time.Minute
+		}
+		a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL + path, Timeout: timeout})
+		if a.Class != ledger.ClassTimeout || !a.Truncated || len(a.Body) < 3 || a.EndedAt.Sub(a.BeganAt) > 10*time.Second {
+			t.Errorf("%s: class %q after %s with %d bytes: %v", path, a.Class, a.EndedAt.Sub(a.BeganAt), len(a.Body), a.Err)
 		}
 	}
 }
