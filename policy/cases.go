@@ -25,9 +25,6 @@ func classNames() []string {
 	return sorted(out)
 }
 
-// testPages bounds the pages of one case.
-const testPages = 100
-
 // TestResult is what became of one case.
 type TestResult struct {
 	Test   Test
@@ -81,30 +78,30 @@ func (k *Kind) runTest(ctx context.Context, t Test, general []GeneralRule) TestR
 		return out
 	}
 	rec := k.Rehearsal(input, t.Token, t.Class, caseTime)
-	now := k.late(rec)
+	now := k.Late(rec)
 	if t.After != nil {
 		now = caseTime.Add(*t.After)
 	}
-	var f Found
 	switch t.Want {
 	case "committed", "failed", "uncertain":
 		out.Got, out.Why = k.answerCase(ctx, &rec, t, general)
+		conclude(&rec, out.Got, Found{}, now)
+		out.Advice = k.Advise(rec, now)
 	default:
-		f, out.Got, out.Why = k.readCase(ctx, rec, t, now)
+		trial := k.Try(ctx, rec, now, t.answers(k)...)
+		out.Got, out.Why, out.Advice = trial.word, trial.Reason, trial.Advice
 	}
-	k.conclude(&rec, out.Got, f, now)
-	out.Advice = k.Advise(rec, now)
 	out.OK = met(t.Want, out.Got) && (t.Advice == "" || t.Advice == out.Advice.Verb)
 	return out
 }
 
-// late is when every clock has done its part: absence can be proven, or else a
-// person is asked.
-func (k *Kind) late(rec ledger.Record) time.Time {
+// Late is when every clock of a rehearsal has done its part: absence can be
+// proven, or else a person is asked.
+func (k *Kind) Late(rec ledger.Record) time.Time {
 	if proof, ok := k.ProofAt(rec); ok {
 		return proof.Add(time.Second)
 	}
-	return caseTime.Add(k.EscalateAfter + time.Second)
+	return latestEnd(rec).Add(k.EscalateAfter + time.Second)
 }
 
 // met tells whether a result is what was wanted.
@@ -120,53 +117,126 @@ func met(want, got string) bool {
 	return want == got
 }
 
-// readCase judges the answers of a case page by page, as the engine does.
-func (k *Kind) readCase(ctx context.Context, rec ledger.Record, t Test, now time.Time) (all Found, got, why string) {
+// Trial is what the answers of one read lead to: a verdict, why, and what the
+// advice would be before anybody settles it. `absent` presumes that the positive
+// control holds, which only the engine can tell.
+type Trial struct {
+	Found   Found
+	Verdict ledger.Verdict
+	Reason  string // "" where the verdict needs none
+	Advice  Advice
+
+	word string // of testWants
+}
+
+// Try judges a read's answers, page by page, as the engine does when it begins
+// to read at now. Nothing is recorded.
+func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, answers ...ledger.Answer) Trial {
+	t := k.read(ctx, rec, now, answers)
+	switch t.word {
+	case "none", "cannot_tell":
+		t.Verdict = ledger.Inconclusive
+	default:
+		t.Verdict = ledger.Verdict(t.word)
+	}
+	rec.Attempts = slices.Clone(rec.Attempts)
+	if rec.Operation.State == ledger.Uncertain {
+		conclude(&rec, t.word, t.Found, now)
+	}
+	t.Advice = k.Advise(rec, now)
+	return t
+}
+
+func (k *Kind) read(ctx context.Context, rec ledger.Record, now time.Time, answers []ledger.Answer) (t Trial) {
+	stop := func(why string) Trial { return Trial{word: "cannot_tell", Reason: why} }
 	if k.Read == nil {
-		return all, "cannot_tell", "the kind has no read"
+		return stop("the kind has no read")
 	}
-	if len(t.pages) == 0 {
-		t.pages = []SavedAnswer{{Rows: []byte("[]"), Result: []byte("{}")}}
-	}
+	all := &t.Found
 	var cursor any
-	for i, page := range t.pages {
-		f, err := k.Read.JudgePage(ctx, rec, cursor, page.Answer(k.Read.Via()))
-		if err != nil {
-			return Found{}, "cannot_tell", err.Error()
+	for i, a := range answers {
+		f, err := k.Read.JudgePage(ctx, rec, cursor, a)
+		if err != nil && len(all.Effects) > 0 {
+			all.Complete = false // what was found is found
+			break
 		}
-		all.Valid, all.Complete, all.Next, all.Paged = true, f.Complete, f.Next, f.Paged
+		if err != nil {
+			return stop(err.Error())
+		}
+		seen := receiptsOf(*all)
 		for _, e := range f.Effects {
-			if e.Receipt == "" || !slices.Contains(receiptsOf(all), e.Receipt) { // pages shift while they are read
+			if e.Receipt == "" || !slices.Contains(seen, e.Receipt) { // pages shift while they are read
 				all.Effects = append(all.Effects, e)
 			}
 		}
-		last := i == len(t.pages)-1 || i == testPages
-		if last || f.Next == nil {
-			if !last {
-				why = fmt.Sprintf("only %d of %d pages are asked for", i+1, len(t.pages))
-			}
+		all.Valid, all.Complete, all.Next, all.Paged = true, f.Complete, f.Next, f.Paged
+		if f.Next == nil && i < len(answers)-1 {
+			return stop(fmt.Sprintf("only %d of %d pages are asked for", i+1, len(answers)))
+		}
+		if cursor = f.Next; cursor == nil || i == len(answers)-1 {
 			break
 		}
-		cursor = f.Next
 		if _, err := k.Read.Request(rec, cursor); err != nil {
-			return Found{}, "cannot_tell", "page " + fmt.Sprint(i+2) + ": " + err.Error()
+			return stop(fmt.Sprintf("page %d: %v", i+2, err))
 		}
 	}
-	got, because := all.verdict()
-	if proof, ok := k.ProofAt(rec); got == "none" && ok && now.After(proof) {
-		got = "absent"
+	t.word, t.Reason = all.verdict()
+	if t.word == "none" {
+		if t.Reason = k.unproven(rec, now); t.Reason == "" {
+			t.word = "absent"
+		}
 	}
-	return all, got, firstOf(because, why)
+	return t
+}
+
+// unproven says why a whole answer without the effect does not prove yet that it
+// did not land; "" when it does.
+func (k *Kind) unproven(rec ledger.Record, now time.Time) string {
+	proof, ok := k.ProofAt(rec)
+	but := func(why string) string { return NoneFound + ", but " + why }
+	switch {
+	case ok && now.After(proof) && now.Before(k.VisibleUntil(rec)):
+		return ""
+	case ok && now.After(proof):
+		return but("it may no longer be shown")
+	case ok:
+		return fmt.Sprintf("%s, too early: proof possible in %s", NoneFound, formatDuration(proof.Sub(now).Round(time.Second)))
+	case k.LandsWithin == nil || k.VisibleWithin == nil:
+		return but(missingBounds(k) + " not stated, so no wait proves absence")
+	case !k.Read.SearchesByToken():
+		return but("this check does not look for the token")
+	case !tokenSent(rec):
+		return but("its token is not known to have been sent")
+	case rec.Operation.HandsOff:
+		return but("it was said to have landed, so a person settles it")
+	}
+	return but("nothing proves that it did not land")
+}
+
+// answers are the pages of a case as the kind's read would get them.
+func (t Test) answers(k *Kind) []ledger.Answer {
+	if k.Read == nil {
+		return nil
+	}
+	pages := t.pages
+	if len(pages) == 0 {
+		pages = []SavedAnswer{{}}
+	}
+	out := make([]ledger.Answer, len(pages))
+	for i, page := range pages {
+		out[i] = page.Answer(k.Read.Via())
+	}
+	return out
 }
 
 func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, general []GeneralRule) (got, why string) {
-	via := k.Send.Via()
-	if via == "pipeline" && k.Read != nil {
-		via = k.Read.Via()
-	}
-	saved := SavedAnswer{Result: []byte("{}")}
+	saved := SavedAnswer{}
 	if len(t.pages) > 0 {
 		saved = t.pages[0]
+	}
+	via := k.Send.Via()
+	if via == "pipeline" {
+		via = saved.Via()
 	}
 	// `already` counts only after an earlier attempt in doubt, so there is one.
 	second := rec.Attempts[0]
@@ -187,7 +257,7 @@ func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, gener
 }
 
 // conclude brings a record to where a result leads, before anybody settles it.
-func (k *Kind) conclude(rec *ledger.Record, got string, f Found, now time.Time) {
+func conclude(rec *ledger.Record, got string, f Found, now time.Time) {
 	o := &rec.Operation
 	read := ledger.Read{BeganAt: now, EndedAt: now, Verdict: ledger.Inconclusive}
 	switch got {

@@ -20,6 +20,16 @@ type SavedAnswer struct {
 	Error   *ledger.RPCAnswer // of a tool call
 	Rows    json.RawMessage   // of a query
 	Changed int64             // how many rows a statement changed
+
+	via string
+}
+
+// Via is the way the answer came as far as it says so: http, command, mcp or sql.
+func (s SavedAnswer) Via() string {
+	if s.via == "" {
+		return "http"
+	}
+	return s.via
 }
 
 // Answer is the saved answer as if it had come the given way: http, command, mcp
@@ -99,6 +109,16 @@ func (d *decoder) savedAnswer(n *node, path string) SavedAnswer {
 			s.Changed = int64(count)
 		}},
 	})
+	for _, e := range n.entries {
+		switch e.key {
+		case "structured", "content", "isError", "error":
+			s.via = "mcp"
+		case "rows", "affected":
+			s.via = "sql"
+		case "exit", "stdout":
+			s.via = "command"
+		}
+	}
 	if _, ok := result["content"]; !ok {
 		result["content"] = []any{}
 	}

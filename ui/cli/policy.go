@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +17,7 @@ func newPolicyCommand(a *app) *cobra.Command {
 		Short: "Check, show, try, test and begin the policy file",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("there is no command `policy "+args[0]+"`", "there are: check, show, try, test, init")
+				return usage("there is no command `policy "+args[0]+"`", "there are: check, show, try, test, init, schema")
 			}
 			return nil
 		},
@@ -31,7 +28,7 @@ func newPolicyCommand(a *app) *cobra.Command {
 			return &exitOnly{exitUsage}
 		},
 	}
-	cmd.AddCommand(newPolicyCheckCommand(a), newPolicyShowCommand(a), newPolicyTryCommand(a), newPolicyTestCommand(a), newPolicyInitCommand(a))
+	cmd.AddCommand(newPolicyCheckCommand(a), newPolicyShowCommand(a), newPolicyTryCommand(a), newPolicyTestCommand(a), newPolicyInitCommand(a), newPolicySchemaCommand(a))
 	return cmd
 }
 
@@ -145,57 +142,4 @@ func writePolicy(w io.Writer, p *policy.Policy) {
 		}
 		fmt.Fprintf(w, "  %-28s line %-4d %-9s  %-21s  retry max %d  machine: %s\n", safe.Text(name), k.Line, check, send, k.Retry.Max, does)
 	}
-}
-
-func newPolicyInitCommand(a *app) *cobra.Command {
-	var dryRun bool
-	cmd := &cobra.Command{
-		Use:     "init [FILE]",
-		Short:   "Write an example policy to begin with",
-		Long:    "Write an example policy, explained line by line. A file that exists is left as it is.",
-		Example: "  indoubt policy init\n  indoubt policy init ./policy.yaml",
-		Args:    maxArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, _ := a.policyFile()
-			if len(args) == 1 {
-				path = args[0]
-			}
-			data := map[string]any{"path": path}
-			if there, err := os.ReadFile(path); err == nil {
-				if bytes.Equal(there, policy.Example()) {
-					return a.done(effectNoop, data, func(w io.Writer) { fmt.Fprintln(w, short(path)+" is there already") })
-				}
-				return &failure{Exit: exitConflict, Code: "exists", Message: short(path) + " exists and is another policy", Hint: "check it: indoubt policy check, or name another file"}
-			}
-			if dryRun {
-				return a.done(effectWouldCreate, data, func(w io.Writer) { fmt.Fprintln(w, "would write "+short(path)) })
-			}
-			if err := a.mayChange("write a policy"); err != nil {
-				return err
-			}
-			if err := writeNew(path, policy.Example()); err != nil {
-				return err
-			}
-			return a.done(effectCreated, data, func(w io.Writer) { fmt.Fprintln(w, "wrote "+short(path)+"\nnext: indoubt policy check") })
-		},
-	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
-	repeatable(cmd)
-	return cmd
-}
-
-// writeNew makes a file that must not exist yet, with its directory.
-func writeNew(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("write %s: %w", short(path), err)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", short(path), err)
-	}
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return fmt.Errorf("write %s: %w", short(path), err)
-	}
-	return f.Close()
 }

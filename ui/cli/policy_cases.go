@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -27,15 +31,15 @@ the engine uses. Nothing is asked of any downstream. Exit 1 when one fails.`,
 			}
 			cases, failed := []caseJSON{}, 0
 			for _, name := range kinds {
-				for _, r := range p.Kind(name).RunTests(cmd.Context()) {
-					cases = append(cases, caseJSON{name, r.Test.Name, r.Test.Line, r.OK, r.Test.Want, r.Got, r.Why})
+				for _, r := range p.Kind(name).RunTests(cmd.Context(), outcomeOf) {
+					cases = append(cases, caseOf(name, r))
 					if !r.OK {
 						failed++
 					}
 				}
 			}
 			data := map[string]any{"cases": cases, "failed": failed}
-			write := func(w io.Writer) { writeCases(w, cases) }
+			write := func(w io.Writer) { writeCases(w, cases, failed) }
 			if failed > 0 {
 				return &failure{Exit: exitError, Code: "policy_test", Message: fmt.Sprintf("%d of %d cases failed", failed, len(cases)), Data: data, Text: write}
 			}
@@ -44,33 +48,62 @@ the engine uses. Nothing is asked of any downstream. Exit 1 when one fails.`,
 	}
 }
 
-type caseJSON struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
-	Line int    `json:"line"`
-	OK   bool   `json:"ok"`
-	Want string `json:"want"`
-	Got  string `json:"got"`
-	Why  string `json:"why"`
+// outcomeOf is the outcome rule that every sender uses.
+func outcomeOf(ctx context.Context, k *policy.Kind, rec ledger.Record, answer ledger.Answer) ledger.Outcome {
+	rule := record.KindRule{Judge: func(ctx context.Context, rec ledger.Record, answer ledger.Answer) (record.Ruling, error) {
+		r, err := k.JudgeAnswer(ctx, rec, answer)
+		return record.Ruling(r), err
+	}}
+	return record.Judge(ctx, rule, rec, answer).Outcome
 }
 
-func writeCases(w io.Writer, cases []caseJSON) {
+type caseJSON struct {
+	Kind       string  `json:"kind"`
+	Name       string  `json:"name"`
+	Line       int     `json:"line"`
+	OK         bool    `json:"ok"`
+	Want       *string `json:"want"`
+	Got        string  `json:"got"`
+	Why        string  `json:"why"`
+	WantAdvice *string `json:"want_advice"`
+	Advice     string  `json:"advice"`
+	Because    string  `json:"because"`
+}
+
+func caseOf(kind string, r policy.TestResult) caseJSON {
+	return caseJSON{Kind: kind, Name: r.Test.Name, Line: r.Test.Line, OK: r.OK, Want: text(r.Test.Want), Got: r.Got, Why: r.Why,
+		WantAdvice: text(r.Test.Advice), Advice: r.Advice.Verb, Because: r.Advice.Reason}
+}
+
+func writeCases(w io.Writer, cases []caseJSON, failed int) {
 	if len(cases) == 0 {
 		fmt.Fprintln(w, "no cases: write some under tests: of a kind")
 		return
 	}
 	for _, c := range cases {
-		line := "ok    "
-		if !c.OK {
-			line = "fail  "
+		name := c.Name
+		if name == "" {
+			name = fmt.Sprintf("the case in line %d", c.Line)
 		}
-		line += c.Kind + ": " + c.Name
-		if !c.OK {
-			line += fmt.Sprintf("  (line %d) want %s, got %s", c.Line, c.Want, c.Got)
-			if c.Why != "" {
-				line += ": " + c.Why
+		if c.OK {
+			fmt.Fprintln(w, safe.Text("ok    "+c.Kind+": "+name))
+			continue
+		}
+		fmt.Fprintln(w, safe.Text(fmt.Sprintf("FAIL  %s: %s  (line %d)", c.Kind, name, c.Line)))
+		compare := func(what string, want *string, got, why string) {
+			if want == nil {
+				return
 			}
+			line := fmt.Sprintf("        %s wanted %s, got %s", what, *want, got)
+			if why != "" {
+				line += ": " + why
+			}
+			fmt.Fprintln(w, safe.Text(line))
 		}
-		fmt.Fprintln(w, safe.Text(line))
+		compare("verdict", c.Want, c.Got, c.Why)
+		compare("advice ", c.WantAdvice, c.Advice, c.Because)
+	}
+	if failed == 0 {
+		fmt.Fprintf(w, "%d %s, all good\n", len(cases), plural(len(cases), "case", "cases"))
 	}
 }

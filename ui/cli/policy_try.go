@@ -3,27 +3,43 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"net/http"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
-	"indoubt/ui/safe"
 )
 
+// trialOf says what `policy try` is to try a kind on.
+type trialOf struct {
+	op, input, token, answer string
+	send                     bool
+}
+
 func newPolicyTryCommand(a *app) *cobra.Command {
-	var op string
+	var of trialOf
 	cmd := &cobra.Command{
-		Use:   "try KIND --op ID",
+		Use:   "try KIND --op ID | --input JSON [--answer FILE]",
 		Short: "Ask once as the check of a kind would, and show what it makes of the answer",
-		Long: `Make the check of a kind for one operation, show the request, the answer and
-what the policy finds in it. Nothing is recorded and nothing is decided: to let
-the answer count, use ` + "`indoubt reconcile ID`.",
-		Example: "  indoubt policy try stripe.charge --op 0198c1de-7a3b",
+		Long: `Make the check of a kind for one operation, or for an input that was never sent,
+and show the request, the answer, what every expression gives, the verdict and
+the advice. Nothing is recorded and nothing is decided: to let the answer count,
+use ` + "`indoubt reconcile ID`" + `.
+
+With --answer nothing is asked: the answer is read from a file, or from standard
+input (-). The file is the text of an HTTP response as curl -i prints it, a
+mapping as under tests: in the policy (status, headers, body; exit, stdout;
+structured, content, isError; rows), or else a bare body. With --send it is taken
+for an answer to the write itself.`,
+		Example: "  indoubt policy try stripe.charge --op 0198c1de-7a3b\n" +
+			"  indoubt policy try stripe.charge --input '{\"customer\":\"cus_9\",\"amount\":4200}' --answer found.http",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := someArgs("a KIND")(cmd, args); err != nil {
 				return err
@@ -32,159 +48,169 @@ the answer count, use ` + "`indoubt reconcile ID`.",
 		},
 		ValidArgsFunction: a.completeKinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if op == "" {
-				return usage("policy try needs an operation to look for", "add --op ID")
+			switch {
+			case of.op == "" && of.input == "" && of.answer == "":
+				return usage("policy try needs an operation or an input to look for", "add --op ID, or --input JSON")
+			case of.op != "" && (of.input != "" || of.token != ""):
+				return usage("--op names the input and the token already", "leave out --input and --token")
+			case of.send && of.answer == "":
+				return usage("nothing is sent for a trial", "add --answer FILE")
 			}
 			p, err := a.policy()
 			if err != nil {
 				return err
 			}
-			return a.tryCheck(cmd.Context(), p.Kind(args[0]), op)
+			return a.try(cmd.Context(), p.Kind(args[0]), of)
 		},
 	}
-	cmd.Flags().StringVar(&op, "op", "", "the operation to look for")
+	f := cmd.Flags()
+	f.StringVar(&of.op, "op", "", "the operation to look for")
+	f.StringVar(&of.input, "input", "", "the input of an operation that was never sent, as JSON")
+	f.StringVar(&of.token, "token", "", "its correlation token (default indoubt-test)")
+	f.StringVar(&of.answer, "answer", "", "a file with a saved answer; nothing is asked")
+	f.BoolVar(&of.send, "send", false, "the answer is one to the write, not to the check")
 	_ = cmd.RegisterFlagCompletionFunc("op", a.completeIDs(nil, false))
 	return cmd
 }
 
-type trialJSON struct {
-	Request  string         `json:"request"`
-	Answer   answerJSON     `json:"answer"`
-	Found    []effectJSON   `json:"found"`
-	Valid    bool           `json:"valid"`
-	Complete bool           `json:"complete"`
-	Next     bool           `json:"next"`
-	Problem  *string        `json:"problem"`
-	Verdict  ledger.Verdict `json:"verdict"`
-	Steps    []stepJSON     `json:"steps"`
-}
-
-// stepJSON is one expression of the check and what it gave.
-type stepJSON struct {
-	Name       string          `json:"name"`
-	Expression string          `json:"expression"`
-	Value      json.RawMessage `json:"value"`
-	Error      *string         `json:"error"`
-}
-
-type answerJSON struct {
-	Status int     `json:"status"`
-	Exit   *int    `json:"exit"`
-	Body   string  `json:"body"`
-	Error  *string `json:"error"`
-}
-
-type effectJSON struct {
-	Receipt string `json:"receipt"`
-	Same    bool   `json:"same"`
-}
-
-func (a *app) tryCheck(ctx context.Context, kind *policy.Kind, op string) error {
-	if err := a.mayChange("ask a downstream"); err != nil {
-		return err
+func (a *app) try(ctx context.Context, kind *policy.Kind, of trialOf) error {
+	if of.answer == "" {
+		if err := a.mayChange("ask a downstream"); err != nil {
+			return err
+		}
 	}
-	if kind.Read == nil {
+	if kind.Read == nil && !of.send {
 		return &failure{Exit: exitRefused, Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name), Hint: "write read: for it, and `indoubt policy check`"}
 	}
-	s, err := a.ledgerFor(ctx, toLook)
+	rec, err := a.recordToTry(ctx, kind, of)
 	if err != nil {
 		return err
 	}
-	rec, err := a.read(ctx, s, op)
+	saved, err := a.savedAnswer(of.answer)
 	if err != nil {
 		return err
+	}
+	if of.send {
+		return a.trySend(ctx, kind, rec, saved)
 	}
 	request, err := kind.Read.Request(rec, nil)
 	if err != nil {
 		return &failure{Exit: exitError, Code: "bad_request", Message: "the request cannot be made: " + err.Error(), cause: err}
 	}
-	t := trialJSON{Found: []effectJSON{}, Steps: []stepJSON{}}
-	answer := ask(ctx, kind, request, &t)
-	t.Answer = answerJSON{Status: answer.Status, Body: string(answer.Body)}
-	if answer.Exited {
-		t.Answer.Exit, t.Answer.Body = &answer.Exit, string(answer.Stdout)
+	t := trialJSON{Request: request.Show(), Found: []effectJSON{}, Steps: []stepJSON{}}
+	var answer ledger.Answer
+	if saved != nil {
+		answer = saved.Answer(kind.Read.Via())
+	} else {
+		answer = ask(ctx, kind, request)
 	}
-	if answer.Err != nil {
-		t.Answer.Error = text(answer.Err.Error())
-	}
+	t.Answer = answerAsJSON(answer)
 	for _, one := range kind.Read.Trace(ctx, rec, answer) {
-		step := stepJSON{Name: one.Name, Expression: one.Expression, Value: raw(one.Value)}
-		if one.Err != nil {
-			step.Error = text(one.Err.Error())
-		}
-		t.Steps = append(t.Steps, step)
+		t.Steps = append(t.Steps, stepAsJSON(one))
 	}
-	t.judge(ctx, kind, rec, answer)
+	now := a.clock()
+	if of.op == "" { // nothing was sent, so no clock runs: all of them have run
+		now = rec.Now
+	}
+	t.judge(kind.Try(ctx, rec, now, answer))
 	return a.done("", t, t.write)
 }
 
-// ask carries a rendered request out, as the engine does.
-func ask(ctx context.Context, kind *policy.Kind, r policy.Request, t *trialJSON) ledger.Answer {
-	if r.HTTP != nil {
-		t.Request = r.HTTP.Shown
-		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: r.HTTP.Header, Body: r.HTTP.Body, Timeout: kind.Timeout})
+// trySend judges an answer to a write, by the kind's rules and the general one.
+func (a *app) trySend(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved *policy.SavedAnswer) error {
+	t := trialJSON{Found: []effectJSON{}, Steps: []stepJSON{}}
+	via := kind.Send.Via()
+	if via == "pipeline" {
+		via = saved.Via()
 	}
-	t.Request = r.Command.Shown
-	return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: kind.Timeout})
-}
-
-// judge says what this one answer shows. Proof that nothing landed needs more
-// than one answer: the time that has passed, and a check that is known to find.
-func (t *trialJSON) judge(ctx context.Context, kind *policy.Kind, rec ledger.Record, answer ledger.Answer) {
-	t.Verdict = ledger.Inconclusive
-	found, err := kind.Read.Judge(ctx, rec, answer)
-	if err != nil {
+	if request, err := kind.Send.Request(rec); err != nil {
+		t.Request = err.Error()
+	} else {
+		t.Request = request.Show()
+	}
+	answer := saved.Answer(via)
+	t.Answer = answerAsJSON(answer)
+	for _, one := range kind.TraceAnswer(ctx, rec, answer) {
+		t.Steps = append(t.Steps, stepAsJSON(one))
+	}
+	outcome := outcomeOf(ctx, kind, rec, answer)
+	t.Outcome = text(string(outcome))
+	if r, err := kind.JudgeAnswer(ctx, rec, answer); err != nil {
 		t.Problem = text(err.Error())
-		return
+	} else if !r.Decided {
+		t.Problem = text("no rule of the kind applies; the general rule decides")
 	}
-	t.Valid, t.Complete, t.Next = found.Valid, found.Complete, found.Next != nil
-	for _, e := range found.Effects {
-		t.Found = append(t.Found, effectJSON{e.Receipt, e.Same})
-	}
-	switch {
-	case !found.Valid:
-		t.Problem = text("the answer is not valid")
-	case len(found.Effects) > 1:
-		t.Verdict = ledger.Duplicated
-	case len(found.Effects) == 1 && found.Effects[0].Same:
-		t.Verdict = ledger.Landed
-	case len(found.Effects) == 1:
-		t.Verdict = ledger.Mismatch
-	default:
-		t.Problem = text("none found here; a check proves it only when it is complete, late enough, and has been seen to find something")
-	}
+	return a.done("", t, t.write)
 }
 
-func (t trialJSON) write(w io.Writer) {
-	block := func(head, body string) {
-		fmt.Fprintln(w, head)
-		for _, line := range strings.Split(strings.TrimRight(safe.Lines(body), "\n"), "\n") {
-			fmt.Fprintln(w, "  "+line)
+// recordToTry is the operation that is named, or one that was never sent.
+func (a *app) recordToTry(ctx context.Context, kind *policy.Kind, of trialOf) (ledger.Record, error) {
+	if of.op != "" {
+		s, err := a.ledgerFor(ctx, toLook)
+		if err != nil {
+			return ledger.Record{}, err
 		}
+		return a.read(ctx, s, of.op)
 	}
-	block("REQUEST", t.Request)
-	head := "ANSWER"
-	if t.Answer.Status > 0 {
-		head += fmt.Sprintf("  status %d", t.Answer.Status)
+	input := []byte(of.input)
+	if of.input == "" {
+		input = []byte("{}")
 	}
-	if t.Answer.Exit != nil {
-		head += fmt.Sprintf("  exit %d", *t.Answer.Exit)
+	if !json.Valid(input) {
+		return ledger.Record{}, usage("--input is not JSON", `write it as '{"customer":"cus_9"}'`)
 	}
-	body := t.Answer.Body
-	if t.Answer.Error != nil {
-		body += "\n" + *t.Answer.Error
+	token := of.token
+	if token == "" {
+		token = "indoubt-test"
 	}
-	block(head, body)
-	for _, one := range t.Steps {
-		value := string(one.Value)
-		if one.Error != nil {
-			value = "error: " + *one.Error
+	rec := kind.Rehearsal(input, token, "", a.clock().Truncate(time.Second))
+	rec.Now = kind.Late(rec)
+	return rec, nil
+}
+
+// maxSaved bounds a saved answer.
+const maxSaved = 16 << 20
+
+// savedAnswer reads the answer from its file; nil when none is named.
+func (a *app) savedAnswer(path string) (*policy.SavedAnswer, error) {
+	if path == "" {
+		return nil, nil
+	}
+	var in io.Reader = a.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, &failure{Exit: exitError, Code: "no_answer", Message: "the answer cannot be read: " + err.Error(), cause: err}
 		}
-		block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), value)
+		defer f.Close()
+		in = f
 	}
-	line := "VERDICT   " + verdictWords(t.Verdict)
-	if t.Problem != nil {
-		line += ": " + *t.Problem
+	content, err := io.ReadAll(io.LimitReader(in, maxSaved+1))
+	if err == nil && len(content) > maxSaved {
+		err = errors.New("it is longer than 16 MiB")
 	}
-	fmt.Fprintln(w, safe.Lines(line))
+	if err != nil {
+		return nil, &failure{Exit: exitError, Code: "no_answer", Message: "the answer cannot be read: " + err.Error(), cause: err}
+	}
+	saved, err := policy.ParseSavedAnswer(path, content)
+	if err != nil {
+		return nil, &failure{Exit: exitError, Code: "bad_answer", Message: "the answer cannot be read: " + err.Error(), cause: err}
+	}
+	return &saved, nil
+}
+
+// ask carries a rendered request out, as the engine does.
+func ask(ctx context.Context, kind *policy.Kind, r policy.Request) ledger.Answer {
+	switch {
+	case r.HTTP != nil:
+		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: kind.Timeout})
+	case r.Command != nil:
+		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: kind.Timeout})
+	case r.SQL != nil:
+		s := new(connect.SQL)
+		defer s.Close()
+		return s.Read(ctx, connect.SQLRequest{Name: r.SQL.Database, Driver: r.SQL.Driver, DSN: r.SQL.DSN, Query: r.SQL.Query, Args: r.SQL.Args,
+			Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody})
+	}
+	return ledger.Answer{Err: errors.New("this way of asking cannot be tried here")}
 }

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/policy"
+	"indoubt/policy/recipes"
+	"indoubt/ui/safe"
+)
+
+func newPolicyInitCommand(a *app) *cobra.Command {
+	var dryRun, listed bool
+	cmd := &cobra.Command{
+		Use:   "init [RECIPE…] [FILE]",
+		Short: "Write a policy to begin with, from an example or from recipes",
+		Long: `Write a policy to begin with: an example, explained line by line, or the recipes
+that are named. Each recipe brings cases that ` + "`indoubt policy test`" + ` runs. A file
+that exists is left as it is.`,
+		Example: "  indoubt policy init\n  indoubt policy init --list\n  indoubt policy init stripe github ./policy.yaml",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return recipes.Names(), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if listed {
+				return a.listRecipes()
+			}
+			path, names, err := a.whatToInit(args)
+			if err != nil {
+				return err
+			}
+			text, err := policyFrom(names)
+			if err != nil {
+				return err
+			}
+			data := map[string]any{"path": path, "recipes": list(names)}
+			if there, err := os.ReadFile(path); err == nil {
+				if bytes.Equal(there, text) {
+					return a.done(effectNoop, data, func(w io.Writer) { fmt.Fprintln(w, short(path)+" is there already") })
+				}
+				return &failure{Exit: exitConflict, Code: "exists", Message: short(path) + " exists and is another policy", Hint: "check it: indoubt policy check, or name another file"}
+			}
+			if dryRun {
+				return a.done(effectWouldCreate, data, func(w io.Writer) { fmt.Fprintln(w, "would write "+short(path)) })
+			}
+			if err := a.mayChange("write a policy"); err != nil {
+				return err
+			}
+			if err := writeNew(path, text); err != nil {
+				return err
+			}
+			return a.done(effectCreated, data, func(w io.Writer) {
+				next := "indoubt policy check"
+				if len(names) > 0 {
+					next += " && indoubt policy test"
+				}
+				fmt.Fprintln(w, "wrote "+short(path)+"\nnext: "+next)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
+	cmd.Flags().BoolVar(&listed, "list", false, "list the recipes")
+	repeatable(cmd)
+	return cmd
+}
+
+// whatToInit tells the recipes from the file: a file has a slash or ends in
+// .yaml.
+func (a *app) whatToInit(args []string) (path string, names []string, err error) {
+	path, _ = a.policyFile()
+	files := 0
+	for _, arg := range args {
+		switch ext := filepath.Ext(arg); {
+		case ext == ".yaml", ext == ".yml", strings.ContainsRune(arg, filepath.Separator):
+			path, files = arg, files+1
+		default:
+			names = append(names, arg)
+		}
+	}
+	if files > 1 {
+		return "", nil, usage("policy init writes one file", "name one file, and any number of recipes")
+	}
+	return path, names, nil
+}
+
+func policyFrom(names []string) ([]byte, error) {
+	if len(names) == 0 {
+		return policy.Example(), nil
+	}
+	text, err := recipes.Merge(names...)
+	var unknown *recipes.UnknownError
+	if errors.As(err, &unknown) {
+		return nil, usage(err.Error(), "there are: "+strings.Join(recipes.Names(), ", "))
+	}
+	if err != nil {
+		return nil, &failure{Exit: exitConflict, Code: "recipes", Message: err.Error(), Hint: "take one of them now, and write the rest into the file"}
+	}
+	return text, nil
+}
+
+func (a *app) listRecipes() error {
+	rows := []map[string]any{}
+	for _, name := range recipes.Names() {
+		r, _ := recipes.Get(name)
+		rows = append(rows, map[string]any{"name": r.Name, "title": r.Title})
+	}
+	return a.done("", map[string]any{"recipes": rows}, func(w io.Writer) {
+		for _, r := range rows {
+			fmt.Fprintln(w, safe.Text(fmt.Sprintf("%-22s %s", r["name"], r["title"])))
+		}
+	})
+}
+
+func newPolicySchemaCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of policy files, for editors",
+		Example: "  indoubt policy schema > policy.schema.json",
+		Args:    maxArgs(0),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.out.Write(policy.Schema()) // it is JSON itself, so --json changes nothing
+			return err
+		},
+	}
+}
+
+// writeNew makes a file that must not exist yet, with its directory.
+func writeNew(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", short(path), err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", short(path), err)
+	}
+	if _, err := f.Write(content); err != nil {
+		f.Close()
+		return fmt.Errorf("write %s: %w", short(path), err)
+	}
+	return f.Close()
+}

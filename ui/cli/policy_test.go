@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"indoubt/policy/recipes"
+)
+
+// file writes a file of the bench and gives its path.
+func (b *bench) file(name, content string) string {
+	b.Helper()
+	path := filepath.Join(b.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+func TestPolicyTrySavedAnswers(t *testing.T) {
+	b := newBench(t)
+	t.Setenv("STRIPE_KEY", "sk_live_1")
+	input := `{"customer":"cus_9","amount":4200,"currency":"usd","invoice":"INV-1"}`
+	found := `{"object":"list","has_more":false,"data":[{"id":"pi_1","amount":AMOUNT,"metadata":{"indoubt":"indoubt-test"}}]}`
+	with := func(amount string) string { return strings.Replace(found, "AMOUNT", amount, 1) }
+	raw := b.file("raw.http", "HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200 \r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"+with("4200"))
+	mapping := b.file("mapping.yaml", "status: 200\nheaders: { Age: 600 }\nbody: "+with("4200"))
+	bare := b.file("bare.json", with("4300"))
+	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)
+	page := b.file("page.html", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>log in</html>")
+	for _, c := range []struct {
+		file string
+		want []string
+	}{
+		{raw, []string{"GET http://127.0.0.1:9/v1/payment_intents?customer=cus_9&limit=100", "Bearer ${env.STRIPE_KEY}", "status 200", "FOUND", "SAME", "VERDICT   landed", "ADVICE    confirm: a check found it"}},
+		{mapping, []string{"VERDICT   cannot tell: answer came from a cache, 600 s old", "ADVICE"}},
+		{bare, []string{"VERDICT   landed, but different: amount is 43.00 USD, expected 42.00 USD", "ADVICE    look"}},
+		{none, []string{"none found; it is proof once this check has been seen to find something", "ADVICE    retry: it did not land"}},
+		{page, []string{"VERDICT   cannot tell: answer is HTML, not JSON"}},
+	} {
+		out := b.want(0, "policy", "try", "stripe.charge", "--input", input, "--answer", c.file, "--read-only")
+		for _, want := range c.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: %q is missing:\n%s", filepath.Base(c.file), want, out)
+			}
+		}
+		if strings.Contains(out, "sk_live") {
+			t.Error("a secret is shown")
+		}
+	}
+	a := b.json(0, "policy", "try", "stripe.charge", "--input", input, "--answer", bare)
+	if !strings.Contains(string(a.Data), `"differs":"amount is 43.00 USD`) || !strings.Contains(string(a.Data), `"advice":{"verb":"look"`) {
+		t.Errorf("%s", a.Data)
+	}
+	b.doubt(1, "stripe.charge", charge)
+	if out := b.want(0, "policy", "try", "stripe.charge", "--op", id(1), "--answer", none); !strings.Contains(out, "VERDICT   cannot tell: none found") {
+		t.Error(out)
+	}
+	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{", "--answer", none)
+	b.failing(2, "usage", "policy", "try", "stripe.charge", "--op", id(1), "--input", "{}")
+	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--send")
+	b.failing(1, "no_answer", "policy", "try", "stripe.charge", "--input", "{}", "--answer", filepath.Join(b.dir, "none"))
+	b.failing(1, "bad_answer", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.http", "HTTP/1.1 maybe\r\n\r\n"))
+	b.failing(1, "bad_answer", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.yaml", "status: many\n"))
+}
+
+func TestPolicyTryAnAnswerToTheWrite(t *testing.T) {
+	b := newBench(t)
+	b.policy = b.file("send.yaml", "version: 1\nkinds:\n  k:\n    send: { http: { post: https://h.example/x, json: \"${input}\" }, refused: status == 402 }\n")
+	for answer, want := range map[string]string{"status: 402": "OUTCOME   failed", "status: 503": "OUTCOME   uncertain: no rule of the kind applies", "status: 201": "OUTCOME   committed"} {
+		out := b.want(0, "policy", "try", "k", "--input", `{"a":1}`, "--send", "--answer", b.file("a.yaml", answer+"\n"))
+		if !strings.Contains(out, want) || !strings.Contains(out, "POST https://h.example/x") || !strings.Contains(out, "REFUSED") {
+			t.Errorf("%s:\n%s", answer, out)
+		}
+	}
+}
+
+func TestPolicyTestSaysWhatFails(t *testing.T) {
+	b := newBench(t)
+	b.policy = b.file("cases.yaml", benchPolicy+`    tests:
+      - { name: a server error, answer: { status: 503 }, want: uncertain }
+      - { name: no check, want: landed, advice: look }
+`)
+	exit, out, _ := b.run("policy", "test")
+	for _, want := range []string{"ok    legacy.charge: a server error\n", "FAIL  legacy.charge: no check  (line ", "verdict wanted landed, got cannot_tell: the kind has no read\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+	if exit != 1 || strings.Contains(out, "advice  wanted look, got wait") {
+		t.Errorf("exit %d\n%s", exit, out)
+	}
+	a := b.json(1, "policy", "test", "legacy.charge")
+	if a.Error.Code != "policy_test" || !strings.Contains(string(a.Data), `"failed":1`) {
+		t.Errorf("%+v %s", a.Error, a.Data)
+	}
+	b.want(0, "policy", "test", "stripe.charge")
+}
+
+func TestPolicyInitFromRecipes(t *testing.T) {
+	b := newBench(t)
+	if out := b.want(0, "policy", "init", "--list"); strings.Count(out, "\n") != len(recipes.Names()) {
+		t.Error(out)
+	}
+	path := filepath.Join(b.dir, "all.yaml")
+	if a := b.json(0, append([]string{"policy", "init", path}, recipes.Names()...)...); a.Effect != "created" {
+		t.Error(a.Effect)
+	}
+	if a := b.json(0, append([]string{"policy", "init", path}, recipes.Names()...)...); a.Effect != "noop" {
+		t.Error(a.Effect)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), "# yaml-language-server: $schema=") {
+		t.Error("no hint for editors", err)
+	}
+	b.want(0, "policy", "check", path)
+	if out := b.want(0, "--policy", path, "policy", "test"); !strings.Contains(out, "all good") {
+		t.Error(out)
+	}
+	b.failing(4, "exists", "policy", "init", recipes.Names()[0], b.policy)
+	if e := b.json(2, "policy", "init", "no-such-recipe", filepath.Join(b.dir, "x.yaml")).Error; !strings.Contains(e.Hint, recipes.Names()[0]) {
+		t.Errorf("%+v", e)
+	}
+	b.failing(2, "usage", "policy", "init", "./a.yaml", "./b.yaml")
+}
+
+func TestPolicySchemaIsJSON(t *testing.T) {
+	b := newBench(t)
+	if out := b.want(0, "policy", "schema"); !json.Valid([]byte(out)) || !strings.Contains(out, "lands_within") {
+		t.Error(out)
+	}
+}
