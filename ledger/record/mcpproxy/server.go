@@ -46,7 +46,7 @@ func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 			p.tools.forget()
 		case "notifications/tasks", "notifications/tasks/status":
 			if p.knowsTask(textOf(f.Params["taskId"])) {
-				p.taskTold(line, textOf(f.Params["taskId"]), f.Members["params"], true)
+				p.taskTold(line, textOf(f.Params["taskId"]), f.Members["params"], notice)
 				return
 			}
 		}
@@ -94,12 +94,12 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 		line = p.listed(line, f)
 	case fl.task != "" && fl.method == "tasks/result":
 		if f.Members["error"] == nil {
-			p.taskTold(line, fl.task, f.Members["result"], false)
+			p.taskTold(line, fl.task, f.Members["result"], outcome)
 			return
 		}
 	case fl.task != "":
 		if f.Members["error"] == nil {
-			p.taskTold(line, fl.task, f.Members["result"], true)
+			p.taskTold(line, fl.task, f.Members["result"], state)
 			return
 		}
 	}

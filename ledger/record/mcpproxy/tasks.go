@@ -119,20 +119,20 @@ func (c *call) join(o ledger.Operation, id string) (answer []byte, done bool) {
 		if err != nil || rec.Operation.Awaits != o.Awaits || rec.Operation.StateAt(rec.Now) != ledger.Pending {
 			return nil, true
 		}
-		state, err := c.p.taskState(id, c.meta)
+		now, err := c.p.askTask("tasks/get", id, c.meta)
 		if err != nil {
 			return c.waiting(o, "it goes on as the task "+id), true
 		}
-		ended, err := c.p.taskEnded(rec, c.rule, id, state, true, c.meta)
+		ended, err := c.p.taskEnded(rec, c.rule, id, now, true, c.meta)
 		switch {
 		case err != nil:
 			return c.failure(codeInternal, "the outcome could not be recorded: "+err.Error()), true
 		case ended:
 			return nil, true
 		case c.knowsTasks():
-			return c.taskHandle(state), true
+			return c.taskHandle(now), true
 		}
-		if !pause(c.ctx, pollEvery(state)) {
+		if !pause(c.ctx, pollEvery(now)) {
 			return c.waiting(o, "it goes on as the task "+id), true
 		}
 	}
@@ -151,22 +151,19 @@ func (c *call) knowsTasks() bool {
 
 // taskHandle answers a call with the task that is under way, in the words of the
 // revision that the server speaks.
-func (c *call) taskHandle(state json.RawMessage) []byte {
-	if m, _ := once(state); m["resultType"] != nil {
-		if handle, ok := mcpwire.Set(state, []byte(`"task"`), "resultType"); ok {
+func (c *call) taskHandle(now json.RawMessage) []byte {
+	if m, _ := once(now); m["resultType"] != nil {
+		if handle, ok := mcpwire.Set(now, []byte(`"task"`), "resultType"); ok {
 			return resultLine(c.frame.ID, handle)
 		}
 	}
-	return resultLine(c.frame.ID, append(append([]byte(`{"task":`), state...), '}'))
+	return resultLine(c.frame.ID, append(append([]byte(`{"task":`), now...), '}'))
 }
 
 var errNoTask = errors.New("the server does not tell of the task")
 
-// taskState asks the server how a task stands.
-func (p *Proxy) taskState(id string, meta json.RawMessage) (json.RawMessage, error) {
-	return p.askTask("tasks/get", id, meta)
-}
-
+// askTask asks the server how a task stands (tasks/get) or how it ended
+// (tasks/result).
 func (p *Proxy) askTask(method, id string, meta json.RawMessage) (json.RawMessage, error) {
 	if p.conn == nil {
 		return nil, p.startErr
@@ -208,14 +205,23 @@ func (p *Proxy) taskEnded(rec ledger.Record, rule record.KindRule, id string, sa
 	return err == nil, err
 }
 
+// word is what a passing line tells of a task.
+type word int
+
+const (
+	state   word = iota // how it stands, to a client that asked; of an ended one maybe the result
+	outcome             // its result
+	notice              // how it stands, to nobody in particular
+)
+
 // taskTold takes in what a passing line says of a task, and passes it on.
-func (p *Proxy) taskTold(line []byte, id string, said json.RawMessage, isState bool) {
+func (p *Proxy) taskTold(line []byte, id string, said json.RawMessage, w word) {
 	p.recording.Add(1)
 	go func() {
 		defer p.recording.Done()
-		operationID, what := p.takeTask(id, said, isState)
+		operationID, what := p.takeTask(id, said, w != outcome)
 		m, _ := once(said)
-		final := operationID != "" && (!isState || m["result"] != nil)
+		final := operationID != "" && (w == outcome || w == state && m["result"] != nil)
 		if !final {
 			p.reply(line)
 			return
@@ -282,24 +288,24 @@ func (p *Proxy) keepAsking(id string, t *task) {
 		if err != nil || rec.Operation.StateAt(rec.Now) != ledger.Pending || rec.Operation.LiveAttempt != t.attempt {
 			return
 		}
-		state, err := p.taskState(id, t.meta)
+		now, err := p.askTask("tasks/get", id, t.meta)
 		if errors.Is(err, errNoTask) {
 			return
 		}
 		if err == nil {
-			if ended, _ := p.taskEnded(rec, t.rule, id, state, true, t.meta); ended {
+			if ended, _ := p.taskEnded(rec, t.rule, id, now, true, t.meta); ended {
 				return
 			}
 		}
-		if !pause(ctx, max(t.poll, pollEvery(state))) {
+		if !pause(ctx, max(t.poll, pollEvery(now))) {
 			return
 		}
 	}
 }
 
 // pollEvery is how often a server wants to be asked for a task, within reason.
-func pollEvery(state json.RawMessage) time.Duration {
-	_, poll, _ := record.NotYet(ledger.Answer{RPC: &ledger.RPCAnswer{Result: state}})
+func pollEvery(now json.RawMessage) time.Duration {
+	_, poll, _ := record.NotYet(ledger.Answer{RPC: &ledger.RPCAnswer{Result: now}})
 	if poll <= 0 {
 		poll = time.Second
 	}

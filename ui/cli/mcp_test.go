@@ -1,0 +1,183 @@
+package cli_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// agent is an MCP client of the program.
+type agent struct {
+	*site
+	in    io.WriteCloser
+	lines chan string
+	cmd   *exec.Cmd
+	err   strings.Builder
+}
+
+func (s *site) agent(args ...string) *agent {
+	s.Helper()
+	a := &agent{site: s, cmd: exec.Command(program, append([]string{"mcp"}, args...)...), lines: make(chan string, 100)}
+	a.cmd.Env, a.cmd.Dir, a.cmd.Stderr = s.env, s.dir, &a.err
+	var err error
+	if a.in, err = a.cmd.StdinPipe(); err != nil {
+		s.Fatal(err)
+	}
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := a.cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { a.cmd.Process.Kill() })
+	go func() {
+		defer close(a.lines)
+		for r := bufio.NewReader(out); ; {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			a.lines <- line
+		}
+	}()
+	return a
+}
+
+// call calls a tool and returns what its answer says.
+func (a *agent) call(id int, tool string) (outcome, line string) {
+	a.Helper()
+	fmt.Fprintf(a.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":"x"}}}`+"\n", id, tool)
+	for limit := time.After(20 * time.Second); ; {
+		select {
+		case line, open := <-a.lines:
+			if !open {
+				a.Fatalf("it says nothing more\n%s", a.err.String())
+			}
+			var answer struct {
+				ID     int
+				Method string
+				Result struct{ StructuredContent struct{ Outcome string } }
+			}
+			if json.Unmarshal([]byte(line), &answer) == nil && answer.ID == id && answer.Method == "" {
+				return answer.Result.StructuredContent.Outcome, line
+			}
+		case <-limit:
+			a.Fatalf("no answer\n%s", a.err.String())
+		}
+	}
+}
+
+func (a *agent) leave() int {
+	a.Helper()
+	a.in.Close()
+	for range a.lines {
+	}
+	_ = a.cmd.Wait()
+	return a.cmd.ProcessState.ExitCode()
+}
+
+// TestMCPHoldsWhatIsInDoubt: a server that only echoes never answers.
+func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
+	need(t, "cat")
+	s := newSite(t)
+	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 200ms }\n")
+	a := s.agent("--source", "agent@7", "--", "cat")
+	if outcome, line := a.call(1, "say"); outcome != "unknown" {
+		t.Fatalf("answer: %s", line)
+	}
+	op := s.only()
+	s.wantState(op, "uncertain")
+	b := s.agent("--", "cat") // another session of the same server
+	if outcome, line := b.call(1, "say"); outcome != "unknown" || !strings.Contains(line, op.ID) {
+		t.Errorf("answer: %s", line)
+	}
+	// The policy is followed as it changes.
+	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 200ms, hold: none }\n")
+	s.eventually("the call is exempt", func() bool {
+		_, line := b.call(2, "say")
+		return !strings.Contains(line, op.ID)
+	})
+	for _, agent := range []*agent{a, b} {
+		if exit := agent.leave(); exit != 0 {
+			t.Errorf("exit %d\n%s", exit, agent.err.String())
+		}
+	}
+}
+
+func TestMCPOverHTTP(t *testing.T) {
+	s := newSite(t)
+	s.env = append(s.env, "MCP_SECRET=swordfish-9")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.NewDecoder(r.Body).Decode(&req)
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case r.Header.Get("Authorization") != "Bearer swordfish-9":
+			w.WriteHeader(http.StatusUnauthorized)
+		case req.Method == "tools/list":
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`, req.ID)
+		default:
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, req.ID)
+		}
+	}))
+	defer server.Close()
+	a := s.agent("--server", "far", "--url", server.URL+"/mcp", "--header", "Authorization: Bearer ${env.MCP_SECRET}")
+	if _, line := a.call(1, "say"); line != `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`+"\n" {
+		t.Errorf("answer: %s", line)
+	}
+	if exit := a.leave(); exit != 0 {
+		t.Errorf("exit %d\n%s", exit, a.err.String())
+	}
+	op := s.only()
+	s.wantState(op, "committed")
+	for _, file := range []string{s.ledger, s.ledger + "-wal"} {
+		if text, _ := os.ReadFile(file); strings.Contains(string(text), "swordfish") {
+			t.Errorf("the secret is in %s", file)
+		}
+	}
+}
+
+func TestMCPCommandLine(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct {
+		args []string
+		exit int
+		says string
+	}{
+		{nil, 2, "mcp needs a server"},
+		{[]string{"--url", "http://127.0.0.1:1/mcp", "--", "cat"}, 2, "not both"},
+		{[]string{"--header", "A: b", "--", "cat"}, 2, "--header is for a server behind --url"},
+		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header", "A: ${env.NOT_SET_ANYWHERE}"}, 2, "NOT_SET_ANYWHERE is not set"},
+		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header", "no colon"}, 2, "--header"},
+		{[]string{"--url", "ftp://example.com"}, 2, "--url"},
+		{[]string{"--server", "a b", "--", "cat"}, 2, "--server"},
+		{[]string{"--deadline", "soon", "--", "cat"}, 2, "--deadline"},
+		{[]string{"--read-only", "--", "cat"}, 5, "--read-only"},
+		{[]string{"--", s.dir + "/nobody"}, 1, "start the MCP server"},
+	} {
+		if r := s.do(append([]string{"mcp"}, c.args...)...); r.Exit != c.exit || !strings.Contains(r.Err, c.says) || r.Out != "" {
+			t.Errorf("mcp %q: exit %d, want %d with %q\n%s%s", c.args, r.Exit, c.exit, c.says, r.Out, r.Err)
+		}
+	}
+	if r := s.must(0, "mcp", "--help"); !strings.Contains(r.Out, `"mcpServers"`) {
+		t.Errorf("help: %s", r.Out)
+	}
+	s.writePolicy("version: 1\nkinds: 7\n")
+	if r := s.do("mcp", "--", "cat"); r.Exit != 1 || r.Out != "" {
+		t.Errorf("a broken policy: exit %d\n%s", r.Exit, r.Err)
+	}
+}
