@@ -1,0 +1,310 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// shop is a server that counts what it was asked to do.
+type shop struct {
+	*httptest.Server
+	effects atomic.Int64
+}
+
+func newShop(t *testing.T, answer http.HandlerFunc) *shop {
+	t.Helper()
+	s := &shop{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method != "GET" {
+			s.effects.Add(1)
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func testTransport(t *testing.T, rule KindRule) (*Transport, *http.Client, *memory) {
+	m := newMemory(nil)
+	tr := &Transport{Recorder: New(m, RulesFunc(func(string) KindRule { return rule }), Options{Secret: bytes.Repeat([]byte("s"), 32)})}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = tr.Shutdown(ctx)
+	})
+	return tr, &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, m
+}
+
+func order(ctx context.Context, url, key string) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(`{"n":1}`))
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set(HeaderKey, key)
+	}
+	return req
+}
+
+func only(t *testing.T, m *memory) ledger.Operation {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.records) != 1 {
+		t.Fatalf("%d operations", len(m.records))
+	}
+	for _, rec := range m.records {
+		return rec.Operation
+	}
+	panic("unreachable")
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came: %s", what)
+		}
+	}
+}
+
+func TestTransportAnswersOnceAndAgain(t *testing.T) {
+	s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/orders/1")
+		w.WriteHeader(201)
+		_, _ = io.WriteString(w, `{"id":1}`)
+	})
+	_, client, m := testTransport(t, KindRule{})
+	for try := range 3 {
+		resp, err := client.Do(order(t.Context(), s.URL+"/orders", "k-1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != 201 || string(body) != `{"id":1}` || err != nil || resp.Header.Get("Location") != "/orders/1" ||
+			(resp.Header.Get(HeaderReplayed) == "true") != (try > 0) || resp.Header.Get(HeaderOperation) != only(t, m).ID || resp.Request == nil {
+			t.Errorf("%d: %d %q %v %v", try, resp.StatusCode, body, err, resp.Header)
+		}
+	}
+	if n := s.effects.Load(); n != 1 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+func TestTransportErrors(t *testing.T) {
+	stay := make(chan struct{})
+	defer close(stay)
+	s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/cut":
+			panic(http.ErrAbortHandler)
+		case "/stay":
+			select {
+			case <-stay:
+			case <-r.Context().Done():
+			}
+		}
+	})
+	tr, client, m := testTransport(t, KindRule{})
+	do := func(path, key string) error {
+		resp, err := client.Do(order(t.Context(), s.URL+path, key))
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	var doubt *DoubtError
+	var lost *LostError
+	if err := do("/cut", "k-1"); !errors.As(err, &doubt) || !errors.As(err, &lost) || lost.Class != ledger.ClassEOF {
+		t.Errorf("%v", err)
+	}
+	id := doubt.Operation.ID
+	lost = nil
+	if err := do("/cut", "k-1"); !errors.As(err, &doubt) || errors.As(err, &lost) || doubt.Operation.ID != id {
+		t.Errorf("%v", err)
+	}
+	var reused *ReusedError
+	if err := do("/other", "k-1"); !errors.As(err, &reused) {
+		t.Errorf("%v", err)
+	}
+	go func() { _ = do("/stay", "k-2") }()
+	eventually(t, "the one in flight", func() bool { return s.effects.Load() == 2 })
+	var busy *BusyError
+	if err := do("/stay", "k-2"); !errors.As(err, &busy) {
+		t.Errorf("%v", err)
+	}
+	var key *KeyError
+	if err := do("/", "a b"); !errors.As(err, &key) || key.Missing {
+		t.Errorf("%v", err)
+	}
+	var failed *FailedError
+	if _, err := client.Do(order(t.Context(), "http://127.0.0.1:1/", "k-3")); !errors.As(err, &failed) || failed.Proof != ledger.NeverSent {
+		t.Errorf("%v", err)
+	}
+	m.fail = errors.New("disk full")
+	var unrecorded *NotRecordedError
+	if err := do("/", "k-4"); !errors.As(err, &unrecorded) {
+		t.Errorf("%v", err)
+	}
+	m.fail = nil
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = tr.Shutdown(ctx)
+	if err := do("/", "k-5"); !errors.As(err, &unrecorded) || !errors.Is(err, ErrShutdown) {
+		t.Errorf("%v", err)
+	}
+	if n := s.effects.Load(); n != 2 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"before the head": func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(100 * time.Millisecond)
+			_, _ = io.WriteString(w, "done")
+		},
+		"after the head": func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			time.Sleep(100 * time.Millisecond)
+			_, _ = io.WriteString(w, "done")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, answer)
+			_, client, m := testTransport(t, KindRule{})
+			ctx, cancel := context.WithTimeout(t.Context(), 40*time.Millisecond)
+			defer cancel()
+			resp, err := client.Do(order(ctx, s.URL, "k-1"))
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+			eventually(t, "the outcome", func() bool { return only(t, m).State == ledger.Committed })
+			resp, err = client.Do(order(t.Context(), s.URL, "k-1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if body, _ := io.ReadAll(resp.Body); string(body) != "done" || s.effects.Load() != 1 {
+				t.Errorf("%q, %d effects", body, s.effects.Load())
+			}
+		})
+	}
+	t.Run("which a policy may end with it", func(t *testing.T) {
+		s := newShop(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		_, client, m := testTransport(t, KindRule{Cancel: "forward"})
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Millisecond)
+		defer cancel()
+		if _, err := client.Do(order(ctx, s.URL, "k-1")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		eventually(t, "the outcome", func() bool { return only(t, m).State == ledger.Uncertain })
+		if class := only(t, m).ErrorClass; class != ledger.ClassKilled {
+			t.Errorf("%q", class)
+		}
+	})
+}
+
+// A caller that looks at the status only has its answer too, however long it is.
+func TestTransportClosedEarlyIsDelivered(t *testing.T) {
+	for name, length := range map[string]int{"short": 10, "long": 200_000, "without a length": -1} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
+				if length < 0 {
+					w.(http.Flusher).Flush()
+				}
+				_, _ = w.Write(make([]byte, max(length, 10)))
+			})
+			_, client, _ := testTransport(t, KindRule{})
+			for n := range int64(3) {
+				resp, err := client.Do(order(t.Context(), s.URL, ""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if s.effects.Load() != n+1 || resp.Header.Get(HeaderReplayed) != "" {
+					t.Errorf("%d: %d effects, %v", n, s.effects.Load(), resp.Header)
+				}
+			}
+		})
+	}
+}
+
+func TestTransportHoldNone(t *testing.T) {
+	s := newShop(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
+	_, client, m := testTransport(t, KindRule{Hold: "none"})
+	for range 3 {
+		if _, err := client.Do(order(t.Context(), s.URL, "")); err == nil {
+			t.Error("an answer came")
+		}
+	}
+	if len(m.records) != 3 || s.effects.Load() != 3 {
+		t.Errorf("%d operations, %d effects", len(m.records), s.effects.Load())
+	}
+}
+
+func TestGivenKey(t *testing.T) {
+	for in, want := range map[string]string{
+		"abc": "abc", `"abc"`: "abc", `"a\"b\\c"`: `a"b\c`, `"a b"`: "a b", `"abc";v=1`: "abc", ` "abc" `: "abc", "8e03978e-40d5-43dd-bc93-6894a57f9324": "8e03978e-40d5-43dd-bc93-6894a57f9324",
+		"": "!", `""`: "!", `"abc`: "!", `"abc" x`: "!", `"a\x"`: "!", "a b": "!", "ä": "!", "a\x00": "!", strings.Repeat("k", 256): "!", strings.Repeat("k", 255): strings.Repeat("k", 255),
+	} {
+		got, err := givenKey(http.Header{HeaderKey: {in}})
+		if err != nil {
+			got = "!"
+		}
+		if got != want {
+			t.Errorf("%q: %q %v, want %q", in, got, err, want)
+		}
+	}
+	if got, err := givenKey(http.Header{}); got != "" || err != nil {
+		t.Errorf("none: %q %v", got, err)
+	}
+}
+
+// What is kept is either the answer byte for byte, or marked as not the whole.
+func FuzzStoredAnswer(f *testing.F) {
+	for _, body := range []string{"", "{}", "{\"a\": 1}\n", " 1", "null", `"x"`, "text", "\xff", "\xef\xbb\xbf{}", `{"password":"x"}`, "Bearer abcdefghij", `{"a":"\ud800"}`,
+		"\u2028", "[1,\t2]\r\n\r\n", strings.Repeat("\"", 70000), strings.Repeat("\x01", 40000), strings.Repeat("[", 20000)} {
+		f.Add(200, []byte(body), "application/json")
+	}
+	f.Fuzz(func(t *testing.T, status int, body []byte, contentType string) {
+		status = 200 + (status%400+400)%400
+		a := ledger.Answer{Via: "http", Sent: true, Status: status, Body: body, Header: http.Header{"Content-Type": {contentType}, "X-Other": {"1"}}}
+		kept := storedAnswer(a, []string{"s3cr3t-value"})
+		if len(kept) > maxResult {
+			t.Fatalf("%d bytes are kept", len(kept))
+		}
+		stored := tidyResult(kept, []string{"s3cr3t-value"})
+		got := wholeAnswer(ledger.Record{Operation: ledger.Operation{State: ledger.Committed},
+			Attempts: []ledger.Attempt{{Outcome: ledger.OutcomeCommitted, Status: status, Result: stored}}})
+		if got == nil {
+			return
+		}
+		resp := got.replay(nil, "id")
+		again, _ := io.ReadAll(resp.Body)
+		valid := strings.ToValidUTF8(contentType, "\uFFFD") // as JSON keeps a text
+		if resp.StatusCode != status || !bytes.Equal(again, body) || resp.Header.Get("Content-Type") != valid || resp.Header.Get("X-Other") != "" {
+			t.Errorf("%d %q %q, kept %s", resp.StatusCode, again, resp.Header, stored)
+		}
+	})
+}
