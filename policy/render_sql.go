@@ -57,7 +57,7 @@ func bound(data any) (any, error) {
 			return i, nil
 		}
 		f, err := x.Float64()
-		if err != nil || strings.IndexAny(string(x), ".eE") < 0 {
+		if err != nil || !strings.ContainsAny(string(x), ".eE") {
 			return string(x), nil // too large for a number: the database reads its digits
 		}
 		return f, nil

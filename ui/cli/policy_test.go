@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"database/sql"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -74,6 +75,40 @@ func TestPolicyTryAnAnswerToTheWrite(t *testing.T) {
 		out := b.want(0, "policy", "try", "k", "--input", `{"a":1}`, "--send", "--answer", b.file("a.yaml", answer+"\n"))
 		if !strings.Contains(out, want) || !strings.Contains(out, "POST https://h.example/x") || !strings.Contains(out, "REFUSED") {
 			t.Errorf("%s:\n%s", answer, out)
+		}
+	}
+}
+
+func TestPolicyTryADatabase(t *testing.T) {
+	b := newBench(t)
+	path := filepath.Join(b.dir, "books.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`CREATE TABLE charges (id TEXT, token TEXT, amount INTEGER); INSERT INTO charges VALUES ('c1', 'tok''1', 4200), ('c2', 'x', 1)`); err != nil {
+		t.Fatal(err)
+	}
+	b.policy = b.file("sql.yaml", `version: 1
+downstreams: { books: { sql: { sqlite: "`+path+`" } } }
+kinds:
+  book:
+    downstream: books
+    token: { into: token }
+    lands_within: 5s
+    visible_within: 0s
+    read:
+      sql: { query: "SELECT id, amount FROM charges WHERE token = ${token}" }
+      found: rows
+      complete: "true"
+      same: it.amount == input.amount
+      receipt: it.id
+`)
+	for token, want := range map[string]string{"tok'1": "VERDICT   landed", "' OR 1=1 --": "none found"} {
+		out := b.want(0, "policy", "try", "book", "--input", `{"amount":4200}`, "--token", token)
+		if !strings.Contains(out, want) || !strings.Contains(out, "SQL books (sqlite)") || !strings.Contains(out, "WHERE token = ?") {
+			t.Errorf("%s:\n%s", token, out)
 		}
 	}
 }

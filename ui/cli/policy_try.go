@@ -206,6 +206,11 @@ func ask(ctx context.Context, kind *policy.Kind, r policy.Request) ledger.Answer
 		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: kind.Timeout})
 	case r.Command != nil:
 		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: kind.Timeout})
+	case r.MCP != nil:
+		m := new(connect.MCP)
+		defer m.Close()
+		return m.Read(ctx, connect.MCPRequest{Name: r.MCP.Server, Command: r.MCP.Command, Dir: r.MCP.Dir, Env: r.MCP.Env, URL: r.MCP.URL, Header: http.Header(r.MCP.Header),
+			Tool: r.MCP.Tool, Arguments: r.MCP.Arguments, Vouched: r.MCP.ReadOnly, Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody})
 	case r.SQL != nil:
 		s := new(connect.SQL)
 		defer s.Close()
