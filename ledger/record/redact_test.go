@@ -187,3 +187,22 @@ func TestPlainTextsHoldNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretShapesNeedTheirWords: a text that a shape matches has one of its words.
+func TestSecretShapesNeedTheirWords(t *testing.T) {
+	parts := []string{"Authorization", "Bearer ", "aUthorization: ", "BASIC dXNlcjpwYXNz", "Cookie: a", "set-cookie:b", "Passphrase", "PWD=x", "api_key", "API-KEY: 1", "access_token", "private-key=2", "client-secret",
+		"--token x", "--my-password=y", "A_SECRET=z", "API_KEY=q", "A_TOKEN=1", "https://u:p@h", "sk_live_abcdefgh1", "pk_test_", "ghp_aaaaaaaaaaaaaaaaaaaaaa", "github_pat_aaaaaaaaaaaaaaaaaaaaaa",
+		"xoxb-1234567890", "AKIAABCDEFGHIJKLMNOP", "eyJhbGciOi.eyJzdWIi.", "-----BEGIN RSA PRIVATE KEY-----", " ", "x", "\u017fecret: a", "to\u212aen: 1", "="}
+	for range 20000 {
+		var s string
+		for range 1 + rand.IntN(4) {
+			s += parts[rand.IntN(len(parts))]
+		}
+		lower := lowered(s)
+		for _, shape := range secretShapes {
+			if !shape.in(lower) && shape.MatchString(s) {
+				t.Fatalf("%q has none of %q, and is matched by %s", s, shape.words, shape)
+			}
+		}
+	}
+}
