@@ -141,6 +141,16 @@ func (e *explanation) sending() {
 		e.say("send", "by indoubt, over "+k.Send.Via(), "send")
 	}
 	e.say("retry", fmt.Sprintf("%d further attempts, %s..%s apart", k.Retry.Max, formatDuration(k.Retry.BackoffMin), formatDuration(k.Retry.BackoffMax)), "retry")
+	if len(k.Match) > 0 {
+		texts := make([]string, len(k.Match))
+		for i, m := range k.Match {
+			texts[i] = m.String()
+		}
+		e.say("match", strings.Join(texts, "; "), "match")
+	}
+	if k.Cancel == "forward" {
+		e.say("cancel", "a client's cancellation is passed on", "cancel")
+	}
 	strategy := k.Key.Strategy
 	if strategy == "" {
 		strategy = "content, a new one after a commit"

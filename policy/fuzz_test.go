@@ -12,6 +12,8 @@ import (
 
 func FuzzParse(f *testing.F) {
 	f.Add(Example())
+	f.Add([]byte(everything))
+	f.Add([]byte(connected))
 	for _, seed := range []string{"", "version: 1", "version: 1\nkinds: {a: {title: \"${x\"}}", "- [", "a: !b c", "version: 1\n---\n", "version: 1\nkinds:\n  k: {cost: {miss: 7/2}}",
 		"a: &x [*x]", "\t", "? a\n: b", "version: 1\nkinds: {k: {read: {http: {get: [a]}, found: [x]}}}", "%YAML 1.2\n---\nversion: 1", "{", "\"", "'", "|", ">", "version: |\n 1"} {
 		f.Add([]byte(seed))
@@ -126,10 +128,60 @@ func FuzzJudge(f *testing.F) {
 	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"amount":1}`)}}
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		for _, kind := range p.Kinds() {
-			found, err := p.Kind(kind).Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: status, Body: body})
-			if err != nil && (found.Complete || found.Valid || len(found.Effects) > 0) {
-				t.Fatal("an error with a finding")
+			for _, a := range []ledger.Answer{
+				{Via: "http", Status: status, Body: body, Header: map[string][]string{"Link": {string(body)}}},
+				{Via: "mcp", RPC: &ledger.RPCAnswer{Result: body}},
+				{Via: "sql", Rows: body},
+			} {
+				found, err := p.Kind(kind).Read.Judge(context.Background(), rec, a)
+				if err != nil && (found.Complete || found.Valid || len(found.Effects) > 0) {
+					t.Fatal("an error with a finding")
+				}
 			}
+		}
+	})
+}
+
+func FuzzStatement(f *testing.F) {
+	for _, seed := range []string{"SELECT a FROM t WHERE b = ${input.v}", "SELECT '${input.v}'", "INSERT INTO t VALUES (${input.v}, $x$;$x$)", "SELECT /* ${input.v} */ 1", "SELECT [a${input.v}]",
+		"SELECT 1;DELETE FROM t", "WITH a AS (SELECT ${input.v}) SELECT 1 -- x", "SELECT \"a\"\"${input.v}\"", "SELECT E'\\'${input.v}", "$$", "#", "::", "?"} {
+		for i := range sqlDrivers {
+			f.Add(seed, i)
+		}
+	}
+	vars := ledger.Record{Operation: ledger.Operation{Input: []byte(`{"v":"'; DROP TABLE t; --"}`)}}
+	f.Fuzz(func(t *testing.T, text string, driver int) {
+		db := &Downstream{Name: "d", sql: &sqlDatabase{driver: sqlDrivers[((driver%3)+3)%3], dsn: &template{parts: []part{{literal: "x"}}}}}
+		query, problem := parseTemplate(text, scopeRequest)
+		if problem != nil {
+			return
+		}
+		scan, refused := scanSQL(query, db.sql.driver)
+		if refused != "" || scan.notARead() != "" {
+			return
+		}
+		s := &sqlRule{query: query, database: db}
+		got, err := s.render(&rendering{ctx: context.Background(), vars: newVariables(vars)})
+		if err != nil {
+			return
+		}
+		if strings.Contains(got.Query, "DROP TABLE") && !strings.Contains(text, "DROP TABLE") || len(got.Args) != len(query.expressions()) {
+			t.Fatalf("%q becomes %q with %v", text, got.Query, got.Args)
+		}
+	})
+}
+
+func FuzzSavedAnswer(f *testing.F) {
+	for _, seed := range []string{"", "HTTP/1.1 200 OK\r\n\r\n{}", "HTTP/1.1 301 x\r\nA: b\r\n\r\nHTTP/2 200\r\n\r\n", "HTTP/", "status: 200\nbody: {a: 1}", "{\"a\":1}", "[1]", "error: {code: -1}", "rows: 3", "HTTP/1 100\n\nHTTP/1 100\n\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := ParseSavedAnswer("answer", text)
+		if err != nil && err.Error() == "" {
+			t.Fatal("an error that says nothing")
+		}
+		for _, via := range []string{"http", "command", "mcp", "sql"} {
+			s.Answer(via)
 		}
 	})
 }

@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+const casing = `
+version: 1
+downstreams:
+  web: { base: https://h.example, key: { header: K, remembers: 1d } }
+  server: { mcp: { command: [x] } }
+  books: { sql: { sqlite: x } }
+kinds:
+  list:
+    downstream: web
+    cost: { duplicate: 800, miss: 400 }
+    token: { into: t }
+    lands_within: 2m
+    visible_within: 30s
+    read:
+      http: { get: /x, query: { t: "${token}", after: "${cursor}" } }
+      found: body.data.filter(x, x.t == token)
+      complete: "!body.more"
+      next: body.next
+      same: it.amount == input.amount
+      receipt: it.id
+    retry: { max: 1 }
+    tests:
+      - name: on the second page
+        input: { amount: 1 }
+        pages: [{ body: { data: [], more: true, next: c } }, { body: { data: [{ t: indoubt-test, amount: 1, id: a }], more: false } }]
+        want: landed
+        advice: confirm
+      - { name: once on two pages that shifted, input: { amount: 1 }, want: landed, pages: [{ body: { data: [{ t: indoubt-test, amount: 1, id: a }], more: true, next: c } }, { body: { data: [{ t: indoubt-test, amount: 1, id: a }], more: false } }] }
+      - { name: twice, input: { amount: 1 }, answer: { body: { data: [{ t: indoubt-test, amount: 1, id: a }, { t: indoubt-test, amount: 1, id: b }], more: false } }, want: duplicated, advice: look }
+      - { name: other amount, input: { amount: 1 }, answer: { body: { data: [{ t: indoubt-test, amount: 2, id: a }], more: false } }, want: mismatch, advice: look }
+      - { name: none late enough, answer: { body: { data: [], more: false } }, want: absent, advice: retry }
+      - { name: none is none too, answer: { body: { data: [], more: false } }, want: none }
+      - { name: none too early, after: 1m, answer: { body: { data: [], more: false } }, want: inconclusive, advice: wait }
+      - { name: none on the first of two pages, answer: { body: { data: [], more: true, next: c } }, want: cannot_tell }
+      - { name: busy, after: 30m, class: 5xx, answer: { status: 503, body: busy }, want: cannot_tell, advice: retry }
+      - { name: only advice, after: 30d, answer: { status: 503 }, advice: look }
+      - { name: a general answer, answer: { status: 503 }, want: uncertain, advice: wait, after: 1s }
+      - { name: a success, answer: { status: 200 }, want: committed, advice: leave }
+      - { name: refused, answer: { status: 422 }, want: failed }
+  tool:
+    downstream: server
+    token: { append: l }
+    read: { mcp: { tool: f, arguments: { q: "${token}" } }, found: structured.l }
+    tests:
+      - { name: there, answer: { structured: { l: [1] } }, want: landed }
+      - { name: it failed, answer: { isError: true, content: [{ type: text, text: no disk }] }, want: cannot_tell }
+      - { name: no such tool, answer: { error: { code: -32601, message: nope } }, want: inconclusive }
+  row:
+    token: { into: t }
+    read: { sql: { database: books, query: "SELECT id FROM x WHERE t = ${token}" }, found: rows, complete: "true", receipt: it.id }
+    send: { sql: { database: books, query: "INSERT INTO x VALUES (${token})" }, already: affected == 0 }
+    tests:
+      - { name: there, answer: { rows: [{ id: 1 }] }, want: landed }
+      - { name: not there, answer: { rows: [] }, want: none, advice: leave }
+      - { name: it was there, answer: { affected: 0 }, want: committed }
+  pipeline:
+    committed: structured.ok
+    tests:
+      - { name: an answer of a tool, answer: { structured: { ok: true } }, want: committed }
+`
+
+func TestCases(t *testing.T) {
+	p := must(t, casing)
+	general := func(_ context.Context, _ *Kind, _ ledger.Record, a ledger.Answer) ledger.Outcome {
+		switch a.Status {
+		case 200:
+			return ledger.OutcomeCommitted
+		case 422:
+			return ledger.OutcomeFailed
+		}
+		return ledger.OutcomeUncertain
+	}
+	for _, name := range p.Kinds() {
+		results := p.Kind(name).RunTests(context.Background(), general)
+		if len(results) == 0 {
+			t.Errorf("%s: no results", name)
+		}
+		for _, r := range results {
+			if !r.OK {
+				t.Errorf("%s, %q: got %s (%s), %s (%s); want %s %s", name, r.Test.Name, r.Got, r.Why, r.Advice.Verb, r.Advice.Reason, r.Test.Want, r.Test.Advice)
+			}
+		}
+	}
+}
+
+func TestCasesThatFailSayWhy(t *testing.T) {
+	p := must(t, casing)
+	k := p.Kind("list")
+	for _, c := range []struct {
+		test     Test
+		got, why string
+	}{
+		{Test{Want: "landed", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}, {}}}, "cannot_tell", "only 1 of 2 pages are asked for"},
+		{Test{Want: "landed", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":true}`)}}}, "cannot_tell", "there is no `next` in it"},
+		{Test{Want: "failed", pages: []SavedAnswer{{Status: 503}}}, "undecided", "the general rule decides"},
+		{Test{Want: "landed", Token: ""}, "cannot_tell", "answer is empty"},
+		{Test{Want: "absent", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},
+		{Test{Want: "confirm", Advice: AdviseWait, Token: "t", pages: []SavedAnswer{{Body: []byte(`{"data":[{"t":"t","amount":1,"id":"a"}],"more":false}`)}}, Input: map[string]any{"amount": 1}}, "landed", ""},
+	} {
+		r := k.runTest(context.Background(), c.test, nil)
+		if r.OK || r.Got != c.got || !strings.Contains(r.Why, c.why) {
+			t.Errorf("%+v: %s (%s)", c.test, r.Got, r.Why)
+		}
+	}
+	for text, want := range map[string]string{
+		"[{ answer: {} }]":                            "does not say what it wants",
+		"[{ want: landet }]":                          "did you mean `landed`",
+		"[{ advice: sleep }]":                         "must be look, confirm",
+		"[{ want: none, answer: { body: 1, foo: 2}}]": "unknown field",
+		"[{ want: none, pages: {} }]":                 "must be a list of answers",
+		"[{ want: none, answer: { rows: {} } }]":      "must be a list",
+		"[{ want: none, class: slow }]":               "must be 5xx, conflict",
+		"{}":                                          "must be a list of cases",
+	} {
+		if err := refused(t, "version: 1\nkinds: { k: { tests: "+text+" } }\n"); !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestSavedAnswers(t *testing.T) {
+	for _, c := range []struct {
+		text, via, status string
+		body              string
+	}{
+		{"HTTP/1.1 200 OK\r\nA: b\r\n\r\n{\"x\":1}", "http", "200", `{"x":1}`},
+		{"HTTP/2 301\r\nLocation: /y\r\n\r\nHTTP/2 404\r\n\r\ngone", "http", "404", "gone"},
+		{"status: 503\nbody: busy", "http", "503", "busy"},
+		{"{\"status\":\"open\",\"id\":3}", "http", "200", "{\"status\":\"open\",\"id\":3}"},
+		{"plain words", "http", "200", "plain words"},
+		{"stdout: { effect: noop }\nexit: 3", "command", "3", `{"effect":"noop"}`},
+	} {
+		s, err := ParseSavedAnswer("a", []byte(c.text))
+		if err != nil || s.Via() != c.via {
+			t.Errorf("%q: %+v %v", c.text, s, err)
+			continue
+		}
+		a := s.Answer(c.via)
+		status, body := a.Status, a.Body
+		if c.via == "command" {
+			status, body = a.Exit, a.Stdout
+		}
+		if plain(status) != c.status || string(body) != c.body {
+			t.Errorf("%q: %d %s", c.text, status, body)
+		}
+	}
+	if s, err := ParseSavedAnswer("a", []byte(`[{"id":1}]`)); err != nil || string(s.Answer("sql").Rows) != `[{"id":1}]` {
+		t.Error(s, err)
+	}
+	if _, err := ParseSavedAnswer("a", []byte("HTTP/1.1 soon\r\n\r\n")); err == nil {
+		t.Error("no error")
+	}
+}
