@@ -69,12 +69,9 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 		}
 		o.reply.Answer()
 	}
-	for key, e := range waits {
+	for _, e := range waits {
 		l := lost
 		l.ID = e.ID
-		if a := Parse(l.Body); a.Kind == Response && a.Members["error"] != nil && IDKey(a.ID) == key {
-			l.Line = oneLine(l.Body)
-		}
 		c.emit(received{err: &l})
 	}
 }
@@ -83,7 +80,9 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 // waits. It says why nothing more comes.
 func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
 	if reply.StatusCode/100 != 2 {
-		_, _ = io.CopyN(io.Discard, reply, maxLostBody)
+		if _, err := io.CopyN(io.Discard, reply, maxLostBody); err == io.EOF {
+			c.refusal(reply, waits)
+		}
 		return statusError(reply)
 	}
 	switch media(reply.Header) {
@@ -109,6 +108,18 @@ func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
 		return fmt.Errorf("the server answered %s with no MCP message (Content-Type %q)", reply.Status, reply.Header.Get("Content-Type"))
 	}
 	return errUnanswered
+}
+
+// refusal passes on what came whole with a 4xx if it is a JSON-RPC error for the
+// very request: the server itself has answered then, and revision 2026-07-28
+// wants it so. With any other status it is told as lost.
+func (c *overHTTP) refusal(reply *transmit.Reply, waits map[string]Frame) {
+	body := reply.Answer().Body
+	f := Parse(body)
+	_, asked := waits[IDKey(f.ID)]
+	if reply.StatusCode/100 == 4 && asked && f.Kind == Response && f.Members["error"] != nil && f.Members["result"] == nil {
+		c.pass(oneLine(body), reply.Header, waits)
+	}
 }
 
 // pass hands a line of the server on.

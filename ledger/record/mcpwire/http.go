@@ -67,7 +67,9 @@ type received struct {
 // are no redirects, no second tries and no resuming of a stream that was cut.
 // What the server says comes out of Recv as the JSON text it is; only a text
 // that was on several lines is put on one, its line breaks replaced by spaces.
-// Of an event stream, only the data of its messages comes out.
+// Of an event stream, only the data of its messages comes out. Where the answer's
+// status is no success, its text comes out if it is a JSON-RPC error for the very
+// request and the status a 4xx; else the answer is lost.
 //
 // Send returns when a request has been written, and its answer, or a *Lost,
 // comes out of Recv. For a notification or an answer it waits for the server to

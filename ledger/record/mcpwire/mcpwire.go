@@ -56,10 +56,7 @@ type Lost struct {
 	// Status is that of an HTTP answer other than a success; 0 for no answer and
 	// for a success whose message did not come.
 	Status int
-	// Line is the JSON-RPC error that such an answer carried for this very
-	// request, with a newline: what the client should get. nil without one.
-	Line []byte
-	Body []byte // such an answer's beginning, at most 64 KiB
+	Body   []byte // such an answer's beginning, at most 64 KiB
 	Err  error  // what happened
 }
 
