@@ -164,9 +164,7 @@ func (c *mcpConn) Read(context.Context) (jsonrpc.Message, error) {
 		line, err := c.wire.Recv()
 		var lost *mcpwire.Lost
 		switch {
-		case errors.As(err, &lost) && lost.Line != nil:
-			line = lost.Line
-		case lost != nil:
+		case errors.As(err, &lost):
 			if w, ok := c.answered(lost.ID, func(call *mcpCall) { call.lost = lost }); ok {
 				return refusal(w.id, lost), nil
 			}

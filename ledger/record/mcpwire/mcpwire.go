@@ -57,7 +57,7 @@ type Lost struct {
 	// for a success whose message did not come.
 	Status int
 	Body   []byte // such an answer's beginning, at most 64 KiB
-	Err  error  // what happened
+	Err    error  // what happened
 }
 
 func (l *Lost) Error() string {
