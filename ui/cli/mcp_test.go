@@ -91,7 +91,11 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 200ms }\n")
 	a := s.agent("--source", "agent@7", "--", "cat")
-	if outcome, line := a.call(1, "say"); outcome != "unknown" {
+	outcome, line := a.call(1, "say")
+	for strings.Contains(line, "before it could be sent") { // a machine so slow that its time was over
+		outcome, line = a.call(1, "say")
+	}
+	if outcome != "unknown" {
 		t.Fatalf("answer: %s", line)
 	}
 	op := s.only()

@@ -83,18 +83,18 @@ func (c *call) done(o ledger.Operation) []byte {
 
 // outcome answers a call that was sent, or was to be, and got no line from the
 // server that could be passed on.
-func (c *call) outcome(a ledger.Answer) []byte {
-	switch c.op.State {
+func (c *call) outcome(o ledger.Operation, a ledger.Answer) []byte {
+	switch o.State {
 	case ledger.Failed:
 		return c.failure(codeInternal, fmt.Sprintf("it did not take effect: %v", a.Err))
 	case ledger.Committed:
-		return c.done(c.op)
+		return c.done(o)
 	}
 	why := ""
 	if a.Err != nil {
 		why = a.Err.Error()
 	}
-	return c.unknown(c.op, why)
+	return c.unknown(o, why)
 }
 
 // tell makes a tool result of what the proxy says: structured for programs, and a

@@ -216,10 +216,9 @@ func (c *call) unrecorded(err error) {
 func (c *call) await(o ledger.Operation) []byte {
 	for {
 		if id, ok := taskID(o.Awaits); ok {
-			if answer, done := c.join(o, id); done {
-				return answer
-			}
-		} else if isInput(o.Awaits) {
+			return c.join(o, id)
+		}
+		if isInput(o.Awaits) {
 			return c.waiting(o, "it was answered with a question, and waits for the call that answers it")
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, time.Second)
@@ -306,10 +305,10 @@ func (c *call) transmit() {
 	err := c.p.startErr
 	switch {
 	case err != nil:
-	case !c.maySend():
-		err = errors.New("it was cancelled before it was sent")
 	case isClosed(c.p.gone):
 		err = ErrServerGone
+	case !c.maySend():
+		err = errors.New("its deadline passed, or it was cancelled, before it could be sent")
 	default:
 		sent, err = c.p.conn.Send(ctx, c.line)
 	}

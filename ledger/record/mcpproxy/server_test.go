@@ -76,6 +76,11 @@ func appendLine(path, line string) {
 	fmt.Fprint(f, line)
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 func (s *scripted) effect(r request) {
 	appendLine(s.effects, r.Params.Name+"\t"+string(r.Params.Arguments)+"\n")
 }
@@ -163,7 +168,9 @@ func (s *scripted) call(r request) {
 	case "slow":
 		s.effect(r)
 		go func() {
-			time.Sleep(400 * time.Millisecond)
+			for !exists(s.effects + ".go") {
+				time.Sleep(5 * time.Millisecond)
+			}
 			s.done(r)
 		}()
 	case "die_before":

@@ -26,14 +26,15 @@ func (c *call) finish(r reply) {
 	if err != nil {
 		c.p.o.Log("the outcome could not be recorded, so that it will be in doubt: " + err.Error())
 	}
+	op := c.op
 	if applied.After.ID != "" {
-		c.op = applied.After
+		op = applied.After
 	}
 	line := r.line
 	if line == nil {
-		line = c.outcome(r.answer)
+		line = c.outcome(op, r.answer)
 	}
-	c.endWith(line, c.op.ID, err == nil && r.line != nil && c.op.State == ledger.Committed)
+	c.endWith(line, op.ID, err == nil && r.line != nil && op.State == ledger.Committed)
 }
 
 // endWith answers the client, and notes beside the call that it has its final

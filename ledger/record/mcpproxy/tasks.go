@@ -109,31 +109,29 @@ func (c *call) resume(w record.Wish) bool {
 }
 
 // join waits for a task that an identical call has started, by asking for its
-// state. A client that knows tasks is given that task. done is false where the
-// task has ended meanwhile, or is not awaited any more.
-func (c *call) join(o ledger.Operation, id string) (answer []byte, done bool) {
+// state. A client that knows tasks is given that task. There is no answer where
+// the task has ended meanwhile, or is not awaited any more.
+func (c *call) join(o ledger.Operation, id string) []byte {
 	for {
-		ctx, cancel := context.WithTimeout(c.ctx, 4*c.p.o.AskPatience)
-		rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: o.ID})
-		cancel()
+		rec, err := c.p.o.Store.Read(c.p.ctx, ledger.Locator{ID: o.ID})
 		if err != nil || rec.Operation.Awaits != o.Awaits || rec.Operation.StateAt(rec.Now) != ledger.Pending {
-			return nil, true
+			return nil
 		}
 		now, err := c.p.askTask("tasks/get", id, c.meta)
 		if err != nil {
-			return c.waiting(o, "it goes on as the task "+id), true
+			return c.waiting(o, "it goes on as the task "+id)
 		}
 		ended, err := c.p.taskEnded(rec, c.rule, id, now, true, c.meta)
 		switch {
 		case err != nil:
-			return c.failure(codeInternal, "the outcome could not be recorded: "+err.Error()), true
+			return c.failure(codeInternal, "the outcome could not be recorded: "+err.Error())
 		case ended:
-			return nil, true
+			return nil
 		case c.knowsTasks():
-			return c.taskHandle(now), true
+			return c.taskHandle(now)
 		}
 		if !pause(c.ctx, pollEvery(now)) {
-			return c.waiting(o, "it goes on as the task "+id), true
+			return c.waiting(o, "it goes on as the task "+id)
 		}
 	}
 }
