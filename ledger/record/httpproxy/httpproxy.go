@@ -45,7 +45,7 @@ type Proxy struct {
 	transport *record.Transport
 	reverse   *httputil.ReverseProxy
 	reads     *http.Transport
-	recorder  *record.Recorder
+	guarded   bool // the upstream's address carries a credential, which no web page may use
 }
 
 // New makes a proxy.
@@ -59,7 +59,7 @@ func New(o Options) (*Proxy, error) {
 	if o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" {
 		return nil, errors.New("the upstream's address has a query or a fragment, which would be lost")
 	}
-	p := &Proxy{recorder: o.Recorder, reads: readTransport(o.TLS)}
+	p := &Proxy{reads: readTransport(o.TLS), guarded: o.Upstream.User != nil}
 	p.transport = &record.Transport{
 		Recorder: o.Recorder, Scope: o.Scope, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
 		Sender: &transmit.Sender{TLS: o.TLS}, Reads: p.reads,
@@ -159,7 +159,11 @@ func (d *delivery) Unwrap() http.ResponseWriter { return d.ResponseWriter }
 
 // ServeHTTP passes a request, or answers it from the ledger.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if refusal := notPassed(r); refusal != nil {
+	refusal := notPassed(r)
+	if p.guarded && new(http.CrossOriginProtection).Check(r) != nil {
+		refusal = newProblem("not_passed", http.StatusForbidden, "Web pages of other origins are not served", "This proxy adds a credential to what it passes.")
+	}
+	if refusal != nil {
 		w.Header().Set("Connection", "close") // what follows on it may be meant for somebody else
 		refusal.write(w)
 		return

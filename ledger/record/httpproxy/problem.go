@@ -17,7 +17,7 @@ import (
 //	key_missing     400  this write needs an Idempotency-Key
 //	key_malformed   400  the Idempotency-Key is none
 //	bad_request     400  the request could not be read to its end
-//	not_passed      405 421 501  not a request for this proxy
+//	not_passed      403 405 421 501  not a request for this proxy
 //	in_progress     409  the same write is in flight
 //	in_doubt        409  an earlier one may have landed; nothing was sent now
 //	done            409  done before, and there is no answer to repeat
@@ -123,7 +123,7 @@ func problemOf(err error) *problem {
 		return newProblem("too_large", http.StatusRequestEntityTooLarge, "The body is too long to be recorded",
 			"A write's body may be "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes long; nothing was sent.")
 	case errors.As(err, &unrecorded):
-		p := newProblem("not_recorded", http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", "")
+		p := newProblem("not_recorded", http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", unrecorded.Err.Error())
 		p.Advice, p.retryAfter = "It is safe to send it again later.", 5*time.Second
 		return p
 	case errors.As(err, &lost) && errors.As(err, &doubt):

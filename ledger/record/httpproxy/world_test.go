@@ -67,6 +67,14 @@ func (u *upstream) does(plan func(*upstream, net.Conn)) {
 	u.plan = plan
 }
 
+// anew forgets what it was asked to do, and has another plan.
+func (u *upstream) anew(plan func(*upstream, net.Conn)) {
+	u.does(plan)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.seen, u.bodies, u.effects = nil, nil, map[string]int{}
+}
+
 // take reads one request and, if it is a write, applies it.
 func (u *upstream) take(c net.Conn) (*http.Request, string) {
 	req, err := http.ReadRequest(bufio.NewReader(c))
@@ -86,7 +94,7 @@ func (u *upstream) take(c net.Conn) (*http.Request, string) {
 	return req, string(body)
 }
 
-// total counts effects; more than one of a body is told as an error.
+// total counts effects.
 func (u *upstream) total() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -138,6 +146,7 @@ type world struct {
 	url   string
 
 	mu      sync.Mutex
+	rule    record.KindRule
 	reports []record.Report
 }
 
@@ -150,13 +159,17 @@ type setup struct {
 
 func newWorld(t *testing.T, up *upstream, s setup) *world {
 	t.Helper()
-	w := &world{t: t, up: up, path: filepath.Join(t.TempDir(), "ledger.db")}
+	w := &world{t: t, up: up, path: filepath.Join(t.TempDir(), "ledger.db"), rule: s.rule}
 	var err error
 	if w.store, err = sqlite.Create(t.Context(), w.path, sqlite.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.store.Close() })
-	w.rec = record.New(w.store, record.RulesFunc(func(string) record.KindRule { return s.rule }),
+	w.rec = record.New(w.store, record.RulesFunc(func(string) record.KindRule {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.rule
+	}),
 		record.Options{Secret: []byte("0123456789abcdef0123456789abcdef"), Reader: s.reader})
 	o := Options{Recorder: w.rec, Upstream: &url.URL{Scheme: "http", Host: up.l.Addr().String()}, Kind: s.kind,
 		Report: func(r record.Report) {
@@ -238,6 +251,12 @@ func (w *world) try(ctx context.Context, method, path, key, body string, header 
 func (w *world) post(key, body string, header ...string) told {
 	w.t.Helper()
 	return w.do("POST", "/charges", key, body, header...)
+}
+
+// about is the operation an answer is about.
+func (w *world) about(a told) ledger.Record {
+	w.t.Helper()
+	return w.operation(a.header.Get("Indoubt-Operation"))
 }
 
 // operation is the one with that id, or the only one.

@@ -1,0 +1,190 @@
+package httpproxy
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger/record"
+)
+
+func TestWhatIsNotPassed(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	for request, want := range map[string]string{
+		"CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n":                                                     "405",
+		"POST http://api.example.com/x HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 0\r\n\r\n":                                  "421",
+		"GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n":                                              "501",
+		"POST /x HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: foo/2, websocket\r\nContent-Length: 0\r\n\r\n":                  "501",
+		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n":                                                                "501",
+		"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd":                                             "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n":                                                       "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: identity, chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n":                     "501",
+		"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nshort":                                                               "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 0\r\n\r\n":                          "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nIdempotency-Key: \"a\r\nContent-Length: 0\r\n\r\n":                                              "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nIdempotency-Key: " + strings.Repeat("k", 300) + "\r\nContent-Length: 0\r\n\r\n":                 "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 10485761\r\n\r\n":                                                               "413",
+		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nA00001\r\n" + strings.Repeat("x", 10<<20+1) + "\r\n0\r\n\r\n": "413",
+		"hello\r\n\r\n": "400",
+	} {
+		name := request[:min(len(request), 70)]
+		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.WriteString(c, request)
+			if strings.Contains(request, "short") {
+				_ = c.(*net.TCPConn).CloseWrite()
+			}
+		}()
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if fields := strings.Fields(line); len(fields) < 2 || fields[1] != want {
+			t.Errorf("%q: %q %v, want %s", name, line, err, want)
+		}
+		c.Close()
+	}
+	if len(up.seen) != 0 {
+		t.Errorf("%d requests reached the upstream", len(up.seen))
+	}
+	if all := w.all(); len(all) != 0 {
+		t.Errorf("%d were recorded", len(all))
+	}
+}
+
+func TestNoWriteSlipsPastTheRecord(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	for head, write := range map[string]bool{
+		"GET / HTTP/1.1\r\n":     false,
+		"HEAD / HTTP/1.1\r\n":    false,
+		"OPTIONS / HTTP/1.1\r\n": false,
+		"TRACE / HTTP/1.1\r\n":   false,
+		"PUT / HTTP/1.1\r\n":     true,
+		"DELETE / HTTP/1.1\r\n":  true,
+		"get / HTTP/1.1\r\n":     true,
+		"post / HTTP/1.1\r\n":    true,
+		"MKCOL / HTTP/1.1\r\n":   true,
+		"X-Y / HTTP/1.1\r\n":     true,
+		"GET / HTTP/1.1\r\nX-HTTP-Method-Override: DELETE\r\n":                                                  true,
+		"GET / HTTP/1.1\r\nx-http-method: patch\r\n":                                                            true,
+		"GET / HTTP/1.1\r\nX-Method-Override: get\r\n":                                                          false,
+		"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n": false,
+	} {
+		recorded := len(w.all())
+		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(up.seen)
+		_, _ = io.WriteString(c, head+"Host: h\r\nConnection: close\r\n\r\n")
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		answer, _ := io.ReadAll(c)
+		c.Close()
+		if !bytes.HasPrefix(answer, []byte("HTTP/1.1 201")) || len(up.seen) != before+1 {
+			t.Errorf("%q: %q, %d passed", head, answer[:min(len(answer), 80)], len(up.seen)-before)
+		}
+		if got := len(w.all()) == recorded+1; got != write {
+			t.Errorf("%q: recorded %v", head, got)
+		}
+		if up.seen[before].Header.Get("Upgrade") != "" {
+			t.Errorf("%q: an upgrade was asked for", head)
+		}
+	}
+}
+
+// A length and chunks at once are what request smuggling is made of. What goes
+// on is one request whose length we have counted ourselves.
+func TestI1_SmuggledRequestIsNotPassedUnrecorded(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"+
+		"1\r\nx\r\n0\r\n\r\nDELETE /b HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.ReadAll(c)
+	if got := len(w.all()); got != len(up.seen) {
+		t.Errorf("%d recorded, %d passed", got, len(up.seen))
+	}
+	for i, req := range up.seen {
+		if len(req.TransferEncoding) > 0 || req.ContentLength != int64(len(up.bodies[i])) {
+			t.Errorf("%+v", req)
+		}
+	}
+}
+
+func TestHeadersAsAReverseProxy(t *testing.T) {
+	up := newUpstream(t, says("HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nX-End: 2\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"))
+	w := newWorld(t, up, setup{option: func(o *Options) { o.Upstream.Path = "/base"; o.Upstream.User = url.UserPassword("u", "p") }})
+	for _, method := range []string{"GET", "POST"} {
+		a := w.do(method, "/a%20b/?q=%41;x", "", "", "Connection", "X-Mine", "X-Mine", "1", "Proxy-Authorization", "Basic x", "X-Forwarded-For", "10.0.0.1",
+			"X-Keep", "yes", "Indoubt-Source", "billing@42", "User-Agent", "shop/1", "Accept-Encoding", "gzip")
+		req, _ := up.last()
+		for name, want := range map[string]string{"X-Mine": "", "Proxy-Authorization": "", "X-Keep": "yes", "X-Forwarded-For": "10.0.0.1", "User-Agent": "shop/1", "Authorization": "Basic dTpw"} {
+			if got := req.Header.Get(name); got != want {
+				t.Errorf("%s: %s: %q, want %q", method, name, got, want)
+			}
+		}
+		if req.Host != up.l.Addr().String() || req.RequestURI != "/base/a%20b/?q=%41;x" {
+			t.Errorf("%s: %s %s", method, req.Host, req.RequestURI)
+		}
+		if method == "POST" && (req.Header.Get("Indoubt-Source") != "" || req.Header.Get("Accept-Encoding") != "identity") {
+			t.Errorf("%v", req.Header)
+		}
+		if a.header.Get("X-Hop") != "" || a.header.Get("Keep-Alive") != "" || a.header.Get("X-End") != "2" || a.header.Get("Set-Cookie") != "a=b" {
+			t.Errorf("%s: %v", method, a.header)
+		}
+	}
+	if a := w.post("k", "{}", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); a.status != 403 || a.problem(t).Code != "not_passed" {
+		t.Errorf("a web page used our credential: %+v", a)
+	}
+	if src := w.operation("").Operation.Source; src.Pipeline != "billing" || src.Run != "42" {
+		t.Errorf("%+v", src)
+	}
+}
+
+func TestOverTLS(t *testing.T) {
+	hits := 0
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hits++; w.WriteHeader(201) }))
+	defer s.Close()
+	u, _ := url.Parse(s.URL)
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{option: func(o *Options) { o.Upstream = u }})
+	s.Config.ErrorLog = nil
+	if a := w.post("k", `{}`); a.status != 502 || a.problem(t).Code != "never_sent" {
+		t.Errorf("a certificate of nobody: %+v", a)
+	}
+	w = newWorld(t, up, setup{option: func(o *Options) { o.Upstream, o.TLS = u, s.Client().Transport.(*http.Transport).TLSClientConfig }})
+	if a := w.post("k", `{}`); a.status != 201 || hits != 1 {
+		t.Errorf("%+v", a)
+	}
+	if a := w.do("GET", "/", "", ""); a.status != 201 || hits != 2 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	r := record.New(nil, nil, record.Options{})
+	for _, s := range []string{"ftp://h/", "http:///x", "https://h/?q=1", "//h"} {
+		u, _ := url.Parse(s)
+		if _, err := New(Options{Recorder: r, Upstream: u}); err == nil {
+			t.Errorf("%s", s)
+		}
+	}
+	if _, err := New(Options{Recorder: r}); err == nil {
+		t.Error("no upstream")
+	}
+}

@@ -1,0 +1,214 @@
+package httpproxy
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+)
+
+func TestKeys(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	w.post("k-1", `{"n":1}`)
+	if a := w.post(`"k-1"`, `{"n":1}`); a.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("quoted it is another key: %+v", a)
+	}
+	if a := w.post(`"k-1"; v=2`, `{"n":1}`); a.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("with a parameter it is another key: %+v", a)
+	}
+	for name, again := range map[string]told{
+		"body":   w.post("k-1", `{"n":2}`),
+		"path":   w.do("POST", "/refunds", "k-1", `{"n":1}`),
+		"query":  w.do("POST", "/charges?x=1", "k-1", `{"n":1}`),
+		"header": w.post("k-1", `{"n":1}`, "X-Http-Method-Override", "PUT"),
+	} {
+		if p := again.problem(t); again.status != 422 || p.Code != "key_reused" {
+			t.Errorf("another %s: %d %+v", name, again.status, p)
+		}
+	}
+	if a := w.do("PUT", "/charges", "k-1", `{"n":1}`); a.status != 201 { // another kind
+		t.Errorf("%+v", a)
+	}
+	if up.total() != 2 {
+		t.Errorf("%d effects", up.total())
+	}
+	w = newWorld(t, up, setup{option: func(o *Options) { o.RequireKey = true }})
+	if a := w.post("", `{}`); a.status != 400 || a.problem(t).Code != "key_missing" {
+		t.Errorf("%+v", a)
+	}
+	w = newWorld(t, up, setup{rule: record.KindRule{KeyStrategy: record.KeyContent}, option: func(o *Options) { o.RequireKey = true }})
+	w.post("", `{}`)
+	if a := w.post("", `{}`); a.header.Get("Idempotency-Replayed") != "true" || up.total() != 3 {
+		t.Errorf("a key made of the content: %+v", a)
+	}
+}
+
+func TestCallersAreKeptApart(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	for _, header := range [][]string{{}, {"Authorization", "Bearer alpha-secret"}, {"Authorization", "Bearer beta-secret"}, {"X-Api-Key", "gamma-secret"}, {"Cookie", "session=delta-secret"}} {
+		if a := w.post("k-1", `{}`, header...); a.status != 201 || a.header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("%v got somebody else's answer: %+v", header, a)
+		}
+		if a := w.post("k-1", `{}`, header...); a.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%v did not get the answer again: %+v", header, a)
+		}
+	}
+	one := newWorld(t, up, setup{option: func(o *Options) { o.Scope = "everybody" }})
+	one.post("k-1", `{}`, "Authorization", "Bearer old-token-1")
+	if a := one.post("k-1", `{}`, "Authorization", "Bearer new-token-2"); a.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestKeyAndTokenGoAlong(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	for name, tc := range map[string]struct {
+		rule              record.KindRule
+		contentType, body string
+		want              string // TOKEN stands for it
+	}{
+		"JSON":                    {record.KindRule{TokenInto: "body.metadata.indoubt"}, "application/json", `{"b":9007199254740993,"metadata":{"order":"7"}}`, `{"b":9007199254740993,"metadata":{"indoubt":"TOKEN","order":"7"}}`},
+		"JSON, no such object":    {record.KindRule{TokenInto: "metadata.indoubt"}, "application/vnd.api+json; charset=utf-8", `{"a":1}`, `{"a":1,"metadata":{"indoubt":"TOKEN"}}`},
+		"JSON, a list":            {record.KindRule{TokenAppend: "body.items[0].notes"}, "application/json", `{"items":[{"notes":["x"]}]}`, `{"items":[{"notes":["x","TOKEN"]}]}`},
+		"form":                    {record.KindRule{TokenInto: "body.metadata.indoubt"}, "application/x-www-form-urlencoded", `amount=4200&metadata[order]=a%20b`, `amount=4200&metadata[order]=a%20b&metadata%5Bindoubt%5D=TOKEN`},
+		"form that has it":        {record.KindRule{TokenInto: "note"}, "application/x-www-form-urlencoded", `note=x&amount=1`, `amount=1&note=TOKEN`},
+		"form, a list":            {record.KindRule{TokenAppend: "tags"}, "application/x-www-form-urlencoded", `tags[]=a`, `tags[]=a&tags%5B%5D=TOKEN`},
+		"no place in a text":      {record.KindRule{TokenInto: "body.x"}, "text/plain", `hello`, `hello`},
+		"no place in a list":      {record.KindRule{TokenInto: "body.x"}, "application/json", `[1]`, `[1]`},
+		"no place in broken JSON": {record.KindRule{TokenInto: "body.x"}, "application/json", `{"a":`, `{"a":`},
+		"nothing asked for":       {record.KindRule{}, "application/json", ` {"a": 1}`, ` {"a": 1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.rule.KeyHeader, tc.rule.Remembers = "X-Request-Id", time.Hour
+			w.mu.Lock()
+			w.rule = tc.rule
+			w.mu.Unlock()
+			rec := w.about(w.post("", tc.body, "Content-Type", tc.contentType))
+			req, got := up.last()
+			if want := strings.ReplaceAll(tc.want, "TOKEN", rec.Operation.Token); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if sent := strings.Contains(tc.want, "TOKEN"); rec.Attempts[0].TokenSent != sent || strings.Contains(string(rec.Operation.Input), rec.Operation.Token) {
+				t.Errorf("sent %v, recorded %v, input %s", sent, rec.Attempts[0].TokenSent, rec.Operation.Input)
+			}
+			if req.Header.Get("X-Request-Id") != rec.Operation.Key || !rec.Attempts[0].KeyWorks {
+				t.Errorf("%v %+v", req.Header, rec.Attempts[0])
+			}
+		})
+	}
+	w.rule = record.KindRule{Remembers: time.Hour}
+	if w.about(w.post("k", `{}`)).Attempts[0].KeyWorks {
+		t.Error("a key that is not sent cannot work")
+	}
+}
+
+func TestInputOfARequest(t *testing.T) {
+	w := newWorld(t, newUpstream(t, created), setup{})
+	for name, tc := range map[string]struct{ contentType, path, body, want string }{
+		"JSON":      {"application/json", "/a%2Fb?x=1&y=2&y=3", ` {"n": 9007199254740993} `, `{"method":"POST","path":"/a%2Fb","query":{"x":"1","y":["2","3"]},"content_type":"application/json","body":{"n":9007199254740993}}`},
+		"no JSON":   {"application/json", "/", `{"n":`, `{"method":"POST","path":"/","content_type":"application/json","body":"{\"n\":"}`},
+		"form":      {"application/x-www-form-urlencoded; charset=utf-8", "/", `a=1&m[x]=2&m[y]=3&l[]=4&l[]=5`, `{"method":"POST","path":"/","content_type":"application/x-www-form-urlencoded; charset=utf-8","body":{"a":"1","m":{"x":"2","y":"3"},"l":["4","5"]}}`},
+		"odd form":  {"application/x-www-form-urlencoded", "/", `a=1&a[b]=2`, `{"method":"POST","path":"/","content_type":"application/x-www-form-urlencoded","body":{"a":"1","a[b]":"2"}}`},
+		"text":      {"text/plain", "/?%zz", `hello`, `{"method":"POST","path":"/","query":"%zz","content_type":"text/plain","body":"hello"}`},
+		"bytes":     {"application/octet-stream", "/", "\xff\x00", `{"method":"POST","path":"/","content_type":"application/octet-stream","body":{"base64":"/wA="}}`},
+		"nothing":   {"application/json", "/", "", `{"method":"POST","path":"/","content_type":"application/json"}`},
+		"a file":    {"multipart/form-data; boundary=one", "/", "--one\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--one\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x.bin\"\r\nContent-Type: text/plain\r\n\r\nhello\r\n--one--\r\n", `{"method":"POST","path":"/","content_type":"multipart/form-data","body":[{"name":"a","value":"1"},{"bytes":5,"content_type":"text/plain","filename":"x.bin","name":"f","sha256":"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}]}`},
+		"very long": {"application/json", "/", `"` + strings.Repeat("a", 300<<10) + `"`, `{"method":"POST","path":"/","content_type":"application/json","body":{"bytes":307202,"sha256":"0d6ae1fa8b2f57f2f7ce2bd42de0a4d6b8ba3a4a6bd0b6a5c3b8f5d8b1a0f0c4"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := w.do("POST", tc.path, `"`+name+`"`, tc.body, "Content-Type", tc.contentType)
+			got := string(w.about(a).Operation.Input)
+			if name == "very long" {
+				got, tc.want = got[:strings.Index(got, "sha256")], tc.want[:strings.Index(tc.want, "sha256")]
+			}
+			same, err := ledger.Fingerprint([]byte(strings.TrimSuffix(tc.want, `"`)))
+			theirs, err2 := ledger.Fingerprint([]byte(strings.TrimSuffix(got, `"`)))
+			if a.status != 201 || got != tc.want && (err != nil || err2 != nil || same != theirs) {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+			if name == "a file" { // the same upload again, as clients make it
+				other := strings.ReplaceAll(tc.body, "--one", "--two")
+				if a := w.do("POST", tc.path, `"a file"`, other, "Content-Type", "multipart/form-data; boundary=two"); a.header.Get("Idempotency-Replayed") != "true" {
+					t.Errorf("%+v", a)
+				}
+			}
+		})
+	}
+}
+
+func TestI11_SecretsAreNotStored(t *testing.T) {
+	up := newUpstream(t, says(whole("200 OK", "Content-Type: application/json\r\nSet-Cookie: sid=answer-cookie-secret\r\n", `{"id":"1","access_token":"answer-token-secret"}`)))
+	w := newWorld(t, up, setup{})
+	send := func() told {
+		return w.do("POST", "/charges?api_key=query-secret", "k-1", `{"password":"body-secret"}`, "Authorization", "Bearer header-secret", "Cookie", "sid=cookie-secret")
+	}
+	if a := send(); a.status != 200 || !strings.Contains(a.body, "answer-token-secret") {
+		t.Errorf("%+v", a)
+	}
+	// What was taken out cannot be said again, so it is not.
+	if a := send(); a.status != 409 || a.problem(t).Code != "done" || up.total() != 1 {
+		t.Errorf("%+v", a)
+	}
+	req, body := up.last()
+	if req.Header.Get("Authorization") != "Bearer header-secret" || !strings.Contains(body, "body-secret") || req.URL.RawQuery != "api_key=query-secret" {
+		t.Errorf("the upstream did not get what was sent: %v %s", req.Header, body)
+	}
+	w.store.Close()
+	for _, suffix := range []string{"", "-wal"} {
+		file, err := os.ReadFile(w.path + suffix)
+		if err != nil && suffix == "" {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"query", "body", "header", "cookie", "answer-token", "answer-cookie"} {
+			if bytes.Contains(file, []byte(secret+"-secret")) {
+				t.Errorf("%s-secret is in the ledger%s", secret, suffix)
+			}
+		}
+	}
+	for _, r := range w.reports {
+		if strings.Contains(fmt.Sprint(r), "secret") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestNothingToReplay(t *testing.T) {
+	up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) })
+	w := newWorld(t, up, setup{})
+	w.post("k-1", `{}`)
+	o := w.operation("").Operation
+	if _, err := ledger.Decide(t.Context(), w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Verb: ledger.VerbConfirm, Version: o.Version,
+		Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "seen in the dashboard", Receipts: []string{"ch_7"}}); err != nil {
+		t.Fatal(err)
+	}
+	a := w.post("k-1", `{}`)
+	if p := a.problem(t); a.status != 409 || p.Code != "done" || p.Receipt != "ch_7" || p.State != "committed" {
+		t.Errorf("%d %+v", a.status, p)
+	}
+}
+
+func TestPolicySaysWhatIsARead(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{rule: record.KindRule{Access: "read"}, kind: func(method, _, path string) (string, bool) { return "search", path == "/search" }})
+	w.do("POST", "/search", "", `{}`)
+	if len(w.all()) != 0 {
+		t.Errorf("%+v", w.all())
+	}
+	w = newWorld(t, up, setup{rule: record.KindRule{Access: "write"}, kind: func(method, host, path string) (string, bool) {
+		return "logout", path == "/logout" && method == "GET" && host == up.l.Addr().String()
+	}})
+	w.do("GET", "/logout", "", "")
+	w.do("GET", "/", "", "")
+	if all := w.all(); len(all) != 1 || all[0].Kind != "logout" {
+		t.Errorf("%+v", all)
+	}
+}

@@ -1,0 +1,303 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/transmit"
+)
+
+const (
+	// atOnce is the length of an answer, in bytes, up to which it is handed out
+	// whole, when it says how long it is: if it breaks off, that can still be said.
+	atOnce = 64 << 10
+	// maxJudged bounds what the outcome rule sees of an answer.
+	maxJudged = 1 << 20
+	// closeWait is how long closing a body early waits for the rest to be recorded.
+	closeWait = time.Second
+)
+
+// exchange is one attempt of a write: a transmission and its answer.
+type exchange struct {
+	w     *httpWrite
+	begun ledger.BeginResult
+	asked time.Time
+
+	reply    *transmit.Reply
+	progress atomic.Int64 // bytes of the answer that came
+	outcome  ledger.SettleRequest
+	gone     atomic.Bool // the caller is, before the end of the answer
+	whole    bool        // the answer is handed out whole and settled, not as it comes
+}
+
+// head is what an exchange has to say first: an answer, or what went wrong.
+type head struct {
+	resp  *http.Response
+	again *time.Duration // nothing happened, and it may be tried again after this time
+	err   error
+}
+
+// run transmits. When the caller goes, the exchange goes on without it.
+func (x *exchange) run(ctx, base context.Context) head {
+	t := x.w.t
+	// The values of the caller's context, the end of the transport's.
+	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(base, func() { cut(context.Cause(base)) })
+	heads := make(chan head, 1)
+	t.live.Add(1)
+	go func() {
+		defer t.live.Done()
+		defer cut(nil)
+		defer unhook()
+		x.exchange(ctx, base, life, heads)
+	}()
+	select {
+	case h := <-heads:
+		return h
+	case <-ctx.Done():
+	}
+	x.gone.Store(true)
+	if x.w.rule.Cancel == "forward" {
+		cut(context.Canceled)
+	}
+	go func() { // whoever comes for the answer finds it in the ledger
+		if h := <-heads; h.resp != nil {
+			h.resp.Body.Close()
+		}
+	}()
+	return head{err: context.Cause(ctx)}
+}
+
+// exchange sends, tells the head of the answer, and stays until it is settled.
+func (x *exchange) exchange(ctx, base, life context.Context, heads chan<- head) {
+	f := x.fence()
+	reply, a := x.w.t.sender().Open(x.outgoing(life), transmit.Limits{Deadline: time.Now().Add(f.left()), MaxBody: maxJudged})
+	if reply == nil {
+		heads <- x.conclude(a, nil)
+		return
+	}
+	x.reply = reply
+	if reply.StatusCode == http.StatusSwitchingProtocols {
+		heads <- x.conclude(reply.Answer(), nil)
+		return
+	}
+	if n := reply.ContentLength; n >= 0 && n <= atOnce {
+		body, _ := io.ReadAll(reply)
+		heads <- x.conclude(reply.Answer(), body)
+		return
+	}
+	pr, pw := io.Pipe()
+	done := make(chan struct{})
+	defer close(done)
+	for _, end := range []context.Context{ctx, base} {
+		defer context.AfterFunc(end, func() { pr.CloseWithError(context.Cause(end)) })()
+	}
+	heads <- head{resp: x.response(&answerBody{PipeReader: pr, x: x, ctx: ctx, done: done})}
+	x.stream(f, pw)
+}
+
+// fence counts the attempt's deadline from before the ledger was asked.
+func (x *exchange) fence() fence {
+	a := x.begun.Attempt
+	length := a.DeadlineAt.Sub(a.StartedAt)
+	return fence{length: length, until: x.asked.Add(length), wall: a.DeadlineAt, clock: x.w.t.Recorder.options.Clock}
+}
+
+// outgoing is the request as it is sent: with the key and the token where the
+// policy says, and without what is for this transport alone.
+func (x *exchange) outgoing(ctx context.Context) *http.Request {
+	w, o := x.w, x.begun.Operation
+	out := w.req.Clone(ctx)
+	body, _ := withToken(w.req.Header.Get("Content-Type"), w.body, w.rule, o.Token)
+	if !w.wish.TokenSent {
+		body = w.body
+	}
+	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, int64(len(body)), nil, nil
+	if len(body) > 0 {
+		out.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	if out.Header == nil {
+		out.Header = http.Header{}
+	}
+	for _, name := range []string{HeaderSource, HeaderSession, "Expect"} {
+		out.Header.Del(name)
+	}
+	out.Header.Set("Accept-Encoding", "identity") // what is kept should be readable
+	if w.rule.KeyHeader != "" {
+		out.Header.Set(w.rule.KeyHeader, o.Key)
+	}
+	return out
+}
+
+// stream hands the body out as it comes and settles before its end is out: with
+// a known length before the last bytes, else before the end is said.
+func (x *exchange) stream(f fence, to *io.PipeWriter) {
+	beating := make(chan struct{})
+	defer close(beating)
+	go x.beat(f, beating)
+	buf := make([]byte, 32<<10)
+	left := x.reply.ContentLength
+	for {
+		n, err := x.reply.Read(buf)
+		x.progress.Add(int64(n))
+		if left >= 0 {
+			if left -= int64(n); left == 0 && err == nil {
+				_, err = x.reply.Read(make([]byte, 1))
+			}
+		}
+		if err != nil {
+			x.settle(x.reply.Answer())
+		}
+		if n > 0 {
+			if _, gone := to.Write(buf[:n]); gone != nil {
+				x.gone.Store(true)
+				if x.w.rule.Cancel == "forward" {
+					x.reply.Abort(context.Canceled)
+				}
+			}
+		}
+		if err != nil {
+			to.CloseWithError(err)
+			return
+		}
+	}
+}
+
+// beat keeps the attempt alive while an answer keeps coming and somebody reads
+// it. When the ledger does not let it go on, the exchange ends at the fence.
+func (x *exchange) beat(f fence, over <-chan struct{}) {
+	ticker := time.NewTicker(f.every())
+	defer ticker.Stop()
+	var seen int64
+	for {
+		select {
+		case <-over:
+			return
+		case <-ticker.C:
+		}
+		came := x.progress.Load()
+		if came == seen || x.gone.Load() || f.left() <= 0 {
+			continue
+		}
+		seen = came
+		asked := f.clock()
+		ctx, cancel := context.WithTimeout(context.Background(), f.left())
+		deadline, err := x.w.t.Recorder.Heartbeat(ctx, x.begun.Attempt.ID, f.length)
+		cancel()
+		if err == nil {
+			f.extended(asked, deadline)
+			x.reply.Extend(time.Now().Add(f.left()))
+		}
+	}
+}
+
+// response is the head as the caller gets it.
+func (x *exchange) response(body io.ReadCloser) *http.Response {
+	resp := *x.reply.Response
+	resp.Header = resp.Header.Clone()
+	resp.Header.Set(HeaderOperation, x.begun.Operation.ID)
+	resp.Body, resp.Request = body, x.w.req
+	return &resp
+}
+
+// conclude settles an exchange whose answer is all there, or did not come.
+func (x *exchange) conclude(a ledger.Answer, body []byte) head {
+	o, err := x.settle(a)
+	x.whole = true
+	var h head
+	switch {
+	case a.Status != 0 && a.Err == nil: // the truth, also where the ledger could not take it
+		h.resp = x.response(io.NopCloser(bytes.NewReader(body)))
+	case x.outcome.Outcome == ledger.OutcomeFailed:
+		h.err = &FailedError{o, x.outcome.Proof, a.Err}
+	default:
+		h.err = &DoubtError{o, &LostError{x.outcome.ErrorClass, a.Err}}
+	}
+	if err == nil && !x.gone.Load() {
+		if wait, again := Retryable(x.w.rule, x.begun.Attempt.N, x.outcome, a); again && o.State == ledger.Failed {
+			h.again = &wait
+		}
+	}
+	return h
+}
+
+// settle records what became of the attempt and reports it. It returns the
+// operation as it stands then.
+func (x *exchange) settle(a ledger.Answer) (ledger.Operation, error) {
+	r := x.w.t.Recorder
+	ctx := context.Background()
+	id := x.begun.Attempt.ID
+	rec := ledger.Record{Found: true, Operation: x.begun.Operation, Attempts: []ledger.Attempt{x.begun.Attempt}, Now: r.options.Clock()}
+	if x.begun.Attempt.N > 1 { // what came before it counts
+		if now, err := r.store.Read(ctx, ledger.Locator{ID: x.begun.Operation.ID}); err == nil {
+			rec = now
+		}
+	}
+	secrets := r.secretsOf(id)
+	x.outcome = JudgeAttempt(ctx, x.w.rule, rec, id, a)
+	if a.Status != 0 {
+		x.outcome.Result = storedAnswer(a, secrets)
+	}
+	x.outcome.ChangeID = ledger.NewID()
+	applied, err := r.settleSurely(ctx, x.outcome)
+	report := Report{OperationID: x.begun.Operation.ID, What: string(x.outcome.Outcome), Status: a.Status, Why: x.outcome.Error}
+	o := applied.After
+	if err != nil {
+		report.Why = joined("the outcome could not be recorded: "+err.Error(), report.Why)
+	}
+	if o.ID == "" {
+		o = x.begun.Operation
+	}
+	x.w.report(report)
+	return o, err
+}
+
+// answerBody is the body of an answer that is still coming.
+type answerBody struct {
+	*io.PipeReader
+	x    *exchange
+	ctx  context.Context
+	done <-chan struct{}
+	once sync.Once
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.PipeReader.Read(p)
+	switch {
+	case err == io.EOF:
+		b.delivered()
+	case err == io.ErrClosedPipe && b.ctx.Err() != nil:
+		err = context.Cause(b.ctx)
+	}
+	return n, err
+}
+
+// Close leaves the rest of the answer to be recorded, and waits a moment for it.
+func (b *answerBody) Close() error {
+	err := b.PipeReader.Close()
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-b.done:
+		b.delivered()
+	case <-b.ctx.Done():
+	case <-timer.C:
+		go b.delivered()
+	}
+	return err
+}
+
+func (b *answerBody) delivered() {
+	b.once.Do(func() {
+		if t := b.x.w.t; t.Undelivered == nil && b.ctx.Err() == nil && b.x.begun.Operation.Undelivered {
+			<-b.done
+			t.Delivered(b.x.begun.Operation.ID, true)
+		}
+	})
+}
