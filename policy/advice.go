@@ -15,9 +15,10 @@ import (
 // ChangesAt it is the same advice, as long as the record is. Moments are counted
 // in milliseconds, as the ledger counts them.
 func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
-	a := k.adviseAt(rec, now)
+	priced := k.appraise(rec)
+	a := k.adviseAt(priced, rec, now)
 	for _, at := range k.turns(rec, now) {
-		if b := k.adviseAt(rec, at); b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
+		if b := k.adviseAt(priced, rec, at); b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
 			a.ChangesAt = at
 			break
 		}
@@ -73,7 +74,8 @@ func (k *Kind) where(rec ledger.Record) LookUp {
 	return l
 }
 
-func (k *Kind) adviseAt(rec ledger.Record, now time.Time) Advice {
+// appraise is the part of an advice that no clock changes.
+func (k *Kind) appraise(rec ledger.Record) Advice {
 	a := Advice{Odds: k.Odds(rec), LookCost: k.Look, SafeUntil: k.KeySafeUntil(rec)}
 	a.Duplicate, a.Miss = k.Costs(rec.Operation)
 	a.RetryCost = a.Odds.P * a.Duplicate.Value
@@ -81,12 +83,16 @@ func (k *Kind) adviseAt(rec ledger.Record, now time.Time) Advice {
 	if at, ok := k.ProofAt(rec); ok {
 		a.ProofAt = at
 	}
-	if now.Before(rec.Operation.ParkedUntil) {
-		a.ParkedUntil = rec.Operation.ParkedUntil
-	}
 	a.Arithmetic = fmt.Sprintf("retry %s × %s = %s    leave %s × %s = %s    looking %s",
 		share(a.Odds.P), money(a.Duplicate.Value), money(a.RetryCost),
 		share(1-a.Odds.P), money(a.Miss.Value), money(a.LeaveCost), money(a.LookCost))
+	return a
+}
+
+func (k *Kind) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
+	if now.Before(rec.Operation.ParkedUntil) {
+		a.ParkedUntil = rec.Operation.ParkedUntil
+	}
 	k.choose(&a, rec, now)
 	return a
 }
@@ -264,48 +270,6 @@ func (k *Kind) waitReason(proof time.Time, now time.Time) string {
 		return "the check that can prove it is on its way"
 	}
 	return "checks go on, and one may still find it"
-}
-
-// Price computes what lists are ordered by. ReadAt and Reads are kept as they are.
-func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
-	o := rec.Operation
-	p := rec.Pricing
-	p.OperationID, p.Title, p.Target = o.ID, k.Title(o), k.Target(o)
-	p.Digest, p.Downstream = "", ""
-	if k.policy != nil {
-		p.Digest = k.policy.digest
-	}
-	if k.Downstream != nil {
-		p.Downstream = k.Downstream.Name
-	}
-	p.Duplicate, p.Miss = k.Costs(o)
-	p.Odds = k.chance(rec)
-	p.Rank = k.rank(o, p)
-	p.DecideAt = time.Time{}
-	if k.Read != nil && !o.HandsOff {
-		p.DecideAt = ledger.Never
-		if !o.DoubtedAt.IsZero() {
-			p.DecideAt = o.DoubtedAt.Add(k.EscalateAfter)
-		}
-	}
-	if p.ReadAt.IsZero() && k.Read == nil {
-		p.ReadAt = ledger.Never
-	}
-	return p
-}
-
-// rank is what is lost if nobody acts: the miss as far as it may not have
-// landed; for what happened twice, the duplicate; nothing once it is settled.
-func (k *Kind) rank(o ledger.Operation, p ledger.Pricing) float64 {
-	switch {
-	case o.Conflict == ledger.Duplicate || o.Conflict == ledger.PossibleDuplicate:
-		return p.Duplicate.Value
-	case o.Conflict != ledger.NoConflict:
-		return p.Miss.Value
-	case o.State == ledger.Abandoned, o.State == ledger.Failed && !o.Doubted:
-		return 0
-	}
-	return (1 - p.Odds) * p.Miss.Value
 }
 
 // share writes a chance in the arithmetic: 0.50.
