@@ -1,11 +1,9 @@
 package cli_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -48,11 +46,7 @@ func TestConformanceIsTheSameBehindTheProxy(t *testing.T) {
 	box := npm(t)
 	t.Parallel()
 	s := newMCPSite(t, conformancePolicy)
-	server := filepath.Join(s.dir, "everything-server")
-	build := exec.Command("go", "build", "-o", server, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Skipf("the Go SDK's conformance server cannot be built: %v\n%s", err, out)
-	}
+	server := s.conformanceServer()
 	type run struct{ revision, way string }
 	var mu sync.Mutex
 	results := map[run][]string{}
@@ -89,16 +83,22 @@ func TestConformanceIsTheSameBehindTheProxy(t *testing.T) {
 	}
 }
 
+// conformanceServer is the Go SDK's.
+func (s *site) conformanceServer() string {
+	s.Helper()
+	server := filepath.Join(s.dir, "everything-server")
+	build := exec.Command("go", "build", "-o", server, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	if out, err := build.CombinedOutput(); err != nil {
+		s.Skipf("the Go SDK's conformance server cannot be built: %v\n%s", err, out)
+	}
+	return server
+}
+
 // conformance runs the suite against a command behind the gateway, and gives
 // what each check said.
 func (s *site) conformance(t *testing.T, box toolbox, suite suite, command string) []string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	l.Close()
+	port := freePort(t)
 	base := "http://127.0.0.1:" + port
 	s.serve(t, base+"/healthz", append([]string{box.node, box.path(".bin", "supergateway"), "--stdio", command,
 		"--outputTransport", "streamableHttp", "--healthEndpoint", "/healthz", "--logLevel", "none", "--port", port}, suite.gateway...)...)
@@ -142,14 +142,24 @@ func checks(t *testing.T, dir string, files []string) []string {
 	return all
 }
 
-// serve starts a program that serves HTTP, and waits until it does.
-func (s *site) serve(t *testing.T, ready string, argv ...string) {
+// serve starts a program that serves HTTP, and waits until it does. noise is what
+// it has printed.
+func (s *site) serve(t *testing.T, ready string, argv ...string) (noise func() string) {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var noise bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &noise, &noise
+	log := filepath.Join(t.TempDir(), "log")
+	out, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	noise = func() string {
+		text, _ := os.ReadFile(log)
+		return string(text)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -170,11 +180,11 @@ func (s *site) serve(t *testing.T, ready string, argv ...string) {
 	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if resp, err := http.Get(ready); err == nil {
 			resp.Body.Close()
-			return
+			return noise
 		}
 		select {
 		case <-ended:
-			t.Fatalf("%s ended\n%s", argv, noise.Bytes())
+			t.Fatalf("%s ended\n%s", argv, noise())
 		default:
 		}
 		if time.Now().After(until) {
