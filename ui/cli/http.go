@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/netip"
 	"net/url"
@@ -99,15 +101,16 @@ func (a *app) http(ctx context.Context, flags httpFlags) error {
 	if itself(l.Addr(), upstream) {
 		return usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
 	}
-	log := &writeLog{a: a, live: live, quiet: flags.quiet}
+	writes := &writeLog{a: a, live: live, quiet: flags.quiet}
 	proxy, err := httpproxy.New(httpproxy.Options{
 		Recorder: recorder, Upstream: upstream, Scope: flags.scope, RequireKey: flags.requireKey,
-		MaxRequest: int64(flags.maxBody) << 20, Report: log.wrote,
+		MaxRequest: int64(flags.maxBody) << 20, Report: writes.wrote,
 		Kind: func(method, host, path string) (string, bool) { return live.inForce().KindFor(method, host, path) },
 	})
 	if err != nil {
 		return usage("--upstream: "+err.Error(), "")
 	}
+	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
 	fmt.Fprintf(a.errOut, "listening on http://%s, upstream %s, ledger %s\n", l.Addr(), safe.Text(transmit.WithoutSecrets(upstream)), safe.Text(short(a.ledgerFile())))
 	if err := proxy.Serve(ctx, l, grace); err != nil {
 		return fmt.Errorf("the proxy ended: %w", err)

@@ -315,7 +315,7 @@ func TestStreamsAsItComesAndSettlesBeforeTheEnd(t *testing.T) {
 	}
 	for _, method := range []string{"GET", "POST"} {
 		t.Run(method, func(t *testing.T) {
-			w := newWorld(t, newUpstream(t, stream), setup{rule: record.KindRule{Deadline: 400 * time.Millisecond}})
+			w := newWorld(t, newUpstream(t, stream), setup{rule: record.KindRule{Deadline: time.Second}})
 			req, _ := http.NewRequest(method, w.url+"/events", strings.NewReader("{}"))
 			resp, err := client.Do(req)
 			if err != nil {
@@ -329,7 +329,9 @@ func TestStreamsAsItComesAndSettlesBeforeTheEnd(t *testing.T) {
 				if n, err := io.ReadAtLeast(resp.Body, buf, len(said)); string(buf[:n]) != said {
 					t.Fatalf("%q %v", buf[:n], err)
 				}
-				time.Sleep(60 * time.Millisecond)
+				if method == "POST" {
+					time.Sleep(120 * time.Millisecond)
+				}
 			}
 			if method == "POST" && w.operation("").Operation.StateAt(time.Now()) != ledger.Pending {
 				t.Errorf("%+v", w.operation("").Operation)
@@ -360,7 +362,7 @@ func TestDeadlineEndsTheWait(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newUpstream(t, plan), setup{rule: record.KindRule{Deadline: 150 * time.Millisecond}})
+			w := newWorld(t, newUpstream(t, plan), setup{rule: record.KindRule{Deadline: 700 * time.Millisecond}})
 			a := w.post("k-1", "{}")
 			if p := a.problem(t); a.status != 504 || p.Code != "outcome_unknown" {
 				t.Errorf("%d %+v", a.status, p)
