@@ -20,7 +20,7 @@ import (
 )
 
 // npmPatience bounds the one installation of the packages on a machine.
-const npmPatience = 5 * time.Minute
+const npmPatience = 3 * time.Minute
 
 // toolbox is where other people's MCP servers and clients are.
 type toolbox struct {
@@ -116,7 +116,7 @@ func installPackages() (toolbox, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), npmPatience)
 	defer cancel()
-	args := []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"}
+	args := []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error", "--fetch-retries", "1"}
 	if own {
 		args = append(args, "--omit", "optional")
 	}
