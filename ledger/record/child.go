@@ -38,6 +38,7 @@ type child struct {
 
 	cmd     *exec.Cmd
 	watch   *guard
+	tty     *terminal // that the command has, nil: none
 	out     tee
 	err     tee
 	stopped error             // why it was told to end
@@ -47,8 +48,8 @@ type child struct {
 }
 
 // run starts the command and returns when it has ended.
-func (c *child) run(ctx context.Context) ledger.Answer {
-	a := ledger.Answer{Via: "command", BeganAt: time.Now()}
+func (c *child) run(ctx context.Context) (a ledger.Answer) {
+	a = ledger.Answer{Via: "command", BeganAt: time.Now()}
 	defer func() { a.EndedAt = time.Now() }()
 	if err := c.interrupted(); err != nil {
 		a.Err = err
@@ -63,6 +64,10 @@ func (c *child) run(ctx context.Context) ledger.Answer {
 	c.err = tee{to: c.stderr, max: maxStderr}
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	c.cmd.SysProcAttr = ownGroup()
+	if c.tty = ownTerminal(c.stdin, c.stdout); c.tty != nil {
+		c.tty.begins(c.cmd.SysProcAttr)
+		defer func() { c.tty.back(a.Signal != "" || c.stopped != nil) }()
+	}
 	closeInput, err := c.input()
 	if err != nil {
 		a.Err = err
@@ -108,7 +113,11 @@ func (c *child) live(l life) {
 	if err != nil {
 		return
 	}
-	if awaitExit(c.cmd.Process.Pid) {
+	var stopped func()
+	if c.tty != nil {
+		stopped = func() { c.tty.paused(c.cmd.Process.Pid) }
+	}
+	if awaitExit(c.cmd.Process.Pid, stopped) {
 		close(l.exited)
 		<-l.collect // until then its id is nobody else's, and can be signalled
 		l.ended <- c.cmd.Wait()
@@ -272,14 +281,15 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 	return a
 }
 
-// input connects standard input. A file or pipe is handed over as it is; a
-// terminal is copied, because a process group in the background may not read it.
+// input connects standard input. A file or pipe is handed over as it is, and so
+// is the terminal with which the command is in the foreground; another one is
+// copied, because a process group in the background may not read it.
 func (c *child) input() (closeInput func(), err error) {
 	if c.stdin == nil {
 		return func() {}, nil
 	}
 	if f, ok := c.stdin.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeCharDevice == 0 || f.Name() == os.DevNull {
+		if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeCharDevice == 0 || c.tty != nil || f.Name() == os.DevNull {
 			c.cmd.Stdin = f
 			return func() {}, nil
 		}

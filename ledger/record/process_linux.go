@@ -14,16 +14,26 @@ func ownGroup() *syscall.SysProcAttr {
 
 // awaitExit returns when the process has exited, without collecting it: until
 // then its process id and group belong to nobody else. It reports whether it
-// could wait so.
-func awaitExit(pid int) bool {
-	var info unix.Siginfo
+// could wait so. stopped, when not nil, is called each time the process was
+// stopped.
+func awaitExit(pid int, stopped func()) bool {
+	const childStopped = 5 // CLD_STOPPED
+	events := unix.WEXITED
+	if stopped != nil {
+		events |= unix.WSTOPPED
+	}
 	for {
-		switch err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err {
-		case nil:
-			return true
-		case unix.EINTR:
-		default:
+		var info unix.Siginfo
+		switch err := unix.Waitid(unix.P_PID, pid, &info, events|unix.WNOWAIT, nil); {
+		case err == unix.EINTR:
+		case err != nil:
 			return false
+		case info.Code == childStopped:
+			if err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG, nil); err == nil {
+				stopped()
+			}
+		default:
+			return true
 		}
 	}
 }

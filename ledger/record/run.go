@@ -51,6 +51,9 @@ type RunResult struct {
 	Exit               int                  // the command's exit code, -1 when it was killed or never ran
 	ExitCode           int                  // what `run` exits with (DESIGN §10)
 	Stored             []byte               // for a finished operation: the output it had
+	// Interrupted: a key at the terminal ended the command, which had the terminal to
+	// itself; this process and its job did not hear of it.
+	Interrupted bool
 }
 
 // The exit codes of `run` that are its own.
@@ -106,6 +109,7 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 		}
 		answer := r.runOnce(ctx, req, c, res, asked, here)
 		last = r.finish(ctx, rule, res, answer, here)
+		last.Interrupted = c.tty != nil && c.stopped == nil && (answer.Signal == "SIGINT" || answer.Signal == "SIGQUIT")
 		wait, again := Retryable(rule, res.Attempt.N, last.Outcome, answer)
 		if !again || req.NoRetry || !last.Recorded || last.Operation.State != ledger.Failed {
 			return last, nil

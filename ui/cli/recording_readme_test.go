@@ -84,7 +84,7 @@ func (p *page) serve() {
 	line := strings.NewReplacer("127.0.0.1:8080", p.proxy, "https://api.example.com", upstream.URL).Replace(snippets(p.T, "sh-proxy")[0])
 	words := strings.Fields(line)
 	cmd := exec.Command(filepath.Join(p.dir, words[0]), words[1:]...)
-	cmd.Env, cmd.Stderr = p.env(), os.Stderr
+	cmd.Env = p.env()
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 
@@ -127,7 +128,12 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if err != nil {
 		return a.runFailed(status, err)
 	}
-	return a.runEnded(ctx, status, res)
+	err = a.runEnded(ctx, status, res)
+	if res.Interrupted { // the script that this is a part of shall hear of it too
+		signal.Ignore(syscall.SIGINT)
+		_ = syscall.Kill(0, syscall.SIGINT)
+	}
+	return err
 }
 
 // rehearseRun says what run would do.
