@@ -280,12 +280,13 @@ type Event struct {
 	ID          string // the change id
 	OperationID string
 	At          time.Time
-	Verb        string // begin, settle, expire, read, confirm, deny, grant, abandon, ack, park, undo, note, late, hold, release, adopt
+	Verb        string // begin, settle, expire, read, confirm, deny, grant, abandon, ack, park, undo, note, late, wait, hold, release, adopt
 	Actor       Actor
 	Reason      string
 	From, To    State
 	Version     int64
 	Detail      json.RawMessage // attempt, read, receipts, reference, basis, …
+	Conflict    Conflict        // the flag that this change raised, if it raised one
 }
 
 // Actor is who did something. Name is a label, not authentication.

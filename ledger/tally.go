@@ -3,7 +3,9 @@ package ledger
 import "time"
 
 // Tally is how doubts of one kind and error class ended: only those that a
-// read's verdict or a late answer ended, never a person's word.
+// read's verdict or a late answer ended, never a person's word. An operation
+// leaves doubt for committed or failed; one that is pending past its deadline was
+// in doubt, with the class of its deadline.
 type Tally struct {
 	Kind   string
 	Class  ErrorClass // of the doubt, before it was settled
@@ -17,11 +19,14 @@ type Census struct {
 	State State // as every reader must assume it at the time asked about
 	Count int
 	// Oldest is when the oldest of them came into its state, for pending and
-	// uncertain ones; zero otherwise.
+	// uncertain ones; zero otherwise. A pending one came into it when the attempt in
+	// flight began.
 	Oldest time.Time
 }
 
-// Accuracy is how somebody's decisions of one sort turned out.
+// Accuracy is how somebody's decisions of one sort turned out: what persons
+// confirmed, denied and abandoned, what reads settled and what was sent again by
+// programs.
 type Accuracy struct {
 	Actor   string
 	Machine bool   // decided by a program: a policy at work, not a person

@@ -25,6 +25,7 @@ type Memory struct {
 	holds    []ledger.Hold
 	runs     map[string]*ledger.DecisionRun
 	controls map[string]time.Time
+	tallies  map[ledger.Tally]ledger.Tally // by kind and class
 	watchers []chan struct{}
 }
 
@@ -40,7 +41,7 @@ type entry struct {
 
 // NewMemory makes an empty store.
 func NewMemory(clock ledger.Clock) *Memory {
-	return &Memory{clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}}
+	return &Memory{clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
 }
 
 func (m *Memory) find(at ledger.Locator) *entry {
@@ -179,6 +180,10 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 			ev.ID = changeID
 		}
 		ev.OperationID, ev.From, ev.To, ev.Version = e.op.ID, before.State, e.op.State, e.op.Version
+		if e.op.Conflict != before.Conflict || e.op.ConflictNote != before.ConflictNote {
+			ev.Conflict = e.op.Conflict
+		}
+		m.tally(before, e.op, ev.Verb, now)
 		m.append(ev, now)
 		m.changes[changeID] = e.op.ID
 	}

@@ -312,12 +312,3 @@ func (m *Memory) Leases(ctx context.Context, ids []string, holder, digest string
 	}
 	return out, nil
 }
-
-// Tallies implements ledger.Store.
-func (m *Memory) Tallies(context.Context) ([]ledger.Tally, error) { return nil, nil }
-
-// Census implements ledger.Store.
-func (m *Memory) Census(context.Context, time.Time) ([]ledger.Census, error) { return nil, nil }
-
-// Accuracy implements ledger.Store.
-func (m *Memory) Accuracy(context.Context, time.Time) ([]ledger.Accuracy, error) { return nil, nil }

@@ -322,6 +322,7 @@ func (g *game) compareAll() {
 	for _, id := range g.ids {
 		g.compare(id)
 	}
+	compareKept(g.rt, g.plain.s, g.real.s, g.real.clock.Now())
 	ev := func(s ledger.Store) []ledger.Event {
 		evs, err := s.Events(ctx, "", 0, 100_000)
 		if err != nil {
@@ -347,6 +348,28 @@ func (g *game) compareAll() {
 	}
 	if diff := cmp.Diff(ev(g.plain.s), ev(g.real.s), seeing...); diff != "" {
 		g.rt.Fatalf("the history differs from memory's (-memory +store):\n%s", diff)
+	}
+}
+
+// compareKept compares what the stores have counted as they went.
+func compareKept(rt *rapid.T, plain, real ledger.Store, now time.Time) {
+	type kept struct {
+		Tallies  []ledger.Tally
+		Census   []ledger.Census
+		Accuracy [2][]ledger.Accuracy
+	}
+	of := func(s ledger.Store) kept {
+		tallies, err1 := s.Tallies(ctx)
+		census, err2 := s.Census(ctx, now)
+		all, err3 := s.Accuracy(ctx, time.Time{})
+		late, err4 := s.Accuracy(ctx, Noon.Add(time.Hour))
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			rt.Fatalf("%v", err)
+		}
+		return kept{sortTallies(tallies), sortCensus(census), [2][]ledger.Accuracy{sortAccuracy(all), sortAccuracy(late)}}
+	}
+	if diff := cmp.Diff(of(plain), of(real), seeing...); diff != "" {
+		rt.Fatalf("what was counted differs from memory's (-memory +store):\n%s", diff)
 	}
 }
 

@@ -21,17 +21,26 @@ var baseTab = map[string]ledger.Tab{
 // moved since: from the list of their class to the list where they stand now.
 var countsQuery = fmt.Sprintf(`
 	SELECT what AS class, '' AS tab, 0 AS parked, n, pending, loss, words, twice, 0 AS conflicts FROM counts
+	UNION ALL SELECT 'state.pending',   '', 0, coalesce(sum(pending), 0),   0, 0.0, 0, 0, 0 FROM census
+	UNION ALL SELECT 'state.committed', '', 0, coalesce(sum(committed), 0), 0, 0.0, 0, 0, 0 FROM census
+	UNION ALL SELECT 'state.failed',    '', 0, coalesce(sum(failed), 0),    0, 0.0, 0, 0, 0 FROM census
+	UNION ALL SELECT 'state.uncertain', '', 0, coalesce(sum(uncertain), 0), 0, 0.0, 0, 0, 0 FROM census
+	UNION ALL SELECT 'state.abandoned', '', 0, coalesce(sum(abandoned), 0), 0, 0.0, 0, 0, 0 FROM census
 	UNION ALL
 	SELECT h.class, %s AS tab, %s AS parked, count(*), sum(h.state = 'pending'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0 END),
 	       sum(h.miss_word <> ''), sum(h.conflict = 'duplicate'), sum(h.conflict <> '')
 	  FROM (%s) h
-	 GROUP BY 1, 2, 3`,
+	 GROUP BY 1, 2, 3
+	UNION ALL
+	SELECT 'pending', CASE %s WHEN 'decide' THEN 'needs_you' ELSE 'checking' END AS tab, 0, count(*), count(*),
+	       sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0 END), sum(coalesce(h.miss_word, '') <> ''), 0, 0
+	  FROM %s AND o.deadline_at < ?1
+	 GROUP BY 2`,
 	tabSQL, parkedSQL, strings.Join([]string{
-		moved("open_by_loss", "class <> 'pending' AND class = 'moving'"),
-		moved("open_by_clock", "class <> 'pending' AND class = 'ripe' AND clock_at > ?1"),
-		moved("open_by_clock", "class <> 'pending' AND class = 'reading' AND clock_at <= ?1"),
-		moved("open_pending", "state = 'pending' AND deadline_at < ?1 AND class = 'pending'"),
-	}, " UNION ALL "))
+		moved("open_by_loss", "class = 'moving'"),
+		moved("open_by_clock", "class = 'ripe' AND clock_at > ?1"),
+		moved("open_by_clock", "class = 'reading' AND clock_at <= ?1"),
+	}, " UNION ALL "), flightLane, flightFrom)
 
 func moved(index, where string) string {
 	return `SELECT class, state, conflict, deadline_at, granted_at, grant_until, hands_off, decide_at, doubted, parked_until, miss_word, rank

@@ -8,7 +8,7 @@ import (
 )
 
 const eventColumns = `
-	SELECT seq, id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail
+	SELECT seq, id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict
 	  FROM events`
 
 // Events returns the history after a sequence number, oldest first.
@@ -29,7 +29,7 @@ func scanEvent(rows *sql.Rows) (ledger.Event, error) {
 	var when int64
 	var detail sql.NullString
 	err := rows.Scan(&e.Seq, &e.ID, &e.OperationID, &when, &e.Verb, &e.Actor.Name, &e.Actor.OSUser, &e.Actor.Host,
-		&e.Actor.Machine, &e.Actor.Terminal, &e.Reason, &e.From, &e.To, &e.Version, &detail)
+		&e.Actor.Machine, &e.Actor.Terminal, &e.Reason, &e.From, &e.To, &e.Version, &detail, &e.Conflict)
 	e.At, e.Detail = at(when), raw(detail)
 	return e, err
 }

@@ -8,41 +8,57 @@ import (
 	"indoubt/ledger"
 )
 
-// filterText is a filter as conditions on the hot table and on operations, each
-// beginning with AND.
-type filterText struct{ hot, settled string }
+// filterText is a filter as conditions on the hot table, on operations in flight
+// and on settled operations, each beginning with AND.
+type filterText struct{ hot, flight, settled string }
+
+// place is where a condition looks.
+type place struct {
+	from        string
+	lane, state string
+	column      func(string) string
+}
+
+var (
+	inHot     = place{"h.", laneSQL, stateSQL, hotColumn}
+	inFlight  = place{"o.", flightLane, flightState, flightColumn}
+	inSettled = place{"o.", "'resolved'", "o.state", notPriced}
+)
+
+// notPriced is a column of what is in no list: beside it nothing is priced.
+func notPriced(column string) string {
+	if column == "downstream" {
+		return "''"
+	}
+	return "0.0"
+}
 
 // filterSQL translates a filter. It selects what ledger.Filter.Match selects,
 // or more where SQLite compares text otherwise; the caller matches again.
 func filterSQL(b *binder, f ledger.Filter, now time.Time) filterText {
 	var out filterText
 	for _, t := range f.Terms {
-		hot := termSQL(b, t, now, false)
-		if hot == "" {
-			continue
-		}
-		settled := termSQL(b, t, now, true)
-		if t.Not {
-			hot, settled = "NOT ("+hot+")", "NOT ("+settled+")"
-		}
-		out.hot += " AND (" + hot + ")"
-		out.settled += " AND (" + settled + ")"
+		out.hot += inHot.condition(b, t, now)
+		out.flight += inFlight.condition(b, t, now)
+		out.settled += inSettled.condition(b, t, now)
 	}
 	return out
 }
 
-// termSQL is one condition, or "" where SQL cannot say it.
-func termSQL(b *binder, t ledger.Term, now time.Time, settled bool) string {
-	from, lane, state := "h.", laneSQL, stateSQL
-	if settled {
-		from, lane, state = "o.", "'resolved'", "o.state"
+func (p *place) condition(b *binder, t ledger.Term, now time.Time) string {
+	text := p.term(b, t, now)
+	switch {
+	case text == "":
+		return ""
+	case t.Not:
+		return " AND NOT (" + text + ")"
 	}
-	priced := func(column, none string) string {
-		if settled { // beside the list nothing is priced
-			return none
-		}
-		return "h." + column
-	}
+	return " AND (" + text + ")"
+}
+
+// term is one condition, or "" where SQL cannot say it.
+func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
+	from := p.from
 	contains := func(columns ...string) string {
 		if !ascii(t.Value) {
 			return ""
@@ -58,6 +74,9 @@ func termSQL(b *binder, t ledger.Term, now time.Time, settled bool) string {
 	}
 	switch t.Field {
 	case "text":
+		if p == &inHot && ascii(t.Value) {
+			return "instr(h.search, " + b.bind(strings.ToLower(t.Value)) + ") > 0"
+		}
 		return contains("title", "kind", "key", "id", "source")
 	case "id":
 		return prefix("id", t.Value)
@@ -67,11 +86,11 @@ func termSQL(b *binder, t ledger.Term, now time.Time, settled bool) string {
 		}
 		return from + "kind = " + b.bind(t.Value)
 	case "state":
-		return state + " = " + b.bind(t.Value)
+		return p.state + " = " + b.bind(t.Value)
 	case "lane":
-		return lane + " = " + b.bind(t.Value)
+		return p.lane + " = " + b.bind(t.Value)
 	case "downstream":
-		return priced("downstream", "''") + " = " + b.bind(t.Value)
+		return p.column("downstream") + " = " + b.bind(t.Value)
 	case "source", "key", "token":
 		return contains(t.Field)
 	case "by":
@@ -85,9 +104,9 @@ func termSQL(b *binder, t ledger.Term, now time.Time, settled bool) string {
 		}
 		return fmt.Sprintf("%screated_at %s %s", from, op, b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
 	case "cost":
-		return fmt.Sprintf("max(%s, %s) %s %s", priced("duplicate_value", "0.0"), priced("miss_value", "0.0"), compare(t.Op), b.bind(t.Number))
+		return fmt.Sprintf("max(%s, %s) %s %s", p.column("duplicate_value"), p.column("miss_value"), compare(t.Op), b.bind(t.Number))
 	case "risk":
-		return fmt.Sprintf("%s %s %s", priced("rank", "0.0"), compare(t.Op), b.bind(t.Number))
+		return fmt.Sprintf("%s %s %s", p.column("rank"), compare(t.Op), b.bind(t.Number))
 	}
 	return "0"
 }

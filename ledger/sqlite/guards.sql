@@ -4,7 +4,7 @@
 
 -- The list's columns as operations and grants give them.
 CREATE VIEW open_source AS
-SELECT o.id, o.kind, o.key, o.token, o.fingerprint, o.title, o.target, o.source, o.source_run, o.source_host, o.source_pid,
+SELECT o.seq, o.id, o.kind, o.key, o.token, o.fingerprint, o.title, o.target, o.source, o.source_run, o.source_host, o.source_pid,
        o.state, o.version, o.error_class, o.verdict, o.conflict, o.doubted, o.hands_off, o.receipt, o.actor,
        o.attempt_count AS attempts, o.created_at, o.updated_at, o.deadline_at, o.doubted_at, o.parked_until, o.recheck_at,
        coalesce((SELECT g.created_at FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0
@@ -25,21 +25,35 @@ BEGIN
    WHERE NEW.key_live = 1
      AND EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1);
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
-   WHERE NEW.state <> 'pending' OR NEW.key_live <> 1;
+   WHERE NEW.state <> 'pending' OR NEW.key_live <> 1 OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0;
   SELECT RAISE(ABORT, 'deadline_at must come after created_at, in milliseconds, and within a year')
    WHERE NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000;
 END;
 
-CREATE TRIGGER operations_guard_update BEFORE UPDATE ON operations
+-- Guards that speak of columns which most updates leave alone fire only where
+-- those are set. seq has other names (rowid), so its guard fires always.
+CREATE TRIGGER operations_guard_identity
+BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, session
+ON operations
 BEGIN
   SELECT RAISE(ABORT, 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change')
-   WHERE NEW.id <> OLD.id OR NEW.seq <> OLD.seq OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key
+   WHERE NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key
       OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint OR NEW.input IS NOT OLD.input
       OR NEW.command IS NOT OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
       OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host
       OR NEW.source_pid <> OLD.source_pid OR NEW.session <> OLD.session;
+END;
+
+CREATE TRIGGER operations_guard_key BEFORE UPDATE OF key_live ON operations
+BEGIN
   SELECT RAISE(ABORT, 'a key is given up once, and only by an operation that is committed, failed or abandoned')
    WHERE NEW.key_live <> OLD.key_live AND (OLD.key_live = 0 OR OLD.state IN ('pending', 'uncertain'));
+END;
+
+CREATE TRIGGER operations_guard_update BEFORE UPDATE ON operations
+BEGIN
+  SELECT RAISE(ABORT, 'seq of an operation never changes')
+   WHERE NEW.seq <> OLD.seq;
   SELECT RAISE(ABORT, 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain')
    WHERE NEW.state <> OLD.state
      AND OLD.state || ' ' || NEW.state NOT IN (
@@ -82,14 +96,7 @@ BEGIN
   VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
           NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
           '', 'pending', NEW.version, NEW.change_detail);
-  INSERT INTO open_operations (id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
-          state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
-          created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at)
-  VALUES (NEW.id, NEW.kind, NEW.key, NEW.token, NEW.fingerprint, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host,
-          NEW.source_pid, NEW.state, NEW.version, NEW.error_class, NEW.verdict, NEW.conflict, NEW.doubted, NEW.hands_off,
-          NEW.receipt, NEW.actor, max(NEW.attempt_count, 1), NEW.created_at, NEW.updated_at, NEW.deadline_at, NEW.doubted_at,
-          NEW.parked_until, NEW.recheck_at);
-  UPDATE counts SET n = n + 1 WHERE what = 'state.pending';
+  INSERT INTO census (kind, pending) VALUES (NEW.kind, 1) ON CONFLICT (kind) DO UPDATE SET pending = pending + 1;
 END;
 
 -- Plain SQL names no attempt: the database makes the first one.
@@ -100,9 +107,9 @@ BEGIN
   VALUES (NEW.id || '.1', NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at);
 END;
 
-CREATE TRIGGER operations_event AFTER UPDATE OF change_id ON operations WHEN NEW.change_id <> OLD.change_id
+CREATE TRIGGER operations_tell AFTER UPDATE OF change_id ON operations WHEN NEW.change_id <> OLD.change_id
 BEGIN
-  INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
+  INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict)
   VALUES (NEW.change_id, NEW.id,
          CASE WHEN NEW.change_of = NEW.change_id THEN NEW.updated_at
               ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END,
@@ -118,13 +125,30 @@ BEGIN
          CASE WHEN NEW.change_of = NEW.change_id THEN NEW.terminal ELSE 0 END,
          NEW.reason, OLD.state, NEW.state,
          CASE WHEN NEW.state <> OLD.state THEN max(NEW.version, OLD.version + 1) ELSE NEW.version END,
-         CASE WHEN NEW.change_of = NEW.change_id OR NEW.change_detail IS NOT OLD.change_detail THEN NEW.change_detail END);
+         CASE WHEN NEW.change_of = NEW.change_id OR NEW.change_detail IS NOT OLD.change_detail THEN NEW.change_detail END,
+         CASE WHEN NEW.conflict <> OLD.conflict OR NEW.conflict_note <> OLD.conflict_note THEN NEW.conflict ELSE '' END);
+  UPDATE census
+     SET pending = pending - (OLD.state = 'pending') + (NEW.state = 'pending'),
+         committed = committed - (OLD.state = 'committed') + (NEW.state = 'committed'),
+         failed = failed - (OLD.state = 'failed') + (NEW.state = 'failed'),
+         uncertain = uncertain - (OLD.state = 'uncertain') + (NEW.state = 'uncertain'),
+         abandoned = abandoned - (OLD.state = 'abandoned') + (NEW.state = 'abandoned')
+   WHERE kind = NEW.kind AND NEW.state <> OLD.state;
 END;
 
-CREATE TRIGGER operations_count AFTER UPDATE OF state ON operations WHEN NEW.state <> OLD.state
+-- How a doubt ended, where evidence ended it: a read, or an answer however late.
+-- What is pending past its deadline is a doubt that nobody wrote down.
+CREATE TRIGGER operations_tally AFTER UPDATE OF state ON operations
+WHEN NEW.state IN ('committed', 'failed')
+ AND (OLD.state = 'uncertain'
+   OR OLD.state = 'pending' AND OLD.deadline_at < CASE WHEN NEW.change_of = NEW.change_id THEN NEW.updated_at
+                                                       ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END)
+ AND NOT (NEW.change_of = NEW.change_id
+      AND (NEW.change_verb IN ('confirm', 'deny', 'abandon') OR NEW.change_verb = '' AND NEW.machine = 0))
 BEGIN
-  UPDATE counts SET n = n - 1 WHERE what = 'state.' || OLD.state;
-  UPDATE counts SET n = n + 1 WHERE what = 'state.' || NEW.state;
+  INSERT INTO tallies (kind, class, landed, missed)
+  VALUES (NEW.kind, CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END, NEW.state = 'committed', NEW.state = 'failed')
+      ON CONFLICT (kind, class) DO UPDATE SET landed = landed + excluded.landed, missed = missed + excluded.missed;
 END;
 
 -- No attempt outlives the flight it was made for.
@@ -165,7 +189,8 @@ BEGIN
          effects = CASE WHEN NEW.state = 'committed' THEN max(NEW.effects, json_array_length(NEW.receipts), 1) ELSE NEW.effects END,
          by_answer = CASE WHEN OLD.state = 'pending' AND NEW.state = 'committed' THEN 1 WHEN NEW.state = 'uncertain' THEN 0 ELSE NEW.by_answer END,
          hands_off = CASE WHEN NEW.state = 'committed' OR NEW.state = 'uncertain' AND OLD.state <> 'pending' THEN 1 ELSE NEW.hands_off END,
-         doubted = CASE WHEN NEW.state = 'uncertain' THEN 1 ELSE NEW.doubted END,
+         doubted = CASE WHEN NEW.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)
+                        THEN 1 ELSE NEW.doubted END,
          error_class = CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END,
          updated_at = max(NEW.updated_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
          ended_at = CASE WHEN OLD.state = 'pending' THEN max(NEW.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.ended_at END,
@@ -178,15 +203,21 @@ BEGIN
 END;
 
 -- The list follows. These read the row as it stands, so it does not matter in
--- which order the triggers of one change run.
-CREATE TRIGGER operations_leave_list AFTER UPDATE ON operations WHEN NEW.is_open = 0
+-- which order the triggers of one change run. What is in flight stays in the list
+-- if it is there.
+CREATE TRIGGER operations_leave_list AFTER UPDATE ON operations
+WHEN NEW.is_open = 0 AND NEW.state <> 'pending' AND EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
 BEGIN
   DELETE FROM open_operations
-   WHERE id = NEW.id AND NOT EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0);
+   WHERE seq = NEW.seq
+     AND EXISTS (SELECT 1 FROM operations WHERE seq = NEW.seq AND is_open = 0)
+     AND NOT EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0);
 END;
 
 CREATE TRIGGER operations_stay_in_list AFTER UPDATE ON operations
-WHEN EXISTS (SELECT 1 FROM open_operations WHERE id = NEW.id) AND (NEW.is_open = 1 OR NEW.state = 'failed')
+WHEN EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
+ AND (NEW.is_open = 1 OR NEW.state = 'pending'
+   OR EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0))
 BEGIN
   UPDATE open_operations
      SET title = o.title, target = o.target, state = o.state, version = o.version, error_class = o.error_class, verdict = o.verdict,
@@ -199,16 +230,16 @@ BEGIN
                         ELSE read_at END,
          reads = CASE WHEN o.state = 'uncertain' AND open_operations.state <> 'uncertain' THEN 0 ELSE reads END
     FROM operations o
-   WHERE o.id = NEW.id AND open_operations.id = NEW.id;
+   WHERE o.seq = NEW.seq AND open_operations.seq = NEW.seq;
 END;
 
 CREATE TRIGGER operations_join_list AFTER UPDATE ON operations
-WHEN NEW.is_open = 1 AND OLD.attempt_count > 0 AND NOT EXISTS (SELECT 1 FROM open_operations WHERE id = NEW.id)
+WHEN NEW.is_open = 1 AND NOT EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
 BEGIN
-  INSERT INTO open_operations (id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+  INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
           state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
           created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
-  SELECT * FROM open_source WHERE id = NEW.id;
+  SELECT * FROM open_source WHERE seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq);
 END;
 
 -- ── Attempts ─────────────────────────────────────────────────────────────────
@@ -307,23 +338,23 @@ END;
 
 CREATE TRIGGER grants_after_insert AFTER INSERT ON grants WHEN NEW.consumed_at = 0 AND NEW.voided_at = 0
 BEGIN
-  UPDATE open_operations SET granted_at = NEW.created_at, grant_until = NEW.expires_at WHERE id = NEW.operation_id;
-  INSERT INTO open_operations (id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+  UPDATE open_operations SET granted_at = NEW.created_at, grant_until = NEW.expires_at
+   WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id);
+  INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
           state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
           created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
-  SELECT * FROM open_source
-   WHERE id = NEW.operation_id AND NOT EXISTS (SELECT 1 FROM open_operations WHERE id = NEW.operation_id);
+  SELECT * FROM open_source s
+   WHERE s.id = NEW.operation_id AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq);
 END;
 
 CREATE TRIGGER grants_after_update AFTER UPDATE OF consumed_at, voided_at ON grants
 WHEN OLD.consumed_at = 0 AND OLD.voided_at = 0 AND (NEW.consumed_at <> 0 OR NEW.voided_at <> 0)
 BEGIN
   DELETE FROM open_operations
-   WHERE id = NEW.operation_id
-     AND EXISTS (SELECT 1 FROM open_source s JOIN operations o ON o.id = s.id
-                  WHERE s.id = NEW.operation_id AND o.is_open = 0 AND s.granted_at = 0);
+   WHERE seq = (SELECT o.seq FROM operations o JOIN open_source s ON s.seq = o.seq
+                 WHERE o.id = NEW.operation_id AND o.is_open = 0 AND o.state <> 'pending' AND s.granted_at = 0);
   UPDATE open_operations SET granted_at = s.granted_at, grant_until = s.grant_until
-    FROM open_source s WHERE s.id = NEW.operation_id AND open_operations.id = NEW.operation_id;
+    FROM open_source s WHERE s.id = NEW.operation_id AND open_operations.seq = s.seq;
 END;
 
 CREATE TRIGGER decisions_guard_insert BEFORE INSERT ON decisions
@@ -411,7 +442,7 @@ END;
 CREATE TRIGGER open_guard_insert BEFORE INSERT ON open_operations
 BEGIN
   SELECT RAISE(ABORT, 'the list of open operations is kept by the database')
-   WHERE EXISTS (SELECT 1 FROM open_operations WHERE id = NEW.id);
+   WHERE EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq);
 END;
 
 CREATE TRIGGER open_after_insert AFTER INSERT ON open_operations WHEN NEW.class <> 'pending'

@@ -19,12 +19,13 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 			r.OperationID, r.AttemptID, r.ChangeID, r.Key = id, id+"-a", id+"-c", id+"-key"
 		}
 	}
-	for _, id := range []string{"pending", "uncertain", "committed", "failed", "granted"} {
+	for _, id := range []string{"pending", "uncertain", "committed", "failed", "granted", "retired"} {
 		begin(t, s, as(id))
 	}
 	c.Advance(time.Second)
 	doubt := settleAs(t, s, "uncertain-a", ledger.OutcomeUncertain)
 	settleAs(t, s, "committed-a", ledger.OutcomeCommitted)
+	settleAs(t, s, "retired-a", ledger.OutcomeCommitted)
 	settleAs(t, s, "failed-a", ledger.OutcomeFailed)
 	granted := settleAs(t, s, "granted-a", ledger.OutcomeUncertain)
 	must1[ledger.Applied](t)(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "grant-c", GrantID: "grant", OperationID: "granted", Version: granted.Version,
@@ -35,7 +36,10 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 	must(t, s.Hold(ctx, ledger.Hold{Scope: "all", Actor: ann, Reason: "night", ChangeID: "hold-c"}))
 	_, _, err := s.Run(ctx, ledger.DecisionRun{ID: "run", IdempotencyKey: "k", Digest: "d", Verb: "deny", Actor: ann, Operations: []string{"uncertain@2"}})
 	must(t, err)
-	return s, rawDB(t, s.path)
+	db := rawDB(t, s.path)
+	_, err = db.Exec(`UPDATE operations SET key_live = 0 WHERE id = 'retired'`)
+	must(t, err)
+	return s, db
 }
 
 func TestGuards(t *testing.T) {
@@ -67,6 +71,13 @@ func TestGuards(t *testing.T) {
 		{"another input", `UPDATE OR IGNORE operations SET input = '[]' WHERE id = 'pending'`, "never change"},
 		{"another kind", `UPDATE operations SET kind = 'n' WHERE id = 'pending'`, "never change"},
 		{"another birth", `UPDATE operations SET created_at = created_at + 1 WHERE id = 'pending'`, "never change"},
+		{"another number", `UPDATE operations SET rowid = 99 WHERE id = 'pending'`, "never changes"},
+		{"another number by another name", `UPDATE OR REPLACE operations SET seq = 1 WHERE id = 'committed'`, "never changes"},
+		{"another id and key in a row", `UPDATE operations SET (title, "KEY") = ('n', 'n') WHERE id = 'pending'`, "never change"},
+		{"another token by an upsert", `INSERT INTO operations (id, kind, key, deadline_at, actor) VALUES ('pending', 'k', 'n', ` + later + `, 'eve') ON CONFLICT (id) DO UPDATE SET token = 'n'`, "never replaced"},
+		{"born in conflict", insert("INSERT", "n", "n", now, later, ", conflict|, 'duplicate'"), "begins as pending"},
+		{"born parked", insert("INSERT", "n", "n", now, later, ", parked_until|, "+later), "begins as pending"},
+		{"key taken back", `UPDATE operations SET key_live = 1 WHERE id = 'retired'`, "given up once"},
 		{"unknown state", `UPDATE operations SET state = 'done'` + change + ` WHERE id = 'pending'`, "cannot change like this"},
 		{"committed to failed", `UPDATE operations SET state = 'failed'` + change + ` WHERE id = 'committed'`, "cannot change like this"},
 		{"committed to pending", `UPDATE operations SET state = 'pending'` + change + ` WHERE id = 'committed'`, "cannot change like this"},
@@ -126,7 +137,7 @@ func TestGuards(t *testing.T) {
 		{"replaced decision", `REPLACE INTO decisions (id, verb, actor, created_at) VALUES ('run', 'confirm', 'eve', 1)`, "never replaced"},
 		{"replaced decision key", `REPLACE INTO decisions (id, idempotency_key, verb, actor, created_at) VALUES ('n', 'k', 'confirm', 'eve', 1)`, "never replaced"},
 		{"deleted decision", `DELETE FROM decisions`, "never deleted"},
-		{"replaced list row", `REPLACE INTO open_operations SELECT * FROM (SELECT id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, digest, downstream, priced_title, priced_target, duplicate_value, duplicate_word, duplicate_guess, miss_value, miss_word, miss_guess, odds, rank, decide_at, read_at, reads, ripe FROM open_operations)`, "kept by the database"},
+		{"replaced list row", `REPLACE INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until) SELECT seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until FROM open_operations`, "kept by the database"},
 	} {
 		for _, recursive := range []string{"OFF", "ON"} {
 			if _, err := db.Exec(`PRAGMA recursive_triggers = ` + recursive); err != nil {
@@ -150,7 +161,7 @@ func TestGuards(t *testing.T) {
 func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "leases", "holds", "decisions", "open_operations", "counts"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "leases", "holds", "decisions", "open_operations", "counts", "census", "tallies"} {
 		rows, err := db.Query(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
 		must(t, err)
 		cols, err := rows.Columns()
@@ -229,5 +240,50 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 			t.Fatalf("begin after a failure without proof: %s", res.Answer)
 		}
 		_ = c
+	}
+}
+
+// What is counted is right whoever writes, and however.
+func TestPlainSQLIsCounted(t *testing.T) {
+	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	defer s.Close()
+	db := rawDB(t, s.path)
+	exec := func(query string, args ...any) {
+		t.Helper()
+		_, err := db.Exec(query, args...)
+		must(t, err)
+	}
+	change := func(id, set string) {
+		t.Helper()
+		exec(`UPDATE operations SET `+set+`, change_id = lower(hex(randomblob(16))), actor = 'nightly', reason = 'why' WHERE id = ?`, id)
+	}
+	for i, verb := range []string{"INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE", "INSERT OR FAIL", "REPLACE", "INSERT", "INSERT"} {
+		id := string(rune('a' + i))
+		exec(verb+` INTO operations (id, kind, key, deadline_at, actor) VALUES (?, 'k', ?, ?, 'nightly')`, id, id, time.Now().Add(time.Hour).UnixMilli())
+	}
+	exec(`INSERT INTO operations (id, kind, key, created_at, deadline_at, actor) VALUES ('overdue', 'k', 'overdue', ?, ?, 'nightly')`,
+		time.Now().Add(-2*time.Minute).UnixMilli(), time.Now().Add(-time.Minute).UnixMilli())
+	for _, id := range []string{"a", "b", "c", "d"} {
+		change(id, `state = 'uncertain', error_class = 'timeout'`)
+	}
+	change("a", `state = 'committed'`)                                   // a pipeline heard at last
+	change("b", `state = 'failed', change_detail = '{"proof":"refused"}'`) // and another
+	exec(`UPDATE OR IGNORE operations SET state = 'failed', change_id = 'c-3', change_of = 'c-3', change_verb = 'deny', machine = 0, actor = 'ann', reason = 'asked' WHERE id = 'c'`)
+	exec(`UPDATE OR REPLACE operations SET state = 'committed', change_id = 'd-3', change_of = 'd-3', machine = 0, actor = 'ann', reason = 'saw it' WHERE id = 'd'`)
+	change("e", `state = 'committed'`)
+	change("overdue", `state = 'committed'`)
+	tallies := must1[[]ledger.Tally](t)(s.Tallies(ctx))
+	if d := diff([]ledger.Tally{{Kind: "k", Class: "deadline", Landed: 1}, {Kind: "k", Class: "timeout", Landed: 1, Missed: 1}}, tallies); d != "" {
+		t.Errorf("tallies (-want +got):\n%s", d)
+	}
+	counts := map[ledger.State]int{}
+	for _, c := range must1[[]ledger.Census](t)(s.Census(ctx, time.Now())) {
+		counts[c.State] = c.Count
+	}
+	if d := diff(map[ledger.State]int{ledger.Pending: 2, ledger.Committed: 4, ledger.Failed: 2}, counts); d != "" {
+		t.Errorf("census (-want +got):\n%s", d)
+	}
+	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "overdue"})); !rec.Operation.Doubted {
+		t.Error("an answer after the deadline leaves no trace of the doubt")
 	}
 }

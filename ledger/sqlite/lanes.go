@@ -31,32 +31,57 @@ var tabSQL = fmt.Sprintf(`CASE WHEN %s THEN 'all' ELSE
 		WHEN 'reading' THEN 'checking'
 		ELSE 'settled' END END`, parkedSQL, laneSQL, ledger.FetchPatience.Milliseconds())
 
+// What is in flight and nothing else is read from operations o, with what a
+// policy may have said of it beside it (h). It has no conflict, no grant, and is
+// not parked: else it has another class in the list.
+const (
+	flightFrom = `operations o INDEXED BY operations_pending LEFT JOIN open_operations h ON h.seq = o.seq
+		WHERE o.state = 'pending' AND (h.seq IS NULL OR h.class = 'pending')`
+
+	flightState = `CASE WHEN o.deadline_at < ?1 THEN 'uncertain' ELSE 'pending' END`
+
+	flightLane = `CASE
+		WHEN o.deadline_at >= ?1 THEN 'in_flight'
+		WHEN o.hands_off = 1 OR coalesce(h.decide_at, 0) <= ?1 THEN 'decide'
+		ELSE 'reading' END`
+)
+
 // part is a slice of the hot table that an index gives in order.
 type part struct {
 	class string
-	where string // more that the index can use
-	index string // "" for the index of the order asked for
+	where string // more that must hold; "" when the whole class is in the tab
+	clock bool   // found by its clock, not in the order asked for
 }
 
-// parts are where a tab's rows may be. Each is looked at in its own order and
-// checked against the tab exactly: what a clock has moved since the last write
+// parts are where a tab's rows are: what a clock has moved since the last write
 // is in a neighbouring class, and is found there by the clock.
 func parts(tab ledger.Tab) []part {
-	moving := part{class: "moving"}
-	overdue := part{class: "pending", where: "h.state = 'pending' AND h.deadline_at < ?1", index: "open_pending"}
+	moving := part{class: "moving", where: tabSQL + " = '" + string(tab) + "'"}
 	switch tab {
 	case ledger.TabNeedsYou:
-		return []part{{class: "conflict"}, {class: "decide"}, {class: "ripe"}, {class: "not_landed"},
-			{class: "reading", where: "h.clock_at <= ?1", index: "open_by_clock"}, overdue, moving}
+		return []part{{class: "conflict"}, {class: "decide"}, {class: "not_landed"}, {class: "ripe", where: "h.clock_at <= ?1"},
+			{class: "reading", where: "h.clock_at <= ?1", clock: true}, moving}
 	case ledger.TabChecking:
-		return []part{{class: "reading"}, {class: "ripe", where: "h.clock_at > ?1", index: "open_by_clock"}, overdue, moving}
+		return []part{{class: "reading", where: "h.clock_at > ?1"}, {class: "ripe", where: "h.clock_at > ?1", clock: true}, moving}
 	case ledger.TabInFlight:
-		return []part{{class: "pending", where: "h.state = 'pending' AND h.deadline_at >= ?1", index: "open_pending"}, moving}
-	case ledger.TabAll:
-		return []part{{class: "conflict"}, {class: "decide"}, {class: "ripe"}, {class: "not_landed"}, {class: "reading"},
-			{class: "pending", where: "h.state = 'pending'", index: "open_pending"}, {class: "resolved"}, moving}
+		return []part{moving}
 	case ledger.TabSettled:
 		return []part{{class: "resolved"}, moving}
 	}
-	return nil
+	return []part{{class: "conflict"}, {class: "decide"}, {class: "not_landed"}, {class: "ripe"}, {class: "reading"}, {class: "resolved"}, {class: "moving"}}
+}
+
+// flight is which of what is in flight a tab has; "" for none.
+func flight(tab ledger.Tab) string {
+	switch tab {
+	case ledger.TabNeedsYou:
+		return "o.deadline_at < ?1 AND " + flightLane + " = 'decide'"
+	case ledger.TabChecking:
+		return "o.deadline_at < ?1 AND " + flightLane + " = 'reading'"
+	case ledger.TabInFlight:
+		return "o.deadline_at >= ?1"
+	case ledger.TabSettled:
+		return ""
+	}
+	return "1"
 }

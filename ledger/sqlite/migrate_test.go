@@ -118,6 +118,33 @@ func TestSchema1IsMigrated(t *testing.T) {
 			t.Fatalf("%s: %s", name, ok)
 		}
 	}
+	// What a ledger keeps beside its history is what the history says.
+	tallies := must1[[]ledger.Tally](t)(s.Tallies(ctx))
+	if d := diff([]ledger.Tally{{Kind: "card.charge", Class: "timeout", Landed: 3, Missed: 1}}, tallies); d != "" {
+		t.Fatalf("tallies (-want +got):\n%s", d)
+	}
+	var census []string
+	for _, c := range must1[[]ledger.Census](t)(s.Census(ctx, now)) {
+		census = append(census, fmt.Sprint(c.Kind, " ", c.State, " ", c.Count))
+	}
+	if d := diff([]string{"card.charge committed 3", "card.charge failed 3", "card.charge abandoned 1",
+		"mail.send pending 1", "mail.send uncertain 2", "mail.send committed 1"}, census); d != "" {
+		t.Fatalf("census (-want +got):\n%s", d)
+	}
+	counts := must1[ledger.Counts](t)(s.Counts(ctx, now))
+	if counts.All != 11 || counts.InFlight != 2 || counts.NeedsYou != 3 || counts.Checking != 1 || counts.ByState[ledger.Pending] != 2 {
+		t.Fatalf("%+v", counts)
+	}
+	page := must1[ledger.Page](t)(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: now}))
+	for _, r := range page.Rows {
+		rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: r.ID}))
+		if d := diff(rec.Row(), r); d != "" {
+			t.Fatalf("row (-record +list):\n%s", d)
+		}
+	}
+	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "o-doubt"})); rec.Pricing.Digest != "p1" || rec.Pricing.Rank != 5 {
+		t.Fatalf("its price is %+v", rec.Pricing)
+	}
 	if _, err := db.Exec(`UPDATE operations SET key = 'other' WHERE id = 'o-doubt'`); err == nil {
 		t.Fatal("it has lost its guards")
 	}

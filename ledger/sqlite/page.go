@@ -6,62 +6,110 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
 )
 
-// sorting is how a list is read: the columns of its index, and the same of a
-// row as a cursor.
+// sorting is how a list is read: the index on the hot table that gives a class in
+// this order, and the sort key. Rows that are equal in it go by their arrival.
 type sorting struct {
-	index  string // on the hot table, behind the class
-	order  string
-	after  string // condition on the row that comes after a cursor
-	fields int    // of the cursor
+	index   string
+	settled string // the index on operations
+	columns []string
+	desc    bool
 }
 
 var sortings = map[ledger.Order]sorting{
-	ledger.OrderLoss: {"open_by_loss", "calm, loss_order, created_at, id",
-		"(h.calm, h.loss_order, h.created_at, h.id) > (%s, %s, %s, %s)", 4},
-	ledger.OrderNewest: {"open_by_change", "updated_at DESC, id DESC",
-		"(h.updated_at, h.id) < (%s, %s)", 2},
-	ledger.OrderOldest: {"open_by_age", "created_at, id",
-		"(h.created_at, h.id) > (%s, %s)", 2},
+	ledger.OrderLoss:   {"open_by_loss", "operations_resolved", []string{"calm", "loss_order", "created_at", "seq"}, false},
+	ledger.OrderNewest: {"open_by_change", "operations_resolved", []string{"updated_at", "seq"}, true},
+	ledger.OrderOldest: {"open_by_age", "operations_resolved_by_age", []string{"created_at", "seq"}, false},
 }
 
-// rowColumns are the columns of ledger.Row, from the hot table under the name h.
+// key is the sort key as columns named k1, k2, …
+func (s sorting) key(name func(column string) string) string {
+	cols := make([]string, len(s.columns))
+	for i, c := range s.columns {
+		cols[i] = fmt.Sprintf("%s AS k%d", name(c), i+1)
+	}
+	return strings.Join(cols, ", ")
+}
+
+// order is the key in its direction.
+func (s sorting) order(name func(column string) string) string {
+	cols := make([]string, len(s.columns))
+	for i, c := range s.columns {
+		if cols[i] = name(c); s.desc {
+			cols[i] += " DESC"
+		}
+	}
+	return strings.Join(cols, ", ")
+}
+
+// after is a condition on the rows behind a cursor.
+func (s sorting) after(b *binder, c cursor, name func(column string) string) string {
+	if c == nil {
+		return ""
+	}
+	cols, marks := make([]string, len(c)), make([]string, len(c))
+	for i, v := range c {
+		cols[i], marks[i] = name(s.columns[i]), b.bind(v)
+	}
+	op := ">"
+	if s.desc {
+		op = "<"
+	}
+	return fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(cols, ", "), op, strings.Join(marks, ", "))
+}
+
+// rowColumns are the columns of ledger.Row as the hot table has them.
 var rowColumns = []string{
 	"id", "kind", "key", "token", "title", "target", "source", "source_run", "source_host", "source_pid",
 	"state", "version", "error_class", "verdict", "conflict", "doubted", "hands_off", "receipt", "actor", "attempts",
 	"created_at", "updated_at", "deadline_at", "doubted_at", "parked_until", "granted_at", "grant_until",
 	"digest", "downstream", "priced_title", "priced_target", "duplicate_value", "duplicate_word", "duplicate_guess",
 	"miss_value", "miss_word", "miss_guess", "odds", "rank", "decide_at", "read_at", "reads",
-	"fingerprint", "calm", "loss_order",
 }
 
-// settledColumns are the columns of an operation that is not in the hot table
-// under other names, or that it does not have.
-var settledColumns = map[string]string{
-	"attempts": "o.attempt_count", "calm": "1", "loss_order": "0.0", "granted_at": "0", "grant_until": "0",
-	"digest": "''", "downstream": "''", "priced_title": "''", "priced_target": "''",
-	"duplicate_value": "0.0", "duplicate_word": "''", "duplicate_guess": "0",
-	"miss_value": "0.0", "miss_word": "''", "miss_guess": "0",
-	"odds": "0.0", "rank": "0.0", "decide_at": "0", "read_at": "0", "reads": "0",
+// unlisted are the columns that an operation beside the list has under another
+// name or not at all.
+var unlisted = map[string]string{
+	"attempts": "o.attempt_count", "granted_at": "0", "grant_until": "0", "calm": "1",
+	"loss_order": "coalesce(h.loss_order, 0.0)",
+	"digest":     "coalesce(h.digest, '')", "downstream": "coalesce(h.downstream, '')",
+	"priced_title": "coalesce(h.priced_title, '')", "priced_target": "coalesce(h.priced_target, '')",
+	"duplicate_value": "coalesce(h.duplicate_value, 0.0)", "duplicate_word": "coalesce(h.duplicate_word, '')", "duplicate_guess": "coalesce(h.duplicate_guess, 0)",
+	"miss_value": "coalesce(h.miss_value, 0.0)", "miss_word": "coalesce(h.miss_word, '')", "miss_guess": "coalesce(h.miss_guess, 0)",
+	"odds": "coalesce(h.odds, 0.0)", "rank": "coalesce(h.rank, 0.0)",
+	"decide_at": "coalesce(h.decide_at, 0)", "read_at": "coalesce(h.read_at, 0)", "reads": "coalesce(h.reads, 0)",
 }
 
-func hotSelect() string { return "h." + strings.Join(rowColumns, ", h.") + ", 1 AS listed" }
+// Where a column is: in the hot table, in operations with what a policy said of
+// them beside it, and in operations that are in no list.
+func hotColumn(c string) string { return "h." + c }
 
-func settledSelect() string {
+func flightColumn(c string) string {
+	if e := unlisted[c]; e != "" {
+		return e
+	}
+	return "o." + c
+}
+
+func settledColumn(c string) string {
+	if c == "loss_order" {
+		return "0.0"
+	}
+	return flightColumn(c)
+}
+
+func selected(name func(string) string) string {
 	cols := make([]string, len(rowColumns))
 	for i, c := range rowColumns {
-		if e := settledColumns[c]; e != "" {
-			cols[i] = e + " AS " + c
-		} else {
-			cols[i] = "o." + c
-		}
+		cols[i] = name(c)
 	}
-	return strings.Join(cols, ", ") + ", 0 AS listed"
+	return strings.Join(cols, ", ")
 }
 
 // binder numbers bound values; the first is now.
@@ -145,7 +193,7 @@ func parseCursor(q ledger.Query) (cursor, error) {
 		d.UseNumber()
 		err = d.Decode(&c)
 	}
-	if err != nil || len(c) != sortings[q.Order].fields+1 || c[0] != string(q.Order) {
+	if err != nil || len(c) != len(sortings[q.Order].columns)+1 || c[0] != string(q.Order) {
 		return nil, fmt.Errorf("the cursor %q is not of this list; start again at its first page", q.After)
 	}
 	for i, v := range c {
@@ -163,14 +211,7 @@ func parseCursor(q ledger.Query) (cursor, error) {
 // fetch reads rows after the cursor, with the sort key of each.
 func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit int) ([]ledger.Row, []cursor, error) {
 	b := &binder{args: []any{ms(q.Now)}}
-	inner := pageSQL(b, q, after, limit)
-	query := fmt.Sprintf(`
-		SELECT %s,
-		       (SELECT count(*) FROM (SELECT 1 FROM operations t WHERE %s AND NOT %s LIMIT %d)),
-		       EXISTS (SELECT 1 FROM operations t WHERE %s AND t.id <> o.id)
-		  FROM (%s) o ORDER BY %s LIMIT %s`,
-		"o."+strings.Join(rowColumns, ", o.")+", o.listed", isTwin, overtakes, relations, overtakes,
-		inner, sortings[q.Order].order, b.bind(limit))
+	query := pageSQL(b, q, after, limit)
 	var rows *sql.Rows
 	var err error
 	if len(q.Filter.Terms) == 0 {
@@ -185,7 +226,8 @@ func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit i
 	var out []ledger.Row
 	var keys []cursor
 	for rows.Next() {
-		r, key, err := scanRow(rows, q.Order)
+		key := make(cursor, len(sortings[q.Order].columns))
+		r, err := scanRow(rows, key)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -197,97 +239,83 @@ func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit i
 	return out, keys, rows.Err()
 }
 
-// pageSQL selects a list's candidates, each part of it no further than needed.
+// pageSQL finds the rows of a page by their sort keys alone, each slice of the
+// list no further than needed, and then reads those rows, each where it is.
 func pageSQL(b *binder, q ledger.Query, after cursor, limit int) string {
 	sort := sortings[q.Order]
 	filter := filterSQL(b, q.Filter, q.Now)
-	var more string
-	if after != nil {
-		marks := make([]any, len(after))
-		for i, v := range after {
-			marks[i] = b.bind(v)
-		}
-		more = " AND " + fmt.Sprintf(sort.after, marks...)
-	}
 	n := b.bind(limit)
 	var selects []string
-	for _, p := range parts(q.Tab) {
-		index, where := sort.index, "h.class <> 'pending' AND h.class = '"+p.class+"'"
-		if p.index != "" {
-			index = p.index
+	slice := func(listed int, name func(string) string, from, where string) {
+		selects = append(selects, fmt.Sprintf("SELECT * FROM (SELECT %d AS listed, %s FROM %s%s%s ORDER BY %s LIMIT %s)",
+			listed, sort.key(name), from, where, sort.after(b, after, name), sort.order(name), n))
+	}
+	if len(q.Filter.Terms) > 0 {
+		// What a filter lets through may be anywhere: reading the narrow table from
+		// end to end is quicker than to look every row up from an index.
+		where := " WHERE h.class <> 'pending'" + filter.hot
+		if q.Tab != ledger.TabAll {
+			where += " AND " + tabSQL + " = '" + string(q.Tab) + "'"
 		}
-		if p.class == "pending" {
-			where = "h.class = 'pending'"
+		slice(1, hotColumn, "open_operations h NOT INDEXED", where)
+	} else {
+		for _, p := range parts(q.Tab) {
+			index, where := sort.index, " WHERE h.class = '"+p.class+"'"
+			if p.clock {
+				index = "open_by_clock"
+			}
+			if p.where != "" {
+				where += " AND " + p.where
+			}
+			slice(1, hotColumn, "open_operations h INDEXED BY "+index, where)
 		}
-		if p.where != "" {
-			where += " AND " + p.where
-		}
-		tab := fmt.Sprintf("%s = '%s'", tabSQL, q.Tab)
-		if q.Tab == ledger.TabAll {
-			tab = "1"
-		}
-		selects = append(selects, fmt.Sprintf("SELECT * FROM (SELECT %s FROM open_operations h INDEXED BY %s WHERE %s AND %s%s%s ORDER BY %s LIMIT %s)",
-			hotSelect(), index, where, tab, filter.hot, more, prefixed(sort.order), n))
+	}
+	if f := flight(q.Tab); f != "" {
+		slice(0, flightColumn, flightFrom, " AND "+f+filter.flight)
 	}
 	if q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll {
-		selects = append(selects, settledSQL(b, q, filter, after, n))
+		slice(0, settledColumn, "operations o INDEXED BY "+sort.settled,
+			" WHERE o.resolved = 1 AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = o.seq)"+filter.settled)
 	}
-	return strings.Join(selects, "\nUNION ALL\n")
+	keys := make([]string, len(sort.columns))
+	for i := range keys {
+		keys[i] = fmt.Sprintf("k%d", i+1)
+	}
+	last := keys[len(keys)-1] // the operation's number
+	byKey := sort.order(func(c string) string { return keys[slices.Index(sort.columns, c)] })
+	return fmt.Sprintf(`
+		WITH page AS MATERIALIZED (SELECT * FROM (%[1]s) ORDER BY %[2]s LIMIT %[3]s)
+		SELECT * FROM (
+			SELECT %[4]s, 1 AS listed, %[5]s, %[6]s FROM page CROSS JOIN open_operations h ON h.seq = page.%[7]s WHERE page.listed = 1
+			UNION ALL
+			SELECT %[8]s, h.seq IS NOT NULL AS listed, %[9]s, %[6]s FROM page CROSS JOIN operations o ON o.seq = page.%[7]s
+			  LEFT JOIN open_operations h ON h.seq = o.seq WHERE page.listed = 0)
+		ORDER BY %[2]s`,
+		strings.Join(selects, "\nUNION ALL\n"), byKey, n, selected(hotColumn), related("h"), strings.Join(keys, ", "), last, selected(flightColumn), related("o"))
 }
 
-// settledSQL walks the operations that nothing can move any more.
-func settledSQL(b *binder, q ledger.Query, filter filterText, after cursor, n string) string {
-	sort := sortings[q.Order]
-	index := "operations_resolved"
-	if sort.index == "open_by_age" {
-		index = "operations_resolved_by_age"
-	}
-	where := "o.resolved = 1 AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.id = o.id)" + filter.settled
-	if after != nil {
-		marks := make([]any, len(after))
-		for i, v := range after {
-			marks[i] = b.bind(v)
-		}
-		where += " AND " + strings.ReplaceAll(fmt.Sprintf(sort.after, marks...), "h.", "o.")
-	}
-	return fmt.Sprintf("SELECT * FROM (SELECT %s FROM operations o INDEXED BY %s WHERE %s ORDER BY %s LIMIT %s)",
-		settledSelect(), index, where, strings.ReplaceAll(prefixed(sort.order), "h.", "o."), n)
-}
-
-func prefixed(order string) string {
-	cols := strings.Split(order, ", ")
-	for i := range cols {
-		cols[i] = "h." + cols[i]
-	}
-	return strings.Join(cols, ", ")
-}
-
-func scanRow(rows *sql.Rows, order ledger.Order) (ledger.Row, cursor, error) {
+// scanRow takes the columns of a row, whether it is in the list, what is related
+// to it, and its sort key.
+func scanRow(rows *sql.Rows, key cursor) (ledger.Row, error) {
 	var r ledger.Row
 	var p pricingScan
 	var created, updated, deadline, doubted, parked, granted, until int64
-	var fingerprint string
-	var calm int64
-	var loss float64
 	var listed bool
 	dest := []any{&r.ID, &r.Kind, &r.Key, &r.Token, &r.Title, &r.Target, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID,
 		&r.State, &r.Version, &r.ErrorClass, &r.Verdict, &r.Conflict, &r.Doubted, &r.HandsOff, &r.Receipt, &r.Actor, &r.Attempts,
 		&created, &updated, &deadline, &doubted, &parked, &granted, &until}
 	dest = append(dest, p.dest()...)
-	dest = append(dest, &fingerprint, &calm, &loss, &listed, &r.Twins, &r.Overtaken)
+	dest = append(dest, &listed, &r.Twins, &r.Overtaken)
+	for i := range key {
+		dest = append(dest, &key[i])
+	}
 	if err := rows.Scan(dest...); err != nil {
-		return r, nil, err
+		return r, err
 	}
 	r.CreatedAt, r.UpdatedAt, r.DeadlineAt, r.DoubtedAt = at(created), at(updated), at(deadline), at(doubted)
 	r.ParkedUntil, r.GrantedAt, r.GrantUntil = at(parked), at(granted), at(until)
 	if listed {
 		r.Pricing = p.pricing(r.ID)
 	}
-	switch order {
-	case ledger.OrderLoss:
-		return r, cursor{calm, loss, created, r.ID}, nil
-	case ledger.OrderNewest:
-		return r, cursor{updated, r.ID}, nil
-	}
-	return r, cursor{created, r.ID}, nil
+	return r, nil
 }

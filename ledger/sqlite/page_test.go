@@ -90,15 +90,16 @@ func scatter(t *rapid.T, s *Store, db *sql.DB, c *clock) []string {
 }
 
 func less(order ledger.Order) func(a, b ledger.Row) int {
+	arrival := func(r ledger.Row) string { return r.ID[len(r.ID)-2:] }
 	calm := func(r ledger.Row) int { return flag(r.Conflict == ledger.NoConflict) }
 	return func(a, b ledger.Row) int {
 		switch order {
 		case ledger.OrderLoss:
-			return cmp.Or(calm(a)-calm(b), cmp.Compare(b.Pricing.Rank, a.Pricing.Rank), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+			return cmp.Or(calm(a)-calm(b), cmp.Compare(b.Pricing.Rank, a.Pricing.Rank), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(arrival(a), arrival(b)))
 		case ledger.OrderNewest:
-			return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(b.ID, a.ID))
+			return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(arrival(b), arrival(a)))
 		}
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(arrival(a), arrival(b)))
 	}
 }
 

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"indoubt/ledger"
 )
@@ -26,18 +27,22 @@ func (s *pricingScan) pricing(id string) ledger.Pricing {
 	return p
 }
 
+// passing is how long something must have been in flight to be worth a price.
+const passing = time.Second
+
 // Unpriced returns open operations whose derived columns are of another policy
-// or of an older version of the operation; those in flight come last.
+// or of an older version of the operation; those in flight come last, and only
+// when they stay there.
 func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledger.Operation, error) {
 	ops, err := collect(outside{ctx, s}, scanOperation, `
 		SELECT `+operationColumns+`
-		  FROM (SELECT id FROM open_operations INDEXED BY open_by_digest WHERE class <> 'pending' AND digest < ?1
+		  FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest < ?1 AND class <> 'pending'
 		        UNION ALL
-		        SELECT id FROM open_operations INDEXED BY open_by_digest WHERE class <> 'pending' AND digest > ?1
+		        SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest > ?1 AND class <> 'pending'
 		        UNION ALL
-		        SELECT id FROM open_operations INDEXED BY open_pending WHERE state = 'pending' AND class = 'pending' AND digest <> ?1
+		        SELECT o.seq FROM `+flightFrom+` AND o.started_at < ?3 AND (h.seq IS NULL OR h.digest <> ?1)
 		        LIMIT ?2) h
-		  CROSS JOIN operations o ON o.id = h.id`, digest, limit)
+		  CROSS JOIN operations o ON o.seq = h.seq`, digest, limit, ms(s.now().Add(-passing)))
 	return ops, translate(s.path, err)
 }
 
@@ -67,15 +72,17 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 }
 
 func (tx *tx) price(p ledger.Pricing, now int64) error {
-	n, err := tx.execN(`
-		UPDATE open_operations
-		   SET digest = ?, downstream = ?, priced_title = ?, priced_target = ?,
-		       duplicate_value = ?, duplicate_word = ?, duplicate_guess = ?, miss_value = ?, miss_word = ?, miss_guess = ?,
-		       odds = ?, rank = ?, decide_at = ?, read_at = ?, reads = ?, ripe = ?
-		 WHERE id = ?`,
-		p.Digest, p.Downstream, p.Title, p.Target,
-		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
-		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID)
+	n, err := tx.reprice(p, now)
+	if err == nil && n == 0 {
+		// It has left the list, or is in flight and was not worth a price before.
+		if n, err = tx.execN(`
+			INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+			       state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
+			       created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
+			SELECT * FROM open_source WHERE id = ? AND state = 'pending'`, p.OperationID); err == nil && n > 0 {
+			n, err = tx.reprice(p, now)
+		}
+	}
 	if err != nil || n == 0 || p.Title == "" && p.Target == "" {
 		return err
 	}
@@ -85,4 +92,16 @@ func (tx *tx) price(p ledger.Pricing, now int64) error {
 		UPDATE operations
 		   SET title = CASE title WHEN '' THEN ?1 ELSE title END, target = CASE target WHEN '' THEN ?2 ELSE target END
 		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR target = '' AND ?2 <> '')`, p.Title, p.Target, p.OperationID)
+}
+
+func (tx *tx) reprice(p ledger.Pricing, now int64) (int64, error) {
+	return tx.execN(`
+		UPDATE open_operations
+		   SET digest = ?, downstream = ?, priced_title = ?, priced_target = ?,
+		       duplicate_value = ?, duplicate_word = ?, duplicate_guess = ?, miss_value = ?, miss_word = ?, miss_guess = ?,
+		       odds = ?, rank = ?, decide_at = ?, read_at = ?, reads = ?, ripe = ?
+		 WHERE seq = (SELECT seq FROM operations WHERE id = ?)`,
+		p.Digest, p.Downstream, p.Title, p.Target,
+		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
+		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID)
 }

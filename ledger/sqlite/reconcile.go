@@ -19,7 +19,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	}
 	now := s.now()
 	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `
-		SELECT id FROM open_operations INDEXED BY open_pending
+		SELECT id FROM operations INDEXED BY operations_pending
 		 WHERE state = 'pending' AND deadline_at < ? ORDER BY deadline_at LIMIT ?`, ms(now), limit)
 	if err != nil {
 		return 0, translate(s.path, err)
@@ -44,19 +44,19 @@ func (s *Store) ripen(ctx context.Context, now time.Time, limit int) error {
 	var some bool
 	if err := s.one(ctx, `
 		SELECT EXISTS (SELECT 1 FROM open_operations INDEXED BY open_by_clock
-		                WHERE class <> 'pending' AND class = 'reading' AND clock_at <= ?)`, []any{ms(now)}, &some); err != nil || !some {
+		                WHERE class = 'reading' AND clock_at <= ?)`, []any{ms(now)}, &some); err != nil || !some {
 		return err
 	}
 	return s.writer.do(ctx, func(tx *tx) error {
 		return tx.exec(`
 			UPDATE open_operations SET ripe = 1
-			 WHERE id IN (SELECT id FROM open_operations INDEXED BY open_by_clock
-			               WHERE class <> 'pending' AND class = 'reading' AND clock_at <= ? LIMIT ?)`, ms(now), limit)
+			 WHERE seq IN (SELECT seq FROM open_operations INDEXED BY open_by_clock
+			                WHERE class = 'reading' AND clock_at <= ? LIMIT ?)`, ms(now), limit)
 	})
 }
 
 var dueQuery = `
-	SELECT ` + hotSelect() + `, 0, 0
+	SELECT ` + selected(hotColumn) + `, 1, 0, 0
 	  FROM open_operations h INDEXED BY open_by_read
 	  LEFT JOIN leases l ON l.operation_id = h.id
 	 WHERE (h.state = 'uncertain' OR h.recheck_at <> 0) AND h.read_at <= ?1
@@ -66,8 +66,7 @@ var dueQuery = `
 // Due returns operations whose next read is due and that nobody is reading.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row, error) {
 	rows, err := collect(outside{ctx, s}, func(rows *sql.Rows) (ledger.Row, error) {
-		r, _, err := scanRow(rows, ledger.OrderOldest)
-		return r, err
+		return scanRow(rows, nil)
 	}, dueQuery, ms(now), limit)
 	return rows, translate(s.path, err)
 }

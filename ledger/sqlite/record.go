@@ -88,10 +88,10 @@ SELECT ` + operationColumns + `, o.recheck_at,
 	EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id),
 	EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id),
 	EXISTS (SELECT 1 FROM holds WHERE released_at = 0),
-	EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.kind = o.kind AND t.id <> o.id)
-	OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.id <> o.id)
+	EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq)
+	OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.seq <> o.seq)
 FROM operations o
-LEFT JOIN open_operations h ON h.id = o.id
+LEFT JOIN open_operations h ON h.seq = o.seq
 LEFT JOIN leases l ON l.operation_id = o.id
 WHERE `
 
@@ -243,23 +243,30 @@ func loadHolds(q querier, now time.Time) ([]ledger.Hold, error) {
 }
 
 // A later operation on the same target has overtaken this one; another with the
-// same input is a twin. What is both counts as overtaking.
+// same input is a twin. What is both counts as overtaking. Their own indexes tell
+// both, but for the kind of a twin.
 const (
-	overtakes = `(t.target = o.target AND t.target <> '' AND (t.created_at > o.created_at OR t.created_at = o.created_at AND t.id > o.id))`
-	isTwin    = `(t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.kind = o.kind AND t.id <> o.id)`
+	overtakes = `(t.target = %[1]s.target AND t.target <> '' AND (t.created_at, t.seq) > (%[1]s.created_at, %[1]s.seq))`
+	isTwin    = `(t.fingerprint = %[1]s.fingerprint AND t.fingerprint <> '' AND t.seq <> %[1]s.seq AND t.kind = %[1]s.kind)`
 	relations = 20 // of each sort at most
 )
+
+// related counts the twins of a row and tells whether it was overtaken.
+func related(row string) string {
+	return fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+isTwin+` AND NOT `+overtakes+` LIMIT %[2]d)),
+		EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, row, relations)
+}
 
 var relatedQuery = fmt.Sprintf(`
 	SELECT id, title, state, source, source_run, source_host, source_pid, created_at, overtook FROM (
 		SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, 1 AS overtook
-		                 FROM operations o JOIN operations t ON %[1]s
-		                WHERE o.id = ?1 AND t.id <> o.id ORDER BY t.created_at DESC LIMIT %[3]d)
+		                 FROM operations o JOIN operations t ON `+overtakes+`
+		                WHERE o.id = ?1 ORDER BY t.created_at DESC LIMIT %[2]d)
 		UNION ALL
 		SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, 0 AS overtook
-		                 FROM operations o JOIN operations t ON %[2]s
-		                WHERE o.id = ?1 AND NOT %[1]s ORDER BY t.created_at DESC LIMIT %[3]d))
-	ORDER BY overtook DESC, created_at DESC`, overtakes, isTwin, relations)
+		                 FROM operations o JOIN operations t ON `+isTwin+`
+		                WHERE o.id = ?1 AND NOT `+overtakes+` ORDER BY t.created_at DESC LIMIT %[2]d))
+	ORDER BY overtook DESC, created_at DESC`, "o", relations)
 
 func loadRelated(q querier, o ledger.Operation) ([]ledger.Relation, error) {
 	return collect(q, func(rows *sql.Rows) (ledger.Relation, error) {

@@ -102,15 +102,15 @@ CREATE TABLE operations (
   resolved     INTEGER GENERATED ALWAYS AS (
     conflict = '' AND (state IN ('committed', 'abandoned') OR state = 'failed' AND doubted = 0)
   ) VIRTUAL,
-  -- Derived: it belongs in open_operations, whether or not a grant puts it there.
-  is_open      INTEGER GENERATED ALWAYS AS (
-    state IN ('pending', 'uncertain') OR state = 'failed' AND doubted = 1
-    OR conflict <> '' OR recheck_at <> 0 OR parked_until <> 0
-  ) VIRTUAL,
   -- What its caller still waits for.
   undelivered  INTEGER NOT NULL DEFAULT 0              -- 1: nobody has given it a final answer
     CONSTRAINT undelivered_is_0_or_1 CHECK (undelivered IN (0, 1)),
   awaits       TEXT NOT NULL DEFAULT '',               -- where the rest of an answer is asked for; '' unless in flight
+  -- Derived: it belongs in open_operations, whether or not a grant puts it there.
+  is_open      INTEGER GENERATED ALWAYS AS (
+    state = 'uncertain' OR state = 'failed' AND doubted = 1
+    OR conflict <> '' OR recheck_at <> 0 OR parked_until <> 0
+  ) VIRTUAL,
 
   CONSTRAINT id_is_text        CHECK (length(id) BETWEEN 1 AND 200),
   CONSTRAINT kind_is_named     CHECK (length(kind) BETWEEN 1 AND 200),
@@ -150,8 +150,10 @@ CREATE UNIQUE INDEX operations_by_key ON operations (scope, kind, key) WHERE key
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
 CREATE INDEX operations_by_target ON operations (target, created_at) WHERE target <> '';
 -- The settled list, newest change first and oldest first.
-CREATE INDEX operations_resolved ON operations (updated_at, id) WHERE resolved = 1;
-CREATE INDEX operations_resolved_by_age ON operations (created_at, id) WHERE resolved = 1;
+CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;
+CREATE INDEX operations_resolved_by_age ON operations (created_at) WHERE resolved = 1;
+-- What is in flight: by its deadline, and all that the census asks of it.
+CREATE INDEX operations_pending ON operations (deadline_at, kind, attempt_count, started_at) WHERE state = 'pending';
 -- Candidates for a positive control.
 CREATE INDEX operations_by_answer ON operations (kind, settled_at)
   WHERE state = 'committed' AND by_answer = 1 AND token_sent = 1;
@@ -310,7 +312,8 @@ CREATE TABLE events (
   from_state   TEXT NOT NULL DEFAULT '',
   to_state     TEXT NOT NULL DEFAULT '',
   version      INTEGER NOT NULL DEFAULT 0,
-  detail       TEXT
+  detail       TEXT,
+  conflict     TEXT NOT NULL DEFAULT ''                -- the flag that this change raised
 ) STRICT;
 
 CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
@@ -351,10 +354,23 @@ CREATE UNIQUE INDEX holds_in_force ON holds (scope) WHERE released_at = 0;
 
 -- open_operations: the narrow list of everything that may still need somebody.
 -- Derived from operations and grants by triggers in the same transaction; the
--- columns after grant_until are a cache of what a policy says. Read it, never
--- write it.
+-- columns after grant_until are a cache of what a policy says. What is in flight
+-- for the first time joins it only when a policy has priced it, so that writes
+-- which are answered at once cost it nothing. Read it, never write it.
 CREATE TABLE open_operations (
-  id              TEXT PRIMARY KEY,
+  seq             INTEGER PRIMARY KEY,                 -- of the operation
+  class           TEXT NOT NULL GENERATED ALWAYS AS (CASE
+    WHEN parked_until <> 0 OR grant_until <> 0     THEN 'moving'
+    WHEN conflict <> ''                            THEN 'conflict'
+    WHEN state = 'pending'                         THEN 'pending'
+    WHEN state = 'uncertain' AND hands_off = 1     THEN 'decide'
+    WHEN state = 'uncertain' AND ripe = 1          THEN 'ripe'
+    WHEN state = 'uncertain'                       THEN 'reading'
+    WHEN state = 'failed' AND doubted = 1          THEN 'not_landed'
+    ELSE 'resolved' END) STORED,
+  search          TEXT NOT NULL GENERATED ALWAYS AS (
+    lower(title || char(10) || kind || char(10) || key || char(10) || id || char(10) || source)) STORED,
+  id              TEXT NOT NULL,
   kind            TEXT NOT NULL,
   key             TEXT NOT NULL,
   token           TEXT NOT NULL,
@@ -381,8 +397,8 @@ CREATE TABLE open_operations (
   doubted_at      INTEGER NOT NULL,
   parked_until    INTEGER NOT NULL,
   recheck_at      INTEGER NOT NULL,
-  granted_at      INTEGER NOT NULL DEFAULT 0,          -- the grant that waits for its pipeline
-  grant_until     INTEGER NOT NULL DEFAULT 0,
+  granted_at      INTEGER NOT NULL,                    -- the grant that waits for its pipeline
+  grant_until     INTEGER NOT NULL,
   -- What a policy says (a cache; digest '' when it is out of date).
   digest          TEXT NOT NULL DEFAULT '',
   downstream      TEXT NOT NULL DEFAULT '',
@@ -403,33 +419,23 @@ CREATE TABLE open_operations (
   -- Order by loss, ascending: conflicts (calm 0) first, then the dearest.
   calm            INTEGER GENERATED ALWAYS AS (conflict = '') VIRTUAL,
   loss_order      REAL GENERATED ALWAYS AS (-rank) VIRTUAL,
-  -- What is counted together. Clocks move rows of the classes moving, pending,
-  -- ripe and reading between lists without a write; a reader compares the clocks.
-  class           TEXT GENERATED ALWAYS AS (CASE
-    WHEN parked_until <> 0 OR grant_until <> 0     THEN 'moving'
-    WHEN conflict <> ''                            THEN 'conflict'
-    WHEN state = 'pending'                         THEN 'pending'
-    WHEN state = 'uncertain' AND hands_off = 1     THEN 'decide'
-    WHEN state = 'uncertain' AND ripe = 1          THEN 'ripe'
-    WHEN state = 'uncertain'                       THEN 'reading'
-    WHEN state = 'failed' AND doubted = 1          THEN 'not_landed'
-    ELSE 'resolved' END) VIRTUAL,
-  clock_at        INTEGER GENERATED ALWAYS AS (
-    CASE WHEN state = 'pending' THEN deadline_at WHEN state = 'uncertain' THEN decide_at ELSE 0 END) VIRTUAL
-) STRICT, WITHOUT ROWID;
+  -- The clock that moves rows of the classes ripe and reading between lists
+  -- without a write; a reader compares it.
+  clock_at        INTEGER GENERATED ALWAYS AS (CASE WHEN state = 'uncertain' THEN decide_at ELSE 0 END) VIRTUAL
+) STRICT;
 
-CREATE INDEX open_pending ON open_operations (deadline_at) WHERE state = 'pending';
-CREATE INDEX open_by_loss   ON open_operations (class, calm, loss_order, created_at, id) WHERE class <> 'pending';
-CREATE INDEX open_by_change ON open_operations (class, updated_at, id)                   WHERE class <> 'pending';
-CREATE INDEX open_by_age    ON open_operations (class, created_at, id)                   WHERE class <> 'pending';
-CREATE INDEX open_by_clock  ON open_operations (class, clock_at)                         WHERE class <> 'pending';
-CREATE INDEX open_by_read   ON open_operations (read_at)                                 WHERE state = 'uncertain' OR recheck_at <> 0;
-CREATE INDEX open_by_digest ON open_operations (digest)                                  WHERE class <> 'pending';
+CREATE INDEX open_by_loss   ON open_operations (class, calm, loss_order, created_at);
+CREATE INDEX open_by_change ON open_operations (class, updated_at);
+CREATE INDEX open_by_age    ON open_operations (class, created_at);
+CREATE INDEX open_by_clock  ON open_operations (class, clock_at);
+CREATE INDEX open_by_read   ON open_operations (read_at)          WHERE state = 'uncertain' OR recheck_at <> 0;
+CREATE INDEX open_by_digest ON open_operations (digest);
+CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 'uncertain';
 
--- counts: how many operations are in each state, and how many open ones (those
--- in flight apart) in each class, with what they cost. Read it, never write it.
+-- counts: how many open operations are in each class (those in flight apart),
+-- with what they cost. Read it, never write it.
 CREATE TABLE counts (
-  what    TEXT PRIMARY KEY,                            -- state.NAME or class.NAME
+  what    TEXT PRIMARY KEY,                            -- class.NAME
   n       INTEGER NOT NULL DEFAULT 0,
   pending INTEGER NOT NULL DEFAULT 0,                  -- of them in flight
   loss    REAL NOT NULL DEFAULT 0,                     -- sum of rank where a miss has an amount
@@ -438,6 +444,26 @@ CREATE TABLE counts (
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO counts (what) VALUES
-  ('state.pending'), ('state.committed'), ('state.failed'), ('state.uncertain'), ('state.abandoned'),
   ('class.moving'), ('class.conflict'), ('class.decide'), ('class.ripe'), ('class.reading'),
   ('class.not_landed'), ('class.resolved');
+
+-- census: how many operations of each kind are in each state. Read it, never
+-- write it.
+CREATE TABLE census (
+  kind      TEXT PRIMARY KEY,
+  pending   INTEGER NOT NULL DEFAULT 0,
+  committed INTEGER NOT NULL DEFAULT 0,
+  failed    INTEGER NOT NULL DEFAULT 0,
+  uncertain INTEGER NOT NULL DEFAULT 0,
+  abandoned INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+-- tallies: how the doubts of each kind and error class ended, where evidence
+-- ended them and not a person. Read it, never write it.
+CREATE TABLE tallies (
+  kind   TEXT NOT NULL,
+  class  TEXT NOT NULL,                                -- error class of the doubt
+  landed INTEGER NOT NULL DEFAULT 0,
+  missed INTEGER NOT NULL DEFAULT 0,                   -- known not to have landed
+  PRIMARY KEY (kind, class)
+) STRICT, WITHOUT ROWID;

@@ -2,16 +2,117 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"indoubt/ledger"
 )
 
-// Tallies implements ledger.Store.
-func (s *Store) Tallies(context.Context) ([]ledger.Tally, error) { return nil, nil }
+// Tallies returns how doubts ended, as the database has kept it.
+func (s *Store) Tallies(ctx context.Context) ([]ledger.Tally, error) {
+	tallies, err := collect(outside{ctx, s}, func(rows *sql.Rows) (t ledger.Tally, err error) {
+		return t, rows.Scan(&t.Kind, &t.Class, &t.Landed, &t.Missed)
+	}, `SELECT kind, class, landed, missed FROM tallies ORDER BY kind, class`)
+	return tallies, translate(s.path, err)
+}
 
-// Census implements ledger.Store.
-func (s *Store) Census(context.Context, time.Time) ([]ledger.Census, error) { return nil, nil }
+// censusQuery gives the kept counts with the oldest doubt of each kind, and
+// beside them what of the pending is in doubt by its deadline. What is in flight
+// is few, and its index has all that is asked of it but for second attempts.
+const censusQuery = `
+	SELECT c.kind, c.pending, c.committed, c.failed, c.uncertain, c.abandoned,
+	       coalesce((SELECT min(h.doubted_at) FROM open_operations h INDEXED BY open_by_doubt
+	                  WHERE h.state = 'uncertain' AND h.kind = c.kind AND h.doubted_at > 0), 0),
+	       coalesce(p.overdue, 0), coalesce(p.deadline, 0), coalesce(p.began, 0)
+	  FROM census c LEFT JOIN (
+	       SELECT kind, sum(deadline_at < ?1) AS overdue, min(CASE WHEN deadline_at < ?1 THEN deadline_at END) AS deadline,
+	              min(CASE WHEN deadline_at < ?1 THEN NULL WHEN attempt_count < 2 THEN started_at
+	                       ELSE (SELECT a.started_at FROM attempts a WHERE a.operation_id = o.id AND a.n = o.attempt_count) END) AS began
+	         FROM operations o INDEXED BY operations_pending WHERE state = 'pending' GROUP BY kind) p ON p.kind = c.kind
+	 ORDER BY c.kind`
 
-// Accuracy implements ledger.Store.
-func (s *Store) Accuracy(context.Context, time.Time) ([]ledger.Accuracy, error) { return nil, nil }
+// Census counts operations by kind and state at now.
+func (s *Store) Census(ctx context.Context, now time.Time) ([]ledger.Census, error) {
+	rows, err := s.rows(ctx, censusQuery, ms(now))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []ledger.Census
+	for rows.Next() {
+		var kind string
+		var pending, committed, failed, uncertain, abandoned, overdue int
+		var doubted, deadline, began int64
+		if err := rows.Scan(&kind, &pending, &committed, &failed, &uncertain, &abandoned, &doubted, &overdue, &deadline, &began); err != nil {
+			return nil, translate(s.path, err)
+		}
+		if overdue > 0 && (doubted == 0 || deadline < doubted) {
+			doubted = deadline
+		}
+		for _, c := range []ledger.Census{
+			{Kind: kind, State: ledger.Pending, Count: pending - overdue, Oldest: at(began)},
+			{Kind: kind, State: ledger.Uncertain, Count: uncertain + overdue, Oldest: at(doubted)},
+			{Kind: kind, State: ledger.Committed, Count: committed},
+			{Kind: kind, State: ledger.Failed, Count: failed},
+			{Kind: kind, State: ledger.Abandoned, Count: abandoned},
+		} {
+			if c.Count > 0 {
+				out = append(out, c)
+			}
+		}
+	}
+	return out, translate(s.path, rows.Err())
+}
+
+// Accuracy reads the decisions since then from the history, and the flags that
+// were raised after them.
+func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accuracy, error) {
+	from, err := s.seqAt(ctx, since)
+	if err != nil {
+		return nil, translate(s.path, err)
+	}
+	accuracy, err := collect(outside{ctx, s}, func(rows *sql.Rows) (a ledger.Accuracy, err error) {
+		return a, rows.Scan(&a.Actor, &a.Machine, &a.Verb, &a.Decided, &a.Wrong)
+	}, `
+		SELECT e.actor, e.machine, e.verb, count(*),
+		       sum(EXISTS (SELECT 1 FROM events x INDEXED BY events_by_operation
+		                    WHERE x.operation_id = e.operation_id AND x.operation_id <> '' AND x.seq > e.seq
+		                      AND x.conflict IN ('contradiction', 'duplicate')))
+		  FROM events e
+		 WHERE e.seq >= ? AND e.at >= ?
+		   AND (e.machine = 0 AND e.verb IN ('confirm', 'deny', 'abandon')
+		     OR e.machine = 1 AND (e.verb = 'read' AND e.from_state <> e.to_state OR e.verb = 'retry'))
+		 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, from, ms(since))
+	return accuracy, translate(s.path, err)
+}
+
+// seqAt is an event from which on everything since a time is to be found. The
+// history is in the order of time but for clocks that were set back, which an
+// hour allows for.
+func (s *Store) seqAt(ctx context.Context, since time.Time) (int64, error) {
+	if since.IsZero() {
+		return 0, nil
+	}
+	early := ms(since.Add(-time.Hour))
+	var low, high int64 // every event before low is too early, none from high on
+	if err := s.one(ctx, `SELECT coalesce(max(seq), 0) + 1 FROM events`, nil, &high); err != nil {
+		return 0, err
+	}
+	for low < high {
+		middle := low + (high-low)/2
+		var seq, when int64
+		err := s.one(ctx, `SELECT seq, at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`, []any{middle}, &seq, &when)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			high = middle
+		case err != nil:
+			return 0, err
+		case when < early:
+			low = seq + 1
+		default:
+			high = middle
+		}
+	}
+	return low, nil
+}

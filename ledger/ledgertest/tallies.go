@@ -1,0 +1,154 @@
+package ledgertest
+
+import (
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tallies counts the ends of doubts, and only those that evidence made.
+func tallies(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	class := func(c ledger.ErrorClass) func(*ledger.SettleRequest) {
+		return func(s *ledger.SettleRequest) { s.ErrorClass = c }
+	}
+	mail := func(r *ledger.BeginRequest) { r.Kind = "mail.send" }
+	d.observe(d.doubt("landed"), ledger.Landed, "pi_1")
+	d.observe(d.doubt("twice"), ledger.Duplicated, "pi_1", "pi_2")
+	d.observe(d.doubt("absent"), ledger.Absent)
+	d.observe(d.doubt("mail", mail), ledger.Absent)
+	for _, outcome := range []ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeFailed} { // late answers
+		a := d.begun("late " + string(outcome)).Attempt
+		d.settle(a.ID, ledger.OutcomeUncertain, class(ledger.ClassReset))
+		d.settle(a.ID, outcome)
+	}
+	overdue := d.begun("overdue").Attempt // nobody writes the deadline down before its answer comes
+	d.clock.Advance(2 * time.Minute)
+	d.settle(overdue.ID, ledger.OutcomeCommitted)
+	expired := d.begun("expired").Attempt
+	d.clock.Advance(2 * time.Minute)
+	if _, err := d.s.Expire(ctx, 10); err != nil {
+		d.Fatalf("%v", err)
+	}
+	d.settle(expired.ID, ledger.OutcomeFailed)
+	// What follows counts for nothing: answers in time, persons, what stays in doubt,
+	// and a settled one that is looked at again.
+	d.settle(d.begun("fine").Attempt.ID, ledger.OutcomeCommitted)
+	d.settle(d.begun("refused").Attempt.ID, ledger.OutcomeFailed)
+	for _, v := range []ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon} {
+		o := d.decide(d.doubt(string(v)), v)
+		d.observe(o, ledger.Landed, "pi_1")
+		d.decide(d.read(o.ID).Operation, ledger.VerbUndo)
+	}
+	d.observe(d.doubt("unclear"), ledger.Inconclusive)
+	d.observe(d.doubt("different"), ledger.Mismatch, "pi_1")
+	d.settle(d.retry(d.doubt("again"), ledger.BasisKeySafe).Attempt.ID, ledger.OutcomeCommitted)
+	got, err := d.s.Tallies(ctx)
+	d.ok(err)
+	want := []ledger.Tally{
+		{Kind: "card.charge", Class: ledger.ClassDeadline, Landed: 1, Missed: 1},
+		{Kind: "card.charge", Class: ledger.ClassReset, Landed: 1, Missed: 1},
+		{Kind: "card.charge", Class: ledger.ClassTimeout, Landed: 2, Missed: 1},
+		{Kind: "mail.send", Class: ledger.ClassTimeout, Missed: 1},
+	}
+	if diff := cmp.Diff(want, sortTallies(got)); diff != "" {
+		d.Fatalf("tallies (-want +got):\n%s", diff)
+	}
+}
+
+// census counts by kind and state, and tells the oldest doubt.
+func census(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	mail := func(r *ledger.BeginRequest) { r.Kind = "mail.send" }
+	check := func(want ...ledger.Census) {
+		d.Helper()
+		got, err := d.s.Census(ctx, d.clock.Now())
+		d.ok(err)
+		if diff := cmp.Diff(want, sortCensus(got), seeing...); diff != "" {
+			d.Fatalf("census (-want +got):\n%s", diff)
+		}
+	}
+	check()
+	at := func(seconds int) time.Time { return Noon.Add(time.Duration(seconds) * time.Second) }
+	first := d.begun("a") // 0
+	d.begun("b")          // 1
+	check(ledger.Census{Kind: "card.charge", State: ledger.Pending, Count: 2, Oldest: at(0)})
+	d.settle(first.Attempt.ID, ledger.OutcomeCommitted) // 2
+	doubt := d.doubt("c")                               // 3, 4
+	d.doubt("d")                                        // 5, 6
+	d.doubt("m", mail)                                  // 7, 8
+	d.decide(d.doubt("x"), ledger.VerbAbandon)          // 9, 10, 11
+	check(ledger.Census{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.Census{Kind: "card.charge", State: ledger.Committed, Count: 1},
+		ledger.Census{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(1)},
+		ledger.Census{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(4)},
+		ledger.Census{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
+	d.retry(doubt, ledger.BasisKeySafe) // 12: a second attempt is as old as itself
+	d.clock.Advance(50 * time.Second)   // b's deadline passes at 61
+	check(ledger.Census{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.Census{Kind: "card.charge", State: ledger.Committed, Count: 1},
+		ledger.Census{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(12)},
+		ledger.Census{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(6)},
+		ledger.Census{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
+	if _, err := d.s.Expire(ctx, 10); err != nil { // which changes nothing of it
+		d.Fatalf("%v", err)
+	}
+	d.settle(d.begun("f", mail).Attempt.ID, ledger.OutcomeFailed)
+	check(ledger.Census{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.Census{Kind: "card.charge", State: ledger.Committed, Count: 1},
+		ledger.Census{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(12)},
+		ledger.Census{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(6)},
+		ledger.Census{Kind: "mail.send", State: ledger.Failed, Count: 1},
+		ledger.Census{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
+}
+
+// accuracy compares decisions with what came up afterwards.
+func accuracy(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	d.observe(d.decide(d.doubt("early"), ledger.VerbDeny), ledger.Landed, "pi_1") // before the time asked about
+	d.clock.Advance(3 * time.Hour)
+	since := d.clock.Now()
+	d.decide(d.doubt("right"), ledger.VerbDeny)
+	d.observe(d.decide(d.doubt("wrong"), ledger.VerbDeny), ledger.Landed, "pi_1")
+	confirmed := d.decide(d.doubt("confirmed"), ledger.VerbConfirm)
+	d.observe(confirmed, ledger.Duplicated, "pi_1", "pi_2")
+	d.decide(d.read(confirmed.ID).Operation, ledger.VerbAck) // dealt with, and yet it was wrong
+	d.decide(d.doubt("left"), ledger.VerbAbandon)
+	late := d.begun("late").Attempt
+	d.decide(d.settle(late.ID, ledger.OutcomeUncertain), ledger.VerbAbandon)
+	d.settle(late.ID, ledger.OutcomeCommitted)
+	d.observe(d.doubt("found"), ledger.Landed, "pi_1")
+	missed := d.begun("missed").Attempt
+	d.observe(d.settle(missed.ID, ledger.OutcomeUncertain), ledger.Absent)
+	d.settle(missed.ID, ledger.OutcomeCommitted)
+	d.observe(d.doubt("unclear"), ledger.Inconclusive)
+	d.observe(d.doubt("different"), ledger.Mismatch, "pi_1") // raises a flag, and decides nothing
+	machine := d.grantRequest(d.doubt("sent again"), ledger.BasisKeySafe)
+	machine.Actor, machine.AttemptID, machine.Deadline, machine.Sender = engine, d.id("attempt"), time.Minute, "http"
+	_, err := ledger.Allow(ctx, d.s, machine)
+	d.ok(err)
+	d.retry(d.doubt("by a person"), ledger.BasisKeySafe)
+	got, err := d.s.Accuracy(ctx, since)
+	d.ok(err)
+	want := []ledger.Accuracy{
+		{Actor: "auto", Machine: true, Verb: "read", Decided: 2, Wrong: 1},
+		{Actor: "auto", Machine: true, Verb: "retry", Decided: 1},
+		{Actor: "maya", Verb: "abandon", Decided: 2, Wrong: 1},
+		{Actor: "maya", Verb: "confirm", Decided: 1, Wrong: 1},
+		{Actor: "maya", Verb: "deny", Decided: 2, Wrong: 1},
+	}
+	if diff := cmp.Diff(want, sortAccuracy(got)); diff != "" {
+		d.Fatalf("accuracy (-want +got):\n%s", diff)
+	}
+	all, err := d.s.Accuracy(ctx, time.Time{})
+	d.ok(err)
+	want[4].Decided, want[4].Wrong = 3, 2
+	if diff := cmp.Diff(want, sortAccuracy(all)); diff != "" {
+		d.Fatalf("accuracy from the beginning (-want +got):\n%s", diff)
+	}
+	none, err := d.s.Accuracy(ctx, d.clock.Now().Add(time.Hour))
+	d.ok(err)
+	if len(none) != 0 {
+		d.Fatalf("decisions to come: %+v", none)
+	}
+}
