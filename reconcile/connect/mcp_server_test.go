@@ -39,7 +39,7 @@ func noteServer(calls *atomic.Int64) *mcp.Server {
 		return structured(fmt.Sprintf(`{"found":[{"id":9007199254740993,"query":%q,"pid":%d}]}`, args["query"], os.Getpid()))
 	})
 	add("big", reads, func(map[string]any) (*mcp.CallToolResult, error) {
-		return structured(`{"text":"` + strings.Repeat("x", 8<<20) + `"}`)
+		return structured(`{"text":"` + strings.Repeat("x", 1<<20) + `"}`)
 	})
 	add("slow", reads, func(map[string]any) (*mcp.CallToolResult, error) {
 		time.Sleep(time.Minute)

@@ -143,7 +143,7 @@ func TestMCPAnswersThatAreErrors(t *testing.T) {
 func TestMCPAnswerIsBounded(t *testing.T) {
 	m := newMCP(t)
 	q, _ := child(t, "sdk")
-	q.Tool, q.MaxBody = "big", 1<<20
+	q.Tool, q.MaxBody = "big", 256<<10
 	a := m.Read(t.Context(), q)
 	if a.Err != nil || !a.Truncated || a.RPC == nil || len(a.RPC.Result) > 1000 || !json.Valid(a.RPC.Result) {
 		t.Errorf("%v truncated=%v %+v", a.Err, a.Truncated, a.RPC)
