@@ -129,7 +129,7 @@ func (m *mysqlServer) send(ctx context.Context, q SQLRequest, into *table) (affe
 	f.arm() // a table without transactions changes at once
 	if err := m.run(ctx, conn, q, into, &affected); err != nil {
 		if mysqlUndone(ctx, conn, q, err) {
-			return 0, err
+			return 0, undone(err)
 		}
 		return 0, f.judge(err)
 	}

@@ -139,22 +139,13 @@ func (p *postgres) send(ctx context.Context, q SQLRequest, into *table) (int64, 
 	done, err := conn.Exec(ctx, "COMMIT").ReadAll()
 	switch {
 	case err != nil && rolledBack(err):
-		return 0, err
+		return 0, undone(err)
 	case err != nil:
 		return 0, f.judge(err)
 	case len(done) != 1 || done[0].CommandTag.String() != "COMMIT":
 		return 0, unproven{errors.New("the database did not say that it committed")}
 	}
 	return tag.RowsAffected(), nil
-}
-
-// judge marks an error as unproven where something that takes effect may have
-// left.
-func (f *fence) judge(err error) error {
-	if f.passed() {
-		return unproven{err}
-	}
-	return err
 }
 
 // rolledBack tells whether PostgreSQL answered COMMIT by undoing it: a

@@ -82,6 +82,21 @@ func (f sqliteFile) send(ctx context.Context, q SQLRequest, into *table) (affect
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return 0, err
 	}
+	if affected, err = f.change(ctx, conn, q, into); err != nil {
+		return 0, undone(err)
+	}
+	if _, err = conn.ExecContext(context.WithoutCancel(ctx), "COMMIT"); err == nil {
+		return affected, nil
+	}
+	if code := sqliteCode(err); code == sqliteBusy || code == sqliteConstraint {
+		if _, failed := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); failed == nil {
+			return 0, undone(err)
+		}
+	}
+	return 0, unproven{err}
+}
+
+func (f sqliteFile) change(ctx context.Context, conn *sql.Conn, q SQLRequest, into *table) (affected int64, err error) {
 	rows, err := conn.QueryContext(ctx, q.Query, q.Args...)
 	if err != nil {
 		return 0, err
@@ -92,18 +107,7 @@ func (f sqliteFile) send(ctx context.Context, q SQLRequest, into *table) (affect
 	if err := conn.QueryRowContext(ctx, "SELECT changes()").Scan(&affected); err != nil {
 		return 0, err
 	}
-	if err := (&fence{deadline: q.Deadline}).pass(); err != nil {
-		return 0, err
-	}
-	if _, err = conn.ExecContext(context.WithoutCancel(ctx), "COMMIT"); err == nil {
-		return affected, nil
-	}
-	if code := sqliteCode(err); code == sqliteBusy || code == sqliteConstraint {
-		if _, undone := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); undone == nil {
-			return 0, err
-		}
-	}
-	return 0, unproven{err}
+	return affected, (&fence{deadline: q.Deadline}).pass()
 }
 
 // Primary result codes (sqlite.org/rescode.html), and the limit on the length of

@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -82,6 +83,18 @@ func (f *fence) passed() bool {
 	defer f.mu.Unlock()
 	return f.sent
 }
+
+// judge marks an error as unproven where something that takes effect may have
+// left, and says else that a transaction was begun in vain.
+func (f *fence) judge(err error) error {
+	if f.passed() {
+		return unproven{err}
+	}
+	return undone(err)
+}
+
+// undone says of an error that nothing of the statement was kept.
+func undone(err error) error { return fmt.Errorf("rolled back: %w", err) }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
