@@ -120,13 +120,6 @@ func (e *Engine) lookTwice(ctx context.Context, id string) {
 		if !mayBeTwice(k, rec) || readSince(rec, rec.Operation.EndedAt) {
 			return
 		}
-		d := e.downs.of(k)
-		for !e.active.take(id, d, e.now()) { // its downstream is busy
-			if sleep(ctx, time.Second) != nil {
-				return
-			}
-		}
-		defer e.active.give(id, d, time.Time{})
 		c := check{actor: e.checker(), recheck: RecheckAt(k, e.now()), unlessSince: rec.Operation.EndedAt}
 		if _, err := e.check(ctx, id, c); err != nil && ctx.Err() == nil && !permanent(err) {
 			e.logf("look for a second effect of %s: %v", id, err)

@@ -146,7 +146,7 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.lease, Release: true,
 		Confirm: !looking && k.Auto.Confirm, Deny: !looking && k.Auto.Deny, Actor: c.actor,
-		RecheckAt: e.recheck(k, rec, f, p, c), Result: f.evidence.result(),
+		RecheckAt: e.recheck(rec, f, p, read.Verdict, c), Result: f.evidence.result(),
 	}
 	quoted, scheduled := quote{}, !looking
 	if scheduled {

@@ -32,6 +32,7 @@ const (
 type downstreams struct {
 	all   chan struct{} // bounds what is asked at once over all of them
 	probe time.Duration // how long a breaker stays open before one probe
+	now   ledger.Clock
 	mu    sync.Mutex
 	byKey map[string]*downstream
 }
@@ -46,6 +47,7 @@ type downstream struct {
 	slots   chan struct{}
 	all     chan struct{}
 	probe   time.Duration
+	now     ledger.Clock
 	breaker *gobreaker.CircuitBreaker[ledger.Answer]
 
 	mu     sync.Mutex
@@ -81,7 +83,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	if have != nil && have.rule.RatePerSecond == rule.RatePerSecond && have.rule.Concurrency == rule.Concurrency {
 		return have
 	}
-	made := newDownstream(rule, d.all, d.probe)
+	made := newDownstream(rule, d.all, d.probe, d.now)
 	if have != nil { // the policy changed its limits: what is known of its health stays
 		made.http, made.breaker = have.http, have.breaker
 		have.mu.Lock()
@@ -97,8 +99,8 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	return made
 }
 
-func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duration) *downstream {
-	d := &downstream{name: rule.Name, all: all, probe: probe, rule: rule, http: &connect.HTTP{}, state: StateUp, since: time.Now()}
+func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duration, now ledger.Clock) *downstream {
+	d := &downstream{name: rule.Name, all: all, probe: probe, rule: rule, http: &connect.HTTP{}, now: now, state: StateUp, since: now()}
 	limit := rate.Inf
 	burst := 1
 	if rule.RatePerSecond > 0 {
@@ -124,7 +126,7 @@ func (d *downstream) blocked() (time.Time, string) {
 	open := d.breaker.State() == gobreaker.StateOpen
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
+	now := d.now()
 	if now.Before(d.muteTo) {
 		return d.muteTo, d.mute
 	}
@@ -142,7 +144,7 @@ func (d *downstream) blocked() (time.Time, string) {
 func (d *downstream) throttled() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return time.Now().Before(d.paused)
+	return d.now().Before(d.paused)
 }
 
 // ask puts one question to the downstream, as it wants to be asked. A short
@@ -150,7 +152,7 @@ func (d *downstream) throttled() bool {
 // give a *waitError.
 func (d *downstream) ask(ctx context.Context, patience time.Duration, do func(context.Context) ledger.Answer) (ledger.Answer, error) {
 	if until, why := d.blocked(); !until.IsZero() {
-		if wait := time.Until(until); wait > patience {
+		if wait := until.Sub(d.now()); wait > patience {
 			return ledger.Answer{}, &waitError{until, why}
 		} else if err := sleep(ctx, wait); err != nil {
 			return ledger.Answer{}, err
@@ -170,7 +172,7 @@ func (d *downstream) ask(ctx context.Context, patience time.Duration, do func(co
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		until, why := d.blocked()
 		if until.IsZero() {
-			until, why = time.Now().Add(time.Second), d.name+" is being probed"
+			until, why = d.now().Add(time.Second), d.name+" is being probed"
 		}
 		return ledger.Answer{}, &waitError{until, why}
 	}
@@ -213,7 +215,7 @@ func (d *downstream) heard(ctx context.Context, a ledger.Answer) error {
 	if a.Err != nil && ctx.Err() != nil {
 		return context.Canceled // we hung up; that says nothing about them
 	}
-	if pause, wanted := retryAfter(a, time.Now()); wanted {
+	if pause, wanted := retryAfter(a, d.now()); wanted {
 		d.pause(pause, a.Status)
 	}
 	var bad error
@@ -232,8 +234,6 @@ func (d *downstream) heard(ctx context.Context, a ledger.Answer) error {
 	defer d.mu.Unlock()
 	if bad != nil {
 		d.why = bad.Error()
-	} else {
-		d.why = ""
 	}
 	return bad
 }
@@ -242,8 +242,8 @@ func (d *downstream) pause(until time.Time, status int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if until.After(d.paused) {
-		if time.Now().After(d.paused) {
-			d.asked = time.Now()
+		if d.now().After(d.paused) {
+			d.asked = d.now()
 		}
 		d.paused = until
 		d.why = fmt.Sprintf("answered %d", status)
@@ -254,7 +254,7 @@ func (d *downstream) pause(until time.Time, status int) {
 func (d *downstream) silence(why string) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
+	now := d.now()
 	if now.Sub(d.muteTo) > muteFor {
 		d.muted = now
 	}
@@ -277,10 +277,10 @@ func (d *downstream) changed() {
 		return
 	}
 	if state == StateDown {
-		d.opened = time.Now()
+		d.opened = d.now()
 	}
 	if d.state == StateUp || state == StateUp { // down since it went down, however often it is probed
-		d.since = time.Now()
+		d.since = d.now()
 	}
 	d.state = state
 }
@@ -290,14 +290,14 @@ func (d *downstream) health() Health {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := Health{Downstream: d.name, State: d.state, Since: d.since, Why: d.why}
-	if time.Now().Before(d.muteTo) {
+	if d.now().Before(d.muteTo) {
 		h.State, h.Since, h.Why = StateDown, d.muted, d.mute
 		return h
 	}
 	if d.state == StateUp {
 		h.Why = ""
 	}
-	if d.state == StateUp && time.Now().Before(d.paused) {
+	if d.state == StateUp && d.now().Before(d.paused) {
 		h.State, h.Since = StateSlow, d.asked
 		h.Why = fmt.Sprintf("asked to wait until %s", d.paused.UTC().Format("15:04:05Z"))
 	}

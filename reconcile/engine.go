@@ -20,6 +20,7 @@ type Engine struct {
 	host   string
 	holder string // names this engine on its leases
 
+	mcp connect.MCP // servers to ask and to tell, over one connection each
 	sql connect.SQL // databases, by one pool each
 
 	ops     keyed         // one read or retry of an operation at a time in this process
@@ -77,13 +78,14 @@ func New(o Options) *Engine {
 		settleWithin: time.Minute,
 	}
 	e.after.few = make(chan struct{}, 8)
-	e.downs.all, e.downs.probe = make(chan struct{}, o.Width), probeAfter
+	e.downs.all, e.downs.probe, e.downs.now = make(chan struct{}, o.Width), probeAfter, e.now
 	return e
 }
 
 // Close ends the connections that were kept open for more requests. Call it
 // when the engine is not used any more.
 func (e *Engine) Close() {
+	e.mcp.Close()
 	e.sql.Close()
 	e.downs.mu.Lock()
 	defer e.downs.mu.Unlock()

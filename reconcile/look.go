@@ -109,7 +109,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	p := f.evidence.page(k, req, answer)
 	if why := unusable(answer); why != "" {
 		p.Error = why
-		if until, wanted := retryAfter(answer, time.Now()); wanted {
+		if until, wanted := retryAfter(answer, e.now()); wanted {
 			f.wait = until
 		}
 		return trouble("%s", why)
@@ -156,12 +156,21 @@ func (e *Engine) ask(ctx context.Context, k *policy.Kind, req policy.Request) le
 		q := statement(req.SQL)
 		q.Timeout, q.MaxBody = timeout, k.Read.MaxBody
 		return e.sql.Read(ctx, q)
+	case req.MCP != nil:
+		q := toolCall(req.MCP)
+		q.Timeout, q.MaxBody = timeout, k.Read.MaxBody
+		return e.mcp.Read(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("the policy names no way to ask")}
 }
 
 func statement(q *policy.SQLRequest) connect.SQLRequest {
 	return connect.SQLRequest{Name: q.Database, Driver: q.Driver, DSN: q.DSN, Query: q.Query, Args: q.Args}
+}
+
+func toolCall(q *policy.MCPRequest) connect.MCPRequest {
+	return connect.MCPRequest{Name: q.Server, Command: q.Command, Dir: q.Dir, Env: q.Env, URL: q.URL, Header: http.Header(q.Header),
+		Tool: q.Tool, Arguments: q.Arguments, Vouched: q.ReadOnly}
 }
 
 // unusable tells why an answer is no ground for any verdict, whatever the

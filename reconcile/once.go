@@ -91,7 +91,7 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 			}
 			progress(Progress{Operation: result.Operation, Read: result.Read, Done: done, Total: total, Err: err})
 			mu.Unlock()
-			e.active.give(r.row.ID, r.down, e.now().Add(troubleFor))
+			e.active.give(r.row.ID, r.down, time.Time{})
 			select {
 			case ended <- struct{}{}:
 			default:

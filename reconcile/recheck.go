@@ -36,30 +36,33 @@ func late(k *policy.Kind) time.Duration {
 // recheck is when an operation that is settled after this read is read once
 // more: as asked for; else again, where this one came too early or could not be
 // made.
-func (e *Engine) recheck(k *policy.Kind, rec ledger.Record, f findings, p proof, c check) time.Time {
+func (e *Engine) recheck(rec ledger.Record, f findings, p proof, verdict ledger.Verdict, c check) time.Time {
 	now := e.now()
 	if !c.recheck.IsZero() {
 		return c.recheck
 	}
-	if s := rec.Operation.State; s == ledger.Pending || s == ledger.Uncertain || len(f.effects) > 0 {
+	settled := rec.Operation.State != ledger.Pending && rec.Operation.State != ledger.Uncertain
+	if !settled && len(f.effects) != 1 {
 		return time.Time{}
 	}
 	made := 0
 	for _, r := range rec.Reads {
-		if !r.Control && r.BeganAt.After(rec.Operation.SettledAt) {
+		if settled && !r.Control && r.BeganAt.After(rec.Operation.SettledAt) {
 			made++
 		}
 	}
+	decidable := p.provable && p.handsOff == ""
 	switch {
 	case made >= rechecks:
-	case f.trouble != "":
+	case len(f.effects) == 0 && decidable && !f.began.After(p.at):
+		return spread(p.at)
+	case f.trouble != "", f.stale != "", // also where one was found: a second may have been out of sight
+		len(f.effects) == 0 && decidable && verdict == ledger.Inconclusive:
 		again := now.Add(min(time.Minute<<made, time.Hour))
 		if f.wait.After(again) {
 			again = f.wait
 		}
 		return spread(again)
-	case p.provable && p.handsOff == "" && !f.began.After(p.at):
-		return spread(p.at)
 	}
 	return time.Time{}
 }

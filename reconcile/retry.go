@@ -344,6 +344,10 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, req policy.Re
 		q := statement(req.SQL)
 		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20
 		return e.sql.Send(ctx, q)
+	case req.MCP != nil:
+		q := toolCall(req.MCP)
+		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20
+		return e.mcp.Send(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("the policy names no way to send it"), BeganAt: time.Now(), EndedAt: time.Now()}
 }

@@ -132,11 +132,11 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger
 		}
 		// Rows that are not priced yet are read one by one: there is nothing to
 		// write back that would not be made up.
-		if k.Read == nil || row.Pricing.Digest == digest && time.Until(until) > patience {
+		if k.Read == nil || row.Pricing.Digest == digest && until.Sub(e.now()) > patience {
 			p := row.Pricing
 			p.OperationID, p.ReadAt = row.ID, ledger.Never
 			if k.Read != nil {
-				p.ReadAt = apart(e.now(), e.now().Add(time.Until(until)))
+				p.ReadAt = apart(e.now(), until)
 			}
 			if row.Pricing.Digest == digest {
 				off = append(off, quote{Pricing: p, version: row.Version})

@@ -157,17 +157,7 @@ func (d *Downstream) Requests() []Seen {
 
 // Effects are all that really happened, newest first, whose body holds the text.
 func (d *Downstream) Effects(ctx context.Context, text string) ([]Effect, error) {
-	all, err := d.books.effects(ctx, "", "")
-	if err != nil {
-		return nil, err
-	}
-	var some []Effect
-	for _, e := range all {
-		if strings.Contains(string(e.Body), text) {
-			some = append(some, e)
-		}
-	}
-	return some, nil
+	return d.books.effects(ctx, "", "", text)
 }
 
 func (d *Downstream) routes() http.Handler {

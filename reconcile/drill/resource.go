@@ -102,6 +102,19 @@ func (res *resource) matches(item fields, query url.Values) bool {
 	})
 }
 
+// narrow is a text that the body of everything a list shows must hold; "" where
+// none is known. It saves reading the whole book for one customer.
+func (res *resource) narrow(query url.Values) string {
+	for _, name := range res.filter {
+		if want := query.Get(name); want != "" && strings.IndexFunc(want, func(r rune) bool {
+			return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_'
+		}) < 0 {
+			return want
+		}
+	}
+	return ""
+}
+
 // page cuts one page out of all that fits, newest first, after a cursor.
 func (res *resource) page(all []fields, query url.Values) (page []fields, more bool, err error) {
 	limit := 10

@@ -56,7 +56,7 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	}
 	body := []byte(nil)
 	if t.Fault == "" || t.Fault == HangBefore || t.Fault.commits() {
-		body, err = d.make(r, res, in, seen, t.Fault)
+		body, err = d.make(r, res, in, seen, t)
 		if err != nil {
 			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
 			return
@@ -94,16 +94,19 @@ func (d *Downstream) end(w http.ResponseWriter, res *resource, t Trouble, seen *
 }
 
 // make commits the effect and says how it looks.
-func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen, f Fault) (body []byte, err error) {
+func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen, t Trouble) (body []byte, err error) {
 	d.commit.Lock()
 	defer d.commit.Unlock()
 	ctx := context.WithoutCancel(r.Context())
 	times := 1
-	if f == CommitTwiceAndCut {
+	if t.Fault == CommitTwiceAndCut {
 		times = 2
 	}
 	var made []Effect
 	now := d.clock()
+	if t.Fault == CommitLaterAndCut {
+		now = now.Add(t.For)
+	}
 	for i := range times {
 		id, err := d.receipt(ctx, res, in, i)
 		if err != nil {
@@ -123,7 +126,7 @@ func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen,
 		}
 	}
 	ans := answer{Digest: digestOf(in), Status: res.success(), Body: body, At: now}
-	if f == CommitAndError {
+	if t.Fault == CommitAndError {
 		body = problem("internal", "Something went wrong on our end.")
 		ans.Status, ans.Body = http.StatusInternalServerError, body
 	}
@@ -161,19 +164,27 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 	case BreakList:
 		d.say(w, seen, t.Status, refusal(t))
 		return
+	case CutList:
+		cut(w, true)
+		return
 	case Stale:
 		w.Header().Set("Age", "30")
 		d.say(w, seen, http.StatusOK, encode(res.list([]fields{}, false)))
 		return
 	}
-	effects, err := d.books.effects(r.Context(), res.name, account(r))
+	whose := account(r)
+	if t.Fault == Foreign {
+		whose = "another account than " + whose
+	}
+	effects, err := d.books.effects(r.Context(), res.name, whose, res.narrow(r.URL.Query()))
 	if err != nil {
 		d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
 		return
 	}
 	all := []fields{}
 	for _, e := range effects {
-		if t.Fault == Lag && d.clock().Sub(e.At) < t.For {
+		age := d.clock().Sub(e.At)
+		if age < 0 || t.Fault == Lag && age < t.For || t.Fault == Forget && age > t.For {
 			continue
 		}
 		item := fields{}
@@ -205,7 +216,7 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 // cancel takes a payout back that has not been paid yet.
 func (d *Downstream) cancel(w http.ResponseWriter, r *http.Request) {
 	seen := d.arrive(r, "")
-	effects, err := d.books.effects(r.Context(), payouts.name, account(r))
+	effects, err := d.books.effects(r.Context(), payouts.name, account(r), "")
 	if err != nil {
 		d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
 		return

@@ -24,6 +24,7 @@ const (
 	Refuse            Fault = "refuse"               // not applied, answered with Status
 	CommitAndVanish   Fault = "commit_and_vanish"    // applied, then a reset, and nobody listens any more
 	CommitTwiceAndCut Fault = "commit_twice_and_cut" // applied two times, then a TCP reset
+	CommitLaterAndCut Fault = "commit_later_and_cut" // a TCP reset, and applied when For has passed by the downstream's clock
 )
 
 // Faults of lists.
@@ -33,7 +34,10 @@ const (
 	Truncate  Fault = "truncate"   // at most Limit are shown, and there is no way to the rest
 	Stale     Fault = "stale"      // the answer comes from a cache that holds nothing yet
 	HangList  Fault = "hang_list"  // no answer before For has passed, or never
-	BreakList Fault = "break_list" // answered with Status
+	BreakList Fault = "break_list" // answered with Status, and with Answer where one is given
+	CutList   Fault = "cut_list"   // no answer: a TCP reset
+	Forget    Fault = "forget"     // effects older than For are not shown any more
+	Foreign   Fault = "foreign"    // another account's list
 )
 
 // Trouble says which requests meet which fault. Every condition that is set
@@ -63,7 +67,7 @@ type Trouble struct {
 
 func (f Fault) ofList() bool {
 	switch f {
-	case Lag, Rename, Truncate, Stale, HangList, BreakList:
+	case Lag, Rename, Truncate, Stale, HangList, BreakList, CutList, Forget, Foreign:
 		return true
 	}
 	return false
@@ -74,7 +78,7 @@ func (f Fault) commits() bool { return strings.HasPrefix(string(f), "commit_") }
 // cuts tells whether the caller gets no answer at all.
 func (f Fault) cuts() bool {
 	switch f {
-	case CommitAndCut, CommitAndClose, CutBefore, CloseBefore, CommitAndVanish, CommitTwiceAndCut:
+	case CommitAndCut, CommitAndClose, CutBefore, CloseBefore, CommitAndVanish, CommitTwiceAndCut, CommitLaterAndCut:
 		return true
 	}
 	return false

@@ -1,0 +1,397 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/record"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+	"indoubt/reconcile"
+	"indoubt/reconcile/connect"
+)
+
+// The policy's promises about the downstream, which it keeps.
+const (
+	truthLands   = 20 * time.Second
+	truthVisible = 10 * time.Second
+	truthForgets = 5 * time.Minute
+)
+
+const truthRead = `
+    downstream: bank
+    token: { into: metadata.indoubt }
+    visible_within: 10s
+    read:
+      http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 3, starting_after: "${cursor}" } }
+      valid: status == 200 && body.object == "list"
+      found: body.data.filter(x, has(x.metadata.indoubt) && x.metadata.indoubt == token)
+      complete: "!body.has_more"
+      next: body.data[size(body.data) - 1].id
+      same: it.amount == input.amount && it.status == "pending"
+      receipt: it.id
+`
+
+const truthPolicy = `
+version: 1
+defaults: { deadline: 5s }
+downstreams:
+  bank: { base: "@BASE@", headers: { Authorization: "Bearer ${env.TRUTH_KEY}" } }
+kinds:
+  sure:` + truthRead + `    lands_within: 20s
+  unseen:` + truthRead + `    lands_within: 20s
+  unbounded:` + truthRead + `
+  forgets:` + truthRead + `    lands_within: 20s
+    visible_for: 5m
+  again:` + truthRead + `    lands_within: 20s
+    send: { http: { post: /v1/payouts, json: "${input}" } }
+    auto: { retry: absent }
+    retry: { max: 3, backoff: 1ms..1ms }
+`
+
+var truthKinds = []string{"sure", "sure", "unseen", "unbounded", "forgets", "again", "again"}
+
+// truth is one seeded run: many operations with what really happened to each.
+type truth struct {
+	testing.TB
+	ctx    context.Context
+	random *rand.Rand
+	clock  atomic.Int64 // Unix nanoseconds, for everybody
+	down   *Downstream
+	store  ledger.Store
+	policy *policy.Policy
+	sender connect.HTTP
+	wishes []*truthWish
+	seq    int64 // of the history, as far as it was compared with the truth
+}
+
+type truthWish struct {
+	id, kind, token, destination string
+	amount                       int
+	fault                        Fault
+	twice, other                 bool // two effects, or one of another amount, from one send
+}
+
+func (u *truth) now() time.Time       { return time.Unix(0, u.clock.Load()) }
+func (u *truth) pass(d time.Duration) { u.clock.Add(int64(d)) }
+func (u *truth) must(err error, do string) {
+	u.Helper()
+	if err != nil {
+		u.Fatalf("%s: %v", do, err)
+	}
+}
+
+// upTo is a time of at most so much.
+func (u *truth) upTo(d time.Duration) time.Duration { return time.Duration(u.random.Int64N(int64(d))) }
+
+func newTruth(t testing.TB, seed uint64) *truth {
+	u := &truth{TB: t, ctx: context.Background(), random: rand.New(rand.NewPCG(seed, 7))}
+	u.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+	dir := t.TempDir()
+	var err error
+	u.down, err = StartDownstream(u.ctx, DownstreamOptions{Path: filepath.Join(dir, "books.db"), Seed: seed, Clock: u.now})
+	u.must(err, "start the downstream")
+	u.policy, err = policy.Parse("policy.yaml", []byte(strings.ReplaceAll(truthPolicy, "@BASE@", u.down.URL())))
+	u.must(err, "read the policy")
+	// Most runs keep their ledger in memory, by the same rules: a file costs time.
+	u.store = ledgertest.NewMemory(u.now)
+	if seed%5 == 0 {
+		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.now})
+		u.must(err, "create the ledger")
+	}
+	t.Cleanup(func() { u.sender.Close(); u.store.Close(); u.down.Close() })
+	// What the downstream forgets, it always forgets.
+	u.always()
+	for _, kind := range []string{"sure", "unbounded", "forgets", "again"} {
+		u.send(&truthWish{kind: kind, amount: 1})
+	}
+	u.pass(truthVisible + time.Second)
+	return u
+}
+
+func (u *truth) always() {
+	u.down.Meet(Trouble{Fault: Forget, Path: "/v1/payouts", Match: "destination=acct_forgets", For: truthForgets})
+}
+
+// wish makes up an operation and what will become of it.
+func (u *truth) wish() {
+	kind := truthKinds[u.random.IntN(len(truthKinds))]
+	w := &truthWish{kind: kind, amount: 100 + u.random.IntN(900)}
+	faults := []Fault{"", CommitAndCut, CommitAndClose, CommitAndHalf, CommitAndGateway, CommitAndError, CutBefore, CloseBefore, CommitLaterAndCut, Refuse, CommitTwiceAndCut}
+	w.fault = faults[u.random.IntN(len(faults))]
+	if w.kind == "unseen" && w.fault == "" {
+		w.fault = CommitAndCut // else its check would be known to find something
+	}
+	w.twice = w.fault == CommitTwiceAndCut
+	w.other = !w.twice && w.fault.commits() && u.random.IntN(8) == 0
+	u.send(w)
+}
+
+// send records the operation, sends it as a pipeline does, and says what came
+// back; now and then the pipeline dies on the way.
+func (u *truth) send(w *truthWish) {
+	n := len(u.wishes)
+	w.token, w.destination = ledger.NewToken(), fmt.Sprintf("acct_%s_%d", w.kind, n)
+	body := func(amount int, token string) []byte {
+		return encode(fields{"amount": amount, "destination": w.destination, "metadata": fields{"indoubt": token}})
+	}
+	// Somebody else's, alike in all but the token, around ours: some pages of them.
+	others := u.random.IntN(5)
+	for range others {
+		u.post(body(w.amount, ledger.NewToken()))
+	}
+	machine := ledger.Actor{Name: "billing", Machine: true}
+	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		Kind: w.kind, Key: fmt.Sprint("k", n), Token: w.token, Fingerprint: fmt.Sprint("f", n), Input: body(w.amount, w.token), Sender: "pipeline",
+		TokenSent: true, Deadline: 5 * time.Second, Actor: machine, Source: ledger.Source{Pipeline: "billing"}})
+	u.must(err, "begin")
+	w.id = begun.Operation.ID
+	u.wishes = append(u.wishes, w)
+	if w.fault != "" {
+		statuses := []int{400, 422, 409, 429, 500, 503}
+		u.down.Meet(Trouble{Fault: w.fault, Method: http.MethodPost, Match: w.token, Times: 1, For: time.Second + u.upTo(truthLands-time.Second), Status: statuses[u.random.IntN(len(statuses))]})
+	}
+	if w.kind == "again" && w.amount > 1 { // the engine's own sends meet trouble too
+		u.down.Meet(Trouble{Fault: []Fault{CommitAndCut, CutBefore, CommitLaterAndCut, CommitAndGateway}[u.random.IntN(4)], Match: w.token, Times: 1, For: u.upTo(truthLands)})
+	}
+	sent := w.amount
+	if w.other {
+		sent++
+	}
+	answer := u.post(body(sent, w.token))
+	for range u.random.IntN(3) {
+		u.post(body(w.amount, ledger.NewToken()))
+	}
+	u.pass(u.upTo(2 * time.Second))
+	if w.amount > 1 && u.random.IntN(6) == 0 {
+		return // it died before it could say; after its deadline it is in doubt
+	}
+	rec, err := u.store.Read(u.ctx, ledger.Locator{ID: w.id})
+	u.must(err, "read")
+	settle := record.JudgeAttempt(u.ctx, record.KindRule{}, rec, begun.Attempt.ID, answer)
+	settle.ChangeID, settle.AttemptID, settle.Actor = ledger.NewID(), begun.Attempt.ID, machine
+	_, err = ledger.Settle(u.ctx, u.store, settle)
+	u.must(err, "settle")
+}
+
+func (u *truth) post(body []byte) ledger.Answer {
+	return u.sender.Send(u.ctx, connect.HTTPRequest{Method: http.MethodPost, URL: u.down.URL() + "/v1/payouts", Body: body, Timeout: 10 * time.Second,
+		Header: http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer sk_truth"}}})
+}
+
+// badList is what ails the downstream's lists during one look.
+func (u *truth) badList() {
+	share := []float64{0, 0.3, 0.7}[u.random.IntN(3)]
+	troubles := []Trouble{
+		{},
+		{Fault: Lag, For: u.upTo(truthVisible)},
+		{Fault: Rename, FromName: "metadata", To: "meta"},
+		{Fault: Rename, FromName: "amount", To: "amount_cents"},
+		{Fault: Rename, FromName: "id", To: "payout"},
+		{Fault: Truncate, Limit: 2},
+		{Fault: Stale, Rate: share},
+		{Fault: Foreign},
+		{Fault: BreakList, Status: 500, Rate: share},
+		{Fault: BreakList, Status: 429, Rate: share},
+		{Fault: BreakList, Status: 401},
+		{Fault: BreakList, Status: 302, Rate: share},
+		{Fault: BreakList, Status: 200, Answer: "<html><body>Sign in</body></html>"},
+		{Fault: BreakList, Status: 200, Answer: `{"object":"list","data":[{"id":"po_`},
+		{Fault: BreakList, Status: 200, Answer: `{"object":"list","data":[],"has_more":false}`},
+		{Fault: CutList, Rate: share},
+	}
+	t := troubles[u.random.IntN(len(troubles))]
+	if t.Fault != "" {
+		t.Path = "/v1/payouts"
+		u.down.mu.Lock() // before the others: the first that fits is met
+		u.down.troubles = append([]*Trouble{&t}, u.down.troubles...)
+		u.down.mu.Unlock()
+	}
+}
+
+// goodList ends what ails the lists, and only that.
+func (u *truth) goodList() {
+	u.down.mu.Lock()
+	u.down.troubles = slices.DeleteFunc(u.down.troubles, func(t *Trouble) bool { return t.Fault.ofList() })
+	u.down.mu.Unlock()
+	u.always()
+}
+
+// look lets an engine read and settle what is due, and send where it may. A new
+// one every time: it has no memory of troubles that were long ago by the clock.
+func (u *truth) look() {
+	u.Helper()
+	e := reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy }, Clock: u.now, Send: true,
+		Actor: ledger.Actor{Name: "checks", Host: "ops", Machine: true}})
+	_, err := e.Once(u.ctx, nil)
+	e.Close()
+	u.must(err, "reconcile")
+}
+
+// made is what really happened to a wish, or will have.
+func (u *truth) made(w *truthWish) (ids []string) {
+	u.Helper()
+	effects, err := u.down.Effects(u.ctx, w.token)
+	u.must(err, "read the books")
+	for _, e := range effects {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// neverWrong compares what is settled with what really happened.
+func (u *truth) neverWrong() {
+	u.Helper()
+	events, err := u.store.Events(u.ctx, "", u.seq, 100_000)
+	u.must(err, "read the history")
+	moved := map[string]bool{}
+	for _, e := range events {
+		u.seq = e.Seq
+		moved[e.OperationID] = true
+	}
+	for _, w := range u.wishes {
+		if !moved[w.id] {
+			continue
+		}
+		rec, err := u.store.Read(u.ctx, ledger.Locator{ID: w.id})
+		u.must(err, "read")
+		o, made := rec.Operation, u.made(w)
+		wrong := ""
+		switch {
+		case o.State == ledger.Committed && len(made) == 0:
+			wrong = "it did not happen"
+		case o.State == ledger.Committed && w.other && !o.ByAnswer:
+			wrong = "something else happened"
+		case o.State == ledger.Failed && len(made) > 0:
+			wrong = fmt.Sprintf("it happened %d times", len(made))
+		case o.Conflict == ledger.Duplicate && len(made) < 2:
+			wrong = fmt.Sprintf("it happened %d times", len(made))
+		case o.Conflict == ledger.MismatchConflict && !w.other:
+			wrong = "nothing else happened"
+		case o.Conflict == ledger.Contradiction:
+			wrong = "nothing disagrees"
+		case len(made) > 1 && !w.twice:
+			wrong = "it was sent again although it had landed"
+		}
+		for _, r := range o.Receipts {
+			if !slices.Contains(made, r) {
+				wrong = "receipt " + r + " is not of it"
+			}
+		}
+		if wrong != "" {
+			u.Fatalf("%s (%s) is %s %s: %s\nread: %s", w.kind, w.fault, o.State, o.Conflict, wrong, reasons(rec))
+		}
+	}
+}
+
+func reasons(rec ledger.Record) string {
+	var out []string
+	for _, r := range rec.Reads {
+		out = append(out, fmt.Sprintf("%s %s: %s", r.BeganAt.Format("15:04:05"), r.Verdict, r.Reason))
+	}
+	for _, a := range rec.Attempts {
+		out = append(out, fmt.Sprintf("attempt %d %s %s–%s", a.N, a.Final(), a.StartedAt.Format("15:04:05"), a.EndedAt.Format("15:04:05")))
+	}
+	return strings.Join(out, "\n      ")
+}
+
+// allSettled says, from what really happened alone, how each must stand after
+// the downstream was well for long enough.
+func (u *truth) allSettled() (settled int) {
+	u.Helper()
+	for _, w := range u.wishes {
+		rec, err := u.store.Read(u.ctx, ledger.Locator{ID: w.id})
+		u.must(err, "read")
+		o, made := rec.Operation, u.made(w)
+		if w.kind == "forgets" && o.State == ledger.Uncertain && u.now().Sub(o.StartedAt) > truthForgets-truthLands-truthVisible {
+			continue // it may have gone out of sight before anybody could see it
+		}
+		if w.kind == "forgets" && w.twice && o.Conflict == ledger.NoConflict {
+			continue // and so may its second effect
+		}
+		state, conflict := ledger.Committed, ledger.NoConflict
+		switch {
+		case w.other && !o.ByAnswer:
+			state, conflict = ledger.Uncertain, ledger.MismatchConflict
+		case len(made) > 1:
+			conflict = ledger.Duplicate
+		case len(made) == 0 && (w.kind == "unbounded" || w.kind == "unseen") && o.Doubted:
+			state = ledger.Uncertain // nothing proves absence here
+		case len(made) == 0:
+			state = ledger.Failed
+		}
+		if o.State != state || o.Conflict != conflict || conflict == ledger.Duplicate && len(o.Receipts) != len(made) {
+			u.Fatalf("%s (%s), which happened %d times, is %s %q with receipts %v; it can be known to be %s %q\nread: %s",
+				w.kind, w.fault, len(made), o.State, o.Conflict, o.Receipts, state, conflict, reasons(rec))
+		}
+		if w.kind == "again" && o.Doubted && state == ledger.Failed && o.AttemptCount < 4 {
+			u.Fatalf("again (%s) did not land and was not sent again\nread: %s", w.fault, reasons(rec))
+		}
+		settled++
+	}
+	return settled
+}
+
+// TestI6_NothingIsSettledAgainstTheTruth lets a downstream fail its callers in
+// every way it knows, while an engine reads, settles and sends at odd times:
+// nothing is ever settled that is not so, nothing is sent twice, and when the
+// downstream is well again, all that can be known is.
+func TestI6_NothingIsSettledAgainstTheTruth(t *testing.T) {
+	t.Setenv("TRUTH_KEY", "sk_truth")
+	worlds, each := 120, 20
+	if racing {
+		worlds = 15
+	}
+	var wishes, settled atomic.Int64
+	var all sync.WaitGroup
+	few := make(chan struct{}, 8) // they mostly wait
+	for seed := range uint64(worlds) {
+		all.Add(1)
+		few <- struct{}{}
+		go t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			defer func() { <-few; all.Done() }()
+			u := newTruth(t, seed)
+			for len(u.wishes) < each {
+				for range 1 + u.random.IntN(each/4) {
+					u.wish()
+					u.pass(u.upTo(time.Second))
+				}
+				u.badList()
+				u.look()
+				u.neverWrong()
+				u.goodList()
+				u.pass(u.upTo(40 * time.Second))
+			}
+			for range 4 {
+				u.badList()
+				u.look()
+				u.neverWrong()
+				u.goodList()
+				u.pass(u.upTo(30 * time.Second))
+			}
+			for range 9 { // three more sends by the engine, with a proof between each two
+				u.pass(truthLands + truthVisible + 6*time.Second)
+				u.look()
+				u.neverWrong()
+			}
+			u.pass(2 * time.Hour)
+			u.look()
+			u.neverWrong()
+			wishes.Add(int64(len(u.wishes)))
+			settled.Add(int64(u.allSettled()))
+		})
+	}
+	all.Wait()
+	t.Logf("%d operations, %d settled as can be known", wishes.Load(), settled.Load())
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/reconcile"
+)
+
+// someDoubts is a ledger with two operations in doubt, one of them with a kind
+// that would break a careless format.
+func someDoubts(t *testing.T) (path string, s *sqlite.Store) {
+	t.Helper()
+	path = t.TempDir() + "/ledger.db"
+	s, err := sqlite.Create(context.Background(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for i, kind := range []string{"pay", "a\"b\\c\nd", "pay"} {
+		b, err := ledger.Begin(context.Background(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+			Kind: kind, Key: fmt.Sprint("k", i), Token: ledger.NewToken(), Input: []byte(`{}`), TokenSent: true, Deadline: time.Minute,
+			Actor: ledger.Actor{Name: "billing", Machine: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome := ledger.OutcomeUncertain
+		if i == 2 {
+			outcome = ledger.OutcomeCommitted
+		}
+		if _, err := ledger.Settle(context.Background(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: outcome,
+			ErrorClass: ledger.ClassTimeout, Actor: ledger.Actor{Name: "billing", Machine: true}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, s
+}
+
+func TestStats(t *testing.T) {
+	path, _ := someDoubts(t)
+	var out, errOut bytes.Buffer
+	if code := Main([]string{"stats", "--ledger", path, "--json"}, strings.NewReader(""), &out, &errOut); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, out.String(), errOut.String())
+	}
+	var got struct {
+		OK   bool
+		Data struct {
+			Lists []struct {
+				List  string
+				Count int
+			}
+			Kinds []struct {
+				Kind, State string
+				Count       int
+				Oldest      *float64 `json:"oldest_seconds"`
+			}
+			Downstreams, Odds, Accuracy []any
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !got.OK {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	lists := map[string]int{}
+	for _, l := range got.Data.Lists {
+		lists[l.List] = l.Count
+	}
+	if lists["all"] != 3 || lists["settled"] != 1 {
+		t.Errorf("%v", lists)
+	}
+	found := map[string]int{}
+	for _, k := range got.Data.Kinds {
+		found[k.Kind+" "+k.State] = k.Count
+		if (k.Oldest != nil) != (k.State == "uncertain" || k.State == "pending") {
+			t.Errorf("%+v", k)
+		}
+	}
+	if found["pay uncertain"] != 1 || found["pay committed"] != 1 {
+		t.Errorf("%v", found)
+	}
+	out.Reset()
+	if code := Main([]string{"stats", "--ledger", path}, strings.NewReader(""), &out, &errOut); code != 0 || !strings.Contains(out.String(), "KIND") ||
+		!strings.Contains(out.String(), "pay") || strings.Contains(out.String(), "c\nd") {
+		t.Errorf("exit %d: %s", code, out.String())
+	}
+	if code := Main([]string{"stats", "pay", "--ledger", path}, strings.NewReader(""), &out, &errOut); code != exitUsage {
+		t.Errorf("stats with a filter: exit %d", code)
+	}
+}
+
+func TestStatsTellHowDecisionsTurnedOut(t *testing.T) {
+	var out bytes.Buffer
+	writeStats(&out, statsJSON{Accuracy: []accuracyJSON{{Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "checks", Machine: true, Verb: "read", Decided: 7}}}, 30*24*time.Hour)
+	for _, want := range []string{"maya: 41 by confirm, 1 later found wrong", "checks (a program): 7 by read, none found wrong"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+var sampleLine = regexp.MustCompile(`^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)$`)
+
+// parseMetrics reads the text format strictly: help and type before the first
+// sample of a family, no sample twice, counters that never go below zero.
+func parseMetrics(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	types := map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, kind, _ := strings.Cut(rest, " ")
+			types[name] = kind
+			continue
+		}
+		if strings.HasPrefix(line, "# HELP ") {
+			continue
+		}
+		m := sampleLine.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("not a sample: %q", line)
+		}
+		v, err := strconv.ParseFloat(m[3], 64)
+		id := m[1] + "{" + m[2] + "}"
+		if _, twice := out[id]; err != nil || twice || types[m[1]] == "" || v < 0 {
+			t.Errorf("%q: %v", line, err)
+		}
+		if (types[m[1]] == "counter") != strings.HasSuffix(m[1], "_total") {
+			t.Errorf("%s is a %s", m[1], types[m[1]])
+		}
+		out[id] = v
+	}
+	return out
+}
+
+func TestMetricsAreServedOnLoopback(t *testing.T) {
+	_, s := someDoubts(t)
+	var errOut bytes.Buffer
+	a := newApp(strings.NewReader(""), io.Discard, &errOut)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	engine := reconcile.New(reconcile.Options{Store: s})
+	shown, done, err := a.serveMetrics(ctx, ":0", s, engine)
+	if err != nil || !strings.HasPrefix(shown, "http://127.0.0.1:") || errOut.Len() > 0 {
+		t.Fatalf("%s %v %s", shown, err, errOut.String())
+	}
+	if _, err := engine.Once(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	got := parseMetrics(t, string(body))
+	for id, want := range map[string]float64{
+		`indoubt_operations{kind="pay",state="uncertain"}`:        1,
+		`indoubt_operations{kind="a\"b\\c\nd",state="uncertain"}`: 1,
+		`indoubt_operations{kind="pay",state="committed"}`:        1,
+		`indoubt_list{list="all"}`:                                3,
+		`indoubt_duplicates_open{}`:                               0,
+		`indoubt_duplicates_total{}`:                              0,
+	} {
+		if v, ok := got[id]; !ok || v != want {
+			t.Errorf("%s: %v %v in\n%s", id, v, ok, body)
+		}
+	}
+	if post, err := http.Post(shown, "text/plain", nil); err != nil || post.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("%v %v", post, err)
+	}
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		t.Fatal("it does not end")
+	}
+	if _, _, err := a.serveMetrics(context.Background(), "nonsense", s, engine); asFailure(err).Exit != exitUsage {
+		t.Errorf("%v", err)
+	}
+}
