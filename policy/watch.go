@@ -17,19 +17,19 @@ const (
 	pollTime   = 5 * time.Second        // a removed directory ends the events silently
 )
 
-// Watch calls onChange whenever the content of the file has changed since the
-// call: with the new policy, or with what is wrong with it. It keeps nothing:
-// the caller goes on with the last good policy. It returns when ctx ends, and
-// at once with an error when the directory cannot be watched and read at all.
+// Watch calls onChange whenever the content of the file is no longer what the
+// caller goes by: with the new policy, or with what is wrong with it. have is what
+// the caller goes by at first; nil and a policy without a file are fine. It keeps
+// nothing: the caller goes on with the last good policy. It returns when ctx ends,
+// and at once with an error when the directory cannot be watched and read at all.
 //
 // The directory is watched, not the file, because editors and git replace files.
-func Watch(ctx context.Context, path string, onChange func(*Policy, error)) error {
+func Watch(ctx context.Context, path string, have *Policy, onChange func(*Policy, error)) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return fmt.Errorf("watch policy: %w", err)
 	}
 	w := &watched{path: path, onChange: onChange}
-	w.last, w.lastErr = read(path)
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch policy: %w", err)
@@ -39,6 +39,7 @@ func Watch(ctx context.Context, path string, onChange func(*Policy, error)) erro
 	if err := events.Add(directory); err != nil {
 		return fmt.Errorf("watch policy: %w", err)
 	}
+	w.begin(have)
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
 	settled := time.NewTimer(settleTime) // what changed while the watch was set up
@@ -68,6 +69,18 @@ type watched struct {
 	onChange func(*Policy, error)
 	last     []byte
 	lastErr  string
+}
+
+// begin takes the content as it is, and reports it where the caller's is older.
+func (w *watched) begin(have *Policy) {
+	w.last, w.lastErr = read(w.path)
+	if have == nil || have.empty && w.lastErr != "" {
+		return
+	}
+	now, err := Load(w.path)
+	if err != nil || now.digest != have.digest {
+		w.onChange(now, err)
+	}
 }
 
 // look reports a change of content once.

@@ -26,9 +26,13 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 		}
 	}
 	write("version: 1\n")
+	have, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	changes, ended := make(chan seen, 10), make(chan error, 1)
-	go func() { ended <- Watch(ctx, path, func(p *Policy, err error) { changes <- seen{p, err} }) }()
+	go func() { ended <- Watch(ctx, path, have, func(p *Policy, err error) { changes <- seen{p, err} }) }()
 	next := func(what string) seen {
 		t.Helper()
 		select {
@@ -39,8 +43,7 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 			return seen{}
 		}
 	}
-	time.Sleep(3 * settleTime) // let it begin
-	write("version: 1\ncurrency: EUR\n")
+	write("version: 1\ncurrency: EUR\n") // whether or not it has begun
 	if s := next("a change"); s.err != nil || s.p.Currency() != "EUR" {
 		t.Errorf("%+v", s)
 	}
@@ -72,8 +75,40 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 	}
 }
 
+func TestWatchTellsWhatIsNewerThanTheCallers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	for _, c := range []struct {
+		name, text string
+		have       *Policy
+		want       string // currency, "error", or "" for nothing to tell
+	}{
+		{"no file, as the caller knows", "", Default(), ""},
+		{"a file by now", "version: 1\ncurrency: EUR\n", Default(), "EUR"},
+		{"another one by now", "version: 1\ncurrency: CHF\n", must(t, "version: 1\n"), "CHF"},
+		{"the same", "version: 1 # as ever\n", must(t, "version: 1\n"), ""},
+		{"broken by now", "version: 2\n", must(t, "version: 1\n"), "error"},
+		{"nothing to compare with", "version: 1\n", nil, ""},
+	} {
+		if c.text != "" {
+			if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := ""
+		w := &watched{path: path, onChange: func(p *Policy, err error) {
+			if got = "error"; err == nil {
+				got = p.Currency()
+			}
+		}}
+		w.begin(c.have)
+		if w.look(); got != c.want {
+			t.Errorf("%s: told %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestWatchNeedsADirectory(t *testing.T) {
-	if err := Watch(context.Background(), filepath.Join(t.TempDir(), "no", "policy.yaml"), nil); err == nil {
+	if err := Watch(context.Background(), filepath.Join(t.TempDir(), "no", "policy.yaml"), nil, nil); err == nil {
 		t.Error("no error")
 	}
 }

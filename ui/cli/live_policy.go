@@ -62,7 +62,11 @@ func (a *app) watchPolicy(ctx context.Context) *livePolicy {
 
 func (l *livePolicy) watch(ctx context.Context, path string) {
 	for {
-		err := policy.Watch(ctx, path, l.changed)
+		have := l.inForce()
+		if l.problem() != nil {
+			have = policy.Default() // whatever can be read is news
+		}
+		err := policy.Watch(ctx, path, have, l.changed)
 		if ctx.Err() != nil {
 			return
 		}
@@ -73,12 +77,6 @@ func (l *livePolicy) watch(ctx context.Context, path string) {
 		case <-ctx.Done():
 			return
 		case <-time.After(watchAgain):
-		}
-		// Watch tells of changes since its call, and this one may be older.
-		if p, err := policy.Load(path); err == nil {
-			l.changed(p, nil)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			l.changed(nil, err)
 		}
 	}
 }
