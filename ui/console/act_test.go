@@ -97,6 +97,25 @@ func TestDenyAsksHowYouKnow(t *testing.T) {
 	}
 }
 
+func TestI9_APersonsWordIsCheckedLater(t *testing.T) {
+	o := nightOptions()
+	judged := func(rec ledger.Record, now time.Time) facts {
+		f := nightFacts(rec, now)
+		if rec.Operation.Kind == "legacy.charge" {
+			f.Recheck = 5 * time.Minute
+		}
+		return f
+	}
+	b := newBench(t, 80, 24, o).judged(judged).cursorOn(2).keys("X").text("their support says none").keys("tab", "tab", "enter")
+	if at := b.store.rechecks[id(2)]; at.Sub(b.m.now()).Round(time.Minute) != 5*time.Minute {
+		t.Fatalf("the next check is at %v", at)
+	}
+	b.cursorOn(5).keys("A").text("given up").keys("tab", "tab", "enter")
+	if at, asked := b.store.rechecks[id(5)]; asked {
+		t.Fatalf("a kind without a check is to be checked at %v", at)
+	}
+}
+
 func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2)
 	b.keys("A").text("customer gone").keys("tab", "tab", "enter")

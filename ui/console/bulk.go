@@ -36,6 +36,7 @@ type bulkItem struct {
 	twice   ledger.Cost
 	never   ledger.Cost
 	change  string
+	recheck time.Duration // how long after the decision one more check is due
 }
 
 // bulkMsg is a set worked out from the marks: what is in it and what is not.
@@ -78,7 +79,7 @@ func (m *Root) bulk(verb ledger.Verb) tea.Cmd {
 					return msg
 				}
 				why := unfit(b, seen, verb, now)
-				item := bulkItem{id: id, version: seen, title: b.rec.Operation.Title, twice: b.facts.advice.Duplicate, never: b.facts.advice.Miss, change: ledger.NewID()}
+				item := bulkItem{id: id, version: seen, title: b.rec.Operation.Title, twice: b.facts.advice.Duplicate, never: b.facts.advice.Miss, change: ledger.NewID(), recheck: b.facts.Recheck}
 				if why == "" && verb == verbRetry {
 					item.basis, why = planned(ctx, engine, id)
 				}
@@ -310,7 +311,7 @@ func (m *Root) step() tea.Cmd {
 	r.next++
 	r.flying = true
 	store, engine, actor, verb, run, ctx := m.store, m.o.Engine, m.actor, r.verb, *r, context.WithoutCancel(m.ctx)
-	w, first := m.writes, i == 0
+	w, first, recheck := m.writes, i == 0, after(m.now(), it.recheck)
 	m.writing++
 	return func() tea.Msg {
 		msg := stepMsg{run: run.id, at: i}
@@ -334,7 +335,7 @@ func (m *Root) step() tea.Cmd {
 				msg.word = retryWords(res)
 			}
 		} else {
-			_, msg.err = ledger.Decide(ctx, store, ledger.Decision{ChangeID: it.change, ID: it.id, Version: it.version, Verb: verb, Reason: run.reason, Actor: actor, Reference: run.reference, Until: run.until})
+			_, msg.err = ledger.Decide(ctx, store, ledger.Decision{ChangeID: it.change, ID: it.id, Version: it.version, Verb: verb, Reason: run.reason, Actor: actor, Reference: run.reference, Until: run.until, RecheckAt: recheck})
 			_, msg.word = bulkWords(verb)
 		}
 		msg.moved = errors.Is(msg.err, ledger.ErrMoved)

@@ -28,9 +28,10 @@ type dialog struct {
 	closed        func() tea.Cmd
 	keys          map[string]func(d *dialog) tea.Cmd // further keys of a dialog with one `y`
 
-	id       string // of the operation it is about
-	version  int64  // as shown
-	opener   string // the key that opened it, small
+	id       string        // of the operation it is about
+	version  int64         // as shown
+	recheck  time.Duration // how long after a decision about it one more check is due
+	opener   string        // the key that opened it, small
 	openedAt time.Time
 	itself   bool // nobody pressed a key for it: wait until the hands are still
 	lastKey  time.Time

@@ -17,7 +17,7 @@ func (m *Root) about(b *brief, title string) *dialog {
 	return &dialog{
 		title: title, corner: b.rec.Operation.Kind,
 		head: b.rec.Operation.Title, seen: "as seen at " + m.at.In(m.loc).Format("15:04:05"),
-		id: b.raw.Operation.ID, version: b.raw.Operation.Version,
+		id: b.raw.Operation.ID, version: b.raw.Operation.Version, recheck: b.facts.Recheck,
 	}
 }
 
@@ -55,9 +55,17 @@ func (m *Root) warnings(b *brief) []fact {
 
 // decision carries a decision out with what the dialog was opened for.
 func (m *Root) decision(d *dialog, verb ledger.Verb, what string, fill func(*ledger.Decision)) tea.Cmd {
-	dec := ledger.Decision{ChangeID: ledger.NewID(), ID: d.id, Version: d.version, Verb: verb, Actor: m.actor}
+	dec := ledger.Decision{ChangeID: ledger.NewID(), ID: d.id, Version: d.version, Verb: verb, Actor: m.actor, RecheckAt: after(m.now(), d.recheck)}
 	fill(&dec)
 	return m.decide(dec, what, d.head)
+}
+
+// after is a moment so long from now; none for a duration of zero.
+func after(now time.Time, d time.Duration) time.Time {
+	if d <= 0 {
+		return time.Time{}
+	}
+	return now.Add(d)
 }
 
 func needed(f *field, what string) func(*dialog) string {

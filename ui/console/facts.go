@@ -5,6 +5,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/reconcile"
 )
 
 // facts is what the policy in force says about one operation now, reduced to
@@ -33,6 +34,7 @@ type facts struct {
 	Basis         ledger.Basis
 	Because       string
 	LapsesAt      time.Time
+	Recheck       time.Duration // how long after a decision one more check tells whether it was right; 0: none can
 }
 
 // judge works facts out. The console has one; tests bring their own.
@@ -55,6 +57,9 @@ func byPolicy(inForce func() *policy.Policy) judge {
 			RetryMax: k.Retry.Max, AutoConfirm: k.Auto.Confirm, AutoDeny: k.Auto.Deny, AutoRetry: k.Auto.Retry,
 			Idempotent: k.Idempotent, Remembers: k.Remembers, Escalates: k.EscalateAfter,
 			SafeUntil: k.KeySafeUntil(rec),
+		}
+		if again := reconcile.RecheckAt(k, now); !again.IsZero() {
+			f.Recheck = again.Sub(now)
 		}
 		if k.Downstream != nil {
 			f.Downstream = k.Downstream.Name

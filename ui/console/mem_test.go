@@ -31,10 +31,11 @@ type memory struct {
 	fail     error // every call fails with it
 	changed  chan struct{}
 	pages    int
+	rechecks map[string]time.Time // asked for by changes
 }
 
 func newMemory(now time.Time, recs ...ledger.Record) *memory {
-	s := &memory{now: now, recs: map[string]*ledger.Record{}, changed: make(chan struct{}, 1), info: ledger.Info{ID: "L1", Path: "/var/lib/indoubt/payments.db", CreatedAt: now.Add(-3 * time.Minute)}}
+	s := &memory{now: now, recs: map[string]*ledger.Record{}, rechecks: map[string]time.Time{}, changed: make(chan struct{}, 1), info: ledger.Info{ID: "L1", Path: "/var/lib/indoubt/payments.db", CreatedAt: now.Add(-3 * time.Minute)}}
 	for _, r := range recs {
 		s.put(r)
 	}
@@ -99,6 +100,9 @@ func (s *memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 		e := *c.Event
 		e.Seq, e.At, e.OperationID, e.From, e.To, e.Version = int64(len(s.events)+1), s.now, at.ID, before.State, rec.Operation.State, rec.Operation.Version
 		s.events = append(s.events, e)
+	}
+	if !c.RecheckAt.IsZero() {
+		s.rechecks[at.ID] = c.RecheckAt
 	}
 	rec.Holds = nil
 	s.recs[at.ID] = &rec
