@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
 	"sort"
 	"strings"
 
@@ -20,8 +19,7 @@ func (k *Kind) Title(op ledger.Operation) string {
 	if op.Command != nil && len(op.Command.Argv) > 0 {
 		return shorten(strings.Join(op.Command.Argv, " "), maxTitle)
 	}
-	words := append([]string{op.Kind}, someValues(op.Input, 3)...)
-	return shorten(strings.Join(words, " "), maxTitle)
+	return shorten(madeTitle(op), maxTitle)
 }
 
 // Target is the thing acted on, "" where the kind names none.
@@ -60,30 +58,62 @@ func (k *Kind) Link(op ledger.Operation) string {
 	return text
 }
 
-// someValues takes the first few plain values of an input, in the order of
-// their names, so that two operations without a title can be told apart.
-func someValues(input json.RawMessage, n int) []string {
-	data, err := decodeWire(input)
-	object, ok := data.(map[string]any)
-	if err != nil || !ok {
-		return nil
+// madeTitle names an operation by what is plain in its input: "invoice.post
+// customer=cus_9 amount=4200", "POST /v1/charges amount=4200" for a request that
+// the HTTP proxy recorded, "memory create_entities name=Ana" for a tool's call.
+func madeTitle(op ledger.Operation) string {
+	data, _ := decodeWire(op.Input)
+	name := op.Kind
+	if rest, ok := strings.CutPrefix(op.Kind, "mcp."); ok {
+		name = strings.Replace(rest, ".", " ", 1)
 	}
-	names := make([]string, 0, len(object))
-	for name := range object {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	var out []string
-	for _, name := range names {
-		text, err := formatNative(object[name])
-		if err != nil || text == "" || strings.HasPrefix(text, digestPrefix) {
-			continue
+	if request, ok := data.(map[string]any); ok && strings.HasPrefix(op.Kind, "http.") {
+		method, isText := request["method"].(string)
+		if path, ok := request["path"].(string); ok && isText {
+			name, data = method+" "+path, request["body"]
 		}
-		if out = append(out, name+"="+shorten(text, 40)); len(out) == n {
-			break
+	}
+	return strings.Join(append([]string{name}, someValues("", data, 3)...), " ")
+}
+
+// someValues takes the first few plain values of an input, in the order of
+// their names and outer ones first, so that two operations without a title can
+// be told apart.
+func someValues(name string, data any, n int) []string {
+	var out []string
+	switch data := data.(type) {
+	case map[string]any:
+		names := make([]string, 0, len(data))
+		for name := range data {
+			names = append(names, name)
+		}
+		sort.Strings(names)
+		for _, inner := range []bool{false, true} {
+			for _, name := range names {
+				if nested(data[name]) == inner && len(out) < n {
+					out = append(out, someValues(name, data[name], n-len(out))...)
+				}
+			}
+		}
+	case []any:
+		for i := 0; i < len(data) && len(out) < n; i++ {
+			out = append(out, someValues(name, data[i], n-len(out))...)
+		}
+	case nil:
+	default:
+		if text, err := formatNative(data); err == nil && text != "" && name != "" && !strings.HasPrefix(text, digestPrefix) {
+			out = append(out, name+"="+shorten(text, 40))
 		}
 	}
 	return out
+}
+
+func nested(data any) bool {
+	switch data.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 func firstOf(texts ...string) string {
