@@ -1,6 +1,6 @@
-// Loaded before an MCP server (node --import): kills the process hard at the
-// moment it puts a file in place, before or after, as often as the file that
-// KILL_ONCE names is there.
+// Loaded before an MCP server (node --import). Notes in the file that EFFECTS
+// names when the server puts a file in place; and while the file that KILL_ONCE
+// names says "before" or "after", kills the process hard at that moment, once.
 import fs from "node:fs";
 
 const rename = fs.promises.rename;
@@ -10,6 +10,7 @@ fs.promises.rename = async (...args) => {
     when = fs.readFileSync(process.env.KILL_ONCE, "utf8").trim();
     fs.unlinkSync(process.env.KILL_ONCE);
   } catch { }
+  fs.appendFileSync(process.env.EFFECTS, "asked\n");
   if (when === "before") process.kill(process.pid, "SIGKILL");
   const done = await rename(...args);
   if (when === "after") process.kill(process.pid, "SIGKILL");

@@ -1,0 +1,144 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// memoryPolicy is how a team that uses the memory server would write it, with
+// short bounds. Without its check, nothing can settle a doubt.
+const memoryPolicy = `
+version: 1
+defaults: { skew: 0s, deadline: 20s, cost: { duplicate: high, miss: medium } }
+downstreams:
+  memory:
+    mcp:
+      command: ["@NODE@", "@SERVER@"]
+      env: { MEMORY_FILE_PATH: "${env.MEMORY_FILE_PATH}" }
+kinds:
+  mcp.memory.create_entities:
+    downstream: memory
+    token: { append: "entities[0].observations" }
+`
+
+const memoryCheck = `    lands_within: 300ms
+    visible_within: 0s
+    read:
+      mcp: { tool: search_nodes, arguments: { query: "${token}" } }
+      found: structured.entities
+      complete: "true"
+      receipt: it.name
+`
+
+func entity(name string) step {
+	return call("create_entities", object{"entities": []object{{"name": name, "entityType": "thing", "observations": []string{"made by a test"}}}})
+}
+
+// A server that dies in the middle of a call leaves it in doubt, whichever side
+// of the effect it died on; the same call again is held; and the policy's check
+// tells the two apart.
+func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
+	box := npm(t)
+	for when, wantState := range map[string]string{"before": "failed", "after": "committed"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			s := newMCPSite(t, "")
+			policy := strings.NewReplacer("@NODE@", box.node, "@SERVER@", box.memory()[1]).Replace(memoryPolicy)
+			write := func(text string) {
+				if err := os.WriteFile(s.policy, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(policy)
+			once, effects, preload := filepath.Join(s.dir, "once"), filepath.Join(s.dir, "effects"), filepath.Join(s.dir, "kill.mjs")
+			text, err := os.ReadFile("testdata/mcp/kill.mjs")
+			if err == nil {
+				err = os.WriteFile(preload, text, 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.env = append(s.env, "KILL_ONCE="+once, "EFFECTS="+effects)
+			server := proxied("memory", append([]string{box.node, "--import", preload}, box.memory()[1:]...))
+
+			// One that lands, for the check to find later.
+			if out := s.drive(box, script{Command: server, Steps: []step{entity("known")}}); !strings.Contains(out[len(out)-1], `"structuredContent"`) {
+				t.Fatal(out)
+			}
+			if err := os.WriteFile(once, []byte(when), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			out := s.drive(box, script{Command: server, Steps: []step{entity("doubted")}})
+			if last := out[len(out)-1]; !strings.Contains(last, `"outcome":"unknown"`) && !strings.Contains(last, `"error"`) {
+				t.Errorf("the client was told %s", last)
+			}
+			if _, err := os.Stat(once); err == nil {
+				t.Fatal("the server was not killed")
+			}
+			wantRecorded(t, s.recorded(), map[string]int{"mcp.memory.create_entities committed": 1, "mcp.memory.create_entities uncertain": 1})
+			wantAsked(t, effects, 2)
+
+			// A client that starts again and repeats itself.
+			out = s.drive(box, script{Command: server, Steps: []step{entity("doubted")}})
+			if last := out[len(out)-1]; !strings.Contains(last, `"outcome":"unknown"`) || !strings.Contains(last, `"isError":true`) {
+				t.Errorf("the call in doubt was answered with %s", last)
+			}
+			wantAsked(t, effects, 2)
+
+			write(policy + memoryCheck)
+			time.Sleep(400 * time.Millisecond) // past lands_within, so that one read can tell
+			op := s.doubted("uncertain")
+			r := s.do("reconcile", op.ID, "--json")
+			got := s.show(op.ID)
+			if got.State != wantState {
+				t.Fatalf("state %s, want %s\n%s%s\nreads %+v", got.State, wantState, r.Out, r.Err, got.Reads)
+			}
+			if when == "after" && (got.Receipt == nil || *got.Receipt != "doubted") {
+				t.Errorf("receipt %v", got.Receipt)
+			}
+			wantAsked(t, effects, 2)
+
+			// Now that it is settled: what landed is answered from the record, and what
+			// did not is sent.
+			out = s.drive(box, script{Command: server, Steps: []step{entity("doubted")}})
+			last := out[len(out)-1]
+			asked := 2
+			if when == "before" {
+				asked = 3
+			}
+			if strings.Contains(last, `"outcome":"unknown"`) {
+				t.Errorf("the settled call was answered with %s", last)
+			}
+			wantAsked(t, effects, asked)
+			if n := strings.Count(strings.Join(readLines(t, filepath.Join(s.dir, "memory.jsonl")), "\n"), `"name":"doubted"`); n != 1 {
+				t.Errorf("it is there %d times", n)
+			}
+		})
+	}
+}
+
+// doubted is the one operation of the ledger in that state.
+func (s *site) doubted(state string) operation {
+	s.Helper()
+	var found []operation
+	for _, op := range s.list() {
+		if op.State == state {
+			found = append(found, op)
+		}
+	}
+	if len(found) != 1 {
+		s.Fatalf("%d operations are %s", len(found), state)
+	}
+	return s.show(found[0].ID)
+}
+
+// wantAsked checks how many calls the server took up.
+func wantAsked(t *testing.T, file string, want int) {
+	t.Helper()
+	if got := len(readLines(t, file)); got != want {
+		t.Errorf("the server was asked %d times, want %d", got, want)
+	}
+}
