@@ -237,24 +237,13 @@ func (m *Root) adviceWords(b *brief) (verb, why string) {
 func (m *Root) detailAdvice(p *page, b *brief) {
 	verb, why := m.adviceWords(b)
 	p.say("→ "+verb, m.th.strong, firstOf(why, "–"))
-	o, f := &b.rec.Operation, b.facts
+	o := &b.rec.Operation
 	switch verb {
 	case "LOOK":
 		if o.Conflict != ledger.NoConflict {
 			break
 		}
-		search := "Search " + firstOf(o.Token, o.Key, o.Title)
-		if o.Token != "" {
-			search += ", or " + o.Title
-		}
-		if !o.StartedAt.IsZero() {
-			end := firstTime(o.EndedAt, o.StartedAt)
-			search += ", from " + moment(o.StartedAt, m.at, m.loc) + " to " + moment(end.Add(2*time.Minute), m.at, m.loc)
-		}
-		if f.Link != "" {
-			search = "o opens " + f.Link + ". " + search
-		}
-		p.say("", m.th.text, search)
+		p.say("", m.th.text, m.lookWords(b))
 		p.say("", m.th.text, "one    C, paste its receipt")
 		p.say("", m.th.text, "none   X asks how you know; a look is no proof")
 		p.say("", m.th.text, "two    C, paste both: it becomes HAPPENED TWICE")
@@ -277,6 +266,30 @@ func (m *Root) detailAdvice(p *page, b *brief) {
 	case "RAISE":
 		p.say("", m.th.text, "change the policy or ask somebody who knows; N leaves a note")
 	}
+}
+
+// lookWords says where to look it up, what to search for and from which time on.
+func (m *Root) lookWords(b *brief) string {
+	w, o := b.facts.advice.Where, &b.rec.Operation
+	text := "Search " + firstOf(o.Title, o.Kind)
+	if n := len(w.Search); n > 0 {
+		text = "Search " + w.Search[0]
+		if n > 1 {
+			text += ", or " + w.Search[n-1]
+		}
+	}
+	from := firstTime(w.From, o.StartedAt)
+	switch {
+	case from.IsZero():
+	case w.To.IsZero():
+		text += ", since " + moment(from, m.at, m.loc)
+	default:
+		text += ", from " + moment(from, m.at, m.loc) + " to " + moment(w.To, m.at, m.loc)
+	}
+	if link := firstOf(w.Link, b.facts.Link); link != "" {
+		text = "o opens " + link + ". " + text
+	}
+	return text
 }
 
 func (m *Root) detailClocks(p *page, b *brief) {

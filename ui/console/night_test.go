@@ -111,6 +111,7 @@ func nightFacts(rec ledger.Record, now time.Time) facts {
 		f.Line, f.Link, f.Via = 81, "https://pay.legacy.example/search?q=indoubt-7E02", "http"
 		f.advice.Odds = policy.Odds{P: 0.5, N: 4, Low: 0.15, High: 0.85}
 		f.advice.Verb, f.advice.Reason = policy.AdviseLook, "both mistakes cost more than looking (5)"
+		f.advice.Where = policy.LookUp{Link: f.Link, Search: []string{o.Token, o.Title}, From: o.StartedAt, To: o.EndedAt.Add(2 * time.Minute)}
 		f.Basis = ledger.BasisRiskAccepted
 	case "deploy":
 		f.Line, f.Idempotent = 96, true
