@@ -272,10 +272,10 @@ func readable(k *policy.Kind, rec ledger.Record) error {
 	return nil
 }
 
-// leaseFor is how long a lease lasts: one page and its control, with room for
-// waiting their turn and for writing down.
+// leaseFor is how long a lease lasts: one page, with room for writing down. It is
+// renewed for reads that take longer or wait for their turn.
 func leaseFor(k *policy.Kind) time.Duration {
-	return 3*pageTime(k) + 15*time.Second
+	return 2*pageTime(k) + 5*time.Second
 }
 
 // pageTime is the longest one page may take.

@@ -102,11 +102,10 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duration, now ledger.Clock) *downstream {
 	d := &downstream{name: rule.Name, all: all, probe: probe, rule: rule, http: &connect.HTTP{}, now: now, state: StateUp, since: now()}
 	limit := rate.Inf
-	burst := 1
 	if rule.RatePerSecond > 0 {
-		limit, burst = rate.Limit(rule.RatePerSecond), max(1, int(rule.RatePerSecond/10))
+		limit = rate.Limit(rule.RatePerSecond)
 	}
-	d.limit = rate.NewLimiter(limit, burst)
+	d.limit = rate.NewLimiter(limit, 1) // evenly: a burst would be above the rate
 	slots := rule.Concurrency
 	if slots <= 0 { // gentle where nobody says how much it can take
 		slots = min(politeness, max(1, cap(all)/2))
@@ -149,8 +148,8 @@ func (d *downstream) throttled() bool {
 
 // ask puts one question to the downstream, as it wants to be asked. A short
 // pause that it wished for is waited out; a longer one, and an open breaker,
-// give a *waitError.
-func (d *downstream) ask(ctx context.Context, patience time.Duration, do func(context.Context) ledger.Answer) (ledger.Answer, error) {
+// give a *waitError. When its turn has come, ready may still call it off.
+func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func() error, do func(context.Context) ledger.Answer) (ledger.Answer, error) {
 	if until, why := d.blocked(); !until.IsZero() {
 		if wait := until.Sub(d.now()); wait > patience {
 			return ledger.Answer{}, &waitError{until, why}
@@ -163,6 +162,9 @@ func (d *downstream) ask(ctx context.Context, patience time.Duration, do func(co
 		return ledger.Answer{}, err
 	}
 	defer done()
+	if err := ready(); err != nil {
+		return ledger.Answer{}, err
+	}
 	var answer ledger.Answer
 	_, err = d.breaker.Execute(func() (ledger.Answer, error) {
 		answer = do(ctx)

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -462,31 +461,4 @@ func TestPipelineSecondAttemptIsLookedAt(t *testing.T) {
 	w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_2"})
 	w.run(w.engine)
 	eventually(t, "happened twice", func() bool { return w.get(o.ID).Operation.Conflict == ledger.Duplicate })
-}
-
-// BenchmarkReads settles operations in doubt by reads that take 20 ms, 64 at a
-// time, beside the time the waiting alone would take.
-func BenchmarkReads(b *testing.B) {
-	text := strings.NewReplacer("    base:", "    concurrency: 64\n    base:", `after: "${cursor}"`, `ref: "${token}", after: "${cursor}"`).Replace(payPolicy)
-	w := newWorld(b, text)
-	const latency, width = 20 * time.Millisecond, 64
-	w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
-		time.Sleep(latency)
-		ref := r.URL.Query().Get("ref")
-		fmt.Fprintf(rw, `{"object":"list","data":[{"id":"ch_%s","ref":"%s","amount":1}],"more":false,"next":1}`, ref, ref)
-		return true
-	}
-	for range b.N {
-		w.doubt("pay", 1)
-	}
-	e := w.newEngine(Options{Width: width, Log: func(string) {}})
-	b.ResetTimer()
-	s, err := e.Once(context.Background(), nil)
-	b.StopTimer()
-	if err != nil || s.Landed != b.N {
-		b.Fatalf("%+v %v", s, err)
-	}
-	ideal := float64(latency.Nanoseconds()) / width
-	b.ReportMetric(ideal, "ideal-ns/op")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/ideal, "x-ideal")
 }

@@ -23,21 +23,23 @@ const (
 )
 
 // look asks the downstream and follows its pages to the end or the limit.
-// between is called before every page but the first; an error from it ends the
-// read.
-func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, between func() error) findings {
+// ready is called before every page, when its turn has come; an error from it
+// ends the read.
+func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, ready func() error) findings {
 	f := findings{began: e.now()}
+	begun := false
+	turn := func() error {
+		err := ready()
+		if !begun { // what it waited for its turn is not a look
+			f.began, begun = e.now(), true
+		}
+		return err
+	}
 	earlier := map[string]bool{} // effects of the pages before
 	cursors := map[string]bool{}
 	var cursor any
 	for page := 1; ; page++ {
-		if page > 1 {
-			if err := between(); err != nil {
-				f.trouble = err.Error()
-				break
-			}
-		}
-		found, stop := e.page(ctx, k, rec, cursor, &f)
+		found, stop := e.page(ctx, k, rec, cursor, turn, &f)
 		var names []string
 		for _, effect := range found.Effects {
 			name := effect.Receipt
@@ -81,7 +83,7 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, be
 }
 
 // page asks for one page and judges it. stop ends the read: f.trouble says why.
-func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, f *findings) (found policy.Found, stop bool) {
+func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, ready func() error, f *findings) (found policy.Found, stop bool) {
 	trouble := func(format string, args ...any) (policy.Found, bool) {
 		f.trouble = fmt.Sprintf(format, args...)
 		return policy.Found{}, true
@@ -95,7 +97,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		}
 		return trouble("no check is possible: %s", err)
 	}
-	answer, err := e.downs.of(k).ask(ctx, patience, func(ctx context.Context) ledger.Answer {
+	answer, err := e.downs.of(k).ask(ctx, patience, ready, func(ctx context.Context) ledger.Answer {
 		return e.ask(ctx, k, req)
 	})
 	if err != nil {

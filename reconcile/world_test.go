@@ -146,6 +146,10 @@ func cutFirst(_ *side, w http.ResponseWriter, _ *http.Request, _ charge) { hangU
 
 func TestMain(m *testing.M) {
 	os.Setenv("PAY_KEY", "sesame-key")
+	if os.Getenv("RECONCILE_TEST_LISTER") != "" {
+		lister()
+		return
+	}
 	if as := os.Getenv("RECONCILE_TEST_SENDER"); as != "" {
 		sender(as)
 		return

@@ -1,0 +1,342 @@
+//go:build unix
+
+package reconcile
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// counted counts what is asked of a ledger.
+type counted struct {
+	ledger.Store
+	change, lease, leases, release, price, due atomic.Int64
+}
+
+func (c *counted) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	c.change.Add(1)
+	return c.Store.Change(ctx, at, id, rule)
+}
+
+func (c *counted) Lease(ctx context.Context, id, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
+	c.lease.Add(1)
+	return c.Store.Lease(ctx, id, holder, digest, ttl)
+}
+
+func (c *counted) Leases(ctx context.Context, ids []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
+	c.leases.Add(1)
+	return c.Store.Leases(ctx, ids, holder, digest, ttl)
+}
+
+func (c *counted) Release(ctx context.Context, l ledger.Lease) error {
+	c.release.Add(1)
+	return c.Store.Release(ctx, l)
+}
+
+func (c *counted) Price(ctx context.Context, p []ledger.Pricing) error {
+	c.price.Add(1)
+	return c.Store.Price(ctx, p)
+}
+
+func (c *counted) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row, error) {
+	c.due.Add(1)
+	return c.Store.Due(ctx, now, limit)
+}
+
+func TestOneWriteARead(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	const landed, early = 150, 50
+	for i := range landed + early {
+		w.doubt("pay", 1+i, []int{1 + i}[:min(1, (i+1)/(early+1))]...)
+	}
+	c := &counted{Store: w.store}
+	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Actor: maya})
+	defer e.Close()
+	s, err := e.Once(w.ctx, nil)
+	if err != nil || s.Reads != landed+early || s.Landed != landed {
+		t.Fatalf("%+v %v", s, err)
+	}
+	if c.change.Load() != landed+early || c.lease.Load() != 0 || c.release.Load() != 0 || c.leases.Load() > landed/2 || c.price.Load() > 10 || c.due.Load() > landed/2 {
+		t.Errorf("%d changes, %d+%d leases, %d releases, %d prices, %d looks for what is due",
+			c.change.Load(), c.lease.Load(), c.leases.Load(), c.release.Load(), c.price.Load(), c.due.Load())
+	}
+	page, err := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range page.Rows {
+		if row.State == ledger.Uncertain && (row.Pricing.Reads != 1 || !row.Pricing.ReadAt.After(w.get(row.ID).Reads[0].EndedAt)) {
+			t.Errorf("next read of %s after %d at %s", row.ID, row.Pricing.Reads, row.Pricing.ReadAt)
+		}
+		if lease, err := w.store.Lease(w.ctx, row.ID, "somebody else", "", time.Second); err != nil {
+			t.Errorf("%s is still leased: %+v %v", row.ID, lease, err)
+		}
+	}
+}
+
+// arrivals notes when questions come.
+type arrivals struct {
+	mu     sync.Mutex
+	at     []time.Time
+	inside atomic.Int64
+	most   atomic.Int64
+}
+
+func (a *arrivals) handle(latency time.Duration) func(*side, http.ResponseWriter, *http.Request) bool {
+	return func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
+		a.mu.Lock()
+		a.at = append(a.at, time.Now())
+		a.mu.Unlock()
+		n := a.inside.Add(1)
+		for most := a.most.Load(); n > most && !a.most.CompareAndSwap(most, n); most = a.most.Load() {
+		}
+		time.Sleep(latency)
+		a.inside.Add(-1)
+		ref := r.URL.Query().Get("ref")
+		fmt.Fprintf(rw, `{"object":"list","data":[{"id":"ch_%s","ref":"%s","amount":1}],"more":false,"next":1}`, ref, ref)
+		return true
+	}
+}
+
+// askingOne asks for one operation by its token.
+func askingOne(limits string) string {
+	return strings.NewReplacer("    base:", limits+"    base:", `after: "${cursor}"`, `ref: "${token}", after: "${cursor}"`).Replace(payPolicy)
+}
+
+func TestTheRateIsNeverExceeded(t *testing.T) {
+	w := newWorld(t, askingOne("    rate: 50/s\n    concurrency: 64\n"))
+	var a arrivals
+	w.side.onList = a.handle(time.Millisecond)
+	for range 120 {
+		w.doubt("pay", 1)
+	}
+	began := time.Now()
+	// Two engines in one program have a rate each; one program has one engine.
+	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Landed != 120 {
+		t.Fatalf("%+v %v", s, err)
+	}
+	took := time.Since(began)
+	if took < 119*20*time.Millisecond || took > 10*time.Second {
+		t.Errorf("120 reads at 50 a second in %s", took)
+	}
+	for i, from := range a.at {
+		n := 0
+		for _, at := range a.at[i:] {
+			if at.Sub(from) < time.Second {
+				n++
+			}
+		}
+		if n > 53 { // a few may have been held up on the way and come together
+			t.Fatalf("%d questions within a second", n)
+		}
+	}
+}
+
+// A console that opens on many doubts is gentle where the policy says nothing.
+func TestNoHerd(t *testing.T) {
+	w := newWorld(t, askingOne(""))
+	var a arrivals
+	w.side.onList = a.handle(3 * time.Millisecond)
+	for range 300 {
+		w.doubt("pay", 1)
+	}
+	w.run(w.engine)
+	eventually(t, "all settled", func() bool {
+		c, err := w.store.Counts(w.ctx, w.now())
+		return err == nil && c.ByState[ledger.Uncertain] == 0
+	})
+	if most := a.most.Load(); most > politeness {
+		t.Errorf("%d questions at once", most)
+	}
+	if len(a.at) != 300 {
+		t.Errorf("%d questions about 300", len(a.at))
+	}
+}
+
+// What was put off for one downstream does not come back all at once.
+func TestWhatWaitsIsSpread(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.side.onList = answer(429, map[string]string{"Retry-After": "60"}, "")
+	for range 200 {
+		w.doubt("pay", 1)
+	}
+	for range 3 {
+		if _, err := w.engine.Once(w.ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, lists := w.side.count(); lists > politeness {
+		t.Errorf("%d questions to one that asked to be left alone", lists)
+	}
+	page, err := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []time.Time
+	for _, row := range page.Rows {
+		at = append(at, row.Pricing.ReadAt)
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	if first, last := at[0].Sub(w.now()), at[len(at)-1].Sub(at[0]); first < 55*time.Second || last < 15*time.Second {
+		t.Errorf("from %s on, over %s", first, last)
+	}
+}
+
+// Answers that have no end, or no haste, cost their own downstream's reads and
+// nothing else.
+func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
+	record := `{"id":"x","ref":"somebody else's","amount":1,"note":"` + strings.Repeat("x", 60) + `"}`
+	slow := func(kind string, serve http.HandlerFunc) (policy string, close func()) {
+		s := httptest.NewServer(serve)
+		return fmt.Sprintf("  %s: { base: %q }\n", kind, s.URL), s.Close
+	}
+	huge, closeHuge := slow("huge", func(w http.ResponseWriter, r *http.Request) {
+		chunk := strings.Repeat(" ", 1<<16)
+		_, _ = io.WriteString(w, `{"object":"list","data":[`)
+		for range 200 << 20 >> 16 {
+			if _, err := io.WriteString(w, chunk); err != nil {
+				return
+			}
+		}
+	})
+	defer closeHuge()
+	drip, closeDrip := slow("drip", func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, " ")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	defer closeDrip()
+	wide, closeWide := slow("wide", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"object":"list","data":[`+strings.Repeat(record+",", 30_000)+record+`],"more":false,"next":0}`)
+	})
+	defer closeWide()
+	text := payPolicy[:strings.Index(payPolicy, "kinds:")] + huge + drip + wide + payPolicy[strings.Index(payPolicy, "kinds:"):]
+	kind := payPolicy[strings.Index(payPolicy, "  pay:\n    downstream: pay"):]
+	for _, name := range []string{"huge", "drip", "wide"} {
+		k := strings.NewReplacer("  pay:\n    downstream: pay", "  "+name+":\n    downstream: "+name+"\n    timeout: 2s").Replace(kind)
+		text += k[:strings.Index(k, "    send:")]
+	}
+	// A search that looks at every pair is stopped.
+	text = strings.Replace(text, "  wide:\n", "  wide:\n    # every pair\n", 1)
+	i := strings.Index(text, "# every pair")
+	text = text[:i] + strings.Replace(text[i:], "x.ref == token", "body.data.exists(y, y.ref == x.id + token)", 1)
+	w := newWorld(t, text)
+	var odd []ledger.Operation
+	for range 4 {
+		odd = append(odd, w.doubt("huge", 1), w.doubt("drip", 1), w.doubt("wide", 1))
+	}
+	var fine []ledger.Operation
+	for range 100 {
+		fine = append(fine, w.doubt("pay", 1, 1))
+	}
+	var most atomic.Uint64
+	watch, enough := context.WithCancel(w.ctx)
+	go func() {
+		for sleep(watch, 20*time.Millisecond) == nil {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most.Store(max(most.Load(), m.HeapInuse))
+		}
+	}()
+	stop := w.run(w.engine)
+	began := time.Now()
+	for _, o := range fine {
+		eventually(t, "settled beside them", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
+	}
+	beside := time.Since(began)
+	for _, o := range odd {
+		eventually(t, o.Kind+" is read", func() bool { return len(w.get(o.ID).Reads) > 0 })
+	}
+	stop()
+	enough()
+	for _, o := range odd {
+		rec := w.get(o.ID)
+		r := rec.Reads[len(rec.Reads)-1]
+		if r.Verdict != ledger.Inconclusive || rec.Operation.State != ledger.Uncertain || len(r.Evidence) > maxEvidence || r.EndedAt.Sub(r.BeganAt) > 20*time.Second {
+			t.Errorf("%s: %s (%s) after %s, %d bytes of evidence", o.Kind, r.Verdict, r.Reason, r.EndedAt.Sub(r.BeganAt), len(r.Evidence))
+		}
+	}
+	if beside > 15*time.Second {
+		t.Errorf("the others took %s", beside)
+	}
+	if mb := most.Load() >> 20; mb > 700 {
+		t.Errorf("%d MB", mb)
+	}
+	t.Logf("others settled after %s, at most %d MB", beside, most.Load()>>20)
+}
+
+// lister answers lists in a process of its own, for benchmarks.
+func lister() {
+	var a arrivals
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.handle(20*time.Millisecond)(nil, w, r) }))
+	fmt.Println(s.URL)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	s.Close()
+}
+
+// BenchmarkReads settles operations in doubt by reads that take 20 ms at a
+// server in a process of its own, 64 at a time, beside the time the waiting
+// alone would take. cpu-us/op is what it costs this process.
+func BenchmarkReads(b *testing.B) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "RECONCILE_TEST_LISTER=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { in.Close(); _ = cmd.Wait() }()
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	const latency, width = 20 * time.Millisecond, 64
+	w := newWorld(b, askingOne("    concurrency: 64\n"))
+	w.policy(fmt.Sprintf(askingOne("    concurrency: 64\n"), strings.TrimSpace(url)))
+	for range b.N {
+		w.doubt("pay", 1)
+	}
+	e := w.newEngine(Options{Width: width, Log: func(string) {}})
+	defer e.Close()
+	var before, after syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	b.ResetTimer()
+	s, err := e.Once(context.Background(), nil)
+	b.StopTimer()
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	if err != nil || s.Landed != b.N {
+		b.Fatalf("%+v %v", s, err)
+	}
+	cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+	ideal := float64(latency.Nanoseconds()) / width
+	b.ReportMetric(ideal, "ideal-ns/op")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/ideal, "x-ideal")
+	b.ReportMetric(float64(cpu)/float64(b.N)/1000, "cpu-us/op")
+}
