@@ -1,0 +1,160 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+// onePolicy asks for one operation by its token, with a timeout that makes
+// leases short.
+const onePolicy = `
+version: 1
+downstreams:
+  books: { base: %q, concurrency: 8 }
+kinds:
+  pay:
+    downstream: books
+    token: { into: ref }
+    timeout: 1s
+    lands_within: 300ms
+    visible_within: 0s
+    read:
+      http: { get: /charges, query: { ref: "${token}" } }
+      found: body.data
+      complete: "!body.more"
+      receipt: it.id
+`
+
+// Two engines share a thousand doubts: each is read once, by one of them. One is
+// killed in the middle: the other takes over within the life of its leases, and
+// nothing is settled twice.
+func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
+	s := newSite(t)
+	var mu sync.Mutex
+	asked := map[string]int{}
+	books := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ref := r.URL.Query().Get("ref")
+		mu.Lock()
+		asked[ref]++
+		mu.Unlock()
+		time.Sleep(10 * time.Millisecond)
+		fmt.Fprintf(w, `{"data":[{"id":"ch_%s"}],"more":false}`, ref)
+	}))
+	defer books.Close()
+	s.writePolicy(fmt.Sprintf(onePolicy, books.URL))
+	store, err := sqlite.Create(t.Context(), s.ledger, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	const many = 1000
+	tokens := map[string]string{}
+	var each sync.WaitGroup
+	for i := range many { // together, so that they share commits
+		each.Add(1)
+		go func() {
+			defer each.Done()
+			id, token := doubt(t, store, fmt.Sprint("k", i))
+			mu.Lock()
+			tokens[id] = token
+			mu.Unlock()
+		}()
+	}
+	each.Wait()
+	unsettled := func() int {
+		c, err := store.Counts(t.Context(), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.ByState[ledger.Uncertain]
+	}
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := "http://" + port.Addr().String() + "/metrics"
+	port.Close()
+	first, second := s.start("reconcile", "--watch"), s.start("reconcile", "--watch", "--metrics", port.Addr().String())
+	s.eventually("a good part is settled", func() bool { return unsettled() < many*2/3 })
+	_ = first.cmd.Process.Signal(syscall.SIGKILL)
+	_ = first.cmd.Wait()
+	killed, left := time.Now(), unsettled()
+	s.eventually("the rest is settled", func() bool { return unsettled() == 0 })
+	took := time.Since(killed)
+	if took > 20*time.Second { // leases last 7 s here
+		t.Errorf("the other took over after %s", took)
+	}
+	again := 0
+	for id, token := range tokens {
+		rec, err := store.Read(t.Context(), ledger.Locator{ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := store.Events(t.Context(), id, 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled := 0
+		for _, e := range events {
+			if e.To == ledger.Committed && e.From != ledger.Committed {
+				settled++
+			}
+		}
+		if rec.Operation.State != ledger.Committed || settled != 1 || len(rec.Reads) != 1 {
+			t.Errorf("%s is %s, settled %d times by %d reads", id, rec.Operation.State, settled, len(rec.Reads))
+		}
+		again += asked[token] - 1
+	}
+	// What the killed one had in its hands may have been asked about twice.
+	if inHand := 4 * 8; again > inHand || len(asked) != many {
+		t.Errorf("%d questions too many about %d of %d", again, len(asked), many)
+	}
+	if left == 0 || left == many {
+		t.Errorf("killed when %d were left: nothing was shown", left)
+	}
+	// An interrupt ends it in good order.
+	resp, err := http.Get(metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if !strings.Contains(string(page), `indoubt_operations{kind="pay",state="committed"} 1000`) {
+		t.Errorf("%s", page)
+	}
+	_ = second.cmd.Process.Signal(syscall.SIGTERM)
+	if r := second.finish(); r.Exit != 0 {
+		t.Errorf("exit %d: %s", r.Exit, r.Err)
+	}
+	if _, err := http.Get(metrics); err == nil {
+		t.Error("metrics outlive their engine")
+	}
+}
+
+// doubt is an operation whose answer never came.
+func doubt(t *testing.T, s ledger.Store, key string) (id, token string) {
+	actor := ledger.Actor{Name: "billing", Machine: true}
+	token = ledger.NewToken()
+	b, err := ledger.Begin(context.Background(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: key,
+		Token: token, Fingerprint: key, Input: []byte(`{}`), TokenSent: true, Deadline: time.Minute, Actor: actor, Sender: "pipeline"})
+	if err == nil {
+		_, err = ledger.Settle(context.Background(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeUncertain,
+			ErrorClass: ledger.ClassTimeout, Status: -1, Actor: actor})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return b.Operation.ID, token
+}
