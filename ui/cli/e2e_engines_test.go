@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,11 +45,18 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	s := newSite(t)
 	var mu sync.Mutex
 	asked := map[string]int{}
+	var waiting atomic.Int64
+	gate := make(chan struct{})
+	var shut atomic.Bool
 	books := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ref := r.URL.Query().Get("ref")
 		mu.Lock()
 		asked[ref]++
 		mu.Unlock()
+		if shut.Load() {
+			waiting.Add(1)
+			<-gate
+		}
 		time.Sleep(10 * time.Millisecond)
 		fmt.Fprintf(w, `{"data":[{"id":"ch_%s"}],"more":false}`, ref)
 	}))
@@ -87,9 +95,13 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	metrics := "http://" + port.Addr().String() + "/metrics"
 	port.Close()
 	first, second := s.start("reconcile", "--watch"), s.start("reconcile", "--watch", "--metrics", port.Addr().String())
-	s.eventually("a good part is settled", func() bool { return unsettled() < many*2/3 })
+	s.eventually("a good part is settled", func() bool { return unsettled() < many*3/4 })
+	shut.Store(true) // both have their hands full
+	s.eventually("both wait", func() bool { return waiting.Load() == 2*8 })
 	_ = first.cmd.Process.Signal(syscall.SIGKILL)
 	_ = first.cmd.Wait()
+	shut.Store(false)
+	close(gate)
 	killed, left := time.Now(), unsettled()
 	s.eventually("the rest is settled", func() bool { return unsettled() == 0 })
 	took := time.Since(killed)
@@ -112,17 +124,23 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 				settled++
 			}
 		}
-		if rec.Operation.State != ledger.Committed || settled != 1 || len(rec.Reads) != 1 {
-			t.Errorf("%s is %s, settled %d times by %d reads", id, rec.Operation.State, settled, len(rec.Reads))
+		found := 0
+		for _, r := range rec.Reads { // on a slow machine some may have met the gate for too long
+			if r.Verdict == ledger.Landed {
+				found++
+			}
+		}
+		if rec.Operation.State != ledger.Committed || settled != 1 || found != 1 {
+			t.Errorf("%s is %s, settled %d times by %d reads", id, rec.Operation.State, settled, found)
 		}
 		again += asked[token] - 1
 	}
 	// What the killed one had in its hands may have been asked about twice.
-	if inHand := 4 * 8; again > inHand || len(asked) != many {
+	if inHand := 4*8 + 8; again > inHand || len(asked) != many {
 		t.Errorf("%d questions too many about %d of %d", again, len(asked), many)
 	}
-	if left == 0 || left == many {
-		t.Errorf("killed when %d were left: nothing was shown", left)
+	if left < 8 || again == 0 {
+		t.Errorf("killed when %d were left, and %d were asked about again: nothing was shown", left, again)
 	}
 	// An interrupt ends it in good order.
 	resp, err := http.Get(metrics)
