@@ -146,6 +146,10 @@ func cutFirst(_ *side, w http.ResponseWriter, _ *http.Request, _ charge) { hangU
 
 func TestMain(m *testing.M) {
 	os.Setenv("PAY_KEY", "sesame-key")
+	if path := os.Getenv("RECONCILE_TEST_NOTES"); path != "" {
+		noteServer(path)
+		return
+	}
 	if os.Getenv("RECONCILE_TEST_LISTER") != "" {
 		lister()
 		return

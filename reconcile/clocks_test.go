@@ -1,0 +1,67 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Nothing is polled, and yet what a clock changes is priced anew when it does.
+func TestAClockChangesThePrice(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	c := &counted{Store: w.store}
+	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Actor: maya})
+	o := w.doubt("pay", 420)
+	w.doubt("fax", 1) // no clock runs for it
+	pass := func() {
+		t.Helper()
+		if _, err := e.priceBatch(w.ctx, batch); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.strike(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass()
+	start := c.price.Load()
+	for _, tc := range []struct {
+		later time.Duration
+		turns int64
+		why   string
+	}{{time.Second, 0, "nothing has changed"}, {pastProof, 1, "absence can be proven"}, {time.Minute, 1, ""}, {16 * time.Minute, 2, "it needs a person"}, {48 * time.Hour, 2, ""}} {
+		w.later(tc.later)
+		pass()
+		if got := c.price.Load() - start; got != tc.turns {
+			t.Errorf("after %s more (%s): priced %d times, want %d", tc.later, tc.why, got, tc.turns)
+		}
+	}
+	if wait := e.clocks.wait(w.now(), time.Second); wait != time.Second {
+		t.Errorf("the next look is in %s", wait)
+	}
+	if got := w.get(o.ID); got.Row().LaneAt(w.now()) != ledger.LaneDecide {
+		t.Errorf("it stands in %s", got.Row().LaneAt(w.now()))
+	}
+}
+
+func TestOddsRestOnTheLedger(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	var settled []ledger.Operation
+	for range 8 {
+		settled = append(settled, w.doubt("pay", 420, 420))
+	}
+	for _, o := range settled {
+		w.read(o.ID)
+	}
+	o := w.doubt("pay", 1)
+	wise := WithTallies(w.ctx, w.store, w.inForce())
+	odds, blank := wise.Kind("pay").Odds(w.get(o.ID)), w.inForce().Kind("pay").Odds(w.get(o.ID))
+	if odds.N != 8 || odds.P <= blank.P || blank.N != 0 || wise.Digest() != w.inForce().Digest() {
+		t.Errorf("%+v, without its history %+v", odds, blank)
+	}
+	h := NewHistory(w.store)
+	if first := h.Policy(w.ctx, w.inForce()); first != h.Policy(w.ctx, w.inForce()) {
+		t.Error("a history makes a new policy each time it is asked")
+	}
+}

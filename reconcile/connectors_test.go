@@ -1,0 +1,169 @@
+package reconcile
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"indoubt/ledger"
+)
+
+const connectedPolicy = `
+version: 1
+defaults: { deadline: 10s, retry: { max: 3 } }
+downstreams:
+  books: { sql: { sqlite: %q } }
+  notes: { mcp: { command: [%q], env: { RECONCILE_TEST_NOTES: %q } } }
+kinds:
+  book:
+    downstream: books
+    token: { into: token }
+    lands_within: 20s
+    visible_within: 10s
+    read:
+      sql: { query: "SELECT id, amount FROM charges WHERE token = ${token}" }
+      found: rows
+      complete: "true"
+      same: it.amount == input.amount
+      receipt: it.id
+    send:
+      sql: { query: "INSERT INTO charges (token, amount) VALUES (${token}, ${input.amount})" }
+  note:
+    downstream: notes
+    token: { into: token }
+    lands_within: 20s
+    visible_within: 10s
+    read:
+      mcp: { tool: find, arguments: { token: "${token}" } }
+      found: structured.notes
+      complete: "true"
+      same: it.amount == input.amount
+      receipt: it.id
+    send:
+      mcp: { tool: add, arguments: { token: "${token}", amount: "${input.amount}" } }
+`
+
+// noteServer is an MCP server in a process of its own, with its notes in a file.
+func noteServer(path string) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	tool := func(name string, a *mcp.ToolAnnotations, do func(args map[string]any) string) {
+		s.AddTool(&mcp.Tool{Name: name, Annotations: a, InputSchema: map[string]any{"type": "object"}},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				var args map[string]any
+				_ = json.Unmarshal(r.Params.Arguments, &args)
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}, StructuredContent: json.RawMessage(do(args))}, nil
+			})
+	}
+	tool("find", &mcp.ToolAnnotations{ReadOnlyHint: true}, func(args map[string]any) string {
+		found := []string{}
+		for _, line := range notes(path) {
+			if strings.Contains(line, fmt.Sprintf("%q", args["token"])) {
+				found = append(found, line)
+			}
+		}
+		return `{"notes":[` + strings.Join(found, ",") + `]}`
+	})
+	tool("add", nil, func(args map[string]any) string {
+		note(path, fmt.Sprint(args["token"]), fmt.Sprint(args["amount"]))
+		return `{"effect":"created"}`
+	})
+	_ = s.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+func notes(path string) (lines []string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		lines = append(lines, scan.Text())
+	}
+	return lines
+}
+
+func note(path, token, amount string) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	fmt.Fprintf(f, `{"id":"note-%d","token":%q,"amount":%s}`+"\n", len(notes(path))+1, token, amount)
+}
+
+// Databases and MCP servers are asked and told as HTTP services are: by the same
+// verdicts, the same proof and the same path of a retry.
+func TestDatabasesAndMCPServers(t *testing.T) {
+	dir := t.TempDir()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "books.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`PRAGMA journal_mode = WAL; CREATE TABLE charges (id INTEGER PRIMARY KEY, token TEXT NOT NULL, amount INTEGER NOT NULL)`); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "notes.jsonl")
+	w := newWorld(t, payPolicy)
+	w.policy(fmt.Sprintf(connectedPolicy, filepath.Join(dir, "books.db"), os.Args[0], file))
+	defer w.engine.Close()
+	book := func(token string, amount int) {
+		if _, err := db.Exec(`INSERT INTO charges (token, amount) VALUES (?, ?)`, token, amount); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for kind, act := range map[string]func(token string, amount int){"book": book, "note": func(token string, amount int) { note(file, token, fmt.Sprint(amount)) }} {
+		t.Run(kind, func(t *testing.T) {
+			known := w.begin(kind, 7)
+			act(known.Operation.Token, 7)
+			w.settle(known, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted})
+			doubt := func(really ...int) ledger.Operation {
+				b := w.begin(kind, 420)
+				for _, amount := range really {
+					act(b.Operation.Token, amount)
+				}
+				return w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassEOF, Status: -1})
+			}
+			landed, not, twice, other := doubt(420), doubt(), doubt(420, 420), doubt(99)
+			if r := w.read(not.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early: proof possible in 3") {
+				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+			w.later(pastProof)
+			for _, tc := range []struct {
+				o       ledger.Operation
+				verdict ledger.Verdict
+				state   ledger.State
+			}{{landed, ledger.Landed, ledger.Committed}, {not, ledger.Absent, ledger.Failed}, {twice, ledger.Duplicated, ledger.Committed}, {other, ledger.Mismatch, ledger.Uncertain}} {
+				r := w.read(tc.o.ID)
+				if r.Read.Verdict != tc.verdict || r.Operation.State != tc.state {
+					t.Errorf("%s (%s), %s; want %s, %s", r.Read.Verdict, r.Read.Reason, r.Operation.State, tc.verdict, tc.state)
+				}
+				if ev := string(w.get(tc.o.ID).Reads[0].Evidence); tc.verdict == ledger.Landed && !strings.Contains(ev, "420") {
+					t.Errorf("evidence: %s", ev)
+				}
+			}
+			not = w.get(not.ID).Operation
+			plan, err := w.engine.Plan(w.ctx, not.ID)
+			if err != nil || plan.Refused != nil || plan.WillSend == "" {
+				t.Fatalf("%+v %v", plan, err)
+			}
+			res, err := w.retry(RetryRequest{ID: not.ID, Version: not.Version, Basis: ledger.BasisAbsent})
+			if err != nil || res.Did != DidSend || res.Operation.State != ledger.Committed || !res.Attempt.TokenSent || res.Operation.Conflict != ledger.NoConflict || res.Read.Verdict != ledger.Landed {
+				t.Errorf("%+v %v", res, err)
+			}
+		})
+	}
+	w.engine.Close()
+	o := w.doubt("book", 1)
+	if r := w.read(o.ID).Read; r.Verdict != ledger.Inconclusive {
+		t.Errorf("after closing: %s: %s", r.Verdict, r.Reason)
+	}
+}
