@@ -37,7 +37,7 @@ func Allow(ctx context.Context, s Store, g GrantRequest) (Applied, error) {
 	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
 		return Applied{}, err
 	}
-	return s.Change(ctx, Locator{ID: g.OperationID}, g.ChangeID, g.Rule())
+	return s.Change(ctx, Locator{ID: g.OperationID, Skip: PartReads | PartLease | PartPricing}, g.ChangeID, g.Rule())
 }
 
 // Rule is the grant as a pure rule.

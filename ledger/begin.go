@@ -67,7 +67,7 @@ func Begin(ctx context.Context, s Store, req BeginRequest) (BeginResult, error) 
 		return BeginResult{}, fmt.Errorf("begin: a deadline of %s is outside %s … %s", req.Deadline, MinDeadline, MaxDeadline)
 	}
 	var res BeginResult
-	applied, err := s.Change(ctx, Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key}, req.ChangeID,
+	applied, err := s.Change(ctx, Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: AllParts &^ PartHolds}, req.ChangeID,
 		func(rec *Record) (Change, error) {
 			var c Change
 			res, c = begin(rec, req)

@@ -44,7 +44,7 @@ func Decide(ctx context.Context, s Store, d Decision) (Applied, error) {
 	if err := writeDown(ctx, s, d.ID, &d.Version); err != nil {
 		return Applied{}, err
 	}
-	return s.Change(ctx, Locator{ID: d.ID}, d.ChangeID, d.Rule())
+	return s.Change(ctx, Locator{ID: d.ID, Skip: AllParts}, d.ChangeID, d.Rule())
 }
 
 // writeDown records an overdue deadline before somebody decides about what they
@@ -57,7 +57,7 @@ func writeDown(ctx context.Context, s Store, id string, version *int64) error {
 	if o := rec.Operation; o.State != Pending || o.StateAt(rec.Now) != Uncertain {
 		return nil
 	}
-	applied, err := s.Change(ctx, Locator{ID: rec.Operation.ID}, NewID(), ExpireRule())
+	applied, err := s.Change(ctx, Locator{ID: rec.Operation.ID, Skip: AllParts}, NewID(), ExpireRule())
 	if err == nil && applied.Before.Version == *version {
 		*version = applied.After.Version
 	}

@@ -23,7 +23,24 @@ type Locator struct {
 	Kind      string
 	Scope     string
 	Key       string
+	// Skip is what a rule does not look at. A store may leave it out of the record
+	// it gives the rule.
+	Skip Parts
 }
+
+// Parts are what a record holds beside the operation, its attempts and its
+// grants.
+type Parts uint
+
+const (
+	PartReads Parts = 1 << iota
+	PartRelated
+	PartHolds
+	PartLease
+	PartPricing
+
+	AllParts = PartReads | PartRelated | PartHolds | PartLease | PartPricing
+)
 
 // Rule computes what to change from what is recorded. It runs inside the
 // store's write transaction, may run more than once, and must have no effect of

@@ -38,7 +38,7 @@ func Settle(ctx context.Context, s Store, req SettleRequest) (Applied, error) {
 	default:
 		return Applied{}, fmt.Errorf("settle: outcome %q is none of committed, failed, uncertain", req.Outcome)
 	}
-	return s.Change(ctx, Locator{AttemptID: req.AttemptID}, req.ChangeID, func(rec *Record) (Change, error) {
+	return s.Change(ctx, Locator{AttemptID: req.AttemptID, Skip: AllParts}, req.ChangeID, func(rec *Record) (Change, error) {
 		return settle(rec, req)
 	})
 }
@@ -302,7 +302,7 @@ func describe(req SettleRequest) string {
 // passed: the sender must stop (I3).
 func Heartbeat(ctx context.Context, s Store, attemptID string, extend time.Duration) (time.Time, error) {
 	var deadline time.Time
-	_, err := s.Change(ctx, Locator{AttemptID: attemptID}, NewID(), func(rec *Record) (Change, error) {
+	_, err := s.Change(ctx, Locator{AttemptID: attemptID, Skip: AllParts}, NewID(), func(rec *Record) (Change, error) {
 		if !rec.Found {
 			return Change{}, fmt.Errorf("attempt %s: %w", attemptID, ErrNotFound)
 		}
@@ -337,13 +337,14 @@ func expire(rec *Record) Change {
 	o := rec.Operation
 	req := SettleRequest{ChangeID: NewID(), AttemptID: o.LiveAttempt, Outcome: OutcomeUncertain, ErrorClass: ClassDeadline,
 		Error: "no outcome was recorded before the deadline", Status: -1, Actor: Actor{Name: "clock", Machine: true}}
-	a := Attempt{OperationID: o.ID, DeadlineAt: o.DeadlineAt}
-	if live := rec.Attempt(o.LiveAttempt); live != nil {
+	a := Attempt{ID: o.LiveAttempt, OperationID: o.ID, DeadlineAt: o.DeadlineAt}
+	live := rec.Attempt(o.LiveAttempt) // nil where a writer named an attempt and did not record it
+	if live != nil {
 		a = *live
 	}
 	a.EndedAt, a.Outcome, a.ErrorClass, a.Error, a.Status = a.DeadlineAt, req.Outcome, req.ErrorClass, req.Error, req.Status
 	c := conclude(rec, o, a, "expire", "the deadline passed without an outcome", req)
-	if a.ID == "" {
+	if live == nil {
 		c.Attempts = nil
 	}
 	return c

@@ -24,7 +24,7 @@ func Suspend(ctx context.Context, s Store, r SuspendRequest) (Applied, error) {
 	if r.Awaits == "" || r.For < MinDeadline {
 		return Applied{}, fmt.Errorf("suspend: what is awaited, and for how long, are needed")
 	}
-	return s.Change(ctx, Locator{AttemptID: r.AttemptID}, r.ChangeID, func(rec *Record) (Change, error) {
+	return s.Change(ctx, Locator{AttemptID: r.AttemptID, Skip: AllParts}, r.ChangeID, func(rec *Record) (Change, error) {
 		if !rec.Found {
 			return Change{}, fmt.Errorf("attempt %s: %w", r.AttemptID, ErrNotFound)
 		}
@@ -44,7 +44,7 @@ func Suspend(ctx context.Context, s Store, r SuspendRequest) (Applied, error) {
 // Deliver notes that the caller has been given the operation's final answer. It
 // moves no version and leaves no event: it is about the caller, not the effect.
 func Deliver(ctx context.Context, s Store, operationID string) error {
-	_, err := s.Change(ctx, Locator{ID: operationID}, NewID(), func(rec *Record) (Change, error) {
+	_, err := s.Change(ctx, Locator{ID: operationID, Skip: AllParts}, NewID(), func(rec *Record) (Change, error) {
 		if !rec.Found {
 			return Change{}, fmt.Errorf("operation %s: %w", operationID, ErrNotFound)
 		}

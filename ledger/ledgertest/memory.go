@@ -94,6 +94,26 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	return rec
 }
 
+// skip leaves out what a rule has said it does not look at, so that one which
+// does is found out.
+func skip(rec *ledger.Record, parts ledger.Parts) {
+	if parts&ledger.PartReads != 0 {
+		rec.Reads = nil
+	}
+	if parts&ledger.PartRelated != 0 {
+		rec.Related = nil
+	}
+	if parts&ledger.PartHolds != 0 {
+		rec.Holds = nil
+	}
+	if parts&ledger.PartLease != 0 {
+		rec.Lease = ledger.Lease{}
+	}
+	if parts&ledger.PartPricing != 0 {
+		rec.Pricing = ledger.Pricing{}
+	}
+}
+
 func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,6 +124,7 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	now := m.clock()
 	e := m.find(at)
 	rec := m.record(e, now)
+	skip(&rec, at.Skip)
 	c, err := rule(&rec)
 	if err != nil {
 		return ledger.Applied{}, err

@@ -70,22 +70,17 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 // load reads the record and tells whether the change is in the history. Most
 // begins find nothing, which one small query tells.
 func (tx *tx) load(loc ledger.Locator, changeID string, now time.Time) (rec record, known bool, err error) {
-	rec.Now = now
-	if loc.ID == "" {
+	if loc.ID == "" && loc.AttemptID == "" && loc.Awaits == "" {
 		err = tx.scan(`
-			SELECT EXISTS (SELECT 1 FROM events WHERE id = ?1),
-			       coalesce(CASE WHEN ?2 <> '' THEN (SELECT operation_id FROM attempts WHERE id = ?2)
-			       WHEN ?6 <> '' THEN (SELECT id FROM operations WHERE scope = ?3 AND awaits = ?6 AND awaits <> '' AND state = 'pending')
-			       ELSE (SELECT id FROM operations WHERE scope = ?3 AND kind = ?4 AND key = ?5 AND key_live = 1) END, '')`,
-			[]any{changeID, loc.AttemptID, loc.Scope, loc.Kind, loc.Key, loc.Awaits}, &known, &loc.ID)
-	} else {
-		known, err = tx.happened(changeID)
+			SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
+			       coalesce((SELECT id FROM operations WHERE scope = ? AND kind = ? AND key = ? AND key_live = 1), '')`,
+			[]any{changeID, loc.Scope, loc.Kind, loc.Key}, &known, &loc.ID)
+		if err != nil || known || loc.ID == "" {
+			rec.Now = now
+			return rec, known, err
+		}
 	}
-	if err != nil || known || loc.ID == "" {
-		return rec, known, err
-	}
-	rec, err = load(tx, ledger.Locator{ID: loc.ID}, now, false)
-	return rec, false, err
+	return load(tx, loc, changeID, now, false)
 }
 
 // known fills in what a change that is recorded already has left.
@@ -96,7 +91,7 @@ func (tx *tx) known(changeID string, now time.Time, applied *ledger.Applied) err
 	if err := tx.scan(`SELECT operation_id, detail FROM events WHERE id = ?`, []any{changeID}, &id, &detail); err != nil || id == "" {
 		return err
 	}
-	rec, err := load(tx, ledger.Locator{ID: id}, now, false)
+	rec, _, err := load(tx, ledger.Locator{ID: id}, "", now, false)
 	if err != nil {
 		return err
 	}

@@ -243,6 +243,24 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 	}
 }
 
+// An attempt that was named and never recorded hides nothing.
+func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
+	s, c := openTest(t)
+	db := rawDB(t, s.path)
+	_, err := db.Exec(`INSERT INTO operations (id, kind, key, live_attempt, attempt_count, created_at, updated_at, deadline_at, actor) VALUES ('o', 'k', 'k', 'mine', 1, ?1, ?1, ?1 + 60000, 'nightly')`, ms(c.Now()))
+	must(t, err)
+	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{Kind: "k", Key: "k"})); rec.Operation.State != ledger.Pending || len(rec.Attempts) != 0 {
+		t.Fatalf("%+v", rec)
+	}
+	c.Advance(2 * time.Minute)
+	if n := must1[int](t)(s.Expire(ctx, 10)); n != 1 {
+		t.Fatalf("%d expired", n)
+	}
+	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "o"})); rec.Operation.State != ledger.Uncertain {
+		t.Fatalf("%+v", rec)
+	}
+}
+
 // What is counted is right whoever writes, and however.
 func TestPlainSQLIsCounted(t *testing.T) {
 	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
@@ -266,7 +284,7 @@ func TestPlainSQLIsCounted(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		change(id, `state = 'uncertain', error_class = 'timeout'`)
 	}
-	change("a", `state = 'committed'`)                                   // a pipeline heard at last
+	change("a", `state = 'committed'`)                                     // a pipeline heard at last
 	change("b", `state = 'failed', change_detail = '{"proof":"refused"}'`) // and another
 	exec(`UPDATE OR IGNORE operations SET state = 'failed', change_id = 'c-3', change_of = 'c-3', change_verb = 'deny', machine = 0, actor = 'ann', reason = 'asked' WHERE id = 'c'`)
 	exec(`UPDATE OR REPLACE operations SET state = 'committed', change_id = 'd-3', change_of = 'd-3', machine = 0, actor = 'ann', reason = 'saw it' WHERE id = 'd'`)

@@ -27,7 +27,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	applied := make([]ledger.Applied, len(ids))
 	jobs := make([]func(*tx) error, len(ids))
 	for i, id := range ids {
-		jobs[i] = s.change(ledger.Locator{ID: id}, ledger.NewID(), ledger.ExpireRule(), &applied[i])
+		jobs[i] = s.change(ledger.Locator{ID: id, Skip: ledger.AllParts}, ledger.NewID(), ledger.ExpireRule(), &applied[i])
 	}
 	n := 0
 	errs := s.writer.doAll(ctx, jobs)

@@ -76,70 +76,138 @@ func raw(s sql.NullString) json.RawMessage {
 	return json.RawMessage(s.String)
 }
 
-// recordQuery reads an operation with what stands beside it once, and tells
-// which of the other tables are worth asking.
-const recordQuery = `
-SELECT ` + operationColumns + `, o.recheck_at,
-	h.id IS NOT NULL, coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
-	coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''), coalesce(h.duplicate_guess, 0),
-	coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.miss_guess, 0),
-	coalesce(h.odds, 0.0), coalesce(h.rank, 0.0), coalesce(h.decide_at, 0), coalesce(h.read_at, 0), coalesce(h.reads, 0),
-	coalesce(l.holder, ''), coalesce(l.generation, 0), coalesce(l.digest, ''), coalesce(l.expires_at, 0),
-	EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id),
-	EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id),
-	EXISTS (SELECT 1 FROM holds WHERE released_at = 0),
-	EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq)
-	OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.seq <> o.seq)
-FROM operations o
-LEFT JOIN open_operations h ON h.seq = o.seq
-LEFT JOIN leases l ON l.operation_id = o.id
-WHERE `
+const attemptColumns = `
+	a.id, a.n, a.basis, a.grant_id, a.sender, a.key_works, a.token_sent, a.actor, a.host, a.pid,
+	a.started_at, a.deadline_at, a.ended_at, a.outcome, a.proof, a.error_class, a.error, a.status, a.receipt, a.result,
+	a.effect_word, a.already, a.late_outcome, a.late_at, a.late_receipt`
 
-const (
-	byID      = recordQuery + `o.id = ?`
-	byAttempt = recordQuery + `o.id = (SELECT operation_id FROM attempts WHERE id = ?)`
-	byAwaits  = recordQuery + `o.scope = ? AND o.awaits = ? AND o.awaits <> '' AND o.state = 'pending'`
-	byKey     = recordQuery + `o.scope = ? AND o.kind = ? AND o.key = ? AND o.key_live = 1`
-)
+// attemptScan takes the columns above.
+type attemptScan struct {
+	a                              ledger.Attempt
+	started, deadline, ended, late int64
+	result                         sql.NullString
+}
 
-// load reads the record at the locator. Not found is no error.
-func load(q querier, loc ledger.Locator, now time.Time, evidence bool) (record, error) {
-	rec := record{Record: ledger.Record{Now: now}}
-	var query string
-	var args []any
+func (s *attemptScan) dest() []any {
+	a := &s.a
+	return []any{&a.ID, &a.N, &a.Basis, &a.GrantID, &a.Sender, &a.KeyWorks, &a.TokenSent, &a.Actor, &a.Host, &a.PID,
+		&s.started, &s.deadline, &s.ended, &a.Outcome, &a.Proof, &a.ErrorClass, &a.Error, &a.Status, &a.Receipt, &s.result,
+		&a.EffectWord, &a.Already, &a.LateOutcome, &s.late, &a.LateReceipt}
+}
+
+func (s *attemptScan) attempt(operationID string) ledger.Attempt {
+	a := s.a
+	a.OperationID, a.Result = operationID, raw(s.result)
+	a.StartedAt, a.DeadlineAt, a.EndedAt, a.LateAt = at(s.started), at(s.deadline), at(s.ended), at(s.late)
+	return a
+}
+
+// locate is the condition that finds a locator's operation o, with its values.
+func locate(loc ledger.Locator) (string, []any, error) {
 	switch {
 	case loc.ID != "":
-		query, args = byID, []any{loc.ID}
+		return `o.id = ?`, []any{loc.ID}, nil
 	case loc.AttemptID != "":
-		query, args = byAttempt, []any{loc.AttemptID}
+		return `o.id = (SELECT operation_id FROM attempts WHERE id = ?)`, []any{loc.AttemptID}, nil
 	case loc.Awaits != "":
-		query, args = byAwaits, []any{loc.Scope, loc.Awaits}
+		return `o.scope = ? AND o.awaits = ? AND o.awaits <> '' AND o.state = 'pending'`, []any{loc.Scope, loc.Awaits}, nil
 	case loc.Key != "":
-		query, args = byKey, []any{loc.Scope, loc.Kind, loc.Key}
-	default:
-		return rec, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
+		return `o.scope = ? AND o.kind = ? AND o.key = ? AND o.key_live = 1`, []any{loc.Scope, loc.Kind, loc.Key}, nil
 	}
-	rows, err := q.rows(query, args...)
+	return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
+}
+
+// recordQuery reads an operation with its newest attempt and what stands beside
+// it once, and tells which of the other tables are worth asking.
+func recordQuery(where string, skip ledger.Parts, attempted bool) string {
+	columns := `SELECT EXISTS (SELECT 1 FROM events WHERE id = ?), ` + operationColumns + `, o.recheck_at,
+		EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id)`
+	from := ` FROM operations o`
+	if attempted {
+		columns += `, ` + attemptColumns
+		from += ` CROSS JOIN attempts a ON a.operation_id = o.id AND a.n = o.attempt_count`
+	}
+	if skip&ledger.PartPricing == 0 {
+		columns += `, h.id IS NOT NULL, coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
+			coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''), coalesce(h.duplicate_guess, 0),
+			coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.miss_guess, 0),
+			coalesce(h.odds, 0.0), coalesce(h.rank, 0.0), coalesce(h.decide_at, 0), coalesce(h.read_at, 0), coalesce(h.reads, 0)`
+		from += ` LEFT JOIN open_operations h ON h.seq = o.seq`
+	}
+	if skip&ledger.PartLease == 0 {
+		columns += `, coalesce(l.holder, ''), coalesce(l.generation, 0), coalesce(l.digest, ''), coalesce(l.expires_at, 0)`
+		from += ` LEFT JOIN leases l ON l.operation_id = o.id`
+	}
+	if skip&ledger.PartReads == 0 {
+		columns += `, EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id)`
+	}
+	if skip&ledger.PartHolds == 0 {
+		columns += `, EXISTS (SELECT 1 FROM holds WHERE released_at = 0)`
+	}
+	if skip&ledger.PartRelated == 0 {
+		columns += `, EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq)
+			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.seq <> o.seq)`
+	}
+	return columns + from + ` WHERE ` + where
+}
+
+// load reads the record at the locator, without what the locator skips, and
+// tells whether a change is in the history; then the record is empty. Not found
+// is no error.
+func load(q querier, loc ledger.Locator, changeID string, now time.Time, evidence bool) (rec record, known bool, err error) {
+	rec, known, err = loadOne(q, loc, changeID, now, evidence, true)
+	if err == nil && !known && !rec.Found {
+		// A writer in plain SQL may name an attempt and then not record it.
+		rec, known, err = loadOne(q, loc, changeID, now, evidence, false)
+	}
+	return rec, known, err
+}
+
+func loadOne(q querier, loc ledger.Locator, changeID string, now time.Time, evidence, attempted bool) (rec record, known bool, err error) {
+	rec = record{Record: ledger.Record{Now: now}}
+	where, args, err := locate(loc)
 	if err != nil {
-		return rec, err
+		return rec, false, err
+	}
+	rows, err := q.rows(recordQuery(where, loc.Skip, attempted), append([]any{changeID}, args...)...)
+	if err != nil {
+		return rec, false, err
 	}
 	var op operationScan
+	var newest attemptScan
 	var p pricingScan
 	var lease ledger.Lease
 	var leaseUntil int64
 	var listed, reads, grants, holds, related bool
 	if rows.Next() {
-		dest := append(op.dest(), &rec.recheckAt, &listed)
-		dest = append(dest, p.dest()...)
-		dest = append(dest, &lease.Holder, &lease.Generation, &lease.Digest, &leaseUntil, &reads, &grants, &holds, &related)
+		dest := append([]any{&known}, op.dest()...)
+		dest = append(dest, &rec.recheckAt, &grants)
+		if attempted {
+			dest = append(dest, newest.dest()...)
+		}
+		if loc.Skip&ledger.PartPricing == 0 {
+			dest = append(append(dest, &listed), p.dest()...)
+		}
+		if loc.Skip&ledger.PartLease == 0 {
+			dest = append(dest, &lease.Holder, &lease.Generation, &lease.Digest, &leaseUntil)
+		}
+		if loc.Skip&ledger.PartReads == 0 {
+			dest = append(dest, &reads)
+		}
+		if loc.Skip&ledger.PartHolds == 0 {
+			dest = append(dest, &holds)
+		}
+		if loc.Skip&ledger.PartRelated == 0 {
+			dest = append(dest, &related)
+		}
 		err = rows.Scan(dest...)
-		rec.Found = err == nil
+		rec.Found = err == nil && !known
 	}
 	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil || !rec.Found {
-		return rec, err
+		return rec, known, err
 	}
 	if rec.Operation, err = op.operation(); err != nil {
-		return rec, err
+		return rec, false, err
 	}
 	o := rec.Operation
 	if listed {
@@ -149,47 +217,32 @@ func load(q querier, loc ledger.Locator, now time.Time, evidence bool) (record, 
 		lease.OperationID, lease.ExpiresAt = o.ID, at(leaseUntil)
 		rec.Lease = lease
 	}
-	if rec.Attempts, err = loadAttempts(q, o.ID); err != nil {
-		return rec, err
+	if attempted && o.AttemptCount == 1 {
+		rec.Attempts = []ledger.Attempt{newest.attempt(o.ID)}
+	} else {
+		rec.Attempts, err = loadAttempts(q, o.ID)
 	}
-	if reads {
-		if rec.Reads, err = loadReads(q, o.ID, evidence); err != nil {
-			return rec, err
-		}
+	if err == nil && reads {
+		rec.Reads, err = loadReads(q, o.ID, evidence)
 	}
-	if grants {
-		if rec.Grants, err = loadGrants(q, o.ID); err != nil {
-			return rec, err
-		}
+	if err == nil && grants {
+		rec.Grants, err = loadGrants(q, o.ID)
 	}
-	if holds {
-		if rec.Holds, err = loadHolds(q, now); err != nil {
-			return rec, err
-		}
+	if err == nil && holds {
+		rec.Holds, err = loadHolds(q, now)
 	}
-	if related {
-		if rec.Related, err = loadRelated(q, o); err != nil {
-			return rec, err
-		}
+	if err == nil && related {
+		rec.Related, err = loadRelated(q, o)
 	}
-	return rec, nil
+	return rec, false, err
 }
 
 func loadAttempts(q querier, id string) ([]ledger.Attempt, error) {
 	return collect(q, func(rows *sql.Rows) (ledger.Attempt, error) {
-		a := ledger.Attempt{OperationID: id}
-		var started, deadline, ended, late int64
-		var result sql.NullString
-		err := rows.Scan(&a.ID, &a.N, &a.Basis, &a.GrantID, &a.Sender, &a.KeyWorks, &a.TokenSent, &a.Actor, &a.Host, &a.PID,
-			&started, &deadline, &ended, &a.Outcome, &a.Proof, &a.ErrorClass, &a.Error, &a.Status, &a.Receipt, &result,
-			&a.EffectWord, &a.Already, &a.LateOutcome, &late, &a.LateReceipt)
-		a.StartedAt, a.DeadlineAt, a.EndedAt, a.LateAt, a.Result = at(started), at(deadline), at(ended), at(late), raw(result)
-		return a, err
-	}, `
-		SELECT id, n, basis, grant_id, sender, key_works, token_sent, actor, host, pid,
-		       started_at, deadline_at, ended_at, outcome, proof, error_class, error, status, receipt, result,
-		       effect_word, already, late_outcome, late_at, late_receipt
-		  FROM attempts WHERE operation_id = ? ORDER BY n`, id)
+		var s attemptScan
+		err := rows.Scan(s.dest()...)
+		return s.attempt(id), err
+	}, `SELECT `+attemptColumns+` FROM attempts a WHERE a.operation_id = ? ORDER BY a.n`, id)
 }
 
 // most bounds what a record carries of each kind.
@@ -347,10 +400,11 @@ func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, er
 		return ledger.Record{}, err
 	}
 	defer n.close()
-	rec, err := load(n, loc, s.now(), true)
+	loc.Skip = 0
+	rec, _, err := load(n, loc, "", s.now(), true)
 	if err == nil && !rec.Found && len(loc.ID) >= 4 {
 		if loc.ID, err = whole(n, loc.ID); err == nil {
-			rec, err = load(n, loc, s.now(), true)
+			rec, _, err = load(n, loc, "", s.now(), true)
 		}
 	}
 	if err == nil && !rec.Found {
