@@ -19,6 +19,10 @@ import (
 // reads do not.
 const NoneFound = "none found"
 
+// NotThereNow begins the reason of a read that proves that nothing is there of
+// what was said to have landed. It contradicts, and it settles nothing (I12).
+const NotThereNow = "not there now"
+
 // maxEffects bounds what is looked at; more than two are a duplicate anyway.
 const maxEffects = 1000
 

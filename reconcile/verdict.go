@@ -30,6 +30,7 @@ type proof struct {
 	byToken    bool      // the read looks for the token
 	tokenKnown bool      // the token is known to have been in every attempt that may have landed
 	handsOff   string    // why "none" says nothing, however it was found (I12); empty when it may
+	landed     bool      // it is recorded as landed, though not by its own answer
 	// control tells whether the check finds something that is known to exist.
 	// It is asked last, because asking may cost a read.
 	control func() (held bool, why string)
@@ -83,7 +84,11 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 	if held, why := p.control(); !held {
 		return no("but %s", why)
 	}
-	return ledger.Absent, fmt.Sprintf("none found, and it could have shown until %s", onTheWall(p.at))
+	first := policy.NoneFound
+	if p.landed {
+		first = policy.NotThereNow
+	}
+	return ledger.Absent, fmt.Sprintf("%s, and it could have shown until %s", first, onTheWall(p.at))
 }
 
 // onTheWall is a moment as the clock beside the reader shows it.
@@ -99,6 +104,7 @@ func proofOf(k *policy.Kind, rec ledger.Record) proof {
 	case state == ledger.Committed && o.ByAnswer:
 		p.handsOff = "its own answer said that it landed"
 	default:
+		p.landed = state == ledger.Committed
 		// What a person or a read has settled may be contradicted (I9); only what is
 		// in doubt is settled, and not behind a person's back (I12).
 		rec.Operation.HandsOff = false

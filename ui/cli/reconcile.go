@@ -153,7 +153,7 @@ func (a *app) checkOne(ctx context.Context, engine *reconcile.Engine, run *decis
 	read := oneReadJSON(found.Read)
 	out.Read = &read
 	o := found.Operation
-	out.line = fmt.Sprintf("%s@%d  %s  %s: %s", o.ID, o.Version, o.State, verdictWords(found.Read.Verdict), found.Read.Reason)
+	out.line = fmt.Sprintf("%s@%d  %s  %s", o.ID, o.Version, o.State, checkWords(found.Read))
 	if o.State == ledger.Uncertain {
 		out.OK = false
 		out.failure = &failure{Exit: exitInDoubt, Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
@@ -187,7 +187,7 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 		if g.Err != nil {
 			line += g.Err.Error()
 		} else {
-			line += verdictWords(g.Read.Verdict) + ": " + g.Read.Reason
+			line += checkWords(g.Read)
 		}
 		fmt.Fprintln(a.errOut, safe.Text(line))
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -212,8 +213,16 @@ func writeReads(w io.Writer, reads []ledger.Read) {
 	}
 	for i := len(reads) - 1; i >= 0; i-- {
 		r := reads[i]
-		fmt.Fprintln(w, safe.Text(fmt.Sprintf("  %d  %s  %s: %s", len(reads)-i, clockTime(r.BeganAt), verdictWords(r.Verdict), r.Reason)))
+		fmt.Fprintln(w, safe.Text(fmt.Sprintf("  %d  %s  %s", len(reads)-i, clockTime(r.BeganAt), checkWords(r))))
 	}
+}
+
+// checkWords are what a check found, and why.
+func checkWords(r ledger.Read) string {
+	if r.Verdict == ledger.Absent && strings.HasPrefix(r.Reason, policy.NotThereNow) {
+		return r.Reason
+	}
+	return verdictWords(r.Verdict) + ": " + r.Reason
 }
 
 // verdictWords are the verdicts as the screen says them.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -130,6 +131,9 @@ func verdictWords(r ledger.Read) string {
 		}
 		return with("landed")
 	case ledger.Absent:
+		if strings.HasPrefix(r.Reason, policy.NotThereNow) {
+			return r.Reason
+		}
 		return with("did not land, proven")
 	case ledger.Duplicated:
 		if len(r.Receipts) > 0 {
