@@ -94,7 +94,8 @@ type Store interface {
 	// under this policy digest.
 	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
 	// Price writes the derived columns of open operations: order, lane clock,
-	// next read. They are a cache: no version moves and no event is written.
+	// next read. They are a cache: no version moves and no event is written. One
+	// that counts fewer reads than were made since leaves the next read as it is.
 	Price(ctx context.Context, prices []Pricing) error
 
 	// Lease takes or renews the right to reconcile one operation, for ttl. A lease

@@ -143,6 +143,9 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		result.Read.ID = ""
 		return result, e.price(ctx, e.putOff(k, held.digest, rec, f.wait))
 	}
+	if err := held.lasts(ctx, k); err != nil { // judging may have taken long
+		return result, err
+	}
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.lease, Release: true,
 		Confirm: !looking && k.Auto.Confirm, Deny: !looking && k.Auto.Deny, Actor: c.actor,

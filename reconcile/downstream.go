@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -46,6 +47,7 @@ type downstream struct {
 	limit   *rate.Limiter
 	slots   chan struct{}
 	all     chan struct{}
+	judges  chan struct{} // bounds what its answers cost: expressions over huge ones take a while
 	probe   time.Duration
 	now     ledger.Clock
 	breaker *gobreaker.CircuitBreaker[ledger.Answer]
@@ -111,6 +113,7 @@ func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duratio
 		slots = min(politeness, max(1, cap(all)/2))
 	}
 	d.slots = make(chan struct{}, slots)
+	d.judges = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
 		Name: rule.Name, MaxRequests: 1, Timeout: probe,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },

@@ -61,7 +61,7 @@ func (c *counted) Due(ctx context.Context, now time.Time, limit int) ([]ledger.R
 
 func TestOneWriteARead(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	const landed, early = 150, 50
+	const landed, early = 60, 20
 	for i := range landed + early {
 		w.doubt("pay", 1+i, []int{1 + i}[:min(1, (i+1)/(early+1))]...)
 	}
@@ -123,27 +123,23 @@ func TestTheRateIsNeverExceeded(t *testing.T) {
 	w := newWorld(t, askingOne("    rate: 50/s\n    concurrency: 64\n"))
 	var a arrivals
 	w.side.onList = a.handle(time.Millisecond)
-	for range 120 {
+	for range 80 {
 		w.doubt("pay", 1)
 	}
 	began := time.Now()
 	// Two engines in one program have a rate each; one program has one engine.
-	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Landed != 120 {
+	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Landed != 80 {
 		t.Fatalf("%+v %v", s, err)
 	}
 	took := time.Since(began)
-	if took < 119*20*time.Millisecond || took > 10*time.Second {
-		t.Errorf("120 reads at 50 a second in %s", took)
+	if took < 79*20*time.Millisecond || took > 10*time.Second {
+		t.Errorf("80 reads at 50 a second in %s", took)
 	}
-	for i, from := range a.at {
-		n := 0
-		for _, at := range a.at[i:] {
-			if at.Sub(from) < time.Second {
-				n++
-			}
-		}
-		if n > 53 { // a few may have been held up on the way and come together
-			t.Fatalf("%d questions within a second", n)
+	// The n-th cannot come before n times 20 ms; one held up on the way comes later.
+	slices.SortFunc(a.at, time.Time.Compare)
+	for i, at := range a.at {
+		if at.Sub(began) < time.Duration(i)*20*time.Millisecond-time.Millisecond {
+			t.Fatalf("%d questions within %s", i+1, at.Sub(began))
 		}
 	}
 }
@@ -153,7 +149,7 @@ func TestNoHerd(t *testing.T) {
 	w := newWorld(t, askingOne(""))
 	var a arrivals
 	w.side.onList = a.handle(3 * time.Millisecond)
-	for range 300 {
+	for range 150 {
 		w.doubt("pay", 1)
 	}
 	w.run(w.engine)
@@ -164,8 +160,8 @@ func TestNoHerd(t *testing.T) {
 	if most := a.most.Load(); most > politeness {
 		t.Errorf("%d questions at once", most)
 	}
-	if len(a.at) != 300 {
-		t.Errorf("%d questions about 300", len(a.at))
+	if len(a.at) != 150 {
+		t.Errorf("%d questions about 150", len(a.at))
 	}
 }
 
@@ -173,7 +169,7 @@ func TestNoHerd(t *testing.T) {
 func TestWhatWaitsIsSpread(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.side.onList = answer(429, map[string]string{"Retry-After": "60"}, "")
-	for range 200 {
+	for range 80 {
 		w.doubt("pay", 1)
 	}
 	for range 3 {
@@ -228,7 +224,7 @@ func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
 	})
 	defer closeDrip()
 	wide, closeWide := slow("wide", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, `{"object":"list","data":[`+strings.Repeat(record+",", 30_000)+record+`],"more":false,"next":0}`)
+		_, _ = io.WriteString(w, `{"object":"list","data":[`+strings.Repeat(record+",", 10_000)+record+`],"more":false,"next":0}`)
 	})
 	defer closeWide()
 	text := payPolicy[:strings.Index(payPolicy, "kinds:")] + huge + drip + wide + payPolicy[strings.Index(payPolicy, "kinds:"):]
@@ -243,7 +239,7 @@ func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
 	text = text[:i] + strings.Replace(text[i:], "x.ref == token", "body.data.exists(y, y.ref == x.id + token)", 1)
 	w := newWorld(t, text)
 	var odd []ledger.Operation
-	for range 4 {
+	for range 2 {
 		odd = append(odd, w.doubt("huge", 1), w.doubt("drip", 1), w.doubt("wide", 1))
 	}
 	var fine []ledger.Operation
@@ -273,11 +269,11 @@ func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
 	for _, o := range odd {
 		rec := w.get(o.ID)
 		r := rec.Reads[len(rec.Reads)-1]
-		if r.Verdict != ledger.Inconclusive || rec.Operation.State != ledger.Uncertain || len(r.Evidence) > maxEvidence || r.EndedAt.Sub(r.BeganAt) > 20*time.Second {
+		if r.Verdict != ledger.Inconclusive || rec.Operation.State != ledger.Uncertain || len(r.Evidence) > maxEvidence || r.EndedAt.Sub(r.BeganAt) > time.Minute {
 			t.Errorf("%s: %s (%s) after %s, %d bytes of evidence", o.Kind, r.Verdict, r.Reason, r.EndedAt.Sub(r.BeganAt), len(r.Evidence))
 		}
 	}
-	if beside > 15*time.Second {
+	if beside > 20*time.Second {
 		t.Errorf("the others took %s", beside)
 	}
 	if mb := most.Load() >> 20; mb > 700 {

@@ -120,7 +120,14 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	if f.stale == "" {
 		f.stale = stale(answer)
 	}
+	judges := e.downs.of(k).judges
+	select {
+	case judges <- struct{}{}:
+	case <-ctx.Done():
+		return trouble("%s", ctx.Err())
+	}
 	found, err = k.Read.JudgePage(ctx, rec, cursor, fresh(answer))
+	<-judges
 	if err != nil {
 		p.Error = err.Error()
 	}

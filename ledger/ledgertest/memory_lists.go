@@ -182,6 +182,9 @@ func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 	defer m.mu.Unlock()
 	for _, p := range prices {
 		if e := m.find(ledger.Locator{ID: p.OperationID}); e != nil {
+			if e.pricing.Reads > p.Reads {
+				p.Reads, p.ReadAt = e.pricing.Reads, e.pricing.ReadAt
+			}
 			e.pricing = p
 		}
 	}

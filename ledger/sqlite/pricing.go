@@ -99,9 +99,9 @@ func (tx *tx) reprice(p ledger.Pricing, now int64) (int64, error) {
 		UPDATE open_operations
 		   SET digest = ?, downstream = ?, priced_title = ?, priced_target = ?,
 		       duplicate_value = ?, duplicate_word = ?, duplicate_guess = ?, miss_value = ?, miss_word = ?, miss_guess = ?,
-		       odds = ?, rank = ?, decide_at = ?, read_at = ?, reads = ?, ripe = ?
+		       odds = ?, rank = ?, decide_at = ?, read_at = CASE WHEN reads > ? THEN read_at ELSE ? END, reads = max(reads, ?), ripe = ?
 		 WHERE seq = (SELECT seq FROM operations WHERE id = ?)`,
 		p.Digest, p.Downstream, p.Title, p.Target,
 		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
-		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID)
+		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), p.Reads, ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID)
 }
