@@ -257,7 +257,7 @@ func (e *Engine) putOff(k *policy.Kind, digest string, rec ledger.Record, wait t
 	now := e.now()
 	rec.Pricing.ReadAt = spread(now.Add(5 * time.Second))
 	if wait.After(now) {
-		rec.Pricing.ReadAt = spread(wait)
+		rec.Pricing.ReadAt = apart(now, wait)
 	}
 	return e.priced(k, digest, rec)
 }

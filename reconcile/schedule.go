@@ -68,7 +68,7 @@ func (e *Engine) afterRead(k *policy.Kind, digest string, rec ledger.Record, wai
 	proofAt, provable := k.ProofAt(rec)
 	rec.Pricing.ReadAt = nextRead(rec.Pricing.Reads, now, proofAt, provable, rand.Float64)
 	if wait.After(rec.Pricing.ReadAt) {
-		rec.Pricing.ReadAt = spread(wait)
+		rec.Pricing.ReadAt = apart(now, wait)
 	}
 	return e.priced(k, digest, rec)
 }

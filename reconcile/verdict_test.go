@@ -92,6 +92,7 @@ func TestVerdicts(t *testing.T) {
 		}, want: ledger.Landed, state: ledger.Committed, says: "a second one might be out of sight: downstream answered 502"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, payPolicy)
 			w.known("pay")
 			o := w.doubt("pay", 420, tc.landed...)
@@ -218,6 +219,7 @@ func TestI6_EachConditionAlone(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			text := payPolicy
 			if tc.policy != nil {
 				text = tc.policy(text)

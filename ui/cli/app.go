@@ -43,6 +43,8 @@ type app struct {
 	past  *reconcile.History // of the store: what the odds rest on
 	rules *policy.Policy
 	warn  map[string]bool
+
+	engines []*reconcile.Engine // they may keep servers and pools open
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -186,9 +188,11 @@ func (a *app) policyToLookBy() *policy.Policy {
 // send it also sends by itself where the policy says so. Checks that a person
 // asks for bear their name.
 func (a *app) engine(store ledger.Store, p func() *policy.Policy, send bool, log func(string)) *reconcile.Engine {
-	return reconcile.New(reconcile.Options{
+	e := reconcile.New(reconcile.Options{
 		Store: store, Policy: p, Actor: a.actor(), Send: send && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Log: log,
 	})
+	a.engines = append(a.engines, e)
+	return e
 }
 
 // warnf says something on standard error, once.
@@ -209,6 +213,10 @@ func (a *app) mayChange(verb string) error {
 }
 
 func (a *app) close() {
+	for _, e := range a.engines {
+		e.Close()
+	}
+	a.engines = nil
 	if a.store != nil {
 		a.store.Close()
 		a.store, a.past = nil, nil

@@ -222,7 +222,6 @@ func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) e
 	engine := a.engine(s, live.inForce, true, func(line string) {
 		fmt.Fprintln(a.errOut, clockTime(a.clock())+"  "+safe.Text(line))
 	})
-	defer engine.Close()
 	served := make(chan struct{})
 	if metrics == "" {
 		close(served)
