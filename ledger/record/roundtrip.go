@@ -54,8 +54,8 @@ const DefaultMaxRequest = 10 << 20
 // *RequestError and *http.MaxBytesError.
 type Transport struct {
 	Recorder *Recorder
-	// Kind names the kind of a request. "" is the built-in name,
-	// http.<host>.<method>.
+	// Kind names the kind of a request, by its CleanPath where that matters. "" is
+	// the built-in name, http.<host>.<method>.
 	Kind       func(*http.Request) string
 	Scope      string            // of all keys; made from origin and credential when empty
 	RequireKey bool              // a write without a key is refused, where the policy makes none
@@ -198,8 +198,9 @@ func (t *Transport) sender() *transmit.Sender {
 }
 
 // classify tells the kind of a request, and whether it is recorded. A method
-// counts as safe only as it is spelled in RFC 9110: what is not known to be a
-// read is a write.
+// counts as safe only as it is spelled in RFC 9110, and a path that the policy
+// calls a read only where it cannot be read as another one: what is not known to
+// be a read is a write.
 func (t *Transport) classify(req *http.Request) (kind string, rule KindRule, write bool) {
 	if t.Kind != nil {
 		kind = t.Kind(req)
@@ -213,7 +214,7 @@ func (t *Transport) classify(req *http.Request) (kind string, rule KindRule, wri
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 		write = named && rule.Access == "write" || overridden(req) != ""
 	default:
-		write = rule.Access != "read"
+		write = rule.Access != "read" || named && !plainPath(req.URL)
 	}
 	return kind, rule, write
 }

@@ -30,8 +30,8 @@ import (
 type Options struct {
 	Recorder *record.Recorder
 	Upstream *url.URL // http or https; a path in it comes before every request's
-	// Kind names the kind of a request by method, upstream host and path, if the
-	// policy has one for it.
+	// Kind names the kind of a request by method, upstream host and path (see
+	// record.CleanPath), if the policy has one for it.
 	Kind       func(method, host, path string) (kind string, ok bool)
 	Scope      string // of all keys; made of the upstream and the client's credential when empty
 	RequireKey bool   // 400 for a write without a key, where the policy makes none
@@ -71,7 +71,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	if o.Kind != nil {
 		p.transport.Kind = func(req *http.Request) string {
-			kind, ok := o.Kind(req.Method, req.URL.Host, req.URL.Path)
+			kind, ok := o.Kind(req.Method, req.URL.Host, record.CleanPath(req.URL))
 			if !ok {
 				return ""
 			}
@@ -185,6 +185,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // not meant for a reverse proxy.
 func notPassed(r *http.Request) *problem {
 	switch {
+	case r.ProtoMajor != 1: // the preface of a client that takes us for an HTTP/2 server
+		return newProblem("not_passed", http.StatusHTTPVersionNotSupported, "HTTP/2 without TLS is not served", "Use HTTP/1.1.")
+	case r.URL.Path == "*":
+		return newProblem("not_passed", http.StatusBadRequest, "A write needs a path", "")
 	case r.Method == http.MethodConnect:
 		return newProblem("not_passed", http.StatusMethodNotAllowed, "CONNECT is not passed", "This proxy stands in front of one upstream and opens no tunnels.")
 	case r.URL.Host != "" && r.URL.Scheme != "":

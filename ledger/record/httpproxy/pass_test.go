@@ -33,7 +33,9 @@ func TestWhatIsNotPassed(t *testing.T) {
 		"POST /x HTTP/1.1\r\nHost: h\r\nIdempotency-Key: " + strings.Repeat("k", 300) + "\r\nContent-Length: 0\r\n\r\n":                 "400",
 		"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 10485761\r\n\r\n":                                                               "413",
 		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nA00001\r\n" + strings.Repeat("x", 10<<20+1) + "\r\n0\r\n\r\n": "413",
-		"hello\r\n\r\n": "400",
+		"hello\r\n\r\n":                    "400",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n": "505", // the preface of HTTP/2 without TLS
+		"POST * HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n": "400",
 	} {
 		name := request[:min(len(request), 70)]
 		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
@@ -98,6 +100,64 @@ func TestNoWriteSlipsPastTheRecord(t *testing.T) {
 		}
 		if up.seen[before].Header.Get("Upgrade") != "" {
 			t.Errorf("%q: an upgrade was asked for", head)
+		}
+	}
+}
+
+// What a policy calls a read is recorded all the same where an upstream may read
+// another path in it, and what it calls a write is found however it is spelled.
+func TestI1_NoSpellingOfAPathPassesTheRecord(t *testing.T) {
+	up := newUpstream(t, created)
+	policy := map[string]string{"search": "read", "fire": "write"}
+	w := newWorld(t, up, setup{kind: func(method, _, path string) (string, bool) {
+		switch {
+		case method == "POST" && strings.HasPrefix(path, "/search/"):
+			return "search", true
+		case path == "/fire":
+			return "fire", true
+		}
+		return "", false
+	}})
+	w.rules = func(kind string) record.KindRule { return record.KindRule{Access: policy[kind]} }
+	for path, write := range map[string]bool{
+		"POST /search/a":                  false,
+		"POST /search/a/":                 false,
+		"POST /search/a%20b":              false,
+		"POST /search/a.b..c;v=1":         false,
+		"POST /search/../charges":         true,
+		"POST /search/%2e%2E/charges":     true,
+		"POST /search/..%2fcharges":       true,
+		"POST /search/..%5Ccharges":       true,
+		"POST /search/..;x=1/charges":     true,
+		"POST /search/.;/charges":         true,
+		"POST /search/%252e%252e/charges": true,
+		"POST /search//charges":           true,
+		"POST /search/./a":                true,
+		"POST /search/a%00":               true,
+		"GET /fire":                       true,
+		"GET //fire":                      true,
+		"GET /x/../fire":                  true,
+		"GET /./fire":                     true,
+		"GET /fires":                      false,
+	} {
+		recorded := len(w.all())
+		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, path+" HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		answer, _ := io.ReadAll(c)
+		c.Close()
+		if !bytes.HasPrefix(answer, []byte("HTTP/1.1 201")) {
+			t.Errorf("%s: %q", path, answer[:min(len(answer), 80)])
+		}
+		if got := len(w.all()) == recorded+1; got != write {
+			t.Errorf("%s: recorded %v", path, got)
+		}
+		_, want, _ := strings.Cut(path, " ")
+		if req, _ := up.last(); req.RequestURI != want {
+			t.Errorf("%s was passed as %s", path, req.RequestURI)
 		}
 	}
 }

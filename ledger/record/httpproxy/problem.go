@@ -17,7 +17,7 @@ import (
 //	key_missing     400  this write needs an Idempotency-Key
 //	key_malformed   400  the Idempotency-Key is none
 //	bad_request     400  the request could not be read to its end
-//	not_passed      403 405 421 501  not a request for this proxy
+//	not_passed      400 403 405 421 501 505  not a request for this proxy
 //	in_progress     409  the same write is in flight
 //	in_doubt        409  an earlier one may have landed; nothing was sent now
 //	done            409  done before, and there is no answer to repeat

@@ -147,6 +147,7 @@ type world struct {
 
 	mu      sync.Mutex
 	rule    record.KindRule
+	rules   func(kind string) record.KindRule // instead of rule
 	reports []record.Report
 }
 
@@ -165,9 +166,12 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.store.Close() })
-	w.rec = record.New(w.store, record.RulesFunc(func(string) record.KindRule {
+	w.rec = record.New(w.store, record.RulesFunc(func(kind string) record.KindRule {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if w.rules != nil {
+			return w.rules(kind)
+		}
 		return w.rule
 	}),
 		record.Options{Secret: []byte("0123456789abcdef0123456789abcdef"), Reader: s.reader})
