@@ -74,7 +74,7 @@ func (d *decoder) lintRead(k *Kind, path string) {
 	r := k.Read
 	at := k.origins["read"]
 	path += ".read"
-	if r.SearchesByToken() && !k.Token.Stated() {
+	if r.usesToken() && !k.Token.Stated() {
 		d.fail(at, path, "searches by `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or search by something of the input")
 	}
 	for _, e := range r.expressions() {

@@ -45,10 +45,16 @@ type Read struct {
 func (r *Read) Via() string { return r.transport.via() }
 
 // SearchesByToken tells whether the read finds an effect by its token, so that
-// a token that was never sent makes it blind (I6).
+// finding none can be a proof, and a token that was never sent makes it blind
+// (I6): the request or `found` asks for it. What only judges or names an effect
+// that was found otherwise (`same`, `receipt`, `valid`) looks for nothing, and
+// neither does a header.
 func (r *Read) SearchesByToken() bool {
-	for _, e := range r.expressions() {
-		if e.uses("token") {
+	if r.found.uses("token") {
+		return true
+	}
+	for _, t := range r.transport.questions() {
+		if t.uses("token") {
 			return true
 		}
 	}
@@ -57,6 +63,16 @@ func (r *Read) SearchesByToken() bool {
 	// states it for this.
 	c := r.transport.command
 	return c != nil && c.stdin == nil && r.kind != nil && r.kind.Token.Stated()
+}
+
+// usesToken tells whether anything of the read is worked out from the token.
+func (r *Read) usesToken() bool {
+	for _, e := range r.expressions() {
+		if e.uses("token") {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Read) usesCursor() bool {
@@ -98,14 +114,22 @@ func (r *Read) expressions() []*expression {
 }
 
 func (t *transport) templates() []*template {
+	out := t.questions()
+	if t.http != nil {
+		for _, p := range t.http.headers {
+			out = append(out, p.value)
+		}
+	}
+	return out
+}
+
+// questions are the templates of what is asked, without the headers beside it.
+func (t *transport) questions() []*template {
 	var out []*template
 	if h := t.http; h != nil {
 		out = append(out, h.path)
 		for _, v := range []*value{h.query, h.json, h.form} {
 			out = append(out, v.templates()...)
-		}
-		for _, p := range h.headers {
-			out = append(out, p.value)
 		}
 	}
 	if c := t.command; c != nil {

@@ -123,7 +123,11 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		if err := held.lasts(ctx, k); err != nil {
 			return false, err.Error()
 		}
-		return e.control(ctx, k, held.digest, f.began, c.eager)
+		if held, why := e.control(ctx, k, held.digest, f.began, c.eager); !held {
+			return false, why
+		}
+		why := askedAlike(k, rec, f)
+		return why == "", why
 	}
 	read := ledger.Read{
 		ID: ledger.NewID(), OperationID: rec.Operation.ID, BeganAt: f.began, EndedAt: f.ended, Found: len(f.effects),

@@ -1,9 +1,11 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -86,6 +88,17 @@ func (c *controls) note(key string, began time.Time, f failedControl) {
 	c.failed[key] = f
 }
 
+// askedAlike tells why a control does not vouch for a check that was made before
+// it: the secret in a file, and with it the account, may have been exchanged in
+// between. "" when the check would still be asked for in the same way.
+func askedAlike(k *policy.Kind, rec ledger.Record, f findings) string {
+	now, err := k.Read.Request(rec, nil)
+	if err != nil || !reflect.DeepEqual(now, f.asked) {
+		return "what it is asked with was changed in the meantime"
+	}
+	return ""
+}
+
 // tryControl makes the read that must find something, and returns why it does
 // not count; "" when it does.
 func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) string {
@@ -115,10 +128,12 @@ func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) 
 	}
 	why := ""
 	switch {
+	case len(f.effects) > 0 && f.stale != "":
+		why = "the control shows nothing of what the check can find now: " + f.stale
 	case len(f.effects) > 0:
 		r.Verdict, r.Reason = ledger.Landed, "control: found "+listed(f.effects)
-	case f.trouble != "":
-		why = "the control could not be made: " + f.trouble
+	case f.trouble != "", f.stale != "":
+		why = "the control could not be made: " + cmp.Or(f.trouble, f.stale)
 	default:
 		why = fmt.Sprintf("this check does not find %s either, which is known to have landed", short(rec.Operation))
 		if at, err := e.o.Store.Control(ctx, k.Name, digest); err == nil && !at.IsZero() {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -108,6 +106,9 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		f.unasked = len(f.evidence.Pages) == 0
 		return trouble("%s", err)
 	}
+	if len(f.evidence.Pages) == 0 {
+		f.asked = req
+	}
 	p := f.evidence.page(k, req, answer)
 	if why := unusable(answer); why != "" {
 		p.Error = why
@@ -118,7 +119,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	}
 	// What an old answer shows was there; what it does not show may be there now.
 	if f.stale == "" {
-		f.stale = stale(answer)
+		f.stale = stale(answer, k.Skew)
 	}
 	judges := e.downs.of(k).judges
 	select {
@@ -200,32 +201,4 @@ func unusable(a ledger.Answer) string {
 		return fmt.Sprintf("downstream answered %d", a.Status)
 	}
 	return ""
-}
-
-// stale tells why an answer may show less than there is by now: it comes from a
-// cache (RFC 9111 §5.1) or from a replica. "" when it is fresh.
-func stale(a ledger.Answer) string {
-	h := http.Header(a.Header)
-	if h.Get(connect.HeaderStale) != "" {
-		return "answer came from a replica, which may lag behind"
-	}
-	age := strings.TrimSpace(h.Get("Age"))
-	seconds, err := strconv.ParseFloat(age, 64)
-	switch {
-	case age == "" || err == nil && seconds == 0:
-		return ""
-	case err != nil || seconds < 0:
-		return "answer came from a cache, of unknown age"
-	}
-	return fmt.Sprintf("answer came from a cache, %s s old", strconv.FormatFloat(seconds, 'f', -1, 64))
-}
-
-// fresh is the answer without the age that was taken account of.
-func fresh(a ledger.Answer) ledger.Answer {
-	if _, old := a.Header["Age"]; !old {
-		return a
-	}
-	a.Header = maps.Clone(a.Header)
-	delete(a.Header, "Age")
-	return a
 }

@@ -17,8 +17,9 @@ type findings struct {
 	incomplete   string          // why "none" would not be the whole truth; empty when it is
 	stale        string          // why it may show less than there is by now; empty when it is fresh
 	evidence     evidence
-	wait         time.Time // the downstream is not to be asked before this
-	unasked      bool      // no question was put at all
+	asked        policy.Request // for the first page
+	wait         time.Time      // the downstream is not to be asked before this
+	unasked      bool           // no question was put at all
 }
 
 // proof is everything beside the findings that absence depends on (I6).
@@ -78,7 +79,7 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 		return no("but what would be needed to prove it was not sent, or is no longer shown")
 	case !began.After(p.at):
 		return no("too early: proof possible in %s", brief(p.at.Sub(began)))
-	case !began.Before(p.visible):
+	case !began.Before(p.visible), !f.ended.Before(p.visible):
 		return no("too late: effects may no longer be shown since %s", onTheWall(p.visible))
 	}
 	if held, why := p.control(); !held {

@@ -1,0 +1,167 @@
+package reconcile
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const emptyList = `{"object":"list","data":[],"more":false,"next":0}`
+
+// Whatever tells that an answer was kept somewhere on the way makes "none found"
+// no proof.
+func TestI6_EverySignOfACacheIsHeeded(t *testing.T) {
+	for name, headers := range map[string][][2]string{
+		"second Age":            {{"Age", "0"}, {"Age", "600"}},
+		"stale":                 {{"Warning", `110 - "Response is Stale"`}},
+		"revalidation failed":   {{"Warning", `111 cache.example "Revalidation Failed"`}},
+		"dated an hour ago":     {{"Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat)}},
+		"RFC 9211":              {{"Cache-Status", `edge; fwd=miss`}, {"Cache-Status", `origin; hit; ttl=30`}},
+		"X-Cache":               {{"X-Cache", "HIT from edge-7"}},
+		"X-Cache of two layers": {{"X-Cache", "MISS, HIT"}},
+		"a vendor's own":        {{"Cf-Cache-Status", "HIT"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, payPolicy)
+			w.known("pay")
+			o := w.doubt("pay", 420)
+			w.later(pastProof)
+			first := true
+			w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
+				if !first {
+					return false // the control is answered freshly
+				}
+				first = false
+				for _, h := range headers {
+					if h[0] == "Date" {
+						rw.Header().Set(h[0], h[1])
+					} else {
+						rw.Header().Add(h[0], h[1])
+					}
+				}
+				fmt.Fprint(rw, emptyList)
+				return true
+			}
+			r := w.read(o.ID)
+			if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "cache") {
+				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
+// An answer that is not from a cache stays one, whatever else its headers say.
+func TestFreshAnswersStayFresh(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420)
+	w.later(pastProof)
+	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
+		for name, v := range map[string]string{"Age": "0", "X-Cache": "MISS", "Cf-Cache-Status": "DYNAMIC", "Cache-Status": "edge; fwd=bypass", "Warning": `299 - "deprecated"`} {
+			rw.Header().Set(name, v)
+		}
+		return false
+	}
+	if r := w.read(o.ID); r.Read.Verdict != ledger.Absent {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// A control that a cache answered shows what the check could find once.
+func TestI6_ControlFromACacheProvesNothing(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420, 420) // it landed
+	w.later(pastProof)
+	lists := 0
+	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
+		if lists++; lists == 1 { // another account's list, and fresh
+			fmt.Fprint(rw, emptyList)
+			return true
+		}
+		rw.Header().Set("Age", "600")
+		return false
+	}
+	r := w.read(o.ID)
+	if r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "cache") {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// A check made with one credential is not vouched for by a control made with
+// another.
+func TestI6_CredentialsExchangedBetweenReadAndControl(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "key")
+	write := func(text string) {
+		if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("other-account")
+	w := newWorld(t, strings.Replace(payPolicy, `"Bearer ${env.PAY_KEY}"`, `"Bearer sesame-key", X-Account: "${file(\"`+secret+`\")}"`, 1))
+	w.known("pay")
+	o := w.doubt("pay", 420, 420) // it landed
+	w.later(pastProof)
+	w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("X-Account") == "this-account" {
+			return false
+		}
+		write("this-account")
+		fmt.Fprint(rw, emptyList)
+		return true
+	}
+	r := w.read(o.ID)
+	if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "changed") {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// Looking for the token means that the request or `found` looks for it; one that
+// only appears elsewhere searches nothing.
+func TestI6_TokenThatIsNotSearchedForProvesNothing(t *testing.T) {
+	for name, change := range map[string][2]string{
+		"receipt": {`receipt: it.id`, `receipt: it.id + "/" + token`},
+		"same":    {`same: it.amount == input.amount`, `same: it.ref == token`},
+		"header":  {`query: { after: "${cursor}" }`, `query: { after: "${cursor}" }, headers: { X-Request-Id: "${token}" }`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, strings.NewReplacer(change[0], change[1], `x.ref == token`, `x.amount == input.amount`).Replace(payPolicy))
+			w.known("pay")
+			o := w.doubt("pay", 420, 421) // it landed, and its amount was changed on the way
+			w.later(pastProof)
+			r := w.read(o.ID)
+			if r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "does not look for the token") {
+				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
+// A read that began while effects were still shown may have ended when they no
+// longer were.
+func TestI6_ReadThatOutlastsVisibleFor(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "visible_within: 10s", "visible_within: 10s\n    visible_for: 2m", 1))
+	o := w.doubt("pay", 420)
+	w.later(80 * time.Second)
+	w.known("pay")
+	w.later(pastProof)
+	first := true
+	w.side.onList = func(_ *side, _ http.ResponseWriter, _ *http.Request) bool {
+		if first {
+			first = false
+			w.later(30 * time.Second)
+		}
+		return false
+	}
+	r := w.read(o.ID)
+	if r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too late") {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
