@@ -152,23 +152,21 @@ func (d *downstream) throttled() bool {
 // ask puts one question to the downstream, as it wants to be asked. A short
 // pause that it wished for is waited out; a longer one, and an open breaker,
 // give a *waitError. When its turn has come, ready may still call it off.
-func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func() error, do func(context.Context) ledger.Answer) (ledger.Answer, error) {
-	if until, why := d.blocked(); !until.IsZero() {
-		if wait := until.Sub(d.now()); wait > patience {
-			return ledger.Answer{}, &waitError{until, why}
-		} else if err := sleep(ctx, wait); err != nil {
-			return ledger.Answer{}, err
-		}
+func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func() error, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
+	if err := d.clear(ctx, patience); err != nil {
+		return ledger.Answer{}, err
 	}
 	done, err := d.turn(ctx)
 	if err != nil {
 		return ledger.Answer{}, err
 	}
 	defer done()
+	if err := d.clear(ctx, patience); err != nil { // it may have asked for a pause meanwhile
+		return ledger.Answer{}, err
+	}
 	if err := ready(); err != nil {
 		return ledger.Answer{}, err
 	}
-	var answer ledger.Answer
 	_, err = d.breaker.Execute(func() (ledger.Answer, error) {
 		answer = do(ctx)
 		return answer, d.heard(ctx, answer)
@@ -182,6 +180,19 @@ func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func
 		return ledger.Answer{}, &waitError{until, why}
 	}
 	return answer, nil
+}
+
+// clear waits until the downstream may be asked, where that is soon.
+func (d *downstream) clear(ctx context.Context, patience time.Duration) error {
+	until, why := d.blocked()
+	if until.IsZero() {
+		return nil
+	}
+	wait := until.Sub(d.now())
+	if wait > patience {
+		return &waitError{until, why}
+	}
+	return sleep(ctx, wait)
 }
 
 // turn waits for the rate limit and a free slot.

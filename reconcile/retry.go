@@ -276,6 +276,10 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 	if err != nil {
 		return result, err
 	}
+	if until, why := down.blocked(); !until.IsZero() && (a.q.Actor.Machine || down.throttled()) {
+		free() // it asked for a pause meanwhile
+		return result, refuse("throttled", why, "try again later")
+	}
 	sent, err := e.sendAndSettle(ctx, a, req)
 	free()
 	result.Did, result.Operation, result.Attempt, result.Why = sent.Did, sent.Operation, sent.Attempt, sent.Why
