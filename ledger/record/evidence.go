@@ -114,6 +114,9 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 	if err != nil {
 		return textResult(withoutSecrets(string(result), secrets), false, true)
 	}
+	if count(value) != colons(result) { // a member occurs twice: what one parser reads another does not
+		return textResult(withoutSecrets(string(result), secrets), false, false)
+	}
 	cleaned, changed := cleanAnswer(value, secrets)
 	if !changed {
 		return result // byte for byte, with the order and numbers it came with
@@ -127,11 +130,7 @@ func cleanAnswer(v any, secrets []string) (any, bool) {
 	case map[string]any:
 		changed := false
 		for name, member := range v {
-			if text, ok := member.(string); ok && secretName(name) && text != "" {
-				v[name], changed = redactedMark, changed || text != redactedMark
-				continue
-			}
-			next, did := cleanAnswer(member, secrets)
+			next, did := cleanMember(name, member, secrets)
 			v[name], changed = next, changed || did
 		}
 		return v, changed
@@ -153,6 +152,55 @@ func cleanAnswer(v any, secrets []string) (any, bool) {
 		}
 	}
 	return v, false
+}
+
+// cleanMember is cleanAnswer for the value that a member has.
+func cleanMember(name string, v any, secrets []string) (any, bool) {
+	if list, ok := v.([]any); ok {
+		changed := false
+		for i := range list {
+			next, did := cleanMember(name, list[i], secrets)
+			list[i], changed = next, changed || did
+		}
+		return list, changed
+	}
+	if text, ok := secretMember(name, v); ok {
+		return redactedMark, text != redactedMark
+	}
+	return cleanAnswer(v, secrets)
+}
+
+// count is how many members a decoded value has, with those inside them.
+func count(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, member := range v {
+			n += count(member)
+		}
+	case []any:
+		for _, e := range v {
+			n += count(e)
+		}
+	}
+	return n
+}
+
+// colons is how many members a JSON text has.
+func colons(text []byte) int {
+	n, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case c == ':' && !quoted:
+			n++
+		}
+	}
+	return n
 }
 
 // decode reads one JSON value with its numbers as they are written.

@@ -114,6 +114,7 @@ type Wish struct {
 	TokenSent                 bool          // the token is inside this transmission
 	KeySent                   bool          // the key is; see Recorder.Begin
 	ID, Token                 string        // made when empty
+	Secret                    []string      // paths of the input that are redacted beside the kind's
 	// AwaitsDelivery: the caller says with Recorder.Deliver when it has passed the
 	// final answer on. Until then a fresh wish of the same input gets that answer.
 	AwaitsDelivery bool

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -224,7 +225,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 	if w.Kind == "" {
 		return ledger.BeginRequest{}, nil, errors.New("a wish needs a kind")
 	}
-	clean, err := r.redact.wish(w.Input, w.Command, rule.Redact)
+	clean, err := r.redact.wish(w.Input, w.Command, append(slices.Clip(rule.Redact), w.Secret...))
 	if err != nil {
 		return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
 	}

@@ -269,11 +269,7 @@ func (p *pass) known(v any) any {
 			if name == "argv" {
 				continue
 			}
-			if text, ok := member.(string); ok && secretName(name) && text != "" && !harmless(text) {
-				v[name] = p.stand(text)
-				continue
-			}
-			v[name] = p.known(member)
+			v[name] = p.member(name, member)
 		}
 		return v
 	case []any:
@@ -285,6 +281,20 @@ func (p *pass) known(v any) any {
 		return replaceSecrets(v, p.stand)
 	}
 	return v
+}
+
+// member is known for the value that a member has, or for those in its list.
+func (p *pass) member(name string, v any) any {
+	if list, ok := v.([]any); ok {
+		for i := range list {
+			list[i] = p.member(name, list[i])
+		}
+		return list
+	}
+	if text, ok := secretMember(name, v); ok && !harmless(text) {
+		return p.stand(text)
+	}
+	return p.known(v)
 }
 
 // knownArgv treats a list of texts in the input as the command line it is.

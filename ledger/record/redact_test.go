@@ -17,19 +17,22 @@ import (
 func TestI11_SecretsAreNotStored(t *testing.T) {
 	const hidden = "hunter2-very-secret"
 	cases := map[string]Wish{
-		"a stated path":     {Input: json.RawMessage(`{"card":{"number":"` + hidden + `"},"amount":1}`)},
-		"every of a list":   {Input: json.RawMessage(`{"items":[{"pin":"a"},{"pin":"` + hidden + `"}]}`)},
-		"a whole object":    {Input: json.RawMessage(`{"person":{"name":"` + hidden + `","age":3}}`)},
-		"a known member":    {Input: json.RawMessage(`{"login":{"password":"` + hidden + `"}}`)},
-		"a header":          {Input: json.RawMessage(`{"headers":{"Authorization":"Bearer ` + hidden + `"}}`)},
-		"inside a text":     {Input: json.RawMessage(`{"note":"use Authorization: Bearer ` + hidden + `"}`)},
-		"a flag":            {Command: &ledger.Command{Argv: []string{"npm", "login", "--password", hidden}}},
-		"a flag with =":     {Command: &ledger.Command{Argv: []string{"x", "--api-key=" + hidden}}},
-		"a token flag":      {Command: &ledger.Command{Argv: []string{"gh", "--token", hidden}}},
-		"a header argument": {Command: &ledger.Command{Argv: []string{"curl", "-H", "Authorization: Bearer " + hidden}}},
-		"curl's user":       {Command: &ledger.Command{Argv: []string{"curl", "-u", "me:" + hidden, "http://x"}}},
-		"a variable":        {Command: &ledger.Command{Argv: []string{"env", "GITHUB_TOKEN=" + hidden, "make"}}},
-		"a URL":             {Command: &ledger.Command{Argv: []string{"psql", "postgres://app:" + hidden + "@db/x"}}},
+		"a stated path":      {Input: json.RawMessage(`{"card":{"number":"` + hidden + `"},"amount":1}`)},
+		"every of a list":    {Input: json.RawMessage(`{"items":[{"pin":"a"},{"pin":"` + hidden + `"}]}`)},
+		"a whole object":     {Input: json.RawMessage(`{"person":{"name":"` + hidden + `","age":3}}`)},
+		"a known member":     {Input: json.RawMessage(`{"login":{"password":"` + hidden + `"}}`)},
+		"a header":           {Input: json.RawMessage(`{"headers":{"Authorization":"Bearer ` + hidden + `"}}`)},
+		"a list of them":     {Input: json.RawMessage(`{"password":["x","` + hidden + `"]}`)},
+		"a name in brackets": {Input: json.RawMessage(`{"user[password]":"` + hidden + `","keys":{"secret[]":["` + hidden + `"]}}`)},
+		"a secret path":      {Input: json.RawMessage(`{"query":{"sig":"` + hidden + `"}}`), Secret: []string{"query.sig"}},
+		"inside a text":      {Input: json.RawMessage(`{"note":"use Authorization: Bearer ` + hidden + `"}`)},
+		"a flag":             {Command: &ledger.Command{Argv: []string{"npm", "login", "--password", hidden}}},
+		"a flag with =":      {Command: &ledger.Command{Argv: []string{"x", "--api-key=" + hidden}}},
+		"a token flag":       {Command: &ledger.Command{Argv: []string{"gh", "--token", hidden}}},
+		"a header argument":  {Command: &ledger.Command{Argv: []string{"curl", "-H", "Authorization: Bearer " + hidden}}},
+		"curl's user":        {Command: &ledger.Command{Argv: []string{"curl", "-u", "me:" + hidden, "http://x"}}},
+		"a variable":         {Command: &ledger.Command{Argv: []string{"env", "GITHUB_TOKEN=" + hidden, "make"}}},
+		"a URL":              {Command: &ledger.Command{Argv: []string{"psql", "postgres://app:" + hidden + "@db/x"}}},
 	}
 	rule := KindRule{Redact: []string{"card.number", "items[*].pin", "person"}}
 	for name, w := range cases {
@@ -67,6 +70,49 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 				t.Errorf("kept of the answer: %s %s", settled.Attempt.Error, settled.Attempt.Result)
 			}
 		})
+	}
+}
+
+// TestI11_KeysAreKnownByTheirShape: of services that many write to.
+func TestI11_KeysAreKnownByTheirShape(t *testing.T) {
+	for _, c := range []struct{ before, secret, after string }{
+		{"", "sk-ant-api03-Ab12_cdEFgh-56ijklmn", ""}, {"use ", "sk-proj-AbCdEf0123456789_-xyz", " now"}, {"", "sk-abcdefghijklmnopqrstuvwxyz0123456789", ""},
+		{"", "glpat-AbCdEfGhIjKlMnOpQrSt", ""}, {"?key=", "AIzaSyDOCAbC123dEf456GhI789jKl01-MnOpQr", "&x=1"},
+		{"", "SG.AbCdEfGhIjKlMnOpQr.AbCdEfGhIjKlMnOpQrStUv", ""}, {"", "npm_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", ""},
+		{"", "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567", ""}, {"", "pypi-AgEIcHlwaS5vcmcCJGU0ZjU5ZjYyLTExMjItNDQ1NS1hMmQzAA", ""},
+		{"", "shpat_0123456789abcdef0123456789abcdef", ""}, {"", "dop_v1_0123456789abcdef0123456789abcdef01234567", ""},
+		{"/bot123456789:", "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "/sendMessage"}, {"/bot123456789%3A", "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "/sendMessage"},
+		{"/services/T00000000/B00000000/", "XXXXXXXXXXXXXXXXXXXXXXXX", ""}, {"/api/webhooks/1234567890/", "abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ_01", "?wait=true"},
+	} {
+		if got := withoutSecrets(c.before+c.secret+c.after, nil); got != c.before+redactedMark+c.after {
+			t.Errorf("%s became %s", c.before+c.secret+c.after, got)
+		}
+	}
+	for _, s := range []string{"sk-hynix-memory-chips-of-2026", "a task-force-of-many-people-here", "/services/team/blog/welcome-to-our-services", "SG.1", "AIza", "npm_config_registry", "/bot1:x", "/api/webhooks/12/deliveries"} {
+		if got := withoutSecrets(s, nil); got != s {
+			t.Errorf("%s became %s", s, got)
+		}
+	}
+}
+
+// TestI11_NumbersAndRepeatedMembers: a password may be a number, and a second
+// member of the same name does not hide the first.
+func TestI11_NumbersAndRepeatedMembers(t *testing.T) {
+	r, _, _ := recorderOver(t, KindRule{})
+	res := begin(t, r, Wish{Input: json.RawMessage(`{"pwd":8812345,"pass":12}`)})
+	if got := string(res.Operation.Input); strings.Contains(got, "8812345") || !strings.Contains(got, `"pass":12`) || !res.Operation.Redacted {
+		t.Errorf("kept %s", got)
+	}
+	for _, said := range []string{`{"password":"hunter2-x","password":"","n":1}`, `{"a":[{"b":{"api_key":"hunter2-x"},"b":{}}]}`, `{"password":[8812345,"hunter2-x"]}`} {
+		kept := string(tidyResult(json.RawMessage(said), nil))
+		if strings.Contains(kept, "hunter2-x") || strings.Contains(kept, "8812345") || !json.Valid([]byte(kept)) {
+			t.Errorf("%s: kept %s", said, kept)
+		}
+	}
+	for _, said := range []string{`{"a":{"x":1},"b":{"x":[{"y":"c:d"},{"y":"\":"}]}}`, `[]`, `"a:b"`, `{"pass":3,"fail":0}`} {
+		if kept := string(tidyResult(json.RawMessage(said), nil)); kept != said {
+			t.Errorf("%s became %s", said, kept)
+		}
 	}
 }
 
@@ -171,7 +217,8 @@ func FuzzRedact(f *testing.F) {
 // the shapes would change.
 func TestPlainTextsHoldNoSecret(t *testing.T) {
 	parts := []string{"sk", "_", "live", "test", "abcdefgh12345678", "ghp", "ghs_", "gho_aaaaaaaaaaaaaaaaaaaaaa", "github_pat_", "xoxb-", "AKIA", "ASIA",
-		"ABCDEFGHIJKLMNOP", "eyJ", "eyJhbGciOi.eyJzdWIi.", "-----BEGIN ", "PRIVATE KEY-----", "Bearer ", "basic ", "password", ":", "=", " ", "\t", "\n", "--token", "cookie", "://u:p@", "API_KEY"}
+		"ABCDEFGHIJKLMNOP", "sk-", "ant-", "glpat-", "AIza", "SG.", "npm_", "hf_", "pypi-", "shpat_", "dop_v1_", "/bot1234567", "/services/T1/B2/", "/api/webhooks/1/",
+		"0123456789abcdef0123456789abcdef", "AbCdEfGhIjKlMnOpQrStUvWxYz012345678", "0123456789abcdef.0123456789abcdef", "eyJ", "eyJhbGciOi.eyJzdWIi.", "-----BEGIN ", "PRIVATE KEY-----", "Bearer ", "basic ", "password", ":", "=", " ", "\t", "\n", "--token", "cookie", "://u:p@", "API_KEY"}
 	for range 20000 {
 		var s string
 		for range 1 + rand.IntN(5) {
@@ -192,7 +239,9 @@ func TestPlainTextsHoldNoSecret(t *testing.T) {
 func TestSecretShapesNeedTheirWords(t *testing.T) {
 	parts := []string{"Authorization", "Bearer ", "aUthorization: ", "BASIC dXNlcjpwYXNz", "Cookie: a", "set-cookie:b", "Passphrase", "PWD=x", "api_key", "API-KEY: 1", "access_token", "private-key=2", "client-secret",
 		"--token x", "--my-password=y", "A_SECRET=z", "API_KEY=q", "A_TOKEN=1", "https://u:p@h", "sk_live_abcdefgh1", "pk_test_", "ghp_aaaaaaaaaaaaaaaaaaaaaa", "github_pat_aaaaaaaaaaaaaaaaaaaaaa",
-		"xoxb-1234567890", "AKIAABCDEFGHIJKLMNOP", "eyJhbGciOi.eyJzdWIi.", "-----BEGIN RSA PRIVATE KEY-----", " ", "x", "\u017fecret: a", "to\u212aen: 1", "="}
+		"sk-proj-0123456789abcdef", "glpat-0123456789abcdefgh", "AIza0123456789abcdef0123456789abcdefABC", "SG.0123456789abcdef.0123456789abcdef", "npm_0123456789abcdef0123456789abcdef",
+		"hf_0123456789abcdef0123456789abcdef", "pypi-0123456789abcdef0123456789abcdef01234567", "shpca_0123456789abcdef0123456789abcdef", "dop_v1_0123456789abcdef0123456789abcdef01234567",
+		"/bot1234567:0123456789abcdef0123456789abcdef", "/services/T1/B2/0123456789abcdef", "/api/webhooks/1/0123456789abcdef0123456789abcdef01234567", "xoxb-1234567890", "AKIAABCDEFGHIJKLMNOP", "eyJhbGciOi.eyJzdWIi.", "-----BEGIN RSA PRIVATE KEY-----", " ", "x", "\u017fecret: a", "to\u212aen: 1", "="}
 	for range 20000 {
 		var s string
 		for range 1 + rand.IntN(4) {

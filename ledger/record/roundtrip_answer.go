@@ -67,6 +67,19 @@ func storedAnswer(a ledger.Answer, secrets []string) json.RawMessage {
 	return out
 }
 
+// readable is an answer without its Content-Encoding, which nobody had asked for.
+// Of a body in a coding that is not known, nothing is kept.
+func readable(a ledger.Answer) ledger.Answer {
+	if !encoded(a.Header) {
+		return a
+	}
+	plain, ok := decoded(a.Header, a.Body, maxJudged)
+	a.Header = http.Header(a.Header).Clone() // the caller gets it as it came
+	delete(a.Header, "Content-Encoding")
+	a.Body, a.Truncated = plain, a.Truncated || !ok
+	return a
+}
+
 // encoded is the JSON of it, with the body's own JSON untouched, which
 // json.Marshal would compact.
 func (s StoredAnswer) encoded() json.RawMessage {
@@ -85,7 +98,7 @@ func (s *StoredAnswer) setBody(body []byte) {
 	trimmed := bytes.TrimRight(body, " \t\r\n")
 	switch {
 	case len(body) == 0:
-	case len(trimmed) > 0 && json.Valid(trimmed) && bytes.Equal(bytes.TrimSpace(trimmed), trimmed) && utf8.Valid(trimmed):
+	case len(trimmed) > 0 && utf8.Valid(trimmed) && bytes.Equal(bytes.TrimSpace(trimmed), trimmed) && recordable(trimmed):
 		s.JSON, s.After = trimmed, string(body[len(trimmed):])
 	case utf8.Valid(body):
 		s.Text = string(body)

@@ -114,7 +114,7 @@ func (x *exchange) fence() fence {
 func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	w, o := x.w, x.begun.Operation
 	out := w.req.Clone(ctx)
-	body, _ := withToken(w.req.Header.Get("Content-Type"), w.body, w.rule, o.Token)
+	body, _ := withToken(w.req.Header, w.body, w.rule, o.Token)
 	if !w.wish.TokenSent {
 		body = w.body
 	}
@@ -240,6 +240,7 @@ func (x *exchange) settle(a ledger.Answer) (ledger.Operation, error) {
 		}
 	}
 	secrets := r.secretsOf(id)
+	a = readable(a)
 	x.outcome = JudgeAttempt(ctx, x.w.rule, rec, id, a)
 	if a.Status != 0 {
 		x.outcome.Result = storedAnswer(a, secrets)

@@ -12,14 +12,18 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"indoubt/ledger"
 )
 
 const (
 	maxKey       = 255       // bytes of a key that a caller may give
 	maxInputBody = 256 << 10 // bytes of a body that are recorded as they are; of others a digest is
+	mostSteps    = 64        // of a form field's name that are read as objects in objects
 )
 
 // givenKey reads the Idempotency-Key header: an sf-string (RFC 9651, as the IETF
@@ -137,8 +141,10 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	if shown := mime.FormatMediaType(mediaType, params); shown != "" {
 		in.ContentType = shown
 	}
-	if len(body) > 0 {
-		in.Body = bodyInput(mediaType, boundary, body)
+	if plain, ok := decoded(req.Header, body, maxInputBody); !ok {
+		in.Body = encode(digestOf(body))
+	} else if len(plain) > 0 {
+		in.Body = bodyInput(mediaType, boundary, plain)
 	}
 	out := encode(in)
 	if out == nil {
@@ -147,11 +153,32 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	return out, nil
 }
 
+// secretsIn are the paths of an input's query that are secrets: in an address
+// there are more of them than elsewhere.
+func secretsIn(rawQuery string) []string {
+	var paths []string
+	for _, pair := range strings.FieldsFunc(rawQuery, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, _, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		last := plainName(lastName(name))
+		if !secretVariable(lastName(name)) && !slices.Contains([]string{"key", "sig"}, last) && !strings.HasSuffix(last, "signature") {
+			continue
+		}
+		if _, err := url.ParseQuery(rawQuery); err != nil || strings.ContainsAny(name, ".[]*") {
+			return []string{"query"}
+		}
+		paths = append(paths, "query."+name)
+	}
+	return paths
+}
+
 func bodyInput(mediaType, boundary string, body []byte) json.RawMessage {
 	switch {
 	case len(body) > maxInputBody:
 		return encode(digestOf(body))
-	case isJSON(mediaType) && json.Valid(body):
+	case isJSON(mediaType) && recordable(body):
 		return json.RawMessage(bytes.TrimSpace(body))
 	case mediaType == formType:
 		if values, err := url.ParseQuery(string(body)); err == nil {
@@ -161,10 +188,21 @@ func bodyInput(mediaType, boundary string, body []byte) json.RawMessage {
 		if parts, err := partsOf(boundary, body); err == nil {
 			return encode(parts)
 		}
-	case mediaType == "" && json.Valid(body):
+	case mediaType == "" && recordable(body):
 		return json.RawMessage(bytes.TrimSpace(body))
 	}
 	return encode(textOrBase64(body))
+}
+
+// recordable tells whether a body is JSON that an input may hold: one that has a
+// canonical form, and so means one thing to everybody.
+func recordable(body []byte) bool {
+	in := json.RawMessage(append(append([]byte("[["), body...), "]]"...))
+	if !json.Valid(body) || !json.Valid(in) { // it must not be too deep inside an input either
+		return false
+	}
+	_, err := ledger.Fingerprint(in)
+	return err == nil
 }
 
 const formType = "application/x-www-form-urlencoded"
@@ -232,7 +270,7 @@ func bracketed(name string) ([]string, bool) {
 		steps = append(steps, step)
 		rest, found = strings.CutPrefix(rest, "[")
 	}
-	return steps, first != ""
+	return steps, first != "" && len(steps) <= mostSteps
 }
 
 // setMember sets what no one has set before.
@@ -281,7 +319,11 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 			part["content_type"] = t
 		}
 		if p.FileName() == "" && len(content) <= 4<<10 && utf8.Valid(content) {
-			part["value"] = string(content)
+			value := "value"
+			if secretName(p.FormName()) {
+				value = "secret" // is not stored
+			}
+			part[value] = string(content)
 		} else {
 			for k, v := range digestOf(content) {
 				part[k] = v
@@ -294,12 +336,12 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 // withToken puts the correlation token into a JSON or form body, where the
 // kind's policy says. ok is false, and the body as it was, when it has no place.
 // The policy's path is one in the input (body.metadata.token), or in the body.
-func withToken(mediaType string, body []byte, rule KindRule, token string) (out []byte, ok bool) {
+func withToken(h http.Header, body []byte, rule KindRule, token string) (out []byte, ok bool) {
 	path, list := rule.TokenInto, false
 	if path == "" {
 		path, list = rule.TokenAppend, true
 	}
-	if path == "" {
+	if path == "" || encoded(h) {
 		return body, false
 	}
 	steps, err := parsePath(path)
@@ -309,9 +351,9 @@ func withToken(mediaType string, body []byte, rule KindRule, token string) (out 
 	if steps[0] == "body" && len(steps) > 1 {
 		steps = steps[1:]
 	}
-	mediaType, _, _ = mime.ParseMediaType(mediaType)
+	mediaType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	switch {
-	case isJSON(mediaType) || mediaType == "" && json.Valid(body):
+	case (isJSON(mediaType) || mediaType == "") && recordable(body): // else a part of it would be lost
 		v, err := decode(body)
 		if err != nil {
 			return body, false

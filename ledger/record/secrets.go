@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 )
@@ -28,7 +29,32 @@ var separators = strings.NewReplacer("-", "", "_", "", ".", "")
 
 func plainName(name string) string { return strings.ToLower(separators.Replace(name)) }
 
-func secretName(name string) bool { return secretNames[plainName(name)] }
+// secretName tells whether a member so named is secret; of user[password] the
+// last name counts.
+func secretName(name string) bool { return secretNames[plainName(lastName(name))] }
+
+func lastName(name string) string {
+	name = strings.TrimSuffix(name, "[]")
+	if i := strings.LastIndexByte(name, '['); i > 0 && strings.HasSuffix(name, "]") {
+		return name[i+1 : len(name)-1]
+	}
+	return name
+}
+
+// secretNumbers are the names whose value is secret also as a number.
+var secretNumbers = map[string]bool{"password": true, "passwd": true, "pwd": true, "passphrase": true}
+
+// secretMember is the text of a member's value, or of one in its list, that is
+// secret for the member's name.
+func secretMember(name string, v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return v, v != "" && secretName(name)
+	case json.Number:
+		return v.String(), secretNumbers[plainName(lastName(name))]
+	}
+	return "", false
+}
 
 // secretVariable tells whether NAME in NAME=value or --NAME names a secret.
 func secretVariable(name string) bool {
@@ -65,6 +91,17 @@ var secretShapes = []secretShape{
 	{regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`), []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}},
 	{regexp.MustCompile(`()\bgithub_pat_[A-Za-z0-9_]{20,}`), []string{"github_pat_"}},
 	{regexp.MustCompile(`()\bxox[abprs]-[A-Za-z0-9-]{10,}`), []string{"xox"}},
+	{regexp.MustCompile(`()\bsk-(?:(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{32,})`), []string{"sk-"}},
+	{regexp.MustCompile(`()\bglpat-[A-Za-z0-9_-]{16,}`), []string{"glpat-"}},
+	{regexp.MustCompile(`()\bAIza[A-Za-z0-9_-]{35}`), []string{"aiza"}},
+	{regexp.MustCompile(`()\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`), []string{"sg."}},
+	{regexp.MustCompile(`()\b(?:npm|hf)_[A-Za-z0-9]{30,}`), []string{"npm_", "hf_"}},
+	{regexp.MustCompile(`()\bpypi-[A-Za-z0-9_-]{40,}`), []string{"pypi-"}},
+	{regexp.MustCompile(`()\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}`), []string{"shpat_", "shpca_", "shppa_", "shpss_"}},
+	{regexp.MustCompile(`()\bdop_v1_[a-f0-9]{40,}`), []string{"dop_v1_"}},
+	{regexp.MustCompile(`(/bot[0-9]{6,}(?::|%3[Aa]))[A-Za-z0-9_-]{30,}`), []string{"/bot"}},
+	{regexp.MustCompile(`(/services/T[A-Za-z0-9]+/B[A-Za-z0-9]+/)[A-Za-z0-9]{16,}`), []string{"/services/t"}},
+	{regexp.MustCompile(`(/api/webhooks/[0-9]+/)[A-Za-z0-9_-]{40,}`), []string{"/api/webhooks/"}},
 	{regexp.MustCompile(`()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), []string{"akia", "asia"}},
 	{regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), []string{"eyj"}},
 	{regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`), []string{"-----begin "}},
@@ -87,7 +124,8 @@ func (s secretShape) in(lower string) bool {
 
 // signs are what a text without white space, ":" and "=" must hold for one of the
 // shapes to be in it.
-var signs = []string{"_live_", "_test_", "gh", "github_pat_", "xox", "AKIA", "ASIA", "eyJ", "-----BEGIN"}
+var signs = []string{"_live_", "_test_", "gh", "github_pat_", "xox", "AKIA", "ASIA", "eyJ", "-----BEGIN",
+	"sk-", "glpat-", "AIza", "SG.", "npm_", "hf_", "pypi-", "shp", "dop_v1_", "/bot", "/services/T", "/api/webhooks/"}
 
 // plain tells at little cost that none of the shapes can be in a text, as in most
 // ids and words.

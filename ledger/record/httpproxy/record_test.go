@@ -2,6 +2,7 @@ package httpproxy
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"net"
 	"os"
@@ -178,6 +179,102 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 		if strings.Contains(fmt.Sprint(r), "secret") {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// TestI11_SecretsInOddPlaces: a secret that is not a plain member of a JSON object
+// is not stored either.
+func TestI11_SecretsInOddPlaces(t *testing.T) {
+	up := newUpstream(t, says(whole("200 OK", "Content-Encoding: gzip\r\nContent-Type: application/json\r\n", gzipped(`{"effect":"created","password":"answer-secret"}`))))
+	w := newWorld(t, up, setup{})
+	for name, tc := range map[string]struct{ contentType, path, body string }{
+		"multipart":         {"multipart/form-data; boundary=one", "/", "--one\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\nbody-secret\r\n--one--\r\n"},
+		"a repeated field":  {"application/x-www-form-urlencoded", "/", "password=a&password=body-secret"},
+		"an odd field":      {"application/x-www-form-urlencoded", "/", "a=1&a[b]=2&user[password]=body-secret"},
+		"repeated members":  {"application/json", "/", `{"password":"body-secret","password":""}`},
+		"compressed":        {"application/json", "/", gzipped(`{"password":"body-secret"}`)},
+		"badly compressed":  {"application/json", "/", gzipped(`{"password":"body-secret"}`) + "x"},
+		"a query parameter": {"application/json", "/?token=query-secret&X-Amz-Signature=sig-secret", `{}`},
+		"an odd parameter":  {"application/json", "/?a.b[token]=query-secret&q=1", `{}`},
+		"an odd query":      {"application/json", "/?token=query-secret;x=%zz", `{}`},
+		"a path":            {"application/json", "/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw-secret/send", `{}`},
+	} {
+		body := tc.body
+		header := []string{"Content-Type", tc.contentType}
+		if strings.Contains(name, "compressed") {
+			header = append(header, "Content-Encoding", "gzip")
+		}
+		a := w.do("POST", tc.path, "", body, header...)
+		if req, got := up.last(); a.status != 200 || got != body || req.RequestURI != tc.path {
+			t.Errorf("%s: %d, the upstream got %s %q", name, a.status, req.RequestURI, got)
+		}
+		rec := w.about(a)
+		kept := fmt.Sprintf("%s %s %s %s", rec.Operation.Input, rec.Operation.Result, rec.Attempts[0].Result, rec.Attempts[0].Error)
+		if strings.Contains(kept, "-secret") || strings.Contains(kept, "H4sI") {
+			t.Errorf("%s: kept %s", name, kept)
+		}
+		if rec.Operation.EffectWord != "created" {
+			t.Errorf("%s: effect %q", name, rec.Operation.EffectWord)
+		}
+	}
+	for _, r := range w.reports {
+		if strings.Contains(fmt.Sprint(r), "secret") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func gzipped(s string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write([]byte(s))
+	_ = z.Close()
+	return b.String()
+}
+
+// TestCompressedBodies: they are recorded as what they say, and neither a token nor
+// anything else is put into them.
+func TestCompressedBodies(t *testing.T) {
+	up := newUpstream(t, says(whole("201 Created", "Content-Encoding: gzip\r\nContent-Type: application/json\r\nEtag: \"1\"\r\n", gzipped(`{"id":"ch_1"}`))))
+	w := newWorld(t, up, setup{rule: record.KindRule{TokenInto: "metadata.indoubt"}})
+	for contentType, want := range map[string]string{
+		"application/json":                  `{"amount":1}`,
+		"application/x-www-form-urlencoded": `{"amount":"1"}`,
+	} {
+		body := map[string]string{"application/json": `{"amount":1}`, "application/x-www-form-urlencoded": "amount=1"}[contentType]
+		a := w.do("POST", "/charges", `"`+contentType+`"`, gzipped(body), "Content-Type", contentType, "Content-Encoding", "gzip")
+		rec := w.about(a)
+		if _, got := up.last(); got != gzipped(body) || rec.Attempts[0].TokenSent {
+			t.Errorf("%s: the upstream got %q, token sent %v", contentType, got, rec.Attempts[0].TokenSent)
+		}
+		if input := string(rec.Operation.Input); !strings.Contains(input, `"body":`+want) {
+			t.Errorf("%s: recorded as %s", contentType, input)
+		}
+		again := w.do("POST", "/charges", `"`+contentType+`"`, gzipped(body), "Content-Type", contentType, "Content-Encoding", "gzip")
+		if again.header.Get("Idempotency-Replayed") != "true" || again.body != `{"id":"ch_1"}` || again.header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: again %+v", contentType, again)
+		}
+	}
+	// A body that would fill the memory is told by a digest.
+	a := w.do("POST", "/charges", "big", gzipped(strings.Repeat("0", 50<<20)), "Content-Encoding", "gzip")
+	if input := string(w.about(a).Operation.Input); a.status != 201 || !strings.Contains(input, "sha256") || len(input) > 1000 {
+		t.Errorf("%d %.300s", a.status, input)
+	}
+}
+
+// TestJSONThatIsNoInput: what has no canonical form is passed and recorded as the
+// text it is.
+func TestJSONThatIsNoInput(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{rule: record.KindRule{TokenInto: "a.b"}})
+	for _, body := range []string{`{"a":1,"a":{}}`, `{"n":1e999}`, strings.Repeat("[", 9999) + strings.Repeat("]", 9999), strings.Repeat("a[x]", 1) + strings.Repeat("[x]", 20000) + "=1"} {
+		a := w.do("POST", "/charges", "", body)
+		if _, got := up.last(); a.status != 201 || got != body {
+			t.Errorf("%.40s: %d %.200s, the upstream got %.40s", body, a.status, a.body, got)
+		}
+	}
+	if a := w.do("POST", "/charges", "", "a"+strings.Repeat("[x]", 20000)+"=1", "Content-Type", "application/x-www-form-urlencoded"); a.status != 201 {
+		t.Errorf("a deep form: %d %.200s", a.status, a.body)
 	}
 }
 
