@@ -113,6 +113,9 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 	if len(rec.Attempts) > 0 && !keyWorked(rec) {
 		return time.Time{} // one went out without the key, so the key does not cover it
 	}
+	if !k.Send.carriesKey(rec.Operation) {
+		return time.Time{} // the repeat would go out without it
+	}
 	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - k.Skew)
 }
 

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"indoubt/ledger"
 )
 
 // finishKind wires a kind together once all its fields are read, and checks
@@ -161,6 +163,9 @@ func (d *decoder) lintKeys(k *Kind, path string) {
 	}
 	if k.Remembers > 0 && k.LandsWithin == nil {
 		d.warn(at("downstream"), path, "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
+	}
+	if s := k.Send; s != nil && k.Remembers > 0 && !k.Idempotent && !s.transport.recorded && !s.carriesKey(ledger.Operation{Key: "key"}) {
+		d.warn(at("send"), path+".send", "the downstream remembers keys, and the request does not carry one, so no repeat from here counts as safe", "say ${key} where it belongs, or `key: { header: … }` in the downstream")
 	}
 	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+k.Skew {
 		d.warn(at("lands_within"), path, "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")

@@ -392,7 +392,11 @@ func recorded(o ledger.Operation) (Request, error) {
 			}
 			pairs = append(pairs, mark, v)
 		}
-		out.Argv = append(out.Argv, strings.NewReplacer(pairs...).Replace(a))
+		v := strings.NewReplacer(pairs...).Replace(a)
+		if strings.HasPrefix(v, "-") && !strings.HasPrefix(a, "-") {
+			return Request{}, fmt.Errorf("a value makes argument %d begin with %q, which the command would take for an option", len(out.Argv), "-")
+		}
+		out.Argv = append(out.Argv, v)
 		shown.Argv = append(shown.Argv, strings.NewReplacer(plain...).Replace(a))
 	}
 	out.Shown = shown.text()

@@ -302,8 +302,11 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt, req policy.Reque
 	// and the ledger's from the transaction that follows.
 	fence := time.Now().Add(a.k.Deadline)
 	g := a.grant()
-	g.TokenSent = carries(req, a.rec.Operation.Token)
-	g.KeyWorks = g.KeyWorks && (a.k.Idempotent || carries(req, a.rec.Operation.Key))
+	key, token := a.k.Send.Carries(a.rec.Operation, req)
+	g.TokenSent, g.KeyWorks = token, g.KeyWorks && (key || a.k.Idempotent)
+	if a.basis == ledger.BasisKeySafe && !g.KeyWorks {
+		return result, refuse("basis", "what would be sent does not carry its key, so a repeat is not known to be safe", "")
+	}
 	g.Host = e.host
 	applied, err := ledger.Allow(ctx, e.o.Store, g)
 	if err != nil {
@@ -354,36 +357,6 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, req policy.Re
 		return e.mcp.Send(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("the policy names no way to send it"), BeganAt: time.Now(), EndedAt: time.Now()}
-}
-
-// carries tells whether a text is in what is sent: the only honest ground for
-// saying that it was.
-func carries(req policy.Request, text string) bool {
-	if text == "" {
-		return false
-	}
-	holds := func(parts ...string) bool { return strings.Contains(strings.Join(parts, "\x00"), text) }
-	switch {
-	case req.HTTP != nil:
-		for _, values := range req.HTTP.Header {
-			if holds(values...) {
-				return true
-			}
-		}
-		return holds(req.HTTP.URL, string(req.HTTP.Body))
-	case req.Command != nil:
-		return holds(req.Command.Argv...) || holds(req.Command.Env...) || holds(string(req.Command.Stdin))
-	case req.MCP != nil:
-		return holds(string(req.MCP.Arguments))
-	case req.SQL != nil:
-		for _, arg := range req.SQL.Args {
-			if s, ok := arg.(string); ok && holds(s) {
-				return true
-			}
-		}
-		return holds(req.SQL.Query)
-	}
-	return false
 }
 
 // checkAfter looks for two effects after a write that is not safe to repeat.

@@ -1,0 +1,98 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const carriedPolicy = `
+version: 1
+defaults: { deadline: 10s, retry: { max: 3, backoff: 1ms..5ms }, auto: { retry: key_safe } }
+downstreams:
+  pay: { base: %q, key: { header: Idempotency-Key, remembers: 2h } }
+kinds:
+  told:
+    downstream: pay
+    lands_within: 1s
+    send: { command: { argv: [touch, "${input.mark}"], stdin: "${input}" } }
+  named:
+    downstream: pay
+    lands_within: 1s
+    send: { command: { argv: [touch, "${input.mark}-${key}"], stdin: "${input}" } }
+  wrapped:
+    downstream: pay
+    token: argument
+    lands_within: 1s
+    visible_within: 0s
+    send: { command: recorded }
+`
+
+func (w *world) beginAs(kind string, input map[string]any, command *ledger.Command) ledger.BeginResult {
+	w.Helper()
+	w.n++
+	text, _ := json.Marshal(input)
+	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: fmt.Sprint(w.n),
+		Token: ledger.NewToken(), Fingerprint: fmt.Sprintf("f-%d", w.n), Input: text, Command: command,
+		Sender: "pipeline", TokenSent: true, KeyWorks: true, Deadline: time.Minute, Actor: pipeline,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return res
+}
+
+// A key makes a repeat safe only where the repeat carries it.
+func TestI5_KeyThatIsNotSentAgainMakesNothingSafe(t *testing.T) {
+	w := newWorld(t, carriedPolicy)
+	for kind, safe := range map[string]bool{"told": false, "named": true} {
+		t.Run(kind, func(t *testing.T) {
+			mark := filepath.Join(t.TempDir(), "sent")
+			b := w.beginAs(kind, map[string]any{"mark": mark}, nil)
+			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe, Actor: ledger.Actor{Name: "auto", Machine: true}})
+			written, _ := filepath.Glob(mark + "*")
+			if sent := res.Did == DidSend; sent != safe || (len(written) > 0) != safe {
+				t.Errorf("%s: %s, %v (%v)", kind, res.Did, written, err)
+			}
+			plan, err := w.engine.Plan(w.ctx, o.ID)
+			if err != nil || !safe && plan.Basis != ledger.BasisRiskAccepted {
+				t.Errorf("plan: %s: %s %v", plan.Basis, plan.Why, err)
+			}
+		})
+	}
+}
+
+// A recorded command that names neither its key nor its token carries neither,
+// although it finds both in its environment.
+func TestI6_EnvironmentIsNotSent(t *testing.T) {
+	for name, argument := range map[string]string{"without": "x", "with": "{{token}}{{key}}"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, carriedPolicy)
+			script := filepath.Join(t.TempDir(), "die")
+			if err := os.WriteFile(script, []byte("#!/bin/sh\nkill -9 $$\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			b := w.beginAs("wrapped", nil, &ledger.Command{Argv: []string{script, argument}})
+			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent, Status: -1})
+			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+			if err != nil || res.Operation.State != ledger.Uncertain {
+				t.Fatalf("%+v %v", res, err)
+			}
+			carries := strings.Contains(argument, "{{")
+			if res.Attempt.TokenSent != carries || res.Attempt.KeyWorks != carries {
+				t.Errorf("token sent: %t, key works: %t, want %t", res.Attempt.TokenSent, res.Attempt.KeyWorks, carries)
+			}
+			if plan, _ := w.engine.Plan(w.ctx, o.ID); (plan.Basis == ledger.BasisKeySafe) != carries {
+				t.Errorf("%s: %s", plan.Basis, plan.Why)
+			}
+		})
+	}
+}
