@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -51,6 +52,7 @@ type downstream struct {
 	probe   time.Duration
 	now     ledger.Clock
 	breaker *gobreaker.CircuitBreaker[ledger.Answer]
+	opened  *atomic.Pointer[time.Time] // when the breaker opened, for the last time
 
 	mu     sync.Mutex
 	why    string    // the newest trouble
@@ -58,7 +60,6 @@ type downstream struct {
 	state  string    // up, down, half_open
 	paused time.Time // it asked not to be asked before this
 	asked  time.Time // since when it is paused
-	opened time.Time // when the breaker opened
 	mute   string    // why no request to it can be made at all
 	muted  time.Time // since when
 	muteTo time.Time
@@ -87,10 +88,10 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	}
 	made := newDownstream(rule, d.all, d.probe, d.now)
 	if have != nil { // the policy changed its limits: what is known of its health stays
-		made.http, made.breaker = have.http, have.breaker
+		made.http, made.breaker, made.opened = have.http, have.breaker, have.opened
 		have.mu.Lock()
-		made.why, made.since, made.state, made.paused, made.asked, made.opened =
-			have.why, have.since, have.state, have.paused, have.asked, have.opened
+		made.why, made.since, made.state, made.paused, made.asked =
+			have.why, have.since, have.state, have.paused, have.asked
 		made.mute, made.muted, made.muteTo = have.mute, have.muted, have.muteTo
 		have.mu.Unlock()
 	}
@@ -102,7 +103,8 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 }
 
 func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duration, now ledger.Clock) *downstream {
-	d := &downstream{name: rule.Name, all: all, probe: probe, rule: rule, http: &connect.HTTP{}, now: now, state: StateUp, since: now()}
+	d := &downstream{name: rule.Name, all: all, probe: probe, rule: rule, http: &connect.HTTP{}, now: now, state: StateUp, since: now(),
+		opened: &atomic.Pointer[time.Time]{}}
 	limit := rate.Inf
 	if rule.RatePerSecond > 0 {
 		limit = rate.Limit(rule.RatePerSecond)
@@ -117,7 +119,15 @@ func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duratio
 	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
 		Name: rule.Name, MaxRequests: 1, Timeout: probe,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
-		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) },
+		IsExcluded: func(err error) bool {
+			return errors.Is(err, context.Canceled) || errors.As(err, new(*connect.Mistaken))
+		},
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			if to == gobreaker.StateOpen { // again after every probe that failed
+				at := d.now()
+				d.opened.Store(&at)
+			}
+		},
 	})
 	return d
 }
@@ -135,8 +145,8 @@ func (d *downstream) blocked() (time.Time, string) {
 	if now.Before(d.paused) {
 		return d.paused, fmt.Sprintf("%s asked to wait %s", d.name, brief(d.paused.Sub(now)))
 	}
-	if open {
-		until := d.opened.Add(d.probe)
+	if at := d.opened.Load(); open && at != nil {
+		until := at.Add(d.probe)
 		return until, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, brief(max(until.Sub(now), 0)))
 	}
 	return time.Time{}, ""
@@ -236,6 +246,8 @@ func (d *downstream) heard(ctx context.Context, a ledger.Answer) error {
 	}
 	var bad error
 	switch {
+	case errors.As(a.Err, new(*connect.Mistaken)):
+		return a.Err // that is ours
 	case a.Err != nil && a.Status == 0:
 		bad = fmt.Errorf("no answer: %w", a.Err)
 		if a.Class != "" {
@@ -292,9 +304,6 @@ func (d *downstream) changed() {
 	if state == d.state {
 		return
 	}
-	if state == StateDown {
-		d.opened = d.now()
-	}
 	if d.state == StateUp || state == StateUp { // down since it went down, however often it is probed
 		d.since = d.now()
 	}
@@ -339,7 +348,9 @@ func (e *Engine) Health() []Health {
 // retryAfter is the moment a downstream asks not to be asked before (RFC 9110
 // §10.2.3: seconds or a date).
 func retryAfter(a ledger.Answer, now time.Time) (time.Time, bool) {
-	if a.Status != http.StatusTooManyRequests && a.Status != http.StatusServiceUnavailable {
+	switch a.Status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden: // GitHub says it with 403
+	default:
 		return time.Time{}, false
 	}
 	said := strings.TrimSpace(http.Header(a.Header).Get("Retry-After"))

@@ -189,6 +189,8 @@ func unusable(a ledger.Answer) string {
 	switch {
 	case a.Truncated:
 		return "answer is too long to be read whole"
+	case errors.As(a.Err, new(*connect.Mistaken)):
+		return fmt.Sprintf("the check cannot be asked like this: %s", a.Err)
 	case a.Err != nil && a.Class != "":
 		return fmt.Sprintf("the check got no answer: %s", a.Class)
 	case a.Err != nil:

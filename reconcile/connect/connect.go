@@ -24,3 +24,11 @@ const (
 
 	connectTimeout = 10 * time.Second // each of dialling and the TLS handshake
 )
+
+// Mistaken marks an error that lies in the request itself: a statement the
+// database does not understand, a tool that may not be called. It says nothing
+// about how the downstream is, and the same again brings the same.
+type Mistaken struct{ Err error }
+
+func (e *Mistaken) Error() string { return e.Err.Error() }
+func (e *Mistaken) Unwrap() error { return e.Err }

@@ -254,9 +254,9 @@ func (s *mcpSession) mustOnlyRead(ctx context.Context, tool string) error {
 	reads, known := s.tools[tool]
 	switch {
 	case !known:
-		return fmt.Errorf("the MCP server has no tool %q", tool)
+		return &Mistaken{fmt.Errorf("the MCP server has no tool %q", tool)}
 	case !reads:
-		return fmt.Errorf("the tool %q is not declared read-only; the policy can vouch for it", tool)
+		return &Mistaken{fmt.Errorf("the tool %q is not declared read-only; the policy can vouch for it", tool)}
 	}
 	return nil
 }

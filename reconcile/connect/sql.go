@@ -9,6 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+
 	"indoubt/ledger"
 	"indoubt/ledger/record/transmit"
 )
@@ -78,18 +82,21 @@ func (s *SQL) Read(ctx context.Context, q SQLRequest) ledger.Answer {
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
 	if err := mustBegin(q.Query, "SELECT", "WITH", "VALUES", "TABLE", "SHOW"); err != nil {
-		return transmit.Failed(a, err)
+		return transmit.Failed(a, &Mistaken{err})
 	}
 	db, err := s.database(q)
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
 	rows := newTable(q)
-	a.Sent = true // whether it was or not is of no consequence to a read
 	stale, err := db.read(ctx, q, rows)
+	if err != nil && mistaken(err) {
+		err = &Mistaken{err}
+	}
 	if a.Truncated = rows.cut || tooLong(err); err != nil && !a.Truncated {
 		return failedStatement(a, ctx, err, db.secrets())
 	}
+	a.Sent = true
 	a.Rows, a.EndedAt = rows.json(), time.Now()
 	if stale != "" {
 		a.Header = map[string][]string{HeaderStale: {stale}}
@@ -195,6 +202,24 @@ func failedStatement(a ledger.Answer, ctx context.Context, err error, secrets []
 		a.Class = ledger.ClassEOF
 	}
 	return a
+}
+
+// mistaken tells whether a database answered that the statement makes no sense to
+// it or may not be run.
+func mistaken(err error) bool {
+	var pg *pgconn.PgError
+	var my *mysql.MySQLError
+	state := ""
+	switch {
+	case errors.As(err, &pg):
+		state = pg.Code
+	case errors.As(err, &my):
+		state = string(my.SQLState[:])
+	case errors.As(err, new(*sqlite.Error)):
+		code := sqliteCode(err)
+		return code == sqliteError || code == sqliteReadonly || code == sqliteRange
+	}
+	return strings.HasPrefix(state, "42") || strings.HasPrefix(state, "22") || state == "25006" // access or syntax; data; read-only
 }
 
 // remaining is how long a statement may run at most, in whole milliseconds.

@@ -113,9 +113,12 @@ func (f sqliteFile) change(ctx context.Context, conn *sql.Conn, q SQLRequest, in
 // Primary result codes (sqlite.org/rescode.html), and the limit on the length of
 // a value (sqlite.org/c3ref/c_limit_attached.html).
 const (
+	sqliteError      = 1
 	sqliteBusy       = 5
+	sqliteReadonly   = 8
 	sqliteTooBig     = 18
 	sqliteConstraint = 19
+	sqliteRange      = 25
 
 	limitLength = 0
 )
