@@ -104,6 +104,7 @@ func (t *transport) request(vars *variables, key []string, cursor any) (Request,
 	if err != nil {
 		return Request{}, err
 	}
+	real.Secrets = vars.secrets.values
 	switch {
 	case real.HTTP != nil:
 		real.HTTP.Shown = shown.HTTP.text()
@@ -170,10 +171,12 @@ func (h *httpRule) address(r *rendering) (string, error) {
 		return "", fmt.Errorf("address: %w", err)
 	}
 	if h.base != nil {
+		known := len(r.vars.secrets.values)
 		base, err := r.text(h.base)
 		if err != nil {
 			return "", fmt.Errorf("address: %w", err)
 		}
+		r.vars.secrets.values = r.vars.secrets.values[:known] // where a downstream is may be told
 		address = strings.TrimSuffix(base, "/") + address
 	}
 	if h.query != nil {
@@ -373,7 +376,7 @@ func recorded(o ledger.Operation) (Request, error) {
 		return Request{}, fmt.Errorf("no command was recorded for it")
 	}
 	out := &CommandRequest{Dir: c.Dir, Env: []string{"INDOUBT_KEY=" + o.Key, "INDOUBT_TOKEN=" + o.Token}}
-	shown := &CommandRequest{}
+	shown, secrets := &CommandRequest{}, &secretBox{}
 	for _, a := range c.Argv {
 		if strings.Contains(a, digestPrefix) {
 			return Request{}, fmt.Errorf("parts of its command are not kept, so it cannot be sent from here")
@@ -390,6 +393,7 @@ func recorded(o ledger.Operation) (Request, error) {
 			if !ok {
 				return Request{}, &MissingSecretError{Name: name}
 			}
+			secrets.add(v)
 			pairs = append(pairs, mark, v)
 		}
 		v := strings.NewReplacer(pairs...).Replace(a)
@@ -400,5 +404,5 @@ func recorded(o ledger.Operation) (Request, error) {
 		shown.Argv = append(shown.Argv, strings.NewReplacer(plain...).Replace(a))
 	}
 	out.Shown = shown.text()
-	return Request{Command: out}, nil
+	return Request{Command: out, Secrets: secrets.values}, nil
 }

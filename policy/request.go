@@ -10,6 +10,9 @@ type Request struct {
 	Command *CommandRequest
 	MCP     *MCPRequest
 	SQL     *SQLRequest
+	// Secrets are the values of environment and files in it, and what was computed
+	// from them; not those of an address's beginning. Never show or store them.
+	Secrets []string
 }
 
 // Show is the request as text for people, secrets by name.

@@ -156,7 +156,11 @@ func (r *rendering) value(e *expression) (v ref.Val, name string, err error) {
 	if r.show && e.secret() {
 		return nil, "${" + e.text + "}", nil
 	}
-	v, err = e.eval(r.ctx, r.vars)
+	if v, err = e.eval(r.ctx, r.vars); err == nil && e.secret() {
+		if text, err := formatValue(v); err == nil {
+			r.vars.secrets.add(text) // also what was made of one
+		}
+	}
 	return v, "", err
 }
 

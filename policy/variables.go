@@ -29,12 +29,14 @@ type variables struct {
 	cursor any
 	input  any // decoded once; with the token inserted for a send
 
+	secrets *secretBox
+
 	decoded map[string]any
 	problem error // what a name could not give; sticks, because CEL may swallow it (`error || true`)
 }
 
 func newVariables(rec ledger.Record) *variables {
-	return &variables{rec: rec, decoded: map[string]any{}}
+	return &variables{rec: rec, decoded: map[string]any{}, secrets: &secretBox{}}
 }
 
 func (v *variables) withAnswer(a *ledger.Answer) *variables { v.answer = a; return v }
@@ -234,6 +236,9 @@ func (v *variables) remember(find func(string) (string, bool, error)) func(strin
 		value, ok, err := find(name)
 		if err != nil && v.problem == nil {
 			v.problem = err
+		}
+		if ok {
+			v.secrets.add(value)
 		}
 		return value, ok, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ const (
 	maxEvidence = 32 << 10 // bytes of one read's evidence
 	maxExcerpt  = 2 << 10  // bytes of one answer, or of one effect
 	maxEffects  = 20
-	removed     = "[redacted]"
+	removed     = policy.Withheld
 )
 
 // evidence is what a read asked and what came back, fit to be kept: bounded,
@@ -184,6 +185,10 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 			}
 			c.names[strings.ToLower(last)] = true
 		}
+	}
+	for _, v := range req.Secrets {
+		c.secret(v)
+		c.secret(url.QueryEscape(v))
 	}
 	header, env := http.Header{}, []string(nil)
 	switch {

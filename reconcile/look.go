@@ -18,6 +18,8 @@ const (
 	readTimeout = 10 * time.Second // of one page, where the policy states none
 	// patience is how long a read waits for a downstream that asked for a pause.
 	patience = 2 * time.Second
+	// maxReason bounds, in bytes, why a read says nothing.
+	maxReason = 1 << 10
 )
 
 // look asks the downstream and follows its pages to the end or the limit.
@@ -83,7 +85,7 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 // page asks for one page and judges it. stop ends the read: f.trouble says why.
 func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, ready func() error, f *findings) (found policy.Found, stop bool) {
 	trouble := func(format string, args ...any) (policy.Found, bool) {
-		f.trouble = fmt.Sprintf(format, args...)
+		f.trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
 		return policy.Found{}, true
 	}
 	req, err := k.Read.Request(rec, cursor)
@@ -111,7 +113,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	}
 	p := f.evidence.page(k, req, answer)
 	if why := unusable(answer); why != "" {
-		p.Error = why
+		p.Error = clip(f.evidence.clean.text(why), maxReason)
 		if until, wanted := retryAfter(answer, e.now()); wanted {
 			f.wait = until
 		}
@@ -130,7 +132,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	found, err = k.Read.JudgePage(ctx, rec, cursor, fresh(answer))
 	<-judges
 	if err != nil {
-		p.Error = err.Error()
+		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
 	}
 	switch {
 	case (err != nil || !found.Valid) && answer.Status >= 300:

@@ -91,6 +91,34 @@ func known(b json.RawMessage) string {
 	return string(b)
 }
 
+// withhold takes the secrets of the request out of what came back: the other
+// side may repeat them.
+func (t *trialJSON) withhold(r policy.Request) {
+	line := func(s *string) {
+		if s != nil {
+			*s = r.Withhold(*s)
+		}
+	}
+	data := func(b json.RawMessage) json.RawMessage {
+		if out := json.RawMessage(r.Withhold(string(b))); json.Valid(out) {
+			return out
+		}
+		return json.RawMessage(`"` + policy.Withheld + `"`)
+	}
+	line(&t.Answer.Body)
+	line(t.Answer.Error)
+	line(t.Problem)
+	t.Answer.Result, t.Answer.Rows = data(t.Answer.Result), data(t.Answer.Rows)
+	for i := range t.Found {
+		line(&t.Found[i].Receipt)
+		line(t.Found[i].Differs)
+	}
+	for i := range t.Steps {
+		t.Steps[i].Value = data(t.Steps[i].Value)
+		line(t.Steps[i].Error)
+	}
+}
+
 type effectJSON struct {
 	Receipt string  `json:"receipt"`
 	Same    bool    `json:"same"`

@@ -113,6 +113,7 @@ func (a *app) try(ctx context.Context, kind *policy.Kind, of trialOf) error {
 		now = rec.Now
 	}
 	t.judge(kind.Try(ctx, rec, now, answer))
+	t.withhold(request)
 	return a.done("", t, t.write)
 }
 
