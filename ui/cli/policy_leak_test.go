@@ -28,7 +28,7 @@ kinds:
 	if err := os.WriteFile(b.policy, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"policy", "try", "echo"}, {"policy", "try", "echo", "--json"}} {
+	for _, args := range [][]string{{"policy", "try", "echo", "--input", "{}"}, {"policy", "try", "echo", "--input", "{}", "--json"}} {
 		if out := b.want(0, args...); strings.Contains(out, "hush") || !strings.Contains(out, "[redacted]") {
 			t.Errorf("%s", out)
 		}
