@@ -51,7 +51,7 @@ type child struct {
 func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	a = ledger.Answer{Via: "command", BeganAt: time.Now()}
 	defer func() { a.EndedAt = time.Now() }()
-	if err := c.interrupted(); err != nil {
+	if err := errors.Join(groups(), c.interrupted()); err != nil {
 		a.Err = err
 		return a
 	}

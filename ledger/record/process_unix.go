@@ -43,6 +43,10 @@ func ignoreSignals() {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 }
 
+// groups tells why a command's processes cannot be ended together, nil where
+// they can.
+func groups() error { return nil }
+
 // signalGroup signals a whole process group; one that is gone is no error.
 func signalGroup(leader int, s syscall.Signal) { _ = syscall.Kill(-leader, s) }
 

@@ -56,12 +56,14 @@ type Transport struct {
 	Recorder *Recorder
 	// Kind names the kind of a request, by its CleanPath where that matters. "" is
 	// the built-in name, http.<host>.<method>.
-	Kind       func(*http.Request) string
-	Scope      string            // of all keys; made from origin and credential when empty
-	RequireKey bool              // a write without a key is refused, where the policy makes none
-	MaxRequest int64             // bytes of a body; DefaultMaxRequest when 0
-	Sender     *transmit.Sender  // of writes
-	Reads      http.RoundTripper // of what is not recorded; http.DefaultTransport when nil
+	Kind  func(*http.Request) string
+	Scope string // of all keys; made from origin and credential when empty
+	// ScopeHeaders are headers that say who is asking, beside those that are known to.
+	ScopeHeaders []string
+	RequireKey   bool              // a write without a key is refused, where the policy makes none
+	MaxRequest   int64             // bytes of a body; DefaultMaxRequest when 0
+	Sender       *transmit.Sender  // of writes
+	Reads        http.RoundTripper // of what is not recorded; http.DefaultTransport when nil
 	// Undelivered, when set, is told of each answer that waits for word whether it
 	// arrived, before RoundTrip returns it; Delivered must be called then. When nil,
 	// handing an answer out is delivery. It matters for wishes without a key: the

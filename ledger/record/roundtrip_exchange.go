@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -33,6 +34,8 @@ type exchange struct {
 	progress atomic.Int64 // bytes of the answer that came
 	outcome  ledger.SettleRequest
 	gone     atomic.Bool // the caller is, before the end of the answer
+	handing  atomic.Bool // a part of the answer waits for the caller to read it
+	letGo    func(error) // of a caller that does not
 	whole    bool        // the answer is handed out whole and settled, not as it comes
 }
 
@@ -49,13 +52,14 @@ func (x *exchange) run(ctx, base context.Context) head {
 	// The values of the caller's context, the end of the transport's.
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(base, func() { cut(context.Cause(base)) })
+	out := x.outgoing(life) // while the request is still ours to read
 	heads := make(chan head, 1)
 	t.live.Add(1)
 	go func() {
 		defer t.live.Done()
 		defer cut(nil)
 		defer unhook()
-		x.exchange(ctx, base, life, heads)
+		x.exchange(ctx, base, out, heads)
 	}()
 	select {
 	case h := <-heads:
@@ -75,9 +79,9 @@ func (x *exchange) run(ctx, base context.Context) head {
 }
 
 // exchange sends, tells the head of the answer, and stays until it is settled.
-func (x *exchange) exchange(ctx, base, life context.Context, heads chan<- head) {
+func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads chan<- head) {
 	f := x.fence()
-	reply, a := x.w.t.sender().Open(x.outgoing(life), transmit.Limits{Deadline: time.Now().Add(f.left()), MaxBody: maxJudged})
+	reply, a := x.w.t.sender().Open(out, transmit.Limits{Deadline: time.Now().Add(f.left()), MaxBody: maxJudged})
 	if reply == nil {
 		heads <- x.conclude(a, nil)
 		return
@@ -98,6 +102,7 @@ func (x *exchange) exchange(ctx, base, life context.Context, heads chan<- head) 
 	for _, end := range []context.Context{ctx, base} {
 		defer context.AfterFunc(end, func() { pr.CloseWithError(context.Cause(end)) })()
 	}
+	x.letGo = func(why error) { pr.CloseWithError(why) }
 	heads <- head{resp: x.response(&answerBody{PipeReader: pr, x: x, ctx: ctx, done: done})}
 	x.stream(f, pw)
 }
@@ -121,6 +126,14 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, int64(len(body)), nil, nil
 	if len(body) > 0 {
 		out.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	for name, values := range w.req.Trailer {
+		if len(values) > 0 { // they go behind chunks only
+			if out.Trailer == nil {
+				out.Trailer, out.ContentLength = http.Header{}, -1
+			}
+			out.Trailer[name] = values
+		}
 	}
 	if out.Header == nil {
 		out.Header = http.Header{}
@@ -155,7 +168,10 @@ func (x *exchange) stream(f fence, to *io.PipeWriter) {
 			x.settle(x.reply.Answer())
 		}
 		if n > 0 {
-			if _, gone := to.Write(buf[:n]); gone != nil {
+			x.handing.Store(true)
+			_, gone := to.Write(buf[:n])
+			x.handing.Store(false)
+			if gone != nil {
 				x.gone.Store(true)
 				if x.w.rule.Cancel == "forward" {
 					x.reply.Abort(context.Canceled)
@@ -170,7 +186,8 @@ func (x *exchange) stream(f fence, to *io.PipeWriter) {
 }
 
 // beat keeps the attempt alive while an answer keeps coming and somebody reads
-// it. When the ledger does not let it go on, the exchange ends at the fence.
+// it. Who stops reading is let go, so that the rest can be recorded in time. When
+// the ledger does not let it go on, the exchange ends at the fence.
 func (x *exchange) beat(f fence, over <-chan struct{}) {
 	ticker := time.NewTicker(f.every())
 	defer ticker.Stop()
@@ -182,6 +199,10 @@ func (x *exchange) beat(f fence, over <-chan struct{}) {
 		case <-ticker.C:
 		}
 		came := x.progress.Load()
+		if came == seen && x.handing.Load() && !x.gone.Load() {
+			x.gone.Store(true)
+			x.letGo(errNotRead)
+		}
 		if came == seen || x.gone.Load() || f.left() <= 0 {
 			continue
 		}
@@ -196,6 +217,8 @@ func (x *exchange) beat(f fence, over <-chan struct{}) {
 		}
 	}
 }
+
+var errNotRead = errors.New("the answer was not read in time")
 
 // response is the head as the caller gets it.
 func (x *exchange) response(body io.ReadCloser) *http.Response {
@@ -214,6 +237,8 @@ func (x *exchange) conclude(a ledger.Answer, body []byte) head {
 	switch {
 	case a.Status != 0 && a.Err == nil: // the truth, also where the ledger could not take it
 		h.resp = x.response(io.NopCloser(bytes.NewReader(body)))
+	case x.outcome.Outcome == ledger.OutcomeFailed && o.State != ledger.Failed: // an earlier attempt is in doubt
+		h.err = &DoubtError{o, a.Err}
 	case x.outcome.Outcome == ledger.OutcomeFailed:
 		h.err = &FailedError{o, x.outcome.Proof, a.Err}
 	default:
@@ -275,6 +300,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 		b.delivered()
 	case err == io.ErrClosedPipe && b.ctx.Err() != nil:
 		err = context.Cause(b.ctx)
+	case err == io.ErrClosedPipe && b.x.gone.Load():
+		err = errNotRead
 	}
 	return n, err
 }

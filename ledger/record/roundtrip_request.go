@@ -21,101 +21,26 @@ import (
 )
 
 const (
-	maxKey       = 255       // bytes of a key that a caller may give
 	maxInputBody = 256 << 10 // bytes of a body that are recorded as they are; of others a digest is
 	mostSteps    = 64        // of a form field's name that are read as objects in objects
 )
 
-// givenKey reads the Idempotency-Key header: an sf-string (RFC 9651, as the IETF
-// draft has it) or bare text. It is "" when there is none.
-func givenKey(h http.Header) (string, error) {
-	values := h.Values(HeaderKey)
-	if len(values) == 0 {
-		return "", nil
-	}
-	if len(values) > 1 {
-		return "", &KeyError{Why: "it is given more than once"}
-	}
-	v := strings.Trim(values[0], " \t")
-	key := v
-	if strings.HasPrefix(v, `"`) {
-		text, rest, ok := quotedText(v)
-		if rest = strings.TrimLeft(rest, " "); !ok || rest != "" && rest[0] != ';' {
-			return "", &KeyError{Why: "it begins with a quote and is no structured string"}
-		}
-		key = text
-	} else if strings.ContainsAny(v, " \t") {
-		return "", &KeyError{Why: "a key with spaces must be quoted"}
-	}
-	switch {
-	case key == "":
-		return "", &KeyError{Why: "it is empty"}
-	case len(key) > maxKey:
-		return "", &KeyError{Why: fmt.Sprintf("it is longer than %d characters", maxKey)}
-	}
-	for i := range len(key) {
-		if key[i] < ' ' || key[i] > '~' {
-			return "", &KeyError{Why: "it has a character outside of printable ASCII"}
-		}
-	}
-	return key, nil
+// telling are the headers that say what is written, and where: with another one
+// the same body is another write.
+var telling = []string{
+	"Content-Range", "Depth", "Destination", "If", "If-Match", "If-Modified-Since", "If-None-Match", "If-Unmodified-Since", "Overwrite", "Slug", "Soapaction",
+	"Upload-Offset", "X-Amz-Copy-Source", "X-Amz-Target", "X-Ms-Copy-Source",
 }
 
-// quotedText reads a structured string and gives what follows it.
-func quotedText(s string) (text, rest string, ok bool) {
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			return b.String(), s[i+1:], true
-		case '\\':
-			i++
-			if i == len(s) || s[i] != '"' && s[i] != '\\' {
-				return "", "", false
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return "", "", false
-}
-
-// credentials are the headers that say who is asking.
-var credentials = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Auth-Token", "Cookie"}
-
-// scopeOf keeps the keys of different origins and callers apart. Of the
-// credential only a digest is kept, under a key outside the ledger.
-func (t *Transport) scopeOf(req *http.Request) (string, error) {
-	if t.Scope != "" {
-		return t.Scope, nil
-	}
-	origin := strings.ToLower(req.URL.Scheme + "://" + req.URL.Host)
-	var said []string
-	for _, name := range credentials {
-		for _, v := range req.Header.Values(name) {
-			said = append(said, name+": "+v)
-		}
-	}
-	if u := req.URL.User; u != nil {
-		said = append(said, u.String())
-	}
-	if len(said) == 0 {
-		return origin, nil
-	}
-	digest, err := t.Recorder.redact.digest(strings.Join(said, "\n"))
-	if err != nil {
-		return "", fmt.Errorf("the scope of its key: %w", err)
-	}
-	return origin + " " + strings.TrimPrefix(digest, digestPrefix), nil
-}
-
-// httpInput is what is recorded of a request as its input. No header is in it.
+// httpInput is what is recorded of a request as its input. No other header is in it.
 type httpInput struct {
-	Method      string          `json:"method"`
-	Override    string          `json:"override,omitempty"` // the method a header puts in its place
-	Path        string          `json:"path"`
-	Query       any             `json:"query,omitempty"` // names to a text or a list of them; a text when it cannot be read
-	ContentType string          `json:"content_type,omitempty"`
-	Body        json.RawMessage `json:"body,omitempty"`
+	Method      string            `json:"method"`
+	Override    string            `json:"override,omitempty"` // the method a header puts in its place
+	Path        string            `json:"path"`
+	Query       any               `json:"query,omitempty"` // names to a text or a list of them; a text when it cannot be read
+	ContentType string            `json:"content_type,omitempty"`
+	Headers     map[string]string `json:"headers,omitempty"` // those of telling, in lower case
+	Body        json.RawMessage   `json:"body,omitempty"`
 }
 
 // inputOf is the input of a request: its body as JSON where it is, a form or a
@@ -129,6 +54,14 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 		in.Query = raw
 		if values, err := url.ParseQuery(raw); err == nil {
 			in.Query = flatValues(values)
+		}
+	}
+	for _, name := range telling {
+		if values := req.Header.Values(name); len(values) > 0 {
+			if in.Headers == nil {
+				in.Headers = map[string]string{}
+			}
+			in.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
 		}
 	}
 	mediaType, params, err := mime.ParseMediaType(req.Header.Get("Content-Type"))

@@ -13,6 +13,10 @@ import (
 // readPatience bounds the look at the downstream when the operation is in doubt.
 const readPatience = 20 * time.Second
 
+// deliveryPatience is how long a wish waits to see whether the answer of the one
+// before it arrives.
+const deliveryPatience = 30 * time.Second
+
 // httpWrite is one recorded request.
 type httpWrite struct {
 	t     *Transport
@@ -66,7 +70,12 @@ func (w *httpWrite) do() (*http.Response, error) {
 			case <-known:
 				continue
 			case <-pausing.Done():
-				return nil, context.Cause(pausing)
+				if ctx.Err() == nil {
+					return nil, &NotRecordedError{ErrShutdown}
+				}
+				return nil, context.Cause(ctx)
+			case <-time.After(deliveryPatience):
+				return nil, &BusyError{res.Operation}
 			}
 		}
 		if res.Answer != ledger.AnswerBegun {

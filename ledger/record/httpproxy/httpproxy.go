@@ -32,12 +32,14 @@ type Options struct {
 	Upstream *url.URL // http or https; a path in it comes before every request's
 	// Kind names the kind of a request by method, upstream host and path (see
 	// record.CleanPath), if the policy has one for it.
-	Kind       func(method, host, path string) (kind string, ok bool)
-	Scope      string // of all keys; made of the upstream and the client's credential when empty
-	RequireKey bool   // 400 for a write without a key, where the policy makes none
-	MaxRequest int64  // bytes of a write's body; record.DefaultMaxRequest when 0
-	TLS        *tls.Config
-	Report     func(record.Report) // told what became of every write; may be nil
+	Kind  func(method, host, path string) (kind string, ok bool)
+	Scope string // of all keys; made of the upstream and the client's credential when empty
+	// ScopeHeaders are headers that say who is asking, beside those that are known to.
+	ScopeHeaders []string
+	RequireKey   bool  // 400 for a write without a key, where the policy makes none
+	MaxRequest   int64 // bytes of a write's body; record.DefaultMaxRequest when 0
+	TLS          *tls.Config
+	Report       func(record.Report) // told what became of every write; may be nil
 }
 
 // Proxy is an http.Handler. Make it with New.
@@ -45,7 +47,8 @@ type Proxy struct {
 	transport *record.Transport
 	reverse   *httputil.ReverseProxy
 	reads     *http.Transport
-	guarded   bool // the upstream's address carries a credential, which no web page may use
+	patience  time.Duration // with a client that sends a part of its request at a time
+	guarded   bool          // the upstream's address carries a credential, which no web page may use
 }
 
 // New makes a proxy.
@@ -59,9 +62,9 @@ func New(o Options) (*Proxy, error) {
 	if o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" {
 		return nil, errors.New("the upstream's address has a query or a fragment, which would be lost")
 	}
-	p := &Proxy{reads: readTransport(o.TLS), guarded: o.Upstream.User != nil}
+	p := &Proxy{patience: bodyPatience, reads: readTransport(o.TLS), guarded: o.Upstream.User != nil}
 	p.transport = &record.Transport{
-		Recorder: o.Recorder, Scope: o.Scope, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
+		Recorder: o.Recorder, Scope: o.Scope, ScopeHeaders: o.ScopeHeaders, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
 		Sender: &transmit.Sender{TLS: o.TLS}, Reads: p.reads,
 		Undelivered: func(req *http.Request, operationID string) {
 			if d, ok := req.Context().Value(deliveryKey{}).(*delivery); ok {
@@ -117,6 +120,7 @@ func readTransport(c *tls.Config) *http.Transport {
 func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	r.SetURL(upstream)
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // also what no one can parse
+	r.Out.Trailer = r.In.Trailer           // the same map: its values come after the body
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if said, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = said
@@ -129,6 +133,25 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 		password, _ := u.Password()
 		r.Out.SetBasicAuth(u.Username(), password)
 	}
+}
+
+// bodyPatience is how long the next part of a request's body may take to come.
+const bodyPatience = time.Minute
+
+// patientBody gives up on a client that stops sending.
+type patientBody struct {
+	io.ReadCloser
+	conn     *http.ResponseController
+	patience time.Duration
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	_ = b.conn.SetReadDeadline(time.Now().Add(b.patience))
+	n, err := b.ReadCloser.Read(p)
+	if err == nil || err == io.EOF {
+		_ = b.conn.SetReadDeadline(time.Time{}) // the answer may take longer
+	}
+	return n, err
 }
 
 // delivery watches an answer on its way to the client. The client must have been
@@ -175,7 +198,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			p.transport.Delivered(d.operationID, arrived)
 		}
 	}()
-	p.reverse.ServeHTTP(d, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
+	in := r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)) // a copy: the server looks at its own
+	if r.Body != nil && r.Body != http.NoBody {
+		in.Body = &patientBody{r.Body, http.NewResponseController(w), p.patience}
+	}
+	p.reverse.ServeHTTP(d, in)
 	if d.operationID != "" {
 		arrived = d.there && http.NewResponseController(w).Flush() == nil
 	}

@@ -498,3 +498,55 @@ func TestShutdown(t *testing.T) {
 		})
 	}
 }
+
+// TestARepeatThatWasNotSentIsNoProof: a granted repeat that never left says nothing
+// of the attempt that is in doubt, and the client is not told otherwise.
+func TestI2_ARepeatThatWasNotSentIsNoProof(t *testing.T) {
+	up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) })
+	w := newWorld(t, up, setup{})
+	w.post("k-1", `{}`)
+	o := w.operation("").Operation
+	if _, err := ledger.Allow(t.Context(), w.store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
+		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "try it", ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 5}); err != nil {
+		t.Fatal(err)
+	}
+	up.l.Close()
+	a := w.post("k-1", `{}`)
+	if p := a.problem(t); a.status != 409 || p.Code != "in_doubt" || p.State != "uncertain" || strings.Contains(a.body, "safe to send") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if rec := w.operation(""); len(rec.Attempts) != 2 || rec.Attempts[1].Proof != ledger.NeverSent || rec.Operation.State != ledger.Uncertain {
+		t.Errorf("%+v", rec.Attempts)
+	}
+}
+
+// TestAClientThatStopsReading does not keep the outcome from the ledger.
+func TestAClientThatStopsReading(t *testing.T) {
+	up := newUpstream(t, func(u *upstream, c net.Conn) {
+		if req, _ := u.take(c); req == nil {
+			return
+		}
+		part := strings.Repeat("x", 1<<20)
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 33554432\r\n\r\n")
+		for range 32 {
+			if _, err := io.WriteString(c, part); err != nil {
+				return
+			}
+		}
+	})
+	w := newWorld(t, up, setup{rule: record.KindRule{Deadline: 3 * time.Second}})
+	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.(*net.TCPConn).SetReadBuffer(4096)
+	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")
+	soon(t, "it is settled", func() bool {
+		all := w.all()
+		return len(all) == 1 && w.operation("").Operation.State != ledger.Pending
+	})
+	if o := w.operation("").Operation; o.State != ledger.Committed {
+		t.Errorf("%s %s", o.State, o.Reason)
+	}
+}

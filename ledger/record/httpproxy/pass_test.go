@@ -107,7 +107,7 @@ func TestNoWriteSlipsPastTheRecord(t *testing.T) {
 // What a policy calls a read is recorded all the same where an upstream may read
 // another path in it, and what it calls a write is found however it is spelled.
 func TestI1_NoSpellingOfAPathPassesTheRecord(t *testing.T) {
-	up := newUpstream(t, created)
+	up := newUpstream(t, says(whole("201 Created", "Connection: close\r\n", "")))
 	policy := map[string]string{"search": "read", "fire": "write"}
 	w := newWorld(t, up, setup{kind: func(method, _, path string) (string, bool) {
 		switch {
@@ -213,6 +213,57 @@ func TestHeadersAsAReverseProxy(t *testing.T) {
 	}
 	if src := w.operation("").Operation.Source; src.Pipeline != "billing" || src.Run != "42" {
 		t.Errorf("%+v", src)
+	}
+}
+
+// TestTrailersArePassed: what follows a chunked body is part of the request.
+func TestTrailersArePassed(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	for _, method := range []string{"POST", "GET"} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, method+" /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\nX-Checksum: 77\r\n\r\n")
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		answer, _ := io.ReadAll(c)
+		c.Close()
+		if req, body := up.last(); !bytes.HasPrefix(answer, []byte("HTTP/1.1 201")) || body != "abc" || req.Trailer.Get("X-Checksum") != "77" {
+			t.Errorf("%s: %q %v, answered %.100q", method, body, req.Trailer, answer)
+		}
+	}
+}
+
+// TestASlowBodyIsGivenUp: who sends a byte now and then does not hold memory for ever.
+func TestASlowBodyIsGivenUp(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	w.proxy.patience = 50 * time.Millisecond
+	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc")
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	answer, err := io.ReadAll(c)
+	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 408")) {
+		t.Errorf("%.100q %v", answer, err)
+	}
+	if len(w.all()) != 0 {
+		t.Errorf("recorded: %v", w.all())
+	}
+	// A body that came, and an answer that takes longer, are not cut off.
+	hold := newLatch(t)
+	up.does(func(u *upstream, c net.Conn) {
+		u.take(c)
+		<-hold.c
+		_, _ = io.WriteString(c, whole("201 Created", "", "{}"))
+	})
+	time.AfterFunc(200*time.Millisecond, hold.open)
+	if a := w.post("k", `{"n":1}`); a.status != 201 {
+		t.Errorf("%+v", a)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 //
 //	key_missing     400  this write needs an Idempotency-Key
 //	key_malformed   400  the Idempotency-Key is none
-//	bad_request     400  the request could not be read to its end
+//	bad_request     400 408  the request could not be read to its end
 //	not_passed      400 403 405 421 501 505  not a request for this proxy
 //	in_progress     409  the same write is in flight
 //	in_doubt        409  an earlier one may have landed; nothing was sent now
@@ -117,6 +118,8 @@ func problemOf(err error) *problem {
 		return newProblem("key_missing", http.StatusBadRequest, "This write needs an Idempotency-Key", key.Why)
 	case errors.As(err, &key):
 		return newProblem("key_malformed", http.StatusBadRequest, "The Idempotency-Key is none", key.Why)
+	case errors.As(err, &unread) && errors.Is(err, os.ErrDeadlineExceeded):
+		return newProblem("bad_request", http.StatusRequestTimeout, "The request did not come to its end", "Nothing was recorded or sent.")
 	case errors.As(err, &unread):
 		return newProblem("bad_request", http.StatusBadRequest, "The request could not be read to its end", "Nothing was recorded or sent.")
 	case errors.As(err, &tooLarge):

@@ -53,13 +53,22 @@ func TestKeys(t *testing.T) {
 
 func TestCallersAreKeptApart(t *testing.T) {
 	up := newUpstream(t, created)
-	w := newWorld(t, up, setup{})
-	for _, header := range [][]string{{}, {"Authorization", "Bearer alpha-secret"}, {"Authorization", "Bearer beta-secret"}, {"X-Api-Key", "gamma-secret"}, {"Cookie", "session=delta-secret"}} {
+	w := newWorld(t, up, setup{option: func(o *Options) { o.ScopeHeaders = []string{"x-mine"} }})
+	for _, header := range [][]string{{}, {"Authorization", "Bearer alpha-secret"}, {"Authorization", "Bearer beta-secret"}, {"X-Api-Key", "gamma-secret"}, {"Cookie", "session=delta-secret"},
+		{"X-Goog-Api-Key", "epsilon-secret"}, {"Private-Token", "zeta-secret"}, {"Apikey", "eta-secret"}, {"X-Shopify-Access-Token", "theta-secret"}, {"X-Vault-Token", "iota-secret"},
+		{"X-Auth-Key", "kappa-secret"}, {"Ocp-Apim-Subscription-Key", "lambda-secret"}, {"Dd-Api-Key", "mu-secret"}, {"X-Postmark-Server-Token", "nu-secret"}, {"Token", "xi-secret"},
+		{"Stripe-Account", "acct_1"}, {"Stripe-Account", "acct_2"}, {"X-Tenant-Id", "t1"}, {"X-Mine", "one"}, {"X-Mine", "two"}} {
 		if a := w.post("k-1", `{}`, header...); a.status != 201 || a.header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%v got somebody else's answer: %+v", header, a)
 		}
 		if a := w.post("k-1", `{}`, header...); a.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("%v did not get the answer again: %+v", header, a)
+		}
+	}
+	// What changes from try to try does not keep a caller from its own answer.
+	for _, name := range []string{"X-Csrf-Token", "X-Xsrf-Token", "X-Recaptcha-Token", "X-Request-Id", "Traceparent", "Sentry-Trace", "X-Amz-Date"} {
+		if a := w.post("k-1", `{}`, name, name); a.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("another %s made it another caller", name)
 		}
 	}
 	one := newWorld(t, up, setup{option: func(o *Options) { o.Scope = "everybody" }})
@@ -109,6 +118,31 @@ func TestKeyAndTokenGoAlong(t *testing.T) {
 	w.rule = record.KindRule{Remembers: time.Hour}
 	if w.about(w.post("k", `{}`)).Attempts[0].KeyWorks {
 		t.Error("a key that is not sent cannot work")
+	}
+}
+
+// TestHeadersThatSayWhatIsWritten are part of the request: under the same key, or
+// without one, another of them makes another wish.
+func TestHeadersThatSayWhatIsWritten(t *testing.T) {
+	up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) }) // in doubt, whatever it is
+	w := newWorld(t, up, setup{})
+	for i, h := range [][3]string{{"If-Match", `"v1"`, `"v2"`}, {"Content-Range", "bytes 0-9/20", "bytes 10-19/20"}, {"Upload-Offset", "0", "10"}, {"Destination", "/b", "/c"},
+		{"X-Amz-Target", "DynamoDB_20120810.PutItem", "DynamoDB_20120810.DeleteItem"}, {"X-Amz-Copy-Source", "/b/1", "/b/2"}} {
+		path, key := fmt.Sprintf("/%d", i), fmt.Sprintf("k-%d", i)
+		w.do("PUT", path, "", "0000", h[0], h[1])
+		if a := w.do("PUT", path, "", "0000", h[0], h[1]); a.status != 409 || a.problem(t).Code != "in_doubt" {
+			t.Errorf("%s: the same again: %+v", h[0], a)
+		}
+		if a := w.do("PUT", path, "", "0000", h[0], h[2]); a.status != 502 || a.problem(t).Code != "outcome_unknown" {
+			t.Errorf("%s: another: %+v", h[0], a)
+		}
+		w.do("PUT", path, key, "0000", h[0], h[1])
+		if a := w.do("PUT", path, key, "0000", h[0], h[2]); a.status != 422 {
+			t.Errorf("%s: another under the same key: %+v", h[0], a)
+		}
+		if o := w.about(w.do("PUT", path, key, "0000", h[0], h[1])).Operation; !strings.Contains(string(o.Input), `"headers":{"`+strings.ToLower(h[0])+`":`) {
+			t.Errorf("%s is not in the input: %s", h[0], o.Input)
+		}
 	}
 }
 
