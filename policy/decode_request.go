@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"net/textproto"
+	"regexp"
 	"strings"
 )
 
@@ -24,6 +25,8 @@ type httpRule struct {
 	json    *value
 	form    *value
 	headers []pair // the downstream's first
+	// redirects are those of the downstream.
+	redirects []string
 }
 
 type commandRule struct {
@@ -140,6 +143,20 @@ func (d *decoder) base(ds *Downstream, n *node, path string) {
 	}
 	ds.Base, ds.base = n.text, t
 	d.is(ds, n, path, "http")
+}
+
+// hostName is a host, with a port where it is not the scheme's own. No part of it
+// is left open: the headers go there, and the secrets in them.
+var hostName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?$`)
+
+// redirects reads the hosts that a downstream's reads may be redirected to.
+func (d *decoder) redirects(ds *Downstream, n *node, path string) {
+	d.strings(n, path, &ds.Redirects)
+	for _, host := range ds.Redirects {
+		if !hostName.MatchString(host) {
+			d.fail(n.at, path, fmt.Sprintf("%q is no host", host), "write each host out: redirects: [files.example.com, eu.example.com:8443]")
+		}
+	}
 }
 
 func (d *decoder) headers(n *node, path string) []pair {

@@ -57,7 +57,7 @@ func (d *decoder) attach(k *Kind, t *transport, path string) {
 		d.fail(h.path.at, path+".http", "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
 		return
 	}
-	h.base = ds.base
+	h.base, h.redirects = ds.base, ds.Redirects
 	own := map[string]bool{}
 	for _, p := range h.headers {
 		own[p.name] = true

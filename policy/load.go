@@ -215,6 +215,7 @@ func (d *decoder) downstreams(n *node) {
 				}
 			}},
 			{"concurrency", func(n *node, path string) { d.integer(n, path, &ds.Concurrency, 1, 1000) }},
+			{"redirects", func(n *node, path string) { d.redirects(ds, n, path) }},
 			{"key", func(n *node, path string) {
 				d.fields(n, path, []field{
 					{"header", func(n *node, path string) {

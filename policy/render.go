@@ -135,7 +135,7 @@ func (t *transport) render(r *rendering, key []string) (out Request, err error) 
 }
 
 func (h *httpRule) render(r *rendering, key []string) (*HTTPRequest, error) {
-	out := &HTTPRequest{Method: h.method}
+	out := &HTTPRequest{Method: h.method, Redirects: h.redirects}
 	address, err := h.address(r)
 	if err != nil {
 		return nil, err

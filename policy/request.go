@@ -38,6 +38,9 @@ type HTTPRequest struct {
 	Header map[string][]string
 	Body   []byte
 	Shown  string // as text, secrets by name
+	// Redirects are the hosts a read may be redirected to beside its own; its
+	// headers go there too.
+	Redirects []string
 }
 
 // CommandRequest is a rendered command line without a shell. It may hold

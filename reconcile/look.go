@@ -157,7 +157,7 @@ func (e *Engine) ask(ctx context.Context, k *policy.Kind, req policy.Request) le
 	case req.HTTP != nil:
 		return e.downs.of(k).http.Read(ctx, connect.HTTPRequest{
 			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: http.Header(req.HTTP.Header), Body: req.HTTP.Body,
-			Timeout: timeout, MaxBody: k.Read.MaxBody,
+			Timeout: timeout, MaxBody: k.Read.MaxBody, Redirects: req.HTTP.Redirects,
 		})
 	case req.Command != nil:
 		return connect.Command(ctx, connect.CommandRequest{

@@ -204,7 +204,7 @@ func (a *app) savedAnswer(path string) (*policy.SavedAnswer, error) {
 func ask(ctx context.Context, kind *policy.Kind, r policy.Request) ledger.Answer {
 	switch {
 	case r.HTTP != nil:
-		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: kind.Timeout})
+		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody, Redirects: r.HTTP.Redirects})
 	case r.Command != nil:
 		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: kind.Timeout})
 	case r.MCP != nil:
