@@ -167,6 +167,9 @@ func mixNumbers(i interpreter.InterpretableV2) (interpreter.InterpretableV2, err
 func compute(fn string, l, r ref.Val) ref.Val {
 	switch fn {
 	case operators.Add:
+		if tooLong(fn, l, r) {
+			return types.WrapErr(errTooLong)
+		}
 		if a, ok := l.(traits.Adder); ok {
 			return a.Add(r)
 		}
@@ -279,7 +282,7 @@ func compile(text string, s scope, w want) (*expression, *compileProblem) {
 	if p := e.inspect(checked); p != nil {
 		return nil, p
 	}
-	program, err := env.Program(checked, cel.CustomDecoratorV2(mixNumbers), cel.CostLimit(costLimit), cel.InterruptCheckFrequency(100))
+	program, err := env.Program(checked, cel.CustomDecoratorV2(mixNumbers), cel.CustomDecoratorV2(boundText), cel.CostLimit(costLimit), cel.InterruptCheckFrequency(100))
 	if err != nil {
 		return nil, &compileProblem{message: err.Error()}
 	}

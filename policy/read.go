@@ -243,9 +243,9 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	}
 	whole := false
 	if r.complete != nil {
-		if whole, err = r.complete.truth(ctx, vars); err != nil {
+		if whole, err = r.complete.truth(ctx, vars); err != nil && len(f.Effects) == 0 {
 			return Found{}, err
-		}
+		} // what was found is found; only that it is all is not known
 	}
 	f.Complete = whole && f.Paged != PagedOffset
 	if whole || r.next == nil {
