@@ -239,7 +239,7 @@ func (c *child) stop(why error, class ledger.ErrorClass, grace time.Duration) {
 	c.note(why.Error())
 	if grace > 0 {
 		signalGroup(c.cmd.Process.Pid, syscall.SIGTERM)
-		signalGroup(c.cmd.Process.Pid, syscall.SIGCONT) // a stopped one must hear it
+		wake(c.cmd.Process.Pid) // a stopped one must hear it
 	}
 }
 

@@ -29,6 +29,8 @@ func ignoreSignals() { signal.Ignore(os.Interrupt) }
 
 func signalGroup(int, syscall.Signal) {}
 
+func wake(int) {}
+
 func forward(int, os.Signal) {}
 
 func ends(os.Signal) bool { return true }

@@ -50,6 +50,9 @@ func groups() error { return nil }
 // signalGroup signals a whole process group; one that is gone is no error.
 func signalGroup(leader int, s syscall.Signal) { _ = syscall.Kill(-leader, s) }
 
+// wake has a stopped process group go on.
+func wake(leader int) { signalGroup(leader, syscall.SIGCONT) }
+
 func forward(leader int, s os.Signal) {
 	if n, ok := s.(syscall.Signal); ok {
 		signalGroup(leader, n)
