@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -129,9 +127,8 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 		return a.runFailed(status, err)
 	}
 	err = a.runEnded(ctx, status, res)
-	if res.Interrupted { // the script that this is a part of shall hear of it too
-		signal.Ignore(syscall.SIGINT)
-		_ = syscall.Kill(0, syscall.SIGINT)
+	if res.Interrupted {
+		tellInterrupt()
 	}
 	return err
 }
@@ -163,12 +160,8 @@ func statusFile(fd int) (*os.File, error) {
 	if fd == 0 {
 		return nil, nil
 	}
-	var info syscall.Stat_t
-	if fd < 0 || syscall.Fstat(fd, &info) != nil {
+	if !keepFromCommands(fd) {
 		return nil, usage(fmt.Sprintf("--status-fd %d is not open", fd), "open it in the shell: indoubt run --status-fd 3 … 3>status.json")
-	}
-	if fd > 2 {
-		syscall.CloseOnExec(fd)
 	}
 	return os.NewFile(uintptr(fd), "status"), nil
 }
