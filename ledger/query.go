@@ -147,7 +147,7 @@ type Order string
 const (
 	OrderLoss   Order = "loss"   // conflicts first, then Rank, then the oldest
 	OrderNewest Order = "newest" // newest change first
-	OrderOldest Order = "oldest" // oldest creation first
+	OrderOldest Order = "oldest" // first recorded first
 )
 
 // Query asks for one page of a list.

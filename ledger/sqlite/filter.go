@@ -75,7 +75,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 	switch t.Field {
 	case "text":
 		if p == &inHot && ascii(t.Value) {
-			return "instr(h.search, " + b.bind(strings.ToLower(t.Value)) + ") > 0"
+			return "h.search GLOB " + b.bind("*"+globEscaper.Replace(strings.ToLower(t.Value))+"*")
 		}
 		return contains("title", "kind", "key", "id", "source")
 	case "id":
@@ -119,6 +119,8 @@ func compare(op string) string {
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+var globEscaper = strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]")
 
 func ascii(s string) bool {
 	for i := range len(s) {

@@ -17,7 +17,7 @@ import (
 // this order, and the sort key. Rows that are equal in it go by their arrival.
 type sorting struct {
 	index   string
-	settled string // the index on operations
+	settled string // the index on operations; "" for the order they are kept in
 	columns []string
 	desc    bool
 }
@@ -25,7 +25,7 @@ type sorting struct {
 var sortings = map[ledger.Order]sorting{
 	ledger.OrderLoss:   {"open_by_loss", "operations_resolved", []string{"calm", "loss_order", "created_at", "seq"}, false},
 	ledger.OrderNewest: {"open_by_change", "operations_resolved", []string{"updated_at", "seq"}, true},
-	ledger.OrderOldest: {"open_by_age", "operations_resolved_by_age", []string{"created_at", "seq"}, false},
+	ledger.OrderOldest: {"open_by_age", "", []string{"seq"}, false},
 }
 
 // key is the sort key as columns named k1, k2, …
@@ -208,10 +208,24 @@ func parseCursor(q ledger.Query) (cursor, error) {
 	return c[1:], nil
 }
 
-// fetch reads rows after the cursor, with the sort key of each.
+// probe is how many rows of a list are tried before all of it is searched.
+const probe = 400
+
+// fetch reads rows after the cursor, with the sort key of each. Most filters let
+// enough of the first rows through; one that does not has everything searched.
 func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit int) ([]ledger.Row, []cursor, error) {
+	if len(q.Filter.Terms) > 0 && limit < probe {
+		rows, keys, err := s.query(ctx, q, after, limit, probe)
+		if err != nil || len(rows) == limit {
+			return rows, keys, err
+		}
+	}
+	return s.query(ctx, q, after, limit, 0)
+}
+
+func (s *Store) query(ctx context.Context, q ledger.Query, after cursor, limit, first int) ([]ledger.Row, []cursor, error) {
 	b := &binder{args: []any{ms(q.Now)}}
-	query := pageSQL(b, q, after, limit)
+	query := pageSQL(b, q, after, limit, first)
 	var rows *sql.Rows
 	var err error
 	if len(q.Filter.Terms) == 0 {
@@ -239,26 +253,60 @@ func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit i
 	return out, keys, rows.Err()
 }
 
+// Where the rows of a list are read.
+const (
+	inList    = 1 // open_operations
+	isFlying  = 0 // operations, with what a policy said of them beside it
+	isSettled = 2 // operations that are in no list
+)
+
 // pageSQL finds the rows of a page by their sort keys alone, each slice of the
-// list no further than needed, and then reads those rows, each where it is.
-func pageSQL(b *binder, q ledger.Query, after cursor, limit int) string {
+// list no further than needed, and then reads those rows, each where it is. With
+// first, a filter is tried on so many rows of the list only.
+func pageSQL(b *binder, q ledger.Query, after cursor, limit, first int) string {
 	sort := sortings[q.Order]
 	filter := filterSQL(b, q.Filter, q.Now)
 	n := b.bind(limit)
+	keys := make([]string, len(sort.columns))
+	for i := range keys {
+		keys[i] = fmt.Sprintf("k%d", i+1)
+	}
+	last := keys[len(keys)-1] // the operation's number
+	byKey := sort.order(func(c string) string { return keys[slices.Index(sort.columns, c)] })
+	var page string
+	if first > 0 {
+		page = fmt.Sprintf(`some AS MATERIALIZED (SELECT * FROM (%[1]s) ORDER BY %[2]s LIMIT %[3]s), page AS MATERIALIZED (
+			SELECT * FROM (
+				SELECT some.* FROM some CROSS JOIN open_operations h ON h.seq = some.%[4]s WHERE some.listed = %[8]d%[5]s
+				UNION ALL
+				SELECT some.* FROM some CROSS JOIN operations o ON o.seq = some.%[4]s LEFT JOIN open_operations h ON h.seq = o.seq WHERE some.listed = %[9]d%[6]s
+				UNION ALL
+				SELECT some.* FROM some CROSS JOIN operations o ON o.seq = some.%[4]s WHERE some.listed = %[10]d%[7]s)
+			ORDER BY %[2]s LIMIT %[11]s)`,
+			keysSQL(b, q, after, b.bind(first), filterText{}), byKey, b.bind(first), last, filter.hot, filter.flight, filter.settled, inList, isFlying, isSettled, n)
+	} else {
+		page = fmt.Sprintf(`page AS MATERIALIZED (SELECT * FROM (%s) ORDER BY %s LIMIT %s)`, keysSQL(b, q, after, n, filter), byKey, n)
+	}
+	return fmt.Sprintf(`
+		WITH %[1]s
+		SELECT * FROM (
+			SELECT %[2]s, 1 AS listed, %[3]s, %[4]s FROM page CROSS JOIN open_operations h ON h.seq = page.%[5]s WHERE page.listed = %[9]d
+			UNION ALL
+			SELECT %[6]s, h.seq IS NOT NULL AS listed, %[7]s, %[4]s FROM page CROSS JOIN operations o ON o.seq = page.%[5]s
+			  LEFT JOIN open_operations h ON h.seq = o.seq WHERE page.listed <> %[9]d)
+		ORDER BY %[8]s`,
+		page, selected(hotColumn), related("h"), strings.Join(keys, ", "), last, selected(flightColumn), related("o"), byKey, inList)
+}
+
+// keysSQL selects the sort keys of a list, of each of its slices n at most.
+func keysSQL(b *binder, q ledger.Query, after cursor, n string, filter filterText) string {
+	sort := sortings[q.Order]
 	var selects []string
 	slice := func(listed int, name func(string) string, from, where string) {
 		selects = append(selects, fmt.Sprintf("SELECT * FROM (SELECT %d AS listed, %s FROM %s%s%s ORDER BY %s LIMIT %s)",
 			listed, sort.key(name), from, where, sort.after(b, after, name), sort.order(name), n))
 	}
-	if len(q.Filter.Terms) > 0 {
-		// What a filter lets through may be anywhere: reading the narrow table from
-		// end to end is quicker than to look every row up from an index.
-		where := " WHERE h.class <> 'pending'" + filter.hot
-		if q.Tab != ledger.TabAll {
-			where += " AND " + tabSQL + " = '" + string(q.Tab) + "'"
-		}
-		slice(1, hotColumn, "open_operations h NOT INDEXED", where)
-	} else {
+	if filter.hot == "" {
 		for _, p := range parts(q.Tab) {
 			index, where := sort.index, " WHERE h.class = '"+p.class+"'"
 			if p.clock {
@@ -267,31 +315,29 @@ func pageSQL(b *binder, q ledger.Query, after cursor, limit int) string {
 			if p.where != "" {
 				where += " AND " + p.where
 			}
-			slice(1, hotColumn, "open_operations h INDEXED BY "+index, where)
+			slice(inList, hotColumn, "open_operations h INDEXED BY "+index, where)
 		}
+	} else {
+		// What a filter lets through may be anywhere: reading the narrow table from
+		// end to end is quicker than to look every row up from an index.
+		from, where := "open_operations h NOT INDEXED", " WHERE 1"+filter.hot+" AND h.class <> 'pending'"
+		if q.Tab != ledger.TabAll {
+			where += " AND " + tabSQL + " = '" + string(q.Tab) + "'"
+		}
+		slice(inList, hotColumn, from, where)
 	}
 	if f := flight(q.Tab); f != "" {
-		slice(0, flightColumn, flightFrom, " AND "+f+filter.flight)
+		slice(isFlying, flightColumn, flightFrom, " AND "+f+filter.flight)
 	}
 	if q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll {
-		slice(0, settledColumn, "operations o INDEXED BY "+sort.settled,
+		index := "NOT INDEXED"
+		if sort.settled != "" {
+			index = "INDEXED BY " + sort.settled
+		}
+		slice(isSettled, settledColumn, "operations o "+index,
 			" WHERE o.resolved = 1 AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = o.seq)"+filter.settled)
 	}
-	keys := make([]string, len(sort.columns))
-	for i := range keys {
-		keys[i] = fmt.Sprintf("k%d", i+1)
-	}
-	last := keys[len(keys)-1] // the operation's number
-	byKey := sort.order(func(c string) string { return keys[slices.Index(sort.columns, c)] })
-	return fmt.Sprintf(`
-		WITH page AS MATERIALIZED (SELECT * FROM (%[1]s) ORDER BY %[2]s LIMIT %[3]s)
-		SELECT * FROM (
-			SELECT %[4]s, 1 AS listed, %[5]s, %[6]s FROM page CROSS JOIN open_operations h ON h.seq = page.%[7]s WHERE page.listed = 1
-			UNION ALL
-			SELECT %[8]s, h.seq IS NOT NULL AS listed, %[9]s, %[6]s FROM page CROSS JOIN operations o ON o.seq = page.%[7]s
-			  LEFT JOIN open_operations h ON h.seq = o.seq WHERE page.listed = 0)
-		ORDER BY %[2]s`,
-		strings.Join(selects, "\nUNION ALL\n"), byKey, n, selected(hotColumn), related("h"), strings.Join(keys, ", "), last, selected(flightColumn), related("o"))
+	return strings.Join(selects, "\nUNION ALL\n")
 }
 
 // scanRow takes the columns of a row, whether it is in the list, what is related

@@ -149,9 +149,8 @@ CREATE UNIQUE INDEX operations_by_key ON operations (scope, kind, key) WHERE key
 -- Twins: the same input. Overtaken: a newer one on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
 CREATE INDEX operations_by_target ON operations (target, created_at) WHERE target <> '';
--- The settled list, newest change first and oldest first.
+-- The settled list, newest change first.
 CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;
-CREATE INDEX operations_resolved_by_age ON operations (created_at) WHERE resolved = 1;
 -- What is in flight: by its deadline, and all that the census asks of it.
 CREATE INDEX operations_pending ON operations (deadline_at, kind, attempt_count, started_at) WHERE state = 'pending';
 -- Candidates for a positive control.
@@ -294,11 +293,12 @@ CREATE TABLE decisions (
 
 CREATE UNIQUE INDEX decisions_by_key ON decisions (idempotency_key) WHERE idempotency_key <> '';
 
--- events: the history, and the feed that every console follows. seq only grows.
+-- events: the history, and the feed that every console follows. seq only grows,
+-- because nothing is ever deleted.
 -- Events of an operation are appended by the database when change_id changes; an
 -- event that moves nothing (a note, an adoption) may be inserted directly.
 CREATE TABLE events (
-  seq          INTEGER PRIMARY KEY AUTOINCREMENT,
+  seq          INTEGER PRIMARY KEY,
   id           TEXT NOT NULL UNIQUE,                   -- the change id
   operation_id TEXT NOT NULL DEFAULT '',               -- '' for holds and the ledger itself
   at           INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
@@ -368,6 +368,7 @@ CREATE TABLE open_operations (
     WHEN state = 'uncertain'                       THEN 'reading'
     WHEN state = 'failed' AND doubted = 1          THEN 'not_landed'
     ELSE 'resolved' END) STORED,
+  -- What a search for a word looks at.
   search          TEXT NOT NULL GENERATED ALWAYS AS (
     lower(title || char(10) || kind || char(10) || key || char(10) || id || char(10) || source)) STORED,
   id              TEXT NOT NULL,
@@ -426,7 +427,7 @@ CREATE TABLE open_operations (
 
 CREATE INDEX open_by_loss   ON open_operations (class, calm, loss_order, created_at);
 CREATE INDEX open_by_change ON open_operations (class, updated_at);
-CREATE INDEX open_by_age    ON open_operations (class, created_at);
+CREATE INDEX open_by_age    ON open_operations (class);
 CREATE INDEX open_by_clock  ON open_operations (class, clock_at);
 CREATE INDEX open_by_read   ON open_operations (read_at)          WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON open_operations (digest);
