@@ -65,6 +65,17 @@ func (r *Read) SearchesByToken() bool {
 	return c != nil && c.stdin == nil && r.kind != nil && r.kind.Token.Stated()
 }
 
+// KnowsItsOwn tells whether the read can tell an operation's effect from that of
+// another one that wants the same: it asks for the token or the key, or compares
+// them.
+func (r *Read) KnowsItsOwn() bool {
+	known := r.SearchesByToken() || r.found.uses("key") || r.same.uses("token", "key")
+	for _, t := range r.transport.questions() {
+		known = known || t.uses("key")
+	}
+	return known
+}
+
 // usesToken tells whether anything of the read is worked out from the token.
 func (r *Read) usesToken() bool {
 	for _, e := range r.expressions() {

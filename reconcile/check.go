@@ -137,6 +137,11 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		read.ProofAt = p.at
 	}
 	read.Verdict, read.Reason = judge(f, p)
+	if read.Verdict == ledger.Landed {
+		if why := e.whose(ctx, k, rec, f.effects[0]); why != "" {
+			read.Verdict, read.Reason = ledger.Inconclusive, read.Reason+", but "+why
+		}
+	}
 	looking := e.rivals.about(e.now())
 	if looking && read.Verdict != ledger.Inconclusive {
 		read.Reason += "; not settled: " + errOnlyLooking.Error()
