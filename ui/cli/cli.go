@@ -30,6 +30,15 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return newApp(stdin, stdout, stderr).run(ctx, args)
 }
 
+// outlivePipes keeps a closed standard output or error from ending this process:
+// what it is about to record must be recorded all the same. Writes to them err
+// then. Processes it starts are not affected.
+func outlivePipes() (stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGPIPE)
+	return func() { signal.Stop(c) }
+}
+
 // run parses and carries out one command line.
 func (a *app) run(ctx context.Context, args []string) int {
 	defer a.close()

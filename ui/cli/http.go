@@ -114,6 +114,7 @@ func (a *app) http(ctx context.Context, flags httpFlags) error {
 	}
 	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
 	fmt.Fprintf(a.errOut, "listening on http://%s, upstream %s, ledger %s\n", l.Addr(), safe.Text(transmit.WithoutSecrets(upstream)), safe.Text(short(a.ledgerFile())))
+	defer outlivePipes()() // the log may go to a pipe
 	if err := proxy.Serve(ctx, l, grace); err != nil {
 		return fmt.Errorf("the proxy ended: %w", err)
 	}

@@ -23,6 +23,7 @@ type httpProxy struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	url  string
+	out  io.Closer     // the log's reader
 	done chan struct{} // closed when it has ended
 
 	mu   sync.Mutex
@@ -45,7 +46,7 @@ func startHTTP(t *testing.T, dir, upstream string, args ...string) *httpProxy {
 	if !ok || !strings.HasPrefix(address, "http://127.0.0.1:") || !strings.HasSuffix(rest, "ledger.db\n") {
 		t.Fatalf("%q %v", first, err)
 	}
-	p.url = address
+	p.url, p.out = address, out
 	go func() {
 		defer close(p.done)
 		for {
@@ -323,5 +324,18 @@ func TestHTTPProxyRefusesToStart(t *testing.T) {
 	}
 	if exit, stdout, _ := ends(t, binary(dir, "http", "--help")); exit != 0 || !strings.Contains(stdout, "Idempotency-Replayed") {
 		t.Errorf("exit %d\n%s", exit, stdout)
+	}
+}
+
+// TestI10_AClosedLogLosesNothing: whoever reads the log may go.
+func TestI10_AClosedLogLosesNothing(t *testing.T) {
+	s := newShop(t, false)
+	defer s.Close()
+	p := startHTTP(t, t.TempDir(), s.URL)
+	p.out.Close()
+	for _, key := range []string{"k1", "k2", "k3"} {
+		if status, said, _ := p.post("/orders", key, `{"n":1}`); status != 201 {
+			t.Errorf("%s: %d %v", key, status, said)
+		}
 	}
 }

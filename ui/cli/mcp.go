@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -82,6 +83,7 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 		defer mu.Unlock()
 		fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line))
 	}
+	defer outlivePipes()()
 	err = mcpproxy.New(o).Run(ctx)
 	if err != nil && ctx.Err() == nil {
 		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
@@ -127,10 +129,19 @@ func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) erro
 		}
 		o.Scope = mcpproxy.CommandScope(argv, dir)
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: a.errOut})
+			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{a.errOut}})
 		}
 	}
 	return nil
+}
+
+// heedless is a writer whose reader may have gone: a server must not end over its
+// log while a call is under way.
+type heedless struct{ to io.Writer }
+
+func (w heedless) Write(p []byte) (int, error) {
+	_, _ = w.to.Write(p)
+	return len(p), nil
 }
 
 var envReference = regexp.MustCompile(`\$\{env\.([A-Za-z_][A-Za-z0-9_]*)\}`)

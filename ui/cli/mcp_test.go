@@ -117,6 +117,51 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 	}
 }
 
+// TestI10_AClientThatIsGoneLosesNothing: a closed standard output does not end the
+// proxy while a call is under way, nor does a closed standard error.
+func TestI10_AClientThatIsGoneLosesNothing(t *testing.T) {
+	need(t, "sh")
+	s := newSite(t)
+	s.writePolicy("version: 1\nkinds:\n  mcp.s.put: { access: write }\n")
+	const server = `while read -r line; do
+  while [ ! -e go ]; do echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"tick"}}'; echo tick >&2; sleep 0.05; done
+  echo '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
+done`
+	cmd := exec.Command(program, "mcp", "--server", "s", "--", "sh", "-c", server)
+	cmd.Env, cmd.Dir = s.env, s.dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	errOut, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put","arguments":{}}}`)
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	out.Close()
+	errOut.Close()
+	time.Sleep(200 * time.Millisecond) // a few more lines find nobody
+	if err := os.WriteFile(s.dir+"/go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	s.wantState(s.only(), "committed")
+}
+
 func TestMCPOverHTTP(t *testing.T) {
 	s := newSite(t)
 	s.env = append(s.env, "MCP_SECRET=swordfish-9")
