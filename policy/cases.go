@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,8 +156,10 @@ func (k *Kind) read(ctx context.Context, rec ledger.Record, now time.Time, answe
 	}
 	all := &t.Found
 	var cursor any
+	stale := ""
 	for i, a := range answers {
 		f, err := k.Read.JudgePage(ctx, rec, cursor, a)
+		stale = cmp.Or(stale, Stale(a, k.Skew))
 		if err != nil && len(all.Effects) > 0 {
 			all.Complete = false // what was found is found
 			break
@@ -183,6 +186,9 @@ func (k *Kind) read(ctx context.Context, rec ledger.Record, now time.Time, answe
 		}
 	}
 	t.word, t.Reason = all.verdict()
+	if t.word == "none" && stale != "" {
+		return stop(stale)
+	}
 	if t.word == "none" {
 		if t.Reason = k.unproven(rec, now); t.Reason == "" {
 			t.word = "absent"

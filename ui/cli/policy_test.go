@@ -31,6 +31,7 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 	mapping := b.file("mapping.yaml", "status: 200\nheaders: { Age: 600 }\nbody: "+with("4200"))
 	bare := b.file("bare.json", with("4300"))
 	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)
+	hit := b.file("hit.http", "HTTP/1.1 200 OK\r\nX-Cache: HIT\r\n\r\n"+`{"object":"list","has_more":false,"data":[]}`)
 	page := b.file("page.html", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>log in</html>")
 	for _, c := range []struct {
 		file string
@@ -39,7 +40,8 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 		{raw, []string{"GET http://127.0.0.1:9/v1/payment_intents?customer=cus_9&limit=100", "Bearer ${env.STRIPE_KEY}", "status 200", "FOUND", "SAME", "VERDICT   landed", "ADVICE    confirm: a check found it"}},
 		{mapping, []string{"VERDICT   cannot tell: answer came from a cache, 600 s old", "ADVICE"}},
 		{bare, []string{"VERDICT   landed, but different: amount is 43.00 USD, expected 42.00 USD", "ADVICE    look"}},
-		{none, []string{"none found; it is proof once this check has been seen to find something", "ADVICE    retry: it did not land"}},
+		{none, []string{"none found, which proves it only with a control", "ADVICE    retry: it did not land"}},
+		{hit, []string{"VERDICT   cannot tell: answer came from a cache (X-Cache: HIT)"}},
 		{page, []string{"VERDICT   cannot tell: answer is HTML, not JSON"}},
 	} {
 		out := b.want(0, "policy", "try", "stripe.charge", "--input", input, "--answer", c.file, "--read-only")

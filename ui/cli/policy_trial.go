@@ -135,7 +135,7 @@ func (t *trialJSON) judge(trial policy.Trial) {
 		t.Found = append(t.Found, effectJSON{e.Receipt, e.Same, text(e.Differs)})
 	}
 	if t.Verdict == ledger.Absent {
-		t.Problem = text("none found; it is proof once this check has been seen to find something")
+		t.Problem = text("none found, which proves it only with a control: the same check finding something that is there")
 	}
 }
 
