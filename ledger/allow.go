@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,6 +23,7 @@ type GrantRequest struct {
 	MaxAttempts                    int       // further attempts the policy allows after doubt
 	OverrideMax                    bool      // a person goes past MaxAttempts
 	UnattendedRisk                 bool      // the kind lets risk be taken without a terminal
+	UntilOvertaken                 bool      // key_safe only while no later operation is on its target
 
 	AttemptID string // not empty: begin the attempt at once
 	TokenSent bool
@@ -118,6 +120,9 @@ func (g GrantRequest) check(rec *Record) error {
 			return no("basis", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
 	case BasisKeySafe:
+		if g.UntilOvertaken && slices.ContainsFunc(rec.Related, func(r Relation) bool { return r.Overtook }) {
+			return no("basis", "a later operation on the same target has overtaken it", "check again")
+		}
 	case BasisRiskAccepted:
 		if g.Actor.Machine || !g.Actor.Terminal && !g.UnattendedRisk {
 			return no("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")

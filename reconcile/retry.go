@@ -179,7 +179,7 @@ func (a *attempt) grant() ledger.GrantRequest {
 		ChangeID: a.q.ChangeID, GrantID: ledger.DeriveID(a.q.ChangeID, "grant"), OperationID: a.rec.Operation.ID,
 		Version: a.q.Version, Basis: a.basis, Sender: a.via, KeyWorks: a.k.KeyWorks() && now.Before(safe),
 		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
-		UnattendedRisk: a.k.UnattendedRisk,
+		UnattendedRisk: a.k.UnattendedRisk, UntilOvertaken: a.k.Idempotent && a.until.Equal(ledger.Never),
 	}
 	if a.via != "pipeline" {
 		g.AttemptID = ledger.DeriveID(a.q.ChangeID, "attempt")
