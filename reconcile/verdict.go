@@ -89,7 +89,7 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 	if p.landed {
 		first = policy.NotThereNow
 	}
-	return ledger.Absent, fmt.Sprintf("%s, and it could have shown until %s", first, onTheWall(p.at))
+	return ledger.Absent, fmt.Sprintf("%s, and it would have shown by %s", first, onTheWall(p.at))
 }
 
 // onTheWall is a moment as the clock beside the reader shows it.

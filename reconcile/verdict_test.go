@@ -34,7 +34,7 @@ func TestVerdicts(t *testing.T) {
 		says   string
 	}{
 		{name: "commits and cuts", landed: []int{420}, want: ledger.Landed, state: ledger.Committed, says: "found ch_2"},
-		{name: "cuts before", want: ledger.Absent, state: ledger.Failed, says: "none found, and it could have shown until"},
+		{name: "cuts before", want: ledger.Absent, state: ledger.Failed, says: "none found, and it would have shown by"},
 		{name: "two effects", landed: []int{420, 420}, want: ledger.Duplicated, state: ledger.Committed, says: "2 matched; expected 1: ch_2, ch_3"},
 		{name: "another amount", landed: []int{4200}, want: ledger.Mismatch, state: ledger.Uncertain, says: "not what was asked"},
 		{name: "found on the third page", landed: []int{420}, side: func(s *side) { s.page = 1; s.charges = append([]charge{{ID: "x"}, {ID: "y"}}, s.charges...) },
