@@ -212,7 +212,7 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 	for i := range 100 {
 		w.doubt("pay", 1+i, 1+i)
 	}
-	w.engine.downs.probe = 3 * time.Second
+	w.engine.downs.probe = 5 * time.Second // well beyond the patience of a check
 	w.run(w.engine)
 	eventually(t, "down", func() bool { h := w.engine.Health(); return len(h) == 1 && h[0].State == StateDown })
 	time.Sleep(300 * time.Millisecond)
