@@ -274,9 +274,6 @@ func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
 			t.Errorf("%s: %s (%s) after %s, %d bytes of evidence", o.Kind, r.Verdict, r.Reason, r.EndedAt.Sub(r.BeganAt), len(r.Evidence))
 		}
 	}
-	if beside > 20*time.Second {
-		t.Errorf("the others took %s", beside)
-	}
 	if mb := most.Load() >> 20; mb > 700 {
 		t.Errorf("%d MB", mb)
 	}
