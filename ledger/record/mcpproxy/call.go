@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
@@ -29,6 +30,7 @@ type call struct {
 	readied sync.Once
 	inTurn  bool          // it is, by the forwarder; set before ready is closed
 	settled chan struct{} // closed when transmit has ended without sending it
+	told    chan struct{} // closed when the first reply, or that there is none, has been dealt with
 	replies chan reply    // the first one
 	rule    record.KindRule
 	line    []byte // as it is sent
@@ -48,7 +50,7 @@ type call struct {
 
 func (p *Proxy) newCall(f mcpwire.Frame) *call {
 	c := &call{p: p, frame: f, tool: f.Name(), arguments: f.Params["arguments"], meta: f.Params["_meta"],
-		ready: make(chan struct{}), settled: make(chan struct{}), replies: make(chan reply, 1)}
+		ready: make(chan struct{}), settled: make(chan struct{}), told: make(chan struct{}), replies: make(chan reply, 1)}
 	if absent(c.arguments) {
 		c.arguments = json.RawMessage("{}")
 	}
@@ -133,34 +135,55 @@ func (c *call) isCancelled() bool {
 }
 
 // wish is what the call wants, as the recorder is told.
-func (c *call) wish() record.Wish {
+func (c *call) wish() (record.Wish, error) {
 	w := record.Wish{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Input: c.arguments, Sender: "mcp",
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, "token")
-	if key := keyIn(c.meta); key != "" {
+	key, err := keyIn(c.meta)
+	if key != "" {
 		w.Key, w.KeySent = key, true
 	} else if c.rule.Hold == "none" {
 		w.Key = "call-" + ledger.NewID()
 	}
-	return w
+	if err == nil && utf8.RuneCountInString(w.Kind) > maxKind {
+		err = errors.New("the tool's name is too long to be recorded")
+	}
+	return w, err
 }
 
-// keyIn is the idempotency key that a client put into _meta.
-func keyIn(meta json.RawMessage) string {
+const (
+	maxKind = 200  // characters that the ledger takes
+	maxKey  = 1000 // bytes of a key that a client may give
+)
+
+// keyIn is the idempotency key that a client put into _meta, a text or a number.
+// One that cannot be a key is an error: the client counts on it.
+func keyIn(meta json.RawMessage) (string, error) {
 	m, _ := once(meta)
 	for _, name := range []string{"indoubt/key", "idempotency-key", "idempotencyKey"} {
-		if key := textOf(m[name]); key != "" {
-			return key
+		if absent(m[name]) {
+			continue
 		}
+		key := textOf(m[name])
+		if c := m[name][0]; c == '-' || c >= '0' && c <= '9' {
+			key = string(m[name])
+		}
+		switch {
+		case key == "":
+			return "", fmt.Errorf("the %s in _meta is no text, or an empty one", name)
+		case len(key) > maxKey:
+			return "", fmt.Errorf("the %s in _meta is longer than %d bytes", name, maxKey)
+		}
+		return key, nil
 	}
-	return ""
+	return "", nil
 }
 
 // record begins the call in the ledger, and sends it or answers it from there.
 func (c *call) record() {
-	w := c.wish()
-	fingerprint, err := ledger.Fingerprint(c.arguments)
-	if err != nil {
+	w, err := c.wish()
+	fingerprint, unfit := ledger.Fingerprint(c.arguments)
+	if err = errors.Join(err, unfit); err != nil {
 		c.end(c.failure(codeParams, "not sent: "+err.Error()))
 		return
 	}
@@ -248,6 +271,7 @@ func (c *call) begun(res ledger.BeginResult, asked time.Time) {
 
 // dispatch hands the call to the forwarder and sees it to its end.
 func (c *call) dispatch() {
+	defer close(c.told)
 	if isClosed(c.ready) {
 		c.transmit()
 	} else {
@@ -274,13 +298,13 @@ func (c *call) dispatch() {
 // lastWord is a reply that came just in time, else why none did. From then on the
 // call is not sent any more.
 func (c *call) lastWord(why error, class ledger.ErrorClass) reply {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
 	select {
 	case r := <-c.replies:
 		return r
 	default:
 	}
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
 	c.over = true
 	a := ledger.Answer{Via: "mcp", Sent: c.sent, Err: why}
 	if c.sent {
@@ -345,22 +369,24 @@ func (c *call) neverSent(err error) {
 // hear takes a reply: the first for whoever waits, any other as a late one.
 func (c *call) hear(r reply) {
 	c.p.mu.Lock()
-	c.heard = true
-	over := c.over
-	if over {
-		c.free()
-	} else {
-		select {
-		case c.replies <- r:
-			c.p.mu.Unlock()
-			return
-		default:
-		}
+	defer c.p.mu.Unlock()
+	if !c.sent {
+		c.p.o.Log("the server answered a call that it had not been sent: " + string(c.frame.ID))
+		return
 	}
-	c.p.mu.Unlock()
+	first := !c.heard
+	c.heard = true
+	switch {
+	case c.over:
+		c.free()
+	case first:
+		c.replies <- r
+		return
+	}
 	c.p.recording.Add(1)
 	go func() {
 		defer c.p.recording.Done()
+		<-c.told
 		c.late(r)
 	}()
 }

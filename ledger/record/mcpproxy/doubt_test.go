@@ -217,6 +217,110 @@ func TestI9_ALateAnswerIsKept(t *testing.T) {
 	w.wantEffects(1)
 }
 
+// TestI9_ASecondAnswerIsKept: a server that answers twice contradicts itself, also
+// when it does so at once.
+func TestI9_ASecondAnswerIsKept(t *testing.T) {
+	w := newWorld(t)
+	o := w.options()
+	conn := newFake(func(f *fake, line []byte) {
+		if frame := mcpwire.Parse(line); frame.Method == "tools/call" {
+			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"did it"}]}}`+"\n", frame.ID)
+			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such tool"}}`+"\n", frame.ID)
+		}
+	})
+	o.Connect = func(context.Context) (mcpwire.Conn, error) { return conn, nil }
+	o.AskPatience = time.Millisecond
+	c := w.clientWith(o)
+	const calls = 20
+	for i := range calls {
+		c.call(fmt.Sprint(i), "put", fmt.Sprintf(`{"n":%d}`, i))
+	}
+	for range calls {
+		if line := c.hear(); !strings.Contains(line, "did it") {
+			t.Errorf("answer: %s", line)
+		}
+	}
+	w.eventually("every contradiction is raised", func() bool {
+		for _, o := range w.operations() {
+			if o.State != ledger.Committed || o.Conflict != ledger.Contradiction {
+				return false
+			}
+		}
+		return true
+	})
+	select {
+	case line := <-c.lines:
+		t.Errorf("the client was answered twice: %s", line)
+	default:
+	}
+}
+
+// TestI2_AnAnswerToNothingIsNone: a server that answers a call before it was sent
+// says nothing about it.
+func TestI2_AnAnswerToNothingIsNone(t *testing.T) {
+	w := newWorld(t)
+	o := w.options()
+	o.AskPatience = time.Millisecond
+	conn := newFake(func(f *fake, line []byte) {
+		frame := mcpwire.Parse(line)
+		switch {
+		case frame.Method == "ping": // as to the second call
+			for range 2 {
+				f.lines <- []byte(`{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"made up"}]}}` + "\n")
+			}
+			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", frame.ID)
+		case string(frame.ID) == "1" && frame.Method == "tools/call": // which is answered at "go"
+		case frame.Method == "go":
+			f.lines <- []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no such tool"}}` + "\n")
+		case frame.Method == "tools/call":
+			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"did it"}]}}`+"\n", frame.ID)
+		}
+	})
+	o.Connect = func(context.Context) (mcpwire.Conn, error) { return conn, nil }
+	c := w.clientWith(o)
+	c.call("1", "put", `{}`)
+	w.eventually("the first call is under way", func() bool { return len(w.operations()) == 1 })
+	c.call("2", "put", `{}`) // waits for it
+	c.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	c.answered("3")
+	c.say(`{"jsonrpc":"2.0","method":"go"}`)
+	for range 2 {
+		a := parseAnswer(t, c.hear())
+		if string(a.ID) == "1" && a.Error == nil || string(a.ID) == "2" && !strings.Contains(a.line, "did it") {
+			t.Errorf("answer: %s", a.line)
+		}
+	}
+	if err := c.leave(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOddNamesAndKeys: what the ledger cannot hold is said in words.
+func TestOddNamesAndKeys(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	long := strings.Repeat("k", 3000)
+	for i, call := range []string{
+		`{"name":"` + long + `","arguments":{}}`,
+		`{"name":"put","arguments":{},"_meta":{"idempotency-key":"` + long + `"}}`,
+		`{"name":"put","arguments":{},"_meta":{"idempotency-key":["k"]}}`,
+		`{"name":"put","arguments":{},"_meta":{"idempotencyKey":""}}`,
+	} {
+		c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, i, call))
+		if a := c.answered(fmt.Sprint(i)); a.Error == nil || a.Error.Code != -32602 || len(a.line) > 400 || strings.Contains(a.line, "CHECK") {
+			t.Errorf("%.60s: %.300s", call, a.line)
+		}
+	}
+	if ops := w.operations(); len(ops) != 0 {
+		t.Errorf("%d were recorded", len(ops))
+	}
+	c.say(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"put","arguments":{},"_meta":{"idempotency-key":42}}}`)
+	c.answered("9").wantDone(t, "put")
+	if o := w.only(); o.Key != "42" {
+		t.Errorf("the key is %q", o.Key)
+	}
+}
+
 // TestACancelledCallIsRecorded: a client's timeout does not stop the recording,
 // and what it did not hear it hears when it asks again.
 func TestACancelledCallIsRecorded(t *testing.T) {

@@ -88,6 +88,9 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 	case fl.call != nil && fl.call.recorded():
 		fl.call.hear(reply{line, answerOf(f)})
 		return
+	case fl.call != nil && !isClosed(fl.call.ready):
+		p.o.Log("the server answered a call that it had not been sent: " + string(f.ID))
+		return
 	case fl.call != nil: // a call that only reads
 		p.unboard(fl.call)
 	case fl.method == "tools/list":

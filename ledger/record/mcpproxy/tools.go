@@ -16,6 +16,7 @@ import (
 type tools struct {
 	mu       sync.Mutex
 	readOnly map[string]bool // by name: it says that it only reads
+	lists    int             // how often the list is said to have changed
 	asking   chan struct{}   // closed when the question under way is answered
 	notUntil time.Time       // before that it is not worth asking again
 }
@@ -25,11 +26,14 @@ const (
 	maxPages = 100
 )
 
-// learn takes a page of tools in. One that was listed as a write stays one until
-// the list is said to have changed.
-func (t *tools) learn(page []json.RawMessage) {
+// learn takes a page of a list of tools in, unless the list has changed since. One
+// that was listed as a write stays one until then.
+func (t *tools) learn(page []json.RawMessage, list int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if list != t.lists {
+		return
+	}
 	if t.readOnly == nil {
 		t.readOnly = map[string]bool{}
 	}
@@ -54,6 +58,14 @@ func (t *tools) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.readOnly, t.notUntil = nil, time.Time{}
+	t.lists++
+}
+
+// list is which list it is that is told now.
+func (t *tools) list() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lists
 }
 
 func (t *tools) mayAskAgain() {
@@ -107,6 +119,7 @@ func (p *Proxy) reads(ctx context.Context, name string, meta json.RawMessage) bo
 
 // listTools asks the server for its tools, page by page.
 func (p *Proxy) listTools(meta json.RawMessage) {
+	current := p.tools.list()
 	cursor := json.RawMessage(nil)
 	for page := 0; page < maxPages; page++ {
 		params := map[string]json.RawMessage{}
@@ -122,7 +135,7 @@ func (p *Proxy) listTools(meta json.RawMessage) {
 		if !ok {
 			return
 		}
-		p.tools.learn(list)
+		p.tools.learn(list, current)
 		if next == nil || bytes.Equal(next, cursor) {
 			return
 		}
@@ -149,7 +162,7 @@ func (p *Proxy) listed(line []byte, f mcpwire.Frame) []byte {
 	if !ok || f.Duplicate {
 		return line
 	}
-	p.tools.learn(list)
+	p.tools.learn(list, p.tools.list())
 	if _, taken := p.tools.known(statusTool); taken || next != nil {
 		return line
 	}
