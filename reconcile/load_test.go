@@ -1,22 +1,17 @@
-//go:build unix
-
 package reconcile
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -287,50 +282,4 @@ func lister() {
 	fmt.Println(s.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	s.Close()
-}
-
-// BenchmarkReads settles operations in doubt by reads that take 20 ms at a
-// server in a process of its own, 64 at a time, beside the time the waiting
-// alone would take. cpu-us/op is what it costs this process.
-func BenchmarkReads(b *testing.B) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "RECONCILE_TEST_LISTER=1")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { in.Close(); _ = cmd.Wait() }()
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	const latency, width = 20 * time.Millisecond, 64
-	w := newWorld(b, askingOne("    concurrency: 64\n"))
-	w.policy(fmt.Sprintf(askingOne("    concurrency: 64\n"), strings.TrimSpace(url)))
-	for range b.N {
-		w.doubt("pay", 1)
-	}
-	e := w.newEngine(Options{Width: width, Log: func(string) {}})
-	defer e.Close()
-	var before, after syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
-	b.ResetTimer()
-	s, err := e.Once(context.Background(), nil)
-	b.StopTimer()
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	if err != nil || s.Landed != b.N {
-		b.Fatalf("%+v %v", s, err)
-	}
-	cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
-	ideal := float64(latency.Nanoseconds()) / width
-	b.ReportMetric(ideal, "ideal-ns/op")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/ideal, "x-ideal")
-	b.ReportMetric(float64(cpu)/float64(b.N)/1000, "cpu-us/op")
 }

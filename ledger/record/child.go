@@ -10,10 +10,10 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/procgroup"
 )
 
 const (
@@ -37,6 +37,7 @@ type child struct {
 	beat  func(ctx context.Context) (time.Time, error) // extends the deadline; nil: no fence
 
 	cmd     *exec.Cmd
+	group   *procgroup.Group
 	watch   *guard
 	tty     *terminal // that the command has, nil: none
 	out     tee
@@ -51,7 +52,7 @@ type child struct {
 func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	a = ledger.Answer{Via: "command", BeganAt: time.Now()}
 	defer func() { a.EndedAt = time.Now() }()
-	if err := errors.Join(groups(), c.interrupted()); err != nil {
+	if err := c.interrupted(); err != nil {
 		a.Err = err
 		return a
 	}
@@ -63,7 +64,7 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	c.out = tee{to: c.stdout, max: maxResult}
 	c.err = tee{to: c.stderr, max: maxStderr}
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
-	c.cmd.SysProcAttr = ownGroup()
+	procgroup.Prepare(c.cmd)
 	if c.tty = ownTerminal(c.stdin, c.stdout); c.tty != nil {
 		c.tty.begins(c.cmd.SysProcAttr)
 		defer func() { c.tty.back(a.Signal != "" || c.stopped != nil) }()
@@ -88,9 +89,10 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 		return a
 	}
 	a.Sent = true
+	defer c.group.Release()
 	c.attend(ctx, l.exited)
 	if c.stopped != nil {
-		signalGroup(c.cmd.Process.Pid, syscall.SIGKILL) // its process group with it
+		c.group.Kill() // what it has started with it
 	}
 	close(l.collect)
 	return c.answer(a, <-l.ended)
@@ -108,7 +110,8 @@ type life struct {
 // parent-death signal fires when the thread that started it ends.
 func (c *child) live(l life) {
 	runtime.LockOSThread()
-	err := c.cmd.Start()
+	var err error
+	c.group, err = procgroup.Start(c.cmd)
 	l.started <- err
 	if err != nil {
 		return
@@ -117,7 +120,7 @@ func (c *child) live(l life) {
 	if c.tty != nil {
 		stopped = func() { c.tty.paused(c.cmd.Process.Pid) }
 	}
-	if awaitExit(c.cmd.Process.Pid, stopped) {
+	if c.group.AwaitExit(stopped) {
 		close(l.exited)
 		<-l.collect // until then its id is nobody else's, and can be signalled
 		l.ended <- c.cmd.Wait()
@@ -153,7 +156,7 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 	beatCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	beating, lastBeat := false, time.Now()
-	c.watch.extend(c.cmd.Process.Pid, c.guarded())
+	c.watch.extend(c.group.ID(), c.guarded())
 	for {
 		select {
 		case <-exited:
@@ -162,7 +165,7 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 			c.stop(ctx.Err(), ledger.ClassKilled, c.grace)
 			ctx = context.WithoutCancel(ctx)
 		case s := <-c.signals:
-			forward(c.cmd.Process.Pid, s)
+			c.group.Signal(s)
 		case <-timeout:
 			c.stop(fmt.Errorf("killed after its timeout of %s", c.timeout), ledger.ClassTimeout, c.grace)
 		case b := <-beats:
@@ -196,7 +199,7 @@ func (c *child) beaten(b heartbeat) {
 	switch {
 	case b.err == nil:
 		c.fence.extended(b.asked, b.deadline)
-		c.watch.extend(c.cmd.Process.Pid, c.guarded())
+		c.watch.extend(c.group.ID(), c.guarded())
 	case errors.Is(b.err, ledger.ErrMoved), errors.Is(b.err, ledger.ErrNotFound), errors.Is(b.err, ledger.ErrReadOnly),
 		errors.Is(b.err, ledger.ErrCopied), errors.Is(b.err, fs.ErrNotExist):
 		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.grace, c.fence.left()))
@@ -218,7 +221,7 @@ func (c *child) enforce() {
 	}
 	if c.stopped != nil && !c.killed && !time.Now().Before(c.killAt) {
 		c.killed = true
-		signalGroup(c.cmd.Process.Pid, syscall.SIGKILL)
+		c.group.Kill()
 	}
 }
 
@@ -232,14 +235,13 @@ func (c *child) stop(why error, class ledger.ErrorClass, grace time.Duration) {
 		}
 		return
 	}
-	if hasExited(c.cmd.Process.Pid) {
+	if c.group.Exited() {
 		return
 	}
 	c.stopped, c.class, c.killAt = why, class, killAt
 	c.note(why.Error())
 	if grace > 0 {
-		signalGroup(c.cmd.Process.Pid, syscall.SIGTERM)
-		wake(c.cmd.Process.Pid) // a stopped one must hear it
+		c.group.Terminate()
 	}
 }
 
@@ -270,7 +272,7 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 		a.Err = errors.Join(a.Err, err)
 		return a
 	}
-	if signal := killedBy(state); signal != "" {
+	if signal := c.group.EndedBy(state); signal != "" {
 		a.Signal = signal
 		return a
 	}
@@ -283,13 +285,15 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 
 // input connects standard input. A file or pipe is handed over as it is, and so
 // is the terminal with which the command is in the foreground; another one is
-// copied, because a process group in the background may not read it.
+// copied, because a process group in the background may not read it (Windows
+// knows no background).
 func (c *child) input() (closeInput func(), err error) {
 	if c.stdin == nil {
 		return func() {}, nil
 	}
 	if f, ok := c.stdin.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeCharDevice == 0 || c.tty != nil || f.Name() == os.DevNull {
+		info, err := f.Stat()
+		if err == nil && info.Mode()&fs.ModeCharDevice == 0 || c.tty != nil || f.Name() == os.DevNull || runtime.GOOS == "windows" {
 			c.cmd.Stdin = f
 			return func() {}, nil
 		}

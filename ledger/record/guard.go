@@ -1,3 +1,5 @@
+//go:build unix
+
 package record
 
 import (
@@ -7,8 +9,9 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"indoubt/ledger/record/procgroup"
 )
 
 // guard is a small process beside the command. The parent-death signal reaches
@@ -110,6 +113,6 @@ func Guard(in io.Reader) {
 
 func killGroup(group int) {
 	if group > 1 {
-		signalGroup(group, syscall.SIGKILL)
+		procgroup.KillID(group)
 	}
 }

@@ -2,8 +2,6 @@ package record
 
 import (
 	"encoding/json"
-	"fmt"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -253,37 +251,5 @@ func TestNothingOpenExpires(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestI3_RaceAtExpiry: of many processes that come for a key whose operation has
-// just given it up, one begins the new operation.
-func TestI3_RaceAtExpiry(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	store, err := sqlite.Create(t.Context(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	r := New(store, oneRule(KindRule{TTL: time.Millisecond}), Options{})
-	for round := range 3 {
-		key := fmt.Sprint("k", round)
-		old := begin(t, r, Wish{Key: key, Input: json.RawMessage(`{"n":1}`)})
-		settled := settle(t, r, old.Attempt.ID, ledger.OutcomeCommitted).After.SettledAt
-		until(t, "it expires", func() bool { return time.Now().After(settled.Add(5 * time.Millisecond)) })
-		commands := make([]*exec.Cmd, 6)
-		for i := range commands {
-			commands[i] = role{name: "begin", ledger: path, key: key}.command(t)
-			if err := commands[i].Start(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		exits := map[int]int{}
-		for _, cmd := range commands {
-			exits[code(cmd.Wait())]++
-		}
-		if exits[0] != 1 || exits[7] != len(commands)-1 {
-			t.Errorf("round %d: exit codes %v", round, exits)
-		}
 	}
 }

@@ -43,33 +43,9 @@ func ignoreSignals() {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 }
 
-// groups tells why a command's processes cannot be ended together, nil where
-// they can.
-func groups() error { return nil }
-
-// signalGroup signals a whole process group; one that is gone is no error.
-func signalGroup(leader int, s syscall.Signal) { _ = syscall.Kill(-leader, s) }
-
-// wake has a stopped process group go on.
-func wake(leader int) { signalGroup(leader, syscall.SIGCONT) }
-
-func forward(leader int, s os.Signal) {
-	if n, ok := s.(syscall.Signal); ok {
-		signalGroup(leader, n)
-	}
-}
-
 // ends tells whether a signal asks a process to end.
 func ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR2 }
 
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
-
-// killedBy names the signal that ended a process, or "".
-func killedBy(state *os.ProcessState) string {
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return unix.SignalName(status.Signal())
-	}
-	return ""
-}
 
 func signalNumber(name string) int { return int(unix.SignalNum(name)) }

@@ -33,8 +33,8 @@ type RunRequest struct {
 	// Signals are forwarded to the command's process group; see Forwarded.
 	Signals <-chan os.Signal
 	// Guard is the command line of a process that calls Guard. It ends the
-	// command when this process is stopped or killed; nil: only the kernel's
-	// parent-death signal does, where there is one.
+	// command when this process is stopped or killed; nil: only the kernel does,
+	// as far as procgroup says. Windows does without.
 	Guard []string
 }
 
@@ -79,6 +79,11 @@ const (
 // deadline; the guard ends the command at it. After kill -9 of this process the
 // kernel and the guard end the command at once, and the operation is in doubt
 // when its deadline has passed.
+//
+// On Windows a job object ends the command with all that it has started, at its
+// deadline and when this process dies. What that cannot do there: keep the
+// deadline while a debugger has suspended this process, and tell a command that
+// the task manager has ended from one that failed with exit code 1.
 //
 // An error means that nothing was run. What went wrong afterwards is in the
 // result.

@@ -95,5 +95,5 @@ func (t *terminal) paused(command int) {
 	if t.mine() {
 		t.to(command)
 	}
-	signalGroup(command, syscall.SIGCONT)
+	_ = syscall.Kill(-command, syscall.SIGCONT)
 }

@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"syscall"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/procgroup"
 	"indoubt/ledger/record/transmit"
 )
 
@@ -45,12 +45,11 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 		bound = DefaultMaxOutput
 	}
 	stdout, stderr := &tail{max: bound}, &tail{max: bound}
-	cmd := exec.CommandContext(ctx, q.Argv[0], q.Argv[1:]...)
+	cmd := exec.Command(q.Argv[0], q.Argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = q.Dir, bytes.NewReader(q.Stdin), stdout, stderr
 	cmd.Env = append(os.Environ(), q.Env...)
 	cmd.WaitDelay = outputDelay
-	ownGroup(cmd)
-	cmd.Cancel = func() error { return killGroup(cmd) }
+	procgroup.Prepare(cmd)
 
 	// The kernel ties the child's life to the thread that started it.
 	runtime.LockOSThread()
@@ -58,26 +57,34 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	if transmit.Past(q.Deadline) {
 		return transmit.Failed(a, transmit.ErrFenced)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return transmit.Failed(a, err)
 	}
+	group, err := procgroup.Start(cmd)
+	if err != nil {
+		return transmit.Failed(a, err)
+	}
+	defer group.Release()
 	a.Sent = true
-	err := cmd.Wait()
+	stop := context.AfterFunc(ctx, func() {
+		if !group.Exited() {
+			group.Kill()
+		}
+	})
+	err = cmd.Wait()
+	inTime := stop()
 	a.Stdout, a.Stderr = stdout.bytes(), stderr.bytes()
-	a.Truncated = stdout.cut || stderr.cut || errors.Is(err, exec.ErrWaitDelay)
+	a.Truncated = stdout.cut || stderr.cut || !inTime || errors.Is(err, exec.ErrWaitDelay)
 	a.EndedAt = time.Now()
-	state := cmd.ProcessState
-	if state != nil && state.Exited() {
-		a.Exited, a.Exit = true, state.ExitCode()
+	if state := cmd.ProcessState; state != nil {
+		if a.Signal = group.EndedBy(state); a.Signal == "" {
+			a.Exited, a.Exit = true, state.ExitCode()
+		}
 	}
 	if a.Exited && a.Exit == 0 {
 		return a
 	}
-	// What it left behind could still act after this attempt is judged.
-	_ = killGroup(cmd)
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		a.Signal = status.Signal().String()
-	}
+	group.Kill() // what it left behind could still act after this attempt is judged
 	switch {
 	case ctx.Err() != nil:
 		a.Err = fmt.Errorf("%s: killed: %w", q.Argv[0], ctx.Err())

@@ -89,7 +89,7 @@ func TestCommand(t *testing.T) {
 		"none": {CommandRequest{}, func(a ledger.Answer) bool { return !a.Sent && a.Err != nil }},
 		"killed by somebody": {CommandRequest{Argv: sh("kill -9 $$")},
 			func(a ledger.Answer) bool {
-				return a.Sent && !a.Exited && a.Signal == "killed" && a.Class == ledger.ClassKilled
+				return a.Sent && !a.Exited && a.Signal == "SIGKILL" && a.Class == ledger.ClassKilled
 			}},
 		"deadline": {CommandRequest{Argv: sh("sleep 20"), Deadline: time.Now().Add(time.Second)},
 			func(a ledger.Answer) bool { return a.Sent && !a.Exited && a.Class == ledger.ClassTimeout }},

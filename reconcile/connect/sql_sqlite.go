@@ -25,6 +25,9 @@ func openSQLite(path string) (database, error) {
 	if err != nil {
 		return nil, err
 	}
+	if abs = filepath.ToSlash(abs); abs[0] != '/' { // C:/…
+		abs = "/" + abs
+	}
 	return sqliteFile{abs}, nil
 }
 

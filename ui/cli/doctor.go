@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -132,7 +133,9 @@ func (x *examination) files(path string) {
 		x.broken("permissions", err)
 		return
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); runtime.GOOS == "windows" {
+		// there the mode says nothing of who may
+	} else if mode&0o077 != 0 {
 		x.say("permissions", levelWarn, fmt.Sprintf("%#o: others than its owner may look at or change it", mode), "chmod 600 "+short(path)+", unless a group shares it on purpose")
 	} else {
 		x.ok("permissions", "%#o", mode)

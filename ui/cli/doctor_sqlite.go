@@ -18,7 +18,11 @@ func integrity(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	u := url.URL{Scheme: "file", Path: filepath.ToSlash(full), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
+	full = filepath.ToSlash(full)
+	if !strings.HasPrefix(full, "/") { // C:/…
+		full = "/" + full
+	}
+	u := url.URL{Scheme: "file", Path: full, RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
 	db, err := sql.Open("sqlite", u.String())
 	if err != nil {
 		return "", fmt.Errorf("check the ledger: %w", err)

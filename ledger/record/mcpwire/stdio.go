@@ -10,8 +10,9 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
+
+	"indoubt/ledger/record/procgroup"
 )
 
 // StdioOptions says which server Start starts.
@@ -35,6 +36,7 @@ const (
 // stdio is a server that is a child of this process.
 type stdio struct {
 	cmd    *exec.Cmd
+	group  *procgroup.Group
 	in     *os.File
 	out    *os.File
 	lines  *bufio.Reader
@@ -80,7 +82,7 @@ func Start(ctx context.Context, o StdioOptions) (Conn, error) {
 	}
 	s.cmd.Dir, s.cmd.Env, s.cmd.WaitDelay = o.Dir, o.Env, outputWait
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirIn, theirOut, o.Stderr
-	s.cmd.SysProcAttr = ownGroup()
+	procgroup.Prepare(s.cmd)
 	started := make(chan error, 1)
 	go s.live(started)
 	if err := <-started; err != nil {
@@ -95,12 +97,13 @@ func Start(ctx context.Context, o StdioOptions) (Conn, error) {
 // parent-death signal fires when the thread that started it ends.
 func (s *stdio) live(started chan<- error) {
 	runtime.LockOSThread()
-	err := s.cmd.Start()
+	var err error
+	s.group, err = procgroup.Start(s.cmd)
 	started <- err
 	if err != nil {
 		return
 	}
-	if awaitExit(s.cmd.Process.Pid) {
+	if s.group.AwaitExit(nil) {
 		close(s.exited)
 		<-s.free // until then its id is nobody else's, and its group can be signalled
 		_ = s.cmd.Wait()
@@ -129,24 +132,28 @@ func (s *stdio) Send(ctx context.Context, line []byte) (bool, error) {
 	// The kernel takes a first part of this size whole or not at all, so until
 	// then the line can be given up without a broken one in the pipe.
 	first := min(len(line), pipeAtom)
-	n, err := s.fenced(ctx, line[:first])
+	sent, err := s.fenced(ctx, line[:first])
 	if err == nil && first < len(line) {
 		_, err = s.in.Write(line[first:])
 	}
 	if errors.Is(err, os.ErrClosed) {
 		err = ErrClosed
 	}
-	return n > 0, err
+	return sent, err
 }
 
-// fenced writes unless the context ends first.
-func (s *stdio) fenced(ctx context.Context, part []byte) (int, error) {
+// fenced writes unless the context ends first. Where a write to a pipe that is
+// full cannot be given up (Windows), the server is killed instead.
+func (s *stdio) fenced(ctx context.Context, part []byte) (sent bool, err error) {
 	if err := ctx.Err(); err != nil { // it may have waited behind another line
-		return 0, err
+		return false, err
 	}
-	over := make(chan struct{})
+	over, killed := make(chan struct{}), false
 	stop := context.AfterFunc(ctx, func() {
-		_ = s.in.SetWriteDeadline(time.Unix(1, 0))
+		if err := s.in.SetWriteDeadline(time.Unix(1, 0)); errors.Is(err, os.ErrNoDeadline) {
+			s.group.Kill()
+			killed = true
+		}
 		close(over)
 	})
 	n, err := s.in.Write(part)
@@ -154,10 +161,10 @@ func (s *stdio) fenced(ctx context.Context, part []byte) (int, error) {
 		<-over
 		_ = s.in.SetWriteDeadline(time.Time{})
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) || err != nil && killed {
 		err = ctx.Err()
 	}
-	return n, err
+	return n > 0 || killed, err
 }
 
 func (s *stdio) Recv() ([]byte, error) {
@@ -186,14 +193,15 @@ func (s *stdio) Close() error {
 	s.close.Do(func() {
 		close(s.closed)
 		s.in.Close()
-		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		for _, end := range []func(){s.group.Terminate, s.group.Kill} {
 			if s.within(s.grace) {
 				break
 			}
-			signalGroup(s.cmd.Process.Pid, signal)
+			end()
 		}
 		<-s.exited
-		signalGroup(s.cmd.Process.Pid, syscall.SIGKILL) // what it left behind in its group
+		s.group.Kill() // what it left behind
+		s.group.Release()
 		close(s.free)
 	})
 	<-s.gone

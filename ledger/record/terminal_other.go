@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build !linux
 
 package record
 
@@ -6,14 +6,6 @@ import (
 	"io"
 	"syscall"
 )
-
-// ownGroup puts the command into a process group of its own. Without a
-// parent-death signal only the guard process ends it when this one dies.
-func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
-func awaitExit(int, func()) bool { return false }
-
-func hasExited(int) bool { return false }
 
 // terminal is not given to commands here: one that reads it is stopped.
 type terminal struct{}

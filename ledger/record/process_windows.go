@@ -1,0 +1,41 @@
+package record
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// Forwarded subscribes to what asks this process to end: Ctrl-C, Ctrl-Break, the
+// console closed, the person logged off, the machine shut down. A wrapped command
+// hears of each as Ctrl-Break, for RunRequest.Signals.
+func Forwarded() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	return c, func() { signal.Stop(c) }
+}
+
+// ends tells whether a signal asks a process to end.
+func ends(os.Signal) bool { return true }
+
+func signalNumber(name string) int {
+	if name == "SIGINT" {
+		return int(syscall.SIGINT)
+	}
+	return int(syscall.SIGKILL)
+}
+
+// guard is not there: a job object ends the command when this process dies.
+// While this process is suspended (by a debugger: there is no Ctrl-Z) nobody
+// ends the command at its deadline.
+type guard struct{}
+
+func startGuard([]string, func(string)) *guard { return nil }
+
+func (*guard) extend(int, time.Duration) {}
+func (*guard) done()                     {}
+
+// Guard is the guard process's whole life. There is nothing for it to do here.
+func Guard(in io.Reader) { _, _ = io.Copy(io.Discard, in) }

@@ -1,0 +1,169 @@
+package procgroup
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain is also the commands of the tests: a parent and its child, so that
+// the same tests run wherever there is no shell.
+func TestMain(m *testing.M) {
+	switch os.Getenv("PROCGROUP_ROLE") {
+	case "parent": // starts a child and shares its output with it
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), "PROCGROUP_ROLE=child")
+		child.Stdout = os.Stdout
+		if err := child.Start(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		_, _ = io.Copy(io.Discard, os.Stdin) // until told to go
+		os.Exit(3)
+	case "child":
+		fmt.Println("child")
+		for { // until ended, or nobody reads any more
+			if _, err := fmt.Println("."); err != nil {
+				os.Exit(0)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// family is a parent with a child that has begun to speak. Its output ends when
+// both have ended.
+type family struct {
+	cmd   *exec.Cmd
+	group *Group
+	in    io.Closer
+	out   *bufio.Reader
+}
+
+func start(t *testing.T) family {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PROCGROUP_ROLE=parent")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = w
+	Prepare(cmd)
+	group, err := Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	t.Cleanup(func() { in.Close(); r.Close() })
+	f := family{cmd, group, in, bufio.NewReader(r)}
+	if line, err := f.out.ReadString('\n'); strings.TrimSpace(line) != "child" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	return f
+}
+
+// silent reads on until nobody is left who could write.
+func (f family) silent(t *testing.T) {
+	t.Helper()
+	over := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, f.out)
+		over <- err
+	}()
+	select {
+	case err := <-over:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("what the command has started lives on")
+	}
+}
+
+func TestI3_KillEndsWhatTheCommandHasStarted(t *testing.T) {
+	f := start(t)
+	if f.group.Exited() {
+		t.Error("it is taken for one that has ended")
+	}
+	f.group.Kill()
+	if f.group.AwaitExit(nil) && !f.group.Exited() {
+		t.Error("it is taken for one that lives")
+	}
+	_ = f.cmd.Wait()
+	if by := f.group.EndedBy(f.cmd.ProcessState); by != "SIGKILL" {
+		t.Errorf("ended by %q", by)
+	}
+	f.silent(t)
+	f.group.Release()
+}
+
+// TestI3_KillEndsWhatOutlivesTheCommand: the command has ended by itself, and
+// what it has started has not.
+func TestI3_KillEndsWhatOutlivesTheCommand(t *testing.T) {
+	f := start(t)
+	f.in.Close()
+	f.group.AwaitExit(nil)
+	f.group.Kill()
+	_ = f.cmd.Wait()
+	if by := f.group.EndedBy(f.cmd.ProcessState); by != "" || f.cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("ended by %q, exit code %d", by, f.cmd.ProcessState.ExitCode())
+	}
+	f.silent(t)
+	f.group.Release()
+}
+
+// TestReleaseLeavesTheRestAlone: what a command leaves behind on purpose may go
+// on.
+func TestReleaseLeavesTheRestAlone(t *testing.T) {
+	f := start(t)
+	f.in.Close()
+	_ = f.cmd.Wait()
+	f.group.Release()
+	for range 20 {
+		if line, err := f.out.ReadString('\n'); err != nil {
+			t.Fatalf("it has ended: %q, %v", line, err)
+		}
+	}
+}
+
+func TestTerminateAsksTheCommandToEnd(t *testing.T) {
+	f := start(t)
+	f.group.Terminate()
+	unheard := time.AfterFunc(10*time.Second, f.group.Kill)
+	_ = f.cmd.Wait()
+	if !unheard.Stop() {
+		if runtime.GOOS == "windows" {
+			t.Skip("there is no console for Ctrl-Break")
+		}
+		t.Error("it did not hear that it was to end")
+	}
+	if f.group.EndedBy(f.cmd.ProcessState) == "" {
+		t.Errorf("it ended by itself: %v", f.cmd.ProcessState)
+	}
+	f.group.Kill()
+	f.silent(t)
+	f.group.Release()
+}
+
+func TestStartRefuses(t *testing.T) {
+	if _, err := Start(exec.Command(os.Args[0])); err != errNotOwn {
+		t.Error(err)
+	}
+	cmd := exec.Command("/nowhere/tool")
+	Prepare(cmd)
+	if _, err := Start(cmd); err == nil {
+		t.Error("a command that is not there was started")
+	}
+}

@@ -1,0 +1,175 @@
+package procgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+const (
+	killedCode  = 0xE0001D07 // the exit code of what Kill has ended; its top bits say error, not Microsoft's
+	controlExit = 0xC000013A // STATUS_CONTROL_C_EXIT: by Ctrl-C or Ctrl-Break
+)
+
+// Group is a command that was started, with what it has started: a job object.
+type Group struct {
+	process *os.Process
+	job     windows.Handle
+	killed  atomic.Bool
+}
+
+// Prepare has a command start in a group of its own, so that Ctrl-C at the
+// console does not reach it, and suspended, so that it is in its job before it
+// does anything.
+func Prepare(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP}
+}
+
+// Start starts a command that Prepare has seen. One that cannot be put into a
+// job has not run a single instruction when the error comes.
+func Start(cmd *exec.Cmd) (*Group, error) {
+	if cmd.SysProcAttr == nil || cmd.SysProcAttr.CreationFlags&windows.CREATE_SUSPENDED == 0 {
+		return nil, errNotOwn
+	}
+	job, err := newJob()
+	if err != nil {
+		return nil, fmt.Errorf("a job object for the command: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		_ = windows.CloseHandle(job)
+		return nil, err
+	}
+	var refused error
+	err = cmd.Process.WithHandle(func(h uintptr) { refused = windows.AssignProcessToJobObject(job, windows.Handle(h)) })
+	if err = errors.Join(err, refused); err == nil {
+		err = resume(uint32(cmd.Process.Pid))
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = windows.CloseHandle(job)
+		_ = cmd.Wait()
+		return nil, fmt.Errorf("put the command into its job object: %w", err)
+	}
+	return &Group{process: cmd.Process, job: job}, nil
+}
+
+// newJob is a job whose processes end with the last handle to it, which is ours.
+func newJob() (windows.Handle, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	if err := limit(job, windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE); err != nil {
+		_ = windows.CloseHandle(job)
+		return 0, err
+	}
+	return job, nil
+}
+
+func limit(job windows.Handle, flags uint32) error {
+	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: flags}}
+	_, err := windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	return err
+}
+
+// resume lets the threads of a suspended process run. It has one, whose handle
+// os/exec has closed.
+func resume(pid uint32) error {
+	all, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(all)
+	resumed := false
+	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
+	for err = windows.Thread32First(all, &entry); err == nil; err = windows.Thread32Next(all, &entry) {
+		if entry.OwnerProcessID != pid {
+			continue
+		}
+		thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, entry.ThreadID)
+		if err != nil {
+			return err
+		}
+		_, err = windows.ResumeThread(thread)
+		_ = windows.CloseHandle(thread)
+		if err != nil {
+			return err
+		}
+		resumed = true
+	}
+	if !resumed {
+		return errors.New("its thread was not found")
+	}
+	return nil
+}
+
+// ID names the group to a process that guards it.
+func (g *Group) ID() int { return g.process.Pid }
+
+// Kill ends the whole group at once. One that is gone is no error.
+func (g *Group) Kill() {
+	g.killed.Store(true)
+	_ = windows.TerminateJobObject(g.job, killedCode)
+}
+
+// Terminate asks the command to end, as Ctrl-Break does. One that shares no
+// console with this process does not hear it.
+func (g *Group) Terminate() {
+	if !g.Exited() { // its number could be somebody else's
+		_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(g.process.Pid))
+	}
+}
+
+// Signal passes on that this process was asked to end, as Terminate does:
+// Windows knows no other signal between processes.
+func (g *Group) Signal(os.Signal) { g.Terminate() }
+
+// Release lets what is left of the group go its own way, if it was not killed.
+// The group must not be used afterwards.
+func (g *Group) Release() {
+	if !g.killed.Load() {
+		_ = limit(g.job, 0)
+	}
+	_ = windows.CloseHandle(g.job)
+}
+
+// AwaitExit returns when the command has exited, without collecting it: until
+// then its process id belongs to nobody else. It reports whether it could wait
+// so. Nothing stops a command here.
+func (g *Group) AwaitExit(func()) bool {
+	waited := false
+	err := g.process.WithHandle(func(h uintptr) {
+		event, err := windows.WaitForSingleObject(windows.Handle(h), windows.INFINITE)
+		waited = err == nil && event == windows.WAIT_OBJECT_0
+	})
+	return err == nil && waited
+}
+
+// Exited tells whether the command has ended already.
+func (g *Group) Exited() bool {
+	ended := true
+	err := g.process.WithHandle(func(h uintptr) {
+		event, err := windows.WaitForSingleObject(windows.Handle(h), 0)
+		ended = err != nil || event != uint32(windows.WAIT_TIMEOUT)
+	})
+	return err != nil || ended
+}
+
+// EndedBy names the signal that a Unix would say has ended the command,
+// "SIGKILL" for Kill, or is "". What somebody else has ended (the task manager)
+// looks like a command that exited by itself, mostly with code 1.
+func (g *Group) EndedBy(state *os.ProcessState) string {
+	switch uint32(state.ExitCode()) {
+	case killedCode:
+		return "SIGKILL"
+	case controlExit:
+		return "SIGINT"
+	}
+	return ""
+}

@@ -1,0 +1,47 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+)
+
+// order is what a sender in a process of its own is told.
+type order struct {
+	Ledger, Policy, ID string
+	Version            int64
+	Offset             time.Duration
+}
+
+// sender retries one operation and prints what it did; the test kills or stops
+// it on the way.
+func sender(text string) {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		panic(err)
+	}
+	clock := func() time.Time { return time.Now().Add(o.Offset) }
+	store, err := sqlite.Open(context.Background(), o.Ledger, sqlite.Options{Clock: clock})
+	if err != nil {
+		panic(err)
+	}
+	defer store.Close()
+	pol, err := policy.Parse("policy.yaml", []byte(o.Policy))
+	if err != nil {
+		panic(err)
+	}
+	e := New(Options{Store: store, Policy: func() *policy.Policy { return pol }, Actor: maya, Clock: clock, Log: func(s string) { fmt.Println(s) }})
+	e.downs.of(pol.Kind("pay")).http.Dial = func(_ context.Context, network, address string) (net.Conn, error) {
+		c, err := net.Dial(network, address)
+		time.Sleep(400 * time.Millisecond)
+		return c, err
+	}
+	res, err := e.Retry(context.Background(), RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	fmt.Println("did", res.Did, "outcome", res.Attempt.Outcome, res.Attempt.Proof, "err", err)
+}
