@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -10,9 +11,10 @@ import (
 // task goes on at the downstream (DESIGN §5).
 type SuspendRequest struct {
 	ChangeID, AttemptID string
-	Awaits              string        // names where the rest is to be asked for
-	Instead             string        // not empty: only while the attempt awaits this, so that one of many goes on with it
-	For                 time.Duration // the attempt's new deadline, from now; at most MaxDeadline
+	Awaits              string          // names where the rest is to be asked for
+	Instead             string          // not empty: only while the attempt awaits this, so that one of many goes on with it
+	For                 time.Duration   // the attempt's new deadline, from now; at most MaxDeadline
+	Result              json.RawMessage // what was said instead of an answer, kept until there is one
 	Reason              string
 	Actor               Actor
 }
@@ -34,6 +36,7 @@ func Suspend(ctx context.Context, s Store, r SuspendRequest) (Applied, error) {
 		}
 		a := *rec.Attempt(r.AttemptID)
 		a.DeadlineAt = rec.Now.Add(min(r.For, MaxDeadline))
+		a.Result = r.Result
 		o.DeadlineAt, o.Awaits = a.DeadlineAt, r.Awaits
 		note(rec, &o, r.Actor, r.Reason)
 		return Change{Operation: &o, Attempts: []Attempt{a}, Event: &Event{ID: r.ChangeID, Verb: "wait", Actor: r.Actor,

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -80,8 +81,12 @@ func waitIsTold(d *desk) {
 		d.ok(err)
 	}
 	again := d.suspend(res.Attempt, "input:8")
+	again.Result = json.RawMessage(`{"resultType":"input_required"}`)
 	_, err := ledger.Suspend(ctx, d.s, again)
 	d.ok(err)
+	if a := d.read(res.Operation.ID).Attempts[0]; string(a.Result) != string(again.Result) || a.Outcome != "" {
+		d.Fatalf("what was said meanwhile is kept as %q, the outcome %q", a.Result, a.Outcome)
+	}
 	evs := d.events(res.Operation.ID)
 	if len(evs) != 3 {
 		d.Fatalf("%d events, want begin and two waits: %+v", len(evs), evs)

@@ -296,6 +296,7 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 }
 
 // Suspend keeps an attempt in flight whose answer was none yet; see ledger.Suspend.
+// A Result is cleared of secrets, and left out where it is too long to be kept.
 func (r *Recorder) Suspend(ctx context.Context, req ledger.SuspendRequest) (ledger.Applied, error) {
 	if req.ChangeID == "" {
 		req.ChangeID = ledger.NewID()
@@ -303,6 +304,10 @@ func (r *Recorder) Suspend(ctx context.Context, req ledger.SuspendRequest) (ledg
 	if req.Actor.Name == "" {
 		req.Actor = r.options.Actor
 	}
+	if len(req.Result) > maxResult {
+		req.Result = nil
+	}
+	req.Result = tidyResult(req.Result, r.secretsOf(req.AttemptID))
 	return ledger.Suspend(ctx, r.store, req)
 }
 

@@ -107,10 +107,17 @@ func (c *call) toolResult(structured any, sentence string, isError bool) []byte 
 	text := encode(structured)
 	content := []map[string]string{{"type": "text", "text": sentence}, {"type": "text", "text": string(text)}}
 	result := fmt.Appendf(nil, `{"content":%s,"structuredContent":%s,"isError":%t`, encode(content), text, isError)
-	if meta, _ := once(c.meta); meta["io.modelcontextprotocol/protocolVersion"] != nil {
+	if c.stateless() {
 		result = append(result, `,"resultType":"complete"`...)
 	}
 	return resultLine(c.frame.ID, append(result, '}'))
+}
+
+// stateless tells whether the call is of revision 2026-07-28 or later: those say
+// theirs with every request.
+func (c *call) stateless() bool {
+	meta, _ := once(c.meta)
+	return meta["io.modelcontextprotocol/protocolVersion"] != nil
 }
 
 func (c *call) failure(code int, why string) []byte {

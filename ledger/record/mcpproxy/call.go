@@ -242,6 +242,9 @@ func (c *call) await(o ledger.Operation) []byte {
 			return c.join(o, id)
 		}
 		if isInput(o.Awaits) {
+			if question := c.question(o); question != nil {
+				return question
+			}
 			return c.waiting(o, "it was answered with a question, and waits for the call that answers it")
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, time.Second)

@@ -130,7 +130,9 @@ func replayable(o ledger.Operation) bool {
 func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Duration) {
 	req := ledger.SuspendRequest{AttemptID: c.attempt.ID, Awaits: awaits, For: max(c.p.o.InputPatience, c.rule.Deadline), Reason: "the server asks for more input"}
 	id, isTask := taskID(awaits)
-	if isTask {
+	if !isTask {
+		req.Result = r.answer.RPC.Result // for whoever calls again
+	} else {
 		req.For, req.Reason = max(taskTime(r.answer.RPC.Result), c.rule.Deadline), "the server works on it as a task"
 	}
 	_, err := c.p.o.Recorder.Suspend(ctx, req)

@@ -108,6 +108,26 @@ func (c *call) resume(w record.Wish) bool {
 	return true
 }
 
+// question is the one that an identical call was answered with and that is open
+// still: who calls again has lost it, and can answer it. Of many who do, one goes
+// on. There is none for a client that knows no questions, and where it was not kept
+// as it was.
+func (c *call) question(o ledger.Operation) []byte {
+	rec, err := c.p.o.Store.Read(c.p.ctx, ledger.Locator{ID: o.ID})
+	if err != nil || rec.Operation.Awaits != o.Awaits || !c.stateless() {
+		return nil
+	}
+	attempt := rec.Attempt(rec.Operation.LiveAttempt)
+	if attempt == nil || redacted(attempt.Result) {
+		return nil
+	}
+	a := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: attempt.Result}}
+	if awaits, _, ok := record.NotYet(a); !ok || awaits != o.Awaits {
+		return nil
+	}
+	return resultLine(c.frame.ID, attempt.Result)
+}
+
 // join waits for a task that an identical call has started, by asking for its
 // state. A client that knows tasks is given that task. There is no answer where
 // the task has ended meanwhile, or is not awaited any more.

@@ -33,7 +33,7 @@ func TestAContinuationBelongsToItsCall(t *testing.T) {
 			first.kill()
 			c = w.client()
 		}
-		// The same call without the state is not sent, and does not hang.
+		// The same call from a client that knows no questions is not sent, and does not hang.
 		c.call("2", "ask", `{"repo":"a"}`)
 		c.answered("2").wantOutcome(t, "pending")
 		c.goOn("3", "ask", `{"repo":"a"}`, "state-1")
@@ -45,6 +45,37 @@ func TestAContinuationBelongsToItsCall(t *testing.T) {
 		}
 		w.wantEffects(1)
 	}
+}
+
+// TestAQuestionIsAskedAgain: the same call, of an agent that has lost the question,
+// gets it again and can go on.
+func TestAQuestionIsAskedAgain(t *testing.T) {
+	const call = `,"method":"tools/call","params":{"name":"ask","arguments":{"repo":"a"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+	w := newWorld(t)
+	first := w.process()
+	first.say(`{"jsonrpc":"2.0","id":1` + call)
+	question := first.answered("1")
+	if question.Result.ResultType != "input_required" {
+		t.Fatalf("answer: %s", question.line)
+	}
+	first.kill()
+	c := w.client()
+	c.say(`{"jsonrpc":"2.0","id":2` + call)
+	again := c.answered("2")
+	if want := strings.Replace(question.line, `"id":1`, `"id":2`, 1); again.line != want {
+		t.Fatalf("got  %s\nwant %s", again.line, want)
+	}
+	if o := w.only(); o.State != ledger.Pending || !strings.HasPrefix(o.Awaits, "input:") {
+		t.Fatalf("it is %s and awaits %q", o.State, o.Awaits)
+	}
+	c.goOn("3", "ask", `{"repo":"a"}`, "state-1")
+	c.answered("3").wantDone(t, "ask")
+	o := w.only()
+	w.wantState(o, ledger.Committed)
+	if a := w.read(o.ID).Attempts[0]; strings.Contains(string(a.Result), "input_required") {
+		t.Errorf("the question stays as the result: %s", a.Result)
+	}
+	w.wantEffects(1)
 }
 
 // TestAForgedStateIsACallOfItsOwn: a state that nobody awaits, or that awaits
