@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -81,7 +82,8 @@ func loadSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+	// On Windows the mode says nothing; who may read is inherited from the folder.
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("%s can be read by others (%s); chmod 600 it", path, info.Mode().Perm())
 	}
 	secret, err := hex.DecodeString(strings.TrimSpace(string(text)))
