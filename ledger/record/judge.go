@@ -92,7 +92,7 @@ func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attempt
 // whole is not shown to them: a rule about a part that is missing would err at
 // best.
 func (rule KindRule) ask(ctx context.Context, rec ledger.Record, a ledger.Answer, s *ledger.SettleRequest) (Ruling, bool) {
-	if rule.Judge == nil || !complete(a) {
+	if rule.Judge == nil || !complete(a) || a.Via == "mcp" && a.RPC == nil {
 		return Ruling{}, false
 	}
 	ruling, err := rule.Judge(ctx, rec, a)
@@ -152,7 +152,8 @@ func neverSent(a ledger.Answer) bool {
 // complete tells that a whole answer came, and not one that is none yet: a
 // status with all of its body, a process that ended by itself, a JSON-RPC
 // response, a statement that was done. An HTTP status alone is no answer of an
-// MCP server: whatever is between answers for it.
+// MCP server, because whatever is between answers for it; unless the transport
+// knows it for a refusal and gives no error with it.
 func complete(a ledger.Answer) bool {
 	if a.Err != nil || a.Signal != "" || a.Class != "" && !a.Exited {
 		return false
@@ -161,7 +162,7 @@ func complete(a ledger.Answer) bool {
 	case a.RPC != nil:
 		return !notYet(a)
 	case a.Via == "mcp":
-		return false
+		return refusedStatus[a.Status]
 	case a.Via == "sql":
 		return true
 	}

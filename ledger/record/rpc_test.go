@@ -32,6 +32,10 @@ func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
 	reset := errors.New("read: connection reset by peer")
 	cut := rpcResult(mcpDone)
 	cut.Truncated = true
+	lost := func(a ledger.Answer) ledger.Answer {
+		a.Err = errors.New("no answer came")
+		return a
+	}
 	status := func(code int) ledger.Answer { return ledger.Answer{Via: "mcp", Sent: true, Status: code} }
 	with := func(a ledger.Answer, code int) ledger.Answer { a.Status = code; return a }
 	for _, c := range []struct {
@@ -62,7 +66,8 @@ func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
 		{"not sent, and yet answered", ledger.Answer{Via: "mcp", RPC: &ledger.RPCAnswer{Result: json.RawMessage(mcpDone)}}, "committed", "", "", "created"},
 		{"the server ended", ledger.Answer{Via: "mcp", Sent: true, Err: errors.New("EOF"), Class: "eof"}, "uncertain", "", "eof", ""},
 		{"reset", ledger.Answer{Via: "mcp", Sent: true, Err: reset, Class: "reset"}, "uncertain", "", "reset", ""},
-		{"a gateway's 404", status(404), "uncertain", "", "4xx", ""},
+		{"a gateway's 404", lost(status(404)), "uncertain", "", "4xx", ""},
+		{"a refusal, the transport knows", status(401), "failed", "refused", "", ""},
 		{"a gateway's 200", status(200), "uncertain", "", "2xx", ""},
 		{"a gateway's 503", status(503), "uncertain", "", "5xx", ""},
 		{"killed at its deadline", ledger.Answer{Via: "mcp", Sent: true, Err: errors.New("deadline"), Class: "deadline"}, "uncertain", "", "deadline", ""},

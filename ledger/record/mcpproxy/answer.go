@@ -83,16 +83,16 @@ func (c *call) done(o ledger.Operation) []byte {
 
 // outcome answers a call that was sent, or was to be, and got no line from the
 // server that could be passed on.
-func (c *call) outcome(o ledger.Operation, a ledger.Answer) []byte {
+func (c *call) outcome(o ledger.Operation, r reply) []byte {
+	why := r.why
+	if why == "" && r.answer.Err != nil {
+		why = r.answer.Err.Error()
+	}
 	switch o.State {
 	case ledger.Failed:
-		return c.failure(codeInternal, fmt.Sprintf("it did not take effect: %v", a.Err))
+		return c.failure(codeInternal, "it did not take effect: "+why)
 	case ledger.Committed:
 		return c.done(o)
-	}
-	why := ""
-	if a.Err != nil {
-		why = a.Err.Error()
 	}
 	return c.unknown(o, why)
 }

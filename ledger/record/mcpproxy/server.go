@@ -3,7 +3,7 @@ package mcpproxy
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
+	"net/http"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record/mcpwire"
@@ -14,6 +14,7 @@ import (
 type reply struct {
 	line   []byte
 	answer ledger.Answer
+	why    string // in words, where the answer's error does not say it all
 }
 
 // receive takes the server's lines until no more come.
@@ -86,7 +87,7 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 	switch {
 	case fl == nil:
 	case fl.call != nil && fl.call.recorded():
-		fl.call.hear(reply{line, answerOf(f)})
+		fl.call.hear(reply{line: line, answer: answerOf(f)})
 		return
 	case fl.call != nil && !isClosed(fl.call.ready):
 		p.o.Log("the server answered a call that it had not been sent: " + string(f.ID))
@@ -119,13 +120,30 @@ func (p *Proxy) lost(l *mcpwire.Lost) {
 		return
 	}
 	if fl.call != nil && fl.call.recorded() {
-		fl.call.hear(reply{answer: lostAnswer(l)})
+		fl.call.hear(reply{answer: lostAnswer(l), why: p.lostWhy(l)})
 		return
 	}
 	if fl.call != nil {
 		p.unboard(fl.call)
 	}
-	p.reply(failureLine(fl.id, codeInternal, fmt.Sprintf("no answer from the MCP server: %v", l.Err)))
+	p.reply(failureLine(fl.id, codeInternal, "no answer from the MCP server: "+p.lostWhy(l)))
+}
+
+// lostWhy says why, and what to do about it where that is known.
+func (p *Proxy) lostWhy(l *mcpwire.Lost) string {
+	why := "no answer came"
+	if l.Err != nil {
+		why = l.Err.Error()
+	}
+	switch {
+	case l.Refused && l.Status == http.StatusUnauthorized:
+		why += "; indoubt mcp sends what --header gives it, and logs in nowhere by itself"
+		p.o.Log(why)
+	case l.Refused:
+		why += "; start the client anew"
+		p.o.Log(why)
+	}
+	return why
 }
 
 // lostAnswer is what the transport says of a call. Whatever it calls rejected
@@ -135,10 +153,10 @@ func lostAnswer(l *mcpwire.Lost) ledger.Answer {
 	if a.Err == nil {
 		a.Err = errors.New("no answer came")
 	}
-	if !l.Sent {
-		return a
-	}
 	switch {
+	case !l.Sent:
+	case l.Refused:
+		a.Err = nil // the status says it
 	case l.Status >= 500:
 		a.Class = ledger.Class5xx
 	case l.Status == 429:

@@ -32,7 +32,7 @@ func (c *call) finish(r reply) {
 	}
 	line := r.line
 	if line == nil {
-		line = c.outcome(op, r.answer)
+		line = c.outcome(op, r)
 	}
 	c.endWith(line, op.ID, err == nil && r.line != nil && op.State == ledger.Committed)
 }

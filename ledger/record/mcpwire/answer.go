@@ -3,6 +3,7 @@ package mcpwire
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -66,6 +67,7 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 		lost.Err = c.read(o.reply, waits)
 		if o.reply.StatusCode/100 != 2 {
 			lost.Status, lost.Body = o.reply.StatusCode, o.reply.Answer().Body
+			lost.Refused = lost.Status == http.StatusUnauthorized || errors.Is(lost.Err, errSession)
 		}
 		o.reply.Answer()
 	}
@@ -146,14 +148,44 @@ func media(h http.Header) string {
 }
 
 func statusError(r *transmit.Reply) error {
-	err := fmt.Errorf("the server answered %s", r.Status)
+	err := fmt.Errorf("the server answered %s", shown(r.Status, maxShown))
 	switch {
 	case r.StatusCode == http.StatusNotFound && r.Request.Header.Get(headerSession) != "":
 		return fmt.Errorf("%w: %w", err, errSession)
+	case r.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("%w: it wants a credential%s", err, challenge(r.Header.Get("WWW-Authenticate")))
 	case r.StatusCode/100 == 3:
-		return fmt.Errorf("%w: %w", err, errRedirect)
+		if to, bad := r.Location(); bad == nil {
+			return fmt.Errorf("%w: %w to %s, and a write is not sent to a second place; use that address if it is the server's", err, errRedirect, shown(transmit.WithoutSecrets(to), 4*maxShown))
+		}
+		return fmt.Errorf("%w: %w, and a write is not sent to a second place", err, errRedirect)
 	}
 	return err
+}
+
+// challenge is what a server says it wants and why it did not take what it got
+// (RFC 6750): the scheme and the error's name.
+func challenge(header string) string {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(header), " ")
+	if scheme == "" {
+		return ""
+	}
+	_, name, found := strings.Cut(rest, `error="`)
+	if name, _, _ = strings.Cut(name, `"`); !found || name == "" {
+		return " (" + shown(scheme, maxShown) + ")"
+	}
+	return " (" + shown(scheme, maxShown) + ", " + shown(name, maxShown) + ")"
+}
+
+const maxShown = 60 // bytes of a word of the server's in an error
+
+func shown(s string, most int) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), most)])
 }
 
 // cut says that an answer ended before its end.

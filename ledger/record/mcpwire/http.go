@@ -3,6 +3,7 @@ package mcpwire
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ const (
 
 var (
 	errSession  = errors.New("the server has ended the session")
-	errRedirect = errors.New("the server redirects; a write is not sent to a second place")
+	errRedirect = errors.New("it redirects")
 )
 
 // overHTTP is a server behind a URL: the streamable HTTP transport, revisions
@@ -92,6 +93,15 @@ func Dial(ctx context.Context, o HTTPOptions) (Conn, error) {
 	}
 	if c.header == nil {
 		c.header = http.Header{}
+	}
+	if u.User != nil { // a transport does not do it, as an http.Client would
+		if c.header.Get("Authorization") == "" {
+			password, _ := u.User.Password()
+			basic := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
+			c.header.Set("Authorization", "Basic "+basic)
+		}
+		u.User = nil
+		c.url = u.String()
 	}
 	if o.Sender != nil {
 		c.sender = *o.Sender

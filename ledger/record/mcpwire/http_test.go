@@ -116,6 +116,54 @@ func raw(t *testing.T, do func(net.Conn)) (url string, posts *atomic.Int32) {
 	return "http://" + l.Addr().String(), posts
 }
 
+// TestRefusedBeforeItWasTakenUp: what the protocol says of a request that was not
+// processed is told in words that help, and without what must not be shown.
+func TestRefusedBeforeItWasTakenUp(t *testing.T) {
+	for _, tt := range []struct {
+		answer  string
+		refused bool
+		says    string
+	}{
+		{"HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer realm=\"x\", error=\"invalid_token\", resource_metadata=\"https://h/x\"\r\nContent-Length: 0\r\n\r\n", true, "it wants a credential (Bearer, invalid_token)"},
+		{"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", true, "it wants a credential"},
+		{"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", false, "403"},
+		{"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", false, "404"},
+		{"HTTP/1.1 307 No\r\nLocation: /mcp/?token=secret\r\nContent-Length: 0\r\n\r\n", false, "/mcp/, and a write is not sent"},
+		{"HTTP/1.1 308 No\r\nLocation: https://u:secret@h.example/mcp\r\nContent-Length: 0\r\n\r\n", false, "to https://h.example/mcp, and"},
+		{"HTTP/1.1 302 No\r\nContent-Length: 0\r\n\r\n", false, "302"},
+	} {
+		url, _ := raw(t, func(c net.Conn) { fmt.Fprint(c, tt.answer) })
+		c := dial(t, url)
+		if _, err := c.Send(context.Background(), []byte(callLine)); err != nil {
+			t.Fatal(err)
+		}
+		if lost := recvLost(t, c); lost.Refused != tt.refused || !strings.Contains(lost.Err.Error(), tt.says) || strings.Contains(lost.Err.Error(), "secret") {
+			t.Errorf("%q: refused %v: %v", tt.answer, lost.Refused, lost.Err)
+		}
+	}
+}
+
+// TestTheCredentialInAURLIsUsed as every HTTP client does.
+func TestTheCredentialInAURLIsUsed(t *testing.T) {
+	said := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			said <- r.Header.Get("Authorization")
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer s.Close()
+	for url, want := range map[string]string{strings.Replace(s.URL, "http://", "http://me:pass%20word@", 1): "Basic bWU6cGFzcyB3b3Jk", s.URL: ""} {
+		c := dial(t, url)
+		if _, err := c.Send(context.Background(), []byte(`{"jsonrpc":"2.0","method":"x"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-said; got != want {
+			t.Errorf("%s: Authorization %q", url, got)
+		}
+	}
+}
+
 // A lost answer is told as lost, with what the server is known to have said; it
 // is never made up, and the call is never transmitted again.
 func TestI2_ALostAnswerIsToldAsLost(t *testing.T) {
@@ -340,7 +388,7 @@ func TestASession(t *testing.T) {
 	s.gone = true
 	s.mu.Unlock()
 	send(t, c, callLine)
-	if lost := recvLost(t, c); lost.Status != 404 || !errors.Is(lost, errSession) || !strings.Contains(string(lost.Body), "not found") {
+	if lost := recvLost(t, c); lost.Status != 404 || !lost.Refused || !errors.Is(lost, errSession) || !strings.Contains(string(lost.Body), "not found") {
 		t.Errorf("%d %q %v", lost.Status, lost.Body, lost)
 	}
 	c.Close()

@@ -46,9 +46,9 @@ type Conn interface {
 }
 
 // Lost is what Recv returns for a request that gets no answer, although the
-// connection goes on. What the request did is not known, unless Sent is false
-// or Status is one with which a server refuses. Over stdio there is none: there
-// answers are lost when the connection ends.
+// connection goes on. What the request did is not known, unless Sent is false or
+// Refused is true. Over stdio there is none: there answers are lost when the
+// connection ends.
 type Lost struct {
 	ID   json.RawMessage // the request's id, as it was written
 	Sent bool            // at least one byte may have reached the server
@@ -57,7 +57,10 @@ type Lost struct {
 	// for a success whose message did not come.
 	Status int
 	Body   []byte // such an answer's beginning, at most 64 KiB
-	Err    error  // what happened
+	// Refused: the request was not taken up, as HTTP and MCP define that status. It
+	// lacked a credential (401), or named a session that has ended (404).
+	Refused bool
+	Err     error // what happened
 }
 
 func (l *Lost) Error() string {
