@@ -51,6 +51,15 @@ func (r *Recorder) Digest(value string) (string, error) {
 	return strings.TrimPrefix(d, digestPrefix), err
 }
 
+// CommandLine is a command line with digests in the place of its secrets.
+func (r *Recorder) CommandLine(argv []string) ([]string, error) {
+	p, err := r.redact.wish(nil, &ledger.Command{Argv: argv}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return p.command.Argv, nil
+}
+
 // key returns the secret, reading or making its file on first need.
 func (r *redactor) key() ([]byte, error) {
 	r.mu.Lock()

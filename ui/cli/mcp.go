@@ -77,6 +77,9 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	if err := a.mcpRecorder(ctx, &o, flags.source); err != nil {
 		return err
 	}
+	if err := mcpScope(&o, argv, flags.url); err != nil {
+		return err
+	}
 	var mu sync.Mutex
 	o.Log = func(line string) {
 		mu.Lock()
@@ -91,8 +94,25 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	return nil
 }
 
-// mcpServer reads which server it is: what it is called, its scope, and how it is
-// reached.
+// mcpScope says which calls may be the same. A secret on the server's command line
+// counts as its digest under the recorder's key: nobody can try passwords on it.
+func mcpScope(o *mcpproxy.Options, argv []string, url string) error {
+	if url != "" {
+		o.Scope = mcpproxy.URLScope(url)
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("the current directory: %w", err)
+	}
+	if argv, err = o.Recorder.CommandLine(argv); err != nil {
+		return fmt.Errorf("the server's command line: %w", err)
+	}
+	o.Scope = mcpproxy.CommandScope(argv, dir)
+	return nil
+}
+
+// mcpServer reads which server it is: what it is called, and how it is reached.
 func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 	if strings.ContainsAny(flags.server, " \t\n*\"") {
 		return usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
@@ -115,19 +135,13 @@ func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) erro
 		if o.Server == "" {
 			o.Server = mcpproxy.URLName(flags.url)
 		}
-		o.Scope = mcpproxy.URLScope(flags.url)
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
 			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header})
 		}
 	default:
-		dir, err := os.Getwd()
-		if err != nil {
-			return fmt.Errorf("the current directory: %w", err)
-		}
 		if o.Server == "" {
 			o.Server = mcpproxy.CommandName(argv)
 		}
-		o.Scope = mcpproxy.CommandScope(argv, dir)
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
 			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{a.errOut}})
 		}

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"bufio"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,9 +12,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	_ "modernc.org/sqlite"
+
+	"indoubt/ledger/record/mcpproxy"
 )
 
 // agent is an MCP client of the program.
@@ -162,6 +168,47 @@ done`
 		t.Errorf("it ended with %v", err)
 	}
 	s.wantState(s.only(), "committed")
+}
+
+// TestI11_NoSecretIsInTheScope: not even as a digest on which somebody who has the
+// ledger could try passwords. Servers with different ones are kept apart.
+func TestI11_NoSecretIsInTheScope(t *testing.T) {
+	need(t, "cat")
+	s := newSite(t)
+	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 100ms }\n")
+	dir, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scopes := map[string]bool{}
+	for _, password := range []string{"hunter2", "hunter3", "hunter2"} {
+		argv := []string{"sh", "-c", "exec cat", "--password=" + password}
+		a := s.agent(append([]string{"--server", "s", "--"}, argv...)...)
+		a.call(1, "say")
+		a.leave()
+		db, err := sql.Open("sqlite", s.ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := db.Query("SELECT scope FROM operations")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var scope string
+			if err := rows.Scan(&scope); err != nil {
+				t.Fatal(err)
+			}
+			scopes[scope] = true
+		}
+		db.Close()
+		if plain := mcpproxy.CommandScope(argv, dir); scopes[plain] {
+			t.Errorf("anybody can try passwords on %s", plain)
+		}
+	}
+	if len(scopes) != 2 {
+		t.Errorf("%d scopes for two passwords", len(scopes))
+	}
 }
 
 func TestMCPOverHTTP(t *testing.T) {
