@@ -14,6 +14,7 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
 
+	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/record/mcpwire"
@@ -70,6 +71,9 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	var err error
 	if o.Deadline, err = positive("--deadline", flags.deadline); err != nil {
 		return err
+	}
+	if d := o.Deadline; d != 0 && (d < ledger.MinDeadline || d > ledger.MaxDeadline) {
+		return usage(fmt.Sprintf("--deadline %s is not between %s and %s", flags.deadline, ledger.MinDeadline, ledger.MaxDeadline), "")
 	}
 	if err := a.mcpServer(&o, argv, flags); err != nil {
 		return err

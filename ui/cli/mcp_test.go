@@ -264,6 +264,7 @@ func TestMCPCommandLine(t *testing.T) {
 		{[]string{"--url", "ftp://example.com"}, 2, "--url"},
 		{[]string{"--server", "a b", "--", "cat"}, 2, "--server"},
 		{[]string{"--deadline", "soon", "--", "cat"}, 2, "--deadline"},
+		{[]string{"--deadline", "60d", "--", "cat"}, 2, "is not between"},
 		{[]string{"--read-only", "--", "cat"}, 5, "--read-only"},
 		{[]string{"--", s.dir + "/nobody"}, 1, "start the MCP server"},
 	} {
