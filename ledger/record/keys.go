@@ -25,7 +25,7 @@ func (r *Recorder) keyBase(w Wish, rule KindRule, req ledger.BeginRequest) (base
 	}
 	parts, err := keyParts(strategy, w, rule, req)
 	if err != nil {
-		return "", false, fmt.Errorf("key of %s: %w", w.Kind, err)
+		return "", false, &noKeyError{w.Kind, err}
 	}
 	seed, err := json.Marshal(parts)
 	if err != nil {
@@ -37,6 +37,15 @@ func (r *Recorder) keyBase(w Wish, rule KindRule, req ledger.BeginRequest) (base
 	}
 	return strategy + "-" + digest[:32], true, nil
 }
+
+// noKeyError says that a wish has not what its kind's policy makes a key of.
+type noKeyError struct {
+	kind string
+	err  error
+}
+
+func (e *noKeyError) Error() string { return fmt.Sprintf("key of %s: %v", e.kind, e.err) }
+func (e *noKeyError) Unwrap() error { return e.err }
 
 // keyParts is what the key is made from. It is taken from the input as it is
 // recorded, so that a digest stands for what is secret.

@@ -56,6 +56,11 @@ func (w *httpWrite) do() (*http.Response, error) {
 	defer context.AfterFunc(base, stop)()
 	for looked := false; ; {
 		res, asked, err := w.begin(ctx)
+		var none *noKeyError
+		if errors.As(err, &none) {
+			w.report(Report{What: "bad_request", Why: err.Error()})
+			return nil, &KeyError{Missing: true, Why: err.Error()}
+		}
 		if err != nil {
 			w.report(Report{What: "not_recorded", Why: err.Error()})
 			return nil, &NotRecordedError{err}
@@ -126,7 +131,11 @@ func (w *httpWrite) prepare() error {
 	if err != nil {
 		return &NotRecordedError{err}
 	}
-	w.given = key != ""
+	if w.given = key != ""; w.given {
+		if err := w.nameAsRecorded(scope, key); err != nil {
+			return &NotRecordedError{err}
+		}
+	}
 	if key == "" && w.rule.Hold == "none" && w.rule.KeyStrategy == "" {
 		key = "k-" + ledger.NewID() // a wish of its own
 	}
@@ -135,6 +144,24 @@ func (w *httpWrite) prepare() error {
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.wish.Source.Pipeline, w.wish.Source.Run, _ = strings.Cut(from, "@")
+	}
+	return nil
+}
+
+// nameAsRecorded gives the write the built-in kind where its key has an operation
+// under that: a policy that names the kind only now lets no repeat through.
+func (w *httpWrite) nameAsRecorded(scope, key string) error {
+	builtin := builtinKind(w.req)
+	if w.kind == builtin {
+		return nil
+	}
+	r := w.t.Recorder
+	_, err := r.store.Read(context.WithoutCancel(w.req.Context()), ledger.Locator{Kind: builtin, Scope: scope, Key: key})
+	switch {
+	case err == nil:
+		w.kind, w.rule = builtin, r.Rule(builtin)
+	case !errors.Is(err, ledger.ErrNotFound):
+		return err
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,47 @@ func TestKeys(t *testing.T) {
 	w.post("", `{}`)
 	if a := w.post("", `{}`); a.header.Get("Idempotency-Replayed") != "true" || up.total() != 3 {
 		t.Errorf("a key made of the content: %+v", a)
+	}
+}
+
+// TestI3_APolicyThatComesLaterFindsTheKey: a kind that the policy names only now
+// does not let a repeat through of what was recorded under the built-in name.
+func TestI3_APolicyThatComesLaterFindsTheKey(t *testing.T) {
+	up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) })
+	var named atomic.Bool
+	w := newWorld(t, up, setup{kind: func(string, string, string) (string, bool) { return "charge", named.Load() }})
+	w.post("k-1", `{"n":1}`)
+	named.Store(true)
+	if a := w.post("k-1", `{"n":1}`); a.status != 409 || a.problem(t).Code != "in_doubt" {
+		t.Errorf("%+v", a)
+	}
+	if a := w.post("k-1", `{"n":2}`); a.status != 422 {
+		t.Errorf("%+v", a)
+	}
+	up.does(created)
+	if rec := w.about(w.post("k-2", `{"n":1}`)); rec.Operation.Kind != "charge" || rec.Operation.State != ledger.Committed {
+		t.Errorf("%+v", rec.Operation)
+	}
+	if up.total() != 2 {
+		t.Errorf("%d effects", up.total())
+	}
+}
+
+// TestAKeyThatCannotBeMade is the request's fault, and no reason to come back later.
+func TestAKeyThatCannotBeMade(t *testing.T) {
+	up := newUpstream(t, created)
+	for name, rule := range map[string]record.KindRule{
+		"body.invoice": {KeyStrategy: record.KeyFields, KeyFrom: []string{"body.invoice"}},
+		"session":      {KeyStrategy: record.KeySession},
+	} {
+		w := newWorld(t, up, setup{rule: rule})
+		a := w.post("", `{"n":1}`)
+		if p := a.problem(t); a.status != 400 || p.Code != "key_missing" || !strings.Contains(p.Detail, name) || a.header.Get("Retry-After") != "" {
+			t.Errorf("%s: %d %+v", name, a.status, p)
+		}
+		if len(w.all()) != 0 || up.total() != 0 {
+			t.Errorf("%s: it was recorded or sent", name)
+		}
 	}
 }
 
