@@ -70,7 +70,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		return strings.Join(columns, " OR ")
 	}
 	prefix := func(column, p string) string {
-		return fmt.Sprintf("substr(%s%s, 1, %d) = %s", from, column, len([]rune(p)), b.bind(p))
+		return fmt.Sprintf("substr(%s%s, 1, %s) = %s", from, column, b.bind(len([]rune(p))), b.bind(p))
 	}
 	switch t.Field {
 	case "text":

@@ -41,23 +41,15 @@ func (h home) differs(home home) string {
 	return ""
 }
 
-func readMeta(ctx context.Context, db interface {
-	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-}) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, `SELECT name, value FROM meta`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
+func readMeta(q querier) (map[string]string, error) {
 	m := map[string]string{}
-	for rows.Next() {
+	_, err := collect(q, func(rows *sql.Rows) (none struct{}, err error) {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
+		err = rows.Scan(&name, &value)
 		m[name] = value
-	}
-	return m, rows.Err()
+		return none, err
+	}, `SELECT name, value FROM meta`)
+	return m, err
 }
 
 func (tx *tx) setMeta(name, value string) error {

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	_ "embed"
 	"fmt"
@@ -38,34 +37,32 @@ func newest(steps []step) int { return steps[len(steps)-1].version }
 
 // migrate makes the schema of a new ledger, or runs the steps that an old one
 // lacks, all in one transaction: a ledger is never between two schemas.
-func migrate(ctx context.Context, s *Store, steps []step, create bool) error {
-	newest := newest(steps)
-	return s.writer.do(ctx, func(tx *tx) error {
-		var app, has int
-		if err := tx.scan(`SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`, nil, &app, &has); err != nil {
+func (tx *tx) migrate(steps []step, create bool) error {
+	s, newest := tx.w.store, newest(steps)
+	var app, has int
+	if err := tx.scan(`SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`, nil, &app, &has); err != nil {
+		return err
+	}
+	switch {
+	case app == applicationID && has == newest:
+		return nil
+	case has > newest: // migrated since it was looked at
+		return &NewerError{s.path, has, newest}
+	case has == 0 && !create:
+		return &ForeignError{s.path, "it is empty"}
+	case has == 0:
+		if err := tx.script(tables + guards); err != nil {
+			return fmt.Errorf("make the ledger: %w", translate(s.path, err))
+		}
+		if err := s.foundIn(tx); err != nil {
 			return err
 		}
-		switch {
-		case app == applicationID && has == newest:
-			return nil
-		case has > newest: // migrated since it was looked at
-			return &NewerError{s.path, has, newest}
-		case has == 0 && !create:
-			return &ForeignError{s.path, "it is empty"}
-		case has == 0:
-			if err := tx.script(tables + guards); err != nil {
-				return fmt.Errorf("make the ledger: %w", translate(s.path, err))
-			}
-			if err := s.foundIn(tx); err != nil {
-				return err
-			}
-		default:
-			if err := tx.climb(steps, has); err != nil {
-				return fmt.Errorf("bring the ledger from schema %d to %d: %w", has, newest, translate(s.path, err))
-			}
+	default:
+		if err := tx.climb(steps, has); err != nil {
+			return fmt.Errorf("bring the ledger from schema %d to %d: %w", has, newest, translate(s.path, err))
 		}
-		return tx.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, newest))
-	})
+	}
+	return tx.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, newest))
 }
 
 // climb runs the steps above a schema.

@@ -14,6 +14,10 @@ import (
 	"indoubt/ledger"
 )
 
+func migrate(s *Store, steps []step) error {
+	return s.writer.do(ctx, func(tx *tx) error { return tx.migrate(steps, false) })
+}
+
 // The mechanism is tried with steps of its own, from the newest schema.
 func TestMigrations(t *testing.T) {
 	s, _ := openTest(t)
@@ -27,16 +31,16 @@ func TestMigrations(t *testing.T) {
 		must(t, s.read.QueryRow(`SELECT user_version FROM pragma_user_version`).Scan(&v))
 		return v
 	}
-	if err := migrate(ctx, s, broken, false); err == nil || version() != now {
+	if err := migrate(s, broken); err == nil || version() != now {
 		t.Fatalf("a broken step left schema %d: %v", version(), err)
 	}
-	must(t, migrate(ctx, s, more, false))
-	must(t, migrate(ctx, s, more, false))
+	must(t, migrate(s, more))
+	must(t, migrate(s, more))
 	if version() != now+2 {
 		t.Fatalf("schema %d", version())
 	}
 	var newer *NewerError
-	if err := migrate(ctx, s, steps, false); !errors.As(err, &newer) {
+	if err := migrate(s, steps); !errors.As(err, &newer) {
 		t.Fatal(err)
 	}
 	if err := checkSchema(ctx, s.read, s.path, now+3, false, true); err == nil {

@@ -17,10 +17,12 @@ import (
 // applicationID marks a file as a ledger: "indb" in ASCII.
 const applicationID = 0x696e6462
 
-// Pragmas go into the DSN, so that every connection of a pool has them.
+// Pragmas go into the DSN, so that every connection of a pool has them. A
+// statement that sets off triggers keeps what it would need to be undone: in
+// memory, or the longer ones write it to a file of their own.
 var (
-	pragmas = []string{"busy_timeout(5000)", "foreign_keys(1)", "recursive_triggers(1)"}
-	writing = []string{"journal_mode(WAL)", "synchronous(FULL)"}
+	pragmas = []string{"busy_timeout(5000)", "foreign_keys(1)", "recursive_triggers(1)", "temp_store(MEMORY)"}
+	writing = []string{"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-8000)"}
 )
 
 // dsn names a database file. Only a URL survives ?, # and % in a path.
@@ -89,16 +91,19 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 		return nil, err
 	}
 	s := &Store{path: path, opts: o, stmts: map[string]*sql.Stmt{}}
+	var meta map[string]string
 	if o.ReadOnly {
-		return s, s.finish(ctx, s.openReader(ctx, true))
+		meta, err = s.openReader(ctx)
+	} else {
+		meta, err = s.openWriter(ctx, create)
 	}
-	return s, s.finish(ctx, s.openWriter(ctx, create))
+	return s, s.finish(ctx, meta, err)
 }
 
 // finish closes what was opened when something went wrong.
-func (s *Store) finish(ctx context.Context, err error) error {
+func (s *Store) finish(ctx context.Context, meta map[string]string, err error) error {
 	if err == nil {
-		err = s.identify(ctx)
+		err = s.identify(ctx, meta)
 	}
 	if err == nil {
 		return nil
@@ -113,51 +118,65 @@ func (s *Store) finish(ctx context.Context, err error) error {
 	return err
 }
 
-// openWriter opens the file for writing, checks or makes its schema, and opens
-// the reader pool beside it.
-func (s *Store) openWriter(ctx context.Context, create bool) error {
+// openWriter opens the file for writing, checks or makes its schema, and sets up
+// the reader pool beside it. Each connection reads the whole schema, which is most
+// of what opening costs: here it is one.
+func (s *Store) openWriter(ctx context.Context, create bool) (meta map[string]string, err error) {
 	db, err := sql.Open("sqlite", dsn(s.path, "rw"))
 	if err != nil {
-		return fmt.Errorf("open the ledger: %w", err)
+		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
 	// Looked at before anything is written: opening must not turn a foreign
 	// database into WAL.
 	if err := s.look(ctx, create); err != nil {
 		db.Close()
-		return err
+		return nil, err
 	}
 	s.bell = newBell(s.path)
 	w, err := newWriter(ctx, s, db)
 	if err != nil {
 		db.Close()
-		return translate(s.path, err)
+		return nil, translate(s.path, err)
 	}
 	s.writer = w
-	if err := migrate(ctx, s, steps, create); err != nil {
+	if err := w.do(ctx, func(tx *tx) error {
+		err := tx.migrate(steps, create)
+		if err == nil {
+			meta, err = readMeta(tx)
+		}
 		return err
+	}); err != nil {
+		return nil, err
 	}
-	return s.openReader(ctx, false)
+	return meta, s.readers()
 }
 
-// readers is how many connections read at once.
-const readers = 4
+// wide is how many connections read at once.
+const wide = 4
 
-// openReader opens the pool that only reads.
-func (s *Store) openReader(ctx context.Context, alone bool) error {
-	if s.bell == nil {
-		s.bell = &bell{path: s.path + ".bell"}
-	}
+// readers sets up the pool that only reads. Its connections are made when they
+// are needed.
+func (s *Store) readers() error {
 	db, err := sql.Open("sqlite", dsn(s.path, "ro"))
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
-	db.SetMaxOpenConns(readers)
-	db.SetMaxIdleConns(readers)
-	s.read, s.snapshots = db, make(chan struct{}, readers-1)
-	if !alone {
-		return nil
+	db.SetMaxOpenConns(wide)
+	db.SetMaxIdleConns(wide)
+	s.read, s.snapshots = db, make(chan struct{}, wide-1)
+	return nil
+}
+
+// openReader opens a ledger that is only read.
+func (s *Store) openReader(ctx context.Context) (map[string]string, error) {
+	s.bell = &bell{path: s.path + ".bell"}
+	if err := s.readers(); err != nil {
+		return nil, err
 	}
-	return checkSchema(ctx, db, s.path, newest(steps), false, true)
+	if err := checkSchema(ctx, s.read, s.path, newest(steps), false, true); err != nil {
+		return nil, err
+	}
+	return readMeta(outside{ctx, s})
 }
 
 // look checks the file through a connection that cannot write.
@@ -172,10 +191,15 @@ func (s *Store) look(ctx context.Context, create bool) error {
 
 // checkSchema refuses what is not a ledger this program can use.
 func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create, reading bool) error {
+	// These two are in the file's header; the rest would need the schema read.
 	var app, version, tables int
-	err := db.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
-	                                       (SELECT user_version FROM pragma_user_version),
-	                                       (SELECT count(*) FROM sqlite_schema)`).Scan(&app, &version, &tables)
+	err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&app)
+	if err == nil {
+		err = db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	}
+	if err == nil && app == 0 {
+		err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables)
+	}
 	if code(err)&0xff == codeCantOpen {
 		return &ReadOnlyDirError{path}
 	}
@@ -197,12 +221,8 @@ func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create
 	return nil
 }
 
-// identify reads what the ledger knows of itself and tells a copy.
-func (s *Store) identify(ctx context.Context) error {
-	m, err := readMeta(ctx, s.read)
-	if err != nil {
-		return translate(s.path, err)
-	}
+// identify takes what the ledger knows of itself and tells a copy.
+func (s *Store) identify(ctx context.Context, m map[string]string) error {
 	s.id = m["id"]
 	if n := m["created_at"]; n != "" {
 		var t int64

@@ -226,13 +226,7 @@ func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit i
 func (s *Store) query(ctx context.Context, q ledger.Query, after cursor, limit, first int) ([]ledger.Row, []cursor, error) {
 	b := &binder{args: []any{ms(q.Now)}}
 	query := pageSQL(b, q, after, limit, first)
-	var rows *sql.Rows
-	var err error
-	if len(q.Filter.Terms) == 0 {
-		rows, err = s.rows(ctx, query, b.args...)
-	} else { // each filter is another text: not worth keeping prepared
-		rows, err = s.read.QueryContext(ctx, query, b.args...)
-	}
+	rows, err := s.rows(ctx, query, b.args...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -74,39 +74,81 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row
 // Lease takes or renews the right to reconcile an operation. A new holder gets a
 // higher generation; one that has lost its lease finds that out by its own.
 func (s *Store) Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
-	var lease ledger.Lease
-	if holder == "" {
-		return lease, errors.New("a lease needs a holder")
-	}
-	err := s.write(ctx, func(tx *tx) (err error) {
-		lease, err = tx.lease(operationID, holder, digest, ttl)
+	var by ledger.LeasedError
+	leases, err := s.leases(ctx, []string{operationID}, holder, digest, ttl, func(tx *tx) error {
+		var until int64
+		err := tx.scan(`SELECT holder, expires_at FROM leases WHERE operation_id = ?`, []any{operationID}, &by.Holder, &until)
+		by.Until = at(until)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return ledger.Lease{}, err
+	case len(leases) == 0:
+		return ledger.Lease{}, &by
 	}
-	return lease, nil
+	return leases[0], nil
 }
 
 // Leases takes the leases that nobody else holds, in one transaction.
 func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
-	if holder == "" {
-		return nil, errors.New("a lease needs a holder")
-	}
 	if len(operationIDs) == 0 {
 		return nil, s.writable()
 	}
+	return s.leases(ctx, operationIDs, holder, digest, ttl, nil)
+}
+
+// leases takes leases, all with three statements; refused is called when there is
+// one that somebody else holds.
+func (s *Store) leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration, refused func(*tx) error) ([]ledger.Lease, error) {
+	if holder == "" {
+		return nil, errors.New("a lease needs a holder")
+	}
+	ids := list(operationIDs)
 	var got []ledger.Lease
 	err := s.write(ctx, func(tx *tx) error {
-		got = got[:0]
-		for _, id := range operationIDs {
-			l, err := tx.lease(id, holder, digest, ttl)
-			switch {
-			case err == nil:
-				got = append(got, l)
-			case !errors.As(err, new(*ledger.LeasedError)):
+		now := s.now()
+		until := at(ms(now.Add(ttl)))
+		var missing string
+		err := tx.scan(`SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = value) LIMIT 1`, []any{ids}, &missing)
+		if err == nil {
+			return fmt.Errorf("%w: %s", ledger.ErrNotFound, missing)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		tx.touched = true
+		generations := map[string]int64{}
+		for _, query := range []string{`
+			UPDATE leases SET generation = generation + (holder <> ?2), holder = ?2, digest = ?3, expires_at = ?4
+			 WHERE operation_id IN (SELECT value FROM json_each(?1)) AND (holder IN ('', ?2) OR expires_at <= ?5)
+			RETURNING operation_id, generation`, `
+			INSERT INTO leases (operation_id, holder, generation, digest, expires_at)
+			SELECT DISTINCT value, ?2, 1, ?3, ?4 FROM json_each(?1) WHERE ?5 = ?5 AND NOT EXISTS (SELECT 1 FROM leases WHERE operation_id = value)
+			RETURNING operation_id, generation`} {
+			rows, err := tx.rows(query, ids, holder, digest, ms(until), ms(now))
+			if err != nil {
 				return err
 			}
+			var id string
+			var generation int64
+			for rows.Next() && err == nil {
+				err = rows.Scan(&id, &generation)
+				generations[id] = generation
+			}
+			if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
+				return err
+			}
+		}
+		got = got[:0]
+		for _, id := range operationIDs {
+			if g, ok := generations[id]; ok {
+				got = append(got, ledger.Lease{OperationID: id, Holder: holder, Generation: g, Digest: digest, ExpiresAt: until})
+				delete(generations, id)
+			}
+		}
+		if len(got) == 0 && refused != nil {
+			return refused(tx)
 		}
 		return nil
 	})
@@ -114,37 +156,6 @@ func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, diges
 		return nil, err
 	}
 	return got, nil
-}
-
-func (tx *tx) lease(operationID, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
-	now := tx.w.store.now()
-	lease := ledger.Lease{OperationID: operationID, Holder: holder, Digest: digest, ExpiresAt: at(ms(now.Add(ttl)))}
-	var by string
-	var until int64
-	err := tx.scan(`SELECT holder, generation, expires_at FROM leases WHERE operation_id = ?`, []any{operationID}, &by, &lease.Generation, &until)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		var there bool
-		if err := tx.scan(`SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?)`, []any{operationID}, &there); err != nil {
-			return lease, err
-		}
-		if !there {
-			return lease, fmt.Errorf("%w: %s", ledger.ErrNotFound, operationID)
-		}
-		lease.Generation = 1
-		_, err = tx.quietly(`INSERT INTO leases (operation_id, holder, generation, digest, expires_at) VALUES (?, ?, 1, ?, ?)`,
-			operationID, holder, digest, ms(lease.ExpiresAt))
-		return lease, err
-	case err != nil:
-		return lease, err
-	case by != "" && by != holder && at(until).After(now):
-		return lease, &ledger.LeasedError{Holder: by, Until: at(until)}
-	case by != holder:
-		lease.Generation++
-	}
-	_, err = tx.quietly(`UPDATE leases SET holder = ?, generation = ?, digest = ?, expires_at = ? WHERE operation_id = ?`,
-		holder, lease.Generation, digest, ms(lease.ExpiresAt), operationID)
-	return lease, err
 }
 
 // Release gives a lease back, if it is still held.

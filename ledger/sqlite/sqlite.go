@@ -134,14 +134,29 @@ func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	return st, nil
 }
 
-// rows runs a prepared query on the reader pool.
+// keptStmts is how many statements are kept prepared, of lists at most. Filters
+// are many: one for each way of putting one together.
+const keptStmts = 100
+
+// rows runs a query on the reader pool, prepared unless there are many already.
 func (s *Store) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if s.full(query) {
+		rows, err := s.read.QueryContext(ctx, query, args...)
+		return rows, translate(s.path, err)
+	}
 	st, err := s.prepared(ctx, query)
 	if err != nil {
 		return nil, translate(s.path, err)
 	}
 	rows, err := st.QueryContext(ctx, args...)
 	return rows, translate(s.path, err)
+}
+
+// full tells whether a statement that is not kept yet would be one too many.
+func (s *Store) full(query string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.stmts) >= keptStmts && s.stmts[query] == nil
 }
 
 // one runs a prepared query that gives one row.
