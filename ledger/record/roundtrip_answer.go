@@ -43,7 +43,7 @@ func storedAnswer(a ledger.Answer, secrets []string) json.RawMessage {
 	size := 0
 	for _, name := range keptHeaders {
 		for _, v := range a.Header[name] {
-			if size += len(name) + len(v); size > maxKeptHeader {
+			if size += len(name) + len(v); size > maxKeptHeader || !utf8.ValidString(v) { // JSON would change it
 				s.Kept = "part"
 				continue
 			}
