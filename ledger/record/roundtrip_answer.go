@@ -98,7 +98,7 @@ func (s *StoredAnswer) setBody(body []byte) {
 	trimmed := bytes.TrimRight(body, " \t\r\n")
 	switch {
 	case len(body) == 0:
-	case len(trimmed) > 0 && utf8.Valid(trimmed) && bytes.Equal(bytes.TrimSpace(trimmed), trimmed) && recordable(trimmed):
+	case len(trimmed) > 0 && len(trimmed) <= maxResult && utf8.Valid(trimmed) && bytes.Equal(bytes.TrimSpace(trimmed), trimmed) && recordable(trimmed):
 		s.JSON, s.After = trimmed, string(body[len(trimmed):])
 	case utf8.Valid(body):
 		s.Text = string(body)

@@ -286,9 +286,9 @@ func withToken(h http.Header, body []byte, rule KindRule, token string) (out []b
 	}
 	mediaType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	switch {
-	case (isJSON(mediaType) || mediaType == "") && recordable(body): // else a part of it would be lost
+	case isJSON(mediaType) || mediaType == "":
 		v, err := decode(body)
-		if err != nil {
+		if err != nil || count(v) != colons(body) { // of a member that occurs twice, one would be lost
 			return body, false
 		}
 		if v, ok = place(v, steps, list, token); !ok {
