@@ -1,31 +1,37 @@
 -- From schema 1 to schema 2.
 
-ALTER TABLE operations DROP COLUMN is_open;
-ALTER TABLE operations ADD COLUMN
-  undelivered  INTEGER NOT NULL DEFAULT 0
-    CONSTRAINT undelivered_is_0_or_1 CHECK (undelivered IN (0, 1));
-ALTER TABLE operations ADD COLUMN
-  awaits       TEXT NOT NULL DEFAULT '';
-ALTER TABLE operations ADD COLUMN
+-- None of this changes a byte of any row: columns are added behind the last that is
+-- stored, a computed one says something else, and AUTOINCREMENT, which cost each
+-- event a page of its own, is not needed where nothing is ever deleted. ALTER TABLE
+-- would hold every row against every constraint, once for each column.
+PRAGMA writable_schema = ON;
+UPDATE sqlite_schema SET sql = replace(sql,
+  'is_open      INTEGER GENERATED ALWAYS AS (
+    state IN (''pending'', ''uncertain'') OR state = ''failed'' AND doubted = 1
+    OR conflict <> '''' OR recheck_at <> 0 OR parked_until <> 0
+  ) VIRTUAL,
+',
+  'undelivered  INTEGER NOT NULL DEFAULT 0
+    CONSTRAINT undelivered_is_0_or_1 CHECK (undelivered IN (0, 1)),
+  awaits       TEXT NOT NULL DEFAULT '''',
   is_open      INTEGER GENERATED ALWAYS AS (
-    state = 'uncertain' OR state = 'failed' AND doubted = 1
-    OR conflict <> '' OR recheck_at <> 0 OR parked_until <> 0
-  ) VIRTUAL;
+    state = ''uncertain'' OR state = ''failed'' AND doubted = 1
+    OR conflict <> '''' OR recheck_at <> 0 OR parked_until <> 0
+  ) VIRTUAL,
+')
+ WHERE type = 'table' AND name = 'operations';
+UPDATE sqlite_schema SET sql = replace(sql, 'INTEGER PRIMARY KEY AUTOINCREMENT', 'INTEGER PRIMARY KEY')
+ WHERE type = 'table' AND name = 'events';
+PRAGMA writable_schema = RESET;
+
+ALTER TABLE events ADD COLUMN
+  conflict     TEXT NOT NULL DEFAULT '';
 
 DROP INDEX operations_resolved;
 CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;
 DROP INDEX operations_resolved_by_age;
 CREATE INDEX operations_pending ON operations (deadline_at, kind, attempt_count, started_at) WHERE state = 'pending';
 CREATE INDEX operations_by_awaits ON operations (scope, awaits) WHERE awaits <> '';
-
-ALTER TABLE events ADD COLUMN
-  conflict     TEXT NOT NULL DEFAULT '';
--- AUTOINCREMENT says nothing about what is stored, and is not needed where nothing
--- is ever deleted. It cost each event a page of its own.
-PRAGMA writable_schema = ON;
-UPDATE sqlite_schema SET sql = replace(sql, 'INTEGER PRIMARY KEY AUTOINCREMENT', 'INTEGER PRIMARY KEY')
- WHERE type = 'table' AND name = 'events';
-PRAGMA writable_schema = RESET;
 
 -- The list, under the number of the operation, and without what is in flight.
 CREATE TABLE open_operations_2 (
