@@ -102,7 +102,8 @@ func (w *httpWrite) report(r Report) {
 	if w.t.Report == nil {
 		return
 	}
-	r.Method, r.Path, r.Kind = w.req.Method, withoutSecrets(w.req.URL.EscapedPath(), nil), w.kind
+	r.Method, r.Kind = clip(w.req.Method, maxExcerpt, false), w.kind
+	r.Path = clip(withoutSecrets(w.req.URL.EscapedPath(), nil), maxExcerpt, false)
 	r.Why = clip(withoutSecrets(r.Why, nil), maxError, false)
 	r.Took = time.Since(w.began)
 	w.t.Report(r)
