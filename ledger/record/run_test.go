@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -290,6 +291,10 @@ func alive(pid int) bool {
 }
 
 func TestSignalsReachTheGroup(t *testing.T) {
+	// What this test was started to ignore (nohup), the command would ignore too.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(heard)
 	signals := make(chan os.Signal, 4)
 	r := New(newMemory(nil), nil, Options{})
 	dir := t.TempDir()
@@ -308,7 +313,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 		await(ready + ".hup")
 		signals <- syscall.SIGINT
 	}()
-	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals})
+	res := runOver(t, r, RunRequest{Wish: Wish{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals, Timeout: time.Minute})
 	if res.out != "hup\nint\n" || res.ExitCode != 0 {
 		t.Errorf("%q, exit %d", res.out, res.ExitCode)
 	}

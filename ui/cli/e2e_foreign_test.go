@@ -88,7 +88,10 @@ func TestI10_E2E_APythonWriterCrashes(t *testing.T) {
 		t.Errorf("receipt %q, attempts %+v, events %+v", deref(fine.Receipt), fine.Attempts, fine.Events)
 	}
 
-	exec.Command("python3", script, s.ledger, "crash").Run()
+	crash := exec.Command("python3", script, s.ledger, "crash")
+	if out, err := crash.CombinedOutput(); crash.ProcessState == nil || crash.ProcessState.ExitCode() != -1 {
+		t.Fatalf("the writer did not come to its crash: %v\n%s", err, out)
+	}
 	find := func() operation {
 		for _, op := range s.list() {
 			if op.Key == "py-crash" {

@@ -90,6 +90,7 @@ func (s *site) conformanceServer() string {
 	s.Helper()
 	server := filepath.Join(s.dir, "everything-server")
 	build := exec.Command("go", "build", "-o", server, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // whose packages are built already
 	if out, err := build.CombinedOutput(); err != nil {
 		s.Skipf("the Go SDK's conformance server cannot be built: %v\n%s", err, out)
 	}

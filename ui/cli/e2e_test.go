@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	program = filepath.Join(dir, "indoubt")
 	build := exec.Command("go", "build", "-o", program, "indoubt")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
 		os.Exit(1)

@@ -60,7 +60,7 @@ func TestListSaysWhatAnEmptyListMeans(t *testing.T) {
 	b.doubt(1, "stripe.charge", charge)
 	b.want(0, "confirm", b.at(1))
 	b.now = b.now.Add(12 * time.Second)
-	for _, args := range [][]string{{"list"}, nil} { // without a terminal, no command means list
+	for _, args := range [][]string{{"list"}, {}} { // without a terminal, no command means list
 		if out := b.want(0, args...); !strings.Contains(out, "Nothing needs you. 1 settled. Last write 12s ago, billing.") {
 			t.Error(out)
 		}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,6 +27,10 @@ type seat struct {
 
 func sit(t *testing.T, dir string, argv ...string) *seat {
 	t.Helper()
+	// A test that was started to ignore the key would hand that down.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, os.Interrupt)
+	t.Cleanup(func() { signal.Stop(heard) })
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(binary(dir).Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PS1=$ ")
