@@ -83,7 +83,11 @@ var filters = []string{
 func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string, turn int) {
 	d.Helper()
 	now := d.clock.Now()
-	all := everything(d, s, ledger.Query{Tab: ledger.TabAll, Now: now}, 7)
+	few, some := 5, 9 // rows on a page
+	if Racing {
+		few, some = 21, 37
+	}
+	all := everything(d, s, ledger.Query{Tab: ledger.TabAll, Now: now}, few+2)
 	byID := map[string]ledger.Row{}
 	for _, r := range all {
 		byID[r.ID] = r
@@ -99,7 +103,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 	for _, tab := range tabs {
 		for _, order := range orders {
 			q := ledger.Query{Tab: tab, Order: order, Now: now}
-			checkOrder(d, q, everything(d, s, q, 5))
+			checkOrder(d, q, everything(d, s, q, few))
 		}
 	}
 	for i, text := range filters {
@@ -112,7 +116,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 				want = append(want, r.Key)
 			}
 		}
-		for _, r := range everything(d, s, ledger.Query{Tab: tab, Filter: f, Now: now}, 9) {
+		for _, r := range everything(d, s, ledger.Query{Tab: tab, Filter: f, Now: now}, some) {
 			got = append(got, r.Key)
 		}
 		slices.Sort(want)
