@@ -73,6 +73,10 @@ type Store interface {
 	// prefix of an id (4 characters or more) finds it too; *AmbiguousError
 	// lists the candidates.
 	Read(ctx context.Context, at Locator) (Record, error)
+	// Records returns what Read does of several operations, in the order asked for
+	// and all from one state of the ledger, but without the evidence of their
+	// reads. Those that are not there are left out.
+	Records(ctx context.Context, operationIDs []string) ([]Record, error)
 	// Page returns one page of a list, newest or dearest first as the query says.
 	Page(ctx context.Context, q Query) (Page, error)
 	// Counts returns the number of operations in each lane at now.
@@ -106,6 +110,13 @@ type Store interface {
 	Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]Lease, error)
 	// Release gives a lease back. A lease that is no longer held is no error.
 	Release(ctx context.Context, lease Lease) error
+
+	// Pace reserves the next turn to ask a downstream, at least every after the one
+	// before it, for all who share this ledger. mine tells that the turn is the
+	// caller's, at once or within patience (no more than MaxPatience counts);
+	// otherwise nothing is reserved, and turn is when to come again. What is late
+	// for its turn has lost it. NextTurn is the rule.
+	Pace(ctx context.Context, downstream string, every, patience time.Duration) (turn time.Time, mine bool, err error)
 
 	// Control returns when a positive control of this kind under this policy
 	// digest last found what it looked for; the zero time when never.

@@ -23,8 +23,10 @@ type check struct {
 	eager bool          // somebody waits: try a control that has failed lately again
 	wait  time.Duration // how long a lease held by somebody else is waited for
 	due   *ledger.Row   // only if this is due still
-	// lease was taken already, together with others'.
+	// lease was taken already, together with others', and rec is what was seen
+	// under it.
 	lease ledger.Lease
+	rec   ledger.Record
 	// recheck schedules one more read of an operation that is settled then.
 	recheck time.Time
 	// unlessSince makes no read where one was begun after this moment.
@@ -64,9 +66,9 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result Re
 	pol := e.policy()
 	digest := pol.Digest()
 	held := &holding{engine: e, lease: c.lease, digest: digest}
+	rec := c.rec
 	if c.lease.Generation == 0 {
-		rec, _, err := e.current(ctx, id)
-		if err != nil {
+		if rec, _, err = e.current(ctx, id); err != nil {
 			return ReadResult{}, err
 		}
 		k := pol.Kind(rec.Operation.Kind)
@@ -79,10 +81,10 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result Re
 		}
 	}
 	defer held.release(ctx)
-	// What is judged is what is seen under the lease.
-	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
-	if err != nil {
-		return ReadResult{}, err
+	if c.lease.Generation == 0 { // what is judged is what is seen under the lease
+		if rec, err = e.o.Store.Read(ctx, ledger.Locator{ID: id}); err != nil {
+			return ReadResult{}, err
+		}
 	}
 	k := pol.Kind(rec.Operation.Kind)
 	held.ttl = leaseFor(k)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,7 +129,8 @@ type dueRead struct {
 	row   ledger.Row
 	down  *downstream
 	lease ledger.Lease
-	free  func() // the operation's lock in this process
+	rec   ledger.Record // as it was under the lease
+	free  func()        // the operation's lock in this process
 }
 
 // pass looks at the ledger once and starts the reads there is room for, of
@@ -215,8 +217,8 @@ func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
 	return true, err
 }
 
-// secure takes into hand the rows that their downstreams have room for, and the
-// leases on all of them in one go.
+// secure takes into hand the rows that their downstreams have room for, with the
+// leases on all of them in one go and the records under these in another.
 func (e *Engine) secure(ctx context.Context, wanted func(ledger.Row) bool) ([]*dueRead, error) {
 	pol, now := e.policy(), e.now()
 	rows := e.backlog.rows
@@ -247,13 +249,23 @@ func (e *Engine) secure(ctx context.Context, wanted func(ledger.Row) bool) ([]*d
 		return nil, nil
 	}
 	leases, err := e.o.Store.Leases(ctx, ids, e.holder, pol.Digest(), ttl)
-	byID := make(map[string]ledger.Lease, len(leases))
+	held := make(map[string]ledger.Lease, len(leases))
 	for _, l := range leases {
-		byID[l.OperationID] = l
+		held[l.OperationID] = l
+	}
+	seen := make(map[string]ledger.Record, len(leases))
+	if err == nil {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return held[id].Generation == 0 })
+		var recs []ledger.Record
+		recs, err = e.o.Store.Records(ctx, ids)
+		for _, rec := range recs {
+			seen[rec.Operation.ID] = rec
+		}
 	}
 	var ready []*dueRead
 	for _, r := range took {
-		if r.lease = byID[r.row.ID]; err == nil && r.lease.Generation != 0 {
+		r.lease, r.rec = held[r.row.ID], seen[r.row.ID]
+		if r.rec.Found {
 			ready = append(ready, r)
 			continue
 		}
@@ -285,7 +297,7 @@ func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
 // readDue reads one operation that is due. Somebody else having it, or having
 // moved it, is no error.
 func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
-	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, lease: r.lease})
+	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, lease: r.lease, rec: r.rec})
 	r.free()
 	switch {
 	case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):

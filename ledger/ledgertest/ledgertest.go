@@ -37,6 +37,7 @@ func Run(t *testing.T, open Open) {
 		{"Schedule", schedule},
 		{"Leases", leases},
 		{"LeasesInOneGo", leasesInOneGo},
+		{"Records", records},
 		{"OneWrite", oneWrite},
 		{"Recheck", recheck},
 		{"Waiting", waiting},

@@ -26,6 +26,7 @@ type Memory struct {
 	runs     map[string]*ledger.DecisionRun
 	controls map[string]time.Time
 	tallies  map[ledger.Tally]ledger.Tally // by kind and class
+	paces    map[string]time.Time
 	watchers []chan struct{}
 }
 
@@ -41,7 +42,7 @@ type entry struct {
 
 // NewMemory makes an empty store.
 func NewMemory(clock ledger.Clock) *Memory {
-	return &Memory{clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
+	return &Memory{clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, paces: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
 }
 
 func (m *Memory) find(at ledger.Locator) *entry {
@@ -237,6 +238,22 @@ func (m *Memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, erro
 	return ledger.Record{}, &ledger.AmbiguousError{Prefix: at.ID, IDs: candidates}
 }
 
+func (m *Memory) Records(_ context.Context, ids []string) ([]ledger.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var recs []ledger.Record
+	for _, id := range ids {
+		if e := m.find(ledger.Locator{ID: id}); e != nil && id != "" {
+			rec := m.record(e, m.clock())
+			for i := range rec.Reads {
+				rec.Reads[i].Evidence = nil
+			}
+			recs = append(recs, rec)
+		}
+	}
+	return recs, nil
+}
+
 func (m *Memory) Events(_ context.Context, operationID string, after int64, limit int) ([]ledger.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -302,6 +319,16 @@ func (m *Memory) Progress(_ context.Context, runID string, done int, result json
 		r.Result, r.FinishedAt = result, m.clock()
 	}
 	return nil
+}
+
+func (m *Memory) Pace(_ context.Context, downstream string, every, patience time.Duration) (turn time.Time, mine bool, err error) {
+	if downstream == "" || every <= 0 {
+		return turn, false, fmt.Errorf("pace of %q: %s", downstream, every)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	turn, mine, m.paces[downstream] = ledger.NextTurn(m.paces[downstream], m.clock(), every, patience)
+	return turn, mine, nil
 }
 
 func (m *Memory) Info(context.Context) (ledger.Info, error) {

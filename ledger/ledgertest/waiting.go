@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -296,5 +297,34 @@ func leasesInOneGo(t *testing.T, open Open) {
 	}
 	if none, err := d.s.Leases(ctx, nil, "engine-1", "p1", time.Minute); err != nil || len(none) != 0 {
 		d.Fatalf("leases on none: %+v, %v", none, err)
+	}
+}
+
+// records reads several operations like Read does each.
+func records(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	plain, read, again, twin := d.doubt("plain"), d.doubt("read"), d.doubt("again"), d.doubt("twin")
+	d.observe(read, ledger.Absent)
+	d.clock.Advance(time.Hour)
+	d.retry(again, ledger.BasisRiskAccepted)
+	_, err := d.s.Lease(ctx, plain.ID, "engine-1", "p1", time.Minute)
+	d.ok(err)
+	ids := []string{again.ID, "nobody", plain.ID, "", read.ID, twin.ID}
+	recs, err := d.s.Records(ctx, ids)
+	d.ok(err)
+	if len(recs) != 4 {
+		d.Fatalf("%d records, want those of the four that are there", len(recs))
+	}
+	for i, id := range []string{again.ID, plain.ID, read.ID, twin.ID} {
+		want := d.read(id)
+		for j := range want.Reads {
+			want.Reads[j].Evidence = nil
+		}
+		if !reflect.DeepEqual(recs[i], want) {
+			d.Fatalf("record %d is\n%+v\nwant\n%+v", i, recs[i], want)
+		}
+	}
+	if none, err := d.s.Records(ctx, nil); err != nil || len(none) != 0 {
+		d.Fatalf("records of none: %+v, %v", none, err)
 	}
 }

@@ -344,7 +344,7 @@ func scanRow(rows *sql.Rows, key cursor) (ledger.Row, error) {
 	dest := []any{&r.ID, &r.Kind, &r.Key, &r.Token, &r.Title, &r.Target, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID,
 		&r.State, &r.Version, &r.ErrorClass, &r.Verdict, &r.Conflict, &r.Doubted, &r.HandsOff, &r.Receipt, &r.Actor, &r.Attempts,
 		&created, &updated, &deadline, &doubted, &parked, &granted, &until}
-	dest = append(dest, p.dest()...)
+	dest = p.dest(dest)
 	dest = append(dest, &listed, &r.Twins, &r.Overtaken)
 	for i := range key {
 		dest = append(dest, &key[i])

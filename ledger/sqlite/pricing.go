@@ -14,10 +14,10 @@ type pricingScan struct {
 	decide, readAt int64
 }
 
-func (s *pricingScan) dest() []any {
+func (s *pricingScan) dest(to []any) []any {
 	p := &s.p
-	return []any{&p.Digest, &p.Downstream, &p.Title, &p.Target, &p.Duplicate.Value, &p.Duplicate.Word, &p.Duplicate.Guess,
-		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &p.Rank, &s.decide, &s.readAt, &p.Reads}
+	return append(to, &p.Digest, &p.Downstream, &p.Title, &p.Target, &p.Duplicate.Value, &p.Duplicate.Word, &p.Duplicate.Guess,
+		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &p.Rank, &s.decide, &s.readAt, &p.Reads)
 }
 
 // pricing names the operation even where nobody has priced it yet.
@@ -48,7 +48,7 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledge
 
 func scanOperation(rows *sql.Rows) (ledger.Operation, error) {
 	var op operationScan
-	if err := rows.Scan(op.dest()...); err != nil {
+	if err := rows.Scan(op.dest(nil)...); err != nil {
 		return ledger.Operation{}, err
 	}
 	return op.operation()

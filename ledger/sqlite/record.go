@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -15,12 +13,6 @@ import (
 // querier runs queries in the write transaction or on a reader.
 type querier interface {
 	rows(query string, args ...any) (*sql.Rows, error)
-}
-
-// record is what a rule gets, and what the store must know beside it.
-type record struct {
-	ledger.Record
-	recheckAt int64
 }
 
 const operationColumns = `
@@ -41,16 +33,15 @@ type operationScan struct {
 	deadline, ended, doubt, over int64
 }
 
-func (s *operationScan) dest() []any {
+func (s *operationScan) dest(to []any) []any {
 	o := &s.o
-	return []any{
+	return append(to,
 		&o.ID, &o.Kind, &o.Scope, &o.Key, &o.Token, &o.TokenSent, &o.Fingerprint, &o.Title, &o.Target, &s.input, &o.Redacted, &s.command,
 		&o.Source.Pipeline, &o.Source.Run, &o.Source.Host, &o.Source.PID, &o.Session,
 		&o.State, &o.Version, &o.ErrorClass, &o.Verdict, &o.Effects, &s.receipts, &s.result, &o.EffectWord, &o.Actor, &o.Reason,
 		&o.Conflict, &o.ConflictNote, &s.acked, &o.Doubted, &o.HandsOff, &o.ByAnswer,
 		&o.Undelivered, &o.Awaits, &o.LiveAttempt, &o.AttemptCount, &s.parked, &s.ttl, &o.KeyLive,
-		&s.created, &s.updated, &s.started, &s.deadline, &s.ended, &s.doubt, &s.over,
-	}
+		&s.created, &s.updated, &s.started, &s.deadline, &s.ended, &s.doubt, &s.over)
 }
 
 func (s *operationScan) operation() (ledger.Operation, error) {
@@ -88,11 +79,11 @@ type attemptScan struct {
 	result                         sql.NullString
 }
 
-func (s *attemptScan) dest() []any {
+func (s *attemptScan) dest(to []any) []any {
 	a := &s.a
-	return []any{&a.ID, &a.N, &a.Basis, &a.GrantID, &a.Sender, &a.KeyWorks, &a.TokenSent, &a.Actor, &a.Host, &a.PID,
+	return append(to, &a.ID, &a.N, &a.Basis, &a.GrantID, &a.Sender, &a.KeyWorks, &a.TokenSent, &a.Actor, &a.Host, &a.PID,
 		&s.started, &s.deadline, &s.ended, &a.Outcome, &a.Proof, &a.ErrorClass, &a.Error, &a.Status, &a.Receipt, &s.result,
-		&a.EffectWord, &a.Already, &a.LateOutcome, &s.late, &a.LateReceipt}
+		&a.EffectWord, &a.Already, &a.LateOutcome, &s.late, &a.LateReceipt)
 }
 
 func (s *attemptScan) attempt(operationID string) ledger.Attempt {
@@ -102,145 +93,10 @@ func (s *attemptScan) attempt(operationID string) ledger.Attempt {
 	return a
 }
 
-// locate is the condition that finds a locator's operation o, with its values.
-func locate(loc ledger.Locator) (string, []any, error) {
-	switch {
-	case loc.ID != "":
-		return `o.id = ?`, []any{loc.ID}, nil
-	case loc.AttemptID != "":
-		return `o.id = (SELECT operation_id FROM attempts WHERE id = ?)`, []any{loc.AttemptID}, nil
-	case loc.Awaits != "":
-		return `o.scope = ? AND o.awaits = ? AND o.awaits <> '' AND o.state = 'pending'`, []any{loc.Scope, loc.Awaits}, nil
-	case loc.Key != "":
-		return `o.scope = ? AND o.kind = ? AND o.key = ? AND o.key_live = 1`, []any{loc.Scope, loc.Kind, loc.Key}, nil
-	}
-	return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
-}
-
-// recordQuery reads an operation with its newest attempt and what stands beside
-// it once, and tells which of the other tables are worth asking.
-func recordQuery(where string, skip ledger.Parts, attempted bool) string {
-	columns := `SELECT EXISTS (SELECT 1 FROM events WHERE id = ?), ` + operationColumns + `, o.recheck_at,
-		EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id)`
-	from := ` FROM operations o`
-	if attempted {
-		columns += `, ` + attemptColumns
-		from += ` CROSS JOIN attempts a ON a.operation_id = o.id AND a.n = o.attempt_count`
-	}
-	if skip&ledger.PartPricing == 0 {
-		columns += `, h.id IS NOT NULL, coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
-			coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''), coalesce(h.duplicate_guess, 0),
-			coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.miss_guess, 0),
-			coalesce(h.odds, 0.0), coalesce(h.rank, 0.0), coalesce(h.decide_at, 0), coalesce(h.read_at, 0), coalesce(h.reads, 0)`
-		from += ` LEFT JOIN open_operations h ON h.seq = o.seq`
-	}
-	if skip&ledger.PartLease == 0 {
-		columns += `, coalesce(l.holder, ''), coalesce(l.generation, 0), coalesce(l.digest, ''), coalesce(l.expires_at, 0)`
-		from += ` LEFT JOIN leases l ON l.operation_id = o.id`
-	}
-	if skip&ledger.PartReads == 0 {
-		columns += `, EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id)`
-	}
-	if skip&ledger.PartHolds == 0 {
-		columns += `, EXISTS (SELECT 1 FROM holds WHERE released_at = 0)`
-	}
-	if skip&ledger.PartRelated == 0 {
-		columns += `, EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq)
-			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.seq <> o.seq)`
-	}
-	return columns + from + ` WHERE ` + where
-}
-
-// load reads the record at the locator, without what the locator skips, and
-// tells whether a change is in the history; then the record is empty. Not found
-// is no error.
-func load(q querier, loc ledger.Locator, changeID string, now time.Time, evidence bool) (rec record, known bool, err error) {
-	rec, known, err = loadOne(q, loc, changeID, now, evidence, true)
-	if err == nil && !known && !rec.Found {
-		// A writer in plain SQL may name an attempt and then not record it.
-		rec, known, err = loadOne(q, loc, changeID, now, evidence, false)
-	}
-	return rec, known, err
-}
-
-func loadOne(q querier, loc ledger.Locator, changeID string, now time.Time, evidence, attempted bool) (rec record, known bool, err error) {
-	rec = record{Record: ledger.Record{Now: now}}
-	where, args, err := locate(loc)
-	if err != nil {
-		return rec, false, err
-	}
-	rows, err := q.rows(recordQuery(where, loc.Skip, attempted), append([]any{changeID}, args...)...)
-	if err != nil {
-		return rec, false, err
-	}
-	var op operationScan
-	var newest attemptScan
-	var p pricingScan
-	var lease ledger.Lease
-	var leaseUntil int64
-	var listed, reads, grants, holds, related bool
-	if rows.Next() {
-		dest := append([]any{&known}, op.dest()...)
-		dest = append(dest, &rec.recheckAt, &grants)
-		if attempted {
-			dest = append(dest, newest.dest()...)
-		}
-		if loc.Skip&ledger.PartPricing == 0 {
-			dest = append(append(dest, &listed), p.dest()...)
-		}
-		if loc.Skip&ledger.PartLease == 0 {
-			dest = append(dest, &lease.Holder, &lease.Generation, &lease.Digest, &leaseUntil)
-		}
-		if loc.Skip&ledger.PartReads == 0 {
-			dest = append(dest, &reads)
-		}
-		if loc.Skip&ledger.PartHolds == 0 {
-			dest = append(dest, &holds)
-		}
-		if loc.Skip&ledger.PartRelated == 0 {
-			dest = append(dest, &related)
-		}
-		err = rows.Scan(dest...)
-		rec.Found = err == nil && !known
-	}
-	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil || !rec.Found {
-		return rec, known, err
-	}
-	if rec.Operation, err = op.operation(); err != nil {
-		return rec, false, err
-	}
-	o := rec.Operation
-	if listed {
-		rec.Pricing = p.pricing(o.ID)
-	}
-	if at(leaseUntil).After(now) && lease.Holder != "" {
-		lease.OperationID, lease.ExpiresAt = o.ID, at(leaseUntil)
-		rec.Lease = lease
-	}
-	if attempted && o.AttemptCount == 1 {
-		rec.Attempts = []ledger.Attempt{newest.attempt(o.ID)}
-	} else {
-		rec.Attempts, err = loadAttempts(q, o.ID)
-	}
-	if err == nil && reads {
-		rec.Reads, err = loadReads(q, o.ID, evidence)
-	}
-	if err == nil && grants {
-		rec.Grants, err = loadGrants(q, o.ID)
-	}
-	if err == nil && holds {
-		rec.Holds, err = loadHolds(q, now)
-	}
-	if err == nil && related {
-		rec.Related, err = loadRelated(q, o)
-	}
-	return rec, false, err
-}
-
 func loadAttempts(q querier, id string) ([]ledger.Attempt, error) {
 	return collect(q, func(rows *sql.Rows) (ledger.Attempt, error) {
 		var s attemptScan
-		err := rows.Scan(s.dest()...)
+		err := rows.Scan(s.dest(nil)...)
 		return s.attempt(id), err
 	}, `SELECT `+attemptColumns+` FROM attempts a WHERE a.operation_id = ? ORDER BY a.n`, id)
 }
@@ -391,39 +247,4 @@ type outside struct {
 
 func (q outside) rows(query string, args ...any) (*sql.Rows, error) {
 	return q.s.rows(q.ctx, query, args...)
-}
-
-// Read returns everything about one operation.
-func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, error) {
-	n, err := s.snapshot(ctx)
-	if err != nil {
-		return ledger.Record{}, err
-	}
-	defer n.close()
-	loc.Skip = 0
-	rec, _, err := load(n, loc, "", s.now(), true)
-	if err == nil && !rec.Found && len(loc.ID) >= 4 {
-		if loc.ID, err = whole(n, loc.ID); err == nil {
-			rec, _, err = load(n, loc, "", s.now(), true)
-		}
-	}
-	if err == nil && !rec.Found {
-		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, strings.TrimSpace(loc.ID+loc.AttemptID+loc.Awaits+loc.Key))
-	}
-	return rec.Record, translate(s.path, err)
-}
-
-// whole completes a short id.
-func whole(q querier, prefix string) (string, error) {
-	ids, err := collect(q, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
-		`SELECT id FROM operations WHERE id >= ? AND id < ? ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
-	switch {
-	case err != nil:
-		return "", err
-	case len(ids) == 0:
-		return "", fmt.Errorf("%w: %s", ledger.ErrNotFound, prefix)
-	case len(ids) > 1:
-		return "", &ledger.AmbiguousError{Prefix: prefix, IDs: ids}
-	}
-	return ids[0], nil
 }

@@ -328,6 +328,13 @@ CREATE TABLE leases (
   expires_at   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- paces: from when a downstream with a rate may be asked next, by whichever engine
+-- of this ledger. Leave it.
+CREATE TABLE paces (
+  downstream TEXT PRIMARY KEY,                         -- as policies name it
+  next_at    INTEGER NOT NULL                          -- in microseconds: a rate may be above 1000/s
+) STRICT, WITHOUT ROWID;
+
 -- holds: what stops every automatic send, grant and bulk run. scope is all,
 -- kind:NAME or downstream:NAME; until 0 means until released.
 CREATE TABLE holds (

@@ -109,11 +109,13 @@ func (s *Store) Close() error {
 }
 
 // now is the ledger's clock in the precision the ledger keeps.
-func (s *Store) now() time.Time {
+func (s *Store) now() time.Time { return s.clock().Truncate(time.Millisecond) }
+
+func (s *Store) clock() time.Time {
 	if s.opts.Clock != nil {
-		return s.opts.Clock().UTC().Truncate(time.Millisecond)
+		return s.opts.Clock().UTC()
 	}
-	return time.Now().UTC().Truncate(time.Millisecond)
+	return time.Now().UTC()
 }
 
 // prepared gives a statement of the reader pool, parsed once.
