@@ -38,6 +38,7 @@ func Run(t *testing.T, open Open) {
 		{"Leases", leases},
 		{"LeasesInOneGo", leasesInOneGo},
 		{"Records", records},
+		{"Pace", pace},
 		{"OneWrite", oneWrite},
 		{"Recheck", recheck},
 		{"Waiting", waiting},
