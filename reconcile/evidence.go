@@ -158,7 +158,7 @@ var secretShapes = []struct {
 	{[]string{"k_live_", "k_test_"}, regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`)},
 	{[]string{"gh"}, regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`)},
 	{[]string{"eyj"}, regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)},
-	{[]string{"://"}, regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+@`)},
+	{[]string{"@"}, regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+@`)},
 }
 
 // nameHints are parts without which no name is a secret's.

@@ -222,7 +222,7 @@ func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
 func (e *Engine) secure(ctx context.Context, wanted func(ledger.Row) bool) ([]*dueRead, error) {
 	pol, now := e.policy(), e.now()
 	rows := e.backlog.rows
-	e.backlog.rows = nil
+	e.backlog.rows = rows[:0]
 	var took []*dueRead
 	var ids []string
 	ttl := time.Duration(0)

@@ -64,20 +64,19 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 	if err != nil {
 		return len(ops), err
 	}
-	prices := make([]quote, 0, len(ops))
-	for _, op := range ops {
-		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: op.ID})
-		if err != nil {
-			return len(ops), err
-		}
+	recs, err := e.records(ctx, ops)
+	if err != nil {
+		return len(ops), err
+	}
+	prices := make([]quote, 0, len(recs))
+	for _, rec := range recs {
 		if by := rec.Pricing.Digest; by != "" && by != digest && e.rivals.met(rec.Operation, pol.Empty(), e.now()) {
 			e.logf("%v: only looking for %s", errOnlyLooking, rivalFor)
 			return 0, nil
 		}
-		k := pol.Kind(op.Kind)
-		prices = append(prices, e.priced(k, digest, rec))
+		prices = append(prices, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
 		if rec.Operation.Conflict == ledger.PossibleDuplicate {
-			e.lookTwice(ctx, op.ID)
+			e.lookTwice(ctx, rec.Operation.ID)
 		}
 	}
 	if err := e.price(ctx, prices...); err != nil {
@@ -94,17 +93,30 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 func (e *Engine) reprice(ctx context.Context, ops []ledger.Operation) error {
 	pol := e.policy()
 	digest := pol.Digest()
-	var prices []quote
+	recs, err := e.records(ctx, ops)
+	if err != nil {
+		return err
+	}
+	priced := make(map[string]int64, len(ops))
 	for _, op := range ops {
-		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: op.ID})
-		if err != nil {
-			return err
-		}
-		if rec.Operation.Version != op.Version {
-			prices = append(prices, e.priced(pol.Kind(op.Kind), digest, rec))
+		priced[op.ID] = op.Version
+	}
+	var prices []quote
+	for _, rec := range recs {
+		if rec.Operation.Version != priced[rec.Operation.ID] {
+			prices = append(prices, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
 		}
 	}
 	return e.price(ctx, prices...)
+}
+
+// records are the operations as they are now, with what stands beside them.
+func (e *Engine) records(ctx context.Context, ops []ledger.Operation) ([]ledger.Record, error) {
+	ids := make([]string, len(ops))
+	for i, op := range ops {
+		ids[i] = op.ID
+	}
+	return e.o.Store.Records(ctx, ids)
 }
 
 // seq is the newest event's number: whether anything moved at all.
