@@ -167,6 +167,9 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 	if err := r.notRedacted(rec.Operation); err != nil {
 		return Request{}, err
 	}
+	if err := r.notForNothing(rec.Operation); err != nil {
+		return Request{}, err
+	}
 	if cursor != nil && !r.Pages() {
 		return Request{}, fmt.Errorf("there is a further page, and the request cannot ask for it")
 	}
@@ -174,6 +177,25 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 		return r.page(rec, fmt.Sprint(cursor))
 	}
 	return r.transport.request(newVariables(rec), nil, exactNumbers(cursor))
+}
+
+// notForNothing refuses a read that would search with an empty text: it would
+// find whatever has none, or everything.
+func (r *Read) notForNothing(o ledger.Operation) error {
+	for _, n := range []struct{ name, value string }{{"token", o.Token}, {"key", o.Key}, {"receipt", o.Receipt()}} {
+		if n.value != "" {
+			continue
+		}
+		// A receipt that is not known yet does no harm beside what is.
+		asks := r.found.uses(n.name) && (n.name != "receipt" || !r.found.uses("token", "key", "input"))
+		for _, t := range r.transport.questions() {
+			asks = asks || t.states(n.name)
+		}
+		if asks {
+			return fmt.Errorf("the check searches by `%s`, and this operation has none", n.name)
+		}
+	}
+	return nil
 }
 
 // notRedacted refuses a read that would search with a digest: it would find

@@ -128,6 +128,16 @@ func (t *template) uses(names ...string) bool {
 	return false
 }
 
+// states tells whether a value stands in the template as it is.
+func (t *template) states(name string) bool {
+	for _, e := range t.expressions() {
+		if strings.TrimSpace(e.text) == name {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *template) expressions() []*expression {
 	if t == nil {
 		return nil

@@ -94,6 +94,7 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result Re
 	if c.due != nil && !stillDue(rec, *c.due, e.now()) || !c.unlessSince.IsZero() && readSince(rec, c.unlessSince) {
 		return ReadResult{Operation: rec.Operation}, errNotDue
 	}
+	defer held.keep(ctx)()
 	f := e.look(ctx, k, rec, func() error { return held.lasts(ctx, k) })
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
@@ -139,8 +140,8 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		read.ProofAt = p.at
 	}
 	read.Verdict, read.Reason = judge(f, p)
-	if read.Verdict == ledger.Landed {
-		if why := e.whose(ctx, k, rec, f.effects[0]); why != "" {
+	if read.Verdict == ledger.Landed || read.Verdict == ledger.Duplicated {
+		if why := e.whose(ctx, k, rec, f.effects); why != "" {
 			read.Verdict, read.Reason = ledger.Inconclusive, read.Reason+", but "+why
 		}
 	}
@@ -158,7 +159,7 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		return result, err
 	}
 	o := ledger.Observation{
-		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.lease, Release: true,
+		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.held(), Release: true,
 		Confirm: !looking && k.Auto.Confirm, Deny: !looking && k.Auto.Deny, Actor: c.actor,
 		RecheckAt: e.recheck(rec, f, p, read.Verdict, c), Result: f.evidence.result(),
 	}
@@ -172,7 +173,7 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	if err != nil {
 		return result, fmt.Errorf("record the check: %w", err)
 	}
-	held.done = true
+	held.returned()
 	result.Operation = applied.After
 	e.counted.read(k.Name, read)
 	if scheduled {
@@ -284,69 +285,4 @@ func readable(k *policy.Kind, rec ledger.Record) error {
 			Why: fmt.Sprintf("attempt %d is in flight until %s", rec.Operation.AttemptCount, rec.Operation.DeadlineAt.UTC().Format(time.RFC3339))}
 	}
 	return nil
-}
-
-// leaseFor is how long a lease lasts: one page, with room for writing down. It is
-// renewed for reads that take longer or wait for their turn.
-func leaseFor(k *policy.Kind) time.Duration {
-	return 2*pageTime(k) + 5*time.Second
-}
-
-// pageTime is the longest one page may take.
-func pageTime(k *policy.Kind) time.Duration {
-	if k.Timeout > 0 {
-		return k.Timeout
-	}
-	return readTimeout
-}
-
-// holding is a lease in use.
-type holding struct {
-	engine *Engine
-	lease  ledger.Lease
-	digest string
-	ttl    time.Duration
-	done   bool // given back already
-}
-
-// lasts renews the lease where it might run out before one more page is read
-// and written down.
-func (h *holding) lasts(ctx context.Context, k *policy.Kind) error {
-	if h.lease.ExpiresAt.Sub(h.engine.now()) > pageTime(k)+settleRoom {
-		return nil
-	}
-	renewed, err := h.engine.o.Store.Lease(ctx, h.lease.OperationID, h.engine.holder, h.digest, h.ttl)
-	if err != nil {
-		return err
-	}
-	if renewed.Generation != h.lease.Generation {
-		_ = h.engine.o.Store.Release(ctx, renewed)
-		return ledger.ErrLeaseLost
-	}
-	h.lease = renewed
-	return nil
-}
-
-func (h *holding) release(ctx context.Context) {
-	if h.done || h.lease.Generation == 0 {
-		return
-	}
-	if err := h.engine.o.Store.Release(context.WithoutCancel(ctx), h.lease); err != nil {
-		h.engine.logf("release the lease on %s: %v", h.lease.OperationID, err)
-	}
-}
-
-// lease takes the operation's lease, waiting a little for whoever holds it.
-func (e *Engine) lease(ctx context.Context, id, digest string, ttl, patience time.Duration) (ledger.Lease, error) {
-	until := time.Now().Add(patience)
-	for {
-		lease, err := e.o.Store.Lease(ctx, id, e.holder, digest, ttl)
-		var held *ledger.LeasedError
-		if !errors.As(err, &held) || time.Now().After(until) {
-			return lease, err
-		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
-			return lease, err
-		}
-	}
 }

@@ -1,0 +1,92 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// byContent is a check that looks for what was wanted, not for the token.
+var byContent = strings.Replace(payPolicy, "x.ref == token", "x.amount == input.amount", 1)
+
+// alike begins one more operation that wants the same as the others.
+func (w *world) alike() ledger.BeginResult {
+	w.Helper()
+	w.n++
+	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: fmt.Sprintf("k-%d", w.n),
+		Token: ledger.NewToken(), Fingerprint: "the same", Input: json.RawMessage(`{"amount":420}`),
+		Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: pipeline,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return res
+}
+
+// Two effects that twins are known to have made are no two of ours.
+func TestI2_EffectsOfTwinsAreNotOurs(t *testing.T) {
+	w := newWorld(t, byContent)
+	for range 2 {
+		twin := w.alike()
+		c := w.side.apply(charge{Ref: twin.Operation.Token, Amount: 420})
+		w.settle(twin, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: c.ID, Status: 201})
+	}
+	ours := w.settle(w.alike(), ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+	w.later(pastProof)
+	r := w.read(ours.ID)
+	if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "wants the same") {
+		t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// The ledger names some twins only; one that it does not name may be the one.
+func TestI2_EffectOfATwinFarBack(t *testing.T) {
+	w := newWorld(t, byContent)
+	first := w.alike()
+	c := w.side.apply(charge{Ref: first.Operation.Token, Amount: 420})
+	w.settle(first, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: c.ID, Status: 201})
+	for range 25 {
+		w.settle(w.alike(), ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent, Status: -1})
+	}
+	ours := w.settle(w.alike(), ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+	w.later(pastProof)
+	r := w.read(ours.ID)
+	if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "so many others want the same") {
+		t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// A search for a token that there is none of finds anything at all.
+func TestI2_NoSearchForNothing(t *testing.T) {
+	for name, edit := range map[string]func(string) string{
+		"in the expression": func(s string) string { return s },
+		"in the question": func(s string) string {
+			s = strings.Replace(s, `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1)
+			return strings.Replace(s, "body.data.filter(x, x.ref == token)", "body.data", 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, edit(payPolicy))
+			w.n++
+			b, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+				ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: "k",
+				Fingerprint: "f", Input: json.RawMessage(`{"amount":420}`), Sender: "pipeline", Deadline: time.Minute, Actor: pipeline,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.side.apply(charge{Amount: 420}) // somebody else's, without a reference
+			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+			w.later(pastProof)
+			r := w.read(o.ID)
+			if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "token") {
+				t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
