@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
-	"golang.org/x/time/rate"
 
 	"indoubt/ledger"
 	"indoubt/policy"
@@ -32,6 +31,7 @@ const (
 
 // downstreams keeps one governor for each outside system.
 type downstreams struct {
+	turns ledger.Store  // gives turns where there is a rate
 	all   chan struct{} // bounds what is asked at once over all of them
 	probe time.Duration // how long a breaker stays open before one probe
 	now   ledger.Clock
@@ -45,7 +45,8 @@ type downstream struct {
 	name    string
 	rule    policy.Downstream // what the governor was made for
 	http    *connect.HTTP
-	limit   *rate.Limiter
+	every   time.Duration // between two turns; 0: no rate
+	turns   ledger.Store
 	slots   chan struct{}
 	all     chan struct{}
 	judges  chan struct{} // bounds what its answers cost: expressions over huge ones take a while
@@ -86,7 +87,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	if have != nil && have.rule.RatePerSecond == rule.RatePerSecond && have.rule.Concurrency == rule.Concurrency {
 		return have
 	}
-	made := newDownstream(rule, d.all, d.probe, d.now)
+	made := d.make(rule)
 	if have != nil { // the policy changed its limits: what is known of its health stays
 		made.http, made.breaker, made.opened = have.http, have.breaker, have.opened
 		have.mu.Lock()
@@ -102,22 +103,17 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	return made
 }
 
-func newDownstream(rule policy.Downstream, all chan struct{}, probe time.Duration, now ledger.Clock) *downstream {
-	d := &downstream{name: rule.Name, all: all, probe: probe, rule: rule, http: &connect.HTTP{}, now: now, state: StateUp, since: now(),
-		opened: &atomic.Pointer[time.Time]{}}
-	limit := rate.Inf
-	if rule.RatePerSecond > 0 {
-		limit = rate.Limit(rule.RatePerSecond)
-	}
-	d.limit = rate.NewLimiter(limit, 1) // evenly: a burst would be above the rate
+func (all *downstreams) make(rule policy.Downstream) *downstream {
+	d := &downstream{name: rule.Name, all: all.all, probe: all.probe, rule: rule, every: every(rule), turns: all.turns, http: &connect.HTTP{},
+		now: all.now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{}}
 	slots := rule.Concurrency
 	if slots <= 0 { // gentle where nobody says how much it can take
-		slots = min(politeness, max(1, cap(all)/2))
+		slots = min(politeness, max(1, cap(d.all)/2))
 	}
 	d.slots = make(chan struct{}, slots)
 	d.judges = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
-		Name: rule.Name, MaxRequests: 1, Timeout: probe,
+		Name: rule.Name, MaxRequests: 1, Timeout: d.probe,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
 		IsExcluded: func(err error) bool {
 			return errors.Is(err, context.Canceled) || errors.As(err, new(*connect.Mistaken))
@@ -163,17 +159,20 @@ func (d *downstream) throttled() bool {
 // pause that it wished for is waited out; a longer one, and an open breaker,
 // give a *waitError. When its turn has come, ready may still call it off.
 func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func() error, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
-	if err := d.clear(ctx, patience); err != nil {
-		return ledger.Answer{}, err
-	}
-	done, err := d.turn(ctx)
-	if err != nil {
-		return ledger.Answer{}, err
+	var done func()
+	for {
+		if err := d.clear(ctx, patience); err != nil {
+			return ledger.Answer{}, err
+		}
+		if done, err = d.turn(ctx); err != nil {
+			return ledger.Answer{}, err
+		}
+		if until, _ := d.blocked(); until.IsZero() {
+			break
+		}
+		done() // it asked for a pause meanwhile; what waits for its end must not come all at once
 	}
 	defer done()
-	if err := d.clear(ctx, patience); err != nil { // it may have asked for a pause meanwhile
-		return ledger.Answer{}, err
-	}
 	if err := ready(); err != nil {
 		return ledger.Answer{}, err
 	}
@@ -203,26 +202,6 @@ func (d *downstream) clear(ctx context.Context, patience time.Duration) error {
 		return &waitError{until, why}
 	}
 	return sleep(ctx, wait)
-}
-
-// turn waits for the rate limit and a free slot.
-func (d *downstream) turn(ctx context.Context) (done func(), err error) {
-	select {
-	case d.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if err := d.limit.Wait(ctx); err != nil {
-		<-d.slots
-		return nil, err
-	}
-	select {
-	case d.all <- struct{}{}:
-	case <-ctx.Done():
-		<-d.slots
-		return nil, ctx.Err()
-	}
-	return func() { <-d.all; <-d.slots }, nil
 }
 
 // inHand is how many reads may wait for it: enough to keep it as busy as it may

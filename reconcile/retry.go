@@ -273,6 +273,9 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 		return result, refuse("throttled", why, "try again later")
 	}
 	free, err := down.turn(ctx)
+	if wait := new(waitError); errors.As(err, &wait) {
+		return result, refuse("throttled", wait.why, "try again later")
+	}
 	if err != nil {
 		return result, err
 	}

@@ -1,0 +1,179 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+func (a *arrivals) note() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at = append(a.at, time.Now())
+}
+
+// within tells that no more questions came than a rate allows, over any second
+// and over any stretch from the first one on. What is held up on the way only
+// comes later; a few of them may then come close together.
+func (a *arrivals) within(t *testing.T, perSecond float64, began time.Time) {
+	t.Helper()
+	a.mu.Lock()
+	at := slices.SortedFunc(slices.Values(a.at), time.Time.Compare)
+	a.mu.Unlock()
+	every := time.Duration(float64(time.Second) / perSecond)
+	for i, first := range at {
+		if first.Sub(began) < time.Duration(i)*every-time.Millisecond {
+			t.Fatalf("%d questions within %s", i+1, first.Sub(began))
+		}
+		n := 1
+		for n < len(at)-i && at[i+n].Sub(first) < time.Second {
+			n++
+		}
+		if most := int(perSecond*1.2) + 1; n > most {
+			t.Fatalf("%d questions within a second, at most %d are allowed", n, most)
+		}
+	}
+}
+
+// another engine is one with a store of its own, as in another process.
+func (w *world) another(o Options) *Engine {
+	w.Helper()
+	store, err := sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { store.Close() })
+	o.Store, o.Policy, o.Clock, o.Log = store, w.inForce, w.now, func(s string) { w.Logf("another engine: %s", s) }
+	if o.Actor.Name == "" {
+		o.Actor = maya
+	}
+	return New(o)
+}
+
+// However many engines work on a ledger, a downstream is asked no more often
+// than its rate.
+func TestTheRateHoldsForAllEnginesOfALedger(t *testing.T) {
+	w := newWorld(t, askingOne("    rate: 50/s\n    concurrency: 4\n"))
+	var a arrivals
+	w.side.onList = a.handle(time.Millisecond)
+	for range 120 {
+		w.doubt("pay", 1)
+	}
+	began := time.Now()
+	var all sync.WaitGroup
+	for _, e := range []*Engine{w.engine, w.another(Options{}), w.another(Options{})} {
+		all.Go(func() {
+			if _, err := e.Once(w.ctx, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := len(a.at); n != 120 {
+		t.Errorf("%d questions about 120", n)
+	}
+	a.within(t, 50, began)
+}
+
+// What a person asks for, further pages and sends keep to the rate too.
+func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "    base:", "    rate: 10/s\n    base:", 1))
+	o, more := w.proven("pay"), w.doubt("pay", 5)
+	var a arrivals
+	w.side.mu.Lock()
+	w.side.page = 1 // so that a list has several
+	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool { a.note(); return false }
+	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
+		a.note()
+		rw.WriteHeader(201)
+		_ = json.NewEncoder(rw).Encode(s.apply(c))
+	}
+	w.side.mu.Unlock()
+	w.side.apply(charge{Ref: "somebody else's"})
+	w.later(time.Second) // what proven has used of the rate is over
+	began := time.Now()
+	// A check, its control, and the send; beside them, another engine's checks.
+	other := w.another(Options{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for range 3 {
+			if _, err := other.ReadNow(w.ctx, more.ID); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	res, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})
+	if err != nil || res.Did != DidSend {
+		t.Fatalf("%s %v", res.Did, err)
+	}
+	all.Wait()
+	if len(a.at) < 10 {
+		t.Fatalf("%d requests", len(a.at))
+	}
+	a.within(t, 10, began)
+}
+
+// unpaced is a ledger that gives no turns.
+type unpaced struct{ ledger.Store }
+
+func (unpaced) Pace(context.Context, string, time.Duration, time.Duration) (time.Time, bool, error) {
+	return time.Time{}, false, errors.New("disk I/O error")
+}
+
+func TestNothingIsAskedWhenTheLedgerGivesNoTurn(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "    base:", "    rate: 50/s\n    base:", 1))
+	w.known("pay")
+	o := w.proven("pay")
+	doubt := w.doubt("pay", 5, 5)
+	_, _, before := w.side.count()
+	e := New(Options{Store: unpaced{w.store}, Policy: w.inForce, Clock: w.now, Actor: maya})
+	defer e.Close()
+	looked, err := e.ReadNow(w.ctx, doubt.ID)
+	if err != nil || looked.Read.Verdict != ledger.Inconclusive || looked.Operation.State != ledger.Uncertain {
+		t.Errorf("%+v %v", looked.Read, err)
+	}
+	if _, err := e.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"}); err == nil {
+		t.Error("it was sent")
+	}
+	if _, posts, lists := w.side.count(); posts != 0 || lists != before {
+		t.Errorf("%d posts, %d questions", posts, lists-before)
+	}
+}
+
+// One that is asked for a pause is not asked by all who waited at once when the
+// pause is over.
+func TestAfterAPauseTheRateHolds(t *testing.T) {
+	w := newWorld(t, askingOne("    rate: 20/s\n    concurrency: 64\n"))
+	var a arrivals
+	count := a.handle(time.Millisecond)
+	w.side.onList = func(s *side, rw http.ResponseWriter, r *http.Request) bool {
+		a.mu.Lock()
+		first := len(a.at) == 0
+		a.mu.Unlock()
+		if !first {
+			return count(s, rw, r)
+		}
+		a.note()
+		return answer(429, map[string]string{"Retry-After": "1"}, "")(s, rw, r)
+	}
+	for range 30 {
+		w.doubt("pay", 1)
+	}
+	began := time.Now()
+	if _, err := w.engine.Once(w.ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.at) < 20 {
+		t.Errorf("%d questions", len(a.at))
+	}
+	a.within(t, 20, began)
+}
