@@ -122,7 +122,6 @@ func TestTheRateIsNeverExceeded(t *testing.T) {
 		w.doubt("pay", 1)
 	}
 	began := time.Now()
-	// Two engines in one program have a rate each; one program has one engine.
 	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Landed != 80 {
 		t.Fatalf("%+v %v", s, err)
 	}

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/sqlite"
+	"indoubt/policy"
 )
 
 func (a *arrivals) note() {
@@ -176,4 +178,65 @@ func TestAfterAPauseTheRateHolds(t *testing.T) {
 		t.Errorf("%d questions", len(a.at))
 	}
 	a.within(t, 20, began)
+}
+
+// turns counts what is asked of a ledger that gives turns.
+type turns struct {
+	ledger.Store
+	n atomic.Int64
+}
+
+func (s *turns) Pace(ctx context.Context, name string, every, patience time.Duration) (time.Time, bool, error) {
+	defer s.n.Add(1)
+	return s.Store.Pace(ctx, name, every, patience)
+}
+
+// A program that stood still does not send at once all that it has kept waiting.
+func TestALateTurnIsTakenAgain(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	s := &turns{Store: w.store}
+	e := New(Options{Store: s, Policy: w.inForce, Clock: w.now, Actor: maya})
+	d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 4})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			done, err := d.turn(w.ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			done()
+		})
+	}
+	eventually(t, "all wait for their turn", func() bool { return s.n.Load() == 4 })
+	w.later(time.Minute)
+	all.Wait()
+	if n := s.n.Load(); n < 7 {
+		t.Errorf("%d turns for four, of which three came late", n)
+	}
+}
+
+func TestALeaseIsKeptByWhoWaits(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 1)
+	lease, err := w.store.Lease(w.ctx, o.ID, w.engine.holder, "d", 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &holding{engine: w.engine, lease: lease, digest: "d", ttl: 2 * time.Second}
+	stop := h.keep(w.ctx)
+	eventually(t, "it is renewed", func() bool { return h.held().ExpiresAt.After(lease.ExpiresAt) })
+	if got := h.held(); got.Generation != lease.Generation {
+		t.Errorf("generation %d after %d", got.Generation, lease.Generation)
+	}
+	// Who finds it taken over has lost it for good.
+	w.later(time.Hour)
+	if _, err := w.store.Lease(w.ctx, o.ID, "somebody else", "d", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is noticed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.lost })
+	stop()
+	if err := h.lasts(w.ctx, w.inForce().Kind("pay")); !errors.Is(err, ledger.ErrLeaseLost) {
+		t.Errorf("it lasts: %v", err)
+	}
 }
