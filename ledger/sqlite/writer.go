@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -144,6 +145,7 @@ func (w *writer) batch() {
 		finish(err)
 		return
 	}
+	runtime.Gosched() // whoever is about to queue a job does it now, and shares the sync
 	for len(jobs) < together {
 		j := w.next()
 		if j == nil {
