@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -56,6 +57,9 @@ const (
 	MaxDeadline = 30 * 24 * time.Hour
 )
 
+// errLookAround asks for what few begins need: the operations beside this one.
+var errLookAround = errors.New("a grant is open")
+
 // Begin records the intent to send, or says why the caller must not (I1, I3,
 // I4). Only AnswerBegun allows sending. An error means that nothing was
 // recorded or that it is not known: nothing may be sent then either.
@@ -67,12 +71,20 @@ func Begin(ctx context.Context, s Store, req BeginRequest) (BeginResult, error) 
 		return BeginResult{}, fmt.Errorf("begin: a deadline of %s is outside %s … %s", req.Deadline, MinDeadline, MaxDeadline)
 	}
 	var res BeginResult
-	applied, err := s.Change(ctx, Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: AllParts &^ PartHolds}, req.ChangeID,
-		func(rec *Record) (Change, error) {
-			var c Change
-			res, c = begin(rec, req)
-			return c, nil
-		})
+	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: AllParts &^ PartHolds}
+	rule := func(rec *Record) (Change, error) {
+		if at.Skip&PartRelated != 0 && rec.OpenGrant() != nil {
+			return Change{}, errLookAround
+		}
+		var c Change
+		res, c = begin(rec, req)
+		return c, nil
+	}
+	applied, err := s.Change(ctx, at, req.ChangeID, rule)
+	if errors.Is(err, errLookAround) {
+		at.Skip &^= PartRelated
+		applied, err = s.Change(ctx, at, req.ChangeID, rule)
+	}
 	if err != nil {
 		return BeginResult{}, err
 	}
@@ -173,7 +185,24 @@ func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) 
 		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation,
 			Why: fmt.Sprintf("held by %s (%s)", h.Actor.Name, h.Reason)}, Change{}
 	}
+	for _, r := range rec.Related {
+		if r.Overtook && !r.CreatedAt.Before(g.CreatedAt) {
+			return beginOvertaken(rec, req, g, r)
+		}
+	}
 	return beginAgain(rec, req, &g)
+}
+
+// beginOvertaken takes a permission back that was given before a later operation
+// on the same target came: sending now might undo that one.
+func beginOvertaken(rec *Record, req BeginRequest, g Grant, by Relation) (BeginResult, Change) {
+	why := fmt.Sprintf("what %s had allowed is void: %s came later on the same target", g.Actor, by.ID)
+	o := rec.Operation
+	o.Version++
+	note(rec, &o, req.Actor, why)
+	return BeginResult{Answer: AnswerRefused, Operation: o, Why: why},
+		Change{Operation: &o, Grants: voided(rec, why), Event: &Event{ID: req.ChangeID, Verb: "void", Actor: req.Actor, Reason: why,
+			Detail: detail(map[string]any{"grant": g.ID, "overtaken_by": by.ID})}}
 }
 
 // beginAgain starts an attempt: the first, one after proven failures, or one

@@ -280,7 +280,7 @@ type Event struct {
 	ID          string // the change id
 	OperationID string
 	At          time.Time
-	Verb        string // begin, settle, expire, read, confirm, deny, grant, abandon, ack, park, undo, note, late, wait, hold, release, adopt
+	Verb        string // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, hold, release, adopt
 	Actor       Actor
 	Reason      string
 	From, To    State

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ func grants(t *testing.T, open Open) {
 		{"I5_TwinsStopTheMachine", twinsStopTheMachine},
 		{"RetryMaxIsAStop", retryMax},
 		{"HoldStopsIt", holdStops},
+		{"I5_OvertakenWhileItWaited", overtakenWhileWaiting},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
 	}
@@ -189,5 +191,36 @@ func holdStops(d *desk) {
 	d.ok(d.s.LiftHold(ctx, "kind:card.charge", maya, "it is up", d.id("change")))
 	if res := d.begin("granted"); res.Answer != ledger.AnswerBegun {
 		d.Fatalf("after the hold: %s, want begun", res.Answer)
+	}
+}
+
+// What was allowed was allowed before the newer one came: sending it now might
+// undo that.
+func overtakenWhileWaiting(d *desk) {
+	target := func(r *ledger.BeginRequest) { r.Target = "deploy web" }
+	for _, basis := range []ledger.Basis{ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
+		key := string(basis)
+		o := d.grant(d.doubt(key, target), basis)
+		newer := d.begun("newer than "+key, target)
+		res := d.begin(key, target)
+		if res.Answer != ledger.AnswerRefused || !strings.Contains(res.Why, newer.Operation.ID) || !strings.Contains(res.Why, "maya") {
+			d.Fatalf("%s: its pipeline was told %s (%s)", basis, res.Answer, res.Why)
+		}
+		rec := d.read(o.ID)
+		if rec.OpenGrant() != nil || rec.Grants[0].VoidReason == "" || rec.Operation.State != ledger.Uncertain || len(rec.Attempts) != 1 {
+			d.Fatalf("%s: %+v", basis, rec.Grants)
+		}
+		evs := d.events(o.ID)
+		if last := evs[len(evs)-1]; last.Verb != "void" || last.Reason != rec.Grants[0].VoidReason {
+			d.Fatalf("the history ends with %+v", last)
+		}
+		if res := d.begin(key, target); res.Answer != ledger.AnswerInDoubt {
+			d.Fatalf("%s: asked again, it was told %s", basis, res.Answer)
+		}
+		// A person who has seen the newer one may still allow it.
+		d.grant(d.read(o.ID).Operation, ledger.BasisRiskAccepted)
+		if res := d.begin(key, target); res.Answer != ledger.AnswerBegun {
+			d.Fatalf("%s: allowed beside the newer one, it was told %s (%s)", basis, res.Answer, res.Why)
+		}
 	}
 }

@@ -204,6 +204,8 @@ func eventEntry(e ledger.Event) (entry, bool) {
 		en.what = `note: "` + e.Reason + `"`
 	case "grant":
 		en.what = "allowed one send" + colon(e.Reason)
+	case "void":
+		en.what = e.Reason
 	case "hold", "release":
 		en.what = e.Verb + quoted
 	case "adopt":
