@@ -55,10 +55,12 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 			if known {
 				return tx.known(changeID, now, applied)
 			}
+			was := rec.Operation
 			c, err := rule(&rec.Record)
 			if err != nil {
 				return err
 			}
+			rec.Operation = was // what is written is told from what was there
 			*applied, err = tx.apply(&rec, c, changeID)
 			if !errors.Is(err, errRaced) || tries == 3 {
 				return err
@@ -222,32 +224,19 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 	case c.Event == nil:
 		return o, errors.New("a change of an operation needs an event")
 	}
-	e := *c.Event
-	n, err := tx.execN(updateOperation,
-		flag(o.TokenSent), o.State, o.Version, o.ErrorClass, o.Verdict, o.Effects, o.Receipt(), list(o.Receipts), text(o.Result), o.EffectWord,
-		o.Conflict, o.ConflictNote, list(o.AckedReceipts), flag(o.Doubted), flag(o.HandsOff), flag(o.ByAnswer),
-		flag(o.Undelivered), o.Awaits, o.LiveAttempt, o.AttemptCount, ms(o.ParkedUntil), recheck,
-		ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt), ms(o.EndedAt), ms(o.DoubtedAt), ms(o.SettledAt),
-		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail),
-		o.ID, before.Version)
+	var u update
+	u.compare(before, o, rec.recheckAt, recheck)
+	u.tell(*c.Event)
+	n, err := tx.execN(u.query(), append(u.values, o.ID, before.Version)...)
 	if err == nil && n == 0 {
 		err = errRaced
 	}
-	o.Actor, o.Reason = named(e.Actor.Name), e.Reason
+	o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
 	return o, err
 }
 
 const updateClocks = `
 	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ? WHERE id = ? AND version = ?`
-
-const updateOperation = `
-	UPDATE operations
-	   SET token_sent = ?, state = ?, version = ?, error_class = ?, verdict = ?, effects = ?, receipt = ?, receipts = ?, result = ?, effect_word = ?,
-	       conflict = ?, conflict_note = ?, acked_receipts = ?, doubted = ?, hands_off = ?, by_answer = ?,
-	       undelivered = ?, awaits = ?, live_attempt = ?, attempt_count = ?, parked_until = ?, recheck_at = ?,
-	       updated_at = ?, started_at = ?, deadline_at = ?, ended_at = ?, doubted_at = ?, settled_at = ?,
-	       change_id = ?, change_of = ?, change_verb = ?, actor = ?, os_user = ?, host = ?, machine = ?, terminal = ?, reason = ?, change_detail = ?
-	 WHERE id = ? AND version = ?`
 
 func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
 	var command any
