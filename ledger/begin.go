@@ -239,6 +239,9 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 func start(o *Operation, a Attempt, now time.Time) {
 	o.State, o.LiveAttempt, o.DeadlineAt = Pending, a.ID, a.DeadlineAt
 	o.AttemptCount = a.N
+	if o.Verdict == Absent { // that was of the attempts before
+		o.Verdict = ""
+	}
 	o.TokenSent = o.TokenSent || a.TokenSent
 	o.Version++
 	o.ParkedUntil = time.Time{}

@@ -103,6 +103,11 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	if err := d.apply(rec, &o, from); err != nil {
 		return Change{}, err
 	}
+	// What a check said against it before does not hide a later one that says the
+	// same (I9).
+	if o.State != from && (o.State == Committed && o.Verdict == Absent || o.State != Committed && o.State != Uncertain && o.Verdict == Landed) {
+		o.Verdict = ""
+	}
 	if d.Verb != VerbNote {
 		o.Version = rec.Operation.Version + 1
 		if d.Verb != VerbPark {

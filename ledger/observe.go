@@ -84,8 +84,13 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		return c, nil
 	default:
 		observeSettled(&o, read)
+		if o.State == Failed && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff && ob.Deny && read.BeganAt.After(o.EndedAt) {
+			if c.Attempts = proven(rec.Attempts); len(c.Attempts) > 0 {
+				o.Verdict = Absent // it was somebody's word, and is proven now
+			}
+		}
 	}
-	if o.State == before.State && o.Conflict == before.Conflict && o.Verdict == before.Verdict && o.Effects == before.Effects {
+	if o.State == before.State && o.Conflict == before.Conflict && o.Verdict == before.Verdict && o.Effects == before.Effects && len(c.Attempts) == 0 {
 		return c, nil
 	}
 	o.Version++
@@ -129,16 +134,24 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 			break
 		}
 		o.State, o.ErrorClass, o.SettledAt = Failed, "", rec.Now
-		for _, a := range rec.Attempts {
-			if a.Final() == OutcomeUncertain && a.Proof == "" {
-				a.Proof = ProvenAbsent
-				c.Attempts = append(c.Attempts, a)
-			}
-		}
+		c.Attempts = proven(rec.Attempts)
 	}
 	if o.HandsOff && read.Verdict == Duplicated && o.State == Uncertain {
 		raise(o, Duplicate, read.Reason)
 	}
+}
+
+// proven are the attempts nobody knew of, now that they are proven to have had no
+// effect.
+func proven(attempts []Attempt) []Attempt {
+	var out []Attempt
+	for _, a := range attempts {
+		if a.Final() == OutcomeUncertain && a.Proof == "" {
+			a.Proof = ProvenAbsent
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // observeSettled compares a verdict with what is recorded. It never changes a

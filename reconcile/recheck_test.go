@@ -73,6 +73,24 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 	}
 }
 
+// A person was right that it did not land: once a check has proven it, sending it
+// again is no risk any more.
+func TestADenialThatIsProven(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.decide(w.doubt("pay", 420), ledger.VerbDeny)
+	if basis, _, _ := w.inForce().Kind("pay").AllowedBasis(w.get(o.ID), w.now()); basis != ledger.BasisRiskAccepted {
+		t.Fatalf("before the check the basis is %s", basis)
+	}
+	w.later(time.Minute)
+	w.once()
+	rec := w.get(o.ID)
+	basis, _, _ := w.inForce().Kind("pay").AllowedBasis(rec, w.now())
+	if rec.Attempts[0].Proof != ledger.ProvenAbsent || basis != ledger.BasisAbsent || rec.Operation.State != ledger.Failed {
+		t.Errorf("proof %q, basis %s, %s", rec.Attempts[0].Proof, basis, rec.Operation.State)
+	}
+}
+
 func TestI9_TheAfterCheckIsMadeWhenItCanBe(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")

@@ -1,0 +1,99 @@
+package ledger
+
+import "testing"
+
+// A verdict speaks for what was sent before it. After one more send the old one
+// neither stands beside the doubt nor hides what a later check says.
+func TestI9_AbsenceSpeaksForTheAttemptsBeforeIt(t *testing.T) {
+	b, _ := doubt(t)
+	b.observe(Absent, 0)
+	again, err := b.allow(BasisAbsent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.settle(again, OutcomeUncertain)
+	if v := b.rec.Operation.Verdict; v != "" {
+		t.Fatalf("in doubt again, and its verdict is %q", v)
+	}
+	if err := b.decide(VerbConfirm); err != nil {
+		t.Fatal(err)
+	}
+	b.observe(Absent, 0)
+	b.want(Committed, 1, Contradiction)
+}
+
+// Whoever decides against what a check found is told when a later check finds
+// the same: once.
+func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
+	b, _ := doubt(t)
+	b.observe(Absent, 0)
+	for _, v := range []Verb{VerbUndo, VerbConfirm} {
+		if err := b.decide(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.observe(Absent, 0)
+	b.want(Committed, 1, Contradiction)
+	if err := b.decide(VerbAck); err != nil {
+		t.Fatal(err)
+	}
+	b.observe(Absent, 0)
+	b.want(Committed, 1, NoConflict)
+
+	for verb, state := range map[Verb]State{VerbDeny: Failed, VerbAbandon: Abandoned} {
+		c, _ := doubt(t)
+		c.observe(Landed, 1, "r1")
+		for _, v := range []Verb{VerbUndo, verb} {
+			if err := c.decide(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.observe(Landed, 1, "r1")
+		c.want(state, 1, Contradiction)
+		if err := c.decide(VerbAck); err != nil {
+			t.Fatal(err)
+		}
+		c.observe(Landed, 1, "r1")
+		c.want(state, 1, NoConflict)
+	}
+}
+
+// What a person denied and a check then proves is proven: its key is free, and
+// sending it again is no risk.
+func TestDeniedAndThenProvenIsProven(t *testing.T) {
+	b, _ := doubt(t)
+	if err := b.decide(VerbDeny); err != nil {
+		t.Fatal(err)
+	}
+	if res, _ := b.begin(); res.Answer != AnswerRefused {
+		t.Fatal(res.Answer)
+	}
+	b.observe(Absent, 0)
+	b.want(Failed, 0, NoConflict)
+	if p := b.rec.Attempts[0].Proof; p != ProvenAbsent {
+		t.Fatalf("its attempt's proof is %q", p)
+	}
+	if res, _ := b.begin(); res.Answer != AnswerBegun || res.Attempt.Basis != BasisAbsent {
+		t.Fatal(res.Answer)
+	}
+
+	// What was given up stays given up, and what contradicts itself stays a person's.
+	c, _ := doubt(t)
+	if err := c.decide(VerbAbandon); err != nil {
+		t.Fatal(err)
+	}
+	c.observe(Absent, 0)
+	c.want(Abandoned, 0, NoConflict)
+	if res, _ := c.begin(); res.Answer != AnswerRefused {
+		t.Fatal(res.Answer)
+	}
+	d, _ := doubt(t)
+	if err := d.decide(VerbDeny); err != nil {
+		t.Fatal(err)
+	}
+	d.observe(Landed, 1, "r1")
+	d.observe(Absent, 0)
+	if d.rec.Attempts[0].Proof != "" {
+		t.Fatal("proven against what was seen")
+	}
+}
