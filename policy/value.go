@@ -65,10 +65,50 @@ func decodeJSON(data []byte) (any, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errMoreValues
 	}
+	if members(data) != held(v) {
+		return nil, errTwice
+	}
 	return exactNumbers(v), nil
 }
 
-var errMoreValues = errors.New("more text after the JSON value")
+var (
+	errMoreValues = errors.New("more text after the JSON value")
+	// errTwice: which of the two is meant is anybody's guess.
+	errTwice = errors.New("an object has two members of one name")
+)
+
+// members counts the members that valid JSON text writes down.
+func members(data []byte) (n int) {
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case ':':
+			n++
+		case '"':
+			for i++; data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// held counts the members that are left of them.
+func held(v any) (n int) {
+	switch x := v.(type) {
+	case map[string]any:
+		n = len(x)
+		for _, e := range x {
+			n += held(e)
+		}
+	case []any:
+		for _, e := range x {
+			n += held(e)
+		}
+	}
+	return n
+}
 
 func exactNumbers(v any) any {
 	switch x := v.(type) {

@@ -224,6 +224,8 @@ func whatInstead(a *ledger.Answer, text []byte, err error) string {
 		return "XML, not JSON"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Sprintf("JSON that breaks off after %d bytes", len(text))
+	case errors.Is(err, errTwice):
+		return "JSON that names a member twice"
 	case errors.Is(err, errMoreValues):
 		return "several JSON values, not one"
 	}

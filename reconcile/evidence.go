@@ -154,7 +154,7 @@ var secretShapes = []struct {
 }{
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}`)},
 	{[]string{"pass", "secret", "api", "access", "authorization"},
-		regexp.MustCompile(`(?i)((?:password|passwd|secret|api[-_]?key|access[-_]?token|authorization)["']?\s*[:=]\s*["']?)[^\s"',;&]+`)},
+		regexp.MustCompile(`(?i)((?:password|passwd|secret|api[-_]?key|access[-_]?token|authorization)["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token)\s+)?)[^\s"',;&]+`)},
 	{[]string{"k_live_", "k_test_"}, regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`)},
 	{[]string{"gh"}, regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`)},
 	{[]string{"eyj"}, regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)},
@@ -189,6 +189,9 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 	for _, v := range req.Secrets {
 		c.secret(v)
 		c.secret(url.QueryEscape(v))
+		c.secret(url.PathEscape(v))
+		quoted, _ := json.Marshal(v)
+		c.secret(string(quoted[1 : len(quoted)-1]))
 	}
 	header, env := http.Header{}, []string(nil)
 	switch {
@@ -214,9 +217,11 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 }
 
 func (c *cleaner) secret(v string) {
-	if len(v) >= 6 && !slices.Contains(c.values, v) {
-		c.values = append(c.values, v)
+	if len(v) < 6 || slices.Contains(c.values, v) {
+		return
 	}
+	c.values = append(c.values, v)
+	slices.SortStableFunc(c.values, func(a, b string) int { return len(b) - len(a) }) // one may begin with another
 }
 
 func (c *cleaner) text(s string) string {
@@ -227,12 +232,24 @@ func (c *cleaner) text(s string) string {
 	for _, secret := range secretShapes {
 		for _, hint := range secret.hints {
 			if strings.Contains(lower, hint) {
-				s = secret.shape.ReplaceAllString(s, "${1}"+removed)
+				s = hidden(s, secret.shape)
 				break
 			}
 		}
 	}
 	return s
+}
+
+// hidden is a text without what has a shape. A secret that stands there by its
+// name stays.
+func hidden(s string, shape *regexp.Regexp) string {
+	return shape.ReplaceAllStringFunc(s, func(match string) string {
+		head := shape.FindStringSubmatch(match)[1]
+		if rest := match[len(head):]; strings.HasPrefix(rest, "${env.") || strings.HasPrefix(rest, "${file(") {
+			return match
+		}
+		return head + removed
+	})
 }
 
 // excerpt is a body or a value as JSON: as it came where that is short JSON,
@@ -252,25 +269,43 @@ func (c *cleaner) excerpt(b []byte) json.RawMessage {
 		}
 		return encode(clip(string(out), maxExcerpt))
 	}
-	return encode(clip(c.text(string(b[:min(len(b), 2*maxExcerpt)])), maxExcerpt))
+	return encode(clip(c.start(b, 2*maxExcerpt), maxExcerpt))
+}
+
+// start is the first n bytes of a text or a little less: of a secret that n cuts
+// through nothing is left.
+func (c *cleaner) start(b []byte, n int) string {
+	if len(b) <= n {
+		return c.text(string(b))
+	}
+	s, longest := c.text(string(b[:n])), 0
+	for _, v := range c.values {
+		longest = max(longest, len(v))
+	}
+	return s[:max(0, len(s)-longest)]
 }
 
 func (c *cleaner) value(v any) any {
 	switch v := v.(type) {
 	case string:
 		return c.text(v)
+	case json.Number:
+		if slices.ContainsFunc(c.values, func(secret string) bool { return strings.Contains(string(v), secret) }) {
+			return removed
+		}
 	case []any:
 		for i := range v {
 			v[i] = c.value(v[i])
 		}
 	case map[string]any:
+		clean := make(map[string]any, len(v))
 		for name, member := range v {
 			if c.names[strings.ToLower(name)] || secretName(name) {
-				v[name] = removed
-				continue
+				member = removed
 			}
-			v[name] = c.value(member)
+			clean[c.text(name)] = c.value(member)
 		}
+		return clean
 	}
 	return v
 }

@@ -16,6 +16,10 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 		"an answer of no use": `{"object":"pin 7/7+hush"}`,
 		"no JSON":             `who is pin 7/7+hush?`,
 		"a wrong type":        `{"object":"list","data":["pin 7/7+hush"],"more":false,"next":0}`,
+		"a name":              `{"object":"list","data":[],"more":false,"next":0,"asked":{"pin 7/7+hush":1}}`,
+		"a path":              `{"object":"list","data":[],"more":false,"next":0,"asked":"/k/pin%207%2F7+hush"}`,
+		"a receipt":           `{"object":"list","data":[{"id":"pin 7/7+hush","ref":"TOKEN","amount":420}],"more":false,"next":0}`,
+		"what differs":        `{"object":"list","data":[{"id":"ch_1","ref":"TOKEN","amount":"pin 7/7+hush"}],"more":false,"next":0}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.NewReplacer(`after: "${cursor}"`, `after: "${cursor}", k: "${env.PAY_PIN}"`,
@@ -29,11 +33,13 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 				if r.URL.Query().Get("k") != "pin 7/7+hush" {
 					t.Error("the secret was not sent")
 				}
-				_, _ = rw.Write([]byte(body))
+				_, _ = rw.Write([]byte(strings.ReplaceAll(body, "TOKEN", o.Token)))
 				return true
 			}
 			r := w.read(o.ID).Read
-			kept, _ := json.Marshal(w.get(o.ID).Reads)
+			rec := w.get(o.ID)
+			events, _ := w.store.Events(w.ctx, o.ID, 0, 100)
+			kept, _ := json.Marshal([]any{rec.Reads, rec.Operation, rec.Attempts, events})
 			for _, form := range []string{"hush", "7%2F7"} {
 				if strings.Contains(string(kept)+r.Reason, form) {
 					t.Errorf("%s is kept: %s", form, kept)
@@ -43,5 +49,39 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 				t.Errorf("nothing was taken out: %s", kept)
 			}
 		})
+	}
+}
+
+// A text that is cut keeps no part of a secret at its end, and one that begins
+// with another is taken out whole. What stands there by its name stays.
+func TestI11_NoPartOfASecretIsKept(t *testing.T) {
+	short, long := "sekrit-0815", "sekrit-0815-and-more-of-it-so-that-it-is-long"
+	var c cleaner
+	c.secret(short)
+	c.secret(long)
+	for shift := range len(long) {
+		if got := string(c.excerpt([]byte(strings.Repeat("x", shift) + strings.Repeat(long, 200)))); strings.Contains(got, "sek") || strings.Contains(got, "more") {
+			t.Fatalf("shifted by %d: %s", shift, got)
+		}
+	}
+	if got := string(c.excerpt([]byte(`{"n":12345678,"a":"` + long + `"}`))); got != `{"a":"[redacted]","n":12345678}` {
+		t.Error(got)
+	}
+	c.secret("12345678")
+	if got := string(c.excerpt([]byte(`{"n":12345678}`))); got != `{"n":"[redacted]"}` {
+		t.Error(got)
+	}
+	for text, want := range map[string]string{
+		"Authorization: Bearer ${env.PAY_KEY}":        "Authorization: Bearer ${env.PAY_KEY}",
+		`Authorization: token ${file("/run/secret")}`: `Authorization: token ${file("/run/secret")}`,
+		"X-Api-Key: ${env.PAY_KEY}":                   "X-Api-Key: ${env.PAY_KEY}",
+		"Authorization: Bearer literal":               "Authorization: Bearer [redacted]",
+		"Authorization: Bearer":                       "Authorization: [redacted]",
+		"X-Api-Key: literal":                          "X-Api-Key: [redacted]",
+		"password=${hunter2}":                         "password=[redacted]",
+	} {
+		if got := c.text(text); got != want {
+			t.Errorf("%s became %s", text, got)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 				continue // pages shift while they are read
 			}
 			names = append(names, name)
+			effect.Receipt, effect.Differs = f.evidence.clean.text(effect.Receipt), f.evidence.clean.text(effect.Differs)
 			f.effects = append(f.effects, effect)
 			f.evidence.effect(effect)
 		}
@@ -189,14 +191,18 @@ func toolCall(q *policy.MCPRequest) connect.MCPRequest {
 // policy would make of it; "" when it may be judged.
 func unusable(a ledger.Answer) string {
 	switch {
-	case a.Truncated:
-		return "answer is too long to be read whole"
 	case errors.As(a.Err, new(*connect.Mistaken)):
 		return fmt.Sprintf("the check cannot be asked like this: %s", a.Err)
+	case a.Err != nil && a.Status != 0 && len(a.Body) > 0:
+		return fmt.Sprintf("answer broke off after %d bytes: %s", len(a.Body), cmp.Or(string(a.Class), a.Err.Error()))
 	case a.Err != nil && a.Class != "":
 		return fmt.Sprintf("the check got no answer: %s", a.Class)
 	case a.Err != nil:
 		return fmt.Sprintf("the check got no answer: %s", a.Err)
+	case a.Truncated && a.Via == "command":
+		return "answer is too long to be read whole, or was not ended"
+	case a.Truncated:
+		return "answer is too long to be read whole"
 	case a.Signal != "":
 		return "the check was ended by a signal: " + a.Signal
 	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden, a.Status == http.StatusProxyAuthRequired,

@@ -76,6 +76,16 @@ func TestVerdicts(t *testing.T) {
 		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "came from a cache, 12 s old"},
 		{name: "moved elsewhere", side: func(s *side) { s.onList = answer(302, map[string]string{"Location": "http://127.0.0.1:1/"}, ``) },
 			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 302"},
+		{name: "breaks off", side: func(s *side) {
+			s.onList = func(_ *side, w http.ResponseWriter, _ *http.Request) bool {
+				w.Header().Set("Content-Length", "400")
+				_, _ = io.WriteString(w, `{"object":"list","data":[],"more":false,"next":0}`)
+				return true
+			}
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "answer broke off after 49 bytes: eof"},
+		{name: "says a member twice", landed: []int{420}, side: func(s *side) {
+			s.onList = answer(200, nil, `{"object":"list","data":[{"id":"ch_2"}],"more":false,"next":0,"data":[]}`)
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "answer is JSON that names a member twice"},
 		{name: "hangs up", side: func(s *side) {
 			s.onList = func(_ *side, w http.ResponseWriter, _ *http.Request) bool { hangUp(w); return true }
 		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "got no answer"},

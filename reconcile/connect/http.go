@@ -80,6 +80,11 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // nobody asked for it, and nothing ends its body
+		resp.Body.Close()
+		a.Status, a.Header = resp.StatusCode, resp.Header
+		return transmit.Failed(a, errors.New("the server switched protocols"))
+	}
 	silence := time.AfterFunc(h.patience(), func() { stop(errSilent) })
 	defer silence.Stop()
 	return h.take(ctx, a, resp, q.MaxBody, silence)

@@ -183,3 +183,35 @@ func TestDripAndSilenceEndARead(t *testing.T) {
 		}
 	}
 }
+
+// An answer that turns the connection into something else is none, and its body
+// would never end.
+func TestReadOfASwitchedProtocolEnds(t *testing.T) {
+	gone := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+		conn.Close()
+		close(gone)
+	}))
+	h := &HTTP{}
+	answers := make(chan ledger.Answer, 1)
+	go func() {
+		answers <- h.Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL, Timeout: 200 * time.Millisecond})
+	}()
+	select {
+	case a := <-answers:
+		if a.Err == nil || a.Status != 101 {
+			t.Errorf("%+v", a)
+		}
+		<-gone
+		s.Close()
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is read for ever")
+	}
+}
