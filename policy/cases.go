@@ -1,11 +1,7 @@
 package policy
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -34,6 +30,7 @@ type TestResult struct {
 	Why    string // why, where the result is not plain
 	Advice Advice // on the operation once this is known
 	OK     bool
+	Steps  []Step // where it failed: what every expression gave, page by page
 }
 
 // GeneralRule is the outcome of an answer where the kind's own rules say nothing.
@@ -86,14 +83,16 @@ func (k *Kind) runTest(ctx context.Context, t Test, general []GeneralRule) TestR
 	}
 	switch t.Want {
 	case "committed", "failed", "uncertain":
-		out.Got, out.Why = k.answerCase(ctx, &rec, t, general)
+		out.Got, out.Why, out.Steps = k.answerCase(ctx, &rec, t, general)
 		conclude(&rec, out.Got, Found{}, now)
 		out.Advice = k.Advise(rec, now)
 	default:
 		trial := k.Try(ctx, rec, now, t.answers(k)...)
-		out.Got, out.Why, out.Advice = trial.word, trial.Reason, trial.Advice
+		out.Got, out.Why, out.Advice, out.Steps = trial.word, trial.Reason, trial.Advice, trial.Steps
 	}
-	out.OK = met(t.Want, out.Got) && (t.Advice == "" || t.Advice == out.Advice.Verb)
+	if out.OK = met(t.Want, out.Got) && (t.Advice == "" || t.Advice == out.Advice.Verb); out.OK {
+		out.Steps = nil
+	}
 	return out
 }
 
@@ -119,108 +118,6 @@ func met(want, got string) bool {
 	return want == got
 }
 
-// Trial is what the answers of one read lead to: a verdict, why, and what the
-// advice would be before anybody settles it. `absent` presumes that the positive
-// control holds, which only the engine can tell.
-type Trial struct {
-	Found   Found
-	Verdict ledger.Verdict
-	Reason  string // "" where the verdict needs none
-	Advice  Advice
-
-	word string // of testWants
-}
-
-// Try judges a read's answers, page by page, as the engine does when it begins
-// to read at now. Nothing is recorded.
-func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, answers ...ledger.Answer) Trial {
-	t := k.read(ctx, rec, now, answers)
-	switch t.word {
-	case "none", "cannot_tell":
-		t.Verdict = ledger.Inconclusive
-	default:
-		t.Verdict = ledger.Verdict(t.word)
-	}
-	rec.Attempts = slices.Clone(rec.Attempts)
-	if rec.Operation.State == ledger.Uncertain {
-		conclude(&rec, t.word, t.Found, now)
-	}
-	t.Advice = k.Advise(rec, now)
-	return t
-}
-
-func (k *Kind) read(ctx context.Context, rec ledger.Record, now time.Time, answers []ledger.Answer) (t Trial) {
-	stop := func(why string) Trial { return Trial{word: "cannot_tell", Reason: why} }
-	if k.Read == nil {
-		return stop("the kind has no read")
-	}
-	all := &t.Found
-	var cursor any
-	stale := ""
-	for i, a := range answers {
-		f, err := k.Read.JudgePage(ctx, rec, cursor, a)
-		stale = cmp.Or(stale, Stale(a, k.Skew))
-		if err != nil && len(all.Effects) > 0 {
-			all.Complete = false // what was found is found
-			break
-		}
-		if err != nil {
-			return stop(err.Error())
-		}
-		seen := receiptsOf(*all)
-		for _, e := range f.Effects {
-			if e.Receipt == "" || !slices.Contains(seen, e.Receipt) { // pages shift while they are read
-				all.Effects = append(all.Effects, e)
-			}
-		}
-		all.Valid, all.Complete, all.Next, all.Paged = true, f.Complete, f.Next, f.Paged
-		if f.Next == nil && i < len(answers)-1 {
-			return stop(fmt.Sprintf("only %d of %d pages are asked for", i+1, len(answers)))
-		}
-		if cursor = f.Next; cursor == nil || i == len(answers)-1 {
-			break
-		}
-		// What is secret on this machine or missing here is no part of the judgement.
-		if _, err := k.Read.Request(rec, cursor); err != nil && !errors.As(err, new(*MissingSecretError)) {
-			return stop(fmt.Sprintf("page %d: %v", i+2, err))
-		}
-	}
-	t.word, t.Reason = all.verdict()
-	if t.word == "none" && stale != "" {
-		return stop(stale)
-	}
-	if t.word == "none" {
-		if t.Reason = k.unproven(rec, now); t.Reason == "" {
-			t.word = "absent"
-		}
-	}
-	return t
-}
-
-// unproven says why a whole answer without the effect does not prove yet that it
-// did not land; "" when it does.
-func (k *Kind) unproven(rec ledger.Record, now time.Time) string {
-	proof, ok := k.ProofAt(rec)
-	but := func(why string) string { return NoneFound + ", but " + why }
-	switch {
-	case ok && now.After(proof) && now.Before(k.VisibleUntil(rec)):
-		return ""
-	case ok && now.After(proof):
-		return but("it may no longer be shown")
-	case ok:
-		return fmt.Sprintf("%s, too early: proof possible in %s", NoneFound, formatDuration(proof.Sub(now).Round(time.Second)))
-	case k.LandsWithin == nil || k.VisibleWithin == nil:
-		return but(missingBounds(k) + " not stated, so no wait proves absence")
-	case !k.Read.SearchesByToken():
-		return but("this check does not look for the token")
-	case !tokenSent(rec):
-		return but("its token is not known to have been sent")
-	case rec.Operation.HandsOff:
-		return but("it was said to have landed, so a person settles it")
-	}
-	return but("nothing proves that it did not land")
-}
-
 // answers are the pages of a case as the kind's read would get them.
 func (t Test) answers(k *Kind) []ledger.Answer {
 	if k.Read == nil {
@@ -237,7 +134,7 @@ func (t Test) answers(k *Kind) []ledger.Answer {
 	return out
 }
 
-func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, general []GeneralRule) (got, why string) {
+func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, general []GeneralRule) (got, why string, steps []Step) {
 	saved := SavedAnswer{}
 	if len(t.pages) > 0 {
 		saved = t.pages[0]
@@ -252,66 +149,15 @@ func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, gener
 	rec.Attempts = append(rec.Attempts, second)
 	rec.Operation.AttemptCount = 2
 	a := saved.Answer(via)
+	steps = k.TraceAnswer(ctx, *rec, a)
 	r, err := k.JudgeAnswer(ctx, *rec, a)
 	switch {
 	case err != nil:
-		return string(r.Outcome), err.Error()
+		return string(r.Outcome), err.Error(), steps
 	case r.Decided:
-		return string(r.Outcome), "a rule of the kind says so"
+		return string(r.Outcome), "a rule of the kind says so", steps
 	case len(general) == 0:
-		return "undecided", "no rule of the kind applies; the general rule decides"
+		return "undecided", "no rule of the kind applies; the general rule decides", steps
 	}
-	return string(general[0](ctx, k, *rec, a)), "the general rule says so"
-}
-
-// conclude brings a record to where a result leads, before anybody settles it.
-func conclude(rec *ledger.Record, got string, f Found, now time.Time) {
-	o := &rec.Operation
-	read := ledger.Read{BeganAt: now, EndedAt: now, Verdict: ledger.Inconclusive}
-	switch got {
-	case "landed":
-		o.Verdict, o.Receipts = ledger.Landed, receiptsOf(f)
-	case "duplicated":
-		o.Verdict, o.Conflict, o.Receipts = ledger.Duplicated, ledger.Duplicate, receiptsOf(f)
-	case "mismatch":
-		o.Verdict, o.Conflict, o.Receipts = ledger.Mismatch, ledger.MismatchConflict, receiptsOf(f)
-	case "absent":
-		o.State, o.Verdict, read.Verdict = ledger.Failed, ledger.Absent, ledger.Absent
-		rec.Attempts[0].Proof = ledger.ProvenAbsent
-	case "none":
-		read.Reason = NoneFound
-	case "committed":
-		o.State = ledger.Committed
-	case "failed":
-		rec.Attempts[len(rec.Attempts)-1].Outcome = ledger.OutcomeFailed
-		rec.Attempts[len(rec.Attempts)-1].Proof = ledger.Refused
-	}
-	if got != "committed" && got != "failed" {
-		rec.Reads = append(rec.Reads, read)
-	}
-}
-
-func receiptsOf(f Found) []string {
-	var out []string
-	for _, e := range f.Effects {
-		if e.Receipt != "" {
-			out = append(out, e.Receipt)
-		}
-	}
-	return out
-}
-
-// verdict puts what was found in one word.
-func (f Found) verdict() (word, why string) {
-	switch {
-	case len(f.Effects) > 1:
-		return "duplicated", fmt.Sprintf("%d matched; expected 1", len(f.Effects))
-	case len(f.Effects) == 1 && f.Effects[0].Same:
-		return "landed", ""
-	case len(f.Effects) == 1:
-		return "mismatch", firstOf(f.Effects[0].Differs, string(f.Effects[0].Value))
-	case f.Complete:
-		return "none", ""
-	}
-	return "cannot_tell", "nothing found, but the answer is not complete"
+	return string(general[0](ctx, k, *rec, a)), "the general rule says so", steps
 }

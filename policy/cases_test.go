@@ -63,6 +63,15 @@ kinds:
       - { name: there, answer: { rows: [{ id: 1 }] }, want: landed }
       - { name: not there, answer: { rows: [] }, want: none, advice: leave }
       - { name: it was there, answer: { affected: 0 }, want: committed }
+  blind:
+    downstream: server
+    control: off
+    token: { into: t }
+    lands_within: 1m
+    visible_within: 0s
+    read: { mcp: { tool: f, arguments: { q: "${token}" } }, found: structured.l, complete: "true" }
+    tests:
+      - { name: a check that may be blind, answer: { structured: { l: [] } }, want: inconclusive }
   pipeline:
     committed: structured.ok
     tests:

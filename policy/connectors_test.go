@@ -239,7 +239,7 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 			got, why := "", ""
 			if err != nil {
 				got = err.Error()
-			} else if got, why = f.verdict(); got == "cannot_tell" {
+			} else if got, why = f.verdict("", 1); got == "cannot_tell" {
 				got = why
 			}
 			if !strings.Contains(got, c.want) || strings.Contains(got, "\n") {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ func (p *Policy) Explain(kind string) string {
 	default:
 		e.line("kind", k.Name, fmt.Sprintf("%s:%d", filepath.Base(k.File), k.Line))
 	}
+	e.downstream()
 	e.costs()
 	e.clocks()
 	e.asking()
@@ -56,6 +58,42 @@ func (k *Kind) Origin(field string) string {
 		return place + " (defaults)"
 	}
 	return place
+}
+
+func (e *explanation) downstream() {
+	ds := e.kind.Downstream
+	if ds == nil {
+		return
+	}
+	at := fmt.Sprintf("%s:%d", filepath.Base(ds.File), ds.Line)
+	name, rate := ds.Name, "not limited"
+	if ds.Base != "" {
+		name += ", " + ds.Base
+	}
+	if ds.RatePerSecond > 0 {
+		rate = rateWords(ds.RatePerSecond)
+	}
+	if ds.Concurrency > 0 {
+		rate += fmt.Sprintf(", %d at once", ds.Concurrency)
+	}
+	e.line("downstream", name, at)
+	e.line("rate", rate, at)
+	if len(ds.Redirects) > 0 {
+		e.line("redirects", strings.Join(ds.Redirects, ", "), at)
+	}
+}
+
+// rateWords is a rate in the largest unit that makes it a whole number or more.
+func rateWords(perSecond float64) string {
+	for _, unit := range []struct {
+		name    string
+		seconds float64
+	}{{"s", 1}, {"m", 60}} {
+		if n := perSecond * unit.seconds; n >= 1 && math.Abs(n-math.Round(n)) < 1e-9 {
+			return formatNumber(math.Round(n)) + "/" + unit.name
+		}
+	}
+	return formatNumber(math.Round(perSecond*3600*1000)/1000) + "/h"
 }
 
 func (e *explanation) costs() {

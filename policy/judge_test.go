@@ -57,7 +57,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 		{"none", "list", ok(empty), "none"},
 		{"two", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":1,"id":"a"},{"t":"tok","amount":1,"id":"b"}]}`), "duplicated"},
 		{"other amount", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":2,"id":"a"}]}`), "mismatch"},
-		{"more pages", "list", ok(`{"object":"list","has_more":true,"data":[],"cursor":"c"}`), "nothing found, but the answer is not complete"},
+		{"more pages", "list", ok(`{"object":"list","has_more":true,"data":[],"cursor":"c"}`), "nothing found, but the list goes on after 1 page"},
 		{"more pages, no cursor", "list", ok(`{"object":"list","has_more":true,"data":[]}`), "there is no `cursor` in it"},
 		{"HTML", "list", ok("<!DOCTYPE html><title>Log in</title>"), "answer is HTML, not JSON"},
 		{"HTML by type", "list", with(ok("hello"), "Content-Type", "text/html; charset=utf-8"), "answer is HTML, not JSON"},
@@ -111,7 +111,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 				if f.Complete || f.Valid || len(f.Effects) > 0 {
 					t.Error("an error with a finding", f)
 				}
-			} else if got, why = f.verdict(); got == "cannot_tell" {
+			} else if got, why = f.verdict("", 1); got == "cannot_tell" {
 				got = why
 			}
 			if !strings.Contains(got, c.want) || c.want == "" && err == nil {
@@ -132,8 +132,8 @@ func TestJudgeKeepsReceiptsAndCursor(t *testing.T) {
 	if err != nil || f.Next != "c9" || len(f.Effects) != 1 || f.Effects[0].Receipt != "9007199254740993" || !f.Effects[0].Same {
 		t.Errorf("%+v %v", f, err)
 	}
-	steps := p.Kind("list").Read.Trace(context.Background(), rec, a)
-	if len(steps) != 6 || steps[1].Name != "found" || string(steps[4].Value) != "true" || string(steps[5].Value) != "9007199254740993" {
+	steps := p.Kind("list").Read.trace(context.Background(), rec, a, 1)
+	if len(steps) != 6 || steps[1].Name != "found" || string(steps[2].Value) != "true" || string(steps[3].Value) != "9007199254740993" {
 		t.Errorf("%+v", steps)
 	}
 }

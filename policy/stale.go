@@ -15,6 +15,9 @@ import (
 // downstream's clock may be wrong.
 func Stale(a ledger.Answer, skew time.Duration) string {
 	h := http.Header(a.Header)
+	if h.Get("X-Indoubt-Stale") != "" { // of a database that follows another one
+		return "answer came from a replica, which may lag behind"
+	}
 	for _, age := range h.Values("Age") {
 		age = strings.TrimSpace(age)
 		seconds, err := strconv.ParseFloat(age, 64)

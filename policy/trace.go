@@ -9,6 +9,7 @@ import (
 
 // Step is one expression of a read and what it gave.
 type Step struct {
+	Page             int // 1 is the first; 0 of an answer to a write
 	Name, Expression string
 	Value            json.RawMessage // nil when it erred
 	Err              error
@@ -17,6 +18,7 @@ type Step struct {
 // tracer evaluates expressions one by one.
 type tracer struct {
 	ctx   context.Context
+	page  int
 	steps []Step
 }
 
@@ -24,7 +26,7 @@ func (t *tracer) step(name string, e *expression, vars *variables) any {
 	if e == nil {
 		return nil
 	}
-	s := Step{Name: name, Expression: e.text}
+	s := Step{Page: t.page, Name: name, Expression: e.text}
 	vars.problem = nil
 	v, err := e.eval(t.ctx, vars)
 	var data any
@@ -39,24 +41,24 @@ func (t *tracer) step(name string, e *expression, vars *variables) any {
 	return data
 }
 
-// Trace evaluates every expression of the read on an answer, one by one, for
-// `policy try`. `same` and `receipt` are asked for each effect found.
-func (r *Read) Trace(ctx context.Context, rec ledger.Record, a ledger.Answer) []Step {
-	t := &tracer{ctx: ctx}
+// tracedEffects are how many of the effects found are looked at one by one.
+const tracedEffects = 20
+
+// trace evaluates every expression of the read on the answer to one page, in the
+// order in which they are asked. `same` and `receipt` are asked for each effect
+// found.
+func (r *Read) trace(ctx context.Context, rec ledger.Record, a ledger.Answer, page int) []Step {
+	t := &tracer{ctx: ctx, page: page}
 	vars := newVariables(rec).withAnswer(&a)
 	t.step("valid", r.valid, vars)
-	found := t.step("found", r.found, vars)
+	effects, _ := t.step("found", r.found, vars).([]any)
+	for _, it := range effects[:min(len(effects), tracedEffects)] {
+		t.step("same", r.same, vars.effect(exactNumbers(it)))
+		t.step("receipt", r.receipt, vars.effect(exactNumbers(it)))
+	}
 	t.step("complete", r.complete, vars)
 	if r.next != nil {
 		t.step("next", r.next.expr, vars)
-	}
-	effects, _ := found.([]any)
-	for i, it := range effects {
-		if i == 3 {
-			break
-		}
-		t.step("same", r.same, vars.effect(exactNumbers(it)))
-		t.step("receipt", r.receipt, vars.effect(exactNumbers(it)))
 	}
 	return t.steps
 }

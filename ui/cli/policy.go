@@ -96,14 +96,28 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 	}
 }
 
+// kindNamed is the kind of that name, which the policy must know: a mistyped one
+// must not look as if there were nothing to check.
+func (a *app) kindNamed(p *policy.Policy, name string) (*policy.Kind, error) {
+	k := p.Kind(name)
+	path, _ := a.policyFile()
+	switch {
+	case p.Empty():
+		return nil, &failure{Exit: exitNotFound, Code: "not_found", Message: "there is no policy at " + short(path), Hint: "indoubt policy init, or name it with --policy"}
+	case !k.Known:
+		return nil, &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("%s has no kind %q", short(p.Path()), name), Hint: "there are: " + strings.Join(p.Kinds(), ", ")}
+	}
+	return k, nil
+}
+
 func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 	out := map[string]any{
 		"name": k.Name, "pattern": text(k.Pattern), "known": k.Known, "line": k.Line, "idempotent": k.Idempotent, "access": text(k.Access),
-		"read": k.Read != nil, "send": "pipeline", "retry_max": k.Retry.Max, "downstream": nil, "explained": p.Explain(k.Name),
+		"read": k.Read != nil, "send": "pipeline", "retry_max": k.Retry.Max, "downstream": nil, "redirects": []string{}, "explained": p.Explain(k.Name),
 		"auto": map[string]any{"confirm": k.Auto.Confirm, "deny": k.Auto.Deny, "retry": k.Auto.Retry},
 	}
 	if k.Downstream != nil {
-		out["downstream"] = k.Downstream.Name
+		out["downstream"], out["redirects"] = k.Downstream.Name, list(k.Downstream.Redirects)
 	}
 	if k.Send != nil {
 		out["send"] = k.Send.Via()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
@@ -18,16 +19,20 @@ func newPolicyTestCommand(a *app) *cobra.Command {
 		Use:   "test [KIND]",
 		Short: "Run the cases that the policy file brings along (tests:)",
 		Long: `Run the cases under tests: of every kind, or of one, with the evaluator that
-the engine uses. Nothing is asked of any downstream. Exit 1 when one fails.`,
+the engine uses. Nothing is asked of any downstream. Of a case that fails it shows
+what every expression gave. Exit 1 when one fails.`,
 		Args: maxArgs(1), ValidArgsFunction: a.completeKinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.policy()
 			if err != nil {
 				return err
 			}
-			kinds := args
-			if len(kinds) == 0 {
-				kinds = p.Kinds()
+			kinds := p.Kinds()
+			if len(args) > 0 {
+				if _, err := a.kindNamed(p, args[0]); err != nil {
+					return err
+				}
+				kinds = args
 			}
 			cases, failed := []caseJSON{}, 0
 			for _, name := range kinds {
@@ -58,21 +63,22 @@ func outcomeOf(ctx context.Context, k *policy.Kind, rec ledger.Record, answer le
 }
 
 type caseJSON struct {
-	Kind       string  `json:"kind"`
-	Name       string  `json:"name"`
-	Line       int     `json:"line"`
-	OK         bool    `json:"ok"`
-	Want       *string `json:"want"`
-	Got        string  `json:"got"`
-	Why        string  `json:"why"`
-	WantAdvice *string `json:"want_advice"`
-	Advice     string  `json:"advice"`
-	Because    string  `json:"because"`
+	Kind       string     `json:"kind"`
+	Name       string     `json:"name"`
+	Line       int        `json:"line"`
+	OK         bool       `json:"ok"`
+	Want       *string    `json:"want"`
+	Got        string     `json:"got"`
+	Why        string     `json:"why"`
+	WantAdvice *string    `json:"want_advice"`
+	Advice     string     `json:"advice"`
+	Because    string     `json:"because"`
+	Steps      []stepJSON `json:"steps"` // of a case that failed
 }
 
 func caseOf(kind string, r policy.TestResult) caseJSON {
 	return caseJSON{Kind: kind, Name: r.Test.Name, Line: r.Test.Line, OK: r.OK, Want: text(r.Test.Want), Got: r.Got, Why: r.Why,
-		WantAdvice: text(r.Test.Advice), Advice: r.Advice.Verb, Because: r.Advice.Reason}
+		WantAdvice: text(r.Test.Advice), Advice: r.Advice.Verb, Because: r.Advice.Reason, Steps: stepsAsJSON(r.Steps)}
 }
 
 func writeCases(w io.Writer, cases []caseJSON, failed int) {
@@ -102,6 +108,9 @@ func writeCases(w io.Writer, cases []caseJSON, failed int) {
 		}
 		compare("verdict", c.Want, c.Got, c.Why)
 		compare("advice ", c.WantAdvice, c.Advice, c.Because)
+		for _, one := range c.Steps {
+			fmt.Fprintln(w, safe.Text(fmt.Sprintf("        %-8s %s → %s", one.Name, one.Expression, ansi.Truncate(one.result(), 300, "…"))))
+		}
 	}
 	if failed == 0 {
 		fmt.Fprintf(w, "%d %s, all good\n", len(cases), plural(len(cases), "case", "cases"))

@@ -29,6 +29,7 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 	with := func(amount string) string { return strings.Replace(found, "AMOUNT", amount, 1) }
 	raw := b.file("raw.http", "HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200 \r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"+with("4200"))
 	mapping := b.file("mapping.yaml", "status: 200\nheaders: { Age: 600 }\nbody: "+with("4200"))
+	old := b.file("old.yaml", "status: 200\nheaders: { Age: 600 }\nbody: { object: list, has_more: false, data: [] }\n")
 	bare := b.file("bare.json", with("4300"))
 	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)
 	hit := b.file("hit.http", "HTTP/1.1 200 OK\r\nX-Cache: HIT\r\n\r\n"+`{"object":"list","has_more":false,"data":[]}`)
@@ -38,7 +39,8 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 		want []string
 	}{
 		{raw, []string{"GET http://127.0.0.1:9/v1/payment_intents?customer=cus_9&limit=100", "Bearer ${env.STRIPE_KEY}", "status 200", "FOUND", "SAME", "VERDICT   landed", "ADVICE    confirm: a check found it"}},
-		{mapping, []string{"VERDICT   cannot tell: answer came from a cache, 600 s old", "ADVICE"}},
+		{mapping, []string{"VERDICT   landed", "ADVICE"}}, // what an old answer shows was there
+		{old, []string{"VERDICT   cannot tell: answer came from a cache, 600 s old", "ADVICE"}},
 		{bare, []string{"VERDICT   landed, but different: amount is 43.00 USD, expected 42.00 USD", "ADVICE    look"}},
 		{none, []string{"none found, which proves it only with a control", "ADVICE    retry: it did not land"}},
 		{hit, []string{"VERDICT   cannot tell: answer came from a cache (X-Cache: HIT)"}},

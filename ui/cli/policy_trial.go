@@ -11,11 +11,10 @@ import (
 	"indoubt/ui/safe"
 )
 
-// trialJSON is what one answer shows. Outcome is of an answer to the write,
-// Verdict of one to the check.
+// trialJSON is what the answers show. Outcome is of an answer to the write,
+// Verdict of those to the check.
 type trialJSON struct {
-	Request  string         `json:"request"`
-	Answer   answerJSON     `json:"answer"`
+	Pages    []pageJSON     `json:"pages"`
 	Found    []effectJSON   `json:"found"`
 	Valid    bool           `json:"valid"`
 	Complete bool           `json:"complete"`
@@ -24,7 +23,13 @@ type trialJSON struct {
 	Verdict  ledger.Verdict `json:"verdict,omitempty"`
 	Outcome  *string        `json:"outcome"`
 	Advice   *adviceJSON    `json:"advice"`
-	Steps    []stepJSON     `json:"steps"`
+}
+
+// pageJSON is one request, its answer, and what every expression makes of it.
+type pageJSON struct {
+	Request string     `json:"request"`
+	Answer  answerJSON `json:"answer"`
+	Steps   []stepJSON `json:"steps"`
 }
 
 // stepJSON is one expression and what it gave.
@@ -35,12 +40,24 @@ type stepJSON struct {
 	Error      *string         `json:"error"`
 }
 
-func stepAsJSON(one policy.Step) stepJSON {
-	s := stepJSON{Name: one.Name, Expression: one.Expression, Value: raw(one.Value)}
-	if one.Err != nil {
-		s.Error = text(one.Err.Error())
+func stepsAsJSON(steps []policy.Step) []stepJSON {
+	out := make([]stepJSON, 0, len(steps))
+	for _, one := range steps {
+		s := stepJSON{Name: one.Name, Expression: one.Expression, Value: raw(one.Value)}
+		if one.Err != nil {
+			s.Error = text(one.Err.Error())
+		}
+		out = append(out, s)
 	}
-	return s
+	return out
+}
+
+// result is the value as a person reads it.
+func (s stepJSON) result() string {
+	if s.Error != nil {
+		return "error: " + *s.Error
+	}
+	return string(s.Value)
 }
 
 type answerJSON struct {
@@ -105,17 +122,22 @@ func (t *trialJSON) withhold(r policy.Request) {
 		}
 		return json.RawMessage(`"` + policy.Withheld + `"`)
 	}
-	line(&t.Answer.Body)
-	line(t.Answer.Error)
 	line(t.Problem)
-	t.Answer.Result, t.Answer.Rows = data(t.Answer.Result), data(t.Answer.Rows)
 	for i := range t.Found {
 		line(&t.Found[i].Receipt)
 		line(t.Found[i].Differs)
 	}
-	for i := range t.Steps {
-		t.Steps[i].Value = data(t.Steps[i].Value)
-		line(t.Steps[i].Error)
+	for _, page := range t.Pages {
+		for i := range page.Steps {
+			page.Steps[i].Value = data(page.Steps[i].Value)
+			line(page.Steps[i].Error)
+		}
+	}
+	for i := range t.Pages {
+		a := &t.Pages[i].Answer
+		line(&a.Body)
+		line(a.Error)
+		a.Result, a.Rows = data(a.Result), data(a.Rows)
 	}
 }
 
@@ -125,8 +147,8 @@ type effectJSON struct {
 	Differs *string `json:"differs"`
 }
 
-// judge says what this one answer shows. Proof that nothing landed needs more
-// than one answer: a check that is known to find.
+// judge says what the answers show. Proof that nothing landed needs more than
+// that: a check that is known to find.
 func (t *trialJSON) judge(trial policy.Trial) {
 	f := trial.Found
 	t.Verdict, t.Problem, t.Advice = trial.Verdict, text(trial.Reason), &adviceJSON{trial.Advice.Verb, trial.Advice.Reason}
@@ -146,21 +168,23 @@ func (t trialJSON) write(w io.Writer) {
 			fmt.Fprintln(w, "  "+line)
 		}
 	}
-	block("REQUEST", t.Request)
-	head := "ANSWER"
-	if t.Answer.Status > 0 {
-		head += fmt.Sprintf("  status %d", t.Answer.Status)
-	}
-	if t.Answer.Exit != nil {
-		head += fmt.Sprintf("  exit %d", *t.Answer.Exit)
-	}
-	block(head, t.Answer.text())
-	for _, one := range t.Steps {
-		value := string(one.Value)
-		if one.Error != nil {
-			value = "error: " + *one.Error
+	for i, page := range t.Pages {
+		number := ""
+		if len(t.Pages) > 1 {
+			number = fmt.Sprintf("   page %d", i+1)
 		}
-		block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), value)
+		block("REQUEST"+number, page.Request)
+		head := "ANSWER" + strings.Replace(number, " ", "  ", 1)
+		if page.Answer.Status > 0 {
+			head += fmt.Sprintf("  status %d", page.Answer.Status)
+		}
+		if page.Answer.Exit != nil {
+			head += fmt.Sprintf("  exit %d", *page.Answer.Exit)
+		}
+		block(head, page.Answer.text())
+		for _, one := range page.Steps {
+			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), one.result())
+		}
 	}
 	line := "VERDICT   " + verdictWords(t.Verdict)
 	if t.Outcome != nil {

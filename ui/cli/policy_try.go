@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,25 +20,29 @@ import (
 
 // trialOf says what `policy try` is to try a kind on.
 type trialOf struct {
-	op, input, token, answer string
-	send                     bool
+	op, input, token string
+	answers          []string
+	send             bool
 }
 
 func newPolicyTryCommand(a *app) *cobra.Command {
 	var of trialOf
 	cmd := &cobra.Command{
-		Use:   "try KIND --op ID | --input JSON [--answer FILE]",
+		Use:   "try KIND --op ID | --input JSON [--answer FILE]…",
 		Short: "Ask once as the check of a kind would, and show what it makes of the answer",
 		Long: `Make the check of a kind for one operation, or for an input that was never sent,
-and show the request, the answer, what every expression gives, the verdict and
-the advice. Nothing is recorded and nothing is decided: to let the answer count,
-use ` + "`indoubt reconcile ID`" + `.
+page by page, and show each request, its answer, what every expression gives, the
+verdict and the advice. Nothing is recorded and nothing is decided: to let the
+answer count, use ` + "`indoubt reconcile ID`" + `.
 
 With --answer nothing is asked: the answer is read from a file, or from standard
-input (-). The file is the text of an HTTP response as curl -i prints it, a
-mapping as under tests: in the policy (status, headers, body; exit, stdout;
-structured, content, isError; rows), or else a bare body. With --send it is taken
-for an answer to the write itself.`,
+input (-); the following pages are further --answer. The file is the text of an
+HTTP response as curl -i prints it, a mapping as under tests: in the policy
+(status, headers, body; exit, stdout; structured, content, isError; rows), or
+else a bare body. With --send it is taken for an answer to the write itself.
+
+Exit 0 whatever the verdict is; 3 when there is no such kind or operation, 5 when
+the kind has no check.`,
 		Example: "  indoubt policy try stripe.charge --op 0198c1de-7a3b\n" +
 			"  indoubt policy try stripe.charge --input '{\"customer\":\"cus_9\",\"amount\":4200}' --answer found.http",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -49,32 +54,36 @@ for an answer to the write itself.`,
 		ValidArgsFunction: a.completeKinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case of.op == "" && of.input == "" && of.answer == "":
+			case of.op == "" && of.input == "" && len(of.answers) == 0:
 				return usage("policy try needs an operation or an input to look for", "add --op ID, or --input JSON")
 			case of.op != "" && (of.input != "" || of.token != ""):
 				return usage("--op names the input and the token already", "leave out --input and --token")
-			case of.send && of.answer == "":
-				return usage("nothing is sent for a trial", "add --answer FILE")
+			case of.send && len(of.answers) != 1:
+				return usage("nothing is sent for a trial", "add --answer FILE, once")
 			}
 			p, err := a.policy()
 			if err != nil {
 				return err
 			}
-			return a.try(cmd.Context(), p.Kind(args[0]), of)
+			kind, err := a.kindNamed(p, args[0])
+			if err != nil {
+				return err
+			}
+			return a.try(cmd.Context(), kind, of)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&of.op, "op", "", "the operation to look for")
 	f.StringVar(&of.input, "input", "", "the input of an operation that was never sent, as JSON")
 	f.StringVar(&of.token, "token", "", "its correlation token (default indoubt-test)")
-	f.StringVar(&of.answer, "answer", "", "a file with a saved answer; nothing is asked")
+	f.StringArrayVar(&of.answers, "answer", nil, "a file with a saved answer, one a page; nothing is asked")
 	f.BoolVar(&of.send, "send", false, "the answer is one to the write, not to the check")
 	_ = cmd.RegisterFlagCompletionFunc("op", a.completeIDs(nil, false))
 	return cmd
 }
 
 func (a *app) try(ctx context.Context, kind *policy.Kind, of trialOf) error {
-	if of.answer == "" {
+	if len(of.answers) == 0 {
 		if err := a.mayChange("ask a downstream"); err != nil {
 			return err
 		}
@@ -86,54 +95,111 @@ func (a *app) try(ctx context.Context, kind *policy.Kind, of trialOf) error {
 	if err != nil {
 		return err
 	}
-	saved, err := a.savedAnswer(of.answer)
+	saved, err := a.savedAnswers(of.answers)
 	if err != nil {
 		return err
 	}
 	if of.send {
-		return a.trySend(ctx, kind, rec, saved)
-	}
-	request, err := kind.Read.Request(rec, nil)
-	if err != nil {
-		return &failure{Exit: exitError, Code: "bad_request", Message: "the request cannot be made: " + err.Error(), cause: err}
-	}
-	t := trialJSON{Request: request.Show(), Found: []effectJSON{}, Steps: []stepJSON{}}
-	var answer ledger.Answer
-	if saved != nil {
-		answer = saved.Answer(kind.Read.Via())
-	} else {
-		answer = ask(ctx, kind, request)
-	}
-	t.Answer = answerAsJSON(answer)
-	for _, one := range kind.Read.Trace(ctx, rec, answer) {
-		t.Steps = append(t.Steps, stepAsJSON(one))
+		return a.trySend(ctx, kind, rec, saved[0])
 	}
 	now := a.clock()
 	if of.op == "" { // nothing was sent, so no clock runs: all of them have run
 		now = rec.Now
 	}
-	t.judge(kind.Try(ctx, rec, now, answer))
-	t.withhold(request)
+	requests, answers, why, err := lookUp(ctx, kind, rec, saved)
+	if err != nil {
+		return err
+	}
+	t := trialJSON{Found: []effectJSON{}}
+	trial := kind.Try(ctx, rec, now, answers...)
+	for i, answer := range answers {
+		page := pageJSON{Request: requests[i].Show(), Answer: answerAsJSON(answer)}
+		page.Steps = stepsAsJSON(slices.DeleteFunc(slices.Clone(trial.Steps), func(s policy.Step) bool { return s.Page != i+1 }))
+		t.Pages = append(t.Pages, page)
+	}
+	t.judge(trial)
+	if trial.Verdict == ledger.Inconclusive && why != "" {
+		t.Problem = text(why)
+	}
+	for _, r := range requests {
+		t.withhold(r)
+	}
 	return a.done("", t, t.write)
+}
+
+// maxPages is how far a list is followed, as the engine does.
+const maxPages = 20
+
+// lookUp asks page by page, or takes the saved answers, and gives the request of
+// each. why is set where it stopped before the list ended.
+func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*policy.SavedAnswer) (requests []policy.Request, answers []ledger.Answer, why string, err error) {
+	var cursor any
+	asked := map[string]bool{}
+	for page := 1; ; page++ {
+		request, err := kind.Read.Request(rec, cursor)
+		switch missing := (*policy.MissingSecretError)(nil); {
+		case page > 1 && cursor == nil:
+			request = policy.Request{HTTP: &policy.HTTPRequest{Shown: "would not be made: the page before is the last"}}
+		case err == nil:
+		case errors.As(err, &missing) && saved != nil: // nothing is asked, so nothing is missing
+			request.HTTP = &policy.HTTPRequest{Shown: "cannot be made here: " + err.Error()}
+		case page > 1: // the trial says so, too
+			return requests, answers, "", nil
+		default:
+			return nil, nil, "", cannotAsk(err)
+		}
+		var answer ledger.Answer
+		if saved != nil {
+			answer = saved[page-1].Answer(kind.Read.Via())
+		} else {
+			answer = ask(ctx, kind, request)
+		}
+		requests, answers = append(requests, request), append(answers, answer)
+		if saved != nil && page == len(saved) {
+			return requests, answers, "", nil
+		}
+		found, err := kind.Read.JudgePage(ctx, rec, cursor, answer)
+		if cursor = found.Next; saved != nil {
+			continue // there is one more, whether or not it would be asked for
+		}
+		if err != nil || cursor == nil {
+			return requests, answers, "", nil
+		}
+		next := fmt.Sprint(cursor)
+		if asked[next] {
+			return requests, answers, "the list goes round in circles", nil
+		}
+		asked[next] = true
+		if page == maxPages {
+			return requests, answers, fmt.Sprintf("page limit reached: the list goes on after %d pages", page), nil
+		}
+	}
+}
+
+func cannotAsk(err error) error {
+	f := &failure{Exit: exitError, Code: "bad_request", Message: "the request cannot be made: " + err.Error(), cause: err}
+	if missing := (*policy.MissingSecretError)(nil); errors.As(err, &missing) && !missing.File {
+		f.Hint = "export " + missing.Name + ", or try a saved answer: --answer FILE"
+	}
+	return f
 }
 
 // trySend judges an answer to a write, by the kind's rules and the general one.
 func (a *app) trySend(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved *policy.SavedAnswer) error {
-	t := trialJSON{Found: []effectJSON{}, Steps: []stepJSON{}}
+	t, page := trialJSON{Found: []effectJSON{}}, pageJSON{}
 	via := kind.Send.Via()
 	if via == "pipeline" {
 		via = saved.Via()
 	}
 	if request, err := kind.Send.Request(rec); err != nil {
-		t.Request = err.Error()
+		page.Request = err.Error()
 	} else {
-		t.Request = request.Show()
+		page.Request = request.Show()
 	}
 	answer := saved.Answer(via)
-	t.Answer = answerAsJSON(answer)
-	for _, one := range kind.TraceAnswer(ctx, rec, answer) {
-		t.Steps = append(t.Steps, stepAsJSON(one))
-	}
+	page.Answer = answerAsJSON(answer)
+	page.Steps = stepsAsJSON(kind.TraceAnswer(ctx, rec, answer))
+	t.Pages = []pageJSON{page}
 	outcome := outcomeOf(ctx, kind, rec, answer)
 	t.Outcome = text(string(outcome))
 	if r, err := kind.JudgeAnswer(ctx, rec, answer); err != nil {
@@ -172,11 +238,20 @@ func (a *app) recordToTry(ctx context.Context, kind *policy.Kind, of trialOf) (l
 // maxSaved bounds a saved answer.
 const maxSaved = 16 << 20
 
-// savedAnswer reads the answer from its file; nil when none is named.
-func (a *app) savedAnswer(path string) (*policy.SavedAnswer, error) {
-	if path == "" {
-		return nil, nil
+// savedAnswers reads the answers from their files; nil when none is named.
+func (a *app) savedAnswers(paths []string) ([]*policy.SavedAnswer, error) {
+	var out []*policy.SavedAnswer
+	for _, path := range paths {
+		saved, err := a.savedAnswer(path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, saved)
 	}
+	return out, nil
+}
+
+func (a *app) savedAnswer(path string) (*policy.SavedAnswer, error) {
 	var in io.Reader = a.in
 	if path != "-" {
 		f, err := os.Open(path)
@@ -206,7 +281,7 @@ func ask(ctx context.Context, kind *policy.Kind, r policy.Request) ledger.Answer
 	case r.HTTP != nil:
 		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody, Redirects: r.HTTP.Redirects})
 	case r.Command != nil:
-		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: kind.Timeout})
+		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: kind.Timeout, MaxOutput: int(kind.Read.MaxBody)})
 	case r.MCP != nil:
 		m := new(connect.MCP)
 		defer m.Close()

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"indoubt/policy"
+)
+
+const agreePolicy = `version: 1
+downstreams: { shop: { base: "%s" } }
+kinds:
+  order:
+    downstream: shop
+    token: { into: token }
+    read:
+      http: { get: "/orders/${input.case}", query: { after: "${cursor}" } }
+      valid: status == 200 || status == 404 || status == 403
+      found: 'status == 200 ? body.data : []'
+      complete: status == 200 && !body.more
+      next: body.next
+      same: it.amount == input.amount
+      receipt: 'has(it.id) ? it.id : ""'
+`
+
+// What `policy try` and the cases of a policy say of an answer is what the
+// engine makes of it: one evaluator, and the same rules around it.
+func TestTryingAPolicySaysWhatTheEngineSays(t *testing.T) {
+	type page struct {
+		status int
+		header string // "Name: value"
+		body   string
+	}
+	ok := func(bodies ...string) (out []page) {
+		for _, b := range bodies {
+			out = append(out, page{200, "", b})
+		}
+		return out
+	}
+	one := func(data string) string { return `{"data":[` + data + `],"more":false,"next":null}` }
+	more := func(data, next string) string { return `{"data":[` + data + `],"more":true,"next":"` + next + `"}` }
+	const a, b2, other, nameless = `{"id":"a","amount":1}`, `{"id":"b","amount":1}`, `{"id":"a","amount":2}`, `{"amount":1}`
+	cases := []struct {
+		name  string
+		pages []page
+		want  string
+	}{
+		{"one", ok(one(a)), "landed"},
+		{"two", ok(one(a + "," + b2)), "duplicated"},
+		{"one twice on a page", ok(one(a + "," + a)), "landed"},
+		{"one on two pages", ok(more(a, "1"), one(a)), "landed"},
+		{"one without a receipt on two pages", ok(more(nameless, "1"), one(nameless)), "landed"},
+		{"two without a receipt on a page", ok(one(nameless + "," + nameless)), "duplicated"},
+		{"on the second page", ok(more("", "1"), one(a)), "landed"},
+		{"one on each of two pages", ok(more(a, "1"), one(b2)), "duplicated"},
+		{"another amount", ok(one(other)), "mismatch"},
+		{"another amount, and the second page is broken", append(ok(more(other, "1")), page{500, "", ""}), "inconclusive"},
+		{"another amount, out of a cache", []page{{200, "Age: 9", one(other)}}, "inconclusive"},
+		{"found, out of a cache", []page{{200, "Age: 9", one(a)}}, "landed"},
+		{"none, out of a cache", []page{{200, "X-Cache: HIT", one("")}}, "inconclusive"},
+		{"found, and the second page is broken", append(ok(more(a, "1")), page{503, "", ""}), "landed"},
+		{"none", ok(one("")), "inconclusive"},
+		{"not let in, which the policy calls valid", []page{{403, "", `{}`}}, "inconclusive"},
+		{"in circles", ok(more("", "0")), "inconclusive"},
+		{"without end", ok(more("", "+")), "inconclusive"},
+	}
+	downstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/orders/"))
+		after, _ := strconv.Atoi(r.URL.Query().Get("after"))
+		p := cases[n].pages[min(after, len(cases[n].pages)-1)]
+		if name, value, ok := strings.Cut(p.header, ": "); ok {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(p.status)
+		fmt.Fprint(w, strings.Replace(p.body, `"+"`, strconv.Quote(strconv.Itoa(after+1)), 1))
+	}))
+	defer downstream.Close()
+	b := newBench(t)
+	b.policy = b.file("agree.yaml", fmt.Sprintf(agreePolicy, downstream.URL))
+	for i, c := range cases {
+		b.doubt(i+1, "order", fmt.Sprintf(`{"case":%d,"amount":1}`, i))
+		var tried struct{ Verdict, Problem string }
+		if err := json.Unmarshal(b.json(0, "policy", "try", "order", "--op", id(i+1)).Data, &tried); err != nil {
+			t.Fatal(err)
+		}
+		b.run("reconcile", id(i+1))
+		reads := b.rec(i + 1).Reads
+		if len(reads) != 1 {
+			t.Fatalf("%s: %d reads", c.name, len(reads))
+		}
+		if engine := string(reads[0].Verdict); tried.Verdict != c.want || engine != c.want {
+			t.Errorf("%s: tried %s (%s), the engine says %s (%s); want %s", c.name, tried.Verdict, tried.Problem, engine, reads[0].Reason, c.want)
+		}
+	}
+}
+
+func TestPolicyTryFollowsPages(t *testing.T) {
+	var asked []string
+	downstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.RawQuery)
+		if r.URL.Query().Get("after") == "" {
+			fmt.Fprint(w, `{"data":[],"more":true,"next":"p2"}`)
+			return
+		}
+		fmt.Fprint(w, `{"data":[{"id":"a","amount":1}],"more":false}`)
+	}))
+	defer downstream.Close()
+	b := newBench(t)
+	b.policy = b.file("agree.yaml", fmt.Sprintf(agreePolicy, downstream.URL))
+	out := b.want(0, "policy", "try", "order", "--input", `{"case":1,"amount":1}`)
+	for _, want := range []string{"REQUEST   page 1", "REQUEST   page 2", "after=p2", `NEXT      body.next` + "\n  \"p2\"", "VERDICT   landed"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+	if len(asked) != 2 {
+		t.Errorf("asked %q", asked)
+	}
+	// The expressions stand in the order in which they are asked.
+	at := -1
+	for _, name := range []string{"VALID", "FOUND", "SAME", "RECEIPT", "COMPLETE"} {
+		last := strings.LastIndex(out, "\n"+name)
+		if last < at {
+			t.Errorf("%s is out of order:\n%s", name, out)
+		}
+		at = last
+	}
+	// The same from saved answers, page by page.
+	first, second := b.file("1.json", `{"data":[],"more":true,"next":"p2"}`), b.file("2.json", `{"data":[{"id":"a","amount":1}],"more":false}`)
+	saved := []string{"policy", "try", "order", "--input", `{"case":1,"amount":1}`, "--answer", first}
+	if out := b.want(0, append(saved, "--answer", second)...); !strings.Contains(out, "VERDICT   landed") || !strings.Contains(out, "after=p2") {
+		t.Error(out)
+	}
+	if out := b.want(0, saved...); !strings.Contains(out, "the list goes on after 1 page") {
+		t.Error(out)
+	}
+	if out := b.want(0, append(saved, "--answer", second, "--answer", second)...); !strings.Contains(out, "only 2 of 3 pages are asked for") {
+		t.Error(out)
+	}
+	var j struct {
+		Pages []struct {
+			Request string
+			Answer  struct{ Status int }
+			Steps   []struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal(b.json(0, append(saved, "--answer", second)...).Data, &j); err != nil || len(j.Pages) != 2 || j.Pages[1].Answer.Status != 200 || len(j.Pages[1].Steps) == 0 {
+		t.Errorf("%+v %v", j, err)
+	}
+}
+
+func TestPolicyTryNeedsNoSecretToReadASavedAnswer(t *testing.T) {
+	b := newBench(t)
+	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)
+	out := b.want(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", none)
+	if !strings.Contains(out, "environment variable STRIPE_KEY is not set") || !strings.Contains(out, "none found") {
+		t.Error(out)
+	}
+	e := b.json(1, "policy", "try", "stripe.charge", "--input", charge).Error
+	if e.Code != "bad_request" || !strings.Contains(e.Hint, "export STRIPE_KEY") {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestPolicyCommandsKnowTheirKinds(t *testing.T) {
+	b := newBench(t)
+	for _, args := range [][]string{{"try", "stripe.chrage", "--input", "{}"}, {"test", "stripe.chrage"}} {
+		e := b.json(3, append([]string{"policy"}, args...)...).Error
+		if e.Code != "not_found" || !strings.Contains(e.Hint, "stripe.charge") {
+			t.Errorf("%v: %+v", args, e)
+		}
+	}
+	b.failing(5, "no_check", "policy", "try", "legacy.charge", "--input", "{}")
+}
+
+func TestPolicyTestShowsWhatAFailingCaseEvaluates(t *testing.T) {
+	b := newBench(t)
+	b.policy = b.file("cases.yaml", fmt.Sprintf(agreePolicy, "http://127.0.0.1:9")+`    tests:
+      - { name: renamed, input: { case: 1, amount: 1 }, answer: { body: { data: [{ id: a, amounts: 1 }], more: false } }, want: landed }
+      - { name: somebody else's, input: { case: 1, amount: 1 }, answer: { body: { data: [{ id: a, amount: 2 }], more: false } }, want: landed }
+`)
+	_, out, _ := b.run("policy", "test")
+	for _, want := range []string{"verdict wanted landed, got cannot_tell: it.amount == input.amount: there is no `amount` in it",
+		"same     it.amount == input.amount", "→ error:", "→ false", `found    status == 200 ? body.data : []`, `→ [{"amount":2,"id":"a"}]`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+	if data := string(b.json(1, "policy", "test").Data); !strings.Contains(data, `"steps":[{"name":"valid"`) {
+		t.Error(data)
+	}
+}
+
+func TestPolicyShowListsTheDownstream(t *testing.T) {
+	b := newBench(t)
+	b.policy = b.file("example.yaml", string(policy.Example()))
+	out := b.want(0, "policy", "show", "stripe.charge")
+	for _, want := range []string{"redirects        eu.api.stripe.com", "downstream       stripe, https://api.stripe.com"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+	if data := string(b.json(0, "policy", "show", "stripe.charge").Data); !strings.Contains(data, `"redirects":["eu.api.stripe.com"]`) {
+		t.Error(data)
+	}
+}
