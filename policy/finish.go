@@ -94,7 +94,8 @@ func (d *decoder) lintRead(k *Kind, path string) {
 	if r.complete == nil {
 		d.warn(at, path, "without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
 	}
-	never := r.complete != nil && r.complete.text == "false" // said on purpose
+	// Said on purpose: no answer is the whole truth, or none is denied by the machine.
+	never := r.complete != nil && r.complete.text == "false" || !k.Auto.Deny
 	if !never && (k.LandsWithin == nil || k.VisibleWithin == nil) {
 		d.warn(at, path, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
 	}

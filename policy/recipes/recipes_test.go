@@ -5,8 +5,19 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger"
+	"indoubt/ledger/record"
 	"indoubt/policy"
 )
+
+// general is the outcome rule that every sender uses.
+func general(ctx context.Context, k *policy.Kind, rec ledger.Record, answer ledger.Answer) ledger.Outcome {
+	rule := record.KindRule{Judge: func(ctx context.Context, rec ledger.Record, answer ledger.Answer) (record.Ruling, error) {
+		r, err := k.JudgeAnswer(ctx, rec, answer)
+		return record.Ruling(r), err
+	}}
+	return record.Judge(ctx, rule, rec, answer).Outcome
+}
 
 func TestRecipesLoadAndPassTheirTests(t *testing.T) {
 	for _, name := range Names() {
@@ -84,7 +95,7 @@ func examine(t *testing.T, name string, text []byte) *policy.Policy {
 		if len(k.Tests) == 0 {
 			t.Errorf("%s has no tests", kind)
 		}
-		for _, r := range k.RunTests(context.Background()) {
+		for _, r := range k.RunTests(context.Background(), general) {
 			if !r.OK {
 				t.Errorf("%s, %q (line %d): got %s (%s), want %s", kind, r.Test.Name, r.Test.Line, r.Got, r.Why, r.Test.Want)
 			}

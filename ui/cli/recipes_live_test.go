@@ -1,0 +1,421 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy/recipes"
+)
+
+// rates would only make the tests slow.
+var rates = regexp.MustCompile(`rate: \d+/[sm]`)
+
+// recipe makes a recipe the policy of the bench, with other words in places of
+// its own: an address, a path.
+func (b *bench) recipe(name string, swap ...string) {
+	b.Helper()
+	r, ok := recipes.Get(name)
+	if !ok {
+		b.Fatalf("no recipe %s", name)
+	}
+	for i := 0; i < len(swap); i += 2 {
+		if !strings.Contains(string(r.Text), swap[i]) {
+			b.Fatalf("%s does not say %q", name, swap[i])
+		}
+	}
+	text := rates.ReplaceAllString(strings.NewReplacer(swap...).Replace(string(r.Text)), "rate: 1000/s")
+	b.policy = b.file(name+".yaml", text)
+}
+
+// known records the n-th operation as committed by its own answer.
+func (b *bench) known(n int, kind, input, receipt string) {
+	b.Helper()
+	b.begin(n, kind, input)
+	b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: receipt, Status: -1})
+	b.now = b.now.Add(time.Minute)
+}
+
+// checked lets the engine look for the n-th operation, and gives its verdict.
+func (b *bench) checked(n int) (ledger.Verdict, string) {
+	b.Helper()
+	b.now = b.now.Add(time.Second)
+	b.run("reconcile", id(n))
+	var last ledger.Read
+	for _, r := range b.rec(n).Reads {
+		if !r.Control && r.BeganAt.After(last.BeganAt) {
+			last = r
+		}
+	}
+	return last.Verdict, last.Reason
+}
+
+func (b *bench) token(n int) string { return b.rec(n).Operation.Token }
+
+// program puts a program of that name first on the path.
+func (b *bench) program(name, script string) {
+	b.Helper()
+	dir := filepath.Join(b.dir, "bin")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	b.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func (b *bench) wantVerdict(what string, n int, want ledger.Verdict, because string) {
+	b.Helper()
+	if got, why := b.checked(n); got != want || !strings.Contains(why, because) {
+		b.Errorf("%s: %s (%s), want %s (%s)", what, got, why, want, because)
+	}
+}
+
+// stripeAccount answers as Stripe's lists do: newest first, a cursor that is an
+// id, and only what its key may see.
+type stripeAccount struct {
+	intents []map[string]any // newest first
+	asked   int
+}
+
+func (s *stripeAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.asked++
+	q := r.URL.Query()
+	data, more, on := []map[string]any{}, false, q.Get("starting_after") == ""
+	for _, p := range s.intents {
+		switch {
+		case p["customer"] != q.Get("customer") || r.Header.Get("Authorization") != "Bearer sk_live_acme":
+		case !on:
+			on = p["id"] == q.Get("starting_after")
+		case len(data) == 2: // Stripe's limit is 100
+			more = true
+		default:
+			data = append(data, p)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "url": r.URL.Path, "has_more": more, "data": data})
+}
+
+func (s *stripeAccount) add(id, token, status string, failed any) {
+	p := map[string]any{"id": id, "object": "payment_intent", "customer": "cus_9", "amount": 4200, "currency": "usd", "status": status,
+		"last_payment_error": failed, "metadata": map[string]any{"order": "7"}}
+	if token != "" {
+		p["metadata"].(map[string]any)["indoubt"] = token
+	}
+	s.intents = append([]map[string]any{p}, s.intents...)
+}
+
+func TestI6_RecipeStripe(t *testing.T) {
+	account := &stripeAccount{}
+	api := httptest.NewServer(account)
+	defer api.Close()
+	b := newBench(t)
+	b.recipe("stripe", "https://api.stripe.com", api.URL)
+	t.Setenv("STRIPE_KEY", "sk_live_acme")
+	const input = `{"customer":"cus_9","amount":4200,"currency":"usd","metadata":{"order":"7"}}`
+	b.known(1, "stripe.charge", input, "pi_1")
+	account.add("pi_1", b.token(1), "succeeded", nil)
+	for n, status := range []string{2: "succeeded", 3: "requires_capture", 4: "canceled", 5: "requires_payment_method", 6: "requires_action", 7: "requires_payment_method", 8: ""} {
+		if n < 2 {
+			continue
+		}
+		b.doubt(n, "stripe.charge", input)
+		var failed any
+		if n == 7 {
+			failed = map[string]any{"code": "card_declined"}
+		}
+		if status != "" {
+			account.add(fmt.Sprintf("pi_%d", n), b.token(n), status, failed)
+		}
+	}
+	account.add("pi_else", "", "succeeded", nil)
+	b.doubt(9, "stripe.charge", input)
+	b.now = b.now.Add(11 * time.Minute)
+	b.wantVerdict("paid, on a later page", 2, ledger.Landed, "pi_2")
+	b.wantVerdict("authorized", 3, ledger.Landed, "pi_3")
+	b.wantVerdict("canceled", 4, ledger.Inconclusive, "")
+	b.wantVerdict("not paid yet", 5, ledger.Inconclusive, "")
+	b.wantVerdict("the bank asks", 6, ledger.Inconclusive, "")
+	b.wantVerdict("declined", 7, ledger.Absent, "")
+	b.wantVerdict("not there", 8, ledger.Absent, "")
+	if account.asked < 10 {
+		t.Errorf("%d pages", account.asked)
+	}
+	// A key of another account or mode sees none of it, and that proves nothing.
+	other := newBench(t)
+	other.recipe("stripe", "https://api.stripe.com", api.URL)
+	t.Setenv("STRIPE_KEY", "sk_test_acme")
+	other.known(1, "stripe.charge", input, "pi_1")
+	other.doubt(2, "stripe.charge", input)
+	other.now = other.now.Add(11 * time.Minute)
+	other.wantVerdict("another key", 2, ledger.Inconclusive, "does not find")
+}
+
+func TestRecipeGitHub(t *testing.T) {
+	var token string
+	api := httptest.NewUnstartedServer(nil)
+	api.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		switch path := r.URL.Path; {
+		case path == "/repos/acme/shop/issues" && q.Get("page") == "":
+			if since, err := time.Parse(time.RFC3339, q.Get("since")); err != nil || q.Get("state") != "all" || since.Year() != 2026 {
+				http.Error(w, `{"message":"Validation Failed"}`, 422)
+				return
+			}
+			w.Header().Set("Link", `<http://`+r.Host+`/repositories/1/issues?page=2&per_page=100>; rel="next", <http://`+r.Host+`/repositories/1/issues?page=2>; rel="last"`)
+			fmt.Fprint(w, `[{"number":9,"title":"Fails","body":null},{"number":8,"title":"x","body":"see `+token+`","pull_request":{}}]`)
+		case path == "/repositories/1/issues" && q.Get("page") == "2":
+			fmt.Fprint(w, `[{"number":7,"title":"Fails","body":"It does.\n\n<!-- `+token+` -->","html_url":"https://github.com/acme/shop/issues/7"}]`)
+		case path == "/repos/acme/shop/pulls" && q.Get("head") == "acme:mend" && q.Get("base") == "main":
+			fmt.Fprint(w, `[{"title":"Mend","body":"somebody's own","base":{"ref":"main"}}]`)
+		case r.URL.EscapedPath() == "/repos/acme/shop/releases/tags/rel%2F1.2":
+			fmt.Fprint(w, `{"tag_name":"rel/1.2","body":"other notes","html_url":"https://github.com/acme/shop/releases/tag/rel/1.2"}`)
+		default:
+			w.WriteHeader(404)
+			fmt.Fprint(w, `{"message":"Not Found"}`)
+		}
+	})
+	api.Start()
+	defer api.Close()
+	b := newBench(t)
+	b.recipe("github", "https://api.github.com", api.URL)
+	t.Setenv("GITHUB_TOKEN", "ghp_1234567890")
+	b.doubt(1, "github.issue.create", `{"owner":"acme","repo":"shop","title":"Fails","body":"It does."}`)
+	token = b.token(1)
+	b.wantVerdict("an issue on the second page", 1, ledger.Landed, "issues/7")
+	b.doubt(2, "github.pull.create", `{"owner":"acme","repo":"shop","title":"Mend","head":"mend","base":"main","body":""}`)
+	b.wantVerdict("somebody's own pull request", 2, ledger.Inconclusive, "")
+	b.doubt(3, "github.release.create", `{"owner":"acme","repo":"shop","tag":"rel/1.2","name":"1.2","body":"notes"}`)
+	b.wantVerdict("somebody else's release", 3, ledger.Mismatch, "rel/1.2")
+	b.doubt(4, "github.release.create", `{"owner":"acme","repo":"shop","tag":"v9","name":"9","body":"notes"}`)
+	b.now = b.now.Add(time.Hour)
+	b.wantVerdict("no release", 4, ledger.Inconclusive, "")
+}
+
+func TestRecipeGitPush(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git here")
+	}
+	b := newBench(t)
+	b.recipe("github")
+	t.Setenv("GITHUB_TOKEN", "ghp_1234567890")
+	bare, work := filepath.Join(b.dir, "shop.git"), filepath.Join(b.dir, "work")
+	git := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-C", work}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if out, err := exec.Command("git", "init", "-q", "--bare", bare).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "one")
+	one := git("rev-parse", "HEAD")
+	remote := "file://" + bare
+	push := func(n int, commit string) {
+		b.doubt(n, "git.push", fmt.Sprintf(`{"remote":%q,"ref":"refs/heads/main","commit":%q}`, remote, commit))
+	}
+	push(1, one)
+	b.wantVerdict("not pushed", 1, ledger.Inconclusive, "")
+	git("push", "-q", remote, "HEAD:refs/heads/main", "HEAD:refs/heads/x/refs/heads/main")
+	b.wantVerdict("pushed", 1, ledger.Landed, one)
+	push(2, one)
+	git("commit", "-q", "--allow-empty", "-m", "two")
+	git("push", "-q", remote, "HEAD:refs/heads/main")
+	b.wantVerdict("another one on top", 2, ledger.Inconclusive, "")
+	b.doubt(3, "git.push", `{"remote":"ext::sh -c touch% `+b.dir+`/owned","ref":"refs/heads/main","commit":"`+one+`"}`)
+	b.wantVerdict("a remote that is a command", 3, ledger.Inconclusive, "exit code 128")
+	if _, err := os.Stat(filepath.Join(b.dir, "owned")); err == nil {
+		t.Error("the remote ran a command")
+	}
+}
+
+func TestRecipeSlack(t *testing.T) {
+	var token string
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		oldest, err := strconv.ParseFloat(q.Get("oldest"), 64)
+		switch {
+		case r.URL.Path != "/conversations.history" || err != nil || oldest < 1.7e9 || q.Get("include_all_metadata") != "true":
+			fmt.Fprint(w, `{"ok":false,"error":"invalid_arguments"}`)
+		case q.Get("channel") != "C1":
+			fmt.Fprint(w, `{"ok":false,"error":"channel_not_found"}`)
+		case q.Get("cursor") == "":
+			fmt.Fprint(w, `{"ok":true,"messages":[{"ts":"1.9","text":"hi"}],"has_more":true,"response_metadata":{"next_cursor":"bmV4dA=="}}`)
+		default:
+			fmt.Fprint(w, `{"ok":true,"messages":[{"ts":"1.2","text":"R&amp;D","metadata":{"event_type":"indoubt","event_payload":{"indoubt":"`+token+`"}}}],"has_more":false}`)
+		}
+	}))
+	defer api.Close()
+	b := newBench(t)
+	b.recipe("slack", "https://slack.com/api", api.URL)
+	t.Setenv("SLACK_TOKEN", "xoxb-1234567890")
+	b.doubt(1, "slack.message", `{"channel":"C1","text":"R&D"}`)
+	token = b.token(1)
+	b.wantVerdict("posted, as Slack keeps it", 1, ledger.Landed, "C1/1.2")
+	b.doubt(2, "slack.message", `{"channel":"general","text":"R&D"}`)
+	b.wantVerdict("a name of a channel", 2, ledger.Inconclusive, "valid")
+}
+
+func TestRecipesOverHTTPAskAsDocumented(t *testing.T) {
+	var token string
+	asked := map[string]*http.Request{}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked[strings.Trim(r.URL.EscapedPath(), "/")] = r
+		switch {
+		case r.URL.EscapedPath() == "/%40acme%2Fshop/1.2.0" || r.URL.EscapedPath() == "/@acme%2Fshop/1.2.0":
+			w.Header().Set("Cf-Cache-Status", "HIT") // what a cache shows was published
+			fmt.Fprint(w, `{"name":"@acme/shop","version":"1.2.0","dist":{"integrity":"sha512-AbC="}}`)
+		case r.URL.Path == "/2/users/17/tweets":
+			fmt.Fprint(w, `{"data":[{"id":"190","text":"Q&amp;A"}],"meta":{"result_count":1}}`)
+		case r.URL.Path == "/v3/messages":
+			fmt.Fprint(w, `{"messages":[{"msg_id":"kNq0r8.recvd-1-2.0","status":"delivered"},{"msg_id":"kNq0r8.recvd-1-2.1","status":"processed"}]}`)
+		default:
+			w.WriteHeader(404)
+			fmt.Fprint(w, `"version not found"`)
+		}
+	}))
+	defer api.Close()
+	t.Setenv("X_USER_ID", "17")
+	t.Setenv("X_TOKEN", "x-1234567890")
+	t.Setenv("SENDGRID_KEY", "SG.1234567890")
+	for i, c := range []struct {
+		recipe, base, kind, input string
+		want                      ledger.Verdict
+		receipt                   string
+	}{
+		{"npm", "https://registry.npmjs.org", "npm.publish", `{"name":"@acme/shop","version":"1.2.0","integrity":"sha512-AbC="}`, ledger.Landed, "@acme/shop@1.2.0"},
+		{"npm", "https://registry.npmjs.org", "npm.publish", `{"name":"@acme/none","version":"1.2.0","integrity":"sha512-AbC="}`, ledger.Inconclusive, ""},
+		{"x", "https://api.x.com", "x.post", `{"text":"Q&A"}`, ledger.Landed, "190"},
+		{"sendgrid", "https://api.sendgrid.com", "sendgrid.mail", `{"subject":"Your invoice"}`, ledger.Landed, "kNq0r8"},
+	} {
+		b := newBench(t)
+		b.recipe(c.recipe, c.base, api.URL)
+		b.doubt(i+1, c.kind, c.input)
+		token = b.token(i + 1)
+		b.wantVerdict(c.kind, i+1, c.want, c.receipt)
+	}
+	if r := asked["2/users/17/tweets"]; r == nil {
+		t.Error("no posts asked for")
+	} else if _, err := time.Parse("2006-01-02T15:04:05Z", r.URL.Query().Get("start_time")); err != nil || r.URL.Query().Get("max_results") != "100" {
+		t.Error(r.URL, err)
+	}
+	if r := asked["v3/messages"]; r == nil || r.URL.Query().Get("query") != `(unique_args['indoubt']="`+token+`")` {
+		t.Error("the mail is asked for in other words")
+	}
+}
+
+func TestRecipeSMTP(t *testing.T) {
+	if _, err := exec.LookPath("awk"); err != nil {
+		t.Skip("no awk here")
+	}
+	b := newBench(t)
+	log := filepath.Join(b.dir, "mail.log")
+	b.recipe("smtp", "/var/log/mail.log", log)
+	for n := 1; n <= 4; n++ {
+		b.doubt(n, "smtp.send", `{"to":"a@example.com","subject":"Your invoice"}`)
+	}
+	lines := func(queue string, n int, queued bool) string {
+		out := fmt.Sprintf("Jan  2 03:04:05 mx postfix/cleanup[812]: %s: message-id=<%s@mail.example.com>\n", queue, b.token(n))
+		if queued {
+			out += fmt.Sprintf("2026-01-02T03:04:05.1+00:00 mx postfix/qmgr[97]: %s: from=<b: from=[x]: message-id=<%s@mail.example.com>@example.com>, size=8, nrcpt=1 (queue active)\n", queue, b.token(3))
+		}
+		return out
+	}
+	// The second mail was cut off behind its header, which is in the log already.
+	text := lines("4XyZ1", 1, true) + lines("4XyZ2", 2, false) + "Jan  2 03:04:06 mx postfix/smtpd[811]: lost connection after DATA (512 bytes) from app[10.0.0.7]\n" +
+		lines("4XyZ4", 4, true) + lines("4XyZ5", 4, true)
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.wantVerdict("taken", 1, ledger.Landed, "4XyZ1")
+	b.wantVerdict("cut off behind its header", 2, ledger.Inconclusive, "")
+	b.wantVerdict("another one's sender names it", 3, ledger.Inconclusive, "")
+	b.wantVerdict("taken twice", 4, ledger.Duplicated, "4XyZ5")
+	if err := os.Remove(log); err != nil {
+		t.Fatal(err)
+	}
+	b.doubt(5, "smtp.send", `{"to":"a@example.com","subject":"Your invoice"}`)
+	b.wantVerdict("no log", 5, ledger.Inconclusive, "exit code 2")
+}
+
+func TestI6_RecipeKubernetes(t *testing.T) {
+	b := newBench(t)
+	b.recipe("kubernetes")
+	jobs := filepath.Join(b.dir, "jobs")
+	// A kubectl of one cluster, which is not the one that a person has switched to.
+	b.program("kubectl", `
+if [ "$1 $2" != "--context prod-eu" ]; then echo '{"kind":"List","items":[]}'; exit 0; fi
+shift 2
+case "$1 $2" in
+"get jobs") token=${6#indoubt=}; if [ -e "`+jobs+`/$token" ]; then cat "`+jobs+`/$token"; else echo '{"apiVersion":"v1","kind":"List","items":[],"metadata":{"resourceVersion":""}}'; fi ;;
+"get deployment") echo '{"metadata":{"generation":12},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"web:4.18"}]}}}}' ;;
+*) exit 1 ;;
+esac
+`)
+	if err := os.Mkdir(jobs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	input := func(more string) string {
+		return `{"metadata":{"generateName":"nightly-","namespace":"batch"}` + more + `}`
+	}
+	b.known(1, "kubectl.job", input(""), "batch/nightly-1")
+	job := `{"kind":"List","items":[{"metadata":{"name":"nightly-1","namespace":"batch","labels":{"indoubt":"` + b.token(1) + `"}}}]}`
+	if err := os.WriteFile(filepath.Join(jobs, b.token(1)), []byte(job), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.doubt(2, "kubectl.job", input(""))
+	b.doubt(3, "kubectl.job", input(`,"spec":{"ttlSecondsAfterFinished":60}`))
+	b.doubt(4, "kubectl.image", `{"namespace":"shop","deployment":"web","container":"app","image":"web:4.18"}`)
+	b.now = b.now.Add(6 * time.Minute)
+	for n := 2; n <= 4; n += 2 {
+		if out := b.want(6, "reconcile", id(n)); !strings.Contains(out, "KUBE_CONTEXT is not set") {
+			t.Error(out)
+		}
+	}
+	t.Setenv("KUBE_CONTEXT", "prod-eu")
+	b.now = b.now.Add(5 * time.Minute)
+	b.wantVerdict("not created", 2, ledger.Absent, "")
+	b.wantVerdict("may be deleted by now", 3, ledger.Inconclusive, "")
+	b.wantVerdict("deployed", 4, ledger.Landed, "12")
+}
+
+func TestRecipesOfPrograms(t *testing.T) {
+	b := newBench(t)
+	b.recipe("s3")
+	b.doubt(1, "s3.put", `{"bucket":"backups","key":"2026/01.tar"}`)
+	b.doubt(2, "s3.put", `{"bucket":"backups","key":"none"}`)
+	b.doubt(3, "s3.put", `{"bucket":"--profile","key":"other"}`)
+	b.program("aws", `[ "$6" = 2026/01.tar ] || { echo "An error occurred (404) when calling the HeadObject operation: Not Found" >&2; exit 254; }
+echo '{"ETag":"\"9b2cf5-3\"","VersionId":"v7","Metadata":{"Indoubt":"`+b.token(1)+`"}}'
+`)
+	b.wantVerdict("put into a store that writes names large", 1, ledger.Landed, "v7")
+	b.wantVerdict("not put", 2, ledger.Inconclusive, "exit code 254")
+	b.wantVerdict("a bucket that is an option", 3, ledger.Inconclusive, "begin")
+	b = newBench(t)
+	b.recipe("dry-run")
+	b.program("deployctl", `[ "$4" = 4.18 ] && { echo '{"effect":"noop","revision":"r77"}'; exit 0; }; echo '{"effect":"would_update","revision":"r76"}'`)
+	b.doubt(1, "deploy", `{"service":"web","version":"4.18"}`)
+	b.wantVerdict("deployed", 1, ledger.Landed, "r77")
+	b.doubt(2, "deploy", `{"service":"web","version":"4.19"}`)
+	b.wantVerdict("not deployed", 2, ledger.Inconclusive, "")
+}
