@@ -23,16 +23,22 @@ const (
 type autoSends struct {
 	mu   sync.Mutex
 	busy map[string]bool
-	next map[string]time.Time // not before
+	next map[string]considered
 }
 
-func (s *autoSends) take(id string, now time.Time) bool {
+// considered is until when an operation is left alone, unless it moves.
+type considered struct {
+	version   int64
+	notBefore time.Time
+}
+
+func (s *autoSends) take(id string, version int64, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy == nil {
-		s.busy, s.next = map[string]bool{}, map[string]time.Time{}
+		s.busy, s.next = map[string]bool{}, map[string]considered{}
 	}
-	if s.busy[id] || now.Before(s.next[id]) {
+	if last := s.next[id]; s.busy[id] || last.version == version && now.Before(last.notBefore) {
 		return false
 	}
 	delete(s.next, id)
@@ -40,14 +46,14 @@ func (s *autoSends) take(id string, now time.Time) bool {
 	return true
 }
 
-func (s *autoSends) give(id string, notBefore time.Time) {
+func (s *autoSends) give(id string, version int64, now, notBefore time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.busy, id)
-	s.next[id] = notBefore
+	s.next[id] = considered{version, notBefore}
 	if len(s.next) > autoRows {
-		for old, at := range s.next {
-			if time.Now().After(at) {
+		for old, last := range s.next {
+			if now.After(last.notBefore) {
 				delete(s.next, old)
 			}
 		}
@@ -68,7 +74,7 @@ func (e *Engine) sendWhatMayBe(ctx context.Context) {
 			}
 			for _, row := range page.Rows {
 				if worthConsidering(pol.Kind(row.Kind), row, q.Now) {
-					e.consider(ctx, row.ID)
+					e.consider(ctx, row.ID, row.Version)
 				}
 			}
 			if page.Next == "" {
@@ -88,17 +94,17 @@ func worthConsidering(k *policy.Kind, row ledger.Row, now time.Time) bool {
 		!row.Parked(now) && row.Twins == 0 && !row.Overtaken && row.GrantUntil.Before(now) && row.Attempts-1 < k.Retry.Max
 }
 
-// consider sends an operation in the background if the machine may, now or when
-// its pause is over.
-func (e *Engine) consider(ctx context.Context, id string) {
-	if e.o.ReadOnly || !e.o.Send || !e.autos.take(id, e.now()) {
+// consider sends an operation, last seen at a version, in the background if the
+// machine may, now or when its pause is over.
+func (e *Engine) consider(ctx context.Context, id string, version int64) {
+	if e.o.ReadOnly || !e.o.Send || !e.autos.take(id, version, e.now()) {
 		return
 	}
 	e.active.idle.Add(1)
 	go func() {
 		defer e.active.idle.Done()
 		again := e.sendIfAllowed(ctx, id)
-		e.autos.give(id, again)
+		e.autos.give(id, version, e.now(), again)
 	}()
 }
 

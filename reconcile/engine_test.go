@@ -407,6 +407,26 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 	}
 }
 
+// What was looked at in vain a moment ago is sent as soon as a check has moved it.
+func TestTheMachineSendsWhenTheProofIsThere(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
+	w.known("pay")
+	o := w.doubt("pay", 420)
+	w.later(pastProof)
+	e := w.newEngine(Options{Send: true})
+	e.consider(w.ctx, o.ID, o.Version)
+	e.active.idle.Wait()
+	if _, posts, _ := w.side.count(); posts != 0 {
+		t.Fatalf("%d posts without proof", posts)
+	}
+	now := w.read(o.ID).Operation
+	e.consider(w.ctx, o.ID, now.Version)
+	e.active.idle.Wait()
+	if _, posts, _ := w.side.count(); posts != 1 {
+		t.Errorf("%d posts after the proof", posts)
+	}
+}
+
 func TestI5_TheMachineTriesAKeyOnce(t *testing.T) {
 	text := strings.NewReplacer("    headers:", "    key: { header: Idempotency-Key, remembers: 24h }\n    headers:",
 		"    lands_within: 20s", "    auto: { retry: key_safe }\n    lands_within: 20s").Replace(payPolicy)

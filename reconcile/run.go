@@ -306,7 +306,7 @@ func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
 		return result, err
 	}
 	if e.o.Send && mayEver(e.policy().Kind(r.row.Kind)) {
-		e.consider(ctx, result.Operation.ID)
+		e.consider(ctx, result.Operation.ID, result.Operation.Version)
 	}
 	return result, nil
 }
