@@ -67,7 +67,8 @@ func newEnvironment(s scope) *cel.Env {
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(64),
-		ext.Strings(), ext.Encoders(), ext.Math(), ext.Lists(),
+		ext.Strings(), ext.Math(), ext.Lists(),
+		ext.Encoders(ext.EncodersVersion(1)), // base64 alone: its JSON would round large numbers
 		cel.Function("money", cel.Overload("money_dyn", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(amount))),
 		cel.Variable("input", cel.DynType), cel.Variable("token", cel.StringType), cel.Variable("key", cel.StringType),
 		cel.Variable("op", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("attempt", cel.MapType(cel.StringType, cel.DynType)),
@@ -282,7 +283,8 @@ func compile(text string, s scope, w want) (*expression, *compileProblem) {
 	if p := e.inspect(checked); p != nil {
 		return nil, p
 	}
-	program, err := env.Program(checked, cel.CustomDecoratorV2(mixNumbers), cel.CustomDecoratorV2(boundText), cel.CostLimit(costLimit), cel.InterruptCheckFrequency(100))
+	program, err := env.Program(checked, cel.CustomDecoratorV2(mixNumbers), cel.CustomDecoratorV2(boundText), cel.CustomDecoratorV2(boundEffort),
+		cel.CostLimit(costLimit), cel.InterruptCheckFrequency(1)) // one step may take long
 	if err != nil {
 		return nil, &compileProblem{message: err.Error()}
 	}
