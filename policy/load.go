@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"sort"
 	"strconv"
@@ -20,6 +21,16 @@ var builtInWords = map[string]float64{"none": 0, "low": 1, "medium": 10, "high":
 // Load reads and checks a policy file. A file that is refused gives Errors;
 // one that cannot be read gives the error of reading it.
 func Load(path string) (*Policy, error) {
+	text, err := content(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text)
+}
+
+// content is the text of a policy file, which has an end even where the file has
+// none. The errors are those of Load.
+func content(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
@@ -27,14 +38,19 @@ func Load(path string) (*Policy, error) {
 	if info.IsDir() {
 		return nil, fmt.Errorf("policy: %s is a directory", path)
 	}
-	if info.Size() > maxFile {
-		return nil, Errors{{File: path, Message: fmt.Sprintf("the file is larger than %d KiB", maxFile>>10)}}
-	}
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	return Parse(path, text)
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	if len(text) > maxFile {
+		return nil, Errors{{File: path, Message: fmt.Sprintf("the file is larger than %d KiB", maxFile>>10)}}
+	}
+	return text, nil
 }
 
 // Parse reads and checks the text of a policy file; name stands in its

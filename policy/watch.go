@@ -73,11 +73,11 @@ type watched struct {
 
 // begin takes the content as it is, and reports it where the caller's is older.
 func (w *watched) begin(have *Policy) {
-	w.last, w.lastErr = read(w.path)
-	if have == nil || have.empty && w.lastErr != "" {
+	text, failed := w.read()
+	if have == nil || have.empty && failed != nil {
 		return
 	}
-	now, err := Load(w.path)
+	now, err := w.load(text, failed)
 	if err != nil || now.digest != have.digest {
 		w.onChange(now, err)
 	}
@@ -85,25 +85,33 @@ func (w *watched) begin(have *Policy) {
 
 // look reports a change of content once.
 func (w *watched) look() {
-	text, failed := read(w.path)
-	if bytes.Equal(text, w.last) && failed == w.lastErr {
+	last, lastErr := w.last, w.lastErr
+	text, failed := w.read()
+	if bytes.Equal(text, last) && w.lastErr == lastErr {
 		return
 	}
-	w.last, w.lastErr = text, failed
-	w.onChange(Load(w.path))
+	w.onChange(w.load(text, failed))
 }
 
-// read takes the content, or why there is none.
-func read(path string) (text []byte, failed string) {
-	info, err := os.Stat(path)
-	if err == nil && (info.IsDir() || info.Size() > maxFile) {
-		return nil, fmt.Sprintf("%d %s", info.Size(), info.Mode())
+// read takes the content, or why there is none. Nothing is waited for: a policy
+// that comes through a pipe comes once.
+func (w *watched) read() (text []byte, failed error) {
+	info, err := os.Stat(w.path)
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		failed = fmt.Errorf("policy: %s is no regular file", w.path)
+	} else {
+		text, failed = content(w.path)
 	}
-	if err == nil {
-		text, err = os.ReadFile(path)
+	w.last, w.lastErr = text, ""
+	if failed != nil {
+		w.lastErr = failed.Error()
 	}
-	if err != nil {
-		return nil, err.Error()
+	return text, failed
+}
+
+func (w *watched) load(text []byte, failed error) (*Policy, error) {
+	if failed != nil {
+		return nil, failed
 	}
-	return text, ""
+	return Parse(w.path, text)
 }

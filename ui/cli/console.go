@@ -132,7 +132,7 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 	// A signal is the console's to answer: it leaves after writes in flight.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	live := a.watchPolicy(ctx)
+	live := a.watchPolicy(ctx, nil)
 	engine := &liveEngine{ctx: ctx, look: a.readOnly, make: func(s ledger.Store) *reconcile.Engine { return a.engine(s, live.inForce, send, nil) }}
 	engine.over(s)
 	o := console.Options{

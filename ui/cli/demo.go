@@ -113,7 +113,7 @@ func (a *app) serveDemo(ctx context.Context, world *drill.World) error {
 	if err != nil {
 		return err
 	}
-	err = a.engine(s, a.watchPolicy(ctx).inForce, false, nil).Run(ctx)
+	err = a.engine(s, a.watchPolicy(ctx, nil).inForce, false, nil).Run(ctx)
 	if ctx.Err() != nil {
 		return nil // interrupted, as announced
 	}

@@ -138,7 +138,7 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePoli
 	if err := copied(ctx, store); err != nil {
 		return nil, nil, err
 	}
-	live := a.watchPolicy(ctx)
+	live := a.watchPolicy(ctx, nil)
 	name := strings.TrimSpace(a.as)
 	for _, other := range []string{source.Pipeline, osUser(), "pipeline"} {
 		if name == "" {

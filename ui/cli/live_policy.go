@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type livePolicy struct {
 	good *policy.Policy
 	err  error
 	past *reconcile.History // what the odds rest on; nil: on nothing yet
+	said func(line string)  // told of every change; nil: nobody asks
 }
 
 func (l *livePolicy) inForce() *policy.Policy {
@@ -36,22 +38,44 @@ func (l *livePolicy) problem() error {
 }
 
 func (l *livePolicy) changed(p *policy.Policy, err error) {
+	line := l.take(p, err)
+	if l.said != nil && line != "" {
+		l.said(line)
+	}
+}
+
+// take keeps what is good, and says in one line what changed; "" for nothing.
+func (l *livePolicy) take(p *policy.Policy, err error) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	before := l.err
 	l.err = err
-	if err == nil && p != nil {
-		l.good = p
+	switch {
+	case err != nil:
+		return "the policy is broken, the last good one stays: " + firstLine(asFailure(err).Message)
+	case p == nil:
+		return ""
 	}
+	last := l.good
+	l.good = p
+	switch {
+	case p.Digest() != last.Digest():
+		return fmt.Sprintf("the policy has changed: %d %s, %s", len(p.Kinds()), plural(len(p.Kinds()), "kind", "kinds"), prefix(p.Digest(), 12))
+	case before != nil:
+		return "the policy is good again"
+	}
+	return ""
 }
 
 // watchAgain is how long a policy directory that is not there is left alone.
 const watchAgain = 5 * time.Second
 
 // watchPolicy loads the policy and follows its file until ctx ends. A file that
-// is broken from the start is a problem over the built-in defaults.
-func (a *app) watchPolicy(ctx context.Context) *livePolicy {
+// is broken from the start is a problem over the built-in defaults. said is told
+// of every change, in one line; nil where it is shown in another way.
+func (a *app) watchPolicy(ctx context.Context, said func(line string)) *livePolicy {
 	p, err := a.policy()
-	l := &livePolicy{good: p, err: err, past: a.past}
+	l := &livePolicy{good: p, err: err, past: a.past, said: said}
 	if p == nil {
 		l.good = policy.Default()
 	}

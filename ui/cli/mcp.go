@@ -204,7 +204,7 @@ func (a *app) mcpRecorder(ctx context.Context, o *mcpproxy.Options, source strin
 	if err != nil {
 		return err
 	}
-	live := a.watchPolicy(context.WithoutCancel(ctx))
+	live := a.watchPolicy(context.WithoutCancel(ctx), func(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line)) })
 	from := a.source(source)
 	name := strings.TrimSpace(a.as)
 	for _, other := range []string{from.Pipeline, osUser(), "agent"} {

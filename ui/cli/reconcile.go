@@ -218,10 +218,9 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 // reconcileOn is the engine without a console. It ends with ctx, after writes
 // in flight.
 func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) error {
-	live := a.watchPolicy(ctx)
-	engine := a.engine(s, live.inForce, true, func(line string) {
-		fmt.Fprintln(a.errOut, clockTime(a.clock())+"  "+safe.Text(line))
-	})
+	say := func(line string) { fmt.Fprintln(a.errOut, clockTime(a.clock())+"  "+safe.Text(line)) }
+	live := a.watchPolicy(ctx, say)
+	engine := a.engine(s, live.inForce, true, say)
 	served := make(chan struct{})
 	if metrics == "" {
 		close(served)
