@@ -108,6 +108,9 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 		// this attempt had no part in it.
 		o.Version++
 		return written(rec, o, a, "late", reason, req)
+	case (o.State == Failed || o.State == Abandoned) && req.Outcome == OutcomeFailed:
+		o.Version++ // it says the same as the read or the person, or what nobody knew
+		return written(rec, o, a, "late", reason, req)
 	default:
 		// A read or a person had said otherwise: the decision stays, the doubt shows.
 		raise(&o, Contradiction, fmt.Sprintf("recorded as %s by %s, but attempt %d answered late: %s", o.State, o.Actor, a.N, describe(req)))

@@ -97,3 +97,26 @@ func TestDeniedAndThenProvenIsProven(t *testing.T) {
 		t.Fatal("proven against what was seen")
 	}
 }
+
+// A late refusal agrees with who said that it did not land, and with who gave it
+// up: nobody was wrong.
+func TestALateRefusalAgreesWithADenial(t *testing.T) {
+	for verb, state := range map[Verb]State{VerbDeny: Failed, VerbAbandon: Abandoned} {
+		b, a := doubt(t)
+		if err := b.decide(verb); err != nil {
+			t.Fatal(err)
+		}
+		b.settle(a, OutcomeFailed)
+		b.want(state, 0, NoConflict)
+		if got := b.rec.Attempts[0]; got.LateOutcome != OutcomeFailed || got.Proof != Refused || b.rec.Operation.HandsOff {
+			t.Fatalf("%+v", got)
+		}
+		if res, _ := b.begin(); (res.Answer == AnswerBegun) != (verb == VerbDeny) {
+			t.Fatalf("after %s: %s", verb, res.Answer)
+		}
+	}
+	b, a := doubt(t)
+	b.observe(Absent, 0)
+	b.settle(a, OutcomeFailed)
+	b.want(Failed, 0, NoConflict)
+}
