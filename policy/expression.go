@@ -484,10 +484,19 @@ func (e *expression) path(x ast.Expr, inner map[int64]bool) {
 // errStopped says that an expression ran too long.
 var errStopped = errors.New("the expression took too long and was stopped")
 
+// bounded ends what is computed under it in time. What is bounded already, as
+// all that is asked of one page is, shares its time.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if until, ok := ctx.Deadline(); ok && time.Until(until) <= evalTimeout {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, evalTimeout)
+}
+
 // eval computes the expression. An error is an error: it never stands for
 // false, null or an empty list.
 func (e *expression) eval(ctx context.Context, vars *variables) (ref.Val, error) {
-	ctx, cancel := context.WithTimeout(ctx, evalTimeout)
+	ctx, cancel := bounded(ctx)
 	defer cancel()
 	out, _, err := e.program.ContextEval(ctx, vars)
 	if err != nil {

@@ -265,6 +265,8 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	if err := r.notRedacted(rec.Operation); err != nil {
 		return Found{}, err
 	}
+	ctx, cancel := bounded(ctx) // however many effects a page shows
+	defer cancel()
 	vars := newVariables(rec).withAnswer(&a)
 	if err := r.isValid(ctx, vars); err != nil {
 		return Found{}, err
