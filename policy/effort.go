@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxEffort bounds what a single call may take, in comparisons of two
-	// characters: about a second of them.
+	// characters: a few seconds of them.
 	maxEffort = 200_000_000
 	// perEntry is what it takes to compare two entries of lists, in the same measure.
 	perEntry = 50
@@ -107,7 +107,11 @@ func matching() func([]ref.Val) int {
 			p = &program{pattern, 0}
 			if parsed, err := syntax.Parse(string(pattern), syntax.Perl); err == nil {
 				if compiled, err := syntax.Compile(parsed.Simplify()); err == nil {
-					p.size = len(compiled.Inst)
+					for _, i := range compiled.Inst {
+						if i.Op >= syntax.InstRune { // those that take a character
+							p.size++
+						}
+					}
 				}
 			}
 			last.Store(p)
