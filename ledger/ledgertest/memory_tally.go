@@ -92,10 +92,16 @@ func (m *Memory) Accuracy(_ context.Context, since time.Time) ([]ledger.Accuracy
 		key := ledger.Accuracy{Actor: e.Actor.Name, Machine: e.Actor.Machine, Verb: e.Verb}
 		a := counts[key]
 		a.Actor, a.Machine, a.Verb, a.Decided = key.Actor, key.Machine, key.Verb, a.Decided+1
-		if slices.ContainsFunc(m.events[i+1:], func(later ledger.Event) bool {
-			return later.OperationID == e.OperationID && (later.Conflict == ledger.Contradiction || later.Conflict == ledger.Duplicate)
-		}) {
-			a.Wrong++
+		for _, later := range m.events[i+1:] {
+			if later.OperationID != e.OperationID {
+				continue
+			}
+			if later.Conflict == ledger.Contradiction || later.Conflict == ledger.Duplicate {
+				a.Wrong++
+			} else if later.Verb != "undo" {
+				continue
+			}
+			break
 		}
 		counts[key] = a
 	}

@@ -114,6 +114,9 @@ func accuracy(t *testing.T, open Open) {
 	d.observe(confirmed, ledger.Duplicated, "pi_1", "pi_2")
 	d.decide(d.read(confirmed.ID).Operation, ledger.VerbAck) // dealt with, and yet it was wrong
 	d.decide(d.doubt("left"), ledger.VerbAbandon)
+	// Whoever took it back was not wrong by what comes of the next decision.
+	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny), ledger.VerbUndo)
+	d.observe(d.decide(undone, ledger.VerbConfirm), ledger.Absent)
 	late := d.begun("late").Attempt
 	d.decide(d.settle(late.ID, ledger.OutcomeUncertain), ledger.VerbAbandon)
 	d.settle(late.ID, ledger.OutcomeCommitted)
@@ -134,15 +137,15 @@ func accuracy(t *testing.T, open Open) {
 		{Actor: "auto", Machine: true, Verb: "read", Decided: 2, Wrong: 1},
 		{Actor: "auto", Machine: true, Verb: "retry", Decided: 1},
 		{Actor: "maya", Verb: "abandon", Decided: 2, Wrong: 1},
-		{Actor: "maya", Verb: "confirm", Decided: 1, Wrong: 1},
-		{Actor: "maya", Verb: "deny", Decided: 2, Wrong: 1},
+		{Actor: "maya", Verb: "confirm", Decided: 2, Wrong: 2},
+		{Actor: "maya", Verb: "deny", Decided: 3, Wrong: 1},
 	}
 	if diff := cmp.Diff(want, sortAccuracy(got)); diff != "" {
 		d.Fatalf("accuracy (-want +got):\n%s", diff)
 	}
 	all, err := d.s.Accuracy(ctx, time.Time{})
 	d.ok(err)
-	want[4].Decided, want[4].Wrong = 3, 2
+	want[4].Decided, want[4].Wrong = 4, 2
 	if diff := cmp.Diff(want, sortAccuracy(all)); diff != "" {
 		d.Fatalf("accuracy from the beginning (-want +got):\n%s", diff)
 	}

@@ -66,7 +66,7 @@ func (s *Store) Census(ctx context.Context, now time.Time) ([]ledger.Census, err
 }
 
 // Accuracy reads the decisions since then from the history, and the flags that
-// were raised after them.
+// were raised after them and before they were undone.
 func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accuracy, error) {
 	from, err := s.seqAt(ctx, since)
 	if err != nil {
@@ -78,7 +78,10 @@ func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accurac
 		SELECT e.actor, e.machine, e.verb, count(*),
 		       sum(EXISTS (SELECT 1 FROM events x INDEXED BY events_by_operation
 		                    WHERE x.operation_id = e.operation_id AND x.operation_id <> '' AND x.seq > e.seq
-		                      AND x.conflict IN ('contradiction', 'duplicate')))
+		                      AND x.conflict IN ('contradiction', 'duplicate')
+		                      AND NOT EXISTS (SELECT 1 FROM events u INDEXED BY events_by_operation
+		                                       WHERE u.operation_id = e.operation_id AND u.operation_id <> '' AND u.seq > e.seq
+		                                         AND u.seq < x.seq AND u.verb = 'undo')))
 		  FROM events e
 		 WHERE e.seq >= ? AND e.at >= ?
 		   AND (e.machine = 0 AND e.verb IN ('confirm', 'deny', 'abandon')
