@@ -216,6 +216,9 @@ func (d *decoder) token(k *Kind, n *node, path string) {
 		}
 	}
 	d.fields(n, path, []field{{"into", place(&k.Token.Into)}, {"append", place(&k.Token.Append)}})
+	if n.kind == mappingNode && len(n.entries) == 0 {
+		d.fail(n.at, path, "does not say where the token goes", "token: { into: metadata.indoubt }, token: { append: tags }, or token: argument")
+	}
 	if k.Token.Into != "" && k.Token.Append != "" {
 		d.fail(n.at, path, "`into` and `append` exclude each other", "leave out one of the two")
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
@@ -245,5 +246,40 @@ func TestTheExampleAndTheRecipesFitTheSchema(t *testing.T) {
 		if validate(t, []byte(text)) == nil {
 			t.Errorf("fits the schema: %s", text)
 		}
+	}
+}
+
+// What the check refuses, an editor marks while it is written, as far as a
+// schema can.
+func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
+	const downstream, kind = "version: 1\ndownstreams: { d: { %s } }\n", "version: 1\nkinds: { k: { %s } }\n"
+	for _, c := range [][2]string{
+		{kind, "deadline: 5"}, {kind, "deadline: -5s"}, {kind, "cost: { duplicate: -3 }"}, {kind, "look: -1"}, {kind, "key: { from: [] }"}, {kind, "token: {}"},
+		{kind, "tests: [{ name: x }]"}, {kind, "match: POST nowhere"}, {kind, "read: { found: body }"}, {kind, "read: { command: [x], found: 3 }"},
+		{kind, "read: { http: { get: https://h.example/x }, command: [x], found: body }"}, {kind, "read: { http: { query: {} }, found: body }"},
+		{kind, "read: { http: { get: https://h.example/x, post: https://h.example/x }, found: body }"}, {kind, "read: { http: { put: https://h.example/x }, found: body }"},
+		{kind, "read: { http: { get: https://h.example/x, json: { a: 1 } }, found: body }"}, {kind, "read: { command: [x], found: json, max_body: lots }"},
+		{kind, "send: { http: { post: https://h.example/x, json: { a: 1 }, form: { a: 1 } } }"}, {kind, "send: { command: recorded, sql: { query: SELECT 1 } }"},
+		{downstream, "base: h.example"}, {downstream, "base: ftp://h.example"}, {downstream, "base: https://h.example, rate: 0/s"}, {downstream, "base: https://h.example, rate: 0.0/m"},
+		{downstream, "base: https://h.example, sql: { sqlite: x }"}, {downstream, "mcp: { command: [x], url: https://h.example }"}, {downstream, "mcp: {}"},
+		{downstream, "base: https://h.example, headers: { A b: c }"},
+	} {
+		text := []byte(fmt.Sprintf(c[0], c[1]))
+		if _, err := Parse("policy.yaml", text); err == nil {
+			t.Errorf("the check takes: %s", c[1])
+		}
+		if validate(t, text) == nil {
+			t.Errorf("the schema takes: %s", c[1])
+		}
+	}
+	for _, c := range [][2]string{
+		{downstream, "base: https://h.example, rate: 0.5/m"}, {downstream, "base: https://h.example, rate: 10/h"}, {downstream, "base: '${env.BASE}'"}, {kind, "skew: 0"},
+		{kind, "match: [\"POST,PUT api.example.com:8443/v1/*/x/**\", /v2]"}, {kind, "send: { committed: status == 200 }"}, {kind, "redact: []"},
+	} {
+		text := []byte(fmt.Sprintf(c[0], c[1]))
+		if _, err := Parse("policy.yaml", text); err != nil {
+			t.Errorf("%s: %v", c[1], err)
+		}
+		valid(t, c[1], text)
 	}
 }
