@@ -192,6 +192,8 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 		"all the way":       {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, NoneFound)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
 		"once, by the best": {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, NoneFound), read(15*time.Second, ledger.Inconclusive, NoneFound)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
 		"could not look":    {[]ledger.Read{read(time.Hour, ledger.Inconclusive, "answer is HTML, not JSON")}, 0.5},
+		"blind":             {[]ledger.Read{read(time.Hour, ledger.Inconclusive, Blind+"it finds nothing"), read(time.Minute, ledger.Inconclusive, NoneFound)}, 0.5},
+		"blind before":      {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, NoneFound), read(time.Second, ledger.Inconclusive, Blind+"it finds nothing")}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
 		"a control":         {[]ledger.Read{{Control: true, BeganAt: noon.Add(time.Hour), Verdict: ledger.Inconclusive, Reason: NoneFound}}, 0.5},
 	} {
 		rec := doubt("proof")

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -181,7 +183,7 @@ func (k *Kind) invisible(rec ledger.Record) (f float64, at time.Time) {
 	}
 	from, until := latestEnd(rec).Add(*k.LandsWithin), k.VisibleUntil(rec)
 	for _, r := range rec.Reads {
-		if !negative(r) || r.BeganAt.Before(from) || !r.BeganAt.Before(until) {
+		if !negative(r) || r.BeganAt.Before(from) || !r.BeganAt.Before(until) || blindSince(rec, r.BeganAt) {
 			continue
 		}
 		g := 1.0
@@ -195,12 +197,19 @@ func (k *Kind) invisible(rec ledger.Record) (f float64, at time.Time) {
 	return f, at
 }
 
+// blindSince tells whether the check was found wanting at that moment or later.
+func blindSince(rec ledger.Record, at time.Time) bool {
+	return slices.ContainsFunc(rec.Reads, func(r ledger.Read) bool {
+		return strings.HasPrefix(r.Reason, Blind) && !r.BeganAt.Before(at)
+	})
+}
+
 // negative tells whether a read looked properly and found nothing.
 func negative(r ledger.Read) bool {
 	if r.Control || r.Found != 0 {
 		return false
 	}
-	return r.Verdict == ledger.Absent || r.Verdict == ledger.Inconclusive && len(r.Reason) >= len(NoneFound) && r.Reason[:len(NoneFound)] == NoneFound
+	return r.Verdict == ledger.Absent || r.Verdict == ledger.Inconclusive && strings.HasPrefix(r.Reason, NoneFound)
 }
 
 // lower is Bayes' rule for a read that would have shown an effect with chance f.

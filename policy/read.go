@@ -19,6 +19,10 @@ import (
 // reads do not.
 const NoneFound = "none found"
 
+// Blind begins the reason of a read that found nothing with a check that was not
+// seen to find what exists. It lowers no odds, and neither do the reads before it.
+const Blind = NoneFound + ", but the check may be blind: "
+
 // NotThereNow begins the reason of a read that proves that nothing is there of
 // what was said to have landed. It contradicts, and it settles nothing (I12).
 const NotThereNow = "not there now"

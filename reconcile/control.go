@@ -16,6 +16,12 @@ import (
 // controlPause is how long a control that failed is not tried again by itself.
 const controlPause = 30 * time.Second
 
+// What a control says of a check that may be blind.
+const (
+	neverSeen = "this check has never been seen to find anything"
+	findsNot  = "this check does not find "
+)
+
 // controls remembers, per kind and policy, when the newest positive control
 // that held was begun, so that checks made at once share one, and those that
 // failed lately, so that a blind check is not put to the test by every operation.
@@ -110,7 +116,7 @@ func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) 
 	rec, err := e.o.Store.ControlCandidate(ctx, k.Name, before)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return "this check has never been seen to find anything"
+		return neverSeen
 	case err != nil:
 		return "the ledger named nothing to try this check on: " + err.Error()
 	case k.VisibleFor != nil && now.Sub(rec.Operation.StartedAt) >= *k.VisibleFor-k.Skew:
@@ -135,7 +141,7 @@ func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) 
 	case f.trouble != "", f.stale != "":
 		why = "the control could not be made: " + cmp.Or(f.trouble, f.stale)
 	default:
-		why = fmt.Sprintf("this check does not find %s either, which is known to have landed", short(rec.Operation))
+		why = fmt.Sprintf(findsNot+"%s either, which is known to have landed", short(rec.Operation))
 		if at, err := e.o.Store.Control(ctx, k.Name, digest); err == nil && !at.IsZero() {
 			why += "; it last found something at " + at.UTC().Format(time.RFC3339)
 		}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -82,7 +83,10 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 	case !began.Before(p.visible), !f.ended.Before(p.visible):
 		return no("too late: effects may no longer be shown since %s", onTheWall(p.visible))
 	}
-	if held, why := p.control(); !held {
+	switch held, why := p.control(); {
+	case !held && (why == neverSeen || strings.HasPrefix(why, findsNot)):
+		return ledger.Inconclusive, policy.Blind + why
+	case !held:
 		return no("but %s", why)
 	}
 	first := policy.NoneFound

@@ -367,3 +367,38 @@ func TestEvidenceIsBoundedAndClean(t *testing.T) {
 		t.Errorf("%d bytes: %.600s", len(ev), ev)
 	}
 }
+
+// A check that cannot see says nothing about the chance either.
+func TestBlindCheckLowersNoOdds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known bool
+		side  func(*side)
+		says  string
+		want  float64
+	}{
+		"never seen to find anything": {false, func(*side) {}, "this check has never been seen to find anything", 0.5},
+		"does not find what exists": {true, func(s *side) { s.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`) },
+			"this check does not find ch_1 either", 0.5},
+		"too early to try it": {true, func(*side) {}, "too early", 0.01},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, strings.Replace(payPolicy, "visible_within: 10s", "visible_within: 1s\n    skew: 20s", 1))
+			if tc.known {
+				w.known("pay")
+			}
+			o := w.doubt("pay", 420)
+			tc.side(w.side)
+			w.later(22 * time.Second)
+			if name != "too early to try it" {
+				w.read(o.ID)
+				w.later(time.Minute)
+			}
+			r := w.read(o.ID).Read
+			odds := w.engine.policy().Kind("pay").Odds(w.get(o.ID))
+			if !strings.Contains(r.Reason, tc.says) || odds.P > tc.want+0.01 || odds.P < tc.want-0.01 {
+				t.Errorf("%s: %.3f (%s)", r.Reason, odds.P, odds.Why)
+			}
+		})
+	}
+}
