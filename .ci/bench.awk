@@ -27,6 +27,8 @@ BEGIN {
 	limit("^FirstPage1M/filter/", "ms", "<= 30", "7")
 	limit("^FirstFrame/console$", "×bare", "<= 1.5", "")
 	limit("^Reads$", "x-ideal", "<= 1.3", "1.1")
+	limit("^Reconcile$", "x-ideal", "<= 1.3", "1.1")
+	limit("^Reconcile$", "cores", "<= 1", "")
 	printf "%-44s %12s %-10s %10s %8s\n", "what", "measured", "", "must", "aim"
 }
 /^Benchmark/ {

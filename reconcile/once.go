@@ -56,6 +56,8 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 		s.Expired += n
 		more = n == batch
 	}
+	e.prices.last = true
+	defer func() { e.prices.last = false }()
 	err := e.readAll(ctx, &s, progress)
 	if err == nil && e.o.Send {
 		e.sendWhatMayBe(ctx)

@@ -20,6 +20,7 @@ func (e *Engine) expire(ctx context.Context) error {
 // is priced with it, so while there is much to read little else is priced.
 type pricing struct {
 	next time.Time
+	last bool // only after the reads: nobody looks at the list meanwhile
 }
 
 const (
@@ -32,7 +33,7 @@ const (
 func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 	began, many := time.Now(), batch
 	if e.active.count() > 0 {
-		if many = pricingFew; began.Before(e.prices.next) {
+		if many = pricingFew; e.prices.last || began.Before(e.prices.next) {
 			return false, nil
 		}
 	}
@@ -49,8 +50,7 @@ func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 	pol := e.policy()
 	digest := pol.Digest()
-	e.rivals.under(digest)
-	if e.rivals.about(e.now()) {
+	if e.onlyLooks(ctx) {
 		return 0, nil
 	}
 	ops, err := e.o.Store.Unpriced(ctx, digest, many)
@@ -70,10 +70,6 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 	}
 	prices := make([]quote, 0, len(recs))
 	for _, rec := range recs {
-		if by := rec.Pricing.Digest; by != "" && by != digest && e.rivals.met(rec.Operation, pol.Empty(), e.now()) {
-			e.logf("%v: only looking for %s", errOnlyLooking, rivalFor)
-			return 0, nil
-		}
 		prices = append(prices, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
 		if rec.Operation.Conflict == ledger.PossibleDuplicate {
 			e.lookTwice(ctx, rec.Operation.ID)
@@ -151,7 +147,7 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger
 				p.ReadAt = apart(e.now(), until)
 			}
 			if row.Pricing.Digest == digest {
-				off = append(off, quote{Pricing: p, version: row.Version})
+				off = append(off, quote{Pricing: p})
 			}
 			continue
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -179,6 +181,9 @@ type summaryJSON struct {
 
 // reconcileOnce does once what is due.
 func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Policy) error {
+	if os.Getenv("GOGC") == "" { // it soon ends: some memory for less work
+		debug.SetGCPercent(200)
+	}
 	sum, err := a.engine(s, constantly(p), false, nil).Once(ctx, func(g reconcile.Progress) {
 		if a.json {
 			return
