@@ -145,7 +145,7 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 			read.Verdict, read.Reason = ledger.Inconclusive, read.Reason+", but "+why
 		}
 	}
-	looking := e.rivals.about(e.now())
+	looking := e.onlyLooks(ctx)
 	if looking && read.Verdict != ledger.Inconclusive {
 		read.Reason += "; not settled: " + errOnlyLooking.Error()
 	}
@@ -242,7 +242,7 @@ func permanent(err error) bool {
 
 // price writes what quotes say, unless this engine only looks.
 func (e *Engine) price(ctx context.Context, quotes ...quote) error {
-	if len(quotes) == 0 || e.rivals.about(e.now()) {
+	if len(quotes) == 0 || e.onlyLooks(ctx) {
 		return nil
 	}
 	prices := make([]ledger.Pricing, len(quotes))
@@ -256,13 +256,8 @@ func (e *Engine) price(ctx context.Context, quotes ...quote) error {
 	return nil
 }
 
-// noteQuotes remembers what was written: to notice rivals, and to write it anew
-// when a clock changes it.
-func (e *Engine) noteQuotes(quotes ...quote) {
-	now := e.now()
-	e.rivals.priced(quotes, now)
-	e.clocks.note(quotes, now)
-}
+// noteQuotes remembers what was written, to write it anew when a clock changes it.
+func (e *Engine) noteQuotes(quotes ...quote) { e.clocks.note(quotes, e.now()) }
 
 // putOff schedules a read that could not be made, without counting it.
 func (e *Engine) putOff(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {

@@ -93,7 +93,7 @@ func turnsAt(k *policy.Kind, rec ledger.Record, p ledger.Pricing, now time.Time)
 // bell, so that consoles look again.
 func (e *Engine) strike(ctx context.Context) error {
 	ids := e.clocks.struck(e.now(), batch)
-	if len(ids) == 0 || e.rivals.about(e.now()) {
+	if len(ids) == 0 || e.onlyLooks(ctx) {
 		return nil
 	}
 	pol := e.policy()

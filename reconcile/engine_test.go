@@ -295,49 +295,67 @@ func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
 	}
 }
 
+// An engine that is at work under another policy keeps those that come later from
+// settling anything, also when it has nothing to do itself.
 func TestOtherPolicyOnlyLooks(t *testing.T) {
-	w := newWorld(t, payPolicy)
+	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
 	w.known("pay")
-	mine := w.inForce()
 	theirs, err := policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := w.doubt("pay", 420)
-	a := w.engine
-	b := New(Options{Store: w.store, Clock: w.now, Actor: maya, Policy: func() *policy.Policy { return theirs }})
-	for _, e := range []*Engine{a, b, a} {
-		if _, err := e.priceBatch(w.ctx, batch); err != nil {
-			t.Fatal(err)
-		}
+	leave := w.run(w.engine)
+	eventually(t, "the first is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
+	b := w.begin("pay", 420) // in flight: nobody reads it yet
+	other := New(Options{Store: w.store, Clock: w.now, Actor: maya, Policy: func() *policy.Policy { return theirs }, Send: true})
+	stop := w.run(other)
+	eventually(t, "the second has noticed", func() bool { return other.onlyLooks(w.ctx) })
+	leave()
+	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+	stop()
+
+	once := New(Options{Store: w.store, Clock: w.now, Actor: maya, Policy: func() *policy.Policy { return theirs }})
+	leave = w.run(w.engine)
+	eventually(t, "the first is at work again", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
+	w.later(11 * time.Second) // theirs could prove it, ours not yet
+	res, err := once.ReadNow(w.ctx, o.ID)
+	if err != nil || res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "another policy") {
+		t.Errorf("%s (%s), %s, %v", res.Read.Verdict, res.Read.Reason, res.Operation.State, err)
 	}
-	if !a.rivals.about(w.now()) {
-		t.Fatal("the other policy went unnoticed")
+	leave()
+	w.later(presentEvery)
+	if res, err := once.ReadNow(w.ctx, o.ID); err != nil || res.Operation.State != ledger.Failed {
+		t.Errorf("after it has left: %s (%s), %v", res.Operation.State, res.Read.Reason, err)
 	}
-	w.later(pastProof)
-	res := w.read(o.ID)
-	if res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "another policy") {
-		t.Errorf("%s (%s), %s", res.Read.Verdict, res.Read.Reason, res.Operation.State)
+}
+
+// An engine that was killed says nothing more, and is waited for no longer.
+func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	gone := ledger.Presence{Holder: "killed", Digest: "another", Since: w.now(), Until: w.now().Add(presentFor)}
+	if err := w.store.Present(w.ctx, gone); err != nil {
+		t.Fatal(err)
 	}
-	w.later(rivalFor)
-	if res := w.read(o.ID); res.Operation.State != ledger.Failed || res.Read.Digest != mine.Digest() {
-		t.Errorf("after it is gone: %s (%s)", res.Operation.State, res.Read.Reason)
+	if !w.engine.onlyLooks(w.ctx) {
+		t.Error("it went unnoticed")
+	}
+	w.later(presentFor + time.Second)
+	if w.engine.onlyLooks(w.ctx) {
+		t.Error("it is waited for")
 	}
 }
 
 func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	w.known("pay")
 	blank := New(Options{Store: w.store, Clock: w.now, Actor: maya})
-	o := w.doubt("pay", 420)
-	for range 3 {
-		for _, e := range []*Engine{w.engine, blank} {
-			if _, err := e.priceBatch(w.ctx, batch); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if w.engine.rivals.about(w.now()) || w.get(o.ID).Pricing.Digest != w.inForce().Digest() {
+	w.run(blank)
+	eventually(t, "the one without a policy is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
+	w.run(w.engine)
+	eventually(t, "both are at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 2 })
+	o := w.doubt("pay", 420, 420)
+	eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
+	w.later(presentEvery)
+	if w.engine.onlyLooks(w.ctx) || !blank.onlyLooks(w.ctx) {
 		t.Error("a console without a policy drove out the engine that has one")
 	}
 }

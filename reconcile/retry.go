@@ -87,7 +87,7 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	a := &attempt{q: q, k: e.policy().Kind(rec.Operation.Kind), rec: rec, moved: moved}
 	a.q.Version = moved(q.Version)
 	a.via = a.k.Send.Via()
-	if err := e.weigh(a); err != nil {
+	if err := e.weigh(ctx, a); err != nil {
 		return RetryResult{Operation: rec.Operation}, err
 	}
 	if result, done, err := e.checkFirst(ctx, a); done || err != nil {
@@ -118,7 +118,7 @@ func repeated(rec ledger.Record, q RetryRequest) (RetryResult, bool) {
 
 // weigh works out the basis that counts now and asks the ledger's rule whether
 // it would allow the attempt, before anything is asked of anybody.
-func (e *Engine) weigh(a *attempt) error {
+func (e *Engine) weigh(ctx context.Context, a *attempt) error {
 	now := e.now()
 	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, now)
 	if stronger(a.q.Basis, a.basis) {
@@ -127,7 +127,7 @@ func (e *Engine) weigh(a *attempt) error {
 	if a.rec.Operation.State == ledger.Uncertain && a.basis == ledger.BasisKeySafe && a.q.Actor.Machine && keyTried(a.rec) {
 		return refuse("basis", "the key was tried already, and that came back without an answer too", "")
 	}
-	if e.rivals.about(now) && a.q.Actor.Machine {
+	if a.q.Actor.Machine && e.onlyLooks(ctx) {
 		return refuse("basis", errOnlyLooking.Error(), "")
 	}
 	if a.basis == ledger.BasisRiskAccepted {
@@ -241,7 +241,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		}
 		a.q.Version = now.Version
 	}
-	return result, false, e.weigh(a)
+	return result, false, e.weigh(ctx, a)
 }
 
 // handBack gives the pipeline permission to send once more.

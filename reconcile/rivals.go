@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -8,71 +9,73 @@ import (
 )
 
 const (
-	// rivalFor is how long an engine only looks after it noticed another policy at
-	// work on its ledger.
-	rivalFor = time.Minute
-	// rivalMemory is how long ago a price may have been written for its loss to
-	// mean that another engine is at work, and not that one was at work before.
-	rivalMemory = 30 * time.Second
-	rivalRows   = 50_000
+	// presentFor is how long an engine that says nothing more is taken to be at
+	// work, and presentEvery how often it says so and looks who else is.
+	presentFor   = 20 * time.Second
+	presentEvery = 5 * time.Second
 )
 
-// rivals notices engines that work on the same ledger under another policy.
-// Each writes its prices over the other's; whoever sees its own undone, with
-// nothing moved, only looks from then on: it neither prices, settles nor sends.
+// rivals notices engines that work on the same ledger under another policy. All
+// but those of the first one's policy only look: they neither price, settle nor
+// send.
 type rivals struct {
 	mu     sync.Mutex
-	mine   map[string]ownPrice // by operation
-	until  time.Time
-	digest string
+	since  time.Time // when this engine began; zero while it is none that stays
+	looked time.Time
+	digest string // this engine's, when it looked
+	about  bool
 }
 
-// ownPrice is when this engine has priced an operation, and as what version.
-type ownPrice struct {
-	at      time.Time
-	version int64
-}
-
-// priced notes prices that this engine has written.
-func (r *rivals) priced(quotes []quote, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.mine == nil || len(r.mine) > rivalRows {
-		r.mine = map[string]ownPrice{}
+// onlyLooks tells whether this engine must settle nothing for the moment. Where
+// the ledger does not tell who else is at work, it must not.
+func (e *Engine) onlyLooks(ctx context.Context) bool {
+	pol := e.policy()
+	digest := pol.Digest()
+	if pol.Empty() {
+		digest = ""
 	}
-	for _, q := range quotes {
-		r.mine[q.OperationID] = ownPrice{now, q.version}
+	r := &e.rivals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := e.now()
+	if r.digest == digest && !r.looked.IsZero() && now.Sub(r.looked) < presentEvery {
+		return r.about
 	}
-}
-
-// met is told of an operation that carries another policy's price, and returns
-// whether that is a rival's work. An engine without a policy file gives way to
-// any that has one.
-func (r *rivals) met(o ledger.Operation, empty bool, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	own, was := r.mine[o.ID]
-	if !empty && (!was || own.version != o.Version || now.Sub(own.at) > rivalMemory) {
-		return false
+	was := r.about
+	others, err := e.meet(ctx, ledger.Presence{Holder: e.holder, Digest: digest, Since: r.since, Until: now.Add(presentFor)})
+	if err != nil {
+		return true
 	}
-	r.until = now.Add(rivalFor)
-	r.mine = nil
-	return true
+	me := ledger.Presence{Holder: e.holder, Digest: digest, Since: r.since}
+	r.digest, r.looked, r.about = digest, now, me.GivesWay(others)
+	if r.about && !was {
+		e.logf("%v: only looking", errOnlyLooking)
+	}
+	return r.about
 }
 
-// about tells whether a rival was noticed lately.
-func (r *rivals) about(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return now.Before(r.until)
+// meet says that this engine is at work, where it stays, and returns who is.
+func (e *Engine) meet(ctx context.Context, me ledger.Presence) ([]ledger.Presence, error) {
+	if !me.Since.IsZero() {
+		if err := e.o.Store.Present(ctx, me); err != nil {
+			return nil, err
+		}
+	}
+	return e.o.Store.Engines(ctx)
 }
 
-// under says which policy this engine works under now; another one than before
-// makes its earlier prices outdated, not undone.
-func (r *rivals) under(digest string) {
+// arrive makes this engine one that stays, until leave is called.
+func (e *Engine) arrive() (leave func()) {
+	r := &e.rivals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.digest != digest {
-		r.digest, r.mine, r.until = digest, nil, time.Time{}
+	r.since, r.looked = e.now(), time.Time{}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.since = time.Time{}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = e.o.Store.Present(ctx, ledger.Presence{Holder: e.holder}) // else it is forgotten by itself
 	}
 }

@@ -81,6 +81,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
+	defer e.arrive()()
 	defer e.active.idle.Wait()
 	watch := e.o.Store.Watch(ctx)
 	timer := time.NewTimer(0)
@@ -139,7 +140,7 @@ func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start f
 	if err := e.expire(ctx); err != nil {
 		return false, err
 	}
-	if !e.rivals.about(e.now()) { // what cannot be scheduled again would be read without end
+	if !e.onlyLooks(ctx) { // what cannot be scheduled again would be read without end
 		if err := e.startReads(ctx, wanted, start); err != nil {
 			return false, err
 		}

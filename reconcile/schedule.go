@@ -40,11 +40,10 @@ func nextRead(done int, now, proofAt time.Time, provable bool, random func() flo
 	return next
 }
 
-// quote is a price with the version of the operation it was worked out from.
+// quote is a price with the moment at which a clock changes it; zero: none does.
 type quote struct {
 	ledger.Pricing
-	version int64
-	turns   time.Time // when a clock changes it; zero: none does
+	turns time.Time
 }
 
 // priced is what the policy says of an operation, with its reads scheduled.
@@ -59,7 +58,7 @@ func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) quote 
 	case p.ReadAt.Equal(ledger.Never): // the policy has learned how to look
 		p.ReadAt = e.now()
 	}
-	return quote{p, rec.Operation.Version, turnsAt(k, rec, p, e.now())}
+	return quote{p, turnsAt(k, rec, p, e.now())}
 }
 
 func (e *Engine) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {

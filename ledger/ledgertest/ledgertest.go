@@ -39,6 +39,7 @@ func Run(t *testing.T, open Open) {
 		{"LeasesInOneGo", leasesInOneGo},
 		{"Records", records},
 		{"Pace", pace},
+		{"Engines", engines},
 		{"OneWrite", oneWrite},
 		{"Recheck", recheck},
 		{"Waiting", waiting},

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,7 @@ type Memory struct {
 	controls map[string]time.Time
 	tallies  map[ledger.Tally]ledger.Tally // by kind and class
 	paces    map[string]time.Time
+	engines  []ledger.Presence
 	watchers []chan struct{}
 }
 
@@ -319,6 +321,31 @@ func (m *Memory) Progress(_ context.Context, runID string, done int, result json
 		r.Result, r.FinishedAt = result, m.clock()
 	}
 	return nil
+}
+
+func (m *Memory) Present(_ context.Context, p ledger.Presence) error {
+	if p.Holder == "" {
+		return fmt.Errorf("an engine without a name")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock()
+	m.engines = slices.DeleteFunc(m.engines, func(e ledger.Presence) bool { return e.Holder == p.Holder || !e.Until.After(now) })
+	if p.Until.After(now) {
+		m.engines = append(m.engines, p)
+	}
+	return nil
+}
+
+func (m *Memory) Engines(context.Context) ([]ledger.Presence, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock()
+	out := slices.DeleteFunc(slices.Clone(m.engines), func(e ledger.Presence) bool { return !e.Until.After(now) })
+	slices.SortFunc(out, func(a, b ledger.Presence) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Holder, b.Holder))
+	})
+	return out, nil
 }
 
 func (m *Memory) Pace(_ context.Context, downstream string, every, patience time.Duration) (turn time.Time, mine bool, err error) {

@@ -328,6 +328,14 @@ CREATE TABLE leases (
   expires_at   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- engines: who works on this ledger now, and under which policy. Leave it.
+CREATE TABLE engines (
+  holder TEXT PRIMARY KEY,                             -- as on its leases
+  digest TEXT NOT NULL,                                -- policy in force there; '': none
+  since  INTEGER NOT NULL,
+  until  INTEGER NOT NULL                              -- after this it is taken for gone
+) STRICT, WITHOUT ROWID;
+
 -- paces: from when a downstream with a rate may be asked next, by whichever engine
 -- of this ledger. Leave it.
 CREATE TABLE paces (
