@@ -154,6 +154,27 @@ func TestPolicyTryFollowsPages(t *testing.T) {
 	}
 }
 
+func TestPolicyTryBoundsWhatItShows(t *testing.T) {
+	b := newBench(t)
+	long := b.file("long.json", `{"object":"list","has_more":false,"data":[],"x":"`+strings.Repeat("z", 1<<20)+`"}`)
+	out := b.want(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", long)
+	if len(out) > 20<<10 || !strings.Contains(out, "bytes more; --json has them") || !strings.Contains(out, "none found") {
+		t.Errorf("%d bytes", len(out))
+	}
+	if data := b.json(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", long).Data; len(data) < 1<<20 {
+		t.Errorf("%d bytes of JSON", len(data))
+	}
+}
+
+func TestPolicyTryWantsAnOperationOfTheKind(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "legacy.charge", charge)
+	e := b.json(2, "policy", "try", "stripe.charge", "--op", id(1), "--answer", b.file("none.json", "{}")).Error
+	if !strings.Contains(e.Message, "is a legacy.charge, not a stripe.charge") {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestPolicyTryNeedsNoSecretToReadASavedAnswer(t *testing.T) {
 	b := newBench(t)
 	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)

@@ -161,6 +161,17 @@ func (t *trialJSON) judge(trial policy.Trial) {
 	}
 }
 
+// maxShown bounds what a person is shown of an answer, in bytes.
+const maxShown = 8 << 10
+
+// beginning is a text as far as a person reads it.
+func beginning(s string) string {
+	if len(s) <= maxShown {
+		return s
+	}
+	return fmt.Sprintf("%s\n… %d bytes more; --json has them", strings.ToValidUTF8(s[:maxShown], ""), len(s)-maxShown)
+}
+
 func (t trialJSON) write(w io.Writer) {
 	block := func(head, body string) {
 		fmt.Fprintln(w, head)
@@ -181,9 +192,9 @@ func (t trialJSON) write(w io.Writer) {
 		if page.Answer.Exit != nil {
 			head += fmt.Sprintf("  exit %d", *page.Answer.Exit)
 		}
-		block(head, page.Answer.text())
+		block(head, beginning(page.Answer.text()))
 		for _, one := range page.Steps {
-			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), one.result())
+			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), beginning(one.result()))
 		}
 	}
 	line := "VERDICT   " + verdictWords(t.Verdict)

@@ -69,7 +69,7 @@ the kind has no check.`,
 			if err != nil {
 				return err
 			}
-			return a.try(cmd.Context(), kind, of)
+			return a.try(cmd.Context(), p, kind, of)
 		},
 	}
 	f := cmd.Flags()
@@ -82,7 +82,7 @@ the kind has no check.`,
 	return cmd
 }
 
-func (a *app) try(ctx context.Context, kind *policy.Kind, of trialOf) error {
+func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of trialOf) error {
 	if len(of.answers) == 0 {
 		if err := a.mayChange("ask a downstream"); err != nil {
 			return err
@@ -94,6 +94,9 @@ func (a *app) try(ctx context.Context, kind *policy.Kind, of trialOf) error {
 	rec, err := a.recordToTry(ctx, kind, of)
 	if err != nil {
 		return err
+	}
+	if its := rec.Operation.Kind; p.Kind(its).Pattern != kind.Pattern {
+		return usage(fmt.Sprintf("%s is a %s, not a %s", rec.Operation.ID, its, kind.Name), "indoubt policy try "+its+" --op "+rec.Operation.ID)
 	}
 	saved, err := a.savedAnswers(of.answers)
 	if err != nil {
