@@ -197,7 +197,11 @@ func (t trialJSON) write(w io.Writer) {
 			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), beginning(one.result()))
 		}
 	}
-	line := "VERDICT   " + verdictWords(t.Verdict)
+	words := verdictWords(t.Verdict)
+	if t.Verdict == ledger.Absent {
+		words = "did not land"
+	}
+	line := "VERDICT   " + words
 	if t.Outcome != nil {
 		line = "OUTCOME   " + *t.Outcome
 	}
