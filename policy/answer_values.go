@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -20,6 +21,9 @@ func toolResult(a *ledger.Answer) (map[string]any, error) {
 		return nil, errCut
 	}
 	doc, err := decodeJSON(a.RPC.Result)
+	if errors.Is(err, errTwice) {
+		return nil, fmt.Errorf("the server's result is JSON that names a member twice")
+	}
 	result, ok := doc.(map[string]any)
 	if err != nil || !ok {
 		return nil, fmt.Errorf("the server's result is no JSON object")

@@ -191,11 +191,13 @@ func toolCall(q *policy.MCPRequest) connect.MCPRequest {
 // policy would make of it; "" when it may be judged.
 func unusable(a ledger.Answer) string {
 	switch {
+	case a.Truncated && a.Via == "mcp":
+		return "answer is too long to be read whole"
 	case errors.As(a.Err, new(*connect.Mistaken)):
 		return fmt.Sprintf("the check cannot be asked like this: %s", a.Err)
 	case a.Err != nil && a.Status != 0 && len(a.Body) > 0:
 		return fmt.Sprintf("answer broke off after %d bytes: %s", len(a.Body), cmp.Or(string(a.Class), a.Err.Error()))
-	case a.Err != nil && a.Class != "":
+	case a.Err != nil && a.Class != "" && (a.Class != ledger.ClassEOF || a.Via != "mcp"): // a server that ended says why
 		return fmt.Sprintf("the check got no answer: %s", a.Class)
 	case a.Err != nil:
 		return fmt.Sprintf("the check got no answer: %s", a.Err)

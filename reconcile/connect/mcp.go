@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -23,6 +24,8 @@ import (
 type MCP struct {
 	// Idle is how long a session is kept after its last call; a minute when 0.
 	Idle time.Duration
+
+	listFor time.Duration // how long a list of tools holds; listFor when 0
 
 	mu      sync.Mutex
 	servers map[string]*mcpServer // by name
@@ -126,10 +129,7 @@ func (m *MCP) session(ctx context.Context, q MCPRequest) (*mcpSession, error) {
 		if have != nil { // its definition changed
 			have.retire(false)
 		}
-		have = &mcpServer{digest: sum, idle: m.Idle, define: define(q)}
-		if have.idle <= 0 {
-			have.idle = defaultIdle
-		}
+		have = &mcpServer{digest: sum, idle: cmp.Or(m.Idle, defaultIdle), define: define(q), listFor: cmp.Or(m.listFor, listFor)}
 		if m.servers == nil {
 			m.servers = map[string]*mcpServer{}
 		}

@@ -17,6 +17,7 @@ const (
 	startTimeout = 30 * time.Second // of a server, however briefly anybody waits for it
 	probeTimeout = 3 * time.Second  // for the answer to the newest revision's first message
 	maxTools     = 10_000
+	listFor      = time.Minute // a list of tools is asked for again after this; not every server tells that it changed
 
 	// olderRevision is for a server that is silent, or ends, when something comes
 	// before initialize.
@@ -28,6 +29,8 @@ type mcpServer struct {
 	digest [32]byte
 	idle   time.Duration
 	define definition
+
+	listFor time.Duration
 
 	mu    sync.Mutex
 	cur   *mcpSession // nil where there is none
@@ -55,6 +58,7 @@ type mcpSession struct {
 
 	listing sync.Mutex
 	tools   map[string]bool // whether each only reads
+	listed  time.Time
 }
 
 // acquire gives the session, and starts it where there is none. A second one
@@ -237,7 +241,7 @@ func (v *mcpServer) wait() {
 func (s *mcpSession) mustOnlyRead(ctx context.Context, tool string) error {
 	s.listing.Lock()
 	defer s.listing.Unlock()
-	if s.tools == nil {
+	if now := time.Now(); s.tools == nil || now.Sub(s.listed) > s.server.listFor {
 		tools := map[string]bool{}
 		for t, err := range s.client.Tools(ctx, nil) {
 			switch {
@@ -247,9 +251,10 @@ func (s *mcpSession) mustOnlyRead(ctx context.Context, tool string) error {
 			case len(tools) == maxTools:
 				return errors.New("the MCP server lists too many tools")
 			}
-			tools[t.Name] = t.Annotations != nil && t.Annotations.ReadOnlyHint
+			reads, twice := tools[t.Name]
+			tools[t.Name] = t.Annotations != nil && t.Annotations.ReadOnlyHint && (reads || !twice)
 		}
-		s.tools = tools
+		s.tools, s.listed = tools, now
 	}
 	reads, known := s.tools[tool]
 	switch {

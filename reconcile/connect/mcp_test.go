@@ -337,3 +337,32 @@ func TestI2_MCPSendOverHTTPThatIsCut(t *testing.T) {
 		})
 	}
 }
+
+// What a server declares holds for a while, and only if it does not contradict
+// itself.
+func TestMCPDeclarationsAreAskedForAgain(t *testing.T) {
+	m := &MCP{listFor: time.Nanosecond}
+	t.Cleanup(m.Close)
+	q, processes := child(t, "fickle")
+	if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil {
+		t.Fatalf("%v %+v", a.Err, a.RPC)
+	}
+	if a := m.Read(t.Context(), q); a.Err == nil || a.Sent || !strings.Contains(a.Err.Error(), "not declared read-only") {
+		t.Errorf("%v %+v", a.Err, a.RPC)
+	}
+	if started, _ := processes(); len(started) != 1 {
+		t.Errorf("%d processes", len(started))
+	}
+	twofold, _ := child(t, "twofold")
+	if a := m.Read(t.Context(), twofold); a.Err == nil || a.Sent || !strings.Contains(a.Err.Error(), "not declared read-only") {
+		t.Errorf("%v %+v", a.Err, a.RPC)
+	}
+}
+
+func TestMCPAnswerThatDoesNotEndIsTooLong(t *testing.T) {
+	m := newMCP(t)
+	q, _ := child(t, "endless")
+	if a := m.Read(t.Context(), q); a.Err == nil || !a.Truncated || a.RPC != nil {
+		t.Errorf("%v %+v", a.Err, a)
+	}
+}

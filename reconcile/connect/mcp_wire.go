@@ -108,6 +108,7 @@ func (s *mcpSession) call(ctx context.Context, q MCPRequest, a ledger.Answer, wr
 		s.fail()
 	}
 	a = failedCall(a, ctx, s.conn.explain(err))
+	a.Truncated = errors.Is(s.conn.ended(), mcpwire.ErrLineTooLong)
 	if a.Sent && a.Class == "" && a.Status == 0 {
 		a.Class = ledger.ClassEOF
 	}
