@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +41,9 @@ func TestBinaryFirstSteps(t *testing.T) {
 	exit, stdout, stderr := ends(t, binary(dir))
 	if exit != 3 || stdout != "" || !strings.HasPrefix(stderr, "No ledger at ~/state/indoubt/ledger.db. This is not an all-clear.\n") {
 		t.Errorf("exit %d\n%s%s", exit, stdout, stderr)
+	}
+	if exit, stdout, _ := ends(t, binary(dir, "--version")); exit != 0 || !strings.HasPrefix(stdout, "indoubt ") || !strings.Contains(stdout, runtime.GOOS) {
+		t.Errorf("exit %d\n%s", exit, stdout)
 	}
 	if exit, stdout, _ := ends(t, binary(dir, "init")); exit != 0 || !strings.Contains(stdout, "made a ledger at ~/state/indoubt/ledger.db") {
 		t.Errorf("exit %d\n%s", exit, stdout)

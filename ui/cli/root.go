@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +39,8 @@ func newRootCommand(a *app) *cobra.Command {
 		return &failure{Exit: exitUsage, Code: "usage", Message: err.Error(), Hint: "see `" + cmd.CommandPath() + " --help`"}
 	})
 	a.globalFlags(root)
+	root.Version = version()
+	root.SetVersionTemplate("indoubt {{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "Look:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide:"},
@@ -55,6 +60,24 @@ func newRootCommand(a *app) *cobra.Command {
 		newCompletionCommand(a), newManCommand(a),
 	)
 	return root
+}
+
+// version names the build: a release by its tag, any other by its commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	built := info.Main.Version
+	if built == "" || built == "(devel)" {
+		built = "development build"
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				built += " of " + s.Value[:min(len(s.Value), 12)]
+			}
+		}
+	}
+	return fmt.Sprintf("%s, %s, %s/%s", built, info.GoVersion, runtime.GOOS, runtime.GOARCH)
 }
 
 // globalFlags are understood by every command.
