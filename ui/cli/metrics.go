@@ -19,9 +19,9 @@ import (
 )
 
 // serveMetrics answers GET /metrics in the text format of Prometheus until ctx
-// ends. An address without a host is this machine's loopback: metrics tell what
+// ends. problem is why the policy's file is not in force, or nil. An address without a host is this machine's loopback: metrics tell what
 // a house sells.
-func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, engine *reconcile.Engine) (shown string, done <-chan struct{}, err error) {
+func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, engine *reconcile.Engine, problem func() error) (shown string, done <-chan struct{}, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		if _, bad := strconv.Atoi(addr); bad != nil {
@@ -42,7 +42,7 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		var page bytes.Buffer
-		if err := writeMetrics(r.Context(), &page, s, engine, a.clock()); err != nil {
+		if err := writeMetrics(r.Context(), &page, s, engine, problem(), a.clock()); err != nil {
 			http.Error(w, "the ledger could not be asked: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -65,7 +65,7 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 }
 
 // writeMetrics writes what the ledger holds and what this engine has done.
-func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reconcile.Engine, now time.Time) error {
+func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reconcile.Engine, problem error, now time.Time) error {
 	census, err := s.Census(ctx, now)
 	if err != nil {
 		return err
@@ -99,6 +99,12 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 	if !info.LastWrite.IsZero() {
 		m.sample(float64(info.LastWrite.UnixMilli()) / 1000)
 	}
+	m.family("indoubt_policy_broken", "gauge", "1 while the policy file is refused and the last good one is in force.")
+	broken := 0.0
+	if problem != nil {
+		broken = 1
+	}
+	m.sample(broken)
 	engineMetrics(&m, engine)
 	return m.err
 }

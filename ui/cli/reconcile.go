@@ -230,7 +230,7 @@ func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) e
 	if metrics == "" {
 		close(served)
 	} else {
-		shown, done, err := a.serveMetrics(ctx, metrics, s, engine)
+		shown, done, err := a.serveMetrics(ctx, metrics, s, engine, live.problem)
 		if err != nil {
 			return err
 		}

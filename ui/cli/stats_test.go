@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -150,7 +152,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine := reconcile.New(reconcile.Options{Store: s})
-	shown, done, err := a.serveMetrics(ctx, ":0", s, engine)
+	shown, done, err := a.serveMetrics(ctx, ":0", s, engine, func() error { return errors.New("line 3") })
 	if err != nil || !strings.HasPrefix(shown, "http://127.0.0.1:") || errOut.Len() > 0 {
 		t.Fatalf("%s %v %s", shown, err, errOut.String())
 	}
@@ -171,10 +173,28 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		`indoubt_list{list="all"}`:                                3,
 		`indoubt_duplicates_open{}`:                               0,
 		`indoubt_duplicates_total{}`:                              0,
+		`indoubt_policy_broken{}`:                                 1,
 	} {
 		if v, ok := got[id]; !ok || v != want {
 			t.Errorf("%s: %v %v in\n%s", id, v, ok, body)
 		}
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for _, name := range regexp.MustCompile(`indoubt_[a-z_]+`).FindAllString(string(readme), -1) {
+		told[name] = true
+	}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (indoubt_[a-z_]+) `).FindAllStringSubmatch(string(body), -1) {
+		if !told[m[1]] {
+			t.Errorf("the README does not tell of %s", m[1])
+		}
+		delete(told, m[1])
+	}
+	for name := range told {
+		t.Errorf("the README tells of %s, and there is none", name)
 	}
 	if post, err := http.Post(shown, "text/plain", nil); err != nil || post.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("%v %v", post, err)
@@ -185,7 +205,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("it does not end")
 	}
-	if _, _, err := a.serveMetrics(context.Background(), "nonsense", s, engine); asFailure(err).Exit != exitUsage {
+	if _, _, err := a.serveMetrics(context.Background(), "nonsense", s, engine, nil); asFailure(err).Exit != exitUsage {
 		t.Errorf("%v", err)
 	}
 }
