@@ -72,6 +72,18 @@ kinds:
     read: { mcp: { tool: f, arguments: { q: "${token}" } }, found: structured.l, complete: "true" }
     tests:
       - { name: a check that may be blind, answer: { structured: { l: [] } }, want: inconclusive }
+  generous:
+    downstream: web
+    token: { into: t }
+    lands_within: 1m
+    visible_within: 0s
+    read: { http: { get: /x, query: { t: "${token}" } }, valid: status > 0, found: "status == 200 ? body.data : []", complete: "true" }
+    tests:
+      - { name: a server that is down, answer: { status: 503 }, want: cannot_tell }
+      - { name: not let in, answer: { status: 403 }, want: cannot_tell }
+      - { name: asked too often, answer: { status: 429 }, want: cannot_tell }
+      - { name: sent elsewhere, answer: { status: 302 }, want: cannot_tell }
+      - { name: a plain no, answer: { status: 404 }, want: absent }
   pipeline:
     committed: structured.ok
     tests:

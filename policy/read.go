@@ -323,6 +323,8 @@ func usable(a ledger.Answer) error {
 		return fmt.Errorf("answer is only a part of what was asked for (206)")
 	case a.Status == 304:
 		return fmt.Errorf("answer is \"not modified\" (304), which shows nothing")
+	case noAnswer(a.Status): // whatever `valid` says
+		return refusal(a, false)
 	}
 	for _, age := range a.Header["Age"] {
 		seconds, err := strconv.ParseFloat(strings.TrimSpace(age), 64)
@@ -334,6 +336,15 @@ func usable(a ledger.Answer) error {
 		}
 	}
 	return nil
+}
+
+// noAnswer tells whether a status says only that the question was not answered.
+func noAnswer(status int) bool {
+	switch status {
+	case 401, 403, 407, 408, 429:
+		return true
+	}
+	return status >= 300 && status < 400 || status >= 500
 }
 
 // usableCall is usable for a tool call. That a tool says isError is for `valid`.
