@@ -115,12 +115,3 @@ func nested(data any) bool {
 	}
 	return false
 }
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}

@@ -171,7 +171,7 @@ func TestRecipeGitHub(t *testing.T) {
 		switch path := r.URL.Path; {
 		case path == "/repos/acme/shop/issues" && q.Get("page") == "":
 			if since, err := time.Parse(time.RFC3339, q.Get("since")); err != nil || q.Get("state") != "all" || since.Year() != 2026 {
-				http.Error(w, `{"message":"Validation Failed"}`, 422)
+				http.Error(w, `{"message":"Validation Failed"}`, http.StatusUnprocessableEntity)
 				return
 			}
 			w.Header().Set("Link", `<http://`+r.Host+`/repositories/1/issues?page=2&per_page=100>; rel="next", <http://`+r.Host+`/repositories/1/issues?page=2>; rel="last"`)
