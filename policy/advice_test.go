@@ -470,3 +470,29 @@ func TestBetaQuantile(t *testing.T) {
 		}
 	})
 }
+
+// `attempt` is the newest one. A search from its start on does not see what an
+// earlier one did.
+func TestI6_SearchFromTheNewestAttemptProvesNothing(t *testing.T) {
+	p := must(t, strings.Replace(priced, "https://h.example/x }, found: \"body.filter(x, x.t == token)\"",
+		"https://h.example/x, query: { since: \"${attempt.started_at}\" } }, found: \"body.filter(x, x.t == token)\"", 1))
+	twice := func(first ledger.Proof) ledger.Record {
+		rec := doubt("proof")
+		rec.Attempts[0].Proof = first
+		second := rec.Attempts[0]
+		second.ID, second.N, second.Proof, second.EndedAt = "a2", 2, "", noon.Add(time.Hour)
+		rec.Attempts = append(rec.Attempts, second)
+		return rec
+	}
+	for name, c := range map[string]struct {
+		rec  ledger.Record
+		want bool
+	}{"one attempt": {doubt("proof"), true}, "the first in doubt": {twice(""), false}, "the first proven absent": {twice(ledger.ProvenAbsent), true}} {
+		if at, ok := p.Kind("proof").ProofAt(c.rec); ok != c.want {
+			t.Errorf("%s: %v %v", name, at, ok)
+		}
+	}
+	if _, ok := must(t, priced).Kind("proof").ProofAt(twice("")); !ok {
+		t.Error("a search that says nothing of attempts")
+	}
+}

@@ -38,9 +38,9 @@ func firstStart(rec ledger.Record) time.Time {
 // ProofAt is from when on a read that finds nothing proves absence (I6): the
 // latest end of any attempt + lands_within + visible_within + skew. It is false
 // when no wait proves it: a bound is not stated, there is no read that looks for
-// the token and can be complete, the token is not known to have been sent, the
-// effect may have gone out of sight by then, or only a person settles this
-// operation.
+// the token and can be complete, the token is not known to have been sent, it
+// looks from the newest of several attempts on, the effect may have gone out of
+// sight by then, or only a person settles this operation.
 func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.HandsOff {
 		return time.Time{}, false
@@ -49,7 +49,7 @@ func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	end := latestEnd(rec)
-	if end.IsZero() {
+	if end.IsZero() || k.Read.newestOnly() && doubtedBefore(rec) {
 		return time.Time{}, false
 	}
 	at := end.Add(*k.LandsWithin + *k.VisibleWithin + k.Skew)
@@ -131,6 +131,12 @@ func overtaken(rec ledger.Record) bool {
 // proven tells whether an attempt is known to have had no effect.
 func proven(a ledger.Attempt) bool {
 	return a.Proof != "" && (a.Final() == ledger.OutcomeFailed || a.Proof == ledger.ProvenAbsent)
+}
+
+// doubtedBefore tells whether an attempt before the newest may have landed.
+func doubtedBefore(rec ledger.Record) bool {
+	last := len(rec.Attempts) - 1
+	return last > 0 && !allProven(rec.Attempts[:last])
 }
 
 func allProven(attempts []ledger.Attempt) bool {

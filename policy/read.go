@@ -90,6 +90,17 @@ func (r *Read) usesToken() bool {
 	return false
 }
 
+// newestOnly tells whether the read depends on which attempt is the newest, so
+// that it may overlook what an earlier one did.
+func (r *Read) newestOnly() bool {
+	for _, e := range r.expressions() {
+		if e.uses("attempt") {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *Read) usesCursor() bool {
 	for _, t := range r.transport.templates() {
 		if t.uses("cursor") {

@@ -77,7 +77,7 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 	case !p.byToken:
 		return no("but this check does not look for the token, so it may have overlooked it")
 	case !p.provable:
-		return no("but what would be needed to prove it was not sent, or is no longer shown")
+		return no("but what would be needed to prove it was not sent, is no longer shown, or may be of an earlier attempt")
 	case !began.After(p.at):
 		return no("too early: proof possible in %s", brief(p.at.Sub(began)))
 	case !began.Before(p.visible), !f.ended.Before(p.visible):
