@@ -12,6 +12,7 @@ import (
 // what the screen shows.
 type facts struct {
 	advice policy.Advice
+	Price  ledger.Pricing // what stands beside it in the list, once an engine wrote it there
 
 	Pattern     string // of the kind in the policy; "" when the defaults apply
 	File        string
@@ -51,7 +52,7 @@ func byPolicy(inForce func() *policy.Policy) judge {
 		}
 		k := p.Kind(rec.Operation.Kind)
 		f := facts{
-			advice:  k.Advise(rec, now),
+			advice: k.Advise(rec, now), Price: k.Price(rec),
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
 			Link: k.Link(rec.Operation), HasRead: k.Read != nil, Via: "pipeline",
 			RetryMax: k.Retry.Max, AutoConfirm: k.Auto.Confirm, AutoDeny: k.Auto.Deny, AutoRetry: k.Auto.Retry,

@@ -431,3 +431,33 @@ func TestI7_NoRefreshMovesTheCursorToAnotherOperation(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatNoEngineHasPricedCostsNotNothing(t *testing.T) {
+	s := newMemory(night)
+	rec := doubt(7, "x.post", "", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(0), amount(0))
+	rec.Pricing = ledger.Pricing{OperationID: rec.Operation.ID}
+	s.put(rec)
+	o := nightOptions()
+	o.Store = s
+	b := newBench(t, 100, 24, o).judged(func(r ledger.Record, now time.Time) facts {
+		f := nightFacts(r, now)
+		f.Price = ledger.Pricing{Digest: "p", Title: "post the news", Duplicate: amount(812), Miss: amount(97)}
+		return f
+	})
+	line := func() string {
+		return ansi.Strip(b.m.row(&b.m.list.items[0], 100, columnsFor(100), false, false))
+	}
+	b.m.briefs = map[string]*brief{}
+	if got := line(); strings.Contains(got, " 0") || strings.Count(got, "…") < 4 {
+		t.Errorf("before its details are read: %q", got)
+	}
+	b.send(changedMsg{})
+	if got := line(); !strings.Contains(got, "post the news") || !strings.Contains(got, "812") || !strings.Contains(got, "97") {
+		t.Errorf("with its details: %q", got)
+	}
+	// Details of what it has become since are not this row's.
+	b.m.briefs[id(7)].raw.Operation.Version++
+	if got := line(); strings.Contains(got, "812") {
+		t.Errorf("with another version's details: %q", got)
+	}
+}

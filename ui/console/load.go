@@ -201,8 +201,11 @@ func readBrief(ctx context.Context, store ledger.Store, judge judge, id string, 
 	}
 	b := &brief{raw: rec, rec: safe.Value(rec), took: now, history: history, facts: judge(rec, now)}
 	b.facts = safeFacts(b.facts)
+	if rec.Pricing.Digest == "" { // no engine has priced it yet
+		b.rec.Pricing = b.facts.Price
+	}
 	if b.rec.Operation.Title == "" {
-		b.rec.Operation.Title = safe.Text(firstOf(rec.Pricing.Title, rec.Operation.Kind+" "+rec.Operation.Key))
+		b.rec.Operation.Title = firstOf(b.rec.Pricing.Title, safe.Text(rec.Operation.Kind+" "+rec.Operation.Key))
 	}
 	if history {
 		events, err := store.Events(ctx, id, 0, 500)

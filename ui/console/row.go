@@ -61,8 +61,8 @@ func (m *Root) heads(w int) string {
 
 // row is one line of the list, exactly w cells.
 func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
-	r, now, th := &s.row, m.at, m.th
-	b := m.briefs[s.id]
+	now, th := m.at, m.th
+	r, b := m.asPriced(s)
 	flag, mark := " ", " "
 	if r.Conflict != ledger.NoConflict {
 		flag = "!"
@@ -113,10 +113,10 @@ func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
 		cell(th.faint, left(r.Source.Pipeline, c.pipe-1)+" ")
 	}
 	if c.twice > 0 {
-		out.WriteString(right(cost(r.Pricing.Duplicate), c.twice))
+		out.WriteString(right(rowCost(r, r.Pricing.Duplicate), c.twice))
 	}
 	if c.never > 0 {
-		out.WriteString(right(cost(r.Pricing.Miss), c.never))
+		out.WriteString(right(rowCost(r, r.Pricing.Miss), c.never))
 	}
 	if c.landed > 0 {
 		word := landedWord(*r, b, now, c.landed-1)
@@ -137,6 +137,30 @@ func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
 		return th.cursor.s(left(line, w))
 	}
 	return line
+}
+
+// asPriced is a row with its details, where they belong to it and not to what
+// the operation has become since. What no engine has priced yet is shown as the
+// policy in force prices it.
+func (m *Root) asPriced(s *shown) (*ledger.Row, *brief) {
+	r, b := &s.row, m.briefs[s.id]
+	if b == nil || b.raw.Operation.Version > r.Version {
+		return r, nil
+	}
+	if r.Pricing.Digest == "" && b.rec.Pricing.Digest != "" {
+		priced := *r
+		priced.Pricing, priced.Title = b.rec.Pricing, b.rec.Operation.Title
+		r = &priced
+	}
+	return r, b
+}
+
+// rowCost says nothing of what has no price: 0 would say that it costs nothing.
+func rowCost(r *ledger.Row, c ledger.Cost) string {
+	if r.Pricing.Digest == "" {
+		return "…"
+	}
+	return cost(c)
 }
 
 func (m *Root) landedPaint(r *ledger.Row, word string) paint {

@@ -40,6 +40,9 @@ func landedWord(r ledger.Row, b *brief, now time.Time, room int) string {
 	case ledger.Absent:
 		return "not now"
 	}
+	if b == nil && r.Pricing.Digest == "" {
+		return "…"
+	}
 	if b == nil {
 		return percent(r.Pricing.Odds)
 	}
