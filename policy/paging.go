@@ -117,10 +117,28 @@ func (r *Read) following(ctx context.Context, vars *variables, cursor any) (any,
 	if err != nil || next == nil || next == "" || next == false {
 		return nil, err
 	}
-	if _, text := next.(string); p.follow && !text {
+	if !p.follow {
+		return next, nil
+	}
+	address, text := next.(string)
+	if !text {
 		return nil, fmt.Errorf("the address of the next page is no text")
 	}
-	return next, nil
+	return fromPage(cursor, address), nil
+}
+
+// fromPage is an address as it is meant on the page that cursor leads to. What is
+// relative to the first page stays so.
+func fromPage(cursor any, address string) string {
+	at, err := url.Parse(fmt.Sprint(cursor))
+	if cursor == nil || err != nil || !strings.HasPrefix(at.Path, "/") {
+		return address
+	}
+	u, err := at.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.String()
 }
 
 // paged tells how a page is asked for by its cursor; "" for the first one.

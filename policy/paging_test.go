@@ -162,3 +162,33 @@ kinds:
 		t.Error("cancel")
 	}
 }
+
+// A relative address is meant as it stands on its page, not on the first one.
+func TestPagesFollowRelativeAddresses(t *testing.T) {
+	r := must(t, paged).Kind("url").Read
+	rec := operation("x", `{}`)
+	for _, c := range []struct{ first, second, want string }{
+		{"?after=1", "?after=2", "https://d.example/api/x?after=2"},
+		{"y", "z", "https://d.example/api/z"},
+		{"/more/y", "z?n=a", "https://d.example/more/z?n=a"},
+		{"/more/y?after=1", "?after=2", "https://d.example/more/y?after=2"},
+		{"https://d.example/more/y", "z", "https://d.example/more/z"},
+		{"/more/y", "/z", "https://d.example/z"},
+		{"/more/y", "https://d.example/z", "https://d.example/z"},
+		{"/more/y", "//other.example/z", ""},
+		{"/more/y", "https://other.example/z", ""},
+	} {
+		next := func(cursor any, address string) any {
+			a := ledger.Answer{Via: "http", Status: 200, Body: []byte(`{"data":[],"last":false,"next":"` + address + `"}`)}
+			f, err := r.JudgePage(t.Context(), rec, cursor, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f.Next
+		}
+		req, err := r.Request(rec, next(next(nil, c.first), c.second))
+		if (err != nil) != (c.want == "") || err == nil && req.HTTP.URL != c.want {
+			t.Errorf("%s then %s: %+v %v, want %s", c.first, c.second, req.HTTP, err, c.want)
+		}
+	}
+}
