@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,6 +143,9 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
 			return beginGranted(rec, req, *g)
 		}
+		if o.HandsOff {
+			return told(AnswerRefused, fmt.Sprintf("it is recorded as failed, but was said to have landed (%s); a retry needs a person's grant", cmp.Or(o.ConflictNote, o.Reason)))
+		}
 		if !allProven(rec.Attempts) {
 			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant", o.Actor, o.Reason))
 		}
@@ -185,10 +189,14 @@ func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) 
 		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation,
 			Why: fmt.Sprintf("held by %s (%s)", h.Actor.Name, h.Reason)}, Change{}
 	}
+	var newest Relation
 	for _, r := range rec.Related {
-		if r.Overtook && !r.CreatedAt.Before(g.CreatedAt) {
-			return beginOvertaken(rec, req, g, r)
+		if c := r.CreatedAt.Compare(newest.CreatedAt); r.Overtook && (c > 0 || c == 0 && r.ID > newest.ID) {
+			newest = r
 		}
+	}
+	if newest.ID != "" && !newest.CreatedAt.Before(g.CreatedAt) {
+		return beginOvertaken(rec, req, g, newest)
 	}
 	return beginAgain(rec, req, &g)
 }

@@ -167,8 +167,13 @@ func observeSettled(o *Operation, read Read) {
 		}
 		o.Effects = max(o.Effects, read.Found)
 		o.Verdict = Duplicated
+		why := read.Reason
+		if o.State != Committed {
+			why = fmt.Sprintf("recorded as %s by %s (%s), but a later check found more than one: %s", o.State, o.Actor, o.Reason, read.Reason)
+			o.HandsOff = true
+		}
 		if !covered(*o) {
-			raise(o, Duplicate, read.Reason)
+			raise(o, Duplicate, why)
 		}
 	case o.State == Committed && read.Verdict == Absent:
 		raise(o, Contradiction, fmt.Sprintf("recorded as landed by %s (%s), but a later check found nothing", o.Actor, o.Reason))

@@ -1,6 +1,9 @@
 package ledger
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A verdict speaks for what was sent before it. After one more send the old one
 // neither stands beside the doubt nor hides what a later check says.
@@ -119,4 +122,50 @@ func TestALateRefusalAgreesWithADenial(t *testing.T) {
 	b.observe(Absent, 0)
 	b.settle(a, OutcomeFailed)
 	b.want(Failed, 0, NoConflict)
+}
+
+// A proof that was contradicted is none: its pipeline must not send again, not
+// even when the conflict was dealt with.
+func TestI12_AContradictedProofFreesNoKey(t *testing.T) {
+	for name, found := range map[string]func(*bench, string){
+		"found":         func(b *bench, _ string) { b.observe(Landed, 1, "r1") },
+		"found twice":   func(b *bench, _ string) { b.observe(Duplicated, 2, "r1", "r2") },
+		"found another": func(b *bench, _ string) { b.observe(Mismatch, 1, "r1") },
+		"late answer":   func(b *bench, a string) { b.settle(a, OutcomeCommitted, receipt("r1")) },
+	} {
+		b, a := doubt(t)
+		b.observe(Absent, 0)
+		found(b, a)
+		for range 2 {
+			if b.rec.Operation.State != Failed || !b.rec.Operation.HandsOff {
+				t.Errorf("%s: %s, hands off %t", name, b.rec.Operation.State, b.rec.Operation.HandsOff)
+			}
+			if res, _ := b.begin(); res.Answer != AnswerRefused || res.Why == "" {
+				t.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
+			}
+			if b.rec.Operation.Conflict != NoConflict {
+				if err := b.decide(VerbAck); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// What a person said and what a check found stand in the conflict, both.
+func TestI9_TwoFoundOfWhatWasDenied(t *testing.T) {
+	for _, verb := range []Verb{VerbDeny, VerbAbandon} {
+		b, _ := doubt(t)
+		if err := b.decide(verb); err != nil {
+			t.Fatal(err)
+		}
+		state := b.rec.Operation.State
+		b.observe(Duplicated, 2, "r1", "r2")
+		b.want(state, 2, Duplicate)
+		for _, side := range []string{"recorded as " + string(state) + " by maya (because)", "read duplicated"} {
+			if note := b.rec.Operation.ConflictNote; !strings.Contains(note, side) {
+				t.Errorf("%q does not say %q", note, side)
+			}
+		}
+	}
 }

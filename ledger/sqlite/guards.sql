@@ -257,8 +257,10 @@ BEGIN
                         AND live_attempt = NEW.id AND attempt_count = NEW.n);
   SELECT RAISE(ABORT, 'another attempt needs a grant, or proof that every earlier attempt had no effect')
    WHERE NEW.n > 1 AND NEW.grant_id = ''
-     AND EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id
-                    AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed'));
+     AND (EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id
+                     AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed'))
+          -- or the proof was contradicted
+          OR EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND hands_off = 1));
   SELECT RAISE(ABORT, 'the grant of this attempt does not exist, or another attempt has consumed it')
    WHERE NEW.grant_id <> ''
      AND NOT EXISTS (SELECT 1 FROM grants WHERE id = NEW.grant_id AND operation_id = NEW.operation_id AND attempt_id = NEW.id);

@@ -1,0 +1,35 @@
+package sqlite
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Nor may a writer in plain SQL send again on a proof that was contradicted.
+func TestI12_AContradictedProofFreesNoKeyInSQL(t *testing.T) {
+	s, c := openTest(t)
+	begin(t, s, func(r *ledger.BeginRequest) { r.OperationID, r.AttemptID, r.ChangeID = "o", "o-a", "o-c" })
+	c.Advance(time.Second)
+	o := settleAs(t, s, "o-a", ledger.OutcomeUncertain)
+	for i, v := range []ledger.Verdict{ledger.Absent, ledger.Landed} {
+		c.Advance(time.Second)
+		id := string(v)
+		o = must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: id, Version: o.Version, Actor: billing, Confirm: true, Deny: true,
+			Read: ledger.Read{ID: id, OperationID: "o", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: v, Reason: "found", Found: i}})).After
+	}
+	if o.State != ledger.Failed || o.Conflict != ledger.Contradiction {
+		t.Fatalf("%+v", o)
+	}
+	db := rawDB(t, s.path)
+	_, err := db.Exec(`
+		UPDATE operations SET state = 'pending', live_attempt = 'o.2', attempt_count = 2, version = version + 1, updated_at = ?1,
+		       deadline_at = ?1 + 60000, change_id = 'again', actor = 'eve', reason = 'again' WHERE id = 'o'`, ms(c.Now()))
+	must(t, err)
+	_, err = db.Exec(`INSERT INTO attempts (id, operation_id, n, started_at, deadline_at) VALUES ('o.2', 'o', 2, ?1, ?1 + 60000)`, ms(c.Now()))
+	if err == nil || !strings.Contains(err.Error(), "another attempt needs a grant") {
+		t.Errorf("%v", err)
+	}
+}
