@@ -24,8 +24,8 @@ type pricing struct {
 }
 
 const (
-	pricingShare = 10  // one part in so many of the time goes to pricing while reads are made
-	pricingFew   = 100 // operations priced at once then
+	pricingShare = 3   // one part in so many of the time goes to pricing while reads are made
+	pricingFew   = 250 // operations priced at once then
 )
 
 // upkeep prices what a clock has changed and what has no price under this

@@ -31,14 +31,17 @@ func (s *pricingScan) pricing(id string) ledger.Pricing {
 const passing = time.Second
 
 // Unpriced returns open operations whose derived columns are of another policy
-// or of an older version of the operation; those in flight come last, and only
-// when they stay there.
+// or of an older version of the operation, newest first: the oldest are read
+// first, which prices them too. Those in flight come last, and only when they
+// stay there.
 func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledger.Operation, error) {
 	ops, err := collect(outside{ctx, s}, scanOperation, `
 		SELECT `+operationColumns+`
-		  FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest < ?1 AND class <> 'pending'
+		  FROM (SELECT * FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest < ?1 AND class <> 'pending'
+		                        ORDER BY digest DESC, seq DESC LIMIT ?2)
 		        UNION ALL
-		        SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest > ?1 AND class <> 'pending'
+		        SELECT * FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest > ?1 AND class <> 'pending'
+		                        ORDER BY digest DESC, seq DESC LIMIT ?2)
 		        UNION ALL
 		        SELECT o.seq FROM `+flightFrom+` AND o.started_at < ?3 AND (h.seq IS NULL OR h.digest <> ?1)
 		        LIMIT ?2) h
