@@ -165,6 +165,7 @@ kinds:
 
 // A relative address is meant as it stands on its page, not on the first one.
 func TestPagesFollowRelativeAddresses(t *testing.T) {
+	t.Setenv("TEST_KEY", "x")
 	r := must(t, paged).Kind("url").Read
 	rec := operation("x", `{}`)
 	for _, c := range []struct{ first, second, want string }{
