@@ -167,7 +167,7 @@ func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func
 		if done, err = d.turn(ctx); err != nil {
 			return ledger.Answer{}, err
 		}
-		if until, _ := d.blocked(); until.IsZero() {
+		if until, _ := d.blocked(); !until.After(d.now()) {
 			break
 		}
 		done() // it asked for a pause meanwhile; what waits for its end must not come all at once
