@@ -111,7 +111,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		timer.Reset(e.clocks.wait(e.now(), rest))
+		timer.Reset(e.clocks.wait(e.now(), e.prices.wait(rest)))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

@@ -19,12 +19,21 @@ func (e *Engine) expire(ctx context.Context) error {
 // pricing is how the time is shared between reading and pricing: what is read
 // is priced with it, so while there is much to read little else is priced.
 type pricing struct {
-	next time.Time
-	last bool // only after the reads: nobody looks at the list meanwhile
+	next time.Time // for the next batch
+	more bool      // there is one
+	last bool      // only after the reads: nobody looks at the list meanwhile
+}
+
+// wait is until when there is nothing to price, at most as long as given.
+func (p *pricing) wait(longest time.Duration) time.Duration {
+	if !p.more {
+		return longest
+	}
+	return min(longest, max(0, time.Until(p.next)))
 }
 
 const (
-	pricingShare = 3   // one part in so many of the time goes to pricing while reads are made
+	pricingShare = 2   // one part in so many of the time goes to pricing while reads are made
 	pricingFew   = 250 // operations priced at once then
 )
 
@@ -41,8 +50,7 @@ func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	n, err := e.priceBatch(ctx, many)
-	took := time.Since(began)
-	e.prices.next = began.Add(pricingShare * took)
+	e.prices.next, e.prices.more = began.Add(pricingShare*time.Since(began)), n == many
 	return n == many, err
 }
 

@@ -1,0 +1,41 @@
+package reconcile
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// While answers are waited for, the loop has nothing else to wake it for what is
+// still to be priced.
+func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	release := make(chan struct{})
+	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool { <-release; return true }
+	defer close(release)
+	for range pricingFew + 1 {
+		w.doubt("pay", 1)
+	}
+	e := w.engine
+	if _, err := e.pass(w.ctx, nil, e.readInBackground); err != nil {
+		t.Fatal(err)
+	}
+	if e.active.count() == 0 || !e.prices.more {
+		t.Fatalf("%d reads in hand, more to price: %t", e.active.count(), e.prices.more)
+	}
+	if wait := e.prices.wait(time.Hour); wait == time.Hour {
+		t.Errorf("the loop sleeps for %s", wait)
+	}
+	for e.prices.more {
+		e.prices.next = time.Time{}
+		if _, err := e.pass(w.ctx, nil, e.readInBackground); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ops, err := w.store.Unpriced(w.ctx, w.inForce().Digest(), 1); err != nil || len(ops) > 0 {
+		t.Errorf("%d without a price, %v", len(ops), err)
+	}
+	if wait := e.prices.wait(time.Hour); wait != time.Hour {
+		t.Errorf("with nothing to price it sleeps for %s", wait)
+	}
+}
