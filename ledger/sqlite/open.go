@@ -193,12 +193,19 @@ func (s *Store) look(ctx context.Context, create bool) error {
 func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create, reading bool) error {
 	// These two are in the file's header; the rest would need the schema read.
 	var app, version, tables int
-	err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&app)
-	if err == nil {
-		err = db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	header := func() error {
+		err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&app)
+		if err == nil {
+			err = db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+		}
+		return err
 	}
+	err := header()
 	if err == nil && app == 0 {
 		err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables)
+		if err == nil && tables > 0 { // it may have been made in between
+			err = header()
+		}
 	}
 	if code(err)&0xff == codeCantOpen {
 		return &ReadOnlyDirError{path}
