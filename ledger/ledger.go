@@ -120,8 +120,9 @@ type Store interface {
 	// before it, for all who share this ledger. mine tells that the turn is the
 	// caller's, at once or within patience (no more than MaxPatience counts);
 	// otherwise nothing is reserved, and turn is when to come again. What is late
-	// for its turn has lost it. NextTurn is the rule.
-	Pace(ctx context.Context, downstream string, every, patience time.Duration) (turn time.Time, mine bool, err error)
+	// for its turn has lost it. NextTurn is the rule. now is the host's own clock,
+	// which requests go by, whatever clock the ledger is told.
+	Pace(ctx context.Context, downstream string, now time.Time, every, patience time.Duration) (turn time.Time, mine bool, err error)
 
 	// Control returns when a positive control of this kind under this policy
 	// digest last found what it looked for; the zero time when never.

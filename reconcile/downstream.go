@@ -52,6 +52,7 @@ type downstream struct {
 	judges  chan struct{} // bounds what its answers cost: expressions over huge ones take a while
 	probe   time.Duration
 	now     ledger.Clock
+	wall    ledger.Clock // the host's own, which requests go by
 	breaker *gobreaker.CircuitBreaker[ledger.Answer]
 	opened  *atomic.Pointer[time.Time] // when the breaker opened, for the last time
 
@@ -105,7 +106,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 
 func (all *downstreams) make(rule policy.Downstream) *downstream {
 	d := &downstream{name: rule.Name, all: all.all, probe: all.probe, rule: rule, every: every(rule), turns: all.turns, http: &connect.HTTP{},
-		now: all.now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{}}
+		now: all.now, wall: time.Now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{}}
 	slots := rule.Concurrency
 	if slots <= 0 { // gentle where nobody says how much it can take
 		slots = min(politeness, max(1, cap(d.all)/2))

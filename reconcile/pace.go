@@ -44,7 +44,7 @@ func (d *downstream) turn(ctx context.Context) (done func(), err error) {
 			<-d.slots
 			return nil, ctx.Err()
 		}
-		if turn.IsZero() || d.now().Sub(turn) <= late {
+		if turn.IsZero() || d.wall().Sub(turn) <= late {
 			return func() { <-d.all; <-d.slots }, nil
 		}
 		<-d.all
@@ -57,12 +57,13 @@ func (d *downstream) reserve(ctx context.Context) (time.Time, error) {
 	if d.every == 0 {
 		return time.Time{}, nil
 	}
-	turn, mine, err := d.turns.Pace(ctx, d.name, d.every, ledger.MaxPatience(d.every))
+	turn, mine, err := d.turns.Pace(ctx, d.name, d.wall(), d.every, ledger.MaxPatience(d.every))
 	switch {
 	case err != nil:
 		return turn, fmt.Errorf("the ledger gives no turn to ask %s: %w", d.name, err)
 	case !mine:
-		return turn, &waitError{turn, fmt.Sprintf("the rate of %s is used up for %s", d.name, brief(turn.Sub(d.now())))}
+		wait := turn.Sub(d.wall())
+		return turn, &waitError{d.now().Add(wait), fmt.Sprintf("the rate of %s is used up for %s", d.name, brief(wait))}
 	}
-	return turn, sleep(ctx, turn.Sub(d.now()))
+	return turn, sleep(ctx, turn.Sub(d.wall()))
 }

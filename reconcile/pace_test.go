@@ -101,7 +101,6 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 	}
 	w.side.mu.Unlock()
 	w.side.apply(charge{Ref: "somebody else's"})
-	w.later(time.Second) // what proven has used of the rate is over
 	began := time.Now()
 	// A check, its control, and the send; beside them, another engine's checks.
 	other := w.another(Options{})
@@ -127,7 +126,7 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 // unpaced is a ledger that gives no turns.
 type unpaced struct{ ledger.Store }
 
-func (unpaced) Pace(context.Context, string, time.Duration, time.Duration) (time.Time, bool, error) {
+func (unpaced) Pace(context.Context, string, time.Time, time.Duration, time.Duration) (time.Time, bool, error) {
 	return time.Time{}, false, errors.New("disk I/O error")
 }
 
@@ -186,9 +185,9 @@ type turns struct {
 	n atomic.Int64
 }
 
-func (s *turns) Pace(ctx context.Context, name string, every, patience time.Duration) (time.Time, bool, error) {
+func (s *turns) Pace(ctx context.Context, name string, now time.Time, every, patience time.Duration) (time.Time, bool, error) {
 	defer s.n.Add(1)
-	return s.Store.Pace(ctx, name, every, patience)
+	return s.Store.Pace(ctx, name, now, every, patience)
 }
 
 // A program that stood still does not send at once all that it has kept waiting.
@@ -197,6 +196,7 @@ func TestALateTurnIsTakenAgain(t *testing.T) {
 	s := &turns{Store: w.store}
 	e := New(Options{Store: s, Policy: w.inForce, Clock: w.now, Actor: maya})
 	d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 4})
+	d.wall = w.now
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

@@ -348,13 +348,13 @@ func (m *Memory) Engines(context.Context) ([]ledger.Presence, error) {
 	return out, nil
 }
 
-func (m *Memory) Pace(_ context.Context, downstream string, every, patience time.Duration) (turn time.Time, mine bool, err error) {
+func (m *Memory) Pace(_ context.Context, downstream string, now time.Time, every, patience time.Duration) (turn time.Time, mine bool, err error) {
 	if downstream == "" || every <= 0 {
 		return turn, false, fmt.Errorf("pace of %q: %s", downstream, every)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	turn, mine, m.paces[downstream] = ledger.NextTurn(m.paces[downstream], m.clock(), every, patience)
+	turn, mine, m.paces[downstream] = ledger.NextTurn(m.paces[downstream], now, every, patience)
 	return turn, mine, nil
 }
 

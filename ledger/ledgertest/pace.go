@@ -15,7 +15,7 @@ func pace(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	turn := func(name string, every, patience time.Duration) (after time.Duration, mine bool) {
 		t.Helper()
-		at, mine, err := d.s.Pace(ctx, name, every, patience)
+		at, mine, err := d.s.Pace(ctx, name, d.clock.Now(), every, patience)
 		d.ok(err)
 		return at.Sub(d.clock.Now()), mine
 	}
@@ -43,7 +43,7 @@ func pace(t *testing.T, open Open) {
 	turns := make([]time.Duration, many)
 	for i := range turns {
 		all.Go(func() {
-			at, mine, err := d.s.Pace(ctx, "pay", every, time.Minute)
+			at, mine, err := d.s.Pace(ctx, "pay", d.clock.Now(), every, time.Minute)
 			if err != nil || !mine {
 				d.Errorf("%t %v", mine, err)
 			}
@@ -89,7 +89,7 @@ func pace(t *testing.T, open Open) {
 		name  string
 		every time.Duration
 	}{{"", every}, {"pay", 0}, {"pay", -every}} {
-		if at, mine, err := d.s.Pace(ctx, bad.name, bad.every, 0); err == nil || mine {
+		if at, mine, err := d.s.Pace(ctx, bad.name, d.clock.Now(), bad.every, 0); err == nil || mine {
 			t.Errorf("a pace of %q every %s: %s", bad.name, bad.every, at)
 		}
 	}

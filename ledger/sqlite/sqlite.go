@@ -109,13 +109,11 @@ func (s *Store) Close() error {
 }
 
 // now is the ledger's clock in the precision the ledger keeps.
-func (s *Store) now() time.Time { return s.clock().Truncate(time.Millisecond) }
-
-func (s *Store) clock() time.Time {
+func (s *Store) now() time.Time {
 	if s.opts.Clock != nil {
-		return s.opts.Clock().UTC()
+		return s.opts.Clock().UTC().Truncate(time.Millisecond)
 	}
-	return time.Now().UTC()
+	return time.Now().UTC().Truncate(time.Millisecond)
 }
 
 // prepared gives a statement of the reader pool, parsed once.
