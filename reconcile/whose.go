@@ -20,8 +20,14 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 	if k.Idempotent || k.Read.KnowsItsOwn() || len(found) == 1 && o.StateAt(rec.Now) != ledger.Uncertain {
 		return ""
 	}
+	// Whoever made what the answer shows was in the ledger before it came, though
+	// not always before it was asked for.
+	now, err := e.o.Store.Read(ctx, ledger.Locator{ID: o.ID})
+	if err != nil {
+		return "another operation may have made it, and the ledger did not tell: " + err.Error()
+	}
 	overtook := 0
-	for _, r := range rec.Related {
+	for _, r := range now.Related {
 		if r.Overtook {
 			overtook++
 		}
@@ -35,7 +41,7 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 		}
 		return fmt.Sprintf("%s wants the same and may have made it: this check does not look for the token", other.ID)
 	}
-	if max(overtook, len(rec.Related)-overtook) >= namedTwins {
+	if max(overtook, len(now.Related)-overtook) >= namedTwins {
 		return "so many others want the same that one of them may have made it: this check does not look for the token"
 	}
 	return ""

@@ -3,7 +3,9 @@ package reconcile
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,5 +63,34 @@ func TestI2_EffectOfATwinIsNotOurs(t *testing.T) {
 				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
 			}
 		})
+	}
+}
+
+// Nor is an effect ours that a twin made while the question was on its way.
+func TestI2_EffectOfATwinThatCameMeanwhileIsNotOurs(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "x.ref == token", "x.amount == input.amount", 1))
+	begin := func(key string) ledger.BeginResult {
+		res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+			ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: key,
+			Token: ledger.NewToken(), Fingerprint: "the same", Input: json.RawMessage(`{"amount":420}`),
+			Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: pipeline,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return res
+	}
+	o := w.settle(begin("ours"), ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+	w.later(pastProof)
+	var once sync.Once
+	w.side.onList = func(s *side, _ http.ResponseWriter, _ *http.Request) bool {
+		once.Do(func() {
+			twin := begin("twin")
+			s.apply(charge{Ref: twin.Operation.Token, Amount: 420})
+		})
+		return false
+	}
+	if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "wants the same") {
+		t.Errorf("%s: %s, and it is %s", r.Read.Verdict, r.Read.Reason, r.Operation.State)
 	}
 }
