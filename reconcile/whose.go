@@ -20,6 +20,9 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 	if k.Idempotent || k.Read.KnowsItsOwn() || len(found) == 1 && o.StateAt(rec.Now) != ledger.Uncertain {
 		return ""
 	}
+	if o.Fingerprint == "" {
+		return "it was recorded without a fingerprint of its input, so others that want the same are not known: this check does not look for the token"
+	}
 	// Whoever made what the answer shows was in the ledger before it came, though
 	// not always before it was asked for.
 	now, err := e.o.Store.Read(ctx, ledger.Locator{ID: o.ID})

@@ -66,6 +66,25 @@ func TestI2_EffectOfATwinIsNotOurs(t *testing.T) {
 	}
 }
 
+// Who else wants the same is not known of what was recorded without a fingerprint,
+// as plain SQL may do.
+func TestI2_WithoutAFingerprintNoTwinIsKnown(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "x.ref == token", "x.amount == input.amount", 1))
+	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: "k", Token: ledger.NewToken(),
+		Input: json.RawMessage(`{"amount":420}`), Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: pipeline,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.side.apply(charge{Ref: res.Operation.Token, Amount: 420})
+	o := w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+	w.later(pastProof)
+	if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "without a fingerprint") {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
 // Nor is an effect ours that a twin made while the question was on its way.
 func TestI2_EffectOfATwinThatCameMeanwhileIsNotOurs(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "x.ref == token", "x.amount == input.amount", 1))
