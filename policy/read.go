@@ -80,6 +80,20 @@ func (r *Read) KnowsItsOwn() bool {
 	return known
 }
 
+// TrustsTheirSearch tells whether the read asks the other side for the token or
+// the key and takes all that it answers: nothing here compares them.
+func (r *Read) TrustsTheirSearch() bool {
+	if r.found.uses("token", "key", "op") || r.same.uses("token", "key", "op") {
+		return false
+	}
+	for _, t := range r.transport.questions() {
+		if t.uses("token", "key") {
+			return true
+		}
+	}
+	return false
+}
+
 // usesToken tells whether anything of the read is worked out from the token.
 func (r *Read) usesToken() bool {
 	for _, e := range r.expressions() {

@@ -141,7 +141,11 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	read.Verdict, read.Reason = judge(f, p)
 	if read.Verdict == ledger.Landed || read.Verdict == ledger.Duplicated {
-		if why := e.whose(ctx, k, rec, f.effects); why != "" {
+		why := e.whose(ctx, k, rec, f.effects)
+		if why == "" {
+			why = e.sieve(ctx, k, rec, held, c.eager)
+		}
+		if why != "" {
 			read.Verdict, read.Reason = ledger.Inconclusive, read.Reason+", but "+why
 		}
 	}

@@ -26,6 +26,7 @@ type Engine struct {
 	ops     keyed         // one read or retry of an operation at a time in this process
 	downs   downstreams   // how each downstream is asked
 	proofs  controls      // positive controls that failed lately
+	sieves  controls      // checks that were asked for a token nobody sent
 	rivals  rivals        // engines with another policy
 	writes  writes        // transmissions in flight
 	active  activeReads   // operations the run loop is reading

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,56 @@ func TestI2_NoSearchForNothing(t *testing.T) {
 			r := w.read(o.ID)
 			if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "token") {
 				t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
+// A search that the other side does not understand finds everything, and
+// everything is nobody's.
+func TestI2_WhatASearchFindsForAnybodyIsNotOurs(t *testing.T) {
+	search := strings.Replace(payPolicy, `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1)
+	search = strings.Replace(search, "body.data.filter(x, x.ref == token)", "body.data", 1)
+	for name, tc := range map[string]struct {
+		others int
+		knows  bool // the other side knows the parameter
+		want   ledger.Verdict
+	}{
+		"one of somebody else's": {1, false, ledger.Inconclusive}, "several": {3, false, ledger.Inconclusive}, "ours": {3, true, ledger.Landed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, search)
+			for range tc.others {
+				w.side.apply(charge{Ref: "another's", Amount: 420})
+			}
+			landed := []int{}
+			if tc.knows {
+				landed = []int{420}
+				w.side.onList = func(s *side, rw http.ResponseWriter, r *http.Request) bool {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					found := []charge{}
+					for _, c := range s.charges {
+						if c.Ref == r.URL.Query().Get("ref") {
+							found = append(found, c)
+						}
+					}
+					_ = json.NewEncoder(rw).Encode(map[string]any{"object": "list", "data": found, "more": false})
+					return true
+				}
+			}
+			o := w.doubt("pay", 420, landed...)
+			w.later(pastProof)
+			r := w.read(o.ID)
+			if r.Read.Verdict != tc.want || tc.want == ledger.Inconclusive && (r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "never sent")) {
+				t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
+			}
+			_, _, before := w.side.count()
+			next := w.doubt("pay", 420, landed...)
+			w.later(pastProof)
+			w.read(next.ID)
+			if _, _, lists := w.side.count(); tc.knows && lists != before+1 {
+				t.Errorf("%d reads: it is tried once", lists-before)
 			}
 		})
 	}

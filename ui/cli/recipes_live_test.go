@@ -280,6 +280,10 @@ func TestRecipesOverHTTPAskAsDocumented(t *testing.T) {
 	var token string
 	asked := map[string]*http.Request{}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if token != "" && strings.Contains(r.URL.RawQuery, "query=") && !strings.Contains(r.URL.RawQuery, token) {
+			fmt.Fprint(w, `{"messages":[]}`) // the check is tried on a token that nobody sent
+			return
+		}
 		asked[strings.Trim(r.URL.EscapedPath(), "/")] = r
 		switch {
 		case r.URL.EscapedPath() == "/%40acme%2Fshop/1.2.0" || r.URL.EscapedPath() == "/@acme%2Fshop/1.2.0":
