@@ -13,12 +13,15 @@ import (
 // tardy is how late a turn may still be taken.
 const tardy = 50 * time.Millisecond
 
-// every is the time between two turns at a downstream; 0 where it has no rate.
+// every is the time between two turns at a downstream; 0 where it has no rate. It
+// is so much longer than the rate says that no second, or no longer stretch for
+// which the rate allows one request, sees more than that when some come late.
 func every(rule policy.Downstream) time.Duration {
 	if rule.RatePerSecond <= 0 {
 		return 0
 	}
-	return time.Duration(math.Min(math.Ceil(float64(time.Second)/rule.RatePerSecond), float64(365*24*time.Hour)))
+	between := float64(time.Second) / rule.RatePerSecond
+	return time.Duration(math.Min(math.Ceil(between+float64(tardy)*min(1, 1/rule.RatePerSecond)), float64(365*24*time.Hour)))
 }
 
 // turn waits for a free slot and, where there is a rate, for a turn that the

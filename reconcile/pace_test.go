@@ -190,6 +190,18 @@ func (s *turns) Pace(ctx context.Context, name string, now time.Time, every, pat
 	return s.Store.Pace(ctx, name, now, every, patience)
 }
 
+// With the first of some requests as late as a turn may be taken and the others in
+// time, no second sees more than the rate; nor do ten minutes see two of six an hour.
+func TestLateTurnsStayWithinTheRate(t *testing.T) {
+	for _, rate := range []float64{1, 3, 50, 300, 5000, 6.0 / 3600} {
+		turns := every(policy.Downstream{RatePerSecond: rate})
+		stretch := time.Duration(float64(time.Second) * max(1, 1/rate))
+		if n := 1 + int((stretch+tardy-1)/turns); float64(n) > max(1, rate) {
+			t.Errorf("%g a second: %d within %s", rate, n, stretch)
+		}
+	}
+}
+
 // A program that stood still does not send at once all that it has kept waiting.
 func TestALateTurnIsTakenAgain(t *testing.T) {
 	w := newWorld(t, payPolicy)
