@@ -59,7 +59,9 @@ func TestExpressionsStayBoundedOverHostileAnswers(t *testing.T) {
 			a := ledger.Answer{Via: "http", Status: 200, Body: []byte(tc.body)}
 			_, err := e.eval(context.Background(), newVariables(ledger.Record{}).withAnswer(&a))
 			took := time.Since(began)
-			if (err == nil) != (name == "matches") {
+			switch stopped := err != nil && strings.Contains(err.Error(), errStopped.Error()); {
+			case name == "matches" && err == nil: // within its bound, on a machine that is fast enough
+			case name == "matches" && !stopped, err == nil:
 				t.Errorf("after %s: %v", took, err)
 			}
 		})
