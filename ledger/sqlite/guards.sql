@@ -72,6 +72,11 @@ BEGIN
   SELECT RAISE(ABORT, 'another attempt needs its own id in live_attempt and one more in attempt_count: use indoubt retry, or begin with the same key')
    WHERE NEW.state = 'pending' AND OLD.state <> 'pending'
      AND (NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1);
+  SELECT RAISE(ABORT, 'another attempt needs a grant, or proof that every earlier attempt had no effect')
+   WHERE NEW.state = 'pending' AND OLD.state <> 'pending'
+     AND NOT EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND attempt_id = NEW.live_attempt)
+     AND (OLD.hands_off = 1 OR EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.id
+                                         AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed')));
   SELECT RAISE(ABORT, 'only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason')
    WHERE NEW.awaits <> OLD.awaits AND NEW.awaits <> ''
      AND (NEW.state <> 'pending' OR NEW.change_id = OLD.change_id OR NEW.actor = '' OR trim(NEW.reason) = '');
