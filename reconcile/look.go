@@ -107,7 +107,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		if errors.As(err, &wait) {
 			f.wait = wait.until
 		}
-		f.unasked = len(f.evidence.Pages) == 0
+		f.unasked, f.unanswered = len(f.evidence.Pages) == 0, true
 		return trouble("%s", err)
 	}
 	if len(f.evidence.Pages) == 0 {
@@ -119,6 +119,8 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		if until, wanted := retryAfter(answer, e.now()); wanted {
 			f.wait = until
 		}
+		f.unanswered = answer.Err != nil || answer.Truncated || answer.Signal != "" || answer.Status == http.StatusRequestTimeout ||
+			answer.Status == http.StatusTooManyRequests || answer.Status >= 500
 		return trouble("%s", why)
 	}
 	// What an old answer shows was there; what it does not show may be there now.

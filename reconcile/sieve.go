@@ -41,8 +41,10 @@ func (e *Engine) sieve(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 		why := "this check finds something for a token that was never sent as well"
 		e.sieves.note(key, began, failedControl{e.now(), why})
 		return why
-	case f.trouble == "": // else nothing is known, and nothing speaks against it
-		e.sieves.note(key, began, failedControl{})
+	case f.unanswered:
+		return "whether this check finds something for a token that was never sent is not known: " + f.trouble
 	}
+	// To say that there is no such thing, some answer with an error, always the same.
+	e.sieves.note(key, began, failedControl{})
 	return ""
 }

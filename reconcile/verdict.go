@@ -21,6 +21,7 @@ type findings struct {
 	asked        policy.Request // for the first page
 	wait         time.Time      // the downstream is not to be asked before this
 	unasked      bool           // no question was put at all
+	unanswered   bool           // or no answer of theirs came back, for now
 }
 
 // proof is everything beside the findings that absence depends on (I6).

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,5 +140,31 @@ func TestI2_WhatASearchFindsForAnybodyIsNotOurs(t *testing.T) {
 				t.Errorf("%d reads: it is tried once", lists-before)
 			}
 		})
+	}
+}
+
+// While it cannot be told whether a check finds something for anybody, it settles
+// nothing. One that answers a token that was never sent with an error is sound.
+func TestI2_AnUnansweredSieveSettlesNothing(t *testing.T) {
+	search := strings.Replace(payPolicy, `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1)
+	search = strings.Replace(search, "body.data.filter(x, x.ref == token)", "body.data", 1)
+	w := newWorld(t, search)
+	o := w.doubt("pay", 420, 420)
+	var nobody atomic.Int32
+	nobody.Store(503)
+	w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("ref") == o.Token {
+			return false
+		}
+		rw.WriteHeader(int(nobody.Load()))
+		return true
+	}
+	w.later(pastProof)
+	if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "never sent is not known: downstream answered 503") {
+		t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
+	}
+	nobody.Store(404)
+	if r := w.read(o.ID); r.Read.Verdict != ledger.Landed || r.Operation.State != ledger.Committed {
+		t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
 	}
 }
