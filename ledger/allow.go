@@ -32,7 +32,7 @@ type GrantRequest struct {
 	PID       int
 }
 
-// Allow grants one more attempt (I5, I7, DESIGN §9). Errors: *MovedError,
+// Allow grants one more attempt (I5, I7). Errors: *MovedError,
 // *RefusedError (hold, hands_off, no_person, no_reason, max_attempts, twin,
 // basis, redacted), ErrNotFound.
 func Allow(ctx context.Context, s Store, g GrantRequest) (Applied, error) {

@@ -5,6 +5,37 @@
 // indoubt and does no I/O. A rule (Begin, Settle, Observe, Decide, Allow, …) is
 // a pure function of a Record, which a Store reads and writes inside one
 // transaction, so that every store keeps the same law and a test needs none.
+//
+// # Invariants
+//
+// What holds in every state and after every crash. Comments and the names of
+// tests (TestI3_…) speak of them by number.
+//
+//   - I1 Intent first: no byte of a write leaves before its attempt is durable.
+//     What cannot be recorded is not sent.
+//   - I2 What is not known is uncertain: failed needs proof that nothing happened.
+//   - I3 One attempt is in flight at most, over all processes, and it is one
+//     transmission: nothing is sent again behind it, no redirect is followed, and
+//     no first byte leaves after its deadline.
+//   - I4 The same key, and the same token, on every attempt. The same key with
+//     another input is refused.
+//   - I5 A machine sends only on proof of absence or where the other side still
+//     remembers the key, and only where the policy lets it. A percentage sends
+//     nothing; a risk is taken by a person at a terminal.
+//   - I6 Absence is proven, not seen: by a read that is valid, whole, uncached and
+//     begun late enough, that looks for a token known to have been sent, with a
+//     check that is known to find things. What the policy does not state proves
+//     nothing.
+//   - I7 A decision is bound to the version that was seen, and refused with the
+//     difference when it moved.
+//   - I8 Every change leaves an event, which the database refuses to alter.
+//   - I9 What arrives late is kept, and raises a contradiction where it disagrees.
+//   - I10 A crash anywhere leaves each operation settled or visibly in doubt.
+//   - I11 Text from a ledger or an answer is hostile: it is made harmless before it
+//     is shown, never run, and bound where it is sent. Secrets are never stored,
+//     logged or shown.
+//   - I12 Once anything said "landed", and after an undo or a contradiction, only a
+//     person settles.
 package ledger
 
 import (
@@ -99,7 +130,8 @@ type Store interface {
 	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
 	// Price writes the derived columns of open operations: order, lane clock,
 	// next read. They are a cache: no version moves and no event is written. One
-	// that counts fewer reads than were made since leaves the next read as it is.
+	// that counts fewer reads than were made since leaves the next read as it is,
+	// and one of an operation that has moved since changes nothing.
 	Price(ctx context.Context, prices []Pricing) error
 
 	// Lease takes or renews the right to reconcile one operation, for ttl. A lease

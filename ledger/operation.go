@@ -60,7 +60,7 @@ const (
 	BasisRiskAccepted Basis = "risk_accepted" // a person took the risk
 )
 
-// ErrorClass groups the ways an answer fails to come (DESIGN §5); the odds
+// ErrorClass groups the ways an answer fails to come; the odds
 // depend on it. A value a writer made up is kept and gets the odds of "".
 type ErrorClass string
 

@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// Lane is where an operation stands for a person; the first that fits (DESIGN §3).
+// Lane is where an operation stands for a person; the first that fits.
 type Lane string
 
 const (
@@ -46,6 +46,7 @@ type Cost struct {
 // cache; Digest names the policy it came from.
 type Pricing struct {
 	OperationID string
+	Version     int64 // of the operation that was priced; 0: whichever it has. Not kept.
 	Digest      string
 	Downstream  string
 	Title       string

@@ -9,7 +9,7 @@ import (
 
 // SettleRequest reports what became of one attempt. It names the attempt, not
 // the operation: an answer for an attempt that is no longer live is that
-// attempt's late answer and never settles the live one (DESIGN §3).
+// attempt's late answer and never settles the live one.
 type SettleRequest struct {
 	ChangeID, AttemptID string
 	Outcome             Outcome

@@ -8,7 +8,7 @@ import (
 )
 
 // SuspendRequest reports an answer that is none yet: more input is wanted, or a
-// task goes on at the downstream (DESIGN §5).
+// task goes on at the downstream.
 type SuspendRequest struct {
 	ChangeID, AttemptID string
 	Awaits              string          // names where the rest is to be asked for

@@ -10,7 +10,7 @@ import (
 	"indoubt/ledger"
 )
 
-// Advise is the cheapest safe action at now, the first of DESIGN §8 that
+// Advise is the cheapest safe action at now, the first rule that
 // applies, with its arithmetic and the moment a clock changes it: between now and
 // ChangesAt it is the same advice, as long as the record is. Moments are counted
 // in milliseconds, as the ledger counts them.

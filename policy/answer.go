@@ -10,7 +10,7 @@ import (
 // JudgeAnswer says what the kind's own rules (`committed`, `refused`,
 // `already`) make of an answer to a write. Decided is false when they say
 // nothing, and the general rule of the outcome applies. A rule that errs
-// decides for uncertain, and the error says why (DESIGN §5).
+// decides for uncertain, and the error says why.
 func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answer) (Ruling, error) {
 	if !whole(a) {
 		return Ruling{}, nil // there is nothing to rule on

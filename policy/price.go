@@ -10,7 +10,7 @@ import (
 func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	o := rec.Operation
 	p := rec.Pricing
-	p.OperationID, p.Title, p.Target = o.ID, k.Title(o), k.Target(o)
+	p.OperationID, p.Version, p.Title, p.Target = o.ID, o.Version, k.Title(o), k.Target(o)
 	p.Digest, p.Downstream = "", ""
 	if k.policy != nil {
 		p.Digest = k.policy.digest

@@ -23,7 +23,7 @@ const (
 	settleRoom = 2 * time.Second
 )
 
-// Retry makes one more attempt, as DESIGN §9 has it: a fresh check first where
+// Retry makes one more attempt: a fresh check first where
 // there is one; then permission, attempt and deadline in one transaction; then
 // one transmission; then its outcome. For a pipeline it only gives the
 // permission. The caller's cancel is heeded until the attempt is recorded and

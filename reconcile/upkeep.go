@@ -150,7 +150,7 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger
 		// write back that would not be made up.
 		if k.Read == nil || row.Pricing.Digest == digest && until.Sub(e.now()) > patience {
 			p := row.Pricing
-			p.OperationID, p.ReadAt = row.ID, ledger.Never
+			p.OperationID, p.Version, p.ReadAt = row.ID, row.Version, ledger.Never
 			if k.Read != nil {
 				p.ReadAt = apart(e.now(), until)
 			}

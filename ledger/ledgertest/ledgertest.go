@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open) {
 		{"Finding", finding},
 		{"Repeating", repeating},
 		{"Schedule", schedule},
+		{"StalePrices", stalePrices},
 		{"Leases", leases},
 		{"LeasesInOneGo", leasesInOneGo},
 		{"Records", records},

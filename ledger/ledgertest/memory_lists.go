@@ -181,7 +181,8 @@ func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range prices {
-		if e := m.find(ledger.Locator{ID: p.OperationID}); e != nil {
+		if e := m.find(ledger.Locator{ID: p.OperationID}); e != nil && (p.Version == 0 || p.Version == e.op.Version) {
+			p.Version = 0
 			if e.pricing.Reads > p.Reads {
 				p.Reads, p.ReadAt = e.pricing.Reads, e.pricing.ReadAt
 			}

@@ -12,7 +12,7 @@ var (
 )
 
 // Ambiguous tells what in a report of failure speaks against it: an error class,
-// or a text that names an answer which proves nothing (DESIGN §5). It is "" when
+// or a text that names an answer which proves nothing. It is "" when
 // nothing does. It is for reports by people and scripts; an Answer is judged by
 // Judge.
 func Ambiguous(class, text string) string {

@@ -21,7 +21,7 @@ const (
 )
 
 // refusedStatus are the answers with which a server says that it did not act on
-// this request (DESIGN §5). A status that is missing here proves nothing.
+// this request. A status that is missing here proves nothing.
 var refusedStatus = map[int]bool{
 	400: true, 401: true, 403: true, 404: true, 405: true, 406: true, 410: true,
 	411: true, 413: true, 414: true, 415: true, 421: true, 422: true, 431: true,
@@ -121,7 +121,7 @@ func (rule KindRule) ask(ctx context.Context, rec ledger.Record, a ledger.Answer
 	return ruling, true
 }
 
-// byDefault applies DESIGN §5 to an answer that no rule of the kind settled.
+// byDefault judges an answer that no rule of the kind settled.
 // A replayed answer has the outcome of what was replayed, so that its status
 // means what it always means.
 func byDefault(s *ledger.SettleRequest, a ledger.Answer) {

@@ -83,7 +83,7 @@ func AwaitsInput(requestState string, asked []string) string {
 	return "input:" + hex.EncodeToString(sum[:])
 }
 
-// NotYet tells whether an answer is none yet (DESIGN §5): a server wants more
+// NotYet tells whether an answer is none yet: a server wants more
 // input first, or works on as a task. The attempt stays in flight then; awaits is
 // what Recorder.Suspend records, and poll how often the server wants to be asked,
 // 0 when it does not say. An answer that is not whole is never one of these.
@@ -150,7 +150,7 @@ func settledTask(a ledger.Answer) ledger.Answer {
 	return a
 }
 
-// byRPC is DESIGN §5 for a JSON-RPC response.
+// byRPC judges a JSON-RPC response.
 func byRPC(s *ledger.SettleRequest, a ledger.Answer) {
 	switch {
 	case a.RPC.Error && refusedCode[a.RPC.Code]:

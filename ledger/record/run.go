@@ -49,7 +49,7 @@ type RunResult struct {
 	Recorded           bool                 // the outcome is in the ledger
 	Outcome            ledger.SettleRequest // of this attempt
 	Exit               int                  // the command's exit code, -1 when it was killed or never ran
-	ExitCode           int                  // what `run` exits with (DESIGN §10)
+	ExitCode           int                  // what `run` exits with
 	Stored             []byte               // for a finished operation: the output it had
 	// Interrupted: a key at the terminal ended the command, which had the terminal to
 	// itself; this process and its job did not hear of it.

@@ -11,7 +11,7 @@ import (
 const redactedMark = "[redacted]"
 
 // secretNames are members, headers, flags and variables whose values are never
-// stored (DESIGN §6). They are compared without case, dashes and underscores.
+// stored. They are compared without case, dashes and underscores.
 var secretNames = map[string]bool{
 	"authorization": true, "proxyauthorization": true, "cookie": true, "setcookie": true,
 	"password": true, "passwd": true, "pwd": true, "pass": true, "passphrase": true, "proxypassword": true,

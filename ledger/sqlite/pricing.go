@@ -57,8 +57,8 @@ func scanOperation(rows *sql.Rows) (ledger.Operation, error) {
 	return op.operation()
 }
 
-// Price writes what a policy says beside open operations. Those that have left
-// the list since are passed over.
+// Price writes what a policy says beside open operations. Those that have moved
+// or left the list since are passed over.
 func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	if len(prices) == 0 {
 		return s.writable()
@@ -77,12 +77,13 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 func (tx *tx) price(p ledger.Pricing, now int64) error {
 	n, err := tx.reprice(p, now)
 	if err == nil && n == 0 {
-		// It has left the list, or is in flight and was not worth a price before.
+		// It has moved or left the list, or is in flight and was not worth a price before.
 		if n, err = tx.execN(`
 			INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
 			       state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
 			       created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
-			SELECT * FROM open_source WHERE id = ? AND state = 'pending'`, p.OperationID); err == nil && n > 0 {
+			SELECT * FROM open_source s WHERE id = ?1 AND state = 'pending' AND ?2 IN (0, version)
+			   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`, p.OperationID, p.Version); err == nil && n > 0 {
 			n, err = tx.reprice(p, now)
 		}
 	}
@@ -103,8 +104,8 @@ func (tx *tx) reprice(p ledger.Pricing, now int64) (int64, error) {
 		   SET digest = ?, downstream = ?, priced_title = ?, priced_target = ?,
 		       duplicate_value = ?, duplicate_word = ?, duplicate_guess = ?, miss_value = ?, miss_word = ?, miss_guess = ?,
 		       odds = ?, rank = ?, decide_at = ?, read_at = CASE WHEN reads > ? THEN read_at ELSE ? END, reads = max(reads, ?), ripe = ?
-		 WHERE seq = (SELECT seq FROM operations WHERE id = ?)`,
+		 WHERE seq = (SELECT seq FROM operations WHERE id = ?) AND ? IN (0, version)`,
 		p.Digest, p.Downstream, p.Title, p.Target,
 		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
-		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), p.Reads, ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID)
+		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), p.Reads, ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID, p.Version)
 }

@@ -1,6 +1,6 @@
 // Package mcpproxy stands between an MCP client and a server, records every
 // tools/call that may write before its line is forwarded, and answers repeated
-// calls from the record (DESIGN §10).
+// calls from the record.
 //
 // Lines pass as they are, in both directions and in order; a parsed copy is
 // looked at. Only tools/call is acted on, and only a call that carries a
