@@ -39,11 +39,11 @@ func (e *Engine) follow(ctx context.Context) error {
 		f.next = now.Add(followEvery)
 	}
 	if !f.started {
-		seq, err := e.seq(ctx)
+		info, err := e.o.Store.Info(ctx)
 		if err != nil {
 			return fmt.Errorf("find the newest event: %w", err)
 		}
-		f.started, f.seq, f.since = true, max(0, seq-followBack), seq
+		f.started, f.seq, f.since = true, max(0, info.LastSeq-followBack), info.LastSeq
 	}
 	for {
 		events, err := e.o.Store.Events(ctx, "", f.seq, batch)

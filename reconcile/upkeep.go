@@ -68,11 +68,11 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 	if len(ops) == 0 {
 		return 0, nil
 	}
-	seq, err := e.seq(ctx)
-	if err != nil {
-		return len(ops), err
+	ids := make([]string, len(ops))
+	for i, op := range ops {
+		ids[i] = op.ID
 	}
-	recs, err := e.records(ctx, ops)
+	recs, err := e.o.Store.Records(ctx, ids)
 	if err != nil {
 		return len(ops), err
 	}
@@ -83,50 +83,7 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 			e.lookTwice(ctx, rec.Operation.ID)
 		}
 	}
-	if err := e.price(ctx, prices...); err != nil {
-		return len(ops), err
-	}
-	if after, err := e.seq(ctx); err != nil || after == seq {
-		return len(ops), err
-	}
-	return len(ops), e.reprice(ctx, ops)
-}
-
-// reprice prices once more what may have moved between its reading and its
-// pricing, and would otherwise carry the price of what it was.
-func (e *Engine) reprice(ctx context.Context, ops []ledger.Operation) error {
-	pol := e.policy()
-	digest := pol.Digest()
-	recs, err := e.records(ctx, ops)
-	if err != nil {
-		return err
-	}
-	priced := make(map[string]int64, len(ops))
-	for _, op := range ops {
-		priced[op.ID] = op.Version
-	}
-	var prices []quote
-	for _, rec := range recs {
-		if rec.Operation.Version != priced[rec.Operation.ID] {
-			prices = append(prices, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
-		}
-	}
-	return e.price(ctx, prices...)
-}
-
-// records are the operations as they are now, with what stands beside them.
-func (e *Engine) records(ctx context.Context, ops []ledger.Operation) ([]ledger.Record, error) {
-	ids := make([]string, len(ops))
-	for i, op := range ops {
-		ids[i] = op.ID
-	}
-	return e.o.Store.Records(ctx, ids)
-}
-
-// seq is the newest event's number: whether anything moved at all.
-func (e *Engine) seq(ctx context.Context) (int64, error) {
-	info, err := e.o.Store.Info(ctx)
-	return info.LastSeq, err
+	return len(ops), e.price(ctx, prices...)
 }
 
 // postpone puts off the rows whose downstream is not to be asked now, all in

@@ -186,6 +186,7 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 	}
 	if c.Pricing != nil {
 		e.pricing = *c.Pricing
+		e.pricing.Version = 0
 	}
 	if c.Release != nil && e.lease.Generation == c.Release.Generation && e.lease.Holder == c.Release.Holder {
 		e.lease.Holder = ""
