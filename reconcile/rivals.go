@@ -54,6 +54,15 @@ func (e *Engine) onlyLooks(ctx context.Context) bool {
 	return r.about
 }
 
+// OnlyLooks tells whether this engine settles nothing, because another one works
+// on the ledger under another policy, as it was when it last looked.
+func (e *Engine) OnlyLooks() bool {
+	r := &e.rivals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.about
+}
+
 // meet says that this engine is at work, where it stays, and returns who is.
 func (e *Engine) meet(ctx context.Context, me ledger.Presence) ([]ledger.Presence, error) {
 	if !me.Since.IsZero() {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
@@ -37,7 +39,15 @@ func (l *liveEngine) over(s ledger.Store) {
 		return
 	}
 	l.running.Go(func() {
-		_ = e.Run(ctx) // what goes wrong is shown as the health of a downstream or of the ledger
+		// What goes wrong is shown as the health of a downstream or of the ledger. A
+		// ledger that is gone may come back; another one in its place gets an engine
+		// of its own.
+		for errors.Is(e.Run(ctx), ledger.ErrGone) {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
 	})
 }
 
@@ -76,6 +86,9 @@ func (l *liveEngine) Retry(ctx context.Context, q reconcile.RetryRequest) (recon
 }
 
 func (l *liveEngine) Health() []reconcile.Health { return l.now().Health() }
+
+// OnlyLooks tells whether another engine's policy is the one that counts.
+func (l *liveEngine) OnlyLooks() bool { return l.now().OnlyLooks() }
 
 // Busy counts what any of them has in flight.
 func (l *liveEngine) Busy() int {

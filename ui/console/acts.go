@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
@@ -236,6 +237,17 @@ func offLink(m *Root) string {
 	return ""
 }
 
+func offSides(m *Root) string {
+	b, _, why := m.standing()
+	if why != "" {
+		return why
+	}
+	if len(sidesOf(b, func(time.Time) string { return "" })) < 2 {
+		return "no conflict with two sides"
+	}
+	return ""
+}
+
 func offAdvice(m *Root) string {
 	_, _, why := m.standing()
 	return why
@@ -372,7 +384,7 @@ func (m *Root) copyMenu() tea.Cmd {
 	add("k", "key", o.Key)
 	add("t", "token", o.Token)
 	add("r", "receipt", o.Receipt())
-	for i := 1; i < len(o.Receipts) && i < 4; i++ {
+	for i := 1; i < len(o.Receipts) && i < 9; i++ {
 		add(fmt.Sprint(i+1), fmt.Sprintf("receipt %d", i+1), o.Receipts[i])
 	}
 	add("l", "link", b.facts.Link)

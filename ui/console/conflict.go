@@ -4,196 +4,43 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"sort"
-	"strconv"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ui/safe"
 )
 
-// side is one of two effects.
-type side struct {
-	receipt string
-	attempt int // which attempt made it; 0 when that is not known
-	facts   map[string]string
-}
+const (
+	sideName = 13 // cells of the name of what the sides say
+	sideLeft = 24 // the least a side needs to be read
+)
 
-// sides are the effects known, in the order of the attempts that made them as
-// far as that is known, with what attempts and checks tell of each.
-func sides(b *brief, at func(time.Time) string) []side {
-	o := &b.rec.Operation
-	var out []side
-	for _, r := range o.Receipts {
-		out = append(out, side{receipt: r, facts: map[string]string{}})
-	}
-	for i := range out {
-		for _, a := range b.rec.Attempts {
-			if a.Receipt == out[i].receipt || a.LateReceipt == out[i].receipt {
-				out[i].attempt = a.N
-				out[i].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, senderWords(*o, a))
-				out[i].facts["sent"] = at(a.StartedAt)
-			}
-		}
-	}
-	// One effect without an attempt, and one attempt that nobody heard of again,
-	// belong together.
-	lone, silent := -1, -1
-	for i := range out {
-		if out[i].facts["sent by"] == "" {
-			if lone >= 0 {
-				lone = -2
-				break
-			}
-			lone = i
-		}
-	}
-	for i, a := range b.rec.Attempts {
-		if a.Receipt == "" && a.LateReceipt == "" && a.Final() == ledger.OutcomeUncertain {
-			if silent >= 0 {
-				silent = -2
-				break
-			}
-			silent = i
-		}
-	}
-	if lone >= 0 && silent >= 0 {
-		a := b.rec.Attempts[silent]
-		out[lone].attempt = a.N
-		out[lone].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, firstOf(errorWords(a.ErrorClass), "no answer"))
-		out[lone].facts["sent"] = at(a.StartedAt)
-	}
-	// The evidence of a check is what the other side says of each effect. Whatever
-	// plain members stand beside a receipt are shown as they are.
-	for _, read := range b.raw.Reads {
-		for _, effect := range effects(read.Evidence) {
-			text := map[string]string{}
-			match := -1
-			for k, v := range effect {
-				var plain string
-				switch v := v.(type) {
-				case string:
-					plain = v
-				case json.Number:
-					plain = v.String()
-				case bool:
-					plain = fmt.Sprint(v)
-				default:
-					continue
-				}
-				text[safe.Text(k)] = safe.Text(plain)
-				for i := range out {
-					if safe.Text(plain) == out[i].receipt {
-						match = i
-					}
-				}
-			}
-			if match < 0 {
-				continue
-			}
-			for _, k := range []string{"amount", "currency", "created", "created_at", "status", "state", "title", "subject", "version"} {
-				if v, ok := text[k]; ok && out[match].facts[k] == "" {
-					out[match].facts[k] = readable(k, v, at)
-				}
-			}
-		}
-	}
-	sort.SliceStable(out, func(i, j int) bool {
-		return out[i].attempt != 0 && out[j].attempt != 0 && out[i].attempt < out[j].attempt
-	})
-	return out
-}
-
-// readable writes a moment given as Unix seconds or RFC 3339 as a clock shows it.
-func readable(name, value string, at func(time.Time) string) string {
-	if !strings.HasPrefix(name, "created") {
-		return value
-	}
-	if n, err := strconv.ParseInt(value, 10, 64); err == nil && len(value) == 10 {
-		return at(time.Unix(n, 0))
-	}
-	if t, err := time.Parse(time.RFC3339, value); err == nil {
-		return at(t)
-	}
-	return value
-}
-
-// effects finds the objects in a check's evidence, wherever they are.
-func effects(raw json.RawMessage) []map[string]any {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return nil
-	}
-	var out []map[string]any
-	var walk func(v any, depth int)
-	walk = func(v any, depth int) {
-		if depth > 6 || len(out) > 200 {
-			return
-		}
-		switch v := v.(type) {
-		case map[string]any:
-			out = append(out, v)
-			for _, w := range v {
-				walk(w, depth+1)
-			}
-		case []any:
-			for _, w := range v {
-				walk(w, depth+1)
-			}
-		}
-	}
-	walk(v, 0)
-	return out
-}
-
-// conflictLines shows both sides of an operation that happened twice.
+// conflictLines shows the sides of a conflict, what it costs, what to do, and
+// how it came so.
 func (m *Root) conflictLines(b *brief, w int) []string {
 	o := &b.rec.Operation
 	p := &page{w: w, th: m.th}
 	at := func(t time.Time) string { return moment(t, m.at, m.loc) }
-	found := sides(b, at)
-	head := " ! " + conflictWords(o.Conflict) + "   " + o.Title
+	head := " ! " + happened(o) + "   " + o.Title
 	when := "found " + at(o.UpdatedAt)
 	p.lines = append(p.lines, m.th.bad.s(left(head, w-width(when)-1))+m.th.faint.s(when), m.th.faint.s(rule(w)))
-	const name = 13
-	col := max((w-name)/2, 8)
+	found := sidesOf(b, at)
 	if len(found) >= 2 {
-		first, second := "FIRST", "SECOND"
-		if m.side == 0 {
-			first = "▌" + first
-		} else {
-			second = "▌" + second
-		}
-		p.lines = append(p.lines, m.th.strong.s(spaces(name)+left(first, col)+left(second, col)))
-		line := func(k, a, b string) {
-			p.lines = append(p.lines, m.th.faint.s(left(" "+k, name))+left(firstOf(a, "–"), col-1)+" "+cut(firstOf(b, "–"), col-1))
-		}
-		line("receipt", found[0].receipt, found[1].receipt)
-		for _, k := range []string{"amount", "currency", "created", "created_at", "sent by", "status", "state", "title", "subject", "version"} {
-			if found[0].facts[k] != "" || found[1].facts[k] != "" {
-				line(strings.ReplaceAll(k, "_", " "), found[0].facts[k], found[1].facts[k])
-			}
-		}
-		for i, s := range found[2:] {
-			line(fmt.Sprintf("%d. receipt", i+3), s.receipt, s.facts["status"])
-		}
+		m.besideEachOther(p, found)
 	} else {
-		for _, s := range found {
-			p.say("RECEIPT", m.th.text, s.receipt)
+		if len(o.Receipts) > 0 {
+			p.say("RECEIPT", m.th.text, strings.Join(o.Receipts, ", "))
 		}
-		p.say("", m.th.bad, firstOf(o.ConflictNote, "what is recorded and what was found disagree"))
+		p.say("NOTE", m.th.bad, firstOf(o.ConflictNote, "what is recorded and what was found disagree"))
 	}
 	p.lines = append(p.lines, m.th.faint.s(rule(w)))
 	m.conflictDo(p, b)
-	for i, e := range timeline(b) {
+	for i, e := range unnamed(timeline(b)) {
 		k := ""
 		if i == 0 {
 			k = "WHY"
 		}
-		text := at(e.at) + " " + strings.TrimSpace(e.who+" "+e.what)
+		text := at(e.at) + " " + strings.TrimSpace(e.who+" "+e.text(m.at, m.loc))
 		paint := m.th.text
 		if e.grave {
 			paint = m.th.bad
@@ -203,15 +50,96 @@ func (m *Root) conflictLines(b *brief, w int) []string {
 	return p.lines
 }
 
+// happened is the conflict's headline, with how often where that is more than twice.
+func happened(o *ledger.Operation) string {
+	if o.Conflict == ledger.Duplicate && o.Effects > 2 {
+		return fmt.Sprintf("HAPPENED %d TIMES", o.Effects)
+	}
+	return conflictWords(o.Conflict)
+}
+
+// besideEachOther lays the sides out in columns, as many as fit, the rest below.
+// What differs is what a person must see, so nothing in a column is cut off.
+func (m *Root) besideEachOther(p *page, found []side) {
+	many := max(min((p.w-sideName)/sideLeft, len(found)), 1)
+	if many == 1 {
+		many = min(2, len(found)) // narrow, but to be compared
+	}
+	col := max((p.w-sideName)/many, 8)
+	chosen := m.side % len(found)
+	for from := 0; from < len(found); from += many {
+		some := found[from:min(from+many, len(found))]
+		heads := ""
+		for i, s := range some {
+			head := s.head
+			if from+i == chosen {
+				head = "▌" + head
+			}
+			heads += left(head, col)
+		}
+		p.lines = append(p.lines, m.th.strong.s(spaces(sideName)+heads))
+		for _, k := range names(some) {
+			cells := make([][]string, len(some))
+			high := 0
+			for i, s := range some {
+				if s.facts[k] != "" || k != "because" {
+					cells[i] = wrap(firstOf(s.facts[k], "–"), col-1)
+				}
+				high = max(high, len(cells[i]))
+			}
+			for n := range high {
+				name, line := "", ""
+				if n == 0 {
+					name = strings.ReplaceAll(k, "_", " ")
+				}
+				for i := range some {
+					text := ""
+					if n < len(cells[i]) {
+						text = cells[i][n]
+					}
+					line += left(text, col)
+				}
+				p.lines = append(p.lines, m.th.faint.s(left(" "+name, sideName-1)+" ")+line)
+			}
+		}
+	}
+}
+
 // conflictDo says what it costs and what to do, before why it came so.
 func (m *Root) conflictDo(p *page, b *brief) {
-	switch b.rec.Operation.Conflict {
-	case ledger.Duplicate, ledger.PossibleDuplicate:
-		p.say("LOSS", m.th.text, fullCost(b.facts.advice.Duplicate)+" until one is taken back; indoubt does not take it back")
-		p.say("DO", m.th.strong, "cancel one of them outside, then D with its reference")
+	o, a := &b.rec.Operation, b.facts.advice
+	switch o.Conflict {
+	case ledger.Duplicate:
+		p.say("LOSS", m.th.text, lossWords(o, a.Duplicate)+"; indoubt does not take it back")
+		p.say("DO", m.th.strong, "cancel "+surplus(o)+" outside, then D with its reference")
+	case ledger.PossibleDuplicate:
+		p.say("LOSS", m.th.text, fullCost(a.Duplicate)+" if both landed; indoubt does not take it back")
+		p.say("DO", m.th.strong, "look outside for the other one. If it is there, take one back. Then D with its reference")
+	case ledger.Contradiction:
+		if o.State != ledger.Committed {
+			p.say("LOSS", m.th.text, fullCost(a.Duplicate)+" if it is sent again now and had landed")
+		} else {
+			p.say("LOSS", m.th.text, fullCost(a.Miss)+" if it did not land and nobody sends it")
+		}
+		p.say("DO", m.th.strong, "look at which side is right; U puts it in doubt again, D says it was dealt with outside")
 	default:
 		p.say("DO", m.th.strong, "look at what was found; U puts it in doubt again, D says it was dealt with outside")
 	}
+}
+
+// surplus is what is too many of an effect.
+func surplus(o *ledger.Operation) string {
+	if o.Effects > 2 {
+		return fmt.Sprintf("%d of the %d", o.Effects-1, o.Effects)
+	}
+	return "one of them"
+}
+
+func lossWords(o *ledger.Operation, each ledger.Cost) string {
+	if o.Effects > 2 {
+		return fullCost(each) + fmt.Sprintf(" for each of %d too many, until it is taken back", o.Effects-1)
+	}
+	return fullCost(each) + " until one is taken back"
 }
 
 // indented lays JSON out; what is not JSON stays as it is.

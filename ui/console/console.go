@@ -31,6 +31,7 @@ type Engine interface {
 	Plan(ctx context.Context, id string) (reconcile.Plan, error)
 	Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error)
 	Health() []reconcile.Health
+	OnlyLooks() bool
 	Busy() int
 	Drain(ctx context.Context)
 }

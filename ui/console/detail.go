@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -46,17 +47,23 @@ func (p *page) pair(name, text, second string) {
 	}
 }
 
-// detail is all that is known about one operation.
-func (m *Root) detail(b *brief, w int) []string {
+// detail is all that is known about one operation. Where there are only h lines,
+// and h is not 0, what was seen is shortened so that the advice is among them.
+func (m *Root) detail(b *brief, w, h int) []string {
 	p := &page{w: w, th: m.th}
 	o := &b.rec.Operation
 	m.detailMeant(p, b)
 	p.gap()
+	from := len(p.lines)
 	m.detailSeen(p, b)
+	to := len(p.lines)
 	p.gap()
 	m.detailKnown(p, b)
 	p.gap()
 	m.detailAdvice(p, b)
+	if h > 0 {
+		m.shorten(p, from, to, len(p.lines)-(h-1))
+	}
 	p.gap()
 	m.detailClocks(p, b)
 	m.detailPolicy(p, b)
@@ -79,6 +86,18 @@ func (m *Root) detail(b *brief, w int) []string {
 		p.say(name, m.th.faint, line)
 	}
 	return p.lines
+}
+
+// shorten takes n lines out of the middle of those from one to another: how it
+// began and what came last stay.
+func (m *Root) shorten(p *page, from, to, n int) {
+	n = min(n+1, to-from-3) // one line says so
+	if n < 2 {
+		return
+	}
+	at := from + 1
+	rest := append([]string{m.th.faint.s(fmt.Sprintf("%s… %d lines of what was seen, ↵ shows them", spaces(label), n))}, p.lines[at+n:]...)
+	p.lines = append(p.lines[:at], rest...)
 }
 
 func (m *Root) detailMeant(p *page, b *brief) {
@@ -114,7 +133,7 @@ func (m *Root) detailMeant(p *page, b *brief) {
 }
 
 func (m *Root) detailSeen(p *page, b *brief) {
-	entries := timeline(b)
+	entries := unnamed(timeline(b))
 	for i, e := range entries {
 		name := ""
 		if i == 0 {
@@ -126,7 +145,7 @@ func (m *Root) detailSeen(p *page, b *brief) {
 		}
 		at := moment(e.at, m.at, m.loc)
 		room := p.w - label - 1 - 10 - 11
-		for j, line := range wrap(e.what, max(room, 16)) {
+		for j, line := range wrap(e.text(m.at, m.loc), max(room, 16)) {
 			head, stamp, by := spaces(label), spaces(10), spaces(11)
 			if j == 0 {
 				head = " " + left(name, label-1)
@@ -146,6 +165,11 @@ func (m *Root) knownWords(b *brief) (string, paint) {
 	if m.at.Before(o.ParkedUntil) {
 		return "parked until " + moment(o.ParkedUntil, m.at, m.loc) + ": " + o.Reason, m.th.text
 	}
+	switch o.Conflict {
+	case ledger.Contradiction, ledger.PossibleDuplicate, ledger.MismatchConflict:
+		// What is recorded is just what is disputed.
+		return firstOf(o.ConflictNote, strings.ToLower(conflictWords(o.Conflict))), m.th.bad
+	}
 	switch o.StateAt(m.at) {
 	case ledger.Committed:
 		text := "it landed"
@@ -157,6 +181,9 @@ func (m *Root) knownWords(b *brief) (string, paint) {
 		}
 		return text + " (" + who(o.Actor) + colon(o.Reason) + ")", m.th.good
 	case ledger.Failed:
+		if !provenNotLanded(b.rec) {
+			return "it is said not to have landed, without proof (" + who(o.Actor) + colon(o.Reason) + ")", m.th.warn
+		}
 		return "it did not land (" + who(o.Actor) + colon(o.Reason) + ")", m.th.good
 	case ledger.Abandoned:
 		return "nothing; abandoned by " + who(o.Actor) + colon(o.Reason), m.th.text
@@ -179,15 +206,28 @@ func (m *Root) knownWords(b *brief) (string, paint) {
 	return fmt.Sprintf("nothing. %s is a guess from %s (%.0f–%.0f%%)", percent(a.Odds.P), plural(a.Odds.N, "case", "cases"), a.Odds.Low*100, a.Odds.High*100), m.th.warn
 }
 
-// priceWords is the arithmetic of both mistakes.
-func (m *Root) priceWords(b *brief) string {
+// priceWords is the arithmetic of both mistakes, in w cells: where the amounts
+// do not fit in full they are shortened, never cut off.
+func (m *Root) priceWords(b *brief, w int) string {
 	a := b.facts.advice
 	p := a.Odds.P
 	if b.rec.Operation.StateAt(m.at) == ledger.Failed {
+		if !provenNotLanded(b.rec) && b.facts.Basis != ledger.BasisKeySafe {
+			return fmt.Sprintf("leave %s: it is never done  retry %s if it landed after all", full(a.Miss.Value), full(a.Duplicate.Value))
+		}
 		return fmt.Sprintf("leave %s: it is never done    sending again costs nothing twice", full(a.Miss.Value))
 	}
-	return fmt.Sprintf("retry %.2f × %s = %s    leave %.2f × %s = %s    looking %s",
-		p, fullValue(a.Duplicate), full(round2(a.RetryCost)), 1-p, fullValue(a.Miss), full(round2(a.LeaveCost)), full(a.LookCost))
+	words := func(gap string, given func(ledger.Cost) string, amount func(float64) string) string {
+		return fmt.Sprintf("retry %.2f × %s = %s%sleave %.2f × %s = %s%slooking %s",
+			p, given(a.Duplicate), amount(a.RetryCost), gap, 1-p, given(a.Miss), amount(a.LeaveCost), gap, amount(a.LookCost))
+	}
+	whole := func(v float64) string { return full(round2(v)) }
+	for _, text := range []string{words("    ", fullValue, whole), words("  ", fullValue, whole), words("  ", cost, money)} {
+		if width(text) <= w {
+			return text
+		}
+	}
+	return fmt.Sprintf("retry %s  leave %s  looking %s", money(a.RetryCost), money(a.LeaveCost), money(a.LookCost))
 }
 
 func fullValue(c ledger.Cost) string {
@@ -199,9 +239,9 @@ func fullValue(c ledger.Cost) string {
 
 func round2(v float64) float64 {
 	if v > 1000 {
-		return float64(int64(v + 0.5))
+		return math.Round(v)
 	}
-	return float64(int64(v*100+0.5)) / 100
+	return math.Round(v*100) / 100
 }
 
 func (m *Root) detailKnown(p *page, b *brief) {
@@ -209,11 +249,7 @@ func (m *Root) detailKnown(p *page, b *brief) {
 	p.say("KNOWN", paint, text)
 	switch b.rec.Operation.StateAt(m.at) {
 	case ledger.Uncertain, ledger.Failed:
-		price := m.priceWords(b)
-		if width(price) > p.w-label-1 {
-			price = strings.ReplaceAll(price, "    ", "  ")
-		}
-		p.say("PRICE", m.th.text, price)
+		p.say("PRICE", m.th.text, m.priceWords(b, p.w-label-1))
 	}
 }
 
@@ -221,7 +257,11 @@ func (m *Root) detailKnown(p *page, b *brief) {
 func (m *Root) adviceWords(b *brief) (verb, why string) {
 	a := b.facts.advice
 	if b.rec.Operation.Conflict == ledger.Duplicate {
-		return "LOOK", "two effects exist. Take one back outside, then D with its reference"
+		n := max(b.rec.Operation.Effects, 2)
+		if n == 2 {
+			return "LOOK", "two effects exist. Take one back outside, then D with its reference"
+		}
+		return "LOOK", fmt.Sprintf("%d effects exist. Take %d back outside, then D with a reference", n, n-1)
 	}
 	switch b.rec.Operation.StateAt(m.at) {
 	case ledger.Committed, ledger.Abandoned:
@@ -395,47 +435,4 @@ func inputLines(rec ledger.Record) []string {
 		lines = append(lines[:60], fmt.Sprintf("… %d more lines", len(lines)-60))
 	}
 	return lines
-}
-
-// preview is the detail in five lines, for a screen without room for more.
-func (m *Root) preview(b *brief, w, h int) []string {
-	o := &b.rec.Operation
-	p := &page{w: w, th: m.th}
-	head := []string{o.Kind}
-	if c := errorWords(o.ErrorClass); c != "" {
-		head = append(head, c)
-	}
-	if !o.StartedAt.IsZero() {
-		head = append(head, moment(o.StartedAt, m.at, m.loc))
-	}
-	head = append(head, firstOf(o.Source.Pipeline, "unknown pipeline"))
-	line := " " + strings.Join(head, " · ")
-	p.lines = append(p.lines, m.th.strong.s(cut(" "+o.Title, max(w-width(line)-1, w/2)))+m.th.faint.s(" ·"+line))
-	if seen := timeline(b); len(seen) > 0 {
-		last := seen[len(seen)-1]
-		text := moment(last.at, m.at, m.loc) + " " + strings.TrimSpace(last.who+" "+last.what)
-		if len(seen) > 1 && last.who == "" {
-			text = moment(last.at, m.at, m.loc) + " " + seen[len(seen)-2].who + ": " + last.what
-		}
-		p.lines = append(p.lines, m.th.faint.s(" SEEN    ")+cut(text, w-label-1))
-	}
-	text, paint := m.knownWords(b)
-	p.lines = append(p.lines, m.th.faint.s(" KNOWN   ")+paint.s(cut(text, w-label-1)))
-	switch o.StateAt(m.at) {
-	case ledger.Uncertain:
-		price := m.priceWords(b)
-		if width(price) > w-label-1 {
-			price = strings.ReplaceAll(price, "    ", "  ")
-		}
-		p.lines = append(p.lines, m.th.faint.s(" PRICE   ")+cut(price, w-label-1))
-	}
-	verb, why := m.adviceWords(b)
-	p.lines = append(p.lines, m.th.strong.s(" → "+cut(verb+": "+why, w-4)))
-	for i := range p.lines {
-		p.lines[i] = fit(p.lines[i], w)
-	}
-	for len(p.lines) < h {
-		p.lines = append(p.lines, spaces(w))
-	}
-	return p.lines[:h]
 }

@@ -38,7 +38,10 @@ type dialog struct {
 	focus    int // fields, then Cancel, then the button
 	scroll   int
 	fault    string
-	stale    string // it moved: why this cannot be done any more
+	stale    string    // it moved: why this cannot be done any more
+	until    time.Time // what allows it runs out then; zero: it does not
+	left     string    // how long that still is, or that it is over
+	lapsed   bool
 }
 
 // fact is one labelled text of a dialog.
@@ -86,6 +89,21 @@ func (d *dialog) press(msg tea.KeyPressMsg, now time.Time) (cmd tea.Cmd, close b
 		return d.pressPlain(name)
 	}
 	return d.pressForm(msg, name)
+}
+
+// count tells how long what allows it still holds, at now. It reports whether
+// that changes every second.
+func (d *dialog) count(now time.Time, loc *time.Location) (ticks bool) {
+	if d.until.IsZero() {
+		return false
+	}
+	d.lapsed = !now.Before(d.until)
+	if d.lapsed {
+		d.left = "over since " + moment(d.until, now, loc) + ": what allowed it no longer holds"
+		return false
+	}
+	d.left = moment(d.until, now, loc) + ", " + span(d.until.Sub(now)) + " left"
+	return d.until.Sub(now) < 10*time.Minute
 }
 
 // untouched tells that nothing was entered yet.
@@ -161,6 +179,10 @@ func (d *dialog) submit() (tea.Cmd, bool) {
 		d.fault = "it moved: " + d.stale
 		return nil, false
 	}
+	if d.lapsed {
+		d.fault = "what allowed it is over: nothing was done. Look again"
+		return nil, false
+	}
 	if d.check != nil {
 		if d.fault = d.check(d); d.fault != "" {
 			return nil, false
@@ -196,8 +218,11 @@ func (d *dialog) lines(th *theme, w, h int) []string {
 			top = append(top, th.bad.s(l))
 		}
 	}
-	for _, f := range d.facts {
+	for _, f := range append(d.facts[:len(d.facts):len(d.facts)], fact{"UNTIL", d.left, d.lapsed}) {
 		p := th.text
+		if f.text == "" && f.label == "UNTIL" {
+			continue
+		}
 		if f.grave {
 			p = th.bad
 		}

@@ -22,7 +22,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	if proven {
 		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", firstOf(safe.Text(p.Why), becauseWords(p.Basis, "")), false})
 		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
-			d.facts = append(d.facts, fact{"UNTIL", moment(p.LapsesAt, m.at, m.loc) + ", " + span(p.LapsesAt.Sub(m.at)) + " left", false})
+			d.until = p.LapsesAt
 		}
 	} else {
 		d.title = "RETRY WITHOUT PROOF"
@@ -101,7 +101,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	want := typed(p.Loss.Value)
 	var loss *field
 	if !proven {
-		loss = typedField("Type " + want)
+		loss = typedField(pickFit(16, "Type "+want, "Type that loss"))
 		d.fields = append(d.fields, loss)
 	}
 	d.check = func(*dialog) string {

@@ -62,7 +62,7 @@ func (m *Root) first() {
 }
 
 func (m *Root) wanted() wanted {
-	return wanted{gen: m.loadGen, tab: m.tab, filter: m.filter, order: m.order(), limit: m.list.window(), known: m.list.ids(), loc: m.loc}
+	return wanted{gen: m.loadGen, tab: m.tab, filter: m.filter, order: m.order(), limit: m.list.window(), known: m.list.here(), gone: m.list.left(), loc: m.loc}
 }
 
 // reload looks at the ledger again, one look at a time: what changes meanwhile
@@ -102,7 +102,7 @@ func (m *Root) loaded(msg loadedMsg) tea.Cmd {
 		m.loading, m.again = false, false
 		return nil
 	}
-	if m.again {
+	if m.again || msg.rest {
 		// What came meanwhile is shown together, once a frame, not one by one.
 		return m.after(time.Second/framesPerSecond, lookMsg{})
 	}
@@ -125,7 +125,7 @@ func (m *Root) tookIn(msg loadedMsg) {
 	}
 	m.counts, m.info, m.holds, m.seq = msg.counts, msg.info, msg.holds, msg.seq
 	if msg.health != nil {
-		m.health = msg.health
+		m.health, m.looks = msg.health, msg.looks
 	}
 	for _, id := range msg.moved {
 		m.outdated(id)

@@ -62,7 +62,7 @@ func TestGoldenScreens(t *testing.T) {
 		{"in_flight", []string{"3"}, sizes[:1]},
 		{"settled", []string{"4"}, sizes[:2]},
 		{"all", []string{"0"}, sizes},
-		{"retry_proven", []string{"j", "j", "j", "j", "R"}, sizes[:1]},
+		{"retry_proven", []string{"j", "j", "j", "R"}, sizes[:1]},
 		{"retry_risk", []string{"j", "R"}, sizes[:2]},
 		{"confirm", []string{"j", "C"}, sizes[:1]},
 		{"deny", []string{"j", "X"}, sizes[:1]},

@@ -118,7 +118,11 @@ func (m *Root) headItems(w int) []headItem {
 		add(3, 0, th.bad, fmt.Sprintf("%d HAPPENED TWICE", c.Twice), fmt.Sprintf("%d TWICE", c.Twice))
 	}
 	if rest := c.Conflicts - c.Twice; rest > 0 {
-		add(3, 0, th.bad, fmt.Sprintf("%d WRONG", rest), "")
+		more := ""
+		if c.Twice > 0 {
+			more = "MORE "
+		}
+		add(3, 0, th.bad, fmt.Sprintf("%d %s%s", rest, more, strings.TrimPrefix(plural(rest, "CONFLICT", "CONFLICTS"), grouped(float64(rest), 0)+" ")), "")
 	}
 	m.headStates(add)
 	m.headHealth(add)
@@ -126,6 +130,8 @@ func (m *Root) headItems(w int) []headItem {
 	switch {
 	case m.o.Engine == nil:
 		add(8, 1, th.warn, "checks: none from here", "no checks")
+	case m.looks:
+		add(8, 1, th.warn, "checks: not settled here", "only looks")
 	case m.o.ReadOnly:
 		add(8, 1, th.faint, "checks: not from here", "no checks")
 	case w >= 110:
@@ -158,9 +164,12 @@ func (m *Root) headStates(add func(int, int, paint, string, string)) {
 	case m.o.ReadOnly || m.info.ReadOnly:
 		add(4, 0, th.warn, "READ-ONLY", "")
 	}
+	if m.looks && !m.o.ReadOnly {
+		add(4, 1, th.warn, "ONLY LOOKING: another engine works under another policy", "ONLY LOOKING: other policy")
+	}
 	for i, h := range m.holds {
 		if i == 1 {
-			add(4, 0, th.bad, fmt.Sprintf("+%d HOLDS", len(m.holds)-1), "")
+			add(4, 0, th.bad, fmt.Sprintf("+%s", strings.ToUpper(plural(len(m.holds)-1, "hold", "holds"))), "")
 			break
 		}
 		scope := holdWords(h.Scope)

@@ -66,7 +66,7 @@ func looks() []binding {
 		{keys: []string{"s"}, show: "s", words: "sort: lost if ignored, newest, oldest", group: groupLook, do: (*Root).nextOrder},
 		{keys: []string{"."}, show: ".", words: "sort now", group: groupLook, do: (*Root).sortNow},
 		{keys: []string{"z"}, show: "z", words: "zoom: the list alone, or with its detail", group: groupLook, do: (*Root).toggleZoom},
-		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, do: (*Root).switchSide},
+		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, off: offSides, do: (*Root).switchSide},
 		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: (*Root).help},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},
 		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: func(m *Root) tea.Cmd { return tea.Suspend }},

@@ -108,6 +108,36 @@ func (l *list) ids() []string {
 	return out
 }
 
+// here are the rows that belong to this list as far as is known, those on the
+// screen first.
+func (l *list) here() []string {
+	out := make([]string, 0, len(l.items))
+	add := func(rows []shown) {
+		for i := range rows {
+			if rows[i].gone == "" {
+				out = append(out, rows[i].id)
+			}
+		}
+	}
+	end := min(l.top+l.height, len(l.items))
+	top := min(l.top, end)
+	add(l.items[top:end])
+	add(l.items[:top])
+	add(l.items[end:])
+	return out
+}
+
+// left are the rows that stay only until the cursor or the order leaves them.
+func (l *list) left() []string {
+	var out []string
+	for i := range l.items {
+		if l.items[i].gone != "" {
+			out = append(out, l.items[i].id)
+		}
+	}
+	return out
+}
+
 // extend appends a further page.
 func (l *list) extend(rows []shown, next string) {
 	have := make(map[string]bool, len(l.items))

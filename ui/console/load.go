@@ -36,7 +36,8 @@ type wanted struct {
 	limit  int
 	after  string // one further page instead of the list from its start
 	loc    *time.Location
-	known  []string // ids on the screen: what became of those that are not in the list any more?
+	known  []string // rows loaded, the visible first: what became of those that are not in the list any more?
+	gone   []string // rows known to have left: read again only when something was written about them
 }
 
 // loadedMsg is one look at the ledger.
@@ -49,8 +50,10 @@ type loadedMsg struct {
 	info   ledger.Info
 	holds  []ledger.Hold
 	health []reconcile.Health
+	looks  bool
 	seq    int64
 	moved  []string // operations something was written about since the look before
+	rest   bool     // rows have left, and there are more to look at than one look does
 	took   time.Time
 	err    error
 }
@@ -67,7 +70,7 @@ func (m *Root) load(w wanted) tea.Cmd {
 			msg.err = sameFile(path, identity)
 		}
 		if engine != nil {
-			msg.health = safe.Value(engine.Health())
+			msg.health, msg.looks = safe.Value(engine.Health()), engine.OnlyLooks()
 		}
 		return msg
 	}
@@ -101,49 +104,85 @@ func look(ctx context.Context, store ledger.Store, w wanted, now time.Time, seq 
 		return fail("read the holds", err)
 	}
 	msg.holds = safe.Value(holds)
-	if w.after == "" {
-		for _, id := range w.known {
-			if in[id] {
-				continue
-			}
-			rec, err := store.Read(ctx, ledger.Locator{ID: id})
-			if err != nil {
-				return fail("read what became of "+id, err)
-			}
-			row := rec.Row()
-			s := shown{id: id, row: safeRow(row)}
-			if tab := row.TabAt(now); w.tab != ledger.TabAll && tab != w.tab {
-				s.gone = became(row, rec.Operation, now, w.loc)
-			} else if len(w.filter.Terms) > 0 && !w.filter.Match(row, now) {
-				s.gone = "no longer matches the filter"
-			}
-			if msg.left == nil {
-				msg.left = map[string]shown{}
-			}
-			msg.left[id] = s
-		}
+	if err := msg.follow(ctx, store); err != nil {
+		return fail("follow the history", err)
 	}
-	// What was written since the look before tells which details are out of date.
-	// The first look needs none of it.
-	if seq == 0 {
+	if err := msg.whereTo(ctx, store, in); err != nil {
+		return fail("read what became of a row", err)
+	}
+	return msg
+}
+
+// follow tells from what was written since the look before which details are
+// out of date. The first look needs none of it.
+func (msg *loadedMsg) follow(ctx context.Context, store ledger.Store) error {
+	if msg.seq == 0 {
 		msg.seq = msg.info.LastSeq
-		return msg
+		return nil
 	}
 	for range 20 {
 		events, err := store.Events(ctx, "", msg.seq, 500)
 		if err != nil {
-			return fail("follow the history", err)
+			return err
 		}
 		for _, e := range events {
 			msg.seq = e.Seq
 			msg.moved = append(msg.moved, e.OperationID)
 		}
 		if len(events) < 500 {
-			return msg
+			return nil
 		}
 	}
 	msg.seq = msg.info.LastSeq
-	return msg
+	return nil
+}
+
+// readLeft is how many rows that left the list one look reads: reading
+// thousands at once would take longer than a ledger is waited for.
+const readLeft = 300
+
+// whereTo reads what became of rows that are not in the list any more.
+func (msg *loadedMsg) whereTo(ctx context.Context, store ledger.Store, in map[string]bool) error {
+	if msg.after != "" {
+		return nil
+	}
+	var ids []string
+	for _, id := range msg.known {
+		if !in[id] {
+			ids = append(ids, id)
+		}
+	}
+	if len(msg.gone) > 0 && len(msg.moved) > 0 {
+		moved := make(map[string]bool, len(msg.moved))
+		for _, id := range msg.moved {
+			moved[id] = true
+		}
+		for _, id := range msg.gone {
+			if moved[id] && !in[id] {
+				ids = append(ids, id)
+			}
+		}
+	}
+	more := len(ids) > readLeft
+	if more {
+		ids = ids[:readLeft]
+	}
+	msg.left = make(map[string]shown, len(ids))
+	for _, id := range ids {
+		rec, err := store.Read(ctx, ledger.Locator{ID: id})
+		if err != nil {
+			return err
+		}
+		row := rec.Row()
+		s := shown{id: id, row: safeRow(row)}
+		if tab := row.TabAt(msg.took); msg.tab != ledger.TabAll && tab != msg.tab {
+			s.gone, msg.rest = became(row, rec.Operation, msg.took, msg.loc), more
+		} else if len(msg.filter.Terms) > 0 && !msg.filter.Match(row, msg.took) {
+			s.gone = "no longer matches the filter"
+		}
+		msg.left[id] = s
+	}
+	return nil
 }
 
 func safeRow(r ledger.Row) ledger.Row {

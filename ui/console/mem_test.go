@@ -31,6 +31,7 @@ type memory struct {
 	fail     error // every call fails with it
 	changed  chan struct{}
 	pages    int
+	reads    int
 	rechecks map[string]time.Time // asked for by changes
 }
 
@@ -71,6 +72,7 @@ func (s *memory) record(id string) (ledger.Record, error) {
 func (s *memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reads++
 	if s.fail != nil {
 		return ledger.Record{}, s.fail
 	}
@@ -279,6 +281,7 @@ type fakeEngine struct {
 	read    ledger.Read
 	busy    int
 	health  []reconcile.Health
+	looks   bool
 	store   ledger.Store
 }
 
@@ -309,6 +312,8 @@ func (e *fakeEngine) Retry(_ context.Context, q reconcile.RetryRequest) (reconci
 }
 
 func (e *fakeEngine) Health() []reconcile.Health { return e.health }
+
+func (e *fakeEngine) OnlyLooks() bool { return e.looks }
 
 func (e *fakeEngine) Busy() int {
 	e.mu.Lock()

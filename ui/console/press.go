@@ -244,8 +244,14 @@ func (m *Root) toggleZoom() tea.Cmd {
 	return nil
 }
 
+// switchSide marks the next side of a conflict, or the one before.
 func (m *Root) switchSide() tea.Cmd {
-	m.side = 1 - m.side
+	n := len(sidesOf(m.chosenBrief(), func(time.Time) string { return "" }))
+	step := 1
+	if m.lastName == "[" {
+		step = n - 1
+	}
+	m.side = (m.side%n + step) % n
 	return nil
 }
 

@@ -65,6 +65,7 @@ type Root struct {
 	info           ledger.Info
 	holds          []ledger.Hold
 	health         []reconcile.Health
+	looks          bool // its engine settles nothing: another one works under another policy
 	seq            int64
 
 	dialogs []*dialog

@@ -101,34 +101,57 @@ func wrap(s string, w int) []string {
 	return append(out, s)
 }
 
-// money is an amount that fits seven cells: 4.20, 420, 5,800, 62.2k, 1.3M.
+// money is an amount of zero or more in at most six cells: 4.20, 420, 5,800,
+// 62.2k, 1.30M, 20.0G, 3e18. An amount that is cut off would read as a smaller one.
 func money(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsInf(v, 0) || math.IsNaN(v):
 		return "?"
+	case a >= 999.95e12:
+		return strings.Replace(strconv.FormatFloat(v, 'e', 0, 64), "e+", "e", 1)
+	case a >= 999.95e9:
+		return short(v/1e12, "T")
+	case a >= 999.95e6:
+		return short(v/1e9, "G")
 	case a >= 9_999_500:
 		return short(v/1e6, "M")
 	case a >= 999_950:
 		return strconv.FormatFloat(v/1e6, 'f', 2, 64) + "M"
 	case a >= 9_999.5:
 		return short(v/1e3, "k")
-	case a >= 1000 || v == math.Trunc(v):
+	case a >= 999.995 || v == math.Trunc(v):
 		return grouped(v, 0)
+	case a < 0.005:
+		return "<0.01"
 	}
 	return grouped(v, 2)
 }
 
 func short(v float64, unit string) string {
-	if math.Abs(v) >= 1000 {
-		return grouped(v, 0) + unit
-	}
 	return strconv.FormatFloat(v, 'f', 1, 64) + unit
+}
+
+// rough is money without its decimals, which is a cell or two shorter.
+func rough(v float64) string {
+	text := money(v)
+	if i := strings.IndexByte(text, '.'); i > 0 && text[0] != '<' {
+		end := strings.TrimLeft(text[i+1:], "0123456789")
+		if end == "" {
+			return grouped(v, 0)
+		}
+		whole := map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[end]
+		return strconv.FormatFloat(v/whole, 'f', 0, 64) + end
+	}
+	return text
 }
 
 // full is an amount with every digit: 24,000 or 1,234.50.
 func full(v float64) string {
 	if v == math.Trunc(v) {
 		return grouped(v, 0)
+	}
+	if v > 0 && v < 0.005 {
+		return "<0.01"
 	}
 	return grouped(v, 2)
 }
@@ -161,6 +184,8 @@ func grouped(v float64, decimals int) string {
 // carries a tilde.
 func cost(c ledger.Cost) string {
 	switch {
+	case c.Guess && width(money(c.Value)) > 5:
+		return "~" + rough(c.Value)
 	case c.Guess:
 		return "~" + money(c.Value)
 	case c.Word == "medium":
@@ -175,7 +200,7 @@ func cost(c ledger.Cost) string {
 func fullCost(c ledger.Cost) string {
 	switch {
 	case c.Guess:
-		return "~" + full(c.Value) + " (a guess: no policy says)"
+		return "~" + full(c.Value) + " (a guess: the policy gives none)"
 	case c.Word != "":
 		return c.Word + " (" + full(c.Value) + ")"
 	}

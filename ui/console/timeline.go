@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sort"
 	"strings"
 	"time"
@@ -13,10 +14,57 @@ import (
 
 // entry is one line of what was seen: when, who, what.
 type entry struct {
-	at    time.Time
-	who   string
-	what  string
-	grave bool
+	at      time.Time
+	who     string
+	what    string
+	grave   bool
+	check   bool      // by the engine, which may say the same many times
+	control bool      // made where it must find something
+	many    int       // how many checks in a row said so; 0: this one
+	from    time.Time // when the first of them did
+}
+
+// text is what an entry says, with since when where it stands for several.
+func (e entry) text(now time.Time, loc *time.Location) string {
+	if e.many > 1 {
+		return e.what + ", since " + moment(e.from, now, loc)
+	}
+	return e.what
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// gathered puts checks in a row that say the same, but for how long, into one
+// entry: the newest. Whatever else was seen is not to drown in them.
+func gathered(all []entry) []entry {
+	out := all[:0:0]
+	last := ""
+	for _, e := range all {
+		form := ""
+		if e.check {
+			form = strings.SplitN(e.who, " ", 2)[0] + digits.ReplaceAllString(e.what, "#")
+		}
+		if form == "" || form != last {
+			out, last = append(out, e), form
+			continue
+		}
+		before := out[len(out)-1]
+		e.many, e.from = max(before.many, 1)+1, firstTime(before.from, before.at)
+		e.who = fmt.Sprintf("%d %ss", e.many, strings.SplitN(e.who, " ", 2)[0])
+		out[len(out)-1] = e
+	}
+	return out
+}
+
+// unnamed leaves the name out where an entry goes on with what the one before
+// it began: an attempt and its outcome.
+func unnamed(all []entry) []entry {
+	for i := len(all) - 1; i > 0; i-- {
+		if all[i].who == all[i-1].who && strings.HasPrefix(all[i].who, "attempt ") {
+			all[i].who = ""
+		}
+	}
+	return all
 }
 
 // timeline merges attempts, checks and what people did, oldest first. The
@@ -31,11 +79,11 @@ func timeline(b *brief) []entry {
 	for i := len(rec.Reads) - 1; i >= 0; i-- {
 		r := rec.Reads[i]
 		if r.Control { // made to see whether the check works, not what became of this
-			out = append(out, entry{at: r.EndedAt, who: "control", what: controlWords(r)})
+			out = append(out, entry{at: r.EndedAt, who: "control", what: controlWords(r), check: true, control: true})
 			continue
 		}
 		n++
-		out = append(out, entry{at: r.EndedAt, who: fmt.Sprintf("check %d", n), what: verdictWords(r), grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch})
+		out = append(out, entry{at: r.EndedAt, who: fmt.Sprintf("check %d", n), what: verdictWords(r), grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch, check: true})
 	}
 	for _, e := range b.events {
 		if en, ok := eventEntry(e); ok {
@@ -50,7 +98,7 @@ func timeline(b *brief) []entry {
 		out = append(out, entry{at: o.UpdatedAt, who: "conflict", what: strings.ToLower(conflictWords(o.Conflict)) + ": " + o.ConflictNote, grave: true})
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].at.Before(out[j].at) })
-	return out
+	return gathered(out)
 }
 
 func attemptEntries(rec *ledger.Record, a ledger.Attempt) []entry {
@@ -61,7 +109,7 @@ func attemptEntries(rec *ledger.Record, a ledger.Attempt) []entry {
 	}
 	out := []entry{{at: a.StartedAt, who: name, what: sent}}
 	if !a.EndedAt.IsZero() {
-		out = append(out, entry{at: a.EndedAt, what: outcomeWords(a)})
+		out = append(out, entry{at: a.EndedAt, who: name, what: outcomeWords(a)})
 	}
 	if a.LateOutcome != "" {
 		late := "late answer: "

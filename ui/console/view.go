@@ -109,6 +109,7 @@ func (m *Root) draw() []string {
 		}
 	}
 	for _, d := range m.dialogs {
+		m.ticking = d.count(m.at, m.loc) || m.ticking
 		w := min(m.w-4, 78)
 		if m.w < 60 {
 			w = m.w
@@ -153,7 +154,7 @@ func (m *Root) drawList(lines []string, s shape) []string {
 		case s.preview:
 			lines = append(lines, m.preview(b, m.w, s.detail-1)...)
 		default:
-			lines = append(lines, m.window(m.detailOf(b, m.w), m.w, s.detail-1, 0)...)
+			lines = append(lines, m.window(m.detailOf(b, m.w, s.detail-1), m.w, s.detail-1, 0)...)
 		}
 	}
 	return lines
@@ -164,16 +165,16 @@ func (m *Root) sideLines(b *brief, w, h int) []string {
 	if b == nil {
 		return m.window(nil, w, h, 0)
 	}
-	text := append([]string{m.th.strong.s(" " + cut(b.rec.Operation.Title, w-2)), ""}, m.detailOf(b, w)...)
+	text := append([]string{m.th.strong.s(" " + cut(b.rec.Operation.Title, w-2)), ""}, m.detailOf(b, w, h-2)...)
 	return m.window(text, w, h, 0)
 }
 
-// detailOf is the conflict's two sides or the plain detail.
-func (m *Root) detailOf(b *brief, w int) []string {
+// detailOf is the conflict's sides or the plain detail, for h lines.
+func (m *Root) detailOf(b *brief, w, h int) []string {
 	if b.rec.Operation.Conflict != ledger.NoConflict && !m.plainDetail {
 		return m.conflictLines(b, w)
 	}
-	return m.detail(b, w)
+	return m.detail(b, w, h)
 }
 
 // drawDetail is one operation on the whole screen.
@@ -184,7 +185,11 @@ func (m *Root) drawDetail(lines []string, s shape) []string {
 		return m.scrolling(lines, []string{" reading…"}, s.foot)
 	}
 	lines = append(lines, m.th.faint.s(m.ruled(tabWords(m.tab)+" › "+b.rec.Operation.Title, b.rec.Operation.Kind, m.w)))
-	return m.scrolling(lines, m.detailOf(b, m.w), s.foot)
+	h := m.room(len(lines), s.foot)
+	if m.plainDetail {
+		h = 0 // all of it
+	}
+	return m.scrolling(lines, m.detailOf(b, m.w, h), s.foot)
 }
 
 func tabWords(t ledger.Tab) string {
@@ -203,13 +208,17 @@ func tabWords(t ledger.Tab) string {
 
 // scrolling adds a text that may be longer than the screen.
 func (m *Root) scrolling(lines, text []string, foot int) []string {
-	room := m.h - len(lines) - foot
-	if foot > 0 {
-		room--
-	}
-	room = max(room, 0)
+	room := m.room(len(lines), foot)
 	m.scrolled = min(m.scrolled, max(len(text)-room, 0))
 	return append(lines, m.window(text, m.w, room, m.scrolled)...)
+}
+
+// room is how many lines are left between those drawn and the foot.
+func (m *Root) room(drawn, foot int) int {
+	if foot > 0 {
+		foot++ // its rule
+	}
+	return max(m.h-drawn-foot, 0)
 }
 
 // window is h lines of a text, each exactly w cells, and says when there is more.

@@ -16,6 +16,9 @@ import (
 func landedWord(r ledger.Row, b *brief, now time.Time, room int) string {
 	switch r.Conflict {
 	case ledger.Duplicate:
+		if b != nil && b.rec.Operation.Effects > 2 {
+			return fmt.Sprintf("%d TIMES", b.rec.Operation.Effects)
+		}
 		return "TWICE"
 	case ledger.PossibleDuplicate:
 		return "maybe 2"
@@ -28,6 +31,14 @@ func landedWord(r ledger.Row, b *brief, now time.Time, room int) string {
 	case ledger.Committed:
 		return "yes"
 	case ledger.Failed:
+		switch {
+		case r.Verdict == ledger.Absent || !r.Doubted:
+			return "no"
+		case b == nil:
+			return "…"
+		case !provenNotLanded(b.rec):
+			return "said no" // on somebody's word: not a fact
+		}
 		return "no"
 	case ledger.Abandoned:
 		return "unknown"
@@ -55,6 +66,16 @@ func landedWord(r ledger.Row, b *brief, now time.Time, room int) string {
 		return percent(o.P)
 	}
 	return long
+}
+
+// provenNotLanded tells a fact from what somebody says.
+func provenNotLanded(rec ledger.Record) bool {
+	for _, a := range rec.Attempts {
+		if a.Proof == "" {
+			return false
+		}
+	}
+	return len(rec.Attempts) > 0
 }
 
 func percent(p float64) string { return fmt.Sprintf("%.0f%%", p*100) }
@@ -120,17 +141,11 @@ func errorWords(c ledger.ErrorClass) string {
 
 // verdictWords says what a check found.
 func verdictWords(r ledger.Read) string {
-	reason := r.Reason
-	with := func(words string) string {
-		if reason == "" {
-			return words
-		}
-		return words + ": " + reason
-	}
+	with := func(words string) string { return words + colon(r.Reason) }
 	switch r.Verdict {
 	case ledger.Landed:
 		if len(r.Receipts) > 0 {
-			return "landed, receipt " + strings.Join(r.Receipts, ", ")
+			return with("landed, receipt " + strings.Join(r.Receipts, ", "))
 		}
 		return with("landed")
 	case ledger.Absent:
@@ -140,7 +155,7 @@ func verdictWords(r ledger.Read) string {
 		return with("did not land, proven")
 	case ledger.Duplicated:
 		if len(r.Receipts) > 0 {
-			return fmt.Sprintf("found %d: %s", max(r.Found, len(r.Receipts)), strings.Join(r.Receipts, ", "))
+			return with(fmt.Sprintf("found %d: %s", max(r.Found, len(r.Receipts)), strings.Join(r.Receipts, ", ")))
 		}
 		return with("happened twice")
 	case ledger.Mismatch:
@@ -200,6 +215,8 @@ func became(r ledger.Row, o ledger.Operation, now time.Time, loc *time.Location)
 // doWord is the DO column: the advised act in few letters.
 func doWord(r ledger.Row, b *brief, now time.Time, room int) string {
 	switch {
+	case r.Conflict == ledger.Duplicate && b != nil && b.rec.Operation.Effects > 2:
+		return pickFit(room, fmt.Sprintf("cancel %d of %d", b.rec.Operation.Effects-1, b.rec.Operation.Effects), fmt.Sprintf("cancel %d", b.rec.Operation.Effects-1))
 	case r.Conflict == ledger.Duplicate:
 		return pickFit(room, "cancel one of two", "cancel one")
 	case r.Conflict != ledger.NoConflict:
@@ -220,6 +237,9 @@ func doWord(r ledger.Row, b *brief, now time.Time, room int) string {
 	case "look":
 		if r.Overtaken {
 			return pickFit(room, "look: overtaken", "look")
+		}
+		if len(b.rec.Related) > 0 {
+			return pickFit(room, "look: twin", "look")
 		}
 		if b.facts.Link != "" {
 			return pickFit(room, "look outside", "look")
