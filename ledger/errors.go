@@ -13,6 +13,7 @@ var (
 	ErrKeyReused = errors.New("this key was used with another input")
 	ErrReadOnly  = errors.New("the ledger is opened read-only")
 	ErrCopied    = errors.New("this ledger is a copy and is only looked at; `indoubt adopt` makes it a ledger of its own")
+	ErrGone      = errors.New("the ledger's file was removed or replaced")
 	ErrBusy      = errors.New("the ledger is locked by another writer")
 	ErrMoved     = errors.New("the operation has moved since it was seen")
 	ErrRefused   = errors.New("refused")

@@ -236,7 +236,7 @@ func (e *Engine) observe(ctx context.Context, o ledger.Observation) (applied led
 
 // permanent tells that saying it again would bring the same refusal.
 func permanent(err error) bool {
-	for _, e := range []error{errNotDue, ledger.ErrNotFound, ledger.ErrLeaseLost, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, context.Canceled} {
+	for _, e := range []error{errNotDue, ledger.ErrNotFound, ledger.ErrLeaseLost, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, ledger.ErrGone, context.Canceled} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -75,7 +75,8 @@ func (a *activeReads) count() int {
 // Run expires, prices, reads what is due and settles until ctx ends; with
 // Options.Send it also sends where the policy says so. It survives a ledger
 // that cannot be asked for a while. A read-only engine only waits. Errors:
-// ErrReadOnly and ErrCopied of a ledger that may not be written.
+// ErrReadOnly and ErrCopied of a ledger that may not be written, ErrGone of one
+// that is not where it was.
 func (e *Engine) Run(ctx context.Context) error {
 	if e.o.ReadOnly {
 		<-ctx.Done()
@@ -95,7 +96,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		case err == nil:
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ledger.ErrReadOnly), errors.Is(err, ledger.ErrCopied):
+		case errors.Is(err, ledger.ErrReadOnly), errors.Is(err, ledger.ErrCopied), errors.Is(err, ledger.ErrGone):
 			return err
 		default:
 			e.logf("the ledger could not be asked: %v", err)

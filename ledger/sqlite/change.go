@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -123,6 +124,11 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		applied.Noop = true
 		return applied, nil
 	}
+	if permits(rec, c) {
+		if err := tx.w.store.present(); err != nil {
+			return applied, err
+		}
+	}
 	if c.Event != nil {
 		e := *c.Event
 		if e.ID == "" {
@@ -180,6 +186,13 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		return applied, tx.price(*c.Pricing, ms(rec.Now))
 	}
 	return applied, nil
+}
+
+// permits tells whether somebody may send because of this change (I1). All else
+// is written down even where nobody may ever see it.
+func permits(rec *record, c ledger.Change) bool {
+	return slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return rec.Attempt(a.ID) == nil }) ||
+		slices.ContainsFunc(c.Grants, func(g ledger.Grant) bool { return !hasGrant(rec, g.ID) })
 }
 
 func hasGrant(rec *record, id string) bool {

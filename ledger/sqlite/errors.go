@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	sqlite3 "modernc.org/sqlite"
 
@@ -130,6 +132,10 @@ func translate(path string, err error) error {
 		return &FullDiskError{path}
 	case codeNotADB:
 		return &NotDatabaseError{path}
+	case codeCantOpen: // by one more connection; a first look finds out before
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %s", ledger.ErrGone, path)
+		}
 	case codeReadOnly:
 		if c == codeReadOnlyDir {
 			return &ReadOnlyDirError{path}

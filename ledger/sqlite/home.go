@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"indoubt/ledger"
@@ -68,6 +70,20 @@ func (tx *tx) setHome(h home) error {
 
 func (s *Store) settleDown(ctx context.Context, h home) error {
 	return s.writer.do(ctx, func(tx *tx) error { return tx.setHome(h) })
+}
+
+// present tells whether the path still leads to the file that was opened. Whoever
+// holds a removed file open goes on writing to it without an error, and nobody
+// would ever see what it wrote. Errors: ErrGone.
+func (s *Store) present() error {
+	now, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(s.file, now) {
+		return fmt.Errorf("%w: %s", ledger.ErrGone, s.path)
+	}
+	if err != nil {
+		return fmt.Errorf("look for the ledger: %w", err)
+	}
+	return nil
 }
 
 // Adopt makes a copy a ledger of its own: this file, here, takes writes from now

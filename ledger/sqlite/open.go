@@ -90,7 +90,7 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if err := local(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, opts: o, stmts: map[string]*sql.Stmt{}}
+	s := &Store{path: path, file: info, opts: o, stmts: map[string]*sql.Stmt{}}
 	var meta map[string]string
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)

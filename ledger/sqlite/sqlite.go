@@ -31,6 +31,7 @@ type Options struct {
 // Store is a ledger in a SQLite file.
 type Store struct {
 	path   string
+	file   os.FileInfo // what was opened
 	opts   Options
 	id     string
 	birth  time.Time

@@ -80,6 +80,8 @@ func ledgerFailure(err error, f *failure) bool {
 		f.Exit, f.Code, f.Hint = exitRefused, "read_only", "leave --read-only out, and check that you may write to the file"
 	case errors.Is(err, ledger.ErrCopied):
 		f.Exit, f.Code, f.Hint = exitRefused, "copied", "work on the original, or make this one a ledger of its own: indoubt adopt"
+	case errors.Is(err, ledger.ErrGone):
+		f.Code, f.Hint = "gone", "what cannot be seen must not be sent; bring it back, or start again with the one that is there now"
 	case errors.Is(err, ledger.ErrBusy):
 		f.Code, f.Hint = "locked", "another process holds the write lock; try again, or see `indoubt doctor`"
 	case errors.Is(err, ledger.ErrLeaseLost):

@@ -37,6 +37,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{ledger.ErrReadOnly, 5, "read_only"},
 		{ledger.ErrCopied, 5, "copied"},
 		{ledger.ErrKeyReused, 8, "key_reused"},
+		{fmt.Errorf("%w: /x", ledger.ErrGone), 1, "gone"},
 		{ledger.ErrBusy, 1, "locked"},
 		{&sqlite.ForeignError{Path: "/x", Why: "w"}, 1, "foreign"},
 		{&sqlite.NotDatabaseError{Path: "/x"}, 1, "not_a_ledger"},

@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+// A process keeps a removed file open and goes on writing to it without an
+// error, where nobody would ever see it: nothing may be sent on such a record.
+// What was in flight is written down there still.
+func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file cannot be removed or replaced")
+	}
+	for name, leave := range map[string]func(t *testing.T, path string){
+		"removed": func(t *testing.T, path string) { must(t, os.Remove(path)) },
+		"moved":   func(t *testing.T, path string) { must(t, os.Rename(path, path+".old")) },
+		"replaced": func(t *testing.T, path string) {
+			must(t, os.WriteFile(path+".backup", must1[[]byte](t)(os.ReadFile(path)), 0o600))
+			must(t, os.Rename(path+".backup", path))
+		},
+		"its directory moved": func(t *testing.T, path string) { must(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+".old")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "here", "ledger.db")
+			s := must1[*Store](t)(Create(ctx, path, Options{}))
+			defer s.Close()
+			flying := begin(t, s)
+			leave(t, s.path)
+
+			if _, err := ledger.Begin(ctx, s, request()); !errors.Is(err, ledger.ErrGone) {
+				t.Errorf("begun: %v", err)
+			}
+			if _, err := s.Expire(ctx, 1); !errors.Is(err, ledger.ErrGone) {
+				t.Errorf("an engine is not told: %v", err)
+			}
+			applied, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: flying.Attempt.ID,
+				Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Actor: billing})
+			if err != nil || applied.After.State != ledger.Uncertain {
+				t.Fatalf("what was in flight: %s, %v", applied.After.State, err)
+			}
+			for sender, attempt := range map[string]string{"pipeline": "", "http": ledger.NewID()} {
+				_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), AttemptID: attempt,
+					OperationID: applied.After.ID, Version: applied.After.Version, Basis: ledger.BasisRiskAccepted, Sender: sender, Reason: "it must go",
+					Actor: ann, ExpiresAt: s.now().Add(1e12), Deadline: 1e10, MaxAttempts: 3})
+				if !errors.Is(err, ledger.ErrGone) {
+					t.Errorf("allowed to the sender %s: %v", sender, err)
+				}
+			}
+		})
+	}
+}

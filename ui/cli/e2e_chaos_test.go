@@ -1,0 +1,62 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// An engine whose ledger is taken away, or replaced by a backup, sends nothing
+// more: what it would write down nobody would see. It says so and ends, because
+// what is at its place now is for another one.
+func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
+	for name, take := range map[string]func(t *testing.T, ledger string) error{
+		"removed": func(t *testing.T, ledger string) error { return os.Remove(ledger) },
+		"replaced by a backup": func(t *testing.T, ledger string) error {
+			b, err := os.ReadFile(ledger)
+			if err == nil {
+				err = os.WriteFile(ledger+".backup", b, 0o600)
+			}
+			if err == nil {
+				err = os.Rename(ledger+".backup", ledger)
+			}
+			return err
+		},
+		"moved with its directory": func(t *testing.T, ledger string) error {
+			return os.Rename(filepath.Dir(ledger), filepath.Dir(ledger)+".away")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.ledger = filepath.Join(s.dir, "state", "ledger.db")
+			s.env = append(s.env, "INDOUBT_LEDGER="+s.ledger)
+			s.writePolicy(strings.Replace(kinds, "retry: { max: 5 }", "retry: { max: 5, backoff: 2s..2s }\n    auto: { retry: absent }", 1))
+			s.must(0, "init")
+			s.control()
+			op := s.doubtful("charge", "k1", `{"amount":700,"currency":"usd","customer":"cus_9"}`, "--token-sent")
+			before := len(s.down.Requests())
+
+			engine := s.start("reconcile", "--watch")
+			s.eventually("absence is proven, and a send is to come", func() bool { return s.show(op.ID).State == "failed" })
+			if err := take(t, s.ledger); err != nil {
+				t.Fatal(err)
+			}
+			defer time.AfterFunc(15*time.Second, func() { engine.cmd.Process.Signal(syscall.SIGTERM) }).Stop()
+			r := engine.finish()
+			if r.Exit != 1 || !strings.Contains(r.Err, "removed or replaced") {
+				t.Errorf("exit %d: %s", r.Exit, r.Err)
+			}
+			for _, q := range s.down.Requests()[before:] {
+				if q.Method == "POST" {
+					t.Errorf("I1: sent without a ledger: %s", q.Body)
+				}
+			}
+		})
+	}
+}
