@@ -200,6 +200,9 @@ func (m *Root) knownWords(b *brief) (string, paint) {
 	case ledger.Mismatch:
 		return "a check found one, but different", m.th.bad
 	}
+	if a.Odds.N > 0 && a.Odds.Why != "" {
+		return fmt.Sprintf("nothing. %s (%.0f–%.0f%%) is a guess: %s", percent(a.Odds.P), a.Odds.Low*100, a.Odds.High*100, a.Odds.Why), m.th.warn
+	}
 	if a.Odds.N == 0 {
 		return fmt.Sprintf("nothing, and no earlier case to guess from (%s assumed)", percent(a.Odds.P)), m.th.warn
 	}

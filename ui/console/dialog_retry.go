@@ -18,7 +18,6 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	d := m.about(b, "Retry?")
 	d.version = p.Record.Operation.Version
 	proven := p.Basis == ledger.BasisAbsent || p.Basis == ledger.BasisKeySafe
-	a := b.facts.advice
 	if proven {
 		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", firstOf(safe.Text(p.Why), becauseWords(p.Basis, "")), false})
 		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
@@ -26,27 +25,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 		}
 	} else {
 		d.title = "RETRY WITHOUT PROOF"
-		guess := fmt.Sprintf("whether it landed. Guess %s", percent(a.Odds.P))
-		if a.Odds.N > 0 {
-			guess += fmt.Sprintf(" (%s, %.0f–%.0f%%)", plural(a.Odds.N, "case", "cases"), a.Odds.Low*100, a.Odds.High*100)
-		} else {
-			guess += ", from no case at all"
-		}
-		d.facts = append(d.facts, fact{"NOBODY KNOWS", guess, true},
-			fact{"IF IT LANDED", "it happens twice: " + fullCost(p.Loss), true})
-		worse := "the same"
-		if diff := a.RetryCost - a.LeaveCost; diff > 0 {
-			worse = full(round2(diff)) + " WORSE"
-		} else if diff < 0 {
-			worse = full(round2(-diff)) + " better"
-		}
-		d.facts = append(d.facts, fact{"ON AVERAGE", fmt.Sprintf("send %s, leave %s: sending is %s", full(round2(a.RetryCost)), full(round2(a.LeaveCost)), worse), false})
-		switch {
-		case !b.facts.HasRead && !b.facts.SafeUntil.After(m.at):
-			d.facts = append(d.facts, fact{"NO NET", "no check, no key: a duplicate would go unseen", true})
-		case !b.facts.HasRead:
-			d.facts = append(d.facts, fact{"NO NET", "no check: a duplicate would go unseen", true})
-		}
+		d.facts = append(d.facts, m.riskFacts(p, b)...)
 	}
 	if p.OverridesMax {
 		d.facts = append(d.facts, fact{"OVERRIDES", fmt.Sprintf("retry max %d%s", max(p.Max-1, 0), m.policyPlace(b)), true})
@@ -118,6 +97,43 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 		return m.retry(request, d.head)
 	}
 	return d
+}
+
+// riskFacts say what nobody can prove, and what it costs if it went the other way.
+// Odds are for what nobody knows: where somebody said it did not land, or two
+// sides disagree, an average would make a word or a dispute look like a fact.
+func (m *Root) riskFacts(p reconcile.Plan, b *brief) []fact {
+	o, a := &b.rec.Operation, b.facts.advice
+	twice := fact{"IF IT LANDED", "it happens twice: " + fullCost(p.Loss), true}
+	var out []fact
+	switch {
+	case o.Conflict != ledger.NoConflict:
+		out = append(out, fact{"IN CONFLICT", strings.ToLower(conflictWords(o.Conflict)) + colon(o.ConflictNote), true}, twice)
+	case o.StateAt(m.at) == ledger.Failed:
+		out = append(out, fact{"NO PROOF", "that it did not land is only said, by " + who(o.Actor) + colon(o.Reason), true}, twice)
+	default:
+		guess := fmt.Sprintf("whether it landed. Guess %s", percent(a.Odds.P))
+		if a.Odds.N > 0 {
+			guess += fmt.Sprintf(" (%s, %.0f–%.0f%%)", plural(a.Odds.N, "case", "cases"), a.Odds.Low*100, a.Odds.High*100)
+		} else {
+			guess += ", from no case at all"
+		}
+		worse := "the same"
+		if diff := a.RetryCost - a.LeaveCost; diff > 0 {
+			worse = full(round2(diff)) + " WORSE"
+		} else if diff < 0 {
+			worse = full(round2(-diff)) + " better"
+		}
+		out = append(out, fact{"NOBODY KNOWS", guess, true}, twice,
+			fact{"ON AVERAGE", fmt.Sprintf("send %s, leave %s: sending is %s", full(round2(a.RetryCost)), full(round2(a.LeaveCost)), worse), false})
+	}
+	switch {
+	case !b.facts.HasRead && !b.facts.SafeUntil.After(m.at):
+		out = append(out, fact{"NO NET", "no check, no key: a duplicate would go unseen", true})
+	case !b.facts.HasRead:
+		out = append(out, fact{"NO NET", "no check: a duplicate would go unseen", true})
+	}
+	return out
 }
 
 // policyPlace is where the policy says it, in brackets.

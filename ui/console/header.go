@@ -130,8 +130,7 @@ func (m *Root) headItems(w int) []headItem {
 	switch {
 	case m.o.Engine == nil:
 		add(8, 1, th.warn, "checks: none from here", "no checks")
-	case m.looks:
-		add(8, 1, th.warn, "checks: not settled here", "only looks")
+	case m.looks: // said where states are
 	case m.o.ReadOnly:
 		add(8, 1, th.faint, "checks: not from here", "no checks")
 	case w >= 110:

@@ -256,6 +256,32 @@ func TestAnEngineThatOnlyLooksIsSaidSo(t *testing.T) {
 	}
 }
 
+func TestARetryAgainstAConflictOrAWordSaysSo(t *testing.T) {
+	ask := func(change func(*ledger.Record)) *bench {
+		r := doubt(20, "bank.payout", "payout 1.00", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 0, amount(642), amount(321))
+		r.Operation.State, r.Operation.Actor, r.Operation.Reason = ledger.Failed, "ana", "not in the dashboard"
+		change(&r)
+		r.Pricing.Rank = 1e9
+		o := nightOptions()
+		o.Store.(*memory).put(r)
+		o.Engine.(*fakeEngine).plans[id(20)] = reconcile.Plan{Basis: ledger.BasisRiskAccepted, Sender: "http", WillSend: "POST https://x", Loss: amount(642)}
+		return newBench(t, 80, 30, o).judged(nightFacts).cursorOn(20).keys("R").shows("RETRY WITHOUT PROOF", "it happens twice: 642").hides("NOBODY KNOWS", "ON AVERAGE", "better")
+	}
+	ask(func(*ledger.Record) {}).shows("only said, by ana")
+	ask(func(r *ledger.Record) {
+		r.Operation.Conflict, r.Operation.ConflictNote = ledger.Contradiction, "recorded as failed by ana, but a later check found it"
+	}).shows("IN CONFLICT", "a later check found it")
+}
+
+func TestAGuessSaysWhatItRestsOn(t *testing.T) {
+	o := nightOptions()
+	newBench(t, 120, 40, o).judged(func(r ledger.Record, now time.Time) facts {
+		f := nightFacts(r, now)
+		f.advice.Odds = policy.Odds{P: 0.08, N: 8, Low: 0, High: 0.3, Others: 36, Why: "none of this kind yet, 36 of other kinds (timeout)"}
+		return f
+	}).cursorOn(2).shows("8% (0–30%) is a guess: none of this kind yet, 36 of other kinds")
+}
+
 func TestSaidNotToHaveLandedIsNoFact(t *testing.T) {
 	r := doubt(20, "bank.payout", "payout 1.00", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(642), amount(321))
 	r.Operation.State, r.Operation.Actor, r.Operation.Reason = ledger.Failed, "ana", "not in the dashboard"
