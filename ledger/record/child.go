@@ -112,6 +112,9 @@ func (c *child) live(l life) {
 	runtime.LockOSThread()
 	var err error
 	c.group, err = procgroup.Start(c.cmd)
+	if err == nil { // before anything else, because this process may be stopped at any moment
+		c.watch.extend(c.group.ID(), c.guarded())
+	}
 	l.started <- err
 	if err != nil {
 		return
@@ -156,7 +159,6 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 	beatCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	beating, lastBeat := false, time.Now()
-	c.watch.extend(c.group.ID(), c.guarded())
 	for {
 		select {
 		case <-exited:
