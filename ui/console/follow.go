@@ -133,20 +133,36 @@ func (m *Root) tookIn(msg loadedMsg) {
 	m.stale(msg)
 	m.learn(msg.rows)
 	first := !m.list.read
-	m.list.refresh(msg, m.still())
+	m.underHand(func() { m.list.refresh(msg, m.still()) })
 	if first {
 		if i := m.list.find(m.kept[m.tab]); i >= 0 {
-			m.list.at = i
+			m.list.at, m.list.placed = i, true
 		}
 	}
 	if p := m.pinned; first && p.id != "" {
 		if m.list.find(p.id) < 0 {
 			m.list.items = append([]shown{p}, m.list.items...)
 		}
-		m.list.at, m.pinned = m.list.find(p.id), shown{}
+		m.list.at, m.list.placed, m.pinned = m.list.find(p.id), true, shown{}
 	}
 	m.list.scroll()
 	m.tellDialogs()
+}
+
+// justMoved is how long a row that came under the cursor by itself takes no act.
+const justMoved = 2 * time.Second
+
+// underHand notes when the list puts another operation under the cursor, as it
+// may where nobody has placed it: the next key was meant for the one before.
+func (m *Root) underHand(change func()) {
+	was := ""
+	if s := m.list.chosen(); s != nil {
+		was = s.id
+	}
+	change()
+	if s := m.list.chosen(); was != "" && s != nil && s.id != was {
+		m.swapped = m.at
+	}
 }
 
 // outdated has the details of one operation read again. They stay on the

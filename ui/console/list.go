@@ -21,6 +21,7 @@ type list struct {
 	anchor string // where a range began
 	next   string // cursor of the page after the last row loaded
 	read   bool   // the ledger was read once
+	placed bool   // somebody has put the cursor where it is
 
 	waiting     []shown // the list as it would be now, while the order stands still
 	waitingNext string
@@ -207,9 +208,16 @@ func (l *list) stirred() bool {
 }
 
 // settle takes the waiting order. The cursor stays on its operation, which
-// keeps its place on the screen when it left the list.
+// keeps its place on the screen when it left the list. A cursor that nobody has
+// placed stays on top, where the worst is.
 func (l *list) settle() {
 	if l.waiting == nil {
+		return
+	}
+	if !l.placed {
+		l.items, l.next = l.waiting, l.waitingNext
+		l.waiting, l.news = nil, 0
+		l.at, l.top = 0, 0
 		return
 	}
 	var under shown

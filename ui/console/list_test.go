@@ -68,6 +68,39 @@ func TestWithoutAKeyNewsAppearAtOnce(t *testing.T) {
 	b.shows("dearer", "7 NEED YOU")
 }
 
+func TestWithoutAKeyTheWorstStaysOnTop(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	for n := 100; n < 160; n++ {
+		b.store.put(doubt(n, "x.post", fmt.Sprintf("dearer %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(float64(n)*1e4)))
+		b.send(changedMsg{})
+	}
+	b.shows("dearer 159").hides("above")
+	if got := b.m.list.chosen().id; got != id(1) { // a conflict comes first
+		t.Errorf("the cursor is on %s", got)
+	}
+	b.store.put(doubt(20, "x.post", "worst", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e9)))
+	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(1), Version: 6, Verb: ledger.VerbAck, Reason: "r", Reference: "r", Actor: ledger.Actor{Name: "sam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.send(changedMsg{})
+	if b.fast("X").shows("another row has just come under the cursor"); len(b.m.dialogs) > 0 {
+		t.Fatal("a key that was meant for the row before opened a dialog")
+	}
+	b.wait(3 * time.Second).keys("X").shows("did not land?").keys("esc")
+	// Somebody looked at a row: it stays under the cursor, and what stands above is told.
+	b.cursorOn(2).shows("above")
+	for n := 200; n < 230; n++ {
+		b.store.put(doubt(n, "x.post", fmt.Sprintf("dearest %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(float64(n)*1e5)))
+	}
+	b.send(changedMsg{})
+	b.tickOver(2 * time.Minute)
+	if got := b.m.list.chosen().id; got != id(2) {
+		t.Errorf("the cursor moved to %s", got)
+	}
+	b.shows(fmt.Sprintf("↑%d above", b.m.list.top)).hides("dearest")
+}
+
 func TestARowSettledElsewhereStaysDimmedUntilLeft(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2)
 	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
@@ -381,10 +414,11 @@ func TestALinkWithoutABrowserIsShown(t *testing.T) {
 }
 
 // TestI7_NoRefreshMovesTheCursorToAnotherOperation lets rows come, go and change
-// rank at random: whatever happens, the cursor stays on its operation.
+// rank at random: whatever happens, a cursor that somebody has placed stays on its
+// operation.
 func TestI7_NoRefreshMovesTheCursorToAnotherOperation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var l list
+		l := list{placed: true}
 		l.height = rapid.IntRange(1, 6).Draw(rt, "height")
 		page := func() loadedMsg {
 			var msg loadedMsg

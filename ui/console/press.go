@@ -80,11 +80,16 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 	if k.do == nil {
 		return nil
 	}
+	m.list.placed = true
 	if m.screen == onHelp && (k.group == groupLook || k.group == groupAct) {
 		m.say("esc leaves the help first", false)
 		return nil
 	}
 	if k.acts {
+		if m.at.Sub(m.swapped) < justMoved {
+			m.say("another row has just come under the cursor: look, then press "+k.show+" again", true)
+			return nil
+		}
 		if why := m.closedToActs(); why != "" {
 			m.say(k.show+" is off: "+why, true)
 			return nil
@@ -336,7 +341,7 @@ func (m *Root) foundIt(msg foundMsg) tea.Cmd {
 		m.list.items = append([]shown{msg.row}, m.list.items...)
 		i = 0
 	}
-	m.list.at = i
+	m.list.at, m.list.placed = i, true
 	m.list.scroll()
 	m.screen, m.scrolled, m.plainDetail = onDetail, 0, false
 	return cmd

@@ -91,6 +91,7 @@ type Root struct {
 	retryAt    time.Time
 	tickGen    int
 	lastKey    time.Time
+	swapped    time.Time // when another operation came under the cursor by itself
 	lastName   string
 	briefAfter time.Time
 
@@ -272,7 +273,7 @@ func (m *Root) everySecond() tea.Cmd {
 		cmds = append(cmds, m.reload())
 	}
 	if !m.still() && m.list.stirred() {
-		m.list.settle()
+		m.underHand(m.list.settle)
 	}
 	for _, s := range m.list.visible() {
 		if b := m.briefs[s.id]; b != nil {

@@ -45,7 +45,11 @@ func (m *Root) heads(w int) string {
 		}
 	}
 	put("KIND", c.kind)
-	put("WHAT", c.what)
+	what := "WHAT"
+	if n := m.list.top; n > 0 {
+		what += "  ↑" + grouped(float64(n), 0) + " above"
+	}
+	put(what, c.what)
 	put("PIPELINE", c.pipe)
 	if c.twice > 0 {
 		b.WriteString(right("TWICE", c.twice))
