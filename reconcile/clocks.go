@@ -3,6 +3,7 @@ package reconcile
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -61,6 +62,16 @@ func (c *clocks) struck(now time.Time, limit int) (ids []string) {
 	return ids
 }
 
+// again lets them strike once more.
+func (c *clocks) again(ids []string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		c.next[id] = now
+		heap.Push(&c.heap, clockAt{id, now})
+	}
+}
+
 // wait is how long until the next moment, at most the time given.
 func (c *clocks) wait(now time.Time, most time.Duration) time.Duration {
 	c.mu.Lock()
@@ -96,11 +107,22 @@ func (e *Engine) strike(ctx context.Context) error {
 	if len(ids) == 0 || e.onlyLooks(ctx) {
 		return nil
 	}
+	err := e.struck(ctx, ids)
+	if err != nil {
+		e.clocks.again(ids, e.now())
+	}
+	return err
+}
+
+func (e *Engine) struck(ctx context.Context, ids []string) error {
 	pol := e.policy()
 	digest := pol.Digest()
 	var quotes []quote
 	for _, id := range ids {
 		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue // an older ledger was put in the place of this one
+		}
 		if err != nil {
 			return err
 		}

@@ -88,19 +88,28 @@ func (e *Engine) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	lastAuto := time.Time{}
+	trouble := "" // what was said last
 	for ctx.Err() == nil {
 		began := time.Now()
-		rest := pollEvery
 		more, err := e.pass(ctx, nil, e.readInBackground)
 		switch {
+		case err == nil && trouble != "":
+			trouble = ""
+			e.logf("the ledger can be asked again")
 		case err == nil:
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ledger.ErrReadOnly), errors.Is(err, ledger.ErrCopied), errors.Is(err, ledger.ErrGone):
 			return err
-		default:
-			e.logf("the ledger could not be asked: %v", err)
-			rest = errorPause
+		default: // whatever is due meanwhile waits too, and is not told of each time
+			if err.Error() != trouble {
+				trouble = err.Error()
+				e.logf("the ledger could not be asked: %s", trouble)
+			}
+			if sleep(ctx, errorPause) != nil {
+				return nil
+			}
+			continue
 		}
 		if e.o.Send && time.Since(lastAuto) >= autoEvery {
 			lastAuto = time.Now()
@@ -112,7 +121,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		timer.Reset(e.clocks.wait(e.now(), e.prices.wait(rest)))
+		timer.Reset(e.clocks.wait(e.now(), e.prices.wait(pollEvery)))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

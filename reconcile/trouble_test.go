@@ -1,0 +1,85 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// fullDisk is a ledger that cannot be written for a while.
+type fullDisk struct {
+	ledger.Store
+	left  atomic.Int32 // questions that still fail
+	asked chan time.Time
+}
+
+func (s *fullDisk) Expire(ctx context.Context, limit int) (int, error) {
+	if s.left.Add(-1) < 0 {
+		return s.Store.Expire(ctx, limit)
+	}
+	s.asked <- time.Now()
+	return 0, errors.New("the disk is full")
+}
+
+// An engine whose ledger cannot be written asks again after a pause, whatever
+// clock is due meanwhile, and fills no disk with saying so.
+func TestALedgerThatCannotBeWrittenIsLeftAPause(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	said := make(chan string, 100)
+	disk := &fullDisk{Store: w.store, asked: make(chan time.Time, 100)}
+	disk.left.Store(2)
+	o := w.doubt("pay", 7)
+	e := w.newEngine(Options{Log: func(line string) { said <- line }})
+	e.o.Store = disk
+	e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: o.ID}, turns: w.now().Add(time.Millisecond)}}, w.now())
+	defer w.run(e)()
+	first, second := <-disk.asked, <-disk.asked
+	if d := second.Sub(first); d < errorPause {
+		t.Errorf("asked again after %s", d)
+	}
+	if line := <-said; line != "the ledger could not be asked: write down deadlines that passed: the disk is full" {
+		t.Errorf("said %q", line)
+	}
+	if line := <-said; line != "the ledger can be asked again" {
+		t.Errorf("then said %q", line)
+	}
+}
+
+// busyStore is a ledger that somebody has locked.
+type busyStore struct{ ledger.Store }
+
+func (busyStore) Price(context.Context, []ledger.Pricing) error { return ledger.ErrBusy }
+
+// A clock that strikes while the ledger cannot be written strikes again. What is
+// no more in the ledger, after a backup came back, has no clock.
+func TestAClockIsNotLostToALockedLedger(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 7)
+	e := w.newEngine(Options{})
+	if _, err := e.priceBatch(w.ctx, 10); err != nil {
+		t.Fatal(err)
+	}
+	now := w.now()
+	for _, id := range []string{"gone", o.ID} {
+		e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: id}, turns: now.Add(time.Second)}}, now)
+	}
+	w.later(2 * time.Second)
+	e.o.Store = busyStore{w.store}
+	if err := e.strike(w.ctx); !errors.Is(err, ledger.ErrBusy) {
+		t.Fatal(err)
+	}
+	if again := e.clocks.wait(w.now(), time.Hour); again != 0 {
+		t.Errorf("the clock strikes again in %s", again)
+	}
+	e.o.Store = w.store
+	if err := e.strike(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if ids := e.clocks.struck(w.now(), 10); len(ids) != 0 {
+		t.Errorf("%v is left", ids)
+	}
+}
