@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -109,6 +110,10 @@ func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) err
 	if _, err := a.ledgerFor(ctx, map[bool]purpose{true: toLook, false: toChange}[flags.dryRun]); err != nil {
 		return err
 	}
+	_, broken := a.policy()
+	if broken != nil { // what came back is not lost to that (I9)
+		a.rules = policy.Default()
+	}
 	r, err := a.recorder(ctx, ledger.Source{}, flags.dryRun)
 	if err != nil {
 		return err
@@ -117,6 +122,10 @@ func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) err
 		if req.ChangeID, err = a.settleID(ctx, req, flags); err != nil {
 			return err
 		}
+	}
+	if broken != nil {
+		a.warnf("the policy cannot be read, and says what in an answer is secret: the result is not kept: %v", broken)
+		req.Result = nil
 	}
 	applied, err := r.Settle(ctx, req)
 	if err != nil {
