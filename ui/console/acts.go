@@ -70,7 +70,7 @@ func (m *Root) closedToActs() string {
 	case m.lost != nil:
 		return "the ledger is lost: what you see is old"
 	case m.info.Copied != "":
-		return "this ledger is a copy and is only looked at (`indoubt adopt` makes it one of its own)"
+		return "this ledger is a copy, look only; `indoubt adopt` makes it your own"
 	case m.o.ReadOnly || m.info.ReadOnly:
 		return "read-only: this console only looks"
 	}

@@ -123,6 +123,9 @@ func (m *Root) tookIn(msg loadedMsg) {
 			m.outdated(id)
 		}
 	}
+	if m.info.ID != "" && msg.info.ID != m.info.ID {
+		m.say("another ledger stands here now: what was shown before is not in it", true)
+	}
 	m.counts, m.info, m.holds, m.seq = msg.counts, msg.info, msg.holds, msg.seq
 	if msg.health != nil {
 		m.health, m.looks = msg.health, msg.looks
@@ -264,6 +267,9 @@ func (m *Root) reopened(msg reopenedMsg) tea.Cmd {
 		m.store = msg.store
 		m.dialogs = nil // they are about what another ledger had shown
 		m.seq = 0
+		m.list.marks = nil
+		m.keepPlace() // it may be the same one after all
+		m.restart()
 		m.briefs = map[string]*brief{}
 		m.startWatch()
 		cmds = append(cmds, m.wait(m.watch))

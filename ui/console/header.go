@@ -128,10 +128,11 @@ func (m *Root) headItems(w int) []headItem {
 	m.headHealth(add)
 	m.headAges(add)
 	switch {
+	case m.lost != nil: // nothing is checked, and STALE says why
 	case m.o.Engine == nil:
 		add(8, 1, th.warn, "checks: none from here", "no checks")
 	case m.looks: // said where states are
-	case m.o.ReadOnly:
+	case m.o.ReadOnly || m.info.ReadOnly || m.info.Copied != "":
 		add(8, 1, th.faint, "checks: not from here", "no checks")
 	case w >= 110:
 		add(8, 1, th.faint, "checks: this console", "checks on")

@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
 )
@@ -211,6 +212,48 @@ func TestAReplacedFileIsALostLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.tickOver(6 * time.Second).shows("STALE")
+}
+
+func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	other := newMemory(night)
+	other.info.ID = "L2"
+	o.Reopen = func() (ledger.Store, error) { return other, nil }
+	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(3).keys("space")
+	s.mu.Lock()
+	s.fail = errors.New("gone")
+	s.mu.Unlock()
+	b.send(changedMsg{})
+	b.shows("STALE").hides("checks on")
+	b.tickOver(3 * time.Second)
+	b.tickOver(3 * time.Second)
+	b.hides("STALE", "deploy web", "marked").shows("Nothing was ever recorded here", "another ledger stands here now")
+	other.put(nightStore().mustRecord(2))
+	b.send(changedMsg{})
+	b.tickOver(70 * time.Second).shows("charge cus_1QX").hides("STALE")
+}
+
+func TestACopyIsNotSaidToBeChecked(t *testing.T) {
+	o := nightOptions()
+	o.Store.(*memory).info.Copied = "other host"
+	newBench(t, 80, 24, o).judged(nightFacts).shows("COPY").hides("checks on").
+		keys("R").shows("`indoubt adopt` makes it your own")
+}
+
+func TestWhatIsSaidIsNotCutWhereThereIsRoom(t *testing.T) {
+	b := nightBench(t, 60, 20)
+	b.m.say("not sent: an attempt is in flight until 03:08:30, and what it will say is not known before", true)
+	b.send(tea.ResumeMsg{})
+	b.shows("it will say is not known before")
+}
+
+func TestAGuessIsNotShownWithoutItsCases(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	s := b.m.list.items[1]
+	if got := landedWord(s.row, nil, night, 7); got != "…" {
+		t.Errorf("it shows %q", got)
+	}
 }
 
 func TestFirstStartStates(t *testing.T) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -170,6 +171,9 @@ func (msg *loadedMsg) whereTo(ctx context.Context, store ledger.Store, in map[st
 	msg.left = make(map[string]shown, len(ids))
 	for _, id := range ids {
 		rec, err := store.Read(ctx, ledger.Locator{ID: id})
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue // the list will do without it when it is sorted again
+		}
 		if err != nil {
 			return err
 		}

@@ -210,13 +210,18 @@ func (m *Root) goTab(t ledger.Tab) tea.Cmd {
 	if t == m.tab {
 		return nil
 	}
-	if s := m.list.chosen(); s != nil {
-		m.kept[m.tab] = s.id
-	}
+	m.keepPlace()
 	m.tab = t
 	m.list.marks = nil
 	m.restart()
 	return m.reload()
+}
+
+// keepPlace remembers where the cursor is in this list.
+func (m *Root) keepPlace() {
+	if s := m.list.chosen(); s != nil {
+		m.kept[m.tab] = s.id
+	}
 }
 
 func (m *Root) order() ledger.Order {

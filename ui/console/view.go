@@ -261,24 +261,30 @@ func (m *Root) foot(n int) []string {
 		lines := m.promptLines(m.w)
 		return lines[len(lines)-n:]
 	}
-	news := ""
+	var news []string
 	switch {
 	case m.run != nil:
-		news = m.progressLine(m.w)
+		news = []string{m.progressLine(m.w)}
 	case m.toast.text != "" && m.toast.until.After(m.at):
 		m.ticking = true
 		p := m.th.strong
 		if m.toast.bad {
 			p = m.th.bad
 		}
-		news = p.s(left(" "+m.toast.text, m.w))
+		said := wrap(m.toast.text, max(m.w-2, 8))
+		if len(said) > n { // as far as there is room
+			said = append(said[:n-1], strings.Join(said[n-1:], " "))
+		}
+		for _, line := range said {
+			news = append(news, p.s(left(" "+line, m.w)))
+		}
 	}
 	looks, acts := m.hints()
 	if m.screen == onHelp {
 		looks, acts = " j k ^d ^u scroll  esc back", ""
 	}
-	if news != "" {
-		return []string{fit(news, m.w), acts}[:n]
+	if len(news) > 0 {
+		return append(news, acts)[:n]
 	}
 	return []string{fit(looks, m.w), fit(acts, m.w)}[:n]
 }

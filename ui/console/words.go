@@ -51,11 +51,8 @@ func landedWord(r ledger.Row, b *brief, now time.Time, room int) string {
 	case ledger.Absent:
 		return "not now"
 	}
-	if b == nil && r.Pricing.Digest == "" {
-		return "…"
-	}
 	if b == nil {
-		return percent(r.Pricing.Odds)
+		return "…" // a guess is not shown without what it rests on
 	}
 	o := b.facts.advice.Odds
 	if o.N == 0 {
@@ -315,10 +312,10 @@ func clockWord(r ledger.Row, b *brief, now time.Time, loc *time.Location) (strin
 	switch {
 	case what != "":
 		return in(what, best)
+	case f.SafeUntil.Equal(ledger.Never):
+		return "repeatable", false
 	case r.StateAt(now) == ledger.Uncertain && !f.HasRead:
 		return "no check", false
-	case f.SafeUntil.Equal(ledger.Never) || f.SafeUntil.After(now):
-		return "repeatable", false
 	case !f.SafeUntil.IsZero():
 		return "key over", false
 	}
