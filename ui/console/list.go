@@ -186,6 +186,9 @@ func (l *list) refresh(msg loadedMsg, still bool) {
 		}
 	}
 	l.waiting, l.waitingNext = msg.rows, msg.next
+	if l.waiting == nil {
+		l.waiting = []shown{} // nothing is an order too
+	}
 	if !still {
 		l.settle()
 	}

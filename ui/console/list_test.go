@@ -256,6 +256,32 @@ func TestAGuessIsNotShownWithoutItsCases(t *testing.T) {
 	}
 }
 
+func TestWhatAClockMovedIsNobodysDoing(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	soon := doubt(20, "stripe.charge", "charge cus_2 1.00", "billing", "03:05:50", "03:06:20", ledger.ClassTimeout, 0.5, amount(2), amount(1))
+	soon.Pricing.DecideAt = at("03:07:40")
+	s.put(soon)
+	b := newBench(t, 80, 24, o).judged(nightFacts).keys("2").shows("charge cus_9f2", "charge cus_2")
+	b.wait(70 * time.Second).keys("j")
+	b.tickOver(6 * time.Second)
+	b.shows("needs you 03:07").hides("needs you 03:07, by", "needs you 03:06")
+	// When the order may move again nothing but the row under the cursor stays.
+	_, err := ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: "s", ID: id(7), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.send(changedMsg{})
+	if len(b.order()) != 2 {
+		t.Fatalf("the list has %v", b.order())
+	}
+	b.tickOver(70 * time.Second)
+	b.tickOver(6 * time.Second)
+	if got := b.order(); len(got) != 1 || got[0] != b.m.list.chosen().id {
+		t.Errorf("rows that left stay for ever: %v", got)
+	}
+}
+
 func TestFirstStartStates(t *testing.T) {
 	o := nightOptions()
 	s := newMemory(night)

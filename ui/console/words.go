@@ -206,7 +206,23 @@ func became(r ledger.Row, o ledger.Operation, now time.Time, loc *time.Location)
 	case r.LaneAt(now) == ledger.LaneDecide:
 		words = "needs you"
 	}
+	if since := turned(r, now); since.After(o.UpdatedAt) {
+		return words + " " + since.In(loc).Format("15:04") // a clock did it, nobody
+	}
 	return words + " " + o.UpdatedAt.In(loc).Format("15:04") + ", by " + safe.Text(who(o.Actor))
+}
+
+// turned is when a clock last put a row where it stands; zero when none did.
+func turned(r ledger.Row, now time.Time) time.Time {
+	switch {
+	case r.State == ledger.Pending && r.StateAt(now) == ledger.Uncertain:
+		return r.DeadlineAt
+	case !r.ParkedUntil.IsZero() && !r.Parked(now):
+		return r.ParkedUntil
+	case r.LaneAt(now) == ledger.LaneDecide && !r.Pricing.DecideAt.After(now):
+		return r.Pricing.DecideAt
+	}
+	return time.Time{}
 }
 
 // doWord is the DO column: the advised act in few letters.
