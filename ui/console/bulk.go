@@ -383,7 +383,7 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 		r.tally["failed"]++
 		r.results = append(r.results, "NOT DONE: "+title+": "+safe.Text(msg.err.Error()))
 	default:
-		r.tally[msg.word]++
+		r.tally[kindOf(msg.word)]++
 		r.results = append(r.results, msg.word+": "+title)
 	}
 	switch {
@@ -452,6 +452,13 @@ func (m *Root) finishRun(how string) tea.Cmd {
 	})
 }
 
+// kindOf is what became of an item without what is its own: receipt and reason.
+func kindOf(word string) string {
+	word, _, _ = strings.Cut(word, ", receipt ")
+	word, _, _ = strings.Cut(word, ": ")
+	return word
+}
+
 func (r *bulkRun) tallyWords() string {
 	words := make([]string, 0, len(r.tally))
 	for w := range r.tally {
@@ -470,7 +477,7 @@ func (m *Root) progressLine(w int) string {
 	n, room := len(r.items), 20
 	full := room * r.done / max(n, 1)
 	text := fmt.Sprintf(" %s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", room-full), r.done, n)
-	if d := m.at.Sub(r.began); r.done > 0 && d > time.Second && r.done < n {
+	if d := m.at.Sub(r.began); r.done > 0 && d > time.Second && r.done < n && !r.paused {
 		text += fmt.Sprintf("  %s left", span(d/time.Duration(r.done)*time.Duration(n-r.done)))
 	}
 	text += "   " + r.tallyWords()

@@ -210,7 +210,7 @@ func (m *Root) headHealth(add func(int, int, paint, string, string)) {
 		case reconcile.StateHalf:
 			add(5, 1, m.th.warn, h.Downstream+" trying again", "")
 		case reconcile.StateSlow:
-			add(5, 1, m.th.warn, h.Downstream+" throttled"+since, "")
+			add(5, 1, m.th.warn, h.Downstream+" throttled"+since+colon(h.Why), h.Downstream+" throttled"+since)
 		default:
 			add(5, 1, m.th.warn, h.Downstream+" "+h.State, "")
 		}

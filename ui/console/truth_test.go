@@ -290,6 +290,25 @@ func TestSaidNotToHaveLandedIsNoFact(t *testing.T) {
 	newBench(t, 80, 24, nightOptions()).judged(nightFacts).cursorOn(4).hides("said no")
 }
 
+func TestABulkRunCountsWhatBecameOfItsItems(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.m.run = &bulkRun{id: "run", verb: verbRetry, items: make([]bulkItem, 9), began: night, looked: true, paused: true}
+	for i, word := range []string{"sent, it landed, receipt ch_1", "sent, it landed, receipt ch_2", "not sent: it moved", "not sent: held by sam", "sent, it landed"} {
+		b.send(stepMsg{run: "run", at: i, word: word})
+	}
+	if got := b.m.run.tallyWords(); got != "2 not sent · 3 sent, it landed" {
+		t.Errorf("it counts %q", got)
+	}
+	b.shows("5/9", "3 sent, it landed", "paused")
+}
+
+func TestAThrottledDownstreamSaysUntilWhen(t *testing.T) {
+	o := nightOptions()
+	o.Engine.(*fakeEngine).health = []reconcile.Health{{Downstream: "stripe", State: reconcile.StateSlow, Since: at("03:06:30"), Why: "asked to wait until 01:07:10Z"}}
+	newBench(t, 160, 48, o).judged(nightFacts).shows("stripe throttled 10s: asked to wait until 01:07:10Z")
+	newBench(t, 60, 20, o).judged(nightFacts).shows("stripe throttled 10s")
+}
+
 func TestATwinIsSeenOnItsRow(t *testing.T) {
 	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
 	r.Related = []ledger.Relation{{ID: id(30), Title: "charge cus_1QX", State: ledger.Committed, CreatedAt: at("02:35:00")}}
