@@ -15,6 +15,7 @@ import (
 // more: what it would write down nobody would see. It says so and ends, because
 // what is at its place now is for another one.
 func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
+	t.Parallel()
 	for name, take := range map[string]func(t *testing.T, ledger string) error{
 		"removed": func(t *testing.T, ledger string) error { return os.Remove(ledger) },
 		"replaced by a backup": func(t *testing.T, ledger string) error {

@@ -1,0 +1,302 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/reconcile/drill"
+)
+
+// nightKinds can be proven and sent again by machine: one whose key is
+// remembered, and one where a second send would be a second effect.
+const nightKinds = `
+version: 1
+defaults: { skew: 0s, deadline: 2s, cost: { duplicate: high, miss: medium } }
+downstreams:
+  keyed: { base: @BASE@, headers: { Authorization: "Bearer ${env.E2E_KEY}" }, key: { header: Idempotency-Key, remembers: 24h } }
+  plain: { base: @BASE@, headers: { Authorization: "Bearer ${env.E2E_KEY}" } }
+kinds:
+  charge:
+    downstream: keyed
+    token: { into: metadata.indoubt }
+    timeout: 500ms
+    lands_within: 400ms
+    visible_within: 0s
+    retry: { max: 3, backoff: 100ms..300ms }
+    auto: { retry: key_safe }
+    read:
+      http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100, starting_after: "${cursor}" } }
+      valid: status == 200 && body.object == "list"
+      found: body.data.filter(x, x.metadata.indoubt == token)
+      complete: "!body.has_more"
+      next: body.data[size(body.data) - 1].id
+      receipt: it.id
+    send:
+      http: { post: /v1/payment_intents, json: "${input}" }
+  payout:
+    downstream: plain
+    token: { into: metadata.indoubt }
+    timeout: 500ms
+    lands_within: 400ms
+    visible_within: 0s
+    retry: { max: 3, backoff: 100ms..300ms }
+    auto: { retry: absent }
+    read:
+      http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
+      valid: status == 200 && body.object == "list"
+      found: body.data.filter(x, x.metadata.indoubt == token)
+      complete: "!body.has_more"
+      next: body.data[size(body.data) - 1].id
+      receipt: it.id
+    send:
+      http: { post: /v1/payouts, json: "${input}" }
+`
+
+// A night: pipelines write while the downstream commits and cuts, engines that
+// send by themselves are killed, stopped and ended, and somebody locks the
+// ledger. In the morning nothing is settled against what really happened,
+// nothing happened twice or without a record, and all that can be settled is.
+func TestE2E_ANightOfTrouble(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.writePolicy(nightKinds)
+	s.down.Meet( // a write meets the first whose rate is above its own number
+		drill.Trouble{Fault: drill.BreakList, Status: 500, Skip: 10, Times: 10},
+		drill.Trouble{Fault: drill.CutList, Skip: 20, Times: 5},
+		drill.Trouble{Fault: drill.Stale, Skip: 30, Times: 5},
+		drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.2},
+		drill.Trouble{Fault: drill.CutBefore, Rate: 0.35},
+		drill.Trouble{Fault: drill.CommitLaterAndCut, For: 250 * time.Millisecond, Rate: 0.45},
+		drill.Trouble{Fault: drill.CommitAndGateway, Rate: 0.5},
+		drill.Trouble{Fault: drill.CommitAndError, Rate: 0.55},
+		drill.Trouble{Fault: drill.CommitAndHang, For: time.Second, Rate: 0.6},
+	)
+	store, err := sqlite.Create(t.Context(), s.ledger, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	luck := rand.New(rand.NewPCG(4, 2))
+	over, end := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i, kind := range []string{"charge", "payout", "charge", "payout"} {
+		mine := rand.New(rand.NewPCG(4, uint64(i)))
+		all.Go(func() {
+			for n := 0; over.Err() == nil; n++ {
+				s.wish(store, kind, fmt.Sprintf("%s-%d-%d", kind, i, n), mine.IntN(6))
+				time.Sleep(time.Duration(40+mine.IntN(80)) * time.Millisecond)
+			}
+		})
+	}
+	var engines [2]*process
+	for i := range engines {
+		engines[i] = s.start("reconcile", "--watch")
+	}
+	for range 12 {
+		time.Sleep(time.Duration(100+luck.IntN(300)) * time.Millisecond)
+		i := luck.IntN(len(engines))
+		p := engines[i].cmd.Process
+		switch luck.IntN(4) {
+		case 0:
+			p.Kill()
+			engines[i].cmd.Wait()
+			engines[i] = s.start("reconcile", "--watch")
+		case 1:
+			p.Signal(syscall.SIGSTOP)
+			time.AfterFunc(2500*time.Millisecond, func() { p.Signal(syscall.SIGCONT) })
+		case 2:
+			p.Signal(syscall.SIGCONT)
+			p.Signal(syscall.SIGTERM)
+			if r := engines[i].finish(); r.Exit != 0 {
+				t.Errorf("an engine that was ended: exit %d: %s", r.Exit, r.Err)
+			}
+			engines[i] = s.start("reconcile", "--watch")
+		case 3:
+			s.lock(time.Duration(luck.IntN(400)) * time.Millisecond)
+		}
+	}
+	end()
+	all.Wait()
+	s.down.Recover()
+	for _, e := range engines {
+		e.cmd.Process.Signal(syscall.SIGCONT)
+	}
+	s.eventually("all that can be settled is", func() bool {
+		open := s.rows(`SELECT id FROM operations WHERE state IN ('pending', 'uncertain')`)
+		for _, row := range open {
+			s.do("reconcile", row[0]) // not waiting for the pauses between checks, which grow
+		}
+		return len(open) == 0
+	})
+	for _, e := range engines {
+		e.cmd.Process.Signal(syscall.SIGTERM)
+		if r := e.finish(); r.Exit != 0 {
+			t.Errorf("an engine in the morning: exit %d: %s", r.Exit, r.Err)
+		}
+	}
+	s.judge()
+	s.sound()
+}
+
+// wish is one write of a pipeline that sends by itself, and may die before or
+// after it has sent.
+func (s *site) wish(store ledger.Store, kind, key string, fate int) {
+	token := ledger.NewToken()
+	actor := ledger.Actor{Name: "nightly", Machine: true}
+	input := fmt.Sprintf(`"customer":"c","currency":"usd","destination":"d","amount":700,"note":%q`, key)
+	begun, err := ledger.Begin(context.Background(), store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		Kind: kind, Key: key, Token: token, Fingerprint: key, Input: []byte("{" + input + "}"), TokenSent: true, Deadline: 2 * time.Second, Actor: actor, Sender: "pipeline"})
+	if err != nil || fate == 0 {
+		if err != nil && !errors.Is(err, ledger.ErrBusy) {
+			s.Errorf("begin: %v", err)
+		}
+		return
+	}
+	path := map[string]string{"charge": "/v1/payment_intents", "payout": "/v1/payouts"}[kind]
+	req, err := http.NewRequest(http.MethodPost, s.down.URL()+path, bytes.NewBufferString(fmt.Sprintf(`{%s,"metadata":{"indoubt":%q}}`, input, token)))
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+ownKey)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	client := http.Client{Timeout: 500 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}
+	settle := ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: begun.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassReset, Status: -1, Actor: actor}
+	resp, err := client.Do(req)
+	if err == nil {
+		var answer struct{ ID string }
+		err = json.NewDecoder(resp.Body).Decode(&answer)
+		resp.Body.Close()
+		if err == nil && resp.StatusCode < 300 {
+			settle.Outcome, settle.ErrorClass, settle.Receipt, settle.Status = ledger.OutcomeCommitted, "", answer.ID, resp.StatusCode
+		}
+	}
+	if fate != 1 {
+		_, _ = ledger.Settle(context.Background(), store, settle) // what cannot be said is in doubt
+	}
+}
+
+// lock is a foreign writer that holds the ledger for a while.
+func (s *site) lock(long time.Duration) {
+	db, err := sql.Open("sqlite", s.ledger)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("PRAGMA busy_timeout = 5000"); err != nil {
+		s.Fatal(err)
+	}
+	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		s.Logf("the ledger was not locked: %v", err)
+		return
+	}
+	time.Sleep(long)
+	if _, err := db.Exec("ROLLBACK"); err != nil {
+		s.Error(err)
+	}
+}
+
+// rows are the answer of the ledger to a query, as text.
+func (s *site) rows(query string) (all [][]string) {
+	s.Helper()
+	db, err := sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(query)
+	if err != nil {
+		s.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	for err == nil && rows.Next() {
+		row, to := make([]string, len(columns)), make([]any, len(columns))
+		for i := range row {
+			to[i] = &row[i]
+		}
+		err = rows.Scan(to...)
+		all = append(all, row)
+	}
+	if err := errors.Join(err, rows.Err()); err != nil {
+		s.Fatalf("%s: %v", query, err)
+	}
+	return all
+}
+
+// judge compares the ledger with what really happened.
+func (s *site) judge() {
+	s.Helper()
+	states := map[string]int{}
+	sent := map[string]int{} // by token
+	for _, q := range s.down.Requests() {
+		if q.Method == http.MethodPost {
+			_, rest, _ := strings.Cut(q.Body, `"indoubt":"`)
+			token, _, _ := strings.Cut(rest, `"`)
+			sent[token]++
+		}
+	}
+	for _, row := range s.rows(`SELECT id, key, token, state, attempt_count FROM operations`) {
+		id, key, token, state := row[0], row[1], row[2], row[3]
+		happened := s.effects(token)
+		states[state]++
+		switch {
+		case happened > 1:
+			s.Errorf("%s %s happened %d times", key, id, happened)
+		case state == "committed" && happened == 0, state == "failed" && happened > 0:
+			s.Errorf("%s %s is %s, and happened %d times", key, id, state, happened)
+		case fmt.Sprint(sent[token]) > row[4]: // one digit each
+			s.Errorf("I3: %s %s was sent %d times in %s attempts", key, id, sent[token], row[4])
+		}
+		delete(sent, token)
+	}
+	for token := range sent {
+		s.Errorf("I1: %s was sent without a record", token)
+	}
+	if states["committed"] < 10 {
+		s.Errorf("nothing was shown: %v", states)
+	}
+}
+
+// sound compares what the ledger keeps beside its operations with what it was
+// made from. Each query gives what is wrong.
+func (s *site) sound() {
+	s.Helper()
+	for what, query := range map[string]string{
+		"the file":     `SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
+		"foreign keys": `SELECT "table" FROM pragma_foreign_key_check`,
+		"the census": `SELECT c.kind || ' ' || o.state FROM census c JOIN (SELECT kind, state, count(*) AS n FROM operations GROUP BY 1, 2) o ON o.kind = c.kind
+			WHERE o.n <> CASE o.state WHEN 'pending' THEN c.pending WHEN 'committed' THEN c.committed WHEN 'failed' THEN c.failed WHEN 'uncertain' THEN c.uncertain ELSE c.abandoned END`,
+		"the counts": `SELECT what FROM counts c WHERE n <> (SELECT count(*) FROM open_operations h WHERE 'class.' || h.class = what)
+			OR abs(loss - (SELECT coalesce(sum(CASE miss_word WHEN '' THEN rank ELSE 0 END), 0) FROM open_operations h WHERE 'class.' || h.class = what)) > 1e-6`,
+		"who is on the list": `SELECT o.id FROM operations o LEFT JOIN open_operations h ON h.seq = o.seq WHERE o.state <> 'pending' AND (h.seq IS NOT NULL) <> o.is_open`,
+		"the list":           `SELECT o.id FROM operations o JOIN open_operations h ON h.seq = o.seq WHERE h.state <> o.state OR h.version <> o.version OR h.conflict <> o.conflict`,
+		"attempts": `SELECT o.id FROM operations o WHERE o.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = o.id)
+			OR (o.state = 'pending') <> EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.outcome = '')`,
+		"grants": `SELECT id FROM attempts a WHERE basis <> '' AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.attempt_id = a.id AND g.consumed_at > 0)`,
+		"the history": `SELECT operation_id FROM (SELECT operation_id, from_state, to_state, version, lag(to_state, 1, '') OVER w AS was, lag(version, 1, 0) OVER w AS before
+			FROM events WHERE operation_id <> '' WINDOW w AS (PARTITION BY operation_id ORDER BY seq)) WHERE from_state <> was OR version < before`,
+		"settled twice": `SELECT operation_id FROM events WHERE from_state <> to_state AND to_state = 'committed' GROUP BY 1 HAVING count(*) > 1`,
+	} {
+		for _, wrong := range s.rows(query) {
+			s.Errorf("%s: %s", what, wrong)
+		}
+	}
+}
