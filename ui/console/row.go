@@ -173,7 +173,7 @@ func (m *Root) landedPaint(r *ledger.Row, word string) paint {
 		return m.th.bad
 	case word == "no" || word == "yes":
 		return m.th.good
-	case strings.HasSuffix(word, "%") || strings.Contains(word, "% ") || word == "?":
+	case strings.Contains(word, "%") || word == "?":
 		return m.th.warn
 	}
 	return m.th.text

@@ -104,8 +104,12 @@ func timeline(b *brief) []entry {
 func attemptEntries(rec *ledger.Record, a ledger.Attempt) []entry {
 	name := fmt.Sprintf("attempt %d", a.N)
 	sent := "sent by " + senderWords(rec.Operation, a)
-	if a.Basis != "" {
-		sent += ", allowed because " + becauseWords(a.Basis, a.Actor)
+	switch a.Basis {
+	case "":
+	case ledger.BasisRiskAccepted:
+		sent += ", " + becauseWords(a.Basis, allowedBy(rec, a))
+	default:
+		sent += ", allowed because " + becauseWords(a.Basis, allowedBy(rec, a))
 	}
 	out := []entry{{at: a.StartedAt, who: name, what: sent}}
 	if !a.EndedAt.IsZero() {
@@ -127,6 +131,20 @@ func attemptEntries(rec *ledger.Record, a ledger.Attempt) []entry {
 		out = append(out, entry{at: a.LateAt, who: name, what: late})
 	}
 	return out
+}
+
+// allowedBy is who allowed an attempt: whoever gave the permission it used, not
+// the pipeline that came for it.
+func allowedBy(rec *ledger.Record, a ledger.Attempt) string {
+	for _, g := range rec.Grants {
+		if g.AttemptID == a.ID {
+			return g.Actor
+		}
+	}
+	if a.Sender == "pipeline" || a.Sender == "" {
+		return ""
+	}
+	return a.Actor
 }
 
 // controlWords is a check that was made where it must find something.

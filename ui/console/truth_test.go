@@ -309,6 +309,36 @@ func TestAThrottledDownstreamSaysUntilWhen(t *testing.T) {
 	newBench(t, 60, 20, o).judged(nightFacts).shows("stripe throttled 10s")
 }
 
+func TestARiskIsTakenByWhoAllowedIt(t *testing.T) {
+	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
+	r.Attempts = append(r.Attempts, ledger.Attempt{ID: "second", N: 2, Sender: "pipeline", Actor: "billing", Basis: ledger.BasisRiskAccepted, StartedAt: at("02:20:00"), EndedAt: at("02:20:01"), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout})
+	r.Grants = []ledger.Grant{{ID: "g", Actor: "ana", Basis: ledger.BasisRiskAccepted, AttemptID: "second"}}
+	nightWith(t, 200, 60, r).shows("risk taken by ana").hides("risk taken by billing")
+	r.Grants = nil // nobody knows who: not the one that sent
+	nightWith(t, 200, 60, r).shows("without proof").hides("risk taken by billing")
+}
+
+func TestAGuessAlwaysCarriesItsCases(t *testing.T) {
+	r := doubt(20, "x.y", "t", "p", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(2), amount(1))
+	for n, want := range map[int]string{4: "67% n4", 208: "67%n208", 1500: "67% n1k", 123_456: "67%n123k"} {
+		b := &brief{facts: facts{advice: policy.Advice{Odds: policy.Odds{P: 0.67, N: n}}}}
+		if got := landedWord(r.Row(), b, night, 7); got != want {
+			t.Errorf("%d cases: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestAReceiptIsNotSaidTwice(t *testing.T) {
+	got := verdictWords(ledger.Read{Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"po_1", "po_2"}, Reason: "2 matched; expected 1: po_1, po_2"})
+	if got != "found 2: po_1, po_2" {
+		t.Errorf("it says %q", got)
+	}
+	got = verdictWords(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"po_1"}, Reason: "found po_1; not settled: another engine works"})
+	if got != "landed, receipt po_1: not settled: another engine works" {
+		t.Errorf("it says %q", got)
+	}
+}
+
 func TestATwinIsSeenOnItsRow(t *testing.T) {
 	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
 	r.Related = []ledger.Relation{{ID: id(30), Title: "charge cus_1QX", State: ledger.Committed, CreatedAt: at("02:35:00")}}

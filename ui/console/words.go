@@ -58,11 +58,11 @@ func landedWord(r ledger.Row, b *brief, now time.Time, room int) string {
 	if o.N == 0 {
 		return "?"
 	}
-	long := fmt.Sprintf("%s n%d", percent(o.P), o.N)
-	if width(long) > room {
-		return percent(o.P)
+	n := fmt.Sprint(o.N)
+	if o.N >= 1000 {
+		n = fmt.Sprintf("%dk", o.N/1000)
 	}
-	return long
+	return pickFit(room, fmt.Sprintf("%s n%d", percent(o.P), o.N), fmt.Sprintf("%s n%s", percent(o.P), n), percent(o.P)+"n"+n)
 }
 
 // provenNotLanded tells a fact from what somebody says.
@@ -138,7 +138,16 @@ func errorWords(c ledger.ErrorClass) string {
 
 // verdictWords says what a check found.
 func verdictWords(r ledger.Read) string {
-	with := func(words string) string { return words + colon(r.Reason) }
+	with := func(words string) string {
+		reason := r.Reason
+		if len(r.Receipts) > 0 && strings.Contains(reason, r.Receipts[0]) {
+			_, more, told := strings.Cut(reason, "; not ") // the rest names the same receipts
+			if reason = ""; told {
+				reason = "not " + more
+			}
+		}
+		return words + colon(reason)
+	}
 	switch r.Verdict {
 	case ledger.Landed:
 		if len(r.Receipts) > 0 {
