@@ -85,10 +85,13 @@ func (m *Root) headItems(w int) []headItem {
 	if w >= 110 {
 		name = "indoubt  " + name
 	}
+	short := name
 	if m.o.Banner != "" {
-		name = strings.ToUpper(safe.Text(m.o.Banner)) + "  " + name
+		banner := strings.ToUpper(safe.Text(m.o.Banner))
+		name = banner + "  " + name
+		short, _, _ = strings.Cut(banner, ":")
 	}
-	add(11, 0, th.faint, name, name)
+	add(11, 0, th.faint, name, short)
 	if m.list.read {
 		switch {
 		case c.NeedsYou > 0:

@@ -41,6 +41,7 @@ func (m *Root) helpLines(w int) []string {
 		"   TWICE    what it costs if it happened and is sent again",
 		"   NEVER    what it costs if it did not happen and nobody acts",
 		"   LANDED?  yes, no and TWICE are facts; a percentage is a guess, n its cases",
+		"            said no is somebody's word, without proof",
 		"   CLOCK    the moment that changes the advice next",
 		"   DO       what is advised; → in the detail says why",
 		"", " "+m.th.strong.s("Commands"))
