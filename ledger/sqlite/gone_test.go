@@ -55,3 +55,22 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 		})
 	}
 }
+
+// A file that became read-only under a writer is told in plain words, by the
+// change that met it too.
+func TestI1_AFileThatBecameReadOnly(t *testing.T) {
+	s, _ := openTest(t)
+	err := s.writer.do(ctx, func(tx *tx) error { // SQLite takes the lock of such a file, and says no to the first write
+		if err := tx.exec(`PRAGMA query_only = 1`); err != nil {
+			return err
+		}
+		return tx.setMeta("a", "b")
+	})
+	if !errors.Is(err, ledger.ErrReadOnly) {
+		t.Errorf("written: %v", err)
+	}
+	if _, err := s.writer.conn.ExecContext(ctx, `PRAGMA query_only = 0`); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, s)
+}

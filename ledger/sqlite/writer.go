@@ -197,7 +197,7 @@ func (w *writer) transact(jobs []*job) (wrote bool, err error) {
 			switch {
 			case err != nil:
 			case j.err != nil && lost(j.err): // SQLite has undone everything already
-				err = j.err
+				err, j.err = j.err, nil // all of them get it
 			case j.err != nil && careful:
 				err = w.exec(`ROLLBACK TO job`)
 			case j.err != nil && tx.touched:
