@@ -57,6 +57,7 @@ type downstream struct {
 	opened  *atomic.Pointer[time.Time] // when the breaker opened, for the last time
 
 	mu     sync.Mutex
+	spoken bool      // an answer has come
 	why    string    // the newest trouble
 	since  time.Time // of the state below
 	state  string    // up, down, half_open
@@ -92,8 +93,8 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	if have != nil { // the policy changed its limits: what is known of its health stays
 		made.http, made.breaker, made.opened = have.http, have.breaker, have.opened
 		have.mu.Lock()
-		made.why, made.since, made.state, made.paused, made.asked =
-			have.why, have.since, have.state, have.paused, have.asked
+		made.spoken, made.why, made.since, made.state, made.paused, made.asked =
+			have.spoken, have.why, have.since, have.state, have.paused, have.asked
 		made.mute, made.muted, made.muteTo = have.mute, have.muted, have.muteTo
 		have.mu.Unlock()
 	}
@@ -242,6 +243,8 @@ func (d *downstream) heard(ctx context.Context, a ledger.Answer) error {
 	defer d.mu.Unlock()
 	if bad != nil {
 		d.why = bad.Error()
+	} else {
+		d.spoken = true
 	}
 	return bad
 }
@@ -299,7 +302,9 @@ func (d *downstream) health() Health {
 		h.State, h.Since, h.Why = StateDown, d.muted, d.mute
 		return h
 	}
-	if d.state == StateUp {
+	if d.state == StateUp && !d.spoken {
+		h.State = StateNew
+	} else if d.state == StateUp {
 		h.Why = ""
 	}
 	if d.state == StateUp && d.now().Before(d.paused) {

@@ -95,13 +95,14 @@ type RetryResult struct {
 
 // How a downstream is.
 const (
+	StateNew  = "new" // no answer has come yet
 	StateUp   = "up"
 	StateDown = "down"      // not asked: it does not answer, or no request can be made
 	StateHalf = "half_open" // one probe decides
 	StateSlow = "throttled" // it asked for a pause
 )
 
-// Health is how one downstream answers. State is up, down, half_open or throttled.
+// Health is how one downstream answers. State is new, up, down, half_open or throttled.
 type Health struct {
 	Downstream string
 	State      string

@@ -202,6 +202,10 @@ func (m *Root) headHealth(add func(int, int, paint, string, string)) {
 			since = " " + age(m.at.Sub(h.Since))
 		}
 		switch h.State {
+		case reconcile.StateNew:
+			if h.Why != "" {
+				add(5, 1, m.th.warn, h.Downstream+" no answer yet"+colon(h.Why), h.Downstream+" no answer yet")
+			}
 		case reconcile.StateUp:
 			up = append(up, h.Downstream+" up"+since)
 		case reconcile.StateDown:

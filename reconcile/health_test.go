@@ -1,0 +1,31 @@
+package reconcile
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// What has never answered is not said to be up.
+func TestWhatHasNotAnsweredIsNotUp(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 420, 420)
+	health := func() Health {
+		t.Helper()
+		all := w.engine.Health()
+		if len(all) != 1 {
+			t.Fatalf("%+v", all)
+		}
+		return all[0]
+	}
+	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool { hangUp(rw); return true }
+	w.read(o.ID)
+	if h := health(); h.State != StateNew || !strings.Contains(h.Why, "no answer") {
+		t.Errorf("after no answer: %+v", h)
+	}
+	w.side.onList = nil
+	w.read(o.ID)
+	if h := health(); h.State != StateUp || h.Why != "" {
+		t.Errorf("after an answer: %+v", h)
+	}
+}
