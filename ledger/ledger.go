@@ -166,6 +166,12 @@ type Store interface {
 	// RecordControl stores a positive control's read.
 	RecordControl(ctx context.Context, r Read) error
 
+	// Namesakes returns the ids of other operations, of whatever kind and scope, that
+	// have the operation's key or its fingerprint, and after them of those without a
+	// fingerprint, of which it is not known; newest first and at most limit in all.
+	// Those are included that have given their key up.
+	Namesakes(ctx context.Context, operationID string, limit int) ([]string, error)
+
 	// Hold stops automatic sends, grants and bulk runs for a scope; a hold on the
 	// same scope is replaced. Release it with LiftHold.
 	Hold(ctx context.Context, h Hold) error

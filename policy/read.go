@@ -62,36 +62,24 @@ func (r *Read) SearchesByToken() bool {
 			return true
 		}
 	}
-	// Where the policy says nothing else, a command gets the token on its standard
-	// input. Whether it looks at it is not known here; a kind that states a token
-	// states it for this.
+	return r.toldToken()
+}
+
+// toldToken tells whether a command gets the token on its standard input, as it
+// does where the policy says nothing else, and nothing beside it to look for.
+// Whether it looks at it is not known here; a kind that states a token states it
+// for this.
+func (r *Read) toldToken() bool {
 	c := r.transport.command
-	return c != nil && c.stdin == nil && r.kind != nil && r.kind.Token.Stated()
-}
-
-// KnowsItsOwn tells whether the read can tell an operation's effect from that of
-// another one that wants the same: it asks for the token or the key, or compares
-// them.
-func (r *Read) KnowsItsOwn() bool {
-	known := r.SearchesByToken() || r.found.uses("key") || r.same.uses("token", "key")
-	for _, t := range r.transport.questions() {
-		known = known || t.uses("key")
-	}
-	return known
-}
-
-// TrustsTheirSearch tells whether the read asks the other side for the token or
-// the key and takes all that it answers: nothing here compares them.
-func (r *Read) TrustsTheirSearch() bool {
-	if r.found.uses("token", "key", "op") || r.same.uses("token", "key", "op") {
+	if c == nil || c.stdin != nil || r.kind == nil || !r.kind.Token.Stated() || r.found.uses("input", "key") {
 		return false
 	}
 	for _, t := range r.transport.questions() {
-		if t.uses("token", "key") {
-			return true
+		if t.uses("input", "key") {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // usesToken tells whether anything of the read is worked out from the token.

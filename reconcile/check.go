@@ -140,10 +140,10 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		read.ProofAt = p.at
 	}
 	read.Verdict, read.Reason = judge(f, p)
-	if read.Verdict == ledger.Landed || read.Verdict == ledger.Duplicated {
+	if len(f.effects) > 0 && read.Verdict != ledger.Inconclusive {
 		why := e.whose(ctx, k, rec, f.effects)
 		if why == "" {
-			why = e.sieve(ctx, k, rec, held, c.eager)
+			why = e.sieve(ctx, k, rec, held, f, c.eager)
 		}
 		if why != "" {
 			read.Verdict, read.Reason = ledger.Inconclusive, read.Reason+", but "+why

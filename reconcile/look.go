@@ -107,7 +107,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		if errors.As(err, &wait) {
 			f.wait = wait.until
 		}
-		f.unasked, f.unanswered = len(f.evidence.Pages) == 0, true
+		f.unasked = len(f.evidence.Pages) == 0
 		return trouble("%s", err)
 	}
 	if len(f.evidence.Pages) == 0 {
@@ -119,8 +119,6 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		if until, wanted := retryAfter(answer, e.now()); wanted {
 			f.wait = until
 		}
-		f.unanswered = answer.Err != nil || answer.Truncated || answer.Signal != "" || answer.Status == http.StatusRequestTimeout ||
-			answer.Status == http.StatusTooManyRequests || answer.Status >= 500
 		return trouble("%s", why)
 	}
 	// What an old answer shows was there; what it does not show may be there now.
@@ -138,6 +136,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	if err != nil {
 		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
 	}
+	f.none = answer.Status == http.StatusBadRequest || answer.Status == http.StatusNotFound || answer.Status == http.StatusGone || answer.Status == http.StatusUnprocessableEntity
 	switch {
 	case (err != nil || !found.Valid) && answer.Status >= 300:
 		return trouble("downstream answered %d", answer.Status)

@@ -2,49 +2,127 @@ package reconcile
 
 import (
 	"context"
-	"time"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"indoubt/ledger"
 	"indoubt/policy"
 )
 
-// sieveHolds is how long a check that told one operation from another is trusted
-// to do so still.
-const sieveHolds = time.Hour
-
 // sieve tells why what was found may be anybody's: the check takes whatever the
-// other side answers when it is asked for the token, and it answers the same to a
-// token that was never sent. A parameter that the other side does not know, or
-// no longer knows, has this effect. "" when the check can tell them apart.
-func (e *Engine) sieve(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, eager bool) string {
-	if k.Idempotent || !k.Read.TrustsTheirSearch() {
+// other side answers when it is asked for the token or the key, and it answers
+// the same to one that was never sent. A parameter that the other side does not
+// know, or no longer knows, has this effect. "" when the check can tell them
+// apart, and could after it was made.
+func (e *Engine) sieve(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) string {
+	if o := rec.Operation; o.StateAt(rec.Now) != ledger.Uncertain && known(o, f.effects) {
 		return ""
 	}
+	if k.Read.TrustsTheirSearch() && !shows(f.effects, rec.Operation.Token) {
+		if why := e.asNobody(ctx, k, rec, held, f, eager); why != "" {
+			return why
+		}
+	}
+	if k.Read.OwnBy() == policy.OwnByKey && !shows(f.effects, rec.Operation.Key) {
+		return e.byPartOfKey(ctx, k, rec, held, f)
+	}
+	return ""
+}
+
+// shows tells whether every effect carries a text, as a whole value, where it can
+// be seen: then it needs nobody's word for it.
+func shows(effects []policy.Effect, text string) bool {
+	return !slices.ContainsFunc(effects, func(e policy.Effect) bool {
+		var v any
+		return json.Unmarshal(e.Value, &v) != nil || !carries(v, text)
+	})
+}
+
+func carries(v any, text string) bool {
+	switch x := v.(type) {
+	case string:
+		return x == text && text != ""
+	case []any:
+		return slices.ContainsFunc(x, func(v any) bool { return carries(v, text) })
+	case map[string]any:
+		for _, v := range x {
+			if carries(v, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// asNobody asks for a token and a key that were never sent. Checks made at once
+// share the question.
+func (e *Engine) asNobody(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) string {
 	key := k.Name + "\x00" + held.digest
 	free, err := e.sieves.making.lock(ctx, key)
 	if err != nil {
 		return err.Error()
 	}
 	defer free()
-	began := e.now()
-	if e.sieves.heldSince(key, began.Add(-sieveHolds)) {
+	if e.sieves.heldSince(key, f.began) {
 		return ""
 	}
+	began := e.now()
 	if last, tried := e.sieves.last(key); tried && !eager && began.Sub(last.at) < controlPause {
 		return last.why
 	}
 	nobody := rec
 	nobody.Operation.Token, nobody.Operation.Key, nobody.Operation.Receipts = ledger.NewToken(), ledger.NewToken(), nil
-	f := e.look(ctx, k, nobody, func() error { return held.lasts(ctx, k) })
+	n := e.look(ctx, k, nobody, func() error { return held.lasts(ctx, k) })
 	switch {
-	case len(f.effects) > 0:
+	case len(n.effects) > 0:
 		why := "this check finds something for a token that was never sent as well"
 		e.sieves.note(key, began, failedControl{e.now(), why})
 		return why
-	case f.unanswered:
-		return "whether this check finds something for a token that was never sent is not known: " + f.trouble
+	case n.trouble != "" && !n.none, n.stale != "":
+		return "whether this check finds something for a token that was never sent is not known: " + n.trouble + n.stale
 	}
 	// To say that there is no such thing, some answer with an error, always the same.
 	e.sieves.note(key, began, failedControl{})
 	return ""
+}
+
+// byPartOfKey tells why what was found may have another key: asked for a key that
+// differs a little, the check finds the same, or what does not show to have that one.
+// A token is random and as long as every other, so that nothing of the kind happens
+// to it.
+func (e *Engine) byPartOfKey(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings) string {
+	for _, other := range almost(rec.Operation.Key) {
+		it := rec
+		it.Operation.Key = other
+		n := e.look(ctx, k, it, func() error { return held.lasts(ctx, k) })
+		switch {
+		case len(n.effects) > 0 && (!shows(n.effects, other) || slices.ContainsFunc(n.effects, func(x policy.Effect) bool { return among(x, f.effects) })):
+			return "this check finds something by a key that only resembles its own as well, so this may be that of another: compare the key in `found`"
+		case n.trouble != "" && !n.none, n.stale != "":
+			return "whether this check finds it by a key that only resembles its own is not known: " + n.trouble + n.stale
+		}
+	}
+	return ""
+}
+
+func among(x policy.Effect, found []policy.Effect) bool {
+	return slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == x.Receipt && string(f.Value) == string(x.Value) })
+}
+
+// almost are keys that a search by parts, or without regard to case, takes for
+// this one.
+func almost(key string) []string {
+	_, first := utf8.DecodeRuneInString(key)
+	_, last := utf8.DecodeLastRuneInString(key)
+	turned := strings.Map(func(r rune) rune {
+		if unicode.IsUpper(r) {
+			return unicode.ToLower(r)
+		}
+		return unicode.ToUpper(r)
+	}, key)
+	out := []string{key[first:], key[:len(key)-last], key + "0", turned}
+	return slices.DeleteFunc(out, func(k string) bool { return k == "" || k == key })
 }

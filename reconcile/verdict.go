@@ -21,7 +21,7 @@ type findings struct {
 	asked        policy.Request // for the first page
 	wait         time.Time      // the downstream is not to be asked before this
 	unasked      bool           // no question was put at all
-	unanswered   bool           // or no answer of theirs came back, for now
+	none         bool           // the last answer said that there is no such thing, or no such question
 }
 
 // proof is everything beside the findings that absence depends on (I6).

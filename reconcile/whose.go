@@ -9,54 +9,118 @@ import (
 	"indoubt/policy"
 )
 
-// namedTwins is how many relations of one sort a record names; with as many, there
-// may be more.
-const namedTwins = 20
+// maxOthers is among how many other operations it is looked for one that may have
+// made what was found.
+const maxOthers = 500
 
 // whose tells why what was found may be another operation's: the check does not
-// know ours from that of a twin, and a twin wants the same. "" when it is ours.
+// look for the token, and another one has the same key, or wants the same. "" when
+// it is ours.
 func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, found []policy.Effect) string {
-	o := rec.Operation
-	if k.Idempotent || k.Read.KnowsItsOwn() || len(found) == 1 && o.StateAt(rec.Now) != ledger.Uncertain {
+	o, by := rec.Operation, k.Read.OwnBy()
+	doubt, one := o.StateAt(rec.Now) == ledger.Uncertain, len(found) == 1 && found[0].Same
+	switch {
+	case by == policy.OwnByToken, one && k.Read.JudgesToken():
 		return ""
-	}
-	if o.Fingerprint == "" {
+	case one && doubt && k.Idempotent && by == policy.OwnByContent: // it is there, whoever made it
+		return ""
+	case !doubt && known(o, found):
+		return ""
+	case by == policy.OwnByContent && o.Fingerprint == "":
 		return "it was recorded without a fingerprint of its input, so others that want the same are not known: this check does not look for the token"
 	}
 	// Whoever made what the answer shows was in the ledger before it came, though
 	// not always before it was asked for.
-	now, err := e.o.Store.Read(ctx, ledger.Locator{ID: o.ID})
+	ids, err := e.o.Store.Namesakes(ctx, o.ID, maxOthers)
+	full := len(ids) == maxOthers
+	if err == nil && by == policy.OwnByContent {
+		var more []string
+		var most bool
+		more, most, err = e.besides(ctx, k)
+		ids, full = append(ids, more...), full || most && !k.Read.ComparesAll(o)
+	}
+	var others []ledger.Record
+	if err == nil {
+		slices.Sort(ids)
+		others, err = e.o.Store.Records(ctx, slices.Compact(ids))
+	}
 	if err != nil {
 		return "another operation may have made it, and the ledger did not tell: " + err.Error()
 	}
-	overtook := 0
-	for _, r := range now.Related {
-		if r.Overtook {
-			overtook++
+	for _, other := range others {
+		p := other.Operation
+		full = full && (by == policy.OwnByContent || p.Key == o.Key)
+		switch {
+		case p.ID == o.ID, !e.sameSide(k, p.Kind), neverActed(other), elsewhere(other, found):
+		case by == policy.OwnByKey && p.Key == o.Key:
+			return fmt.Sprintf("%s has the same key and may have made it: this check does not look for the token", p.ID)
+		case by == policy.OwnByContent && k.Read.Alike(o, p):
+			return fmt.Sprintf("%s wants the same and may have made it: this check does not look for the token", p.ID)
 		}
-		twin, err := e.o.Store.Read(ctx, ledger.Locator{ID: r.ID, Skip: ledger.PartReads | ledger.PartRelated | ledger.PartHolds | ledger.PartLease | ledger.PartPricing})
-		if err != nil {
-			return "another operation may have made it, and the ledger did not tell: " + err.Error()
-		}
-		other := twin.Operation
-		if other.Fingerprint != o.Fingerprint || other.Kind != o.Kind || neverActed(twin) || elsewhere(other, found) {
-			continue
-		}
-		return fmt.Sprintf("%s wants the same and may have made it: this check does not look for the token", other.ID)
 	}
-	if max(overtook, len(now.Related)-overtook) >= namedTwins {
-		return "so many others want the same that one of them may have made it: this check does not look for the token"
+	if full {
+		return "so many others are there that one of them may have made it: this check does not look for the token"
 	}
 	return ""
 }
 
+// known tells whether all that was found is recorded as ours.
+func known(o ledger.Operation, found []policy.Effect) bool {
+	return !slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || !slices.Contains(o.Receipts, f.Receipt) })
+}
+
+// besides are the newest operations of the kinds whose effects may stand where
+// this kind's do. full tells that there are more.
+func (e *Engine) besides(ctx context.Context, k *policy.Kind) (ids []string, full bool, err error) {
+	for _, name := range e.kindsBeside(k) {
+		q := ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderNewest, Now: e.now(), Limit: maxOthers,
+			Filter: ledger.Filter{Terms: []ledger.Term{{Field: "kind", Value: name}}}}
+		page, err := e.o.Store.Page(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		full = full || page.Next != ""
+		for _, row := range page.Rows {
+			ids = append(ids, row.ID)
+		}
+	}
+	return ids, full, nil
+}
+
+// kindsBeside are this kind and those of the policy that act where it does.
+func (e *Engine) kindsBeside(k *policy.Kind) []string {
+	names := []string{k.Name}
+	for _, name := range e.policy().Kinds() {
+		if name != k.Name && name != k.Pattern && e.sameSide(k, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// sameSide tells whether a kind acts where this one is looked for.
+func (e *Engine) sameSide(k *policy.Kind, name string) bool {
+	if name == k.Name {
+		return true
+	}
+	other := e.policy().Kind(name)
+	return other.Downstream == nil || k.Downstream == nil || other.Downstream.Name == k.Downstream.Name
+}
+
 // elsewhere tells whether all that an operation did is known, and none of it is
 // what was found.
-func elsewhere(o ledger.Operation, found []policy.Effect) bool {
-	if o.State != ledger.Committed || len(o.Receipts) == 0 || len(o.Receipts) < o.Effects {
+func elsewhere(rec ledger.Record, found []policy.Effect) bool {
+	o := rec.Operation
+	if o.State != ledger.Committed || len(o.Receipts) == 0 || len(o.Receipts) < o.Effects || len(rec.Attempts) > 1 && slices.ContainsFunc(rec.Attempts, unexplained) {
 		return false
 	}
 	return !slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || slices.Contains(o.Receipts, f.Receipt) })
+}
+
+// unexplained tells whether an attempt, one of several, may have made something
+// that is not known. An only attempt has made what is known of its operation.
+func unexplained(a ledger.Attempt) bool {
+	return a.Final() == ledger.OutcomeUncertain && a.Proof == ""
 }
 
 // neverActed tells whether every attempt is known to have had no effect.

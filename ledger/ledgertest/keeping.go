@@ -266,6 +266,35 @@ func leases(t *testing.T, open Open) {
 	}
 }
 
+func namesakes(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	begun := func(key, kind, scope, print string) string {
+		d.clock.Advance(time.Second)
+		o := d.begun(key, func(r *ledger.BeginRequest) {
+			r.Kind, r.Scope, r.Fingerprint, r.TTL = kind, scope, print, time.Minute
+		}).Operation
+		return o.ID
+	}
+	retired := begun("k", "card.charge", "", "f-1")
+	d.settle(d.read(retired).Attempts[0].ID, ledger.OutcomeCommitted)
+	d.clock.Advance(time.Hour)
+	ours := begun("k", "card.charge", "", "f-2")
+	kind, scope, twin := begun("k", "mail", "", "f-3"), begun("k", "card.charge", "s", "f-4"), begun("other", "mail", "z", "f-2")
+	unprinted := begun("another", "mail", "", "")
+	begun("stranger", "mail", "", "f-5")
+	begun("k2", "card.charge", "", "f-6")
+	for limit, want := range map[int][]string{10: {twin, scope, kind, retired, unprinted}, 2: {twin, scope}} {
+		got, err := d.s.Namesakes(ctx, ours, limit)
+		d.ok(err)
+		if !slices.Equal(got, want) {
+			d.Fatalf("namesakes: %v, want %v", got, want)
+		}
+	}
+	if got, err := d.s.Namesakes(ctx, unprinted, 10); err != nil || len(got) != 0 {
+		d.Fatalf("without a fingerprint: %v %v", got, err)
+	}
+}
+
 func controls(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	if at, err := d.s.Control(ctx, "card.charge", "p1"); err != nil || !at.IsZero() {

@@ -45,6 +45,7 @@ func Run(t *testing.T, open Open) {
 		{"Recheck", recheck},
 		{"Waiting", waiting},
 		{"Controls", controls},
+		{"Namesakes", namesakes},
 		{"Holds", holds},
 		{"Runs", runs},
 		{"Events", events},

@@ -1,11 +1,13 @@
 package ledgertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -240,6 +242,35 @@ func (m *Memory) ControlCandidate(_ context.Context, kind string, before time.Ti
 		return ledger.Record{}, fmt.Errorf("a committed %s: %w", kind, ledger.ErrNotFound)
 	}
 	return m.record(newest, m.clock()), nil
+}
+
+func (m *Memory) Namesakes(_ context.Context, operationID string, limit int) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.find(ledger.Locator{ID: operationID})
+	if e == nil {
+		return nil, fmt.Errorf("operation %s: %w", operationID, ledger.ErrNotFound)
+	}
+	named := func(o ledger.Operation) int {
+		if o.Key == e.op.Key || o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint {
+			return 1
+		}
+		return 0
+	}
+	var found []ledger.Operation
+	for _, other := range m.ops {
+		if o := other.op; o.ID != e.op.ID && (named(o) == 1 || o.Fingerprint == "") {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, func(a, b ledger.Operation) int {
+		return cmp.Or(named(b)-named(a), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
+	})
+	var ids []string
+	for _, o := range found[:min(limit, len(found))] {
+		ids = append(ids, o.ID)
+	}
+	return ids, nil
 }
 
 func (m *Memory) RecordControl(_ context.Context, r ledger.Read) error {

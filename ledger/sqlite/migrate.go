@@ -27,6 +27,8 @@ var (
 	step2 string
 	//go:embed step_3.sql
 	step3 string
+	//go:embed step_4.sql
+	step4 string
 )
 
 // steps lead from schema 1 to the newest. A published step never changes; what
@@ -35,6 +37,7 @@ var (
 var steps = []step{
 	{2, step2},
 	{3, step3},
+	{4, step4},
 }
 
 // newest is the schema that the steps lead to.

@@ -93,6 +93,7 @@ func shape(t *testing.T, db *sql.DB) map[string]string {
 
 func TestSchema1IsMigrated(t *testing.T) { testMigrated(t, 1) }
 func TestSchema2IsMigrated(t *testing.T) { testMigrated(t, 2) }
+func TestSchema3IsMigrated(t *testing.T) { testMigrated(t, 3) }
 
 // An older ledger is refused by what only reads, and becomes the newest when it
 // is opened for writing: the same schema as a new ledger's, with everything that

@@ -146,8 +146,11 @@ CREATE TABLE operations (
 
 -- One live key for each (scope, kind, key).
 CREATE UNIQUE INDEX operations_by_key ON operations (scope, kind, key) WHERE key_live = 1;
+-- Those that have given a key up.
+CREATE INDEX operations_retired ON operations (key) WHERE key_live = 0;
 -- Twins: the same input. Overtaken: a newer one on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
+CREATE INDEX operations_unprinted ON operations (created_at) WHERE fingerprint = '';
 CREATE INDEX operations_by_target ON operations (target, created_at) WHERE target <> '';
 -- The settled list, newest change first.
 CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;

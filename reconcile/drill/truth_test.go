@@ -359,38 +359,40 @@ func TestI6_NothingIsSettledAgainstTheTruth(t *testing.T) {
 	for seed := range uint64(worlds) {
 		all.Add(1)
 		few <- struct{}{}
-		go t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		go func() {
 			defer func() { <-few; all.Done() }()
-			u := newTruth(t, seed)
-			for len(u.wishes) < each {
-				for range 1 + u.random.IntN(each/4) {
-					u.wish()
-					u.pass(u.upTo(time.Second))
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				u := newTruth(t, seed)
+				for len(u.wishes) < each {
+					for range 1 + u.random.IntN(each/4) {
+						u.wish()
+						u.pass(u.upTo(time.Second))
+					}
+					u.badList()
+					u.look()
+					u.neverWrong()
+					u.goodList()
+					u.pass(u.upTo(40 * time.Second))
 				}
-				u.badList()
+				for range 4 {
+					u.badList()
+					u.look()
+					u.neverWrong()
+					u.goodList()
+					u.pass(u.upTo(30 * time.Second))
+				}
+				for range 9 { // three more sends by the engine, with a proof between each two
+					u.pass(truthLands + truthVisible + 6*time.Second)
+					u.look()
+					u.neverWrong()
+				}
+				u.pass(2 * time.Hour)
 				u.look()
 				u.neverWrong()
-				u.goodList()
-				u.pass(u.upTo(40 * time.Second))
-			}
-			for range 4 {
-				u.badList()
-				u.look()
-				u.neverWrong()
-				u.goodList()
-				u.pass(u.upTo(30 * time.Second))
-			}
-			for range 9 { // three more sends by the engine, with a proof between each two
-				u.pass(truthLands + truthVisible + 6*time.Second)
-				u.look()
-				u.neverWrong()
-			}
-			u.pass(2 * time.Hour)
-			u.look()
-			u.neverWrong()
-			wishes.Add(int64(len(u.wishes)))
-			settled.Add(int64(u.allSettled()))
-		})
+				wishes.Add(int64(len(u.wishes)))
+				settled.Add(int64(u.allSettled()))
+			})
+		}()
 	}
 	all.Wait()
 	t.Logf("%d operations, %d settled as can be known", wishes.Load(), settled.Load())

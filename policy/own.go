@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// OwnBy is what a read tells an operation's own effect by.
+type OwnBy int
+
+const (
+	OwnByContent OwnBy = iota // what is wanted; others may want the same
+	OwnByKey                  // the key, which is given again in time, and by other kinds
+	OwnByToken                // the token, which nobody else ever has
+)
+
+// OwnBy is the surest thing that the read compares or, where it compares
+// nothing, asks the other side for. What only judges an effect that was found
+// (`same`) finds none.
+func (r *Read) OwnBy() OwnBy {
+	switch {
+	case r.found.uses("token"):
+		return OwnByToken
+	case r.found.uses("key"):
+		return OwnByKey
+	case r.SearchesByToken():
+		return OwnByToken
+	}
+	for _, t := range r.transport.questions() {
+		if t.uses("key") {
+			return OwnByKey
+		}
+	}
+	return OwnByContent
+}
+
+// JudgesToken tells whether an effect that is the same carries the token.
+func (r *Read) JudgesToken() bool { return r.same.uses("token") }
+
+// TrustsTheirSearch tells whether the read asks the other side for the token or
+// the key and takes all that it answers: nothing in `found` compares them.
+func (r *Read) TrustsTheirSearch() bool {
+	if r.found.uses("token", "key") {
+		return false
+	}
+	for _, t := range r.transport.questions() {
+		if t.uses("token", "key") {
+			return true
+		}
+	}
+	return r.toldToken()
+}
+
+// looseCalls compare parts of texts, or texts that were changed.
+var looseCalls = []string{"contains", "startsWith", "endsWith", "matches", "indexOf", "lastIndexOf", "lowerAscii", "upperAscii", "substring", "replace", "trim", "split"}
+
+// ComparesAll tells whether the read compares every member of the operation's
+// input, each as a whole: then whoever else it finds has the same fingerprint,
+// unless the other's input says more.
+func (r *Read) ComparesAll(o ledger.Operation) bool {
+	for _, call := range looseCalls {
+		if strings.Contains(r.found.text, call) {
+			return false
+		}
+	}
+	input, err := decodeInput(o)
+	return err == nil && covered(input, "", r.found.inputs)
+}
+
+func covered(v any, at string, by []string) bool {
+	if slices.Contains(by, at) && at != "" {
+		return true
+	}
+	members, ok := v.(map[string]any)
+	if !ok || len(members) == 0 {
+		return false
+	}
+	for name, m := range members {
+		if !covered(m, strings.TrimPrefix(at+"."+name, "."), by) {
+			return false
+		}
+	}
+	return true
+}
+
+// Alike tells whether the read might take the effect of one operation for that
+// of the other: in no part of the input that it looks for do they differ, other
+// than by one text being a part of the other's.
+func (r *Read) Alike(a, b ledger.Operation) bool {
+	one, err := decodeInput(a)
+	other, err2 := decodeInput(b)
+	if err != nil || err2 != nil {
+		return true
+	}
+	paths := slices.Clone(r.found.inputs)
+	for _, t := range r.transport.questions() {
+		for _, e := range t.expressions() {
+			paths = append(paths, e.inputs...)
+		}
+	}
+	for _, path := range paths {
+		x, has := member(one, path)
+		y, hasToo := member(other, path)
+		if has && hasToo && !mistakable(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+// member is the part of an input at a path; false where the path is not plain.
+func member(v any, path string) (any, bool) {
+	if path == "" {
+		return v, true
+	}
+	for _, name := range strings.Split(path, ".") {
+		members, ok := v.(map[string]any)
+		if v, ok = members[name]; !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func mistakable(a, b any) bool {
+	x, text := a.(string)
+	y, too := b.(string)
+	if !text || !too {
+		return reflect.DeepEqual(a, b)
+	}
+	x, y = strings.ToLower(x), strings.ToLower(y)
+	return strings.Contains(x, y) || strings.Contains(y, x)
+}

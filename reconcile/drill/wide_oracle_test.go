@@ -1,0 +1,190 @@
+package drill
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// whatHappened is the truth about an operation, from the market's journal alone.
+type whatHappened struct {
+	made, asked int // effects, and those that are what was asked
+	ids         []string
+}
+
+func (u *wide) truthOf(w *wideWish) (h whatHappened) {
+	for _, t := range u.down.of(w.op) {
+		h.made++
+		if !t.Other && !t.Edited {
+			h.asked++
+		}
+		h.ids = append(h.ids, t.ID)
+	}
+	return h
+}
+
+// anybodys tells whether an effect that is safe to repeat is there, whoever made it.
+func (u *wide) anybodys(w *wideWish) (ids []string) {
+	u.down.mu.Lock()
+	defer u.down.mu.Unlock()
+	for _, t := range u.down.things {
+		if t.To == w.to && t.Amount == w.amount {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids
+}
+
+// neverWrong compares what is settled, and every verdict, with what really happened.
+func (u *wide) neverWrong(when string) {
+	u.Helper()
+	for _, w := range u.wishes {
+		rec := u.read(w)
+		if rec.Operation.Version+int64(len(rec.Reads)) == w.seq {
+			continue
+		}
+		w.seq = rec.Operation.Version + int64(len(rec.Reads))
+		if why := u.wrong(w, rec); why != "" {
+			u.fail("%s: %s %s (key %q, token %q sent %v, %s %d, word %q, risks %d) is %s %q: %s\n%+v\nread: %s\nmade: %+v", when, w.name, w.op, w.key, w.token, w.sent, w.to, w.amount, w.word, w.risks,
+				rec.Operation.State, rec.Operation.Conflict, why, w.form, reasons(rec), u.down.of(w.op))
+		}
+	}
+}
+
+// wrong says what is against the truth; "" when nothing is.
+func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
+	o, h := rec.Operation, u.truthOf(w)
+	there := h.made > 0
+	ours := h.ids
+	if w.idempotent {
+		same := u.anybodys(w)
+		there, ours = there || len(same) > 0, append(ours, same...)
+	}
+	lied := w.word == ledger.VerbConfirm && h.made == 0 || (w.word == ledger.VerbDeny || w.word == ledger.VerbAbandon) && h.made > 0
+	switch {
+	case o.State == ledger.Committed && !there && w.word != ledger.VerbConfirm:
+		return "it did not happen"
+	case o.State == ledger.Committed && !o.ByAnswer && w.same && !w.idempotent && h.made > 0 && h.asked == 0 && !w.touched && w.word != ledger.VerbConfirm && h.made < 2:
+		return "something else happened"
+	case o.State == ledger.Failed && h.made > 0 && w.word != ledger.VerbDeny && !w.touched:
+		return "it happened"
+	case o.State == ledger.Abandoned && w.word != ledger.VerbAbandon:
+		return "nobody abandoned it"
+	case o.Conflict == ledger.Duplicate && h.made < 2 && !w.idempotent:
+		return fmt.Sprintf("it happened %d times", h.made)
+	case o.Conflict == ledger.MismatchConflict && h.asked == h.made:
+		return "nothing else happened"
+	case o.Conflict == ledger.Contradiction && w.words == 0 && !lied && !w.touched:
+		return "nothing disagrees: " + o.ConflictNote
+	case h.made > 1 && !w.twice && w.risks == 0 && !w.idempotent && !w.touched:
+		return "it was sent again without need"
+	}
+	for _, r := range o.Receipts {
+		if !slices.Contains(ours, r) {
+			return "receipt " + r + " is not of it"
+		}
+	}
+	for _, r := range rec.Reads {
+		if r.Control {
+			continue
+		}
+		switch {
+		case r.Verdict == ledger.Landed && !there:
+			return "a check says that it landed: " + r.Reason
+		case r.Verdict == ledger.Absent && h.made > 0 && !w.touched && len(w.attempts) == 1 && o.AttemptCount == 1:
+			return "a check says that it did not land: " + r.Reason
+		case r.Verdict == ledger.Duplicated && h.made < 2 && !w.idempotent:
+			return "a check says that it landed twice: " + r.Reason
+		case r.Verdict == ledger.Mismatch && h.made == h.asked:
+			return "a check says that something else landed: " + r.Reason
+		}
+	}
+	return u.sentWithoutLeave(w, rec)
+}
+
+// sentWithoutLeave looks for a transmission that nothing had allowed.
+func (u *wide) sentWithoutLeave(w *wideWish, rec ledger.Record) string {
+	for i, a := range rec.Attempts {
+		switch {
+		case i == 0:
+		case a.Basis == "":
+			return fmt.Sprintf("attempt %d has no basis", a.N)
+		case a.Basis != ledger.BasisAbsent && a.GrantID == "":
+			return fmt.Sprintf("attempt %d has no grant", a.N)
+		case a.Basis == ledger.BasisRiskAccepted && strings.HasPrefix(a.Actor, "auto:"):
+			return "the machine took a risk"
+		}
+	}
+	u.down.mu.Lock()
+	posts := u.down.posts[w.op]
+	u.down.mu.Unlock()
+	if posts+len(w.attempts) > len(rec.Attempts) {
+		return fmt.Sprintf("%d transmissions, %d attempts", posts+len(w.attempts), len(rec.Attempts))
+	}
+	return ""
+}
+
+// allKnown says, from what really happened and from the design, how what can be
+// known must stand after the market was well for long enough.
+func (u *wide) allKnown() (settled, open int) {
+	u.Helper()
+	for _, w := range u.wishes {
+		state, conflict, known := u.known(w)
+		if !known {
+			open++
+			continue
+		}
+		settled++
+		rec := u.read(w)
+		if o := rec.Operation; o.State != state || o.Conflict != conflict {
+			u.fail("%s %s is %s %q; it can be known to be %s %q\n%+v\nread: %s\nmade: %+v", w.name, w.op, o.State, o.Conflict, state, conflict, w.form, reasons(rec), u.down.of(w.op))
+		}
+	}
+	return settled, open
+}
+
+// known is what the design promises to find out: what one attempt made that
+// carried its token, by a search for this; and that it made nothing, where both
+// bounds are stated, the list is whole, and the check was seen to find something.
+func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
+	rec, h := u.read(w), u.truthOf(w)
+	o := rec.Operation
+	switch {
+	case o.ByAnswer && h.made == 1:
+		return ledger.Committed, ledger.NoConflict, w.words == 0 && !w.touched && h.asked == 1 && o.AttemptCount == 1
+	case w.words > 0, w.touched, u.deleted, w.idempotent, o.AttemptCount != 1, o.HandsOff && o.State == ledger.Uncertain && o.Verdict != ledger.Mismatch:
+		return "", "", false
+	case w.forgets && u.now().Sub(o.StartedAt) > wideForgets-wideLands-wideVisible:
+		return "", "", false
+	case w.window == "attempt" && u.down.off < 0:
+		return "", "", false // the market's clock puts it before the window
+	case !w.byToken() || w.token == "", w.theirSearch() && u.down.match == "word":
+		return "", "", false
+	case strings.HasPrefix(w.search, "exact") && h.made > 1:
+		return "", "", false // it shows one of them
+	case h.made == 1 && h.asked == 0 && w.same:
+		return ledger.Uncertain, ledger.MismatchConflict, true
+	case h.made == 1:
+		return ledger.Committed, ledger.NoConflict, true
+	case h.made > 1:
+		return ledger.Committed, ledger.Duplicate, true
+	case !o.Doubted:
+		return ledger.Failed, ledger.NoConflict, true
+	case !w.bounded, w.blind, !w.sent, w.paging == "offset", !u.seen(w.form):
+		return "", "", false
+	}
+	return ledger.Failed, ledger.NoConflict, true
+}
+
+// seen tells whether the check has something to be tried on.
+func (u *wide) seen(s form) bool {
+	for _, w := range u.wishes {
+		rec := u.read(w)
+		if o := rec.Operation; w.name == s.name && o.ByAnswer && o.State == ledger.Committed && o.Conflict == ledger.NoConflict && w.sent && w.token != "" && o.AttemptCount == 1 && !s.forgets {
+			return true
+		}
+	}
+	return false
+}

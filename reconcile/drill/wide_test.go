@@ -1,0 +1,616 @@
+package drill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+	"indoubt/reconcile"
+)
+
+// wide is one seeded run over forms of policy, connectors, twins, repeated
+// attempts, people and manners of the other side.
+type wide struct {
+	testing.TB
+	ctx    context.Context
+	random *rand.Rand
+	clock  atomic.Int64
+	down   *market
+	store  ledger.Store
+	forms  []form
+	policy atomic.Pointer[policy.Policy]
+	texts  [2]*policy.Policy // mean the same
+	engine *reconcile.Engine
+	other  *reconcile.Engine
+	wishes []*wideWish
+	story  []string // what happened, for a failure
+
+	mu      sync.Mutex
+	deleted bool // something was, by somebody
+	loose   bool // somebody else's things may look like ours
+}
+
+type wideWish struct {
+	form
+	op, key, token string
+	to             string
+	amount         int
+	fingerprint    string
+	ttl            time.Duration
+	sent           bool        // the token is known to have been sent
+	attempts       []wideTry   // of the pipeline
+	word           ledger.Verb // a person's latest
+	words, risks   int
+	touched        bool // somebody deleted or edited what it made
+	twice          bool // by the market itself
+	seq            int64
+	lastSend       time.Time
+}
+
+// wideTry is a transmission of a pipeline: what it made, and whether it was told.
+type wideTry struct {
+	id   string
+	made []string
+	told bool
+	soon time.Time // it makes it then
+}
+
+func (u *wide) now() time.Time       { return time.Unix(0, u.clock.Load()) }
+func (u *wide) pass(d time.Duration) { u.clock.Add(int64(d)) }
+func (u *wide) upTo(d time.Duration) time.Duration {
+	return time.Duration(u.random.Int64N(int64(d)))
+}
+
+func (u *wide) tell(format string, args ...any) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.story = append(u.story, u.now().UTC().Format("15:04:05 ")+fmt.Sprintf(format, args...))
+}
+
+func (u *wide) must(err error, do string) {
+	u.Helper()
+	if err != nil {
+		u.fail("%s: %v", do, err)
+	}
+}
+
+func (u *wide) fail(format string, args ...any) {
+	u.Helper()
+	u.Logf("market %+v", u.down.manners)
+	for _, s := range u.forms {
+		u.Logf("%+v", s)
+	}
+	for _, line := range u.story {
+		u.Log(line)
+	}
+	u.Fatalf(format, args...)
+}
+
+func newWide(t testing.TB, seed uint64, via string) *wide {
+	u := &wide{TB: t, ctx: context.Background(), random: rand.New(rand.NewPCG(seed, 11))}
+	u.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+	r := u.random
+	m := manners{match: one(r, "exact", "exact", "folded", "prefix", "part", "word"), silent: odds(r, 5), keys: odds(r, 3), reuses: odds(r, 4)}
+	if odds(r, 3) {
+		m.off = one(r, -3*time.Minute, 3*time.Minute)
+	}
+	u.down = newMarket(u.now, m)
+	u.loose = true
+	for i := range 2 + r.IntN(2) {
+		s := anyForm(r, fmt.Sprint("kind", i), via, m)
+		if s.idempotent && s.search == "narrow" {
+			s.search = "content"
+		}
+		u.forms = append(u.forms, s)
+		u.loose = u.loose && !s.byContent()
+	}
+	dir := t.TempDir()
+	table := filepath.Join(dir, "market.db")
+	if via == "sql" {
+		u.down.keepTable(t, table)
+	}
+	var err error
+	for i := range u.texts {
+		u.texts[i], err = policy.Parse("policy.yaml", []byte(policyOf(u.down.URL, table, u.forms, 5+i)))
+		u.must(err, "read the policy")
+	}
+	u.policy.Store(u.texts[0])
+	u.store = ledgertest.NewMemory(u.now)
+	if seed%4 == 0 {
+		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.now})
+		u.must(err, "create the ledger")
+	}
+	t.Cleanup(func() { u.fresh(); u.engine.Close(); u.other.Close(); u.store.Close(); u.down.Close() })
+	u.fresh()
+	for _, s := range u.forms {
+		if !odds(r, 6) { // else its check was never seen to find anything
+			u.send(u.made(s), "answered")
+		}
+	}
+	u.pass(wideVisible + time.Second)
+	return u
+}
+
+// fresh makes new engines: they have no memory of troubles that were long ago by
+// the clock.
+func (u *wide) fresh() {
+	for _, e := range []**reconcile.Engine{&u.engine, &u.other} {
+		if *e != nil {
+			(*e).Close()
+		}
+		*e = reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy.Load() }, Clock: u.now, Send: true,
+			Actor: ledger.Actor{Name: "checks", Host: "ops", Machine: true}})
+	}
+}
+
+// made makes up a wish.
+func (u *wide) made(s form) *wideWish {
+	n := len(u.wishes)
+	w := &wideWish{form: s, key: fmt.Sprint("order-", n), to: fmt.Sprint("acct ", n), amount: 100 + u.random.IntN(900), token: ledger.NewToken(), sent: true}
+	w.fingerprint = fmt.Sprint(w.to, w.amount)
+	return w
+}
+
+// wish makes up an operation, new or beside one that is there, and sends it.
+func (u *wide) wish() {
+	r := u.random
+	w := u.made(u.forms[r.IntN(len(u.forms))])
+	w.key = fmt.Sprint("order-", len(u.wishes), r.IntN(100))
+	switch before := u.any(); {
+	case before == nil:
+	default:
+		switch r.IntN(12) {
+		case 0, 1, 2: // a twin, of the same kind or another
+			w.to, w.amount, w.fingerprint = before.to, before.amount, before.fingerprint
+			if odds(r, 2) {
+				w.form = before.form
+			}
+		case 3: // to the same place, but of another amount
+			w.to = before.to
+			w.fingerprint = fmt.Sprint(w.to, w.amount)
+		case 4: // its key begins like another
+			w.key = before.key + strconv.Itoa(r.IntN(10))
+		case 5: // the key of another kind
+			if before.name != w.name {
+				w.key = before.key
+			}
+		case 6: // a key that was given up
+			if before.ttl > 0 {
+				w.form, w.key = before.form, before.key
+				if odds(r, 2) {
+					w.to, w.amount, w.fingerprint = before.to, before.amount, before.fingerprint
+				}
+			}
+		case 7: // by plain SQL
+			if odds(r, 2) {
+				w.token = ""
+			}
+			w.sent, w.fingerprint = false, ""
+		case 8:
+			w.sent = false
+		}
+	}
+	if odds(r, 3) {
+		w.ttl = time.Duration(1+r.IntN(60)) * time.Second
+	}
+	u.send(w, u.fate())
+}
+
+func (u *wide) any() *wideWish {
+	if len(u.wishes) == 0 {
+		return nil
+	}
+	return u.wishes[u.random.IntN(len(u.wishes))]
+}
+
+// fate is what becomes of a transmission.
+func (u *wide) fate() string {
+	return one(u.random, "answered", "answered", "cut", "cut", "made", "made", "made", "late", "refused", "twice", "another", "dies", "made and dies")
+}
+
+// send lets a pipeline begin the operation and transmit it if it may.
+func (u *wide) send(w *wideWish, fate string) {
+	token := w.token
+	if token != "" {
+		token = ledger.NewToken() // which counts where the operation is new
+	}
+	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		Kind: w.name, Key: w.key, Token: token, Fingerprint: w.fingerprint, Sender: "pipeline", TokenSent: w.sent && token != "", KeyWorks: w.keys,
+		Input: json.RawMessage(fmt.Sprintf(`{"to":%q,"amount":%d}`, w.to, w.amount)), Target: map[bool]string{true: w.to}[w.target],
+		Deadline: 5 * time.Second, TTL: w.ttl, Actor: ledger.Actor{Name: "billing", Machine: true}, Source: ledger.Source{Pipeline: "billing"}})
+	u.must(err, "begin")
+	u.tell("%s %s %q: %s %s", w.name, begun.Operation.ID, w.key, begun.Answer, fate)
+	if begun.Answer != ledger.AnswerBegun {
+		return
+	}
+	u.mu.Lock()
+	if i := slices.IndexFunc(u.wishes, func(w *wideWish) bool { return w.op == begun.Operation.ID }); i >= 0 {
+		w = u.wishes[i]
+	} else { // also where the key was given up meanwhile
+		w = &wideWish{form: w.form, op: begun.Operation.ID, key: w.key, token: token, to: w.to, amount: w.amount, fingerprint: w.fingerprint, ttl: w.ttl, sent: w.sent}
+		u.wishes = append(u.wishes, w)
+	}
+	u.mu.Unlock()
+	if begun.Attempt.Basis == ledger.BasisRiskAccepted {
+		w.risks++
+	}
+	t := wideTry{id: begun.Attempt.ID}
+	book := func(amount int, at time.Time) {
+		if made := u.down.of(w.op); w.keys && len(made) > 0 { // it remembers the key
+			t.made = append(t.made, made[0].ID)
+			return
+		}
+		t.soon = at
+		lag := time.Duration(u.random.Int64N(int64(wideVisible)))
+		t.made = append(t.made, u.down.book(thing{Op: w.op, Ref: w.token, Key: w.key, To: w.to, Amount: amount, At: at, Other: amount != w.amount}, lag))
+	}
+	settle := ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: one(u.random, ledger.ClassReset, ledger.ClassTimeout), Status: -1}
+	at := u.now()
+	u.pass(u.upTo(2 * time.Second))
+	switch fate {
+	case "answered", "made", "made and dies":
+		book(w.amount, at)
+	case "twice":
+		book(w.amount, at)
+		if !w.keys {
+			book(w.amount, at)
+			w.twice = true
+		}
+	case "another":
+		book(w.amount+1, at)
+	case "late":
+		book(w.amount, u.now().Add(u.upTo(wideLands-time.Second)))
+	}
+	switch fate {
+	case "answered":
+		settle = ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201}
+		if !odds(u.random, 4) {
+			settle.Receipt = t.made[0]
+		}
+		t.told = true
+	case "refused":
+		settle = ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 422}
+		t.told = true
+	case "dies", "made and dies":
+		t.told = true
+		w.attempts = append(w.attempts, t)
+		u.pass(6 * time.Second)
+		return
+	}
+	w.attempts = append(w.attempts, t)
+	u.settle(t.id, settle)
+}
+
+func (u *wide) settle(attempt string, s ledger.SettleRequest) {
+	s.ChangeID, s.AttemptID, s.Actor = ledger.NewID(), attempt, ledger.Actor{Name: "billing", Machine: true}
+	_, err := ledger.Settle(u.ctx, u.store, s)
+	u.must(err, "settle")
+}
+
+// late brings the true answer of an attempt that was in doubt.
+func (u *wide) late(w *wideWish) {
+	for i := range w.attempts {
+		t := &w.attempts[i]
+		if t.told || t.soon.After(u.now()) {
+			continue
+		}
+		t.told = true
+		s := ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 422}
+		if len(t.made) > 0 {
+			s = ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: t.made[0], Status: 201}
+		}
+		u.tell("late answer of %s: %s %s", w.op, s.Outcome, s.Receipt)
+		u.settle(t.id, s)
+		return
+	}
+}
+
+func (u *wide) read(w *wideWish) ledger.Record {
+	rec, err := u.store.Read(u.ctx, ledger.Locator{ID: w.op})
+	u.must(err, "read")
+	return rec
+}
+
+var someone = ledger.Actor{Name: "maya", Host: "desk", Terminal: true}
+
+// decide lets a person settle an operation, rightly or wrongly.
+func (u *wide) decide(w *wideWish) {
+	rec := u.read(w)
+	verbs := []ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon}
+	switch rec.Operation.StateAt(rec.Now) {
+	case ledger.Uncertain:
+	case ledger.Committed, ledger.Failed, ledger.Abandoned:
+		verbs = []ledger.Verb{ledger.VerbUndo}
+		if rec.Operation.Conflict != ledger.NoConflict {
+			verbs = []ledger.Verb{ledger.VerbAck}
+		}
+	default:
+		return
+	}
+	d := ledger.Decision{ChangeID: ledger.NewID(), ID: w.op, Version: rec.Operation.Version, Verb: one(u.random, verbs...), Reason: "by hand", Actor: someone,
+		RecheckAt: reconcile.RecheckAt(u.policy.Load().Kind(w.name), u.now())}
+	_, err := ledger.Decide(u.ctx, u.store, d)
+	u.tell("maya %ss %s: %v", d.Verb, w.op, err)
+	if err == nil {
+		w.words++
+		if d.Verb != ledger.VerbAck {
+			w.word = d.Verb
+		}
+	}
+}
+
+// again lets a person send once more, at their risk if need be, or the pipeline
+// come for it by itself.
+func (u *wide) again(w *wideWish) {
+	if odds(u.random, 2) {
+		u.send(w, u.fate())
+		return
+	}
+	rec := u.read(w)
+	u.plan(w)
+	u.down.fillTable(u)
+	defer u.down.takeTable(u)
+	res, err := u.engine.Retry(u.ctx, reconcile.RetryRequest{ID: w.op, Version: rec.Operation.Version, Basis: ledger.BasisRiskAccepted, Reason: "it must go out",
+		Actor: someone, LossTyped: true, OverrideMax: true})
+	u.tell("maya retries %s: %s, %s (%s) %v", w.op, res.Did, res.Attempt.Basis, res.Why, err)
+	if res.Did == reconcile.DidSend && res.Attempt.Basis == ledger.BasisRiskAccepted {
+		w.risks++
+	}
+	if res.Did == reconcile.DidGrant && odds(u.random, 2) {
+		u.send(w, u.fate())
+	}
+}
+
+// plan says what becomes of the engine's own sends of an operation.
+func (u *wide) plan(w *wideWish) {
+	u.down.mu.Lock()
+	defer u.down.mu.Unlock()
+	if w.op != "" && len(u.down.plans[w.op]) == 0 {
+		u.down.plans[w.op] = []string{one(u.random, "", "cut", "commit and cut", "commit and 502", "late"), one(u.random, "", "cut")}
+	}
+}
+
+// meddle is what others do at the market.
+func (u *wide) meddle() {
+	w := u.any()
+	switch u.random.IntN(4) {
+	case 0, 1:
+		t := thing{Op: "somebody's", Ref: "their-" + strconv.Itoa(u.random.IntN(1e6)), Key: "theirs " + strconv.Itoa(u.random.IntN(1e6)), To: "acct of theirs", Amount: 1}
+		if u.loose && w != nil {
+			t.To, t.Amount = w.to, w.amount
+		}
+		u.down.book(t, 0)
+		u.tell("somebody makes something")
+	case 2:
+		if w == nil || len(u.read(w).Attempts) == 0 || u.read(w).Operation.State == ledger.Uncertain || u.read(w).Operation.State == ledger.Pending {
+			return // what is in doubt stays there to be found: the policy promises it
+		}
+		u.down.mu.Lock()
+		for _, t := range u.down.things {
+			if t.Op == w.op && !t.Deleted && !t.Shown.After(u.now()) {
+				t.Deleted = true
+				w.touched, u.deleted = true, true
+				break
+			}
+		}
+		u.down.mu.Unlock()
+		u.tell("somebody deletes what %s made: %v", w.op, w.touched)
+	case 3:
+		if w == nil || w.idempotent {
+			return
+		}
+		u.down.mu.Lock()
+		for _, t := range u.down.things {
+			if t.Op == w.op {
+				t.Amount, t.Edited = t.Amount+7, true
+				w.touched = true
+			}
+		}
+		u.down.mu.Unlock()
+		u.tell("somebody edits what %s made", w.op)
+	}
+}
+
+// look lets engines read and settle, while something ails the market and others
+// go on.
+func (u *wide) look() {
+	r := u.random
+	d := u.down
+	ails, ignores, lag := one(r, "", "", "", "", "500", "401", "429", "302", "html", "truncated", "twice", "cached", "empty", "cut"), odds(r, 4), time.Duration(0)
+	if odds(r, 3) {
+		lag = u.upTo(wideVisible)
+	}
+	d.mu.Lock()
+	d.ails, d.ignores, d.lag = ails, ignores, lag
+	if odds(r, 5) {
+		d.onList = u.meanwhile()
+	}
+	d.mu.Unlock()
+	d.fillTable(u)
+	u.tell("look: ails %q, ignores %v, lag %s", ails, ignores, lag)
+	switch r.IntN(4) {
+	case 0:
+		u.once(u.engine)
+	case 1:
+		var both sync.WaitGroup
+		both.Add(1)
+		go func() { defer both.Done(); u.once(u.other) }()
+		u.once(u.engine)
+		both.Wait()
+	default:
+		for range 4 {
+			if w := u.any(); w != nil {
+				u.readNow(one(r, u.engine, u.other), w)
+			}
+		}
+	}
+	d.mu.Lock()
+	d.ails, d.ignores, d.lag, d.onList = "", false, 0, nil
+	d.mu.Unlock()
+	d.takeTable(u)
+	if ails != "" || odds(r, 2) {
+		u.fresh()
+	}
+	if odds(r, 6) {
+		u.policy.Store(u.texts[r.IntN(2)])
+	}
+}
+
+func (u *wide) once(e *reconcile.Engine) {
+	_, err := e.Once(u.ctx, nil)
+	if err != nil {
+		u.Errorf("reconcile: %v", err)
+	}
+}
+
+func (u *wide) readNow(e *reconcile.Engine, w *wideWish) {
+	res, err := e.ReadNow(u.ctx, w.op)
+	u.tell("read %s: %s %s %v", w.op, res.Read.Verdict, res.Read.Reason, err)
+	if err != nil && !errors.Is(err, ledger.ErrRefused) && !errors.As(err, new(*ledger.LeasedError)) {
+		u.Errorf("read: %v", err)
+	}
+}
+
+// meanwhile is a twin or a late effect that comes while a question is on its way.
+func (u *wide) meanwhile() func() {
+	before := u.any()
+	if before == nil {
+		return nil
+	}
+	w := u.made(before.form)
+	w.key = fmt.Sprint("order-meanwhile-", len(u.wishes), u.random.IntN(1000))
+	w.to, w.amount, w.fingerprint = before.to, before.amount, fmt.Sprint(before.to, before.amount)
+	return func() { u.beginTwin(w) }
+}
+
+// beginTwin begins and commits an operation whose answer is not known yet.
+func (u *wide) beginTwin(w *wideWish) {
+	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		Kind: w.name, Key: w.key, Token: w.token, Fingerprint: w.fingerprint, Sender: "pipeline", TokenSent: true, KeyWorks: w.keys,
+		Input: json.RawMessage(fmt.Sprintf(`{"to":%q,"amount":%d}`, w.to, w.amount)), Target: map[bool]string{true: w.to}[w.target],
+		Deadline: 5 * time.Second, Actor: ledger.Actor{Name: "billing", Machine: true}})
+	if err != nil || begun.Answer != ledger.AnswerBegun {
+		u.Errorf("begin meanwhile: %s %v", begun.Answer, err)
+		return
+	}
+	w.op = begun.Operation.ID
+	t := wideTry{id: begun.Attempt.ID}
+	t.made = []string{u.down.book(thing{Op: w.op, Ref: w.token, Key: w.key, To: w.to, Amount: w.amount}, 0)}
+	w.attempts = []wideTry{t}
+	u.mu.Lock()
+	u.wishes = append(u.wishes, w)
+	u.mu.Unlock()
+	u.tell("meanwhile %s %s begins", w.name, w.op)
+}
+
+// TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy goes on where the
+// narrower test ends: any form of policy, over any connector, with twins,
+// repeated attempts and people about. INDOUBT_TRUTH is how many worlds of each
+// connector to make, INDOUBT_TRUTH_SEED the first.
+func TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy(t *testing.T) {
+	many := map[string]int{"http": 150, "sql": 20, "mcp": 8, "command": 6}
+	if racing {
+		many = map[string]int{"http": 25, "sql": 6, "mcp": 2, "command": 2}
+	}
+	if testing.Short() {
+		many = map[string]int{"http": 15, "sql": 3, "mcp": 1, "command": 1}
+	}
+	from := uint64(0)
+	if n, err := strconv.Atoi(os.Getenv("INDOUBT_TRUTH")); err == nil {
+		many = map[string]int{"http": n, "sql": n / 5, "mcp": n / 20, "command": n / 20}
+	}
+	if n, err := strconv.ParseUint(os.Getenv("INDOUBT_TRUTH_SEED"), 10, 64); err == nil {
+		from = n
+	}
+	var wishes, settled, open atomic.Int64
+	for _, via := range []string{"http", "sql", "mcp", "command"} {
+		t.Run(via, func(t *testing.T) {
+			var all sync.WaitGroup
+			few := make(chan struct{}, 8) // they mostly wait
+			for seed := from; seed < from+uint64(many[via]); seed++ {
+				all.Add(1)
+				few <- struct{}{}
+				go func() {
+					defer func() { <-few; all.Done() }()
+					t.Run(fmt.Sprint(seed), func(t *testing.T) {
+						u := newWide(t, seed, via)
+						u.live()
+						s, o := u.allKnown()
+						wishes.Add(int64(len(u.wishes)))
+						settled.Add(int64(s))
+						open.Add(int64(o))
+					})
+				}()
+			}
+			all.Wait()
+		})
+	}
+	t.Logf("%d operations, %d settled as can be known, %d of which nothing has to be known", wishes.Load(), settled.Load(), open.Load())
+}
+
+// live is the run of a world.
+func (u *wide) live() {
+	for len(u.wishes) < 12 {
+		for range 1 + u.random.IntN(3) {
+			u.wish()
+			u.pass(u.upTo(time.Second))
+		}
+		u.happen()
+	}
+	for range 6 {
+		u.happen()
+	}
+	u.fresh()
+	for range 3 {
+		u.pass(wideLands + wideVisible + time.Minute)
+		u.settleDown()
+	}
+}
+
+func (u *wide) happen() {
+	for range 1 + u.random.IntN(2) {
+		w := u.any()
+		switch u.random.IntN(8) {
+		case 0:
+			u.decide(w)
+		case 1:
+			u.again(w)
+		case 2:
+			u.late(w)
+		case 3, 4:
+			u.meddle()
+		}
+		u.neverWrong("after")
+		u.pass(time.Millisecond)
+	}
+	for _, w := range u.wishes {
+		u.plan(w)
+	}
+	u.look()
+	u.neverWrong("look")
+	u.pass(u.upTo(40 * time.Second))
+}
+
+// settleDown reads all once more while the market is well.
+func (u *wide) settleDown() {
+	u.down.fillTable(u)
+	for _, w := range slices.Clone(u.wishes) {
+		u.readNow(u.engine, w)
+	}
+	u.down.takeTable(u)
+	u.neverWrong("at the end")
+}

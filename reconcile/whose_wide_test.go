@@ -1,0 +1,125 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// asked begins an operation and leaves it in doubt.
+func (w *world) asked(kind, key, print, input string) ledger.Operation {
+	w.Helper()
+	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: key, Token: ledger.NewToken(),
+		Fingerprint: print, Input: json.RawMessage(input), Sender: "pipeline", TokenSent: true, Deadline: time.Minute, TTL: time.Second, Actor: pipeline,
+	})
+	if err != nil || res.Answer != ledger.AnswerBegun {
+		w.Fatal(res.Answer, err)
+	}
+	return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+}
+
+// Somebody else's effect settles nothing, however the check looks for ours.
+func TestI2_WhatAnotherOperationMadeIsNotOurs(t *testing.T) {
+	found := func(by string) string { return strings.Replace(payPolicy, "x.ref == token", by, 1) }
+	two := func(s string) string {
+		return s + strings.Replace(strings.SplitAfterN(s, "kinds:\n", 2)[1], "  pay:", "  pay.urgent:", 1)
+	}
+	idempotent := func(s string) string { return strings.Replace(s, "    send:", "    idempotent: true\n    send:", 1) }
+	const same, input = "the same", `{"amount":420}`
+	for name, tc := range map[string]struct {
+		text             string
+		kind, key, print string // of the other one
+		input            string
+		makes            charge
+		says             string
+	}{
+		"of another kind on the same downstream":     {two(found("x.amount == input.amount")), "pay.urgent", "other", same, input, charge{Amount: 420}, "wants the same"},
+		"recorded without a fingerprint":             {found("x.amount == input.amount"), "pay", "other", "", input, charge{Amount: 420}, "wants the same"},
+		"alike in what is looked for":                {found("x.amount == input.amount"), "pay", "other", "another", `{"amount":420,"to":"b"}`, charge{Amount: 420}, "wants the same"},
+		"alike, and found to be something else":      {strings.Replace(found("x.amount == input.amount"), "same: it.amount == input.amount", "same: it.key == key", 1), "pay", "other", same, input, charge{Amount: 420, Key: "other"}, "wants the same"},
+		"alike, and judged by the token":             {strings.Replace(found("x.amount == input.amount"), "same: it.amount == input.amount", "same: it.ref == token", 1), "pay", "other", same, input, charge{Amount: 420}, "wants the same"},
+		"the same key in another kind":               {two(found("x.key == key")), "pay.urgent", "mine", "another", input, charge{Amount: 420, Key: "mine"}, "same key"},
+		"a key that begins like ours":                {found("x.key.startsWith(key)"), "pay", "mine-2", "another", input, charge{Amount: 420, Key: "mine-2"}, "resembles"},
+		"a key of another case":                      {found("x.key.lowerAscii() == key.lowerAscii()"), "pay", "MINE", "another", input, charge{Amount: 420, Key: "MINE"}, "resembles"},
+		"safe to repeat, and a search for anything":  {idempotent(strings.Replace(found("true"), `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1)), "pay", "other", "another", `{"amount":7}`, charge{Amount: 420}, "never sent"},
+		"something else, and a search for anything":  {strings.Replace(found("true"), `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1), "pay", "other", "another", `{"amount":7}`, charge{Amount: 7}, "never sent"},
+		"a search for anything, later than we began": {strings.Replace(found(`op.created_at != null`), `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1), "pay", "other", "another", `{"amount":7}`, charge{Amount: 420}, "never sent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, payPolicy)
+			w.policy(strings.Replace(tc.text, "%s", w.side.URL, 1))
+			w.asked(tc.kind, tc.key, tc.print, tc.input)
+			w.side.apply(tc.makes)
+			ours := w.asked("pay", "mine", same, input)
+			w.later(pastProof)
+			r := w.read(ours.ID)
+			if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || r.Operation.Conflict != ledger.NoConflict || !strings.Contains(r.Read.Reason, tc.says) {
+				t.Errorf("%s %q, %s: %s", r.Operation.State, r.Operation.Conflict, r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
+// A key that was given up was another operation's.
+func TestI2_WhatAnEarlierOwnerOfTheKeyMadeIsNotOurs(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "x.ref == token", "x.key == key", 1))
+	before := w.asked("pay", "mine", "f-1", `{"amount":420}`)
+	w.side.apply(charge{Amount: 420, Key: "mine"})
+	w.later(pastProof)
+	if r := w.read(before.ID); r.Operation.State != ledger.Committed {
+		t.Fatalf("%s: %s", r.Operation.State, r.Read.Reason)
+	}
+	w.later(time.Minute)
+	ours := w.asked("pay", "mine", "f-2", `{"amount":420,"again":true}`)
+	w.later(pastProof)
+	if r := w.read(ours.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, before.ID+" has the same key") {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// What is settled is not called into question by what a twin has made.
+func TestI9_ATwinsEffectContradictsNothing(t *testing.T) {
+	for name, text := range map[string]string{"plain": byContent, "safe to repeat": strings.Replace(byContent, "    send:", "    idempotent: true\n    send:", 1)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, text)
+			w.asked("pay", "other", "the same", `{"amount":420}`)
+			w.side.apply(charge{Amount: 420})
+			refused := w.alike()
+			w.settle(refused, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 422})
+			w.later(pastProof)
+			if r := w.read(refused.Operation.ID); r.Operation.Conflict != ledger.NoConflict || r.Read.Verdict != ledger.Inconclusive {
+				t.Errorf("%q, %s: %s", r.Operation.Conflict, r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
+// Only an answer tells that there is no such thing: a page to sign in, or half of
+// an answer, does not vouch for a search.
+func TestI2_NoSieveOutOfNonsense(t *testing.T) {
+	for name, text := range map[string]string{"HTML": "<html>Sign in</html>", "half": `{"object":"list","data":[{"id":"ch_`} {
+		t.Run(name, func(t *testing.T) {
+			search := strings.Replace(payPolicy, `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1)
+			w := newWorld(t, strings.Replace(search, "body.data.filter(x, x.ref == token)", "body.data", 1))
+			w.side.apply(charge{Ref: "another's", Amount: 420})
+			o := w.doubt("pay", 420)
+			w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Query().Get("ref") == o.Token {
+					return false
+				}
+				_, _ = rw.Write([]byte(text))
+				return true
+			}
+			w.later(pastProof)
+			if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "never sent is not known") {
+				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
