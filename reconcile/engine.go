@@ -27,6 +27,7 @@ type Engine struct {
 	downs   downstreams   // how each downstream is asked
 	proofs  controls      // positive controls that failed lately
 	sieves  controls      // checks that were asked for a token nobody sent
+	beside  neighbours    // operations that may have made what a check by content found
 	rivals  rivals        // engines with another policy
 	writes  writes        // transmissions in flight
 	active  activeReads   // operations the run loop is reading

@@ -36,7 +36,7 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 	if err == nil && by == policy.OwnByContent {
 		var more []string
 		var most bool
-		more, most, err = e.besides(ctx, k)
+		more, most, err = e.besides(ctx, k, e.policy().Digest())
 		ids, full = append(ids, more...), full || most && !k.Read.ComparesAll(o)
 	}
 	var others []ledger.Record
@@ -67,35 +67,6 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 // known tells whether all that was found is recorded as ours.
 func known(o ledger.Operation, found []policy.Effect) bool {
 	return !slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || !slices.Contains(o.Receipts, f.Receipt) })
-}
-
-// besides are the newest operations of the kinds whose effects may stand where
-// this kind's do. full tells that there are more.
-func (e *Engine) besides(ctx context.Context, k *policy.Kind) (ids []string, full bool, err error) {
-	for _, name := range e.kindsBeside(k) {
-		q := ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderNewest, Now: e.now(), Limit: maxOthers,
-			Filter: ledger.Filter{Terms: []ledger.Term{{Field: "kind", Value: name}}}}
-		page, err := e.o.Store.Page(ctx, q)
-		if err != nil {
-			return nil, false, err
-		}
-		full = full || page.Next != ""
-		for _, row := range page.Rows {
-			ids = append(ids, row.ID)
-		}
-	}
-	return ids, full, nil
-}
-
-// kindsBeside are this kind and those of the policy that act where it does.
-func (e *Engine) kindsBeside(k *policy.Kind) []string {
-	names := []string{k.Name}
-	for _, name := range e.policy().Kinds() {
-		if name != k.Name && name != k.Pattern && e.sameSide(k, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // sameSide tells whether a kind acts where this one is looked for.
