@@ -57,17 +57,17 @@ func (r *Read) TrustsTheirSearch() bool {
 // looseCalls compare parts of texts, or texts that were changed.
 var looseCalls = []string{"contains", "startsWith", "endsWith", "matches", "indexOf", "lastIndexOf", "lowerAscii", "upperAscii", "substring", "replace", "trim", "split"}
 
+// comparesWhole tells whether what `found` compares, it compares as a whole.
+func (r *Read) comparesWhole() bool {
+	return !slices.ContainsFunc(looseCalls, func(call string) bool { return strings.Contains(r.found.text, call) })
+}
+
 // ComparesAll tells whether the read compares every member of the operation's
 // input, each as a whole: then whoever else it finds has the same fingerprint,
 // unless the other's input says more.
 func (r *Read) ComparesAll(o ledger.Operation) bool {
-	for _, call := range looseCalls {
-		if strings.Contains(r.found.text, call) {
-			return false
-		}
-	}
 	input, err := decodeInput(o)
-	return err == nil && covered(input, "", r.found.inputs)
+	return err == nil && r.comparesWhole() && covered(input, "", r.found.inputs)
 }
 
 func covered(v any, at string, by []string) bool {
@@ -87,25 +87,30 @@ func covered(v any, at string, by []string) bool {
 }
 
 // Alike tells whether the read might take the effect of one operation for that
-// of the other: in no part of the input that it looks for do they differ, other
-// than by one text being a part of the other's.
+// of the other: in no part of the input that it compares do they differ, and in
+// none that it leaves to the other side, or compares in part, other than by one
+// text being a part of the other's.
 func (r *Read) Alike(a, b ledger.Operation) bool {
 	one, err := decodeInput(a)
 	other, err2 := decodeInput(b)
 	if err != nil || err2 != nil {
 		return true
 	}
-	paths := slices.Clone(r.found.inputs)
+	differ := func(paths []string, whole bool) bool {
+		return slices.ContainsFunc(paths, func(path string) bool {
+			x, has := member(one, path)
+			y, hasToo := member(other, path)
+			return has && hasToo && !reflect.DeepEqual(x, y) && (whole || !mistakable(x, y))
+		})
+	}
+	if differ(r.found.inputs, r.comparesWhole()) {
+		return false
+	}
 	for _, t := range r.transport.questions() {
 		for _, e := range t.expressions() {
-			paths = append(paths, e.inputs...)
-		}
-	}
-	for _, path := range paths {
-		x, has := member(one, path)
-		y, hasToo := member(other, path)
-		if has && hasToo && !mistakable(x, y) {
-			return false
+			if differ(e.inputs, false) {
+				return false
+			}
 		}
 	}
 	return true
@@ -128,9 +133,6 @@ func member(v any, path string) (any, bool) {
 func mistakable(a, b any) bool {
 	x, text := a.(string)
 	y, too := b.(string)
-	if !text || !too {
-		return reflect.DeepEqual(a, b)
-	}
 	x, y = strings.ToLower(x), strings.ToLower(y)
-	return strings.Contains(x, y) || strings.Contains(y, x)
+	return text && too && (strings.Contains(x, y) || strings.Contains(y, x))
 }

@@ -19,9 +19,10 @@ const (
 // form is one way to write a kind's check.
 type form struct {
 	name, via  string // http, sql, command, mcp
-	search     string // ref, key: compared here; asked-ref, asked-key: left to the other side; exact-ref, exact-key; content, asked-content, narrow
+	search     string // ref, key: compared here; asked-: left to the other side; exact-; content, asked-content, narrow, part; judged-by-ref
 	paging     string // "", cursor, link, offset
 	window     string // "", op, attempt
+	filters    bool   // out what it found from before the operation
 	same       bool
 	bounded    bool
 	forgets    bool // visible_for
@@ -32,8 +33,10 @@ type form struct {
 	target     bool
 }
 
-func (s form) byToken() bool { return strings.HasSuffix(s.search, "ref") }
-func (s form) byKey() bool   { return strings.HasSuffix(s.search, "key") }
+func (s form) byToken() bool {
+	return s.search == "ref" || s.search == "asked-ref" || s.search == "exact-ref"
+}
+func (s form) byKey() bool { return strings.HasSuffix(s.search, "key") }
 func (s form) byContent() bool {
 	return !s.byToken() && !s.byKey()
 }
@@ -47,18 +50,21 @@ func odds(r *rand.Rand, n int) bool      { return r.IntN(n) == 0 }
 // anyForm makes one up.
 func anyForm(r *rand.Rand, name, via string, m manners) form {
 	s := form{name: name, via: via}
-	s.search = one(r, "ref", "ref", "ref", "asked-ref", "asked-ref", "key", "asked-key", "content", "asked-content", "narrow")
+	s.search = one(r, "ref", "ref", "ref", "asked-ref", "asked-ref", "key", "asked-key", "content", "asked-content", "narrow", "part", "judged-by-ref")
 	if via == "http" {
 		s.search = one(r, s.search, s.search, s.search, "exact-ref", "exact-key")
 		s.paging = one(r, "", "", "cursor", "link", "offset")
 	}
-	if m.silent && (s.search == "ref" || s.search == "key") {
-		s.search = "asked-" + s.search
+	if m.silent && (s.search == "ref" || s.search == "key" || s.search == "judged-by-ref") {
+		s.search = one(r, "asked-ref", "asked-key")
 	}
 	if strings.HasPrefix(s.search, "exact") {
 		s.paging = ""
 	} else {
 		s.window = one(r, "", "", "op", "attempt")
+	}
+	if s.search == "asked-ref" || s.search == "asked-content" {
+		s.filters = odds(r, 3)
 	}
 	s.same, s.bounded = !odds(r, 3), !odds(r, 4)
 	s.forgets, s.blind = odds(r, 6), odds(r, 8)
@@ -140,6 +146,13 @@ func (s form) yaml(base string) string {
 		ask["to"], where = "${input.to}", `"to" = ${input.to}`
 	case "narrow":
 		found = list + ".filter(x, x.to == input.to)"
+	case "part":
+		found = list + ".filter(x, x.to.contains(input.to) && x.amount == input.amount)"
+	case "judged-by-ref":
+		found = list + ".filter(x, x.to == input.to && x.amount == input.amount)"
+	}
+	if s.filters && s.via != "sql" {
+		found = list + fmt.Sprintf(".filter(x, x.created >= int(op.created_at) - %d)", int(wideMargin.Seconds()))
 	}
 	switch s.window {
 	case "op":
@@ -192,7 +205,10 @@ func (s form) yaml(base string) string {
 	}
 	line(3, "found: %s", quoted(found))
 	line(3, "complete: %s", quoted(complete))
-	if s.same {
+	switch {
+	case s.search == "judged-by-ref":
+		line(3, "same: it.ref == token")
+	case s.same:
 		line(3, "same: it.amount == input.amount && it.to == input.to")
 	}
 	line(3, "receipt: it.id")

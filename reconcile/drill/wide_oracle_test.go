@@ -160,7 +160,9 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 		return "", "", false
 	case w.window == "attempt" && u.down.off < 0:
 		return "", "", false // the market's clock puts it before the window
-	case !w.byToken() || w.token == "", w.theirSearch() && u.down.match == "word":
+	case w.byContent() || w.byKey():
+		return ledger.Committed, ledger.NoConflict, h.made == 1 && h.asked == 1 && u.alone(w)
+	case w.token == "", w.theirSearch() && u.down.match == "word":
 		return "", "", false
 	case strings.HasPrefix(w.search, "exact") && h.made > 1:
 		return "", "", false // it shows one of them
@@ -176,6 +178,23 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 		return "", "", false
 	}
 	return ledger.Failed, ledger.NoConflict, true
+}
+
+// alone tells whether nobody else can have made what a check finds that does not
+// look for the token, and the market shows it.
+func (u *wide) alone(w *wideWish) bool {
+	if w.byKey() && (u.down.match != "exact" || u.down.silent) || w.byContent() && w.fingerprint == "" || w.search == "judged-by-ref" && w.token == "" {
+		return false
+	}
+	for _, other := range u.wishes {
+		switch {
+		case other == w:
+		case w.byKey() && other.key == w.key, w.byContent() && other.to == w.to,
+			(w.search == "asked-content" || w.search == "part") && (strings.Contains(other.to, w.to) || strings.Contains(w.to, other.to)):
+			return false
+		}
+	}
+	return true
 }
 
 // seen tells whether the check has something to be tried on.
