@@ -3,7 +3,6 @@ package drill
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"time"
 )
@@ -41,7 +40,7 @@ func (s form) byContent() bool {
 	return !s.byToken() && !s.byKey()
 }
 func (s form) theirSearch() bool {
-	return strings.HasPrefix(s.search, "asked") || strings.HasPrefix(s.search, "exact")
+	return strings.HasPrefix(s.search, "asked") || s.search == "told-ref" || strings.HasPrefix(s.search, "exact")
 }
 
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
@@ -54,6 +53,9 @@ func anyForm(r *rand.Rand, name, via string, m manners) form {
 	if via == "http" {
 		s.search = one(r, s.search, s.search, s.search, "exact-ref", "exact-key")
 		s.paging = one(r, "", "", "cursor", "link", "offset")
+	}
+	if via == "command" {
+		s.search = one(r, s.search, s.search, "told-ref")
 	}
 	if m.silent && (s.search == "ref" || s.search == "key" || s.search == "judged-by-ref") {
 		s.search = one(r, "asked-ref", "asked-key")
@@ -81,21 +83,21 @@ func anyForm(r *rand.Rand, name, via string, m manners) form {
 
 // policyOf writes the policy of some forms. look tells apart two policies that
 // mean the same.
-func policyOf(base, table string, forms []form, look int) string {
+func policyOf(program, base, table string, forms []form, look int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "version: 1\ndefaults: { deadline: 5s, look: %d }\ndownstreams:\n", look)
 	keys := ""
 	if forms[0].keys {
 		keys = ", key: { header: Idempotency-Key, remembers: 1h }"
 	}
-	fmt.Fprintf(&b, "  http: { base: %q%s }\n  sql: { sql: { sqlite: %q } }\n  mcp: { mcp: { command: [%q, market-server, %q] } }\nkinds:\n", base, keys, table, os.Args[0], base)
+	fmt.Fprintf(&b, "  http: { base: %q%s }\n  sql: { sql: { sqlite: %q } }\n  mcp: { mcp: { command: [%q, serve, %q] } }\nkinds:\n", base, keys, table, program, base)
 	for _, s := range forms {
-		b.WriteString(s.yaml(base))
+		b.WriteString(s.yaml(program, base))
 	}
 	return b.String()
 }
 
-func (s form) yaml(base string) string {
+func (s form) yaml(program, base string) string {
 	var b strings.Builder
 	line := func(indent int, format string, args ...any) {
 		fmt.Fprintf(&b, "%s%s\n", strings.Repeat("  ", indent), fmt.Sprintf(format, args...))
@@ -186,12 +188,15 @@ func (s form) yaml(base string) string {
 		}
 	case s.via == "command":
 		args := ""
+		if s.search == "told-ref" {
+			args = ", '-'"
+		}
 		for _, name := range []string{"ref", "key", "to", "since"} {
 			if v := ask[name]; v != "" {
 				args += fmt.Sprintf(", %q", name+"="+v)
 			}
 		}
-		line(3, "command: [%q, market-client, %q%s]", os.Args[0], base, args)
+		line(3, "command: [%q, find, %q%s]", program, base, args)
 	case s.via == "mcp":
 		line(3, "mcp: { tool: find, arguments: { %s } }", pairs(ask))
 	case s.via == "sql":

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -298,27 +297,4 @@ func (d *market) one(w http.ResponseWriter, r *http.Request) {
 	out := d.show(found[0])
 	out["object"] = "thing"
 	_ = json.NewEncoder(w).Encode(out)
-}
-
-// marketClient is this program as the market's command line: NAME=VALUE…, and
-// what the market answers on standard output.
-func marketClient(base string, args []string) int {
-	q := url.Values{}
-	for _, a := range args {
-		name, value, _ := strings.Cut(a, "=")
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	res, err := http.Get(base + "/things?" + q.Encode())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	defer res.Body.Close()
-	_, _ = io.Copy(os.Stdout, res.Body)
-	if res.StatusCode != 200 {
-		return 1
-	}
-	return 0
 }

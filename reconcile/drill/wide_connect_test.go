@@ -1,18 +1,13 @@
 package drill
 
 import (
-	"bytes"
-	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
-	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // keepTable lets the market show what is to be seen in a SQLite file, and take
@@ -75,45 +70,13 @@ func (d *market) takeTable(u *wide) {
 	u.must(rows.Err(), "read what was written")
 }
 
-// marketServer is this program as an MCP server in front of the market.
-func marketServer(base string) {
-	s := mcp.NewServer(&mcp.Implementation{Name: "market", Version: "1"}, nil)
-	tool := func(name string, a *mcp.ToolAnnotations, do func(args map[string]any) (*http.Response, error)) {
-		s.AddTool(&mcp.Tool{Name: name, Annotations: a, InputSchema: map[string]any{"type": "object"}},
-			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				var args map[string]any
-				_ = json.Unmarshal(r.Params.Arguments, &args)
-				res, err := do(args)
-				if err != nil {
-					return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}, nil
-				}
-				defer res.Body.Close()
-				body, err := io.ReadAll(res.Body)
-				if err != nil || res.StatusCode >= 300 {
-					return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: res.Status}}}, nil
-				}
-				if !json.Valid(body) {
-					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(body)}}}, nil
-				}
-				return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: json.RawMessage(body)}, nil
-			})
+// builtMarket is the market's command line and MCP server, as a program of its own.
+func builtMarket(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "market")
+	build := exec.Command("go", "build", "-o", path, "./testdata/market")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Skipf("the market's program cannot be built here: %v\n%s", err, out)
 	}
-	tool("find", &mcp.ToolAnnotations{ReadOnlyHint: true}, func(args map[string]any) (*http.Response, error) {
-		q := url.Values{}
-		for name, v := range args {
-			q.Set(name, fmt.Sprint(v))
-		}
-		return http.Get(base + "/things?" + q.Encode())
-	})
-	tool("write", nil, func(args map[string]any) (*http.Response, error) {
-		body, _ := json.Marshal(args)
-		req, err := http.NewRequest(http.MethodPost, base+"/things", bytes.NewReader(body))
-		if err != nil {
-			return nil, err
-		}
-		req.Header.Set("X-Op", fmt.Sprint(args["op"]))
-		client := http.Client{Timeout: 5 * time.Second}
-		return client.Do(req)
-	})
-	_ = s.Run(context.Background(), &mcp.StdioTransport{})
+	return path
 }

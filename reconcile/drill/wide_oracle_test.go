@@ -74,9 +74,9 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 		return "nobody abandoned it"
 	case o.Conflict == ledger.Duplicate && h.made < 2 && !w.idempotent:
 		return fmt.Sprintf("it happened %d times", h.made)
-	case o.Conflict == ledger.MismatchConflict && h.asked == h.made:
+	case o.Conflict == ledger.MismatchConflict && h.asked == h.made && !(w.touched && u.down.reuses):
 		return "nothing else happened"
-	case o.Conflict == ledger.Contradiction && w.words == 0 && !lied && !w.touched:
+	case o.Conflict == ledger.Contradiction && w.words == 0 && !lied && !w.touched && h.made < 2: // of two, one may have been out of sight
 		return "nothing disagrees: " + o.ConflictNote
 	case h.made > 1 && !w.twice && w.risks == 0 && !w.idempotent && !w.touched:
 		return "it was sent again without need"
@@ -97,7 +97,7 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 			return "a check says that it did not land: " + r.Reason
 		case r.Verdict == ledger.Duplicated && h.made < 2 && !w.idempotent:
 			return "a check says that it landed twice: " + r.Reason
-		case r.Verdict == ledger.Mismatch && h.made == h.asked:
+		case r.Verdict == ledger.Mismatch && h.made == h.asked && !(w.touched && u.down.reuses):
 			return "a check says that something else landed: " + r.Reason
 		}
 	}
@@ -167,7 +167,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	case strings.HasPrefix(w.search, "exact") && h.made > 1:
 		return "", "", false // it shows one of them
 	case h.made == 1 && h.asked == 0 && w.same:
-		return ledger.Uncertain, ledger.MismatchConflict, true
+		return ledger.Uncertain, ledger.MismatchConflict, w.paging != "offset" // there might be more
 	case h.made == 1:
 		return ledger.Committed, ledger.NoConflict, true
 	case h.made > 1:

@@ -100,7 +100,7 @@ func (u *wide) fail(format string, args ...any) {
 	u.Fatalf(format, args...)
 }
 
-func newWide(t testing.TB, seed uint64, via string) *wide {
+func newWide(t testing.TB, seed uint64, via, program string) *wide {
 	u := &wide{TB: t, ctx: context.Background(), random: rand.New(rand.NewPCG(seed, 11))}
 	u.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 	r := u.random
@@ -125,7 +125,7 @@ func newWide(t testing.TB, seed uint64, via string) *wide {
 	}
 	var err error
 	for i := range u.texts {
-		u.texts[i], err = policy.Parse("policy.yaml", []byte(policyOf(u.down.URL, table, u.forms, 5+i)))
+		u.texts[i], err = policy.Parse("policy.yaml", []byte(policyOf(program, u.down.URL, table, u.forms, 5+i)))
 		u.must(err, "read the policy")
 	}
 	u.policy.Store(u.texts[0])
@@ -539,6 +539,10 @@ func TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy(t *testing.T) {
 	var wishes, settled, open atomic.Int64
 	for _, via := range []string{"http", "sql", "mcp", "command"} {
 		t.Run(via, func(t *testing.T) {
+			program := "market"
+			if via == "mcp" || via == "command" {
+				program = builtMarket(t)
+			}
 			var all sync.WaitGroup
 			few := make(chan struct{}, 8) // they mostly wait
 			for seed := from; seed < from+uint64(many[via]); seed++ {
@@ -547,7 +551,7 @@ func TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy(t *testing.T) {
 				go func() {
 					defer func() { <-few; all.Done() }()
 					t.Run(fmt.Sprint(seed), func(t *testing.T) {
-						u := newWide(t, seed, via)
+						u := newWide(t, seed, via, program)
 						u.live()
 						s, o := u.allKnown()
 						wishes.Add(int64(len(u.wishes)))

@@ -17,13 +17,6 @@ import (
 
 // The pipelines of these tests are this test program, started again.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "market-client" {
-		os.Exit(marketClient(os.Args[2], os.Args[3:]))
-	}
-	if len(os.Args) > 2 && os.Args[1] == "market-server" {
-		marketServer(os.Args[2])
-		return
-	}
 	if os.Getenv("DRILL_PIPELINE") != "" {
 		if err := RunPipeline(context.Background(), os.Stdin, os.Stdout, testRules); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
