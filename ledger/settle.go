@@ -103,9 +103,9 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 		return conclude(rec, o, a, "late", reason, req)
 	case o.State == Committed && req.Outcome == OutcomeCommitted:
 		return conclude(rec, o, a, "late", reason, req)
-	case o.State == Committed && anyCommitted(rec.Attempts, a.ID):
-		// Another attempt's answer carries the commit; this refusal only says that
-		// this attempt had no part in it.
+	case o.State == Committed && !allProven(with(rec.Attempts, a)):
+		// Another attempt has made it, or may have; this refusal only says that this
+		// attempt had no part in it.
 		o.Version++
 		return written(rec, o, a, "late", reason, req)
 	case (o.State == Failed || o.State == Abandoned) && req.Outcome == OutcomeFailed:
@@ -275,15 +275,6 @@ func openDoubts(attempts []Attempt) int {
 		}
 	}
 	return max(n, 0)
-}
-
-func anyCommitted(attempts []Attempt, except string) bool {
-	for _, a := range attempts {
-		if a.ID != except && a.Final() == OutcomeCommitted {
-			return true
-		}
-	}
-	return false
 }
 
 func describe(req SettleRequest) string {

@@ -169,3 +169,26 @@ func TestI9_TwoFoundOfWhatWasDenied(t *testing.T) {
 		}
 	}
 }
+
+// A late refusal of one attempt says nothing against the effect that a check
+// found of another.
+func TestI9_ARefusalOfOneAttemptContradictsNoOther(t *testing.T) {
+	for _, absent := range []bool{true, false} {
+		b, first := doubt(t)
+		basis := BasisRiskAccepted
+		if absent {
+			b.observe(Absent, 0)
+			basis = BasisAbsent
+		}
+		again, err := b.allow(basis)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.settle(again, OutcomeUncertain)
+		b.observe(Landed, 1, "r-1")
+		b.settle(first, OutcomeFailed)
+		b.want(Committed, 1, NoConflict)
+		b.settle(again, OutcomeFailed)
+		b.want(Committed, 1, Contradiction) // now nothing is left that could have made it
+	}
+}
