@@ -89,18 +89,21 @@ func covered(v any, at string, by []string) bool {
 // Alike tells whether the read might take the effect of one operation for that
 // of the other: in no part of the input that it compares do they differ, and in
 // none that it leaves to the other side, or compares in part, other than by one
-// text being a part of the other's.
+// text being a part of the other's. Operations of two kinds must have such a part
+// in common.
 func (r *Read) Alike(a, b ledger.Operation) bool {
 	one, err := decodeInput(a)
 	other, err2 := decodeInput(b)
 	if err != nil || err2 != nil {
 		return true
 	}
+	common := a.Kind == b.Kind
 	differ := func(paths []string, whole bool) bool {
 		return slices.ContainsFunc(paths, func(path string) bool {
 			x, has := member(one, path)
 			y, hasToo := member(other, path)
-			return has && hasToo && !reflect.DeepEqual(x, y) && (whole || !mistakable(x, y))
+			common = common || has && hasToo
+			return has != hasToo || has && !reflect.DeepEqual(x, y) && (whole || !mistakable(x, y))
 		})
 	}
 	if differ(r.found.inputs, r.comparesWhole()) {
@@ -113,7 +116,7 @@ func (r *Read) Alike(a, b ledger.Operation) bool {
 			}
 		}
 	}
-	return true
+	return common
 }
 
 // member is the part of an input at a path; false where the path is not plain.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -22,11 +23,11 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 	switch {
 	case by == policy.OwnByToken, one && k.Read.JudgesToken():
 		return ""
-	case one && doubt && k.Idempotent && by == policy.OwnByContent: // it is there, whoever made it
-		return ""
 	case !doubt && known(o, found):
 		return ""
-	case by == policy.OwnByContent && o.Fingerprint == "":
+	}
+	repeats := k.Idempotent && one && doubt // it is there, whichever of those made it that want the same
+	if by == policy.OwnByContent && o.Fingerprint == "" && !repeats {
 		return "it was recorded without a fingerprint of its input, so others that want the same are not known: this check does not look for the token"
 	}
 	// Whoever made what the answer shows was in the ledger before it came, though
@@ -51,14 +52,15 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 		p := other.Operation
 		full = full && (by == policy.OwnByContent || p.Key == o.Key)
 		switch {
-		case p.ID == o.ID, !e.sameSide(k, p.Kind), neverActed(other), elsewhere(other, found):
+		case p.ID == o.ID, !e.sameSide(k, p.Kind), neverActed(other), e.elsewhere(other, found):
+		case repeats && by == policy.OwnByContent && sameWish(o, p):
 		case by == policy.OwnByKey && p.Key == o.Key:
 			return fmt.Sprintf("%s has the same key and may have made it: this check does not look for the token", p.ID)
 		case by == policy.OwnByContent && k.Read.Alike(o, p):
 			return fmt.Sprintf("%s wants the same and may have made it: this check does not look for the token", p.ID)
 		}
 	}
-	if full {
+	if full && !(repeats && by == policy.OwnByContent) {
 		return "so many others are there that one of them may have made it: this check does not look for the token"
 	}
 	return ""
@@ -78,10 +80,18 @@ func (e *Engine) sameSide(k *policy.Kind, name string) bool {
 	return other.Downstream == nil || k.Downstream == nil || other.Downstream.Name == k.Downstream.Name
 }
 
+// sameWish tells whether two operations of one kind want the same.
+func sameWish(a, b ledger.Operation) bool {
+	return a.Kind == b.Kind && (a.Fingerprint != "" && a.Fingerprint == b.Fingerprint || bytes.Equal(a.Input, b.Input))
+}
+
 // elsewhere tells whether all that an operation did is known, and none of it is
-// what was found.
-func elsewhere(rec ledger.Record, found []policy.Effect) bool {
+// what was found. What is safe to repeat may be known by what another one made.
+func (e *Engine) elsewhere(rec ledger.Record, found []policy.Effect) bool {
 	o := rec.Operation
+	if !o.ByAnswer && e.policy().Kind(o.Kind).Idempotent {
+		return false
+	}
 	if o.State != ledger.Committed || len(o.Receipts) == 0 || len(o.Receipts) < o.Effects || len(rec.Attempts) > 1 && slices.ContainsFunc(rec.Attempts, unexplained) {
 		return false
 	}

@@ -48,6 +48,7 @@ func TestI2_WhatAnotherOperationMadeIsNotOurs(t *testing.T) {
 		"a key of another case":                      {found("x.key.lowerAscii() == key.lowerAscii()"), "pay", "MINE", "another", input, charge{Amount: 420, Key: "MINE"}, "resembles"},
 		"safe to repeat, and a search for anything":  {idempotent(strings.Replace(found("true"), `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1)), "pay", "other", "another", `{"amount":7}`, charge{Amount: 420}, "never sent"},
 		"something else, and a search for anything":  {strings.Replace(found("true"), `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1), "pay", "other", "another", `{"amount":7}`, charge{Amount: 7}, "never sent"},
+		"safe to repeat, and looked for in part":     {idempotent(found("x.amount == input.amount")), "pay", "other", "another", `{"amount":420,"to":"b"}`, charge{Amount: 420}, "wants the same"},
 		"a search for anything, later than we began": {strings.Replace(found(`op.created_at != null`), `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1), "pay", "other", "another", `{"amount":7}`, charge{Amount: 420}, "never sent"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +62,49 @@ func TestI2_WhatAnotherOperationMadeIsNotOurs(t *testing.T) {
 			r := w.read(ours.ID)
 			if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || r.Operation.Conflict != ledger.NoConflict || !strings.Contains(r.Read.Reason, tc.says) {
 				t.Errorf("%s %q, %s: %s", r.Operation.State, r.Operation.Conflict, r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
+// What is safe to repeat is there, whoever made it; so what it is known by need
+// not be what it made itself.
+func TestI2_WhatIsSafeToRepeatMayHaveBeenMadeTwice(t *testing.T) {
+	text := strings.Replace(payPolicy, "x.ref == token", "x.amount == input.amount", 1)
+	kind := strings.SplitAfterN(text, "kinds:\n", 2)[1]
+	safe := strings.Replace(strings.Replace(kind, "    send:", "    idempotent: true\n    send:", 1), "  pay:", "  put:", 1)
+	w := newWorld(t, payPolicy)
+	w.policy(strings.Replace(text, "%s", w.side.URL, 1) + safe)
+	w.side.apply(charge{Amount: 420})
+	put := w.asked("put", "put", "the same", `{"amount":420}`)
+	w.later(pastProof)
+	if r := w.read(put.ID); r.Operation.State != ledger.Committed {
+		t.Fatalf("%s: %s", r.Operation.State, r.Read.Reason)
+	}
+	w.side.mu.Lock()
+	w.side.charges[0].Amount = 1 // somebody's, and dealt with
+	w.side.mu.Unlock()
+	w.side.apply(charge{Amount: 420}) // by the put itself
+	ours := w.asked("pay", "mine", "the same", `{"amount":420}`)
+	w.later(pastProof)
+	if r := w.read(ours.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, put.ID+" wants the same") {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// Nobody who wants something else altogether stands in the way.
+func TestI2_WhatAKindOfItsOwnMadeIsNotMistaken(t *testing.T) {
+	for name, tc := range map[string]struct{ kind, input string }{
+		"of no downstream": {"note", `{"text":"420"}`}, "of another amount": {"pay", `{"amount":42}`}, "of no input": {"note", `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, strings.Replace(payPolicy, "x.ref == token", "x.amount == input.amount", 1)+"  note: { title: a note }\n")
+			w.asked(tc.kind, "other", "another", tc.input)
+			w.side.apply(charge{Amount: 420})
+			ours := w.asked("pay", "mine", "the same", `{"amount":420}`)
+			w.later(pastProof)
+			if r := w.read(ours.ID); r.Read.Verdict != ledger.Landed || r.Operation.State != ledger.Committed {
+				t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
 			}
 		})
 	}
