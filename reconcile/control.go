@@ -60,7 +60,7 @@ func (e *Engine) control(ctx context.Context, k *policy.Kind, digest string, sin
 		return false, last.why
 	}
 	began := e.now()
-	why = e.tryControl(ctx, k, digest)
+	why = e.tryControl(ctx, k, digest, eager)
 	e.proofs.note(key, began, failedControl{e.now(), why})
 	return why == "", why
 }
@@ -107,7 +107,7 @@ func askedAlike(k *policy.Kind, rec ledger.Record, f findings) string {
 
 // tryControl makes the read that must find something, and returns why it does
 // not count; "" when it does.
-func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) string {
+func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string, eager bool) string {
 	now := e.now()
 	before := now.Add(-k.Skew)
 	if k.VisibleWithin != nil {
@@ -126,6 +126,10 @@ func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) 
 	if f.unasked {
 		return "the control could not be made: " + f.trouble
 	}
+	anybodys := ""
+	if o := rec.Operation; len(f.effects) > 0 && k.Read.TrustsTheirSearch() && !known(o, f.effects) && !shows(f.effects, o.Token) {
+		anybodys = e.asNobody(ctx, k, rec, digest, f, eager, func() error { return nil })
+	}
 	id := rec.Operation.ID
 	r := ledger.Read{
 		ID: ledger.NewID(), OperationID: id, Control: true, BeganAt: f.began, EndedAt: f.ended,
@@ -136,6 +140,8 @@ func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string) 
 	switch {
 	case len(f.effects) > 0 && f.stale != "":
 		why = "the control shows nothing of what the check can find now: " + f.stale
+	case anybodys != "":
+		why = "the control shows nothing: " + anybodys
 	case len(f.effects) > 0:
 		r.Verdict, r.Reason = ledger.Landed, "control: found "+listed(f.effects)
 	case f.trouble != "", f.stale != "":

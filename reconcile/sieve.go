@@ -22,7 +22,7 @@ func (e *Engine) sieve(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 		return ""
 	}
 	if k.Read.TrustsTheirSearch() && !shows(f.effects, rec.Operation.Token) {
-		if why := e.asNobody(ctx, k, rec, held, f, eager); why != "" {
+		if why := e.asNobody(ctx, k, rec, held.digest, f, eager, func() error { return held.lasts(ctx, k) }); why != "" {
 			return why
 		}
 	}
@@ -59,8 +59,8 @@ func carries(v any, text string) bool {
 
 // asNobody asks for a token and a key that were never sent. Checks made at once
 // share the question.
-func (e *Engine) asNobody(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) string {
-	key := k.Name + "\x00" + held.digest
+func (e *Engine) asNobody(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, eager bool, ready func() error) string {
+	key := k.Name + "\x00" + digest
 	free, err := e.sieves.making.lock(ctx, key)
 	if err != nil {
 		return err.Error()
@@ -75,7 +75,7 @@ func (e *Engine) asNobody(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	nobody := rec
 	nobody.Operation.Token, nobody.Operation.Key, nobody.Operation.Receipts = ledger.NewToken(), ledger.NewToken(), nil
-	n := e.look(ctx, k, nobody, func() error { return held.lasts(ctx, k) })
+	n := e.look(ctx, k, nobody, ready)
 	switch {
 	case len(n.effects) > 0:
 		why := "this check finds something for a token that was never sent as well"

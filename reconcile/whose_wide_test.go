@@ -167,3 +167,35 @@ func TestI2_NoSieveOutOfNonsense(t *testing.T) {
 		})
 	}
 }
+
+// A control that finds anybody's effect shows nothing of a check that finds none.
+func TestI6_AControlFindsItsOwn(t *testing.T) {
+	search := strings.Replace(payPolicy, `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1)
+	search = strings.Replace(search, "body.data.filter(x, x.ref == token)", "body.data", 1)
+	for name, tc := range map[string]struct {
+		shown string
+		want  ledger.Verdict
+	}{
+		"another's":        {`{"id":"ch_9","amount":7}`, ledger.Inconclusive},
+		"its own":          {`{"id":"ch_1","amount":7}`, ledger.Absent},
+		"its own, by name": {`{"id":"other name","amount":7,"ref":"TOKEN"}`, ledger.Absent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, search)
+			w.known("pay")
+			o := w.doubt("pay", 420)
+			w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
+				shown := strings.Replace(tc.shown, "TOKEN", r.URL.Query().Get("ref"), 1)
+				if r.URL.Query().Get("ref") == o.Token {
+					shown = ""
+				}
+				_, _ = rw.Write([]byte(`{"object":"list","data":[` + shown + `],"more":false}`))
+				return true
+			}
+			w.later(pastProof)
+			if r := w.read(o.ID); r.Read.Verdict != tc.want || tc.want == ledger.Inconclusive && !strings.Contains(r.Read.Reason, "never sent") {
+				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
