@@ -206,8 +206,9 @@ func (r *Read) notForNothing(o ledger.Operation) error {
 		// A receipt that is not known yet does no harm beside what is.
 		asks := r.found.uses(n.name) && (n.name != "receipt" || !r.found.uses("token", "key", "input"))
 		for _, t := range r.transport.questions() {
-			asks = asks || t.states(n.name)
+			asks = asks || t.states(n.name) || n.name != "receipt" && t.uses(n.name)
 		}
+		asks = asks || n.name == "token" && r.toldToken()
 		if asks {
 			return fmt.Errorf("the check searches by `%s`, and this operation has none", n.name)
 		}

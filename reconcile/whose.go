@@ -26,6 +26,9 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 	case !doubt && known(o, found):
 		return ""
 	}
+	if k.Idempotent && o.State == ledger.Committed && by != policy.OwnByToken {
+		return "what is safe to repeat may be there more than once"
+	}
 	repeats := k.Idempotent && one && doubt // it is there, whichever of those made it that want the same
 	if by == policy.OwnByContent && o.Fingerprint == "" && !repeats {
 		return "it was recorded without a fingerprint of its input, so others that want the same are not known: this check does not look for the token"
@@ -52,7 +55,7 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 		p := other.Operation
 		full = full && (by == policy.OwnByContent || p.Key == o.Key)
 		switch {
-		case p.ID == o.ID, !e.sameSide(k, p.Kind), neverActed(other), e.elsewhere(other, found):
+		case p.ID == o.ID, !e.sameSide(k, p.Kind), neverActed(other), elsewhere(other, found):
 		case repeats && by == policy.OwnByContent && sameWish(o, p):
 		case by == policy.OwnByKey && p.Key == o.Key:
 			return fmt.Sprintf("%s has the same key and may have made it: this check does not look for the token", p.ID)
@@ -85,23 +88,12 @@ func sameWish(a, b ledger.Operation) bool {
 	return a.Kind == b.Kind && (a.Fingerprint != "" && a.Fingerprint == b.Fingerprint || bytes.Equal(a.Input, b.Input))
 }
 
-// elsewhere tells whether all that an operation did is known, and none of it is
-// what was found. What is safe to repeat may be known by what another one made.
-func (e *Engine) elsewhere(rec ledger.Record, found []policy.Effect) bool {
+// elsewhere tells whether all that an operation did is known, by its own answer and
+// never in doubt, and none of it is what was found.
+func elsewhere(rec ledger.Record, found []policy.Effect) bool {
 	o := rec.Operation
-	if !o.ByAnswer && e.policy().Kind(o.Kind).Idempotent {
-		return false
-	}
-	if o.State != ledger.Committed || len(o.Receipts) == 0 || len(o.Receipts) < o.Effects || len(rec.Attempts) > 1 && slices.ContainsFunc(rec.Attempts, unexplained) {
-		return false
-	}
-	return !slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || slices.Contains(o.Receipts, f.Receipt) })
-}
-
-// unexplained tells whether an attempt, one of several, may have made something
-// that is not known. An only attempt has made what is known of its operation.
-func unexplained(a ledger.Attempt) bool {
-	return a.Final() == ledger.OutcomeUncertain && a.Proof == ""
+	return o.State == ledger.Committed && o.ByAnswer && !o.Doubted && len(o.Receipts) > 0 && len(o.Receipts) >= o.Effects &&
+		!slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || slices.Contains(o.Receipts, f.Receipt) })
 }
 
 // neverActed tells whether every attempt is known to have had no effect.

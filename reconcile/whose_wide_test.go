@@ -92,6 +92,33 @@ func TestI2_WhatIsSafeToRepeatMayHaveBeenMadeTwice(t *testing.T) {
 	}
 }
 
+// What a twin is known by since it was in doubt need not be all that it made: the
+// other side may have acted twice.
+func TestI2_ATwinInDoubtMayHaveMadeMore(t *testing.T) {
+	for name, by := range map[string]string{"by content": "x.amount == input.amount", "by key": "x.key == key"} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(payPolicy, "x.ref == token", by, 1)
+			kind := strings.Replace(strings.SplitAfterN(text, "kinds:\n", 2)[1], "  pay:", "  pay.urgent:", 1)
+			w := newWorld(t, payPolicy)
+			w.policy(strings.Replace(text, "%s", w.side.URL, 1) + kind)
+			twin := w.asked("pay.urgent", "mine", "the same", `{"amount":420}`)
+			c := w.side.apply(charge{Amount: 420, Key: "mine"})
+			if _, err := ledger.Settle(w.ctx, w.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: w.get(twin.ID).Attempts[0].ID,
+				Outcome: ledger.OutcomeCommitted, Receipt: c.ID, Status: 201, Actor: pipeline}); err != nil {
+				t.Fatal(err)
+			}
+			w.side.mu.Lock()
+			w.side.charges[0].ID = "ch_0" // and what is shown is its second
+			w.side.mu.Unlock()
+			ours := w.asked("pay", "mine", "the same", `{"amount":420}`)
+			w.later(pastProof)
+			if r := w.read(ours.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, twin.ID) {
+				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
 // Nobody who wants something else altogether stands in the way.
 func TestI2_WhatAKindOfItsOwnMadeIsNotMistaken(t *testing.T) {
 	for name, tc := range map[string]struct{ kind, input string }{

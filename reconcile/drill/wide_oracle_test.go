@@ -183,7 +183,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 // alone tells whether nobody else can have made what a check finds that does not
 // look for the token, and the market shows it.
 func (u *wide) alone(w *wideWish) bool {
-	if w.byKey() && (u.down.match != "exact" || u.down.silent) || w.byContent() && w.fingerprint == "" || w.search == "judged-by-ref" && w.token == "" {
+	if w.byKey() && (u.down.match != "exact" || u.down.silent || w.via == "sql" && w.search == "asked-key") || w.byContent() && w.fingerprint == "" || w.search == "judged-by-ref" && w.token == "" {
 		return false
 	}
 	for _, other := range u.wishes {
