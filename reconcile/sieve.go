@@ -12,6 +12,9 @@ import (
 	"indoubt/policy"
 )
 
+// resembling is why what was found by a key settles nothing.
+const resembling = "this check also finds what has a key that only resembles its own, so this may be that of another: compare the key in `found`"
+
 // sieve tells why what was found may be anybody's: the check takes whatever the
 // other side answers when it is asked for the token or the key, and it answers
 // the same to one that was never sent. A parameter that the other side does not
@@ -26,7 +29,10 @@ func (e *Engine) sieve(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 			return why
 		}
 	}
-	if k.Read.OwnBy() == policy.OwnByKey && !shows(f.effects, rec.Operation.Key) {
+	if key := rec.Operation.Key; k.Read.OwnBy() == policy.OwnByKey && !shows(f.effects, key) {
+		if slices.ContainsFunc(f.effects, func(e policy.Effect) bool { return !shows([]policy.Effect{e}, key) && containsFolded(e.Value, key) }) {
+			return resembling
+		}
 		return e.byPartOfKey(ctx, k, rec, held, f)
 	}
 	return ""
@@ -100,12 +106,16 @@ func (e *Engine) byPartOfKey(ctx context.Context, k *policy.Kind, rec ledger.Rec
 		n := e.look(ctx, k, it, func() error { return held.lasts(ctx, k) })
 		switch {
 		case len(n.effects) > 0 && (!shows(n.effects, other) || slices.ContainsFunc(n.effects, func(x policy.Effect) bool { return among(x, f.effects) })):
-			return "this check finds something by a key that only resembles its own as well, so this may be that of another: compare the key in `found`"
+			return resembling
 		case n.trouble != "" && !n.none, n.stale != "":
 			return "whether this check finds it by a key that only resembles its own is not known: " + n.trouble + n.stale
 		}
 	}
 	return ""
+}
+
+func containsFolded(value []byte, key string) bool {
+	return strings.Contains(strings.ToLower(string(value)), strings.ToLower(key))
 }
 
 func among(x policy.Effect, found []policy.Effect) bool {

@@ -33,7 +33,7 @@ type form struct {
 }
 
 func (s form) byToken() bool {
-	return s.search == "ref" || s.search == "asked-ref" || s.search == "exact-ref"
+	return s.search == "ref" || s.search == "asked-ref" || s.search == "exact-ref" || s.search == "told-ref"
 }
 func (s form) byKey() bool { return strings.HasSuffix(s.search, "key") }
 func (s form) byContent() bool {
