@@ -141,7 +141,10 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	read.Verdict, read.Reason = judge(f, p)
 	if len(f.effects) > 0 && read.Verdict != ledger.Inconclusive {
-		why := e.whose(ctx, k, rec, f.effects)
+		why, shared := e.whose(ctx, k, rec, f.effects)
+		if shared {
+			read.Receipts = nil // it may be another's
+		}
 		if why == "" {
 			why = e.sieve(ctx, k, rec, held, f, c.eager)
 		}

@@ -16,22 +16,23 @@ const maxOthers = 500
 
 // whose tells why what was found may be another operation's: the check does not
 // look for the token, and another one has the same key, or wants the same. "" when
-// it is ours.
-func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, found []policy.Effect) string {
+// it is ours. shared tells that it is safe to repeat and there, and that another one
+// that wants the same may have made it all the same.
+func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, found []policy.Effect) (why string, shared bool) {
 	o, by := rec.Operation, k.Read.OwnBy()
 	doubt, one := o.StateAt(rec.Now) == ledger.Uncertain, len(found) == 1 && found[0].Same
 	switch {
 	case by == policy.OwnByToken, one && k.Read.JudgesToken():
-		return ""
+		return "", false
 	case !doubt && known(o, found):
-		return ""
+		return "", false
 	}
 	if k.Idempotent && o.State == ledger.Committed && by != policy.OwnByToken {
-		return "what is safe to repeat may be there more than once"
+		return "what is safe to repeat may be there more than once", false
 	}
 	repeats := k.Idempotent && one && doubt // it is there, whichever of those made it that want the same
 	if by == policy.OwnByContent && o.Fingerprint == "" && !repeats {
-		return "it was recorded without a fingerprint of its input, so others that want the same are not known: this check does not look for the token"
+		return "it was recorded without a fingerprint of its input, so others that want the same are not known: this check does not look for the token", false
 	}
 	// Whoever made what the answer shows was in the ledger before it came, though
 	// not always before it was asked for.
@@ -49,7 +50,7 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 		others, err = e.o.Store.Records(ctx, slices.Compact(ids))
 	}
 	if err != nil {
-		return "another operation may have made it, and the ledger did not tell: " + err.Error()
+		return "another operation may have made it, and the ledger did not tell: " + err.Error(), false
 	}
 	for _, other := range others {
 		p := other.Operation
@@ -57,16 +58,17 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 		switch {
 		case p.ID == o.ID, !e.sameSide(k, p.Kind), neverActed(other), elsewhere(other, found):
 		case repeats && by == policy.OwnByContent && sameWish(o, p):
+			shared = true
 		case by == policy.OwnByKey && p.Key == o.Key:
-			return fmt.Sprintf("%s has the same key and may have made it: this check does not look for the token", p.ID)
+			return fmt.Sprintf("%s has the same key and may have made it: this check does not look for the token", p.ID), false
 		case by == policy.OwnByContent && k.Read.Alike(o, p):
-			return fmt.Sprintf("%s wants the same and may have made it: this check does not look for the token", p.ID)
+			return fmt.Sprintf("%s wants the same and may have made it: this check does not look for the token", p.ID), false
 		}
 	}
 	if full && !(repeats && by == policy.OwnByContent) {
-		return "so many others are there that one of them may have made it: this check does not look for the token"
+		return "so many others are there that one of them may have made it: this check does not look for the token", false
 	}
-	return ""
+	return "", shared
 }
 
 // known tells whether all that was found is recorded as ours.

@@ -45,7 +45,7 @@ func TestI2_WhatAnotherOperationMadeIsNotOurs(t *testing.T) {
 		"alike, and judged by the token":             {strings.Replace(found("x.amount == input.amount"), "same: it.amount == input.amount", "same: it.ref == token", 1), "pay", "other", same, input, charge{Amount: 420}, "wants the same"},
 		"the same key in another kind":               {two(found("x.key == key")), "pay.urgent", "mine", "another", input, charge{Amount: 420, Key: "mine"}, "same key"},
 		"a key that begins like ours":                {found("x.key.startsWith(key)"), "pay", "mine-2", "another", input, charge{Amount: 420, Key: "mine-2"}, "resembles"},
-		"a key that begins like ours, shown alone":  {found("x.key.startsWith(key) && (key != \"min\" || x.key == key)"), "pay", "mine-2", "another", input, charge{Amount: 420, Key: "mine-2"}, "resembles"},
+		"a key that begins like ours, shown alone":   {found("x.key.startsWith(key) && (key != \"min\" || x.key == key)"), "pay", "mine-2", "another", input, charge{Amount: 420, Key: "mine-2"}, "resembles"},
 		"a key of another case":                      {found("x.key.lowerAscii() == key.lowerAscii()"), "pay", "MINE", "another", input, charge{Amount: 420, Key: "MINE"}, "resembles"},
 		"safe to repeat, and a search for anything":  {idempotent(strings.Replace(found("true"), `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1)), "pay", "other", "another", `{"amount":7}`, charge{Amount: 420}, "never sent"},
 		"something else, and a search for anything":  {strings.Replace(found("true"), `query: { after: "${cursor}" }`, `query: { after: "${cursor}", ref: "${token}" }`, 1), "pay", "other", "another", `{"amount":7}`, charge{Amount: 7}, "never sent"},
@@ -138,6 +138,24 @@ func TestI2_WhatAKindOfItsOwnMadeIsNotMistaken(t *testing.T) {
 				t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
 			}
 		})
+	}
+}
+
+// What is safe to repeat is there, whoever made it; whose receipt it has is not
+// known then, and a late answer with another one makes no duplicate.
+func TestI9_WhatATwinMadeIsNoDuplicateOfWhatIsSafeToRepeat(t *testing.T) {
+	w := newWorld(t, strings.Replace(byContent, "    send:", "    idempotent: true\n    send:", 1))
+	w.asked("pay", "other", "the same", `{"amount":420}`)
+	w.side.apply(charge{Amount: 420})
+	ours := w.asked("pay", "mine", "the same", `{"amount":420}`)
+	w.later(pastProof)
+	if r := w.read(ours.ID); r.Operation.State != ledger.Committed {
+		t.Fatalf("%s: %s", r.Operation.State, r.Read.Reason)
+	}
+	late, err := ledger.Settle(w.ctx, w.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: w.get(ours.ID).Attempts[0].ID,
+		Outcome: ledger.OutcomeCommitted, Receipt: "ch_2", Status: 201, Actor: pipeline})
+	if err != nil || late.After.Conflict != ledger.NoConflict || late.After.Receipt() != "ch_2" {
+		t.Errorf("%v %q %v", err, late.After.Conflict, late.After.Receipts)
 	}
 }
 
