@@ -125,10 +125,12 @@ func member(v any, path string) (any, bool) {
 		return v, true
 	}
 	for _, name := range strings.Split(path, ".") {
-		members, ok := v.(map[string]any)
-		if v, ok = members[name]; !ok {
+		members, _ := v.(map[string]any)
+		next, ok := members[name]
+		if !ok {
 			return nil, false
 		}
+		v = next
 	}
 	return v, true
 }

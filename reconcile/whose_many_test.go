@@ -132,7 +132,9 @@ func TestI2_WhatASearchFindsForAnybodyIsNotOurs(t *testing.T) {
 			if r.Read.Verdict != tc.want || tc.want == ledger.Inconclusive && (r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "never sent")) {
 				t.Errorf("%s, %s: %s", r.Operation.State, r.Read.Verdict, r.Read.Reason)
 			}
+			w.side.mu.Lock()
 			w.side.onList = nil // it knows the parameter no longer
+			w.side.mu.Unlock()
 			next := w.doubt("pay", 420)
 			w.later(pastProof)
 			if r := w.read(next.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "never sent") {
