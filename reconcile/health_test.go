@@ -18,13 +18,18 @@ func TestWhatHasNotAnsweredIsNotUp(t *testing.T) {
 		}
 		return all[0]
 	}
-	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool { hangUp(rw); return true }
+	on := func(f func(*side, http.ResponseWriter, *http.Request) bool) {
+		w.side.mu.Lock()
+		defer w.side.mu.Unlock()
+		w.side.onList = f
+	}
+	on(func(_ *side, rw http.ResponseWriter, _ *http.Request) bool { hangUp(rw); return true })
 	w.read(o.ID)
 	if h := health(); h.State != StateNew || !strings.Contains(h.Why, "no answer") {
 		t.Errorf("after no answer: %+v", h)
 	}
 	w.side.mu.Lock()
-	w.side.onList = nil
+	on(nil)
 	w.side.mu.Unlock()
 	w.read(o.ID)
 	if h := health(); h.State != StateUp || h.Why != "" {
