@@ -62,7 +62,8 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 		same := u.anybodys(w)
 		there, ours = there || len(same) > 0, append(ours, same...)
 	}
-	lied := w.word == ledger.VerbConfirm && h.made == 0 || (w.word == ledger.VerbDeny || w.word == ledger.VerbAbandon) && h.made > 0
+	lied := w.idempotent && h.made == 0 || // there, but not by it: its own refusal disagrees
+		w.word == ledger.VerbConfirm && h.made == 0 || (w.word == ledger.VerbDeny || w.word == ledger.VerbAbandon) && h.made > 0
 	switch {
 	case o.State == ledger.Committed && !there && w.word != ledger.VerbConfirm:
 		return "it did not happen"

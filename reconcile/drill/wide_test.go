@@ -270,7 +270,7 @@ func (u *wide) send(w *wideWish, fate string) {
 			w.twice = true
 		}
 	case "another":
-		book(w.amount+1, at)
+		book(w.amount+10_000, at) // which nobody wants
 	case "late":
 		book(w.amount, u.now().Add(u.upTo(wideLands-time.Second)))
 	}
