@@ -28,9 +28,7 @@ func TestWhatHasNotAnsweredIsNotUp(t *testing.T) {
 	if h := health(); h.State != StateNew || !strings.Contains(h.Why, "no answer") {
 		t.Errorf("after no answer: %+v", h)
 	}
-	w.side.mu.Lock()
 	on(nil)
-	w.side.mu.Unlock()
 	w.read(o.ID)
 	if h := health(); h.State != StateUp || h.Why != "" {
 		t.Errorf("after an answer: %+v", h)
