@@ -22,7 +22,7 @@ func (e *Engine) whose(ctx context.Context, k *policy.Kind, rec ledger.Record, f
 	o, by := rec.Operation, k.Read.OwnBy()
 	doubt, one := o.StateAt(rec.Now) == ledger.Uncertain, len(found) == 1 && found[0].Same
 	switch {
-	case by == policy.OwnByToken, one && k.Read.JudgesToken():
+	case by == policy.OwnByToken, one && k.Read.JudgesToken() && o.Token != "":
 		return "", false
 	case !doubt && known(o, found):
 		return "", false

@@ -159,6 +159,29 @@ func TestI9_WhatATwinMadeIsNoDuplicateOfWhatIsSafeToRepeat(t *testing.T) {
 	}
 }
 
+// To have no token either is no likeness.
+func TestI2_TwoWithoutATokenAreNotOne(t *testing.T) {
+	text := strings.Replace(payPolicy, "x.ref == token", "x.amount == input.amount", 1)
+	w := newWorld(t, strings.Replace(text, "same: it.amount == input.amount", "same: it.ref == token", 1))
+	begin := func(key string) ledger.Operation {
+		res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+			ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: key,
+			Fingerprint: "the same", Input: json.RawMessage(`{"amount":420}`), Sender: "pipeline", Deadline: time.Minute, Actor: pipeline,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+	}
+	begin("other")
+	w.side.apply(charge{Amount: 420})
+	ours := begin("mine")
+	w.later(pastProof)
+	if r := w.read(ours.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "wants the same") {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
 // A key that was given up was another operation's.
 func TestI2_WhatAnEarlierOwnerOfTheKeyMadeIsNotOurs(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "x.ref == token", "x.key == key", 1))
