@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,11 +16,15 @@ import (
 // resembling is why what was found by a key settles nothing.
 const resembling = "this check also finds what has a key that only resembles its own, so this may be that of another: compare the key in `found`"
 
+// sieveHolds is how long a check that told one operation from another is trusted
+// to do so still.
+const sieveHolds = time.Hour
+
 // sieve tells why what was found may be anybody's: the check takes whatever the
 // other side answers when it is asked for the token or the key, and it answers
 // the same to one that was never sent. A parameter that the other side does not
 // know, or no longer knows, has this effect. "" when the check can tell them
-// apart, and could after it was made.
+// apart, or could not long ago.
 func (e *Engine) sieve(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) string {
 	if o := rec.Operation; o.StateAt(rec.Now) != ledger.Uncertain && known(o, f.effects) {
 		return ""
@@ -72,10 +77,10 @@ func (e *Engine) asNobody(ctx context.Context, k *policy.Kind, rec ledger.Record
 		return err.Error()
 	}
 	defer free()
-	if e.sieves.heldSince(key, f.began) {
+	began := e.now()
+	if e.sieves.heldSince(key, began.Add(-sieveHolds)) {
 		return ""
 	}
-	began := e.now()
 	if last, tried := e.sieves.last(key); tried && !eager && began.Sub(last.at) < controlPause {
 		return last.why
 	}

@@ -134,6 +134,7 @@ func TestI2_WhatASearchFindsForAnybodyIsNotOurs(t *testing.T) {
 			}
 			w.side.mu.Lock()
 			w.side.onList = nil // it knows the parameter no longer
+			w.later(sieveHolds)
 			w.side.mu.Unlock()
 			next := w.doubt("pay", 420)
 			w.later(pastProof)
