@@ -33,6 +33,7 @@ type manners struct {
 	off    time.Duration // its clock beside ours
 	silent bool          // it shows neither the ref nor the key of what it found
 	keys   bool          // it remembers idempotency keys
+	deaf   bool          // it does not know the parameters of a search
 	reuses bool          // it gives the id of something deleted to something new
 }
 
@@ -57,7 +58,7 @@ type market struct {
 }
 
 func newMarket(now func() time.Time, m manners) *market {
-	d := &market{manners: m, now: now, posts: map[string]int{}, plans: map[string][]string{}}
+	d := &market{manners: m, ignores: m.deaf, now: now, posts: map[string]int{}, plans: map[string][]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /things", d.write)
 	mux.HandleFunc("GET /things", d.list)

@@ -163,7 +163,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 		return "", "", false // the market's clock puts it before the window
 	case w.byContent() || w.byKey():
 		return ledger.Committed, ledger.NoConflict, h.made == 1 && h.asked == 1 && u.alone(w)
-	case w.token == "", w.theirSearch() && u.down.match == "word":
+	case w.token == "", w.theirSearch() && (u.down.match == "word" || u.down.deaf):
 		return "", "", false
 	case strings.HasPrefix(w.search, "exact") && h.made > 1:
 		return "", "", false // it shows one of them
@@ -184,7 +184,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 // alone tells whether nobody else can have made what a check finds that does not
 // look for the token, and the market shows it.
 func (u *wide) alone(w *wideWish) bool {
-	if w.byKey() && (u.down.match != "exact" || u.down.silent || w.via == "sql" && w.search == "asked-key") || w.byContent() && w.fingerprint == "" || w.search == "judged-by-ref" && w.token == "" {
+	if w.byKey() && (u.down.deaf || u.down.match != "exact" || u.down.silent || w.via == "sql" && w.search == "asked-key") || w.byContent() && w.fingerprint == "" || w.search == "judged-by-ref" && w.token == "" {
 		return false
 	}
 	for _, other := range u.wishes {
