@@ -182,7 +182,7 @@ type summaryJSON struct {
 // reconcileOnce does once what is due.
 func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Policy) error {
 	if os.Getenv("GOGC") == "" { // it soon ends: some memory for less work
-		debug.SetGCPercent(200)
+		debug.SetGCPercent(400)
 	}
 	sum, err := a.engine(s, constantly(p), false, nil).Once(ctx, func(g reconcile.Progress) {
 		if a.json {
