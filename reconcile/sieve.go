@@ -18,7 +18,7 @@ const resembling = "this check also finds what has a key that only resembles its
 
 // sieveHolds is how long a check that told one operation from another is trusted
 // to do so still.
-const sieveHolds = time.Hour
+const sieveHolds = time.Minute
 
 // sieve tells why what was found may be anybody's: the check takes whatever the
 // other side answers when it is asked for the token or the key, and it answers
