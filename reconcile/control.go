@@ -128,7 +128,7 @@ func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string, 
 	}
 	anybodys := ""
 	if o := rec.Operation; len(f.effects) > 0 && k.Read.TrustsTheirSearch() && !known(o, f.effects) && !shows(f.effects, o.Token) {
-		anybodys = e.asNobody(ctx, k, rec, digest, f, eager, func() error { return nil })
+		anybodys = e.asNobody(ctx, k, rec, digest, eager, func() error { return nil })
 	}
 	id := rec.Operation.ID
 	r := ledger.Read{

@@ -47,8 +47,8 @@ type Engine struct {
 
 const (
 	defaultWidth = 64
-	// maxPages bounds how far a list is followed.
-	maxPages = 20
+	// MaxPages bounds how far a list is followed.
+	MaxPages = 20
 )
 
 // New makes an engine. It starts nothing.
@@ -76,7 +76,7 @@ func New(o Options) *Engine {
 		holder:       fmt.Sprintf("%s@%s/%d/%s", o.Actor.Name, host, os.Getpid(), hex.EncodeToString(id[:])),
 		wake:         make(chan struct{}, 1),
 		past:         NewHistory(o.Store),
-		maxPages:     maxPages,
+		maxPages:     MaxPages,
 		settleWithin: time.Minute,
 	}
 	e.after.few = make(chan struct{}, 8)

@@ -75,7 +75,7 @@ func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *p
 	p.Request = clip(p.Request, maxExcerpt)
 	p.Bytes = len(body)
 	p.Body = ev.clean.excerpt(body)
-	if len(ev.Pages) < maxPages {
+	if len(ev.Pages) < MaxPages {
 		ev.Pages = append(ev.Pages, p)
 	} else {
 		ev.More++

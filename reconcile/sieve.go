@@ -30,7 +30,7 @@ func (e *Engine) sieve(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 		return ""
 	}
 	if k.Read.TrustsTheirSearch() && !shows(f.effects, rec.Operation.Token) {
-		if why := e.asNobody(ctx, k, rec, held.digest, f, eager, func() error { return held.lasts(ctx, k) }); why != "" {
+		if why := e.asNobody(ctx, k, rec, held.digest, eager, func() error { return held.lasts(ctx, k) }); why != "" {
 			return why
 		}
 	}
@@ -70,7 +70,7 @@ func carries(v any, text string) bool {
 
 // asNobody asks for a token and a key that were never sent. Checks made at once
 // share the question.
-func (e *Engine) asNobody(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, eager bool, ready func() error) string {
+func (e *Engine) asNobody(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool, ready func() error) string {
 	key := k.Name + "\x00" + digest
 	free, err := e.sieves.making.lock(ctx, key)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/reconcile"
 	"indoubt/reconcile/connect"
 )
 
@@ -130,9 +131,6 @@ func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of t
 	return a.done("", t, t.write)
 }
 
-// maxPages is how far a list is followed, as the engine does.
-const maxPages = 20
-
 // lookUp asks page by page, or takes the saved answers, and gives the request of
 // each. why is set where it stopped before the list ended.
 func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*policy.SavedAnswer) (requests []policy.Request, answers []ledger.Answer, why string, err error) {
@@ -173,7 +171,7 @@ func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*
 			return requests, answers, "the list goes round in circles", nil
 		}
 		asked[next] = true
-		if page == maxPages {
+		if page == reconcile.MaxPages {
 			return requests, answers, fmt.Sprintf("page limit reached: the list goes on after %d pages", page), nil
 		}
 	}

@@ -1,0 +1,150 @@
+package mcpproxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/mcpproxy"
+	"indoubt/ledger/record/mcpwire"
+)
+
+// TestLostAnswersOverHTTP: whatever the transport calls rejected was sent.
+func TestLostAnswersOverHTTP(t *testing.T) {
+	for _, c := range []struct {
+		lost    mcpwire.Lost
+		state   ledger.State
+		outcome string
+	}{
+		{mcpwire.Lost{Sent: true, Status: 503, Err: errors.New("HTTP 503")}, ledger.Uncertain, "unknown"},
+		{mcpwire.Lost{Sent: true, Status: 404, Err: errors.New("HTTP 404")}, ledger.Uncertain, "unknown"},
+		{mcpwire.Lost{Sent: true, Status: 401, Err: errors.New("HTTP 401")}, ledger.Uncertain, "unknown"}, // a gateway's, for all we know
+		{mcpwire.Lost{Sent: true, Status: 401, Refused: true, Err: errors.New("it wants a credential")}, ledger.Failed, ""},
+		{mcpwire.Lost{Sent: true, Status: 404, Refused: true, Err: errors.New("it has ended the session")}, ledger.Failed, ""},
+		{mcpwire.Lost{Sent: true, Err: io.ErrUnexpectedEOF}, ledger.Uncertain, "unknown"},
+		{mcpwire.Lost{Err: errors.New("connection refused")}, ledger.Failed, ""},
+	} {
+		t.Run(fmt.Sprint(c.lost.Err), func(t *testing.T) {
+			w := newWorld(t)
+			o := w.options()
+			o.Connect = func(context.Context) (mcpwire.Conn, error) {
+				return newFake(func(f *fake, line []byte) { f.lose(c.lost, line) }), nil
+			}
+			cl := w.clientWith(o)
+			cl.call("1", "put", `{}`)
+			a := cl.answered("1")
+			a.wantOutcome(t, c.outcome)
+			if c.outcome == "" && (a.Error == nil || !strings.Contains(a.Error.Message, c.lost.Err.Error())) {
+				t.Errorf("answer: %s", a.line)
+			}
+			w.wantState(w.only(), c.state)
+			cl.say(`{"jsonrpc":"2.0","id":"r","method":"resources/list"}`)
+			if a := cl.answered(`"r"`); a.Error == nil {
+				t.Errorf("answer: %s", a.line)
+			}
+		})
+	}
+}
+
+// fake is a connection whose server is a function.
+type fake struct {
+	take  func(*fake, []byte)
+	lines chan any
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newFake(take func(*fake, []byte)) *fake {
+	return &fake{take: take, lines: make(chan any, 1024), done: make(chan struct{})}
+}
+
+func (f *fake) Send(_ context.Context, line []byte) (bool, error) {
+	f.take(f, line)
+	return true, nil
+}
+
+func (f *fake) Recv() ([]byte, error) {
+	select {
+	case v := <-f.lines:
+		if lost, ok := v.(*mcpwire.Lost); ok {
+			return nil, lost
+		}
+		return v.([]byte), nil
+	case <-f.done:
+		return nil, io.EOF
+	}
+}
+
+func (f *fake) Close() error {
+	f.once.Do(func() { close(f.done) })
+	return nil
+}
+
+func (f *fake) lose(lost mcpwire.Lost, line []byte) {
+	if frame := mcpwire.Parse(line); frame.Kind == mcpwire.Request {
+		lost.ID = frame.ID
+		f.lines <- &lost
+	}
+}
+
+// TestManyClientsOneEffectPerKey: 200 clients, 50 calls, one ledger.
+func TestManyClientsOneEffectPerKey(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline, w.rule.Repeat = time.Minute, "replay"
+	const clients, calls = 200, 50
+	var mu sync.Mutex
+	effects := map[string]int{}
+	o := w.options()
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			o := o
+			in, say := io.Pipe()
+			hear, out := io.Pipe()
+			o.In, o.Out = in, out
+			o.Connect = func(context.Context) (mcpwire.Conn, error) {
+				return newFake(func(f *fake, line []byte) {
+					frame := mcpwire.Parse(line)
+					if frame.Method == "tools/call" {
+						mu.Lock()
+						effects[string(frame.Params["arguments"])]++
+						mu.Unlock()
+					}
+					f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"did put"}],"tools":[]}}`, frame.ID)
+				}), nil
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- mcpproxy.New(o).Run(context.Background()); out.Close() }()
+			c := &client{TB: t, in: say}
+			c.listen(hear)
+			fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"put","arguments":{"n":%d}}}`+"\n", i, i%calls)
+			if line, open := <-c.lines; !open || !strings.Contains(line, "did put") {
+				t.Errorf("client %d: %s", i, line)
+			}
+			say.Close()
+			if err := <-ended; err != nil {
+				t.Errorf("client %d: %v", i, err)
+			}
+		}()
+	}
+	all.Wait()
+	if len(effects) != calls {
+		t.Errorf("%d calls had an effect, want %d", len(effects), calls)
+	}
+	for call, n := range effects {
+		if n != 1 {
+			t.Errorf("%s had %d effects", call, n)
+		}
+	}
+	if n := len(w.operations()); n != calls {
+		t.Errorf("%d operations, want %d", n, calls)
+	}
+}
