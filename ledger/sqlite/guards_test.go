@@ -96,7 +96,7 @@ func TestGuards(t *testing.T) {
 		{"waiting after the end", `UPDATE operations SET state = 'uncertain', awaits = 'task:1'` + change + ` WHERE id = 'pending'`, "only an operation in flight waits"},
 		{"taken back delivery", `UPDATE operations SET undelivered = 1 WHERE id = 'committed'`, "stays delivered"},
 		{"taken back delivery in flight", `UPDATE operations SET undelivered = 1 WHERE id = 'pending'`, "stays delivered"},
-		{"delivery that is no flag", `UPDATE operations SET undelivered = -1 WHERE id = 'committed'`, "undelivered_is_0_or_1"},
+		{"delivery that is no flag", `UPDATE operations SET undelivered = -1 WHERE id = 'committed'`, "flags_are_0_or_1"},
 		{"key given up in doubt", `UPDATE operations SET key_live = 0 WHERE id = 'uncertain'`, "given up once"},
 		{"negative effects", `UPDATE operations SET effects = -1, version = version + 1 WHERE id = 'uncertain'`, "effects_count"},
 		{"deleted operation", `DELETE FROM operations WHERE id = 'pending'`, "never deleted"},

@@ -22,26 +22,18 @@ type step struct {
 	sql     string
 }
 
-var (
-	//go:embed step_2.sql
-	step2 string
-	//go:embed step_3.sql
-	step3 string
-	//go:embed step_4.sql
-	step4 string
-)
-
 // steps lead from schema 1 to the newest. A published step never changes; what
 // comes after it is a new step. They run without guards: triggers and views hold
 // no data, so a migration drops them all and makes the newest ones.
-var steps = []step{
-	{2, step2},
-	{3, step3},
-	{4, step4},
-}
+var steps []step
 
 // newest is the schema that the steps lead to.
-func newest(steps []step) int { return steps[len(steps)-1].version }
+func newest(steps []step) int {
+	if len(steps) == 0 {
+		return 1
+	}
+	return steps[len(steps)-1].version
+}
 
 // migrate makes the schema of a new ledger, or runs the steps that an old one
 // lacks, all in one transaction: a ledger is never between two schemas.

@@ -74,6 +74,8 @@ CREATE TABLE operations (
   live_attempt TEXT NOT NULL DEFAULT '',               -- id of the attempt in flight
   attempt_count INTEGER NOT NULL DEFAULT 0,
   parked_until INTEGER NOT NULL DEFAULT 0,
+  awaits       TEXT NOT NULL DEFAULT '',               -- where the rest of an answer is asked for; '' unless in flight
+  undelivered  INTEGER NOT NULL DEFAULT 0,             -- 1: its caller was not given a final answer
   recheck_at   INTEGER NOT NULL DEFAULT 0,             -- one more read of a settled operation is due then
   ttl_ms       INTEGER NOT NULL DEFAULT 0,             -- how long a finished operation keeps its key; 0: for ever
   key_live     INTEGER NOT NULL DEFAULT 1,             -- holds its key; 1 becomes 0 once, when finished
@@ -102,10 +104,6 @@ CREATE TABLE operations (
   resolved     INTEGER GENERATED ALWAYS AS (
     conflict = '' AND (state IN ('committed', 'abandoned') OR state = 'failed' AND doubted = 0)
   ) VIRTUAL,
-  -- What its caller still waits for.
-  undelivered  INTEGER NOT NULL DEFAULT 0              -- 1: nobody has given it a final answer
-    CONSTRAINT undelivered_is_0_or_1 CHECK (undelivered IN (0, 1)),
-  awaits       TEXT NOT NULL DEFAULT '',               -- where the rest of an answer is asked for; '' unless in flight
   -- Derived: it belongs in open_operations, whether or not a grant puts it there.
   is_open      INTEGER GENERATED ALWAYS AS (
     state = 'uncertain' OR state = 'failed' AND doubted = 1
@@ -128,7 +126,7 @@ CREATE TABLE operations (
   CONSTRAINT result_is_json    CHECK (result IS NULL OR json_valid(result)),
   CONSTRAINT detail_is_json    CHECK (change_detail IS NULL OR json_valid(change_detail)),
   CONSTRAINT flags_are_0_or_1  CHECK (redacted IN (0, 1) AND token_sent IN (0, 1) AND doubted IN (0, 1) AND hands_off IN (0, 1)
-                                 AND by_answer IN (0, 1) AND key_live IN (0, 1) AND machine IN (0, 1) AND terminal IN (0, 1)),
+                                 AND by_answer IN (0, 1) AND undelivered IN (0, 1) AND key_live IN (0, 1) AND machine IN (0, 1) AND terminal IN (0, 1)),
   -- Seconds, microseconds and nanoseconds all fall outside these.
   CONSTRAINT created_at_is_in_milliseconds  CHECK (created_at BETWEEN 946684800000 AND 4102444800000),
   CONSTRAINT updated_at_is_in_milliseconds  CHECK (updated_at BETWEEN 946684800000 AND 4102444800000),
