@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/secret"
 )
 
 const (
@@ -97,8 +98,8 @@ func clip(s string, n int, tail bool) string {
 // tidy bounds what is stored of an answer and takes secrets out of it: the
 // well-known ones, and the values given, which the wish had declared secret.
 func tidy(s ledger.SettleRequest, secrets []string) ledger.SettleRequest {
-	s.Error = clip(withoutSecrets(strings.ToValidUTF8(s.Error, "\uFFFD"), secrets), maxError, false)
-	s.Receipt = clip(withoutSecrets(strings.ToValidUTF8(s.Receipt, "\uFFFD"), secrets), maxReceipt, false)
+	s.Error = clip(secret.Without(strings.ToValidUTF8(s.Error, "\uFFFD"), secrets), maxError, false)
+	s.Receipt = clip(secret.Without(strings.ToValidUTF8(s.Receipt, "\uFFFD"), secrets), maxReceipt, false)
 	s.Result = tidyResult(s.Result, secrets)
 	return s
 }
@@ -112,10 +113,10 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 	}
 	value, err := decode(result)
 	if err != nil {
-		return textResult(withoutSecrets(string(result), secrets), false, true)
+		return textResult(secret.Without(string(result), secrets), false, true)
 	}
 	if count(value) != colons(result) { // a member occurs twice: what one parser reads another does not
-		return textResult(withoutSecrets(string(result), secrets), false, false)
+		return textResult(secret.Without(string(result), secrets), false, false)
 	}
 	cleaned, changed := cleanAnswer(value, secrets)
 	if !changed {
@@ -142,12 +143,12 @@ func cleanAnswer(v any, secrets []string) (any, bool) {
 		}
 		return v, changed
 	case string:
-		next := withoutSecrets(v, secrets)
+		next := secret.Without(v, secrets)
 		return next, next != v
 	case json.Number:
 		for _, s := range secrets {
 			if s == v.String() {
-				return redactedMark, true
+				return secret.Mark, true
 			}
 		}
 	}
@@ -164,8 +165,8 @@ func cleanMember(name string, v any, secrets []string) (any, bool) {
 		}
 		return list, changed
 	}
-	if text, ok := secretMember(name, v); ok {
-		return redactedMark, text != redactedMark
+	if text, ok := secret.Member(name, v); ok {
+		return secret.Mark, text != secret.Mark
 	}
 	return cleanAnswer(v, secrets)
 }

@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/secret"
 )
 
 // digestPrefix marks a digest that stands for a redacted value. It is an HMAC
@@ -289,7 +290,7 @@ func (p *pass) known(v any) any {
 		}
 		return v
 	case string:
-		return replaceSecrets(v, p.stand)
+		return secret.Replace(v, p.stand)
 	}
 	return v
 }
@@ -302,7 +303,7 @@ func (p *pass) member(name string, v any) any {
 		}
 		return list
 	}
-	if text, ok := secretMember(name, v); ok && !harmless(text) {
+	if text, ok := secret.Member(name, v); ok && !secret.Harmless(text) {
 		return p.stand(text)
 	}
 	return p.known(v)
@@ -336,14 +337,14 @@ func (p *pass) argv(argv []string) []string {
 		switch {
 		case i == 0:
 			out[i] = arg
-		case secretNext && !harmless(arg):
+		case secretNext && !secret.Harmless(arg):
 			out[i] = p.stand(arg)
-		case assigned && variableName(name) && secretVariable(name) && value != "" && !harmless(value):
+		case assigned && variableName(name) && secret.Variable(name) && value != "" && !secret.Harmless(value):
 			out[i] = name + "=" + p.stand(value)
 		default:
-			out[i] = replaceSecrets(arg, p.stand)
+			out[i] = secret.Replace(arg, p.stand)
 		}
-		secretNext = !secretNext && i > 0 && (user || !assigned && strings.HasPrefix(arg, "--") && secretVariable(arg))
+		secretNext = !secretNext && i > 0 && (user || !assigned && strings.HasPrefix(arg, "--") && secret.Variable(arg))
 	}
 	return out
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"indoubt/ledger/record/secret"
 )
 
 const maxKey = 255 // bytes of a key that a caller may give
@@ -80,7 +82,7 @@ var (
 // request (against forgery, for tracing) do not: they would keep a caller from its
 // own answer.
 func (t *Transport) saysWho(name string) bool {
-	plain := plainName(name)
+	plain := secret.PlainName(name)
 	if callers[plain] || slices.ContainsFunc(callerEnds, func(end string) bool { return strings.HasSuffix(plain, end) }) {
 		return true
 	}

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/secret"
 )
 
 const (
@@ -95,8 +96,8 @@ func secretsIn(rawQuery string) []string {
 		if plain, err := url.QueryUnescape(name); err == nil {
 			name = plain
 		}
-		last := plainName(lastName(name))
-		if !secretVariable(lastName(name)) && !slices.Contains([]string{"key", "sig"}, last) && !strings.HasSuffix(last, "signature") {
+		last := secret.PlainName(secret.LastName(name))
+		if !secret.Variable(secret.LastName(name)) && !slices.Contains([]string{"key", "sig"}, last) && !strings.HasSuffix(last, "signature") {
 			continue
 		}
 		if _, err := url.ParseQuery(rawQuery); err != nil || strings.ContainsAny(name, ".[]*") {
@@ -253,7 +254,7 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 		}
 		if p.FileName() == "" && len(content) <= 4<<10 && utf8.Valid(content) {
 			value := "value"
-			if secretName(p.FormName()) {
+			if secret.Name(p.FormName()) {
 				value = "secret" // is not stored
 			}
 			part[value] = string(content)

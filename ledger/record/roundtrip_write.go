@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/secret"
 )
 
 // readPatience bounds the look at the downstream when the operation is in doubt.
@@ -103,8 +104,8 @@ func (w *httpWrite) report(r Report) {
 		return
 	}
 	r.Method, r.Kind = clip(w.req.Method, maxExcerpt, false), w.kind
-	r.Path = clip(withoutSecrets(w.req.URL.EscapedPath(), nil), maxExcerpt, false)
-	r.Why = clip(withoutSecrets(r.Why, nil), maxError, false)
+	r.Path = clip(secret.Without(w.req.URL.EscapedPath(), nil), maxExcerpt, false)
+	r.Why = clip(secret.Without(r.Why, nil), maxError, false)
 	r.Took = time.Since(w.began)
 	w.t.Report(r)
 }

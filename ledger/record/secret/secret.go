@@ -1,4 +1,7 @@
-package record
+// Package secret knows what a secret looks like: by the name it stands under, and
+// by its own shape. Whatever is stored, logged or shown goes through it, so that
+// there is one list to keep. It is a leaf and imports nothing of indoubt.
+package secret
 
 import (
 	"encoding/json"
@@ -6,13 +9,13 @@ import (
 	"strings"
 )
 
-// redactedMark stands for a secret in an answer. In an input a digest stands
-// there instead, because two inputs must stay different.
-const redactedMark = "[redacted]"
+// Mark stands for a secret in what is shown, and in a stored answer. In an input
+// a digest stands there instead, because two inputs must stay different.
+const Mark = "[redacted]"
 
-// secretNames are members, headers, flags and variables whose values are never
+// names are members, headers, flags and variables whose values are never
 // stored. They are compared without case, dashes and underscores.
-var secretNames = map[string]bool{
+var names = map[string]bool{
 	"authorization": true, "proxyauthorization": true, "cookie": true, "setcookie": true,
 	"password": true, "passwd": true, "pwd": true, "pass": true, "passphrase": true, "proxypassword": true,
 	"secret": true, "clientsecret": true, "secretkey": true, "sharedsecret": true, "apisecret": true,
@@ -21,19 +24,21 @@ var secretNames = map[string]bool{
 	"sessiontoken": true, "xauthtoken": true, "bearer": true, "privatekey": true, "credential": true, "credentials": true,
 }
 
-// secretFlags are secret as a flag or variable, where as a JSON member they may
-// mean anything (a page token, a payment token).
-var secretFlags = map[string]bool{"token": true, "oauth2bearer": true, "auth": true, "user": false}
+// flags are secret as a flag or variable, where as a JSON member they may mean
+// anything (a page token, a payment token).
+var flags = map[string]bool{"token": true, "oauth2bearer": true, "auth": true, "user": false}
 
 var separators = strings.NewReplacer("-", "", "_", "", ".", "")
 
-func plainName(name string) string { return strings.ToLower(separators.Replace(name)) }
+// PlainName is a name without case, dashes, underscores and dots.
+func PlainName(name string) string { return strings.ToLower(separators.Replace(name)) }
 
-// secretName tells whether a member so named is secret; of user[password] the
-// last name counts.
-func secretName(name string) bool { return secretNames[plainName(lastName(name))] }
+// Name tells whether a member so named is secret; of user[password] the last
+// name counts.
+func Name(name string) bool { return names[PlainName(LastName(name))] }
 
-func lastName(name string) string {
+// LastName is password for user[password] and for user[password][].
+func LastName(name string) string {
 	name = strings.TrimSuffix(name, "[]")
 	if i := strings.LastIndexByte(name, '['); i > 0 && strings.HasSuffix(name, "]") {
 		return name[i+1 : len(name)-1]
@@ -41,25 +46,25 @@ func lastName(name string) string {
 	return name
 }
 
-// secretNumbers are the names whose value is secret also as a number.
-var secretNumbers = map[string]bool{"password": true, "passwd": true, "pwd": true, "passphrase": true}
+// numbers are the names whose value is secret also as a number.
+var numbers = map[string]bool{"password": true, "passwd": true, "pwd": true, "passphrase": true}
 
-// secretMember is the text of a member's value, or of one in its list, that is
+// Member is the text of a member's value, or of one in its list, that is
 // secret for the member's name.
-func secretMember(name string, v any) (text string, ok bool) {
+func Member(name string, v any) (text string, ok bool) {
 	switch v := v.(type) {
 	case string:
-		return v, v != "" && secretName(name)
+		return v, v != "" && Name(name)
 	case json.Number:
-		return v.String(), secretNumbers[plainName(lastName(name))]
+		return v.String(), numbers[PlainName(LastName(name))]
 	}
 	return "", false
 }
 
-// secretVariable tells whether NAME in NAME=value or --NAME names a secret.
-func secretVariable(name string) bool {
-	plain := plainName(strings.TrimLeft(name, "-"))
-	if secretNames[plain] || secretFlags[plain] {
+// Variable tells whether NAME in NAME=value or --NAME names a secret.
+func Variable(name string) bool {
+	plain := PlainName(strings.TrimLeft(name, "-"))
+	if names[plain] || flags[plain] {
 		return true
 	}
 	for _, end := range []string{"password", "passwd", "secret", "token", "apikey", "secretkey", "accesskey", "privatekey", "passphrase", "credentials"} {
@@ -70,15 +75,15 @@ func secretVariable(name string) bool {
 	return false
 }
 
-// secretShape is what a secret inside a text looks like. Group 1, where there is
+// shape is what a secret inside a text looks like. Group 1, where there is
 // one, stays. A text with none of the words, in lower case, has no such secret:
 // looking for words is a hundred times as fast.
-type secretShape struct {
+type shape struct {
 	*regexp.Regexp
 	words []string
 }
 
-var secretShapes = []secretShape{
+var shapes = []shape{
 	{regexp.MustCompile(`(?i)(\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|apikey|aws4-hmac-sha256)\s+)?)[^\s"',;&]+`), []string{"authorization"}},
 	{regexp.MustCompile(`(?i)(\b(?:set-)?cookie["']?\s*:\s*["']?)[^\r\n"']+`), []string{"cookie"}},
 	{regexp.MustCompile(`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{6,}`), []string{"bearer"}},
@@ -113,7 +118,7 @@ func lowered(s string) string {
 }
 
 // in tells whether the shape may occur in a text, given in lower case.
-func (s secretShape) in(lower string) bool {
+func (s shape) in(lower string) bool {
 	for _, w := range s.words {
 		if strings.Contains(lower, w) {
 			return true
@@ -147,28 +152,28 @@ func plain(s string) bool {
 // placeholder is a value that is no secret itself: it is filled in at each run.
 var placeholder = regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})["']?$`)
 
-// harmless tells whether a value is a placeholder, or stands for a secret that
+// Harmless tells whether a value is a placeholder, or stands for a secret that
 // was taken out already.
-func harmless(value string) bool {
+func Harmless(value string) bool {
 	return placeholder.MatchString(value) || strings.HasPrefix(value, "redacted") || strings.HasPrefix(value, "[redacted")
 }
 
-// withoutSecrets takes well-known secrets and the given values out of a text.
-func withoutSecrets(s string, values []string) string {
+// Without takes well-known secrets and the given values out of a text.
+func Without(s string, values []string) string {
 	for _, v := range values {
-		s = strings.ReplaceAll(s, v, redactedMark)
+		s = strings.ReplaceAll(s, v, Mark)
 	}
-	return replaceSecrets(s, func(string) string { return redactedMark })
+	return Replace(s, func(string) string { return Mark })
 }
 
-// replaceSecrets replaces every well-known secret in a text by what stand makes
+// Replace replaces every well-known secret in a text by what stand makes
 // of it.
-func replaceSecrets(s string, stand func(secret string) string) string {
+func Replace(s string, stand func(secret string) string) string {
 	if plain(s) {
 		return s
 	}
 	lower := lowered(s)
-	for _, shape := range secretShapes {
+	for _, shape := range shapes {
 		if !shape.in(lower) {
 			continue
 		}
@@ -178,7 +183,7 @@ func replaceSecrets(s string, stand func(secret string) string) string {
 			if strings.HasSuffix(secret, "@") {
 				secret, tail = secret[:len(secret)-1], "@"
 			}
-			if harmless(secret) {
+			if Harmless(secret) {
 				return hit
 			}
 			return kept + stand(secret) + tail
