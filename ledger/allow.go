@@ -30,6 +30,8 @@ type GrantRequest struct {
 	Deadline  time.Duration
 	Host      string
 	PID       int
+	Place     Place
+	Tree      Tree // TreeOpen: a command of this process transmits
 }
 
 // Allow grants one more attempt (I5, I7). Errors: *MovedError,
@@ -76,7 +78,7 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 		a := Attempt{
 			ID: g.AttemptID, OperationID: o.ID, N: o.AttemptCount + 1, Basis: g.Basis, GrantID: g.GrantID, Sender: g.Sender,
 			KeyWorks: g.KeyWorks, TokenSent: g.TokenSent, Actor: g.Actor.Name, Host: g.Host, PID: g.PID,
-			StartedAt: rec.Now, DeadlineAt: rec.Now.Add(g.Deadline),
+			StartedAt: rec.Now, DeadlineAt: rec.Now.Add(g.Deadline), Place: g.Place, Tree: g.Tree,
 		}
 		grant.ConsumedAt, grant.AttemptID = rec.Now, a.ID
 		start(&o, a, rec.Now)

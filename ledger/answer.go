@@ -24,6 +24,9 @@ type Answer struct {
 	Signal string // what killed it
 	Stdout []byte // bounded tail
 	Stderr []byte // bounded tail
+	// TreeEmpty: the process and all that it had started were seen to be gone.
+	// TreeForeign: what was left is another account's, so that only root can tell.
+	TreeEmpty, TreeForeign bool
 
 	RPC *RPCAnswer // the JSON-RPC response, nil when none came
 	// Rows is the rows a query returned, as a JSON array of objects (nil when none

@@ -28,6 +28,8 @@ type BeginRequest struct {
 	AwaitsDelivery                       bool          // the caller says with Deliver when it has passed the final answer on
 	Host                                 string
 	PID                                  int
+	Place                                Place
+	Tree                                 Tree // TreeOpen: a command of this process transmits
 	Actor                                Actor
 }
 
@@ -220,7 +222,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 	a := Attempt{
 		ID: req.AttemptID, OperationID: o.ID, N: o.AttemptCount + 1, Sender: req.Sender,
 		KeyWorks: req.KeyWorks, TokenSent: req.TokenSent, Actor: req.Actor.Name, Host: req.Host, PID: req.PID,
-		StartedAt: rec.Now, DeadlineAt: rec.Now.Add(req.Deadline),
+		StartedAt: rec.Now, DeadlineAt: rec.Now.Add(req.Deadline), Place: req.Place, Tree: req.Tree,
 	}
 	c := Change{Event: &Event{ID: req.ChangeID, Verb: "begin", Actor: req.Actor, Reason: fmt.Sprintf("attempt %d", a.N)}}
 	switch {

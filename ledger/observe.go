@@ -59,6 +59,9 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		// Somebody or something said "landed" before: not there now is no proof (I12).
 		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
 	}
+	if a := rec.OpenTree(); a != nil && read.Verdict == Absent {
+		read.Verdict, read.Reason = Inconclusive, fmt.Sprintf("not there, but a process of attempt %d may still write: nobody has seen that all are gone", a.N)
+	}
 	c := Change{Read: &read, RecheckAt: ob.RecheckAt}
 	if ob.Version == o.Version { // else it was worked out for what the operation was
 		c.Pricing = ob.Pricing
@@ -84,7 +87,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		return c, nil
 	default:
 		observeSettled(&o, read)
-		if o.State == Failed && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff && ob.Deny && read.BeganAt.After(o.EndedAt) {
+		if o.State == Failed && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff && ob.Deny && read.BeganAt.After(lastEnd(rec)) {
 			if c.Attempts = proven(rec.Attempts); len(c.Attempts) > 0 {
 				o.Verdict = Absent // it was somebody's word, and is proven now
 			}
@@ -130,7 +133,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		o.HandsOff = true
 	case Absent:
 		// The read must have begun after the last attempt ended, or it looked too early.
-		if !ob.Deny || !read.BeganAt.After(o.EndedAt) {
+		if !ob.Deny || !read.BeganAt.After(lastEnd(rec)) {
 			break
 		}
 		o.State, o.ErrorClass, o.SettledAt = Failed, "", rec.Now

@@ -224,6 +224,10 @@ type Attempt struct {
 	LateOutcome Outcome // the answer that came after the attempt had ended uncertain
 	LateAt      time.Time
 	LateReceipt string
+
+	Place
+	Tree   Tree      // whether a process that it started may still write
+	TreeAt time.Time // when its processes were seen to be gone; zero before
 }
 
 // Final is what is known of the attempt now: its late answer if one came.
@@ -280,7 +284,7 @@ type Event struct {
 	ID          string // the change id
 	OperationID string
 	At          time.Time
-	Verb        string // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, hold, release, adopt
+	Verb        string // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt
 	Actor       Actor
 	Reason      string
 	From, To    State

@@ -22,6 +22,8 @@ type SettleRequest struct {
 	EffectWord          string
 	Already             bool // committed, because an earlier attempt's effect is there
 	TokenSent           bool
+	TreeEmpty           bool // all processes that the attempt had started were seen to be gone
+	TreeForeign         bool // what is left of them is another account's: only root can tell
 	Actor               Actor
 }
 
@@ -48,12 +50,16 @@ func settle(rec *Record, req SettleRequest) (Change, error) {
 		return Change{}, fmt.Errorf("attempt %s: %w", req.AttemptID, ErrNotFound)
 	}
 	a := *rec.Attempt(req.AttemptID)
+	treeChanges := a.seen(req, rec.Now)
 	o := rec.Operation
 	live := o.State == Pending && o.LiveAttempt == a.ID
 	switch {
 	case live:
 		return settleLive(rec, a, req), nil
 	case a.Outcome == OutcomeUncertain && a.LateOutcome == "":
+		if req.Outcome == OutcomeUncertain && treeChanges {
+			return Change{Attempts: []Attempt{a}, Event: treeEvent(req.ChangeID, a, req.Actor, "")}, nil
+		}
 		if req.Outcome == OutcomeUncertain {
 			return Change{}, nil // nothing new
 		}

@@ -44,6 +44,7 @@ func Run(t *testing.T, open Open) {
 		{"OneWrite", oneWrite},
 		{"Recheck", recheck},
 		{"Waiting", waiting},
+		{"Trees", trees},
 		{"Controls", controls},
 		{"Namesakes", namesakes},
 		{"Holds", holds},

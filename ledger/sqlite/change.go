@@ -326,20 +326,22 @@ func (tx *tx) grant(g ledger.Grant, there bool) error {
 
 func (tx *tx) beginAttempt(a ledger.Attempt) error {
 	return tx.exec(`
-		INSERT INTO attempts (id, operation_id, n, basis, grant_id, sender, key_works, token_sent, actor, host, pid, started_at, deadline_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		INSERT INTO attempts (id, operation_id, n, basis, grant_id, sender, key_works, token_sent, actor, host, pid, started_at, deadline_at,
+			boot_id, pid_ns, uid, tree)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.OperationID, a.N, a.Basis, a.GrantID, a.Sender, flag(a.KeyWorks), flag(a.TokenSent), a.Actor, a.Host, a.PID,
-		ms(a.StartedAt), ms(a.DeadlineAt))
+		ms(a.StartedAt), ms(a.DeadlineAt), a.BootID, a.PIDNamespace, a.UID, a.Tree)
 }
 
 func (tx *tx) endAttempt(a ledger.Attempt) error {
 	return tx.exec(`
 		UPDATE attempts
 		   SET token_sent = ?, deadline_at = ?, ended_at = ?, outcome = ?, proof = ?, error_class = ?, error = ?, status = ?,
-		       receipt = ?, result = ?, effect_word = ?, already = ?, late_outcome = ?, late_at = ?, late_receipt = ?
+		       receipt = ?, result = ?, effect_word = ?, already = ?, late_outcome = ?, late_at = ?, late_receipt = ?,
+		       uid = ?, tree = ?, tree_at = ?
 		 WHERE operation_id = ? AND n = ?`,
 		flag(a.TokenSent), ms(a.DeadlineAt), ms(a.EndedAt), a.Outcome, a.Proof, a.ErrorClass, a.Error, a.Status,
-		a.Receipt, text(a.Result), a.EffectWord, flag(a.Already), a.LateOutcome, ms(a.LateAt), a.LateReceipt,
+		a.Receipt, text(a.Result), a.EffectWord, flag(a.Already), a.LateOutcome, ms(a.LateAt), a.LateReceipt, a.UID, a.Tree, ms(a.TreeAt),
 		a.OperationID, a.N)
 }
 

@@ -276,6 +276,11 @@ BEGIN
   SELECT RAISE(ABORT, 'id, operation, number, basis, grant and start of an attempt never change')
    WHERE NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.n <> OLD.n OR NEW.basis <> OLD.basis
       OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at;
+  SELECT RAISE(ABORT, 'where the processes of an attempt run never changes, and they are seen gone once')
+   WHERE NEW.boot_id <> OLD.boot_id OR NEW.pid_ns <> OLD.pid_ns OR NEW.uid <> OLD.uid AND NEW.uid <> 0
+      OR (NEW.tree <> OLD.tree OR NEW.tree_at <> OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree <> 'empty');
+  SELECT RAISE(ABORT, 'a process of this attempt may still write, so that absence is not proven')
+   WHERE NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open';
   SELECT RAISE(ABORT, 'an attempt that has ended does not change, but for one late answer if it ended uncertain')
    WHERE OLD.outcome <> ''
      AND (NEW.outcome <> OLD.outcome OR NEW.ended_at <> OLD.ended_at OR NEW.deadline_at <> OLD.deadline_at

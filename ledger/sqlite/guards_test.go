@@ -22,7 +22,11 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 	for _, id := range []string{"pending", "uncertain", "committed", "failed", "granted", "retired"} {
 		begin(t, s, as(id))
 	}
+	begin(t, s, as("left"), func(r *ledger.BeginRequest) {
+		r.Tree, r.Place = ledger.TreeOpen, ledger.Place{BootID: "boot", PIDNamespace: "ns", UID: 7}
+	})
 	c.Advance(time.Second)
+	settleAs(t, s, "left-a", ledger.OutcomeUncertain)
 	doubt := settleAs(t, s, "uncertain-a", ledger.OutcomeUncertain)
 	settleAs(t, s, "committed-a", ledger.OutcomeCommitted)
 	settleAs(t, s, "retired-a", ledger.OutcomeCommitted)
@@ -109,6 +113,12 @@ func TestGuards(t *testing.T) {
 		{"late answer to an answered attempt", `UPDATE attempts SET late_outcome = 'failed', late_at = ` + now + ` WHERE id = 'committed-a'`, "does not change"},
 		{"proof without a read", `UPDATE attempts SET proof = 'refused' WHERE id = 'uncertain-a'`, "does not change"},
 		{"attempt moved", `UPDATE OR REPLACE attempts SET operation_id = 'committed' WHERE id = 'pending-a'`, "never change"},
+		{"absence while a process may write (I6)", `UPDATE attempts SET proof = 'absent' WHERE id = 'left-a'`, "may still write"},
+		{"a tree that is gone comes back", `UPDATE attempts SET tree = 'open' WHERE id = 'uncertain-a'`, "seen gone once"},
+		{"a tree that is forgotten", `UPDATE attempts SET tree = '' WHERE id = 'left-a'`, "seen gone once"},
+		{"a tree that is gone at no time", `UPDATE attempts SET tree = 'empty' WHERE id = 'left-a'`, "seen_empty_at_a_time"},
+		{"processes elsewhere", `UPDATE attempts SET boot_id = 'other' WHERE id = 'left-a'`, "where the processes"},
+		{"processes of another account", `UPDATE attempts SET uid = 8 WHERE id = 'left-a'`, "where the processes"},
 		{"deleted attempt", `DELETE FROM attempts`, "never deleted"},
 
 		{"changed read", `UPDATE reads SET verdict = 'landed'`, "never changes"},

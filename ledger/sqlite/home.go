@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"os"
 
 	"indoubt/ledger"
+	"indoubt/ledger/boot"
 )
 
 // home is where a ledger lives. A file that finds itself elsewhere is a copy:
@@ -21,11 +21,8 @@ func homeFrom(m map[string]string) home {
 }
 
 func homeOf(path string) (home, error) {
-	h := home{}
+	h := home{boot: boot.ID()}
 	h.host, _ = os.Hostname()
-	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		h.boot = string(bytes.TrimSpace(b))
-	}
 	var err error
 	h.device, h.inode, err = fileID(path)
 	return h, err

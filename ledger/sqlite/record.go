@@ -70,26 +70,28 @@ func raw(s sql.NullString) json.RawMessage {
 const attemptColumns = `
 	a.id, a.n, a.basis, a.grant_id, a.sender, a.key_works, a.token_sent, a.actor, a.host, a.pid,
 	a.started_at, a.deadline_at, a.ended_at, a.outcome, a.proof, a.error_class, a.error, a.status, a.receipt, a.result,
-	a.effect_word, a.already, a.late_outcome, a.late_at, a.late_receipt`
+	a.effect_word, a.already, a.late_outcome, a.late_at, a.late_receipt,
+	a.boot_id, a.pid_ns, a.uid, a.tree, a.tree_at`
 
 // attemptScan takes the columns above.
 type attemptScan struct {
-	a                              ledger.Attempt
-	started, deadline, ended, late int64
-	result                         sql.NullString
+	a                                    ledger.Attempt
+	started, deadline, ended, late, tree int64
+	result                               sql.NullString
 }
 
 func (s *attemptScan) dest(to []any) []any {
 	a := &s.a
 	return append(to, &a.ID, &a.N, &a.Basis, &a.GrantID, &a.Sender, &a.KeyWorks, &a.TokenSent, &a.Actor, &a.Host, &a.PID,
 		&s.started, &s.deadline, &s.ended, &a.Outcome, &a.Proof, &a.ErrorClass, &a.Error, &a.Status, &a.Receipt, &s.result,
-		&a.EffectWord, &a.Already, &a.LateOutcome, &s.late, &a.LateReceipt)
+		&a.EffectWord, &a.Already, &a.LateOutcome, &s.late, &a.LateReceipt,
+		&a.BootID, &a.PIDNamespace, &a.UID, &a.Tree, &s.tree)
 }
 
 func (s *attemptScan) attempt(operationID string) ledger.Attempt {
 	a := s.a
 	a.OperationID, a.Result = operationID, raw(s.result)
-	a.StartedAt, a.DeadlineAt, a.EndedAt, a.LateAt = at(s.started), at(s.deadline), at(s.ended), at(s.late)
+	a.StartedAt, a.DeadlineAt, a.EndedAt, a.LateAt, a.TreeAt = at(s.started), at(s.deadline), at(s.ended), at(s.late), at(s.tree)
 	return a
 }
 

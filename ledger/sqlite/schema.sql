@@ -190,6 +190,12 @@ CREATE TABLE attempts (
   late_outcome TEXT NOT NULL DEFAULT '',
   late_at      INTEGER NOT NULL DEFAULT 0,
   late_receipt TEXT NOT NULL DEFAULT '',
+  -- Where its processes run, and whether one of them may still write.
+  boot_id      TEXT NOT NULL DEFAULT '',               -- of the running kernel; '' where unknown
+  pid_ns       TEXT NOT NULL DEFAULT '',               -- the process namespace that pid belongs to; '' where unknown
+  uid          INTEGER NOT NULL DEFAULT 0,             -- account whose processes they are; 0 where only root can tell
+  tree         TEXT NOT NULL DEFAULT '',               -- '' no command, 'open' not seen gone, 'empty' seen gone
+  tree_at      INTEGER NOT NULL DEFAULT 0,             -- when they were seen to be gone
 
   PRIMARY KEY (operation_id, n),
   CONSTRAINT outcome_is_known      CHECK (outcome IN ('', 'committed', 'failed', 'uncertain')),
@@ -204,6 +210,8 @@ CREATE TABLE attempts (
     AND (ended_at = 0 OR ended_at BETWEEN 946684800000 AND 4102444800000)
     AND (late_at = 0 OR late_at BETWEEN 946684800000 AND 4102444800000)),
   CONSTRAINT attempt_deadline_is_after_its_start CHECK (deadline_at >= started_at),
+  CONSTRAINT tree_is_known CHECK (tree IN ('', 'open', 'empty')),
+  CONSTRAINT tree_is_seen_empty_at_a_time CHECK (tree_at = 0 AND tree <> 'empty' OR tree = 'empty' AND tree_at BETWEEN 946684800000 AND 4102444800000),
   CONSTRAINT attempt_ends_with_an_outcome CHECK ((outcome = '') = (ended_at = 0))
 ) STRICT, WITHOUT ROWID;
 

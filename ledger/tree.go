@@ -1,0 +1,108 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+)
+
+// Tree says whether a process that an attempt has started may still write.
+type Tree string
+
+const (
+	// TreeNone: the attempt started no process, as far as the ledger knows.
+	TreeNone Tree = ""
+	// TreeOpen: it started a command, and nobody has seen that all of its
+	// processes are gone. No read proves absence until somebody has.
+	TreeOpen Tree = "open"
+	// TreeEmpty: somebody has seen that all of them are gone.
+	TreeEmpty Tree = "empty"
+)
+
+// Place is where an attempt's processes run. Only there can somebody tell
+// whether one of them still lives.
+type Place struct {
+	BootID       string // of the running kernel; "" where unknown
+	PIDNamespace string // in which the attempt's PID is one; "" where unknown
+	UID          int    // account whose processes they are; 0 where only root can tell
+}
+
+// TreeRequest reports that all processes of an attempt are gone.
+type TreeRequest struct {
+	ChangeID, AttemptID string
+	Reason              string // who saw it, and how
+	Actor               Actor
+}
+
+// SeeTreeEmpty records that the processes of an attempt were seen to be gone
+// now: its last transmission ended no later. It does not move the version,
+// because it proves nothing by itself. A tree that is not open is left alone
+// (Noop). Errors: ErrNotFound.
+func SeeTreeEmpty(ctx context.Context, s Store, r TreeRequest) (Applied, error) {
+	return s.Change(ctx, Locator{AttemptID: r.AttemptID, Skip: AllParts}, r.ChangeID, func(rec *Record) (Change, error) {
+		if !rec.Found {
+			return Change{}, fmt.Errorf("attempt %s: %w", r.AttemptID, ErrNotFound)
+		}
+		a := *rec.Attempt(r.AttemptID)
+		if a.Tree != TreeOpen {
+			return Change{}, nil
+		}
+		a.emptied(rec.Now)
+		return Change{Attempts: []Attempt{a}, Event: treeEvent(r.ChangeID, a, r.Actor, r.Reason)}, nil
+	})
+}
+
+// emptied notes that nothing of the attempt runs any more.
+func (a *Attempt) emptied(now time.Time) {
+	if a.Tree == TreeOpen {
+		a.Tree, a.TreeAt = TreeEmpty, now
+	}
+}
+
+func treeEvent(changeID string, a Attempt, by Actor, reason string) *Event {
+	what := "its processes are gone"
+	if a.Tree == TreeOpen {
+		what = "another account's process of it may be left"
+	}
+	return &Event{ID: changeID, Verb: "tree", Actor: by, Reason: fmt.Sprintf("attempt %d: %s", a.N, cmp.Or(reason, what)),
+		Detail: detail(map[string]any{"attempt": a.ID, "n": a.N, "tree": string(a.Tree)})}
+}
+
+// OpenTree is the first attempt that may have had an effect and whose processes
+// nobody has seen gone, or nil. While there is one, finding nothing proves
+// nothing (I6).
+func (r *Record) OpenTree() *Attempt {
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		if a.Tree == TreeOpen && a.Proof == "" && a.Final() != OutcomeCommitted {
+			return a
+		}
+	}
+	return nil
+}
+
+// seen takes over what an outcome says of the attempt's processes, and reports
+// whether that is new.
+func (a *Attempt) seen(req SettleRequest, now time.Time) bool {
+	before := *a
+	switch {
+	case req.TreeEmpty:
+		a.emptied(now)
+	case req.TreeForeign && a.Tree == TreeOpen:
+		a.UID = 0
+	}
+	return a.Tree != before.Tree || a.UID != before.UID
+}
+
+// lastEnd is when the last transmission that may have had an effect is known to
+// have ended. A read that began before it looked too early.
+func lastEnd(rec *Record) time.Time {
+	end := rec.Operation.EndedAt
+	for _, a := range rec.Attempts {
+		if a.Proof == "" && a.TreeAt.After(end) {
+			end = a.TreeAt
+		}
+	}
+	return end
+}
