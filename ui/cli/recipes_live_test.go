@@ -242,8 +242,23 @@ func TestRecipeGitPush(t *testing.T) {
 	git("commit", "-q", "--allow-empty", "-m", "two")
 	git("push", "-q", remote, "HEAD:refs/heads/main")
 	b.wantVerdict("another one on top", 2, ledger.Inconclusive, "")
+
+	// In one's own network a remote is often reached over http alone.
+	if out, err := exec.Command("git", "-C", bare, "update-server-info").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	plain := httptest.NewServer(http.FileServer(http.Dir(bare)))
+	defer plain.Close()
+	secure := httptest.NewTLSServer(http.FileServer(http.Dir(bare)))
+	defer secure.Close()
+	t.Setenv("GIT_SSL_NO_VERIFY", "1")
+	two := git("rev-parse", "HEAD")
+	for i, at := range []string{plain.URL, secure.URL} {
+		b.doubt(4+i, "git.push", fmt.Sprintf(`{"remote":%q,"ref":"refs/heads/main","commit":%q}`, at, two))
+		b.wantVerdict("pushed to "+at, 4+i, ledger.Landed, two)
+	}
 	b.doubt(3, "git.push", `{"remote":"ext::sh -c touch% `+b.dir+`/owned","ref":"refs/heads/main","commit":"`+one+`"}`)
-	b.wantVerdict("a remote that is a command", 3, ledger.Inconclusive, "exit code 128")
+	b.wantVerdict("a remote that is a command", 3, ledger.Inconclusive, "transport 'ext' not allowed")
 	if _, err := os.Stat(filepath.Join(b.dir, "owned")); err == nil {
 		t.Error("the remote ran a command")
 	}
