@@ -16,6 +16,7 @@ type SavedAnswer struct {
 	Body    []byte              // of http
 	Exit    int                 // of a command
 	Stdout  []byte
+	Stderr  []byte
 	Result  json.RawMessage   // of a tool call, nil when it answered with an error
 	Error   *ledger.RPCAnswer // of a tool call
 	Rows    json.RawMessage   // of a query
@@ -38,7 +39,7 @@ func (s SavedAnswer) Answer(via string) ledger.Answer {
 	a := ledger.Answer{Via: via, Sent: true}
 	switch via {
 	case "command":
-		a.Exited, a.Exit, a.Stdout = true, s.Exit, s.Stdout
+		a.Exited, a.Exit, a.Stdout, a.Stderr = true, s.Exit, s.Stdout, s.Stderr
 		if s.Stdout == nil {
 			a.Stdout = s.Body
 		}
@@ -82,6 +83,7 @@ func (d *decoder) savedAnswer(n *node, path string) SavedAnswer {
 		{"body", text(&s.Body)},
 		{"exit", func(n *node, path string) { d.integer(n, path, &s.Exit, 0, 255) }},
 		{"stdout", text(&s.Stdout)},
+		{"stderr", text(&s.Stderr)},
 		{"structured", part("structuredContent", false)},
 		{"content", part("content", true)},
 		{"isError", func(n *node, path string) {
@@ -115,7 +117,7 @@ func (d *decoder) savedAnswer(n *node, path string) SavedAnswer {
 			s.via = "mcp"
 		case "rows", "affected":
 			s.via = "sql"
-		case "exit", "stdout":
+		case "exit", "stdout", "stderr":
 			s.via = "command"
 		}
 	}

@@ -47,9 +47,9 @@ const (
 var scopeNames = map[scope][]string{
 	scopeOperation: {"input", "token", "key", "op", "attempt", "receipt"},
 	scopeRequest:   {"input", "token", "key", "op", "attempt", "receipt", "cursor", "env", "file"},
-	scopeAnswer: {"input", "token", "key", "op", "attempt", "receipt", "status", "body", "header", "link", "rows", "affected", "exit", "stdout", "json",
+	scopeAnswer: {"input", "token", "key", "op", "attempt", "receipt", "status", "body", "header", "link", "rows", "affected", "exit", "stdout", "stderr", "json",
 		"content", "structured", "isError"},
-	scopeEffect: {"input", "token", "key", "op", "attempt", "receipt", "it", "status", "body", "header", "link", "rows", "affected", "exit", "stdout", "json",
+	scopeEffect: {"input", "token", "key", "op", "attempt", "receipt", "it", "status", "body", "header", "link", "rows", "affected", "exit", "stdout", "stderr", "json",
 		"content", "structured", "isError"},
 }
 
@@ -86,7 +86,7 @@ func newEnvironment(s scope) *cel.Env {
 		fallthrough
 	case scopeAnswer:
 		options = append(options, cel.Variable("status", cel.IntType), cel.Variable("body", cel.DynType),
-			cel.Variable("rows", cel.ListType(cel.DynType)), cel.Variable("exit", cel.IntType), cel.Variable("stdout", cel.StringType),
+			cel.Variable("rows", cel.ListType(cel.DynType)), cel.Variable("exit", cel.IntType), cel.Variable("stdout", cel.StringType), cel.Variable("stderr", cel.StringType),
 			cel.Variable("json", cel.DynType), cel.Variable("content", cel.DynType), cel.Variable("structured", cel.DynType),
 			cel.Variable("isError", cel.BoolType), cel.Variable("affected", cel.IntType),
 			cel.Variable(headerLookup, cel.MapType(cel.StringType, cel.StringType)),

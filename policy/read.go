@@ -376,7 +376,7 @@ func usableCall(a ledger.Answer) error {
 func refusal(a ledger.Answer, byPolicy bool) error {
 	switch {
 	case a.Via == "command" && a.Exit != 0:
-		return fmt.Errorf("the check ended with exit code %d", a.Exit)
+		return fmt.Errorf("the check ended with exit code %d%s", a.Exit, Complaint(a))
 	case a.Via == "mcp" && !byPolicy:
 		return fmt.Errorf("the tool says that it failed%s", said(a))
 	case a.Status == 401 || a.Status == 403 || a.Status == 407:
@@ -386,7 +386,7 @@ func refusal(a ledger.Answer, byPolicy bool) error {
 	case a.Status != 0 && a.Status != 200:
 		return fmt.Errorf("downstream answered %d", a.Status)
 	}
-	return fmt.Errorf("the answer is not what the policy calls valid")
+	return fmt.Errorf("the answer is not what the policy calls valid%s", Complaint(a))
 }
 
 // said is the first text of a tool's answer, ": …", or "".

@@ -40,7 +40,7 @@ func saysAnswer(n *node) bool {
 	}
 	for _, e := range n.entries {
 		switch e.key {
-		case "status", "headers", "body", "exit", "stdout", "structured", "content", "isError", "error", "rows", "affected":
+		case "status", "headers", "body", "exit", "stdout", "stderr", "structured", "content", "isError", "error", "rows", "affected":
 		default:
 			return false
 		}

@@ -153,9 +153,12 @@ func (v *variables) fromAnswer(name string) (any, error) {
 		return &lookup{find: func(n string) (string, bool, error) {
 			return strings.Join(a.Header[http.CanonicalHeaderKey(n)], ", "), true, nil
 		}}, nil
-	case "stdout":
+	case "stdout", "stderr":
 		if a.Truncated {
 			return nil, errCut
+		}
+		if name == "stderr" {
+			return string(a.Stderr), nil
 		}
 		return string(a.Stdout), nil
 	case "body", "json":
@@ -192,7 +195,7 @@ func (v *variables) document() (any, error) {
 		return nil, errCut
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, fmt.Errorf("answer is empty, not JSON")
+		return nil, fmt.Errorf("answer is empty, not JSON%s", Complaint(*a))
 	}
 	doc, err := decodeJSON(text)
 	if err != nil {
@@ -200,7 +203,7 @@ func (v *variables) document() (any, error) {
 		if a.Status >= 300 {
 			what = fmt.Sprintf("answered %d; %s", a.Status, what)
 		}
-		return nil, fmt.Errorf("%s", what)
+		return nil, fmt.Errorf("%s%s", what, Complaint(*a))
 	}
 	return doc, nil
 }

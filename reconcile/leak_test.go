@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"indoubt/ledger"
 )
 
 // What the other side repeats of our secrets is kept nowhere: not in the
@@ -47,6 +49,29 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 			}
 			if !strings.Contains(string(kept), "redacted") {
 				t.Errorf("nothing was taken out: %s", kept)
+			}
+		})
+	}
+}
+
+// What a check that is a command says on standard error is in the reason, without
+// the secrets that it was given, also where it was killed.
+func TestI11_ReasonsTellStandardErrorWithoutSecrets(t *testing.T) {
+	t.Setenv("PAY_PIN", "pin 7/7+hush")
+	for script, want := range map[string]string{
+		`echo "login with $PIN expired" >&2; exit 3`:  "the answer cannot be read: the check ended with exit code 3: login with [redacted] expired",
+		`echo "$PIN is not JSON" >&2; echo Hello`:     "answer is not JSON: [redacted] is not JSON",
+		`echo "killed with $PIN" >&2; kill -9 $$`:     "the check got no answer: killed: killed with [redacted]",
+		`echo "waiting with $PIN" >&2; exec sleep 60`: "the check got no answer: timeout: waiting with [redacted]",
+	} {
+		t.Run(want, func(t *testing.T) {
+			w := newWorld(t, payPolicy)
+			w.policy("version: 1\nkinds:\n  pay:\n    timeout: 500ms\n    read:\n      command: { argv: [sh, -c, '" + script + "'], env: { PIN: \"${env.PAY_PIN}\" } }\n      found: json.items\n")
+			o := w.doubt("pay", 420)
+			r := w.read(o.ID).Read
+			kept, _ := json.Marshal(w.get(o.ID).Reads)
+			if r.Verdict != ledger.Inconclusive || r.Reason != want || strings.Contains(string(kept), "hush") {
+				t.Errorf("%s: %s\nkept %s", r.Verdict, r.Reason, kept)
 			}
 		})
 	}

@@ -199,7 +199,7 @@ func unusable(a ledger.Answer) string {
 	case a.Err != nil && a.Status != 0 && len(a.Body) > 0:
 		return fmt.Sprintf("answer broke off after %d bytes: %s", len(a.Body), cmp.Or(string(a.Class), a.Err.Error()))
 	case a.Err != nil && a.Class != "" && (a.Class != ledger.ClassEOF || a.Via != "mcp"): // a server that ended says why
-		return fmt.Sprintf("the check got no answer: %s", a.Class)
+		return fmt.Sprintf("the check got no answer: %s%s", a.Class, policy.Complaint(a))
 	case a.Err != nil:
 		return fmt.Sprintf("the check got no answer: %s", a.Err)
 	case a.Truncated && a.Via == "command":

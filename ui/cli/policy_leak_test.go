@@ -34,3 +34,29 @@ kinds:
 		}
 	}
 }
+
+// TestPolicyTryShowsStandardError: what a check complains of stands in the answer
+// and in the verdict's reason, without the secrets that were sent.
+func TestPolicyTryShowsStandardError(t *testing.T) {
+	t.Setenv("TOOL_KEY", "hush hush 77")
+	b := newBench(t)
+	b.policy = b.file("tool.yaml", `
+version: 1
+kinds:
+  tool:
+    read:
+      command: { argv: [sh, -c, 'printf "login of %s expired: run tool login\n\033[31m" "$KEY" >&2; exit 3'], env: { KEY: "${env.TOOL_KEY}" } }
+      found: json.items
+`)
+	want := "VERDICT   cannot tell: the check ended with exit code 3: login of [redacted] expired: run tool login \\x1b[31m\n"
+	if out := b.want(0, "policy", "try", "tool", "--input", "{}"); strings.Contains(out, "hush") || !strings.Contains(out, want) || !strings.Contains(out, "ANSWER  exit 3\n  login of [redacted]") {
+		t.Errorf("%s\nwant %s", out, want)
+	}
+	if out := b.want(0, "policy", "try", "tool", "--input", "{}", "--json"); strings.Contains(out, "hush") || !strings.Contains(out, `"stderr":"login of [redacted]`) {
+		t.Errorf("%s", out)
+	}
+	saved := b.file("saved.yaml", "exit: 2\nstderr: no ticket\n")
+	if out := b.want(0, "policy", "try", "tool", "--input", "{}", "--answer", saved); !strings.Contains(out, "exit code 2: no ticket") {
+		t.Errorf("%s", out)
+	}
+}

@@ -64,6 +64,7 @@ type answerJSON struct {
 	Status   int             `json:"status"`
 	Exit     *int            `json:"exit"`
 	Body     string          `json:"body"`
+	Stderr   string          `json:"stderr"`
 	Result   json.RawMessage `json:"result"`
 	Rows     json.RawMessage `json:"rows"`
 	Affected int64           `json:"affected"`
@@ -75,6 +76,7 @@ func answerAsJSON(a ledger.Answer) answerJSON {
 	if a.Exited {
 		out.Exit, out.Body = &a.Exit, string(a.Stdout)
 	}
+	out.Stderr = string(a.Stderr)
 	if a.RPC != nil {
 		out.Result = raw(a.RPC.Result)
 		if a.RPC.Error {
@@ -90,7 +92,7 @@ func answerAsJSON(a ledger.Answer) answerJSON {
 // text is the answer as a person reads it.
 func (a answerJSON) text() string {
 	parts := []string{}
-	for _, part := range []string{a.Body, known(a.Result), known(a.Rows)} {
+	for _, part := range []string{a.Body, a.Stderr, known(a.Result), known(a.Rows)} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -136,6 +138,7 @@ func (t *trialJSON) withhold(r policy.Request) {
 	for i := range t.Pages {
 		a := &t.Pages[i].Answer
 		line(&a.Body)
+		line(&a.Stderr)
 		line(a.Error)
 		a.Result, a.Rows = data(a.Result), data(a.Rows)
 	}

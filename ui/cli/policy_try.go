@@ -39,7 +39,7 @@ answer count, use ` + "`indoubt reconcile ID`" + `.
 With --answer nothing is asked: the answer is read from a file, or from standard
 input (-); the following pages are further --answer. The file is the text of an
 HTTP response as curl -i prints it, a mapping as under tests: in the policy
-(status, headers, body; exit, stdout; structured, content, isError; rows), or
+(status, headers, body; exit, stdout, stderr; structured, content, isError; rows), or
 else a bare body. With --send it is taken for an answer to the write itself.
 
 Exit 0 whatever the verdict is; 3 when there is no such kind or operation, 5 when
