@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -26,6 +28,30 @@ func NewToken() string {
 	}
 	return "indoubt-" + tokenAlphabet.EncodeToString(b[:])
 }
+
+// HasWord reports whether a text contains a word whole: with no letter, digit,
+// hyphen or underscore beside it. A token that is part of a longer name is not
+// the token: a search or a comparison for it would not find it.
+func HasWord(text, word string) bool {
+	if word == "" {
+		return false
+	}
+	for from := 0; ; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		i += from
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[i+len(word):])
+		if (i == 0 || !inWord(before)) && (i+len(word) == len(text) || !inWord(after)) {
+			return true
+		}
+		from = i + 1
+	}
+}
+
+func inWord(r rune) bool { return r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // DeriveID makes the same id from the same run and part, so that a run that is
 // repeated after a crash repeats its changes instead of doubling them.

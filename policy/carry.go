@@ -1,17 +1,23 @@
 package policy
 
 import (
+	"encoding/json"
+	"mime"
+	"net/url"
 	"slices"
 	"strings"
 
 	"indoubt/ledger"
 )
 
-// Carries tells whether a rendered request holds the operation's key and its
-// token: the only honest ground for saying that they were sent. What a recorded
-// command merely finds in its environment was not.
+// Carries reports whether a rendered request holds the operation's key and its
+// token, as the other side reads it: the only ground for saying that they were
+// sent. What a command merely finds in its environment or on its standard input
+// because every command does may never leave it.
 func (s *Send) Carries(o ledger.Operation, req Request) (key, token bool) {
-	return s.carriesKey(o) && holds(req, o.Key, s.transport.recorded), holds(req, o.Token, s.transport.recorded)
+	texts := s.leaving(req)
+	key = s.carriesKey(o) && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.Key) })
+	return key, slices.ContainsFunc(texts, func(t string) bool { return ledger.HasWord(t, o.Token) })
 }
 
 // carriesKey tells whether what would be sent repeats the operation's key, so
@@ -36,32 +42,87 @@ func (s *Send) carriesKey(o ledger.Operation) bool {
 	return slices.ContainsFunc(t.templates(), func(t *template) bool { return t.uses("key") })
 }
 
-// holds tells whether a text is in what is sent.
-func holds(req Request, text string, argvOnly bool) bool {
-	in := func(parts ...string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(p, text) })
-	}
+// leaving are the texts of a request that reach the other side, without the
+// encoding they travel in: an escape beside a token would look like a part of it.
+func (s *Send) leaving(req Request) []string {
 	switch {
-	case text == "":
-		return false
 	case req.HTTP != nil:
-		for _, values := range req.HTTP.Header {
-			if in(values...) {
-				return true
-			}
-		}
-		return in(req.HTTP.URL, string(req.HTTP.Body))
+		return httpTexts(req.HTTP)
 	case req.Command != nil:
-		return in(req.Command.Argv...) || !argvOnly && (in(req.Command.Env...) || in(string(req.Command.Stdin)))
-	case req.MCP != nil:
-		return in(string(req.MCP.Arguments))
-	case req.SQL != nil:
-		for _, arg := range req.SQL.Args {
-			if s, ok := arg.(string); ok && in(s) {
-				return true
+		t := &s.transport
+		texts := slices.Clone(req.Command.Argv[min(1, len(req.Command.Argv)):]) // the program itself gets no word of it
+		if t.command != nil {
+			texts = append(texts, req.Command.Env...)
+			if t.command.stdin != nil {
+				texts = append(texts, jsonTexts(req.Command.Stdin)...)
 			}
 		}
-		return in(req.SQL.Query)
+		return texts
+	case req.MCP != nil:
+		return jsonTexts(req.MCP.Arguments)
+	case req.SQL != nil:
+		texts := []string{req.SQL.Query}
+		for _, arg := range req.SQL.Args {
+			if text, ok := arg.(string); ok {
+				texts = append(texts, text)
+			}
+		}
+		return texts
 	}
-	return false
+	return nil
+}
+
+func httpTexts(req *HTTPRequest) (texts []string) {
+	mediaType := ""
+	for name, values := range req.Header {
+		texts = append(texts, values...)
+		if strings.EqualFold(name, "Content-Type") && len(values) > 0 {
+			mediaType, _, _ = mime.ParseMediaType(values[0])
+		}
+	}
+	if u, err := url.Parse(req.URL); err == nil {
+		texts = append(texts, u.Path)
+		texts = append(texts, formTexts(u.RawQuery)...)
+	}
+	if mediaType == "application/x-www-form-urlencoded" {
+		return append(texts, formTexts(string(req.Body))...)
+	}
+	return append(texts, jsonTexts(req.Body)...)
+}
+
+func formTexts(form string) (texts []string) {
+	values, err := url.ParseQuery(form)
+	if err != nil {
+		return []string{form}
+	}
+	for name, list := range values {
+		texts = append(append(texts, name), list...)
+	}
+	return texts
+}
+
+// jsonTexts are the strings in a JSON value; what is no JSON is one text.
+func jsonTexts(body []byte) (texts []string) {
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return []string{string(body)}
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			texts = append(texts, v)
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for name, e := range v {
+				texts = append(texts, name)
+				walk(e)
+			}
+		}
+	}
+	walk(v)
+	return texts
 }

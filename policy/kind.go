@@ -114,7 +114,7 @@ type Match struct {
 type TokenRule struct {
 	Into     string // path in the input that is set to it
 	Append   string // path of a list in the input it is added to
-	Argument bool   // the wrapped command carries {{token}}
+	Argument bool   // the wrapped command is meant to carry {{token}}; whether it does is seen in its arguments
 }
 
 // Stated tells whether the kind carries a token at all.

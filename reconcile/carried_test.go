@@ -73,7 +73,7 @@ func TestI5_KeyThatIsNotSentAgainMakesNothingSafe(t *testing.T) {
 // A recorded command that names neither its key nor its token carries neither,
 // although it finds both in its environment.
 func TestI6_EnvironmentIsNotSent(t *testing.T) {
-	for name, argument := range map[string]string{"without": "x", "with": "{{token}}{{key}}"} {
+	for name, argument := range map[string]string{"without": "x", "with": "{{token}}:{{key}}"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, carriedPolicy)
 			script := filepath.Join(t.TempDir(), "die")

@@ -49,7 +49,7 @@ type KindRule struct {
 	// the end of the wish: the same input after it is a new one.
 	KeyStrategy   string
 	KeyFrom       []string
-	TokenArgument bool   // the wrapped command carries the token
+	TokenArgument bool   // the wrapped command is meant to carry the token; whether it does is seen in its arguments
 	TokenInto     string // path in the input that senders set to the token
 	TokenAppend   string // path of a list in the input that senders add the token to
 	Redact        []string

@@ -99,6 +99,9 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	if curlHidesErrors(req.Argv) {
 		c.note("curl without --fail exits 0 when the server answers with an error, which would count as committed; add --fail-with-body")
 	}
+	if rule.TokenArgument && !req.TokenSent {
+		c.note("no argument of the command carries {{token}}, so no check can find its effect by that, and absence will not be proven")
+	}
 	here := presenceOf(ctx, r.store)
 	rewind := rewinder(req.Stdin)
 	for last := (RunResult{}); ; {
@@ -230,11 +233,9 @@ func prepare(req *RunRequest, rule KindRule) (*child, error) {
 	if len(req.Input) == 0 {
 		req.Input = encode(map[string]any{"argv": req.Argv, "dir": dir})
 	}
-	all := strings.Join(req.Argv, "\x00")
 	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}
 	req.Sender = "command"
-	req.TokenSent = req.TokenSent || rule.TokenArgument || strings.Contains(all, "{{token}}")
-	req.KeySent = req.KeySent || strings.Contains(all, "{{key}}")
+	req.TokenSent, req.KeySent = carried(*req)
 	if req.Grace <= 0 {
 		req.Grace = DefaultGrace
 	}
@@ -245,6 +246,17 @@ func prepare(req *RunRequest, rule KindRule) (*child, error) {
 		argv: req.Argv, dir: dir, env: req.Env, stdin: req.Stdin, stdout: req.Stdout, stderr: req.Stderr,
 		timeout: req.Timeout, grace: req.Grace, signals: req.Signals, guard: req.Guard, note: req.Note,
 	}, nil
+}
+
+// carried reports what of the operation the command line itself names. What the
+// command merely finds in its environment may never leave it.
+func carried(req RunRequest) (token, key bool) {
+	probe := ledger.BeginResult{Operation: ledger.Operation{Key: req.Key, Token: ledger.NewToken()}}
+	for i, arg := range fill(req, probe) {
+		token = token || i > 0 && ledger.HasWord(arg, probe.Operation.Token)
+		key = key || i > 0 && strings.Contains(req.Argv[i], "{{key}}")
+	}
+	return token, key
 }
 
 // noOption refuses a value that would turn an argument into an option (I11).

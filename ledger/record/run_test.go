@@ -130,8 +130,14 @@ func TestRunTellsTheCommandWhoItIs(t *testing.T) {
 		t.Error("the token counts as sent")
 	}
 	by := New(newMemory(nil), oneRule(KindRule{TokenArgument: true}), Options{})
-	if res := runOver(t, by, RunRequest{Wish: Wish{Key: "k"}, Argv: sh(":")}); !res.Operation.TokenSent {
-		t.Error("the rule says that the command carries the token")
+	if res := runOver(t, by, RunRequest{Wish: Wish{Key: "k", TokenSent: true}, Argv: sh(`: "$INDOUBT_TOKEN"`)}); res.Operation.TokenSent || !strings.Contains(res.notes, "{{token}}") {
+		t.Errorf("a policy's word counts as the token's being sent: %q", res.notes)
+	}
+	if res := runOver(t, by, RunRequest{Wish: Wish{Key: "part"}, Argv: append(sh(":"), "id_{{token}}")}); res.Operation.TokenSent {
+		t.Error("a part of a longer name counts as the token")
+	}
+	if res := runOver(t, by, RunRequest{Wish: Wish{Key: "whole"}, Argv: append(sh(":"), "id={{token}}")}); !res.Operation.TokenSent || res.notes != "" {
+		t.Errorf("%t %q", res.Operation.TokenSent, res.notes)
 	}
 	for name, req := range map[string]RunRequest{
 		"no command":            {Wish: Wish{Kind: "post", Key: "k"}},

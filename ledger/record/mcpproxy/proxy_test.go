@@ -204,13 +204,14 @@ func TestTokenEntersWhereThePolicySays(t *testing.T) {
 		`{"id":2,"jsonrpc":"2.0","method":"tools/call","params":{"name":"add","arguments":{"entities":[{"name":"a","observations":["o" ]},{"observations":[]}]}}}`,
 		`{"id":3,"jsonrpc":"2.0","method":"tools/call","params":{"name":"miss","arguments":{"entities":[]}}}`,
 		`{"id":4,"jsonrpc":"2.0","method":"tools/call","params":{"name":"put"}}`,
+		`{"id":5,"jsonrpc":"2.0","method":"tools/call","params":{"name":"put","arguments":{"metadata":{"indoubt":"token"}}}}`,
 	}
 	for i, line := range lines {
 		c.say(line)
 		c.answered(fmt.Sprint(i + 1))
 	}
 	ops := w.operations()
-	if len(ops) != 4 {
+	if len(ops) != len(lines) {
 		t.Fatalf("%d operations", len(ops))
 	}
 	tok := func(i int) string { return ops[i].Token }
@@ -219,11 +220,12 @@ func TestTokenEntersWhereThePolicySays(t *testing.T) {
 		`{"id":2,"jsonrpc":"2.0","method":"tools/call","params":{"name":"add","arguments":{"entities":[{"name":"a","observations":["o" ,"` + tok(1) + `"]},{"observations":[]}]}}}`,
 		lines[2],
 		`{"id":4,"jsonrpc":"2.0","method":"tools/call","params":{"name":"put","arguments":{"metadata":{"indoubt":"` + tok(3) + `"}}}}`,
+		lines[4], // its place is taken, and nobody else's text gives way
 	}
 	if got := w.fromClient(); got != strings.Join(want, "\n")+"\n" {
 		t.Errorf("the server got\n%swant\n%s", got, strings.Join(want, "\n"))
 	}
-	for i, sent := range []bool{true, true, false, true} {
+	for i, sent := range []bool{true, true, false, true, false} {
 		if ops[i].TokenSent != sent {
 			t.Errorf("call %d: token sent is %v", i+1, ops[i].TokenSent)
 		}
