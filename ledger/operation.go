@@ -51,6 +51,10 @@ const (
 	ProvenAbsent Proof = "absent"     // a read proved it (I6)
 )
 
+// OfAttempt reports whether the proof is one that an attempt's own sender can
+// give: it sent nothing, or it was refused.
+func (p Proof) OfAttempt() bool { return p == NeverSent || p == Refused }
+
 // Basis says why another attempt is allowed.
 type Basis string
 

@@ -34,7 +34,7 @@ func Settle(ctx context.Context, s Store, req SettleRequest) (Applied, error) {
 	switch req.Outcome {
 	case OutcomeCommitted, OutcomeUncertain:
 	case OutcomeFailed:
-		if req.Proof == "" {
+		if !req.Proof.OfAttempt() {
 			return Applied{}, fmt.Errorf("settle: failed needs proof that nothing happened (never_sent or refused); without it the outcome is uncertain (I2)")
 		}
 	default:

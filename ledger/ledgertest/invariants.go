@@ -63,9 +63,11 @@ func keptDoubt(d *desk) {
 
 func failedNeedsProof(d *desk) {
 	a := d.begun("k").Attempt
-	_, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: a.ID, Outcome: ledger.OutcomeFailed, Actor: billing})
-	if err == nil {
-		d.Fatalf("a failure without proof was accepted")
+	for _, proof := range []ledger.Proof{"", ledger.ProvenAbsent, "hope"} { // absence is a read's to prove
+		_, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: a.ID, Outcome: ledger.OutcomeFailed, Proof: proof, Actor: billing})
+		if err == nil {
+			d.Fatalf("a failure with the proof %q was accepted", proof)
+		}
 	}
 	d.want(d.read(a.OperationID).Operation, ledger.Pending)
 }

@@ -90,9 +90,14 @@ func TestI2_E2E_ARefusedRetryProvesNothing(t *testing.T) {
 func TestI2_E2E_FailedNeedsProof(t *testing.T) {
 	s := newSite(t)
 	_, attempt := s.begin("charge", "k1", chargeInput, "--token-sent")
-	r := s.do("settle", attempt, "--outcome", "failed", "--error", "HTTP 409 already there")
-	if op := s.only(); op.State == "failed" || op.State == "committed" {
-		t.Errorf("state %s after a failure without proof (exit %d)\n%s", op.State, r.Exit, r.Err)
+	for _, more := range [][]string{nil, {"--error", "HTTP 409 already there"}, {"--error", "exit status 1"}, {"--error", "timed out", "--error-class", "timeout"}} {
+		r := s.do(append([]string{"settle", attempt, "--outcome", "failed"}, more...)...)
+		if op := s.only(); op.State == "failed" || op.State == "committed" || r.Exit != 2 {
+			t.Errorf("%q: state %s, exit %d\n%s", more, op.State, r.Exit, r.Err)
+		}
+		if again := s.do("begin", "--kind", "charge", "--key", "k1", "--input", chargeInput); again.Exit == 0 {
+			t.Errorf("%q: the next begin may send", more)
+		}
 	}
 }
 

@@ -78,14 +78,18 @@ func TestSettleIsRepeatable(t *testing.T) {
 	attempt := b.begin(1, "legacy.charge", charge)
 	b.json(2, "settle", attempt)
 	b.json(2, "settle", attempt, "--outcome", "maybe")
-	b.json(2, "settle", attempt, "--outcome", "failed", "--error", "HTTP 503")
-	b.json(2, "settle", attempt, "--outcome", "failed", "--error-class", "timeout")
+	b.json(2, "settle", attempt, "--outcome", "failed", "--error", "HTTP 402 card declined")
+	b.json(2, "settle", attempt, "--outcome", "failed", "--error-class", "exit")
+	b.json(2, "settle", attempt, "--outcome", "failed", "--proof", "absent")
+	if a := b.json(2, "settle", attempt, "--outcome", "failed"); !strings.Contains(a.Error.Hint, "--proof never_sent") {
+		t.Errorf("%+v", a.Error)
+	}
 	b.json(2, "settle", attempt, "--outcome", "failed", "--proof", "hope")
 	b.json(2, "settle", attempt, "--outcome", "committed", "--effect", "vanished")
 	b.json(3, "settle", ledger.NewID(), "--outcome", "committed")
 	b.json(5, "settle", attempt, "--outcome", "committed", "--read-only")
 	before := b.lastEvent()
-	if a := b.json(0, "settle", attempt, "--outcome", "failed", "--dry-run"); a.Effect != effectWouldUpdate || a.begun(t).State != "failed" || b.lastEvent() != before {
+	if a := b.json(0, "settle", attempt, "--outcome", "failed", "--proof", "refused", "--dry-run"); a.Effect != effectWouldUpdate || a.begun(t).State != "failed" || b.lastEvent() != before {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
 	args := []string{"settle", attempt, "--outcome", "committed", "--receipt", "r1", "--idempotency-key", "once"}

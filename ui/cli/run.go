@@ -247,7 +247,11 @@ func (a *app) doneOrFailed(e envelope, f *failure) error {
 func runVerdict(res record.RunResult) (code, message string) {
 	switch {
 	case !res.Recorded:
-		return "not_recorded", fmt.Sprintf("%s; settle it: indoubt settle %s --outcome %s", res.Why, res.Attempt.ID, res.Outcome.Outcome)
+		settle := fmt.Sprintf("indoubt settle %s --outcome %s", res.Attempt.ID, res.Outcome.Outcome)
+		if res.Outcome.Proof != "" {
+			settle += " --proof " + string(res.Outcome.Proof)
+		}
+		return "not_recorded", res.Why + "; settle it: " + settle
 	case res.Operation.State == ledger.Failed && !res.Ran:
 		return "never_sent", res.Outcome.Error
 	case res.Operation.State == ledger.Failed:

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record"
 	"indoubt/policy"
 	"indoubt/ui/safe"
 )
@@ -29,8 +28,9 @@ func newSettleCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "settle ATTEMPT --outcome committed|failed|uncertain", GroupID: groupRecord,
 		Short: "Record what became of an attempt",
-		Long: `Records what became of one attempt. "failed" says that it had no effect: the
-other side refused it, or nothing was sent. When in doubt, say "uncertain".
+		Long: `Records what became of one attempt. "failed" says that it had no effect and needs
+--proof of that: the other side refused it, or nothing was sent. An exit code is
+no proof; when in doubt, say "uncertain".
 An answer that comes late is recorded too, and never overwrites a decision.`,
 		Example: `  indoubt settle 0198c1de-… --outcome committed --receipt ch_1 --result '{"id":"ch_1"}'
   indoubt settle 0198c1de-… --outcome uncertain --error-class timeout --error "no answer after 30s"`,
@@ -44,7 +44,7 @@ An answer that comes late is recorded too, and never overwrites a decision.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.outcome, "outcome", "", "committed, failed or uncertain")
-	f.StringVar(&flags.proof, "proof", "", "for failed: refused (the other side said no; the default) or never_sent")
+	f.StringVar(&flags.proof, "proof", "", "for failed, needed: refused (the other side said no) or never_sent")
 	f.StringVar(&flags.class, "error-class", "", "how the answer failed to come: timeout, reset, eof, 5xx, conflict, throttled, killed, exit")
 	f.StringVar(&flags.errorText, "error", "", "what was said")
 	f.StringVar(&flags.receipt, "receipt", "", "the other side's name for the effect")
@@ -67,12 +67,10 @@ func (s settleFlags) request(attempt string) (ledger.SettleRequest, error) {
 	case ledger.OutcomeFailed:
 		req.Proof = ledger.Proof(strings.ReplaceAll(s.proof, "-", "_"))
 		if s.proof == "" {
-			if why := record.Ambiguous(s.class, s.errorText); why != "" {
-				return req, usage(why+" is no proof that nothing happened", "say --outcome uncertain; or --proof refused, if the other side said that it did nothing")
-			}
-			req.Proof = ledger.Refused
+			return req, usage("--outcome failed needs --proof: a failure says that nothing happened, and an exit code or an error does not",
+				"--proof never_sent: nothing of it left\n--proof refused: the other side answered that it did nothing\nelse --outcome uncertain")
 		}
-		if req.Proof != ledger.Refused && req.Proof != ledger.NeverSent {
+		if !req.Proof.OfAttempt() {
 			return req, usage(fmt.Sprintf("--proof %q is neither refused nor never_sent", s.proof), "without proof that nothing happened it is --outcome uncertain")
 		}
 	case "":
