@@ -24,6 +24,8 @@ type Answer struct {
 	Signal string // what killed it
 	Stdout []byte // bounded tail
 	Stderr []byte // bounded tail
+	// Unconnected: it ran, and is known not to have had a connection at all.
+	Unconnected bool
 	// TreeEmpty: the process and all that it had started were seen to be gone.
 	// TreeForeign: what was left is another account's, so that only root can tell.
 	TreeEmpty, TreeForeign bool

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
 )
@@ -346,10 +347,11 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, req policy.Re
 			Timeout: timeout, Deadline: fence, MaxBody: 1 << 20,
 		})
 	case req.Command != nil:
-		return connect.Command(ctx, connect.CommandRequest{
+		answer := connect.Command(ctx, connect.CommandRequest{
 			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
 			Timeout: timeout, Deadline: fence,
 		})
+		return record.CommandAnswer(answer, req.Command.Argv, append(os.Environ(), req.Command.Env...))
 	case req.SQL != nil:
 		q := statement(req.SQL)
 		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20

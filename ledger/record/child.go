@@ -279,10 +279,7 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 		return a
 	}
 	a.Exited, a.Exit = true, state.ExitCode()
-	if a.Class == "" && a.Exit != 0 && isCurl(c.argv[0]) {
-		a.Class = curlClass(a.Exit)
-	}
-	return a
+	return CommandAnswer(a, c.argv, c.env)
 }
 
 // input connects standard input. A file or pipe is handed over as it is, and so

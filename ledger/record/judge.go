@@ -55,10 +55,7 @@ func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attempt
 	a = settledTask(a)
 	s := ledger.SettleRequest{AttemptID: attemptID, Status: statusOf(a)}
 	if neverSent(a) {
-		s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, ledger.NeverSent, "never sent"
-		if a.Err != nil {
-			s.Error = "never sent: " + a.Err.Error()
-		}
+		s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, ledger.NeverSent, joined("never sent", errorOf(a))
 		return tidy(s, nil)
 	}
 	s.Result, s.Error = resultOf(a), errorOf(a)
@@ -143,10 +140,11 @@ func byDefault(s *ledger.SettleRequest, a ledger.Answer) {
 	}
 }
 
-// neverSent: no byte was written and no process started. Anything that could
-// only have come back from the other side contradicts the flag and wins.
+// neverSent: no byte was written and no process started, or one that is known not
+// to have had a connection. Anything that could only have come back from the other
+// side contradicts the flag and wins.
 func neverSent(a ledger.Answer) bool {
-	return !a.Sent && a.Status == 0 && !a.Exited && a.Signal == "" && a.RPC == nil && a.Rows == nil && a.Affected == 0
+	return a.Unconnected || !a.Sent && a.Status == 0 && !a.Exited && a.Signal == "" && a.RPC == nil && a.Rows == nil && a.Affected == 0
 }
 
 // complete tells that a whole answer came, and not one that is none yet: a

@@ -72,7 +72,7 @@ func passing(proof ledger.Proof, a ledger.Answer) bool {
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusServiceUnavailable:
 		return true
 	case a.Exited:
-		return a.Exit == exitTempFail || curlUnconnected.Match(a.Stderr)
+		return a.Exit == exitTempFail || a.Unconnected || curlUnconnected.Match(a.Stderr)
 	case proof == ledger.NeverSent:
 		return unconnected(a.Err)
 	}

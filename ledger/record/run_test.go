@@ -466,8 +466,11 @@ func TestRunOfCurl(t *testing.T) {
 			t.Errorf("%s: exit %d, %s, class %q (%s)", how, res.ExitCode, res.Operation.State, res.Operation.ErrorClass, res.Outcome.Error)
 		}
 	}
-	if res := run("", "nobody", "http://127.0.0.1:1"); res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassExit {
-		t.Errorf("refused connection: exit %d, class %q", res.ExitCode, res.Operation.ErrorClass)
+	t.Setenv("HOME", t.TempDir())
+	for range 2 {
+		if res := run("", "nobody", "http://127.0.0.1:1"); res.ExitCode != 7 || res.Operation.State != ledger.Failed || res.Attempt.Proof != ledger.NeverSent {
+			t.Errorf("refused connection: exit %d, %s %s", res.ExitCode, res.Operation.State, res.Attempt.Proof)
+		}
 	}
 	effects.Store(0)
 	first := run("cut", "k1", url)

@@ -36,7 +36,7 @@ func newRunCommand(a *app) *cobra.Command {
 		Long: `Records the intent, runs the command, and records what became of it. Its input
 and output pass through. Its exit code does too, where the outcome is known:
 0 is committed, and every failure of a wrapped command leaves doubt, unless the
-policy can read its answer. A finished key prints the stored output and exits 0.
+policy can read its answer, or a plain curl never connected. A finished key prints the stored output and exits 0.
 A failure that is known to have had no effect and may pass is tried again after
 a pause, as often as the kind's retry.max allows; what is in doubt never is.
   105 refused   106 in doubt   107 in progress   108 key used with another input
