@@ -17,6 +17,7 @@ type Answer struct {
 	Status    int                 // HTTP status; 0 when none was read
 	Header    map[string][]string // canonical names
 	Body      []byte              // bounded
+	Unframed  bool                // only the end of the connection says where the body ends
 	Truncated bool                // Body, Stdout, Rows or RPC.Result is not all there was
 
 	Exited bool // the process ended by itself with code Exit
@@ -45,4 +46,5 @@ type RPCAnswer struct {
 	Error   bool            // it is an error response, with Code and Message
 	Code    int
 	Message string
+	Tool    string // that was called; "" when nobody says
 }

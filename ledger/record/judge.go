@@ -52,7 +52,7 @@ func judged(rec ledger.Record) string {
 // JudgeAttempt is Judge for an answer to a certain attempt, which need not be
 // the live one.
 func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attemptID string, a ledger.Answer) ledger.SettleRequest {
-	a = settledTask(a)
+	a = settledTask(readable(a))
 	s := ledger.SettleRequest{AttemptID: attemptID, Status: statusOf(a)}
 	if neverSent(a) {
 		s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, ledger.NeverSent, joined("never sent", errorOf(a))

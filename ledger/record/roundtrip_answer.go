@@ -67,19 +67,6 @@ func storedAnswer(a ledger.Answer, secrets []string) json.RawMessage {
 	return out
 }
 
-// readable is an answer without its Content-Encoding, which nobody had asked for.
-// Of a body in a coding that is not known, nothing is kept.
-func readable(a ledger.Answer) ledger.Answer {
-	if !encoded(a.Header) {
-		return a
-	}
-	plain, ok := decoded(a.Header, a.Body, maxJudged)
-	a.Header = http.Header(a.Header).Clone() // the caller gets it as it came
-	delete(a.Header, "Content-Encoding")
-	a.Body, a.Truncated = plain, a.Truncated || !ok
-	return a
-}
-
 // encoded is the JSON of it, with the body's own JSON untouched, which
 // json.Marshal would compact.
 func (s StoredAnswer) encoded() json.RawMessage {

@@ -75,7 +75,7 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	if shown := mime.FormatMediaType(mediaType, params); shown != "" {
 		in.ContentType = shown
 	}
-	if plain, ok := decoded(req.Header, body, maxInputBody); !ok {
+	if plain, err := decoded(req.Header, body, maxInputBody); err != nil {
 		in.Body = encode(digestOf(body))
 	} else if len(plain) > 0 {
 		in.Body = bodyInput(mediaType, boundary, plain)

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -153,11 +155,63 @@ func settledTask(a ledger.Answer) ledger.Answer {
 // byRPC judges a JSON-RPC response.
 func byRPC(s *ledger.SettleRequest, a ledger.Answer) {
 	switch {
-	case a.RPC.Error && refusedCode[a.RPC.Code]:
+	case a.RPC.Error && refusedCode[a.RPC.Code], notRun(a):
 		s.Outcome, s.Proof = ledger.OutcomeFailed, ledger.Refused
 	case !a.RPC.Error && !a.Truncated && !toolFailed(a.RPC.Result):
 		s.Outcome = ledger.OutcomeCommitted
 	}
+}
+
+// codeInvalidParams is what servers answer arguments with that they do not take,
+// before the tool runs or, where its output does not fit, after.
+const codeInvalidParams = -32602
+
+// argumentsModel is how pydantic begins to tell what is wrong with the arguments
+// of a function, in the Python SDK and in FastMCP.
+var argumentsModel = regexp.MustCompile(`^[0-9]+ validation errors? for (?:(.+)Arguments|call\[(.+)\])\n`)
+
+// notRun reports whether an answer is what an MCP SDK says by itself instead of
+// running the tool: that there is no such tool, that it is off, or that the
+// arguments are not what it takes. What it says of a tool's output comes after the
+// effect. A tool that says nearly the same of something else is told by its name.
+func notRun(a ledger.Answer) bool {
+	tool, said := a.RPC.Tool, a.RPC.Message
+	switch {
+	case tool == "" || a.Truncated:
+		return false
+	case a.RPC.Error && a.RPC.Code == codeInvalidParams:
+		if strings.EqualFold(said, "invalid params") || said == "Invalid request parameters" || strings.HasPrefix(said, "invalid params: unmarshaling ") ||
+			strings.HasPrefix(said, "failed to deserialize parameters: ") {
+			return true
+		}
+	case !a.RPC.Error && toolFailed(a.RPC.Result):
+		m := members(a.RPC.Result)
+		var content []json.RawMessage
+		if said = strings.Join(texts(a.RPC.Result), ""); json.Unmarshal(m["content"], &content) != nil || len(content) != 1 || m["structuredContent"] != nil {
+			return false
+		}
+	default:
+		return false
+	}
+	said = strings.TrimPrefix(said, "MCP error -32602: ")
+	switch said {
+	case "Tool " + tool + " not found", "Tool " + tool + " disabled", // TypeScript
+		"Unknown tool: " + tool, "Unknown tool: '" + tool + "'", // Python, C#, Java
+		"unknown tool " + strconv.Quote(tool), "tool '" + tool + "' not found: tool not found": // Go
+		return true
+	}
+	for _, begins := range []string{"Input validation error: ", "Invalid arguments for tool " + tool + ": ", `validating "arguments": `} {
+		if strings.HasPrefix(said, begins) {
+			return true
+		}
+	}
+	for _, begins := range []string{"Error executing tool " + tool + ": ", "Error calling tool '" + tool + "': ", ""} {
+		if rest, ok := strings.CutPrefix(said, begins); ok {
+			m := argumentsModel.FindStringSubmatch(rest)
+			return m != nil && (m[1] == tool || m[2] == tool)
+		}
+	}
+	return false
 }
 
 // toolFailed tells whether a result says isError, or may be meant to.

@@ -96,6 +96,73 @@ func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
 	}
 }
 
+// TestI2_WhatSDKsRefuseBeforeAToolRuns: their own words for an unknown tool and for
+// arguments that do not fit are refusals of this very tool; words about its output,
+// other words, and the same words of another tool are not.
+func TestI2_WhatSDKsRefuseBeforeAToolRuns(t *testing.T) {
+	for _, c := range []struct {
+		said        string
+		error, tool bool // refused as an error -32602, as a tool's result
+	}{
+		{"MCP error -32602: Tool pay not found", true, true},
+		{"Tool pay disabled", true, true},
+		{"MCP error -32602: Input validation error: Invalid arguments for tool pay: [\n  {}\n]", true, true},
+		{"MCP error -32602: Invalid arguments for tool pay: [{}]", true, true},
+		{"Unknown tool: pay", true, true},
+		{"Unknown tool: 'pay'", true, true},
+		{`unknown tool "pay"`, true, true},
+		{"tool 'pay' not found: tool not found", true, true},
+		{"Input validation error: 'ref' is a required property", true, true},
+		{"Error executing tool pay: 1 validation error for payArguments\nref\n  Field required", true, true},
+		{"Error calling tool 'pay': 2 validation errors for call[pay]\nref\n  Missing", true, true},
+		{"1 validation error for call[pay]\nref", true, true},
+		{`validating "arguments": validating root: required: missing properties: ["ref"]`, true, true},
+		{"Invalid params", true, false},
+		{"Invalid request parameters", true, false},
+		{"failed to deserialize parameters: missing field `ref`", true, false},
+		{`invalid params: unmarshaling "{}" into a *mcp.CallToolParamsRaw: bad`, true, false},
+		{"MCP error -32602: Output validation error: Tool pay has an output schema but no structured content was provided", false, false},
+		{"MCP error -32602: Tool pay has an output schema but no structured content was provided", false, false},
+		{"MCP error -32602: Output validation error: Invalid structured content for tool pay: []", false, false},
+		{"Output validation error: outputSchema defined but no structured output returned", false, false},
+		{"Error executing tool pay: 1 validation error for payOutput\nid\n  Field required", false, false},
+		{"Error executing tool pay: 1 validation error for Order\nid\n  Field required", false, false},
+		{"Error executing tool pay: Unknown tool: pay", false, false},
+		{"validating tool output: required", false, false},
+		{"Tool hammer not found", false, false},
+		{"Unknown tool: hammer", false, false},
+		{"Invalid arguments for tool hammer: []", false, false},
+		{"the gateway said: Tool pay not found", false, false},
+		{"Tool pay not found\nand another line", false, false},
+		{"", false, false},
+	} {
+		text, _ := json.Marshal(c.said)
+		failure, result := rpcFailure(-32602, c.said), rpcResult(`{"content":[{"type":"text","text":`+string(text)+`}],"isError":true}`)
+		failure.RPC.Tool, result.RPC.Tool = "pay", "pay"
+		other := failure
+		other.RPC = &ledger.RPCAnswer{Error: true, Code: -32603, Message: c.said, Tool: "pay"}
+		two := rpcResult(`{"content":[{"type":"text","text":` + string(text) + `},{"type":"text","text":"paid"}],"isError":true}`)
+		two.RPC.Tool = "pay"
+		structured := rpcResult(`{"content":[{"type":"text","text":` + string(text) + `}],"structuredContent":{},"isError":true}`)
+		structured.RPC.Tool = "pay"
+		fine := rpcResult(`{"content":[{"type":"text","text":` + string(text) + `}]}`)
+		fine.RPC.Tool = "pay"
+		for name, want := range map[string]struct {
+			answer ledger.Answer
+			is     ledger.Outcome
+		}{
+			"error":         {failure, map[bool]ledger.Outcome{true: "failed", false: "uncertain"}[c.error]},
+			"isError":       {result, map[bool]ledger.Outcome{true: "failed", false: "uncertain"}[c.tool]},
+			"another error": {other, "uncertain"}, "two texts": {two, "uncertain"}, "with structured content": {structured, "uncertain"},
+			"a tool that nobody named": {rpcFailure(-32602, c.said), "uncertain"}, "no error": {fine, "committed"},
+		} {
+			if s := Judge(t.Context(), KindRule{}, first, want.answer); s.Outcome != want.is || want.is == "failed" && s.Proof != ledger.Refused {
+				t.Errorf("%q as %s: %s %s, want %s", c.said, name, s.Outcome, s.Proof, want.is)
+			}
+		}
+	}
+}
+
 // TestRulesComeFirst: what a kind's policy says of an MCP answer counts, but not
 // of one that is none yet.
 func TestRulesComeFirst(t *testing.T) {

@@ -97,6 +97,7 @@ func (s *mcpSession) call(ctx context.Context, q MCPRequest, a ledger.Answer, wr
 	case c.answer != nil:
 		a.Sent = true
 		a.RPC, a.Truncated = rpcAnswer(*c.answer, q.MaxBody)
+		a.RPC.Tool = q.Tool
 		a.EndedAt = time.Now()
 		return a
 	case c.lost != nil:

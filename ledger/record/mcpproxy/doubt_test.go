@@ -190,10 +190,17 @@ func TestOutcomesOfAnswers(t *testing.T) {
 			t.Errorf("answer: %s", a.line)
 		}
 	}
-	o := w.operations()[1]
-	w.wantState(o, ledger.Failed)
-	if o.AttemptCount != 2 {
-		t.Errorf("%d attempts", o.AttemptCount)
+	for i := 5; i < 7; i++ {
+		c.call(fmt.Sprint(i), "unlisted", `{}`)
+		if a := c.answered(fmt.Sprint(i)); !strings.Contains(a.line, "Tool unlisted not found") {
+			t.Errorf("answer: %s", a.line)
+		}
+	}
+	for _, o := range w.operations()[1:] {
+		w.wantState(o, ledger.Failed)
+		if o.AttemptCount != 2 {
+			t.Errorf("%s: %d attempts", o.Kind, o.AttemptCount)
+		}
 	}
 }
 

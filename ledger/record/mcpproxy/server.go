@@ -87,7 +87,7 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 	switch {
 	case fl == nil:
 	case fl.call != nil && fl.call.recorded():
-		fl.call.hear(reply{line: line, answer: answerOf(f)})
+		fl.call.hear(reply{line: line, answer: fl.call.answerOf(f)})
 		return
 	case fl.call != nil && !isClosed(fl.call.ready):
 		p.o.Log("the server answered a call that it had not been sent: " + string(f.ID))
@@ -168,8 +168,9 @@ func lostAnswer(l *mcpwire.Lost) ledger.Answer {
 }
 
 // answerOf is a response as it is judged. What could be read in two ways is no
-// answer.
-func answerOf(f mcpwire.Frame) ledger.Answer {
+// answer. A call that answers a question is not known by its tool: the tool has
+// run before.
+func (c *call) answerOf(f mcpwire.Frame) ledger.Answer {
 	a := ledger.Answer{Via: "mcp", Sent: true}
 	result, failure := f.Members["result"], f.Members["error"]
 	if f.Duplicate || f.Lookalike || (result != nil) == (failure != nil) {
@@ -178,9 +179,12 @@ func answerOf(f mcpwire.Frame) ledger.Answer {
 	}
 	if failure == nil {
 		a.RPC = &ledger.RPCAnswer{Result: result}
-		return a
+	} else {
+		a.RPC = &ledger.RPCAnswer{Error: true}
 	}
-	a.RPC = &ledger.RPCAnswer{Error: true}
+	if !c.resumes() {
+		a.RPC.Tool = c.tool
+	}
 	if m, clean := once(failure); clean {
 		var code int
 		if json.Unmarshal(m["code"], &code) == nil {

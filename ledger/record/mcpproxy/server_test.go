@@ -183,6 +183,8 @@ func (s *scripted) call(r request) {
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"MCP error -32602: Structured content does not match the tool's output schema"}],"isError":true}}`, r.ID)
 	case "refuse":
 		s.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, r.ID)
+	case "unlisted": // as the SDKs say it, before they run anything
+		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"MCP error -32602: Tool unlisted not found"}],"isError":true}}`, r.ID)
 	case "ask":
 		s.ask(r)
 	case "task":

@@ -92,6 +92,7 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 		return nil, Failed(a, err)
 	}
 	a.Sent, a.Status, a.Header = true, resp.StatusCode, resp.Header // somebody answered it
+	a.Unframed = resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && req.Method != http.MethodHead
 	r := &Reply{Response: resp, answer: a, gate: g, life: life, keep: l.MaxBody}
 	if r.keep <= 0 {
 		r.keep = DefaultMaxBody
