@@ -209,9 +209,6 @@ func (d *doing) settle(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	d.outcome.AttemptID, d.outcome.ChangeID = d.begun.Attempt.ID, ledger.NewID()
 	applied, err := d.recorder.settleSurely(ctx, d.outcome)
-	if gone := d.recorder.here.check(); gone != nil {
-		err = gone
-	}
 	d.operation = applied.After
 	switch {
 	case err != nil:

@@ -24,9 +24,6 @@ type Recorder struct {
 
 	mu      sync.Mutex
 	secrets map[string][]string // by live attempt: values that must not be stored
-
-	look sync.Once
-	here presence
 }
 
 // New makes a recorder over a store. rules may be nil: then built-in defaults
@@ -151,9 +148,6 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 
 // beginAs asks under the key of the request.
 func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
-	if err := r.present(ctx); err != nil {
-		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
-	}
 	op := ledger.Operation{ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, Token: req.Token,
 		Input: req.Input, Command: req.Command, Source: req.Source, Session: req.Session, Fingerprint: req.Fingerprint}
 	if rule.Title != nil {
@@ -177,13 +171,6 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 		}
 	}
 	return res, nil
-}
-
-// present errs when the ledger's file was removed or replaced since this
-// recorder first used it: nobody would see what is written there (I1).
-func (r *Recorder) present(ctx context.Context) error {
-	r.look.Do(func() { r.here = presenceOf(ctx, r.store) })
-	return r.here.check()
 }
 
 // errNotNew says that a key has an operation.

@@ -102,7 +102,6 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	if rule.TokenArgument && !req.TokenSent {
 		c.note("no argument of the command carries {{token}}, so no check can find its effect by that, and absence will not be proven")
 	}
-	here := presenceOf(ctx, r.store)
 	rewind := rewinder(req.Stdin)
 	for last := (RunResult{}); ; {
 		res, asked, err := r.ask(ctx, req.Wish)
@@ -115,8 +114,8 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 		case res.Answer != ledger.AnswerBegun:
 			return told(res), nil
 		}
-		answer := r.runOnce(ctx, req, c, res, asked, here)
-		last = r.finish(ctx, rule, res, answer, here)
+		answer := r.runOnce(ctx, req, c, res, asked)
+		last = r.finish(ctx, rule, res, answer)
 		last.Interrupted = c.tty != nil && c.stopped == nil && (answer.Signal == "SIGINT" || answer.Signal == "SIGQUIT")
 		wait, again := Retryable(rule, res.Attempt.N, last.Outcome, answer)
 		if !again || req.NoRetry || !last.Recorded || last.Operation.State != ledger.Failed {
@@ -139,7 +138,7 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 }
 
 // runOnce runs the command as the attempt that was begun.
-func (r *Recorder) runOnce(ctx context.Context, req RunRequest, c *child, res ledger.BeginResult, asked time.Time, here presence) ledger.Answer {
+func (r *Recorder) runOnce(ctx context.Context, req RunRequest, c *child, res ledger.BeginResult, asked time.Time) ledger.Answer {
 	for _, name := range req.Expand { // what the command repeats of them is not stored either
 		if value := os.Getenv(name); len(value) >= 4 {
 			r.remember(res.Attempt.ID, append(r.secretsOf(res.Attempt.ID), value))
@@ -148,9 +147,6 @@ func (r *Recorder) runOnce(ctx context.Context, req RunRequest, c *child, res le
 	length := res.Attempt.DeadlineAt.Sub(res.Attempt.StartedAt)
 	c.fence = fence{length: length, until: asked.Add(length), wall: res.Attempt.DeadlineAt, clock: r.options.Clock}
 	c.beat = func(ctx context.Context) (time.Time, error) {
-		if err := here.check(); err != nil {
-			return time.Time{}, err
-		}
 		return r.Heartbeat(ctx, res.Attempt.ID, length)
 	}
 	c.argv, c.env = fill(req, res), environment(req, res)
@@ -335,7 +331,7 @@ func told(res ledger.BeginResult) RunResult {
 const settlePatience = 20 * time.Second
 
 // finish records the answer and works out what to exit with.
-func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginResult, answer ledger.Answer, here presence) RunResult {
+func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginResult, answer ledger.Answer) RunResult {
 	ctx = context.WithoutCancel(ctx) // who interrupts the command still wants to know
 	rec, err := r.store.Read(ctx, ledger.Locator{ID: res.Operation.ID})
 	if err != nil {
@@ -348,9 +344,6 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 	out.Outcome = tidy(JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer), r.secretsOf(res.Attempt.ID))
 	out.Outcome.ChangeID = ledger.NewID()
 	applied, err := r.settleSurely(ctx, out.Outcome)
-	if gone := here.check(); gone != nil {
-		err = gone
-	}
 	if err != nil {
 		out.Why = fmt.Sprintf("the outcome (%s) could not be recorded: %v", out.Outcome.Outcome, err)
 		out.ExitCode = exitInDoubt

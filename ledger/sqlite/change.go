@@ -124,10 +124,8 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		applied.Noop = true
 		return applied, nil
 	}
-	if permits(rec, c) {
-		if err := tx.w.store.present(); err != nil {
-			return applied, err
-		}
+	if tx.w.gone != nil && permits(rec, c) {
+		return applied, tx.w.gone
 	}
 	if c.Event != nil {
 		e := *c.Event

@@ -134,7 +134,7 @@ func translate(path string, err error) error {
 		return &NotDatabaseError{path}
 	case codeCantOpen: // by one more connection; a first look finds out before
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %s", ledger.ErrGone, path)
+			return files{}.replaced(path, files{})
 		}
 	case codeReadOnly:
 		if c == codeReadOnlyDir {

@@ -3,9 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"indoubt/ledger"
@@ -23,8 +21,8 @@ func homeFrom(m map[string]string) home {
 func homeOf(path string) (home, error) {
 	h := home{boot: boot.ID()}
 	h.host, _ = os.Hostname()
-	var err error
-	h.device, h.inode, err = fileID(path)
+	f, err := fileAt(path)
+	h.device, h.inode = fmt.Sprint(f.device), fmt.Sprint(f.inode)
 	return h, err
 }
 
@@ -67,20 +65,6 @@ func (tx *tx) setHome(h home) error {
 
 func (s *Store) settleDown(ctx context.Context, h home) error {
 	return s.writer.do(ctx, func(tx *tx) error { return tx.setHome(h) })
-}
-
-// present tells whether the path still leads to the file that was opened. Whoever
-// holds a removed file open goes on writing to it without an error, and nobody
-// would ever see what it wrote. Errors: ErrGone.
-func (s *Store) present() error {
-	now, err := os.Stat(s.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(s.file, now) {
-		return fmt.Errorf("%w: %s", ledger.ErrGone, s.path)
-	}
-	if err != nil {
-		return fmt.Errorf("look for the ledger: %w", err)
-	}
-	return nil
 }
 
 // Adopt makes a copy a ledger of its own: this file, here, takes writes from now

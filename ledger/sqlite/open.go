@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"indoubt/ledger"
 )
@@ -77,20 +80,35 @@ func found(ctx context.Context, path string) error {
 	return f.Close()
 }
 
+// opening is held while a ledger is opened: closing a file that this process has
+// open elsewhere, too, gives up the locks of both.
+var opening sync.Mutex
+
 func open(ctx context.Context, path string, o Options, create bool) (*Store, error) {
-	info, err := os.Stat(path)
+	at, err := filesAt(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &MissingError{path}
 	case err != nil:
-		return nil, fmt.Errorf("open the ledger: %w", err)
-	case info.IsDir():
+		return nil, err
+	case !at.db.there() || at.db.size == 0:
+		if err := former(path, o); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case !at.db.there():
+		return nil, &MissingError{path}
+	case at.db.dir:
 		return nil, &NotDatabaseError{path}
 	}
-	if err := local(path); err != nil {
+	if err := cmp.Or(at.db.usable(path), local(path)); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, file: info, opts: o, stmts: map[string]*sql.Stmt{}}
+	opening.Lock()
+	defer opening.Unlock()
+	if err := settled(path); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, opts: o, snapshots: make(chan struct{}, wide-1)}
 	var meta map[string]string
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
@@ -106,14 +124,16 @@ func (s *Store) finish(ctx context.Context, meta map[string]string, err error) e
 		err = s.identify(ctx, meta)
 	}
 	if err == nil {
+		s.kept = keep(s)
+		if s.writer != nil {
+			remember(s.opts.Used, s.path)
+		}
 		return nil
 	}
 	if s.writer != nil {
 		s.writer.close()
 	}
-	if s.read != nil {
-		s.read.Close()
-	}
+	s.disconnect()
 	s.bell.close()
 	return err
 }
@@ -122,61 +142,97 @@ func (s *Store) finish(ctx context.Context, meta map[string]string, err error) e
 // the reader pool beside it. Each connection reads the whole schema, which is most
 // of what opening costs: here it is one.
 func (s *Store) openWriter(ctx context.Context, create bool) (meta map[string]string, err error) {
-	db, err := sql.Open("sqlite", dsn(s.path, "rw"))
-	if err != nil {
-		return nil, fmt.Errorf("open the ledger: %w", err)
-	}
 	// Looked at before anything is written: opening must not turn a foreign
 	// database into WAL.
 	if err := s.look(ctx, create); err != nil {
-		db.Close()
 		return nil, err
 	}
 	s.bell = newBell(s.path)
-	w, err := newWriter(ctx, s, db)
-	if err != nil {
-		db.Close()
+	if s.writer, err = newWriter(s); err != nil {
+		return nil, err
+	}
+	if err := s.connect(ctx); err != nil {
 		return nil, translate(s.path, err)
 	}
-	s.writer = w
-	if err := w.do(ctx, func(tx *tx) error {
+	err = s.writer.do(ctx, func(tx *tx) error {
 		err := tx.migrate(steps, create)
 		if err == nil {
 			meta, err = readMeta(tx)
 		}
 		return err
-	}); err != nil {
-		return nil, err
-	}
-	return meta, s.readers()
+	})
+	return meta, err
 }
 
-// wide is how many connections read at once.
-const wide = 4
-
-// readers sets up the pool that only reads. Its connections are made when they
-// are needed.
-func (s *Store) readers() error {
+// connect opens what the store reads and writes with, and takes the files that
+// are there for its own. The reader's connections are made when they are needed.
+func (s *Store) connect(ctx context.Context) error {
+	if s.writer != nil {
+		if err := s.writer.connect(ctx); err != nil {
+			return err
+		}
+	}
 	db, err := sql.Open("sqlite", dsn(s.path, "ro"))
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
 	db.SetMaxOpenConns(wide)
 	db.SetMaxIdleConns(wide)
-	s.read, s.snapshots = db, make(chan struct{}, wide-1)
-	return nil
+	s.mu.Lock()
+	s.read, s.stmts = db, map[string]*sql.Stmt{}
+	s.mu.Unlock()
+	return s.anchor()
 }
+
+// disconnect closes what connect opened. The writer goes last: the last
+// connection folds the -wal file into the ledger, which one that only reads
+// cannot do.
+func (s *Store) disconnect() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, st := range s.stmts {
+		errs = append(errs, st.Close())
+	}
+	s.stmts = nil
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+		s.away, s.read = s.read, nil
+	}
+	for end := time.Now().Add(disconnectIn); s.away != nil; time.Sleep(time.Millisecond) {
+		if s.away.Stats().OpenConnections == 0 {
+			s.away = nil
+		} else if time.Now().After(end) {
+			return errors.Join(append(errs, fmt.Errorf("%w: a query on %s goes on", ledger.ErrBusy, s.path))...)
+		}
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.disconnect())
+	}
+	if s.probe != nil {
+		errs = append(errs, s.probe.Close())
+		s.probe = nil
+	}
+	return errors.Join(errs...)
+}
+
+// wide is how many connections read at once.
+const wide = 4
+
+// disconnectIn is how long a query may go on that runs while its ledger is closed.
+const disconnectIn = 5 * time.Second
 
 // openReader opens a ledger that is only read.
 func (s *Store) openReader(ctx context.Context) (map[string]string, error) {
 	s.bell = &bell{path: s.path + ".bell"}
-	if err := s.readers(); err != nil {
+	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
 	if err := checkSchema(ctx, s.read, s.path, newest(steps), false, true); err != nil {
 		return nil, err
 	}
-	return readMeta(outside{ctx, s})
+	m, err := readMeta(outside{ctx, s})
+	return m, cmp.Or(err, s.anchor())
 }
 
 // look checks the file through a connection that cannot write.
@@ -247,8 +303,11 @@ func (s *Store) identify(ctx context.Context, m map[string]string) error {
 	return nil
 }
 
-// Info describes the ledger itself.
+// Info describes the ledger itself. Errors: *DisplacedError.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
+	if err := s.anchored(); err != nil {
+		return ledger.Info{}, err
+	}
 	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied}
 	var write, failed int64
 	err := s.one(ctx, `

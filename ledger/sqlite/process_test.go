@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 var roles = map[string]func(path string) error{
-	"write": write, "saturate": saturate, "park": park, "commit": commitOnLine,
+	"write": write, "saturate": saturate, "park": park, "commit": commitOnLine, "once": once,
 }
 
 // other starts the test binary in a role.

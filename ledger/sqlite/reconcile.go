@@ -15,7 +15,7 @@ import (
 // the rows whose time to ask a person has come, which keeps lists and counts
 // from comparing their clocks.
 func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
-	if err := cmp.Or(s.writable(), s.present()); err != nil {
+	if err := cmp.Or(s.writable(), s.anchored()); err != nil {
 		return 0, err
 	}
 	now := s.now()
@@ -198,7 +198,7 @@ func (s *Store) ControlCandidate(ctx context.Context, kind string, before time.T
 // the same key by going from one scope and kind to the next, and the rest by
 // indexes of their own.
 func (s *Store) Namesakes(ctx context.Context, operationID string, limit int) ([]string, error) {
-	rows, err := s.read.QueryContext(ctx, `
+	rows, err := s.rows(ctx, `
 		WITH RECURSIVE
 		o AS (SELECT seq, key, fingerprint FROM operations WHERE id = ?1),
 		place(scope, kind) AS (

@@ -220,7 +220,11 @@ func (s *Store) snapshot(ctx context.Context) (*snapshot, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	var tx *sql.Tx
+	db, err := s.reading()
+	if err == nil {
+		tx, err = db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	}
 	if err != nil {
 		<-s.snapshots
 		return nil, translate(s.path, err)

@@ -26,23 +26,28 @@ type Options struct {
 	ReadOnly bool         // refuse every write with ledger.ErrReadOnly
 	Clock    ledger.Clock // time.Now when nil
 	Actor    ledger.Actor // who adopts, expires and lifts, where no other actor is given
+	Anew     bool         // Create makes a ledger also where one was before
+	Used     string       // a file that lists the ledgers this account has used; none when empty
 }
 
 // Store is a ledger in a SQLite file.
 type Store struct {
 	path   string
-	file   os.FileInfo // what was opened
 	opts   Options
 	id     string
 	birth  time.Time
 	copied string // why it is only looked at, "" when it is at home
 
-	read   *sql.DB
 	writer *writer // nil when read-only
 	bell   *bell
+	kept   *keeper
 
 	mu    sync.Mutex
+	files files                // in use
+	read  *sql.DB              // nil while nothing is open
 	stmts map[string]*sql.Stmt // prepared on read
+	away  *sql.DB              // the read before it, while some of its queries run
+	probe *os.File             // see alone
 
 	// snapshots is full while as many as may are open. One connection fewer than
 	// the pool has: a snapshot that needs a statement prepared must find one.
@@ -57,13 +62,17 @@ func DefaultPath() string {
 }
 
 // Create opens the ledger at path for writing and makes one that does not exist
-// yet, readable by its owner only. Errors: those of Open but *MissingError.
+// yet, readable by its owner only. Errors: those of Open but *MissingError;
+// *FormerError where one was before, unless Options.Anew is set.
 func Create(ctx context.Context, path string, o Options) (*Store, error) {
 	path, err := absolute(path)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if err := former(path, o); err != nil {
+			return nil, err
+		}
 		if err := found(ctx, path); err != nil {
 			return nil, err
 		}
@@ -79,9 +88,10 @@ func Create(ctx context.Context, path string, o Options) (*Store, error) {
 }
 
 // Open opens the ledger at path and refuses one that does not exist: a mistyped
-// path must never look like all-clear. Errors: *MissingError, *ForeignError,
-// *NewerError, *NotDatabaseError, *NotLocalError, *ReadOnlyDirError,
-// *FullDiskError. A copy of another ledger opens, to be looked at only.
+// path must never look like all-clear. Errors: *MissingError, *FormerError,
+// *DisplacedError, *ForeignError, *NewerError, *NotDatabaseError, *NotLocalError,
+// *ReadOnlyDirError, *FullDiskError. A copy of another ledger opens, to be looked
+// at only.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	path, err := absolute(path)
 	if err != nil {
@@ -92,21 +102,11 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 
 // Close ends the store. Changes already begun are finished first.
 func (s *Store) Close() error {
-	var errs []error
-	s.mu.Lock()
-	for _, st := range s.stmts {
-		errs = append(errs, st.Close())
-	}
-	s.stmts = nil
-	s.mu.Unlock()
-	// The writer goes last: the last connection folds the -wal file into the
-	// ledger, which one that only reads cannot do.
-	errs = append(errs, s.read.Close())
+	s.kept.end()
 	if s.writer != nil {
-		errs = append(errs, s.writer.close())
+		return errors.Join(s.writer.close(), s.bell.close())
 	}
-	errs = append(errs, s.bell.close())
-	return errors.Join(errs...)
+	return errors.Join(s.disconnect(), s.bell.close())
 }
 
 // now is the ledger's clock in the precision the ledger keeps.
@@ -124,8 +124,8 @@ func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	if st := s.stmts[query]; st != nil {
 		return st, nil
 	}
-	if s.stmts == nil {
-		return nil, errors.New("the ledger is closed")
+	if s.read == nil {
+		return nil, errClosed
 	}
 	st, err := s.read.PrepareContext(ctx, query)
 	if err != nil {
@@ -135,6 +135,18 @@ func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	return st, nil
 }
 
+var errClosed = errors.New("the ledger is closed")
+
+// reading is the pool that reads now.
+func (s *Store) reading() (*sql.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read == nil {
+		return nil, errClosed
+	}
+	return s.read, nil
+}
+
 // keptStmts is how many statements are kept prepared, of lists at most. Filters
 // are many: one for each way of putting one together.
 const keptStmts = 100
@@ -142,7 +154,11 @@ const keptStmts = 100
 // rows runs a query on the reader pool, prepared unless there are many already.
 func (s *Store) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	if s.full(query) {
-		rows, err := s.read.QueryContext(ctx, query, args...)
+		db, err := s.reading()
+		if err != nil {
+			return nil, err
+		}
+		rows, err := db.QueryContext(ctx, query, args...)
 		return rows, translate(s.path, err)
 	}
 	st, err := s.prepared(ctx, query)

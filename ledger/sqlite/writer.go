@@ -24,9 +24,10 @@ const (
 type writer struct {
 	store  *Store
 	db     *sql.DB
-	conn   *sql.Conn
+	conn   *sql.Conn // nil while nothing is open
 	gate   *gate
 	stmts  map[string]*sql.Stmt
+	gone   error // why nobody may send because of what this transaction writes, or nil
 	queue  chan *job
 	turn   chan struct{} // whoever holds it writes for all that are queued
 	closed atomic.Bool
@@ -48,24 +49,45 @@ type tx struct {
 	touched bool // anything
 }
 
-func newWriter(ctx context.Context, s *Store, db *sql.DB) (*writer, error) {
-	db.SetMaxOpenConns(1)
+func newWriter(s *Store) (*writer, error) {
 	g, err := newGate(s.path)
 	if err != nil {
 		return nil, err
 	}
+	return &writer{store: s, gate: g, queue: make(chan *job, 4*together), turn: make(chan struct{}, 1)}, nil
+}
+
+func (w *writer) connect(ctx context.Context) error {
+	db, err := sql.Open("sqlite", dsn(w.store.path, "rw"))
+	if err != nil {
+		return fmt.Errorf("open the ledger: %w", err)
+	}
+	db.SetMaxOpenConns(1)
 	conn, err := db.Conn(ctx)
 	if err == nil {
 		// Waiting is done here, in short random naps under the gate: SQLite's own
 		// waits grow until others have all the luck.
-		_, err = conn.ExecContext(ctx, `PRAGMA busy_timeout = 0`)
+		_, err = conn.ExecContext(ctx, `PRAGMA busy_timeout = 0; SELECT 1 FROM sqlite_schema LIMIT 1`)
 	}
 	if err != nil {
-		g.close()
-		return nil, err
+		db.Close()
+		return err
 	}
-	return &writer{store: s, db: db, conn: conn, gate: g, stmts: map[string]*sql.Stmt{},
-		queue: make(chan *job, 4*together), turn: make(chan struct{}, 1)}, nil
+	w.db, w.conn, w.stmts = db, conn, map[string]*sql.Stmt{}
+	return nil
+}
+
+func (w *writer) disconnect() error {
+	if w.conn == nil {
+		return nil
+	}
+	var errs []error
+	for _, st := range w.stmts {
+		errs = append(errs, st.Close())
+	}
+	errs = append(errs, w.conn.Close(), w.db.Close())
+	w.db, w.conn, w.stmts = nil, nil, nil
+	return errors.Join(errs...)
 }
 
 // do runs one job in a durable transaction. When ctx ends first, the job has
@@ -153,7 +175,13 @@ func (w *writer) batch() {
 		}
 		jobs = append(jobs, j)
 	}
-	wrote, err := w.transact(jobs)
+	var wrote bool
+	if w.gone, err = w.store.ready(); err == nil {
+		wrote, err = w.transact(jobs)
+	}
+	if err == nil {
+		err = w.store.anchored()
+	}
 	w.gate.leave()
 	if wrote && err == nil {
 		w.store.bell.ring()
@@ -296,11 +324,7 @@ func (w *writer) close() error {
 	w.closed.Store(true)
 	w.turn <- struct{}{}
 	defer func() { <-w.turn }()
-	var errs []error
-	for _, st := range w.stmts {
-		errs = append(errs, st.Close())
-	}
-	return errors.Join(append(errs, w.conn.Close(), w.db.Close(), w.gate.close())...)
+	return errors.Join(w.store.leave(), w.gate.close())
 }
 
 // exec runs a statement that others should hear of.

@@ -198,7 +198,7 @@ func rulesOfFile(path string) (record.Rules, error) {
 // nothing is written. A ledger that does not exist is an empty one.
 func (a *app) rehearsal(ctx context.Context) (ledger.Store, error) {
 	s, err := a.ledgerFor(ctx, toLook)
-	if err != nil && asFailure(err).Exit != exitNotFound {
+	if err != nil && asFailure(err).Code != "no_ledger" {
 		return nil, err
 	}
 	return &rehearsal{Store: s, clock: a.clock}, nil

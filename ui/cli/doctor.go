@@ -79,7 +79,7 @@ func (a *app) doctor(ctx context.Context, online bool) error {
 	if err != nil {
 		f := asFailure(err)
 		x.say("ledger", levelFail, f.Message, "indoubt doctor --ledger PATH looks at another one")
-		if !isMissing(err) {
+		if f.Code != "no_ledger" {
 			x.findings[0].Do = firstLine(f.Hint)
 		}
 	} else {

@@ -12,11 +12,13 @@ import (
 )
 
 func newInitCommand(a *app) *cobra.Command {
-	var dryRun bool
+	var dryRun, anew bool
 	cmd := &cobra.Command{
 		Use: "init", GroupID: groupCare,
-		Short:   "Make an empty ledger",
-		Long:    "Make an empty ledger, readable by you alone. One that exists is left as it is.",
+		Short: "Make an empty ledger",
+		Long: `Make an empty ledger, readable by you alone. One that exists is left as it is.
+Where one was before, nothing is made: what was sent then would be sent again.
+--anew makes one all the same.`,
 		Example: "  indoubt init\n  indoubt --ledger /srv/payments/ledger.db init",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,12 +34,16 @@ func newInitCommand(a *app) *cobra.Command {
 					return err
 				}
 				return a.done(effectNoop, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "there is a ledger at "+short(path)+" already") })
-			case !isMissing(err):
+			case !isMissing(err), asFailure(err).Code == "former" && !anew:
 				return err
 			case dryRun:
 				return a.done(effectWouldCreate, map[string]any{"path": path}, func(w io.Writer) { fmt.Fprintln(w, "would make a ledger at "+short(path)) })
 			}
-			s, err = a.ledgerFor(cmd.Context(), toCreate)
+			why := toCreate
+			if anew {
+				why = toMakeAnew
+			}
+			s, err = a.ledgerFor(cmd.Context(), why)
 			if err != nil {
 				return err
 			}
@@ -54,6 +60,7 @@ func newInitCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
+	cmd.Flags().BoolVar(&anew, "anew", false, "also where a ledger was that is gone for good")
 	repeatable(cmd)
 	return cmd
 }

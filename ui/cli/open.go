@@ -14,9 +14,10 @@ import (
 type purpose int
 
 const (
-	toLook   purpose = iota // read-only; the ledger must exist
-	toChange                // the ledger must exist: a mistyped path is not an all-clear
-	toCreate                // for writers of operations: a missing ledger is made
+	toLook     purpose = iota // read-only; the ledger must exist
+	toChange                  // the ledger must exist: a mistyped path is not an all-clear
+	toCreate                  // for writers of operations: a missing ledger is made
+	toMakeAnew                // also where one was before: somebody asked for that
 )
 
 // ledgerFile is the path of the ledger in force.
@@ -34,11 +35,24 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 		return nil, &failure{Exit: exitUsage, Code: "usage", Message: "this indoubt keeps its ledger in a SQLite file, not on a PostgreSQL server",
 			Hint: "give --ledger the path of a file on a local disk"}
 	}
-	o := sqlite.Options{ReadOnly: why == toLook || a.readOnly, Clock: a.clock, Actor: a.actor()}
-	if why == toCreate && !a.readOnly {
+	o := sqlite.Options{ReadOnly: why == toLook || a.readOnly, Clock: a.clock, Actor: a.actor(), Anew: why == toMakeAnew, Used: a.usedLedgers()}
+	if why >= toCreate && !a.readOnly {
 		return opened(sqlite.Create(ctx, path, o))
 	}
 	return opened(sqlite.Open(ctx, path, o))
+}
+
+// usedLedgers is the file that lists which ledgers this account has used.
+func (a *app) usedLedgers() string {
+	state := a.env("XDG_STATE_HOME")
+	if state == "" {
+		home := a.env("HOME")
+		if home == "" {
+			return ""
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "indoubt", "ledgers")
 }
 
 // opened keeps a nil *sqlite.Store from becoming a store that is not nil.

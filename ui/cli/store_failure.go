@@ -16,6 +16,8 @@ const codeCorrupt = 11
 // storeFailure says what is wrong with the file, and what to do.
 func storeFailure(err error, f *failure) bool {
 	var missing *sqlite.MissingError
+	var former *sqlite.FormerError
+	var displaced *sqlite.DisplacedError
 	var foreign *sqlite.ForeignError
 	var newer *sqlite.NewerError
 	var older *sqlite.OlderError
@@ -35,6 +37,13 @@ func storeFailure(err error, f *failure) bool {
 		*f = *noSuchLedger(missing.Path)
 		f.cause = err
 		return true
+	case errors.As(err, &former):
+		f.Exit = exitNotFound
+		return say("former", fmt.Sprintf("no ledger at %s, and there was one: %s. This is not an all-clear", short(former.Path), former.Trace), former.Do())
+	case errors.As(err, &displaced) && displaced.Gone:
+		return say("gone", fmt.Sprintf("%v: %s %s", ledger.ErrGone, short(displaced.Path), displaced.Why), displaced.Do)
+	case errors.As(err, &displaced):
+		return say("displaced", short(displaced.Path)+" "+displaced.Why, displaced.Do)
 	case errors.As(err, &foreign):
 		return say("foreign", fmt.Sprintf("%s is a database, but not a ledger (%s)", short(foreign.Path), foreign.Why), elsewhere)
 	case errors.As(err, &other):
@@ -64,7 +73,8 @@ func storeFailure(err error, f *failure) bool {
 // isMissing tells whether there is no ledger at all.
 func isMissing(err error) bool {
 	var missing *sqlite.MissingError
-	return errors.As(err, &missing)
+	var former *sqlite.FormerError
+	return errors.As(err, &missing) || errors.As(err, &former)
 }
 
 // explainID names the id that was not found as it was written.

@@ -114,6 +114,7 @@ func (m *Root) tookIn(msg loadedMsg) {
 	if msg.err != nil {
 		if m.lost == nil {
 			m.lost, m.lostAt, m.retryAt = msg.err, m.at, m.at.Add(time.Second)
+			m.say("the ledger is lost: "+safe.Text(msg.err.Error()), true)
 		}
 		return
 	}
@@ -274,7 +275,6 @@ func (m *Root) reopened(msg reopenedMsg) tea.Cmd {
 		m.startWatch()
 		cmds = append(cmds, m.wait(m.watch))
 	}
-	m.identity = msg.identity
 	m.lost = nil
 	m.say("the ledger is back", false)
 	m.loading = false

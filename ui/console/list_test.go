@@ -3,8 +3,6 @@ package console
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -195,23 +193,6 @@ func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
 	if b.m.store != ledger.Store(fresh) {
 		t.Fatal("the new store is not used")
 	}
-}
-
-func TestAReplacedFileIsALostLedger(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "payments.db")
-	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := nightOptions()
-	o.LedgerPath = path
-	b := newBench(t, 80, 24, o).judged(nightFacts).shows("payments.db")
-	if err := os.WriteFile(path+"2", []byte("two"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+"2", path); err != nil {
-		t.Fatal(err)
-	}
-	b.tickOver(6 * time.Second).shows("STALE")
 }
 
 func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"indoubt/ledger"
@@ -60,16 +59,11 @@ type loadedMsg struct {
 }
 
 func (m *Root) load(w wanted) tea.Cmd {
-	store, engine, now, seq, path := m.store, m.o.Engine, m.now(), m.seq, m.o.LedgerPath
-	identity := m.identity
-	ctx := m.ctx
+	store, engine, now, seq, ctx := m.store, m.o.Engine, m.now(), m.seq, m.ctx
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		msg := look(ctx, store, w, now, seq)
-		if msg.err == nil {
-			msg.err = sameFile(path, identity)
-		}
 		if engine != nil {
 			msg.health, msg.looks = safe.Value(engine.Health()), engine.OnlyLooks()
 		}
@@ -280,19 +274,18 @@ func waitForChange(watch <-chan struct{}) tea.Cmd {
 
 // reopenedMsg is the end of one try to get a lost ledger back.
 type reopenedMsg struct {
-	store    ledger.Store
-	identity os.FileInfo
-	err      error
+	store ledger.Store
+	err   error
 }
 
 func (m *Root) reopen() tea.Cmd {
-	open, store, path, identity, ctx := m.o.Reopen, m.store, m.o.LedgerPath, m.identity, m.ctx
+	open, store, ctx := m.o.Reopen, m.store, m.ctx
 	return func() tea.Msg {
 		// It may have been only busy, or away for a moment.
 		quick, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		if _, err := store.Info(quick); err == nil && sameFile(path, identity) == nil {
-			return reopenedMsg{store: store, identity: identity}
+		if _, err := store.Info(quick); err == nil {
+			return reopenedMsg{store: store}
 		}
 		if open == nil {
 			return reopenedMsg{err: errLost}
@@ -301,35 +294,8 @@ func (m *Root) reopen() tea.Cmd {
 		if err != nil {
 			return reopenedMsg{err: err}
 		}
-		return reopenedMsg{store: s, identity: fileIdentity(path)}
+		return reopenedMsg{store: s}
 	}
 }
 
 var errLost = fmt.Errorf("the ledger cannot be read")
-
-// fileIdentity remembers which file the ledger is, because a file that was
-// replaced goes on answering through the old handle: with silence.
-func fileIdentity(path string) os.FileInfo {
-	if path == "" {
-		return nil
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	return info
-}
-
-func sameFile(path string, was os.FileInfo) error {
-	if path == "" || was == nil {
-		return nil
-	}
-	is, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("the ledger file is gone: %w", err)
-	}
-	if !os.SameFile(was, is) {
-		return fmt.Errorf("the ledger file was replaced by another one: %s", path)
-	}
-	return nil
-}

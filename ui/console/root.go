@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"image/color"
-	"os"
 	"time"
 
 	"indoubt/ledger"
@@ -84,7 +83,6 @@ type Root struct {
 	lastLook   time.Time
 	watch      <-chan struct{}
 	stopWatch  context.CancelFunc
-	identity   os.FileInfo
 	lost       error
 	lostAt     time.Time
 	retrying   bool
@@ -150,7 +148,6 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	for key, tab := range tabKeys {
 		m.byKey[key] = &binding{keys: []string{key}, do: func(m *Root) tea.Cmd { return m.goTab(tab) }}
 	}
-	m.identity = fileIdentity(o.LedgerPath)
 	m.startWatch()
 	return m, nil
 }

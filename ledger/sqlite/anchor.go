@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// file is what a path leads to; the zero file is none.
+type file struct {
+	device, inode uint64
+	names         uint64
+	size          int64
+	owner         int64 // of no meaning on Windows
+	mounted       bool  // the file itself is a mount point
+	dir           bool
+}
+
+func (f file) there() bool      { return f != file{} }
+func (f file) is(was file) bool { return f.device == was.device && f.inode == was.inode }
+
+// files are the ledger and the log of SQLite beside it, which is where a commit
+// is until a checkpoint.
+type files struct{ db, wal, shm file }
+
+func filesAt(path string) (at files, err error) {
+	for n, into := range [...]*file{&at.db, &at.wal, &at.shm} {
+		if *into, err = fileAt(path + [...]string{"", "-wal", "-shm"}[n]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return at, fmt.Errorf("look for the ledger: %w", err)
+		}
+	}
+	return at, nil
+}
+
+// DisplacedError: the files behind the path are not those of the ledger, so that
+// what is written may never be seen. Where the ledger itself is gone, it matches
+// ledger.ErrGone; everything else heals as soon as it is put right.
+type DisplacedError struct {
+	Path, Why, Do string
+	Gone          bool
+}
+
+func (e *DisplacedError) Error() string {
+	if e.Gone {
+		return fmt.Sprintf("%v: %s %s; %s", ledger.ErrGone, e.Path, e.Why, e.Do)
+	}
+	return fmt.Sprintf("%s %s; %s", e.Path, e.Why, e.Do)
+}
+
+// Is makes errors.Is(err, ledger.ErrGone) true.
+func (e *DisplacedError) Is(target error) bool { return target == ledger.ErrGone && e.Gone }
+
+// usable refuses a file that goes by two names: SQLite keeps a log beside each
+// name, and what is written under one overwrites what is written under the other.
+func (f file) usable(path string) error {
+	switch {
+	case f.names > 1:
+		return &DisplacedError{Path: path, Why: fmt.Sprintf("is one file with %d names (hard links), and each name would have a log of its own", f.names),
+			Do: "remove the other names; `indoubt backup` makes a copy"}
+	case f.mounted:
+		return &DisplacedError{Path: path, Why: "is mounted alone, without the log beside it", Do: "mount its directory instead"}
+	}
+	return nil
+}
+
+// replaced says that the path leads to another file than the one in use. A
+// process that holds a removed file open goes on writing to it without an error.
+func (was files) replaced(path string, now files) error {
+	switch {
+	case !now.db.there():
+		return &DisplacedError{path, "is not there", "bring it back, its -wal file with it", true}
+	case !now.db.is(was.db):
+		return &DisplacedError{path, "is another file now", "bring the old one back, or start again with the one that is there now", true}
+	}
+	return nil
+}
+
+// sameLog tells whether the log beside the ledger is the one in use.
+func (was files) sameLog(now files) bool { return now.wal.is(was.wal) && now.shm.is(was.shm) }
+
+func lostLog(path string) error {
+	return &DisplacedError{Path: path, Why: "had its log (-wal, -shm) removed or replaced while it was open",
+		Do: "whoever has it open puts that right within seconds; if not, end those that have it open: fuser " + path}
+}
+
+// anchored tells whether everything that is written is where the next one looks
+// for it. Every write transaction asks before it and, before it is acknowledged,
+// after it. Errors: *DisplacedError.
+func (s *Store) anchored() error {
+	now, err := filesAt(s.path)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	was := s.files
+	s.mu.Unlock()
+	if err := was.replaced(s.path, now); err != nil {
+		return err
+	}
+	if err := now.db.usable(s.path); err != nil {
+		return err
+	}
+	if !was.sameLog(now) {
+		return lostLog(s.path)
+	}
+	return nil
+}
+
+// anchor takes the files that are there now for those in use. A connection that
+// writes has made the log by now.
+func (s *Store) anchor() error {
+	now, err := filesAt(s.path)
+	if err == nil && s.writer != nil && (!now.wal.there() || !now.shm.there()) {
+		err = lostLog(s.path)
+	}
+	s.mu.Lock()
+	s.files = now
+	s.mu.Unlock()
+	return err
+}
+
+// settled waits until the log of a ledger that others have open is there. Without
+// it, whoever opens the ledger sees an older one. Whoever opens or closes it is
+// done in a moment; what stays was removed.
+func settled(path string) error {
+	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := fileAt(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		open, err := inUse(path)
+		if err != nil || !open {
+			return err
+		}
+		if time.Now().After(end) {
+			return lostLog(path)
+		}
+	}
+}

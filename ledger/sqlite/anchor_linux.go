@@ -1,0 +1,80 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func fileAt(path string) (file, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BASIC_STATS, &st)
+	if err != nil {
+		return file{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return file{
+		device: unix.Mkdev(st.Dev_major, st.Dev_minor), inode: st.Ino, names: uint64(st.Nlink), size: int64(st.Size), owner: int64(st.Uid),
+		mounted: st.Attributes&st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR,
+	}, nil
+}
+
+// Whoever has a ledger open holds a lock on these bytes of it, shared
+// (https://sqlite.org/src/file/src/os.h).
+const (
+	sharedFirst = 0x40000000 + 2
+	sharedSize  = 510
+)
+
+// inUse tells whether somebody, this process too, has the ledger open whose log
+// is not there. A file that has no log yet is used as any database is.
+func inUse(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("open the ledger: %w", err)
+	}
+	defer f.Close()
+	const versions, wal = 18, 2 // https://sqlite.org/fileformat.html
+	var header [versions + 2]byte
+	if _, err := f.ReadAt(header[:], 0); err != nil || header[versions] != wal {
+		return false, nil
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: sharedFirst, Len: sharedSize}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock); err != nil {
+		return false, nil // this file system does not tell
+	}
+	return lock.Type != unix.F_UNLCK, nil
+}
+
+// abandon closes what is open without a checkpoint, which SQLite makes of a log
+// when the last one leaves that has the ledger open. A lock of our own keeps it
+// from taking us for the last one.
+func (s *Store) abandon() error {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("open the ledger: %w", err)
+	}
+	defer f.Close() // the process loses its locks on the file here, so last
+	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: sharedFirst, Len: sharedSize}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
+		return errors.Join(lostLog(s.path), err)
+	}
+	return s.disconnect()
+}
+
+// alone tells whether no other process has the ledger open. The file stays open
+// until the connections are closed: this process would lose its locks with it.
+func (s *Store) alone() (bool, error) {
+	if s.probe == nil {
+		f, err := os.Open(s.path)
+		if err != nil {
+			return false, fmt.Errorf("open the ledger: %w", err)
+		}
+		s.probe = f
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: sharedFirst, Len: sharedSize}
+	err := unix.FcntlFlock(s.probe.Fd(), unix.F_GETLK, &lock)
+	return err == nil && lock.Type == unix.F_UNLCK, err
+}

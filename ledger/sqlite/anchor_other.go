@@ -1,0 +1,21 @@
+//go:build !unix
+
+package sqlite
+
+import "os"
+
+// fileAt does not number files: one that is open cannot be removed or replaced
+// here, and whether it has two names is not told.
+func fileAt(path string) (file, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return file{}, err
+	}
+	return file{inode: 1, names: 1, dir: info.IsDir()}, nil
+}
+
+func inUse(string) (bool, error) { return false, nil }
+
+func (s *Store) abandon() error { return lostLog(s.path) }
+
+func (s *Store) alone() (bool, error) { return false, nil }

@@ -1,0 +1,221 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// once begins one operation under a key and ends; it says what came of it.
+func once(path string) error {
+	s, err := Create(ctx, path, Options{})
+	if err == nil {
+		_, err = ledger.Begin(ctx, s, request(func(r *ledger.BeginRequest) { r.Key = os.Getenv("INDOUBT_TEST_KEY") }))
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		fmt.Println("refused:", err)
+		return nil
+	}
+	fmt.Println("begun")
+	return nil
+}
+
+// elsewhere begins an operation in another process, and reports whether it was
+// acknowledged there.
+func elsewhere(t *testing.T, path, key string) (bool, string) {
+	t.Helper()
+	t.Setenv("INDOUBT_TEST_KEY", key)
+	cmd, out, _ := other(t, "once", path)
+	out.Scan()
+	cmd.Wait()
+	return out.Text() == "begun", out.Text()
+}
+
+func keys(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	s := must1[*Store](t)(Open(ctx, path, Options{}))
+	defer s.Close()
+	out := map[string]bool{}
+	for _, key := range must1[[]string](t)(collect(outside{ctx, s}, func(rows *sql.Rows) (key string, err error) { return key, rows.Scan(&key) },
+		`SELECT key FROM operations`)) {
+		out[key] = true
+	}
+	return out
+}
+
+func withKey(key string) func(*ledger.BeginRequest) {
+	return func(r *ledger.BeginRequest) { r.Key = key }
+}
+
+// Where a log or another trace of a ledger lies, a missing file is no reason to
+// make a new one: it would take the old one's log away, and send everything again.
+func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
+	for name, c := range map[string]struct {
+		trace string
+		force bool // Anew makes one all the same
+	}{"log": {"-wal", false}, "index": {"-shm", false}, "lock": {".lock", true}, "bell": {".bell", true}} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			must(t, os.WriteFile(path+c.trace, []byte("kept"), 0o600))
+			var was *FormerError
+			if _, err := Create(ctx, path, Options{}); !errors.As(err, &was) {
+				t.Fatalf("made: %v", err)
+			}
+			if text := must1[[]byte](t)(os.ReadFile(path + c.trace)); string(text) != "kept" {
+				t.Errorf("what was left over was changed: %q", text)
+			}
+			if _, err := os.Stat(path); err == nil {
+				t.Error("a file was made")
+			}
+			if _, err := Open(ctx, path, Options{ReadOnly: true}); !errors.As(err, &was) {
+				t.Errorf("a reader is not told: %v", err)
+			}
+			s, err := Create(ctx, path, Options{Anew: true})
+			if c.force != (err == nil) {
+				t.Errorf("made anew on purpose: %v", err)
+			}
+			if err == nil {
+				s.Close()
+			}
+		})
+	}
+	// SQLite removes the log of a file without a byte.
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, os.WriteFile(path, nil, 0o600))
+	must(t, os.WriteFile(path+"-wal", []byte("kept"), 0o600))
+	var was *FormerError
+	for _, o := range []Options{{}, {ReadOnly: true}} {
+		if _, err := Create(ctx, path, o); !errors.As(err, &was) {
+			t.Errorf("an emptied file: %v", err)
+		}
+	}
+	if _, err := os.Stat(path + "-wal"); err != nil {
+		t.Error("the log of an emptied file is gone")
+	}
+}
+
+// A process that has the ledger open loses nothing when somebody removes the log
+// beside it: it writes what is in there into the file, and begins a new one.
+func TestI1_ARemovedLogLosesNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what is open cannot be removed, or it is refused until the processes end")
+	}
+	remove := func(sides ...string) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			for _, side := range sides {
+				must(t, os.Remove(path+side))
+			}
+		}
+	}
+	for name, leave := range map[string]func(t *testing.T, path string){
+		"log":   remove("-wal"),
+		"index": remove("-shm"),
+		"both":  remove("-wal", "-shm"),
+		"log replaced by a copy": func(t *testing.T, path string) {
+			must(t, os.WriteFile(path+".c", must1[[]byte](t)(os.ReadFile(path+"-wal")), 0o600))
+			must(t, os.Rename(path+".c", path+"-wal"))
+		},
+		"log replaced by an empty one": func(t *testing.T, path string) {
+			must(t, os.Remove(path+"-wal"))
+			must(t, os.WriteFile(path+"-wal", nil, 0o600))
+		},
+	} {
+		for _, first := range []string{"here", "elsewhere"} {
+			t.Run(name+", next write "+first, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "ledger.db")
+				s := must1[*Store](t)(Create(ctx, path, Options{}))
+				told := []string{"a", "b"}
+				begin(t, s, withKey("a"))
+				begin(t, s, withKey("b"))
+				leave(t, path)
+				if first == "elsewhere" {
+					if ok, _ := elsewhere(t, path, "c"); ok {
+						told = append(told, "c")
+					}
+				}
+				begin(t, s, withKey("d"))
+				told = append(told, "d")
+				if _, err := s.Info(ctx); err != nil {
+					t.Errorf("it does not heal for readers: %v", err)
+				}
+				if ok, why := elsewhere(t, path, "e"); !ok {
+					t.Errorf("it does not heal for others: %s", why)
+				}
+				begin(t, s, withKey("f"))
+				must(t, s.Close())
+				kept := keys(t, path)
+				for _, key := range append(told, "e", "f") {
+					if !kept[key] {
+						t.Errorf("%s was acknowledged and is lost; there: %v", key, kept)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A process with nothing to do notices by itself, so that the next one that opens
+// the ledger is not kept out.
+func TestI1_AnIdleWriterPutsItsLogBack(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what is open cannot be removed, or it is refused until the processes end")
+	}
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := must1[*Store](t)(Create(ctx, path, Options{}))
+	defer s.Close()
+	begin(t, s, withKey("a"))
+	must(t, os.Remove(path+"-wal"))
+	must(t, os.Remove(path+"-shm"))
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		if ok, why := elsewhere(t, path, "b"); ok {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(why)
+		}
+	}
+	if kept := keys(t, path); !kept["a"] || !kept["b"] {
+		t.Errorf("lost: %v", kept)
+	}
+}
+
+// A file with two names has two logs, and each side overwrites the other.
+func TestI1_AFileWithTwoNamesTakesNoWrites(t *testing.T) {
+	s, _ := openTest(t)
+	begin(t, s)
+	second := filepath.Join(t.TempDir(), "second.db")
+	if err := os.Link(s.path, second); err != nil {
+		t.Skip(err)
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("names are not counted")
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		var displaced *DisplacedError
+		if !errors.As(err, &displaced) || !strings.Contains(displaced.Why, "names") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := ledger.Begin(ctx, s, request())
+	refused("begin", err)
+	_, err = s.Info(ctx)
+	refused("info", err)
+	for _, path := range []string{second, s.path} {
+		for _, o := range []Options{{}, {ReadOnly: true}} {
+			_, err = Open(ctx, path, o)
+			refused("open", err)
+		}
+	}
+	must(t, os.Remove(second))
+	begin(t, s)
+	must1[ledger.Info](t)(s.Info(ctx))
+}

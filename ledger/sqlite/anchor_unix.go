@@ -1,0 +1,30 @@
+//go:build unix && !linux
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+func fileAt(path string) (file, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return file{}, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return file{}, errors.New("the file system does not number its files")
+	}
+	return file{device: uint64(st.Dev), inode: uint64(st.Ino), names: uint64(st.Nlink), size: info.Size(), owner: int64(st.Uid), dir: info.IsDir()}, nil
+}
+
+// inUse is not told here.
+func inUse(string) (bool, error) { return false, nil }
+
+// abandon needs locks that only Linux has: SQLite would write a log that is not
+// to count any more into the file.
+func (s *Store) abandon() error { return lostLog(s.path) }
+
+func (s *Store) alone() (bool, error) { return false, nil }

@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// keeper looks once a second whether the files are still those in use, also where
+// nothing is written: what is only in a log that was removed goes into the ledger
+// before anybody else opens it.
+type keeper struct {
+	stop  chan struct{}
+	ended sync.Once
+	done  sync.WaitGroup
+}
+
+func keep(s *Store) *keeper {
+	k := &keeper{stop: make(chan struct{})}
+	k.done.Go(func() {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-k.stop:
+				return
+			case <-ticker.C:
+			}
+			switch {
+			case s.anchored() == nil:
+			case s.writer != nil: // what stays wrong is told to whoever asks
+				_ = s.writer.do(context.Background(), func(*tx) error { return nil })
+			default:
+				_, _ = s.ready()
+			}
+		}
+	})
+	return k
+}
+
+func (k *keeper) end() {
+	if k != nil {
+		k.ended.Do(func() { close(k.stop) })
+		k.done.Wait()
+	}
+}
+
+// ready puts right what can be put right before a transaction. gone is why nobody
+// may send because of it: the ledger is not where its path leads, and what has
+// happened is written down there all the same, because it may come back. The
+// caller has the gate, and is the only one here. Errors: *DisplacedError.
+func (s *Store) ready() (gone, err error) {
+	now, err := filesAt(s.path)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	was, open := s.files, s.read != nil
+	s.mu.Unlock()
+	if err := was.replaced(s.path, now); err != nil {
+		if !open {
+			return nil, err
+		}
+		return err, nil
+	}
+	if err := now.db.usable(s.path); err != nil {
+		return nil, err
+	}
+	if open && !was.sameLog(now) {
+		if err := s.mend(was, now); err != nil {
+			return nil, err
+		}
+		open = false
+	}
+	if open {
+		return nil, nil
+	}
+	opening.Lock()
+	defer opening.Unlock()
+	if err := settled(s.path); err != nil {
+		return nil, err
+	}
+	return nil, translate(s.path, s.connect(context.Background()))
+}
+
+// mend lets go of a log that is not beside the ledger any more. What is in there
+// goes into the ledger first, unless others have gone on without it.
+func (s *Store) mend(was, now files) error {
+	ours := now.shm.is(was.shm) // whoever opens the ledger without its index makes another one
+	switch {
+	case s.writer == nil:
+		return s.disconnect()
+	case now.wal.is(was.wal), now.wal.size > 0 && !ours:
+		return s.abandon()
+	case !now.wal.there() && (ours || !now.shm.there()): // nobody has opened it since
+	default:
+		if alone, err := s.alone(); err != nil || !alone {
+			return errors.Join(lostLog(s.path), err)
+		}
+	}
+	var busy, log, copied int
+	err := s.writer.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(FULL)`).Scan(&busy, &log, &copied)
+	switch {
+	case err != nil && now.wal.size > 0: // others went on with the log that is there
+		return s.abandon()
+	case err != nil:
+		return translate(s.path, err)
+	}
+	if busy != 0 || copied < log {
+		return fmt.Errorf("%w: the log of %s, which was removed, is being read", ledger.ErrBusy, s.path)
+	}
+	return s.disconnect()
+}
+
+// leave closes what is open. A log that is not to count any more is left as it is.
+func (s *Store) leave() error {
+	if s.anchored() == nil {
+		return s.disconnect()
+	}
+	now, err := filesAt(s.path)
+	s.mu.Lock()
+	was, open := s.files, s.read != nil
+	s.mu.Unlock()
+	if err == nil && open && was.replaced(s.path, now) == nil && !was.sameLog(now) {
+		if err := s.mend(was, now); err != nil {
+			return s.abandon()
+		}
+	}
+	return s.disconnect()
+}
