@@ -204,7 +204,7 @@ func (d *decoder) strings(n *node, path string, out *[]string) {
 	}
 	list := []string{}
 	for i, item := range n.items {
-		if text, ok := d.scalar(item, fmt.Sprintf("%s[%d]", path, i)); ok {
+		if text, ok := d.scalar(item, index(path, i)); ok {
 			list = append(list, text)
 		}
 	}
@@ -245,7 +245,7 @@ func (d *decoder) expression(n *node, path string, s scope, w want) *expression 
 		d.fail(at, path, problem.message, problem.hint)
 		return nil
 	}
-	e.at = n.at
+	e.at, e.text = n.at, d.policy.Withhold(e.text)
 	return e
 }
 
@@ -269,8 +269,12 @@ func (d *decoder) templateText(n *node, text, path string, s scope) *template {
 		return nil
 	}
 	t.at = n.at
-	for _, e := range t.expressions() {
-		e.at = n.at
+	for i, p := range t.parts {
+		if p.expr != nil {
+			p.expr.at, p.expr.text = n.at, d.policy.Withhold(p.expr.text)
+		} else if s == scopeOperation {
+			t.parts[i].literal = d.policy.Withhold(p.literal) // what is shown of an operation
+		}
 	}
 	return t
 }
@@ -287,7 +291,7 @@ func (d *decoder) value(n *node, path string, s scope) *value {
 	case sequenceNode:
 		v := &value{items: []*value{}}
 		for i, item := range n.items {
-			v.items = append(v.items, d.value(item, fmt.Sprintf("%s[%d]", path, i), s))
+			v.items = append(v.items, d.value(item, index(path, i), s))
 		}
 		return v
 	case nullNode:

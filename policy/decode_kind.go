@@ -174,7 +174,7 @@ func (d *decoder) key(k *Kind, n *node, path string) {
 			d.strings(n, path, &k.Key.From)
 			for i, f := range k.Key.From {
 				if _, err := parsePath(f); err != nil {
-					d.fail(n.at, fmt.Sprintf("%s[%d]", path, i), err.Error(), "for example customer or order.id")
+					d.fail(n.at, index(path, i), err.Error(), "for example customer or order.id")
 				}
 			}
 			if len(k.Key.From) == 0 {
@@ -231,7 +231,7 @@ func (d *decoder) redact(k *Kind, n *node, path string) {
 	d.strings(n, path, &own)
 	for i, p := range own {
 		if !redactPath.MatchString(p) {
-			d.fail(n.at, fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%q is no path into the input", p), "for example card.number or items.*.email")
+			d.fail(n.at, index(path, i), fmt.Sprintf("%q is no path into the input", p), "for example card.number or items.*.email")
 		}
 	}
 	// What the defaults hide stays hidden: a kind can only hide more.

@@ -61,7 +61,7 @@ func (d *decoder) mcpServer(ds *Downstream, n *node, path string) {
 				return
 			}
 			for i, item := range n.items {
-				at := fmt.Sprintf("%s[%d]", path, i)
+				at := index(path, i)
 				t := d.settled(item, at)
 				if t == nil {
 					continue

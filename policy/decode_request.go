@@ -13,8 +13,9 @@ type transport struct {
 	command  *commandRule
 	mcp      *mcpRule
 	sql      *sqlRule
-	recorded bool // the command line that was recorded
-	pipeline bool // not sent from here
+	recorded bool     // the command line that was recorded
+	pipeline bool     // not sent from here
+	secrets  []string // written out in the policy
 }
 
 type httpRule struct {
@@ -214,7 +215,7 @@ func (d *decoder) argv(c *commandRule, n *node, path string) {
 		return
 	}
 	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", path, i)
+		at := index(path, i)
 		a := argument{}
 		if item.kind == mappingNode {
 			d.fields(item, at, []field{

@@ -136,7 +136,7 @@ func (d *decoder) tests(k *Kind, n *node, path string) {
 		return
 	}
 	for i, item := range n.items {
-		k.Tests = append(k.Tests, d.test(item, fmt.Sprintf("%s[%d]", path, i)))
+		k.Tests = append(k.Tests, d.test(item, index(path, i)))
 	}
 }
 
@@ -161,7 +161,7 @@ func (d *decoder) test(item *node, at string) Test {
 				return
 			}
 			for i, page := range n.items {
-				t.pages = append(t.pages, d.savedAnswer(page, fmt.Sprintf("%s[%d]", path, i)))
+				t.pages = append(t.pages, d.savedAnswer(page, index(path, i)))
 			}
 		}},
 	})

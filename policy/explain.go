@@ -29,7 +29,7 @@ func (p *Policy) Explain(kind string) string {
 	e.asking()
 	e.sending()
 	e.machine()
-	return e.text.String()
+	return p.Withhold(e.text.String())
 }
 
 type explanation struct {

@@ -311,7 +311,9 @@ func explainIssue(issues *cel.Issues, s scope) *compileProblem {
 		p.message = "`it` is one effect found; it is known only in `same` and `receipt`"
 	default:
 		p.message = fmt.Sprintf("there is no `%s` here", name)
-		p.hint = didYouMean(name, scopeNames[s])
+		if p.hint = didYouMean(name, scopeNames[s]); s == scopeRequest && upperCase.MatchString(name) {
+			p.hint = "a variable of the environment is written ${env." + name + "}"
+		}
 		if p.hint == "" {
 			p.hint = "known here: " + strings.Join(scopeNames[s], ", ")
 		}

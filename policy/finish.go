@@ -36,6 +36,7 @@ func (d *decoder) finishKind(k *Kind, path string) {
 // the server or database.
 func (d *decoder) attach(k *Kind, t *transport, path string) {
 	read := k.Read != nil && t == &k.Read.transport
+	t.secrets = d.policy.secrets
 	if m := t.mcp; m != nil {
 		m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at, path+".mcp")
 	}

@@ -71,6 +71,7 @@ func parse(name string, text []byte, visit func(path string, known []field)) (*P
 	p := blank()
 	p.file, p.empty = name, false
 	d := &decoder{src: src, policy: p, problems: problems, visit: visit}
+	d.lintSecrets(root)
 	d.file(root)
 	if len(d.problems) > 0 {
 		return nil, d.problems.sorted()

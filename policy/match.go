@@ -60,7 +60,7 @@ func (d *decoder) matches(k *Kind, n *node, path string) {
 	for i, text := range texts {
 		m, err := parseMatch(text)
 		if err != nil {
-			d.fail(n.at, fmt.Sprintf("%s[%d]", path, i), err.Error(), matchHint)
+			d.fail(n.at, index(path, i), err.Error(), matchHint)
 			continue
 		}
 		k.Match = append(k.Match, m)

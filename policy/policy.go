@@ -25,6 +25,7 @@ type Policy struct {
 	kinds       map[string]*Kind // by pattern, as in the file
 	order       []string         // patterns in file order
 	warnings    Errors
+	secrets     []string // written out in the file
 	past        *Past
 }
 

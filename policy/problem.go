@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"indoubt/ledger/record/secret"
 )
 
 // Problem is one thing wrong with a policy file.
@@ -66,8 +68,9 @@ type position struct{ line, column int }
 
 // source is the file's text, for excerpts.
 type source struct {
-	name  string
-	lines []string
+	name    string
+	lines   []string
+	secrets []string // written out in it
 }
 
 func newSource(name string, text []byte) *source {
@@ -82,7 +85,7 @@ func (s *source) excerpt(at position) string {
 	if at.line < 1 || at.line > len(s.lines) {
 		return ""
 	}
-	line := []rune(strings.ToValidUTF8(s.lines[at.line-1], "\uFFFD"))
+	line := []rune(painted(strings.ToValidUTF8(s.lines[at.line-1], "\uFFFD"), s.secrets))
 	col := min(max(at.column-1, 0), len(line))
 	from := 0
 	if col > excerptWidth-10 {
@@ -107,10 +110,24 @@ func (s *source) excerpt(at position) string {
 	return fmt.Sprintf("%s | %s\n%s | %s^", number, strings.TrimRight(shown.String(), " "), strings.Repeat(" ", len(number)), mark.String())
 }
 
+// painted is a line with its secrets painted over, so that columns stay.
+func painted(line string, secrets []string) string {
+	paint := func(v string) string {
+		if strings.HasPrefix(v, "${") {
+			return v
+		}
+		return strings.Repeat("*", utf8.RuneCountInString(v))
+	}
+	for _, v := range secrets {
+		line = strings.ReplaceAll(line, v, paint(v))
+	}
+	return secret.Replace(line, paint)
+}
+
 // problem makes a problem at a place of the file.
 func (s *source) problem(at position, path, message, hint string) Problem {
-	return Problem{File: s.name, Line: at.line, Column: at.column, Path: visible(path), Message: visible(message),
-		Excerpt: s.excerpt(at), Hint: visible(hint)}
+	fit := func(text string) string { return visible(hide(text, s.secrets)) }
+	return Problem{File: s.name, Line: at.line, Column: at.column, Path: fit(path), Message: fit(message), Excerpt: s.excerpt(at), Hint: fit(hint)}
 }
 
 // visible writes out what a terminal would act on or hide (I11).

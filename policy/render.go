@@ -104,16 +104,18 @@ func (t *transport) request(vars *variables, key []string, cursor any) (Request,
 	if err != nil {
 		return Request{}, err
 	}
-	real.Secrets = vars.secrets.values
+	real.Secrets = append(vars.secrets.values, t.secrets...)
+	o := vars.rec.Operation
+	fit := func(text string) string { return hide(text, t.secrets, o.Token, o.Key) }
 	switch {
 	case real.HTTP != nil:
-		real.HTTP.Shown = shown.HTTP.text()
+		real.HTTP.Shown = fit(shown.HTTP.text())
 	case real.Command != nil:
-		real.Command.Shown = shown.Command.text()
+		real.Command.Shown = fit(shown.Command.text())
 	case real.MCP != nil:
-		real.MCP.Shown = shown.MCP.text()
+		real.MCP.Shown = fit(shown.MCP.text())
 	case real.SQL != nil:
-		real.SQL.Shown = shown.SQL.text()
+		real.SQL.Shown = fit(shown.SQL.text())
 	}
 	return real, nil
 }
@@ -177,6 +179,7 @@ func (h *httpRule) address(r *rendering) (string, error) {
 			return "", fmt.Errorf("address: %w", err)
 		}
 		r.vars.secrets.values = r.vars.secrets.values[:known] // where a downstream is may be told
+		r.vars.secrets.parts(base, inAddress)
 		address = strings.TrimSuffix(base, "/") + address
 	}
 	if h.query != nil {
@@ -403,6 +406,6 @@ func recorded(o ledger.Operation) (Request, error) {
 		out.Argv = append(out.Argv, v)
 		shown.Argv = append(shown.Argv, strings.NewReplacer(plain...).Replace(a))
 	}
-	out.Shown = shown.text()
+	out.Shown = hide(shown.text(), nil, o.Token, o.Key)
 	return Request{Command: out, Secrets: secrets.values}, nil
 }

@@ -37,6 +37,7 @@ func (m *mcpRule) render(r *rendering) (*MCPRequest, error) {
 	if out.URL, err = r.text(s.url); err != nil {
 		return nil, fmt.Errorf("address: %w", err)
 	}
+	r.vars.secrets.parts(out.URL, inAddress)
 	out.Header, err = r.headers(s.headers)
 	return out, err
 }

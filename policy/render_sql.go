@@ -17,6 +17,7 @@ func (s *sqlRule) render(r *rendering) (*SQLRequest, error) {
 		if out.DSN, err = r.text(db.dsn); err != nil {
 			return nil, fmt.Errorf("database %s: %w", out.Database, err)
 		}
+		r.vars.secrets.parts(out.DSN, inDSN)
 	}
 	var query strings.Builder
 	for _, p := range s.query.parts {

@@ -202,6 +202,9 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
+// index is the path of a list's element.
+func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
 var keyValue = regexp.MustCompile(`^(\s*(?:- +)?[A-Za-z_][\w.-]*:)\s+(.+)$`)
 
 // quotedHint shows how the value in this line is written with quotes.

@@ -37,7 +37,7 @@ what every expression gave. Exit 1 when one fails.`,
 			cases, failed := []caseJSON{}, 0
 			for _, name := range kinds {
 				for _, r := range p.Kind(name).RunTests(cmd.Context(), outcomeOf) {
-					cases = append(cases, caseOf(name, r))
+					cases = append(cases, caseOf(p, name, r))
 					if !r.OK {
 						failed++
 					}
@@ -76,9 +76,16 @@ type caseJSON struct {
 	Steps      []stepJSON `json:"steps"` // of a case that failed
 }
 
-func caseOf(kind string, r policy.TestResult) caseJSON {
-	return caseJSON{Kind: kind, Name: r.Test.Name, Line: r.Test.Line, OK: r.OK, Want: text(r.Test.Want), Got: r.Got, Why: r.Why,
+func caseOf(p *policy.Policy, kind string, r policy.TestResult) caseJSON {
+	c := caseJSON{Kind: kind, Name: p.Withhold(r.Test.Name), Line: r.Test.Line, OK: r.OK, Want: text(r.Test.Want), Got: r.Got, Why: p.Withhold(r.Why),
 		WantAdvice: text(r.Test.Advice), Advice: r.Advice.Verb, Because: r.Advice.Reason, Steps: stepsAsJSON(r.Steps)}
+	for i, s := range c.Steps {
+		c.Steps[i].Value = withheld(s.Value, p.Withhold)
+		if s.Error != nil {
+			c.Steps[i].Error = text(p.Withhold(*s.Error))
+		}
+	}
+	return c
 }
 
 func writeCases(w io.Writer, cases []caseJSON, failed int) {

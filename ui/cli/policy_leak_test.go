@@ -60,3 +60,49 @@ kinds:
 		t.Errorf("%s", out)
 	}
 }
+
+// TestI11_ASecretInThePolicyIsShownNowhere goes through all that shows a policy,
+// a request or an answer, with a downstream that repeats what it was sent.
+func TestI11_ASecretInThePolicyIsShownNowhere(t *testing.T) {
+	const header, argument, shaped = "correct-horse-battery", "staple-battery-horse", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(`{"asked":"` + r.Header.Get("Private-Token") + `","data":[{"id":"` + r.Header.Get("Private-Token") + `"}]}`))
+	}))
+	defer s.Close()
+	b := newBench(t)
+	b.policy = b.file("leaky.yaml", `
+version: 1
+downstreams:
+  pay: { base: "`+s.URL+`", headers: { Private-Token: `+header+` } }
+kinds:
+  echo:
+    downstream: pay
+    title: "echo `+shaped+`"
+    token: { into: ref }
+    read:
+      http: { get: "/find", query: { q: "${token}" } }
+      found: "body.data.filter(x, x.id != '`+shaped+`')"
+      receipt: it.id
+    send:
+      command: [curl, -H, "Private-Token: ${input.ref}", --token, `+argument+`, "`+s.URL+`"]
+    tests:
+      - { name: "with `+shaped+`", answer: { body: { data: [{ id: "`+shaped+`" }, { id: "x `+header+`" }] } }, want: absent }
+`)
+	b.doubt(1, "echo", `{"n":1}`)
+	id := id(1)
+	for _, args := range [][]string{
+		{"policy", "check"}, {"policy", "show"}, {"policy", "show", "echo"}, {"policy", "test"}, {"doctor"}, {"list"}, {"reconcile", id}, {"show", id},
+		{"policy", "try", "echo", "--input", "{}"}, {"policy", "try", "echo", "--op", id},
+		{"policy", "try", "echo", "--op", id, "--send", "--answer", b.file("a.yaml", "exit: 1\nstderr: no such token "+argument+"\n")},
+		{"retry", id, "--dry-run", "--reason", "x"},
+	} {
+		for _, more := range [][]string{nil, {"--json"}} {
+			_, out, errs := b.run(append(args, more...)...)
+			for _, hidden := range []string{header, argument, shaped} {
+				if strings.Contains(out+errs, hidden) {
+					t.Errorf("%v %v shows %s:\n%s%s", args, more, hidden, out, errs)
+				}
+			}
+		}
+	}
+}

@@ -110,20 +110,23 @@ func known(b json.RawMessage) string {
 	return string(b)
 }
 
-// withhold takes the secrets of the request out of what came back: the other
-// side may repeat them.
-func (t *trialJSON) withhold(r policy.Request) {
+// withheld is a JSON text without secrets.
+func withheld(b json.RawMessage, hide func(string) string) json.RawMessage {
+	if out := json.RawMessage(hide(string(b))); json.Valid(out) {
+		return out
+	}
+	return json.RawMessage(`"` + policy.Withheld + `"`)
+}
+
+// withhold takes secrets out of what came back: the other side may repeat those of
+// the request, and a saved answer may hold any.
+func (t *trialJSON) withhold(hide func(string) string) {
 	line := func(s *string) {
 		if s != nil {
-			*s = r.Withhold(*s)
+			*s = hide(*s)
 		}
 	}
-	data := func(b json.RawMessage) json.RawMessage {
-		if out := json.RawMessage(r.Withhold(string(b))); json.Valid(out) {
-			return out
-		}
-		return json.RawMessage(`"` + policy.Withheld + `"`)
-	}
+	data := func(b json.RawMessage) json.RawMessage { return withheld(b, hide) }
 	line(t.Problem)
 	for i := range t.Found {
 		line(&t.Found[i].Receipt)

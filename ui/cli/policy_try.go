@@ -104,7 +104,7 @@ func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of t
 		return err
 	}
 	if of.send {
-		return a.trySend(ctx, kind, rec, saved[0])
+		return a.trySend(ctx, p, kind, rec, saved[0])
 	}
 	now := a.clock()
 	if of.op == "" { // nothing was sent, so no clock runs: all of them have run
@@ -126,8 +126,9 @@ func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of t
 		t.Problem = text(why)
 	}
 	for _, r := range requests {
-		t.withhold(r)
+		t.withhold(r.Withhold)
 	}
+	t.withhold(p.Withhold)
 	return a.done("", t, t.write)
 }
 
@@ -186,13 +187,14 @@ func cannotAsk(err error) error {
 }
 
 // trySend judges an answer to a write, by the kind's rules and the general one.
-func (a *app) trySend(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved *policy.SavedAnswer) error {
+func (a *app) trySend(ctx context.Context, p *policy.Policy, kind *policy.Kind, rec ledger.Record, saved *policy.SavedAnswer) error {
 	t, page := trialJSON{Found: []effectJSON{}}, pageJSON{}
 	via := kind.Send.Via()
 	if via == "pipeline" {
 		via = saved.Via()
 	}
-	if request, err := kind.Send.Request(rec); err != nil {
+	request, err := kind.Send.Request(rec)
+	if err != nil {
 		page.Request = err.Error()
 	} else {
 		page.Request = request.Show()
@@ -208,6 +210,8 @@ func (a *app) trySend(ctx context.Context, kind *policy.Kind, rec ledger.Record,
 	} else if !r.Decided {
 		t.Problem = text("no rule of the kind applies; the general rule decides")
 	}
+	t.withhold(request.Withhold)
+	t.withhold(p.Withhold)
 	return a.done("", t, t.write)
 }
 

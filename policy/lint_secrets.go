@@ -1,0 +1,254 @@
+package policy
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"indoubt/ledger/record/secret"
+)
+
+// use is what a value of the file is for, as far as secrets and variables in it
+// are concerned.
+type use int
+
+const (
+	elsewhere use = iota // nothing that is sent: expressions, clocks, cases
+	inHeaders
+	inEnvironment
+	inData      // what becomes JSON, a form, a query, a tool's arguments
+	inArguments // of a command
+	inAddress
+	inDSN
+	inFolder
+	inSQL
+	inText // title and target
+)
+
+// uses are what the fields of a file begin. Below them it is the same, but for
+// fields that begin something of their own.
+var uses = map[string]use{
+	"headers": inHeaders, "env": inEnvironment, "query": inData, "json": inData, "form": inData, "stdin": inData, "arguments": inData,
+	"argv": inArguments, "command": inArguments, "base": inAddress, "url": inAddress, "link": inAddress,
+	"get": inAddress, "post": inAddress, "put": inAddress, "patch": inAddress, "delete": inAddress,
+	"sqlite": inDSN, "postgres": inDSN, "mysql": inDSN, "dir": inFolder, "title": inText, "target": inText,
+	"tests": elsewhere, "sql": inSQL,
+}
+
+// secretLint looks for secrets that are written out, and for variables that are
+// written as a shell would read them.
+type secretLint struct {
+	d     *decoder
+	found secretBox
+	said  []func() // the warnings: each shows its line, and so waits until all secrets are known
+}
+
+func (l *secretLint) warn(n *node, at, message, hint string) {
+	l.said = append(l.said, func() { l.d.warn(n.at, at, message, hint) })
+}
+
+// lintSecrets warns of them and keeps the secrets. It comes before the file is
+// decoded: no other problem may show them.
+func (d *decoder) lintSecrets(root *node) {
+	l := &secretLint{d: d}
+	for _, e := range root.entries {
+		at := e.key
+		if e.value.kind == mappingNode && (at == "kinds" || at == "downstreams") {
+			for _, own := range e.value.entries { // the name means nothing here
+				l.walk(own.value, join(at, own.key), "", elsewhere)
+			}
+			continue
+		}
+		l.walk(e.value, at, e.key, elsewhere)
+	}
+	longestFirst(l.found.values)
+	d.policy.secrets, d.src.secrets = l.found.values, l.found.values
+	for _, say := range l.said {
+		say()
+	}
+}
+
+func (l *secretLint) walk(n *node, at, name string, in use) {
+	switch n.kind {
+	case mappingNode:
+		for _, e := range n.entries {
+			l.walk(e.value, join(at, e.key), e.key, below(in, at, e))
+		}
+	case sequenceNode:
+		flag := ""
+		for i, item := range n.items {
+			own := name
+			if in == inArguments {
+				own = flag
+				if flag = item.text; interprets(flag) && i == 0 {
+					in = elsewhere // a program in another language
+				}
+			}
+			l.walk(item, index(at, i), own, in)
+		}
+	case scalarNode:
+		l.scalar(n, at, name, in)
+	}
+}
+
+// below is the use of a field's value.
+func below(in use, at string, e entry) use {
+	own, known := uses[e.key]
+	switch {
+	case strings.Contains(at, ".tests["), !known, in == inHeaders, in == inEnvironment:
+		return in
+	case in == inData: // its names are those of the other side
+		return in
+	case in == inSQL && own == inData: // `query` of a database
+		return inSQL
+	}
+	return own
+}
+
+// interprets tells whether a command's arguments hold variables of its own.
+func interprets(command string) bool {
+	switch name := strings.TrimRight(path.Base(command), "0123456789."); name {
+	case "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "pwsh", "awk", "gawk", "mawk", "perl", "python", "ruby", "node", "jq", "php", "make":
+		return true
+	}
+	return false
+}
+
+func (l *secretLint) scalar(n *node, at, name string, in use) {
+	before := len(l.found.values)
+	short := l.look(n.text, name, in)
+	switch {
+	case short || len(l.found.values) > before:
+		hint := "write ${env.NAME} or ${file(\"/path\")} instead, and renew it: the file is kept in git"
+		if in == elsewhere || in == inSQL || in == inText {
+			hint = "take it out and renew it: secrets are named where something is sent, as ${env.NAME}"
+		}
+		l.warn(n, at, "holds a secret that is written out", hint)
+	case homeless.MatchString(n.text):
+		l.warn(n, at, "no shell reads this file: neither ~ nor a variable is filled in here", "a path of a file is written out")
+	case in != elsewhere && in != inSQL && !strings.HasSuffix(name, "COMMAND"):
+		l.variable(n, at, in)
+	}
+}
+
+// homeless is a file's path that only a shell could complete.
+var homeless = regexp.MustCompile(`\bfile\(\s*["'][~$]`)
+
+// look keeps the secrets in a text. It reports true also for one that is too
+// short to be looked for in what is shown.
+func (l *secretLint) look(text, name string, in use) (any bool) {
+	keep := func(v string) string {
+		if v != "" && !byName(v) {
+			any = true
+			l.found.add(v)
+		}
+		return v
+	}
+	secret.Replace(text, keep)
+	for _, v := range passwords(text, in) {
+		keep(v)
+	}
+	for _, v := range namedSecrets(text, name, in) {
+		keep(v)
+	}
+	return any
+}
+
+// byName tells whether a secret stands there by its name, or is one that a shell
+// should have filled in.
+func byName(v string) bool {
+	v = strings.TrimLeft(v, `"'`)
+	return strings.HasPrefix(v, "${") || shellVariable.MatchString(v) || strings.HasPrefix(v, "$(")
+}
+
+// mild are values of headers that are named like secrets and switch something.
+var mild = map[string]bool{"no-check": true, "nocheck": true, "fetch": true, "required": true, "none": true, "true": true, "false": true}
+
+// secretly tells whether what stands under a name is secret.
+func secretly(name string, in use) bool {
+	switch in {
+	case inHeaders, inEnvironment:
+		return secret.Variable(name)
+	case inData:
+		return secret.Name(name)
+	case inArguments: // the argument before
+		return strings.HasPrefix(name, "--") && !strings.Contains(name, "=") && secret.Variable(name)
+	}
+	return false
+}
+
+// namedSecrets is the text, or what of it is secret, if its name says so.
+func namedSecrets(text, name string, in use) (out []string) {
+	if !secretly(name, in) || byName(text) || strings.Contains(text, "${") || mild[strings.ToLower(text)] || strings.HasPrefix(text, "-") {
+		return nil
+	}
+	if in == inEnvironment && strings.ContainsAny(text[:min(1, len(text))], "/~.") {
+		return nil // the path of one
+	}
+	switch name = secret.PlainName(name); {
+	case strings.HasSuffix(name, "authorization"):
+		if _, rest, ok := strings.Cut(text, " "); ok {
+			text = rest
+		}
+	case strings.HasSuffix(name, "cookie"):
+		for _, pair := range strings.Split(text, ";") {
+			_, v, _ := strings.Cut(pair, "=")
+			out = append(out, v)
+		}
+	}
+	return append(out, text)
+}
+
+var (
+	userinfo  = regexp.MustCompile(`(?i)^https?://([^/?#\s@]+)@`)
+	mysqlUser = regexp.MustCompile(`^[^:@/\s]*:([^/\s]+)@`)
+)
+
+// passwords are those in an address or a DSN that only its form tells.
+func passwords(text string, in use) []string {
+	form := userinfo
+	if in == inDSN {
+		form = mysqlUser
+	}
+	if in != inAddress && in != inDSN || in == inDSN && strings.Contains(text, "://") {
+		return nil
+	}
+	m := form.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	if user, password, ok := strings.Cut(m[1], ":"); ok && in == inAddress && user != "" {
+		return []string{password, m[1]}
+	}
+	return m[1:]
+}
+
+var (
+	// shellVariable is $NAME at the beginning of a text.
+	shellVariable = regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]+`)
+	shellAnywhere = regexp.MustCompile(`(?:^|[^$\\A-Za-z0-9])(?:\$([A-Za-z_][A-Za-z0-9_]+)|(\$\([^)]*\)))`)
+	computed      = regexp.MustCompile(`\$\{[^}]*\}`)
+	upperCase     = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+)
+
+// variable warns of what a shell would fill in. In data only names in upper case
+// count: many a query language has variables of its own.
+func (l *secretLint) variable(n *node, at string, in use) {
+	for _, m := range shellAnywhere.FindAllStringSubmatch(computed.ReplaceAllString(n.text, " "), -1) {
+		name, command := m[1], m[2]
+		if (in == inData || in == inArguments || in == inText) && !upperCase.MatchString(name) {
+			continue
+		}
+		shown, hint := "$"+name, "write ${env."+name+"}"
+		switch {
+		case command != "":
+			shown, hint = "$(…)", "put what it gives into the environment, and write ${env.NAME}"
+		case in == inFolder:
+			hint = "a directory is written out"
+		case in == inText:
+			hint = "write ${input.…}"
+		}
+		l.warn(n, at, shown+" stands there as it is: no shell reads this file", hint)
+		return
+	}
+}

@@ -1,0 +1,243 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+// leaky is a policy whose secret, HIDDEN, stands in one place; %s is that place.
+func leaky(place string) string {
+	text := `version: 1
+downstreams:
+  pay: { base: "https://pay.example" }
+  tools: { mcp: { command: [npx, server] } }
+  books: { sql: { postgres: "${env.BOOKS_DSN}" } }
+kinds:
+  k:
+    downstream: pay
+    read:
+      http: { get: /x }
+      found: body.data
+`
+	old, fresh, _ := strings.Cut(place, " => ")
+	return strings.Replace(text, old, fresh, 1)
+}
+
+// TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown: wherever it stands, and
+// whatever else is wrong with the file.
+func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
+	t.Setenv("BOOKS_DSN", "postgres://app@db/books")
+	t.Setenv("PAY_KEY", "from-the-environment")
+	input := `{"n":"1"}`
+	for name, c := range map[string]struct{ place, hidden string }{
+		"a header":               {`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: "Bearer sk_live_abcdefghijklmnop4242" }`, "sk_live_abcdefghijklmnop4242"},
+		"a header by its name":   {`base: "https://pay.example" => base: "https://pay.example", headers: { Private-Token: "correct-horse-battery" }`, "correct-horse-battery"},
+		"basic":                  {`base: "https://pay.example" => base: "https://pay.example", headers: { authorization: Basic dXNlcjpzZWNyZXQ= }`, "dXNlcjpzZWNyZXQ="},
+		"a cookie":               {`base: "https://pay.example" => base: "https://pay.example", headers: { Cookie: "sid=s3cr3t-sid; a=b" }`, "s3cr3t-sid"},
+		"a header of the read":   {`get: /x } => get: /x, headers: { X-Api-Key: correct-horse-battery } }`, "correct-horse-battery"},
+		"the query":              {`get: /x } => get: /x, query: { api_key: correct-horse-battery } }`, "correct-horse-battery"},
+		"the query by its shape": {`get: /x } => get: /x, query: { q: ghp_abcdefghijklmnopqrstuvwxyz0123456789 } }`, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
+		"the path":               {`get: /x } => get: "/x?api_key=correct-horse-battery" }`, "correct-horse-battery"},
+		"a form":                 {`get: /x } => post: /find, form: { client_secret: correct-horse-battery } }`, "correct-horse-battery"},
+		"json":                   {`get: /x } => post: /find, json: { login: { password: correct-horse-battery } } }`, "correct-horse-battery"},
+		"a list in json":         {`get: /x } => post: /find, json: { keys: [{ password: [correct-horse-battery] }] } }`, "correct-horse-battery"},
+		"a whole address":        {`get: /x } => get: "https://hooks.example/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX" }`, "XXXXXXXXXXXXXXXXXXXXXXXX"},
+		"the base":               {`base: "https://pay.example" => base: "https://pay.example/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"`, "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"},
+		"an environment":         {`http: { get: /x } => command: { argv: [tool], env: { TOOL_TOKEN: correct-horse-battery } }`, "correct-horse-battery"},
+		"an argument":            {`http: { get: /x } => command: [tool, "--api-key=correct-horse-battery"]`, "correct-horse-battery"},
+		"the argument after":     {`http: { get: /x } => command: [tool, --token, correct-horse-battery]`, "correct-horse-battery"},
+		"a header argument":      {`http: { get: /x } => command: [curl, -H, "Authorization: Bearer correct-horse-battery", "https://h"]`, "correct-horse-battery"},
+		"standard input":         {`http: { get: /x } => command: { argv: [tool], stdin: { password: correct-horse-battery } }`, "correct-horse-battery"},
+		"a server's environment": {`command: [npx, server] => command: [npx, server], env: { API_TOKEN: correct-horse-battery }`, "correct-horse-battery"},
+		"a server's argument":    {`command: [npx, server] => command: [npx, server, "--key", "sk-ant-api03-Ab12_cdEFgh-56ijklmn"]`, "sk-ant-api03-Ab12_cdEFgh-56ijklmn"},
+		"a server's header":      {`command: [npx, server] => url: "https://mcp.example/mcp", headers: { X-Auth-Token: correct-horse-battery }`, "correct-horse-battery"},
+		"a server's address":     {`command: [npx, server] => url: "https://mcp.example/mcp?access_token=correct-horse-battery"`, "correct-horse-battery"},
+		"a tool's arguments":     {`http: { get: /x } => mcp: { server: tools, tool: find, arguments: { password: correct-horse-battery } }`, "correct-horse-battery"},
+		"a DSN":                  {`postgres: "${env.BOOKS_DSN}" => postgres: "postgres://app:correct-horse-battery@db/books"`, "correct-horse-battery"},
+		"a DSN of names":         {`postgres: "${env.BOOKS_DSN}" => postgres: "host=db user=app password=correct-horse-battery"`, "correct-horse-battery"},
+		"a DSN of MySQL":         {`postgres: "${env.BOOKS_DSN}" => mysql: "app:correct-horse-battery@tcp(db:3306)/books"`, "correct-horse-battery"},
+		"a statement":            {`http: { get: /x } => sql: { database: books, query: "SELECT * FROM t WHERE k = 'ghp_abcdefghijklmnopqrstuvwxyz0123456789'" }`, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
+		"an expression":          {`found: body.data => found: 'body.data.filter(x, x.k != "sk_live_abcdefghijklmnop4242")'`, "sk_live_abcdefghijklmnop4242"},
+		"a computed value":       {`get: /x } => get: /x, query: { k: "${input.n + \"sk_live_abcdefghijklmnop4242\"}" } }`, "sk_live_abcdefghijklmnop4242"},
+		"a title":                {`downstream: pay => { title: "pay with ghp_abcdefghijklmnopqrstuvwxyz0123456789", downstream: pay`, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
+		"a link":                 {`downstream: pay => { link: "https://pay.example/?api_key=correct-horse-battery", downstream: pay`, "correct-horse-battery"},
+		"a case":                 {`found: body.data => found: body.data` + "\n    tests: [{ answer: { body: { password: x, t: ghp_abcdefghijklmnopqrstuvwxyz0123456789 } }, want: none }]", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := leaky(strings.Replace(c.place, "downstream: pay => { ", "downstream: pay => ", 1))
+			if name == "a title" || name == "a link" {
+				text = strings.Replace(text, `", downstream: pay`, "\"\n    downstream: pay", 1)
+			}
+			p, err := Parse("policy.yaml", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, warned := "", false
+			for _, w := range p.Warnings() {
+				said += w.Error() + w.Message + w.Excerpt + w.Path
+				warned = warned || strings.Contains(w.Message, "secret") && strings.Contains(w.Hint, "${env.")
+			}
+			if !warned {
+				t.Error("no word of it")
+			}
+			rec := operation("k", input)
+			k := p.Kind("k")
+			req, err := k.Read.Request(rec, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said += req.Show() + p.Explain("k") + k.Title(rec.Operation) + k.Link(rec.Operation)
+			if req.HTTP == nil && req.SQL == nil && req.MCP == nil || strings.HasPrefix(name, "a header") {
+				said += req.Withhold("it said " + c.hidden) // the other side repeats it
+			}
+			trial := k.Try(t.Context(), rec, rec.Now, ledger.Answer{Via: k.Read.Via(), Status: 200, Exited: true, Body: []byte(`{"data":{}}`), Stdout: []byte(`{}`)})
+			for _, s := range trial.Steps {
+				said += s.Expression
+			}
+			for _, reason := range []string{trial.Reason, p.Withhold("a reason with " + c.hidden)} {
+				said += reason
+			}
+			if strings.Contains(said, c.hidden) {
+				t.Errorf("it is shown:\n%s", said)
+			}
+
+			// The same beside a mistake in the same line and one in the file.
+			broken := strings.Replace(text, "version: 1", "version: 2", 1)
+			broken = strings.Replace(broken, "found: body.data", "found: body.dat[", 1)
+			_, err = Parse("policy.yaml", []byte(broken))
+			if err == nil || strings.Contains(err.Error(), c.hidden) {
+				t.Errorf("a broken file shows it: %v", err)
+			}
+		})
+	}
+}
+
+// TestI11_RefusedAddressesShowNoPassword: a name and a password in an address are
+// refused, and not repeated.
+func TestI11_RefusedAddressesShowNoPassword(t *testing.T) {
+	for _, place := range []string{
+		`base: "https://pay.example" => base: "https://app:correct-horse@pay.example"`,
+		`base: "https://pay.example" => base: "https://correct-horse@pay.example"`,
+		`get: /x } => get: "https://app:correct-horse@pay.example/x" }`,
+		`command: [npx, server] => url: "https://correct-horse@mcp.example/mcp"`,
+		`downstream: pay => link: "https://correct-horse@mcp.example/mcp"`,
+		`get: /x } => get: /x, headers: { Host: "Bearer sk_live_correct-horse" } }`,
+		`get: /x } => get: /x, headers: { "Bad Name": "Bearer sk_live_correcthorse" }, Authorization: "Bearer correct-horse" }`,
+		`base: "https://pay.example" => rate: password=correct-horse`,
+	} {
+		_, err := Parse("policy.yaml", []byte(leaky(place)))
+		if err == nil || strings.Contains(err.Error(), "horse") {
+			t.Errorf("%s: %v", place, err)
+		}
+	}
+}
+
+// TestSecretsByNameAreNotWarnedOf: what is no secret, or stands there by its name.
+func TestSecretsByNameAreNotWarnedOf(t *testing.T) {
+	for _, place := range []string{
+		`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: "Bearer ${env.PAY_KEY}", X-Api-Key: '${file("/run/key")}' }`,
+		`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: '${"Basic " + base64.encode(bytes("u:" + env.PAY_KEY))}' }`,
+		`base: "https://pay.example" => base: "https://pay.example", headers: { X-Atlassian-Token: no-check, X-CSRF-Token: Fetch, X-Api-Key: "", Accept: application/json, Idempotency-Key: "${key}" }`,
+		`base: "https://pay.example" => base: "${env.PAY_BASE}"`,
+		`get: /x } => get: /x, query: { page_token: "${input.page}", token: "${key}", filter: "$filter" } }`,
+		`get: /x } => post: /graphql, json: { query: "query($id: ID!) { charge(id: $id) { id } }", variables: { id: "${key}" } } }`,
+		`http: { get: /x } => command: { argv: [tool, --token, "${key}", --user, app], env: { GOOGLE_APPLICATION_CREDENTIALS: /etc/key.json, GIT_SSH_COMMAND: "ssh -i $HOME/.ssh/id", KEY: "${env.PAY_KEY}" } }`,
+		`http: { get: /x } => command: [sh, -c, 'echo "$HOME $(date)"']`,
+		`http: { get: /x } => command: [awk, "{ print $NF }"]`,
+		`http: { get: /x } => sql: { database: books, query: "SELECT $BODY$ x $BODY$, id FROM t WHERE t = ${key}" }`,
+		`postgres: "${env.BOOKS_DSN}" => postgres: "postgres://app@db/books?sslmode=require"`,
+		`postgres: "${env.BOOKS_DSN}" => postgres: "host=db user=app password=${env.BOOKS_PASSWORD}"`,
+		`postgres: "${env.BOOKS_DSN}" => sqlite: /var/lib/books.db`,
+		`downstream: pay => token: { into: token }`,
+		`downstream: pay => title: "charge US$5, $$20 and $1"`,
+		`downstream: pay => redact: [password]`,
+	} {
+		p, err := Parse("policy.yaml", []byte(leaky(place)))
+		if err != nil {
+			if strings.HasPrefix(place, "downstream: pay") && strings.Contains(err.Error(), "needs a downstream") {
+				continue
+			}
+			t.Fatalf("%s: %v", place, err)
+		}
+		for _, w := range p.Warnings() {
+			if strings.Contains(w.Message, "secret") || strings.Contains(w.Message, "shell") {
+				t.Errorf("%s: %v", place, w)
+			}
+		}
+	}
+}
+
+// TestShellVariablesAreWarnedOf: no shell reads the file, so that they are sent as
+// they stand.
+func TestShellVariablesAreWarnedOf(t *testing.T) {
+	for place, want := range map[string]string{
+		`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: "Bearer $PAY_KEY" }`: "${env.PAY_KEY}",
+		`base: "https://pay.example" => base: "https://pay.example", headers: { X-Who: "$pay_key" }`:                "${env.pay_key}",
+		`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: "$(cat /run/key)" }`: "${env.NAME}",
+		`base: "https://pay.example" => base: "https://pay.example/$TENANT"`:                                        "${env.TENANT}",
+		`get: /x } => get: "/x/$TENANT/y" }`:                                              "${env.TENANT}",
+		`get: /x } => get: /x, query: { key: $PAY_KEY } }`:                                "${env.PAY_KEY}",
+		`get: /x } => post: /find, json: { who: ["a $USER_NAME"] } }`:                     "${env.USER_NAME}",
+		`http: { get: /x } => command: [tool, "--key=$PAY_KEY"]`:                          "${env.PAY_KEY}",
+		`http: { get: /x } => command: { argv: [tool], env: { PATH: "/opt/bin:$PATH" } }`: "${env.PATH}",
+		`http: { get: /x } => command: { argv: [tool], dir: $HOME/x }`:                    "written out",
+		`command: [npx, server] => command: [npx, server, $PAY_KEY]`:                      "${env.PAY_KEY}",
+		`command: [npx, server] => url: "https://mcp.example/$TENANT"`:                    "${env.TENANT}",
+		`postgres: "${env.BOOKS_DSN}" => postgres: "postgres://app:$DB_PASS@db/books"`:    "${env.DB_PASS}",
+		`postgres: "${env.BOOKS_DSN}" => postgres: $BOOKS_DSN`:                            "${env.BOOKS_DSN}",
+		`postgres: "${env.BOOKS_DSN}" => sqlite: $HOME/books.db`:                          "${env.HOME}",
+		`get: /x } => get: /x, headers: { X-Api-Key: '${file("$HOME/.key")}' } }`:         "written out",
+		`get: /x } => get: /x, headers: { X-Api-Key: '${file("~/.key")}' } }`:             "written out",
+	} {
+		p, err := Parse("policy.yaml", []byte(leaky(place)))
+		if err != nil {
+			t.Errorf("%s: %v", place, err)
+			continue
+		}
+		n := 0
+		for _, w := range p.Warnings() {
+			if strings.Contains(w.Message, "shell") {
+				n++
+				if !strings.Contains(w.Hint, want) {
+					t.Errorf("%s: %v", place, w)
+				}
+			}
+			if strings.Contains(w.Message, "secret") {
+				t.Errorf("%s: a variable is no secret: %v", place, w)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: warned of %d times", place, n)
+		}
+	}
+	// Written like a shell's, in braces, it is an expression, and refused.
+	_, err := Parse("policy.yaml", []byte(leaky(`get: /x } => get: /x, headers: { X-Api-Key: "${PAY_KEY}" } }`)))
+	if err == nil || !strings.Contains(err.Error(), "${env.PAY_KEY}") {
+		t.Error(err)
+	}
+}
+
+// TestI11_SecretsOfAnAddressAreWithheld: of what comes from the environment as a
+// whole, the password is a secret of its own: errors repeat it alone.
+func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
+	t.Setenv("PAY_BASE", "https://app:correct-horse@pay.example")
+	t.Setenv("BOOKS_DSN", "app:battery-staple@tcp(db)/books")
+	text := strings.Replace(leaky(`base: "https://pay.example" => base: "${env.PAY_BASE}"`), "postgres:", "mysql:", 1) +
+		"  book:\n    read: { sql: { database: books, query: \"SELECT id FROM t WHERE t = ${key}\" }, found: rows }\n"
+	p := must(t, text)
+	for kind, hidden := range map[string]string{"k": "correct-horse", "book": "battery-staple"} {
+		req, err := p.Kind(kind).Read.Request(operation(kind, `{}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := req.Withhold("no route for " + hidden + " at pay.example"); got != "no route for "+Withheld+" at pay.example" {
+			t.Error(got)
+		}
+	}
+	// One secret that begins with another is taken out whole.
+	if got := (Request{Secrets: []string{"correct", "correct-horse"}}).Withhold("a correct-horse"); got != "a "+Withheld {
+		t.Error(got)
+	}
+}
