@@ -212,6 +212,7 @@ type Info struct {
 	LastError time.Time // when an attempt last ended uncertain
 	LastBy    string    // source of the newest operation
 	ReadOnly  bool
+	Home      string // the name under which its home was declared, or ""
 	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
 }
 

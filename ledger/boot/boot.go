@@ -17,3 +17,17 @@ var ID = sync.OnceValue(func() string {
 	}
 	return string(bytes.TrimSpace(id))
 })
+
+// Machine is the id of this machine, which stays when it is renamed and started
+// again; "" where there is none, and in a container, whose id changes with its image.
+var Machine = sync.OnceValue(func() string {
+	const first = "pid:[4026531836]" // the process ids of a machine (PROC_PID_INIT_INO)
+	if ids, err := os.Readlink("/proc/self/ns/pid"); err != nil || ids != first {
+		return ""
+	}
+	id, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(id))
+})

@@ -14,6 +14,7 @@ type file struct {
 	device, inode uint64
 	names         uint64
 	size          int64
+	born          int64 // Unix nanoseconds; 0 where the file system does not tell
 	owner         int64 // of no meaning on Windows
 	mounted       bool  // the file itself is a mount point
 	dir           bool

@@ -11,12 +11,12 @@ import (
 
 func fileAt(path string) (file, error) {
 	var st unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BASIC_STATS, &st)
+	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
 	if err != nil {
 		return file{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	return file{
-		device: unix.Mkdev(st.Dev_major, st.Dev_minor), inode: st.Ino, names: uint64(st.Nlink), size: int64(st.Size), owner: int64(st.Uid),
+		device: unix.Mkdev(st.Dev_major, st.Dev_minor), inode: st.Ino, names: uint64(st.Nlink), size: int64(st.Size), owner: int64(st.Uid), born: st.Btime.Sec*1e9 + int64(st.Btime.Nsec),
 		mounted: st.Attributes&st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR,
 	}, nil
 }

@@ -4,38 +4,72 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 
 	"indoubt/ledger"
 	"indoubt/ledger/boot"
 )
 
-// home is where a ledger lives. A file that finds itself elsewhere is a copy:
-// two files that both take writes would each know half of what was sent.
-type home struct{ host, device, inode, boot string }
-
-func homeFrom(m map[string]string) home {
-	return home{m["home.host"], m["home.device"], m["home.inode"], m["home.boot"]}
+// home is where a ledger lives. A file that finds itself elsewhere is a copy: two
+// files that both take writes would each know half of what was sent.
+//
+// What a host is called says nothing: containers are made anew and hosts renamed. A
+// plain copy has another inode or, where that number was used before, another time
+// of birth. Only a copy of a whole disk has both; it is told by the machine's id,
+// but for containers, which have none that stays.
+type home struct {
+	name          string // as declared
+	device, inode string
+	born          string // in nanoseconds; "" where the file system does not tell
+	boot, machine string
 }
 
-func homeOf(path string) (home, error) {
-	h := home{boot: boot.ID()}
-	h.host, _ = os.Hostname()
+func homeFrom(m map[string]string) home {
+	return home{m["home.name"], m["home.device"], m["home.inode"], m["home.born"], m["home.boot"], m["home.machine"]}
+}
+
+func homeOf(path, name string) (home, error) {
 	f, err := fileAt(path)
-	h.device, h.inode = fmt.Sprint(f.device), fmt.Sprint(f.inode)
+	h := home{name: name, device: fmt.Sprint(f.device), inode: fmt.Sprint(f.inode), boot: boot.ID(), machine: boot.Machine()}
+	if f.born != 0 {
+		h.born = fmt.Sprint(f.born)
+	}
 	return h, err
 }
 
-// differs says why a ledger that calls home its own is not there, or "". Device
-// numbers are handed out anew when a host starts, so they count only until then.
-func (h home) differs(home home) string {
+// differs says why a ledger that calls was its own is not there, or "". Device
+// numbers are handed out anew when a host starts, so they count only until then;
+// a declared name counts for more than they, and for less than a copy beside it.
+func (h home) differs(was home) string {
+	const copied = "its file was copied from another one"
+	sameFile := was.inode == h.inode && (was.born == h.born || was.born == "" || h.born == "")
+	sameBoot := was.boot == h.boot
 	switch {
-	case home.host != h.host:
-		return fmt.Sprintf("it belongs to the host %s, this is %s", home.host, h.host)
-	case home.inode != h.inode, home.device != h.device && home.boot == h.boot:
-		return "its file was copied from another one"
+	case sameBoot && was.device == h.device && !sameFile:
+		return copied
+	case was.name != "" && h.name != "" && was.name != h.name:
+		return fmt.Sprintf("its home is declared as %q, and this is %q", was.name, h.name)
+	case was.name != "" && was.name == h.name:
+		return ""
+	case !sameFile || sameBoot && was.device != h.device:
+		if was.name != "" {
+			return fmt.Sprintf("%s; its home is declared as %q, so where that is, set INDOUBT_LEDGER_HOME", copied, was.name)
+		}
+		return copied
+	case !sameBoot && was.machine != "" && h.machine != "" && was.machine != h.machine:
+		return "its disk is on another machine than before"
 	}
 	return ""
+}
+
+// now is what is written down of a home that is this one.
+func (h home) now(was home) home {
+	if h.name == "" {
+		h.name = was.name
+	}
+	if h.machine == "" && h.boot == was.boot {
+		h.machine = was.machine
+	}
+	return h
 }
 
 func readMeta(q querier) (map[string]string, error) {
@@ -55,7 +89,8 @@ func (tx *tx) setMeta(name, value string) error {
 }
 
 func (tx *tx) setHome(h home) error {
-	for _, kv := range [][2]string{{"home.host", h.host}, {"home.device", h.device}, {"home.inode", h.inode}, {"home.boot", h.boot}} {
+	for _, kv := range [][2]string{{"home.name", h.name}, {"home.device", h.device}, {"home.inode", h.inode}, {"home.born", h.born},
+		{"home.boot", h.boot}, {"home.machine", h.machine}} {
 		if err := tx.setMeta(kv[0], kv[1]); err != nil {
 			return err
 		}
@@ -69,26 +104,47 @@ func (s *Store) settleDown(ctx context.Context, h home) error {
 
 // Adopt makes a copy a ledger of its own: this file, here, takes writes from now
 // on, under a new id. The original is not told.
-func Adopt(ctx context.Context, path string, a ledger.Actor) error {
-	s, err := Open(ctx, path, Options{Actor: a})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if s.copied == "" {
-		return nil
-	}
-	h, err := homeOf(s.path)
-	if err != nil {
-		return fmt.Errorf("look at the ledger's file: %w", err)
-	}
-	return s.writer.do(ctx, func(tx *tx) error {
+func Adopt(ctx context.Context, path string, o Options) error {
+	return settleIn(ctx, path, o, func(s *Store, tx *tx, h home) error {
+		if s.copied == "" {
+			return nil
+		}
 		if err := tx.setHome(h); err != nil {
 			return err
 		}
 		if err := tx.setMeta("id", ledger.NewID()); err != nil {
 			return err
 		}
-		return tx.event(ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "adopt", Actor: a, Reason: "adopted here: " + s.copied})
+		return tx.event(ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "adopt", Actor: o.Actor, Reason: "adopted here: " + s.copied})
 	})
+}
+
+// Declare gives the home of a ledger a name, which says where it is at home from
+// now on: where Options.Home is the same. Errors: those of Open, ledger.ErrCopied.
+func Declare(ctx context.Context, path, name string, o Options) error {
+	o.Home = ""
+	return settleIn(ctx, path, o, func(s *Store, tx *tx, h home) error {
+		if err := s.writable(); err != nil {
+			return err
+		}
+		h.name = name
+		if err := tx.setHome(h); err != nil {
+			return err
+		}
+		return tx.event(ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "home", Actor: o.Actor, Reason: "its home is declared as " + name})
+	})
+}
+
+// settleIn opens a ledger for a change of its home.
+func settleIn(ctx context.Context, path string, o Options, change func(*Store, *tx, home) error) error {
+	s, err := Open(ctx, path, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	h, err := homeOf(s.path, o.Home)
+	if err != nil {
+		return fmt.Errorf("look at the ledger's file: %w", err)
+	}
+	return s.writer.do(ctx, func(tx *tx) error { return change(s, tx, h) })
 }

@@ -292,13 +292,14 @@ func (s *Store) identify(ctx context.Context, m map[string]string) error {
 		fmt.Sscan(n, &t)
 		s.birth = at(t)
 	}
-	here, err := homeOf(s.path)
+	here, err := homeOf(s.path, s.opts.Home)
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
-	s.copied = here.differs(homeFrom(m))
-	if s.copied == "" && s.writer != nil && here != homeFrom(m) {
-		return s.settleDown(ctx, here) // the same file after a restart of the host
+	was := homeFrom(m)
+	s.home, s.copied = was.name, here.differs(was)
+	if s.copied == "" && s.writer != nil && here.now(was) != was {
+		return s.settleDown(ctx, here.now(was)) // the same file after a restart of the host
 	}
 	return nil
 }
@@ -308,7 +309,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied}
+	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home}
 	var write, failed int64
 	err := s.one(ctx, `
 		SELECT (SELECT user_version FROM pragma_user_version),

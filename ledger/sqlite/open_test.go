@@ -101,7 +101,7 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 		t.Fatalf("%+v", i)
 	}
 	must(t, r.Close())
-	must(t, Adopt(ctx, path, ann))
+	must(t, Adopt(ctx, path, Options{Actor: ann}))
 	r = must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now}))
 	defer r.Close()
 	begin(t, r)

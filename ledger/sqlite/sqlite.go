@@ -27,6 +27,7 @@ type Options struct {
 	Clock    ledger.Clock // time.Now when nil
 	Actor    ledger.Actor // who adopts, expires and lifts, where no other actor is given
 	Anew     bool         // Create makes a ledger also where one was before
+	Home     string       // what this place is declared as; see Declare
 	Used     string       // a file that lists the ledgers this account has used; none when empty
 }
 
@@ -36,6 +37,7 @@ type Store struct {
 	opts   Options
 	id     string
 	birth  time.Time
+	home   string // as declared
 	copied string // why it is only looked at, "" when it is at home
 
 	writer *writer // nil when read-only

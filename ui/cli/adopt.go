@@ -48,7 +48,7 @@ acts; make sure that nothing writes to the original any more.`,
 				}
 			}
 			a.close()
-			if err := sqlite.Adopt(ctx, path, a.actor()); err != nil {
+			if err := sqlite.Adopt(ctx, path, a.ledgerOptions()); err != nil {
 				return err
 			}
 			if s, err = a.ledgerFor(ctx, toLook); err != nil {

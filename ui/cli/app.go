@@ -36,6 +36,7 @@ type app struct {
 	stdin    io.Reader  // as given, for the console
 
 	ledgerPath, policyPath, as, theme string
+	home                              string // what this place is declared as
 	readOnly, json                    bool
 	banner                            string // shown in the console's header
 
@@ -87,6 +88,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if a.as == "" {
 		a.as = a.env("INDOUBT_ACTOR")
 	}
+	a.home = strings.TrimSpace(a.env("INDOUBT_LEDGER_HOME"))
 	return nil
 }
 

@@ -105,6 +105,8 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store, path string) {
 	x.ok("ledger", "%s, schema %d, made %s", short(path), info.Schema, clockTime(info.CreatedAt))
 	if info.Copied != "" {
 		x.say("home", levelWarn, "it is only looked at: "+info.Copied, "work on the original, or `indoubt adopt`")
+	} else if info.Home != "" {
+		x.ok("home", "this file is the original, at home in %s", info.Home)
 	} else {
 		x.ok("home", "this file is the original")
 	}

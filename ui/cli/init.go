@@ -1,68 +1,116 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/ui/safe"
 )
 
+// initFlags are what a new ledger is to be.
+type initFlags struct {
+	dryRun, anew bool
+	home         string
+}
+
 func newInitCommand(a *app) *cobra.Command {
-	var dryRun, anew bool
+	var flags initFlags
 	cmd := &cobra.Command{
 		Use: "init", GroupID: groupCare,
 		Short: "Make an empty ledger",
 		Long: `Make an empty ledger, readable by you alone. One that exists is left as it is.
 Where one was before, nothing is made: what was sent then would be sent again.
---anew makes one all the same.`,
-		Example: "  indoubt init\n  indoubt --ledger /srv/payments/ledger.db init",
+--anew makes one all the same.
+
+A ledger remembers its home: a copy is only looked at. What the host is called does
+not matter. Where its disk moves between machines, give the home a name with --home,
+here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it runs.`,
+		Example: "  indoubt init\n  indoubt --ledger /srv/payments/ledger.db init --home payments",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.mayChange("make a ledger"); err != nil && !dryRun {
+			if err := a.mayChange("make a ledger"); err != nil && !flags.dryRun {
 				return err
 			}
-			path := a.ledgerFile()
-			s, err := a.ledgerFor(cmd.Context(), toLook)
-			switch {
-			case err == nil:
-				info, err := s.Info(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return a.done(effectNoop, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "there is a ledger at "+short(path)+" already") })
-			case !isMissing(err), asFailure(err).Code == "former" && !anew:
-				return err
-			case dryRun:
-				return a.done(effectWouldCreate, map[string]any{"path": path}, func(w io.Writer) { fmt.Fprintln(w, "would make a ledger at "+short(path)) })
+			if f := cmd.Flag("home"); f.Changed && strings.TrimSpace(flags.home) == "" {
+				return usage("--home is empty", "give the place a name: --home payments")
 			}
-			why := toCreate
-			if anew {
-				why = toMakeAnew
-			}
-			s, err = a.ledgerFor(cmd.Context(), why)
-			if err != nil {
-				return err
-			}
-			info, err := s.Info(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.done(effectCreated, ledgerJSON(info), func(w io.Writer) {
-				fmt.Fprintln(w, "made a ledger at "+short(path))
-				if file, _ := a.policyFile(); !exists(file) {
-					fmt.Fprintln(w, "next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
-				}
-			})
+			return a.init(cmd.Context(), flags)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
-	cmd.Flags().BoolVar(&anew, "anew", false, "also where a ledger was that is gone for good")
+	f := cmd.Flags()
+	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and change nothing")
+	f.BoolVar(&flags.anew, "anew", false, "also where a ledger was that is gone for good")
+	f.StringVar(&flags.home, "home", "", "the name of the ledger's home (INDOUBT_LEDGER_HOME)")
 	repeatable(cmd)
 	return cmd
+}
+
+func (a *app) init(ctx context.Context, flags initFlags) error {
+	path := a.ledgerFile()
+	s, err := a.ledgerFor(ctx, toLook)
+	switch {
+	case err == nil:
+		return a.initAgain(ctx, s, flags)
+	case !isMissing(err), asFailure(err).Code == "former" && !flags.anew:
+		return err
+	case flags.dryRun:
+		return a.done(effectWouldCreate, map[string]any{"path": path}, func(w io.Writer) { fmt.Fprintln(w, "would make a ledger at "+short(path)) })
+	}
+	why := toCreate
+	if flags.anew {
+		why = toMakeAnew
+	}
+	if flags.home != "" {
+		a.home = strings.TrimSpace(flags.home)
+	}
+	if s, err = a.ledgerFor(ctx, why); err != nil {
+		return err
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	return a.done(effectCreated, ledgerJSON(info), func(w io.Writer) {
+		fmt.Fprintln(w, "made a ledger at "+short(path))
+		if file, _ := a.policyFile(); !exists(file) {
+			fmt.Fprintln(w, "next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
+		}
+	})
+}
+
+// initAgain is init where there is a ledger.
+func (a *app) initAgain(ctx context.Context, s ledger.Store, flags initFlags) error {
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	path, home := a.ledgerFile(), strings.TrimSpace(flags.home)
+	if home == "" || home == info.Home {
+		return a.done(effectNoop, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "there is a ledger at "+short(path)+" already") })
+	}
+	if flags.dryRun {
+		return a.done(effectWouldUpdate, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "would declare the home of "+short(path)+" as "+safe.Text(home)) })
+	}
+	a.close()
+	if err := sqlite.Declare(ctx, path, home, a.ledgerOptions()); err != nil {
+		return err
+	}
+	a.home = home
+	if s, err = a.ledgerFor(ctx, toLook); err != nil {
+		return err
+	}
+	if info, err = s.Info(ctx); err != nil {
+		return err
+	}
+	return a.done(effectUpdated, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "the home of "+short(path)+" is "+safe.Text(home)+" now") })
 }
 
 func exists(path string) bool {
@@ -72,5 +120,5 @@ func exists(path string) bool {
 
 func ledgerJSON(i ledger.Info) map[string]any {
 	return map[string]any{"id": i.ID, "path": i.Path, "schema": i.Schema, "created_at": moment(i.CreatedAt), "last_seq": i.LastSeq,
-		"last_write": moment(i.LastWrite), "read_only": i.ReadOnly, "copied": text(i.Copied)}
+		"last_write": moment(i.LastWrite), "read_only": i.ReadOnly, "home": text(i.Home), "copied": text(i.Copied)}
 }

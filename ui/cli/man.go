@@ -21,7 +21,7 @@ func newManCommand(a *app) *cobra.Command {
 			}
 			page = page.WithSection("Exit Codes", "0 done, or nothing was to do. 1 error. 2 usage. 3 not found. 4 conflict: it moved, or was decided already. "+
 				"5 refused by policy, hold, read-only or for want of a person. 6 in doubt. 7 in progress. 8 key reused. 9 finished already.").
-				WithSection("Environment", "INDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, NO_COLOR.")
+				WithSection("Environment", "INDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, NO_COLOR.")
 			_, err = fmt.Fprintln(a.out, page.Build(roff.NewDocument()))
 			return err
 		},

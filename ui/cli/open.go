@@ -35,11 +35,16 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 		return nil, &failure{Exit: exitUsage, Code: "usage", Message: "this indoubt keeps its ledger in a SQLite file, not on a PostgreSQL server",
 			Hint: "give --ledger the path of a file on a local disk"}
 	}
-	o := sqlite.Options{ReadOnly: why == toLook || a.readOnly, Clock: a.clock, Actor: a.actor(), Anew: why == toMakeAnew, Used: a.usedLedgers()}
+	o := a.ledgerOptions()
+	o.ReadOnly, o.Anew = why == toLook || a.readOnly, why == toMakeAnew
 	if why >= toCreate && !a.readOnly {
 		return opened(sqlite.Create(ctx, path, o))
 	}
 	return opened(sqlite.Open(ctx, path, o))
+}
+
+func (a *app) ledgerOptions() sqlite.Options {
+	return sqlite.Options{Clock: a.clock, Actor: a.actor(), Used: a.usedLedgers(), Home: a.home}
 }
 
 // usedLedgers is the file that lists which ledgers this account has used.

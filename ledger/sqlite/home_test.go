@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+// A host that is renamed, a container that is made anew and a machine that starts
+// again have the same file; a copy has another one.
+func TestHomeIsToldByWhatACopyCannotHave(t *testing.T) {
+	at := home{device: "1", inode: "7", born: "100", boot: "b1", machine: "m1"}
+	with := func(change func(*home)) home {
+		h := at
+		change(&h)
+		return h
+	}
+	declared := with(func(h *home) { h.name = "pay" })
+	for name, c := range map[string]struct {
+		was, is home
+		copied  string // part of why, "" for home
+	}{
+		"the same":                      {at, at, ""},
+		"after a restart, other device": {at, with(func(h *home) { h.boot, h.device = "b2", "5" }), ""},
+		"in a container":                {at, with(func(h *home) { h.machine = "" }), ""},
+		"no birth times here":           {with(func(h *home) { h.born = "" }), at, ""},
+		"a plain copy":                  {at, with(func(h *home) { h.inode = "8" }), "copied"},
+		"a copy with a reused inode":    {at, with(func(h *home) { h.born = "200" }), "copied"},
+		"a copy on a restarted host":    {at, with(func(h *home) { h.boot, h.born = "b2", "200" }), "copied"},
+		"a snapshot mounted beside it":  {at, with(func(h *home) { h.device = "5" }), "copied"},
+		"a disk on another machine":     {at, with(func(h *home) { h.boot, h.machine = "b2", "m2" }), "another machine"},
+		"declared, on another volume":   {declared, with(func(h *home) { h.name, h.device, h.inode, h.boot, h.machine = "pay", "5", "9", "b2", "m2" }), ""},
+		"declared, and said otherwise":  {declared, with(func(h *home) { h.name = "other" }), "declared"},
+		"declared, and nothing said":    {declared, at, ""},
+		"declared, nothing said, moved": {declared, with(func(h *home) { h.inode, h.boot = "9", "b2" }), "INDOUBT_LEDGER_HOME"},
+		"a plain copy of a declared":    {declared, with(func(h *home) { h.name, h.inode = "pay", "8" }), "copied"},
+	} {
+		if why := c.is.differs(c.was); (why == "") != (c.copied == "") || !strings.Contains(why, c.copied) {
+			t.Errorf("%s: %q, want %q", name, why, c.copied)
+		}
+	}
+}
+
+func TestDeclaredHomeStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, must1[*Store](t)(Create(ctx, path, Options{Home: "pay"})).Close())
+	for home, copied := range map[string]bool{"pay": false, "": false, "other": true} {
+		s := must1[*Store](t)(Open(ctx, path, Options{Home: home}))
+		if i := must1[ledger.Info](t)(s.Info(ctx)); (i.Copied != "") != copied || i.Home != "pay" {
+			t.Errorf("%q: %+v", home, i)
+		}
+		must(t, s.Close())
+	}
+	// The same bytes in another file of this host are a copy, whatever is declared.
+	second := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, os.WriteFile(second, must1[[]byte](t)(os.ReadFile(path)), 0o600))
+	s := must1[*Store](t)(Open(ctx, second, Options{Home: "pay"}))
+	if i := must1[ledger.Info](t)(s.Info(ctx)); i.Copied == "" {
+		t.Error("a copy is at home")
+	}
+	must(t, s.Close())
+	// An existing ledger is declared from where it is at home, and only there.
+	if err := Declare(ctx, second, "x", Options{Actor: ann}); err == nil {
+		t.Error("a copy was declared to be at home")
+	}
+	must(t, Declare(ctx, path, "shop", Options{Actor: ann}))
+	s = must1[*Store](t)(Open(ctx, path, Options{Home: "shop"}))
+	defer s.Close()
+	if i := must1[ledger.Info](t)(s.Info(ctx)); i.Copied != "" || i.Home != "shop" {
+		t.Errorf("%+v", i)
+	}
+}
