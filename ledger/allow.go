@@ -98,6 +98,9 @@ func (g GrantRequest) check(rec *Record) error {
 	no := func(code, why, hint string) error {
 		return &RefusedError{Verb: "retry", Code: code, Why: why, Hint: hint}
 	}
+	if err := g.Actor.MaySign("retry"); err != nil {
+		return err
+	}
 	if g.Version != o.Version {
 		return moved(rec, "retry", g.Version, false)
 	}
@@ -118,7 +121,7 @@ func (g GrantRequest) check(rec *Record) error {
 	}
 	switch g.Basis {
 	case BasisAbsent:
-		if o.State != Failed || !allProven(rec.Attempts) || o.HandsOff {
+		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff {
 			return no("basis", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
 	case BasisKeySafe:

@@ -148,7 +148,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 		if o.HandsOff {
 			return told(AnswerRefused, fmt.Sprintf("it is recorded as failed, but was said to have landed (%s); a retry needs a person's grant", cmp.Or(o.ConflictNote, o.Reason)))
 		}
-		if !allProven(rec.Attempts) {
+		if !allProven(o, rec.Attempts) {
 			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant", o.Actor, o.Reason))
 		}
 		return beginAgain(rec, req, nil)
@@ -162,14 +162,15 @@ func expired(o Operation, now time.Time) bool {
 		o.TTL > 0 && now.After(o.SettledAt.Add(o.TTL))
 }
 
-// allProven tells whether every attempt is known to have had no effect.
-func allProven(attempts []Attempt) bool {
+// allProven tells whether every attempt is known to have had no effect. One that
+// is counted and not recorded is not.
+func allProven(o Operation, attempts []Attempt) bool {
 	for _, a := range attempts {
 		if a.Proof == "" || a.Final() != OutcomeFailed && a.Proof != ProvenAbsent {
 			return false
 		}
 	}
-	return len(attempts) > 0
+	return len(attempts) > 0 && len(attempts) == o.AttemptCount
 }
 
 func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change) {

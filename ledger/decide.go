@@ -142,6 +142,9 @@ func (d Decision) check(rec *Record) error {
 	if d.Actor.Name == "" || d.Actor.Machine {
 		return &RefusedError{Verb: string(d.Verb), Code: "no_person", Why: "only a person decides this", Hint: "say who you are with --as NAME"}
 	}
+	if err := d.Actor.MaySign(string(d.Verb)); err != nil {
+		return err
+	}
 	if strings.TrimSpace(d.Reason) == "" {
 		switch d.Verb {
 		case VerbConfirm, VerbPark:

@@ -109,7 +109,7 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 		return conclude(rec, o, a, "late", reason, req)
 	case o.State == Committed && req.Outcome == OutcomeCommitted:
 		return conclude(rec, o, a, "late", reason, req)
-	case o.State == Committed && !allProven(with(rec.Attempts, a)):
+	case o.State == Committed && !allProven(o, with(rec.Attempts, a)):
 		// Another attempt has made it, or may have; this refusal only says that this
 		// attempt had no part in it.
 		o.Version++
@@ -336,7 +336,7 @@ func ExpireRule() Rule {
 func expire(rec *Record) Change {
 	o := rec.Operation
 	req := SettleRequest{ChangeID: NewID(), AttemptID: o.LiveAttempt, Outcome: OutcomeUncertain, ErrorClass: ClassDeadline,
-		Error: "no outcome was recorded before the deadline", Status: -1, Actor: Actor{Name: "clock", Machine: true}}
+		Error: "no outcome was recorded before the deadline", Status: -1, Actor: Actor{Name: ActorClock, Machine: true}}
 	a := Attempt{ID: o.LiveAttempt, OperationID: o.ID, DeadlineAt: o.DeadlineAt}
 	live := rec.Attempt(o.LiveAttempt) // nil where a writer named an attempt and did not record it
 	if live != nil {

@@ -128,7 +128,7 @@ func (e *Engine) sendIfAllowed(ctx context.Context, id string) time.Time {
 		return again
 	}
 	actor := e.o.Actor
-	actor.Name, actor.Host, actor.Machine, actor.Terminal = "auto:"+e.host, e.host, true, false
+	actor.Name, actor.Host, actor.Machine, actor.Terminal = ledger.ActorAuto+e.host, e.host, true, false
 	result, err := e.Retry(ctx, RetryRequest{ID: id, Version: rec.Operation.Version, Basis: basis, Actor: actor})
 	switch {
 	case err == nil:

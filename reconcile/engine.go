@@ -124,7 +124,7 @@ func (e *Engine) logf(format string, args ...any) { e.o.Log(fmt.Sprintf(format, 
 func (e *Engine) checker() ledger.Actor {
 	a := e.o.Actor
 	if !a.Machine {
-		a.Name = "checks"
+		a.Name = ledger.ActorChecks
 	}
 	a.Machine, a.Terminal = true, false
 	if a.Host == "" {

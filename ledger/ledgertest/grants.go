@@ -20,6 +20,7 @@ func grants(t *testing.T, open Open) {
 		{"VoidAfterNews", voidAfterNews},
 		{"ANewerOneReplacesIt", replaced},
 		{"I5_RiskNeedsAPerson", riskNeedsAPerson},
+		{"I8_ReservedNames", reservedNames},
 		{"I5_TwinsStopTheMachine", twinsStopTheMachine},
 		{"RetryMaxIsAStop", retryMax},
 		{"HoldStopsIt", holdStops},
@@ -141,6 +142,36 @@ func riskNeedsAPerson(d *desk) {
 	}
 	if len(d.read(o.ID).Grants) != 0 {
 		d.Fatalf("a refusal left a grant")
+	}
+}
+
+// reservedNames: a person cannot sign as the machine does.
+func reservedNames(d *desk) {
+	for _, name := range []string{"checks", "clock", "auto:host-1", " Checks", "AUTO:x"} {
+		person := ledger.Actor{Name: name, Terminal: true}
+		o := d.doubt("k of " + name)
+		g := d.grantRequest(o, ledger.BasisRiskAccepted)
+		g.Actor = person
+		_, allowed := ledger.Allow(ctx, d.s, g)
+		_, decided := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Version: o.Version, Verb: ledger.VerbConfirm, Actor: person})
+		for verb, err := range map[string]error{"retry": allowed, "confirm": decided} {
+			var refused *ledger.RefusedError
+			if !errors.As(err, &refused) || refused.Code != "reserved_name" {
+				d.Errorf("%s by %q: %v, want a refusal", verb, name, err)
+			}
+		}
+		if err := d.s.Hold(ctx, ledger.Hold{Scope: "all", Actor: person, Reason: "night", ChangeID: d.id("change")}); err == nil {
+			d.Errorf("a hold by %q is accepted", name)
+		}
+		if _, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "confirm", Actor: person, Operations: []string{o.ID + "@1"}}); err == nil {
+			d.Errorf("a run by %q is accepted", name)
+		}
+		if after := d.read(o.ID); after.Operation.Version != o.Version || len(after.Grants) != 0 {
+			d.Errorf("%q changed something: %+v", name, after)
+		}
+	}
+	if holds, err := d.s.Holds(ctx, d.clock.Now()); err != nil || len(holds) != 0 {
+		d.Errorf("holds are %+v, %v", holds, err)
 	}
 }
 

@@ -44,6 +44,22 @@ func finding(t *testing.T, open Open) {
 	if rec.Operation.Key != "b" {
 		d.Fatalf("the prefix found %s", rec.Operation.ID)
 	}
+	// Ids are what their writer wrote.
+	d.begun("c", named("INV-1042"), func(r *ledger.BeginRequest) { r.AttemptID = "INV-1042.1" })
+	d.begun("d", named("inv-1042@7"))
+	for id, want := range map[string]string{"INV-1042": "c", "INV-1": "c", "inv-1042@7": "d", "inv-1": "d"} {
+		rec, err := d.s.Read(ctx, ledger.Locator{ID: id})
+		d.ok(err)
+		if rec.Operation.Key != want {
+			d.Fatalf("%s found %s", id, rec.Operation.ID)
+		}
+	}
+	if applied, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: "c-settled", AttemptID: "INV-1042.1", Outcome: ledger.OutcomeCommitted, Actor: billing}); err != nil || applied.After.ID != "INV-1042" {
+		d.Fatalf("settle INV-1042.1: %+v, %v", applied.After, err)
+	}
+	if _, err := d.s.Read(ctx, ledger.Locator{ID: "Inv-1042"}); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("by other capitals: %v, want ErrNotFound", err)
+	}
 	var ambiguous *ledger.AmbiguousError
 	if _, err := d.s.Read(ctx, ledger.Locator{ID: "0193"}); !errors.As(err, &ambiguous) || len(ambiguous.IDs) != 2 {
 		d.Fatalf("a prefix of two: %v, want both named", err)

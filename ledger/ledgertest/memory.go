@@ -303,6 +303,9 @@ func (m *Memory) Run(_ context.Context, run ledger.DecisionRun) (ledger.Decision
 			return *r, true, nil
 		}
 	}
+	if err := run.Actor.MaySign(run.Verb); err != nil {
+		return ledger.DecisionRun{}, false, err
+	}
 	if run.CreatedAt.IsZero() {
 		run.CreatedAt = m.clock()
 	}

@@ -293,6 +293,9 @@ func (m *Memory) Hold(_ context.Context, h ledger.Hold) error {
 	if _, known := m.changes[h.ChangeID]; known {
 		return nil
 	}
+	if err := h.Actor.MaySign("hold"); err != nil {
+		return err
+	}
 	if h.CreatedAt.IsZero() {
 		h.CreatedAt = m.clock()
 	}

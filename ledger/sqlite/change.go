@@ -115,8 +115,7 @@ func (tx *tx) known(changeID string, now time.Time, applied *ledger.Applied) err
 }
 
 // apply writes a change. Grants come first, because an attempt may need one;
-// ended attempts before the operation that they end, new ones after the
-// operation that names them.
+// attempts after the operation with which they begin and end.
 func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Applied, error) {
 	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
 	if c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil &&
@@ -149,25 +148,19 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 		applied.Grant = g
 	}
-	for _, a := range c.Attempts {
-		applied.Attempt = a
-		if rec.Attempt(a.ID) == nil {
-			continue
-		}
-		if err := tx.endAttempt(a); err != nil {
-			return applied, err
-		}
-	}
 	after, err := tx.operation(rec, c)
 	if err != nil {
 		return applied, err
 	}
 	applied.After = after
 	for _, a := range c.Attempts {
+		applied.Attempt = a
+		write := tx.endAttempt
 		if rec.Attempt(a.ID) == nil {
-			if err := tx.beginAttempt(a); err != nil {
-				return applied, err
-			}
+			write = tx.beginAttempt
+		}
+		if err := write(a); err != nil {
+			return applied, err
 		}
 	}
 	if c.Read != nil {

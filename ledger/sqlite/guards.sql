@@ -14,20 +14,43 @@ SELECT o.seq, o.id, o.kind, o.key, o.token, o.fingerprint, o.title, o.target, o.
        o.recheck_at AS read_at
   FROM operations o;
 
+-- Three things hold in every guard below.
+--
+-- OR REPLACE puts a column's default where a NULL was given, and does so only after
+-- the guards have run. A comparison with NULL refuses nothing, so guards compare
+-- with IS NOT, or refuse the NULL first: max(…) is NULL if one of its values is.
+--
+-- A number that a writer chose for itself could lie below 1, where two rows meet, or
+-- near the largest, after which none follows: it is refused here, and a CHECK refuses
+-- what lies below 1, which cannot be told here from a number left out.
+--
+-- A writer whose change_of equals its change_id keeps the whole record itself, as
+-- indoubt does: version, attempts and times are its own. Every other one is
+-- completed, whatever columns it wrote.
+
 -- ── What operations refuse ───────────────────────────────────────────────────
 
 CREATE TRIGGER operations_guard_insert BEFORE INSERT ON operations
 BEGIN
+  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
+   WHERE NEW.seq > 0;
+  SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
+   WHERE max(NEW.scope, NEW.key_live, NEW.state, NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.version, NEW.verdict,
+             NEW.effects, NEW.awaits, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'this operation is recorded already: operations are never replaced')
-   WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id)
-      OR NEW.seq > 0 AND EXISTS (SELECT 1 FROM operations WHERE seq = NEW.seq);
+   WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id);
   SELECT RAISE(ABORT, 'this key is in use by another operation of this kind and scope: look at what became of that one before you send')
    WHERE NEW.key_live = 1
      AND EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1);
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
-   WHERE NEW.state <> 'pending' OR NEW.key_live <> 1 OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0;
+   WHERE NEW.state <> 'pending' OR NEW.key_live <> 1 OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
+      OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '';
+  SELECT RAISE(ABORT, 'the database records the first attempt: leave live_attempt and attempt_count out')
+   WHERE (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) AND NEW.change_of <> NEW.change_id;
   SELECT RAISE(ABORT, 'deadline_at must come after created_at, in milliseconds, and within a year')
    WHERE NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000;
+  SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
+   WHERE (NEW.machine = 0 OR NEW.change_of <> NEW.change_id) AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
 END;
 
 -- Guards that speak of columns which most updates leave alone fire only where
@@ -37,23 +60,27 @@ BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redac
 ON operations
 BEGIN
   SELECT RAISE(ABORT, 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change')
-   WHERE NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key
-      OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint OR NEW.input IS NOT OLD.input
-      OR NEW.command IS NOT OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
-      OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host
-      OR NEW.source_pid <> OLD.source_pid OR NEW.session <> OLD.session;
+   WHERE NEW.id IS NOT OLD.id OR NEW.kind IS NOT OLD.kind OR NEW.scope IS NOT OLD.scope OR NEW.key IS NOT OLD.key
+      OR NEW.token IS NOT OLD.token OR NEW.fingerprint IS NOT OLD.fingerprint OR NEW.input IS NOT OLD.input
+      OR NEW.command IS NOT OLD.command OR NEW.redacted IS NOT OLD.redacted OR NEW.created_at IS NOT OLD.created_at
+      OR NEW.source IS NOT OLD.source OR NEW.source_run IS NOT OLD.source_run OR NEW.source_host IS NOT OLD.source_host
+      OR NEW.source_pid IS NOT OLD.source_pid OR NEW.session IS NOT OLD.session;
 END;
 
 CREATE TRIGGER operations_guard_key BEFORE UPDATE OF key_live ON operations
 BEGIN
   SELECT RAISE(ABORT, 'a key is given up once, and only by an operation that is committed, failed or abandoned')
-   WHERE NEW.key_live <> OLD.key_live AND (OLD.key_live = 0 OR OLD.state IN ('pending', 'uncertain'));
+   WHERE NEW.key_live IS NOT OLD.key_live AND (OLD.key_live = 0 OR OLD.state IN ('pending', 'uncertain'));
 END;
 
 CREATE TRIGGER operations_guard_update BEFORE UPDATE ON operations
 BEGIN
+  SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
+   WHERE max(NEW.state, NEW.version, NEW.verdict, NEW.effects, NEW.conflict, NEW.hands_off, NEW.live_attempt, NEW.attempt_count,
+             NEW.awaits, NEW.undelivered, NEW.doubted, NEW.doubted_at, NEW.started_at, NEW.ended_at, NEW.deadline_at,
+             NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'seq of an operation never changes')
-   WHERE NEW.seq <> OLD.seq;
+   WHERE NEW.seq IS NOT OLD.seq;
   SELECT RAISE(ABORT, 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain')
    WHERE NEW.state <> OLD.state
      AND OLD.state || ' ' || NEW.state NOT IN (
@@ -62,28 +89,43 @@ BEGIN
        'failed pending', 'failed abandoned', 'failed uncertain',
        'committed uncertain', 'abandoned uncertain');
   SELECT RAISE(ABORT, 'a change of state needs a new change_id, an actor and a reason that is not empty')
-   WHERE NEW.state <> OLD.state AND (NEW.change_id = OLD.change_id OR NEW.actor = '' OR trim(NEW.reason) = '');
-  SELECT RAISE(ABORT, 'the version of an operation never goes back')
-   WHERE NEW.version < OLD.version;
+   WHERE NEW.state <> OLD.state AND (NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR trim(coalesce(NEW.reason, '')) = '');
+  SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
+   WHERE NEW.change_id <> OLD.change_id AND (NEW.machine = 0 OR NEW.change_of <> NEW.change_id)
+     AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
+  SELECT RAISE(ABORT, 'the version of an operation never goes back, and grows by one')
+   WHERE NEW.version NOT IN (OLD.version, OLD.version + 1);
   SELECT RAISE(ABORT, 'version must grow with every change of attempt, verdict, effects, conflict or hands_off')
    WHERE NEW.version = OLD.version AND NEW.state = OLD.state AND OLD.attempt_count > 0
-     AND (NEW.live_attempt <> OLD.live_attempt OR NEW.attempt_count <> OLD.attempt_count OR NEW.verdict <> OLD.verdict
+     AND (NEW.live_attempt <> OLD.live_attempt OR NEW.verdict <> OLD.verdict
        OR NEW.effects <> OLD.effects OR NEW.conflict <> OLD.conflict OR NEW.hands_off <> OLD.hands_off);
-  SELECT RAISE(ABORT, 'another attempt needs its own id in live_attempt and one more in attempt_count: use indoubt retry, or begin with the same key')
+  SELECT RAISE(ABORT, 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key')
    WHERE NEW.state = 'pending' AND OLD.state <> 'pending'
-     AND (NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1);
+     AND (NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1 OR NEW.change_of <> NEW.change_id
+       OR EXISTS (SELECT 1 FROM attempts WHERE id = NEW.live_attempt));
+  SELECT RAISE(ABORT, 'attempts are counted, and the one in flight is named, when they begin and end')
+   WHERE NEW.attempt_count <> OLD.attempt_count AND OLD.attempt_count > 0 AND (NEW.state <> 'pending' OR OLD.state = 'pending')
+      OR NEW.live_attempt <> OLD.live_attempt AND OLD.attempt_count > 0
+         AND NOT (NEW.state <> 'pending' AND NEW.live_attempt = '' OR NEW.state = 'pending' AND OLD.state <> 'pending');
   SELECT RAISE(ABORT, 'another attempt needs a grant, or proof that every earlier attempt had no effect')
    WHERE NEW.state = 'pending' AND OLD.state <> 'pending'
      AND NOT EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND attempt_id = NEW.live_attempt)
-     AND (OLD.hands_off = 1 OR EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.id
-                                         AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed')));
+     AND (OLD.hands_off = 1 OR OLD.attempt_count > (
+           SELECT count(*) FROM attempts
+            WHERE operation_id = NEW.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))));
+  SELECT RAISE(ABORT, 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier')
+   WHERE NEW.doubted < OLD.doubted OR NEW.doubted_at < OLD.doubted_at OR NEW.ended_at < OLD.ended_at
+      OR NEW.started_at <> OLD.started_at AND OLD.started_at <> 0;
+  SELECT RAISE(ABORT, 'the deadline of an attempt in flight does not become earlier')
+   WHERE NEW.deadline_at < OLD.deadline_at AND NEW.state = 'pending' AND OLD.state = 'pending'
+     AND (NEW.change_id = OLD.change_id OR NEW.change_of <> NEW.change_id);
   SELECT RAISE(ABORT, 'only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason')
    WHERE NEW.awaits <> OLD.awaits AND NEW.awaits <> ''
-     AND (NEW.state <> 'pending' OR NEW.change_id = OLD.change_id OR NEW.actor = '' OR trim(NEW.reason) = '');
+     AND (NEW.state <> 'pending' OR NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR trim(coalesce(NEW.reason, '')) = '');
   SELECT RAISE(ABORT, 'an answer that was delivered stays delivered until another attempt begins')
    WHERE NEW.undelivered > OLD.undelivered AND (NEW.state <> 'pending' OR OLD.state = 'pending');
   SELECT RAISE(ABORT, 'an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain')
-   WHERE OLD.state = 'pending' AND NEW.state = 'failed' AND NEW.live_attempt <> '' AND OLD.attempt_count > 1
+   WHERE OLD.state = 'pending' AND NEW.state = 'failed' AND OLD.attempt_count > 1
      AND EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.id AND id <> OLD.live_attempt
                     AND outcome = 'uncertain' AND late_outcome <> 'failed' AND proof = '');
 END;
@@ -112,9 +154,11 @@ BEGIN
   VALUES (NEW.id || '.1', NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at);
 END;
 
+-- The event says how a doubt ended, where evidence ended it: a read, or an answer
+-- however late. What is pending past its deadline is a doubt that nobody wrote down.
 CREATE TRIGGER operations_tell AFTER UPDATE OF change_id ON operations WHEN NEW.change_id <> OLD.change_id
 BEGIN
-  INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict)
+  INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict, doubt)
   VALUES (NEW.change_id, NEW.id,
          CASE WHEN NEW.change_of = NEW.change_id THEN NEW.updated_at
               ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END,
@@ -131,7 +175,14 @@ BEGIN
          NEW.reason, OLD.state, NEW.state,
          CASE WHEN NEW.state <> OLD.state THEN max(NEW.version, OLD.version + 1) ELSE NEW.version END,
          CASE WHEN NEW.change_of = NEW.change_id OR NEW.change_detail IS NOT OLD.change_detail THEN NEW.change_detail END,
-         CASE WHEN NEW.conflict <> OLD.conflict OR NEW.conflict_note <> OLD.conflict_note THEN NEW.conflict ELSE '' END);
+         CASE WHEN NEW.conflict <> OLD.conflict OR NEW.conflict_note <> OLD.conflict_note THEN NEW.conflict ELSE '' END,
+         CASE WHEN NEW.state IN ('committed', 'failed')
+               AND (OLD.state = 'uncertain'
+                 OR OLD.state = 'pending' AND OLD.deadline_at < CASE WHEN NEW.change_of = NEW.change_id THEN NEW.updated_at
+                                                                     ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END)
+               AND NOT (NEW.change_of = NEW.change_id
+                    AND (NEW.change_verb IN ('confirm', 'deny', 'abandon') OR NEW.change_verb = '' AND NEW.machine = 0))
+              THEN CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END END);
   UPDATE census
      SET pending = pending - (OLD.state = 'pending') + (NEW.state = 'pending'),
          committed = committed - (OLD.state = 'committed') + (NEW.state = 'committed'),
@@ -141,51 +192,31 @@ BEGIN
    WHERE kind = NEW.kind AND NEW.state <> OLD.state;
 END;
 
--- How a doubt ended, where evidence ended it: a read, or an answer however late.
--- What is pending past its deadline is a doubt that nobody wrote down.
-CREATE TRIGGER operations_tally AFTER UPDATE OF state ON operations
-WHEN NEW.state IN ('committed', 'failed')
- AND (OLD.state = 'uncertain'
-   OR OLD.state = 'pending' AND OLD.deadline_at < CASE WHEN NEW.change_of = NEW.change_id THEN NEW.updated_at
-                                                       ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END)
- AND NOT (NEW.change_of = NEW.change_id
-      AND (NEW.change_verb IN ('confirm', 'deny', 'abandon') OR NEW.change_verb = '' AND NEW.machine = 0))
-BEGIN
-  INSERT INTO tallies (kind, class, landed, missed)
-  VALUES (NEW.kind, CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END, NEW.state = 'committed', NEW.state = 'failed')
-      ON CONFLICT (kind, class) DO UPDATE SET landed = landed + excluded.landed, missed = missed + excluded.missed;
-END;
-
--- No attempt outlives the flight it was made for.
-CREATE TRIGGER operations_end_attempt AFTER UPDATE OF state ON operations
-WHEN OLD.state = 'pending' AND NEW.state <> 'pending'
- AND EXISTS (SELECT 1 FROM attempts WHERE operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '')
+-- What another writer leaves out of a change of state, or wrote as it had read it:
+-- no attempt outlives the flight it was made for, every way into doubt says so, and
+-- nothing ended before now.
+CREATE TRIGGER operations_complete_update AFTER UPDATE OF state ON operations
+WHEN NEW.state <> OLD.state
+ AND (NEW.change_of <> NEW.change_id OR NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> ''
+   OR NEW.state = 'uncertain' AND (NEW.doubted = 0 OR NEW.doubted_at = 0 OR NEW.ended_at = 0))
 BEGIN
   UPDATE attempts
-     SET outcome = CASE WHEN NEW.live_attempt <> '' THEN NEW.state ELSE 'uncertain' END,
-         ended_at = max(NEW.updated_at, started_at,
-                        CASE WHEN NEW.live_attempt <> '' THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END),
-         proof = CASE WHEN NEW.live_attempt <> '' AND NEW.state = 'failed' AND NEW.change_detail IS NOT OLD.change_detail
+     SET outcome = NEW.state,
+         ended_at = max(NEW.updated_at, started_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
+         proof = CASE WHEN NEW.state = 'failed' AND NEW.change_detail IS NOT OLD.change_detail
                        AND json_extract(NEW.change_detail, '$.proof') IN ('never_sent', 'refused')
                       THEN json_extract(NEW.change_detail, '$.proof') ELSE '' END,
-         error_class = CASE WHEN NEW.live_attempt = '' THEN 'deadline' WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END,
-         error = CASE WHEN NEW.live_attempt <> '' AND NEW.state <> 'committed' THEN NEW.reason ELSE '' END,
+         error_class = CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END,
+         error = CASE WHEN NEW.state <> 'committed' THEN NEW.reason ELSE '' END,
          status = -1,
-         receipt = CASE WHEN NEW.live_attempt = '' OR NEW.state <> 'committed' THEN ''
+         receipt = CASE WHEN NEW.state <> 'committed' THEN ''
                         WHEN NEW.receipt <> '' THEN NEW.receipt
                         ELSE coalesce(json_extract(NEW.receipts, '$[0]'), '') END,
-         result = CASE WHEN NEW.live_attempt <> '' AND NEW.state = 'committed' THEN NEW.result END,
+         result = CASE WHEN NEW.state = 'committed' THEN NEW.result END,
          token_sent = max(token_sent, NEW.token_sent)
-   WHERE operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
-END;
-
--- A change of state that leaves version or live_attempt as they were comes from
--- plain SQL; the database completes it.
-CREATE TRIGGER operations_complete_update AFTER UPDATE OF state ON operations
-WHEN NEW.state <> OLD.state AND (NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> '')
-BEGIN
+   WHERE OLD.state = 'pending' AND operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
   UPDATE operations
-     SET version = max(NEW.version, OLD.version + 1),
+     SET version = OLD.version + 1,
          live_attempt = CASE WHEN NEW.state = 'pending' THEN NEW.live_attempt ELSE '' END,
          deadline_at = CASE WHEN NEW.state = 'pending' THEN NEW.deadline_at ELSE 0 END,
          awaits = CASE WHEN NEW.state = 'pending' THEN NEW.awaits ELSE '' END,
@@ -199,7 +230,7 @@ BEGIN
          error_class = CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END,
          updated_at = max(NEW.updated_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
          ended_at = CASE WHEN OLD.state = 'pending' THEN max(NEW.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.ended_at END,
-         doubted_at = CASE WHEN NEW.state = 'uncertain' THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE NEW.doubted_at END,
+         doubted_at = CASE WHEN NEW.state = 'uncertain' THEN max(NEW.doubted_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.doubted_at END,
          settled_at = CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END
    WHERE id = NEW.id;
   -- A grant was given for a situation that is gone.
@@ -207,44 +238,43 @@ BEGIN
    WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0;
 END;
 
--- The list follows. These read the row as it stands, so it does not matter in
--- which order the triggers of one change run. What is in flight stays in the list
--- if it is there.
-CREATE TRIGGER operations_leave_list AFTER UPDATE ON operations
-WHEN NEW.is_open = 0 AND NEW.state <> 'pending' AND EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
+-- The deadline of the attempt in flight, at which it would be taken for ended, is
+-- that of its operation.
+CREATE TRIGGER operations_extend_attempt AFTER UPDATE OF deadline_at ON operations
+WHEN NEW.deadline_at <> OLD.deadline_at AND NEW.state = 'pending' AND OLD.state = 'pending'
+BEGIN
+  UPDATE attempts SET deadline_at = NEW.deadline_at
+   WHERE id = NEW.live_attempt AND outcome = '' AND deadline_at <> NEW.deadline_at;
+END;
+
+-- The list follows. This reads the row as it stands, so it does not matter in which
+-- order the triggers of one change run. What is in flight stays in the list if it is
+-- there.
+CREATE TRIGGER operations_keep_list AFTER UPDATE ON operations
+WHEN NEW.is_open = 1 OR EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
 BEGIN
   DELETE FROM open_operations
    WHERE seq = NEW.seq
-     AND EXISTS (SELECT 1 FROM operations WHERE seq = NEW.seq AND is_open = 0)
+     AND EXISTS (SELECT 1 FROM operations WHERE seq = NEW.seq AND is_open = 0 AND state <> 'pending')
      AND NOT EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0);
-END;
-
-CREATE TRIGGER operations_stay_in_list AFTER UPDATE ON operations
-WHEN EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
- AND (NEW.is_open = 1 OR NEW.state = 'pending'
-   OR EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND consumed_at = 0 AND voided_at = 0))
-BEGIN
   UPDATE open_operations
-     SET title = o.title, target = o.target, state = o.state, version = o.version, error_class = o.error_class, verdict = o.verdict,
-         conflict = o.conflict, doubted = o.doubted, hands_off = o.hands_off, receipt = o.receipt, actor = o.actor,
-         attempts = o.attempt_count, updated_at = o.updated_at, deadline_at = o.deadline_at, doubted_at = o.doubted_at,
-         parked_until = o.parked_until, recheck_at = o.recheck_at,
-         digest = CASE WHEN o.version = open_operations.version THEN digest ELSE '' END,
-         read_at = CASE WHEN o.state = 'uncertain' AND open_operations.state <> 'uncertain' THEN 0
-                        WHEN o.recheck_at <> open_operations.recheck_at AND o.recheck_at <> 0 THEN o.recheck_at
-                        ELSE read_at END,
-         reads = CASE WHEN o.state = 'uncertain' AND open_operations.state <> 'uncertain' THEN 0 ELSE reads END
-    FROM operations o
-   WHERE o.seq = NEW.seq AND open_operations.seq = NEW.seq;
-END;
-
-CREATE TRIGGER operations_join_list AFTER UPDATE ON operations
-WHEN NEW.is_open = 1 AND NOT EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
-BEGIN
+     SET title = s.title, target = s.target, state = s.state, version = s.version, error_class = s.error_class, verdict = s.verdict,
+         conflict = s.conflict, doubted = s.doubted, hands_off = s.hands_off, receipt = s.receipt, actor = s.actor,
+         attempts = s.attempts, updated_at = s.updated_at, deadline_at = s.deadline_at, doubted_at = s.doubted_at,
+         parked_until = s.parked_until, recheck_at = s.recheck_at, granted_at = s.granted_at, grant_until = s.grant_until,
+         digest = CASE WHEN s.version = open_operations.version THEN digest ELSE '' END,
+         read_at = CASE WHEN s.state = 'uncertain' AND open_operations.state <> 'uncertain' THEN 0
+                        WHEN s.recheck_at <> open_operations.recheck_at AND s.recheck_at <> 0 THEN s.recheck_at
+                        ELSE open_operations.read_at END,
+         reads = CASE WHEN s.state = 'uncertain' AND open_operations.state <> 'uncertain' THEN 0 ELSE reads END
+    FROM open_source s
+   WHERE s.seq = NEW.seq AND open_operations.seq = NEW.seq;
   INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
           state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
           created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
-  SELECT * FROM open_source WHERE seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq);
+  SELECT * FROM open_source
+   WHERE seq = NEW.seq AND EXISTS (SELECT 1 FROM operations WHERE seq = NEW.seq AND is_open = 1)
+     AND NOT EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq);
 END;
 
 -- ── Attempts ─────────────────────────────────────────────────────────────────
@@ -254,6 +284,8 @@ BEGIN
   SELECT RAISE(ABORT, 'this attempt is recorded already: attempts are never replaced')
    WHERE EXISTS (SELECT 1 FROM attempts WHERE id = NEW.id)
       OR EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND n = NEW.n);
+  SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
+   WHERE max(NEW.outcome, NEW.grant_id, NEW.basis) IS NULL;
   SELECT RAISE(ABORT, 'an attempt of this operation is in flight: there is never more than one')
    WHERE EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND outcome = '');
   SELECT RAISE(ABORT, 'an attempt is recorded as the live_attempt of a pending operation, before it is sent')
@@ -274,28 +306,34 @@ END;
 CREATE TRIGGER attempts_guard_update BEFORE UPDATE ON attempts
 BEGIN
   SELECT RAISE(ABORT, 'id, operation, number, basis, grant and start of an attempt never change')
-   WHERE NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.n <> OLD.n OR NEW.basis <> OLD.basis
-      OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at;
+   WHERE NEW.id IS NOT OLD.id OR NEW.operation_id IS NOT OLD.operation_id OR NEW.n IS NOT OLD.n OR NEW.basis IS NOT OLD.basis
+      OR NEW.grant_id IS NOT OLD.grant_id OR NEW.started_at IS NOT OLD.started_at;
   SELECT RAISE(ABORT, 'where the processes of an attempt run never changes, and they are seen gone once')
-   WHERE NEW.boot_id <> OLD.boot_id OR NEW.pid_ns <> OLD.pid_ns OR NEW.uid <> OLD.uid AND NEW.uid <> 0
-      OR (NEW.tree <> OLD.tree OR NEW.tree_at <> OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree <> 'empty');
+   WHERE NEW.boot_id IS NOT OLD.boot_id OR NEW.pid_ns IS NOT OLD.pid_ns OR NEW.uid IS NOT OLD.uid AND NEW.uid <> 0
+      OR (NEW.tree IS NOT OLD.tree OR NEW.tree_at IS NOT OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree IS NOT 'empty');
   SELECT RAISE(ABORT, 'a process of this attempt may still write, so that absence is not proven')
    WHERE NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open';
+  SELECT RAISE(ABORT, 'an attempt ends, and gets another deadline, with its operation')
+   WHERE OLD.outcome = '' AND (NEW.outcome IS NOT '' OR NEW.deadline_at IS NOT OLD.deadline_at)
+     AND EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND state = 'pending' AND live_attempt = OLD.id
+                    AND (NEW.outcome IS NOT '' OR deadline_at IS NOT NEW.deadline_at));
+  SELECT RAISE(ABORT, 'an attempt in flight has no outcome, proof or late answer yet')
+   WHERE NEW.outcome = '' AND (NEW.proof IS NOT '' OR NEW.late_outcome IS NOT '');
   SELECT RAISE(ABORT, 'an attempt that has ended does not change, but for one late answer if it ended uncertain')
    WHERE OLD.outcome <> ''
-     AND (NEW.outcome <> OLD.outcome OR NEW.ended_at <> OLD.ended_at OR NEW.deadline_at <> OLD.deadline_at
-       OR NEW.receipt <> OLD.receipt OR NEW.status <> OLD.status OR NEW.already <> OLD.already
-       OR NEW.error_class <> OLD.error_class OR NEW.effect_word <> OLD.effect_word
-       OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR NEW.token_sent < OLD.token_sent
-       OR NEW.error <> OLD.error AND OLD.error <> ''
+     AND (NEW.outcome IS NOT OLD.outcome OR NEW.ended_at IS NOT OLD.ended_at OR NEW.deadline_at IS NOT OLD.deadline_at
+       OR NEW.receipt IS NOT OLD.receipt OR NEW.status IS NOT OLD.status OR NEW.already IS NOT OLD.already
+       OR NEW.error_class IS NOT OLD.error_class OR NEW.effect_word IS NOT OLD.effect_word
+       OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.token_sent < OLD.token_sent OR NEW.token_sent IS NULL
+       OR NEW.error IS NOT OLD.error AND OLD.error <> ''
        -- what a late answer brings, comes with it and once
-       OR (NEW.late_outcome <> OLD.late_outcome OR NEW.late_at <> OLD.late_at OR NEW.late_receipt <> OLD.late_receipt
-           OR NEW.result IS NOT OLD.result OR NEW.error <> OLD.error)
-          AND (OLD.outcome <> 'uncertain' OR OLD.late_outcome <> '' OR NEW.late_outcome = '')
+       OR (NEW.late_outcome IS NOT OLD.late_outcome OR NEW.late_at IS NOT OLD.late_at OR NEW.late_receipt IS NOT OLD.late_receipt
+           OR NEW.result IS NOT OLD.result OR NEW.error IS NOT OLD.error)
+          AND (OLD.outcome <> 'uncertain' OR OLD.late_outcome <> '' OR coalesce(NEW.late_outcome, '') = '')
        -- proof may be found later, once, or come with the late answer
-       OR NEW.proof <> OLD.proof
+       OR NEW.proof IS NOT OLD.proof
           AND NOT (OLD.outcome = 'uncertain'
-                   AND (OLD.proof = '' AND NEW.proof = 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome = 'failed')));
+                   AND (OLD.proof = '' AND NEW.proof IS 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome IS 'failed')));
 END;
 
 CREATE TRIGGER attempts_guard_delete BEFORE DELETE ON attempts
@@ -307,8 +345,12 @@ END;
 
 CREATE TRIGGER reads_guard_insert BEFORE INSERT ON reads
 BEGIN
+  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
+   WHERE NEW.rowid > 0;
   SELECT RAISE(ABORT, 'this read is recorded already: reads are never replaced')
-   WHERE EXISTS (SELECT 1 FROM reads WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM reads WHERE rowid = NEW.rowid);
+   WHERE EXISTS (SELECT 1 FROM reads WHERE id = NEW.id);
+  SELECT RAISE(ABORT, 'a read belongs to an operation that is recorded')
+   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id);
 END;
 
 CREATE TRIGGER reads_guard_update BEFORE UPDATE ON reads
@@ -323,8 +365,10 @@ END;
 
 CREATE TRIGGER grants_guard_insert BEFORE INSERT ON grants
 BEGIN
+  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
+   WHERE NEW.rowid > 0;
   SELECT RAISE(ABORT, 'this grant is recorded already: grants are never replaced')
-   WHERE EXISTS (SELECT 1 FROM grants WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM grants WHERE rowid = NEW.rowid);
+   WHERE EXISTS (SELECT 1 FROM grants WHERE id = NEW.id);
   SELECT RAISE(ABORT, 'a grant belongs to an operation that is uncertain or failed')
    WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND state IN ('uncertain', 'failed'));
 END;
@@ -332,13 +376,13 @@ END;
 CREATE TRIGGER grants_guard_update BEFORE UPDATE ON grants
 BEGIN
   SELECT RAISE(ABORT, 'a grant never changes, but for being consumed or voided')
-   WHERE NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.version <> OLD.version OR NEW.basis <> OLD.basis
-      OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR NEW.actor <> OLD.actor OR NEW.reason <> OLD.reason
-      OR NEW.created_at <> OLD.created_at OR NEW.expires_at <> OLD.expires_at;
+   WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
+      OR NEW.basis IS NOT OLD.basis OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.actor IS NOT OLD.actor
+      OR NEW.reason IS NOT OLD.reason OR NEW.created_at IS NOT OLD.created_at OR NEW.expires_at IS NOT OLD.expires_at;
   SELECT RAISE(ABORT, 'this grant is used up or void')
    WHERE (OLD.consumed_at <> 0 OR OLD.voided_at <> 0)
-     AND (NEW.consumed_at <> OLD.consumed_at OR NEW.attempt_id <> OLD.attempt_id
-       OR NEW.voided_at <> OLD.voided_at OR NEW.void_reason <> OLD.void_reason);
+     AND (NEW.consumed_at IS NOT OLD.consumed_at OR NEW.attempt_id IS NOT OLD.attempt_id
+       OR NEW.voided_at IS NOT OLD.voided_at OR NEW.void_reason IS NOT OLD.void_reason);
   SELECT RAISE(ABORT, 'this grant has expired')
    WHERE OLD.consumed_at = 0 AND NEW.consumed_at <> 0 AND NEW.consumed_at >= OLD.expires_at;
 END;
@@ -348,40 +392,40 @@ BEGIN
   SELECT RAISE(ABORT, 'grants are never deleted');
 END;
 
+-- The list has what a grant allows, too, until it is used up or void. What belongs
+-- there anyway follows with its operation.
 CREATE TRIGGER grants_after_insert AFTER INSERT ON grants WHEN NEW.consumed_at = 0 AND NEW.voided_at = 0
 BEGIN
-  UPDATE open_operations SET granted_at = NEW.created_at, grant_until = NEW.expires_at
-   WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id);
   INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
           state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
           created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
   SELECT * FROM open_source s
    WHERE s.id = NEW.operation_id AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq);
+  UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
 END;
 
 CREATE TRIGGER grants_after_update AFTER UPDATE OF consumed_at, voided_at ON grants
 WHEN OLD.consumed_at = 0 AND OLD.voided_at = 0 AND (NEW.consumed_at <> 0 OR NEW.voided_at <> 0)
 BEGIN
-  DELETE FROM open_operations
-   WHERE seq = (SELECT o.seq FROM operations o JOIN open_source s ON s.seq = o.seq
-                 WHERE o.id = NEW.operation_id AND o.is_open = 0 AND o.state <> 'pending' AND s.granted_at = 0);
-  UPDATE open_operations SET granted_at = s.granted_at, grant_until = s.grant_until
-    FROM open_source s WHERE s.id = NEW.operation_id AND open_operations.seq = s.seq;
+  UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
 END;
 
 CREATE TRIGGER decisions_guard_insert BEFORE INSERT ON decisions
 BEGIN
   SELECT RAISE(ABORT, 'this decision is recorded already: decisions are never replaced')
    WHERE EXISTS (SELECT 1 FROM decisions WHERE id = NEW.id)
-      OR EXISTS (SELECT 1 FROM decisions WHERE rowid = NEW.rowid)
       OR NEW.idempotency_key <> '' AND EXISTS (SELECT 1 FROM decisions WHERE idempotency_key = NEW.idempotency_key AND idempotency_key <> '');
+  SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
+   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
 END;
 
 CREATE TRIGGER decisions_guard_update BEFORE UPDATE ON decisions
 BEGIN
   SELECT RAISE(ABORT, 'what was decided never changes, only how far it has come')
-   WHERE NEW.id <> OLD.id OR NEW.idempotency_key <> OLD.idempotency_key OR NEW.digest <> OLD.digest OR NEW.verb <> OLD.verb
-      OR NEW.actor <> OLD.actor OR NEW.operations <> OLD.operations OR NEW.created_at <> OLD.created_at OR NEW.done < OLD.done;
+   WHERE NEW.id IS NOT OLD.id OR NEW.idempotency_key IS NOT OLD.idempotency_key OR NEW.digest IS NOT OLD.digest OR NEW.verb IS NOT OLD.verb
+      OR NEW.actor IS NOT OLD.actor OR NEW.os_user IS NOT OLD.os_user OR NEW.host IS NOT OLD.host OR NEW.machine IS NOT OLD.machine
+      OR NEW.terminal IS NOT OLD.terminal OR NEW.operations IS NOT OLD.operations OR NEW.created_at IS NOT OLD.created_at
+      OR NEW.done < OLD.done OR NEW.done IS NULL;
 END;
 
 CREATE TRIGGER decisions_guard_delete BEFORE DELETE ON decisions
@@ -391,8 +435,15 @@ END;
 
 CREATE TRIGGER events_guard_insert BEFORE INSERT ON events
 BEGIN
+  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
+   WHERE NEW.seq > 0;
   SELECT RAISE(ABORT, 'this change id is in the history already: the change was made before')
-   WHERE EXISTS (SELECT 1 FROM events WHERE id = NEW.id) OR NEW.seq > 0 AND EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq);
+   WHERE EXISTS (SELECT 1 FROM events WHERE id = NEW.id);
+  SELECT RAISE(ABORT, 'a change of state is in the history because the operation changes: change that')
+   WHERE (NEW.from_state IS NOT NEW.to_state OR NEW.doubt IS NOT NULL)
+     AND NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND change_id = NEW.id);
+  SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
+   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
 END;
 
 CREATE TRIGGER events_guard_update BEFORE UPDATE ON events
@@ -405,16 +456,25 @@ BEGIN
   SELECT RAISE(ABORT, 'the history is never deleted');
 END;
 
+CREATE TRIGGER events_after_insert AFTER INSERT ON events WHEN NEW.doubt IS NOT NULL
+BEGIN
+  INSERT INTO tallies (kind, class, landed, missed)
+  SELECT kind, NEW.doubt, NEW.to_state = 'committed', NEW.to_state = 'failed' FROM operations WHERE id = NEW.operation_id
+      ON CONFLICT (kind, class) DO UPDATE SET landed = landed + excluded.landed, missed = missed + excluded.missed;
+END;
+
 CREATE TRIGGER leases_guard_insert BEFORE INSERT ON leases
 BEGIN
+  SELECT RAISE(ABORT, 'a lease is on an operation that is recorded, and its first generation is 1')
+   WHERE NEW.generation IS NOT 1 OR NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id);
   SELECT RAISE(ABORT, 'this operation has a lease row already: take it over with an UPDATE and a higher generation')
    WHERE EXISTS (SELECT 1 FROM leases WHERE operation_id = NEW.operation_id);
 END;
 
 CREATE TRIGGER leases_guard_update BEFORE UPDATE ON leases
 BEGIN
-  SELECT RAISE(ABORT, 'the generation of a lease only grows, and grows with every new holder')
-   WHERE NEW.operation_id <> OLD.operation_id OR NEW.generation < OLD.generation
+  SELECT RAISE(ABORT, 'the generation of a lease grows by one with every new holder')
+   WHERE NEW.operation_id IS NOT OLD.operation_id OR NEW.generation NOT IN (OLD.generation, OLD.generation + 1)
       OR NEW.generation = OLD.generation AND NEW.holder NOT IN (OLD.holder, '');
 END;
 
@@ -425,16 +485,21 @@ END;
 
 CREATE TRIGGER holds_guard_insert BEFORE INSERT ON holds
 BEGIN
+  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
+   WHERE NEW.id > 0;
   SELECT RAISE(ABORT, 'there is a hold on this scope: release it first')
-   WHERE EXISTS (SELECT 1 FROM holds WHERE scope = NEW.scope AND released_at = 0) OR EXISTS (SELECT 1 FROM holds WHERE id = NEW.id);
+   WHERE EXISTS (SELECT 1 FROM holds WHERE scope = NEW.scope AND released_at = 0);
+  SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
+   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
 END;
 
 CREATE TRIGGER holds_guard_update BEFORE UPDATE ON holds
 BEGIN
   SELECT RAISE(ABORT, 'a hold is released once and never changes otherwise')
-   WHERE NEW.id <> OLD.id OR NEW.scope <> OLD.scope OR NEW.kinds <> OLD.kinds OR NEW.actor <> OLD.actor OR NEW.reason <> OLD.reason
-      OR NEW.until <> OLD.until OR NEW.created_at <> OLD.created_at OR NEW.change_id <> OLD.change_id
-      OR OLD.released_at <> 0 AND NEW.released_at <> OLD.released_at;
+   WHERE NEW.id IS NOT OLD.id OR NEW.scope IS NOT OLD.scope OR NEW.kinds IS NOT OLD.kinds OR NEW.actor IS NOT OLD.actor
+      OR NEW.os_user IS NOT OLD.os_user OR NEW.host IS NOT OLD.host OR NEW.machine IS NOT OLD.machine OR NEW.terminal IS NOT OLD.terminal
+      OR NEW.reason IS NOT OLD.reason OR NEW.until IS NOT OLD.until OR NEW.created_at IS NOT OLD.created_at
+      OR NEW.change_id IS NOT OLD.change_id OR OLD.released_at <> 0 AND NEW.released_at IS NOT OLD.released_at;
 END;
 
 CREATE TRIGGER holds_guard_delete BEFORE DELETE ON holds
@@ -449,12 +514,64 @@ BEGIN
           json_object('scope', NEW.scope, 'kinds', json(NEW.kinds), 'until', NEW.until));
 END;
 
--- ── Counts of the open list ──────────────────────────────────────────────────
+-- ── The open list and the counts ─────────────────────────────────────────────
 
+-- Whoever writes, the list says what operations and grants say. Of what a policy says
+-- beside it, only policies know.
 CREATE TRIGGER open_guard_insert BEFORE INSERT ON open_operations
 BEGIN
   SELECT RAISE(ABORT, 'the list of open operations is kept by the database')
-   WHERE EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq);
+   WHERE EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
+      OR NOT EXISTS (SELECT 1 FROM open_source s JOIN operations o ON o.seq = s.seq
+                      WHERE s.seq = NEW.seq AND (o.is_open = 1 OR s.granted_at <> 0 OR s.state = 'pending')
+                        AND (s.id, s.kind, s.key, s.token, s.fingerprint, s.title, s.target, s.source, s.source_run, s.source_host, s.source_pid,
+                             s.state, s.version, s.error_class, s.verdict, s.conflict, s.doubted, s.hands_off, s.receipt, s.actor, s.attempts,
+                             s.created_at, s.updated_at, s.deadline_at, s.doubted_at, s.parked_until, s.recheck_at, s.granted_at, s.grant_until)
+                          = (NEW.id, NEW.kind, NEW.key, NEW.token, NEW.fingerprint, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
+                             NEW.state, NEW.version, NEW.error_class, NEW.verdict, NEW.conflict, NEW.doubted, NEW.hands_off, NEW.receipt, NEW.actor, NEW.attempts,
+                             NEW.created_at, NEW.updated_at, NEW.deadline_at, NEW.doubted_at, NEW.parked_until, NEW.recheck_at, NEW.granted_at, NEW.grant_until));
+END;
+
+CREATE TRIGGER open_guard_update BEFORE UPDATE ON open_operations
+WHEN (NEW.seq, NEW.id, NEW.kind, NEW.key, NEW.token, NEW.fingerprint, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
+      NEW.state, NEW.version, NEW.error_class, NEW.verdict, NEW.conflict, NEW.doubted, NEW.hands_off, NEW.receipt, NEW.actor, NEW.attempts,
+      NEW.created_at, NEW.updated_at, NEW.deadline_at, NEW.doubted_at, NEW.parked_until, NEW.recheck_at, NEW.granted_at, NEW.grant_until)
+  IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.key, OLD.token, OLD.fingerprint, OLD.title, OLD.target, OLD.source, OLD.source_run, OLD.source_host, OLD.source_pid,
+      OLD.state, OLD.version, OLD.error_class, OLD.verdict, OLD.conflict, OLD.doubted, OLD.hands_off, OLD.receipt, OLD.actor, OLD.attempts,
+      OLD.created_at, OLD.updated_at, OLD.deadline_at, OLD.doubted_at, OLD.parked_until, OLD.recheck_at, OLD.granted_at, OLD.grant_until)
+BEGIN
+  SELECT RAISE(ABORT, 'the list of open operations is kept by the database')
+   WHERE NEW.seq IS NOT OLD.seq
+      OR NOT EXISTS (SELECT 1 FROM open_source s
+                      WHERE s.seq = NEW.seq
+                        AND (s.id, s.kind, s.key, s.token, s.fingerprint, s.title, s.target, s.source, s.source_run, s.source_host, s.source_pid,
+                             s.state, s.version, s.error_class, s.verdict, s.conflict, s.doubted, s.hands_off, s.receipt, s.actor, s.attempts,
+                             s.created_at, s.updated_at, s.deadline_at, s.doubted_at, s.parked_until, s.recheck_at, s.granted_at, s.grant_until)
+                          = (NEW.id, NEW.kind, NEW.key, NEW.token, NEW.fingerprint, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
+                             NEW.state, NEW.version, NEW.error_class, NEW.verdict, NEW.conflict, NEW.doubted, NEW.hands_off, NEW.receipt, NEW.actor, NEW.attempts,
+                             NEW.created_at, NEW.updated_at, NEW.deadline_at, NEW.doubted_at, NEW.parked_until, NEW.recheck_at, NEW.granted_at, NEW.grant_until));
+END;
+
+CREATE TRIGGER open_guard_delete BEFORE DELETE ON open_operations
+BEGIN
+  SELECT RAISE(ABORT, 'the list of open operations is kept by the database')
+   WHERE EXISTS (SELECT 1 FROM open_source s JOIN operations o ON o.seq = s.seq
+                  WHERE s.seq = OLD.seq AND (o.is_open = 1 OR s.granted_at <> 0 OR s.state = 'pending'));
+END;
+
+CREATE TRIGGER counts_guard_delete BEFORE DELETE ON counts
+BEGIN
+  SELECT RAISE(ABORT, 'the counts are kept by the database');
+END;
+
+CREATE TRIGGER census_guard_delete BEFORE DELETE ON census
+BEGIN
+  SELECT RAISE(ABORT, 'the counts are kept by the database');
+END;
+
+CREATE TRIGGER tallies_guard_delete BEFORE DELETE ON tallies
+BEGIN
+  SELECT RAISE(ABORT, 'the counts are kept by the database');
 END;
 
 CREATE TRIGGER open_after_insert AFTER INSERT ON open_operations WHEN NEW.class <> 'pending'

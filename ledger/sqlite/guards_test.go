@@ -32,6 +32,14 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 	settleAs(t, s, "retired-a", ledger.OutcomeCommitted)
 	settleAs(t, s, "failed-a", ledger.OutcomeFailed)
 	granted := settleAs(t, s, "granted-a", ledger.OutcomeUncertain)
+	begin(t, s, as("overdue"), func(r *ledger.BeginRequest) { r.Deadline = time.Second })
+	begin(t, s, as("answered"))
+	settleAs(t, s, "answered-a", ledger.OutcomeUncertain)
+	settleAs(t, s, "answered-a", ledger.OutcomeCommitted)
+	c.Advance(2 * time.Second)
+	if n := must1[int](t)(s.Expire(ctx, 10)); n != 1 {
+		t.Fatalf("%d expired", n)
+	}
 	must1[ledger.Applied](t)(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "grant-c", GrantID: "grant", OperationID: "granted", Version: granted.Version,
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(time.Hour), MaxAttempts: 3}))
 	must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: "read-c", Version: doubt.Version, Actor: billing,
@@ -57,7 +65,7 @@ func TestGuards(t *testing.T) {
 	}
 	for _, g := range []struct{ name, sql, says string }{
 		{"replaced operation", insert("INSERT OR REPLACE", "committed", "other", now, later, ""), "never replaced"},
-		{"replaced by seq", insert("INSERT OR REPLACE", "n", "n", now, later, ", seq|, 1"), "never replaced"},
+		{"replaced by seq", insert("INSERT OR REPLACE", "n", "n", now, later, ", seq|, 1"), "leave the number out"},
 		{"replaced key", insert("REPLACE", "n", "pending-key", now, later, ""), "key is in use"},
 		{"second live key (I4)", insert("INSERT", "n", "uncertain-key", now, later, ""), "key is in use"},
 		{"born committed", insert("INSERT", "n", "n", now, later, ", state|, 'committed'"), "begins as pending"},
@@ -132,10 +140,10 @@ func TestGuards(t *testing.T) {
 		{"deleted grant", `DELETE FROM grants`, "never deleted"},
 		{"changed event (I8)", `UPDATE events SET actor = 'eve'`, "never changes"},
 		{"deleted event (I8)", `DELETE FROM events WHERE seq = 1`, "never deleted"},
-		{"replaced event (I8)", `INSERT OR REPLACE INTO events (seq, id, verb, actor) VALUES (1, 'n', 'note', 'eve')`, "in the history already"},
+		{"replaced event (I8)", `INSERT OR REPLACE INTO events (seq, id, verb, actor) VALUES (1, 'n', 'note', 'eve')`, "leave the number out"},
 		{"replaced event id (I8)", `INSERT OR REPLACE INTO events (id, verb, actor) VALUES ('pending-c', 'note', 'eve')`, "in the history already"},
-		{"lease taken without a generation", `UPDATE leases SET holder = 'eve'`, "only grows"},
-		{"lease turned back", `UPDATE leases SET generation = 0`, "only grows"},
+		{"lease taken without a generation", `UPDATE leases SET holder = 'eve'`, "grows by one"},
+		{"lease turned back", `UPDATE leases SET generation = 0`, "grows by one"},
 		{"replaced lease", `REPLACE INTO leases (operation_id, holder, generation, expires_at) VALUES ('uncertain', 'eve', 1, 1)`, "already"},
 		{"deleted lease", `DELETE FROM leases`, "never deleted"},
 		{"second hold", `REPLACE INTO holds (scope, actor, reason) VALUES ('all', 'eve', 'why')`, "a hold on this scope"},
@@ -147,6 +155,71 @@ func TestGuards(t *testing.T) {
 		{"replaced decision", `REPLACE INTO decisions (id, verb, actor, created_at) VALUES ('run', 'confirm', 'eve', 1)`, "never replaced"},
 		{"replaced decision key", `REPLACE INTO decisions (id, idempotency_key, verb, actor, created_at) VALUES ('n', 'k', 'confirm', 'eve', 1)`, "never replaced"},
 		{"deleted decision", `DELETE FROM decisions`, "never deleted"},
+		{"operation signed as the machine", strings.Replace(insert("INSERT", "n", "n", now, later, ""), "'eve'", "'checks'", 1), "names of indoubt"},
+		{"operation signed as a machine by a person", strings.Replace(insert("INSERT", "n", "n", now, later, ", machine, change_id, change_of|, 0, 'n', 'n'"), "'eve'", "' Auto:x'", 1), "names of indoubt"},
+		{"change signed as the machine", `UPDATE operations SET state = 'committed', change_id = 'x', actor = 'clock', reason = 'why' WHERE id = 'pending'`, "names of indoubt"},
+		{"change signed by leaving the machine's name", `UPDATE operations SET state = 'committed', change_id = 'x', reason = 'why' WHERE id = 'overdue'`, "names of indoubt"},
+		{"event signed as the machine", `INSERT INTO events (id, verb, actor) VALUES ('n', 'note', 'auto:host')`, "names of indoubt"},
+		{"hold signed as the machine", `INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'checks', 'why')`, "names of indoubt"},
+		{"decision signed as the machine", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'checks', ` + now + `)`, "names of indoubt"},
+
+		{"operation with a number", insert("INSERT", "n", "n", now, later, ", seq|, 9223372036854775807"), "leave the number out"},
+		{"operation numbered 0", insert("INSERT", "n", "n", now, later, ", seq|, 0"), "seq_counts_from_1"},
+		{"operation numbered below", insert("INSERT", "n", "n", now, later, ", rowid|, -1"), "seq_counts_from_1"},
+		{"event with a number", `INSERT INTO events (seq, id, verb, actor) VALUES (9223372036854775807, 'n', 'note', 'eve')`, "leave the number out"},
+		{"event numbered below", `INSERT INTO events (seq, id, verb, actor) VALUES (-1, 'n', 'note', 'eve')`, "numbered_from_1"},
+		{"read with a number", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (9223372036854775807, 'n', 'uncertain', ` + now + `, ` + now + `, 'absent')`, "leave the number out"},
+		{"read numbered below", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (-1, 'n', 'uncertain', ` + now + `, ` + now + `, 'absent')`, "numbered_from_1"},
+		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "leave the number out"},
+		{"grant numbered 0", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (0, 'n', 'uncertain', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "numbered_from_1"},
+		{"grant with another number", `UPDATE OR REPLACE grants SET rowid = 7`, "never changes"},
+		{"hold with a number", `INSERT INTO holds (id, scope, actor, reason) VALUES (7, 'kind:x', 'eve', 'why')`, "leave the number out"},
+		{"hold numbered below", `INSERT INTO holds (id, scope, actor, reason) VALUES (-7, 'kind:x', 'eve', 'why')`, "numbered_from_1"},
+		{"version far ahead", `UPDATE operations SET version = 9223372036854775807 WHERE id = 'uncertain'`, "grows by one"},
+		{"born with a version", insert("INSERT", "n", "n", now, later, ", version|, 9223372036854775807"), "begins as pending"},
+		{"generation far ahead", `UPDATE leases SET generation = 9223372036854775807, holder = 'eve'`, "grows by one"},
+		{"first generation far ahead", `INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('pending', 'eve', 9223372036854775807, ` + later + `)`, "its first generation is 1"},
+
+		{"key begun again through NULL (I4)", `INSERT OR REPLACE INTO operations (id, scope, kind, key, deadline_at, created_at, actor) VALUES ('n', NULL, 'stripe.charge', 'pending-key', ` + later + `, ` + now + `, 'eve')`, "cannot be set to NULL"},
+		{"live key taken through NULL (I4)", `INSERT OR REPLACE INTO operations (id, key_live, kind, key, deadline_at, created_at, actor) VALUES ('n', NULL, 'stripe.charge', 'pending-key', ` + later + `, ` + now + `, 'eve')`, "cannot be set to NULL"},
+
+		{"attempts miscounted", `UPDATE operations SET attempt_count = 7, version = version + 1 WHERE id = 'pending'`, "attempts are counted"},
+		{"another attempt named", `UPDATE operations SET live_attempt = 'n', version = version + 1 WHERE id = 'pending'`, "attempts are counted"},
+		{"no attempt named", `UPDATE operations SET live_attempt = '', version = version + 1 WHERE id = 'pending'`, "attempts are counted"},
+		{"an attempt of what is settled", `UPDATE operations SET live_attempt = 'n', version = version + 1 WHERE id = 'committed'`, "attempts are counted"},
+		{"first attempt without a row", insert("INSERT", "n", "n", now, later, ", live_attempt, attempt_count|, 'mine', 1"), "the database records the first attempt"},
+		{"another attempt without a row", `UPDATE operations SET state = 'pending', live_attempt = 'n', attempt_count = 2, deadline_at = ` + later + change + ` WHERE id = 'failed'`, "is recorded by indoubt"},
+		{"attempt ended by itself", `UPDATE attempts SET outcome = 'failed', proof = 'refused', ended_at = ` + now + ` WHERE id = 'pending-a'`, "with its operation"},
+		{"attempt's deadline by itself", `UPDATE attempts SET deadline_at = deadline_at - 1 WHERE id = 'pending-a'`, "with its operation"},
+		{"proof in flight", `UPDATE attempts SET proof = 'refused' WHERE id = 'pending-a'`, "in flight has no outcome"},
+		{"earlier deadline", `UPDATE operations SET deadline_at = deadline_at - 1 WHERE id = 'pending'`, "does not become earlier"},
+		{"doubt forgotten", `UPDATE operations SET doubted = 0 WHERE id = 'uncertain'`, "what was in doubt"},
+		{"earlier doubt", `UPDATE operations SET doubted_at = 0 WHERE id = 'uncertain'`, "what was in doubt"},
+		{"earlier end (I6)", `UPDATE operations SET ended_at = ended_at - 1 WHERE id = 'uncertain'`, "what was in doubt"},
+		{"forged history (I8)", `INSERT INTO events (id, operation_id, verb, actor, from_state, to_state) VALUES ('n', 'uncertain', 'confirm', 'ann', 'uncertain', 'committed')`, "because the operation changes"},
+		{"forged end of a doubt (I8)", `INSERT INTO events (id, operation_id, verb, actor, doubt) VALUES ('n', 'uncertain', 'read', 'ann', 'timeout')`, "because the operation changes"},
+
+		{"hold in seconds", `INSERT INTO holds (scope, actor, reason, until) VALUES ('kind:x', 'eve', 'why', 1790003600)`, "hold_times_are_in_milliseconds"},
+		{"grant in seconds", `INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'uncertain', 1, 'absent', 'eve', ` + now + `, 1790003600)`, "grant_times_are_in_milliseconds"},
+		{"grant consumed in seconds", `UPDATE grants SET consumed_at = 1790003600, attempt_id = 'n'`, "grant_times_are_in_milliseconds"},
+		{"lease in seconds", `UPDATE leases SET expires_at = 1790003600`, "lease_is_in_milliseconds"},
+		{"read in seconds", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 1790000000, 1790000001, 'absent')`, "read_times_are_in_milliseconds"},
+		{"event in seconds", `INSERT INTO events (id, at, verb, actor) VALUES ('n', 1790000000, 'note', 'eve')`, "event_is_in_milliseconds"},
+		{"decision in seconds", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'eve', 1790000000)`, "decision_times_are_in_milliseconds"},
+		{"engine in seconds", `INSERT INTO engines (holder, digest, since, until) VALUES ('n', 'd', 1790000000, 1790000001)`, "engine_times_are_in_milliseconds"},
+		{"pace in milliseconds", `INSERT INTO paces (downstream, next_at) VALUES ('n', ` + now + `)`, "pace_is_in_microseconds"},
+		{"lease on nothing", `INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('n', 'eve', 1, ` + later + `)`, "that is recorded"},
+		{"read of nothing", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'n', ` + now + `, ` + now + `, 'absent')`, "that is recorded"},
+
+		{"list row taken out", `DELETE FROM open_operations WHERE id = 'uncertain'`, "kept by the database"},
+		{"list taken out", `DELETE FROM open_operations`, "kept by the database"},
+		{"list row changed", `UPDATE open_operations SET state = 'committed' WHERE id = 'uncertain'`, "kept by the database"},
+		{"list row changed to NULL", `UPDATE OR REPLACE open_operations SET state = NULL WHERE id = 'uncertain'`, "kept by the database"},
+		{"list row moved", `UPDATE OR REPLACE open_operations SET rowid = 1 WHERE id = 'uncertain'`, "kept by the database"},
+		{"list row of what is settled", `INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at) SELECT * FROM open_source WHERE id = 'committed'`, "kept by the database"},
+		{"counts taken out", `DELETE FROM counts`, "counts are kept"},
+		{"census taken out", `DELETE FROM census`, "counts are kept"},
+		{"tallies taken out", `DELETE FROM tallies`, "counts are kept"},
 		{"replaced list row", `REPLACE INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until) SELECT seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until FROM open_operations`, "kept by the database"},
 	} {
 		for _, recursive := range []string{"OFF", "ON"} {
@@ -165,6 +238,99 @@ func TestGuards(t *testing.T) {
 		t.Errorf("something changed:\n%s", d)
 	}
 	_ = s
+}
+
+// OR REPLACE puts a default where NULL was given, after the guards have run: what
+// may not be set to its default, may not be set to NULL either. This tries every
+// column that has one.
+func TestGuardsAgainstNull(t *testing.T) {
+	_, db := guarded(t)
+	tried := 0
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "events", "leases", "holds"} {
+		type column struct{ name, value string }
+		var columns []column
+		rows, err := db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table)
+		must(t, err)
+		for rows.Next() {
+			var c column
+			must(t, rows.Scan(&c.name, &c.value))
+			columns = append(columns, c)
+		}
+		must(t, rows.Close())
+		changes := func(set string) (changed bool) {
+			before := dump(t, db)
+			_, err := db.Exec(`SAVEPOINT try`)
+			must(t, err)
+			_, refused := db.Exec(set)
+			changed = refused == nil && diff(before, dump(t, db)) != ""
+			_, err = db.Exec(`ROLLBACK TO try; RELEASE try`)
+			must(t, err)
+			return changed
+		}
+		for _, c := range columns {
+			more := map[string]string{"operations.state": ", deadline_at = 1790000065000", "grants.consumed_at": ", attempt_id = NULL", "attempts.outcome": ", ended_at = 0, proof = ''"}[table+"."+c.name]
+			for _, where := range []string{"", " WHERE " + c.name + " <> " + c.value} {
+				tried++
+				if changes(`UPDATE OR REPLACE `+table+` SET `+c.name+` = NULL`+more+where) && !changes(`UPDATE `+table+` SET `+c.name+` = `+c.value+more+where) {
+					t.Errorf("%s.%s is cleared by a NULL%s", table, c.name, where)
+				}
+			}
+		}
+	}
+	if tried < 100 {
+		t.Fatalf("only %d columns were tried", tried)
+	}
+}
+
+// A writer that writes the whole row, as it had read it or as it thinks it should
+// be, leaves the doubt and the end that one does who writes what is documented.
+func TestI6_WholeRows(t *testing.T) {
+	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	defer s.Close()
+	db := rawDB(t, s.path)
+	began := time.Now().Add(-time.Minute)
+	for id, set := range map[string]string{
+		"narrow":  `state = 'uncertain', error_class = 'timeout'`,
+		"whole":   `state = 'uncertain', error_class = 'timeout', live_attempt = '', deadline_at = 0, version = version + 1`,
+		"stale":   `state = 'uncertain', error_class = 'timeout', live_attempt = '', deadline_at = 0, version = version + 1, doubted = 0, doubted_at = 0, ended_at = created_at, updated_at = created_at, change_of = ''`,
+		"claimed": `state = 'uncertain', error_class = 'timeout', live_attempt = '', deadline_at = 0, version = version + 1, change_of = 'c-claimed'`,
+		"replace": `state = 'uncertain', error_class = 'timeout', live_attempt = '', version = version + 1, settled_at = 1790000000000, by_answer = 1, attempt_count = 1`,
+	} {
+		_, err := db.Exec(`INSERT INTO operations (id, kind, key, created_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?2 + 3600000, 'nightly')`, id, ms(began))
+		must(t, err)
+		before := time.Now().Truncate(time.Millisecond)
+		_, err = db.Exec(`UPDATE operations SET `+set+`, change_id = 'c-' || id, actor = 'nightly', reason = 'timeout' WHERE id = ?`, id)
+		must(t, err)
+		rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: id}))
+		o, a := rec.Operation, rec.Attempts[0]
+		if o.State != ledger.Uncertain || !o.Doubted || o.DoubtedAt.Before(before) || o.EndedAt.Before(before) || o.Version != 2 || o.ByAnswer ||
+			o.LiveAttempt != "" || !o.DeadlineAt.IsZero() || !o.SettledAt.IsZero() || o.ErrorClass != ledger.ClassTimeout {
+			t.Errorf("%s: %+v", id, o)
+		}
+		if a.Outcome != ledger.OutcomeUncertain || a.EndedAt.Before(before) || a.ErrorClass != ledger.ClassTimeout {
+			t.Errorf("%s: attempt %+v", id, a)
+		}
+		if tab := rec.Row().TabAt(time.Now()); tab != ledger.TabNeedsYou {
+			t.Errorf("%s stands in %s", id, tab)
+		}
+	}
+}
+
+// A deadline that plain SQL extends is the attempt's too: it would be taken for
+// ended at the old one, while it is being sent.
+func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
+	s, c := openTest(t)
+	res := begin(t, s)
+	db := rawDB(t, s.path)
+	later := c.Now().Add(time.Hour)
+	_, err := db.Exec(`UPDATE operations SET deadline_at = ? WHERE id = ?`, ms(later), res.Operation.ID)
+	must(t, err)
+	c.Advance(2 * time.Hour)
+	must1[int](t)(s.Expire(ctx, 10))
+	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))
+	if rec.Operation.State != ledger.Uncertain || !rec.Operation.EndedAt.Equal(later) || !rec.Attempts[0].EndedAt.Equal(later) {
+		t.Fatalf("ended at %s and %s, not at %s", rec.Operation.EndedAt, rec.Attempts[0].EndedAt, later)
+	}
 }
 
 // dump is everything that must not have changed.
@@ -253,11 +419,12 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 	}
 }
 
-// An attempt that was named and never recorded hides nothing.
+// An attempt that was named and never recorded hides nothing, and proves nothing.
 func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 	s, c := openTest(t)
 	db := rawDB(t, s.path)
-	_, err := db.Exec(`INSERT INTO operations (id, kind, key, live_attempt, attempt_count, created_at, updated_at, deadline_at, actor) VALUES ('o', 'k', 'k', 'mine', 1, ?1, ?1, ?1 + 60000, 'nightly')`, ms(c.Now()))
+	_, err := db.Exec(`INSERT INTO operations (id, kind, key, live_attempt, attempt_count, created_at, updated_at, deadline_at, change_id, change_of, actor)
+		VALUES ('o', 'k', 'k', 'mine', 1, ?1, ?1, ?1 + 60000, 'c', 'c', 'nightly')`, ms(c.Now()))
 	must(t, err)
 	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{Kind: "k", Key: "k"})); rec.Operation.State != ledger.Pending || len(rec.Attempts) != 0 {
 		t.Fatalf("%+v", rec)
@@ -266,8 +433,13 @@ func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 	if n := must1[int](t)(s.Expire(ctx, 10)); n != 1 {
 		t.Fatalf("%d expired", n)
 	}
-	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "o"})); rec.Operation.State != ledger.Uncertain {
+	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "o"}))
+	if rec.Operation.State != ledger.Uncertain {
 		t.Fatalf("%+v", rec)
+	}
+	must1[ledger.Applied](t)(ledger.Decide(ctx, s, ledger.Decision{ChangeID: "denied", ID: "o", Version: rec.Operation.Version, Verb: ledger.VerbDeny, Reason: "I think not", Actor: ann}))
+	if res := begin(t, s, func(r *ledger.BeginRequest) { r.Kind, r.Key, r.Fingerprint = "k", "k", "" }); res.Answer != ledger.AnswerRefused {
+		t.Fatalf("begin after a denial on a mere word: %s", res.Answer)
 	}
 }
 

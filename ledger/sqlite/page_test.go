@@ -27,10 +27,11 @@ type board struct {
 func newBoard(t *testing.T) *board {
 	s, c := openTest(t)
 	b := &board{s: s, db: rawDB(t, s.path), c: c, stmts: map[string]*sql.Stmt{}}
-	_, err := b.db.Exec(`PRAGMA synchronous = OFF; DROP TRIGGER operations_guard_insert; DROP TRIGGER operations_guard_update; DROP TRIGGER grants_guard_insert`)
+	_, err := b.db.Exec(`PRAGMA synchronous = OFF; DROP TRIGGER operations_guard_insert; DROP TRIGGER operations_guard_update;
+		DROP TRIGGER operations_complete_update; DROP TRIGGER grants_guard_insert`)
 	must(t, err)
-	for _, table := range []string{"operations", "attempts", "events", "grants"} {
-		_, err := b.db.Exec(`DROP TRIGGER ` + table + `_guard_delete`)
+	for _, guard := range []string{"operations", "attempts", "events", "grants", "open", "census", "tallies"} {
+		_, err := b.db.Exec(`DROP TRIGGER ` + guard + `_guard_delete`)
 		must(t, err)
 	}
 	return b

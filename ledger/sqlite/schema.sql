@@ -110,6 +110,7 @@ CREATE TABLE operations (
     OR conflict <> '' OR recheck_at <> 0 OR parked_until <> 0
   ) VIRTUAL,
 
+  CONSTRAINT seq_counts_from_1 CHECK (seq > 0),
   CONSTRAINT id_is_text        CHECK (length(id) BETWEEN 1 AND 200),
   CONSTRAINT kind_is_named     CHECK (length(kind) BETWEEN 1 AND 200),
   CONSTRAINT key_is_given      CHECK (length(key) BETWEEN 1 AND 2000),
@@ -234,9 +235,14 @@ CREATE TABLE reads (
   digest       TEXT NOT NULL DEFAULT '',               -- policy in force
   actor        TEXT NOT NULL DEFAULT '',
 
+  CONSTRAINT read_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'absent', 'duplicated', 'mismatch', 'inconclusive')),
   CONSTRAINT read_receipts_is_json CHECK (json_valid(receipts) AND json_type(receipts) = 'array'),
-  CONSTRAINT evidence_is_json      CHECK (evidence IS NULL OR json_valid(evidence))
+  CONSTRAINT evidence_is_json      CHECK (evidence IS NULL OR json_valid(evidence)),
+  CONSTRAINT read_times_are_in_milliseconds CHECK (
+        began_at BETWEEN 946684800000 AND 4102444800000 AND ended_at BETWEEN 946684800000 AND 4102444800000
+    AND (proof_at = 0 OR proof_at BETWEEN 946684800000 AND 253402300799999)),
+  CONSTRAINT read_ends_after_it_began CHECK (ended_at >= began_at)
 ) STRICT;
 
 CREATE INDEX reads_by_operation ON reads (operation_id, began_at);
@@ -268,12 +274,15 @@ CREATE TABLE grants (
   voided_at    INTEGER NOT NULL DEFAULT 0,
   void_reason  TEXT NOT NULL DEFAULT '',
 
+  CONSTRAINT grant_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT grant_basis_is_known CHECK (basis IN ('absent', 'key_safe', 'risk_accepted')),
   CONSTRAINT grant_is_consumed_or_void CHECK (consumed_at = 0 OR voided_at = 0),
   CONSTRAINT grant_is_consumed_by_an_attempt CHECK ((consumed_at = 0) = (attempt_id = '')),
   CONSTRAINT grant_times_are_in_milliseconds CHECK (
         created_at BETWEEN 946684800000 AND 4102444800000
-    AND expires_at BETWEEN 946684800000 AND 253402300799999)
+    AND expires_at BETWEEN 946684800000 AND 253402300799999
+    AND (consumed_at = 0 OR consumed_at BETWEEN 946684800000 AND 4102444800000)
+    AND (voided_at = 0 OR voided_at BETWEEN 946684800000 AND 4102444800000))
 ) STRICT;
 
 CREATE INDEX grants_by_operation ON grants (operation_id, created_at);
@@ -297,8 +306,10 @@ CREATE TABLE decisions (
   finished_at     INTEGER NOT NULL DEFAULT 0,
 
   CONSTRAINT decision_operations_is_json CHECK (json_valid(operations) AND json_type(operations) = 'array'),
-  CONSTRAINT decision_result_is_json     CHECK (result IS NULL OR json_valid(result))
-) STRICT;
+  CONSTRAINT decision_result_is_json     CHECK (result IS NULL OR json_valid(result)),
+  CONSTRAINT decision_times_are_in_milliseconds CHECK (
+        created_at BETWEEN 946684800000 AND 4102444800000 AND (finished_at = 0 OR finished_at BETWEEN 946684800000 AND 4102444800000))
+) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX decisions_by_key ON decisions (idempotency_key) WHERE idempotency_key <> '';
 
@@ -322,7 +333,14 @@ CREATE TABLE events (
   to_state     TEXT NOT NULL DEFAULT '',
   version      INTEGER NOT NULL DEFAULT 0,
   detail       TEXT,
-  conflict     TEXT NOT NULL DEFAULT ''                -- the flag that this change raised
+  conflict     TEXT NOT NULL DEFAULT '',               -- the flag that this change raised
+  doubt        TEXT,                                   -- error class of the doubt that evidence ended; NULL: none was
+
+  CONSTRAINT event_is_numbered_from_1 CHECK (seq > 0),
+  CONSTRAINT event_is_in_milliseconds CHECK (at BETWEEN 946684800000 AND 4102444800000),
+  CONSTRAINT event_names_who_did_what CHECK (length(verb) > 0 AND length(actor) > 0),
+  CONSTRAINT event_flags_are_0_or_1   CHECK (machine IN (0, 1) AND terminal IN (0, 1)),
+  CONSTRAINT event_detail_is_json     CHECK (detail IS NULL OR json_valid(detail))
 ) STRICT;
 
 CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
@@ -334,7 +352,9 @@ CREATE TABLE leases (
   holder       TEXT NOT NULL,
   generation   INTEGER NOT NULL,
   digest       TEXT NOT NULL DEFAULT '',               -- policy in force at the holder
-  expires_at   INTEGER NOT NULL
+  expires_at   INTEGER NOT NULL,                       -- 0 when nobody holds it
+
+  CONSTRAINT lease_is_in_milliseconds CHECK (expires_at = 0 OR expires_at BETWEEN 946684800000 AND 4102444800000)
 ) STRICT, WITHOUT ROWID;
 
 -- engines: who works on this ledger now, and under which policy. Leave it.
@@ -342,7 +362,9 @@ CREATE TABLE engines (
   holder TEXT PRIMARY KEY,                             -- as on its leases
   digest TEXT NOT NULL,                                -- policy in force there; '': none
   since  INTEGER NOT NULL,
-  until  INTEGER NOT NULL                              -- after this it is taken for gone
+  until  INTEGER NOT NULL,                             -- after this it is taken for gone
+
+  CONSTRAINT engine_times_are_in_milliseconds CHECK (since BETWEEN 946684800000 AND 4102444800000 AND until BETWEEN 946684800000 AND 4102444800000)
 ) STRICT, WITHOUT ROWID;
 
 -- paces: from when a downstream with a rate may be asked next, by whichever engine
@@ -350,6 +372,7 @@ CREATE TABLE engines (
 CREATE TABLE paces (
   downstream TEXT PRIMARY KEY,                         -- as policies name it
   next_at    INTEGER NOT NULL                          -- in microseconds: a rate may be above 1000/s
+    CONSTRAINT pace_is_in_microseconds CHECK (next_at BETWEEN 946684800000000 AND 4102444800000000)
 ) STRICT, WITHOUT ROWID;
 
 -- holds: what stops every automatic send, grant and bulk run. scope is all,
@@ -371,7 +394,12 @@ CREATE TABLE holds (
 
   CONSTRAINT hold_scope_is_known CHECK (scope = 'all' OR scope GLOB 'kind:?*' OR scope GLOB 'downstream:?*'),
   CONSTRAINT hold_says_who_and_why CHECK (length(actor) > 0 AND length(trim(reason)) > 0),
-  CONSTRAINT hold_kinds_is_json CHECK (json_valid(kinds) AND json_type(kinds) = 'array')
+  CONSTRAINT hold_kinds_is_json CHECK (json_valid(kinds) AND json_type(kinds) = 'array'),
+  CONSTRAINT hold_is_numbered_from_1 CHECK (id > 0),
+  CONSTRAINT hold_times_are_in_milliseconds CHECK (
+        created_at BETWEEN 946684800000 AND 4102444800000
+    AND (until = 0 OR until BETWEEN 946684800000 AND 253402300799999)
+    AND (released_at = 0 OR released_at BETWEEN 946684800000 AND 4102444800000))
 ) STRICT;
 
 CREATE UNIQUE INDEX holds_in_force ON holds (scope) WHERE released_at = 0;

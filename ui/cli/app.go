@@ -89,6 +89,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 		a.as = a.env("INDOUBT_ACTOR")
 	}
 	a.home = strings.TrimSpace(a.env("INDOUBT_LEDGER_HOME"))
+	if ledger.ReservedActor(a.as) {
+		return usage(fmt.Sprintf("%q is a name that indoubt signs with itself", strings.TrimSpace(a.as)), "say who you are with --as NAME or INDOUBT_ACTOR")
+	}
 	return nil
 }
 
@@ -103,11 +106,16 @@ func (a *app) actor() ledger.Actor {
 	return who
 }
 
-// machine is the actor of something that acts without a person: a pipeline, a
-// proxy, an engine.
-func (a *app) machine(name string) ledger.Actor {
+// machine is the actor of something that acts without a person: a pipeline or a
+// proxy. Its name is the first of these that is given and not reserved.
+func (a *app) machine(names ...string) ledger.Actor {
 	who := a.actor()
-	who.Name, who.Machine, who.Terminal = name, true, false
+	who.Machine, who.Terminal = true, false
+	for _, name := range append([]string{a.as}, names...) {
+		if who.Name = strings.TrimSpace(name); who.Name != "" && !ledger.ReservedActor(who.Name) {
+			break
+		}
+	}
 	return who
 }
 

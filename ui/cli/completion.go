@@ -52,7 +52,7 @@ func (a *app) completeIDs(from func(ledger.Row) bool, withVersion bool) completi
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var out []string
 		for _, row := range a.rowsToComplete(cmd) {
-			if from != nil && !from(row) || !strings.HasPrefix(row.ID, strings.ToLower(toComplete)) && !strings.HasPrefix(fmt.Sprintf("%s@%d", row.ID, row.Version), toComplete) {
+			if from != nil && !from(row) || !strings.HasPrefix(strings.ToLower(row.ID), strings.ToLower(toComplete)) && !strings.HasPrefix(fmt.Sprintf("%s@%d", row.ID, row.Version), toComplete) {
 				continue
 			}
 			if strings.Contains(strings.Join(args, " "), row.ID) {

@@ -99,7 +99,7 @@ func oneOperation(ctx context.Context, s ledger.Store, args []string) (ledger.Re
 	if len(args) != 1 || !idLike.MatchString(args[0]) {
 		return ledger.Record{}, false, nil
 	}
-	rec, err := s.Read(ctx, ledger.Locator{ID: strings.ToLower(args[0])})
+	rec, err := s.Read(ctx, ledger.Locator{ID: args[0]})
 	if errors.Is(err, ledger.ErrNotFound) {
 		return rec, false, nil
 	}

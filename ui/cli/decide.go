@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -53,17 +52,13 @@ func targets(args []string) ([]target, error) {
 	out := make([]target, 0, len(args))
 	seen := map[string]bool{}
 	for _, arg := range args {
-		id, version, given := strings.Cut(arg, "@")
-		t := target{arg: arg, id: strings.ToLower(id)}
-		if len(id) < 4 {
-			return nil, usage(fmt.Sprintf("%q is not an ID or ID@VERSION", arg), "write at least 4 characters of the id")
+		id, version, given := cutVersion(strings.TrimSpace(arg))
+		t := target{arg: arg, id: id, version: version}
+		if id == "" {
+			return nil, usage(fmt.Sprintf("%q is not an ID or ID@VERSION", arg), "`indoubt list` prints ID@VERSION")
 		}
-		if given {
-			n, err := strconv.ParseInt(version, 10, 64)
-			if err != nil || n < 1 {
-				return nil, usage(fmt.Sprintf("%q is not a version, in %q", version, arg), "`indoubt list` prints ID@VERSION")
-			}
-			t.version = n
+		if given && version < 1 || !given && strings.Contains(id, "@") {
+			return nil, usage(fmt.Sprintf("%q does not end with a version", arg), "`indoubt list` prints ID@VERSION")
 		}
 		if seen[t.id] {
 			return nil, usage(fmt.Sprintf("%s is named twice", id), "")

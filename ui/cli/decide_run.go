@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"indoubt/ledger"
@@ -44,8 +43,8 @@ func (r *decisionRun) record(ctx context.Context, args []string, all []target, f
 	}
 	if known {
 		for _, op := range recorded.Operations {
-			if id, version, ok := strings.Cut(op, "@"); ok {
-				r.versions[id], _ = strconv.ParseInt(version, 10, 64)
+			if id, version, given := cutVersion(op); given {
+				r.versions[id] = version
 			}
 		}
 	}

@@ -139,14 +139,8 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePoli
 		return nil, nil, err
 	}
 	live := a.watchPolicy(ctx, nil)
-	name := strings.TrimSpace(a.as)
-	for _, other := range []string{source.Pipeline, osUser(), "pipeline"} {
-		if name == "" {
-			name = other
-		}
-	}
 	return live, record.New(store, recordingRules(live.inForce), record.Options{
-		Actor: a.machine(name), Source: source, Clock: a.clock, SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
+		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
 		Reader: readNow{a.engine(store, live.inForce, false, nil)},
 	}), nil
 }

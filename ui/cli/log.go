@@ -26,7 +26,7 @@ JSON object a line.`,
 		ValidArgsFunction: a.completeIDs(nil, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				o.id, _, _ = strings.Cut(args[0], "@")
+				o.id = args[0]
 			}
 			o.afterGiven = cmd.Flags().Changed("after")
 			return a.log(cmd.Context(), o)

@@ -206,14 +206,8 @@ func (a *app) mcpRecorder(ctx context.Context, o *mcpproxy.Options, source strin
 	}
 	live := a.watchPolicy(context.WithoutCancel(ctx), func(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line)) })
 	from := a.source(source)
-	name := strings.TrimSpace(a.as)
-	for _, other := range []string{from.Pipeline, osUser(), "agent"} {
-		if name == "" {
-			name = other
-		}
-	}
 	o.Store = store
-	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(name), Source: from, Clock: a.clock,
+	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: a.clock,
 		SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
 		Reader:     readNow{a.engine(store, live.inForce, false, nil)}})
 	return nil

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -81,8 +80,7 @@ func (a *app) reconcileWhat(ctx context.Context, args []string) error {
 	p := a.policyToLookBy()
 	var recs []ledger.Record
 	for _, arg := range args {
-		id, _, _ := strings.Cut(arg, "@")
-		rec, err := a.read(ctx, s, id)
+		rec, err := a.read(ctx, s, arg)
 		if err != nil {
 			return err
 		}
@@ -123,8 +121,7 @@ func (a *app) reconcileNow(ctx context.Context, s ledger.Store, p *policy.Policy
 	run := &decisionRun{app: a, store: s, policy: p}
 	results := make([]resultJSON, 0, len(args))
 	for _, arg := range args {
-		id, _, _ := strings.Cut(arg, "@")
-		rec, err := a.read(ctx, s, id)
+		rec, err := a.read(ctx, s, arg)
 		if err != nil {
 			results = append(results, failedResult(arg, asFailure(err)))
 			continue

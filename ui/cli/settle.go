@@ -60,7 +60,7 @@ An answer that comes late is recorded too, and never overwrites a decision.`,
 
 // request turns the flags into what the ledger is told.
 func (s settleFlags) request(attempt string) (ledger.SettleRequest, error) {
-	req := ledger.SettleRequest{AttemptID: strings.ToLower(strings.TrimSpace(attempt)), Outcome: ledger.Outcome(s.outcome), ErrorClass: ledger.ErrorClass(s.class),
+	req := ledger.SettleRequest{AttemptID: strings.TrimSpace(attempt), Outcome: ledger.Outcome(s.outcome), ErrorClass: ledger.ErrorClass(s.class),
 		Error: s.errorText, Receipt: s.receipt, EffectWord: s.effect, Already: s.already, TokenSent: s.tokenSent, Status: -1}
 	switch req.Outcome {
 	case ledger.OutcomeCommitted, ledger.OutcomeUncertain:

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,8 +30,7 @@ func newShowCommand(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: a.completeIDs(nil, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, _, _ := strings.Cut(args[0], "@") // a copied ID@VERSION names the operation too
-			return a.show(cmd.Context(), id)
+			return a.show(cmd.Context(), args[0])
 		},
 	}
 }
@@ -55,17 +56,34 @@ func (a *app) show(ctx context.Context, id string) error {
 	return a.done("", data, func(w io.Writer) { writeTicket(w, v, events) })
 }
 
-// read finds one operation by its id or the beginning of it.
+// read finds one operation by its id, as its writer wrote it, or the beginning of
+// that. A copied ID@VERSION names the operation too.
 func (a *app) read(ctx context.Context, s ledger.Store, id string) (ledger.Record, error) {
-	id = strings.ToLower(strings.TrimSpace(id))
-	if len(id) < 4 {
-		return ledger.Record{}, usage(fmt.Sprintf("%q is too short for an id", id), "write at least 4 characters of it")
+	id = strings.TrimSpace(id)
+	if id == "" {
+		return ledger.Record{}, usage("an id is empty", "`indoubt list` prints ids")
 	}
 	rec, err := s.Read(ctx, ledger.Locator{ID: id})
+	if before, _, versioned := cutVersion(id); errors.Is(err, ledger.ErrNotFound) && versioned && before != "" {
+		rec, err = s.Read(ctx, ledger.Locator{ID: before})
+	}
+	if errors.Is(err, ledger.ErrNotFound) && len(id) < 4 {
+		return rec, usage(fmt.Sprintf("%q is too short for the beginning of an id", id), "write at least 4 characters of it")
+	}
 	if err != nil {
 		return rec, explainID(id, err)
 	}
 	return rec, nil
+}
+
+// cutVersion takes ID@VERSION apart. An id may have an @ of its own.
+func cutVersion(arg string) (id string, version int64, given bool) {
+	if i := strings.LastIndexByte(arg, '@'); i >= 0 {
+		if n, err := strconv.ParseInt(arg[i+1:], 10, 64); err == nil {
+			return arg[:i], n, true
+		}
+	}
+	return arg, 0, false
 }
 
 // writeTicket prints one operation the way a person tells it.

@@ -169,7 +169,7 @@ func commands() []commandSpec {
 		{name: "hold", words: "stop every send by machine", do: act("H")},
 		{name: "needs", words: "what needs you", do: tab(ledger.TabNeedsYou)},
 		{name: "open", args: "ID", words: "one operation, by its id or the beginning of it", do: func(m *Root, arg string) (tea.Cmd, error) {
-			if len(arg) < 4 {
+			if arg == "" {
 				return nil, errors.New("open which one? An id, or four letters of its beginning")
 			}
 			return m.find(arg), nil
