@@ -16,6 +16,7 @@ type transport struct {
 	recorded bool     // the command line that was recorded
 	pipeline bool     // not sent from here
 	secrets  []string // written out in the policy
+	guarded  *Kind    // of a read: the kind whose write it must not be
 }
 
 type httpRule struct {

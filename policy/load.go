@@ -274,6 +274,7 @@ func (d *decoder) kinds(n *node) {
 	}
 	d.ambiguous()
 	d.vouch()
+	d.lintWrites()
 }
 
 func copyOrigins(in map[string]position) map[string]position {

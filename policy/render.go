@@ -100,6 +100,11 @@ func (t *transport) request(vars *variables, key []string, cursor any) (Request,
 	if err != nil {
 		return Request{}, err
 	}
+	if t.guarded != nil {
+		if err := t.guarded.guard(vars, real); err != nil {
+			return Request{}, err
+		}
+	}
 	shown, err := t.render(&rendering{ctx: context.Background(), vars: vars, show: true}, key)
 	if err != nil {
 		return Request{}, err

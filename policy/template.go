@@ -236,34 +236,15 @@ func (r *rendering) json(t *template) (any, error) {
 }
 
 // url renders an address: values in the path are percent-encoded and may not
-// be what a server reads as another path; values in the query are encoded.
-// A value before the path (the host) is refused when the policy is loaded.
+// be what a server reads as another path; values in the query are encoded. A
+// value before the path is where the host comes from; that it is no data is
+// checked when the policy is loaded.
 func (r *rendering) url(t *template) (string, error) {
-	var b strings.Builder
-	query := false
-	segment, computed := "", false // of the path, decoded
-	finish := func() error {
-		defer func() { segment, computed = "", false }()
-		if !computed {
-			return nil
-		}
-		return checkSegment(segment)
-	}
-	for _, p := range t.parts {
+	var b addressBuilder
+	for i, p := range t.parts {
 		if p.expr == nil {
-			for _, c := range p.literal {
-				if c == '?' || c == '#' || c == '/' && !query {
-					if err := finish(); err != nil {
-						return "", err
-					}
-				}
-				if c == '?' || c == '#' {
-					query = true
-				}
-				if !query && c != '/' {
-					segment += string(c)
-				}
-				b.WriteRune(c)
+			if err := b.written(p.literal); err != nil {
+				return "", err
 			}
 			continue
 		}
@@ -271,21 +252,60 @@ func (r *rendering) url(t *template) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		switch {
-		case r.show && p.expr.secret():
-			b.WriteString(s)
-			segment += "secret"
-		case query:
-			b.WriteString(url.QueryEscape(s))
-		default:
-			segment, computed = segment+s, true
-			b.WriteString(url.PathEscape(s))
-		}
+		b.value(s, i == 0 || r.show && p.expr.secret())
 	}
-	if err := finish(); err != nil {
+	if err := b.endSegment(); err != nil {
 		return "", err
 	}
-	return b.String(), nil
+	return b.text.String(), nil
+}
+
+// addressBuilder writes an address and looks at each segment of its path.
+type addressBuilder struct {
+	text     strings.Builder
+	query    bool
+	segment  string // of the path, decoded
+	computed bool   // the segment
+}
+
+// written adds a part that stands in the policy.
+func (b *addressBuilder) written(literal string) error {
+	for _, c := range literal {
+		if c == '?' || c == '#' || c == '/' && !b.query {
+			if err := b.endSegment(); err != nil {
+				return err
+			}
+		}
+		b.query = b.query || c == '?' || c == '#'
+		if !b.query && c != '/' {
+			b.segment += string(c)
+		}
+		b.text.WriteRune(c)
+	}
+	return nil
+}
+
+// value adds a computed part; plain is one that is no value of the path.
+func (b *addressBuilder) value(s string, plain bool) {
+	switch {
+	case plain:
+		b.text.WriteString(s)
+		b.segment += "secret"
+	case b.query:
+		b.text.WriteString(url.QueryEscape(s))
+	default:
+		b.segment, b.computed = b.segment+s, true
+		b.text.WriteString(url.PathEscape(s))
+	}
+}
+
+func (b *addressBuilder) endSegment() error {
+	segment, computed := b.segment, b.computed
+	b.segment, b.computed = "", false
+	if !computed {
+		return nil
+	}
+	return checkSegment(segment)
 }
 
 // checkSegment refuses a rendered path segment that would lead elsewhere (I11),

@@ -1,0 +1,326 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// errWouldWrite refuses a read that is a write: a check of an operation in doubt
+// would be one more of it.
+var errWouldWrite = errors.New("the check would be a write")
+
+const writesHint = "a check of it would be one more write: read by get, by the path of a search, or by another tool or command"
+
+// lintWrites refuses every read that is a write of this policy. What only a
+// rendered request shows, guard refuses. A file with other problems may lack parts
+// that are looked at here.
+func (d *decoder) lintWrites() {
+	if len(d.problems) > 0 {
+		return
+	}
+	for _, name := range d.policy.order {
+		k := d.policy.kinds[name]
+		if k.Read == nil {
+			continue
+		}
+		k.Read.transport.guarded = k
+		if why := k.readWrites(); why != "" {
+			d.fail(k.origins["read"], "kinds."+name+".read", why, writesHint)
+		}
+	}
+}
+
+// readWrites says which write the kind's read is, "" for none.
+func (k *Kind) readWrites() string {
+	t := &k.Read.transport
+	if t.http != nil {
+		read := t.http.outgoing(t.http.blank())
+		if why := read.writes(); why != "" {
+			return why
+		}
+		if name := k.matched(read); name != "" {
+			return fmt.Sprintf("asks by %s, which is a write by the `match` of %s", read, name)
+		}
+	}
+	for _, name := range k.policy.order {
+		other := k.policy.kinds[name]
+		if other.Send != nil && t.same(&other.Send.transport) {
+			return "asks by the very request that is the `send` of " + name
+		}
+		if t.mcp != nil && t.mcp.server != nil && other.isTool(t.mcp, other == k) {
+			return fmt.Sprintf("calls the tool %s of %s, which writes", t.mcp.tool, name)
+		}
+	}
+	return ""
+}
+
+// same tells whether two rules ask for the same, as far as that is written.
+func (t *transport) same(send *transport) bool {
+	switch {
+	case t.http != nil && send.http != nil:
+		return t.http.outgoing(t.http.blank()).same(send.http.outgoing(send.http.blank()))
+	case t.mcp != nil && send.mcp != nil:
+		return t.mcp.server != nil && t.mcp.server == send.mcp.server && t.mcp.tool == send.mcp.tool &&
+			!toldApart(spoken(t.mcp.arguments), spoken(send.mcp.arguments))
+	case t.command != nil && send.command != nil:
+		return sameCommand(t.command.written(), send.command.written())
+	}
+	return false
+}
+
+// isTool tells whether a kind is the calls of a tool, by its name, and not said to
+// read. The kind that the read is of may name the server in its own way.
+func (k *Kind) isTool(m *mcpRule, own bool) bool {
+	if k.Access == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.tool) {
+		return false
+	}
+	writes := k.Access == "write" || k.Read != nil || k.Send != nil || k.Token.Stated()
+	return own || writes && k.Pattern == "mcp."+m.server.Name+"."+m.tool
+}
+
+func (c *commandRule) written() []string {
+	out := make([]string, len(c.argv))
+	for i, a := range c.argv {
+		out[i] = a.value.text
+	}
+	return out
+}
+
+// sameCommand compares command lines; the program may be named by any path.
+func sameCommand(a, b []string) bool {
+	return len(a) > 0 && len(b) > 0 && path.Base(a[0]) == path.Base(b[0]) && slices.Equal(a[1:], b[1:])
+}
+
+// guard refuses a rendered read that is the write it looks for: by the kind's
+// `send` and by any `match`, and by what was recorded of it.
+func (k *Kind) guard(vars *variables, req Request) error {
+	o := vars.rec.Operation
+	switch {
+	case req.Command != nil && o.Command != nil:
+		keys := strings.NewReplacer("{{key}}", o.Key, "{{token}}", o.Token)
+		recorded := make([]string, len(o.Command.Argv))
+		for i, a := range o.Command.Argv {
+			recorded[i] = keys.Replace(a)
+		}
+		if sameCommand(req.Command.Argv, recorded) {
+			return fmt.Errorf("%w: it is the very command that was recorded", errWouldWrite)
+		}
+	case req.HTTP != nil:
+		return k.guardHTTP(vars, req.HTTP.URL)
+	}
+	return nil
+}
+
+func (k *Kind) guardHTTP(vars *variables, address string) error {
+	read := k.Read.transport.http.outgoing(address)
+	if s := k.Send; s != nil && s.transport.http != nil {
+		at, err := s.transport.http.address(&rendering{ctx: context.Background(), vars: newVariables(vars.rec)})
+		if err == nil && read.same(s.transport.http.outgoing(at)) {
+			return fmt.Errorf("%w: %s is what `send` asks", errWouldWrite, read)
+		}
+	}
+	if name := k.matched(read); name != "" {
+		return fmt.Errorf("%w: %s is one by the `match` of %s", errWouldWrite, read, name)
+	}
+	if read.reads() || read.looks() {
+		return nil
+	}
+	for _, recorded := range recordedRequests(vars.rec.Operation) {
+		if read.same(recorded) {
+			return fmt.Errorf("%w: %s is what was recorded", errWouldWrite, read)
+		}
+	}
+	return nil
+}
+
+// recordedRequests are the requests that an operation is known to have sent: as a
+// proxy recorded it, or as addresses on a command line.
+func recordedRequests(o ledger.Operation) []outgoing {
+	var in struct{ Method, Override, Path string }
+	if json.Unmarshal(o.Input, &in) == nil && strings.HasPrefix(in.Path, "/") && in.Method != "" {
+		if in.Override != "" {
+			in.Method = in.Override
+		}
+		return []outgoing{{method: strings.ToUpper(in.Method), path: in.Path}}
+	}
+	var out []outgoing
+	if o.Command != nil {
+		for _, a := range o.Command.Argv {
+			if u, err := url.Parse(a); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+				out = append(out, outgoing{method: http.MethodPost, host: u.Host, path: u.EscapedPath()})
+			}
+		}
+	}
+	return out
+}
+
+// matched is the kind whose `match` says that a request is a write, "" for none.
+// Where everything has one address, what the request says may part it from the
+// write.
+func (k *Kind) matched(read outgoing) string {
+	if s := k.Send; read.looks() || s != nil && s.transport.http != nil && toldApart(read.says, s.transport.http.outgoing("").says) {
+		return ""
+	}
+	name, ok := k.policy.KindFor(read.method, read.host, read.path)
+	if !ok || k.policy.kinds[name].Access == "read" {
+		return ""
+	}
+	return name
+}
+
+// outgoing is an HTTP request as far as it tells reads from writes.
+type outgoing struct {
+	method string            // also where a header puts another one in its place
+	host   string            // "" where it is not known
+	path   string            // without query; hole for what is computed
+	says   map[string]string // by which an interface with one address tells its requests apart
+}
+
+// hole stands for a part that is computed.
+const hole = "\x00"
+
+func (q outgoing) String() string {
+	return q.method + " " + q.host + strings.ReplaceAll(q.path, hole, "…")
+}
+
+// blank is the address as it is written, with holes.
+func (h *httpRule) blank() string {
+	text := holed(h.path)
+	if h.base != nil {
+		text = strings.TrimSuffix(holed(h.base), "/") + text
+	}
+	return text
+}
+
+func holed(t *template) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expr != nil {
+			b.WriteString(hole)
+		} else {
+			b.WriteString(p.literal)
+		}
+	}
+	return b.String()
+}
+
+func (h *httpRule) outgoing(address string) outgoing {
+	place, query, _ := strings.Cut(address, "?")
+	q := outgoing{method: h.method, says: spoken(h.query, h.json, h.form)}
+	rest := place
+	if _, after, ok := strings.Cut(place, "://"); ok {
+		q.host, rest, _ = strings.Cut(after, "/")
+		rest = "/" + rest
+	} else if !strings.HasPrefix(place, "/") { // the host comes from the environment
+		_, rest, _ = strings.Cut(place, "/")
+		rest = "/" + rest
+	}
+	if strings.Contains(q.host, hole) {
+		q.host = ""
+	}
+	q.path = rest
+	values, _ := url.ParseQuery(query)
+	for name := range values {
+		say(q.says, name, values.Get(name))
+	}
+	for _, p := range h.headers {
+		switch name := strings.ToLower(p.name); name {
+		case "x-amz-target", "soapaction":
+			say(q.says, name, holed(p.value))
+		case "x-http-method-override", "x-http-method", "x-method-override":
+			q.method = strings.ToUpper(strings.TrimSpace(holed(p.value)))
+		}
+	}
+	if m := q.says["_method"]; m != "" {
+		q.method = strings.ToUpper(m)
+	}
+	return q
+}
+
+// selecting are the names under which interfaces with one address are told what to
+// do, and rehearsing those by which they are told not to do it.
+var (
+	selecting  = map[string]bool{"action": true, "method": true, "operation": true, "operationname": true, "query": true, "cmd": true, "command": true, "_method": true, "x-amz-target": true, "soapaction": true}
+	rehearsing = map[string]bool{"dryrun": true, "validateonly": true}
+	mutation   = regexp.MustCompile(`(?m)^\s*mutation\b`)
+)
+
+// spoken is what the given data say by their own words.
+func spoken(data ...*value) map[string]string {
+	out := map[string]string{}
+	for _, v := range data {
+		if v == nil {
+			continue
+		}
+		for _, e := range v.entries {
+			switch {
+			case e.value.text != nil && e.value.text.parts[0].expr == nil:
+				say(out, e.name, e.value.text.parts[0].literal)
+			case e.value.fixed:
+				say(out, e.name, fmt.Sprint(e.value.literal))
+			}
+		}
+	}
+	return out
+}
+
+func say(says map[string]string, name, text string) {
+	name = strings.ToLower(name)
+	if plain := strings.NewReplacer("-", "", "_", "").Replace(name); rehearsing[plain] {
+		name = plain
+	} else if !selecting[name] {
+		return
+	}
+	if text != "" && !strings.Contains(text, hole) {
+		says[name] = text
+	}
+}
+
+// toldApart tells whether a read is told from a write by what both say.
+func toldApart(read, write map[string]string) bool {
+	for name, text := range read {
+		other, both := write[name]
+		if selecting[name] && both && other != text || rehearsing[name] && text != "false" && !both {
+			return true
+		}
+	}
+	return false
+}
+
+// looks tells whether a request says of itself that it only looks.
+func (q outgoing) looks() bool {
+	text := strings.TrimSpace(q.says["query"])
+	return q.says["dryrun"] != "" || q.says["validateonly"] != "" ||
+		(strings.HasPrefix(text, "query") || strings.HasPrefix(text, "{")) && !mutation.MatchString(text)
+}
+
+func (q outgoing) reads() bool { return q.method == http.MethodGet || q.method == http.MethodHead }
+
+// writes says why a request is no read, whatever it is for; "" where it may be.
+func (q outgoing) writes() string {
+	switch {
+	case strings.Contains(q.method, hole):
+		return "a read does not say its method by something computed"
+	case !q.reads() && q.method != http.MethodPost:
+		return "a read does not " + q.method
+	case mutation.MatchString(q.says["query"]):
+		return "a read makes no mutation"
+	}
+	return ""
+}
+
+// same tells whether a read is a write. A host that is not known is any.
+func (q outgoing) same(write outgoing) bool {
+	return q.reads() == write.reads() && (q.host == "" || write.host == "" || strings.EqualFold(q.host, write.host)) &&
+		strings.TrimSuffix(q.path, "/") == strings.TrimSuffix(write.path, "/") && !toldApart(q.says, write.says)
+}
