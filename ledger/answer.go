@@ -27,9 +27,11 @@ type Answer struct {
 	Stderr []byte // bounded tail
 	// Unconnected: it ran, and is known not to have had a connection at all.
 	Unconnected bool
-	// TreeEmpty: the process and all that it had started were seen to be gone.
-	// TreeForeign: what was left is another account's, so that only root can tell.
-	TreeEmpty, TreeForeign bool
+	// Tree says whether the process and all that it had started were seen to be
+	// gone; TreeNone: nobody looked. TreeForeign: what was left is another
+	// account's, so that only root can tell.
+	Tree        Tree
+	TreeForeign bool
 
 	RPC *RPCAnswer // the JSON-RPC response, nil when none came
 	// Rows is the rows a query returned, as a JSON array of objects (nil when none

@@ -22,7 +22,7 @@ type SettleRequest struct {
 	EffectWord          string
 	Already             bool // committed, because an earlier attempt's effect is there
 	TokenSent           bool
-	TreeEmpty           bool // all processes that the attempt had started were seen to be gone
+	Tree                Tree // TreeEmpty: all processes that the attempt had started were seen to be gone
 	TreeForeign         bool // what is left of them is another account's: only root can tell
 	Actor               Actor
 }

@@ -87,7 +87,7 @@ func (r *Record) OpenTree() *Attempt {
 func (a *Attempt) seen(req SettleRequest, now time.Time) bool {
 	before := *a
 	switch {
-	case req.TreeEmpty:
+	case req.Tree == TreeEmpty:
 		a.emptied(now)
 	case req.TreeForeign && a.Tree == TreeOpen:
 		a.UID = 0

@@ -122,7 +122,7 @@ func treeIsTold(d *desk) {
 
 // settleSeesIt: in time, and after the deadline had ended the attempt.
 func settleSeesIt(d *desk) {
-	empty := func(r *ledger.SettleRequest) { r.TreeEmpty = true }
+	empty := func(r *ledger.SettleRequest) { r.Tree = ledger.TreeEmpty }
 	res := d.begun("k", command)
 	at := d.clock.Now()
 	d.settle(res.Attempt.ID, ledger.OutcomeUncertain, empty)

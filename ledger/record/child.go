@@ -20,6 +20,8 @@ const (
 	maxStderr  = 16 << 10
 	outputWait = 2 * time.Second // for output pipes that outlive the command, at most
 	look       = 500 * time.Millisecond
+	// endPatience is how long what is left of a command is killed again, at most.
+	endPatience = 2 * time.Second
 )
 
 // child is one wrapped command.
@@ -30,15 +32,17 @@ type child struct {
 	stdout, stderr io.Writer
 	timeout, grace time.Duration
 	signals        <-chan os.Signal
-	guard          []string
+	watch          *guard
 	note           func(string)
+	attempt        string // that its processes carry; "" for a command that only reads
+	alone          bool   // this process starts nothing else
+	root           int    // this process, when it adopts every orphan of the command
 
 	fence fence                                        // the zero fence: none
 	beat  func(ctx context.Context) (time.Time, error) // extends the deadline; nil: no fence
 
 	cmd     *exec.Cmd
 	group   *procgroup.Group
-	watch   *guard
 	tty     *terminal // that the command has, nil: none
 	out     tee
 	err     tee
@@ -75,27 +79,73 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 		return a
 	}
 	defer closeInput()
-	c.watch = startGuard(c.guard, c.note)
-	defer c.watch.done()
+	scope := procgroup.Scope{Attempt: c.attempt, Spare: []int{c.watch.ready(c.note)}}
+	if c.alone && procgroup.Adopt() {
+		c.root = os.Getpid()
+		scope.Root = c.root
+	}
+	c.watch.extend(c.charge(0)) // this process may be killed before it knows the group
 	// The deadline may have passed while this process was stopped or slow.
 	if c.beat != nil && c.fence.left() <= 0 {
 		a.Err = errors.New("the deadline had passed before the command was started")
 		return a
 	}
 	l := life{started: make(chan error, 1), exited: make(chan struct{}), collect: make(chan struct{}), ended: make(chan error, 1)}
-	go c.live(l)
+	go c.live(l, scope)
 	if err := <-l.started; err != nil {
 		a.Err = err
 		return a
 	}
 	a.Sent = true
-	defer c.group.Release()
 	c.attend(ctx, l.exited)
-	if c.stopped != nil {
-		c.group.Kill() // what it has started with it
+	if c.stopped != nil || c.group.EndedBadly() {
+		c.end(&a)
 	}
+	c.watch.rest() // what a command that ended well has left is its own business
 	close(l.collect)
-	return c.answer(a, <-l.ended)
+	a = c.answer(a, <-l.ended)
+	if a.Tree == ledger.TreeNone && !(a.Exited && a.Exit == 0) {
+		c.end(&a) // where it is not known before that it ended badly
+	}
+	return a
+}
+
+// end ends what a command that did not end well has left: it could still act
+// after its attempt is judged.
+func (c *child) end(a *ledger.Answer) {
+	left, err := c.group.End(endPatience)
+	c.seen(a, left, err)
+	if len(left) > 0 {
+		c.note("could not be ended: process " + procgroup.List(left))
+	}
+}
+
+// leftOver looks for what a command that ended well has left.
+func (c *child) leftOver(a *ledger.Answer) {
+	left, err := c.group.Left()
+	c.seen(a, left, err)
+}
+
+func (c *child) seen(a *ledger.Answer, left []procgroup.Process, err error) {
+	if a.Tree = ledger.TreeOpen; err == nil && len(left) == 0 {
+		a.Tree = ledger.TreeEmpty
+	}
+	for _, p := range left {
+		a.TreeForeign = a.TreeForeign || p.UID >= 0 && p.UID != os.Geteuid()
+	}
+}
+
+// charge is what the guard is to end, and when.
+type charge struct {
+	Attempt string        // "-": none
+	Group   int           // 0: not known yet
+	Root    int           // a process whose descendants are all the command's, or 0
+	Left    time.Duration // 0: no limit
+}
+
+// charge names the command by its group, or by its attempt alone.
+func (c *child) charge(group int) charge {
+	return charge{Attempt: c.attempt, Group: group, Root: c.root, Left: c.guarded()}
 }
 
 // life is how the thread that owns the process tells of it.
@@ -108,12 +158,13 @@ type life struct {
 
 // live starts the command and waits for it, all on one thread: the kernel's
 // parent-death signal fires when the thread that started it ends.
-func (c *child) live(l life) {
+func (c *child) live(l life, scope procgroup.Scope) {
 	runtime.LockOSThread()
 	var err error
 	c.group, err = procgroup.Start(c.cmd)
 	if err == nil { // before anything else, because this process may be stopped at any moment
-		c.watch.extend(c.group.ID(), c.guarded())
+		c.watch.extend(c.charge(c.group.ID()))
+		c.group.Widen(scope)
 	}
 	l.started <- err
 	if err != nil {
@@ -174,6 +225,7 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 			beating = false
 			c.beaten(b)
 		case <-ticker.C:
+			c.group.Reap()
 		}
 		c.enforce()
 		if c.beat != nil && !beating && time.Since(lastBeat) >= c.fence.every() && c.fence.left() > 0 {
@@ -201,7 +253,7 @@ func (c *child) beaten(b heartbeat) {
 	switch {
 	case b.err == nil:
 		c.fence.extended(b.asked, b.deadline)
-		c.watch.extend(c.group.ID(), c.guarded())
+		c.watch.extend(c.charge(c.group.ID()))
 	case errors.Is(b.err, ledger.ErrMoved), errors.Is(b.err, ledger.ErrNotFound), errors.Is(b.err, ledger.ErrReadOnly),
 		errors.Is(b.err, ledger.ErrCopied), errors.Is(b.err, fs.ErrNotExist):
 		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.grace, c.fence.left()))
@@ -262,6 +314,13 @@ func (c *child) guarded() time.Duration {
 		return 0
 	}
 	return max(time.Millisecond, c.fence.left()-c.fence.margin(c.grace)/2)
+}
+
+// release lets what is left of the command go its own way.
+func (c *child) release() {
+	if c.group != nil {
+		c.group.Release()
+	}
 }
 
 // answer is what the ended command says.

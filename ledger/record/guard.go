@@ -6,8 +6,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,65 +16,92 @@ import (
 
 // guard is a small process beside the command. The parent-death signal reaches
 // only the command itself, not what that has started, and nothing reaches
-// anybody while this process is stopped; the guard ends the whole group in both
-// cases. The zero and the nil guard do nothing.
+// anybody while this process is stopped; the guard ends all of it in both cases.
+// The nil guard does nothing.
 type guard struct {
-	mu   sync.Mutex
-	in   io.WriteCloser
-	cmd  *exec.Cmd
-	open bool
+	mu      sync.Mutex
+	in      io.WriteCloser
+	cmd     *exec.Cmd
+	open    bool
+	started chan struct{} // closed when it was started, or could not be
+	failed  error
 }
 
-func startGuard(argv []string, note func(string)) *guard {
+// startGuard starts the guard while the caller goes on.
+func startGuard(argv []string) *guard {
 	if len(argv) == 0 {
 		return nil
 	}
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.SysProcAttr = "/", ownSession()
-	in, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		note("no guard process: " + err.Error() + "; if this process is stopped, the command is not")
-		return nil
-	}
-	return &guard{in: in, cmd: cmd, open: true}
+	g := &guard{cmd: exec.Command(argv[0], argv[1:]...), started: make(chan struct{})}
+	g.cmd.Dir, g.cmd.SysProcAttr = "/", ownSession()
+	go func() {
+		g.in, g.failed = g.cmd.StdinPipe()
+		if g.failed == nil {
+			g.failed = g.cmd.Start()
+		}
+		g.open = g.failed == nil
+		close(g.started)
+		if g.open {
+			_ = g.cmd.Wait()
+		}
+	}()
+	return g
 }
 
-// extend tells the guard which group it guards, and until when.
-func (g *guard) extend(group int, left time.Duration) {
-	g.say(fmt.Sprintf("%d %d\n", group, left.Milliseconds()))
+// ready waits until the guard was started. It returns its process id, or 0.
+func (g *guard) ready(note func(string)) int {
+	if g == nil {
+		return 0
+	}
+	<-g.started
+	if g.failed != nil {
+		note("no guard process: " + g.failed.Error() + "; if this process is stopped or killed, what the command has started is not")
+		return 0
+	}
+	return g.cmd.Process.Pid
 }
 
-func (g *guard) say(line string) {
+// noCharge is that of a guard that has nothing to end.
+var noCharge = charge{Attempt: "-"}
+
+// extend tells the guard what it guards, and until when.
+func (g *guard) extend(c charge) {
 	if g == nil {
 		return
 	}
+	<-g.started
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open {
-		_, err := io.WriteString(g.in, line)
+		if c.Attempt == "" {
+			c.Attempt = noCharge.Attempt
+		}
+		_, err := fmt.Fprintln(g.in, c.Attempt, c.Group, c.Root, c.Left.Milliseconds())
 		g.open = err == nil
 	}
 }
 
-// done dismisses the guard, and does not wait for it: the outcome is to be
-// recorded now.
+// rest tells the guard that there is nothing to end any more.
+func (g *guard) rest() { g.extend(noCharge) }
+
+// done dismisses the guard, and does not wait for it: the outcome is known now.
 func (g *guard) done() {
 	if g == nil {
 		return
 	}
-	g.say("done\n")
-	g.in.Close()
-	go func() { _ = g.cmd.Wait() }()
+	g.rest()
+	<-g.started
+	if g.in != nil {
+		g.in.Close()
+	}
 }
 
-// Guard is the guard process's whole life. It reads "GROUP MILLISECONDS" lines,
-// and kills the group when the time of the last one is up (0: no limit), or when
-// its input ends without the word "done", because then the process that should
-// watch the command is gone.
-func Guard(in io.Reader) {
+// Guard is the guard process's whole life. It reads charges, "ATTEMPT GROUP ROOT
+// MILLISECONDS" a line, and ends what the last one names when its time is up, or
+// when the input ends, because then the process that should watch the command is
+// gone. Of that one it calls empty with the attempt when it has seen that
+// nothing of it lives any more.
+func Guard(in io.Reader, empty func(attempt string)) {
 	ignoreSignals()
 	lines := make(chan string)
 	go func() {
@@ -83,36 +110,45 @@ func Guard(in io.Reader) {
 			lines <- scanner.Text()
 		}
 	}()
-	group := 0
+	c := noCharge
 	var up <-chan time.Time
 	for {
 		select {
 		case line, open := <-lines:
-			if !open {
-				killGroup(group)
-				return
-			}
-			if strings.TrimSpace(line) == "done" {
-				return
-			}
+			next := c
 			var ms int64
-			if _, err := fmt.Sscanf(line, "%d %d", &group, &ms); err != nil {
-				killGroup(group)
+			if open {
+				if _, err := fmt.Sscan(line, &next.Attempt, &next.Group, &next.Root, &ms); err != nil {
+					open = false
+				}
+			}
+			if !open {
+				if c.end() && c.Attempt != noCharge.Attempt && empty != nil {
+					empty(c.Attempt)
+				}
 				return
 			}
-			up = nil
+			c, up = next, nil
 			if ms > 0 {
 				up = time.After(time.Duration(ms) * time.Millisecond)
 			}
 		case <-up:
-			killGroup(group)
+			c.end()
 			up = nil
 		}
 	}
 }
 
-func killGroup(group int) {
-	if group > 1 {
-		procgroup.KillID(group)
+// end ends everything that the charge names, and reports whether it has seen
+// that nothing of it is left. While its root lives, it and the guard are spared.
+func (c charge) end() bool {
+	scope := procgroup.Scope{Attempt: c.Attempt}
+	if c.Attempt == noCharge.Attempt {
+		scope.Attempt = ""
 	}
+	if c.Root != 0 && os.Getppid() == c.Root {
+		scope.Root, scope.Spare = c.Root, []int{c.Root}
+	}
+	left, err := procgroup.Of(c.Group, scope).End(endPatience)
+	return err == nil && len(left) == 0
 }

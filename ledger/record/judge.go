@@ -54,8 +54,11 @@ func judged(rec ledger.Record) string {
 func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attemptID string, a ledger.Answer) ledger.SettleRequest {
 	a = settledTask(readable(a))
 	s := ledger.SettleRequest{AttemptID: attemptID, Status: statusOf(a)}
-	if neverSent(a) {
+	if neverSent(a) && a.Tree != ledger.TreeOpen {
 		s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, ledger.NeverSent, joined("never sent", errorOf(a))
+		if s.Tree = a.Tree; !a.Sent {
+			s.Tree = ledger.TreeEmpty
+		}
 		return tidy(s, nil)
 	}
 	s.Result, s.Error = resultOf(a), errorOf(a)
@@ -67,6 +70,10 @@ func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attempt
 	}
 	if ruling.Already && doubted && complete(a) {
 		s.Outcome, s.Proof, s.ErrorClass, s.Already = ledger.OutcomeCommitted, "", "", true
+	}
+	s.Tree, s.TreeForeign = a.Tree, a.TreeForeign
+	if s.Outcome == ledger.OutcomeFailed && a.Tree == ledger.TreeOpen {
+		s.Outcome, s.Error = ledger.OutcomeUncertain, joined("a process that it started may still write", s.Error)
 	}
 	switch s.Outcome {
 	case ledger.OutcomeCommitted:

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/procgroup"
 	"indoubt/ledger/sqlite"
 )
 
@@ -36,7 +37,7 @@ func runRole() int {
 		return 102
 	}
 	req := RunRequest{Wish: Wish{Kind: "post", Key: os.Getenv("T_KEY"), Deadline: deadline, Input: json.RawMessage(`{"n":1}`)},
-		Argv: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Note: func(s string) { fmt.Fprintln(os.Stderr, s) }}
+		Argv: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Alone: true, Note: func(s string) { fmt.Fprintln(os.Stderr, s) }}
 	if os.Getenv("T_GUARD") != "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -55,6 +56,28 @@ func runRole() int {
 	}
 	os.Stdout.Write(res.Stored)
 	return res.ExitCode
+}
+
+// guardSaw records what the guard has seen.
+func guardSaw(attempt string) {
+	store, err := sqlite.Open(context.Background(), os.Getenv("T_LEDGER"), sqlite.Options{})
+	if err != nil {
+		return
+	}
+	defer store.Close()
+	_, _ = ledger.SeeTreeEmpty(context.Background(), store, ledger.TreeRequest{ChangeID: ledger.NewID(), AttemptID: attempt, Actor: ledger.Actor{Name: "guard", Machine: true}})
+}
+
+// traceRole looks for the processes of an attempt that was made here.
+func traceRole() int {
+	a := ledger.Attempt{ID: os.Getenv("T_KEY"), StartedAt: time.Now(), Place: procgroup.Here()}
+	a.UID, _ = strconv.Atoi(os.Getenv("T_UID"))
+	found, err := procgroup.Trace(a)
+	if err != nil || len(found) > 0 {
+		fmt.Println(found, err)
+		return 1
+	}
+	return 0
 }
 
 // beginRole is a process of its own that begins once and leaves.

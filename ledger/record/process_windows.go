@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 )
 
 // Forwarded subscribes to what asks this process to end: Ctrl-C, Ctrl-Break, the
@@ -32,10 +31,12 @@ func signalNumber(name string) int {
 // ends the command at its deadline.
 type guard struct{}
 
-func startGuard([]string, func(string)) *guard { return nil }
+func startGuard([]string) *guard { return nil }
 
-func (*guard) extend(int, time.Duration) {}
-func (*guard) done()                     {}
+func (*guard) ready(func(string)) int { return 0 }
+func (*guard) extend(charge)          {}
+func (*guard) rest()                  {}
+func (*guard) done()                  {}
 
 // Guard is the guard process's whole life. There is nothing for it to do here.
-func Guard(in io.Reader) { _, _ = io.Copy(io.Discard, in) }
+func Guard(in io.Reader, _ func(attempt string)) { _, _ = io.Copy(io.Discard, in) }

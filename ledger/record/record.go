@@ -110,6 +110,7 @@ type Wish struct {
 	Command                   *ledger.Command
 	Source                    ledger.Source
 	Sender                    string        // who transmits; pipeline when empty
+	wrapped                   bool          // a command of this process does
 	Deadline                  time.Duration // 0: the kind's
 	TokenSent                 bool          // the token is inside this transmission
 	KeySent                   bool          // the key is; see Recorder.Begin

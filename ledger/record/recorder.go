@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/procgroup"
 )
 
 // Recorder records wishes and what became of them. It is safe for use by many
@@ -234,6 +235,9 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 		Session: w.Session, Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
 		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command" && w.Sender != "http" && w.Sender != "mcp"),
 		Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
+	}
+	if w.wrapped {
+		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
 	}
 	if req.OperationID == "" {
 		req.OperationID = ledger.NewID()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/procgroup"
 )
 
 // RunRequest is a command to run as one attempt of an operation.
@@ -36,6 +37,10 @@ type RunRequest struct {
 	// command when this process is stopped or killed; nil: only the kernel does,
 	// as far as procgroup says. Windows does without.
 	Guard []string
+	// Alone: this process starts nothing else while it runs the command, so that
+	// every descendant it gets is the command's. Where the system can, it then
+	// adopts those that lose their parent, and overlooks none.
+	Alone bool
 }
 
 // DefaultGrace is how long a command that was told to end may take.
@@ -80,6 +85,11 @@ const (
 // kernel and the guard end the command at once, and the operation is in doubt
 // when its deadline has passed.
 //
+// A command that does not end with exit code 0 is ended with all that it has
+// started, as far as procgroup can see it, and the attempt says whether nothing
+// of it was left. Until somebody has seen that, nothing proves that it did not
+// land. What a command that ends well leaves running is left alone.
+//
 // On Windows a job object ends the command with all that it has started, at its
 // deadline and when this process dies. What that cannot do there: keep the
 // deadline while a debugger has suspended this process, and tell a command that
@@ -102,6 +112,8 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	if rule.TokenArgument && !req.TokenSent {
 		c.note("no argument of the command carries {{token}}, so no check can find its effect by that, and absence will not be proven")
 	}
+	watch := startGuard(req.Guard) // while the attempt is being recorded
+	defer watch.done()
 	rewind := rewinder(req.Stdin)
 	for last := (RunResult{}); ; {
 		res, asked, err := r.ask(ctx, req.Wish)
@@ -114,8 +126,10 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 		case res.Answer != ledger.AnswerBegun:
 			return told(res), nil
 		}
+		c.watch = watch
 		answer := r.runOnce(ctx, req, c, res, asked)
-		last = r.finish(ctx, rule, res, answer)
+		last = r.finish(ctx, rule, res, c, answer)
+		c.release()
 		last.Interrupted = c.tty != nil && c.stopped == nil && (answer.Signal == "SIGINT" || answer.Signal == "SIGQUIT")
 		wait, again := Retryable(rule, res.Attempt.N, last.Outcome, answer)
 		if !again || req.NoRetry || !last.Recorded || last.Operation.State != ledger.Failed {
@@ -149,7 +163,7 @@ func (r *Recorder) runOnce(ctx context.Context, req RunRequest, c *child, res le
 	c.beat = func(ctx context.Context) (time.Time, error) {
 		return r.Heartbeat(ctx, res.Attempt.ID, length)
 	}
-	c.argv, c.env = fill(req, res), environment(req, res)
+	c.argv, c.env, c.attempt = fill(req, res), environment(req, res), res.Attempt.ID
 	return c.run(ctx)
 }
 
@@ -230,7 +244,7 @@ func prepare(req *RunRequest, rule KindRule) (*child, error) {
 		req.Input = encode(map[string]any{"argv": req.Argv, "dir": dir})
 	}
 	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}
-	req.Sender = "command"
+	req.Sender, req.wrapped = "command", true
 	req.TokenSent, req.KeySent = carried(*req)
 	if req.Grace <= 0 {
 		req.Grace = DefaultGrace
@@ -240,7 +254,7 @@ func prepare(req *RunRequest, rule KindRule) (*child, error) {
 	}
 	return &child{
 		argv: req.Argv, dir: dir, env: req.Env, stdin: req.Stdin, stdout: req.Stdout, stderr: req.Stderr,
-		timeout: req.Timeout, grace: req.Grace, signals: req.Signals, guard: req.Guard, note: req.Note,
+		timeout: req.Timeout, grace: req.Grace, signals: req.Signals, alone: req.Alone, note: req.Note,
 	}, nil
 }
 
@@ -288,15 +302,17 @@ func environment(req RunRequest, res ledger.BeginResult) []string {
 	if base == nil {
 		base = os.Environ()
 	}
-	return append(base[:len(base):len(base)],
-		"INDOUBT_ID="+res.Operation.ID, "INDOUBT_KEY="+res.Operation.Key,
-		"INDOUBT_TOKEN="+res.Operation.Token, "INDOUBT_ATTEMPT="+res.Attempt.ID)
+	return append(procgroup.Environ(base, res.Attempt.ID),
+		"INDOUBT_ID="+res.Operation.ID, "INDOUBT_KEY="+res.Operation.Key, "INDOUBT_TOKEN="+res.Operation.Token)
 }
 
 // runRead runs a command that changes nothing, without a word in the ledger.
 func (r *Recorder) runRead(ctx context.Context, req RunRequest, c *child) (RunResult, error) {
 	c.argv = fill(req, ledger.BeginResult{Operation: ledger.Operation{Key: req.Key, Token: req.Token}})
+	c.watch = startGuard(req.Guard)
+	defer c.watch.done()
 	answer := c.run(ctx)
+	c.release()
 	res := RunResult{Read: true, Ran: answer.Sent, Exit: statusOf(answer), ExitCode: statusOf(answer)}
 	switch {
 	case !answer.Sent:
@@ -331,7 +347,7 @@ func told(res ledger.BeginResult) RunResult {
 const settlePatience = 20 * time.Second
 
 // finish records the answer and works out what to exit with.
-func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginResult, answer ledger.Answer) RunResult {
+func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginResult, c *child, answer ledger.Answer) RunResult {
 	ctx = context.WithoutCancel(ctx) // who interrupts the command still wants to know
 	rec, err := r.store.Read(ctx, ledger.Locator{ID: res.Operation.ID})
 	if err != nil {
@@ -341,7 +357,12 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 	if answer.Exited {
 		out.Exit = answer.Exit
 	}
-	out.Outcome = tidy(JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer), r.secretsOf(res.Attempt.ID))
+	out.Outcome = JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer)
+	if answer.Sent && answer.Tree == ledger.TreeNone && out.Outcome.Outcome != ledger.OutcomeCommitted {
+		c.leftOver(&answer)
+		out.Outcome = JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer)
+	}
+	out.Outcome = tidy(out.Outcome, r.secretsOf(res.Attempt.ID))
 	out.Outcome.ChangeID = ledger.NewID()
 	applied, err := r.settleSurely(ctx, out.Outcome)
 	if err != nil {

@@ -28,12 +28,14 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("INDOUBT_TEST_ROLE") {
 	case "guard":
-		Guard(os.Stdin)
+		Guard(os.Stdin, guardSaw)
 		os.Exit(0)
 	case "run":
 		os.Exit(runRole())
 	case "begin":
 		os.Exit(beginRole())
+	case "trace":
+		os.Exit(traceRole())
 	}
 	os.Exit(m.Run())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,7 +48,7 @@ INDOUBT_ID, INDOUBT_KEY, INDOUBT_TOKEN and INDOUBT_ATTEMPT in its environment.`,
   indoubt run --kind deploy --expand TOKEN -- deployer --auth '${TOKEN}' --id '{{key}}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.guard {
-				record.Guard(a.stdin)
+				record.Guard(a.stdin, func(attempt string) { a.guardSaw(cmd.Context(), attempt) })
 				return nil
 			}
 			return a.ownVerdict(a.runCommand(cmd.Context(), args, flags))
@@ -114,9 +115,12 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if flags.dryRun {
 		return a.rehearseRun(ctx, r, req)
 	}
-	if self, err := os.Executable(); err == nil {
-		req.Guard = []string{self, "run", "--guard"}
+	self, err := os.Executable()
+	path, lost := filepath.Abs(a.ledgerFile())
+	if err == nil && lost == nil {
+		req.Guard = []string{self, "run", "--guard", "--ledger", path}
 	}
+	req.Alone = true
 	signals, stop := record.Forwarded()
 	defer stop()
 	req.Signals = signals
@@ -131,6 +135,18 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 		tellInterrupt()
 	}
 	return err
+}
+
+// guardSaw records what the guard of a killed run has seen. Nobody hears of an
+// error: then the attempt's processes are looked for by whoever reads it.
+func (a *app) guardSaw(ctx context.Context, attempt string) {
+	store, err := a.open(ctx, toChange)
+	if err != nil {
+		return
+	}
+	defer store.Close()
+	_, _ = ledger.SeeTreeEmpty(ctx, store, ledger.TreeRequest{ChangeID: ledger.NewID(), AttemptID: attempt,
+		Reason: "run was killed, and its guard has ended all that was left", Actor: a.machine("guard")})
 }
 
 // rehearseRun says what run would do.

@@ -1,16 +1,115 @@
 // Package procgroup starts a command so that it can be ended together with what
 // it has started: a sender that must stop takes its process group with it (I3).
 //
-//	Linux          a process group; when this process dies, however it dies, the
+//	Linux          a process group, and beside it every descendant that /proc shows,
+//	               and every process that carries the attempt's mark in its
+//	               environment; when this process dies, however it dies, the
 //	               kernel kills the command itself, but not what that has started
-//	other Unixes   a process group; when this process dies, nothing ends it
-//	Windows        a job object; when this process dies, the kernel ends all of it
+//	other Unixes   a process group, which a process can leave unseen (setsid);
+//	               when this process dies, nothing ends it
+//	Windows        a job object, which no process can leave; when this process
+//	               dies, the kernel ends all of it
 //
-// Whoever leaves a process group (setsid) is not reached any more. A job cannot
-// be left.
+// On Linux a process is overlooked only when it has left the group, cleared its
+// environment and lost its parent, all three. A process that calls Adopt finds
+// that one too, because the kernel gives it every orphan.
 package procgroup
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// Mark is the environment variable in which a process carries the attempt that
+	// it belongs to, and markAbove the attempts around that one.
+	Mark      = "INDOUBT_ATTEMPT"
+	markAbove = "INDOUBT_ATTEMPTS_ABOVE"
+)
+
+// Scope says what belongs to a command beside its process group.
+type Scope struct {
+	Attempt string // whose mark its processes carry; "" for one that has none
+	// Root is a process that starts nothing else, so that every descendant of it is
+	// the command's. It helps most where Root has called Adopt.
+	Root  int
+	Spare []int // descendants of Root that are not the command's
+}
+
+// Process is one that lives.
+type Process struct {
+	PID, UID int
+	Name     string
+	start    uint64 // in clock ticks after the boot; tells it from a later one of that number
+}
+
+func (p Process) String() string { return fmt.Sprintf("%d (%s)", p.PID, p.Name) }
+
+// List names some of the processes.
+func List(ps []Process) string {
+	var names []string
+	for i, p := range ps {
+		if i == 3 {
+			names = append(names, fmt.Sprintf("and %d more", len(ps)-i))
+			break
+		}
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// Environ is an environment in which a process carries the attempt it belongs
+// to. One that carries another already belongs to both.
+func Environ(base []string, attempt string) []string {
+	var above []string
+	for _, v := range base {
+		if id, ok := strings.CutPrefix(v, Mark+"="); ok && id != "" && id != attempt {
+			above = append(above, id)
+		}
+		if ids, ok := strings.CutPrefix(v, markAbove+"="); ok {
+			above = append(above, strings.Fields(ids)...)
+		}
+	}
+	out := append(base[:len(base):len(base)], Mark+"="+attempt)
+	if len(above) > 0 {
+		out = append(out, markAbove+"="+strings.Join(above, " "))
+	}
+	return out
+}
+
+// endPause is how long ended processes are given to go before they are looked
+// for again, at most.
+const endPause = 50 * time.Millisecond
+
+// End kills all that is left of the command, over and over, until nothing is or
+// patience ends. It returns what is left then. An error says that it cannot be
+// told.
+func (g *Group) End(patience time.Duration) ([]Process, error) {
+	until := time.Now().Add(patience)
+	g.killGroup()
+	for pause, clean := time.Millisecond, 0; ; {
+		left, err := g.Left()
+		if err != nil {
+			return nil, err
+		}
+		if len(left) == 0 {
+			// One look goes past a process that is started behind its back.
+			if clean++; clean == 2 {
+				return nil, nil
+			}
+			continue
+		}
+		if clean = 0; time.Now().After(until) {
+			return left, nil
+		}
+		g.kill(left)
+		time.Sleep(pause)
+		pause = min(2*pause, endPause)
+		g.Reap()
+	}
+}
 
 // errNotOwn is what Start says of a command that Prepare has not seen.
 var errNotOwn = errors.New("the command was not prepared to be started in a group of its own")

@@ -1,7 +1,10 @@
 package procgroup
 
 import (
+	"os"
+	"slices"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -9,6 +12,10 @@ import (
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// Adopt makes this process the parent of every descendant that loses its own,
+// and reports whether the system can do that.
+func Adopt() bool { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil }
 
 // AwaitExit returns when the command has exited, without collecting it: until
 // then its process id and group belong to nobody else. It reports whether it
@@ -38,7 +45,120 @@ func (g *Group) AwaitExit(stopped func()) bool {
 
 // Exited tells whether the command is known to have ended by itself already.
 func (g *Group) Exited() bool {
+	_, exited := g.exit()
+	return exited
+}
+
+// EndedBadly reports that the command, not collected yet, has ended with
+// another exit code than 0 or by a signal.
+func (g *Group) EndedBadly() bool {
+	well, exited := g.exit()
+	return exited && !well
+}
+
+func (g *Group) exit() (well, exited bool) {
+	const childExited = 1 // CLD_EXITED
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, g.leader, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
-	return err == unix.ECHILD || err == nil && info.Signo != 0
+	if err != nil || info.Signo == 0 {
+		return false, err == unix.ECHILD
+	}
+	return info.Code == childExited && childOf(&info).status == 0, true
+}
+
+// childInfo is what a siginfo says of a child, behind three words that are
+// aligned as a pointer is.
+type childInfo struct{ pid, uid, status int32 }
+
+func childOf(info *unix.Siginfo) childInfo {
+	const word = unsafe.Sizeof(uintptr(0))
+	return *(*childInfo)(unsafe.Add(unsafe.Pointer(info), (12+word-1)/word*word))
+}
+
+// Reap collects adopted processes that have ended. Those that somebody waits
+// for, the command and the spared, are left to him.
+func (g *Group) Reap() {
+	for g.scope.Root == os.Getpid() {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil); err != nil || info.Signo == 0 {
+			return
+		}
+		pid := int(childOf(&info).pid)
+		if pid == g.leader || slices.Contains(g.scope.Spare, pid) {
+			return
+		}
+		_ = unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG, nil)
+	}
+}
+
+// Left are the processes of the command that live. An error says that it cannot
+// be told.
+func (g *Group) Left() ([]Process, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	found := map[int]bool{}
+	for _, e := range all {
+		found[e.PID] = e.PID == g.leader || g.leader > 1 && e.group == g.leader || g.scope.Root != 0 && e.parent == g.scope.Root || g.marked(e)
+	}
+	spared := append([]int{os.Getpid()}, g.scope.Spare...)
+	for more := true; more; { // a child may come before its parent
+		more = false
+		for _, e := range all {
+			if spare := slices.Contains(spared, e.PID); spare || !found[e.PID] && found[e.parent] {
+				more = more || !spare
+				found[e.PID] = !spare
+			}
+		}
+	}
+	var left []Process
+	for _, e := range all {
+		if found[e.PID] {
+			e.UID = e.account()
+			left = append(left, e.Process)
+		}
+	}
+	return left, nil
+}
+
+// marked reports whether a process says by itself that it is the command's.
+func (g *Group) marked(e entry) bool {
+	if g.scope.Attempt == "" || e.kernel {
+		return false
+	}
+	is, err := e.carries(g.scope.Attempt)
+	return err == nil && is
+}
+
+func (e entry) account() int {
+	if ids, err := e.uids(); err == nil && len(ids) > 1 {
+		return ids[1]
+	}
+	return -1
+}
+
+// signalRest reaches those that have left the group.
+func (g *Group) signalRest(signals ...unix.Signal) {
+	if g.scope.Attempt == "" && g.scope.Root == 0 {
+		return
+	}
+	left, err := g.Left()
+	if err != nil {
+		return
+	}
+	for _, p := range left {
+		if now, err := look(p.PID); err != nil || g.leader > 1 && now.group == g.leader {
+			continue
+		}
+		for _, s := range signals {
+			p.signal(s)
+		}
+	}
+}
+
+func (g *Group) kill(left []Process) {
+	for _, p := range left {
+		p.signal(unix.SIGKILL)
+	}
 }

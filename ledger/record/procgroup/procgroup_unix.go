@@ -11,7 +11,16 @@ import (
 )
 
 // Group is a command that was started, with what it has started.
-type Group struct{ leader int }
+type Group struct {
+	leader int
+	scope  Scope
+}
+
+// Of is the group of a command that another process has started.
+func Of(id int, scope Scope) *Group { return &Group{id, scope} }
+
+// Widen says what belongs to the command beside its group.
+func (g *Group) Widen(scope Scope) { g.scope = scope }
 
 // Prepare has a command start in a group of its own, so that a signal at the
 // terminal does not reach it.
@@ -26,27 +35,31 @@ func Start(cmd *exec.Cmd) (*Group, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &Group{cmd.Process.Pid}, nil
+	return &Group{leader: cmd.Process.Pid}, nil
 }
 
 // ID names the group to a process that guards it.
 func (g *Group) ID() int { return g.leader }
 
-// Kill ends the whole group at once. One that is gone is no error.
-func (g *Group) Kill() { KillID(g.leader) }
+// Kill ends at once the whole group and what else is known to belong to it.
+// What is gone is no error.
+func (g *Group) Kill() {
+	g.killGroup()
+	g.signalRest(syscall.SIGKILL)
+}
 
-// KillID is Kill for a group of another process.
-func KillID(id int) { _ = syscall.Kill(-id, syscall.SIGKILL) }
+func (g *Group) killGroup() { g.Signal(syscall.SIGKILL) }
 
-// Terminate asks the whole group to end.
+// Terminate asks them to end.
 func (g *Group) Terminate() {
 	g.Signal(syscall.SIGTERM)
 	g.Signal(syscall.SIGCONT) // a stopped one must hear it
+	g.signalRest(syscall.SIGTERM, syscall.SIGCONT)
 }
 
 // Signal passes a signal on to the whole group.
 func (g *Group) Signal(s os.Signal) {
-	if n, ok := s.(syscall.Signal); ok {
+	if n, ok := s.(syscall.Signal); ok && g.leader > 1 { // 0 and 1 would be this process's own, and all
 		_ = syscall.Kill(-g.leader, n)
 	}
 }

@@ -130,6 +130,43 @@ func (g *Group) Terminate() {
 // Windows knows no other signal between processes.
 func (g *Group) Signal(os.Signal) { g.Terminate() }
 
+// Widen changes nothing: a job cannot be left.
+func (g *Group) Widen(Scope) {}
+
+// Adopt reports that no process here becomes the parent of orphans.
+func Adopt() bool { return false }
+
+// Reap has nothing to do: nothing is adopted.
+func (g *Group) Reap() {}
+
+func (g *Group) killGroup()     { g.Kill() }
+func (g *Group) kill([]Process) { g.Kill() }
+
+// accounting is JOBOBJECT_BASIC_ACCOUNTING_INFORMATION.
+type accounting struct {
+	times                             [4]int64
+	faults, total, active, terminated uint32
+}
+
+const basicAccounting = 1 // JobObjectBasicAccountingInformation
+
+// Left is the job as a whole.
+func (g *Group) Left() ([]Process, error) {
+	var info accounting
+	err := windows.QueryInformationJobObject(g.job, basicAccounting, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	if err != nil || info.active == 0 {
+		return nil, err
+	}
+	return []Process{{PID: g.process.Pid, UID: -1, Name: "job object"}}, nil
+}
+
+// EndedBadly reports that the command has ended with another exit code than 0.
+func (g *Group) EndedBadly() bool {
+	var code uint32
+	err := g.process.WithHandle(func(h uintptr) { _ = windows.GetExitCodeProcess(windows.Handle(h), &code) })
+	return err == nil && g.Exited() && code != 0
+}
+
 // Release lets what is left of the group go its own way, if it was not killed.
 // The group must not be used afterwards.
 func (g *Group) Release() {

@@ -1,0 +1,58 @@
+package procgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/boot"
+)
+
+// Here is where the processes run that this one starts.
+func Here() ledger.Place {
+	return ledger.Place{BootID: boot.ID(), PIDNamespace: pidNamespace(), UID: max(0, os.Geteuid())}
+}
+
+// Trace looks for the processes of an attempt that another process has started,
+// by the mark that they carry. Nothing found, and no error, is proof that none
+// lives any more. An error says why it cannot be told from here.
+func Trace(a ledger.Attempt) ([]Process, error) {
+	here := Here()
+	switch {
+	case a.BootID == "" || a.PIDNamespace == "":
+		return nil, errors.New("it is not recorded where its processes run")
+	case here.BootID != a.BootID:
+		return nil, restarted(a)
+	case here.PIDNamespace != a.PIDNamespace:
+		return nil, errors.New("they run in another process namespace (a container, say)")
+	case here.UID != 0 && here.UID != a.UID:
+		return nil, fmt.Errorf("they run under another account (uid %d), whose processes only it and root can look into", a.UID)
+	}
+	for range 2 { // one look goes past a process that is started behind its back
+		found, err := marked(a, here)
+		if err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// restarted is nil when the attempt was made on this host before it was started
+// anew: no process lives through that. A host of the same name that has been up
+// for longer is another one.
+func restarted(a ledger.Attempt) error {
+	host, err := os.Hostname()
+	if err != nil || host != a.Host {
+		return errors.New("they run on another host")
+	}
+	up, err := uptime()
+	if err != nil {
+		return fmt.Errorf("when this host was started is not known: %w", err)
+	}
+	if !a.StartedAt.Before(time.Now().Add(-up)) {
+		return errors.New("they run on another host of the same name, or its clock was set back")
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package procgroup
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"indoubt/ledger"
+)
+
+func pidNamespace() string {
+	name, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+func uptime() (time.Duration, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return time.Duration(t.Nano()), err
+}
+
+const (
+	tick = 10 * time.Millisecond // USER_HZ, which /proc counts in
+	// unsure is how far the wall clock may have been set since the attempt began.
+	unsure = time.Minute
+)
+
+// marked are the processes that carry the attempt's mark, and the one that
+// recorded it while that is stopped: it may start the command yet.
+func marked(a ledger.Attempt, here ledger.Place) ([]Process, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	up, err := uptime()
+	if err != nil {
+		return nil, err
+	}
+	began := up - time.Since(a.StartedAt) - unsure
+	var found []Process
+	for _, e := range all {
+		if e.kernel {
+			continue
+		}
+		is, err := e.carries(a.ID)
+		switch {
+		case is || e.PID == a.PID && (e.state == 'T' || e.state == 't'):
+			found = append(found, e.Process)
+		case err != nil && time.Duration(e.start)*tick >= began && mayBeOf(e, a, here):
+			return nil, fmt.Errorf("process %s does not show whose it is: %w", e, err)
+		}
+	}
+	return found, nil
+}
+
+// mayBeOf reports whether a process that cannot be looked into may belong to the
+// attempt: it is of the attempt's account, or root looks and should see all.
+func mayBeOf(e entry, a ledger.Attempt, here ledger.Place) bool {
+	ids, err := e.uids()
+	if gone(err) {
+		return false
+	}
+	return err != nil || here.UID == 0 || slices.Contains(ids, a.UID)
+}

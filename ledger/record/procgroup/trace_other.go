@@ -1,0 +1,16 @@
+//go:build !linux
+
+package procgroup
+
+import (
+	"errors"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func pidNamespace() string { return "" }
+
+func uptime() (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+func marked(ledger.Attempt, ledger.Place) ([]Process, error) { return nil, errors.ErrUnsupported }

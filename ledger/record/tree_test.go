@@ -1,0 +1,284 @@
+//go:build linux
+
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/procgroup"
+)
+
+// worker is a process that lives long, and writes its id to the file $1.
+const worker = `sh -c 'echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; exec sleep 60' x "$1"`
+
+// leaving are the ways in which a command leaves a worker behind; it waits until
+// the worker lives.
+var leaving = map[string]string{
+	"in its group":                                worker + ` & `,
+	"in a group of its own":                       `set -m; ` + worker + ` & set +m; `,
+	"in a session of its own":                     `setsid ` + worker + ` & `,
+	"forked twice, without a word of whose it is": `(setsid env -i PATH="$PATH" ` + worker + ` &) ; `,
+	"stopped":      worker + ` & sleep 0.3; kill -STOP $(cat "$1"); `,
+	"deaf to TERM": `sh -c 'trap "" TERM; echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; while :; do sleep 60; done' x "$1" & `,
+}
+
+const untilItLives = `while [ ! -e "$1" ]; do sleep 0.01; done; `
+
+// runTree runs a script with the place for a worker's id as $1.
+func runTree(t *testing.T, p role, script string) (cmd *exec.Cmd, pid string, said *bytes.Buffer) {
+	t.Helper()
+	pid, said = filepath.Join(t.TempDir(), "pid"), new(bytes.Buffer)
+	cmd = p.command(t, "/bin/bash", "-c", script, "x", pid)
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { killed(pid) })
+	return cmd, pid, said
+}
+
+// killed ends a worker that lives on.
+func killed(file string) {
+	if text, err := os.ReadFile(file); err == nil {
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func lives(t *testing.T, file string) bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return alive(pid)
+}
+
+func attemptOf(t *testing.T, path string) ledger.Attempt {
+	t.Helper()
+	rec, err := openLedger(t, path).Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec.Attempts[0]
+}
+
+// TestI3_AFailedCommandLeavesNobodyBehind: what it had started is ended with it,
+// wherever it has gone.
+func TestI3_AFailedCommandLeavesNobodyBehind(t *testing.T) {
+	for name, start := range leaving {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s", guard: true}, start+untilItLives+`exit 1`)
+			if c := code(cmd.Wait()); c != 106 {
+				t.Errorf("exit %d: %s", c, said)
+			}
+			if lives(t, pid) {
+				t.Error("the worker lives on")
+			}
+			a := attemptOf(t, path)
+			if a.Tree != ledger.TreeEmpty || a.TreeAt.IsZero() || a.Place != procgroup.Here() || a.PID != cmd.Process.Pid {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
+// TestI3_ADeadlineEndsWhatHasLeftTheGroup: so does the fence, when the command
+// itself goes on too.
+func TestI3_ADeadlineEndsWhatHasLeftTheGroup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "here", "ledger.db")
+	cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "1s", guard: true}, leaving["in a session of its own"]+`sleep 60`)
+	until(t, "the worker lives", func() bool { _, err := os.Stat(pid); return err == nil })
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil { // no heartbeat reaches the ledger any more
+		t.Fatal(err)
+	}
+	if c := code(cmd.Wait()); c != 106 {
+		t.Errorf("exit %d: %s", c, said)
+	}
+	if lives(t, pid) {
+		t.Error("the worker lives on")
+	}
+}
+
+// TestACommandThatEndsWellMayLeaveADaemon: it committed, and what it leaves is
+// its own business.
+func TestACommandThatEndsWellMayLeaveADaemon(t *testing.T) {
+	for _, how := range []string{"in its group", "in a session of its own", "forked twice, without a word of whose it is"} {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s", guard: true}, `{ `+leaving[how]+`} >/dev/null 2>&1; `+untilItLives)
+		if c := code(cmd.Wait()); c != 0 {
+			t.Errorf("%s: exit %d: %s", how, c, said)
+		}
+		time.Sleep(200 * time.Millisecond) // the guard has gone too
+		if !lives(t, pid) {
+			t.Errorf("%s: it was ended", how)
+		}
+		if a := attemptOf(t, path); a.Outcome != ledger.OutcomeCommitted {
+			t.Errorf("%s: %+v", how, a)
+		}
+	}
+}
+
+// TestI10_TheGuardOfAKilledRunEndsItsTree and says so in the ledger.
+func TestI10_TheGuardOfAKilledRunEndsItsTree(t *testing.T) {
+	for _, how := range []string{"in its group", "in a session of its own", "stopped"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			cmd, pid, _ := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s", guard: true}, leaving[how]+`sleep 60`)
+			until(t, "the worker lives", func() bool { _, err := os.Stat(pid); return err == nil })
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			gone(t, pid)
+			until(t, "the guard has said so", func() bool { return attemptOf(t, path).Tree == ledger.TreeEmpty })
+		})
+	}
+}
+
+// TestI6_KilledWithItsGuard: nobody has ended what is left, and whoever looks
+// finds it for as long as it lives.
+func TestI6_KilledWithItsGuard(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	cmd, pid, _ := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s"}, leaving["in a session of its own"]+`exec sleep 60`) // as if it had none
+	until(t, "the worker lives", func() bool { _, err := os.Stat(pid); return err == nil })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	a := attemptOf(t, path)
+	found, err := procgroup.Trace(a)
+	if a.Tree != ledger.TreeOpen || err != nil || len(found) == 0 {
+		t.Fatalf("%s, found %v, %v", a.Tree, found, err)
+	}
+	for what, change := range map[string]func(*ledger.Attempt){
+		"another process namespace":     func(a *ledger.Attempt) { a.PIDNamespace = "pid:[1]" },
+		"another host":                  func(a *ledger.Attempt) { a.BootID, a.Host = "other", "other" },
+		"another host of the same name": func(a *ledger.Attempt) { a.BootID = "other" },
+		"not recorded":                  func(a *ledger.Attempt) { a.Place = ledger.Place{} },
+	} {
+		b := a
+		change(&b)
+		if found, err := procgroup.Trace(b); err == nil || len(found) > 0 || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v, %v", what, found, err)
+		}
+	}
+	old := a
+	old.BootID, old.StartedAt = "before", time.UnixMilli(1_000_000_000_000)
+	if found, err := procgroup.Trace(old); err != nil || len(found) > 0 {
+		t.Errorf("before this host was started anew: %v, %v", found, err)
+	}
+	killed(pid)
+	until(t, "nothing is found any more", func() bool {
+		found, err := procgroup.Trace(a)
+		return err == nil && len(found) == 0
+	})
+}
+
+// TestI6_AStoppedRunMayStartItsCommandYet: the one that recorded the attempt
+// counts while it is stopped.
+func TestI6_AStoppedRunMayStartItsCommandYet(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	a := ledger.Attempt{ID: ledger.NewID(), PID: cmd.Process.Pid, StartedAt: time.Now(), Place: procgroup.Here()}
+	if found, err := procgroup.Trace(a); err != nil || len(found) > 0 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGSTOP)
+	until(t, "it counts", func() bool { found, err := procgroup.Trace(a); return err == nil && len(found) == 1 })
+}
+
+// TestI6_ANestedRunBelongsToBoth: what the inner run has started is the outer
+// one's too.
+func TestI6_ANestedRunBelongsToBoth(t *testing.T) {
+	env := procgroup.Environ(procgroup.Environ(procgroup.Environ([]string{"A=b"}, "outer"), "middle"), "inner")
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = env
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	for _, id := range []string{"outer", "middle", "inner"} {
+		until(t, "it carries "+id, func() bool {
+			found, err := procgroup.Trace(ledger.Attempt{ID: id, StartedAt: time.Now(), Place: procgroup.Here()})
+			return err == nil && len(found) == 1
+		})
+	}
+	if found, err := procgroup.Trace(ledger.Attempt{ID: "out", StartedAt: time.Now(), Place: procgroup.Here()}); err != nil || len(found) > 0 {
+		t.Errorf("part of an id: %v, %v", found, err)
+	}
+}
+
+// TestI6_AnotherAccountCannotTell: nor can one that may not look.
+func TestI6_AnotherAccountCannotTell(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to be another account for once")
+	}
+	a := ledger.Attempt{ID: ledger.NewID(), StartedAt: time.Now(), Place: procgroup.Here()}
+	out, err := asNobody(t, a)
+	if err == nil || !strings.Contains(out, "another account") {
+		t.Errorf("%q, %v", out, err)
+	}
+	a.UID = 65534
+	if out, err = asNobody(t, a); err != nil {
+		t.Errorf("its own account: %q, %v", out, err)
+	}
+}
+
+// asNobody traces under another account.
+func asNobody(t *testing.T, a ledger.Attempt) (string, error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join("/tmp", fmt.Sprintf("indoubt-trace-%d", os.Getpid())) // where every account may read
+	data, err := os.ReadFile(self)
+	if err == nil {
+		err = os.WriteFile(binary, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(binary)
+	cmd := exec.Command(binary)
+	cmd.Dir = "/"
+	cmd.Env = []string{"INDOUBT_TEST_ROLE=trace", "T_KEY=" + a.ID, "T_UID=" + strconv.Itoa(a.UID)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestI2_ARefusalIsNoProofWhileAProcessIsLeft: whatever the answer says.
+func TestI2_ARefusalIsNoProofWhileAProcessIsLeft(t *testing.T) {
+	r := New(newMemory(nil), oneRule(ruled(Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil)), Options{})
+	left := runOver(t, r, RunRequest{Wish: Wish{Key: "left"}, Argv: sh(`sleep 60 >/dev/null 2>&1 & echo $!`)})
+	pid, _ := strconv.Atoi(strings.TrimSpace(left.out))
+	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	if left.Operation.State != ledger.Uncertain || left.Attempt.Tree != ledger.TreeOpen || !alive(pid) {
+		t.Errorf("with a process left: %s, tree %q, alive %v", left.Operation.State, left.Attempt.Tree, alive(pid))
+	}
+	none := runOver(t, r, RunRequest{Wish: Wish{Key: "none"}, Argv: sh(`:`)})
+	if none.Operation.State != ledger.Failed || none.Attempt.Tree != ledger.TreeEmpty {
+		t.Errorf("with none: %s, tree %q", none.Operation.State, none.Attempt.Tree)
+	}
+}
