@@ -151,6 +151,11 @@ func TestI6_ProofAt(t *testing.T) {
 	if at, _ := p.Kind("proof").ProofAt(later); !at.Equal(noon.Add(time.Hour + 2*time.Minute + 31*time.Second)) {
 		t.Error("the latest end of any attempt counts", at)
 	}
+	left := doubt("proof")
+	left.Attempts[0].Tree, left.Attempts[0].TreeAt = ledger.TreeEmpty, noon.Add(time.Hour)
+	if at, _ := p.Kind("proof").ProofAt(left); !at.Equal(noon.Add(time.Hour + 2*time.Minute + 31*time.Second)) {
+		t.Error("the end of what it had started counts", at)
+	}
 	for name, change := range map[string]func(*Kind, *ledger.Record){
 		"no read":                 func(k *Kind, _ *ledger.Record) { k.Read = nil },
 		"lands_within not stated": func(k *Kind, _ *ledger.Record) { k.LandsWithin = nil },
@@ -159,6 +164,7 @@ func TestI6_ProofAt(t *testing.T) {
 		"a person settles":        func(_ *Kind, r *ledger.Record) { r.Operation.HandsOff = true },
 		"token never sent":        func(_ *Kind, r *ledger.Record) { r.Operation.TokenSent, r.Attempts[0].TokenSent = false, false },
 		"one went without it":     func(_ *Kind, r *ledger.Record) { r.Attempts = append(r.Attempts, ledger.Attempt{N: 2, EndedAt: noon}) },
+		"a process may write":     func(_ *Kind, r *ledger.Record) { r.Attempts[0].Tree = ledger.TreeOpen },
 		"looks for content":       func(k *Kind, _ *ledger.Record) { k.Read = p.Kind("hope").Read },
 	} {
 		k, rec := p.Kind("proof"), doubt("proof")

@@ -18,6 +18,9 @@ func latestEnd(rec ledger.Record) time.Time {
 		if at.IsZero() {
 			at = a.DeadlineAt
 		}
+		if a.TreeAt.After(at) { // what it had started went on until then
+			at = a.TreeAt
+		}
 		if at.After(end) {
 			end = at
 		}
@@ -38,14 +41,15 @@ func firstStart(rec ledger.Record) time.Time {
 // ProofAt is from when on a read that finds nothing proves absence (I6): the
 // latest end of any attempt + lands_within + visible_within + skew. It is false
 // when no wait proves it: a bound is not stated, there is no read that looks for
-// the token and can be complete, the token is not known to have been sent, it
-// looks from the newest of several attempts on, the effect may have gone out of
-// sight by then, or only a person settles this operation.
+// the token and can be complete, the token is not known to have been sent, a
+// process of an attempt may still write, it looks from the newest of several
+// attempts on, the effect may have gone out of sight by then, or only a person
+// settles this operation.
 func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.HandsOff {
 		return time.Time{}, false
 	}
-	if !k.Read.SearchesByToken() || !tokenSent(rec) {
+	if !k.Read.SearchesByToken() || !tokenSent(rec) || rec.OpenTree() != nil {
 		return time.Time{}, false
 	}
 	end := latestEnd(rec)

@@ -95,6 +95,7 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result Re
 		return ReadResult{Operation: rec.Operation}, errNotDue
 	}
 	defer held.keep(ctx)()
+	rec = e.seeTrees(ctx, rec, c.actor)
 	f := e.look(ctx, k, rec, func() error { return held.lasts(ctx, k) })
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()

@@ -10,6 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/procgroup"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
 )
@@ -185,6 +186,9 @@ func (a *attempt) grant() ledger.GrantRequest {
 	if a.via != "pipeline" {
 		g.AttemptID = ledger.DeriveID(a.q.ChangeID, "attempt")
 		g.Deadline, g.PID = a.k.Deadline, os.Getpid()
+		if a.via == "command" {
+			g.Tree, g.Place = ledger.TreeOpen, procgroup.Here()
+		}
 	}
 	return g
 }
@@ -349,7 +353,7 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, req policy.Re
 	case req.Command != nil:
 		answer := connect.Command(ctx, connect.CommandRequest{
 			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
-			Timeout: timeout, Deadline: fence,
+			Timeout: timeout, Deadline: fence, Attempt: ledger.DeriveID(a.q.ChangeID, "attempt"),
 		})
 		return record.CommandAnswer(answer, req.Command.Argv, append(os.Environ(), req.Command.Env...))
 	case req.SQL != nil:

@@ -32,6 +32,7 @@ type proof struct {
 	visible    time.Time // effects may no longer be shown after this; Never: always shown
 	byToken    bool      // the read looks for the token
 	tokenKnown bool      // the token is known to have been in every attempt that may have landed
+	tree       string    // why a process of an attempt may still write; empty when none may
 	handsOff   string    // why "none" says nothing, however it was found (I12); empty when it may
 	landed     bool      // it is recorded as landed, though not by its own answer
 	// control tells whether the check finds something that is known to exist.
@@ -71,6 +72,8 @@ func nothingFound(f findings, p proof) (ledger.Verdict, string) {
 	switch {
 	case p.handsOff != "":
 		return no("not there now: that is no proof, because %s", p.handsOff)
+	case p.tree != "":
+		return no("but %s", p.tree)
 	case p.byToken && !p.tokenKnown:
 		return no("but its token is not known to have been sent")
 	case !p.bounded:
@@ -103,7 +106,7 @@ func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04
 // proofOf gathers the conditions for one operation.
 func proofOf(k *policy.Kind, rec ledger.Record) proof {
 	o := rec.Operation
-	p := proof{byToken: k.Read.SearchesByToken(), tokenKnown: o.TokenSent && o.Token != ""}
+	p := proof{tree: mayStillWrite(rec), byToken: k.Read.SearchesByToken(), tokenKnown: o.TokenSent && o.Token != ""}
 	switch state := o.StateAt(rec.Now); {
 	case state == ledger.Uncertain && o.HandsOff:
 		p.handsOff = "it was said to have landed"

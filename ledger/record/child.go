@@ -114,7 +114,7 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 // after its attempt is judged.
 func (c *child) end(a *ledger.Answer) {
 	left, err := c.group.End(endPatience)
-	c.seen(a, left, err)
+	procgroup.Tell(a, left, err)
 	if len(left) > 0 {
 		c.note("could not be ended: process " + procgroup.List(left))
 	}
@@ -123,16 +123,7 @@ func (c *child) end(a *ledger.Answer) {
 // leftOver looks for what a command that ended well has left.
 func (c *child) leftOver(a *ledger.Answer) {
 	left, err := c.group.Left()
-	c.seen(a, left, err)
-}
-
-func (c *child) seen(a *ledger.Answer, left []procgroup.Process, err error) {
-	if a.Tree = ledger.TreeOpen; err == nil && len(left) == 0 {
-		a.Tree = ledger.TreeEmpty
-	}
-	for _, p := range left {
-		a.TreeForeign = a.TreeForeign || p.UID >= 0 && p.UID != os.Geteuid()
-	}
+	procgroup.Tell(a, left, err)
 }
 
 // charge is what the guard is to end, and when.

@@ -25,14 +25,23 @@ type CommandRequest struct {
 	Timeout   time.Duration // DefaultTimeout when 0 and no Deadline is set
 	Deadline  time.Time     // it is not started after this, and killed at it
 	MaxOutput int           // bytes kept of each stream's end; DefaultMaxOutput when 0
+	// Attempt is the one that the program makes, "" for one that only reads. Its
+	// processes carry it, and the answer says whether any of them is left.
+	Attempt string
 }
 
-// outputDelay is how long output is awaited after the program itself has ended:
-// a child it left behind may hold the pipes open for ever.
-const outputDelay = time.Second
+const (
+	// outputDelay is how long output is awaited after the program itself has ended:
+	// a child it left behind may hold the pipes open for ever.
+	outputDelay = time.Second
+	// endPatience is how long what it left behind is killed again, at most.
+	endPatience = 2 * time.Second
+)
 
-// Command runs a program in a process group of its own and kills the whole
-// group at the deadline or when ctx ends. Sent tells whether it was started.
+// Command runs a program in a process group of its own. At the deadline, when
+// ctx ends and when the program fails, it kills it with all that it has started
+// (see procgroup); what a program that ends well leaves running is left alone.
+// Sent tells whether it was started.
 func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	a := ledger.Answer{Via: "command", BeganAt: time.Now()}
 	if len(q.Argv) == 0 {
@@ -48,6 +57,9 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	cmd := exec.Command(q.Argv[0], q.Argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = q.Dir, bytes.NewReader(q.Stdin), stdout, stderr
 	cmd.Env = append(os.Environ(), q.Env...)
+	if q.Attempt != "" {
+		cmd.Env = procgroup.Environ(cmd.Env, q.Attempt)
+	}
 	cmd.WaitDelay = outputDelay
 	procgroup.Prepare(cmd)
 
@@ -65,12 +77,17 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 		return transmit.Failed(a, err)
 	}
 	defer group.Release()
+	group.Widen(procgroup.Scope{Attempt: q.Attempt})
 	a.Sent = true
 	stop := context.AfterFunc(ctx, func() {
 		if !group.Exited() {
 			group.Kill()
 		}
 	})
+	waited := group.AwaitExit(nil)
+	if waited { // until it is collected, its number is nobody else's
+		q.endOrLook(group, group.EndedBadly(), &a)
+	}
 	err = cmd.Wait()
 	inTime := stop()
 	a.Stdout, a.Stderr = stdout.bytes(), stderr.bytes()
@@ -81,10 +98,13 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 			a.Exited, a.Exit = true, state.ExitCode()
 		}
 	}
-	if a.Exited && a.Exit == 0 {
+	well := a.Exited && a.Exit == 0
+	if !waited {
+		q.endOrLook(group, !well, &a)
+	}
+	if well {
 		return a
 	}
-	group.Kill() // what it left behind could still act after this attempt is judged
 	switch {
 	case ctx.Err() != nil:
 		a.Err = fmt.Errorf("%s: killed: %w", q.Argv[0], ctx.Err())
@@ -96,6 +116,22 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 		a.Err, a.Class = err, ledger.ClassKilled
 	}
 	return a
+}
+
+// endOrLook ends what a program that failed has left behind, which could still
+// act after its attempt is judged, and looks for what one has left that did not.
+// Nothing hangs on what a check leaves.
+func (q CommandRequest) endOrLook(group *procgroup.Group, failed bool, a *ledger.Answer) {
+	switch {
+	case q.Attempt == "" && failed:
+		group.Kill()
+	case failed:
+		left, err := group.End(endPatience)
+		procgroup.Tell(a, left, err)
+	case q.Attempt != "":
+		left, err := group.Left()
+		procgroup.Tell(a, left, err)
+	}
 }
 
 // tail keeps the last max bytes written to it.

@@ -15,6 +15,16 @@ func Here() ledger.Place {
 	return ledger.Place{BootID: boot.ID(), PIDNamespace: pidNamespace(), UID: max(0, os.Geteuid())}
 }
 
+// Tell notes in the answer of a command what End or Left has found.
+func Tell(a *ledger.Answer, left []Process, err error) {
+	if a.Tree = ledger.TreeOpen; err == nil && len(left) == 0 {
+		a.Tree = ledger.TreeEmpty
+	}
+	for _, p := range left {
+		a.TreeForeign = a.TreeForeign || p.UID >= 0 && p.UID != os.Geteuid()
+	}
+}
+
 // Trace looks for the processes of an attempt that another process has started,
 // by the mark that they carry. Nothing found, and no error, is proof that none
 // lives any more. An error says why it cannot be told from here.

@@ -1,0 +1,55 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/procgroup"
+)
+
+// seeTrees looks for the processes of attempts that started a command, where
+// nobody has seen that all of them are gone, and records which are. From then
+// on a read may prove something. It returns the record as it is afterwards.
+func (e *Engine) seeTrees(ctx context.Context, rec ledger.Record, actor ledger.Actor) ledger.Record {
+	for a := rec.OpenTree(); a != nil; a = rec.OpenTree() {
+		if found, err := procgroup.Trace(*a); err != nil || len(found) > 0 {
+			return rec
+		}
+		applied, err := ledger.SeeTreeEmpty(ctx, e.o.Store, ledger.TreeRequest{ChangeID: ledger.NewID(), AttemptID: a.ID, Actor: actor,
+			Reason: "no process of it lives any more on " + e.host})
+		if err != nil {
+			e.logf("record that the processes of attempt %s are gone: %v", a.ID, err)
+			return rec
+		}
+		if applied.Noop { // somebody else has recorded it meanwhile
+			if now, err := e.o.Store.Read(ctx, ledger.Locator{ID: rec.Operation.ID}); err == nil {
+				rec = now
+			}
+			return rec
+		}
+		rec.Attempts = slices.Clone(rec.Attempts)
+		*rec.Attempt(a.ID) = applied.Attempt
+	}
+	return rec
+}
+
+// mayStillWrite is why a process of the operation may have an effect yet, or "".
+func mayStillWrite(rec ledger.Record) string {
+	a := rec.OpenTree()
+	if a == nil {
+		return ""
+	}
+	command := "its command"
+	if c := rec.Operation.Command; c != nil && len(c.Argv) > 0 {
+		command = c.Argv[0]
+	}
+	why := "nobody has recorded yet that they are gone"
+	if found, err := procgroup.Trace(*a); err != nil {
+		why = err.Error()
+	} else if len(found) > 0 {
+		why = "process " + procgroup.List(found) + " lives"
+	}
+	return fmt.Sprintf("processes of attempt %d may still write (%s, started by process %d on %s): %s", a.N, command, a.PID, a.Host, why)
+}

@@ -1,0 +1,106 @@
+//go:build linux
+
+package reconcile
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record/procgroup"
+)
+
+// wrapped is an operation in doubt whose attempt ran a command, and a process
+// that it has left behind.
+func (w *world) wrapped(place ledger.Place, host string) (o ledger.Operation, end func()) {
+	w.Helper()
+	w.n++
+	id := ledger.NewID()
+	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: id, Kind: "pay", Key: fmt.Sprintf("c-%d", w.n), Token: ledger.NewToken(),
+		Fingerprint: id, Input: json.RawMessage(`{"amount":420}`), Sender: "command", TokenSent: true, Deadline: 2e9, Actor: pipeline,
+		Command: &ledger.Command{Argv: []string{"pay-tool"}}, Host: host, PID: 4711, Tree: ledger.TreeOpen, Place: place,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = procgroup.Environ(nil, id)
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	end = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	w.Cleanup(end)
+	eventually(w, "it carries the attempt", func() bool {
+		found, err := procgroup.Trace(ledger.Attempt{ID: id, StartedAt: res.Attempt.StartedAt, Place: procgroup.Here()})
+		return err == nil && len(found) == 1
+	})
+	return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassExit, Status: 1}), end
+}
+
+// TestI6_NothingIsProvenWhileAProcessLives, and for as long after its end as
+// after any other: it may have written just before.
+func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o, end := w.wrapped(procgroup.Here(), "here")
+	w.later(pastProof)
+	res := w.read(o.ID)
+	if res.Read.Verdict != ledger.Inconclusive || !res.Read.ProofAt.IsZero() || !strings.Contains(res.Read.Reason, "(sleep) lives") ||
+		!strings.Contains(res.Read.Reason, "pay-tool, started by process 4711 on here") {
+		t.Fatalf("%s: %s", res.Read.Verdict, res.Read.Reason)
+	}
+	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: ledger.Actor{Name: "auto", Machine: true}}); err == nil {
+		t.Error("it was sent again")
+	}
+	end()
+	if res = w.read(o.ID); res.Read.Verdict != ledger.Inconclusive || !strings.Contains(res.Read.Reason, "too early") {
+		t.Fatalf("%s: %s", res.Read.Verdict, res.Read.Reason)
+	}
+	if a := w.get(o.ID).Attempts[0]; a.Tree != ledger.TreeEmpty || !a.TreeAt.After(a.EndedAt.Add(pastProof)) {
+		t.Errorf("tree %s at %s, ended %s", a.Tree, a.TreeAt, a.EndedAt)
+	}
+	w.later(pastProof)
+	if res = w.read(o.ID); res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Failed {
+		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
+	}
+}
+
+// TestI6_NobodyElsewhereProvesThatAProcessIsGone, although it is.
+func TestI6_NobodyElsewhereProvesThatAProcessIsGone(t *testing.T) {
+	for why, change := range map[string]func(*ledger.Place){
+		"run on another host":           func(p *ledger.Place) { p.BootID = "another" },
+		"another process namespace":     func(p *ledger.Place) { p.PIDNamespace = "pid:[1]" },
+		"not recorded where":            func(p *ledger.Place) { *p = ledger.Place{} },
+		"not recorded in which process": func(p *ledger.Place) { p.PIDNamespace = "" },
+	} {
+		w := newWorld(t, payPolicy)
+		w.known("pay")
+		here := procgroup.Here()
+		change(&here)
+		o, end := w.wrapped(here, "there")
+		end()
+		w.later(pastProof)
+		why, _, _ = strings.Cut(why, " in which")
+		if res := w.read(o.ID); res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain ||
+			!strings.Contains(res.Read.Reason, why) || !strings.Contains(res.Read.Reason, "process 4711 on there") {
+			t.Errorf("%s: %s: %s", why, res.Read.Verdict, res.Read.Reason)
+		}
+		if a := w.get(o.ID).Attempts[0]; a.Tree != ledger.TreeOpen {
+			t.Errorf("%s: tree %s", why, a.Tree)
+		}
+	}
+}
+
+// TestI6_AnotherAnswerIsBelievedWhileAProcessLives: only "none" is not.
+func TestI6_AnotherAnswerIsBelievedWhileAProcessLives(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o, _ := w.wrapped(procgroup.Here(), "here")
+	w.side.apply(charge{Ref: o.Token, Amount: 420})
+	if res := w.read(o.ID); res.Read.Verdict != ledger.Landed || res.Operation.State != ledger.Committed {
+		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
+	}
+}
