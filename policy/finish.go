@@ -92,6 +92,9 @@ func (d *decoder) lintRead(k *Kind, path string) {
 	if r.found != nil && !r.bound() {
 		d.warn(at, path, "neither the request nor `found` mentions token, key, input or op: it finds the same for every operation", "search for the operation's own token")
 	}
+	if r.newestOnly() {
+		d.warn(at, path, "asks by `attempt`, which is the newest, so after a retry finding nothing never proves that it did not land", "use `op`, which is the same for every attempt")
+	}
 	if r.complete == nil {
 		d.warn(at, path, "without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
 	}

@@ -68,6 +68,7 @@ func (s *Send) Request(rec ledger.Record) (Request, error) {
 		return Request{}, fmt.Errorf("parts of its input are not kept, so it cannot be sent from here")
 	}
 	vars := newVariables(rec)
+	vars.sending = true
 	input, err := decodeInput(o)
 	if err != nil {
 		return Request{}, err

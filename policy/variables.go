@@ -29,6 +29,8 @@ type variables struct {
 	cursor any
 	input  any // decoded once; with the token inserted for a send
 
+	sending bool // another attempt
+
 	secrets *secretBox
 
 	decoded map[string]any
@@ -91,6 +93,9 @@ func (v *variables) resolve(name string) (any, error) {
 	case "op":
 		return operationValue(o), nil
 	case "attempt":
+		if v.sending {
+			return nextAttempt(v.rec), nil
+		}
 		return attemptValue(v.rec), nil
 	case "cursor":
 		return v.cursor, nil
@@ -128,12 +133,22 @@ func operationValue(o ledger.Operation) map[string]any {
 	}
 }
 
+// attemptValue is the newest attempt. Of an operation without its attempts, as in a
+// list, only its number is known.
 func attemptValue(rec ledger.Record) map[string]any {
 	if len(rec.Attempts) == 0 {
-		return map[string]any{"n": 0.0}
+		return map[string]any{"n": float64(rec.Operation.AttemptCount)}
 	}
 	a := rec.Attempts[len(rec.Attempts)-1]
-	return map[string]any{"n": float64(a.N), "id": a.ID, "started_at": zeroed(a.StartedAt), "deadline_at": zeroed(a.DeadlineAt)}
+	return map[string]any{"n": float64(a.N), "id": a.ID, "started_at": zeroed(a.StartedAt), "deadline_at": zeroed(a.DeadlineAt),
+		"ended_at": zeroed(a.EndedAt), "outcome": string(a.Final()), "class": string(a.ErrorClass)}
+}
+
+// nextAttempt is the attempt that is about to be made: nothing is known of it but
+// its number, because what is sent is what was shown.
+func nextAttempt(rec ledger.Record) map[string]any {
+	newest, _ := attemptValue(rec)["n"].(float64)
+	return map[string]any{"n": newest + 1}
 }
 
 func (v *variables) fromAnswer(name string) (any, error) {

@@ -124,7 +124,9 @@ func (k *Kind) guard(vars *variables, req Request) error {
 func (k *Kind) guardHTTP(vars *variables, address string) error {
 	read := k.Read.transport.http.outgoing(address)
 	if s := k.Send; s != nil && s.transport.http != nil {
-		at, err := s.transport.http.address(&rendering{ctx: context.Background(), vars: newVariables(vars.rec)})
+		sending := newVariables(vars.rec)
+		sending.sending = true
+		at, err := s.transport.http.address(&rendering{ctx: context.Background(), vars: sending})
 		if err == nil && read.same(s.transport.http.outgoing(at)) {
 			return fmt.Errorf("%w: %s is what `send` asks", errWouldWrite, read)
 		}

@@ -64,7 +64,7 @@ func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attempt
 	s.Result, s.Error = resultOf(a), errorOf(a)
 	s.EffectWord = effectWord(a)
 	doubted := doubtedBefore(rec, attemptID)
-	ruling, ruled := rule.ask(ctx, rec, a, &s)
+	ruling, ruled := rule.ask(ctx, upTo(rec, attemptID), a, &s)
 	if !ruled {
 		byDefault(&s, a)
 	}
@@ -89,6 +89,17 @@ func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attempt
 		}
 	}
 	return tidy(s, nil)
+}
+
+// upTo is the record as it was when an attempt was the newest.
+func upTo(rec ledger.Record, attemptID string) ledger.Record {
+	for i, a := range rec.Attempts {
+		if a.ID == attemptID {
+			rec.Attempts = rec.Attempts[: i+1 : i+1]
+			break
+		}
+	}
+	return rec
 }
 
 // ask lets the kind's own rules speak. It reports whether they settled it: also

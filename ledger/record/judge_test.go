@@ -258,3 +258,20 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
+
+// TestRulesSeeTheAttemptThatIsAnswered: what comes late is about an attempt before
+// the newest.
+func TestRulesSeeTheAttemptThatIsAnswered(t *testing.T) {
+	rec := ledger.Record{Attempts: []ledger.Attempt{{ID: "a1", N: 1, Outcome: ledger.OutcomeUncertain}, {ID: "a2", N: 2}}}
+	for id, want := range map[string]int{"a1": 1, "a2": 2, "unknown": 2} {
+		seen := 0
+		rule := KindRule{Judge: func(_ context.Context, rec ledger.Record, _ ledger.Answer) (Ruling, error) {
+			seen = rec.Attempts[len(rec.Attempts)-1].N
+			return Ruling{}, nil
+		}}
+		JudgeAttempt(t.Context(), rule, rec, id, answered(200, "{}"))
+		if seen != want {
+			t.Errorf("an answer to %s was judged as one to attempt %d", id, seen)
+		}
+	}
+}
