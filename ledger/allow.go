@@ -24,6 +24,7 @@ type GrantRequest struct {
 	OverrideMax                    bool      // a person goes past MaxAttempts
 	UnattendedRisk                 bool      // the kind lets risk be taken without a terminal
 	UntilOvertaken                 bool      // key_safe only while no later operation is on its target
+	Related                        []string  // for a risk: the related operations that were shown as landed or may have (I7)
 
 	AttemptID string // not empty: begin the attempt at once
 	TokenSent bool
@@ -63,6 +64,11 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 	grant := Grant{
 		ID: g.GrantID, OperationID: o.ID, Version: o.Version + 1, Basis: g.Basis, Sender: g.Sender, KeyWorks: g.KeyWorks,
 		Actor: g.Actor.Name, Reason: strings.TrimSpace(g.Reason), CreatedAt: rec.Now, ExpiresAt: g.ExpiresAt,
+	}
+	if g.Basis == BasisRiskAccepted {
+		for _, rel := range rec.Landings() {
+			grant.Related = append(grant.Related, rel.ID)
+		}
 	}
 	why := allowedBecause(g.Basis)
 	if grant.Reason != "" {
@@ -119,6 +125,9 @@ func (g GrantRequest) check(rec *Record) error {
 	if g.AttemptID != "" && o.Redacted && o.Command == nil {
 		return no("redacted", "parts of its input are not kept, so it cannot be sent from here", "hand it back to its pipeline")
 	}
+	if err := g.beside(rec); err != nil {
+		return err
+	}
 	switch g.Basis {
 	case BasisAbsent:
 		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff {
@@ -152,6 +161,19 @@ func (g GrantRequest) check(rec *Record) error {
 		case len(rec.Related) > 0:
 			return no("twin", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
 		}
+	}
+	return nil
+}
+
+// beside refuses a retry beside a related operation that landed or may have: it
+// is a risk, and only of those that the person was shown.
+func (g GrantRequest) beside(rec *Record) error {
+	shown, hint := g.Related, "look again"
+	if g.Basis != BasisRiskAccepted {
+		shown, hint = nil, "a person may take the risk"
+	}
+	if rel := rec.unseen(shown); rel != nil {
+		return &RefusedError{Verb: "retry", Code: "twin", Why: "another one landed or may have: " + rel.says(), Hint: hint}
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ const (
 )
 
 // errLookAround asks for what few begins need: the operations beside this one.
-var errLookAround = errors.New("a grant is open")
+var errLookAround = errors.New("another attempt may begin")
 
 // Begin records the intent to send, or says why the caller must not (I1, I3,
 // I4). Only AnswerBegun allows sending. An error means that nothing was
@@ -76,7 +76,7 @@ func Begin(ctx context.Context, s Store, req BeginRequest) (BeginResult, error) 
 	var res BeginResult
 	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: AllParts &^ PartHolds}
 	rule := func(rec *Record) (Change, error) {
-		if at.Skip&PartRelated != 0 && rec.OpenGrant() != nil {
+		if at.Skip&PartRelated != 0 && rec.Found && (rec.OpenGrant() != nil || rec.Operation.State == Failed) {
 			return Change{}, errLookAround
 		}
 		var c Change
@@ -151,6 +151,9 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 		if !allProven(o, rec.Attempts) {
 			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant", o.Actor, o.Reason))
 		}
+		if rel := rec.since(); rel != nil {
+			return told(AnswerRefused, "it did not land, but another one did or may have: "+rel.says()+"; a retry needs a person's grant")
+		}
 		return beginAgain(rec, req, nil)
 	}
 }
@@ -166,7 +169,7 @@ func expired(o Operation, now time.Time) bool {
 // is counted and not recorded is not.
 func allProven(o Operation, attempts []Attempt) bool {
 	for _, a := range attempts {
-		if a.Proof == "" || a.Final() != OutcomeFailed && a.Proof != ProvenAbsent {
+		if !a.NoEffect() {
 			return false
 		}
 	}
@@ -192,28 +195,22 @@ func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) 
 		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation,
 			Why: fmt.Sprintf("held by %s (%s)", h.Actor.Name, h.Reason)}, Change{}
 	}
-	var newest Relation
-	for _, r := range rec.Related {
-		if c := r.CreatedAt.Compare(newest.CreatedAt); r.Overtook && (c > 0 || c == 0 && r.ID > newest.ID) {
-			newest = r
-		}
-	}
-	if newest.ID != "" && !newest.CreatedAt.Before(g.CreatedAt) {
-		return beginOvertaken(rec, req, g, newest)
+	if rel := rec.unseen(g.Related); rel != nil {
+		return beginRivalled(rec, req, g, rel)
 	}
 	return beginAgain(rec, req, &g)
 }
 
-// beginOvertaken takes a permission back that was given before a later operation
-// on the same target came: sending now might undo that one.
-func beginOvertaken(rec *Record, req BeginRequest, g Grant, by Relation) (BeginResult, Change) {
-	why := fmt.Sprintf("what %s had allowed is void: %s came later on the same target", g.Actor, by.ID)
+// beginRivalled takes a permission back that was given before another operation
+// may have landed: sending now might do that again, or undo it.
+func beginRivalled(rec *Record, req BeginRequest, g Grant, by *Relation) (BeginResult, Change) {
+	why := fmt.Sprintf("what %s had allowed is void: since then, %s", g.Actor, by.says())
 	o := rec.Operation
 	o.Version++
 	note(rec, &o, req.Actor, why)
 	return BeginResult{Answer: AnswerRefused, Operation: o, Why: why},
 		Change{Operation: &o, Grants: voided(rec, why), Event: &Event{ID: req.ChangeID, Verb: "void", Actor: req.Actor, Reason: why,
-			Detail: detail(map[string]any{"grant": g.ID, "overtaken_by": by.ID})}}
+			Detail: detail(map[string]any{"grant": g.ID, "related": by.ID})}}
 }
 
 // beginAgain starts an attempt: the first, one after proven failures, or one

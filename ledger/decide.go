@@ -174,6 +174,7 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
 		o.Effects = max(o.Effects, len(o.Receipts), 1)
 		o.ByAnswer, o.HandsOff = false, true
+		raiseRisked(rec, o, rec.Attempts)
 		if o.Effects > 1 && !covered(*o) {
 			raise(o, Duplicate, fmt.Sprintf("%s found %d effects", d.Actor.Name, o.Effects))
 		}

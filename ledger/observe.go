@@ -123,6 +123,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 			o.Result = ob.Result
 		}
 		o.HandsOff = true
+		raiseRisked(rec, o, rec.Attempts)
 		if read.Verdict == Duplicated {
 			raise(o, Duplicate, read.Reason)
 		}

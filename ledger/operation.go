@@ -273,6 +273,7 @@ type Grant struct {
 	Reason      string
 	CreatedAt   time.Time
 	ExpiresAt   time.Time // no later than its basis lapses
+	Related     []string  // for a risk: the related operations that had landed or may have when it was taken
 	ConsumedAt  time.Time
 	AttemptID   string // who consumed it
 	VoidedAt    time.Time
@@ -369,16 +370,6 @@ type Lease struct {
 	Generation  int64
 	Digest      string // policy in force at the holder
 	ExpiresAt   time.Time
-}
-
-// Relation is another operation that matters to a decision about this one.
-type Relation struct {
-	ID        string
-	Title     string
-	State     State
-	Source    Source
-	CreatedAt time.Time
-	Overtook  bool // newer on the same target; otherwise a twin (same fingerprint)
 }
 
 // DecisionRun is one command or bulk action, recorded before its first change.

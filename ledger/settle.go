@@ -188,9 +188,13 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 		case Committed:
 			o.ByAnswer, o.ErrorClass = true, ""
 			o.HandsOff = true // an answer said "landed" (I12)
-			if n := openDoubts(attempts); n > 0 && o.Effects < 2 && before != Committed {
+			if before == Committed {
+				break
+			}
+			if n := openDoubts(attempts); n > 0 && o.Effects < 2 {
 				raise(&o, PossibleDuplicate, fmt.Sprintf("committed by attempt %d while %d other attempt(s) without a working key stay unknown", a.N, n))
 			}
+			raiseRisked(rec, &o, attempts)
 		case Uncertain:
 			o.Doubted = true
 			if req.Outcome == OutcomeUncertain {

@@ -25,6 +25,12 @@ func grants(t *testing.T, open Open) {
 		{"RetryMaxIsAStop", retryMax},
 		{"HoldStopsIt", holdStops},
 		{"I5_OvertakenWhileItWaited", overtakenWhileWaiting},
+		{"I5_BesideOneThatMayHaveLanded", besideALanding},
+		{"I5_BesideOneWithoutEffect", besideNoEffect},
+		{"I5_ManyWithoutEffectHideNone", besideMany},
+		{"I7_OneThatCameSinceItWasShown", cameSince},
+		{"I9_ARiskBesideAnotherIsRaised", riskIsRaised},
+		{"I5_BeginAgainBesideALaterOne", beginBesideALaterOne},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
 	}

@@ -86,12 +86,12 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	}
 	for _, other := range m.ops {
 		o := other.op
-		switch {
-		case o.ID == e.op.ID:
-		case o.Target != "" && o.Target == e.op.Target && o.CreatedAt.After(e.op.CreatedAt):
-			rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, Overtook: true})
-		case o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint && o.Kind == e.op.Kind:
-			rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt})
+		rel := ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt,
+			MayHaveLanded: ledger.MayHaveLanded(o, other.attempts)}
+		rel.Overtook = o.Target != "" && o.Target == e.op.Target && o.CreatedAt.After(e.op.CreatedAt)
+		twin := o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint && o.Kind == e.op.Kind
+		if o.ID != e.op.ID && (rel.Overtook || twin) {
+			rec.Related = append(rec.Related, rel)
 		}
 	}
 	return rec

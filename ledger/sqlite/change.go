@@ -309,10 +309,10 @@ func (tx *tx) grant(g ledger.Grant, there bool) error {
 	}
 	return tx.exec(`
 		INSERT INTO grants (id, operation_id, version, basis, sender, key_works, actor, reason,
-			created_at, expires_at, consumed_at, attempt_id, voided_at, void_reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			created_at, expires_at, related, consumed_at, attempt_id, voided_at, void_reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		g.ID, g.OperationID, g.Version, g.Basis, g.Sender, flag(g.KeyWorks), named(g.Actor), g.Reason,
-		ms(g.CreatedAt), ms(g.ExpiresAt), ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason)
+		ms(g.CreatedAt), ms(g.ExpiresAt), list(g.Related), ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason)
 }
 
 func (tx *tx) beginAttempt(a ledger.Attempt) error {

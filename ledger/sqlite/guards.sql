@@ -378,7 +378,8 @@ BEGIN
   SELECT RAISE(ABORT, 'a grant never changes, but for being consumed or voided')
    WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
       OR NEW.basis IS NOT OLD.basis OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.actor IS NOT OLD.actor
-      OR NEW.reason IS NOT OLD.reason OR NEW.created_at IS NOT OLD.created_at OR NEW.expires_at IS NOT OLD.expires_at;
+      OR NEW.reason IS NOT OLD.reason OR NEW.created_at IS NOT OLD.created_at OR NEW.expires_at IS NOT OLD.expires_at
+      OR NEW.related IS NOT OLD.related;
   SELECT RAISE(ABORT, 'this grant is used up or void')
    WHERE (OLD.consumed_at <> 0 OR OLD.voided_at <> 0)
      AND (NEW.consumed_at IS NOT OLD.consumed_at OR NEW.attempt_id IS NOT OLD.attempt_id

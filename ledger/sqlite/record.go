@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -129,13 +130,15 @@ func loadGrants(q querier, id string) ([]ledger.Grant, error) {
 	return collect(q, func(rows *sql.Rows) (ledger.Grant, error) {
 		g := ledger.Grant{OperationID: id}
 		var created, expires, consumed, voided int64
+		var related string
 		err := rows.Scan(&g.ID, &g.Version, &g.Basis, &g.Sender, &g.KeyWorks, &g.Actor, &g.Reason,
-			&created, &expires, &consumed, &g.AttemptID, &voided, &g.VoidReason)
+			&created, &expires, &related, &consumed, &g.AttemptID, &voided, &g.VoidReason)
+		g.Related = unlist(related)
 		g.CreatedAt, g.ExpiresAt, g.ConsumedAt, g.VoidedAt = at(created), at(expires), at(consumed), at(voided)
 		return g, err
 	}, `
 		SELECT id, version, basis, sender, key_works, actor, reason,
-		       created_at, expires_at, consumed_at, attempt_id, voided_at, void_reason
+		       created_at, expires_at, related, consumed_at, attempt_id, voided_at, void_reason
 		  FROM grants WHERE operation_id = ? ORDER BY created_at DESC, rowid DESC LIMIT ?`, id, most)
 }
 
@@ -168,23 +171,34 @@ func related(row string) string {
 		EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, row, relations)
 }
 
-var relatedQuery = fmt.Sprintf(`
-	SELECT id, title, state, source, source_run, source_host, source_pid, created_at, overtook FROM (
-		SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, 1 AS overtook
-		                 FROM operations o JOIN operations t ON `+overtakes+`
-		                WHERE o.id = ?1 ORDER BY t.created_at DESC LIMIT %[2]d)
-		UNION ALL
-		SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, 0 AS overtook
-		                 FROM operations o JOIN operations t ON `+isTwin+`
-		                WHERE o.id = ?1 AND NOT `+overtakes+` ORDER BY t.created_at DESC LIMIT %[2]d))
-	ORDER BY overtook DESC, created_at DESC`, "o", relations)
+// mayHaveLanded says of an operation t what ledger.MayHaveLanded says.
+const mayHaveLanded = `(t.state NOT IN ('failed', 'abandoned') OR t.hands_off = 1 OR t.attempt_count = 0
+	OR t.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = t.id AND (a.proof = 'absent'
+		OR a.proof <> '' AND CASE WHEN a.late_outcome <> '' THEN a.late_outcome ELSE a.outcome END = 'failed')))`
+
+// relatedQuery brings the newest of each sort, and the newest that landed or may
+// have, which any number of newer ones without effect must not hide.
+var relatedQuery = func() string {
+	var parts []string
+	for _, sort := range []struct{ overtook, when string }{{"1", overtakes}, {"0", isTwin + ` AND NOT ` + overtakes}} {
+		for _, more := range []string{"", " AND " + mayHaveLanded} {
+			parts = append(parts, fmt.Sprintf(`
+				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at,
+				                      %[2]s AS overtook, `+mayHaveLanded+` AS landed
+				                 FROM operations o JOIN operations t ON `+sort.when+`
+				                WHERE o.id = ?1`+more+` ORDER BY t.created_at DESC LIMIT %[3]d)`, "o", sort.overtook, relations))
+		}
+	}
+	return strings.Join(parts, " UNION ") + ` ORDER BY overtook DESC, created_at DESC`
+}()
 
 func loadRelated(q querier, o ledger.Operation) ([]ledger.Relation, error) {
 	return collect(q, func(rows *sql.Rows) (ledger.Relation, error) {
 		var r ledger.Relation
-		var created int64
-		err := rows.Scan(&r.ID, &r.Title, &r.State, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID, &created, &r.Overtook)
-		r.CreatedAt = at(created)
+		var created, settled int64
+		err := rows.Scan(&r.ID, &r.Title, &r.State, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID, &created, &settled,
+			&r.Overtook, &r.MayHaveLanded)
+		r.CreatedAt, r.SettledAt = at(created), at(settled)
 		return r, err
 	}, relatedQuery, o.ID)
 }

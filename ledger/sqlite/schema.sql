@@ -269,12 +269,14 @@ CREATE TABLE grants (
   reason       TEXT NOT NULL DEFAULT '',
   created_at   INTEGER NOT NULL,
   expires_at   INTEGER NOT NULL,
+  related      TEXT NOT NULL DEFAULT '[]',             -- JSON array: for a risk, the operations beside it that had landed or may have
   consumed_at  INTEGER NOT NULL DEFAULT 0,
   attempt_id   TEXT NOT NULL DEFAULT '',               -- who consumed it
   voided_at    INTEGER NOT NULL DEFAULT 0,
   void_reason  TEXT NOT NULL DEFAULT '',
 
   CONSTRAINT grant_is_numbered_from_1 CHECK (rowid > 0),
+  CONSTRAINT grant_related_is_json CHECK (json_valid(related) AND json_type(related) = 'array'),
   CONSTRAINT grant_basis_is_known CHECK (basis IN ('absent', 'key_safe', 'risk_accepted')),
   CONSTRAINT grant_is_consumed_or_void CHECK (consumed_at = 0 OR voided_at = 0),
   CONSTRAINT grant_is_consumed_by_an_attempt CHECK ((consumed_at = 0) = (attempt_id = '')),

@@ -1,0 +1,176 @@
+package ledgertest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// sameAs makes a begin want what the operation of that key wants.
+func sameAs(key string) func(*ledger.BeginRequest) {
+	return func(r *ledger.BeginRequest) { r.Fingerprint = "print of " + key }
+}
+
+func onTarget(r *ledger.BeginRequest) { r.Target = "invoice INV-1187" }
+
+// refused is a retry that must be refused with a code.
+func (d *desk) refused(g ledger.GrantRequest, code string) {
+	d.Helper()
+	var refused *ledger.RefusedError
+	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != code {
+		d.Fatalf("%s: %v, want the refusal %q", g.Basis, err, code)
+	}
+}
+
+// However sure it is that this one did not land: beside another that landed or
+// may have, proof and key allow nothing, and a person takes a risk.
+func besideALanding(d *desk) {
+	for name, other := range map[string]func(key string){
+		"in flight": func(key string) { d.begun(key+" again", sameAs(key)) },
+		"in doubt":  func(key string) { d.doubt(key+" again", sameAs(key)) },
+		"landed":    func(key string) { d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeCommitted) },
+		"given up":  func(key string) { d.decide(d.doubt(key+" again", sameAs(key)), ledger.VerbAbandon) },
+		"denied":    func(key string) { d.decide(d.doubt(key+" again", sameAs(key)), ledger.VerbDeny) },
+		"overtaken": func(key string) { d.doubt(key+" later", onTarget) },
+		"undone": func(key string) {
+			o := d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeFailed)
+			d.decide(d.decide(o, ledger.VerbUndo), ledger.VerbAbandon)
+		},
+	} {
+		absent := d.observe(d.doubt(name+" absent", onTarget), ledger.Absent)
+		safe := d.doubt(name+" safe", onTarget)
+		if name != "overtaken" {
+			other(name + " absent")
+		}
+		other(name + " safe")
+		for basis, o := range map[ledger.Basis]ledger.Operation{ledger.BasisAbsent: absent, ledger.BasisKeySafe: safe} {
+			d.refused(d.grantRequest(o, basis), "twin")
+			d.grant(o, ledger.BasisRiskAccepted)
+		}
+	}
+}
+
+// What is known to have had no effect makes no retry a risk.
+func besideNoEffect(d *desk) {
+	for name, other := range map[string]func(key string){
+		"refused": func(key string) { d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeFailed) },
+		"absent":  func(key string) { d.observe(d.doubt(key+" again", sameAs(key)), ledger.Absent) },
+		"given up": func(key string) {
+			d.decide(d.observe(d.doubt(key+" again", sameAs(key)), ledger.Absent), ledger.VerbAbandon)
+		},
+		"said late": func(key string) {
+			o := d.begun(key+" again", sameAs(key))
+			d.settle(o.Attempt.ID, ledger.OutcomeUncertain)
+			d.settle(o.Attempt.ID, ledger.OutcomeFailed)
+		},
+	} {
+		o := d.observe(d.doubt(name), ledger.Absent)
+		other(name)
+		rec := d.read(o.ID)
+		if len(rec.Related) != 1 || rec.Related[0].MayHaveLanded || len(rec.Landings()) != 0 {
+			d.Fatalf("%s: %+v", name, rec.Related)
+		}
+		d.grant(o, ledger.BasisAbsent)
+		if res := d.begin(name); res.Answer != ledger.AnswerBegun {
+			d.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
+		}
+	}
+}
+
+// Any number of newer ones without effect hides none that landed.
+func besideMany(d *desk) {
+	o := d.observe(d.doubt("k", onTarget), ledger.Absent)
+	landed := d.settle(d.begun("landed", sameAs("k")).Attempt.ID, ledger.OutcomeCommitted)
+	later := d.doubt("later", onTarget)
+	for i := range 50 {
+		mod := sameAs("k")
+		if i%2 == 0 {
+			mod = onTarget
+		}
+		d.settle(d.begun(fmt.Sprint("refused ", i), mod).Attempt.ID, ledger.OutcomeFailed)
+	}
+	rec := d.read(o.ID)
+	found := map[string]bool{}
+	for _, rel := range rec.Landings() {
+		found[rel.ID] = true
+	}
+	if len(found) != 2 || !found[landed.ID] || !found[later.ID] {
+		d.Fatalf("of the others, these may have landed: %v; want %s and %s", found, landed.ID, later.ID)
+	}
+	d.refused(d.grantRequest(o, ledger.BasisAbsent), "twin")
+}
+
+// A risk is taken of what was shown: another one that came since is not in it,
+// whether it is sent at once or waits for its pipeline.
+func cameSince(d *desk) {
+	for key, other := range map[string]func(*ledger.BeginRequest){"twin": sameAs("twin"), "later": onTarget} {
+		o := d.doubt(key, onTarget)
+		shown := d.grantRequest(o, ledger.BasisRiskAccepted)
+		o = d.grant(o, ledger.BasisRiskAccepted)
+		shown.Version = o.Version
+		since := d.begun("since "+key, other)
+		d.refused(shown, "twin")
+		res := d.begin(key, onTarget)
+		if res.Answer != ledger.AnswerRefused || !strings.Contains(res.Why, since.Operation.ID) {
+			d.Fatalf("a %s came, and the pipeline was told %s (%s)", key, res.Answer, res.Why)
+		}
+		d.retry(d.read(o.ID).Operation, ledger.BasisRiskAccepted)
+	}
+}
+
+// What was sent beside another that may have landed is raised when it lands,
+// whoever says so, and no sooner.
+func riskIsRaised(d *desk) {
+	for name, lands := range map[string]func(a ledger.Applied) ledger.Operation{
+		"by its answer": func(a ledger.Applied) ledger.Operation { return d.settle(a.Attempt.ID, ledger.OutcomeCommitted) },
+		"by a check": func(a ledger.Applied) ledger.Operation {
+			return d.observe(d.settle(a.Attempt.ID, ledger.OutcomeUncertain), ledger.Landed, "re_1")
+		},
+		"by a person": func(a ledger.Applied) ledger.Operation {
+			return d.decide(d.settle(a.Attempt.ID, ledger.OutcomeUncertain), ledger.VerbConfirm)
+		},
+	} {
+		o := d.observe(d.doubt(name), ledger.Absent)
+		twin := d.settle(d.begun(name+" again", sameAs(name)).Attempt.ID, ledger.OutcomeCommitted)
+		sent := d.retry(o, ledger.BasisRiskAccepted)
+		if sent.After.Conflict != ledger.NoConflict || len(sent.Grant.Related) != 1 || d.read(o.ID).Grants[0].Related[0] != twin.ID {
+			d.Fatalf("%s: sent as %+v by %+v", name, sent.After, sent.Grant)
+		}
+		if o := lands(sent); o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, twin.ID) {
+			d.Fatalf("%s: %s, conflict %q (%s); want a possible duplicate of %s", name, o.State, o.Conflict, o.ConflictNote, twin.ID)
+		}
+	}
+	o := d.observe(d.doubt("refused"), ledger.Absent)
+	d.begun("refused again", sameAs("refused"))
+	if o := d.settle(d.retry(o, ledger.BasisRiskAccepted).Attempt.ID, ledger.OutcomeFailed); o.State != ledger.Failed || o.Conflict != ledger.NoConflict {
+		d.Fatalf("refused: %s, conflict %q", o.State, o.Conflict)
+	}
+}
+
+// A pipeline that begins again after a proven failure is a machine: where the
+// same was wished anew meanwhile, a person decides. What had ended before this
+// one was first begun was no secret then.
+func beginBesideALaterOne(d *desk) {
+	ended := d.settle(d.begun("yesterday", sameAs("today")).Attempt.ID, ledger.OutcomeCommitted)
+	d.clock.Advance(24 * time.Hour)
+	d.settle(d.begun("today").Attempt.ID, ledger.OutcomeFailed)
+	again := d.begun("today")
+	if again.Attempt.N != 2 {
+		d.Fatalf("attempt %d", again.Attempt.N)
+	}
+	d.settle(again.Attempt.ID, ledger.OutcomeFailed)
+	anew := d.doubt("anew", sameAs("today"))
+	before := d.read(again.Operation.ID).Operation
+	res := d.begin("today")
+	if res.Answer != ledger.AnswerRefused || !strings.Contains(res.Why, anew.ID) || strings.Contains(res.Why, ended.ID) {
+		d.Fatalf("beside %s its pipeline was told %s (%s)", anew.ID, res.Answer, res.Why)
+	}
+	if after := d.read(before.ID).Operation; after.Version != before.Version {
+		d.Fatalf("the refusal moved it from version %d to %d", before.Version, after.Version)
+	}
+	d.observe(anew, ledger.Absent)
+	d.begun("today")
+}
