@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -23,7 +22,7 @@ type GrantRequest struct {
 	MaxAttempts                    int       // further attempts the policy allows after doubt
 	OverrideMax                    bool      // a person goes past MaxAttempts
 	UnattendedRisk                 bool      // the kind lets risk be taken without a terminal
-	UntilOvertaken                 bool      // key_safe only while no later operation is on its target
+	Request                        string    // digest of what will be sent, as it was shown
 	Related                        []string  // for a risk: the related operations that were shown as landed or may have (I7)
 
 	AttemptID string // not empty: begin the attempt at once
@@ -77,6 +76,9 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 	c := Change{Event: &Event{ID: g.ChangeID, Verb: "grant", Actor: g.Actor, Reason: why}}
 	c.Grants = voided(rec, "replaced by a newer one")
 	facts := map[string]any{"grant": g.GrantID, "basis": string(g.Basis), "sender": g.Sender}
+	if g.Request != "" {
+		facts["request"] = g.Request
+	}
 	if g.AttemptID == "" {
 		o.Version++
 		facts["expires_at"] = g.ExpiresAt.UTC().Format(time.RFC3339)
@@ -134,9 +136,6 @@ func (g GrantRequest) check(rec *Record) error {
 			return no("basis", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
 	case BasisKeySafe:
-		if g.UntilOvertaken && slices.ContainsFunc(rec.Related, func(r Relation) bool { return r.Overtook }) {
-			return no("basis", "a later operation on the same target has overtaken it", "check again")
-		}
 	case BasisRiskAccepted:
 		if g.Actor.Machine || !g.Actor.Terminal && !g.UnattendedRisk {
 			return no("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")

@@ -118,6 +118,8 @@ func (k *Kind) choose(a *Advice, rec ledger.Record, now time.Time) {
 		say(AdviseWait, "one send is allowed and waits for its pipeline")
 	case state == ledger.Failed:
 		k.chooseNotLanded(a, rec, now)
+	case len(rec.Landings()) > 0:
+		say(AdviseLook, relatedReason(rec.Landings()))
 	case now.Before(k.waitUntil(rec)):
 		say(AdviseWait, k.waitReason(a.ProofAt, now))
 	default:
@@ -130,7 +132,7 @@ func conflictReason(o ledger.Operation) string {
 	case ledger.Duplicate:
 		return "it happened twice: take one back outside, then note it as dealt with"
 	case ledger.PossibleDuplicate:
-		return "it landed, and an earlier attempt may have landed too"
+		return "it landed, and another send of the same may have landed too"
 	case ledger.MismatchConflict:
 		return "something landed, but not what was asked for"
 	}
@@ -158,8 +160,8 @@ func (k *Kind) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	switch {
 	case !o.Doubted && allProven(rec.Attempts) && refusedOnly(rec.Attempts):
 		a.Verb, a.Reason = AdviseLeave, "it was refused, and its pipeline knows"
-	case len(rec.Related) > 0:
-		a.Verb, a.Reason = AdviseLook, relatedReason(rec)
+	case len(rec.Landings()) > 0:
+		a.Verb, a.Reason = AdviseLook, relatedReason(rec.Landings())
 	case k.attemptsLeft(rec):
 		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
 	case a.Miss.Value > a.LookCost:
@@ -190,41 +192,39 @@ func (k *Kind) pastLimit(rec ledger.Record) string {
 	return fmt.Sprintf(", but goes past what the policy allows (%s)", k.attemptsText(rec))
 }
 
-func relatedReason(rec ledger.Record) string {
-	for _, r := range rec.Related {
+// relatedReason says which related operation landed or may have, the one that
+// overtook before a twin.
+func relatedReason(landings []ledger.Relation) string {
+	for _, r := range landings {
 		if r.Overtook {
 			return fmt.Sprintf("overtaken: a later operation on the same target is %s (%s)", r.State, r.Title)
 		}
 	}
-	return fmt.Sprintf("a twin wants the same and is %s (%s): look at both", rec.Related[0].State, rec.Related[0].Title)
+	return fmt.Sprintf("a twin wants the same and is %s (%s): look at both", landings[0].State, landings[0].Title)
 }
 
 // chooseInDoubt advises on an operation that no read is about to settle.
 func (k *Kind) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	basis, why, _ := k.AllowedBasis(rec, now)
-	related := len(rec.Related) > 0
 	switch {
-	case basis == ledger.BasisKeySafe && !sameKeyFailed(rec) && !rec.Operation.HandsOff && !related:
+	case basis == ledger.BasisKeySafe && !rec.Operation.HandsOff && (k.attemptsLeft(rec) || !sameKeyFailed(rec)):
 		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why+k.pastLimit(rec)
-	case related && basis == ledger.BasisKeySafe:
-		a.Verb, a.Reason = AdviseLook, relatedReason(rec)
+	case a.Odds.N == 0:
+		a.Verb, a.Reason = AdviseLook, "no case like it was ever settled, so there is nothing to guess from"
+	case a.Duplicate.Guess || a.Miss.Guess:
+		a.Verb, a.Reason = AdviseLook, "no price of its own says what either mistake costs"
 	case a.RetryCost > a.LookCost && a.LeaveCost > a.LookCost:
 		a.Verb, a.Reason = AdviseLook, fmt.Sprintf("looking costs %s, less than either guess", money(a.LookCost))
-		if related {
-			a.Reason = relatedReason(rec)
-		}
-	case a.RetryCost < a.LeaveCost && !related:
+	case a.RetryCost < a.LeaveCost:
 		a.Verb, a.Basis = AdviseRetry, basis
 		a.Reason = fmt.Sprintf("%s; sending again costs less on average", why) + k.pastLimit(rec)
-	case related && a.RetryCost < a.LeaveCost:
-		a.Verb, a.Reason = AdviseLook, relatedReason(rec)
 	default:
 		a.Verb, a.Reason = AdviseLeave, "leaving it costs no more on average than sending again"
 	}
 }
 
 // sameKeyFailed tells whether a repeat under the same key came back uncertain
-// already: another one would learn as little.
+// already: past the limit, another one is no advice.
 func sameKeyFailed(rec ledger.Record) bool {
 	for _, a := range rec.Attempts {
 		if a.N > 1 && (a.Basis == ledger.BasisKeySafe || a.KeyWorks) && a.Final() == ledger.OutcomeUncertain && a.Proof == "" {

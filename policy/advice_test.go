@@ -43,6 +43,7 @@ kinds:
   fleeting:
     visible_for: 10m
     read: { http: { get: https://h.example/x }, found: "body.filter(x, x.t == input.t)" }
+  unpriced: { retry: { max: 1 } }
   odd: { cost: { duplicate: input.a / input.b, miss: input.nope } }
 `
 
@@ -64,6 +65,15 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 	p := must(t, priced)
 	change := func(rec ledger.Record, f func(*ledger.Record)) ledger.Record { f(&rec); return rec }
 	minutes := func(n float64) time.Time { return noon.Add(time.Duration(n * float64(time.Minute))) }
+	forgotten := noon.Add(24*time.Hour - 30*time.Second - 2*time.Minute - 2*time.Minute - time.Second)
+	tried := func(times int) func(*ledger.Record) {
+		return func(r *ledger.Record) {
+			for n := 2; n <= times+1; n++ {
+				r.Attempts = append(r.Attempts, ledger.Attempt{N: n, Basis: ledger.BasisKeySafe, KeyWorks: true, EndedAt: noon, Outcome: ledger.OutcomeUncertain})
+			}
+			r.Operation.AttemptCount = times + 1
+		}
+	}
 	for _, c := range []struct {
 		name    string
 		rec     ledger.Record
@@ -93,29 +103,33 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 			r.Attempts[0].Outcome, r.Attempts[0].Proof = ledger.OutcomeFailed, ledger.Refused
 		}), noon, AdviseLeave, "", "refused", time.Time{}},
 		{"did not land, but a twin", change(proven1(doubt("proof")), func(r *ledger.Record) {
-			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Committed}}
+			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed}, {ID: "x", Title: "charge again", State: ledger.Committed, MayHaveLanded: true}}
 		}), noon, AdviseLook, "", "a twin wants the same and is committed (charge again)", time.Time{}},
+		{"did not land, nor did its twin", change(proven1(doubt("proof")), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Failed}, {ID: "y", State: ledger.Failed, Overtook: true}}
+		}), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
+		{"proof to come, but a twin", change(doubt("proof"), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Uncertain, MayHaveLanded: true}}
+		}), minutes(1), AdviseLook, "", "a twin wants the same and is uncertain", time.Time{}},
+		{"key, but a twin", change(doubt("keyed"), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Pending, MayHaveLanded: true}}
+		}), minutes(1), AdviseLook, "", "a twin wants the same", time.Time{}},
 		{"proof to come", doubt("proof"), minutes(1), AdviseWait, "", "from 12:02:31", noon.Add(2*time.Minute + 31*time.Second)},
 		{"proof due", doubt("proof"), minutes(3), AdviseWait, "", "on its way", minutes(15)},
 		{"out of sight before it escalates", doubt("fleeting"), minutes(1), AdviseWait, "", "", minutes(9).Add(30*time.Second - time.Second)},
 		{"parked", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.ParkedUntil = minutes(30) }), noon, AdviseLook, "", "", minutes(30)},
 		{"only hope", doubt("hope"), minutes(1), AdviseWait, "", "one may still find it", minutes(15)},
-		{"no hope any more", doubt("hope"), minutes(16), AdviseLook, "", "looking costs 5", time.Time{}},
-		{"key", doubt("keyed"), minutes(1), AdviseRetry, ledger.BasisKeySafe, "cannot act twice", noon.Add(24*time.Hour - 30*time.Second - 2*time.Minute - 2*time.Minute - time.Second)},
+		{"no hope any more", doubt("hope"), minutes(16), AdviseLook, "", "no case", time.Time{}},
+		{"key", doubt("keyed"), minutes(1), AdviseRetry, ledger.BasisKeySafe, "cannot act twice", forgotten},
 		{"key forgotten", doubt("keyed"), minutes(60 * 24), AdviseLook, "", "", time.Time{}},
-		{"key tried already", change(doubt("keyed"), func(r *ledger.Record) {
-			r.Attempts = append(r.Attempts, ledger.Attempt{N: 2, Basis: ledger.BasisKeySafe, KeyWorks: true, EndedAt: noon, Outcome: ledger.OutcomeUncertain})
-			r.Operation.AttemptCount = 2
-		}), noon, AdviseLook, "", "", time.Time{}},
+		{"key tried once", change(doubt("keyed"), tried(1)), noon, AdviseRetry, ledger.BasisKeySafe, "cannot act twice", forgotten},
+		{"key tried as often as it may", change(doubt("keyed"), tried(3)), noon, AdviseLook, "", "no case", time.Time{}},
+		{"key tried, and forgotten", change(doubt("keyed"), tried(1)), forgotten, AdviseLook, "", "no case", time.Time{}},
 		{"first went out without the key", change(doubt("keyed"), func(r *ledger.Record) { r.Attempts[0].KeyWorks = false }), noon, AdviseLook, "", "", time.Time{}},
 		{"idempotent", doubt("deploy"), noon, AdviseRetry, ledger.BasisKeySafe, "safe to repeat", time.Time{}},
 		{"overtaken", change(doubt("deploy"), func(r *ledger.Record) {
-			r.Related = []ledger.Relation{{Overtook: true, Title: "deploy web 4.18.3", State: ledger.Committed}}
+			r.Related = []ledger.Relation{{Overtook: true, Title: "deploy web 4.18.3", State: ledger.Committed, MayHaveLanded: true}}
 		}), noon, AdviseLook, "", "overtaken: a later operation on the same target is committed (deploy web 4.18.3)", time.Time{}},
-		{"dear both ways", doubt("legacy"), noon, AdviseLook, "", "looking costs 5", time.Time{}},
-		{"a duplicate is dearer", doubt("post"), noon, AdviseLeave, "", "", time.Time{}},
-		{"a miss is dearer", doubt("mail"), noon, AdviseRetry, ledger.BasisRiskAccepted, "goes past what the policy allows", time.Time{}},
-		{"even", doubt("cheap"), noon, AdviseLeave, "", "", time.Time{}},
 		{"granted", change(doubt("legacy"), func(r *ledger.Record) { r.Grants = []ledger.Grant{{ExpiresAt: minutes(10)}} }), noon, AdviseWait, "", "waits for its pipeline", minutes(10)},
 		{"committed", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.State = ledger.Committed }), noon, AdviseLeave, "", "it landed", time.Time{}},
 	} {
@@ -125,6 +139,60 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 				t.Errorf("got %s %q (%s) changes %v; want %s %q (%s) changes %v", a.Verb, a.Basis, a.Reason, a.ChangesAt, c.verb, c.basis, c.reason, c.changes)
 			}
 		})
+	}
+}
+
+// Without a case, or without a price of the team's own, there is nothing to
+// reckon with: a person looks.
+func TestAdviceByCosts(t *testing.T) {
+	without := must(t, priced)
+	with := without.WithHistory(History([]ledger.Tally{{Kind: "another", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}}))
+	beside := func(rec ledger.Record) ledger.Record {
+		rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Committed, MayHaveLanded: true}}
+		return rec
+	}
+	for _, c := range []struct {
+		name   string
+		p      *Policy
+		rec    ledger.Record
+		verb   string
+		basis  ledger.Basis
+		reason string
+	}{
+		{"dear both ways", with, doubt("legacy"), AdviseLook, "", "looking costs 5"},
+		{"a duplicate is dearer", with, doubt("post"), AdviseLeave, "", ""},
+		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "goes past what the policy allows"},
+		{"a miss is dearer, but a twin", with, beside(doubt("mail")), AdviseLook, "", "a twin"},
+		{"a duplicate is dearer, but a twin", with, beside(doubt("post")), AdviseLook, "", "a twin"},
+		{"even", with, doubt("cheap"), AdviseLeave, "", ""},
+		{"a duplicate is dearer, no case", without, doubt("post"), AdviseLook, "", "no case"},
+		{"a miss is dearer, no case", without, doubt("mail"), AdviseLook, "", "no case"},
+		{"even, no case", without, doubt("cheap"), AdviseLook, "", "no case"},
+		{"no price", with, doubt("unpriced"), AdviseLook, "", "no price"},
+		{"a price that errs", with, doubt("odd"), AdviseLook, "", "no price"},
+		{"neither", without, doubt("unpriced"), AdviseLook, "", "no case"},
+		{"unknown kind", without, doubt("nobody.knows"), AdviseLook, "", "no case"},
+	} {
+		if a := c.p.Kind(c.rec.Operation.Kind).Advise(c.rec, noon); a.Verb != c.verb || a.Basis != c.basis || !strings.Contains(a.Reason, c.reason) {
+			t.Errorf("%s: %s %q (%s); want %s %q (%s)", c.name, a.Verb, a.Basis, a.Reason, c.verb, c.basis, c.reason)
+		}
+	}
+}
+
+// A basis is a claim about all that may have landed, not of this operation alone.
+func TestI5_BesideOneThatMayHaveLandedOnlyARiskIsLeft(t *testing.T) {
+	p := must(t, priced)
+	for name, rec := range map[string]ledger.Record{"proven absent": proven1(doubt("proof")), "key": doubt("keyed"), "idempotent": doubt("deploy")} {
+		k := p.Kind(rec.Operation.Kind)
+		if basis, _, _ := k.AllowedBasis(rec, noon); basis == ledger.BasisRiskAccepted {
+			t.Errorf("%s: a risk without another one", name)
+		}
+		for _, overtook := range []bool{true, false} {
+			rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Abandoned, Overtook: overtook, MayHaveLanded: true}}
+			if basis, why, _ := k.AllowedBasis(rec, noon); basis != ledger.BasisRiskAccepted || !strings.Contains(why, "again") {
+				t.Errorf("%s, overtaken %t: %s (%s)", name, overtook, basis, why)
+			}
+		}
 	}
 }
 
@@ -310,7 +378,7 @@ func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
 		rec.Grants = append(rec.Grants, ledger.Grant{ExpiresAt: when("expires")})
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "related") {
-		rec.Related = append(rec.Related, ledger.Relation{Overtook: rapid.Bool().Draw(t, "overtook")})
+		rec.Related = append(rec.Related, ledger.Relation{Overtook: rapid.Bool().Draw(t, "overtook"), MayHaveLanded: rapid.Bool().Draw(t, "may have landed")})
 	}
 	return rec, noon.Add(time.Duration(rapid.IntRange(-200000, 200000).Draw(t, "now")) * time.Second)
 }
@@ -351,7 +419,7 @@ func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
 			}
 		}
 		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
-			if len(rec.Related) > 0 || rec.Operation.Conflict != "" {
+			if len(rec.Landings()) > 0 || rec.Operation.Conflict != "" {
 				t.Fatal("a twin or a conflict must stop it")
 			}
 		}

@@ -61,7 +61,7 @@ kinds:
     send: { sql: { database: books, query: "INSERT INTO x VALUES (${token})" }, already: affected == 0 }
     tests:
       - { name: there, answer: { rows: [{ id: 1 }] }, want: landed }
-      - { name: not there, answer: { rows: [] }, want: none, advice: leave }
+      - { name: not there, answer: { rows: [] }, want: none, advice: look }
       - { name: it was there, answer: { affected: 0 }, want: committed }
   blind:
     downstream: server

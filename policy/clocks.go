@@ -125,7 +125,7 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 
 func overtaken(rec ledger.Record) bool {
 	for _, r := range rec.Related {
-		if r.Overtook {
+		if r.Overtook && r.MayHaveLanded {
 			return true
 		}
 	}
@@ -154,9 +154,13 @@ func allProven(attempts []ledger.Attempt) bool {
 
 // AllowedBasis is why one more attempt would be allowed now, in one sentence,
 // and until when: proof that it did not land, else a key that makes a repeat
-// safe, else only a risk that a person takes.
+// safe, else only a risk that a person takes. Beside another operation that
+// landed or may have, only the risk is left.
 func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basis, why string, lapsesAt time.Time) {
 	o := rec.Operation
+	if landings := rec.Landings(); len(landings) > 0 {
+		return ledger.BasisRiskAccepted, relatedReason(landings), ledger.Never
+	}
 	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.HandsOff {
 		return ledger.BasisAbsent, "it did not land: " + absentBecause(rec), ledger.Never
 	}
@@ -193,8 +197,6 @@ func (k *Kind) riskBecause(rec ledger.Record, now time.Time) string {
 		return "there is no proof: that it did not land is what " + rec.Operation.Actor + " says"
 	case !until.IsZero():
 		return "nobody knows whether it landed, and its key is no longer remembered"
-	case k.Idempotent && overtaken(rec):
-		return "nobody knows whether it landed, and a later operation has overtaken it"
 	}
 	return "nobody knows whether it landed"
 }

@@ -110,6 +110,9 @@ func (t *transport) request(vars *variables, key []string, cursor any) (Request,
 	if err != nil {
 		return Request{}, err
 	}
+	if real.Digest, err = shown.digest(t.secrets); err != nil {
+		return Request{}, err
+	}
 	real.Secrets = append(vars.secrets.values, t.secrets...)
 	o := vars.rec.Operation
 	fit := func(text string) string { return hide(text, t.secrets, o.Token, o.Key) }
@@ -354,7 +357,8 @@ func (c *commandRule) input(r *rendering, vars *variables) ([]byte, error) {
 	})
 }
 
-// text is the command line as a person reads it.
+// text is the command line as a person reads it, with where it runs and what it
+// reads below it.
 func (c *CommandRequest) text() string {
 	var b strings.Builder
 	for _, e := range c.Env {
@@ -365,6 +369,12 @@ func (c *CommandRequest) text() string {
 			b.WriteByte(' ')
 		}
 		b.WriteString(shellWord(a))
+	}
+	if c.Dir != "" {
+		b.WriteString("\nin " + c.Dir)
+	}
+	if len(c.Stdin) > 0 {
+		fmt.Fprintf(&b, "\nstdin: %s", c.Stdin)
 	}
 	return b.String()
 }
@@ -385,7 +395,7 @@ func recorded(o ledger.Operation) (Request, error) {
 		return Request{}, fmt.Errorf("no command was recorded for it")
 	}
 	out := &CommandRequest{Dir: c.Dir, Env: []string{"INDOUBT_KEY=" + o.Key, "INDOUBT_TOKEN=" + o.Token}}
-	shown, secrets := &CommandRequest{}, &secretBox{}
+	shown, secrets := &CommandRequest{Dir: c.Dir}, &secretBox{}
 	for _, a := range c.Argv {
 		if strings.Contains(a, digestPrefix) {
 			return Request{}, fmt.Errorf("parts of its command are not kept, so it cannot be sent from here")
@@ -412,6 +422,10 @@ func recorded(o ledger.Operation) (Request, error) {
 		out.Argv = append(out.Argv, v)
 		shown.Argv = append(shown.Argv, strings.NewReplacer(plain...).Replace(a))
 	}
+	digest, err := Request{Command: shown}.digest(nil)
+	if err != nil {
+		return Request{}, err
+	}
 	out.Shown = hide(shown.text(), nil, o.Token, o.Key)
-	return Request{Command: out, Secrets: secrets.values}, nil
+	return Request{Command: out, Secrets: secrets.values, Digest: digest}, nil
 }

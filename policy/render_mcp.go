@@ -14,9 +14,6 @@ func (m *mcpRule) render(r *rendering) (*MCPRequest, error) {
 		return nil, fmt.Errorf("arguments: %w", err)
 	}
 	out.Arguments = arguments
-	if r.show {
-		return out, nil // how the server is reached is not shown: its name is
-	}
 	for i, t := range s.command {
 		v, err := r.text(t)
 		if err != nil {
@@ -37,7 +34,9 @@ func (m *mcpRule) render(r *rendering) (*MCPRequest, error) {
 	if out.URL, err = r.text(s.url); err != nil {
 		return nil, fmt.Errorf("address: %w", err)
 	}
-	r.vars.secrets.parts(out.URL, inAddress)
+	if !r.show {
+		r.vars.secrets.parts(out.URL, inAddress)
+	}
 	out.Header, err = r.headers(s.headers)
 	return out, err
 }

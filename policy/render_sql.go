@@ -13,10 +13,10 @@ func (s *sqlRule) render(r *rendering) (*SQLRequest, error) {
 	db := s.database.sql
 	out := &SQLRequest{Database: s.database.Name, Driver: db.driver}
 	var err error
+	if out.DSN, err = r.text(db.dsn); err != nil {
+		return nil, fmt.Errorf("database %s: %w", out.Database, err)
+	}
 	if !r.show {
-		if out.DSN, err = r.text(db.dsn); err != nil {
-			return nil, fmt.Errorf("database %s: %w", out.Database, err)
-		}
 		r.vars.secrets.parts(out.DSN, inDSN)
 	}
 	var query strings.Builder

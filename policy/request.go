@@ -1,7 +1,10 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 )
 
 // Request is something to send: exactly one of its fields is set.
@@ -13,6 +16,31 @@ type Request struct {
 	// Secrets are the values of environment and files in it, and what was computed
 	// from them; not those of an address's beginning. Never show or store them.
 	Secrets []string
+	// Digest (SHA-256, hex) is of all that would be sent and of where to, secrets
+	// by name: two requests with the same one are the same to a person.
+	Digest string
+}
+
+// digest is the Digest of a request as it is shown, without the secrets that are
+// written out in the policy.
+func (r Request) digest(secrets []string) (string, error) {
+	var parts []any
+	switch {
+	case r.HTTP != nil:
+		parts = []any{"http", r.HTTP.Method, r.HTTP.URL, r.HTTP.Header, string(r.HTTP.Body)}
+	case r.Command != nil:
+		parts = []any{"command", r.Command.Argv, r.Command.Dir, r.Command.Env, string(r.Command.Stdin)}
+	case r.MCP != nil:
+		parts = []any{"mcp", r.MCP.Server, r.MCP.Command, r.MCP.Dir, r.MCP.Env, r.MCP.URL, r.MCP.Header, r.MCP.Tool, string(r.MCP.Arguments)}
+	case r.SQL != nil:
+		parts = []any{"sql", r.SQL.Database, r.SQL.Driver, r.SQL.DSN, r.SQL.Query, r.SQL.Args}
+	}
+	text, err := json.Marshal(parts)
+	if err != nil {
+		return "", fmt.Errorf("digest of the request: %w", err)
+	}
+	sum := sha256.Sum256([]byte(withhold(string(text), secrets)))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // Show is the request as text for people, secrets by name.

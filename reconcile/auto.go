@@ -159,7 +159,7 @@ func mayAuto(k *policy.Kind, rec ledger.Record, now time.Time) (basis ledger.Bas
 		if k.Send.Via() == "pipeline" {
 			return "", due, false // its pipeline may begin again without being allowed to
 		}
-	case basis == ledger.BasisKeySafe && k.Auto.Retry == "key_safe" && !keyTried(rec):
+	case basis == ledger.BasisKeySafe && k.Auto.Retry == "key_safe":
 	default:
 		return "", due, false
 	}

@@ -445,10 +445,12 @@ func TestTheMachineSendsWhenTheProofIsThere(t *testing.T) {
 	}
 }
 
-func TestI5_TheMachineTriesAKeyOnce(t *testing.T) {
+// Under a key that is remembered the machine repeats what had no clear answer, as
+// often as the policy says and no more.
+func TestI5_TheMachineRepeatsUnderAKeyWhileAttemptsRemain(t *testing.T) {
 	text := strings.NewReplacer("    headers:", "    key: { header: Idempotency-Key, remembers: 24h }\n    headers:",
 		"    lands_within: 20s", "    auto: { retry: key_safe }\n    lands_within: 20s").Replace(payPolicy)
-	text = text[:strings.Index(text, "    read:")] + text[strings.Index(text, "    send:"):]
+	text = text[:strings.Index(text, "    read:")] + strings.Replace(text[strings.Index(text, "    send:"):], "max: 3", "max: 2", 1)
 	w := newWorld(t, text)
 	w.side.keys, w.keyWorks = true, true
 	w.side.onPost = func(s *side, rw http.ResponseWriter, r *http.Request, c charge) {
@@ -462,13 +464,19 @@ func TestI5_TheMachineTriesAKeyOnce(t *testing.T) {
 	good, bad := w.doubt("pay", 420, 420), w.doubt("pay", 666)
 	w.keyWorks = false
 	keyless := w.doubt("pay", 421)
-	w.run(w.newEngine(Options{Send: true}))
-	eventually(t, "sent", func() bool { _, posts, _ := w.side.count(); return posts == 2 })
-	time.Sleep(300 * time.Millisecond)
-	w.later(time.Minute)
-	time.Sleep(300 * time.Millisecond)
+	e := w.newEngine(Options{Send: true})
+	e.sendWhatMayBe(w.ctx)
+	e.active.idle.Wait()
+	if _, posts, _ := w.side.count(); posts != 2 {
+		t.Fatalf("%d posts", posts)
+	}
+	for range 3 {
+		w.later(time.Minute)
+		e.sendWhatMayBe(w.ctx)
+		e.active.idle.Wait()
+	}
 	effects, posts, _ := w.side.count()
-	if effects != 1 || posts != 2 || w.get(good.ID).Operation.State != ledger.Committed || w.get(bad.ID).Operation.State != ledger.Uncertain ||
+	if effects != 1 || posts != 3 || w.get(good.ID).Operation.State != ledger.Committed || w.get(bad.ID).Operation.State != ledger.Uncertain ||
 		len(w.get(keyless.ID).Attempts) != 1 {
 		t.Errorf("%d effects, %d posts", effects, posts)
 	}

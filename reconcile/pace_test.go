@@ -112,7 +112,7 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 			}
 		}
 	})
-	res, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})
 	if err != nil || res.Did != DidSend {
 		t.Fatalf("%s %v", res.Did, err)
 	}
@@ -142,7 +142,7 @@ func TestNothingIsAskedWhenTheLedgerGivesNoTurn(t *testing.T) {
 	if err != nil || looked.Read.Verdict != ledger.Inconclusive || looked.Operation.State != ledger.Uncertain {
 		t.Errorf("%+v %v", looked.Read, err)
 	}
-	if _, err := e.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"}); err == nil {
+	if _, err := e.Retry(w.ctx, w.shown(e, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})); err == nil {
 		t.Error("it was sent")
 	}
 	if _, posts, lists := w.side.count(); posts != 0 || lists != before {

@@ -26,13 +26,12 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 		ID: rec.Operation.ID, Version: rec.Operation.Version, OverrideMax: true, LossTyped: true,
 		ChangeID: "plan", Reason: "plan", Actor: ledger.Actor{Name: e.o.Actor.Name, Terminal: true},
 	}}
-	if a.via == "pipeline" {
-		p.WillSend = "one send is allowed; " + waitsFor(rec.Operation) + " makes it"
-	} else if req, err := a.request(); err != nil {
+	shown, err := a.showing()
+	if err != nil {
 		p.Refused = err
-	} else {
-		p.WillSend, p.Body, _ = strings.Cut(req.Show(), "\n")
 	}
+	p.Showing, a.q.Showing = shown, shown
+	p.WillSend, p.Body, _ = strings.Cut(shown.Text, "\n")
 	if e.o.ReadOnly {
 		p.Refused = refuse("read_only", "this program was started read-only", "start it without --read-only")
 		return p, nil

@@ -8,6 +8,8 @@
 package reconcile
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -54,6 +56,7 @@ type Plan struct {
 	Sender   string // http, command, mcp, sql, or pipeline: the pipeline is given a grant
 	WillSend string // the request line or command, secrets by name
 	Body     string
+	Showing  Showing // what a person who agrees to this agrees to
 	// FirstCheck says that a check is made first; if it landed, nothing is sent.
 	FirstCheck   bool
 	Attempt, Max int // this one, and how many the policy allows in all
@@ -62,11 +65,52 @@ type Plan struct {
 	Refused      error       // why it would be refused; nil when it may go
 }
 
+// Showing is what was shown of a retry before somebody agreed to it. Only that
+// is sent (I7).
+type Showing struct {
+	Digest  string   // of the request, or of the permission for a pipeline
+	Text    string   // the request as it was shown, secrets by name
+	Related []string // the related operations that landed or may have
+}
+
+// ChangedError refuses to send what is not what was shown: the policy, or what
+// it makes the request of, has changed meanwhile.
+type ChangedError struct {
+	ID      string
+	Was, Is string // the requests as shown, then and now
+}
+
+func (e *ChangedError) Error() string {
+	return "what would be sent has changed since it was shown; nothing was sent"
+}
+
+// Difference is what was shown and what would be sent now, line by line: "- "
+// before what is gone, "+ " before what is new.
+func (e *ChangedError) Difference() []string {
+	was, is := strings.Split(e.Was, "\n"), strings.Split(e.Is, "\n")
+	var out []string
+	for _, side := range []struct {
+		sign         string
+		lines, other []string
+	}{{"- ", was, is}, {"+ ", is, was}} {
+		for _, line := range side.lines {
+			if !slices.Contains(side.other, line) {
+				out = append(out, side.sign+line)
+			}
+		}
+	}
+	if len(out) == 0 { // only how it is reached, or the order
+		return []string{"- as it was reached then", "+ as it is reached now"}
+	}
+	return out
+}
+
 // RetryRequest asks for one more attempt.
 type RetryRequest struct {
 	ID      string
 	Version int64 // the version that was shown (I7)
 	Basis   ledger.Basis
+	Showing Showing // of the Plan that was agreed to; a machine's retry shows nothing
 	Reason  string
 	Actor   ledger.Actor
 	// ChangeID makes the request repeatable: the same again sends nothing.

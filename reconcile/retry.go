@@ -33,7 +33,8 @@ const (
 //
 // A refusal comes back as Did "refused" together with the error: *RefusedError
 // (also code read_only, quitting, throttled, loss_untyped), *MovedError,
-// ErrNotFound, *LeasedError.
+// ErrNotFound, *LeasedError, and *ChangedError when what would be sent is not
+// what was shown.
 func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
 	if q.ChangeID == "" {
 		q.ChangeID = ledger.NewID()
@@ -72,6 +73,7 @@ type attempt struct {
 	why   string
 	until time.Time // when the basis lapses
 	via   string
+	req   policy.Request // what will be sent, once it was weighed; none for a pipeline
 	read  ledger.Read
 }
 
@@ -89,7 +91,7 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	a := &attempt{q: q, k: e.policy().Kind(rec.Operation.Kind), rec: rec, moved: moved}
 	a.q.Version = moved(q.Version)
 	a.via = a.k.Send.Via()
-	if err := e.weigh(ctx, a); err != nil {
+	if err := e.weigh(ctx, a, a.k.Read == nil); err != nil {
 		return RetryResult{Operation: rec.Operation}, err
 	}
 	if result, done, err := e.checkFirst(ctx, a); done || err != nil {
@@ -118,52 +120,64 @@ func repeated(rec ledger.Record, q RetryRequest) (RetryResult, bool) {
 	return result, false
 }
 
-// weigh works out the basis that counts now and asks the ledger's rule whether
-// it would allow the attempt, before anything is asked of anybody.
-func (e *Engine) weigh(ctx context.Context, a *attempt) error {
+// weigh works out the basis that counts now, asks the ledger's rule whether it
+// would allow the attempt, and compares what would be sent with what was shown.
+// Before the check that is made first, it does not ask yet for what only a risk
+// needs.
+func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 	now := e.now()
 	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, now)
 	if stronger(a.q.Basis, a.basis) {
 		return refuse("basis", fmt.Sprintf("what allowed it has lapsed: %s", a.why), "look again")
 	}
-	if a.rec.Operation.State == ledger.Uncertain && a.basis == ledger.BasisKeySafe && a.q.Actor.Machine && keyTried(a.rec) {
-		return refuse("basis", "the key was tried already, and that came back without an answer too", "")
-	}
 	if a.q.Actor.Machine && e.onlyLooks(ctx) {
 		return refuse("basis", errOnlyLooking.Error(), "")
 	}
+	g := a.grant()
 	if a.basis == ledger.BasisRiskAccepted {
-		if a.q.Actor.Machine {
+		switch {
+		case a.q.Actor.Machine:
 			return refuse("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")
-		}
-		if a.q.Actor.Terminal && !a.q.LossTyped {
+		case final && a.q.Actor.Terminal && !a.q.LossTyped:
 			return refuse("loss_untyped", "taking the risk needs the loss typed in", "type what a duplicate would cost")
 		}
 	}
-	if _, err := a.grant().Rule()(&a.rec); err != nil {
+	if !final { // a check may prove that there is no risk, and nothing to answer for
+		g.Actor.Terminal, g.Reason, g.OverrideMax = true, "to be said", true
+	}
+	if _, err := g.Rule()(&a.rec); err != nil {
 		return err
 	}
-	if a.via == "pipeline" {
-		return nil
+	shown, err := a.showing()
+	switch {
+	case err != nil || a.q.Actor.Machine:
+		return err
+	case a.q.Showing.Digest == "":
+		return refuse("not_shown", "what would be sent was not shown to anybody", "look at it first")
+	case a.q.Showing.Digest != shown.Digest:
+		return &ChangedError{ID: a.rec.Operation.ID, Was: a.q.Showing.Text, Is: shown.Text}
 	}
-	_, err := a.request()
-	return err
+	return nil
+}
+
+// showing is what is to be shown of the retry. It renders what will be sent.
+func (a *attempt) showing() (s Showing, err error) {
+	for _, rel := range a.rec.Landings() {
+		s.Related = append(s.Related, rel.ID)
+	}
+	if a.via == "pipeline" {
+		s.Digest, s.Text = "pipeline", "one send is allowed; "+waitsFor(a.rec.Operation)+" makes it"
+		return s, nil
+	}
+	a.req, err = a.request()
+	s.Digest, s.Text = a.req.Digest, a.req.Show()
+	return s, err
 }
 
 // stronger tells whether a basis claims more than another.
 func stronger(claimed, have ledger.Basis) bool {
 	order := map[ledger.Basis]int{ledger.BasisRiskAccepted: 1, ledger.BasisKeySafe: 2, ledger.BasisAbsent: 3}
 	return order[claimed] > order[have]
-}
-
-// keyTried tells whether a repeat under the same key came back uncertain.
-func keyTried(rec ledger.Record) bool {
-	for _, a := range rec.Attempts {
-		if a.Basis == ledger.BasisKeySafe && a.Final() == ledger.OutcomeUncertain {
-			return true
-		}
-	}
-	return false
 }
 
 // grant is the request for permission as things stand.
@@ -181,7 +195,7 @@ func (a *attempt) grant() ledger.GrantRequest {
 		ChangeID: a.q.ChangeID, GrantID: ledger.DeriveID(a.q.ChangeID, "grant"), OperationID: a.rec.Operation.ID,
 		Version: a.q.Version, Basis: a.basis, Sender: a.via, KeyWorks: a.k.KeyWorks() && now.Before(safe),
 		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
-		UnattendedRisk: a.k.UnattendedRisk, UntilOvertaken: a.k.Idempotent && a.until.Equal(ledger.Never),
+		UnattendedRisk: a.k.UnattendedRisk, Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
 	}
 	if a.via != "pipeline" {
 		g.AttemptID = ledger.DeriveID(a.q.ChangeID, "attempt")
@@ -246,7 +260,11 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		}
 		a.q.Version = now.Version
 	}
-	return result, false, e.weigh(ctx, a)
+	err = e.weigh(ctx, a, true)
+	if refused := new(ledger.RefusedError); errors.As(err, &refused) && refused.Code == "no_person" {
+		refused.Why += "; a check just made cannot tell: " + looked.Read.Reason
+	}
+	return result, false, err
 }
 
 // handBack gives the pipeline permission to send once more.
@@ -269,10 +287,6 @@ func waitsFor(o ledger.Operation) string {
 // transmit consumes the permission, sends once and settles.
 func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) {
 	result := RetryResult{Operation: a.rec.Operation, Read: a.read}
-	req, err := a.request()
-	if err != nil {
-		return result, err
-	}
 	down := e.downs.of(a.k)
 	if until, why := down.blocked(); !until.IsZero() && (a.q.Actor.Machine || down.throttled()) {
 		return result, refuse("throttled", why, "try again later")
@@ -288,7 +302,7 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 		free() // it asked for a pause meanwhile
 		return result, refuse("throttled", why, "try again later")
 	}
-	sent, err := e.sendAndSettle(ctx, a, req)
+	sent, err := e.sendAndSettle(ctx, a)
 	free()
 	result.Did, result.Operation, result.Attempt, result.Why = sent.Did, sent.Operation, sent.Attempt, sent.Why
 	if err == nil && sent.Why == "" {
@@ -299,7 +313,7 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 
 // sendAndSettle is the write in flight: from the transaction that allows it to
 // the one that says what became of it.
-func (e *Engine) sendAndSettle(ctx context.Context, a *attempt, req policy.Request) (RetryResult, error) {
+func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, error) {
 	result := RetryResult{Operation: a.rec.Operation}
 	leave, err := e.writes.enter()
 	if err != nil {
@@ -310,7 +324,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt, req policy.Reque
 	// and the ledger's from the transaction that follows.
 	fence := time.Now().Add(a.k.Deadline)
 	g := a.grant()
-	key, token := a.k.Send.Carries(a.rec.Operation, req)
+	key, token := a.k.Send.Carries(a.rec.Operation, a.req)
 	g.TokenSent, g.KeyWorks = token, g.KeyWorks && (key || a.k.Idempotent)
 	if a.basis == ledger.BasisKeySafe && !g.KeyWorks {
 		return result, refuse("basis", "what would be sent does not carry its key, so a repeat is not known to be safe", "")
@@ -326,7 +340,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt, req policy.Reque
 		result.Why = "this was asked for before"
 		return result, nil
 	}
-	answer := e.sendOnce(context.WithoutCancel(ctx), ctx, a, req, fence)
+	answer := e.sendOnce(context.WithoutCancel(ctx), ctx, a, fence)
 	_ = e.downs.of(a.k).heard(context.WithoutCancel(ctx), answer)
 	settled, err := e.settle(context.WithoutCancel(ctx), a, g, answer)
 	if err != nil {
@@ -339,7 +353,8 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt, req policy.Reque
 
 // sendOnce is the transmission. It outlives the caller's cancel, because a
 // write that is hung up on is a write in doubt; a cancel before it is heeded.
-func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, req policy.Request, fence time.Time) ledger.Answer {
+func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Time) ledger.Answer {
+	req := a.req
 	if caller.Err() != nil {
 		return ledger.Answer{Err: fmt.Errorf("given up before it was sent: %w", caller.Err()), BeganAt: time.Now(), EndedAt: time.Now()}
 	}

@@ -31,7 +31,20 @@ func (w *world) retry(q RetryRequest) (RetryResult, error) {
 	if q.Actor.Name == "" {
 		q.Actor = maya
 	}
-	return w.engine.Retry(w.ctx, q)
+	return w.engine.Retry(w.ctx, w.shown(w.engine, q))
+}
+
+// shown is the request of a person who agrees to what an engine shows.
+func (w *world) shown(e *Engine, q RetryRequest) RetryRequest {
+	w.Helper()
+	if !q.Actor.Machine && q.Showing.Digest == "" {
+		p, err := e.Plan(w.ctx, q.ID)
+		if err != nil {
+			w.Fatal(err)
+		}
+		q.Showing = p.Showing
+	}
+	return q
 }
 
 func code(err error) string {
@@ -319,11 +332,12 @@ func TestI7_ManyRetriesAreOneSend(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	did := map[string]int{}
+	asked := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
 	for i := range 9 {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			res, _ := engines[i%3].Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+			res, _ := engines[i%3].Retry(w.ctx, asked)
 			mu.Lock()
 			did[res.Did]++
 			mu.Unlock()
@@ -346,9 +360,10 @@ func TestCallerLeavingDoesNotHangUp(t *testing.T) {
 		_, _ = io.WriteString(rw, `{}`)
 	}
 	done := make(chan struct{})
+	asked := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
 	go func() {
 		defer close(done)
-		_, _ = w.engine.Retry(ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+		_, _ = w.engine.Retry(ctx, asked)
 	}()
 	eventually(t, "busy", func() bool { return w.engine.Busy() == 1 || w.get(o.ID).Operation.State == ledger.Committed })
 	w.engine.Drain(w.ctx)

@@ -42,6 +42,10 @@ func sender(text string) {
 		time.Sleep(400 * time.Millisecond)
 		return c, err
 	}
-	res, err := e.Retry(context.Background(), RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	p, err := e.Plan(context.Background(), o.ID)
+	if err != nil {
+		panic(err)
+	}
+	res, err := e.Retry(context.Background(), RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Showing: p.Showing, Actor: maya})
 	fmt.Println("did", res.Did, "outcome", res.Attempt.Outcome, res.Attempt.Proof, "err", err)
 }

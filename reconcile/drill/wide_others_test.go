@@ -49,8 +49,13 @@ func (u *wide) again(w *wideWish) {
 	u.plan(w)
 	u.down.fillTable(u)
 	defer u.down.takeTable(u)
+	plan, err := u.engine.Plan(u.ctx, w.op)
+	if err != nil {
+		u.tell("maya is shown nothing of %s: %v", w.op, err)
+		return
+	}
 	res, err := u.engine.Retry(u.ctx, reconcile.RetryRequest{ID: w.op, Version: rec.Operation.Version, Basis: ledger.BasisRiskAccepted, Reason: "it must go out",
-		Actor: someone, LossTyped: true, OverrideMax: true})
+		Showing: plan.Showing, Actor: someone, LossTyped: true, OverrideMax: true})
 	u.tell("maya retries %s: %s, %s (%s) %v", w.op, res.Did, res.Attempt.Basis, res.Why, err)
 	if res.Did == reconcile.DidSend && res.Attempt.Basis == ledger.BasisRiskAccepted {
 		w.risks++

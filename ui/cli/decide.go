@@ -24,6 +24,7 @@ type decideFlags struct {
 	receipts  []string
 	reference string
 	until     string
+	request   string // retry: the digest of what may be sent
 }
 
 func (d *decideFlags) add(cmd *cobra.Command) {

@@ -11,6 +11,8 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
 )
 
 // failure is an error as the command line reports it.
@@ -40,7 +42,7 @@ func asFailure(err error) *failure {
 		return f
 	}
 	f = &failure{Exit: exitError, Code: "error", Message: err.Error(), cause: err}
-	for _, known := range []func(error, *failure) bool{storeFailure, ledgerFailure, policyFailure, systemFailure} {
+	for _, known := range []func(error, *failure) bool{storeFailure, ledgerFailure, changedFailure, policyFailure, systemFailure} {
 		if known(err, f) {
 			break
 		}
@@ -89,6 +91,17 @@ func ledgerFailure(err error, f *failure) bool {
 	default:
 		return false
 	}
+	return true
+}
+
+// changedFailure shows how what would be sent differs from what was shown.
+func changedFailure(err error, f *failure) bool {
+	var changed *reconcile.ChangedError
+	if !errors.As(err, &changed) {
+		return false
+	}
+	f.Exit, f.Code, f.Hint = exitConflict, "request_changed", "look at what would be sent now: indoubt retry "+changed.ID+" --dry-run"
+	f.Message += "\n  " + safe.Lines(strings.Join(changed.Difference(), "\n  "))
 	return true
 }
 

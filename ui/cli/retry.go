@@ -27,7 +27,11 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 5: not allowed; 6: in doubt again.`,
 		"  indoubt retry 0198c1de-7a3b@4\n  indoubt retry 0198c1de-7a3b@4 --reason 'outage over' --json", &flags,
 		func(r ledger.Row) bool { return inDoubt(r) || r.State == ledger.Failed })
+	cmd.Flags().StringVar(&flags.request, "request-digest", "", "send only what has this digest, as --dry-run --json prints it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if flags.request != "" && len(args) > 1 {
+			return usage("--request-digest goes with one operation", "")
+		}
 		if !flags.dryRun {
 			if _, err := a.policy(); err != nil { // never send under a policy that cannot be read
 				return err
@@ -52,6 +56,7 @@ type planJSON struct {
 	Sender       string       `json:"sender"`
 	WillSend     string       `json:"will_send"`
 	Body         string       `json:"body"`
+	Digest       string       `json:"request_digest"`
 	FirstCheck   bool         `json:"first_check"`
 	Attempt      int          `json:"attempt"`
 	Max          int          `json:"max"`
@@ -77,8 +82,12 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 		return resultJSON{}, &ledger.MovedError{ID: id, Verb: "retry", Seen: version, Version: now.Version, State: now.StateAt(plan.Record.Now),
 			Actor: now.Actor, Reason: now.Reason, At: now.UpdatedAt}
 	}
-	ask := reconcile.RetryRequest{ID: id, Version: version, Basis: plan.Basis, Reason: strings.TrimSpace(run.flags.reason), Actor: run.actor, ChangeID: changeID}
-	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.Kind.UnattendedRisk {
+	ask := reconcile.RetryRequest{ID: id, Version: version, Basis: plan.Basis, Showing: plan.Showing, Reason: strings.TrimSpace(run.flags.reason), Actor: run.actor, ChangeID: changeID}
+	if d := run.flags.request; d != "" && d != plan.Showing.Digest {
+		ask.Showing.Digest, ask.Showing.Text = d, "the request with digest "+d
+	}
+	// A check that is made first may find that there is no risk to take.
+	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.Kind.UnattendedRisk && !plan.FirstCheck {
 		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "no_person", Why: "taking the risk needs a person at a terminal", Hint: "run it at a terminal, or open indoubt and press R"}
 	}
 	if !run.app.json && (run.app.terminal() || run.flags.dryRun) {
@@ -113,23 +122,20 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 		return &ledger.RefusedError{Verb: "retry", Code: code, Why: why, Hint: "nothing was sent"}
 	}
 	risk := plan.Basis == ledger.BasisRiskAccepted
-	ask.OverrideMax = plan.OverridesMax
+	ask.OverrideMax = plan.OverridesMax && ask.Reason != ""
+	if !a.terminal() {
+		return nil // ID@VERSION was given, and what is missing for a risk is refused after the check
+	}
 	if (risk || plan.OverridesMax) && ask.Reason == "" {
 		why := "taking the risk needs a reason"
 		if !risk {
 			why = fmt.Sprintf("attempt %d goes past the %d that the policy allows, which needs a reason", plan.Attempt, plan.Max)
 		}
-		if !a.terminal() {
-			return refuse("no_reason", why)
-		}
 		reason, err := a.ask("Reason: ")
 		if err != nil || reason == "" {
 			return refuse("no_reason", why)
 		}
-		ask.Reason = reason
-	}
-	if !a.terminal() {
-		return nil // ID@VERSION was given, and risk is the policy's business
+		ask.Reason, ask.OverrideMax = reason, plan.OverridesMax
 	}
 	if risk {
 		want := lossToType(plan.Loss)
@@ -202,7 +208,7 @@ func attemptWhy(did reconcile.RetryResult) string {
 }
 
 func onePlanJSON(p reconcile.Plan) *planJSON {
-	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, p.FirstCheck, p.Attempt, p.Max, p.OverridesMax, number(p.Loss.Value)}
+	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, p.Showing.Digest, p.FirstCheck, p.Attempt, p.Max, p.OverridesMax, number(p.Loss.Value)}
 }
 
 // writePlan shows what a retry would do, before anybody says yes.
@@ -219,11 +225,18 @@ func writePlan(w io.Writer, p reconcile.Plan) {
 		head = "RETRY WITHOUT PROOF"
 	}
 	fmt.Fprintf(w, "%s  %s  %s@%d  as seen at %s\n", head, safe.Text(v.title()), safe.Text(o.ID), o.Version, clockTime(p.Record.Now))
-	if p.Basis == ledger.BasisRiskAccepted {
+	switch {
+	case p.Basis == ledger.BasisRiskAccepted && len(p.Showing.Related) > 0:
+		line("NOT ALONE", p.Why)
+		line("IF SENT", "it may happen twice, or undo the later one: "+price(p.Loss))
+	case p.Basis == ledger.BasisRiskAccepted && v.state == ledger.Failed:
+		line("NO PROOF", p.Why)
+		line("IF IT LANDED", "it happens twice: "+price(p.Loss))
+	case p.Basis == ledger.BasisRiskAccepted:
 		line("NOBODY KNOWS", fmt.Sprintf("whether it landed. Guess %.0f %% (%d cases, %.0f–%.0f %%)", 100*p.Advice.Odds.P, p.Advice.Odds.N, 100*p.Advice.Odds.Low, 100*p.Advice.Odds.High))
 		line("IF IT LANDED", "it happens twice: "+price(p.Loss))
 		line("ON AVERAGE", p.Advice.Arithmetic)
-	} else {
+	default:
 		line("ALLOWED BECAUSE", p.Why)
 		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
 			line("UNTIL", clockTime(p.LapsesAt))

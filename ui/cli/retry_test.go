@@ -224,6 +224,74 @@ func TestI5_RiskNeedsAPersonAReasonAndTheLossTyped(t *testing.T) {
 	}
 }
 
+// Beside another that landed, also what is safe to repeat is a risk: only for a
+// person at a terminal, and raised once it is sent.
+func TestI5_ARetryBesideATwinThatLandedIsARisk(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "keyed", plain)
+	b.doubt(2, "keyed", plain)
+	b.want(0, "confirm", b.at(2), "--receipt", "ch_7", "--reason", "seen")
+	for _, args := range [][]string{{"retry", b.at(1)}, {"retry", b.at(1), "--reason", "r", "--yes"}} {
+		if a := b.json(5, args...); a.Error.Code != "no_person" {
+			t.Errorf("%v: %+v", args, a.Error)
+		}
+	}
+	b.terminal, b.typed = true, "both are wanted\ny\n"
+	b.want(5, "retry", id(1))
+	if _, sends := s.effects(); sends != 0 {
+		t.Fatal("it was sent")
+	}
+	b.typed = "both are wanted\n24000\n"
+	out := b.want(0, "retry", id(1))
+	for _, want := range []string{"RETRY WITHOUT PROOF", "NOT ALONE", "a twin wants the same", "TWIN", "Type 24000"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+	if o := b.rec(1).Operation; o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate {
+		t.Errorf("%s, conflict %q", o.State, o.Conflict)
+	}
+}
+
+// What a rehearsal showed can be named, and then nothing else is sent.
+func TestI7_ARetryIsBoundToADigest(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "keyed", plain)
+	var plan struct {
+		Operations []struct {
+			Plan struct {
+				Digest string `json:"request_digest"`
+			} `json:"plan"`
+		} `json:"operations"`
+	}
+	if err := json.Unmarshal(b.json(0, "retry", b.at(1), "--dry-run").Data, &plan); err != nil || len(plan.Operations) != 1 {
+		t.Fatal(err)
+	}
+	digest := plan.Operations[0].Plan.Digest
+	policy, err := os.ReadFile(b.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.ReplaceAll(string(policy), "post: /charges", "post: /refunds")
+	if err := os.WriteFile(b.policy, []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := b.json(4, "retry", b.at(1), "--request-digest", digest); a.Error.Code != "request_changed" || !strings.Contains(a.Error.Message, "+ POST "+s.URL+"/refunds") {
+		t.Errorf("%+v", a.Error)
+	}
+	b.failing(2, "usage", "retry", b.at(1), id(2), "--request-digest", digest)
+	if _, sends := s.effects(); sends != 0 {
+		t.Fatal("it was sent")
+	}
+	if err := os.WriteFile(b.policy, policy, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.json(0, "retry", b.at(1), "--request-digest", digest)
+	if _, sends := s.effects(); sends != 1 {
+		t.Error("it was not sent")
+	}
+}
+
 func TestI5_UnattendedRiskIsForThePolicyToAllow(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "bold", plain)

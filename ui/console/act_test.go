@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +180,45 @@ func TestRetryAtOwnRiskNeedsAReasonAndTheLossTyped(t *testing.T) {
 	if len(q) != 1 || q[0].Basis != ledger.BasisRiskAccepted || q[0].Reason != "they asked for it" || !q[0].LossTyped || !q[0].OverrideMax {
 		t.Fatalf("%+v\n%s", q, b.screen())
 	}
+}
+
+// Proof of one says nothing of its twin: the loss is typed there too.
+func TestARetryBesideATwinThatLandedIsAtOwnRisk(t *testing.T) {
+	o := nightOptions()
+	e, s := o.Engine.(*fakeEngine), o.Store.(*memory)
+	rec, _ := s.Read(t.Context(), ledger.Locator{ID: id(4)})
+	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true}}
+	s.put(rec)
+	p := e.plans[id(4)]
+	p.Basis, p.Why, p.Loss = ledger.BasisRiskAccepted, "a twin wants the same and is committed (mail Welcome): look at both", amount(40)
+	p.Showing = reconcile.Showing{Digest: "d1", Text: "POST https://api.mail.example/send", Related: []string{id(30)}}
+	e.plans[id(4)] = p
+	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(4).keys("R")
+	b.shows("RETRY WITHOUT PROOF", "NOT ALONE", "a twin wants the same", "it may happen twice", "TWIN", "Type 40").hides("ALLOWED BECAUSE", "NOBODY KNOWS")
+	b.keys("y", "backspace").text("both are wanted").keys("tab", "tab", "tab", "enter").shows("type 40")
+	if len(e.retried) != 0 {
+		t.Fatal("sent without the loss typed")
+	}
+	b.keys("tab", "tab").text("40").keys("tab", "tab", "enter")
+	if len(e.retried) != 1 || e.retried[0].Basis != ledger.BasisRiskAccepted || !reflect.DeepEqual(e.retried[0].Showing, p.Showing) {
+		t.Fatalf("%+v\n%s", e.retried, b.screen())
+	}
+}
+
+// What was agreed to goes to the engine as it was shown, and what has changed
+// since is shown line by line.
+func TestI7_ADialogHandsOverWhatItShowed(t *testing.T) {
+	o := nightOptions()
+	e := o.Engine.(*fakeEngine)
+	p := e.plans[id(4)]
+	p.Showing = reconcile.Showing{Digest: "d1", Text: "POST https://api.mail.example/send\n\nto ana"}
+	e.plans[id(4)] = p
+	e.err = &reconcile.ChangedError{ID: id(4), Was: p.Showing.Text, Is: "POST https://api.mail.example/other\n\nto \x1b[2Jana"}
+	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(4).keys("R", "y")
+	if len(e.retried) != 1 || !reflect.DeepEqual(e.retried[0].Showing, p.Showing) {
+		t.Fatalf("%+v", e.retried)
+	}
+	b.shows("Not sent: it has changed", "SHOWN", "https://api.mail.example/send", "NOW", "https://api.mail.example/other", `to \x1b[2Jana`, "R shows it as it is now")
 }
 
 func TestRetryThatIsRefusedSaysWhy(t *testing.T) {
@@ -398,7 +438,7 @@ func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
 		r := doubt(n, "mail.send", "mail "+id(n), "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, amount(10), amount(10))
 		r.Operation.State = ledger.Failed
 		s.put(r)
-		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http"}
+		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
 	}
 	b := newBench(t, 80, 40, o).judged(nightFacts)
 	b.keys("g", "v", "G", "v", "R")
@@ -407,9 +447,17 @@ func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
 	if n := len(e.retried); n != 3 {
 		t.Fatalf("%d sent before the pause", n)
 	}
+	for n := 20; n < 25; n++ { // what the policy says meanwhile is not what was agreed to
+		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "other"}}
+	}
 	b.shows("3 sent, 3 to go", "y go on with 3").keys("y")
 	if n := len(e.retried); n != 6 {
 		t.Fatalf("%d sent in the end", n)
+	}
+	for _, q := range e.retried {
+		if q.ID != id(4) && q.Showing.Digest != "shown" {
+			t.Errorf("%s was sent as %+v", q.ID, q.Showing)
+		}
 	}
 	b.shows("Retry: done")
 }

@@ -33,6 +33,7 @@ type bulkItem struct {
 	version int64
 	title   string
 	basis   ledger.Basis
+	showing reconcile.Showing // of a retry, as the set was frozen
 	twice   ledger.Cost
 	never   ledger.Cost
 	change  string
@@ -81,7 +82,7 @@ func (m *Root) bulk(verb ledger.Verb) tea.Cmd {
 				why := unfit(b, seen, verb, now)
 				item := bulkItem{id: id, version: seen, title: b.rec.Operation.Title, twice: b.facts.advice.Duplicate, never: b.facts.advice.Miss, change: ledger.NewID(), recheck: b.facts.Recheck}
 				if why == "" && verb == verbRetry {
-					item.basis, why = planned(ctx, engine, id)
+					item.basis, item.showing, why = planned(ctx, engine, id)
 				}
 				if why != "" {
 					msg.out = append(msg.out, b.rec.Operation.Title+": "+why)
@@ -125,21 +126,22 @@ func unfit(b *brief, seen int64, verb ledger.Verb, now time.Time) string {
 	return ""
 }
 
-// planned says on what ground an operation may be sent with others: only proof
-// or a key is one. A risk is taken one at a time.
-func planned(ctx context.Context, engine Engine, id string) (ledger.Basis, string) {
+// planned says on what ground an operation may be sent with others, and what
+// would be sent: only proof or a key is a ground. A risk is taken one at a time.
+func planned(ctx context.Context, engine Engine, id string) (ledger.Basis, reconcile.Showing, string) {
 	p, err := engine.Plan(ctx, id)
+	why := ""
 	switch {
 	case err != nil:
-		return "", safe.Text(err.Error())
+		why = safe.Text(err.Error())
 	case p.Refused != nil:
-		return "", safe.Text(p.Refused.Error())
+		why = safe.Text(p.Refused.Error())
 	case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe:
-		return "", "without proof: by itself only"
+		why = "without proof: by itself only"
 	case p.OverridesMax:
-		return "", fmt.Sprintf("its %d further attempts are used up", p.Max)
+		why = fmt.Sprintf("its %d further attempts are used up", p.Max)
 	}
-	return p.Basis, ""
+	return p.Basis, p.Showing, why
 }
 
 func bulkWords(v ledger.Verb) (title, done string) {
@@ -329,7 +331,7 @@ func (m *Root) step() tea.Cmd {
 			if i >= tryFirst {
 				time.Sleep(sendPacing)
 			}
-			res, err := engine.Retry(ctx, reconcile.RetryRequest{ID: it.id, Version: it.version, Basis: it.basis, Reason: run.reason, Actor: actor, ChangeID: it.change})
+			res, err := engine.Retry(ctx, reconcile.RetryRequest{ID: it.id, Version: it.version, Basis: it.basis, Showing: it.showing, Reason: run.reason, Actor: actor, ChangeID: it.change})
 			msg.err = err
 			if err == nil {
 				msg.word = retryWords(res)

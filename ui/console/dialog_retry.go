@@ -64,7 +64,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	if !proven {
 		basis = ledger.BasisRiskAccepted
 	}
-	request := reconcile.RetryRequest{ID: d.id, Version: d.version, Basis: basis, Actor: m.actor, ChangeID: ledger.NewID(), OverrideMax: p.OverridesMax}
+	request := reconcile.RetryRequest{ID: d.id, Version: d.version, Basis: basis, Showing: p.Showing, Actor: m.actor, ChangeID: ledger.NewID(), OverrideMax: p.OverridesMax}
 	label := "send once"
 	if p.Sender == "pipeline" {
 		label = "allow one send"
@@ -107,6 +107,8 @@ func (m *Root) riskFacts(p reconcile.Plan, b *brief) []fact {
 	twice := fact{"IF IT LANDED", "it happens twice: " + fullCost(p.Loss), true}
 	var out []fact
 	switch {
+	case len(p.Showing.Related) > 0:
+		out = append(out, fact{"NOT ALONE", safe.Text(p.Why), true}, fact{"IF SENT", "it may happen twice, or undo the later one: " + fullCost(p.Loss), true})
 	case o.Conflict != ledger.NoConflict:
 		out = append(out, fact{"IN CONFLICT", strings.ToLower(conflictWords(o.Conflict)) + colon(o.ConflictNote), true}, twice)
 	case o.StateAt(m.at) == ledger.Failed:
@@ -142,4 +144,21 @@ func (m *Root) policyPlace(b *brief) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%s:%d)", filepath.Base(b.facts.File), b.facts.Line)
+}
+
+// changedDialog shows how what would be sent differs from what was agreed to.
+func changedDialog(title string, e *reconcile.ChangedError) *dialog {
+	d := &dialog{title: "Not sent: it has changed", head: title, itself: true}
+	d.facts = []fact{{"WHY", "what would be sent is not what was shown", true}}
+	before := ""
+	for _, line := range e.Difference() {
+		sign, text, _ := strings.Cut(line, " ")
+		label := map[string]string{"-": "SHOWN", "+": "NOW"}[sign]
+		if sign == before {
+			label = ""
+		}
+		d.facts, before = append(d.facts, fact{label, safe.Text(text), false}), sign
+	}
+	d.facts = append(d.facts, fact{"NOTHING", "was sent. R shows it as it is now", false})
+	return d
 }

@@ -298,11 +298,14 @@ func (m *Root) done(msg doneMsg) tea.Cmd {
 		m.outdated(id)
 	}
 	var moved *ledger.MovedError
+	var changed *reconcile.ChangedError
 	switch {
 	case errors.As(msg.err, &moved):
 		d := m.movedDialog(msg.title, moved)
 		d.itself = true
 		m.show(d)
+	case errors.As(msg.err, &changed):
+		m.show(changedDialog(msg.title, changed))
 	case msg.err != nil:
 		m.refused(msg.title, msg.err)
 	case msg.what != "":

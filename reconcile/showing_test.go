@@ -1,0 +1,178 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// What a person agreed to is sent, or nothing is: whatever the policy has become
+// between the dialog and the answer.
+func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
+	t.Setenv("SHOWING_KEY", "one")
+	const send = "    send:\n      http: { post: /charges, json: \"${input}\" }\n"
+	for name, c := range map[string]struct {
+		before, after [2]string // in the policy: instead of the first, the second
+		is            string    // in the difference; "": it is sent
+	}{
+		"the same":           {},
+		"another limit":      {after: [2]string{"deadline: 2s", "deadline: 3s"}},
+		"another path":       {after: [2]string{"post: /charges", "post: /other"}, is: "+ POST %s/other"},
+		"another body":       {after: [2]string{`json: "${input}"`, `json: "${input.amount}"`}, is: "+ 420"},
+		"another header":     {after: [2]string{"X-Key: 1", "X-Key: 2"}, is: "+ X-Key: 2"},
+		"another secret":     {before: [2]string{"X-Key: 1", `X-Key: "${env.SHOWING_KEY}"`}, after: [2]string{"SHOWING_KEY", "SHOWING_OTHER"}, is: "+ X-Key: ${env.SHOWING_OTHER}"},
+		"a rotated secret":   {before: [2]string{"X-Key: 1", `X-Key: "${env.SHOWING_KEY}"`}},
+		"handed back":        {after: [2]string{send, ""}, is: "+ one send is allowed; billing makes it"},
+		"taken from it":      {before: [2]string{send, "    look: 5\n"}, after: [2]string{"    look: 5\n", send}, is: "- one send is allowed; billing makes it"},
+		"still its pipeline": {before: [2]string{send, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("SHOWING_OTHER", "one")
+			text := replaced(t, strings.Replace(payPolicy, "headers: {", "headers: { X-Key: 1,", 1), c.before)
+			w := newWorld(t, text)
+			o := w.proven("pay")
+			ask := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+			w.policy(fmt.Sprintf(replaced(t, text, c.after), w.side.URL))
+			t.Setenv("SHOWING_KEY", "two")
+			res, err := w.engine.Retry(w.ctx, ask)
+			_, posts, _ := w.side.count()
+			if c.is == "" {
+				var detail struct{ Request string }
+				events, _ := w.store.Events(w.ctx, o.ID, 0, 100)
+				for _, e := range events {
+					if e.Verb == "retry" || e.Verb == "grant" {
+						_ = json.Unmarshal(e.Detail, &detail)
+					}
+				}
+				if err != nil || res.Did == DidRefuse || detail.Request != ask.Showing.Digest {
+					t.Fatalf("%s, %v; the history has digest %q", res.Did, err, detail.Request)
+				}
+				return
+			}
+			changed := new(ChangedError)
+			if !errors.As(err, &changed) || res.Did != DidRefuse || posts != 0 || w.get(o.ID).Operation.Version != o.Version {
+				t.Fatalf("%s, %v, %d sent", res.Did, err, posts)
+			}
+			if want := strings.ReplaceAll(c.is, "%s", w.side.URL); !slices.Contains(changed.Difference(), want) {
+				t.Errorf("%q is without %q", changed.Difference(), want)
+			}
+		})
+	}
+}
+
+func replaced(t *testing.T, text string, pair [2]string) string {
+	t.Helper()
+	if pair[0] == "" {
+		return text
+	}
+	if !strings.Contains(text, pair[0]) {
+		t.Fatalf("%q is not in\n%s", pair[0], text)
+	}
+	return strings.Replace(text, pair[0], pair[1], 1)
+}
+
+// What nobody was shown, no person has agreed to.
+func TestI7_NothingUnseenIsSent(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	if _, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya}); code(err) != "not_shown" {
+		t.Errorf("%v", err)
+	}
+	if _, posts, _ := w.side.count(); posts != 0 {
+		t.Errorf("%d posts", posts)
+	}
+}
+
+// twin begins the same once more, under another key.
+func (w *world) twin(o ledger.Operation) ledger.BeginResult {
+	w.Helper()
+	w.n++
+	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: o.Kind, Key: fmt.Sprintf("k-%d", w.n), Token: ledger.NewToken(),
+		Fingerprint: o.Fingerprint, Input: o.Input, Sender: "pipeline", TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline,
+	})
+	if err != nil || res.Answer != ledger.AnswerBegun {
+		w.Fatalf("%s %v", res.Answer, err)
+	}
+	return res
+}
+
+// Proof of one is no proof of its twin: beside one that landed or may have, the
+// proven side is a risk too, of what was shown, and it is raised afterwards.
+func TestI5_ARetryBesideATwinIsARisk(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	landed := w.settle(w.twin(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
+	if _, err := w.engine.Retry(w.ctx, before); code(err) != "basis" || !strings.Contains(err.Error(), "twin") {
+		t.Errorf("a twin came after the dialog: %v", err)
+	}
+	script := maya
+	script.Terminal = false
+	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: script}); code(err) != "no_person" {
+		t.Errorf("without a terminal: %v", err)
+	}
+	risk := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "both are wanted", LossTyped: true, Actor: maya})
+	second := w.twin(o)
+	if _, err := w.engine.Retry(w.ctx, risk); code(err) != "twin" || !strings.Contains(err.Error(), second.Operation.ID) {
+		t.Errorf("a second twin came after the dialog: %v", err)
+	}
+	if _, posts, _ := w.side.count(); posts != 0 {
+		t.Fatalf("%d posts", posts)
+	}
+	risk.Showing = Showing{}
+	res, err := w.retry(risk)
+	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.PossibleDuplicate || !strings.Contains(res.Operation.ConflictNote, landed.ID) {
+		t.Errorf("%s, %v: conflict %q (%s)", res.Did, err, res.Operation.Conflict, res.Operation.ConflictNote)
+	}
+}
+
+// The machine sends nothing beside a twin, also one that had no effect: whoever
+// wants it twice may have meant the other one.
+func TestI5_TheMachineSendsNothingBesideATwin(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "    lands_within", "    auto: { retry: absent }\n    lands_within", 1))
+	for name, outcome := range map[string]ledger.SettleRequest{
+		"landed":  {Outcome: ledger.OutcomeCommitted, Status: 201},
+		"refused": {Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 402},
+	} {
+		o := w.proven("pay")
+		if _, _, may := mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now()); !may {
+			t.Fatalf("%s: it may not before", name)
+		}
+		w.settle(w.twin(o), outcome)
+		if _, _, may := mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now()); may {
+			t.Errorf("%s: the machine may send", name)
+		}
+	}
+}
+
+// A retry without a terminal looks first: what landed and what is proven absent
+// are no risk.
+func TestRetryLooksBeforeItAsksForAPerson(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	script := ledger.Actor{Name: "script"}
+	risk := func(o ledger.Operation) RetryRequest {
+		return RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Actor: script}
+	}
+	landed, unclear := w.doubt("pay", 420, 420), w.doubt("pay", 420)
+	if res, err := w.retry(risk(landed)); err != nil || res.Did != DidLand || res.Operation.State != ledger.Committed {
+		t.Errorf("landed: %s %v", res.Did, err)
+	}
+	if _, err := w.retry(risk(unclear)); code(err) != "no_person" || !strings.Contains(err.Error(), "none found") {
+		t.Errorf("unclear: %v", err)
+	}
+	if _, posts, _ := w.side.count(); posts != 0 {
+		t.Errorf("%d posts", posts)
+	}
+	w.later(pastProof)
+	if res, err := w.retry(risk(unclear)); err != nil || res.Did != DidSend || res.Attempt.Basis != ledger.BasisAbsent {
+		t.Errorf("absent: %s %v", res.Did, err)
+	}
+}
