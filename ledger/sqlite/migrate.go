@@ -13,7 +13,11 @@ var (
 	//go:embed schema.sql
 	tables string
 	//go:embed guards.sql
-	guards string
+	refusals string
+	//go:embed derived.sql
+	derivations string
+
+	guards = refusals + derivations
 )
 
 // step brings the tables of a ledger from the schema before it to its own.

@@ -490,7 +490,9 @@ CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 
 -- counts: how many open operations are in each class (those in flight apart),
 -- with what they cost. Read it, never write it.
 CREATE TABLE counts (
-  what    TEXT PRIMARY KEY,                            -- class.NAME
+  what    TEXT PRIMARY KEY                             -- class.NAME
+    CONSTRAINT count_is_of_a_class CHECK (what IN ('class.moving', 'class.conflict', 'class.decide', 'class.ripe', 'class.reading',
+                                                   'class.not_landed', 'class.resolved')),
   n       INTEGER NOT NULL DEFAULT 0,
   pending INTEGER NOT NULL DEFAULT 0,                  -- of them in flight
   loss    REAL NOT NULL DEFAULT 0,                     -- sum of rank where a miss has an amount

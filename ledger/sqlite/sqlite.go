@@ -1,7 +1,7 @@
 // Package sqlite keeps a ledger in one SQLite file on a local disk, shared by
 // many processes of one host. It implements ledger.Store: it loads and writes,
 // and leaves every decision to the rules of package ledger and every guarantee
-// to schema.sql and guards.sql, whose tables other languages write to as well.
+// to schema.sql, guards.sql and derived.sql, whose tables other languages write to as well.
 //
 // It imports package ledger and the driver, nothing else of indoubt.
 package sqlite

@@ -17,7 +17,7 @@ import (
 )
 
 func newDoctorCommand(a *app) *cobra.Command {
-	var online bool
+	var online, rebuild bool
 	cmd := &cobra.Command{
 		Use: "doctor", GroupID: groupCare,
 		Short: "Check the ledger, the policy, secrets and the clock",
@@ -25,12 +25,15 @@ func newDoctorCommand(a *app) *cobra.Command {
 file system, size of the log, lock, permissions), the policy, the secrets it
 names, the clock, and when something was last written. Nothing is changed.
 With --online every downstream is also connected to; nothing is asked of it.
+With --rebuild the list of open operations and the counts, which the ledger keeps
+beside its history, are first made anew from it; other writers wait meanwhile.
 
 Exit 0: all is well, or only warnings; 1: something has failed.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), online) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), online, rebuild) },
 	}
 	cmd.Flags().BoolVar(&online, "online", false, "also connect to every downstream")
+	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "make the list and the counts anew from the history")
 	return cmd
 }
 
@@ -72,9 +75,14 @@ func (x *examination) broken(check string, err error) {
 	x.say(check, levelFail, f.Message, do)
 }
 
-func (a *app) doctor(ctx context.Context, online bool) error {
+func (a *app) doctor(ctx context.Context, online, rebuild bool) error {
 	x := &examination{a: a}
 	path := a.ledgerFile()
+	if rebuild {
+		if err := a.rebuild(ctx); err != nil {
+			return err
+		}
+	}
 	s, err := a.ledgerFor(ctx, toLook)
 	if err != nil {
 		f := asFailure(err)
@@ -117,6 +125,7 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store, path string) {
 		x.say("integrity", levelFail, problem, "stop the writers, keep the file, and restore a copy")
 	} else {
 		x.ok("integrity", "checked in %s", time.Since(began).Round(time.Millisecond))
+		x.derived(ctx, s)
 	}
 }
 

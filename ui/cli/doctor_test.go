@@ -37,7 +37,7 @@ func TestDoctorOnAHealthyLedger(t *testing.T) {
 		}
 	}
 	out := b.want(0, "doctor")
-	for _, check := range []string{"ledger", "home", "integrity", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "secrets", "clock", "last write", "last doubt", "operations"} {
+	for _, check := range []string{"ledger", "home", "integrity", "derived", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "secrets", "clock", "last write", "last doubt", "operations"} {
 		if !strings.Contains(out, "ok    "+check+" ") {
 			t.Errorf("%s is missing:\n%s", check, out)
 		}
@@ -82,6 +82,31 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	b.policy = filepath.Join(b.dir, "none.yaml")
 	if f := b.findings(1)["policy"]; f.Level != levelFail {
 		t.Errorf("a policy that was named and is missing: %+v", f)
+	}
+}
+
+// The list and the counts are compared with the history, and made anew when asked.
+func TestDoctorRebuildsWhatIsDerived(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.doubt(2, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-2", 1))
+	execSQL(t, b.ledger, `DROP TRIGGER open_guard_delete; DELETE FROM open_operations WHERE id = '`+id(1)+`'; UPDATE census SET uncertain = 7`)
+	f := b.findings(1)["derived"]
+	if f.Level != levelFail || !strings.Contains(f.Found, "open_operations") || !strings.Contains(f.Found, id(1)) || !strings.Contains(f.Found, "census") || strings.Contains(f.Found, "tallies") {
+		t.Errorf("%+v", f)
+	}
+	if out := b.want(0, "list"); strings.Contains(out, id(1)) {
+		t.Fatalf("it is still listed:\n%s", out)
+	}
+	b.want(5, "doctor", "--rebuild", "--read-only")
+	if f := b.findings(0, "--rebuild")["derived"]; f.Level != levelOK {
+		t.Errorf("after a rebuild: %+v", f)
+	}
+	if f := b.findings(0)["derived"]; f.Level != levelOK {
+		t.Errorf("after a rebuild: %+v", f)
+	}
+	if out := b.want(0, "list"); !strings.Contains(out, id(1)) {
+		t.Errorf("it is not listed again:\n%s", out)
 	}
 }
 

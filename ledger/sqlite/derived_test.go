@@ -1,0 +1,76 @@
+package sqlite
+
+import (
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// What is derived is what it is derived from; what is not is named, and can be made
+// so again.
+func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
+	s, db := guarded(t)
+	exec := func(query string) {
+		t.Helper()
+		_, err := db.Exec(query)
+		must(t, err)
+	}
+	for _, id := range []string{"uncertain", "granted", "pending"} {
+		must(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Rank: 12.5, DecideAt: ledger.Never, ReadAt: time.UnixMilli(1_790_000_100_000)}}))
+	}
+	tables := []string{"open_operations", "counts", "census", "tallies"}
+	right := dump(t, db)
+	for _, table := range tables {
+		if right[table] == "" {
+			t.Fatalf("there is nothing in %s", table)
+		}
+	}
+	if found := must1[[]Deviation](t)(s.Deviations(ctx)); len(found) != 0 {
+		t.Fatalf("%+v", found)
+	}
+	for _, guard := range []string{"open_guard_insert", "open_guard_update", "open_guard_delete", "counts_guard_delete", "census_guard_delete", "tallies_guard_delete"} {
+		exec(`DROP TRIGGER ` + guard)
+	}
+	for _, c := range []struct {
+		name, sql string
+		tables    string
+		repriced  bool // what a policy says of the row is gone with it
+	}{
+		{"a row less", `DELETE FROM open_operations WHERE id = 'uncertain'`, "open_operations", true},
+		{"no row", `DELETE FROM open_operations`, "open_operations", true},
+		{"a row too many", `INSERT INTO open_operations (` + listColumns + `, read_at) SELECT ` + listColumns + `, read_at FROM open_source WHERE id = 'committed'`, "open_operations", false},
+		{"a row of nothing", `INSERT INTO open_operations (` + listColumns + `, read_at) SELECT 4711, 'n', ` + listColumns[len("seq, id, "):] + `, 0 FROM open_operations WHERE id = 'uncertain'`, "open_operations", false},
+		{"a row in another state", `UPDATE open_operations SET state = 'committed' WHERE id = 'uncertain'`, "open_operations", true},
+		{"a row of another operation", `UPDATE open_operations SET id = 'committed' WHERE id = 'uncertain'`, "open_operations", true},
+		{"a grant that is not", `UPDATE open_operations SET granted_at = 0, grant_until = 0 WHERE id = 'granted'`, "open_operations", true},
+		{"a wrong count", `UPDATE counts SET n = n + 1 WHERE what = 'class.reading'`, "counts", false},
+		{"a wrong loss", `UPDATE counts SET loss = loss + 0.01 WHERE what = 'class.reading'`, "counts", false},
+		{"no counts", `DELETE FROM counts`, "counts", false},
+		{"a wrong census", `UPDATE census SET pending = pending - 1, uncertain = uncertain + 1`, "census", false},
+		{"a census of nothing", `INSERT INTO census (kind, failed) VALUES ('none', 1)`, "census", false},
+		{"no census", `DELETE FROM census`, "census", false},
+		{"wrong tallies", `UPDATE tallies SET landed = landed + 1`, "tallies", false},
+		{"tallies of nothing", `INSERT INTO tallies (kind, class, landed) VALUES ('none', 'timeout', 1)`, "tallies", false},
+		{"no tallies", `DELETE FROM tallies`, "tallies", false},
+	} {
+		exec(c.sql)
+		found := must1[[]Deviation](t)(s.Deviations(ctx))
+		if len(found) != 1 || found[0].Table != c.tables || found[0].Rows == 0 || found[0].One == "" {
+			t.Errorf("%s: %+v", c.name, found)
+		}
+		must(t, s.Rebuild(ctx))
+		if found := must1[[]Deviation](t)(s.Deviations(ctx)); len(found) != 0 {
+			t.Errorf("%s: after a rebuild %+v", c.name, found)
+		}
+		exec(`DELETE FROM census WHERE kind = 'none'; DELETE FROM tallies WHERE kind = 'none'`)
+		if c.repriced {
+			for _, id := range []string{"uncertain", "granted", "pending"} {
+				must(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Rank: 12.5, DecideAt: ledger.Never, ReadAt: time.UnixMilli(1_790_000_100_000)}}))
+			}
+		}
+		if d := diff(right, dump(t, db)); d != "" {
+			t.Errorf("%s: a rebuild made (-right +got):\n%s", c.name, d)
+		}
+	}
+}

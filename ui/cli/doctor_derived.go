@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+// derived compares what the ledger keeps beside its history with the history: a
+// list that misses an operation in doubt hides it.
+func (x *examination) derived(ctx context.Context, s ledger.Store) {
+	kept, ok := s.(*sqlite.Store)
+	if !ok {
+		return
+	}
+	deviations, err := kept.Deviations(ctx)
+	if err != nil {
+		x.broken("derived", err)
+		return
+	}
+	if len(deviations) == 0 {
+		x.ok("derived", "the list and the counts are what the history says")
+		return
+	}
+	var wrong []string
+	for _, d := range deviations {
+		wrong = append(wrong, fmt.Sprintf("%s has %d wrong %s (%s)", d.Table, d.Rows, plural(d.Rows, "row", "rows"), d.One))
+	}
+	x.say("derived", levelFail, strings.Join(wrong, "; "), "indoubt doctor --rebuild makes them anew from the history")
+}
+
+// rebuild makes the list and the counts anew.
+func (a *app) rebuild(ctx context.Context) error {
+	if err := a.mayChange("rebuild"); err != nil {
+		return err
+	}
+	s, err := a.ledgerFor(ctx, toChange)
+	if err != nil {
+		return err
+	}
+	if kept, ok := s.(*sqlite.Store); ok {
+		return kept.Rebuild(ctx)
+	}
+	return nil
+}
