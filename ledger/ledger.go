@@ -213,6 +213,7 @@ type Info struct {
 	LastBy    string    // source of the newest operation
 	ReadOnly  bool
 	Home      string // the name under which its home was declared, or ""
+	Exposed   string // not empty: who else than this account, or the group it is shared with, can change what it says
 	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
 }
 

@@ -69,6 +69,10 @@ func (e *NotLocalError) Error() string {
 // cannot make them.
 type ReadOnlyDirError struct{ Path string }
 
+// Is makes errors.Is(err, ledger.ErrReadOnly) true: it can be looked at, where no
+// log is left beside it.
+func (e *ReadOnlyDirError) Is(target error) bool { return target == ledger.ErrReadOnly }
+
 func (e *ReadOnlyDirError) Error() string {
 	return fmt.Sprintf("%s cannot be opened because its directory cannot be written; let this user write there, or copy the ledger with its -wal file somewhere else", e.Path)
 }

@@ -71,7 +71,7 @@ func remember(list, path string) {
 	if list == "" || isUsed(list, path) || bytes.ContainsAny([]byte(path), "\n") {
 		return
 	}
-	if os.MkdirAll(filepath.Dir(list), 0o700) != nil {
+	if os.MkdirAll(filepath.Dir(list), 0o755) != nil {
 		return
 	}
 	f, err := os.OpenFile(list, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

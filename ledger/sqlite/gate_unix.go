@@ -4,7 +4,6 @@ package sqlite
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -21,14 +20,14 @@ type gate struct {
 }
 
 func newGate(path string) (*gate, error) {
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := openSide(path, ".lock")
 	if err != nil {
-		return nil, fmt.Errorf("open the ledger's lock file: %w", err)
+		return nil, err
 	}
-	turnstile, err := os.OpenFile(path+".bell", os.O_CREATE|os.O_RDWR, 0o600)
+	turnstile, err := openSide(path, ".bell")
 	if err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("open the ledger's bell file: %w", err)
+		return nil, err
 	}
 	return &gate{turnstile: turnstile, lock: lock}, nil
 }

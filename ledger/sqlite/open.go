@@ -58,10 +58,17 @@ func absolute(path string) (string, error) {
 	return p, nil
 }
 
-// found makes an empty file that only its owner can read; -wal and -shm inherit
-// its mode.
-func found(ctx context.Context, path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// found makes an empty file that only its owner can read, and its group where it
+// is given to one; -wal and -shm inherit its mode.
+func found(path string, o Options) error {
+	dir := filepath.Dir(path)
+	_, err := os.Stat(dir)
+	made := errors.Is(err, fs.ErrNotExist)
+	parents := fs.FileMode(0o700)
+	if o.Group != "" {
+		parents = 0o755
+	}
+	if err := cmp.Or(os.MkdirAll(filepath.Dir(dir), parents), os.MkdirAll(dir, 0o700)); err != nil {
 		return fmt.Errorf("make the ledger's directory: %w", err)
 	}
 	if err := local(path); err != nil {
@@ -77,7 +84,14 @@ func found(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("make the ledger: %w", err)
 	}
-	return f.Close()
+	defer f.Close()
+	if o.Group == "" {
+		return nil
+	}
+	if err := share(f, path, o.Group, made); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
 // opening is held while a ledger is opened: closing a file that this process has
@@ -100,8 +114,13 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	case at.db.dir:
 		return nil, &NotDatabaseError{path}
 	}
-	if err := cmp.Or(at.db.usable(path), local(path)); err != nil {
+	if err := cmp.Or(at.db.usable(path), local(path), regular(path), readable(path)); err != nil {
 		return nil, err
+	}
+	if !o.ReadOnly {
+		if err := writableBy(path); err != nil {
+			return nil, err
+		}
 	}
 	opening.Lock()
 	defer opening.Unlock()
@@ -172,7 +191,11 @@ func (s *Store) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	db, err := sql.Open("sqlite", dsn(s.path, "ro"))
+	reads := dsn(s.path, "ro")
+	if s.writer == nil && s.whole() {
+		reads += "&immutable=1"
+	}
+	db, err := sql.Open("sqlite", reads)
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
@@ -182,6 +205,15 @@ func (s *Store) connect(ctx context.Context) error {
 	s.read, s.stmts = db, map[string]*sql.Stmt{}
 	s.mu.Unlock()
 	return s.anchor()
+}
+
+// whole tells whether the file is all there is of a ledger that this account, or
+// this medium, only lets read. SQLite would want to make the log that it reads with,
+// and where it can, leave files that the ledger's owner may not write. When a
+// writer comes, its log shows that.
+func (s *Store) whole() bool {
+	at, err := filesAt(s.path)
+	return err == nil && at.wal.size == 0 && !at.shm.there() && writableBy(s.path) != nil
 }
 
 // disconnect closes what connect opened. The writer goes last: the last
@@ -264,7 +296,7 @@ func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create
 		}
 	}
 	if code(err)&0xff == codeCantOpen {
-		return &ReadOnlyDirError{path}
+		return cmp.Or(readable(path), writableBy(path), translate(path, err))
 	}
 	if err != nil {
 		return translate(path, err)
@@ -309,7 +341,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home}
+	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
 	var write, failed int64
 	err := s.one(ctx, `
 		SELECT (SELECT user_version FROM pragma_user_version),

@@ -27,6 +27,7 @@ type Options struct {
 	Clock    ledger.Clock // time.Now when nil
 	Actor    ledger.Actor // who adopts, expires and lifts, where no other actor is given
 	Anew     bool         // Create makes a ledger also where one was before
+	Group    string       // Create shares a new ledger with this group, by name or number
 	Home     string       // what this place is declared as; see Declare
 	Used     string       // a file that lists the ledgers this account has used; none when empty
 }
@@ -75,7 +76,7 @@ func Create(ctx context.Context, path string, o Options) (*Store, error) {
 		if err := former(path, o); err != nil {
 			return nil, err
 		}
-		if err := found(ctx, path); err != nil {
+		if err := found(path, o); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +93,7 @@ func Create(ctx context.Context, path string, o Options) (*Store, error) {
 // Open opens the ledger at path and refuses one that does not exist: a mistyped
 // path must never look like all-clear. Errors: *MissingError, *FormerError,
 // *DisplacedError, *ForeignError, *NewerError, *NotDatabaseError, *NotLocalError,
-// *ReadOnlyDirError, *FullDiskError. A copy of another ledger opens, to be looked
+// *ReadOnlyDirError, *PermissionError, *SideFileError, *FullDiskError. A copy of another ledger opens, to be looked
 // at only.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	path, err := absolute(path)

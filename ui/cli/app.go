@@ -18,6 +18,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/safe"
 )
 
 // app is one run of the program: its streams, its global flags, and what the
@@ -36,7 +37,7 @@ type app struct {
 	stdin    io.Reader  // as given, for the console
 
 	ledgerPath, policyPath, as, theme string
-	home                              string // what this place is declared as
+	home, group                       string // what this place is declared as; who shares a new ledger
 	readOnly, json                    bool
 	banner                            string // shown in the console's header
 
@@ -260,5 +261,10 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 		return nil, err
 	}
 	a.store, a.past = s, reconcile.NewHistory(s)
+	if why == toCreate {
+		if info, err := s.Info(ctx); err == nil && info.Exposed != "" {
+			a.warnf("%s: %s", safe.Text(short(a.ledgerFile())), info.Exposed)
+		}
+	}
 	return s, nil
 }

@@ -94,7 +94,7 @@ func (a *app) doctor(ctx context.Context, online, rebuild bool) error {
 		x.ledger(ctx, s, path)
 	}
 	if err == nil || !isMissing(err) {
-		x.files(path)
+		x.files(ctx, path)
 	}
 	x.policy(ctx, s, online)
 	x.clock(ctx, s)
@@ -131,7 +131,7 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store, path string) {
 
 // files looks at the files of the ledger: who may read them, how long the log
 // has grown, whether a writer stands in the gate.
-func (x *examination) files(path string) {
+func (x *examination) files(ctx context.Context, path string) {
 	switch free, err := freeSpace(path); {
 	case err != nil: // not to be told here
 	case free < 64<<20:
@@ -144,12 +144,12 @@ func (x *examination) files(path string) {
 		x.broken("permissions", err)
 		return
 	}
-	if mode := info.Mode().Perm(); runtime.GOOS == "windows" {
-		// there the mode says nothing of who may
-	} else if mode&0o077 != 0 {
-		x.say("permissions", levelWarn, fmt.Sprintf("%#o: others than its owner may look at or change it", mode), "chmod 600 "+short(path)+", unless a group shares it on purpose")
-	} else {
-		x.ok("permissions", "%#o", mode)
+	if s := x.a.store; s != nil && runtime.GOOS != "windows" { // there the mode says nothing of who may
+		if i, err := s.Info(ctx); err == nil && i.Exposed != "" {
+			x.say("permissions", levelWarn, i.Exposed, "chmod 600 "+short(path)+", or share it with a group: indoubt init --group")
+		} else if err == nil {
+			x.ok("permissions", "%#o", info.Mode().Perm())
+		}
 	}
 	if !writable(path) || !writable(filepath.Dir(path)) {
 		x.say("writable", levelWarn, "this user may not write to it: looking only", "use the account of the pipelines, or give this one the right")

@@ -18,7 +18,7 @@ import (
 // initFlags are what a new ledger is to be.
 type initFlags struct {
 	dryRun, anew bool
-	home         string
+	home, group  string
 }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -29,6 +29,9 @@ func newInitCommand(a *app) *cobra.Command {
 		Long: `Make an empty ledger, readable by you alone. One that exists is left as it is.
 Where one was before, nothing is made: what was sent then would be sent again.
 --anew makes one all the same.
+
+With --group NAME the ledger and its directory are shared with a group (mode 0660,
+and 2770 of a directory that is made for it); members of the group record there, too.
 
 A ledger remembers its home: a copy is only looked at. What the host is called does
 not matter. Where its disk moves between machines, give the home a name with --home,
@@ -48,6 +51,7 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 	f := cmd.Flags()
 	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and change nothing")
 	f.BoolVar(&flags.anew, "anew", false, "also where a ledger was that is gone for good")
+	f.StringVar(&flags.group, "group", "", "share a new ledger with a group: its members may record, too")
 	f.StringVar(&flags.home, "home", "", "the name of the ledger's home (INDOUBT_LEDGER_HOME)")
 	repeatable(cmd)
 	return cmd
@@ -71,6 +75,7 @@ func (a *app) init(ctx context.Context, flags initFlags) error {
 	if flags.home != "" {
 		a.home = strings.TrimSpace(flags.home)
 	}
+	a.group = strings.TrimSpace(flags.group)
 	if s, err = a.ledgerFor(ctx, why); err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ func storeFailure(err error, f *failure) bool {
 	var other *sqlite.NotDatabaseError
 	var remote *sqlite.NotLocalError
 	var shut *sqlite.ReadOnlyDirError
+	var denied *sqlite.PermissionError
+	var side *sqlite.SideFileError
+	var group *sqlite.GroupError
 	var full *sqlite.FullDiskError
 	var guard *sqlite.GuardError
 	var driver *sqlite3.Error
@@ -60,6 +63,14 @@ func storeFailure(err error, f *failure) bool {
 	case errors.As(err, &shut):
 		return say("read_only_disk", "the directory of "+short(shut.Path)+" cannot be written, and a ledger needs files beside it",
 			"let this user write there, or copy the ledger with its -wal file and look at the copy")
+	case errors.As(err, &denied) && denied.Done == "read":
+		return say("permission", short(denied.Path)+" cannot be read by this account", "use the account it belongs to, or share it with a group: indoubt init --group")
+	case errors.As(err, &denied):
+		return say("permission", short(denied.Path)+" cannot be written by this account", "use the account it belongs to, or look at it with --read-only")
+	case errors.As(err, &side):
+		return say("side_file", short(side.Path)+" "+side.Why, "remove it, and see who may write to that directory")
+	case errors.As(err, &group):
+		return say("group", "the ledger cannot be shared with the group "+group.Group+": "+group.Why, "make a directory of the group's for it first")
 	case errors.As(err, &full):
 		return say("disk_full", "the disk under "+short(full.Path)+" is full", "make room; what cannot be recorded must not be sent")
 	case errors.As(err, &driver) && driver.Code()&0xff == codeCorrupt:

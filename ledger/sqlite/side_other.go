@@ -1,0 +1,20 @@
+//go:build !unix
+
+package sqlite
+
+import "os"
+
+// openSide opens a file beside the ledger. Rights are inherited from its directory
+// here.
+func openSide(path, suffix string) (*os.File, error) {
+	return os.OpenFile(path+suffix, os.O_CREATE|os.O_RDWR, 0o600)
+}
+
+func regular(string) error    { return nil }
+func readable(string) error   { return nil }
+func writableBy(string) error { return nil }
+func exposed(string) string   { return "" }
+
+func share(_ *os.File, _, group string, _ bool) error {
+	return &GroupError{group, "set the rights of its directory instead"}
+}
