@@ -275,7 +275,7 @@ func TestOverTLS(t *testing.T) {
 	up := newUpstream(t, created)
 	w := newWorld(t, up, setup{option: func(o *Options) { o.Upstream = u }})
 	s.Config.ErrorLog = nil
-	if a := w.post("k", `{}`); a.status != 502 || a.problem(t).Code != "never_sent" {
+	if a := w.post("k", `{}`); a.status != 503 || a.problem(t).Code != "never_sent" {
 		t.Errorf("a certificate of nobody: %+v", a)
 	}
 	w = newWorld(t, up, setup{option: func(o *Options) { o.Upstream, o.TLS = u, s.Client().Transport.(*http.Transport).TLSClientConfig }})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -25,14 +26,15 @@ import (
 //	refused         409  a person or a hold stands against it
 //	too_large       413  the body is longer than what is recorded
 //	key_reused      422  the key belongs to another request
-//	never_sent      502  no byte reached the upstream: safe to repeat
 //	outcome_unknown 502 504  it was sent, and no whole answer came: now in doubt
 //	unreachable     502  a read failed
+//	never_sent      503  no byte reached the upstream: safe to repeat
 //	not_recorded    503  the ledger cannot be written: nothing was sent
 const problemType = "urn:indoubt:problem:"
 
 // problem is a problem document (RFC 9457). Beside the standard members it says
-// which operation it is about.
+// which operation it is about, and in `error` what the client libraries of APIs
+// look for: many take an answer without it for a success, whatever its status.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -49,7 +51,38 @@ type problem struct {
 	Receipt   string `json:"receipt,omitempty"` // the upstream's name for what was done
 	Advice    string `json:"advice,omitempty"`
 
-	retryAfter time.Duration
+	Error apiError `json:"error"`
+
+	retryAfter time.Duration // what a repeat may change; 0: nothing
+}
+
+// apiError is a problem as Stripe, OpenAI and those who follow them write one.
+type apiError struct {
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// inError says the problem once more for those libraries.
+func (p *problem) inError() apiError {
+	e := apiError{Type: "invalid_request_error", Code: p.Code}
+	switch {
+	case p.Status >= 500:
+		e.Type = "api_error"
+	case p.Status == http.StatusConflict || p.Status == http.StatusUnprocessableEntity:
+		e.Type = "idempotency_error"
+	}
+	said := []string{p.Title + "."}
+	for _, more := range []string{p.Detail, p.Advice} {
+		if more != "" {
+			said = append(said, more)
+		}
+	}
+	if p.Operation != "" {
+		said = append(said, "Operation "+p.Operation+".")
+	}
+	e.Message = strings.Join(said, " ")
+	return e
 }
 
 func newProblem(code string, status int, title, detail string) *problem {
@@ -78,6 +111,7 @@ func stamp(t time.Time) string {
 }
 
 func (p *problem) write(w http.ResponseWriter) {
+	p.Error = p.inError()
 	body, err := json.Marshal(p)
 	if err != nil { // its texts are valid by json's own making
 		http.Error(w, p.Title, p.Status)
@@ -93,6 +127,9 @@ func (p *problem) write(w http.ResponseWriter) {
 	}
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((p.retryAfter+time.Second-1)/time.Second)))
+	} else { // a library that tries again would wait for the same answer
+		h.Set("X-Should-Retry", "false")
+		h.Set("Stripe-Should-Retry", "false")
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(body)
@@ -138,7 +175,7 @@ func problemOf(err error) *problem {
 		return p
 	case errors.As(err, &doubt):
 		p := newProblem("in_doubt", http.StatusConflict, "An earlier attempt is in doubt", "It may have taken effect; nothing was sent now.").about(doubt.Operation)
-		p.Advice, p.retryAfter = doubtAdvice(doubt.Operation), time.Minute
+		p.Advice = doubtAdvice(doubt.Operation)
 		return p
 	case errors.As(err, &busy):
 		p := newProblem("in_progress", http.StatusConflict, "The same write is in flight", "Nothing was sent now.").about(busy.Operation)
@@ -157,13 +194,15 @@ func problemOf(err error) *problem {
 		p.Advice = "Take it as done; its effect is named by the receipt where there is one. Look at it: indoubt show " + done.Operation.ID
 		return p
 	case errors.As(err, &failed):
-		p := newProblem("never_sent", http.StatusBadGateway, "The upstream could not be reached", "No byte of the request left.").about(failed.Operation)
+		p := newProblem("never_sent", http.StatusServiceUnavailable, "The upstream could not be reached", "No byte of the request left.").about(failed.Operation)
 		p.Advice, p.retryAfter = "It is safe to send it again.", time.Second
 		return p
 	case errors.Is(err, context.Canceled): // nobody is left to read it
 		return newProblem("bad_request", http.StatusBadRequest, "The client left", "")
 	}
-	return newProblem("unreachable", http.StatusBadGateway, "The upstream gave no answer", "")
+	p := newProblem("unreachable", http.StatusBadGateway, "The upstream gave no answer", "Nothing was to be recorded.")
+	p.retryAfter = time.Second
+	return p
 }
 
 func doubtAdvice(o ledger.Operation) string {

@@ -216,6 +216,14 @@ func (a told) problem(t *testing.T) problem {
 	if p.Status != a.status || p.Type != problemType+p.Code || p.Title == "" {
 		t.Errorf("%d %+v", a.status, p)
 	}
+	// What client libraries look for, and that they do not wait for what no repeat changes.
+	if e := p.Error; e.Type == "" || e.Code != p.Code || !strings.Contains(e.Message, p.Title) || !strings.Contains(e.Message, p.Operation) {
+		t.Errorf("%d %+v", a.status, p)
+	}
+	may := map[string]bool{"in_progress": true, "not_recorded": true, "never_sent": true, "unreachable": true}[p.Code]
+	if again := a.header.Get("X-Should-Retry") != "false"; again != may || again != (a.header.Get("Stripe-Should-Retry") != "false") || again != (a.header.Get("Retry-After") != "") {
+		t.Errorf("%s: %v", p.Code, a.header)
+	}
 	return p
 }
 
