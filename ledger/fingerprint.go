@@ -23,6 +23,9 @@ func Fingerprint(input json.RawMessage) (string, error) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		input = json.RawMessage("null")
 	}
+	if TooDeep(input) {
+		return "", ErrTooDeep
+	}
 	dec := json.NewDecoder(bytes.NewReader(input))
 	dec.UseNumber()
 	value, err := exact(dec)
@@ -42,6 +45,34 @@ func Fingerprint(input json.RawMessage) (string, error) {
 	}
 	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// maxDepth is how deep JSON may be nested that a ledger keeps: with what is
+// written around it, SQLite takes a thousand levels.
+const maxDepth = 500
+
+// ErrTooDeep says that JSON is nested deeper than a ledger keeps it.
+var ErrTooDeep = fmt.Errorf("the JSON is nested deeper than %d levels", maxDepth)
+
+// TooDeep reports whether a JSON text is nested deeper than a ledger keeps it.
+func TooDeep(text []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
 }
 
 // exact decodes one value, with large integers as text.

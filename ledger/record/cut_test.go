@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -88,5 +89,29 @@ func TestI2_ACutBodyIsUncertain(t *testing.T) {
 				t.Errorf("%s: %d is %s (%q), want %s: %s", name, status, s.Outcome, s.ErrorClass, want, s.Error)
 			}
 		}
+	}
+}
+
+// TestI10_DeepJSONIsKeptAsText: SQLite takes no JSON that is nested a thousand deep,
+// and an outcome that cannot be written is a doubt for nothing.
+func TestI10_DeepJSONIsKeptAsText(t *testing.T) {
+	deep := strings.Repeat("[", 1500) + strings.Repeat("]", 1500)
+	for name, a := range map[string]ledger.Answer{
+		"a command's": {Via: "command", Sent: true, Exited: true, Stdout: []byte(deep)},
+		"HTTP":        {Via: "http", Sent: true, Status: 200, Body: []byte(deep)},
+		"a tool's":    {Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: []byte(`{"content":` + deep + `}`)}},
+	} {
+		if s := Judge(t.Context(), KindRule{}, ledger.Record{}, a); s.Outcome != ledger.OutcomeCommitted || len(s.Result) == 0 || ledger.TooDeep(s.Result) {
+			t.Errorf("%s: %s, %.30s", name, s.Outcome, s.Result)
+		}
+	}
+	if kept := storedAnswer(ledger.Answer{Status: 200, Body: []byte(deep)}, nil); ledger.TooDeep(kept) || !strings.Contains(string(kept), deep) {
+		t.Errorf("%.60s", kept)
+	}
+	if _, err := ledger.Fingerprint([]byte(deep)); !errors.Is(err, ledger.ErrTooDeep) {
+		t.Errorf("%v", err)
+	}
+	if _, err := ledger.Fingerprint([]byte(`{"a":"` + strings.Repeat(`[\"`, 600) + `"}`)); err != nil {
+		t.Errorf("brackets in a text: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func resultOf(a ledger.Answer) json.RawMessage {
 	if len(trimmed) == 0 {
 		return nil
 	}
-	if !a.Truncated && len(said) <= maxResult && trimmed[0] != '"' && json.Valid(said) {
+	if !a.Truncated && len(said) <= maxResult && trimmed[0] != '"' && json.Valid(said) && !ledger.TooDeep(said) {
 		return json.RawMessage(bytes.Clone(said)) // with the white space around it: what is printed later is what was said
 	}
 	tail := len(a.Stdout) > 0 // of a command the end tells more, of a body the beginning
@@ -108,7 +108,7 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 	if len(result) == 0 {
 		return nil
 	}
-	if !json.Valid(result) || len(result) > 2*maxResult {
+	if !json.Valid(result) || len(result) > 2*maxResult || ledger.TooDeep(result) {
 		result = textResult(string(result), false, true)
 	}
 	value, err := decode(result)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -71,6 +71,8 @@ type Transport struct {
 	Undelivered func(req *http.Request, operationID string)
 	Report      func(Report) // told what became of every write; may be nil
 
+	bodies allowance
+
 	mu     sync.Mutex
 	closed bool
 	live   sync.WaitGroup
@@ -98,10 +100,25 @@ var ErrShutdown = errors.New("the sender is shutting down")
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	kind, rule, write := t.classify(req)
 	if !write {
-		return t.reads().RoundTrip(req)
+		return t.read(req)
 	}
 	w := &httpWrite{t: t, req: req, kind: kind, rule: rule, began: time.Now()}
 	return w.do()
+}
+
+// read passes on what changes nothing. A server that does not look at a body takes
+// it for the next request on the connection: a method that has no body gets none,
+// and another one a connection that ends with it.
+func (t *Transport) read(req *http.Request) (*http.Response, error) {
+	if req.Body != nil && req.Body != http.NoBody && req.ContentLength != 0 {
+		if safeMethod(req.Method) {
+			req.Body.Close()
+			return nil, &UnfitError{"a " + req.Method + " has no body here; ask with POST where the upstream takes that"}
+		}
+		req = req.Clone(req.Context())
+		req.Close = true
+	}
+	return t.reads().RoundTrip(req)
 }
 
 // Shutdown takes no more writes, waits for those in flight until ctx ends, then
@@ -204,33 +221,59 @@ func (t *Transport) sender() *transmit.Sender {
 // calls a read only where it cannot be read as another one: what is not known to
 // be a read is a write.
 func (t *Transport) classify(req *http.Request) (kind string, rule KindRule, write bool) {
+	kind, rule, named := t.kindOf(req)
+	if !safeMethod(req.Method) {
+		return kind, rule, rule.Access != "read" || named && !plainPath(req.URL) || overridden(req) != ""
+	}
+	if named && rule.Access == "write" || overridden(req) != "" {
+		return kind, rule, true
+	}
+	for _, path := range otherPaths(req.URL) { // as the upstream may read it
+		as := *req
+		as.URL = &url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: path}
+		if kind, rule, named := t.kindOf(&as); named && rule.Access == "write" {
+			return kind, rule, true
+		}
+	}
+	return kind, rule, false
+}
+
+// kindOf is the kind that the policy names, else the built-in one.
+func (t *Transport) kindOf(req *http.Request) (kind string, rule KindRule, named bool) {
 	if t.Kind != nil {
 		kind = t.Kind(req)
 	}
-	named := kind != ""
-	if !named {
+	if named = kind != ""; !named {
 		kind = builtinKind(req)
 	}
-	rule = t.Recorder.Rule(kind)
-	switch req.Method {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		write = named && rule.Access == "write" || overridden(req) != ""
-	default:
-		write = rule.Access != "read" || named && !plainPath(req.URL)
-	}
-	return kind, rule, write
+	return kind, t.Recorder.Rule(kind), named
 }
 
-// overridden is the method that a header puts in the place of a request's own,
-// if that is not a safe one.
+// safeMethod reports whether a method only reads, by its own word.
+func safeMethod(method string) bool {
+	switch method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
+
+// overrides are the headers that put another method in the place of a request's own.
+var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// overridden is the method that a header, or a POST's query, puts in the place of
+// a request's own, if that is not a safe one.
 func overridden(req *http.Request) string {
-	for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
-		for _, v := range req.Header[name] {
-			switch v = strings.ToUpper(strings.TrimSpace(v)); v {
-			case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-			default:
-				return v
-			}
+	var said []string
+	for _, name := range overrides {
+		said = append(said, req.Header[name]...)
+	}
+	if req.Method == http.MethodPost && strings.Contains(req.URL.RawQuery, "_method") {
+		said = append(said, req.URL.Query()["_method"]...)
+	}
+	for _, v := range said {
+		if v = strings.ToUpper(strings.TrimSpace(v)); !safeMethod(v) {
+			return v
 		}
 	}
 	return ""
@@ -258,32 +301,6 @@ func builtinKind(req *http.Request) string {
 		method = method[:30]
 	}
 	return "http." + host + "." + method
-}
-
-// readBody takes the whole body into memory, to its bound.
-func (t *Transport) readBody(req *http.Request) ([]byte, error) {
-	if req.Body == nil || req.Body == http.NoBody {
-		return nil, nil
-	}
-	defer req.Body.Close()
-	bound := t.MaxRequest
-	if bound <= 0 {
-		bound = DefaultMaxRequest
-	}
-	if req.ContentLength > bound {
-		return nil, &http.MaxBytesError{Limit: bound}
-	}
-	body, err := io.ReadAll(io.LimitReader(req.Body, bound+1))
-	if err != nil {
-		return nil, &RequestError{err}
-	}
-	if int64(len(body)) > bound {
-		return nil, &http.MaxBytesError{Limit: bound}
-	}
-	if req.ContentLength > 0 && int64(len(body)) != req.ContentLength {
-		return nil, &RequestError{io.ErrUnexpectedEOF}
-	}
-	return body, nil
 }
 
 // LostError is inside the *DoubtError for a request that was sent just now: no
@@ -326,3 +343,15 @@ type KeyError struct {
 }
 
 func (e *KeyError) Error() string { return HeaderKey + ": " + e.Why }
+
+// UnfitError says what about a request keeps it from being passed: nothing was
+// recorded or sent.
+type UnfitError struct{ Why string }
+
+func (e *UnfitError) Error() string { return e.Why }
+
+// OverloadError says that too much is under way at once: nothing was recorded or
+// sent, and it may be tried again.
+type OverloadError struct{ Why string }
+
+func (e *OverloadError) Error() string { return e.Why }

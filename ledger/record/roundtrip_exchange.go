@@ -55,8 +55,10 @@ func (x *exchange) run(ctx, base context.Context) head {
 	out := x.outgoing(life) // while the request is still ours to read
 	heads := make(chan head, 1)
 	t.live.Add(1)
+	x.w.body.hold()
 	go func() {
 		defer t.live.Done()
+		defer x.w.body.letGo()
 		defer cut(nil)
 		defer unhook()
 		x.exchange(ctx, base, out, heads)
@@ -119,9 +121,9 @@ func (x *exchange) fence() fence {
 func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	w, o := x.w, x.begun.Operation
 	out := w.req.Clone(ctx)
-	body, _ := withToken(w.req.Header, w.body, w.rule, o.Token)
+	body, _ := withToken(w.req.Header, w.body.data, w.rule, o.Token)
 	if !w.wish.TokenSent {
-		body = w.body
+		body = w.body.data
 	}
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, int64(len(body)), nil, nil
 	if len(body) > 0 {

@@ -3,6 +3,8 @@ package record
 import (
 	"net/url"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +17,46 @@ func CleanPath(u *url.URL) string {
 	}
 	return clean
 }
+
+// otherPaths are the readings of a path that servers differ over, beside the one
+// that CleanPath gives: with and without path parameters, with backslashes for
+// slashes, decoded once or twice, an encoded slash inside a segment.
+func otherPaths(u *url.URL) (paths []string) {
+	written := u.EscapedPath()
+	if !strings.ContainsAny(written, "%;\\") && !strings.Contains(u.Path, "\\") {
+		return nil
+	}
+	for reading := range 16 {
+		p := written
+		if reading&1 != 0 {
+			p = encodedSlash.ReplaceAllString(p, "_")
+		}
+		if reading&2 != 0 {
+			if once, err := url.PathUnescape(p); err == nil {
+				p = once
+			}
+		}
+		if once, err := url.PathUnescape(p); err == nil {
+			p = once
+		}
+		if reading&4 != 0 {
+			p = strings.ReplaceAll(p, "\\", "/")
+		}
+		if reading&8 != 0 {
+			segments := strings.Split(p, "/")
+			for i, s := range segments {
+				segments[i], _, _ = strings.Cut(s, ";")
+			}
+			p = strings.Join(segments, "/")
+		}
+		if !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
+var encodedSlash = regexp.MustCompile(`(?i)%(?:25)*(?:2f|5c)`)
 
 // plainPath tells whether everybody reads the same path in a URL. Servers differ
 // over empty segments, "." and "..", what is encoded, backslashes, and what stands

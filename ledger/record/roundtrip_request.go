@@ -77,6 +77,8 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	}
 	if plain, err := decoded(req.Header, body, maxInputBody); err != nil {
 		in.Body = encode(digestOf(body))
+	} else if isJSON(mediaType) && json.Valid(plain) && ledger.TooDeep(plain) {
+		return nil, &UnfitError{ledger.ErrTooDeep.Error()}
 	} else if len(plain) > 0 {
 		in.Body = bodyInput(mediaType, boundary, plain)
 	}

@@ -26,14 +26,18 @@ type httpWrite struct {
 	rule  KindRule
 	began time.Time
 
-	body  []byte
+	body  *spooled
 	wish  Wish
 	given bool // the caller gave the key
 }
 
 // do answers the request, by sending it or from the ledger.
 func (w *httpWrite) do() (*http.Response, error) {
-	if err := w.prepare(); err != nil {
+	err := w.prepare()
+	if w.body != nil {
+		defer w.body.letGo()
+	}
+	if err != nil {
 		what := "bad_request"
 		var unrecorded *NotRecordedError
 		if errors.As(err, &unrecorded) {
@@ -125,7 +129,14 @@ func (w *httpWrite) prepare() error {
 	if w.body, err = w.t.readBody(w.req); err != nil {
 		return err
 	}
-	input, err := inputOf(w.req, w.body)
+	if err := w.t.unfitTrailer(w.req, w.rule); err != nil {
+		return err
+	}
+	input, err := inputOf(w.req, w.body.data)
+	var unfit *UnfitError
+	if errors.As(err, &unfit) {
+		return err
+	}
 	if err != nil {
 		return &NotRecordedError{err}
 	}
@@ -141,7 +152,7 @@ func (w *httpWrite) prepare() error {
 	if key == "" && w.rule.Hold == "none" && w.rule.KeyStrategy == "" {
 		key = "k-" + ledger.NewID() // a wish of its own
 	}
-	_, tokenSent := withToken(w.req.Header, w.body, w.rule, ledger.NewToken())
+	_, tokenSent := withToken(w.req.Header, w.body.data, w.rule, ledger.NewToken())
 	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Session: w.req.Header.Get(HeaderSession), Input: input, Sender: "http",
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
 	if from := w.req.Header.Get(HeaderSource); from != "" {

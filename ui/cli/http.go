@@ -26,7 +26,7 @@ import (
 // httpFlags are what the HTTP proxy takes.
 type httpFlags struct {
 	listen, upstream, source, scope, grace string
-	scopeHeaders                           []string
+	scopeHeaders, hosts                    []string
 	maxBody                                int
 	requireKey, remote, quiet              bool
 }
@@ -67,6 +67,7 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	f.StringVar(&flags.source, "source", "", "the pipeline, or PIPELINE@RUN, of callers that do not say (INDOUBT_SOURCE)")
 	f.StringVar(&flags.scope, "scope", "", "one scope for the keys of all callers; for credentials that change between tries")
 	f.StringArrayVar(&flags.scopeHeaders, "scope-header", nil, "a header that says who is asking, beside the usual ones; callers with different ones share no keys")
+	f.StringArrayVar(&flags.hosts, "allow-host", nil, "a name by which clients may call this proxy, beside addresses, localhost, this machine's name and the upstream's")
 	f.BoolVar(&flags.requireKey, "require-key", false, "refuse a write without an Idempotency-Key, where the policy makes none")
 	f.IntVar(&flags.maxBody, "max-body", record.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
 	f.StringVar(&flags.grace, "grace", "10s", "how long what is in flight may finish after SIGTERM")
@@ -106,7 +107,7 @@ func (a *app) http(ctx context.Context, flags httpFlags) error {
 	writes := &writeLog{a: a, live: live, quiet: flags.quiet}
 	proxy, err := httpproxy.New(httpproxy.Options{
 		Recorder: recorder, Upstream: upstream, Scope: flags.scope, ScopeHeaders: flags.scopeHeaders, RequireKey: flags.requireKey,
-		MaxRequest: int64(flags.maxBody) << 20, Report: writes.wrote,
+		MaxRequest: int64(flags.maxBody) << 20, Hosts: flags.hosts, Report: writes.wrote,
 		Kind: func(method, host, path string) (string, bool) { return live.inForce().KindFor(method, host, path) },
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/httpproxy"
 	"indoubt/reconcile"
 )
 
@@ -41,6 +42,10 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if !httpproxy.OwnHost(r.Host) { // a web page's own name for this machine
+			http.Error(w, "metrics are served under an address or this machine's name", http.StatusMisdirectedRequest)
+			return
+		}
 		var page bytes.Buffer
 		if err := writeMetrics(r.Context(), &page, s, engine, problem(), a.clock()); err != nil {
 			http.Error(w, "the ledger could not be asked: "+err.Error(), http.StatusServiceUnavailable)

@@ -122,7 +122,7 @@ func newFuzzWorld(f *testing.F) *fuzzWorld {
 		}
 	}()
 	proxy, err := New(Options{Recorder: record.New(&w.store, nil, record.Options{Secret: bytes.Repeat([]byte("k"), 32)}),
-		Upstream: &url.URL{Scheme: "http", Host: up.Addr().String()}})
+		Upstream: &url.URL{Scheme: "http", Host: up.Addr().String()}, Hosts: []string{"h"}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"time"
 
 	"indoubt/ledger/record"
@@ -36,8 +35,9 @@ type Options struct {
 	Scope string // of all keys; made of the upstream and the client's credential when empty
 	// ScopeHeaders are headers that say who is asking, beside those that are known to.
 	ScopeHeaders []string
-	RequireKey   bool  // 400 for a write without a key, where the policy makes none
-	MaxRequest   int64 // bytes of a write's body; record.DefaultMaxRequest when 0
+	RequireKey   bool     // 400 for a write without a key, where the policy makes none
+	MaxRequest   int64    // bytes of a write's body; record.DefaultMaxRequest when 0
+	Hosts        []string // names by which this proxy may be asked, beside addresses, this machine's name and the upstream's
 	TLS          *tls.Config
 	Report       func(record.Report) // told what became of every write; may be nil
 }
@@ -49,6 +49,8 @@ type Proxy struct {
 	reads     *http.Transport
 	patience  time.Duration // with a client that sends a part of its request at a time
 	guarded   bool          // the upstream's address carries a credential, which no web page may use
+	hosts     []string      // names by which it may be asked
+	room      chan struct{} // a place for each request that is under way
 }
 
 // New makes a proxy.
@@ -62,7 +64,8 @@ func New(o Options) (*Proxy, error) {
 	if o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" {
 		return nil, errors.New("the upstream's address has a query or a fragment, which would be lost")
 	}
-	p := &Proxy{patience: bodyPatience, reads: readTransport(o.TLS), guarded: o.Upstream.User != nil}
+	p := &Proxy{patience: bodyPatience, reads: readTransport(o.TLS), guarded: o.Upstream.User != nil,
+		hosts: append([]string{o.Upstream.Hostname()}, o.Hosts...), room: make(chan struct{}, mostRequests)}
 	p.transport = &record.Transport{
 		Recorder: o.Recorder, Scope: o.Scope, ScopeHeaders: o.ScopeHeaders, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
 		Sender: &transmit.Sender{TLS: o.TLS}, Reads: p.reads,
@@ -135,6 +138,9 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	}
 }
 
+// mostRequests bounds what is under way at once, with what each of them holds.
+const mostRequests = 2048
+
 // bodyPatience is how long the next part of a request's body may take to come.
 const bodyPatience = time.Minute
 
@@ -182,11 +188,14 @@ func (d *delivery) Unwrap() http.ResponseWriter { return d.ResponseWriter }
 
 // ServeHTTP passes a request, or answers it from the ledger.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	refusal := notPassed(r)
-	if p.guarded && new(http.CrossOriginProtection).Check(r) != nil {
-		refusal = newProblem("not_passed", http.StatusForbidden, "Web pages of other origins are not served", "This proxy adds a credential to what it passes.")
+	select {
+	case p.room <- struct{}{}:
+		defer func() { <-p.room }()
+	default:
+		problemOf(&record.OverloadError{Why: "too many requests are under way"}).write(w)
+		return
 	}
-	if refusal != nil {
+	if refusal := p.notPassed(r); refusal != nil {
 		w.Header().Set("Connection", "close") // what follows on it may be meant for somebody else
 		refusal.write(w)
 		return
@@ -206,31 +215,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.operationID != "" {
 		arrived = d.there && http.NewResponseController(w).Flush() == nil
 	}
-}
-
-// notPassed are requests that could carry a write past the record, or that were
-// not meant for a reverse proxy.
-func notPassed(r *http.Request) *problem {
-	switch {
-	case r.ProtoMajor != 1: // the preface of a client that takes us for an HTTP/2 server
-		return newProblem("not_passed", http.StatusHTTPVersionNotSupported, "HTTP/2 without TLS is not served", "Use HTTP/1.1.")
-	case r.URL.Path == "*":
-		return newProblem("not_passed", http.StatusBadRequest, "A write needs a path", "")
-	case r.Method == http.MethodConnect:
-		return newProblem("not_passed", http.StatusMethodNotAllowed, "CONNECT is not passed", "This proxy stands in front of one upstream and opens no tunnels.")
-	case r.URL.Host != "" && r.URL.Scheme != "":
-		return newProblem("not_passed", http.StatusMisdirectedRequest, "This is no forward proxy",
-			"The request names a host of its own. Use this proxy's address as the base address of the upstream, not as an HTTP proxy.")
-	}
-	for _, v := range r.Header.Values("Upgrade") {
-		for _, protocol := range strings.Split(v, ",") {
-			if name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/"); name != "" && !strings.EqualFold(name, "h2c") && !strings.EqualFold(name, "HTTP") && !strings.EqualFold(name, "TLS") {
-				return newProblem("not_passed", http.StatusNotImplemented, "Upgrades are not passed",
-					"What goes over an upgraded connection (a WebSocket) cannot be recorded. Connect to the upstream directly for it.")
-			}
-		}
-	}
-	return nil
 }
 
 // Serve answers on l until ctx ends. It then takes nothing new, lets what is in

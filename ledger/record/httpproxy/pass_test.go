@@ -3,11 +3,13 @@ package httpproxy
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +37,19 @@ func TestWhatIsNotPassed(t *testing.T) {
 		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nA00001\r\n" + strings.Repeat("x", 10<<20+1) + "\r\n0\r\n\r\n": "413",
 		"hello\r\n\r\n":                    "400",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n": "505", // the preface of HTTP/2 without TLS
-		"POST * HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n": "400",
+		"POST * HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n":                                                                                                   "400",
+		"POST /x HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n":                                                                                       "421",
+		"GET /x HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n":                                                                                                        "421",
+		"GET /x HTTP/1.1\r\nHost: localhost.evil.example\r\n\r\n":                                                                                                   "421",
+		"GET /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc":                                                                                                "400",
+		"HEAD /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n":                                                                      "400",
+		"OPTIONS /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc":                                                                                            "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nIdempotency-Key: k\r\nConnection: Idempotency-Key\r\nContent-Length: 0\r\n\r\n":                                             "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nAuthorization: a b\r\nConnection: close, authorization\r\nContent-Length: 0\r\n\r\n":                                        "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: Idempotency-Key\r\n\r\n1\r\nx\r\n0\r\nIdempotency-Key: k\r\n\r\n":                    "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: X-HTTP-Method-Override\r\n\r\n1\r\nx\r\n0\r\nX-HTTP-Method-Override: DELETE\r\n\r\n": "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\n\r\n1\r\nx\r\n0\r\nAuthorization: a b\r\n\r\n":                      "400",
+		"POST /x HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 2002\r\n\r\n" + strings.Repeat("[", 1001) + strings.Repeat("]", 1001):     "400",
 	} {
 		name := request[:min(len(request), 70)]
 		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
@@ -134,6 +148,17 @@ func TestI1_NoSpellingOfAPathPassesTheRecord(t *testing.T) {
 		"POST /search//charges":           true,
 		"POST /search/./a":                true,
 		"POST /search/a%00":               true,
+		"POST /search/a?_method=DELETE":   true,
+		"POST /search/a?_method=get":      false,
+		"POST /search/a?x=1&_method=put":  true,
+		"GET /fire;x=1":                   true,
+		"GET /x;a=b/..;/fire":             true,
+		"GET /x\\..\\fire":                true,
+		"GET /%66ire":                     true,
+		"GET /%2566ire":                   true,
+		"GET /x%2f..%2ffire":              true,
+		"GET /x%255c..%255cfire":          true,
+		"GET /fires;fire":                 false,
 		"GET /fire":                       true,
 		"GET //fire":                      true,
 		"GET /x/../fire":                  true,
@@ -155,7 +180,7 @@ func TestI1_NoSpellingOfAPathPassesTheRecord(t *testing.T) {
 		if got := len(w.all()) == recorded+1; got != write {
 			t.Errorf("%s: recorded %v", path, got)
 		}
-		_, want, _ := strings.Cut(path, " ")
+		_, want, _ := strings.Cut(strings.ReplaceAll(path, "\\", "%5C"), " ")
 		if req, _ := up.last(); req.RequestURI != want {
 			t.Errorf("%s was passed as %s", path, req.RequestURI)
 		}
@@ -220,7 +245,7 @@ func TestHeadersAsAReverseProxy(t *testing.T) {
 func TestTrailersArePassed(t *testing.T) {
 	up := newUpstream(t, created)
 	w := newWorld(t, up, setup{})
-	for _, method := range []string{"POST", "GET"} {
+	for _, method := range []string{"POST", "MKCOL"} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 		if err != nil {
 			t.Fatal(err)
@@ -297,5 +322,111 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if _, err := New(Options{Recorder: r}); err == nil {
 		t.Error("no upstream")
+	}
+}
+
+// TestI1_ReadOfAPolicyAsksForNoOtherMethod: a search that carries another method
+// is what that method does.
+func TestI1_ReadOfAPolicyAsksForNoOtherMethod(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{rule: record.KindRule{Access: "read"}, kind: func(_, _, path string) (string, bool) { return "search", path == "/search" }})
+	for name, write := range map[string]bool{"X-HTTP-Method-Override": true, "X-HTTP-Method": true, "X-Method-Override": true, "X-Other": false} {
+		recorded := len(w.all())
+		w.do("POST", "/search", "", `{"n":"`+name+`"}`, name, "DELETE")
+		if got := len(w.all()) == recorded+1; got != write {
+			t.Errorf("%s: recorded %v", name, got)
+		}
+	}
+}
+
+// TestI1_ReadWithABodyHasAConnectionOfItsOwn: an upstream that does not look at the
+// body takes it for the next request, if one may follow.
+func TestI1_ReadWithABodyHasAConnectionOfItsOwn(t *testing.T) {
+	closes := make(chan bool, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { closes <- r.Close }))
+	defer server.Close()
+	up := newUpstream(t, created)
+	upstream, _ := url.Parse(server.URL)
+	w := newWorld(t, up, setup{rule: record.KindRule{Access: "read"}, kind: func(_, _, path string) (string, bool) { return "search", path == "/search" },
+		option: func(o *Options) { o.Upstream = upstream }})
+	for body, own := range map[string]bool{`{"q":1}`: true, "": false} {
+		if w.do("POST", "/search", "", body); <-closes != own {
+			t.Errorf("%q: its connection ends with it: %t", body, !own)
+		}
+	}
+}
+
+// TestOwnHost: what a browser can be made to take for this machine, and what not.
+func TestOwnHost(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, own := range map[string]bool{
+		"": true, "127.0.0.1": true, "127.0.0.1:8080": true, "[::1]:8080": true, "[::1]": true, "::1": true, "10.1.2.3:80": true, "[fe80::1%eth0]:80": true,
+		"localhost": true, "LOCALHOST:1": true, "localhost.": true, "app.localhost:1": true, name: true, strings.ToUpper(name) + ":80": true, "proxy.team": true, "proxy.team.:1": true,
+		"evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false, "127.0.0.1.nip.io:80": false, "xlocalhost": false, "proxy.team.evil": false,
+		"0x7f000001": false, "2130706433": false,
+	} {
+		if OwnHost(host, "proxy.team") != own {
+			t.Errorf("%q: %t", host, !own)
+		}
+	}
+}
+
+// TestWhatBodiesHoldTogetherIsBounded: clients that never send the last byte keep
+// others waiting, and do not take all the memory; what is small goes past them.
+func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	const size = 9 << 20
+	head := fmt.Sprintf("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", size)
+	most := 0
+	for range 20 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, head)
+		go func() { _, _ = c.Write(make([]byte, size-1)) }()
+		most += size
+	}
+	if most <= 128<<20 {
+		t.Fatal("they do not take as much together as there is")
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		a, err := w.try(t.Context(), "POST", "/b", "", strings.Repeat("x", size))
+		if err == nil && a.status == 503 && a.problem(t).Code == "busy" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are taken in: %v %v", most, a.status, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if a := w.do("POST", "/c", "", `{}`); a.status != 201 {
+		t.Errorf("a small one: %d %s", a.status, a.body)
+	}
+}
+
+// TestOneRequestTooMany is answered at once, and its place is free again.
+func TestOneRequestTooMany(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	for range cap(w.proxy.room) {
+		w.proxy.room <- struct{}{}
+	}
+	if a := w.do("POST", "/a", "", `{}`); a.status != 503 || a.problem(t).Code != "busy" || len(w.all()) != 0 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	for range 4 { // a place is free a moment after its answer
+		<-w.proxy.room
+	}
+	for range 4 {
+		if a := w.do("POST", "/a", "", `{}`); a.status != 201 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 //
 //	key_missing     400  this write needs an Idempotency-Key
 //	key_malformed   400  the Idempotency-Key is none
-//	bad_request     400 408  the request could not be read to its end
+//	bad_request     400 408  the request could not be read to its end, or is not taken
 //	not_passed      400 403 405 421 501 505  not a request for this proxy
 //	in_progress     409  the same write is in flight
 //	in_doubt        409  an earlier one may have landed; nothing was sent now
@@ -30,6 +30,7 @@ import (
 //	unreachable     502  a read failed
 //	never_sent      503  no byte reached the upstream: safe to repeat
 //	not_recorded    503  the ledger cannot be written: nothing was sent
+//	busy            503  too much is under way at once: nothing was sent
 const problemType = "urn:indoubt:problem:"
 
 // problem is a problem document (RFC 9457). Beside the standard members it says
@@ -149,6 +150,8 @@ func problemOf(err error) *problem {
 		done       *record.DoneError
 		failed     *record.FailedError
 		unread     *record.RequestError
+		unfit      *record.UnfitError
+		overload   *record.OverloadError
 	)
 	switch {
 	case errors.As(err, &key) && key.Missing:
@@ -159,6 +162,12 @@ func problemOf(err error) *problem {
 		return newProblem("bad_request", http.StatusRequestTimeout, "The request did not come to its end", "Nothing was recorded or sent.")
 	case errors.As(err, &unread):
 		return newProblem("bad_request", http.StatusBadRequest, "The request could not be read to its end", "Nothing was recorded or sent.")
+	case errors.As(err, &unfit):
+		return newProblem("bad_request", http.StatusBadRequest, "This request is not taken", "Nothing was recorded or sent: "+unfit.Why+".")
+	case errors.As(err, &overload):
+		p := newProblem("busy", http.StatusServiceUnavailable, "Too much is under way at once", "Nothing was recorded or sent: "+overload.Why+".")
+		p.Advice, p.retryAfter = "It is safe to send it again later.", time.Second
+		return p
 	case errors.As(err, &tooLarge):
 		return newProblem("too_large", http.StatusRequestEntityTooLarge, "The body is too long to be recorded",
 			"A write's body may be "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes long; nothing was sent.")

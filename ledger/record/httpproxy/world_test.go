@@ -175,7 +175,7 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 		return w.rule
 	}),
 		record.Options{Secret: []byte("0123456789abcdef0123456789abcdef"), Reader: s.reader})
-	o := Options{Recorder: w.rec, Upstream: &url.URL{Scheme: "http", Host: up.l.Addr().String()}, Kind: s.kind,
+	o := Options{Recorder: w.rec, Upstream: &url.URL{Scheme: "http", Host: up.l.Addr().String()}, Kind: s.kind, Hosts: []string{"h"},
 		Report: func(r record.Report) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -220,7 +220,7 @@ func (a told) problem(t *testing.T) problem {
 	if e := p.Error; e.Type == "" || e.Code != p.Code || !strings.Contains(e.Message, p.Title) || !strings.Contains(e.Message, p.Operation) {
 		t.Errorf("%d %+v", a.status, p)
 	}
-	may := map[string]bool{"in_progress": true, "not_recorded": true, "never_sent": true, "unreachable": true}[p.Code]
+	may := map[string]bool{"in_progress": true, "not_recorded": true, "never_sent": true, "busy": true, "unreachable": true}[p.Code]
 	if again := a.header.Get("X-Should-Retry") != "false"; again != may || again != (a.header.Get("Stripe-Should-Retry") != "false") || again != (a.header.Get("Retry-After") != "") {
 		t.Errorf("%s: %v", p.Code, a.header)
 	}

@@ -1,0 +1,75 @@
+package httpproxy
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+)
+
+// notPassed are requests that could carry a write past the record, that a web page
+// makes somebody's browser send, or that were not meant for a reverse proxy.
+func (p *Proxy) notPassed(r *http.Request) *problem {
+	switch {
+	case r.ProtoMajor != 1: // the preface of a client that takes us for an HTTP/2 server
+		return newProblem("not_passed", http.StatusHTTPVersionNotSupported, "HTTP/2 without TLS is not served", "Use HTTP/1.1.")
+	case r.URL.Path == "*":
+		return newProblem("not_passed", http.StatusBadRequest, "A write needs a path", "")
+	case r.Method == http.MethodConnect:
+		return newProblem("not_passed", http.StatusMethodNotAllowed, "CONNECT is not passed", "This proxy stands in front of one upstream and opens no tunnels.")
+	case r.URL.Host != "" && r.URL.Scheme != "":
+		return newProblem("not_passed", http.StatusMisdirectedRequest, "This is no forward proxy",
+			"The request names a host of its own. Use this proxy's address as the base address of the upstream, not as an HTTP proxy.")
+	case !OwnHost(r.Host, p.hosts...):
+		return newProblem("not_passed", http.StatusMisdirectedRequest, "This proxy does not go by that name",
+			"A web page can make its own name stand for this machine. Allow a name with --allow-host.")
+	case p.guarded && new(http.CrossOriginProtection).Check(r) != nil:
+		return newProblem("not_passed", http.StatusForbidden, "Web pages of other origins are not served", "This proxy adds a credential to what it passes.")
+	}
+	for _, name := range listed(r.Header, "Upgrade") {
+		if name, _, _ = strings.Cut(name, "/"); !slices.ContainsFunc([]string{"h2c", "HTTP", "TLS"}, func(s string) bool { return strings.EqualFold(s, name) }) {
+			return newProblem("not_passed", http.StatusNotImplemented, "Upgrades are not passed",
+				"What goes over an upgraded connection (a WebSocket) cannot be recorded. Connect to the upstream directly for it.")
+		}
+	}
+	for _, name := range listed(r.Header, "Connection") {
+		if name = http.CanonicalHeaderKey(name); p.transport.Counts(name) && len(r.Header[name]) > 0 {
+			return newProblem("not_passed", http.StatusBadRequest, "Connection names the header "+name,
+				"What is named there would be dropped on the way, as if the request had come without it.")
+		}
+	}
+	return nil
+}
+
+// listed are the words of a header that is a list.
+func listed(h http.Header, name string) (words []string) {
+	for _, v := range h.Values(name) {
+		for _, word := range strings.Split(v, ",") {
+			if word = strings.TrimSpace(word); word != "" {
+				words = append(words, word)
+			}
+		}
+	}
+	return words
+}
+
+// OwnHost reports whether a Host header names this machine: by an address, as
+// localhost, by the machine's name, or by one of names. A web page can make a name
+// of its own stand for this machine's address (DNS rebinding), and then counts as
+// a page of this machine; it cannot do so with an address.
+func OwnHost(host string, names ...string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if _, err := netip.ParseAddr(host); err == nil || host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	if own, err := os.Hostname(); err == nil {
+		short, _, _ := strings.Cut(own, ".")
+		names = append(names[:len(names):len(names)], own, short)
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(strings.TrimSuffix(name, "."), host) })
+}

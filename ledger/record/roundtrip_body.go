@@ -1,0 +1,151 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// bodyPart is what every request's body may hold without asking.
+	bodyPart = 64 << 10
+	// mostMemory is what the bodies of writes may hold together, in bytes, however
+	// slowly their clients send them.
+	mostMemory = 128 << 20
+	// roomPatience is how long a body waits for others to end.
+	roomPatience = 5 * time.Second
+)
+
+// allowance counts what bodies hold together. Its zero value is empty.
+type allowance struct {
+	mu   sync.Mutex
+	used int64
+}
+
+func (m *allowance) take(n, most int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used+n > most {
+		return false
+	}
+	m.used += n
+	return true
+}
+
+// spooled is a body in memory. Whoever uses it holds it.
+type spooled struct {
+	in   *allowance
+	most int64
+	took int64
+	held atomic.Int32
+	data []byte
+}
+
+func (s *spooled) hold() { s.held.Add(1) }
+
+// letGo is the end of one use. What nobody uses any more is free for others.
+func (s *spooled) letGo() {
+	if s.held.Add(-1) == 0 {
+		s.in.take(-s.took, s.most)
+	}
+}
+
+// grow makes room for size bytes in all.
+func (s *spooled) grow(ctx context.Context, size int64) error {
+	if more := size - max(s.took, bodyPart); more > 0 {
+		timeout := time.NewTimer(roomPatience)
+		defer timeout.Stop()
+		for !s.in.take(more, s.most) {
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-timeout.C:
+				return &OverloadError{"the bodies of other requests take all the memory there is for them"}
+			}
+		}
+		s.took += more
+	}
+	s.data = slices.Grow(s.data, int(size)-len(s.data))
+	return nil
+}
+
+// readBody takes the whole body into memory, to its bound. It is held once.
+func (t *Transport) readBody(req *http.Request) (*spooled, error) {
+	bound := t.MaxRequest
+	if bound <= 0 {
+		bound = DefaultMaxRequest
+	}
+	s := &spooled{in: &t.bodies, most: max(mostMemory, 2*bound)}
+	s.hold()
+	if req.Body == nil || req.Body == http.NoBody {
+		return s, nil
+	}
+	defer req.Body.Close()
+	if err := s.read(req, bound); err != nil {
+		s.letGo()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *spooled) read(req *http.Request, bound int64) error {
+	length := req.ContentLength
+	if length > bound {
+		return &http.MaxBytesError{Limit: bound}
+	}
+	for {
+		if len(s.data) == cap(s.data) {
+			size := max(4<<10, 2*int64(cap(s.data)))
+			if length > 0 {
+				size = min(size, length+1) // and one more, to see the end
+				if int64(cap(s.data)) >= bodyPart {
+					size = length + 1
+				}
+			}
+			if err := s.grow(req.Context(), size); err != nil {
+				return err
+			}
+		}
+		n, err := req.Body.Read(s.data[len(s.data):cap(s.data)])
+		s.data = s.data[:len(s.data)+n]
+		switch {
+		case int64(len(s.data)) > bound:
+			return &http.MaxBytesError{Limit: bound}
+		case err == io.EOF && length > 0 && int64(len(s.data)) != length:
+			return &RequestError{io.ErrUnexpectedEOF}
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return &RequestError{err}
+		}
+	}
+}
+
+// Counts reports whether a header has a part in what is recorded: it names the
+// wish, its caller or its source, or says what is written.
+func (t *Transport) Counts(name string) bool {
+	name = http.CanonicalHeaderKey(name)
+	return slices.Contains([]string{HeaderKey, HeaderSource, HeaderSession, "Content-Type", "Content-Encoding", "Content-Length"}, name) ||
+		slices.Contains(overrides, name) || slices.Contains(telling, name) || t.saysWho(name)
+}
+
+// unfitTrailer finds a trailer that says what counts before the body: nobody looks
+// at it here, and an upstream may.
+func (t *Transport) unfitTrailer(req *http.Request, rule KindRule) error {
+	for name := range req.Trailer {
+		name = http.CanonicalHeaderKey(name)
+		switch {
+		case name == HeaderKey || rule.KeyHeader != "" && name == http.CanonicalHeaderKey(rule.KeyHeader):
+			return &KeyError{Why: "it stands behind the body, in a trailer, where it is not looked for; send it as a header"}
+		case t.Counts(name):
+			return &UnfitError{fmt.Sprintf("%s stands behind the body, in a trailer; send it as a header", name)}
+		}
+	}
+	return nil
+}
