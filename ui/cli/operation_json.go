@@ -123,6 +123,8 @@ type attemptJSON struct {
 	LateOutcome *string         `json:"late_outcome"`
 	LateAt      *string         `json:"late_at"`
 	LateReceipt *string         `json:"late_receipt"`
+	Tree        *string         `json:"tree"`    // open: a process that it started may still write
+	TreeAt      *string         `json:"tree_at"` // when they were seen to be gone
 }
 
 func attemptsJSON(all []ledger.Attempt) []attemptJSON {
@@ -133,7 +135,7 @@ func attemptsJSON(all []ledger.Attempt) []attemptJSON {
 			Actor: t.Actor, Host: t.Host, PID: t.PID, StartedAt: moment(t.StartedAt), DeadlineAt: moment(t.DeadlineAt), EndedAt: moment(t.EndedAt),
 			Outcome: text(string(t.Outcome)), Proof: text(string(t.Proof)), ErrorClass: text(string(t.ErrorClass)), Error: text(t.Error),
 			Receipt: text(t.Receipt), Result: raw(t.Result), Effect: text(t.EffectWord), Already: t.Already,
-			LateOutcome: text(string(t.LateOutcome)), LateAt: moment(t.LateAt), LateReceipt: text(t.LateReceipt),
+			LateOutcome: text(string(t.LateOutcome)), LateAt: moment(t.LateAt), LateReceipt: text(t.LateReceipt), Tree: text(string(t.Tree)), TreeAt: moment(t.TreeAt),
 		}
 		if t.Status >= 0 && !t.EndedAt.IsZero() {
 			j.Status = &t.Status

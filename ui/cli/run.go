@@ -43,7 +43,9 @@ a pause, as often as the kind's retry.max allows; what is in doubt never is.
   105 refused   106 in doubt   107 in progress   108 key used with another input
 
 {{key}} and {{token}} are replaced in the arguments, and the command finds
-INDOUBT_ID, INDOUBT_KEY, INDOUBT_TOKEN and INDOUBT_ATTEMPT in its environment.`,
+INDOUBT_ID, INDOUBT_KEY, INDOUBT_TOKEN and INDOUBT_ATTEMPT in its environment.
+What it has started is ended when it fails, and at its timeout; what it leaves
+running when it exits 0 is left alone.`,
 		Example: `  indoubt run --kind post --key INV-1042 -- curl --fail-with-body -d @invoice.json https://example.com/invoices
   indoubt run --kind deploy --expand TOKEN -- deployer --auth '${TOKEN}' --id '{{key}}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {

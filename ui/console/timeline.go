@@ -130,7 +130,20 @@ func attemptEntries(rec *ledger.Record, a ledger.Attempt) []entry {
 		}
 		out = append(out, entry{at: a.LateAt, who: name, what: late})
 	}
-	return out
+	return append(out, treeEntries(name, a)...)
+}
+
+// treeEntries say of an attempt in doubt whether what it had started was seen to
+// be gone, where that is not the same as its end.
+func treeEntries(name string, a ledger.Attempt) []entry {
+	switch {
+	case a.Final() != ledger.OutcomeUncertain:
+	case a.Tree == ledger.TreeOpen:
+		return []entry{{at: a.EndedAt, who: name, what: "a process that it started may still write: none was seen to be gone"}}
+	case a.TreeAt.After(a.EndedAt.Add(time.Second)):
+		return []entry{{at: a.TreeAt, who: name, what: "no process that it started lives any more"}}
+	}
+	return nil
 }
 
 // allowedBy is who allowed an attempt: whoever gave the permission it used, not
