@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -16,11 +17,12 @@ var testWants = []string{"landed", "absent", "none", "duplicated", "mismatch", "
 var adviceVerbs = []string{AdviseLook, AdviseConfirm, AdviseRetry, AdviseAbandon, AdviseWait, AdviseLeave, AdviseRaise}
 
 func classNames() []string {
-	out := make([]string, 0, len(prior))
+	var out []string
 	for c := range prior {
 		out = append(out, string(c))
 	}
-	return sorted(out)
+	slices.Sort(out)
+	return out
 }
 
 // TestResult is what became of one case.

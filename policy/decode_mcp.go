@@ -55,40 +55,13 @@ func (d *decoder) settledPairs(n *node, path string) []pair {
 func (d *decoder) mcpServer(ds *Downstream, n *node, path string) {
 	s := &mcpServer{}
 	d.fields(n, path, []field{
-		{"command", func(n *node, path string) {
-			if n.kind != sequenceNode || len(n.items) == 0 {
-				d.fail(n.at, path, "must be a list of arguments", "there is no shell: write [npx, -y, some-server]")
-				return
-			}
-			for i, item := range n.items {
-				at := index(path, i)
-				t := d.settled(item, at)
-				if t == nil {
-					continue
-				}
-				if i == 0 && (t.text == "" || len(t.expressions()) > 0) {
-					d.fail(item.at, at, "the command itself is written out", "write its name or path")
-				}
-				s.command = append(s.command, t)
-			}
-		}},
+		{"command", func(n *node, path string) { s.command = d.serverCommand(n, path) }},
 		{"dir", func(n *node, path string) { s.dir, _ = d.scalar(n, path) }},
 		{"env", func(n *node, path string) {
 			s.env = d.settledPairs(n, path)
-			for _, p := range s.env {
-				if !envName.MatchString(p.name) {
-					d.fail(n.at, join(path, p.name), fmt.Sprintf("%q is no name of a variable", p.name), "")
-				}
-			}
+			d.variableNames(s.env, n, path)
 		}},
-		{"url", func(n *node, path string) {
-			if s.url = d.settled(n, path); s.url == nil {
-				return
-			}
-			if first := s.url.parts[0]; first.expr == nil && !originWritten(first.literal) && !originWritten(first.literal+"/") {
-				d.fail(n.at, path, fmt.Sprintf("%q is no address", n.text), "for example https://mcp.example.com/mcp")
-			}
-		}},
+		{"url", func(n *node, path string) { s.url = d.serverAddress(n, path) }},
 		{"headers", func(n *node, path string) { s.headers = d.headers(n, path) }},
 	})
 	if n.kind != mappingNode {
@@ -106,6 +79,45 @@ func (d *decoder) mcpServer(ds *Downstream, n *node, path string) {
 	}
 	ds.mcp = s
 	d.is(ds, n, path, "mcp")
+}
+
+func (d *decoder) serverCommand(n *node, path string) (out []*template) {
+	if n.kind != sequenceNode || len(n.items) == 0 {
+		d.fail(n.at, path, "must be a list of arguments", "there is no shell: write [npx, -y, some-server]")
+		return nil
+	}
+	for i, item := range n.items {
+		at := index(path, i)
+		t := d.settled(item, at)
+		if t == nil {
+			continue
+		}
+		if i == 0 && (t.text == "" || len(t.expressions()) > 0) {
+			d.fail(item.at, at, "the command itself is written out", "write its name or path")
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+func (d *decoder) serverAddress(n *node, path string) *template {
+	t := d.settled(n, path)
+	if t == nil {
+		return nil
+	}
+	if first := t.parts[0]; first.expr == nil && !originWritten(first.literal) && !originWritten(first.literal+"/") {
+		d.fail(n.at, path, fmt.Sprintf("%q is no address", n.text), "for example https://mcp.example.com/mcp")
+	}
+	return t
+}
+
+// variableNames refuses names that no environment has.
+func (d *decoder) variableNames(env []pair, n *node, path string) {
+	for _, p := range env {
+		if !envName.MatchString(p.name) {
+			d.fail(n.at, join(path, p.name), fmt.Sprintf("%q is no name of a variable", p.name), "")
+		}
+	}
 }
 
 // is notes what a downstream is; it is one thing.

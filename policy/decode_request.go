@@ -191,11 +191,7 @@ func (d *decoder) command(n *node, path string) *commandRule {
 			}},
 			{"env", func(n *node, path string) {
 				c.env = d.pairs(n, path, scopeRequest)
-				for _, p := range c.env {
-					if !envName.MatchString(p.name) {
-						d.fail(n.at, join(path, p.name), fmt.Sprintf("%q is no name of a variable", p.name), "")
-					}
-				}
+				d.variableNames(c.env, n, path)
 			}},
 			{"stdin", func(n *node, path string) { c.stdin = d.value(n, path, scopeRequest) }},
 		})

@@ -171,60 +171,74 @@ func wordByte(c byte) bool {
 }
 
 // literal reads one stretch of SQL, beginning and ending inside mode.
-func (x *sqlScan) literal(s, mode, driver string) (string, string) {
-	for s != "" {
+func (x *sqlScan) literal(s, mode, driver string) (end, problem string) {
+	for s != "" && problem == "" {
 		if mode != "" {
-			end := strings.Index(s, mode)
-			inner := s
-			if end >= 0 {
-				inner = s[:end]
-			}
-			if driver != "sqlite" && (mode == "'" || mode == `"`) && strings.HasSuffix(inner, `\`) {
-				x.hint = "bind the text instead: ${'…'}"
-				return mode, "a backslash before a quote: it cannot be told where the string ends"
-			}
-			if mode == "*/" && strings.Contains(inner, "/*") {
-				return mode, "a comment inside a comment: it cannot be told where it ends"
-			}
-			if end < 0 {
-				return mode, ""
-			}
-			s, mode = s[end+len(mode):], ""
+			s, mode, problem = x.quoted(s, mode, driver)
 			continue
 		}
 		n := 1
-		switch c := s[0]; {
-		case c == '\'' || c == '"' || c == '`':
-			mode = string(c) // a doubled quote closes and opens again
-		case c == '[' && driver == "sqlite":
-			mode = "]"
-		case strings.HasPrefix(s, "--"), c == '#' && driver == "mysql":
-			mode = "\n"
-		case strings.HasPrefix(s, "/*"):
-			mode, n = "*/", 2
-			if driver == "mysql" && (strings.HasPrefix(s, "/*!") || strings.HasPrefix(s, "/*+")) {
-				return mode, "a comment that MySQL runs as SQL is not allowed"
-			}
-		case c == '$' && driver == "postgres" && dollarTag(s) != "":
-			mode = dollarTag(s)
-			n = len(mode)
-		case placeholder(s, driver):
-			x.hint = "write ${…} where a value belongs; the driver's own placeholder is made of it"
-			return mode, fmt.Sprintf("%q is a placeholder of the driver", s[:1])
-		case strings.HasPrefix(s, "::"):
-			n = 2
-			x.words = append(x.words, "::")
-		case wordByte(c):
-			for n < len(s) && (wordByte(s[n]) || s[n] == '$') {
-				n++
-			}
-			x.words = append(x.words, strings.ToUpper(s[:n]))
-		case c > ' ':
-			x.words = append(x.words, s[:1])
+		if mode, n = opened(s, driver); n == 0 {
+			n, problem = x.word(s, driver)
+		} else if driver == "mysql" && (strings.HasPrefix(s, "/*!") || strings.HasPrefix(s, "/*+")) {
+			problem = "a comment that MySQL runs as SQL is not allowed"
 		}
 		s = s[n:]
 	}
-	return mode, ""
+	return mode, problem
+}
+
+// quoted goes on inside a string or comment that mode ends. rest is what follows.
+func (x *sqlScan) quoted(s, mode, driver string) (rest, still, problem string) {
+	inner, rest, closed := strings.Cut(s, mode)
+	switch {
+	case driver != "sqlite" && (mode == "'" || mode == `"`) && strings.HasSuffix(inner, `\`):
+		x.hint = "bind the text instead: ${'…'}"
+		return "", mode, "a backslash before a quote: it cannot be told where the string ends"
+	case mode == "*/" && strings.Contains(inner, "/*"):
+		return "", mode, "a comment inside a comment: it cannot be told where it ends"
+	case !closed:
+		return "", mode, ""
+	}
+	return rest, "", ""
+}
+
+// opened is what ends the string or comment that s begins with, and how long its
+// beginning is; 0 where s begins with neither.
+func opened(s, driver string) (mode string, n int) {
+	switch c := s[0]; {
+	case c == '\'' || c == '"' || c == '`':
+		return s[:1], 1 // a doubled quote closes and opens again
+	case c == '[' && driver == "sqlite":
+		return "]", 1
+	case strings.HasPrefix(s, "--"), c == '#' && driver == "mysql":
+		return "\n", 1
+	case strings.HasPrefix(s, "/*"):
+		return "*/", 2
+	case c == '$' && driver == "postgres":
+		mode = dollarTag(s)
+	}
+	return mode, len(mode)
+}
+
+// word notes the word or sign that s begins with, and gives its length.
+func (x *sqlScan) word(s, driver string) (n int, problem string) {
+	n = 1
+	switch c := s[0]; {
+	case placeholder(s, driver):
+		x.hint = "write ${…} where a value belongs; the driver's own placeholder is made of it"
+		return n, fmt.Sprintf("%q is a placeholder of the driver", s[:1])
+	case strings.HasPrefix(s, "::"):
+		n = 2
+	case wordByte(c):
+		for n < len(s) && (wordByte(s[n]) || s[n] == '$') {
+			n++
+		}
+	case c <= ' ':
+		return n, ""
+	}
+	x.words = append(x.words, strings.ToUpper(s[:n]))
+	return n, ""
 }
 
 // dollarTag is the quote $tag$ that s begins with, "" when it begins with none.

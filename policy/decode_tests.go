@@ -191,29 +191,15 @@ func (d *decoder) plainHeaders(n *node, path string) map[string][]string {
 
 // plainValue is a node as data, for the cases of `tests:`.
 func plainValue(n *node) any {
-	switch n.kind {
-	case mappingNode:
-		out := map[string]any{}
-		for _, e := range n.entries {
-			out[e.key] = plainValue(e.value)
+	return n.data(func(n *node) any {
+		if n.boolean {
+			return n.text == "true"
 		}
-		return out
-	case sequenceNode:
-		out := []any{}
-		for _, i := range n.items {
-			out = append(out, plainValue(i))
+		if v, ok := jsonNumber(n.text); ok && n.number {
+			return v
 		}
-		return out
-	case nullNode:
-		return nil
-	}
-	if n.boolean {
-		return n.text == "true"
-	}
-	if v, ok := jsonNumber(n.text); ok && n.number {
-		return v
-	}
-	return n.text
+		return n.text
+	})
 }
 
 // testBody is the body of a case: text as it is, everything else as JSON.

@@ -154,14 +154,9 @@ func splitPath(p string) []string {
 	return steps
 }
 
-// lintKeys checks keys, clocks and what the machine may do by itself.
+// lintKeys checks keys, and clocks and the machine beside them.
 func (d *decoder) lintKeys(k *Kind, path string) {
-	at := func(field string) position {
-		if p, ok := k.origins[field]; ok {
-			return p
-		}
-		return position{k.Line, 1}
-	}
+	at := k.said
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
 		d.fail(at("key"), path+".key.ttl", fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", formatDuration(k.Key.TTL), formatDuration(k.Remembers)),
 			"a key that is given away too early would be answered with the old result")
@@ -172,15 +167,33 @@ func (d *decoder) lintKeys(k *Kind, path string) {
 	if s := k.Send; s != nil && k.Remembers > 0 && !k.Idempotent && !s.transport.recorded && !s.carriesKey(ledger.Operation{Key: "key"}) {
 		d.warn(at("send"), path+".send", "the downstream remembers keys, and the request does not carry one, so no repeat from here counts as safe", "say ${key} where it belongs, or `key: { header: … }` in the downstream")
 	}
+	d.lintClocks(k, path)
+	if k.Known {
+		d.lintMachine(k, path)
+	}
+}
+
+// said is where a field was said, else the kind itself.
+func (k *Kind) said(field string) position {
+	if p, ok := k.origins[field]; ok {
+		return p
+	}
+	return position{k.Line, 1}
+}
+
+func (d *decoder) lintClocks(k *Kind, path string) {
+	at := k.said
 	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+k.Skew {
 		d.warn(at("lands_within"), path, "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
 	}
 	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+k.Skew {
 		d.warn(at("visible_for"), path, "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
 	}
-	if !k.Known {
-		return
-	}
+}
+
+// lintMachine checks what the machine may do by itself.
+func (d *decoder) lintMachine(k *Kind, path string) {
+	at := k.said
 	switch {
 	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Read.SearchesByToken()):
 		d.warn(at("auto"), path, "`auto.retry: absent` never acts: absence cannot be proven here", "it needs token, read with complete, lands_within and visible_within")

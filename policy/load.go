@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,19 +82,6 @@ func parse(name string, text []byte, visit func(path string, known []field)) (*P
 	return p, nil
 }
 
-// Check reads a policy file and returns everything worth saying about it:
-// errors, for which it would be refused, and warnings.
-func Check(path string) (problems, warnings Errors, err error) {
-	p, err := Load(path)
-	if list, ok := err.(Errors); ok {
-		return list, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return nil, p.Warnings(), nil
-}
-
 // Default is the policy without a file: nothing is checked and costs are guesses.
 func Default() *Policy {
 	p := blank()
@@ -106,10 +94,7 @@ func Default() *Policy {
 
 // blank is a policy with the built-in defaults only.
 func blank() *Policy {
-	p := &Policy{currency: "USD", words: map[string]float64{}, downstreams: map[string]*Downstream{}, kinds: map[string]*Kind{}}
-	for w, v := range builtInWords {
-		p.words[w] = v
-	}
+	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*Downstream{}, kinds: map[string]*Kind{}}
 	p.defaults = &Kind{
 		Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Skew: time.Second, Look: 5, Timeout: 30 * time.Second,
 		Retry:   RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
@@ -264,7 +249,7 @@ func (d *decoder) kinds(n *node) {
 		}
 		k := *d.policy.defaults
 		k.Pattern, k.File, k.Line, k.Known = e.key, d.src.name, e.at.line, true
-		k.origins = copyOrigins(k.origins)
+		k.origins = maps.Clone(k.origins)
 		if e.value.kind != nullNode {
 			d.kindFields(&k, e.value, path, false)
 		}
@@ -275,14 +260,6 @@ func (d *decoder) kinds(n *node) {
 	d.ambiguous()
 	d.vouch()
 	d.lintWrites()
-}
-
-func copyOrigins(in map[string]position) map[string]position {
-	out := make(map[string]position, len(in)+8)
-	for k, v := range in {
-		out[k] = v
-	}
-	return out
 }
 
 // match finds the kind's entry: an exact name, else the pattern with the most
@@ -336,40 +313,17 @@ func digest(root *node) string {
 }
 
 func canonical(n *node) any {
-	switch n.kind {
-	case mappingNode:
-		out := map[string]any{}
-		for _, e := range n.entries {
-			out[e.key] = canonical(e.value)
+	return n.data(func(n *node) any {
+		if n.number || n.boolean {
+			return json.RawMessage(strconv.Quote("=" + n.text)) // 1 and "1" are two things
 		}
-		return out
-	case sequenceNode:
-		out := []any{}
-		for _, i := range n.items {
-			out = append(out, canonical(i))
-		}
-		return out
-	case nullNode:
-		return nil
-	}
-	if n.number || n.boolean {
-		return json.RawMessage(strconv.Quote("=" + n.text)) // 1 and "1" are two things
-	}
-	return n.text
+		return n.text
+	})
 }
 
 // deadlineSane keeps the ledger from refusing what the policy says.
 func deadlineSane(v time.Duration) bool { return v >= ledger.MinDeadline && v <= ledger.MaxDeadline }
 
-func sortedNames[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	return sorted(out)
-}
-
-func sorted(names []string) []string {
-	sort.Strings(names)
-	return names
+func sortedNames[M ~map[string]V, V any](m M) []string {
+	return slices.Sorted(maps.Keys(m))
 }

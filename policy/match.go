@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -78,7 +79,7 @@ func (m Match) methods() []string {
 
 // covers tells whether the pattern matches a request.
 func (m Match) covers(method, host, path string) bool {
-	if !contains(m.methods(), strings.ToUpper(method)) {
+	if !slices.Contains(m.methods(), strings.ToUpper(method)) {
 		return false
 	}
 	if host = strings.ToLower(host); m.Host != "" && m.Host != host {
@@ -102,15 +103,6 @@ func segmentsCover(pattern, path []string) bool {
 		}
 	}
 	return len(pattern) == len(path)
-}
-
-func contains(list []string, word string) bool {
-	for _, w := range list {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // KindFor is the kind of an HTTP request by the kinds' `match:`; the most
@@ -161,7 +153,7 @@ func together(parts ...int) int {
 func relationOfSets(a, b []string) int {
 	common, onlyA := 0, 0
 	for _, m := range a {
-		if contains(b, m) {
+		if slices.Contains(b, m) {
 			common++
 		} else {
 			onlyA++

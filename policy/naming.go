@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"sort"
 	"strings"
 
 	"indoubt/ledger"
@@ -83,11 +82,7 @@ func someValues(name string, data any, n int) []string {
 	var out []string
 	switch data := data.(type) {
 	case map[string]any:
-		names := make([]string, 0, len(data))
-		for name := range data {
-			names = append(names, name)
-		}
-		sort.Strings(names)
+		names := sortedNames(data)
 		for _, inner := range []bool{false, true} {
 			for _, name := range names {
 				if nested(data[name]) == inner && len(out) < n {

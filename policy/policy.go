@@ -7,9 +7,7 @@
 // that the policy names as secrets: requests are rendered here and sent elsewhere.
 package policy
 
-import (
-	"sort"
-)
+import "maps"
 
 // Policy is one version of the policy file. It never changes after it was
 // loaded and is safe for use by many goroutines.
@@ -55,12 +53,7 @@ func (p *Policy) Kinds() []string { return append([]string(nil), p.order...) }
 
 // Downstreams are the names of the file's downstreams, sorted.
 func (p *Policy) Downstreams() []string {
-	names := make([]string, 0, len(p.downstreams))
-	for n := range p.downstreams {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
+	return sortedNames(p.downstreams)
 }
 
 // Downstream is the downstream of that name, or nil.
@@ -68,11 +61,7 @@ func (p *Policy) Downstream(name string) *Downstream { return p.downstreams[name
 
 // Words are the cost words and their numbers.
 func (p *Policy) Words() map[string]float64 {
-	out := make(map[string]float64, len(p.words))
-	for k, v := range p.words {
-		out[k] = v
-	}
-	return out
+	return maps.Clone(p.words)
 }
 
 // Warnings are what the check would mention but not refuse.

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"sort"
 	"strings"
 
 	"indoubt/ledger"
@@ -224,13 +223,8 @@ func encodeValues(values url.Values, show bool) string {
 	if !show {
 		return encoded
 	}
-	names := make([]string, 0, len(values))
-	for k := range values {
-		names = append(names, k)
-	}
-	sort.Strings(names)
 	var out []string
-	for _, k := range names {
+	for _, k := range sortedNames(values) {
 		for _, v := range values[k] {
 			if strings.Contains(v, "${") {
 				out = append(out, url.QueryEscape(k)+"="+v)
@@ -287,12 +281,7 @@ func marshal(data any) ([]byte, error) {
 func (h *HTTPRequest) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", h.Method, h.URL)
-	names := make([]string, 0, len(h.Header))
-	for n := range h.Header {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	for _, n := range names {
+	for _, n := range sortedNames(h.Header) {
 		fmt.Fprintf(&b, "\n%s: %s", n, strings.Join(h.Header[n], ", "))
 	}
 	if len(h.Body) > 0 {

@@ -147,31 +147,42 @@ func (t *tree) convert(n ast.Node, path string, depth int) *node {
 	case *ast.SequenceNode:
 		out := &node{kind: sequenceNode, at: at}
 		for i, v := range x.Values {
-			out.items = append(out.items, t.convert(v, fmt.Sprintf("%s[%d]", path, i), depth+1))
+			out.items = append(out.items, t.convert(v, index(path, i), depth+1))
 		}
 		return out
 	case *ast.NullNode:
 		return &node{at: at}
-	case *ast.StringNode:
-		quoted := x.Token.Type == token.SingleQuoteType || x.Token.Type == token.DoubleQuoteType
-		return &node{kind: scalarNode, at: at, text: x.Value, plain: !quoted && !strings.Contains(x.Token.Origin, "\n\n")}
-	case *ast.LiteralNode:
-		return &node{kind: scalarNode, at: at, text: strings.TrimRight(x.Value.Value, "\n"), block: true}
-	case *ast.BoolNode:
-		return &node{kind: scalarNode, at: at, text: strings.ToLower(x.Token.Value), plain: true, boolean: true}
-	case *ast.IntegerNode, *ast.FloatNode:
-		return &node{kind: scalarNode, at: at, text: n.GetToken().Value, plain: true, number: true}
-	case *ast.InfinityNode, *ast.NanNode:
-		return &node{kind: scalarNode, at: at, text: n.GetToken().Value, plain: true}
-	case *ast.TagNode:
-		t.problem(at, path, fmt.Sprintf("`%s` is a YAML tag, so the value would be lost", x.Start.Value), t.quotedHint(at))
-		return &node{at: at, broken: true}
-	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		t.problem(at, path, "anchors, aliases and merge keys are not read", t.quotedHint(at))
+	}
+	return t.single(n, at, path)
+}
+
+// single converts what is no mapping and no list.
+func (t *tree) single(n ast.Node, at position, path string) *node {
+	out := &node{kind: scalarNode, at: at}
+	refused := func(why string) *node {
+		t.problem(at, path, why, t.quotedHint(at))
 		return &node{at: at, broken: true}
 	}
-	t.problem(at, path, "this form of YAML is not read", t.quotedHint(at))
-	return &node{at: at, broken: true}
+	switch x := n.(type) {
+	case *ast.StringNode:
+		quoted := x.Token.Type == token.SingleQuoteType || x.Token.Type == token.DoubleQuoteType
+		out.text, out.plain = x.Value, !quoted && !strings.Contains(x.Token.Origin, "\n\n")
+	case *ast.LiteralNode:
+		out.text, out.block = strings.TrimRight(x.Value.Value, "\n"), true
+	case *ast.BoolNode:
+		out.text, out.plain, out.boolean = strings.ToLower(x.Token.Value), true, true
+	case *ast.IntegerNode, *ast.FloatNode:
+		out.text, out.plain, out.number = n.GetToken().Value, true, true
+	case *ast.InfinityNode, *ast.NanNode:
+		out.text, out.plain = n.GetToken().Value, true
+	case *ast.TagNode:
+		return refused(fmt.Sprintf("`%s` is a YAML tag, so the value would be lost", x.Start.Value))
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		return refused("anchors, aliases and merge keys are not read")
+	default:
+		return refused("this form of YAML is not read")
+	}
+	return out
 }
 
 func (t *tree) entry(out *node, v *ast.MappingValueNode, path string, depth int) {
@@ -193,6 +204,27 @@ func (t *tree) entry(out *node, v *ast.MappingValueNode, path string, depth int)
 	value := t.convert(v.Value, join(path, key), depth+1)
 	value.key = at
 	out.entries = append(out.entries, entry{key, at, value})
+}
+
+// data is a node as maps, lists and what leaf makes of a scalar.
+func (n *node) data(leaf func(*node) any) any {
+	switch n.kind {
+	case mappingNode:
+		out := map[string]any{}
+		for _, e := range n.entries {
+			out[e.key] = e.value.data(leaf)
+		}
+		return out
+	case sequenceNode:
+		out := []any{}
+		for _, i := range n.items {
+			out = append(out, i.data(leaf))
+		}
+		return out
+	case nullNode:
+		return nil
+	}
+	return leaf(n)
 }
 
 func join(path, key string) string {
