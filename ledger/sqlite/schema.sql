@@ -235,6 +235,7 @@ CREATE TABLE reads (
   digest       TEXT NOT NULL DEFAULT '',               -- policy in force
   actor        TEXT NOT NULL DEFAULT '',
 
+  CONSTRAINT control_is_0_or_1 CHECK (control IN (0, 1)),
   CONSTRAINT read_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'absent', 'duplicated', 'mismatch', 'inconclusive')),
   CONSTRAINT read_receipts_is_json CHECK (json_valid(receipts) AND json_type(receipts) = 'array'),
@@ -275,6 +276,7 @@ CREATE TABLE grants (
   voided_at    INTEGER NOT NULL DEFAULT 0,
   void_reason  TEXT NOT NULL DEFAULT '',
 
+  CONSTRAINT key_works_is_0_or_1 CHECK (key_works IN (0, 1)),
   CONSTRAINT grant_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT grant_related_is_json CHECK (json_valid(related) AND json_type(related) = 'array'),
   CONSTRAINT grant_basis_is_known CHECK (basis IN ('absent', 'key_safe', 'risk_accepted')),
@@ -309,6 +311,7 @@ CREATE TABLE decisions (
 
   CONSTRAINT decision_operations_is_json CHECK (json_valid(operations) AND json_type(operations) = 'array'),
   CONSTRAINT decision_result_is_json     CHECK (result IS NULL OR json_valid(result)),
+  CONSTRAINT decision_flags_are_0_or_1 CHECK (machine IN (0, 1) AND terminal IN (0, 1)),
   CONSTRAINT decision_times_are_in_milliseconds CHECK (
         created_at BETWEEN 946684800000 AND 4102444800000 AND (finished_at = 0 OR finished_at BETWEEN 946684800000 AND 4102444800000))
 ) STRICT, WITHOUT ROWID;
@@ -397,6 +400,7 @@ CREATE TABLE holds (
   CONSTRAINT hold_scope_is_known CHECK (scope = 'all' OR scope GLOB 'kind:?*' OR scope GLOB 'downstream:?*'),
   CONSTRAINT hold_says_who_and_why CHECK (length(actor) > 0 AND length(trim(reason)) > 0),
   CONSTRAINT hold_kinds_is_json CHECK (json_valid(kinds) AND json_type(kinds) = 'array'),
+  CONSTRAINT hold_flags_are_0_or_1 CHECK (machine IN (0, 1) AND terminal IN (0, 1)),
   CONSTRAINT hold_is_numbered_from_1 CHECK (id > 0),
   CONSTRAINT hold_times_are_in_milliseconds CHECK (
         created_at BETWEEN 946684800000 AND 4102444800000
@@ -476,7 +480,15 @@ CREATE TABLE open_operations (
   loss_order      REAL GENERATED ALWAYS AS (-rank) VIRTUAL,
   -- The clock that moves rows of the classes ripe and reading between lists
   -- without a write; a reader compares it.
-  clock_at        INTEGER GENERATED ALWAYS AS (CASE WHEN state = 'uncertain' THEN decide_at ELSE 0 END) VIRTUAL
+  clock_at        INTEGER GENERATED ALWAYS AS (CASE WHEN state = 'uncertain' THEN decide_at ELSE 0 END) VIRTUAL,
+
+  CONSTRAINT list_flags_are_0_or_1 CHECK (duplicate_guess IN (0, 1) AND miss_guess IN (0, 1) AND ripe IN (0, 1)),
+  CONSTRAINT amounts_can_be_summed CHECK (rank BETWEEN -1e15 AND 1e15 AND odds BETWEEN -1e15 AND 1e15
+                                      AND duplicate_value BETWEEN -1e15 AND 1e15 AND miss_value BETWEEN -1e15 AND 1e15),
+  CONSTRAINT list_times_are_in_milliseconds CHECK (
+        (decide_at = 0 OR decide_at BETWEEN 946684800000 AND 253402300799999)
+    AND (read_at = 0 OR read_at BETWEEN 946684800000 AND 253402300799999)),
+  CONSTRAINT reads_count CHECK (reads BETWEEN 0 AND 1000000000)
 ) STRICT;
 
 CREATE INDEX open_by_loss   ON open_operations (class, calm, loss_order, created_at);
