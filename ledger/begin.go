@@ -16,6 +16,7 @@ type BeginRequest struct {
 
 	Kind, Scope, Key, Token, Fingerprint string
 	Title, Target, Session               string
+	Marks                                Marks // names its effect may show under, where the policy has rules for that
 	Input                                json.RawMessage
 	Redacted                             bool
 	Command                              *Command
@@ -180,13 +181,13 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change) 
 	now := rec.Now
 	o := Operation{
 		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, KeyLive: true,
-		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target,
+		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target, MarkRules: req.Marks.Rules,
 		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
 		TTL: req.TTL, CreatedAt: now,
 	}
 	rec = &Record{Operation: o, Now: now}
 	res, c := beginAgain(rec, req, nil)
-	c.Insert, c.Retire = true, retire
+	c.Insert, c.Retire, c.Marks = true, retire, req.Marks.Values
 	return res, c
 }
 

@@ -23,6 +23,7 @@ type Change struct {
 	Operation *Operation // the whole row as it shall be; nil leaves it alone
 	Insert    bool       // Operation is new
 	Retire    bool       // with Insert: the operation found gives its key up
+	Marks     []string   // with Insert: its marks
 	Attempts  []Attempt  // inserted or updated by id
 	Grants    []Grant    // inserted or updated by id
 	Read      *Read      // inserted

@@ -166,11 +166,14 @@ type Store interface {
 	// RecordControl stores a positive control's read.
 	RecordControl(ctx context.Context, r Read) error
 
-	// Namesakes returns the ids of other operations, of whatever kind and scope, that
-	// have the operation's key or its fingerprint, and after them of those without a
-	// fingerprint, of which it is not known; newest first and at most limit in all.
-	// Those are included that have given their key up.
-	Namesakes(ctx context.Context, operationID string, limit int) ([]string, error)
+	// Marked returns the ids of the operations, of whatever kind, that have this
+	// mark, newest first and at most limit.
+	Marked(ctx context.Context, value string, limit int) ([]string, error)
+	// Mark gives marks to operations that were written without them or under other
+	// rules than their kind's, which rules names; a kind without rules is left alone.
+	// At most limit are marked; more tells that some are left. No version moves and
+	// no event is written.
+	Mark(ctx context.Context, rules func(kind string) string, marks func(Operation) []string, limit int) (more bool, err error)
 
 	// Hold stops automatic sends, grants and bulk runs for a scope; a hold on the
 	// same scope is replaced. Release it with LiftHold.

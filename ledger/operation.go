@@ -66,6 +66,27 @@ const (
 	BasisRiskAccepted Basis = "risk_accepted" // a person took the risk
 )
 
+// Cause is why a read is inconclusive, for programs; its Reason says so to people.
+type Cause string
+
+const (
+	CauseNone         Cause = "none_found"    // a good read showed nothing, which proves nothing (yet)
+	CauseBlind        Cause = "blind"         // the same, by a check that was not seen to find what exists
+	CauseGone         Cause = "not_there_now" // nothing is there of what was said to have landed; also with Absent
+	CauseNotSo        Cause = "not_so"        // the state that was wanted is not there now
+	CauseRunning      Cause = "running"       // nothing is there, and a process of an attempt may still write
+	CauseNoAnswer     Cause = "no_answer"     // no answer, or one that says nothing
+	CauseNotAsked     Cause = "not_asked"     // the question was not put: a secret, an input or a turn is missing
+	CauseStale        Cause = "stale"         // the answer may be older than the question
+	CauseIncomplete   Cause = "incomplete"    // the answer is not the whole truth
+	CauseUnidentified Cause = "unidentified"  // something is there, and nothing in the check says whose it is
+	CauseShared       Cause = "shared"        // another operation has the same mark
+	CauseOlder        Cause = "older"         // it looks older than the first attempt
+	CauseUnfinished   Cause = "unfinished"    // it is there, but not finished
+	CauseEcho         Cause = "echo"          // the check finds what was never sent as well
+	CauseUnchecked    Cause = "unchecked"     // whether it does is not known
+)
+
 // ErrorClass groups the ways an answer fails to come; the odds
 // depend on it. A value a writer made up is kept and gets the odds of "".
 type ErrorClass string
@@ -133,6 +154,7 @@ type Operation struct {
 	Scope       string // partitions keys (a proxy's server, a credential's digest); usually empty
 	Key         string // idempotency key, the same on every attempt (I4)
 	Token       string // correlation token, the same on every attempt (I4)
+	MarkRules   string // of the policy, under which its marks were made
 	TokenSent   bool   // the token is known to have been inside at least one transmission
 	Fingerprint string // SHA-256 (hex) of the canonical input
 	Title       string
@@ -252,13 +274,20 @@ type Read struct {
 	BeganAt     time.Time
 	EndedAt     time.Time
 	Verdict     Verdict
-	Reason      string // one sentence that says why
+	Cause       Cause  // why it is inconclusive, for programs; or CauseGone
+	Reason      string // one sentence that says why, for people
 	Found       int
 	Receipts    []string
 	Evidence    json.RawMessage // redacted, bounded
 	ProofAt     time.Time       // when absence becomes provable; zero: never
 	Digest      string          // policy in force
 	Actor       string
+}
+
+// FoundNone reports whether the read was a good one that showed nothing, whatever
+// that proves.
+func (r Read) FoundNone() bool {
+	return r.Cause == CauseNone || r.Cause == CauseBlind || r.Cause == CauseGone || r.Verdict == Absent
 }
 
 // Grant is one-shot permission for one more attempt.

@@ -25,7 +25,7 @@ kinds:
     token: { into: t }
     lands_within: 2m
     visible_within: 30s
-    read: { http: { get: https://h.example/x }, found: "body.filter(x, x.t == token)", complete: "true" }
+    read: { http: { get: https://h.example/x }, list: body, mark: it.t, complete: "true" }
     retry: { max: 1 }
   keyed:
     downstream: d
@@ -39,10 +39,10 @@ kinds:
   deploy: { idempotent: true, target: "x", cost: { duplicate: high, miss: high } }
   hope:
     cost: { duplicate: 800, miss: 400 }
-    read: { http: { get: https://h.example/x }, found: "body.filter(x, x.t == input.t)" }
+    read: { http: { get: https://h.example/x }, list: body, mark: it.t, mark_is: "${input.t}", unique: true }
   fleeting:
     visible_for: 10m
-    read: { http: { get: https://h.example/x }, found: "body.filter(x, x.t == input.t)" }
+    read: { http: { get: https://h.example/x }, list: body, mark: it.t, mark_is: "${input.t}", unique: true }
   unpriced: { retry: { max: 1 } }
   odd: { cost: { duplicate: input.a / input.b, miss: input.nope } }
 `
@@ -254,21 +254,21 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 	if o = k.Odds(doubt("proof")); o.N != 4 || math.Abs(o.P-0.5) > 1e-9 || math.Round(o.Low*100) != 15 || math.Round(o.High*100) != 85 {
 		t.Errorf("%+v", o) // Beta(3, 3): the 15–85 % of the screen
 	}
-	read := func(after time.Duration, verdict ledger.Verdict, reason string) ledger.Read {
-		return ledger.Read{BeganAt: noon.Add(2*time.Minute + after), Verdict: verdict, Reason: reason}
+	read := func(after time.Duration, verdict ledger.Verdict, cause ledger.Cause) ledger.Read {
+		return ledger.Read{BeganAt: noon.Add(2*time.Minute + after), Verdict: verdict, Cause: cause}
 	}
 	for name, c := range map[string]struct {
 		reads []ledger.Read
 		want  float64
 	}{
-		"too early":         {[]ledger.Read{read(-time.Second, ledger.Inconclusive, NoneFound)}, 0.5},
-		"half way":          {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, NoneFound+", may still come")}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
-		"all the way":       {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, NoneFound)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
-		"once, by the best": {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, NoneFound), read(15*time.Second, ledger.Inconclusive, NoneFound)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
-		"could not look":    {[]ledger.Read{read(time.Hour, ledger.Inconclusive, "answer is HTML, not JSON")}, 0.5},
-		"blind":             {[]ledger.Read{read(time.Hour, ledger.Inconclusive, Blind+"it finds nothing"), read(time.Minute, ledger.Inconclusive, NoneFound)}, 0.5},
-		"blind before":      {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, NoneFound), read(time.Second, ledger.Inconclusive, Blind+"it finds nothing")}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
-		"a control":         {[]ledger.Read{{Control: true, BeganAt: noon.Add(time.Hour), Verdict: ledger.Inconclusive, Reason: NoneFound}}, 0.5},
+		"too early":         {[]ledger.Read{read(-time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5},
+		"half way":          {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
+		"all the way":       {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
+		"once, by the best": {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, ledger.CauseNone), read(15*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
+		"could not look":    {[]ledger.Read{read(time.Hour, ledger.Inconclusive, ledger.CauseNoAnswer)}, 0.5},
+		"blind":             {[]ledger.Read{read(time.Hour, ledger.Inconclusive, ledger.CauseBlind), read(time.Minute, ledger.Inconclusive, ledger.CauseNone)}, 0.5},
+		"blind before":      {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, ledger.CauseNone), read(time.Second, ledger.Inconclusive, ledger.CauseBlind)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
+		"a control":         {[]ledger.Read{{Control: true, BeganAt: noon.Add(time.Hour), Verdict: ledger.Inconclusive, Cause: ledger.CauseNone}}, 0.5},
 	} {
 		rec := doubt("proof")
 		rec.Reads = c.reads
@@ -372,7 +372,7 @@ func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
 	}
 	rec.Operation.AttemptCount = len(rec.Attempts)
 	for range rapid.IntRange(0, 2).Draw(t, "reads") {
-		rec.Reads = append(rec.Reads, ledger.Read{BeganAt: when("read"), Verdict: rapid.SampledFrom([]ledger.Verdict{ledger.Inconclusive, ledger.Absent}).Draw(t, "read verdict"), Reason: NoneFound})
+		rec.Reads = append(rec.Reads, ledger.Read{BeganAt: when("read"), Verdict: rapid.SampledFrom([]ledger.Verdict{ledger.Inconclusive, ledger.Absent}).Draw(t, "read verdict"), Cause: ledger.CauseNone})
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "grants") {
 		rec.Grants = append(rec.Grants, ledger.Grant{ExpiresAt: when("expires")})
@@ -518,7 +518,7 @@ func TestOddsFallWithTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rec := doubt("proof")
 		first := rapid.IntRange(-1000, 1000).Draw(t, "first")
-		rec.Reads = []ledger.Read{{BeganAt: noon.Add(time.Duration(first) * time.Second), Verdict: ledger.Inconclusive, Reason: NoneFound}}
+		rec.Reads = []ledger.Read{{BeganAt: noon.Add(time.Duration(first) * time.Second), Verdict: ledger.Inconclusive, Cause: ledger.CauseNone}}
 		early := k.Odds(rec)
 		rec.Reads[0].BeganAt = rec.Reads[0].BeganAt.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "later")) * time.Second)
 		late := k.Odds(rec)
@@ -548,8 +548,8 @@ func TestBetaQuantile(t *testing.T) {
 // `attempt` is the newest one. A search from its start on does not see what an
 // earlier one did.
 func TestI6_SearchFromTheNewestAttemptProvesNothing(t *testing.T) {
-	p := must(t, strings.Replace(priced, "https://h.example/x }, found: \"body.filter(x, x.t == token)\"",
-		"https://h.example/x, query: { since: \"${attempt.started_at}\" } }, found: \"body.filter(x, x.t == token)\"", 1))
+	p := must(t, strings.Replace(priced, "https://h.example/x }, list: body",
+		"https://h.example/x, query: { since: \"${attempt.started_at}\" } }, list: body", 1))
 	twice := func(first ledger.Proof) ledger.Record {
 		rec := doubt("proof")
 		rec.Attempts[0].Proof = first

@@ -29,8 +29,9 @@ func classNames() []string {
 type TestResult struct {
 	Test   Test
 	Got    string
-	Why    string // why, where the result is not plain
-	Advice Advice // on the operation once this is known
+	Cause  ledger.Cause // why a read is inconclusive
+	Why    string       // why, where the result is not plain
+	Advice Advice       // on the operation once this is known
 	OK     bool
 	Steps  []Step // where it failed: what every expression gave, page by page
 }
@@ -90,7 +91,7 @@ func (k *Kind) runTest(ctx context.Context, t Test, general []GeneralRule) TestR
 		out.Advice = k.Advise(rec, now)
 	default:
 		trial := k.Try(ctx, rec, now, t.answers(k)...)
-		out.Got, out.Why, out.Advice, out.Steps = trial.word, trial.Reason, trial.Advice, trial.Steps
+		out.Got, out.Cause, out.Why, out.Advice, out.Steps = trial.word, trial.Cause, trial.Reason, trial.Advice, trial.Steps
 	}
 	if out.OK = met(t.Want, out.Got) && (t.Advice == "" || t.Advice == out.Advice.Verb); out.OK {
 		out.Steps = nil

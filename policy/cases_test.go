@@ -23,7 +23,8 @@ kinds:
     visible_within: 30s
     read:
       http: { get: /x, query: { t: "${token}", after: "${cursor}" } }
-      found: body.data.filter(x, x.t == token)
+      list: body.data
+      mark: it.t
       complete: "!body.more"
       next: body.next
       same: it.amount == input.amount
@@ -50,17 +51,17 @@ kinds:
   tool:
     downstream: server
     token: { append: l }
-    read: { mcp: { tool: f, arguments: { q: "${token}" } }, found: structured.l }
+    read: { mcp: { tool: f, arguments: { q: "${token}" } }, list: structured.l, mark: it.t }
     tests:
-      - { name: there, answer: { structured: { l: [1] } }, want: landed }
+      - { name: there, answer: { structured: { l: [{ t: [about indoubt-test] }] } }, want: landed }
       - { name: it failed, answer: { isError: true, content: [{ type: text, text: no disk }] }, want: cannot_tell }
       - { name: no such tool, answer: { error: { code: -32601, message: nope } }, want: inconclusive }
   row:
     token: { into: t }
-    read: { sql: { database: books, query: "SELECT id FROM x WHERE t = ${token}" }, found: rows, complete: "true", receipt: it.id }
+    read: { sql: { database: books, query: "SELECT id, t FROM x WHERE t = ${token}" }, list: rows, mark: it.t, complete: "true", receipt: it.id }
     send: { sql: { database: books, query: "INSERT INTO x VALUES (${token})" }, already: affected == 0 }
     tests:
-      - { name: there, answer: { rows: [{ id: 1 }] }, want: landed }
+      - { name: there, answer: { rows: [{ id: 1, t: indoubt-test }] }, want: landed }
       - { name: not there, answer: { rows: [] }, want: none, advice: look }
       - { name: it was there, answer: { affected: 0 }, want: committed }
   blind:
@@ -69,7 +70,7 @@ kinds:
     token: { into: t }
     lands_within: 1m
     visible_within: 0s
-    read: { mcp: { tool: f, arguments: { q: "${token}" } }, found: structured.l, complete: "true" }
+    read: { mcp: { tool: f, arguments: { q: "${token}" } }, list: structured.l, mark: it.t, complete: "true" }
     tests:
       - { name: a check that may be blind, answer: { structured: { l: [] } }, want: inconclusive }
   generous:
@@ -77,7 +78,7 @@ kinds:
     token: { into: t }
     lands_within: 1m
     visible_within: 0s
-    read: { http: { get: /x, query: { t: "${token}" } }, valid: status > 0, found: "status == 200 ? body.data : []", complete: "true" }
+    read: { http: { get: /x, query: { t: "${token}" } }, valid: status > 0, list: "status == 200 ? body.data : []", mark: it.t, complete: "true" }
     tests:
       - { name: a server that is down, answer: { status: 503 }, want: cannot_tell }
       - { name: not let in, answer: { status: 403 }, want: cannot_tell }

@@ -49,7 +49,7 @@ func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.HandsOff {
 		return time.Time{}, false
 	}
-	if !k.Read.SearchesByToken() || !tokenSent(rec) || rec.OpenTree() != nil {
+	if !k.Read.Proves() || !tokenSent(rec) || rec.OpenTree() != nil {
 		return time.Time{}, false
 	}
 	end := latestEnd(rec)

@@ -11,11 +11,11 @@ const complaining = `
 version: 1
 kinds:
   list:
-    read: { command: [tool], found: json.items, complete: "true" }
+    read: { command: [tool], list: json.items, complete: "true" }
   strict:
-    read: { command: [tool], valid: '!stderr.contains("warning")', found: json.items }
+    read: { command: [tool], valid: '!stderr.contains("warning")', list: json.items }
   told:
-    read: { command: [tool], valid: 'exit == 0 || exit == 4 && stderr.contains("nothing there")', found: 'exit == 4 ? [] : json.items', complete: "true" }
+    read: { command: [tool], valid: 'exit == 0 || exit == 4 && stderr.contains("nothing there")', list: 'exit == 4 ? [] : json.items', complete: "true" }
   written:
     send: { command: recorded, refused: 'exit == 7 && stderr.startsWith("refused: ")' }
 `

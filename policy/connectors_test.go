@@ -25,7 +25,8 @@ kinds:
     visible_within: 0s
     read:
       mcp: { tool: search_nodes, arguments: { query: "${token}", limit: 3 } }
-      found: structured.entities
+      list: structured.entities
+      mark: it.observations
       complete: "true"
       receipt: it.name
     send:
@@ -34,7 +35,7 @@ kinds:
   mcp.memory.search_nodes: { access: read }
   remote:
     token: { into: t }
-    read: { mcp: { server: remote, tool: find, arguments: { page: "${cursor}", t: "${token}" }, read_only: true }, found: json.items, next: json.next_page }
+    read: { mcp: { server: remote, tool: find, arguments: { page: "${cursor}", t: "${token}" }, read_only: true }, list: json.items, mark: it.t, next: json.next_page }
   book:
     downstream: books
     token: { into: token }
@@ -43,9 +44,10 @@ kinds:
     read:
       sql:
         query: |
-          SELECT id, amount FROM "charges" -- the book's own
+          SELECT id, token, amount FROM "charges" -- the book's own
           WHERE token = ${token} AND note LIKE ${"%" + input.note + "%"} AND meta @> ${input.meta}::jsonb AND amount IS DISTINCT FROM ${input.amount}
-      found: rows
+      list: rows
+      mark: it.token
       complete: "true"
       same: it.amount == input.amount
       receipt: it.id
@@ -54,7 +56,7 @@ kinds:
       already: affected == 0
   lite:
     token: { into: token }
-    read: { sql: { database: local, query: "select * from c where t = ${token} limit 10 offset ${cursor};" }, found: rows, next: rows.size() }
+    read: { sql: { database: local, query: "select * from c where t = ${token} limit 10 offset ${cursor};" }, list: rows, mark: it.t, next: rows.size() }
 `
 
 func TestMCPRequests(t *testing.T) {
@@ -69,7 +71,7 @@ func TestMCPRequests(t *testing.T) {
 	want := &MCPRequest{Server: "memory", Command: []string{"npx", "-y", "server-memory", "--key=sk_live_1"}, Dir: "/srv", Env: []string{"KEY=sk_live_1"},
 		Tool: "search_nodes", Arguments: []byte(`{"limit":3,"query":"indoubt-7E3A"}`), ReadOnly: true,
 		Shown: "MCP memory: search_nodes\n{\"limit\":3,\"query\":\"indoubt-7E3A\"}"}
-	if diff := cmp.Diff(want, got.MCP); diff != "" || k.Read.Via() != "mcp" || !k.Read.SearchesByToken() || got.Show() != want.Shown {
+	if diff := cmp.Diff(want, got.MCP); diff != "" || k.Read.Via() != "mcp" || !k.Read.Proves() || got.Show() != want.Shown {
 		t.Error(diff)
 	}
 	if got, err = k.Send.Request(rec); err != nil || k.Send.Via() != "mcp" || got.MCP.Tool != "create_entities" || got.MCP.ReadOnly {
@@ -96,7 +98,7 @@ func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &SQLRequest{Database: "books", Driver: "postgres", DSN: "postgres://u:sk_live_1@h/db",
-		Query: "SELECT id, amount FROM \"charges\" -- the book's own\nWHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4",
+		Query: "SELECT id, token, amount FROM \"charges\" -- the book's own\nWHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4",
 		Args:  []any{"indoubt-7E3A", "%'; DROP TABLE charges; --%", `{"a":[1]}`, 4200.5}}
 	shown := got.Show()
 	got.SQL.Shown = ""
@@ -152,7 +154,7 @@ func TestI11_SQLStatementsThatAreRefused(t *testing.T) {
 		{"send mysql", "REPLACE INTO c VALUES (${token})", ""},
 	} {
 		driver, send := strings.CutPrefix(c.driver, "send ")
-		rule := "read: { found: rows, complete: \"true\", sql: { query: Q } }"
+		rule := "read: { list: rows, complete: \"true\", sql: { query: Q } }"
 		if send {
 			rule = "send: { sql: { query: Q } }"
 		}
@@ -190,12 +192,12 @@ func TestConnectorsThatAreRefused(t *testing.T) {
 		{downstream("{ sql: { sqlite: x, mysql: y } }"), "this one is sqlite already"},
 		{downstream("{ sql: {} }"), "does not say which database"},
 		{downstream("{ sql: { oracle: x } }"), "unknown field"},
-		{read("{ mcp: { tool: \"${input.t}\" }, found: structured }"), "a tool cannot be computed"},
-		{read("{ mcp: { tool: t, arguments: [1] }, found: structured }"), "must be a mapping"},
-		{read("{ mcp: { arguments: {} }, found: structured }"), "says no tool"},
-		{read("{ sql: { query: SELECT 1 }, found: rows }"), "is not reached over sql"},
-		{read("{ mcp: { tool: t }, command: [x], found: structured }"), "exclude each other"},
-		{read("{ mcp: { tool: t }, next: link, found: structured }"), "only a read over http can follow"},
+		{read("{ mcp: { tool: \"${input.t}\" }, list: structured }"), "a tool cannot be computed"},
+		{read("{ mcp: { tool: t, arguments: [1] }, list: structured }"), "must be a mapping"},
+		{read("{ mcp: { arguments: {} }, list: structured }"), "says no tool"},
+		{read("{ sql: { query: SELECT 1 }, list: rows }"), "is not reached over sql"},
+		{read("{ mcp: { tool: t }, command: [x], list: structured }"), "exclude each other"},
+		{read("{ mcp: { tool: t }, next: link, list: structured }"), "only a read over http can follow"},
 	} {
 		if err := refused(t, c.text); !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\n%v\nwant %q", c.text, err, c.want)
@@ -216,7 +218,7 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 		answer     ledger.Answer
 		want       string
 	}{
-		{"found", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[{"name":"a"}]}}`), "landed"},
+		{"found", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[{"name":"a","observations":["indoubt-7E3A"]}]}}`), "landed"},
 		{"none", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[]},"isError":false}`), "none"},
 		{"the tool failed", "mcp.memory.create_entities", tool(`{"content":[],"structuredContent":{"entities":[]},"isError":true}`), "the tool says that it failed"},
 		{"the tool says why", "remote", tool(`{"content":[{"type":"text","text":"no\nindex"}],"isError":true}`), "the tool says that it failed: no index"},
@@ -225,22 +227,22 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 		{"an error", "mcp.memory.create_entities", ledger.Answer{Via: "mcp", RPC: &ledger.RPCAnswer{Error: true, Code: -32601, Message: "no\nsuch tool"}}, "the server answered error -32601: no such tool"},
 		{"nothing", "mcp.memory.create_entities", ledger.Answer{Via: "mcp"}, "no answer came"},
 		{"result is a list", "mcp.memory.create_entities", tool(`[]`), "is no JSON object"},
-		{"JSON in text", "remote", tool(`{"content":[{"type":"text","text":"{\"items\":[1,2],\"next_page\":null}"}]}`), "duplicated"},
+		{"JSON in text", "remote", tool(`{"content":[{"type":"text","text":"{\"items\":[{\"t\":\"indoubt-7E3A\"},{\"t\":\"indoubt-7E3A\"}],\"next_page\":null}"}]}`), "duplicated"},
 		{"words in text", "remote", tool(`{"content":[{"type":"text","text":"2 found"}]}`), "the tool's text is not JSON"},
 		{"two parts", "remote", tool(`{"content":[{},{}]}`), "2 parts, not one"},
-		{"a row", "book", table(`[{"id":7,"amount":1}]`), "landed"},
-		{"another amount", "book", table(`[{"id":7,"amount":2}]`), "mismatch"},
+		{"a row", "book", table(`[{"id":7,"token":"indoubt-7E3A","amount":1}]`), "landed"},
+		{"another amount", "book", table(`[{"id":7,"token":"indoubt-7E3A","amount":2}]`), "mismatch"},
 		{"no row", "book", table(`[]`), "none"},
 		{"no rows at all", "book", ledger.Answer{Via: "sql"}, "no rows came back"},
 		{"too many", "book", ledger.Answer{Via: "sql", Rows: []byte(`[]`), Truncated: true}, "more rows came than are kept"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f, err := p.Kind(c.kind).Read.Judge(context.Background(), rec, c.answer)
-			got, why := "", ""
+			_, err := p.Kind(c.kind).Read.Judge(context.Background(), rec, c.answer)
+			got := ""
 			if err != nil {
 				got = err.Error()
-			} else if got, why = f.verdict("", 1); got == "cannot_tell" {
-				got = why
+			} else {
+				got = verdict(p.Kind(c.kind), rec, c.answer)
 			}
 			if !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
 				t.Errorf("got %q, want %q", got, c.want)

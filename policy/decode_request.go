@@ -235,45 +235,6 @@ func (d *decoder) argv(c *commandRule, n *node, path string) {
 	}
 }
 
-func (d *decoder) read(k *Kind, n *node, path string) {
-	r := &Read{Line: n.at.line, MaxBody: defaultMaxBody}
-	k.Read = r
-	known := append(d.transportFields(&r.transport, k, true),
-		field{"valid", func(n *node, path string) { r.valid = d.expression(n, path, scopeAnswer, wantBool) }},
-		field{"found", func(n *node, path string) { r.found = d.expression(n, path, scopeAnswer, wantList) }},
-		field{"complete", func(n *node, path string) { r.complete = d.expression(n, path, scopeAnswer, wantBool) }},
-		field{"next", func(n *node, path string) { r.next = d.next(n, path) }},
-		field{"same", func(n *node, path string) { r.same = d.expression(n, path, scopeEffect, wantBool) }},
-		field{"receipt", func(n *node, path string) { r.receipt = d.expression(n, path, scopeEffect, wantAny) }},
-		field{"max_body", func(n *node, path string) {
-			text, ok := d.scalar(n, path)
-			if !ok {
-				return
-			}
-			size, err := parseSize(text)
-			if err != nil {
-				d.fail(n.at, path, err.Error(), "a size is written 64KiB or 4MB")
-				return
-			}
-			r.MaxBody = size
-		}},
-	)
-	before := len(d.problems)
-	d.fields(n, path, known)
-	if len(d.problems) > before || n.kind != mappingNode {
-		return
-	}
-	if r.transport.recorded {
-		d.fail(n.at, path, "the recorded command writes; a read needs a command of its own", "command: [tool, find, \"${token}\"]")
-	}
-	if d.oneTransport(n, path, &r.transport) && r.found == nil {
-		d.fail(n.at, path, "does not say what it finds", "found: body.data.filter(x, x.id == token)")
-	}
-	if h := r.transport.http; h != nil && indexField(namesAsFields(readMethods), strings.ToLower(h.method)) < 0 {
-		d.fail(n.at, path, fmt.Sprintf("a read does not %s", strings.ToLower(h.method)), "use get, or post for a search")
-	}
-}
-
 func (d *decoder) oneTransport(n *node, path string, t *transport) bool {
 	count := 0
 	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil, t.recorded, t.pipeline} {

@@ -161,10 +161,14 @@ func (e *explanation) asking() {
 		return
 	}
 	proves := "can prove both answers"
-	if k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || !k.Read.SearchesByToken() {
+	if k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || !k.Read.Proves() {
 		proves = "can see it landed, never prove that it did not"
 	}
+	if k.Read.Identity() == ByNothing {
+		proves = "settles nothing"
+	}
 	e.say("check", k.Read.Via()+", "+proves, "read")
+	e.say("recognised by", k.Read.Recognises(), "read")
 	if !k.Control {
 		e.say("control", "off: no positive control, so nothing proves absence", "control")
 	}

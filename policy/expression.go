@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,58 +41,69 @@ type scope int
 const (
 	scopeOperation scope = iota // title, target, costs
 	scopeRequest                // what is sent: also secrets and the cursor
-	scopeAnswer                 // what came back
-	scopeEffect                 // one effect found, `it`
+	scopeAnswer                 // what came back, beside the operation
+	scopeEffect                 // the same and one candidate, `it`
+	scopeList                   // what came back and nothing else: the candidates
+	scopeMark                   // what came back and one candidate, `it`: its mark
+	scopeName                   // the input and the key: what a mark is compared with
+	scopeToken                  // the token: the form in which a mark shows it
 )
 
+var (
+	operationNames = []string{"input", "token", "key", "op", "attempt", "receipt"}
+	answerNames    = []string{"status", "body", "header", "link", "rows", "affected", "exit", "stdout", "stderr", "json", "content", "structured", "isError"}
+)
+
+// scopeNames are the names each scope knows. An expression that must not decide
+// whose an effect is does not see the operation at all.
 var scopeNames = map[scope][]string{
-	scopeOperation: {"input", "token", "key", "op", "attempt", "receipt"},
-	scopeRequest:   {"input", "token", "key", "op", "attempt", "receipt", "cursor", "env", "file"},
-	scopeAnswer: {"input", "token", "key", "op", "attempt", "receipt", "status", "body", "header", "link", "rows", "affected", "exit", "stdout", "stderr", "json",
-		"content", "structured", "isError"},
-	scopeEffect: {"input", "token", "key", "op", "attempt", "receipt", "it", "status", "body", "header", "link", "rows", "affected", "exit", "stdout", "stderr", "json",
-		"content", "structured", "isError"},
+	scopeOperation: operationNames,
+	scopeRequest:   slices.Concat(operationNames, []string{"cursor", "env", "file"}),
+	scopeAnswer:    slices.Concat(operationNames, answerNames),
+	scopeEffect:    slices.Concat(operationNames, []string{"it"}, answerNames),
+	scopeList:      answerNames,
+	scopeMark:      slices.Concat([]string{"it"}, answerNames),
+	scopeName:      {"input", "key"},
+	scopeToken:     {"token"},
 }
+
+// nameTypes are the types of the names. header, link and file are asked like
+// functions and looked up in a variable of their own.
+var nameTypes = map[string]*cel.Type{
+	"input": cel.DynType, "token": cel.StringType, "key": cel.StringType, "receipt": cel.StringType,
+	"op": cel.MapType(cel.StringType, cel.DynType), "attempt": cel.MapType(cel.StringType, cel.DynType),
+	"cursor": cel.DynType, "env": cel.MapType(cel.StringType, cel.StringType), "it": cel.DynType,
+	"status": cel.IntType, "body": cel.DynType, "rows": cel.ListType(cel.DynType), "affected": cel.IntType,
+	"exit": cel.IntType, "stdout": cel.StringType, "stderr": cel.StringType, "json": cel.DynType,
+	"content": cel.DynType, "structured": cel.DynType, "isError": cel.BoolType,
+}
+
+var lookups = map[string]string{"file": secretFile, "header": headerLookup, "link": linkLookup}
 
 // environments are built once: each takes a millisecond.
 var environments = sync.OnceValue(func() map[scope]*cel.Env {
 	out := map[scope]*cel.Env{}
-	for s := scopeOperation; s <= scopeEffect; s++ {
-		out[s] = newEnvironment(s)
+	for s, names := range scopeNames {
+		out[s] = newEnvironment(names)
 	}
 	return out
 })
 
-func newEnvironment(s scope) *cel.Env {
-	options := []cel.EnvOption{
+func newEnvironment(names []string) *cel.Env {
+	options := append([]cel.EnvOption{
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(64),
 		ext.Strings(), ext.Math(), ext.Lists(),
 		ext.Encoders(ext.EncodersVersion(1)), // base64 alone: its JSON would round large numbers
 		cel.Function("money", cel.Overload("money_dyn", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(amount))),
-		cel.Variable("input", cel.DynType), cel.Variable("token", cel.StringType), cel.Variable("key", cel.StringType),
-		cel.Variable("op", cel.MapType(cel.StringType, cel.DynType)), cel.Variable("attempt", cel.MapType(cel.StringType, cel.DynType)),
-		cel.Variable("receipt", cel.StringType),
-	}
-	options = append(options, mixedArithmetic()...)
-	switch s {
-	case scopeRequest:
-		options = append(options, cel.Variable("cursor", cel.DynType),
-			cel.Variable(secretEnv, cel.MapType(cel.StringType, cel.StringType)),
-			cel.Variable(secretFile, cel.MapType(cel.StringType, cel.StringType)),
-			cel.Macros(lookupMacro("file", secretFile)))
-	case scopeEffect:
-		options = append(options, cel.Variable("it", cel.DynType))
-		fallthrough
-	case scopeAnswer:
-		options = append(options, cel.Variable("status", cel.IntType), cel.Variable("body", cel.DynType),
-			cel.Variable("rows", cel.ListType(cel.DynType)), cel.Variable("exit", cel.IntType), cel.Variable("stdout", cel.StringType), cel.Variable("stderr", cel.StringType),
-			cel.Variable("json", cel.DynType), cel.Variable("content", cel.DynType), cel.Variable("structured", cel.DynType),
-			cel.Variable("isError", cel.BoolType), cel.Variable("affected", cel.IntType),
-			cel.Variable(headerLookup, cel.MapType(cel.StringType, cel.StringType)),
-			cel.Variable(linkLookup, cel.MapType(cel.StringType, cel.StringType)),
-			cel.Macros(lookupMacro("header", headerLookup), lookupMacro("link", linkLookup)))
+	}, mixedArithmetic()...)
+	for _, name := range names {
+		if variable, ok := lookups[name]; ok {
+			options = append(options, cel.Variable(variable, cel.MapType(cel.StringType, cel.StringType)), cel.Macros(lookupMacro(name, variable)))
+			continue
+		}
+		options = append(options, cel.Variable(name, nameTypes[name]))
 	}
 	env, err := cel.NewEnv(options...)
 	if err != nil {
@@ -235,6 +247,7 @@ type expression struct {
 	names   map[string]bool // variables it uses
 	inputs  []string        // paths into input it reads, "" for all of it
 	sum     bool            // what it gives is added up
+	plain   []any           // the steps of a plain path into `it`: member names and indexes; nil: it is none
 }
 
 func (e *expression) uses(names ...string) bool {
@@ -260,6 +273,14 @@ type compileProblem struct {
 }
 
 func (e *compileProblem) Error() string { return e.message }
+
+// ownershipHints say why fields that tell whose an effect is see so little.
+var ownershipHints = map[scope]string{
+	scopeList:  "`list` only says where the candidates are; `mark` says where each shows whose it is, and the mark is compared with the token or with `mark_is`",
+	scopeMark:  "this sees one candidate, `it`, and the answer; the mark is compared with the token or with `mark_is`, not here",
+	scopeName:  "`mark_is` is made of `input` and `key`",
+	scopeToken: "`mark_as` is text around ${token}",
+}
 
 var undeclared = regexp.MustCompile(`undeclared reference to '([^']*)'`)
 
@@ -304,11 +325,14 @@ func explainIssue(issues *cel.Issues, s scope) *compileProblem {
 	}
 	name := m[1]
 	switch {
+	case s >= scopeList && slices.Contains(scopeNames[scopeEffect], name):
+		p.message = fmt.Sprintf("`%s` may not stand here", name)
+		p.hint = ownershipHints[s]
 	case name == "env" || name == "file":
 		p.message = fmt.Sprintf("`%s` may stand only in what is sent", name)
 		p.hint = "secrets are never stored or shown, so nothing else may use them"
 	case name == "it":
-		p.message = "`it` is one effect found; it is known only in `same` and `receipt`"
+		p.message = "`it` is one candidate; it is known only in `mark`, `created`, `final`, `same`, `receipt` and `answer`"
 	default:
 		p.message = fmt.Sprintf("there is no `%s` here", name)
 		if p.hint = didYouMean(name, scopeNames[s]); s == scopeRequest && upperCase.MatchString(name) {
@@ -348,7 +372,7 @@ func checkType(t *cel.Type, w want) *compileProblem {
 	case wantBool:
 		ok, wanted = kind == types.BoolKind, "true or false"
 	case wantList:
-		ok, wanted = kind == types.ListKind, "a list of the effects found"
+		ok, wanted = kind == types.ListKind, "a list of candidates"
 	case wantNumber:
 		ok, wanted = kind == types.IntKind || kind == types.UintKind || kind == types.DoubleKind, "a number"
 	}
@@ -390,6 +414,7 @@ func describeType(t *cel.Type) string {
 func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
 	native := checked.NativeRep()
 	e.sum = sums(native.Expr())
+	e.plain = plainPath(native.Expr())
 	inner := map[int64]bool{} // parts of a longer path, reported with it
 	named := map[int64]bool{} // env and file of which one name is taken
 	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
@@ -423,6 +448,37 @@ func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
 		}
 	}))
 	return problem
+}
+
+// plainPath takes a chain like it.a["b"][0] apart; nil where it is something else.
+func plainPath(x ast.Expr) []any {
+	switch x.Kind() {
+	case ast.IdentKind:
+		if x.AsIdent() == "it" {
+			return []any{}
+		}
+	case ast.SelectKind:
+		if before := plainPath(x.AsSelect().Operand()); before != nil && !x.AsSelect().IsTestOnly() {
+			return append(before, x.AsSelect().FieldName())
+		}
+	case ast.CallKind:
+		call := x.AsCall()
+		if call.FunctionName() != operators.Index || call.Args()[1].Kind() != ast.LiteralKind {
+			return nil
+		}
+		before := plainPath(call.Args()[0])
+		switch step := call.Args()[1].AsLiteral().(type) {
+		case types.String:
+			if before != nil {
+				return append(before, string(step))
+			}
+		case types.Int:
+			if before != nil {
+				return append(before, int(step))
+			}
+		}
+	}
+	return nil
 }
 
 // sums tells whether an expression's value is a sum or difference.
@@ -529,12 +585,16 @@ func (e *expression) explain(ctx context.Context, vars *variables, err error) er
 	if e.secret() {
 		return fmt.Errorf("%s: it cannot be computed", shorten(e.text, 60)) // CEL's words may quote the secret
 	}
-	text = strings.TrimPrefix(text, "no such key: ")
-	if text != err.Error() {
-		return fmt.Errorf("%s: there is no `%s` in it", shorten(e.text, 60), text)
+	if key, missing := strings.CutPrefix(text, "no such key: "); missing {
+		return &missingKeyError{fmt.Sprintf("%s: there is no `%s` in it", shorten(e.text, 60), key)}
 	}
 	return fmt.Errorf("%s: %s", shorten(e.text, 60), text)
 }
+
+// missingKeyError says that what an expression asks for is not there.
+type missingKeyError struct{ text string }
+
+func (e *missingKeyError) Error() string { return e.text }
 
 // truth evaluates an expression that must be true or false.
 func (e *expression) truth(ctx context.Context, vars *variables) (bool, error) {
@@ -547,6 +607,14 @@ func (e *expression) truth(ctx context.Context, vars *variables) (bool, error) {
 		return false, fmt.Errorf("%s: not true or false but %s", shorten(e.text, 60), typeName(v))
 	}
 	return bool(b), nil
+}
+
+// holds is truth, and true where there is no expression.
+func (e *expression) holds(ctx context.Context, vars *variables) (bool, error) {
+	if e == nil {
+		return true, nil
+	}
+	return e.truth(ctx, vars)
 }
 
 func shorten(s string, n int) string {

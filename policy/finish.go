@@ -77,9 +77,7 @@ func (d *decoder) lintRead(k *Kind, path string) {
 	r := k.Read
 	at := k.origins["read"]
 	path += ".read"
-	if r.usesToken() && !k.Token.Stated() {
-		d.fail(at, path, "searches by `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or search by something of the input")
-	}
+	d.lintIdentity(k, path)
 	for _, e := range r.expressions() {
 		for _, in := range e.inputs {
 			for _, hidden := range k.Redact {
@@ -89,8 +87,9 @@ func (d *decoder) lintRead(k *Kind, path string) {
 			}
 		}
 	}
-	if r.found != nil && !r.bound() {
-		d.warn(at, path, "neither the request nor `found` mentions token, key, input or op: it finds the same for every operation", "search for the operation's own token")
+	d.finishPaging(r, at, path)
+	if !r.Proves() { // finding nothing never proves anything, and need not
+		return
 	}
 	if r.newestOnly() {
 		d.warn(at, path, "asks by `attempt`, which is the newest, so after a retry finding nothing never proves that it did not land", "use `op`, which is the same for every attempt")
@@ -103,10 +102,6 @@ func (d *decoder) lintRead(k *Kind, path string) {
 	if !never && (k.LandsWithin == nil || k.VisibleWithin == nil) {
 		d.warn(at, path, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
 	}
-	if !never && r.complete != nil && !r.SearchesByToken() {
-		d.warn(at, path, "looks for content, not for the token, so finding nothing never proves that it did not land", "search by `token`, or say complete: \"false\"")
-	}
-	d.finishPaging(r, at, path)
 }
 
 // vouch takes over what the policy says of a tool's own kind: that it only reads.
@@ -195,7 +190,7 @@ func (d *decoder) lintClocks(k *Kind, path string) {
 func (d *decoder) lintMachine(k *Kind, path string) {
 	at := k.said
 	switch {
-	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Read.SearchesByToken()):
+	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Read.Proves()):
 		d.warn(at("auto"), path, "`auto.retry: absent` never acts: absence cannot be proven here", "it needs token, read with complete, lands_within and visible_within")
 	case k.Auto.Retry == "key_safe" && k.Remembers == 0 && !k.Idempotent:
 		d.warn(at("auto"), path, "`auto.retry: key_safe` never acts: no key is remembered and the kind is not idempotent", "")

@@ -15,7 +15,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte(connected))
 	for _, seed := range []string{"", "version: 1", "version: 1\nkinds: {a: {title: \"${x\"}}", "- [", "a: !b c", "version: 1\n---\n", "version: 1\nkinds:\n  k: {cost: {miss: 7/2}}",
-		"a: &x [*x]", "\t", "? a\n: b", "version: 1\nkinds: {k: {read: {http: {get: [a]}, found: [x]}}}", "%YAML 1.2\n---\nversion: 1", "{", "\"", "'", "|", ">", "version: |\n 1"} {
+		"a: &x [*x]", "\t", "? a\n: b", "version: 1\nkinds: {k: {read: {http: {get: [a]}, list: [x]}}}", "%YAML 1.2\n---\nversion: 1", "{", "\"", "'", "|", ">", "version: |\n 1"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

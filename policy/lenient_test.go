@@ -20,7 +20,8 @@ kinds:
     visible_within: 0s
     read:
       http: { get: "https://pay.example/charges" }
-      found: body.data.filter(x, x.ref == token)
+      list: body.data
+      mark: it.ref
       complete: "!body.more"
       receipt: it.id
 `))
@@ -41,7 +42,7 @@ kinds:
 // Nothing that an answer says makes an expression cost more than its bound.
 func TestExpressionsStayBoundedOverHostileAnswers(t *testing.T) {
 	long := strings.Repeat("a", 2<<20)
-	for name, tc := range map[string]struct{ found, body string }{
+	for name, tc := range map[string]struct{ list, body string }{
 		"range":         {`lists.range(int(body.n))`, `{"n":2000000000}`},
 		"replace":       {`[body.s.replace("", body.s)]`, `{"s":"` + long + `"}`},
 		"matches":       {`body.l.filter(x, x.matches("(a*)*b(a?){50}c"))`, `{"l":["` + long + `"]}`},
@@ -51,7 +52,7 @@ func TestExpressionsStayBoundedOverHostileAnswers(t *testing.T) {
 		"doubling":      {`["a"]` + strings.Repeat(`.map(x, x + x)`, 40), `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, problem := compile(tc.found, scopeAnswer, wantList)
+			e, problem := compile(tc.list, scopeList, wantList)
 			if problem != nil {
 				t.Skipf("cannot be written: %v", problem)
 			}

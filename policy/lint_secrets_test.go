@@ -19,7 +19,7 @@ kinds:
     downstream: pay
     read:
       http: { get: /x }
-      found: body.data
+      list: body.data
 `
 	old, fresh, _ := strings.Cut(place, " => ")
 	return strings.Replace(text, old, fresh, 1)
@@ -59,11 +59,11 @@ func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
 		"a DSN of names":         {`postgres: "${env.BOOKS_DSN}" => postgres: "host=db user=app password=correct-horse-battery"`, "correct-horse-battery"},
 		"a DSN of MySQL":         {`postgres: "${env.BOOKS_DSN}" => mysql: "app:correct-horse-battery@tcp(db:3306)/books"`, "correct-horse-battery"},
 		"a statement":            {`http: { get: /x } => sql: { database: books, query: "SELECT * FROM t WHERE k = 'ghp_abcdefghijklmnopqrstuvwxyz0123456789'" }`, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
-		"an expression":          {`found: body.data => found: 'body.data.filter(x, x.k != "sk_live_abcdefghijklmnop4242")'`, "sk_live_abcdefghijklmnop4242"},
+		"an expression":          {`list: body.data => list: 'body.data.filter(x, x.k != "sk_live_abcdefghijklmnop4242")'`, "sk_live_abcdefghijklmnop4242"},
 		"a computed value":       {`get: /x } => get: /x, query: { k: "${input.n + \"sk_live_abcdefghijklmnop4242\"}" } }`, "sk_live_abcdefghijklmnop4242"},
 		"a title":                {`downstream: pay => { title: "pay with ghp_abcdefghijklmnopqrstuvwxyz0123456789", downstream: pay`, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
 		"a link":                 {`downstream: pay => { link: "https://pay.example/?api_key=correct-horse-battery", downstream: pay`, "correct-horse-battery"},
-		"a case":                 {`found: body.data => found: body.data` + "\n    tests: [{ answer: { body: { password: x, t: ghp_abcdefghijklmnopqrstuvwxyz0123456789 } }, want: none }]", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
+		"a case":                 {`list: body.data => list: body.data` + "\n    tests: [{ answer: { body: { password: x, t: ghp_abcdefghijklmnopqrstuvwxyz0123456789 } }, want: none }]", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := leaky(strings.Replace(c.place, "downstream: pay => { ", "downstream: pay => ", 1))
@@ -105,7 +105,7 @@ func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
 
 			// The same beside a mistake in the same line and one in the file.
 			broken := strings.Replace(text, "version: 1", "version: 2", 1)
-			broken = strings.Replace(broken, "found: body.data", "found: body.dat[", 1)
+			broken = strings.Replace(broken, "list: body.data", "list: body.dat[", 1)
 			_, err = Parse("policy.yaml", []byte(broken))
 			if err == nil || strings.Contains(err.Error(), c.hidden) {
 				t.Errorf("a broken file shows it: %v", err)
@@ -225,7 +225,7 @@ func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
 	t.Setenv("PAY_BASE", "https://app:correct-horse@pay.example")
 	t.Setenv("BOOKS_DSN", "app:battery-staple@tcp(db)/books")
 	text := strings.Replace(leaky(`base: "https://pay.example" => base: "${env.PAY_BASE}"`), "postgres:", "mysql:", 1) +
-		"  book:\n    read: { sql: { database: books, query: \"SELECT id FROM t WHERE t = ${key}\" }, found: rows }\n"
+		"  book:\n    read: { sql: { database: books, query: \"SELECT id FROM t WHERE t = ${key}\" }, list: rows }\n"
 	p := must(t, text)
 	for kind, hidden := range map[string]string{"k": "correct-horse", "book": "battery-staple"} {
 		req, err := p.Kind(kind).Read.Request(operation(kind, `{}`), nil)

@@ -107,26 +107,26 @@ func TestRefused(t *testing.T) {
 		{"column in a template", kind("    title: for ${input.a} und ${imput.b}\n"), 6, 33, "there is no `imput` here", "did you mean `input`?"},
 		{"open template", kind("    title: for ${input.a\n"), 6, 16, "`${` is not closed", ""},
 		{"secret in a title", kind("    title: for ${env.KEY}\n"), 6, 18, "may stand only in what is sent", ""},
-		{"it in found", kind("    read: { http: { get: /x }, found: it.x }\n"), 6, 39, "`it` is one effect found", ""},
+		{"it in list", kind("    read: { http: { get: /x }, list: it.x }\n"), 6, 38, "`it` may not stand here", "`mark` says where"},
 		{"computed secret", kind("    send: { http: { post: /x, headers: { A: \"${env[input.name]}\" } } }\n"), 6, 48, "named in the policy itself", ""},
 		{"computed file", kind("    send: { http: { post: /x, headers: { A: \"${file(input.path)}\" } } }\n"), 6, 48, "named in the policy itself", ""},
 		{"all secrets", kind("    send: { http: { post: /x, json: \"${env}\" } }\n"), 6, 40, "named in the policy itself", ""},
 		{"answer in a title", kind("    title: for ${body.x}\n"), 6, 18, "there is no `body` here", ""},
-		{"found is no list", kind("    read: { http: { get: /x }, found: status == 200 }\n"), 6, 39, "must give a list of the effects found", "? [body] : []"},
+		{"list is no list", kind("    read: { http: { get: /x }, list: status == 200 }\n"), 6, 38, "must give a list of candidates", "? [body] : []"},
 		{"number and text", kind("    refused: status == \"200\"\n"), 6, 21, "no matching overload", "never equals a text"},
 		{"integer division", kind("    cost: { miss: input.a * (7 / 2) }\n"), 6, 32, "7 / 2 is 3", "7.0 / 2"},
 		{"syntax", kind("    refused: status ==\n"), 6, 23, "ends too early", ""},
 		{"more syntax", kind("    refused: status = 2\n"), 6, 21, "not an expression", ""},
 		{"empty expression", kind("    refused: \"\"\n"), 6, 14, "the expression is empty", ""},
-		{"token without token", kind("    read: { http: { get: /x }, found: 'body.filter(x, x.t == token)' }\n"), 6, 5, "searches by `token`", "token: { into:"},
-		{"read without found", kind("    read: { http: { get: /x } }\n"), 6, 11, "does not say what it finds", ""},
-		{"read without request", kind("    read: { found: body }\n"), 6, 11, "says nothing to ask with", ""},
-		{"two requests", kind("    read: { http: { get: /x }, command: [a], found: body }\n"), 6, 11, "exclude each other", ""},
-		{"read that writes", kind("    read: { http: { put: /x }, found: body }\n"), 6, 11, "a read does not put", ""},
-		{"read that repeats", kind("    read: { command: recorded, found: json }\n"), 6, 11, "the recorded command writes", ""},
-		{"cursor from nowhere", kind("    read: { http: { get: /x, query: { c: \"${cursor}\" } }, found: body }\n"), 6, 5, "does not say where it comes from", ""},
-		{"redacted search", kind("    redact: [card]\n    read: { http: { get: \"/x/${input.card.number}\" }, found: body }\n"), 7, 26, "keeps only as a digest", ""},
-		{"no server", kind("    read: { mcp: { server: m, tool: t, arguments: {} }, found: structured.x }\n"), 6, 18, "there is no downstream \"m\"", ""},
+		{"token without token", kind("    read: { http: { get: /x }, list: body, mark: it.t }\n"), 6, 5, "looks for the `token`", "token: { into:"},
+		{"read without list", kind("    read: { http: { get: /x } }\n"), 6, 11, "does not say what it finds", ""},
+		{"read without request", kind("    read: { list: body }\n"), 6, 11, "says nothing to ask with", ""},
+		{"two requests", kind("    read: { http: { get: /x }, command: [a], list: body }\n"), 6, 11, "exclude each other", ""},
+		{"read that writes", kind("    read: { http: { put: /x }, list: body }\n"), 6, 11, "a read does not put", ""},
+		{"read that repeats", kind("    read: { command: recorded, list: json }\n"), 6, 11, "the recorded command writes", ""},
+		{"cursor from nowhere", kind("    read: { http: { get: /x, query: { c: \"${cursor}\" } }, list: body }\n"), 6, 5, "does not say where it comes from", ""},
+		{"redacted search", kind("    redact: [card]\n    read: { http: { get: \"/x/${input.card.number}\" }, list: body }\n"), 7, 26, "keeps only as a digest", ""},
+		{"no server", kind("    read: { mcp: { server: m, tool: t, arguments: {} }, list: structured.x }\n"), 6, 18, "there is no downstream \"m\"", ""},
 		{"not a database", kind("    send: { sql: { query: DELETE FROM x } }\n"), 6, 18, "is not reached over sql", ""},
 		{"relative address", kind("    send: { http: { post: charges } }\n"), 6, 27, "must begin with / or with https://host/", ""},
 		{"computed host", kind("    send: { http: { post: \"https://${input.host}/x\" } }\n"), 6, 27, "must begin with / or with https://host/ written out", "after the host"},
@@ -134,10 +134,10 @@ func TestRefused(t *testing.T) {
 		{"user in host", kind("    send: { http: { post: https://a@b.example/x } }\n"), 6, 27, "must begin with /", ""},
 		{"two methods", kind("    send: { http: { post: /a, put: /b } }\n"), 6, 36, "has one method", ""},
 		{"body twice", kind("    send: { http: { post: /a, json: {}, form: {} } }\n"), 6, 19, "exclude each other", ""},
-		{"get with body", kind("    read: { http: { get: /a, json: {} }, found: body }\n"), 6, 19, "a get has no body", ""},
+		{"get with body", kind("    read: { http: { get: /a, json: {} }, list: body }\n"), 6, 19, "a get has no body", ""},
 		{"sender's header", kind("    send: { http: { post: /a, headers: { content-length: 3 } } }\n"), 6, 40, "written by the sender itself", ""},
-		{"command as text", kind("    read: { command: tool find, found: json }\n"), 6, 22, "must be a list of arguments", "there is no shell"},
-		{"computed command", kind("    read: { command: [\"${input.x}\"], found: json }\n"), 6, 23, "the command itself cannot be computed", ""},
+		{"command as text", kind("    read: { command: tool find, list: json }\n"), 6, 22, "must be a list of arguments", "there is no shell"},
+		{"computed command", kind("    read: { command: [\"${input.x}\"], list: json }\n"), 6, 23, "the command itself cannot be computed", ""},
 		{"computed link host", kind("    link: https://${input.x}/y\n"), 6, 11, "must begin with https://host/", ""},
 		{"javascript link", kind("    link: javascript:alert(1)\n"), 6, 11, "must begin with https://host/", ""},
 		{"path without base", "version: 1\nkinds:\n  k:\n    send: { http: { post: /a } }\n", 4, 27, "a path needs a downstream", ""},
@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 		{"choice", kind("    auto: { retry: absnt }\n"), 6, 20, "must be never, absent or key_safe", "`absent`"},
 		{"ttl shorter than memory", "version: 1\ndownstreams: { d: { base: https://d.example, key: { header: K, remembers: 24h } } }\nkinds: { k: { downstream: d, key: { from: [a], ttl: 1h }, lands_within: 0s } }\n", 3, 30, "shorter than the downstream remembers", ""},
 		{"proof in defaults", "version: 1\ndefaults: { lands_within: 1m }\n", 2, 27, "does not belong into `defaults`", "never inherited"},
-		{"read in defaults", "version: 1\ndefaults: { read: { found: body } }\n", 2, 19, "does not belong into `defaults`", ""},
+		{"read in defaults", "version: 1\ndefaults: { read: { list: body } }\n", 2, 19, "does not belong into `defaults`", ""},
 		{"kind is text", "version: 1\nkinds: { k: high }\n", 2, 13, "must be a mapping", ""},
 		{"kind's name", "version: 1\nkinds: { \"a b\": { look: 1 } }\n", 2, 10, "no name of a kind", ""},
 		{"word that is a name", "version: 1\nwords: { input: 3 }\n", 2, 10, "cannot be a word", ""},
@@ -329,7 +329,12 @@ kinds:
   a:
     downstream: d
     auto: { retry: absent }
-    read: { http: { get: /x }, found: body.list, next: body.next }
+    token: { into: t }
+    read: { http: { get: /x }, list: body.list, mark: it.t, next: body.next }
+  a2:
+    downstream: d
+    lands_within: 0s
+    read: { http: { get: /x }, list: body.list }
   b:
     idempotent: true
   c:
@@ -394,11 +399,15 @@ kinds:
     read:
       http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100 } }
       valid: status == 200 && body.object == "list"
-      found: body.data.filter(x, has(x.metadata.indoubt) && x.metadata.indoubt == token)   # the effects found
+      list: body.data                            # the candidates; sees only the answer
+      mark: it.metadata.indoubt                  # where a candidate shows whose it is
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
-      same: it.amount == input.amount && it.status == "succeeded"
+      same: it.amount == input.amount
+      created: it.created
+      final: it.status in ["succeeded", "requires_capture"]
       receipt: it.id
+      answer: it
     send:
       http: { post: /v1/payment_intents, form: "${input}" }
       already: status < 300 && header("Idempotent-Replayed") == "true"
@@ -411,7 +420,7 @@ kinds:
     send: { command: recorded }
     read:
       command: [tool, deploy, --version, "${input.version}", --dry-run]
-      found: 'json.effect == "noop" ? [json] : []'
+      state: json.effect == "noop"
 `)
 	op := ledger.Operation{Kind: "stripe.charge", Input: []byte(`{"customer":"cus_9","amount":42000,"currency":"usd","invoice":"INV-1"}`)}
 	k := p.Kind("stripe.charge")

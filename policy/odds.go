@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -178,7 +177,7 @@ func (k *Kind) invisible(rec ledger.Record) (f float64, at time.Time) {
 	if k.LandsWithin == nil || k.VisibleWithin == nil {
 		return 0, time.Time{}
 	}
-	if k.Read != nil && k.Read.SearchesByToken() && !tokenSent(rec) {
+	if k.Read != nil && k.Read.Proves() && !tokenSent(rec) {
 		return 0, time.Time{}
 	}
 	from, until := latestEnd(rec).Add(*k.LandsWithin), k.VisibleUntil(rec)
@@ -200,16 +199,13 @@ func (k *Kind) invisible(rec ledger.Record) (f float64, at time.Time) {
 // blindSince tells whether the check was found wanting at that moment or later.
 func blindSince(rec ledger.Record, at time.Time) bool {
 	return slices.ContainsFunc(rec.Reads, func(r ledger.Read) bool {
-		return strings.HasPrefix(r.Reason, Blind) && !r.BeganAt.Before(at)
+		return r.Cause == ledger.CauseBlind && !r.BeganAt.Before(at)
 	})
 }
 
 // negative tells whether a read looked properly and found nothing.
 func negative(r ledger.Read) bool {
-	if r.Control || r.Found != 0 {
-		return false
-	}
-	return r.Verdict == ledger.Absent || r.Verdict == ledger.Inconclusive && strings.HasPrefix(r.Reason, NoneFound)
+	return !r.Control && r.Found == 0 && r.FoundNone()
 }
 
 // lower is Bayes' rule for a read that would have shown an effect with chance f.

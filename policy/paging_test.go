@@ -12,12 +12,12 @@ const paged = `
 version: 1
 downstreams: { d: { base: https://d.example/api, headers: { Authorization: "${env.TEST_KEY}" } } }
 kinds:
-  link: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", key: "${env.TEST_KEY}" } }, found: body.data, complete: body.last, next: link } }
-  url: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}" } }, found: body.data, complete: body.last, next: { url: body.next } } }
-  offset: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", skip: "${cursor}" } }, found: body.data, complete: body.last, next: { offset: 50 } } }
-  page: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", n: "${cursor}" } }, found: body.data, complete: body.last, next: { page: 0 } } }
-  cursor: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", page: "${cursor}" } }, found: body.data, complete: body.last, next: body.next } }
-  summed: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", after: "${cursor}" } }, found: body.data, complete: body.last, next: body.at + 10 } }
+  link: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", key: "${env.TEST_KEY}" } }, list: body.data, mark: it.t, complete: body.last, next: link } }
+  url: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}" } }, list: body.data, mark: it.t, complete: body.last, next: { url: body.next } } }
+  offset: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", skip: "${cursor}" } }, list: body.data, mark: it.t, complete: body.last, next: { offset: 50 } } }
+  page: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", n: "${cursor}" } }, list: body.data, mark: it.t, complete: body.last, next: { page: 0 } } }
+  cursor: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", page: "${cursor}" } }, list: body.data, mark: it.t, complete: body.last, next: body.next } }
+  summed: { downstream: d, token: { into: t }, read: { http: { get: /x, query: { t: "${token}", after: "${cursor}" } }, list: body.data, mark: it.t, complete: body.last, next: body.at + 10 } }
 `
 
 func TestI6_PagesByOffsetNeverProveAbsence(t *testing.T) {
@@ -94,11 +94,11 @@ func TestI11_AFollowingPageIsOfTheSameHost(t *testing.T) {
 
 func TestNextThatIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{ http: { get: https://h.example/x, query: { a: "${cursor}" } }, found: body, next: link }`: "uses `cursor` too",
-		`{ http: { post: https://h.example/x }, found: body, next: link }`:                           "followed by get only",
-		`{ http: { get: https://h.example/x }, found: body, next: { url: body.n, offset: 3 } }`:      "says one of",
-		`{ http: { get: https://h.example/x }, found: body, next: { offset: 0 } }`:                   "must be a whole number",
-		`{ http: { get: https://h.example/x }, found: body, next: { size: 3 } }`:                     "unknown field",
+		`{ http: { get: https://h.example/x, query: { a: "${cursor}" } }, list: body, next: link }`: "uses `cursor` too",
+		`{ http: { post: https://h.example/x }, list: body, next: link }`:                           "followed by get only",
+		`{ http: { get: https://h.example/x }, list: body, next: { url: body.n, offset: 3 } }`:      "says one of",
+		`{ http: { get: https://h.example/x }, list: body, next: { offset: 0 } }`:                   "must be a whole number",
+		`{ http: { get: https://h.example/x }, list: body, next: { size: 3 } }`:                     "unknown field",
 	} {
 		if err := refused(t, "version: 1\nkinds: { k: { read: "+text+" } }\n"); !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n%v", text, err)

@@ -13,7 +13,7 @@ func TestRedirectsAreWrittenOut(t *testing.T) {
 	text := `
 version: 1
 downstreams: { files: { base: "https://files.example", redirects: [%s] } }
-kinds: { k: { downstream: files, read: { http: { get: "/${input.id}" }, found: "[body]" } } }
+kinds: { k: { downstream: files, read: { http: { get: "/${input.id}" }, list: "[body]" } } }
 `
 	p, err := Parse("p.yaml", []byte(fmt.Sprintf(text, `cdn.example, "eu.example:8443"`)))
 	if err != nil {

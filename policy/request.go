@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"indoubt/ledger"
 )
 
 // Request is something to send: exactly one of its fields is set.
@@ -109,7 +111,11 @@ type SQLRequest struct {
 
 // Found is what one page of a read's answer shows.
 type Found struct {
+	// Effects are the candidates that are the operation's own by what the read
+	// recognises; all of them where it recognises nothing (ByNothing).
 	Effects  []Effect
+	Others   int    // candidates whose mark is another's
+	Unmarked int    // candidates without a mark
 	Complete bool   // "none" is the whole truth of this page
 	Next     any    // cursor of the following page, nil at the last
 	Paged    string // how the following page is asked for: PagedCursor, PagedLink or PagedOffset; "" where there is none
@@ -124,10 +130,13 @@ const (
 	PagedOffset = "offset" // counted by us, or an offset or page number in the answer
 )
 
-// Effect is one effect found.
+// Effect is one candidate that may be the operation's effect.
 type Effect struct {
 	Receipt string
-	Same    bool   // it is what was asked for; otherwise a mismatch
-	Differs string // how a mismatch differs, in one sentence; "" where that cannot be told
-	Value   json.RawMessage
+	Same    bool            // it is what was asked for; otherwise a mismatch
+	Differs string          // how a mismatch differs, in one sentence; "" where that cannot be told
+	Value   json.RawMessage // as the other side shows it; nil for a state
+	Answer  json.RawMessage // what the policy's `answer` makes of it; nil where it says nothing
+	Doubt   string          // why it settles nothing: it looks older, or is not finished; "" when it counts
+	Cause   ledger.Cause    // of the doubt
 }

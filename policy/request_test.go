@@ -28,7 +28,8 @@ kinds:
     visible_within: 0s
     read:
       http: { get: /v1/charges, query: { customer: "${input.customer}", limit: 100, after: "${cursor}", expand: [a, b] } }
-      found: body.data.filter(x, x.metadata.indoubt == token)
+      list: body.data
+      mark: it.metadata.indoubt
       next: body.next
     send:
       http: { post: "/v1/${input.customer}/charges", form: "${input}", headers: { x-team: "${input.team}" } }
@@ -86,7 +87,7 @@ func TestReadRequest(t *testing.T) {
 	if err != nil || !strings.Contains(next.HTTP.URL, "after=ch_100") {
 		t.Error(next.HTTP, err)
 	}
-	if !k.Read.SearchesByToken() || !k.Read.Pages() || k.Read.Via() != "http" {
+	if !k.Read.Proves() || !k.Read.Pages() || k.Read.Via() != "http" {
 		t.Error("what the read is")
 	}
 }

@@ -37,7 +37,7 @@ kinds:
     auto: { confirm: true, deny: true, retry: never }
     redact: [b]
     control: false
-    read: { http: { get: /x, query: { t: "${token}" } }, found: body, next: { url: body.next } }
+    read: { http: { get: /x, query: { t: "${token}" } }, list: body, mark: it.t, next: { url: body.next } }
     send: { http: { post: /x, json: { a: 1 } }, committed: status == 200 }
     tests:
       - { name: n, input: { a: 1 }, token: t, class: reset, after: 3m, want: none, advice: wait, pages: [{ status: 200, headers: { A: b }, body: [] }] }
@@ -45,18 +45,19 @@ kinds:
   command:
     key: random
     token: argument
-    read: { command: { argv: [x, { value: "${token}", dash: true }], dir: /x, env: { A: b }, stdin: {} }, found: json }
+    read: { command: { argv: [x, { value: "${token}", dash: true }], dir: /x, env: { A: b }, stdin: {} }, list: json, mark: asked, never: x, final: it.done }
     send: { command: recorded }
   short:
-    read: { command: [x, "${input.a}"], found: json }
+    idempotent: true
+    read: { command: [x, "${input.a}"], state: json.ok, never: { input.a: z } }
     send: pipeline
   mcp:
     downstream: server
     token: { append: t }
-    read: { mcp: { tool: f, arguments: { t: "${token}" }, read_only: true, server: remote }, found: structured }
+    read: { mcp: { tool: f, arguments: { t: "${token}" }, read_only: true, server: remote }, list: structured, mark: it.t, mark_as: "<${token}>", answer: it }
     send: { mcp: { tool: f } }
   sql:
-    read: { sql: { database: books, query: "SELECT 1 WHERE a = ${input.a} LIMIT 3 OFFSET ${cursor}" }, found: rows, next: { offset: 3 } }
+    read: { sql: { database: books, query: "SELECT 1 WHERE a = ${input.a} LIMIT 3 OFFSET ${cursor}" }, list: rows, mark: it.a, mark_is: "${input.a}", created: it.at, never: { input.a: z }, next: { offset: 3 } }
     send: { sql: { database: books, query: "DELETE FROM x WHERE a = ${input.a}" } }
 `
 
@@ -242,7 +243,7 @@ func TestTheExampleAndTheRecipesFitTheSchema(t *testing.T) {
 		valid(t, name, text)
 	}
 	for _, text := range []string{"{}", "version: 2", "version: 1\nkinds: { k: { titel: x } }", "version: 1\ndefaults: { lands_within: 3s }", "version: 1\nkinds: { k: { deadline: 2 minutes } }",
-		"version: 1\nkinds: { k: { read: { http: { get: /x, method: post }, found: body } } }", "version: 1\nkinds: { k: { tests: [{ want: fine }] } }"} {
+		"version: 1\nkinds: { k: { read: { http: { get: /x, method: post }, list: body } } }", "version: 1\nkinds: { k: { tests: [{ want: fine }] } }"} {
 		if validate(t, []byte(text)) == nil {
 			t.Errorf("fits the schema: %s", text)
 		}
@@ -255,10 +256,10 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 	const downstream, kind = "version: 1\ndownstreams: { d: { %s } }\n", "version: 1\nkinds: { k: { %s } }\n"
 	for _, c := range [][2]string{
 		{kind, "deadline: 5"}, {kind, "deadline: -5s"}, {kind, "cost: { duplicate: -3 }"}, {kind, "look: -1"}, {kind, "key: { from: [] }"}, {kind, "token: {}"},
-		{kind, "tests: [{ name: x }]"}, {kind, "match: POST nowhere"}, {kind, "read: { found: body }"}, {kind, "read: { command: [x], found: 3 }"},
-		{kind, "read: { http: { get: https://h.example/x }, command: [x], found: body }"}, {kind, "read: { http: { query: {} }, found: body }"},
-		{kind, "read: { http: { get: https://h.example/x, post: https://h.example/x }, found: body }"}, {kind, "read: { http: { put: https://h.example/x }, found: body }"},
-		{kind, "read: { http: { get: https://h.example/x, json: { a: 1 } }, found: body }"}, {kind, "read: { command: [x], found: json, max_body: lots }"},
+		{kind, "tests: [{ name: x }]"}, {kind, "match: POST nowhere"}, {kind, "read: { list: body }"}, {kind, "read: { command: [x], list: 3 }"},
+		{kind, "read: { http: { get: https://h.example/x }, command: [x], list: body }"}, {kind, "read: { http: { query: {} }, list: body }"},
+		{kind, "read: { http: { get: https://h.example/x, post: https://h.example/x }, list: body }"}, {kind, "read: { http: { put: https://h.example/x }, list: body }"},
+		{kind, "read: { http: { get: https://h.example/x, json: { a: 1 } }, list: body }"}, {kind, "read: { command: [x], list: json, max_body: lots }"},
 		{kind, "send: { http: { post: https://h.example/x, json: { a: 1 }, form: { a: 1 } } }"}, {kind, "send: { command: recorded, sql: { query: SELECT 1 } }"},
 		{downstream, "base: h.example"}, {downstream, "base: ftp://h.example"}, {downstream, "base: https://h.example, rate: 0/s"}, {downstream, "base: https://h.example, rate: 0.0/m"},
 		{downstream, "base: https://h.example, sql: { sqlite: x }"}, {downstream, "mcp: { command: [x], url: https://h.example }"}, {downstream, "mcp: {}"},

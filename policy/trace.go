@@ -3,6 +3,10 @@ package policy
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
+
+	"cel.dev/cel-go/common/types"
 
 	"indoubt/ledger"
 )
@@ -41,20 +45,40 @@ func (t *tracer) step(name string, e *expression, vars *variables) any {
 	return data
 }
 
-// tracedEffects are how many of the effects found are looked at one by one.
-const tracedEffects = 20
+// tracedCandidates are how many of the candidates are looked at one by one.
+const tracedCandidates = 20
+
+// candidate evaluates what is asked of one candidate: first its mark and whose
+// that is, then the rest, which is asked of the operation's own only.
+func (t *tracer) candidate(r *Read, one *variables) {
+	if r.mark != nil {
+		t.step("mark", r.mark, one)
+		expected, err := r.expected(one.rec)
+		marks, unmarked := r.marks(t.ctx, one)
+		own := err == nil && unmarked == nil && slices.ContainsFunc(marks, func(m string) bool { return r.owns(m, expected) })
+		value, _ := marshal(own)
+		t.steps = append(t.steps, Step{Page: t.page, Name: "own", Expression: "the mark is " + expected, Value: value, Err: errors.Join(err, unmarked)})
+		if !own {
+			return
+		}
+	}
+	t.step("created", r.created, one)
+	t.step("final", r.final, one)
+	t.step("same", r.same, one)
+	t.step("receipt", r.receipt, one)
+	t.step("answer", r.answer, one)
+}
 
 // trace evaluates every expression of the read on the answer to one page, in the
-// order in which they are asked. `same` and `receipt` are asked for each effect
-// found.
+// order in which they are asked.
 func (r *Read) trace(ctx context.Context, rec ledger.Record, a ledger.Answer, page int) []Step {
 	t := &tracer{ctx: ctx, page: page}
 	vars := newVariables(rec).withAnswer(&a)
 	t.step("valid", r.valid, vars)
-	effects, _ := t.step("found", r.found, vars).([]any)
-	for _, it := range effects[:min(len(effects), tracedEffects)] {
-		t.step("same", r.same, vars.effect(exactNumbers(it)))
-		t.step("receipt", r.receipt, vars.effect(exactNumbers(it)))
+	t.step("state", r.state, vars)
+	candidates, _ := t.step("list", r.list, vars).([]any)
+	for _, it := range candidates[:min(len(candidates), tracedCandidates)] {
+		t.candidate(r, vars.effect(types.DefaultTypeAdapter.NativeToValue(exactNumbers(it))))
 	}
 	t.step("complete", r.complete, vars)
 	if r.next != nil {

@@ -18,7 +18,8 @@ import (
 type Trial struct {
 	Found   Found
 	Verdict ledger.Verdict
-	Reason  string // "" where the verdict needs none
+	Cause   ledger.Cause // why it is inconclusive
+	Reason  string       // one sentence
 	Advice  Advice
 	Steps   []Step // what every expression gave, page by page
 
@@ -47,45 +48,33 @@ func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, answer
 // read goes through the pages and gives the engine's verdict on them.
 func (k *Kind) read(ctx context.Context, rec ledger.Record, now time.Time, answers []ledger.Answer) (t Trial) {
 	if k.Read == nil {
-		t.word, t.Reason = "cannot_tell", "the kind has no read"
+		t.word, t.Cause, t.Reason = "cannot_tell", ledger.CauseNotAsked, "the kind has no read"
 		return t
 	}
-	trouble, stale := t.pages(ctx, k, rec, answers)
-	if last := t.judged; trouble == "" && last < len(answers) {
-		t.word, t.Reason = "cannot_tell", fmt.Sprintf("only %d of %d pages are asked for", last, len(answers))
+	f := Findings{Began: now, Ended: now}
+	f.Trouble, f.Stale = t.pages(ctx, k, rec, answers)
+	if last := t.judged; f.Trouble == "" && last < len(answers) {
+		t.word, t.Cause, t.Reason = "cannot_tell", ledger.CauseNoAnswer, fmt.Sprintf("only %d of %d pages are asked for", last, len(answers))
 		return t
 	}
-	t.word, t.Reason = t.Found.verdict(cmp.Or(trouble, stale), len(answers))
-	if t.word == "none" {
-		if t.Reason = k.unproven(rec, now); t.Reason == "" {
-			t.word = "absent"
+	f.Effects, f.Others, f.Unmarked = t.Found.Effects, t.Found.Others, t.Found.Unmarked
+	if !t.Found.Complete && f.Trouble == "" {
+		f.Incomplete = t.Found.incomplete(len(answers))
+	}
+	p := k.Proof(rec)
+	if !k.Control {
+		p.Positive = func() (ledger.Cause, string) {
+			return ledger.CauseNone, "with `control: off` nothing tells whether the check is blind"
+		}
+	}
+	j := Judge(k.Read.Identity(), f, p)
+	t.word, t.Cause, t.Reason = string(j.Verdict), j.Cause, j.Reason
+	if j.Verdict == ledger.Inconclusive {
+		if t.word = "cannot_tell"; j.Cause == ledger.CauseNone || j.Cause == ledger.CauseGone {
+			t.word = "none"
 		}
 	}
 	return t
-}
-
-// verdict puts what so many pages show in one word; doubt says why they may show
-// less than there is.
-func (f Found) verdict(doubt string, pages int) (word, why string) {
-	rest := doubt
-	if rest == "" && !f.Complete {
-		rest = f.incomplete(pages)
-	}
-	switch n := len(f.Effects); {
-	case n > 1:
-		return "duplicated", fmt.Sprintf("%d matched; expected 1", n)
-	case n == 1 && f.Effects[0].Same:
-		return "landed", ""
-	case n == 1 && rest != "":
-		return "cannot_tell", "found one that differs, and there may be more: " + rest
-	case n == 1:
-		return "mismatch", cmp.Or(f.Effects[0].Differs, string(f.Effects[0].Value))
-	case doubt != "":
-		return "cannot_tell", doubt
-	case rest != "":
-		return "cannot_tell", "nothing found, but " + rest
-	}
-	return "none", ""
 }
 
 // pages judges one page after the other. trouble says why one of them shows
@@ -131,6 +120,7 @@ func (t *Trial) add(f Found, seen map[string]bool) {
 		t.Found.Effects = append(t.Found.Effects, e)
 	}
 	maps.Copy(seen, here)
+	t.Found.Others, t.Found.Unmarked = t.Found.Others+f.Others, t.Found.Unmarked+f.Unmarked
 	t.judged++
 	t.Found.Valid, t.Found.Complete, t.Found.Next, t.Found.Paged = true, f.Complete, f.Next, f.Paged
 }
@@ -157,32 +147,6 @@ func withoutAge(a ledger.Answer) ledger.Answer {
 	return a
 }
 
-// unproven says why a whole answer without the effect does not prove yet that it
-// did not land; "" when it does.
-func (k *Kind) unproven(rec ledger.Record, now time.Time) string {
-	proof, ok := k.ProofAt(rec)
-	but := func(why string) string { return NoneFound + ", but " + why }
-	switch {
-	case ok && !k.Control:
-		return but("with `control: off` nothing tells whether the check is blind")
-	case ok && now.After(proof) && now.Before(k.VisibleUntil(rec)):
-		return ""
-	case ok && now.After(proof):
-		return but("it may no longer be shown")
-	case ok:
-		return fmt.Sprintf("%s, too early: proof possible in %s", NoneFound, formatDuration(proof.Sub(now).Round(time.Second)))
-	case k.LandsWithin == nil || k.VisibleWithin == nil:
-		return but(missingBounds(k) + " not stated, so no wait proves absence")
-	case !k.Read.SearchesByToken():
-		return but("this check does not look for the token")
-	case !tokenSent(rec):
-		return but("its token is not known to have been sent")
-	case rec.Operation.HandsOff:
-		return but("it was said to have landed, so a person settles it")
-	}
-	return but("nothing proves that it did not land")
-}
-
 // conclude brings a record to where a result leads, before anybody settles it.
 func conclude(rec *ledger.Record, got string, f Found, now time.Time) {
 	o := &rec.Operation
@@ -198,7 +162,7 @@ func conclude(rec *ledger.Record, got string, f Found, now time.Time) {
 		o.State, o.Verdict, read.Verdict = ledger.Failed, ledger.Absent, ledger.Absent
 		rec.Attempts[0].Proof = ledger.ProvenAbsent
 	case "none":
-		read.Reason = NoneFound
+		read.Cause = ledger.CauseNone
 	case "committed":
 		o.State = ledger.Committed
 	case "failed":

@@ -27,7 +27,7 @@ func TestWrongQuestionsAreNotTheDownstreamsFault(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	text := fmt.Sprintf(connectedPolicy, filepath.Join(dir, "books.db"), os.Args[0], filepath.Join(dir, "notes"))
 	text, _, _ = strings.Cut(text, "    send:\n      mcp:") // a check by the write's own tool is refused earlier
-	w.policy(strings.NewReplacer("SELECT id, amount FROM charges", "SELECT id, amount FROM gone", "tool: find", "tool: add").Replace(text))
+	w.policy(strings.NewReplacer("FROM charges WHERE", "FROM gone WHERE", "tool: find", "tool: add").Replace(text))
 	defer w.engine.Close()
 	for kind, says := range map[string]string{"book": "no such table", "note": "not declared read-only"} {
 		o := w.doubt(kind, 420)

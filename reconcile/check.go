@@ -122,43 +122,22 @@ func readSince(rec ledger.Record, at time.Time) bool {
 // conclude judges what a read showed, and records it, schedules the next and
 // gives the lease back in one transaction.
 func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, c check) (ReadResult, error) {
-	p := proofOf(k, rec)
-	p.control = func() (bool, string) {
-		if err := held.lasts(ctx, k); err != nil {
-			return false, err.Error()
-		}
-		if held, why := e.control(ctx, k, held.digest, f.began, c.eager); !held {
-			return false, why
-		}
-		why := askedAlike(k, rec, f)
-		return why == "", why
-	}
+	p := e.proof(ctx, k, rec, held, f, c.eager)
+	j := policy.Judge(k.Read.Identity(), f.Findings, p)
 	read := ledger.Read{
-		ID: ledger.NewID(), OperationID: rec.Operation.ID, BeganAt: f.began, EndedAt: f.ended, Found: len(f.effects),
-		Receipts: receipts(f.effects), Evidence: f.evidence.json(), Digest: held.digest, Actor: c.actor.Name,
+		ID: ledger.NewID(), OperationID: rec.Operation.ID, BeganAt: f.Began, EndedAt: f.Ended, Found: len(f.Effects),
+		Verdict: j.Verdict, Cause: j.Cause, Reason: clip(j.Reason, maxReason), Receipts: receipts(f.Effects),
+		Evidence: f.evidence.json(), Digest: held.digest, Actor: c.actor.Name,
 	}
-	if p.provable {
-		read.ProofAt = p.at
-	}
-	read.Verdict, read.Reason = judge(f, p)
-	if len(f.effects) > 0 && read.Verdict != ledger.Inconclusive {
-		why, shared := e.whose(ctx, k, rec, f.effects)
-		if shared {
-			read.Receipts = nil // it may be another's
-		}
-		if why == "" {
-			why = e.sieve(ctx, k, rec, held, f, c.eager)
-		}
-		if why != "" {
-			read.Verdict, read.Reason = ledger.Inconclusive, read.Reason+", but "+why
-		}
+	if p.Provable {
+		read.ProofAt = p.At
 	}
 	looking := e.onlyLooks(ctx)
 	if looking && read.Verdict != ledger.Inconclusive {
 		read.Reason += "; not settled: " + errOnlyLooking.Error()
 	}
 	result := ReadResult{Read: read, Operation: rec.Operation}
-	if f.unasked {
+	if f.Unasked {
 		// No question was put, so there is no read to keep; it is only put off.
 		result.Read.ID = ""
 		return result, e.price(ctx, e.putOff(k, held.digest, rec, f.wait))
@@ -188,6 +167,33 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		e.noteQuotes(quoted)
 	}
 	return result, nil
+}
+
+// proof gathers what the verdict depends on beside the findings, with the controls
+// that are asked for it. What is recorded for the operation already needs none.
+func (e *Engine) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) policy.Proof {
+	p := k.Proof(rec)
+	p.Running = mayStillWrite(rec)
+	p.Positive = func() (ledger.Cause, string) {
+		if err := held.lasts(ctx, k); err != nil {
+			return ledger.CauseUnchecked, err.Error()
+		}
+		cause, why := e.positive(ctx, k, held.digest, f.Began, eager)
+		if cause == "" {
+			if why = askedAlike(k, rec, f); why != "" {
+				cause = ledger.CauseUnchecked
+			}
+		}
+		return cause, why
+	}
+	if o := rec.Operation; o.StateAt(rec.Now) != ledger.Uncertain && known(o, f.Effects) {
+		return p
+	}
+	p.Shared = func(effects []policy.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
+	p.Negative = func() (ledger.Cause, string) {
+		return e.negative(ctx, k, rec, held.digest, eager, func() error { return held.lasts(ctx, k) })
+	}
+	return p
 }
 
 // quoteAfter works out what stands beside the operation once the observation is

@@ -29,8 +29,9 @@ kinds:
     lands_within: 20s
     visible_within: 10s
     read:
-      sql: { query: "SELECT id, amount FROM charges WHERE token = ${token}" }
-      found: rows
+      sql: { query: "SELECT id, token, amount FROM charges WHERE token = ${token}" }
+      list: rows
+      mark: it.token
       complete: "true"
       same: it.amount == input.amount
       receipt: it.id
@@ -43,7 +44,8 @@ kinds:
     visible_within: 10s
     read:
       mcp: { tool: find, arguments: { token: "${token}" } }
-      found: structured.notes
+      list: structured.notes
+      mark: asked
       complete: "true"
       same: it.amount == input.amount
       receipt: it.id

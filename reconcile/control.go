@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
+	"regexp"
 	"sync"
 	"time"
 
@@ -13,85 +15,188 @@ import (
 	"indoubt/policy"
 )
 
-// controlPause is how long a control that failed is not tried again by itself.
-const controlPause = 30 * time.Second
-
-// What a control says of a check that may be blind.
 const (
-	neverSeen = "this check has never been seen to find anything"
-	findsNot  = "this check does not find "
+	// controlPause is how long a control that failed is not tried again by itself.
+	controlPause = 30 * time.Second
+	// negativeHolds is how long a check that found nothing for what was never sent
+	// is trusted to do so for the same request.
+	negativeHolds = time.Minute
+	// maxControls bounds how many controls are remembered.
+	maxControls = 4096
 )
 
-// controls remembers, per kind and policy, when the newest positive control
-// that held was begun, so that checks made at once share one, and those that
-// failed lately, so that a blind check is not put to the test by every operation.
+// controls remembers what controls showed, by kind, policy and rendered request:
+// when the newest that held was begun, and which failed lately and why. Checks
+// made at once share one.
 type controls struct {
 	making keyed // one at a time
 	mu     sync.Mutex
-	held   map[string]time.Time
-	failed map[string]failedControl
+	made   map[string]control
 }
 
-type failedControl struct {
-	at  time.Time
-	why string
+type control struct {
+	began time.Time
+	cause ledger.Cause // "" when it held
+	why   string
 }
 
-// control tells whether the kind's check was able to find what exists when it
-// found nothing: a positive control of this process, begun no earlier than the
-// check itself, holds (I6). One from before would not notice a field that was
-// renamed or a credential that was exchanged in between, and one of another
-// process may have looked with other credentials. eager makes one even if the
-// last has only just failed.
-func (e *Engine) control(ctx context.Context, k *policy.Kind, digest string, since time.Time, eager bool) (held bool, why string) {
-	if !k.Control {
-		return false, "the policy turns off the control that would show whether this check can find anything"
-	}
-	key := k.Name + "\x00" + digest
-	free, err := e.proofs.making.lock(ctx, key)
+// controlled makes a control unless one that was begun at since or later held.
+// One that failed lately is not tried again, unless somebody waits for it.
+func (e *Engine) controlled(ctx context.Context, key string, since time.Time, eager bool, try func() (ledger.Cause, string)) (ledger.Cause, string) {
+	free, err := e.controls.making.lock(ctx, key)
 	if err != nil {
-		return false, err.Error()
+		return ledger.CauseUnchecked, err.Error()
 	}
 	defer free()
-	if e.proofs.heldSince(key, since) {
-		return true, ""
+	switch last, made := e.controls.last(key); {
+	case !made:
+	case last.cause == "" && !last.began.Before(since):
+		return "", ""
+	case last.cause != "" && !eager && e.now().Sub(last.began) < controlPause:
+		return last.cause, last.why
 	}
-	if last, tried := e.proofs.last(key); tried && !eager && e.now().Sub(last.at) < controlPause {
-		return false, last.why
-	}
-	began := e.now()
-	why = e.tryControl(ctx, k, digest, eager)
-	e.proofs.note(key, began, failedControl{e.now(), why})
-	return why == "", why
+	c := control{began: e.now()}
+	c.cause, c.why = try()
+	e.controls.note(key, c)
+	return c.cause, c.why
 }
 
-func (c *controls) heldSince(key string, since time.Time) bool {
+func (c *controls) last(key string) (control, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, ok := c.held[key]
-	return ok && !at.Before(since)
+	made, ok := c.made[key]
+	return made, ok
 }
 
-func (c *controls) last(key string) (failedControl, bool) {
+func (c *controls) note(key string, made control) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f, ok := c.failed[key]
-	return f, ok
+	if c.made == nil {
+		c.made = map[string]control{}
+	}
+	if len(c.made) >= maxControls {
+		for k, old := range c.made {
+			if made.began.Sub(old.began) > negativeHolds {
+				delete(c.made, k)
+			}
+		}
+		if len(c.made) >= maxControls {
+			clear(c.made)
+		}
+	}
+	c.made[key] = made
 }
 
-func (c *controls) note(key string, began time.Time, f failedControl) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failed == nil {
-		c.failed, c.held = map[string]failedControl{}, map[string]time.Time{}
+// negative tells why what was found may be an echo of the question, or anything:
+// the same request for something that was never sent must find nothing. The
+// result is believed for a minute for the same request apart from what is
+// replaced in it, and for no other.
+func (e *Engine) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool, ready func() error) (ledger.Cause, string) {
+	if !k.Read.NeedsNegativeControl() {
+		return "", ""
 	}
-	if f.why == "" {
-		delete(c.failed, key)
-		c.held[key] = began
-		return
+	const unknown = "whether this check also finds what was never sent is not known: "
+	key, err := k.Read.ControlKey(rec)
+	if err != nil {
+		return ledger.CauseUnchecked, unknown + err.Error()
 	}
-	delete(c.held, key)
-	c.failed[key] = f
+	since := e.now().Add(-negativeHolds)
+	return e.controlled(ctx, "negative\x00"+k.Name+"\x00"+digest+"\x00"+key, since, eager, func() (ledger.Cause, string) {
+		never, err := k.Read.NeverSent(rec)
+		if err != nil {
+			return ledger.CauseUnchecked, unknown + err.Error()
+		}
+		f := e.look(ctx, k, never, ready)
+		switch {
+		case len(f.Effects) > 0:
+			return ledger.CauseEcho, "this check also finds what was never sent: it may only repeat what it is asked for"
+		case f.Trouble != "" && !f.notThere, f.Stale != "":
+			return ledger.CauseUnchecked, unknown + cmp.Or(f.Trouble, f.Stale)
+		}
+		return "", ""
+	})
+}
+
+// saysNotThere is how tools say that there is no such thing.
+var saysNotThere = regexp.MustCompile(`(?i)\b(not[ _-]?found|no such|does(n't| not) exist|unknown|enoent|404|nothing (was )?found|no (results|matches|entries))\b`)
+
+// notThere reports whether an answer says that there is no such thing, so that it
+// stands for "nothing found" in a negative control.
+func notThere(a ledger.Answer) bool {
+	switch {
+	case a.Err != nil:
+		return false
+	case a.Via == "command":
+		return a.Exited && a.Exit != 0 && (saysNotThere.Match(a.Stdout) || saysNotThere.Match(a.Stderr))
+	case a.Via == "mcp" && a.RPC != nil && !a.RPC.Error:
+		return saysNotThere.Match(a.RPC.Result)
+	}
+	return a.Status == http.StatusNotFound || a.Status == http.StatusGone
+}
+
+// positive tells why the kind's check may be blind when it found nothing: a
+// positive control of this process, begun no earlier than the check itself, must
+// find what exists (I6). One from before would not notice a field that was
+// renamed or a credential that was exchanged in between, and one of another
+// process may have looked with other credentials.
+func (e *Engine) positive(ctx context.Context, k *policy.Kind, digest string, since time.Time, eager bool) (ledger.Cause, string) {
+	if !k.Control {
+		return ledger.CauseUnchecked, "the policy turns off the control that would show whether this check can find anything"
+	}
+	before := e.now().Add(-k.Skew)
+	if k.VisibleWithin != nil {
+		before = before.Add(-*k.VisibleWithin)
+	}
+	rec, err := e.o.Store.ControlCandidate(ctx, k.Name, before)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return ledger.CauseBlind, "this check has never been seen to find anything"
+	case err != nil:
+		return ledger.CauseUnchecked, "the ledger named nothing to try this check on: " + err.Error()
+	case k.VisibleFor != nil && e.now().Sub(rec.Operation.StartedAt) >= *k.VisibleFor-k.Skew:
+		return ledger.CauseUnchecked, "nothing known to have landed is recent enough to try this check on"
+	}
+	return e.controlled(ctx, "positive\x00"+k.Name+"\x00"+digest, since, eager, func() (ledger.Cause, string) {
+		return e.tryPositive(ctx, k, rec, digest, eager)
+	})
+}
+
+// tryPositive makes and records the read that must find something.
+func (e *Engine) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool) (cause ledger.Cause, why string) {
+	f := e.look(ctx, k, rec, func() error { return nil })
+	if f.Unasked {
+		return ledger.CauseUnchecked, "the control could not be made: " + f.Trouble
+	}
+	r := ledger.Read{
+		ID: ledger.NewID(), OperationID: rec.Operation.ID, Control: true, BeganAt: f.Began, EndedAt: f.Ended,
+		Verdict: ledger.Inconclusive, Found: len(f.Effects), Receipts: receipts(f.Effects),
+		Evidence: f.evidence.json(), Digest: digest, Actor: e.checker().Name,
+	}
+	switch {
+	case len(f.Effects) > 0 && f.Stale != "":
+		cause, why = ledger.CauseUnchecked, "the control shows nothing of what the check can find now: "+f.Stale
+	case len(f.Effects) > 0:
+		if cause, why = e.negative(ctx, k, rec, digest, eager, func() error { return nil }); cause != "" {
+			why = "the control shows nothing: " + why
+			break
+		}
+		r.Verdict, r.Reason = ledger.Landed, "control: found "+policy.Listed(f.Effects)
+	case f.Trouble != "", f.Stale != "":
+		cause, why = ledger.CauseUnchecked, "the control could not be made: "+cmp.Or(f.Trouble, f.Stale)
+	default:
+		cause, why = ledger.CauseBlind, fmt.Sprintf("this check does not find %s either, which is known to have landed", short(rec.Operation))
+		if at, err := e.o.Store.Control(ctx, k.Name, digest); err == nil && !at.IsZero() {
+			why += "; it last found something at " + at.UTC().Format(time.RFC3339)
+		}
+	}
+	if why != "" {
+		r.Cause, r.Reason = cause, why
+	}
+	e.counted.read(k.Name, r)
+	if err := e.o.Store.RecordControl(ctx, r); err != nil {
+		return ledger.CauseUnchecked, "the control could not be recorded: " + err.Error()
+	}
+	return cause, why
 }
 
 // askedAlike tells why a control does not vouch for a check that was made before
@@ -105,70 +210,7 @@ func askedAlike(k *policy.Kind, rec ledger.Record, f findings) string {
 	return ""
 }
 
-// tryControl makes the read that must find something, and returns why it does
-// not count; "" when it does.
-func (e *Engine) tryControl(ctx context.Context, k *policy.Kind, digest string, eager bool) string {
-	now := e.now()
-	before := now.Add(-k.Skew)
-	if k.VisibleWithin != nil {
-		before = before.Add(-*k.VisibleWithin)
-	}
-	rec, err := e.o.Store.ControlCandidate(ctx, k.Name, before)
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return neverSeen
-	case err != nil:
-		return "the ledger named nothing to try this check on: " + err.Error()
-	case k.VisibleFor != nil && now.Sub(rec.Operation.StartedAt) >= *k.VisibleFor-k.Skew:
-		return "nothing known to have landed is recent enough to try this check on"
-	}
-	f := e.look(ctx, k, rec, func() error { return nil })
-	if f.unasked {
-		return "the control could not be made: " + f.trouble
-	}
-	anybodys := ""
-	if o := rec.Operation; len(f.effects) > 0 && k.Read.TrustsTheirSearch() && !known(o, f.effects) && !shows(f.effects, o.Token) {
-		anybodys = e.asNobody(ctx, k, rec, digest, eager, func() error { return nil })
-	}
-	id := rec.Operation.ID
-	r := ledger.Read{
-		ID: ledger.NewID(), OperationID: id, Control: true, BeganAt: f.began, EndedAt: f.ended,
-		Verdict: ledger.Inconclusive, Found: len(f.effects), Receipts: receipts(f.effects),
-		Evidence: f.evidence.json(), Digest: digest, Actor: e.checker().Name,
-	}
-	why := ""
-	switch {
-	case len(f.effects) > 0 && f.stale != "":
-		why = "the control shows nothing of what the check can find now: " + f.stale
-	case anybodys != "":
-		why = "the control shows nothing: " + anybodys
-	case len(f.effects) > 0:
-		r.Verdict, r.Reason = ledger.Landed, "control: found "+listed(f.effects)
-	case f.trouble != "", f.stale != "":
-		why = "the control could not be made: " + cmp.Or(f.trouble, f.stale)
-	default:
-		why = fmt.Sprintf(findsNot+"%s either, which is known to have landed", short(rec.Operation))
-		if at, err := e.o.Store.Control(ctx, k.Name, digest); err == nil && !at.IsZero() {
-			why += "; it last found something at " + at.UTC().Format(time.RFC3339)
-		}
-	}
-	if why != "" {
-		r.Reason = why
-	}
-	e.counted.read(k.Name, r)
-	if err := e.o.Store.RecordControl(ctx, r); err != nil {
-		return "the control could not be recorded: " + err.Error()
-	}
-	return why
-}
-
 // short names an operation for a person.
 func short(o ledger.Operation) string {
-	if r := o.Receipt(); r != "" {
-		return r
-	}
-	if o.Title != "" {
-		return o.Title
-	}
-	return o.ID
+	return cmp.Or(o.Receipt(), o.Title, o.ID)
 }

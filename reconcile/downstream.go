@@ -141,11 +141,11 @@ func (d *downstream) blocked() (time.Time, string) {
 		return d.muteTo, d.mute
 	}
 	if now.Before(d.paused) {
-		return d.paused, fmt.Sprintf("%s asked to wait %s", d.name, brief(d.paused.Sub(now)))
+		return d.paused, fmt.Sprintf("%s asked to wait %s", d.name, policy.Brief(d.paused.Sub(now)))
 	}
 	if at := d.opened.Load(); open && at != nil {
 		until := at.Add(d.probe)
-		return until, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, brief(max(until.Sub(now), 0)))
+		return until, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, policy.Brief(max(until.Sub(now), 0)))
 	}
 	return time.Time{}, ""
 }
@@ -354,19 +354,4 @@ func retryAfter(a ledger.Answer, now time.Time) (time.Time, bool) {
 		return now.Add(softThrottle), true
 	}
 	return time.Time{}, false
-}
-
-// brief is a duration as a person says it.
-func brief(d time.Duration) string {
-	switch {
-	case d <= time.Second:
-		return "1 s"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int((d+time.Second-1)/time.Second))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d/time.Minute), int(d%time.Minute/time.Second))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d/time.Hour), int(d%time.Hour/time.Minute))
-	}
-	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
 }

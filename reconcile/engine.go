@@ -23,22 +23,20 @@ type Engine struct {
 	mcp connect.MCP // servers to ask and to tell, over one connection each
 	sql connect.SQL // databases, by one pool each
 
-	ops     keyed         // one read or retry of an operation at a time in this process
-	downs   downstreams   // how each downstream is asked
-	proofs  controls      // positive controls that failed lately
-	sieves  controls      // checks that were asked for a token nobody sent
-	beside  neighbours    // operations that may have made what a check by content found
-	rivals  rivals        // engines with another policy
-	writes  writes        // transmissions in flight
-	active  activeReads   // operations the run loop is reading
-	wake    chan struct{} // something became due
-	autos   autoSends     // operations considered for sending
-	clocks  clocks        // prices that a clock will change
-	counted counting      // for metrics
-	after   follower      // of the history
-	past    *History      // how doubts ended
-	backlog backlog       // due, and not begun yet
-	prices  pricing       // when operations were last priced
+	ops      keyed         // one read or retry of an operation at a time in this process
+	downs    downstreams   // how each downstream is asked
+	controls controls      // what positive and negative controls showed
+	rivals   rivals        // engines with another policy
+	writes   writes        // transmissions in flight
+	active   activeReads   // operations the run loop is reading
+	wake     chan struct{} // something became due
+	autos    autoSends     // operations considered for sending
+	clocks   clocks        // prices that a clock will change
+	counted  counting      // for metrics
+	after    follower      // of the history
+	past     *History      // how doubts ended
+	backlog  backlog       // due, and not begun yet
+	prices   pricing       // when operations were last priced
 
 	// Waits and bounds that tests shorten.
 	maxPages     int

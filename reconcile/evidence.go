@@ -29,6 +29,9 @@ type evidence struct {
 	Pages   []*pageEvidence  `json:"pages"`
 	Effects []effectEvidence `json:"effects,omitempty"`
 	More    int              `json:"more,omitempty"` // pages and effects that did not fit
+	// Candidates that are not this operation's: with another's mark, and with none.
+	Others   int `json:"others,omitempty"`
+	Unmarked int `json:"unmarked,omitempty"`
 
 	clean cleaner
 }
@@ -50,6 +53,8 @@ type effectEvidence struct {
 	Receipt string          `json:"receipt,omitempty"`
 	Same    bool            `json:"same"`
 	Value   json.RawMessage `json:"value,omitempty"`
+	Answer  json.RawMessage `json:"answer,omitempty"`
+	Doubt   string          `json:"doubt,omitempty"` // why it settles nothing
 }
 
 // page adds one page; the caller fills in what was found on it.
@@ -89,7 +94,8 @@ func (ev *evidence) effect(e policy.Effect) {
 		ev.More++
 		return
 	}
-	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: ev.clean.excerpt(e.Value)})
+	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: ev.clean.excerpt(e.Value),
+		Answer: ev.clean.excerpt(e.Answer), Doubt: clip(e.Doubt, 512)})
 }
 
 // result is the effect that was found, if it is the only one and was kept whole:
@@ -99,6 +105,9 @@ func (ev *evidence) result() json.RawMessage {
 		return nil
 	}
 	value := ev.Effects[0].Value
+	if answer := ev.Effects[0].Answer; len(answer) > 0 {
+		value = answer
+	}
 	if len(value) > 0 && (value[0] == '{' || value[0] == '[') {
 		return value
 	}
@@ -119,7 +128,7 @@ func (ev *evidence) json() json.RawMessage {
 		},
 		func() {
 			for i := range ev.Effects {
-				ev.Effects[i].Value = nil
+				ev.Effects[i].Value, ev.Effects[i].Answer = nil, nil
 			}
 			ev.Pages = ev.Pages[:min(len(ev.Pages), 3)]
 		},
@@ -333,4 +342,14 @@ func clip(s string, n int) string {
 		s = s[:len(s)-1]
 	}
 	return strings.ToValidUTF8(s, "\uFFFD") + "…"
+}
+
+func receipts(effects []policy.Effect) []string {
+	var out []string
+	for _, e := range effects {
+		if e.Receipt != "" {
+			out = append(out, e.Receipt)
+		}
+	}
+	return out
 }

@@ -25,7 +25,7 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.NewReplacer(`after: "${cursor}"`, `after: "${cursor}", k: "${env.PAY_PIN}"`,
-				`found: body.data.filter(x, x.ref == token)`, `found: "body.data.filter(x, {token: true}[x])"`).Replace(payPolicy)
+				`list: body.data`, `list: "body.data.map(x, {'a': true}[x])"`).Replace(payPolicy)
 			if name != "a wrong type" {
 				text = strings.Replace(payPolicy, `after: "${cursor}"`, `after: "${cursor}", k: "${env.PAY_PIN}"`, 1)
 			}
@@ -66,7 +66,7 @@ func TestI11_ReasonsTellStandardErrorWithoutSecrets(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			w := newWorld(t, payPolicy)
-			w.policy("version: 1\nkinds:\n  pay:\n    timeout: 500ms\n    read:\n      command: { argv: [sh, -c, '" + script + "'], env: { PIN: \"${env.PAY_PIN}\" } }\n      found: json.items\n")
+			w.policy("version: 1\nkinds:\n  pay:\n    timeout: 500ms\n    read:\n      command: { argv: [sh, -c, '" + script + "'], env: { PIN: \"${env.PAY_PIN}\" } }\n      list: json.items\n")
 			o := w.doubt("pay", 420)
 			r := w.read(o.ID).Read
 			kept, _ := json.Marshal(w.get(o.ID).Reads)

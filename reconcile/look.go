@@ -23,16 +23,26 @@ const (
 	maxReason = 1 << 10
 )
 
+// findings is what one read showed, with what is kept of it.
+type findings struct {
+	policy.Findings
+	evidence evidence
+	asked    policy.Request // for the first page
+	wait     time.Time      // the downstream is not to be asked before this
+	notThere bool           // the last answer said that there is no such thing
+}
+
 // look asks the downstream and follows its pages to the end or the limit.
 // ready is called before every page, when its turn has come; an error from it
 // ends the read.
 func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, ready func() error) findings {
-	f := findings{began: e.now()}
+	var f findings
+	f.Began = e.now()
 	begun := false
 	turn := func() error {
 		err := ready()
 		if !begun { // what it waited for its turn is not a look
-			f.began, begun = e.now(), true
+			f.Began, begun = e.now(), true
 		}
 		return err
 	}
@@ -41,6 +51,7 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 	var cursor any
 	for page := 1; ; page++ {
 		found, stop := e.page(ctx, k, rec, cursor, turn, &f)
+		f.Others, f.Unmarked = f.Others+found.Others, f.Unmarked+found.Unmarked
 		var names []string
 		for _, effect := range found.Effects {
 			name := effect.Receipt
@@ -52,7 +63,8 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 			}
 			names = append(names, name)
 			effect.Receipt, effect.Differs = f.evidence.clean.text(effect.Receipt), f.evidence.clean.text(effect.Differs)
-			f.effects = append(f.effects, effect)
+			effect.Doubt = f.evidence.clean.text(effect.Doubt)
+			f.Effects = append(f.Effects, effect)
 			f.evidence.effect(effect)
 		}
 		for _, name := range names {
@@ -62,32 +74,33 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 			break
 		}
 		if found.Next == nil {
-			f.incomplete = "the answer is not known to be the whole list, and there is no further page to ask for"
+			f.Incomplete = "the answer is not known to be the whole list, and there is no further page to ask for"
 			if found.Paged == policy.PagedOffset {
-				f.incomplete = "the list is paged by offset and may have shifted while it was read"
+				f.Incomplete = "the list is paged by offset and may have shifted while it was read"
 			}
 			break
 		}
 		next := fmt.Sprint(found.Next)
 		if cursors[next] {
-			f.incomplete = "the list goes round in circles"
+			f.Incomplete = "the list goes round in circles"
 			break
 		}
 		cursors[next] = true
 		if page == e.maxPages {
-			f.incomplete = fmt.Sprintf("page limit reached: the list goes on after %d pages", e.maxPages)
+			f.Incomplete = fmt.Sprintf("page limit reached: the list goes on after %d pages", e.maxPages)
 			break
 		}
 		cursor = found.Next
 	}
-	f.ended = e.now()
+	f.evidence.Others, f.evidence.Unmarked = f.Others, f.Unmarked
+	f.Ended = e.now()
 	return f
 }
 
-// page asks for one page and judges it. stop ends the read: f.trouble says why.
+// page asks for one page and judges it. stop ends the read: f.Trouble says why.
 func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, ready func() error, f *findings) (found policy.Found, stop bool) {
 	trouble := func(format string, args ...any) (policy.Found, bool) {
-		f.trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
+		f.Trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
 		return policy.Found{}, true
 	}
 	req, err := k.Read.Request(rec, cursor)
@@ -95,7 +108,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		var secret *policy.MissingSecretError
 		if errors.As(err, &secret) { // no operation of this downstream can be read
 			f.wait = e.downs.of(k).silence("no check is possible: " + err.Error())
-			f.unasked = len(f.evidence.Pages) == 0
+			f.Unasked = len(f.evidence.Pages) == 0
 		}
 		return trouble("no check is possible: %s", err)
 	}
@@ -107,7 +120,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		if errors.As(err, &wait) {
 			f.wait = wait.until
 		}
-		f.unasked = len(f.evidence.Pages) == 0
+		f.Unasked = len(f.evidence.Pages) == 0
 		return trouble("%s", err)
 	}
 	if len(f.evidence.Pages) == 0 {
@@ -122,8 +135,8 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		return trouble("%s", why)
 	}
 	// What an old answer shows was there; what it does not show may be there now.
-	if f.stale == "" {
-		f.stale = stale(answer, k.Skew)
+	if f.Stale == "" {
+		f.Stale = stale(answer, k.Skew)
 	}
 	judges := e.downs.of(k).judges
 	select {
@@ -136,7 +149,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	if err != nil {
 		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
 	}
-	f.none = answer.Status == http.StatusBadRequest || answer.Status == http.StatusNotFound || answer.Status == http.StatusGone || answer.Status == http.StatusUnprocessableEntity
+	f.notThere = notThere(answer)
 	switch {
 	case (err != nil || !found.Valid) && answer.Status >= 300:
 		return trouble("downstream answered %d", answer.Status)

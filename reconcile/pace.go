@@ -66,7 +66,7 @@ func (d *downstream) reserve(ctx context.Context) (time.Time, error) {
 		return turn, fmt.Errorf("the ledger gives no turn to ask %s: %w", d.name, err)
 	case !mine:
 		wait := turn.Sub(d.wall())
-		return turn, &waitError{d.now().Add(wait), fmt.Sprintf("the rate of %s is used up for %s", d.name, brief(wait))}
+		return turn, &waitError{d.now().Add(wait), fmt.Sprintf("the rate of %s is used up for %s", d.name, policy.Brief(wait))}
 	}
 	return turn, sleep(ctx, turn.Sub(d.wall()))
 }

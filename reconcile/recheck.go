@@ -36,13 +36,13 @@ func late(k *policy.Kind) time.Duration {
 // recheck is when an operation that is settled after this read is read once
 // more: as asked for; else again, where this one came too early or could not be
 // made.
-func (e *Engine) recheck(rec ledger.Record, f findings, p proof, verdict ledger.Verdict, c check) time.Time {
+func (e *Engine) recheck(rec ledger.Record, f findings, p policy.Proof, verdict ledger.Verdict, c check) time.Time {
 	now := e.now()
 	if !c.recheck.IsZero() {
 		return c.recheck
 	}
 	settled := rec.Operation.State != ledger.Pending && rec.Operation.State != ledger.Uncertain
-	if !settled && len(f.effects) != 1 {
+	if !settled && len(f.Effects) != 1 {
 		return time.Time{}
 	}
 	made := 0
@@ -51,13 +51,13 @@ func (e *Engine) recheck(rec ledger.Record, f findings, p proof, verdict ledger.
 			made++
 		}
 	}
-	decidable := p.provable && p.handsOff == ""
+	decidable := p.Provable && p.SaidLanded == ""
 	switch {
 	case made >= rechecks:
-	case len(f.effects) == 0 && decidable && !f.began.After(p.at):
-		return spread(p.at)
-	case f.trouble != "", f.stale != "", // also where one was found: a second may have been out of sight
-		len(f.effects) == 0 && decidable && verdict == ledger.Inconclusive:
+	case len(f.Effects) == 0 && decidable && !f.Began.After(p.At):
+		return spread(p.At)
+	case f.Trouble != "", f.Stale != "", // also where one was found: a second may have been out of sight
+		len(f.Effects) == 0 && verdict == ledger.Inconclusive && (decidable || rec.Operation.State == ledger.Committed): // it did not even see what is recorded
 		again := now.Add(min(time.Minute<<made, time.Hour))
 		if f.wait.After(again) {
 			again = f.wait

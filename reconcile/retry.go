@@ -244,7 +244,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 	case ledger.Mismatch:
 		return result, false, refuse("conflict", "a check just made "+looked.Read.Reason, "look at it")
 	case ledger.Inconclusive:
-		if actor.Machine && !strings.HasPrefix(looked.Read.Reason, policy.NoneFound) {
+		if actor.Machine && !looked.Read.FoundNone() {
 			return result, false, refuse("basis", "the check before sending cannot tell: "+looked.Read.Reason, "")
 		}
 	}

@@ -54,7 +54,7 @@ func TestVerdicts(t *testing.T) {
 			want: ledger.Inconclusive, state: ledger.Uncertain, says: "not known to be the whole list"},
 		{name: "renamed field", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","data":[{"id":"ch_2","reference":"t"}],"more":false,"next":1}`)
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "ref"},
+		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "does not find ch_1 either"},
 		{name: "list renamed", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","items":[],"more":false,"next":1}`)
 		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "data"},
@@ -314,15 +314,15 @@ func TestI6_ChecksMadeAtOnceShareAControl(t *testing.T) {
 	w.later(pastProof)
 	k := w.engine.policy().Kind("pay")
 	began := w.now()
-	if held, why := w.engine.control(w.ctx, k, "d", began, false); !held {
+	if cause, why := w.engine.positive(w.ctx, k, "d", began, false); cause != "" {
 		t.Fatal(why)
 	}
 	lists := func() int { _, _, n := w.side.count(); return n }
 	before := lists()
-	if held, why := w.engine.control(w.ctx, k, "d", began, false); !held || lists() != before {
+	if cause, why := w.engine.positive(w.ctx, k, "d", began, false); cause != "" || lists() != before {
 		t.Fatalf("asked again (%s)", why)
 	}
-	if held, _ := w.engine.control(w.ctx, k, "d", w.now().Add(time.Second), false); !held || lists() == before {
+	if cause, _ := w.engine.positive(w.ctx, k, "d", w.now().Add(time.Second), false); cause != "" || lists() == before {
 		t.Fatal("an old control was taken for a later check")
 	}
 }

@@ -181,7 +181,8 @@ kinds:
     read:
       http: { get: /charges, query: { after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
-      found: body.data.filter(x, x.ref == token)
+      list: body.data
+      mark: it.ref
       complete: "!body.more"
       next: body.next
       same: it.amount == input.amount

@@ -282,32 +282,52 @@ func leases(t *testing.T, open Open) {
 	}
 }
 
-func namesakes(t *testing.T, open Open) {
+func marks(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	begun := func(key, kind, scope, print string) string {
+	begun := func(key, kind, rules string, values ...string) string {
 		d.clock.Advance(time.Second)
-		o := d.begun(key, func(r *ledger.BeginRequest) {
-			r.Kind, r.Scope, r.Fingerprint, r.TTL = kind, scope, print, time.Minute
-		}).Operation
-		return o.ID
+		return d.begun(key, func(r *ledger.BeginRequest) { r.Kind, r.Marks = kind, ledger.Marks{Rules: rules, Values: values} }).Operation.ID
 	}
-	retired := begun("k", "card.charge", "", "f-1")
-	d.settle(d.read(retired).Attempts[0].ID, ledger.OutcomeCommitted)
-	d.clock.Advance(time.Hour)
-	ours := begun("k", "card.charge", "", "f-2")
-	kind, scope, twin := begun("k", "mail", "", "f-3"), begun("k", "card.charge", "s", "f-4"), begun("other", "mail", "z", "f-2")
-	unprinted := begun("another", "mail", "", "")
-	begun("stranger", "mail", "", "f-5")
-	begun("k2", "card.charge", "", "f-6")
-	for limit, want := range map[int][]string{10: {twin, scope, kind, retired, unprinted}, 2: {twin, scope}} {
-		got, err := d.s.Namesakes(ctx, ours, limit)
+	by := func(value string, limit int, want ...string) {
+		t.Helper()
+		got, err := d.s.Marked(ctx, value, limit)
 		d.ok(err)
 		if !slices.Equal(got, want) {
-			d.Fatalf("namesakes: %v, want %v", got, want)
+			d.Fatalf("marked %q: %v, want %v", value, got, want)
 		}
 	}
-	if got, err := d.s.Namesakes(ctx, unprinted, 10); err != nil || len(got) != 0 {
-		d.Fatalf("without a fingerprint: %v %v", got, err)
+	one, two := begun("1", "card.charge", "invoice", "INV-1", "k-1"), begun("2", "mail", "invoice", "INV-1")
+	none, old := begun("3", "card.charge", ""), begun("4", "card.charge", "order", "INV-1")
+	begun("5", "other", "")
+	by("INV-1", 10, old, two, one)
+	by("INV-1", 2, old, two)
+	by("", 10)
+	rule := func(kind string) string { return map[string]string{"card.charge": "invoice", "mail": "invoice"}[kind] }
+	made := 0
+	mark := func(o ledger.Operation) []string {
+		made++
+		if o.Kind != "card.charge" || o.ID == one {
+			d.Errorf("%s has the marks of its rules, and was given others", o.ID)
+		}
+		return []string{"INV-" + o.Key}
+	}
+	for more, rounds := true, 0; more; rounds++ {
+		var err error
+		more, err = d.s.Mark(ctx, rule, mark, 1)
+		d.ok(err)
+		if rounds > 5 {
+			d.Fatalf("there is always more to mark")
+		}
+	}
+	if made != 2 {
+		d.Errorf("%d were marked, want 2", made)
+	}
+	by("INV-1", 10, old, two, one) // what it was called before is kept
+	by("INV-3", 10, none)
+	by("INV-4", 10, old)
+	by("k-1", 10, one)
+	if o := d.read(none).Operation; o.MarkRules != "invoice" || o.Version != 1 {
+		d.Errorf("marked under %q at version %d", o.MarkRules, o.Version)
 	}
 }
 

@@ -46,7 +46,7 @@ func Run(t *testing.T, open Open) {
 		{"Waiting", waiting},
 		{"Trees", trees},
 		{"Controls", controls},
-		{"Namesakes", namesakes},
+		{"Marks", marks},
 		{"Holds", holds},
 		{"Runs", runs},
 		{"Events", events},

@@ -40,6 +40,7 @@ type entry struct {
 	lease    ledger.Lease
 	pricing  ledger.Pricing
 	recheck  time.Time
+	marks    []string
 }
 
 // NewMemory makes an empty store.
@@ -143,7 +144,7 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 			e.op.KeyLive = false
 		}
 		applied.Before = ledger.Operation{}
-		e = &entry{}
+		e = &entry{marks: c.Marks}
 		m.ops = append(m.ops, e)
 	}
 	m.write(e, c, changeID, applied.Before, now, &applied)

@@ -244,33 +244,39 @@ func (m *Memory) ControlCandidate(_ context.Context, kind string, before time.Ti
 	return m.record(newest, m.clock()), nil
 }
 
-func (m *Memory) Namesakes(_ context.Context, operationID string, limit int) ([]string, error) {
+func (m *Memory) Marked(_ context.Context, value string, limit int) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.find(ledger.Locator{ID: operationID})
-	if e == nil {
-		return nil, fmt.Errorf("operation %s: %w", operationID, ledger.ErrNotFound)
-	}
-	named := func(o ledger.Operation) int {
-		if o.Key == e.op.Key || o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint {
-			return 1
-		}
-		return 0
-	}
 	var found []ledger.Operation
-	for _, other := range m.ops {
-		if o := other.op; o.ID != e.op.ID && (named(o) == 1 || o.Fingerprint == "") {
-			found = append(found, o)
+	for _, e := range m.ops {
+		if value != "" && slices.Contains(e.marks, value) {
+			found = append(found, e.op)
 		}
 	}
 	slices.SortFunc(found, func(a, b ledger.Operation) int {
-		return cmp.Or(named(b)-named(a), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
 	})
 	var ids []string
 	for _, o := range found[:min(limit, len(found))] {
 		ids = append(ids, o.ID)
 	}
 	return ids, nil
+}
+
+func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(ledger.Operation) []string, limit int) (more bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.ops {
+		want := rules(e.op.Kind)
+		if want == "" || want == e.op.MarkRules {
+			continue
+		}
+		if limit--; limit < 0 {
+			return true, nil
+		}
+		e.op.MarkRules, e.marks = want, append(e.marks, marks(e.op)...)
+	}
+	return limit <= 0, nil
 }
 
 func (m *Memory) RecordControl(_ context.Context, r ledger.Read) error {

@@ -61,6 +61,7 @@ type KindRule struct {
 	Retry         RetryRule
 
 	Title, Target func(ledger.Operation) string
+	Marks         func(ledger.Operation) ledger.Marks // names its effect may show under
 	Price         func(ledger.Record) ledger.Pricing
 	Judge         func(ctx context.Context, rec ledger.Record, a ledger.Answer) (Ruling, error)
 }

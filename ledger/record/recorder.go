@@ -157,6 +157,9 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if rule.Target != nil {
 		req.Target = rule.Target(op)
 	}
+	if rule.Marks != nil {
+		req.Marks = rule.Marks(op)
+	}
 	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	res, err := ledger.Begin(ctx, store, req)
 	if errors.Is(err, ledger.ErrBusy) { // the ids make it repeatable

@@ -214,7 +214,10 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 		if c.Event == nil {
 			return o, errors.New("a new operation needs an event")
 		}
-		return o, tx.insertOperation(o, *c.Event)
+		if err := tx.insertOperation(o, *c.Event); err != nil {
+			return o, err
+		}
+		return o, tx.mark(o.ID, c.Marks)
 	case o.Version == before.Version && o.State == before.State && o.Awaits == before.Awaits &&
 		o.Actor == before.Actor && o.Reason == before.Reason && o.UpdatedAt.Equal(before.UpdatedAt):
 		n, err := tx.execN(updateClocks, ms(o.DeadlineAt), ms(o.ParkedUntil), recheck, flag(o.Undelivered), o.ID, before.Version)
@@ -252,12 +255,12 @@ func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
 		command = string(b)
 	}
 	return tx.exec(`
-		INSERT INTO operations (id, kind, scope, key, token, token_sent, fingerprint, title, target, input, redacted, command,
+		INSERT INTO operations (id, kind, scope, key, token, token_sent, fingerprint, title, target, mark_rules, input, redacted, command,
 			source, source_run, source_host, source_pid, session, state, version,
 			undelivered, live_attempt, attempt_count, ttl_ms, created_at, updated_at, started_at, deadline_at,
 			change_id, change_of, change_verb, actor, os_user, host, machine, terminal, reason, change_detail)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		o.ID, o.Kind, o.Scope, o.Key, o.Token, flag(o.TokenSent), o.Fingerprint, o.Title, o.Target, text(o.Input), flag(o.Redacted), command,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		o.ID, o.Kind, o.Scope, o.Key, o.Token, flag(o.TokenSent), o.Fingerprint, o.Title, o.Target, o.MarkRules, text(o.Input), flag(o.Redacted), command,
 		o.Source.Pipeline, o.Source.Run, o.Source.Host, o.Source.PID, o.Session, o.State, o.Version,
 		flag(o.Undelivered), o.LiveAttempt, o.AttemptCount, o.TTL.Milliseconds(), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt),
 		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail))
@@ -338,9 +341,9 @@ func (tx *tx) endAttempt(a ledger.Attempt) error {
 
 func (tx *tx) read(r ledger.Read) error {
 	return tx.exec(`
-		INSERT INTO reads (id, operation_id, control, began_at, ended_at, verdict, reason, found, receipts, evidence, proof_at, digest, actor)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.OperationID, flag(r.Control), ms(r.BeganAt), ms(r.EndedAt), r.Verdict, r.Reason, r.Found, list(r.Receipts),
+		INSERT INTO reads (id, operation_id, control, began_at, ended_at, verdict, cause, reason, found, receipts, evidence, proof_at, digest, actor)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.OperationID, flag(r.Control), ms(r.BeganAt), ms(r.EndedAt), r.Verdict, r.Cause, r.Reason, r.Found, list(r.Receipts),
 		text(r.Evidence), ms(r.ProofAt), r.Digest, r.Actor)
 }
 

@@ -322,6 +322,16 @@ BEGIN
   SELECT RAISE(ABORT, 'reads are never deleted');
 END;
 
+CREATE TRIGGER marks_guard_update BEFORE UPDATE ON marks
+BEGIN
+  SELECT RAISE(ABORT, 'a mark never changes; a further one may be added');
+END;
+
+CREATE TRIGGER marks_guard_delete BEFORE DELETE ON marks
+BEGIN
+  SELECT RAISE(ABORT, 'marks are never deleted');
+END;
+
 CREATE TRIGGER grants_guard_insert BEFORE INSERT ON grants
 BEGIN
   SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')

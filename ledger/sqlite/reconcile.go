@@ -194,42 +194,6 @@ func (s *Store) ControlCandidate(ctx context.Context, kind string, before time.T
 	return s.Read(ctx, ledger.Locator{ID: id})
 }
 
-// Namesakes finds those with the same fingerprint by its index, those that hold
-// the same key by going from one scope and kind to the next, and the rest by
-// indexes of their own.
-func (s *Store) Namesakes(ctx context.Context, operationID string, limit int) ([]string, error) {
-	rows, err := s.rows(ctx, `
-		WITH RECURSIVE
-		o AS (SELECT seq, key, fingerprint FROM operations WHERE id = ?1),
-		place(scope, kind) AS (
-			SELECT * FROM (SELECT scope, kind FROM operations INDEXED BY operations_by_key WHERE key_live = 1 ORDER BY scope, kind LIMIT 1)
-			UNION ALL
-			SELECT n.scope, n.kind FROM place p JOIN operations n ON n.seq = (
-				SELECT t.seq FROM operations t INDEXED BY operations_by_key
-				 WHERE t.key_live = 1 AND (t.scope, t.kind) > (p.scope, p.kind) ORDER BY t.scope, t.kind LIMIT 1)),
-		named(seq) AS (
-			SELECT t.seq FROM o JOIN operations t ON t.fingerprint = o.fingerprint AND t.fingerprint <> ''
-			UNION SELECT t.seq FROM o JOIN operations t INDEXED BY operations_retired ON t.key_live = 0 AND t.key = o.key
-			UNION SELECT t.seq FROM place JOIN o JOIN operations t INDEXED BY operations_by_key ON t.key_live = 1 AND t.scope = place.scope AND t.kind = place.kind AND t.key = o.key),
-		unprinted(seq) AS (SELECT seq FROM operations INDEXED BY operations_unprinted WHERE fingerprint = '' ORDER BY created_at DESC LIMIT ?2)
-		SELECT t.id FROM operations t WHERE t.seq IN (SELECT seq FROM named UNION SELECT seq FROM unprinted)
-		   AND t.seq <> (SELECT seq FROM o)
-		 ORDER BY t.seq IN (SELECT seq FROM named) DESC, t.created_at DESC, t.id DESC LIMIT ?2`, operationID, limit)
-	if err != nil {
-		return nil, translate(s.path, err)
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, translate(s.path, err)
-		}
-		ids = append(ids, id)
-	}
-	return ids, translate(s.path, rows.Err())
-}
-
 // RecordControl stores a positive control's read, and when it held if it found
 // what it looked for. The same read again changes nothing.
 func (s *Store) RecordControl(ctx context.Context, r ledger.Read) error {

@@ -17,7 +17,7 @@ type querier interface {
 }
 
 const operationColumns = `
-	o.id, o.kind, o.scope, o.key, o.token, o.token_sent, o.fingerprint, o.title, o.target, o.input, o.redacted, o.command,
+	o.id, o.kind, o.scope, o.key, o.token, o.token_sent, o.fingerprint, o.title, o.target, o.mark_rules, o.input, o.redacted, o.command,
 	o.source, o.source_run, o.source_host, o.source_pid, o.session,
 	o.state, o.version, o.error_class, o.verdict, o.effects, o.receipts, o.result, o.effect_word, o.actor, o.reason,
 	o.conflict, o.conflict_note, o.acked_receipts, o.doubted, o.hands_off, o.by_answer,
@@ -37,7 +37,7 @@ type operationScan struct {
 func (s *operationScan) dest(to []any) []any {
 	o := &s.o
 	return append(to,
-		&o.ID, &o.Kind, &o.Scope, &o.Key, &o.Token, &o.TokenSent, &o.Fingerprint, &o.Title, &o.Target, &s.input, &o.Redacted, &s.command,
+		&o.ID, &o.Kind, &o.Scope, &o.Key, &o.Token, &o.TokenSent, &o.Fingerprint, &o.Title, &o.Target, &o.MarkRules, &s.input, &o.Redacted, &s.command,
 		&o.Source.Pipeline, &o.Source.Run, &o.Source.Host, &o.Source.PID, &o.Session,
 		&o.State, &o.Version, &o.ErrorClass, &o.Verdict, &o.Effects, &s.receipts, &s.result, &o.EffectWord, &o.Actor, &o.Reason,
 		&o.Conflict, &o.ConflictNote, &s.acked, &o.Doubted, &o.HandsOff, &o.ByAnswer,
@@ -117,12 +117,12 @@ func loadReads(q querier, id string, evidence bool) ([]ledger.Read, error) {
 		var began, ended, proof int64
 		var receipts string
 		var ev sql.NullString
-		err := rows.Scan(&r.ID, &r.Control, &began, &ended, &r.Verdict, &r.Reason, &r.Found, &receipts, &ev, &proof, &r.Digest, &r.Actor)
+		err := rows.Scan(&r.ID, &r.Control, &began, &ended, &r.Verdict, &r.Cause, &r.Reason, &r.Found, &receipts, &ev, &proof, &r.Digest, &r.Actor)
 		r.BeganAt, r.EndedAt, r.ProofAt = at(began), at(ended), at(proof)
 		r.Receipts, r.Evidence = unlist(receipts), raw(ev)
 		return r, err
 	}, `
-		SELECT id, control, began_at, ended_at, verdict, reason, found, receipts, `+column+`, proof_at, digest, actor
+		SELECT id, control, began_at, ended_at, verdict, cause, reason, found, receipts, `+column+`, proof_at, digest, actor
 		  FROM reads WHERE operation_id = ? ORDER BY began_at DESC, rowid DESC LIMIT ?`, id, most)
 }
 

@@ -54,6 +54,7 @@ CREATE TABLE operations (
   -- What it is called. '' until a policy names it.
   title        TEXT NOT NULL DEFAULT '',
   target       TEXT NOT NULL DEFAULT '',               -- the thing acted on
+  mark_rules   TEXT NOT NULL DEFAULT '',               -- the policy's rules that made its marks; an engine fills them in
   -- Where it stands.
   state        TEXT NOT NULL DEFAULT 'pending',
   version      INTEGER NOT NULL DEFAULT 1,             -- moves with state, attempt, verdict and decision
@@ -145,11 +146,11 @@ CREATE TABLE operations (
 
 -- One live key for each (scope, kind, key).
 CREATE UNIQUE INDEX operations_by_key ON operations (scope, kind, key) WHERE key_live = 1;
--- Those that have given a key up.
-CREATE INDEX operations_retired ON operations (key) WHERE key_live = 0;
 -- Twins: the same input. Overtaken: a newer one on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
-CREATE INDEX operations_unprinted ON operations (created_at) WHERE fingerprint = '';
+-- Whose marks are to be made anew, because the policy's rules changed or the writer
+-- made none.
+CREATE INDEX operations_by_mark_rules ON operations (kind, mark_rules);
 CREATE INDEX operations_by_target ON operations (target, created_at) WHERE target <> '';
 -- The settled list, newest change first.
 CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;
@@ -160,6 +161,14 @@ CREATE INDEX operations_by_answer ON operations (kind, settled_at)
   WHERE state = 'committed' AND by_answer = 1 AND token_sent = 1;
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON operations (scope, awaits) WHERE awaits <> '';
+
+-- marks: the names under which an operation's effect may show. Who else may have
+-- made an effect that is recognised by a name is found here.
+CREATE TABLE marks (
+  value        TEXT NOT NULL,
+  operation_id TEXT NOT NULL REFERENCES operations (id),
+  PRIMARY KEY (value, operation_id)
+) STRICT, WITHOUT ROWID;
 
 -- attempts: one row for each transmission of an operation.
 CREATE TABLE attempts (
@@ -227,6 +236,7 @@ CREATE TABLE reads (
   began_at     INTEGER NOT NULL,
   ended_at     INTEGER NOT NULL,
   verdict      TEXT NOT NULL,
+  cause        TEXT NOT NULL DEFAULT '',               -- why it is inconclusive, for programs
   reason       TEXT NOT NULL DEFAULT '',
   found        INTEGER NOT NULL DEFAULT 0,
   receipts     TEXT NOT NULL DEFAULT '[]',

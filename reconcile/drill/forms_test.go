@@ -18,10 +18,9 @@ const (
 // form is one way to write a kind's check.
 type form struct {
 	name, via  string // http, sql, command, mcp
-	search     string // ref, key: compared here; asked-: left to the other side; exact-; content, asked-content, narrow, part; judged-by-ref
+	search     string // of searches
 	paging     string // "", cursor, link, offset
 	window     string // "", op, attempt
-	filters    bool   // out what it found from before the operation
 	same       bool
 	bounded    bool
 	forgets    bool // visible_for
@@ -32,16 +31,39 @@ type form struct {
 	target     bool
 }
 
-func (s form) byToken() bool {
-	return s.search == "ref" || s.search == "asked-ref" || s.search == "exact-ref" || s.search == "told-ref"
+// search is by what a check recognises an effect, and what it asks for.
+type search struct {
+	by    string // token, key, name, state; "": nothing, evidence for a person
+	list  string // instead of the list as it comes
+	mark  string
+	rest  string // beside the mark
+	ask   string // the parameter of the question: ref, key, to
+	where string // the same in SQL
 }
-func (s form) byKey() bool { return strings.HasSuffix(s.search, "key") }
-func (s form) byContent() bool {
-	return !s.byToken() && !s.byKey()
+
+var searches = map[string]search{
+	"ref":         {by: "token", mark: "it.ref"},
+	"asked-ref":   {by: "token", mark: "it.ref", ask: "ref", where: "ref = ${token}"},
+	"blind-ref":   {by: "token", mark: "asked", ask: "ref", where: "ref = ${token}"},
+	"exact-ref":   {by: "token", mark: "it.ref", ask: "ref"},
+	"told-ref":    {by: "token", mark: "it.ref"},
+	"note":        {by: "token", mark: "it.note", rest: `mark_as: "<!-- ${token} -->"`},
+	"key":         {by: "key", mark: "it.key", rest: "mark_is: key"},
+	"asked-key":   {by: "key", mark: "it.key", rest: "mark_is: key", ask: "key", where: "key LIKE ${key} || '%'"},
+	"exact-key":   {by: "key", mark: "it.key", rest: "mark_is: key", ask: "key"},
+	"name":        {by: "name", mark: "it.to", rest: "mark_is: ${input.to}\n      created: it.created"},
+	"asked-name":  {by: "name", mark: "it.to", rest: "mark_is: ${input.to}\n      created: it.created", ask: "to", where: `"to" = ${input.to}`},
+	"state":       {by: "state"},
+	"asked-state": {by: "state", ask: "to", where: `"to" = ${input.to}`},
+	"nothing":     {},
 }
-func (s form) theirSearch() bool {
-	return strings.HasPrefix(s.search, "asked") || s.search == "told-ref" || strings.HasPrefix(s.search, "exact")
-}
+
+func (s form) by() string  { return searches[s.search].by }
+func (s form) exact() bool { return strings.HasPrefix(s.search, "exact") }
+
+// carries tells whether the question holds what the mark is compared with, so that
+// an echo of it may be taken for an effect.
+func (s form) carries() bool { return searches[s.search].ask != "" || s.search == "told-ref" }
 
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 func odds(r *rand.Rand, n int) bool      { return r.IntN(n) == 0 }
@@ -49,28 +71,31 @@ func odds(r *rand.Rand, n int) bool      { return r.IntN(n) == 0 }
 // anyForm makes one up.
 func anyForm(r *rand.Rand, name, via string, m manners) form {
 	s := form{name: name, via: via}
-	s.search = one(r, "ref", "ref", "ref", "asked-ref", "asked-ref", "key", "asked-key", "content", "asked-content", "narrow", "part", "judged-by-ref")
-	if via == "http" {
-		s.search = one(r, s.search, s.search, s.search, "exact-ref", "exact-key")
+	kinds := []string{"ref", "ref", "asked-ref", "asked-ref", "key", "asked-key", "name", "asked-name", "state", "asked-state", "nothing"}
+	if m.match != "prefix" && m.match != "part" { // such a search cannot be trusted to find no other, and shows nothing
+		kinds = append(kinds, "blind-ref", "blind-ref")
+	}
+	switch via {
+	case "http":
+		kinds = append(kinds, "exact-ref", "exact-key", "note")
 		s.paging = one(r, "", "", "cursor", "link", "offset")
+	case "command":
+		kinds = append(kinds, "told-ref", "note")
+	case "mcp":
+		kinds = append(kinds, "note")
 	}
-	if via == "command" {
-		s.search = one(r, s.search, s.search, "told-ref")
+	s.search = one(r, kinds...)
+	if m.silent && s.by() == "token" && m.match == "exact" {
+		s.search = "blind-ref"
 	}
-	if m.silent && (s.search == "ref" || s.search == "key" || s.search == "judged-by-ref") {
-		s.search = one(r, "asked-ref", "asked-key")
-	}
-	if strings.HasPrefix(s.search, "exact") {
+	if s.exact() || s.by() == "state" {
 		s.paging = ""
 	} else {
 		s.window = one(r, "", "", "op", "attempt")
 	}
-	if s.search == "asked-ref" || s.search == "asked-content" {
-		s.filters = odds(r, 3)
-	}
 	s.same, s.bounded = !odds(r, 3), !odds(r, 4)
 	s.forgets, s.blind = odds(r, 6), odds(r, 8)
-	s.idempotent, s.target = odds(r, 7), odds(r, 3)
+	s.idempotent, s.target = odds(r, 7) || s.by() == "state", odds(r, 3)
 	s.keys = m.keys && via == "http"
 	if odds(r, 2) {
 		s.send, s.auto = via, one(r, "never", "absent", "absent", "key_safe")
@@ -130,31 +155,10 @@ func (s form) yaml(program, base string) string {
 	if s.via == "sql" {
 		list, valid, complete = "rows", "", "true"
 	}
-	ask := map[string]string{}
-	found := list
-	where := "1 = 1"
-	switch s.search {
-	case "ref":
-		found = list + ".filter(x, x.ref == token)"
-	case "key":
-		found = list + ".filter(x, x.key == key)"
-	case "asked-ref":
-		ask["ref"], where = "${token}", "ref = ${token}"
-	case "asked-key":
-		ask["key"], where = "${key}", "key LIKE ${key} || '%'"
-	case "content":
-		found = list + ".filter(x, x.to == input.to && x.amount == input.amount)"
-	case "asked-content":
-		ask["to"], where = "${input.to}", `"to" = ${input.to}`
-	case "narrow":
-		found = list + ".filter(x, x.to == input.to)"
-	case "part":
-		found = list + ".filter(x, x.to.contains(input.to) && x.amount == input.amount)"
-	case "judged-by-ref":
-		found = list + ".filter(x, x.to == input.to && x.amount == input.amount)"
-	}
-	if s.filters && s.via != "sql" {
-		found = list + fmt.Sprintf(".filter(x, x.created >= int(op.created_at) - %d)", int(wideMargin.Seconds()))
+	how := searches[s.search]
+	ask, where := map[string]string{}, "1 = 1"
+	if how.ask != "" && !s.exact() {
+		ask[how.ask], where = map[string]string{"ref": "${token}", "key": "${key}", "to": "${input.to}"}[how.ask], how.where
 	}
 	switch s.window {
 	case "op":
@@ -164,11 +168,10 @@ func (s form) yaml(program, base string) string {
 	}
 	line(2, "read:")
 	switch {
-	case strings.HasPrefix(s.search, "exact"):
-		name := strings.TrimPrefix(s.search, "exact-")
-		line(3, `http: { get: "/things/%s/${%s}" }`, name, map[string]string{"ref": "token", "key": "key"}[name])
+	case s.exact():
+		line(3, `http: { get: "/things/%s/${%s}" }`, how.ask, map[string]string{"ref": "token", "key": "key"}[how.ask])
 		valid = `status == 404 || status == 200 && body.object == "thing"`
-		found, complete = "status == 404 ? [] : [body]", "true"
+		list, complete = "status == 404 ? [] : [body]", "true"
 	case s.via == "http":
 		next := ""
 		if s.paging != "" {
@@ -203,20 +206,26 @@ func (s form) yaml(program, base string) string {
 		if since := ask["since"]; since != "" {
 			where += " AND created >= CAST(" + since + " AS INTEGER)"
 		}
-		line(3, `sql: { query: %q }`, `SELECT id, ref, key, "to", amount FROM things WHERE `+where)
+		line(3, `sql: { query: %q }`, `SELECT id, ref, key, "to", amount, created FROM things WHERE `+where)
 	}
 	if valid != "" {
 		line(3, "valid: %s", quoted(valid))
 	}
-	line(3, "found: %s", quoted(found))
-	line(3, "complete: %s", quoted(complete))
-	switch {
-	case s.search == "judged-by-ref":
-		line(3, "same: it.ref == token")
-	case s.same:
-		line(3, "same: it.amount == input.amount && it.to == input.to")
+	if how.by == "state" {
+		line(3, "state: %s", quoted(list+".exists(x, x.to == input.to && x.amount == input.amount)"))
+	} else {
+		line(3, "list: %s", quoted(list))
+		for _, l := range []string{map[bool]string{true: "mark: " + how.mark}[how.mark != ""], how.rest} {
+			if l != "" {
+				line(3, "%s", l)
+			}
+		}
+		line(3, "complete: %s", quoted(complete))
+		if s.same {
+			line(3, "same: it.amount == input.amount && it.to == input.to")
+		}
+		line(3, "receipt: it.id")
 	}
-	line(3, "receipt: it.id")
 	switch s.send {
 	case "http":
 		line(2, `send: { http: { post: /things, json: "${input}", headers: { X-Op: "${op.id}" } } }`)

@@ -22,6 +22,7 @@ type thing struct {
 	Ref, Key, To  string
 	Amount        int
 	At, Shown     time.Time // it takes effect, and is in the index
+	Note          string    // else it names the ref
 	Deleted       bool
 	Edited, Other bool // is not, or never was, what was asked
 }
@@ -35,6 +36,7 @@ type manners struct {
 	keys   bool          // it remembers idempotency keys
 	deaf   bool          // it does not know the parameters of a search
 	reuses bool          // it gives the id of something deleted to something new
+	echoes bool          // asked for what it does not have, it answers with the question
 }
 
 // market is a downstream with a real socket, a journal that tells the truth, and
@@ -177,12 +179,24 @@ func (d *market) matches(have, want string) bool {
 }
 
 func (d *market) show(t *thing) map[string]any {
-	out := map[string]any{"id": t.ID, "to": t.To, "amount": t.Amount, "ref": t.Ref, "key": t.Key, "created": t.At.Add(d.off).Unix()}
+	out := map[string]any{"id": t.ID, "to": t.To, "amount": t.Amount, "ref": t.Ref, "key": t.Key, "created": t.At.Add(d.off).Unix(), "note": t.Note}
+	if t.Note == "" {
+		out["note"] = "made by <!-- " + t.Ref + " -->"
+	}
 	if d.silent {
 		delete(out, "ref")
 		delete(out, "key")
+		delete(out, "note")
 	}
 	return out
+}
+
+// echo is the question as an answer, where nothing is there.
+func (d *market) echo(q url.Values) []*thing {
+	if !d.echoes || !q.Has("ref") && !q.Has("key") && !q.Has("to") {
+		return nil
+	}
+	return []*thing{{ID: "echo", Ref: q.Get("ref"), Key: q.Get("key"), To: q.Get("to"), At: d.now().Add(time.Hour)}}
 }
 
 // visible is what a question shows, newest last.
@@ -251,6 +265,9 @@ func (d *market) list(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	all := d.visible(q)
+	if len(all) == 0 {
+		all = d.echo(q)
+	}
 	limit, from := 1000, 0
 	if n, _ := strconv.Atoi(q.Get("limit")); n > 0 {
 		limit = n
@@ -289,7 +306,11 @@ func (d *market) one(w http.ResponseWriter, r *http.Request) {
 	if d.ill(w) {
 		return
 	}
-	found := d.visible(url.Values{r.PathValue("by"): {r.PathValue("value")}})
+	asked := url.Values{r.PathValue("by"): {r.PathValue("value")}}
+	found := d.visible(asked)
+	if len(found) == 0 {
+		found = d.echo(asked)
+	}
 	if len(found) == 0 {
 		w.WriteHeader(404)
 		fmt.Fprint(w, `{"object":"error"}`)

@@ -36,7 +36,8 @@ const truthRead = `
     read:
       http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 3, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
-      found: body.data.filter(x, has(x.metadata.indoubt) && x.metadata.indoubt == token)
+      list: body.data
+      mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
       same: it.amount == input.amount && it.status == "pending"

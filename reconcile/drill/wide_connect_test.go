@@ -22,7 +22,7 @@ func (d *market) keepTable(t testing.TB, path string) {
 		CREATE TABLE things (id TEXT, ref TEXT, key TEXT, "to" TEXT, amount INTEGER, created INTEGER);
 		CREATE TABLE sent (n INTEGER PRIMARY KEY, op TEXT, ref TEXT, key TEXT, "to" TEXT, amount INTEGER);
 		CREATE TRIGGER shown AFTER INSERT ON sent BEGIN
-			INSERT INTO things VALUES ('s_' || new.n, new.ref, new.key, new."to", new.amount, 1e12);
+			INSERT INTO things VALUES ('s_' || new.n, new.ref, new.key, new."to", new.amount, 4000000000);
 		END`); err != nil {
 		t.Fatal(err)
 	}

@@ -92,6 +92,10 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 			continue
 		}
 		switch {
+		case w.by() == "" && r.Verdict != ledger.Inconclusive:
+			return "a check that recognises nothing says " + string(r.Verdict) + ": " + r.Reason
+		case w.by() == "state" && r.Verdict != ledger.Inconclusive && r.Verdict != ledger.Landed:
+			return "a state says " + string(r.Verdict) + ": " + r.Reason
 		case r.Verdict == ledger.Landed && !there:
 			return "a check says that it landed: " + r.Reason
 		case r.Verdict == ledger.Absent && h.made > 0 && !w.touched && len(w.attempts) == 1 && o.AttemptCount == 1:
@@ -161,12 +165,16 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 		return "", "", false
 	case w.window == "attempt" && u.down.off < 0:
 		return "", "", false // the market's clock puts it before the window
-	case w.byContent() || w.byKey():
-		return ledger.Committed, ledger.NoConflict, h.made == 1 && h.asked == 1 && u.alone(w)
-	case w.token == "", w.theirSearch() && (u.down.match == "word" || u.down.deaf):
+	case w.by() == "", w.by() == "state", u.down.echoes && w.carries():
 		return "", "", false
-	case strings.HasPrefix(w.search, "exact") && h.made > 1:
-		return "", "", false // it shows one of them
+	case u.down.silent && w.search != "blind-ref" && w.by() != "name":
+		return "", "", false // nothing shows whose it is
+	case w.exact() && (h.made > 1 || u.down.deaf || u.down.match != "exact"):
+		return "", "", false // it shows one, and perhaps another's
+	case w.by() == "key" || w.by() == "name":
+		return ledger.Committed, ledger.NoConflict, h.made == 1 && h.asked == 1 && u.alone(w)
+	case w.token == "", w.search == "blind-ref" && (u.down.match == "word" || u.down.deaf):
+		return "", "", false
 	case h.made == 1 && h.asked == 0 && w.same:
 		return ledger.Uncertain, ledger.MismatchConflict, w.paging != "offset" // there might be more
 	case h.made == 1:
@@ -175,23 +183,21 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 		return ledger.Committed, ledger.Duplicate, true
 	case !o.Doubted:
 		return ledger.Failed, ledger.NoConflict, true
+	case w.carries() && (u.down.deaf || u.down.match != "exact"):
+		return "", "", false // it shows others, and perhaps not all
 	case !w.bounded, w.blind, !w.sent, w.paging == "offset", !u.seen(w.form):
 		return "", "", false
 	}
 	return ledger.Failed, ledger.NoConflict, true
 }
 
-// alone tells whether nobody else can have made what a check finds that does not
-// look for the token, and the market shows it.
+// alone tells whether nobody else can have made what has the name or the key.
 func (u *wide) alone(w *wideWish) bool {
-	if w.byKey() && (u.down.deaf || u.down.match != "exact" || u.down.silent || w.via == "sql" && w.search == "asked-key") || w.byContent() && w.fingerprint == "" || w.search == "judged-by-ref" && w.token == "" {
+	if w.by() == "name" && (w.rivalled || u.down.off < 0) { // to a slow clock its own look older, too
 		return false
 	}
 	for _, other := range u.wishes {
-		switch {
-		case other == w:
-		case w.byKey() && other.key == w.key, w.byContent() && other.to == w.to,
-			(w.search == "asked-content" || w.search == "part") && (strings.Contains(other.to, w.to) || strings.Contains(w.to, other.to)):
+		if other != w && (w.by() == "key" && other.key == w.key || w.by() == "name" && other.to == w.to) {
 			return false
 		}
 	}

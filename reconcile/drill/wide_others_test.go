@@ -77,7 +77,24 @@ func (u *wide) plan(w *wideWish) {
 // meddle is what others do at the market.
 func (u *wide) meddle() {
 	w := u.any()
-	switch u.random.IntN(4) {
+	switch u.random.IntN(6) {
+	case 4:
+		if w == nil {
+			return
+		}
+		// It is of its name and amount, and older than every attempt.
+		at := u.now().Add(-24 * time.Hour)
+		u.down.book(thing{Op: "somebody's", Ref: "older-" + strconv.Itoa(u.random.IntN(1e6)), Key: "older " + strconv.Itoa(u.random.IntN(1e6)), To: w.to, Amount: w.amount, At: at}, 0)
+		for _, x := range u.wishes {
+			x.rivalled = x.rivalled || x.to == w.to
+		}
+		u.tell("something older of the name of %s is there", w.op)
+	case 5:
+		if w == nil || w.token == "" {
+			return
+		}
+		u.down.book(thing{Op: "somebody's", Ref: w.token + "X", Key: w.key + "X", To: "acct of theirs", Amount: 1, Note: "see " + w.token + " for more"}, 0)
+		u.tell("somebody quotes the token of %s", w.op)
 	case 0, 1:
 		t := thing{Op: "somebody's", Ref: "their-" + strconv.Itoa(u.random.IntN(1e6)), Key: "theirs " + strconv.Itoa(u.random.IntN(1e6)), To: "acct of theirs", Amount: 1}
 		if u.loose && w != nil {

@@ -51,7 +51,8 @@ kinds:
     read:
       http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100 } }
       valid: status == 200 && body.object == "list"
-      found: body.data.filter(x, has(x.metadata.indoubt) && x.metadata.indoubt == token)
+      list: body.data
+      mark: it.metadata.indoubt
       complete: "!body.has_more"
       same: it.amount == input.amount
       receipt: it.id

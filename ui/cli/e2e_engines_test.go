@@ -35,7 +35,8 @@ kinds:
     visible_within: 0s
     read:
       http: { get: /charges, query: { ref: "${token}" } }
-      found: body.data
+      list: body.data
+      mark: it.ref
       complete: "!body.more"
       receipt: it.id
 `
@@ -67,7 +68,7 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 			fmt.Fprint(w, `{"data":[],"more":false}`)
 			return
 		}
-		fmt.Fprintf(w, `{"data":[{"id":"ch_%s"}],"more":false}`, ref)
+		fmt.Fprintf(w, `{"data":[{"id":"ch_%s","ref":%q}],"more":false}`, ref, ref)
 	}))
 	defer books.Close()
 	s.writePolicy(fmt.Sprintf(onePolicy, books.URL))

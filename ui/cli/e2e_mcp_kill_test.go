@@ -30,7 +30,8 @@ const memoryCheck = `    lands_within: 300ms
     visible_within: 0s
     read:
       mcp: { tool: search_nodes, arguments: { query: "${token}" } }
-      found: structured.entities
+      list: structured.entities
+      mark: it.observations
       complete: "true"
       receipt: it.name
 `

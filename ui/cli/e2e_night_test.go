@@ -42,7 +42,8 @@ kinds:
     read:
       http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
-      found: body.data.filter(x, x.metadata.indoubt == token)
+      list: body.data
+      mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
       receipt: it.id
@@ -59,7 +60,8 @@ kinds:
     read:
       http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
-      found: body.data.filter(x, x.metadata.indoubt == token)
+      list: body.data
+      mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
       receipt: it.id

@@ -68,7 +68,8 @@ kinds:
     read:
       http: { get: /posts/search, query: { query: "${token}" } }
       valid: status == 200
-      found: body.posts
+      list: body.posts
+      mark: it.ref
       complete: "!body.more"
       receipt: it.id
     send: { command: recorded }
@@ -78,7 +79,8 @@ kinds:
     read:
       http: { get: /posts/search, query: { query: "${token}" } }
       valid: status == 200
-      found: body.posts
+      list: body.posts
+      mark: it.ref
       complete: "!body.more"
       receipt: it.id
     send: { command: recorded }
@@ -91,7 +93,8 @@ kinds:
     read:
       http: { get: /posts/search, query: { query: "${token}" } }
       valid: status == 200
-      found: body.posts
+      list: body.posts
+      mark: it.ref
       complete: "!body.more"
       receipt: it.id
     send: { command: recorded }
@@ -106,7 +109,8 @@ kinds:
     read:
       http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
-      found: body.data.filter(x, x.metadata.indoubt == token)
+      list: body.data
+      mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
       same: it.amount == input.amount

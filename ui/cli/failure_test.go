@@ -244,11 +244,11 @@ func TestABadPolicySaysWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := b.json(1, "policy", "check")
-	if a.Error.Code != "bad_policy" || !strings.Contains(a.Error.Message, "receit") || !strings.Contains(string(a.Data), `"line":23`) {
+	if a.Error.Code != "bad_policy" || !strings.Contains(a.Error.Message, "receit") || !strings.Contains(string(a.Data), `"line":24`) {
 		t.Errorf("%+v %s", a.Error, a.Data)
 	}
 	out := b.want(1, "policy", "check")
-	if !strings.Contains(out, "policy.yaml:23:") || !strings.Contains(out, "^") || !strings.Contains(out, "did you mean `receipt`?") {
+	if !strings.Contains(out, "policy.yaml:24:") || !strings.Contains(out, "^") || !strings.Contains(out, "did you mean `receipt`?") {
 		t.Error(out)
 	}
 	b.failing(1, "bad_policy", "retry", b.at(1))

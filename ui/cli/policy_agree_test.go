@@ -21,7 +21,8 @@ kinds:
     read:
       http: { get: "/orders/${input.case}", query: { after: "${cursor}" } }
       valid: status == 200 || status == 404 || status == 403
-      found: 'status == 200 ? body.data : []'
+      list: 'status == 200 ? body.data : []'
+      mark: it.t
       complete: status == 200 && !body.more
       next: body.next
       same: it.amount == input.amount
@@ -44,7 +45,7 @@ func TestTryingAPolicySaysWhatTheEngineSays(t *testing.T) {
 	}
 	one := func(data string) string { return `{"data":[` + data + `],"more":false,"next":null}` }
 	more := func(data, next string) string { return `{"data":[` + data + `],"more":true,"next":"` + next + `"}` }
-	const a, b2, other, nameless = `{"id":"a","amount":1}`, `{"id":"b","amount":1}`, `{"id":"a","amount":2}`, `{"amount":1}`
+	const a, b2, other, nameless = `{"t":"TOKEN","id":"a","amount":1}`, `{"t":"TOKEN","id":"b","amount":1}`, `{"t":"TOKEN","id":"a","amount":2}`, `{"t":"TOKEN","amount":1}`
 	cases := []struct {
 		name  string
 		pages []page
@@ -69,6 +70,7 @@ func TestTryingAPolicySaysWhatTheEngineSays(t *testing.T) {
 		{"in circles", ok(more("", "0")), "inconclusive"},
 		{"without end", ok(more("", "+")), "inconclusive"},
 	}
+	b := newBench(t)
 	downstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/orders/"))
 		after, _ := strconv.Atoi(r.URL.Query().Get("after"))
@@ -77,10 +79,9 @@ func TestTryingAPolicySaysWhatTheEngineSays(t *testing.T) {
 			w.Header().Set(name, value)
 		}
 		w.WriteHeader(p.status)
-		fmt.Fprint(w, strings.Replace(p.body, `"+"`, strconv.Quote(strconv.Itoa(after+1)), 1))
+		fmt.Fprint(w, strings.NewReplacer(`"+"`, strconv.Quote(strconv.Itoa(after+1)), "TOKEN", b.token(n+1)).Replace(p.body))
 	}))
 	defer downstream.Close()
-	b := newBench(t)
 	b.policy = b.file("agree.yaml", fmt.Sprintf(agreePolicy, downstream.URL))
 	for i, c := range cases {
 		b.doubt(i+1, "order", fmt.Sprintf(`{"case":%d,"amount":1}`, i))
@@ -107,12 +108,12 @@ func TestPolicyTryFollowsPages(t *testing.T) {
 			fmt.Fprint(w, `{"data":[],"more":true,"next":"p2"}`)
 			return
 		}
-		fmt.Fprint(w, `{"data":[{"id":"a","amount":1}],"more":false}`)
+		fmt.Fprint(w, `{"data":[{"t":"tok-1","id":"a","amount":1}],"more":false}`)
 	}))
 	defer downstream.Close()
 	b := newBench(t)
 	b.policy = b.file("agree.yaml", fmt.Sprintf(agreePolicy, downstream.URL))
-	out := b.want(0, "policy", "try", "order", "--input", `{"case":1,"amount":1}`)
+	out := b.want(0, "policy", "try", "order", "--token", "tok-1", "--input", `{"case":1,"amount":1}`)
 	for _, want := range []string{"REQUEST   page 1", "REQUEST   page 2", "after=p2", `NEXT      body.next` + "\n  \"p2\"", "VERDICT   landed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
@@ -123,7 +124,7 @@ func TestPolicyTryFollowsPages(t *testing.T) {
 	}
 	// The expressions stand in the order in which they are asked.
 	at := -1
-	for _, name := range []string{"VALID", "FOUND", "SAME", "RECEIPT", "COMPLETE"} {
+	for _, name := range []string{"VALID", "LIST", "MARK", "OWN", "SAME", "RECEIPT", "COMPLETE"} {
 		last := strings.LastIndex(out, "\n"+name)
 		if last < at {
 			t.Errorf("%s is out of order:\n%s", name, out)
@@ -131,8 +132,8 @@ func TestPolicyTryFollowsPages(t *testing.T) {
 		at = last
 	}
 	// The same from saved answers, page by page.
-	first, second := b.file("1.json", `{"data":[],"more":true,"next":"p2"}`), b.file("2.json", `{"data":[{"id":"a","amount":1}],"more":false}`)
-	saved := []string{"policy", "try", "order", "--input", `{"case":1,"amount":1}`, "--answer", first}
+	first, second := b.file("1.json", `{"data":[],"more":true,"next":"p2"}`), b.file("2.json", `{"data":[{"t":"tok-1","id":"a","amount":1}],"more":false}`)
+	saved := []string{"policy", "try", "order", "--token", "tok-1", "--input", `{"case":1,"amount":1}`, "--answer", first}
 	if out := b.want(0, append(saved, "--answer", second)...); !strings.Contains(out, "VERDICT   landed") || !strings.Contains(out, "after=p2") {
 		t.Error(out)
 	}
@@ -202,12 +203,12 @@ func TestPolicyCommandsKnowTheirKinds(t *testing.T) {
 func TestPolicyTestShowsWhatAFailingCaseEvaluates(t *testing.T) {
 	b := newBench(t)
 	b.policy = b.file("cases.yaml", fmt.Sprintf(agreePolicy, "http://127.0.0.1:9")+`    tests:
-      - { name: renamed, input: { case: 1, amount: 1 }, answer: { body: { data: [{ id: a, amounts: 1 }], more: false } }, want: landed }
-      - { name: somebody else's, input: { case: 1, amount: 1 }, answer: { body: { data: [{ id: a, amount: 2 }], more: false } }, want: landed }
+      - { name: renamed, input: { case: 1, amount: 1 }, answer: { body: { data: [{ t: indoubt-test, id: a, amounts: 1 }], more: false } }, want: landed }
+      - { name: somebody else's, input: { case: 1, amount: 1 }, answer: { body: { data: [{ t: indoubt-test, id: a, amount: 2 }], more: false } }, want: landed }
 `)
 	_, out, _ := b.run("policy", "test")
 	for _, want := range []string{"verdict wanted landed, got cannot_tell: it.amount == input.amount: there is no `amount` in it",
-		"same     it.amount == input.amount", "→ error:", "→ false", `found    status == 200 ? body.data : []`, `→ [{"amount":2,"id":"a"}]`} {
+		"same     it.amount == input.amount", "→ error:", "→ false", `list     status == 200 ? body.data : []`, `→ [{"amount":2,"id":"a","t":"indoubt-test"}]`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}

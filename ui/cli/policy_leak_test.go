@@ -22,7 +22,8 @@ kinds:
     token: { into: ref }
     read:
       http: { get: "` + s.URL + `/find", query: { k: "${env.ECHO_KEY}", q: "${token}" }, headers: { X-Who: "${env.ECHO_KEY}" } }
-      found: "body.data.filter(x, x.id != token)"
+      list: body.data
+      mark: "[it.id, body.asked]"
       receipt: it.id
 `
 	if err := os.WriteFile(b.policy, []byte(text), 0o600); err != nil {
@@ -46,7 +47,7 @@ kinds:
   tool:
     read:
       command: { argv: [sh, -c, 'printf "login of %s expired: run tool login\n\033[31m" "$KEY" >&2; exit 3'], env: { KEY: "${env.TOOL_KEY}" } }
-      found: json.items
+      list: json.items
 `)
 	want := "VERDICT   cannot tell: the check ended with exit code 3: login of [redacted] expired: run tool login \\x1b[31m\n"
 	if out := b.want(0, "policy", "try", "tool", "--input", "{}"); strings.Contains(out, "hush") || !strings.Contains(out, want) || !strings.Contains(out, "ANSWER  exit 3\n  login of [redacted]") {
@@ -81,7 +82,7 @@ kinds:
     token: { into: ref }
     read:
       http: { get: "/find", query: { q: "${token}" } }
-      found: "body.data.filter(x, x.id != '`+shaped+`')"
+      list: "body.data.filter(x, x.id != '`+shaped+`')"
       receipt: it.id
     send:
       command: [curl, -H, "Private-Token: ${input.ref}", --token, `+argument+`, "`+s.URL+`"]

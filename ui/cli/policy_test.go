@@ -38,10 +38,10 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 		file string
 		want []string
 	}{
-		{raw, []string{"GET http://127.0.0.1:9/v1/payment_intents?customer=cus_9&limit=100", "Bearer ${env.STRIPE_KEY}", "status 200", "FOUND", "SAME", "VERDICT   landed", "ADVICE    confirm: a check found it"}},
+		{raw, []string{"GET http://127.0.0.1:9/v1/payment_intents?customer=cus_9&limit=100", "Bearer ${env.STRIPE_KEY}", "status 200", "LIST", "OWN", "SAME", "VERDICT   landed", "ADVICE    confirm: a check found it"}},
 		{mapping, []string{"VERDICT   landed", "ADVICE"}}, // what an old answer shows was there
 		{old, []string{"VERDICT   cannot tell: answer came from a cache, 600 s old", "ADVICE"}},
-		{bare, []string{"VERDICT   landed, but different: amount is 43.00 USD, expected 42.00 USD", "ADVICE    look"}},
+		{bare, []string{"VERDICT   landed, but different: found one, but it is not what was asked: pi_1: amount is 43.00 USD, expected 42.00 USD", "ADVICE    look"}},
 		{none, []string{"none found, which proves it only with a control", "ADVICE    retry: it did not land"}},
 		{hit, []string{"VERDICT   cannot tell: answer came from a cache (X-Cache: HIT)"}},
 		{page, []string{"VERDICT   cannot tell: answer is HTML, not JSON"}},
@@ -103,8 +103,9 @@ kinds:
     lands_within: 5s
     visible_within: 0s
     read:
-      sql: { query: "SELECT id, amount FROM charges WHERE token = ${token}" }
-      found: rows
+      sql: { query: "SELECT id, token, amount FROM charges WHERE token = ${token}" }
+      list: rows
+      mark: it.token
       complete: "true"
       same: it.amount == input.amount
       receipt: it.id

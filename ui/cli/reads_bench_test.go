@@ -34,7 +34,8 @@ kinds:
     read:
       http: { get: /charges, query: { ref: "${token}" } }
       valid: status == 200 && body.object == "list"
-      found: body.data.filter(x, x.ref == token)
+      list: body.data
+      mark: it.ref
       complete: "!body.more"
       same: it.amount == input.amount
       receipt: it.id

@@ -83,7 +83,8 @@ kinds:
     read:
       http: { get: /charges }
       valid: status == 200
-      found: body.charges.filter(x, has(x.token) && x.token == token)
+      list: body.charges
+      mark: it.token
       complete: "true"
       receipt: it.id
     send:
@@ -387,7 +388,7 @@ func TestPolicyTryShowsWhatTheCheckMakesOfTheAnswer(t *testing.T) {
 	s.charges = append(s.charges, map[string]any{"id": "ch_0", "token": b.rec(1).Operation.Token})
 	before := b.lastEvent()
 	out := b.want(0, "policy", "try", "keyed", "--op", "0198")
-	for _, want := range []string{"GET " + s.URL + "/charges", "status 200", "FOUND", "ch_0", "VERDICT   landed"} {
+	for _, want := range []string{"GET " + s.URL + "/charges", "status 200", "LIST", "OWN", "ch_0", "VERDICT   landed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}

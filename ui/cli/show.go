@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -237,7 +236,7 @@ func writeReads(w io.Writer, reads []ledger.Read) {
 
 // checkWords are what a check found, and why.
 func checkWords(r ledger.Read) string {
-	if r.Verdict == ledger.Absent && strings.HasPrefix(r.Reason, policy.NotThereNow) {
+	if r.Verdict == ledger.Absent && r.Cause == ledger.CauseGone {
 		return r.Reason
 	}
 	return verdictWords(r.Verdict) + ": " + r.Reason

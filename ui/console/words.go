@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -155,7 +154,7 @@ func verdictWords(r ledger.Read) string {
 		}
 		return with("landed")
 	case ledger.Absent:
-		if strings.HasPrefix(r.Reason, policy.NotThereNow) {
+		if r.Cause == ledger.CauseGone {
 			return r.Reason
 		}
 		return with("did not land, proven")

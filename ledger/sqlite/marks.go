@@ -1,0 +1,83 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"indoubt/ledger"
+)
+
+// Marked asks the index of marks.
+func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, error) {
+	if value == "" {
+		return nil, nil
+	}
+	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) {
+		return id, rows.Scan(&id)
+	}, `SELECT o.id FROM marks m JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY o.created_at DESC, o.id DESC LIMIT ?`, value, limit)
+	return ids, translate(s.path, err)
+}
+
+func (tx *tx) mark(operationID string, values []string) error {
+	for _, v := range values {
+		if err := tx.exec(`INSERT INTO marks (value, operation_id) VALUES (?, ?) ON CONFLICT DO NOTHING`, v, operationID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kindRules goes from one pair of kind and rule to the next by the index, so that
+// no list of operations is read.
+const kindRules = `
+	WITH RECURSIVE pair(kind, rule) AS (
+		SELECT * FROM (SELECT kind, mark_rules FROM operations ORDER BY kind, mark_rules LIMIT 1)
+		UNION ALL
+		SELECT n.kind, n.mark_rules FROM pair p JOIN operations n ON n.seq = (
+			SELECT seq FROM operations WHERE (kind, mark_rules) > (p.kind, p.rule) ORDER BY kind, mark_rules LIMIT 1))
+	SELECT kind, rule FROM pair`
+
+// Mark looks for what is to be marked outside of the write, and writes only where
+// there is something.
+func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) []string, limit int) (more bool, err error) {
+	pairs, err := collect(outside{ctx, s}, func(rows *sql.Rows) (p [2]string, err error) {
+		return p, rows.Scan(&p[0], &p[1])
+	}, kindRules)
+	if err != nil {
+		return false, translate(s.path, err)
+	}
+	for _, p := range pairs {
+		want := rules(p[0])
+		if want == "" || want == p[1] {
+			continue
+		}
+		ops, err := collect(outside{ctx, s}, func(rows *sql.Rows) (ledger.Operation, error) {
+			var scan operationScan
+			if err := rows.Scan(scan.dest(nil)...); err != nil {
+				return ledger.Operation{}, err
+			}
+			return scan.operation()
+		}, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? LIMIT ?`, p[0], p[1], limit)
+		if err != nil {
+			return false, translate(s.path, err)
+		}
+		err = s.write(ctx, func(tx *tx) error {
+			for _, o := range ops {
+				if err := tx.mark(o.ID, marks(o)); err != nil {
+					return err
+				}
+				if err := tx.exec(`UPDATE operations SET mark_rules = ? WHERE id = ?`, want, o.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+		if limit -= len(ops); limit <= 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,479 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+
+	"indoubt/ledger"
+)
+
+// Identity is by what a read recognises an operation's own effect. It is declared
+// in the policy and compared here; no expression decides it.
+type Identity int
+
+const (
+	ByNothing Identity = iota // the candidates are evidence for a person
+	ByToken                   // `mark` shows the operation's token
+	ByName                    // `mark` equals what `mark_is` says
+	ByAsking                  // `mark: asked`: the other side searched for the token
+	ByState                   // `state` is true, whoever made it so
+)
+
+// Identity is by what the read recognises an effect.
+func (r *Read) Identity() Identity {
+	switch {
+	case r.state != nil:
+		return ByState
+	case r.asked:
+		return ByAsking
+	case r.markIs != nil || r.markKey:
+		return ByName
+	case r.mark != nil:
+		return ByToken
+	}
+	return ByNothing
+}
+
+// Proves reports whether finding nothing can prove that nothing is there (I6):
+// only a read that looks for the token can.
+func (r *Read) Proves() bool { return r.Identity() == ByToken || r.Identity() == ByAsking }
+
+// Recognises says in a few words by what the read recognises an effect.
+func (r *Read) Recognises() string {
+	switch r.Identity() {
+	case ByState:
+		return "state: " + shorten(r.state.text, 60) + ", whoever made it so"
+	case ByAsking:
+		return "their search for its token"
+	case ByName:
+		if r.markKey {
+			return shorten(r.mark.text, 40) + " equal to its key"
+		}
+		return shorten(r.mark.text, 40) + " equal to " + shorten(r.markIs.text, 40)
+	case ByToken:
+		if r.markAs != nil {
+			return shorten(r.mark.text, 40) + " with " + shorten(r.markAs.text, 40)
+		}
+		return shorten(r.mark.text, 40) + " with its token"
+	}
+	return "nothing: what it finds is evidence for a person"
+}
+
+// MarkRules are the rules that make an operation's marks, "" where there are none:
+// those of every kind that may look where this kind's effects show.
+func (k *Kind) MarkRules() string {
+	var rules []string
+	for _, other := range k.policy.named() {
+		if k.SameSide(other) {
+			rules = append(rules, other.Read.markRule())
+		}
+	}
+	slices.Sort(rules)
+	return strings.Join(slices.Compact(rules), "\n")
+}
+
+// Marks are the names under which an operation's effect may show, with the rules
+// that make them. A rule that cannot be applied to its input makes none.
+func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
+	m := ledger.Marks{Rules: k.MarkRules()}
+	if m.Rules == "" {
+		return m
+	}
+	for _, other := range k.policy.named() {
+		if !k.SameSide(other) {
+			continue
+		}
+		if value, err := other.Read.expected(ledger.Record{Operation: o}); err == nil && value != "" && !slices.Contains(m.Values, value) {
+			m.Values = append(m.Values, value)
+		}
+	}
+	return m
+}
+
+// SameSide reports whether the effects of one kind may show where those of the
+// other are looked for.
+func (k *Kind) SameSide(other *Kind) bool {
+	return k.Name == other.Name || k.Pattern != "" && k.Pattern == other.Pattern ||
+		k.Downstream == nil || other.Downstream == nil || k.Downstream.Name == other.Downstream.Name
+}
+
+// named are the kinds of the file that recognise an effect by a name.
+func (p *Policy) named() (out []*Kind) {
+	for _, k := range p.kinds {
+		if k.Read != nil && k.Read.Identity() == ByName {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (r *Read) markRule() string {
+	if r.markKey {
+		return "key"
+	}
+	return r.markIs.text
+}
+
+// Name is what the read expects an effect of the operation to be called.
+func (r *Read) Name(o ledger.Operation) (string, error) {
+	return r.expected(ledger.Record{Operation: o})
+}
+
+// expected is the text that an own mark shows: the token, as it stands or inside
+// `mark_as`, or what `mark_is` says.
+func (r *Read) expected(rec ledger.Record) (string, error) {
+	o := rec.Operation
+	t := r.markAs
+	switch {
+	case r.markKey:
+		return o.Key, nil
+	case r.markIs != nil:
+		t = r.markIs
+	case t == nil:
+		return o.Token, nil
+	}
+	render := &rendering{ctx: context.Background(), vars: newVariables(rec)}
+	text, err := render.text(t)
+	if err == nil && strings.TrimSpace(text) == "" {
+		err = fmt.Errorf("it is empty")
+	}
+	if err != nil {
+		return "", fmt.Errorf("what its mark would be is not known: %w", err)
+	}
+	return text, nil
+}
+
+// owns reports whether a mark is the operation's.
+func (r *Read) owns(mark, expected string) bool {
+	switch {
+	case expected == "":
+		return false
+	case r.Identity() == ByName, mark == expected:
+		return mark == expected
+	case r.markAs != nil:
+		return strings.Contains(mark, expected)
+	}
+	return containsWord(mark, expected)
+}
+
+// containsWord reports whether a text contains another as a whole word: with no
+// letter, digit, - or _ before or after it.
+func containsWord(text, word string) bool {
+	for at := 0; ; {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			return false
+		}
+		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
+		after, _ := utf8.DecodeRuneInString(text[at+i+len(word):])
+		if !inWord(before) && !inWord(after) {
+			return true
+		}
+		at += i + 1
+	}
+}
+
+func inWord(r rune) bool {
+	return r == '-' || r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+// marks are the texts that a candidate shows as its mark; none where it has no
+// mark. An error means that it cannot be told.
+func (r *Read) marks(ctx context.Context, one *variables) ([]string, error) {
+	v, err := r.markOf(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var out []string
+	for _, e := range list {
+		switch e.(type) {
+		case nil:
+			continue
+		case bool, map[string]any, []any:
+			return nil, fmt.Errorf("%s: a mark is a text or a list of texts", shorten(r.mark.text, 60))
+		}
+		text, err := formatNative(e)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", shorten(r.mark.text, 60), err)
+		}
+		if text != "" {
+			out = append(out, text)
+		}
+	}
+	return out, nil
+}
+
+// markOf evaluates `mark`. What is missing or null on the way to it is no mark;
+// CEL calls a member of null a type error, so a plain path is followed here.
+func (r *Read) markOf(ctx context.Context, one *variables) (any, error) {
+	if r.mark.plain != nil {
+		it, err := native(one.it.(ref.Val))
+		if err != nil {
+			return nil, err
+		}
+		return follow(it, r.mark.plain, r.mark.text)
+	}
+	v, err := r.mark.eval(ctx, one)
+	if errors.As(err, new(*missingKeyError)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return native(v)
+}
+
+func follow(v any, steps []any, text string) (any, error) {
+	for _, step := range steps {
+		switch at := v.(type) {
+		case nil:
+			return nil, nil
+		case map[string]any:
+			name, ok := step.(string)
+			if !ok {
+				return nil, fmt.Errorf("%s: a mapping has no index", shorten(text, 60))
+			}
+			v = at[name]
+		case []any:
+			i, ok := step.(int)
+			if !ok {
+				return nil, fmt.Errorf("%s: a list has no `%v`", shorten(text, 60), step)
+			}
+			v = nil
+			if i >= 0 && i < len(at) {
+				v = at[i]
+			}
+		default:
+			return nil, fmt.Errorf("%s: there is no `%v` in a plain value", shorten(text, 60), step)
+		}
+	}
+	return v, nil
+}
+
+// older says why a candidate may have been there before the first attempt was
+// made; "" when it was not. Their clock is compared as it is: a candidate is never
+// called another's by a clock, only in doubt.
+func (r *Read) older(ctx context.Context, one *variables) (string, error) {
+	if r.created == nil {
+		return "", nil
+	}
+	v, err := r.created.eval(ctx, one)
+	if err != nil {
+		return "", err
+	}
+	at, unit, err := moment(v)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", shorten(r.created.text, 60), err)
+	}
+	start := firstStart(one.rec)
+	switch {
+	case start.IsZero():
+		return "when it was first sent is not known, so what was found may be older", nil
+	case at.Add(unit).After(start):
+		return "", nil
+	}
+	return fmt.Sprintf("it looks older than the first attempt: created %s, sent %s", at.UTC().Format(time.RFC3339), start.UTC().Format(time.RFC3339)), nil
+}
+
+// secondsBelow is where numbers that give a moment change from seconds to
+// milliseconds: the year 5138, or 1973.
+const secondsBelow = 1e11
+
+// moment reads a point in time as services write it: seconds or milliseconds
+// since 1970, or RFC 3339. unit is how exactly it is written.
+func moment(v ref.Val) (at time.Time, unit time.Duration, err error) {
+	if t, ok := v.(types.Timestamp); ok {
+		return t.Time, written(t.Nanosecond()), nil
+	}
+	text, err := formatValue(v)
+	if err != nil {
+		return at, 0, err
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, written(t.Nanosecond()), nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || n <= 0 || n > 1e14 {
+		return at, 0, fmt.Errorf("%s is no moment: seconds, milliseconds or RFC 3339", shorten(text, 40))
+	}
+	if n < secondsBelow {
+		whole, part := math.Modf(n)
+		return time.Unix(int64(whole), int64(part*1e9)), written(int(part * 1e9)), nil
+	}
+	return time.UnixMilli(int64(n)), time.Millisecond, nil
+}
+
+func written(nanoseconds int) time.Duration {
+	if nanoseconds == 0 {
+		return time.Second
+	}
+	return time.Millisecond
+}
+
+// candidates are what `list` shows on one page.
+func (r *Read) candidates(ctx context.Context, vars *variables) ([]ref.Val, error) {
+	v, err := r.list.eval(ctx, vars)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return nil, fmt.Errorf("%s: not a list but %s", shorten(r.list.text, 60), typeName(v))
+	}
+	if size, ok := list.Size().(types.Int); !ok || size > maxCandidates {
+		return nil, fmt.Errorf("the check shows more than %d candidates on one page; it looks too wide", maxCandidates)
+	}
+	var out []ref.Val
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		out = append(out, it.Next())
+	}
+	return out, nil
+}
+
+// sort tells the operation's own among the candidates of one page. Where nothing
+// identifies them, all are evidence.
+func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
+	list, err := r.candidates(ctx, vars)
+	if err != nil {
+		return err
+	}
+	expected := ""
+	if r.mark != nil {
+		if expected, err = r.expected(vars.rec); err != nil {
+			return err
+		}
+	}
+	for _, it := range list {
+		one := vars.effect(it)
+		if r.mark != nil {
+			marks, err := r.marks(ctx, one)
+			switch {
+			case err != nil:
+				return err
+			case len(marks) == 0:
+				f.Unmarked++
+				continue
+			case !slices.ContainsFunc(marks, func(m string) bool { return r.owns(m, expected) }):
+				f.Others++
+				continue
+			}
+		}
+		e, err := r.effect(ctx, one)
+		if err != nil {
+			return err
+		}
+		if !e.Same && r.Identity() == ByNothing {
+			f.Others++
+			continue
+		}
+		f.Effects = append(f.Effects, e)
+	}
+	return nil
+}
+
+// effect is one candidate that may be the operation's: what it is called, whether
+// it is what was asked for, and why it settles nothing, if it does not.
+func (r *Read) effect(ctx context.Context, one *variables) (e Effect, err error) {
+	evidence := r.Identity() == ByNothing
+	e.Same = true
+	if e.Value, err = kept(one.it); err != nil {
+		return Effect{}, err
+	}
+	if r.receipt != nil {
+		if e.Receipt, err = receiptOf(ctx, r.receipt, one); err != nil && !evidence {
+			return Effect{}, err
+		}
+	}
+	if evidence { // for a person: what cannot be told is left to them
+		same, err := r.same.holds(ctx, one)
+		e.Same = same || err != nil
+		return e, nil
+	}
+	if r.same != nil {
+		if e.Same, err = r.same.truth(ctx, one); err != nil {
+			return Effect{}, err
+		}
+		if !e.Same {
+			e.Differs = r.differences(ctx, one)
+		}
+	}
+	if e.Doubt, err = r.older(ctx, one); err != nil {
+		return Effect{}, err
+	}
+	if e.Doubt != "" {
+		e.Cause = ledger.CauseOlder
+		return e, nil
+	}
+	if r.final != nil {
+		done, err := r.final.truth(ctx, one)
+		if err != nil {
+			return Effect{}, err
+		}
+		if !done {
+			e.Doubt, e.Cause = "it is there, but not finished", ledger.CauseUnfinished
+		}
+	}
+	if r.answer != nil {
+		if e.Answer, err = r.answered(ctx, one); err != nil {
+			return Effect{}, err
+		}
+	}
+	return e, nil
+}
+
+func (r *Read) answered(ctx context.Context, one *variables) (json.RawMessage, error) {
+	v, err := r.answer.eval(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	return kept(v)
+}
+
+// kept is a value as JSON.
+func kept(v any) (json.RawMessage, error) {
+	value, ok := v.(ref.Val)
+	if !ok {
+		return nil, fmt.Errorf("what was found cannot be kept")
+	}
+	data, err := native(value)
+	if err != nil {
+		return nil, fmt.Errorf("what was found cannot be kept: %w", err)
+	}
+	text, err := json.Marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("what was found cannot be kept: %w", err)
+	}
+	return text, nil
+}
+
+func receiptOf(ctx context.Context, e *expression, vars *variables) (string, error) {
+	v, err := e.eval(ctx, vars)
+	if err != nil {
+		return "", err
+	}
+	text, err := formatValue(v)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", shorten(e.text, 60), err)
+	}
+	if len(text) > 500 {
+		return "", fmt.Errorf("%s: a receipt of %d characters is none", shorten(e.text, 60), len(text))
+	}
+	return text, nil
+}

@@ -1,0 +1,253 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Findings is what the pages of one read showed together.
+type Findings struct {
+	Began, Ended time.Time
+	Effects      []Effect // each once; see Found.Effects
+	Others       int      // candidates whose mark is another's
+	Unmarked     int      // candidates without a mark
+	// Trouble is why the read as a whole says nothing, Incomplete why "none" would
+	// not be the whole truth, Stale why it may show less than there is by now; each
+	// is a sentence, or "".
+	Trouble, Incomplete, Stale string
+	Unasked                    bool // no question was put at all
+}
+
+// Proof is everything beside the findings that a verdict depends on (I6). The
+// functions are called only when all else holds, because asking costs reads; each
+// returns an empty cause, or why it does not hold. nil holds.
+type Proof struct {
+	Bounded    bool      // lands_within and visible_within are stated
+	Provable   bool      // and the rest that the policy's clocks ask for holds
+	At         time.Time // a read begun after this may prove absence
+	Visible    time.Time // effects may no longer be shown after this; Never: always shown
+	TokenKnown bool      // the token is known to have been in every attempt that may have landed
+	Asked      bool      // the request holds what the mark is compared with
+	Running    string    // why a process of an attempt may still write; "" when none may
+	SaidLanded string    // why "none" says nothing, however it was found (I12); "" when it may
+	Landed     bool      // it is recorded as landed, though not by its own answer
+
+	Negative func() (ledger.Cause, string)         // the same check for something never sent finds nothing
+	Shared   func([]Effect) (ledger.Cause, string) // no other operation that may have acted has the same mark
+	Positive func() (ledger.Cause, string)         // the check finds something that is known to exist
+}
+
+// Judgement is the verdict of one read.
+type Judgement struct {
+	Verdict ledger.Verdict
+	Cause   ledger.Cause // why it is inconclusive; or CauseGone
+	Reason  string       // one sentence
+}
+
+// Judge gives the verdict of a read. It is a pure function of by what the read
+// recognises an effect, what was found and what is proven. Effects that are the
+// operation's own are found, however little else the read showed; that there is
+// none counts only under every condition of I6.
+func Judge(by Identity, f Findings, p Proof) Judgement {
+	if by == ByNothing {
+		return unidentified(f)
+	}
+	cause, rest := f.rest()
+	n := len(f.Effects)
+	sure := 0
+	for _, e := range f.Effects {
+		if e.Doubt == "" {
+			sure++
+		}
+	}
+	var j Judgement
+	switch {
+	case n == 0 && rest != "":
+		return cannotTell(cause, "%s", rest)
+	case n == 0 && by == ByState:
+		return cannotTell(ledger.CauseNotSo, "it is not so now, which does not prove that it never was")
+	case n == 0:
+		return nothingFound(by, f, p)
+	case sure >= 2:
+		j = Judgement{Verdict: ledger.Duplicated, Reason: fmt.Sprintf("%d matched; expected 1: %s", n, Listed(f.Effects))}
+	case sure < n:
+		return doubtful(f.Effects)
+	case by == ByState:
+		j = Judgement{Verdict: ledger.Landed, Reason: "it is as it was wanted, whoever made it so"}
+	case !f.Effects[0].Same && rest != "":
+		return cannotTell(cause, "found one that differs, and there may be more: %s", rest)
+	case !f.Effects[0].Same:
+		j = Judgement{Verdict: ledger.Mismatch, Reason: "found one, but it is not what was asked: " + Listed(f.Effects) + colon(f.Effects[0].Differs)}
+	default:
+		j = Judgement{Verdict: ledger.Landed, Reason: "found " + Listed(f.Effects)}
+		if rest != "" {
+			j.Reason += fmt.Sprintf(" (a second one might be out of sight: %s)", rest)
+		}
+	}
+	if cause, why := p.owned(f.Effects); cause != "" {
+		return cannotTell(cause, "%s, but %s", j.Reason, why)
+	}
+	return j
+}
+
+// owned says why what was found may not be the operation's; "" when it is.
+func (p Proof) owned(effects []Effect) (ledger.Cause, string) {
+	if p.Shared != nil {
+		if cause, why := p.Shared(effects); cause != "" {
+			return cause, why
+		}
+	}
+	if p.Negative != nil {
+		return p.Negative()
+	}
+	return "", ""
+}
+
+func cannotTell(cause ledger.Cause, format string, args ...any) Judgement {
+	return Judgement{Verdict: ledger.Inconclusive, Cause: cause, Reason: fmt.Sprintf(format, args...)}
+}
+
+// rest is why the read may not have shown everything.
+func (f Findings) rest() (ledger.Cause, string) {
+	switch {
+	case f.Unasked:
+		return ledger.CauseNotAsked, f.Trouble
+	case f.Trouble != "":
+		return ledger.CauseNoAnswer, f.Trouble
+	case f.Stale != "":
+		return ledger.CauseStale, f.Stale
+	case f.Incomplete != "":
+		return ledger.CauseIncomplete, f.Incomplete
+	}
+	return "", ""
+}
+
+// unidentified is the verdict of a check that says of nothing whose it is.
+func unidentified(f Findings) Judgement {
+	_, rest := f.rest()
+	switch n := len(f.Effects); {
+	case n == 0 && rest != "":
+		cause, _ := f.rest()
+		return cannotTell(cause, "%s", rest)
+	case n == 0:
+		return cannotTell(ledger.CauseNone, "none found, but nothing in this check says whose an effect is")
+	case n == 1:
+		return cannotTell(ledger.CauseUnidentified, "found %s, which may be it: nothing in this check says whose it is", Listed(f.Effects))
+	default:
+		return cannotTell(ledger.CauseUnidentified, "found %d that may be it: nothing in this check says whose they are: %s", n, Listed(f.Effects))
+	}
+}
+
+// doubtful is the verdict on effects of which at least one is in doubt.
+func doubtful(effects []Effect) Judgement {
+	for _, e := range effects {
+		if e.Doubt != "" {
+			return cannotTell(e.Cause, "found %s, but %s", Listed(effects), e.Doubt)
+		}
+	}
+	return Judgement{}
+}
+
+// nothingFound decides what it means that a valid, complete and fresh read showed
+// no effect of the operation.
+func nothingFound(by Identity, f Findings, p Proof) Judgement {
+	no := func(format string, args ...any) Judgement {
+		return cannotTell(ledger.CauseNone, "none found, "+format, args...)
+	}
+	began := f.Began.Truncate(time.Millisecond) // as the ledger keeps it
+	switch {
+	case p.SaidLanded != "":
+		return cannotTell(ledger.CauseGone, "none found, not there now: that is no proof, because %s", p.SaidLanded)
+	case p.Running != "":
+		return cannotTell(ledger.CauseRunning, "none found, but %s", p.Running)
+	case p.Asked && f.Others+f.Unmarked > 0:
+		return cannotTell(ledger.CauseIncomplete, "asked for its mark, the other side shows %d others: it does not search for that, and may not show everything", f.Others+f.Unmarked)
+	case by == ByName:
+		return no("but this check looks for a name and not for the token, so it may have overlooked it")
+	case !p.TokenKnown:
+		return no("but its token is not known to have been sent")
+	case !p.Bounded:
+		return no("but the policy states no bound, so no wait proves absence")
+	case !p.Provable:
+		return no("but what would be needed to prove it was not sent, is no longer shown, or may be of an earlier attempt")
+	case !began.After(p.At):
+		return no("too early: proof possible in %s", Brief(p.At.Sub(began)))
+	case !began.Before(p.Visible), !f.Ended.Before(p.Visible):
+		return no("too late: effects may no longer be shown since %s", onTheWall(p.Visible))
+	}
+	if p.Positive != nil {
+		if cause, why := p.Positive(); cause == ledger.CauseBlind {
+			return cannotTell(cause, "none found, but the check may be blind: %s", why)
+		} else if cause != "" {
+			return cannotTell(cause, "none found, but %s", why)
+		}
+	}
+	shown := ", and it would have shown by " + onTheWall(p.At)
+	if p.Landed {
+		return Judgement{Verdict: ledger.Absent, Cause: ledger.CauseGone, Reason: "not there now" + shown}
+	}
+	return Judgement{Verdict: ledger.Absent, Reason: "none found" + shown}
+}
+
+// onTheWall is a moment as the clock beside the reader shows it.
+func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05 MST") }
+
+// Proof gathers what is known of one operation before anything is asked.
+func (k *Kind) Proof(rec ledger.Record) Proof {
+	o := rec.Operation
+	p := Proof{TokenKnown: tokenSent(rec), Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asksByMark()}
+	switch state := o.StateAt(rec.Now); {
+	case state == ledger.Uncertain && o.HandsOff:
+		p.SaidLanded = "it was said to have landed"
+	case state == ledger.Committed && o.ByAnswer:
+		p.SaidLanded = "its own answer said that it landed"
+	default:
+		p.Landed = state == ledger.Committed
+		// What a person or a read has settled may be contradicted (I9); only what is
+		// in doubt is settled, and not behind a person's back (I12).
+		rec.Operation.HandsOff = false
+	}
+	p.At, p.Provable = k.ProofAt(rec)
+	p.Visible = k.VisibleUntil(rec)
+	return p
+}
+
+// Brief is a time to wait, in one or two units, rounded up below a minute.
+func Brief(d time.Duration) string {
+	switch {
+	case d <= time.Second:
+		return "1 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int((d+time.Second-1)/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d/time.Minute), int(d%time.Minute/time.Second))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d/time.Hour), int(d%time.Hour/time.Minute))
+	}
+	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
+}
+
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// Listed names effects by their receipts.
+func Listed(effects []Effect) string {
+	var names string
+	for i, e := range effects {
+		switch {
+		case i == 5:
+			return names + " and more"
+		case i > 0:
+			names += ", "
+		}
+		names += cmp.Or(e.Receipt, "one without a receipt")
+	}
+	return names
+}
