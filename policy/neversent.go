@@ -78,12 +78,15 @@ func (r *Read) NeedsNegativeControl() bool {
 	case ByAsking, ByState:
 		return true
 	}
-	return r.operationOnStdin() || r.asksByMark()
+	return r.carries(r.replaces())
 }
 
-// asksByMark reports whether the request names what the mark is compared with.
-func (r *Read) asksByMark() bool {
-	x := r.replaces()
+// carries reports whether the request holds any of these; a command without
+// `stdin` of its own is given all of them.
+func (r *Read) carries(x substitution) bool { return r.operationOnStdin() || r.asks(x) }
+
+// asks reports whether the request names any of these.
+func (r *Read) asks(x substitution) bool {
 	for _, t := range r.transport.templates() {
 		for _, e := range t.expressions() {
 			if x.token && e.uses("token") || x.key && e.uses("key") || overlapsAny(e.inputs, x.inputs) {
@@ -100,21 +103,66 @@ func overlapsAny(a, b []string) bool {
 	})
 }
 
-// NeverSent is the record as it would be of an operation that nobody ever sent:
-// what its effect is recognised by is replaced by random values of the same type,
-// or by what `never:` says. An error means that no such request can be made.
-func (r *Read) NeverSent(rec ledger.Record) (ledger.Record, error) {
-	return r.replace(rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
+// Control is one question of the negative control: for an operation that nobody
+// ever sent.
+type Control struct {
+	Record ledger.Record
+	Key    string // of the request apart from what is replaced; its result may be believed for others
 }
 
-// ControlKey names the request of a negative control apart from what is replaced
-// in it, under which its result may be believed for other operations.
-func (r *Read) ControlKey(rec ledger.Record) (string, error) {
-	fixed, err := r.replace(rec, func() float64 { return 1 }, func() string { return "never-sent" })
-	if err != nil {
-		return "", err
+// NeverSent is what the negative control asks: the record with what an own effect
+// is recognised by replaced by random values of the same type, or by what `never:`
+// says. Each part is replaced alone: where all are, an echo of one of them beside
+// true values of the others would not show, and a place that does not exist has
+// nothing to echo. An error means that no such request can be made.
+func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
+	parts := r.parts()
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("nothing of the operation is in the check, so there is nothing to leave out")
 	}
-	return r.requestKey(fixed)
+	var out []Control
+	for _, part := range parts {
+		fresh, err := r.replace(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
+		if err != nil {
+			return nil, err
+		}
+		fixed, err := r.replace(part, rec, func() float64 { return 1 }, func() string { return "never-sent" })
+		if err != nil {
+			return nil, err
+		}
+		key, err := r.requestKey(fixed)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Control{fresh, key})
+	}
+	return out, nil
+}
+
+// parts are what is replaced together. What `never:` names belongs together.
+func (r *Read) parts() (out []substitution) {
+	x := r.replaces()
+	if x.token {
+		out = append(out, substitution{token: true})
+	}
+	if x.key {
+		out = append(out, substitution{key: true})
+	}
+	var stated []string
+	for _, path := range x.inputs {
+		if _, ok := r.never.fields[path]; ok {
+			stated = append(stated, path)
+			continue
+		}
+		out = append(out, substitution{inputs: []string{path}})
+	}
+	if len(stated) > 0 {
+		out = append(out, substitution{inputs: stated})
+	}
+	if r.Identity() == ByName && r.carries(x) { // what is not asked for cannot be echoed
+		out = slices.DeleteFunc(out, func(part substitution) bool { return !r.carries(part) })
+	}
+	return out
 }
 
 func (r *Read) requestKey(rec ledger.Record) (string, error) {
@@ -130,10 +178,7 @@ func (r *Read) requestKey(rec ledger.Record) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// RequestKey names the request that a read makes for a record.
-func (r *Read) RequestKey(rec ledger.Record) (string, error) { return r.requestKey(rec) }
-
-func (r *Read) replace(rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
+func (r *Read) replace(x substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
 	fresh := func(was any) any {
 		if r.never.value != nil {
 			return r.never.value
@@ -148,11 +193,6 @@ func (r *Read) replace(rec ledger.Record, number func() float64, text func() str
 	}
 	o := &rec.Operation
 	o.Receipts, o.Fingerprint = nil, ""
-	x := r.replaces()
-	if x.nothing() {
-		return rec, fmt.Errorf("nothing of the operation is in the check, so there is nothing to leave out")
-	}
-	var err error
 	if x.token {
 		o.Token = fmt.Sprint(fresh(o.Token))
 	}

@@ -96,25 +96,27 @@ func (e *Engine) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 		return "", ""
 	}
 	const unknown = "whether this check also finds what was never sent is not known: "
-	key, err := k.Read.ControlKey(rec)
+	questions, err := k.Read.NeverSent(rec)
 	if err != nil {
 		return ledger.CauseUnchecked, unknown + err.Error()
 	}
 	since := e.now().Add(-negativeHolds)
-	return e.controlled(ctx, "negative\x00"+k.Name+"\x00"+digest+"\x00"+key, since, eager, func() (ledger.Cause, string) {
-		never, err := k.Read.NeverSent(rec)
-		if err != nil {
-			return ledger.CauseUnchecked, unknown + err.Error()
+	for _, q := range questions {
+		cause, why := e.controlled(ctx, "negative\x00"+k.Name+"\x00"+digest+"\x00"+q.Key, since, eager, func() (ledger.Cause, string) {
+			f := e.look(ctx, k, q.Record, ready)
+			switch {
+			case len(f.Effects) > 0:
+				return ledger.CauseEcho, "this check also finds what was never sent: it may only repeat what it is asked for"
+			case f.Trouble != "" && !f.notThere, f.Stale != "":
+				return ledger.CauseUnchecked, unknown + cmp.Or(f.Trouble, f.Stale)
+			}
+			return "", ""
+		})
+		if cause != "" {
+			return cause, why
 		}
-		f := e.look(ctx, k, never, ready)
-		switch {
-		case len(f.Effects) > 0:
-			return ledger.CauseEcho, "this check also finds what was never sent: it may only repeat what it is asked for"
-		case f.Trouble != "" && !f.notThere, f.Stale != "":
-			return ledger.CauseUnchecked, unknown + cmp.Or(f.Trouble, f.Stale)
-		}
-		return "", ""
-	})
+	}
+	return "", ""
 }
 
 // saysNotThere is how tools say that there is no such thing.
