@@ -237,7 +237,7 @@ func TestRecipeGitPush(t *testing.T) {
 	push(1, one)
 	b.wantVerdict("not pushed", 1, ledger.Inconclusive, "")
 	git("push", "-q", remote, "HEAD:refs/heads/main", "HEAD:refs/heads/x/refs/heads/main")
-	b.wantVerdict("pushed", 1, ledger.Landed, one)
+	b.wantVerdict("pushed", 1, ledger.Landed, "whoever made it so")
 	push(2, one)
 	git("commit", "-q", "--allow-empty", "-m", "two")
 	git("push", "-q", remote, "HEAD:refs/heads/main")
@@ -324,7 +324,7 @@ func TestRecipesOverHTTPAskAsDocumented(t *testing.T) {
 	}{
 		{"npm", "https://registry.npmjs.org", "npm.publish", `{"name":"@acme/shop","version":"1.2.0","integrity":"sha512-AbC="}`, ledger.Landed, "@acme/shop@1.2.0"},
 		{"npm", "https://registry.npmjs.org", "npm.publish", `{"name":"@acme/none","version":"1.2.0","integrity":"sha512-AbC="}`, ledger.Inconclusive, ""},
-		{"x", "https://api.x.com", "x.post", `{"text":"Q&A"}`, ledger.Landed, "190"},
+		{"x", "https://api.x.com", "x.post", `{"text":"Q&A"}`, ledger.Inconclusive, "found 190, which may be it"},
 		{"sendgrid", "https://api.sendgrid.com", "sendgrid.mail", `{"subject":"Your invoice"}`, ledger.Landed, "kNq0r8"},
 	} {
 		b := newBench(t)
@@ -412,7 +412,7 @@ esac
 	b.recipe("kubernetes", "my-cluster", "prod-eu")
 	b.wantVerdict("not created", 2, ledger.Absent, "")
 	b.wantVerdict("may be deleted by now", 3, ledger.Inconclusive, "")
-	b.wantVerdict("deployed", 4, ledger.Landed, "12")
+	b.wantVerdict("deployed", 4, ledger.Landed, "whoever made it so")
 }
 
 func TestRecipesOfPrograms(t *testing.T) {
@@ -431,7 +431,7 @@ echo '{"ETag":"\"9b2cf5-3\"","VersionId":"v7","Metadata":{"Indoubt":"`+b.token(1
 	b.recipe("dry-run")
 	b.program("deployctl", `[ "$4" = 4.18 ] && { echo '{"effect":"noop","revision":"r77"}'; exit 0; }; echo '{"effect":"would_update","revision":"r76"}'`)
 	b.doubt(1, "deploy", `{"service":"web","version":"4.18"}`)
-	b.wantVerdict("deployed", 1, ledger.Landed, "r77")
+	b.wantVerdict("deployed", 1, ledger.Landed, "whoever made it so")
 	b.doubt(2, "deploy", `{"service":"web","version":"4.19"}`)
 	b.wantVerdict("not deployed", 2, ledger.Inconclusive, "")
 }
