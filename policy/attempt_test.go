@@ -16,7 +16,7 @@ kinds:
     token: { into: ref }
     lands_within: 1s
     visible_within: 0s
-    read: { http: { get: "https://h.example/x/${attempt.n}" }, found: body.data, complete: "true" }
+    read: { http: { get: "https://h.example/x/${attempt.n}" }, list: body.data, mark: it.ref, complete: "true" }
     send:
       command: [tool, "${attempt.n}"]
       refused: attempt.n == 1.0 && exit == 3
@@ -34,7 +34,7 @@ func TestAttemptIsTheNewest(t *testing.T) {
 	doubt := ledger.Attempt{ID: "a1", N: 1, StartedAt: at, DeadlineAt: at.Add(time.Minute), EndedAt: at.Add(time.Second), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, TokenSent: true}
 	sends := func(want string) {
 		t.Helper()
-		if req, err := k.Send.Request(rec); err != nil || req.Command.Argv[1] != want || !strings.HasSuffix(req.Show(), "tool "+want) {
+		if req, err := k.Send.Request(rec); err != nil || req.Command.Argv[1] != want || !strings.HasPrefix(req.Show(), "tool "+want+"\n") {
 			t.Errorf("%+v %v, want %s", req.Command, err, want)
 		}
 	}

@@ -290,7 +290,7 @@ kinds: { k: { downstream: d, send: { http: { post: https://other.example/x } } }
 // TestAWholeAddressFromTheEnvironment: its host is no value of a path.
 func TestAWholeAddressFromTheEnvironment(t *testing.T) {
 	t.Setenv("PAY_BASE", "https://pay.example/api")
-	p := must(t, "version: 1\nkinds:\n  k: { read: { http: { get: \"${env.PAY_BASE}/v1/${input.id}\" }, found: body.data } }\n")
+	p := must(t, "version: 1\nkinds:\n  k: { read: { http: { get: \"${env.PAY_BASE}/v1/${input.id}\" }, list: body.data } }\n")
 	got, err := p.Kind("k").Read.Request(operation("k", `{"id":"a/b"}`), nil)
 	if err != nil || got.HTTP.URL != "https://pay.example/api/v1/a%2Fb" || got.Show() != "GET ${env.PAY_BASE}/v1/a%2Fb" {
 		t.Errorf("%+v %v", got.HTTP, err)

@@ -22,7 +22,7 @@ kinds:
     token: { into: ref }
     read:
       ` + read + `
-      found: '[1]'
+      list: '[1]'
 ` + more
 }
 
