@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"indoubt/ledger"
@@ -136,5 +137,29 @@ func TestTwoMakersOneLedger(t *testing.T) {
 	defer s.Close()
 	if c := must1[ledger.Counts](t)(s.Counts(ctx, s.now())); c.All != 8 {
 		t.Fatal(fmt.Sprint(c))
+	}
+}
+
+// A reader that keeps its snapshot lets the log grow; when it has gone, the log
+// becomes small again while writes go on.
+func TestTheLogShrinks(t *testing.T) {
+	s, _ := openTest(t)
+	size := func() int64 { return must1[os.FileInfo](t)(os.Stat(s.path + "-wal")).Size() }
+	reader := must1[*sql.Tx](t)(rawDB(t, s.path).Begin())
+	var n int
+	must(t, reader.QueryRow(`SELECT count(*) FROM operations`).Scan(&n))
+	input := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+	for range 24 {
+		begin(t, s, func(r *ledger.BeginRequest) { r.Input = input })
+	}
+	if size() < 24<<20 {
+		t.Fatalf("the log has %d bytes under a reader", size())
+	}
+	must(t, reader.Rollback())
+	for range 5 {
+		begin(t, s)
+	}
+	if size() > 16<<20 {
+		t.Fatalf("the reader has gone, and the log has %d bytes", size())
 	}
 }

@@ -150,6 +150,12 @@ func (f *fuzzed) sensible() string {
 		return fmt.Sprintf(`%s INTO operations (id, kind, key, input, deadline_at, actor) VALUES ('%s', '%s', '%s', '{}', %s, 'nightly')`,
 			one(f, "INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE", "INSERT OR FAIL"), id, one(f, "k", "k2"), one(f, id, id, "same"), f.now(one(f, 60_000, 3_600_000)))
 	}
+	if f.r.IntN(9) == 0 { // an attempt by itself
+		return fmt.Sprintf(`UPDATE attempts SET outcome = '%s', ended_at = %s, proof = '%s' WHERE outcome = ''`, one(f, "failed", "uncertain"), f.now(0), one(f, "", "refused"))
+	}
+	if f.r.IntN(4) == 0 { // it is still being sent
+		return fmt.Sprintf(`UPDATE operations SET deadline_at = %s WHERE state = 'pending' AND id = %s`, f.now(7_200_000), f.any("operations", "id"))
+	}
 	set := fmt.Sprintf(`state = '%s', change_id = '%s', actor = 'nightly', reason = 'why'`, one(f, "committed", "failed", "failed", "uncertain", "uncertain"), f.id())
 	for _, more := range []string{`live_attempt = '', deadline_at = 0, version = version + 1`, `receipt = 'r1'`, `error_class = 'timeout'`,
 		`change_detail = '{"proof":"refused"}'`, `doubted = 0, ended_at = created_at`, `updated_at = created_at`} {
@@ -229,7 +235,17 @@ func (f *fuzzed) wild() string {
 		from := strings.Replace(", "+list+",", ", "+replaced+",", ", "+f.value(table, fuzzColumn{name: replaced, kind: "TEXT"})+",", 1)
 		return fmt.Sprintf(`INSERT %s INTO %s (%s) SELECT %s FROM %s%s`, or, table, list, strings.Trim(from, " ,"), table, where)
 	}
-	return fmt.Sprintf(`UPDATE %s %s SET %s%s`, or, table, f.set(table), where)
+	set := f.set(table)
+	if or == "OR REPLACE" && f.r.IntN(3) == 0 { // NULL becomes the default
+		set = ""
+		for range 1 + f.r.IntN(3) {
+			if c := one(f, f.sql[table]...); !c.fixed && !c.needed {
+				set += c.name + " = NULL, "
+			}
+		}
+		set += one(f, "deadline_at = "+f.now(7_200_000), f.set(table))
+	}
+	return fmt.Sprintf(`UPDATE %s %s SET %s%s`, or, table, set, where)
 }
 
 func (f *fuzzed) insert(table, or string) string {
