@@ -117,6 +117,29 @@ func TestI3_ADeadlineEndsWhatHasLeftTheGroup(t *testing.T) {
 	}
 }
 
+// TestI3_TheGuardOfAStoppedRunEndsItsTree: also what only the stopped one is the
+// parent of. Once it goes on, it says that nothing is left.
+func TestI3_TheGuardOfAStoppedRunEndsItsTree(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "2s", guard: true},
+		leaving["forked twice, without a word of whose it is"]+`exec sleep 60`)
+	until(t, "the worker lives", func() bool { _, err := os.Stat(pid); return err == nil })
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, pid)
+	if !alive(cmd.Process.Pid) {
+		t.Error("the guard has ended the run too")
+	}
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	if c := code(cmd.Wait()); c != 106 {
+		t.Errorf("exit %d: %s", c, said)
+	}
+	if a := attemptOf(t, path); a.Tree != ledger.TreeEmpty {
+		t.Errorf("tree %q", a.Tree)
+	}
+}
+
 // TestACommandThatEndsWellMayLeaveADaemon: it committed, and what it leaves is
 // its own business.
 func TestACommandThatEndsWellMayLeaveADaemon(t *testing.T) {
