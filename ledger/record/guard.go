@@ -41,7 +41,7 @@ func startGuard(argv []string) *guard {
 		}
 		g.open = g.failed == nil
 		close(g.started)
-		if g.open {
+		if g.failed == nil {
 			_ = g.cmd.Wait()
 		}
 	}()
