@@ -15,6 +15,7 @@ import (
 // ChangesAt it is the same advice, as long as the record is. Moments are counted
 // in milliseconds, as the ledger counts them.
 func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
+	k, unasked := k.Checkable(rec)
 	priced := k.appraise(rec)
 	a := k.adviseAt(priced, rec, now)
 	for _, at := range k.turns(rec, now) {
@@ -25,9 +26,14 @@ func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
 	}
 	if a.Verb == AdviseLook {
 		a.Where = k.where(rec)
+		if unasked != nil {
+			a.Reason = "no check is possible: " + oneLine(unasked) + "; " + a.Reason
+		}
 	}
 	return a
 }
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // turns are the coming moments at which a clock may change the advice, in order.
 func (k *Kind) turns(rec ledger.Record, now time.Time) []time.Time {

@@ -22,7 +22,7 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	p.Odds = k.chance(rec)
 	p.Rank = k.rank(o, p)
 	p.DecideAt = time.Time{}
-	if k.Read != nil && !o.HandsOff {
+	if checkable, _ := k.Checkable(rec); checkable.Read != nil && !o.HandsOff {
 		p.DecideAt = ledger.Never
 		if !o.DoubtedAt.IsZero() {
 			p.DecideAt = o.DoubtedAt.Add(k.EscalateAfter)

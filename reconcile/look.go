@@ -104,11 +104,15 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		return policy.Found{}, true
 	}
 	req, err := k.Read.Request(rec, cursor)
+	if err == nil {
+		err = req.Missing()
+	}
 	if err != nil {
-		var secret *policy.MissingSecretError
-		if errors.As(err, &secret) { // no operation of this downstream can be read
-			f.wait = e.downs.of(k).silence("no check is possible: " + err.Error())
-			f.Unasked = len(f.evidence.Pages) == 0
+		if policy.LackedHere(err) { // it may be there the next time
+			f.wait, f.Unasked = e.now().Add(muteFor), len(f.evidence.Pages) == 0
+			if errors.As(err, new(*policy.MissingSecretError)) { // no operation of this downstream can be read
+				f.wait = e.downs.of(k).silence("no check is possible: " + err.Error())
+			}
 		}
 		return trouble("no check is possible: %s", err)
 	}

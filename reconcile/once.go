@@ -66,6 +66,39 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	return s, err
 }
 
+// Unchecked counts what is in doubt and not parked, and can be asked of nobody, by
+// why.
+func (e *Engine) Unchecked(ctx context.Context) (map[string]int, error) {
+	pol, out := e.policy(), map[string]int{}
+	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking} {
+		for q := (ledger.Query{Tab: tab, Order: ledger.OrderOldest, Limit: batch, Now: e.now()}); ; {
+			page, err := e.o.Store.Page(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			var ids []string
+			for _, row := range page.Rows {
+				if row.StateAt(q.Now) == ledger.Uncertain {
+					ids = append(ids, row.ID)
+				}
+			}
+			recs, err := e.o.Store.Records(ctx, ids)
+			if err != nil {
+				return nil, err
+			}
+			for _, rec := range recs {
+				if err := pol.Kind(rec.Operation.Kind).NoCheck(rec); err != nil {
+					out[err.Error()]++
+				}
+			}
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
 // readAll reads what is due until nothing new is.
 func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress)) error {
 	var mu sync.Mutex

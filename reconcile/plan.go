@@ -18,7 +18,7 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	now := e.now()
 	k := e.policy().Kind(rec.Operation.Kind)
 	advice := k.Advise(rec, now)
-	p := Plan{Record: rec, Kind: k, Advice: advice, Sender: k.Send.Via(), FirstCheck: k.Read != nil,
+	p := Plan{Record: rec, Kind: k, Advice: advice, Sender: k.Send.Via(), FirstCheck: k.NoCheck(rec) == nil,
 		Attempt: rec.Operation.AttemptCount + 1, Max: k.Retry.Max + 1, Loss: advice.Duplicate}
 	p.Basis, p.Why, p.LapsesAt = k.AllowedBasis(rec, now)
 	p.OverridesMax = rec.Operation.AttemptCount > 0 && p.Attempt > p.Max

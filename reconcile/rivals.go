@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,14 @@ type rivals struct {
 	looked time.Time
 	digest string // this engine's, when it looked
 	about  bool
+	alone  bool // no other engine was at work then
+}
+
+// alone reports whether no other engine was at work when this one last looked.
+func (e *Engine) alone() bool {
+	e.rivals.mu.Lock()
+	defer e.rivals.mu.Unlock()
+	return e.rivals.alone
 }
 
 // onlyLooks tells whether this engine must settle nothing for the moment. Where
@@ -48,6 +57,7 @@ func (e *Engine) onlyLooks(ctx context.Context) bool {
 	}
 	me := ledger.Presence{Holder: e.holder, Digest: digest, Since: r.since}
 	r.digest, r.looked, r.about = digest, now, me.GivesWay(others)
+	r.alone = !slices.ContainsFunc(others, func(p ledger.Presence) bool { return p.Holder != e.holder })
 	if r.about && !was {
 		e.logf("%v: only looking", errOnlyLooking)
 	}

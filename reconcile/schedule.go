@@ -52,6 +52,9 @@ func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) quote 
 	p := k.Price(rec)
 	p.OperationID, p.Digest = rec.Operation.ID, digest
 	p.Reads, p.ReadAt = rec.Pricing.Reads, rec.Pricing.ReadAt
+	if rec.Operation.State == ledger.Uncertain && e.alone() && policy.LackedHere(k.NoCheck(rec)) {
+		p.DecideAt = time.Time{} // no other engine goes on checking it
+	}
 	switch {
 	case k.Read == nil:
 		p.ReadAt = ledger.Never

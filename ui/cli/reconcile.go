@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +29,8 @@ func newReconcileCommand(a *app) *cobra.Command {
 now; without, everything that is due is checked once; --watch goes on, and also
 sends automatically where the policy says so.
 
-Exit 6 when a write that was named is still in doubt.`,
+Exit 6 when a write that was named is still in doubt; without ids, when any is in
+doubt that no check can be asked of.`,
 		Example:           "  indoubt reconcile\n  indoubt reconcile 0198c1de-7a3b\n  indoubt reconcile --watch --metrics :9464",
 		ValidArgsFunction: a.completeIDs(inDoubt, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,8 +108,8 @@ func (a *app) reconcileWhat(ctx context.Context, args []string) error {
 		v := see(p, rec)
 		j := v.asJSON()
 		r := resultJSON{operationJSON: &j, Asked: j.ID, OK: true, Effect: effectWouldUpdate, line: "would check " + j.ID + "  " + v.title()}
-		if v.kind.Read == nil {
-			r.Effect, r.line = effectNoop, j.ID+"  "+v.title()+": the policy knows no check for "+j.Kind
+		if err := p.Kind(rec.Operation.Kind).NoCheck(rec); err != nil {
+			r.Effect, r.line = effectNoop, j.ID+"  "+v.title()+": no check is possible: "+err.Error()
 		}
 		results = append(results, r)
 	}
@@ -174,6 +178,7 @@ type summaryJSON struct {
 	Inconclusive int `json:"inconclusive"`
 	Skipped      int `json:"skipped"`
 	Errors       int `json:"errors"`
+	Unchecked    int `json:"unchecked"` // in doubt, and no check can be asked
 }
 
 // reconcileOnce does once what is due.
@@ -181,7 +186,8 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 	if os.Getenv("GOGC") == "" { // it soon ends: some memory for less work
 		debug.SetGCPercent(400)
 	}
-	sum, err := a.engine(s, constantly(p), false, nil).Once(ctx, func(g reconcile.Progress) {
+	engine := a.engine(s, constantly(p), false, nil)
+	sum, err := engine.Once(ctx, func(g reconcile.Progress) {
 		if a.json {
 			return
 		}
@@ -200,8 +206,15 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 	if sum.Expired+sum.Landed+sum.Absent+sum.Duplicated+sum.Mismatched > 0 {
 		effect = effectUpdated
 	}
-	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.Absent, sum.Duplicated, sum.Mismatched, sum.Inconclusive, sum.Skipped, sum.Errors}
-	return a.done(effect, data, func(w io.Writer) {
+	unchecked, err := engine.Unchecked(ctx)
+	if err != nil {
+		return err
+	}
+	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.Absent, sum.Duplicated, sum.Mismatched, sum.Inconclusive, sum.Skipped, sum.Errors, 0}
+	for _, n := range unchecked {
+		data.Unchecked += n
+	}
+	write := func(w io.Writer) {
 		if sum.Reads == 0 && sum.Expired == 0 {
 			fmt.Fprintln(w, "nothing is due")
 			return
@@ -214,7 +227,24 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 		if sum.Skipped+sum.Errors > 0 {
 			fmt.Fprintf(w, "%d skipped (another indoubt has them, or they moved), %d errors\n", sum.Skipped, sum.Errors)
 		}
-	})
+	}
+	if data.Unchecked == 0 {
+		return a.done(effect, data, write)
+	}
+	if effect == effectNoop {
+		effect = ""
+	}
+	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: uncheckedText(data.Unchecked, unchecked), Hint: "a person settles these: indoubt list state:uncertain",
+		Effect: effect, Data: data, Text: write}
+}
+
+// uncheckedText says how many are in doubt that nothing checks, and why.
+func uncheckedText(n int, why map[string]int) string {
+	lines := []string{fmt.Sprintf("%d in doubt, and no check is possible", n)}
+	for _, reason := range slices.Sorted(maps.Keys(why)) {
+		lines = append(lines, fmt.Sprintf("  %d: %s", why[reason], safe.Text(reason)))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // reconcileOn is the engine without a console. It ends with ctx, after writes

@@ -373,9 +373,14 @@ func TestReconcileNowAndOnce(t *testing.T) {
 		t.Errorf("%+v", a.Error)
 	}
 	exit, stdout, stderr := b.run("reconcile")
-	if exit != 0 {
+	if exit != 6 || !strings.Contains(stderr, "1 in doubt, and no check is possible") || !strings.Contains(stderr, "no check for blind") {
 		t.Errorf("exit %d\n%s%s", exit, stdout, stderr)
 	}
+	if a := b.json(6, "reconcile"); a.Error.Code != "in_doubt" || !strings.Contains(string(a.Data), `"unchecked":1`) {
+		t.Errorf("%+v %s", a.Error, a.Data)
+	}
+	b.want(0, "abandon", b.at(3), "--reason", "nobody can tell")
+	b.want(0, "reconcile")
 	if _, sends := s.effects(); sends != 0 {
 		t.Error("reconcile has sent")
 	}

@@ -32,6 +32,7 @@ func see(p *policy.Policy, rec ledger.Record) view {
 	v.rec.Operation.State = v.state
 	v.rec.Pricing = v.kind.Price(v.rec)
 	v.row = v.rec.Row()
+	v.kind, _ = v.kind.Checkable(v.rec)
 	v.lane = v.row.LaneAt(v.now)
 	if v.state == ledger.Uncertain {
 		v.odds = v.kind.Odds(v.rec)

@@ -218,6 +218,8 @@ func offCheck(m *Root) string {
 		return "nothing is checked from this console"
 	case m.o.ReadOnly || m.info.ReadOnly || m.info.Copied != "":
 		return "read-only: nothing is asked of the other side"
+	case b.facts.Unasked != "":
+		return "no check is possible: " + b.facts.Unasked
 	case !b.facts.HasRead:
 		return "no check: the policy has no `read` for " + b.rec.Operation.Kind
 	case state == ledger.Pending:

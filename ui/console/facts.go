@@ -21,6 +21,7 @@ type facts struct {
 	Downstream  string
 	Via         string // who would send: http, command, pipeline
 	HasRead     bool
+	Unasked     string // why its check cannot be asked; "" where it can, or there is none
 	RetryMax    int
 	AutoConfirm bool
 	AutoDeny    bool
@@ -50,7 +51,7 @@ func byPolicy(inForce func() *policy.Policy) judge {
 				p = q
 			}
 		}
-		k := p.Kind(rec.Operation.Kind)
+		k, unasked := p.Kind(rec.Operation.Kind).Checkable(rec)
 		f := facts{
 			advice: k.Advise(rec, now), Price: k.Price(rec),
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
@@ -58,6 +59,9 @@ func byPolicy(inForce func() *policy.Policy) judge {
 			RetryMax: k.Retry.Max, AutoConfirm: k.Auto.Confirm, AutoDeny: k.Auto.Deny, AutoRetry: k.Auto.Retry,
 			Idempotent: k.Idempotent, Remembers: k.Remembers, Escalates: k.EscalateAfter,
 			SafeUntil: k.KeySafeUntil(rec),
+		}
+		if unasked != nil {
+			f.Unasked = unasked.Error()
 		}
 		if again := reconcile.RecheckAt(k, now); !again.IsZero() {
 			f.Recheck = again.Sub(now)

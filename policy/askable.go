@@ -1,0 +1,91 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// MissingProgramError says that a program a request needs is not on this host.
+type MissingProgramError struct {
+	Name string
+	Err  error
+}
+
+func (e *MissingProgramError) Error() string {
+	return fmt.Sprintf("there is no program %s here", e.Name)
+}
+func (e *MissingProgramError) Unwrap() error { return e.Err }
+
+// LackedHere reports whether an error is about what this process lacks, a secret
+// or a program: another process may have it, and so may this one later.
+func LackedHere(err error) bool {
+	return errors.As(err, new(*MissingSecretError)) || errors.As(err, new(*MissingProgramError))
+}
+
+// NoCheck is why this process can ask no check of the operation, nil when it
+// can: there is none, its request cannot be made of this input, or a secret or a
+// program is missing.
+func (k *Kind) NoCheck(rec ledger.Record) error {
+	if k.Read == nil {
+		return fmt.Errorf("the policy knows no check for %s", k.Name)
+	}
+	req, err := k.Read.Request(rec, nil)
+	if err != nil {
+		return err
+	}
+	return req.Missing()
+}
+
+// Missing is a *MissingProgramError when the program that the request runs is not
+// on this host.
+func (r Request) Missing() error {
+	argv, dir := []string(nil), ""
+	switch {
+	case r.Command != nil:
+		argv, dir = r.Command.Argv, r.Command.Dir
+	case r.MCP != nil:
+		argv, dir = r.MCP.Command, r.MCP.Dir
+	}
+	if len(argv) == 0 {
+		return nil
+	}
+	name := argv[0]
+	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	if _, err := exec.LookPath(name); err != nil {
+		return &MissingProgramError{Name: argv[0], Err: err}
+	}
+	return nil
+}
+
+// unchecked is why no check of the operation is to come. What only this process
+// lacks is no reason while the ledger says that an engine goes on checking.
+func (k *Kind) unchecked(rec ledger.Record) error {
+	err := k.NoCheck(rec)
+	if LackedHere(err) && rec.Pricing.Digest != "" && rec.Pricing.DecideAt.After(rec.Now) {
+		return nil
+	}
+	return err
+}
+
+// Checkable is the kind as it applies to the operation, without its read where
+// no check can be asked, and then why: what cannot be asked promises nothing.
+func (k *Kind) Checkable(rec ledger.Record) (*Kind, error) {
+	switch {
+	case k.Read == nil, rec.Operation.State != ledger.Uncertain && rec.Operation.State != ledger.Pending:
+		return k, nil
+	}
+	err := k.unchecked(rec)
+	if err == nil {
+		return k, nil
+	}
+	blind := *k
+	blind.Read = nil
+	return &blind, err
+}

@@ -1,0 +1,85 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const askable = `version: 1
+downstreams:
+  d: { base: "https://d.example" }
+  m: { mcp: { command: [ASKABLE_PROGRAM] } }
+defaults: { cost: { duplicate: 800, miss: 400 } }
+kinds:
+  good: { downstream: d, BOUNDS, read: { http: { get: /x, query: { t: "${token}" } }, SHOWS, complete: "true" } }
+  input: { downstream: d, BOUNDS, read: { http: { get: /x, query: { t: "${token}", c: "${input.customer}" } }, SHOWS, complete: "true" } }
+  secret: { downstream: d, BOUNDS, read: { http: { get: /x, query: { t: "${token}" }, headers: { A: "${env.ASKABLE_SECRET}" } }, SHOWS, complete: "true" } }
+  program: { BOUNDS, read: { command: [ASKABLE_PROGRAM, "${token}"], SHOWS2, complete: "true" } }
+  server: { downstream: m, BOUNDS, read: { mcp: { tool: find, arguments: { t: "${token}" } , read_only: true }, SHOWS3, complete: "true" } }
+`
+
+// askablePolicy has a read of every way a check can lack something.
+func askablePolicy(t *testing.T, program string) *Policy {
+	t.Helper()
+	shows := func(where string) string { return "list: " + where + ", mark: it.t" }
+	if strings.Contains(priced, "found:") {
+		shows = func(where string) string { return `found: "` + where + `.filter(x, x.t == token)"` }
+	}
+	return must(t, strings.NewReplacer("ASKABLE_PROGRAM", program, "BOUNDS", "token: { into: t }, lands_within: 10m, visible_within: 0s", "SHOWS2", shows("json"), "SHOWS3", shows("json"), "SHOWS", shows("body")).Replace(askable))
+}
+
+// A check that cannot be asked promises no proof and no wait: it is for a person
+// at once, with the reason, until it can be asked.
+func TestACheckThatCannotBeAskedPromisesNothing(t *testing.T) {
+	at := noon.Add(time.Minute)
+	program := filepath.Join(t.TempDir(), "look")
+	p := askablePolicy(t, program)
+	waits := func(rec ledger.Record) (bool, string) {
+		k := p.Kind(rec.Operation.Kind)
+		a, price := k.Advise(rec, at), k.Price(rec)
+		promised := a.Verb == AdviseWait
+		if promised != a.ProofAt.After(at) || promised != price.DecideAt.After(at) {
+			t.Errorf("%s: %s, proof at %v, a person from %v", k.Name, a.Verb, a.ProofAt, price.DecideAt)
+		}
+		return promised, a.Reason
+	}
+	for kind, lacks := range map[string]string{"input": "customer", "secret": "ASKABLE_SECRET is not set", "program": "there is no program " + program, "server": "there is no program " + program} {
+		if promised, why := waits(doubt(kind)); promised || !strings.Contains(why, "no check is possible") || !strings.Contains(why, lacks) {
+			t.Errorf("%s: waits %t, because %s", kind, promised, why)
+		}
+	}
+	if promised, why := waits(doubt("good")); !promised {
+		t.Errorf("good: %s", why)
+	}
+	// What comes back heals by itself.
+	t.Setenv("ASKABLE_SECRET", "s")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	whole := doubt("input")
+	whole.Operation.Input = []byte(`{"customer":"c"}`)
+	for _, rec := range []ledger.Record{whole, doubt("secret"), doubt("program"), doubt("server")} {
+		if promised, why := waits(rec); !promised {
+			t.Errorf("%s is there, and still: %s", rec.Operation.Kind, why)
+		}
+	}
+}
+
+// What only this process lacks says nothing of an engine elsewhere, which has
+// written into the ledger that it goes on checking; what the input lacks does.
+func TestWhatOnlyThisProcessLacksStopsNoOtherEngine(t *testing.T) {
+	p := askablePolicy(t, "/nowhere/look")
+	for kind, want := range map[string]string{"secret": AdviseWait, "program": AdviseWait, "input": AdviseLook} {
+		rec := doubt(kind)
+		rec.Now = noon.Add(time.Minute)
+		rec.Pricing = ledger.Pricing{Digest: "d", DecideAt: rec.Now.Add(time.Hour)}
+		if a := p.Kind(kind).Advise(rec, rec.Now); a.Verb != want {
+			t.Errorf("%s: %s (%s), want %s", kind, a.Verb, a.Reason, want)
+		}
+	}
+}

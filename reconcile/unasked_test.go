@@ -1,0 +1,78 @@
+package reconcile
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// lane is where an engine's price puts an operation.
+func (w *world) lane(id string) ledger.Lane {
+	rec := w.get(id)
+	return rec.Row().LaneAt(w.now())
+}
+
+// A missing secret is told at once, and heals by itself: the row is for a person
+// while nothing can be asked, and is checked when the secret is back.
+func TestAMissingSecretIsTheirsAtOnceAndHeals(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
+	t.Setenv("UNASKED_KEY", "")
+	os.Unsetenv("UNASKED_KEY")
+	o := w.doubt("pay", 420, 420)
+	w.run(w.newEngine(Options{}))
+	eventually(t, "for a person", func() bool { return w.lane(o.ID) == ledger.LaneDecide })
+	if why, err := w.engine.Unchecked(w.ctx); err != nil || len(why) != 1 || why["header X-Key: environment variable UNASKED_KEY is not set"] != 1 {
+		t.Errorf("%v %v", why, err)
+	}
+	if plan, err := w.engine.Plan(w.ctx, o.ID); err != nil || plan.FirstCheck {
+		t.Errorf("a check is promised before a retry: %v", err)
+	}
+	os.Setenv("UNASKED_KEY", "k")
+	w.later(time.Minute)
+	eventually(t, "found", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
+}
+
+// The program of a check that is not there is no answer to wait for with an ever
+// longer pause.
+func TestAMissingProgramHeals(t *testing.T) {
+	program := t.TempDir() + "/look"
+	text := payPolicy[:strings.Index(payPolicy, "    read:")]
+	shows := "found: json.filter(x, x.ref == token)"
+	if !strings.Contains(payPolicy, "found:") {
+		shows = "list: json\n      mark: it.ref"
+	}
+	w := newWorld(t, text+"    read:\n      command: ["+program+", \"${token}\"]\n      "+shows+"\n      complete: \"true\"\n      receipt: it.id\n")
+	o := w.doubt("pay", 420)
+	w.run(w.newEngine(Options{}))
+	eventually(t, "for a person", func() bool { return w.lane(o.ID) == ledger.LaneDecide })
+	if n := len(w.get(o.ID).Reads); n != 0 {
+		t.Errorf("%d checks were made with a program that is not there", n)
+	}
+	script := "#!/bin/sh\necho '[{\"ref\":\"'$1'\",\"id\":\"ch_9\",\"amount\":420}]'\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.later(time.Minute)
+	eventually(t, "found", func() bool { return len(w.get(o.ID).Reads) > 0 })
+}
+
+// One engine that lacks a secret takes no promise back while another is at work.
+func TestAnEngineWithoutTheSecretLeavesTheOthersPromise(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
+	t.Setenv("UNASKED_KEY", "k")
+	o := w.doubt("pay", 420)
+	w.run(w.newEngine(Options{}))
+	eventually(t, "checked", func() bool { return len(w.get(o.ID).Reads) > 0 && w.lane(o.ID) == ledger.LaneReading })
+	os.Unsetenv("UNASKED_KEY")
+	poor := w.newEngine(Options{})
+	if poor.onlyLooks(w.ctx); poor.alone() {
+		t.Fatal("it takes itself for alone")
+	}
+	pol := w.inForce()
+	if q := poor.priced(pol.Kind("pay"), pol.Digest(), w.get(o.ID)); !q.DecideAt.After(w.now()) {
+		t.Errorf("a person is asked from %v on", q.DecideAt)
+	}
+}
