@@ -162,9 +162,6 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	}
 	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	res, err := ledger.Begin(ctx, store, req)
-	if errors.Is(err, ledger.ErrBusy) { // the ids make it repeatable
-		res, err = ledger.Begin(ctx, store, req)
-	}
 	if err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
 	}
@@ -277,9 +274,6 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	}
 	req = tidy(req, r.secretsOf(req.AttemptID))
 	applied, err := ledger.Settle(ctx, r.store, req)
-	if errors.Is(err, ledger.ErrBusy) {
-		applied, err = ledger.Settle(ctx, r.store, req)
-	}
 	if err != nil {
 		return applied, fmt.Errorf("settle: %w", err)
 	}

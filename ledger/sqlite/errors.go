@@ -131,7 +131,7 @@ func translate(path string, err error) error {
 	c := code(err)
 	switch c & 0xff {
 	case codeBusy:
-		return fmt.Errorf("%w: %s stayed locked; see who holds it with `fuser`", ledger.ErrBusy, path)
+		return locked(path)
 	case codeFull:
 		return &FullDiskError{path}
 	case codeNotADB:

@@ -66,7 +66,7 @@ func TestMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	var older *OlderError
-	if err := checkSchema(ctx, s.read, s.path, now+3, false, true); !errors.As(err, &older) {
+	if _, err := checkSchema(ctx, s.read, s.path, now+3, false, true); !errors.As(err, &older) {
 		t.Fatalf("a reader took an older schema: %v", err)
 	}
 	settleAs(t, s, "pending-a", ledger.OutcomeCommitted)

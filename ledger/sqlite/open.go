@@ -164,7 +164,8 @@ func (s *Store) finish(ctx context.Context, meta map[string]string, err error) e
 func (s *Store) openWriter(ctx context.Context, create bool) (meta map[string]string, err error) {
 	// Looked at before anything is written: opening must not turn a foreign
 	// database into WAL.
-	if err := s.look(ctx, create); err != nil {
+	current, err := s.look(ctx, create)
+	if err != nil {
 		return nil, err
 	}
 	s.bell = newBell(s.path)
@@ -173,6 +174,9 @@ func (s *Store) openWriter(ctx context.Context, create bool) (meta map[string]st
 	}
 	if err := s.connect(ctx); err != nil {
 		return nil, translate(s.path, err)
+	}
+	if current { // somebody may hold the lock, which is no reason not to look
+		return readMeta(outside{ctx, s})
 	}
 	err = s.writer.do(ctx, func(tx *tx) error {
 		err := tx.migrate(steps, create)
@@ -261,27 +265,30 @@ func (s *Store) openReader(ctx context.Context) (map[string]string, error) {
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkSchema(ctx, s.read, s.path, newest(steps), false, true); err != nil {
+	if _, err := checkSchema(ctx, s.read, s.path, newest(steps), false, true); err != nil {
 		return nil, err
 	}
 	m, err := readMeta(outside{ctx, s})
 	return m, cmp.Or(err, s.anchor())
 }
 
-// look checks the file through a connection that cannot write.
-func (s *Store) look(ctx context.Context, create bool) error {
+// look checks the file through a connection that cannot write. current tells that
+// its schema is this program's.
+func (s *Store) look(ctx context.Context, create bool) (current bool, err error) {
 	db, err := sql.Open("sqlite", dsn(s.path, "ro"))
 	if err != nil {
-		return fmt.Errorf("open the ledger: %w", err)
+		return false, fmt.Errorf("open the ledger: %w", err)
 	}
 	defer db.Close()
-	return checkSchema(ctx, db, s.path, newest(steps), create, false)
+	version, err := checkSchema(ctx, db, s.path, newest(steps), create, false)
+	return version == newest(steps), err
 }
 
-// checkSchema refuses what is not a ledger this program can use.
-func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create, reading bool) error {
+// checkSchema refuses what is not a ledger this program can use, and gives its
+// schema.
+func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create, reading bool) (version int, err error) {
 	// These two are in the file's header; the rest would need the schema read.
-	var app, version, tables int
+	var app, tables int
 	header := func() error {
 		err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&app)
 		if err == nil {
@@ -289,7 +296,7 @@ func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create
 		}
 		return err
 	}
-	err := header()
+	err = header()
 	if err == nil && app == 0 {
 		err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables)
 		if err == nil && tables > 0 { // it may have been made in between
@@ -297,24 +304,24 @@ func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create
 		}
 	}
 	if code(err)&0xff == codeCantOpen {
-		return cmp.Or(readable(path), writableBy(path), translate(path, err))
+		return 0, cmp.Or(readable(path), writableBy(path), translate(path, err))
 	}
 	if err != nil {
-		return translate(path, err)
+		return 0, translate(path, err)
 	}
 	switch {
 	case app == 0 && tables == 0 && create:
-		return nil
+		return 0, nil
 	case app == 0 && tables == 0:
-		return &ForeignError{path, "it is empty"}
+		return 0, &ForeignError{path, "it is empty"}
 	case app != applicationID:
-		return &ForeignError{path, fmt.Sprintf("application_id %#x", app)}
+		return 0, &ForeignError{path, fmt.Sprintf("application_id %#x", app)}
 	case version > knows:
-		return &NewerError{path, version, knows}
+		return 0, &NewerError{path, version, knows}
 	case version < knows && reading:
-		return &OlderError{path, version, knows}
+		return 0, &OlderError{path, version, knows}
 	}
-	return nil
+	return version, nil
 }
 
 // identify takes what the ledger knows of itself and tells a copy.
@@ -332,7 +339,11 @@ func (s *Store) identify(ctx context.Context, m map[string]string) error {
 	was := homeFrom(m)
 	s.home, s.copied = was.name, here.differs(was)
 	if s.copied == "" && s.writer != nil && here.now(was) != was {
-		return s.settleDown(ctx, here.now(was)) // the same file after a restart of the host
+		// The same file after a restart of the host. Whoever comes next writes it down
+		// where somebody holds the lock.
+		if err := s.settleDown(ctx, here.now(was)); !errors.Is(err, ledger.ErrBusy) {
+			return err
+		}
 	}
 	return nil
 }

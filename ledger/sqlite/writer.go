@@ -10,12 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"indoubt/ledger"
 )
 
 const (
-	patience = 10 * time.Second // for the gate, and for foreign writers that hold SQLite's lock
-	together = 128              // changes in one transaction at most
+	patience = 5 * time.Second // for the gate and SQLite's lock, from when a change is asked for
+	together = 128             // changes in one transaction at most
 )
 
 // writer is the one connection of this process that writes. Changes that arrive
@@ -37,6 +36,7 @@ type writer struct {
 type job struct {
 	ctx  context.Context
 	run  func(*tx) error
+	came time.Time
 	err  error
 	took atomic.Bool // by the writer, or by a caller that left
 	done chan struct{}
@@ -103,7 +103,7 @@ func (w *writer) doAll(ctx context.Context, runs []func(*tx) error) []error {
 		n := min(len(runs), together)
 		jobs := make([]*job, n)
 		for i, run := range runs[:n] {
-			jobs[i] = &job{ctx: ctx, run: run, done: make(chan struct{})}
+			jobs[i] = &job{ctx: ctx, run: run, came: time.Now(), done: make(chan struct{})}
 			select {
 			case w.queue <- jobs[i]:
 			case <-ctx.Done():
@@ -159,9 +159,10 @@ func (w *writer) batch() {
 		finish(errors.New("the ledger is closed"))
 		return
 	}
-	ok, err := w.gate.enter(patience)
+	until := first.came.Add(patience) // changes that waited for another batch have waited already
+	ok, err := w.gate.enter(max(time.Until(until), time.Second))
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: another process has held %s.lock for %s", ledger.ErrBusy, w.store.path, patience)
+		err = locked(w.store.path)
 	}
 	if err != nil {
 		finish(err)
@@ -177,7 +178,7 @@ func (w *writer) batch() {
 	}
 	var wrote bool
 	if w.gone, err = w.store.ready(); err == nil {
-		wrote, err = w.transact(jobs)
+		wrote, err = w.transact(jobs, until)
 	}
 	if err == nil {
 		err = w.store.anchored()
@@ -207,9 +208,9 @@ func (w *writer) next() *job {
 // the error is that of the transaction. Most failures are refusals of a rule,
 // which come before anything is written; savepoints cost too much to set for the
 // few others, which make the batch start again with them.
-func (w *writer) transact(jobs []*job) (wrote bool, err error) {
+func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) {
 	for _, careful := range []bool{false, true} {
-		if err := w.begin(); err != nil {
+		if err := w.begin(until); err != nil {
 			return false, err
 		}
 		wrote = false
@@ -267,10 +268,10 @@ func lost(err error) bool {
 }
 
 // begin takes SQLite's write lock, which a foreign writer may hold.
-func (w *writer) begin() error {
-	for end := time.Now().Add(patience); ; {
+func (w *writer) begin(until time.Time) error {
+	for {
 		err := w.exec(`BEGIN IMMEDIATE`)
-		if !busy(err) || time.Now().After(end) {
+		if !busy(err) || time.Now().After(until) {
 			return err
 		}
 		time.Sleep(100*time.Microsecond + rand.N(400*time.Microsecond))

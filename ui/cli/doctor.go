@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
 	"indoubt/ui/safe"
 )
 
@@ -164,15 +165,15 @@ func (x *examination) files(ctx context.Context, path string) {
 	} else {
 		x.ok("log", "no write-ahead log: nobody has it open")
 	}
-	switch held, err := gateHeld(path); {
-	case errors.Is(err, os.ErrNotExist):
-		x.ok("lock", "no writer has opened it yet")
-	case err != nil:
-		x.say("lock", levelWarn, "the lock file cannot be opened: "+err.Error(), "check who owns "+short(path)+".lock")
-	case held:
-		x.say("lock", levelWarn, "a writer has held the lock for more than a second", "find it: fuser "+short(path)+".lock")
-	default:
+	switch err := sqlite.TryLock(ctx, path); {
+	case err == nil:
 		x.ok("lock", "free")
+	case errors.Is(err, ledger.ErrReadOnly):
+		x.ok("lock", "not tried: this user may not write")
+	case errors.Is(err, ledger.ErrBusy):
+		x.say("lock", levelFail, asFailure(err).Message, "nothing can be recorded: end that process, or its transaction")
+	default:
+		x.broken("lock", err)
 	}
 	if _, err := os.Stat(path + ".bell"); err != nil {
 		x.say("bell", levelWarn, "there is no bell file: changes are seen up to a second late", "any writer makes it")

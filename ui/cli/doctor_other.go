@@ -3,5 +3,3 @@
 package cli
 
 func writable(string) bool { return true }
-
-func gateHeld(string) (bool, error) { return false, nil }

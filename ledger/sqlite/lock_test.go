@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// holdLock takes the write lock as any program may, until its input ends.
+func holdLock(path string) error {
+	s, err := Open(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	if _, err := s.writer.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	fmt.Println("held")
+	fmt.Scanln()
+	return nil
+}
+
+func init() { roles["hold"] = holdLock }
+
+// Somebody else's lock keeps nobody from looking, is told by the name of who holds
+// it, and is waited for no longer than a client waits.
+func TestAHeldLock(t *testing.T) {
+	s, _ := openTest(t)
+	begin(t, s)
+	must(t, TryLock(ctx, s.path))
+	cmd, out, in := other(t, "hold", s.path)
+	if !out.Scan() {
+		t.Fatal("no lock")
+	}
+	named := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, ledger.ErrBusy) || runtime.GOOS == "linux" && !strings.Contains(err.Error(), fmt.Sprintf("(process %d)", cmd.Process.Pid)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	began := time.Now()
+	second := must1[*Store](t)(Open(ctx, s.path, Options{}))
+	defer second.Close()
+	if c := must1[ledger.Counts](t)(second.Counts(ctx, s.now())); c.All != 1 {
+		t.Errorf("%+v", c)
+	}
+	named("try", TryLock(ctx, s.path))
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("looking took %s", took)
+	}
+	began = time.Now()
+	errs := make(chan error)
+	for range 3 { // each waits from when it was asked for, not from when its turn came
+		go func() {
+			_, err := ledger.Begin(ctx, s, request())
+			errs <- err
+		}()
+		time.Sleep(time.Second)
+	}
+	for range 3 {
+		named("begin", <-errs)
+	}
+	if took := time.Since(began); took > patience+5*time.Second {
+		t.Errorf("refused after %s", took)
+	}
+	must(t, in.Close())
+	cmd.Wait()
+	begin(t, s)
+	must(t, TryLock(ctx, s.path))
+}
