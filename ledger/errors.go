@@ -15,6 +15,8 @@ var (
 	ErrCopied    = errors.New("this ledger is a copy and is only looked at; `indoubt adopt` makes it a ledger of its own")
 	ErrGone      = errors.New("the ledger's file was removed or replaced")
 	ErrBusy      = errors.New("the ledger is locked by another writer")
+	ErrFull      = errors.New("there is no room for the ledger")
+	ErrGuard     = errors.New("the ledger refuses")
 	ErrMoved     = errors.New("the operation has moved since it was seen")
 	ErrRefused   = errors.New("refused")
 	ErrLeaseLost = errors.New("the lease on this operation was lost to another engine")

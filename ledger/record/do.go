@@ -208,7 +208,7 @@ func (d *doing) record(ctx context.Context) ledger.Record {
 func (d *doing) settle(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	d.outcome.AttemptID, d.outcome.ChangeID = d.begun.Attempt.ID, ledger.NewID()
-	applied, err := d.recorder.settleSurely(ctx, d.outcome)
+	applied, err := d.recorder.SettleSurely(ctx, d.outcome)
 	d.operation = applied.After
 	switch {
 	case err != nil:

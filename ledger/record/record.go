@@ -97,6 +97,7 @@ type Options struct {
 	Actor  ledger.Actor
 	Source ledger.Source
 	Clock  ledger.Clock // time.Now when nil; needs a monotonic reading
+	Log    func(string) // what whoever runs this should know; nobody when nil
 	Reader Reader       // nil: a Wish with Reconcile is answered as it stands
 	// Secret keys the digests that stand for redacted values. When nil it is read
 	// from SecretPath, which is made on first need.

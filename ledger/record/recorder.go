@@ -23,6 +23,8 @@ type Recorder struct {
 	redact  redactor
 	made    generations
 
+	kept keeping
+
 	mu      sync.Mutex
 	secrets map[string][]string // by live attempt: values that must not be stored
 }

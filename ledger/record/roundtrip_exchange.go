@@ -273,7 +273,7 @@ func (x *exchange) settle(a ledger.Answer) (ledger.Operation, error) {
 		x.outcome.Result = storedAnswer(a, secrets)
 	}
 	x.outcome.ChangeID = ledger.NewID()
-	applied, err := r.settleSurely(ctx, x.outcome)
+	applied, err := r.SettleSurely(ctx, x.outcome)
 	report := Report{OperationID: x.begun.Operation.ID, What: string(x.outcome.Outcome), Status: a.Status, Why: x.outcome.Error}
 	o := applied.After
 	if err != nil {

@@ -342,10 +342,6 @@ func told(res ledger.BeginResult) RunResult {
 	return out
 }
 
-// settlePatience is how long the outcome of a command that has run is offered
-// to a ledger that does not take it.
-const settlePatience = 20 * time.Second
-
 // finish records the answer and works out what to exit with.
 func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginResult, c *child, answer ledger.Answer) RunResult {
 	ctx = context.WithoutCancel(ctx) // who interrupts the command still wants to know
@@ -364,7 +360,7 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 	}
 	out.Outcome = tidy(out.Outcome, r.secretsOf(res.Attempt.ID))
 	out.Outcome.ChangeID = ledger.NewID()
-	applied, err := r.settleSurely(ctx, out.Outcome)
+	applied, err := r.offer(ctx, &out.Outcome, time.Now().Add(runPatience), c.signals)
 	if err != nil {
 		out.Why = fmt.Sprintf("the outcome (%s) could not be recorded: %v", out.Outcome.Outcome, err)
 		out.ExitCode = exitInDoubt
@@ -381,20 +377,6 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 	}
 	out.ExitCode = exitCode(out, answer)
 	return out
-}
-
-// settleSurely repeats a settle until the ledger has it or patience ends. The
-// change id makes the repetition harmless.
-func (r *Recorder) settleSurely(ctx context.Context, req ledger.SettleRequest) (ledger.Applied, error) {
-	deadline := time.Now().Add(settlePatience)
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		applied, err := r.Settle(ctx, req)
-		if err == nil || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrReadOnly) || errors.Is(err, ledger.ErrCopied) ||
-			time.Now().Add(pause).After(deadline) {
-			return applied, err
-		}
-		time.Sleep(pause)
-	}
 }
 
 // exitCode passes the command's code through where its outcome is known.

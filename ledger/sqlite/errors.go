@@ -80,6 +80,9 @@ func (e *ReadOnlyDirError) Error() string {
 // FullDiskError: nothing was written.
 type FullDiskError struct{ Path string }
 
+// Is makes errors.Is(err, ledger.ErrFull) true.
+func (e *FullDiskError) Is(target error) bool { return target == ledger.ErrFull }
+
 func (e *FullDiskError) Error() string {
 	return fmt.Sprintf("the disk under %s is full, and what cannot be recorded must not be sent; free some space and try again", e.Path)
 }
@@ -91,6 +94,9 @@ type GuardError struct {
 }
 
 func (e *GuardError) Error() string { return "the ledger refuses: " + e.Message }
+
+// Is makes errors.Is(err, ledger.ErrGuard) true.
+func (e *GuardError) Is(target error) bool { return target == ledger.ErrGuard }
 
 // Unwrap gives the driver's error.
 func (e *GuardError) Unwrap() error { return e.err }

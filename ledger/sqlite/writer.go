@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
-
 )
 
 const (

@@ -116,11 +116,25 @@ func (a *app) http(ctx context.Context, flags httpFlags) error {
 	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
 	fmt.Fprintf(a.errOut, "listening on http://%s, upstream %s, ledger %s\n", l.Addr(), safe.Text(transmit.WithoutSecrets(upstream)), safe.Text(short(a.ledgerFile())))
 	defer outlivePipes()() // the log may go to a pipe
-	if err := proxy.Serve(ctx, l, grace); err != nil {
+	err = proxy.Serve(ctx, l, grace)
+	a.drain(recorder, grace)
+	if err != nil {
 		return fmt.Errorf("the proxy ended: %w", err)
 	}
 	return nil
 }
+
+// drain lets what is known get into the ledger before the process ends.
+func (a *app) drain(r *record.Recorder, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	if n := r.Drain(ctx); n > 0 {
+		fmt.Fprintf(a.errOut, "warning: %d outcomes could not be recorded and are in doubt\n", n)
+	}
+}
+
+// tell is where a recorder says what whoever runs it should know.
+func (a *app) tell(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(firstLine(line))) }
 
 // liveRecorder is the recorder of a program that runs on, under the policy as
 // its file changes. A policy that is broken from the start stops it: it may name
@@ -141,7 +155,7 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePoli
 	}
 	live := a.watchPolicy(ctx, nil)
 	return live, record.New(store, recordingRules(live.inForce), record.Options{
-		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
+		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
 		Reader: readNow{a.engine(store, live.inForce, false, nil)},
 	}), nil
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
@@ -92,6 +93,7 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	}
 	defer outlivePipes()()
 	err = mcpproxy.New(o).Run(ctx)
+	a.drain(o.Recorder, 10*time.Second)
 	if err != nil && ctx.Err() == nil {
 		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
 	}
@@ -207,7 +209,7 @@ func (a *app) mcpRecorder(ctx context.Context, o *mcpproxy.Options, source strin
 	live := a.watchPolicy(context.WithoutCancel(ctx), func(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line)) })
 	from := a.source(source)
 	o.Store = store
-	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: a.clock,
+	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: a.clock, Log: a.tell,
 		SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
 		Reader:     readNow{a.engine(store, live.inForce, false, nil)}})
 	return nil

@@ -10,10 +10,6 @@ import (
 	"indoubt/ledger/record"
 )
 
-// settlePatience is how long an outcome is offered to a ledger that does not
-// take it.
-const settlePatience = 10 * time.Second
-
 // finish records what came back and passes it on.
 func (c *call) finish(r reply) {
 	ctx := context.WithoutCancel(c.p.ctx)
@@ -24,7 +20,7 @@ func (c *call) finish(r reply) {
 	rec := c.current(ctx)
 	applied, err := c.p.settle(record.JudgeAttempt(ctx, c.rule, rec, c.attempt.ID, r.answer))
 	if err != nil {
-		c.p.o.Log("the outcome could not be recorded, so that it will be in doubt: " + err.Error())
+		c.p.o.Log("the outcome could not be recorded: " + err.Error())
 	}
 	op := c.op
 	if applied.After.ID != "" {
@@ -75,24 +71,9 @@ func (c *call) late(r reply) {
 	}
 }
 
-// settle offers an outcome to the ledger until it takes it or patience ends. The
-// change id makes the repetition harmless. A result that cannot be stored is left
-// out.
+// settle records an outcome, which is kept until the ledger takes it.
 func (p *Proxy) settle(s ledger.SettleRequest) (ledger.Applied, error) {
-	ctx := context.WithoutCancel(p.ctx)
-	s.ChangeID = ledger.NewID()
-	until := time.Now().Add(settlePatience)
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		applied, err := p.o.Recorder.Settle(ctx, s)
-		if err == nil || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrReadOnly) || errors.Is(err, ledger.ErrCopied) ||
-			time.Now().Add(pause).After(until) {
-			return applied, err
-		}
-		if !errors.Is(err, ledger.ErrBusy) {
-			s.Result = nil
-		}
-		time.Sleep(pause)
-	}
+	return p.o.Recorder.SettleSurely(context.WithoutCancel(p.ctx), s)
 }
 
 func (p *Proxy) deliver(operationID string) {

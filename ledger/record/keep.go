@@ -1,0 +1,164 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const (
+	// settlePatience is how long a caller waits for the ledger to take an outcome.
+	settlePatience = 5 * time.Second
+	// runPatience is how long `run` waits, which has nobody to leave an outcome to.
+	runPatience = 10 * time.Minute
+	keepEvery   = time.Second
+	// mostKept bounds the outcomes that wait for the ledger, and mostKeptBytes their
+	// results; what is over goes without its result, and then not at all.
+	mostKept      = 20_000
+	mostKeptBytes = 64 << 20
+)
+
+// keeping are outcomes that the ledger did not take. They are known, and nobody
+// else knows them: they are offered again until it does, as long as the process
+// lives.
+type keeping struct {
+	mu    sync.Mutex
+	all   []ledger.SettleRequest
+	bytes int
+	empty chan struct{} // closed when the last one is recorded; nil when there is none
+}
+
+// SettleSurely offers an outcome to the ledger until it takes it. After some
+// seconds the caller gets the error, and the outcome is kept and offered again
+// until it is recorded; see Drain. The change id makes the repetition harmless. A
+// result that the ledger refuses is left out.
+func (r *Recorder) SettleSurely(ctx context.Context, req ledger.SettleRequest) (ledger.Applied, error) {
+	if req.ChangeID == "" {
+		req.ChangeID = ledger.NewID()
+	}
+	applied, err := r.offer(ctx, &req, time.Now().Add(settlePatience), nil)
+	if err != nil && mayPass(err) {
+		r.keep(req, err)
+	}
+	return applied, err
+}
+
+// offer repeats a settle until the ledger has it, the time is over, or a signal
+// says to end.
+func (r *Recorder) offer(ctx context.Context, req *ledger.SettleRequest, until time.Time, stop <-chan os.Signal) (ledger.Applied, error) {
+	said, gone := false, time.Now().Add(settlePatience) // a ledger that was taken away is not waited for
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, keepEvery) {
+		applied, err := r.Settle(ctx, *req)
+		if err == nil || !mayPass(err) || time.Now().Add(pause).After(until) {
+			return applied, err
+		}
+		switch {
+		case errors.Is(err, ledger.ErrGuard) && len(req.Result) == 0, errors.Is(err, ledger.ErrGone) && time.Now().After(gone):
+			return applied, err
+		case errors.Is(err, ledger.ErrGuard):
+			req.Result = nil
+		}
+		if pause == keepEvery && !said {
+			said = true
+			r.log(fmt.Sprintf("the outcome (%s) is not recorded yet, trying on: %v", req.Outcome, err))
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case s := <-stop:
+			if timer.Stop(); ends(s) {
+				return applied, err
+			}
+		}
+	}
+}
+
+// mayPass tells whether the same settle may be taken later. What is wrong with the
+// settle itself was left out of it the first time.
+func mayPass(err error) bool {
+	return !errors.Is(err, ledger.ErrNotFound) && !errors.Is(err, ledger.ErrReadOnly) && !errors.Is(err, ledger.ErrCopied)
+}
+
+// keep takes an outcome to be offered again.
+func (r *Recorder) keep(req ledger.SettleRequest, why error) {
+	k := &r.kept
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.all) >= mostKept {
+		r.log(fmt.Sprintf("an outcome (%s of attempt %s) is lost: %d wait to be recorded already: %v", req.Outcome, req.AttemptID, len(k.all), why))
+		return
+	}
+	if k.bytes+len(req.Result) > mostKeptBytes {
+		req.Result = nil
+	}
+	k.all, k.bytes = append(k.all, req), k.bytes+len(req.Result)
+	if k.empty == nil {
+		k.empty = make(chan struct{})
+		r.log("outcomes that are known cannot be recorded; they are kept and offered again: " + why.Error())
+		go r.offerKept(k.empty)
+	}
+}
+
+// offerKept offers what is kept, oldest first, until all of it is recorded.
+func (r *Recorder) offerKept(empty chan struct{}) {
+	k, recorded := &r.kept, 0
+	for {
+		k.mu.Lock()
+		if len(k.all) == 0 {
+			k.all, k.bytes, k.empty = nil, 0, nil
+			k.mu.Unlock()
+			close(empty)
+			r.log(fmt.Sprintf("%d outcomes that were kept are recorded now", recorded))
+			return
+		}
+		next := k.all[0]
+		k.mu.Unlock()
+		_, err := r.Settle(context.Background(), next)
+		if errors.Is(err, ledger.ErrGuard) && len(next.Result) > 0 {
+			next.Result = nil
+			_, err = r.Settle(context.Background(), next)
+		}
+		switch {
+		case err == nil:
+			recorded++
+		case errors.Is(err, ledger.ErrGuard) || !mayPass(err):
+			r.log(fmt.Sprintf("an outcome (%s of attempt %s) is lost: %v", next.Outcome, next.AttemptID, err))
+		default:
+			time.Sleep(keepEvery)
+			continue
+		}
+		k.mu.Lock()
+		k.bytes -= len(k.all[0].Result)
+		k.all = k.all[1:]
+		k.mu.Unlock()
+	}
+}
+
+// Drain waits until every outcome that is known is recorded, or ctx ends; it
+// returns how many are not.
+func (r *Recorder) Drain(ctx context.Context) int {
+	k := &r.kept
+	k.mu.Lock()
+	empty := k.empty
+	k.mu.Unlock()
+	if empty != nil {
+		select {
+		case <-empty:
+		case <-ctx.Done():
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.all)
+}
+
+func (r *Recorder) log(line string) {
+	if r.options.Log != nil {
+		r.options.Log(line)
+	}
+}

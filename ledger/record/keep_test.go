@@ -1,0 +1,99 @@
+package record_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/record"
+	"indoubt/ledger/sqlite"
+)
+
+// deafStore takes no changes for a while.
+type deafStore struct {
+	ledger.Store
+	mu   sync.Mutex
+	deaf error
+}
+
+func (s *deafStore) be(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaf = err
+}
+
+func (s *deafStore) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	s.mu.Lock()
+	err := s.deaf
+	s.mu.Unlock()
+	if err != nil {
+		return ledger.Applied{}, err
+	}
+	return s.Store.Change(ctx, at, id, rule)
+}
+
+// What is known of a write is kept until the ledger takes it: a full disk and a
+// held lock pass.
+func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
+	for name, why := range map[string]error{
+		"locked": ledger.ErrBusy, "full": &sqlite.FullDiskError{Path: "/x"}, "gone": ledger.ErrGone, "broken": fmt.Errorf("disk I/O error"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inner, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer inner.Close()
+			s := &deafStore{Store: inner}
+			var said []string
+			var mu sync.Mutex
+			r := record.New(s, nil, record.Options{Log: func(line string) { mu.Lock(); said = append(said, line); mu.Unlock() }})
+			begun := make([]ledger.BeginResult, 3)
+			for i := range begun {
+				if begun[i], err = r.Begin(t.Context(), record.Wish{Kind: "k", Key: fmt.Sprint(i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.be(why)
+			var wg sync.WaitGroup
+			for i, outcome := range []ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeCommitted, ledger.OutcomeUncertain} {
+				wg.Go(func() {
+					began := time.Now()
+					_, err := r.SettleSurely(t.Context(), ledger.SettleRequest{AttemptID: begun[i].Attempt.ID, Outcome: outcome, Receipt: "r", Status: 201,
+						Result: []byte(`{"id":1}`)})
+					if err == nil || time.Since(began) > 9*time.Second {
+						t.Errorf("after %s: %v", time.Since(began), err)
+					}
+				})
+			}
+			wg.Wait()
+			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if n := r.Drain(short); n != 3 {
+				t.Errorf("%d are kept", n)
+			}
+			s.be(nil)
+			long, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if n := r.Drain(long); n != 0 {
+				t.Errorf("%d are still kept", n)
+			}
+			for i, state := range []ledger.State{ledger.Committed, ledger.Committed, ledger.Uncertain} {
+				rec, err := inner.Read(t.Context(), ledger.Locator{ID: begun[i].Operation.ID})
+				if err != nil || rec.Operation.State != state || state == ledger.Committed && string(rec.Operation.Result) != `{"id":1}` {
+					t.Errorf("%d: %s %s, %v", i, rec.Operation.State, rec.Operation.Result, err)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(said) == 0 {
+				t.Error("nothing was said")
+			}
+		})
+	}
+}
