@@ -37,7 +37,7 @@ func ExampleTransport() {
 	}
 	defer store.Close()
 
-	transport := &record.Transport{Recorder: record.New(store, nil, record.Options{SecretPath: filepath.Join(dir, "redact.key")})}
+	transport := &record.Transport{Recorder: record.New(store, nil, record.Options{})}
 	defer transport.Shutdown(context.Background())
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 

@@ -99,10 +99,9 @@ type Options struct {
 	Clock  ledger.Clock // time.Now when nil; needs a monotonic reading
 	Log    func(string) // what whoever runs this should know; nobody when nil
 	Reader Reader       // nil: a Wish with Reconcile is answered as it stands
-	// Secret keys the digests that stand for redacted values. When nil it is read
-	// from SecretPath, which is made on first need.
-	Secret     []byte
-	SecretPath string
+	// Secret keys the digests that stand for redacted values. When nil the store is
+	// asked for the key that belongs to the ledger, if it keeps one.
+	Secret []byte
 }
 
 // Wish is what a pipeline wants done once.

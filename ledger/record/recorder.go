@@ -43,7 +43,17 @@ func New(store ledger.Store, rules Rules, o Options) *Recorder {
 		o.Actor = ledger.Actor{Name: "pipeline", Host: host, Machine: true}
 	}
 	return &Recorder{store: store, rules: rules, options: o, host: host,
-		redact: redactor{secret: o.Secret, path: o.SecretPath}, secrets: map[string][]string{}}
+		redact: redactor{secret: o.Secret, ask: keyOf(store)}, secrets: map[string][]string{}}
+}
+
+// keyOf is how a store is asked for the key of its ledger's digests, or nil.
+func keyOf(store ledger.Store) func(context.Context) ([]byte, error) {
+	if keeper, ok := store.(interface {
+		DigestKey(context.Context) ([]byte, error)
+	}); ok {
+		return keeper.DigestKey
+	}
+	return nil
 }
 
 // Rule is what applies to a kind.

@@ -103,7 +103,7 @@ func TestI1_WhatCannotBeRecordedIsNotBegun(t *testing.T) {
 		t.Errorf("a broken ledger: %v, %v", res.Answer, err)
 	}
 	store.broken(nil)
-	bad := New(store, oneRule(KindRule{Redact: []string{"card"}}), Options{SecretPath: "/dev/null/none"})
+	bad := New(store, oneRule(KindRule{Redact: []string{"card"}}), Options{})
 	if _, err := bad.Begin(t.Context(), Wish{Kind: "post", Key: "k", Input: json.RawMessage(`{"card":"4242"}`)}); err == nil {
 		t.Error("a secret that cannot be replaced was recorded")
 	}

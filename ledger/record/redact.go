@@ -1,17 +1,13 @@
 package record
 
 import (
+	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -30,7 +26,7 @@ const digestPrefix = "redacted:"
 type redactor struct {
 	mu     sync.Mutex
 	secret []byte
-	path   string
+	ask    func(context.Context) ([]byte, error) // for the ledger's own; nil where it has none
 }
 
 // digest stands for one secret value.
@@ -61,72 +57,22 @@ func (r *Recorder) CommandLine(argv []string) ([]string, error) {
 	return p.command.Argv, nil
 }
 
-// key returns the secret, reading or making its file on first need.
+// key returns the secret, asked for on first need.
 func (r *redactor) key() ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.secret) > 0 {
 		return r.secret, nil
 	}
-	if r.path == "" {
+	if r.ask == nil {
 		return nil, errors.New("there is a secret to be told by its digest, and no key to make the digest with")
 	}
-	secret, err := loadSecret(r.path)
+	secret, err := r.ask(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("the key for redaction: %w", err)
 	}
 	r.secret = secret
 	return secret, nil
-}
-
-// loadSecret reads the key's file, or makes it so that of many processes that
-// try at once all end up with the same key.
-func loadSecret(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeSecret(path); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		text, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	// On Windows the mode says nothing; who may read is inherited from the folder.
-	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s can be read by others (%s); chmod 600 it", path, info.Mode().Perm())
-	}
-	secret, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(secret) < 16 {
-		return nil, fmt.Errorf("%s does not hold a key of at least 16 bytes in hex", path)
-	}
-	return secret, nil
-}
-
-func makeSecret(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	var b [32]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".redact-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(hex.EncodeToString(b[:]) + "\n")
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path) // fails when another process was first
 }
 
 // wish replaces the secrets of an input and a command line.

@@ -2,11 +2,7 @@ package record
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"indoubt/ledger"
@@ -103,53 +99,6 @@ func TestHarmlessInputStays(t *testing.T) {
 	res := begin(t, r, w)
 	if res.Operation.Redacted || string(res.Operation.Input) != string(w.Input) || strings.Join(res.Operation.Command.Argv, " ") != strings.Join(w.Command.Argv, " ") {
 		t.Errorf("%v %s %q", res.Operation.Redacted, res.Operation.Input, res.Operation.Command.Argv)
-	}
-}
-
-func TestSecretFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "config", "indoubt", "redact.key")
-	var mu sync.Mutex
-	keys := map[string]bool{}
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			key, err := loadSecret(path)
-			if err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			keys[string(key)] = true
-		})
-	}
-	wg.Wait()
-	if len(keys) != 1 {
-		t.Errorf("%d keys were made", len(keys))
-	}
-	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
-		t.Errorf("%d files are left", len(left))
-	}
-	if runtime.GOOS == "windows" {
-		return // no modes there
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := loadSecret(path); err == nil {
-		t.Error("a key that others can read was used")
-	}
-	if err := os.WriteFile(path, []byte("zz"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := loadSecret(path); err == nil {
-		t.Error("a broken key was used")
 	}
 }
 

@@ -19,7 +19,7 @@ type bell struct {
 // watchers look by themselves once a second.
 func newBell(path string) *bell {
 	b := &bell{path: path + ".bell"}
-	b.f, _ = openSide(path, ".bell")
+	b.f, _ = openSide(path, ".bell", os.O_CREATE|os.O_RDWR)
 	return b
 }
 

@@ -20,11 +20,11 @@ type gate struct {
 }
 
 func newGate(path string) (*gate, error) {
-	lock, err := openSide(path, ".lock")
+	lock, err := openSide(path, ".lock", os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
-	turnstile, err := openSide(path, ".bell")
+	turnstile, err := openSide(path, ".bell", os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		lock.Close()
 		return nil, err

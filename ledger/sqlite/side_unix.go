@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openSide opens a file beside the ledger, and makes it where it is missing. It
+// openSide opens a file beside the ledger, and makes it where how says so. It
 // belongs to the ledger's owner and has the ledger's rights, as SQLite's own files
 // have: a command of root's must lock nobody out. A link is not followed: whoever
 // may make one here would choose which file is written.
-func openSide(path, suffix string) (*os.File, error) {
+func openSide(path, suffix string, how int) (*os.File, error) {
 	owner, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
 	want, mode := owner.Sys().(*syscall.Stat_t), owner.Mode().Perm()&0o660
-	f, err := os.OpenFile(path+suffix, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
+	f, err := os.OpenFile(path+suffix, how|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
 	if errors.Is(err, unix.ELOOP) {
 		return nil, &SideFileError{path + suffix, "is a symbolic link"}
 	}
@@ -158,4 +158,14 @@ func shared(path string) bool {
 	d, wrong := os.Stat(filepath.Dir(path))
 	return err == nil && wrong == nil && f.Mode().Perm()&0o067 == 0o060 && d.Mode()&fs.ModeSetgid != 0 && d.Mode().Perm()&0o007 == 0 &&
 		f.Sys().(*syscall.Stat_t).Gid == d.Sys().(*syscall.Stat_t).Gid
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }

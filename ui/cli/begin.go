@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -144,8 +143,7 @@ func (a *app) recorder(ctx context.Context, source ledger.Source, dryRun bool) (
 	if err != nil {
 		return nil, err
 	}
-	o := record.Options{Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell,
-		SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key")}
+	o := record.Options{Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell}
 	if !dryRun {
 		o.Reader = readNow{a.engine(store, constantly(rules), false, nil)}
 	}
@@ -208,6 +206,14 @@ func (r *rehearsal) Read(ctx context.Context, at ledger.Locator) (ledger.Record,
 		return ledger.Record{}, ledger.ErrNotFound
 	}
 	return r.Store.Read(ctx, at)
+}
+
+// DigestKey is the ledger's; where there is none, nothing was told by a digest yet.
+func (r *rehearsal) DigestKey(ctx context.Context) ([]byte, error) {
+	if keeper, ok := r.Store.(*sqlite.Store); ok {
+		return keeper.DigestKey(ctx)
+	}
+	return make([]byte, 32), nil
 }
 
 func (r *rehearsal) Info(ctx context.Context) (ledger.Info, error) {

@@ -8,12 +8,10 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
@@ -155,7 +153,7 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePoli
 	}
 	live := a.watchPolicy(ctx, nil)
 	return live, record.New(store, recordingRules(live.inForce), record.Options{
-		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
+		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell,
 		Reader: readNow{a.engine(store, live.inForce, false, nil)},
 	}), nil
 }

@@ -6,13 +6,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/adrg/xdg"
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
@@ -210,7 +208,6 @@ func (a *app) mcpRecorder(ctx context.Context, o *mcpproxy.Options, source strin
 	from := a.source(source)
 	o.Store = store
 	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: a.clock, Log: a.tell,
-		SecretPath: filepath.Join(xdg.ConfigHome, "indoubt", "redact.key"),
-		Reader:     readNow{a.engine(store, live.inForce, false, nil)}})
+		Reader: readNow{a.engine(store, live.inForce, false, nil)}})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"indoubt/ledger"
@@ -34,6 +35,10 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 	if strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://") {
 		return nil, &failure{Exit: exitUsage, Code: "usage", Message: "this indoubt keeps its ledger in a SQLite file, not on a PostgreSQL server",
 			Hint: "give --ledger the path of a file on a local disk"}
+	}
+	if a.ledgerPath == "" && runtime.GOOS != "windows" && a.usedLedgers() == "" {
+		return nil, &failure{Exit: exitUsage, Code: "no_home", Message: "there is no HOME to find the ledger by",
+			Hint: "name it with --ledger PATH or INDOUBT_LEDGER"}
 	}
 	o := a.ledgerOptions()
 	o.ReadOnly, o.Anew = why == toLook || a.readOnly, why == toMakeAnew

@@ -27,6 +27,7 @@ func storeFailure(err error, f *failure) bool {
 	var denied *sqlite.PermissionError
 	var side *sqlite.SideFileError
 	var group *sqlite.GroupError
+	var key *sqlite.KeyError
 	var full *sqlite.FullDiskError
 	var guard *sqlite.GuardError
 	var driver *sqlite3.Error
@@ -69,6 +70,8 @@ func storeFailure(err error, f *failure) bool {
 		return say("permission", short(denied.Path)+" cannot be written by this account", "use the account it belongs to, or look at it with --read-only")
 	case errors.As(err, &side):
 		return say("side_file", short(side.Path)+" "+side.Why, "remove it, and see who may write to that directory")
+	case errors.As(err, &key):
+		return say("digest_key", "the key of the ledger's digests, "+short(key.Path)+", "+key.Why, "bring back the one that belongs to this ledger; under another one the same wish would count as a new one")
 	case errors.As(err, &group):
 		return say("group", "the ledger cannot be shared with the group "+group.Group+": "+group.Why, "make a directory of the group's for it first")
 	case errors.As(err, &full):

@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// The key belongs to the ledger: whoever opens it gets the same one, or is refused.
+func TestTheDigestKeyBelongsToTheLedger(t *testing.T) {
+	s, _ := openTest(t)
+	keys := make([][]byte, 8)
+	var wg sync.WaitGroup
+	for i := range keys {
+		wg.Go(func() {
+			other, err := Open(ctx, s.path, Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer other.Close()
+			if keys[i], err = other.DigestKey(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, key := range keys {
+		if len(key) != 32 || !bytes.Equal(key, keys[0]) {
+			t.Fatalf("%x and %x", keys[0], key)
+		}
+	}
+	reader := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true}))
+	defer reader.Close()
+	if key := must1[[]byte](t)(reader.DigestKey(ctx)); !bytes.Equal(key, keys[0]) {
+		t.Error("a reader has another key")
+	}
+	if info := must1[os.FileInfo](t)(os.Stat(s.path + ".key")); runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %#o", info.Mode().Perm())
+	}
+	kept := must1[[]byte](t)(os.ReadFile(s.path + ".key"))
+	for name, text := range map[string][]byte{"another": bytes.ReplaceAll(kept, kept[:1], []byte("0")), "short": []byte("00\n"), "missing": nil} {
+		must(t, os.Remove(s.path+".key"))
+		if text != nil {
+			must(t, os.WriteFile(s.path+".key", text, 0o600))
+		}
+		if name == "another" && bytes.Equal(text, kept) {
+			text[1] ^= 1
+		}
+		var wrong *KeyError
+		if _, err := s.DigestKey(ctx); !errors.As(err, &wrong) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "missing" {
+			if _, err := os.Stat(s.path + ".key"); err == nil {
+				t.Error("another key was made")
+			}
+		}
+		must(t, os.WriteFile(s.path+".key", kept, 0o600))
+	}
+	must1[[]byte](t)(s.DigestKey(ctx))
+}
