@@ -19,6 +19,7 @@ type GrantRequest struct {
 	Actor                          Actor
 	Reason                         string    // needed for risk_accepted and to go past MaxAttempts
 	ExpiresAt                      time.Time // no later than the basis lapses; for a pipeline, how long it may take to come
+	AsOf                           Moment    // when that was worked out
 	MaxAttempts                    int       // further attempts the policy allows after doubt
 	OverrideMax                    bool      // a person goes past MaxAttempts
 	UnattendedRisk                 bool      // the kind lets risk be taken without a terminal
@@ -48,6 +49,9 @@ func Allow(ctx context.Context, s Store, g GrantRequest) (Applied, error) {
 func (g GrantRequest) Rule() Rule {
 	return func(rec *Record) (Change, error) {
 		g := g
+		if !g.AsOf.Wall.IsZero() { // the clock may have been set back meanwhile
+			g.ExpiresAt = g.ExpiresAt.Add(rec.Moment().Earliest(g.AsOf).Sub(g.AsOf.Wall))
+		}
 		return g.allow(seen(rec, &g.Version))
 	}
 }
@@ -62,7 +66,7 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 	o := rec.Operation
 	grant := Grant{
 		ID: g.GrantID, OperationID: o.ID, Version: o.Version + 1, Basis: g.Basis, Sender: g.Sender, KeyWorks: g.KeyWorks,
-		Actor: g.Actor.Name, Reason: strings.TrimSpace(g.Reason), CreatedAt: rec.Now, ExpiresAt: g.ExpiresAt,
+		Actor: g.Actor.Name, Reason: strings.TrimSpace(g.Reason), CreatedAt: rec.Now, CreatedSteady: rec.Steady, ExpiresAt: g.ExpiresAt,
 	}
 	if g.Basis == BasisRiskAccepted {
 		for _, rel := range rec.Landings() {
@@ -88,6 +92,7 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 			KeyWorks: g.KeyWorks, TokenSent: g.TokenSent, Actor: g.Actor.Name, Host: g.Host, PID: g.PID,
 			StartedAt: rec.Now, DeadlineAt: rec.Now.Add(g.Deadline), Place: g.Place, Tree: g.Tree,
 		}
+		a.starts(rec, g.Deadline)
 		grant.ConsumedAt, grant.AttemptID = rec.Now, a.ID
 		start(&o, a, rec.Now)
 		c.Attempts = []Attempt{a}

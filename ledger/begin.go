@@ -120,13 +120,13 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 	told := func(a BeginAnswer, why string) (BeginResult, Change) {
 		return BeginResult{Answer: a, Operation: o, Why: why}, Change{}
 	}
-	if expired(o, rec.Now) {
+	if expired(rec) {
 		return beginNew(rec, req, true)
 	}
 	if o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint {
 		return told(AnswerKeyReused, "")
 	}
-	switch o.StateAt(rec.Now) {
+	switch rec.State() {
 	case Pending:
 		return told(AnswerInProgress, "")
 	case Committed:
@@ -161,9 +161,9 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 
 // expired tells whether a finished operation has given its key up. Anything
 // pending, uncertain, granted, abandoned or in conflict never expires.
-func expired(o Operation, now time.Time) bool {
-	return (o.State == Committed || o.State == Failed) && o.Conflict == NoConflict &&
-		o.TTL > 0 && now.After(o.SettledAt.Add(o.TTL))
+func expired(rec *Record) bool {
+	o := rec.Operation
+	return (o.State == Committed || o.State == Failed) && o.Conflict == NoConflict && rec.Over(o.TTL)
 }
 
 // allProven tells whether every attempt is known to have had no effect. One that
@@ -185,7 +185,7 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change) 
 		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
 		TTL: req.TTL, CreatedAt: now,
 	}
-	rec = &Record{Operation: o, Now: now}
+	rec = &Record{Operation: o, Now: now, Steady: rec.Steady}
 	res, c := beginAgain(rec, req, nil)
 	c.Insert, c.Retire, c.Marks = true, retire, req.Marks.Values
 	return res, c
@@ -223,6 +223,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 		KeyWorks: req.KeyWorks, TokenSent: req.TokenSent, Actor: req.Actor.Name, Host: req.Host, PID: req.PID,
 		StartedAt: rec.Now, DeadlineAt: rec.Now.Add(req.Deadline), Place: req.Place, Tree: req.Tree,
 	}
+	a.starts(rec, req.Deadline)
 	c := Change{Event: &Event{ID: req.ChangeID, Verb: "begin", Actor: req.Actor, Reason: fmt.Sprintf("attempt %d", a.N)}}
 	switch {
 	case g != nil:

@@ -15,6 +15,7 @@ type Record struct {
 	Lease     Lease  // of this operation, the zero Lease when free
 	Pricing   Pricing
 	Now       time.Time
+	Steady    Steady // at the same instant
 }
 
 // Change is what a rule wants written. The store writes it as a whole, guarded
@@ -39,7 +40,7 @@ type Change struct {
 // OpenGrant is the grant that can be consumed now, or nil.
 func (r *Record) OpenGrant() *Grant {
 	for i := range r.Grants {
-		if r.Grants[i].Open(r.Now) {
+		if r.Grants[i].OpenAt(r.Moment()) {
 			return &r.Grants[i]
 		}
 	}

@@ -54,7 +54,7 @@ func writeDown(ctx context.Context, s Store, id string, version *int64) error {
 	if err != nil {
 		return err
 	}
-	if o := rec.Operation; o.State != Pending || o.StateAt(rec.Now) != Uncertain {
+	if o := rec.Operation; o.State != Pending || rec.State() != Uncertain {
 		return nil
 	}
 	applied, err := s.Change(ctx, Locator{ID: rec.Operation.ID, Skip: AllParts}, NewID(), ExpireRule())
@@ -75,7 +75,7 @@ func (d Decision) Rule() Rule {
 
 // seen is the record as everybody must see it: an overdue deadline has passed.
 func seen(rec *Record, version *int64) *Record {
-	if !rec.Found || rec.Operation.State != Pending || rec.Operation.StateAt(rec.Now) != Uncertain {
+	if !rec.Found || rec.Operation.State != Pending || rec.State() != Uncertain {
 		return rec
 	}
 	c := expire(rec)

@@ -199,6 +199,13 @@ type Store interface {
 	// otherwise later. It reads the events of that time.
 	Accuracy(ctx context.Context, since time.Time) ([]Accuracy, error)
 
+	// Stepped tells how far the wall clock was set since anybody who shares the
+	// ledger last asked, going by the steady clock of this boot; 0 when it was not,
+	// and for those who ask after the first. A step is written down as an event,
+	// and what is to happen at a time of the clock as it was before it was set back
+	// does not wait for the difference: reads that are due, leases.
+	Stepped(ctx context.Context) (time.Duration, error)
+
 	// Info describes the ledger itself.
 	Info(ctx context.Context) (Info, error)
 	Close() error
@@ -210,16 +217,14 @@ type Info struct {
 	Path      string
 	Schema    int
 	CreatedAt time.Time
-	LastSeq   int64     // newest event
-	LastWrite time.Time // time of the newest event
-	LastError time.Time // when an attempt last ended uncertain
-	LastBy    string    // source of the newest operation
+	LastSeq   int64         // newest event
+	LastWrite time.Time     // time of the newest event
+	LastError time.Time     // when an attempt last ended uncertain
+	LastBy    string        // source of the newest operation
+	SteppedAt time.Time     // when it was last noticed that the clock had been set
+	Step      time.Duration // how far, forward or back
 	ReadOnly  bool
 	Home      string // the name under which its home was declared, or ""
 	Exposed   string // not empty: who else than this account, or the group it is shared with, can change what it says
 	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
 }
-
-// Clock tells the time. Rules get it in Record.Now; senders fence themselves
-// with the monotonic reading.
-type Clock func() time.Time

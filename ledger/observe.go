@@ -40,7 +40,13 @@ func Observe(ctx context.Context, s Store, o Observation) (Applied, error) {
 // Rule is the observation as a pure rule, which whoever read applies to the
 // record it read to schedule what comes after.
 func (o Observation) Rule() Rule {
-	return func(rec *Record) (Change, error) { return observe(rec, o) }
+	return func(rec *Record) (Change, error) {
+		c, err := observe(rec, o)
+		if c.Read != nil {
+			c.Attempts = rec.witnessed(c.Attempts)
+		}
+		return c, err
+	}
 }
 
 func observe(rec *Record, ob Observation) (Change, error) {
@@ -55,7 +61,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	}
 	o := rec.Operation
 	read := ob.Read
-	if read.Verdict == Absent && (o.StateAt(rec.Now) == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
+	if read.Verdict == Absent && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
 		// Somebody or something said "landed" before: not there now is no proof (I12).
 		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
 	}
@@ -77,7 +83,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		return c, nil
 	}
 	before := o
-	switch o.StateAt(rec.Now) {
+	switch rec.State() {
 	case Uncertain:
 		if o.State == Pending { // nobody wrote the deadline down yet; the next look does
 			return c, nil

@@ -203,6 +203,8 @@ type Operation struct {
 	EndedAt    time.Time // latest end of any attempt
 	DoubtedAt  time.Time // when it last came into doubt
 	SettledAt  time.Time // when it last left doubt or flight
+	// SettledSteady is SettledAt by the steady clock.
+	SettledSteady Steady
 }
 
 // Receipt is the first receipt known, or "".
@@ -238,6 +240,11 @@ type Attempt struct {
 	StartedAt   time.Time
 	DeadlineAt  time.Time
 	EndedAt     time.Time // zero while in flight
+	// The same by the steady clock; none where nobody who has it wrote it down.
+	// EndedSteady is its deadline's while it is in flight and where that passed
+	// without an answer; of another boot than StartedSteady where somebody saw
+	// only later that it was over.
+	StartedSteady, EndedSteady Steady
 
 	Outcome    Outcome
 	Proof      Proof // why a failed attempt had no effect
@@ -301,17 +308,26 @@ type Grant struct {
 	Actor       string
 	Reason      string
 	CreatedAt   time.Time
-	ExpiresAt   time.Time // no later than its basis lapses
-	Related     []string  // for a risk: the related operations that had landed or may have when it was taken
-	ConsumedAt  time.Time
-	AttemptID   string // who consumed it
-	VoidedAt    time.Time
-	VoidReason  string
+	// CreatedSteady is the same by the steady clock; none in plain SQL.
+	CreatedSteady Steady
+	ExpiresAt     time.Time // no later than its basis lapses
+	Related       []string  // for a risk: the related operations that had landed or may have when it was taken
+	ConsumedAt    time.Time
+	AttemptID     string // who consumed it
+	VoidedAt      time.Time
+	VoidReason    string
 }
 
-// Open tells whether the grant can be consumed at now.
+// Open tells whether the grant can be consumed at now, as the wall tells;
+// OpenAt asks both clocks.
 func (g Grant) Open(now time.Time) bool {
 	return g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() && now.Before(g.ExpiresAt)
+}
+
+// OpenAt tells whether the grant can be consumed at this moment.
+func (g Grant) OpenAt(m Moment) bool {
+	set := g.CreatedAt.Sub(m.Earliest(Moment{g.CreatedAt, g.CreatedSteady})) // how far the clock was set back since
+	return g.Open(m.Wall.Add(set))
 }
 
 // Event is one line of the append-only history.
@@ -320,7 +336,7 @@ type Event struct {
 	ID          string // the change id
 	OperationID string
 	At          time.Time
-	Verb        string // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt
+	Verb        string // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock
 	Actor       Actor
 	Reason      string
 	From, To    State

@@ -8,7 +8,7 @@ import (
 // moved makes the error that refuses a change of a record that is not as seen.
 func moved(rec *Record, verb string, seen int64, state bool) *MovedError {
 	o := rec.Operation
-	return &MovedError{ID: o.ID, Verb: verb, Seen: seen, Version: o.Version, State: o.StateAt(rec.Now),
+	return &MovedError{ID: o.ID, Verb: verb, Seen: seen, Version: o.Version, State: rec.State(),
 		Actor: o.Actor, Reason: o.Reason, At: o.UpdatedAt, NotFromThisOne: state}
 }
 
@@ -76,6 +76,12 @@ func raise(o *Operation, c Conflict, why string) {
 // note leaves who changed the operation, when and why.
 func note(rec *Record, o *Operation, a Actor, reason string) {
 	o.Actor, o.Reason, o.UpdatedAt = a.Name, reason, rec.Now
+	switch {
+	case o.SettledAt.IsZero():
+		o.SettledSteady = Steady{}
+	case o.SettledAt.Equal(rec.Now):
+		o.SettledSteady = rec.Steady
+	}
 }
 
 func detail(v any) json.RawMessage {

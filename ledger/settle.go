@@ -50,7 +50,7 @@ func settle(rec *Record, req SettleRequest) (Change, error) {
 		return Change{}, fmt.Errorf("attempt %s: %w", req.AttemptID, ErrNotFound)
 	}
 	a := *rec.Attempt(req.AttemptID)
-	treeChanges := a.seen(req, rec.Now)
+	treeChanges := a.seen(rec, req)
 	o := rec.Operation
 	live := o.State == Pending && o.LiveAttempt == a.ID
 	switch {
@@ -76,8 +76,9 @@ func settle(rec *Record, req SettleRequest) (Change, error) {
 // settleLive ends the attempt in flight.
 func settleLive(rec *Record, a Attempt, req SettleRequest) Change {
 	o := rec.Operation
-	late := rec.Now.After(a.DeadlineAt)
+	late := rec.State() == Uncertain
 	a.EndedAt, a.Outcome, a.Proof = rec.Now, req.Outcome, req.Proof
+	a.EndedSteady = rec.Steady
 	a.ErrorClass, a.Error, a.Status = req.ErrorClass, req.Error, req.Status
 	a.Receipt, a.Result, a.EffectWord, a.Already = req.Receipt, req.Result, req.EffectWord, req.Already
 	a.TokenSent = a.TokenSent || req.TokenSent
@@ -311,7 +312,7 @@ func Heartbeat(ctx context.Context, s Store, attemptID string, extend time.Durat
 			return Change{}, fmt.Errorf("attempt %s: %w", attemptID, ErrNotFound)
 		}
 		o := rec.Operation
-		if o.StateAt(rec.Now) != Pending || o.LiveAttempt != attemptID {
+		if rec.State() != Pending || o.LiveAttempt != attemptID {
 			return Change{}, moved(rec, "go on with the attempt", 0, true)
 		}
 		a := *rec.Attempt(attemptID)
@@ -320,6 +321,7 @@ func Heartbeat(ctx context.Context, s Store, attemptID string, extend time.Durat
 			deadline = a.DeadlineAt
 		}
 		a.DeadlineAt, o.DeadlineAt = deadline, deadline
+		a.goesOn(rec, extend)
 		return Change{Operation: &o, Attempts: []Attempt{a}}, nil
 	})
 	return deadline, err
@@ -329,7 +331,7 @@ func Heartbeat(ctx context.Context, s Store, attemptID string, extend time.Durat
 // uncertain one; every other record is left alone.
 func ExpireRule() Rule {
 	return func(rec *Record) (Change, error) {
-		if !rec.Found || rec.Operation.State != Pending || !rec.Now.After(rec.Operation.DeadlineAt) {
+		if !rec.Found || rec.Operation.State != Pending || rec.State() != Uncertain {
 			return Change{}, nil
 		}
 		return expire(rec), nil

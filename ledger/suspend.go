@@ -31,11 +31,12 @@ func Suspend(ctx context.Context, s Store, r SuspendRequest) (Applied, error) {
 			return Change{}, fmt.Errorf("attempt %s: %w", r.AttemptID, ErrNotFound)
 		}
 		o := rec.Operation
-		if o.StateAt(rec.Now) != Pending || o.LiveAttempt != r.AttemptID || r.Instead != "" && o.Awaits != r.Instead {
+		if rec.State() != Pending || o.LiveAttempt != r.AttemptID || r.Instead != "" && o.Awaits != r.Instead {
 			return Change{}, moved(rec, "wait for the rest of the answer", 0, true)
 		}
 		a := *rec.Attempt(r.AttemptID)
 		a.DeadlineAt = rec.Now.Add(min(r.For, MaxDeadline))
+		a.goesOn(rec, r.For)
 		a.Result = r.Result
 		o.DeadlineAt, o.Awaits = a.DeadlineAt, r.Awaits
 		note(rec, &o, r.Actor, r.Reason)
@@ -51,7 +52,7 @@ func Deliver(ctx context.Context, s Store, operationID string) error {
 		if !rec.Found {
 			return Change{}, fmt.Errorf("operation %s: %w", operationID, ErrNotFound)
 		}
-		if !rec.Operation.Undelivered || rec.Operation.StateAt(rec.Now) == Pending {
+		if !rec.Operation.Undelivered || rec.State() == Pending {
 			return Change{}, nil
 		}
 		o := rec.Operation

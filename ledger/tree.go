@@ -48,15 +48,15 @@ func SeeTreeEmpty(ctx context.Context, s Store, r TreeRequest) (Applied, error) 
 		if a.Tree != TreeOpen {
 			return Change{}, nil
 		}
-		a.emptied(rec.Now)
+		a.emptied(rec)
 		return Change{Attempts: []Attempt{a}, Event: treeEvent(r.ChangeID, a, r.Actor, r.Reason)}, nil
 	})
 }
 
 // emptied notes that nothing of the attempt runs any more.
-func (a *Attempt) emptied(now time.Time) {
+func (a *Attempt) emptied(rec *Record) {
 	if a.Tree == TreeOpen {
-		a.Tree, a.TreeAt = TreeEmpty, now
+		a.Tree, a.TreeAt, a.EndedSteady = TreeEmpty, rec.Now, rec.Steady
 	}
 }
 
@@ -84,11 +84,11 @@ func (r *Record) OpenTree() *Attempt {
 
 // seen takes over what an outcome says of the attempt's processes, and reports
 // whether that is new.
-func (a *Attempt) seen(req SettleRequest, now time.Time) bool {
+func (a *Attempt) seen(rec *Record, req SettleRequest) bool {
 	before := *a
 	switch {
 	case req.Tree == TreeEmpty:
-		a.emptied(now)
+		a.emptied(rec)
 	case req.TreeForeign && a.Tree == TreeOpen:
 		a.UID = 0
 	}

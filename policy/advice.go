@@ -65,7 +65,7 @@ func (k *Kind) turns(rec ledger.Record, now time.Time) []time.Time {
 // nothing whether or not it landed.
 func (k *Kind) where(rec ledger.Record) LookUp {
 	o := rec.Operation
-	l := LookUp{Link: k.Link(o), From: firstStart(rec)}
+	l := LookUp{Link: k.Link(o), From: toldStart(rec)}
 	l.Search = append(l.Search, o.Receipts...)
 	if tokenSent(rec) {
 		l.Search = append(l.Search, o.Token)
@@ -74,7 +74,7 @@ func (k *Kind) where(rec ledger.Record) LookUp {
 		l.Search = append(l.Search, o.Key)
 	}
 	l.Search = append(l.Search, k.Title(o))
-	if end := latestEnd(rec); k.LandsWithin != nil && !end.IsZero() {
+	if end := toldEnd(rec); k.LandsWithin != nil && !end.IsZero() {
 		l.To = end.Add(*k.LandsWithin + k.Skew)
 	}
 	return l
@@ -250,7 +250,7 @@ func (k *Kind) waitUntil(rec ledger.Record) time.Time {
 	}
 	since := o.DoubtedAt
 	if since.IsZero() || o.State == ledger.Pending {
-		since = latestEnd(rec)
+		since = toldEnd(rec)
 	}
 	if since.IsZero() {
 		return time.Time{}

@@ -105,7 +105,7 @@ func (k *Kind) Late(rec ledger.Record) time.Time {
 	if proof, ok := k.ProofAt(rec); ok {
 		return proof.Add(time.Second)
 	}
-	return latestEnd(rec).Add(k.EscalateAfter + time.Second)
+	return toldEnd(rec).Add(k.EscalateAfter + time.Second)
 }
 
 // met tells whether a result is what was wanted.

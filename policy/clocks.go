@@ -6,9 +6,17 @@ import (
 	"indoubt/ledger"
 )
 
-// latestEnd is when the last transmission has surely ended: an attempt that is
-// in flight or whose end nobody wrote down may go on until its deadline.
-func latestEnd(rec ledger.Record) time.Time {
+// latestEnd is the latest that the last transmission can have ended, by both
+// clocks as they stand when the record was read: an attempt that is in flight or
+// whose end nobody wrote down may go on until its deadline.
+func latestEnd(rec ledger.Record) time.Time { return endOf(rec, rec.Moment().Latest) }
+
+// toldEnd is latestEnd as the wall told it then, for people.
+func toldEnd(rec ledger.Record) time.Time {
+	return endOf(rec, func(m ledger.Moment) time.Time { return m.Wall })
+}
+
+func endOf(rec ledger.Record, by func(ledger.Moment) time.Time) time.Time {
 	end := rec.Operation.EndedAt
 	if rec.Operation.State == ledger.Pending && rec.Operation.DeadlineAt.After(end) {
 		end = rec.Operation.DeadlineAt
@@ -21,14 +29,37 @@ func latestEnd(rec ledger.Record) time.Time {
 		if a.TreeAt.After(at) { // what it had started went on until then
 			at = a.TreeAt
 		}
-		if at.After(end) {
+		if at = by(ledger.Moment{Wall: at, Steady: a.EndedSteady}); at.After(end) {
 			end = at
 		}
 	}
 	return end
 }
 
-func firstStart(rec ledger.Record) time.Time {
+// earliestStart is the earliest that the first transmission can have begun, by
+// both clocks as they stand when the record was read. Under another boot than
+// its own, an attempt began no later than it was seen to be over.
+func earliestStart(rec ledger.Record) time.Time {
+	now := rec.Moment()
+	var start time.Time
+	for _, a := range rec.Attempts {
+		steady := a.StartedSteady
+		if steady.Boot != now.Steady.Boot {
+			steady = a.EndedSteady
+		}
+		at := now.Earliest(ledger.Moment{Wall: a.StartedAt, Steady: steady})
+		if !a.StartedAt.IsZero() && (start.IsZero() || at.Before(start)) {
+			start = at
+		}
+	}
+	if start.IsZero() {
+		return now.Earliest(ledger.Moment{Wall: rec.Operation.StartedAt})
+	}
+	return start
+}
+
+// toldStart is earliestStart as the wall told it then, for people.
+func toldStart(rec ledger.Record) time.Time {
 	start := rec.Operation.StartedAt
 	for _, a := range rec.Attempts {
 		if start.IsZero() || !a.StartedAt.IsZero() && a.StartedAt.Before(start) {
@@ -66,7 +97,7 @@ func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 // VisibleUntil is until when a read can be trusted to show the effect of every
 // attempt: the first start + visible_for − skew, or Never where that is not bounded.
 func (k *Kind) VisibleUntil(rec ledger.Record) time.Time {
-	start := firstStart(rec)
+	start := earliestStart(rec)
 	if k.VisibleFor == nil || start.IsZero() {
 		return ledger.Never
 	}
@@ -110,7 +141,7 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 	if k.Idempotent && !overtaken(rec) {
 		return ledger.Never
 	}
-	start := firstStart(rec)
+	start := earliestStart(rec)
 	if k.Remembers == 0 || k.LandsWithin == nil || start.IsZero() {
 		return time.Time{}
 	}

@@ -282,7 +282,7 @@ func (r *Read) older(ctx context.Context, one *variables) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", shorten(r.created.text, 60), err)
 	}
-	start := firstStart(one.rec)
+	start := toldStart(one.rec)
 	switch {
 	case start.IsZero():
 		return "when it was first sent is not known, so what was found may be older", nil

@@ -199,7 +199,7 @@ func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04
 func (k *Kind) Proof(rec ledger.Record) Proof {
 	o := rec.Operation
 	p := Proof{TokenKnown: tokenSent(rec), Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
-	switch state := o.StateAt(rec.Now); {
+	switch state := rec.State(); {
 	case state == ledger.Uncertain && o.HandsOff:
 		p.SaidLanded = "it was said to have landed"
 	case state == ledger.Committed && o.ByAnswer:

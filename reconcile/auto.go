@@ -117,7 +117,8 @@ func (e *Engine) sendIfAllowed(ctx context.Context, id string) time.Time {
 		return again
 	}
 	k := e.policy().Kind(rec.Operation.Kind)
-	now := e.now()
+	rec = asOf(rec, e.moment())
+	now := rec.Now
 	basis, due, may := mayAuto(k, rec, now)
 	if !may {
 		return again

@@ -172,7 +172,8 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 // proof gathers what the verdict depends on beside the findings, with the controls
 // that are asked for it. What is recorded for the operation already needs none.
 func (e *Engine) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) policy.Proof {
-	p := k.Proof(rec)
+	p := k.Proof(asOf(rec, f.from))
+	p.Visible = k.VisibleUntil(asOf(rec, f.to))
 	p.Running = mayStillWrite(rec)
 	p.Positive = func() (ledger.Cause, string) {
 		if err := held.lasts(ctx, k); err != nil {
@@ -186,7 +187,7 @@ func (e *Engine) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 		}
 		return cause, why
 	}
-	if o := rec.Operation; o.StateAt(rec.Now) != ledger.Uncertain && known(o, f.Effects) {
+	if o := rec.Operation; rec.State() != ledger.Uncertain && known(o, f.Effects) {
 		return p
 	}
 	p.Shared = func(effects []policy.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
@@ -199,7 +200,8 @@ func (e *Engine) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 // quoteAfter works out what stands beside the operation once the observation is
 // made. Nothing does when it has left the list by then.
 func (e *Engine) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o ledger.Observation, wait time.Time) (quote, bool) {
-	rec.Lease, rec.Now = o.Lease, e.now()
+	rec = asOf(rec, e.moment())
+	rec.Lease = o.Lease
 	change, err := o.Rule()(&rec)
 	if err != nil {
 		return quote{}, false
@@ -289,7 +291,7 @@ func readable(k *policy.Kind, rec ledger.Record) error {
 	case k.Read == nil:
 		return &ledger.RefusedError{Verb: "check", Code: "no_check", Why: fmt.Sprintf("the policy knows no check for %s", k.Name),
 			Hint: "indoubt policy show " + k.Name}
-	case rec.Operation.StateAt(rec.Now) == ledger.Pending:
+	case rec.State() == ledger.Pending:
 		return &ledger.RefusedError{Verb: "check", Code: "in_flight",
 			Why: fmt.Sprintf("attempt %d is in flight until %s", rec.Operation.AttemptCount, rec.Operation.DeadlineAt.UTC().Format(time.RFC3339))}
 	}

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -80,6 +81,45 @@ func (c *clocks) wait(now time.Time, most time.Duration) time.Duration {
 		return most
 	}
 	return min(most, max(c.heap[0].at.Sub(now), 0))
+}
+
+// all strikes every clock: the wall clock was set, and they were set by it.
+func (c *clocks) all(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heap = c.heap[:0]
+	for id := range c.next {
+		c.next[id] = now
+		c.heap = append(c.heap, clockAt{id, now})
+	}
+}
+
+// asOf is the record as the clocks stand at the moment. What is worked out from
+// a record goes by its clocks, and the wall's may have been set since it was read.
+func asOf(rec ledger.Record, at ledger.Moment) ledger.Record {
+	rec.Now, rec.Steady = at.Wall, at.Steady
+	return rec
+}
+
+// lookAtClock notices that the wall clock was set. Only the first engine to do so
+// writes it down; all of them price anew what they had set by it.
+func (e *Engine) lookAtClock(ctx context.Context) error {
+	now := e.moment()
+	first := e.lead.Boot == ""
+	if !first && now.Lead().Step(e.lead) == 0 {
+		return nil
+	}
+	step, err := e.o.Store.Stepped(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the clock: %w", err)
+	}
+	if step != 0 {
+		e.logf("%s", ledger.StepEvent(step).Reason)
+	}
+	if e.lead = now.Lead(); !first {
+		e.clocks.all(now.Wall)
+	}
+	return nil
 }
 
 // turnsAt is the next moment at which a clock changes what the policy says of

@@ -11,7 +11,7 @@ import (
 func TestAClockChangesThePrice(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	c := &counted{Store: w.store}
-	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Actor: maya})
+	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	o := w.doubt("pay", 420)
 	w.doubt("fax", 1) // no clock runs for it
 	pass := func() {
@@ -30,7 +30,7 @@ func TestAClockChangesThePrice(t *testing.T) {
 		turns int64
 		why   string
 	}{{time.Second, 0, "nothing has changed"}, {pastProof, 1, "absence can be proven"}, {time.Minute, 1, ""}, {16 * time.Minute, 2, "it needs a person"}, {48 * time.Hour, 2, ""}} {
-		w.later(tc.later)
+		w.pass(tc.later)
 		pass()
 		if got := c.price.Load() - start; got != tc.turns {
 			t.Errorf("after %s more (%s): priced %d times, want %d", tc.later, tc.why, got, tc.turns)

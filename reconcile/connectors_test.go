@@ -138,7 +138,7 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 			if r := w.read(not.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early: proof possible in 3") {
 				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
 			}
-			w.later(pastProof)
+			w.pass(pastProof)
 			for _, tc := range []struct {
 				o       ledger.Operation
 				verdict ledger.Verdict

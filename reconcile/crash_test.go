@@ -57,7 +57,7 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 	// An engine that may send is there all the time.
 	stop := w.run(w.newEngine(Options{Send: true}))
 	eventually(t, "found by a check", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
-	w.later(time.Hour)
+	w.pass(time.Hour)
 	time.Sleep(300 * time.Millisecond)
 	stop()
 	if _, posts, _ := w.side.count(); posts != 1 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
 )
@@ -17,6 +18,7 @@ import (
 // Engine reconciles one ledger. It is safe for use by many goroutines.
 type Engine struct {
 	o      Options
+	moment func() ledger.Moment
 	host   string
 	holder string // names this engine on its leases
 
@@ -32,6 +34,7 @@ type Engine struct {
 	wake     chan struct{} // something became due
 	autos    autoSends     // operations considered for sending
 	clocks   clocks        // prices that a clock will change
+	lead     ledger.Lead   // how the clocks stood at the last pass
 	counted  counting      // for metrics
 	after    follower      // of the history
 	past     *History      // how doubts ended
@@ -51,6 +54,7 @@ const (
 
 // New makes an engine. It starts nothing.
 func New(o Options) *Engine {
+	moment := hostclock.Of(o.Clock, o.Steady)
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -70,7 +74,7 @@ func New(o Options) *Engine {
 	var id [6]byte
 	_, _ = rand.Read(id[:])
 	e := &Engine{
-		o: o, host: host,
+		o: o, moment: moment, host: host,
 		holder:       fmt.Sprintf("%s@%s/%d/%s", o.Actor.Name, host, os.Getpid(), hex.EncodeToString(id[:])),
 		wake:         make(chan struct{}, 1),
 		past:         NewHistory(o.Store),
@@ -141,7 +145,7 @@ func (e *Engine) current(ctx context.Context, id string) (rec ledger.Record, mov
 		return rec, moved, err
 	}
 	o := rec.Operation
-	if e.o.ReadOnly || o.State != ledger.Pending || o.StateAt(rec.Now) != ledger.Uncertain {
+	if e.o.ReadOnly || o.State != ledger.Pending || rec.State() != ledger.Uncertain {
 		return rec, moved, nil
 	}
 	applied, err := e.o.Store.Change(ctx, ledger.Locator{ID: o.ID}, ledger.NewID(), ledger.ExpireRule())

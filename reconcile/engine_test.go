@@ -29,7 +29,7 @@ func TestRunSettlesByItself(t *testing.T) {
 	eventually(t, "landed", func() bool { return state(landed.ID) == ledger.Committed && state(late.ID) == ledger.Committed })
 	eventually(t, "not landed", func() bool { return state(not.ID) == ledger.Failed })
 	eventually(t, "twice", func() bool { return w.get(twice.ID).Operation.Conflict == ledger.Duplicate })
-	w.later(61 * time.Second)
+	w.pass(61 * time.Second)
 	eventually(t, "crashed", func() bool { return state(crashed.Operation.ID) == ledger.Committed })
 	if by := w.get(landed.ID).Operation.Actor; by != "checks" {
 		t.Errorf("settled by %q", by)
@@ -49,7 +49,7 @@ func TestOnce(t *testing.T) {
 		w.doubt("pay", 100+i, []int{100 + i}[:i%2]...)
 	}
 	crashed := w.begin("pay", 9)
-	w.later(2 * time.Minute)
+	w.pass(2 * time.Minute)
 	told := 0
 	s, err := w.engine.Once(w.ctx, func(p Progress) {
 		told++
@@ -119,7 +119,7 @@ func TestI7_WhatMovedMeanwhileIsNotSettledByAnOldRead(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	o := w.doubt("pay", 420)
-	w.later(pastProof)
+	w.pass(pastProof)
 	var once sync.Once
 	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool {
 		once.Do(func() {
@@ -139,7 +139,7 @@ func TestLeaseFencing(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	o := w.doubt("pay", 420)
-	w.later(pastProof)
+	w.pass(pastProof)
 	slow, other := w.newEngine(Options{Actor: ledger.Actor{Name: "slow"}}), w.newEngine(Options{Actor: ledger.Actor{Name: "other"}})
 	entered, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -162,7 +162,7 @@ func TestLeaseFencing(t *testing.T) {
 	if _, err := other.check(w.ctx, o.ID, check{actor: maya}); !errors.As(err, &leased) || !strings.HasPrefix(leased.Holder, "slow@") {
 		t.Errorf("read beside its holder: %v", err)
 	}
-	w.later(10 * time.Minute) // the lease runs out while the answer is awaited
+	w.pass(10 * time.Minute) // the lease runs out while the answer is awaited
 	if _, err := other.check(w.ctx, o.ID, check{actor: maya}); err != nil {
 		t.Errorf("after it ran out: %v", err)
 	}
@@ -182,12 +182,12 @@ func TestTwoEnginesReadEachOnce(t *testing.T) {
 	for i := range 40 {
 		w.doubt("pay", 1+i, 1+i)
 	}
-	second, err := sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now})
+	second, err := sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer second.Close()
-	other := New(Options{Store: second, Policy: w.inForce, Clock: w.now, Actor: maya})
+	other := New(Options{Store: second, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer w.run(w.engine)()
 	defer w.run(other)()
 	eventually(t, "all settled", func() bool {
@@ -307,23 +307,23 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 	leave := w.run(w.engine)
 	eventually(t, "the first is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
 	b := w.begin("pay", 420) // in flight: nobody reads it yet
-	other := New(Options{Store: w.store, Clock: w.now, Actor: maya, Policy: func() *policy.Policy { return theirs }, Send: true})
+	other := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya, Policy: func() *policy.Policy { return theirs }, Send: true})
 	stop := w.run(other)
 	eventually(t, "the second has noticed", func() bool { return other.onlyLooks(w.ctx) })
 	leave()
 	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
 	stop()
 
-	once := New(Options{Store: w.store, Clock: w.now, Actor: maya, Policy: func() *policy.Policy { return theirs }})
+	once := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya, Policy: func() *policy.Policy { return theirs }})
 	leave = w.run(w.engine)
 	eventually(t, "the first is at work again", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
-	w.later(11 * time.Second) // theirs could prove it, ours not yet
+	w.pass(11 * time.Second) // theirs could prove it, ours not yet
 	res, err := once.ReadNow(w.ctx, o.ID)
 	if err != nil || res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "another policy") {
 		t.Errorf("%s (%s), %s, %v", res.Read.Verdict, res.Read.Reason, res.Operation.State, err)
 	}
 	leave()
-	w.later(presentEvery)
+	w.pass(presentEvery)
 	if res, err := once.ReadNow(w.ctx, o.ID); err != nil || res.Operation.State != ledger.Failed {
 		t.Errorf("after it has left: %s (%s), %v", res.Operation.State, res.Read.Reason, err)
 	}
@@ -339,7 +339,7 @@ func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
 	if !w.engine.onlyLooks(w.ctx) {
 		t.Error("it went unnoticed")
 	}
-	w.later(presentFor + time.Second)
+	w.pass(presentFor + time.Second)
 	if w.engine.onlyLooks(w.ctx) {
 		t.Error("it is waited for")
 	}
@@ -347,14 +347,14 @@ func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
 
 func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	blank := New(Options{Store: w.store, Clock: w.now, Actor: maya})
+	blank := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya})
 	w.run(blank)
 	eventually(t, "the one without a policy is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
 	w.run(w.engine)
 	eventually(t, "both are at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 2 })
 	o := w.doubt("pay", 420, 420)
 	eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
-	w.later(presentEvery)
+	w.pass(presentEvery)
 	if w.engine.onlyLooks(w.ctx) || !blank.onlyLooks(w.ctx) {
 		t.Error("a console without a policy drove out the engine that has one")
 	}
@@ -430,7 +430,7 @@ func TestTheMachineSendsWhenTheProofIsThere(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
 	w.known("pay")
 	o := w.doubt("pay", 420)
-	w.later(pastProof)
+	w.pass(pastProof)
 	e := w.newEngine(Options{Send: true})
 	e.consider(w.ctx, o.ID, o.Version)
 	e.active.idle.Wait()
@@ -471,7 +471,7 @@ func TestI5_TheMachineRepeatsUnderAKeyWhileAttemptsRemain(t *testing.T) {
 		t.Fatalf("%d posts", posts)
 	}
 	for range 3 {
-		w.later(time.Minute)
+		w.pass(time.Minute)
 		e.sendWhatMayBe(w.ctx)
 		e.active.idle.Wait()
 	}

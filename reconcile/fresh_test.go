@@ -32,7 +32,7 @@ func TestI6_EverySignOfACacheIsHeeded(t *testing.T) {
 			w := newWorld(t, payPolicy)
 			w.known("pay")
 			o := w.doubt("pay", 420)
-			w.later(pastProof)
+			w.pass(pastProof)
 			first := true
 			w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
 				if !first {
@@ -62,7 +62,7 @@ func TestFreshAnswersStayFresh(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	o := w.doubt("pay", 420)
-	w.later(pastProof)
+	w.pass(pastProof)
 	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
 		for name, v := range map[string]string{"Age": "0", "X-Cache": "MISS", "Cf-Cache-Status": "DYNAMIC", "Cache-Status": "edge; fwd=bypass", "Warning": `299 - "deprecated"`} {
 			rw.Header().Set(name, v)
@@ -79,7 +79,7 @@ func TestI6_ControlFromACacheProvesNothing(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	o := w.doubt("pay", 420, 420) // it landed
-	w.later(pastProof)
+	w.pass(pastProof)
 	lists := 0
 	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
 		if lists++; lists == 1 { // another account's list, and fresh
@@ -108,7 +108,7 @@ func TestI6_CredentialsExchangedBetweenReadAndControl(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, `"Bearer ${env.PAY_KEY}"`, `"Bearer sesame-key", X-Account: "${file(\"`+secret+`\")}"`, 1))
 	w.known("pay")
 	o := w.doubt("pay", 420, 420) // it landed
-	w.later(pastProof)
+	w.pass(pastProof)
 	w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("X-Account") == "this-account" {
 			return false
@@ -139,7 +139,7 @@ func TestI6_WhatDoesNotLookForTheTokenProvesNothing(t *testing.T) {
 			w := newWorld(t, text)
 			w.known("pay")
 			o := w.doubt("pay", 419, 421) // it landed, and its amount was changed on the way
-			w.later(pastProof)
+			w.pass(pastProof)
 			r := w.read(o.ID)
 			if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain {
 				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
@@ -153,14 +153,14 @@ func TestI6_WhatDoesNotLookForTheTokenProvesNothing(t *testing.T) {
 func TestI6_ReadThatOutlastsVisibleFor(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "visible_within: 10s", "visible_within: 10s\n    visible_for: 2m", 1))
 	o := w.doubt("pay", 420)
-	w.later(80 * time.Second)
+	w.pass(80 * time.Second)
 	w.known("pay")
-	w.later(pastProof)
+	w.pass(pastProof)
 	first := true
 	w.side.onList = func(_ *side, _ http.ResponseWriter, _ *http.Request) bool {
 		if first {
 			first = false
-			w.later(30 * time.Second)
+			w.pass(30 * time.Second)
 		}
 		return false
 	}

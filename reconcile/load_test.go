@@ -61,7 +61,7 @@ func TestOneWriteARead(t *testing.T) {
 		w.doubt("pay", 1+i, []int{1 + i}[:min(1, (i+1)/(early+1))]...)
 	}
 	c := &counted{Store: w.store}
-	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Actor: maya})
+	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
 	s, err := e.Once(w.ctx, nil)
 	if err != nil || s.Reads != landed+early || s.Landed != landed {

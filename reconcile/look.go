@@ -26,6 +26,7 @@ const (
 // findings is what one read showed, with what is kept of it.
 type findings struct {
 	policy.Findings
+	from, to ledger.Moment // Began and Ended by both clocks
 	evidence evidence
 	asked    policy.Request // for the first page
 	wait     time.Time      // the downstream is not to be asked before this
@@ -37,12 +38,12 @@ type findings struct {
 // ends the read.
 func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, ready func() error) findings {
 	var f findings
-	f.Began = e.now()
+	f.Began, f.from = e.now(), e.moment()
 	begun := false
 	turn := func() error {
 		err := ready()
 		if !begun { // what it waited for its turn is not a look
-			f.Began, begun = e.now(), true
+			f.Began, f.from, begun = e.now(), e.moment(), true
 		}
 		return err
 	}
@@ -93,7 +94,7 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 		cursor = found.Next
 	}
 	f.evidence.Others, f.evidence.Unmarked = f.Others, f.Unmarked
-	f.Ended = e.now()
+	f.Ended, f.to = e.now(), e.moment()
 	return f
 }
 

@@ -49,7 +49,7 @@ func (a *arrivals) within(t *testing.T, perSecond float64, began time.Time) {
 // another engine is one with a store of its own, as in another process.
 func (w *world) another(o Options) *Engine {
 	w.Helper()
-	store, err := sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now})
+	store, err := sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestNothingIsAskedWhenTheLedgerGivesNoTurn(t *testing.T) {
 	o := w.proven("pay")
 	doubt := w.doubt("pay", 5, 5)
 	_, _, before := w.side.count()
-	e := New(Options{Store: unpaced{w.store}, Policy: w.inForce, Clock: w.now, Actor: maya})
+	e := New(Options{Store: unpaced{w.store}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
 	looked, err := e.ReadNow(w.ctx, doubt.ID)
 	if err != nil || looked.Read.Verdict != ledger.Inconclusive || looked.Operation.State != ledger.Uncertain {
@@ -204,7 +204,7 @@ func TestLateTurnsStayWithinTheRate(t *testing.T) {
 func TestALateTurnIsTakenAgain(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	s := &turns{Store: w.store}
-	e := New(Options{Store: s, Policy: w.inForce, Clock: w.now, Actor: maya})
+	e := New(Options{Store: s, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 4})
 	d.wall = w.now
 	var all sync.WaitGroup
@@ -219,7 +219,7 @@ func TestALateTurnIsTakenAgain(t *testing.T) {
 		})
 	}
 	eventually(t, "all wait for their turn", func() bool { return s.n.Load() == 4 })
-	w.later(time.Minute)
+	w.pass(time.Minute)
 	all.Wait()
 	if n := s.n.Load(); n < 7 {
 		t.Errorf("%d turns for four, of which three came late", n)
@@ -240,7 +240,7 @@ func TestALeaseIsKeptByWhoWaits(t *testing.T) {
 		t.Errorf("generation %d after %d", got.Generation, lease.Generation)
 	}
 	// Who finds it taken over has lost it for good.
-	w.later(time.Hour)
+	w.pass(time.Hour)
 	if _, err := w.store.Lease(w.ctx, o.ID, "somebody else", "d", time.Second); err != nil {
 		t.Fatal(err)
 	}

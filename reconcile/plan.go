@@ -15,7 +15,8 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	now := e.now()
+	rec = asOf(rec, e.moment())
+	now := rec.Now
 	k := e.policy().Kind(rec.Operation.Kind)
 	advice := k.Advise(rec, now)
 	p := Plan{Record: rec, Kind: k, Advice: advice, Sender: k.Send.Via(), FirstCheck: k.NoCheck(rec) == nil,

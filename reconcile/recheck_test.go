@@ -53,7 +53,7 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 			if n := len(w.get(o.ID).Reads); n != 0 {
 				t.Fatalf("%d reads before it was due", n)
 			}
-			w.later(time.Minute)
+			w.pass(time.Minute)
 			w.once()
 			rec := w.get(o.ID)
 			if rec.Operation.Conflict != tc.want || rec.Operation.State != o.State || len(rec.Reads) != 1 {
@@ -64,7 +64,7 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 					t.Errorf("%q does not say %q", rec.Operation.ConflictNote, part)
 				}
 			}
-			w.later(24 * time.Hour)
+			w.pass(24 * time.Hour)
 			w.once()
 			if n := len(w.get(o.ID).Reads); n != 1 {
 				t.Errorf("%d reads", n)
@@ -82,7 +82,7 @@ func TestADenialThatIsProven(t *testing.T) {
 	if basis, _, _ := w.inForce().Kind("pay").AllowedBasis(w.get(o.ID), w.now()); basis != ledger.BasisRiskAccepted {
 		t.Fatalf("before the check the basis is %s", basis)
 	}
-	w.later(time.Minute)
+	w.pass(time.Minute)
 	w.once()
 	rec := w.get(o.ID)
 	basis, _, _ := w.inForce().Kind("pay").AllowedBasis(rec, w.now())
@@ -96,11 +96,11 @@ func TestI9_TheAfterCheckIsMadeWhenItCanBe(t *testing.T) {
 	w.known("pay")
 	o := w.decide(w.doubt("pay", 420), ledger.VerbConfirm)
 	w.side.onList = answer(500, nil, "")
-	w.later(time.Minute)
+	w.pass(time.Minute)
 	w.once()
 	w.side.onList = nil
 	w.engine = w.newEngine(Options{}) // its breaker has seen nothing yet
-	w.later(2 * time.Minute)
+	w.pass(2 * time.Minute)
 	w.once()
 	if rec := w.get(o.ID); rec.Operation.Conflict != ledger.Contradiction || len(rec.Reads) != 2 {
 		t.Errorf("%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
@@ -113,7 +113,7 @@ func TestI9_AnAnswerIsNotContradictedByAnEmptyList(t *testing.T) {
 	w.known("pay")
 	b := w.begin("pay", 5)
 	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_99"})
-	w.later(pastProof)
+	w.pass(pastProof)
 	res := w.read(o.ID)
 	if res.Read.Verdict != ledger.Inconclusive || res.Operation.Conflict != ledger.NoConflict || !strings.Contains(res.Read.Reason, "not there now") {
 		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
@@ -124,7 +124,7 @@ func TestI9_ASecondReceiptIsASecondEffect(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	one := w.decide(w.doubt("pay", 420, 420), ledger.VerbConfirm, "ch_77")
-	w.later(time.Minute)
+	w.pass(time.Minute)
 	w.once()
 	if got := w.get(one.ID).Operation; got.Conflict != ledger.Contradiction || !strings.Contains(got.ConflictNote, "ch_77") || !strings.Contains(got.ConflictNote, "ch_2") {
 		t.Errorf("%s: %s", got.Conflict, got.ConflictNote)
@@ -163,7 +163,7 @@ func TestI9_TheSecondLookFindsWhatTheFirstCouldNot(t *testing.T) {
 		t.Fatalf("%+v %v", res, err)
 	}
 	w.side.apply(charge{Ref: o.Token, Amount: 420})
-	w.later(time.Minute)
+	w.pass(time.Minute)
 	w.once()
 	if got := w.get(o.ID).Operation; got.Conflict != ledger.Duplicate || len(got.Receipts) != 2 {
 		t.Errorf("%q, receipts %v", got.Conflict, got.Receipts)

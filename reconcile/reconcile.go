@@ -24,10 +24,11 @@ type Options struct {
 	// Send lets the engine send on its own, where a kind's policy says so and the
 	// basis is proof or a key (I5). Without it the engine only looks.
 	Send     bool
-	ReadOnly bool         // nothing is written and nothing is asked of a downstream
-	Clock    ledger.Clock // nil: time.Now
-	Width    int          // reads in flight at once; 64 when 0
-	Log      func(string) // one plain line about something worth knowing; may be nil
+	ReadOnly bool               // nothing is written and nothing is asked of a downstream
+	Clock    ledger.Clock       // nil: the host's
+	Steady   ledger.SteadyClock // nil: the host's
+	Width    int                // reads in flight at once; 64 when 0
+	Log      func(string)       // one plain line about something worth knowing; may be nil
 }
 
 // Progress is one operation that Once has dealt with.

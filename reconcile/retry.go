@@ -125,8 +125,8 @@ func repeated(rec ledger.Record, q RetryRequest) (RetryResult, bool) {
 // Before the check that is made first, it does not ask yet for what only a risk
 // needs.
 func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
-	now := e.now()
-	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, now)
+	a.rec = asOf(a.rec, e.moment())
+	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, a.rec.Now)
 	if stronger(a.q.Basis, a.basis) {
 		return refuse("basis", fmt.Sprintf("what allowed it has lapsed: %s", a.why), "look again")
 	}
@@ -194,7 +194,7 @@ func (a *attempt) grant() ledger.GrantRequest {
 	g := ledger.GrantRequest{
 		ChangeID: a.q.ChangeID, GrantID: ledger.DeriveID(a.q.ChangeID, "grant"), OperationID: a.rec.Operation.ID,
 		Version: a.q.Version, Basis: a.basis, Sender: a.via, KeyWorks: a.k.KeyWorks() && now.Before(safe),
-		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
+		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, AsOf: a.rec.Moment(), MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
 		UnattendedRisk: a.k.UnattendedRisk, Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
 	}
 	if a.via != "pipeline" {

@@ -18,7 +18,7 @@ func (w *world) proven(kind string) ledger.Operation {
 	w.Helper()
 	w.known(kind)
 	o := w.doubt(kind, 420)
-	w.later(pastProof)
+	w.pass(pastProof)
 	res := w.read(o.ID)
 	if res.Operation.State != ledger.Failed {
 		w.Fatalf("not proven: %s", res.Read.Reason)
@@ -111,7 +111,7 @@ func TestRetryTakesProofOverRisk(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	o := w.doubt("pay", 420)
-	w.later(pastProof) // nobody has looked since proof became possible
+	w.pass(pastProof) // nobody has looked since proof became possible
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
 	if err != nil || res.Did != DidSend || res.Attempt.Basis != ledger.BasisAbsent || res.Operation.State != ledger.Committed {
 		t.Errorf("%+v %v", res, err)
@@ -190,7 +190,7 @@ func TestSecondEffectIsADuplicate(t *testing.T) {
 	w.side.late = 0
 	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
 		s.apply(c)
-		w.later(26 * time.Second) // and comes to light now
+		w.pass(26 * time.Second) // and comes to light now
 		rw.WriteHeader(200)
 	}
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})
@@ -397,7 +397,7 @@ func TestI4_SameKeyIsSafeWhileItIsRemembered(t *testing.T) {
 		t.Errorf("%+v %v, %d effects", res, err, effects)
 	}
 	o = w.doubt("pay", 421, 421)
-	w.later(24 * time.Hour)
+	w.pass(24 * time.Hour)
 	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe}); code(err) != "basis" {
 		t.Errorf("after a day: %v", err)
 	}

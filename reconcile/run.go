@@ -147,6 +147,9 @@ type dueRead struct {
 // pass looks at the ledger once and starts the reads there is room for, of
 // operations that are wanted. more tells that there is more to do at once.
 func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start func(context.Context, *dueRead)) (more bool, err error) {
+	if err := e.lookAtClock(ctx); err != nil {
+		return false, err
+	}
 	if err := e.expire(ctx); err != nil {
 		return false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 )
@@ -27,7 +28,7 @@ func sender(text string) {
 		panic(err)
 	}
 	clock := func() time.Time { return time.Now().Add(o.Offset) }
-	store, err := sqlite.Open(context.Background(), o.Ledger, sqlite.Options{Clock: clock})
+	store, err := sqlite.Open(context.Background(), o.Ledger, sqlite.Options{Clock: clock, Steady: hostclock.With(clock)})
 	if err != nil {
 		panic(err)
 	}
@@ -36,7 +37,7 @@ func sender(text string) {
 	if err != nil {
 		panic(err)
 	}
-	e := New(Options{Store: store, Policy: func() *policy.Policy { return pol }, Actor: maya, Clock: clock, Log: func(s string) { fmt.Println(s) }})
+	e := New(Options{Store: store, Policy: func() *policy.Policy { return pol }, Actor: maya, Clock: clock, Steady: hostclock.With(clock), Log: func(s string) { fmt.Println(s) }})
 	e.downs.of(pol.Kind("pay")).http.Dial = func(_ context.Context, network, address string) (net.Conn, error) {
 		c, err := net.Dial(network, address)
 		time.Sleep(400 * time.Millisecond)

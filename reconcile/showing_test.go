@@ -171,7 +171,7 @@ func TestRetryLooksBeforeItAsksForAPerson(t *testing.T) {
 	if _, posts, _ := w.side.count(); posts != 0 {
 		t.Errorf("%d posts", posts)
 	}
-	w.later(pastProof)
+	w.pass(pastProof)
 	if res, err := w.retry(risk(unclear)); err != nil || res.Did != DidSend || res.Attempt.Basis != ledger.BasisAbsent {
 		t.Errorf("absent: %s %v", res.Did, err)
 	}

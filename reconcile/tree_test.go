@@ -47,7 +47,7 @@ func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	o, end := w.wrapped(procgroup.Here(), "here")
-	w.later(pastProof)
+	w.pass(pastProof)
 	res := w.read(o.ID)
 	if res.Read.Verdict != ledger.Inconclusive || !res.Read.ProofAt.IsZero() || !strings.Contains(res.Read.Reason, "(sleep) lives") ||
 		!strings.Contains(res.Read.Reason, "pay-tool, started by process 4711 on here") {
@@ -63,7 +63,7 @@ func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 	if a := w.get(o.ID).Attempts[0]; a.Tree != ledger.TreeEmpty || !a.TreeAt.After(a.EndedAt.Add(pastProof)) {
 		t.Errorf("tree %s at %s, ended %s", a.Tree, a.TreeAt, a.EndedAt)
 	}
-	w.later(pastProof)
+	w.pass(pastProof)
 	if res = w.read(o.ID); res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Failed {
 		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
 	}
@@ -83,7 +83,7 @@ func TestI6_NobodyElsewhereProvesThatAProcessIsGone(t *testing.T) {
 		change(&here)
 		o, end := w.wrapped(here, "there")
 		end()
-		w.later(pastProof)
+		w.pass(pastProof)
 		why, _, _ = strings.Cut(why, " in which")
 		if res := w.read(o.ID); res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain ||
 			!strings.Contains(res.Read.Reason, why) || !strings.Contains(res.Read.Reason, "process 4711 on there") {

@@ -67,7 +67,7 @@ func TestAClockIsNotLostToALockedLedger(t *testing.T) {
 	for _, id := range []string{"gone", o.ID} {
 		e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: id}, turns: now.Add(time.Second)}}, now)
 	}
-	w.later(2 * time.Second)
+	w.pass(2 * time.Second)
 	e.o.Store = busyStore{w.store}
 	if err := e.strike(w.ctx); !errors.Is(err, ledger.ErrBusy) {
 		t.Fatal(err)

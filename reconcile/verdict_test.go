@@ -106,7 +106,7 @@ func TestVerdicts(t *testing.T) {
 			w := newWorld(t, payPolicy)
 			w.known("pay")
 			o := w.doubt("pay", 420, tc.landed...)
-			w.later(pastProof)
+			w.pass(pastProof)
 			if tc.side != nil {
 				tc.side(w.side)
 			}
@@ -147,7 +147,7 @@ func TestShowsLate(t *testing.T) {
 	if r := w.read(o.ID).Read; r.Verdict != ledger.Inconclusive || !strings.Contains(r.Reason, "too early: proof possible in") {
 		t.Errorf("%s: %s", r.Verdict, r.Reason)
 	}
-	w.later(26 * time.Second)
+	w.pass(26 * time.Second)
 	if r := w.read(o.ID); r.Read.Verdict != ledger.Landed || r.Operation.State != ledger.Committed {
 		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
 	}
@@ -196,9 +196,9 @@ func TestI6_EachConditionAlone(t *testing.T) {
 		{name: "control too fresh", wait: pastProof, says: "never been seen to find anything",
 			prepare: func(w *world) {}, doubt: func(w *world) ledger.Operation {
 				o := w.doubt("pay", 420)
-				w.later(pastProof)
+				w.pass(pastProof)
 				w.known("pay")
-				w.later(-pastProof)
+				w.pass(-pastProof)
 				return o
 			}},
 		{name: "control turned off", policy: func(p string) string {
@@ -216,7 +216,7 @@ func TestI6_EachConditionAlone(t *testing.T) {
 		}},
 		{name: "another attempt ended later", wait: pastProof, says: "too early", doubt: func(w *world) ledger.Operation {
 			o := w.doubt("pay", 420)
-			w.later(20 * time.Second)
+			w.pass(20 * time.Second)
 			applied, err := ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
 				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour), MaxAttempts: 3,
 				AttemptID: "a2", Deadline: time.Minute, TokenSent: true})
@@ -224,7 +224,7 @@ func TestI6_EachConditionAlone(t *testing.T) {
 				w.Fatal(err)
 			}
 			o = w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
-			w.later(-20 * time.Second)
+			w.pass(-20 * time.Second)
 			return o
 		}},
 	} {
@@ -249,7 +249,7 @@ func TestI6_EachConditionAlone(t *testing.T) {
 			} else {
 				o = tc.doubt(w)
 			}
-			w.later(tc.wait)
+			w.pass(tc.wait)
 			res := w.read(o.ID)
 			if tc.says == "" {
 				if res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Failed {
@@ -267,7 +267,7 @@ func TestI6_EachConditionAlone(t *testing.T) {
 func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
-	w.later(pastProof)
+	w.pass(pastProof)
 	controls := func() (n int) {
 		page, err := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now()})
 		if err != nil {
@@ -285,7 +285,7 @@ func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 	absent := func() {
 		t.Helper()
 		o := w.doubt("pay", 420)
-		w.later(pastProof)
+		w.pass(pastProof)
 		if r := w.read(o.ID).Read; r.Verdict != ledger.Absent {
 			t.Fatalf("%s: %s", r.Verdict, r.Reason)
 		}
@@ -300,7 +300,7 @@ func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 	}
 	// The check goes blind a moment after a control held: nothing is proven.
 	o := w.doubt("pay", 420, 420)
-	w.later(pastProof)
+	w.pass(pastProof)
 	w.side.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
 	if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain {
 		t.Errorf("a blind check says %s: %s", r.Read.Verdict, r.Read.Reason)
@@ -311,7 +311,7 @@ func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 func TestI6_ChecksMadeAtOnceShareAControl(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
-	w.later(pastProof)
+	w.pass(pastProof)
 	k := w.engine.policy().Kind("pay")
 	began := w.now()
 	if cause, why := w.engine.positive(w.ctx, k, "d", began, false); cause != "" {
@@ -339,7 +339,7 @@ func TestI12_NotThereNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.side.charges = w.side.charges[:1]
-	w.later(time.Hour)
+	w.pass(time.Hour)
 	res := w.read(o.ID)
 	if res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "not there now") {
 		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
@@ -389,10 +389,10 @@ func TestBlindCheckLowersNoOdds(t *testing.T) {
 			}
 			o := w.doubt("pay", 420)
 			tc.side(w.side)
-			w.later(22 * time.Second)
+			w.pass(22 * time.Second)
 			if name != "too early to try it" {
 				w.read(o.ID)
-				w.later(time.Minute)
+				w.pass(time.Minute)
 			}
 			r := w.read(o.ID).Read
 			odds := w.engine.policy().Kind("pay").Odds(w.get(o.ID))

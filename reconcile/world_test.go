@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 )
@@ -198,13 +199,16 @@ type world struct {
 	ctx    context.Context
 	path   string
 	store  *sqlite.Store
-	offset atomic.Int64
+	offset atomic.Int64 // of the wall clock
+	passed atomic.Int64 // of the steady one
+	boots  atomic.Int32 // how often the host was booted since
 	side   *side
 	pol    atomic.Pointer[policy.Policy]
 	engine *Engine
 	n      int
 
-	keyWorks bool // pipelines send their key along
+	keyWorks bool   // pipelines send their key along
+	last     string // an operation
 }
 
 func newWorld(t testing.TB, text string) *world {
@@ -212,7 +216,7 @@ func newWorld(t testing.TB, text string) *world {
 	w := &world{TB: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "ledger.db")}
 	w.side = newSide(t, w.now)
 	w.policy(fmt.Sprintf(text, w.side.URL))
-	store, err := sqlite.Create(w.ctx, w.path, sqlite.Options{Clock: w.now})
+	store, err := sqlite.Create(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,11 +226,21 @@ func newWorld(t testing.TB, text string) *world {
 	return w
 }
 
-func (w *world) now() time.Time          { return time.Now().Add(time.Duration(w.offset.Load())) }
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }
+func (w *world) steady() ledger.Steady {
+	now := hostclock.With(func() time.Time { return time.Now().Add(time.Duration(w.passed.Load())) })()
+	if n := w.boots.Load(); n > 0 {
+		now.Boot = fmt.Sprint("boot-", n)
+	}
+	return now
+}
+
+// pass lets time pass; later only sets the wall clock.
+func (w *world) pass(d time.Duration)    { w.passed.Add(int64(d)); w.later(d) }
 func (w *world) later(d time.Duration)   { w.offset.Add(int64(d)) }
 func (w *world) inForce() *policy.Policy { return w.pol.Load() }
 func (w *world) newEngine(o Options) *Engine {
-	o.Store, o.Policy, o.Clock = w.store, w.inForce, w.now
+	o.Store, o.Policy, o.Clock, o.Steady = w.store, w.inForce, w.now, w.steady
 	if o.Actor.Name == "" {
 		o.Actor = maya
 	}

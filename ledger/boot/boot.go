@@ -10,13 +10,7 @@ import (
 
 // ID is the same for all processes of one running kernel, whatever the host is
 // called, and another one after each start. It is "" where the system has none.
-var ID = sync.OnceValue(func() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimSpace(id))
-})
+var ID = sync.OnceValue(id)
 
 // Machine is the id of this machine, which stays when it is renamed and started
 // again; "" where there is none, and in a container, whose id changes with its image.

@@ -1,12 +1,12 @@
 // Package ledgertest is what every store of the ledger must pass.
 //
 //	func TestStore(t *testing.T) {
-//		ledgertest.Run(t, func(t testing.TB, clock ledger.Clock) ledger.Store { … })
+//		ledgertest.Run(t, func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store { … })
 //	}
 //
 // The suite drives a store through the rules of package ledger only, never
 // around them, and compares it with Memory, a store simple enough to be read at
-// one sitting. It may import ledger and nothing else of indoubt.
+// one sitting. It may import ledger and its clocks, and nothing else of indoubt.
 package ledgertest
 
 import (
@@ -19,9 +19,9 @@ import (
 	"indoubt/ledger"
 )
 
-// Open makes an empty store that tells the time by clock. It is called many
+// Open makes an empty store that tells the time by these clocks. It is called many
 // times in one test; what the stores leave behind goes with t.
-type Open func(t testing.TB, clock ledger.Clock) ledger.Store
+type Open func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store
 
 // Run runs the whole suite.
 func Run(t *testing.T, open Open) {
@@ -32,6 +32,7 @@ func Run(t *testing.T, open Open) {
 		{"States", states},
 		{"Invariants", invariants},
 		{"Grants", grants},
+		{"Clocks", clocks},
 		{"Finding", finding},
 		{"Repeating", repeating},
 		{"Schedule", schedule},
@@ -66,14 +67,18 @@ func Run(t *testing.T, open Open) {
 // Noon is when every test's clock begins.
 var Noon = time.UnixMilli(1_790_000_000_000).UTC()
 
-// Clock is a clock that stands still until it is told to move.
+// Clock is a wall clock and a steady one, which stand still until they are told
+// to move.
 type Clock struct {
-	mu  sync.Mutex
-	now time.Time
+	mu     sync.Mutex
+	now    time.Time
+	steady ledger.Steady
 }
 
-// NewClock makes a clock that shows Noon.
-func NewClock() *Clock { return &Clock{now: Noon} }
+// NewClock makes a clock that shows Noon, one hour after the host was booted.
+func NewClock() *Clock {
+	return &Clock{now: Noon, steady: ledger.Steady{Boot: "boot-1", At: time.Hour}}
+}
 
 // Now is the clock's time; it is a ledger.Clock.
 func (c *Clock) Now() time.Time {
@@ -82,11 +87,32 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock on.
+// Steady is the steady time; it is a ledger.SteadyClock.
+func (c *Clock) Steady() ledger.Steady {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.steady
+}
+
+// Advance lets time pass.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.now, c.steady.At = c.now.Add(d), c.steady.At+d
+}
+
+// Set sets the wall clock, forward or back; no time passes.
+func (c *Clock) Set(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
+}
+
+// Reboot begins another boot, which took a minute.
+func (c *Clock) Reboot() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now, c.steady = c.now.Add(time.Minute), ledger.Steady{Boot: c.steady.Boot + "'", At: time.Second}
 }
 
 // failer is the part of testing.TB that rapid's T has too.
@@ -115,7 +141,7 @@ type desk struct {
 
 func newDesk(t *testing.T, open Open) *desk {
 	clock := NewClock()
-	s := open(t, clock.Now)
+	s := open(t, clock.Now, clock.Steady)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 )
 
 // Memory is a store that forgets everything: the plainest reading of
@@ -18,6 +19,7 @@ import (
 // changes what it was given.
 type Memory struct {
 	mu       sync.Mutex
+	moment   func() ledger.Moment
 	clock    ledger.Clock
 	created  time.Time
 	ops      []*entry // in order of arrival
@@ -30,6 +32,8 @@ type Memory struct {
 	paces    map[string]time.Time
 	engines  []ledger.Presence
 	watchers []chan struct{}
+	lead     ledger.Lead
+	info     ledger.Info // of the last step of the clock
 }
 
 type entry struct {
@@ -43,9 +47,9 @@ type entry struct {
 	marks    []string
 }
 
-// NewMemory makes an empty store.
-func NewMemory(clock ledger.Clock) *Memory {
-	return &Memory{clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, paces: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
+// NewMemory makes an empty store. nil is the host's steady clock.
+func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
+	return &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, paces: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
 }
 
 func (m *Memory) find(at ledger.Locator) *entry {
@@ -72,10 +76,10 @@ func (m *Memory) find(at ledger.Locator) *entry {
 
 func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	if e == nil {
-		return ledger.Record{Now: now}
+		return ledger.Record{Now: now, Steady: m.moment().Steady}
 	}
 	rec := ledger.Record{Found: true, Operation: e.op, Attempts: slices.Clone(e.attempts), Reads: slices.Clone(e.reads),
-		Grants: slices.Clone(e.grants), Pricing: e.pricing, Now: now}
+		Grants: slices.Clone(e.grants), Pricing: e.pricing, Now: now, Steady: m.moment().Steady}
 	rec.Pricing.OperationID = e.op.ID
 	if e.lease.Holder != "" && e.lease.ExpiresAt.After(now) {
 		rec.Lease = e.lease
@@ -366,7 +370,8 @@ func (m *Memory) Pace(_ context.Context, downstream string, now time.Time, every
 func (m *Memory) Info(context.Context) (ledger.Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	info := ledger.Info{ID: "memory", CreatedAt: m.created, LastSeq: int64(len(m.events))}
+	info := m.info
+	info.ID, info.CreatedAt, info.LastSeq = "memory", m.created, int64(len(m.events))
 	if n := len(m.events); n > 0 {
 		info.LastWrite = m.events[n-1].At
 	}

@@ -141,12 +141,17 @@ func (m *Memory) Expire(ctx context.Context, limit int) (int, error) {
 		}
 	}
 	m.mu.Unlock()
+	n := 0
 	for _, id := range late {
-		if _, err := m.Change(ctx, ledger.Locator{ID: id}, ledger.NewID(), ledger.ExpireRule()); err != nil {
+		applied, err := m.Change(ctx, ledger.Locator{ID: id}, ledger.NewID(), ledger.ExpireRule())
+		if err != nil {
 			return 0, err
 		}
+		if !applied.Noop {
+			n++
+		}
 	}
-	return len(late), nil
+	return n, nil
 }
 
 func (m *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Row, error) {

@@ -197,8 +197,8 @@ func over(rec ledger.Record, window time.Duration, fresh bool) bool {
 	if o.Conflict != ledger.NoConflict {
 		return false
 	}
-	passed := window > 0 && rec.Now.After(o.SettledAt.Add(window))
-	switch o.StateAt(rec.Now) {
+	passed := rec.Over(window)
+	switch rec.State() {
 	case ledger.Committed:
 		return fresh && !o.Undelivered || passed
 	case ledger.Failed, ledger.Abandoned:

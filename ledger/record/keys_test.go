@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/sqlite"
 )
 
@@ -15,7 +16,7 @@ import (
 func ledgerOver(t *testing.T, rule KindRule) (*Recorder, *sqlite.Store, *hands) {
 	t.Helper()
 	clock := newHands()
-	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock.read})
+	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock.read, Steady: hostclock.With(clock.read)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -209,7 +209,7 @@ func (s recording) Change(ctx context.Context, at ledger.Locator, changeID strin
 			return c, err
 		}
 		if c.Insert {
-			after = ledger.Record{Now: rec.Now}
+			after = ledger.Record{Now: rec.Now, Steady: rec.Steady}
 		}
 		after.Found, after.Operation = true, *c.Operation
 		after.Attempts = append(after.Attempts[:len(after.Attempts):len(after.Attempts)], c.Attempts...)
@@ -337,8 +337,11 @@ func (r *Recorder) Wait(ctx context.Context, at ledger.Locator) (ledger.Operatio
 		}
 		o := rec.Operation
 		left := o.DeadlineAt.Sub(rec.Now)
-		if o.StateAt(rec.Now) != ledger.Pending {
+		if rec.State() != ledger.Pending {
 			return o, nil
+		}
+		if left <= 0 { // its deadline has passed by one clock only
+			left = time.Second
 		}
 		// A heartbeat may move the deadline without a word, and a watch may miss
 		// one; a look now and then is cheap.

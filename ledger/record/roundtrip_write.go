@@ -212,7 +212,7 @@ func (w *httpWrite) refusedBefore(ctx context.Context) (ledger.Record, bool) {
 		return rec, false
 	}
 	o := rec.Operation
-	if o.TTL > 0 && rec.Now.After(o.SettledAt.Add(o.TTL)) {
+	if rec.Over(o.TTL) {
 		return rec, false
 	}
 	req, _, err := w.t.Recorder.request(w.wish, w.rule)

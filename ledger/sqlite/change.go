@@ -48,7 +48,7 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 	}
 	return func(tx *tx) error {
 		for tries := 0; ; tries++ {
-			now := s.now()
+			now := s.moment()
 			rec, known, err := tx.load(loc, changeID, now)
 			if err != nil {
 				return err
@@ -72,14 +72,14 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 
 // load reads the record and tells whether the change is in the history. Most
 // begins find nothing, which one small query tells.
-func (tx *tx) load(loc ledger.Locator, changeID string, now time.Time) (rec record, known bool, err error) {
+func (tx *tx) load(loc ledger.Locator, changeID string, now ledger.Moment) (rec record, known bool, err error) {
 	if loc.ID == "" && loc.AttemptID == "" && loc.Awaits == "" {
 		err = tx.scan(`
 			SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
 			       coalesce((SELECT id FROM operations WHERE scope = ? AND kind = ? AND key = ? AND key_live = 1), '')`,
 			[]any{changeID, loc.Scope, loc.Kind, loc.Key}, &known, &loc.ID)
 		if err != nil || known || loc.ID == "" {
-			rec.Now = now
+			rec.Now, rec.Steady = now.Wall, now.Steady
 			return rec, known, err
 		}
 	}
@@ -87,7 +87,7 @@ func (tx *tx) load(loc ledger.Locator, changeID string, now time.Time) (rec reco
 }
 
 // known fills in what a change that is recorded already has left.
-func (tx *tx) known(changeID string, now time.Time, applied *ledger.Applied) error {
+func (tx *tx) known(changeID string, now ledger.Moment, applied *ledger.Applied) error {
 	*applied = ledger.Applied{Noop: true}
 	var id string
 	var detail sql.NullString
@@ -140,7 +140,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 				return applied, err
 			}
 		}
-		*rec = record{Record: ledger.Record{Now: rec.Now}}
+		*rec = record{Record: ledger.Record{Now: rec.Now, Steady: rec.Steady}}
 	}
 	for _, g := range c.Grants {
 		if err := tx.grant(g, hasGrant(rec, g.ID)); err != nil {
@@ -312,19 +312,28 @@ func (tx *tx) grant(g ledger.Grant, there bool) error {
 	}
 	return tx.exec(`
 		INSERT INTO grants (id, operation_id, version, basis, sender, key_works, actor, reason,
-			created_at, expires_at, related, consumed_at, attempt_id, voided_at, void_reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			created_at, boot_id, created_steady, expires_at, related, consumed_at, attempt_id, voided_at, void_reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		g.ID, g.OperationID, g.Version, g.Basis, g.Sender, flag(g.KeyWorks), named(g.Actor), g.Reason,
-		ms(g.CreatedAt), ms(g.ExpiresAt), list(g.Related), ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason)
+		ms(g.CreatedAt), g.CreatedSteady.Boot, g.CreatedSteady.At.Milliseconds(), ms(g.ExpiresAt), list(g.Related), ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason)
 }
 
 func (tx *tx) beginAttempt(a ledger.Attempt) error {
 	return tx.exec(`
 		INSERT INTO attempts (id, operation_id, n, basis, grant_id, sender, key_works, token_sent, actor, host, pid, started_at, deadline_at,
-			boot_id, pid_ns, uid, tree)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			boot_id, pid_ns, uid, tree, started_steady, ended_steady, seen_boot)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.OperationID, a.N, a.Basis, a.GrantID, a.Sender, flag(a.KeyWorks), flag(a.TokenSent), a.Actor, a.Host, a.PID,
-		ms(a.StartedAt), ms(a.DeadlineAt), a.BootID, a.PIDNamespace, a.UID, a.Tree)
+		ms(a.StartedAt), ms(a.DeadlineAt), a.BootID, a.PIDNamespace, a.UID, a.Tree,
+		a.StartedSteady.At.Milliseconds(), a.EndedSteady.At.Milliseconds(), seenBoot(a))
+}
+
+// seenBoot is the boot of an attempt's end, where that is not the one it began under.
+func seenBoot(a ledger.Attempt) string {
+	if a.EndedSteady.Boot == a.BootID {
+		return ""
+	}
+	return a.EndedSteady.Boot
 }
 
 func (tx *tx) endAttempt(a ledger.Attempt) error {
@@ -332,10 +341,11 @@ func (tx *tx) endAttempt(a ledger.Attempt) error {
 		UPDATE attempts
 		   SET token_sent = ?, deadline_at = ?, ended_at = ?, outcome = ?, proof = ?, error_class = ?, error = ?, status = ?,
 		       receipt = ?, result = ?, effect_word = ?, already = ?, late_outcome = ?, late_at = ?, late_receipt = ?,
-		       uid = ?, tree = ?, tree_at = ?
+		       uid = ?, tree = ?, tree_at = ?, ended_steady = ?, seen_boot = ?
 		 WHERE operation_id = ? AND n = ?`,
 		flag(a.TokenSent), ms(a.DeadlineAt), ms(a.EndedAt), a.Outcome, a.Proof, a.ErrorClass, a.Error, a.Status,
 		a.Receipt, text(a.Result), a.EffectWord, flag(a.Already), a.LateOutcome, ms(a.LateAt), a.LateReceipt, a.UID, a.Tree, ms(a.TreeAt),
+		a.EndedSteady.At.Milliseconds(), seenBoot(a),
 		a.OperationID, a.N)
 }
 

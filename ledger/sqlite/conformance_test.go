@@ -11,9 +11,9 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	ledgertest.Run(t, func(t testing.TB, clock ledger.Clock) ledger.Store {
+	ledgertest.Run(t, func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store {
 		t.Helper()
-		s, err := sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock})
+		s, err := sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock, Steady: steady})
 		if err != nil {
 			t.Fatal(err)
 		}

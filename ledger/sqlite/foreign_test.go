@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 )
 
 const python = `
@@ -62,7 +63,7 @@ func TestShellWriter(t *testing.T) {
 	}
 	var ahead atomic.Int64 // of the shell's clock
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: now}))
+	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: now, Steady: hostclock.With(now)}))
 	defer s.Close()
 	out, err := exec.Command("sqlite3", "-bail", s.path, fmt.Sprintf(`
 		PRAGMA synchronous = FULL;

@@ -202,7 +202,8 @@ BEGIN
                         WHEN NEW.receipt <> '' THEN NEW.receipt
                         ELSE coalesce(json_extract(NEW.receipts, '$[0]'), '') END,
          result = CASE WHEN NEW.state = 'committed' THEN NEW.result END,
-         token_sent = max(token_sent, NEW.token_sent)
+         token_sent = max(token_sent, NEW.token_sent),
+         ended_steady = 0, seen_boot = ''
    WHERE OLD.state = 'pending' AND operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
   UPDATE operations
      SET version = OLD.version + 1,
@@ -220,7 +221,8 @@ BEGIN
          updated_at = max(NEW.updated_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
          ended_at = CASE WHEN OLD.state = 'pending' THEN max(NEW.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.ended_at END,
          doubted_at = CASE WHEN NEW.state = 'uncertain' THEN max(NEW.doubted_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.doubted_at END,
-         settled_at = CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END
+         settled_at = CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END,
+         settled_boot = '', settled_steady = 0
    WHERE id = NEW.id;
   -- A grant was given for a situation that is gone.
   UPDATE grants SET voided_at = CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER), void_reason = 'the state changed'
@@ -266,7 +268,7 @@ CREATE TRIGGER attempts_guard_update BEFORE UPDATE ON attempts
 BEGIN
   SELECT RAISE(ABORT, 'id, operation, number, basis, grant and start of an attempt never change')
    WHERE NEW.id IS NOT OLD.id OR NEW.operation_id IS NOT OLD.operation_id OR NEW.n IS NOT OLD.n OR NEW.basis IS NOT OLD.basis
-      OR NEW.grant_id IS NOT OLD.grant_id OR NEW.started_at IS NOT OLD.started_at;
+      OR NEW.grant_id IS NOT OLD.grant_id OR NEW.started_at IS NOT OLD.started_at OR NEW.started_steady IS NOT OLD.started_steady;
   SELECT RAISE(ABORT, 'where the processes of an attempt run never changes, and they are seen gone once')
    WHERE NEW.boot_id IS NOT OLD.boot_id OR NEW.pid_ns IS NOT OLD.pid_ns OR NEW.uid IS NOT OLD.uid AND NEW.uid <> 0
       OR (NEW.tree IS NOT OLD.tree OR NEW.tree_at IS NOT OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree IS NOT 'empty');
@@ -285,6 +287,8 @@ BEGIN
        OR NEW.error_class IS NOT OLD.error_class OR NEW.effect_word IS NOT OLD.effect_word
        OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.token_sent < OLD.token_sent OR NEW.token_sent IS NULL
        OR NEW.error IS NOT OLD.error AND OLD.error <> ''
+       -- under another boot it is seen to be over anew, and with its processes
+       OR NEW.ended_steady IS NOT OLD.ended_steady AND coalesce(NEW.seen_boot, '') IN ('', OLD.seen_boot) AND NEW.tree_at = OLD.tree_at
        -- what a late answer brings, comes with it and once
        OR (NEW.late_outcome IS NOT OLD.late_outcome OR NEW.late_at IS NOT OLD.late_at OR NEW.late_receipt IS NOT OLD.late_receipt
            OR NEW.result IS NOT OLD.result OR NEW.error IS NOT OLD.error)
@@ -348,7 +352,8 @@ BEGIN
    WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
       OR NEW.basis IS NOT OLD.basis OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.actor IS NOT OLD.actor
       OR NEW.reason IS NOT OLD.reason OR NEW.created_at IS NOT OLD.created_at OR NEW.expires_at IS NOT OLD.expires_at
-      OR NEW.related IS NOT OLD.related;
+      OR NEW.related IS NOT OLD.related
+      OR NEW.boot_id IS NOT OLD.boot_id OR NEW.created_steady IS NOT OLD.created_steady;
   SELECT RAISE(ABORT, 'this grant is used up or void')
    WHERE (OLD.consumed_at <> 0 OR OLD.voided_at <> 0)
      AND (NEW.consumed_at IS NOT OLD.consumed_at OR NEW.attempt_id IS NOT OLD.attempt_id

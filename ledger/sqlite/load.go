@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"indoubt/ledger"
 )
@@ -136,8 +135,8 @@ type rest struct {
 }
 
 // record is what the row says, and what it does not say.
-func (r *recordScan) record(s recordShape, now time.Time) (rec record, more rest, err error) {
-	rec = record{Record: ledger.Record{Now: now, Found: true}, recheckAt: r.recheckAt}
+func (r *recordScan) record(s recordShape, now ledger.Moment) (rec record, more rest, err error) {
+	rec = record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true}, recheckAt: r.recheckAt}
 	if rec.Operation, err = r.op.operation(); err != nil {
 		return rec, more, err
 	}
@@ -145,7 +144,7 @@ func (r *recordScan) record(s recordShape, now time.Time) (rec record, more rest
 	if r.listed {
 		rec.Pricing = r.pricing.pricing(o.ID)
 	}
-	if at(r.leaseUntil).After(now) && r.lease.Holder != "" {
+	if at(r.leaseUntil).After(now.Wall) && r.lease.Holder != "" {
 		rec.Lease = r.lease
 		rec.Lease.OperationID, rec.Lease.ExpiresAt = o.ID, at(r.leaseUntil)
 	}
@@ -180,10 +179,10 @@ func (rec *record) complete(q querier, more rest, evidence bool) (err error) {
 // load reads the record at the locator, without what the locator skips, and
 // tells whether a change is in the history; then the record is empty. Not found
 // is no error.
-func load(q querier, loc ledger.Locator, changeID string, now time.Time, evidence bool) (rec record, known bool, err error) {
+func load(q querier, loc ledger.Locator, changeID string, now ledger.Moment, evidence bool) (rec record, known bool, err error) {
 	where, args, err := locate(loc)
 	if err != nil {
-		return record{Record: ledger.Record{Now: now}}, false, err
+		return record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady}}, false, err
 	}
 	s := recordShape{where: where, skip: loc.Skip, change: changeID != "", attempted: true}
 	if s.change {
@@ -198,8 +197,8 @@ func load(q querier, loc ledger.Locator, changeID string, now time.Time, evidenc
 	return rec, known, err
 }
 
-func loadOne(q querier, s recordShape, args []any, now time.Time, evidence bool) (rec record, known bool, err error) {
-	rec.Now = now
+func loadOne(q querier, s recordShape, args []any, now ledger.Moment, evidence bool) (rec record, known bool, err error) {
+	rec.Now, rec.Steady = now.Wall, now.Steady
 	rows, err := q.rows(s.query(), args...)
 	if err != nil {
 		return rec, false, err
@@ -228,10 +227,10 @@ func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, er
 	}
 	defer n.close()
 	loc.Skip = 0
-	rec, _, err := load(n, loc, "", s.now(), true)
+	rec, _, err := load(n, loc, "", s.moment(), true)
 	if err == nil && !rec.Found && len(loc.ID) >= 4 {
 		if loc.ID, err = whole(n, loc.ID); err == nil {
-			rec, _, err = load(n, loc, "", s.now(), true)
+			rec, _, err = load(n, loc, "", s.moment(), true)
 		}
 	}
 	if err == nil && !rec.Found {
@@ -251,11 +250,11 @@ func (s *Store) Records(ctx context.Context, ids []string) ([]ledger.Record, err
 		return nil, err
 	}
 	defer n.close()
-	recs, err := loadAll(n, ids, s.now())
+	recs, err := loadAll(n, ids, s.moment())
 	return recs, translate(s.path, err)
 }
 
-func loadAll(q querier, ids []string, now time.Time) ([]ledger.Record, error) {
+func loadAll(q querier, ids []string, now ledger.Moment) ([]ledger.Record, error) {
 	s := recordShape{where: `o.id IN (SELECT value FROM json_each(?))`, attempted: true}
 	rows, err := q.rows(s.query(), list(ids))
 	if err != nil {

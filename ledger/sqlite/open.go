@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 )
 
 // applicationID marks a file as a ledger: "indb" in ASCII.
@@ -128,7 +129,7 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if err := settled(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, opts: o, snapshots: make(chan struct{}, wide-1)}
+	s := &Store{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), snapshots: make(chan struct{}, wide-1)}
 	var meta map[string]string
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
@@ -355,13 +356,17 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	}
 	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
 	var write, failed int64
+	var stepped, step string
 	err := s.one(ctx, `
 		SELECT (SELECT user_version FROM pragma_user_version),
 		       coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0),
 		       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
 		       coalesce((SELECT max(ended_at) FROM attempts WHERE outcome = 'uncertain'), 0),
-		       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), '')`,
-		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy)
+		       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
+		       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
+		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '')`,
+		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &stepped, &step)
 	i.LastWrite, i.LastError = at(write), at(failed)
+	i.SteppedAt, i.Step = at(millis(stepped).Milliseconds()), millis(step)
 	return i, err
 }

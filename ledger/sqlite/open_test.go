@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 )
 
 func TestHostileFileNames(t *testing.T) {
@@ -74,7 +75,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestReadOnlyRefusesWrites(t *testing.T) {
 	s, c := openTest(t)
 	res := begin(t, s)
-	r := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true, Clock: c.Now}))
+	r := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true, Clock: c.Now, Steady: hostclock.With(c.Now)}))
 	defer r.Close()
 	if _, err := ledger.Settle(ctx, r, ledger.SettleRequest{ChangeID: "c", AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: billing}); !errors.Is(err, ledger.ErrReadOnly) {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 	must(t, s.Close())
 	path := filepath.Join(t.TempDir(), "copy.db")
 	must(t, os.WriteFile(path, must1[[]byte](t)(os.ReadFile(s.path)), 0o600))
-	r := must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now}))
+	r := must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))
 	if _, err := ledger.Begin(ctx, r, request()); !errors.Is(err, ledger.ErrCopied) {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 	}
 	must(t, r.Close())
 	must(t, Adopt(ctx, path, Options{Actor: ann}))
-	r = must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now}))
+	r = must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))
 	defer r.Close()
 	begin(t, r)
 	if i := must1[ledger.Info](t)(r.Info(ctx)); i.Copied != "" || i.ID == id {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -22,7 +23,7 @@ const operationColumns = `
 	o.state, o.version, o.error_class, o.verdict, o.effects, o.receipts, o.result, o.effect_word, o.actor, o.reason,
 	o.conflict, o.conflict_note, o.acked_receipts, o.doubted, o.hands_off, o.by_answer,
 	o.undelivered, o.awaits, o.live_attempt, o.attempt_count, o.parked_until, o.ttl_ms, o.key_live,
-	o.created_at, o.updated_at, o.started_at, o.deadline_at, o.ended_at, o.doubted_at, o.settled_at`
+	o.created_at, o.updated_at, o.started_at, o.deadline_at, o.ended_at, o.doubted_at, o.settled_at, o.settled_boot, o.settled_steady`
 
 // operationScan takes the columns above.
 type operationScan struct {
@@ -32,6 +33,7 @@ type operationScan struct {
 	parked, ttl                  int64
 	created, updated, started    int64
 	deadline, ended, doubt, over int64
+	overSteady                   int64
 }
 
 func (s *operationScan) dest(to []any) []any {
@@ -42,7 +44,7 @@ func (s *operationScan) dest(to []any) []any {
 		&o.State, &o.Version, &o.ErrorClass, &o.Verdict, &o.Effects, &s.receipts, &s.result, &o.EffectWord, &o.Actor, &o.Reason,
 		&o.Conflict, &o.ConflictNote, &s.acked, &o.Doubted, &o.HandsOff, &o.ByAnswer,
 		&o.Undelivered, &o.Awaits, &o.LiveAttempt, &o.AttemptCount, &s.parked, &s.ttl, &o.KeyLive,
-		&s.created, &s.updated, &s.started, &s.deadline, &s.ended, &s.doubt, &s.over)
+		&s.created, &s.updated, &s.started, &s.deadline, &s.ended, &s.doubt, &s.over, &o.SettledSteady.Boot, &s.overSteady)
 }
 
 func (s *operationScan) operation() (ledger.Operation, error) {
@@ -58,6 +60,7 @@ func (s *operationScan) operation() (ledger.Operation, error) {
 	o.ParkedUntil, o.TTL = at(s.parked), time.Duration(s.ttl)*time.Millisecond
 	o.CreatedAt, o.UpdatedAt, o.StartedAt = at(s.created), at(s.updated), at(s.started)
 	o.DeadlineAt, o.EndedAt, o.DoubtedAt, o.SettledAt = at(s.deadline), at(s.ended), at(s.doubt), at(s.over)
+	o.SettledSteady = steady(o.SettledSteady.Boot, s.overSteady)
 	return o, nil
 }
 
@@ -72,12 +75,14 @@ const attemptColumns = `
 	a.id, a.n, a.basis, a.grant_id, a.sender, a.key_works, a.token_sent, a.actor, a.host, a.pid,
 	a.started_at, a.deadline_at, a.ended_at, a.outcome, a.proof, a.error_class, a.error, a.status, a.receipt, a.result,
 	a.effect_word, a.already, a.late_outcome, a.late_at, a.late_receipt,
-	a.boot_id, a.pid_ns, a.uid, a.tree, a.tree_at`
+	a.boot_id, a.pid_ns, a.uid, a.tree, a.tree_at, a.started_steady, a.ended_steady, a.seen_boot`
 
 // attemptScan takes the columns above.
 type attemptScan struct {
 	a                                    ledger.Attempt
 	started, deadline, ended, late, tree int64
+	startedSteady, endedSteady           int64
+	seenBoot                             string
 	result                               sql.NullString
 }
 
@@ -86,13 +91,15 @@ func (s *attemptScan) dest(to []any) []any {
 	return append(to, &a.ID, &a.N, &a.Basis, &a.GrantID, &a.Sender, &a.KeyWorks, &a.TokenSent, &a.Actor, &a.Host, &a.PID,
 		&s.started, &s.deadline, &s.ended, &a.Outcome, &a.Proof, &a.ErrorClass, &a.Error, &a.Status, &a.Receipt, &s.result,
 		&a.EffectWord, &a.Already, &a.LateOutcome, &s.late, &a.LateReceipt,
-		&a.BootID, &a.PIDNamespace, &a.UID, &a.Tree, &s.tree)
+		&a.BootID, &a.PIDNamespace, &a.UID, &a.Tree, &s.tree, &s.startedSteady, &s.endedSteady, &s.seenBoot)
 }
 
 func (s *attemptScan) attempt(operationID string) ledger.Attempt {
 	a := s.a
 	a.OperationID, a.Result = operationID, raw(s.result)
 	a.StartedAt, a.DeadlineAt, a.EndedAt, a.LateAt, a.TreeAt = at(s.started), at(s.deadline), at(s.ended), at(s.late), at(s.tree)
+	a.StartedSteady = steady(a.BootID, s.startedSteady)
+	a.EndedSteady = steady(cmp.Or(s.seenBoot, a.BootID), s.endedSteady)
 	return a
 }
 
@@ -129,16 +136,17 @@ func loadReads(q querier, id string, evidence bool) ([]ledger.Read, error) {
 func loadGrants(q querier, id string) ([]ledger.Grant, error) {
 	return collect(q, func(rows *sql.Rows) (ledger.Grant, error) {
 		g := ledger.Grant{OperationID: id}
-		var created, expires, consumed, voided int64
+		var created, since, expires, consumed, voided int64
 		var related string
 		err := rows.Scan(&g.ID, &g.Version, &g.Basis, &g.Sender, &g.KeyWorks, &g.Actor, &g.Reason,
-			&created, &expires, &related, &consumed, &g.AttemptID, &voided, &g.VoidReason)
+			&created, &g.CreatedSteady.Boot, &since, &expires, &related, &consumed, &g.AttemptID, &voided, &g.VoidReason)
+		g.CreatedSteady = steady(g.CreatedSteady.Boot, since)
 		g.Related = unlist(related)
 		g.CreatedAt, g.ExpiresAt, g.ConsumedAt, g.VoidedAt = at(created), at(expires), at(consumed), at(voided)
 		return g, err
 	}, `
 		SELECT id, version, basis, sender, key_works, actor, reason,
-		       created_at, expires_at, related, consumed_at, attempt_id, voided_at, void_reason
+		       created_at, boot_id, created_steady, expires_at, related, consumed_at, attempt_id, voided_at, void_reason
 		  FROM grants WHERE operation_id = ? ORDER BY created_at DESC, rowid DESC LIMIT ?`, id, most)
 }
 

@@ -86,6 +86,8 @@ CREATE TABLE operations (
   ended_at     INTEGER NOT NULL DEFAULT 0,             -- latest end of any attempt
   doubted_at   INTEGER NOT NULL DEFAULT 0,
   settled_at   INTEGER NOT NULL DEFAULT 0,
+  settled_boot TEXT NOT NULL DEFAULT '',               -- settled_at by the clock that nobody sets: its boot,
+  settled_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
   -- The newest change. Every UPDATE of change_id appends an event made from
   -- these columns. actor and reason go with every change of state. The others
   -- are believed when change_of equals change_id, so that what an earlier writer
@@ -206,6 +208,11 @@ CREATE TABLE attempts (
   uid          INTEGER NOT NULL DEFAULT 0,             -- account whose processes they are; 0 where only root can tell
   tree         TEXT NOT NULL DEFAULT '',               -- '' no command, 'open' not seen gone, 'empty' seen gone
   tree_at      INTEGER NOT NULL DEFAULT 0,             -- when they were seen to be gone
+  -- Start and end by the clock that nobody sets: milliseconds since a boot, sleep
+  -- included (CLOCK_BOOTTIME). Leave them out where you cannot read it.
+  started_steady INTEGER NOT NULL DEFAULT 0,           -- since the boot of boot_id; 0: not known
+  ended_steady INTEGER NOT NULL DEFAULT 0,             -- the deadline's while in flight; 0: not known
+  seen_boot    TEXT NOT NULL DEFAULT '',               -- the boot of ended_steady where it is not boot_id
 
   PRIMARY KEY (operation_id, n),
   CONSTRAINT outcome_is_known      CHECK (outcome IN ('', 'committed', 'failed', 'uncertain')),
@@ -279,6 +286,8 @@ CREATE TABLE grants (
   actor        TEXT NOT NULL,
   reason       TEXT NOT NULL DEFAULT '',
   created_at   INTEGER NOT NULL,
+  boot_id      TEXT NOT NULL DEFAULT '',               -- created_at by the clock that nobody sets: its boot,
+  created_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
   expires_at   INTEGER NOT NULL,
   related      TEXT NOT NULL DEFAULT '[]',             -- JSON array: for a risk, the operations beside it that had landed or may have
   consumed_at  INTEGER NOT NULL DEFAULT 0,

@@ -23,18 +23,20 @@ import (
 
 // Options are how a ledger is opened. The zero Options open it for writing.
 type Options struct {
-	ReadOnly bool         // refuse every write with ledger.ErrReadOnly
-	Clock    ledger.Clock // time.Now when nil
-	Actor    ledger.Actor // who adopts, expires and lifts, where no other actor is given
-	Anew     bool         // Create makes a ledger also where one was before
-	Group    string       // Create shares a new ledger with this group, by name or number
-	Home     string       // what this place is declared as; see Declare
-	Used     string       // a file that lists the ledgers this account has used; none when empty
+	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
+	Clock    ledger.Clock       // the host's when nil
+	Steady   ledger.SteadyClock // the host's when nil
+	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
+	Anew     bool               // Create makes a ledger also where one was before
+	Group    string             // Create shares a new ledger with this group, by name or number
+	Home     string             // what this place is declared as; see Declare
+	Used     string             // a file that lists the ledgers this account has used; none when empty
 }
 
 // Store is a ledger in a SQLite file.
 type Store struct {
 	path   string
+	moment func() ledger.Moment // by the ledger's clocks, in the precision the ledger keeps
 	opts   Options
 	id     string
 	birth  time.Time
@@ -112,13 +114,8 @@ func (s *Store) Close() error {
 	return errors.Join(s.disconnect(), s.bell.close())
 }
 
-// now is the ledger's clock in the precision the ledger keeps.
-func (s *Store) now() time.Time {
-	if s.opts.Clock != nil {
-		return s.opts.Clock().UTC().Truncate(time.Millisecond)
-	}
-	return time.Now().UTC().Truncate(time.Millisecond)
-}
+// now is the wall's time.
+func (s *Store) now() time.Time { return s.moment().Wall }
 
 // prepared gives a statement of the reader pool, parsed once.
 func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 )
 
 // clock is a ledger host's clock that a test moves.
@@ -36,7 +37,7 @@ var (
 func openTest(t testing.TB) (*Store, *clock) {
 	t.Helper()
 	c := newClock()
-	s, err := Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{Clock: c.Now})
+	s, err := Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{Clock: c.Now, Steady: hostclock.With(c.Now)})
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, c

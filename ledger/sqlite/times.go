@@ -25,6 +25,14 @@ func at(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
+// steady is a steady reading from the ledger; 0 milliseconds are none.
+func steady(boot string, ms int64) ledger.Steady {
+	if boot == "" || ms == 0 {
+		return ledger.Steady{}
+	}
+	return ledger.Steady{Boot: boot, At: time.Duration(ms) * time.Millisecond}
+}
+
 func flag(b bool) int {
 	if b {
 		return 1

@@ -66,6 +66,8 @@ func (u *update) compare(was, is ledger.Operation, recheckWas, recheckIs int64) 
 	differ(u, "ended_at", ms(was.EndedAt), ms(is.EndedAt), plain)
 	differ(u, "doubted_at", ms(was.DoubtedAt), ms(is.DoubtedAt), plain)
 	differ(u, "settled_at", ms(was.SettledAt), ms(is.SettledAt), plain)
+	differ(u, "settled_boot", was.SettledSteady.Boot, is.SettledSteady.Boot, plain)
+	differ(u, "settled_steady", was.SettledSteady.At.Milliseconds(), is.SettledSteady.At.Milliseconds(), plain)
 }
 
 // tell sets what the event of the change is made from, all of it: what an

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
 	"indoubt/reconcile/connect"
@@ -115,7 +116,7 @@ func newPipeline(ctx context.Context, at posting, rules RulesOf) (*pipeline, err
 	}
 	host, _ := os.Hostname()
 	actor := ledger.Actor{Name: at.Name, Host: host, Machine: true}
-	store, err := sqlite.Create(ctx, at.Ledger, sqlite.Options{Clock: p.now, Actor: actor})
+	store, err := sqlite.Create(ctx, at.Ledger, sqlite.Options{Clock: p.now, Steady: hostclock.With(p.now), Actor: actor})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
@@ -27,6 +28,7 @@ const (
 	truthLands   = 20 * time.Second
 	truthVisible = 10 * time.Second
 	truthForgets = 5 * time.Minute
+	truthSet     = 10 * time.Minute // how far the wall clock of our host is off at most
 )
 
 const truthRead = `
@@ -69,6 +71,7 @@ type truth struct {
 	ctx    context.Context
 	random *rand.Rand
 	clock  atomic.Int64 // Unix nanoseconds, for everybody
+	set    atomic.Int64 // how far the wall clock of our host is off
 	down   *Downstream
 	store  ledger.Store
 	policy *policy.Policy
@@ -85,6 +88,7 @@ type truthWish struct {
 }
 
 func (u *truth) now() time.Time       { return time.Unix(0, u.clock.Load()) }
+func (u *truth) wall() time.Time      { return u.now().Add(time.Duration(u.set.Load())) }
 func (u *truth) pass(d time.Duration) { u.clock.Add(int64(d)) }
 func (u *truth) must(err error, do string) {
 	u.Helper()
@@ -106,9 +110,9 @@ func newTruth(t testing.TB, seed uint64) *truth {
 	u.policy, err = policy.Parse("policy.yaml", []byte(strings.ReplaceAll(truthPolicy, "@BASE@", u.down.URL())))
 	u.must(err, "read the policy")
 	// Most runs keep their ledger in memory, by the same rules: a file costs time.
-	u.store = ledgertest.NewMemory(u.now)
+	u.store = ledgertest.NewMemory(u.wall, hostclock.With(u.now))
 	if seed%5 == 0 {
-		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.now})
+		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")
 	}
 	t.Cleanup(func() { u.sender.Close(); u.store.Close(); u.down.Close() })
@@ -221,6 +225,13 @@ func (u *truth) badList() {
 	}
 }
 
+// setClock sets the wall clock of our host, now and then.
+func (u *truth) setClock() {
+	if u.random.IntN(3) == 0 {
+		u.set.Store(int64(u.upTo(2*truthSet) - truthSet))
+	}
+}
+
 // goodList ends what ails the lists, and only that.
 func (u *truth) goodList() {
 	u.down.mu.Lock()
@@ -233,7 +244,7 @@ func (u *truth) goodList() {
 // one every time: it has no memory of troubles that were long ago by the clock.
 func (u *truth) look() {
 	u.Helper()
-	e := reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy }, Clock: u.now, Send: true,
+	e := reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy }, Clock: u.wall, Steady: hostclock.With(u.now), Send: true,
 		Actor: ledger.Actor{Name: "checks", Host: "ops", Machine: true}})
 	_, err := e.Once(u.ctx, nil)
 	e.Close()
@@ -370,6 +381,7 @@ func TestI6_NothingIsSettledAgainstTheTruth(t *testing.T) {
 						u.pass(u.upTo(time.Second))
 					}
 					u.badList()
+					u.setClock()
 					u.look()
 					u.neverWrong()
 					u.goodList()
@@ -382,7 +394,9 @@ func TestI6_NothingIsSettledAgainstTheTruth(t *testing.T) {
 					u.goodList()
 					u.pass(u.upTo(30 * time.Second))
 				}
-				for range 9 { // three more sends by the engine, with a proof between each two
+				u.set.Store(0)
+				u.pass(2 * truthSet) // until the wall clock agrees that time has passed
+				for range 9 {        // three more sends by the engine, with a proof between each two
 					u.pass(truthLands + truthVisible + 6*time.Second)
 					u.look()
 					u.neverWrong()

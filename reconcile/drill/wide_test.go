@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
@@ -128,9 +129,9 @@ func newWide(t testing.TB, seed uint64, via, program string) *wide {
 		u.must(err, "read the policy")
 	}
 	u.policy.Store(u.texts[0])
-	u.store = ledgertest.NewMemory(u.now)
+	u.store = ledgertest.NewMemory(u.now, hostclock.With(u.now))
 	if seed%4 == 0 {
-		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.now})
+		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.now, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")
 	}
 	t.Cleanup(func() { u.fresh(); u.engine.Close(); u.other.Close(); u.store.Close(); u.down.Close() })
@@ -151,7 +152,7 @@ func (u *wide) fresh() {
 		if *e != nil {
 			(*e).Close()
 		}
-		*e = reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy.Load() }, Clock: u.now, Send: true,
+		*e = reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy.Load() }, Clock: u.now, Steady: hostclock.With(u.now), Send: true,
 			Actor: ledger.Actor{Name: "checks", Host: "ops", Machine: true}})
 	}
 }

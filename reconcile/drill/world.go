@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 	"indoubt/reconcile"
@@ -134,10 +135,10 @@ func (w *World) open(ctx context.Context) error {
 	}
 	host, _ := os.Hostname()
 	checks := ledger.Actor{Name: "checks", Host: host, Machine: true}
-	if w.store, err = sqlite.Create(ctx, w.LedgerPath, sqlite.Options{Clock: w.now, Actor: checks}); err != nil {
+	if w.store, err = sqlite.Create(ctx, w.LedgerPath, sqlite.Options{Clock: w.now, Steady: hostclock.With(w.now), Actor: checks}); err != nil {
 		return err
 	}
-	w.engine = reconcile.New(reconcile.Options{Store: w.store, Policy: func() *policy.Policy { return w.policy }, Actor: checks, Clock: w.now})
+	w.engine = reconcile.New(reconcile.Options{Store: w.store, Policy: func() *policy.Policy { return w.policy }, Actor: checks, Clock: w.now, Steady: hostclock.With(w.now)})
 	return nil
 }
 

@@ -30,6 +30,7 @@ type app struct {
 	errOut io.Writer
 	env    func(string) string
 	clock  ledger.Clock
+	steady ledger.SteadyClock // nil: the host's
 	// terminal tells whether a person sits at both ends: standard input and
 	// output are a terminal.
 	terminal func() bool
@@ -200,7 +201,7 @@ func (a *app) policyToLookBy() *policy.Policy {
 // asks for bear their name.
 func (a *app) engine(store ledger.Store, p func() *policy.Policy, send bool, log func(string)) *reconcile.Engine {
 	e := reconcile.New(reconcile.Options{
-		Store: store, Policy: p, Actor: a.actor(), Send: send && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Log: log,
+		Store: store, Policy: p, Actor: a.actor(), Send: send && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Steady: a.steady, Log: log,
 	})
 	a.engines = append(a.engines, e)
 	return e

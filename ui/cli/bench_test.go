@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 )
@@ -83,7 +84,7 @@ func (b *bench) clock() time.Time { return b.now }
 func (b *bench) open() *sqlite.Store {
 	b.Helper()
 	if b.store == nil {
-		s, err := sqlite.Create(context.Background(), b.ledger, sqlite.Options{Clock: b.clock})
+		s, err := sqlite.Create(context.Background(), b.ledger, sqlite.Options{Clock: b.clock, Steady: hostclock.With(b.clock)})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -184,7 +185,7 @@ func (b *bench) run(args ...string) (exit int, stdout, stderr string) {
 	b.Helper()
 	var out, errOut bytes.Buffer
 	a := newApp(strings.NewReader(b.typed), &out, &errOut)
-	a.clock = b.clock
+	a.clock, a.steady = b.clock, hostclock.With(b.clock)
 	a.terminal = func() bool { return b.terminal }
 	a.env = func(name string) string {
 		if v, ok := b.env[name]; ok {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"indoubt/ledger/hostclock"
 	"indoubt/reconcile/drill"
 )
 
@@ -64,6 +65,7 @@ func (a *app) demo(ctx context.Context, seed uint64, dir, at string, noConsole b
 			return usage("--at takes a time such as 2026-03-09T02:06:00Z", "")
 		}
 		a.clock = func() time.Time { return still }
+		a.steady = hostclock.With(a.clock)
 	}
 	if dir, err = demoDir(dir); err != nil {
 		return err

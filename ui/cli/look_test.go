@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 )
 
 func (b *bench) local(t *testing.T) {
@@ -133,7 +134,7 @@ func TestLogFollows(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	lines := make(chan string, 16)
 	a := newApp(strings.NewReader(""), lineWriter(lines), lineWriter(lines))
-	a.clock = b.clock
+	a.clock, a.steady = b.clock, hostclock.With(b.clock)
 	a.env = func(name string) string { return map[string]string{"INDOUBT_LEDGER": b.ledger}[name] }
 	done := make(chan int)
 	go func() { done <- a.run(ctx, []string{"log", "--follow"}) }()

@@ -49,7 +49,7 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 }
 
 func (a *app) ledgerOptions() sqlite.Options {
-	return sqlite.Options{Clock: a.clock, Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, Group: a.group}
+	return sqlite.Options{Clock: a.clock, Steady: a.steady, Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, Group: a.group}
 }
 
 // usedLedgers is the file that lists which ledgers this account has used.

@@ -28,7 +28,7 @@ func see(p *policy.Policy, rec ledger.Record) view {
 		rec.Now = time.Now()
 	}
 	v := view{rec: rec, kind: p.Kind(rec.Operation.Kind), now: rec.Now}
-	v.state = rec.Operation.StateAt(rec.Now)
+	v.state = rec.State()
 	v.rec.Operation.State = v.state
 	v.rec.Pricing = v.kind.Price(v.rec)
 	v.row = v.rec.Row()

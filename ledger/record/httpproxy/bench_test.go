@@ -30,7 +30,7 @@ func BenchmarkWrite(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	recorder := record.New(ledgertest.NewMemory(time.Now), nil, record.Options{Secret: []byte("0123456789abcdef0123456789abcdef")})
+	recorder := record.New(ledgertest.NewMemory(time.Now, nil), nil, record.Options{Secret: []byte("0123456789abcdef0123456789abcdef")})
 	proxy, err := New(Options{Recorder: recorder, Upstream: u})
 	if err != nil {
 		b.Fatal(err)

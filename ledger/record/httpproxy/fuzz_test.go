@@ -85,7 +85,7 @@ type fuzzWorld struct {
 }
 
 func newFuzzWorld(f *testing.F) *fuzzWorld {
-	w := &fuzzWorld{store: counting{Memory: ledgertest.NewMemory(time.Now)}}
+	w := &fuzzWorld{store: counting{Memory: ledgertest.NewMemory(time.Now, nil)}}
 	up, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		f.Fatal(err)

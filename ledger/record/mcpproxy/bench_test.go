@@ -35,7 +35,7 @@ func answerer(f *fake, line []byte) {
 func benchmarkCall(b *testing.B, tool string) {
 	in, say := io.Pipe()
 	hear, out := io.Pipe()
-	store := ledgertest.NewMemory(time.Now)
+	store := ledgertest.NewMemory(time.Now, nil)
 	p := mcpproxy.New(mcpproxy.Options{
 		Recorder: record.New(store, nil, record.Options{Secret: []byte("0123456789abcdef")}), Store: store, In: in, Out: out, Server: "s", Scope: "x",
 		Connect: func(context.Context) (mcpwire.Conn, error) { return newFake(answerer), nil },

@@ -83,7 +83,7 @@ func FuzzProxyFrames(f *testing.F) {
 		if len(said) > 4096 || bytes.Contains(answer, []byte("\n")) {
 			t.Skip()
 		}
-		store := ledgertest.NewMemory(time.Now)
+		store := ledgertest.NewMemory(time.Now, nil)
 		var mu sync.Mutex
 		var sent bytes.Buffer
 		annotated := bytes.Contains(answer, []byte(`readOnlyHint`)) // then the server may say that nothing writes

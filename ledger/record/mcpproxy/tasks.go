@@ -75,7 +75,7 @@ func (c *call) resume(w record.Wish) bool {
 	awaits := record.AwaitsInput(state, answered)
 	ctx := c.p.ctx
 	rec, err := c.p.o.Store.Read(ctx, ledger.Locator{Scope: c.p.o.Scope, Awaits: awaits})
-	if err != nil || rec.Operation.Kind != w.Kind || rec.Operation.StateAt(rec.Now) != ledger.Pending {
+	if err != nil || rec.Operation.Kind != w.Kind || rec.State() != ledger.Pending {
 		return false
 	}
 	// Beginning under its key tells whether the arguments are the same.
@@ -134,7 +134,7 @@ func (c *call) question(o ledger.Operation) []byte {
 func (c *call) join(o ledger.Operation, id string) []byte {
 	for {
 		rec, err := c.p.o.Store.Read(c.p.ctx, ledger.Locator{ID: o.ID})
-		if err != nil || rec.Operation.Awaits != o.Awaits || rec.Operation.StateAt(rec.Now) != ledger.Pending {
+		if err != nil || rec.Operation.Awaits != o.Awaits || rec.State() != ledger.Pending {
 			return nil
 		}
 		now, err := c.p.askTask("tasks/get", id, c.meta)
@@ -258,7 +258,7 @@ func (p *Proxy) takeTask(id string, said json.RawMessage, isState bool) (operati
 	ctx := context.WithoutCancel(p.ctx)
 	t := p.taskOf(id)
 	rec, err := p.o.Store.Read(ctx, ledger.Locator{Scope: p.o.Scope, Awaits: record.AwaitsTask(id)})
-	if err == nil && rec.Operation.StateAt(rec.Now) == ledger.Pending {
+	if err == nil && rec.State() == ledger.Pending {
 		var meta json.RawMessage
 		if t != nil {
 			meta = t.meta
@@ -303,7 +303,7 @@ func (p *Proxy) keepAsking(id string, t *task) {
 	defer cancel()
 	for !isClosed(p.gone) {
 		rec, err := p.o.Store.Read(ctx, ledger.Locator{ID: t.op.ID})
-		if err != nil || rec.Operation.StateAt(rec.Now) != ledger.Pending || rec.Operation.LiveAttempt != t.attempt {
+		if err != nil || rec.State() != ledger.Pending || rec.Operation.LiveAttempt != t.attempt {
 			return
 		}
 		now, err := p.askTask("tasks/get", id, t.meta)

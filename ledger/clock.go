@@ -1,0 +1,194 @@
+package ledger
+
+import (
+	"strings"
+	"time"
+)
+
+// Clock tells the time as the wall shows it. People and other machines set it,
+// and it may be set forward or back. Senders fence themselves with its monotonic
+// reading.
+type Clock func() time.Time
+
+// Steady is a reading of the clock that nobody sets: the time since a boot,
+// sleep included. Only readings of the same boot can be compared. The zero
+// Steady is none.
+type Steady struct {
+	Boot string
+	At   time.Duration
+}
+
+// SteadyClock tells the steady time.
+type SteadyClock func() Steady
+
+// Moment is one instant by both clocks.
+//
+// How long ago something was is told by both, never by the difference of two
+// wall times alone where money depends on it: Latest where enough time must have
+// passed (a proof, a deadline, a key's end), Earliest where it must not have
+// (what the other side remembers or shows, a permission). Both answer with a
+// time of the wall clock as it stands at the moment, so they are asked again
+// whenever the clock may have been set.
+type Moment struct {
+	Wall   time.Time
+	Steady Steady
+}
+
+// Add is the steady reading d later; none stays none.
+func (s Steady) Add(d time.Duration) Steady {
+	if s.Boot != "" {
+		s.At += d
+	}
+	return s
+}
+
+// since is the steady time from then to now, if both clocks count from one boot.
+func (s Steady) since(then Steady) (time.Duration, bool) {
+	return s.At - then.At, s.Boot != "" && s.Boot == then.Boot
+}
+
+// Latest is the latest that then can have been: the shorter of the two waits
+// counts. What has no steady time of this boot may have been just now. A moment
+// without a steady clock knows the wall's answer only.
+func (m Moment) Latest(then Moment) time.Time {
+	switch passed, ok := m.Steady.since(then.Steady); {
+	case m.Steady.Boot == "":
+		return then.Wall
+	case ok:
+		return later(then.Wall, m.Wall.Add(-passed))
+	}
+	return later(then.Wall, m.Wall)
+}
+
+// Earliest is the earliest that then can have been: the longer of the two waits
+// counts. What has no steady time of this boot is as old as the wall says; where
+// the wall says that it is still to come, the clock was set back by nobody knows
+// how much, and it is older than anything.
+func (m Moment) Earliest(then Moment) time.Time {
+	switch passed, ok := m.Steady.since(then.Steady); {
+	case ok:
+		return earlier(then.Wall, m.Wall.Add(-passed))
+	case m.Steady.Boot != "" && then.Wall.After(m.Wall):
+		return time.Unix(0, 0).UTC()
+	}
+	return then.Wall
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Lead is how far the wall clock is ahead of the steady one. It changes only
+// when the wall clock is set.
+type Lead struct {
+	Boot string
+	By   time.Duration
+}
+
+// Lead is how the clocks stand to each other.
+func (m Moment) Lead() Lead {
+	return Lead{m.Steady.Boot, time.Duration(m.Wall.UnixMilli())*time.Millisecond - m.Steady.At}
+}
+
+// smallStep is what the clock may be set by without a word.
+const smallStep = 2 * time.Second
+
+// Step is how far the wall clock was set since it stood like that, forward or
+// back; 0 where that is little, or was under another boot.
+func (l Lead) Step(since Lead) time.Duration {
+	if step := l.By - since.By; l.Boot == since.Boot && step.Abs() > smallStep {
+		return step
+	}
+	return 0
+}
+
+// StepEvent is what is written down of a step.
+func StepEvent(step time.Duration) Event {
+	way := "forward"
+	if step < 0 {
+		way = "back"
+	}
+	return Event{ID: NewID(), Verb: "clock", Actor: Actor{Name: "clock", Machine: true},
+		Reason: "the clock of this host was set " + way + " by " + step.Abs().Round(time.Millisecond).String(),
+		Detail: detail(map[string]any{"step_ms": step.Milliseconds()})}
+}
+
+// Moment is when the record was read.
+func (r *Record) Moment() Moment { return Moment{r.Now, r.Steady} }
+
+// State is the state that whoever changes the record must assume: a pending
+// operation whose deadline has passed by both clocks is uncertain, whether or
+// not somebody wrote it down. While the steady clock has not come to it, its
+// sender may still be sending, whatever the wall says (I3).
+func (r *Record) State() State {
+	o := r.Operation
+	if a := r.Attempt(o.LiveAttempt); o.State == Pending && a != nil && a.EndedSteady.Boot == r.Steady.Boot {
+		o.DeadlineAt = r.Moment().Latest(Moment{o.DeadlineAt, a.EndedSteady})
+	}
+	return o.StateAt(r.Now)
+}
+
+// Over tells whether d has passed since the operation left doubt or flight, by
+// both clocks. Across boots the wall alone tells: a machine that is switched off
+// every night would else never come to the end of a day.
+func (r *Record) Over(d time.Duration) bool {
+	o := r.Operation
+	at := o.SettledAt
+	if o.SettledSteady.Boot == r.Steady.Boot {
+		at = r.Moment().Latest(Moment{at, o.SettledSteady})
+	}
+	return d > 0 && r.Now.After(at.Add(d))
+}
+
+// PrivateBoot begins the name of a boot that only one process counts from, where
+// the system does not tell boots apart.
+const PrivateBoot = "process-"
+
+// starts notes the attempt's start by the steady clock, and its deadline.
+func (a *Attempt) starts(rec *Record, deadline time.Duration) {
+	a.EndedSteady = rec.Steady.Add(deadline)
+	if a.BootID == "" && !strings.HasPrefix(rec.Steady.Boot, PrivateBoot) {
+		a.BootID = rec.Steady.Boot
+	}
+	if a.BootID == rec.Steady.Boot {
+		a.StartedSteady = rec.Steady
+	}
+}
+
+// goesOn moves the attempt's deadline by the steady clock, never to an earlier time.
+func (a *Attempt) goesOn(rec *Record, extend time.Duration) {
+	end := rec.Steady.Add(min(extend, MaxDeadline))
+	if was, ok := end.since(a.EndedSteady); !ok || was > 0 {
+		a.EndedSteady = end
+	}
+}
+
+// witnessed gives every attempt that is over a steady time of this boot: from now on,
+// where it has none. Plain SQL gives none, and a reboot takes it away.
+func (r *Record) witnessed(changed []Attempt) []Attempt {
+	if r.Steady.Boot == "" {
+		return changed
+	}
+	for _, a := range r.Attempts {
+		for _, c := range changed {
+			if c.ID == a.ID {
+				a = c
+			}
+		}
+		if a.Outcome != "" && a.EndedSteady.Boot != r.Steady.Boot {
+			a.EndedSteady = r.Steady
+			changed = with(changed, a)
+		}
+	}
+	return changed
+}

@@ -1,0 +1,36 @@
+package hostclock
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"indoubt/ledger/boot"
+)
+
+// The kernel's own word for the time since the boot includes sleep, as it must.
+func TestSteadyIsTheTimeSinceTheBoot(t *testing.T) {
+	up, err := os.ReadFile("/proc/uptime")
+	if err != nil || boot.ID() == "" {
+		t.Skip("this system does not tell")
+	}
+	var seconds float64
+	if _, err := fmt.Sscan(string(up), &seconds); err != nil {
+		t.Fatal(err)
+	}
+	now := Steady()
+	if d := now.At - time.Duration(seconds*float64(time.Second)); now.Boot != boot.ID() || d.Abs() > 5*time.Second {
+		t.Errorf("%s of boot %q, and it is up for %.0f s", now.At, now.Boot, seconds)
+	}
+}
+
+func TestASteadyClockGoesWithItsWallClock(t *testing.T) {
+	wall := time.Now()
+	now := Of(func() time.Time { return wall }, With(func() time.Time { return wall }))
+	before := now()
+	wall = wall.Add(-time.Hour)
+	if after := now(); after.Lead() != before.Lead() || after.Steady.At-before.Steady.At != -time.Hour {
+		t.Errorf("%v, then %v", before, after)
+	}
+}

@@ -1,0 +1,244 @@
+package ledgertest
+
+import (
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// clocks sets the wall clock, and boots the host, behind the back of what waits.
+func clocks(t *testing.T, open Open) {
+	for _, part := range []struct {
+		name string
+		run  func(*desk)
+	}{
+		{"BothAreKept", bothKept},
+		{"SeenAnewAfterABoot", seenAnew},
+		{"I3_AForwardStepEndsNoAttempt", stepEndsNothing},
+		{"I4_AForwardStepGivesNoKeyUp", stepGivesNoKeyUp},
+		{"I5_ABackwardStepKeepsNoGrant", stepKeepsNoGrant},
+		{"I5_ABackwardStepBeforeItIsGiven", stepBeforeGrant},
+		{"I8_AStepIsAnEvent", stepIsTold},
+		{"ABackwardStepPutsNothingOff", stepPutsNothingOff},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
+	}
+}
+
+func bothKept(d *desk) {
+	began := d.clock.Steady()
+	res := d.begun("k")
+	d.kept(res.Operation.ID, began, began.Add(time.Minute))
+	d.clock.Advance(30 * time.Second)
+	beat := d.clock.Steady()
+	_, err := ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute)
+	d.ok(err)
+	d.kept(res.Operation.ID, began, beat.Add(time.Minute))
+	d.clock.Set(-time.Hour)
+	ended := d.clock.Steady()
+	o := d.settle(res.Attempt.ID, ledger.OutcomeCommitted)
+	d.kept(o.ID, began, ended)
+	if got := d.read(o.ID).Operation.SettledSteady; got != ended {
+		d.Fatalf("settled at %v, want %v", got, ended)
+	}
+	o = d.decide(o, ledger.VerbUndo)
+	if got := d.read(o.ID).Operation.SettledSteady; got != (ledger.Steady{}) {
+		d.Fatalf("undone, it is settled at %v", got)
+	}
+	// Where nobody answers, the deadline is the end.
+	began = d.clock.Steady()
+	res = d.begun("lost")
+	d.clock.Advance(time.Hour)
+	_, err = d.s.Expire(ctx, 10)
+	d.ok(err)
+	d.kept(res.Operation.ID, began, began.Add(time.Minute))
+	if now := d.clock.Steady(); d.read(res.Operation.ID).Steady != now {
+		d.Fatalf("a record says that it is %v, want %v", d.read(res.Operation.ID).Steady, now)
+	}
+}
+
+func (d *desk) kept(id string, started, ended ledger.Steady) {
+	d.Helper()
+	rec := d.read(id)
+	a := rec.Attempts[len(rec.Attempts)-1]
+	if a.StartedSteady != started || a.EndedSteady != ended || a.BootID != started.Boot {
+		d.Fatalf("it went from %v to %v under boot %q, want %v to %v", a.StartedSteady, a.EndedSteady, a.BootID, started, ended)
+	}
+}
+
+func seenAnew(d *desk) {
+	began := d.clock.Steady()
+	o := d.doubt("k")
+	for range 2 {
+		d.clock.Reboot()
+		seen := d.clock.Steady()
+		if v := d.observe(o, ledger.Inconclusive).Version; v != o.Version {
+			d.Fatalf("seeing it has moved it to version %d", v)
+		}
+		d.kept(o.ID, began, seen)
+		d.observe(o, ledger.Inconclusive) // the first time counts
+		d.kept(o.ID, began, seen)
+	}
+	// An answer that comes under another boot ends it there.
+	began = d.clock.Steady()
+	res := d.begun("late")
+	d.clock.Reboot()
+	d.clock.Set(-time.Minute)
+	ended := d.clock.Steady()
+	d.settle(res.Attempt.ID, ledger.OutcomeUncertain)
+	d.kept(res.Operation.ID, began, ended)
+}
+
+func stepEndsNothing(d *desk) {
+	res := d.begun("k")
+	d.clock.Set(time.Hour)
+	if n, err := d.s.Expire(ctx, 10); n != 0 || err != nil {
+		d.Fatalf("expired %d, %v", n, err)
+	}
+	if got := d.begin("k"); got.Answer != ledger.AnswerInProgress {
+		d.Fatalf("told %s beside the one in flight", got.Answer)
+	}
+	if _, err := ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute); err != nil {
+		d.Fatalf("its sender is stopped: %v", err)
+	}
+	d.clock.Advance(61 * time.Second)
+	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil {
+		d.Fatalf("expired %d, %v", n, err)
+	}
+	// A boot ends it by the wall alone: its sender is gone.
+	d.begun("gone")
+	d.clock.Reboot()
+	d.clock.Advance(time.Minute)
+	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil {
+		d.Fatalf("after a boot expired %d, %v", n, err)
+	}
+}
+
+func stepGivesNoKeyUp(d *desk) {
+	ttl := func(r *ledger.BeginRequest) { r.TTL = time.Hour }
+	want := func(key string, answer ledger.BeginAnswer) {
+		d.Helper()
+		if res := d.begin(key, ttl); res.Answer != answer {
+			d.Fatalf("%s: %s, want %s", key, res.Answer, answer)
+		}
+	}
+	d.settle(d.begun("k", ttl).Attempt.ID, ledger.OutcomeCommitted)
+	d.clock.Set(24 * time.Hour)
+	want("k", ledger.AnswerFinished)
+	d.clock.Set(-48 * time.Hour)
+	d.clock.Advance(2 * time.Hour)
+	want("k", ledger.AnswerFinished)
+	d.clock.Set(48 * time.Hour)
+	want("k", ledger.AnswerBegun)
+
+	d.settle(d.begun("off at night", ttl).Attempt.ID, ledger.OutcomeCommitted)
+	d.clock.Reboot()
+	d.clock.Set(2 * time.Hour)
+	want("off at night", ledger.AnswerBegun)
+}
+
+func stepKeepsNoGrant(d *desk) {
+	for _, c := range []struct {
+		name string
+		do   func()
+		open bool
+	}{
+		{"half an hour", func() { d.clock.Advance(30 * time.Minute) }, true},
+		{"an hour", func() { d.clock.Advance(time.Hour) }, false},
+		{"an hour, and set back", func() { d.clock.Advance(time.Hour); d.clock.Set(-time.Hour) }, false},
+		{"set forward", func() { d.clock.Set(time.Hour) }, false},
+		{"booted", d.clock.Reboot, true},
+		{"booted and set back to before it was given", func() { d.clock.Reboot(); d.clock.Set(-10 * time.Minute) }, false},
+	} {
+		o := d.grant(d.doubt(c.name), ledger.BasisRiskAccepted) // for an hour
+		c.do()
+		rec := d.read(o.ID)
+		if open := rec.OpenGrant() != nil; open != c.open {
+			d.Fatalf("%s: open %t", c.name, open)
+		}
+		if res := d.begin(c.name); (res.Answer == ledger.AnswerBegun) != c.open {
+			d.Fatalf("%s: %s", c.name, res.Answer)
+		}
+	}
+}
+
+// stepBeforeGrant: between working out when a basis lapses and giving the
+// permission, the clock is set back.
+func stepBeforeGrant(d *desk) {
+	o := d.doubt("k")
+	g := d.grantRequest(o, ledger.BasisKeySafe)
+	g.AsOf = ledger.Moment{Wall: d.clock.Now(), Steady: d.clock.Steady()}
+	g.ExpiresAt = g.AsOf.Wall.Add(time.Minute)
+	d.clock.Advance(2 * time.Minute)
+	d.clock.Set(-10 * time.Minute)
+	if _, err := ledger.Allow(ctx, d.s, g); err == nil {
+		d.Fatalf("a permission was given after its basis had lapsed")
+	}
+}
+
+func stepIsTold(d *desk) {
+	step := func(want time.Duration) {
+		d.Helper()
+		if got, err := d.s.Stepped(ctx); got != want || err != nil {
+			d.Fatalf("a step of %s, %v; want %s", got, err, want)
+		}
+	}
+	told := func(want ...string) {
+		d.Helper()
+		evs := d.events("")
+		for _, e := range evs {
+			if e.Verb != "clock" {
+				continue
+			}
+			if len(want) == 0 || e.Reason != want[0] || e.Actor.Name != "clock" || !e.Actor.Machine || e.OperationID != "" {
+				d.Fatalf("%+v, want %q", e, want)
+			}
+			want = want[1:]
+		}
+		if len(want) > 0 {
+			d.Fatalf("nobody was told %q", want)
+		}
+	}
+	step(0)
+	d.clock.Advance(time.Hour)
+	d.clock.Set(time.Second) // a little
+	step(0)
+	told()
+	d.clock.Set(5 * time.Minute)
+	step(5*time.Minute + time.Second)
+	step(0) // somebody else
+	const forward, back = "the clock of this host was set forward by 5m1s", "the clock of this host was set back by 10m0s"
+	told(forward)
+	d.clock.Set(-10 * time.Minute)
+	step(-10 * time.Minute)
+	told(forward, back)
+	info, err := d.s.Info(ctx)
+	d.ok(err)
+	if info.Step != -10*time.Minute || !info.SteppedAt.Equal(d.clock.Now()) {
+		d.Fatalf("a step of %s at %s", info.Step, info.SteppedAt)
+	}
+	d.clock.Reboot() // across which nothing is known
+	d.clock.Set(time.Hour)
+	step(0)
+	told(forward, back)
+}
+
+func stepPutsNothingOff(d *desk) {
+	_, err := d.s.Stepped(ctx)
+	d.ok(err)
+	o := d.doubt("k")
+	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Version: o.Version, Digest: "p", ReadAt: d.clock.Now().Add(time.Minute)}}))
+	_, err = d.s.Lease(ctx, o.ID, "engine-1", "p", time.Minute)
+	d.ok(err)
+	d.clock.Set(-24 * time.Hour)
+	_, err = d.s.Stepped(ctx)
+	d.ok(err)
+	d.clock.Advance(6 * time.Minute)
+	if rows, err := d.s.Due(ctx, d.clock.Now(), 10); len(rows) != 1 || err != nil {
+		d.Fatalf("%d are due, %v", len(rows), err)
+	}
+	if _, err := d.s.Lease(ctx, o.ID, "engine-2", "p", time.Minute); err != nil {
+		d.Fatalf("its lease lasts on: %v", err)
+	}
+}

@@ -1,0 +1,42 @@
+package ledgertest
+
+import (
+	"context"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Stepped implements ledger.Store.
+func (m *Memory) Stepped(context.Context) (time.Duration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.moment()
+	step := now.Lead().Step(m.lead)
+	if step == 0 {
+		if m.lead.Boot != now.Steady.Boot {
+			m.lead = now.Lead()
+		}
+		return 0, nil
+	}
+	m.lead = now.Lead()
+	m.info.SteppedAt, m.info.Step = now.Wall, step
+	m.append(ledger.StepEvent(step), now.Wall)
+	for _, e := range m.ops {
+		if e.pricing.ReadAt.After(now.Wall) && e.pricing.ReadAt.Before(ledger.Never) && step < 0 {
+			e.pricing.ReadAt = latest(e.pricing.ReadAt.Add(step), now.Wall)
+		}
+		if until := now.Wall.Add(5 * time.Minute); e.lease.ExpiresAt.After(until) && step < 0 {
+			e.lease.ExpiresAt = until
+		}
+	}
+	m.bell()
+	return step, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,247 @@
+package reconcile
+
+import (
+	"database/sql"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// What must have passed has passed by both clocks.
+
+func TestI6_AStepOfTheClockIsNoWaiting(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(w *world)
+	}{
+		{"set forward", func(w *world) { w.later(time.Hour) }},
+		{"set forward after half the time", func(w *world) { w.pass(15 * time.Second); w.later(time.Hour) }},
+		{"set forward by a little", func(w *world) { w.pass(pastProof - 3*time.Second); w.later(3 * time.Second) }},
+		{"set forward and back", func(w *world) { w.later(time.Hour); w.later(-time.Hour) }},
+		{"set back when it was time", func(w *world) { w.pass(pastProof); w.later(-time.Hour) }},
+		{"set forward while it is asked", func(w *world) {
+			w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool { w.later(time.Hour); return false }
+		}},
+		{"booted", func(w *world) { w.boots.Add(1); w.later(time.Hour) }},
+		{"booted after the time", func(w *world) { w.pass(pastProof); w.boots.Add(1) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, payPolicy)
+			w.known("pay")
+			w.pass(time.Hour)
+			o := w.doubt("pay", 420)
+			tc.do(w)
+			if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early") {
+				t.Fatalf("%s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+			w.side.onList = nil
+			if proof, _ := w.inForce().Kind("pay").ProofAt(w.get(o.ID)); !proof.After(w.now()) {
+				t.Errorf("a person is told of a proof at %s, and it is %s", proof, w.now())
+			}
+			w.pass(pastProof)
+			if strings.Contains(tc.name, "set back") {
+				w.later(time.Hour)
+			}
+			if r := w.read(o.ID); r.Read.Verdict != ledger.Absent {
+				t.Errorf("when both clocks say that it is time: %s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
+// A writer in plain SQL has no steady clock: its time counts from when somebody
+// who has one saw that it was over.
+func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	w.pass(time.Hour)
+	db, err := sql.Open("sqlite", w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := db.Exec(query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`INSERT INTO operations (id, kind, key, token, token_sent, input, created_at, deadline_at, actor) VALUES ('sql', 'pay', 'k', 'tok', 1, '{"amount":420}', ?, ?, 'billing')`,
+		w.now().UnixMilli(), w.now().Add(time.Minute).UnixMilli())
+	exec(`UPDATE operations SET state = 'uncertain', error_class = 'timeout', change_id = 'c', actor = 'billing', reason = 'no answer', updated_at = ? WHERE id = 'sql'`, w.now().UnixMilli())
+	w.later(time.Hour)
+	early := func(when string) {
+		t.Helper()
+		if r := w.read("sql"); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early") {
+			t.Fatalf("%s: %s: %s", when, r.Read.Verdict, r.Read.Reason)
+		}
+	}
+	early("at first sight")
+	w.pass(15 * time.Second)
+	early("after half the time")
+	w.pass(17 * time.Second)
+	if r := w.read("sql"); r.Read.Verdict != ledger.Absent {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// A sender that lives is not taken for lost because the clock was set forward.
+func TestI3_AForwardStepEndsNoAttempt(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
+	w.known("pay")
+	w.pass(time.Hour)
+	b := w.begin("pay", 420) // for a minute
+	w.later(5 * time.Minute)
+	inFlight := func() {
+		t.Helper()
+		if n, err := w.store.Expire(w.ctx, 10); n != 0 || err != nil {
+			t.Fatalf("%d ended by a step of the clock: %v", n, err)
+		}
+		again := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: b.Operation.Key,
+			Sender: "pipeline", Deadline: time.Minute, Actor: pipeline}
+		if res, err := ledger.Begin(w.ctx, w.store, again); err != nil || res.Answer != ledger.AnswerInProgress {
+			t.Fatalf("%s: %v", res.Answer, err)
+		}
+		if res, err := w.engine.Retry(w.ctx, RetryRequest{ID: b.Operation.ID, Version: w.get(b.Operation.ID).Operation.Version, Actor: maya, Reason: "now", LossTyped: true}); err == nil {
+			t.Fatalf("%s beside the one in flight", res.Did)
+		}
+		if _, err := ledger.Heartbeat(w.ctx, w.store, b.Attempt.ID, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inFlight()
+	w.pass(40 * time.Second)
+	inFlight() // the heartbeat has moved it
+	w.pass(61 * time.Second)
+	if n, err := w.store.Expire(w.ctx, 10); n != 1 || err != nil {
+		t.Fatalf("%d ended: %v", n, err)
+	}
+}
+
+// An attempt whose deadline passed ends there by the steady clock too, however
+// early the wall clock said so.
+func TestI6_ADeadlineThatPassedEarlyIsNoEnd(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	w.pass(time.Hour)
+	b := w.begin("pay", 420) // for a minute
+	w.later(5 * time.Minute)
+	w.pass(61 * time.Second)
+	if n, err := w.store.Expire(w.ctx, 10); n != 1 || err != nil {
+		t.Fatalf("%d ended: %v", n, err)
+	}
+	if r := w.read(b.Operation.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early") {
+		t.Errorf("one second after its end: %s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+	w.pass(pastProof)
+	if r := w.read(b.Operation.ID); r.Read.Verdict != ledger.Absent {
+		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+	}
+}
+
+// What must not have passed has passed by neither clock.
+
+func TestI5_ABackwardStepRemembersNoKey(t *testing.T) {
+	text := strings.Replace(payPolicy, "    headers:", "    key: { header: Idempotency-Key, remembers: 1h }\n    headers:", 1)
+	for _, tc := range []struct {
+		name string
+		do   func(w *world)
+		want ledger.Basis
+	}{
+		{"nothing happened", func(*world) {}, ledger.BasisKeySafe},
+		{"time passed", func(w *world) { w.pass(time.Hour) }, ledger.BasisRiskAccepted},
+		{"time passed and the clock was set back", func(w *world) { w.pass(time.Hour); w.later(-time.Hour) }, ledger.BasisRiskAccepted},
+		{"the clock was set forward", func(w *world) { w.later(time.Hour) }, ledger.BasisRiskAccepted},
+		{"set back to before it began, and booted", func(w *world) { w.boots.Add(1); w.later(-time.Minute) }, ledger.BasisRiskAccepted},
+		{"seen to be over under another boot, and set back", func(w *world) {
+			w.boots.Add(1)
+			w.read(w.last)
+			w.pass(time.Hour)
+			w.later(-time.Hour)
+		}, ledger.BasisRiskAccepted},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, text)
+			w.keyWorks = true
+			o := w.doubt("pay", 420)
+			w.last = o.ID
+			tc.do(w)
+			plan, err := w.engine.Plan(w.ctx, o.ID)
+			if err != nil || plan.Basis != tc.want {
+				t.Errorf("%s: %s, %v", plan.Basis, plan.Why, err)
+			}
+		})
+	}
+}
+
+func TestI6_ABackwardStepShowsNothingLonger(t *testing.T) {
+	text := strings.Replace(payPolicy, "    visible_within: 10s", "    visible_within: 10s\n    visible_for: 1h", 1)
+	for _, tc := range []struct {
+		name string
+		do   func(w *world)
+		want ledger.Verdict
+	}{
+		{"in time", func(w *world) { w.pass(30 * time.Minute) }, ledger.Absent},
+		{"too late by the wall", func(w *world) { w.pass(30 * time.Minute); w.later(time.Hour) }, ledger.Inconclusive},
+		{"too late by the steady clock", func(w *world) { w.pass(time.Hour); w.later(-20 * time.Minute) }, ledger.Inconclusive},
+		{"too late while it was asked", func(w *world) {
+			w.pass(30 * time.Minute)
+			w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool {
+				w.pass(40 * time.Minute)
+				w.later(-40 * time.Minute)
+				return false
+			}
+		}, ledger.Inconclusive},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, text)
+			o := w.doubt("pay", 420)
+			w.known("pay")
+			tc.do(w)
+			if r := w.read(o.ID); r.Read.Verdict != tc.want {
+				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
+			}
+		})
+	}
+}
+
+// However many engines notice it, a step is written down once.
+func TestI8_AStepOfTheClockIsAnEvent(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 420)
+	for range 3 {
+		defer w.run(w.newEngine(Options{}))()
+	}
+	eventually(t, "the first look", func() bool { return len(w.get(o.ID).Reads) > 0 })
+	steps := func() (out []string) {
+		events, err := w.store.Events(w.ctx, "", 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if e.Verb == "clock" {
+				out = append(out, fmt.Sprint(e.Actor.Name, ": ", e.Reason))
+			}
+		}
+		return out
+	}
+	w.pass(time.Hour) // is none
+	w.later(5 * time.Minute)
+	eventually(t, "a step forward", func() bool { return len(steps()) > 0 })
+	w.later(-time.Hour)
+	eventually(t, "a step back", func() bool { return len(steps()) > 1 })
+	time.Sleep(1500 * time.Millisecond) // a pass of each
+	want := []string{"clock: the clock of this host was set forward by 5m", "clock: the clock of this host was set back by 1h"}
+	got := steps()
+	if len(got) != 2 || !strings.HasPrefix(got[0], want[0]) || !strings.HasPrefix(got[1], want[1]) {
+		t.Errorf("%q", got)
+	}
+	info, err := w.store.Info(w.ctx)
+	if err != nil || info.Step.Round(time.Minute) != -time.Hour || info.SteppedAt.IsZero() {
+		t.Errorf("%s at %s: %v", info.Step, info.SteppedAt, err)
+	}
+}
