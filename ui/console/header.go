@@ -153,6 +153,9 @@ func (m *Root) headItems(w int) []headItem {
 	return append([]headItem{clock}, items...)
 }
 
+// stepShown is how long the header tells that the clock of the host was set.
+const stepShown = time.Hour
+
 // headStates says what stops or limits this console.
 func (m *Root) headStates(add func(int, int, paint, string, string)) {
 	th := m.th
@@ -177,6 +180,14 @@ func (m *Root) headStates(add func(int, int, paint, string, string)) {
 		}
 		scope := holdWords(h.Scope)
 		add(4, 0, th.bad, "HOLD "+scope+" by "+who(h.Actor.Name), "HOLD")
+	}
+	if step := m.info.Step; step != 0 && m.at.Sub(m.info.SteppedAt).Abs() < stepShown {
+		way := "forward"
+		if step < 0 {
+			way = "back"
+		}
+		at := m.info.SteppedAt.In(m.loc).Format("15:04")
+		add(4, 1, th.warn, fmt.Sprintf("CLOCK SET %s by %s at %s", strings.ToUpper(way), age(step.Abs()), at), "CLOCK SET "+at)
 	}
 	if err := m.policyProblem(); err != nil {
 		add(4, 1, th.warn, "POLICY NOT TAKEN: :policy says why", "POLICY BROKEN")

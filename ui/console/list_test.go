@@ -395,6 +395,17 @@ func TestHeaderKeepsWhatMattersMost(t *testing.T) {
 	}
 }
 
+func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
+	for step, want := range map[time.Duration]string{5 * time.Minute: "CLOCK SET FORWARD by 5m at 03:0", -time.Hour: "CLOCK SET BACK by 1h at 03:0"} {
+		o := nightOptions()
+		s := o.Store.(*memory)
+		s.info.Step, s.info.SteppedAt = step, o.Clock().Add(-time.Minute)
+		newBench(t, 200, 40, o).judged(nightFacts).shows(want)
+		s.info.SteppedAt = o.Clock().Add(-2 * time.Hour)
+		newBench(t, 200, 40, o).judged(nightFacts).hides("CLOCK SET")
+	}
+}
+
 func TestAgesTickAndAnIdleScreenIsNotDrawn(t *testing.T) {
 	b := nightBench(t, 80, 24).shows("last write 2s")
 	b.tickOver(time.Second).shows("last write 3s")
