@@ -164,7 +164,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 	}
 	if c.Read != nil {
-		if err := tx.read(*c.Read); err != nil {
+		if err := tx.read(*c.Read, ""); err != nil {
 			return applied, err
 		}
 	}
@@ -349,11 +349,12 @@ func (tx *tx) endAttempt(a ledger.Attempt) error {
 		a.OperationID, a.N)
 }
 
-func (tx *tx) read(r ledger.Read) error {
+// read writes a read down; control is the kind that it is a positive control for.
+func (tx *tx) read(r ledger.Read, control string) error {
 	return tx.exec(`
-		INSERT INTO reads (id, operation_id, control, began_at, ended_at, verdict, cause, reason, found, receipts, evidence, proof_at, digest, actor)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.OperationID, flag(r.Control), ms(r.BeganAt), ms(r.EndedAt), r.Verdict, r.Cause, r.Reason, r.Found, list(r.Receipts),
+		INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict, cause, reason, found, receipts, evidence, proof_at, digest, actor)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.OperationID, flag(r.Control), control, ms(r.BeganAt), ms(r.EndedAt), r.Verdict, r.Cause, r.Reason, r.Found, list(r.Receipts),
 		text(r.Evidence), ms(r.ProofAt), r.Digest, r.Actor)
 }
 

@@ -279,7 +279,7 @@ BEGIN
      AND EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND state = 'pending' AND live_attempt = OLD.id
                     AND (NEW.outcome IS NOT '' OR deadline_at IS NOT NEW.deadline_at));
   SELECT RAISE(ABORT, 'an attempt in flight has no outcome, proof or late answer yet')
-   WHERE NEW.outcome = '' AND (NEW.proof IS NOT '' OR NEW.late_outcome IS NOT '');
+   WHERE NEW.outcome = '' AND (NEW.proof IS NOT '' OR NEW.late_outcome IS NOT '' OR NEW.late_at IS NOT 0 OR NEW.late_receipt IS NOT '');
   SELECT RAISE(ABORT, 'an attempt that has ended does not change, but for one late answer if it ended uncertain')
    WHERE OLD.outcome <> ''
      AND (NEW.outcome IS NOT OLD.outcome OR NEW.ended_at IS NOT OLD.ended_at OR NEW.deadline_at IS NOT OLD.deadline_at
@@ -312,8 +312,8 @@ BEGIN
    WHERE NEW.rowid > 0;
   SELECT RAISE(ABORT, 'this read is recorded already: reads are never replaced')
    WHERE EXISTS (SELECT 1 FROM reads WHERE id = NEW.id);
-  SELECT RAISE(ABORT, 'a read belongs to an operation that is recorded')
-   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id);
+  SELECT RAISE(ABORT, 'a read belongs to an operation that is recorded, and a control to one of its kind')
+   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND (NEW.control = 0 OR kind = NEW.kind));
 END;
 
 CREATE TRIGGER reads_guard_update BEFORE UPDATE ON reads

@@ -221,7 +221,7 @@ func TestGuards(t *testing.T) {
 		{"list row that cannot be read", `UPDATE open_operations SET miss_guess = -1`, "list_flags_are_0_or_1"},
 		{"list row that cannot be summed", `UPDATE open_operations SET rank = 9e999`, "amounts_can_be_summed"},
 		{"list row in seconds", `UPDATE open_operations SET decide_at = 1790000000`, "list_times_are_in_milliseconds"},
-		{"read that is half a control", `INSERT INTO reads (id, operation_id, control, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 2, ` + now + `, ` + now + `, 'absent')`, "control_is_0_or_1"},
+		{"read that is half a control", `INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 2, 'stripe.charge', ` + now + `, ` + now + `, 'absent')`, "control_is_0_or_1"},
 		{"list row moved", `UPDATE OR REPLACE open_operations SET rowid = 1 WHERE id = 'uncertain'`, "kept by the database"},
 		{"list row of what is settled", `INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at) SELECT * FROM open_source WHERE id = 'committed'`, "kept by the database"},
 		{"counts taken out", `DELETE FROM counts`, "counts are kept"},

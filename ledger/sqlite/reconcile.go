@@ -173,7 +173,9 @@ func (tx *tx) release(l ledger.Lease) error {
 // Control returns when a positive control last held.
 func (s *Store) Control(ctx context.Context, kind, digest string) (time.Time, error) {
 	var held int64
-	err := s.one(ctx, `SELECT coalesce((SELECT held_at FROM controls WHERE kind = ? AND digest = ?), 0)`, []any{kind, digest}, &held)
+	err := s.one(ctx, `
+		SELECT coalesce(max(ended_at), 0) FROM reads INDEXED BY reads_controls
+		 WHERE kind = ? AND digest = ? AND control = 1 AND verdict IN ('landed', 'duplicated')`, []any{kind, digest}, &held)
 	return at(held), err
 }
 
@@ -211,15 +213,6 @@ func (s *Store) RecordControl(ctx context.Context, r ledger.Read) error {
 		if err != nil || known {
 			return err
 		}
-		if err := tx.read(r); err != nil {
-			return err
-		}
-		if r.Verdict != ledger.Landed && r.Verdict != ledger.Duplicated {
-			return nil
-		}
-		return tx.exec(`
-			INSERT INTO controls (kind, digest, held_at, read_id) VALUES (?, ?, ?, ?)
-			ON CONFLICT (kind, digest) DO UPDATE SET held_at = max(held_at, excluded.held_at), read_id = excluded.read_id`,
-			kind, r.Digest, ms(r.EndedAt), r.ID)
+		return tx.read(r, kind)
 	})
 }

@@ -240,6 +240,7 @@ CREATE TABLE reads (
   id           TEXT PRIMARY KEY,
   operation_id TEXT NOT NULL REFERENCES operations (id),
   control      INTEGER NOT NULL DEFAULT 0,             -- 1: a positive control
+  kind         TEXT NOT NULL DEFAULT '',               -- what it is a control for; '' of other reads
   began_at     INTEGER NOT NULL,
   ended_at     INTEGER NOT NULL,
   verdict      TEXT NOT NULL,
@@ -265,15 +266,8 @@ CREATE TABLE reads (
 
 CREATE INDEX reads_by_operation ON reads (operation_id, began_at);
 
--- controls: when a positive control of a kind, under a policy, last found what
--- it looked for.
-CREATE TABLE controls (
-  kind    TEXT NOT NULL,
-  digest  TEXT NOT NULL,
-  held_at INTEGER NOT NULL,
-  read_id TEXT NOT NULL,
-  PRIMARY KEY (kind, digest)
-) STRICT, WITHOUT ROWID;
+-- When a positive control of a kind, under a policy, last found what it looked for.
+CREATE INDEX reads_controls ON reads (kind, digest, ended_at) WHERE control = 1 AND verdict IN ('landed', 'duplicated');
 
 -- grants: one-shot permissions for one more attempt. Final once consumed or void.
 CREATE TABLE grants (

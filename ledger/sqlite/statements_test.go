@@ -156,7 +156,8 @@ func (f *fuzzed) sensible() string {
 	if f.r.IntN(4) == 0 { // it is still being sent
 		return fmt.Sprintf(`UPDATE operations SET deadline_at = %s WHERE state = 'pending' AND id = %s`, f.now(7_200_000), f.any("operations", "id"))
 	}
-	set := fmt.Sprintf(`state = '%s', change_id = '%s', actor = 'nightly', reason = 'why'`, one(f, "committed", "failed", "failed", "uncertain", "uncertain"), f.id())
+	set := fmt.Sprintf(`state = '%s', change_id = '%s', actor = '%s', reason = 'why'`, one(f, "committed", "failed", "failed", "uncertain", "uncertain"), f.id(),
+		one(f, "nightly", "nightly", "nightly", "checks", "Auto:x"))
 	for _, more := range []string{`live_attempt = '', deadline_at = 0, version = version + 1`, `receipt = 'r1'`, `error_class = 'timeout'`,
 		`change_detail = '{"proof":"refused"}'`, `doubted = 0, ended_at = created_at`, `updated_at = created_at`} {
 		if f.r.IntN(3) == 0 {
@@ -353,7 +354,7 @@ func (f *fuzzed) own() {
 var frozen = map[string]struct{ row, fixed, grows string }{
 	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source)`, `version, doubted, doubted_at, ended_at, 1 - key_live`},
 	"attempts": {`id`, `json_array(operation_id, n, basis, grant_id, started_at, iif(outcome = '', '', json_array(outcome, ended_at, deadline_at, receipt, status, error_class)),
-		iif(late_outcome = '', '', json_array(late_outcome, late_at, late_receipt)), iif(proof = '', '', proof))`, `token_sent`},
+		iif(late_outcome = '', '', json_array(late_outcome, late_at, late_receipt)), iif(proof = '', '', proof))`, `iif(outcome = '', 0, token_sent)`},
 	"reads":     {`id`, `json_array(operation_id, control, began_at, ended_at, verdict, found, receipts, evidence)`, `0`},
 	"grants":    {`id`, `json_array(operation_id, version, basis, actor, created_at, expires_at, iif(consumed_at + voided_at = 0, '', json_array(consumed_at, attempt_id, voided_at)))`, `0`},
 	"decisions": {`id`, `json_array(idempotency_key, verb, actor, operations, created_at)`, `done`},
@@ -429,7 +430,7 @@ func (f *fuzzed) check() {
 	f.said = f.said[:0]
 }
 
-// goesOnFrom compares what is fixed, where '' may become something once, and what
+// goesOnFrom compares what is fixed, where ” may become something once, and what
 // may only grow.
 func goesOnFrom(was, is string) bool {
 	fixedWas, growsWas, _ := strings.Cut(was, "\x00")
