@@ -31,7 +31,7 @@ func TestAMissingSecretIsTheirsAtOnceAndHeals(t *testing.T) {
 		t.Errorf("a check is promised before a retry: %v", err)
 	}
 	os.Setenv("UNASKED_KEY", "k")
-	w.later(time.Minute)
+	w.pass(time.Minute)
 	eventually(t, "found", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
 }
 
@@ -55,7 +55,7 @@ func TestAMissingProgramHeals(t *testing.T) {
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w.later(time.Minute)
+	w.pass(time.Minute)
 	eventually(t, "found", func() bool { return len(w.get(o.ID).Reads) > 0 })
 }
 
