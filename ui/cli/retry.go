@@ -45,8 +45,13 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 
 // retrying is the step of `retry`.
 type retrying struct {
-	engine *reconcile.Engine
+	engine  *reconcile.Engine
+	unclear int // sends that failed or had no clear answer
 }
+
+// stopAfter is how many sends that failed or had no clear answer stop a run: the
+// outage is not over.
+const stopAfter = 3
 
 // planJSON is what a retry would do.
 type planJSON struct {
@@ -70,6 +75,10 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 		return resultJSON{}, err
 	} else if before {
 		return run.result(ctx, id, effectNoop, id+": done before, nothing was sent"), nil
+	}
+	if r.unclear >= stopAfter {
+		return resultJSON{}, &ledger.RefusedError{Verb: "retry", Code: "stopped", Why: fmt.Sprintf("%d sends before it failed or had no clear answer; it was left as it was", r.unclear),
+			Hint: "see whether the other side answers again"}
 	}
 	if r.engine == nil {
 		r.engine = run.app.engine(run.store, constantly(run.policy), false, nil)
@@ -111,7 +120,11 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	if err != nil {
 		return resultJSON{}, err
 	}
-	return retried(ctx, run, id, plan, did), nil
+	out := retried(ctx, run, id, plan, did)
+	if did.Did == reconcile.DidSend && !out.OK {
+		r.unclear++
+	}
+	return out, nil
 }
 
 // consent gets what a person must say before something is sent: a y where it

@@ -328,6 +328,26 @@ func TestWhatBecameOfARetryIsItsExitCode(t *testing.T) {
 	b.want(0, "retry", b.at(3), b.at(4))
 }
 
+// An outage that is not over stops a run of several: the rest is left as it was.
+func TestARunOfRetriesStopsAtUnclearAnswers(t *testing.T) {
+	b, s := newShopBench(t)
+	args := []string{"retry", "--reason", "outage over"}
+	for n := 1; n <= 6; n++ {
+		b.doubt(n, "keyed", strings.Replace(plain, "cus_9", fmt.Sprint("cus_", n), 1))
+		args = append(args, b.at(n))
+	}
+	s.fail = 500
+	a := b.json(6, args...)
+	if _, sends := s.effects(); sends != stopAfter {
+		t.Errorf("%d sends", sends)
+	}
+	for n, op := range a.operations(t) {
+		if n >= stopAfter && (op.Error == nil || op.Error.Code != "stopped" || len(b.rec(n+1).Attempts) != 1) {
+			t.Errorf("%d: %+v", n+1, op.Error)
+		}
+	}
+}
+
 func TestARetryForAPipelineIsAllowedAndWaits(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "handed", plain)

@@ -462,6 +462,28 @@ func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
 	b.shows("Retry: done")
 }
 
+// An outage that is not over turns what was known back into doubt: unclear
+// answers stop a run as failures do.
+func TestBulkRetryStopsAtThreeUnclearAnswers(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	e := o.Engine.(*fakeEngine)
+	e.result = reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Uncertain}}
+	for n := 20; n < 25; n++ {
+		r := doubt(n, "mail.send", "mail "+id(n), "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, amount(10), amount(10))
+		r.Operation.State = ledger.Failed
+		s.put(r)
+		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http"}
+	}
+	b := newBench(t, 80, 40, o).judged(nightFacts)
+	b.keys("/").text("kind:mail.send").keys("enter", "v", "G", "v", "R")
+	b.text("outage").keys("tab").text("6").keys("tab", "tab", "enter")
+	b.shows("stopped after 3 failed or unclear", "NOT TOUCHED", "3 operations", "in doubt again")
+	if len(e.retried) != 3 {
+		t.Fatalf("%d sent", len(e.retried))
+	}
+}
+
 func TestBulkRetryStopsAtThreeFailures(t *testing.T) {
 	o := nightOptions()
 	s := o.Store.(*memory)
@@ -476,7 +498,7 @@ func TestBulkRetryStopsAtThreeFailures(t *testing.T) {
 	b := newBench(t, 80, 40, o).judged(nightFacts)
 	b.keys("/").text("kind:mail.send").keys("enter", "v", "G", "v", "R")
 	b.text("outage").keys("tab").text("6").keys("tab", "tab", "enter")
-	b.shows("stopped after 3 failures", "NOT TOUCHED", "3 operations")
+	b.shows("stopped after 3 failed or unclear", "NOT TOUCHED", "3 operations")
 	if len(e.retried) != 3 {
 		t.Fatalf("%d sent", len(e.retried))
 	}

@@ -21,7 +21,7 @@ const verbRetry ledger.Verb = "retry"
 
 const (
 	tryFirst  = 3 // sends before a bulk run waits for a look
-	stopAfter = 3 // failures that stop it
+	stopAfter = 3 // failures and unclear answers that stop it
 )
 
 // sendPacing makes a bulk run send ten a second.
@@ -216,7 +216,7 @@ func (m *Root) bulkDialog(msg bulkMsg) *dialog {
 		d.more = append(d.more, "  left out: "+why)
 	}
 	if msg.verb == verbRetry {
-		d.facts = append(d.facts, fact{"HOW", fmt.Sprintf("same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failures", tryFirst, stopAfter), false})
+		d.facts = append(d.facts, fact{"HOW", fmt.Sprintf("same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", tryFirst, stopAfter), false})
 	} else {
 		d.facts = append(d.facts, fact{"HOW", "each by itself, its version tested first; what moved meanwhile is skipped and listed", false})
 	}
@@ -296,11 +296,12 @@ type bulkRun struct {
 
 // stepMsg is the end of one item of a bulk run.
 type stepMsg struct {
-	run   string
-	at    int
-	word  string // what became of it, in a word or two
-	err   error
-	moved bool
+	run     string
+	at      int
+	word    string // what became of it, in a word or two
+	err     error
+	moved   bool
+	unclear bool // it was sent, and nobody knows what came of it
 }
 
 // step carries out the next item. It goes the way of a single one.
@@ -335,6 +336,7 @@ func (m *Root) step() tea.Cmd {
 			msg.err = err
 			if err == nil {
 				msg.word = retryWords(res)
+				msg.unclear = res.Did == reconcile.DidSend && res.Operation.State == ledger.Uncertain
 			}
 		} else {
 			_, msg.err = ledger.Decide(ctx, store, ledger.Decision{ChangeID: it.change, ID: it.id, Version: it.version, Verb: verb, Reason: run.reason, Actor: actor, Reference: run.reference, Until: run.until, RecheckAt: recheck})
@@ -385,6 +387,9 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 		r.tally["failed"]++
 		r.results = append(r.results, "NOT DONE: "+title+": "+safe.Text(msg.err.Error()))
 	default:
+		if msg.unclear {
+			r.failures++
+		}
 		r.tally[kindOf(msg.word)]++
 		r.results = append(r.results, msg.word+": "+title)
 	}
@@ -394,7 +399,7 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 	case r.done >= len(r.items):
 		return m.finishRun("done")
 	case r.failures >= stopAfter:
-		return m.finishRun(fmt.Sprintf("stopped after %d failures", r.failures))
+		return m.finishRun(fmt.Sprintf("stopped after %d failed or unclear", r.failures))
 	case r.verb == verbRetry && r.done == tryFirst && !r.looked:
 		r.paused = true
 		m.show(m.pauseDialog(fmt.Sprintf("%d sent, %d to go", r.done, len(r.items)-r.done)))
