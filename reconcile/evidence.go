@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/secret"
 	"indoubt/policy"
 )
 
@@ -153,37 +153,6 @@ type cleaner struct {
 	values []string
 }
 
-var secretNames = regexp.MustCompile(`(?i)^(authorization|proxy-?authorization|cookie|set-?cookie|.*(password|passwd|passphrase|secret|api[-_]?key|private[-_]?key|access[-_]?(token|key)|refresh[-_]?token|auth[-_]?token|credentials?))$`)
-
-// secretShapes are what credentials look like, each with a text without which
-// it need not be looked for: searching costs.
-var secretShapes = []struct {
-	hints []string
-	shape *regexp.Regexp
-}{
-	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{6,}`)},
-	{[]string{"pass", "secret", "api", "access", "authorization"},
-		regexp.MustCompile(`(?i)((?:password|passwd|secret|api[-_]?key|access[-_]?token|authorization)["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token)\s+)?)[^\s"',;&]+`)},
-	{[]string{"k_live_", "k_test_"}, regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`)},
-	{[]string{"gh"}, regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`)},
-	{[]string{"eyj"}, regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)},
-	{[]string{"@"}, regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+@`)},
-}
-
-// nameHints are parts without which no name is a secret's.
-var nameHints = []string{"auth", "cookie", "pass", "secret", "key", "token", "credential"}
-
-// secretName tells whether what stands under the name is not to be kept.
-func secretName(name string) bool {
-	lower := strings.ToLower(name)
-	for _, hint := range nameHints {
-		if strings.Contains(lower, hint) {
-			return secretNames.MatchString(name)
-		}
-	}
-	return false
-}
-
 func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 	if c.names == nil {
 		c.names = map[string]bool{}
@@ -212,14 +181,14 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 		env = req.Command.Env
 	}
 	for name, values := range header {
-		if secretName(name) || strings.HasSuffix(strings.ToLower(name), "token") {
+		if secret.Variable(name) {
 			for _, v := range values {
 				c.secret(v[strings.LastIndexByte(v, ' ')+1:])
 			}
 		}
 	}
 	for _, pair := range env {
-		if name, v, ok := strings.Cut(pair, "="); ok && (secretName(name) || strings.HasSuffix(strings.ToLower(name), "_token") || strings.HasSuffix(strings.ToLower(name), "_key")) {
+		if name, v, ok := strings.Cut(pair, "="); ok && (secret.Variable(name) || strings.HasSuffix(strings.ToLower(name), "_key")) {
 			c.secret(v)
 		}
 	}
@@ -237,28 +206,7 @@ func (c *cleaner) text(s string) string {
 	for _, v := range c.values {
 		s = strings.ReplaceAll(s, v, removed)
 	}
-	lower := strings.ToLower(s)
-	for _, secret := range secretShapes {
-		for _, hint := range secret.hints {
-			if strings.Contains(lower, hint) {
-				s = hidden(s, secret.shape)
-				break
-			}
-		}
-	}
-	return s
-}
-
-// hidden is a text without what has a shape. A secret that stands there by its
-// name stays.
-func hidden(s string, shape *regexp.Regexp) string {
-	return shape.ReplaceAllStringFunc(s, func(match string) string {
-		head := shape.FindStringSubmatch(match)[1]
-		if rest := match[len(head):]; strings.HasPrefix(rest, "${env.") || strings.HasPrefix(rest, "${file(") {
-			return match
-		}
-		return head + removed
-	})
+	return secret.Replace(s, func(string) string { return removed })
 }
 
 // excerpt is a body or a value as JSON: as it came where that is short JSON,
@@ -272,7 +220,7 @@ func (c *cleaner) excerpt(b []byte) json.RawMessage {
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) == nil && !d.More() {
-		out := encode(c.value(v))
+		out := encode(c.value("", v))
 		if len(out) <= maxExcerpt {
 			return out
 		}
@@ -294,7 +242,8 @@ func (c *cleaner) start(b []byte, n int) string {
 	return s[:max(0, len(s)-longest)]
 }
 
-func (c *cleaner) value(v any) any {
+// value is what stands under the name holder.
+func (c *cleaner) value(holder string, v any) any {
 	switch v := v.(type) {
 	case string:
 		return c.text(v)
@@ -304,15 +253,16 @@ func (c *cleaner) value(v any) any {
 		}
 	case []any:
 		for i := range v {
-			v[i] = c.value(v[i])
+			v[i] = c.value(holder, v[i])
 		}
 	case map[string]any:
 		clean := make(map[string]any, len(v))
 		for name, member := range v {
-			if c.names[strings.ToLower(name)] || secretName(name) {
+			_, held := secret.Member(holder, name, member)
+			if c.names[strings.ToLower(name)] || held || secret.Name(name) {
 				member = removed
 			}
-			clean[c.text(name)] = c.value(member)
+			clean[c.text(name)] = c.value(name, member)
 		}
 		return clean
 	}

@@ -118,7 +118,7 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 	if count(value) != colons(result) { // a member occurs twice: what one parser reads another does not
 		return textResult(secret.Without(string(result), secrets), false, false)
 	}
-	cleaned, changed := cleanAnswer(value, secrets)
+	cleaned, changed := cleanAnswer("", value, secrets)
 	if !changed {
 		return result // byte for byte, with the order and numbers it came with
 	}
@@ -126,19 +126,19 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 }
 
 // cleanAnswer replaces secrets in a decoded answer.
-func cleanAnswer(v any, secrets []string) (any, bool) {
+func cleanAnswer(holder string, v any, secrets []string) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		changed := false
 		for name, member := range v {
-			next, did := cleanMember(name, member, secrets)
+			next, did := cleanMember(holder, name, member, secrets)
 			v[name], changed = next, changed || did
 		}
 		return v, changed
 	case []any:
 		changed := false
 		for i := range v {
-			next, did := cleanAnswer(v[i], secrets)
+			next, did := cleanAnswer(holder, v[i], secrets)
 			v[i], changed = next, changed || did
 		}
 		return v, changed
@@ -156,19 +156,19 @@ func cleanAnswer(v any, secrets []string) (any, bool) {
 }
 
 // cleanMember is cleanAnswer for the value that a member has.
-func cleanMember(name string, v any, secrets []string) (any, bool) {
+func cleanMember(holder, name string, v any, secrets []string) (any, bool) {
 	if list, ok := v.([]any); ok {
 		changed := false
 		for i := range list {
-			next, did := cleanMember(name, list[i], secrets)
+			next, did := cleanMember(holder, name, list[i], secrets)
 			list[i], changed = next, changed || did
 		}
 		return list, changed
 	}
-	if text, ok := secret.Member(name, v); ok {
+	if text, ok := secret.Member(holder, name, v); ok && !secret.Harmless(text) {
 		return secret.Mark, text != secret.Mark
 	}
-	return cleanAnswer(v, secrets)
+	return cleanAnswer(name, v, secrets)
 }
 
 // count is how many members a decoded value has, with those inside them.

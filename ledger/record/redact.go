@@ -105,6 +105,9 @@ type pass struct {
 
 // stand replaces one secret text by its digest.
 func (p *pass) stand(value string) string {
+	if secret.Harmless(value) { // filled in at each run
+		return value
+	}
 	p.keep(value)
 	for _, sep := range []string{" ", ":"} { // "Bearer SECRET", "user:SECRET"
 		if _, rest, ok := strings.Cut(value, sep); ok && len(rest) >= 6 {
@@ -148,7 +151,7 @@ func (p *pass) read(input json.RawMessage, paths []string) (json.RawMessage, err
 		}
 		v = p.at(v, steps)
 	}
-	v = p.known(v)
+	v = p.known("", v)
 	changed := p.redacted
 	p.redacted = changed || inArgv
 	if !changed {
@@ -216,8 +219,9 @@ func (p *pass) texts(v any) {
 	}
 }
 
-// known replaces the secrets that everybody knows by name or shape.
-func (p *pass) known(v any) any {
+// known replaces the secrets that everybody knows by name or shape, in what stands
+// under the name holder.
+func (p *pass) known(holder string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if argv, ok := v["argv"].([]any); ok {
@@ -227,12 +231,12 @@ func (p *pass) known(v any) any {
 			if name == "argv" {
 				continue
 			}
-			v[name] = p.member(name, member)
+			v[name] = p.member(holder, name, member)
 		}
 		return v
 	case []any:
 		for i := range v {
-			v[i] = p.known(v[i])
+			v[i] = p.known(holder, v[i])
 		}
 		return v
 	case string:
@@ -242,17 +246,17 @@ func (p *pass) known(v any) any {
 }
 
 // member is known for the value that a member has, or for those in its list.
-func (p *pass) member(name string, v any) any {
+func (p *pass) member(holder, name string, v any) any {
 	if list, ok := v.([]any); ok {
 		for i := range list {
-			list[i] = p.member(name, list[i])
+			list[i] = p.member(holder, name, list[i])
 		}
 		return list
 	}
-	if text, ok := secret.Member(name, v); ok && !secret.Harmless(text) {
+	if text, ok := secret.Member(holder, name, v); ok && !secret.Harmless(text) {
 		return p.stand(text)
 	}
-	return p.known(v)
+	return p.known(name, v)
 }
 
 // knownArgv treats a list of texts in the input as the command line it is.
@@ -261,7 +265,7 @@ func (p *pass) knownArgv(list []any) any {
 	for i, a := range list {
 		text, ok := a.(string)
 		if !ok {
-			return p.known(list)
+			return p.known("argv", list)
 		}
 		argv[i] = text
 	}
@@ -270,43 +274,6 @@ func (p *pass) knownArgv(list []any) any {
 		out[i] = a
 	}
 	return out
-}
-
-// argv replaces secrets in a command line.
-func (p *pass) argv(argv []string) []string {
-	out := make([]string, len(argv))
-	secretNext := false
-	curl := len(argv) > 0 && isCurl(argv[0])
-	for i, arg := range argv {
-		name, value, assigned := strings.Cut(arg, "=")
-		user := curl && (arg == "-u" || arg == "--user" || arg == "-U" || arg == "--proxy-user")
-		switch {
-		case i == 0:
-			out[i] = arg
-		case secretNext && !secret.Harmless(arg):
-			out[i] = p.stand(arg)
-		case assigned && variableName(name) && secret.Variable(name) && value != "" && !secret.Harmless(value):
-			out[i] = name + "=" + p.stand(value)
-		default:
-			out[i] = secret.Replace(arg, p.stand)
-		}
-		secretNext = !secretNext && i > 0 && (user || !assigned && strings.HasPrefix(arg, "--") && secret.Variable(arg))
-	}
-	return out
-}
-
-// variableName tells whether NAME= or --name= can be an assignment.
-func variableName(s string) bool {
-	s = strings.TrimLeft(s, "-")
-	if s == "" {
-		return false
-	}
-	for _, c := range s {
-		if c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return false
-		}
-	}
-	return true
 }
 
 // parsePath splits "a.b[0].c" or "items[*].card" into its steps.

@@ -12,7 +12,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -98,8 +97,7 @@ func secretsIn(rawQuery string) []string {
 		if plain, err := url.QueryUnescape(name); err == nil {
 			name = plain
 		}
-		last := secret.PlainName(secret.LastName(name))
-		if !secret.Variable(secret.LastName(name)) && !slices.Contains([]string{"key", "sig"}, last) && !strings.HasSuffix(last, "signature") {
+		if !secret.Parameter(name) {
 			continue
 		}
 		if _, err := url.ParseQuery(rawQuery); err != nil || strings.ContainsAny(name, ".[]*") {

@@ -6,6 +6,7 @@ package secret
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,14 @@ var names = map[string]bool{
 	"apikey": true, "xapikey": true, "accesskey": true, "secretaccesskey": true, "awssecretaccesskey": true,
 	"accesstoken": true, "refreshtoken": true, "authtoken": true, "bearertoken": true, "idtoken": true,
 	"sessiontoken": true, "xauthtoken": true, "bearer": true, "privatekey": true, "credential": true, "credentials": true,
+	"sessionid": true, "pin": true, "otp": true, "totp": true, "cvc": true, "cvv": true,
 }
+
+// ends are what the names of secrets end in.
+var ends = []string{"password", "passwd", "passphrase", "secret", "apikey", "secretkey", "accesskey", "privatekey", "accesstoken", "refreshtoken", "authtoken", "credentials"}
+
+// holders are the names of objects in which a token is a credential.
+var holders = map[string]bool{"auth": true, "authentication": true, "authorization": true, "credential": true, "credentials": true, "login": true, "oauth": true}
 
 // flags are secret as a flag or variable, where as a JSON member they may mean
 // anything (a page token, a payment token).
@@ -35,7 +43,17 @@ func PlainName(name string) string { return strings.ToLower(separators.Replace(n
 
 // Name tells whether a member so named is secret; of user[password] the last
 // name counts.
-func Name(name string) bool { return names[PlainName(LastName(name))] }
+func Name(name string) bool {
+	plain := PlainName(LastName(name))
+	return names[plain] || slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(plain, end) })
+}
+
+// Parameter tells whether a parameter of an address so named is secret: there are
+// more of them there than elsewhere.
+func Parameter(name string) bool {
+	plain := PlainName(LastName(name))
+	return plain == "key" || plain == "sig" || strings.HasSuffix(plain, "signature") || strings.HasSuffix(plain, "credential") || Variable(LastName(name))
+}
 
 // LastName is password for user[password] and for user[password][].
 func LastName(name string) string {
@@ -47,14 +65,14 @@ func LastName(name string) string {
 }
 
 // numbers are the names whose value is secret also as a number.
-var numbers = map[string]bool{"password": true, "passwd": true, "pwd": true, "passphrase": true}
+var numbers = map[string]bool{"password": true, "passwd": true, "pwd": true, "passphrase": true, "pin": true, "otp": true, "totp": true, "cvc": true, "cvv": true}
 
-// Member is the text of a member's value, or of one in its list, that is
-// secret for the member's name.
-func Member(name string, v any) (text string, ok bool) {
+// Member is the text of a member's value, or of one in its list, that is secret
+// for the member's name, or for the name of the object that holds it.
+func Member(holder, name string, v any) (text string, ok bool) {
 	switch v := v.(type) {
 	case string:
-		return v, v != "" && Name(name)
+		return v, v != "" && (Name(name) || holders[PlainName(LastName(holder))] && Variable(name))
 	case json.Number:
 		return v.String(), numbers[PlainName(LastName(name))]
 	}
@@ -67,12 +85,7 @@ func Variable(name string) bool {
 	if names[plain] || flags[plain] {
 		return true
 	}
-	for _, end := range []string{"password", "passwd", "secret", "token", "apikey", "secretkey", "accesskey", "privatekey", "passphrase", "credentials"} {
-		if strings.HasSuffix(plain, end) && plain != "idempotency"+end {
-			return true
-		}
-	}
-	return false
+	return strings.HasSuffix(plain, "token") || slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(plain, end) })
 }
 
 // shape is what a secret inside a text looks like. Group 1, where there is
@@ -92,6 +105,11 @@ var shapes = []shape{
 	{regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:password|passwd|secret|token|api-?key)(?:\s+|=))[^\s"']+`), []string{"pass", "secret", "key", "token"}},
 	{regexp.MustCompile(`(\b[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)=)[^\s"']+`), []string{"password=", "passwd=", "secret=", "token=", "key="}},
 	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?:@)`), []string{"://"}},
+	{regexp.MustCompile(`(?i)([?&](?:key|sig|token|(?:[a-z0-9-]+-)?(?:signature|credential|security-token))=)[^&\s"'#]+`), []string{"key=", "sig=", "token=", "signature=", "credential="}},
+	{regexp.MustCompile(`(?i)(<(?:[a-z0-9_.-]+:)?(?:[a-z0-9]+[_-]?)?(?:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|pin)(?:\s[^<>]*)?>)[^<\s][^<]*`), []string{"pass", "pwd", "secret", "key", "token", "pin"}},
+	{regexp.MustCompile(`(?i)(\bcurl\b[^\n|;&]*?\s(?:-u\s*|--user[ =]|--proxy-user[ =])["']?[^\s:"']+:)[^\s"']+`), []string{"curl"}},
+	{regexp.MustCompile(`(\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump)\b[^\n|;&]*?\s-p)[^\s"']+`), []string{"mysql", "mariadb"}},
+	{regexp.MustCompile(`(\bsshpass\s+-p\s*["']?)[^\s"']+`), []string{"sshpass"}},
 	{regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`), []string{"_live_", "_test_"}},
 	{regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`), []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}},
 	{regexp.MustCompile(`()\bgithub_pat_[A-Za-z0-9_]{20,}`), []string{"github_pat_"}},
@@ -130,7 +148,7 @@ func (s shape) in(lower string) bool {
 // signs are what a text without white space, ":" and "=" must hold for one of the
 // shapes to be in it.
 var signs = []string{"_live_", "_test_", "gh", "github_pat_", "xox", "AKIA", "ASIA", "eyJ", "-----BEGIN",
-	"sk-", "glpat-", "AIza", "SG.", "npm_", "hf_", "pypi-", "shp", "dop_v1_", "/bot", "/services/T", "/api/webhooks/"}
+	"sk-", "glpat-", "AIza", "SG.", "npm_", "hf_", "pypi-", "shp", "dop_v1_", "/bot", "/services/T", "/api/webhooks/", "<"}
 
 // plain tells at little cost that none of the shapes can be in a text, as in most
 // ids and words.
@@ -149,13 +167,23 @@ func plain(s string) bool {
 	return true
 }
 
-// placeholder is a value that is no secret itself: it is filled in at each run.
-var placeholder = regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})["']?$`)
+// placeholder is a value that is no secret itself: it is filled in at each run. In
+// a form others follow it, which have names of their own.
+var placeholder = regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})(?:["']?$|&)`)
 
-// Harmless tells whether a value is a placeholder, or stands for a secret that
-// was taken out already.
-func Harmless(value string) bool {
-	return placeholder.MatchString(value) || strings.HasPrefix(value, "redacted") || strings.HasPrefix(value, "[redacted")
+// Harmless tells whether a value is a placeholder of a command, or stands for a
+// secret that was taken out already.
+func Harmless(value string) bool { return placeholder.MatchString(value) || named(value) }
+
+// named tells whether a value only names a secret, or stands for one.
+func named(value string) bool {
+	value = strings.TrimLeft(value, `"'`)
+	for _, begins := range []string{"redacted", "[redacted", "${env.", "${file(", "{{token}}", "{{key}}"} {
+		if strings.HasPrefix(value, begins) {
+			return true
+		}
+	}
+	return false
 }
 
 // Without takes well-known secrets and the given values out of a text.
@@ -183,7 +211,7 @@ func Replace(s string, stand func(secret string) string) string {
 			if strings.HasSuffix(secret, "@") {
 				secret, tail = secret[:len(secret)-1], "@"
 			}
-			if Harmless(secret) {
+			if named(secret) {
 				return hit
 			}
 			return kept + stand(secret) + tail
