@@ -3,7 +3,6 @@ package httpproxy
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -371,48 +370,6 @@ func TestOwnHost(t *testing.T) {
 		if OwnHost(host, "proxy.team") != own {
 			t.Errorf("%q: %t", host, !own)
 		}
-	}
-}
-
-// TestWhatBodiesHoldTogetherIsBounded: clients that never send the last byte keep
-// others waiting, and do not take all the memory; what is small goes past them.
-func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
-	up := newUpstream(t, created)
-	w := newWorld(t, up, setup{})
-	const size = 9 << 20
-	head := fmt.Sprintf("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", size)
-	most := 0
-	for range 20 {
-		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		_, _ = io.WriteString(c, head)
-		go func() { _, _ = c.Write(make([]byte, size-1)) }()
-		most += size
-	}
-	if most <= 128<<20 {
-		t.Fatal("they do not take as much together as there is")
-	}
-	for end := time.Now().Add(40 * time.Second); ; {
-		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.WriteString(c, head+strings.Repeat("x", 512<<10)) // a part, and then the answer can be read
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
-		line, _ := bufio.NewReader(c).ReadString('\n')
-		c.Close()
-		if strings.Contains(line, " 503 ") {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes are taken in: %q", most, line)
-		}
-	}
-	if a := w.do("POST", "/c", "", `{}`); a.status != 201 {
-		t.Errorf("a small one: %d %s", a.status, a.body)
 	}
 }
 
