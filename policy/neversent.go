@@ -83,11 +83,15 @@ func (r *Read) NeedsNegativeControl() bool {
 
 // carries reports whether the request holds any of these; a command without
 // `stdin` of its own is given all of them.
-func (r *Read) carries(x substitution) bool { return r.operationOnStdin() || r.asks(x) }
+func (r *Read) carries(x substitution) bool {
+	return r.operationOnStdin() || x.in(r.transport.templates())
+}
 
-// asks reports whether the request names any of these.
-func (r *Read) asks(x substitution) bool {
-	for _, t := range r.transport.templates() {
+// asks reports whether the question names any of these; a header is none.
+func (r *Read) asks(x substitution) bool { return x.in(r.transport.questions()) }
+
+func (x substitution) in(templates []*template) bool {
+	for _, t := range templates {
 		for _, e := range t.expressions() {
 			if x.token && e.uses("token") || x.key && e.uses("key") || overlapsAny(e.inputs, x.inputs) {
 				return true

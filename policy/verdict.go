@@ -164,7 +164,7 @@ func nothingFound(by Identity, f Findings, p Proof) Judgement {
 	case p.Running != "":
 		return cannotTell(ledger.CauseRunning, "none found, but %s", p.Running)
 	case p.Asked && f.Others+f.Unmarked > 0:
-		return cannotTell(ledger.CauseIncomplete, "asked for its mark, the other side shows %d others: it does not search for that, and may not show everything", f.Others+f.Unmarked)
+		return cannotTell(ledger.CauseIncomplete, "asked for its mark, the other side shows what has another (%d): it does not search for that, and may not show everything", f.Others+f.Unmarked)
 	case by == ByName:
 		return no("but this check looks for a name and not for the token, so it may have overlooked it")
 	case !p.TokenKnown:

@@ -151,6 +151,18 @@ func TestMain(m *testing.M) {
 		noteServer(path)
 		return
 	}
+	if path := os.Getenv("RECONCILE_TEST_SHOP"); path != "" {
+		shopServer(path)
+		return
+	}
+	if path := os.Getenv("RECONCILE_TEST_SHOP_ASKED"); path != "" {
+		text, err := askShop(path, os.Args[1], os.Args[2], os.Args[3], os.Args[4])
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(text)
+		return
+	}
 	if os.Getenv("RECONCILE_TEST_LISTER") != "" {
 		lister()
 		return
