@@ -34,9 +34,39 @@ func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
 		x.say("policy", levelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
 	}
 	x.secrets(path)
+	x.identities(p)
 	x.unknownKinds(ctx, s, p)
 	if online {
 		x.reach(ctx, p)
+	}
+}
+
+// identities says by what the checks of the policy recognise effects, and which
+// kinds' checks settle nothing.
+func (x *examination) identities(p *policy.Policy) {
+	words := map[policy.Identity]string{policy.ByToken: "token", policy.ByAsking: "their search for a token", policy.ByName: "name", policy.ByState: "state"}
+	count := map[policy.Identity]int{}
+	var nothing []string
+	for _, name := range p.Kinds() {
+		switch k := p.Kind(name); {
+		case k.Read == nil:
+		case k.Read.Identity() == policy.ByNothing:
+			nothing = append(nothing, name)
+		default:
+			count[k.Read.Identity()]++
+		}
+	}
+	var said []string
+	for _, by := range []policy.Identity{policy.ByToken, policy.ByAsking, policy.ByName, policy.ByState} {
+		if count[by] > 0 {
+			said = append(said, fmt.Sprintf("%d by %s", count[by], words[by]))
+		}
+	}
+	if len(nothing) > 0 {
+		said = append(said, "evidence only: "+strings.Join(nothing, ", "))
+	}
+	if len(said) > 0 {
+		x.ok("checks", "recognise effects: %s", strings.Join(said, ", "))
 	}
 }
 

@@ -19,6 +19,7 @@ type trialJSON struct {
 	Valid    bool           `json:"valid"`
 	Complete bool           `json:"complete"`
 	Next     bool           `json:"next"`
+	Known    string         `json:"recognises,omitempty"` // by what an effect is recognised
 	Problem  *string        `json:"problem"`
 	Verdict  ledger.Verdict `json:"verdict,omitempty"`
 	Outcome  *string        `json:"outcome"`
@@ -206,6 +207,9 @@ func (t trialJSON) write(w io.Writer) {
 	words := verdictWords(t.Verdict)
 	if t.Verdict == ledger.Absent {
 		words = "did not land"
+	}
+	if t.Known != "" {
+		fmt.Fprintln(w, safe.Lines("RECOGNISES "+t.Known))
 	}
 	line := "VERDICT   " + words
 	if t.Outcome != nil {

@@ -114,7 +114,7 @@ func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of t
 	if err != nil {
 		return err
 	}
-	t := trialJSON{Found: []effectJSON{}}
+	t := trialJSON{Found: []effectJSON{}, Known: kind.Read.Recognises()}
 	trial := kind.Try(ctx, rec, now, answers...)
 	for i, answer := range answers {
 		page := pageJSON{Request: requests[i].Show(), Answer: answerAsJSON(answer)}

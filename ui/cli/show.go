@@ -196,6 +196,9 @@ func writeAdvice(line func(head, format string, args ...any), v view) {
 	if c := clock(v); c != "" {
 		line("CLOCK", "%s", c)
 	}
+	if v.kind.Read != nil {
+		line("CHECK", "recognises it by %s", v.kind.Read.Recognises())
+	}
 	if !v.kind.Known {
 		line("POLICY", "none for this kind: defaults apply, costs are guesses")
 	}

@@ -425,6 +425,9 @@ func (m *Root) detailPolicy(p *page, b *brief) {
 	if f.Via != "" && f.Via != "pipeline" {
 		sends = "sent by " + f.Via
 	}
+	if f.Recognises != "" {
+		p.say("CHECK", m.th.text, "recognises it by "+f.Recognises)
+	}
 	p.say("POLICY", m.th.text, fmt.Sprintf("%s · retry max %d · %s · machine: %s", where, f.RetryMax, sends, machine))
 }
 

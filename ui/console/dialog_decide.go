@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +89,7 @@ func (m *Root) confirmDialog(b *brief) *dialog {
 		}
 	}
 	known = unique(known)
+	candidates := candidatesOf(b.raw.Reads)
 	text, _ := m.knownWords(b)
 	d.facts = append(d.facts, fact{"KNOWN", text, false})
 	d.facts = append(d.facts, m.warnings(b)...)
@@ -107,12 +109,26 @@ func (m *Root) confirmDialog(b *brief) *dialog {
 		fact{"WILL", "record that it landed; nothing is sent", false},
 		fact{"IF WRONG", "it is never done: " + fullCost(b.facts.advice.Miss), false},
 		fact{"TWO RECEIPTS", "make it HAPPENED TWICE", false})
+	if len(candidates) > 0 {
+		shown := make([]string, len(candidates))
+		for i := range candidates {
+			shown[i] = safe.Text(candidates[i])
+		}
+		d.facts = append(d.facts, fact{"MAY BE IT", strings.Join(shown, ", ") + "; the check cannot tell whose", false})
+		if len(known) == 0 && len(candidates) == 1 {
+			known = candidates
+		}
+	}
 	receipts, reason := textField("Receipts", strings.Join(known, " ")), textField("How do you know", "")
 	d.fields = []*field{receipts, reason}
 	d.do = "It landed"
 	d.check = func(*dialog) string {
-		if receipts.value() == "" && reason.value() == "" {
+		switch {
+		case reason.value() != "":
+		case receipts.value() == "":
 			return "a receipt, or how you know: one of the two"
+		case slices.Contains(candidates, receipts.value()):
+			return "how you know that it is this one"
 		}
 		return ""
 	}
@@ -122,6 +138,21 @@ func (m *Root) confirmDialog(b *brief) *dialog {
 		})
 	}
 	return d
+}
+
+// candidatesOf are the receipts that the newest check showed without being able to
+// tell whose they are.
+func candidatesOf(reads []ledger.Read) []string {
+	for _, r := range reads {
+		if r.Control {
+			continue
+		}
+		if r.Cause == ledger.CauseUnidentified || r.Cause == ledger.CauseShared || r.Cause == ledger.CauseOlder {
+			return unique(slices.Clone(r.Receipts))
+		}
+		break
+	}
+	return nil
 }
 
 var receiptGap = regexp.MustCompile(`[,\s]+`)

@@ -22,6 +22,7 @@ type facts struct {
 	Via         string // who would send: http, command, pipeline
 	HasRead     bool
 	Unasked     string // why its check cannot be asked; "" where it can, or there is none
+	Recognises  string // by what a check knows an effect as its own; "" without a check
 	RetryMax    int
 	AutoConfirm bool
 	AutoDeny    bool
@@ -71,6 +72,9 @@ func byPolicy(inForce func() *policy.Policy) judge {
 		}
 		if k.Send != nil {
 			f.Via = k.Send.Via()
+		}
+		if k.Read != nil {
+			f.Recognises = k.Read.Recognises()
 		}
 		f.ProofAt, f.ProofPossible = k.ProofAt(rec)
 		f.Basis, f.Because, f.LapsesAt = k.AllowedBasis(rec, now)
