@@ -247,6 +247,7 @@ type expression struct {
 	names   map[string]bool // variables it uses
 	inputs  []string        // paths into input it reads, "" for all of it
 	sum     bool            // what it gives is added up
+	loops   bool            // it goes through a list
 	plain   []any           // the steps of a plain path into `it`: member names and indexes; nil: it is none
 }
 
@@ -419,6 +420,8 @@ func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
 	named := map[int64]bool{} // env and file of which one name is taken
 	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
 		switch x.Kind() {
+		case ast.ComprehensionKind:
+			e.loops = true
 		case ast.IdentKind:
 			e.names[x.AsIdent()] = true
 			if secret := x.AsIdent() == secretEnv || x.AsIdent() == secretFile; secret && !named[x.ID()] && problem == nil {

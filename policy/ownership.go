@@ -187,7 +187,7 @@ func containsWord(text, word string) bool {
 }
 
 func inWord(r rune) bool {
-	return r == '-' || r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+	return r == '-' || r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r))
 }
 
 // marks are the texts that a candidate shows as its mark; none where it has no
@@ -221,7 +221,9 @@ func (r *Read) marks(ctx context.Context, one *variables) ([]string, error) {
 }
 
 // markOf evaluates `mark`. What is missing or null on the way to it is no mark;
-// CEL calls a member of null a type error, so a plain path is followed here.
+// CEL calls a member of null a type error, so a plain path is followed here. Where
+// several members are gone through, one that is missing hides the others, and what
+// the answer lacks says nothing of a candidate: those are errors.
 func (r *Read) markOf(ctx context.Context, one *variables) (any, error) {
 	if r.mark.plain != nil {
 		it, err := native(one.it.(ref.Val))
@@ -231,7 +233,7 @@ func (r *Read) markOf(ctx context.Context, one *variables) (any, error) {
 		return follow(it, r.mark.plain, r.mark.text)
 	}
 	v, err := r.mark.eval(ctx, one)
-	if errors.As(err, new(*missingKeyError)) {
+	if errors.As(err, new(*missingKeyError)) && !r.mark.loops && !r.mark.uses(answerNames...) {
 		return nil, nil
 	}
 	if err != nil {
@@ -307,7 +309,10 @@ func moment(v ref.Val) (at time.Time, unit time.Duration, err error) {
 		return at, 0, err
 	}
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, written(t.Nanosecond()), nil
+		if strings.ContainsAny(text, ".,") { // .000 is exact, too
+			return t, time.Millisecond, nil
+		}
+		return t, time.Second, nil
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(n) || n <= 0 || n > 1e14 {
