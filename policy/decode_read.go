@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"indoubt/ledger"
 )
 
 func (d *decoder) read(k *Kind, n *node, path string) {
@@ -16,7 +18,7 @@ func (d *decoder) read(k *Kind, n *node, path string) {
 		field{"valid", rule(&r.valid, scopeAnswer, wantBool)},
 		field{"list", rule(&r.list, scopeList, wantList)},
 		field{"mark", func(n *node, path string) { d.mark(r, n, path) }},
-		field{"mark_as", func(n *node, path string) { r.markAs = d.ownTemplate(n, path, scopeToken) }},
+		field{"mark_as", func(n *node, path string) { r.markAs = d.markAs(n, path) }},
 		field{"mark_is", func(n *node, path string) {
 			if r.markKey = n.kind == scalarNode && n.text == "key"; !r.markKey {
 				r.markIs = d.ownTemplate(n, path, scopeName)
@@ -87,6 +89,24 @@ func (d *decoder) ownTemplate(n *node, path string, s scope) *template {
 	return t
 }
 
+// markAs reads the form of a token, which must differ from token to token.
+func (d *decoder) markAs(n *node, path string) *template {
+	t := d.ownTemplate(n, path, scopeToken)
+	if t == nil || len(t.expressions()) == 0 {
+		return t
+	}
+	made := map[string]bool{}
+	for range 2 {
+		text, err := textFor(t, ledger.Record{Operation: ledger.Operation{Token: ledger.NewToken()}})
+		if made[text] || err != nil {
+			d.fail(n.at, path, "is the same for every operation", `for example "<!-- ${token} -->"`)
+			return t
+		}
+		made[text] = true
+	}
+	return t
+}
+
 // never reads what stands for something that was never sent.
 func (d *decoder) never(r *Read, n *node, path string) {
 	value := plainValue(n)
@@ -112,6 +132,11 @@ func (d *decoder) never(r *Read, n *node, path string) {
 func (d *decoder) identity(r *Read, n *node, path string) {
 	refuse := func(message, hint string) { d.fail(n.at, path, message, hint) }
 	named := r.markIs != nil || r.markKey
+	for _, e := range n.entries {
+		if r.state != nil && slices.Contains(ofCandidates, e.key) {
+			d.warn(e.at, join(path, e.key), fmt.Sprintf("`%s` says nothing of a `state`, which has no candidates", e.key), "leave it out")
+		}
+	}
 	switch {
 	case r.state != nil && (r.list != nil || r.mark != nil || r.asked):
 		refuse("`state` asks whether something is so, and `list` and `mark` whose it is: they exclude each other", "leave out one of the two")
@@ -133,12 +158,32 @@ func (d *decoder) identity(r *Read, n *node, path string) {
 	}
 }
 
+// ofCandidates are fields that say something of a candidate, which a `state` has not.
+var ofCandidates = []string{"created", "unique", "final", "complete", "next", "same", "receipt", "answer"}
+
+// lintNever checks that what `never:` names is what is replaced.
+func (d *decoder) lintNever(r *Read, at position, path string) {
+	if len(r.never.fields) == 0 {
+		return
+	}
+	used := usedBy(append(r.requestExpressions(), r.state))
+	if r.Identity() == ByName {
+		used = usedBy(r.markIs.expressions())
+	}
+	for _, name := range sortedNames(r.never.fields) {
+		if !overlapsAny([]string{name}, used.inputs) {
+			d.fail(at, path+".never", fmt.Sprintf("`never` names input.%s, which nothing here looks for", name), "name what the check recognises the effect by")
+		}
+	}
+}
+
 // lintIdentity checks what a read recognises effects by against the kind.
 func (d *decoder) lintIdentity(k *Kind, path string) {
 	r, at := k.Read, k.origins["read"]
 	if r.usesToken() && !k.Token.Stated() {
 		d.fail(at, path, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `mark_is:` for a mark that is not the token")
 	}
+	d.lintNever(r, at, path)
 	switch r.Identity() {
 	case ByState:
 		if !k.Idempotent {

@@ -44,17 +44,24 @@ func (r *Read) replaces() substitution {
 		if out := usedBy([]*expression{r.state}); !out.nothing() {
 			return out
 		}
-		var asked []*expression
-		for _, t := range r.transport.templates() {
-			asked = append(asked, t.expressions()...)
-		}
-		return usedBy(asked)
+		return usedBy(r.requestExpressions())
 	}
 	return substitution{}
 }
 
+// requestExpressions are those that make the request.
+func (r *Read) requestExpressions() (out []*expression) {
+	for _, t := range r.transport.templates() {
+		out = append(out, t.expressions()...)
+	}
+	return out
+}
+
 func usedBy(expressions []*expression) (out substitution) {
 	for _, e := range expressions {
+		if e == nil {
+			continue
+		}
 		out.token, out.key = out.token || e.uses("token"), out.key || e.uses("key")
 		for _, path := range e.inputs {
 			if !slices.Contains(out.inputs, path) {

@@ -145,8 +145,7 @@ func (r *Read) expected(rec ledger.Record) (string, error) {
 	case t == nil:
 		return o.Token, nil
 	}
-	render := &rendering{ctx: context.Background(), vars: newVariables(rec)}
-	text, err := render.text(t)
+	text, err := textFor(t, rec)
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = fmt.Errorf("it is empty")
 	}
@@ -154,6 +153,10 @@ func (r *Read) expected(rec ledger.Record) (string, error) {
 		return "", fmt.Errorf("what its mark would be is not known: %w", err)
 	}
 	return text, nil
+}
+
+func textFor(t *template, rec ledger.Record) (string, error) {
+	return (&rendering{ctx: context.Background(), vars: newVariables(rec)}).text(t)
 }
 
 // owns reports whether a mark is the operation's.

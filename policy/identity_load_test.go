@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Which names a field may use is what it may know: what says whose an effect is
+// knows the operation, or the candidate, and never both.
+func TestTheNamesThatAFieldMayUse(t *testing.T) {
+	operation := []string{"input", "token", "key", "op", "attempt", "receipt"}
+	answers := []string{"status", "body", `header("A")`, `link("next")`, "rows", "affected", "exit", "stdout", "json", "content", "structured", "isError"}
+	secrets := []string{"env.A", `file("/a")`, "cursor"}
+	every := slices.Concat(operation, answers, secrets, []string{"it"})
+	for field, c := range map[string]struct {
+		with  string // the rest of the read; NAME stands for the name
+		names []string
+	}{
+		"list":     {"list: '[NAME]'", answers},
+		"mark":     {"list: body, mark: '[it, NAME]'", append(answers, "it")},
+		"created":  {"list: body, mark: it.t, created: '[it, NAME]'", append(answers, "it")},
+		"final":    {"list: body, mark: it.t, final: '[it] == [NAME]'", append(answers, "it")},
+		"mark_is":  {"list: body, mark: it.t, unique: true, mark_is: '${string(NAME)}'", []string{"input", "key"}},
+		"mark_as":  {"list: body, mark: it.t, mark_as: '<${token}${string(NAME)}>'", []string{"token"}},
+		"state":    {"state: '[NAME] == [input]'", append(operation, answers...)},
+		"valid":    {"list: body, valid: '[NAME] == [NAME]'", append(operation, answers...)},
+		"complete": {"list: body, complete: '[NAME] == [NAME]'", append(operation, answers...)},
+		"same":     {"list: body, same: '[it] == [NAME]'", slices.Concat(operation, answers, []string{"it"})},
+		"receipt":  {"list: body, receipt: '[NAME]'", slices.Concat(operation, answers, []string{"it"})},
+		"answer":   {"list: body, answer: '[NAME]'", slices.Concat(operation, answers, []string{"it"})},
+	} {
+		for _, name := range every {
+			if strings.HasPrefix(field, "mark_") && slices.Contains([]string{"op", "attempt"}, name) {
+				continue // mappings, which text cannot hold whatever may be named
+			}
+			text := "version: 1\nkinds: { k: { idempotent: true, target: x, token: { into: t }, read: { http: { get: 'https://h.example/${token}' }, " +
+				strings.ReplaceAll(strings.ReplaceAll(c.with, "NAME", name), "'", "\x00") + " } } }\n"
+			text = requote(text)
+			_, err := Parse("p.yaml", []byte(text))
+			if allowed := slices.Contains(c.names, name); (err == nil) != allowed {
+				t.Errorf("`%s` in `%s`: %v, want allowed %v", name, field, err, allowed)
+			}
+		}
+	}
+}
+
+// requote writes what stands between zero bytes as quoted text.
+func requote(text string) string {
+	parts := strings.Split(text, "\x00")
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = quoteJSON(parts[i])
+	}
+	return strings.Join(parts, "")
+}
+
+func TestReadsThatDoNotSayWhoseAnEffectIs(t *testing.T) {
+	const list = "list: body, "
+	for _, c := range []struct{ kind, read, want string }{
+		{"", "mark: it.t", "does not say what it finds"},
+		{"", "complete: body.last", "does not say what it finds"},
+		{"idempotent: true, target: x, ", "state: body.v == input.v, list: body", "exclude each other"},
+		{"idempotent: true, target: x, ", "state: body.v == input.v, mark: it.t", "exclude each other"},
+		{"idempotent: true, target: x, ", "state: body.v == input.v, mark: asked", "exclude each other"},
+		{"", "state: body.v == input.v", "safe to repeat"},
+		{"idempotent: true, target: x, ", "state: body.ok", "neither the request nor `state`"},
+		{"", list + "mark_as: '<${token}>'", "there is no `mark`"},
+		{"", list + "mark_is: key", "there is no `mark`"},
+		{"", list + "mark: asked, mark_is: key", "there is no `mark`"},
+		{"", list + "mark: asked, mark_as: '<${token}>'", "there is no `mark`"},
+		{"", list + "mark: it.t, mark_as: '<${token}>', mark_is: key", "exclude each other"},
+		{"", list + "mark: it.t, mark_is: '${input.n}'", "nothing tells an older effect"},
+		{"", list + "mark: it.t, mark_is: '${input.n}', unique: false", "nothing tells an older effect"},
+		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true", ""},
+		{"", list + "mark: it.t, mark_is: '${input.n}', created: it.at", ""},
+		{"", list + "mark: it.t, mark_is: key", ""},
+		{"", list + "mark: it.t, mark_is: '${key}'", "nothing tells an older effect"}, // the bare word is the key
+		{"", list + "mark: it.t, mark_is: INV-1, unique: true", "the same for every operation"},
+		{"", list + "mark: it.t, mark_as: hello", "the same for every operation"},
+		{"", list + "mark: it.t, mark_as: '${size(token)}'", "the same for every operation"},
+		{"", list + "mark: it.t, mark_as: '${token.substring(0, 8)}'", "the same for every operation"},
+		{"", list + "mark: it.t, mark_as: '${token == \"x\" ? token : \"y\"}'", "the same for every operation"},
+		{"", list + "mark: it.t, mark_as: '${token.lowerAscii()}'", ""},
+		{"", list + "mark: body.t", "does not look at `it`"},
+		{"", list + "mark: '\"indoubt\"'", "does not look at `it`"},
+		{"", list + "mark: it.t, created: body.at", "does not look at `it`"},
+		{"", list + "mark: it.t, final: status == 200", "does not look at `it`"},
+		{"", list + "mark: it.t == token", "`token` may not stand here"},
+		{"", list + "mark: it.t, unique: true", "`unique` says"},
+		{"", list + "unique: true", "`unique` says"},
+		{"", list + "mark: asked", "the request does not hold it"},
+		{"", list + "mark: it.t, never: ''", "is empty"},
+		{"", list + "mark: it.t, never: null", "is empty"},
+		{"", list + "mark: it.t, never: { input.n: 0 }", "names fields of the input"},
+		{"", list + "mark: it.t, mark_is: key, never: { n: 0 }", "names fields of the input"},
+		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { input.n: 0 }", ""},
+		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { n: 0 }", ""},
+		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { input.m: 0 }", "`never` names input.m"},
+		{"idempotent: true, target: x, ", "state: body.v == input.v, never: { w: 0 }", "`never` names input.w"},
+		{"idempotent: true, target: x, ", "state: body.v == input.v, never: { v: 0 }", ""},
+		{"", list + "mark: it.t, never: { 'a[': 0 }", "no path"},
+		{"", "list: 'body.filter(x, x.t == token)', mark: it.t", "`token` may not stand here"},
+		{"", "list: 'body.filter(x, x.n == input.n)'", "`input` may not stand here"},
+		{"", "list: body.data.size()", "must give a list of candidates"},
+		{"", list + "mark: it.t, final: size(it.l)", "must give true or false"},
+		{"", list + "found: body", "unknown field"},
+	} {
+		text := requote("version: 1\nkinds: { k: { " + c.kind + "token: { into: t }, read: { http: { get: https://h.example/x }, " + strings.ReplaceAll(c.read, "'", "\x00") + " } } }\n")
+		_, err := Parse("p.yaml", []byte(text))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s%s: %v, want %q", c.kind, c.read, err, c.want)
+		}
+	}
+	without := "version: 1\nkinds: { k: { read: { http: { get: https://h.example/x }, %s } } }\n"
+	for read, want := range map[string]string{
+		list + "mark: it.t": "where the token goes", list + "same: it.t == token": "where the token goes", list + "mark: it.t, mark_is: key": "",
+	} {
+		if _, err := Parse("p.yaml", []byte(fmt.Sprintf(without, read))); (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", read, err, want)
+		}
+	}
+}
+
+// A kind whose check settles nothing says so, unless it is meant.
+func TestAReadWithoutAMarkIsWarnedOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"read: { http: { get: https://h.example/x }, list: body }":                                          "evidence for a person",
+		"auto: { confirm: false }, read: { http: { get: https://h.example/x }, list: body }":                "",
+		"idempotent: true, target: x, read: { command: [a, '${input.v}'], state: json.v, receipt: json.r }": "`receipt` says nothing of a `state`",
+		"idempotent: true, target: x, read: { command: [a, '${input.v}'], state: json.v }":                  "",
+	} {
+		p := must(t, "version: 1\nkinds: { k: { "+text+" } }\n")
+		got := ""
+		for _, w := range p.Warnings() {
+			got += w.Message
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestARequestThatNamesWhatIsWantedMakesAState(t *testing.T) {
+	must(t, "version: 1\nkinds: { k: { idempotent: true, target: x, read: { http: { get: 'https://h.example/${input.v}' }, state: body.ok } } }\n")
+}
