@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -19,6 +20,11 @@ type Findings struct {
 	// is a sentence, or "".
 	Trouble, Incomplete, Stale string
 	Unasked                    bool // no question was put at all
+}
+
+// Sure are the effects that are the operation's own as far as they themselves show.
+func (f Findings) Sure() []Effect {
+	return slices.DeleteFunc(slices.Clone(f.Effects), func(e Effect) bool { return e.Doubt != "" })
 }
 
 // Proof is everything beside the findings that a verdict depends on (I6). The
@@ -56,13 +62,7 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 		return unidentified(f)
 	}
 	cause, rest := f.rest()
-	n := len(f.Effects)
-	sure := 0
-	for _, e := range f.Effects {
-		if e.Doubt == "" {
-			sure++
-		}
-	}
+	n, sure := len(f.Effects), f.Sure()
 	var j Judgement
 	switch {
 	case n == 0 && rest != "":
@@ -71,9 +71,9 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 		return cannotTell(ledger.CauseNotSo, "it is not so now, which does not prove that it never was")
 	case n == 0:
 		return nothingFound(by, f, p)
-	case sure >= 2:
-		j = Judgement{Verdict: ledger.Duplicated, Reason: fmt.Sprintf("%d matched; expected 1: %s", n, Listed(f.Effects))}
-	case sure < n:
+	case len(sure) >= 2:
+		j = Judgement{Verdict: ledger.Duplicated, Reason: fmt.Sprintf("%d matched; expected 1: %s", len(sure), Listed(sure))}
+	case len(sure) < n:
 		return doubtful(f.Effects)
 	case by == ByState:
 		j = Judgement{Verdict: ledger.Landed, Reason: "it is as it was wanted, whoever made it so"}
@@ -87,7 +87,7 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 			j.Reason += fmt.Sprintf(" (a second one might be out of sight: %s)", rest)
 		}
 	}
-	if cause, why := p.owned(f.Effects); cause != "" {
+	if cause, why := p.owned(sure); cause != "" {
 		return cannotTell(cause, "%s, but %s", j.Reason, why)
 	}
 	return j

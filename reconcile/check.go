@@ -124,9 +124,13 @@ func readSince(rec ledger.Record, at time.Time) bool {
 func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, c check) (ReadResult, error) {
 	p := e.proof(ctx, k, rec, held, f, c.eager)
 	j := policy.Judge(k.Read.Identity(), f.Findings, p)
+	effects := f.Effects
+	if j.Verdict != ledger.Inconclusive { // what may be another's is no receipt of this one
+		effects = f.Sure()
+	}
 	read := ledger.Read{
-		ID: ledger.NewID(), OperationID: rec.Operation.ID, BeganAt: f.Began, EndedAt: f.Ended, Found: len(f.Effects),
-		Verdict: j.Verdict, Cause: j.Cause, Reason: clip(j.Reason, maxReason), Receipts: receipts(f.Effects),
+		ID: ledger.NewID(), OperationID: rec.Operation.ID, BeganAt: f.Began, EndedAt: f.Ended, Found: len(effects),
+		Verdict: j.Verdict, Cause: j.Cause, Reason: clip(j.Reason, maxReason), Receipts: receipts(effects),
 		Evidence: f.evidence.json(), Digest: held.digest, Actor: c.actor.Name,
 	}
 	if p.Provable {

@@ -425,3 +425,17 @@ func TestI2_NoForeignRowSettlesByTheRecipe(t *testing.T) {
 		})
 	}
 }
+
+// An older effect beside two of the operation's own is none of its receipts.
+func TestAnOlderEffectIsNoReceipt(t *testing.T) {
+	const at = `{"data":[{"ref":"INV-1","id":"new-1","at":"2026-07-14T03:06:01Z"},{"ref":"INV-1","id":"old","at":"2026-07-13T03:06:01Z"},{"ref":"INV-1","id":"new-2","at":"2026-07-14T03:06:02Z"}]}`
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, at) }))
+	defer web.Close()
+	b := newBench(t)
+	b.policy = b.file("older.yaml", "version: 1\nkinds: { book: { read: { http: { get: "+web.URL+"/x }, list: body.data, mark: it.ref, mark_is: \"${input.invoice}\", created: it.at, receipt: it.id } } }\n")
+	b.doubt(1, "book", `{"invoice":"INV-1"}`)
+	b.wantVerdict("two and an older one", 1, ledger.Duplicated, "2 matched; expected 1: new-1, new-2")
+	if o := b.rec(1).Operation; o.Effects != 2 || !slices.Equal(o.Receipts, []string{"new-1", "new-2"}) {
+		t.Errorf("%d effects: %q", o.Effects, o.Receipts)
+	}
+}

@@ -1,0 +1,233 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"indoubt/ledger"
+)
+
+var (
+	identities = []Identity{ByNothing, ByToken, ByName, ByAsking, ByState}
+
+	mine    = Effect{Receipt: "r1", Same: true}
+	another = Effect{Receipt: "r2", Same: true}
+	differs = Effect{Receipt: "r1", Differs: "amount is 2, expected 1"}
+	old     = Effect{Receipt: "r0", Same: true, Doubt: "it looks older", Cause: ledger.CauseOlder}
+	open    = Effect{Receipt: "r1", Same: true, Doubt: "it is not finished", Cause: ledger.CauseUnfinished}
+)
+
+// shows is a read that showed everything, long after everything could show.
+func shows(effects ...Effect) Findings {
+	return Findings{Began: noon, Ended: noon.Add(time.Second), Effects: effects}
+}
+
+// holding is where everything that absence needs holds.
+func holding() Proof {
+	holds := func() (ledger.Cause, string) { return "", "" }
+	return Proof{Bounded: true, Provable: true, At: noon.Add(-time.Minute), Visible: ledger.Never, TokenKnown: true,
+		Negative: holds, Shared: func([]Effect) (ledger.Cause, string) { return "", "" }, Positive: holds}
+}
+
+// The verdict is a pure function of identity, findings and proof.
+func TestJudge(t *testing.T) {
+	fails := func(cause ledger.Cause) func() (ledger.Cause, string) {
+		return func() (ledger.Cause, string) { return cause, "because of it" }
+	}
+	finding := func(f Findings, change func(*Findings)) Findings { change(&f); return f }
+	unlike := func(change func(*Proof)) Proof { p := holding(); change(&p); return p }
+	trouble := func(f *Findings) { f.Trouble = "downstream answered 503" }
+	incomplete := func(f *Findings) { f.Incomplete = "the list goes on" }
+	stale := func(f *Findings) { f.Stale = "answer came from a cache" }
+	unasked := func(f *Findings) { f.Trouble, f.Unasked = "environment variable KEY is not set", true }
+	const (
+		inconclusive = ledger.Inconclusive
+		token, name  = ByToken, ByName
+	)
+	for _, c := range []struct {
+		what  string
+		by    Identity
+		f     Findings
+		p     Proof
+		want  ledger.Verdict
+		cause ledger.Cause
+		says  string
+	}{
+		// What is found is found.
+		{"one", token, shows(mine), holding(), ledger.Landed, "", "found r1"},
+		{"one, by name", name, shows(mine), holding(), ledger.Landed, "", "found r1"},
+		{"one, asked for", ByAsking, shows(mine), holding(), ledger.Landed, "", "found r1"},
+		{"one without a receipt", token, shows(Effect{Same: true}), holding(), ledger.Landed, "", "found one without a receipt"},
+		{"one beside others", token, finding(shows(mine), func(f *Findings) { f.Others, f.Unmarked = 3, 2 }), holding(), ledger.Landed, "", "found r1"},
+		{"one, and nothing else is known", token, shows(mine), Proof{}, ledger.Landed, "", "found r1"},
+		{"one, and the rest is cut", token, finding(shows(mine), trouble), holding(), ledger.Landed, "", "out of sight: downstream answered 503"},
+		{"one, and there are more pages", token, finding(shows(mine), incomplete), holding(), ledger.Landed, "", "out of sight: the list goes on"},
+		{"one, in an old answer", token, finding(shows(mine), stale), holding(), ledger.Landed, "", "out of sight: answer came from a cache"},
+		{"two", token, shows(mine, another), holding(), ledger.Duplicated, "", "2 matched; expected 1: r1, r2"},
+		{"two that differ", token, shows(differs, another), holding(), ledger.Duplicated, "", "2 matched"},
+		{"two and an older one", name, shows(mine, old, another), holding(), ledger.Duplicated, "", "2 matched; expected 1: r1, r2"},
+		{"two, and the rest is cut", token, finding(shows(mine, another), trouble), holding(), ledger.Duplicated, "", "2 matched"},
+		{"one that differs", token, shows(differs), holding(), ledger.Mismatch, "", "not what was asked: r1: amount is 2, expected 1"},
+		{"one that differs, and the rest is cut", token, finding(shows(differs), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "there may be more"},
+		{"one that differs, and there are more pages", token, finding(shows(differs), incomplete), holding(), inconclusive, ledger.CauseIncomplete, "there may be more"},
+		{"one that differs, in an old answer", token, finding(shows(differs), stale), holding(), inconclusive, ledger.CauseStale, "there may be more"},
+		// What may not be the operation's settles nothing.
+		{"an older one", name, shows(old), holding(), inconclusive, ledger.CauseOlder, "found r0, but it looks older"},
+		{"an unfinished one", token, shows(open), holding(), inconclusive, ledger.CauseUnfinished, "not finished"},
+		{"one and an older one", name, shows(mine, old), holding(), inconclusive, ledger.CauseOlder, "found r1, r0, but it looks older"},
+		{"one and an unfinished one", token, shows(open, another), holding(), inconclusive, ledger.CauseUnfinished, ""},
+		{"an older one, and the rest is cut", name, finding(shows(old), trouble), holding(), inconclusive, ledger.CauseOlder, ""},
+		{"another has the name", name, shows(mine), unlike(func(p *Proof) {
+			p.Shared = func([]Effect) (ledger.Cause, string) { return ledger.CauseShared, "op-2 has it" }
+		}), inconclusive, ledger.CauseShared, "found r1, but op-2 has it"},
+		{"another has the name of two", name, shows(mine, another), unlike(func(p *Proof) {
+			p.Shared = func([]Effect) (ledger.Cause, string) { return ledger.CauseShared, "op-2 has it" }
+		}), inconclusive, ledger.CauseShared, "2 matched"},
+		{"an echo", token, shows(mine), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, "found r1, but because of it"},
+		{"an echo that differs", token, shows(differs), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
+		{"two echoes", token, shows(mine, another), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
+		{"perhaps an echo", ByAsking, shows(mine), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseUnchecked) }), inconclusive, ledger.CauseUnchecked, ""},
+		// A state is so, whoever made it so, and not so is no proof.
+		{"it is so", ByState, shows(Effect{Same: true}), holding(), ledger.Landed, "", "whoever made it so"},
+		{"it is always so", ByState, shows(Effect{Same: true}), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
+		{"it is not so", ByState, shows(), holding(), inconclusive, ledger.CauseNotSo, "not so now"},
+		{"nobody said whether it is so", ByState, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, ""},
+		{"it was not so a while ago", ByState, finding(shows(), stale), holding(), inconclusive, ledger.CauseStale, ""},
+		// Where nothing says whose it is, it is evidence.
+		{"evidence", ByNothing, shows(mine), holding(), inconclusive, ledger.CauseUnidentified, "found r1, which may be it"},
+		{"evidence that differs", ByNothing, shows(differs), holding(), inconclusive, ledger.CauseUnidentified, ""},
+		{"much evidence", ByNothing, shows(mine, another), holding(), inconclusive, ledger.CauseUnidentified, "found 2 that may be it"},
+		{"evidence, and the rest is cut", ByNothing, finding(shows(mine), trouble), holding(), inconclusive, ledger.CauseUnidentified, ""},
+		{"no evidence", ByNothing, shows(), holding(), inconclusive, ledger.CauseNone, "nothing in this check says whose"},
+		{"no evidence, and no answer", ByNothing, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "downstream answered 503"},
+		{"no evidence, and not asked", ByNothing, finding(shows(), unasked), holding(), inconclusive, ledger.CauseNotAsked, "KEY"},
+		// None is proven, never observed (I6).
+		{"none", token, shows(), holding(), ledger.Absent, "", "none found, and it would have shown"},
+		{"none, asked for", ByAsking, shows(), holding(), ledger.Absent, "", "none found"},
+		{"none, and strangers'", token, finding(shows(), func(f *Findings) { f.Others, f.Unmarked = 3, 2 }), holding(), ledger.Absent, "", "none found"},
+		{"none, though it was settled as landed", token, shows(), unlike(func(p *Proof) { p.Landed = true }), ledger.Absent, ledger.CauseGone, "not there now"},
+		{"none, by name", name, shows(), holding(), inconclusive, ledger.CauseNone, "looks for a name"},
+		{"no answer", token, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "downstream answered 503"},
+		{"not asked", token, finding(shows(), unasked), holding(), inconclusive, ledger.CauseNotAsked, "KEY"},
+		{"none, in an old answer", token, finding(shows(), stale), holding(), inconclusive, ledger.CauseStale, "cache"},
+		{"none on these pages", token, finding(shows(), incomplete), holding(), inconclusive, ledger.CauseIncomplete, "goes on"},
+		{"none, and it was said to have landed", token, shows(), unlike(func(p *Proof) { p.SaidLanded = "its own answer said so" }), inconclusive, ledger.CauseGone, "its own answer said so"},
+		{"none, and its token was perhaps not sent", token, shows(), unlike(func(p *Proof) { p.TokenKnown = false }), inconclusive, ledger.CauseNone, "not known to have been sent"},
+		{"none, without a bound", token, shows(), unlike(func(p *Proof) { p.Bounded, p.Provable = false, false }), inconclusive, ledger.CauseNone, "states no bound"},
+		{"none, of which there is no proof", token, shows(), unlike(func(p *Proof) { p.Provable = false }), inconclusive, ledger.CauseNone, "what would be needed"},
+		{"none, too early", token, shows(), unlike(func(p *Proof) { p.At = noon.Add(time.Minute) }), inconclusive, ledger.CauseNone, "proof possible in 1m00s"},
+		{"none, begun just then", token, shows(), unlike(func(p *Proof) { p.At = noon }), inconclusive, ledger.CauseNone, "proof possible in 1 s"},
+		{"none, begun just then, as the ledger keeps it", token, finding(shows(), func(f *Findings) { f.Began = noon.Add(time.Microsecond) }), unlike(func(p *Proof) { p.At = noon }), inconclusive, ledger.CauseNone, "too early"},
+		{"none, just after", token, finding(shows(), func(f *Findings) { f.Began = noon.Add(time.Millisecond) }), unlike(func(p *Proof) { p.At = noon }), ledger.Absent, "", ""},
+		{"none, too late", token, shows(), unlike(func(p *Proof) { p.Visible = noon }), inconclusive, ledger.CauseNone, "too late"},
+		{"none, ended too late", token, shows(), unlike(func(p *Proof) { p.Visible = noon.Add(time.Second) }), inconclusive, ledger.CauseNone, "too late"},
+		{"none, in time", token, shows(), unlike(func(p *Proof) { p.Visible = noon.Add(time.Second + 1) }), ledger.Absent, "", ""},
+		{"none, by a blind check", token, shows(), unlike(func(p *Proof) { p.Positive = fails(ledger.CauseBlind) }), inconclusive, ledger.CauseBlind, "may be blind: because of it"},
+		{"none, by a check that was not tried", token, shows(), unlike(func(p *Proof) { p.Positive = fails(ledger.CauseUnchecked) }), inconclusive, ledger.CauseUnchecked, "none found, but because of it"},
+		{"none, and the negative control does not matter", token, shows(), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), ledger.Absent, "", ""},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			got := Judge(c.by, c.f, c.p)
+			if got.Verdict != c.want || got.Cause != c.cause || !strings.Contains(got.Reason, c.says) || got.Reason == "" {
+				t.Errorf("%s, %q (%s); want %s, %q (%s)", got.Verdict, got.Cause, got.Reason, c.want, c.cause, c.says)
+			}
+		})
+	}
+}
+
+// Controls cost reads: none is asked for that cannot change the verdict.
+func TestJudgeAsksForNoControlInVain(t *testing.T) {
+	asked := ""
+	p := holding()
+	p.Negative = func() (ledger.Cause, string) { asked += "negative "; return "", "" }
+	p.Shared = func([]Effect) (ledger.Cause, string) { asked += "shared "; return "", "" }
+	p.Positive = func() (ledger.Cause, string) { asked += "positive "; return "", "" }
+	early := p
+	early.At = noon.Add(time.Hour)
+	for _, c := range []struct {
+		by   Identity
+		f    Findings
+		p    Proof
+		want string
+	}{
+		{ByToken, shows(), p, "positive "}, {ByToken, shows(), early, ""}, {ByToken, shows(mine), p, "shared negative "}, {ByToken, shows(old), p, ""},
+		{ByName, shows(), p, ""}, {ByState, shows(), p, ""}, {ByNothing, shows(mine), p, ""},
+	} {
+		asked = ""
+		Judge(c.by, c.f, c.p)
+		if asked != c.want {
+			t.Errorf("%v, %+v: asked %q, want %q", c.by, c.f.Effects, asked, c.want)
+		}
+	}
+}
+
+// Whatever was found and is proven: nothing is settled but by the rules.
+func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+		moment := func(name string) time.Time {
+			return noon.Add(time.Duration(rapid.IntRange(-3, 3).Draw(t, name)) * time.Millisecond)
+		}
+		text := func(name string) string {
+			return map[bool]string{true: name}[rapid.IntRange(0, 3).Draw(t, name) == 0]
+		}
+		control := func(name string) (ledger.Cause, func() (ledger.Cause, string)) {
+			cause := rapid.SampledFrom([]ledger.Cause{"", "", ledger.CauseEcho, ledger.CauseUnchecked, ledger.CauseBlind, ledger.CauseShared}).Draw(t, name)
+			return cause, func() (ledger.Cause, string) { return cause, name }
+		}
+		by := rapid.SampledFrom(identities).Draw(t, "identity")
+		f := Findings{Began: moment("began"), Trouble: text("trouble"), Incomplete: text("incomplete"), Stale: text("stale"), Others: 1}
+		f.Ended = f.Began.Add(time.Millisecond)
+		f.Unasked = f.Trouble != "" && flag("unasked")
+		f.Effects = rapid.SliceOfN(rapid.SampledFrom([]Effect{mine, another, differs, old, open}), 0, 3).Draw(t, "effects")
+		p := Proof{Bounded: flag("bounded"), At: moment("at"), Visible: moment("visible"), TokenKnown: flag("token"), SaidLanded: text("landed"), Landed: flag("committed")}
+		p.Provable = p.Bounded && flag("provable")
+		if flag("for ever") {
+			p.Visible = ledger.Never
+		}
+		var negative, shared, positive ledger.Cause
+		negative, p.Negative = control("negative")
+		positive, p.Positive = control("positive")
+		shared, why := control("shared")
+		p.Shared = func([]Effect) (ledger.Cause, string) { return why() }
+		sure, doubtful := 0, 0
+		for _, e := range f.Effects {
+			if e.Doubt == "" {
+				sure++
+			} else {
+				doubtful++
+			}
+		}
+		j := Judge(by, f, p)
+		shown := f.Trouble == "" && f.Incomplete == "" && f.Stale == ""
+		switch j.Verdict {
+		case ledger.Absent:
+			if len(f.Effects) > 0 || !shown || by != ByToken && by != ByAsking || !p.TokenKnown || !p.Provable || p.SaidLanded != "" || positive != "" ||
+				!f.Began.After(p.At) || !f.Ended.Before(p.Visible) || (j.Cause == ledger.CauseGone) != p.Landed || j.Cause != "" && j.Cause != ledger.CauseGone {
+				t.Fatalf("absent: %+v", j)
+			}
+		case ledger.Landed, ledger.Mismatch, ledger.Duplicated:
+			if by == ByNothing || negative != "" || shared != "" || sure == 0 || j.Cause != "" || (j.Verdict == ledger.Duplicated) != (sure > 1) || sure == 1 && doubtful > 0 {
+				t.Fatalf("%+v", j)
+			}
+			if j.Verdict == ledger.Mismatch && !shown || j.Verdict == ledger.Landed && by != ByState && !f.Effects[0].Same {
+				t.Fatalf("%+v", j)
+			}
+		case ledger.Inconclusive:
+			if j.Cause == "" {
+				t.Fatalf("no cause: %+v", j)
+			}
+			if !shown && len(f.Effects) == 0 && (j.Cause == ledger.CauseNone || j.Cause == ledger.CauseBlind || j.Cause == ledger.CauseGone) {
+				t.Fatalf("what was not seen is called none: %+v", j)
+			}
+		default:
+			t.Fatalf("%+v", j)
+		}
+		if j.Reason == "" || strings.Contains(j.Reason, "\n") {
+			t.Fatalf("%q is not one sentence", j.Reason)
+		}
+	})
+}
