@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	sqlite3 "modernc.org/sqlite"
 
@@ -77,6 +78,51 @@ func (e *ReadOnlyDirError) Error() string {
 	return fmt.Sprintf("%s cannot be opened because its directory cannot be written; let this user write there, or copy the ledger with its -wal file somewhere else", e.Path)
 }
 
+// IOError: the disk, its file system or a limit of the system said no. It says
+// nothing about what is in the file.
+type IOError struct {
+	Path string
+	err  error
+}
+
+func (e *IOError) Error() string {
+	return fmt.Sprintf("%s could not be %s: %s; look at the disk, its room, and the limits of this process (df, dmesg, ulimit -f), and try again", e.Path, e.Done(), e.Why())
+}
+
+// Why is what SQLite said of it. What it took for damage, and is whole at a second
+// look, was an error of the disk.
+func (e *IOError) Why() string {
+	if code(e.err)&0xff == codeCorrupt {
+		return "I/O error"
+	}
+	return e.err.Error()
+}
+
+// Done is what could not be done.
+func (e *IOError) Done() string {
+	if code(e.err) == codeIOWrite {
+		return "written"
+	}
+	return "read or written"
+}
+
+// Unwrap gives the driver's error.
+func (e *IOError) Unwrap() error { return e.err }
+
+// readsWell looks at the file once more, whether it is whole.
+func readsWell(path string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	db, err := sql.Open("sqlite", dsn(path, "ro"))
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	var said string
+	err = db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
+	return err == nil && said == "ok" || errors.Is(err, context.DeadlineExceeded)
+}
+
 // FullDiskError: nothing was written.
 type FullDiskError struct{ Path string }
 
@@ -115,6 +161,7 @@ const (
 	codeConstraint  = 19
 	codeNotADB      = 26
 	codeReadOnlyDir = 1544
+	codeIOWrite     = 778
 )
 
 // code is the extended result code of err, or 0.
@@ -155,7 +202,12 @@ func translate(path string, err error) error {
 		var e *sqlite3.Error
 		errors.As(err, &e)
 		return &GuardError{guardText(e.Error()), err}
+	case codeIO:
+		return &IOError{path, err}
 	case codeCorrupt:
+		if readsWell(path) { // an error of the disk, once, looks like damage to SQLite
+			return &IOError{path, err}
+		}
 		return fmt.Errorf("%s is damaged; keep the file and restore a copy: %w", path, err)
 	}
 	return err

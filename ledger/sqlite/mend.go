@@ -32,6 +32,9 @@ func keep(s *Store) *keeper {
 			}
 			switch {
 			case s.anchored() == nil:
+				if s.writer != nil {
+					s.reserve()
+				}
 			case s.writer != nil: // what stays wrong is told to whoever asks
 				_ = s.writer.do(context.Background(), func(*tx) error { return nil })
 			default:

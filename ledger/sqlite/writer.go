@@ -177,7 +177,15 @@ func (w *writer) batch() {
 	}
 	var wrote bool
 	if w.gone, err = w.store.ready(); err == nil {
-		wrote, err = w.transact(jobs, until)
+		if w.gone == nil && w.store.short() {
+			if w.checkpoint(); w.store.short() {
+				w.gone = &FullDiskError{w.store.path}
+			}
+		}
+		if wrote, err = w.transact(jobs, until); roomless(err) {
+			w.makeRoom()
+			wrote, err = w.transact(jobs, until)
+		}
 	}
 	if err == nil {
 		err = w.store.anchored()

@@ -30,6 +30,7 @@ func storeFailure(err error, f *failure) bool {
 	var key *sqlite.KeyError
 	var full *sqlite.FullDiskError
 	var guard *sqlite.GuardError
+	var broken *sqlite.IOError
 	var driver *sqlite3.Error
 	say := func(code, message, hint string) bool {
 		f.Code, f.Message, f.Hint = code, message, hint
@@ -76,6 +77,9 @@ func storeFailure(err error, f *failure) bool {
 		return say("group", "the ledger cannot be shared with the group "+group.Group+": "+group.Why, "make a directory of the group's for it first")
 	case errors.As(err, &full):
 		return say("disk_full", "the disk under "+short(full.Path)+" is full", "make room; what cannot be recorded must not be sent")
+	case errors.As(err, &broken):
+		return say("io_error", short(broken.Path)+" could not be "+broken.Done()+": "+broken.Why(),
+			"look at the disk, its room, and the limits of this process (df, dmesg, ulimit -f), and try again; this says nothing about what is in the file")
 	case errors.As(err, &driver) && driver.Code()&0xff == codeCorrupt:
 		return say("damaged", "the ledger is damaged: "+driver.Error(), "stop the writers, keep the file, and restore a copy")
 	case errors.As(err, &guard):

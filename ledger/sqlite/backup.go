@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Backup copies the ledger as it is now to a new file, with its key beside it, and
+// ends whoever writes meanwhile. The copy is whole: it needs no log. It is only
+// looked at until it is adopted. Errors: fs.ErrExist where there is a file.
+func (s *Store) Backup(ctx context.Context, to string) error {
+	to, err := filepath.Abs(to)
+	if err != nil {
+		return fmt.Errorf("find the place for the copy: %w", err)
+	}
+	for _, side := range []string{"", "-wal", "-shm", keyFile} {
+		if _, err := os.Lstat(to + side); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", to+side, fs.ErrExist)
+		}
+	}
+	// Made in a directory that nobody else can read, and moved when it is whole.
+	dir, err := os.MkdirTemp(filepath.Dir(to), ".indoubt-backup-*")
+	if err != nil {
+		return fmt.Errorf("make the copy: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	part := filepath.Join(dir, "ledger.db")
+	db, err := s.reading()
+	if err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
+		return fmt.Errorf("make the copy: %w", err)
+	}
+	if err := errors.Join(os.Chmod(part, 0o600), syncFile(part)); err != nil {
+		return fmt.Errorf("make the copy: %w", err)
+	}
+	if err := s.copyKey(to); err != nil {
+		return err
+	}
+	if err := os.Link(part, to); err != nil { // fails where somebody was first
+		return fmt.Errorf("make the copy: %w", err)
+	}
+	return errors.Join(os.Remove(part), syncDir(filepath.Dir(to)))
+}
+
+func (s *Store) copyKey(to string) error {
+	from, err := openSide(s.path, keyFile, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	f, err := os.OpenFile(to+keyFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("copy the key: %w", err)
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+const (
+	// spare is the room that new operations leave for the outcomes of those in
+	// flight. As much lies in a file of its own, against those who fill the disk.
+	spare       = 4 << 20
+	reserveFile = ".reserve"
+)
+
+// short tells whether there is too little room to begin anything: a checkpoint may
+// let the ledger grow by all that is in its log, and what cannot be folded into it
+// stays in the log for good.
+func (s *Store) short() bool {
+	free, err := freeBytes(filepath.Dir(s.path))
+	if err != nil {
+		return false // then SQLite says when it is full
+	}
+	log, err := fileAt(s.path + "-wal")
+	return err == nil && free < log.size+spare
+}
+
+// checkpoint folds the log into the ledger as far as those who read let it.
+func (w *writer) checkpoint() {
+	_, _ = w.conn.ExecContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`)
+}
+
+// makeRoom gives up the reserve, and empties the log.
+func (w *writer) makeRoom() {
+	_ = os.Truncate(w.store.path+reserveFile, 0)
+	w.checkpoint()
+}
+
+// roomless tells the errors that room may help against: a full disk, and a file
+// that a limit keeps from growing.
+func roomless(err error) bool {
+	return code(err)&0xff == codeFull || code(err) == codeIOWrite || errors.As(err, new(*FullDiskError))
+}
+
+// reserve takes room for bad days, where there is plenty.
+func (s *Store) reserve() {
+	at, err := fileAt(s.path + reserveFile)
+	if err == nil && at.size >= spare {
+		return
+	}
+	if free, err := freeBytes(filepath.Dir(s.path)); err != nil || free < 8*spare {
+		return
+	}
+	f, err := openSide(s.path, reserveFile, os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return // it is only a help
+	}
+	defer f.Close()
+	if allocate(f, spare) != nil {
+		_ = f.Truncate(0)
+	}
+}

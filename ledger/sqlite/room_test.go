@@ -1,0 +1,92 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// smallDisk is a file system of a few megabytes; it takes root.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		t.Skip("only root can mount a small disk")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("no mount here: %s", out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
+	return dir
+}
+
+// A disk that its own log has filled takes writes again when the reader has gone
+// that kept the log from being emptied.
+func TestI10_ADiskFullOfItsOwnLogHeals(t *testing.T) {
+	path := filepath.Join(smallDisk(t, "40m"), "ledger.db")
+	s := must1[*Store](t)(Create(ctx, path, Options{}))
+	defer s.Close()
+	flying := begin(t, s)
+	reader := must1[*sql.DB](t)(sql.Open("sqlite", dsn(path, "ro")))
+	defer reader.Close()
+	tx := must1[*sql.Tx](t)(reader.Begin())
+	var n int
+	must(t, tx.QueryRow(`SELECT count(*) FROM operations`).Scan(&n))
+	large := func(r *ledger.BeginRequest) {
+		r.Key, r.Input = ledger.NewID(), []byte(`"`+strings.Repeat("x", 200_000)+`"`)
+	}
+	var err error
+	for range 400 {
+		if _, err = ledger.Begin(ctx, s, request(large)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ledger.ErrFull) {
+		t.Fatalf("the disk did not fill: %v", err)
+	}
+	settleAs(t, s, flying.Attempt.ID, ledger.OutcomeCommitted) // there is room for outcomes
+	must(t, tx.Rollback())
+	begin(t, s)
+	if log := must1[os.FileInfo](t)(os.Stat(path + "-wal")); log.Size() > 16<<20+spare {
+		t.Errorf("the log keeps %d bytes", log.Size())
+	}
+}
+
+// What others fill the disk with leaves room for outcomes, and none for new writes.
+func TestI10_AFullDiskTakesOutcomes(t *testing.T) {
+	dir := smallDisk(t, "60m")
+	path := filepath.Join(dir, "ledger.db")
+	s := must1[*Store](t)(Create(ctx, path, Options{}))
+	defer s.Close()
+	flying := begin(t, s)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if f, err := os.Stat(path + ".reserve"); err == nil && f.Size() == spare {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("no reserve is made")
+		}
+	}
+	brim := must1[*os.File](t)(os.Create(filepath.Join(dir, "brim")))
+	for size := 1 << 20; size > 0; size /= 16 {
+		for {
+			if _, err := brim.Write(make([]byte, size)); err != nil {
+				break
+			}
+		}
+	}
+	must(t, brim.Close())
+	if _, err := ledger.Begin(ctx, s, request()); !errors.Is(err, ledger.ErrFull) {
+		t.Errorf("begun on a full disk: %v", err)
+	}
+	settleAs(t, s, flying.Attempt.ID, ledger.OutcomeCommitted)
+	must(t, os.Remove(brim.Name()))
+	begin(t, s)
+}
