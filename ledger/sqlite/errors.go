@@ -109,18 +109,28 @@ func (e *IOError) Done() string {
 // Unwrap gives the driver's error.
 func (e *IOError) Unwrap() error { return e.err }
 
-// readsWell looks at the file once more, whether it is whole.
+// readsWell looks at the file again, whether it is whole. One look may meet the
+// next error of a failing disk; damage is what stays.
 func readsWell(path string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	for range 4 {
+		said, err := quickCheck(ctx, path)
+		if err == nil || errors.Is(err, context.DeadlineExceeded) {
+			return err != nil || said == "ok"
+		}
+	}
+	return false
+}
+
+func quickCheck(ctx context.Context, path string) (said string, err error) {
 	db, err := sql.Open("sqlite", dsn(path, "ro"))
 	if err != nil {
-		return false
+		return "", err
 	}
 	defer db.Close()
-	var said string
 	err = db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
-	return err == nil && said == "ok" || errors.Is(err, context.DeadlineExceeded)
+	return said, err
 }
 
 // FullDiskError: nothing was written.

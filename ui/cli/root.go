@@ -56,7 +56,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newParkCommand(a), newUndoCommand(a), newNoteCommand(a), newHoldCommand(a), newReleaseCommand(a),
 		newRunCommand(a), newBeginCommand(a), newSettleCommand(a), newMCPCommand(a), newHTTPCommand(a),
 		newDemoCommand(a), newDemoPipelineCommand(a),
-		newInitCommand(a), newAdoptCommand(a), newDoctorCommand(a), newPolicyCommand(a),
+		newInitCommand(a), newAdoptCommand(a), newBackupCommand(a), newDoctorCommand(a), newPolicyCommand(a),
 		newCompletionCommand(a), newManCommand(a),
 	)
 	return root
