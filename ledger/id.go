@@ -51,7 +51,9 @@ func HasWord(text, word string) bool {
 	}
 }
 
-func inWord(r rune) bool { return r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+func inWord(r rune) bool {
+	return r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+}
 
 // DeriveID makes the same id from the same run and part, so that a run that is
 // repeated after a crash repeats its changes instead of doubling them.

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -169,28 +167,7 @@ func (r *Read) owns(mark, expected string) bool {
 	case r.markAs != nil:
 		return strings.Contains(mark, expected)
 	}
-	return containsWord(mark, expected)
-}
-
-// containsWord reports whether a text contains another as a whole word: with no
-// letter, digit, - or _ before or after it.
-func containsWord(text, word string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], word)
-		if i < 0 {
-			return false
-		}
-		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
-		after, _ := utf8.DecodeRuneInString(text[at+i+len(word):])
-		if !inWord(before) && !inWord(after) {
-			return true
-		}
-		at += i + 1
-	}
-}
-
-func inWord(r rune) bool {
-	return r == '-' || r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r))
+	return ledger.HasWord(mark, expected)
 }
 
 // marks are the texts that a candidate shows as its mark; none where it has no

@@ -142,7 +142,8 @@ CREATE TABLE operations (
     AND (settled_at = 0   OR settled_at   BETWEEN 946684800000 AND 4102444800000)
     AND (parked_until = 0 OR parked_until BETWEEN 946684800000 AND 253402300799999)
     AND (recheck_at = 0   OR recheck_at   BETWEEN 946684800000 AND 253402300799999)),
-  CONSTRAINT pending_has_a_deadline CHECK (state <> 'pending' OR deadline_at >= created_at),
+  -- Of a later attempt it may be before: the clock may have been set back since.
+  CONSTRAINT pending_has_a_deadline CHECK (state <> 'pending' OR deadline_at > 0 AND (attempt_count > 1 OR deadline_at >= created_at)),
   CONSTRAINT deadline_is_within_a_year CHECK (deadline_at <= updated_at + 31622400000)
 ) STRICT;
 

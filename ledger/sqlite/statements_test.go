@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 )
 
 // Whatever a foreign connection says, the invariants hold and the ledger goes on.
@@ -79,7 +80,8 @@ var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "leases"
 
 func newFuzzed(t *testing.T, r *rand.Rand, tally map[string]int) *fuzzed {
 	f := &fuzzed{t: t, r: r, tally: tally, sql: map[string][]fuzzColumn{}, kept: map[string]map[string]string{}}
-	f.s = must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }}))
+	ahead := func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
+	f.s = must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: ahead, Steady: hostclock.With(ahead)}))
 	f.db = rawDB(t, f.s.path)
 	_, err := f.db.Exec(`PRAGMA synchronous = OFF`)
 	must(t, err)

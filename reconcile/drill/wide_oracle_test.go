@@ -159,7 +159,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	switch {
 	case o.ByAnswer && h.made == 1:
 		return ledger.Committed, ledger.NoConflict, w.words == 0 && !w.touched && h.asked == 1 && o.AttemptCount == 1
-	case w.words > 0, w.touched, u.deleted, w.idempotent, o.AttemptCount != 1, o.HandsOff && o.State == ledger.Uncertain && o.Verdict != ledger.Mismatch:
+	case w.words > 0, w.touched, w.leftover, u.deleted, w.idempotent, o.AttemptCount != 1, o.HandsOff && o.State == ledger.Uncertain && o.Verdict != ledger.Mismatch:
 		return "", "", false
 	case w.forgets && u.now().Sub(o.StartedAt) > wideForgets-wideLands-wideVisible:
 		return "", "", false
@@ -193,7 +193,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 
 // alone tells whether nobody else can have made what has the name or the key.
 func (u *wide) alone(w *wideWish) bool {
-	if w.by() == "name" && (w.rivalled || u.down.off < 0) { // to a slow clock its own look older, too
+	if w.by() == "name" && (w.rivalled || u.down.off < 0 || u.set.Load() != 0) { // to a slow clock its own look older, too
 		return false
 	}
 	for _, other := range u.wishes {

@@ -30,6 +30,7 @@ type wide struct {
 	ctx    context.Context
 	random *rand.Rand
 	clock  atomic.Int64
+	set    atomic.Int64 // how far the wall clock of our host is off
 	down   *market
 	store  ledger.Store
 	forms  []form
@@ -56,6 +57,7 @@ type wideWish struct {
 	attempts       []wideTry   // of the pipeline
 	word           ledger.Verb // a person's latest
 	words, risks   int
+	leftover       bool // a process of an attempt may still write, and does so late
 	touched        bool // somebody deleted or edited what it made
 	rivalled       bool // somebody who is in no ledger made something of its name
 	twice          bool // by the market itself
@@ -71,6 +73,7 @@ type wideTry struct {
 }
 
 func (u *wide) now() time.Time       { return time.Unix(0, u.clock.Load()) }
+func (u *wide) wall() time.Time      { return u.now().Add(time.Duration(u.set.Load())) }
 func (u *wide) pass(d time.Duration) { u.clock.Add(int64(d)) }
 func (u *wide) upTo(d time.Duration) time.Duration {
 	return time.Duration(u.random.Int64N(int64(d)))
@@ -129,9 +132,9 @@ func newWide(t testing.TB, seed uint64, via, program string) *wide {
 		u.must(err, "read the policy")
 	}
 	u.policy.Store(u.texts[0])
-	u.store = ledgertest.NewMemory(u.now, hostclock.With(u.now))
+	u.store = ledgertest.NewMemory(u.wall, hostclock.With(u.now))
 	if seed%4 == 0 {
-		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.now, Steady: hostclock.With(u.now)})
+		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")
 	}
 	t.Cleanup(func() { u.fresh(); u.engine.Close(); u.other.Close(); u.store.Close(); u.down.Close() })
@@ -152,7 +155,7 @@ func (u *wide) fresh() {
 		if *e != nil {
 			(*e).Close()
 		}
-		*e = reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy.Load() }, Clock: u.now, Steady: hostclock.With(u.now), Send: true,
+		*e = reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy.Load() }, Clock: u.wall, Steady: hostclock.With(u.now), Send: true,
 			Actor: ledger.Actor{Name: "checks", Host: "ops", Machine: true}})
 	}
 }
@@ -219,7 +222,7 @@ func (u *wide) any() *wideWish {
 
 // fate is what becomes of a transmission.
 func (u *wide) fate() string {
-	return one(u.random, "answered", "answered", "cut", "cut", "made", "made", "made", "late", "refused", "twice", "another", "dies", "made and dies")
+	return one(u.random, "answered", "answered", "cut", "cut", "made", "made", "made", "late", "refused", "twice", "another", "dies", "made and dies", "leftover")
 }
 
 // send lets a pipeline begin the operation and transmit it if it may.
@@ -233,8 +236,12 @@ func (u *wide) send(w *wideWish, fate string) {
 	if odds(u.random, 2) {
 		marks = u.policy.Load().Kind(w.name).Marks(ledger.Operation{Kind: w.name, Key: w.key, Input: input})
 	}
+	var tree ledger.Tree
+	if fate == "leftover" {
+		tree = ledger.TreeOpen
+	}
 	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
-		Kind: w.name, Key: w.key, Token: token, Marks: marks, Fingerprint: w.fingerprint, Sender: "pipeline", TokenSent: w.sent && token != "", KeyWorks: w.keys,
+		Kind: w.name, Key: w.key, Token: token, Marks: marks, Tree: tree, Place: ledger.Place{BootID: "another host's", PIDNamespace: "another"}, Fingerprint: w.fingerprint, Sender: "pipeline", TokenSent: w.sent && token != "", KeyWorks: w.keys,
 		Input: input, Target: map[bool]string{true: w.to}[w.target],
 		Deadline: 5 * time.Second, TTL: w.ttl, Actor: ledger.Actor{Name: "billing", Machine: true}, Source: ledger.Source{Pipeline: "billing"}})
 	u.must(err, "begin")
@@ -279,6 +286,11 @@ func (u *wide) send(w *wideWish, fate string) {
 		book(w.amount+10_000, at) // which nobody wants
 	case "late":
 		book(w.amount, u.now().Add(u.upTo(wideLands-time.Second)))
+	case "leftover": // what the command has started goes on, whatever the policy promises
+		w.leftover = true
+		if odds(u.random, 2) {
+			book(w.amount, u.now().Add(u.upTo(5*time.Minute)))
+		}
 	}
 	switch fate {
 	case "answered":
@@ -452,6 +464,7 @@ func (u *wide) live() {
 		u.happen()
 	}
 	u.fresh()
+	u.set.Store(0)
 	for range 3 {
 		u.pass(wideLands + wideVisible + time.Minute)
 		u.settleDown()
@@ -459,6 +472,12 @@ func (u *wide) live() {
 }
 
 func (u *wide) happen() {
+	// A window that counts from our clock promises that it is right.
+	counted := slices.ContainsFunc(u.forms, func(s form) bool { return s.window == "attempt" })
+	if !counted && odds(u.random, 6) {
+		u.set.Store(int64(u.upTo(wideMargin/2) - wideMargin/4))
+		u.tell("our wall clock is off by %s", time.Duration(u.set.Load()))
+	}
 	for range 1 + u.random.IntN(2) {
 		w := u.any()
 		switch u.random.IntN(8) {
