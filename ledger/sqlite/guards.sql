@@ -287,8 +287,8 @@ BEGIN
        OR NEW.error_class IS NOT OLD.error_class OR NEW.effect_word IS NOT OLD.effect_word
        OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.token_sent < OLD.token_sent OR NEW.token_sent IS NULL
        OR NEW.error IS NOT OLD.error AND OLD.error <> ''
-       -- under another boot it is seen to be over anew, and with its processes
-       OR NEW.ended_steady IS NOT OLD.ended_steady AND coalesce(NEW.seen_boot, '') = OLD.seen_boot AND NEW.tree_at = OLD.tree_at
+       -- who knows no steady clock leaves 0; under another boot it is seen to be over anew, and with its processes
+       OR NEW.ended_steady IS NOT OLD.ended_steady AND OLD.ended_steady <> 0 AND coalesce(NEW.seen_boot, '') = OLD.seen_boot AND NEW.tree_at = OLD.tree_at
        -- what a late answer brings, comes with it and once
        OR (NEW.late_outcome IS NOT OLD.late_outcome OR NEW.late_at IS NOT OLD.late_at OR NEW.late_receipt IS NOT OLD.late_receipt
            OR NEW.result IS NOT OLD.result OR NEW.error IS NOT OLD.error)

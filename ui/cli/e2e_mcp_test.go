@@ -222,7 +222,7 @@ func TestRealMCPServersAnswerTheSameBehindTheProxy(t *testing.T) {
 			"mcp.memory.create_entities committed": 2, "mcp.memory.create_relations committed": 1, "mcp.memory.add_observations committed": 1,
 			"mcp.memory.delete_observations committed": 1,
 			// An error from inside a tool does not say that nothing happened.
-			"mcp.memory.add_observations uncertain": 1, "mcp.memory.create_entities uncertain": 1, "mcp.memory.no_such_tool uncertain": 1,
+			"mcp.memory.add_observations uncertain": 1, "mcp.memory.create_entities failed": 1, "mcp.memory.no_such_tool failed": 1,
 		})
 	})
 	t.Run("filesystem", func(t *testing.T) {
@@ -287,7 +287,7 @@ var everythingSteps = []step{
 
 var everythingRecorded = map[string]int{
 	"mcp.everything.trigger-sampling-request committed": 1, "mcp.everything.trigger-elicitation-request committed": 1,
-	"mcp.everything.no-such-tool uncertain": 1,
+	"mcp.everything.no-such-tool failed": 1,
 }
 
 var ownID = regexp.MustCompile(`"id":\d+`)

@@ -77,7 +77,7 @@ func TestAServerBehindAURLIsTheSameBehindTheProxy(t *testing.T) {
 	}
 	wantRecorded(t, s.recorded(), map[string]int{
 		"mcp.everything.trigger-sampling-request committed": 1, "mcp.everything.trigger-elicitation-request committed": 1,
-		"mcp.everything.no-such-tool uncertain": 1, "mcp.everything.toggle-simulated-logging committed": 1,
+		"mcp.everything.no-such-tool failed": 1, "mcp.everything.toggle-simulated-logging committed": 1,
 	})
 	if !strings.Contains(noise(), "Received session termination request") {
 		t.Error("the proxy left without ending its session")

@@ -27,7 +27,7 @@ func (b *bench) table(width int, args ...string) string {
 	b.Helper()
 	var out, errOut bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errOut)
-	a.clock, a.width = b.clock, func() int { return width }
+	a.clock, a.steady, a.width = b.clock, hostclock.With(b.clock), func() int { return width }
 	a.env = func(name string) string {
 		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy}[name]
 	}

@@ -177,6 +177,7 @@ func TestPolicyTryWantsAnOperationOfTheKind(t *testing.T) {
 }
 
 func TestPolicyTryNeedsNoSecretToReadASavedAnswer(t *testing.T) {
+	t.Setenv("STRIPE_KEY", "")
 	b := newBench(t)
 	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)
 	out := b.want(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", none)
