@@ -49,6 +49,10 @@ func FuzzParse(f *testing.F) {
 			k.Price(rec)
 			p.Explain(name)
 			if k.Read != nil {
+				if _, err := k.Read.NeverSent(rec); err == nil && k.Read.Identity() == ByNothing {
+					t.Fatal("something identifies nothing")
+				}
+				k.Read.Recognises()
 				_, _ = k.Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: 200, Body: []byte(`{}`)})
 			}
 		}
