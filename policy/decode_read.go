@@ -130,32 +130,55 @@ func (d *decoder) never(r *Read, n *node, path string) {
 
 // identity checks that the fields that say whose an effect is fit together.
 func (d *decoder) identity(r *Read, n *node, path string) {
-	refuse := func(message, hint string) { d.fail(n.at, path, message, hint) }
-	named := r.markIs != nil || r.markKey
 	for _, e := range n.entries {
 		if r.state != nil && slices.Contains(ofCandidates, e.key) {
 			d.warn(e.at, join(path, e.key), fmt.Sprintf("`%s` says nothing of a `state`, which has no candidates", e.key), "leave it out")
 		}
 	}
+	for _, why := range []func() (string, string){r.findsNothing, r.comparesNothing, r.isNotShown} {
+		if message, hint := why(); message != "" {
+			d.fail(n.at, path, message, hint)
+			return
+		}
+	}
+}
+
+// named reports whether a mark is compared with something else than the token.
+func (r *Read) named() bool { return r.markIs != nil || r.markKey }
+
+func (r *Read) findsNothing() (message, hint string) {
 	switch {
 	case r.state != nil && (r.list != nil || r.mark != nil || r.asked):
-		refuse("`state` asks whether something is so, and `list` and `mark` whose it is: they exclude each other", "leave out one of the two")
+		return "`state` asks whether something is so, and `list` and `mark` whose it is: they exclude each other", "leave out one of the two"
 	case r.state == nil && r.list == nil:
-		refuse("does not say what it finds", "list: body.data, and mark: it.metadata.indoubt where a candidate shows its token; or state: … for a kind that is safe to repeat")
-	case (r.markAs != nil || named) && r.mark == nil:
-		refuse("`mark_as` and `mark_is` say what `mark` is compared with, and there is no `mark`", "mark: it.metadata.indoubt")
-	case r.markAs != nil && named:
-		refuse("`mark_as` compares with the token, and `mark_is` with something else: they exclude each other", "leave out one of the two")
-	case r.markIs != nil && r.created == nil && !r.unique:
-		refuse("others may have what `mark_is` says, too: nothing tells an older effect from the operation's own",
-			"say created: it.created_at, or unique: true where the other side refuses a second one")
-	case r.unique && !named:
-		refuse("`unique` says that the other side refuses a second effect with what `mark_is` says", "mark_is: ${input.invoice}")
-	case r.asked && !slices.ContainsFunc(r.transport.questions(), func(t *template) bool { return t.uses("token") }) && !r.operationOnStdin():
-		refuse("`mark: asked` means that the other side searched for the token, and the request does not hold it", "put ${token} into the request")
-	case r.state == nil && len(r.never.fields) > 0 && r.markIs == nil:
-		refuse("`never` replaces the token or the key here, and names fields of the input", `never: "a value in their form"`)
+		return "does not say what it finds", "list: body.data, and mark: it.metadata.indoubt where a candidate shows its token; or state: … for a kind that is safe to repeat"
 	}
+	return "", ""
+}
+
+func (r *Read) comparesNothing() (message, hint string) {
+	switch {
+	case (r.markAs != nil || r.named()) && r.mark == nil:
+		return "`mark_as` and `mark_is` say what `mark` is compared with, and there is no `mark`", "mark: it.metadata.indoubt"
+	case r.markAs != nil && r.named():
+		return "`mark_as` compares with the token, and `mark_is` with something else: they exclude each other", "leave out one of the two"
+	case r.markIs != nil && r.created == nil && !r.unique:
+		return "others may have what `mark_is` says, too: nothing tells an older effect from the operation's own",
+			"say created: it.created_at, or unique: true where the other side refuses a second one"
+	case r.unique && !r.named():
+		return "`unique` says that the other side refuses a second effect with what `mark_is` says", "mark_is: ${input.invoice}"
+	}
+	return "", ""
+}
+
+func (r *Read) isNotShown() (message, hint string) {
+	switch {
+	case r.asked && !slices.ContainsFunc(r.transport.questions(), func(t *template) bool { return t.uses("token") }) && !r.operationOnStdin():
+		return "`mark: asked` means that the other side searched for the token, and the request does not hold it", "put ${token} into the request"
+	case r.state == nil && len(r.never.fields) > 0 && r.markIs == nil:
+		return "`never` replaces the token or the key here, and names fields of the input", `never: "a value in their form"`
+	}
+	return "", ""
 }
 
 // ofCandidates are fields that say something of a candidate, which a `state` has not.

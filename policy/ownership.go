@@ -37,7 +37,7 @@ func (r *Read) Identity() Identity {
 		return ByState
 	case r.asked:
 		return ByAsking
-	case r.markIs != nil || r.markKey:
+	case r.named():
 		return ByName
 	case r.mark != nil:
 		return ByToken

@@ -14,7 +14,7 @@ import (
 type Problem struct {
 	File         string
 	Line, Column int    // 1-based, the column in characters; 0: of the file as a whole
-	Path         string // where in the file, e.g. kinds.stripe.charge.read.found
+	Path         string // where in the file, e.g. kinds.stripe.charge.read.list
 	Message      string
 	Excerpt      string // the line, and a mark under the column
 	Hint         string // what to write instead, "" when there is none

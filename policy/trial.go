@@ -14,7 +14,8 @@ import (
 
 // Trial is what the answers of one read lead to: a verdict, why, and what the
 // advice would be before anybody settles it. `absent` presumes that the positive
-// control holds, which only the engine can tell.
+// control holds, and what was found that the negative one does and that no other
+// operation has the same name: only the engine can tell.
 type Trial struct {
 	Found   Found
 	Verdict ledger.Verdict

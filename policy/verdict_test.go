@@ -109,12 +109,17 @@ func TestJudge(t *testing.T) {
 		{"none, asked for", ByAsking, shows(), holding(), ledger.Absent, "", "none found"},
 		{"none, and strangers'", token, finding(shows(), func(f *Findings) { f.Others, f.Unmarked = 3, 2 }), holding(), ledger.Absent, "", "none found"},
 		{"none, though it was settled as landed", token, shows(), unlike(func(p *Proof) { p.Landed = true }), ledger.Absent, ledger.CauseGone, "not there now"},
+		{"none, by a search that shows strangers'", token, finding(shows(), func(f *Findings) { f.Others = 1 }), unlike(func(p *Proof) { p.Asked = true }), inconclusive, ledger.CauseIncomplete, "shows 1 others"},
+		{"none, by a search that shows what has no mark", token, finding(shows(), func(f *Findings) { f.Unmarked = 2 }), unlike(func(p *Proof) { p.Asked = true }), inconclusive, ledger.CauseIncomplete, "shows 2 others"},
+		{"none, by a search", token, shows(), unlike(func(p *Proof) { p.Asked = true }), ledger.Absent, "", ""},
 		{"none, by name", name, shows(), holding(), inconclusive, ledger.CauseNone, "looks for a name"},
 		{"no answer", token, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "downstream answered 503"},
 		{"not asked", token, finding(shows(), unasked), holding(), inconclusive, ledger.CauseNotAsked, "KEY"},
 		{"none, in an old answer", token, finding(shows(), stale), holding(), inconclusive, ledger.CauseStale, "cache"},
 		{"none on these pages", token, finding(shows(), incomplete), holding(), inconclusive, ledger.CauseIncomplete, "goes on"},
 		{"none, and it was said to have landed", token, shows(), unlike(func(p *Proof) { p.SaidLanded = "its own answer said so" }), inconclusive, ledger.CauseGone, "its own answer said so"},
+		{"none, and a process may still write", token, shows(), unlike(func(p *Proof) { p.Running = "process 7 on host h is there" }), inconclusive, ledger.CauseRunning, "process 7"},
+		{"one, and a process may still write", token, shows(mine), unlike(func(p *Proof) { p.Running = "process 7" }), ledger.Landed, "", "found r1"},
 		{"none, and its token was perhaps not sent", token, shows(), unlike(func(p *Proof) { p.TokenKnown = false }), inconclusive, ledger.CauseNone, "not known to have been sent"},
 		{"none, without a bound", token, shows(), unlike(func(p *Proof) { p.Bounded, p.Provable = false, false }), inconclusive, ledger.CauseNone, "states no bound"},
 		{"none, of which there is no proof", token, shows(), unlike(func(p *Proof) { p.Provable = false }), inconclusive, ledger.CauseNone, "what would be needed"},
@@ -183,7 +188,7 @@ func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
 		f.Ended = f.Began.Add(time.Millisecond)
 		f.Unasked = f.Trouble != "" && flag("unasked")
 		f.Effects = rapid.SliceOfN(rapid.SampledFrom([]Effect{mine, another, differs, old, open}), 0, 3).Draw(t, "effects")
-		p := Proof{Bounded: flag("bounded"), At: moment("at"), Visible: moment("visible"), TokenKnown: flag("token"), SaidLanded: text("landed"), Landed: flag("committed")}
+		p := Proof{Bounded: flag("bounded"), At: moment("at"), Visible: moment("visible"), TokenKnown: flag("token"), SaidLanded: text("landed"), Running: text("running"), Landed: flag("committed")}
 		p.Provable = p.Bounded && flag("provable")
 		if flag("for ever") {
 			p.Visible = ledger.Never
@@ -205,7 +210,7 @@ func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
 		shown := f.Trouble == "" && f.Incomplete == "" && f.Stale == ""
 		switch j.Verdict {
 		case ledger.Absent:
-			if len(f.Effects) > 0 || !shown || by != ByToken && by != ByAsking || !p.TokenKnown || !p.Provable || p.SaidLanded != "" || positive != "" ||
+			if len(f.Effects) > 0 || !shown || by != ByToken && by != ByAsking || !p.TokenKnown || !p.Provable || p.SaidLanded != "" || p.Running != "" || positive != "" ||
 				!f.Began.After(p.At) || !f.Ended.Before(p.Visible) || (j.Cause == ledger.CauseGone) != p.Landed || j.Cause != "" && j.Cause != ledger.CauseGone {
 				t.Fatalf("absent: %+v", j)
 			}

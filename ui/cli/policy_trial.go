@@ -14,6 +14,7 @@ import (
 // trialJSON is what the answers show. Outcome is of an answer to the write,
 // Verdict of those to the check.
 type trialJSON struct {
+	By       *string        `json:"recognised_by"`
 	Pages    []pageJSON     `json:"pages"`
 	Found    []effectJSON   `json:"found"`
 	Valid    bool           `json:"valid"`
@@ -154,17 +155,21 @@ type effectJSON struct {
 	Differs *string `json:"differs"`
 }
 
-// judge says what the answers show. Proof that nothing landed needs more than
-// that: a check that is known to find.
-func (t *trialJSON) judge(trial policy.Trial) {
+// judge says what the answers show. A verdict needs more than that: controls that
+// show that the check finds what is there, and only that.
+func (t *trialJSON) judge(read *policy.Read, trial policy.Trial) {
+	t.By = text(read.Recognises())
 	f := trial.Found
 	t.Verdict, t.Problem, t.Advice = trial.Verdict, text(trial.Reason), &adviceJSON{trial.Advice.Verb, trial.Advice.Reason}
 	t.Valid, t.Complete, t.Next = f.Valid, f.Complete, f.Next != nil
 	for _, e := range f.Effects {
 		t.Found = append(t.Found, effectJSON{e.Receipt, e.Same, text(e.Differs)})
 	}
-	if t.Verdict == ledger.Absent {
+	switch {
+	case t.Verdict == ledger.Absent:
 		t.Problem = text("none found, which proves it only with a control: the same check finding something that is there")
+	case t.Verdict != ledger.Inconclusive && read.NeedsNegativeControl():
+		t.Problem = text(trial.Reason + ", which counts only with a control: the same check finding nothing for what was never sent")
 	}
 }
 
@@ -203,6 +208,9 @@ func (t trialJSON) write(w io.Writer) {
 		for _, one := range page.Steps {
 			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), beginning(one.result()))
 		}
+	}
+	if t.By != nil {
+		block("RECOGNISED BY", *t.By)
 	}
 	words := verdictWords(t.Verdict)
 	if t.Verdict == ledger.Absent {

@@ -32,8 +32,9 @@ func newPolicyTryCommand(a *app) *cobra.Command {
 		Use:   "try KIND --op ID | --input JSON [--answer FILE]…",
 		Short: "Ask once as the check of a kind would, and show what it makes of the answer",
 		Long: `Make the check of a kind for one operation, or for an input that was never sent,
-page by page, and show each request, its answer, what every expression gives, the
-verdict and the advice. Nothing is recorded and nothing is decided: to let the
+page by page, and show each request, its answer, what every expression gives, by
+what the check recognises an effect and whose each candidate is, the verdict and
+the advice. Nothing is recorded and nothing is decided: to let the
 answer count, use ` + "`indoubt reconcile ID`" + `.
 
 With --answer nothing is asked: the answer is read from a file, or from standard
@@ -121,7 +122,7 @@ func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of t
 		page.Steps = stepsAsJSON(slices.DeleteFunc(slices.Clone(trial.Steps), func(s policy.Step) bool { return s.Page != i+1 }))
 		t.Pages = append(t.Pages, page)
 	}
-	t.judge(trial)
+	t.judge(kind.Read, trial)
 	if trial.Verdict == ledger.Inconclusive && why != "" {
 		t.Problem = text(why)
 	}
