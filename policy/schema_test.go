@@ -158,8 +158,10 @@ func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 			if properties, ok := x["properties"].(object); ok && !visited[names(properties)] {
 				t.Errorf("the decoder never comes to the mapping of %s", names(properties))
 			}
-			for _, e := range x {
-				walk(e)
+			for name, e := range x {
+				if name != "if" && name != "then" { // conditions on properties that stand elsewhere
+					walk(e)
+				}
 			}
 		case []any:
 			for _, e := range x {
@@ -260,6 +262,11 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 		{kind, "read: { http: { get: https://h.example/x }, command: [x], list: body }"}, {kind, "read: { http: { query: {} }, list: body }"},
 		{kind, "read: { http: { get: https://h.example/x, post: https://h.example/x }, list: body }"}, {kind, "read: { http: { put: https://h.example/x }, list: body }"},
 		{kind, "read: { http: { get: https://h.example/x, json: { a: 1 } }, list: body }"}, {kind, "read: { command: [x], list: json, max_body: lots }"},
+		{kind, "read: { command: [x], mark: it.t }"}, {kind, "read: { command: [x], found: json }"}, {kind, "idempotent: true, read: { command: [x], state: json.v == input.v, list: json }"},
+		{kind, "token: { into: t }, read: { command: [x], list: json, mark_as: \"<${token}>\" }"}, {kind, "read: { command: [x], list: json, mark_is: key }"},
+		{kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, mark_as: \"<${token}>\", mark_is: key }"}, {kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\" }"},
+		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", unique: false }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, unique: true }"},
+		{kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: \"\" }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: null }"},
 		{kind, "send: { http: { post: https://h.example/x, json: { a: 1 }, form: { a: 1 } } }"}, {kind, "send: { command: recorded, sql: { query: SELECT 1 } }"},
 		{downstream, "base: h.example"}, {downstream, "base: ftp://h.example"}, {downstream, "base: https://h.example, rate: 0/s"}, {downstream, "base: https://h.example, rate: 0.0/m"},
 		{downstream, "base: https://h.example, sql: { sqlite: x }"}, {downstream, "mcp: { command: [x], url: https://h.example }"}, {downstream, "mcp: {}"},
@@ -276,6 +283,9 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 	for _, c := range [][2]string{
 		{downstream, "base: https://h.example, rate: 0.5/m"}, {downstream, "base: https://h.example, rate: 10/h"}, {downstream, "base: '${env.BASE}'"}, {kind, "skew: 0"},
 		{kind, "match: [\"POST,PUT api.example.com:8443/v1/*/x/**\", /v2]"}, {kind, "send: { committed: status == 200 }"}, {kind, "redact: []"},
+		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: key }"}, {kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", unique: true, never: 0 }"},
+		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", created: it.at, never: { a: 0 } }"}, {kind, "idempotent: true, read: { command: [x], state: json.v == input.v }"},
+		{kind, "token: { into: t }, read: { command: [x, \"${token}\"], list: json, mark: asked, final: it.done }"}, {kind, "read: { command: [x], list: json }"},
 	} {
 		text := []byte(fmt.Sprintf(c[0], c[1]))
 		if _, err := Parse("policy.yaml", text); err != nil {

@@ -143,32 +143,45 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	if f.Stale == "" {
 		f.Stale = stale(answer, k.Skew)
 	}
+	if found, err = e.judged(ctx, k, rec, cursor, answer); err != nil {
+		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
+	}
+	f.notThere = notThere(answer)
+	if why := unread(answer, found, err); why != "" {
+		return trouble("%s", why)
+	}
+	p.Found, p.Complete = len(found.Effects), found.Complete
+	return found, false
+}
+
+// judged is what the policy makes of one page; as many are judged at once as the
+// downstream has judges.
+func (e *Engine) judged(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, answer ledger.Answer) (policy.Found, error) {
 	judges := e.downs.of(k).judges
 	select {
 	case judges <- struct{}{}:
 	case <-ctx.Done():
-		return trouble("%s", ctx.Err())
+		return policy.Found{}, ctx.Err()
 	}
-	found, err = k.Read.JudgePage(ctx, rec, cursor, fresh(answer))
-	<-judges
-	if err != nil {
-		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
-	}
-	f.notThere = notThere(answer)
+	defer func() { <-judges }()
+	return k.Read.JudgePage(ctx, rec, cursor, fresh(answer))
+}
+
+// unread says why a page shows nothing; "" when it does.
+func unread(answer ledger.Answer, found policy.Found, err error) string {
 	switch {
 	case (err != nil || !found.Valid) && answer.Status >= 300:
-		return trouble("downstream answered %d", answer.Status)
-	case err != nil && strings.HasPrefix(err.Error(), "answer "):
-		return trouble("%s", err)
+		return fmt.Sprintf("downstream answered %d", answer.Status)
+	case err != nil && (strings.HasPrefix(err.Error(), "answer ") || errors.Is(err, context.Canceled)):
+		return err.Error()
 	case err != nil:
-		return trouble("the answer cannot be read: %s", err)
+		return "the answer cannot be read: " + err.Error()
 	case !found.Valid && answer.Exited && answer.Exit != 0:
-		return trouble("the check ended with exit code %d", answer.Exit)
+		return fmt.Sprintf("the check ended with exit code %d", answer.Exit)
 	case !found.Valid:
-		return trouble("the answer is not what the policy calls valid")
+		return "the answer is not what the policy calls valid"
 	}
-	p.Found, p.Complete = len(found.Effects), found.Complete
-	return found, false
+	return ""
 }
 
 // ask makes one request over the connector it is for.
