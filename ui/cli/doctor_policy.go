@@ -33,11 +33,6 @@ func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
 	for _, w := range p.Warnings() {
 		x.say("policy", levelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
 	}
-	for _, name := range p.Kinds() {
-		if r := p.Kind(name).Read; r != nil {
-			x.ok("check", "%s recognises effects by %s", name, r.Recognises())
-		}
-	}
 	x.secrets(path)
 	x.identities(p)
 	x.unknownKinds(ctx, s, p)

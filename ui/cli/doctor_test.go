@@ -37,7 +37,7 @@ func TestDoctorOnAHealthyLedger(t *testing.T) {
 		}
 	}
 	out := b.want(0, "doctor")
-	for _, check := range []string{"ledger", "home", "integrity", "derived", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "check", "secrets", "clock", "last write", "last doubt", "operations"} {
+	for _, check := range []string{"ledger", "home", "integrity", "derived", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "checks", "secrets", "clock", "last write", "last doubt", "operations"} {
 		if !strings.Contains(out, "ok    "+check+" ") {
 			t.Errorf("%s is missing:\n%s", check, out)
 		}

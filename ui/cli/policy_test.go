@@ -112,7 +112,7 @@ kinds:
 `)
 	for token, want := range map[string]string{"tok'1": "VERDICT   landed", "' OR 1=1 --": "none found"} {
 		out := b.want(0, "policy", "try", "book", "--input", `{"amount":4200}`, "--token", token)
-		if landed := strings.Contains(want, "landed"); landed != strings.Contains(out, "found c1, which counts only with a control") || !strings.Contains(out, "RECOGNISED BY\n  it.token with its token\n") {
+		if landed := strings.Contains(want, "landed"); landed != strings.Contains(out, "found c1, which counts only with a control") || !strings.Contains(out, "RECOGNISES it.token with its token\n") {
 			t.Errorf("%s:\n%s", token, out)
 		}
 		if !strings.Contains(out, want) || !strings.Contains(out, "SQL books (sqlite)") || !strings.Contains(out, "WHERE token = ?") {

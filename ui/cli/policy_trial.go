@@ -14,7 +14,6 @@ import (
 // trialJSON is what the answers show. Outcome is of an answer to the write,
 // Verdict of those to the check.
 type trialJSON struct {
-	By       *string        `json:"recognised_by"`
 	Pages    []pageJSON     `json:"pages"`
 	Found    []effectJSON   `json:"found"`
 	Valid    bool           `json:"valid"`
@@ -158,7 +157,6 @@ type effectJSON struct {
 // judge says what the answers show. A verdict needs more than that: controls that
 // show that the check finds what is there, and only that.
 func (t *trialJSON) judge(read *policy.Read, trial policy.Trial) {
-	t.By = text(read.Recognises())
 	f := trial.Found
 	t.Verdict, t.Problem, t.Advice = trial.Verdict, text(trial.Reason), &adviceJSON{trial.Advice.Verb, trial.Advice.Reason}
 	t.Valid, t.Complete, t.Next = f.Valid, f.Complete, f.Next != nil
@@ -208,9 +206,6 @@ func (t trialJSON) write(w io.Writer) {
 		for _, one := range page.Steps {
 			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), beginning(one.result()))
 		}
-	}
-	if t.By != nil {
-		block("RECOGNISED BY", *t.By)
 	}
 	words := verdictWords(t.Verdict)
 	if t.Verdict == ledger.Absent {
