@@ -17,9 +17,6 @@ func FuzzHasWord(f *testing.F) {
 		if got && !strings.Contains(text, word) {
 			t.Fatalf("%q is not in %q", word, text)
 		}
-		if strings.Trim(word, "-_ .") == word && HasWord(text+"x"+word+"x", word) != HasWord(text+"x", word) {
-			t.Fatalf("a part of a word counts in %q", text+"x"+word+"x")
-		}
 		if !HasWord(text+" "+word+" ", word) {
 			t.Fatalf("%q is not found at the end of %q", word, text)
 		}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"cel.dev/cel-go/common/types"
+
 	"indoubt/ledger"
 )
 
@@ -78,14 +80,14 @@ func (x substitution) nothing() bool { return !x.token && !x.key && len(x.inputs
 // request for something that was never sent finds nothing: the request holds what
 // the mark is compared with, so that an echo of it would be taken for an effect;
 // or nothing in the answer shows whose it is.
-func (r *Read) NeedsNegativeControl() bool {
+func (r *Read) NeedsNegativeControl(rec ledger.Record) bool {
 	switch r.Identity() {
 	case ByNothing:
 		return false
 	case ByAsking, ByState:
 		return true
 	}
-	return r.carries(r.replaces())
+	return r.carries(r.replaces()) || r.carriesUnnamed(rec)
 }
 
 // carries reports whether the request holds any of these; a command without
@@ -133,11 +135,11 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 	}
 	var out []Control
 	for _, part := range parts {
-		fresh, err := r.replace(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
+		fresh, err := r.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
 		if err != nil {
 			return nil, err
 		}
-		fixed, err := r.replace(part, rec, func() float64 { return 1 }, func() string { return "never-sent" })
+		fixed, err := r.without(part, rec, func() float64 { return 1 }, func() string { return "never-sent" })
 		if err != nil {
 			return nil, err
 		}
@@ -189,6 +191,73 @@ func (r *Read) requestKey(rec ledger.Record) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// without is the record with a part of it replaced, also where the same value
+// stands under another name.
+func (r *Read) without(part substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
+	made, err := r.replace(part, rec, number, text)
+	if err != nil {
+		return rec, err
+	}
+	return r.rename(made, r.name(rec), r.name(made))
+}
+
+// carriesUnnamed reports whether the request holds the value that the mark is
+// compared with, though it does not name it: in an input that has the same.
+func (r *Read) carriesUnnamed(rec ledger.Record) bool {
+	was, err := r.requestKey(rec)
+	if err != nil {
+		return true
+	}
+	other, err := r.replace(substitution{}, rec, nil, nil)
+	if err == nil {
+		other, err = r.rename(other, r.name(rec), "never-sent")
+	}
+	now, err2 := r.requestKey(other)
+	return err != nil || err2 != nil || was != now
+}
+
+// name is what tells the operation from others: the token, or what `mark_is` says.
+func (r *Read) name(rec ledger.Record) string {
+	if r.Identity() != ByName {
+		return rec.Operation.Token
+	}
+	name, err := r.expected(rec)
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// rename puts another name wherever the operation has its own in its key or input:
+// the token that a pipeline wrote into its input, a key that is an invoice's number.
+func (r *Read) rename(rec ledger.Record, was, now string) (ledger.Record, error) {
+	if r.Identity() == ByState || was == "" {
+		return rec, nil
+	}
+	other := func(v any) any {
+		text, err := formatValue(types.DefaultTypeAdapter.NativeToValue(v))
+		switch {
+		case err != nil:
+		case text == was:
+			return now
+		case r.Identity() != ByName && strings.Contains(text, was):
+			return strings.ReplaceAll(text, was, now)
+		}
+		return v
+	}
+	o := &rec.Operation
+	o.Key = fmt.Sprint(other(o.Key))
+	input, err := decodeInput(*o)
+	if err != nil {
+		return rec, err
+	}
+	if made, found := exchange(input, nil, other); found {
+		input = made
+	}
+	o.Input, err = marshal(input)
+	return rec, err
+}
+
 func (r *Read) replace(x substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
 	fresh := func(was any) any {
 		if r.never.value != nil {
@@ -197,7 +266,7 @@ func (r *Read) replace(x substitution, rec ledger.Record, number func() float64,
 		switch x := was.(type) {
 		case bool:
 			return !x
-		case json.Number, float64, int64:
+		case json.Number, float64, int64, bigNumber:
 			return json.Number(strconv.FormatFloat(number(), 'f', -1, 64))
 		}
 		return text()

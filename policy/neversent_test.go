@@ -60,7 +60,11 @@ func TestWhichChecksNeedANegativeControl(t *testing.T) {
 		{"http: { get: 'https://h.example/x' }", "      state: body.v == input.v\n", true},
 		{"http: { get: 'https://h.example/${token}' }", "      list: body\n", false},
 	} {
-		if got := asking(t, requoted(c.request), c.rest).Read.NeedsNegativeControl(); got != c.want {
+		input := `{"a":"x","b":"y","n":1,"v":2,"l":["p","q"]}`
+		if strings.Contains(c.request, "input.a.") {
+			input = `{"a":{"b":"x","c":"y"}}`
+		}
+		if got := asking(t, requoted(c.request), c.rest).Read.NeedsNegativeControl(operation("k", input)); got != c.want {
 			t.Errorf("%s\n%s: %v, want %v", c.request, c.rest, got, c.want)
 		}
 	}
@@ -71,7 +75,7 @@ func requoted(text string) string { return requote(strings.ReplaceAll(text, "'",
 // What was never sent is new each time, of the same type, and nothing else of the
 // operation is changed.
 func TestI2_WhatWasNeverSent(t *testing.T) {
-	const input = `{"a":"INV-1","n":42,"b":true,"big":9007199254740993,"none":null,"l":["x","y"],"m":{"p":"q","r":[{"s":1},{"s":2}]},"rest":"kept"}`
+	const input = `{"a":"INV-1","n":42,"b":true,"big":9007199254740993,"huge":123456789012345678901234567890,"none":null,"l":["x","y"],"m":{"p":"q","r":[{"s":1},{"s":2}]},"rest":"kept"}`
 	token := regexp.MustCompile(`^indoubt-[0-9A-Za-z]+$`)
 	text, number := regexp.MustCompile(`^"indoubt-[0-9A-Za-z]+"$`), regexp.MustCompile(`^[12]\d{9}$`)
 	for _, c := range []struct {
@@ -85,6 +89,7 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 		{"text", "http: { get: 'https://h.example/${input.a}' }", byField("${input.a}"), []map[string]*regexp.Regexp{{"a": text}}},
 		{"a number", "http: { get: 'https://h.example/${input.n}' }", byField("${input.n}"), []map[string]*regexp.Regexp{{"n": number}}},
 		{"a large number", "http: { get: 'https://h.example/${input.big}' }", byField("${input.big}"), []map[string]*regexp.Regexp{{"big": number}}},
+		{"a huge number", "http: { get: 'https://h.example/${input.huge}' }", byField("${input.huge}"), []map[string]*regexp.Regexp{{"huge": number}}},
 		{"the key beside a field", "http: { get: 'https://h.example/${key}/${input.a}' }", byField("${key}/${input.a}"), []map[string]*regexp.Regexp{{"key": token}, {"a": text}}},
 		{"each of two fields alone", "http: { get: 'https://h.example/${input.n}/${input.a}' }", byField("${input.a}-${input.n}"), []map[string]*regexp.Regexp{{"a": text}, {"n": number}}},
 		{"only what is asked for", "http: { get: 'https://h.example/${input.a}' }", byField("${input.a}-${input.n}"), []map[string]*regexp.Regexp{{"a": text}}},
@@ -231,5 +236,46 @@ func TestWhichOperationsShareAControl(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk_live_2")
 	if two, err := r.NeverSent(operation("k", `{}`)); err != nil || one[0].Key == two[0].Key {
 		t.Error("a control made with another secret is believed", err)
+	}
+}
+
+// What a mark is compared with may be in the question under another name: the
+// token that a pipeline wrote into its input, a key that is the invoice's number.
+func TestI2_TheSameValueUnderAnotherName(t *testing.T) {
+	for _, c := range []struct {
+		request, rest, key, input string
+		want                      string // of the input, after what was never sent is replaced; "" for no control
+	}{
+		{"http: { get: 'https://h.example/${input.memo}' }", byToken, "k", `{"memo":"for indoubt-7E3A","n":1}`, `{"memo":"for NEW","n":1}`},
+		{"http: { post: https://h.example/x, json: '${input}' }", byToken, "k", `{"a":[{"memo":"indoubt-7E3A"}],"n":1}`, `{"a":[{"memo":"NEW"}],"n":1}`},
+		{"http: { get: 'https://h.example/${key}' }", byToken, "indoubt-7E3A", `{}`, `{}`},
+		{"http: { get: 'https://h.example/${input.memo}' }", byToken, "k", `{"memo":"none of it"}`, ""},
+		{"http: { get: 'https://h.example/x' }", byToken, "k", `{"memo":"indoubt-7E3A"}`, ""}, // the question does not hold it
+		{"http: { get: 'https://h.example/${input.invoice}' }", byKey, "INV-1", `{"invoice":"INV-1","n":1}`, `{"invoice":"NEW","n":1}`},
+		{"http: { get: 'https://h.example/${input.invoice}' }", byKey, "7", `{"invoice":7,"n":1}`, `{"invoice":"NEW","n":1}`},
+		{"http: { get: 'https://h.example/${input.invoice}' }", byKey, "INV-1", `{"invoice":"INV-10"}`, ""},
+		{"http: { get: 'https://h.example/${input.b}' }", byField("${input.a}"), "k", `{"a":"INV-1","b":"INV-1"}`, `{"a":"NEW","b":"NEW"}`},
+		{"http: { get: 'https://h.example/${key}' }", byField("${input.a}"), "INV-1", `{"a":"INV-1"}`, `{"a":"NEW"}`},
+		{"http: { get: 'https://h.example/${input.b}' }", byField("${input.a}"), "k", `{"a":"INV-1","b":"INV-2"}`, ""},
+	} {
+		r := asking(t, requoted(c.request), c.rest).Read
+		rec := operation("k", c.input)
+		rec.Operation.Key = c.key
+		if got := r.NeedsNegativeControl(rec); got != (c.want != "") {
+			t.Errorf("%s of %s needs a control: %v", c.request, c.input, got)
+		}
+		if c.want == "" {
+			continue
+		}
+		controls, err := r.NeverSent(rec)
+		if err != nil || len(controls) != 1 {
+			t.Errorf("%s of %s: %v %v", c.request, c.input, controls, err)
+			continue
+		}
+		o := controls[0].Record.Operation
+		fresh, err := r.expected(controls[0].Record)
+		if got := strings.ReplaceAll(string(o.Input), fresh, "NEW"); err != nil || got != c.want || c.key != "k" && o.Key == c.key {
+			t.Errorf("%s of %s with %s: %s with %s, want %s", c.request, c.input, c.key, got, o.Key, c.want)
+		}
 	}
 }

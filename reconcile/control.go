@@ -92,7 +92,7 @@ func (c *controls) note(key string, made control) {
 // result is believed for a minute for the same request apart from what is
 // replaced in it, and for no other.
 func (e *Engine) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool, ready func() error) (ledger.Cause, string) {
-	if !k.Read.NeedsNegativeControl() {
+	if !k.Read.NeedsNegativeControl(rec) {
 		return "", ""
 	}
 	const unknown = "whether this check also finds what was never sent is not known: "

@@ -156,7 +156,7 @@ type effectJSON struct {
 
 // judge says what the answers show. A verdict needs more than that: controls that
 // show that the check finds what is there, and only that.
-func (t *trialJSON) judge(read *policy.Read, trial policy.Trial) {
+func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Trial) {
 	f := trial.Found
 	t.Verdict, t.Problem, t.Advice = trial.Verdict, text(trial.Reason), &adviceJSON{trial.Advice.Verb, trial.Advice.Reason}
 	t.Valid, t.Complete, t.Next = f.Valid, f.Complete, f.Next != nil
@@ -166,7 +166,7 @@ func (t *trialJSON) judge(read *policy.Read, trial policy.Trial) {
 	switch {
 	case t.Verdict == ledger.Absent:
 		t.Problem = text("none found, which proves it only with a control: the same check finding something that is there")
-	case t.Verdict != ledger.Inconclusive && read.NeedsNegativeControl():
+	case t.Verdict != ledger.Inconclusive && read.NeedsNegativeControl(rec):
 		t.Problem = text(trial.Reason + ", which counts only with a control: the same check finding nothing for what was never sent")
 	}
 }

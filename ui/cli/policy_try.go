@@ -122,7 +122,7 @@ func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of t
 		page.Steps = stepsAsJSON(slices.DeleteFunc(slices.Clone(trial.Steps), func(s policy.Step) bool { return s.Page != i+1 }))
 		t.Pages = append(t.Pages, page)
 	}
-	t.judge(kind.Read, trial)
+	t.judge(kind.Read, rec, trial)
 	if trial.Verdict == ledger.Inconclusive && why != "" {
 		t.Problem = text(why)
 	}
