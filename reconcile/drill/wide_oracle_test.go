@@ -193,7 +193,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 
 // alone tells whether nobody else can have made what has the name or the key.
 func (u *wide) alone(w *wideWish) bool {
-	if w.by() == "name" && (w.rivalled || u.down.off < 0 || u.set.Load() != 0) { // to a slow clock its own look older, too
+	if w.by() == "name" && (w.rivalled || u.down.off < 0 || u.stepped) { // to a slow clock its own look older, too
 		return false
 	}
 	for _, other := range u.wishes {

@@ -43,6 +43,7 @@ type wide struct {
 
 	mu      sync.Mutex
 	deleted bool // something was, by somebody
+	stepped bool // our wall clock was set, so that what others date may look older
 	loose   bool // somebody else's things may look like ours
 }
 
@@ -429,7 +430,7 @@ func TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy(t *testing.T) {
 				program = builtMarket(t)
 			}
 			var all sync.WaitGroup
-			few := make(chan struct{}, 8) // they mostly wait
+			few := make(chan struct{}, 16) // they mostly wait
 			for seed := from; seed < from+uint64(many[via]); seed++ {
 				all.Add(1)
 				few <- struct{}{}
@@ -476,6 +477,7 @@ func (u *wide) happen() {
 	counted := slices.ContainsFunc(u.forms, func(s form) bool { return s.window == "attempt" })
 	if !counted && odds(u.random, 6) {
 		u.set.Store(int64(u.upTo(wideMargin/2) - wideMargin/4))
+		u.stepped = true
 		u.tell("our wall clock is off by %s", time.Duration(u.set.Load()))
 	}
 	for range 1 + u.random.IntN(2) {
