@@ -305,11 +305,8 @@ func (f *fuzzed) set(table string) string {
 // own does something as indoubt does, so that the ledger has all there is.
 func (f *fuzzed) own() {
 	f.said = append(f.said, "indoubt itself")
-	var ids []string
-	for _, id := range must1[[]string](f.t)(collect(outside{ctx, f.s}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
-		`SELECT id FROM operations ORDER BY seq`)) {
-		ids = append(ids, id)
-	}
+	ids := must1[[]string](f.t)(collect(outside{ctx, f.s}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+		`SELECT id FROM operations ORDER BY seq`))
 	var o ledger.Operation
 	if len(ids) > 0 {
 		o = must1[ledger.Record](f.t)(f.s.Read(ctx, ledger.Locator{ID: one(f, ids...)})).Operation

@@ -34,7 +34,6 @@ type form struct {
 // search is by what a check recognises an effect, and what it asks for.
 type search struct {
 	by    string // token, key, name, state; "": nothing, evidence for a person
-	list  string // instead of the list as it comes
 	mark  string
 	rest  string // beside the mark
 	ask   string // the parameter of the question: ref, key, to
