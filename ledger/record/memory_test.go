@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,7 +68,7 @@ func (m *memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 		rec = ledger.Record{Found: true}
 		m.keys[ledger.Locator{Kind: c.Operation.Kind, Scope: c.Operation.Scope, Key: c.Operation.Key}] = c.Operation.ID
 	}
-	rec.Operation = *c.Operation
+	rec.Operation, rec.Attempts = *c.Operation, slices.Clone(rec.Attempts) // a reader may hold what was there
 	applied := ledger.Applied{Before: before, After: rec.Operation}
 	for _, a := range c.Attempts {
 		applied.Attempt = a
@@ -79,7 +80,7 @@ func (m *memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 			}
 		}
 		if !replaced {
-			rec.Attempts = append(append([]ledger.Attempt(nil), rec.Attempts...), a)
+			rec.Attempts = append(rec.Attempts, a)
 		}
 	}
 	m.records[rec.Operation.ID] = &rec
