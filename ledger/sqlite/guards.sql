@@ -80,7 +80,8 @@ BEGIN
   SELECT RAISE(ABORT, 'a change of state needs a new change_id, an actor and a reason that is not empty')
    WHERE NEW.state <> OLD.state AND (NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR trim(coalesce(NEW.reason, '')) = '');
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
-   WHERE NEW.change_id <> OLD.change_id AND (NEW.machine = 0 OR NEW.change_of <> NEW.change_id)
+   WHERE (NEW.change_id <> OLD.change_id AND (NEW.machine = 0 OR NEW.change_of <> NEW.change_id)
+       OR NEW.change_id = OLD.change_id AND NEW.actor IS NOT OLD.actor)
      AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
   SELECT RAISE(ABORT, 'the version of an operation never goes back, and grows by one')
    WHERE NEW.version NOT IN (OLD.version, OLD.version + 1);
@@ -103,8 +104,13 @@ BEGIN
            SELECT count(*) FROM attempts
             WHERE operation_id = NEW.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))));
   SELECT RAISE(ABORT, 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier')
-   WHERE NEW.doubted < OLD.doubted OR NEW.doubted_at < OLD.doubted_at OR NEW.ended_at < OLD.ended_at
-      OR NEW.started_at <> OLD.started_at AND OLD.started_at <> 0;
+   WHERE NEW.doubted < OLD.doubted OR NEW.ended_at < OLD.ended_at
+      OR NEW.started_at <> OLD.started_at AND OLD.started_at <> 0
+      OR NEW.doubted_at < OLD.doubted_at AND (NEW.change_id = OLD.change_id OR NEW.change_of <> NEW.change_id);
+  SELECT RAISE(ABORT, 'the end of an attempt and a doubt do not lie in the future')
+   WHERE (NEW.change_id = OLD.change_id OR NEW.change_of <> NEW.change_id)
+     AND (NEW.doubted_at > max(OLD.doubted_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER))
+       OR NEW.ended_at > max(OLD.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)));
   SELECT RAISE(ABORT, 'the deadline of an attempt in flight does not become earlier')
    WHERE NEW.deadline_at < OLD.deadline_at AND NEW.state = 'pending' AND OLD.state = 'pending'
      AND (NEW.change_id = OLD.change_id OR NEW.change_of <> NEW.change_id);

@@ -162,6 +162,7 @@ func TestGuards(t *testing.T) {
 		{"operation signed as a machine by a person", strings.Replace(insert("INSERT", "n", "n", now, later, ", machine, change_id, change_of|, 0, 'n', 'n'"), "'eve'", "' Auto:x'", 1), "names of indoubt"},
 		{"change signed as the machine", `UPDATE operations SET state = 'committed', change_id = 'x', actor = 'clock', reason = 'why' WHERE id = 'pending'`, "names of indoubt"},
 		{"change signed by leaving the machine's name", `UPDATE operations SET state = 'committed', change_id = 'x', reason = 'why' WHERE id = 'overdue'`, "names of indoubt"},
+		{"signed as the machine without a change", `UPDATE operations SET actor = 'clock' WHERE id = 'pending'`, "names of indoubt"},
 		{"event signed as the machine", `INSERT INTO events (id, verb, actor) VALUES ('n', 'note', 'auto:host')`, "names of indoubt"},
 		{"hold signed as the machine", `INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'checks', 'why')`, "names of indoubt"},
 		{"decision signed as the machine", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'checks', ` + now + `)`, "names of indoubt"},
@@ -198,6 +199,8 @@ func TestGuards(t *testing.T) {
 		{"earlier deadline", `UPDATE operations SET deadline_at = deadline_at - 1 WHERE id = 'pending'`, "does not become earlier"},
 		{"doubt forgotten", `UPDATE operations SET doubted = 0 WHERE id = 'uncertain'`, "what was in doubt"},
 		{"earlier doubt", `UPDATE operations SET doubted_at = 0 WHERE id = 'uncertain'`, "what was in doubt"},
+		{"doubt to come", `UPDATE operations SET doubted_at = 4102444799999 WHERE id = 'pending'`, "do not lie in the future"},
+		{"end to come", `UPDATE operations SET ended_at = 4102444799999 WHERE id = 'pending'`, "do not lie in the future"},
 		{"earlier end (I6)", `UPDATE operations SET ended_at = ended_at - 1 WHERE id = 'uncertain'`, "what was in doubt"},
 		{"forged history (I8)", `INSERT INTO events (id, operation_id, verb, actor, from_state, to_state) VALUES ('n', 'uncertain', 'confirm', 'ann', 'uncertain', 'committed')`, "because the operation changes"},
 		{"forged end of a doubt (I8)", `INSERT INTO events (id, operation_id, verb, actor, doubt) VALUES ('n', 'uncertain', 'read', 'ann', 'timeout')`, "because the operation changes"},
@@ -492,5 +495,24 @@ func TestPlainSQLIsCounted(t *testing.T) {
 	}
 	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "overdue"})); !rec.Operation.Doubted {
 		t.Error("an answer after the deadline leaves no trace of the doubt")
+	}
+}
+
+// A clock that was set back between two doubts keeps no outcome from being
+// recorded.
+func TestI9_ASecondDoubtByAClockThatWasSetBack(t *testing.T) {
+	s, c := openTest(t)
+	res := begin(t, s, func(r *ledger.BeginRequest) { r.Deadline = 3 * time.Hour })
+	c.Advance(2 * time.Hour)
+	o := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
+	must1[ledger.Applied](t)(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "g-c", GrantID: "g", OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
+		Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(9 * time.Hour), MaxAttempts: 3}))
+	c.Advance(-time.Hour)
+	again := begin(t, s, func(r *ledger.BeginRequest) { r.Key, r.Fingerprint = o.Key, o.Fingerprint })
+	if again.Answer != ledger.AnswerBegun {
+		t.Fatalf("%+v", again)
+	}
+	if o = settleAs(t, s, again.Attempt.ID, ledger.OutcomeUncertain); o.State != ledger.Uncertain {
+		t.Fatalf("%+v", o)
 	}
 }
