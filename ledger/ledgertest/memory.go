@@ -228,6 +228,10 @@ func (m *Memory) append(ev ledger.Event, now time.Time) {
 func (m *Memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.read(at)
+}
+
+func (m *Memory) read(at ledger.Locator) (ledger.Record, error) {
 	if e := m.find(at); e != nil {
 		return m.record(e, m.clock()), nil
 	}
@@ -239,6 +243,9 @@ func (m *Memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, erro
 	}
 	switch len(candidates) {
 	case 0:
+		if lower := strings.ToLower(at.ID); lower != at.ID {
+			return m.read(ledger.Locator{ID: lower})
+		}
 		return ledger.Record{}, fmt.Errorf("%+v: %w", at, ledger.ErrNotFound)
 	case 1:
 		return m.record(m.find(ledger.Locator{ID: candidates[0]}), m.clock()), nil

@@ -516,3 +516,21 @@ func TestI9_ASecondDoubtByAClockThatWasSetBack(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 }
+
+// A command that is none keeps nothing from being read.
+func TestI10_ACommandThatIsNone(t *testing.T) {
+	s, c := openTest(t)
+	db := rawDB(t, s.path)
+	for i, command := range []string{`0`, `[]`, `"rm"`, `{"argv":5}`, `{}`, `null`} {
+		_, err := db.Exec(`INSERT INTO operations (id, kind, key, command, created_at, updated_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?3, ?3, ?3 + 60000, 'nightly')`,
+			string(rune('a'+i)), command, ms(c.Now()))
+		must(t, err)
+		if o := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: string(rune('a' + i))})).Operation; o.Command != nil {
+			t.Errorf("%s is the command %+v", command, o.Command)
+		}
+	}
+	c.Advance(2 * time.Minute)
+	if ops := must1[[]ledger.Operation](t)(s.Unpriced(ctx, "d", 10)); len(ops) != 6 {
+		t.Errorf("%d are to be priced", len(ops))
+	}
+}

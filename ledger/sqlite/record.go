@@ -51,9 +51,11 @@ func (s *operationScan) operation() (ledger.Operation, error) {
 	o := s.o
 	o.Input, o.Result = raw(s.input), raw(s.result)
 	if s.command.Valid {
-		o.Command = &ledger.Command{}
-		if err := json.Unmarshal([]byte(s.command.String), o.Command); err != nil {
-			return o, fmt.Errorf("the command of operation %s: %w", o.ID, err)
+		// Other writers may put any JSON there. What is no command cannot be run again,
+		// and must not keep the operation, and lists with it, from being read.
+		var command ledger.Command
+		if json.Unmarshal([]byte(s.command.String), &command) == nil && len(command.Argv) > 0 {
+			o.Command = &command
 		}
 	}
 	o.Receipts, o.AckedReceipts = unlist(s.receipts), unlist(s.acked)
