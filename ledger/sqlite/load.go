@@ -309,6 +309,9 @@ func whole(q querier, prefix string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(ids) == 0:
+		if lower := strings.ToLower(prefix); lower != prefix { // ours are, and may be typed as they are read aloud
+			return whole(q, lower)
+		}
 		return "", fmt.Errorf("%w: %s", ledger.ErrNotFound, prefix)
 	case len(ids) > 1:
 		return "", &ledger.AmbiguousError{Prefix: prefix, IDs: ids}
