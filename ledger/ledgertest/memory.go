@@ -99,6 +99,12 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 			rec.Related = append(rec.Related, rel)
 		}
 	}
+	slices.SortFunc(rec.Related, func(a, b ledger.Relation) int {
+		if a.Overtook != b.Overtook {
+			return map[bool]int{true: -1, false: 1}[a.Overtook]
+		}
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
+	})
 	return rec
 }
 

@@ -196,10 +196,10 @@ var relatedQuery = func() string {
 				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at,
 				                      %[2]s AS overtook, `+mayHaveLanded+` AS landed
 				                 FROM operations o JOIN operations t ON `+sort.when+`
-				                WHERE o.id = ?1`+more+` ORDER BY t.created_at DESC LIMIT %[3]d)`, "o", sort.overtook, relations))
+				                WHERE o.id = ?1`+more+` ORDER BY t.created_at DESC, t.id DESC LIMIT %[3]d)`, "o", sort.overtook, relations))
 		}
 	}
-	return strings.Join(parts, " UNION ") + ` ORDER BY overtook DESC, created_at DESC`
+	return strings.Join(parts, " UNION ") + ` ORDER BY overtook DESC, created_at DESC, id DESC`
 }()
 
 func loadRelated(q querier, o ledger.Operation) ([]ledger.Relation, error) {
