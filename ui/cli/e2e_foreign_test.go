@@ -155,7 +155,7 @@ func TestI1_E2E_AFullDisk(t *testing.T) {
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
 		t.Skipf("mounting a small file system is not allowed here: %v", err)
 	}
 	defer syscall.Unmount(disk, syscall.MNT_DETACH)
