@@ -24,7 +24,8 @@ type thing struct {
 	At, Shown     time.Time // it takes effect, and is in the index
 	Note          string    // else it names the ref
 	Deleted       bool
-	Edited, Other bool // is not, or never was, what was asked
+	Were          []int // its amounts before it was edited
+	Edited, Other bool  // is not, or never was, what was asked
 }
 
 // manners are the ways in which a market keeps or breaks what one would expect

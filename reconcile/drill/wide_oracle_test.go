@@ -25,12 +25,13 @@ func (u *wide) truthOf(w *wideWish) (h whatHappened) {
 	return h
 }
 
-// anybodys tells whether an effect that is safe to repeat is there, whoever made it.
+// anybodys are the effects that are, or once were, what a kind that is safe to repeat
+// wants, whoever made them.
 func (u *wide) anybodys(w *wideWish) (ids []string) {
 	u.down.mu.Lock()
 	defer u.down.mu.Unlock()
 	for _, t := range u.down.things {
-		if t.To == w.to && t.Amount == w.amount {
+		if t.To == w.to && (t.Amount == w.amount || slices.Contains(t.Were, w.amount)) {
 			ids = append(ids, t.ID)
 		}
 	}

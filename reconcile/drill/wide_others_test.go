@@ -123,6 +123,7 @@ func (u *wide) meddle() {
 		u.down.mu.Lock()
 		for _, t := range u.down.things {
 			if t.Op == w.op {
+				t.Were = append(t.Were, t.Amount)
 				t.Amount, t.Edited = t.Amount+20_000, true // which nobody wants
 				w.touched = true
 			}
