@@ -159,14 +159,14 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 	}
 }
 
-// expired tells whether a finished operation has given its key up. Anything
+// expired reports whether a finished operation has given its key up. Anything
 // pending, uncertain, granted, abandoned or in conflict never expires.
 func expired(rec *Record) bool {
 	o := rec.Operation
 	return (o.State == Committed || o.State == Failed) && o.Conflict == NoConflict && rec.Over(o.TTL)
 }
 
-// allProven tells whether every attempt is known to have had no effect. One that
+// allProven reports whether every attempt is known to have had no effect. One that
 // is counted and not recorded is not.
 func allProven(o Operation, attempts []Attempt) bool {
 	for _, a := range attempts {

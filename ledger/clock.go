@@ -138,7 +138,7 @@ func (r *Record) State() State {
 	return o.StateAt(r.Now)
 }
 
-// Over tells whether d has passed since the operation left doubt or flight, by
+// Over reports whether d has passed since the operation left doubt or flight, by
 // both clocks. Across boots the wall alone tells: a machine that is switched off
 // every night would else never come to the end of a day.
 func (r *Record) Over(d time.Duration) bool {

@@ -318,13 +318,13 @@ type Grant struct {
 	VoidReason    string
 }
 
-// Open tells whether the grant can be consumed at now, as the wall tells;
+// Open reports whether the grant can be consumed at now, as the wall tells;
 // OpenAt asks both clocks.
 func (g Grant) Open(now time.Time) bool {
 	return g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() && now.Before(g.ExpiresAt)
 }
 
-// OpenAt tells whether the grant can be consumed at this moment.
+// OpenAt reports whether the grant can be consumed at this moment.
 func (g Grant) OpenAt(m Moment) bool {
 	set := g.CreatedAt.Sub(m.Earliest(Moment{g.CreatedAt, g.CreatedSteady})) // how far the clock was set back since
 	return g.Open(m.Wall.Add(set))
@@ -391,7 +391,7 @@ type Hold struct {
 	ChangeID  string
 }
 
-// Covers tells whether the hold stops operations of this kind at now.
+// Covers reports whether the hold stops operations of this kind at now.
 func (h Hold) Covers(kind string, now time.Time) bool {
 	if !h.Until.IsZero() && now.After(h.Until) {
 		return false

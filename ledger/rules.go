@@ -53,7 +53,7 @@ func learn(o *Operation, receipt string) {
 	}
 }
 
-// covered tells whether an acknowledgement has covered every receipt known.
+// covered reports whether an acknowledgement has covered every receipt known.
 func covered(o Operation) bool {
 	if len(o.AckedReceipts) == 0 {
 		return false

@@ -13,10 +13,10 @@ type Tree string
 const (
 	// TreeNone: the attempt started no process, as far as the ledger knows.
 	TreeNone Tree = ""
-	// TreeOpen: it started a command, and nobody has seen that all of its
-	// processes are gone. No read proves absence until somebody has.
+	// TreeOpen: it started a command, and not all of its processes are known to be
+	// gone. Until they are, no read proves absence.
 	TreeOpen Tree = "open"
-	// TreeEmpty: somebody has seen that all of them are gone.
+	// TreeEmpty: all of them were seen to be gone.
 	TreeEmpty Tree = "empty"
 )
 

@@ -229,7 +229,7 @@ func (k *Kind) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	}
 }
 
-// sameKeyFailed tells whether a repeat under the same key came back uncertain
+// sameKeyFailed reports whether a repeat under the same key came back uncertain
 // already: past the limit, another one is no advice.
 func sameKeyFailed(rec ledger.Record) bool {
 	for _, a := range rec.Attempts {

@@ -20,7 +20,7 @@ func (s *Send) Carries(o ledger.Operation, req Request) (key, token bool) {
 	return key, slices.ContainsFunc(texts, func(t string) bool { return ledger.HasWord(t, o.Token) })
 }
 
-// carriesKey tells whether what would be sent repeats the operation's key, so
+// carriesKey reports whether what would be sent repeats the operation's key, so
 // that the other side can know it again. A key is the caller's text and may be
 // short, so it is not searched for but must have its place.
 func (s *Send) carriesKey(o ledger.Operation) bool {

@@ -108,7 +108,7 @@ func (k *Kind) Late(rec ledger.Record) time.Time {
 	return toldEnd(rec).Add(k.EscalateAfter + time.Second)
 }
 
-// met tells whether a result is what was wanted.
+// met reports whether a result is what was wanted.
 func met(want, got string) bool {
 	switch want {
 	case "":

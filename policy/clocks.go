@@ -104,7 +104,7 @@ func (k *Kind) VisibleUntil(rec ledger.Record) time.Time {
 	return start.Add(*k.VisibleFor - k.Skew)
 }
 
-// tokenSent tells whether the token was in every attempt that may have landed:
+// tokenSent reports whether the token was in every attempt that may have landed:
 // a search by token is blind to an effect without it.
 func tokenSent(rec ledger.Record) bool {
 	if rec.Operation.Token == "" || len(rec.Attempts) == 0 {
@@ -118,7 +118,7 @@ func tokenSent(rec ledger.Record) bool {
 	return true
 }
 
-// keyWorked tells whether every attempt that may have landed carried the key.
+// keyWorked reports whether every attempt that may have landed carried the key.
 func keyWorked(rec ledger.Record) bool {
 	for _, a := range rec.Attempts {
 		if !a.KeyWorks && !proven(a) {
@@ -128,7 +128,7 @@ func keyWorked(rec ledger.Record) bool {
 	return len(rec.Attempts) > 0
 }
 
-// KeyWorks tells whether a repeat under the same key is the same wish to the
+// KeyWorks reports whether a repeat under the same key is the same wish to the
 // other side, as far as the policy knows.
 func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Idempotent }
 
@@ -163,12 +163,12 @@ func overtaken(rec ledger.Record) bool {
 	return false
 }
 
-// proven tells whether an attempt is known to have had no effect.
+// proven reports whether an attempt is known to have had no effect.
 func proven(a ledger.Attempt) bool {
 	return a.Proof != "" && (a.Final() == ledger.OutcomeFailed || a.Proof == ledger.ProvenAbsent)
 }
 
-// doubtedBefore tells whether an attempt before the newest may have landed.
+// doubtedBefore reports whether an attempt before the newest may have landed.
 func doubtedBefore(rec ledger.Record) bool {
 	last := len(rec.Attempts) - 1
 	return last > 0 && !allProven(rec.Attempts[:last])

@@ -123,7 +123,7 @@ func (d *decoder) link(k *Kind, n *node, path string) {
 	k.link = t
 }
 
-// originWritten tells whether text begins with a scheme and a whole host, so
+// originWritten reports whether text begins with a scheme and a whole host, so
 // that nothing computed can lead to another one.
 func originWritten(text string) bool {
 	rest, ok := strings.CutPrefix(text, "https://")

@@ -255,7 +255,7 @@ func dollarTag(s string) string {
 	return s[:end+2]
 }
 
-// placeholder tells whether the driver would take what s begins with for a
+// placeholder reports whether the driver would take what s begins with for a
 // parameter of its own.
 func placeholder(s, driver string) bool {
 	next := byte(0)

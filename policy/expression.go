@@ -387,7 +387,7 @@ func plainPath(x ast.Expr) []any {
 	return nil
 }
 
-// sums tells whether an expression's value is a sum or difference.
+// sums reports whether an expression's value is a sum or difference.
 func sums(x ast.Expr) bool {
 	if x.Kind() != ast.CallKind {
 		return false

@@ -126,7 +126,7 @@ func missingBounds(k *Kind) string {
 	return "`visible_within` is"
 }
 
-// overlaps tells whether one path leads into the other. * and an index stand
+// overlaps reports whether one path leads into the other. * and an index stand
 // for any element.
 func overlaps(a, b string) bool {
 	as, bs := splitPath(a), splitPath(b)

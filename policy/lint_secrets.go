@@ -105,7 +105,7 @@ func below(in use, at string, e entry) use {
 	return own
 }
 
-// interprets tells whether a command's arguments hold variables of its own.
+// interprets reports whether a command's arguments hold variables of its own.
 func interprets(command string) bool {
 	switch name := strings.TrimRight(path.Base(command), "0123456789."); name {
 	case "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "pwsh", "awk", "gawk", "mawk", "perl", "python", "ruby", "node", "jq", "php", "make":
@@ -154,7 +154,7 @@ func (l *secretLint) look(text, name string, in use) (any bool) {
 	return any
 }
 
-// byName tells whether a secret stands there by its name, or is one that a shell
+// byName reports whether a secret stands there by its name, or is one that a shell
 // should have filled in.
 func byName(v string) bool {
 	v = strings.TrimLeft(v, `"'`)
@@ -164,7 +164,7 @@ func byName(v string) bool {
 // mild are values of headers that are named like secrets and switch something.
 var mild = map[string]bool{"no-check": true, "nocheck": true, "fetch": true, "required": true, "none": true, "true": true, "false": true}
 
-// secretly tells whether what stands under a name is secret.
+// secretly reports whether what stands under a name is secret.
 func secretly(name string, in use) bool {
 	switch in {
 	case inHeaders, inEnvironment:

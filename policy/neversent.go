@@ -16,7 +16,7 @@ import (
 )
 
 // neverSent is what `never:` says: values of the form that the other side wants,
-// and that nobody ever sends.
+// and that are never sent.
 type neverSent struct {
 	value  any            // instead of whatever is replaced
 	fields map[string]any // by path of the input; then only these are replaced

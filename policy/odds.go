@@ -196,14 +196,14 @@ func (k *Kind) invisible(rec ledger.Record) (f float64, at time.Time) {
 	return f, at
 }
 
-// blindSince tells whether the check was found wanting at that moment or later.
+// blindSince reports whether the check was found wanting at that moment or later.
 func blindSince(rec ledger.Record, at time.Time) bool {
 	return slices.ContainsFunc(rec.Reads, func(r ledger.Read) bool {
 		return r.Cause == ledger.CauseBlind && !r.BeganAt.Before(at)
 	})
 }
 
-// negative tells whether a read looked properly and found nothing.
+// negative reports whether a read looked properly and found nothing.
 func negative(r ledger.Read) bool {
 	return !r.Control && r.Found == 0 && r.FoundNone()
 }

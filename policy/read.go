@@ -60,7 +60,7 @@ func (r *Read) usesToken() bool {
 	return false
 }
 
-// newestOnly tells whether the read depends on which attempt is the newest, so
+// newestOnly reports whether the read depends on which attempt is the newest, so
 // that it may overlook what an earlier one did.
 func (r *Read) newestOnly() bool {
 	for _, e := range r.expressions() {

@@ -33,7 +33,7 @@ func ParseSavedAnswer(name string, text []byte) (SavedAnswer, error) {
 	return s, nil
 }
 
-// saysAnswer tells whether a mapping is an answer written down, not a body.
+// saysAnswer reports whether a mapping is an answer written down, not a body.
 func saysAnswer(n *node) bool {
 	if n.kind != mappingNode {
 		return false

@@ -128,7 +128,7 @@ func (t *template) uses(names ...string) bool {
 	return false
 }
 
-// states tells whether a value stands in the template as it is.
+// states reports whether a value stands in the template as it is.
 func (t *template) states(name string) bool {
 	for _, e := range t.expressions() {
 		if strings.TrimSpace(e.text) == name {

@@ -48,7 +48,7 @@ func usable(a ledger.Answer) error {
 	return nil
 }
 
-// noAnswer tells whether a status says only that the question was not answered.
+// noAnswer reports whether a status says only that the question was not answered.
 func noAnswer(status int) bool {
 	switch status {
 	case 401, 403, 407, 408, 429:
@@ -122,7 +122,7 @@ func (r *Read) isValid(ctx context.Context, vars *variables) error {
 	return err
 }
 
-// succeeded tells whether a read's answer is one at all, by the rules of its way.
+// succeeded reports whether a read's answer is one at all, by the rules of its way.
 func succeeded(vars *variables) (bool, error) {
 	a := vars.answer
 	switch a.Via {

@@ -64,7 +64,7 @@ func (k *Kind) readWrites() string {
 	return ""
 }
 
-// same tells whether two rules ask for the same, as far as that is written.
+// same reports whether two rules ask for the same, as far as that is written.
 func (t *transport) same(send *transport) bool {
 	switch {
 	case t.http != nil && send.http != nil:
@@ -78,7 +78,7 @@ func (t *transport) same(send *transport) bool {
 	return false
 }
 
-// isTool tells whether a kind is the calls of a tool, by its name, and not said to
+// isTool reports whether a kind is the calls of a tool, by its name, and not said to
 // read. The kind that the read is of may name the server in its own way.
 func (k *Kind) isTool(m *mcpRule, own bool) bool {
 	if k.Access == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.tool) {
@@ -288,7 +288,7 @@ func say(says map[string]string, name, text string) {
 	}
 }
 
-// toldApart tells whether a read is told from a write by what both say.
+// toldApart reports whether a read is told from a write by what both say.
 func toldApart(read, write map[string]string) bool {
 	for name, text := range read {
 		other, both := write[name]
@@ -299,7 +299,7 @@ func toldApart(read, write map[string]string) bool {
 	return false
 }
 
-// looks tells whether a request says of itself that it only looks.
+// looks reports whether a request says of itself that it only looks.
 func (q outgoing) looks() bool {
 	text := strings.TrimSpace(q.says["query"])
 	return q.says["dryrun"] != "" || q.says["validateonly"] != "" ||
@@ -321,7 +321,7 @@ func (q outgoing) writes() string {
 	return ""
 }
 
-// same tells whether a read is a write. A host that is not known is any.
+// same reports whether a read is a write. A host that is not known is any.
 func (q outgoing) same(write outgoing) bool {
 	return q.reads() == write.reads() && (q.host == "" || write.host == "" || strings.EqualFold(q.host, write.host)) &&
 		strings.TrimSuffix(q.path, "/") == strings.TrimSuffix(write.path, "/") && !toldApart(q.says, write.says)

@@ -85,7 +85,7 @@ func (e *Engine) sendWhatMayBe(ctx context.Context) {
 	}
 }
 
-// mayEver tells whether the policy lets the machine send this kind at all.
+// mayEver reports whether the policy lets the machine send this kind at all.
 func mayEver(k *policy.Kind) bool { return k.Auto.Retry == "absent" || k.Auto.Retry == "key_safe" }
 
 // worthConsidering rules out by the row alone.
@@ -141,7 +141,7 @@ func (e *Engine) sendIfAllowed(ctx context.Context, id string) time.Time {
 	return again
 }
 
-// mayAuto tells whether the machine may send the operation, on what basis and
+// mayAuto reports whether the machine may send the operation, on what basis and
 // when: only with proof or a working key, only where the policy says so, only
 // where nothing about it is odd.
 func mayAuto(k *policy.Kind, rec ledger.Record, now time.Time) (basis ledger.Basis, due time.Time, may bool) {

@@ -103,13 +103,13 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result Re
 	return e.conclude(ctx, k, rec, held, f, c)
 }
 
-// stillDue tells whether nobody has read or moved what was due.
+// stillDue reports whether nobody has read or moved what was due.
 func stillDue(rec ledger.Record, row ledger.Row, now time.Time) bool {
 	listed := rec.Pricing.OperationID != ""
 	return listed && rec.Operation.Version == row.Version && rec.Pricing.Reads == row.Pricing.Reads && !rec.Pricing.ReadAt.After(now)
 }
 
-// readSince tells whether a read of the operation began after the moment.
+// readSince reports whether a read of the operation began after the moment.
 func readSince(rec ledger.Record, at time.Time) bool {
 	for _, r := range rec.Reads {
 		if !r.Control && r.BeganAt.After(at) {

@@ -150,7 +150,7 @@ func (d *downstream) blocked() (time.Time, string) {
 	return time.Time{}, ""
 }
 
-// throttled tells whether it asked for a pause that is not over.
+// throttled reports whether it asked for a pause that is not over.
 func (d *downstream) throttled() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

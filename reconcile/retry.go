@@ -174,7 +174,7 @@ func (a *attempt) showing() (s Showing, err error) {
 	return s, err
 }
 
-// stronger tells whether a basis claims more than another.
+// stronger reports whether a basis claims more than another.
 func stronger(claimed, have ledger.Basis) bool {
 	order := map[ledger.Basis]int{ledger.BasisRiskAccepted: 1, ledger.BasisKeySafe: 2, ledger.BasisAbsent: 3}
 	return order[claimed] > order[have]

@@ -35,7 +35,7 @@ func (e *Engine) alone() bool {
 	return e.rivals.alone
 }
 
-// onlyLooks tells whether this engine must settle nothing for the moment. Where
+// onlyLooks reports whether this engine must settle nothing for the moment. Where
 // the ledger does not tell who else is at work, it must not.
 func (e *Engine) onlyLooks(ctx context.Context) bool {
 	pol := e.policy()
@@ -64,7 +64,7 @@ func (e *Engine) onlyLooks(ctx context.Context) bool {
 	return r.about
 }
 
-// OnlyLooks tells whether this engine settles nothing, because another one works
+// OnlyLooks reports whether this engine settles nothing, because another one works
 // on the ledger under another policy, as it was when it last looked.
 func (e *Engine) OnlyLooks() bool {
 	r := &e.rivals

@@ -216,7 +216,7 @@ func (e *Engine) startReads(ctx context.Context, wanted func(ledger.Row) bool, s
 }
 
 // fill asks the ledger what is due, unless that was done a moment ago and not
-// all of it is begun. It tells whether it asked.
+// all of it is begun. It reports whether it asked.
 func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
 	if len(b.rows) > 0 && time.Since(b.at) < freshEnough {
 		return false, nil

@@ -185,7 +185,7 @@ func complete(a ledger.Answer) bool {
 	return a.Status != 0 || a.Exited
 }
 
-// doubtedBefore tells whether an attempt other than this one ended uncertain
+// doubtedBefore reports whether an attempt other than this one ended uncertain
 // and is so still.
 func doubtedBefore(rec ledger.Record, attemptID string) bool {
 	for _, t := range rec.Attempts {

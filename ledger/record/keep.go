@@ -78,7 +78,7 @@ func (r *Recorder) offer(ctx context.Context, req *ledger.SettleRequest, until t
 	}
 }
 
-// mayPass tells whether the same settle may be taken later. What is wrong with the
+// mayPass reports whether the same settle may be taken later. What is wrong with the
 // settle itself was left out of it the first time.
 func mayPass(err error) bool {
 	return !errors.Is(err, ledger.ErrNotFound) && !errors.Is(err, ledger.ErrReadOnly) && !errors.Is(err, ledger.ErrCopied)

@@ -190,7 +190,7 @@ func (s *generations) found(g generation, n int) {
 	s.seen[g] = max(s.seen[g], n)
 }
 
-// over tells whether a made key's operation no longer stands for a new wish.
+// over reports whether a made key's operation no longer stands for a new wish.
 // What is pending, in doubt, granted or in conflict always does.
 func over(rec ledger.Record, window time.Duration, fresh bool) bool {
 	o := rec.Operation

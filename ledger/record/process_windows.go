@@ -16,7 +16,7 @@ func Forwarded() (signals <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// ends tells whether a signal asks a process to end.
+// ends reports whether a signal asks a process to end.
 func ends(os.Signal) bool { return true }
 
 func signalNumber(name string) int {

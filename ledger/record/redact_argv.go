@@ -120,7 +120,7 @@ func headerSecret(line string) int {
 	return len(line) - len(text)
 }
 
-// variableName tells whether NAME= or --name= can be an assignment.
+// variableName reports whether NAME= or --name= can be an assignment.
 func variableName(s string) bool {
 	s = strings.TrimLeft(s, "-")
 	if s == "" {

@@ -27,7 +27,7 @@ const (
 	exitTempFail = 75
 )
 
-// Retryable tells whether attempt n, which is known to have had no effect, may
+// Retryable reports whether attempt n, which is known to have had no effect, may
 // be followed by another one by itself, and after how long: a random time up to
 // an exponentially growing bound ("full jitter"), after what Retry-After asked
 // for. It is never so for an attempt in doubt, beyond the kind's retry.max, or
@@ -66,7 +66,7 @@ func backoff(r RetryRule, n int) time.Duration {
 	return rand.N(bound + 1)
 }
 
-// passing tells whether what kept an attempt from having an effect may pass.
+// passing reports whether what kept an attempt from having an effect may pass.
 func passing(proof ledger.Proof, a ledger.Answer) bool {
 	switch {
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusServiceUnavailable:

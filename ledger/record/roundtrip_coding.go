@@ -15,7 +15,7 @@ import (
 	"indoubt/ledger"
 )
 
-// encoded tells whether a body is not what its Content-Type says, but something
+// encoded reports whether a body is not what its Content-Type says, but something
 // that has to be decoded first.
 func encoded(h http.Header) bool {
 	for _, v := range h.Values("Content-Encoding") {

@@ -78,7 +78,7 @@ var (
 		"subscriptionkey", "applicationkey", "appkey", "password", "secret", "tenantid", "organizationid", "accountid"}
 )
 
-// saysWho tells whether a header says who is asking. Tokens that change with every
+// saysWho reports whether a header says who is asking. Tokens that change with every
 // request (against forgery, for tracing) do not: they would keep a caller from its
 // own answer.
 func (t *Transport) saysWho(name string) bool {

@@ -128,7 +128,7 @@ func bodyInput(mediaType, boundary string, body []byte) json.RawMessage {
 	return encode(textOrBase64(body))
 }
 
-// recordable tells whether a body is JSON that an input may hold: one that has a
+// recordable reports whether a body is JSON that an input may hold: one that has a
 // canonical form, and so means one thing to everybody.
 func recordable(body []byte) bool {
 	in := json.RawMessage(append(append([]byte("[["), body...), "]]"...))

@@ -85,7 +85,7 @@ func AwaitsInput(requestState string, asked []string) string {
 	return "input:" + hex.EncodeToString(sum[:])
 }
 
-// NotYet tells whether an answer is none yet: a server wants more
+// NotYet reports whether an answer is none yet: a server wants more
 // input first, or works on as a task. The attempt stays in flight then; awaits is
 // what Recorder.Suspend records, and poll how often the server wants to be asked,
 // 0 when it does not say. An answer that is not whole is never one of these.
@@ -214,7 +214,7 @@ func notRun(a ledger.Answer) bool {
 	return false
 }
 
-// toolFailed tells whether a result says isError, or may be meant to.
+// toolFailed reports whether a result says isError, or may be meant to.
 func toolFailed(result json.RawMessage) bool {
 	if t, ok := taskOf(result); ok && t.status != "completed" {
 		return true

@@ -288,7 +288,7 @@ func gone(t *testing.T, file string) {
 	t.Errorf("process %d lives on", pid)
 }
 
-// alive tells whether a process runs; a zombie does not.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

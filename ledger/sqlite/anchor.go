@@ -79,7 +79,7 @@ func (was files) replaced(path string, now files) error {
 	return nil
 }
 
-// sameLog tells whether the log beside the ledger is the one in use.
+// sameLog reports whether the log beside the ledger is the one in use.
 func (was files) sameLog(now files) bool { return now.wal.is(was.wal) && now.shm.is(was.shm) }
 
 func lostLog(path string) error {
@@ -87,7 +87,7 @@ func lostLog(path string) error {
 		Do: "whoever has it open puts that right within seconds; if not, end those that have it open: fuser " + path}
 }
 
-// anchored tells whether everything that is written is where the next one looks
+// anchored reports whether everything that is written is where the next one looks
 // for it. Every write transaction asks before it and, before it is acknowledged,
 // after it. Errors: *DisplacedError.
 func (s *Store) anchored() error {

@@ -28,7 +28,7 @@ const (
 	sharedSize  = 510
 )
 
-// inUse tells whether somebody, this process too, has the ledger open whose log
+// inUse reports whether somebody, this process too, has the ledger open whose log
 // is not there. A file that has no log yet is used as any database is.
 func inUse(path string) (bool, error) {
 	f, err := os.Open(path)
@@ -64,7 +64,7 @@ func (s *Store) abandon() error {
 	return s.disconnect()
 }
 
-// alone tells whether no other process has the ledger open. The file stays open
+// alone reports whether no other process has the ledger open. The file stays open
 // until the connections are closed: this process would lose its locks with it.
 func (s *Store) alone() (bool, error) {
 	if s.probe == nil {

@@ -70,7 +70,7 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 	}
 }
 
-// load reads the record and tells whether the change is in the history. Most
+// load reads the record and reports whether the change is in the history. Most
 // begins find nothing, which one small query tells.
 func (tx *tx) load(loc ledger.Locator, changeID string, now ledger.Moment) (rec record, known bool, err error) {
 	if loc.ID == "" && loc.AttemptID == "" && loc.Awaits == "" {
@@ -179,7 +179,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 	return applied, nil
 }
 
-// permits tells whether somebody may send because of this change (I1). All else
+// permits reports whether somebody may send because of this change (I1). All else
 // is written down even where nobody may ever see it.
 func permits(rec *record, c ledger.Change) bool {
 	return slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return rec.Attempt(a.ID) == nil }) ||

@@ -183,7 +183,7 @@ func code(err error) int {
 	return 0
 }
 
-// busy tells whether another connection holds the lock.
+// busy reports whether another connection holds the lock.
 func busy(err error) bool { return code(err)&0xff == codeBusy }
 
 // translate turns the driver's codes into errors that say what to do.

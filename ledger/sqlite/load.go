@@ -177,7 +177,7 @@ func (rec *record) complete(q querier, more rest, evidence bool) (err error) {
 }
 
 // load reads the record at the locator, without what the locator skips, and
-// tells whether a change is in the history; then the record is empty. Not found
+// reports whether a change is in the history; then the record is empty. Not found
 // is no error.
 func load(q querier, loc ledger.Locator, changeID string, now ledger.Moment, evidence bool) (rec record, known bool, err error) {
 	where, args, err := locate(loc)

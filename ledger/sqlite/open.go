@@ -213,7 +213,7 @@ func (s *Store) connect(ctx context.Context) error {
 	return s.anchor()
 }
 
-// whole tells whether the file is all there is of a ledger that this account, or
+// whole reports whether the file is all there is of a ledger that this account, or
 // this medium, only lets read. SQLite would want to make the log that it reads with,
 // and where it can, leave files that the ledger's owner may not write. When a
 // writer comes, its log shows that.

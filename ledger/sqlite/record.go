@@ -175,7 +175,7 @@ const (
 	relations = 20 // of each sort at most
 )
 
-// related counts the twins of a row and tells whether it was overtaken.
+// related counts the twins of a row and reports whether it was overtaken.
 func related(row string) string {
 	return fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+isTwin+` AND NOT `+overtakes+` LIMIT %[2]d)),
 		EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, row, relations)

@@ -14,7 +14,7 @@ const (
 	reserveFile = ".reserve"
 )
 
-// short tells whether there is too little room to begin anything: a checkpoint may
+// short reports whether there is too little room to begin anything: a checkpoint may
 // let the ledger grow by all that is in its log, and what cannot be folded into it
 // stays in the log for good.
 func (s *Store) short() bool {

@@ -86,7 +86,7 @@ CREATE TABLE operations (
   ended_at     INTEGER NOT NULL DEFAULT 0,             -- latest end of any attempt
   doubted_at   INTEGER NOT NULL DEFAULT 0,
   settled_at   INTEGER NOT NULL DEFAULT 0,
-  settled_boot TEXT NOT NULL DEFAULT '',               -- settled_at by the clock that nobody sets: its boot,
+  settled_boot TEXT NOT NULL DEFAULT '',               -- settled_at by the steady clock: its boot,
   settled_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
   -- The newest change. Every UPDATE of change_id appends an event made from
   -- these columns. actor and reason go with every change of state. The others
@@ -209,7 +209,7 @@ CREATE TABLE attempts (
   uid          INTEGER NOT NULL DEFAULT 0,             -- account whose processes they are; 0 where only root can tell
   tree         TEXT NOT NULL DEFAULT '',               -- '' no command, 'open' not seen gone, 'empty' seen gone
   tree_at      INTEGER NOT NULL DEFAULT 0,             -- when they were seen to be gone
-  -- Start and end by the clock that nobody sets: milliseconds since a boot, sleep
+  -- Start and end by the steady clock: milliseconds since a boot, sleep
   -- included (CLOCK_BOOTTIME). Leave them out where you cannot read it.
   started_steady INTEGER NOT NULL DEFAULT 0,           -- since the boot of boot_id; 0: not known
   ended_steady INTEGER NOT NULL DEFAULT 0,             -- the deadline's while in flight; 0: not known
@@ -281,7 +281,7 @@ CREATE TABLE grants (
   actor        TEXT NOT NULL,
   reason       TEXT NOT NULL DEFAULT '',
   created_at   INTEGER NOT NULL,
-  boot_id      TEXT NOT NULL DEFAULT '',               -- created_at by the clock that nobody sets: its boot,
+  boot_id      TEXT NOT NULL DEFAULT '',               -- created_at by the steady clock: its boot,
   created_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
   expires_at   INTEGER NOT NULL,
   related      TEXT NOT NULL DEFAULT '[]',             -- JSON array: for a risk, the operations beside it that had landed or may have

@@ -152,7 +152,7 @@ func exposed(path string) string {
 	return strings.Join(why, "; ")
 }
 
-// shared tells whether a ledger was given to a group; see share.
+// shared reports whether a ledger was given to a group; see share.
 func shared(path string) bool {
 	f, err := os.Stat(path)
 	d, wrong := os.Stat(filepath.Dir(path))

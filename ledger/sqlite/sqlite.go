@@ -169,7 +169,7 @@ func (s *Store) rows(ctx context.Context, query string, args ...any) (*sql.Rows,
 	return rows, translate(s.path, err)
 }
 
-// full tells whether a statement that is not kept yet would be one too many.
+// full reports whether a statement that is not kept yet would be one too many.
 func (s *Store) full(query string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ const (
 // Command runs a program in a process group of its own. At the deadline, when
 // ctx ends and when the program fails, it kills it with all that it has started
 // (see procgroup); what a program that ends well leaves running is left alone.
-// Sent tells whether it was started.
+// Sent reports whether it was started.
 func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	a := ledger.Answer{Via: "command", BeganAt: time.Now()}
 	if len(q.Argv) == 0 {

@@ -60,7 +60,7 @@ var searches = map[string]search{
 func (s form) by() string  { return searches[s.search].by }
 func (s form) exact() bool { return strings.HasPrefix(s.search, "exact") }
 
-// carries tells whether the question holds what the mark is compared with, so that
+// carries reports whether the question holds what the mark is compared with, so that
 // an echo of it may be taken for an effect.
 func (s form) carries() bool { return searches[s.search].ask != "" || s.search == "told-ref" }
 

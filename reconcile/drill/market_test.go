@@ -155,7 +155,7 @@ func (d *market) write(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// matches tells whether a search for want finds have.
+// matches reports whether a search for want finds have.
 func (d *market) matches(have, want string) bool {
 	switch {
 	case have == "":

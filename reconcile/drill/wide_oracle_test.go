@@ -192,7 +192,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	return ledger.Failed, ledger.NoConflict, true
 }
 
-// alone tells whether nobody else can have made what has the name or the key.
+// alone reports whether nobody else can have made what has the name or the key.
 func (u *wide) alone(w *wideWish) bool {
 	if w.by() == "name" && (w.rivalled || u.down.off < 0 || u.stepped) { // to a slow clock its own look older, too
 		return false
@@ -205,7 +205,7 @@ func (u *wide) alone(w *wideWish) bool {
 	return true
 }
 
-// seen tells whether the check has something to be tried on.
+// seen reports whether the check has something to be tried on.
 func (u *wide) seen(s form) bool {
 	for _, w := range u.wishes {
 		rec := u.read(w)

@@ -31,7 +31,7 @@ type app struct {
 	env    func(string) string
 	clock  ledger.Clock
 	steady ledger.SteadyClock // nil: the host's
-	// terminal tells whether a person sits at both ends: standard input and
+	// terminal reports whether a person sits at both ends: standard input and
 	// output are a terminal.
 	terminal func() bool
 	width    func() int // columns of the output, 0 when it is no terminal
@@ -121,7 +121,7 @@ func (a *app) machine(names ...string) ledger.Actor {
 	return who
 }
 
-// sharedAccount tells whether the name of the actor says nothing about the
+// sharedAccount reports whether the name of the actor says nothing about the
 // person: the first decision asks.
 func (a *app) sharedAccount() bool {
 	if strings.TrimSpace(a.as) != "" {

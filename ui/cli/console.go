@@ -75,7 +75,7 @@ func mistyped(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// slip tells whether a word is a command with one letter missing, added, wrong
+// slip reports whether a word is a command with one letter missing, added, wrong
 // or two neighbours exchanged. Words of three letters and less are left alone.
 func slip(word, name string) bool {
 	if len(name) < 4 || len(word) < 3 || word == name {

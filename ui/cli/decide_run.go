@@ -66,7 +66,7 @@ func (r *decisionRun) changeID(operationID string) string {
 	return ledger.DeriveID(r.id, operationID)
 }
 
-// done tells whether this run has changed the operation already.
+// done reports whether this run has changed the operation already.
 func (r *decisionRun) done(ctx context.Context, operationID string) (bool, error) {
 	if !r.known {
 		return false, nil

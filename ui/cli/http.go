@@ -182,7 +182,7 @@ func listenable(address string, remote bool) error {
 		Hint: "listen on 127.0.0.1, or say --allow-remote"}
 }
 
-// itself tells whether the upstream is where we listen.
+// itself reports whether the upstream is where we listen.
 func itself(at net.Addr, upstream *url.URL) bool {
 	_, port, err := net.SplitHostPort(at.String())
 	theirs := upstream.Port()

@@ -88,7 +88,7 @@ func storeFailure(err error, f *failure) bool {
 	return false
 }
 
-// isMissing tells whether there is no ledger at all.
+// isMissing reports whether there is no ledger at all.
 func isMissing(err error) bool {
 	var missing *sqlite.MissingError
 	var former *sqlite.FormerError

@@ -62,7 +62,7 @@ func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 	p.reply(line)
 }
 
-// concerned tells whether one of a batch's answers is ours, or a recorded call's.
+// concerned reports whether one of a batch's answers is ours, or a recorded call's.
 func (p *Proxy) concerned(elements []mcpwire.Frame) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -97,7 +97,7 @@ func (c *call) replay(o ledger.Operation) {
 	c.endWith(line, o.ID, o.Undelivered)
 }
 
-// replayable tells whether a stored result is the one the server gave, and all
+// replayable reports whether a stored result is the one the server gave, and all
 // of it.
 func replayable(o ledger.Operation) bool {
 	m, ok := once(o.Result)

@@ -52,7 +52,7 @@ func (p *Proxy) taskOf(id string) *task {
 
 func (p *Proxy) knowsTask(id string) bool { return id != "" && p.taskOf(id) != nil }
 
-// resumes tells whether the call says that it continues an earlier one.
+// resumes reports whether the call says that it continues an earlier one.
 func (c *call) resumes() bool {
 	return c.frame.Params["requestState"] != nil || c.frame.Params["inputResponses"] != nil
 }
@@ -78,7 +78,7 @@ func (c *call) resume(w record.Wish) bool {
 	if err != nil || rec.Operation.Kind != w.Kind || rec.State() != ledger.Pending {
 		return false
 	}
-	// Beginning under its key tells whether the arguments are the same.
+	// Beginning under its key reports whether the arguments are the same.
 	w.Key = rec.Operation.Key
 	asked := time.Now()
 	res, err := c.p.o.Recorder.Begin(ctx, w)
@@ -156,7 +156,7 @@ func (c *call) join(o ledger.Operation, id string) []byte {
 	}
 }
 
-// knowsTasks tells whether the caller can be answered with a task.
+// knowsTasks reports whether the caller can be answered with a task.
 func (c *call) knowsTasks() bool {
 	if c.frame.Params["task"] != nil {
 		return true

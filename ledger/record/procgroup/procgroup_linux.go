@@ -43,7 +43,7 @@ func (g *Group) AwaitExit(stopped func()) bool {
 	}
 }
 
-// Exited tells whether the command is known to have ended by itself already.
+// Exited reports whether the command is known to have ended by itself already.
 func (g *Group) Exited() bool {
 	_, exited := g.exit()
 	return exited

@@ -188,7 +188,7 @@ func (g *Group) AwaitExit(func()) bool {
 	return err == nil && waited
 }
 
-// Exited tells whether the command has ended already.
+// Exited reports whether the command has ended already.
 func (g *Group) Exited() bool {
 	ended := true
 	err := g.process.WithHandle(func(h uintptr) {

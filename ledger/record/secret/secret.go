@@ -41,14 +41,14 @@ var separators = strings.NewReplacer("-", "", "_", "", ".", "")
 // PlainName is a name without case, dashes, underscores and dots.
 func PlainName(name string) string { return strings.ToLower(separators.Replace(name)) }
 
-// Name tells whether a member so named is secret; of user[password] the last
+// Name reports whether a member so named is secret; of user[password] the last
 // name counts.
 func Name(name string) bool {
 	plain := PlainName(LastName(name))
 	return names[plain] || slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(plain, end) })
 }
 
-// Parameter tells whether a parameter of an address so named is secret: there are
+// Parameter reports whether a parameter of an address so named is secret: there are
 // more of them there than elsewhere.
 func Parameter(name string) bool {
 	plain := PlainName(LastName(name))
@@ -79,7 +79,7 @@ func Member(holder, name string, v any) (text string, ok bool) {
 	return "", false
 }
 
-// Variable tells whether NAME in NAME=value or --NAME names a secret.
+// Variable reports whether NAME in NAME=value or --NAME names a secret.
 func Variable(name string) bool {
 	plain := PlainName(strings.TrimLeft(name, "-"))
 	if names[plain] || flags[plain] {
@@ -135,7 +135,7 @@ func lowered(s string) string {
 	return strings.ToLower(strings.ReplaceAll(s, "\u017f", "s"))
 }
 
-// in tells whether the shape may occur in a text, given in lower case.
+// in reports whether the shape may occur in a text, given in lower case.
 func (s shape) in(lower string) bool {
 	for _, w := range s.words {
 		if strings.Contains(lower, w) {
@@ -171,11 +171,11 @@ func plain(s string) bool {
 // a form others follow it, which have names of their own.
 var placeholder = regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})(?:["']?$|&)`)
 
-// Harmless tells whether a value is a placeholder of a command, or stands for a
+// Harmless reports whether a value is a placeholder of a command, or stands for a
 // secret that was taken out already.
 func Harmless(value string) bool { return placeholder.MatchString(value) || named(value) }
 
-// named tells whether a value only names a secret, or stands for one.
+// named reports whether a value only names a secret, or stands for one.
 func named(value string) bool {
 	value = strings.TrimLeft(value, `"'`)
 	for _, begins := range []string{"redacted", "[redacted", "${env.", "${file(", "{{token}}", "{{key}}"} {

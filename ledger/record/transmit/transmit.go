@@ -131,7 +131,7 @@ func (s *Sender) transport(g *gate) *http.Transport {
 	return t
 }
 
-// Past tells whether a deadline has passed. A deadline made by time.Now carries
+// Past reports whether a deadline has passed. A deadline made by time.Now carries
 // a monotonic reading, which setting the clock cannot move; the wall clock is
 // asked too, because the monotonic one stands still while a machine is
 // suspended. Whichever is later counts, so the fence errs towards not sending.
