@@ -31,10 +31,10 @@ func (tx *tx) mark(operationID string, values []string) error {
 // no list of operations is read.
 const kindRules = `
 	WITH RECURSIVE pair(kind, rule) AS (
-		SELECT * FROM (SELECT kind, mark_rules FROM operations ORDER BY kind, mark_rules LIMIT 1)
+		SELECT * FROM (SELECT kind, mark_rules FROM operations WHERE mark_rules >= '' ORDER BY kind, mark_rules LIMIT 1)
 		UNION ALL
 		SELECT n.kind, n.mark_rules FROM pair p JOIN operations n ON n.seq = (
-			SELECT seq FROM operations WHERE (kind, mark_rules) > (p.kind, p.rule) ORDER BY kind, mark_rules LIMIT 1))
+			SELECT seq FROM operations WHERE mark_rules >= '' AND (kind, mark_rules) > (p.kind, p.rule) ORDER BY kind, mark_rules LIMIT 1))
 	SELECT kind, rule FROM pair`
 
 // Mark looks for what is to be marked outside of the write, and writes only where
@@ -57,7 +57,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 				return ledger.Operation{}, err
 			}
 			return scan.operation()
-		}, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? LIMIT ?`, p[0], p[1], limit)
+		}, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?`, p[0], p[1], limit)
 		if err != nil {
 			return false, translate(s.path, err)
 		}

@@ -152,8 +152,9 @@ CREATE UNIQUE INDEX operations_by_key ON operations (scope, kind, key) WHERE key
 -- Twins: the same input. Overtaken: a newer one on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
 -- Whose marks are to be made anew, because the policy's rules changed or the writer
--- made none.
-CREATE INDEX operations_by_mark_rules ON operations (kind, mark_rules);
+-- made none. The condition holds for every row: it keeps this index out of plans
+-- that ask for a kind and something rarer.
+CREATE INDEX operations_by_mark_rules ON operations (kind, mark_rules) WHERE mark_rules >= '';
 CREATE INDEX operations_by_target ON operations (target, created_at) WHERE target <> '';
 -- The settled list, newest change first.
 CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;
