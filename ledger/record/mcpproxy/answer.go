@@ -10,6 +10,9 @@ import (
 	"indoubt/ledger"
 )
 
+// metaOutcome is where in _meta the proxy's own answers say what became of a call.
+const metaOutcome = "indoubt/outcome"
+
 // The JSON-RPC errors the proxy answers with itself.
 const (
 	codeParse    = -32700
@@ -18,7 +21,8 @@ const (
 	codeInternal = -32603
 )
 
-// told is the structured part of an answer that the proxy gives itself.
+// told is what an answer that the proxy gives itself says to programs: in _meta,
+// and as structured content where that contradicts no output schema.
 type told struct {
 	Outcome   string   `json:"outcome"` // unknown, pending, done, refused, key_reused
 	Operation string   `json:"operation,omitempty"`
@@ -97,16 +101,22 @@ func (c *call) outcome(o ledger.Operation, r reply) []byte {
 	return c.unknown(o, why)
 }
 
-// tell makes a tool result of what the proxy says: structured for programs, and a
-// sentence for models.
+// tell makes a tool result of what the proxy says: a sentence for models, and the
+// same for programs. A client refuses structured content that does not fit the
+// tool's output schema, and a result without any unless it is an error: so an
+// answer about a tool with a schema is an error of text, whatever the outcome.
 func (c *call) tell(t told, isError bool) []byte {
-	return c.toolResult(t, t.Advice, isError)
+	schema, known := c.p.tools.declares(c.tool)
+	return c.toolResult(t, t.Advice, isError || schema, known && !schema)
 }
 
-func (c *call) toolResult(structured any, sentence string, isError bool) []byte {
-	text := encode(structured)
+func (c *call) toolResult(said any, sentence string, isError, structured bool) []byte {
+	text := encode(said)
 	content := []map[string]string{{"type": "text", "text": sentence}, {"type": "text", "text": string(text)}}
-	result := fmt.Appendf(nil, `{"content":%s,"structuredContent":%s,"isError":%t`, encode(content), text, isError)
+	result := fmt.Appendf(nil, `{"content":%s,"isError":%t,"_meta":{%q:%s}`, encode(content), isError, metaOutcome, text)
+	if structured {
+		result = fmt.Appendf(result, `,"structuredContent":%s`, text)
+	}
 	if c.stateless() {
 		result = append(result, `,"resultType":"complete"`...)
 	}
@@ -206,20 +216,20 @@ func (c *call) status() []byte {
 	if raw := m["operation"]; !absent(raw) {
 		rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: textOf(raw)})
 		if err != nil || rec.Operation.Scope != c.p.o.Scope {
-			return c.toolResult(map[string]any{"operations": []standing{}}, "No call to this server has that operation id.", true)
+			return c.toolResult(map[string]any{"operations": []standing{}}, "No call to this server has that operation id.", true, true)
 		}
 		s := standingOf(rec.Operation, rec.Now)
-		return c.toolResult(map[string]any{"operations": []standing{s}}, s.Advice, false)
+		return c.toolResult(map[string]any{"operations": []standing{s}}, s.Advice, false, true)
 	}
 	list, more, err := c.p.inDoubt(ctx)
 	switch {
 	case err != nil:
 		return c.failure(codeInternal, "the ledger cannot be read: "+err.Error())
 	case len(list) == 0:
-		return c.toolResult(map[string]any{"operations": list}, "No call to this server is in doubt.", false)
+		return c.toolResult(map[string]any{"operations": list}, "No call to this server is in doubt.", false, true)
 	}
 	sentence := fmt.Sprintf("%d calls to this server may or may not have taken effect. Do not repeat them; a person decides.", len(list))
-	return c.toolResult(map[string]any{"operations": list, "more": more}, sentence, false)
+	return c.toolResult(map[string]any{"operations": list, "more": more}, sentence, false, true)
 }
 
 // inDoubt are the operations of this scope that are in doubt, newest first.

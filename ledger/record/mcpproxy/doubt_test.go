@@ -152,8 +152,8 @@ func (s *settling) ReadNow(ctx context.Context, id string) (ledger.Operation, er
 	return applied.After, err
 }
 
-// TestAReadSettlesIt: in doubt, read once, landed: the call is answered as done,
-// once, and the next one is a new one.
+// TestAReadSettlesIt: in doubt, read once, landed: the call is answered as done, as
+// often as it is repeated, because the server's own answer was never delivered.
 func TestAReadSettlesIt(t *testing.T) {
 	w := newWorld(t)
 	w.rule.Deadline = 300 * time.Millisecond
@@ -161,12 +161,29 @@ func TestAReadSettlesIt(t *testing.T) {
 	w.reader = reader
 	c := w.client()
 	c.unanswered("0", "silent", `{}`)
-	c.call("1", "silent", `{}`)
-	a := c.answered("1")
-	a.wantOutcome(t, "done")
-	if a.Result.IsError || len(a.Result.StructuredContent.Receipts) != 1 || reader.reads != 1 {
-		t.Errorf("answer %s after %d reads", a.line, reader.reads)
+	for i := 1; i < 4; i++ {
+		c.call(fmt.Sprint(i), "silent", `{}`)
+		a := c.answered(fmt.Sprint(i))
+		a.wantOutcome(t, "done")
+		if a.Result.IsError || len(a.Result.StructuredContent.Receipts) != 1 || reader.reads != 1 {
+			t.Errorf("answer %s after %d reads", a.line, reader.reads)
+		}
 	}
+	w.wantEffects(1)
+}
+
+// TestOldNewsIsToldOnce: long after a check has settled it, the same call is told
+// so once; the next one is a call of its own.
+func TestOldNewsIsToldOnce(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = 300 * time.Millisecond
+	w.reader = &settling{store: w.store}
+	o := w.options()
+	o.News = time.Nanosecond
+	c := w.clientWith(o)
+	c.unanswered("0", "silent", `{}`)
+	c.call("1", "silent", `{}`)
+	c.answered("1").wantOutcome(t, "done")
 	w.wantEffects(1)
 	c.unanswered("2", "silent", `{}`)
 	w.wantEffects(2)
@@ -493,4 +510,28 @@ func TestDeliveredCallsAreNewOnes(t *testing.T) {
 		c.answered(fmt.Sprint(i)).wantDone(t, "put")
 	}
 	w.wantEffects(n)
+}
+
+// TestAToolWithASchemaGetsText: a client refuses structured content that is not of
+// the tool's output schema, and an answer without any unless it is an error.
+func TestAToolWithASchemaGetsText(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = 300 * time.Millisecond
+	w.reader = &settling{store: w.store}
+	c := w.client()
+	for i, outcome := range []string{"unknown", "done"} {
+		for tool, structured := range map[string]bool{"pay": false, "silent": true} {
+			id := fmt.Sprintf(`"%s-%d"`, tool, i)
+			c.call(id, tool, `{}`)
+			a := c.answered(id)
+			a.wantOutcome(t, outcome)
+			if a.structured != structured || a.Result.IsError != (outcome == "unknown" || tool == "pay") {
+				t.Errorf("%s: %s", tool, a.line)
+			}
+			if len(a.Result.Content) == 0 || a.Result.Content[0].Text != a.Result.StructuredContent.Advice {
+				t.Errorf("the sentence is missing: %s", a.line)
+			}
+		}
+	}
+	w.wantEffects(2)
 }

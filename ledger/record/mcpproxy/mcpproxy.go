@@ -47,6 +47,9 @@ type Options struct {
 	// answered with a question; Grace how long outstanding calls may take after
 	// the context has ended. Zero: 2 s, 15 min, 1.5 s.
 	AskPatience, InputPatience, Grace time.Duration
+	// News is how long after it was settled a landing that the proxy tells of in its
+	// own words answers every identical call; later it answers one. Zero: 24 h.
+	News time.Duration
 }
 
 // Bounds of what a server may ask for.
@@ -101,7 +104,7 @@ func New(o Options) *Proxy {
 	for _, d := range []struct {
 		value *time.Duration
 		usual time.Duration
-	}{{&o.AskPatience, 2 * time.Second}, {&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}} {
+	}{{&o.AskPatience, 2 * time.Second}, {&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}, {&o.News, 24 * time.Hour}} {
 		if *d.value <= 0 {
 			*d.value = d.usual
 		}

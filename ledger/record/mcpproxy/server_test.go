@@ -149,7 +149,7 @@ func (s *scripted) list(r request) {
 	case s.mode["strict"] && !s.initialized:
 		s.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"Received request before initialization was complete"}}`, r.ID)
 	case r.Params.Cursor == "":
-		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"put","inputSchema":{"type":"object"}}],"nextCursor":"2"}}`, r.ID)
+		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"put","inputSchema":{"type":"object"}},{"name":"silent","inputSchema":{"type":"object"}},{"name":"pay","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["paid"]}}],"nextCursor":"2"}}`, r.ID)
 	default:
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{ "tools":[ %s ] }}`, r.ID, listed)
 	}
@@ -163,7 +163,7 @@ func (s *scripted) call(r request) {
 	switch r.Params.Name {
 	case "get":
 		s.done(r)
-	case "silent":
+	case "silent", "pay":
 		s.effect(r)
 	case "slow":
 		s.effect(r)

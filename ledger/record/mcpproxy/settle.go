@@ -88,13 +88,14 @@ func (p *Proxy) deliver(operationID string) {
 }
 
 // replay gives the client the answer that the operation had, under the new
-// request's id.
+// request's id. What the proxy says in its stead is no delivery: who repeats the
+// call hears it again, until it is old news.
 func (c *call) replay(o ledger.Operation) {
-	line := c.done(o)
+	line, final := c.done(o), time.Since(o.SettledAt) > c.p.o.News
 	if replayable(o) {
-		line = resultLine(c.frame.ID, o.Result)
+		line, final = resultLine(c.frame.ID, o.Result), true
 	}
-	c.endWith(line, o.ID, o.Undelivered)
+	c.endWith(line, o.ID, final && o.Undelivered)
 }
 
 // replayable reports whether a stored result is the one the server gave, and all

@@ -16,9 +16,12 @@ import (
 type tools struct {
 	mu       sync.Mutex
 	readOnly map[string]bool // by name: it says that it only reads
-	lists    int             // how often the list is said to have changed
-	asking   chan struct{}   // closed when the question under way is answered
-	notUntil time.Time       // before that it is not worth asking again
+	// schema tells by name whether it has ever declared an output schema. It outlives
+	// the list: the client may go by an older one.
+	schema   map[string]bool
+	lists    int           // how often the list is said to have changed
+	asking   chan struct{} // closed when the question under way is answered
+	notUntil time.Time     // before that it is not worth asking again
 }
 
 const (
@@ -37,12 +40,16 @@ func (t *tools) learn(page []json.RawMessage, list int) {
 	if t.readOnly == nil {
 		t.readOnly = map[string]bool{}
 	}
+	if t.schema == nil {
+		t.schema = map[string]bool{}
+	}
 	for _, tool := range page {
 		m, ok := once(tool)
 		name := textOf(m["name"])
 		if name == "" {
 			continue
 		}
+		t.schema[name] = t.schema[name] || !absent(m["outputSchema"])
 		before, known := t.readOnly[name]
 		t.readOnly[name] = ok && saysReadOnly(m["annotations"]) && (before || !known)
 	}
@@ -79,6 +86,15 @@ func (t *tools) known(name string) (readOnly, known bool) {
 	defer t.mu.Unlock()
 	readOnly, known = t.readOnly[name]
 	return readOnly, known
+}
+
+// declares reports whether a tool has an output schema, as far as the server has
+// told of it.
+func (t *tools) declares(name string) (schema, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	schema, known = t.schema[name]
+	return schema, known
 }
 
 // reads tells whether the server says that a tool only reads, asking it where

@@ -181,17 +181,24 @@ type answer struct {
 		Message string
 	}
 	Result struct {
-		Content           []struct{ Type, Text string }
-		IsError           bool
-		ResultType        string
-		Task              struct{ TaskID, Status string }
-		StructuredContent struct {
-			Outcome, Operation, Key, Since, Advice string
-			Receipts                               []string
-			Operations                             []struct{ Operation, Outcome, Kind string }
-		}
+		Content    []struct{ Type, Text string }
+		IsError    bool
+		ResultType string
+		Task       struct{ TaskID, Status string }
+		Meta       struct {
+			Outcome said `json:"indoubt/outcome"`
+		} `json:"_meta"`
+		StructuredContent said // of the proxy's own answers: what _meta says
 	}
-	line string
+	structured bool // it is there as such
+	line       string
+}
+
+// said is what an answer of the proxy's own says to programs.
+type said struct {
+	Outcome, Operation, Key, Since, Advice, Why string
+	Receipts                                    []string
+	Operations                                  []struct{ Operation, Outcome, Kind string }
 }
 
 func parseAnswer(t testing.TB, line string) answer {
@@ -199,6 +206,13 @@ func parseAnswer(t testing.TB, line string) answer {
 	a := answer{line: line}
 	if err := json.Unmarshal([]byte(line), &a); err != nil {
 		t.Fatalf("no JSON: %s", line)
+	}
+	a.structured = strings.Contains(line, `"structuredContent"`)
+	if own := a.Result.Meta.Outcome; own.Outcome != "" {
+		if a.structured && fmt.Sprint(own) != fmt.Sprint(a.Result.StructuredContent) {
+			t.Errorf("_meta and the structured content differ: %s", line)
+		}
+		a.Result.StructuredContent = own
 	}
 	return a
 }
