@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -290,11 +291,20 @@ func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
 	t.Logf("others settled after %s, at most %d MB", beside, most.Load()>>20)
 }
 
-// lister answers lists in a process of its own, for benchmarks.
+// lister answers lists in a process of its own, for benchmarks: it knows the
+// tokens that come line by line, and says ready at an empty line.
 func lister() {
-	var a arrivals
+	a := arrivals{sent: map[string]bool{}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.handle(20*time.Millisecond)(nil, w, r) }))
+	defer s.Close()
 	fmt.Println(s.URL)
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	s.Close()
+	for tokens := bufio.NewScanner(os.Stdin); tokens.Scan(); {
+		if tokens.Text() == "" {
+			fmt.Println("ready")
+			continue
+		}
+		a.mu.Lock()
+		a.sent[tokens.Text()] = true
+		a.mu.Unlock()
+	}
 }

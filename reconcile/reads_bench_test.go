@@ -32,7 +32,8 @@ func BenchmarkReads(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { in.Close(); _ = cmd.Wait() }()
-	url, err := bufio.NewReader(out).ReadString('\n')
+	lines := bufio.NewReader(out)
+	url, err := lines.ReadString('\n')
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -40,7 +41,11 @@ func BenchmarkReads(b *testing.B) {
 	w := newWorld(b, askingOne("    concurrency: 64\n"))
 	w.policy(fmt.Sprintf(askingOne("    concurrency: 64\n"), strings.TrimSpace(url)))
 	for range b.N {
-		w.doubt("pay", 1)
+		fmt.Fprintln(in, w.doubt("pay", 1).Token)
+	}
+	fmt.Fprintln(in)
+	if _, err := lines.ReadString('\n'); err != nil {
+		b.Fatal(err)
 	}
 	e := w.newEngine(Options{Width: width, Log: func(string) {}})
 	defer e.Close()
