@@ -108,7 +108,7 @@ func (s *site) output(argv ...string) []string {
 
 // withoutStatus takes the proxy's own tool out of a list of tools.
 func withoutStatus(line string) (rest string, found bool) {
-	i := strings.Index(line, `,{"name":"indoubt_status"`)
+	i := strings.Index(line, `,{"name":"indoubt_status_`)
 	if i < 0 {
 		return line, false
 	}

@@ -95,7 +95,7 @@ func TestAStatelessServerBehindAURL(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
 	for i, step := range []struct{ method, params, want string }{
 		{"server/discover", ``, `"supportedVersions":`},
-		{"tools/list", ``, `"name":"indoubt_status"`},
+		{"tools/list", ``, `"name":"indoubt_status_`},
 		{"tools/call", `"name":"test_simple_text","arguments":{},`, `"type":"text"`},
 		{"tools/call", `"name":"test_x_mcp_header","arguments":{"region":"Zürich \n"},`, `"type":"text"`},
 		{"tools/call", `"name":"test_input_required_result_elicitation","arguments":{},`, `"resultType":"input_required"`},

@@ -40,9 +40,10 @@ one is in doubt. A call by itself after a delivered answer is a new one.
 
 A tool only reads if the policy says so (access: read), or else if the server says
 so (readOnlyHint). Every other one counts as a write. NAME is made of the command
-or the URL when --server is left out. The tool indoubt_status is added, so that an
-agent can ask. What could be read as another call than the one that is recorded (a
-member that occurs twice, a batch with a tools/call in it) is answered with an error.
+or the URL when --server is left out. The tool indoubt_status_NAME is added, so that
+an agent can ask how calls stand. What could be read as another call than the one
+that is recorded (a member that occurs twice, a batch with a tools/call in it) is
+answered with an error.
 
 In the configuration of an MCP client, put the proxy before the command:
   "mcpServers": {

@@ -2,7 +2,6 @@ package mcpproxy
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -59,7 +58,7 @@ func (c *call) held(res ledger.BeginResult) []byte {
 // unknown is the answer about an operation in doubt.
 func (c *call) unknown(o ledger.Operation, why string) []byte {
 	t := about(o, "unknown", fmt.Sprintf("It is not known whether this call took effect: it was sent once, and no answer settles it. "+
-		"Do not repeat it. Ask the tool %s with operation %q how it stands; if it stays unknown, a person decides.", statusTool, o.ID))
+		"Do not repeat it. Ask the tool %s with operation %q how it stands; if it stays unknown, a person decides.", c.p.status, o.ID))
 	since := o.DoubtedAt
 	if since.IsZero() {
 		since = o.DeadlineAt
@@ -73,7 +72,7 @@ func (c *call) unknown(o ledger.Operation, why string) []byte {
 
 // waiting is the answer about an attempt in flight that is not waited for.
 func (c *call) waiting(o ledger.Operation, why string) []byte {
-	t := about(o, "pending", fmt.Sprintf("An identical call is under way: %s. Nothing was sent now. Do not repeat it; ask the tool %s with operation %q how it stands.", why, statusTool, o.ID))
+	t := about(o, "pending", fmt.Sprintf("An identical call is under way: %s. Nothing was sent now. Do not repeat it; ask the tool %s with operation %q how it stands.", why, c.p.status, o.ID))
 	t.Since, t.Until, t.Why = stamp(o.StartedAt), stamp(o.DeadlineAt), why
 	return c.tell(t, true)
 }
@@ -164,97 +163,3 @@ func stamp(t time.Time) string {
 
 // redacted tells whether parts of a stored result were replaced.
 func redacted(result json.RawMessage) bool { return bytes.Contains(result, []byte("[redacted")) }
-
-// The tool that the proxy adds to the server's.
-const (
-	statusTool       = "indoubt_status"
-	statusDefinition = `{"name":"indoubt_status","title":"Calls in doubt","description":"Tells whether an earlier tool call took effect. With an operation id: the state of that call. Without: every call to this server of which it is not known whether it took effect.","inputSchema":{"type":"object","properties":{"operation":{"type":"string","description":"The operation id that an answer named"}},"additionalProperties":false},"annotations":{"title":"Calls in doubt","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}`
-	mostListed       = 50
-	mostPages        = 5
-)
-
-// standing is one operation as indoubt_status tells it.
-type standing struct {
-	Operation string   `json:"operation"`
-	Tool      string   `json:"kind"`
-	Title     string   `json:"title,omitempty"`
-	Key       string   `json:"key"`
-	State     string   `json:"state"`
-	Outcome   string   `json:"outcome"` // committed, failed, unknown, pending, abandoned
-	Since     string   `json:"since,omitempty"`
-	Error     string   `json:"error_class,omitempty"`
-	Receipts  []string `json:"receipts,omitempty"`
-	Conflict  string   `json:"conflict,omitempty"`
-	Advice    string   `json:"advice"`
-}
-
-func standingOf(o ledger.Operation, now time.Time) standing {
-	s := standing{Operation: o.ID, Tool: o.Kind, Title: o.Title, Key: o.Key, State: string(o.StateAt(now)), Since: stamp(o.UpdatedAt),
-		Receipts: o.Receipts, Conflict: string(o.Conflict)}
-	s.Outcome = s.State
-	switch ledger.State(s.State) {
-	case ledger.Uncertain:
-		s.Outcome, s.Error = "unknown", string(o.ErrorClass)
-		s.Advice = "It is not known whether it took effect. Do not repeat it; a person decides."
-	case ledger.Pending:
-		s.Advice = "It is under way. Do not repeat it; ask again later."
-	case ledger.Committed:
-		s.Advice = "It took effect. Do not repeat it."
-	case ledger.Failed:
-		s.Advice = "It did not take effect."
-	default:
-		s.Advice = "A person gave it up. Do not repeat it."
-	}
-	return s
-}
-
-// status answers indoubt_status.
-func (c *call) status() []byte {
-	ctx, cancel := context.WithTimeout(c.p.ctx, 10*time.Second)
-	defer cancel()
-	m, _ := once(c.arguments)
-	if raw := m["operation"]; !absent(raw) {
-		rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: textOf(raw)})
-		if err != nil || rec.Operation.Scope != c.p.o.Scope {
-			return c.toolResult(map[string]any{"operations": []standing{}}, "No call to this server has that operation id.", true, true)
-		}
-		s := standingOf(rec.Operation, rec.Now)
-		return c.toolResult(map[string]any{"operations": []standing{s}}, s.Advice, false, true)
-	}
-	list, more, err := c.p.inDoubt(ctx)
-	switch {
-	case err != nil:
-		return c.failure(codeInternal, "the ledger cannot be read: "+err.Error())
-	case len(list) == 0:
-		return c.toolResult(map[string]any{"operations": list}, "No call to this server is in doubt.", false, true)
-	}
-	sentence := fmt.Sprintf("%d calls to this server may or may not have taken effect. Do not repeat them; a person decides.", len(list))
-	return c.toolResult(map[string]any{"operations": list, "more": more}, sentence, false, true)
-}
-
-// inDoubt are the operations of this scope that are in doubt, newest first.
-func (p *Proxy) inDoubt(ctx context.Context) (list []standing, more bool, err error) {
-	list = []standing{}
-	q := ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderNewest, Limit: 100, Now: time.Now(), Filter: ledger.Filter{
-		Text: "state:uncertain", Terms: []ledger.Term{{Field: "state", Value: string(ledger.Uncertain)}, {Field: "kind", Value: "mcp." + p.o.Server + ".*"}}}}
-	for range mostPages {
-		page, err := p.o.Store.Page(ctx, q)
-		if err != nil {
-			return nil, false, err
-		}
-		for _, row := range page.Rows {
-			rec, err := p.o.Store.Read(ctx, ledger.Locator{ID: row.ID})
-			if err != nil || rec.Operation.Scope != p.o.Scope {
-				continue
-			}
-			if len(list) == mostListed {
-				return list, true, nil
-			}
-			list = append(list, standingOf(rec.Operation, rec.Now))
-		}
-		if q.After = page.Next; q.After == "" {
-			return list, false, nil
-		}
-	}
-	return list, true, nil
-}

@@ -58,7 +58,10 @@ func (p *Proxy) newCall(f mcpwire.Frame) *call {
 	return c
 }
 
-func (c *call) kind() string { return "mcp." + c.p.o.Server + "." + c.tool }
+// kindPrefix begins the kind of every recorded tool call.
+const kindPrefix = "mcp."
+
+func (c *call) kind() string { return kindPrefix + c.p.o.Server + "." + c.tool }
 
 // startCall decides on a call beside the lines that follow it. It reports false
 // when the proxy is about to end.
@@ -83,9 +86,9 @@ func (c *call) aside() { c.readied.Do(func() { close(c.ready) }) }
 
 // decide is a call's life.
 func (c *call) decide() {
-	if _, taken := c.p.tools.known(statusTool); c.tool == statusTool && !taken {
+	if _, taken := c.p.tools.known(c.p.status); c.tool == c.p.status && !taken {
 		c.aside()
-		c.end(c.status())
+		c.end(c.standings())
 		return
 	}
 	c.rule = c.p.o.Recorder.Rule(c.kind())

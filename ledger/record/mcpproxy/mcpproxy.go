@@ -68,6 +68,7 @@ type Proxy struct {
 	o       Options
 	session string // of this proxy's life
 	prefix  string // of the ids of its own requests
+	status  string // what the tool is called that tells how calls stand
 
 	conn     mcpwire.Conn
 	startErr error
@@ -111,7 +112,8 @@ func New(o Options) *Proxy {
 	}
 	return &Proxy{
 		o: o, session: ledger.NewID(), prefix: "indoubt-" + strconv.FormatUint(rand.Uint64(), 36) + "-",
-		gone: make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
+		status: statusName(o.Server),
+		gone:   make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
 		flights: map[string]*flight{}, own: map[string]chan mcpwire.Frame{}, tasks: map[string]*task{},
 	}
 }

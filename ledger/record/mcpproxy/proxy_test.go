@@ -2,6 +2,7 @@ package mcpproxy_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -240,37 +241,86 @@ func TestIndoubtStatus(t *testing.T) {
 	w.rule.Deadline = 300 * time.Millisecond
 	c := w.client()
 	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	if line := c.hear(); !strings.Contains(line, `"nextCursor":"2"`) || strings.Contains(line, "indoubt_status") {
+	if line := c.hear(); !strings.Contains(line, `"nextCursor":"2"`) || strings.Contains(line, "indoubt_status_scripted") {
 		t.Errorf("the first of two pages: %s", line)
 	}
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}`)
 	line := c.hear()
-	if !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":2,"result":{ "tools":[ `+listed+` ,{"name":"indoubt_status"`) || !strings.HasSuffix(line, "}}] }}\n") {
+	if !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":2,"result":{ "tools":[ `+listed+` ,{"name":"indoubt_status_scripted"`) || !strings.HasSuffix(line, "}}] }}\n") {
 		t.Errorf("the last page: %s", line)
 	}
-	c.call("3", "indoubt_status", `{}`)
+	c.call("3", "indoubt_status_scripted", `{}`)
 	if a := c.answered("3"); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 0 {
 		t.Errorf("nothing is in doubt: %s", a.line)
 	}
 	held := c.unanswered("4", "silent", `{"a":1}`)
 	id := held.Result.StructuredContent.Operation
-	c.call("5", "indoubt_status", `{}`)
+	c.call("5", "indoubt_status_scripted", `{}`)
 	if a := c.answered("5"); len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
 		t.Errorf("what is in doubt: %s", a.line)
 	}
-	c.call("6", "indoubt_status", `{"operation":"`+id+`"}`)
+	c.call("6", "indoubt_status_scripted", `{"operation":"`+id+`"}`)
 	if a := c.answered("6"); a.Result.IsError || a.Result.StructuredContent.Operations[0].Outcome != "unknown" {
 		t.Errorf("one operation: %s", a.line)
 	}
 	other := w.options()
-	other.Scope = "mcp:another"
+	other.Server, other.Scope = "another", "mcp:another"
 	d := w.clientWith(other)
-	d.call("1", "indoubt_status", `{"operation":"`+id+`"}`)
-	if a := d.answered("1"); !a.Result.IsError {
-		t.Errorf("another server's operation: %s", a.line)
+	for i, arguments := range []string{`{}`, `{"operation":"` + id + `"}`} {
+		d.call(strconv.Itoa(i), "indoubt_status_another", arguments)
+		if a := d.answered(strconv.Itoa(i)); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
+			t.Errorf("the status tool of another server, asked %s: %s", arguments, a.line)
+		}
 	}
-	if strings.Contains(strings.Join(w.heard(), ""), "indoubt_status") {
+	d.call("7", "indoubt_status_another", `{"operation":"0199-nothing"}`)
+	if a := d.answered("7"); !a.Result.IsError {
+		t.Errorf("an operation that is not there: %s", a.line)
+	}
+	if strings.Contains(strings.Join(w.heard(), ""), "indoubt_status_scripted") {
 		t.Error("the server was asked for the proxy's own tool")
+	}
+}
+
+// TestStatusTellsWhatIsUnderWay: a call whose answer has not come may have had its
+// effect already. Nobody is told that nothing is open.
+func TestStatusTellsWhatIsUnderWay(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.call("1", "slow", `{"a":1}`)
+	w.eventually("the call is under way", func() bool { return len(effectsIn(t, w.effects)) == 1 })
+	o := w.only()
+	for i, session := range []*client{c, w.client()} {
+		session.call("9", "indoubt_status_scripted", `{}`)
+		a := session.answered("9")
+		list := a.Result.StructuredContent.Operations
+		if len(list) != 1 || list[0].Operation != o.ID || list[0].Outcome != "pending" {
+			t.Fatalf("session %d: %s", i, a.line)
+		}
+		for _, says := range []string{"1 are under way", "Do not repeat", "go on with what does not depend", "Ask again after 20"} {
+			if !strings.Contains(a.Result.Content[0].Text, says) {
+				t.Errorf("session %d is not told %q: %s", i, says, a.Result.Content[0].Text)
+			}
+		}
+	}
+	w.release()
+	c.answered("1").wantDone(t, "slow")
+	c.call("2", "indoubt_status_scripted", `{}`)
+	if a := c.answered("2"); len(a.Result.StructuredContent.Operations) != 0 || !strings.Contains(a.Result.Content[0].Text, "No tool call") {
+		t.Errorf("afterwards: %s", a.line)
+	}
+}
+
+func TestStatusToolsHaveNamesOfTheirOwn(t *testing.T) {
+	w := newWorld(t)
+	for server, want := range map[string]string{"bank": "indoubt_status_bank", "mcp.example.com": "indoubt_status_mcp_example_com",
+		strings.Repeat("long-", 20): "indoubt_status_long_long_long_long_long_long_lon"} {
+		o := w.options()
+		o.Server = server
+		c := w.clientWith(o)
+		c.call("1", want, `{}`)
+		if a := c.answered("1"); a.Error != nil || a.Result.IsError {
+			t.Errorf("%s has no tool %s: %s", server, want, a.line)
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func TestRevision20260728(t *testing.T) {
 	if server.effects != 1 {
 		t.Errorf("%d effects", server.effects)
 	}
-	if a := call("5", "indoubt_status"); a.Result.ResultType != "complete" {
+	if a := call("5", "indoubt_status_scripted"); a.Result.ResultType != "complete" {
 		t.Errorf("an answer of the proxy's own: %s", a.line)
 	}
 }

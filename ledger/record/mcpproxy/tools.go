@@ -179,10 +179,10 @@ func (p *Proxy) listed(line []byte, f mcpwire.Frame) []byte {
 		return line
 	}
 	p.tools.learn(list, p.tools.list())
-	if _, taken := p.tools.known(statusTool); taken || next != nil {
+	if _, taken := p.tools.known(p.status); taken || next != nil {
 		return line
 	}
-	if out, ok := mcpwire.Append(line, []byte(statusDefinition), "result", "tools"); ok {
+	if out, ok := mcpwire.Append(line, statusDefinition(p.status), "result", "tools"); ok {
 		return out
 	}
 	return line
