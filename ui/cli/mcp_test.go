@@ -73,10 +73,14 @@ func (a *agent) call(id int, tool string) (outcome, line string) {
 			var answer struct {
 				ID     int
 				Method string
-				Result struct{ StructuredContent struct{ Outcome string } }
+				Result struct {
+					Meta struct {
+						Outcome struct{ Outcome string } `json:"indoubt/outcome"`
+					} `json:"_meta"`
+				}
 			}
 			if json.Unmarshal([]byte(line), &answer) == nil && answer.ID == id && answer.Method == "" {
-				return answer.Result.StructuredContent.Outcome, line
+				return answer.Result.Meta.Outcome.Outcome, line
 			}
 		case <-limit:
 			a.Fatalf("no answer\n%s", a.err.String())
