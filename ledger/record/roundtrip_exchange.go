@@ -121,9 +121,10 @@ func (x *exchange) fence() fence {
 func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	w, o := x.w, x.begun.Operation
 	out := w.req.Clone(ctx)
-	body, _ := withToken(w.req.Header, w.body.data, w.rule, o.Token)
-	if !w.wish.TokenSent {
-		body = w.body.data
+	body := w.body.data
+	if w.wish.TokenSent {
+		with, _ := withToken(w.req, body, w.rule, o.Token)
+		body, out.URL.RawQuery = with.body, with.query
 	}
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, int64(len(body)), nil, nil
 	if len(body) > 0 {

@@ -12,11 +12,11 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record/carry"
 	"indoubt/ledger/record/secret"
 )
 
@@ -76,10 +76,10 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	}
 	if plain, err := decoded(req.Header, body, maxInputBody); err != nil {
 		in.Body = encode(digestOf(body))
-	} else if isJSON(mediaType) && json.Valid(plain) && ledger.TooDeep(plain) {
+	} else if (isJSON(mediaType) || isStructured(plain)) && json.Valid(plain) && ledger.TooDeep(plain) {
 		return nil, &UnfitError{ledger.ErrTooDeep.Error()}
 	} else if len(plain) > 0 {
-		in.Body = bodyInput(mediaType, boundary, plain)
+		in.Body = bodyInput(shapeOf(mediaType, boundary, plain), boundary, plain)
 	}
 	out := encode(in)
 	if out == nil {
@@ -108,22 +108,59 @@ func secretsIn(rawQuery string) []string {
 	return paths
 }
 
-func bodyInput(mediaType, boundary string, body []byte) json.RawMessage {
-	switch {
-	case len(body) > maxInputBody:
-		return encode(digestOf(body))
-	case isJSON(mediaType) && recordable(body):
-		return json.RawMessage(bytes.TrimSpace(body))
-	case mediaType == formType:
-		if values, err := url.ParseQuery(string(body)); err == nil {
-			return encode(nested(values))
+// shape is what a body really is.
+type shape int
+
+const (
+	asText shape = iota // or bytes
+	asJSON
+	asForm
+	asParts
+)
+
+// shapeOf tells what a body is. Clients put a form's or a text's content type on
+// JSON by default, so that an object or a list counts as what it is whatever it
+// is called; what is called a form and is none is text.
+func shapeOf(mediaType, boundary string, body []byte) shape {
+	if len(body) > maxInputBody {
+		return asText
+	}
+	switch structured := isStructured(body); {
+	case isJSON(mediaType), mediaType == "", structured && (mediaType == formType || mediaType == "text/plain" || mediaType == "application/octet-stream"):
+		if recordable(body) {
+			return asJSON
+		}
+		return asText
+	case mediaType == formType && !structured:
+		if _, ok := carry.Fields(string(body)); ok {
+			return asForm
 		}
 	case mediaType == "multipart/form-data" && boundary != "":
+		return asParts
+	}
+	return asText
+}
+
+// isStructured reports whether a body is a JSON object or list.
+func isStructured(body []byte) bool {
+	begin := bytes.TrimLeft(body, " \t\r\n")
+	return len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') && json.Valid(body)
+}
+
+func bodyInput(s shape, boundary string, body []byte) json.RawMessage {
+	switch s {
+	case asJSON:
+		return json.RawMessage(bytes.TrimSpace(body))
+	case asForm:
+		values, _ := carry.Fields(string(body))
+		return encode(nested(values))
+	case asParts:
 		if parts, err := partsOf(boundary, body); err == nil {
 			return encode(parts)
 		}
-	case mediaType == "" && recordable(body):
-		return json.RawMessage(bytes.TrimSpace(body))
+	}
+	if len(body) > maxInputBody {
+		return encode(digestOf(body))
 	}
 	return encode(textOrBase64(body))
 }
@@ -265,103 +302,4 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 		}
 		out = append(out, part)
 	}
-}
-
-// withToken puts the correlation token into a JSON or form body, where the
-// kind's policy says. ok is false, and the body as it was, when it has no place.
-// The policy's path is one in the input (body.metadata.token), or in the body.
-func withToken(h http.Header, body []byte, rule KindRule, token string) (out []byte, ok bool) {
-	path, list := rule.TokenInto, false
-	if path == "" {
-		path, list = rule.TokenAppend, true
-	}
-	if path == "" || encoded(h) {
-		return body, false
-	}
-	steps, err := parsePath(path)
-	if err != nil || len(steps) == 0 {
-		return body, false
-	}
-	if steps[0] == "body" && len(steps) > 1 {
-		steps = steps[1:]
-	}
-	mediaType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	switch {
-	case isJSON(mediaType) || mediaType == "":
-		v, err := decode(body)
-		if err != nil || count(v) != colons(body) { // of a member that occurs twice, one would be lost
-			return body, false
-		}
-		if v, ok = place(v, steps, list, token); !ok {
-			return body, false
-		}
-		return encode(v), true
-	case mediaType == formType:
-		return formWithToken(body, steps, list, token)
-	}
-	return body, false
-}
-
-// place sets the token at a path, or adds it to the list there, and makes the
-// objects on the way that are missing.
-func place(v any, steps []string, list bool, token string) (any, bool) {
-	if len(steps) == 0 {
-		if !list {
-			return token, true
-		}
-		items, isList := v.([]any)
-		return append(items, token), isList || v == nil
-	}
-	step := steps[0]
-	switch t := v.(type) {
-	case nil:
-		next, ok := place(nil, steps[1:], list, token)
-		return map[string]any{step: next}, ok
-	case map[string]any:
-		next, ok := place(t[step], steps[1:], list, token)
-		t[step] = next
-		return t, ok
-	case []any:
-		i, err := strconv.Atoi(step)
-		if err != nil || i < 0 || i >= len(t) {
-			return v, false
-		}
-		next, ok := place(t[i], steps[1:], list, token)
-		t[i] = next
-		return t, ok
-	}
-	return v, false
-}
-
-// formWithToken adds a field and leaves the others as they are written.
-func formWithToken(body []byte, steps []string, list bool, token string) ([]byte, bool) {
-	values, err := url.ParseQuery(string(body))
-	if err != nil {
-		return body, false
-	}
-	name := steps[0]
-	for _, step := range steps[1:] {
-		name += "[" + step + "]"
-	}
-	var kept []string
-	if list {
-		switch {
-		case values.Has(name + "[]"):
-			name += "[]"
-		case !values.Has(name):
-			n := 0
-			for values.Has(name + "[" + strconv.Itoa(n) + "]") {
-				n++
-			}
-			name += "[" + strconv.Itoa(n) + "]"
-		}
-	}
-	for _, pair := range strings.Split(string(body), "&") {
-		written, _, _ := strings.Cut(pair, "=")
-		if plain, err := url.QueryUnescape(written); pair != "" && (list || err != nil || plain != name) {
-			kept = append(kept, pair)
-		}
-	}
-	kept = append(kept, url.QueryEscape(name)+"="+url.QueryEscape(token))
-	return []byte(strings.Join(kept, "&")), true
 }

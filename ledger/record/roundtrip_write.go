@@ -152,7 +152,7 @@ func (w *httpWrite) prepare() error {
 	if key == "" && w.rule.Hold == "none" && w.rule.KeyStrategy == "" {
 		key = "k-" + ledger.NewID() // a wish of its own
 	}
-	_, tokenSent := withToken(w.req.Header, w.body.data, w.rule, ledger.NewToken())
+	_, tokenSent := withToken(w.req, w.body.data, w.rule, ledger.NewToken())
 	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Session: w.req.Header.Get(HeaderSession), Input: input, Sender: "http",
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
 	if from := w.req.Header.Get(HeaderSource); from != "" {

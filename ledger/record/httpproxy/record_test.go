@@ -128,11 +128,21 @@ func TestKeyAndTokenGoAlong(t *testing.T) {
 		contentType, body string
 		want              string // TOKEN stands for it
 	}{
-		"JSON":                    {record.KindRule{TokenInto: "body.metadata.indoubt"}, "application/json", `{"b":9007199254740993,"metadata":{"order":"7"}}`, `{"b":9007199254740993,"metadata":{"indoubt":"TOKEN","order":"7"}}`},
+		"JSON":                    {record.KindRule{TokenInto: "body.metadata.indoubt"}, "application/json", `{"b":9007199254740993,"metadata":{"order":"7"}}`, `{"b":9007199254740993,"metadata":{"order":"7","indoubt":"TOKEN"}}`},
+		"JSON, as it is written":  {record.KindRule{TokenInto: "body.ref"}, "application/json", " {\"b\": 1.0,\n \"a\": \"\\u003c\"} ", " {\"b\": 1.0,\n \"a\": \"\\u003c\",\"ref\":\"TOKEN\"} "},
+		"JSON as curl -d sends":   {record.KindRule{TokenInto: "body.ref"}, "application/x-www-form-urlencoded", `{"order":"a=b&c=d"}`, `{"order":"a=b&c=d","ref":"TOKEN"}`},
+		"JSON as fetch sends":     {record.KindRule{TokenInto: "body.ref"}, "text/plain;charset=UTF-8", `{"a":1}`, `{"a":1,"ref":"TOKEN"}`},
+		"JSON, the place taken":   {record.KindRule{TokenInto: "body.ref"}, "application/json", `{"ref":"mine"}`, `{"ref":"mine"}`},
 		"JSON, no such object":    {record.KindRule{TokenInto: "metadata.indoubt"}, "application/vnd.api+json; charset=utf-8", `{"a":1}`, `{"a":1,"metadata":{"indoubt":"TOKEN"}}`},
 		"JSON, a list":            {record.KindRule{TokenAppend: "body.items[0].notes"}, "application/json", `{"items":[{"notes":["x"]}]}`, `{"items":[{"notes":["x","TOKEN"]}]}`},
 		"form":                    {record.KindRule{TokenInto: "body.metadata.indoubt"}, "application/x-www-form-urlencoded", `amount=4200&metadata[order]=a%20b`, `amount=4200&metadata[order]=a%20b&metadata%5Bindoubt%5D=TOKEN`},
-		"form that has it":        {record.KindRule{TokenInto: "note"}, "application/x-www-form-urlencoded", `note=x&amount=1`, `amount=1&note=TOKEN`},
+		"form that has it":        {record.KindRule{TokenInto: "note"}, "application/x-www-form-urlencoded", `note=x&amount=1`, `note=x&amount=1`},
+		"form, flags in it":       {record.KindRule{TokenInto: "body.ref"}, "application/x-www-form-urlencoded", `a=1&dry&b=x y`, `a=1&dry&b=x y&ref=TOKEN`},
+		"XML as curl -d sends":    {record.KindRule{TokenInto: "body.ref"}, "application/x-www-form-urlencoded", `<pay a="1">&amp;</pay>`, `<pay a="1">&amp;</pay>`},
+		"a word as curl -d sends": {record.KindRule{TokenInto: "body.ref"}, "application/x-www-form-urlencoded", `start`, `start`},
+		"multipart": {record.KindRule{TokenInto: "body.metadata.ref"}, "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\x00--b-\r\n--b--\r\n",
+			"--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\x00--b-\r\n--b\r\nContent-Disposition: form-data; name=\"metadata[ref]\"\r\n\r\nTOKEN\r\n--b--\r\n"},
+		"multipart cut short":     {record.KindRule{TokenInto: "body.ref"}, "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx", "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx"},
 		"form, a list":            {record.KindRule{TokenAppend: "tags"}, "application/x-www-form-urlencoded", `tags[]=a`, `tags[]=a&tags%5B%5D=TOKEN`},
 		"no place in a text":      {record.KindRule{TokenInto: "body.x"}, "text/plain", `hello`, `hello`},
 		"no place in a list":      {record.KindRule{TokenInto: "body.x"}, "application/json", `[1]`, `[1]`},
@@ -156,6 +166,18 @@ func TestKeyAndTokenGoAlong(t *testing.T) {
 				t.Errorf("%v %+v", req.Header, rec.Attempts[0])
 			}
 		})
+	}
+	w.rule = record.KindRule{TokenInto: "query.ref"}
+	rec := w.about(w.do("PUT", "/charges?b=%7e&a=1", "", `{}`))
+	if req, _ := up.last(); req.URL.RawQuery != "b=%7e&a=1&ref="+rec.Operation.Token || !rec.Attempts[0].TokenSent {
+		t.Errorf("%s %+v", req.URL.RawQuery, rec.Attempts[0])
+	}
+	w.rule = record.KindRule{TokenInto: "body.ref"}
+	for _, seal := range [][2]string{{"Content-Md5", "Q2hlY2sgSW50ZWdyaXR5IQ=="}, {"Content-Digest", "sha-256=:x:"}, {"Signature", "sig1=:x:"}, {"Authorization", "AWS4-HMAC-SHA256 Credential=a"}} {
+		rec := w.about(w.post("", `{"sealed":"`+seal[0]+`"}`, seal[0], seal[1]))
+		if _, body := up.last(); body != `{"sealed":"`+seal[0]+`"}` || rec.Attempts[0].TokenSent {
+			t.Errorf("%s: a body with a digest or a signature arrived as %s", seal[0], body)
+		}
 	}
 	w.rule = record.KindRule{Remembers: time.Hour}
 	if w.about(w.post("k", `{}`)).Attempts[0].KeyWorks {

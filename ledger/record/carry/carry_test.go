@@ -1,0 +1,99 @@
+package carry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const token = "indoubt-7E3A01"
+
+func TestPaths(t *testing.T) {
+	for path, fine := range map[string]bool{"a": true, "a.b-c[0].d": true, "input.a": true, "": false, ".a": false, "[0]": false, "a..b": false, "a b": false, "a[x]": false} {
+		if _, err := At(path, false); (err == nil) != fine {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func TestJSONIsLeftAsItIsWritten(t *testing.T) {
+	for _, c := range []struct {
+		path, value, want string // "" for no place
+		append            bool
+	}{
+		{path: "a", value: ` { "z" : 1.0 , "b": 1e400 } `, want: ` { "z" : 1.0 , "b": 1e400 ,"a":"T"} `},
+		{path: "a", value: `{"a":null}`, want: `{"a":"T"}`},
+		{path: "a", value: `{"a":"T"}`, want: `{"a":"T"}`},
+		{path: "a", value: `{"a":"x"}`},
+		{path: "a", value: `{"a":null,"a":null}`},
+		{path: "a.b", value: `{"a":[]}`},
+		{path: "a[1].b", value: `{"a":[{},{"x":2}]}`, want: `{"a":[{},{"x":2,"b":"T"}]}`},
+		{path: "a[2].b", value: `{"a":[{},{}]}`},
+		{path: "a", value: `{"a":["x"]}`, append: true, want: `{"a":["x","T"]}`},
+		{path: "a", value: `{}`, append: true, want: `{"a":["T"]}`},
+		{path: "a", value: `{"a":{}}`, append: true},
+		{path: "a", value: `[]`}, {path: "a", value: ``}, {path: "a", value: `{"a":1`}, {path: "a", value: `"x"`},
+	} {
+		at, err := At(c.path, c.append)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, placed := strings.ReplaceAll(c.want, "T", token), c.want != ""
+		if !placed {
+			want = c.value
+		}
+		if got, ok := at.JSON([]byte(strings.ReplaceAll(c.value, `"T"`, `"`+token+`"`)), token); ok != placed || string(got) != want {
+			t.Errorf("%s in %s: %s, %v", c.path, c.value, got, ok)
+		}
+	}
+}
+
+// What a form held before it holds after, each field as it was written, and the
+// token beside it; what is none is left alone.
+func TestFormsGainOneField(t *testing.T) {
+	at, _ := At("metadata.ref", false)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.StringMatching(`([a-c]{0,2}(\[[a-c]?\])?=?[ -~é]{0,6}&?){0,4}`), rapid.String()).Draw(t, "text")
+		out, ok := at.Form(text, token)
+		if !ok {
+			if out != text {
+				t.Fatalf("%q became %q without a place", text, out)
+			}
+			return
+		}
+		was, _ := url.ParseQuery(text)
+		is, err := url.ParseQuery(out)
+		if err != nil || !strings.HasPrefix(out, text) || is.Get("metadata[ref]") != token {
+			t.Fatalf("%q became %q: %v", text, out, err)
+		}
+		if is.Del("metadata[ref]"); fmt.Sprint(is) != fmt.Sprint(was) {
+			t.Fatalf("%v became %v", was, is)
+		}
+		if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed)) {
+			t.Fatalf("%q is JSON", text)
+		}
+	})
+}
+
+func TestMultipartGainsOnePart(t *testing.T) {
+	at, _ := At("ref", false)
+	body := []byte("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\n\x00\xff--b--x\r\n--b--\r\n")
+	if out, ok := at.Multipart(body, "b", token); ok && !bytes.Contains(out, []byte("\x00\xff--b--x\r\n--b\r\n")) {
+		t.Errorf("%q", out)
+	}
+	has := []byte("--b\r\nContent-Disposition: form-data; name=\"ref\"\r\n\r\nmine\r\n--b--\r\n")
+	if out, ok := at.Multipart(has, "b", token); ok || !bytes.Equal(out, has) {
+		t.Errorf("%q", out)
+	}
+	if out, ok := at.Multipart(append(body, "--b--"...), "b", token); ok {
+		t.Errorf("a part behind the end: %q", out)
+	}
+	if out, ok := at.Multipart([]byte("no parts"), "b", token); ok || string(out) != "no parts" {
+		t.Errorf("%q", out)
+	}
+}

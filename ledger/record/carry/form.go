@@ -1,0 +1,128 @@
+package carry
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"mime/multipart"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// fieldName is what a field's name looks like as it is written in a form or a
+// query. What has a blank, a quote or an angle bracket there is other text.
+var fieldName = regexp.MustCompile(`^[!#-;?-\[\]_a-z~]+$`)
+
+// Fields are the fields of a form or of a query, if the text is one: other texts
+// travel under a form's content type too, because clients put it there by default.
+func Fields(text string) (url.Values, bool) {
+	named := false
+	for pair := range strings.SplitSeq(text, "&") {
+		name, _, valued := strings.Cut(pair, "=")
+		if pair != "" && !fieldName.MatchString(name) {
+			return nil, false
+		}
+		named = named || valued
+	}
+	values, err := url.ParseQuery(text)
+	return values, named && err == nil
+}
+
+// Form puts the token into a form or a query, as a field of its own. ok is false,
+// and the text as it was, where that is none or has something else in the place.
+func (p Place) Form(text, token string) (out string, ok bool) {
+	values, ok := Fields(text)
+	if !ok && text != "" {
+		return text, false
+	}
+	name, taken := p.field(func(name string) ([]string, bool) { v, has := values[name]; return v, has }, token)
+	if name == "" {
+		return text, taken
+	}
+	field := url.QueryEscape(name) + "=" + url.QueryEscape(token)
+	if text == "" || strings.HasSuffix(text, "&") {
+		return text + field, true
+	}
+	return text + "&" + field, true
+}
+
+// field is the name of the field that the token goes into, by the fields there
+// are. It is "" where there is none, or where the token is there already.
+func (p Place) field(of func(name string) ([]string, bool), token string) (name string, there bool) {
+	for i, s := range p.steps {
+		switch {
+		case i == 0:
+			name = s.name
+		case s.index >= 0:
+			name += "[" + strconv.Itoa(s.index) + "]"
+		default:
+			name += "[" + s.name + "]"
+		}
+	}
+	if !p.append {
+		has, taken := of(name)
+		if taken && slices.Equal(has, []string{token}) {
+			return "", true
+		}
+		if taken {
+			return "", false
+		}
+		return name, false
+	}
+	if _, bracketed := of(name + "[]"); bracketed {
+		return name + "[]", false
+	}
+	if _, repeated := of(name); repeated {
+		return name, false
+	}
+	for n := 0; ; n++ {
+		next := name + "[" + strconv.Itoa(n) + "]"
+		if _, taken := of(next); !taken {
+			return next, false
+		}
+	}
+}
+
+// Multipart puts the token into a multipart form, as a part of its own. ok is
+// false, and the body as it was, where that cannot be read to its end or has
+// something else in the place.
+func (p Place) Multipart(body []byte, boundary, token string) (out []byte, ok bool) {
+	values, err := parts(body, boundary)
+	end := bytes.LastIndex(body, []byte("--"+boundary+"--"))
+	if err != nil || end < 0 {
+		return body, false
+	}
+	name, there := p.field(func(name string) ([]string, bool) { v, has := values[name]; return v, has }, token)
+	if name == "" {
+		return body, there
+	}
+	part := fmt.Sprintf("--%s\r\nContent-Disposition: form-data; name=%q\r\n\r\n%s\r\n", boundary, name, token)
+	out = bytes.Join([][]byte{body[:end], []byte(part), body[end:]}, nil)
+	values[name] = append(values[name], token)
+	if now, err := parts(out, boundary); err != nil || !maps.EqualFunc(now, values, slices.Equal) { // what looked like its end was none
+		return body, false
+	}
+	return out, true
+}
+
+func parts(body []byte, boundary string) (map[string][]string, error) {
+	out := map[string][]string{}
+	for r := multipart.NewReader(bytes.NewReader(body), boundary); ; {
+		p, err := r.NextRawPart()
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(p)
+		if err != nil {
+			return nil, err
+		}
+		out[p.FormName()] = append(out[p.FormName()], string(content))
+	}
+}

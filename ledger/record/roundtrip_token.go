@@ -1,0 +1,80 @@
+package record
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"indoubt/ledger/record/carry"
+)
+
+// sent is what of a request the correlation token may go into.
+type sent struct {
+	query string // as it is written
+	body  []byte
+}
+
+// withToken puts the correlation token where the kind's policy says: into the
+// body, by what that really is, or into the query. ok is false, and the request as
+// it was, when there is no place for it. The policy's path is one in the input
+// (body.metadata.token, query.ref), or in the body.
+func withToken(req *http.Request, body []byte, rule KindRule, token string) (out sent, ok bool) {
+	out = sent{req.URL.RawQuery, body}
+	path, list := rule.TokenInto, false
+	if path == "" {
+		path, list = rule.TokenAppend, true
+	}
+	if path == "" || sealed(req) {
+		return out, false
+	}
+	at, err := carry.At(path, list)
+	if err != nil {
+		return out, false
+	}
+	if below, is := at.Below("query"); is {
+		out.query, ok = below.Form(out.query, token)
+		return out, ok
+	}
+	if below, is := at.Below("body"); is {
+		at = below
+	}
+	if encoded(req.Header) || len(body) == 0 {
+		return out, false
+	}
+	mediaType, params, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	switch shapeOf(mediaType, params["boundary"], body) {
+	case asJSON:
+		out.body, ok = at.JSON(body, token)
+	case asForm:
+		var form string
+		if form, ok = at.Form(string(body), token); ok {
+			out.body = []byte(form)
+		}
+	case asParts:
+		out.body, ok = at.Multipart(body, params["boundary"], token)
+	}
+	return out, ok
+}
+
+// seals are headers that hold a digest or a signature of what is sent.
+var seals = []string{"Content-Md5", "Digest", "Content-Digest", "Repr-Digest", "Signature", "X-Amz-Content-Sha256", "X-Goog-Hash", "X-Hub-Signature", "X-Hub-Signature-256"}
+
+// signedBy are the ways to sign in that cover the request itself.
+var signedBy = []string{"aws4-", "oauth ", "signature ", "hawk ", "sharedkey "}
+
+// sealed reports whether a request says what it holds: with a token in it, it would
+// be refused as changed on the way.
+func sealed(req *http.Request) bool {
+	for _, name := range seals {
+		if len(req.Header.Values(name)) > 0 {
+			return true
+		}
+	}
+	scheme := strings.ToLower(strings.TrimSpace(req.Header.Get("Authorization")))
+	for _, begins := range signedBy {
+		if strings.HasPrefix(scheme, begins) {
+			return true
+		}
+	}
+	return strings.Contains(strings.ToLower(req.URL.RawQuery), "signature=")
+}
