@@ -33,44 +33,33 @@ func (c *costRule) resolve(p *Policy) {
 	}
 }
 
-// costs reads `cost: { duplicate: …, miss: … }`.
-func (d *decoder) costs(k *Kind, n *node, path string) {
-	one := func(name string, out **costRule) field {
-		return field{name, func(n *node, path string) {
-			k.origins["cost."+name] = n.key
-			if c := d.cost(n, path); c != nil {
-				*out = c
-			}
-		}}
-	}
-	d.fields(n, path, []field{one("duplicate", &k.duplicate), one("miss", &k.miss)})
-}
-
-func (d *decoder) cost(n *node, path string) *costRule {
-	text, ok := d.scalar(n, path)
-	if !ok {
-		return nil
-	}
-	text = strings.TrimSpace(text)
-	if v, known := d.policy.words[text]; known {
-		return &costRule{word: text, number: v, text: text}
-	}
-	if v, err := strconv.ParseFloat(text, 64); err == nil {
-		if !(v >= 0 && v < 1e15) {
-			d.fail(n.at, path, fmt.Sprintf("a cost is a number of zero or more, but this is %q", text), "")
-			return nil
+// cost is the field of one cost: a word, a number or an expression.
+func (d *decoder) cost(k *Kind, name string, out **costRule) field {
+	return field{name, func(n *node) {
+		k.origins["cost."+name] = n.key
+		text, ok := d.scalar(n)
+		if !ok {
+			return
 		}
-		return &costRule{number: v, text: text}
-	}
-	if near := nearest(text, d.wordNames()); near != "" && kindName.MatchString(text) && !strings.Contains(text, ".") {
-		d.fail(n.at, path, fmt.Sprintf("%q is no word for a cost", text), fmt.Sprintf("did you mean `%s`?", near))
-		return nil
-	}
-	e := d.expression(n, path, scopeOperation, wantNumber)
-	if e == nil {
-		return nil
-	}
-	return &costRule{expr: e, text: text}
+		text = strings.TrimSpace(text)
+		v, err := strconv.ParseFloat(text, 64)
+		near := meant(text, d.wordNames())
+		number, known := d.policy.words[text]
+		switch {
+		case known:
+			*out = &costRule{word: text, number: number, text: text}
+		case err == nil && !(v >= 0 && v < 1e15):
+			d.fail(n.place, fmt.Sprintf("a cost is a number of zero or more, but this is %q", text), "")
+		case err == nil:
+			*out = &costRule{number: v, text: text}
+		case near != "" && kindName.MatchString(text) && !strings.Contains(text, "."):
+			d.fail(n.place, fmt.Sprintf("%q is no word for a cost", text), near)
+		default:
+			if e := d.expression(n, scopeOperation, wantNumber); e != nil {
+				*out = &costRule{expr: e, text: text}
+			}
+		}
+	}}
 }
 
 // value computes a cost. One that errs, is not finite or is below zero counts

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,131 +21,137 @@ type decoder struct {
 	visit    func(path string, known []field) // for the test of the schema
 }
 
-func (d *decoder) fail(at position, path, message, hint string) {
-	d.problems = append(d.problems, d.src.problem(at, path, message, hint))
+func (d *decoder) fail(at place, message, hint string) {
+	d.problems = append(d.problems, d.src.problem(at, message, hint))
 }
 
-func (d *decoder) warn(at position, path, message, hint string) {
-	d.warnings = append(d.warnings, d.src.problem(at, path, message, hint))
+func (d *decoder) warn(at place, message, hint string) {
+	d.warnings = append(d.warnings, d.src.problem(at, message, hint))
 }
 
-// field is one name a mapping may have, and what reads its value.
+// reader reads the value of one field and keeps it where it belongs.
+type reader func(n *node)
+
+// field is a row of the table of a mapping: a name it may have, and its reader.
 type field struct {
 	name string
-	read func(n *node, path string)
+	read reader
 }
 
-// fields reads a mapping: each known name at most once, everything else is
-// refused with the name that was probably meant.
-func (d *decoder) fields(n *node, path string, known []field) {
+// fields reads a mapping by its table: each known name at most once, everything
+// else is refused with the name that was probably meant. It reports whether the
+// mapping is one and nothing in it is wrong.
+func (d *decoder) fields(n *node, known ...field) bool {
 	if d.visit != nil {
-		d.visit(path, known)
+		d.visit(n.path, known)
 	}
-	if n.kind != mappingNode {
-		if n.broken {
-			return
-		}
-		if n.kind == nullNode {
-			d.fail(n.at, path, "nothing is said here", "")
-			return
-		}
-		d.fail(n.at, path, fmt.Sprintf("must be a mapping (name: value), but is %s", n.what()), "")
-		return
+	if n.kind == nullNode && !n.broken {
+		d.fail(n.place, "nothing is said here", "")
 	}
+	if n.kind == nullNode || !d.must(n, mappingNode, "a mapping (name: value)", "") {
+		return false
+	}
+	before := len(d.problems)
 	for _, e := range n.entries {
-		known := known
-		i := indexField(known, e.key)
+		i := slices.IndexFunc(known, func(f field) bool { return f.name == e.name })
 		if i < 0 {
 			names := make([]string, len(known))
 			for j, f := range known {
 				names[j] = f.name
 			}
-			d.fail(e.at, join(path, e.key), "unknown field", didYouMean(e.key, names))
+			d.fail(e.named(), "unknown field", didYouMean(e.name, names))
 			continue
 		}
-		known[i].read(e.value, join(path, e.key))
+		known[i].read(e.value)
 	}
+	return len(d.problems) == before
 }
 
-func indexField(known []field, name string) int {
-	for i, f := range known {
-		if f.name == name {
-			return i
-		}
+// mapping is fields as a reader.
+func (d *decoder) mapping(known ...field) reader {
+	return func(n *node) { d.fields(n, known...) }
+}
+
+// must reports whether a value has the form that `what` describes.
+func (d *decoder) must(n *node, kind nodeKind, what, hint string) bool {
+	if n.kind != kind && !n.broken {
+		d.fail(n.place, fmt.Sprintf("must be %s, but is %s", what, n.what()), hint)
 	}
-	return -1
+	return n.kind == kind
 }
 
 // scalar reads a single value as text.
-func (d *decoder) scalar(n *node, path string) (string, bool) {
-	if n.kind == scalarNode {
-		return n.text, true
-	}
-	if n.broken {
-		return "", false
-	}
-	message := fmt.Sprintf("must be one value, but is %s", n.what())
+func (d *decoder) scalar(n *node) (string, bool) {
 	hint := ""
 	if n.kind == mappingNode || n.kind == sequenceNode {
-		hint = quotedHint(d.src, n.at)
+		hint = quotedHint(d.src, n.position)
 	}
-	d.fail(n.at, path, message, hint)
-	return "", false
+	return n.text, d.must(n, scalarNode, "one value", hint)
 }
 
-func (d *decoder) duration(n *node, path string, out *time.Duration) {
-	text, ok := d.scalar(n, path)
-	if !ok {
-		return
-	}
-	v, err := parseDuration(text)
-	if err != nil {
-		d.fail(n.at, path, err.Error(), durationHint)
-		return
-	}
-	*out = v
-}
-
-func (d *decoder) optionalDuration(n *node, path string, out **time.Duration) {
-	v := time.Duration(-1)
-	d.duration(n, path, &v)
-	if v >= 0 {
-		*out = &v
+// parsed reads a single value by a parser of its own; hint says how it is written.
+func parsed[T any](d *decoder, out *T, parse func(string) (T, error), hint string) reader {
+	return func(n *node) {
+		text, ok := d.scalar(n)
+		if !ok {
+			return
+		}
+		v, err := parse(text)
+		if err != nil {
+			d.fail(n.place, err.Error(), hint)
+			return
+		}
+		*out = v
 	}
 }
 
-func (d *decoder) boolean(n *node, path string, out *bool) {
-	text, ok := d.scalar(n, path)
-	if !ok {
-		return
-	}
-	switch text {
-	case "true":
-		*out = true
-	case "false":
-		*out = false
-	default:
-		d.fail(n.at, path, fmt.Sprintf("must be true or false, but is %q", text), "")
+func (d *decoder) text(out *string) reader {
+	return parsed(d, out, func(text string) (string, error) { return text, nil }, "")
+}
+
+func (d *decoder) duration(out *time.Duration) reader {
+	return parsed(d, out, parseDuration, durationHint)
+}
+
+// bound reads a duration that may not be stated.
+func (d *decoder) bound(out **time.Duration) reader {
+	return parsed(d, out, func(text string) (*time.Duration, error) {
+		v, err := parseDuration(text)
+		return &v, err
+	}, durationHint)
+}
+
+func (d *decoder) integer(out *int, low, high int) reader {
+	return parsed(d, out, func(text string) (int, error) {
+		v, err := strconv.Atoi(text)
+		if err != nil || v < low || v > high {
+			err = fmt.Errorf("must be a whole number from %d to %d, but is %q", low, high, text)
+		}
+		return v, err
+	}, "")
+}
+
+func (d *decoder) boolean(out *bool) reader {
+	return func(n *node) {
+		word := strconv.FormatBool(*out)
+		d.choice(&word, "true", "false")(n)
+		*out = word == "true"
 	}
 }
 
 // choice reads one of a few words.
-func (d *decoder) choice(n *node, path string, out *string, words ...string) {
-	text, ok := d.scalar(n, path)
-	if !ok {
-		return
-	}
-	for _, w := range words {
-		if w == text {
-			*out = text
+func (d *decoder) choice(out *string, words ...string) reader {
+	return func(n *node) {
+		text, ok := d.scalar(n)
+		if !ok {
 			return
 		}
+		if !slices.Contains(words, text) {
+			d.fail(n.place, fmt.Sprintf("must be %s, but is %q", either(words), text), meant(text, words))
+			return
+		}
+		*out = text
 	}
-	hint := ""
-	if near := nearest(text, words); near != "" {
-		hint = fmt.Sprintf("did you mean `%s`?", near)
-	}
-	d.fail(n.at, path, fmt.Sprintf("must be %s, but is %q", either(words), text), hint)
 }
 
 func either(words []string) string {
@@ -153,125 +161,119 @@ func either(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-func (d *decoder) integer(n *node, path string, out *int, low, high int) {
-	text, ok := d.scalar(n, path)
-	if !ok {
-		return
-	}
-	v, err := strconv.Atoi(text)
-	if err != nil || v < low || v > high {
-		d.fail(n.at, path, fmt.Sprintf("must be a whole number from %d to %d, but is %q", low, high, text), "")
-		return
-	}
-	*out = v
-}
-
 // amount reads a number or a word of `words`.
-func (d *decoder) amount(n *node, path string, out *float64) {
-	text, ok := d.scalar(n, path)
-	if !ok {
-		return
-	}
-	if v, known := d.policy.words[text]; known {
-		*out = v
-		return
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		d.fail(n.at, path, fmt.Sprintf("must be a number of zero or more, or a word, but is %q", text), didYouMean(text, d.wordNames()))
-		return
-	}
-	*out = v
-}
-
-func (d *decoder) wordNames() []string {
-	out := make([]string, 0, len(d.policy.words))
-	for w := range d.policy.words {
-		out = append(out, w)
-	}
-	sort.Slice(out, func(i, j int) bool { return d.policy.words[out[i]] < d.policy.words[out[j]] })
-	return out
-}
-
-func (d *decoder) strings(n *node, path string, out *[]string) {
-	if n.kind == scalarNode {
-		*out = []string{n.text}
-		return
-	}
-	if n.kind != sequenceNode {
-		d.fail(n.at, path, fmt.Sprintf("must be a list, but is %s", n.what()), "write [first, second]")
-		return
-	}
-	list := []string{}
-	for i, item := range n.items {
-		if text, ok := d.scalar(item, index(path, i)); ok {
-			list = append(list, text)
+func (d *decoder) amount(out *float64) reader {
+	return func(n *node) {
+		text, ok := d.scalar(n)
+		if !ok {
+			return
 		}
+		v, known := d.policy.words[text]
+		if !known {
+			var err error
+			if v, err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+				d.fail(n.place, fmt.Sprintf("must be a number of zero or more, or a word, but is %q", text), didYouMean(text, d.wordNames()))
+				return
+			}
+		}
+		*out = v
 	}
-	*out = list
+}
+
+// wordNames are the words for amounts, the smallest first.
+func (d *decoder) wordNames() []string {
+	words := d.policy.words
+	return slices.SortedFunc(maps.Keys(words), func(a, b string) int { return cmp.Compare(words[a], words[b]) })
+}
+
+// strings reads a list of texts, or one text.
+func (d *decoder) strings(out *[]string) reader {
+	return func(n *node) {
+		if n.kind == scalarNode {
+			*out = []string{n.text}
+			return
+		}
+		list := []string{}
+		d.each(n, "a list", "write [first, second]", func(item *node) {
+			if text, ok := d.scalar(item); ok {
+				list = append(list, text)
+			}
+		})
+		*out = list
+	}
+}
+
+// each reads the elements of a list.
+func (d *decoder) each(n *node, what, hint string, read reader) {
+	if !d.must(n, sequenceNode, what, hint) {
+		return
+	}
+	for _, item := range n.items {
+		read(item)
+	}
 }
 
 // inside is the place of a character of a scalar's text. For text over several
 // lines or with escapes it is the beginning.
-func inside(n *node, offset int) position {
-	if n.block || offset <= 0 {
-		if !n.plain && !n.block {
-			return position{n.at.line, n.at.column + 1}
-		}
-		return n.at
+func (n *node) inside(offset int) place {
+	at := n.place
+	switch {
+	case n.block:
+		return at
+	case !n.plain:
+		at.column++ // behind the quote
 	}
-	if !n.plain {
-		offset++ // the quote
-	}
-	return position{n.at.line, n.at.column + offset}
+	at.column += max(offset, 0)
+	return at
 }
 
-// expression reads a CEL expression.
-func (d *decoder) expression(n *node, path string, s scope, w want) *expression {
-	text, ok := d.scalar(n, path)
+// refuse reports why an expression or a template does not compile.
+func (d *decoder) refuse(n *node, problem *compileProblem) {
+	at := n.place
+	if problem.inside {
+		at = n.inside(problem.offset)
+	}
+	d.fail(at, problem.message, problem.hint)
+}
+
+// expression reads a CEL expression; nil where it is refused.
+func (d *decoder) expression(n *node, s scope, w want) *expression {
+	text, ok := d.scalar(n)
 	if !ok {
 		return nil
 	}
 	if strings.Contains(text, "${") {
-		d.fail(n.at, path, "this is an expression, not a template", "write it without ${ }")
+		d.fail(n.place, "this is an expression, not a template", "write it without ${ }")
 		return nil
 	}
 	e, problem := compile(text, s, w)
 	if problem != nil {
-		at := n.at
-		if problem.inside {
-			at = inside(n, problem.offset)
-		}
-		d.fail(at, path, problem.message, problem.hint)
+		d.refuse(n, problem)
 		return nil
 	}
-	e.at, e.text = n.at, d.policy.Withhold(e.text)
+	e.place, e.text = n.place, d.policy.Withhold(e.text)
 	return e
 }
 
-// template reads text with ${expressions}.
-func (d *decoder) template(n *node, path string, s scope) *template {
-	text, ok := d.scalar(n, path)
+func (d *decoder) rule(out **expression, s scope, w want) reader {
+	return func(n *node) { *out = d.expression(n, s, w) }
+}
+
+// template reads text with ${expressions}; nil where it is refused.
+func (d *decoder) template(n *node, s scope) *template {
+	text, ok := d.scalar(n)
 	if !ok {
 		return nil
 	}
-	return d.templateText(n, text, path, s)
-}
-
-func (d *decoder) templateText(n *node, text, path string, s scope) *template {
 	t, problem := parseTemplate(text, s)
 	if problem != nil {
-		at := n.at
-		if problem.inside {
-			at = inside(n, problem.offset)
-		}
-		d.fail(at, path, problem.message, problem.hint)
+		d.refuse(n, problem)
 		return nil
 	}
-	t.at = n.at
+	t.place = n.place
 	for i, p := range t.parts {
 		if p.expr != nil {
-			p.expr.at, p.expr.text = n.at, d.policy.Withhold(p.expr.text)
+			p.expr.place, p.expr.text = n.place, d.policy.Withhold(p.expr.text)
 		} else if s == scopeOperation {
 			t.parts[i].literal = d.policy.Withhold(p.literal) // what is shown of an operation
 		}
@@ -279,45 +281,46 @@ func (d *decoder) templateText(n *node, text, path string, s scope) *template {
 	return t
 }
 
-// value reads a tree of templates: what becomes JSON, a form or a query.
-func (d *decoder) value(n *node, path string, s scope) *value {
+func (d *decoder) filled(out **template, s scope) reader {
+	return func(n *node) { *out = d.template(n, s) }
+}
+
+// value reads a tree of templates of a request: what becomes JSON, a form or a query.
+func (d *decoder) value(n *node) *value {
 	switch n.kind {
 	case mappingNode:
 		v := &value{entries: []named{}}
 		for _, e := range n.entries {
-			v.entries = append(v.entries, named{e.key, d.value(e.value, join(path, e.key), s)})
+			v.entries = append(v.entries, named{e.name, d.value(e.value)})
 		}
 		return v
 	case sequenceNode:
 		v := &value{items: []*value{}}
-		for i, item := range n.items {
-			v.items = append(v.items, d.value(item, index(path, i), s))
+		for _, item := range n.items {
+			v.items = append(v.items, d.value(item))
 		}
 		return v
 	case nullNode:
 		return &value{fixed: true}
 	}
-	switch {
-	case n.boolean:
-		return &value{fixed: true, literal: n.text == "true"}
-	case n.number:
-		if f, ok := jsonNumber(n.text); ok {
-			return &value{fixed: true, literal: f}
-		}
+	if _, text := n.leaf().(string); !text {
+		return &value{fixed: true, literal: n.leaf()}
 	}
-	return &value{text: d.template(n, path, s)}
+	return &value{text: d.template(n, scopeRequest)}
+}
+
+func (d *decoder) data(out **value) reader {
+	return func(n *node) { *out = d.value(n) }
 }
 
 // pairs reads a mapping of names to templates, in the file's order.
-func (d *decoder) pairs(n *node, path string, s scope) []pair {
-	if n.kind != mappingNode {
-		d.fail(n.at, path, fmt.Sprintf("must be a mapping (name: value), but is %s", n.what()), "")
+func (d *decoder) pairs(n *node) (out []pair) {
+	if !d.must(n, mappingNode, "a mapping (name: value)", "") {
 		return nil
 	}
-	var out []pair
 	for _, e := range n.entries {
-		if t := d.template(e.value, join(path, e.key), s); t != nil {
-			out = append(out, pair{e.key, t})
+		if t := d.template(e.value, scopeRequest); t != nil {
+			out = append(out, pair{e.name, t})
 		}
 	}
 	return out

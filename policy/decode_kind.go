@@ -1,19 +1,24 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+
+	"indoubt/ledger"
 )
 
 var (
 	kindName   = regexp.MustCompile(`^[A-Za-z0-9_.*/:@-]{1,200}$`)
 	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")
+	redactPath = regexp.MustCompile(`^(?:[\w$*-]+)(?:\.[\w$*-]+|\[(?:\d+|\*)\])*$`)
 )
 
 // notInDefaults are fields that belong to one kind: a default for them would
-// prove, send or name things nobody thought of.
+// prove, send or name things that it was not written for.
 var notInDefaults = map[string]string{
 	"lands_within":   "what proves absence is said for each kind, never inherited",
 	"visible_within": "what proves absence is said for each kind, never inherited",
@@ -25,215 +30,174 @@ var notInDefaults = map[string]string{
 }
 
 // kindFields reads the fields of `defaults` or of one kind into k.
-func (d *decoder) kindFields(k *Kind, n *node, path string, defaults bool) {
+func (d *decoder) kindFields(k *Kind, n *node) {
 	known := d.kindTable(k)
-	if defaults {
-		for i, f := range known {
-			why, refused := notInDefaults[f.name]
-			if !refused {
-				continue
-			}
-			if why == "" {
-				why = "say it for each kind"
-			}
-			known[i].read = func(n *node, path string) { d.fail(n.at, path, "does not belong into `defaults`", why) }
-		}
-	}
-	if k.origins == nil {
-		k.origins = map[string]position{}
-	}
 	for i, f := range known {
-		known[i].read = func(n *node, path string) {
+		known[i].read = func(n *node) {
+			if why, own := notInDefaults[f.name]; own && k == d.policy.defaults {
+				d.fail(n.place, "does not belong into `defaults`", cmp.Or(why, "say it for each kind"))
+				return
+			}
 			k.origins[f.name] = n.key
-			f.read(n, path)
+			f.read(n)
 		}
 	}
-	d.fields(n, path, known)
+	d.fields(n, known...)
 }
 
+// kindTable are the fields of a kind.
 func (d *decoder) kindTable(k *Kind) []field {
 	return []field{
-		{"downstream", func(n *node, path string) { d.kindDownstream(k, n, path) }},
-		{"title", func(n *node, path string) { k.title = d.template(n, path, scopeOperation) }},
-		{"target", func(n *node, path string) { k.target = d.template(n, path, scopeOperation) }},
-		{"link", func(n *node, path string) { d.link(k, n, path) }},
-		{"cost", func(n *node, path string) { d.costs(k, n, path) }},
-		{"look", func(n *node, path string) { d.amount(n, path, &k.Look) }},
-		{"access", func(n *node, path string) { d.choice(n, path, &k.Access, "read", "write") }},
-		{"idempotent", func(n *node, path string) { d.boolean(n, path, &k.Idempotent) }},
-		{"deadline", func(n *node, path string) {
-			d.duration(n, path, &k.Deadline)
-			if !deadlineSane(k.Deadline) {
-				d.fail(n.at, path, "must be from 10ms to 30d", "")
+		{"downstream", func(n *node) { d.downstream(k, n) }},
+		{"title", d.filled(&k.title, scopeOperation)},
+		{"target", d.filled(&k.target, scopeOperation)},
+		{"link", func(n *node) { k.link = d.link(n) }},
+		{"cost", d.mapping(d.cost(k, "duplicate", &k.duplicate), d.cost(k, "miss", &k.miss))},
+		{"look", d.amount(&k.Look)},
+		{"access", d.choice(&k.Access, "read", "write")},
+		{"idempotent", d.boolean(&k.Idempotent)},
+		{"deadline", func(n *node) {
+			if d.duration(&k.Deadline)(n); k.Deadline < ledger.MinDeadline || k.Deadline > ledger.MaxDeadline {
+				d.fail(n.place, "must be from 10ms to 30d", "")
 			}
 		}},
-		{"timeout", func(n *node, path string) { d.duration(n, path, &k.Timeout) }},
-		{"escalate_after", func(n *node, path string) { d.duration(n, path, &k.EscalateAfter) }},
-		{"recheck_after", func(n *node, path string) { d.duration(n, path, &k.RecheckAfter) }},
-		{"skew", func(n *node, path string) { d.duration(n, path, &k.Skew) }},
-		{"lands_within", func(n *node, path string) { d.optionalDuration(n, path, &k.LandsWithin) }},
-		{"visible_within", func(n *node, path string) { d.optionalDuration(n, path, &k.VisibleWithin) }},
-		{"visible_for", func(n *node, path string) { d.optionalDuration(n, path, &k.VisibleFor) }},
-		{"retry", func(n *node, path string) { d.retry(k, n, path) }},
-		{"auto", func(n *node, path string) { d.auto(k, n, path) }},
-		{"key", func(n *node, path string) { d.key(k, n, path) }},
-		{"token", func(n *node, path string) { d.token(k, n, path) }},
-		{"redact", func(n *node, path string) { d.redact(k, n, path) }},
-		{"read", func(n *node, path string) { d.read(k, n, path) }},
-		{"send", func(n *node, path string) { d.send(k, n, path) }},
-		{"committed", func(n *node, path string) { k.committed = d.expression(n, path, scopeAnswer, wantBool) }},
-		{"refused", func(n *node, path string) { k.refused = d.expression(n, path, scopeAnswer, wantBool) }},
-		{"already", func(n *node, path string) { k.already = d.expression(n, path, scopeAnswer, wantBool) }},
-		{"repeat", func(n *node, path string) { d.choice(n, path, &k.Repeat, "allow", "replay") }},
-		{"cancel", func(n *node, path string) { d.choice(n, path, &k.Cancel, "keep", "forward") }},
-		{"match", func(n *node, path string) { d.matches(k, n, path) }},
-		{"hold", func(n *node, path string) { d.choice(n, path, &k.Hold, "none") }},
-		{"control", func(n *node, path string) {
+		{"timeout", d.duration(&k.Timeout)},
+		{"escalate_after", d.duration(&k.EscalateAfter)},
+		{"recheck_after", d.duration(&k.RecheckAfter)},
+		{"skew", d.duration(&k.Skew)},
+		{"lands_within", d.bound(&k.LandsWithin)},
+		{"visible_within", d.bound(&k.VisibleWithin)},
+		{"visible_for", d.bound(&k.VisibleFor)},
+		{"retry", d.mapping(
+			field{"max", d.integer(&k.Retry.Max, 0, 100)},
+			field{"backoff", parsed(d, &k.Retry, func(text string) (RetryRule, error) {
+				low, high, err := parseRange(text)
+				return RetryRule{k.Retry.Max, low, high}, err
+			}, "a backoff is written 500ms..30s")},
+		)},
+		{"auto", d.mapping(
+			field{"confirm", d.boolean(&k.Auto.Confirm)},
+			field{"deny", d.boolean(&k.Auto.Deny)},
+			field{"retry", d.choice(&k.Auto.Retry, "never", "absent", "key_safe")},
+		)},
+		{"key", func(n *node) { d.key(&k.Key, n) }},
+		{"token", func(n *node) { d.token(&k.Token, n) }},
+		{"redact", func(n *node) { d.redact(k, n) }},
+		{"read", func(n *node) { k.Read = d.read(n) }},
+		{"send", func(n *node) { k.Send = d.send(k, n) }},
+		{"committed", d.rule(&k.committed, scopeAnswer, wantBool)},
+		{"refused", d.rule(&k.refused, scopeAnswer, wantBool)},
+		{"already", d.rule(&k.already, scopeAnswer, wantBool)},
+		{"repeat", d.choice(&k.Repeat, "allow", "replay")},
+		{"cancel", d.choice(&k.Cancel, "keep", "forward")},
+		{"match", func(n *node) { d.matches(k, n) }},
+		{"hold", d.choice(&k.Hold, "none")},
+		{"control", func(n *node) {
 			word := ""
-			d.choice(n, path, &word, "on", "off", "true", "false")
+			d.choice(&word, "on", "off", "true", "false")(n)
 			k.Control = word == "on" || word == "true"
 		}},
-		{"unattended_risk", func(n *node, path string) { d.boolean(n, path, &k.UnattendedRisk) }},
-		{"tests", func(n *node, path string) { d.tests(k, n, path) }},
+		{"unattended_risk", d.boolean(&k.UnattendedRisk)},
+		{"tests", func(n *node) {
+			d.each(n, "a list of cases", "- { name: …, answer: { status: 200, body: … }, want: landed }", func(item *node) { k.Tests = append(k.Tests, d.test(item)) })
+		}},
 	}
 }
 
-func (d *decoder) kindDownstream(k *Kind, n *node, path string) {
-	name, ok := d.scalar(n, path)
-	if !ok {
-		return
-	}
+func (d *decoder) downstream(k *Kind, n *node) {
+	name, ok := d.scalar(n)
 	ds, known := d.policy.downstreams[name]
-	if !known {
-		d.fail(n.at, path, fmt.Sprintf("there is no downstream %q", name), didYouMean(name, sortedNames(d.policy.downstreams)))
-		return
+	switch {
+	case known:
+		k.Downstream = ds
+	case ok:
+		d.fail(n.place, fmt.Sprintf("there is no downstream %q", name), didYouMean(name, sortedNames(d.policy.downstreams)))
 	}
-	k.Downstream = ds
 }
 
-func (d *decoder) link(k *Kind, n *node, path string) {
-	t := d.template(n, path, scopeOperation)
+func (d *decoder) link(n *node) *template {
+	t := d.template(n, scopeOperation)
 	if t == nil {
-		return
+		return nil
 	}
 	if first := t.parts[0]; first.expr != nil || !originWritten(first.literal) {
-		d.fail(n.at, path, "must begin with https://host/ written out", "only the part after the host may be computed")
-		return
+		d.fail(n.place, "must begin with https://host/ written out", "only the part after the host may be computed")
+		return nil
 	}
-	k.link = t
+	return t
 }
 
 // originWritten reports whether text begins with a scheme and a whole host, so
 // that nothing computed can lead to another one.
 func originWritten(text string) bool {
-	rest, ok := strings.CutPrefix(text, "https://")
-	if !ok {
-		if rest, ok = strings.CutPrefix(text, "http://"); !ok {
-			return false
-		}
-	}
+	scheme, rest, _ := strings.Cut(text, "://")
 	host, _, path := strings.Cut(rest, "/")
 	u, err := url.Parse("http://" + host)
-	return path && err == nil && u.Host != "" && u.User == nil
+	return (scheme == "https" || scheme == "http") && path && err == nil && u.Host != "" && u.User == nil
 }
 
-func (d *decoder) retry(k *Kind, n *node, path string) {
-	d.fields(n, path, []field{
-		{"max", func(n *node, path string) { d.integer(n, path, &k.Retry.Max, 0, 100) }},
-		{"backoff", func(n *node, path string) {
-			text, ok := d.scalar(n, path)
-			if !ok {
-				return
-			}
-			low, high, err := parseRange(text)
-			if err != nil {
-				d.fail(n.at, path, err.Error(), "a backoff is written 500ms..30s")
-				return
-			}
-			k.Retry.BackoffMin, k.Retry.BackoffMax = low, high
-		}},
-	})
-}
-
-func (d *decoder) auto(k *Kind, n *node, path string) {
-	d.fields(n, path, []field{
-		{"confirm", func(n *node, path string) { d.boolean(n, path, &k.Auto.Confirm) }},
-		{"deny", func(n *node, path string) { d.boolean(n, path, &k.Auto.Deny) }},
-		{"retry", func(n *node, path string) { d.choice(n, path, &k.Auto.Retry, "never", "absent", "key_safe") }},
-	})
-}
-
-func (d *decoder) key(k *Kind, n *node, path string) {
+func (d *decoder) key(k *KeyRule, n *node) {
 	strategies := []string{"random", "content", "session", "row"}
 	if n.kind == scalarNode {
-		d.choice(n, path, &k.Key.Strategy, strategies...)
+		d.choice(&k.Strategy, strategies...)(n)
 		return
 	}
-	d.fields(n, path, []field{
-		{"from", func(n *node, path string) {
-			d.strings(n, path, &k.Key.From)
-			for i, f := range k.Key.From {
+	d.fields(n,
+		field{"from", func(n *node) {
+			d.strings(&k.From)(n)
+			for i, f := range k.From {
 				if _, err := parsePath(f); err != nil {
-					d.fail(n.at, index(path, i), err.Error(), "for example customer or order.id")
+					d.fail(n.item(i), err.Error(), "for example customer or order.id")
 				}
 			}
-			if len(k.Key.From) == 0 {
-				d.fail(n.at, path, "names no field of the input", "")
+			if len(k.From) == 0 {
+				d.fail(n.place, "names no field of the input", "")
 			}
 		}},
-		{"strategy", func(n *node, path string) { d.choice(n, path, &k.Key.Strategy, append(strategies, "fields")...) }},
-		{"window", func(n *node, path string) { d.duration(n, path, &k.Key.Window) }},
-		{"ttl", func(n *node, path string) { d.duration(n, path, &k.Key.TTL) }},
-	})
+		field{"strategy", d.choice(&k.Strategy, append(strategies, "fields")...)},
+		field{"window", d.duration(&k.Window)},
+		field{"ttl", d.duration(&k.TTL)},
+	)
 	switch {
-	case k.Key.Strategy == "" && len(k.Key.From) > 0:
-		k.Key.Strategy = "fields"
-	case len(k.Key.From) > 0 && k.Key.Strategy != "fields" && k.Key.Strategy != "row":
-		d.fail(n.at, path, fmt.Sprintf("`from` has no meaning beside strategy %q", k.Key.Strategy), "leave out one of the two")
-	case k.Key.Strategy == "fields" && len(k.Key.From) == 0:
-		d.fail(n.at, path, "a key made from fields needs `from`", "key: { from: [customer, invoice] }")
+	case k.Strategy == "" && len(k.From) > 0:
+		k.Strategy = "fields"
+	case len(k.From) > 0 && k.Strategy != "fields" && k.Strategy != "row":
+		d.fail(n.place, fmt.Sprintf("`from` has no meaning beside strategy %q", k.Strategy), "leave out one of the two")
+	case k.Strategy == "fields" && len(k.From) == 0:
+		d.fail(n.place, "a key made from fields needs `from`", "key: { from: [customer, invoice] }")
 	}
 }
 
-func (d *decoder) token(k *Kind, n *node, path string) {
+func (d *decoder) token(t *TokenRule, n *node) {
 	if n.kind == scalarNode {
 		word := ""
-		d.choice(n, path, &word, "argument")
-		k.Token.Argument = word == "argument"
+		d.choice(&word, "argument")(n)
+		t.Argument = word == "argument"
 		return
 	}
-	place := func(out *string) func(n *node, path string) {
-		return func(n *node, path string) {
-			text, ok := d.scalar(n, path)
-			if !ok {
-				return
-			}
-			if _, err := parsePath(text); err != nil {
-				d.fail(n.at, path, err.Error(), "for example metadata.indoubt or entities[0].observations")
-				return
-			}
-			*out = text
-		}
+	inInput := func(out *string) reader {
+		return parsed(d, out, func(text string) (string, error) {
+			_, err := parsePath(text)
+			return text, err
+		}, "for example metadata.indoubt or entities[0].observations")
 	}
-	d.fields(n, path, []field{{"into", place(&k.Token.Into)}, {"append", place(&k.Token.Append)}})
+	d.fields(n, field{"into", inInput(&t.Into)}, field{"append", inInput(&t.Append)})
 	if n.kind == mappingNode && len(n.entries) == 0 {
-		d.fail(n.at, path, "does not say where the token goes", "token: { into: metadata.indoubt }, token: { append: tags }, or token: argument")
+		d.fail(n.place, "does not say where the token goes", "token: { into: metadata.indoubt }, token: { append: tags }, or token: argument")
 	}
-	if k.Token.Into != "" && k.Token.Append != "" {
-		d.fail(n.at, path, "`into` and `append` exclude each other", "leave out one of the two")
+	if t.Into != "" && t.Append != "" {
+		d.fail(n.place, "`into` and `append` exclude each other", "leave out one of the two")
 	}
 }
 
-var redactPath = regexp.MustCompile(`^(?:[\w$*-]+)(?:\.[\w$*-]+|\[(?:\d+|\*)\])*$`)
-
-func (d *decoder) redact(k *Kind, n *node, path string) {
+func (d *decoder) redact(k *Kind, n *node) {
 	var own []string
-	d.strings(n, path, &own)
+	d.strings(&own)(n)
 	for i, p := range own {
 		if !redactPath.MatchString(p) {
-			d.fail(n.at, index(path, i), fmt.Sprintf("%q is no path into the input", p), "for example card.number or items.*.email")
+			d.fail(n.item(i), fmt.Sprintf("%q is no path into the input", p), "for example card.number or items.*.email")
 		}
 	}
 	// What the defaults hide stays hidden: a kind can only hide more.
-	k.Redact = append(append([]string(nil), k.Redact...), own...)
+	k.Redact = slices.Concat(k.Redact, own)
 }

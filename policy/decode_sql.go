@@ -14,7 +14,7 @@ type sqlDatabase struct {
 // sqlRule is one statement. Everything between ${ and } becomes one bound
 // parameter. database is resolved once all fields are read.
 type sqlRule struct {
-	at       position
+	at       place
 	name     string // of the downstream; "": the kind's own
 	query    *template
 	database *Downstream
@@ -23,47 +23,42 @@ type sqlRule struct {
 var sqlDrivers = []string{"sqlite", "postgres", "mysql"}
 
 // sqlDatabase reads `sql:` of a downstream.
-func (d *decoder) sqlDatabase(ds *Downstream, n *node, path string) {
+func (d *decoder) sqlDatabase(ds *Downstream, n *node) {
 	s := &sqlDatabase{}
 	var known []field
 	for _, driver := range sqlDrivers {
-		known = append(known, field{driver, func(n *node, path string) {
+		known = append(known, field{driver, func(n *node) {
 			if s.driver != "" {
-				d.fail(n.at, path, fmt.Sprintf("a database is one thing, and this one is %s already", s.driver), "make two downstreams of it")
+				d.fail(n.place, fmt.Sprintf("a database is one thing, and this one is %s already", s.driver), "make two downstreams of it")
 				return
 			}
-			s.driver, s.dsn = driver, d.settled(n, path)
+			s.driver, s.dsn = driver, d.settled(n)
 			if n.kind == scalarNode && n.text == "" {
-				d.fail(n.at, path, "is empty", sqlHint)
+				d.fail(n.place, "is empty", sqlHint)
 			}
 		}})
 	}
-	d.fields(n, path, known)
-	if s.driver == "" && n.kind == mappingNode && len(d.problems) == 0 {
-		d.fail(n.at, path, "does not say which database", sqlHint)
+	if d.fields(n, known...) && s.driver == "" {
+		d.fail(n.place, "does not say which database", sqlHint)
 	}
 	ds.sql = s
-	d.is(ds, n, path, "sql")
+	d.is(ds, n, "sql")
 }
 
 const sqlHint = `sqlite: /var/lib/books.db, postgres: "${env.BOOKS_DSN}" or mysql: "${env.BOOKS_DSN}"`
 
 // statement reads `sql:` of a read or a send.
-func (d *decoder) statement(n *node, path string) *sqlRule {
-	s := &sqlRule{at: n.at}
-	before := len(d.problems)
-	d.fields(n, path, []field{
-		{"database", func(n *node, path string) { s.name, _ = d.scalar(n, path) }},
-		{"query", func(n *node, path string) { s.query = d.template(n, path, scopeRequest) }},
-	})
-	if s.query == nil && n.kind == mappingNode && len(d.problems) == before {
-		d.fail(n.at, path, "says no query", `query: "SELECT id FROM charges WHERE token = ${token}"`)
+func (d *decoder) statement(n *node) *sqlRule {
+	s := &sqlRule{at: n.place}
+	fine := d.fields(n, field{"database", d.text(&s.name)}, field{"query", d.filled(&s.query, scopeRequest)})
+	if fine && s.query == nil {
+		d.fail(n.place, "says no query", `query: "SELECT id FROM charges WHERE token = ${token}"`)
 	}
 	return s
 }
 
 // finishSQL checks a statement once its database, and so its dialect, is known.
-func (d *decoder) finishSQL(s *sqlRule, path string, read bool) {
+func (d *decoder) finishSQL(s *sqlRule, read bool) {
 	if s.query == nil || s.database == nil || s.database.sql.driver == "" {
 		return
 	}
@@ -74,7 +69,7 @@ func (d *decoder) finishSQL(s *sqlRule, path string, read bool) {
 		problem = scan.notASend()
 	}
 	if problem != "" {
-		d.fail(s.query.at, path+".sql.query", problem, scan.hint)
+		d.fail(s.query.place, problem, scan.hint)
 	}
 }
 

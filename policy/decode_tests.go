@@ -2,7 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/textproto"
 
 	"indoubt/ledger"
@@ -62,145 +61,110 @@ func (s SavedAnswer) Answer(via string) ledger.Answer {
 	return a
 }
 
-// savedAnswer reads an answer of a case.
-func (d *decoder) savedAnswer(n *node, path string) SavedAnswer {
-	s := SavedAnswer{}
-	text := func(out *[]byte) func(n *node, path string) {
-		return func(n *node, path string) { *out = testBody(plainValue(n)) }
-	}
-	result := map[string]any{}
-	part := func(name string, list bool) func(n *node, path string) {
-		return func(n *node, path string) {
-			if list && n.kind != sequenceNode {
-				d.fail(n.at, path, fmt.Sprintf("must be a list, but is %s", n.what()), "content: [{ type: text, text: … }]")
-			}
-			result[name] = plainValue(n)
+// answerTable are the fields of an answer that is written down. finish is to be
+// called when all are read.
+func (d *decoder) answerTable(s *SavedAnswer) (known []field, finish func()) {
+	result := map[string]any{"content": []any{}}
+	by := func(via string, read reader) reader {
+		return func(n *node) {
+			s.via = via
+			read(n)
 		}
 	}
-	d.fields(n, path, []field{
-		{"status", func(n *node, path string) { d.integer(n, path, &s.Status, 100, 599) }},
-		{"headers", func(n *node, path string) { s.Header = d.plainHeaders(n, path) }},
+	text := func(out *[]byte) reader {
+		return func(n *node) { *out = testBody(plainValue(n)) }
+	}
+	known = []field{
+		{"status", d.integer(&s.Status, 100, 599)},
+		{"headers", func(n *node) { s.Header = d.plainHeaders(n) }},
 		{"body", text(&s.Body)},
-		{"exit", func(n *node, path string) { d.integer(n, path, &s.Exit, 0, 255) }},
-		{"stdout", text(&s.Stdout)},
-		{"stderr", text(&s.Stderr)},
-		{"structured", part("structuredContent", false)},
-		{"content", part("content", true)},
-		{"isError", func(n *node, path string) {
+		{"exit", by("command", d.integer(&s.Exit, 0, 255))},
+		{"stdout", by("command", text(&s.Stdout))},
+		{"stderr", by("command", text(&s.Stderr))},
+		{"structured", by("mcp", func(n *node) { result["structuredContent"] = plainValue(n) })},
+		{"content", by("mcp", func(n *node) {
+			d.must(n, sequenceNode, "a list", "content: [{ type: text, text: … }]")
+			result["content"] = plainValue(n)
+		})},
+		{"isError", by("mcp", func(n *node) {
 			failed := false
-			d.boolean(n, path, &failed)
+			d.boolean(&failed)(n)
 			result["isError"] = failed
-		}},
-		{"error", func(n *node, path string) {
+		})},
+		{"error", by("mcp", func(n *node) {
 			s.Error = &ledger.RPCAnswer{Error: true}
-			d.fields(n, path, []field{
-				{"code", func(n *node, path string) { d.integer(n, path, &s.Error.Code, -1_000_000, 1_000_000) }},
-				{"message", func(n *node, path string) { s.Error.Message, _ = d.scalar(n, path) }},
-			})
-		}},
-		{"rows", func(n *node, path string) {
-			if n.kind != sequenceNode {
-				d.fail(n.at, path, fmt.Sprintf("must be a list, but is %s", n.what()), "rows: [{ id: 1 }], or rows: []")
-				return
+			d.fields(n, field{"code", d.integer(&s.Error.Code, -1_000_000, 1_000_000)}, field{"message", d.text(&s.Error.Message)})
+		})},
+		{"rows", by("sql", func(n *node) {
+			if d.must(n, sequenceNode, "a list", "rows: [{ id: 1 }], or rows: []") {
+				s.Rows = testBody(plainValue(n))
 			}
-			s.Rows = testBody(plainValue(n))
-		}},
-		{"affected", func(n *node, path string) {
+		})},
+		{"affected", by("sql", func(n *node) {
 			count := 0
-			d.integer(n, path, &count, 0, 1_000_000)
+			d.integer(&count, 0, 1_000_000)(n)
 			s.Changed = int64(count)
-		}},
-	})
-	for _, e := range n.entries {
-		switch e.key {
-		case "structured", "content", "isError", "error":
-			s.via = "mcp"
-		case "rows", "affected":
-			s.via = "sql"
-		case "exit", "stdout", "stderr":
-			s.via = "command"
-		}
+		})},
 	}
-	if _, ok := result["content"]; !ok {
-		result["content"] = []any{}
-	}
-	s.Result = testBody(result)
+	return known, func() { s.Result = testBody(result) }
+}
+
+// savedAnswer reads an answer of a case.
+func (d *decoder) savedAnswer(n *node) (s SavedAnswer) {
+	known, finish := d.answerTable(&s)
+	d.fields(n, known...)
+	finish()
 	return s
 }
 
-const testHint = "- { name: …, answer: { status: 200, body: … }, want: landed }"
-
-func (d *decoder) tests(k *Kind, n *node, path string) {
-	if n.kind != sequenceNode {
-		d.fail(n.at, path, fmt.Sprintf("must be a list of cases, but is %s", n.what()), testHint)
-		return
-	}
-	for i, item := range n.items {
-		k.Tests = append(k.Tests, d.test(item, index(path, i)))
-	}
-}
-
-func (d *decoder) test(item *node, at string) Test {
-	t := Test{Line: item.at.line, Token: "indoubt-test"}
-	text := func(out *string) func(n *node, path string) {
-		return func(n *node, path string) { *out, _ = d.scalar(n, path) }
-	}
+func (d *decoder) test(item *node) Test {
+	t := Test{Line: item.line, Token: "indoubt-test"}
 	class := ""
-	d.fields(item, at, []field{
-		{"name", text(&t.Name)},
-		{"input", func(n *node, _ string) { t.Input = plainValue(n) }},
-		{"token", text(&t.Token)},
-		{"class", func(n *node, path string) { d.choice(n, path, &class, classNames()...) }},
-		{"after", func(n *node, path string) { d.optionalDuration(n, path, &t.After) }},
-		{"want", func(n *node, path string) { d.choice(n, path, &t.Want, testWants...) }},
-		{"advice", func(n *node, path string) { d.choice(n, path, &t.Advice, adviceVerbs...) }},
-		{"answer", func(n *node, path string) { t.pages = append(t.pages, d.savedAnswer(n, path)) }},
-		{"pages", func(n *node, path string) {
-			if n.kind != sequenceNode {
-				d.fail(n.at, path, fmt.Sprintf("must be a list of answers, but is %s", n.what()), "pages: [{ body: … }, { body: … }]")
-				return
-			}
-			for i, page := range n.items {
-				t.pages = append(t.pages, d.savedAnswer(page, index(path, i)))
-			}
-		}},
-	})
+	page := func(n *node) { t.pages = append(t.pages, d.savedAnswer(n)) }
+	d.fields(item,
+		field{"name", d.text(&t.Name)},
+		field{"input", func(n *node) { t.Input = plainValue(n) }},
+		field{"token", d.text(&t.Token)},
+		field{"class", d.choice(&class, classNames()...)},
+		field{"after", d.bound(&t.After)},
+		field{"want", d.choice(&t.Want, testWants...)},
+		field{"advice", d.choice(&t.Advice, adviceVerbs...)},
+		field{"answer", page},
+		field{"pages", func(n *node) { d.each(n, "a list of answers", "pages: [{ body: … }, { body: … }]", page) }},
+	)
 	t.Class = ledger.ErrorClass(class)
-	if item.kind != mappingNode {
-		return t
-	}
-	if t.Want == "" && t.Advice == "" {
-		d.fail(item.at, at, "does not say what it wants", "want: "+either(testWants))
+	if item.kind == mappingNode && t.Want == "" && t.Advice == "" {
+		d.fail(item.place, "does not say what it wants", "want: "+either(testWants))
 	}
 	return t
 }
 
-func (d *decoder) plainHeaders(n *node, path string) map[string][]string {
+func (d *decoder) plainHeaders(n *node) map[string][]string {
 	out := map[string][]string{}
 	if n.kind != mappingNode {
-		d.fail(n.at, path, "must be a mapping (name: value)", "")
-		return out
+		d.fail(n.place, "must be a mapping (name: value)", "")
 	}
 	for _, e := range n.entries {
-		if text, ok := d.scalar(e.value, join(path, e.key)); ok {
-			out[textproto.CanonicalMIMEHeaderKey(e.key)] = []string{text}
+		if text, ok := d.scalar(e.value); ok {
+			out[textproto.CanonicalMIMEHeaderKey(e.name)] = []string{text}
 		}
 	}
 	return out
 }
 
-// plainValue is a node as data, for the cases of `tests:`.
-func plainValue(n *node) any {
-	return n.data(func(n *node) any {
-		if n.boolean {
-			return n.text == "true"
-		}
-		if v, ok := jsonNumber(n.text); ok && n.number {
-			return v
-		}
-		return n.text
-	})
+// leaf is a scalar as data: true, false, a number that JSON can write, or text.
+func (n *node) leaf() any {
+	if n.boolean {
+		return n.text == "true"
+	}
+	if n.number && json.Valid([]byte(n.text)) {
+		return json.Number(n.text)
+	}
+	return n.text
 }
+
+// plainValue is a node as data.
+func plainValue(n *node) any { return n.data((*node).leaf) }
 
 // testBody is the body of a case: text as it is, everything else as JSON.
 func testBody(v any) []byte {

@@ -143,8 +143,8 @@ const (
 
 // expression is one compiled CEL expression.
 type expression struct {
+	place
 	text    string
-	at      position
 	scope   scope
 	program cel.Program
 	names   map[string]bool // variables it uses
@@ -167,6 +167,9 @@ func (e *expression) uses(names ...string) bool {
 }
 
 func (e *expression) secret() bool { return e.uses(secretEnv, secretFile) }
+
+// onlySecret reports whether a secret is all that the expression uses.
+func (e *expression) onlySecret() bool { return e.secret() && len(e.names) == 1 }
 
 // compileProblem is why an expression is refused, with the place inside it.
 type compileProblem struct {

@@ -9,7 +9,7 @@ import (
 
 // finishKind wires a kind together once all its fields are read, and checks
 // what no field can know alone.
-func (d *decoder) finishKind(k *Kind, path string) {
+func (d *decoder) finishKind(k *Kind) {
 	k.policy = d.policy
 	for _, c := range []*costRule{k.duplicate, k.miss} {
 		c.resolve(d.policy)
@@ -19,30 +19,30 @@ func (d *decoder) finishKind(k *Kind, path string) {
 	}
 	if k.Read != nil {
 		k.Read.kind = k
-		d.attach(k, &k.Read.transport, path+".read")
-		d.lintRead(k, path)
+		d.attach(k, &k.Read.transport)
+		d.lintRead(k)
 	}
 	if k.Send != nil {
 		k.Send.token, k.Send.keyHeader = k.Token, k.KeyHeader
-		d.attach(k, &k.Send.transport, path+".send")
+		d.attach(k, &k.Send.transport)
 		if k.Send.transport.http != nil && len(k.Redact) > 0 {
-			d.warn(k.origins["send"], path+".send", "an input with redacted parts is not kept whole, so indoubt can never send it", "leave `send` out: the pipeline sends again")
+			d.warn(k.said("send").below("send"), "an input with redacted parts is not kept whole, so indoubt can never send it", "leave `send` out: the pipeline sends again")
 		}
 	}
-	d.lintKeys(k, path)
+	d.lintKeys(k)
 }
 
 // attach gives a request what its downstream knows: address and headers, or
 // the server or database.
-func (d *decoder) attach(k *Kind, t *transport, path string) {
+func (d *decoder) attach(k *Kind, t *transport) {
 	read := k.Read != nil && t == &k.Read.transport
 	t.secrets = d.policy.secrets
 	if m := t.mcp; m != nil {
-		m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at, path+".mcp")
+		m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at)
 	}
 	if s := t.sql; s != nil {
-		s.database = d.downstreamFor(k, s.name, "database", "sql", s.at, path+".sql")
-		d.finishSQL(s, path, read)
+		s.database = d.downstreamFor(k, s.name, "database", "sql", s.at)
+		d.finishSQL(s, read)
 	}
 	h := t.http
 	if h == nil || h.path == nil {
@@ -55,7 +55,7 @@ func (d *decoder) attach(k *Kind, t *transport, path string) {
 	}
 	ds := k.Downstream
 	if ds == nil || ds.base == nil {
-		d.fail(h.path.at, path+".http", "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
+		d.fail(place{h.path.position, h.at.path}, "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
 		return
 	}
 	h.base, h.redirects = ds.base, ds.Redirects
@@ -73,34 +73,32 @@ func (d *decoder) attach(k *Kind, t *transport, path string) {
 }
 
 // lintRead checks a read: first what makes it wrong, then what makes it weak.
-func (d *decoder) lintRead(k *Kind, path string) {
-	r := k.Read
-	at := k.origins["read"]
-	path += ".read"
-	d.lintIdentity(k, path)
+func (d *decoder) lintRead(k *Kind) {
+	r, at := k.Read, k.said("read").below("read")
+	d.lintIdentity(k)
 	for _, e := range r.expressions() {
 		for _, in := range e.inputs {
 			for _, hidden := range k.Redact {
 				if in != "" && overlaps(in, hidden) {
-					d.fail(e.at, path, fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in), "search by the token")
+					d.fail(place{e.position, at.path}, fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in), "search by the token")
 				}
 			}
 		}
 	}
-	d.finishPaging(r, at, path)
+	d.finishPaging(r, at)
 	if !r.Proves() { // finding nothing never proves anything, and need not
 		return
 	}
 	if r.newestOnly() {
-		d.warn(at, path, "asks by `attempt`, which is the newest, so after a retry finding nothing never proves that it did not land", "use `op`, which is the same for every attempt")
+		d.warn(at, "asks by `attempt`, which is the newest, so after a retry finding nothing never proves that it did not land", "use `op`, which is the same for every attempt")
 	}
 	if r.complete == nil {
-		d.warn(at, path, "without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
+		d.warn(at, "without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
 	}
 	// Said on purpose: no answer is the whole truth, or none is denied by the machine.
 	never := r.complete != nil && r.complete.text == "false" || !k.Auto.Deny
 	if !never && (k.LandsWithin == nil || k.VisibleWithin == nil) {
-		d.warn(at, path, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
+		d.warn(at, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
 	}
 }
 
@@ -150,52 +148,53 @@ func splitPath(p string) []string {
 }
 
 // lintKeys checks keys, and clocks and the machine beside them.
-func (d *decoder) lintKeys(k *Kind, path string) {
-	at := k.said
+func (d *decoder) lintKeys(k *Kind) {
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
-		d.fail(at("key"), path+".key.ttl", fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", formatDuration(k.Key.TTL), formatDuration(k.Remembers)),
+		d.fail(k.said("key").below("key").below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", formatDuration(k.Key.TTL), formatDuration(k.Remembers)),
 			"a key that is given away too early would be answered with the old result")
 	}
 	if k.Remembers > 0 && k.LandsWithin == nil {
-		d.warn(at("downstream"), path, "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
+		d.warn(k.said("downstream"), "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
 	}
 	if s := k.Send; s != nil && k.Remembers > 0 && !k.Idempotent && !s.transport.recorded && !s.carriesKey(ledger.Operation{Key: "key"}) {
-		d.warn(at("send"), path+".send", "the downstream remembers keys, and the request does not carry one, so no repeat from here counts as safe", "say ${key} where it belongs, or `key: { header: … }` in the downstream")
+		d.warn(k.said("send").below("send"), "the downstream remembers keys, and the request does not carry one, so no repeat from here counts as safe", "say ${key} where it belongs, or `key: { header: … }` in the downstream")
 	}
-	d.lintClocks(k, path)
+	d.lintClocks(k)
 	if k.Known {
-		d.lintMachine(k, path)
+		d.lintMachine(k)
 	}
 }
 
-// said is where a field was said, else the kind itself.
-func (k *Kind) said(field string) position {
-	if p, ok := k.origins[field]; ok {
-		return p
+// said is where a field of the kind was said, else the kind itself.
+func (k *Kind) said(field string) place {
+	path := "defaults"
+	if k.Known {
+		path = place{path: "kinds"}.below(k.Pattern).path
 	}
-	return position{k.Line, 1}
+	if at, ok := k.origins[field]; ok {
+		return place{at, path}
+	}
+	return place{position{k.Line, 1}, path}
 }
 
-func (d *decoder) lintClocks(k *Kind, path string) {
-	at := k.said
+func (d *decoder) lintClocks(k *Kind) {
 	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+k.Skew {
-		d.warn(at("lands_within"), path, "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
+		d.warn(k.said("lands_within"), "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
 	}
 	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+k.Skew {
-		d.warn(at("visible_for"), path, "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
+		d.warn(k.said("visible_for"), "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
 	}
 }
 
 // lintMachine checks what the machine may do by itself.
-func (d *decoder) lintMachine(k *Kind, path string) {
-	at := k.said
+func (d *decoder) lintMachine(k *Kind) {
 	switch {
 	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Read.Proves()):
-		d.warn(at("auto"), path, "`auto.retry: absent` never acts: absence cannot be proven here", "it needs token, read with complete, lands_within and visible_within")
+		d.warn(k.said("auto"), "`auto.retry: absent` never acts: absence cannot be proven here", "it needs token, read with complete, lands_within and visible_within")
 	case k.Auto.Retry == "key_safe" && k.Remembers == 0 && !k.Idempotent:
-		d.warn(at("auto"), path, "`auto.retry: key_safe` never acts: no key is remembered and the kind is not idempotent", "")
+		d.warn(k.said("auto"), "`auto.retry: key_safe` never acts: no key is remembered and the kind is not idempotent", "")
 	}
 	if k.Idempotent && k.target == nil {
-		d.warn(at("idempotent"), path, "without `target` nothing shows when a later operation has overtaken this one", "target: ${input.service}")
+		d.warn(k.said("idempotent"), "without `target` nothing shows when a later operation has overtaken this one", "target: ${input.service}")
 	}
 }

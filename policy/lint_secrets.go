@@ -43,8 +43,8 @@ type secretLint struct {
 	said  []func() // the warnings: each shows its line, and so waits until all secrets are known
 }
 
-func (l *secretLint) warn(n *node, at, message, hint string) {
-	l.said = append(l.said, func() { l.d.warn(n.at, at, message, hint) })
+func (l *secretLint) warn(n *node, message, hint string) {
+	l.said = append(l.said, func() { l.d.warn(n.place, message, hint) })
 }
 
 // lintSecrets warns of them and keeps the secrets. It comes before the file is
@@ -52,14 +52,13 @@ func (l *secretLint) warn(n *node, at, message, hint string) {
 func (d *decoder) lintSecrets(root *node) {
 	l := &secretLint{d: d}
 	for _, e := range root.entries {
-		at := e.key
-		if e.value.kind == mappingNode && (at == "kinds" || at == "downstreams") {
+		if e.value.kind == mappingNode && (e.name == "kinds" || e.name == "downstreams") {
 			for _, own := range e.value.entries { // the name means nothing here
-				l.walk(own.value, join(at, own.key), "", elsewhere)
+				l.walk(own.value, "", elsewhere)
 			}
 			continue
 		}
-		l.walk(e.value, at, e.key, elsewhere)
+		l.walk(e.value, e.name, elsewhere)
 	}
 	longestFirst(l.found.values)
 	d.policy.secrets, d.src.secrets = l.found.values, l.found.values
@@ -68,11 +67,11 @@ func (d *decoder) lintSecrets(root *node) {
 	}
 }
 
-func (l *secretLint) walk(n *node, at, name string, in use) {
+func (l *secretLint) walk(n *node, name string, in use) {
 	switch n.kind {
 	case mappingNode:
 		for _, e := range n.entries {
-			l.walk(e.value, join(at, e.key), e.key, below(in, at, e))
+			l.walk(e.value, e.name, below(in, e))
 		}
 	case sequenceNode:
 		flag := ""
@@ -84,18 +83,18 @@ func (l *secretLint) walk(n *node, at, name string, in use) {
 					in = elsewhere // a program in another language
 				}
 			}
-			l.walk(item, index(at, i), own, in)
+			l.walk(item, own, in)
 		}
 	case scalarNode:
-		l.scalar(n, at, name, in)
+		l.scalar(n, name, in)
 	}
 }
 
 // below is the use of a field's value.
-func below(in use, at string, e entry) use {
-	own, known := uses[e.key]
+func below(in use, e entry) use {
+	own, known := uses[e.name]
 	switch {
-	case strings.Contains(at, ".tests["), !known, in == inHeaders, in == inEnvironment:
+	case strings.Contains(e.value.path, ".tests["), !known, in == inHeaders, in == inEnvironment:
 		return in
 	case in == inData: // its names are those of the other side
 		return in
@@ -114,7 +113,7 @@ func interprets(command string) bool {
 	return false
 }
 
-func (l *secretLint) scalar(n *node, at, name string, in use) {
+func (l *secretLint) scalar(n *node, name string, in use) {
 	before := len(l.found.values)
 	short := l.look(n.text, name, in)
 	switch {
@@ -123,11 +122,11 @@ func (l *secretLint) scalar(n *node, at, name string, in use) {
 		if in == elsewhere || in == inSQL || in == inText {
 			hint = "take it out and renew it: secrets are named where something is sent, as ${env.NAME}"
 		}
-		l.warn(n, at, "holds a secret that is written out", hint)
+		l.warn(n, "holds a secret that is written out", hint)
 	case homeless.MatchString(n.text):
-		l.warn(n, at, "no shell reads this file: neither ~ nor a variable is filled in here", "a path of a file is written out")
+		l.warn(n, "no shell reads this file: neither ~ nor a variable is filled in here", "a path of a file is written out")
 	case in != elsewhere && in != inSQL && !strings.HasSuffix(name, "COMMAND"):
-		l.variable(n, at, in)
+		l.variable(n, in)
 	}
 }
 
@@ -233,7 +232,7 @@ var (
 
 // variable warns of what a shell would fill in. In data only names in upper case
 // count: many a query language has variables of its own.
-func (l *secretLint) variable(n *node, at string, in use) {
+func (l *secretLint) variable(n *node, in use) {
 	for _, m := range shellAnywhere.FindAllStringSubmatch(computed.ReplaceAllString(n.text, " "), -1) {
 		name, command := m[1], m[2]
 		if (in == inData || in == inArguments || in == inText) && !upperCase.MatchString(name) {
@@ -248,7 +247,7 @@ func (l *secretLint) variable(n *node, at string, in use) {
 		case in == inText:
 			hint = "write ${input.…}"
 		}
-		l.warn(n, at, shown+" stands there as it is: no shell reads this file", hint)
+		l.warn(n, shown+" stands there as it is: no shell reads this file", hint)
 		return
 	}
 }

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"indoubt/ledger"
 )
 
 // builtInWords are the cost words where the file has none of its own.
@@ -88,7 +86,7 @@ func Default() *Policy {
 	p.empty = true
 	p.digest = digest(&node{kind: scalarNode, text: "built in"})
 	d := &decoder{src: newSource("", nil), policy: p}
-	d.finishKind(p.defaults, "defaults")
+	d.finishKind(p.defaults)
 	return p
 }
 
@@ -103,6 +101,7 @@ func blank() *Policy {
 		Cancel:  "keep",
 		Control: true,
 		policy:  p,
+		origins: map[string]position{},
 
 		duplicate: &costRule{word: "high", guess: true},
 		miss:      &costRule{word: "medium", guess: true},
@@ -113,26 +112,26 @@ func blank() *Policy {
 func (d *decoder) file(root *node) {
 	p := d.policy
 	if root.kind != mappingNode {
-		d.fail(root.at, "", fmt.Sprintf("a policy is a mapping (name: value), but this is %s", root.what()), "begin with `version: 1`")
+		d.fail(root.place, fmt.Sprintf("a policy is a mapping (name: value), but this is %s", root.what()), "begin with `version: 1`")
 		return
 	}
-	var defaults, downstreams, kinds *node
-	versioned := false
-	d.fields(root, "", []field{
-		{"version", func(n *node, path string) {
-			versioned = true
-			if n.text != "1" {
-				d.fail(n.at, path, fmt.Sprintf("this program reads version 1, not %s", n.what()), "version: 1")
-			}
-		}},
-		{"currency", func(n *node, path string) { d.currency(n, path) }},
-		{"words", func(n *node, path string) { d.words(n, path) }},
-		{"defaults", func(n *node, _ string) { defaults = n }},
-		{"downstreams", func(n *node, _ string) { downstreams = n }},
-		{"kinds", func(n *node, _ string) { kinds = n }},
-	})
-	if !versioned {
-		d.fail(position{1, 1}, "version", "is missing", "begin the file with `version: 1`")
+	var version, defaults, downstreams, kinds *node
+	later := func(out **node) reader { // when what it rests on is known
+		return func(n *node) { *out = n }
+	}
+	d.fields(root,
+		field{"version", later(&version)},
+		field{"currency", parsed(d, &p.currency, currency, "currency: USD")},
+		field{"words", d.words},
+		field{"defaults", later(&defaults)},
+		field{"downstreams", later(&downstreams)},
+		field{"kinds", later(&kinds)},
+	)
+	switch {
+	case version == nil:
+		d.fail(place{position{1, 1}, "version"}, "is missing", "begin the file with `version: 1`")
+	case version.text != "1":
+		d.fail(version.place, fmt.Sprintf("this program reads version 1, not %s", version.what()), "version: 1")
 	}
 	for w, v := range p.words {
 		if p.dearest == "" || v > p.words[p.dearest] || v == p.words[p.dearest] && w < p.dearest {
@@ -141,125 +140,89 @@ func (d *decoder) file(root *node) {
 	}
 	if defaults != nil {
 		p.defaults.File = d.src.name
-		d.kindFields(p.defaults, defaults, "defaults", true)
+		d.kindFields(p.defaults, defaults)
 	}
-	if downstreams != nil {
-		d.downstreams(downstreams)
-	}
-	d.finishKind(p.defaults, "defaults")
+	d.entries(downstreams, "a mapping (name: …)", "", d.addDownstream)
+	d.finishKind(p.defaults)
 	// For a kind that is not listed, and one without costs of its own, they are guesses.
 	p.defaults.duplicate, p.defaults.miss = p.defaults.duplicate.inherited(), p.defaults.miss.inherited()
-	if kinds != nil {
-		d.kinds(kinds)
+	if d.entries(kinds, "a mapping (name: …)", "", d.addKind) {
+		d.ambiguous()
+		d.vouch()
+		d.lintWrites()
 	}
 }
 
-func (d *decoder) currency(n *node, path string) {
-	text, ok := d.scalar(n, path)
-	if !ok {
-		return
-	}
-	if text == "" || len(text) > 8 || strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) || r == ' ' }) {
-		d.fail(n.at, path, fmt.Sprintf("must be a short name, but is %q", text), "currency: USD")
-		return
-	}
-	d.policy.currency = text
-}
-
-func (d *decoder) words(n *node, path string) {
-	if n.kind != mappingNode {
-		d.fail(n.at, path, fmt.Sprintf("must be a mapping (word: number), but is %s", n.what()), "words: { low: 1, high: 100 }")
-		return
+// entries reads what stands under names of the file's own. It reports whether
+// there is such a mapping; nil is none.
+func (d *decoder) entries(n *node, what, hint string, read func(entry)) bool {
+	if n == nil || !d.must(n, mappingNode, what, hint) {
+		return false
 	}
 	for _, e := range n.entries {
-		at := join(path, e.key)
+		read(e)
+	}
+	return true
+}
+
+func currency(text string) (string, error) {
+	if text == "" || len(text) > 8 || strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) || r == ' ' }) {
+		return "", fmt.Errorf("must be a short name, but is %q", text)
+	}
+	return text, nil
+}
+
+func (d *decoder) words(n *node) {
+	d.entries(n, "a mapping (word: number)", "words: { low: 1, high: 100 }", func(e entry) {
 		v, err := strconv.ParseFloat(e.value.text, 64)
 		if e.value.kind != scalarNode || err != nil || !(v >= 0 && v < 1e15) {
-			d.fail(e.value.at, at, fmt.Sprintf("must be a number of zero or more, but is %s", e.value.what()), "")
-			continue
+			d.fail(e.value.place, fmt.Sprintf("must be a number of zero or more, but is %s", e.value.what()), "")
+			return
 		}
-		if _, err := strconv.ParseFloat(e.key, 64); err == nil || indexField(namesAsFields(scopeNames[scopeOperation]), e.key) >= 0 {
-			d.fail(e.at, at, "this cannot be a word: it already means something in a cost", "")
-			continue
+		if _, err := strconv.ParseFloat(e.name, 64); err == nil || slices.Contains(scopeNames[scopeOperation], e.name) {
+			d.fail(e.named(), "this cannot be a word: it already means something in a cost", "")
+			return
 		}
-		d.policy.words[e.key] = v
-	}
+		d.policy.words[e.name] = v
+	})
 }
 
-func namesAsFields(names []string) []field {
-	out := make([]field, len(names))
-	for i, n := range names {
-		out[i].name = n
-	}
-	return out
-}
-
-func (d *decoder) downstreams(n *node) {
-	if n.kind != mappingNode {
-		d.fail(n.at, "downstreams", fmt.Sprintf("must be a mapping (name: …), but is %s", n.what()), "")
-		return
-	}
-	for _, e := range n.entries {
-		path := join("downstreams", e.key)
-		ds := &Downstream{Name: e.key, File: d.src.name, Line: e.at.line}
-		d.fields(e.value, path, []field{
-			{"base", func(n *node, path string) { d.base(ds, n, path) }},
-			{"mcp", func(n *node, path string) { d.mcpServer(ds, n, path) }},
-			{"sql", func(n *node, path string) { d.sqlDatabase(ds, n, path) }},
-			{"headers", func(n *node, path string) { ds.headers = d.headers(n, path) }},
-			{"rate", func(n *node, path string) {
-				if text, ok := d.scalar(n, path); ok {
-					rate, err := parseRate(text)
-					if err != nil {
-						d.fail(n.at, path, err.Error(), "a rate is written 20/s, 600/m or 1000/h")
-					}
-					ds.RatePerSecond = rate
+func (d *decoder) addDownstream(e entry) {
+	ds := &Downstream{Name: e.name, File: d.src.name, Line: e.value.key.line}
+	d.fields(e.value,
+		field{"base", func(n *node) { d.base(ds, n) }},
+		field{"mcp", func(n *node) { d.mcpServer(ds, n) }},
+		field{"sql", func(n *node) { d.sqlDatabase(ds, n) }},
+		field{"headers", func(n *node) { ds.headers = d.headers(n) }},
+		field{"rate", parsed(d, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")},
+		field{"concurrency", d.integer(&ds.Concurrency, 1, 1000)},
+		field{"redirects", func(n *node) { d.redirects(ds, n) }},
+		field{"key", d.mapping(
+			field{"header", func(n *node) {
+				if d.text(&ds.KeyHeader)(n); n.kind == scalarNode && !headerName.MatchString(ds.KeyHeader) {
+					d.fail(n.place, fmt.Sprintf("%q is no header name", ds.KeyHeader), "")
 				}
 			}},
-			{"concurrency", func(n *node, path string) { d.integer(n, path, &ds.Concurrency, 1, 1000) }},
-			{"redirects", func(n *node, path string) { d.redirects(ds, n, path) }},
-			{"key", func(n *node, path string) {
-				d.fields(n, path, []field{
-					{"header", func(n *node, path string) {
-						if text, ok := d.scalar(n, path); ok {
-							if !headerName.MatchString(text) {
-								d.fail(n.at, path, fmt.Sprintf("%q is no header name", text), "")
-							}
-							ds.KeyHeader = text
-						}
-					}},
-					{"remembers", func(n *node, path string) { d.duration(n, path, &ds.Remembers) }},
-				})
-			}},
-		})
-		d.policy.downstreams[e.key] = ds
-	}
+			field{"remembers", d.duration(&ds.Remembers)},
+		)},
+	)
+	d.policy.downstreams[e.name] = ds
 }
 
-func (d *decoder) kinds(n *node) {
-	if n.kind != mappingNode {
-		d.fail(n.at, "kinds", fmt.Sprintf("must be a mapping (name: …), but is %s", n.what()), "")
+func (d *decoder) addKind(e entry) {
+	if !kindName.MatchString(e.name) {
+		d.fail(e.named(), fmt.Sprintf("%q is no name of a kind", e.name), "letters, digits, . _ - / : and * for any text")
 		return
 	}
-	for _, e := range n.entries {
-		path := join("kinds", e.key)
-		if !kindName.MatchString(e.key) {
-			d.fail(e.at, path, fmt.Sprintf("%q is no name of a kind", e.key), "letters, digits, . _ - / : and * for any text")
-			continue
-		}
-		k := *d.policy.defaults
-		k.Pattern, k.File, k.Line, k.Known = e.key, d.src.name, e.at.line, true
-		k.origins = maps.Clone(k.origins)
-		if e.value.kind != nullNode {
-			d.kindFields(&k, e.value, path, false)
-		}
-		d.finishKind(&k, path)
-		d.policy.kinds[e.key] = &k
-		d.policy.order = append(d.policy.order, e.key)
+	k := *d.policy.defaults
+	k.Pattern, k.File, k.Line, k.Known = e.name, d.src.name, e.value.key.line, true
+	k.origins = maps.Clone(k.origins)
+	if e.value.kind != nullNode {
+		d.kindFields(&k, e.value)
 	}
-	d.ambiguous()
-	d.vouch()
-	d.lintWrites()
+	d.finishKind(&k)
+	d.policy.kinds[e.name] = &k
+	d.policy.order = append(d.policy.order, e.name)
 }
 
 // match finds the kind's entry: an exact name, else the pattern with the most
@@ -320,9 +283,6 @@ func canonical(n *node) any {
 		return n.text
 	})
 }
-
-// deadlineSane keeps the ledger from refusing what the policy says.
-func deadlineSane(v time.Duration) bool { return v >= ledger.MinDeadline && v <= ledger.MaxDeadline }
 
 func sortedNames[M ~map[string]V, V any](m M) []string {
 	return slices.Sorted(maps.Keys(m))

@@ -47,21 +47,19 @@ func parseMatch(text string) (Match, error) {
 	return m, nil
 }
 
-const matchHint = `for example POST /v1/charges, or POST,PUT api.example.com/v1/orders/*`
-
 // matches reads `match:`, one pattern or several.
-func (d *decoder) matches(k *Kind, n *node, path string) {
+func (d *decoder) matches(k *Kind, n *node) {
 	var texts []string
-	d.strings(n, path, &texts)
+	d.strings(&texts)(n)
 	k.Match = nil
 	if strings.Contains(k.Pattern, "*") {
-		d.fail(n.at, path, "a request is of one kind, and this is a pattern for many", "say it in a kind of its own")
+		d.fail(n.place, "a request is of one kind, and this is a pattern for many", "say it in a kind of its own")
 		return
 	}
 	for i, text := range texts {
 		m, err := parseMatch(text)
 		if err != nil {
-			d.fail(n.at, index(path, i), err.Error(), matchHint)
+			d.fail(n.item(i), err.Error(), "for example POST /v1/charges, or POST,PUT api.example.com/v1/orders/*")
 			continue
 		}
 		k.Match = append(k.Match, m)
@@ -231,7 +229,7 @@ func (d *decoder) ambiguous() {
 			for _, m := range kinds[a].Match {
 				for _, o := range kinds[b].Match {
 					if r := m.relation(o); r == same || r == crossing {
-						d.fail(kinds[a].origins["match"], "kinds."+a+".match", fmt.Sprintf("%s and %s of %s match the same requests, and neither is more specific", m, o, b),
+						d.fail(kinds[a].said("match").below("match"), fmt.Sprintf("%s and %s of %s match the same requests, and neither is more specific", m, o, b),
 							"say methods, host or path of one of them more exactly")
 						return
 					}

@@ -15,8 +15,8 @@ import (
 type paging struct {
 	expr   *expression // the cursor, or the address of the next page
 	follow bool        // expr gives an address
-	step   float64     // counted by us: added to the cursor; 0: not counted
-	first  float64     // the cursor that stands for the first page
+	step   int         // counted by us: added to the cursor; 0: not counted
+	first  int         // the cursor that stands for the first page
 }
 
 // nextLinkExpression is what `next: link` stands for.
@@ -24,56 +24,49 @@ const nextLinkExpression = `link("next")`
 
 // next reads `next:`: an expression that gives a cursor, `link`, or a mapping
 // that says what else it is.
-func (d *decoder) next(n *node, path string) *paging {
+func (d *decoder) next(n *node) *paging {
 	p := &paging{}
-	if n.kind != mappingNode {
-		if n.kind == scalarNode && n.text == "link" {
-			p.expr, _ = compile(nextLinkExpression, scopeAnswer, wantAny)
-			p.expr.at = n.at
-		} else if p.expr = d.expression(n, path, scopeAnswer, wantAny); p.expr == nil {
+	switch {
+	case n.kind == scalarNode && n.text == "link":
+		p.expr, _ = compile(nextLinkExpression, scopeAnswer, wantAny)
+		p.expr.place = n.place
+	case n.kind != mappingNode:
+		if p.expr = d.expression(n, scopeAnswer, wantAny); p.expr == nil {
 			return nil
 		}
-		p.follow = p.expr.uses(linkLookup)
+	default:
+		d.fields(n,
+			field{"url", func(n *node) { p.expr, p.follow = d.expression(n, scopeAnswer, wantAny), true }},
+			field{"offset", d.integer(&p.step, 1, 1_000_000)}, // so many entries a page
+			field{"page", func(n *node) {
+				d.integer(&p.first, 0, 1_000_000)(n) // the number of the first page
+				p.step = 1
+			}},
+		)
+		if len(n.entries) != 1 {
+			d.fail(n.place, "says one of `url`, `offset` and `page`", "next: link, next: { url: body.next }, next: { offset: 100 } or next: { page: 1 }")
+		}
 		return p
 	}
-	count := func(first, step float64) func(n *node, path string) {
-		return func(n *node, path string) {
-			v := 0
-			d.integer(n, path, &v, int(first), 1_000_000)
-			p.first, p.step = 0, float64(v)
-			if step != 0 {
-				p.first, p.step = float64(v), step
-			}
-		}
-	}
-	d.fields(n, path, []field{
-		{"url", func(n *node, path string) {
-			p.expr, p.follow = d.expression(n, path, scopeAnswer, wantAny), true
-		}},
-		{"offset", count(1, 0)}, // so many entries a page
-		{"page", count(0, 1)},   // the number of the first page
-	})
-	if len(n.entries) != 1 {
-		d.fail(n.at, path, "says one of `url`, `offset` and `page`", "next: link, next: { url: body.next }, next: { offset: 100 } or next: { page: 1 }")
-	}
+	p.follow = p.expr.uses(linkLookup)
 	return p
 }
 
 // finishPaging checks `next` against the request.
-func (d *decoder) finishPaging(r *Read, at position, path string) {
+func (d *decoder) finishPaging(r *Read, at place) {
 	p, asks := r.next, r.usesCursor()
 	switch {
 	case p == nil && asks:
-		d.fail(at, path, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
+		d.fail(at, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
 	case p == nil:
 	case p.follow && r.transport.http == nil:
-		d.fail(at, path, "`next` gives an address, and only a read over http can follow one", "use ${cursor} in the request")
+		d.fail(at, "`next` gives an address, and only a read over http can follow one", "use ${cursor} in the request")
 	case p.follow && asks:
-		d.fail(at, path, "`next` gives the address of the next page, and the request uses `cursor` too", "leave out ${cursor}")
+		d.fail(at, "`next` gives the address of the next page, and the request uses `cursor` too", "leave out ${cursor}")
 	case p.follow && r.transport.http.method != "GET":
-		d.fail(at, path, "an address is followed by get only", "use ${cursor} in the request")
+		d.fail(at, "an address is followed by get only", "use ${cursor} in the request")
 	case !p.follow && !asks:
-		d.warn(at, path, "`next` gives a cursor that no request uses, so only the first page is read", "use ${cursor} in the request, for example query: { starting_after: \"${cursor}\" }")
+		d.warn(at, "`next` gives a cursor that no request uses, so only the first page is read", "use ${cursor} in the request, for example query: { starting_after: \"${cursor}\" }")
 	}
 }
 
@@ -100,14 +93,14 @@ func (r *Read) Pages() bool { return r.next != nil && (r.next.follow || r.usesCu
 func (r *Read) following(ctx context.Context, vars *variables, cursor any) (any, error) {
 	p := r.next
 	if p.step != 0 {
-		at := p.first
+		at := float64(p.first)
 		if cursor != nil {
 			var err error
 			if at, err = strconv.ParseFloat(fmt.Sprint(cursor), 64); err != nil {
 				return nil, fmt.Errorf("the cursor %v is no number", cursor)
 			}
 		}
-		return json.Number(formatNumber(at + p.step)), nil
+		return json.Number(formatNumber(at + float64(p.step))), nil
 	}
 	v, err := p.expr.eval(ctx, vars)
 	if err != nil {

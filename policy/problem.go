@@ -66,6 +66,23 @@ func (e Errors) sorted() Errors {
 // position is a place in the file, 1-based; the zero position is built in.
 type position struct{ line, column int }
 
+// place is a position and the path of what stands there: kinds.a.tests[0].want.
+type place struct {
+	position
+	path string
+}
+
+// below is the same position, said of a field of what stands there.
+func (p place) below(name string) place {
+	if p.path != "" {
+		name = p.path + "." + name
+	}
+	return place{p.position, name}
+}
+
+// item is the same position, said of an element of the list there.
+func (p place) item(i int) place { return place{p.position, fmt.Sprintf("%s[%d]", p.path, i)} }
+
 // source is the file's text, for excerpts.
 type source struct {
 	name    string
@@ -125,9 +142,9 @@ func painted(line string, secrets []string) string {
 }
 
 // problem makes a problem at a place of the file.
-func (s *source) problem(at position, path, message, hint string) Problem {
+func (s *source) problem(at place, message, hint string) Problem {
 	fit := func(text string) string { return visible(hide(text, s.secrets)) }
-	return Problem{File: s.name, Line: at.line, Column: at.column, Path: fit(path), Message: fit(message), Excerpt: s.excerpt(at), Hint: fit(hint)}
+	return Problem{File: s.name, Line: at.line, Column: at.column, Path: fit(at.path), Message: fit(message), Excerpt: s.excerpt(at.position), Hint: fit(hint)}
 }
 
 // visible writes out what a terminal would act on or hide (I11).
@@ -154,9 +171,18 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-func didYouMean(word string, candidates []string) string {
+// meant is a hint at the candidate that was probably meant, or "".
+func meant(word string, candidates []string) string {
 	if n := nearest(word, candidates); n != "" {
 		return fmt.Sprintf("did you mean `%s`?", n)
+	}
+	return ""
+}
+
+// didYouMean is meant, else all candidates if they are few.
+func didYouMean(word string, candidates []string) string {
+	if hint := meant(word, candidates); hint != "" {
+		return hint
 	}
 	if len(candidates) > 0 && len(candidates) <= 12 {
 		return "known here: " + strings.Join(candidates, ", ")

@@ -13,7 +13,6 @@ const maxCandidates = 10_000
 
 // Read is how an operation's effect is looked for.
 type Read struct {
-	Line    int
 	MaxBody int64 // bytes of an answer that are kept
 
 	kind      *Kind

@@ -24,8 +24,6 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Send is how an operation is sent again.
 type Send struct {
-	Line int
-
 	transport transport
 	token     TokenRule
 	keyHeader string

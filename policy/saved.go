@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,7 +27,7 @@ func ParseSavedAnswer(name string, text []byte) (SavedAnswer, error) {
 		return s, nil
 	}
 	d := &decoder{src: src, policy: blank()}
-	s := d.savedAnswer(root, "")
+	s := d.savedAnswer(root)
 	if len(d.problems) > 0 {
 		return SavedAnswer{}, d.problems.sorted()
 	}
@@ -35,17 +36,10 @@ func ParseSavedAnswer(name string, text []byte) (SavedAnswer, error) {
 
 // saysAnswer reports whether a mapping is an answer written down, not a body.
 func saysAnswer(n *node) bool {
-	if n.kind != mappingNode {
-		return false
-	}
-	for _, e := range n.entries {
-		switch e.key {
-		case "status", "headers", "body", "exit", "stdout", "stderr", "structured", "content", "isError", "error", "rows", "affected":
-		default:
-			return false
-		}
-	}
-	return len(n.entries) > 0
+	known, _ := (&decoder{}).answerTable(&SavedAnswer{})
+	return n.kind == mappingNode && len(n.entries) > 0 && !slices.ContainsFunc(n.entries, func(e entry) bool {
+		return !slices.ContainsFunc(known, func(f field) bool { return f.name == e.name })
+	})
 }
 
 // rawResponse reads an HTTP response, the last one where `curl -iL` printed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/common/types/ref"
@@ -11,8 +12,8 @@ import (
 
 // template is text with ${expressions}. `$${` stands for a plain `${`.
 type template struct {
+	place
 	text  string
-	at    position
 	parts []part
 }
 
@@ -136,6 +137,12 @@ func (t *template) states(name string) bool {
 		}
 	}
 	return false
+}
+
+// settled reports whether the template is the same for every operation: nothing
+// is computed but secrets.
+func (t *template) settled() bool {
+	return !slices.ContainsFunc(t.expressions(), func(e *expression) bool { return !e.onlySecret() })
 }
 
 func (t *template) expressions() []*expression {

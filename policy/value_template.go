@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -25,14 +24,6 @@ type named struct {
 type pair struct {
 	name  string
 	value *template
-}
-
-// jsonNumber keeps a number of the file as it is written, if JSON can.
-func jsonNumber(text string) (json.Number, bool) {
-	if !json.Valid([]byte(text)) {
-		return "", false
-	}
-	return json.Number(text), true
 }
 
 func (v *value) templates() []*template {

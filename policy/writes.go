@@ -35,7 +35,7 @@ func (d *decoder) lintWrites() {
 		}
 		k.Read.transport.guarded = k
 		if why := k.readWrites(); why != "" {
-			d.fail(k.origins["read"], "kinds."+name+".read", why, writesHint)
+			d.fail(k.said("read").below("read"), why, writesHint)
 		}
 	}
 }

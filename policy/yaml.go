@@ -32,8 +32,8 @@ const (
 // node is a YAML value with its place. We keep our own small tree because the
 // library's decoder drops tags, second documents and positions silently.
 type node struct {
+	place
 	kind    nodeKind
-	at      position
 	key     position // of the name it stands under
 	text    string   // of a scalar
 	plain   bool     // scalar without quotes and on one line
@@ -46,10 +46,12 @@ type node struct {
 }
 
 type entry struct {
-	key   string
-	at    position
+	name  string
 	value *node
 }
+
+// named is the place of the name that a value stands under.
+func (e entry) named() place { return place{e.value.key, e.value.path} }
 
 func (n *node) what() string {
 	switch n.kind {
@@ -76,7 +78,7 @@ func parseYAML(src *source, text []byte) (root *node, problems Errors) {
 		return nil, whole("the file is not UTF-8 text", "")
 	}
 	if at, deep := tooDeep(src); deep {
-		return nil, Errors{src.problem(at, "", fmt.Sprintf("nested deeper than %d levels", maxDepth), "")}
+		return nil, Errors{src.problem(place{position: at}, deepNesting, "")}
 	}
 	defer func() {
 		if r := recover(); r != nil { // a bug of the YAML library on odd input
@@ -95,9 +97,9 @@ func parseYAML(src *source, text []byte) (root *node, problems Errors) {
 		if root != nil {
 			at := position{doc.Body.GetToken().Position.Line, 1}
 			if doc.Start != nil {
-				at = place(doc.Start)
+				at = positionOf(doc.Start)
 			}
-			t.problem(at, "", "a second document; the file holds one policy", "remove the `---` line or keep the second in a file of its own")
+			t.problem(place{position: at}, "a second document; the file holds one policy", "remove the `---` line or keep the second in a file of its own")
 			break
 		}
 		root = t.convert(doc.Body, "", 0)
@@ -110,100 +112,100 @@ type tree struct {
 	problems Errors
 }
 
-func (t *tree) problem(at position, path, message, hint string) {
-	t.problems = append(t.problems, t.src.problem(at, path, message, hint))
+func (t *tree) problem(at place, message, hint string) {
+	t.problems = append(t.problems, t.src.problem(at, message, hint))
 }
 
-func place(tk *token.Token) position {
+func positionOf(tk *token.Token) position {
 	if tk == nil || tk.Position == nil {
 		return position{}
 	}
 	return position{tk.Position.Line, tk.Position.Column}
 }
 
+var deepNesting = fmt.Sprintf("nested deeper than %d levels", maxDepth)
+
 func (t *tree) convert(n ast.Node, path string, depth int) *node {
+	out := &node{place: place{path: path}}
 	if n == nil {
-		return &node{}
+		return out
 	}
-	at := place(n.GetToken())
+	out.position = positionOf(n.GetToken())
 	if depth > maxDepth {
-		t.problem(at, path, fmt.Sprintf("nested deeper than %d levels", maxDepth), "")
-		return &node{at: at}
+		t.problem(out.place, deepNesting, "")
+		return out
 	}
 	switch x := n.(type) {
 	case *ast.MappingNode:
-		out := &node{kind: mappingNode, at: at}
+		out.kind = mappingNode
 		for _, v := range x.Values {
-			t.entry(out, v, path, depth)
+			t.entry(out, v, depth)
 		}
 		if len(out.entries) > 0 && x.Start != nil && x.Start.Value == ":" {
-			out.at = out.entries[0].at
+			out.position = out.entries[0].value.key
 		}
-		return out
 	case *ast.MappingValueNode:
-		out := &node{kind: mappingNode, at: at}
-		t.entry(out, x, path, depth)
-		return out
+		out.kind = mappingNode
+		t.entry(out, x, depth)
 	case *ast.SequenceNode:
-		out := &node{kind: sequenceNode, at: at}
+		out.kind = sequenceNode
 		for i, v := range x.Values {
-			out.items = append(out.items, t.convert(v, index(path, i), depth+1))
+			out.items = append(out.items, t.convert(v, out.item(i).path, depth+1))
 		}
-		return out
 	case *ast.NullNode:
-		return &node{at: at}
-	}
-	return t.single(n, at, path)
-}
-
-// single converts what is no mapping and no list.
-func (t *tree) single(n ast.Node, at position, path string) *node {
-	out := &node{kind: scalarNode, at: at}
-	refused := func(why string) *node {
-		t.problem(at, path, why, t.quotedHint(at))
-		return &node{at: at, broken: true}
-	}
-	switch x := n.(type) {
-	case *ast.StringNode:
-		quoted := x.Token.Type == token.SingleQuoteType || x.Token.Type == token.DoubleQuoteType
-		out.text, out.plain = x.Value, !quoted && !strings.Contains(x.Token.Origin, "\n\n")
-	case *ast.LiteralNode:
-		out.text, out.block = strings.TrimRight(x.Value.Value, "\n"), true
-	case *ast.BoolNode:
-		out.text, out.plain, out.boolean = strings.ToLower(x.Token.Value), true, true
-	case *ast.IntegerNode, *ast.FloatNode:
-		out.text, out.plain, out.number = n.GetToken().Value, true, true
-	case *ast.InfinityNode, *ast.NanNode:
-		out.text, out.plain = n.GetToken().Value, true
-	case *ast.TagNode:
-		return refused(fmt.Sprintf("`%s` is a YAML tag, so the value would be lost", x.Start.Value))
-	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		return refused("anchors, aliases and merge keys are not read")
 	default:
-		return refused("this form of YAML is not read")
+		if why := out.scalar(n); why != "" {
+			out.kind, out.broken = nullNode, true
+			t.problem(out.place, why, quotedHint(t.src, out.position))
+		}
 	}
 	return out
 }
 
-func (t *tree) entry(out *node, v *ast.MappingValueNode, path string, depth int) {
-	tk := v.Key.GetToken()
-	at := place(tk)
+// scalar takes over what is no mapping and no list, or says why it is refused.
+func (n *node) scalar(from ast.Node) (why string) {
+	n.kind = scalarNode
+	switch x := from.(type) {
+	case *ast.StringNode:
+		quoted := x.Token.Type == token.SingleQuoteType || x.Token.Type == token.DoubleQuoteType
+		n.text, n.plain = x.Value, !quoted && !strings.Contains(x.Token.Origin, "\n\n")
+	case *ast.LiteralNode:
+		n.text, n.block = strings.TrimRight(x.Value.Value, "\n"), true
+	case *ast.BoolNode:
+		n.text, n.plain, n.boolean = strings.ToLower(x.Token.Value), true, true
+	case *ast.IntegerNode, *ast.FloatNode:
+		n.text, n.plain, n.number = from.GetToken().Value, true, true
+	case *ast.InfinityNode, *ast.NanNode:
+		n.text, n.plain = from.GetToken().Value, true
+	case *ast.TagNode:
+		return fmt.Sprintf("`%s` is a YAML tag, so the value would be lost", x.Start.Value)
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		return "anchors, aliases and merge keys are not read"
+	default:
+		return "this form of YAML is not read"
+	}
+	return ""
+}
+
+func (t *tree) entry(out *node, v *ast.MappingValueNode, depth int) {
+	key := v.Key.GetToken()
+	at := positionOf(key)
 	switch v.Key.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 	default:
-		t.problem(at, path, "this form of key is not read", "write a plain name")
+		t.problem(place{at, out.path}, "this form of key is not read", "write a plain name")
 		return
 	}
-	key := tk.Value
+	path := out.below(key.Value).path
 	for _, e := range out.entries {
-		if e.key == key {
-			t.problem(at, join(path, key), fmt.Sprintf("said twice; first in line %d", e.at.line), "keep one of them")
+		if e.name == key.Value {
+			t.problem(place{at, path}, fmt.Sprintf("said twice; first in line %d", e.value.key.line), "keep one of them")
 			return
 		}
 	}
-	value := t.convert(v.Value, join(path, key), depth+1)
+	value := t.convert(v.Value, path, depth+1)
 	value.key = at
-	out.entries = append(out.entries, entry{key, at, value})
+	out.entries = append(out.entries, entry{key.Value, value})
 }
 
 // data is a node as maps, lists and what leaf makes of a scalar.
@@ -212,7 +214,7 @@ func (n *node) data(leaf func(*node) any) any {
 	case mappingNode:
 		out := map[string]any{}
 		for _, e := range n.entries {
-			out[e.key] = e.value.data(leaf)
+			out[e.name] = e.value.data(leaf)
 		}
 		return out
 	case sequenceNode:
@@ -227,21 +229,9 @@ func (n *node) data(leaf func(*node) any) any {
 	return leaf(n)
 }
 
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-// index is the path of a list's element.
-func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
-
 var keyValue = regexp.MustCompile(`^(\s*(?:- +)?[A-Za-z_][\w.-]*:)\s+(.+)$`)
 
 // quotedHint shows how the value in this line is written with quotes.
-func (t *tree) quotedHint(at position) string { return quotedHint(t.src, at) }
-
 func quotedHint(src *source, at position) string {
 	if at.line < 1 || at.line > len(src.lines) {
 		return ""
@@ -273,7 +263,7 @@ func syntaxProblem(src *source, err error) Problem {
 	message := err.Error()
 	var syntax *yaml.SyntaxError
 	if errors.As(err, &syntax) {
-		message, at = syntax.Message, place(syntax.Token)
+		message, at = syntax.Message, positionOf(syntax.Token)
 	} else if i := strings.IndexByte(message, '\n'); i >= 0 {
 		message = message[:i]
 	}
@@ -288,7 +278,7 @@ func syntaxProblem(src *source, err error) Problem {
 			hint = quotedHint(src, at)
 		}
 	}
-	return src.problem(at, "", "not YAML: "+message, hint)
+	return src.problem(place{position: at}, "not YAML: "+message, hint)
 }
 
 // tooDeep looks at brackets and indentation before the parser does, which is
