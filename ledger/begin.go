@@ -20,6 +20,7 @@ type BeginRequest struct {
 	Input                                json.RawMessage
 	Redacted                             bool
 	Command                              *Command
+	Request                              *Request // as an HTTP recorder sends it
 	Source                               Source
 	Sender                               string        // who transmits: pipeline, http, command
 	TokenSent                            bool          // the token is inside this transmission
@@ -183,7 +184,7 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change) 
 		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, KeyLive: true,
 		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target, MarkRules: req.Marks.Rules,
 		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
-		TTL: req.TTL, CreatedAt: now,
+		Request: req.Request, TTL: req.TTL, CreatedAt: now,
 	}
 	rec = &Record{Operation: o, Now: now, Steady: rec.Steady}
 	res, c := beginAgain(rec, req, nil)

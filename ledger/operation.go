@@ -147,6 +147,28 @@ type Command struct {
 	Expand []string `json:"expand,omitempty"`
 }
 
+// Request is an HTTP request as it was recorded and sent, so that it can be sent
+// again byte for byte. No credential is in it. Where Lost says why, it is not whole
+// and cannot be sent from here.
+type Request struct {
+	Method   string              `json:"method"`
+	Origin   string              `json:"origin"`           // scheme, host and port
+	Target   string              `json:"target,omitempty"` // path and query, as they were written
+	Header   map[string][]string `json:"header,omitempty"`
+	Withheld []string            `json:"withheld,omitempty"` // names of headers that are not kept and may matter
+	Body     string              `json:"body,omitempty"`
+	Binary   []byte              `json:"binary,omitempty"` // the body, where it is no UTF-8
+	Lost     string              `json:"lost,omitempty"`
+}
+
+// Bytes is the body.
+func (r *Request) Bytes() []byte {
+	if len(r.Binary) > 0 {
+		return r.Binary
+	}
+	return []byte(r.Body)
+}
+
 // Operation is one intended effect on an outside system.
 type Operation struct {
 	ID          string // UUIDv7
@@ -164,6 +186,7 @@ type Operation struct {
 	Command     *Command // what `run` executed, nil otherwise
 	Source      Source
 	Session     string
+	Request     *Request // what a recorder of HTTP sent, nil otherwise
 
 	State      State
 	Version    int64 // moves with state, attempt, verdict and decision (I7)

@@ -30,6 +30,7 @@ func Run(t *testing.T, open Open) {
 		run  func(*testing.T, Open)
 	}{
 		{"States", states},
+		{"Asked", asked},
 		{"Invariants", invariants},
 		{"Grants", grants},
 		{"Clocks", clocks},

@@ -246,24 +246,33 @@ const updateClocks = `
 	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ? WHERE id = ? AND version = ?`
 
 func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
-	var command any
-	if o.Command != nil {
-		b, err := json.Marshal(o.Command)
-		if err != nil {
-			return fmt.Errorf("the command of operation %s: %w", o.ID, err)
-		}
-		command = string(b)
+	command, err := asJSON(o.Command)
+	if err != nil {
+		return fmt.Errorf("the command of operation %s: %w", o.ID, err)
+	}
+	request, err := asJSON(o.Request)
+	if err != nil {
+		return fmt.Errorf("the request of operation %s: %w", o.ID, err)
 	}
 	return tx.exec(`
 		INSERT INTO operations (id, kind, scope, key, token, token_sent, fingerprint, title, target, mark_rules, input, redacted, command,
-			source, source_run, source_host, source_pid, session, state, version,
+			source, source_run, source_host, source_pid, session, request, state, version,
 			undelivered, live_attempt, attempt_count, ttl_ms, created_at, updated_at, started_at, deadline_at,
 			change_id, change_of, change_verb, actor, os_user, host, machine, terminal, reason, change_detail)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		o.ID, o.Kind, o.Scope, o.Key, o.Token, flag(o.TokenSent), o.Fingerprint, o.Title, o.Target, o.MarkRules, text(o.Input), flag(o.Redacted), command,
-		o.Source.Pipeline, o.Source.Run, o.Source.Host, o.Source.PID, o.Session, o.State, o.Version,
+		o.Source.Pipeline, o.Source.Run, o.Source.Host, o.Source.PID, o.Session, request, o.State, o.Version,
 		flag(o.Undelivered), o.LiveAttempt, o.AttemptCount, o.TTL.Milliseconds(), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt),
 		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail))
+}
+
+// asJSON is the text of a column that has what is there as JSON, or NULL.
+func asJSON[T any](v *T) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	b, err := json.Marshal(v)
+	return string(b), err
 }
 
 // remark leaves an event that moves nothing.

@@ -522,11 +522,15 @@ func TestI10_ACommandThatIsNone(t *testing.T) {
 	s, c := openTest(t)
 	db := rawDB(t, s.path)
 	for i, command := range []string{`0`, `[]`, `"rm"`, `{"argv":5}`, `{}`, `null`} {
-		_, err := db.Exec(`INSERT INTO operations (id, kind, key, command, created_at, updated_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?3, ?3, ?3 + 60000, 'nightly')`,
+		_, err := db.Exec(`INSERT INTO operations (id, kind, key, command, request, created_at, updated_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?2, ?3, ?3, ?3 + 60000, 'nightly')`,
 			string(rune('a'+i)), command, ms(c.Now()))
 		must(t, err)
-		if o := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: string(rune('a' + i))})).Operation; o.Command != nil {
-			t.Errorf("%s is the command %+v", command, o.Command)
+		_, err = db.Exec(`UPDATE operations SET request = '{"method":"POST"}' WHERE id = ?`, string(rune('a'+i)))
+		if err == nil || !strings.Contains(err.Error(), "never change") {
+			t.Errorf("what was sent may be changed: %v", err)
+		}
+		if o := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: string(rune('a' + i))})).Operation; o.Command != nil || o.Request != nil {
+			t.Errorf("%s is the command %+v, the request %+v", command, o.Command, o.Request)
 		}
 	}
 	c.Advance(2 * time.Minute)

@@ -19,7 +19,7 @@ type querier interface {
 
 const operationColumns = `
 	o.id, o.kind, o.scope, o.key, o.token, o.token_sent, o.fingerprint, o.title, o.target, o.mark_rules, o.input, o.redacted, o.command,
-	o.source, o.source_run, o.source_host, o.source_pid, o.session,
+	o.source, o.source_run, o.source_host, o.source_pid, o.session, o.request,
 	o.state, o.version, o.error_class, o.verdict, o.effects, o.receipts, o.result, o.effect_word, o.actor, o.reason,
 	o.conflict, o.conflict_note, o.acked_receipts, o.doubted, o.hands_off, o.by_answer,
 	o.undelivered, o.awaits, o.live_attempt, o.attempt_count, o.parked_until, o.ttl_ms, o.key_live,
@@ -29,6 +29,7 @@ const operationColumns = `
 type operationScan struct {
 	o                            ledger.Operation
 	input, command, result       sql.NullString
+	request                      sql.NullString
 	receipts, acked              string
 	parked, ttl                  int64
 	created, updated, started    int64
@@ -40,7 +41,7 @@ func (s *operationScan) dest(to []any) []any {
 	o := &s.o
 	return append(to,
 		&o.ID, &o.Kind, &o.Scope, &o.Key, &o.Token, &o.TokenSent, &o.Fingerprint, &o.Title, &o.Target, &o.MarkRules, &s.input, &o.Redacted, &s.command,
-		&o.Source.Pipeline, &o.Source.Run, &o.Source.Host, &o.Source.PID, &o.Session,
+		&o.Source.Pipeline, &o.Source.Run, &o.Source.Host, &o.Source.PID, &o.Session, &s.request,
 		&o.State, &o.Version, &o.ErrorClass, &o.Verdict, &o.Effects, &s.receipts, &s.result, &o.EffectWord, &o.Actor, &o.Reason,
 		&o.Conflict, &o.ConflictNote, &s.acked, &o.Doubted, &o.HandsOff, &o.ByAnswer,
 		&o.Undelivered, &o.Awaits, &o.LiveAttempt, &o.AttemptCount, &s.parked, &s.ttl, &o.KeyLive,
@@ -56,6 +57,12 @@ func (s *operationScan) operation() (ledger.Operation, error) {
 		var command ledger.Command
 		if json.Unmarshal([]byte(s.command.String), &command) == nil && len(command.Argv) > 0 {
 			o.Command = &command
+		}
+	}
+	if s.request.Valid {
+		var request ledger.Request
+		if json.Unmarshal([]byte(s.request.String), &request) == nil && request.Method != "" {
+			o.Request = &request
 		}
 	}
 	o.Receipts, o.AckedReceipts = unlist(s.receipts), unlist(s.acked)

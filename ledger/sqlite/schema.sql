@@ -50,6 +50,7 @@ CREATE TABLE operations (
   source_host  TEXT NOT NULL DEFAULT '',
   source_pid   INTEGER NOT NULL DEFAULT 0,
   session      TEXT NOT NULL DEFAULT '',
+  request      TEXT,                                   -- JSON {method, origin, target, header, …}: what an HTTP recorder sent
   created_at   INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
   -- What it is called. '' until a policy names it.
   title        TEXT NOT NULL DEFAULT '',
@@ -125,6 +126,7 @@ CREATE TABLE operations (
   CONSTRAINT effects_count     CHECK (effects >= 0),
   CONSTRAINT input_is_json     CHECK (input IS NULL OR json_valid(input)),
   CONSTRAINT command_is_json   CHECK (command IS NULL OR json_valid(command)),
+  CONSTRAINT request_is_json   CHECK (request IS NULL OR json_valid(request)),
   CONSTRAINT receipts_is_json  CHECK (json_valid(receipts) AND json_type(receipts) = 'array'),
   CONSTRAINT acked_is_json     CHECK (json_valid(acked_receipts) AND json_type(acked_receipts) = 'array'),
   CONSTRAINT result_is_json    CHECK (result IS NULL OR json_valid(result)),
