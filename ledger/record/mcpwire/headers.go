@@ -53,6 +53,9 @@ func (d *dialect) put(h http.Header, f Frame) {
 		d.version = declared
 	}
 	if f.Method == "initialize" { // of a new session, in a version to be agreed on
+		if declared != "" {
+			h.Set(headerVersion, declared)
+		}
 		return
 	}
 	if d.version != "" {

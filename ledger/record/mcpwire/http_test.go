@@ -479,6 +479,28 @@ func TestStatelessRequests(t *testing.T) {
 	}
 }
 
+// TestInitializeCarriesTheVersionItDeclares: a server may refuse a message whose
+// _meta names a revision that no header names.
+func TestInitializeCarriesTheVersionItDeclares(t *testing.T) {
+	s := &served{t: t}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	for _, c := range []struct{ params, want string }{
+		{`{"protocolVersion":"2026-07-28","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`, "2026-07-28"},
+		{`{"protocolVersion":"2025-11-25"}`, ""},
+	} {
+		conn := dial(t, server.URL)
+		send(t, conn, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+c.params+`}`)
+		if _, err := recv(t, conn); err != nil {
+			t.Fatal(err)
+		}
+		posts := s.requests(http.MethodPost)
+		if h := posts[len(posts)-1].Header; h.Get("Mcp-Protocol-Version") != c.want || h.Get("Mcp-Session-Id") != "" {
+			t.Errorf("initialize with %s: %v", c.params, h)
+		}
+	}
+}
+
 func TestManyCallsAtOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
