@@ -294,7 +294,7 @@ func (c *call) dispatch() {
 	case <-deadline.C:
 		r = c.lastWord(errors.New("no answer before the deadline"), ledger.ClassDeadline)
 	case <-c.p.gone:
-		r = c.lastWord(fmt.Errorf("%w: %v", ErrServerGone, c.p.goneErr), ledger.ClassEOF)
+		r = c.lastWord(c.p.whyGone(), ledger.ClassEOF)
 	case <-c.p.ctx.Done():
 		r = c.lastWord(errors.New("the proxy ended before the answer came"), ledger.ClassKilled)
 	}
@@ -336,11 +336,12 @@ func (c *call) transmit() {
 	switch {
 	case err != nil:
 	case isClosed(c.p.gone):
-		err = ErrServerGone
+		err = c.p.whyGone()
 	case !c.maySend():
 		err = errors.New("its deadline passed, or it was cancelled, before it could be sent")
 	default:
 		sent, err = c.p.conn.Send(ctx, c.line)
+		c.p.tellEnded(err)
 	}
 	switch {
 	case err == nil:

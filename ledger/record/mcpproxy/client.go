@@ -30,8 +30,7 @@ type flight struct {
 }
 
 // read takes the client's lines until it leaves.
-func (p *Proxy) read(left chan<- struct{}) {
-	defer close(left)
+func (p *Proxy) read() {
 	defer close(p.queue)
 	lines := bufio.NewReaderSize(p.o.In, 64<<10)
 	for {
@@ -276,17 +275,39 @@ func (p *Proxy) forward(done chan<- struct{}) {
 // send passes one line that is not recorded on.
 func (p *Proxy) send(line []byte) error {
 	_, err := p.conn.Send(p.ctx, line)
+	p.tellEnded(err)
 	return err
 }
 
-// unreachable answers what cannot be passed on.
+// unreachable answers what cannot be passed on. What the end of the connection has
+// made impossible is answered when it is known how that came (unanswered).
 func (p *Proxy) unreachable(f mcpwire.Frame, err error) {
+	if p.conn != nil && (errors.Is(err, mcpwire.ErrEnded) || p.ctx.Err() != nil) {
+		return
+	}
 	for _, e := range append(f.Elements, f) {
 		if e.Kind == mcpwire.Request {
 			if fl := p.landed(e.ID); fl != nil {
 				p.reply(failureLine(e.ID, codeInternal, fmt.Sprintf("the MCP server cannot be reached: %v", err)))
 			}
 		}
+	}
+}
+
+// unanswered answers the requests to which the server that is gone has given no
+// answer. Calls that are recorded have had theirs.
+func (p *Proxy) unanswered() {
+	p.mu.Lock()
+	var left []json.RawMessage
+	for key, fl := range p.flights {
+		if c := fl.call; c == nil || !c.write && !c.cancelled {
+			left = append(left, fl.id)
+			delete(p.flights, key)
+		}
+	}
+	p.mu.Unlock()
+	for _, id := range left {
+		p.reply(failureLine(id, codeInternal, "indoubt: no answer: "+p.whyGone().Error()))
 	}
 }
 

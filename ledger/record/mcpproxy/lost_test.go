@@ -52,6 +52,39 @@ func TestLostAnswersOverHTTP(t *testing.T) {
 	}
 }
 
+// TestAServerDeadAtStartIsNamed: whoever is quicker, the server that ends or the
+// client that speaks, the client hears how it ended, and the proxy fails with that.
+func TestAServerDeadAtStartIsNamed(t *testing.T) {
+	for _, script := range []string{"exit 3", "sleep 0.02; exit 3", "read -r line; exit 3"} {
+		for range 5 {
+			w := newWorld(t)
+			w.argv = []string{"sh", "-c", script}
+			var mu sync.Mutex
+			var logged []string
+			o := w.options()
+			o.Log = func(line string) {
+				mu.Lock()
+				defer mu.Unlock()
+				logged = append(logged, line)
+			}
+			c := w.clientWith(o)
+			c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`)
+			if a := c.answered("0"); a.Error == nil || !strings.Contains(a.Error.Message, "exit status 3") {
+				t.Errorf("%s: initialize is answered with %s", script, a.line)
+			}
+			c.in.Close()
+			if err := c.wait(); !errors.Is(err, mcpproxy.ErrServerGone) || !strings.Contains(err.Error(), "exit status 3") {
+				t.Errorf("%s: it ends with %v", script, err)
+			}
+			mu.Lock()
+			if len(logged) > 0 {
+				t.Errorf("%s: it says besides %q", script, logged)
+			}
+			mu.Unlock()
+		}
+	}
+}
+
 // fake is a connection whose server is a function.
 type fake struct {
 	take  func(*fake, []byte)

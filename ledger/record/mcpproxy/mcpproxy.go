@@ -20,6 +20,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"indoubt/ledger"
@@ -58,9 +59,10 @@ const (
 	queueLength = 256            // client lines read ahead of the server
 	keptCalls   = 1024           // answered calls whose second answer would be noticed
 	waitersStay = 5 * time.Second
+	lastLines   = 2 * time.Second // for what a server that has ended said before
 )
 
-// ErrServerGone is why Run ends while its client is still there.
+// ErrServerGone is why Run ends before its client wants it to.
 var ErrServerGone = errors.New("the MCP server is gone")
 
 // Proxy is one client's way to one server.
@@ -74,6 +76,8 @@ type Proxy struct {
 	startErr error
 	gone     chan struct{} // closed when no more comes from the server
 	goneErr  error         // why; set before gone is closed
+	leaves   sync.Once     // closes gone
+	dead     atomic.Bool   // a line found that the server has ended: gone is about to be closed
 
 	out   lineWriter
 	queue chan *slot
@@ -130,7 +134,6 @@ func (p *Proxy) Run(ctx context.Context) error {
 	received := make(chan struct{})
 	p.conn, p.startErr = p.o.Connect(p.ctx)
 	if p.startErr != nil {
-		p.o.Log(p.startErr.Error())
 		close(received)
 	} else {
 		go func() {
@@ -138,8 +141,8 @@ func (p *Proxy) Run(ctx context.Context) error {
 			p.receive()
 		}()
 	}
-	clientLeft, forwarded := make(chan struct{}), make(chan struct{})
-	go p.read(clientLeft)
+	forwarded := make(chan struct{})
+	go p.read()
 	go p.forward(forwarded)
 
 	select {
@@ -148,6 +151,10 @@ func (p *Proxy) Run(ctx context.Context) error {
 	case <-p.gone:
 	}
 	p.outstanding(ctx)
+	if p.dead.Load() {
+		<-p.gone
+	}
+	first := isClosed(p.gone) // it went before it was asked to
 	p.cancel()
 	if p.conn != nil {
 		_ = p.conn.Close()
@@ -156,17 +163,35 @@ func (p *Proxy) Run(ctx context.Context) error {
 	<-forwarded
 	p.calls.Wait()
 	p.recording.Wait()
-	p.deliveries.wait()
-	select {
-	case <-clientLeft:
-		return p.startErr
-	default:
+	if first {
+		p.unanswered()
 	}
-	if p.startErr == nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %w", ErrServerGone, p.goneErr)
+	p.deliveries.wait()
+	if first && ctx.Err() == nil {
+		return p.whyGone()
 	}
 	return p.startErr
 }
+
+// left notes that no more comes from the server.
+func (p *Proxy) left(err error) {
+	p.leaves.Do(func() {
+		p.goneErr = err
+		close(p.gone)
+	})
+}
+
+// tellEnded takes in that a line could not be sent because the server has ended.
+// What it said before is still read, unless something that it left behind keeps
+// its output open.
+func (p *Proxy) tellEnded(err error) {
+	if errors.Is(err, mcpwire.ErrEnded) && !p.dead.Swap(true) {
+		time.AfterFunc(lastLines, func() { p.left(err) })
+	}
+}
+
+// whyGone is ErrServerGone with its cause. It is called after gone is closed.
+func (p *Proxy) whyGone() error { return fmt.Errorf("%w: %w", ErrServerGone, p.goneErr) }
 
 // outstanding waits for the calls that have been sent, and for tasks.
 func (p *Proxy) outstanding(ctx context.Context) {

@@ -26,8 +26,7 @@ func (p *Proxy) receive() {
 		case errors.As(err, &lost):
 			p.lost(lost)
 		case err != nil:
-			p.goneErr = err
-			close(p.gone)
+			p.left(err)
 			return
 		default:
 			p.came(line, mcpwire.Parse(line))

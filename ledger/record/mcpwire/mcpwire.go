@@ -25,6 +25,9 @@ var ErrLineTooLong = fmt.Errorf("an MCP message of more than %d MiB", MaxLine>>2
 // ErrClosed is what Send says on a connection that was closed.
 var ErrClosed = errors.New("the connection to the MCP server is closed")
 
+// ErrEnded says that the server has ended by itself.
+var ErrEnded = errors.New("the MCP server has ended")
+
 // Conn is a line-oriented connection to an MCP server.
 type Conn interface {
 	// Send transmits one message, once. A missing newline at its end is added
@@ -36,7 +39,8 @@ type Conn interface {
 
 	// Recv returns the next line of the server, with its newline as it came. A
 	// *Lost error tells that no answer will come to one request, and more may
-	// follow; after any other error, io.EOF at an orderly end, nothing does.
+	// follow; after any other error, io.EOF at an orderly end and ErrEnded where
+	// the server ended by itself, nothing does.
 	// There is one receiver.
 	Recv() ([]byte, error)
 

@@ -30,6 +30,7 @@ type StdioOptions struct {
 const (
 	defaultGrace = 2 * time.Second
 	outputWait   = 2 * time.Second // for output that outlives the server, at most
+	exitWait     = time.Second     // for the exit of a server that has closed its end
 	pipeAtom     = 512             // POSIX's least PIPE_BUF
 )
 
@@ -42,6 +43,7 @@ type stdio struct {
 	lines  *bufio.Reader
 	grace  time.Duration
 	exited chan struct{} // closed when the server itself has exited
+	ending string        // how, in words; set before exited is closed
 	gone   chan struct{} // closed when it is collected, after release
 	free   chan struct{} // closed by Close: its process id may go
 	close  sync.Once
@@ -104,11 +106,13 @@ func (s *stdio) live(started chan<- error) {
 		return
 	}
 	if s.group.AwaitExit(nil) {
+		s.ending = s.group.Ending()
 		close(s.exited)
 		<-s.free // until then its id is nobody else's, and its group can be signalled
 		_ = s.cmd.Wait()
 	} else {
 		_ = s.cmd.Wait()
+		s.ending = s.cmd.ProcessState.String()
 		close(s.exited)
 	}
 	close(s.gone)
@@ -136,10 +140,33 @@ func (s *stdio) Send(ctx context.Context, line []byte) (bool, error) {
 	if err == nil && first < len(line) {
 		_, err = s.in.Write(line[first:])
 	}
-	if errors.Is(err, os.ErrClosed) {
+	switch {
+	case errors.Is(err, os.ErrClosed):
 		err = ErrClosed
+	case err != nil && ctx.Err() == nil:
+		err = s.orEnded(err)
 	}
 	return sent, err
+}
+
+// orEnded is an error of a pipe to or from the server, or how the server ended
+// where that is its cause.
+func (s *stdio) orEnded(err error) error {
+	timer := time.NewTimer(exitWait)
+	defer timer.Stop()
+	select {
+	case <-s.closed:
+	case <-timer.C:
+	case <-s.exited:
+		if isClosed(s.closed) { // it was asked to
+			return err
+		}
+		if s.ending != "" {
+			return fmt.Errorf("%w by itself: %s", ErrEnded, s.ending)
+		}
+		return fmt.Errorf("%w by itself", ErrEnded)
+	}
+	return err
 }
 
 // fenced writes unless the context ends first. Where a write to a pipe that is
@@ -183,7 +210,7 @@ func (s *stdio) Recv() ([]byte, error) {
 		case errors.Is(err, os.ErrClosed):
 			return nil, ErrClosed
 		}
-		return nil, err
+		return nil, s.orEnded(err)
 	}
 }
 
@@ -207,6 +234,15 @@ func (s *stdio) Close() error {
 	<-s.gone
 	s.out.Close()
 	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *stdio) within(grace time.Duration) bool {

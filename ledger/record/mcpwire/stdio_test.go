@@ -72,6 +72,25 @@ func TestALineThatNeverEndsEndsTheConnection(t *testing.T) {
 	}
 }
 
+// TestAServerThatEndsByItselfSaysHow: to who sends and to who receives, whichever
+// comes first. One that was asked to end does so in order.
+func TestAServerThatEndsByItselfSaysHow(t *testing.T) {
+	for script, want := range map[string]string{"exit 3": "exit status 3", "kill -9 $$": "SIGKILL"} {
+		c := start(t, script)
+		if _, err := recv(t, c); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: received %v", script, err)
+		}
+		if sent, err := c.Send(context.Background(), []byte("x\n")); sent || !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: sent %v, %v", script, sent, err)
+		}
+	}
+	c := start(t, "cat; exit 4")
+	go c.Close()
+	if _, err := recv(t, c); errors.Is(err, ErrEnded) {
+		t.Errorf("it was asked to end: %v", err)
+	}
+}
+
 func TestAServerThatCannotBeStarted(t *testing.T) {
 	for _, argv := range [][]string{nil, {"/does/not/exist"}, {os.TempDir()}} {
 		if c, err := Start(context.Background(), StdioOptions{Argv: argv}); err == nil {

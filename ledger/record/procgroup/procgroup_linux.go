@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"syscall"
@@ -56,14 +57,34 @@ func (g *Group) EndedBadly() bool {
 	return exited && !well
 }
 
+// Ending says in words how the command has ended that is not collected yet, or is
+// "" where that is not known.
+func (g *Group) Ending() string {
+	switch code, status, _ := g.exitInfo(); {
+	case code == 0:
+		return ""
+	case code == childExited:
+		return fmt.Sprintf("exit status %d", status)
+	default:
+		return "signal " + unix.SignalName(syscall.Signal(status))
+	}
+}
+
 func (g *Group) exit() (well, exited bool) {
-	const childExited = 1 // CLD_EXITED
+	code, status, exited := g.exitInfo()
+	return code == childExited && status == 0, exited
+}
+
+const childExited = 1 // CLD_EXITED
+
+// exitInfo is the code and the status of a siginfo, 0 where there is none.
+func (g *Group) exitInfo() (code, status int32, exited bool) {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, g.leader, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	if err != nil || info.Signo == 0 {
-		return false, err == unix.ECHILD
+		return 0, 0, err == unix.ECHILD
 	}
-	return info.Code == childExited && childOf(&info).status == 0, true
+	return info.Code, childOf(&info).status, true
 }
 
 // childInfo is what a siginfo says of a child, behind three words that are

@@ -19,6 +19,9 @@ func (g *Group) Exited() bool { return false }
 // EndedBadly reports that nothing is known before exec.Cmd.Wait has returned.
 func (g *Group) EndedBadly() bool { return false }
 
+// Ending is not known before exec.Cmd.Wait has returned.
+func (g *Group) Ending() string { return "" }
+
 // Reap has nothing to do: nothing is adopted.
 func (g *Group) Reap() {}
 

@@ -162,9 +162,21 @@ func (g *Group) Left() ([]Process, error) {
 
 // EndedBadly reports that the command has ended with another exit code than 0.
 func (g *Group) EndedBadly() bool {
-	var code uint32
+	code, known := g.exitCode()
+	return known && code != 0
+}
+
+// Ending says in words how the command has ended, or is "" where that is not known.
+func (g *Group) Ending() string {
+	if code, known := g.exitCode(); known {
+		return fmt.Sprintf("exit status %d", code)
+	}
+	return ""
+}
+
+func (g *Group) exitCode() (code uint32, known bool) {
 	err := g.process.WithHandle(func(h uintptr) { _ = windows.GetExitCodeProcess(windows.Handle(h), &code) })
-	return err == nil && g.Exited() && code != 0
+	return code, err == nil && g.Exited()
 }
 
 // Release lets what is left of the group go its own way, if it was not killed.
