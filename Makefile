@@ -26,7 +26,7 @@ endif
 .PHONY: build demo test bench lint screenshots clean
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -o indoubt .
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o indoubt .
 
 demo: build
 	./indoubt demo --seed $(SEED)
