@@ -27,6 +27,7 @@ type flight struct {
 	method string
 	call   *call  // a recorded call, or one that is not decided on yet
 	task   string // whose state is asked for
+	list   int    // which list of tools is asked for
 }
 
 // read takes the client's lines until it leaves.
@@ -155,7 +156,7 @@ func plainID(id json.RawMessage) bool {
 // board notes a request whose answer is to be recognised. It reports false for
 // an id whose answer could be taken for that of an outstanding call.
 func (p *Proxy) board(f mcpwire.Frame) (*call, bool) {
-	fl := &flight{id: f.ID, method: f.Method}
+	fl := &flight{id: f.ID, method: f.Method, list: p.tools.list()}
 	switch f.Method {
 	case "tools/call":
 		fl.call = p.newCall(f)
@@ -182,7 +183,7 @@ func (p *Proxy) boardAll(elements []mcpwire.Frame) {
 	for _, e := range elements {
 		if e.Kind == mcpwire.Request {
 			if other := p.flights[mcpwire.IDKey(e.ID)]; other == nil || other.ended() {
-				p.flights[mcpwire.IDKey(e.ID)] = &flight{id: e.ID, method: e.Method}
+				p.flights[mcpwire.IDKey(e.ID)] = &flight{id: e.ID, method: e.Method, list: p.tools.list()}
 			}
 		}
 	}

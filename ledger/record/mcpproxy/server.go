@@ -94,7 +94,7 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 	case fl.call != nil: // a call that only reads
 		p.unboard(fl.call)
 	case fl.method == "tools/list":
-		line = p.listed(line, f)
+		line = p.listed(line, f, fl.list)
 	case fl.task != "" && fl.method == "tasks/result":
 		if f.Members["error"] == nil {
 			p.taskTold(line, fl.task, f.Members["result"], outcome)

@@ -98,39 +98,53 @@ func (t *tools) declares(name string) (schema, known bool) {
 }
 
 // reads tells whether the server says that a tool only reads, asking it where
-// nothing is known. No answer in time is no: unannotated is a write.
+// nothing is known, and again where the list changes under the question. No answer
+// in time is no: unannotated is a write.
 func (p *Proxy) reads(ctx context.Context, name string, meta json.RawMessage) bool {
-	if readOnly, known := p.tools.known(name); known || p.conn == nil {
-		return readOnly
-	}
-	t := &p.tools
-	t.mu.Lock()
-	asking := t.asking
-	if asking == nil {
-		if time.Now().Before(t.notUntil) {
-			t.mu.Unlock()
-			return false
-		}
-		asking = make(chan struct{})
-		t.asking, t.notUntil = asking, time.Now().Add(askAgain)
-		go func() {
-			p.listTools(meta)
-			t.mu.Lock()
-			t.asking = nil
-			t.mu.Unlock()
-			close(asking)
-		}()
-	}
-	t.mu.Unlock()
 	timer := time.NewTimer(p.o.AskPatience)
 	defer timer.Stop()
-	select {
-	case <-asking:
-	case <-timer.C:
-	case <-ctx.Done():
+	for {
+		readOnly, known := p.tools.known(name)
+		if known || p.conn == nil {
+			return readOnly
+		}
+		asking := p.asking(meta)
+		if asking == nil {
+			return false
+		}
+		select {
+		case <-asking:
+			continue
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		readOnly, _ = p.tools.known(name) // a page may have come
+		return readOnly
 	}
-	readOnly, _ := t.known(name)
-	return readOnly
+}
+
+// asking asks the server for its tools, unless somebody does. It is nil where that
+// is not worth it, and else closed when the list is there or will not come.
+func (p *Proxy) asking(meta json.RawMessage) <-chan struct{} {
+	t := &p.tools
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asking != nil {
+		return t.asking
+	}
+	if time.Now().Before(t.notUntil) {
+		return nil
+	}
+	asking := make(chan struct{})
+	t.asking, t.notUntil = asking, time.Now().Add(askAgain)
+	go func() {
+		p.listTools(meta)
+		t.mu.Lock()
+		t.asking = nil
+		t.mu.Unlock()
+		close(asking)
+	}()
+	return asking
 }
 
 // listTools asks the server for its tools, page by page.
@@ -172,13 +186,14 @@ func toolsPage(result json.RawMessage) (list []json.RawMessage, next json.RawMes
 }
 
 // listed takes in a tools/list answer on its way to the client, and adds our own
-// tool to the last page, unless the server has one of that name.
-func (p *Proxy) listed(line []byte, f mcpwire.Frame) []byte {
+// tool to the last page, unless the server has one of that name. asked is which list
+// was asked for: the answer may be older than the news of a change.
+func (p *Proxy) listed(line []byte, f mcpwire.Frame, asked int) []byte {
 	list, next, ok := toolsPage(f.Members["result"])
 	if !ok || f.Duplicate {
 		return line
 	}
-	p.tools.learn(list, p.tools.list())
+	p.tools.learn(list, asked)
 	if _, taken := p.tools.known(p.status); taken || next != nil {
 		return line
 	}
