@@ -138,12 +138,16 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 	o := console.Options{
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: a.actor(), AskName: a.sharedAccount(), ReadOnly: a.readOnly, Filter: filter, Theme: a.themeWanted(), Clock: a.clock,
-		LedgerPath: a.ledgerFile(), Banner: a.banner, Reopen: func() (ledger.Store, error) {
+		LedgerPath: a.ledgerFile(), Banner: a.banner, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
 			s, err := a.open(ctx, toChange)
-			if err == nil {
-				engine.over(s)
+			if err != nil {
+				return nil, err
 			}
-			return s, err
+			if err := reads(s); err != nil {
+				return nil, errors.Join(err, s.Close())
+			}
+			engine.over(s)
+			return s, nil
 		},
 	}
 	o.Actor.Terminal = true

@@ -53,9 +53,9 @@ type Options struct {
 	Location      *time.Location // of the times shown; nil: the machine's
 	LedgerPath    string
 	Banner        string // said in the header, for a demonstration
-	// Reopen opens the ledger again after it was lost, and has Engine work on it;
-	// nil: it is never tried.
-	Reopen func() (ledger.Store, error)
+	// Reopen opens the ledger again after it was lost, and has Engine work on it
+	// where reads finds that it can be read; nil: it is never tried.
+	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
 }
 
 // framesPerSecond is Bubble Tea's ceiling on drawing. Its ticker costs about one

@@ -113,10 +113,14 @@ func (m *Root) loaded(msg loadedMsg) tea.Cmd {
 func (m *Root) tookIn(msg loadedMsg) {
 	if msg.err != nil {
 		if m.lost == nil {
-			m.lost, m.lostAt, m.retryAt = msg.err, m.at, m.at.Add(time.Second)
+			m.lostAt, m.retryAt = m.at, m.at.Add(time.Second)
 			m.say("the ledger is lost: "+safe.Text(msg.err.Error()), true)
 		}
+		m.lost = msg.err
 		return
+	}
+	if m.lost != nil {
+		m.say("the ledger is back", false)
 	}
 	m.lost, m.lastLook = nil, m.at
 	if !slices.EqualFunc(m.holds, msg.holds, func(a, b ledger.Hold) bool { return a.ChangeID == b.ChangeID && a.Scope == b.Scope }) {
@@ -258,9 +262,11 @@ func (m *Root) chosenBrief() *brief {
 }
 
 func (m *Root) reopened(msg reopenedMsg) tea.Cmd {
-	m.retrying = false
+	m.retrying, m.retryAt = false, m.at.Add(2*time.Second)
 	if msg.err != nil {
-		m.retryAt = m.at.Add(2 * time.Second)
+		if m.lost != nil {
+			m.lost = msg.err
+		}
 		return nil
 	}
 	var cmds []tea.Cmd
@@ -275,8 +281,6 @@ func (m *Root) reopened(msg reopenedMsg) tea.Cmd {
 		m.startWatch()
 		cmds = append(cmds, m.wait(m.watch))
 	}
-	m.lost = nil
-	m.say("the ledger is back", false)
-	m.loading = false
+	m.loading = false // it is back when this look has worked
 	return tea.Batch(append(cmds, m.reload())...)
 }

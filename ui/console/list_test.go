@@ -174,7 +174,7 @@ func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
 	s := o.Store.(*memory)
 	opened := 0
 	fresh := nightStore()
-	o.Reopen = func() (ledger.Store, error) {
+	o.Reopen = func(func(ledger.Store) error) (ledger.Store, error) {
 		if opened++; opened < 2 {
 			return nil, errors.New("no such file")
 		}
@@ -195,12 +195,41 @@ func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
 	}
 }
 
+// A ledger that opens and cannot be read is not back, and how old the screen is
+// counts from when it was lost, whatever the failure says meanwhile.
+func TestALostLedgerIsBackWhenItCanBeRead(t *testing.T) {
+	o := nightOptions()
+	s := &breaking{Store: o.Store}
+	o.Store = s
+	opened := 0
+	o.Reopen = func(reads func(ledger.Store) error) (ledger.Store, error) {
+		opened++
+		return s, reads(s)
+	}
+	b := newBench(t, 120, 24, o).judged(nightFacts)
+	for n, face := range []string{"disk I/O error", "no such file", "it is locked"} {
+		s.fail(errors.New(face))
+		b.send(changedMsg{})
+		for range 5 {
+			b.tickOver(4 * time.Second)
+			b.hides("is back")
+		}
+		b.shows("STALE " + span(time.Duration(n+1)*20*time.Second))
+	}
+	if opened < 5 {
+		t.Errorf("opened %d times in a minute", opened)
+	}
+	s.fail(nil)
+	b.tickOver(4 * time.Second)
+	b.hides("STALE").shows("the ledger is back")
+}
+
 func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 	o := nightOptions()
 	s := o.Store.(*memory)
 	other := newMemory(night)
 	other.info.ID = "L2"
-	o.Reopen = func() (ledger.Store, error) { return other, nil }
+	o.Reopen = func(func(ledger.Store) error) (ledger.Store, error) { return other, nil }
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(3).keys("space")
 	s.mu.Lock()
 	s.fail = errors.New("gone")
@@ -433,7 +462,7 @@ func TestNoColourTellsTheCursorByAMark(t *testing.T) {
 func TestI7_AnotherLedgerClosesWhatWasAskedOfTheOld(t *testing.T) {
 	o := nightOptions()
 	s := o.Store.(*memory)
-	o.Reopen = func() (ledger.Store, error) { return nightStore(), nil }
+	o.Reopen = func(func(ledger.Store) error) (ledger.Store, error) { return nightStore(), nil }
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(3).keys("X").shows("It did not land?")
 	s.mu.Lock()
 	s.fail = errors.New("gone")

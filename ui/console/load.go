@@ -278,24 +278,20 @@ type reopenedMsg struct {
 	err   error
 }
 
+// reopen tries the look that the screen needs, on the ledger in use and then on
+// one opened anew: a ledger that opens may still not be readable.
 func (m *Root) reopen() tea.Cmd {
-	open, store, ctx := m.o.Reopen, m.store, m.ctx
-	return func() tea.Msg {
-		// It may have been only busy, or away for a moment.
+	open, store, ctx, w, now := m.o.Reopen, m.store, m.ctx, m.wanted(), m.now()
+	reads := func(s ledger.Store) error {
 		quick, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		if _, err := store.Info(quick); err == nil {
-			return reopenedMsg{store: store}
+		return look(quick, s, w, now, 0).err
+	}
+	return func() tea.Msg {
+		err := reads(store) // it may have been only busy, or away for a moment
+		if err != nil && open != nil {
+			store, err = open(reads)
 		}
-		if open == nil {
-			return reopenedMsg{err: errLost}
-		}
-		s, err := open()
-		if err != nil {
-			return reopenedMsg{err: err}
-		}
-		return reopenedMsg{store: s}
+		return reopenedMsg{store, err}
 	}
 }
-
-var errLost = fmt.Errorf("the ledger cannot be read")

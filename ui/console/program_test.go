@@ -190,7 +190,7 @@ func (w *world) options(actor string, e Engine) Options {
 		w.t.Fatal(err)
 	}
 	return Options{Store: s, Engine: e, Policy: func() *policy.Policy { return p }, Actor: ledger.Actor{Name: actor}, Theme: "dark", LedgerPath: w.path,
-		Reopen: func() (ledger.Store, error) { return sqlite.Open(context.Background(), w.path, sqlite.Options{}) }}
+		Reopen: func(func(ledger.Store) error) (ledger.Store, error) { return sqlite.Open(context.Background(), w.path, sqlite.Options{}) }}
 }
 
 // planner plans by the record alone and carries a retry out through the rules.
@@ -353,7 +353,7 @@ func TestProgramOutlivesItsLedger(t *testing.T) {
 	term.wait("charge later")
 }
 
-// breaking is a store that can be made to fail.
+// breaking is a store whose lists can be made to fail.
 type breaking struct {
 	ledger.Store
 	mu  sync.Mutex
@@ -377,11 +377,4 @@ func (b *breaking) Page(ctx context.Context, q ledger.Query) (ledger.Page, error
 		return ledger.Page{}, err
 	}
 	return b.Store.Page(ctx, q)
-}
-
-func (b *breaking) Info(ctx context.Context) (ledger.Info, error) {
-	if err := b.failing(); err != nil {
-		return ledger.Info{}, err
-	}
-	return b.Store.Info(ctx)
 }
