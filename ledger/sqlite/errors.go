@@ -1,13 +1,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	sqlite3 "modernc.org/sqlite"
 
@@ -78,61 +78,6 @@ func (e *ReadOnlyDirError) Error() string {
 	return fmt.Sprintf("%s cannot be opened because its directory cannot be written; let this user write there, or copy the ledger with its -wal file somewhere else", e.Path)
 }
 
-// IOError: the disk, its file system or a limit of the system said no. It says
-// nothing about what is in the file.
-type IOError struct {
-	Path string
-	err  error
-}
-
-func (e *IOError) Error() string {
-	return fmt.Sprintf("%s could not be %s: %s; look at the disk, its room, and the limits of this process (df, dmesg, ulimit -f), and try again", e.Path, e.Done(), e.Why())
-}
-
-// Why is what SQLite said of it. What it took for damage, and is whole at a second
-// look, was an error of the disk.
-func (e *IOError) Why() string {
-	if code(e.err)&0xff == codeCorrupt {
-		return "I/O error"
-	}
-	return e.err.Error()
-}
-
-// Done is what could not be done.
-func (e *IOError) Done() string {
-	if code(e.err) == codeIOWrite {
-		return "written"
-	}
-	return "read or written"
-}
-
-// Unwrap gives the driver's error.
-func (e *IOError) Unwrap() error { return e.err }
-
-// readsWell looks at the file again, whether it is whole. One look may meet the
-// next error of a failing disk; damage is what stays.
-func readsWell(path string) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	for range 4 {
-		said, err := quickCheck(ctx, path)
-		if err == nil || errors.Is(err, context.DeadlineExceeded) {
-			return err != nil || said == "ok"
-		}
-	}
-	return false
-}
-
-func quickCheck(ctx context.Context, path string) (said string, err error) {
-	db, err := sql.Open("sqlite", dsn(path, "ro"))
-	if err != nil {
-		return "", err
-	}
-	defer db.Close()
-	err = db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
-	return said, err
-}
-
 // FullDiskError: nothing was written.
 type FullDiskError struct{ Path string }
 
@@ -163,6 +108,7 @@ var errRaced = errors.New("the operation changed while it was being changed")
 // SQLite result codes (https://sqlite.org/rescode.html).
 const (
 	codeBusy        = 5
+	codeProtocol    = 15
 	codeReadOnly    = 8
 	codeIO          = 10
 	codeCorrupt     = 11
@@ -172,6 +118,7 @@ const (
 	codeNotADB      = 26
 	codeReadOnlyDir = 1544
 	codeIOWrite     = 778
+	codeIOShort     = 522
 )
 
 // code is the extended result code of err, or 0.
@@ -193,16 +140,21 @@ func translate(path string, err error) error {
 	}
 	c := code(err)
 	switch c & 0xff {
-	case codeBusy:
+	case 0: // not the driver's
+	case codeBusy, codeProtocol:
 		return locked(path)
 	case codeFull:
 		return &FullDiskError{path}
 	case codeNotADB:
-		return &NotDatabaseError{path}
+		if cutOff(path) == "" {
+			return &NotDatabaseError{path}
+		}
+		return passed(path, err)
 	case codeCantOpen: // by one more connection; a first look finds out before
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return files{}.replaced(path, files{})
 		}
+		return cmp.Or(readable(path), writableBy(path), error(&IOError{path, err}))
 	case codeReadOnly:
 		if c == codeReadOnlyDir {
 			return &ReadOnlyDirError{path}
@@ -212,13 +164,10 @@ func translate(path string, err error) error {
 		var e *sqlite3.Error
 		errors.As(err, &e)
 		return &GuardError{guardText(e.Error()), err}
-	case codeIO:
-		return &IOError{path, err}
 	case codeCorrupt:
-		if readsWell(path) { // an error of the disk, once, looks like damage to SQLite
-			return &IOError{path, err}
-		}
-		return fmt.Errorf("%s is damaged; keep the file and restore a copy: %w", path, err)
+		return passed(path, err)
+	default:
+		return &IOError{path, err}
 	}
 	return err
 }

@@ -13,10 +13,19 @@ type FormerError struct {
 	Path  string
 	Trace string // what tells of it
 	Log   bool   // the trace is its log: the newest writes are in there
+	Empty bool   // a file without anything in it is at the path
 }
 
 func (e *FormerError) Error() string {
-	return fmt.Sprintf("there is no ledger at %s, and there was one: %s; %s", e.Path, e.Trace, e.Do())
+	return fmt.Sprintf("%s: %s; %s", e.Missing(e.Path), e.Trace, e.Do())
+}
+
+// Missing says what is missing, of a path as it is to be shown.
+func (e *FormerError) Missing(path string) string {
+	if e.Empty {
+		return path + " is empty, and a ledger was there"
+	}
+	return "no ledger at " + path + ", and there was one"
 }
 
 // Do is what helps.
@@ -24,31 +33,35 @@ func (e *FormerError) Do() string {
 	if e.Log {
 		return "bring the ledger back beside its log, where its newest writes are; for a new ledger, move the log away first"
 	}
-	return "bring it back, or check the path; where it is gone for good, `indoubt init --anew` makes a new one"
+	return "bring it back or put a backup in its place, or check the path; where it is gone for good, `indoubt init --anew` makes a new one"
 }
 
 // former refuses a place where a ledger was.
 func former(path string, o Options) error {
+	db, err := fileAt(path)
+	empty := err == nil && db.size == 0
 	for _, side := range []string{"-wal", "-shm"} {
 		if f, err := fileAt(path + side); err == nil && (f.size > 0 || side == "-wal") {
-			if db, err := fileAt(path); err == nil && db.there() && f.size == 0 {
+			if empty && f.size == 0 {
 				continue // it is being made
 			}
-			return &FormerError{path, path + side + " is still there", true}
+			return &FormerError{path, path + side + " is still there", true, empty}
 		}
 	}
 	if o.Anew {
 		return nil
 	}
 	if isUsed(o.Used, path) {
-		return &FormerError{Path: path, Trace: "this account has used it"}
-	}
-	if _, err := os.Stat(path); err == nil {
-		return nil // empty: it is being made
+		return &FormerError{Path: path, Trace: "this account has used it", Empty: empty}
 	}
 	for _, side := range []string{".lock", ".bell"} {
-		if _, err := os.Lstat(path + side); err == nil {
+		f, err := os.Lstat(path + side)
+		switch {
+		case err != nil:
+		case !empty:
 			return &FormerError{Path: path, Trace: path + side + " is still there"}
+		case f.Size() > 0: // the bell was rung: something was written, so it is not being made
+			return &FormerError{Path: path, Trace: path + side + " tells of writes", Empty: true}
 		}
 	}
 	return nil

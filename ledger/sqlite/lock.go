@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -22,6 +23,9 @@ func locked(path string) error {
 func TryLock(ctx context.Context, path string) error {
 	path, err := absolute(path)
 	if err != nil {
+		return err
+	}
+	if err := cmp.Or(readable(path), writableBy(path)); err != nil {
 		return err
 	}
 	db, err := sql.Open("sqlite", strings.Replace(dsn(path, "rw"), "busy_timeout%285000%29", "busy_timeout%281000%29", 1))

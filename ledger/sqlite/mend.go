@@ -65,7 +65,7 @@ func (s *Store) ready() (gone, err error) {
 	was, open := s.files, s.read != nil
 	s.mu.Unlock()
 	if err := was.replaced(s.path, now); err != nil {
-		if !open {
+		if !open || !errors.Is(err, ledger.ErrGone) {
 			return nil, err
 		}
 		return err, nil

@@ -17,10 +17,22 @@ func (e *SideFileError) Error() string {
 
 // PermissionError: this account may not do that with the file. One that may not be
 // written can be looked at: then it matches ledger.ErrReadOnly.
-type PermissionError struct{ Path, Done string }
+type PermissionError struct {
+	Path, Done string
+	Whose      string // to whom it belongs, and its mode
+	Shut       bool   // not even they may
+}
 
 func (e *PermissionError) Error() string {
-	return fmt.Sprintf("%s cannot be %s by this account; use the account it belongs to, or share it with a group", e.Path, e.Done)
+	return fmt.Sprintf("%s cannot be %s by this account: %s; %s", e.Path, e.Done, e.Whose, e.Do())
+}
+
+// Do is what helps.
+func (e *PermissionError) Do() string {
+	if e.Shut {
+		return "give it its mode back: chmod 600, or 660 where a group shares it"
+	}
+	return "use the account it belongs to, or share it with a group (indoubt init --group)"
 }
 
 // Is makes errors.Is(err, ledger.ErrReadOnly) true.

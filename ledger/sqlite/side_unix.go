@@ -84,15 +84,24 @@ func may(path string, how uint32) error {
 // readable refuses a ledger that this account may not read.
 func readable(path string) error {
 	if err := may(path, unix.R_OK); errors.Is(err, unix.EACCES) {
-		return &PermissionError{path, "read"}
+		return denied(path, "read", 0o400)
 	}
 	return nil
+}
+
+func denied(path, done string, bit fs.FileMode) error {
+	e := &PermissionError{Path: path, Done: done, Whose: "its owner is not known"}
+	if info, err := os.Stat(path); err == nil {
+		e.Whose = fmt.Sprintf("it belongs to %s, mode %04o", userName(info.Sys().(*syscall.Stat_t).Uid), info.Mode().Perm())
+		e.Shut = info.Mode().Perm()&bit == 0
+	}
+	return e
 }
 
 // writableBy refuses a ledger that this account may not write to.
 func writableBy(path string) error {
 	if may(path, unix.W_OK) != nil {
-		return &PermissionError{path, "written"}
+		return denied(path, "written", 0o200)
 	}
 	if may(filepath.Dir(path), unix.W_OK) != nil {
 		return &ReadOnlyDirError{path}

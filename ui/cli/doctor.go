@@ -71,7 +71,7 @@ func (x *examination) broken(check string, err error) {
 	f := asFailure(err)
 	do := firstLine(f.Hint)
 	if do == "" {
-		do = "look again; if it stays, keep the file and restore a copy"
+		do = "look again in a moment; if it stays, stop what writes to the ledger and look at its disk"
 	}
 	x.say(check, levelFail, f.Message, do)
 }
@@ -120,10 +120,8 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store, path string) {
 		x.ok("home", "this file is the original")
 	}
 	began := time.Now()
-	if problem, err := integrity(ctx, path); err != nil {
+	if err := sqlite.Check(ctx, path); err != nil {
 		x.broken("integrity", err)
-	} else if problem != "" {
-		x.say("integrity", levelFail, problem, "stop the writers, keep the file, and restore a copy")
 	} else {
 		x.ok("integrity", "checked in %s", time.Since(began).Round(time.Millisecond))
 		x.derived(ctx, s)

@@ -4,14 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	sqlite3 "modernc.org/sqlite"
-
 	"indoubt/ledger"
 	"indoubt/ledger/sqlite"
 )
-
-// codeCorrupt is SQLITE_CORRUPT (https://sqlite.org/rescode.html).
-const codeCorrupt = 11
 
 // storeFailure says what is wrong with the file, and what to do.
 func storeFailure(err error, f *failure) bool {
@@ -31,7 +26,7 @@ func storeFailure(err error, f *failure) bool {
 	var full *sqlite.FullDiskError
 	var guard *sqlite.GuardError
 	var broken *sqlite.IOError
-	var driver *sqlite3.Error
+	var damaged *sqlite.DamagedError
 	say := func(code, message, hint string) bool {
 		f.Code, f.Message, f.Hint = code, message, hint
 		return true
@@ -44,7 +39,7 @@ func storeFailure(err error, f *failure) bool {
 		return true
 	case errors.As(err, &former):
 		f.Exit = exitNotFound
-		return say("former", fmt.Sprintf("no ledger at %s, and there was one: %s. This is not an all-clear", short(former.Path), former.Trace), former.Do())
+		return say("former", fmt.Sprintf("%s: %s. This is not an all-clear", former.Missing(short(former.Path)), former.Trace), former.Do())
 	case errors.As(err, &displaced) && displaced.Gone:
 		return say("gone", fmt.Sprintf("%v: %s %s", ledger.ErrGone, short(displaced.Path), displaced.Why), displaced.Do)
 	case errors.As(err, &displaced):
@@ -66,9 +61,9 @@ func storeFailure(err error, f *failure) bool {
 		return say("read_only_disk", "the directory of "+short(shut.Path)+" cannot be written, and a ledger needs files beside it",
 			"let this user write there, or copy the ledger with its -wal file and look at the copy")
 	case errors.As(err, &denied) && denied.Done == "read":
-		return say("permission", short(denied.Path)+" cannot be read by this account", "use the account it belongs to, or share it with a group: indoubt init --group")
+		return say("permission", short(denied.Path)+" cannot be read by this account: "+denied.Whose, denied.Do())
 	case errors.As(err, &denied):
-		return say("permission", short(denied.Path)+" cannot be written by this account", "use the account it belongs to, or look at it with --read-only")
+		return say("permission", short(denied.Path)+" cannot be written by this account: "+denied.Whose, denied.Do()+", or look at it with --read-only")
 	case errors.As(err, &side):
 		return say("side_file", short(side.Path)+" "+side.Why, "remove it, and see who may write to that directory")
 	case errors.As(err, &key):
@@ -79,9 +74,9 @@ func storeFailure(err error, f *failure) bool {
 		return say("disk_full", "the disk under "+short(full.Path)+" is full", "make room; what cannot be recorded must not be sent")
 	case errors.As(err, &broken):
 		return say("io_error", short(broken.Path)+" could not be "+broken.Done()+": "+broken.Why(),
-			"look at the disk, its room, and the limits of this process (df, dmesg, ulimit -f), and try again; this says nothing about what is in the file")
-	case errors.As(err, &driver) && driver.Code()&0xff == codeCorrupt:
-		return say("damaged", "the ledger is damaged: "+driver.Error(), "stop the writers, keep the file, and restore a copy")
+			broken.Do()+"; this says nothing about what is in the file")
+	case errors.As(err, &damaged):
+		return say("damaged", short(damaged.Path)+" is damaged: "+damaged.Found, damaged.Do())
 	case errors.As(err, &guard):
 		return say("guard", guard.Error(), "this is a mistake in whoever wrote it; see ledger/README.md")
 	}

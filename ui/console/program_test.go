@@ -190,7 +190,9 @@ func (w *world) options(actor string, e Engine) Options {
 		w.t.Fatal(err)
 	}
 	return Options{Store: s, Engine: e, Policy: func() *policy.Policy { return p }, Actor: ledger.Actor{Name: actor}, Theme: "dark", LedgerPath: w.path,
-		Reopen: func(func(ledger.Store) error) (ledger.Store, error) { return sqlite.Open(context.Background(), w.path, sqlite.Options{}) }}
+		Reopen: func(func(ledger.Store) error) (ledger.Store, error) {
+			return sqlite.Open(context.Background(), w.path, sqlite.Options{})
+		}}
 }
 
 // planner plans by the record alone and carries a retry out through the rules.

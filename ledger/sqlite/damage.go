@@ -1,0 +1,184 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// DamagedError: the file is not what was written to it.
+type DamagedError struct{ Path, Found string }
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s is damaged: %s; %s", e.Path, e.Found, e.Do())
+}
+
+// Do is what helps.
+func (e *DamagedError) Do() string {
+	return "stop what writes to it, keep the file and its -wal, and put a backup in its place (Backups in ledger/README.md)"
+}
+
+// IOError: the disk, its file system or a limit of the system said no. It says
+// nothing about what is in the file.
+type IOError struct {
+	Path string
+	Err  error // the driver's
+}
+
+func (e *IOError) Error() string {
+	return fmt.Sprintf("%s could not be %s: %s; %s", e.Path, e.Done(), e.Why(), e.Do())
+}
+
+// Why is what SQLite said of it. What it took for damage, and is whole at a second
+// look, was an error of the disk.
+func (e *IOError) Why() string {
+	switch code(e.Err) & 0xff {
+	case codeCorrupt, codeNotADB:
+		return "I/O error"
+	}
+	return e.Err.Error()
+}
+
+// Done is what could not be done.
+func (e *IOError) Done() string {
+	switch c := code(e.Err); {
+	case c == codeIOWrite:
+		return "written"
+	case c&0xff == codeCantOpen:
+		return "opened"
+	}
+	return "read or written"
+}
+
+// Do is where to look.
+func (e *IOError) Do() string {
+	switch c := code(e.Err); {
+	case c == codeIOShort:
+		return "it or its log was cut off while it is open: end what has it open (fuser), then see what `indoubt doctor` finds"
+	case c&0xff == codeCantOpen:
+		return "look at who may open it and its directory, and at how many files this process may have open (ls -l, ulimit -n), and try again"
+	case c&0xff == codeIO, c&0xff == codeCorrupt, c&0xff == codeNotADB:
+		return "look at the disk, its room, and the limits of this process (df, dmesg, ulimit -f), and try again; `indoubt doctor` reads all of it"
+	}
+	return "try again; `indoubt doctor` looks at what is wrong with it"
+}
+
+// Unwrap gives the driver's error.
+func (e *IOError) Unwrap() error { return e.Err }
+
+// Check has SQLite look at the whole file. Errors: *DamagedError, and those of
+// reading it.
+func Check(ctx context.Context, path string) error {
+	path, err := absolute(path)
+	if err != nil {
+		return err
+	}
+	said, err := quickCheck(ctx, path)
+	if err != nil {
+		return translate(path, err)
+	}
+	if said == "ok" {
+		return nil
+	}
+	return passed(path, fmt.Errorf("I/O error: %s", said))
+}
+
+// passed is what to make of what looks like damage: err where it was an error of
+// the disk that has passed, and *DamagedError where it stays.
+func passed(path string, err error) error {
+	if found := damage(path); found != "" {
+		return &DamagedError{path, found}
+	}
+	return &IOError{path, err}
+}
+
+// damage looks at the file again, and gives what is wrong with it, "" where nothing
+// is. To SQLite an error of the disk looks like damage. One look may meet the next
+// error of a failing disk, and says nothing then; damage is what stays.
+func damage(path string) (found string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	times := 0
+	for range 10 {
+		said, err := quickCheck(ctx, path)
+		switch {
+		case err == nil && said == "ok", errors.Is(err, context.DeadlineExceeded):
+			return ""
+		case err == nil && !unread(said), code(err)&0xff == codeCorrupt, code(err)&0xff == codeNotADB:
+			times, found = times+1, said
+		}
+		if times == 3 {
+			return cmp.Or(cutOff(path), found, "what is in it is not what SQLite has written")
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return ""
+}
+
+// quickCheck gives "ok", or the first thing that is wrong.
+func quickCheck(ctx context.Context, path string) (said string, err error) {
+	db, err := sql.Open("sqlite", dsn(path, "ro"))
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	err = db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
+	return said, err
+}
+
+var pageError = regexp.MustCompile(`error code=(\d+)`)
+
+// unread reports whether a check speaks of a page that the disk did not give.
+func unread(said string) bool {
+	m := pageError.FindStringSubmatch(said)
+	if m == nil {
+		return false
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n&0xff == codeIO
+}
+
+// cutOff says how much of the file is there, where that is less than its header
+// says (https://sqlite.org/fileformat.html). This process gives up its locks on the
+// file by that, which is no loss where it is damaged.
+func cutOff(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	const magic = "SQLite format 3\x00"
+	var header [100]byte
+	n, err := f.ReadAt(header[:], 0)
+	switch begun := string(header[:min(n, len(magic))]); {
+	case begun != magic[:len(begun)]:
+		return ""
+	case errors.Is(err, io.EOF):
+		return fmt.Sprintf("it is cut off after %d bytes", n)
+	}
+	number := func(at, bytes int) (n int64) {
+		for _, b := range header[at : at+bytes] {
+			n = n<<8 | int64(b)
+		}
+		return n
+	}
+	page := number(16, 2)
+	if page == 1 {
+		page = 65536
+	}
+	if whole := page * number(28, 4); info.Size() < whole {
+		return fmt.Sprintf("it is cut off: %d of %d bytes are there", info.Size(), whole)
+	}
+	return ""
+}

@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// brokenFiles are the ways in which a file goes bad, each with what is to be said.
+var brokenFiles = map[string]struct {
+	harm func(t *testing.T, path string)
+	said []string
+}{
+	"no bytes are left":     {cutTo(func(int64) int64 { return 0 }), []string{"is empty, and a ledger was there", "backup", "--anew"}},
+	"cut inside the header": {cutTo(func(int64) int64 { return 50 }), []string{"damaged", "cut off after 50 bytes", "keep the file", "backup"}},
+	"cut behind the header": {cutTo(func(int64) int64 { return 4096 }), []string{"damaged", "cut off: 4096 of ", "keep the file", "backup"}},
+	"its tail cut":          {cutTo(func(n int64) int64 { return n / 2 }), []string{"damaged", "cut off: ", "keep the file", "backup"}},
+	"pages of something else": {func(t *testing.T, path string) {
+		f := must1[*os.File](t)(os.OpenFile(path, os.O_WRONLY, 0))
+		_, err := f.WriteAt([]byte(strings.Repeat("Z", 40<<10)), 4096)
+		must(t, errors.Join(err, f.Close()))
+	}, []string{"damaged", "keep the file", "backup"}},
+}
+
+func cutTo(keep func(int64) int64) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		info := must1[os.FileInfo](t)(os.Stat(path))
+		must(t, os.Truncate(path, keep(info.Size())))
+	}
+}
+
+// What is wrong with a file is said in words that help, to whoever writes and to
+// whoever reads, and none is made in its place.
+func TestADamagedFileIsSaid(t *testing.T) {
+	for name, c := range brokenFiles {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			s := must1[*Store](t)(Create(ctx, path, Options{}))
+			for range 5 {
+				begin(t, s)
+			}
+			must(t, s.Close())
+			c.harm(t, path)
+			before := must1[[]byte](t)(os.ReadFile(path))
+			for how, open := range map[string]func() (*Store, error){
+				"create": func() (*Store, error) { return Create(ctx, path, Options{}) },
+				"open":   func() (*Store, error) { return Open(ctx, path, Options{}) },
+				"read":   func() (*Store, error) { return Open(ctx, path, Options{ReadOnly: true}) },
+			} {
+				s, err := open()
+				if err == nil { // the damage lies where opening does not look
+					err = Check(ctx, path)
+					must(t, s.Close())
+				}
+				if err == nil {
+					t.Fatalf("%s: nothing is said", how)
+				}
+				for _, word := range c.said {
+					if !strings.Contains(err.Error(), word) {
+						t.Errorf("%s: %q is missing in: %v", how, word, err)
+					}
+				}
+			}
+			if after := must1[[]byte](t)(os.ReadFile(path)); string(after) != string(before) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// A ledger that is being made is empty for a moment; one that was written to is not
+// made anew.
+func TestAnEmptyFileIsMadeIntoALedgerOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	for _, side := range []string{"", ".lock", ".bell"} { // as a writer leaves it that was killed at its first step
+		must(t, os.WriteFile(path+side, nil, 0o600))
+	}
+	s := must1[*Store](t)(Create(ctx, path, Options{}))
+	begin(t, s)
+	must(t, s.Close())
+	must(t, os.Truncate(path, 0))
+	var former *FormerError
+	if _, err := Create(ctx, path, Options{}); !errors.As(err, &former) || !former.Empty {
+		t.Errorf("made anew: %v", err)
+	}
+	s = must1[*Store](t)(Create(ctx, path, Options{Anew: true}))
+	must(t, s.Close())
+}
