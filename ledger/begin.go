@@ -28,11 +28,15 @@ type BeginRequest struct {
 	Deadline                             time.Duration // of the attempt, from the ledger's Now
 	TTL                                  time.Duration // how long a finished operation keeps its key; 0: for ever
 	AwaitsDelivery                       bool          // the caller says with Deliver when it has passed the final answer on
-	Host                                 string
-	PID                                  int
-	Place                                Place
-	Tree                                 Tree // TreeOpen: a command of this process transmits
-	Actor                                Actor
+	// Beside is an operation in doubt that wants the same, where the kind's policy lets
+	// this one go out all the same. It is raised as a possible duplicate if it lands
+	// while that one may have.
+	Beside string
+	Host   string
+	PID    int
+	Place  Place
+	Tree   Tree // TreeOpen: a command of this process transmits
+	Actor  Actor
 }
 
 // BeginAnswer is what a begin is told.
@@ -237,8 +241,15 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 	case a.N > 1:
 		a.Basis = BasisAbsent
 		c.Grants = voided(rec, "a new attempt began")
+	case req.Beside != "":
+		a.Basis = BasisRiskAccepted
+		c.Event.Reason = fmt.Sprintf("attempt %d, beside %s, which wants the same and is in doubt", a.N, req.Beside)
 	}
-	c.Event.Detail = detail(map[string]any{"attempt": a.ID, "n": a.N, "basis": string(a.Basis), "sender": a.Sender})
+	facts := map[string]any{"attempt": a.ID, "n": a.N, "basis": string(a.Basis), "sender": a.Sender}
+	if a.Basis == BasisRiskAccepted && g == nil {
+		facts["beside"] = req.Beside
+	}
+	c.Event.Detail = detail(facts)
 	start(&o, a, rec.Now)
 	o.Undelivered = req.AwaitsDelivery
 	note(rec, &o, req.Actor, c.Event.Reason)

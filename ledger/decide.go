@@ -44,7 +44,7 @@ func Decide(ctx context.Context, s Store, d Decision) (Applied, error) {
 	if err := writeDown(ctx, s, d.ID, &d.Version); err != nil {
 		return Applied{}, err
 	}
-	return s.Change(ctx, Locator{ID: d.ID, Skip: AllParts}, d.ChangeID, d.Rule())
+	return changeBeside(ctx, s, Locator{ID: d.ID, Skip: AllParts}, d.ChangeID, d.Rule())
 }
 
 // writeDown records an overdue deadline before somebody decides about what they

@@ -34,7 +34,7 @@ type Observation struct {
 // Observe records a read and applies its verdict. An inconclusive read moves
 // nothing but is kept. Errors: ErrNotFound, ErrLeaseLost.
 func Observe(ctx context.Context, s Store, o Observation) (Applied, error) {
-	return s.Change(ctx, Locator{ID: o.Read.OperationID, Skip: PartRelated | PartHolds | PartPricing}, o.ChangeID, o.Rule())
+	return changeBeside(ctx, s, Locator{ID: o.Read.OperationID, Skip: PartRelated | PartHolds | PartPricing}, o.ChangeID, o.Rule())
 }
 
 // Rule is the observation as a pure rule, which whoever read applies to the

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,11 +77,49 @@ func (r *Relation) says() string {
 	return fmt.Sprintf("%s wants the same and is %s", r.ID, r.State)
 }
 
-// raiseRisked flags an operation that has landed after a person sent it beside
-// others that had landed or may have.
+// besideDoubt reports whether an attempt is a first one that went out beside an
+// operation in doubt that wants the same, as the kind's policy lets it.
+func (a Attempt) besideDoubt() bool { return a.Basis == BasisRiskAccepted && a.GrantID == "" }
+
+// changeBeside is Change for what may settle an operation: the others that want the
+// same are looked for only where it was sent beside one.
+func changeBeside(ctx context.Context, s Store, at Locator, changeID string, rule Rule) (Applied, error) {
+	applied, err := s.Change(ctx, at, changeID, func(rec *Record) (Change, error) {
+		if slices.ContainsFunc(rec.Attempts, Attempt.besideDoubt) {
+			return Change{}, errLookAround
+		}
+		return rule(rec)
+	})
+	if errors.Is(err, errLookAround) {
+		at.Skip &^= PartRelated
+		applied, err = s.Change(ctx, at, changeID, rule)
+	}
+	return applied, err
+}
+
+// doubted are the earlier operations that want the same, and landed or may have,
+// without having been settled when this one was begun.
+func (r *Record) doubted(o Operation) []string {
+	var out []string
+	for _, rel := range r.Related {
+		if rel.MayHaveLanded && !rel.Overtook && !rel.CreatedAt.After(o.CreatedAt) && (rel.SettledAt.IsZero() || !rel.SettledAt.Before(o.CreatedAt)) {
+			out = append(out, rel.ID)
+		}
+	}
+	return out
+}
+
+// raiseRisked flags an operation that has landed after it was sent beside others
+// that had landed or may have: by a person, or as the policy lets a call repeat.
 func raiseRisked(rec *Record, o *Operation, attempts []Attempt) {
 	for _, a := range attempts {
-		if a.GrantID == "" || a.NoEffect() {
+		if a.NoEffect() {
+			continue
+		}
+		if others := rec.doubted(*o); a.besideDoubt() && len(others) > 0 {
+			raise(o, PossibleDuplicate, fmt.Sprintf("attempt %d was sent beside %s, which wants the same, and landed or may have", a.N, strings.Join(others, ", ")))
+		}
+		if a.GrantID == "" {
 			continue
 		}
 		for _, g := range rec.Grants {

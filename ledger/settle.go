@@ -40,7 +40,7 @@ func Settle(ctx context.Context, s Store, req SettleRequest) (Applied, error) {
 	default:
 		return Applied{}, fmt.Errorf("settle: outcome %q is none of committed, failed, uncertain", req.Outcome)
 	}
-	return s.Change(ctx, Locator{AttemptID: req.AttemptID, Skip: AllParts}, req.ChangeID, func(rec *Record) (Change, error) {
+	return changeBeside(ctx, s, Locator{AttemptID: req.AttemptID, Skip: AllParts}, req.ChangeID, func(rec *Record) (Change, error) {
 		return settle(rec, req)
 	})
 }

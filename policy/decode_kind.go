@@ -91,7 +91,7 @@ func (d *decoder) kindTable(k *Kind) []field {
 		{"repeat", d.choice(&k.Repeat, "allow", "replay")},
 		{"cancel", d.choice(&k.Cancel, "keep", "forward")},
 		{"match", func(n *node) { d.matches(k, n) }},
-		{"hold", d.choice(&k.Hold, "none")},
+		{"repeat_in_doubt", d.choice(&k.RepeatInDoubt, "lost", "doubt", "none")},
 		{"control", func(n *node) {
 			word := ""
 			d.choice(&word, "on", "off", "true", "false")(n)

@@ -30,7 +30,7 @@ type Kind struct {
 	Auto           AutoRule
 	Look           float64 // what it costs a person to look it up by hand
 	UnattendedRisk bool    // a risk may be taken without a terminal
-	Hold           string  // "none": exempt from the proxies' holding back of repeats
+	RepeatInDoubt  string  // "lost", "doubt", "none", or "" when not stated; see HoldBack
 	Repeat         string  // "allow" or "replay": an identical call after a delivered commit
 	Cancel         string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
 	Match          []Match // the HTTP requests that are of this kind, for the HTTP proxy
@@ -60,6 +60,23 @@ type Kind struct {
 	receipt   *expression         // of an answer that committed
 	origins   map[string]position // dotted field → where it was said; absent: built in
 
+}
+
+// HoldBack says which doubts hold an identical call back that reaches a proxy:
+// "lost" (only answers that were lost), "doubt" (every one) or "none". Where the
+// policy does not state it, it follows from what a repeat may cost: none for kinds that
+// are safe to repeat, every doubt for kinds with a token or a duplicate cost of their
+// own.
+func (k *Kind) HoldBack() string {
+	switch {
+	case k.RepeatInDoubt != "":
+		return k.RepeatInDoubt
+	case k.Idempotent:
+		return "none"
+	case k.Token.Stated(), !k.duplicate.guess && (k.duplicate.expr != nil || k.duplicate.number > 0):
+		return "doubt"
+	}
+	return "lost"
 }
 
 // Downstream is an outside system several kinds share.

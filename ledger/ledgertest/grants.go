@@ -30,6 +30,7 @@ func grants(t *testing.T, open Open) {
 		{"I5_ManyWithoutEffectHideNone", besideMany},
 		{"I7_OneThatCameSinceItWasShown", cameSince},
 		{"I9_ARiskBesideAnotherIsRaised", riskIsRaised},
+		{"I9_ACallBesideADoubtIsRaised", besideADoubt},
 		{"I5_BeginAgainBesideALaterOne", beginBesideALaterOne},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })

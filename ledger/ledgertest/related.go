@@ -150,6 +150,49 @@ func riskIsRaised(d *desk) {
 	}
 }
 
+// A call that the policy lets go out beside the same one in doubt is a possible
+// duplicate once it lands, whoever says so; unless the other one is known by then
+// to have had no effect.
+func besideADoubt(d *desk) {
+	begun := func(name string) (ledger.Operation, ledger.BeginResult) {
+		doubt := d.doubt(name)
+		res := d.begun(name+" again", sameAs(name), func(r *ledger.BeginRequest) { r.Beside = doubt.ID })
+		if res.Attempt.Basis != ledger.BasisRiskAccepted || res.Operation.Conflict != ledger.NoConflict || !strings.Contains(res.Operation.Reason, doubt.ID) {
+			d.Fatalf("%s: begun as %+v", name, res)
+		}
+		return doubt, res
+	}
+	for name, lands := range map[string]func(attempt string) ledger.Operation{
+		"by its answer": func(attempt string) ledger.Operation { return d.settle(attempt, ledger.OutcomeCommitted) },
+		"by a check": func(attempt string) ledger.Operation {
+			return d.observe(d.settle(attempt, ledger.OutcomeUncertain), ledger.Landed, "re_1")
+		},
+		"by a person": func(attempt string) ledger.Operation {
+			return d.decide(d.settle(attempt, ledger.OutcomeUncertain), ledger.VerbConfirm)
+		},
+	} {
+		doubt, res := begun(name)
+		o := lands(res.Attempt.ID)
+		if o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, doubt.ID) {
+			d.Fatalf("%s: %s, conflict %q (%s); want a possible duplicate of %s", name, o.State, o.Conflict, o.ConflictNote, doubt.ID)
+		}
+	}
+	for name, ends := range map[string]func(doubt ledger.Operation, attempt string) ledger.Operation{
+		"refused": func(_ ledger.Operation, attempt string) ledger.Operation {
+			return d.settle(attempt, ledger.OutcomeFailed)
+		},
+		"absent meanwhile": func(doubt ledger.Operation, attempt string) ledger.Operation {
+			d.observe(doubt, ledger.Absent)
+			return d.settle(attempt, ledger.OutcomeCommitted)
+		},
+	} {
+		doubt, res := begun(name)
+		if o := ends(doubt, res.Attempt.ID); o.Conflict != ledger.NoConflict {
+			d.Fatalf("%s: conflict %q (%s)", name, o.Conflict, o.ConflictNote)
+		}
+	}
+}
+
 // A pipeline that begins again after a proven failure is a machine: where the
 // same was wished anew meanwhile, a person decides. What had ended before this
 // one was first begun was no secret then.

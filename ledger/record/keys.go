@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"sync"
 	"time"
@@ -131,10 +132,10 @@ func (g generation) key(n int) string {
 	return g.base + "." + strconv.Itoa(n)
 }
 
-// standing is the generation that stands for the wish now. Generations have no
-// gaps, so that the newest is found in a few steps from one that is known to
-// exist, however many there are.
-func (r *Recorder) standing(ctx context.Context, g generation, from int, window time.Duration, fresh bool) (int, error) {
+// standing is the generation that stands for the wish now, with the newest record
+// where that one does not. Generations have no gaps, so that the newest is found in
+// a few steps from one that is known to exist, however many there are.
+func (r *Recorder) standing(ctx context.Context, g generation, from int, w wishing) (n int, passed ledger.Record, err error) {
 	var newest ledger.Record
 	last, beyond := from-1, 0 // generation last is known to exist, beyond is known not to
 	for step := 1; beyond == 0 || beyond-last > 1; {
@@ -147,7 +148,7 @@ func (r *Recorder) standing(ctx context.Context, g generation, from int, window 
 		case errors.Is(err, ledger.ErrNotFound):
 			beyond = n
 		case err != nil:
-			return 0, fmt.Errorf("look up the key of %s: %w", g.kind, err)
+			return 0, passed, fmt.Errorf("look up the key of %s: %w", g.kind, err)
 		default:
 			if newest.Found { // most often the one after the first is not there yet
 				step *= 2
@@ -156,13 +157,13 @@ func (r *Recorder) standing(ctx context.Context, g generation, from int, window 
 		}
 	}
 	if !newest.Found {
-		return 1, nil
+		return 1, passed, nil
 	}
 	r.made.found(g, last)
-	if over(newest, window, fresh) {
-		return last + 1, nil
+	if w.over(newest) {
+		return last + 1, newest, nil
 	}
-	return last, nil
+	return last, passed, nil
 }
 
 // mostGenerations bounds what a long-lived recorder remembers of made keys.
@@ -190,19 +191,58 @@ func (s *generations) found(g generation, n int) {
 	s.seen[g] = max(s.seen[g], n)
 }
 
+// wishing is how a wish stands to an earlier one under the same made key.
+type wishing struct {
+	window time.Duration
+	fresh  bool   // a commit whose answer was delivered is the end of the wish
+	hold   string // one of the Hold… constants
+}
+
 // over reports whether a made key's operation no longer stands for a new wish.
-// What is pending, in doubt, granted or in conflict always does.
-func over(rec ledger.Record, window time.Duration, fresh bool) bool {
+// What is granted or in conflict always does; but a possible duplicate has landed,
+// and its answer is as good as any.
+func (w wishing) over(rec ledger.Record) bool {
 	o := rec.Operation
-	if o.Conflict != ledger.NoConflict {
+	if o.Conflict != ledger.NoConflict && !(w.fresh && o.Conflict == ledger.PossibleDuplicate) {
 		return false
 	}
-	passed := rec.Over(window)
+	passed := rec.Over(w.window)
 	switch rec.State() {
+	case ledger.Pending:
+		return w.hold == HoldNone
 	case ledger.Committed:
-		return fresh && !o.Undelivered || passed
-	case ledger.Failed, ledger.Abandoned:
-		return passed && rec.OpenGrant() == nil
+		return w.fresh && (!o.Undelivered || w.hold == HoldNone) || passed
+	case ledger.Uncertain:
+		return rec.OpenGrant() == nil && (w.hold == HoldNone || w.hold == HoldLost && answeredAll(rec))
 	}
-	return false
+	return passed && rec.OpenGrant() == nil
+}
+
+// answeredClass are the error classes of whole answers: what was done is known to
+// the caller, if not to us.
+var answeredClass = map[ledger.ErrorClass]bool{ledger.ClassToolError: true, ledger.ClassExit: true, ledger.ClassConflict: true,
+	ledger.ClassThrottled: true, class3xx: true, class4xx: true}
+
+// lostWords are what an error says behind which an answer was lost: between the tool
+// and what it called, or between the tool and us, where what a tool gave back did not
+// fit its own schema.
+var lostWords = regexp.MustCompile(`(?i)time[ds]?[- ]?out|deadline exceeded|connection (?:was )?(?:reset|closed|aborted|lost)|reset by peer|` +
+	`econnreset|econnaborted|etimedout|epipe|broken pipe|socket hang up|\beof\b|\b5xx\b|` +
+	`(?:http|status|code|error)[^a-z0-9]{0,3}(?:code)?[^a-z0-9]{0,3}5\d\d\b|\b5\d\d (?:internal|bad gateway|service unavailable|gateway)|` +
+	`internal server error|bad gateway|service unavailable|output schema|output validation|tool output`)
+
+// answeredAll reports whether an operation is in doubt by whole answers alone, none of
+// which says that another one was lost.
+func answeredAll(rec ledger.Record) bool {
+	found := false
+	for _, a := range rec.Attempts {
+		switch {
+		case a.NoEffect():
+		case a.Final() != ledger.OutcomeUncertain, !answeredClass[a.ErrorClass], lostWords.MatchString(a.Error), lostWords.Match(a.Result):
+			return false
+		default:
+			found = true
+		}
+	}
+	return found && !rec.Operation.HandsOff
 }

@@ -36,6 +36,13 @@ const (
 	KeyRow     = "row"     // the pipeline and its row: the values of KeyFrom, else the input's id
 )
 
+// Which doubts hold an identical call back.
+const (
+	HoldLost = "lost"  // an answer that was lost: what was answered with an error may be called again
+	HoldAll  = "doubt" // every one
+	HoldNone = "none"  // none, nor does an attempt in flight
+)
+
 // KindRule is what a kind's policy says about recording it. The zero rule is
 // usable: nil functions are skipped and zero durations mean "not stated".
 type KindRule struct {
@@ -55,10 +62,13 @@ type KindRule struct {
 	Redact        []string
 	Access        string // read, write or "" when not stated
 	Repeat        string // replay: an identical call after a delivered commit gets its answer; else it is a new wish
-	Hold          string // none: identical calls are not held back, whatever became of earlier ones
-	Cancel        string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
-	KeyHeader     string // the HTTP header in which the downstream takes a key; "" when it takes none
-	Retry         RetryRule
+	// HoldBack says which doubts hold a proxy's identical call back that brings no key:
+	// one of the Hold… constants; "" is HoldLost.
+	HoldBack   string
+	Idempotent bool   // a repeat does no harm: one that goes out beside a doubt is no risk
+	Cancel     string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
+	KeyHeader  string // the HTTP header in which the downstream takes a key; "" when it takes none
+	Retry      RetryRule
 
 	Title, Target func(ledger.Operation) string
 	Marks         func(ledger.Operation) ledger.Marks // names its effect may show under

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,21 +139,27 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		}
 		from = 1
 	}
-	fresh := w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay"
+	how := wishing{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", hold: HoldAll}
+	if w.AwaitsDelivery && rule.KeyStrategy == "" {
+		how.hold = cmp.Or(rule.HoldBack, HoldLost)
+	}
 	for {
-		n, err := r.standing(ctx, g, from, rule.Window, fresh)
+		n, passed, err := r.standing(ctx, g, from, how)
 		if err != nil {
 			return ledger.BeginResult{}, err
 		}
-		req.Key = g.key(n)
+		req.Key, req.Beside = g.key(n), ""
+		if s := passed.State(); passed.Found && (s == ledger.Uncertain || s == ledger.Pending) && !rule.Idempotent {
+			req.Beside = passed.Operation.ID
+		}
 		res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
-		if err != nil {
+		if err != nil || res.Answer == ledger.AnswerBegun {
 			return res, err
 		}
 		r.made.found(g, n)
-		// It was finished and its answer delivered since it was looked at: then it
-		// stands for this wish no more.
-		if o := res.Operation; !fresh || res.Answer != ledger.AnswerFinished || o.Undelivered || o.Conflict != ledger.NoConflict {
+		// It may stand for this wish no more since it was looked at.
+		rec, err := r.store.Read(ctx, ledger.Locator{Kind: g.kind, Scope: g.scope, Key: req.Key})
+		if err != nil || !how.over(rec) {
 			return res, nil
 		}
 		from = n

@@ -254,7 +254,7 @@ func TestTransportClosedEarlyIsDelivered(t *testing.T) {
 
 func TestTransportHoldNone(t *testing.T) {
 	s := newShop(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
-	_, client, m := testTransport(t, KindRule{Hold: "none"})
+	_, client, m := testTransport(t, KindRule{HoldBack: HoldNone})
 	for range 3 {
 		if _, err := client.Do(order(t.Context(), s.URL, "")); err == nil {
 			t.Error("an answer came")

@@ -149,9 +149,6 @@ func (w *httpWrite) prepare() error {
 			return &NotRecordedError{err}
 		}
 	}
-	if key == "" && w.rule.Hold == "none" && w.rule.KeyStrategy == "" {
-		key = "k-" + ledger.NewID() // a wish of its own
-	}
 	_, tokenSent := withToken(w.req, w.body.data, w.rule, ledger.NewToken())
 	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Session: w.req.Header.Get(HeaderSession), Input: input, Sender: "http",
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}

@@ -36,7 +36,8 @@ to a command it starts, or to a streamable-HTTP URL. A tool call that may write 
 recorded before it is passed on, as kind mcp.NAME.TOOL. The same call again, from
 whatever session, is answered from the record: it waits while the first one is in
 flight, gets its answer if that was never delivered, and is held while the first
-one is in doubt. A call by itself after a delivered answer is a new one.
+one is in doubt because its answer was lost (or as the kind's repeat_in_doubt says).
+A call by itself after a delivered answer is a new one.
 
 A tool only reads if the policy says so (access: read), or else if the server says
 so (readOnlyHint). Every other one counts as a write. NAME is made of the command

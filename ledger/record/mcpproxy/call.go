@@ -143,11 +143,7 @@ func (c *call) wish() (record.Wish, error) {
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
 	key, err := keyIn(c.meta)
-	if key != "" {
-		w.Key, w.KeySent = key, true
-	} else if c.rule.Hold == "none" {
-		w.Key = "call-" + ledger.NewID()
-	}
+	w.Key, w.KeySent = key, key != ""
 	if err == nil && utf8.RuneCountInString(w.Kind) > maxKind {
 		err = errors.New("the tool's name is too long to be recorded")
 	}
