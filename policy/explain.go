@@ -37,7 +37,9 @@ type explanation struct {
 	text strings.Builder
 }
 
+// line writes one value; where it has several lines, all but the first are set in.
 func (e *explanation) line(name, value, from string) {
+	name, value = strings.ReplaceAll(name, "\n", " "), strings.ReplaceAll(value, "\n", "\n"+strings.Repeat(" ", 17))
 	fmt.Fprintf(&e.text, "%-16s %-44s %s\n", name, value, from)
 }
 

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger/sqlite"
+	"indoubt/ui/safe"
 )
 
 func newAdoptCommand(a *app) *cobra.Command {
@@ -33,16 +31,16 @@ acts; make sure that nothing writes to the original any more.`,
 			}
 			path := a.ledgerFile()
 			if info.Copied == "" {
-				return a.done(effectNoop, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, short(path)+" is at home, there is nothing to adopt") })
+				return a.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(short(path) + " is at home, there is nothing to adopt") })
 			}
 			if dryRun {
-				return a.done(effectWouldUpdate, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "would adopt "+short(path)+": "+info.Copied) })
+				return a.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would adopt " + short(path) + ": " + info.Copied) })
 			}
 			if !yes {
 				if !a.terminal() {
 					return usage("without a terminal, adopt needs --yes", "make sure first that nothing writes to the original")
 				}
-				fmt.Fprintln(a.errOut, short(path)+": "+info.Copied)
+				a.errOut.Println(short(path) + ": " + info.Copied)
 				if !a.confirmYes("Does nothing write to the original any more?") {
 					return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
 				}
@@ -57,7 +55,7 @@ acts; make sure that nothing writes to the original any more.`,
 			if info, err = s.Info(ctx); err != nil {
 				return err
 			}
-			return a.done(effectUpdated, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, short(path)+" is a ledger of its own now") })
+			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println(short(path) + " is a ledger of its own now") })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")

@@ -26,11 +26,14 @@ import (
 // newApp and never after.
 type app struct {
 	in     *bufio.Reader
-	out    io.Writer
-	errOut io.Writer
+	out    *safe.Writer
+	errOut *safe.Writer
 	env    func(string) string
 	clock  ledger.Clock
 	steady ledger.SteadyClock // nil: the host's
+	// rawOut and rawErr go past the door. They are for what a wrapped command or
+	// server says itself, for its replay, and for protocols.
+	rawOut, rawErr io.Writer
 	// terminal reports whether a person sits at both ends: standard input and
 	// output are a terminal.
 	terminal func() bool
@@ -51,7 +54,8 @@ type app struct {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	a := &app{in: bufio.NewReader(stdin), stdin: stdin, out: stdout, errOut: stderr, env: os.Getenv, clock: time.Now, warn: map[string]bool{}}
+	a := &app{in: bufio.NewReader(stdin), stdin: stdin, env: os.Getenv, clock: time.Now, warn: map[string]bool{},
+		out: safe.NewWriter(stdout), errOut: safe.NewWriter(stderr), rawOut: stdout, rawErr: stderr}
 	a.terminal = func() bool { return isTerminal(stdin) && isTerminal(stdout) }
 	a.width = func() int {
 		if f, ok := stdout.(*os.File); ok {
@@ -209,10 +213,9 @@ func (a *app) engine(store ledger.Store, p func() *policy.Policy, send bool, log
 
 // warnf says something on standard error, once.
 func (a *app) warnf(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	if !a.warn[line] {
+	if line := fmt.Sprintf(format, args...); !a.warn[line] {
 		a.warn[line] = true
-		fmt.Fprintln(a.errOut, "warning: "+line)
+		a.errOut.Println("warning: " + line)
 	}
 }
 
@@ -243,10 +246,10 @@ func (a *app) confirmYes(question string) bool {
 
 // ask puts a question on standard error and reads one line.
 func (a *app) ask(question string) (string, error) {
-	fmt.Fprint(a.errOut, question)
+	fmt.Fprint(a.errOut, question) // which may stand in several lines
 	line, err := a.in.ReadString('\n')
 	if err != nil && line == "" {
-		fmt.Fprintln(a.errOut)
+		a.errOut.Println()
 		return "", err
 	}
 	return strings.TrimSpace(line), nil
@@ -264,7 +267,7 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 	a.store, a.past = s, reconcile.NewHistory(s)
 	if why == toCreate {
 		if info, err := s.Info(ctx); err == nil && info.Exposed != "" {
-			a.warnf("%s: %s", safe.Text(short(a.ledgerFile())), info.Exposed)
+			a.warnf("%s: %s", short(a.ledgerFile()), info.Exposed)
 		}
 	}
 	return s, nil

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger/sqlite"
+	"indoubt/ui/safe"
 )
 
 func newBackupCommand(a *app) *cobra.Command {
@@ -39,7 +38,7 @@ place, and say "indoubt adopt".`,
 			if err != nil {
 				return err
 			}
-			return a.done(effectCreated, map[string]any{"path": args[0]}, func(w io.Writer) { fmt.Fprintln(w, "copied to "+short(args[0])) })
+			return a.done(effectCreated, map[string]any{"path": args[0]}, func(w *safe.Writer) { w.Println("copied to " + short(args[0])) })
 		},
 	}
 }

@@ -307,17 +307,17 @@ func (a *app) begin(ctx context.Context, wish record.Wish, once, dryRun bool) er
 	case res.Attempt.N == 1:
 		effect = effectCreated
 	}
-	return a.done(effect, data, func(w io.Writer) {
+	return a.done(effect, data, func(w *safe.Writer) {
 		if dryRun {
-			fmt.Fprintln(w, "would begin attempt", res.Attempt.N, "under key", safe.Text(res.Operation.Key))
+			w.Println("would begin attempt", res.Attempt.N, "under key", res.Operation.Key)
 			return
 		}
 		if once {
-			fmt.Fprintf(w, "id       %s\nkey      %s\n", res.Operation.ID, safe.Text(res.Operation.Key))
+			w.Printf("id       %s\nkey      %s\n", res.Operation.ID, res.Operation.Key)
 			return
 		}
-		fmt.Fprintf(w, "id       %s\nattempt  %s\nkey      %s\ntoken    %s\n", res.Operation.ID, res.Attempt.ID,
-			safe.Text(res.Operation.Key), safe.Text(res.Operation.Token))
+		w.Printf("id       %s\nattempt  %s\nkey      %s\ntoken    %s\n", res.Operation.ID, res.Attempt.ID,
+			res.Operation.Key, res.Operation.Token)
 	})
 }
 
@@ -353,7 +353,7 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 	case ledger.AnswerFinished:
 		f.Exit, f.Effect = exitFinished, effectNoop
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
-		f.Text = func(w io.Writer) {
+		f.Text = func(w *safe.Writer) {
 			if out := record.Output(o.Result); len(out) > 0 {
 				fmt.Fprintln(w, strings.TrimSuffix(string(out), "\n"))
 			}

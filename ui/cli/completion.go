@@ -1,9 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,13 +47,21 @@ type completing = func(*cobra.Command, []string, string) ([]string, cobra.ShellC
 // completeLimit bounds what a press of Tab may read.
 const completeLimit = 50
 
+// offerable are the words that a shell takes as they stand. Names come from any
+// recorder: one with a line feed is two offers, one with $(…) in it may be run by
+// the shell that it is offered to.
+var offerable = regexp.MustCompile(`^[\pL\pN_.:@/][\pL\pN_.:@/+,%=-]*$`)
+
 // completeIDs offers the ids of operations that a command can act on, with
 // their titles; where a version is needed, it comes with the id.
 func (a *app) completeIDs(from func(ledger.Row) bool, withVersion bool) completing {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var out []string
 		for _, row := range a.rowsToComplete(cmd) {
-			if from != nil && !from(row) || !strings.HasPrefix(strings.ToLower(row.ID), strings.ToLower(toComplete)) && !strings.HasPrefix(fmt.Sprintf("%s@%d", row.ID, row.Version), toComplete) {
+			if !offerable.MatchString(row.ID) || from != nil && !from(row) {
+				continue
+			}
+			if !strings.HasPrefix(strings.ToLower(row.ID), strings.ToLower(toComplete)) && !strings.HasPrefix(fmt.Sprintf("%s@%d", row.ID, row.Version), toComplete) {
 				continue
 			}
 			if strings.Contains(strings.Join(args, " "), row.ID) {
@@ -62,11 +71,7 @@ func (a *app) completeIDs(from func(ledger.Row) bool, withVersion bool) completi
 			if withVersion {
 				offer = fmt.Sprintf("%s@%d", row.ID, row.Version)
 			}
-			title := row.Title
-			if title == "" {
-				title = row.Kind
-			}
-			out = append(out, offer+"\t"+safe.Text(string(row.State)+", "+title))
+			out = append(out, offer+"\t"+safe.Text(string(row.State)+", "+cmp.Or(row.Title, row.Kind)))
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -94,21 +99,31 @@ func (a *app) rowsToComplete(cmd *cobra.Command) []ledger.Row {
 	return rows
 }
 
-// completeKinds offers the kinds that the policy and the ledger know.
-func (a *app) completeKinds(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || a.prepare(cmd) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+// offer are those of some names that begin with what is typed, each once.
+func offer(names []string, toComplete string) []string {
+	seen := map[string]bool{}
 	var out []string
-	for _, name := range a.kindsKnown(cmd) {
-		if strings.HasPrefix(name, toComplete) {
+	for _, name := range names {
+		if !seen[name] && strings.HasPrefix(name, toComplete) && offerable.MatchString(name) {
 			out = append(out, name)
 		}
+		seen[name] = true
 	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return out
+}
+
+// completeKinds offers the kinds that the policy and the ledger know.
+func (a *app) completeKinds(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return offer(a.kindsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) kindsKnown(cmd *cobra.Command) []string {
+	if a.prepare(cmd) != nil {
+		return nil
+	}
 	var names []string
 	if p, err := a.policy(); err == nil {
 		names = p.Kinds()
@@ -116,85 +131,74 @@ func (a *app) kindsKnown(cmd *cobra.Command) []string {
 	for _, row := range a.rowsToComplete(cmd) {
 		names = append(names, row.Kind)
 	}
-	seen := map[string]bool{}
-	var out []string
-	for _, n := range names {
-		if !seen[n] && safe.Text(n) == n && !strings.ContainsAny(n, "\t ") {
-			out = append(out, n)
-		}
-		seen[n] = true
-	}
-	return out
+	return names
 }
 
 func (a *app) completeDownstreams(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return offer(a.downstreamsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) downstreamsKnown(cmd *cobra.Command) []string {
 	if a.prepare(cmd) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
 	p, err := a.policy()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
-	var out []string
-	for _, name := range p.Downstreams() {
-		if strings.HasPrefix(name, toComplete) {
-			out = append(out, name)
-		}
+	return p.Downstreams()
+}
+
+func (a *app) sourcesKnown(cmd *cobra.Command) []string {
+	var names []string
+	for _, row := range a.rowsToComplete(cmd) {
+		names = append(names, row.Source.Pipeline)
 	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return names
+}
+
+// filterValues are the values that a field of a filter may have, where they can be told.
+func (a *app) filterValues(cmd *cobra.Command, field string) []string {
+	switch field {
+	case "state":
+		return []string{"pending", "committed", "failed", "uncertain", "abandoned"}
+	case "lane":
+		return []string{"conflict", "in_flight", "unfetched", "decide", "reading", "not_landed", "resolved"}
+	case "error":
+		return []string{"timeout", "reset", "eof", "5xx", "conflict", "throttled", "killed", "exit", "tool_error", "deadline"}
+	case "kind":
+		return a.kindsKnown(cmd)
+	case "downstream":
+		return a.downstreamsKnown(cmd)
+	case "source":
+		return a.sourcesKnown(cmd)
+	}
+	return nil
 }
 
 // completeFilter offers filter fields, then their values, and ids.
 func (a *app) completeFilter(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	not := ""
-	term := toComplete
-	if strings.HasPrefix(term, "-") {
-		not, term = "-", term[1:]
-	}
+	term, negated := strings.CutPrefix(toComplete, "-")
+	not := toComplete[:len(toComplete)-len(term)]
 	var out []string
-	offer := func(field string, values ...string) {
-		for _, v := range values {
-			if strings.HasPrefix(field+v, term) {
-				out = append(out, not+field+v)
-			}
+	if field, begun, valued := strings.Cut(term, ":"); valued {
+		for _, value := range offer(a.filterValues(cmd, field), begun) {
+			out = append(out, not+field+":"+value)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, field := range ledger.FilterFields {
+		sign := ":"
+		if field == "age" || field == "cost" || field == "risk" {
+			sign = ">"
+		}
+		if strings.HasPrefix(field+sign, term) {
+			out = append(out, not+field+sign)
 		}
 	}
-	field, _, valued := strings.Cut(term, ":")
-	if !valued {
-		for _, f := range ledger.FilterFields {
-			sign := ":"
-			if f == "age" || f == "cost" || f == "risk" {
-				sign = ">"
-			}
-			offer(f, sign)
-		}
-		if len(args) == 0 && not == "" && len(term) >= 4 {
-			ids, _ := a.completeIDs(nil, false)(cmd, args, toComplete)
-			return append(out, ids...), cobra.ShellCompDirectiveNoFileComp
-		}
-		return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	if len(args) == 0 && !negated && len(term) >= 4 {
+		ids, _ := a.completeIDs(nil, false)(cmd, args, toComplete)
+		return append(out, ids...), cobra.ShellCompDirectiveNoFileComp
 	}
-	switch field {
-	case "state":
-		offer("state:", "pending", "committed", "failed", "uncertain", "abandoned")
-	case "lane":
-		offer("lane:", "conflict", "in_flight", "unfetched", "decide", "reading", "not_landed", "resolved")
-	case "error":
-		offer("error:", "timeout", "reset", "eof", "5xx", "conflict", "throttled", "killed", "exit", "tool_error", "deadline")
-	case "kind":
-		if a.prepare(cmd) == nil {
-			offer("kind:", a.kindsKnown(cmd)...)
-		}
-	case "downstream":
-		if names, _ := a.completeDownstreams(cmd, nil, ""); names != nil {
-			offer("downstream:", names...)
-		}
-	case "source":
-		for _, row := range a.rowsToComplete(cmd) {
-			if v := "source:" + row.Source.Pipeline; row.Source.Pipeline != "" && safe.Text(v) == v && strings.HasPrefix(v, term) && !slices.Contains(out, not+v) {
-				out = append(out, not+v)
-			}
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

@@ -11,7 +11,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
-	"indoubt/ui/safe"
 )
 
 // decideFlags are what every deciding command takes.
@@ -234,7 +233,7 @@ func (r *decisionRun) ask(found []*ledger.Record, needs needs) error {
 	for _, rec := range found {
 		if rec != nil {
 			v := see(r.policy, *rec)
-			fmt.Fprintf(a.errOut, "%s@%d  %s  %s  %s\n", safe.Text(rec.Operation.ID), rec.Operation.Version, v.state, safe.Text(v.title()), landed(v))
+			a.errOut.Printf("%s@%d  %s  %s  %s\n", rec.Operation.ID, rec.Operation.Version, v.state, v.title(), landed(v))
 		}
 	}
 	if !a.confirmYes(strings.ToUpper(r.verb[:1]) + r.verb[1:] + "?") {

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
@@ -49,10 +47,10 @@ func (a *app) finish(results []resultJSON) error {
 		}
 	}
 	data := map[string]any{"operations": results}
-	write := func(w io.Writer) {
+	write := func(w *safe.Writer) {
 		for _, r := range results {
 			if r.line != "" {
-				fmt.Fprintln(w, safe.Lines(r.line))
+				w.Println(r.line)
 			}
 		}
 	}
@@ -65,21 +63,20 @@ func (a *app) finish(results []resultJSON) error {
 	whole := *worst
 	whole.Effect, whole.Data, whole.Text = effect, data, write
 	if len(results) > 1 {
-		whole.Message, whole.Hint = a.sum(results, worst)
+		whole.Message, whole.More = a.sum(results, worst)
 	}
 	return &whole
 }
 
 // sum says what went wrong with several operations.
-func (a *app) sum(results []resultJSON, worst *failure) (message, hint string) {
+func (a *app) sum(results []resultJSON, worst *failure) (message string, lines []string) {
 	if a.json {
-		return worst.Message, worst.Hint
+		return worst.Message, worst.More
 	}
-	var lines []string
 	for _, r := range results {
 		if r.failure != nil {
-			lines = append(lines, r.Asked+": "+r.failure.Message)
+			lines = append(lines, "  "+r.Asked+": "+r.failure.Message)
 		}
 	}
-	return fmt.Sprintf("%d of %d were not done\n  %s", len(lines), len(results), strings.Join(lines, "\n  ")), worst.Hint
+	return fmt.Sprintf("%d of %d were not done", len(lines), len(results)), lines
 }

@@ -46,11 +46,11 @@ stays up until it is interrupted, to be looked at from other terminals.`,
 
 // newDemoPipelineCommand is a pipeline process of the demo. It is started by
 // `indoubt demo` and ends with it.
-func newDemoPipelineCommand(*app) *cobra.Command {
+func newDemoPipelineCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: demoPipeline, Hidden: true, Short: "A pipeline of the demo", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drill.RunPipeline(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), rulesOfFile)
+			return drill.RunPipeline(cmd.Context(), cmd.InOrStdin(), a.rawOut, rulesOfFile)
 		},
 	}
 }
@@ -78,7 +78,7 @@ func (a *app) demo(ctx context.Context, seed uint64, dir, at string, noConsole b
 	if a.json { // which prints one object and nothing else
 		said = a.errOut
 	}
-	fmt.Fprintf(said, "Demo in %s: everything is kept there, delete it when you are done.\n", dir)
+	said.Printf("Demo in %s: everything is kept there, delete it when you are done.\n", dir)
 	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Pipeline: []string{self, demoPipeline}, Progress: a.progress()})
 	if err != nil {
 		return fmt.Errorf("make the demo: %w", err)
@@ -106,11 +106,11 @@ func (a *app) demo(ctx context.Context, seed uint64, dir, at string, noConsole b
 
 // serveDemo keeps the world up without a console, with checks running.
 func (a *app) serveDemo(ctx context.Context, world *drill.World) error {
-	fmt.Fprintln(a.out, "Look at it from another terminal; Ctrl-C ends it here:")
+	a.out.Println("Look at it from another terminal; Ctrl-C ends it here:")
 	for _, pair := range world.Env {
-		fmt.Fprintf(a.out, "  export %s\n", pair)
+		a.out.Printf("  export %s\n", pair)
 	}
-	fmt.Fprintf(a.out, "  export INDOUBT_LEDGER=%s INDOUBT_POLICY=%s\n  indoubt\n", world.LedgerPath, world.PolicyPath)
+	a.out.Printf("  export INDOUBT_LEDGER=%s INDOUBT_POLICY=%s\n  indoubt\n", world.LedgerPath, world.PolicyPath)
 	s, err := a.ledgerFor(ctx, toChange)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func demoDir(dir string) (string, error) {
 // progress shows how far something is, in one line that is wiped at the end.
 // It says nothing where nobody watches.
 func (a *app) progress() func(what string, share float64) {
-	if !isTerminal(a.errOut) {
+	if !isTerminal(a.rawErr) {
 		return nil
 	}
 	shown := -1
@@ -157,9 +157,9 @@ func (a *app) progress() func(what string, share float64) {
 			return
 		}
 		shown = percent
-		fmt.Fprintf(a.errOut, "\r%s … %d%%", what, percent)
+		fmt.Fprintf(a.rawErr, "\r%s … %d%%", what, percent)
 		if share >= 1 {
-			fmt.Fprint(a.errOut, "\r\x1b[K")
+			fmt.Fprint(a.rawErr, "\r\x1b[K")
 		}
 	}
 }

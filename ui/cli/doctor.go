@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -254,11 +253,11 @@ func (x *examination) report() error {
 		}
 	}
 	data := map[string]any{"checks": x.findings, "failed": fails, "warnings": warns}
-	write := func(w io.Writer) {
+	write := func(w *safe.Writer) {
 		for _, f := range x.findings {
-			fmt.Fprintf(w, "%-4s  %-12s %s\n", f.Level, f.Check, safe.Text(firstLine(f.Found)))
+			w.Printf("%-4s  %-12s %s\n", f.Level, f.Check, firstLine(f.Found))
 			if f.Do != "" {
-				fmt.Fprintf(w, "%19s→ %s\n", "", safe.Text(f.Do))
+				w.Printf("%19s→ %s\n", "", f.Do)
 			}
 		}
 	}

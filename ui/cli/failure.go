@@ -3,11 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"indoubt/ledger"
 	"indoubt/policy"
@@ -18,12 +19,13 @@ import (
 // failure is an error as the command line reports it.
 type failure struct {
 	Exit    int
-	Code    string // a word for machines
-	Message string // one clear sentence
-	Hint    string // what to do next
+	Code    string   // a word for machines
+	Message string   // one clear sentence
+	More    []string // further lines below it
+	Hint    string   // what to do next
 	Effect  string
 	Data    any
-	Text    func(w io.Writer) // printed on standard output before the message, in text
+	Text    func(w *safe.Writer) // printed on standard output before the message, in text
 	cause   error
 }
 
@@ -31,7 +33,7 @@ func (f *failure) Error() string { return f.Message }
 func (f *failure) Unwrap() error { return f.cause }
 
 func (f *failure) json() *errorJSON {
-	return &errorJSON{Code: f.Code, Message: f.Message, Hint: f.Hint}
+	return &errorJSON{Code: f.Code, Message: strings.Join(append([]string{f.Message}, f.More...), "\n"), Hint: f.Hint}
 }
 
 // asFailure finds the exit code, the code word and the hint for an error of the
@@ -73,7 +75,8 @@ func ledgerFailure(err error, f *failure) bool {
 	case errors.As(err, &ambiguous):
 		f.Exit, f.Code, f.Hint = exitUsage, "ambiguous", "write more of the id"
 	case errors.As(err, &filter):
-		f.Exit, f.Code, f.Hint = exitUsage, "bad_filter", filter.Hint
+		f.Exit, f.Code, f.Hint, f.Message = exitUsage, "bad_filter", filter.Hint, filter.Message
+		f.More = []string{"  " + filter.Text, "  " + strings.Repeat(" ", ansi.StringWidth(safe.Text(filter.Text[:filter.Offset]))) + "^"}
 	case errors.Is(err, ledger.ErrNotFound):
 		f.Exit, f.Code, f.Hint = exitNotFound, "not_found", "see `indoubt list`, or check --ledger / INDOUBT_LEDGER"
 	case errors.Is(err, ledger.ErrKeyReused):
@@ -101,7 +104,9 @@ func changedFailure(err error, f *failure) bool {
 		return false
 	}
 	f.Exit, f.Code, f.Hint = exitConflict, "request_changed", "look at what would be sent now: indoubt retry "+changed.ID+" --dry-run"
-	f.Message += "\n  " + safe.Lines(strings.Join(changed.Difference(), "\n  "))
+	for _, line := range changed.Difference() {
+		f.More = append(f.More, "  "+line)
+	}
 	return true
 }
 
@@ -113,7 +118,8 @@ func policyFailure(err error, f *failure) bool {
 	f.Code = "bad_policy"
 	f.Data = map[string]any{"problems": problemsJSON(problems)}
 	if n := len(problems); n > 0 {
-		f.Message = strings.TrimRight(problems.Error(), "\n")
+		lines := strings.Split(strings.TrimRight(problems.Error(), "\n"), "\n")
+		f.Message, f.More = lines[0], lines[1:]
 	}
 	f.Hint = "check it with `indoubt policy check`"
 	return true

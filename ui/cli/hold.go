@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -145,7 +144,7 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 		} else {
 			effect = effectWouldUpdate
 		}
-		return a.done(effect, oneHoldJSON(h), func(w io.Writer) { fmt.Fprintln(w, "would hold "+safe.Text(string(scope))) })
+		return a.done(effect, oneHoldJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
 	if run.finished > 0 || standing != nil && standing.ChangeID == h.ChangeID {
 		effect = effectNoop
@@ -153,12 +152,12 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 		return err
 	}
 	run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effect}}, true)
-	return a.done(effect, oneHoldJSON(h), func(w io.Writer) {
+	return a.done(effect, oneHoldJSON(h), func(w *safe.Writer) {
 		line := "holding " + string(scope)
 		if !ends.IsZero() {
 			line += " until " + clockTime(ends)
 		}
-		fmt.Fprintln(w, safe.Text(line+": nothing is sent automatically, and no retry is allowed"))
+		w.Println(line + ": nothing is sent automatically, and no retry is allowed")
 	})
 }
 
@@ -168,7 +167,7 @@ func (a *app) release(ctx context.Context, scope ledger.HoldScope, flags *decide
 		return err
 	}
 	data := map[string]any{"scope": scope}
-	nothing := func(w io.Writer) { fmt.Fprintln(w, safe.Text(string(scope))+" is not held") }
+	nothing := func(w *safe.Writer) { w.Println(string(scope) + " is not held") }
 	standing, err := standing(ctx, s, scope, a.clock())
 	switch {
 	case err != nil:
@@ -177,7 +176,7 @@ func (a *app) release(ctx context.Context, scope ledger.HoldScope, flags *decide
 		run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effectNoop}}, true)
 		return a.done(effectNoop, data, nothing)
 	case flags.dryRun:
-		return a.done(effectWouldUpdate, data, func(w io.Writer) { fmt.Fprintln(w, "would release "+safe.Text(string(scope))) })
+		return a.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
 	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.changeID(string(scope))); {
 	case errors.Is(err, ledger.ErrNotFound):
@@ -186,7 +185,7 @@ func (a *app) release(ctx context.Context, scope ledger.HoldScope, flags *decide
 		return err
 	}
 	run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effectUpdated}}, true)
-	return a.done(effectUpdated, data, func(w io.Writer) { fmt.Fprintln(w, "released "+safe.Text(string(scope))) })
+	return a.done(effectUpdated, data, func(w *safe.Writer) { w.Println("released " + string(scope)) })
 }
 
 // scoped prepares a decision about a scope instead of operations.

@@ -18,7 +18,6 @@ import (
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/ledger/record/transmit"
-	"indoubt/ui/safe"
 )
 
 // httpFlags are what the HTTP proxy takes.
@@ -112,7 +111,7 @@ func (a *app) http(ctx context.Context, flags httpFlags) error {
 		return usage("--upstream: "+err.Error(), "")
 	}
 	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
-	fmt.Fprintf(a.errOut, "listening on http://%s, upstream %s, ledger %s\n", l.Addr(), safe.Text(transmit.WithoutSecrets(upstream)), safe.Text(short(a.ledgerFile())))
+	a.errOut.Printf("listening on http://%s, upstream %s, ledger %s\n", l.Addr(), transmit.WithoutSecrets(upstream), short(a.ledgerFile()))
 	defer outlivePipes()() // the log may go to a pipe
 	err = proxy.Serve(ctx, l, grace)
 	a.drain(recorder, grace)
@@ -127,12 +126,12 @@ func (a *app) drain(r *record.Recorder, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	if n := r.Drain(ctx); n > 0 {
-		fmt.Fprintf(a.errOut, "warning: %d outcomes could not be recorded and are in doubt\n", n)
+		a.errOut.Printf("warning: %d outcomes could not be recorded and are in doubt\n", n)
 	}
 }
 
 // tell is where a recorder says what whoever runs it should know.
-func (a *app) tell(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(firstLine(line))) }
+func (a *app) tell(line string) { a.errOut.Println("indoubt: " + firstLine(line)) }
 
 // liveRecorder is the recorder of a program that runs on, under the policy as
 // its file changes. A policy that is broken from the start stops it: it may name
@@ -215,17 +214,17 @@ func (l *writeLog) wrote(r record.Report) {
 		problem = firstLine(asFailure(err).Message)
 	}
 	if problem != "" && problem != l.broken {
-		fmt.Fprintln(l.a.errOut, "warning: the policy is broken, the last good one stays: "+safe.Text(problem))
+		l.a.errOut.Println("warning: the policy is broken, the last good one stays: " + problem)
 	}
 	l.broken = problem
 	if !l.quiet {
-		fmt.Fprintln(l.a.errOut, writeLine(time.Now(), r))
+		l.a.errOut.Println(writeLine(time.Now(), r))
 	}
 }
 
 // writeLine is one line of the log: what was asked, what became of it, and why.
 func writeLine(now time.Time, r record.Report) string {
-	parts := []string{now.Format(time.TimeOnly), safe.Text(r.Method), safe.Text(r.Path), r.What}
+	parts := []string{now.Format(time.TimeOnly), r.Method, r.Path, r.What}
 	if r.Status != 0 {
 		parts = append(parts, fmt.Sprint(r.Status))
 	}
@@ -234,7 +233,7 @@ func writeLine(now time.Time, r record.Report) string {
 	}
 	line := strings.Join(append(parts, "("+r.Took.Round(time.Millisecond).String()+")"), " ")
 	if r.Why != "" {
-		line += " " + safe.Text(firstLine(r.Why))
+		line += " " + firstLine(r.Why)
 	}
 	return line
 }

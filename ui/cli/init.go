@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -66,7 +64,7 @@ func (a *app) init(ctx context.Context, flags initFlags) error {
 	case !isMissing(err), asFailure(err).Code == "former" && !flags.anew:
 		return err
 	case flags.dryRun:
-		return a.done(effectWouldCreate, map[string]any{"path": path}, func(w io.Writer) { fmt.Fprintln(w, "would make a ledger at "+short(path)) })
+		return a.done(effectWouldCreate, map[string]any{"path": path}, func(w *safe.Writer) { w.Println("would make a ledger at " + short(path)) })
 	}
 	why := toCreate
 	if flags.anew {
@@ -83,10 +81,10 @@ func (a *app) init(ctx context.Context, flags initFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.done(effectCreated, ledgerJSON(info), func(w io.Writer) {
-		fmt.Fprintln(w, "made a ledger at "+short(path))
+	return a.done(effectCreated, ledgerJSON(info), func(w *safe.Writer) {
+		w.Println("made a ledger at " + short(path))
 		if file, _ := a.policyFile(); !exists(file) {
-			fmt.Fprintln(w, "next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
+			w.Println("next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
 		}
 	})
 }
@@ -99,10 +97,10 @@ func (a *app) initAgain(ctx context.Context, s ledger.Store, flags initFlags) er
 	}
 	path, home := a.ledgerFile(), strings.TrimSpace(flags.home)
 	if home == "" || home == info.Home {
-		return a.done(effectNoop, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "there is a ledger at "+short(path)+" already") })
+		return a.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println("there is a ledger at " + short(path) + " already") })
 	}
 	if flags.dryRun {
-		return a.done(effectWouldUpdate, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "would declare the home of "+short(path)+" as "+safe.Text(home)) })
+		return a.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would declare the home of " + short(path) + " as " + home) })
 	}
 	a.close()
 	if err := sqlite.Declare(ctx, path, home, a.ledgerOptions()); err != nil {
@@ -115,7 +113,7 @@ func (a *app) initAgain(ctx context.Context, s ledger.Store, flags initFlags) er
 	if info, err = s.Info(ctx); err != nil {
 		return err
 	}
-	return a.done(effectUpdated, ledgerJSON(info), func(w io.Writer) { fmt.Fprintln(w, "the home of "+short(path)+" is "+safe.Text(home)+" now") })
+	return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("the home of " + short(path) + " is " + home + " now") })
 }
 
 func exists(path string) bool {

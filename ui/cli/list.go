@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -91,7 +90,7 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 			return err
 		}
 	}
-	return a.done("", data, func(w io.Writer) {
+	return a.done("", data, func(w *safe.Writer) {
 		writeTable(w, all, a.width())
 		fmt.Fprintln(w, below)
 	})

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -82,7 +81,7 @@ func (a *app) log(ctx context.Context, o logOptions) error {
 	}
 	if !o.follow {
 		data := map[string]any{"events": eventsJSON(events), "next": last}
-		return a.done("", data, func(w io.Writer) { a.printEvents(w, events) })
+		return a.done("", data, func(w *safe.Writer) { a.printEvents(w, events) })
 	}
 	return a.follow(ctx, s, o.id, events, last, bell)
 }
@@ -184,9 +183,9 @@ func (a *app) follow(ctx context.Context, s ledger.Store, id string, events []le
 	}
 }
 
-func (a *app) printEvents(w io.Writer, events []ledger.Event) {
+func (a *app) printEvents(w *safe.Writer, events []ledger.Event) {
 	for _, e := range events {
-		fmt.Fprintln(w, eventLine(e, true))
+		w.Println(eventLine(e, true))
 	}
 }
 
@@ -213,5 +212,5 @@ func eventLine(e ledger.Event, withID bool) string {
 	if e.Reason != "" {
 		b.WriteString(": " + e.Reason)
 	}
-	return safe.Text(b.String())
+	return b.String()
 }

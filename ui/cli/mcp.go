@@ -17,7 +17,6 @@ import (
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/record/mcpwire"
-	"indoubt/ui/safe"
 )
 
 // mcpFlags say which server the proxy stands in front of.
@@ -68,7 +67,7 @@ In the configuration of an MCP client, put the proxy before the command:
 }
 
 func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
-	o := mcpproxy.Options{In: a.stdin, Out: a.out, Server: flags.server}
+	o := mcpproxy.Options{In: a.stdin, Out: a.rawOut, Server: flags.server}
 	var err error
 	if o.Deadline, err = positive("--deadline", flags.deadline); err != nil {
 		return err
@@ -89,7 +88,7 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	o.Log = func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line))
+		a.errOut.Println("indoubt: " + line)
 	}
 	defer outlivePipes()()
 	err = mcpproxy.New(o).Run(ctx)
@@ -149,7 +148,7 @@ func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) erro
 			o.Server = mcpproxy.CommandName(argv)
 		}
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{a.errOut}})
+			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{a.rawErr}})
 		}
 	}
 	return nil
@@ -206,7 +205,7 @@ func (a *app) mcpRecorder(ctx context.Context, o *mcpproxy.Options, source strin
 	if err != nil {
 		return err
 	}
-	live := a.watchPolicy(context.WithoutCancel(ctx), func(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line)) })
+	live := a.watchPolicy(context.WithoutCancel(ctx), func(line string) { a.errOut.Println("indoubt: " + line) })
 	from := a.source(source)
 	o.Store = store
 	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: a.clock, Log: a.tell,

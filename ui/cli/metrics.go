@@ -17,6 +17,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/reconcile"
+	"indoubt/ui/safe"
 )
 
 // serveMetrics answers GET /metrics in the text format of Prometheus until ctx
@@ -48,7 +49,7 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 		}
 		var page bytes.Buffer
 		if err := writeMetrics(r.Context(), &page, s, engine, problem(), a.clock()); err != nil {
-			http.Error(w, "the ledger could not be asked: "+err.Error(), http.StatusServiceUnavailable)
+			http.Error(w, "the ledger could not be asked: "+safe.Text(err.Error()), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -162,7 +163,7 @@ func (m *exposition) family(name, kind, help string) {
 func (m *exposition) sample(v float64, labels ...string) {
 	pairs := make([]string, 0, len(labels)/2)
 	for i := 0; i+1 < len(labels); i += 2 {
-		pairs = append(pairs, labels[i]+`="`+labelEscapes.Replace(strings.ToValidUTF8(labels[i+1], "\uFFFD"))+`"`)
+		pairs = append(pairs, labels[i]+`="`+label(labels[i+1])+`"`)
 	}
 	named := m.name
 	if len(pairs) > 0 {
@@ -171,7 +172,17 @@ func (m *exposition) sample(v float64, labels ...string) {
 	m.printf("%s %s\n", named, strconv.FormatFloat(v, 'g', -1, 64))
 }
 
-var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// label is a value between the quotes of the format, which has its own escape for a
+// line feed; what a terminal would act on is written out.
+func label(value string) string {
+	lines := strings.Split(value, "\n")
+	for i := range lines {
+		lines[i] = labelEscapes.Replace(safe.Exact(lines[i]))
+	}
+	return strings.Join(lines, `\n`)
+}
 
 func (m *exposition) printf(format string, args ...any) {
 	if m.err == nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"indoubt/ui/safe"
@@ -49,7 +48,7 @@ type errorJSON struct {
 
 // done prints the result of a command that succeeded: data as JSON, or what
 // text prints.
-func (a *app) done(effect string, data any, text func(w io.Writer)) error {
+func (a *app) done(effect string, data any, text func(w *safe.Writer)) error {
 	if a.json {
 		return a.printJSON(envelope{OK: true, Effect: effect, Data: data})
 	}
@@ -75,19 +74,27 @@ func (a *app) fail(err error) int {
 	if f.Text != nil {
 		f.Text(a.out)
 	}
+	a.say(f)
+	return f.Exit
+}
+
+// say tells on standard error what went wrong.
+func (a *app) say(f *failure) {
 	if f.Message != "" {
 		name := "indoubt: "
 		if f.Code == "no_ledger" {
 			name = "" // a sentence of its own, the first that anybody reads
 		}
-		fmt.Fprintln(a.errOut, name+safe.Lines(f.Message))
+		a.errOut.Println(name + f.Message)
+	}
+	for _, line := range f.More {
+		a.errOut.Println(line)
 	}
 	for _, line := range strings.Split(f.Hint, "\n") {
 		if line != "" {
-			fmt.Fprintln(a.errOut, "  "+safe.Text(line))
+			a.errOut.Println("  " + line)
 		}
 	}
-	return f.Exit
 }
 
 // exitOnly ends the program with a code and no word: everything was said.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,17 +52,17 @@ func newPolicyCheckCommand(a *app) *cobra.Command {
 			warnings := p.Warnings()
 			data := map[string]any{"path": text(p.Path()), "digest": p.Digest(), "currency": p.Currency(), "kinds": list(p.Kinds()),
 				"downstreams": list(p.Downstreams()), "warnings": problemsJSON(warnings)}
-			return a.done(effectNoop, data, func(w io.Writer) {
+			return a.done(effectNoop, data, func(w *safe.Writer) {
 				if p.Empty() {
 					path, _ := a.policyFile()
-					fmt.Fprintf(w, "no policy at %s: nothing is checked, costs are guesses\n  indoubt policy init\n", short(path))
+					w.Printf("no policy at %s: nothing is checked, costs are guesses\n  indoubt policy init\n", short(path))
 					return
 				}
 				for _, one := range warnings {
-					fmt.Fprintln(w, "warning: "+safe.Lines(one.Error()))
+					w.Lines("warning: " + one.Error())
 				}
 				kinds, downstreams := len(p.Kinds()), len(p.Downstreams())
-				fmt.Fprintf(w, "%s is good: %d %s, %d %s, %d %s\n", short(p.Path()), kinds, plural(kinds, "kind", "kinds"),
+				w.Printf("%s is good: %d %s, %d %s, %d %s\n", short(p.Path()), kinds, plural(kinds, "kind", "kinds"),
 					downstreams, plural(downstreams, "downstream", "downstreams"), len(warnings), plural(len(warnings), "warning", "warnings"))
 			})
 		},
@@ -83,7 +82,7 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 			}
 			if len(args) == 1 {
 				k := p.Kind(args[0])
-				return a.done("", kindJSON(p, k), func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(safe.Lines(p.Explain(k.Name)), "\n")) })
+				return a.done("", kindJSON(p, k), func(w *safe.Writer) { w.Lines(strings.TrimRight(p.Explain(k.Name), "\n")) })
 			}
 			kinds := make([]map[string]any, 0, len(p.Kinds()))
 			for _, name := range p.Kinds() {
@@ -91,7 +90,7 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 			}
 			data := map[string]any{"path": text(p.Path()), "digest": p.Digest(), "currency": p.Currency(), "words": p.Words(),
 				"kinds": kinds, "downstreams": list(p.Downstreams())}
-			return a.done("", data, func(w io.Writer) { writePolicy(w, p) })
+			return a.done("", data, func(w *safe.Writer) { writePolicy(w, p) })
 		},
 	}
 }
@@ -126,12 +125,12 @@ func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 }
 
 // writePolicy lists the kinds with what the machine may do about each.
-func writePolicy(w io.Writer, p *policy.Policy) {
+func writePolicy(w *safe.Writer, p *policy.Policy) {
 	if p.Empty() {
-		fmt.Fprintln(w, "No policy: nothing is checked, costs are guesses\n  indoubt policy init")
+		w.Printf("No policy: nothing is checked, costs are guesses\n  indoubt policy init\n")
 		return
 	}
-	fmt.Fprintf(w, "%s  %s  costs in %s\n", short(p.Path()), prefix(p.Digest(), 12), safe.Text(p.Currency()))
+	w.Printf("%s  %s  costs in %s\n", short(p.Path()), prefix(p.Digest(), 12), p.Currency())
 	for _, name := range p.Kinds() {
 		k := p.Kind(name)
 		check, send, machine := "no check", "sent by its pipeline", []string{}
@@ -154,6 +153,6 @@ func writePolicy(w io.Writer, p *policy.Policy) {
 		if len(machine) > 0 {
 			does = strings.Join(machine, ", ")
 		}
-		fmt.Fprintf(w, "  %-28s line %-4d %-9s  %-21s  retry max %d  machine: %s\n", safe.Text(name), k.Line, check, send, k.Retry.Max, does)
+		w.Printf("  %-28s line %-4d %-9s  %-21s  retry max %d  machine: %s\n", name, k.Line, check, send, k.Retry.Max, does)
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
@@ -44,7 +43,7 @@ what every expression gave. Exit 1 when one fails.`,
 				}
 			}
 			data := map[string]any{"cases": cases, "failed": failed}
-			write := func(w io.Writer) { writeCases(w, cases, failed) }
+			write := func(w *safe.Writer) { writeCases(w, cases, failed) }
 			if failed > 0 {
 				return &failure{Exit: exitError, Code: "policy_test", Message: fmt.Sprintf("%d of %d cases failed", failed, len(cases)), Data: data, Text: write}
 			}
@@ -88,9 +87,9 @@ func caseOf(p *policy.Policy, kind string, r policy.TestResult) caseJSON {
 	return c
 }
 
-func writeCases(w io.Writer, cases []caseJSON, failed int) {
+func writeCases(w *safe.Writer, cases []caseJSON, failed int) {
 	if len(cases) == 0 {
-		fmt.Fprintln(w, "no cases: write some under tests: of a kind")
+		w.Println("no cases: write some under tests: of a kind")
 		return
 	}
 	for _, c := range cases {
@@ -99,10 +98,10 @@ func writeCases(w io.Writer, cases []caseJSON, failed int) {
 			name = fmt.Sprintf("the case in line %d", c.Line)
 		}
 		if c.OK {
-			fmt.Fprintln(w, safe.Text("ok    "+c.Kind+": "+name))
+			w.Println("ok    " + c.Kind + ": " + name)
 			continue
 		}
-		fmt.Fprintln(w, safe.Text(fmt.Sprintf("FAIL  %s: %s  (line %d)", c.Kind, name, c.Line)))
+		w.Println(fmt.Sprintf("FAIL  %s: %s  (line %d)", c.Kind, name, c.Line))
 		compare := func(what string, want *string, got, why string) {
 			if want == nil {
 				return
@@ -111,15 +110,15 @@ func writeCases(w io.Writer, cases []caseJSON, failed int) {
 			if why != "" {
 				line += ": " + why
 			}
-			fmt.Fprintln(w, safe.Text(line))
+			w.Println(line)
 		}
 		compare("verdict", c.Want, c.Got, c.Why)
 		compare("advice ", c.WantAdvice, c.Advice, c.Because)
 		for _, one := range c.Steps {
-			fmt.Fprintln(w, safe.Text(fmt.Sprintf("        %-8s %s → %s", one.Name, one.Expression, ansi.Truncate(one.result(), 300, "…"))))
+			w.Println(fmt.Sprintf("        %-8s %s → %s", one.Name, one.Expression, ansi.Truncate(one.result(), 300, "…")))
 		}
 	}
 	if failed == 0 {
-		fmt.Fprintf(w, "%d %s, all good\n", len(cases), plural(len(cases), "case", "cases"))
+		w.Printf("%d %s, all good\n", len(cases), plural(len(cases), "case", "cases"))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,12 +42,12 @@ that exists is left as it is.`,
 			data := map[string]any{"path": path, "recipes": list(names)}
 			if there, err := os.ReadFile(path); err == nil {
 				if bytes.Equal(there, text) {
-					return a.done(effectNoop, data, func(w io.Writer) { fmt.Fprintln(w, short(path)+" is there already") })
+					return a.done(effectNoop, data, func(w *safe.Writer) { w.Println(short(path) + " is there already") })
 				}
 				return &failure{Exit: exitConflict, Code: "exists", Message: short(path) + " exists and is another policy", Hint: "check it: indoubt policy check, or name another file"}
 			}
 			if dryRun {
-				return a.done(effectWouldCreate, data, func(w io.Writer) { fmt.Fprintln(w, "would write "+short(path)) })
+				return a.done(effectWouldCreate, data, func(w *safe.Writer) { w.Println("would write " + short(path)) })
 			}
 			if err := a.mayChange("write a policy"); err != nil {
 				return err
@@ -56,12 +55,12 @@ that exists is left as it is.`,
 			if err := writeNew(path, text); err != nil {
 				return err
 			}
-			return a.done(effectCreated, data, func(w io.Writer) {
+			return a.done(effectCreated, data, func(w *safe.Writer) {
 				next := "indoubt policy check"
 				if len(names) > 0 {
 					next += " && indoubt policy test"
 				}
-				fmt.Fprintln(w, "wrote "+short(path)+"\nnext: "+next)
+				w.Printf("wrote %s\nnext: %s\n", short(path), next)
 			})
 		},
 	}
@@ -111,9 +110,9 @@ func (a *app) listRecipes() error {
 		r, _ := recipes.Get(name)
 		rows = append(rows, map[string]any{"name": r.Name, "title": r.Title})
 	}
-	return a.done("", map[string]any{"recipes": rows}, func(w io.Writer) {
+	return a.done("", map[string]any{"recipes": rows}, func(w *safe.Writer) {
 		for _, r := range rows {
-			fmt.Fprintln(w, safe.Text(fmt.Sprintf("%-22s %s", r["name"], r["title"])))
+			w.Println(fmt.Sprintf("%-22s %s", r["name"], r["title"]))
 		}
 	})
 }

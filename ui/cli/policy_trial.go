@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"indoubt/ledger"
@@ -182,11 +181,11 @@ func beginning(s string) string {
 	return fmt.Sprintf("%s\n… %d bytes more; --json has them", strings.ToValidUTF8(s[:maxShown], ""), len(s)-maxShown)
 }
 
-func (t trialJSON) write(w io.Writer) {
+func (t trialJSON) write(w *safe.Writer) {
 	block := func(head, body string) {
-		fmt.Fprintln(w, head)
-		for _, line := range strings.Split(strings.TrimRight(safe.Lines(body), "\n"), "\n") {
-			fmt.Fprintln(w, "  "+line)
+		w.Println(head)
+		for _, line := range strings.Split(strings.TrimRight(body, "\n"), "\n") {
+			w.Println("  " + line)
 		}
 	}
 	for i, page := range t.Pages {
@@ -204,7 +203,7 @@ func (t trialJSON) write(w io.Writer) {
 		}
 		block(head, beginning(page.Answer.text()))
 		for _, one := range page.Steps {
-			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), safe.Text(one.Expression)), beginning(one.result()))
+			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), one.Expression), beginning(one.result()))
 		}
 	}
 	words := verdictWords(t.Verdict)
@@ -212,7 +211,7 @@ func (t trialJSON) write(w io.Writer) {
 		words = "did not land"
 	}
 	if t.Known != "" {
-		fmt.Fprintln(w, safe.Lines("RECOGNISES "+t.Known))
+		w.Println("RECOGNISES " + t.Known)
 	}
 	line := "VERDICT   " + words
 	if t.Outcome != nil {
@@ -221,8 +220,8 @@ func (t trialJSON) write(w io.Writer) {
 	if t.Problem != nil {
 		line += ": " + *t.Problem
 	}
-	fmt.Fprintln(w, safe.Lines(line))
+	w.Println(line)
 	if t.Advice != nil {
-		fmt.Fprintln(w, safe.Lines("ADVICE    "+t.Advice.Verb+": "+t.Advice.Reason))
+		w.Println("ADVICE    " + t.Advice.Verb + ": " + t.Advice.Reason)
 	}
 }

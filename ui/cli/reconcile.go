@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -114,7 +112,7 @@ func (a *app) reconcileWhat(ctx context.Context, args []string) error {
 		results = append(results, r)
 	}
 	if len(results) == 0 && !a.json {
-		return a.done(effectNoop, nil, func(w io.Writer) { fmt.Fprintln(w, "nothing is due") })
+		return a.done(effectNoop, nil, func(w *safe.Writer) { w.Println("nothing is due") })
 	}
 	return a.finish(results)
 }
@@ -131,7 +129,7 @@ func (a *app) reconcileNow(ctx context.Context, s ledger.Store, p *policy.Policy
 			continue
 		}
 		if !a.json && isTerminal(a.errOut) {
-			fmt.Fprintf(a.errOut, "checking %s …\n", safe.Text(see(p, rec).title()))
+			a.errOut.Printf("checking %s …\n", see(p, rec).title())
 		}
 		r, err := a.checkOne(ctx, engine, run, rec.Operation.ID)
 		if err != nil {
@@ -197,7 +195,7 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 		} else {
 			line += checkWords(g.Read)
 		}
-		fmt.Fprintln(a.errOut, safe.Text(line))
+		a.errOut.Println(line)
 	})
 	if err != nil {
 		return err
@@ -214,18 +212,18 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 	for _, n := range unchecked {
 		data.Unchecked += n
 	}
-	write := func(w io.Writer) {
+	write := func(w *safe.Writer) {
 		if sum.Reads == 0 && sum.Expired == 0 {
-			fmt.Fprintln(w, "nothing is due")
+			w.Println("nothing is due")
 			return
 		}
-		fmt.Fprintf(w, "%d checked: %d landed, %d did not land, %d happened twice, %d different, %d cannot tell\n",
+		w.Printf("%d checked: %d landed, %d did not land, %d happened twice, %d different, %d cannot tell\n",
 			sum.Reads, sum.Landed, sum.Absent, sum.Duplicated, sum.Mismatched, sum.Inconclusive)
 		if sum.Expired > 0 {
-			fmt.Fprintf(w, "%d ran past their deadline and are in doubt\n", sum.Expired)
+			w.Printf("%d ran past their deadline and are in doubt\n", sum.Expired)
 		}
 		if sum.Skipped+sum.Errors > 0 {
-			fmt.Fprintf(w, "%d skipped (another indoubt has them, or they moved), %d errors\n", sum.Skipped, sum.Errors)
+			w.Printf("%d skipped (another indoubt has them, or they moved), %d errors\n", sum.Skipped, sum.Errors)
 		}
 	}
 	if data.Unchecked == 0 {
@@ -234,23 +232,22 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 	if effect == effectNoop {
 		effect = ""
 	}
-	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: uncheckedText(data.Unchecked, unchecked), Hint: "a person settles these: indoubt list state:uncertain",
+	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%d in doubt, and no check is possible", data.Unchecked), More: reasons(unchecked), Hint: "a person settles these: indoubt list state:uncertain",
 		Effect: effect, Data: data, Text: write}
 }
 
-// uncheckedText says how many are in doubt that nothing checks, and why.
-func uncheckedText(n int, why map[string]int) string {
-	lines := []string{fmt.Sprintf("%d in doubt, and no check is possible", n)}
+// reasons are lines that say why no check is possible, each with how often.
+func reasons(why map[string]int) (lines []string) {
 	for _, reason := range slices.Sorted(maps.Keys(why)) {
-		lines = append(lines, fmt.Sprintf("  %d: %s", why[reason], safe.Text(reason)))
+		lines = append(lines, fmt.Sprintf("  %d: %s", why[reason], reason))
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // reconcileOn is the engine without a console. It ends with ctx, after writes
 // in flight.
 func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) error {
-	say := func(line string) { fmt.Fprintln(a.errOut, clockTime(a.clock())+"  "+safe.Text(line)) }
+	say := func(line string) { a.errOut.Println(clockTime(a.clock()) + "  " + line) }
 	live := a.watchPolicy(ctx, say)
 	engine := a.engine(s, live.inForce, true, say)
 	served := make(chan struct{})
@@ -261,7 +258,7 @@ func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) e
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(a.errOut, "metrics at "+shown)
+		a.errOut.Println("metrics at " + shown)
 		go func() { <-done; close(served) }()
 	}
 	info, err := s.Info(ctx)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -225,7 +224,7 @@ func onePlanJSON(p reconcile.Plan) *planJSON {
 }
 
 // writePlan shows what a retry would do, before anybody says yes.
-func writePlan(w io.Writer, p reconcile.Plan) {
+func writePlan(w *safe.Writer, p reconcile.Plan) {
 	v := view{rec: p.Record, kind: p.Kind, now: p.Record.Now}
 	o := p.Record.Operation
 	line := func(head, text string) {
@@ -237,7 +236,7 @@ func writePlan(w io.Writer, p reconcile.Plan) {
 	if p.Basis == ledger.BasisRiskAccepted {
 		head = "RETRY WITHOUT PROOF"
 	}
-	fmt.Fprintf(w, "%s  %s  %s@%d  as seen at %s\n", head, safe.Text(v.title()), safe.Text(o.ID), o.Version, clockTime(p.Record.Now))
+	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, v.title(), o.ID, o.Version, clockTime(p.Record.Now))
 	switch {
 	case p.Basis == ledger.BasisRiskAccepted && len(p.Showing.Related) > 0:
 		line("NOT ALONE", p.Why)

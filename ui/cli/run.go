@@ -95,8 +95,8 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if err != nil {
 		return err
 	}
-	req := record.RunRequest{Wish: wish, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: a.stdin, Stdout: a.out, Stderr: a.errOut,
-		Note: func(line string) { fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(line)) }}
+	req := record.RunRequest{Wish: wish, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: a.stdin, Stdout: a.rawOut, Stderr: a.rawErr,
+		Note: func(line string) { a.errOut.Println("indoubt: " + line) }}
 	if flags.input == "-" {
 		req.Stdin = nil // it was the input
 	}
@@ -160,7 +160,7 @@ func (a *app) rehearseRun(ctx context.Context, r *record.Recorder, req record.Ru
 	data := a.begunJSON(ctx, res)
 	if res.Answer != ledger.AnswerBegun {
 		if res.Answer == ledger.AnswerFinished {
-			return a.done(effectNoop, data, func(w io.Writer) { fmt.Fprintln(w, "would print the stored output; nothing would be sent") })
+			return a.done(effectNoop, data, func(w *safe.Writer) { w.Println("would print the stored output; nothing would be sent") })
 		}
 		return notToSend(res, data)
 	}
@@ -168,8 +168,8 @@ func (a *app) rehearseRun(ctx context.Context, r *record.Recorder, req record.Ru
 	if res.Attempt.N > 1 {
 		effect = effectWouldUpdate
 	}
-	return a.done(effect, data, func(w io.Writer) {
-		fmt.Fprintf(w, "would run attempt %d under key %s: %s\n", res.Attempt.N, safe.Text(res.Operation.Key), safe.Text(strings.Join(res.Operation.Command.Argv, " ")))
+	return a.done(effect, data, func(w *safe.Writer) {
+		w.Printf("would run attempt %d under key %s: %s\n", res.Attempt.N, res.Operation.Key, strings.Join(res.Operation.Command.Argv, " "))
 	})
 }
 
@@ -217,9 +217,9 @@ func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResul
 	switch {
 	case res.Answer == ledger.AnswerFinished:
 		e.Effect = effectNoop
-		_, _ = a.out.Write(res.Stored)
+		_, _ = a.rawOut.Write(res.Stored)
 		if len(res.Stored) == 0 {
-			a.warnf("committed before, and no output was kept (receipt: %s)", safe.Text(res.Operation.Receipt()))
+			a.warnf("committed before, and no output was kept (receipt: %s)", res.Operation.Receipt())
 		}
 	case res.Answer != ledger.AnswerBegun:
 		told := notToSend(res.BeginResult, data)
@@ -245,10 +245,7 @@ func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResul
 		return exitWith(res.ExitCode)
 	}
 	if res.ExitCode != 0 && f.Message != "" {
-		fmt.Fprintln(a.errOut, "indoubt: "+safe.Text(f.Message))
-		for _, line := range strings.Split(f.Hint, "\n") {
-			fmt.Fprintln(a.errOut, "  "+safe.Text(line))
-		}
+		a.say(f)
 	}
 	return exitWith(res.ExitCode)
 }

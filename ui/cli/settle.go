@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -151,12 +150,12 @@ func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) err
 	if flags.dryRun {
 		data.operationJSON = see(a.policyToLookBy(), ledger.Record{Found: true, Operation: o, Now: a.clock()}).asJSON()
 	}
-	return a.done(effect, data, func(w io.Writer) {
+	return a.done(effect, data, func(w *safe.Writer) {
 		line := string(o.State)
 		if o.Conflict != ledger.NoConflict {
 			line += ", " + string(o.Conflict) + ": " + o.ConflictNote
 		}
-		fmt.Fprintf(w, "%s  %s  %s\n", o.ID, effect, safe.Text(line))
+		w.Printf("%s  %s  %s\n", o.ID, effect, line)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +51,7 @@ func (a *app) show(ctx context.Context, id string) error {
 	}
 	v := see(a.policyToLookBy(), rec)
 	data := showJSON{v.asJSON(), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), eventsJSON(events)}
-	return a.done("", data, func(w io.Writer) { writeTicket(w, v, events) })
+	return a.done("", data, func(w *safe.Writer) { writeTicket(w, v, events) })
 }
 
 // read finds one operation by its id, as its writer wrote it, or the beginning of
@@ -86,18 +85,13 @@ func cutVersion(arg string) (id string, version int64, given bool) {
 }
 
 // writeTicket prints one operation the way a person tells it.
-func writeTicket(w io.Writer, v view, events []ledger.Event) {
+func writeTicket(w *safe.Writer, v view, events []ledger.Event) {
 	o := v.rec.Operation
 	line := func(head, format string, args ...any) {
-		for i, arg := range args {
-			if s, ok := arg.(string); ok {
-				args[i] = safe.Text(s)
-			}
-		}
-		fmt.Fprintf(w, "%-8s "+format+"\n", append([]any{head}, args...)...)
+		w.Printf("%-8s "+format+"\n", append([]any{head}, args...)...)
 	}
-	fmt.Fprintf(w, "%s\n", safe.Text(v.title()))
-	fmt.Fprintf(w, "%s@%d\n\n", safe.Text(o.ID), o.Version)
+	w.Printf("%s\n", v.title())
+	w.Printf("%s@%d\n\n", o.ID, o.Version)
 
 	line("STATE", "%s, %s, since %s, by %s", string(v.state), said(v.lane), clockTime(o.UpdatedAt), o.Actor)
 	if o.Reason != "" {
@@ -137,11 +131,11 @@ func writeTicket(w io.Writer, v view, events []ledger.Event) {
 	}
 	writeInput(w, o)
 
-	fmt.Fprintln(w)
+	w.Println()
 	writeAdvice(line, v)
-	fmt.Fprintln(w, "\nSEEN")
+	w.Printf("\nSEEN\n")
 	for _, e := range events {
-		fmt.Fprintln(w, "  "+eventLine(e, false))
+		w.Println("  " + eventLine(e, false))
 	}
 	writeAttempts(w, v.rec.Attempts)
 	writeReads(w, v.rec.Reads)
@@ -154,7 +148,7 @@ func writeTicket(w io.Writer, v view, events []ledger.Event) {
 	}
 }
 
-func writeInput(w io.Writer, o ledger.Operation) {
+func writeInput(w *safe.Writer, o ledger.Operation) {
 	if len(o.Input) == 0 || string(o.Input) == "null" {
 		return
 	}
@@ -165,7 +159,7 @@ func writeInput(w io.Writer, o ledger.Operation) {
 	}
 	fmt.Fprintf(w, "%-8s %s\n", "INPUT", safe.Lines(b.String()))
 	if o.Redacted {
-		fmt.Fprintf(w, "%-8s parts of it are kept as digests only: it cannot be sent from here\n", "")
+		w.Printf("%-8s parts of it are kept as digests only: it cannot be sent from here\n", "")
 	}
 }
 
@@ -204,9 +198,9 @@ func writeAdvice(line func(head, format string, args ...any), v view) {
 	}
 }
 
-func writeAttempts(w io.Writer, attempts []ledger.Attempt) {
+func writeAttempts(w *safe.Writer, attempts []ledger.Attempt) {
 	if len(attempts) > 0 {
-		fmt.Fprintln(w, "ATTEMPTS")
+		w.Println("ATTEMPTS")
 	}
 	for _, t := range attempts {
 		s := fmt.Sprintf("  %d  %s  %s by %s", t.N, clockTime(t.StartedAt), t.Sender, t.Actor)
@@ -223,17 +217,17 @@ func writeAttempts(w io.Writer, attempts []ledger.Attempt) {
 		if t.LateOutcome != "" {
 			s += fmt.Sprintf("  late answer %s: %s %s", clockTime(t.LateAt), t.LateOutcome, t.LateReceipt)
 		}
-		fmt.Fprintln(w, safe.Text(s))
+		w.Println(s)
 	}
 }
 
-func writeReads(w io.Writer, reads []ledger.Read) {
+func writeReads(w *safe.Writer, reads []ledger.Read) {
 	if len(reads) > 0 {
-		fmt.Fprintln(w, "CHECKS")
+		w.Println("CHECKS")
 	}
 	for i := len(reads) - 1; i >= 0; i-- {
 		r := reads[i]
-		fmt.Fprintln(w, safe.Text(fmt.Sprintf("  %d  %s  %s", len(reads)-i, clockTime(r.BeganAt), checkWords(r))))
+		w.Println(fmt.Sprintf("  %d  %s  %s", len(reads)-i, clockTime(r.BeganAt), checkWords(r)))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -142,7 +141,7 @@ func (a *app) stats(ctx context.Context, since time.Duration) error {
 	for _, c := range accuracy {
 		data.Accuracy = append(data.Accuracy, accuracyJSON{c.Actor, c.Machine, c.Verb, c.Decided, c.Wrong})
 	}
-	return a.done("", data, func(w io.Writer) { writeStats(w, data, since) })
+	return a.done("", data, func(w *safe.Writer) { writeStats(w, data, since) })
 }
 
 // downstreamsSeen tells how each downstream answered the newest check of what is
@@ -181,16 +180,16 @@ func downstreamsSeen(ctx context.Context, s ledger.Store, p *policy.Policy, now 
 }
 
 // writeStats prints the counts as small tables.
-func writeStats(w io.Writer, d statsJSON, since time.Duration) {
+func writeStats(w *safe.Writer, d statsJSON, since time.Duration) {
 	var head []string
 	for _, l := range d.Lists {
 		if l.n > 0 || l.name == "needs_you" || l.name == "all" {
 			head = append(head, fmt.Sprintf("%d %s", l.n, strings.ReplaceAll(l.name, "_", " ")))
 		}
 	}
-	fmt.Fprintln(w, strings.Join(head, " · "))
+	w.Println(strings.Join(head, " · "))
 	if d.Duplicates > 0 {
-		fmt.Fprintf(w, "%d happened twice and nobody has dealt with it yet\n", d.Duplicates)
+		w.Printf("%d happened twice and nobody has dealt with it yet\n", d.Duplicates)
 	}
 	writeColumns(w, []string{"KIND", "STATE", "COUNT", "OLDEST"}, len(d.Kinds), func(i int) []string {
 		k, old := d.Kinds[i], "–"
@@ -213,7 +212,7 @@ func writeStats(w io.Writer, d statsJSON, since time.Duration) {
 	decided := slices.Clone(d.Accuracy)
 	slices.SortStableFunc(decided, func(a, b accuracyJSON) int { return cmp.Compare(b.Wrong, a.Wrong) })
 	if len(decided) > 0 {
-		fmt.Fprintf(w, "\nDecided in the last %s:\n", age(since))
+		w.Printf("\nDecided in the last %s:\n", age(since))
 	}
 	for _, c := range decided {
 		who := c.Actor
@@ -224,13 +223,13 @@ func writeStats(w io.Writer, d statsJSON, since time.Duration) {
 		if c.Wrong > 0 {
 			later = fmt.Sprintf("%d later found wrong", c.Wrong)
 		}
-		fmt.Fprintf(w, "  %s: %d by %s, %s\n", safe.Text(who), c.Decided, c.Verb, later)
+		w.Printf("  %s: %d by %s, %s\n", who, c.Decided, c.Verb, later)
 	}
 }
 
 // writeColumns prints an aligned table under a blank line, unless it is empty. All
 // but the last column are as wide as their widest cell.
-func writeColumns(w io.Writer, head []string, n int, row func(i int) []string) {
+func writeColumns(w *safe.Writer, head []string, n int, row func(i int) []string) {
 	if n == 0 {
 		return
 	}
@@ -243,7 +242,7 @@ func writeColumns(w io.Writer, head []string, n int, row func(i int) []string) {
 		rows = append(rows, cells)
 	}
 	widths := widest(rows)
-	fmt.Fprintln(w)
+	w.Println()
 	for _, r := range rows {
 		var line strings.Builder
 		for i, cell := range r {

@@ -18,6 +18,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/sqlite"
 	"indoubt/reconcile"
+	"indoubt/ui/safe"
 )
 
 // someDoubts is a ledger with two operations in doubt, one of them with a kind
@@ -102,7 +103,7 @@ func TestStats(t *testing.T) {
 
 func TestStatsTellHowDecisionsTurnedOut(t *testing.T) {
 	var out bytes.Buffer
-	writeStats(&out, statsJSON{Accuracy: []accuracyJSON{{Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "checks", Machine: true, Verb: "read", Decided: 7}}}, 30*24*time.Hour)
+	writeStats(safe.NewWriter(&out), statsJSON{Accuracy: []accuracyJSON{{Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "checks", Machine: true, Verb: "read", Decided: 7}}}, 30*24*time.Hour)
 	for _, want := range []string{"maya: 41 by confirm, 1 later found wrong", "checks (a program): 7 by read, none found wrong"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

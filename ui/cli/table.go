@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -40,7 +39,7 @@ var columns = []column{
 
 // writeTable prints the views as an aligned table. Without a width (no
 // terminal) nothing is cut and ids are whole, so that a pipe can use them.
-func writeTable(w io.Writer, all []view, width int) {
+func writeTable(w *safe.Writer, all []view, width int) {
 	if len(all) == 0 {
 		return
 	}

@@ -1,7 +1,10 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -365,6 +368,16 @@ func (m *Root) menu() tea.Cmd {
 	return nil
 }
 
+var bareWord = regexp.MustCompile(`^[\pL\pN_.:@/+,-]+$`)
+
+// shellWord is a text as one word of a command line.
+func shellWord(s string) string {
+	if bareWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // copyMenu copies through the terminal (OSC 52), so it works over SSH.
 func (m *Root) copyMenu() tea.Cmd {
 	b := m.chosenBrief()
@@ -378,7 +391,7 @@ func (m *Root) copyMenu() tea.Cmd {
 		d.facts = append(d.facts, fact{key + "  " + name, cut(safe.Text(value), 200), false})
 		d.keys[key] = func(*dialog) tea.Cmd {
 			m.say("copied the "+name+", if your terminal allows it: "+cut(safe.Text(value), 60), false)
-			return tea.SetClipboard(value)
+			return tea.SetClipboard(safe.Exact(value)) // it may be pasted into a shell
 		}
 	}
 	add("i", "id", o.ID)
@@ -390,8 +403,11 @@ func (m *Root) copyMenu() tea.Cmd {
 		add(fmt.Sprint(i+1), fmt.Sprintf("receipt %d", i+1), o.Receipts[i])
 	}
 	add("l", "link", b.facts.Link)
-	add("n", "input", string(o.Input))
-	add("s", "command", "indoubt show "+o.ID)
+	var input bytes.Buffer
+	if json.Compact(&input, o.Input) == nil {
+		add("n", "input", input.String())
+	}
+	add("s", "command", "indoubt show "+shellWord(o.ID))
 	m.show(d)
 	return nil
 }

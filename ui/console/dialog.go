@@ -120,14 +120,14 @@ func (d *dialog) pressPlain(name string) (tea.Cmd, bool) {
 	switch {
 	case name == "enter" || name == "q":
 		return nil, true
+	case d.keys[name] != nil && strings.ToLower(name) != d.opener:
+		return d.keys[name](d), true
 	case name == "b":
 		d.toggleMore()
 	case name == "down" || name == "j":
 		d.scroll++
 	case name == "up" || name == "k":
 		d.scroll = max(d.scroll-1, 0)
-	case d.keys[name] != nil && strings.ToLower(name) != d.opener:
-		return d.keys[name](d), true
 	case name == "y" && d.yes != "":
 		if d.opener == "y" {
 			return nil, false

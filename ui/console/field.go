@@ -19,9 +19,13 @@ type field struct {
 	at      int
 }
 
+// textField begins with a value, unless that does not print: written out it would
+// be another text, which the decision would then hold.
 func textField(label, value string) *field {
 	f := &field{label: label, input: newInput()}
-	f.input.SetValue(value)
+	if safe.Text(value) == value {
+		f.input.SetValue(value)
+	}
 	return f
 }
 

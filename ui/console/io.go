@@ -198,7 +198,7 @@ func (m *Root) openLink() tea.Cmd {
 	path, err := exec.LookPath(name)
 	if err != nil || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		m.show(&dialog{title: "Open", facts: []fact{{"HERE", "there is no browser on this side of the connection", false}, {"COPIED", "if your terminal allows it", false}, {"LINK", shown, false}}})
-		return tea.SetClipboard(url)
+		return tea.SetClipboard(safe.Exact(url))
 	}
 	return func() tea.Msg {
 		cmd := exec.Command(path, url)

@@ -3,10 +3,12 @@ package console
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -147,9 +149,14 @@ func newWorld(t *testing.T) *world {
 // doubt records an operation whose answer never came.
 func (w *world) doubt(kind, title string, never float64) string {
 	w.t.Helper()
+	return w.doubtUnder(ledger.NewID(), kind, title, never)
+}
+
+func (w *world) doubtUnder(key, kind, title string, never float64) string {
+	w.t.Helper()
 	ctx := context.Background()
 	r, err := ledger.Begin(ctx, w.store, ledger.BeginRequest{
-		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: ledger.NewID(), Token: ledger.NewToken(),
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: key, Token: ledger.NewToken(),
 		Fingerprint: strings.Repeat("ab", 32), Title: title, Input: []byte(`{"n":1}`), Source: ledger.Source{Pipeline: "billing"}, Sender: "pipeline",
 		TokenSent: true, Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true},
 	})
@@ -301,6 +308,8 @@ func TestProgramShowsAForeignCommitWithoutAKey(t *testing.T) {
 func TestI11_ProgramWritesNoHostileByte(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	const key = "k\x1b]52;c;eA==\x07\nrm\u202e"
+	w.doubtUnder(key, "mail.send", "keyed", 1000)
 	payloads := []string{"\x1b]52;c;ZXZpbA==\x07", "\x1b[2Jcleared", "\x1b]0;unterminated", "over\rwritten", "pay \u202e0001$", "c1 \u009b31m"}
 	for i, p := range payloads {
 		w.doubt("legacy.charge", fmt.Sprintf("op%d %s", i, p), float64(100-i))
@@ -314,10 +323,22 @@ func TestI11_ProgramWritesNoHostileByte(t *testing.T) {
 	term.wait(`op5 c1 \u009b31m`)
 	term.keys("enter")
 	term.wait("MEANT")
+	term.keys("esc", "esc", "g", "y")
+	term.dialog("Copy")
+	term.keys("k")
+	term.wait("copied the key")
 	term.mu.Lock()
 	raw := term.raw.String()
 	term.mu.Unlock()
-	for _, bad := range []string{"\x1b]52", "\x1b]0;unterminated", "\u202e", "\u009b", "\x1b[2Jcleared"} {
+	if own := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(`k\x1b]52;c;eA==\x07\nrm\u202e`)) + "\x07"; strings.Count(raw, own) != 1 {
+		t.Errorf("the clipboard was not given safe text: %q", raw)
+	} else {
+		raw = strings.ReplaceAll(raw, own, "")
+	}
+	for _, title := range regexp.MustCompile(`\x1b\][02];[^\x07\x1b]*(\x07|\x1b\\)`).FindAllString(raw, -1) {
+		raw = strings.ReplaceAll(raw, title, "")
+	}
+	for _, bad := range []string{"\x1b]", "\u202e", "\u009b", "\x1b[2Jcleared"} {
 		if strings.Contains(raw, bad) {
 			t.Errorf("the terminal was sent %q", bad)
 		}

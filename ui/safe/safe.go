@@ -30,17 +30,36 @@ func Text(s string) string {
 	}
 	var b strings.Builder
 	b.Grow(len(s) + 16)
+	writeOut(&b, s, true)
+	return b.String()
+}
+
+// Exact is Text for what is pasted elsewhere: a backslash stays single, so that
+// what prints stays what it is.
+func Exact(s string) string {
+	var b strings.Builder
+	writeOut(&b, s, false)
+	return b.String()
+}
+
+// writeOut appends s on one line. With double, a backslash that could be taken
+// for the beginning of an escape is doubled.
+func writeOut(b *strings.Builder, s string, double bool) {
+	if plain(s) {
+		b.WriteString(s)
+		return
+	}
 	marks := maxMarks // a mark without a base would sit on whatever stands before
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		i += size
 		switch {
 		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i-1])
+			fmt.Fprintf(b, `\x%02x`, s[i-1])
 			marks = maxMarks
 		case r == '\\':
 			b.WriteByte('\\')
-			if readsAsEscape(s[i:]) {
+			if double && readsAsEscape(s[i:]) {
 				b.WriteByte('\\')
 			}
 			marks = 0
@@ -51,11 +70,10 @@ func Text(s string) string {
 			b.WriteRune(r)
 			marks = 0
 		default:
-			escape(&b, r)
+			escape(b, r)
 			marks = maxMarks
 		}
 	}
-	return b.String()
 }
 
 // Lines is Text for text that may run over several lines: line feeds stay.

@@ -1,0 +1,395 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/creack/pty"
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger/hostclock"
+)
+
+// hostile has one of everything that a terminal acts on, hides or turns around,
+// and a line of its own.
+const hostile = "evil\x1b]0;PWN\x07\x1b]52;c;cm0=\x07\x1b]8;;http://x\x1b\\\x1b[31m\x9b31m\x9d0;\u009b31m\u009d\b\r\x7f\u202e\u2066\u200b\u200d\ufeff\U000e0041\xff\xc3\nFORGED"
+
+// unsafeBytes names what in the output of a terminal is more than plain lines.
+func unsafeBytes(out string) string {
+	for i, r := range out {
+		switch {
+		case r == utf8.RuneError && strings.HasPrefix(out[i:], "\xef\xbf\xbd"), r == '\n', r == '\t':
+		case r == '\r' && strings.HasPrefix(out[i:], "\r\n"):
+		case r == utf8.RuneError:
+			return fmt.Sprintf("the byte %#x, which is no UTF-8", out[i])
+		case r < ' ', r >= 0x7f && r < 0xa0, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xe0000 && r <= 0xe0fff:
+			return fmt.Sprintf("%U", r)
+		}
+	}
+	if strings.HasPrefix(out, "FORGED") || strings.Contains(out, "\nFORGED") {
+		return "a line that the ledger made"
+	}
+	return ""
+}
+
+// ids are the columns that name operations, attempts and grants.
+var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
+	grants.operation_id grants.id grants.attempt_id open_operations.id marks.operation_id events.operation_id leases.operation_id`)
+
+// ofAnotherForm are the text columns that hold one of a few words, or by which the
+// ledger knows what is its own.
+var ofAnotherForm = map[string]bool{}
+
+func init() {
+	for _, c := range strings.Fields(`
+		operations.state operations.verdict operations.conflict operations.settled_boot
+		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
+		reads.verdict grants.basis
+		open_operations.class open_operations.search open_operations.state open_operations.verdict open_operations.conflict open_operations.digest
+		counts.what meta.name meta.value`) {
+		ofAnotherForm[c] = true
+	}
+}
+
+// spoil puts hostile text into every text column of a ledger, as one could who has
+// the rights of its owner: the guards are away meanwhile.
+func (b *bench) spoil() {
+	b.Helper()
+	db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(b.ledger, "?", "%3f"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	do := func(query string, args ...any) (int64, error) {
+		res, err := db.Exec(query, args...)
+		if err != nil {
+			return 0, err
+		}
+		n, err := res.RowsAffected()
+		return n, err
+	}
+	must := func(query string, args ...any) {
+		b.Helper()
+		if _, err := do(query, args...); err != nil {
+			b.Fatalf("%s: %v", query, err)
+		}
+	}
+	guards := pairs(b, db, `SELECT name, sql FROM sqlite_master WHERE type = 'trigger'`)
+	for _, g := range guards {
+		must("DROP TRIGGER " + g[0])
+	}
+	columns := pairs(b, db, `SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND upper(c.type) LIKE 'TEXT%' AND c.hidden = 0`)
+	object, _ := json.Marshal(map[string]any{"customer": hostile, hostile: []string{hostile}, "argv": []string{hostile}, "dir": hostile, "amount": 4200})
+	object = append(object[:len(object)-1], (",\"raw\":\"\xff\x9b31m\u202e\"}")...)
+	list, _ := json.Marshal([]string{hostile})
+	for _, c := range columns {
+		table, column := c[0], c[1]
+		if name := table + "." + column; ofAnotherForm[name] || slices.Contains(ids, name) {
+			continue
+		}
+		where, before := "", ""
+		switch {
+		case column == "kind" && table != "reads": // the policy knows the others
+			where = " WHERE kind <> 'stripe.charge'"
+		case table == "holds" && column == "scope":
+			before = "kind:"
+		}
+		changed := int64(0)
+		for _, value := range []string{before + hostile, string(object), string(list)} {
+			for _, expression := range []string{"? || hex(randomblob(4))", "?"} {
+				if n, err := do("UPDATE "+table+" SET "+column+" = "+expression+where, value); err == nil && changed == 0 {
+					changed = n
+				}
+			}
+		}
+		if changed == 0 {
+			b.Errorf("%s.%s holds no hostile text: a row lacks, or the column has a form of its own", table, column)
+		}
+	}
+	for _, c := range ids { // which hold the rows together
+		table, column, _ := strings.Cut(c, ".")
+		must("UPDATE "+table+" SET "+column+" = substr("+column+", 1, 13) || ? || substr("+column+", 14) WHERE "+column+" <> ''", hostile)
+	}
+	for _, g := range guards {
+		must(g[1])
+	}
+}
+
+func pairs(b *bench, db *sql.DB, query string) (out [][2]string) {
+	b.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one [2]string
+		if err := rows.Scan(&one[0], &one[1]); err != nil {
+			b.Fatal(err)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// hostilePolicy is a policy whose every text is hostile, with a check that answers so.
+func (b *bench) hostilePolicy(url string) {
+	b.Helper()
+	evil := strings.Trim(strconv.QuoteToASCII(hostile), `"`)
+	text := `version: 1
+currency: USD
+words: { "` + evil + `": 7 }
+downstreams:
+  "down` + evil + `": { base: "` + url + `" }
+kinds:
+  stripe.charge:
+    downstream: "down` + evil + `"
+    title: "` + evil + ` ${input.customer}"
+    target: "` + evil + ` ${input.customer}"
+    cost: { duplicate: 5, miss: "` + evil + `" }
+    token: { into: metadata.indoubt }
+    lands_within: 1m
+    visible_within: 0s
+    read:
+      http: { get: "/find", query: { q: "${token}" } }
+      valid: status == 200
+      list: body.data
+      mark: it.mark
+      complete: "true"
+      receipt: it.id
+    send: { http: { post: "/pay", json: { what: "` + evil + ` ${input.customer}" } } }
+    link: "https://x/` + evil + `${receipt}"
+    tests:
+      - { name: "` + evil + `", answer: { status: 200, body: { data: [{ id: "` + evil + `" }] } }, want: landed }
+`
+	b.policy = b.file("hostile.yaml", text)
+	b.want(0, "policy", "check")
+}
+
+// hostileLedger has an operation in every state and a row in every table.
+func (b *bench) hostileLedger() {
+	b.Helper()
+	for n := 1; n <= 12; n++ {
+		kind := "stripe.charge"
+		if n%2 == 0 {
+			kind = "legacy.charge"
+		}
+		b.doubt(n, kind, strings.Replace(charge, "INV-1042", fmt.Sprint("INV-", n%4), 1))
+	}
+	b.want(0, "confirm", b.at(1), "--receipt", "a", "--receipt", "b")
+	b.want(0, "confirm", b.at(2), "--receipt", "a", "--reason", "seen", "--idempotency-key", "k")
+	b.want(0, "deny", b.at(3), "--reason", "no")
+	b.want(0, "abandon", b.at(4), "--reason", "late")
+	b.want(0, "park", b.at(5), "--until", "2h")
+	b.want(0, "hold", "stripe.charge", "--reason", "r")
+	b.want(0, "release", "stripe.charge", "--reason", "over")
+	b.want(0, "hold", "legacy.charge", "--reason", "r")
+	b.begin(13, "stripe.charge", charge)
+	execSQL(b.T, b.ledger, `INSERT INTO marks VALUES ('m', '`+id(6)+`')`)
+	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO engines VALUES ('engine', 'd', %d, %[1]d); INSERT INTO tallies (kind, class) VALUES ('k', 'timeout'); INSERT INTO paces VALUES ('down', %[1]d000)`, b.now.UnixMilli()))
+	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason, evidence) VALUES ('r', '%s', %d, %[2]d, 'inconclusive', 'why', '{}')`, id(7), b.now.UnixMilli()))
+	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('g', '%s', %d, 'absent', 'eve', %d, %d)`,
+		id(8), b.rec(8).Operation.Version, b.now.UnixMilli(), b.now.Add(time.Hour).UnixMilli()))
+	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO leases VALUES ('%s', 'h', 1, 'd', %d)`, id(9), b.now.UnixMilli()))
+	b.store.Close()
+	b.store = nil
+	b.spoil()
+}
+
+// TestI11_NoHostileByteReachesATerminal runs every command on a terminal, over a
+// ledger, a policy and answers whose every text is hostile. A command that is new
+// needs a line here.
+func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		quoted, _ := json.Marshal(hostile)
+		fmt.Fprintf(w, `{"data":[{"id":%s,"mark":%[1]s}],"error":%[1]s}`, quoted)
+	}))
+	defer answers.Close()
+	b := newBench(t)
+	b.hostileLedger()
+	b.hostilePolicy(answers.URL)
+	saved := b.file("answer.http", "HTTP/1.1 200 OK\r\nX-A: "+strings.Split(hostile, "\r")[0]+"\r\n\r\n{\"data\":[{\"id\":\""+`\u001b[31m`+"\"}]}")
+	port := freePort(t)
+	t.Chdir(b.dir)
+	one, other := "019808a1-0001", "019808a1-0006"
+	at := func(n int) string {
+		db, err := sql.Open("sqlite", b.ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		return pairs(b, db, fmt.Sprintf("SELECT id || '@' || version, '' FROM operations WHERE seq = %d", n))[0][0]
+	}
+	why := []string{"--reason", hostile}
+	with := func(args ...string) []string { return append(args, why...) }
+	cases := map[string][][]string{
+		"":          {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
+		"list":      {{}, {"--limit", "3"}, {"--tab", "settled"}, {"kind:" + hostile}, {"state:" + hostile}, {"--after", hostile}},
+		"show":      {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1"}, {hostile}, {}},
+		"log":       {{}, {one}, {hostile}, {"--follow"}},
+		"stats":     {{}},
+		"doctor":    {{}},
+		"confirm":   {with(at(6), "--dry-run"), with(at(6)), with(at(1)), with(hostile + "@1"), {at(7), "--receipt", hostile}},
+		"deny":      {with(at(9)), with(at(9)), with(other)},
+		"retry":     {{at(11), "--dry-run"}, with(at(11), "--dry-run"), with(at(11)), with(at(12)), with(at(3))},
+		"abandon":   {with(at(10), "--dry-run"), with(at(10))},
+		"ack":       {with(at(1), "--reference", hostile)},
+		"park":      {with(at(8), "--until", "2h"), {at(8), "--until", hostile}},
+		"undo":      {with(at(2)), with(at(13))},
+		"note":      {with(at(2))},
+		"hold":      {with("stripe.charge"), with("--downstream", hostile), with("kind"+hostile, "--dry-run")},
+		"release":   {{"stripe.charge"}, {hostile}},
+		"reconcile": {{other, "--dry-run"}, {at(11)}, {}, {hostile}, {"--watch", "--metrics", ":0"}},
+		"run": {{"--kind", "k", "--key", hostile, "--input", "{}", "--", "/none/" + hostile}, {"--kind", "k", "--key", hostile, "--input", "[]", "--", "true"},
+			{"--kind", "k" + hostile, "--key", "a", "--dry-run", "--", "false", hostile}, {"--kind", "k", "--key", "a" + hostile, "--", "false", hostile}, {"--kind", "k", "--expand", hostile, "--", "true"}},
+		"begin":      {{"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k", "--input", hostile}, {"--kind", "k", "--once", "--key", hostile + "2"}, {"--kind", hostile, "--dry-run"}},
+		"settle":     {{hostile, "--outcome", "committed"}, {strings.Replace(id(13), "-00", "-aa", 1) + hostile, "--outcome", "uncertain", "--error", hostile}, {"x", "--outcome", hostile}},
+		"mcp":        {{"--", "/none/" + hostile}, {"--server", hostile, "--", "false", hostile}, {"--url", "http://127.0.0.1:1/" + hostile}},
+		"http":       {{"--listen", port, "--upstream", answers.URL}, {"--listen", hostile, "--upstream", answers.URL}, {"--upstream", "http://x/" + hostile}},
+		"demo":       {{"--seed", "x" + hostile}, {"--at", hostile}},
+		"init":       {{}, {"--home", hostile, "--dry-run"}},
+		"adopt":      {{}, {"--dry-run"}},
+		"backup":     {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}},
+		"man":        {{}},
+		"help":       {{}, {"list"}, {hostile}},
+		"completion": {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
+		"__complete": {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
+
+		"policy":        {{}},
+		"policy check":  {{}, {"--policy", b.file("broken.yaml", "version: 1\nkinds: { \"a"+strings.Trim(strconv.QuoteToASCII(hostile), `"`)+"\": { nope: 1 } }\n")}},
+		"policy show":   {{}, {"stripe.charge"}, {hostile}},
+		"policy test":   {{}, {"stripe.charge"}, {hostile}},
+		"policy try":    {{"stripe.charge", "--op", other}, {"stripe.charge", "--op", at(11)}, {"stripe.charge", "--input", `{"customer":"\u001b[31m"}`, "--answer", saved}, {"stripe.charge", "--send", "--op", at(11), "--answer", saved}, {hostile, "--input", "{}"}},
+		"policy init":   {{"example", filepath.Join(b.dir, "new"+hostile)}, {hostile}, {"--list"}},
+		"policy schema": {{}},
+	}
+	// Its output is a protocol between the demo and its pipelines.
+	spared := map[string]bool{"demo-pipeline": true}
+	root := newRootCommand(newApp(strings.NewReader(""), io.Discard, io.Discard))
+	root.InitDefaultHelpCmd()
+	for _, path := range commandPaths(root, "") {
+		if len(cases[path]) == 0 && !spared[path] {
+			t.Errorf("indoubt %s has no case", path)
+		}
+	}
+	for path, all := range cases {
+		for _, args := range all {
+			for _, more := range [][]string{nil, {"--json"}} {
+				line := append(append(strings.Fields(path), more...), args...)
+				if out := b.onTerminal(port, line); unsafeBytes(out) != "" {
+					t.Errorf("indoubt %q prints %s:\n%q", line, unsafeBytes(out), out)
+				}
+			}
+		}
+	}
+}
+
+// commandPaths are all commands below one, itself included.
+func commandPaths(cmd *cobra.Command, path string) []string {
+	out := []string{path}
+	for _, sub := range cmd.Commands() {
+		out = append(out, commandPaths(sub, strings.TrimSpace(path+" "+sub.Name()))...)
+	}
+	return out
+}
+
+// onTerminal runs one command line with a terminal for its output and its errors,
+// and gives what came there. What would go on for ever is ended.
+func (b *bench) onTerminal(port string, args []string) string {
+	b.Helper()
+	screen, tty, err := pty.Open()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer screen.Close()
+	_ = pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: 100})
+	seen := make(chan string)
+	go func() {
+		all, _ := io.ReadAll(screen) // ends with EIO, when the other end is closed
+		seen <- string(all)
+	}()
+	a := newApp(strings.NewReader("y\nbecause "+hostile+"\ny\n"), tty, tty)
+	a.clock, a.steady = b.clock, hostclock.With(b.clock)
+	a.terminal = func() bool { return len(args) > 0 && !slices.Contains(args, "--json") && args[0] != "demo" }
+	a.env = func(name string) string {
+		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "INDOUBT_ACTOR": "maya"}[name]
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	switch {
+	case slices.Contains(args, "--follow"), slices.Contains(args, "--watch"):
+		time.AfterFunc(400*time.Millisecond, cancel)
+	case slices.Contains(args, port):
+		go func() {
+			defer cancel()
+			for range 200 {
+				req, _ := http.NewRequest("POST", "http://"+port+"/a%1b%5b31m%c2%9b?b=%0aFORGED", strings.NewReader("{}"))
+				req.Header.Set("Idempotency-Key", "k\u009b\u202e")
+				if res, err := http.DefaultClient.Do(req); err == nil {
+					res.Body.Close()
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+	}
+	a.run(ctx, args)
+	tty.Close()
+	return <-seen
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestI11_ACopyTellsItsHomeSafely: the home of a copy is whatever its ledger says.
+func TestI11_ACopyTellsItsHomeSafely(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.store.Close()
+	b.store = nil
+	db, err := sql.Open("sqlite", b.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"meta"} {
+		for _, g := range pairs(b, db, "SELECT name, '' FROM sqlite_master WHERE type = 'trigger' AND tbl_name = '"+table+"'") {
+			if _, err := db.Exec("DROP TRIGGER " + g[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := db.Exec("UPDATE meta SET value = ? WHERE name IN ('host', 'home', 'boot', 'machine')", hostile); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	for _, args := range [][]string{{"adopt", "--dry-run"}, {"doctor"}, {"list"}, {"hold", "--all", "--reason", "r"}, {"begin", "--kind", "k"}, {"init"}, {"adopt"}} {
+		for _, more := range [][]string{nil, {"--json"}} {
+			if out := b.onTerminal("-", append(args, more...)); unsafeBytes(out) != "" {
+				t.Errorf("indoubt %q prints %s:\n%q", args, unsafeBytes(out), out)
+			}
+		}
+	}
+}
