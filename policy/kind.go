@@ -130,7 +130,7 @@ type Match struct {
 // TokenRule says where the correlation token goes. The zero rule: nowhere.
 type TokenRule struct {
 	Into     string // path in the input that is set to it
-	Append   string // path of a list in the input it is added to
+	Append   string // path of a list in the input it is added to, or of a text at whose end it stands
 	Argument bool   // the wrapped command is meant to carry {{token}}; whether it does is seen in its arguments
 }
 

@@ -85,9 +85,12 @@ func (t TokenRule) insert(data any, token string) (any, error) {
 	}
 	place := func(old any, exists bool) (any, error) {
 		if appending {
+			if text, ok := old.(string); ok {
+				return behind(text, token), nil
+			}
 			list, ok := old.([]any)
 			if exists && !ok && old != nil {
-				return nil, fmt.Errorf("the token cannot be added: input.%s is no list", path)
+				return nil, fmt.Errorf("the token cannot be added: input.%s is neither a list nor a text", path)
 			}
 			for _, v := range list {
 				if v == token {
@@ -102,6 +105,22 @@ func (t TokenRule) insert(data any, token string) (any, error) {
 		return token, nil
 	}
 	return descend(data, steps, path, place)
+}
+
+// behind is a text with the token as a word of its own at its end: in a paragraph of
+// its own where the text has lines. Recorders put it in the same way.
+func behind(text, token string) string {
+	separator := " "
+	switch {
+	case text == "" || text == token:
+		return token
+	case strings.Contains(text, "\n"):
+		separator = "\n\n"
+	}
+	if strings.HasSuffix(text, separator+token) {
+		return text
+	}
+	return text + separator + token
 }
 
 func descend(data any, steps []step, path string, place func(any, bool) (any, error)) (any, error) {

@@ -58,7 +58,7 @@ type KindRule struct {
 	KeyFrom       []string
 	TokenArgument bool   // the wrapped command is meant to carry the token; whether it does is seen in its arguments
 	TokenInto     string // path in the input that senders set to the token
-	TokenAppend   string // path of a list in the input that senders add the token to
+	TokenAppend   string // path of a list in the input that senders add the token to, or of a text that it ends
 	Redact        []string
 	Access        string // read, write or "" when not stated
 	Repeat        string // replay: an identical call after a delivered commit gets its answer; else it is a new wish

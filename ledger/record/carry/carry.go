@@ -21,7 +21,7 @@ import (
 // Place is where the token goes.
 type Place struct {
 	steps  []step
-	append bool // it is added to the list there
+	append bool // it is added to the list there, or at the end of the text
 }
 
 // step is one step of a path: a name, or an index.
@@ -127,6 +127,8 @@ func here(old, token []byte, appending bool) ([]byte, bool) {
 		return nil, false
 	case absent(old):
 		return append(append([]byte{'['}, token...), ']'), true
+	case old[0] == '"':
+		return behind(old, token), true
 	}
 	var list []json.RawMessage
 	if old[0] != '[' || json.Unmarshal(old, &list) != nil {
@@ -138,6 +140,24 @@ func here(old, token []byte, appending bool) ([]byte, bool) {
 		}
 	}
 	return mcpwire.Append(old, token)
+}
+
+// behind is a JSON text with the token as a word of its own at its end: in a
+// paragraph of its own where the text has lines. Every byte of the text stays.
+func behind(old, token []byte) []byte {
+	text, word := old[1:len(old)-1], token[1:len(token)-1]
+	separator, decoded := " ", ""
+	switch _ = json.Unmarshal(old, &decoded); {
+	case decoded == "":
+		separator = ""
+	case strings.Contains(decoded, "\n"):
+		separator = `\n\n`
+	}
+	own := append([]byte(separator), word...)
+	if bytes.Equal(text, word) || len(text) > 0 && bytes.HasSuffix(text, own) {
+		return old
+	}
+	return bytes.Join([][]byte{old[:len(old)-1], own, {'"'}}, nil)
 }
 
 // elementAt finds an element of an array.

@@ -37,6 +37,14 @@ func TestJSONIsLeftAsItIsWritten(t *testing.T) {
 		{path: "a", value: `{"a":["x"]}`, append: true, want: `{"a":["x","T"]}`},
 		{path: "a", value: `{}`, append: true, want: `{"a":["T"]}`},
 		{path: "a", value: `{"a":{}}`, append: true},
+		{path: "a", value: `{"a":7}`, append: true},
+		{path: "a", value: `{ "a" : "\u00e4 \\" }`, append: true, want: `{ "a" : "\u00e4 \\ ` + token + `" }`},
+		{path: "a", value: `{"a":"one\ntwo\n"}`, append: true, want: `{"a":"one\ntwo\n\n\n` + token + `"}`},
+		{path: "a", value: `{"a":"C:\\new"}`, append: true, want: `{"a":"C:\\new ` + token + `"}`},
+		{path: "a", value: `{"a":""}`, append: true, want: `{"a":"T"}`},
+		{path: "a", value: `{"a":"T"}`, append: true, want: `{"a":"T"}`},
+		{path: "a", value: `{"a":"x ` + token + `"}`, append: true, want: `{"a":"x ` + token + `"}`},
+		{path: "l[0].t", value: `{"l":[{"t":"x"}]}`, append: true, want: `{"l":[{"t":"x ` + token + `"}]}`},
 		{path: "a", value: `[]`}, {path: "a", value: ``}, {path: "a", value: `{"a":1`}, {path: "a", value: `"x"`},
 	} {
 		at, err := At(c.path, c.append)

@@ -102,7 +102,9 @@ func FuzzProxyFrames(f *testing.F) {
 				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, answer)
 			}
 		})
-		rules := record.RulesFunc(func(string) record.KindRule { return record.KindRule{Deadline: 200 * time.Millisecond, HoldBack: record.HoldNone} })
+		rules := record.RulesFunc(func(string) record.KindRule {
+			return record.KindRule{Deadline: 200 * time.Millisecond, HoldBack: record.HoldNone}
+		})
 		p := mcpproxy.New(mcpproxy.Options{
 			Recorder: record.New(store, rules, record.Options{Secret: []byte("0123456789abcdef")}), Store: store, In: bytes.NewReader(said), Out: io.Discard,
 			Connect: func(context.Context) (mcpwire.Conn, error) { return conn, nil }, Server: "s", Scope: "x",
