@@ -34,7 +34,7 @@ func TestAttemptIsTheNewest(t *testing.T) {
 	doubt := ledger.Attempt{ID: "a1", N: 1, StartedAt: at, DeadlineAt: at.Add(time.Minute), EndedAt: at.Add(time.Second), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, TokenSent: true}
 	sends := func(want string) {
 		t.Helper()
-		if req, err := k.Send.Request(rec); err != nil || req.Command.Argv[1] != want || !strings.HasPrefix(req.Show(), "tool "+want+"\n") {
+		if req, err := k.Send.Request(rec); err != nil || req.Command.Argv[1] != want || !strings.HasPrefix(req.Shown, "tool "+want+"\n") {
 			t.Errorf("%+v %v, want %s", req.Command, err, want)
 		}
 	}

@@ -93,7 +93,7 @@ func TestI6_TokenCountsAsSentWhereItIsSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, token := send.Carries(o, req); token != c.want {
-				t.Errorf("token sent: %t, want %t: %s", token, c.want, req.Show())
+				t.Errorf("token sent: %t, want %t: %s", token, c.want, req.Shown)
 			}
 		})
 	}

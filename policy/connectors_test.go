@@ -69,9 +69,8 @@ func TestMCPRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &MCPRequest{Server: "memory", Command: []string{"npx", "-y", "server-memory", "--key=sk_live_1"}, Dir: "/srv", Env: []string{"KEY=sk_live_1"},
-		Tool: "search_nodes", Arguments: []byte(`{"limit":3,"query":"indoubt-7E3A"}`), ReadOnly: true,
-		Shown: "MCP memory: search_nodes\n{\"limit\":3,\"query\":\"indoubt-7E3A\"}"}
-	if diff := cmp.Diff(want, got.MCP); diff != "" || k.Read.Via() != "mcp" || !k.Read.Proves() || got.Show() != want.Shown {
+		Tool: "search_nodes", Arguments: []byte(`{"limit":3,"query":"indoubt-7E3A"}`), ReadOnly: true}
+	if diff := cmp.Diff(want, got.MCP); diff != "" || k.Read.Via() != "mcp" || !k.Read.Proves() || got.Shown != "MCP memory: search_nodes\n{\"limit\":3,\"query\":\"indoubt-7E3A\"}" {
 		t.Error(diff)
 	}
 	if got, err = k.Send.Request(rec); err != nil || k.Send.Via() != "mcp" || got.MCP.Tool != "create_entities" || got.MCP.ReadOnly {
@@ -81,7 +80,7 @@ func TestMCPRequests(t *testing.T) {
 		t.Errorf("I4: a send without arguments sends the input with its token: %s", got.MCP.Arguments)
 	}
 	if got, err = p.Kind("remote").Read.Request(rec, 2.0); err != nil || got.MCP.URL != "https://mcp.example/mcp" ||
-		got.MCP.Header["Authorization"][0] != "Bearer sk_live_1" || string(got.MCP.Arguments) != `{"page":2,"t":"indoubt-7E3A"}` || strings.Contains(got.Show(), "sk_live") {
+		got.MCP.Header["Authorization"][0] != "Bearer sk_live_1" || string(got.MCP.Arguments) != `{"page":2,"t":"indoubt-7E3A"}` || strings.Contains(got.Shown, "sk_live") {
 		t.Errorf("%+v %v", got.MCP, err)
 	}
 	if p.Downstream("remote").Via != "mcp" || p.Downstream("local").Via != "sql" {
@@ -100,8 +99,7 @@ func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
 	want := &SQLRequest{Database: "books", Driver: "postgres", DSN: "postgres://u:sk_live_1@h/db",
 		Query: "SELECT id, token, amount FROM \"charges\" -- the book's own\nWHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4",
 		Args:  []any{"indoubt-7E3A", "%'; DROP TABLE charges; --%", `{"a":[1]}`, 4200.5}}
-	shown := got.Show()
-	got.SQL.Shown = ""
+	shown := got.Shown
 	if diff := cmp.Diff(want, got.SQL); diff != "" {
 		t.Error(diff)
 	}

@@ -51,8 +51,9 @@ func (d *decoder) fields(n *node, known ...field) bool {
 	if n.kind == nullNode || !d.must(n, mappingNode, "a mapping (name: value)", "") {
 		return false
 	}
-	before := len(d.problems)
+	before, broken := len(d.problems), false
 	for _, e := range n.entries {
+		broken = broken || e.value.broken
 		i := slices.IndexFunc(known, func(f field) bool { return f.name == e.name })
 		if i < 0 {
 			names := make([]string, len(known))
@@ -64,7 +65,7 @@ func (d *decoder) fields(n *node, known ...field) bool {
 		}
 		known[i].read(e.value)
 	}
-	return len(d.problems) == before
+	return len(d.problems) == before && !broken
 }
 
 // mapping is fields as a reader.

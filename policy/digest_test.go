@@ -72,7 +72,7 @@ func TestACommandIsShownWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "A=1 pay 1\nin /a\nstdin: {\"n\":1}"; req.Show() != want {
-		t.Errorf("%q, want %q", req.Show(), want)
+	if want := "A=1 pay 1\nin /a\nstdin: {\"n\":1}"; req.Shown != want {
+		t.Errorf("%q, want %q", req.Shown, want)
 	}
 }

@@ -166,6 +166,14 @@ func (e *expression) uses(names ...string) bool {
 	return false
 }
 
+// about says in an error which expression it is of; nil stays nil.
+func (e *expression) about(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", shorten(e.text, 60), err)
+}
+
 func (e *expression) secret() bool { return e.uses(secretEnv, secretFile) }
 
 // onlySecret reports whether a secret is all that the expression uses.

@@ -161,7 +161,8 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s: %s", text, problem.message)
 			continue
 		}
-		got, err := r.json(tm)
+		r.err = nil
+		got, err := r.tree(&value{text: tm}), r.err
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -180,7 +181,8 @@ func TestTemplates(t *testing.T) {
 		if problem != nil {
 			t.Fatal(problem)
 		}
-		if got, err := r.text(tm); err == nil || !strings.Contains(err.Error(), want) {
+		r.err = nil
+		if got, err := r.text(tm), r.err; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s = %q, %v; want an error with %q", text, got, err, want)
 		}
 	}
@@ -212,7 +214,8 @@ func TestI11_ValuesInAnAddressStayValues(t *testing.T) {
 		}
 		input, _ := marshal(map[string]any{"v": c.value})
 		r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: ledger.Operation{Input: input}})}
-		got, err := r.url(tm)
+		r.err = nil
+		got, err := r.url(tm), r.err
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%s with %q = %q, %v; want %q %q", c.template, c.value, got, err, c.want, c.err)
 		}

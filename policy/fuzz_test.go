@@ -76,11 +76,11 @@ func FuzzTemplate(f *testing.F) {
 		}
 		r := &rendering{ctx: context.Background(), vars: vars()}
 		if !strings.Contains(text, "${") {
-			if got, err := r.text(tm); err != nil || got != text {
+			if got, err := r.text(tm), r.err; err != nil || got != text {
 				t.Fatalf("plain text %q became %q, %v", text, got, err)
 			}
 		}
-		if v, err := r.json(tm); err == nil {
+		if v, err := r.tree(&value{text: tm}), r.err; err == nil {
 			if _, err := marshal(v); err != nil {
 				t.Fatalf("%q gives what is no JSON: %v", text, err)
 			}
@@ -102,7 +102,7 @@ func FuzzAddress(f *testing.F) {
 			return
 		}
 		r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: ledger.Operation{Input: input}})}
-		got, err := r.url(tm)
+		got, err := r.url(tm), r.err
 		if err != nil {
 			return
 		}
@@ -165,8 +165,9 @@ func FuzzStatement(f *testing.F) {
 			return
 		}
 		s := &sqlRule{query: query, database: db}
-		got, err := s.render(&rendering{ctx: context.Background(), vars: newVariables(vars)})
-		if err != nil {
+		r := &rendering{ctx: context.Background(), vars: newVariables(vars)}
+		got := s.render(r).SQL
+		if r.err != nil {
 			return
 		}
 		if strings.Contains(got.Query, "DROP TABLE") && !strings.Contains(text, "DROP TABLE") || len(got.Args) != len(query.expressions()) {

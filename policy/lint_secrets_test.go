@@ -88,7 +88,7 @@ func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said += req.Show() + p.Explain("k") + k.Title(rec.Operation) + k.Link(rec.Operation)
+			said += req.Shown + p.Explain("k") + k.Title(rec.Operation) + k.Link(rec.Operation)
 			if req.HTTP == nil && req.SQL == nil && req.MCP == nil || strings.HasPrefix(name, "a header") {
 				said += req.Withhold("it said " + c.hidden) // the other side repeats it
 			}

@@ -35,8 +35,8 @@ func (k *Kind) named(t *template, op ledger.Operation) (string, bool) {
 		return "", false
 	}
 	r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: op})}
-	text, err := r.text(t)
-	return text, err == nil
+	text := r.text(t)
+	return text, r.err == nil
 }
 
 // Link is where a person looks the operation up; "" where the kind has none, or
@@ -50,11 +50,10 @@ func (k *Kind) Link(op ledger.Operation) string {
 		op.Token = ""
 	}
 	r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: op}), full: true}
-	text, err := r.url(k.link)
-	if err != nil {
-		return ""
+	if address := r.url(k.link); r.err == nil {
+		return address
 	}
-	return text
+	return ""
 }
 
 // madeTitle names an operation by what is plain in its input: "invoice.post

@@ -154,7 +154,8 @@ func (r *Read) expected(rec ledger.Record) (string, error) {
 }
 
 func textFor(t *template, rec ledger.Record) (string, error) {
-	return (&rendering{ctx: context.Background(), vars: newVariables(rec)}).text(t)
+	r := &rendering{ctx: context.Background(), vars: newVariables(rec)}
+	return r.text(t), r.err
 }
 
 // owns reports whether a mark is the operation's.

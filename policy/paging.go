@@ -211,7 +211,7 @@ func offsetQuery(t *template) bool {
 // address must be of the same place as the first page's, because the headers go
 // there too (I11).
 func (r *Read) page(rec ledger.Record, address string) (Request, error) {
-	req, err := r.transport.request(newVariables(rec), nil, nil)
+	req, err := r.transport.request(newVariables(rec), "", nil)
 	if err != nil {
 		return Request{}, err
 	}
@@ -229,10 +229,7 @@ func (r *Read) page(rec ledger.Record, address string) (Request, error) {
 	u.Fragment = ""
 	req.HTTP.URL = u.String()
 	// The answer's address may repeat a secret of ours, so it is not shown.
-	head, rest, more := strings.Cut(req.HTTP.Shown, "\n")
-	req.HTTP.Shown = head + "  (a following page)"
-	if more {
-		req.HTTP.Shown += "\n" + rest
-	}
+	head, rest, _ := strings.Cut(req.Shown, "\n")
+	req.Shown = strings.TrimSuffix(head+"  (a following page)\n"+rest, "\n")
 	return req, nil
 }

@@ -86,7 +86,7 @@ func TestI11_AFollowingPageIsOfTheSameHost(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || got.HTTP.URL != want || got.HTTP.Header["Authorization"][0] != "sk_live_1" || strings.Contains(got.Show(), "sk_live") {
+		if err != nil || got.HTTP.URL != want || got.HTTP.Header["Authorization"][0] != "sk_live_1" || strings.Contains(got.Shown, "sk_live") {
 			t.Errorf("%s: %+v %v", address, got.HTTP, err)
 		}
 	}

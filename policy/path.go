@@ -74,7 +74,11 @@ func decodeWire(input json.RawMessage) (any, error) {
 	return data, nil
 }
 
+// insert is Insert for an input that is decoded.
 func (t TokenRule) insert(data any, token string) (any, error) {
+	if t.Into == "" && t.Append == "" {
+		return data, nil
+	}
 	path, appending := t.Into, false
 	if t.Append != "" {
 		path, appending = t.Append, true

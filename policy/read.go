@@ -39,7 +39,10 @@ type Read struct {
 }
 
 // Via is how the read asks: http, command, mcp or sql.
-func (r *Read) Via() string { return r.transport.via() }
+func (r *Read) Via() string {
+	_, via := r.transport.way()
+	return via
+}
 
 // operationOnStdin reports whether a command gets the whole operation as JSON.
 func (r *Read) operationOnStdin() bool {
@@ -99,43 +102,6 @@ func (r *Read) expressions() []*expression {
 	return out
 }
 
-func (t *transport) templates() []*template {
-	out := t.questions()
-	if t.http != nil {
-		for _, p := range t.http.headers {
-			out = append(out, p.value)
-		}
-	}
-	return out
-}
-
-// questions are the templates of what is asked, without the headers beside it.
-func (t *transport) questions() []*template {
-	var out []*template
-	if h := t.http; h != nil {
-		out = append(out, h.path)
-		for _, v := range []*value{h.query, h.json, h.form} {
-			out = append(out, v.templates()...)
-		}
-	}
-	if c := t.command; c != nil {
-		for _, a := range c.argv {
-			out = append(out, a.value)
-		}
-		for _, p := range c.env {
-			out = append(out, p.value)
-		}
-		out = append(out, c.stdin.templates()...)
-	}
-	if t.mcp != nil {
-		out = append(out, t.mcp.arguments.templates()...)
-	}
-	if t.sql != nil && t.sql.query != nil {
-		out = append(out, t.sql.query)
-	}
-	return out
-}
-
 // Request renders the read for one page; cursor is nil for the first. Errors:
 // *MissingSecretError, and sentences for people.
 func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
@@ -151,7 +117,7 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 	if cursor != nil && r.next.follow {
 		return r.page(rec, fmt.Sprint(cursor))
 	}
-	return r.transport.request(newVariables(rec), nil, exactNumbers(cursor))
+	return r.transport.request(newVariables(rec), "", exactNumbers(cursor))
 }
 
 // notForNothing refuses a read that would look for an empty text: it would find

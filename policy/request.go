@@ -21,23 +21,33 @@ type Request struct {
 	// Digest (SHA-256, hex) is of all that would be sent and of where to, secrets
 	// by name: two requests with the same one are the same to a person.
 	Digest string
+	// Shown is the request as text for people, secrets by name.
+	Shown string
+}
+
+// message is the one of a Request's fields that is set.
+type message interface {
+	text() string                  // as a person reads it
+	parts() []any                  // all that would be sent, and where to
+	leaving(t *transport) []string // the texts that reach the other side, without the encoding they travel in
+}
+
+func (r Request) message() message {
+	switch {
+	case r.HTTP != nil:
+		return r.HTTP
+	case r.Command != nil:
+		return r.Command
+	case r.MCP != nil:
+		return r.MCP
+	}
+	return r.SQL
 }
 
 // digest is the Digest of a request as it is shown, without the secrets that are
 // written out in the policy.
 func (r Request) digest(secrets []string) (string, error) {
-	var parts []any
-	switch {
-	case r.HTTP != nil:
-		parts = []any{"http", r.HTTP.Method, r.HTTP.URL, r.HTTP.Header, string(r.HTTP.Body)}
-	case r.Command != nil:
-		parts = []any{"command", r.Command.Argv, r.Command.Dir, r.Command.Env, string(r.Command.Stdin)}
-	case r.MCP != nil:
-		parts = []any{"mcp", r.MCP.Server, r.MCP.Command, r.MCP.Dir, r.MCP.Env, r.MCP.URL, r.MCP.Header, r.MCP.Tool, string(r.MCP.Arguments)}
-	case r.SQL != nil:
-		parts = []any{"sql", r.SQL.Database, r.SQL.Driver, r.SQL.DSN, r.SQL.Query, r.SQL.Args}
-	}
-	text, err := json.Marshal(parts)
+	text, err := json.Marshal(r.message().parts())
 	if err != nil {
 		return "", fmt.Errorf("digest of the request: %w", err)
 	}
@@ -45,46 +55,28 @@ func (r Request) digest(secrets []string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Show is the request as text for people, secrets by name.
-func (r Request) Show() string {
-	switch {
-	case r.HTTP != nil:
-		return r.HTTP.Shown
-	case r.Command != nil:
-		return r.Command.Shown
-	case r.MCP != nil:
-		return r.MCP.Shown
-	case r.SQL != nil:
-		return r.SQL.Shown
-	}
-	return ""
-}
-
-// HTTPRequest is a rendered request. It holds secrets: show Shown, never the
-// rest, and never store it.
+// HTTPRequest is a rendered request. It holds secrets: never show or store it.
 type HTTPRequest struct {
 	Method string
 	URL    string
 	Header map[string][]string
 	Body   []byte
-	Shown  string // as text, secrets by name
 	// Redirects are the hosts a read may be redirected to beside its own; its
 	// headers go there too.
 	Redirects []string
 }
 
 // CommandRequest is a rendered command line without a shell. It may hold
-// secrets: show Shown, never the rest.
+// secrets: never show it.
 type CommandRequest struct {
 	Argv  []string
 	Dir   string
 	Env   []string // NAME=value, added to the sender's own environment
 	Stdin []byte
-	Shown string
 }
 
 // MCPRequest is a rendered call of one tool of an MCP server, which is reached
-// by a command or by a URL. It may hold secrets: show Shown, never the rest.
+// by a command or by a URL. It may hold secrets: never show it.
 type MCPRequest struct {
 	Server    string   // the downstream's name; one connection serves all its requests
 	Command   []string // argv over stdio; empty: URL
@@ -95,18 +87,16 @@ type MCPRequest struct {
 	Tool      string
 	Arguments json.RawMessage // a JSON object
 	ReadOnly  bool            // the policy vouches that the tool only reads
-	Shown     string
 }
 
 // SQLRequest is one rendered statement. Everything computed is in Args, nothing
-// in Query. It may hold secrets: show Shown, never the rest.
+// in Query. It may hold secrets: never show it.
 type SQLRequest struct {
 	Database string // the downstream's name; one pool serves all its requests
 	Driver   string // sqlite, postgres or mysql
 	DSN      string // for sqlite a path
 	Query    string // with the driver's placeholders: ? or $1, $2, …
 	Args     []any  // nil, bool, int64, float64, string; a list or mapping as JSON text
-	Shown    string
 }
 
 // Found is what one page of a read's answer shows.

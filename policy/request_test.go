@@ -77,7 +77,7 @@ func TestReadRequest(t *testing.T) {
 		t.Errorf("%s\nwant %s", got.HTTP.URL, want)
 	}
 	want := "GET ${env.TEST_BASE}/root/v1/charges?customer=cus+9%26x%3D1&expand=a&expand=b&limit=100\nAuthorization: Bearer ${env.TEST_KEY}\nX-Team: billing"
-	if diff := cmp.Diff(want, got.HTTP.Shown); diff != "" {
+	if diff := cmp.Diff(want, got.Shown); diff != "" {
 		t.Error(diff)
 	}
 	if got.HTTP.Header["Authorization"][0] != "Bearer sk_live_1" || got.HTTP.Header["Idempotency-Key"] != nil {
@@ -115,8 +115,8 @@ func TestI4_SendCarriesKeyAndToken(t *testing.T) {
 		"metadata[indoubt]": {"indoubt-7E3A"}, "items[0][price]": {"p1"}}, form); diff != "" {
 		t.Error(diff)
 	}
-	if strings.Contains(h.Shown, "sk_live_1") || !strings.Contains(h.Shown, "metadata%5Bindoubt%5D=indoubt-7E3A") {
-		t.Error(h.Shown)
+	if strings.Contains(got.Shown, "sk_live_1") || !strings.Contains(got.Shown, "metadata%5Bindoubt%5D=indoubt-7E3A") {
+		t.Error(got.Shown)
 	}
 }
 
@@ -207,9 +207,9 @@ func TestI11_ArgumentsStayArguments(t *testing.T) {
 	if diff := cmp.Diff([]string{"TOKEN=sk_live_1", "FILE=from-file"}, got.Command.Env); diff != "" {
 		t.Error(diff)
 	}
-	if got.Command.Dir != "/srv" || strings.Contains(got.Command.Shown, "sk_live") || strings.Contains(got.Command.Shown, "from-file") ||
-		!strings.Contains(got.Command.Shown, "TOKEN=${env.TEST_KEY}") {
-		t.Error(got.Command.Shown)
+	if got.Command.Dir != "/srv" || strings.Contains(got.Shown, "sk_live") || strings.Contains(got.Shown, "from-file") ||
+		!strings.Contains(got.Shown, "TOKEN=${env.TEST_KEY}") {
+		t.Error(got.Shown)
 	}
 	if want := `"token":"indoubt-7E3A"`; !strings.Contains(string(got.Command.Stdin), want) {
 		t.Errorf("%s", got.Command.Stdin)
@@ -243,8 +243,8 @@ func TestRecordedCommand(t *testing.T) {
 	if diff := cmp.Diff([]string{"curl", "-H", "Auth: sk_live_1", "-H", "Key: k-1", "indoubt-7E3A", "${OTHER} $TEST_KEY"}, got.Command.Argv); diff != "" {
 		t.Error(diff)
 	}
-	if strings.Contains(got.Command.Shown, "sk_live") || got.Command.Dir != "/w" {
-		t.Error(got.Command.Shown)
+	if strings.Contains(got.Shown, "sk_live") || got.Command.Dir != "/w" {
+		t.Error(got.Shown)
 	}
 	// A value that looks like a placeholder is not expanded again.
 	t.Setenv("TEST_KEY", "{{token}}")
@@ -296,7 +296,7 @@ func TestAWholeAddressFromTheEnvironment(t *testing.T) {
 	t.Setenv("PAY_BASE", "https://pay.example/api")
 	p := must(t, "version: 1\nkinds:\n  k: { read: { http: { get: \"${env.PAY_BASE}/v1/${input.id}\" }, list: body.data } }\n")
 	got, err := p.Kind("k").Read.Request(operation("k", `{"id":"a/b"}`), nil)
-	if err != nil || got.HTTP.URL != "https://pay.example/api/v1/a%2Fb" || got.Show() != "GET ${env.PAY_BASE}/v1/a%2Fb" {
+	if err != nil || got.HTTP.URL != "https://pay.example/api/v1/a%2Fb" || got.Shown != "GET ${env.PAY_BASE}/v1/a%2Fb" {
 		t.Errorf("%+v %v", got.HTTP, err)
 	}
 	for _, id := range []string{"", "..", "a/../../b"} {

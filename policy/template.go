@@ -1,13 +1,8 @@
 package policy
 
 import (
-	"context"
-	"fmt"
-	"net/url"
 	"slices"
 	"strings"
-
-	"cel.dev/cel-go/common/types/ref"
 )
 
 // template is text with ${expressions}. `$${` stands for a plain `${`.
@@ -158,173 +153,39 @@ func (t *template) expressions() []*expression {
 	return out
 }
 
-// rendering is one pass over templates: the real one, or the one that is shown
-// with secrets by their name.
-type rendering struct {
-	ctx  context.Context
-	vars *variables
-	show bool
-	full bool // an empty value is an error
+// value is a tree of templates and constants.
+type value struct {
+	text    *template
+	fixed   bool // literal, which may be nil
+	literal any  // bool, json.Number
+	entries []named
+	items   []*value
 }
 
-// value computes one expression. In a rendering that is shown, what touches a
-// secret is not computed at all but stands as it is written.
-func (r *rendering) value(e *expression) (v ref.Val, name string, err error) {
-	if r.show && e.secret() {
-		return nil, "${" + e.text + "}", nil
-	}
-	if v, err = e.eval(r.ctx, r.vars); err == nil && e.secret() {
-		if text, err := formatValue(v); err == nil {
-			r.vars.secrets.add(text) // also what was made of one
-		}
-	}
-	return v, "", err
+type named struct {
+	name  string
+	value *value
 }
 
-func (r *rendering) piece(e *expression) (string, error) {
-	v, name, err := r.value(e)
-	if err != nil || name != "" {
-		return name, err
-	}
-	text, err := formatValue(v)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", shorten(e.text, 60), err)
-	}
-	if r.full && text == "" {
-		return "", fmt.Errorf("%s: it is empty", shorten(e.text, 60))
-	}
-	return text, nil
+// pair is a header or an environment variable.
+type pair struct {
+	name  string
+	value *template
 }
 
-// text renders a template as plain text.
-func (r *rendering) text(t *template) (string, error) {
-	return r.encoded(t, func(s string) string { return s })
-}
-
-// encoded renders a template with every expression's value encoded.
-func (r *rendering) encoded(t *template, encode func(string) string) (string, error) {
-	var b strings.Builder
-	for _, p := range t.parts {
-		if p.expr == nil {
-			b.WriteString(p.literal)
-			continue
-		}
-		s, err := r.piece(p.expr)
-		if err != nil {
-			return "", err
-		}
-		if r.show && p.expr.secret() {
-			b.WriteString(s)
-		} else {
-			b.WriteString(encode(s))
-		}
-	}
-	return b.String(), nil
-}
-
-// json renders a template as a JSON value: a single expression keeps its type.
-func (r *rendering) json(t *template) (any, error) {
-	e := t.single()
-	if e == nil {
-		return r.text(t)
-	}
-	v, name, err := r.value(e)
-	if err != nil {
-		return nil, err
-	}
-	if name != "" {
-		return name, nil
-	}
-	out, err := native(v)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shorten(e.text, 60), err)
-	}
-	return out, nil
-}
-
-// url renders an address: values in the path are percent-encoded and may not
-// be what a server reads as another path; values in the query are encoded. A
-// value before the path is where the host comes from; that it is no data is
-// checked when the policy is loaded.
-func (r *rendering) url(t *template) (string, error) {
-	var b addressBuilder
-	for i, p := range t.parts {
-		if p.expr == nil {
-			if err := b.written(p.literal); err != nil {
-				return "", err
-			}
-			continue
-		}
-		s, err := r.piece(p.expr)
-		if err != nil {
-			return "", err
-		}
-		b.value(s, i == 0 || r.show && p.expr.secret())
-	}
-	if err := b.endSegment(); err != nil {
-		return "", err
-	}
-	return b.text.String(), nil
-}
-
-// addressBuilder writes an address and looks at each segment of its path.
-type addressBuilder struct {
-	text     strings.Builder
-	query    bool
-	segment  string // of the path, decoded
-	computed bool   // the segment
-}
-
-// written adds a part that stands in the policy.
-func (b *addressBuilder) written(literal string) error {
-	for _, c := range literal {
-		if c == '?' || c == '#' || c == '/' && !b.query {
-			if err := b.endSegment(); err != nil {
-				return err
-			}
-		}
-		b.query = b.query || c == '?' || c == '#'
-		if !b.query && c != '/' {
-			b.segment += string(c)
-		}
-		b.text.WriteRune(c)
-	}
-	return nil
-}
-
-// value adds a computed part; plain is one that is no value of the path.
-func (b *addressBuilder) value(s string, plain bool) {
-	switch {
-	case plain:
-		b.text.WriteString(s)
-		b.segment += "secret"
-	case b.query:
-		b.text.WriteString(url.QueryEscape(s))
-	default:
-		b.segment, b.computed = b.segment+s, true
-		b.text.WriteString(url.PathEscape(s))
-	}
-}
-
-func (b *addressBuilder) endSegment() error {
-	segment, computed := b.segment, b.computed
-	b.segment, b.computed = "", false
-	if !computed {
+func (v *value) templates() []*template {
+	if v == nil {
 		return nil
 	}
-	return checkSegment(segment)
-}
-
-// checkSegment refuses a rendered path segment that would lead elsewhere (I11),
-// also where a server decodes it first.
-func checkSegment(segment string) error {
-	for _, s := range strings.Split(strings.ReplaceAll(segment, `\`, "/"), "/") {
-		switch s {
-		case "":
-			return fmt.Errorf("a part of the path is empty: a value for it is missing")
-		case ".", "..":
-			return fmt.Errorf("a part of the path is %q, which leads elsewhere", s)
-		}
+	var out []*template
+	if v.text != nil {
+		out = append(out, v.text)
 	}
-	return nil
+	for _, e := range v.entries {
+		out = append(out, e.value.templates()...)
+	}
+	for _, i := range v.items {
+		out = append(out, i.templates()...)
+	}
+	return out
 }

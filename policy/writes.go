@@ -126,8 +126,8 @@ func (k *Kind) guardHTTP(vars *variables, address string) error {
 	if s := k.Send; s != nil && s.transport.http != nil {
 		sending := newVariables(vars.rec)
 		sending.sending = true
-		at, err := s.transport.http.address(&rendering{ctx: context.Background(), vars: sending})
-		if err == nil && read.same(s.transport.http.outgoing(at)) {
+		r := &rendering{ctx: context.Background(), vars: sending}
+		if at := s.transport.http.address(r); r.err == nil && read.same(s.transport.http.outgoing(at)) {
 			return fmt.Errorf("%w: %s is what `send` asks", errWouldWrite, read)
 		}
 	}

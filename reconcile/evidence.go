@@ -61,7 +61,7 @@ type effectEvidence struct {
 func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *pageEvidence {
 	ev.clean.learn(k, req)
 	p := &pageEvidence{At: a.BeganAt.UTC(), Millis: a.EndedAt.Sub(a.BeganAt).Milliseconds(), Status: a.Status}
-	p.Request = ev.clean.text(req.Show())
+	p.Request = ev.clean.text(req.Shown)
 	body := a.Body
 	switch {
 	case req.Command != nil:

@@ -170,7 +170,7 @@ func (a *attempt) showing() (s Showing, err error) {
 		return s, nil
 	}
 	a.req, err = a.request()
-	s.Digest, s.Text = a.req.Digest, a.req.Show()
+	s.Digest, s.Text = a.req.Digest, a.req.Shown
 	return s, err
 }
 

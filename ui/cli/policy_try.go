@@ -118,7 +118,7 @@ func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of t
 	t := trialJSON{Found: []effectJSON{}, Known: kind.Read.Recognises()}
 	trial := kind.Try(ctx, rec, now, answers...)
 	for i, answer := range answers {
-		page := pageJSON{Request: requests[i].Show(), Answer: answerAsJSON(answer)}
+		page := pageJSON{Request: requests[i].Shown, Answer: answerAsJSON(answer)}
 		page.Steps = stepsAsJSON(slices.DeleteFunc(slices.Clone(trial.Steps), func(s policy.Step) bool { return s.Page != i+1 }))
 		t.Pages = append(t.Pages, page)
 	}
@@ -142,10 +142,10 @@ func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*
 		request, err := kind.Read.Request(rec, cursor)
 		switch missing := (*policy.MissingSecretError)(nil); {
 		case page > 1 && cursor == nil:
-			request = policy.Request{HTTP: &policy.HTTPRequest{Shown: "would not be made: the page before is the last"}}
+			request = policy.Request{Shown: "would not be made: the page before is the last"}
 		case err == nil:
 		case errors.As(err, &missing) && saved != nil: // nothing is asked, so nothing is missing
-			request.HTTP = &policy.HTTPRequest{Shown: "cannot be made here: " + err.Error()}
+			request.Shown = "cannot be made here: " + err.Error()
 		case page > 1: // the trial says so, too
 			return requests, answers, "", nil
 		default:
@@ -198,7 +198,7 @@ func (a *app) trySend(ctx context.Context, p *policy.Policy, kind *policy.Kind, 
 	if err != nil {
 		page.Request = err.Error()
 	} else {
-		page.Request = request.Show()
+		page.Request = request.Shown
 	}
 	answer := saved.Answer(via)
 	page.Answer = answerAsJSON(answer)

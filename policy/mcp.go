@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 // mcpServer is how an MCP server is reached: by a command or by a URL.
@@ -24,7 +26,10 @@ type mcpRule struct {
 	server    *Downstream
 }
 
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_./:@-]{1,128}$`)
+var (
+	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	toolName = regexp.MustCompile(`^[A-Za-z0-9_./:@-]{1,128}$`)
+)
 
 const settledOnly, settledHint = "only ${env.NAME} and ${file(\"…\")} may stand here", "it is the same for every operation"
 
@@ -169,3 +174,46 @@ func (d *decoder) downstreamFor(k *Kind, name, field, via string, at place) *Dow
 	}
 	return nil
 }
+
+func (m *mcpRule) questions() []*template { return m.arguments.templates() }
+func (m *mcpRule) besides() []pair        { return nil }
+
+func (m *mcpRule) render(r *rendering) Request {
+	s := m.server.mcp
+	out := &MCPRequest{Server: m.server.Name, Dir: s.dir, Tool: m.tool, ReadOnly: m.vouched, Arguments: m.argumentsOf(r)}
+	for i, t := range s.command {
+		out.Command = append(out.Command, r.at(fmt.Sprintf("argument %d of server %s", i, out.Server)).text(t))
+	}
+	out.Env = r.environment(s.env)
+	if s.url != nil {
+		out.URL = r.at("address").text(s.url)
+		r.keep(out.URL, inAddress)
+		out.Header = r.headers(s.headers)
+	}
+	return Request{MCP: out}
+}
+
+func (m *mcpRule) argumentsOf(r *rendering) json.RawMessage {
+	if m.arguments == nil {
+		return json.RawMessage("{}")
+	}
+	data := r.at("arguments").tree(m.arguments)
+	if name, ok := data.(string); ok && r.show {
+		return json.RawMessage(name) // a secret by its name
+	}
+	if _, ok := data.(map[string]any); !ok {
+		r.fail(fmt.Errorf("a tool takes a mapping of names to values"))
+	}
+	return r.marshal(data)
+}
+
+// text is the call as a person reads it.
+func (m *MCPRequest) text() string {
+	return strings.TrimRight(fmt.Sprintf("MCP %s: %s\n%s", m.Server, m.Tool, m.Arguments), "\n")
+}
+
+func (m *MCPRequest) parts() []any {
+	return []any{"mcp", m.Server, m.Command, m.Dir, m.Env, m.URL, m.Header, m.Tool, string(m.Arguments)}
+}
+
+func (m *MCPRequest) leaving(*transport) []string { return jsonTexts(m.Arguments) }

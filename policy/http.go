@@ -1,23 +1,15 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
+	"mime"
+	"net/http"
 	"net/textproto"
+	"net/url"
 	"regexp"
 	"strings"
 )
-
-// transport is how a request travels: one of its fields is set.
-type transport struct {
-	http     *httpRule
-	command  *commandRule
-	mcp      *mcpRule
-	sql      *sqlRule
-	recorded bool     // the command line that was recorded
-	pipeline bool     // not sent from here
-	secrets  []string // written out in the policy
-	guarded  *Kind    // of a read: the kind whose write it must not be
-}
 
 type httpRule struct {
 	at      place
@@ -30,33 +22,6 @@ type httpRule struct {
 	headers []pair // the downstream's first
 	// redirects are those of the downstream.
 	redirects []string
-}
-
-type commandRule struct {
-	argv  []argument
-	dir   string
-	env   []pair
-	stdin *value
-}
-
-// argument is one element of argv. dash allows a rendered value to begin with
-// `-`, which a command would take for an option (I11).
-type argument struct {
-	value *template
-	dash  bool
-}
-
-func (d *decoder) transportFields(t *transport, read bool) []field {
-	return []field{
-		{"http", func(n *node) { t.http = d.http(n) }},
-		{"command", func(n *node) {
-			if t.recorded = n.kind == scalarNode && n.text == "recorded"; !t.recorded {
-				t.command = d.command(n)
-			}
-		}},
-		{"mcp", func(n *node) { t.mcp = d.mcpCall(n, read) }},
-		{"sql", func(n *node) { t.sql = d.statement(n) }},
-	}
 }
 
 func (d *decoder) http(n *node) *httpRule {
@@ -160,92 +125,126 @@ func (d *decoder) headers(n *node) []pair {
 	return out
 }
 
-const argvHint = "there is no shell: write [tool, find, \"${token}\"]"
-
-func (d *decoder) command(n *node) *commandRule {
-	c := &commandRule{}
-	switch n.kind {
-	case sequenceNode:
-		c.argv = d.argv(n)
-	case mappingNode:
-		fine := d.fields(n,
-			field{"argv", func(n *node) { c.argv = d.argv(n) }},
-			field{"dir", d.text(&c.dir)},
-			field{"env", func(n *node) { c.env = d.environment(n) }},
-			field{"stdin", d.data(&c.stdin)},
-		)
-		if fine && len(c.argv) == 0 {
-			d.fail(n.place, "says no command", "argv: [tool, find, \"${token}\"]")
-		}
-	default:
-		d.must(n, sequenceNode, "a list of arguments", argvHint)
-		return nil
+func (h *httpRule) questions() []*template {
+	out := []*template{h.path}
+	for _, v := range []*value{h.query, h.json, h.form} {
+		out = append(out, v.templates()...)
 	}
-	return c
+	return out
 }
 
-func (d *decoder) argv(n *node) (argv []argument) {
-	if n.kind != sequenceNode || len(n.items) == 0 {
-		d.fail(n.place, "must be a list of arguments", argvHint)
+func (h *httpRule) besides() []pair { return h.headers }
+
+func (h *httpRule) render(r *rendering) Request {
+	out := &HTTPRequest{Method: h.method, Redirects: h.redirects, URL: h.address(r), Header: r.headers(h.headers)}
+	if r.keyHeader != "" {
+		out.Header[http.CanonicalHeaderKey(r.keyHeader)] = []string{r.vars.rec.Operation.Key}
 	}
-	for i, item := range n.items {
-		a := argument{}
-		if item.kind == mappingNode {
-			d.fields(item, field{"value", d.filled(&a.value, scopeRequest)}, field{"dash", d.boolean(&a.dash)})
-		} else {
-			a.value = d.template(item, scopeRequest)
-		}
-		if a.value == nil {
-			continue
-		}
-		if i == 0 && len(a.value.expressions()) > 0 {
-			d.fail(item.place, "the command itself cannot be computed", "write its name or path")
-		}
-		if i == 0 && a.value.text == "" {
-			d.fail(item.place, "the command is empty", "")
-		}
-		argv = append(argv, a)
+	contentType := ""
+	switch {
+	case h.json != nil:
+		out.Body, contentType = r.at("json").json(h.json), "application/json"
+	case h.form != nil:
+		out.Body, contentType = []byte(r.at("form").form(h.form, false)), "application/x-www-form-urlencoded"
 	}
-	return argv
+	if contentType != "" && out.Header["Content-Type"] == nil {
+		out.Header["Content-Type"] = []string{contentType}
+	}
+	return Request{HTTP: out}
 }
 
-func (d *decoder) oneTransport(n *node, t *transport) bool {
-	count := 0
-	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil, t.recorded, t.pipeline} {
-		if set {
-			count++
+func (h *httpRule) address(r *rendering) string {
+	address := r.at("address").url(h.path)
+	if h.base != nil {
+		known := len(r.vars.secrets.values)
+		base := r.text(h.base)
+		r.vars.secrets.values = r.vars.secrets.values[:known] // where a downstream is may be told
+		r.vars.secrets.parts(base, inAddress)
+		address = strings.TrimSuffix(base, "/") + address
+	}
+	if h.query != nil {
+		if encoded := r.at("query").form(h.query, true); encoded != "" {
+			join := "?"
+			if strings.Contains(address, "?") {
+				join = "&"
+			}
+			address += join + encoded
 		}
 	}
-	if count == 1 {
-		return true
+	if u, err := url.Parse(address); !r.show && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		r.at("address").fail(fmt.Errorf("it is no http address"))
 	}
-	message := "says nothing to ask with"
-	if count > 1 {
-		message = "`http`, `command`, `mcp` and `sql` exclude each other"
-	}
-	d.fail(n.place, message, "http: { get: … }, command: [ … ], mcp: { tool: … } or sql: { query: … }")
-	return false
+	return address
 }
 
-func (d *decoder) send(k *Kind, n *node) *Send {
-	s := &Send{}
-	t := &s.transport
-	if n.kind == scalarNode {
-		word := ""
-		d.choice(&word, "pipeline")(n)
-		t.pipeline = true
-		return s
+// text is the request as a person reads it.
+func (h *HTTPRequest) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", h.Method, h.URL)
+	for _, n := range sortedNames(h.Header) {
+		fmt.Fprintf(&b, "\n%s: %s", n, strings.Join(h.Header[n], ", "))
 	}
-	fine := d.fields(n, append(d.transportFields(t, false),
-		field{"committed", d.rule(&k.committed, scopeAnswer, wantBool)},
-		field{"refused", d.rule(&k.refused, scopeAnswer, wantBool)},
-		field{"already", d.rule(&k.already, scopeAnswer, wantBool)},
-		field{"receipt", d.rule(&k.receipt, scopeAnswer, wantAny)},
-	)...)
-	if fine {
-		// Only rules for the answer: the pipeline sends.
-		t.pipeline = t.http == nil && t.command == nil && t.mcp == nil && t.sql == nil && !t.recorded
-		d.oneTransport(n, t)
+	if len(h.Body) > 0 {
+		fmt.Fprintf(&b, "\n\n%s", h.Body)
 	}
-	return s
+	return b.String()
+}
+
+func (h *HTTPRequest) parts() []any {
+	return []any{"http", h.Method, h.URL, h.Header, string(h.Body)}
+}
+
+func (h *HTTPRequest) leaving(*transport) (texts []string) {
+	mediaType := ""
+	for name, values := range h.Header {
+		texts = append(texts, values...)
+		if strings.EqualFold(name, "Content-Type") && len(values) > 0 {
+			mediaType, _, _ = mime.ParseMediaType(values[0])
+		}
+	}
+	if u, err := url.Parse(h.URL); err == nil {
+		texts = append(texts, u.Path)
+		texts = append(texts, formTexts(u.RawQuery)...)
+	}
+	if mediaType == "application/x-www-form-urlencoded" {
+		return append(texts, formTexts(string(h.Body))...)
+	}
+	return append(texts, jsonTexts(h.Body)...)
+}
+
+func formTexts(form string) (texts []string) {
+	values, err := url.ParseQuery(form)
+	if err != nil {
+		return []string{form}
+	}
+	for name, list := range values {
+		texts = append(append(texts, name), list...)
+	}
+	return texts
+}
+
+// jsonTexts are the strings in a JSON value; what is no JSON is one text.
+func jsonTexts(body []byte) (texts []string) {
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return []string{string(body)}
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			texts = append(texts, v)
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for name, e := range v {
+				texts = append(texts, name)
+				walk(e)
+			}
+		}
+	}
+	walk(v)
+	return texts
 }

@@ -1,0 +1,211 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+type commandRule struct {
+	argv  []argument
+	dir   string
+	env   []pair
+	stdin *value
+}
+
+// argument is one element of argv. dash allows a rendered value to begin with
+// `-`, which a command would take for an option (I11).
+type argument struct {
+	value *template
+	dash  bool
+}
+
+const argvHint = "there is no shell: write [tool, find, \"${token}\"]"
+
+func (d *decoder) command(n *node) *commandRule {
+	c := &commandRule{}
+	switch n.kind {
+	case sequenceNode:
+		c.argv = d.argv(n)
+	case mappingNode:
+		fine := d.fields(n,
+			field{"argv", func(n *node) { c.argv = d.argv(n) }},
+			field{"dir", d.text(&c.dir)},
+			field{"env", func(n *node) { c.env = d.environment(n) }},
+			field{"stdin", d.data(&c.stdin)},
+		)
+		if fine && len(c.argv) == 0 {
+			d.fail(n.place, "says no command", "argv: [tool, find, \"${token}\"]")
+		}
+	default:
+		d.must(n, sequenceNode, "a list of arguments", argvHint)
+		return nil
+	}
+	return c
+}
+
+func (d *decoder) argv(n *node) (argv []argument) {
+	if n.kind != sequenceNode || len(n.items) == 0 {
+		d.fail(n.place, "must be a list of arguments", argvHint)
+	}
+	for i, item := range n.items {
+		a := argument{}
+		if item.kind == mappingNode {
+			d.fields(item, field{"value", d.filled(&a.value, scopeRequest)}, field{"dash", d.boolean(&a.dash)})
+		} else {
+			a.value = d.template(item, scopeRequest)
+		}
+		if a.value == nil {
+			continue
+		}
+		if i == 0 && len(a.value.expressions()) > 0 {
+			d.fail(item.place, "the command itself cannot be computed", "write its name or path")
+		}
+		if i == 0 && a.value.text == "" {
+			d.fail(item.place, "the command is empty", "")
+		}
+		argv = append(argv, a)
+	}
+	return argv
+}
+
+func (c *commandRule) questions() []*template {
+	var out []*template
+	for _, a := range c.argv {
+		out = append(out, a.value)
+	}
+	for _, p := range c.env {
+		out = append(out, p.value)
+	}
+	return append(out, c.stdin.templates()...)
+}
+
+func (c *commandRule) besides() []pair { return nil }
+
+func (c *commandRule) render(r *rendering) Request {
+	out := &CommandRequest{Dir: c.dir}
+	free := false // after `--` nothing is an option
+	for i, a := range c.argv {
+		v := r.at(fmt.Sprintf("argument %d", i)).text(a.value)
+		literal := a.value.parts[0].expr == nil
+		switch {
+		case strings.HasPrefix(v, "-") && !literal && !a.dash && !free:
+			r.at("").fail(fmt.Errorf("argument %d begins with %q, which the command would take for an option", i, "-"))
+		case strings.ContainsRune(v, 0):
+			r.at("").fail(fmt.Errorf("argument %d has a zero byte", i))
+		}
+		free = free || v == "--" && literal
+		out.Argv = append(out.Argv, v)
+	}
+	out.Env = r.environment(c.env)
+	out.Stdin = c.input(r.at("stdin"))
+	return Request{Command: out}
+}
+
+// input is the JSON a command gets on its standard input: what the policy says,
+// else the operation.
+func (c *commandRule) input(r *rendering) []byte {
+	if c.stdin != nil {
+		return r.json(c.stdin)
+	}
+	o := r.vars.rec.Operation
+	input := json.RawMessage(o.Input)
+	if !json.Valid(input) {
+		input = json.RawMessage("null")
+	}
+	return r.marshal(map[string]any{
+		"id": o.ID, "kind": o.Kind, "key": o.Key, "token": o.Token, "receipt": o.Receipt(), "input": input, "cursor": r.vars.cursor,
+	})
+}
+
+// text is the command line as a person reads it, with where it runs and what it
+// reads below it.
+func (c *CommandRequest) text() string {
+	var b strings.Builder
+	for _, e := range c.Env {
+		b.WriteString(shellWord(e) + " ")
+	}
+	for i, a := range c.Argv {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(shellWord(a))
+	}
+	if c.Dir != "" {
+		b.WriteString("\nin " + c.Dir)
+	}
+	if len(c.Stdin) > 0 {
+		fmt.Fprintf(&b, "\nstdin: %s", c.Stdin)
+	}
+	return b.String()
+}
+
+// shellWord quotes for reading, not for running: there is no shell.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n\"'\\|&;<>()*?") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (c *CommandRequest) parts() []any {
+	return []any{"command", c.Argv, c.Dir, c.Env, string(c.Stdin)}
+}
+
+func (c *CommandRequest) leaving(t *transport) []string {
+	texts := slices.Clone(c.Argv[min(1, len(c.Argv)):]) // the program itself gets no word of it
+	if t.command == nil {                               // what was recorded
+		return texts
+	}
+	texts = append(texts, c.Env...)
+	if t.command.stdin != nil {
+		texts = append(texts, jsonTexts(c.Stdin)...)
+	}
+	return texts
+}
+
+// recorded renders the command line as `run` recorded it: {{key}} and {{token}}
+// filled in, ${NAME} read from the environment now.
+func recorded(o ledger.Operation) (Request, error) {
+	c := o.Command
+	if c == nil || len(c.Argv) == 0 {
+		return Request{}, fmt.Errorf("no command was recorded for it")
+	}
+	out := &CommandRequest{Dir: c.Dir, Env: []string{"INDOUBT_KEY=" + o.Key, "INDOUBT_TOKEN=" + o.Token}}
+	shown, secrets := &CommandRequest{Dir: c.Dir}, &secretBox{}
+	for _, a := range c.Argv {
+		if strings.Contains(a, digestPrefix) {
+			return Request{}, fmt.Errorf("parts of its command are not kept, so it cannot be sent from here")
+		}
+		// One pass over the argument: a value that looks like a placeholder is not expanded again.
+		pairs := []string{"{{key}}", o.Key, "{{token}}", o.Token}
+		plain := append([]string(nil), pairs...)
+		for _, name := range c.Expand {
+			mark := "${" + name + "}"
+			if !strings.Contains(a, mark) {
+				continue
+			}
+			v, ok := os.LookupEnv(name)
+			if !ok {
+				return Request{}, &MissingSecretError{Name: name}
+			}
+			secrets.add(v)
+			pairs = append(pairs, mark, v)
+		}
+		v := strings.NewReplacer(pairs...).Replace(a)
+		if strings.HasPrefix(v, "-") && !strings.HasPrefix(a, "-") {
+			return Request{}, fmt.Errorf("a value makes argument %d begin with %q, which the command would take for an option", len(out.Argv), "-")
+		}
+		out.Argv = append(out.Argv, v)
+		shown.Argv = append(shown.Argv, strings.NewReplacer(plain...).Replace(a))
+	}
+	digest, err := Request{Command: shown}.digest(nil)
+	if err != nil {
+		return Request{}, err
+	}
+	return Request{Command: out, Secrets: secrets.values, Digest: digest, Shown: hide(shown.text(), nil, o.Token, o.Key)}, nil
+}
