@@ -229,3 +229,44 @@ func TestWatchHearsAnotherStore(t *testing.T) {
 	for range heard {
 	}
 }
+
+// What is committed while the receiver is busy is told once, and none of it is
+// missed.
+func TestWatchTellsTheBusyOnce(t *testing.T) {
+	s, _ := openTest(t)
+	other := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true}))
+	defer other.Close()
+	wctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	heard := other.Watch(wctx)
+	last := func() (seq int64) {
+		must(t, other.one(ctx, `SELECT max(seq) FROM events`, nil, &seq))
+		return seq
+	}
+	for range 20 {
+		for range 10 {
+			begin(t, s)
+		}
+		want, told := last(), 0
+		for seen := int64(0); seen < want; told++ {
+			select {
+			case <-heard:
+				seen = last()
+			case <-time.After(3 * time.Second):
+				t.Fatal("not heard")
+			}
+		}
+		// One that was on its way when the last was committed may come behind it.
+		for quiet := false; !quiet; {
+			select {
+			case <-heard:
+				told++
+			case <-time.After(30 * time.Millisecond):
+				quiet = true
+			}
+		}
+		if told > 3 {
+			t.Fatalf("told %d times of ten commits", told)
+		}
+	}
+}

@@ -16,26 +16,42 @@ const (
 
 // Watch sends after a commit: at once when its writer rings the bell, a few
 // milliseconds later when it only wrote to -wal, within a second in any case.
+// Nothing is watched while the receiver is busy: what came meanwhile is one news.
 func (s *Store) Watch(ctx context.Context) <-chan struct{} {
-	out := make(chan struct{}, 1)
-	w := &watch{store: s, out: out, dir: filepath.Dir(s.path)}
+	w := &watch{store: s, out: make(chan struct{}), dir: filepath.Dir(s.path)}
 	w.seen = w.last(ctx)
 	w.add()
 	go w.run(ctx)
-	return out
+	return w.out
 }
 
 type watch struct {
 	store *Store
 	out   chan struct{}
 	dir   string
-	seen  int64
-	files *fsnotify.Watcher // nil while the directory cannot be watched
+	seen  int64             // the newest event when the receiver was last told
+	files *fsnotify.Watcher // nil while the directory is not watched, or cannot be
 }
 
 func (w *watch) run(ctx context.Context) {
 	defer close(w.out)
 	defer w.drop()
+	for w.news(ctx) {
+		w.drop()
+		select {
+		case w.out <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		w.add()
+	}
+}
+
+// news waits for a commit. It reports false when ctx has ended.
+func (w *watch) news(ctx context.Context) bool {
+	if w.look(ctx) {
+		return true
+	}
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	var again <-chan time.Time // a look that is due because of a write to -wal
@@ -46,53 +62,46 @@ func (w *watch) run(ctx context.Context) {
 		if w.files != nil {
 			events, errs = w.files.Events, w.files.Errors
 		}
+		look := false
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case e, ok := <-events:
 			switch {
-			case !ok:
-				w.drop()
-			case e.Name == w.dir && e.Has(fsnotify.Remove|fsnotify.Rename):
+			case !ok, e.Name == w.dir && e.Has(fsnotify.Remove|fsnotify.Rename):
 				w.drop()
 			case e.Name == w.store.path+".bell" && e.Has(fsnotify.Write):
 				w.seen = max(w.seen, w.last(ctx))
-				w.tell()
+				return true
 			case e.Name == w.store.path+"-wal" && again == nil:
 				again, looks = time.After(settle), 0
 			}
-		case <-errs: // an overflow: events were lost, so look
-			w.look(ctx)
+		case <-errs: // an overflow: events were lost
+			look = true
 		case <-again:
-			again = nil
-			if !w.look(ctx) && looks == 0 {
+			if again, look = nil, true; looks == 0 {
 				again, looks = time.After(lookAgain-settle), 1
 			}
 		case <-poll.C:
-			w.look(ctx)
+			look = true
 			if w.files == nil {
 				w.add()
 			}
 		}
+		if look && w.look(ctx) {
+			return true
+		}
 	}
 }
 
-// look tells whether there are new events, and says so.
+// look reports whether there are new events.
 func (w *watch) look(ctx context.Context) bool {
 	last := w.last(ctx)
 	if last <= w.seen {
 		return false
 	}
 	w.seen = last
-	w.tell()
 	return true
-}
-
-func (w *watch) tell() {
-	select {
-	case w.out <- struct{}{}:
-	default: // one is waiting already
-	}
 }
 
 func (w *watch) last(ctx context.Context) int64 {

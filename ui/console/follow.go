@@ -12,8 +12,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// The ledger is followed by looking again whenever something was committed:
-// one look at a time, at most one a frame, and no transaction held between.
+// The ledger is followed by looking again whenever something was committed: one
+// look at a time, a pause after each, and no transaction held between.
 
 func (m *Root) startWatch() {
 	if m.stopWatch != nil {
@@ -21,7 +21,46 @@ func (m *Root) startWatch() {
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.stopWatch = cancel
-	m.watch = m.store.Watch(ctx)
+	m.watch, m.waiting = m.store.Watch(ctx), false
+}
+
+// listen waits for the next commit, unless that is being waited for.
+func (m *Root) listen() tea.Cmd {
+	if m.waiting {
+		return nil
+	}
+	m.waiting = true
+	return m.wait(m.watch)
+}
+
+const (
+	restAfterLook = 4                      // so many times as long as a look took, the writers have the ledger for themselves
+	restUnwatched = 200 * time.Millisecond // at least, while no key is pressed
+	atTheKeys     = 10 * time.Second       // after the last key
+	restAtMost    = 2 * time.Second
+)
+
+// rest is how long the console leaves the ledger alone after a look. What was
+// committed meanwhile is shown together.
+func (m *Root) rest(took time.Duration) time.Duration {
+	rest := max(time.Second/framesPerSecond, restAfterLook*took)
+	if m.at.Sub(m.lastKey) > atTheKeys {
+		rest = max(rest, restUnwatched)
+	}
+	return min(rest, restAtMost)
+}
+
+// rested ends the pause after a look.
+func (m *Root) rested(msg restedMsg) tea.Cmd {
+	if msg.gen != m.loadGen {
+		return nil
+	}
+	m.resting = false
+	cmd := m.listen()
+	if m.again {
+		return tea.Batch(cmd, m.reload())
+	}
+	return cmd
 }
 
 // firstLook is how long the first frame waits for the first page. A ledger that
@@ -65,10 +104,10 @@ func (m *Root) wanted() wanted {
 	return wanted{gen: m.loadGen, tab: m.tab, filter: m.filter, order: m.order(), limit: m.list.window(), known: m.list.here(), gone: m.list.left(), loc: m.loc}
 }
 
-// reload looks at the ledger again, one look at a time: what changes meanwhile
-// is seen by the next.
+// reload looks at the ledger again, one look at a time: what changes meanwhile,
+// or in the pause after it, is seen by the next.
 func (m *Root) reload() tea.Cmd {
-	if m.loading {
+	if m.loading || m.resting {
 		m.again = true
 		return nil
 	}
@@ -81,7 +120,7 @@ func (m *Root) reload() tea.Cmd {
 func (m *Root) restart() {
 	m.list = list{height: m.list.height, marks: m.list.marks}
 	m.loadGen++ // a look that is under way was for the old list
-	m.loading, m.extending = false, false
+	m.loading, m.resting, m.extending = false, false, false
 }
 
 func (m *Root) loaded(msg loadedMsg) tea.Cmd {
@@ -98,16 +137,13 @@ func (m *Root) loaded(msg loadedMsg) tea.Cmd {
 		return nil
 	}
 	m.tookIn(msg)
-	if msg.err != nil {
-		m.loading, m.again = false, false
-		return nil
-	}
-	if m.again || msg.rest {
-		// What came meanwhile is shown together, once a frame, not one by one.
-		return m.after(time.Second/framesPerSecond, lookMsg{})
-	}
 	m.loading = false
-	return nil
+	if msg.err != nil {
+		m.again = false
+		return m.listen()
+	}
+	m.again, m.resting = m.again || msg.rest, true
+	return m.after(m.rest(msg.cost), restedMsg{m.loadGen})
 }
 
 func (m *Root) tookIn(msg loadedMsg) {
@@ -279,8 +315,8 @@ func (m *Root) reopened(msg reopenedMsg) tea.Cmd {
 		m.restart()
 		m.briefs = map[string]*brief{}
 		m.startWatch()
-		cmds = append(cmds, m.wait(m.watch))
+		cmds = append(cmds, m.listen())
 	}
-	m.loading = false // it is back when this look has worked
+	m.loading, m.resting = false, false // it is back when this look has worked
 	return tea.Batch(append(cmds, m.reload())...)
 }

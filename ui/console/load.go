@@ -55,6 +55,7 @@ type loadedMsg struct {
 	moved  []string // operations something was written about since the look before
 	rest   bool     // rows have left, and there are more to look at than one look does
 	took   time.Time
+	cost   time.Duration // how long the look took
 	err    error
 }
 
@@ -63,7 +64,9 @@ func (m *Root) load(w wanted) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
+		began := time.Now()
 		msg := look(ctx, store, w, now, seq)
+		msg.cost = time.Since(began)
 		if engine != nil {
 			msg.health, msg.looks = safe.Value(engine.Health()), engine.OnlyLooks()
 		}

@@ -351,7 +351,7 @@ func newBench(t testing.TB, w, h int, o Options) *bench {
 	// Clocks and watches are the test's.
 	m.wait = func(<-chan struct{}) tea.Cmd { return nil }
 	m.after = func(_ time.Duration, msg tea.Msg) tea.Cmd {
-		if _, ok := msg.(lookMsg); ok {
+		if _, ok := msg.(restedMsg); ok {
 			return func() tea.Msg { return msg }
 		}
 		return nil

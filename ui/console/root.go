@@ -76,12 +76,14 @@ type Root struct {
 
 	loadGen    int
 	loading    bool // a look at the ledger is under way
-	again      bool // and another is due after it
+	resting    bool // or the pause after one
+	again      bool // and another is due
 	extending  bool
 	briefGen   int
 	briefing   bool
 	lastLook   time.Time
 	watch      <-chan struct{}
+	waiting    bool // for the next commit
 	stopWatch  context.CancelFunc
 	lost       error
 	lostAt     time.Time
@@ -104,10 +106,10 @@ type toast struct {
 }
 
 type (
-	tickMsg  struct{ gen int }
-	leaveMsg struct{}
-	lookMsg  struct{}
-	waitMsg  struct{}
+	tickMsg   struct{ gen int }
+	leaveMsg  struct{}
+	restedMsg struct{ gen int }
+	waitMsg   struct{}
 )
 
 func newRoot(ctx context.Context, o Options) (*Root, error) {
@@ -159,7 +161,7 @@ func (m *Root) now() time.Time { return m.clock() }
 
 // Init starts following the ledger and the clock.
 func (m *Root) Init() tea.Cmd {
-	cmds := []tea.Cmd{m.wait(m.watch), m.tick(), m.wantBriefs()}
+	cmds := []tea.Cmd{m.listen(), m.tick(), m.wantBriefs()}
 	if !m.list.read && m.lost == nil {
 		cmds = append(cmds, m.reload())
 	}
@@ -210,10 +212,10 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		if msg.ended {
 			return nil, false
 		}
-		return tea.Batch(m.wait(m.watch), m.reload()), false
-	case lookMsg:
-		m.loading = false
+		m.waiting = false // until the pause after the look
 		return m.reload(), false
+	case restedMsg:
+		return m.rested(msg), false
 	case loadedMsg:
 		return m.loaded(msg), true
 	case briefsMsg:

@@ -413,7 +413,7 @@ func TestThousandsOfRowsThatLeaveAreReadAFewAtATime(t *testing.T) {
 		t.Errorf("after %d looks %d rows of %d still stand as if they needed somebody", looks, left, len(b.m.list.items))
 	}
 	before := s.reads
-	b.send(lookMsg{})
+	b.send(changedMsg{})
 	if n := s.reads - before; n > 40 { // what is on the screen may be read for its details
 		t.Errorf("rows known to have left are read again: %d", n)
 	}
