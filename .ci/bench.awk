@@ -26,6 +26,8 @@ BEGIN {
 	limit("^FirstPage1M/[a-z_]+/(loss|newest|oldest)$", "ms", "<= 1", "0.2")
 	limit("^FirstPage1M/filter/", "ms", "<= 30", "7")
 	limit("^FirstFrame/console$", "×bare", "<= 1.5", "")
+	limit("^WriterBesideConsoles/3$", "×alone", ">= 0.9", "")
+	limit("^WriterBesideConsoles/10$", "×alone", ">= 0.75", "")
 	limit("^Reads$", "x-ideal", "<= 1.3", "1.1")
 	limit("^Reconcile$", "x-ideal", "<= 1.3", "1.1")
 	limit("^Reconcile$", "cores", "<= 1", "")
