@@ -186,7 +186,7 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change) 
 	now := rec.Now
 	o := Operation{
 		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, KeyLive: true,
-		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target, MarkRules: req.Marks.Rules,
+		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target, MarkRules: req.Marks.Rules, KeyFields: req.Marks.Fields,
 		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
 		Request: req.Request, TTL: req.TTL, CreatedAt: now,
 	}

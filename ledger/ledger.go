@@ -173,7 +173,7 @@ type Store interface {
 	// rules than their kind's, which rules names; a kind without rules is left alone.
 	// At most limit are marked; more tells that some are left. No version moves and
 	// no event is written.
-	Mark(ctx context.Context, rules func(kind string) string, marks func(Operation) []string, limit int) (more bool, err error)
+	Mark(ctx context.Context, rules func(kind string) string, marks func(Operation) Marks, limit int) (more bool, err error)
 
 	// Hold stops automatic sends, grants and bulk runs for a scope; a hold on the
 	// same scope is replaced. Release it with LiftHold.

@@ -177,6 +177,7 @@ type Operation struct {
 	Key         string // idempotency key, the same on every attempt (I4)
 	Token       string // correlation token, the same on every attempt (I4)
 	MarkRules   string // of the policy, under which its marks were made
+	KeyFields   string // what they say of the fields that make its key; see Marks
 	TokenSent   bool   // the token is known to have been inside at least one transmission
 	Fingerprint string // SHA-256 (hex) of the canonical input
 	Title       string

@@ -10,7 +10,8 @@ import (
 )
 
 // Relation is another operation that matters to a decision about this one: it
-// wants the same (the same input), or it came later on the same target.
+// wants the same (the same input, or the same fields that make its kind's key), or
+// it came later on the same target.
 type Relation struct {
 	ID        string
 	Title     string
@@ -18,7 +19,7 @@ type Relation struct {
 	Source    Source
 	CreatedAt time.Time
 	SettledAt time.Time // zero while it is not settled
-	Overtook  bool      // newer on the same target; otherwise a twin (same fingerprint)
+	Overtook  bool      // newer on the same target; otherwise a twin
 	// MayHaveLanded: it landed or may have. False only where every attempt of it
 	// is known to have had no effect.
 	MayHaveLanded bool

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -239,5 +240,50 @@ func TestOtherIdentities(t *testing.T) {
 	}
 	if state.Read.Proves() || none.Read.Proves() || !asked.Read.Proves() {
 		t.Error("what proves absence")
+	}
+}
+
+// What an operation wants is told by the fields its key is made of, whatever the
+// rest of its input says; what lacks one of them is like no other.
+func TestFieldsOfTheKey(t *testing.T) {
+	p, err := Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { key: { from: [invoice, 'lines[0].n'] } }\n  row: { key: { from: [invoice], strategy: row } }\n  other: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := func(kind, input string, from ...string) string {
+		o := ledger.Operation{Kind: kind, Key: input, Fingerprint: input, Input: json.RawMessage(input)}
+		if len(from) > 0 {
+			o.Source.Pipeline = from[0]
+		}
+		return p.Kind(kind).Marks(o).Fields
+	}
+	const one = `{"invoice":"INV-1","lines":[{"n":1}],"note":"first"}`
+	for _, c := range []struct {
+		name, other string
+		same        bool
+	}{
+		{"another note", `{"note":"second","lines":[{"n":1}],"invoice":"INV-1"}`, true},
+		{"another order of members, and more lines", `{"lines":[{"n":1.0},{"n":2}],"invoice":"INV-1"}`, true},
+		{"another invoice", `{"invoice":"INV-2","lines":[{"n":1}],"note":"first"}`, false},
+		{"a text for a number", `{"invoice":"INV-1","lines":[{"n":"1"}]}`, false},
+	} {
+		if a, b := fields("pay", one), fields("pay", c.other); a == "" || b == "" || (a == b) != c.same {
+			t.Errorf("%s: %q and %q", c.name, a, b)
+		}
+	}
+	for name, input := range map[string]string{"without one": `{"invoice":"INV-1"}`, "null": `{"invoice":null,"lines":[{"n":1}]}`, "no object": `"INV-1"`, "none": ``} {
+		if got := fields("pay", input); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if a, b := fields("row", one, "billing"), fields("row", one, "refunds"); a == "" || a == b || a != fields("row", one, "billing") {
+		t.Errorf("rows of two pipelines: %q and %q", a, b)
+	}
+	if got := fields("other", one); got != "" || p.Kind("other").MarkRules() != "" {
+		t.Errorf("no key is made of fields: %q", got)
+	}
+	again, err := Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { key: { from: [invoice] } }\n"))
+	if err != nil || again.Kind("pay").MarkRules() == p.Kind("pay").MarkRules() {
+		t.Errorf("other fields are not made anew: %v", err)
 	}
 }

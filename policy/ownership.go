@@ -71,9 +71,13 @@ func (r *Read) Recognises() string {
 }
 
 // MarkRules are the rules that make an operation's marks, "" where there are none:
-// those of every kind that may look where this kind's effects show.
+// those of every kind that may look where this kind's effects show, and the fields of
+// its key.
 func (k *Kind) MarkRules() string {
 	var rules []string
+	if len(k.Key.From) > 0 {
+		rules = append(rules, k.Key.Strategy+": "+strings.Join(k.Key.From, ", "))
+	}
 	for _, other := range k.policy.named() {
 		if k.SameSide(other) {
 			rules = append(rules, other.Read.markRule())
@@ -83,12 +87,16 @@ func (k *Kind) MarkRules() string {
 	return strings.Join(slices.Compact(rules), "\n")
 }
 
-// Marks are the names under which an operation's effect may show, with the rules
-// that make them. A rule that cannot be applied to its input makes none.
+// Marks are the names under which an operation's effect may show and the fields that
+// its key is made of, with the rules that make them. A rule that cannot be applied
+// to its input makes none.
 func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
 	m := ledger.Marks{Rules: k.MarkRules()}
 	if m.Rules == "" {
 		return m
+	}
+	if len(k.Key.From) > 0 {
+		m.Fields = k.Key.fields(o)
 	}
 	for _, other := range k.policy.named() {
 		if !k.SameSide(other) {
@@ -99,6 +107,23 @@ func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
 		}
 	}
 	return m
+}
+
+// fields is a digest of the fields that the key is made of, "" where the input lacks
+// one. It counts whatever key the caller gave.
+func (k KeyRule) fields(o ledger.Operation) string {
+	parts, err := ledger.Fields(o.Input, k.From)
+	if err != nil {
+		return ""
+	}
+	if k.Strategy == "row" {
+		parts["pipeline"] = o.Source.Pipeline
+	}
+	digest, err := ledger.Digest(parts)
+	if err != nil {
+		return ""
+	}
+	return digest
 }
 
 // SameSide reports whether the effects of one kind may show where those of the

@@ -385,6 +385,8 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 				w.Fatal(err)
 			}
 		}},
+		{name: "one of the same key fields", policy: keyedByAmount(auto("absent")), send: true, prepare: func(w *world, _ ledger.Operation) { w.begin("pay", 420) }},
+		{name: "one of other key fields", policy: keyedByAmount(auto("absent")), send: true, posts: 1, prepare: func(w *world, _ ledger.Operation) { w.begin("pay", 421) }},
 		{name: "parked", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
 			if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "p", ID: o.ID, Version: o.Version, Verb: ledger.VerbPark, Until: w.now().Add(time.Hour), Actor: maya}); err != nil {
 				w.Fatal(err)

@@ -11,6 +11,9 @@ import (
 // asks nobody, so it works read-only too. Plan.Refused says why a person could
 // not; an error means that nothing can be said. Errors: ErrNotFound.
 func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
+	if !e.o.ReadOnly {
+		_ = e.markAll(ctx) // what it leaves, the retry looks for
+	}
 	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
 	if err != nil {
 		return Plan{}, err

@@ -81,7 +81,7 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	if e.o.ReadOnly {
 		return RetryResult{}, refuse("read_only", "this program was started read-only", "start it without --read-only")
 	}
-	rec, moved, err := e.current(ctx, q.ID)
+	rec, moved, err := e.amongOthers(ctx, q)
 	if err != nil {
 		return RetryResult{}, err
 	}
@@ -101,6 +101,15 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 		return e.handBack(ctx, a)
 	}
 	return e.transmit(ctx, a)
+}
+
+// amongOthers is the operation as it stands, beside others that want the same: also
+// those whose writer did not know the policy. A machine does not go on without them.
+func (e *Engine) amongOthers(ctx context.Context, q RetryRequest) (ledger.Record, func(int64) int64, error) {
+	if err := e.markAll(ctx); err != nil && q.Actor.Machine {
+		return ledger.Record{}, nil, refuse("twin", "whether another operation wants the same is not known: "+err.Error(), "")
+	}
+	return e.current(ctx, q.ID)
 }
 
 // repeated recognises a request that was carried out before, so that saying it
@@ -250,7 +259,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 	}
 	// The read may have moved the operation itself, and only it: what it proved
 	// makes the ground better, never worse.
-	if a.rec, a.moved, err = e.current(ctx, before.ID); err != nil {
+	if a.rec, a.moved, err = e.amongOthers(ctx, a.q); err != nil {
 		return result, false, err
 	}
 	if now := a.rec.Operation; now.Version != before.Version {

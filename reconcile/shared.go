@@ -55,11 +55,8 @@ func (e *Engine) shared(ctx context.Context, k *policy.Kind, rec ledger.Record, 
 // markAll gives marks to every operation that was written without them, or under
 // other rules.
 func (e *Engine) markAll(ctx context.Context) error {
-	pol := e.policy()
-	rules := func(kind string) string { return pol.Kind(kind).MarkRules() }
-	marks := func(o ledger.Operation) []string { return pol.Kind(o.Kind).Marks(o).Values }
 	for began := time.Now(); ; {
-		more, err := e.o.Store.Mark(ctx, rules, marks, batch)
+		more, err := e.mark(ctx, batch)
 		switch {
 		case err != nil || !more:
 			return err
@@ -67,6 +64,13 @@ func (e *Engine) markAll(ctx context.Context) error {
 			return fmt.Errorf("the ledger has many operations without a mark; they are being given one")
 		}
 	}
+}
+
+// mark gives marks to some of them.
+func (e *Engine) mark(ctx context.Context, many int) (more bool, err error) {
+	pol := e.policy()
+	return e.o.Store.Mark(ctx, func(kind string) string { return pol.Kind(kind).MarkRules() },
+		func(o ledger.Operation) ledger.Marks { return pol.Kind(o.Kind).Marks(o) }, many)
 }
 
 // known reports whether every effect found is already recorded for the operation.

@@ -106,30 +106,46 @@ func (w *world) twin(o ledger.Operation) ledger.BeginResult {
 // Proof of one is no proof of its twin: beside one that landed or may have, the
 // proven side is a risk too, of what was shown, and it is raised afterwards.
 func TestI5_ARetryBesideATwinIsARisk(t *testing.T) {
-	w := newWorld(t, payPolicy)
+	t.Run("the same input", func(t *testing.T) {
+		w := newWorld(t, payPolicy)
+		w.besideATwin(w.twin)
+	})
+	t.Run("the same key fields, and no word of them by its writer", func(t *testing.T) {
+		w := newWorld(t, keyedByAmount(payPolicy))
+		w.besideATwin(func(o ledger.Operation) ledger.BeginResult { return w.begin(o.Kind, 420) })
+	})
+}
+
+// keyedByAmount is a policy whose kind makes its key of the amount.
+func keyedByAmount(policy string) string {
+	return strings.Replace(policy, "    lands_within", "    key: { from: [amount] }\n    lands_within", 1)
+}
+
+func (w *world) besideATwin(twin func(ledger.Operation) ledger.BeginResult) {
+	w.Helper()
 	o := w.proven("pay")
 	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
-	landed := w.settle(w.twin(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
+	landed := w.settle(twin(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
 	if _, err := w.engine.Retry(w.ctx, before); code(err) != "basis" || !strings.Contains(err.Error(), "twin") {
-		t.Errorf("a twin came after the dialog: %v", err)
+		w.Errorf("a twin came after the dialog: %v", err)
 	}
 	script := maya
 	script.Terminal = false
 	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: script}); code(err) != "no_person" {
-		t.Errorf("without a terminal: %v", err)
+		w.Errorf("without a terminal: %v", err)
 	}
 	risk := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "both are wanted", LossTyped: true, Actor: maya})
-	second := w.twin(o)
+	second := twin(o)
 	if _, err := w.engine.Retry(w.ctx, risk); code(err) != "twin" || !strings.Contains(err.Error(), second.Operation.ID) {
-		t.Errorf("a second twin came after the dialog: %v", err)
+		w.Errorf("a second twin came after the dialog: %v", err)
 	}
 	if _, posts, _ := w.side.count(); posts != 0 {
-		t.Fatalf("%d posts", posts)
+		w.Fatalf("%d posts", posts)
 	}
 	risk.Showing = Showing{}
 	res, err := w.retry(risk)
 	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.PossibleDuplicate || !strings.Contains(res.Operation.ConflictNote, landed.ID) {
-		t.Errorf("%s, %v: conflict %q (%s)", res.Did, err, res.Operation.Conflict, res.Operation.ConflictNote)
+		w.Errorf("%s, %v: conflict %q (%s)", res.Did, err, res.Operation.Conflict, res.Operation.ConflictNote)
 	}
 }
 

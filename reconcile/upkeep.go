@@ -68,6 +68,9 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 	if len(ops) == 0 {
 		return 0, nil
 	}
+	if _, err := e.mark(ctx, many); err != nil { // what no one has priced, no one may have marked
+		return len(ops), fmt.Errorf("mark operations: %w", err)
+	}
 	ids := make([]string, len(ops))
 	for i, op := range ops {
 		ids[i] = op.ID

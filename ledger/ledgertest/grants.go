@@ -21,17 +21,10 @@ func grants(t *testing.T, open Open) {
 		{"ANewerOneReplacesIt", replaced},
 		{"I5_RiskNeedsAPerson", riskNeedsAPerson},
 		{"I8_ReservedNames", reservedNames},
-		{"I5_TwinsStopTheMachine", twinsStopTheMachine},
 		{"RetryMaxIsAStop", retryMax},
 		{"HoldStopsIt", holdStops},
 		{"I5_OvertakenWhileItWaited", overtakenWhileWaiting},
-		{"I5_BesideOneThatMayHaveLanded", besideALanding},
-		{"I5_BesideOneWithoutEffect", besideNoEffect},
-		{"I5_ManyWithoutEffectHideNone", besideMany},
-		{"I7_OneThatCameSinceItWasShown", cameSince},
-		{"I9_ARiskBesideAnotherIsRaised", riskIsRaised},
 		{"I9_ACallBesideADoubtIsRaised", besideADoubt},
-		{"I5_BeginAgainBesideALaterOne", beginBesideALaterOne},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
 	}
@@ -179,27 +172,6 @@ func reservedNames(d *desk) {
 	}
 	if holds, err := d.s.Holds(ctx, d.clock.Now()); err != nil || len(holds) != 0 {
 		d.Errorf("holds are %+v, %v", holds, err)
-	}
-}
-
-func twinsStopTheMachine(d *desk) {
-	o := d.doubt("k")
-	d.begun("k2", func(r *ledger.BeginRequest) { r.Fingerprint = "print of k" })
-	rec := d.read(o.ID)
-	if len(rec.Related) != 1 || rec.Related[0].Overtook || rec.Related[0].ID == o.ID {
-		d.Fatalf("related are %+v, want one twin", rec.Related)
-	}
-	g := d.grantRequest(o, ledger.BasisKeySafe)
-	g.Actor = engine
-	var refused *ledger.RefusedError
-	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != "twin" {
-		d.Fatalf("a machine beside a twin: %v, want a refusal", err)
-	}
-	target := func(r *ledger.BeginRequest) { r.Target = "deploy web" }
-	old := d.doubt("4.18.2", target)
-	d.begun("4.18.3", target)
-	if rec := d.read(old.ID); len(rec.Related) != 1 || !rec.Related[0].Overtook || !rec.Row().Overtaken {
-		d.Fatalf("related are %+v, want one that overtook", rec.Related)
 	}
 }
 

@@ -301,12 +301,12 @@ func marks(t *testing.T, open Open) {
 	by("", 10)
 	rule := func(kind string) string { return map[string]string{"card.charge": "invoice", "mail": "invoice"}[kind] }
 	made := 0
-	mark := func(o ledger.Operation) []string {
+	mark := func(o ledger.Operation) ledger.Marks {
 		made++
 		if o.Kind != "card.charge" || o.ID == one {
 			d.Errorf("%s has the marks of its rules, and was given others", o.ID)
 		}
-		return []string{"INV-" + o.Key}
+		return ledger.Marks{Values: []string{"INV-" + o.Key}, Fields: "of some invoice"}
 	}
 	for more, rounds := true, 0; more; rounds++ {
 		var err error
@@ -323,8 +323,8 @@ func marks(t *testing.T, open Open) {
 	by("INV-3", 10, none)
 	by("INV-4", 10, old)
 	by("k-1", 10, one)
-	if o := d.read(none).Operation; o.MarkRules != "invoice" || o.Version != 1 {
-		d.Errorf("marked under %q at version %d", o.MarkRules, o.Version)
+	if rec := d.read(none); rec.Operation.MarkRules != "invoice" || rec.Operation.Version != 1 || len(rec.Related) != 1 || rec.Related[0].ID != old {
+		d.Errorf("marked under %q at version %d, beside %+v", rec.Operation.MarkRules, rec.Operation.Version, rec.Related)
 	}
 }
 

@@ -33,6 +33,7 @@ func Run(t *testing.T, open Open) {
 		{"Asked", asked},
 		{"Invariants", invariants},
 		{"Grants", grants},
+		{"Twins", twins},
 		{"Clocks", clocks},
 		{"Finding", finding},
 		{"Repeating", repeating},
@@ -168,6 +169,7 @@ func (d *desk) request(key string) ledger.BeginRequest {
 	return ledger.BeginRequest{
 		ChangeID: d.id("change"), OperationID: d.id("operation"), AttemptID: d.id("attempt"),
 		Kind: "card.charge", Key: key, Token: "indoubt-" + key, Fingerprint: "print of " + key,
+		Marks: ledger.Marks{Fields: "fields of " + key},
 		Title: "charge " + key, Source: ledger.Source{Pipeline: "billing", Run: "7", Host: "batch-2", PID: 42},
 		Input: []byte(`{"amount":42000}`), Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: billing,
 	}

@@ -268,7 +268,7 @@ func (m *Memory) Marked(_ context.Context, value string, limit int) ([]string, e
 	return ids, nil
 }
 
-func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(ledger.Operation) []string, limit int) (more bool, err error) {
+func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(ledger.Operation) ledger.Marks, limit int) (more bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.ops {
@@ -279,7 +279,8 @@ func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(l
 		if limit--; limit < 0 {
 			return true, nil
 		}
-		e.op.MarkRules, e.marks = want, append(e.marks, marks(e.op)...)
+		made := marks(e.op)
+		e.op.MarkRules, e.op.KeyFields, e.marks = want, made.Fields, append(e.marks, made.Values...)
 	}
 	return limit <= 0, nil
 }

@@ -4,14 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"testing"
 	"time"
 
 	"indoubt/ledger"
 )
 
-// sameAs makes a begin want what the operation of that key wants.
+// like makes a begin want what the operation of that key wants.
+type like func(key string) func(*ledger.BeginRequest)
+
 func sameAs(key string) func(*ledger.BeginRequest) {
 	return func(r *ledger.BeginRequest) { r.Fingerprint = "print of " + key }
+}
+
+// sameFields is the same wish by the fields that make its key, with another input.
+func sameFields(key string) func(*ledger.BeginRequest) {
+	return func(r *ledger.BeginRequest) { r.Marks.Fields = "fields of " + key }
+}
+
+// alike are the ways in which two operations want the same.
+var alike = map[string]like{"same input": sameAs, "same fields": sameFields}
+
+// twins is what holds beside another that wants the same.
+func twins(t *testing.T, open Open) {
+	for _, part := range []struct {
+		name string
+		run  func(*desk, like)
+	}{
+		{"I5_TheyStopTheMachine", twinsStopTheMachine},
+		{"I5_BesideOneThatMayHaveLanded", besideALanding},
+		{"I5_BesideOneWithoutEffect", besideNoEffect},
+		{"I5_ManyWithoutEffectHideNone", besideMany},
+		{"I7_OneThatCameSinceItWasShown", cameSince},
+		{"I9_ARiskBesideAnotherIsRaised", riskIsRaised},
+		{"I5_BeginAgainBesideALaterOne", beginBesideALaterOne},
+	} {
+		for name, same := range alike {
+			t.Run(part.name+"/"+name, func(t *testing.T) { part.run(newDesk(t, open), same) })
+		}
+	}
 }
 
 func onTarget(r *ledger.BeginRequest) { r.Target = "invoice INV-1187" }
@@ -25,18 +56,58 @@ func (d *desk) refused(g ledger.GrantRequest, code string) {
 	}
 }
 
+// They are shown wherever a record or a list is, and the machine sends nothing.
+func twinsStopTheMachine(d *desk, same like) {
+	o := d.doubt("k")
+	d.begun("k2", same("k"))
+	rec := d.read(o.ID)
+	if len(rec.Related) != 1 || rec.Related[0].Overtook || rec.Related[0].ID == o.ID {
+		d.Fatalf("related are %+v, want one twin", rec.Related)
+	}
+	if row := rec.Row(); row.Twins != 1 || row.Overtaken {
+		d.Fatalf("its row has %d twins", row.Twins)
+	}
+	page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10})
+	d.ok(err)
+	for _, row := range page.Rows {
+		if row.Twins != 1 {
+			d.Fatalf("the list shows %s with %d twins", row.Key, row.Twins)
+		}
+	}
+	elsewhere := d.doubt("elsewhere", same("k"), func(r *ledger.BeginRequest) { r.Kind = "mail" })
+	if rec := d.read(elsewhere.ID); len(rec.Related) != 0 {
+		d.Fatalf("of another kind, and related to %+v", rec.Related)
+	}
+	d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" })
+	if none := d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" }); len(d.read(none.ID).Related) != 0 {
+		d.Fatalf("what says nothing of itself has a twin")
+	}
+	g := d.grantRequest(o, ledger.BasisKeySafe)
+	g.Actor = engine
+	var refused *ledger.RefusedError
+	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != "twin" {
+		d.Fatalf("a machine beside a twin: %v, want a refusal", err)
+	}
+	target := func(r *ledger.BeginRequest) { r.Target = "deploy web" }
+	old := d.doubt("4.18.2", target)
+	d.begun("4.18.3", target)
+	if rec := d.read(old.ID); len(rec.Related) != 1 || !rec.Related[0].Overtook || !rec.Row().Overtaken {
+		d.Fatalf("related are %+v, want one that overtook", rec.Related)
+	}
+}
+
 // However sure it is that this one did not land: beside another that landed or
 // may have, proof and key allow nothing, and a person takes a risk.
-func besideALanding(d *desk) {
+func besideALanding(d *desk, same like) {
 	for name, other := range map[string]func(key string){
-		"in flight": func(key string) { d.begun(key+" again", sameAs(key)) },
-		"in doubt":  func(key string) { d.doubt(key+" again", sameAs(key)) },
-		"landed":    func(key string) { d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeCommitted) },
-		"given up":  func(key string) { d.decide(d.doubt(key+" again", sameAs(key)), ledger.VerbAbandon) },
-		"denied":    func(key string) { d.decide(d.doubt(key+" again", sameAs(key)), ledger.VerbDeny) },
+		"in flight": func(key string) { d.begun(key+" again", same(key)) },
+		"in doubt":  func(key string) { d.doubt(key+" again", same(key)) },
+		"landed":    func(key string) { d.settle(d.begun(key+" again", same(key)).Attempt.ID, ledger.OutcomeCommitted) },
+		"given up":  func(key string) { d.decide(d.doubt(key+" again", same(key)), ledger.VerbAbandon) },
+		"denied":    func(key string) { d.decide(d.doubt(key+" again", same(key)), ledger.VerbDeny) },
 		"overtaken": func(key string) { d.doubt(key+" later", onTarget) },
 		"undone": func(key string) {
-			o := d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeFailed)
+			o := d.settle(d.begun(key+" again", same(key)).Attempt.ID, ledger.OutcomeFailed)
 			d.decide(d.decide(o, ledger.VerbUndo), ledger.VerbAbandon)
 		},
 	} {
@@ -54,15 +125,15 @@ func besideALanding(d *desk) {
 }
 
 // What is known to have had no effect makes no retry a risk.
-func besideNoEffect(d *desk) {
+func besideNoEffect(d *desk, same like) {
 	for name, other := range map[string]func(key string){
-		"refused": func(key string) { d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeFailed) },
-		"absent":  func(key string) { d.observe(d.doubt(key+" again", sameAs(key)), ledger.Absent) },
+		"refused": func(key string) { d.settle(d.begun(key+" again", same(key)).Attempt.ID, ledger.OutcomeFailed) },
+		"absent":  func(key string) { d.observe(d.doubt(key+" again", same(key)), ledger.Absent) },
 		"given up": func(key string) {
-			d.decide(d.observe(d.doubt(key+" again", sameAs(key)), ledger.Absent), ledger.VerbAbandon)
+			d.decide(d.observe(d.doubt(key+" again", same(key)), ledger.Absent), ledger.VerbAbandon)
 		},
 		"said late": func(key string) {
-			o := d.begun(key+" again", sameAs(key))
+			o := d.begun(key+" again", same(key))
 			d.settle(o.Attempt.ID, ledger.OutcomeUncertain)
 			d.settle(o.Attempt.ID, ledger.OutcomeFailed)
 		},
@@ -81,12 +152,12 @@ func besideNoEffect(d *desk) {
 }
 
 // Any number of newer ones without effect hides none that landed.
-func besideMany(d *desk) {
+func besideMany(d *desk, same like) {
 	o := d.observe(d.doubt("k", onTarget), ledger.Absent)
-	landed := d.settle(d.begun("landed", sameAs("k")).Attempt.ID, ledger.OutcomeCommitted)
+	landed := d.settle(d.begun("landed", same("k")).Attempt.ID, ledger.OutcomeCommitted)
 	later := d.doubt("later", onTarget)
 	for i := range 50 {
-		mod := sameAs("k")
+		mod := same("k")
 		if i%2 == 0 {
 			mod = onTarget
 		}
@@ -105,8 +176,8 @@ func besideMany(d *desk) {
 
 // A risk is taken of what was shown: another one that came since is not in it,
 // whether it is sent at once or waits for its pipeline.
-func cameSince(d *desk) {
-	for key, other := range map[string]func(*ledger.BeginRequest){"twin": sameAs("twin"), "later": onTarget} {
+func cameSince(d *desk, same like) {
+	for key, other := range map[string]func(*ledger.BeginRequest){"twin": same("twin"), "later": onTarget} {
 		o := d.doubt(key, onTarget)
 		shown := d.grantRequest(o, ledger.BasisRiskAccepted)
 		o = d.grant(o, ledger.BasisRiskAccepted)
@@ -123,7 +194,7 @@ func cameSince(d *desk) {
 
 // What was sent beside another that may have landed is raised when it lands,
 // whoever says so, and no sooner.
-func riskIsRaised(d *desk) {
+func riskIsRaised(d *desk, same like) {
 	for name, lands := range map[string]func(a ledger.Applied) ledger.Operation{
 		"by its answer": func(a ledger.Applied) ledger.Operation { return d.settle(a.Attempt.ID, ledger.OutcomeCommitted) },
 		"by a check": func(a ledger.Applied) ledger.Operation {
@@ -134,7 +205,7 @@ func riskIsRaised(d *desk) {
 		},
 	} {
 		o := d.observe(d.doubt(name), ledger.Absent)
-		twin := d.settle(d.begun(name+" again", sameAs(name)).Attempt.ID, ledger.OutcomeCommitted)
+		twin := d.settle(d.begun(name+" again", same(name)).Attempt.ID, ledger.OutcomeCommitted)
 		sent := d.retry(o, ledger.BasisRiskAccepted)
 		if sent.After.Conflict != ledger.NoConflict || len(sent.Grant.Related) != 1 || d.read(o.ID).Grants[0].Related[0] != twin.ID {
 			d.Fatalf("%s: sent as %+v by %+v", name, sent.After, sent.Grant)
@@ -144,7 +215,7 @@ func riskIsRaised(d *desk) {
 		}
 	}
 	o := d.observe(d.doubt("refused"), ledger.Absent)
-	d.begun("refused again", sameAs("refused"))
+	d.begun("refused again", same("refused"))
 	if o := d.settle(d.retry(o, ledger.BasisRiskAccepted).Attempt.ID, ledger.OutcomeFailed); o.State != ledger.Failed || o.Conflict != ledger.NoConflict {
 		d.Fatalf("refused: %s, conflict %q", o.State, o.Conflict)
 	}
@@ -196,8 +267,8 @@ func besideADoubt(d *desk) {
 // A pipeline that begins again after a proven failure is a machine: where the
 // same was wished anew meanwhile, a person decides. What had ended before this
 // one was first begun was no secret then.
-func beginBesideALaterOne(d *desk) {
-	ended := d.settle(d.begun("yesterday", sameAs("today")).Attempt.ID, ledger.OutcomeCommitted)
+func beginBesideALaterOne(d *desk, same like) {
+	ended := d.settle(d.begun("yesterday", same("today")).Attempt.ID, ledger.OutcomeCommitted)
 	d.clock.Advance(24 * time.Hour)
 	d.settle(d.begun("today").Attempt.ID, ledger.OutcomeFailed)
 	again := d.begun("today")
@@ -205,7 +276,7 @@ func beginBesideALaterOne(d *desk) {
 		d.Fatalf("attempt %d", again.Attempt.N)
 	}
 	d.settle(again.Attempt.ID, ledger.OutcomeFailed)
-	anew := d.doubt("anew", sameAs("today"))
+	anew := d.doubt("anew", same("today"))
 	before := d.read(again.Operation.ID).Operation
 	res := d.begin("today")
 	if res.Answer != ledger.AnswerRefused || !strings.Contains(res.Why, anew.ID) || strings.Contains(res.Why, ended.ID) {

@@ -1,9 +1,7 @@
 package record
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -28,15 +26,11 @@ func (r *Recorder) keyBase(w Wish, rule KindRule, req ledger.BeginRequest) (base
 	if err != nil {
 		return "", false, &noKeyError{w.Kind, err}
 	}
-	seed, err := json.Marshal(parts)
+	digest, err := ledger.Digest(parts)
 	if err != nil {
 		return "", false, fmt.Errorf("key of %s: %w", w.Kind, err)
 	}
-	digest, err := ledger.Fingerprint(seed)
-	if err != nil {
-		return "", false, fmt.Errorf("key of %s: %w", w.Kind, err)
-	}
-	return strategy + "-" + digest[:32], true, nil
+	return strategy + "-" + digest, true, nil
 }
 
 // noKeyError says that a wish has not what its kind's policy makes a key of.
@@ -60,60 +54,25 @@ func keyParts(strategy string, w Wish, rule KindRule, req ledger.BeginRequest) (
 			return nil, errors.New("its policy makes one per session, and no session was given")
 		}
 		parts["session"], parts["fingerprint"] = w.Session, req.Fingerprint
-	case KeyFields, KeyRow:
-		from := rule.KeyFrom
-		if strategy == KeyRow {
-			parts["pipeline"] = req.Source.Pipeline
-			if len(from) == 0 {
-				from = []string{"id"}
-			}
-		}
-		if len(from) == 0 {
+	case KeyFields:
+		if len(rule.KeyFrom) == 0 {
 			return nil, errors.New("its policy makes it from fields, and names none")
 		}
-		input, err := decode(req.Input)
-		if err != nil {
-			return nil, errors.New("its policy makes it from fields of the input, and there is none")
+		return ledger.Fields(req.Input, rule.KeyFrom)
+	case KeyRow:
+		from := rule.KeyFrom
+		if len(from) == 0 {
+			from = []string{"id"}
 		}
-		for _, path := range from {
-			value, err := field(input, path)
-			if err != nil {
-				return nil, err
-			}
-			parts["input."+path] = value
+		parts, err := ledger.Fields(req.Input, from)
+		if err == nil {
+			parts["pipeline"] = req.Source.Pipeline
 		}
+		return parts, err
 	default:
 		return nil, fmt.Errorf("unknown strategy %q", strategy)
 	}
 	return parts, nil
-}
-
-// field is the value at a path of the input. A missing one is an error: a key
-// made without it would make two wishes one.
-func field(input any, path string) (json.RawMessage, error) {
-	steps, err := parsePath(path)
-	if err != nil {
-		return nil, err
-	}
-	v := input
-	for _, step := range steps {
-		var found bool
-		switch t := v.(type) {
-		case map[string]any:
-			v, found = t[step]
-		case []any:
-			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(t) {
-				v, found = t[i], true
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("the input has no %s", path)
-		}
-	}
-	if v == nil {
-		return nil, fmt.Errorf("the input's %s is null", path)
-	}
-	return bytes.TrimSpace(encode(v)), nil
 }
 
 // generation names the made keys of one wish: "content-1f3a…", then

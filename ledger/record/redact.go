@@ -145,7 +145,7 @@ func (p *pass) read(input json.RawMessage, paths []string) (json.RawMessage, err
 	inArgv := p.redacted
 	p.redacted = false
 	for _, path := range paths {
-		steps, err := parsePath(path)
+		steps, err := ledger.ParsePath(path)
 		if err != nil {
 			return nil, fmt.Errorf("redact: %w", err)
 		}
@@ -274,35 +274,4 @@ func (p *pass) knownArgv(list []any) any {
 		out[i] = a
 	}
 	return out
-}
-
-// parsePath splits "a.b[0].c" or "items[*].card" into its steps.
-func parsePath(path string) ([]string, error) {
-	var steps []string
-	for _, part := range strings.Split(strings.TrimPrefix(path, "input."), ".") {
-		name, rest, indexed := strings.Cut(part, "[")
-		if name == "" && !indexed || name == "" && len(steps) == 0 && part[0] != '[' {
-			return nil, fmt.Errorf("%q is no path", path)
-		}
-		if name != "" {
-			steps = append(steps, name)
-		}
-		for indexed {
-			var index string
-			var closed bool
-			index, rest, closed = strings.Cut(rest, "]")
-			if !closed || index == "" {
-				return nil, fmt.Errorf("%q is no path: a bracket is not closed", path)
-			}
-			steps = append(steps, strings.Trim(index, `"'`))
-			if rest == "" {
-				break
-			}
-			if rest[0] != '[' {
-				return nil, fmt.Errorf("%q is no path", path)
-			}
-			rest = rest[1:]
-		}
-	}
-	return steps, nil
 }

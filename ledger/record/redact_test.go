@@ -106,13 +106,13 @@ func TestPaths(t *testing.T) {
 	for path, want := range map[string]string{
 		"a": "a", "a.b": "a|b", "a[0].b": "a|0|b", "a[*]": "a|*", "input.a": "a", "a[0][1]": "a|0|1", `a["x"]`: "a|x", "[0].a": "0|a",
 	} {
-		steps, err := parsePath(path)
+		steps, err := ledger.ParsePath(path)
 		if err != nil || strings.Join(steps, "|") != want {
 			t.Errorf("%s: %v, %v", path, steps, err)
 		}
 	}
 	for _, path := range []string{"", ".", "a.", "a..b", "a[", "a[]", "a[0]b", ".a"} {
-		if steps, err := parsePath(path); err == nil {
+		if steps, err := ledger.ParsePath(path); err == nil {
 			t.Errorf("%q: %q", path, steps)
 		}
 	}

@@ -46,7 +46,7 @@ func fill(b *testing.B, path string, operations int) {
 		       'c' || i, 'billing', 'attempt 1'
 		  FROM n`, operations, now)
 	exec(`
-		INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+		INSERT INTO open_operations (seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid,
 		       state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
 		       created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at,
 		       digest, downstream, duplicate_value, miss_value, odds, rank, decide_at, ripe)

@@ -255,12 +255,12 @@ func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
 		return fmt.Errorf("the request of operation %s: %w", o.ID, err)
 	}
 	return tx.exec(`
-		INSERT INTO operations (id, kind, scope, key, token, token_sent, fingerprint, title, target, mark_rules, input, redacted, command,
+		INSERT INTO operations (id, kind, scope, key, token, token_sent, fingerprint, key_fields, title, target, mark_rules, input, redacted, command,
 			source, source_run, source_host, source_pid, session, request, state, version,
 			undelivered, live_attempt, attempt_count, ttl_ms, created_at, updated_at, started_at, deadline_at,
 			change_id, change_of, change_verb, actor, os_user, host, machine, terminal, reason, change_detail)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		o.ID, o.Kind, o.Scope, o.Key, o.Token, flag(o.TokenSent), o.Fingerprint, o.Title, o.Target, o.MarkRules, text(o.Input), flag(o.Redacted), command,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		o.ID, o.Kind, o.Scope, o.Key, o.Token, flag(o.TokenSent), o.Fingerprint, o.KeyFields, o.Title, o.Target, o.MarkRules, text(o.Input), flag(o.Redacted), command,
 		o.Source.Pipeline, o.Source.Run, o.Source.Host, o.Source.PID, o.Session, request, o.State, o.Version,
 		flag(o.Undelivered), o.LiveAttempt, o.AttemptCount, o.TTL.Milliseconds(), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt),
 		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail))

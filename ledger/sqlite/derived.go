@@ -17,7 +17,7 @@ type Deviation struct {
 
 // listColumns are those of open_operations that operations and grants give, in the
 // order of open_source, without when it is to be read, which a policy may have moved.
-const listColumns = `seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+const listColumns = `seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid,
 	state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
 	created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until`
 

@@ -5,7 +5,7 @@
 
 -- The list's columns as operations and grants give them.
 CREATE VIEW open_source AS
-SELECT o.seq, o.id, o.kind, o.key, o.token, o.fingerprint, o.title, o.target, o.source, o.source_run, o.source_host, o.source_pid,
+SELECT o.seq, o.id, o.kind, o.key, o.token, o.title, o.target, o.source, o.source_run, o.source_host, o.source_pid,
        o.state, o.version, o.error_class, o.verdict, o.conflict, o.doubted, o.hands_off, o.receipt, o.actor,
        o.attempt_count AS attempts, o.created_at, o.updated_at, o.deadline_at, o.doubted_at, o.parked_until, o.recheck_at,
        coalesce((SELECT g.created_at FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0
@@ -39,7 +39,7 @@ BEGIN
          reads = CASE WHEN s.state = 'uncertain' AND open_operations.state <> 'uncertain' THEN 0 ELSE reads END
     FROM open_source s
    WHERE s.seq = NEW.seq AND open_operations.seq = NEW.seq;
-  INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+  INSERT INTO open_operations (seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid,
           state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
           created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
   SELECT * FROM open_source
@@ -51,7 +51,7 @@ END;
 -- there anyway follows with its operation.
 CREATE TRIGGER grants_after_insert AFTER INSERT ON grants WHEN NEW.consumed_at = 0 AND NEW.voided_at = 0
 BEGIN
-  INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+  INSERT INTO open_operations (seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid,
           state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
           created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
   SELECT * FROM open_source s
@@ -73,19 +73,19 @@ BEGIN
    WHERE EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
       OR NOT EXISTS (SELECT 1 FROM open_source s JOIN operations o ON o.seq = s.seq
                       WHERE s.seq = NEW.seq AND (o.is_open = 1 OR s.granted_at <> 0 OR s.state = 'pending')
-                        AND (s.id, s.kind, s.key, s.token, s.fingerprint, s.title, s.target, s.source, s.source_run, s.source_host, s.source_pid,
+                        AND (s.id, s.kind, s.key, s.token, s.title, s.target, s.source, s.source_run, s.source_host, s.source_pid,
                              s.state, s.version, s.error_class, s.verdict, s.conflict, s.doubted, s.hands_off, s.receipt, s.actor, s.attempts,
                              s.created_at, s.updated_at, s.deadline_at, s.doubted_at, s.parked_until, s.recheck_at, s.granted_at, s.grant_until)
-                          = (NEW.id, NEW.kind, NEW.key, NEW.token, NEW.fingerprint, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
+                          = (NEW.id, NEW.kind, NEW.key, NEW.token, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
                              NEW.state, NEW.version, NEW.error_class, NEW.verdict, NEW.conflict, NEW.doubted, NEW.hands_off, NEW.receipt, NEW.actor, NEW.attempts,
                              NEW.created_at, NEW.updated_at, NEW.deadline_at, NEW.doubted_at, NEW.parked_until, NEW.recheck_at, NEW.granted_at, NEW.grant_until));
 END;
 
 CREATE TRIGGER open_guard_update BEFORE UPDATE ON open_operations
-WHEN (NEW.seq, NEW.id, NEW.kind, NEW.key, NEW.token, NEW.fingerprint, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
+WHEN (NEW.seq, NEW.id, NEW.kind, NEW.key, NEW.token, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
       NEW.state, NEW.version, NEW.error_class, NEW.verdict, NEW.conflict, NEW.doubted, NEW.hands_off, NEW.receipt, NEW.actor, NEW.attempts,
       NEW.created_at, NEW.updated_at, NEW.deadline_at, NEW.doubted_at, NEW.parked_until, NEW.recheck_at, NEW.granted_at, NEW.grant_until)
-  IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.key, OLD.token, OLD.fingerprint, OLD.title, OLD.target, OLD.source, OLD.source_run, OLD.source_host, OLD.source_pid,
+  IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.key, OLD.token, OLD.title, OLD.target, OLD.source, OLD.source_run, OLD.source_host, OLD.source_pid,
       OLD.state, OLD.version, OLD.error_class, OLD.verdict, OLD.conflict, OLD.doubted, OLD.hands_off, OLD.receipt, OLD.actor, OLD.attempts,
       OLD.created_at, OLD.updated_at, OLD.deadline_at, OLD.doubted_at, OLD.parked_until, OLD.recheck_at, OLD.granted_at, OLD.grant_until)
 BEGIN
@@ -93,10 +93,10 @@ BEGIN
    WHERE NEW.seq IS NOT OLD.seq
       OR NOT EXISTS (SELECT 1 FROM open_source s
                       WHERE s.seq = NEW.seq
-                        AND (s.id, s.kind, s.key, s.token, s.fingerprint, s.title, s.target, s.source, s.source_run, s.source_host, s.source_pid,
+                        AND (s.id, s.kind, s.key, s.token, s.title, s.target, s.source, s.source_run, s.source_host, s.source_pid,
                              s.state, s.version, s.error_class, s.verdict, s.conflict, s.doubted, s.hands_off, s.receipt, s.actor, s.attempts,
                              s.created_at, s.updated_at, s.deadline_at, s.doubted_at, s.parked_until, s.recheck_at, s.granted_at, s.grant_until)
-                          = (NEW.id, NEW.kind, NEW.key, NEW.token, NEW.fingerprint, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
+                          = (NEW.id, NEW.kind, NEW.key, NEW.token, NEW.title, NEW.target, NEW.source, NEW.source_run, NEW.source_host, NEW.source_pid,
                              NEW.state, NEW.version, NEW.error_class, NEW.verdict, NEW.conflict, NEW.doubted, NEW.hands_off, NEW.receipt, NEW.actor, NEW.attempts,
                              NEW.created_at, NEW.updated_at, NEW.deadline_at, NEW.doubted_at, NEW.parked_until, NEW.recheck_at, NEW.granted_at, NEW.grant_until));
 END;

@@ -63,6 +63,12 @@ BEGIN
    WHERE NEW.key_live IS NOT OLD.key_live AND (OLD.key_live = 0 OR OLD.state IN ('pending', 'uncertain'));
 END;
 
+CREATE TRIGGER operations_guard_key_fields BEFORE UPDATE OF key_fields ON operations
+BEGIN
+  SELECT RAISE(ABORT, 'key_fields is made by the rules of the policy, and changes with them only')
+   WHERE NEW.key_fields IS NULL OR NEW.key_fields <> OLD.key_fields AND NEW.mark_rules IS OLD.mark_rules;
+END;
+
 CREATE TRIGGER operations_guard_update BEFORE UPDATE ON operations
 BEGIN
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')

@@ -195,6 +195,8 @@ func TestGuards(t *testing.T) {
 		{"another attempt without a row", `UPDATE operations SET state = 'pending', live_attempt = 'n', attempt_count = 2, deadline_at = ` + later + change + ` WHERE id = 'failed'`, "is recorded by indoubt"},
 		{"attempt ended by itself", `UPDATE attempts SET outcome = 'failed', proof = 'refused', ended_at = ` + now + ` WHERE id = 'pending-a'`, "with its operation"},
 		{"attempt's deadline by itself", `UPDATE attempts SET deadline_at = deadline_at - 1 WHERE id = 'pending-a'`, "with its operation"},
+		{"other key fields", `UPDATE operations SET key_fields = 'n' WHERE id = 'uncertain'`, "changes with them only"},
+		{"key fields taken out", `UPDATE OR REPLACE operations SET key_fields = NULL, mark_rules = 'n' WHERE id = 'uncertain'`, "changes with them only"},
 		{"proof in flight", `UPDATE attempts SET proof = 'refused' WHERE id = 'pending-a'`, "in flight has no outcome"},
 		{"earlier deadline", `UPDATE operations SET deadline_at = deadline_at - 1 WHERE id = 'pending'`, "does not become earlier"},
 		{"doubt forgotten", `UPDATE operations SET doubted = 0 WHERE id = 'uncertain'`, "what was in doubt"},
@@ -226,11 +228,11 @@ func TestGuards(t *testing.T) {
 		{"list row in seconds", `UPDATE open_operations SET decide_at = 1790000000`, "list_times_are_in_milliseconds"},
 		{"read that is half a control", `INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 2, 'stripe.charge', ` + now + `, ` + now + `, 'absent')`, "control_is_0_or_1"},
 		{"list row moved", `UPDATE OR REPLACE open_operations SET rowid = 1 WHERE id = 'uncertain'`, "kept by the database"},
-		{"list row of what is settled", `INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at) SELECT * FROM open_source WHERE id = 'committed'`, "kept by the database"},
+		{"list row of what is settled", `INSERT INTO open_operations (seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at) SELECT * FROM open_source WHERE id = 'committed'`, "kept by the database"},
 		{"counts taken out", `DELETE FROM counts`, "counts are kept"},
 		{"census taken out", `DELETE FROM census`, "counts are kept"},
 		{"tallies taken out", `DELETE FROM tallies`, "counts are kept"},
-		{"replaced list row", `REPLACE INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until) SELECT seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until FROM open_operations`, "kept by the database"},
+		{"replaced list row", `REPLACE INTO open_operations (seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until) SELECT seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid, state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts, created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until FROM open_operations`, "kept by the database"},
 	} {
 		for _, recursive := range []string{"OFF", "ON"} {
 			if _, err := db.Exec(`PRAGMA recursive_triggers = ` + recursive); err != nil {

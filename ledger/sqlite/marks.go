@@ -39,7 +39,7 @@ const kindRules = `
 
 // Mark looks for what is to be marked outside of the write, and writes only where
 // there is something.
-func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) []string, limit int) (more bool, err error) {
+func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) ledger.Marks, limit int) (more bool, err error) {
 	pairs, err := collect(outside{ctx, s}, func(rows *sql.Rows) (p [2]string, err error) {
 		return p, rows.Scan(&p[0], &p[1])
 	}, kindRules)
@@ -63,10 +63,11 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 		}
 		err = s.write(ctx, func(tx *tx) error {
 			for _, o := range ops {
-				if err := tx.mark(o.ID, marks(o)); err != nil {
+				made := marks(o)
+				if err := tx.mark(o.ID, made.Values); err != nil {
 					return err
 				}
-				if err := tx.exec(`UPDATE operations SET mark_rules = ? WHERE id = ?`, want, o.ID); err != nil {
+				if err := tx.exec(`UPDATE operations SET mark_rules = ?, key_fields = ? WHERE id = ?`, want, made.Fields, o.ID); err != nil {
 					return err
 				}
 			}

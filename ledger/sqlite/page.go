@@ -284,7 +284,7 @@ func pageSQL(b *binder, q ledger.Query, after cursor, limit, first int) string {
 	return fmt.Sprintf(`
 		WITH %[1]s
 		SELECT * FROM (
-			SELECT %[2]s, 1 AS listed, %[3]s, %[4]s FROM page CROSS JOIN open_operations h ON h.seq = page.%[5]s WHERE page.listed = %[9]d
+			SELECT %[2]s, 1 AS listed, %[3]s, %[4]s FROM page CROSS JOIN open_operations h ON h.seq = page.%[5]s CROSS JOIN operations o ON o.seq = h.seq WHERE page.listed = %[9]d
 			UNION ALL
 			SELECT %[6]s, h.seq IS NOT NULL AS listed, %[7]s, %[4]s FROM page CROSS JOIN operations o ON o.seq = page.%[5]s
 			  LEFT JOIN open_operations h ON h.seq = o.seq WHERE page.listed <> %[9]d)

@@ -26,7 +26,7 @@ func plan(t *testing.T, s *Store, query string, args ...any) []string {
 // for every row of a page.
 func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 	s, _ := openTest(t)
-	own := regexp.MustCompile(`^SEARCH t USING (COVERING )?INDEX operations_by_(fingerprint|target) `)
+	own := regexp.MustCompile(`^SEARCH t USING (COVERING )?INDEX operations_by_(fingerprint|key_fields|target) `)
 	check := func(what string, steps []string) {
 		t.Helper()
 		seen := 0

@@ -79,7 +79,7 @@ func (tx *tx) price(p ledger.Pricing, now int64) error {
 	if err == nil && n == 0 {
 		// It has moved or left the list, or is in flight and was not worth a price before.
 		if n, err = tx.execN(`
-			INSERT INTO open_operations (seq, id, kind, key, token, fingerprint, title, target, source, source_run, source_host, source_pid,
+			INSERT INTO open_operations (seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid,
 			       state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
 			       created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
 			SELECT * FROM open_source s WHERE id = ?1 AND state = 'pending' AND ?2 IN (0, version)

@@ -18,7 +18,7 @@ type querier interface {
 }
 
 const operationColumns = `
-	o.id, o.kind, o.scope, o.key, o.token, o.token_sent, o.fingerprint, o.title, o.target, o.mark_rules, o.input, o.redacted, o.command,
+	o.id, o.kind, o.scope, o.key, o.token, o.token_sent, o.fingerprint, o.title, o.target, o.mark_rules, o.key_fields, o.input, o.redacted, o.command,
 	o.source, o.source_run, o.source_host, o.source_pid, o.session, o.request,
 	o.state, o.version, o.error_class, o.verdict, o.effects, o.receipts, o.result, o.effect_word, o.actor, o.reason,
 	o.conflict, o.conflict_note, o.acked_receipts, o.doubted, o.hands_off, o.by_answer,
@@ -40,7 +40,7 @@ type operationScan struct {
 func (s *operationScan) dest(to []any) []any {
 	o := &s.o
 	return append(to,
-		&o.ID, &o.Kind, &o.Scope, &o.Key, &o.Token, &o.TokenSent, &o.Fingerprint, &o.Title, &o.Target, &o.MarkRules, &s.input, &o.Redacted, &s.command,
+		&o.ID, &o.Kind, &o.Scope, &o.Key, &o.Token, &o.TokenSent, &o.Fingerprint, &o.Title, &o.Target, &o.MarkRules, &o.KeyFields, &s.input, &o.Redacted, &s.command,
 		&o.Source.Pipeline, &o.Source.Run, &o.Source.Host, &o.Source.PID, &o.Session, &s.request,
 		&o.State, &o.Version, &o.ErrorClass, &o.Verdict, &o.Effects, &s.receipts, &s.result, &o.EffectWord, &o.Actor, &o.Reason,
 		&o.Conflict, &o.ConflictNote, &s.acked, &o.Doubted, &o.HandsOff, &o.ByAnswer,
@@ -173,16 +173,18 @@ func loadHolds(q querier, now time.Time) ([]ledger.Hold, error) {
 		  FROM holds WHERE released_at = 0 AND (until = 0 OR until >= ?) ORDER BY created_at, id`, ms(now))
 }
 
-// A later operation on the same target has overtaken this one; another with the
-// same input is a twin. What is both counts as overtaking. Their own indexes tell
-// both, but for the kind of a twin.
+// A later operation on the same target has overtaken this one; another of its kind
+// with the same input, or the same fields that make a key, is a twin. What is both
+// counts as overtaking. Their own indexes tell all of it, but for the kind of a twin.
 const (
 	overtakes = `(t.target = %[1]s.target AND t.target <> '' AND (t.created_at, t.seq) > (%[1]s.created_at, %[1]s.seq))`
-	isTwin    = `(t.fingerprint = %[1]s.fingerprint AND t.fingerprint <> '' AND t.seq <> %[1]s.seq AND t.kind = %[1]s.kind)`
+	isTwin    = `((t.fingerprint = o.fingerprint AND t.fingerprint <> '' OR t.key_fields = o.key_fields AND t.key_fields <> '')
+		AND t.seq <> o.seq AND t.kind = o.kind)`
 	relations = 20 // of each sort at most
 )
 
-// related counts the twins of a row and reports whether it was overtaken.
+// related counts the twins of a row of operations o and reports whether it was
+// overtaken, for which the row may be one of the hot table.
 func related(row string) string {
 	return fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+isTwin+` AND NOT `+overtakes+` LIMIT %[2]d)),
 		EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, row, relations)

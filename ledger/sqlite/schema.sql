@@ -35,13 +35,14 @@ CREATE TABLE meta (
 -- operations: one row for each intended effect on an outside system.
 CREATE TABLE operations (
   seq          INTEGER PRIMARY KEY,                    -- order of arrival; leave it out
-  -- Who it is. None of this changes after the INSERT.
+  -- Who it is. None of this changes after the INSERT, but for key_fields.
   id           TEXT NOT NULL UNIQUE,                   -- a UUIDv7; any text that is unique will do
   kind         TEXT NOT NULL,                          -- stripe.charge; policies are keyed by it
   scope        TEXT NOT NULL DEFAULT '',               -- partitions keys; usually ''
   key          TEXT NOT NULL,                          -- idempotency key, the same on every attempt
   token        TEXT NOT NULL DEFAULT '',               -- correlation token carried inside the write
   fingerprint  TEXT NOT NULL DEFAULT '',               -- SHA-256 (hex) of the canonical JSON input
+  key_fields   TEXT NOT NULL DEFAULT '',               -- digest of the fields that make a key; changes with mark_rules
   input        TEXT,                                   -- JSON: what was asked for
   redacted     INTEGER NOT NULL DEFAULT 0,             -- 1: parts of the input are digests
   command      TEXT,                                   -- JSON {argv, dir, expand}: what `indoubt run` ran
@@ -151,8 +152,10 @@ CREATE TABLE operations (
 
 -- One live key for each (scope, kind, key).
 CREATE UNIQUE INDEX operations_by_key ON operations (scope, kind, key) WHERE key_live = 1;
--- Twins: the same input. Overtaken: a newer one on the same target.
+-- Twins: the same input, or the same fields that make a key. Overtaken: a newer one
+-- on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
+CREATE INDEX operations_by_key_fields ON operations (key_fields) WHERE key_fields <> '';
 -- Whose marks are to be made anew, because the policy's rules changed or the writer
 -- made none. The condition holds for every row: it keeps this index out of plans
 -- that ask for a kind and something rarer.
@@ -450,7 +453,6 @@ CREATE TABLE open_operations (
   kind            TEXT NOT NULL,
   key             TEXT NOT NULL,
   token           TEXT NOT NULL,
-  fingerprint     TEXT NOT NULL,
   title           TEXT NOT NULL,
   target          TEXT NOT NULL,
   source          TEXT NOT NULL,

@@ -29,6 +29,7 @@ type form struct {
 	keys       bool // the downstream remembers keys, by promise
 	send, auto string
 	target     bool
+	fields     bool // its key is made of where it goes
 }
 
 // search is by what a check recognises an effect, and what it asks for.
@@ -94,7 +95,7 @@ func anyForm(r *rand.Rand, name, via string, m manners) form {
 	}
 	s.same, s.bounded = !odds(r, 3), !odds(r, 4)
 	s.forgets, s.blind = odds(r, 6), odds(r, 8)
-	s.idempotent, s.target = odds(r, 7) || s.by() == "state", odds(r, 3)
+	s.idempotent, s.target, s.fields = odds(r, 7) || s.by() == "state", odds(r, 3), odds(r, 3)
 	s.keys = m.keys && via == "http"
 	if odds(r, 2) {
 		s.send, s.auto = via, one(r, "never", "absent", "absent", "key_safe")
@@ -146,6 +147,9 @@ func (s form) yaml(program, base string) string {
 	}
 	if s.target {
 		line(2, "target: ${input.to}")
+	}
+	if s.fields {
+		line(2, "key: { from: [to] }")
 	}
 	line(2, "recheck_after: 1m")
 	line(2, "retry: { max: 3, backoff: 1ms..1ms }")

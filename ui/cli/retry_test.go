@@ -90,6 +90,15 @@ kinds:
     send:
       http: { post: /charges, json: "${input}" }
     retry: { max: 2 }
+  invoiced:
+    downstream: shop
+    title: charge ${input.invoice}
+    key: { from: [invoice] }
+    cost: { duplicate: 24000, miss: 12000 }
+    lands_within: 0s
+    send:
+      http: { post: /charges, json: "${input}" }
+    retry: { max: 2 }
   blind:
     downstream: blind
     title: charge ${input.customer}
@@ -251,6 +260,35 @@ func TestI5_ARetryBesideATwinThatLandedIsARisk(t *testing.T) {
 	}
 	if o := b.rec(1).Operation; o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate {
 		t.Errorf("%s, conflict %q", o.State, o.Conflict)
+	}
+}
+
+// Two charges of one invoice are twins by the fields that the kind makes its key of,
+// under whatever keys they came and whatever else they say.
+func TestI5_AnotherNoteMakesNoOtherInvoice(t *testing.T) {
+	b, s := newShopBench(t)
+	begin := func(key, input string) (id, attempt string) {
+		var begun struct{ ID, Attempt string }
+		if err := json.Unmarshal(b.json(0, "begin", "--kind", "invoiced", "--key", key, "--input", input).Data, &begun); err != nil || begun.Attempt == "" {
+			t.Fatal(err, begun)
+		}
+		return begun.ID, begun.Attempt
+	}
+	first, attempt := begin("A", `{"invoice":"INV-1","note":"first"}`)
+	b.want(0, "settle", attempt, "--outcome", "committed", "--receipt", "ch_0")
+	second, attempt := begin("B", `{"invoice":"INV-1","note":"second"}`)
+	b.want(0, "settle", attempt, "--outcome", "uncertain", "--error", "timeout")
+	other, attempt := begin("C", `{"invoice":"INV-2","note":"second"}`)
+	b.want(0, "settle", attempt, "--outcome", "uncertain", "--error", "timeout")
+	if out := b.want(0, "show", second); !strings.Contains(out, "same wish (twin): "+first) {
+		t.Error(out)
+	}
+	if a := b.json(5, "retry", second+"@2", "--reason", "r"); a.Error.Code != "no_person" {
+		t.Errorf("%+v", a.Error)
+	}
+	b.json(0, "retry", other+"@2", "--reason", "r")
+	if effects, _ := s.effects(); effects != 1 {
+		t.Errorf("%d effects", effects)
 	}
 }
 
