@@ -79,13 +79,22 @@ func (e *ReadOnlyDirError) Error() string {
 }
 
 // FullDiskError: nothing was written.
-type FullDiskError struct{ Path string }
+type FullDiskError struct{ Path, Found string }
+
+// full says what fills the disk, and who keeps the log from being emptied.
+func full(path string) *FullDiskError {
+	e := &FullDiskError{Path: path}
+	if st, err := StorageAt(path); err == nil {
+		e.Found = joined(st.Room(), st.Kept())
+	}
+	return e
+}
 
 // Is makes errors.Is(err, ledger.ErrFull) true.
 func (e *FullDiskError) Is(target error) bool { return target == ledger.ErrFull }
 
 func (e *FullDiskError) Error() string {
-	return fmt.Sprintf("the disk under %s is full, and what cannot be recorded must not be sent; free some space and try again", e.Path)
+	return fmt.Sprintf("the disk under %s is full (%s), and what cannot be recorded must not be sent; free some space and try again", e.Path, e.Found)
 }
 
 // GuardError: the database refused a write that would have broken its rules.
@@ -144,7 +153,7 @@ func translate(path string, err error) error {
 	case codeBusy, codeProtocol:
 		return locked(path)
 	case codeFull:
-		return &FullDiskError{path}
+		return full(path)
 	case codeNotADB:
 		if cutOff(path) == "" {
 			return &NotDatabaseError{path}

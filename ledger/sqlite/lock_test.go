@@ -39,7 +39,7 @@ func TestAHeldLock(t *testing.T) {
 	}
 	named := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, ledger.ErrBusy) || runtime.GOOS == "linux" && !strings.Contains(err.Error(), fmt.Sprintf("(process %d)", cmd.Process.Pid)) {
+		if !errors.Is(err, ledger.ErrBusy) || runtime.GOOS == "linux" && !strings.Contains(err.Error(), fmt.Sprintf("(process %d of ", cmd.Process.Pid)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

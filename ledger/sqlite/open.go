@@ -354,7 +354,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
+	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path), Strained: s.strained()}
 	var write, failed int64
 	var stepped, step string
 	err := s.one(ctx, `

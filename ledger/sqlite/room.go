@@ -14,17 +14,9 @@ const (
 	reserveFile = ".reserve"
 )
 
-// short reports whether there is too little room to begin anything: a checkpoint may
-// let the ledger grow by all that is in its log, and what cannot be folded into it
-// stays in the log for good.
-func (s *Store) short() bool {
-	free, err := freeBytes(filepath.Dir(s.path))
-	if err != nil {
-		return false // then SQLite says when it is full
-	}
-	log, err := fileAt(s.path + "-wal")
-	return err == nil && free < log.size+spare
-}
+// short reports whether there is too little room to begin anything; where the
+// system does not tell, SQLite says when the disk is full.
+func (s *Store) short() bool { return sizes(s.path).Short() }
 
 // checkpoint folds the log into the ledger as far as those who read let it.
 func (w *writer) checkpoint() {
@@ -49,7 +41,7 @@ func (s *Store) reserve() {
 	if err == nil && at.size >= spare {
 		return
 	}
-	if free, err := freeBytes(filepath.Dir(s.path)); err != nil || free < 8*spare {
+	if free, _, err := diskAt(filepath.Dir(s.path)); err != nil || free < 8*spare {
 		return
 	}
 	f, err := openSide(s.path, reserveFile, os.O_CREATE|os.O_RDWR)

@@ -7,6 +7,6 @@ import (
 	"os"
 )
 
-func freeBytes(string) (int64, error) { return 0, errors.ErrUnsupported }
+func diskAt(string) (free, total int64, err error) { return 0, 0, errors.ErrUnsupported }
 
 func allocate(*os.File, int64) error { return errors.ErrUnsupported }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,13 @@ func TestI10_ADiskFullOfItsOwnLogHeals(t *testing.T) {
 	}
 	if !errors.Is(err, ledger.ErrFull) {
 		t.Fatalf("the disk did not fill: %v", err)
+	}
+	me := fmt.Sprintf("(process %d of ", os.Getpid())
+	if said := err.Error(); !strings.Contains(said, "ledger.db-wal ") || !strings.Contains(said, me) || !strings.Contains(said, "keeps a read open") {
+		t.Errorf("who fills the disk, and with what, is not said: %v", err)
+	}
+	if i := must1[ledger.Info](t)(s.Info(ctx)); !strings.HasPrefix(i.Strained, "DISK SHORT: ") || !strings.Contains(i.Strained, me) {
+		t.Errorf("whoever looks is told %q", i.Strained)
 	}
 	settleAs(t, s, flying.Attempt.ID, ledger.OutcomeCommitted) // there is room for outcomes
 	must(t, tx.Rollback())

@@ -46,6 +46,7 @@ type Store struct {
 	writer *writer // nil when read-only
 	bell   *bell
 	kept   *keeper
+	strain strain
 
 	mu    sync.Mutex
 	files files                // in use

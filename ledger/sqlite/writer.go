@@ -179,7 +179,7 @@ func (w *writer) batch() {
 	if w.gone, err = w.store.ready(); err == nil {
 		if w.gone == nil && w.store.short() {
 			if w.checkpoint(); w.store.short() {
-				w.gone = &FullDiskError{w.store.path}
+				w.gone = full(w.store.path)
 			}
 		}
 		if wrote, err = w.transact(jobs, until); roomless(err) {

@@ -130,13 +130,12 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store, path string) {
 // files looks at the files of the ledger: who may read them, how long the log
 // has grown, whether a writer stands in the gate.
 func (x *examination) files(ctx context.Context, path string) {
-	switch free, err := freeSpace(path); {
-	case err != nil: // not to be told here
-	case free < 64<<20:
-		x.say("disk", levelFail, "only "+size(free)+" free", "make room: what cannot be recorded must not be sent")
-	default:
-		x.ok("disk", "%s free", size(free))
+	st, err := sqlite.StorageAt(path)
+	if err != nil {
+		x.broken("disk", err)
+		return
 	}
+	x.disk(st)
 	info, err := os.Stat(path)
 	if err != nil {
 		x.broken("permissions", err)
@@ -154,13 +153,8 @@ func (x *examination) files(ctx context.Context, path string) {
 	} else {
 		x.ok("writable", "by this user")
 	}
-	const much = 64 << 20
-	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > much {
-		x.say("log", levelWarn, fmt.Sprintf("the write-ahead log has grown to %s", size(wal.Size())), "a process keeps an old read open; find it with `fuser` and end it")
-	} else if err == nil {
-		x.ok("log", "write-ahead log of %s", size(wal.Size()))
-	} else {
-		x.ok("log", "no write-ahead log: nobody has it open")
+	if x.a.store == nil { // why is said already
+		return
 	}
 	switch err := sqlite.TryLock(ctx, path); {
 	case err == nil:
@@ -179,14 +173,26 @@ func (x *examination) files(ctx context.Context, path string) {
 	}
 }
 
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+// disk says what fills the disk, and who keeps the log from being emptied.
+func (x *examination) disk(st sqlite.Storage) {
+	end := "make room: what cannot be recorded must not be sent"
+	if st.Kept() != "" {
+		end = "end that read: " + st.Kept()
 	}
-	return fmt.Sprintf("%.0f KiB", float64(n)/(1<<10))
+	switch low := st.Free >= 0 && st.Free < 64<<20; {
+	case low:
+		x.say("disk", levelFail, "only "+st.Room(), end)
+	case st.Free >= 0:
+		x.ok("disk", "%s", st.Room())
+	}
+	switch log := sqlite.Bytes(st.Log()); {
+	case st.Grown() && st.Kept() != "":
+		x.say("log", levelWarn, "the write-ahead log has grown to "+log+": "+st.Kept(), "end that process, or its transaction")
+	case st.Grown():
+		x.say("log", levelWarn, "the write-ahead log has grown to "+log, "a reader kept it; the next write empties it")
+	default:
+		x.ok("log", "write-ahead log of %s", log)
+	}
 }
 
 // clock compares the machine's clock with the ledger's newest event: a clock

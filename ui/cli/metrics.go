@@ -16,6 +16,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record/httpproxy"
+	"indoubt/ledger/sqlite"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
@@ -111,8 +112,34 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 		broken = 1
 	}
 	m.sample(broken)
+	storageMetrics(&m, info.Path)
 	engineMetrics(&m, engine)
 	return m.err
+}
+
+// storageMetrics says what fills the disk, and who holds what of the ledger.
+func storageMetrics(m *exposition, path string) {
+	st, err := sqlite.StorageAt(path)
+	if err != nil {
+		return
+	}
+	m.family("indoubt_ledger_file_bytes", "gauge", "Size of the files of the ledger.")
+	for _, f := range st.Files {
+		m.sample(float64(f.Size), "file", f.Name)
+	}
+	if st.Free >= 0 {
+		m.family("indoubt_disk_free_bytes", "gauge", "Room on the file system of the ledger.")
+		m.sample(float64(st.Free))
+		m.family("indoubt_disk_other_bytes", "gauge", "What everything but the ledger takes of that file system.")
+		m.sample(float64(st.Others()))
+	}
+	m.family("indoubt_ledger_held", "gauge", "1 for a process that keeps a read open, so that the log cannot be emptied, or holds the write lock.")
+	for _, who := range st.Readers {
+		m.sample(1, "what", "read", "process", who)
+	}
+	for _, who := range st.Writers {
+		m.sample(1, "what", "write", "process", who)
+	}
 }
 
 func engineMetrics(m *exposition, engine *reconcile.Engine) {

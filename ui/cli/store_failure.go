@@ -71,7 +71,7 @@ func storeFailure(err error, f *failure) bool {
 	case errors.As(err, &group):
 		return say("group", "the ledger cannot be shared with the group "+group.Group+": "+group.Why, "make a directory of the group's for it first")
 	case errors.As(err, &full):
-		return say("disk_full", "the disk under "+short(full.Path)+" is full", "make room; what cannot be recorded must not be sent")
+		return say("disk_full", "the disk under "+short(full.Path)+" is full: "+full.Found, "make room; what cannot be recorded must not be sent")
 	case errors.As(err, &broken):
 		return say("io_error", short(broken.Path)+" could not be "+broken.Done()+": "+broken.Why(),
 			broken.Do()+"; this says nothing about what is in the file")

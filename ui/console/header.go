@@ -164,6 +164,9 @@ func (m *Root) headStates(add func(int, int, paint, string, string)) {
 		m.ticking = true
 		add(4, 0, th.bad, "STALE "+span(since)+": ledger lost, trying again", "STALE "+span(since))
 	}
+	if strained, _, _ := strings.Cut(m.info.Strained, ":"); strained != "" {
+		add(4, 1, th.bad, m.info.Strained, strained)
+	}
 	switch {
 	case m.info.Copied != "":
 		add(4, 0, th.bad, "COPY: look only", "COPY")

@@ -198,6 +198,16 @@ func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
 	}
 }
 
+// What of the ledger's storage needs somebody is said in the header, in short where
+// there is no room.
+func TestAStrainedLedgerIsSaid(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	s.info.Strained = "DISK SHORT: 12 KiB free of 40 MiB"
+	newBench(t, 200, 24, o).judged(nightFacts).shows("DISK SHORT: 12 KiB free of 40 MiB")
+	newBench(t, 80, 24, o).judged(nightFacts).shows("DISK SHORT")
+}
+
 // A ledger that opens and cannot be read is not back, and how old the screen is
 // counts from when it was lost, whatever the failure says meanwhile.
 func TestALostLedgerIsBackWhenItCanBeRead(t *testing.T) {

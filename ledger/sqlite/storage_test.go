@@ -1,0 +1,74 @@
+package sqlite
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// holdRead keeps a read open as any program may, until its input ends.
+func holdRead(path string) error {
+	s, err := Open(ctx, path, Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	tx, err := s.read.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var n int
+	if err := tx.QueryRow(`SELECT count(*) FROM operations`).Scan(&n); err != nil {
+		return err
+	}
+	fmt.Println("held")
+	fmt.Scanln()
+	return nil
+}
+
+func init() { roles["read"] = holdRead }
+
+// Whoever keeps the log from being emptied, or holds the lock, is named.
+func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells")
+	}
+	s, _ := openTest(t)
+	begin(t, s)
+	if st := must1[Storage](t)(StorageAt(s.path)); len(st.Readers)+len(st.Writers) > 0 || st.Short() || !strings.Contains(st.Room(), "ledger.db ") || st.Others() <= 0 {
+		t.Errorf("at rest: %+v, %s", st, st.Room())
+	}
+	reader, out, end := other(t, "read", s.path)
+	out.Scan()
+	named := func(found []string, pid int) bool {
+		return len(found) == 1 && strings.Contains(found[0], fmt.Sprintf("(process %d of ", pid))
+	}
+	if st := must1[Storage](t)(StorageAt(s.path)); !named(st.Readers, reader.Process.Pid) || !strings.Contains(st.Kept(), "keeps a read open") {
+		t.Errorf("a reader: %+v", st)
+	}
+	end.Close()
+	reader.Wait()
+	writer, out, end := other(t, "hold", s.path)
+	out.Scan()
+	if st := must1[Storage](t)(StorageAt(s.path)); !named(st.Writers, writer.Process.Pid) {
+		t.Errorf("a writer: %+v", st)
+	}
+	said := ""
+	for limit := time.Now().Add(20 * time.Second); said == "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
+		said = must1[ledger.Info](t)(s.Info(ctx)).Strained
+	}
+	if !strings.HasPrefix(said, "LOCKED: ") || !strings.Contains(said, fmt.Sprint(writer.Process.Pid)) {
+		t.Errorf("whoever looks is told %q", said)
+	}
+	end.Close()
+	writer.Wait()
+	for limit := time.Now().Add(20 * time.Second); said != "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
+		said = must1[ledger.Info](t)(s.Info(ctx)).Strained
+	}
+	if said != "" {
+		t.Errorf("it is free, and said is %q", said)
+	}
+}
