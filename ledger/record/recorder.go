@@ -100,7 +100,7 @@ func (r *Recorder) ask(ctx context.Context, w Wish) (ledger.BeginResult, time.Ti
 			}
 		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.options.Reader != nil && !read:
 			read = true
-			if _, err := r.options.Reader.ReadNow(ctx, res.Operation.ID); err != nil {
+			if err := r.ReadNow(ctx, res.Operation.ID); err != nil {
 				res.Why = "reading the downstream: " + err.Error()
 				return res, asked, nil // still in doubt, and said so
 			}
@@ -114,6 +114,16 @@ func (r *Recorder) ask(ctx context.Context, w Wish) (ledger.BeginResult, time.Ti
 		res, err = r.begin(ctx, w, rule, req)
 	}
 	return res, asked, err
+}
+
+// ReadNow asks the downstream about an operation in doubt, and settles it where the
+// answer does; without a reader it does nothing.
+func (r *Recorder) ReadNow(ctx context.Context, operationID string) error {
+	if r.options.Reader == nil {
+		return nil
+	}
+	_, err := r.options.Reader.ReadNow(ctx, operationID)
+	return err
 }
 
 // begin asks once, under the key that the wish has or that is made for it.

@@ -2,8 +2,10 @@ package mcpproxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -47,39 +49,83 @@ func (c *call) held(res ledger.BeginResult) []byte {
 	case ledger.AnswerInProgress:
 		return c.waiting(o, "it has not ended yet")
 	case ledger.AnswerKeyReused:
-		t := about(o, "key_reused", "Nothing was sent. This idempotency key belongs to a call with other arguments; use a new key for a new wish.")
+		t := about(o, "key_reused", "Nothing was sent, because this idempotency key belongs to a call with other arguments: use a new key for this one.")
 		return c.tell(t, true)
 	}
-	t := about(o, "refused", fmt.Sprintf("Nothing was sent: %s. Do not repeat the call; a person decides.", res.Why))
+	t := about(o, "refused", fmt.Sprintf("Nothing was sent (%s): do not repeat this call, go on with what does not depend on it, and ask a person, who alone can allow it.", res.Why))
 	t.Why = res.Why
 	return c.tell(t, true)
 }
 
 // unknown is the answer about an operation in doubt.
 func (c *call) unknown(o ledger.Operation, why string) []byte {
-	t := about(o, "unknown", fmt.Sprintf("It is not known whether this call took effect: it was sent once, and no answer settles it. "+
-		"Do not repeat it. Ask the tool %s with operation %q how it stands; if it stays unknown, a person decides.", c.p.status, o.ID))
+	said := why
+	if said == "" {
+		said, why = doubtWords(o.ErrorClass), string(o.ErrorClass)
+	}
+	t := about(o, "unknown", fmt.Sprintf("It is not known whether this call took effect (%s): do not repeat it, go on with what does not depend on it, "+
+		"and ask the tool %s with operation %q again in %s; if it stays unknown, a person decides.", said, c.p.status, o.ID, c.again(o)))
 	since := o.DoubtedAt
 	if since.IsZero() {
 		since = o.DeadlineAt
 	}
 	t.Since, t.Why = stamp(since), why
-	if why == "" {
-		t.Why = string(o.ErrorClass)
-	}
 	return c.tell(t, true)
+}
+
+// doubtWords say what put a call in doubt.
+func doubtWords(class ledger.ErrorClass) string {
+	switch class {
+	case ledger.ClassDeadline, ledger.ClassTimeout:
+		return "no answer came in time"
+	case ledger.ClassEOF, ledger.ClassReset:
+		return "the connection ended before an answer came"
+	case ledger.ClassKilled:
+		return "what waited for the answer ended first"
+	case ledger.ClassToolError:
+		return "the tool answered with an error that does not say so"
+	}
+	return "no answer settles it"
+}
+
+// again is how long the caller may wait before it asks how an operation stands.
+func (c *call) again(o ledger.Operation) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.p.ctx), time.Second)
+	defer cancel()
+	rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: o.ID})
+	if err != nil {
+		return inWords(askAgainIn)
+	}
+	at, _ := moreKnownAt(rec)
+	return inWords(max(at.Sub(rec.Now), 5*time.Second))
+}
+
+func inWords(d time.Duration) string {
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%d seconds", int(d.Round(time.Second)/time.Second))
+	}
+	if d > 2*time.Hour {
+		return fmt.Sprintf("%d hours", int(d.Round(time.Hour)/time.Hour))
+	}
+	return fmt.Sprintf("%d minutes", int(d.Round(time.Minute)/time.Minute))
 }
 
 // waiting is the answer about an attempt in flight that is not waited for.
 func (c *call) waiting(o ledger.Operation, why string) []byte {
-	t := about(o, "pending", fmt.Sprintf("An identical call is under way: %s. Nothing was sent now. Do not repeat it; ask the tool %s with operation %q how it stands.", why, c.p.status, o.ID))
+	t := about(o, "pending", fmt.Sprintf("An identical call is under way (%s), and nothing was sent now: do not repeat it, go on with what does not depend on it, "+
+		"and ask the tool %s with operation %q again in %s.", why, c.p.status, o.ID, c.again(o)))
 	t.Since, t.Until, t.Why = stamp(o.StartedAt), stamp(o.DeadlineAt), why
 	return c.tell(t, true)
 }
 
 // done is the answer about a commit whose own answer is not kept as it was.
 func (c *call) done(o ledger.Operation) []byte {
-	t := about(o, "done", "This call has taken effect already, and was not sent again. The server's answer to it is not kept.")
+	found := ""
+	if len(o.Receipts) > 0 {
+		found = " (" + strings.Join(o.Receipts, ", ") + ")"
+	}
+	t := about(o, "done", fmt.Sprintf("This call has taken effect already%s, and was not sent again: take it as done, and read what it made where you need it, "+
+		"because the server's own answer is not kept.", found))
 	t.Since = stamp(o.SettledAt)
 	return c.tell(t, false)
 }

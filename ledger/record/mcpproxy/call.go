@@ -37,6 +37,7 @@ type call struct {
 	op      ledger.Operation
 	attempt ledger.Attempt
 	until   time.Time // no first byte after this
+	hold    *holding  // while it waits for what another one did
 
 	// Under Proxy.mu.
 	write     bool // it is recorded
@@ -191,7 +192,7 @@ func (c *call) record() {
 	if c.resumes() && c.resume(w) {
 		return
 	}
-	for {
+	for looked := false; ; {
 		asked := time.Now()
 		// Not under the call's context: who cancels must not leave it open whether
 		// something was recorded.
@@ -201,15 +202,22 @@ func (c *call) record() {
 			c.unrecorded(err)
 			return
 		case res.Answer == ledger.AnswerBegun:
+			c.hold.end()
 			c.begun(res, asked)
 			return
 		case res.Answer == ledger.AnswerFinished:
 			c.replay(res.Operation)
 			return
-		case res.Answer == ledger.AnswerInDoubt && !w.Reconcile:
-			w.Reconcile = true // one read; the lines behind do not wait for it
+		case res.Answer == ledger.AnswerInDoubt && !looked && c.ctx.Err() == nil:
+			looked = true // one read; the lines behind do not wait for it
+			c.keepWaiting("asking whether the earlier call took effect")
+			if err := c.p.o.Recorder.ReadNow(c.ctx, res.Operation.ID); err != nil {
+				res.Why = "reading the downstream: " + err.Error()
+				c.end(c.held(res))
+				return
+			}
 		case res.Answer == ledger.AnswerInProgress:
-			c.aside()
+			c.keepWaiting("waiting for an identical call that is under way")
 			if answer := c.await(res.Operation); answer != nil {
 				c.end(answer)
 				return
@@ -218,11 +226,6 @@ func (c *call) record() {
 			c.end(c.held(res))
 			return
 		}
-		if c.ctx.Err() != nil {
-			c.end(c.held(res))
-			return
-		}
-		c.aside()
 		w.Key = res.Operation.Key // what came of that attempt is this call's answer too
 	}
 }
@@ -408,6 +411,7 @@ func (c *call) claim() bool {
 // end answers the client and frees the request's id.
 func (c *call) end(line []byte) bool {
 	c.aside()
+	c.hold.end()
 	mine := c.claim()
 	c.close() // before the client can use the id again
 	return mine && c.p.reply(line)

@@ -42,26 +42,39 @@ type standing struct {
 	Advice    string   `json:"advice"`
 }
 
+// moreKnownAt is when more may be known of an operation, and whether by a check.
+func moreKnownAt(rec ledger.Record) (at time.Time, checked bool) {
+	at = rec.Now.Add(askAgainIn)
+	switch o := rec.Operation; rec.State() {
+	case ledger.Uncertain:
+		if due := rec.Pricing.ReadAt; due.After(rec.Now) && due.Before(ledger.Never) {
+			return due, true
+		}
+	case ledger.Pending:
+		if o.DeadlineAt.Before(at) {
+			at = o.DeadlineAt
+		}
+	}
+	return at, false
+}
+
 // standingOf says what happened, what may be done meanwhile, and when to ask again.
 func standingOf(rec ledger.Record) standing {
 	o := rec.Operation
 	s := standing{Operation: o.ID, Kind: o.Kind, Title: o.Title, Key: o.Key, State: string(o.StateAt(rec.Now)), Since: stamp(o.UpdatedAt),
 		Receipts: o.Receipts, Conflict: string(o.Conflict)}
 	s.Outcome = s.State
-	again := rec.Now.Add(askAgainIn)
+	again, checked := moreKnownAt(rec)
 	switch ledger.State(s.State) {
 	case ledger.Uncertain:
 		settles := "a check or a person settles it"
-		if at := rec.Pricing.ReadAt; at.After(rec.Now) && at.Before(ledger.Never) {
-			again, settles = at, "a check is due then"
+		if checked {
+			settles = "a check is due then"
 		}
 		s.Outcome, s.Error, s.AskAgain = "unknown", string(o.ErrorClass), stamp(again)
 		s.Advice = fmt.Sprintf("It was sent, and it is not known whether it took effect. Do not repeat it, neither here nor in another way; go on with what does not depend on it. "+
 			"Ask again after %s: %s.", s.AskAgain, settles)
 	case ledger.Pending:
-		if o.DeadlineAt.Before(again) {
-			again = o.DeadlineAt
-		}
 		s.AskAgain = stamp(again)
 		s.Advice = fmt.Sprintf("It is under way since %s, and it is not known yet whether it took effect. Do not repeat it; go on with what does not depend on it. Ask again after %s.",
 			stamp(o.StartedAt), s.AskAgain)
