@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,9 +22,11 @@ import (
 
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
-	server, url, source, deadline string
-	headers                       []string
+	server, scope, url, source, deadline string
+	headers                              []string
 }
+
+const maxScope = 200 // bytes of a name that is kept with every call
 
 func newMCPCommand(a *app) *cobra.Command {
 	var flags mcpFlags
@@ -37,6 +40,9 @@ whatever session, is answered from the record: it waits while the first one is i
 flight, gets its answer if that was never delivered, and is held while the first
 one is in doubt because its answer was lost (or as the kind's repeat_in_doubt says).
 A call by itself after a delivered answer is a new one.
+
+Which server it is says --scope, else --server, else its command, directory or URL;
+other spellings of the same path or package are the same server.
 
 A tool only reads if the policy says so (access: read), or else if the server says
 so (readOnlyHint). Every other one counts as a write. NAME is made of the command
@@ -54,11 +60,19 @@ In the configuration of an MCP client, put the proxy before the command:
   }`,
 		Example: `  indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
   indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.mcp(cmd.Context(), args, flags) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range []string{"server", "scope"} { // as a variable that is not set gives it
+				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+					return usage("--"+name+" is empty", "leave it out, or give a name")
+				}
+			}
+			return a.mcp(cmd.Context(), args, flags)
+		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the server's
 	f.StringVar(&flags.server, "server", "", "the server's name in kinds: mcp.NAME.TOOL")
+	f.StringVar(&flags.scope, "scope", "", "which servers are one and the same, however they are started; --server when left out, else the command, directory or URL")
 	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
 	f.StringVar(&flags.source, "source", "", "the agent, or AGENT@RUN (INDOUBT_SOURCE)")
@@ -81,7 +95,7 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	if err := a.mcpRecorder(ctx, &o, flags.source); err != nil {
 		return err
 	}
-	if err := mcpScope(&o, argv, flags.url); err != nil {
+	if err := mcpScope(&o, argv, flags); err != nil {
 		return err
 	}
 	var mu sync.Mutex
@@ -99,11 +113,16 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	return nil
 }
 
-// mcpScope says which calls may be the same. A secret on the server's command line
+// mcpScope says which calls may be the same: those to a server of one given name,
+// else to one command, directory or URL. A secret on the server's command line
 // counts as its digest under the recorder's key: nobody can try passwords on it.
-func mcpScope(o *mcpproxy.Options, argv []string, url string) error {
-	if url != "" {
-		o.Scope = mcpproxy.URLScope(url)
+func mcpScope(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
+	if name := cmp.Or(flags.scope, flags.server); name != "" {
+		o.Scope = mcpproxy.NamedScope(name)
+		return nil
+	}
+	if flags.url != "" {
+		o.Scope = mcpproxy.URLScope(flags.url)
 		return nil
 	}
 	dir, err := os.Getwd()
@@ -121,6 +140,9 @@ func mcpScope(o *mcpproxy.Options, argv []string, url string) error {
 func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 	if strings.ContainsAny(flags.server, " \t\n*\"") {
 		return usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
+	}
+	if strings.ContainsAny(flags.scope, " \t\n") || len(flags.scope) > maxScope {
+		return usage(fmt.Sprintf("--scope %q cannot be a name", flags.scope), "use letters, digits, dots and dashes")
 	}
 	switch {
 	case flags.url != "" && len(argv) > 0:

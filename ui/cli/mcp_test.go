@@ -117,7 +117,7 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 		t.Errorf("answer: %s", line)
 	}
 	// The policy is followed as it changes.
-	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 200ms, hold: none }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 200ms, repeat_in_doubt: none }\n")
 	s.eventually("the call is exempt", func() bool {
 		_, line := b.call(2, "say")
 		return !strings.Contains(line, op.ID)
@@ -179,7 +179,7 @@ done`
 func TestI11_NoSecretIsInTheScope(t *testing.T) {
 	need(t, "cat")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 100ms }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.sh.say: { access: write, deadline: 100ms }\n")
 	dir, err := filepath.EvalSymlinks(s.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 	scopes := map[string]bool{}
 	for _, password := range []string{"hunter2", "hunter3", "hunter2"} {
 		argv := []string{"sh", "-c", "exec cat", "--password=" + password}
-		a := s.agent(append([]string{"--server", "s", "--"}, argv...)...)
+		a := s.agent(append([]string{"--"}, argv...)...)
 		a.call(1, "say")
 		a.leave()
 		db, err := sql.Open("sqlite", s.ledger)
@@ -213,6 +213,61 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 	if len(scopes) != 2 {
 		t.Errorf("%d scopes for two passwords", len(scopes))
 	}
+}
+
+// TestI4_AServersNameIsItsIdentity: where a name or a scope is given, a call in doubt
+// is known however the server is started; another scope is another server.
+func TestI4_AServersNameIsItsIdentity(t *testing.T) {
+	need(t, "cat")
+	s := newSite(t)
+	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 200ms }\n  mcp.cat.say: { access: write, deadline: 200ms }\n")
+	first := map[string]string{}
+	for _, c := range []struct {
+		args     []string
+		identity string
+	}{
+		{[]string{"--server", "s", "--", "cat"}, "s"}, {[]string{"--server", "s", "--", "sh", "-c", "exec cat"}, "s"},
+		{[]string{"--scope", "a", "--", "cat"}, "a"}, {[]string{"--scope", "a", "--", "cat", "-u"}, "a"},
+		{[]string{"--scope", "b", "--", "cat"}, "b"},
+		{[]string{"--", "cat"}, "command"}, {[]string{"--", "/bin/cat"}, "command"}, {[]string{"--", "cat", "-u"}, "flag"},
+	} {
+		a := s.agent(c.args...)
+		outcome, line := a.call(1, "say")
+		for strings.Contains(line, "before it could be sent") { // a machine so slow that its time was over
+			outcome, line = a.call(1, "say")
+		}
+		id := operationIn(t, line)
+		if outcome != "unknown" {
+			t.Fatalf("%q: %s", c.args, line)
+		}
+		known, again := first[c.identity]
+		if again && known != id {
+			t.Errorf("%q: the call in doubt is not known", c.args)
+		}
+		for other, known := range first {
+			if !again && known == id {
+				t.Errorf("%q is taken for the server of %s", c.args, other)
+			}
+		}
+		first[c.identity] = id
+		a.leave()
+	}
+}
+
+// operationIn is the operation that an answer of the proxy's own names.
+func operationIn(t *testing.T, line string) string {
+	t.Helper()
+	var answer struct {
+		Result struct {
+			Meta struct {
+				Outcome struct{ Operation string } `json:"indoubt/outcome"`
+			} `json:"_meta"`
+		}
+	}
+	if err := json.Unmarshal([]byte(line), &answer); err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	return answer.Result.Meta.Outcome.Operation
 }
 
 func TestMCPOverHTTP(t *testing.T) {
@@ -267,6 +322,9 @@ func TestMCPCommandLine(t *testing.T) {
 		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header", "no colon"}, 2, "--header"},
 		{[]string{"--url", "ftp://example.com"}, 2, "--url"},
 		{[]string{"--server", "a b", "--", "cat"}, 2, "--server"},
+		{[]string{"--scope", " a", "--", "cat"}, 2, "--scope"},
+		{[]string{"--scope", "", "--", "cat"}, 2, "--scope is empty"},
+		{[]string{"--server", "", "--", "cat"}, 2, "--server is empty"},
 		{[]string{"--deadline", "soon", "--", "cat"}, 2, "--deadline"},
 		{[]string{"--deadline", "60d", "--", "cat"}, 2, "is not between"},
 		{[]string{"--read-only", "--", "cat"}, 5, "--read-only"},

@@ -1,8 +1,6 @@
 package mcpproxy
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -35,9 +33,9 @@ func CommandName(argv []string) string {
 		return "server"
 	}
 	name := argv[0]
-	if launchers[plainBase(name)] {
+	if isLauncher(name) {
 		for _, arg := range argv[1:] {
-			if strings.HasPrefix(arg, "-") || verbs[arg] || strings.Contains(arg, "=") {
+			if strings.HasPrefix(arg, "-") || verbs[arg] || isAssignment(arg) {
 				continue
 			}
 			name = arg
@@ -63,39 +61,4 @@ func URLName(address string) string {
 		return "server"
 	}
 	return u.Hostname()
-}
-
-// CommandScope is the scope of a server that is a command in a directory.
-func CommandScope(argv []string, dir string) string {
-	return scopeOf(map[string]any{"argv": argv, "dir": dir})
-}
-
-// URLScope is the scope of a server at a URL. Credentials in it do not count:
-// they change while the server stays the same.
-func URLScope(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return scopeOf(map[string]any{"url": address})
-	}
-	u.User, u.Fragment, u.RawFragment = nil, "", ""
-	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
-	query := u.Query()
-	for name := range query {
-		if secretParameter.MatchString(name) {
-			query.Del(name)
-		}
-	}
-	u.RawQuery = query.Encode()
-	return scopeOf(map[string]any{"url": u.String()})
-}
-
-var secretParameter = regexp.MustCompile(`(?i)key|token|secret|password|auth|sig|credential`)
-
-func scopeOf(parts map[string]any) string {
-	text, err := json.Marshal(parts) // in the order of the names
-	if err != nil {
-		panic(err) // only texts come here
-	}
-	sum := sha256.Sum256(text)
-	return "mcp:" + hexDigest(sum[:])
 }
