@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -277,24 +278,22 @@ func plainSyntax(message string) string {
 	return "not an expression: " + text
 }
 
+// wanted are the types that an expression may have, and how they are described.
+var wanted = map[want]struct {
+	kinds []types.Kind
+	words string
+}{
+	wantBool:   {[]types.Kind{types.BoolKind}, "true or false"},
+	wantList:   {[]types.Kind{types.ListKind}, "a list of candidates"},
+	wantNumber: {[]types.Kind{types.IntKind, types.UintKind, types.DoubleKind}, "a number"},
+}
+
 func checkType(t *cel.Type, w want) *compileProblem {
 	kind := t.Kind()
-	if kind == types.DynKind {
+	if w == wantAny || kind == types.DynKind || slices.Contains(wanted[w].kinds, kind) {
 		return nil
 	}
-	ok, wanted := true, ""
-	switch w {
-	case wantBool:
-		ok, wanted = kind == types.BoolKind, "true or false"
-	case wantList:
-		ok, wanted = kind == types.ListKind, "a list of candidates"
-	case wantNumber:
-		ok, wanted = kind == types.IntKind || kind == types.UintKind || kind == types.DoubleKind, "a number"
-	}
-	if ok {
-		return nil
-	}
-	p := &compileProblem{message: fmt.Sprintf("must give %s, but gives %s", wanted, describeType(t))}
+	p := &compileProblem{message: fmt.Sprintf("must give %s, but gives %s", wanted[w].words, describeType(t))}
 	switch {
 	case w == wantList && kind == types.BoolKind:
 		p.hint = "write CONDITION ? [body] : []"
@@ -307,21 +306,11 @@ func checkType(t *cel.Type, w want) *compileProblem {
 }
 
 func describeType(t *cel.Type) string {
-	switch t.Kind() {
-	case types.BoolKind:
-		return "true or false"
-	case types.StringKind:
-		return "text"
-	case types.IntKind, types.UintKind, types.DoubleKind:
-		return "a number"
-	case types.ListKind:
-		return "a list"
-	case types.MapKind:
-		return "a mapping"
-	case types.NullTypeKind:
-		return "null"
+	words := map[types.Kind]string{
+		types.BoolKind: "true or false", types.StringKind: "text", types.IntKind: "a number", types.UintKind: "a number",
+		types.DoubleKind: "a number", types.ListKind: "a list", types.MapKind: "a mapping", types.NullTypeKind: "null",
 	}
-	return t.String()
+	return cmp.Or(words[t.Kind()], t.String())
 }
 
 // inspect notes which names and inputs are used and refuses what computes
@@ -329,33 +318,22 @@ func describeType(t *cel.Type) string {
 func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
 	native := checked.NativeRep()
 	e.sum = sums(native.Expr())
-	e.plain = plainPath(native.Expr())
-	inner := map[int64]bool{} // parts of a longer path, reported with it
-	named := map[int64]bool{} // env and file of which one name is taken
+	if root, steps, values := chain(native.Expr()); values && root.Kind() == ast.IdentKind && root.AsIdent() == "it" {
+		e.plain = steps
+	}
+	part := map[int64]bool{} // of a longer chain, noted with it
 	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
 		switch x.Kind() {
 		case ast.ComprehensionKind:
 			e.loops = true
 		case ast.IdentKind:
-			e.names[x.AsIdent()] = true
-			if secret := x.AsIdent() == secretEnv || x.AsIdent() == secretFile; secret && !named[x.ID()] && problem == nil {
+			name := x.AsIdent()
+			e.names[name] = true
+			if (name == secretEnv || name == secretFile) && !part[x.ID()] && problem == nil {
 				problem = &compileProblem{message: "a secret is named in the policy itself, not computed", hint: `write env.NAME or file("/path")`}
 			}
-			if x.AsIdent() == "input" && !inner[x.ID()] {
-				e.inputs = append(e.inputs, "")
-			}
-		case ast.SelectKind:
-			named[x.AsSelect().Operand().ID()] = true
-			e.path(x, inner)
 		case ast.CallKind:
-			call := x.AsCall()
-			if call.FunctionName() == operators.Index {
-				if call.Args()[1].Kind() == ast.LiteralKind {
-					named[call.Args()[0].ID()] = true
-				}
-				e.path(x, inner)
-			}
-			if call.FunctionName() == operators.Divide && problem == nil && len(call.Args()) == 2 && isInt(call.Args()[0]) && isInt(call.Args()[1]) {
+			if args := x.AsCall().Args(); x.AsCall().FunctionName() == operators.Divide && problem == nil && len(args) == 2 && isInt(args[0]) && isInt(args[1]) {
 				at := native.SourceInfo().GetStartLocation(x.ID())
 				problem = &compileProblem{
 					message: "whole numbers divide as whole numbers here: 7 / 2 is 3", hint: "write 7.0 / 2",
@@ -363,39 +341,61 @@ func (e *expression) inspect(checked *cel.Ast) (problem *compileProblem) {
 				}
 			}
 		}
+		if !part[x.ID()] {
+			e.noteInput(x, part)
+		}
 	}))
 	return problem
 }
 
-// plainPath takes a chain like it.a["b"][0] apart; nil where it is something else.
-func plainPath(x ast.Expr) []any {
-	switch x.Kind() {
-	case ast.IdentKind:
-		if x.AsIdent() == "it" {
-			return []any{}
-		}
-	case ast.SelectKind:
-		if before := plainPath(x.AsSelect().Operand()); before != nil && !x.AsSelect().IsTestOnly() {
-			return append(before, x.AsSelect().FieldName())
-		}
-	case ast.CallKind:
-		call := x.AsCall()
-		if call.FunctionName() != operators.Index || call.Args()[1].Kind() != ast.LiteralKind {
-			return nil
-		}
-		before := plainPath(call.Args()[0])
-		switch step := call.Args()[1].AsLiteral().(type) {
-		case types.String:
-			if before != nil {
-				return append(before, string(step))
-			}
-		case types.Int:
-			if before != nil {
-				return append(before, int(step))
-			}
+// noteInput notes the path of a chain into the input.
+func (e *expression) noteInput(x ast.Expr, part map[int64]bool) {
+	root, steps, _ := chain(x)
+	for of, _ := lastStep(x); of != nil; of, _ = lastStep(of) {
+		part[of.ID()] = true
+	}
+	if root.Kind() != ast.IdentKind || root.AsIdent() != "input" {
+		return
+	}
+	names := make([]string, len(steps))
+	for i, step := range steps {
+		name, ok := step.(string)
+		if names[i] = name; !ok {
+			names[i] = "[]"
 		}
 	}
-	return nil
+	e.inputs = append(e.inputs, strings.Join(names, "."))
+}
+
+// lastStep is what a step like .a, ["b"] or [0] is taken of, and its member or
+// index; of is nil where x is no such step.
+func lastStep(x ast.Expr) (of ast.Expr, step any) {
+	switch x.Kind() {
+	case ast.SelectKind:
+		return x.AsSelect().Operand(), x.AsSelect().FieldName()
+	case ast.CallKind:
+		if args := x.AsCall().Args(); x.AsCall().FunctionName() == operators.Index && args[1].Kind() == ast.LiteralKind {
+			return args[0], args[1].AsLiteral().Value()
+		}
+	}
+	return nil, nil
+}
+
+// chain takes an expression like it.a["b"][0] apart: its steps, and what they are
+// taken of. values reports whether all are plain members and indexes.
+func chain(x ast.Expr) (root ast.Expr, steps []any, values bool) {
+	of, step := lastStep(x)
+	if of == nil {
+		return x, []any{}, true
+	}
+	root, steps, values = chain(of)
+	switch step.(type) {
+	case string, int64:
+	default:
+		values = false
+	}
+	tested := x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly()
+	return root, append(steps, step), values && !tested
 }
 
 // sums reports whether an expression's value is a sum or difference.
@@ -415,45 +415,6 @@ func sums(x ast.Expr) bool {
 
 func isInt(x ast.Expr) bool {
 	return x.Kind() == ast.LiteralKind && x.AsLiteral().Type() == types.IntType
-}
-
-// path notes a chain like input.a.b or input["a"].b.
-func (e *expression) path(x ast.Expr, inner map[int64]bool) {
-	if inner[x.ID()] {
-		return
-	}
-	var parts []string
-	at := x
-	for {
-		inner[at.ID()] = true
-		switch at.Kind() {
-		case ast.SelectKind:
-			parts = append(parts, at.AsSelect().FieldName())
-			at = at.AsSelect().Operand()
-			continue
-		case ast.CallKind:
-			call := at.AsCall()
-			if call.FunctionName() == operators.Index && call.Args()[1].Kind() == ast.LiteralKind {
-				if name, ok := call.Args()[1].AsLiteral().(types.String); ok {
-					parts = append(parts, string(name))
-				} else {
-					parts = append(parts, "[]")
-				}
-				at = call.Args()[0]
-				continue
-			}
-		case ast.IdentKind:
-			if at.AsIdent() == "input" {
-				for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-					parts[i], parts[j] = parts[j], parts[i]
-				}
-				e.inputs = append(e.inputs, strings.Join(parts, "."))
-			}
-			return
-		}
-		delete(inner, at.ID())
-		return
-	}
 }
 
 // errStopped says that an expression ran too long.

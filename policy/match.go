@@ -110,7 +110,7 @@ func (p *Policy) KindFor(method, host, path string) (kind string, ok bool) {
 	var best Match
 	for _, name := range p.order {
 		for _, m := range p.kinds[name].Match {
-			if m.covers(method, host, path) && (!ok || m.relation(best) == narrower) {
+			if m.covers(method, host, path) && (!ok || m.narrower(best)) {
 				kind, best, ok = name, m, true
 			}
 		}
@@ -118,106 +118,49 @@ func (p *Policy) KindFor(method, host, path string) (kind string, ok bool) {
 	return kind, ok
 }
 
-// How the requests of one pattern lie to those of another.
-const (
-	apart = iota
-	same
-	narrower
-	wider
-	crossing // both match some request, and each one that the other does not
-)
+// narrower reports whether all that a pattern matches is some of what another does.
+func (m Match) narrower(o Match) bool {
+	r := m.relation(o)
+	return r.meet && r.within && !r.around
+}
+
+// relation is how the requests of one pattern lie to those of another.
+type relation struct{ within, around, meet bool }
+
+func (r relation) and(o relation) relation {
+	return relation{r.within && o.within, r.around && o.around, r.meet && o.meet}
+}
 
 // relation compares what two patterns match, as http.ServeMux does.
-func (m Match) relation(o Match) int {
-	return together(relationOfSets(m.methods(), o.methods()), relationOfHosts(m.Host, o.Host), relationOfPaths(m.segments(), o.segments()))
+func (m Match) relation(o Match) relation {
+	in := func(host, other string) bool {
+		name, _, _ := strings.Cut(host, ":")
+		return other == "" || other == host || other == name
+	}
+	hosts := relation{within: in(m.Host, o.Host), around: in(o.Host, m.Host)}
+	hosts.meet = hosts.within || hosts.around
+	return methodsRelation(m.methods(), o.methods()).and(hosts).and(pathsRelation(m.segments(), o.segments()))
 }
 
-// together is the relation of patterns whose parts relate like that.
-func together(parts ...int) int {
-	out := same
-	for _, p := range parts {
-		switch {
-		case p == apart || out == apart:
-			out = apart
-		case out == same:
-			out = p
-		case p != same && p != out:
-			out = crossing
-		}
-	}
-	return out
+func methodsRelation(a, b []string) relation {
+	inA := func(s string) bool { return slices.Contains(a, s) }
+	notInA := func(s string) bool { return !inA(s) }
+	notInB := func(s string) bool { return !slices.Contains(b, s) }
+	return relation{within: !slices.ContainsFunc(a, notInB), around: !slices.ContainsFunc(b, notInA), meet: slices.ContainsFunc(b, inA)}
 }
 
-func relationOfSets(a, b []string) int {
-	common, onlyA := 0, 0
-	for _, m := range a {
-		if slices.Contains(b, m) {
-			common++
-		} else {
-			onlyA++
-		}
-	}
-	onlyB := len(b) - common
+func pathsRelation(a, b []string) relation {
 	switch {
-	case common == 0:
-		return apart
-	case onlyA == 0 && onlyB == 0:
-		return same
-	case onlyA == 0:
-		return narrower
-	case onlyB == 0:
-		return wider
+	case len(a) == 0 || len(b) == 0 || a[0] == "**" || b[0] == "**":
+		restA, restB := len(a) > 0 && a[0] == "**", len(b) > 0 && b[0] == "**"
+		within, around := restB || len(a)+len(b) == 0, restA || len(a)+len(b) == 0
+		return relation{within, around, within || around}
+	case a[0] == b[0]:
+		return pathsRelation(a[1:], b[1:])
 	}
-	return crossing
-}
-
-func relationOfHosts(a, b string) int {
-	switch {
-	case a == b:
-		return same
-	case a == "":
-		return wider
-	case b == "":
-		return narrower
-	}
-	nameA, portA, _ := strings.Cut(a, ":")
-	nameB, portB, _ := strings.Cut(b, ":")
-	switch {
-	case nameA != nameB || portA != "" && portB != "":
-		return apart
-	case portA == "":
-		return wider
-	}
-	return narrower
-}
-
-func relationOfPaths(a, b []string) int {
-	out := same
-	for i := 0; ; i++ {
-		switch restA, restB := i < len(a) && a[i] == "**", i < len(b) && b[i] == "**"; {
-		case restA && restB:
-			return out
-		case restA:
-			return together(out, wider)
-		case restB:
-			return together(out, narrower)
-		}
-		if i == len(a) || i == len(b) {
-			if len(a) == len(b) {
-				return out
-			}
-			return apart
-		}
-		switch {
-		case a[i] == b[i]:
-		case a[i] == "*" && b[i] != "":
-			out = together(out, wider)
-		case b[i] == "*" && a[i] != "":
-			out = together(out, narrower)
-		default:
-			return apart
-		}
-	}
+	r := relation{within: b[0] == "*" && a[0] != "", around: a[0] == "*" && b[0] != ""}
+	r.meet = r.within || r.around
+	return r.and(pathsRelation(a[1:], b[1:]))
 }
 
 // ambiguous refuses two kinds of which neither is more specific for a request
@@ -228,7 +171,7 @@ func (d *decoder) ambiguous() {
 		for _, b := range order[:i] {
 			for _, m := range kinds[a].Match {
 				for _, o := range kinds[b].Match {
-					if r := m.relation(o); r == same || r == crossing {
+					if r := m.relation(o); r.meet && r.within == r.around {
 						d.fail(kinds[a].said("match").below("match"), fmt.Sprintf("%s and %s of %s match the same requests, and neither is more specific", m, o, b),
 							"say methods, host or path of one of them more exactly")
 						return

@@ -260,12 +260,12 @@ func follow(v any, steps []any, text string) (any, error) {
 			}
 			v = at[name]
 		case []any:
-			i, ok := step.(int)
+			i, ok := step.(int64)
 			if !ok {
 				return nil, fmt.Errorf("%s: a list has no `%v`", shorten(text, 60), step)
 			}
 			v = nil
-			if i >= 0 && i < len(at) {
+			if i >= 0 && i < int64(len(at)) {
 				v = at[i]
 			}
 		default:

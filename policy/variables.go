@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"reflect"
 	"strings"
 	"time"
 
@@ -100,9 +99,9 @@ func (v *variables) resolve(name string) (any, error) {
 	case "cursor":
 		return v.cursor, nil
 	case secretEnv:
-		return &lookup{find: v.remember(environment)}, nil
+		return newLookup(v.remember(environment)), nil
 	case secretFile:
-		return &lookup{find: v.remember(secretIn)}, nil
+		return newLookup(v.remember(secretIn)), nil
 	case "it":
 		if v.hasIt {
 			return v.it, nil
@@ -165,9 +164,9 @@ func (v *variables) fromAnswer(name string) (any, error) {
 		}
 		return int64(a.Exit), nil
 	case headerLookup:
-		return &lookup{find: func(n string) (string, bool, error) {
+		return newLookup(func(n string) (string, bool, error) {
 			return strings.Join(a.Header[http.CanonicalHeaderKey(n)], ", "), true, nil
-		}}, nil
+		}), nil
 	case "stdout", "stderr":
 		if a.Truncated {
 			return nil, errCut
@@ -179,7 +178,7 @@ func (v *variables) fromAnswer(name string) (any, error) {
 	case "body", "json":
 		return v.document()
 	case linkLookup:
-		return &lookup{find: func(rel string) (string, bool, error) { return linkOf(a, rel), true, nil }}, nil
+		return newLookup(func(rel string) (string, bool, error) { return linkOf(a, rel), true, nil }), nil
 	case "rows", "affected":
 		return rowsOf(a, name)
 	case "content", "structured", "isError":
@@ -310,7 +309,12 @@ func (e *MissingSecretError) Unwrap() error { return e.Err }
 
 // lookup is a mapping from text to text that is asked, never listed.
 type lookup struct {
-	find func(name string) (value string, ok bool, err error)
+	traits.Mapper // an empty one
+	find          func(name string) (value string, ok bool, err error)
+}
+
+func newLookup(find func(name string) (string, bool, error)) *lookup {
+	return &lookup{types.NewStringStringMap(types.DefaultTypeAdapter, nil), find}
 }
 
 func (l *lookup) Find(key ref.Val) (ref.Val, bool) {
@@ -337,24 +341,6 @@ func (l *lookup) Contains(key ref.Val) ref.Val {
 	_, found := l.Find(key)
 	return types.Bool(found)
 }
-
-func (l *lookup) ConvertToNative(reflect.Type) (any, error) {
-	return nil, fmt.Errorf("only single names can be looked up here")
-}
-
-func (l *lookup) ConvertToType(ref.Type) ref.Val {
-	return types.NewErr("only single names can be looked up here")
-}
-
-func (l *lookup) Equal(ref.Val) ref.Val { return types.False }
-func (l *lookup) Type() ref.Type        { return types.MapType }
-func (l *lookup) Value() any            { return nil }
-func (l *lookup) Size() ref.Val         { return types.NewErr("only single names can be looked up here") }
-func (l *lookup) Iterator() traits.Iterator {
-	return types.NewDynamicList(types.DefaultTypeAdapter, []string{}).Iterator()
-}
-
-var _ traits.Mapper = (*lookup)(nil)
 
 // zeroed keeps a time that is not known out of calculations.
 func zeroed(t time.Time) any {
