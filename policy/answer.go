@@ -19,25 +19,20 @@ func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answ
 	doubt := func(err error) (Ruling, error) {
 		return Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, err
 	}
-	ask := func(e *expression) (bool, error) {
-		if e == nil {
-			return false, nil
+	var err error
+	ask := func(name string, e *expression) (holds bool) {
+		if e == nil || err != nil {
+			return false
 		}
-		return e.truth(ctx, vars)
-	}
-	refused, err := ask(k.refused)
-	if err != nil {
-		return doubt(fmt.Errorf("refused: %w", err))
-	}
-	committed, err := ask(k.committed)
-	if err != nil {
-		return doubt(fmt.Errorf("committed: %w", err))
-	}
-	already := false
-	if earlierDoubt(rec) {
-		if already, err = ask(k.already); err != nil {
-			return doubt(fmt.Errorf("already: %w", err))
+		if holds, err = e.truth(ctx, vars); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
 		}
+		return holds
+	}
+	refused, committed := ask("refused", k.refused), ask("committed", k.committed)
+	already := earlierDoubt(rec) && ask("already", k.already)
+	if err != nil {
+		return doubt(err)
 	}
 	switch {
 	case refused && (committed || already):
@@ -105,9 +100,6 @@ func (k *Kind) answerReceipt(ctx context.Context, vars *variables) string {
 			return ""
 		}
 		e, with = k.Read.receipt, vars.effect(doc)
-	}
-	if e == nil {
-		return ""
 	}
 	text, err := receiptOf(ctx, e, with)
 	if err != nil {

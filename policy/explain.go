@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -62,12 +63,15 @@ func (k *Kind) Origin(field string) string {
 	return place
 }
 
+// place is where the file says it, "policy.yaml:12".
+func (d *Downstream) place() string { return fmt.Sprintf("%s:%d", filepath.Base(d.File), d.Line) }
+
 func (e *explanation) downstream() {
 	ds := e.kind.Downstream
 	if ds == nil {
 		return
 	}
-	at := fmt.Sprintf("%s:%d", filepath.Base(ds.File), ds.Line)
+	at := ds.place()
 	name, rate := ds.Name, "not limited"
 	if ds.Base != "" {
 		name += ", " + ds.Base
@@ -100,44 +104,41 @@ func rateWords(perSecond float64) string {
 
 func (e *explanation) costs() {
 	k := e.kind
-	for _, c := range []struct {
-		name string
-		rule *costRule
-	}{{"duplicate", k.duplicate}, {"miss", k.miss}} {
-		value := c.rule.text
+	amount := func(v float64) string { return money(v) + " " + k.policy.currency }
+	one := func(name string, c *costRule) {
+		value := amount(c.number)
 		switch {
-		case c.rule.expr != nil:
-			value += " (calculated)"
-		case c.rule.word != "":
-			value = fmt.Sprintf("%s = %s %s", c.rule.word, money(c.rule.number), k.policy.currency)
-		default:
-			value = money(c.rule.number) + " " + k.policy.currency
+		case c.expr != nil:
+			value = c.text + " (calculated)"
+		case c.word != "":
+			value = c.word + " = " + value
 		}
-		if c.rule.guess {
+		if c.guess {
 			value = "~" + value
 		}
-		e.say("cost "+c.name, value, "cost."+c.name)
+		e.say("cost "+name, value, "cost."+name)
 	}
-	e.say("look", money(k.Look)+" "+k.policy.currency, "look")
+	one("duplicate", k.duplicate)
+	one("miss", k.miss)
+	e.say("look", amount(k.Look), "look")
 }
 
 func (e *explanation) clocks() {
 	k := e.kind
-	e.say("deadline", formatDuration(k.Deadline), "deadline")
-	e.say("escalate_after", formatDuration(k.EscalateAfter), "escalate_after")
 	bound := func(name string, d *time.Duration, unknown string) {
-		value := unknown
 		if d != nil {
-			value = formatDuration(*d)
+			unknown = formatDuration(*d)
 		}
-		e.say(name, value, name)
+		e.say(name, unknown, name)
 	}
+	bound("deadline", &k.Deadline, "")
+	bound("escalate_after", &k.EscalateAfter, "")
 	bound("lands_within", k.LandsWithin, "not stated: no wait proves absence")
 	bound("visible_within", k.VisibleWithin, "not stated: no wait proves absence")
 	bound("visible_for", k.VisibleFor, "for ever")
-	e.say("skew", formatDuration(k.Skew), "skew")
+	bound("skew", &k.Skew, "")
 	if k.Remembers > 0 {
-		e.line("key remembered", formatDuration(k.Remembers)+" by "+k.Downstream.Name, fmt.Sprintf("%s:%d", filepath.Base(k.Downstream.File), k.Downstream.Line))
+		e.line("key remembered", formatDuration(k.Remembers)+" by "+k.Downstream.Name, k.Downstream.place())
 	} else {
 		e.line("key remembered", "not at all", "default")
 	}
@@ -148,16 +149,16 @@ func (e *explanation) clocks() {
 
 func (e *explanation) asking() {
 	k := e.kind
+	token := "nowhere"
 	switch {
 	case k.Token.Into != "":
-		e.say("token", "into input."+k.Token.Into, "token")
+		token = "into input." + k.Token.Into
 	case k.Token.Append != "":
-		e.say("token", "added to input."+k.Token.Append, "token")
+		token = "added to input." + k.Token.Append
 	case k.Token.Argument:
-		e.say("token", "in the command, as {{token}}", "token")
-	default:
-		e.say("token", "nowhere", "token")
+		token = "in the command, as {{token}}"
 	}
+	e.say("token", token, "token")
 	if k.Read == nil {
 		e.say("check", "none: only a person can tell", "read")
 		return
@@ -178,27 +179,23 @@ func (e *explanation) asking() {
 
 func (e *explanation) sending() {
 	k := e.kind
-	switch k.Send.Via() {
-	case "pipeline":
-		e.say("send", "by its pipeline", "send")
-	default:
-		e.say("send", "by indoubt, over "+k.Send.Via(), "send")
+	by := "by its pipeline"
+	if via := k.Send.Via(); via != "pipeline" {
+		by = "by indoubt, over " + via
 	}
+	e.say("send", by, "send")
 	e.say("retry", fmt.Sprintf("%d further attempts, %s..%s apart", k.Retry.Max, formatDuration(k.Retry.BackoffMin), formatDuration(k.Retry.BackoffMax)), "retry")
 	if len(k.Match) > 0 {
-		texts := make([]string, len(k.Match))
-		for i, m := range k.Match {
-			texts[i] = m.String()
+		texts := fmt.Sprint(k.Match[0])
+		for _, m := range k.Match[1:] {
+			texts += "; " + m.String()
 		}
-		e.say("match", strings.Join(texts, "; "), "match")
+		e.say("match", texts, "match")
 	}
 	if k.Cancel == "forward" {
 		e.say("cancel", "a client's cancellation is passed on", "cancel")
 	}
-	strategy := k.Key.Strategy
-	if strategy == "" {
-		strategy = "content, a new one after a commit"
-	}
+	strategy := cmp.Or(k.Key.Strategy, "content, a new one after a commit")
 	if len(k.Key.From) > 0 {
 		strategy += " " + strings.Join(k.Key.From, ", ")
 	}

@@ -51,14 +51,6 @@ func (r *Read) replaces() substitution {
 	return substitution{}
 }
 
-// requestExpressions are those that make the request.
-func (r *Read) requestExpressions() (out []*expression) {
-	for _, t := range r.transport.templates() {
-		out = append(out, t.expressions()...)
-	}
-	return out
-}
-
 func usedBy(expressions []*expression) (out substitution) {
 	for _, e := range expressions {
 		if e == nil {

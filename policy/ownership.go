@@ -51,23 +51,24 @@ func (r *Read) Proves() bool { return r.Identity() == ByToken || r.Identity() ==
 
 // Recognises says in a few words by what the read recognises an effect.
 func (r *Read) Recognises() string {
+	by := "its token"
 	switch r.Identity() {
 	case ByState:
 		return "state: " + shorten(r.state.text, 60) + ", whoever made it so"
 	case ByAsking:
 		return "their search for its token"
+	case ByNothing:
+		return "nothing: what it finds is evidence for a person"
 	case ByName:
-		if r.markKey {
-			return shorten(r.mark.text, 40) + " equal to its key"
+		if by = "its key"; !r.markKey {
+			by = shorten(r.markIs.text, 40)
 		}
-		return shorten(r.mark.text, 40) + " equal to " + shorten(r.markIs.text, 40)
-	case ByToken:
-		if r.markAs != nil {
-			return shorten(r.mark.text, 40) + " with " + shorten(r.markAs.text, 40)
-		}
-		return shorten(r.mark.text, 40) + " with its token"
+		return shorten(r.mark.text, 40) + " equal to " + by
 	}
-	return "nothing: what it finds is evidence for a person"
+	if r.markAs != nil {
+		by = shorten(r.markAs.text, 40)
+	}
+	return shorten(r.mark.text, 40) + " with " + by
 }
 
 // MarkRules are the rules that make an operation's marks, "" where there are none:
@@ -78,9 +79,11 @@ func (k *Kind) MarkRules() string {
 	if len(k.Key.From) > 0 {
 		rules = append(rules, k.Key.Strategy+": "+strings.Join(k.Key.From, ", "))
 	}
-	for _, other := range k.policy.named() {
-		if k.SameSide(other) {
-			rules = append(rules, other.Read.markRule())
+	for _, r := range k.namedBeside() {
+		if r.markKey {
+			rules = append(rules, "key")
+		} else {
+			rules = append(rules, r.markIs.text)
 		}
 	}
 	slices.Sort(rules)
@@ -92,17 +95,11 @@ func (k *Kind) MarkRules() string {
 // to its input makes none.
 func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
 	m := ledger.Marks{Rules: k.MarkRules()}
-	if m.Rules == "" {
-		return m
-	}
 	if len(k.Key.From) > 0 {
 		m.Fields = k.Key.fields(o)
 	}
-	for _, other := range k.policy.named() {
-		if !k.SameSide(other) {
-			continue
-		}
-		if value, err := other.Read.expected(ledger.Record{Operation: o}); err == nil && value != "" && !slices.Contains(m.Values, value) {
+	for _, r := range k.namedBeside() {
+		if value, err := r.Name(o); err == nil && value != "" && !slices.Contains(m.Values, value) {
 			m.Values = append(m.Values, value)
 		}
 	}
@@ -133,21 +130,15 @@ func (k *Kind) SameSide(other *Kind) bool {
 		k.Downstream == nil || other.Downstream == nil || k.Downstream.Name == other.Downstream.Name
 }
 
-// named are the kinds of the file that recognise an effect by a name.
-func (p *Policy) named() (out []*Kind) {
-	for _, k := range p.kinds {
-		if k.Read != nil && k.Read.Identity() == ByName {
-			out = append(out, k)
+// namedBeside are the reads that recognise an effect by a name, of all kinds whose
+// effects may show where this kind's are looked for.
+func (k *Kind) namedBeside() (out []*Read) {
+	for _, other := range k.policy.kinds {
+		if other.Read != nil && other.Read.Identity() == ByName && k.SameSide(other) {
+			out = append(out, other.Read)
 		}
 	}
 	return out
-}
-
-func (r *Read) markRule() string {
-	if r.markKey {
-		return "key"
-	}
-	return r.markIs.text
 }
 
 // Name is what the read expects an effect of the operation to be called.
@@ -402,89 +393,77 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 // effect is one candidate that may be the operation's: what it is called, whether
 // it is what was asked for, and why it settles nothing, if it does not.
 func (r *Read) effect(ctx context.Context, one *variables) (e Effect, err error) {
-	evidence := r.Identity() == ByNothing
-	e.Same = true
 	if e.Value, err = kept(one.it); err != nil {
 		return Effect{}, err
 	}
-	if r.receipt != nil {
-		if e.Receipt, err = receiptOf(ctx, r.receipt, one); err != nil && !evidence {
-			return Effect{}, err
-		}
-	}
-	if evidence { // for a person: what cannot be told is left to them
+	e.Receipt, err = receiptOf(ctx, r.receipt, one)
+	if r.Identity() == ByNothing { // for a person: what cannot be told is left to them
 		same, err := r.same.holds(ctx, one)
 		e.Same = same || err != nil
 		return e, nil
 	}
-	if r.same != nil {
-		if e.Same, err = r.same.truth(ctx, one); err != nil {
-			return Effect{}, err
-		}
-		if !e.Same {
+	if err == nil {
+		if e.Same, err = r.same.holds(ctx, one); err == nil && !e.Same {
 			e.Differs = r.differences(ctx, one)
 		}
 	}
-	if e.Doubt, err = r.older(ctx, one); err != nil {
-		return Effect{}, err
+	if err == nil {
+		e.Doubt, err = r.older(ctx, one)
 	}
 	if e.Doubt != "" {
 		e.Cause = ledger.CauseOlder
 		return e, nil
 	}
-	if r.final != nil {
-		done, err := r.final.truth(ctx, one)
-		if err != nil {
-			return Effect{}, err
-		}
-		if !done {
-			e.Doubt, e.Cause = "it is there, but not finished", ledger.CauseUnfinished
+	finished := true
+	if err == nil {
+		finished, err = r.final.holds(ctx, one)
+	}
+	if !finished {
+		e.Doubt, e.Cause = "it is there, but not finished", ledger.CauseUnfinished
+	}
+	if err == nil && r.answer != nil {
+		var v any
+		if v, err = r.answer.eval(ctx, one); err == nil {
+			e.Answer, err = kept(v)
 		}
 	}
-	if r.answer != nil {
-		if e.Answer, err = r.answered(ctx, one); err != nil {
-			return Effect{}, err
-		}
+	if err != nil {
+		return Effect{}, err
 	}
 	return e, nil
 }
 
-func (r *Read) answered(ctx context.Context, one *variables) (json.RawMessage, error) {
-	v, err := r.answer.eval(ctx, one)
-	if err != nil {
-		return nil, err
-	}
-	return kept(v)
-}
-
 // kept is a value as JSON.
-func kept(v any) (json.RawMessage, error) {
+func kept(v any) (text json.RawMessage, err error) {
 	value, ok := v.(ref.Val)
 	if !ok {
 		return nil, fmt.Errorf("what was found cannot be kept")
 	}
 	data, err := native(value)
-	if err != nil {
-		return nil, fmt.Errorf("what was found cannot be kept: %w", err)
+	if err == nil {
+		text, err = json.Marshal(data)
 	}
-	text, err := json.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("what was found cannot be kept: %w", err)
 	}
 	return text, nil
 }
 
+// receiptOf is the receipt that an expression gives, "" without one.
 func receiptOf(ctx context.Context, e *expression, vars *variables) (string, error) {
+	if e == nil {
+		return "", nil
+	}
 	v, err := e.eval(ctx, vars)
 	if err != nil {
 		return "", err
 	}
 	text, err := formatValue(v)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", shorten(e.text, 60), err)
+	if err == nil && len(text) > 500 {
+		err = fmt.Errorf("a receipt of %d characters is none", len(text))
 	}
-	if len(text) > 500 {
-		return "", fmt.Errorf("%s: a receipt of %d characters is none", shorten(e.text, 60), len(text))
+	if err != nil {
+		return "", e.about(err)
 	}
 	return text, nil
 }

@@ -1,46 +1,34 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// step is one step of a path into JSON: a name or an index.
-type step struct {
-	name    string
-	index   int
-	isIndex bool
-}
+var (
+	inputPath = regexp.MustCompile(`^[A-Za-z_$][\w$-]*(?:\.[A-Za-z_$][\w$-]*|\[\d{1,6}\])*$`)
+	pathStep  = regexp.MustCompile(`([A-Za-z_$][\w$-]*)|\[(\d+)\]`)
+)
 
-var pathStep = regexp.MustCompile(`^(?:\.?([A-Za-z_$][\w$-]*)|\[(\d{1,6})\])`)
-
-// parsePath reads metadata.indoubt or entities[0].observations.
-func parsePath(text string) ([]step, error) {
-	rest := text
-	if rest == "" || strings.HasPrefix(rest, ".") {
+// parsePath reads metadata.indoubt or entities[0].observations: names (string) and
+// indexes (int).
+func parsePath(text string) (steps []any, err error) {
+	if !inputPath.MatchString(text) {
 		return nil, fmt.Errorf("%q is no path into the input", text)
 	}
-	var out []step
-	for rest != "" {
-		m := pathStep.FindStringSubmatch(rest)
-		if m == nil || len(out) == 0 && m[1] == "" {
-			return nil, fmt.Errorf("%q is no path into the input", text)
-		}
-		if m[1] != "" {
-			out = append(out, step{name: m[1]})
+	for _, m := range pathStep.FindAllStringSubmatch(text, -1) {
+		if i, err := strconv.Atoi(m[2]); err == nil {
+			steps = append(steps, i)
 		} else {
-			i, _ := strconv.Atoi(m[2])
-			out = append(out, step{index: i, isIndex: true})
-		}
-		rest = rest[len(m[0]):]
-		if rest != "" && rest[0] != '.' && rest[0] != '[' {
-			return nil, fmt.Errorf("%q is no path into the input", text)
+			steps = append(steps, m[1])
 		}
 	}
-	return out, nil
+	return steps, nil
 }
 
 // Insert puts the correlation token into an input where the rule says, for
@@ -74,41 +62,34 @@ func decodeWire(input json.RawMessage) (any, error) {
 	return data, nil
 }
 
-// insert is Insert for an input that is decoded.
+// insert is Insert for an input that is decoded, which it changes.
 func (t TokenRule) insert(data any, token string) (any, error) {
-	if t.Into == "" && t.Append == "" {
+	path := cmp.Or(t.Append, t.Into)
+	if path == "" {
 		return data, nil
-	}
-	path, appending := t.Into, false
-	if t.Append != "" {
-		path, appending = t.Append, true
 	}
 	steps, err := parsePath(path)
 	if err != nil {
 		return nil, err
 	}
-	place := func(old any, exists bool) (any, error) {
-		if appending {
-			if text, ok := old.(string); ok {
-				return behind(text, token), nil
-			}
-			list, ok := old.([]any)
-			if exists && !ok && old != nil {
-				return nil, fmt.Errorf("the token cannot be added: input.%s is neither a list nor a text", path)
-			}
-			for _, v := range list {
-				if v == token {
-					return list, nil
-				}
-			}
-			return append(append([]any(nil), list...), token), nil
-		}
-		if exists && old != nil && old != token {
+	nowhere := fmt.Errorf("the token has no place: input.%s does not exist", path)
+	return descend(data, steps, nowhere, func(old any) (any, error) {
+		list, isList := old.([]any)
+		text, isText := old.(string)
+		switch {
+		case t.Append == "" && old != nil && old != token:
 			return nil, fmt.Errorf("the token has no place: input.%s is taken", path)
+		case t.Append == "":
+			return token, nil
+		case isText:
+			return behind(text, token), nil
+		case old != nil && !isList:
+			return nil, fmt.Errorf("the token cannot be added: input.%s is neither a list nor a text", path)
+		case slices.Contains(list, any(token)):
+			return list, nil
 		}
-		return token, nil
-	}
-	return descend(data, steps, path, place)
+		return append(list, token), nil
+	})
 }
 
 // behind is a text with the token as a word of its own at its end: in a paragraph of
@@ -127,49 +108,31 @@ func behind(text, token string) string {
 	return text + separator + token
 }
 
-func descend(data any, steps []step, path string, place func(any, bool) (any, error)) (any, error) {
+// descend changes what is at the end of a path. Names on the way that are missing
+// are made; where there can be none, the error is nowhere.
+func descend(data any, steps []any, nowhere error, change func(old any) (any, error)) (_ any, err error) {
 	if len(steps) == 0 {
-		return place(data, true)
+		return change(data)
 	}
-	s := steps[0]
-	if s.isIndex {
-		list, ok := data.([]any)
-		if !ok || s.index >= len(list) {
-			return nil, fmt.Errorf("the token has no place: input.%s does not exist", path)
+	switch at := data.(type) {
+	case []any:
+		i, ok := steps[0].(int)
+		if !ok || i >= len(at) {
+			return nil, nowhere
 		}
-		got, err := descend(list[s.index], steps[1:], path, place)
-		if err != nil {
-			return nil, err
+		at[i], err = descend(at[i], steps[1:], nowhere, change)
+	case map[string]any:
+		name, ok := steps[0].(string)
+		if !ok {
+			return nil, nowhere
 		}
-		out := append([]any(nil), list...)
-		out[s.index] = got
-		return out, nil
-	}
-	object, ok := data.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("the token has no place: input.%s does not exist", path)
-	}
-	old, exists := object[s.name]
-	var got any
-	var err error
-	switch {
-	case len(steps) == 1:
-		got, err = place(old, exists)
-	case !exists || old == nil:
-		if steps[1].isIndex {
-			return nil, fmt.Errorf("the token has no place: input.%s does not exist", path)
+		member := at[name]
+		if member == nil && len(steps) > 1 {
+			member = map[string]any{}
 		}
-		got, err = descend(map[string]any{}, steps[1:], path, place)
+		at[name], err = descend(member, steps[1:], nowhere, change)
 	default:
-		got, err = descend(old, steps[1:], path, place)
+		return nil, nowhere
 	}
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]any, len(object)+1)
-	for k, v := range object {
-		out[k] = v
-	}
-	out[s.name] = got
-	return out, nil
+	return data, err
 }

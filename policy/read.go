@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -49,57 +50,38 @@ func (r *Read) operationOnStdin() bool {
 	return r.transport.command != nil && r.transport.command.stdin == nil
 }
 
-// usesToken reports whether anything of the read is worked out from the token.
-func (r *Read) usesToken() bool {
-	if r.Proves() {
-		return true
-	}
-	for _, e := range r.expressions() {
-		if e.uses("token") {
-			return true
-		}
-	}
-	return false
+// uses reports whether anything of the read is worked out from a name.
+func (r *Read) uses(name string) bool {
+	return slices.ContainsFunc(r.expressions(), func(e *expression) bool { return e.uses(name) })
 }
+
+// usesToken reports whether the read depends on the token.
+func (r *Read) usesToken() bool { return r.Proves() || r.uses("token") }
 
 // newestOnly reports whether the read depends on which attempt is the newest, so
 // that it may overlook what an earlier one did.
-func (r *Read) newestOnly() bool {
-	for _, e := range r.expressions() {
-		if e.uses("attempt") {
-			return true
-		}
-	}
-	return false
-}
+func (r *Read) newestOnly() bool { return r.uses("attempt") }
 
 func (r *Read) usesCursor() bool {
-	for _, t := range r.transport.templates() {
-		if t.uses("cursor") {
-			return true
-		}
-	}
 	// A command gets it with its input.
-	return r.operationOnStdin() && r.next != nil
+	return slices.ContainsFunc(r.requestExpressions(), func(e *expression) bool { return e.uses("cursor") }) || r.operationOnStdin() && r.next != nil
 }
 
-func (r *Read) expressions() []*expression {
-	var out []*expression
-	for _, e := range []*expression{r.valid, r.list, r.mark, r.created, r.final, r.state, r.complete, r.same, r.receipt, r.answer} {
-		if e != nil {
-			out = append(out, e)
-		}
-	}
-	for _, t := range []*template{r.markAs, r.markIs} {
-		out = append(out, t.expressions()...)
-	}
-	if r.next != nil && r.next.expr != nil {
-		out = append(out, r.next.expr)
-	}
+// requestExpressions are those that make the request.
+func (r *Read) requestExpressions() (out []*expression) {
 	for _, t := range r.transport.templates() {
 		out = append(out, t.expressions()...)
 	}
 	return out
+}
+
+func (r *Read) expressions() []*expression {
+	out := []*expression{r.valid, r.list, r.mark, r.created, r.final, r.state, r.complete, r.same, r.receipt, r.answer}
+	if r.next != nil {
+		out = append(out, r.next.expr)
+	}
+	out = slices.Concat(out, r.markAs.expressions(), r.markIs.expressions(), r.requestExpressions())
+	return slices.DeleteFunc(out, func(e *expression) bool { return e == nil })
 }
 
 // Request renders the read for one page; cursor is nil for the first. Errors:
@@ -182,10 +164,7 @@ func holdsDigest(v any, path []string) bool {
 }
 
 func tail(path []string) []string {
-	if len(path) == 0 {
-		return nil
-	}
-	return path[1:]
+	return path[min(1, len(path)):]
 }
 
 // Judge says what the answer to a read's first page shows. An error means that
@@ -212,28 +191,26 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 		return Found{}, err
 	}
 	f := Found{Valid: true, Paged: r.paged(cursor)}
-	var err error
 	if r.state != nil {
 		return r.stateOf(ctx, vars, f)
 	}
-	if err = r.sort(ctx, vars, &f); err != nil {
+	if err := r.sort(ctx, vars, &f); err != nil {
 		return Found{}, err
 	}
+	// What was found is found; an error means only that it may not be all.
+	var err error
 	whole := false
 	if r.complete != nil {
-		if whole, err = r.complete.truth(ctx, vars); err != nil && len(f.Effects) == 0 {
-			return Found{}, err
-		} // what was found is found; only that it is all is not known
+		whole, err = r.complete.truth(ctx, vars)
 	}
 	f.Complete = whole && f.Paged != PagedOffset
-	if whole || r.next == nil {
-		return f, nil
+	if !whole && r.next != nil && (err == nil || len(f.Effects) > 0) {
+		if f.Next, err = r.following(ctx, vars, cursor); f.Paged == "" {
+			f.Paged = r.paged(f.Next)
+		}
 	}
-	if f.Next, err = r.following(ctx, vars, cursor); err != nil && len(f.Effects) == 0 {
+	if err != nil && len(f.Effects) == 0 {
 		return Found{}, err
-	}
-	if f.Paged == "" {
-		f.Paged = r.paged(f.Next)
 	}
 	return f, nil
 }

@@ -18,16 +18,8 @@ func Stale(a ledger.Answer, skew time.Duration) string {
 	if h.Get("X-Indoubt-Stale") != "" { // of a database that follows another one
 		return "answer came from a replica, which may lag behind"
 	}
-	for _, age := range h.Values("Age") {
-		age = strings.TrimSpace(age)
-		seconds, err := strconv.ParseFloat(age, 64)
-		switch {
-		case age == "" || err == nil && seconds == 0:
-		case err != nil || !(seconds > 0):
-			return "answer came from a cache, of unknown age"
-		default:
-			return fmt.Sprintf("answer came from a cache, %s s old", formatNumber(seconds))
-		}
+	if old := aged(h); old != "" {
+		return old
 	}
 	for _, warning := range h.Values("Warning") {
 		if code, _, _ := strings.Cut(strings.TrimSpace(warning), " "); code == "110" || code == "111" || code == "112" || code == "113" {
@@ -44,6 +36,22 @@ func Stale(a ledger.Answer, skew time.Duration) string {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		if old := a.BeganAt.Sub(date); old > skew+time.Second {
 			return fmt.Sprintf("answer is dated %s before it was asked for: it came from a cache, or the downstream's clock is off by more than `skew`", formatDuration(old.Round(time.Second)))
+		}
+	}
+	return ""
+}
+
+// aged tells how old a cache says that its answer is, "" when it is fresh.
+func aged(h http.Header) string {
+	for _, age := range h.Values("Age") {
+		age = strings.TrimSpace(age)
+		seconds, err := strconv.ParseFloat(age, 64)
+		switch {
+		case age == "" || err == nil && seconds == 0:
+		case err != nil || !(seconds > 0):
+			return "answer came from a cache, of unknown age"
+		default:
+			return fmt.Sprintf("answer came from a cache, %s s old", formatNumber(seconds))
 		}
 	}
 	return ""

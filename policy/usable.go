@@ -2,9 +2,8 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"indoubt/ledger"
 )
@@ -36,14 +35,8 @@ func usable(a ledger.Answer) error {
 	case noAnswer(a.Status): // whatever `valid` says
 		return refusal(a, false)
 	}
-	for _, age := range a.Header["Age"] {
-		seconds, err := strconv.ParseFloat(strings.TrimSpace(age), 64)
-		if err != nil {
-			return fmt.Errorf("answer came from a cache, of unknown age")
-		}
-		if seconds > 0 {
-			return fmt.Errorf("answer came from a cache, %s s old", formatNumber(seconds))
-		}
+	if old := aged(a.Header); old != "" {
+		return errors.New(old)
 	}
 	return nil
 }
