@@ -11,7 +11,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
+	"regexp"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -243,38 +244,58 @@ func (s *site) rows(query string) (all [][]string) {
 	return all
 }
 
+var tokens = regexp.MustCompile(`indoubt-[0-9A-Z]+`)
+
+// truth is how often each token really had an effect.
+func (s *site) truth() map[string]int {
+	s.Helper()
+	all, err := s.down.Effects(context.Background(), "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	happened := map[string]int{}
+	for _, e := range all {
+		happened[tokens.FindString(string(e.Body))]++
+	}
+	return happened
+}
+
 // judge compares the ledger with what really happened.
-func (s *site) judge() {
+func (s *site) judge() (wrong, double int) {
 	s.Helper()
 	states := map[string]int{}
-	sent := map[string]int{} // by token
+	sent := map[string]int{}
 	for _, q := range s.down.Requests() {
 		if q.Method == http.MethodPost {
-			_, rest, _ := strings.Cut(q.Body, `"indoubt":"`)
-			token, _, _ := strings.Cut(rest, `"`)
-			sent[token]++
+			sent[tokens.FindString(q.Body)]++
 		}
 	}
+	happened := s.truth()
 	for _, row := range s.rows(`SELECT id, key, token, state, attempt_count FROM operations`) {
 		id, key, token, state := row[0], row[1], row[2], row[3]
-		happened := s.effects(token)
+		attempts, _ := strconv.Atoi(row[4])
 		states[state]++
-		switch {
-		case happened > 1:
-			s.Errorf("%s %s happened %d times", key, id, happened)
-		case state == "committed" && happened == 0, state == "failed" && happened > 0:
-			s.Errorf("%s %s is %s, and happened %d times", key, id, state, happened)
-		case fmt.Sprint(sent[token]) > row[4]: // one digit each
-			s.Errorf("I3: %s %s was sent %d times in %s attempts", key, id, sent[token], row[4])
+		switch n := happened[token]; {
+		case n > 1:
+			double++
+			s.Errorf("%s %s happened %d times", key, id, n)
+		case state == "committed" && n == 0, state == "failed" && n > 0:
+			wrong++
+			s.Errorf("%s %s is %s, and happened %d times", key, id, state, n)
+		case sent[token] > attempts:
+			wrong++
+			s.Errorf("I3: %s %s was sent %d times in %d attempts", key, id, sent[token], attempts)
 		}
 		delete(sent, token)
 	}
 	for token := range sent {
+		wrong++
 		s.Errorf("I1: %s was sent without a record", token)
 	}
 	if states["committed"] < 10 {
 		s.Errorf("nothing was shown: %v", states)
 	}
+	return wrong, double
 }
 
 // sound compares what the ledger keeps beside its operations with what it was
@@ -292,7 +313,8 @@ func (s *site) sound() {
 		"the list":           `SELECT o.id FROM operations o JOIN open_operations h ON h.seq = o.seq WHERE h.state <> o.state OR h.version <> o.version OR h.conflict <> o.conflict`,
 		"attempts": `SELECT o.id FROM operations o WHERE o.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = o.id)
 			OR (o.state = 'pending') <> EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.outcome = '')`,
-		"grants": `SELECT id FROM attempts a WHERE basis <> '' AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.attempt_id = a.id AND g.consumed_at > 0)`,
+		"grants": `SELECT id FROM attempts a WHERE n > 1 AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.attempt_id = a.id AND g.consumed_at > 0)
+			AND EXISTS (SELECT 1 FROM attempts e WHERE e.operation_id = a.operation_id AND e.n < a.n AND e.proof = '')`,
 		"the history": `SELECT operation_id FROM (SELECT operation_id, from_state, to_state, version, lag(to_state, 1, '') OVER w AS was, lag(version, 1, 0) OVER w AS before
 			FROM events WHERE operation_id <> '' WINDOW w AS (PARTITION BY operation_id ORDER BY seq)) WHERE from_state <> was OR version < before`,
 		"settled twice": `SELECT operation_id FROM events WHERE from_state <> to_state AND to_state = 'committed' GROUP BY 1 HAVING count(*) > 1`,

@@ -1,0 +1,337 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/reconcile/drill"
+)
+
+// killKinds are those of a night, and what comes by a command, the HTTP proxy and
+// the MCP proxy: posts that are found by their token.
+const killKinds = nightKinds + `
+  post:
+    token: argument` + foundByToken + `
+  note:
+    match: [POST /posts]
+    token: { into: ref }` + foundByToken + `
+  mcp.shop.post:
+    token: { into: ref }` + foundByToken
+
+const foundByToken = `
+    downstream: plain
+    lands_within: 400ms
+    visible_within: 0s
+    read:
+      http: { get: /posts/search, query: { query: "${token}" } }
+      valid: status == 200
+      list: body.posts
+      mark: it.ref
+      complete: "!body.more"
+      receipt: it.id
+`
+
+// arena is a site whose processes die.
+type arena struct {
+	*site
+	over context.Context
+	all  sync.WaitGroup
+
+	mu    sync.Mutex
+	live  map[*os.Process]string // its role
+	kills map[string]int
+	told  map[string]string // by key: what was acknowledged, begun or committed
+	luck  *rand.Rand
+}
+
+// lives has a process in reach of the killer until it has ended.
+func (a *arena) lives(role string, cmd *exec.Cmd) (ended func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.live[cmd.Process] = role
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.live, cmd.Process)
+	}
+}
+
+// kill ends a process of a role taken at random, wherever it stands.
+func (a *arena) kill() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var roles []string
+	of := map[string][]*os.Process{}
+	for p, role := range a.live {
+		if of[role] == nil {
+			roles = append(roles, role)
+		}
+		of[role] = append(of[role], p)
+	}
+	if len(roles) == 0 {
+		return
+	}
+	role := roles[a.luck.IntN(len(roles))]
+	if of[role][a.luck.IntN(len(of[role]))].Kill() == nil {
+		a.kills[role]++
+	}
+}
+
+// heard notes what was acknowledged.
+func (a *arena) heard(key, what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.told[key] = what
+}
+
+func (a *arena) doomed(role string, args ...string) result {
+	p := a.start(args...)
+	defer a.lives(role, p.cmd)()
+	return p.finish()
+}
+
+// again runs one turn of a role after the other until the end.
+func (a *arena) again(role string, turn func(key string)) {
+	a.all.Go(func() {
+		for n := 0; a.over.Err() == nil; n++ {
+			turn(fmt.Sprintf("%s-%d-", role, n))
+		}
+	})
+}
+
+func (a *arena) command(key string) {
+	if a.doomed("run", append([]string{"run", "--kind", "post", "--key", key}, a.curl(key)...)...).Exit == 0 {
+		a.heard(key, "committed")
+	}
+}
+
+// pipeline sends by itself, between a begin and a settle.
+func (a *arena) pipeline(key string) {
+	wish := fmt.Sprintf(`"customer":"c","currency":"usd","amount":700,"note":%q`, key)
+	r := a.doomed("begin", "begin", "--json", "--kind", "charge", "--key", key, "--input", "{"+wish+"}", "--token-sent")
+	var begun struct{ Attempt, Token string }
+	if r.Exit != 0 || json.Unmarshal(r.Status.Data, &begun) != nil {
+		return
+	}
+	a.heard(key, "begun")
+	id := a.send(a.down.URL()+"/v1/payment_intents", key, fmt.Sprintf(`{%s,"metadata":{"indoubt":%q}}`, wish, begun.Token))
+	settle := []string{"settle", begun.Attempt, "--outcome", "uncertain", "--error", "no answer"}
+	if id != "" {
+		settle = []string{"settle", begun.Attempt, "--outcome", "committed", "--receipt", id}
+	}
+	if a.doomed("settle", settle...).Exit == 0 && id != "" {
+		a.heard(key, "committed")
+	}
+}
+
+// send posts once and gives the id of the effect, "" where no clear answer came.
+func (a *arena) send(url, key, body string) string {
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		a.Error(err)
+		return ""
+	}
+	req.Header.Set("Authorization", "Bearer "+ownKey)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := (&http.Client{Timeout: 1500 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	var answer struct{ ID string }
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 || json.Unmarshal(text, &answer) != nil {
+		return ""
+	}
+	return answer.ID
+}
+
+// agent speaks to a new MCP proxy until it dies, and repeats what had no answer.
+func (a *arena) agent(key string) {
+	p := a.site.agent("--server", "shop", "--", "python3", "kills.py", "server", a.down.URL())
+	defer a.lives("mcp", p.cmd)()
+	for n := 0; a.over.Err() == nil; n++ {
+		wish := fmt.Sprint(key, n)
+		fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"post","arguments":{"text":%q}}}`+"\n", n, wish)
+		for {
+			line, open := <-p.lines
+			if !open {
+				p.cmd.Wait()
+				return
+			}
+			var answer struct {
+				ID     *int
+				Result *struct{ IsError bool }
+			}
+			if json.Unmarshal([]byte(line), &answer) == nil && answer.ID != nil && *answer.ID == n {
+				if answer.Result != nil && !answer.Result.IsError {
+					a.heard("text "+wish, "committed")
+				}
+				break
+			}
+		}
+	}
+	p.in.Close()
+	p.cmd.Wait()
+}
+
+func (a *arena) plainSQL(string) {
+	cmd := exec.Command("python3", "kills.py", "writer", a.down.URL())
+	cmd.Env, cmd.Dir = a.env, a.dir
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		a.Error(err)
+		return
+	}
+	defer a.lives("sql", cmd)()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if what, key, ok := strings.Cut(lines.Text(), " "); ok && len(key) == 36 {
+			a.heard(key, what)
+		}
+	}
+	cmd.Wait()
+}
+
+// Every role is killed again and again while all of them work: nothing that was
+// acknowledged is missing, nothing is recorded against what really happened, nothing
+// happened twice, and in the end all that can be known is.
+func TestI10_E2E_KilledInEveryRole(t *testing.T) {
+	need(t, "curl")
+	need(t, "python3")
+	long := 4 * time.Second
+	if text := os.Getenv("INDOUBT_KILLS"); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSite(t)
+	s.writePolicy(killKinds)
+	script, err := os.ReadFile("testdata/kills.py")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.dir, "kills.py"), script, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.must(0, "init")
+	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.05}, drill.Trouble{Fault: drill.CutBefore, Rate: 0.1})
+	over, end := context.WithTimeout(t.Context(), long)
+	defer end()
+	a := &arena{site: s, over: over, live: map[*os.Process]string{}, kills: map[string]int{}, told: map[string]string{}, luck: rand.New(rand.NewPCG(9, 9))}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := free.Addr().String()
+	free.Close()
+	a.again("http", func(string) { a.doomed("http", "http", "-q", "--listen", proxy, "--upstream", s.down.URL()) })
+	a.again("engine", func(string) { a.doomed("engine", "reconcile", "--watch") })
+	a.again("console", func(string) {
+		c := s.console("--engine")
+		defer a.lives("console", c.cmd)()
+		c.cmd.Wait()
+	})
+	a.again("run", a.command)
+	a.again("pipeline", a.pipeline)
+	a.again("client", func(key string) {
+		for range 5 { // a client repeats its key
+			if a.send("http://"+proxy+"/posts", key, fmt.Sprintf(`{"text":%q}`, key)) != "" {
+				a.heard(key, "committed")
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	a.again("mcp", a.agent)
+	a.again("sql", a.plainSQL)
+	for over.Err() == nil {
+		time.Sleep(time.Duration(40+a.luck.IntN(200)) * time.Millisecond)
+		a.kill()
+	}
+	ended := make(chan struct{})
+	go func() { a.all.Wait(); close(ended) }()
+	for open := true; open; { // those that go on until they are told
+		select {
+		case <-ended:
+			open = false
+		case <-time.After(200 * time.Millisecond):
+			a.kill()
+		}
+	}
+	a.inTheMorning()
+}
+
+// inTheMorning lets everything be settled, and compares it with the truth.
+func (a *arena) inTheMorning() {
+	a.Helper()
+	a.down.Recover()
+	engine := a.start("reconcile", "--watch")
+	var open [][]string
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(200 * time.Millisecond) {
+		if open = a.rows(`SELECT id, kind, state FROM operations WHERE state IN ('pending', 'uncertain')`); len(open) == 0 {
+			break
+		}
+		for _, row := range open {
+			a.do("reconcile", row[0]) // not waiting for the pauses between checks, which grow
+		}
+	}
+	engine.cmd.Process.Kill()
+	engine.cmd.Wait()
+	for _, row := range open {
+		a.Errorf("stuck: %v\n%s", row, a.do("show", row[0]).Out)
+	}
+	states := map[string]string{}
+	for _, row := range a.rows(`SELECT key, state, coalesce(json_extract(input, '$.arguments.text'), json_extract(input, '$.text'), '') FROM operations`) {
+		states[row[0]] = row[1]
+		states["text "+row[2]] = row[1]
+	}
+	lost := 0
+	for key, what := range a.told {
+		if state := states[key]; state == "" || what == "committed" && state != "committed" {
+			lost++
+			a.Errorf("lost: %s was acknowledged as %s, and is %q", key, what, state)
+		}
+	}
+	wrong, double := a.judge()
+	a.sound()
+	kills, operations := 0, 0
+	for _, n := range a.kills {
+		kills += n
+	}
+	kinds := map[string]int{}
+	for _, row := range a.rows(`SELECT kind, count(*) FROM operations GROUP BY 1`) {
+		n, _ := strconv.Atoi(row[1])
+		kinds[row[0]], operations = n, operations+n
+	}
+	a.Logf("%d kills %v, %d operations %v, %d of them acknowledged, %d effects: %d lost, %d wrong, %d double, %d stuck",
+		kills, a.kills, operations, kinds, len(a.told), len(a.truth()), lost, wrong, double, len(open))
+	if r := a.do("doctor"); r.Exit != 0 {
+		a.Errorf("doctor: exit %d\n%s%s", r.Exit, r.Out, r.Err)
+	}
+	for _, kind := range []string{"post", "charge", "note", "mcp.shop.post", "payout"} {
+		if kinds[kind] == 0 {
+			a.Errorf("nothing was recorded as %s", kind)
+		}
+	}
+}
