@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -261,7 +262,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 	}
 	req := ledger.BeginRequest{
 		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Key: w.Key, Token: w.Token, Fingerprint: fingerprint,
-		Session: w.Session, Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
+		Session: strings.TrimSpace(w.Client + " " + w.Session), Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
 		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command" && w.Sender != "http" && w.Sender != "mcp"),
 		Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}

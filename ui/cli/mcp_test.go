@@ -293,6 +293,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	}))
 	defer server.Close()
 	a := s.agent("--server", "far", "--url", server.URL+"/mcp", "--header", "Authorization: Bearer ${env.MCP_SECRET}")
+	fmt.Fprintln(a.in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"far-agent","version":"3"}}}`)
 	if _, line := a.call(1, "say"); line != `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`+"\n" {
 		t.Errorf("answer: %s", line)
 	}
@@ -301,6 +302,11 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 	op := s.only()
 	s.wantState(op, "committed")
+	for _, command := range [][]string{{"show", op.ID}, {"show", op.ID, "--json"}, {"list", "--json"}} {
+		if out := s.must(0, command...).Out; !strings.Contains(out, "far-agent/3 ") {
+			t.Errorf("%q does not name the agent:\n%s", command, out)
+		}
+	}
 	for _, file := range []string{s.ledger, s.ledger + "-wal"} {
 		if text, _ := os.ReadFile(file); strings.Contains(string(text), "swordfish") {
 			t.Errorf("the secret is in %s", file)

@@ -112,6 +112,9 @@ func writeTicket(w *safe.Writer, v view, events []ledger.Event) {
 		line("TARGET", "%s", t)
 	}
 	line("SOURCE", "%s", sourceText(o.Source))
+	if o.Session != "" {
+		line("SESSION", "%s", o.Session)
+	}
 	line("KEY", "%s", o.Key)
 	if o.Token != "" {
 		sent := "not known to have been sent"

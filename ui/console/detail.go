@@ -119,6 +119,9 @@ func (m *Root) detailMeant(p *page, b *brief) {
 	if o.Target != "" {
 		p.say("", m.th.text, "on "+o.Target)
 	}
+	if o.Session != "" {
+		p.say("", m.th.text, "session "+o.Session)
+	}
 	for i, r := range b.rec.Related {
 		if i == 3 {
 			p.say("", m.th.warn, fmt.Sprintf("and %d more", len(b.rec.Related)-3))

@@ -140,7 +140,7 @@ func (c *call) isCancelled() bool {
 
 // wish is what the call wants, as the recorder is told.
 func (c *call) wish() (record.Wish, error) {
-	w := record.Wish{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Input: c.arguments, Sender: "mcp",
+	w := record.Wish{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Input: c.arguments, Sender: "mcp",
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
 	key, err := keyIn(c.meta)

@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"indoubt/ledger/record/mcpwire"
@@ -91,6 +93,9 @@ func (p *Proxy) take(line []byte) {
 		}
 		return
 	case f.Kind == mcpwire.Request:
+		if f.Method == "initialize" {
+			p.introduced(f.Params["clientInfo"])
+		}
 		var ok bool
 		if s.call, ok = p.board(f); !ok {
 			p.refuse(f, codeInvalid, "a request with this id is still outstanding")
@@ -110,6 +115,42 @@ func (p *Proxy) take(line []byte) {
 	case p.queue <- s:
 	case <-p.ctx.Done():
 	}
+}
+
+// introduced keeps what the client says of itself.
+func (p *Proxy) introduced(info json.RawMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.client = clientName(info)
+}
+
+// client is who calls, by its own word: the call's, from revision 2026-07-28 on, else
+// the connection's.
+func (c *call) client() string {
+	meta, _ := once(c.meta)
+	if name := clientName(meta["io.modelcontextprotocol/clientInfo"]); name != "" {
+		return name
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return c.p.client
+}
+
+const maxClient = 80 // characters of a client's name, and of its version
+
+// clientName is a client's name and version as name/version, on one line.
+func clientName(info json.RawMessage) string {
+	m, _ := once(info)
+	plain := func(raw json.RawMessage) string {
+		words := strings.FieldsFunc(textOf(raw), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+		text := []rune(strings.Join(words, " "))
+		return string(text[:min(len(text), maxClient)])
+	}
+	name, version := plain(m["name"]), plain(m["version"])
+	if name == "" || version == "" {
+		return name
+	}
+	return name + "/" + version
 }
 
 // suspect tells why a client line must not reach the server: because one could

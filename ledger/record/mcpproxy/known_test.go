@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpwire"
 )
 
@@ -77,4 +79,33 @@ func TestI1_AClientsOldListIsNotLearnt(t *testing.T) {
 	c.call("2", "put", `{}`)
 	c.answered("2").wantDone(t, "put")
 	w.wantState(w.only(), ledger.Committed)
+}
+
+// TestTheClientIsKept: by the name it gives itself, of the connection or of the call,
+// and never as a part of a key.
+func TestTheClientIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.rules = map[string]record.KindRule{"put": {KeyStrategy: record.KeySession}}
+	c := w.client()
+	c.call("1", "put", `{"n":1}`)
+	c.answered("1").wantDone(t, "put")
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"clientInfo":{"name":"invoice\u001b[2J \n agent","version":"7.1"}}}`)
+	c.hear()
+	for i := 1; i < 3; i++ { // the first of them is the same wish as before
+		c.call(fmt.Sprint(2+i), "put", fmt.Sprintf(`{"n":%d}`, i))
+		c.answered(fmt.Sprint(2 + i))
+	}
+	c.say(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"put","arguments":{"n":3},"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"` + strings.Repeat("ü", 500) + `"}}}}`)
+	c.answered("9")
+	var clients []string
+	ids := map[string]bool{}
+	for _, o := range w.operations() {
+		words := strings.Split(o.Session, " ")
+		ids[words[len(words)-1]] = true
+		clients = append(clients, strings.TrimSpace(strings.TrimSuffix(o.Session, words[len(words)-1])))
+	}
+	want := []string{"", "invoice [2J agent/7.1", strings.Repeat("ü", 80)}
+	if !slices.Equal(clients, want) || len(ids) != 1 {
+		t.Errorf("clients %q in %d sessions, want %q in one", clients, len(ids), want)
+	}
 }

@@ -89,6 +89,7 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	flights map[string]*flight // client requests by id
+	client  string             // who it is, by its own word
 	ended   []string           // ids of answered calls still in flights, oldest first
 	own     map[string]chan mcpwire.Frame
 	asked   int64 // own requests made

@@ -31,6 +31,7 @@ type standing struct {
 	Operation string   `json:"operation"`
 	Kind      string   `json:"kind"`
 	Title     string   `json:"title,omitempty"`
+	Session   string   `json:"session,omitempty"` // whose, by the client's own word
 	Key       string   `json:"key"`
 	State     string   `json:"state"`
 	Outcome   string   `json:"outcome"` // committed, failed, unknown, pending, abandoned
@@ -61,7 +62,7 @@ func moreKnownAt(rec ledger.Record) (at time.Time, checked bool) {
 // standingOf says what happened, what may be done meanwhile, and when to ask again.
 func standingOf(rec ledger.Record) standing {
 	o := rec.Operation
-	s := standing{Operation: o.ID, Kind: o.Kind, Title: o.Title, Key: o.Key, State: string(o.StateAt(rec.Now)), Since: stamp(o.UpdatedAt),
+	s := standing{Operation: o.ID, Kind: o.Kind, Title: o.Title, Session: o.Session, Key: o.Key, State: string(o.StateAt(rec.Now)), Since: stamp(o.UpdatedAt),
 		Receipts: o.Receipts, Conflict: string(o.Conflict)}
 	s.Outcome = s.State
 	again, checked := moreKnownAt(rec)
