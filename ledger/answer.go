@@ -49,4 +49,6 @@ type RPCAnswer struct {
 	Code    int
 	Message string
 	Tool    string // that was called; "" when nobody says
+	// Members are the result's, where they have been read: a long answer is read once.
+	Members map[string]json.RawMessage
 }

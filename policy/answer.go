@@ -46,6 +46,7 @@ func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answ
 	case k.committed != nil && success(a):
 		// The kind says exactly when it is committed, and this is not it.
 		return doubt(nil)
+	case k.receipt == nil && (k.Read == nil || k.Read.receipt == nil): // nothing is to be read in it, however long it is
 	case success(a):
 		return Ruling{Receipt: k.answerReceipt(ctx, vars)}, nil
 	}

@@ -32,6 +32,11 @@ func resultOf(a ledger.Answer) json.RawMessage {
 		return json.RawMessage(bytes.Clone(said)) // with the white space around it: what is printed later is what was said
 	}
 	tail := len(a.Stdout) > 0 // of a command the end tells more, of a body the beginning
+	if most := 2 * maxResult; len(said) > most { // of the rest nothing is kept
+		if said = said[:most]; tail {
+			said = output(a)[len(output(a))-most:]
+		}
+	}
 	return textResult(string(said), tail, a.Truncated)
 }
 

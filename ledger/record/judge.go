@@ -260,7 +260,7 @@ func statusOf(a ledger.Answer) int {
 // effectWord is the `effect` member of a JSON answer, if it is one of the words.
 func effectWord(a ledger.Answer) string {
 	if a.RPC != nil {
-		return rpcEffect(a.RPC.Result)
+		return rpcEffect(a.RPC)
 	}
 	return effectIn(output(a))
 }

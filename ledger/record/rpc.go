@@ -30,6 +30,14 @@ func members(raw json.RawMessage) map[string]json.RawMessage {
 	return m
 }
 
+// resultOfCall are the members of a response's result, read once.
+func resultOfCall(r *ledger.RPCAnswer) map[string]json.RawMessage {
+	if r.Members == nil {
+		r.Members = members(r.Result)
+	}
+	return r.Members
+}
+
 func textMember(m map[string]json.RawMessage, name string) string {
 	var s string
 	if json.Unmarshal(m[name], &s) != nil {
@@ -50,8 +58,7 @@ type task struct {
 }
 
 // taskOf finds the task that a result tells of.
-func taskOf(result json.RawMessage) (task, bool) {
-	outer := members(result)
+func taskOf(outer map[string]json.RawMessage) (task, bool) {
 	if outer == nil || outer["content"] != nil { // a tool's own result, whatever else is in it
 		return task{}, false
 	}
@@ -93,7 +100,7 @@ func NotYet(a ledger.Answer) (awaits string, poll time.Duration, ok bool) {
 	if a.RPC == nil || a.RPC.Error || a.Err != nil || a.Truncated {
 		return "", 0, false
 	}
-	m := members(a.RPC.Result)
+	m := resultOfCall(a.RPC)
 	if textMember(m, "resultType") == "input_required" {
 		var asked []string
 		for name := range members(m["inputRequests"]) {
@@ -101,7 +108,7 @@ func NotYet(a ledger.Answer) (awaits string, poll time.Duration, ok bool) {
 		}
 		return AwaitsInput(stateOf(m["requestState"]), asked), 0, true
 	}
-	t, ok := taskOf(a.RPC.Result)
+	t, ok := taskOf(m)
 	if !ok {
 		return "", 0, false
 	}
@@ -135,7 +142,7 @@ func settledTask(a ledger.Answer) ledger.Answer {
 	if a.RPC == nil || a.RPC.Error || a.Truncated {
 		return a
 	}
-	t, ok := taskOf(a.RPC.Result)
+	t, ok := taskOf(resultOfCall(a.RPC))
 	if !ok || t.handle {
 		return a
 	}
@@ -157,7 +164,7 @@ func byRPC(s *ledger.SettleRequest, a ledger.Answer) {
 	switch {
 	case a.RPC.Error && refusedCode[a.RPC.Code], notRun(a):
 		s.Outcome, s.Proof = ledger.OutcomeFailed, ledger.Refused
-	case !a.RPC.Error && !a.Truncated && !toolFailed(a.RPC.Result):
+	case !a.RPC.Error && !a.Truncated && !toolFailed(a.RPC):
 		s.Outcome = ledger.OutcomeCommitted
 	}
 }
@@ -184,10 +191,13 @@ func notRun(a ledger.Answer) bool {
 			strings.HasPrefix(said, "failed to deserialize parameters: ") {
 			return true
 		}
-	case !a.RPC.Error && toolFailed(a.RPC.Result):
-		m := members(a.RPC.Result)
+	case !a.RPC.Error && toolFailed(a.RPC):
+		m := resultOfCall(a.RPC)
+		if len(m["content"]) > maxResult {
+			return false // no SDK says that much
+		}
 		var content []json.RawMessage
-		if said = strings.Join(texts(a.RPC.Result), ""); json.Unmarshal(m["content"], &content) != nil || len(content) != 1 || m["structuredContent"] != nil {
+		if said = strings.Join(texts(a.RPC), ""); json.Unmarshal(m["content"], &content) != nil || len(content) != 1 || m["structuredContent"] != nil {
 			return false
 		}
 	default:
@@ -215,11 +225,12 @@ func notRun(a ledger.Answer) bool {
 }
 
 // toolFailed reports whether a result says isError, or may be meant to.
-func toolFailed(result json.RawMessage) bool {
-	if t, ok := taskOf(result); ok && t.status != "completed" {
+func toolFailed(r *ledger.RPCAnswer) bool {
+	m := resultOfCall(r)
+	if t, ok := taskOf(m); ok && t.status != "completed" {
 		return true
 	}
-	said, there := members(result)["isError"]
+	said, there := m["isError"]
 	return there && string(said) != "false" && string(said) != "null"
 }
 
@@ -234,16 +245,16 @@ func rpcError(a ledger.Answer) string {
 		return "the answer was cut"
 	case notYet(a):
 		return "no final answer came"
-	case toolFailed(a.RPC.Result):
-		return joined("the tool reported an error", excerpt([]byte(strings.Join(texts(a.RPC.Result), " ")), false))
+	case toolFailed(a.RPC):
+		return joined("the tool reported an error", excerpt([]byte(strings.Join(texts(a.RPC), " ")), false))
 	}
 	return ""
 }
 
 // texts are the text parts of a tool's result.
-func texts(result json.RawMessage) []string {
+func texts(r *ledger.RPCAnswer) []string {
 	var parts []json.RawMessage
-	if json.Unmarshal(members(result)["content"], &parts) != nil {
+	if json.Unmarshal(resultOfCall(r)["content"], &parts) != nil {
 		return nil
 	}
 	var out []string
@@ -256,12 +267,18 @@ func texts(result json.RawMessage) []string {
 }
 
 // rpcEffect is where a tool's result may say its effect word: in the structured
-// content, else in a text that is JSON.
-func rpcEffect(result json.RawMessage) string {
-	if word := effectIn(members(result)["structuredContent"]); word != "" {
-		return word
+// content, else in a text that is JSON. What is longer than is kept is not searched.
+func rpcEffect(r *ledger.RPCAnswer) string {
+	m := resultOfCall(r)
+	if structured := m["structuredContent"]; len(structured) <= maxResult {
+		if word := effectIn(structured); word != "" {
+			return word
+		}
 	}
-	for _, text := range texts(result) {
+	if len(m["content"]) > maxResult {
+		return ""
+	}
+	for _, text := range texts(r) {
 		if word := effectIn(json.RawMessage(text)); word != "" {
 			return word
 		}

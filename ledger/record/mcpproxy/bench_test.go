@@ -3,8 +3,10 @@ package mcpproxy_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +50,54 @@ func benchmarkCall(b *testing.B, tool string) {
 		fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d,"entities":[{"name":"a","observations":["b","c"]}]}}}`+"\n", i, tool, i)
 		if _, err := lines.ReadString('\n'); err != nil {
 			b.Fatal(err)
+		}
+	}
+	say.Close()
+	<-ended
+}
+
+// BenchmarkBigAnswer is a call with an answer of 50 MB: of a tool that only reads and
+// passes, and of one that is recorded, for which the answer is judged and kept.
+func BenchmarkBigAnswer(b *testing.B) {
+	for _, shape := range []struct{ name, inside string }{
+		{"text", `{"type":"text","text":"` + strings.Repeat("0123456789abcdef", 50<<20/16) + `"}`},
+		{"parts", strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"one of many rows"},`, 50<<20/42), ",")},
+	} {
+		for _, c := range []struct{ name, tool string }{{"passing", "get"}, {"recorded", "put"}} {
+			b.Run(shape.name+"/"+c.name, func(b *testing.B) { benchmarkBigAnswer(b, c.tool, shape.inside) })
+		}
+	}
+}
+
+func benchmarkBigAnswer(b *testing.B, tool, inside string) {
+	in, say := io.Pipe()
+	hear, out := io.Pipe()
+	store := ledgertest.NewMemory(time.Now, nil)
+	p := mcpproxy.New(mcpproxy.Options{
+		Recorder: record.New(store, nil, record.Options{Secret: []byte("0123456789abcdef")}), Store: store, In: in, Out: out, Server: "s", Scope: "x",
+		Connect: func(context.Context) (mcpwire.Conn, error) {
+			return newFake(func(f *fake, line []byte) {
+				frame := mcpwire.Parse(line)
+				if frame.Method == "tools/list" {
+					answerer(f, line)
+					return
+				}
+				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[%s]}}`+"\n", frame.ID, inside)
+			}), nil
+		},
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(context.Background()) }()
+	lines := bufio.NewReaderSize(hear, 1<<20)
+	b.SetBytes(int64(len(inside)))
+	for i := 0; b.Loop(); i++ {
+		fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d}}}`+"\n", i, tool, i)
+		for more := true; more; {
+			_, err := lines.ReadSlice('\n')
+			more = errors.Is(err, bufio.ErrBufferFull)
+			if err != nil && !more {
+				b.Fatal(err)
+			}
 		}
 	}
 	say.Close()

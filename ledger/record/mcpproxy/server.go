@@ -177,7 +177,7 @@ func (c *call) answerOf(f mcpwire.Frame) ledger.Answer {
 		return a
 	}
 	if failure == nil {
-		a.RPC = &ledger.RPCAnswer{Result: result}
+		a.RPC = &ledger.RPCAnswer{Result: result, Members: mcpwire.Members(result)}
 	} else {
 		a.RPC = &ledger.RPCAnswer{Error: true}
 	}
