@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type BeginRequest struct {
 	ChangeID, OperationID, AttemptID string
 
 	Kind, Scope, Key, Token, Fingerprint string
+	AnyKind                              bool // the key stands for the same, whatever its kind was called when it was recorded
 	Title, Target, Session               string
 	Marks                                Marks // names its effect may show under, where the policy has rules for that
 	Input                                json.RawMessage
@@ -73,7 +75,7 @@ var errLookAround = errors.New("another attempt may begin")
 // I4). Only AnswerBegun allows sending. An error means that nothing was
 // recorded or that it is not known: nothing may be sent then either.
 func Begin(ctx context.Context, s Store, req BeginRequest) (BeginResult, error) {
-	if req.Kind == "" || req.Key == "" || req.OperationID == "" || req.AttemptID == "" || req.ChangeID == "" {
+	if req.Kind == "" || strings.TrimSpace(req.Key) == "" || req.OperationID == "" || req.AttemptID == "" || req.ChangeID == "" {
 		return BeginResult{}, fmt.Errorf("begin: kind, key and ids are needed")
 	}
 	if req.Deadline < MinDeadline || req.Deadline > MaxDeadline {
@@ -81,6 +83,9 @@ func Begin(ctx context.Context, s Store, req BeginRequest) (BeginResult, error) 
 	}
 	var res BeginResult
 	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: AllParts &^ PartHolds}
+	if req.AnyKind {
+		at.Kind = ""
+	}
 	rule := func(rec *Record) (Change, error) {
 		if at.Skip&PartRelated != 0 && rec.Found && (rec.OpenGrant() != nil || rec.Operation.State == Failed) {
 			return Change{}, errLookAround

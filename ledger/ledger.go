@@ -51,7 +51,7 @@ type Locator struct {
 	ID        string
 	AttemptID string
 	Awaits    string
-	Kind      string
+	Kind      string // with Key; "": whatever it is, and the newest of several
 	Scope     string
 	Key       string
 	// Skip is what a rule does not look at. A store may leave it out of the record

@@ -328,6 +328,42 @@ func marks(t *testing.T, open Open) {
 	}
 }
 
+// A key is found in its scope under one kind, or under whatever kind it was recorded.
+func keys(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	as := func(kind, scope string, any bool) func(*ledger.BeginRequest) {
+		return func(r *ledger.BeginRequest) { r.Kind, r.Scope, r.AnyKind = kind, scope, any }
+	}
+	first := d.begun("k", as("pay", "s", false)).Operation
+	if res := d.begin("k", as("renamed", "s", true)); res.Answer != ledger.AnswerInProgress || res.Operation.ID != first.ID {
+		d.Fatalf("under another kind: %s %s", res.Answer, res.Operation.ID)
+	}
+	d.begun("k", as("renamed", "elsewhere", true))
+	d.settle(first.LiveAttempt, ledger.OutcomeCommitted)
+	if res := d.begin("k", as("renamed", "s", true), func(r *ledger.BeginRequest) { r.Fingerprint = "other" }); res.Answer != ledger.AnswerKeyReused {
+		d.Fatalf("another input under another kind: %s", res.Answer)
+	}
+	second := d.begun("k", as("renamed", "s", false)).Operation
+	for kind, want := range map[string]string{"pay": first.ID, "renamed": second.ID, "": second.ID} {
+		if rec, err := d.s.Read(ctx, ledger.Locator{Kind: kind, Scope: "s", Key: "k"}); err != nil || rec.Operation.ID != want {
+			d.Errorf("kind %q: %s, %v; want %s", kind, rec.Operation.ID, err, want)
+		}
+	}
+	if _, err := d.s.Read(ctx, ledger.Locator{Scope: "s", Key: "other"}); !errors.Is(err, ledger.ErrNotFound) {
+		d.Errorf("a key that no one used: %v", err)
+	}
+	short := d.begun("short", as("pay", "s", false), func(r *ledger.BeginRequest) { r.TTL = time.Minute }).Operation
+	d.settle(short.LiveAttempt, ledger.OutcomeCommitted)
+	d.clock.Advance(time.Hour)
+	if res := d.begun("short", as("renamed", "s", true)); res.Operation.Kind != "renamed" || d.read(short.ID).Operation.KeyLive {
+		d.Errorf("a key that ran out: %+v", res.Operation)
+	}
+	blank := d.request(" \t")
+	if _, err := ledger.Begin(ctx, d.s, blank); err == nil {
+		d.Errorf("a blank key was recorded")
+	}
+}
+
 func controls(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	if at, err := d.s.Control(ctx, "card.charge", "p1"); err != nil || !at.IsZero() {

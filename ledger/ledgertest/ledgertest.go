@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open) {
 		{"Grants", grants},
 		{"Twins", twins},
 		{"Clocks", clocks},
+		{"Keys", keys},
 		{"Finding", finding},
 		{"Repeating", repeating},
 		{"Schedule", schedule},

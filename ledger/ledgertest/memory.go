@@ -52,7 +52,7 @@ func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
 	return &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, paces: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
 }
 
-func (m *Memory) find(at ledger.Locator) *entry {
+func (m *Memory) find(at ledger.Locator) (newest *entry) {
 	for _, e := range m.ops {
 		switch {
 		case at.ID != "":
@@ -67,11 +67,11 @@ func (m *Memory) find(at ledger.Locator) *entry {
 			if e.op.Awaits == at.Awaits && e.op.Scope == at.Scope && e.op.State == ledger.Pending {
 				return e
 			}
-		case e.op.KeyLive && e.op.Kind == at.Kind && e.op.Scope == at.Scope && e.op.Key == at.Key:
-			return e
+		case e.op.KeyLive && (at.Kind == "" || e.op.Kind == at.Kind) && e.op.Scope == at.Scope && e.op.Key == at.Key:
+			newest = e
 		}
 	}
-	return nil
+	return newest
 }
 
 func (m *Memory) record(e *entry, now time.Time) ledger.Record {

@@ -82,7 +82,7 @@ func keyParts(strategy string, w Wish, rule KindRule, req ledger.BeginRequest) (
 // downstream that still remembers the old one would answer a new wish with the
 // old result. Two processes that find the same newest generation ask for the same
 // key, so that only one of them sends.
-type generation struct{ kind, scope, base string }
+type generation struct{ kind, scope, base string } // the kind "" is any
 
 func (g generation) key(n int) string {
 	if n == 1 {
@@ -107,7 +107,7 @@ func (r *Recorder) standing(ctx context.Context, g generation, from int, w wishi
 		case errors.Is(err, ledger.ErrNotFound):
 			beyond = n
 		case err != nil:
-			return 0, passed, fmt.Errorf("look up the key of %s: %w", g.kind, err)
+			return 0, passed, fmt.Errorf("look up the key %s: %w", g.base, err)
 		default:
 			if newest.Found { // most often the one after the first is not there yet
 				step *= 2

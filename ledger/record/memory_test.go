@@ -41,6 +41,13 @@ func (m *memory) find(at ledger.Locator) *ledger.Record {
 	case at.AttemptID != "":
 		return m.records[m.attempts[at.AttemptID]]
 	}
+	if at.Kind == "" {
+		for held, id := range m.keys {
+			if held.Scope == at.Scope && held.Key == at.Key {
+				return m.records[id]
+			}
+		}
+	}
 	return m.records[m.keys[ledger.Locator{Kind: at.Kind, Scope: at.Scope, Key: at.Key}]]
 }
 

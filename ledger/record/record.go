@@ -131,6 +131,9 @@ type Wish struct {
 	// AwaitsDelivery: the caller says with Recorder.Deliver when it has passed the
 	// final answer on. Until then a fresh wish of the same input gets that answer.
 	AwaitsDelivery bool
+	// AnyKind: a key that the caller gives, or that is made of the whole input, stands
+	// for the same wish whatever its kind was called when it was recorded.
+	AnyKind bool
 	// Fresh makes a new wish of one whose made key belongs to a finished
 	// operation. What is pending or in doubt is never passed over.
 	Fresh bool

@@ -130,6 +130,7 @@ func (r *Recorder) ReadNow(ctx context.Context, operationID string) error {
 // begin asks once, under the key that the wish has or that is made for it.
 func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
 	if req.Key != "" {
+		req.AnyKind = w.AnyKind
 		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
 	}
 	base, numbered, err := r.keyBase(w, rule, req)
@@ -141,6 +142,9 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
 	}
 	g := generation{w.Kind, w.Scope, base}
+	if w.AnyKind && rule.KeyStrategy != KeyFields && rule.KeyStrategy != KeyRow { // two kinds may have the same fields
+		req.AnyKind, g.kind = true, ""
+	}
 	from := r.made.newest(g)
 	if from == 0 { // most wishes are new, and need no look
 		req.Key = base

@@ -35,7 +35,7 @@ func givenKey(h http.Header) (string, error) {
 		return "", &KeyError{Why: "a key with spaces must be quoted"}
 	}
 	switch {
-	case key == "":
+	case strings.TrimSpace(key) == "":
 		return "", &KeyError{Why: "it is empty"}
 	case len(key) > maxKey:
 		return "", &KeyError{Why: fmt.Sprintf("it is longer than %d characters", maxKey)}

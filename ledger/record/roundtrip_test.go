@@ -268,7 +268,7 @@ func TestTransportHoldNone(t *testing.T) {
 func TestGivenKey(t *testing.T) {
 	for in, want := range map[string]string{
 		"abc": "abc", `"abc"`: "abc", `"a\"b\\c"`: `a"b\c`, `"a b"`: "a b", `"abc";v=1`: "abc", ` "abc" `: "abc", "8e03978e-40d5-43dd-bc93-6894a57f9324": "8e03978e-40d5-43dd-bc93-6894a57f9324",
-		"": "!", `""`: "!", `"abc`: "!", `"abc" x`: "!", `"a\x"`: "!", "a b": "!", "ä": "!", "a\x00": "!", strings.Repeat("k", 256): "!", strings.Repeat("k", 255): strings.Repeat("k", 255),
+		"": "!", `""`: "!", "\t": "!", `"  "`: "!", `"abc`: "!", `"abc" x`: "!", `"a\x"`: "!", "a b": "!", "ä": "!", "a\x00": "!", strings.Repeat("k", 256): "!", strings.Repeat("k", 255): strings.Repeat("k", 255),
 	} {
 		got, err := givenKey(http.Header{HeaderKey: {in}})
 		if err != nil {

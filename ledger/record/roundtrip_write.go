@@ -144,34 +144,12 @@ func (w *httpWrite) prepare() error {
 	if err != nil {
 		return &NotRecordedError{err}
 	}
-	if w.given = key != ""; w.given {
-		if err := w.nameAsRecorded(scope, key); err != nil {
-			return &NotRecordedError{err}
-		}
-	}
+	w.given = key != ""
 	_, tokenSent := withToken(w.req, w.body.data, w.rule, ledger.NewToken())
-	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Session: w.req.Header.Get(HeaderSession), Input: input, Sender: "http",
+	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Session: w.req.Header.Get(HeaderSession), Input: input, Sender: "http", AnyKind: true,
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.wish.Source.Pipeline, w.wish.Source.Run, _ = strings.Cut(from, "@")
-	}
-	return nil
-}
-
-// nameAsRecorded gives the write the built-in kind where its key has an operation
-// under that: a policy that names the kind only now lets no repeat through.
-func (w *httpWrite) nameAsRecorded(scope, key string) error {
-	builtin := builtinKind(w.req)
-	if w.kind == builtin {
-		return nil
-	}
-	r := w.t.Recorder
-	_, err := r.store.Read(context.WithoutCancel(w.req.Context()), ledger.Locator{Kind: builtin, Scope: scope, Key: key})
-	switch {
-	case err == nil:
-		w.kind, w.rule = builtin, r.Rule(builtin)
-	case !errors.Is(err, ledger.ErrNotFound):
-		return err
 	}
 	return nil
 }
@@ -204,7 +182,7 @@ func (w *httpWrite) begin(ctx context.Context) (ledger.BeginResult, time.Time, e
 // refusedBefore finds the refusal that a given key stands for. Nothing of it is
 // decided here: without one, begin looks again.
 func (w *httpWrite) refusedBefore(ctx context.Context) (ledger.Record, bool) {
-	rec, err := w.t.Recorder.store.Read(ctx, ledger.Locator{Kind: w.kind, Scope: w.wish.Scope, Key: w.wish.Key})
+	rec, err := w.t.Recorder.store.Read(ctx, ledger.Locator{Scope: w.wish.Scope, Key: w.wish.Key})
 	if err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || wholeAnswer(rec) == nil {
 		return rec, false
 	}

@@ -76,8 +76,8 @@ func (tx *tx) load(loc ledger.Locator, changeID string, now ledger.Moment) (rec 
 	if loc.ID == "" && loc.AttemptID == "" && loc.Awaits == "" {
 		err = tx.scan(`
 			SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
-			       coalesce((SELECT id FROM operations WHERE scope = ? AND kind = ? AND key = ? AND key_live = 1), '')`,
-			[]any{changeID, loc.Scope, loc.Kind, loc.Key}, &known, &loc.ID)
+			       coalesce((SELECT id FROM operations WHERE seq = `+byKeyOf+`), '')`,
+			[]any{changeID, loc.Key, loc.Scope, loc.Kind}, &known, &loc.ID)
 		if err != nil || known || loc.ID == "" {
 			rec.Now, rec.Steady = now.Wall, now.Steady
 			return rec, known, err

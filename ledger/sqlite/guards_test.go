@@ -73,6 +73,7 @@ func TestGuards(t *testing.T) {
 		{"nanoseconds", insert("INSERT", "n", "n", now, "1790000065000000000", ""), "within a year"},
 		{"deadline before it began", insert("INSERT", "n", "n", now, "1790000004000", ""), "must come after"},
 		{"deadline in two years", insert("INSERT", "n", "n", now, "1853072005000", ""), "within a year"},
+		{"blank key", insert("INSERT", "n", " \t\n", now, later, ""), "key_is_given"},
 		{"no actor", strings.Replace(insert("INSERT", "n", "n", now, later, ""), "'eve'", "''", 1), "actor_is_named"},
 		{"input that is not JSON", strings.Replace(insert("INSERT", "n", "n", now, later, ""), "'{}'", "'{'", 1), "input_is_json"},
 		{"used change id (I8)", insert("INSERT OR REPLACE", "n", "n", now, later, ", change_id|, 'committed-c'"), "in the history already"},

@@ -27,10 +27,13 @@ func locate(loc ledger.Locator) (string, []any, error) {
 	case loc.Awaits != "":
 		return `o.scope = ? AND o.awaits = ? AND o.awaits <> '' AND o.state = 'pending'`, []any{loc.Scope, loc.Awaits}, nil
 	case loc.Key != "":
-		return `o.scope = ? AND o.kind = ? AND o.key = ? AND o.key_live = 1`, []any{loc.Scope, loc.Kind, loc.Key}, nil
+		return `o.seq = ` + byKeyOf, []any{loc.Key, loc.Scope, loc.Kind}, nil
 	}
 	return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 }
+
+// byKeyOf is the row that holds a key in a scope; of any kind where none is named.
+const byKeyOf = `(SELECT max(seq) FROM operations WHERE key = ? AND scope = ? AND ? IN ('', kind) AND key_live = 1)`
 
 // recordShape is what a query of records reads.
 type recordShape struct {

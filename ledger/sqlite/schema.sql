@@ -118,7 +118,7 @@ CREATE TABLE operations (
   CONSTRAINT seq_counts_from_1 CHECK (seq > 0),
   CONSTRAINT id_is_text        CHECK (length(id) BETWEEN 1 AND 200),
   CONSTRAINT kind_is_named     CHECK (length(kind) BETWEEN 1 AND 200),
-  CONSTRAINT key_is_given      CHECK (length(key) BETWEEN 1 AND 2000),
+  CONSTRAINT key_is_given      CHECK (length(key) BETWEEN 1 AND 2000 AND trim(key, ' ' || char(9, 10, 11, 12, 13)) <> ''),
   CONSTRAINT actor_is_named    CHECK (length(actor) > 0),
   CONSTRAINT state_is_known    CHECK (state IN ('pending', 'committed', 'failed', 'uncertain', 'abandoned')),
   CONSTRAINT verdict_is_known  CHECK (verdict IN ('', 'landed', 'absent', 'duplicated', 'mismatch')),
@@ -150,8 +150,9 @@ CREATE TABLE operations (
   CONSTRAINT deadline_is_within_a_year CHECK (deadline_at <= updated_at + 31622400000)
 ) STRICT;
 
--- One live key for each (scope, kind, key).
-CREATE UNIQUE INDEX operations_by_key ON operations (scope, kind, key) WHERE key_live = 1;
+-- One live key for each (scope, kind, key). The key comes first: it is also looked
+-- for under other kinds, and in other scopes.
+CREATE UNIQUE INDEX operations_by_key ON operations (key, scope, kind) WHERE key_live = 1;
 -- Twins: the same input, or the same fields that make a key. Overtaken: a newer one
 -- on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';

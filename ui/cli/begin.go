@@ -26,10 +26,13 @@ type wishFlags struct {
 	idempotencyKey                    string
 	input, deadline                   string
 	wait, reconcile, fresh, dryRun    bool
+
+	given func(flag string) bool // whether a flag was given, also an empty one
 }
 
 func (w *wishFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
+	w.given = f.Changed
 	f.StringVar(&w.kind, "kind", "", "what sort of operation it is, as the policy names it")
 	f.StringVar(&w.input, "input", "", "what is wished for, as JSON; @FILE reads it from a file, - from standard input")
 	f.StringVar(&w.key, "key", "", "idempotency key; made as the policy says when left out")
@@ -40,7 +43,7 @@ func (w *wishFlags) add(cmd *cobra.Command) {
 	f.StringVar(&w.deadline, "deadline", "", "how long the attempt may take before it is in doubt; the kind's when left out")
 	f.BoolVar(&w.wait, "wait", false, "wait while another attempt is in flight")
 	f.BoolVar(&w.reconcile, "reconcile", false, "look at the downstream first when it is in doubt")
-	f.BoolVar(&w.fresh, "fresh", false, "a new wish, if the last one under the made key is finished")
+	f.BoolVar(&w.fresh, "fresh", false, "a new wish, if the last one under the made key is finished; not beside --key")
 	f.BoolVar(&w.dryRun, "dry-run", false, "say what would happen and record nothing")
 }
 
@@ -50,8 +53,8 @@ func (w *wishFlags) wish(a *app, needInput bool) (record.Wish, error) {
 	if strings.TrimSpace(w.kind) == "" {
 		return out, usage("--kind is needed", "it names the sort of operation: --kind stripe.charge")
 	}
-	if w.key != "" && w.idempotencyKey != "" && w.key != w.idempotencyKey {
-		return out, usage("--key and --idempotency-key differ", "give one of them")
+	if err := w.fitKey(); err != nil {
+		return out, err
 	}
 	if w.key == "" {
 		w.key = w.idempotencyKey
@@ -72,6 +75,22 @@ func (w *wishFlags) wish(a *app, needInput bool) (record.Wish, error) {
 		return out, err
 	}
 	return out, nil
+}
+
+// fitKey refuses a key that protects nothing, or is meant in two ways.
+func (w *wishFlags) fitKey() error {
+	for flag, key := range map[string]string{"key": w.key, "idempotency-key": w.idempotencyKey} {
+		if w.given(flag) && strings.TrimSpace(key) == "" {
+			return usage("--"+flag+" is empty", "is a variable not set? without --key, the key is made as the policy says")
+		}
+	}
+	switch {
+	case w.key != "" && w.idempotencyKey != "" && w.key != w.idempotencyKey:
+		return usage("--key and --idempotency-key differ", "give one of them")
+	case w.fresh && w.key+w.idempotencyKey != "":
+		return usage("--fresh and --key exclude each other: a key names one wish", "give a new wish a key of its own, or leave --key out")
+	}
+	return nil
 }
 
 // maxInput bounds what is read as an input.

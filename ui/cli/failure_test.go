@@ -240,6 +240,28 @@ func TestABadFilterPointsAtTheMistake(t *testing.T) {
 	b.want(0, "-state:committed", "--since", "2d")
 }
 
+// A key that is given and says nothing would protect nothing, and --fresh beside a key
+// would be forgotten: neither begins anything.
+func TestAKeyIsGivenOrLeftOut(t *testing.T) {
+	b := newBench(t)
+	b.open()
+	for _, flag := range []string{"--key", "--idempotency-key"} {
+		for _, key := range []string{"", " ", "\t\n"} {
+			if e := b.failing(2, "usage", "begin", "--kind", "post", "--input", "{}", flag, key); !strings.Contains(e.Message, flag+" is empty") {
+				t.Errorf("begin %s %q: %s", flag, key, e.Message)
+			}
+			b.want(102, "run", "--kind", "post", flag, key, "--", "true")
+		}
+	}
+	b.want(102, "run", "--kind", "post", "--fresh", "--key", "A", "--", "true")
+	if e := b.failing(2, "usage", "begin", "--kind", "post", "--fresh", "--idempotency-key", "A"); !strings.Contains(e.Message, "exclude each other") {
+		t.Error(e.Message)
+	}
+	if n := b.lastEvent(); n != 0 {
+		t.Errorf("%d events", n)
+	}
+}
+
 func TestABadPolicySaysWhere(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -169,8 +170,8 @@ func keyIn(meta json.RawMessage) (string, error) {
 			key = string(m[name])
 		}
 		switch {
-		case key == "":
-			return "", fmt.Errorf("the %s in _meta is no text, or an empty one", name)
+		case strings.TrimSpace(key) == "":
+			return "", fmt.Errorf("_meta.%s must be a string that is not blank, or a number", name)
 		case len(key) > maxKey:
 			return "", fmt.Errorf("the %s in _meta is longer than %d bytes", name, maxKey)
 		}

@@ -328,6 +328,7 @@ func TestOddNamesAndKeys(t *testing.T) {
 		`{"name":"` + long + `","arguments":{}}`,
 		`{"name":"put","arguments":{},"_meta":{"idempotency-key":"` + long + `"}}`,
 		`{"name":"put","arguments":{},"_meta":{"idempotency-key":["k"]}}`,
+		`{"name":"put","arguments":{},"_meta":{"idempotency-key":" \t"}}`,
 		`{"name":"put","arguments":{},"_meta":{"idempotencyKey":""}}`,
 	} {
 		c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, i, call))
