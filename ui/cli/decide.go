@@ -233,7 +233,7 @@ func (r *decisionRun) ask(found []*ledger.Record, needs needs) error {
 	for _, rec := range found {
 		if rec != nil {
 			v := see(r.policy, *rec)
-			a.errOut.Printf("%s@%d  %s  %s  %s\n", rec.Operation.ID, rec.Operation.Version, v.state, v.title(), landed(v))
+			a.errOut.Printf("%s@%d  %s  %s  %s\n", rec.Operation.ID, rec.Operation.Version, v.state, v.title(), v.Landed(whole))
 		}
 	}
 	if !a.confirmYes(strings.ToUpper(r.verb[:1]) + r.verb[1:] + "?") {

@@ -14,6 +14,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/sqlite"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newDoctorCommand(a *app) *cobra.Command {
@@ -205,7 +206,7 @@ func (x *examination) clock(ctx context.Context, s ledger.Store) {
 	}
 	if s != nil {
 		if info, err := s.Info(ctx); err == nil && info.LastWrite.After(now.Add(2*time.Second)) {
-			x.say("clock", levelFail, fmt.Sprintf("it is %s behind the newest event of the ledger", age(info.LastWrite.Sub(now))),
+			x.say("clock", levelFail, fmt.Sprintf("it is %s behind the newest event of the ledger", ticket.Age(info.LastWrite.Sub(now))),
 				"set the clock; until then deadlines and proofs are wrong")
 			return
 		}
@@ -233,9 +234,9 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	if quiet := now.Sub(info.LastWrite); quiet > 24*time.Hour {
 		level, do = levelWarn, "silence is not health: check that the pipelines write to this ledger"
 	}
-	x.say("last write", level, age(now.Sub(info.LastWrite))+" ago"+by, do)
+	x.say("last write", level, ticket.Age(now.Sub(info.LastWrite))+" ago"+by, do)
 	if !info.LastError.IsZero() {
-		x.ok("last doubt", "%s ago", age(now.Sub(info.LastError)))
+		x.ok("last doubt", "%s ago", ticket.Age(now.Sub(info.LastError)))
 	}
 	if counts, err := s.Counts(ctx, now); err == nil {
 		x.ok("operations", "%d in all, %d need you, %d checking, %d in flight", counts.All, counts.NeedsYou, counts.Checking, counts.InFlight)

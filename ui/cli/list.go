@@ -10,6 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 type listOptions struct {
@@ -187,14 +188,14 @@ func (a *app) underList(ctx context.Context, s ledger.Store, o listOptions, show
 	}
 	switch {
 	case counts.All == 0:
-		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", age(a.clock().Sub(info.CreatedAt))), nil
+		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", ticket.Age(a.clock().Sub(info.CreatedAt))), nil
 	case counts.NeedsYou+counts.Checking+counts.InFlight == 0:
 		line := fmt.Sprintf("Nothing needs you. %d settled.", counts.Settled)
 		if counts.Parked > 0 {
 			line += fmt.Sprintf(" %d parked.", counts.Parked)
 		}
 		if !info.LastWrite.IsZero() {
-			line += " Last write " + age(a.clock().Sub(info.LastWrite)) + " ago"
+			line += " Last write " + ticket.Age(a.clock().Sub(info.LastWrite)) + " ago"
 			if info.LastBy != "" {
 				line += ", " + safe.Text(info.LastBy)
 			}

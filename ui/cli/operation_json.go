@@ -62,26 +62,27 @@ type adviceJSON struct {
 // asJSON is the operation of a view. Odds, safe_until and proof_at are facts
 // about doubt: they are null once it is settled.
 func (v view) asJSON() operationJSON {
-	o := v.rec.Operation
+	o := v.Record.Operation
 	out := operationJSON{
 		ID: o.ID, Kind: o.Kind, Title: v.title(), Target: text(v.target()), State: v.state, Lane: v.lane, Version: o.Version,
 		Key: o.Key, Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
 		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),
 		DeadlineAt: moment(o.DeadlineAt), Link: text(v.kind.Link(o)),
-		Cost: costJSON{number(v.rec.Pricing.Duplicate.Value), number(v.rec.Pricing.Miss.Value)},
+		Cost: costJSON{number(v.Record.Pricing.Duplicate.Value), number(v.Record.Pricing.Miss.Value)},
 	}
 	if v.state == ledger.Uncertain {
-		out.Odds = &oddsJSON{chance(v.odds.P), v.odds.N, chance(v.odds.Low), chance(v.odds.High)}
+		o := v.Facts.Advice.Odds
+		out.Odds = &oddsJSON{chance(o.P), o.N, chance(o.Low), chance(o.High)}
 	}
-	if v.advice.Verb != "" {
-		out.Advice = &adviceJSON{v.advice.Verb, v.advice.Reason}
+	if a := v.Facts.Advice; a.Verb != "" && v.lane != ledger.LaneResolved {
+		out.Advice = &adviceJSON{a.Verb, a.Reason}
 	}
 	if v.state == ledger.Uncertain || v.lane == ledger.LaneNotLanded {
-		out.SafeUntil = moment(v.kind.KeySafeUntil(v.rec))
+		out.SafeUntil = moment(v.kind.KeySafeUntil(*v.Record))
 	}
 	if v.state == ledger.Uncertain {
-		if at, ok := v.kind.ProofAt(v.rec); ok {
+		if at, ok := v.kind.ProofAt(*v.Record); ok {
 			out.ProofAt = moment(at)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // trialJSON is what the answers show. Outcome is of an answer to the write,
@@ -206,7 +207,7 @@ func (t trialJSON) write(w *safe.Writer) {
 			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), one.Expression), beginning(one.result()))
 		}
 	}
-	words := verdictWords(t.Verdict)
+	words := ticket.VerdictWord(t.Verdict)
 	if t.Verdict == ledger.Absent {
 		words = "did not land"
 	}

@@ -15,6 +15,7 @@ import (
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newReconcileCommand(a *app) *cobra.Command {
@@ -154,7 +155,7 @@ func (a *app) checkOne(ctx context.Context, engine *reconcile.Engine, run *decis
 	read := oneReadJSON(found.Read)
 	out.Read = &read
 	o := found.Operation
-	out.line = fmt.Sprintf("%s@%d  %s  %s", o.ID, o.Version, o.State, checkWords(found.Read))
+	out.line = fmt.Sprintf("%s@%d  %s  %s", o.ID, o.Version, o.State, ticket.Verdict(found.Read))
 	if o.State == ledger.Uncertain {
 		out.OK = false
 		out.failure = &failure{Exit: exitInDoubt, Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
@@ -193,7 +194,7 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 		if g.Err != nil {
 			line += g.Err.Error()
 		} else {
-			line += checkWords(g.Read)
+			line += ticket.Verdict(g.Read)
 		}
 		a.errOut.Println(line)
 	})

@@ -11,6 +11,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newRetryCommand(a *app) *cobra.Command {
@@ -225,7 +226,6 @@ func onePlanJSON(p reconcile.Plan) *planJSON {
 
 // writePlan shows what a retry would do, before anybody says yes.
 func writePlan(w *safe.Writer, p reconcile.Plan) {
-	v := view{rec: p.Record, kind: p.Kind, now: p.Record.Now}
 	o := p.Record.Operation
 	line := func(head, text string) {
 		if text != "" {
@@ -236,17 +236,17 @@ func writePlan(w *safe.Writer, p reconcile.Plan) {
 	if p.Basis == ledger.BasisRiskAccepted {
 		head = "RETRY WITHOUT PROOF"
 	}
-	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, v.title(), o.ID, o.Version, clockTime(p.Record.Now))
+	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, titleOf(p.Record), o.ID, o.Version, clockTime(p.Record.Now))
 	switch {
 	case p.Basis == ledger.BasisRiskAccepted && len(p.Showing.Related) > 0:
 		line("NOT ALONE", p.Why)
-		line("IF SENT", "it may happen twice, or undo the later one: "+price(p.Loss))
-	case p.Basis == ledger.BasisRiskAccepted && v.state == ledger.Failed:
+		line("IF SENT", "it may happen twice, or undo the later one: "+ticket.FullCost(p.Loss))
+	case p.Basis == ledger.BasisRiskAccepted && p.Record.State() == ledger.Failed:
 		line("NO PROOF", p.Why)
-		line("IF IT LANDED", "it happens twice: "+price(p.Loss))
+		line("IF IT LANDED", "it happens twice: "+ticket.FullCost(p.Loss))
 	case p.Basis == ledger.BasisRiskAccepted:
 		line("NOBODY KNOWS", fmt.Sprintf("whether it landed. Guess %.0f %% (%d cases, %.0f–%.0f %%)", 100*p.Advice.Odds.P, p.Advice.Odds.N, 100*p.Advice.Odds.Low, 100*p.Advice.Odds.High))
-		line("IF IT LANDED", "it happens twice: "+price(p.Loss))
+		line("IF IT LANDED", "it happens twice: "+ticket.FullCost(p.Loss))
 		line("ON AVERAGE", p.Advice.Arithmetic)
 	default:
 		line("ALLOWED BECAUSE", p.Why)
@@ -286,5 +286,5 @@ func evidenceAge(rec ledger.Record) string {
 		return "never checked"
 	}
 	r := rec.Reads[0]
-	return fmt.Sprintf("check %d, %s ago: %s, %s", len(rec.Reads), age(rec.Now.Sub(r.BeganAt)), verdictWords(r.Verdict), r.Reason)
+	return fmt.Sprintf("check %d, %s ago: %s, %s", len(rec.Reads), ticket.Age(rec.Now.Sub(r.BeganAt)), ticket.VerdictWord(r.Verdict), r.Reason)
 }

@@ -14,6 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newShowCommand(a *app) *cobra.Command {
@@ -86,24 +87,24 @@ func cutVersion(arg string) (id string, version int64, given bool) {
 
 // writeTicket prints one operation the way a person tells it.
 func writeTicket(w *safe.Writer, v view, events []ledger.Event) {
-	o := v.rec.Operation
+	o := v.Record.Operation
 	line := func(head, format string, args ...any) {
 		w.Printf("%-8s "+format+"\n", append([]any{head}, args...)...)
 	}
 	w.Printf("%s\n", v.title())
 	w.Printf("%s@%d\n\n", o.ID, o.Version)
 
-	line("STATE", "%s, %s, since %s, by %s", string(v.state), said(v.lane), clockTime(o.UpdatedAt), o.Actor)
+	line("STATE", "%s, %s, since %s, by %s", string(v.state), ticket.Lane(v.lane), clockTime(o.UpdatedAt), o.Actor)
 	if o.Reason != "" {
 		line("", "%s", o.Reason)
 	}
 	if o.Conflict != ledger.NoConflict {
-		line("!", "%s: %s", strings.ToUpper(landed(v)), o.ConflictNote)
+		line("!", "%s: %s", ticket.Conflict(o.Conflict), o.ConflictNote)
 	}
-	if v.row.Parked(v.now) {
+	if v.Row.Parked(v.Now) {
 		line("PARKED", "until %s", clockTime(o.ParkedUntil))
 	}
-	if h := v.rec.HeldBy(); h != nil {
+	if h := v.Record.HeldBy(); h != nil {
 		line("HOLD", "%s holds %s: %s", h.Actor.Name, string(h.Scope), h.Reason)
 	}
 
@@ -140,9 +141,9 @@ func writeTicket(w *safe.Writer, v view, events []ledger.Event) {
 	for _, e := range events {
 		w.Println("  " + eventLine(e, false))
 	}
-	writeAttempts(w, v.rec.Attempts)
-	writeReads(w, v.rec.Reads)
-	for _, r := range v.rec.Related {
+	writeAttempts(w, v.Record.Attempts)
+	writeReads(w, v.Record.Reads)
+	for _, r := range v.Record.Related {
 		how := "same wish (twin)"
 		if r.Overtook {
 			how = "newer on the same target"
@@ -168,33 +169,24 @@ func writeInput(w *safe.Writer, o ledger.Operation) {
 
 // writeAdvice tells what is known, what it costs and what to do.
 func writeAdvice(line func(head, format string, args ...any), v view) {
-	switch v.state {
-	case ledger.Uncertain:
-		line("KNOWN", "a guess: %.0f %% that it landed, from %d cases (%.0f–%.0f %%)", 100*v.odds.P, v.odds.N, 100*v.odds.Low, 100*v.odds.High)
-	case ledger.Committed:
-		line("KNOWN", "it landed")
-	case ledger.Failed:
-		line("KNOWN", "it did not land")
-	case ledger.Abandoned:
-		line("KNOWN", "left as it is: sent or not stays unknown, or unsent")
-	case ledger.Pending:
-		line("KNOWN", "in flight until %s", clockTime(v.rec.Operation.DeadlineAt))
-	}
+	known, _ := v.Known()
+	line("KNOWN", "%s", known)
 	if v.lane == ledger.LaneResolved {
 		return
 	}
-	line("PRICE", "twice %s, never %s", price(v.rec.Pricing.Duplicate), price(v.rec.Pricing.Miss))
-	if v.advice.Arithmetic != "" && v.rec.Operation.Conflict == ledger.NoConflict {
-		line("", "%s", v.advice.Arithmetic)
+	line("PRICE", "twice %s, never %s", ticket.FullCost(v.Record.Pricing.Duplicate), ticket.FullCost(v.Record.Pricing.Miss))
+	a := v.Facts.Advice
+	if a.Arithmetic != "" && v.Record.Operation.Conflict == ledger.NoConflict {
+		line("", "%s", a.Arithmetic)
 	}
-	if v.advice.Verb != "" {
-		line("DO", "%s: %s", v.advice.Verb, v.advice.Reason)
+	if a.Verb != "" {
+		line("DO", "%s: %s", a.Verb, a.Reason)
 	}
-	if c := clock(v); c != "" {
+	if c, _ := v.Clock(); c != "–" {
 		line("CLOCK", "%s", c)
 	}
-	if v.kind.Read != nil {
-		line("CHECK", "recognises it by %s", v.kind.Read.Recognises())
+	if v.Facts.Recognises != "" {
+		line("CHECK", "recognises it by %s", v.Facts.Recognises)
 	}
 	if !v.kind.Known {
 		line("POLICY", "none for this kind: defaults apply, costs are guesses")
@@ -230,50 +222,8 @@ func writeReads(w *safe.Writer, reads []ledger.Read) {
 	}
 	for i := len(reads) - 1; i >= 0; i-- {
 		r := reads[i]
-		w.Println(fmt.Sprintf("  %d  %s  %s", len(reads)-i, clockTime(r.BeganAt), checkWords(r)))
+		w.Println(fmt.Sprintf("  %d  %s  %s", len(reads)-i, clockTime(r.BeganAt), ticket.Verdict(r)))
 	}
-}
-
-// checkWords are what a check found, and why.
-func checkWords(r ledger.Read) string {
-	if r.Verdict == ledger.Absent && r.Cause == ledger.CauseGone {
-		return r.Reason
-	}
-	return verdictWords(r.Verdict) + ": " + r.Reason
-}
-
-// verdictWords are the verdicts as the screen says them.
-func verdictWords(v ledger.Verdict) string {
-	switch v {
-	case ledger.Landed:
-		return "landed"
-	case ledger.Absent:
-		return "did not land (proven)"
-	case ledger.Duplicated:
-		return "happened twice"
-	case ledger.Mismatch:
-		return "landed, but different"
-	}
-	return "cannot tell"
-}
-
-// said is a lane in plain words.
-func said(l ledger.Lane) string {
-	switch l {
-	case ledger.LaneConflict:
-		return "in conflict"
-	case ledger.LaneInFlight:
-		return "waiting for its answer"
-	case ledger.LaneUnfetched:
-		return "one send allowed, waiting for its pipeline"
-	case ledger.LaneDecide:
-		return "needs you"
-	case ledger.LaneReading:
-		return "being checked"
-	case ledger.LaneNotLanded:
-		return "did not land"
-	}
-	return "settled"
 }
 
 func sourceText(s ledger.Source) string {

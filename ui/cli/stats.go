@@ -15,6 +15,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newStatsCommand(a *app) *cobra.Command {
@@ -194,7 +195,7 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Duration) {
 	writeColumns(w, []string{"KIND", "STATE", "COUNT", "OLDEST"}, len(d.Kinds), func(i int) []string {
 		k, old := d.Kinds[i], "–"
 		if k.OldestSeconds != nil {
-			old = age(time.Duration(*k.OldestSeconds) * time.Second)
+			old = ticket.Age(time.Duration(*k.OldestSeconds) * time.Second)
 		}
 		return []string{k.Kind, string(k.State), fmt.Sprint(k.Count), old}
 	})
@@ -212,7 +213,7 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Duration) {
 	decided := slices.Clone(d.Accuracy)
 	slices.SortStableFunc(decided, func(a, b accuracyJSON) int { return cmp.Compare(b.Wrong, a.Wrong) })
 	if len(decided) > 0 {
-		w.Printf("\nDecided in the last %s:\n", age(since))
+		w.Printf("\nDecided in the last %s:\n", ticket.Age(since))
 	}
 	for _, c := range decided {
 		who := c.Actor

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
-	"indoubt/ledger"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // column is one column of the list. A narrow terminal drops columns with the
@@ -23,18 +21,32 @@ type column struct {
 
 const flexible = "WHAT"
 
-var columns = []column{
-	{head: "ID@VERSION", cell: nil}, // as short as the terminal needs it; see writeTable
-	{head: "AGE", right: true, cell: func(v view) string { return age(v.now.Sub(v.rec.Operation.CreatedAt)) }},
-	{head: "STATE", drop: 3, cell: func(v view) string { return string(v.state) }},
-	{head: "KIND", drop: 5, cell: func(v view) string { return v.rec.Operation.Kind }},
-	{head: flexible, cell: view.title},
-	{head: "PIPELINE", drop: 6, cell: func(v view) string { return v.rec.Operation.Source.Pipeline }},
-	{head: "TWICE", right: true, drop: 1, cell: func(v view) string { return price(v.rec.Pricing.Duplicate) }},
-	{head: "NEVER", right: true, drop: 1, cell: func(v view) string { return price(v.rec.Pricing.Miss) }},
-	{head: "LANDED?", cell: landed},
-	{head: "CLOCK", drop: 4, cell: clock},
-	{head: "DO", drop: 2, cell: do},
+// whole is room for every text of a column.
+const whole = 1000
+
+// columnsFor are the columns at a width; 0 is no terminal. What has a short form
+// takes it where the console does.
+func columnsFor(width int) []column {
+	landed, do := whole, whole
+	switch {
+	case width >= 108:
+		landed, do = 13, 17
+	case width > 0:
+		landed, do = 7, 10
+	}
+	return []column{
+		{head: "ID@VERSION", cell: nil}, // as short as the terminal needs it; see writeTable
+		{head: "AGE", right: true, cell: func(v view) string { return ticket.Age(v.Age()) }},
+		{head: "STATE", drop: 3, cell: func(v view) string { return string(v.state) }},
+		{head: "KIND", drop: 5, cell: func(v view) string { return v.Record.Operation.Kind }},
+		{head: flexible, cell: view.title},
+		{head: "PIPELINE", drop: 6, cell: func(v view) string { return v.Record.Operation.Source.Pipeline }},
+		{head: "TWICE", right: true, drop: 1, cell: func(v view) string { return v.Twice() }},
+		{head: "NEVER", right: true, drop: 1, cell: func(v view) string { return v.Never() }},
+		{head: "LANDED?", cell: func(v view) string { return v.Landed(landed) }},
+		{head: "CLOCK", drop: 4, cell: func(v view) string { text, _ := v.Clock(); return text }},
+		{head: "DO", drop: 2, cell: func(v view) string { return v.Do(do) }},
+	}
 }
 
 // writeTable prints the views as an aligned table. Without a width (no
@@ -44,7 +56,7 @@ func writeTable(w *safe.Writer, all []view, width int) {
 		return
 	}
 	ids := shortIDs(all, width > 0)
-	use := columns
+	use := columnsFor(width)
 	rows := cells(use, all, ids)
 	for drop := 6; width > 0 && drop > 0 && needed(use, rows, 16) > width; drop-- {
 		kept := make([]column, 0, len(use))
@@ -142,7 +154,7 @@ func shortIDs(all []view, cut bool) []string {
 		for n = 13; n < 36; n++ {
 			seen := map[string]bool{}
 			for _, v := range all {
-				seen[prefix(v.rec.Operation.ID, n)] = true
+				seen[prefix(v.Record.Operation.ID, n)] = true
 			}
 			if len(seen) == len(all) {
 				break
@@ -151,7 +163,7 @@ func shortIDs(all []view, cut bool) []string {
 	}
 	out := make([]string, len(all))
 	for i, v := range all {
-		out[i] = fmt.Sprintf("%s@%d", safe.Text(prefix(v.rec.Operation.ID, n)), v.rec.Operation.Version)
+		out[i] = fmt.Sprintf("%s@%d", safe.Text(prefix(v.Record.Operation.ID, n)), v.Record.Operation.Version)
 	}
 	return out
 }
@@ -161,95 +173,4 @@ func prefix(id string, n int) string {
 		return id
 	}
 	return strings.TrimRight(id[:n], "-")
-}
-
-// price is a cost as a person reads it: an amount, a word, or ~ for a default.
-func price(c ledger.Cost) string {
-	switch {
-	case c.Guess:
-		return "~" + amount(c.Value)
-	case c.Word != "":
-		return c.Word
-	}
-	return amount(c.Value)
-}
-
-// amount writes money with thousands separated, cents only where they matter.
-func amount(f float64) string {
-	if math.IsNaN(f) || math.IsInf(f, 0) || math.Abs(f) >= 1e15 {
-		return strconv.FormatFloat(f, 'g', 4, 64)
-	}
-	s := strconv.FormatFloat(math.Abs(f), 'f', 2, 64)
-	whole, cents, _ := strings.Cut(s, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if cents != "00" {
-		whole += "." + cents
-	}
-	if f < 0 {
-		whole = "-" + whole
-	}
-	return whole
-}
-
-// landed says what is known: facts are words, guesses are percentages.
-func landed(v view) string {
-	switch v.rec.Operation.Conflict {
-	case ledger.Duplicate:
-		return "TWICE"
-	case ledger.MismatchConflict:
-		return "differs"
-	case ledger.Contradiction:
-		return "disputed"
-	case ledger.PossibleDuplicate:
-		return "twice?"
-	}
-	switch v.state {
-	case ledger.Committed:
-		return "yes"
-	case ledger.Failed:
-		return "no"
-	case ledger.Pending:
-		return "in flight"
-	case ledger.Abandoned:
-		return "unknown"
-	}
-	return guess(v)
-}
-
-func guess(v view) string {
-	return fmt.Sprintf("%.0f%% n%d", 100*v.odds.P, v.odds.N)
-}
-
-// clock is the moment that changes the advice next.
-func clock(v view) string {
-	o := v.rec.Operation
-	switch {
-	case v.now.Before(o.ParkedUntil):
-		return "parked " + age(o.ParkedUntil.Sub(v.now))
-	case v.state == ledger.Pending:
-		return "answer " + age(o.DeadlineAt.Sub(v.now))
-	case v.row.Overtaken:
-		return "overtaken"
-	case v.state == ledger.Uncertain && v.advice.ProofAt.After(v.now) && v.advice.ProofAt.Before(ledger.Never):
-		return "proof in " + age(v.advice.ProofAt.Sub(v.now))
-	case v.advice.SafeUntil.Equal(ledger.Never):
-		return "repeatable"
-	case v.advice.SafeUntil.After(v.now):
-		return "key " + age(v.advice.SafeUntil.Sub(v.now))
-	case v.state == ledger.Uncertain && v.kind.Read == nil:
-		return "no check"
-	}
-	return ""
-}
-
-func do(v view) string {
-	switch {
-	case v.lane == ledger.LaneUnfetched:
-		return "waits for " + v.rec.Operation.Source.Pipeline
-	case v.advice.Verb == "raise":
-		return "raise attempts"
-	}
-	return v.advice.Verb
 }

@@ -1,63 +1,48 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/ui/ticket"
 )
 
-// view is one operation as the commands show it: the record, and what the
-// policy in force says about it now.
+// view is one operation as the commands show it: its ticket under the policy in
+// force. A ledger may have been priced by another policy, or by none.
 type view struct {
-	rec    ledger.Record
-	row    ledger.Row
-	kind   *policy.Kind
-	state  ledger.State // as everybody must read it now
-	lane   ledger.Lane
-	advice policy.Advice
-	odds   policy.Odds
-	now    time.Time
+	ticket.Ticket
+	kind  *policy.Kind
+	state ledger.State // as everybody must read it now
+	lane  ledger.Lane
 }
 
-// see prices a record under the policy in force: a ledger may have been priced
-// by another policy, or by none.
 func see(p *policy.Policy, rec ledger.Record) view {
 	if rec.Now.IsZero() {
 		rec.Now = time.Now()
 	}
-	v := view{rec: rec, kind: p.Kind(rec.Operation.Kind), now: rec.Now}
-	v.state = rec.State()
-	v.rec.Operation.State = v.state
-	v.rec.Pricing = v.kind.Price(v.rec)
-	v.row = v.rec.Row()
-	v.kind, _ = v.kind.Checkable(v.rec)
-	v.lane = v.row.LaneAt(v.now)
-	if v.state == ledger.Uncertain {
-		v.odds = v.kind.Odds(v.rec)
-	}
-	if v.lane != ledger.LaneResolved {
-		v.advice = v.kind.Advise(v.rec, v.now)
-	}
+	rec.Operation.State = rec.State()
+	rec.Pricing = p.Kind(rec.Operation.Kind).Price(rec)
+	v := view{Ticket: ticket.From(rec, ticket.ByPolicy(func() *policy.Policy { return p }), time.Local), state: rec.Operation.State}
+	v.kind, _ = p.Kind(rec.Operation.Kind).Checkable(rec)
+	v.lane = v.Row.LaneAt(v.Now)
 	return v
 }
 
 // title is what the operation is called.
-func (v view) title() string {
-	for _, t := range []string{v.rec.Pricing.Title, v.rec.Operation.Title} {
-		if t != "" {
-			return t
-		}
-	}
-	return v.rec.Operation.Kind
+func (v view) title() string { return titleOf(*v.Record) }
+
+func titleOf(rec ledger.Record) string {
+	return cmp.Or(rec.Pricing.Title, rec.Operation.Title, rec.Operation.Kind)
 }
 
 func (v view) target() string {
-	if v.rec.Pricing.Target != "" {
-		return v.rec.Pricing.Target
+	if v.Record.Pricing.Target != "" {
+		return v.Record.Pricing.Target
 	}
-	return v.rec.Operation.Target
+	return v.Record.Operation.Target
 }
 
 // views reads the records behind rows, in the rows' order. A row that went

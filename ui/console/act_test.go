@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/reconcile"
 
@@ -100,7 +102,7 @@ func TestDenyAsksHowYouKnow(t *testing.T) {
 
 func TestI9_APersonsWordIsCheckedLater(t *testing.T) {
 	o := nightOptions()
-	judged := func(rec ledger.Record, now time.Time) facts {
+	judged := func(rec ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(rec, now)
 		if rec.Operation.Kind == "legacy.charge" {
 			f.Recheck = 5 * time.Minute

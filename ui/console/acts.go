@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/ui/safe"
 
@@ -35,7 +37,7 @@ func acts() []binding {
 		{keys: []string{"T"}, show: "T", words: "take the advice", short: "take advice", group: groupAct, acts: true, off: offAdvice, do: (*Root).takeAdvice,
 			would: func(m *Root) string {
 				verb, why := m.adviceWords(m.chosenBrief())
-				return "opens what is advised: " + strings.ToLower(verb) + colon(why)
+				return "opens what is advised: " + strings.ToLower(verb) + ticket.Colon(why)
 			}},
 		{keys: []string{"C"}, show: "C", words: "confirm: it landed", short: "confirm", group: groupAct, acts: true, off: orMarks(offDoubt), would: say("records that it landed, with its receipt; sends nothing"),
 			do: bulk(ledger.VerbConfirm, dialogOf((*Root).confirmDialog))},
@@ -109,9 +111,9 @@ func offDoubt(m *Root) string {
 	case ledger.Uncertain:
 		return ""
 	case ledger.Pending:
-		return "in flight until " + moment(o.DeadlineAt, m.at, m.loc) + ": its own answer comes first"
+		return "in flight until " + ticket.Moment(o.DeadlineAt, m.at, m.loc) + ": its own answer comes first"
 	}
-	return "settled: " + stateWords(state) + ", by " + who(o.Actor) + ". U puts it back in doubt first"
+	return "settled: " + ticket.State(state) + ", by " + ticket.Who(o.Actor) + ". U puts it back in doubt first"
 }
 
 func offRetry(m *Root) string {
@@ -122,14 +124,14 @@ func offRetry(m *Root) string {
 	o := &b.rec.Operation
 	switch state {
 	case ledger.Pending:
-		return "an attempt is in flight until " + moment(o.DeadlineAt, m.at, m.loc)
+		return "an attempt is in flight until " + ticket.Moment(o.DeadlineAt, m.at, m.loc)
 	case ledger.Committed:
 		return "it landed: sending again would do it twice"
 	case ledger.Abandoned:
-		return "abandoned by " + who(o.Actor) + ". U puts it back in doubt first"
+		return "abandoned by " + ticket.Who(o.Actor) + ". U puts it back in doubt first"
 	}
 	if h := b.rec.HeldBy(); h != nil {
-		return "held by " + who(h.Actor.Name) + ": " + h.Reason + ". H releases"
+		return "held by " + ticket.Who(h.Actor.Name) + ": " + h.Reason + ". H releases"
 	}
 	if m.o.Engine == nil {
 		return "nothing can be sent from this console"
@@ -145,9 +147,9 @@ func wouldRetry(m *Root) string {
 	}
 	switch b.facts.Basis {
 	case ledger.BasisAbsent, ledger.BasisKeySafe:
-		return what + ": " + becauseWords(b.facts.Basis, "") + "; one y"
+		return what + ": " + ticket.Because(b.facts.Basis, "") + "; one y"
 	}
-	return what + " at own risk: a reason, and type " + typed(b.facts.advice.Duplicate.Value)
+	return what + " at own risk: a reason, and type " + ticket.Typed(b.facts.Advice.Duplicate.Value)
 }
 
 func offAbandon(m *Root) string {
@@ -157,11 +159,11 @@ func offAbandon(m *Root) string {
 	}
 	switch state {
 	case ledger.Pending:
-		return "an attempt is in flight until " + moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
+		return "an attempt is in flight until " + ticket.Moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
 	case ledger.Committed:
 		return "it landed: there is nothing to abandon"
 	case ledger.Abandoned:
-		return "it is abandoned already, by " + who(b.rec.Operation.Actor)
+		return "it is abandoned already, by " + ticket.Who(b.rec.Operation.Actor)
 	}
 	return ""
 }
@@ -184,7 +186,7 @@ func offPark(m *Root) string {
 	}
 	o := &b.rec.Operation
 	if state == ledger.Pending {
-		return "in flight until " + moment(o.DeadlineAt, m.at, m.loc)
+		return "in flight until " + ticket.Moment(o.DeadlineAt, m.at, m.loc)
 	}
 	if o.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned) {
 		return "settled: it is out of the way already"
@@ -204,7 +206,7 @@ func offUndo(m *Root) string {
 	case ledger.Uncertain:
 		return "nothing to undo: it is in doubt"
 	case ledger.Pending:
-		return "nothing to undo: an attempt is in flight until " + moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
+		return "nothing to undo: an attempt is in flight until " + ticket.Moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
 	}
 	return ""
 }
@@ -226,7 +228,7 @@ func offCheck(m *Root) string {
 	case !b.facts.HasRead:
 		return "no check: the policy has no `read` for " + b.rec.Operation.Kind
 	case state == ledger.Pending:
-		return "in flight until " + moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
+		return "in flight until " + ticket.Moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
 	}
 	return ""
 }
@@ -262,7 +264,7 @@ func offHold(m *Root) string { return "" }
 
 func wouldHold(m *Root) string {
 	if h := m.coveringHold(); h != nil {
-		return "releases the hold " + holdWords(h.Scope) + " by " + who(h.Actor.Name)
+		return "releases the hold " + holdWords(h.Scope) + " by " + ticket.Who(h.Actor.Name)
 	}
 	return "stops every send by machine, of a kind, a downstream or everything"
 }
@@ -320,7 +322,7 @@ func (m *Root) takeAdvice() tea.Cmd {
 		return m.open()
 	}
 	if key == "" {
-		m.say(strings.ToLower(verb)+colon(why), false)
+		m.say(strings.ToLower(verb)+ticket.Colon(why), false)
 		return nil
 	}
 	return m.pressBinding(key)

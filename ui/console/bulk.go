@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -80,7 +82,7 @@ func (m *Root) bulk(verb ledger.Verb) tea.Cmd {
 					return msg
 				}
 				why := unfit(b, seen, verb, now)
-				item := bulkItem{id: id, version: seen, title: b.rec.Operation.Title, twice: b.facts.advice.Duplicate, never: b.facts.advice.Miss, change: ledger.NewID(), recheck: b.facts.Recheck}
+				item := bulkItem{id: id, version: seen, title: b.rec.Operation.Title, twice: b.facts.Advice.Duplicate, never: b.facts.Advice.Miss, change: ledger.NewID(), recheck: b.facts.Recheck}
 				if why == "" && verb == verbRetry {
 					item.basis, item.showing, why = planned(ctx, engine, id)
 				}
@@ -100,16 +102,16 @@ func unfit(b *brief, seen int64, verb ledger.Verb, now time.Time) string {
 	o := &b.rec.Operation
 	state := o.StateAt(now)
 	if o.Version != seen {
-		return "moved since it was marked: " + stateWords(state) + ", by " + who(o.Actor)
+		return "moved since it was marked: " + ticket.State(state) + ", by " + ticket.Who(o.Actor)
 	}
 	switch verb {
 	case ledger.VerbConfirm, ledger.VerbDeny:
 		if state != ledger.Uncertain {
-			return stateWords(state) + ", not in doubt"
+			return ticket.State(state) + ", not in doubt"
 		}
 	case ledger.VerbAbandon, verbRetry:
 		if state != ledger.Uncertain && state != ledger.Failed {
-			return stateWords(state)
+			return ticket.State(state)
 		}
 	case ledger.VerbAck:
 		if o.Conflict == ledger.NoConflict {
@@ -117,7 +119,7 @@ func unfit(b *brief, seen int64, verb ledger.Verb, now time.Time) string {
 		}
 	case ledger.VerbPark:
 		if state == ledger.Pending || o.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned) {
-			return stateWords(state)
+			return ticket.State(state)
 		}
 	}
 	if verb == verbRetry && len(b.rec.Related) > 0 {
@@ -187,11 +189,11 @@ func (m *Root) bulkDialog(msg bulkMsg) *dialog {
 			worst = it
 		}
 		ground[it.basis]++
-		d.more = append(d.more, "  "+left(it.title, 48)+right(cost(it.never), 8))
+		d.more = append(d.more, "  "+left(it.title, 48)+right(ticket.Cost(it.never), 8))
 	}
 	if msg.verb == verbRetry {
 		for b, count := range ground {
-			d.facts = append(d.facts, fact{"BECAUSE", fmt.Sprintf("%d: %s", count, becauseWords(b, "")), false})
+			d.facts = append(d.facts, fact{"BECAUSE", fmt.Sprintf("%d: %s", count, ticket.Because(b, "")), false})
 		}
 	}
 	if n > 0 {
@@ -199,7 +201,7 @@ func (m *Root) bulkDialog(msg bulkMsg) *dialog {
 		if byWord > 0 {
 			words = fmt.Sprintf(" · %d rated by word", byWord)
 		}
-		d.facts = append(d.facts, fact{"MONEY", fmt.Sprintf("never %s · twice %s%s · worst %s   ^b: list", full(never), full(twice), words, worst.title), false})
+		d.facts = append(d.facts, fact{"MONEY", fmt.Sprintf("never %s · twice %s%s · worst %s   ^b: list", ticket.Full(never), ticket.Full(twice), words, worst.title), false})
 	}
 	for i, why := range msg.out {
 		if i == 4 {
@@ -378,7 +380,7 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 		var moved *ledger.MovedError
 		by := ""
 		if errors.As(msg.err, &moved) {
-			by = " by " + who(safe.Text(moved.Actor))
+			by = " by " + ticket.Who(safe.Text(moved.Actor))
 		}
 		r.tally["skipped"]++
 		r.results = append(r.results, "skipped, moved"+by+": "+title)
@@ -485,7 +487,7 @@ func (m *Root) progressLine(w int) string {
 	full := room * r.done / max(n, 1)
 	text := fmt.Sprintf(" %s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", room-full), r.done, n)
 	if d := m.at.Sub(r.began); r.done > 0 && d > time.Second && r.done < n && !r.paused {
-		text += fmt.Sprintf("  %s left", span(d/time.Duration(r.done)*time.Duration(n-r.done)))
+		text += fmt.Sprintf("  %s left", ticket.Span(d/time.Duration(r.done)*time.Duration(n-r.done)))
 	}
 	text += "   " + r.tallyWords()
 	if r.paused {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 )
 
@@ -20,7 +22,7 @@ const (
 func (m *Root) conflictLines(b *brief, w int) []string {
 	o := &b.rec.Operation
 	p := &page{w: w, th: m.th}
-	at := func(t time.Time) string { return moment(t, m.at, m.loc) }
+	at := func(t time.Time) string { return ticket.Moment(t, m.at, m.loc) }
 	head := " ! " + happened(o) + "   " + o.Title
 	when := "found " + at(o.UpdatedAt)
 	p.lines = append(p.lines, m.th.bad.s(left(head, w-width(when)-1))+m.th.faint.s(when), m.th.faint.s(rule(w)))
@@ -55,7 +57,7 @@ func happened(o *ledger.Operation) string {
 	if o.Conflict == ledger.Duplicate && o.Effects > 2 {
 		return fmt.Sprintf("HAPPENED %d TIMES", o.Effects)
 	}
-	return conflictWords(o.Conflict)
+	return ticket.Conflict(o.Conflict)
 }
 
 // besideEachOther lays the sides out in columns, as many as fit, the rest below.
@@ -107,19 +109,19 @@ func (m *Root) besideEachOther(p *page, found []side) {
 
 // conflictDo says what it costs and what to do, before why it came so.
 func (m *Root) conflictDo(p *page, b *brief) {
-	o, a := &b.rec.Operation, b.facts.advice
+	o, a := &b.rec.Operation, b.facts.Advice
 	switch o.Conflict {
 	case ledger.Duplicate:
 		p.say("LOSS", m.th.text, lossWords(o, a.Duplicate)+"; indoubt does not take it back")
 		p.say("DO", m.th.strong, "cancel "+surplus(o)+" outside, then D with its reference")
 	case ledger.PossibleDuplicate:
-		p.say("LOSS", m.th.text, fullCost(a.Duplicate)+" if both landed; indoubt does not take it back")
+		p.say("LOSS", m.th.text, ticket.FullCost(a.Duplicate)+" if both landed; indoubt does not take it back")
 		p.say("DO", m.th.strong, "look outside for the other one. If it is there, take one back. Then D with its reference")
 	case ledger.Contradiction:
 		if o.State != ledger.Committed {
-			p.say("LOSS", m.th.text, fullCost(a.Duplicate)+" if it is sent again now and had landed")
+			p.say("LOSS", m.th.text, ticket.FullCost(a.Duplicate)+" if it is sent again now and had landed")
 		} else {
-			p.say("LOSS", m.th.text, fullCost(a.Miss)+" if it did not land and nobody sends it")
+			p.say("LOSS", m.th.text, ticket.FullCost(a.Miss)+" if it did not land and nobody sends it")
 		}
 		p.say("DO", m.th.strong, "look at which side is right; U puts it in doubt again, D says it was dealt with outside")
 	default:
@@ -137,9 +139,9 @@ func surplus(o *ledger.Operation) string {
 
 func lossWords(o *ledger.Operation, each ledger.Cost) string {
 	if o.Effects > 2 {
-		return fullCost(each) + fmt.Sprintf(" for each of %d too many, until it is taken back", o.Effects-1)
+		return ticket.FullCost(each) + fmt.Sprintf(" for each of %d too many, until it is taken back", o.Effects-1)
 	}
-	return fullCost(each) + " until one is taken back"
+	return ticket.FullCost(each) + " until one is taken back"
 }
 
 // indented lays JSON out; what is not JSON stays as it is.

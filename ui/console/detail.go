@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/ui/safe"
 )
@@ -103,10 +105,10 @@ func (m *Root) shorten(p *page, from, to, n int) {
 func (m *Root) detailMeant(p *page, b *brief) {
 	o := &b.rec.Operation
 	if h := b.rec.HeldBy(); h != nil {
-		p.say("HOLD", m.th.bad, fmt.Sprintf("%s holds %s since %s: %s", who(h.Actor.Name), holdWords(h.Scope), moment(h.CreatedAt, m.at, m.loc), h.Reason))
+		p.say("HOLD", m.th.bad, fmt.Sprintf("%s holds %s since %s: %s", ticket.Who(h.Actor.Name), holdWords(h.Scope), ticket.Moment(h.CreatedAt, m.at, m.loc), h.Reason))
 	}
 	if o.Conflict != ledger.NoConflict {
-		p.say("!", m.th.bad, conflictWords(o.Conflict)+": "+o.ConflictNote)
+		p.say("!", m.th.bad, ticket.Conflict(o.Conflict)+": "+o.ConflictNote)
 	}
 	from := firstOf(o.Source.Pipeline, "unknown pipeline")
 	if o.Source.Run != "" {
@@ -131,7 +133,7 @@ func (m *Root) detailMeant(p *page, b *brief) {
 		if r.Overtook {
 			words = "overtaken by: "
 		}
-		p.say("", m.th.warn, fmt.Sprintf("%s%s, %s, %s %s", words, firstOf(r.Title, r.ID), stateWords(r.State), firstOf(r.Source.Pipeline, "unknown"), moment(r.CreatedAt, m.at, m.loc)))
+		p.say("", m.th.warn, fmt.Sprintf("%s%s, %s, %s %s", words, firstOf(r.Title, r.ID), ticket.State(r.State), firstOf(r.Source.Pipeline, "unknown"), ticket.Moment(r.CreatedAt, m.at, m.loc)))
 	}
 }
 
@@ -146,7 +148,7 @@ func (m *Root) detailSeen(p *page, b *brief) {
 		if e.grave {
 			paint = m.th.bad
 		}
-		at := moment(e.at, m.at, m.loc)
+		at := ticket.Moment(e.at, m.at, m.loc)
 		room := p.w - label - 1 - 10 - 11
 		for j, line := range wrap(e.text(m.at, m.loc), max(room, 16)) {
 			head, stamp, by := spaces(label), spaces(10), spaces(11)
@@ -162,85 +164,28 @@ func (m *Root) detailSeen(p *page, b *brief) {
 	}
 }
 
-// knownWords says in one sentence what is fact and what is guess.
-func (m *Root) knownWords(b *brief) (string, paint) {
-	o, a := &b.rec.Operation, b.facts.advice
-	if m.at.Before(o.ParkedUntil) {
-		return "parked until " + moment(o.ParkedUntil, m.at, m.loc) + ": " + o.Reason, m.th.text
-	}
-	switch o.Conflict {
-	case ledger.Contradiction, ledger.PossibleDuplicate, ledger.MismatchConflict:
-		// What is recorded is just what is disputed.
-		return firstOf(o.ConflictNote, strings.ToLower(conflictWords(o.Conflict))), m.th.bad
-	}
-	switch o.StateAt(m.at) {
-	case ledger.Committed:
-		text := "it landed"
-		if o.Effects > 1 {
-			text = fmt.Sprintf("it happened %d times", o.Effects)
-		}
-		if len(o.Receipts) > 0 {
-			text += ", receipt " + strings.Join(o.Receipts, ", ")
-		}
-		return text + " (" + who(o.Actor) + colon(o.Reason) + ")", m.th.good
-	case ledger.Failed:
-		if !provenNotLanded(b.rec) {
-			return "it is said not to have landed, without proof (" + who(o.Actor) + colon(o.Reason) + ")", m.th.warn
-		}
-		return "it did not land (" + who(o.Actor) + colon(o.Reason) + ")", m.th.good
-	case ledger.Abandoned:
-		return "nothing; abandoned by " + who(o.Actor) + colon(o.Reason), m.th.text
-	case ledger.Pending:
-		return "an attempt is in flight; nothing to decide yet", m.th.text
-	}
-	switch o.Verdict {
-	case ledger.Landed:
-		return "a check found it; a person settles it", m.th.good
-	case ledger.Absent:
-		return "a check found none now; a person settles it", m.th.text
-	case ledger.Duplicated:
-		return "a check found more than one", m.th.bad
-	case ledger.Mismatch:
-		return "a check found one, but different", m.th.bad
-	}
-	if a.Odds.N > 0 && a.Odds.Why != "" {
-		return fmt.Sprintf("nothing. %s (%.0f–%.0f%%) is a guess: %s", percent(a.Odds.P), a.Odds.Low*100, a.Odds.High*100, a.Odds.Why), m.th.warn
-	}
-	if a.Odds.N == 0 {
-		return fmt.Sprintf("nothing, and no earlier case to guess from (%s assumed)", percent(a.Odds.P)), m.th.warn
-	}
-	return fmt.Sprintf("nothing. %s is a guess from %s (%.0f–%.0f%%)", percent(a.Odds.P), plural(a.Odds.N, "case", "cases"), a.Odds.Low*100, a.Odds.High*100), m.th.warn
-}
-
 // priceWords is the arithmetic of both mistakes, in w cells: where the amounts
 // do not fit in full they are shortened, never cut off.
 func (m *Root) priceWords(b *brief, w int) string {
-	a := b.facts.advice
+	a := b.facts.Advice
 	p := a.Odds.P
 	if b.rec.Operation.StateAt(m.at) == ledger.Failed {
-		if !provenNotLanded(b.rec) && b.facts.Basis != ledger.BasisKeySafe {
-			return fmt.Sprintf("leave %s: it is never done  retry %s if it landed after all", full(a.Miss.Value), full(a.Duplicate.Value))
+		if !ticket.Proven(b.rec) && b.facts.Basis != ledger.BasisKeySafe {
+			return fmt.Sprintf("leave %s: it is never done  retry %s if it landed after all", ticket.Full(a.Miss.Value), ticket.Full(a.Duplicate.Value))
 		}
-		return fmt.Sprintf("leave %s: it is never done    sending again costs nothing twice", full(a.Miss.Value))
+		return fmt.Sprintf("leave %s: it is never done    sending again costs nothing twice", ticket.Full(a.Miss.Value))
 	}
 	words := func(gap string, given func(ledger.Cost) string, amount func(float64) string) string {
 		return fmt.Sprintf("retry %.2f × %s = %s%sleave %.2f × %s = %s%slooking %s",
 			p, given(a.Duplicate), amount(a.RetryCost), gap, 1-p, given(a.Miss), amount(a.LeaveCost), gap, amount(a.LookCost))
 	}
-	whole := func(v float64) string { return full(round2(v)) }
-	for _, text := range []string{words("    ", fullValue, whole), words("  ", fullValue, whole), words("  ", cost, money)} {
+	whole := func(v float64) string { return ticket.Full(round2(v)) }
+	for _, text := range []string{words("    ", ticket.FullValue, whole), words("  ", ticket.FullValue, whole), words("  ", ticket.Cost, ticket.Money)} {
 		if width(text) <= w {
 			return text
 		}
 	}
-	return fmt.Sprintf("retry %s  leave %s  looking %s", money(a.RetryCost), money(a.LeaveCost), money(a.LookCost))
-}
-
-func fullValue(c ledger.Cost) string {
-	if c.Guess {
-		return "~" + full(c.Value)
-	}
-	return full(c.Value)
+	return fmt.Sprintf("retry %s  leave %s  looking %s", ticket.Money(a.RetryCost), ticket.Money(a.LeaveCost), ticket.Money(a.LookCost))
 }
 
 func round2(v float64) float64 {
@@ -251,8 +196,8 @@ func round2(v float64) float64 {
 }
 
 func (m *Root) detailKnown(p *page, b *brief) {
-	text, paint := m.knownWords(b)
-	p.say("KNOWN", paint, text)
+	text, tone := m.ticketOf(b).Known()
+	p.say("KNOWN", m.th.tone(tone), text)
 	switch b.rec.Operation.StateAt(m.at) {
 	case ledger.Uncertain, ledger.Failed:
 		p.say("PRICE", m.th.text, m.priceWords(b, p.w-label-1))
@@ -261,7 +206,7 @@ func (m *Root) detailKnown(p *page, b *brief) {
 
 // adviceWords is the advised act and why.
 func (m *Root) adviceWords(b *brief) (verb, why string) {
-	a := b.facts.advice
+	a := b.facts.Advice
 	if b.rec.Operation.Conflict == ledger.Duplicate {
 		n := max(b.rec.Operation.Effects, 2)
 		if n == 2 {
@@ -275,7 +220,7 @@ func (m *Root) adviceWords(b *brief) (verb, why string) {
 			return "DONE", "nothing to do. U undoes it"
 		}
 	case ledger.Pending:
-		return "WAIT", "its attempt ends by " + moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
+		return "WAIT", "its attempt ends by " + ticket.Moment(b.rec.Operation.DeadlineAt, m.at, m.loc)
 	}
 	return strings.ToUpper(firstOf(a.Verb, "look")), a.Reason
 }
@@ -316,7 +261,7 @@ func (m *Root) detailAdvice(p *page, b *brief) {
 
 // lookWords says where to look it up, what to search for and from which time on.
 func (m *Root) lookWords(b *brief) string {
-	w, o := b.facts.advice.Where, &b.rec.Operation
+	w, o := b.facts.Advice.Where, &b.rec.Operation
 	text := "Search " + firstOf(o.Title, o.Kind)
 	if n := len(w.Search); n > 0 {
 		text = "Search " + w.Search[0]
@@ -324,13 +269,13 @@ func (m *Root) lookWords(b *brief) string {
 			text += ", or " + w.Search[n-1]
 		}
 	}
-	from := firstTime(w.From, o.StartedAt)
+	from := ticket.FirstTime(w.From, o.StartedAt)
 	switch {
 	case from.IsZero():
 	case w.To.IsZero():
-		text += ", since " + moment(from, m.at, m.loc)
+		text += ", since " + ticket.Moment(from, m.at, m.loc)
 	default:
-		text += ", from " + moment(from, m.at, m.loc) + " to " + moment(w.To, m.at, m.loc)
+		text += ", from " + ticket.Moment(from, m.at, m.loc) + " to " + ticket.Moment(w.To, m.at, m.loc)
 	}
 	if link := firstOf(w.Link, b.facts.Link); link != "" {
 		text = "o opens " + link + ". " + text
@@ -345,7 +290,7 @@ func (m *Root) detailClocks(p *page, b *brief) {
 		return // no clock runs
 	case state == ledger.Pending:
 		m.ticking = true
-		p.say("CLOCKS", m.th.text, "its attempt ends by "+moment(o.DeadlineAt, m.at, m.loc)+", in "+span(o.DeadlineAt.Sub(m.at)))
+		p.say("CLOCKS", m.th.text, "its attempt ends by "+ticket.Moment(o.DeadlineAt, m.at, m.loc)+", in "+ticket.Span(o.DeadlineAt.Sub(m.at)))
 		return
 	}
 	var parts []string
@@ -354,14 +299,14 @@ func (m *Root) detailClocks(p *page, b *brief) {
 		if d < 10*time.Minute {
 			m.ticking = true
 		}
-		return span(d)
+		return ticket.Span(d)
 	}
 	state := o.StateAt(m.at)
 	switch {
 	case !f.SafeUntil.Before(ledger.Never):
 		parts = append(parts, "key: repeatable, a second send cannot act twice")
 	case f.SafeUntil.After(m.at):
-		parts = append(parts, fmt.Sprintf("key remembered until %s (%s): a second send cannot act twice", moment(f.SafeUntil, m.at, m.loc), in(f.SafeUntil)))
+		parts = append(parts, fmt.Sprintf("key remembered until %s (%s): a second send cannot act twice", ticket.Moment(f.SafeUntil, m.at, m.loc), in(f.SafeUntil)))
 	case f.Remembers > 0:
 		parts = append(parts, "key: no longer remembered")
 	default:
@@ -381,8 +326,8 @@ func (m *Root) detailClocks(p *page, b *brief) {
 		if d := b.rec.Pricing.DecideAt; d.After(m.at) && d.Before(ledger.Never) {
 			parts = append(parts, "needs you in "+in(d))
 		} else if d.Before(ledger.Never) && !o.DoubtedAt.IsZero() {
-			since := firstTime(d, o.DoubtedAt)
-			parts = append(parts, "needs you for "+age(m.at.Sub(since)))
+			since := ticket.FirstTime(d, o.DoubtedAt)
+			parts = append(parts, "needs you for "+ticket.Age(m.at.Sub(since)))
 		}
 		if r := b.rec.Pricing.ReadAt; f.HasRead && r.Before(ledger.Never) && !r.IsZero() {
 			if r.After(m.at) {

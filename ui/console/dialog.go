@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
@@ -99,10 +101,10 @@ func (d *dialog) count(now time.Time, loc *time.Location) (ticks bool) {
 	}
 	d.lapsed = !now.Before(d.until)
 	if d.lapsed {
-		d.left = "over since " + moment(d.until, now, loc) + ": what allowed it no longer holds"
+		d.left = "over since " + ticket.Moment(d.until, now, loc) + ": what allowed it no longer holds"
 		return false
 	}
-	d.left = moment(d.until, now, loc) + ", " + span(d.until.Sub(now)) + " left"
+	d.left = ticket.Moment(d.until, now, loc) + ", " + ticket.Span(d.until.Sub(now)) + " left"
 	return d.until.Sub(now) < 10*time.Minute
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/ui/safe"
 
@@ -27,10 +29,10 @@ func (m *Root) about(b *brief, title string) *dialog {
 func (m *Root) warnings(b *brief) []fact {
 	var out []fact
 	if h := b.rec.HeldBy(); h != nil {
-		out = append(out, fact{"HOLD", fmt.Sprintf("by %s: %s", who(h.Actor.Name), h.Reason), true})
+		out = append(out, fact{"HOLD", fmt.Sprintf("by %s: %s", ticket.Who(h.Actor.Name), h.Reason), true})
 	}
 	if g := b.rec.OpenGrant(); g != nil {
-		out = append(out, fact{"ALLOWED SEND", fmt.Sprintf("%s may send once until %s; anything written now takes that back", firstOf(b.rec.Operation.Source.Pipeline, "its pipeline"), moment(g.ExpiresAt, m.at, m.loc)), true})
+		out = append(out, fact{"ALLOWED SEND", fmt.Sprintf("%s may send once until %s; anything written now takes that back", firstOf(b.rec.Operation.Source.Pipeline, "its pipeline"), ticket.Moment(g.ExpiresAt, m.at, m.loc)), true})
 	}
 	for i, r := range b.rec.Related {
 		if i == 2 {
@@ -41,13 +43,13 @@ func (m *Root) warnings(b *brief) []fact {
 		if r.Overtook {
 			name = "OVERTAKEN BY"
 		}
-		out = append(out, fact{name, fmt.Sprintf("%s, %s, %s %s", firstOf(r.Title, r.ID), stateWords(r.State), firstOf(r.Source.Pipeline, "unknown"), moment(r.CreatedAt, m.at, m.loc)), true})
+		out = append(out, fact{name, fmt.Sprintf("%s, %s, %s %s", firstOf(r.Title, r.ID), ticket.State(r.State), firstOf(r.Source.Pipeline, "unknown"), ticket.Moment(r.CreatedAt, m.at, m.loc)), true})
 	}
 	// The newest remark of somebody else: they may be at it already.
 	for i := len(b.events) - 1; i >= 0; i-- {
 		e := b.events[i]
 		if e.Verb == "note" && e.Actor.Name != m.actor.Name {
-			out = append(out, fact{strings.ToUpper(cut(who(e.Actor.Name), 16)), fmt.Sprintf("%q (%s)", e.Reason, moment(e.At, m.at, m.loc)), false})
+			out = append(out, fact{strings.ToUpper(cut(ticket.Who(e.Actor.Name), 16)), fmt.Sprintf("%q (%s)", e.Reason, ticket.Moment(e.At, m.at, m.loc)), false})
 			break
 		}
 	}
@@ -90,7 +92,7 @@ func (m *Root) confirmDialog(b *brief) *dialog {
 	}
 	known = unique(known)
 	candidates := candidatesOf(b.raw.Reads)
-	text, _ := m.knownWords(b)
+	text, _ := m.ticketOf(b).Known()
 	d.facts = append(d.facts, fact{"KNOWN", text, false})
 	d.facts = append(d.facts, m.warnings(b)...)
 	if b.raw.Operation.Verdict == ledger.Landed && len(known) > 0 {
@@ -107,7 +109,7 @@ func (m *Root) confirmDialog(b *brief) *dialog {
 	}
 	d.facts = append(d.facts,
 		fact{"WILL", "record that it landed; nothing is sent", false},
-		fact{"IF WRONG", "it is never done: " + fullCost(b.facts.advice.Miss), false},
+		fact{"IF WRONG", "it is never done: " + ticket.FullCost(b.facts.Advice.Miss), false},
 		fact{"TWO RECEIPTS", "make it HAPPENED TWICE", false})
 	if len(candidates) > 0 {
 		shown := make([]string, len(candidates))
@@ -183,13 +185,13 @@ func unique(in []string) []string {
 // denyDialog records that it did not land, on somebody's word.
 func (m *Root) denyDialog(b *brief) *dialog {
 	d := m.about(b, "It did not land?")
-	text, _ := m.knownWords(b)
+	text, _ := m.ticketOf(b).Known()
 	d.facts = append(d.facts, fact{"KNOWN", text, false})
 	d.facts = append(d.facts, m.warnings(b)...)
 	d.facts = append(d.facts,
 		fact{"WILL", "record that it did not land, on your word; nothing is sent", false},
 		fact{"NO PROOF", "your word is not a proof: sending again stays a risk somebody takes", false},
-		fact{"IF WRONG", "whoever sends again does it twice: " + fullCost(b.facts.advice.Duplicate), true})
+		fact{"IF WRONG", "whoever sends again does it twice: " + ticket.FullCost(b.facts.Advice.Duplicate), true})
 	reason := textField("How do you know", "")
 	d.fields = []*field{reason}
 	d.do = "Did not land"
@@ -202,11 +204,11 @@ func (m *Root) denyDialog(b *brief) *dialog {
 
 func (m *Root) abandonDialog(b *brief) *dialog {
 	d := m.about(b, "Abandon?")
-	miss := b.facts.advice.Miss
+	miss := b.facts.Advice.Miss
 	if b.rec.Operation.StateAt(m.at) == ledger.Failed {
-		d.facts = append(d.facts, fact{"WILL", "leave it undone for good; nothing is sent, its pipeline is refused", false}, fact{"COSTS", fullCost(miss), false})
+		d.facts = append(d.facts, fact{"WILL", "leave it undone for good; nothing is sent, its pipeline is refused", false}, fact{"COSTS", ticket.FullCost(miss), false})
 	} else {
-		d.facts = append(d.facts, fact{"WILL", "leave it unknown for good; nothing is sent, its pipeline is refused", false}, fact{"COSTS", fmt.Sprintf("%s if it did not land", fullCost(miss)), false})
+		d.facts = append(d.facts, fact{"WILL", "leave it unknown for good; nothing is sent, its pipeline is refused", false}, fact{"COSTS", fmt.Sprintf("%s if it did not land", ticket.FullCost(miss)), false})
 	}
 	d.facts = append(d.facts, m.warnings(b)...)
 	d.facts = append(d.facts, fact{"UNDO", "U puts it back in doubt", false})
@@ -228,7 +230,7 @@ func (m *Root) withReason(d *dialog, do string, verb ledger.Verb, done, ask stri
 func (m *Root) ackDialog(b *brief) *dialog {
 	d := m.about(b, "Dealt with?")
 	o := &b.rec.Operation
-	d.facts = []fact{{"WAS", strings.ToLower(conflictWords(o.Conflict)) + colon(o.ConflictNote), false}}
+	d.facts = []fact{{"WAS", strings.ToLower(ticket.Conflict(o.Conflict)) + ticket.Colon(o.ConflictNote), false}}
 	if len(o.Receipts) > 0 {
 		d.facts = append(d.facts, fact{"COVERS", strings.Join(o.Receipts, ", ") + "; a receipt found later raises it again", false})
 	}
@@ -267,7 +269,7 @@ func (m *Root) parkDialog(b *brief) *dialog {
 	}
 	d.act = func(d *dialog) tea.Cmd {
 		t, _ := parseUntil(until.value(), m.at, m.loc)
-		return m.decision(d, ledger.VerbPark, "parked until "+moment(t, m.at, m.loc), func(c *ledger.Decision) { c.Until, c.Reason = t, reason.value() })
+		return m.decision(d, ledger.VerbPark, "parked until "+ticket.Moment(t, m.at, m.loc), func(c *ledger.Decision) { c.Until, c.Reason = t, reason.value() })
 	}
 	return d
 }
@@ -310,7 +312,7 @@ func (m *Root) undoDialog(b *brief) *dialog {
 	d := m.about(b, "Undo?")
 	o := &b.rec.Operation
 	d.facts = append(d.facts,
-		fact{"NOW", fmt.Sprintf("%s, by %s %s%s", stateWords(o.State), who(o.Actor), moment(o.UpdatedAt, m.at, m.loc), colon(o.Reason)), false},
+		fact{"NOW", fmt.Sprintf("%s, by %s %s%s", ticket.State(o.State), ticket.Who(o.Actor), ticket.Moment(o.UpdatedAt, m.at, m.loc), ticket.Colon(o.Reason)), false},
 		fact{"WILL", "put it back in doubt. From then on only a person settles it", false},
 		fact{"NOT UNDONE", "whatever was sent stays sent", false})
 	d.facts = append(d.facts, m.warnings(b)...)
@@ -364,7 +366,7 @@ func (m *Root) holdDialog(b *brief) *dialog {
 func (m *Root) releaseDialog(h ledger.Hold) *dialog {
 	d := &dialog{title: "Release hold?", head: "hold " + holdWords(h.Scope)}
 	d.facts = []fact{
-		{"HELD BY", fmt.Sprintf("%s since %s: %s", who(h.Actor.Name), moment(h.CreatedAt, m.at, m.loc), h.Reason), false},
+		{"HELD BY", fmt.Sprintf("%s since %s: %s", ticket.Who(h.Actor.Name), ticket.Moment(h.CreatedAt, m.at, m.loc), h.Reason), false},
 		{"WILL", "let machines send again, where the policy lets them", true},
 	}
 	reason := textField("Reason", "")
@@ -394,8 +396,8 @@ func (m *Root) nameDialog(then func() tea.Cmd) *dialog {
 func (m *Root) movedDialog(title string, e *ledger.MovedError) *dialog {
 	d := &dialog{title: "Not done: it moved", head: title}
 	d.facts = []fact{
-		{"NOW", stateWords(e.State) + " since " + moment(e.At, m.at, m.loc), true},
-		{"BY", who(safe.Text(e.Actor)) + colon(safe.Text(e.Reason)), false},
+		{"NOW", ticket.State(e.State) + " since " + ticket.Moment(e.At, m.at, m.loc), true},
+		{"BY", ticket.Who(safe.Text(e.Actor)) + ticket.Colon(safe.Text(e.Reason)), false},
 	}
 	if e.NotFromThisOne {
 		d.facts = append(d.facts, fact{"SO", fmt.Sprintf("there is nothing to %s from there", verbWords(e.Verb)), false})

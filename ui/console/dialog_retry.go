@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -19,7 +21,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	d.version = p.Record.Operation.Version
 	proven := p.Basis == ledger.BasisAbsent || p.Basis == ledger.BasisKeySafe
 	if proven {
-		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", firstOf(safe.Text(p.Why), becauseWords(p.Basis, "")), false})
+		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", firstOf(safe.Text(p.Why), ticket.Because(p.Basis, "")), false})
 		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
 			d.until = p.LapsesAt
 		}
@@ -77,10 +79,10 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	reason := textField("Reason", "")
 	d.fields = []*field{reason}
 	d.do = strings.ToUpper(label[:1]) + label[1:]
-	want := typed(p.Loss.Value)
+	want := ticket.Typed(p.Loss.Value)
 	var loss *field
 	if !proven {
-		loss = typedField(pickFit(16, "Type "+want, "Type that loss"))
+		loss = typedField(ticket.Fit(16, "Type "+want, "Type that loss"))
 		d.fields = append(d.fields, loss)
 	}
 	d.check = func(*dialog) string {
@@ -103,18 +105,18 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 // Odds are for what nobody knows: where somebody said it did not land, or two
 // sides disagree, an average would make a word or a dispute look like a fact.
 func (m *Root) riskFacts(p reconcile.Plan, b *brief) []fact {
-	o, a := &b.rec.Operation, b.facts.advice
-	twice := fact{"IF IT LANDED", "it happens twice: " + fullCost(p.Loss), true}
+	o, a := &b.rec.Operation, b.facts.Advice
+	twice := fact{"IF IT LANDED", "it happens twice: " + ticket.FullCost(p.Loss), true}
 	var out []fact
 	switch {
 	case len(p.Showing.Related) > 0:
-		out = append(out, fact{"NOT ALONE", safe.Text(p.Why), true}, fact{"IF SENT", "it may happen twice, or undo the later one: " + fullCost(p.Loss), true})
+		out = append(out, fact{"NOT ALONE", safe.Text(p.Why), true}, fact{"IF SENT", "it may happen twice, or undo the later one: " + ticket.FullCost(p.Loss), true})
 	case o.Conflict != ledger.NoConflict:
-		out = append(out, fact{"IN CONFLICT", strings.ToLower(conflictWords(o.Conflict)) + colon(o.ConflictNote), true}, twice)
+		out = append(out, fact{"IN CONFLICT", strings.ToLower(ticket.Conflict(o.Conflict)) + ticket.Colon(o.ConflictNote), true}, twice)
 	case o.StateAt(m.at) == ledger.Failed:
-		out = append(out, fact{"NO PROOF", "that it did not land is only said, by " + who(o.Actor) + colon(o.Reason), true}, twice)
+		out = append(out, fact{"NO PROOF", "that it did not land is only said, by " + ticket.Who(o.Actor) + ticket.Colon(o.Reason), true}, twice)
 	default:
-		guess := fmt.Sprintf("whether it landed. Guess %s", percent(a.Odds.P))
+		guess := fmt.Sprintf("whether it landed. Guess %s", ticket.Percent(a.Odds.P))
 		if a.Odds.N > 0 {
 			guess += fmt.Sprintf(" (%s, %.0f–%.0f%%)", plural(a.Odds.N, "case", "cases"), a.Odds.Low*100, a.Odds.High*100)
 		} else {
@@ -122,12 +124,12 @@ func (m *Root) riskFacts(p reconcile.Plan, b *brief) []fact {
 		}
 		worse := "the same"
 		if diff := a.RetryCost - a.LeaveCost; diff > 0 {
-			worse = full(round2(diff)) + " WORSE"
+			worse = ticket.Full(round2(diff)) + " WORSE"
 		} else if diff < 0 {
-			worse = full(round2(-diff)) + " better"
+			worse = ticket.Full(round2(-diff)) + " better"
 		}
 		out = append(out, fact{"NOBODY KNOWS", guess, true}, twice,
-			fact{"ON AVERAGE", fmt.Sprintf("send %s, leave %s: sending is %s", full(round2(a.RetryCost)), full(round2(a.LeaveCost)), worse), false})
+			fact{"ON AVERAGE", fmt.Sprintf("send %s, leave %s: sending is %s", ticket.Full(round2(a.RetryCost)), ticket.Full(round2(a.LeaveCost)), worse), false})
 	}
 	switch {
 	case !b.facts.HasRead && !b.facts.SafeUntil.After(m.at):

@@ -3,6 +3,8 @@ package console
 import (
 	"fmt"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/ui/safe"
 )
@@ -17,7 +19,7 @@ func (m *Root) nothing(w int) []string {
 		}
 	}
 	say(m.th.text, "")
-	ago := func() string { return age(m.at.Sub(m.info.LastWrite)) }
+	ago := func() string { return ticket.Age(m.at.Sub(m.info.LastWrite)) }
 	switch {
 	case !m.list.read && m.lost != nil:
 		say(m.th.bad, "The ledger cannot be read. This is not an all-clear.")
@@ -25,7 +27,7 @@ func (m *Root) nothing(w int) []string {
 	case !m.list.read:
 		say(m.th.faint, "Reading the ledger…")
 	case m.counts.All == 0 && m.filter.Text == "":
-		say(m.th.strong, fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.", age(m.at.Sub(m.info.CreatedAt))))
+		say(m.th.strong, fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.", ticket.Age(m.at.Sub(m.info.CreatedAt))))
 		say(m.th.text, "")
 		say(m.th.text, "indoubt run --kind post -- curl --fail-with-body …")
 		say(m.th.faint, "records a write of your pipeline; it appears here by itself.")
@@ -41,7 +43,7 @@ func (m *Root) nothing(w int) []string {
 			say(m.th.bad, "Nothing needed you when the ledger was last read. It is lost now: not an all-clear.")
 			break
 		}
-		say(m.th.good, fmt.Sprintf("Nothing needs you. %s settled. Last write %s ago%s.", grouped(float64(m.counts.Settled), 0), ago(), by))
+		say(m.th.good, fmt.Sprintf("Nothing needs you. %s settled. Last write %s ago%s.", ticket.Grouped(float64(m.counts.Settled), 0), ago(), by))
 		if m.counts.Checking > 0 {
 			say(m.th.faint, fmt.Sprintf("%d in doubt are being checked: 2 shows them.", m.counts.Checking))
 		}

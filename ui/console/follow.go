@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/ui/safe"
 
@@ -237,7 +239,7 @@ func (m *Root) tellDialogs() {
 			continue
 		}
 		if r := m.list.items[i].row; r.Version != d.version && d.version != 0 {
-			d.stale = "now " + stateWords(r.StateAt(m.at)) + " since " + moment(r.UpdatedAt, m.at, m.loc) + ", by " + who(r.Actor)
+			d.stale = "now " + ticket.State(r.StateAt(m.at)) + " since " + ticket.Moment(r.UpdatedAt, m.at, m.loc) + ", by " + ticket.Who(r.Actor)
 		}
 	}
 }

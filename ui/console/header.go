@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -95,7 +97,7 @@ func (m *Root) headItems(w int) []headItem {
 	if m.list.read {
 		switch {
 		case c.NeedsYou > 0:
-			add(1, 0, th.strong, grouped(float64(c.NeedsYou), 0)+" NEED YOU", fmt.Sprintf("%d NEED YOU", c.NeedsYou))
+			add(1, 0, th.strong, ticket.Grouped(float64(c.NeedsYou), 0)+" NEED YOU", fmt.Sprintf("%d NEED YOU", c.NeedsYou))
 		default:
 			add(1, 0, th.good, "nothing needs you", "0 need you")
 		}
@@ -103,7 +105,7 @@ func (m *Root) headItems(w int) []headItem {
 		add(1, 0, th.faint, "reading…", "")
 	}
 	if c.Loss > 0 || c.ByWord > 0 {
-		loss := strings.TrimSpace(m.currency() + " " + money(c.Loss))
+		loss := strings.TrimSpace(m.currency() + " " + ticket.Money(c.Loss))
 		long := loss + " lost if ignored"
 		if c.ByWord > 0 {
 			long += fmt.Sprintf(" (+%d rated by word)", c.ByWord)
@@ -125,7 +127,7 @@ func (m *Root) headItems(w int) []headItem {
 		if c.Twice > 0 {
 			more = "MORE "
 		}
-		add(3, 0, th.bad, fmt.Sprintf("%d %s%s", rest, more, strings.TrimPrefix(plural(rest, "CONFLICT", "CONFLICTS"), grouped(float64(rest), 0)+" ")), "")
+		add(3, 0, th.bad, fmt.Sprintf("%d %s%s", rest, more, strings.TrimPrefix(plural(rest, "CONFLICT", "CONFLICTS"), ticket.Grouped(float64(rest), 0)+" ")), "")
 	}
 	m.headStates(add)
 	m.headHealth(add)
@@ -162,7 +164,7 @@ func (m *Root) headStates(add func(int, int, paint, string, string)) {
 	if m.lost != nil {
 		since := m.at.Sub(m.lostAt)
 		m.ticking = true
-		add(4, 0, th.bad, "STALE "+span(since)+": ledger lost, trying again", "STALE "+span(since))
+		add(4, 0, th.bad, "STALE "+ticket.Span(since)+": ledger lost, trying again", "STALE "+ticket.Span(since))
 	}
 	if strained, _, _ := strings.Cut(m.info.Strained, ":"); strained != "" {
 		add(4, 1, th.bad, m.info.Strained, strained)
@@ -182,7 +184,7 @@ func (m *Root) headStates(add func(int, int, paint, string, string)) {
 			break
 		}
 		scope := holdWords(h.Scope)
-		add(4, 0, th.bad, "HOLD "+scope+" by "+who(h.Actor.Name), "HOLD")
+		add(4, 0, th.bad, "HOLD "+scope+" by "+ticket.Who(h.Actor.Name), "HOLD")
 	}
 	if step := m.info.Step; step != 0 && m.at.Sub(m.info.SteppedAt).Abs() < stepShown {
 		way := "forward"
@@ -190,7 +192,7 @@ func (m *Root) headStates(add func(int, int, paint, string, string)) {
 			way = "back"
 		}
 		at := m.info.SteppedAt.In(m.loc).Format("15:04")
-		add(4, 1, th.warn, fmt.Sprintf("CLOCK SET %s by %s at %s", strings.ToUpper(way), age(step.Abs()), at), "CLOCK SET "+at)
+		add(4, 1, th.warn, fmt.Sprintf("CLOCK SET %s by %s at %s", strings.ToUpper(way), ticket.Age(step.Abs()), at), "CLOCK SET "+at)
 	}
 	if err := m.policyProblem(); err != nil {
 		add(4, 1, th.warn, "POLICY NOT TAKEN: :policy says why", "POLICY BROKEN")
@@ -213,12 +215,12 @@ func (m *Root) headHealth(add func(int, int, paint, string, string)) {
 	for _, h := range m.health {
 		since := ""
 		if !h.Since.IsZero() {
-			since = " " + age(m.at.Sub(h.Since))
+			since = " " + ticket.Age(m.at.Sub(h.Since))
 		}
 		switch h.State {
 		case reconcile.StateNew:
 			if h.Why != "" {
-				add(5, 1, m.th.warn, h.Downstream+" no answer yet"+colon(h.Why), h.Downstream+" no answer yet")
+				add(5, 1, m.th.warn, h.Downstream+" no answer yet"+ticket.Colon(h.Why), h.Downstream+" no answer yet")
 			}
 		case reconcile.StateUp:
 			up = append(up, h.Downstream+" up"+since)
@@ -231,7 +233,7 @@ func (m *Root) headHealth(add func(int, int, paint, string, string)) {
 		case reconcile.StateHalf:
 			add(5, 1, m.th.warn, h.Downstream+" trying again", "")
 		case reconcile.StateSlow:
-			add(5, 1, m.th.warn, h.Downstream+" throttled"+since+colon(h.Why), h.Downstream+" throttled"+since)
+			add(5, 1, m.th.warn, h.Downstream+" throttled"+since+ticket.Colon(h.Why), h.Downstream+" throttled"+since)
 		default:
 			add(5, 1, m.th.warn, h.Downstream+" "+h.State, "")
 		}
@@ -248,7 +250,7 @@ func (m *Root) headAges(add func(int, int, paint, string, string)) {
 		if d < time.Minute {
 			m.ticking = true
 		}
-		return age(d)
+		return ticket.Age(d)
 	}
 	if !m.info.LastError.IsZero() {
 		d := ago(m.info.LastError)
@@ -289,7 +291,7 @@ func (m *Root) tabLine(w int) string {
 			}
 			text := t.key + " " + name
 			if t.n >= 0 && (i == 0 || !short || t.t == m.tab) {
-				text += " " + grouped(float64(t.n), 0)
+				text += " " + ticket.Grouped(float64(t.n), 0)
 			}
 			switch {
 			case t.t == m.tab:

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -125,7 +127,7 @@ func retryWords(r reconcile.RetryResult) string {
 	case reconcile.DidGrant:
 		return "one send allowed, waiting for its pipeline"
 	case reconcile.DidRefuse:
-		return "not sent" + colon(safe.Text(r.Why))
+		return "not sent" + ticket.Colon(safe.Text(r.Why))
 	}
 	switch r.Operation.State {
 	case ledger.Committed:
@@ -178,7 +180,7 @@ func (m *Root) check() tea.Cmd {
 	m.say("checking: "+title, false)
 	return func() tea.Msg {
 		r, err := engine.ReadNow(ctx, id)
-		return doneMsg{what: "check: " + verdictWords(safe.Value(r.Read)) + ": " + title, title: title, ids: []string{id}, err: err}
+		return doneMsg{what: "check: " + ticket.Verdict(safe.Value(r.Read)) + ": " + title, title: title, ids: []string{id}, err: err}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 
 	tea "charm.land/bubbletea/v2"
@@ -227,7 +229,7 @@ func TestALostLedgerIsBackWhenItCanBeRead(t *testing.T) {
 			b.tickOver(4 * time.Second)
 			b.hides("is back")
 		}
-		b.shows("STALE " + span(time.Duration(n+1)*20*time.Second))
+		b.shows("STALE " + ticket.Span(time.Duration(n+1)*20*time.Second))
 	}
 	if opened < 5 {
 		t.Errorf("opened %d times in a minute", opened)
@@ -274,7 +276,7 @@ func TestWhatIsSaidIsNotCutWhereThereIsRoom(t *testing.T) {
 func TestAGuessIsNotShownWithoutItsCases(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	s := b.m.list.items[1]
-	if got := landedWord(s.row, nil, night, 7); got != "…" {
+	if got := (ticket.Ticket{Row: s.row, Now: night}).Landed(7); got != "…" {
 		t.Errorf("it shows %q", got)
 	}
 }
@@ -598,7 +600,7 @@ func TestWhatNoEngineHasPricedCostsNotNothing(t *testing.T) {
 	s.put(rec)
 	o := nightOptions()
 	o.Store = s
-	b := newBench(t, 100, 24, o).judged(func(r ledger.Record, now time.Time) facts {
+	b := newBench(t, 100, 24, o).judged(func(r ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(r, now)
 		f.Price = ledger.Pricing{Digest: "p", Title: "post the news", Duplicate: amount(812), Miss: amount(97)}
 		return f

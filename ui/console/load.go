@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -203,7 +205,7 @@ type brief struct {
 	raw     ledger.Record // for rules and for copying
 	rec     ledger.Record // safe to show
 	events  []ledger.Event
-	facts   facts
+	facts   ticket.Facts
 	took    time.Time
 	history bool // events were read
 	old     bool // it changed since
@@ -234,7 +236,7 @@ func (m *Root) loadBriefs(gen int, ids []string, chosen string) tea.Cmd {
 	}
 }
 
-func readBrief(ctx context.Context, store ledger.Store, judge judge, id string, now time.Time, history bool) (*brief, error) {
+func readBrief(ctx context.Context, store ledger.Store, judge ticket.Judge, id string, now time.Time, history bool) (*brief, error) {
 	rec, err := store.Read(ctx, ledger.Locator{ID: id})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", id, err)
@@ -257,11 +259,11 @@ func readBrief(ctx context.Context, store ledger.Store, judge judge, id string, 
 	return b, nil
 }
 
-func safeFacts(f facts) facts {
-	advice := safe.Value(f.advice)
-	f.advice = facts{}.advice
+func safeFacts(f ticket.Facts) ticket.Facts {
+	advice := safe.Value(f.Advice)
+	f.Advice = ticket.Facts{}.Advice
 	f = safe.Value(f)
-	f.advice = advice
+	f.Advice = advice
 	return f
 }
 

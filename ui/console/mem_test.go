@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
+	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -362,7 +363,7 @@ func newBench(t testing.TB, w, h int, o Options) *bench {
 }
 
 // judged replaces the policy by fixed facts.
-func (b *bench) judged(j judge) *bench {
+func (b *bench) judged(j ticket.Judge) *bench {
 	b.m.judge = j
 	b.m.briefs = map[string]*brief{}
 	b.send(tickMsg{b.m.tickGen})

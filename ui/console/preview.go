@@ -3,6 +3,8 @@ package console
 import (
 	"strings"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 )
 
@@ -19,11 +21,11 @@ type part struct {
 func (m *Root) preview(b *brief, w, h int) []string {
 	o := &b.rec.Operation
 	head := []string{o.Kind}
-	if c := errorWords(o.ErrorClass); c != "" {
+	if c := ticket.ErrorClass(o.ErrorClass); c != "" {
 		head = append(head, c)
 	}
 	if !o.StartedAt.IsZero() {
-		head = append(head, moment(o.StartedAt, m.at, m.loc))
+		head = append(head, ticket.Moment(o.StartedAt, m.at, m.loc))
 	}
 	head = append(head, firstOf(o.Source.Pipeline, "unknown pipeline"))
 	line := " " + strings.Join(head, " · ")
@@ -31,8 +33,8 @@ func (m *Root) preview(b *brief, w, h int) []string {
 
 	room := max(w-label-1, 8)
 	seen := part{name: "SEEN", paint: m.th.text, text: wrap(m.lastSeen(b), room)}
-	text, paint := m.knownWords(b)
-	known := part{name: "KNOWN", paint: paint, text: wrap(text, room)}
+	text, tone := m.ticketOf(b).Known()
+	known := part{name: "KNOWN", paint: m.th.tone(tone), text: wrap(text, room)}
 	price := part{name: "PRICE", paint: m.th.text}
 	if o.StateAt(m.at) == ledger.Uncertain {
 		price.text = []string{m.priceWords(b, room)}
@@ -89,7 +91,7 @@ func (m *Root) lastSeen(b *brief) string {
 		if strings.HasPrefix(name, "attempt ") && i > 0 && all[i-1].who == name {
 			name += ":"
 		}
-		return strings.TrimSpace(moment(e.at, m.at, m.loc) + " " + name + " " + e.text(m.at, m.loc))
+		return strings.TrimSpace(ticket.Moment(e.at, m.at, m.loc) + " " + name + " " + e.text(m.at, m.loc))
 	}
 	return "nothing yet"
 }

@@ -6,6 +6,8 @@ import (
 	"image/color"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
@@ -27,7 +29,7 @@ type Root struct {
 	o      Options
 	ctx    context.Context
 	store  ledger.Store
-	judge  judge
+	judge  ticket.Judge
 	clock  ledger.Clock
 	loc    *time.Location
 	actor  ledger.Actor
@@ -114,7 +116,7 @@ type (
 
 func newRoot(ctx context.Context, o Options) (*Root, error) {
 	m := &Root{
-		o: o, ctx: ctx, store: o.Store, clock: o.Clock, loc: o.Location, actor: o.Actor, judge: byPolicy(o.Policy),
+		o: o, ctx: ctx, store: o.Store, clock: o.Clock, loc: o.Location, actor: o.Actor, judge: ticket.ByPolicy(o.Policy),
 		tab: ledger.TabNeedsYou, orders: map[ledger.Tab]ledger.Order{}, kept: map[ledger.Tab]string{},
 		briefs: map[string]*brief{}, values: map[string]map[string]bool{}, writes: &writes{}, wish: firstOf(o.Theme, "auto"), dirty: true,
 	}
@@ -276,7 +278,7 @@ func (m *Root) everySecond() tea.Cmd {
 	}
 	for _, s := range m.list.visible() {
 		if b := m.briefs[s.id]; b != nil {
-			for _, t := range []time.Time{b.facts.advice.ChangesAt, b.rec.Pricing.DecideAt, b.facts.ProofAt, b.facts.LapsesAt} {
+			for _, t := range []time.Time{b.facts.Advice.ChangesAt, b.rec.Pricing.DecideAt, b.facts.ProofAt, b.facts.LapsesAt} {
 				if t.After(b.took) && !t.After(m.at) {
 					b.old = true // a clock has changed what is advised
 				}

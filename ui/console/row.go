@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 )
 
@@ -47,7 +49,7 @@ func (m *Root) heads(w int) string {
 	put("KIND", c.kind)
 	what := "WHAT"
 	if n := m.list.top; n > 0 {
-		what += "  ↑" + grouped(float64(n), 0) + " above"
+		what += "  ↑" + ticket.Grouped(float64(n), 0) + " above"
 	}
 	put(what, c.what)
 	put("PIPELINE", c.pipe)
@@ -65,8 +67,9 @@ func (m *Root) heads(w int) string {
 
 // row is one line of the list, exactly w cells.
 func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
-	now, th := m.at, m.th
-	r, b := m.asPriced(s)
+	th := m.th
+	t := m.ticket(s)
+	r := &t.Row
 	flag, mark := " ", " "
 	if r.Conflict != ledger.NoConflict {
 		flag = "!"
@@ -77,7 +80,7 @@ func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
 	if ranged {
 		mark = "+"
 	}
-	since := now.Sub(firstTime(r.DoubtedAt, r.CreatedAt))
+	since := t.Age()
 	if since < time.Minute {
 		m.ticking = true
 	}
@@ -96,7 +99,7 @@ func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
 	}
 	cell(th.bad, flag)
 	cell(th.accent, mark)
-	out.WriteString(right(age(since), 4))
+	out.WriteString(right(ticket.Age(since), 4))
 	out.WriteString(" ")
 	if c.kind > 0 {
 		cell(th.faint, left(r.Kind, c.kind-1)+" ")
@@ -117,24 +120,24 @@ func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
 		cell(th.faint, left(r.Source.Pipeline, c.pipe-1)+" ")
 	}
 	if c.twice > 0 {
-		out.WriteString(right(rowCost(r, r.Pricing.Duplicate), c.twice))
+		out.WriteString(right(t.Twice(), c.twice))
 	}
 	if c.never > 0 {
-		out.WriteString(right(rowCost(r, r.Pricing.Miss), c.never))
+		out.WriteString(right(t.Never(), c.never))
 	}
 	if c.landed > 0 {
-		word := landedWord(*r, b, now, c.landed-1)
+		word := t.Landed(c.landed - 1)
 		cell(m.landedPaint(r, word), left(" "+word, c.landed))
 	}
 	if c.clock > 0 {
-		clock, ticks := clockWord(*r, b, now, m.loc)
+		clock, ticks := t.Clock()
 		if ticks {
 			m.ticking = true
 		}
 		cell(th.text, left(" "+clock, c.clock))
 	}
 	if c.do > 0 {
-		cell(th.text, left(" "+doWord(*r, b, now, c.do-1), c.do))
+		cell(th.text, left(" "+t.Do(c.do-1), c.do))
 	}
 	line := out.String()
 	if chosen {
@@ -143,28 +146,25 @@ func (m *Root) row(s *shown, w int, c columns, chosen, ranged bool) string {
 	return line
 }
 
-// asPriced is a row with its details, where they belong to it and not to what
-// the operation has become since. What no engine has priced yet is shown as the
+// ticket is a row with its details, where they belong to it and not to what the
+// operation has become since. What no engine has priced yet is shown as the
 // policy in force prices it.
-func (m *Root) asPriced(s *shown) (*ledger.Row, *brief) {
-	r, b := &s.row, m.briefs[s.id]
-	if b == nil || b.raw.Operation.Version > r.Version {
-		return r, nil
+func (m *Root) ticket(s *shown) ticket.Ticket {
+	t := ticket.Ticket{Row: s.row, Now: m.at, Zone: m.loc}
+	b := m.briefs[s.id]
+	if b == nil || b.raw.Operation.Version > t.Row.Version {
+		return t
 	}
-	if r.Pricing.Digest == "" && b.rec.Pricing.Digest != "" {
-		priced := *r
-		priced.Pricing, priced.Title = b.rec.Pricing, b.rec.Operation.Title
-		r = &priced
+	t.Record, t.Facts = &b.rec, b.facts
+	if t.Row.Pricing.Digest == "" && b.rec.Pricing.Digest != "" {
+		t.Row.Pricing, t.Row.Title = b.rec.Pricing, b.rec.Operation.Title
 	}
-	return r, b
+	return t
 }
 
-// rowCost says nothing of what has no price: 0 would say that it costs nothing.
-func rowCost(r *ledger.Row, c ledger.Cost) string {
-	if r.Pricing.Digest == "" {
-		return "…"
-	}
-	return cost(c)
+// ticketOf is the ticket of an operation whose details are read.
+func (m *Root) ticketOf(b *brief) ticket.Ticket {
+	return ticket.Ticket{Row: b.rec.Row(), Record: &b.rec, Facts: b.facts, Now: m.at, Zone: m.loc}
 }
 
 func (m *Root) landedPaint(r *ledger.Row, word string) paint {
@@ -202,13 +202,4 @@ func (m *Root) listLines(w, h int) []string {
 		out = append(out, spaces(w))
 	}
 	return out
-}
-
-func firstTime(times ...time.Time) time.Time {
-	for _, t := range times {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return time.Time{}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/ui/safe"
 )
@@ -108,7 +110,7 @@ func effectSides(b *brief, receipts []string, at func(time.Time) string) []side 
 	if lone >= 0 && silent >= 0 {
 		a := b.rec.Attempts[silent]
 		out[lone].attempt = a.N
-		out[lone].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, firstOf(errorWords(a.ErrorClass), "no answer"))
+		out[lone].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, firstOf(ticket.ErrorClass(a.ErrorClass), "no answer"))
 		out[lone].facts["sent"] = at(a.StartedAt)
 	}
 	// The evidence of a check is what the other side says of each effect. Whatever
@@ -141,7 +143,7 @@ func unheard(b *brief, known int, at func(time.Time) string) []side {
 	for _, a := range b.rec.Attempts {
 		if a.N != known && a.Final() == ledger.OutcomeUncertain {
 			return []side{{head: "MAYBE", attempt: a.N, facts: map[string]string{
-				"receipt": "not known", "sent by": fmt.Sprintf("attempt %d, %s", a.N, firstOf(errorWords(a.ErrorClass), "no answer")), "sent": at(a.StartedAt),
+				"receipt": "not known", "sent by": fmt.Sprintf("attempt %d, %s", a.N, firstOf(ticket.ErrorClass(a.ErrorClass), "no answer")), "sent": at(a.StartedAt),
 			}}}
 		}
 	}
@@ -154,7 +156,7 @@ func askedAndFound(b *brief, at func(time.Time) string) []side {
 	if read == nil {
 		return nil
 	}
-	asked := side{head: "ASKED", facts: map[string]string{"at": at(firstTime(b.rec.Operation.StartedAt, b.rec.Operation.CreatedAt))}}
+	asked := side{head: "ASKED", facts: map[string]string{"at": at(ticket.FirstTime(b.rec.Operation.StartedAt, b.rec.Operation.CreatedAt))}}
 	input := plainMembers(asObject(b.raw.Operation.Input))
 	found := effectSides(b, read.Receipts, at)
 	if len(found) == 0 {
@@ -187,12 +189,12 @@ func askedAndFound(b *brief, at func(time.Time) string) []side {
 // recordedAndFound sets what somebody recorded beside what came up later.
 func recordedAndFound(b *brief, at func(time.Time) string) []side {
 	o := &b.rec.Operation
-	recorded := side{head: "RECORDED", facts: map[string]string{"fact": stateWords(o.State)}}
+	recorded := side{head: "RECORDED", facts: map[string]string{"fact": ticket.State(o.State)}}
 	var since time.Time
 	for _, e := range b.events {
 		if e.To == o.State && e.From != e.To {
 			since = e.At
-			recorded.facts["by"], recorded.facts["at"], recorded.facts["because"] = who(e.Actor.Name), at(e.At), e.Reason
+			recorded.facts["by"], recorded.facts["at"], recorded.facts["because"] = ticket.Who(e.Actor.Name), at(e.At), e.Reason
 		}
 	}
 	found := side{head: "FOUND", facts: map[string]string{}}

@@ -5,6 +5,8 @@ import (
 	"image/color"
 	"strings"
 
+	"indoubt/ui/ticket"
+
 	"charm.land/lipgloss/v2"
 )
 
@@ -38,6 +40,19 @@ type theme struct {
 	cursor paint // the selected row, never told by colour alone
 	head   paint // column heads
 	button paint // the button that Enter presses
+}
+
+// tone is the paint of a sentence.
+func (th *theme) tone(t ticket.Tone) paint {
+	switch t {
+	case ticket.Good:
+		return th.good
+	case ticket.Warn:
+		return th.warn
+	case ticket.Bad:
+		return th.bad
+	}
+	return th.text
 }
 
 type palette struct{ faint, accent, good, warn, bad, back string }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/ui/safe"
 )
@@ -27,7 +29,7 @@ type entry struct {
 // text is what an entry says, with since when where it stands for several.
 func (e entry) text(now time.Time, loc *time.Location) string {
 	if e.many > 1 {
-		return e.what + ", since " + moment(e.from, now, loc)
+		return e.what + ", since " + ticket.Moment(e.from, now, loc)
 	}
 	return e.what
 }
@@ -49,7 +51,7 @@ func gathered(all []entry) []entry {
 			continue
 		}
 		before := out[len(out)-1]
-		e.many, e.from = max(before.many, 1)+1, firstTime(before.from, before.at)
+		e.many, e.from = max(before.many, 1)+1, ticket.FirstTime(before.from, before.at)
 		e.who = fmt.Sprintf("%d %ss", e.many, strings.SplitN(e.who, " ", 2)[0])
 		out[len(out)-1] = e
 	}
@@ -83,7 +85,7 @@ func timeline(b *brief) []entry {
 			continue
 		}
 		n++
-		out = append(out, entry{at: r.EndedAt, who: fmt.Sprintf("check %d", n), what: verdictWords(r), grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch, check: true})
+		out = append(out, entry{at: r.EndedAt, who: fmt.Sprintf("check %d", n), what: ticket.Verdict(r), grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch, check: true})
 	}
 	for _, e := range b.events {
 		if en, ok := eventEntry(e); ok {
@@ -95,7 +97,7 @@ func timeline(b *brief) []entry {
 		told = told || e.grave
 	}
 	if o := rec.Operation; o.Conflict != ledger.NoConflict && !told {
-		out = append(out, entry{at: o.UpdatedAt, who: "conflict", what: strings.ToLower(conflictWords(o.Conflict)) + ": " + o.ConflictNote, grave: true})
+		out = append(out, entry{at: o.UpdatedAt, who: "conflict", what: strings.ToLower(ticket.Conflict(o.Conflict)) + ": " + o.ConflictNote, grave: true})
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].at.Before(out[j].at) })
 	return gathered(out)
@@ -107,9 +109,9 @@ func attemptEntries(rec *ledger.Record, a ledger.Attempt) []entry {
 	switch a.Basis {
 	case "":
 	case ledger.BasisRiskAccepted:
-		sent += ", " + becauseWords(a.Basis, allowedBy(rec, a))
+		sent += ", " + ticket.Because(a.Basis, allowedBy(rec, a))
 	default:
-		sent += ", allowed because " + becauseWords(a.Basis, allowedBy(rec, a))
+		sent += ", allowed because " + ticket.Because(a.Basis, allowedBy(rec, a))
 	}
 	out := []entry{{at: a.StartedAt, who: name, what: sent}}
 	if !a.EndedAt.IsZero() {
@@ -165,7 +167,7 @@ func controlWords(r ledger.Read) string {
 	if r.Verdict == ledger.Landed || r.Verdict == ledger.Duplicated {
 		return "the check finds this one, so it works"
 	}
-	return "the check does not find this one" + colon(r.Reason)
+	return "the check does not find this one" + ticket.Colon(r.Reason)
 }
 
 func senderWords(o ledger.Operation, a ledger.Attempt) string {
@@ -204,19 +206,19 @@ func outcomeWords(a ledger.Attempt) string {
 		case ledger.Refused:
 			return "refused: " + firstOf(a.Error, statusWords(a.Status), "the other side said no")
 		}
-		return "did not land" + colon(a.Error)
+		return "did not land" + ticket.Colon(a.Error)
 	case ledger.OutcomeUncertain:
 		text := fmt.Sprintf("no clear answer after %s", seconds(took))
 		if a.Status > 0 {
 			text = statusWords(a.Status) + " after " + seconds(took)
 		}
-		if c := errorWords(a.ErrorClass); c != "" {
+		if c := ticket.ErrorClass(a.ErrorClass); c != "" {
 			text += " (" + c + ")"
 		}
 		if a.Proof == ledger.ProvenAbsent {
 			text += "; proven since: it did not land"
 		}
-		return text + colon(a.Error)
+		return text + ticket.Colon(a.Error)
 	}
 	return "ended"
 }
@@ -231,13 +233,6 @@ func statusWords(status int) string {
 	return ""
 }
 
-func colon(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": " + text
-}
-
 func seconds(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -245,13 +240,13 @@ func seconds(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return span(d)
+	return ticket.Span(d)
 }
 
 // eventEntry is what a person or the ledger did, apart from attempts and
 // checks, which have their own lines.
 func eventEntry(e ledger.Event) (entry, bool) {
-	en := entry{at: e.At, who: who(e.Actor.Name)}
+	en := entry{at: e.At, who: ticket.Who(e.Actor.Name)}
 	quoted := ""
 	if e.Reason != "" {
 		quoted = `, "` + e.Reason + `"`
@@ -282,7 +277,7 @@ func eventEntry(e ledger.Event) (entry, bool) {
 	case "note":
 		en.what = `note: "` + e.Reason + `"`
 	case "grant":
-		en.what = "allowed one send" + colon(e.Reason)
+		en.what = "allowed one send" + ticket.Colon(e.Reason)
 	case "void":
 		en.what = e.Reason
 	case "hold", "release":

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ui/ticket"
+
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
@@ -47,16 +49,16 @@ func TestAnAmountIsNeverCutOff(t *testing.T) {
 	for e := -4.0; e < 308; e += 0.01 {
 		v := math.Pow(10, e)
 		for _, v := range []float64{v, math.Round(v), math.Nextafter(math.Round(v), 0)} {
-			if got := money(v); width(got) > 6 || got == "0.00" {
+			if got := ticket.Money(v); width(got) > 6 || got == "0.00" {
 				t.Fatalf("%v is shown as %q", v, got)
 			}
-			if got := cost(ledger.Cost{Value: v, Guess: true}); width(got) > 6 && v < 1e15 {
+			if got := ticket.Cost(ledger.Cost{Value: v, Guess: true}); width(got) > 6 && v < 1e15 {
 				t.Fatalf("a guess of %v is shown as %q", v, got)
 			}
 		}
 	}
 	for v, want := range map[float64]string{0: "0", 4.2: "4.20", 999.999: "1,000", 5800: "5,800", 62_150: "62.1k", 999_949: "999.9k", 1_304_000: "1.30M", 999.9e6: "999.9M", 20e9: "20.0G", 2e14: "200.0T", 3e18: "3e18"} {
-		if got := money(v); got != want {
+		if got := ticket.Money(v); got != want {
 			t.Errorf("%v is shown as %q, want %q", v, got, want)
 		}
 	}
@@ -206,10 +208,10 @@ func TestTheShortDetailTellsWhatWasSeenOfTheOperation(t *testing.T) {
 func TestTheShortDetailDoesNotCutTheAdvice(t *testing.T) {
 	o := nightOptions()
 	why := "a twin wants the same and is landed (charge cus_1QX 12,000.00 from the other pipeline): look at both"
-	b := newBench(t, 80, 24, o).judged(func(r ledger.Record, now time.Time) facts {
+	b := newBench(t, 80, 24, o).judged(func(r ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(r, now)
-		if f.advice.Verb == policy.AdviseLook {
-			f.advice.Reason = why
+		if f.Advice.Verb == policy.AdviseLook {
+			f.Advice.Reason = why
 		}
 		return f
 	}).cursorOn(2)
@@ -275,9 +277,9 @@ func TestARetryAgainstAConflictOrAWordSaysSo(t *testing.T) {
 
 func TestAGuessSaysWhatItRestsOn(t *testing.T) {
 	o := nightOptions()
-	newBench(t, 120, 40, o).judged(func(r ledger.Record, now time.Time) facts {
+	newBench(t, 120, 40, o).judged(func(r ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(r, now)
-		f.advice.Odds = policy.Odds{P: 0.08, N: 8, Low: 0, High: 0.3, Others: 36, Why: "none of this kind yet, 36 of other kinds (timeout)"}
+		f.Advice.Odds = policy.Odds{P: 0.08, N: 8, Low: 0, High: 0.3, Others: 36, Why: "none of this kind yet, 36 of other kinds (timeout)"}
 		return f
 	}).cursorOn(2).shows("8% (0–30%) is a guess: none of this kind yet, 36 of other kinds")
 }
@@ -321,19 +323,19 @@ func TestARiskIsTakenByWhoAllowedIt(t *testing.T) {
 func TestAGuessAlwaysCarriesItsCases(t *testing.T) {
 	r := doubt(20, "x.y", "t", "p", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(2), amount(1))
 	for n, want := range map[int]string{4: "67% n4", 208: "67%n208", 1500: "67% n1k", 123_456: "67%n123k"} {
-		b := &brief{facts: facts{advice: policy.Advice{Odds: policy.Odds{P: 0.67, N: n}}}}
-		if got := landedWord(r.Row(), b, night, 7); got != want {
+		b := &brief{facts: ticket.Facts{Advice: policy.Advice{Odds: policy.Odds{P: 0.67, N: n}}}}
+		if got := (ticket.Ticket{Row: r.Row(), Record: &b.rec, Facts: b.facts, Now: night}).Landed(7); got != want {
 			t.Errorf("%d cases: %q, want %q", n, got, want)
 		}
 	}
 }
 
 func TestAReceiptIsNotSaidTwice(t *testing.T) {
-	got := verdictWords(ledger.Read{Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"po_1", "po_2"}, Reason: "2 matched; expected 1: po_1, po_2"})
+	got := ticket.Verdict(ledger.Read{Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"po_1", "po_2"}, Reason: "2 matched; expected 1: po_1, po_2"})
 	if got != "found 2: po_1, po_2" {
 		t.Errorf("it says %q", got)
 	}
-	got = verdictWords(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"po_1"}, Reason: "found po_1; not settled: another engine works"})
+	got = ticket.Verdict(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"po_1"}, Reason: "found po_1; not settled: another engine works"})
 	if got != "landed, receipt po_1: not settled: another engine works" {
 		t.Errorf("it says %q", got)
 	}
@@ -352,7 +354,7 @@ func TestATwinIsSeenOnItsRow(t *testing.T) {
 }
 
 func TestAnAnswerThatIsNotSettledSaysWhy(t *testing.T) {
-	got := verdictWords(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"ch_1"}, Reason: "1 matched; not settled: another engine works on this ledger under another policy"})
+	got := ticket.Verdict(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"ch_1"}, Reason: "1 matched; not settled: another engine works on this ledger under another policy"})
 	if !strings.Contains(got, "ch_1") || !strings.Contains(got, "not settled") {
 		t.Errorf("it says only %q", got)
 	}

@@ -1,4 +1,4 @@
-package console
+package ticket
 
 import (
 	"time"
@@ -8,10 +8,10 @@ import (
 	"indoubt/reconcile"
 )
 
-// facts is what the policy in force says about one operation now, reduced to
+// Facts is what the policy in force says about one operation now, reduced to
 // what the screen shows.
-type facts struct {
-	advice policy.Advice
+type Facts struct {
+	Advice policy.Advice
 	Price  ledger.Pricing // what stands beside it in the list, once an engine wrote it there
 
 	Pattern     string // of the kind in the policy; "" when the defaults apply
@@ -40,12 +40,12 @@ type facts struct {
 	Recheck       time.Duration // how long after a decision one more check tells whether it was right; 0: none can
 }
 
-// judge works facts out. The console has one; tests bring their own.
-type judge func(rec ledger.Record, now time.Time) facts
+// Judge works facts out. The console has one; tests bring their own.
+type Judge func(rec ledger.Record, now time.Time) Facts
 
-// byPolicy judges by the policy in force at the moment of asking.
-func byPolicy(inForce func() *policy.Policy) judge {
-	return func(rec ledger.Record, now time.Time) facts {
+// ByPolicy judges by the policy in force at the moment of asking.
+func ByPolicy(inForce func() *policy.Policy) Judge {
+	return func(rec ledger.Record, now time.Time) Facts {
 		p := policy.Default()
 		if inForce != nil {
 			if q := inForce(); q != nil {
@@ -53,8 +53,8 @@ func byPolicy(inForce func() *policy.Policy) judge {
 			}
 		}
 		k, unasked := p.Kind(rec.Operation.Kind).Checkable(rec)
-		f := facts{
-			advice: k.Advise(rec, now), Price: k.Price(rec),
+		f := Facts{
+			Advice: k.Advise(rec, now), Price: k.Price(rec),
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
 			Link: k.Link(rec.Operation), HasRead: k.Read != nil, Via: "pipeline",
 			RetryMax: k.Retry.Max, AutoConfirm: k.Auto.Confirm, AutoDeny: k.Auto.Deny, AutoRetry: k.Auto.Retry,

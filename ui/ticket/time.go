@@ -1,0 +1,64 @@
+package ticket
+
+import (
+	"fmt"
+	"time"
+)
+
+// Age is a span in at most three cells where it can: 9s, 41m, 23h, 3d.
+func Age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	case d < 1000*24*time.Hour:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+	return fmt.Sprintf("%dy", int(d.Hours()/24/365))
+}
+
+// Span is a countdown: 40s, 9m12s, 23h07m, 6d.
+func Span(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 72*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// Moment is a time of day, with the weekday when it is not today's, and the
+// date when it is not this week's.
+func Moment(t, now time.Time, loc *time.Location) string {
+	t, now = t.In(loc), now.In(loc)
+	layout := "15:04:05"
+	if t.YearDay() != now.YearDay() || t.Year() != now.Year() {
+		layout = "Mon 15:04"
+		if d := now.Sub(t); d > 6*24*time.Hour || d < -6*24*time.Hour {
+			layout = "2006-01-02 15:04"
+		}
+	}
+	return t.Format(layout)
+}
+
+func FirstTime(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
