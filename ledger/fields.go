@@ -11,10 +11,8 @@ import (
 // Fields are the values at paths of an input, by "input." and the path. A missing or
 // null one is an error: what is told apart by them would be made one.
 func Fields(input json.RawMessage, paths []string) (map[string]any, error) {
-	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.UseNumber()
-	var data any
-	if err := dec.Decode(&data); err != nil {
+	data, err := decoded(input)
+	if err != nil {
 		return nil, fmt.Errorf("there is no input to take %s from", strings.Join(paths, ", "))
 	}
 	values := map[string]any{}
@@ -26,6 +24,31 @@ func Fields(input json.RawMessage, paths []string) (map[string]any, error) {
 		values["input."+path] = v
 	}
 	return values, nil
+}
+
+// Part is the value at one path of an input.
+func Part(input json.RawMessage, path string) (json.RawMessage, error) {
+	data, err := decoded(input)
+	if err != nil {
+		return nil, fmt.Errorf("there is no input to take %s from", path)
+	}
+	if data, err = field(data, path); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(data); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
+}
+
+func decoded(input json.RawMessage) (data any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.UseNumber()
+	err = dec.Decode(&data)
+	return data, err
 }
 
 // Digest is a short one (hex) of values, the same for values that Fingerprint takes

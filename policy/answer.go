@@ -15,7 +15,7 @@ func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answ
 	if !whole(a) {
 		return Ruling{}, nil // there is nothing to rule on
 	}
-	vars := newVariables(rec).withAnswer(&a)
+	vars := k.variables(rec).withAnswer(&a)
 	doubt := func(err error) (Ruling, error) {
 		return Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, err
 	}

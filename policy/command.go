@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -113,12 +112,8 @@ func (c *commandRule) input(r *rendering) []byte {
 		return r.json(c.stdin)
 	}
 	o := r.vars.rec.Operation
-	input := json.RawMessage(o.Input)
-	if !json.Valid(input) {
-		input = json.RawMessage("null")
-	}
 	return r.marshal(map[string]any{
-		"id": o.ID, "kind": o.Kind, "key": o.Key, "token": o.Token, "receipt": o.Receipt(), "input": input, "cursor": r.vars.cursor,
+		"id": o.ID, "kind": o.Kind, "key": o.Key, "token": o.Token, "receipt": o.Receipt(), "input": r.vars.kind.seenJSON(o), "cursor": r.vars.cursor,
 	})
 }
 

@@ -84,7 +84,7 @@ func (c *costRule) value(ctx context.Context, p *Policy, vars *variables) ledger
 
 // Costs are what a duplicate and a miss of this operation cost.
 func (k *Kind) Costs(op ledger.Operation) (duplicate, miss ledger.Cost) {
-	vars := newVariables(ledger.Record{Operation: op})
+	vars := k.variables(ledger.Record{Operation: op})
 	ctx := context.Background()
 	duplicate = k.duplicate.value(ctx, k.policy, vars)
 	vars.problem = nil

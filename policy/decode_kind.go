@@ -25,6 +25,7 @@ var notInDefaults = map[string]string{
 	"visible_for":    "what proves absence is said for each kind, never inherited",
 	"idempotent":     "only a kind can be safe to repeat",
 	"match":          "what a request is of is said for each kind",
+	"input":          "what a kind sees of a request is said for each kind",
 	"downstream":     "", "title": "", "target": "", "link": "", "key": "", "token": "", "read": "", "send": "", "tests": "",
 	"committed": "", "refused": "", "already": "",
 }
@@ -80,6 +81,7 @@ func (d *decoder) kindTable(k *Kind) []field {
 			field{"deny", d.boolean(&k.Auto.Deny)},
 			field{"retry", d.choice(&k.Auto.Retry, "never", "absent", "key_safe")},
 		)},
+		{"input", func(n *node) { d.view(k, n) }},
 		{"key", func(n *node) { d.key(&k.Key, n) }},
 		{"token", func(n *node) { d.token(&k.Token, n) }},
 		{"redact", func(n *node) { d.redact(k, n) }},

@@ -78,7 +78,7 @@ func (d *decoder) markAs(n *node) *template {
 	}
 	made := map[string]bool{}
 	for range 2 {
-		text, err := textFor(t, ledger.Record{Operation: ledger.Operation{Token: ledger.NewToken()}})
+		text, err := (*Kind)(nil).text(t, ledger.Record{Operation: ledger.Operation{Token: ledger.NewToken()}})
 		if made[text] || err != nil {
 			d.fail(n.place, "is the same for every operation", hint)
 			return t

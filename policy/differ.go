@@ -86,7 +86,11 @@ func (k *Kind) unit(found, expected *expression) float64 {
 	for _, e := range k.title.expressions() {
 		texts = append(texts, e.text)
 	}
-	field := strings.TrimSpace(expected.text)
+	m := wholeField.FindStringSubmatch(strings.TrimSpace(expected.text))
+	if m == nil {
+		return 0
+	}
+	field := m[1]
 	for _, text := range texts {
 		for _, m := range dividedField.FindAllStringSubmatch(text, -1) {
 			if m[1] == field {
@@ -100,7 +104,11 @@ func (k *Kind) unit(found, expected *expression) float64 {
 	return 0
 }
 
-var dividedField = regexp.MustCompile(`(input(?:\.\w+)+)\s*/\s*(\d+(?:\.\d+)?)`)
+// A form's fields are texts, so that a policy writes double(input.amount).
+var (
+	wholeField   = regexp.MustCompile(`^(?:(?:int|double)\()?(input(?:\.\w+)+)\)?$`)
+	dividedField = regexp.MustCompile(`(input(?:\.\w+)+)\)?\s*/\s*(\d+(?:\.\d+)?)`)
+)
 
 // differences says in one sentence which parts of `same` do not hold: "amount is
 // 43.00 USD, expected 42.00 USD". It is for people, so that what cannot be told

@@ -21,6 +21,9 @@ kinds:
       mark: asked
       same: it.amount == input.amount && input.order.net == it.net && it.status == "succeeded" && it.tags.size() < 2
     token: { into: t }
+  form:
+    title: charge ${money(double(input.amount) / 100)}
+    read: { http: { get: https://h.example/x }, list: body, mark: it.k, mark_is: key, same: it.amount == int(input.amount) }
   odd:
     read: { http: { get: https://h.example/x }, list: body, mark: it.k, mark_is: key, same: 'it.a == input.a || it["b, &&"].x == "a == b"' }
   keyed:
@@ -34,6 +37,7 @@ kinds:
 		{"charge", `[{"amount":"4200","net":1500000,"status":"succeeded","tags":[]}]`, `amount is "4200", expected 42.00 EUR`},
 		{"charge", `[{"amount":4200,"net":1500000,"status":"succeeded","tags":[]}]`, ""},
 		{"charge", `[{"amount":4200.3,"net":1500000,"status":"succeeded","tags":[]}]`, "amount is 4200.3, expected 4200"},
+		{"form", `[{"k":"k1","amount":4300}]`, "amount is 43.00 EUR, expected 42.00 EUR"},
 		{"odd", `[{"k":"k1","a":2,"b, &&":{"x":1}}]`, `not so: it.a == input.a || it["b, &&"].x == "a == b"`},
 		{"keyed", `[{"k":"k1","b, &&":{"x":"other"},"n":1}]`, `["b, &&"].x is "other", expected "a == b"; n is 1, expected 123456789012345678901234567890`},
 	} {

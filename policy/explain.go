@@ -192,6 +192,9 @@ func (e *explanation) sending() {
 		}
 		e.say("match", texts, "match")
 	}
+	if k.Input != "" {
+		e.say("input", k.Input+" of a recorded HTTP request", "input")
+	}
 	if k.Cancel == "forward" {
 		e.say("cancel", "a client's cancellation is passed on", "cancel")
 	}

@@ -156,11 +156,7 @@ func (h *httpRule) render(r *rendering) Request {
 func (h *httpRule) address(r *rendering) string {
 	address := r.at("address").url(h.path)
 	if h.base != nil {
-		known := len(r.vars.secrets.values)
-		base := r.text(h.base)
-		r.vars.secrets.values = r.vars.secrets.values[:known] // where a downstream is may be told
-		r.vars.secrets.parts(base, inAddress)
-		address = strings.TrimSuffix(base, "/") + address
+		address = strings.TrimSuffix(r.base(h.base), "/") + address
 	}
 	if h.query != nil {
 		if encoded := r.at("query").form(h.query, true); encoded != "" {
@@ -175,6 +171,15 @@ func (h *httpRule) address(r *rendering) string {
 		r.at("address").fail(fmt.Errorf("it is no http address"))
 	}
 	return address
+}
+
+// base is where a downstream is. That may be told, but for the secrets in it.
+func (r *rendering) base(t *template) string {
+	known := len(r.vars.secrets.values)
+	base := r.text(t)
+	r.vars.secrets.values = r.vars.secrets.values[:known]
+	r.vars.secrets.parts(base, inAddress)
+	return base
 }
 
 // text is the request as a person reads it.

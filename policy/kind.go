@@ -34,6 +34,7 @@ type Kind struct {
 	Repeat         string  // "allow" or "replay": an identical call after a delivered commit
 	Cancel         string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
 	Match          []Match // the HTTP requests that are of this kind, for the HTTP proxy
+	Input          string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
 	Control        bool    // whether a positive control runs
 	Timeout        time.Duration
 	RecheckAfter   time.Duration // after a settled send, one more read; 0: none
@@ -49,6 +50,7 @@ type Kind struct {
 	Tests []Test
 
 	policy    *Policy
+	view      []any // the steps of Input
 	title     *template
 	target    *template
 	link      *template

@@ -34,7 +34,7 @@ func (k *Kind) named(t *template, op ledger.Operation) (string, bool) {
 	if t == nil {
 		return "", false
 	}
-	r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: op})}
+	r := &rendering{ctx: context.Background(), vars: k.variables(ledger.Record{Operation: op})}
 	text := r.text(t)
 	return text, r.err == nil
 }
@@ -49,7 +49,7 @@ func (k *Kind) Link(op ledger.Operation) string {
 	if !op.TokenSent {
 		op.Token = ""
 	}
-	r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: op}), full: true}
+	r := &rendering{ctx: context.Background(), vars: k.variables(ledger.Record{Operation: op}), full: true}
 	if address := r.url(k.link); r.err == nil {
 		return address
 	}
@@ -65,10 +65,14 @@ func madeTitle(op ledger.Operation) string {
 	if rest, ok := strings.CutPrefix(op.Kind, "mcp."); ok {
 		name = strings.Replace(rest, ".", " ", 1)
 	}
-	if request, ok := data.(map[string]any); ok && strings.HasPrefix(op.Kind, "http.") {
+	builtin := strings.HasPrefix(op.Kind, "http.")
+	if request, ok := data.(map[string]any); ok && (builtin || op.Request != nil) {
 		method, isText := request["method"].(string)
 		if path, ok := request["path"].(string); ok && isText {
-			name, data = method+" "+path, request["body"]
+			data = request["body"]
+			if builtin {
+				name = method + " " + path
+			}
 		}
 	}
 	return strings.Join(append([]string{name}, someValues("", data, 3)...), " ")

@@ -239,14 +239,14 @@ func (r *Read) rename(rec ledger.Record, was, now string) (ledger.Record, error)
 	}
 	o := &rec.Operation
 	o.Key = fmt.Sprint(other(o.Key))
-	input, err := decodeInput(*o)
+	input, err := r.kind.seen(*o)
 	if err != nil {
 		return rec, err
 	}
 	if made, found := exchange(input, nil, other); found {
 		input = made
 	}
-	o.Input, err = marshal(input)
+	*o, err = r.kind.reseen(*o, input)
 	return rec, err
 }
 
@@ -274,7 +274,7 @@ func (r *Read) replace(x substitution, rec ledger.Record, number func() float64,
 	if len(x.inputs) == 0 {
 		return rec, nil
 	}
-	input, err := decodeInput(*o)
+	input, err := r.kind.seen(*o)
 	if err != nil {
 		return rec, err
 	}
@@ -291,7 +291,7 @@ func (r *Read) replace(x substitution, rec ledger.Record, number func() float64,
 			return rec, fmt.Errorf("the operation has no input.%s", path)
 		}
 	}
-	o.Input, err = marshal(input)
+	*o, err = r.kind.reseen(*o, input)
 	return rec, err
 }
 

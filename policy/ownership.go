@@ -77,7 +77,11 @@ func (r *Read) Recognises() string {
 func (k *Kind) MarkRules() string {
 	var rules []string
 	if len(k.Key.From) > 0 {
-		rules = append(rules, k.Key.Strategy+": "+strings.Join(k.Key.From, ", "))
+		rule := k.Key.Strategy + ": " + strings.Join(k.Key.From, ", ")
+		if k.Input != "" {
+			rule += " of " + k.Input
+		}
+		rules = append(rules, rule)
 	}
 	for _, r := range k.namedBeside() {
 		if r.markKey {
@@ -96,7 +100,7 @@ func (k *Kind) MarkRules() string {
 func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
 	m := ledger.Marks{Rules: k.MarkRules()}
 	if len(k.Key.From) > 0 {
-		m.Fields = k.Key.fields(o)
+		m.Fields = k.Key.fields(k.seenJSON(o), o.Source)
 	}
 	for _, r := range k.namedBeside() {
 		if value, err := r.Name(o); err == nil && value != "" && !slices.Contains(m.Values, value) {
@@ -108,13 +112,13 @@ func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
 
 // fields is a digest of the fields that the key is made of, "" where the input lacks
 // one. It counts whatever key the caller gave.
-func (k KeyRule) fields(o ledger.Operation) string {
-	parts, err := ledger.Fields(o.Input, k.From)
+func (k KeyRule) fields(input json.RawMessage, from ledger.Source) string {
+	parts, err := ledger.Fields(input, k.From)
 	if err != nil {
 		return ""
 	}
 	if k.Strategy == "row" {
-		parts["pipeline"] = o.Source.Pipeline
+		parts["pipeline"] = from.Pipeline
 	}
 	digest, err := ledger.Digest(parts)
 	if err != nil {
@@ -159,7 +163,7 @@ func (r *Read) expected(rec ledger.Record) (string, error) {
 	case t == nil:
 		return o.Token, nil
 	}
-	text, err := textFor(t, rec)
+	text, err := r.kind.text(t, rec)
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = fmt.Errorf("it is empty")
 	}
@@ -169,8 +173,8 @@ func (r *Read) expected(rec ledger.Record) (string, error) {
 	return text, nil
 }
 
-func textFor(t *template, rec ledger.Record) (string, error) {
-	r := &rendering{ctx: context.Background(), vars: newVariables(rec)}
+func (k *Kind) text(t *template, rec ledger.Record) (string, error) {
+	r := &rendering{ctx: context.Background(), vars: k.variables(rec)}
 	return r.text(t), r.err
 }
 

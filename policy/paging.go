@@ -211,7 +211,7 @@ func offsetQuery(t *template) bool {
 // address must be of the same place as the first page's, because the headers go
 // there too (I11).
 func (r *Read) page(rec ledger.Record, address string) (Request, error) {
-	req, err := r.transport.request(newVariables(rec), "", nil)
+	req, err := r.transport.request(r.kind.variables(rec), "", nil)
 	if err != nil {
 		return Request{}, err
 	}

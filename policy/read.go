@@ -99,7 +99,7 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 	if cursor != nil && r.next.follow {
 		return r.page(rec, fmt.Sprint(cursor))
 	}
-	return r.transport.request(newVariables(rec), "", exactNumbers(cursor))
+	return r.transport.request(r.kind.variables(rec), "", exactNumbers(cursor))
 }
 
 // notForNothing refuses a read that would look for an empty text: it would find
@@ -126,7 +126,7 @@ func (r *Read) notRedacted(o ledger.Operation) error {
 	if !o.Redacted {
 		return nil
 	}
-	input, err := decodeInput(o)
+	input, err := r.kind.seen(o)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	}
 	ctx, cancel := bounded(ctx) // however many effects a page shows
 	defer cancel()
-	vars := newVariables(rec).withAnswer(&a)
+	vars := r.kind.variables(rec).withAnswer(&a)
 	if err := r.isValid(ctx, vars); err != nil {
 		return Found{}, err
 	}

@@ -30,6 +30,7 @@ kinds:
   web:
     downstream: web
     match: [POST /x]
+    input: ${input.body}
     cost: { duplicate: 3, miss: input.a }
     key: { from: [a], window: 1m, ttl: 2d }
     token: { into: t }
@@ -42,6 +43,10 @@ kinds:
     tests:
       - { name: n, input: { a: 1 }, token: t, class: reset, after: 3m, want: none, advice: wait, pages: [{ status: 200, headers: { A: b }, body: [] }] }
       - { answer: { content: [], structured: {}, isError: true, error: { code: -32602, message: m }, rows: [], affected: 1, exit: 1, stdout: x }, want: cannot_tell }
+  again:
+    downstream: web
+    match: PUT /x
+    send: { http: recorded }
   command:
     key: random
     token: argument

@@ -73,7 +73,7 @@ func (t *tracer) candidate(r *Read, one *variables) {
 // order in which they are asked.
 func (r *Read) trace(ctx context.Context, rec ledger.Record, a ledger.Answer, page int) []Step {
 	t := &tracer{ctx: ctx, page: page}
-	vars := newVariables(rec).withAnswer(&a)
+	vars := r.kind.variables(rec).withAnswer(&a)
 	t.step("valid", r.valid, vars)
 	t.step("state", r.state, vars)
 	candidates, _ := t.step("list", r.list, vars).([]any)
@@ -90,7 +90,7 @@ func (r *Read) trace(ctx context.Context, rec ledger.Record, a ledger.Answer, pa
 // TraceAnswer evaluates the kind's rules on an answer to a write, one by one.
 func (k *Kind) TraceAnswer(ctx context.Context, rec ledger.Record, a ledger.Answer) []Step {
 	t := &tracer{ctx: ctx}
-	vars := newVariables(rec).withAnswer(&a)
+	vars := k.variables(rec).withAnswer(&a)
 	t.step("refused", k.refused, vars)
 	t.step("committed", k.committed, vars)
 	t.step("already", k.already, vars)

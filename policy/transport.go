@@ -29,10 +29,11 @@ type transport struct {
 	command  *commandRule
 	mcp      *mcpRule
 	sql      *sqlRule
-	recorded bool     // the command line that was recorded
-	pipeline bool     // not sent from here
-	secrets  []string // written out in the policy
-	guarded  *Kind    // of a read: the kind whose write it must not be
+	again    *againRule // the HTTP request that was recorded
+	recorded bool       // the command line that was recorded
+	pipeline bool       // not sent from here
+	secrets  []string   // written out in the policy
+	guarded  *Kind      // of a read: the kind whose write it must not be
 }
 
 // way is the way that is set; nil for none, and for what was recorded.
@@ -46,6 +47,8 @@ func (t *transport) way() (w way, via string) {
 		return t.mcp, "mcp"
 	case t.sql != nil && t.sql.query != nil:
 		return t.sql, "sql"
+	case t.again != nil:
+		return t.again, "http"
 	case t.recorded:
 		return nil, "command"
 	}
@@ -104,7 +107,13 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 
 func (d *decoder) transportFields(t *transport, read bool) []field {
 	return []field{
-		{"http", func(n *node) { t.http = d.http(n) }},
+		{"http", func(n *node) {
+			if !read && n.kind == scalarNode && n.text == "recorded" {
+				t.again = &againRule{at: n.place}
+				return
+			}
+			t.http = d.http(n)
+		}},
 		{"command", func(n *node) {
 			if t.recorded = n.kind == scalarNode && n.text == "recorded"; !t.recorded {
 				t.command = d.command(n)
@@ -117,7 +126,7 @@ func (d *decoder) transportFields(t *transport, read bool) []field {
 
 func (d *decoder) oneTransport(n *node, t *transport) bool {
 	said := 0
-	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil, t.recorded, t.pipeline} {
+	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil, t.again != nil, t.recorded, t.pipeline} {
 		if set {
 			said++
 		}
@@ -150,7 +159,7 @@ func (d *decoder) send(k *Kind, n *node) *Send {
 	)...)
 	if fine {
 		// Only rules for the answer: the pipeline sends.
-		t.pipeline = t.http == nil && t.command == nil && t.mcp == nil && t.sql == nil && !t.recorded
+		t.pipeline = t.http == nil && t.command == nil && t.mcp == nil && t.sql == nil && t.again == nil && !t.recorded
 		d.oneTransport(n, t)
 	}
 	return s
@@ -159,8 +168,7 @@ func (d *decoder) send(k *Kind, n *node) *Send {
 // Send is how an operation is sent again.
 type Send struct {
 	transport transport
-	token     TokenRule
-	keyHeader string
+	kind      *Kind
 }
 
 // Via is who sends: http, command, mcp, sql or pipeline. A nil Send is the pipeline's.
@@ -185,19 +193,23 @@ func (s *Send) Request(rec ledger.Record) (Request, error) {
 	case o.Redacted:
 		return Request{}, fmt.Errorf("parts of its input are not kept, so it cannot be sent from here")
 	}
-	vars := newVariables(rec)
+	keyHeader := s.kind.KeyHeader
+	if keyHeader != "" && o.Key == "" {
+		return Request{}, fmt.Errorf("it has no idempotency key to send")
+	}
+	vars := s.kind.variables(rec)
 	vars.sending = true
-	input, err := decodeInput(o)
+	if again := s.again(o); again != nil {
+		return again.request(vars, keyHeader, nil)
+	}
+	input, err := s.kind.seen(o)
 	if err != nil {
 		return Request{}, err
 	}
-	if vars.input, err = s.token.insert(input, o.Token); err != nil {
+	if vars.input, err = s.kind.Token.insert(input, o.Token); err != nil {
 		return Request{}, err
 	}
-	if s.keyHeader != "" && o.Key == "" {
-		return Request{}, fmt.Errorf("it has no idempotency key to send")
-	}
-	return s.transport.request(vars, s.keyHeader, nil)
+	return s.transport.request(vars, keyHeader, nil)
 }
 
 // Carries reports whether a rendered request holds the operation's key and its
@@ -222,8 +234,10 @@ func (s *Send) carriesKey(o ledger.Operation) bool {
 	}
 	t := &s.transport
 	switch {
-	case t.http != nil && s.keyHeader != "":
+	case (t.http != nil || t.again != nil) && s.kind.KeyHeader != "":
 		return true
+	case s.again(o) != nil:
+		return o.Request != nil && keyOf(o.Request) == o.Key
 	case t.recorded:
 		return o.Command != nil && slices.ContainsFunc(o.Command.Argv, func(a string) bool { return strings.Contains(a, "{{key}}") })
 	case t.command != nil && t.command.stdin == nil:

@@ -22,6 +22,7 @@ import (
 // expression asks for it.
 type variables struct {
 	rec    ledger.Record
+	kind   *Kind // whose input it is, as it sees it; nil: as it is recorded
 	answer *ledger.Answer
 	it     any
 	hasIt  bool
@@ -38,6 +39,13 @@ type variables struct {
 
 func newVariables(rec ledger.Record) *variables {
 	return &variables{rec: rec, decoded: map[string]any{}, secrets: &secretBox{}}
+}
+
+// variables are the names as the kind's expressions see them.
+func (k *Kind) variables(rec ledger.Record) *variables {
+	v := newVariables(rec)
+	v.kind = k
+	return v
 }
 
 func (v *variables) withAnswer(a *ledger.Answer) *variables { v.answer = a; return v }
@@ -82,7 +90,7 @@ func (v *variables) resolve(name string) (any, error) {
 		if v.input != nil {
 			return v.input, nil
 		}
-		return decodeInput(o)
+		return v.kind.seen(o)
 	case "token":
 		return o.Token, nil
 	case "key":

@@ -124,7 +124,7 @@ func (k *Kind) guard(vars *variables, req Request) error {
 func (k *Kind) guardHTTP(vars *variables, address string) error {
 	read := k.Read.transport.http.outgoing(address)
 	if s := k.Send; s != nil && s.transport.http != nil {
-		sending := newVariables(vars.rec)
+		sending := k.variables(vars.rec)
 		sending.sending = true
 		r := &rendering{ctx: context.Background(), vars: sending}
 		if at := s.transport.http.address(r); r.err == nil && read.same(s.transport.http.outgoing(at)) {

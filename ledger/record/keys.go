@@ -2,10 +2,12 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,13 +60,13 @@ func keyParts(strategy string, w Wish, rule KindRule, req ledger.BeginRequest) (
 		if len(rule.KeyFrom) == 0 {
 			return nil, errors.New("its policy makes it from fields, and names none")
 		}
-		return ledger.Fields(req.Input, rule.KeyFrom)
+		return ledger.Fields(rule.seen(w, req.Input), rule.KeyFrom)
 	case KeyRow:
 		from := rule.KeyFrom
 		if len(from) == 0 {
 			from = []string{"id"}
 		}
-		parts, err := ledger.Fields(req.Input, from)
+		parts, err := ledger.Fields(rule.seen(w, req.Input), from)
 		if err == nil {
 			parts["pipeline"] = req.Source.Pipeline
 		}
@@ -73,6 +75,35 @@ func keyParts(strategy string, w Wish, rule KindRule, req ledger.BeginRequest) (
 		return nil, fmt.Errorf("unknown strategy %q", strategy)
 	}
 	return parts, nil
+}
+
+// seen is the part of a wish's input in which the paths of the rule begin.
+func (rule KindRule) seen(w Wish, input json.RawMessage) json.RawMessage {
+	if rule.Input == "" || w.Request == nil {
+		return input
+	}
+	part, err := ledger.Part(input, rule.Input)
+	if err != nil { // then it has none of the fields either
+		return json.RawMessage("{}")
+	}
+	return part
+}
+
+// redact are the paths of what is secret in a wish's input. A path that holds for
+// every kind may mean the whole request, so that it is taken both ways.
+func (rule KindRule) redact(w Wish) (paths []string) {
+	for _, path := range rule.Redact {
+		paths = append(paths, path)
+		if rule.Input == "" || w.Request == nil {
+			continue
+		}
+		if path = strings.TrimPrefix(path, "input."); strings.HasPrefix(path, "[") {
+			paths = append(paths, rule.Input+path)
+		} else {
+			paths = append(paths, rule.Input+"."+path)
+		}
+	}
+	return paths
 }
 
 // generation names the made keys of one wish: "content-1f3a…", then

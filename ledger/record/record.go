@@ -54,8 +54,11 @@ type KindRule struct {
 	Window time.Duration
 	// KeyStrategy is one of the Key… constants. "" is KeyContent, but a commit is
 	// the end of the wish: the same input after it is a new one.
-	KeyStrategy   string
-	KeyFrom       []string
+	KeyStrategy string
+	KeyFrom     []string
+	// Input is the path of what stands for the whole input, of an HTTP request: the
+	// paths of this rule begin there ("body"). "" is the request as it is recorded.
+	Input         string
 	TokenArgument bool   // the wrapped command is meant to carry the token; whether it does is seen in its arguments
 	TokenInto     string // path in the input that senders set to the token
 	TokenAppend   string // path of a list in the input that senders add the token to, or of a text that it ends
@@ -120,6 +123,7 @@ type Wish struct {
 	Client                    string // the program that asks, by its own word; kept with the session, and in no key
 	Input                     json.RawMessage
 	Command                   *ledger.Command
+	Request                   *ledger.Request // as it is sent, of a recorder of HTTP
 	Source                    ledger.Source
 	Sender                    string        // who transmits; pipeline when empty
 	wrapped                   bool          // a command of this process does

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -184,7 +183,7 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 // beginAs asks under the key of the request.
 func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
 	op := ledger.Operation{ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, Token: req.Token,
-		Input: req.Input, Command: req.Command, Source: req.Source, Session: req.Session, Fingerprint: req.Fingerprint}
+		Input: req.Input, Command: req.Command, Request: req.Request, Source: req.Source, Session: req.Session, Fingerprint: req.Fingerprint}
 	if rule.Title != nil {
 		req.Title = rule.Title(op)
 	}
@@ -247,7 +246,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 	if w.Kind == "" {
 		return ledger.BeginRequest{}, nil, errors.New("a wish needs a kind")
 	}
-	clean, err := r.redact.wish(w.Input, w.Command, append(slices.Clip(rule.Redact), w.Secret...))
+	clean, err := r.redact.wish(w.Input, w.Command, append(rule.redact(w), w.Secret...))
 	if err != nil {
 		return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
 	}
@@ -269,6 +268,9 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 		Session: strings.TrimSpace(w.Client + " " + w.Session), Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
 		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command" && w.Sender != "http" && w.Sender != "mcp"),
 		Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
+	}
+	if req.Request = w.Request; req.Request != nil && clean.redacted {
+		req.Request = &ledger.Request{Method: w.Request.Method, Origin: w.Request.Origin, Lost: "parts of it are secret, and not kept"}
 	}
 	if w.wrapped {
 		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()

@@ -27,6 +27,9 @@ func withToken(req *http.Request, body []byte, rule KindRule, token string) (out
 	if path == "" || sealed(req) {
 		return out, false
 	}
+	if rule.Input != "" {
+		path = rule.Input + "." + strings.TrimPrefix(path, "input.")
+	}
 	at, err := carry.At(path, list)
 	if err != nil {
 		return out, false

@@ -145,8 +145,9 @@ func (w *httpWrite) prepare() error {
 		return &NotRecordedError{err}
 	}
 	w.given = key != ""
-	_, tokenSent := withToken(w.req, w.body.data, w.rule, ledger.NewToken())
-	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Session: w.req.Header.Get(HeaderSession), Input: input, Sender: "http", AnyKind: true,
+	token := ledger.NewToken()
+	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
+	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Request: w.kept(out), Sender: "http", AnyKind: true,
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.wish.Source.Pipeline, w.wish.Source.Run, _ = strings.Cut(from, "@")

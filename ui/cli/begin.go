@@ -185,7 +185,7 @@ func recordingRules(inForce func() *policy.Policy) record.Rules {
 			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, Window: k.Key.Window,
 			KeyStrategy: k.Key.Strategy, KeyFrom: k.Key.From,
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
-			Redact: k.Redact, Access: k.Access, Repeat: k.Repeat, HoldBack: k.HoldBack(), Idempotent: k.Idempotent, Cancel: k.Cancel, KeyHeader: k.KeyHeader,
+			Redact: k.Redact, Access: k.Access, Input: k.Input, Repeat: k.Repeat, HoldBack: k.HoldBack(), Idempotent: k.Idempotent, Cancel: k.Cancel, KeyHeader: k.KeyHeader,
 			Retry: record.RetryRule{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
 			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price,
 			Judge: func(ctx context.Context, rec ledger.Record, answer ledger.Answer) (record.Ruling, error) {

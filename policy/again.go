@@ -1,0 +1,122 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"indoubt/ledger"
+)
+
+// againRule is the way of an HTTP request that is sent again as it was recorded, its
+// token in place, with the credentials of the downstream.
+type againRule struct {
+	at      place
+	base    *template // of where it may go
+	headers []pair
+}
+
+// again is how an operation's recorded request is sent: where the policy says so,
+// and by a kind that sees only a part of it, because what is made of a part is
+// another request. It is nil where what is sent is made of the input.
+func (s *Send) again(o ledger.Operation) *transport {
+	t := transport{again: s.transport.again, secrets: s.transport.secrets}
+	if h := s.transport.http; h != nil && s.kind.views(o) {
+		t.again = &againRule{h.at, h.base, h.headers}
+		if h.base == nil {
+			t.again.base = h.path // a whole address
+		}
+	}
+	if t.again == nil {
+		return nil
+	}
+	return &t
+}
+
+func (a *againRule) questions() []*template { return nil }
+func (a *againRule) besides() []pair        { return a.headers }
+
+func (a *againRule) render(r *rendering) Request {
+	o := r.vars.rec.Operation
+	was := o.Request
+	switch {
+	case was == nil:
+		r.fail(fmt.Errorf("no HTTP request was recorded for it, so what to send is not kept"))
+		return Request{}
+	case was.Lost != "":
+		r.fail(fmt.Errorf("it cannot be sent from here: %s", was.Lost))
+		return Request{}
+	}
+	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: r.headers(a.headers)}
+	for name, values := range was.Header {
+		out.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if r.keyHeader != "" {
+		out.Header[http.CanonicalHeaderKey(r.keyHeader)] = []string{o.Key}
+	}
+	if r.show && !utf8.Valid(out.Body) {
+		out.Body = fmt.Appendf(nil, "[%d bytes, SHA-256 %x]", len(out.Body), sha256.Sum256(out.Body))
+	}
+	a.goesBack(r, out)
+	for _, name := range was.Withheld {
+		if out.Header[name] == nil {
+			r.at("").fail(fmt.Errorf("its header %s is not kept, and the downstream's headers do not say it", name))
+		}
+	}
+	return Request{HTTP: out}
+}
+
+// goesBack sees to it that a request goes to where it went, with the credential that
+// stands in the address there.
+func (a *againRule) goesBack(r *rendering, out *HTTPRequest) {
+	base := r.at("address").base(a.base)
+	if r.err != nil {
+		return
+	}
+	at, err := url.Parse(base)
+	switch {
+	case r.show: // it may have a secret's name in it, which is no address
+	case err != nil:
+		r.fail(fmt.Errorf("it is no http address"))
+	case !sameOrigin(at, r.vars.rec.Operation.Request.Origin):
+		r.at("").fail(fmt.Errorf("it was sent to %s, which is not where its downstream is", r.vars.rec.Operation.Request.Origin))
+	}
+	if strings.Contains(base, "@") && out.Header["Authorization"] == nil {
+		out.Header["Authorization"] = []string{Withheld}
+		if !r.show && at != nil && at.User != nil {
+			credential := &http.Request{Header: http.Header{}}
+			password, _ := at.User.Password()
+			credential.SetBasicAuth(at.User.Username(), password)
+			out.Header["Authorization"] = credential.Header["Authorization"]
+		}
+	}
+}
+
+// sameOrigin compares an address with an origin as it is recorded.
+func sameOrigin(at *url.URL, origin string) bool {
+	o, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(at.Scheme, o.Scheme) && strings.EqualFold(at.Hostname(), o.Hostname()) && portOf(at) == portOf(o)
+}
+
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+}
+
+// keyOf is the key that a recorded request holds, bare or as a structured string.
+func keyOf(r *ledger.Request) string {
+	values := http.Header(r.Header)["Idempotency-Key"]
+	if len(values) != 1 {
+		return ""
+	}
+	if key, err := strconv.Unquote(values[0]); err == nil {
+		return key
+	}
+	return values[0]
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// requestParts are the parts of the input of an operation that an HTTP recorder
+// recorded, as it is recorded.
+var requestParts = []string{"method", "override", "path", "query", "content_type", "headers", "body"}
+
+// view reads `input:`, the part of such an input that the kind's expressions see:
+// ${input.body}. It is a plain path, so that the token finds its way back.
+func (d *decoder) view(k *Kind, n *node) {
+	text, ok := d.scalar(n)
+	if !ok {
+		return
+	}
+	inner, opened := strings.CutPrefix(strings.TrimSpace(text), "${")
+	inner, closed := strings.CutSuffix(inner, "}")
+	path, whole := strings.CutPrefix(strings.TrimSpace(inner), "input.")
+	steps, err := parsePath(path)
+	const hint = "input: ${input.body}, for the body of the requests that the HTTP proxy records"
+	switch {
+	case !opened || !closed || !whole || err != nil:
+		d.fail(n.place, fmt.Sprintf("%q is no part of a recorded request", text), hint)
+		return
+	case !slices.Contains(requestParts, fmt.Sprint(steps[0])):
+		d.fail(n.place, fmt.Sprintf("a recorded request has no `%s`", path), "it has "+strings.Join(requestParts, ", "))
+		return
+	}
+	k.Input, k.view = path, steps
+}
+
+// views reports whether the kind's expressions see a part of an operation's input.
+func (k *Kind) views(o ledger.Operation) bool {
+	return k != nil && len(k.view) > 0 && o.Request != nil
+}
+
+// seen is an operation's input as the kind's expressions see it.
+func (k *Kind) seen(o ledger.Operation) (any, error) {
+	in, err := decodeInput(o)
+	if err != nil || !k.views(o) {
+		return in, err
+	}
+	for _, s := range k.view {
+		found := false
+		switch at := in.(type) {
+		case map[string]any:
+			name, _ := s.(string)
+			in, found = at[name]
+		case []any:
+			i, isIndex := s.(int)
+			if found = isIndex && i < len(at); found {
+				in = at[i]
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("the request has no %s", k.Input)
+		}
+	}
+	return in, nil
+}
+
+// reseen is an operation that has another input, as the kind's expressions see it.
+func (k *Kind) reseen(o ledger.Operation, seen any) (ledger.Operation, error) {
+	in := seen
+	if k.views(o) {
+		whole, err := decodeInput(o)
+		if err == nil {
+			in, err = descend(whole, k.view, fmt.Errorf("the request has no %s", k.Input), func(any) (any, error) { return seen, nil })
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	var err error
+	o.Input, err = marshal(in)
+	return o, err
+}
+
+// seenJSON is the seen input as text, "null" where there is none.
+func (k *Kind) seenJSON(o ledger.Operation) json.RawMessage {
+	if !k.views(o) {
+		if json.Valid(o.Input) {
+			return o.Input
+		}
+		return json.RawMessage("null")
+	}
+	if part, err := ledger.Part(o.Input, k.Input); err == nil {
+		return part
+	}
+	return json.RawMessage("null")
+}

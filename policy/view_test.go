@@ -1,0 +1,169 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+const viewing = `
+version: 1
+downstreams:
+  d: { base: "https://api.example.com/v2", headers: { Authorization: "Bearer ${env.VIEW_KEY}" }, key: { header: Idempotency-Key, remembers: 1d } }
+kinds:
+  pay:
+    downstream: d
+    match: POST /v2/pay
+    input: ${input.body}
+    title: pay ${input.order.id}
+    target: order ${input.order.id}
+    cost: { duplicate: double(input.amount), miss: 1 }
+    key: { from: [order.id, amount] }
+    token: { into: ref }
+    lands_within: 1m
+    visible_within: 1s
+    read: { http: { get: /pays, query: { order: "${input.order.id}" } }, list: body, mark: it.order, mark_is: "${input.order.id}", unique: true, same: it.amount == int(input.amount) }
+    send: { http: { post: /pay, json: "${input}" }, refused: body.asked == input.amount }
+  again:
+    downstream: d
+    send: { http: recorded }
+`
+
+func viewed(t *testing.T) *Policy {
+	t.Helper()
+	t.Setenv("VIEW_KEY", "view-1234567890")
+	p, err := Parse("p.yaml", []byte(viewing))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// proxied is an operation as the HTTP proxy records it, piped the same one as a
+// pipeline does.
+func proxied(kind string) ledger.Operation {
+	return ledger.Operation{ID: "01900000-0000-7000-8000-000000000000", Kind: kind, Key: "k-1", Token: "indoubt-7E3A01", TokenSent: true,
+		Input: []byte(`{"method":"POST","path":"/v2/pay","query":{"x":"1"},"content_type":"application/json","body":{"order":{"id":"7"},"amount":"42"}}`),
+		Request: &ledger.Request{Method: "POST", Origin: "https://api.example.com", Target: "/v2/pay?x=%31", Header: map[string][]string{"Content-Type": {"application/json"}, "Api-Version": {"3"}},
+			Withheld: []string{"Authorization"}, Body: "{ \"order\":{\"id\":\"7\"}, \"amount\":\"42\",\"ref\":\"indoubt-7E3A01\"}\n"}}
+}
+
+func piped(kind string) ledger.Operation {
+	o := proxied(kind)
+	o.Input, o.Request = []byte(`{"order":{"id":"7"},"amount":"42"}`), nil
+	return o
+}
+
+// What a kind is written for is what it sees, whoever recorded the operation.
+func TestAKindSeesTheSameOfEveryRecorder(t *testing.T) {
+	k := viewed(t).Kind("pay")
+	for name, o := range map[string]ledger.Operation{"proxied": proxied("pay"), "plain": piped("pay")} {
+		duplicate, _ := k.Costs(o)
+		if k.Title(o) != "pay 7" || k.Target(o) != "order 7" || duplicate.Value != 42 || duplicate.Guess {
+			t.Errorf("%s: %q %q %+v", name, k.Title(o), k.Target(o), duplicate)
+		}
+		if m := k.Marks(o); len(m.Values) != 1 || m.Values[0] != "7" || m.Fields == "" || m.Fields != k.Marks(piped("pay")).Fields {
+			t.Errorf("%s: %+v", name, m)
+		}
+		rec := ledger.Record{Found: true, Operation: o, Attempts: []ledger.Attempt{{N: 1}}}
+		req, err := k.Read.Request(rec, nil)
+		if err != nil || req.HTTP.URL != "https://api.example.com/v2/pays?order=7" {
+			t.Errorf("%s: %+v %v", name, req.HTTP, err)
+		}
+		if r, err := k.JudgeAnswer(t.Context(), rec, ledger.Answer{Via: "http", Status: 400, Body: []byte(`{"asked":"42"}`)}); err != nil || r.Proof != ledger.Refused {
+			t.Errorf("%s: %+v %v", name, r, err)
+		}
+		// The negative control replaces what the kind sees, and the record stays one.
+		controls, err := k.Read.NeverSent(rec)
+		if err != nil || len(controls) != 1 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		seen, err := k.seen(controls[0].Record.Operation)
+		if in, ok := seen.(map[string]any); err != nil || !ok || in["amount"] != "42" || in["order"].(map[string]any)["id"] == "7" {
+			t.Errorf("%s: %v %v", name, seen, err)
+		}
+		if asked, err := k.Read.Request(controls[0].Record, nil); err != nil || strings.HasSuffix(asked.HTTP.URL, "=7") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	none := proxied("pay")
+	none.Input = []byte(`{"method":"POST","path":"/v2/pay"}`)
+	if _, err := k.Read.Request(ledger.Record{Operation: none}, nil); err == nil || !strings.Contains(err.Error(), "has no body") {
+		t.Errorf("a request without a body: %v", err)
+	}
+}
+
+func TestWhatWasRecordedIsSentAgain(t *testing.T) {
+	p := viewed(t)
+	for _, kind := range []string{"pay", "again"} {
+		o := proxied(kind)
+		send := p.Kind(kind).Send
+		req, err := send.Request(ledger.Record{Operation: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := req.HTTP
+		if h.Method != "POST" || h.URL != o.Request.Origin+o.Request.Target || string(h.Body) != o.Request.Body ||
+			h.Header["Authorization"][0] != "Bearer view-1234567890" || h.Header["Api-Version"][0] != "3" || h.Header["Idempotency-Key"][0] != "k-1" || len(h.Header) != 4 {
+			t.Errorf("%s: %+v", kind, h)
+		}
+		if strings.Contains(req.Shown, "view-1234567890") || !strings.Contains(req.Shown, "Bearer ${env.VIEW_KEY}") || !strings.Contains(req.Shown, o.Request.Body) || !strings.Contains(req.Shown, "ref\":\"indoubt-7E3A01") {
+			t.Errorf("%s: shown as %s", kind, req.Shown)
+		}
+		if key, token := send.Carries(o, req); !key || !token || send.Via() != "http" {
+			t.Errorf("%s: key %v, token %v, via %s", kind, key, token, send.Via())
+		}
+		other := proxied(kind)
+		other.Request.Body, other.Request.Binary = "", []byte{0xff, 1}
+		one, err := send.Request(ledger.Record{Operation: other})
+		other.Request.Binary = []byte{0xff, 2}
+		two, err2 := send.Request(ledger.Record{Operation: other})
+		if err != nil || err2 != nil || one.Digest == two.Digest || !strings.Contains(one.Shown, "[2 bytes, SHA-256") {
+			t.Errorf("%s: two bodies have one digest: %v %v", kind, err, err2)
+		}
+		for what, c := range map[string]struct {
+			change func(*ledger.Operation)
+			want   string
+		}{
+			"redacted":     {func(o *ledger.Operation) { o.Redacted = true }, "not kept"},
+			"lost":         {func(o *ledger.Operation) { o.Request = &ledger.Request{Method: "POST", Lost: "its body is not kept"} }, "its body is not kept"},
+			"elsewhere":    {func(o *ledger.Operation) { o.Request.Origin = "https://api.example.com:8443" }, "not where its downstream is"},
+			"a credential": {func(o *ledger.Operation) { o.Request.Withheld = []string{"Authorization", "X-Mine"} }, "X-Mine is not kept"},
+		} {
+			o := proxied(kind)
+			c.change(&o)
+			if _, err := send.Request(ledger.Record{Operation: o}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %s: %v", kind, what, err)
+			}
+		}
+	}
+	req, err := p.Kind("pay").Send.Request(ledger.Record{Operation: piped("pay")})
+	if err != nil || req.HTTP.URL != "https://api.example.com/v2/pay" || string(req.HTTP.Body) != `{"amount":"42","order":{"id":"7"},"ref":"indoubt-7E3A01"}` {
+		t.Errorf("%+v %v", req.HTTP, err)
+	}
+	if _, err := p.Kind("again").Send.Request(ledger.Record{Operation: piped("again")}); err == nil || !strings.Contains(err.Error(), "no HTTP request was recorded") {
+		t.Error(err)
+	}
+}
+
+func TestWhatAKindSeesIsAPartOfARequest(t *testing.T) {
+	for input, want := range map[string]string{
+		"${input.body}": "", "'${ input.body.data[0] }'": "", "${input.query}": "", "body": "no part of a recorded request", "${input}": "no part", "${input.customer}": "no `customer`", "x ${input.body}": "no part",
+		"'${input.body + 1}'": "no part", "{ a: b }": "one value",
+	} {
+		_, err := Parse("p.yaml", []byte("version: 1\nkinds:\n  k:\n    match: POST /x\n    input: "+input+"\n"))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", input, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"kinds: { k: { match: POST /x, send: { http: recorded } } }":                                                             "needs a downstream",
+		"downstreams: { d: { base: https://h.example } }\nkinds: { k: { downstream: d, read: { http: recorded, list: body } } }": "must be a mapping",
+		"defaults: { input: \"${input.body}\" }":                                                                                 "does not belong",
+	} {
+		if _, err := Parse("p.yaml", []byte("version: 1\n"+text+"\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
