@@ -29,6 +29,8 @@ type BeginRequest struct {
 	KeyWorks                             bool          // the downstream treats a repeat under this key as the same wish
 	Deadline                             time.Duration // of the attempt, from the ledger's Now
 	TTL                                  time.Duration // how long a finished operation keeps its key; 0: for ever
+	Way                                  string        // digest of how the other side is reached; kept in the event
+	Remark                               string        // said with the event's reason
 	AwaitsDelivery                       bool          // the caller says with Deliver when it has passed the final answer on
 	// Beside is an operation in doubt that wants the same, where the kind's policy lets
 	// this one go out all the same. It is raised as a possible duplicate if it lands
@@ -253,6 +255,12 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 	facts := map[string]any{"attempt": a.ID, "n": a.N, "basis": string(a.Basis), "sender": a.Sender}
 	if a.Basis == BasisRiskAccepted && g == nil {
 		facts["beside"] = req.Beside
+	}
+	if req.Way != "" {
+		facts["way"] = req.Way
+	}
+	if req.Remark != "" {
+		c.Event.Reason += "; " + req.Remark
 	}
 	c.Event.Detail = detail(facts)
 	start(&o, a, rec.Now)

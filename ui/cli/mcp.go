@@ -117,22 +117,21 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 // else to one command, directory or URL. A secret on the server's command line
 // counts as its digest under the recorder's key: nobody can try passwords on it.
 func mcpScope(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
-	if name := cmp.Or(flags.scope, flags.server); name != "" {
-		o.Scope = mcpproxy.NamedScope(name)
-		return nil
+	way := mcpproxy.URLScope
+	if flags.url == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return fmt.Errorf("the current directory: %w", err)
+		}
+		if argv, err = o.Recorder.CommandLine(argv); err != nil {
+			return fmt.Errorf("the server's command line: %w", err)
+		}
+		way = func(string) string { return mcpproxy.CommandScope(argv, dir) }
 	}
-	if flags.url != "" {
-		o.Scope = mcpproxy.URLScope(flags.url)
-		return nil
+	o.Way = way(flags.url)
+	if o.Scope = o.Way; flags.scope != "" || flags.server != "" {
+		o.Scope = mcpproxy.NamedScope(cmp.Or(flags.scope, flags.server))
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return fmt.Errorf("the current directory: %w", err)
-	}
-	if argv, err = o.Recorder.CommandLine(argv); err != nil {
-		return fmt.Errorf("the server's command line: %w", err)
-	}
-	o.Scope = mcpproxy.CommandScope(argv, dir)
 	return nil
 }
 

@@ -141,7 +141,7 @@ func (c *call) isCancelled() bool {
 
 // wish is what the call wants, as the recorder is told.
 func (c *call) wish() (record.Wish, error) {
-	w := record.Wish{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Input: c.arguments, Sender: "mcp",
+	w := record.Wish{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Way: c.p.o.Way, Remark: c.p.remarkNext(), Input: c.arguments, Sender: "mcp",
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
 	key, err := keyIn(c.meta)
@@ -270,6 +270,7 @@ func (c *call) await(o ledger.Operation) []byte {
 // begun sends the call: in its turn, or at once where its turn has passed.
 func (c *call) begun(res ledger.BeginResult, asked time.Time) {
 	c.op, c.attempt = res.Operation, res.Attempt
+	c.p.remarked(c.op.Reason)
 	c.until = asked.Add(res.Attempt.DeadlineAt.Sub(res.Attempt.StartedAt))
 	c.line, _ = withToken(c.frame.Raw, c.arguments, c.rule, c.op.Token)
 	c.dispatch()

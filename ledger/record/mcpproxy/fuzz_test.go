@@ -60,7 +60,7 @@ func readings(sent []byte) []string {
 }
 
 // FuzzProxyFrames: whatever a client says and a server answers, nothing panics or
-// hangs, and no call reaches the server that is not in the ledger.
+// hangs, no call reaches the server that is not in the ledger, and none does twice.
 func FuzzProxyFrames(f *testing.F) {
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put","arguments":{"a":1}}}`
 	for _, seed := range []string{
@@ -86,6 +86,7 @@ func FuzzProxyFrames(f *testing.F) {
 		store := ledgertest.NewMemory(time.Now, nil)
 		var mu sync.Mutex
 		var sent bytes.Buffer
+		var lines []string
 		annotated := bytes.Contains(answer, []byte(`readOnlyHint`)) // then the server may say that nothing writes
 		conn := newFake(func(f *fake, line []byte) {
 			frame := mcpwire.Parse(line)
@@ -96,6 +97,7 @@ func FuzzProxyFrames(f *testing.F) {
 			if !bytes.Contains(frame.ID, []byte(`"indoubt-`)) {
 				mu.Lock()
 				sent.Write(line)
+				lines = append(lines, strings.TrimSuffix(string(line), "\n"))
 				mu.Unlock()
 			}
 			if frame.ID != nil {
@@ -129,6 +131,15 @@ func FuzzProxyFrames(f *testing.F) {
 		}
 		if calls := readings(sent.Bytes()); len(calls) > attempts {
 			t.Errorf("%d calls %q reached the server, %d are recorded; sent:\n%s", len(calls), calls, attempts, sent.Bytes())
+		}
+		times := map[string]int{}
+		for _, line := range bytes.Split(said, []byte("\n")) {
+			times[string(line)]++
+		}
+		for _, line := range lines { // no token changes one here
+			if times[line]--; times[line] < 0 {
+				t.Errorf("%q reached the server more often than it was said", line)
+			}
 		}
 	})
 }

@@ -38,8 +38,11 @@ type Options struct {
 	In      io.Reader // the client's lines
 	Out     io.Writer // lines for the client, and nothing else
 
-	Server   string        // names the kinds: mcp.<Server>.<tool>
-	Scope    string        // keys of different scopes do not meet; see CommandScope and URLScope
+	Server string // names the kinds: mcp.<Server>.<tool>
+	Scope  string // keys of different scopes do not meet; see CommandScope and URLScope
+	// Way tells how the server is reached, as CommandScope or URLScope does. Where that
+	// is not the scope by itself, a change of it is said; "" says nothing.
+	Way      string
 	Deadline time.Duration // of a call; 0: the kind's
 	Log      func(string)  // one line about what cannot be said to the client; may be nil
 
@@ -90,6 +93,8 @@ type Proxy struct {
 	mu      sync.Mutex
 	flights map[string]*flight // client requests by id
 	client  string             // who it is, by its own word
+	changed string             // how the server is another one than it was, in a sentence
+	remark  bool               // the next recorded call is to say so
 	ended   []string           // ids of answered calls still in flights, oldest first
 	own     map[string]chan mcpwire.Frame
 	asked   int64 // own requests made
@@ -147,6 +152,11 @@ func (p *Proxy) Run(ctx context.Context) error {
 		}()
 	}
 	forwarded := make(chan struct{})
+	compared := make(chan struct{})
+	go func() {
+		defer close(compared)
+		p.compare(p.ctx)
+	}()
 	go p.read()
 	go p.forward(forwarded)
 
@@ -172,6 +182,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 		p.unanswered()
 	}
 	p.deliveries.wait()
+	<-compared
 	if first && ctx.Err() == nil {
 		return p.whyGone()
 	}

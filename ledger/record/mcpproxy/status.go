@@ -106,7 +106,7 @@ func (c *call) standings() []byte {
 	if err != nil {
 		return c.failure(codeInternal, "the ledger cannot be read: "+err.Error())
 	}
-	return c.toolResult(map[string]any{"operations": list, "more": more}, summary(list, more), false, true)
+	return c.toolResult(map[string]any{"operations": list, "more": more}, strings.TrimSpace(summary(list, more)+" "+c.p.changedWords()), false, true)
 }
 
 func summary(list []standing, more bool) string {
