@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"indoubt/ledger"
 )
@@ -107,4 +110,172 @@ func (k *Kind) answerReceipt(ctx context.Context, vars *variables) string {
 		return ""
 	}
 	return text
+}
+
+// toolResult decodes the result of an MCP tool call. A response that is an error
+// has none.
+func toolResult(a *ledger.Answer) (map[string]any, error) {
+	switch {
+	case a.RPC == nil:
+		return nil, fmt.Errorf("an answer of this kind has no tool result")
+	case a.RPC.Error:
+		return nil, rpcError(a.RPC)
+	case a.Truncated:
+		return nil, errCut
+	}
+	doc, err := decodeJSON(a.RPC.Result)
+	if errors.Is(err, errTwice) {
+		return nil, fmt.Errorf("the server's result is JSON that names a member twice")
+	}
+	result, ok := doc.(map[string]any)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("the server's result is no JSON object")
+	}
+	return result, nil
+}
+
+func rpcError(r *ledger.RPCAnswer) error {
+	return fmt.Errorf("the server answered error %d: %s", r.Code, shorten(r.Message, 200))
+}
+
+// toolAnswer is `content`, `structured` or `isError` of a tool's answer. What is
+// not there is an error, but for isError, whose absence means no (MCP 2025-06-18).
+func toolAnswer(a *ledger.Answer, name string) (any, error) {
+	if a.RPC == nil {
+		return nil, fmt.Errorf("an answer of this kind has no `%s`", name)
+	}
+	if name == "isError" && a.RPC.Error {
+		return true, nil
+	}
+	result, err := toolResult(a)
+	if err != nil {
+		return nil, err
+	}
+	switch name {
+	case "isError":
+		switch v := result["isError"].(type) {
+		case nil:
+			return false, nil
+		case bool:
+			return v, nil
+		}
+		return nil, fmt.Errorf("`isError` is neither true nor false")
+	case "content":
+		list, ok := result["content"].([]any)
+		if !ok {
+			return nil, fmt.Errorf("the tool's answer has no content")
+		}
+		return list, nil
+	}
+	v, ok := result["structuredContent"]
+	if !ok || v == nil {
+		return nil, fmt.Errorf("the tool's answer has no structured content")
+	}
+	return v, nil
+}
+
+// toolDocument is the JSON a tool answered with: its structured content, else
+// the one text it gave.
+func toolDocument(a *ledger.Answer) (any, error) {
+	result, err := toolResult(a)
+	if err != nil {
+		return nil, err
+	}
+	if v := result["structuredContent"]; v != nil {
+		return v, nil
+	}
+	list, _ := result["content"].([]any)
+	if len(list) != 1 {
+		return nil, fmt.Errorf("the tool answered with %d parts, not one", len(list))
+	}
+	part, _ := list[0].(map[string]any)
+	text, ok := part["text"].(string)
+	if !ok {
+		return nil, fmt.Errorf("the tool's answer is not text")
+	}
+	doc, err := decodeJSON([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("the tool's text is not JSON")
+	}
+	return doc, nil
+}
+
+// rowsOf is `rows` or `affected` of a database's answer.
+func rowsOf(a *ledger.Answer, name string) (any, error) {
+	switch {
+	case a.Via != "sql":
+		return nil, fmt.Errorf("an answer of this kind has no `%s`", name)
+	case name == "affected":
+		return a.Affected, nil
+	case a.Truncated:
+		return nil, errCutRows
+	case len(bytes.TrimSpace(a.Rows)) == 0:
+		return nil, fmt.Errorf("no rows came back")
+	}
+	doc, err := decodeJSON(a.Rows)
+	rows, ok := doc.([]any)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("the rows cannot be read")
+	}
+	return rows, nil
+}
+
+// linkOf is the address of a Link header (RFC 8288) with that relation, "" when
+// there is none.
+func linkOf(a *ledger.Answer, rel string) string {
+	rest := strings.Join(a.Header["Link"], ", ")
+	for rest != "" {
+		open := strings.IndexByte(rest, '<')
+		if open < 0 {
+			return ""
+		}
+		address, tail, closed := strings.Cut(rest[open+1:], ">")
+		if !closed {
+			return ""
+		}
+		parameters := tail
+		if next := nextLink(tail); next >= 0 {
+			parameters, rest = tail[:next], tail[next:]
+		} else {
+			rest = ""
+		}
+		if relates(parameters, rel) {
+			return strings.TrimSpace(address)
+		}
+	}
+	return ""
+}
+
+// nextLink is where the parameters of one link end: at a comma outside of quotes.
+func nextLink(s string) int {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && quoted:
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == ',' && !quoted:
+			return i
+		}
+	}
+	return -1
+}
+
+// relates tells whether a link's parameters name the relation; the first `rel`
+// counts, and it may name several.
+func relates(parameters, rel string) bool {
+	for _, p := range strings.Split(parameters, ";") {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok || !strings.EqualFold(strings.TrimSpace(name), "rel") {
+			continue
+		}
+		for _, one := range strings.Fields(strings.Trim(strings.TrimSpace(value), `"`)) {
+			if strings.EqualFold(one, rel) {
+				return true
+			}
+		}
+		return false
+	}
+	return false
 }

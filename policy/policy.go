@@ -7,7 +7,12 @@
 // that the policy names as secrets: requests are rendered here and sent elsewhere.
 package policy
 
-import "maps"
+import (
+	"maps"
+	"time"
+
+	"indoubt/ledger"
+)
 
 // Policy is one version of the policy file. It never changes after it was
 // loaded and is safe for use by many goroutines.
@@ -74,4 +79,208 @@ func (p *Policy) Kind(name string) *Kind {
 	k := *src
 	k.Name, k.policy = name, p
 	return &k
+}
+
+// Kind is what applies to one kind of operation, with everything inherited
+// from `defaults` filled in. Treat it as read-only.
+type Kind struct {
+	Name    string // asked for
+	Pattern string // what matched in the file, "" for the defaults
+	File    string
+	Line    int
+	Known   bool // false: no pattern matched, the defaults apply
+
+	Downstream *Downstream // nil when none
+	Access     string      // "read", "write", or "" when not stated
+	Idempotent bool        // safe to repeat until a later operation on the same target
+
+	Deadline      time.Duration
+	EscalateAfter time.Duration
+	LandsWithin   *time.Duration // after sending ended, the latest it may still take effect; nil: not stated
+	VisibleWithin *time.Duration // after landing, the latest a read shows it; nil: not stated
+	VisibleFor    *time.Duration // how long a read goes on showing it; nil: for ever
+	Skew          time.Duration  // how far clocks may disagree
+
+	Retry          RetryRule
+	Auto           AutoRule
+	Look           float64 // what it costs a person to look it up by hand
+	UnattendedRisk bool    // a risk may be taken without a terminal
+	RepeatInDoubt  string  // "lost", "doubt", "none", or "" when not stated; see HoldBack
+	Repeat         string  // "allow" or "replay": an identical call after a delivered commit
+	Cancel         string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
+	Match          []Match // the HTTP requests that are of this kind, for the HTTP proxy
+	Input          string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
+	Control        bool    // whether a positive control runs
+	Timeout        time.Duration
+	RecheckAfter   time.Duration // after a settled send, one more read; 0: none
+
+	Key       KeyRule
+	Token     TokenRule
+	Remembers time.Duration // how long the downstream remembers a key; 0: not at all
+	KeyHeader string
+	Redact    []string
+
+	Read  *Read // nil when none
+	Send  *Send // nil when none: the pipeline sends
+	Tests []Test
+
+	policy    *Policy
+	view      []any // the steps of Input
+	title     *template
+	target    *template
+	link      *template
+	duplicate *costRule
+	miss      *costRule
+	committed *expression
+	refused   *expression
+	already   *expression
+	receipt   *expression         // of an answer that committed
+	origins   map[string]position // dotted field → where it was said; absent: built in
+
+}
+
+// HoldBack says which doubts hold an identical call back that reaches a proxy:
+// "lost" (only answers that were lost), "doubt" (every one) or "none". Where the
+// policy does not state it, it follows from what a repeat may cost: none for kinds that
+// are safe to repeat, every doubt for kinds with a token or a duplicate cost of their
+// own.
+func (k *Kind) HoldBack() string {
+	switch {
+	case k.RepeatInDoubt != "":
+		return k.RepeatInDoubt
+	case k.Idempotent:
+		return "none"
+	case k.Token.Stated(), !k.duplicate.guess && (k.duplicate.expr != nil || k.duplicate.number > 0):
+		return "doubt"
+	}
+	return "lost"
+}
+
+// Downstream is an outside system several kinds share.
+type Downstream struct {
+	Name          string
+	Base          string
+	RatePerSecond float64       // 0: not limited
+	Concurrency   int           // 0: not limited by the policy
+	Remembers     time.Duration // how long it remembers an idempotency key; 0: not at all
+	KeyHeader     string
+	Redirects     []string // hosts its reads may be redirected to, beside its own
+	Via           string   // what it is: "http", "mcp" or "sql"; "" where only commands or pipelines reach it
+	File          string
+	Line          int
+
+	base    *template
+	headers []pair
+	mcp     *mcpServer
+	sql     *sqlDatabase
+}
+
+// RetryRule limits attempts after doubt.
+type RetryRule struct {
+	Max                    int // further attempts after the first
+	BackoffMin, BackoffMax time.Duration
+}
+
+// AutoRule is what the machine may do by itself.
+type AutoRule struct {
+	Confirm, Deny bool
+	Retry         string // never, absent or key_safe
+}
+
+// KeyRule says how an idempotency key is made where the caller brings none.
+type KeyRule struct {
+	Strategy string   // fields, random, content, session or row
+	From     []string // input fields, for Strategy "fields"
+	Window   time.Duration
+	TTL      time.Duration // how long a finished operation keeps its key; 0: for ever
+}
+
+// Match is one pattern of HTTP requests: "POST /v1/charges", "POST,PUT
+// api.example.com/v1/orders/*". In the path * stands for one segment and ** at
+// the end for the rest; without a host every upstream matches.
+type Match struct {
+	Methods []string // upper case; empty: every writing method
+	Host    string
+	Path    string
+}
+
+// TokenRule says where the correlation token goes. The zero rule: nowhere.
+type TokenRule struct {
+	Into     string // path in the input that is set to it
+	Append   string // path of a list in the input it is added to, or of a text at whose end it stands
+	Argument bool   // the wrapped command is meant to carry {{token}}; whether it does is seen in its arguments
+}
+
+// Stated reports whether the kind carries a token at all.
+func (t TokenRule) Stated() bool { return t.Into != "" || t.Append != "" || t.Argument }
+
+// Test is one case of the kind's `tests:`, run by `policy test`.
+type Test struct {
+	Name   string
+	Input  any
+	Token  string
+	Class  ledger.ErrorClass // how the answer to the write failed to come
+	After  *time.Duration    // from the attempt's end to the read; nil: as long as the clocks need
+	Want   string            // one of testWants, "" when only advice is wanted
+	Advice string            // the verb wanted; "" for any
+	Line   int
+
+	pages []SavedAnswer // what is answered, page by page
+}
+
+// Odds is the chance that an operation in doubt landed, with the interval that
+// holds it with 95 %. N is how many settled cases of the ledger it rests on; 0
+// means that only the built-in prior speaks. Cases of other kinds count in N only
+// as far as they carry weight; Others is how many there are.
+type Odds struct {
+	P, Low, High float64
+	N            int
+	Others       int
+	Why          string
+}
+
+// The verbs an Advice may have.
+const (
+	AdviseLook    = "look"
+	AdviseConfirm = "confirm"
+	AdviseRetry   = "retry"
+	AdviseAbandon = "abandon"
+	AdviseWait    = "wait"
+	AdviseLeave   = "leave"
+	AdviseRaise   = "raise"
+)
+
+// Advice is the cheapest safe action now and why.
+type Advice struct {
+	Verb            string       // look confirm retry abandon wait leave raise
+	Reason          string       // one plain sentence
+	Basis           ledger.Basis // for retry
+	Odds            Odds
+	Duplicate, Miss ledger.Cost
+	RetryCost       float64   // p·duplicate
+	LeaveCost       float64   // (1−p)·miss
+	LookCost        float64   // what looking by hand costs
+	SafeUntil       time.Time // KeySafeUntil
+	ProofAt         time.Time // when absence becomes provable; zero: never
+	ParkedUntil     time.Time // it is out of the way until then; zero: it is not
+	ChangesAt       time.Time // when a clock changes this advice; zero: none does
+	Arithmetic      string    // one line
+	Where           LookUp    // for look
+}
+
+// LookUp is what a person needs to look an operation up by hand.
+type LookUp struct {
+	Link     string    // "" when there is none
+	Search   []string  // what to search for, the surest first; only what was sent
+	From, To time.Time // when it can have landed; To is zero where the policy does not bound it
+}
+
+// Ruling is what the kind's own rules say about an answer. Decided is false
+// when none of them applies.
+type Ruling struct {
+	Decided bool
+	Outcome ledger.Outcome
+	Proof   ledger.Proof
+	Already bool
+	Receipt string
 }

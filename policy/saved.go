@@ -3,12 +3,189 @@ package policy
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
+
+	"indoubt/ledger"
 )
+
+// SavedAnswer is an answer written down, for the cases of `tests:` and for
+// `policy try`. What a way of asking does not have is left out.
+type SavedAnswer struct {
+	Status  int                 // of http; 0 stands for 200
+	Header  map[string][]string // canonical names
+	Body    []byte              // of http
+	Exit    int                 // of a command
+	Stdout  []byte
+	Stderr  []byte
+	Result  json.RawMessage   // of a tool call, nil when it answered with an error
+	Error   *ledger.RPCAnswer // of a tool call
+	Rows    json.RawMessage   // of a query
+	Changed int64             // how many rows a statement changed
+
+	via string
+}
+
+// Via is the way the answer came as far as it says so: http, command, mcp or sql.
+func (s SavedAnswer) Via() string {
+	if s.via == "" {
+		return "http"
+	}
+	return s.via
+}
+
+// Answer is the saved answer as if it had come the given way: http, command, mcp
+// or sql.
+func (s SavedAnswer) Answer(via string) ledger.Answer {
+	a := ledger.Answer{Via: via, Sent: true}
+	switch via {
+	case "command":
+		a.Exited, a.Exit, a.Stdout, a.Stderr = true, s.Exit, s.Stdout, s.Stderr
+		if s.Stdout == nil {
+			a.Stdout = s.Body
+		}
+	case "mcp":
+		a.RPC = &ledger.RPCAnswer{Result: s.Result}
+		if s.Error != nil {
+			a.RPC = s.Error
+		}
+	case "sql":
+		a.Rows, a.Affected = s.Rows, s.Changed
+	default:
+		a.Status, a.Header, a.Body = s.Status, s.Header, s.Body
+		if s.Status == 0 {
+			a.Status = 200
+		}
+		if s.Body == nil {
+			a.Body = s.Stdout
+		}
+	}
+	return a
+}
+
+// answerTable are the fields of an answer that is written down. finish is to be
+// called when all are read.
+func (d *decoder) answerTable(s *SavedAnswer) (known []field, finish func()) {
+	result := map[string]any{"content": []any{}}
+	by := func(via string, read reader) reader {
+		return func(n *node) {
+			s.via = via
+			read(n)
+		}
+	}
+	text := func(out *[]byte) reader {
+		return func(n *node) { *out = testBody(plainValue(n)) }
+	}
+	known = []field{
+		{"status", d.integer(&s.Status, 100, 599)},
+		{"headers", func(n *node) { s.Header = d.plainHeaders(n) }},
+		{"body", text(&s.Body)},
+		{"exit", by("command", d.integer(&s.Exit, 0, 255))},
+		{"stdout", by("command", text(&s.Stdout))},
+		{"stderr", by("command", text(&s.Stderr))},
+		{"structured", by("mcp", func(n *node) { result["structuredContent"] = plainValue(n) })},
+		{"content", by("mcp", func(n *node) {
+			d.must(n, sequenceNode, "a list", "content: [{ type: text, text: … }]")
+			result["content"] = plainValue(n)
+		})},
+		{"isError", by("mcp", func(n *node) {
+			failed := false
+			d.boolean(&failed)(n)
+			result["isError"] = failed
+		})},
+		{"error", by("mcp", func(n *node) {
+			s.Error = &ledger.RPCAnswer{Error: true}
+			d.fields(n, field{"code", d.integer(&s.Error.Code, -1_000_000, 1_000_000)}, field{"message", d.text(&s.Error.Message)})
+		})},
+		{"rows", by("sql", func(n *node) {
+			if d.must(n, sequenceNode, "a list", "rows: [{ id: 1 }], or rows: []") {
+				s.Rows = testBody(plainValue(n))
+			}
+		})},
+		{"affected", by("sql", func(n *node) {
+			count := 0
+			d.integer(&count, 0, 1_000_000)(n)
+			s.Changed = int64(count)
+		})},
+	}
+	return known, func() { s.Result = testBody(result) }
+}
+
+// savedAnswer reads an answer of a case.
+func (d *decoder) savedAnswer(n *node) (s SavedAnswer) {
+	known, finish := d.answerTable(&s)
+	d.fields(n, known...)
+	finish()
+	return s
+}
+
+func (d *decoder) test(item *node) Test {
+	t := Test{Line: item.line, Token: "indoubt-test"}
+	class := ""
+	page := func(n *node) { t.pages = append(t.pages, d.savedAnswer(n)) }
+	d.fields(item,
+		field{"name", d.text(&t.Name)},
+		field{"input", func(n *node) { t.Input = plainValue(n) }},
+		field{"token", d.text(&t.Token)},
+		field{"class", d.choice(&class, classNames()...)},
+		field{"after", d.bound(&t.After)},
+		field{"want", d.choice(&t.Want, testWants...)},
+		field{"advice", d.choice(&t.Advice, adviceVerbs...)},
+		field{"answer", page},
+		field{"pages", func(n *node) { d.each(n, "a list of answers", "pages: [{ body: … }, { body: … }]", page) }},
+	)
+	t.Class = ledger.ErrorClass(class)
+	if item.kind == mappingNode && t.Want == "" && t.Advice == "" {
+		d.fail(item.place, "does not say what it wants", "want: "+either(testWants))
+	}
+	return t
+}
+
+func (d *decoder) plainHeaders(n *node) map[string][]string {
+	out := map[string][]string{}
+	if n.kind != mappingNode {
+		d.fail(n.place, "must be a mapping (name: value)", "")
+	}
+	for _, e := range n.entries {
+		if text, ok := d.scalar(e.value); ok {
+			out[textproto.CanonicalMIMEHeaderKey(e.name)] = []string{text}
+		}
+	}
+	return out
+}
+
+// leaf is a scalar as data: true, false, a number that JSON can write, or text.
+func (n *node) leaf() any {
+	if n.boolean {
+		return n.text == "true"
+	}
+	if n.number && json.Valid([]byte(n.text)) {
+		return json.Number(n.text)
+	}
+	return n.text
+}
+
+// plainValue is a node as data.
+func plainValue(n *node) any { return n.data((*node).leaf) }
+
+// testBody is the body of a case: text as it is, everything else as JSON.
+func testBody(v any) []byte {
+	switch x := v.(type) {
+	case nil:
+		return []byte{}
+	case string:
+		return []byte(x)
+	}
+	text, err := marshal(v)
+	if err != nil {
+		return []byte{}
+	}
+	return text
+}
 
 // ParseSavedAnswer reads an answer from a file: the text of an HTTP response as
 // `curl -i` prints it, a mapping as in the cases of `tests:` (JSON or YAML), or

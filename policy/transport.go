@@ -2,6 +2,9 @@ package policy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -244,4 +247,126 @@ func (s *Send) carriesKey(o ledger.Operation) bool {
 		return true // it is told, on its standard input
 	}
 	return slices.ContainsFunc(t.templates(), func(t *template) bool { return t.uses("key") })
+}
+
+// Request is something to send: exactly one of its fields is set.
+type Request struct {
+	HTTP    *HTTPRequest
+	Command *CommandRequest
+	MCP     *MCPRequest
+	SQL     *SQLRequest
+	// Secrets are the values of environment and files in it, and what was computed
+	// from them; not those of an address's beginning. Never show or store them.
+	Secrets []string
+	// Digest (SHA-256, hex) is of all that would be sent and of where to, secrets
+	// by name: two requests with the same one are the same to a person.
+	Digest string
+	// Shown is the request as text for people, secrets by name.
+	Shown string
+}
+
+// message is the one of a Request's fields that is set.
+type message interface {
+	text() string                  // as a person reads it
+	parts() []any                  // all that would be sent, and where to
+	leaving(t *transport) []string // the texts that reach the other side, without the encoding they travel in
+}
+
+func (r Request) message() message {
+	switch {
+	case r.HTTP != nil:
+		return r.HTTP
+	case r.Command != nil:
+		return r.Command
+	case r.MCP != nil:
+		return r.MCP
+	}
+	return r.SQL
+}
+
+// digest is the Digest of a request as it is shown, without the secrets that are
+// written out in the policy.
+func (r Request) digest(secrets []string) (string, error) {
+	text, err := json.Marshal(r.message().parts())
+	if err != nil {
+		return "", fmt.Errorf("digest of the request: %w", err)
+	}
+	sum := sha256.Sum256([]byte(withhold(string(text), secrets)))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// HTTPRequest is a rendered request. It holds secrets: never show or store it.
+type HTTPRequest struct {
+	Method string
+	URL    string
+	Header map[string][]string
+	Body   []byte
+	// Redirects are the hosts a read may be redirected to beside its own; its
+	// headers go there too.
+	Redirects []string
+}
+
+// CommandRequest is a rendered command line without a shell. It may hold
+// secrets: never show it.
+type CommandRequest struct {
+	Argv  []string
+	Dir   string
+	Env   []string // NAME=value, added to the sender's own environment
+	Stdin []byte
+}
+
+// MCPRequest is a rendered call of one tool of an MCP server, which is reached
+// by a command or by a URL. It may hold secrets: never show it.
+type MCPRequest struct {
+	Server    string   // the downstream's name; one connection serves all its requests
+	Command   []string // argv over stdio; empty: URL
+	Dir       string
+	Env       []string // NAME=value, added to the sender's own environment
+	URL       string
+	Header    map[string][]string
+	Tool      string
+	Arguments json.RawMessage // a JSON object
+	ReadOnly  bool            // the policy vouches that the tool only reads
+}
+
+// SQLRequest is one rendered statement. Everything computed is in Args, nothing
+// in Query. It may hold secrets: never show it.
+type SQLRequest struct {
+	Database string // the downstream's name; one pool serves all its requests
+	Driver   string // sqlite, postgres or mysql
+	DSN      string // for sqlite a path
+	Query    string // with the driver's placeholders: ? or $1, $2, …
+	Args     []any  // nil, bool, int64, float64, string; a list or mapping as JSON text
+}
+
+// Found is what one page of a read's answer shows.
+type Found struct {
+	// Effects are the candidates that are the operation's own by what the read
+	// recognises; all of them where it recognises nothing (ByNothing).
+	Effects  []Effect
+	Others   int    // candidates whose mark is another's
+	Unmarked int    // candidates without a mark
+	Complete bool   // "none" is the whole truth of this page
+	Next     any    // cursor of the following page, nil at the last
+	Paged    string // how the following page is asked for: PagedCursor, PagedLink or PagedOffset; "" where there is none
+	Valid    bool
+}
+
+// The ways from one page to the next. A list that is paged by offset shifts
+// while it is read, so its pages together never prove absence.
+const (
+	PagedCursor = "cursor" // a cursor of the answer, put into the request
+	PagedLink   = "link"   // an address of the answer
+	PagedOffset = "offset" // counted by us, or an offset or page number in the answer
+)
+
+// Effect is one candidate that may be the operation's effect.
+type Effect struct {
+	Receipt string
+	Same    bool            // it is what was asked for; otherwise a mismatch
+	Differs string          // how a mismatch differs, in one sentence; "" where that cannot be told
+	Value   json.RawMessage // as the other side shows it; nil for a state
+	Answer  json.RawMessage // what the policy's `answer` makes of it; nil where it says nothing
+	Doubt   string          // why it settles nothing: it looks older, or is not finished; "" when it counts
+	Cause   ledger.Cause    // of the doubt
 }
