@@ -75,6 +75,39 @@ func TooDeep(text []byte) bool {
 	return false
 }
 
+// NamesTwice reports whether an object in valid JSON text has two members of one
+// name, given the value that the text was decoded to.
+func NamesTwice(text []byte, decoded any) bool {
+	n, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case c == ':' && !quoted:
+			n++
+		}
+	}
+	return n != members(decoded)
+}
+
+// members is how many members a decoded value has, with those inside them.
+func members(v any) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, member := range v {
+			n += members(member)
+		}
+	case []any:
+		for _, e := range v {
+			n += members(e)
+		}
+	}
+	return n
+}
+
 // exact decodes one value, with large integers as text.
 func exact(dec *json.Decoder) (any, error) {
 	t, err := dec.Token()

@@ -146,12 +146,7 @@ func conflictReason(o ledger.Operation) string {
 }
 
 func granted(rec ledger.Record, now time.Time) bool {
-	for _, g := range rec.Grants {
-		if g.Open(now) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rec.Grants, func(g ledger.Grant) bool { return g.Open(now) })
 }
 
 // attemptsLeft is whether the policy's limit leaves one more attempt.
@@ -178,12 +173,7 @@ func (k *Kind) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 }
 
 func refusedOnly(attempts []ledger.Attempt) bool {
-	for _, a := range attempts {
-		if a.Proof != ledger.Refused {
-			return false
-		}
-	}
-	return len(attempts) > 0
+	return len(attempts) > 0 && !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return a.Proof != ledger.Refused })
 }
 
 func (k *Kind) attemptsText(rec ledger.Record) string {
@@ -232,12 +222,9 @@ func (k *Kind) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 // sameKeyFailed reports whether a repeat under the same key came back uncertain
 // already: past the limit, another one is no advice.
 func sameKeyFailed(rec ledger.Record) bool {
-	for _, a := range rec.Attempts {
-		if a.N > 1 && (a.Basis == ledger.BasisKeySafe || a.KeyWorks) && a.Final() == ledger.OutcomeUncertain && a.Proof == "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool {
+		return a.N > 1 && (a.Basis == ledger.BasisKeySafe || a.KeyWorks) && a.Final() == ledger.OutcomeUncertain && a.Proof == ""
+	})
 }
 
 // waitUntil is until when a read can still be expected to settle it; the zero

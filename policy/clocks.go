@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -110,22 +111,16 @@ func tokenSent(rec ledger.Record) bool {
 	if rec.Operation.Token == "" || len(rec.Attempts) == 0 {
 		return rec.Operation.TokenSent && rec.Operation.Token != ""
 	}
-	for _, a := range rec.Attempts {
-		if !a.TokenSent && !proven(a) {
-			return false
-		}
-	}
-	return true
+	return allThatMayHaveLanded(rec.Attempts, func(a ledger.Attempt) bool { return a.TokenSent })
 }
 
 // keyWorked reports whether every attempt that may have landed carried the key.
 func keyWorked(rec ledger.Record) bool {
-	for _, a := range rec.Attempts {
-		if !a.KeyWorks && !proven(a) {
-			return false
-		}
-	}
-	return len(rec.Attempts) > 0
+	return len(rec.Attempts) > 0 && allThatMayHaveLanded(rec.Attempts, func(a ledger.Attempt) bool { return a.KeyWorks })
+}
+
+func allThatMayHaveLanded(attempts []ledger.Attempt, had func(ledger.Attempt) bool) bool {
+	return !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return !had(a) && !proven(a) })
 }
 
 // KeyWorks reports whether a repeat under the same key is the same wish to the
@@ -155,12 +150,7 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 }
 
 func overtaken(rec ledger.Record) bool {
-	for _, r := range rec.Related {
-		if r.Overtook && r.MayHaveLanded {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rec.Related, func(r ledger.Relation) bool { return r.Overtook && r.MayHaveLanded })
 }
 
 // proven reports whether an attempt is known to have had no effect.
@@ -175,12 +165,7 @@ func doubtedBefore(rec ledger.Record) bool {
 }
 
 func allProven(attempts []ledger.Attempt) bool {
-	for _, a := range attempts {
-		if !proven(a) {
-			return false
-		}
-	}
-	return len(attempts) > 0
+	return len(attempts) > 0 && !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return !proven(a) })
 }
 
 // AllowedBasis is why one more attempt would be allowed now, in one sentence,

@@ -155,16 +155,9 @@ type expression struct {
 	plain   []any           // the steps of a plain path into `it`: member names and indexes; nil: it is none
 }
 
+// uses reports whether the expression uses any of these names.
 func (e *expression) uses(names ...string) bool {
-	if e == nil {
-		return false
-	}
-	for _, n := range names {
-		if e.names[n] {
-			return true
-		}
-	}
-	return false
+	return e != nil && slices.ContainsFunc(names, func(n string) bool { return e.names[n] })
 }
 
 // about says in an error which expression it is of; nil stays nil.
@@ -293,7 +286,7 @@ func checkType(t *cel.Type, w want) *compileProblem {
 	if w == wantAny || kind == types.DynKind || slices.Contains(wanted[w].kinds, kind) {
 		return nil
 	}
-	p := &compileProblem{message: fmt.Sprintf("must give %s, but gives %s", wanted[w].words, describeType(t))}
+	p := &compileProblem{message: fmt.Sprintf("must give %s, but gives %s", wanted[w].words, cmp.Or(typeWords[kind], t.String()))}
 	switch {
 	case w == wantList && kind == types.BoolKind:
 		p.hint = "write CONDITION ? [body] : []"
@@ -305,12 +298,10 @@ func checkType(t *cel.Type, w want) *compileProblem {
 	return p
 }
 
-func describeType(t *cel.Type) string {
-	words := map[types.Kind]string{
-		types.BoolKind: "true or false", types.StringKind: "text", types.IntKind: "a number", types.UintKind: "a number",
-		types.DoubleKind: "a number", types.ListKind: "a list", types.MapKind: "a mapping", types.NullTypeKind: "null",
-	}
-	return cmp.Or(words[t.Kind()], t.String())
+// typeWords say in words what a value is.
+var typeWords = map[types.Kind]string{
+	types.BoolKind: "true or false", types.StringKind: "text", types.IntKind: "a number", types.UintKind: "a number",
+	types.DoubleKind: "a number", types.ListKind: "a list", types.MapKind: "a mapping", types.NullTypeKind: "null",
 }
 
 // inspect notes which names and inputs are used and refuses what computes
@@ -441,11 +432,8 @@ func (e *expression) eval(ctx context.Context, vars *variables) (ref.Val, error)
 	if vars.problem != nil {
 		return nil, vars.problem
 	}
-	if out == nil {
-		return nil, fmt.Errorf("%s: no value", shorten(e.text, 60))
-	}
-	if types.IsError(out) || types.IsUnknown(out) {
-		return nil, fmt.Errorf("%s: %v", shorten(e.text, 60), out)
+	if out == nil || types.IsError(out) || types.IsUnknown(out) {
+		return nil, e.about(fmt.Errorf("%v", out))
 	}
 	return out, nil
 }
@@ -453,20 +441,18 @@ func (e *expression) eval(ctx context.Context, vars *variables) (ref.Val, error)
 // explain turns CEL's words into a plain sentence.
 func (e *expression) explain(ctx context.Context, vars *variables, err error) error {
 	text := err.Error()
-	if vars.problem != nil {
-		return vars.problem // what a lookup of ours found out, e.g. a variable that is not set
-	}
+	key, missing := strings.CutPrefix(text, "no such key: ")
 	switch {
+	case vars.problem != nil:
+		return vars.problem // what a lookup of ours found out, e.g. a variable that is not set
 	case ctx.Err() != nil, strings.Contains(text, "cost limit"), strings.Contains(text, "interrupted"):
-		return fmt.Errorf("%s: %w", shorten(e.text, 60), errStopped)
-	}
-	if e.secret() {
-		return fmt.Errorf("%s: it cannot be computed", shorten(e.text, 60)) // CEL's words may quote the secret
-	}
-	if key, missing := strings.CutPrefix(text, "no such key: "); missing {
+		return e.about(errStopped)
+	case e.secret():
+		return e.about(errors.New("it cannot be computed")) // CEL's words may quote the secret
+	case missing:
 		return &missingKeyError{fmt.Sprintf("%s: there is no `%s` in it", shorten(e.text, 60), key)}
 	}
-	return fmt.Errorf("%s: %s", shorten(e.text, 60), text)
+	return e.about(errors.New(text))
 }
 
 // missingKeyError says that what an expression asks for is not there.
@@ -482,7 +468,7 @@ func (e *expression) truth(ctx context.Context, vars *variables) (bool, error) {
 	}
 	b, ok := v.(types.Bool)
 	if !ok {
-		return false, fmt.Errorf("%s: not true or false but %s", shorten(e.text, 60), typeName(v))
+		return false, e.about(fmt.Errorf("not true or false but %s", typeName(v)))
 	}
 	return bool(b), nil
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -55,10 +56,8 @@ func (d *decoder) attach(k *Kind, t *transport) {
 	if h == nil || h.path == nil {
 		return
 	}
-	whole := h.path.parts[0].expr != nil || !strings.HasPrefix(h.path.parts[0].literal, "/")
-	if whole {
-		// The downstream's headers hold its secrets: they go to its own address only.
-		return
+	if h.path.parts[0].expr != nil || !strings.HasPrefix(h.path.parts[0].literal, "/") {
+		return // a whole address: the downstream's headers hold its secrets and go to its own address only
 	}
 	ds := k.Downstream
 	if ds == nil || ds.base == nil {
@@ -66,17 +65,11 @@ func (d *decoder) attach(k *Kind, t *transport) {
 		return
 	}
 	h.base, h.redirects = ds.base, ds.Redirects
-	own := map[string]bool{}
-	for _, p := range h.headers {
-		own[p.name] = true
-	}
-	var headers []pair
-	for _, p := range ds.headers {
-		if !own[p.name] {
-			headers = append(headers, p)
+	for _, p := range slices.Backward(ds.headers) {
+		if !slices.ContainsFunc(h.headers, func(own pair) bool { return own.name == p.name }) {
+			h.headers = append([]pair{p}, h.headers...)
 		}
 	}
-	h.headers = append(headers, h.headers...)
 }
 
 // lintRead checks a read: first what makes it wrong, then what makes it weak.

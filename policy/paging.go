@@ -181,27 +181,21 @@ func wholeNumber(v any) bool {
 // countsBy tells whether a cursor is an offset or page number: a whole number
 // that the request puts where such numbers go, or one that `next` adds up.
 func (r *Read) countsBy(cursor any) bool {
-	if !wholeNumber(cursor) {
-		return false
+	if !wholeNumber(cursor) || r.next.expr.sum {
+		return wholeNumber(cursor)
 	}
-	if r.next.expr.sum {
-		return true
-	}
-	t := r.transport
-	switch {
+	switch t := r.transport; {
 	case t.http != nil:
 		return countedIn(t.http.query) || countedIn(t.http.json) || countedIn(t.http.form)
 	case t.mcp != nil:
 		return countedIn(t.mcp.arguments)
-	}
-	return t.sql != nil && offsetQuery(t.sql.query)
-}
-
-// offsetQuery tells whether a statement pages by OFFSET.
-func offsetQuery(t *template) bool {
-	for i, p := range t.parts {
-		if p.expr.uses("cursor") && i > 0 && strings.HasSuffix(strings.ToUpper(strings.TrimSpace(t.parts[i-1].literal)), "OFFSET") {
-			return true
+	case t.sql != nil: // OFFSET ${cursor}
+		before := ""
+		for _, p := range t.sql.query.parts {
+			if p.expr.uses("cursor") && strings.HasSuffix(strings.ToUpper(strings.TrimSpace(before)), "OFFSET") {
+				return true
+			}
+			before = p.literal
 		}
 	}
 	return false

@@ -112,26 +112,14 @@ func (t *template) single() *expression {
 	return nil
 }
 
+// uses reports whether an expression of the template uses any of these names.
 func (t *template) uses(names ...string) bool {
-	if t == nil {
-		return false
-	}
-	for _, p := range t.parts {
-		if p.expr.uses(names...) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.expressions(), func(e *expression) bool { return e.uses(names...) })
 }
 
 // states reports whether a value stands in the template as it is.
 func (t *template) states(name string) bool {
-	for _, e := range t.expressions() {
-		if strings.TrimSpace(e.text) == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.expressions(), func(e *expression) bool { return strings.TrimSpace(e.text) == name })
 }
 
 // settled reports whether the template is the same for every operation: nothing

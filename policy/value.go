@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+
+	"indoubt/ledger"
 )
 
 // exactLimit is 2^53: from here on a double cannot tell neighbours apart.
@@ -65,7 +68,7 @@ func decodeJSON(data []byte) (any, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errMoreValues
 	}
-	if members(data) != held(v) {
+	if ledger.NamesTwice(data, v) {
 		return nil, errTwice
 	}
 	return exactNumbers(v), nil
@@ -73,57 +76,18 @@ func decodeJSON(data []byte) (any, error) {
 
 var (
 	errMoreValues = errors.New("more text after the JSON value")
-	// errTwice: which of the two is meant is anybody's guess.
-	errTwice = errors.New("an object has two members of one name")
+	errTwice      = errors.New("an object has two members of one name")
 )
 
-// members counts the members that valid JSON text writes down.
-func members(data []byte) (n int) {
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case ':':
-			n++
-		case '"':
-			for i++; data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
-		}
-	}
-	return n
-}
-
-// held counts the members that are left of them.
-func held(v any) (n int) {
-	switch x := v.(type) {
-	case map[string]any:
-		n = len(x)
-		for _, e := range x {
-			n += held(e)
-		}
-	case []any:
-		for _, e := range x {
-			n += held(e)
-		}
-	}
-	return n
-}
-
+// exactNumbers replaces the numbers in decoded JSON by what expressions calculate with.
 func exactNumbers(v any) any {
-	switch x := v.(type) {
-	case map[string]any:
-		for k, e := range x {
-			x[k] = exactNumbers(e)
+	made, _ := exchange(v, nil, func(was any) any {
+		if n, ok := was.(json.Number); ok {
+			return exactNumber(string(n))
 		}
-	case []any:
-		for i, e := range x {
-			x[i] = exactNumbers(e)
-		}
-	case json.Number:
-		return exactNumber(string(x))
-	}
-	return v
+		return was
+	})
+	return made
 }
 
 // exactNumber keeps what a double can hold as a double and the rest exactly. A
@@ -261,33 +225,24 @@ func formatNumber(f float64) string {
 
 // number reads a value as a double.
 func number(v ref.Val) (float64, error) {
-	switch x := v.(type) {
-	case types.Double:
-		return float64(x), nil
-	case types.Int:
-		return float64(x), nil
-	case types.Uint:
-		return float64(x), nil
-	case *types.Err:
-		return 0, x
+	if err, failed := v.(*types.Err); failed {
+		return 0, err
 	}
-	return 0, fmt.Errorf("not a number but %s", typeName(v))
+	if !isNumber(v) {
+		return 0, fmt.Errorf("not a number but %s", typeName(v))
+	}
+	return float64(v.ConvertToType(types.DoubleType).(types.Double)), nil
 }
 
+// typeName says in words what a value is.
 func typeName(v ref.Val) string {
 	switch v.(type) {
-	case types.Null:
-		return "null"
-	case types.String:
-		return "text"
-	case types.Bool:
-		return "true or false"
-	case types.Double, types.Int, types.Uint, bigNumber:
+	case bigNumber:
 		return "a number"
 	case traits.Lister:
 		return "a list"
 	case traits.Mapper:
 		return "a mapping"
 	}
-	return v.Type().TypeName()
+	return cmp.Or(typeWords[v.Type().(*types.Type).Kind()], v.Type().TypeName())
 }

@@ -120,7 +120,7 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 	if err != nil {
 		return textResult(secret.Without(string(result), secrets), false, true)
 	}
-	if count(value) != colons(result) { // a member occurs twice: what one parser reads another does not
+	if ledger.NamesTwice(result, value) { // what one parser reads another does not
 		return textResult(secret.Without(string(result), secrets), false, false)
 	}
 	cleaned, changed := cleanAnswer("", value, secrets)
@@ -174,39 +174,6 @@ func cleanMember(holder, name string, v any, secrets []string) (any, bool) {
 		return secret.Mark, text != secret.Mark
 	}
 	return cleanAnswer(name, v, secrets)
-}
-
-// count is how many members a decoded value has, with those inside them.
-func count(v any) int {
-	n := 0
-	switch v := v.(type) {
-	case map[string]any:
-		n = len(v)
-		for _, member := range v {
-			n += count(member)
-		}
-	case []any:
-		for _, e := range v {
-			n += count(e)
-		}
-	}
-	return n
-}
-
-// colons is how many members a JSON text has.
-func colons(text []byte) int {
-	n, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case c == '\\' && quoted:
-			i++
-		case c == ':' && !quoted:
-			n++
-		}
-	}
-	return n
 }
 
 // decode reads one JSON value with its numbers as they are written.
