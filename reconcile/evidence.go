@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 const (
 	maxEvidence = 32 << 10 // bytes of one read's evidence
 	maxExcerpt  = 2 << 10  // bytes of one answer, or of one effect
+	maxAnswer   = 64 << 10 // bytes of an effect that is given to its caller
 	maxEffects  = 20
 	removed     = policy.Withheld
 )
@@ -33,7 +35,8 @@ type evidence struct {
 	Others   int `json:"others,omitempty"`
 	Unmarked int `json:"unmarked,omitempty"`
 
-	clean cleaner
+	clean  cleaner
+	answer json.RawMessage // what the first effect gives who asks again, where all of it may be kept
 }
 
 type pageEvidence struct {
@@ -94,24 +97,20 @@ func (ev *evidence) effect(e policy.Effect) {
 		ev.More++
 		return
 	}
+	if len(ev.Effects) == 0 {
+		ev.answer = ev.clean.whole(cmp.Or(string(e.Answer), string(e.Value)))
+	}
 	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: ev.clean.excerpt(e.Value),
 		Answer: ev.clean.excerpt(e.Answer), Doubt: clip(e.Doubt, 512)})
 }
 
-// result is the effect that was found, if it is the only one and was kept whole:
-// what a pipeline gets as the answer when it asks again.
+// result is the effect that was found, if it is the only one and may be kept whole:
+// what its caller gets as the answer when it asks again.
 func (ev *evidence) result() json.RawMessage {
 	if len(ev.Effects) != 1 || ev.More > 0 {
 		return nil
 	}
-	value := ev.Effects[0].Value
-	if answer := ev.Effects[0].Answer; len(answer) > 0 {
-		value = answer
-	}
-	if len(value) > 0 && (value[0] == '{' || value[0] == '[') {
-		return value
-	}
-	return nil
+	return ev.answer
 }
 
 // json is the evidence within its bound: bodies go first, then effects' values.
@@ -227,6 +226,22 @@ func (c *cleaner) excerpt(b []byte) json.RawMessage {
 		return encode(clip(string(out), maxExcerpt))
 	}
 	return encode(clip(c.start(b, 2*maxExcerpt), maxExcerpt))
+}
+
+// whole is an object or a list of which nothing has to be taken out or left out, else
+// nothing: half an answer would be taken for all of it.
+func (c *cleaner) whole(text string) json.RawMessage {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if len(text) > maxAnswer || d.Decode(&v) != nil || d.More() {
+		return nil
+	}
+	as := encode(v)
+	if clean := encode(c.value("", v)); !bytes.Equal(clean, as) || as[0] != '{' && as[0] != '[' {
+		return nil
+	}
+	return as
 }
 
 // start is the first n bytes of a text or a little less: of a secret that n cuts

@@ -110,3 +110,19 @@ func TestI11_NoPartOfASecretIsKept(t *testing.T) {
 		}
 	}
 }
+
+// What was found is given to its caller whole or not at all.
+func TestWholeEffects(t *testing.T) {
+	var c cleaner
+	c.secret("sesame-key")
+	big := `{"note":"` + strings.Repeat("x", 10*maxExcerpt) + `"}`
+	for text, want := range map[string]string{
+		`{"id":"1","n":9007199254740993}`: `{"id":"1","n":9007199254740993}`, ` [1, {"a": 2}]`: `[1,{"a":2}]`, big: big,
+		`{"password":"hunter2"}`: "", `{"note":"it is sesame-key"}`: "", `"text"`: "", `7`: "", `null`: "", ``: "", `{`: "", `{} {}`: "",
+		`{"note":"` + strings.Repeat("x", maxAnswer) + `"}`: "",
+	} {
+		if got := string(c.whole(text)); got != want {
+			t.Errorf("%.60s: %.60q, want %.60q", text, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record"
 )
 
 // proven is an operation that a check has proven absent.
@@ -92,6 +94,34 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	}
 	if _, posts, _ := w.side.count(); posts != 1 {
 		t.Errorf("%d posts", posts)
+	}
+}
+
+// What a client waits for over HTTP is kept as its proxy gives it again.
+func TestARetrysAnswerIsKeptForItsClient(t *testing.T) {
+	for _, c := range []struct {
+		recordedBy string
+		kept       func(record.StoredAnswer) bool
+	}{
+		{"http", func(a record.StoredAnswer) bool {
+			return a.Status == 201 && a.Kept == "" && strings.Contains(string(a.JSON), `"id":"ch_`)
+		}},
+		{"pipeline", func(a record.StoredAnswer) bool { return a.Status == 0 }},
+	} {
+		w := newWorld(t, payPolicy)
+		w.known("pay")
+		w.sender = c.recordedBy
+		o := w.doubt("pay", 420)
+		w.pass(pastProof)
+		o = w.read(o.ID).Operation
+		res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+		if err != nil || res.Did != DidSend {
+			t.Fatal(res.Did, err)
+		}
+		var kept record.StoredAnswer
+		if err := json.Unmarshal(w.get(o.ID).Attempts[1].Result, &kept); err != nil || !c.kept(kept) {
+			t.Errorf("recorded by %s: %s, %v", c.recordedBy, w.get(o.ID).Attempts[1].Result, err)
+		}
 	}
 }
 

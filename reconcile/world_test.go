@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -220,6 +221,7 @@ type world struct {
 	n      int
 
 	keyWorks bool   // pipelines send their key along
+	sender   string // who transmits; "pipeline" when empty
 	last     string // an operation
 }
 
@@ -279,7 +281,7 @@ func (w *world) begin(kind string, amount int) ledger.BeginResult {
 	req := ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: fmt.Sprintf("k-%d", w.n),
 		Token: token, Fingerprint: fmt.Sprintf("f-%d", w.n), Input: json.RawMessage(fmt.Sprintf(`{"amount":%d,"n":%d}`, amount, w.n)),
-		Sender: "pipeline", TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
+		Sender: cmp.Or(w.sender, "pipeline"), TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
 	}
 	res, err := ledger.Begin(w.ctx, w.store, req)
 	if err != nil || res.Answer != ledger.AnswerBegun {

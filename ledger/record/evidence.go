@@ -31,7 +31,7 @@ func resultOf(a ledger.Answer) json.RawMessage {
 	if !a.Truncated && len(said) <= maxResult && trimmed[0] != '"' && json.Valid(said) && !ledger.TooDeep(said) {
 		return json.RawMessage(bytes.Clone(said)) // with the white space around it: what is printed later is what was said
 	}
-	tail := len(a.Stdout) > 0 // of a command the end tells more, of a body the beginning
+	tail := len(a.Stdout) > 0                    // of a command the end tells more, of a body the beginning
 	if most := 2 * maxResult; len(said) > most { // of the rest nothing is kept
 		if said = said[:most]; tail {
 			said = output(a)[len(output(a))-most:]

@@ -62,6 +62,9 @@ func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attempt
 		return tidy(s, nil)
 	}
 	s.Result, s.Error = resultOf(a), errorOf(a)
+	if a.Status != 0 && overHTTP(rec) {
+		s.Result = storedAnswer(a, nil)
+	}
 	s.EffectWord = effectWord(a)
 	doubted := doubtedBefore(rec, attemptID)
 	ruling, ruled := rule.ask(ctx, upTo(rec, attemptID), a, &s)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -128,6 +129,24 @@ func wholeAnswer(rec ledger.Record) *StoredAnswer {
 		return &s
 	}
 	return nil
+}
+
+// foundAnswer is what a check gave for an operation that no answer of its own
+// settled: the effect that was found, or what the kind's policy makes of it. It is
+// nil where nothing was found, or something disagrees.
+func foundAnswer(rec ledger.Record) *StoredAnswer {
+	o := rec.Operation
+	if o.State != ledger.Committed || len(o.Result) == 0 || o.Conflict == ledger.Contradiction || o.Conflict == ledger.MismatchConflict ||
+		slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool { return a.Final() == ledger.OutcomeCommitted }) {
+		return nil
+	}
+	return &StoredAnswer{Status: http.StatusOK, Header: map[string][]string{"Content-Type": {"application/json"}}, JSON: o.Result}
+}
+
+// overHTTP reports whether a client waits for the answers to an operation over HTTP:
+// they are kept as it gets them, also those to a retry that another program makes.
+func overHTTP(rec ledger.Record) bool {
+	return len(rec.Attempts) > 0 && rec.Attempts[0].Sender == "http"
 }
 
 // replay makes the stored answer an answer again.

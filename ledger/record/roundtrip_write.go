@@ -213,6 +213,9 @@ func (w *httpWrite) notSent(res ledger.BeginResult) (*http.Response, error) {
 	}
 	stored := wholeAnswer(rec)
 	if stored == nil {
+		stored = foundAnswer(rec)
+	}
+	if stored == nil {
 		w.report(report)
 		return nil, &DoneError{rec.Operation}
 	}

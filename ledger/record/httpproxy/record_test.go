@@ -3,6 +3,7 @@ package httpproxy
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -88,6 +89,54 @@ func TestI3_APolicyThatComesLaterFindsTheKey(t *testing.T) {
 	}
 	if up.total() != 2 {
 		t.Errorf("%d effects", up.total())
+	}
+}
+
+// A client whose answer was lost is answered with what the check found, once and for
+// good; where nothing may be given, or something disagrees, it is told that it is done.
+func TestAClientGetsWhatACheckFound(t *testing.T) {
+	const found = `{"id":"ch_1","status":"paid"}`
+	for name, tc := range map[string]struct {
+		read ledger.Read
+		give string
+		late ledger.Outcome
+		want int
+	}{
+		"found":                 {ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_1"}}, found, "", 200},
+		"nothing to give":       {ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_1"}}, "", "", 409},
+		"twice":                 {ledger.Read{Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"ch_1", "ch_2"}}, found, "", 409},
+		"an answer disagrees":   {ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_1"}}, found, ledger.OutcomeFailed, 409},
+		"a late answer came in": {ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_1"}}, found, ledger.OutcomeCommitted, 409},
+	} {
+		up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) })
+		w := newWorld(t, up, setup{})
+		w.post("k-1", `{"n":1}`)
+		rec := w.operation("")
+		tc.read.ID, tc.read.OperationID, tc.read.Reason, tc.read.BeganAt, tc.read.EndedAt = "r", rec.Operation.ID, "found", rec.Now, rec.Now
+		if _, err := ledger.Observe(t.Context(), w.store, ledger.Observation{ChangeID: "c", Read: tc.read, Version: rec.Operation.Version, Confirm: true,
+			Result: json.RawMessage(tc.give), Actor: ledger.Actor{Name: "checks", Machine: true}}); err != nil {
+			t.Fatal(err)
+		}
+		if tc.late != "" {
+			late := ledger.SettleRequest{ChangeID: "l", AttemptID: rec.Attempts[0].ID, Outcome: tc.late, Status: 402, Actor: ledger.Actor{Name: "billing", Machine: true}}
+			if tc.late == ledger.OutcomeFailed {
+				late.Proof = ledger.Refused
+			}
+			if _, err := ledger.Settle(t.Context(), w.store, late); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			a := w.post("k-1", `{"n":1}`)
+			switch {
+			case a.status != tc.want || up.total() != 1:
+				t.Errorf("%s: %+v", name, a)
+			case a.status == 409 && (a.problem(t).Code != "done" || a.problem(t).Receipt != "ch_1"):
+				t.Errorf("%s: %+v", name, a)
+			case a.status == 200 && (a.body != found || a.header.Get("Content-Type") != "application/json" || a.header.Get("Idempotency-Replayed") != "true"):
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
 	}
 }
 
