@@ -89,31 +89,49 @@ func write(path string) error {
 // was told is recorded, and the ledger opens as if nothing had happened.
 func TestI10_KilledWriterLosesNothing(t *testing.T) {
 	path := t.TempDir() + "/ledger.db"
-	acknowledged := map[string]string{}
+	told := acknowledged{}
 	for round := range 4 {
 		cmd, out, _ := other(t, "write", path)
-		// Killed a while after the first word, so that a slow start is no excuse.
-		var timer *time.Timer
-		for out.Scan() {
-			if timer == nil {
-				timer = time.AfterFunc(time.Duration(100+130*round)*time.Millisecond, func() { cmd.Process.Kill() })
-			}
-			if what, id, ok := strings.Cut(out.Text(), " "); ok && len(id) == 36 {
-				acknowledged[id] = what
-			}
-		}
+		told.hear(out, func() { time.AfterFunc(time.Duration(100+130*round)*time.Millisecond, func() { cmd.Process.Kill() }) }, never)
 		cmd.Wait()
 	}
-	if len(acknowledged) == 0 {
-		t.Fatal("nothing was written before the kill")
+	told.whole(t, path)
+}
+
+// acknowledged is what a writer was told is recorded: begun or settled, by id.
+type acknowledged map[string]string
+
+// hear takes in what a writer says until it ends. end is called at its first word, so
+// that a slow start is no excuse; what it says once deaf is not taken in.
+func (a acknowledged) hear(out *bufio.Scanner, end func(), deaf func() bool) {
+	for first := true; out.Scan(); first = false {
+		if first {
+			end()
+		}
+		if deaf() {
+			continue
+		}
+		if what, id, ok := strings.Cut(out.Text(), " "); ok && len(id) == 36 {
+			a[id] = what
+		}
+	}
+}
+
+func never() bool { return false }
+
+// whole opens the ledger and finds everything that was acknowledged, and nothing half.
+func (a acknowledged) whole(t *testing.T, path string) {
+	t.Helper()
+	if len(a) == 0 {
+		t.Fatal("nothing was written before the end")
 	}
 	s := must1[*Store](t)(Open(ctx, path, Options{}))
 	defer s.Close()
-	for id, what := range acknowledged {
+	for id, what := range a {
 		rec, err := s.Read(ctx, ledger.Locator{ID: id})
 		must(t, err)
-		if what == "settled" && rec.Operation.State != ledger.Committed {
-			t.Fatalf("%s was settled and is %s", id, rec.Operation.State)
+		if what == "settled" && rec.Operation.State != ledger.Committed || !rec.Found {
+			t.Fatalf("%s was %s and is %q", id, what, rec.Operation.State)
 		}
 		if o := rec.Operation; len(rec.Attempts) != 1 || (o.State == ledger.Pending) != (rec.Attempts[0].Outcome == "") {
 			t.Fatalf("half a change: %+v", rec)
