@@ -1,0 +1,117 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// The page on backups, as it stands: a backup while writers write, a disaster, the
+// restore, and writers that go on. What was acknowledged before the backup is there,
+// and is not done again.
+func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../ledger/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Backups\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks of commands", len(blocks))
+	}
+	s := newSite(t)
+	s.must(0, "init")
+	backup := filepath.Join(s.dir, "backup")
+	if err := os.Mkdir(backup, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	asThePageSays := func(block string) string {
+		t.Helper()
+		cmd := exec.Command("sh", "-ec", strings.ReplaceAll(block, "/backup/", backup+"/"))
+		cmd.Env, cmd.Dir = append(s.env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")), s.dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s\n%v\n%s", block, err, out)
+		}
+		return string(out)
+	}
+
+	ran := filepath.Join(s.dir, "ran") // a line for each time that a command ran
+	write := func(key string) int {
+		return s.do("run", "--kind", "note", "--key", key, "--", "sh", "-c", "echo "+key+" >> "+ran).Exit
+	}
+	// A secret in an input needs the key of the digests.
+	secret := []string{"begin", "--kind", "note", "--key", "secret", "--input", `{"password":"hunter2hunter2"}`}
+	s.must(0, secret...)
+	var told sync.Map
+	var over atomic.Bool
+	var all sync.WaitGroup
+	var written atomic.Int64
+	for w := range 2 {
+		all.Go(func() {
+			for n := 0; !over.Load(); n++ {
+				if key := fmt.Sprintf("w%d-%d", w, n); write(key) == 0 {
+					told.Store(key, written.Add(1))
+				}
+			}
+		})
+	}
+	s.eventually("some are written", func() bool { return written.Load() > 5 })
+	var before []string
+	told.Range(func(key, _ any) bool { before = append(before, key.(string)); return true })
+	asThePageSays(blocks[0][1])
+	later := written.Load() + 4
+	s.eventually("writers go on", func() bool { return written.Load() > later })
+	over.Store(true)
+	all.Wait()
+
+	if err := overwrite(s.ledger, 0, 64<<10); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.do("list"); r.Exit == 0 {
+		t.Fatalf("it is no disaster: %s", r.Out)
+	}
+	said := asThePageSays(blocks[1][1])
+	if strings.Contains(said, "fail ") {
+		t.Errorf("%s", said)
+	}
+	for _, key := range before {
+		if rows := s.rows(`SELECT state FROM operations WHERE key = '` + key + `'`); len(rows) != 1 || rows[0][0] != "committed" {
+			t.Errorf("%s was acknowledged before the backup, and is %v", key, rows)
+		}
+		if exit := write(key); exit != 0 {
+			t.Errorf("%s again: exit %d", key, exit)
+		}
+	}
+	s.must(7, secret...) // the same wish, so it has the same digest
+	if exit := write("after"); exit != 0 {
+		t.Errorf("writers do not go on: exit %d", exit)
+	}
+	text, err := os.ReadFile(ran)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	for _, key := range strings.Fields(string(text)) {
+		times[key]++
+	}
+	for _, key := range append(before, "after") {
+		if times[key] != 1 {
+			t.Errorf("%s ran %d times", key, times[key])
+		}
+	}
+	s.sound()
+	if _, err := os.Stat(filepath.Join(s.dir, "broken", "ledger.db")); err != nil {
+		t.Errorf("the broken file is not kept: %v", err)
+	}
+}
