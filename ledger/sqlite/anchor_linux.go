@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -33,7 +32,7 @@ const (
 func inUse(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false, fmt.Errorf("open the ledger: %w", err)
+		return false, &IOError{path, err}
 	}
 	defer f.Close()
 	const versions, wal = 18, 2 // https://sqlite.org/fileformat.html
@@ -54,7 +53,7 @@ func inUse(path string) (bool, error) {
 func (s *Store) abandon() error {
 	f, err := os.Open(s.path)
 	if err != nil {
-		return fmt.Errorf("open the ledger: %w", err)
+		return &IOError{s.path, err}
 	}
 	defer f.Close() // the process loses its locks on the file here, so last
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: sharedFirst, Len: sharedSize}
@@ -70,7 +69,7 @@ func (s *Store) alone() (bool, error) {
 	if s.probe == nil {
 		f, err := os.Open(s.path)
 		if err != nil {
-			return false, fmt.Errorf("open the ledger: %w", err)
+			return false, &IOError{s.path, err}
 		}
 		s.probe = f
 	}

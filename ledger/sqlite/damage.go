@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -29,7 +31,7 @@ func (e *DamagedError) Do() string {
 // nothing about what is in the file.
 type IOError struct {
 	Path string
-	Err  error // the driver's
+	Err  error // the driver's, or the system's
 }
 
 func (e *IOError) Error() string {
@@ -43,6 +45,10 @@ func (e *IOError) Why() string {
 	case codeCorrupt, codeNotADB:
 		return "I/O error"
 	}
+	var call *fs.PathError
+	if errors.As(e.Err, &call) {
+		return call.Err.Error()
+	}
 	return e.Err.Error()
 }
 
@@ -51,7 +57,7 @@ func (e *IOError) Done() string {
 	switch c := code(e.Err); {
 	case c == codeIOWrite:
 		return "written"
-	case c&0xff == codeCantOpen:
+	case c&0xff == codeCantOpen, c == 0: // 0: not SQLite's, and met before it is asked
 		return "opened"
 	}
 	return "read or written"
@@ -62,9 +68,9 @@ func (e *IOError) Do() string {
 	switch c := code(e.Err); {
 	case c == codeIOShort:
 		return "it or its log was cut off while it is open: end what has it open (fuser), then see what `indoubt doctor` finds"
-	case c&0xff == codeCantOpen:
+	case c&0xff == codeCantOpen, errors.Is(e.Err, syscall.EMFILE), errors.Is(e.Err, syscall.ENFILE):
 		return "look at who may open it and its directory, and at how many files this process may have open (ls -l, ulimit -n), and try again"
-	case c&0xff == codeIO, c&0xff == codeCorrupt, c&0xff == codeNotADB:
+	case c == 0, c&0xff == codeIO, c&0xff == codeCorrupt, c&0xff == codeNotADB:
 		return "look at the disk, its room, and the limits of this process (df, dmesg, ulimit -f), and try again; `indoubt doctor` reads all of it"
 	}
 	return "try again; `indoubt doctor` looks at what is wrong with it"

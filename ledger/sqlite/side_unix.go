@@ -28,8 +28,11 @@ func openSide(path, suffix string, how int) (*os.File, error) {
 	if errors.Is(err, unix.ELOOP) {
 		return nil, &SideFileError{path + suffix, "is a symbolic link"}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("open a file beside the ledger: %w", err)
+	case err != nil:
+		return nil, &IOError{path + suffix, err}
 	}
 	if err := ownSide(f, want, mode); err != nil {
 		f.Close()
@@ -41,7 +44,7 @@ func openSide(path, suffix string, how int) (*os.File, error) {
 func ownSide(f *os.File, want *syscall.Stat_t, mode fs.FileMode) error {
 	info, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("open a file beside the ledger: %w", err)
+		return &IOError{f.Name(), err}
 	}
 	has := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -53,7 +56,7 @@ func ownSide(f *os.File, want *syscall.Stat_t, mode fs.FileMode) error {
 	me := os.Geteuid()
 	if me == 0 && (has.Uid != want.Uid || has.Gid != want.Gid) {
 		if err := f.Chown(int(want.Uid), int(want.Gid)); err != nil {
-			return fmt.Errorf("give a file beside the ledger to its owner: %w", err)
+			return &IOError{f.Name(), err}
 		}
 	}
 	if info.Mode().Perm() != mode && (me == 0 || int(has.Uid) == me) {

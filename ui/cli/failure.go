@@ -147,8 +147,10 @@ func systemFailure(err error, f *failure) bool {
 	switch {
 	case errors.Is(err, syscall.EROFS):
 		f.Code, f.Hint = "read_only_disk", "the disk is mounted read-only: look with --read-only"
-	case errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		f.Code, f.Hint = "disk_full", "make room; nothing that could not be recorded was sent"
+	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.EFBIG):
+		f.Code, f.Hint = "io_error", "look at the disk and the limits of this process (df, dmesg, ulimit -a), and try again"
 	case errors.Is(err, fs.ErrPermission):
 		f.Code, f.Hint = "permission", "check who owns the file and its directory"
 	case errors.Is(err, fs.ErrNotExist):

@@ -49,10 +49,13 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{&sqlite.GuardError{Message: "m"}, 1, "guard"},
 		{&sqlite.DamagedError{Path: "/x", Found: "f"}, 1, "damaged"},
 		{&sqlite.IOError{Path: "/x", Err: errors.New("e")}, 1, "io_error"},
+		{&sqlite.IOError{Path: "/x.bell", Err: &fs.PathError{Op: "open", Path: "/x.bell", Err: syscall.EMFILE}}, 1, "io_error"},
 		{&sqlite.PermissionError{Path: "/x", Done: "read"}, 1, "permission"},
 		{&sqlite.FormerError{Path: "/x", Empty: true}, 3, "former"},
 		{syscall.EROFS, 1, "read_only_disk"},
 		{syscall.ENOSPC, 1, "disk_full"},
+		{syscall.EIO, 1, "io_error"},
+		{syscall.EMFILE, 1, "io_error"},
 		{fs.ErrPermission, 1, "permission"},
 	} {
 		f := asFailure(fmt.Errorf("outside: %w", c.err))
