@@ -16,20 +16,21 @@ type Filter struct {
 	Terms []Term
 }
 
-// Term is one condition. Text terms match title, kind, key, id and source
-// without regard to case; field terms match as FilterFields says.
+// Term is one condition. Text terms match title, target, kind, key, id, source and
+// receipt without regard to case; field terms match as FilterFields says.
 type Term struct {
-	Field  string // text, id, kind, state, lane, downstream, source, error, key, token, by, age, cost, risk
+	Field  string // text, id, kind, state, lane, downstream, source, error, key, token, by, parked, since, age, cost, risk
 	Op     string // "" (equals or contains), ">" or "<"
 	Value  string
 	Number float64       // for cost and risk
-	Age    time.Duration // for age
+	Age    time.Duration // for age and since
 	Not    bool
 }
 
-// FilterFields lists the fields a term can name. kind takes a trailing *;
-// state, lane, error and downstream are equal or not; the others contain.
-var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "by", "age", "cost", "risk"}
+// FilterFields lists the fields a term can name. kind takes a trailing *; state,
+// lane, error and downstream are equal or not; parked is yes or no; since keeps
+// what is settled and was begun longer ago out; the others contain.
+var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "by", "parked", "since", "age", "cost", "risk"}
 
 // FilterError points into a filter text.
 type FilterError struct {
@@ -121,6 +122,12 @@ func parseTerm(text string, w filterWord) (Term, error) {
 			return fail(skip, "age takes > or < and a duration", "age>30m, age<2d")
 		}
 		t.Age = d
+	case "since":
+		d, err := ParseDuration(t.Value)
+		if t.Op != "" || err != nil {
+			return fail(skip, "since takes a duration", "since:30m, since:2d; -since: shows what it leaves out")
+		}
+		t.Age = d
 	case "cost", "risk":
 		n, err := strconv.ParseFloat(t.Value, 64)
 		if t.Op == "" || err != nil {
@@ -143,13 +150,15 @@ func (t Term) known(text string, at int) error {
 		names = []string{string(Pending), string(Committed), string(Failed), string(Uncertain), string(Abandoned)}
 	case "lane":
 		names = []string{string(LaneConflict), string(LaneInFlight), string(LaneUnfetched), string(LaneDecide), string(LaneReading), string(LaneNotLanded), string(LaneResolved)}
+	case "parked":
+		names = []string{"yes", "no"}
 	default:
 		return nil
 	}
 	if slices.Contains(names, t.Value) {
 		return nil
 	}
-	return &FilterError{Text: text, Offset: at, Message: fmt.Sprintf("there is no %s %q", t.Field, t.Value), Hint: "one of: " + strings.Join(names, " ")}
+	return &FilterError{Text: text, Offset: at, Message: fmt.Sprintf("there is no %s:%s", t.Field, t.Value), Hint: "one of: " + strings.Join(names, " ")}
 }
 
 func isName(s string) bool {
@@ -213,7 +222,7 @@ func (t Term) match(r Row, now time.Time) bool {
 	}
 	switch t.Field {
 	case "text":
-		return contains(r.Title, r.Kind, r.Key, r.ID, r.Source.Pipeline)
+		return contains(r.Title, r.Target, r.Pricing.Title, r.Pricing.Target, r.Kind, r.Key, r.ID, r.Source.Pipeline, r.Receipt)
 	case "id":
 		return strings.HasPrefix(r.ID, t.Value)
 	case "kind":
@@ -237,6 +246,10 @@ func (t Term) match(r Row, now time.Time) bool {
 		return contains(r.Token)
 	case "by":
 		return contains(r.Actor)
+	case "parked":
+		return r.Parked(now) == (t.Value == "yes")
+	case "since":
+		return r.LaneAt(now) != LaneResolved || now.Sub(r.CreatedAt) < t.Age
 	case "age":
 		return compare(float64(now.Sub(r.CreatedAt)), float64(t.Age))
 	case "cost":

@@ -27,10 +27,13 @@ var (
 
 // notPriced is a column of what is in no list: beside it nothing is priced.
 func notPriced(column string) string {
-	if column == "downstream" {
+	switch column {
+	case "downstream", "priced_title", "priced_target":
 		return "''"
+	case "duplicate_value", "miss_value", "rank":
+		return "0.0"
 	}
-	return "0.0"
+	return "o." + column
 }
 
 // filterSQL translates a filter. It selects what ledger.Filter.Match selects,
@@ -65,7 +68,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		}
 		mark := b.bind("%" + likeEscaper.Replace(t.Value) + "%")
 		for i, c := range columns {
-			columns[i] = fmt.Sprintf(`%s%s LIKE %s ESCAPE '\'`, from, c, mark)
+			columns[i] = fmt.Sprintf(`%s LIKE %s ESCAPE '\'`, p.column(c), mark)
 		}
 		return strings.Join(columns, " OR ")
 	}
@@ -77,7 +80,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		if p == &inHot && ascii(t.Value) {
 			return "h.search GLOB " + b.bind("*"+globEscaper.Replace(strings.ToLower(t.Value))+"*")
 		}
-		return contains("title", "kind", "key", "id", "source")
+		return contains("title", "target", "priced_title", "priced_target", "kind", "key", "id", "source", "receipt")
 	case "id":
 		return prefix("id", t.Value)
 	case "kind":
@@ -97,6 +100,13 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		return contains("actor")
 	case "error":
 		return from + "error_class = " + b.bind(t.Value)
+	case "parked":
+		if t.Value == "yes" {
+			return "?1 < " + from + "parked_until"
+		}
+		return "?1 >= " + from + "parked_until"
+	case "since":
+		return fmt.Sprintf("%s <> 'resolved' OR %screated_at > %s", p.lane, from, b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
 	case "age": // older is smaller
 		op := "<"
 		if t.Op != ">" {

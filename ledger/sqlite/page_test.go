@@ -155,7 +155,7 @@ func TestListsAgreeWithRows(t *testing.T) {
 		}
 		text := rapid.SampledFrom([]string{"", "", "charge", "-mail", "[a]*", "b?", "*", "?", "ünï", "100%", "f_n", "state:uncertain", "-state:pending", "lane:decide", "-lane:resolved",
 			"kind:mail*", "kind:mail.send", "id:aa", "id:ab", "downstream:stripe", "-downstream:stripe", "source:BILL", "source:ägent", "error:timeout",
-			"key:kzz", "token:TOK", "by:ANN", "age>2h", "age<1h30m", "cost>50", "-cost>50", "risk>10.25", "risk<10.25 state:uncertain"}).Draw(t, "filter")
+			"key:kzz", "token:TOK", "web", "ap", "parked:yes", "-parked:yes", "parked:no", "since:1h30m", "-since:90m", "by:ANN", "age>2h", "age<1h30m", "cost>50", "-cost>50", "risk>10.25", "risk<10.25 state:uncertain"}).Draw(t, "filter")
 		filter, err := ledger.ParseFilter(text)
 		if err != nil {
 			t.Fatal(err)

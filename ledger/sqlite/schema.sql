@@ -449,7 +449,8 @@ CREATE TABLE open_operations (
     ELSE 'resolved' END) STORED,
   -- What a search for a word looks at.
   search          TEXT NOT NULL GENERATED ALWAYS AS (
-    lower(title || char(10) || kind || char(10) || key || char(10) || id || char(10) || source)) STORED,
+    lower(title || char(10) || target || char(10) || priced_title || char(10) || priced_target || char(10) || kind || char(10) || key
+          || char(10) || id || char(10) || source || char(10) || receipt)) STORED,
   id              TEXT NOT NULL,
   kind            TEXT NOT NULL,
   key             TEXT NOT NULL,

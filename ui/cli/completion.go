@@ -164,6 +164,8 @@ func (a *app) filterValues(cmd *cobra.Command, field string) []string {
 		return []string{"pending", "committed", "failed", "uncertain", "abandoned"}
 	case "lane":
 		return []string{"conflict", "in_flight", "unfetched", "decide", "reading", "not_landed", "resolved"}
+	case "parked":
+		return []string{"yes", "no"}
 	case "error":
 		return []string{"timeout", "reset", "eof", "5xx", "conflict", "throttled", "killed", "exit", "tool_error", "deadline"}
 	case "kind":

@@ -38,7 +38,7 @@ func newConsoleCommand(a *app) *cobra.Command {
 			return a.runConsole(cmd.Context(), args, filter, engine)
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "only what was begun since, as 30m or 2d")
+	cmd.Flags().StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")
 	cmd.Flags().BoolVar(&engine, "engine", false, "also send automatically, where the policy says so")
 	return cmd
 }
@@ -50,7 +50,7 @@ func filterText(args []string, since string) (string, error) {
 		if d, err := ledger.ParseDuration(since); err != nil || d <= 0 {
 			return "", usage(fmt.Sprintf("--since %q is not a duration", since), "write --since 30m, 8h or 2d")
 		}
-		f = strings.TrimSpace(f + " age<" + since)
+		f = strings.TrimSpace(f + " since:" + since)
 	}
 	if _, err := ledger.ParseFilter(f); err != nil {
 		return "", err

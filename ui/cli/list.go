@@ -35,7 +35,7 @@ is being checked and in flight, then the rest, newest first. The id is printed
 with the version that was seen, ready for the deciding commands.
 
 Filters: words, and kind: state: lane: downstream: source: error: key: token:
-id: by:, age>30m cost>100 risk>50; a leading - negates.`,
+id: by: parked:yes since:30m, age>30m cost>100 risk>50; a leading - negates.`,
 		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: a.completeFilter,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ id: by:, age>30m cost>100 risk>50; a leading - negates.`,
 	f.StringVar(&o.order, "order", "", "loss (what is lost if nobody acts), newest or oldest")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
-	f.StringVar(&since, "since", "", "only what was begun since, as 30m or 2d")
+	f.StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")
 	_ = cmd.RegisterFlagCompletionFunc("tab", cobra.FixedCompletions([]string{"needs_you", "checking", "in_flight", "settled", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"loss", "newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -278,6 +278,11 @@ func (m *Root) filterWords(word string) []string {
 		}
 		return out
 	}
+	if field == "parked" {
+		add("yes")
+		add("no")
+		return out
+	}
 	for v := range m.values[field] {
 		add(v)
 	}
