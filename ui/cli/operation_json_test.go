@@ -154,8 +154,12 @@ func TestListJSON(t *testing.T) {
 	if n := len(list("kind:stripe.*", "-state:pending", "cus_4Tz").Operations); n != 1 {
 		t.Errorf("several terms give %d", n)
 	}
-	if n := len(list("--since", "1s").Operations); n != 0 {
+	// What is open stays however old it is; only what is settled is left out.
+	if n := len(list("--since", "1s").Operations); n != 5 {
 		t.Errorf("--since 1s gives %d", n)
+	}
+	if p := list("-since:1s"); len(p.Operations) != 1 || string(p.Operations[0]["lane"]) != `"resolved"` {
+		t.Errorf("-since:1s gives %+v", p.Operations)
 	}
 }
 
