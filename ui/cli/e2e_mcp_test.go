@@ -26,6 +26,9 @@ type script struct {
 	URL     string   `json:"url,omitempty"`
 	Steps   []step   `json:"steps"`
 	Wait    int      `json:"wait,omitempty"` // ms, after the last step
+	// Validate calls tools as agents do: the client holds their answers against the
+	// schemas that were listed.
+	Validate bool `json:"validate,omitempty"`
 }
 
 type step struct {

@@ -35,10 +35,15 @@ const transport = script.url
 await client.connect(transport);
 say({ server: client.getServerVersion(), capabilities: client.getServerCapabilities(), instructions: client.getInstructions() });
 
+if (script.validate) await client.listTools();
 for (const step of script.steps) {
   const options = { timeout: step.timeout ?? 60000 };
   if (step.progress) options.onprogress = (p) => say({ progress: p });
   try {
+    if (step.method === "tools/call" && script.validate) { // as agents call tools: against the schemas that were listed
+      say({ result: await client.callTool(step.params, undefined, options) });
+      continue;
+    }
     say({ result: await client.request({ method: step.method, params: step.params }, ResultSchema.passthrough(), options) });
   } catch (e) {
     say({ error: e.code ?? e.name, message: e.message });

@@ -1,0 +1,237 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// toolCall is what an agent asks its client for.
+type toolCall struct {
+	tool      string
+	arguments object
+}
+
+// agentSession is one session of a client with a server: it makes the calls, one after the
+// other, and gives for each what the client hands to its agent.
+type agentSession func(s *site, box toolbox, server []string, calls ...toolCall) []string
+
+var agents = map[string]agentSession{
+	"raw JSON-RPC": func(s *site, _ toolbox, server []string, calls ...toolCall) []string {
+		c := s.session(server)
+		defer c.close()
+		var out []string
+		for _, call := range calls {
+			out = append(out, c.call(call.tool, call.arguments))
+		}
+		return out
+	},
+	"TypeScript SDK": func(s *site, box toolbox, server []string, calls ...toolCall) []string {
+		return s.drive(box, script{Command: server, Validate: true, Steps: stepsOf(calls)})[1:]
+	},
+	"TypeScript SDK over HTTP": func(s *site, box toolbox, server []string, calls ...toolCall) []string {
+		port := freePort(s.T)
+		base := "http://127.0.0.1:" + port
+		s.serve(s.T, base+"/healthz", box.node, box.path(".bin", "supergateway"), "--stdio", quoted(server), "--stateful",
+			"--outputTransport", "streamableHttp", "--healthEndpoint", "/healthz", "--logLevel", "none", "--port", port)
+		return s.drive(box, script{URL: base + "/mcp", Validate: true, Steps: stepsOf(calls)})[1:]
+	},
+	"Go SDK": func(s *site, _ toolbox, server []string, calls ...toolCall) []string {
+		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.Command(server[0], server[1:]...)
+		cmd.Env, cmd.Dir = s.env, s.dir
+		session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		defer session.Close()
+		if _, err := session.ListTools(ctx, nil); err != nil {
+			s.Fatal(err)
+		}
+		var out []string
+		for _, call := range calls {
+			result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: call.tool, Arguments: call.arguments})
+			text, _ := json.Marshal(result)
+			out = append(out, fmt.Sprintf("%s %v", text, err))
+		}
+		return out
+	},
+	"inspector": func(s *site, box toolbox, server []string, calls ...toolCall) []string {
+		var out []string
+		for _, call := range calls { // a session for each
+			argv := []string{box.node, box.path(".bin", "mcp-inspector"), "--cli", "-q", "--format", "json"}
+			for _, pair := range s.env {
+				switch name, _, _ := strings.Cut(pair, "="); name {
+				case "EFFECTS", "LOSE_ONCE", "INDOUBT_LEDGER", "INDOUBT_POLICY", "HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME":
+					argv = append(argv, "-e", pair)
+				}
+			}
+			arguments, _ := json.Marshal(call.arguments)
+			argv = append(append(argv, "--method", "tools/call", "--tool-name", call.tool, "--tool-args-json", string(arguments), "--"), server...)
+			ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+			cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+			cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
+			text, _ := cmd.CombinedOutput() // its exit code says what the tool said
+			cancel()
+			out = append(out, string(text))
+		}
+		return out
+	},
+}
+
+func stepsOf(calls []toolCall) (out []step) {
+	for _, c := range calls {
+		out = append(out, call(c.tool, c.arguments))
+	}
+	return out
+}
+
+// quoted is a command line for a shell.
+func quoted(argv []string) string {
+	var out []string
+	for _, a := range argv {
+		out = append(out, "'"+strings.ReplaceAll(a, "'", `'\''`)+"'")
+	}
+	return strings.Join(out, " ")
+}
+
+// conversation is a session over standard input and output, message by message.
+type conversation struct {
+	s     *site
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Reader
+	asked int
+}
+
+func (s *site) session(server []string) *conversation {
+	s.Helper()
+	cmd := exec.Command(server[0], server[1:]...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	c := &conversation{s: s, cmd: cmd, in: in, lines: bufio.NewReaderSize(out, 1<<20)}
+	c.ask("initialize", object{"protocolVersion": "2025-06-18", "capabilities": object{}, "clientInfo": object{"name": "test", "version": "1"}})
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.ask("tools/list", object{})
+	return c
+}
+
+// ask sends a request and gives the response to it.
+func (c *conversation) ask(method string, params object) string {
+	c.s.Helper()
+	c.asked++
+	line, err := json.Marshal(object{"jsonrpc": "2.0", "id": c.asked, "method": method, "params": params})
+	if err != nil {
+		c.s.Fatal(err)
+	}
+	fmt.Fprintf(c.in, "%s\n", line)
+	alarm := time.AfterFunc(time.Minute, func() { c.cmd.Process.Kill() })
+	defer alarm.Stop()
+	for {
+		line, err := c.lines.ReadString('\n')
+		if err != nil {
+			c.s.Fatalf("no answer to %s %v: %v", method, params, err)
+		}
+		var m struct {
+			ID     int
+			Method string
+		}
+		if json.Unmarshal([]byte(line), &m) == nil && m.ID == c.asked && m.Method == "" {
+			return strings.TrimSuffix(line, "\n")
+		}
+	}
+}
+
+func (c *conversation) call(tool string, arguments object) string {
+	c.s.Helper()
+	return c.ask("tools/call", object{"name": tool, "arguments": arguments})
+}
+
+func (c *conversation) close() {
+	c.in.Close()
+	_ = c.cmd.Wait()
+}
+
+var namedOperation = regexp.MustCompile(`operation[\\": ]+([0-9a-f]{8}-[0-9a-f-]{27})`)
+
+// TestAnAgentIsToldAndActsOnce: whatever the client, an agent whose call lost its
+// answer, which repeats it, asks how it stands, and starts again in another session,
+// has one effect, and was told each time.
+func TestAnAgentIsToldAndActsOnce(t *testing.T) {
+	box := npm(t)
+	const unknown, done = "not known whether this call took effect", "has taken effect already"
+	for name, agent := range agents {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newMCPSite(t, "version: 1\ndefaults: { deadline: 1s }\n")
+			s.T = t
+			effects, once := filepath.Join(s.dir, "effects"), filepath.Join(s.dir, "once")
+			s.env = append(s.env, "EFFECTS="+effects, "LOSE_ONCE="+once)
+			text, err := os.ReadFile("testdata/mcp/lost.mjs")
+			for file, content := range map[string][]byte{filepath.Join(s.dir, "lost.mjs"): text, once: nil} {
+				if err == nil {
+					err = os.WriteFile(file, content, 0o644)
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := proxied("bank", []string{box.node, filepath.Join(s.dir, "lost.mjs")})
+			pay, other := toolCall{"pay", object{"invoice": "INV-1042"}}, toolCall{"pay", object{"invoice": "INV-1043"}}
+			wants := func(what, said string, words ...string) {
+				t.Helper()
+				for _, word := range words {
+					if !strings.Contains(said, word) {
+						t.Errorf("%s: the agent was not told %q: %s", what, word, said)
+					}
+				}
+			}
+
+			said := agent(s, box, server, pay, pay)
+			for i, what := range []string{"the lost answer", "the repeat"} {
+				wants(what, said[i], unknown, "do not repeat it", "indoubt_status_bank")
+			}
+			op := s.doubted("uncertain").ID
+			if m := namedOperation.FindStringSubmatch(said[0]); m == nil || m[1] != op {
+				t.Errorf("the operation is not named: %s", said[0])
+			}
+			said = agent(s, box, server, toolCall{"indoubt_status_bank", object{"operation": op}}, pay, other)
+			wants("how it stands", said[0], "it is not known whether it took effect", op)
+			wants("another session", said[1], unknown, op)
+			wants("another call", said[2], "INV-1043")
+
+			s.must(0, "confirm", seen(s.show(op)), "--reason", "it is on the statement", "--receipt", "pi_7")
+			said = agent(s, box, server, pay, pay, toolCall{"indoubt_status_bank", object{"operation": op}})
+			wants("confirmed", said[0], done, "pi_7")
+			wants("confirmed, and repeated", said[1], done)
+			wants("how it stands now", said[2], "It took effect")
+			if got := readLines(t, effects); len(got) != 2 || strings.Count(strings.Join(got, ""), "INV-1042") != 1 {
+				t.Errorf("the server had the effects %q", got)
+			}
+		})
+	}
+}
