@@ -217,7 +217,7 @@ var answeredClass = map[ledger.ErrorClass]bool{ledger.ClassToolError: true, ledg
 // and what it called, or between the tool and us, where what a tool gave back did not
 // fit its own schema.
 var lostWords = regexp.MustCompile(`(?i)time[ds]?[- ]?out|deadline exceeded|connection (?:was )?(?:reset|closed|aborted|lost)|reset by peer|` +
-	`econnreset|econnaborted|etimedout|epipe|broken pipe|socket hang up|\beof\b|\b5xx\b|` +
+	`econnreset|econnaborted|etimedout|epipe|broken pipe|h[au]ng up|\beof\b|\b5xx\b|` +
 	`(?:http|status|code|error)[^a-z0-9]{0,3}(?:code)?[^a-z0-9]{0,3}5\d\d\b|\b5\d\d (?:internal|bad gateway|service unavailable|gateway)|` +
 	`internal server error|bad gateway|service unavailable|output schema|output validation|tool output`)
 

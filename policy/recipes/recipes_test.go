@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -92,7 +93,7 @@ func examine(t *testing.T, name string, text []byte) *policy.Policy {
 	}
 	for _, kind := range p.Kinds() {
 		k := p.Kind(kind)
-		if len(k.Tests) == 0 {
+		if len(k.Tests) == 0 && k.Read != nil {
 			t.Errorf("%s has no tests", kind)
 		}
 		for _, r := range k.RunTests(context.Background(), general) {
@@ -106,4 +107,44 @@ func examine(t *testing.T, name string, text []byte) *policy.Policy {
 		}
 	}
 	return p
+}
+
+// The usual mistakes of agents are refusals, and what may have acted is none.
+func TestMistakesOfAgentsAreRefusals(t *testing.T) {
+	for _, c := range []struct {
+		kind, said string
+		want       ledger.Outcome
+	}{
+		{"mcp.filesystem.write_file", "ENOENT: no such file or directory, open '/srv/notes/a/b'", ledger.OutcomeFailed},
+		{"mcp.filesystem.write_file", "Access denied - path outside allowed directories: /x not in /srv/notes", ledger.OutcomeFailed},
+		{"mcp.filesystem.write_file", "ENOSPC: no space left on device, write", ledger.OutcomeUncertain},
+		{"mcp.filesystem.edit_file", "Could not find exact match for edit:\nENOSPC: x", ledger.OutcomeFailed},
+		{"mcp.filesystem.edit_file", "EIO: i/o error, write", ledger.OutcomeUncertain},
+		{"mcp.filesystem.move_file", "Destination already exists: /srv/notes/b", ledger.OutcomeFailed},
+		{"mcp.filesystem.move_file", "EXDEV: cross-device link not permitted", ledger.OutcomeUncertain},
+		{"mcp.memory.add_observations", "Entity with name Ada not found", ledger.OutcomeFailed},
+		{"mcp.memory.add_observations", "ENOSPC: no space left on device, write", ledger.OutcomeUncertain},
+		{"mcp.git.git_commit", "Error: Git commit failed: Exit Code: 1\nStderr: \nStdout: On branch main\nnothing to commit, working tree clean\n", ledger.OutcomeFailed},
+		{"mcp.git.git_commit", "Error: Git commit failed: Exit Code: 1\nStderr: the hook says no\nStdout: ", ledger.OutcomeUncertain},
+		{"mcp.git.git_commit", "Error: Git status failed: Exit Code: 128\nStdout: nothing to commit", ledger.OutcomeUncertain},
+		{"mcp.git.git_push", "Error: Git push failed: Exit Code: 128\nStderr: fatal: The current branch main has no upstream branch.\n", ledger.OutcomeFailed},
+		{"mcp.git.git_push", "Error: Git push failed: Exit Code: 128\nStderr: fatal: the remote end hung up unexpectedly", ledger.OutcomeUncertain},
+	} {
+		text, err := Merge("mcp-filesystem", "mcp-memory", "mcp-git")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := policy.Parse("p.yaml", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := json.Marshal(map[string]any{"isError": true, "content": []map[string]string{{"type": "text", "text": c.said}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: result}}
+		if got := general(context.Background(), p.Kind(c.kind), ledger.Record{}, answer); got != c.want {
+			t.Errorf("%s, %q: %s, want %s", c.kind, c.said, got, c.want)
+		}
+	}
 }

@@ -169,6 +169,11 @@ var recipeCases = []recipeCase{
 			"foreign": plainSide(0, `{"content":"isDirectory: false"}`),
 			"echo":    plainSide(0, `{"content":"isDirectory: true"}`),
 		}, own: ledger.Landed},
+	{recipe: "mcp-git", kind: "mcp.git.git_commit", input: `{"path":"/srv/repo","message":"mend the roof"}`, program: "mcp",
+		shows: listing{answer: inside(`{"success":true,"commits":[`, `]}`), asks: "TOKEN", own: `{"hash":"2c2d4e2","subject":"mend the roof TOKEN","body":""}`,
+			foreign: `{"hash":"b908fcb","subject":"Revert \"mend the roof indoubt-7E3A01\"","body":"This reverts commit 2c2d4e2."},{"hash":"d00d1e5","subject":"paint it","body":"as indoubt-7E3A01 asks for\n"}`,
+			echo:    `{"hash":"e0e0e0e","subject":"nothing","body":"ASKED"}`},
+		own: ledger.Landed, receipt: "2c2d4e2"},
 	{recipe: "mcp-memory", kind: "mcp.memory.create_entities", input: `{"entities":[{"name":"Ada","entityType":"person","observations":[]}]}`, program: "mcp",
 		shows: listing{answer: inside(`{"relations":[],"entities":[`, `]}`), asks: "TOKEN", own: `{"name":"Ada","entityType":"person","observations":["TOKEN"]}`,
 			foreign: `{"name":"Ada","entityType":"person","observations":["was made as indoubt-7E3A01, they say"]},{"name":"Ada","entityType":"person","observations":[]}`,
@@ -333,13 +338,14 @@ func (c recipeCase) connect(b *bench, side otherSide) {
 // mcpCommands is how the recipes start their servers.
 var mcpCommands = map[string]string{
 	"mcp-filesystem": `mcp: { command: [npx, -y, "@modelcontextprotocol/server-filesystem", /srv/notes] }`,
+	"mcp-git":        "mcp:\n      command: [npx, -y, \"@cyanheads/git-mcp-server\"]\n      env: { MCP_TRANSPORT_TYPE: stdio }",
 	"mcp-memory":     "mcp:\n      command: [npx, -y, \"@modelcontextprotocol/server-memory\"]\n      env: { MEMORY_FILE_PATH: \"${env.MEMORY_FILE_PATH}\" }",
 }
 
 // toolSide is an MCP server whose tools answer as a side does.
 func toolSide(b *bench, side otherSide) string {
 	s := mcp.NewServer(&mcp.Implementation{Name: "side", Version: "1"}, nil)
-	for _, name := range []string{"read_text_file", "get_file_info", "search_nodes", "read_graph", "open_nodes"} {
+	for _, name := range []string{"read_text_file", "get_file_info", "search_nodes", "read_graph", "open_nodes", "git_log"} {
 		s.AddTool(&mcp.Tool{Name: name, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}, InputSchema: map[string]any{"type": "object"}},
 			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				code, body := side(string(r.Params.Arguments))

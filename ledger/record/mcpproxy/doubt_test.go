@@ -555,6 +555,7 @@ func TestWhichDoubtsHoldBack(t *testing.T) {
 		{record.KindRule{}, "ETIMEDOUT 10.0.0.1:443", false, false},
 		{record.KindRule{}, "read: connection reset by peer", false, false},
 		{record.KindRule{}, "unexpected EOF", false, false},
+		{record.KindRule{}, "fatal: the remote end hung up unexpectedly", false, false},
 		{record.KindRule{}, "Request failed with status code 502", false, false},
 		{record.KindRule{}, "GitHub answered: 503 Service Unavailable", false, false},
 		{record.KindRule{}, "MCP error -32602: Structured content does not match the tool's output schema", false, false},
