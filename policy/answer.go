@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -69,28 +71,31 @@ func whole(a ledger.Answer) bool {
 	return a.Exited || a.Status != 0
 }
 
+// success reports whether an answer says by the rules of its way that a write was done.
 func success(a ledger.Answer) bool {
-	switch a.Via {
-	case "mcp":
-		failed, err := toolAnswer(&a, "isError")
-		return err == nil && failed == false
-	case "sql":
-		return true
+	done, err := succeeded(&a, a.Status >= 200 && a.Status < 300)
+	return done && err == nil
+}
+
+// succeeded reports whether an answer is a good one by the rules of its way. Which
+// status of http is good, the caller knows.
+func succeeded(a *ledger.Answer, status bool) (bool, error) {
+	switch {
+	case a.Via == "mcp":
+		failed, err := toolAnswer(a, "isError")
+		return failed == false, err
+	case a.Via == "sql":
+		return true, nil
+	case a.Via == "command" || a.Status == 0:
+		return a.Exited && a.Exit == 0, nil
 	}
-	if a.Status != 0 {
-		return a.Status >= 200 && a.Status < 300
-	}
-	return a.Exited && a.Exit == 0
+	return status, nil
 }
 
 // earlierDoubt tells whether an attempt before the newest may have landed.
 func earlierDoubt(rec ledger.Record) bool {
-	for i, a := range rec.Attempts {
-		if i < len(rec.Attempts)-1 && a.Final() == ledger.OutcomeUncertain && a.Proof == "" {
-			return true
-		}
-	}
-	return false
+	earlier := rec.Attempts[:max(0, len(rec.Attempts)-1)]
+	return slices.ContainsFunc(earlier, func(a ledger.Attempt) bool { return a.Final() == ledger.OutcomeUncertain && a.Proof == "" })
 }
 
 // answerReceipt reads the receipt from an answer that committed: by
@@ -223,59 +228,26 @@ func rowsOf(a *ledger.Answer, name string) (any, error) {
 // linkOf is the address of a Link header (RFC 8288) with that relation, "" when
 // there is none.
 func linkOf(a *ledger.Answer, rel string) string {
-	rest := strings.Join(a.Header["Link"], ", ")
-	for rest != "" {
-		open := strings.IndexByte(rest, '<')
-		if open < 0 {
-			return ""
-		}
-		address, tail, closed := strings.Cut(rest[open+1:], ">")
-		if !closed {
-			return ""
-		}
-		parameters := tail
-		if next := nextLink(tail); next >= 0 {
-			parameters, rest = tail[:next], tail[next:]
-		} else {
-			rest = ""
-		}
-		if relates(parameters, rel) {
-			return strings.TrimSpace(address)
+	for _, m := range oneLink.FindAllStringSubmatch(strings.Join(a.Header["Link"], ", "), -1) {
+		if relates(m[2], rel) {
+			return strings.TrimSpace(m[1])
 		}
 	}
 	return ""
 }
 
-// nextLink is where the parameters of one link end: at a comma outside of quotes.
-func nextLink(s string) int {
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && quoted:
-			i++
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == ',' && !quoted:
-			return i
-		}
-	}
-	return -1
-}
+// oneLink is an address and its parameters, which end at a comma outside of quotes.
+var oneLink = regexp.MustCompile(`<([^>]*)>((?:[^",]|"(?:\\.|[^"\\])*(?:"|$))*)`)
 
 // relates tells whether a link's parameters name the relation; the first `rel`
 // counts, and it may name several.
 func relates(parameters, rel string) bool {
 	for _, p := range strings.Split(parameters, ";") {
 		name, value, ok := strings.Cut(p, "=")
-		if !ok || !strings.EqualFold(strings.TrimSpace(name), "rel") {
-			continue
+		if ok && strings.EqualFold(strings.TrimSpace(name), "rel") {
+			relations := strings.Fields(strings.Trim(strings.TrimSpace(value), `"`))
+			return slices.ContainsFunc(relations, func(one string) bool { return strings.EqualFold(one, rel) })
 		}
-		for _, one := range strings.Fields(strings.Trim(strings.TrimSpace(value), `"`)) {
-			if strings.EqualFold(one, rel) {
-				return true
-			}
-		}
-		return false
 	}
 	return false
 }

@@ -9,7 +9,7 @@ import (
 
 // latestEnd is the latest that the last transmission can have ended, by both
 // clocks as they stand when the record was read: an attempt that is in flight or
-// whose end nobody wrote down may go on until its deadline.
+// whose end is not recorded may go on until its deadline.
 func latestEnd(rec ledger.Record) time.Time { return endOf(rec, rec.Moment().Latest) }
 
 // toldEnd is latestEnd as the wall told it then, for people.

@@ -121,7 +121,7 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	return p
 }
 
-// rank is what is lost if nobody acts: the miss as far as it may not have
+// rank is what is lost if no one acts: the miss as far as it may not have
 // landed; for what happened twice, the duplicate; nothing once it is settled.
 func (k *Kind) rank(o ledger.Operation, p ledger.Pricing) float64 {
 	switch {

@@ -10,7 +10,7 @@ import (
 )
 
 // Explain says what applies to a kind and why: every value with the place it
-// was said, or "default" where nobody said it.
+// was said, or "default" where it is built in.
 func (p *Policy) Explain(kind string) string {
 	k := p.Kind(kind)
 	e := &explanation{kind: k}

@@ -108,8 +108,8 @@ func overlapsAny(a, b []string) bool {
 	})
 }
 
-// Control is one question of the negative control: for an operation that nobody
-// ever sent.
+// Control is one question of the negative control: for an operation that was
+// never sent.
 type Control struct {
 	Record ledger.Record
 	Key    string // of the request apart from what is replaced; its result may be believed for others

@@ -27,7 +27,7 @@ const (
 	ByToken                   // `mark` shows the operation's token
 	ByName                    // `mark` equals what `mark_is` says
 	ByAsking                  // `mark: asked`: the other side searched for the token
-	ByState                   // `state` is true, whoever made it so
+	ByState                   // `state` is true, by whichever cause
 )
 
 // Identity is by what the read recognises an effect.

@@ -1,8 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -54,12 +55,7 @@ func (e Errors) Error() string {
 }
 
 func (e Errors) sorted() Errors {
-	sort.SliceStable(e, func(i, j int) bool {
-		if e[i].Line != e[j].Line {
-			return e[i].Line < e[j].Line
-		}
-		return e[i].Column < e[j].Column
-	})
+	slices.SortStableFunc(e, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
 	return e
 }
 

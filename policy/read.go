@@ -35,7 +35,7 @@ type Read struct {
 	unique  bool        // the other side refuses a second one with this mark
 	created *expression // when a candidate came into being
 	final   *expression // false: it is there, but not finished
-	state   *expression // true: it is so, whoever made it so
+	state   *expression // true: it is so, by whichever cause
 	never   neverSent
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Trial is what the answers of one read lead to: a verdict, why, and what the
-// advice would be before anybody settles it. `absent` presumes that the positive
+// advice would be before it is settled. `absent` presumes that the positive
 // control holds, and what was found that the negative one does and that no other
 // operation has the same name: only the engine can tell.
 type Trial struct {
@@ -151,7 +151,7 @@ func withoutAge(a ledger.Answer) ledger.Answer {
 	return a
 }
 
-// conclude brings a record to where a result leads, before anybody settles it.
+// conclude brings a record to where a result leads, before it is settled.
 func conclude(rec *ledger.Record, got string, f Found, now time.Time) {
 	o := &rec.Operation
 	read := ledger.Read{BeganAt: now, EndedAt: now, Verdict: ledger.Inconclusive}
@@ -178,8 +178,7 @@ func conclude(rec *ledger.Record, got string, f Found, now time.Time) {
 	}
 }
 
-func receiptsOf(f Found) []string {
-	var out []string
+func receiptsOf(f Found) (out []string) {
 	for _, e := range f.Effects {
 		if e.Receipt != "" {
 			out = append(out, e.Receipt)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,44 +26,23 @@ func usable(a ledger.Answer) error {
 		return errCut
 	case a.Via == "command" && !a.Exited:
 		return fmt.Errorf("the command did not end by itself")
-	case a.Via == "mcp":
-		return usableCall(a)
+	case a.Via == "mcp" && a.RPC != nil && a.RPC.Error:
+		return rpcError(a.RPC)
+	case a.Via == "mcp" && a.RPC != nil, a.Via == "sql" && a.Rows != nil:
+		return nil // that a tool says isError is for `valid`
 	case a.Via == "sql":
-		if a.Rows == nil {
-			return fmt.Errorf("no rows came back")
-		}
-		return nil
+		return fmt.Errorf("no rows came back")
 	case a.Via != "command" && a.Status == 0:
 		return fmt.Errorf("no answer came")
 	case a.Status == 206:
 		return fmt.Errorf("answer is only a part of what was asked for (206)")
 	case a.Status == 304:
 		return fmt.Errorf("answer is \"not modified\" (304), which shows nothing")
-	case noAnswer(a.Status): // whatever `valid` says
-		return refusal(a, false)
+	case a.Status >= 300 && a.Status < 400, a.Status >= 500, slices.Contains([]int{401, 403, 407, 408, 429}, a.Status):
+		return refusal(a, false) // the question was not answered, whatever `valid` says
 	}
 	if old := aged(a.Header); old != "" {
 		return errors.New(old)
-	}
-	return nil
-}
-
-// noAnswer reports whether a status says only that the question was not answered.
-func noAnswer(status int) bool {
-	switch status {
-	case 401, 403, 407, 408, 429:
-		return true
-	}
-	return status >= 300 && status < 400 || status >= 500
-}
-
-// usableCall is usable for a tool call. That a tool says isError is for `valid`.
-func usableCall(a ledger.Answer) error {
-	switch {
-	case a.RPC == nil:
-		return fmt.Errorf("no answer came")
-	case a.RPC.Error:
-		return rpcError(a.RPC)
 	}
 	return nil
 }
@@ -86,9 +66,9 @@ func refusal(a ledger.Answer, byPolicy bool) error {
 
 // said is the first text of a tool's answer, ": …", or "".
 func said(a ledger.Answer) string {
-	content, err := toolAnswer(&a, "content")
-	list, ok := content.([]any)
-	if err != nil || !ok || len(list) == 0 {
+	content, _ := toolAnswer(&a, "content")
+	list, _ := content.([]any)
+	if len(list) == 0 {
 		return ""
 	}
 	part, _ := list[0].(map[string]any)
@@ -103,7 +83,7 @@ func said(a ledger.Answer) string {
 // look at the status, exit code or isError itself. The error says why it is not.
 func (r *Read) isValid(ctx context.Context, vars *variables) error {
 	if !r.valid.uses("status", "exit", "isError") {
-		fine, err := succeeded(vars)
+		fine, err := succeeded(vars.answer, vars.answer.Status == 200)
 		if err != nil {
 			return err
 		}
@@ -119,21 +99,6 @@ func (r *Read) isValid(ctx context.Context, vars *variables) error {
 		err = refusal(*vars.answer, true)
 	}
 	return err
-}
-
-// succeeded reports whether a read's answer is one at all, by the rules of its way.
-func succeeded(vars *variables) (bool, error) {
-	a := vars.answer
-	switch a.Via {
-	case "command":
-		return a.Exit == 0, nil
-	case "mcp":
-		failed, err := toolAnswer(a, "isError")
-		return failed == false, err
-	case "sql":
-		return true, nil
-	}
-	return a.Status == 200, nil
 }
 
 // Stale tells why an answer may show less than there is by now: it comes from a
@@ -208,8 +173,8 @@ const (
 )
 
 // Complaint is the end of what a command said on standard error, as ": …" on one
-// line and without what looks like a secret. It is empty
-// where the command said nothing. Only whole lines are kept, and of a line that
+// line and without what looks like a secret. It is empty where the command said
+// nothing. Only whole lines are kept, and of a line that
 // is too long whole words: half a secret would not be recognised any more.
 func Complaint(a ledger.Answer) string {
 	text := a.Stderr
@@ -227,8 +192,8 @@ func Complaint(a ledger.Answer) string {
 			continue
 		}
 		if len(line)+len(said) >= maxComplaint {
-			if said == "" {
-				said = lastWords(line)
+			if _, words, _ := strings.Cut(line[max(0, len(line)-maxComplaint):], " "); said == "" && words != "" {
+				said = "… " + words // of a line that is too long, its end
 			}
 			break
 		}
@@ -238,13 +203,4 @@ func Complaint(a ledger.Answer) string {
 		return ""
 	}
 	return ": " + said
-}
-
-// lastWords is the end of a line from the beginning of a word on, marked.
-func lastWords(line string) string {
-	_, end, _ := strings.Cut(line[len(line)-maxComplaint:], " ")
-	if end == "" {
-		return ""
-	}
-	return "… " + end
 }

@@ -234,18 +234,10 @@ func (v *variables) document() (any, error) {
 func whatInstead(a *ledger.Answer, text []byte, err error) string {
 	kind := strings.ToLower(strings.Join(a.Header["Content-Type"], ""))
 	head := strings.ToLower(string(bytes.TrimSpace(text[:min(len(text), 512)])))
-	begins := func(words ...string) bool {
-		for _, w := range words {
-			if strings.HasPrefix(head, w) {
-				return true
-			}
-		}
-		return false
-	}
 	switch {
-	case strings.Contains(kind, "html"), begins("<!doctype html", "<html"):
+	case strings.Contains(kind, "html"), strings.HasPrefix(head, "<!doctype html"), strings.HasPrefix(head, "<html"):
 		return "HTML, not JSON"
-	case strings.Contains(kind, "xml"), begins("<?xml"):
+	case strings.Contains(kind, "xml"), strings.HasPrefix(head, "<?xml"):
 		return "XML, not JSON"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Sprintf("JSON that breaks off after %d bytes", len(text))
