@@ -150,6 +150,7 @@ type expression struct {
 	program cel.Program
 	names   map[string]bool // variables it uses
 	inputs  []string        // paths into input it reads, "" for all of it
+	members []string        // what it takes of `op` and `attempt`: op.id
 	sum     bool            // what it gives is added up
 	loops   bool            // it goes through a list
 	plain   []any           // the steps of a plain path into `it`: member names and indexes; nil: it is none
@@ -345,7 +346,13 @@ func (e *expression) noteInput(x ast.Expr, part map[int64]bool) {
 	for of, _ := lastStep(x); of != nil; of, _ = lastStep(of) {
 		part[of.ID()] = true
 	}
-	if root.Kind() != ast.IdentKind || root.AsIdent() != "input" {
+	if root.Kind() != ast.IdentKind {
+		return
+	}
+	if of := root.AsIdent(); knownMembers[of] != nil && len(steps) > 0 {
+		e.members = append(e.members, fmt.Sprintf("%s.%v", of, steps[0]))
+	}
+	if root.AsIdent() != "input" {
 		return
 	}
 	names := make([]string, len(steps))

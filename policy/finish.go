@@ -31,6 +31,7 @@ func (d *decoder) finishKind(k *Kind) {
 		}
 	}
 	d.lintKeys(k)
+	d.lintNames(k)
 }
 
 // attach gives a request what its downstream knows: address and headers, or
