@@ -31,6 +31,7 @@ type BeginRequest struct {
 	TTL                                  time.Duration // how long a finished operation keeps its key; 0: for ever
 	Way                                  string        // digest of how the other side is reached; kept in the event
 	Remark                               string        // said with the event's reason
+	Supersedes                           bool          // a finished operation gives its key up once it is Superseded
 	AwaitsDelivery                       bool          // the caller says with Deliver when it has passed the final answer on
 	// Beside is an operation in doubt that wants the same, where the kind's policy lets
 	// this one go out all the same. It is raised as a possible duplicate if it lands
@@ -89,7 +90,8 @@ func Begin(ctx context.Context, s Store, req BeginRequest) (BeginResult, error) 
 		at.Kind = ""
 	}
 	rule := func(rec *Record) (Change, error) {
-		if at.Skip&PartRelated != 0 && rec.Found && (rec.OpenGrant() != nil || rec.Operation.State == Failed) {
+		asks := rec.OpenGrant() != nil || rec.Operation.State == Failed || req.Supersedes && rec.Operation.State == Committed
+		if at.Skip&PartRelated != 0 && rec.Found && asks {
 			return Change{}, errLookAround
 		}
 		var c Change
@@ -137,6 +139,9 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 	}
 	if o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint {
 		return told(AnswerKeyReused, "")
+	}
+	if req.Supersedes && rec.Superseded() {
+		return beginNew(rec, req, true)
 	}
 	switch rec.State() {
 	case Pending:

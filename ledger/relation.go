@@ -48,6 +48,17 @@ func (r *Record) Landings() []Relation {
 	return out
 }
 
+// Superseded reports whether a finished operation set what a later one on its target
+// set otherwise, or may have: to ask for it again is to want it back. One that is in
+// conflict, or whose answer no caller was given, stands for its wish.
+func (r *Record) Superseded() bool {
+	o := r.Operation
+	if o.State != Committed && o.State != Failed || o.Conflict != NoConflict || o.Undelivered || r.OpenGrant() != nil {
+		return false
+	}
+	return slices.ContainsFunc(r.Related, func(rel Relation) bool { return rel.Overtook && rel.MayHaveLanded })
+}
+
 // unseen is a related operation that landed or may have and is not among those
 // that were shown, or nil.
 func (r *Record) unseen(shown []string) *Relation {

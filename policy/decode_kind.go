@@ -24,6 +24,7 @@ var notInDefaults = map[string]string{
 	"visible_within": "what proves absence is said for each kind, never inherited",
 	"visible_for":    "what proves absence is said for each kind, never inherited",
 	"idempotent":     "only a kind can be safe to repeat",
+	"supersedes":     "only a kind that sets a state is taken back by a later one",
 	"match":          "what a request is of is said for each kind",
 	"input":          "what a kind sees of a request is said for each kind",
 	"downstream":     "", "title": "", "target": "", "link": "", "key": "", "token": "", "read": "", "send": "", "tests": "",
@@ -57,6 +58,7 @@ func (d *decoder) kindTable(k *Kind) []field {
 		{"look", d.amount(&k.Look)},
 		{"access", d.choice(&k.Access, "read", "write")},
 		{"idempotent", d.boolean(&k.Idempotent)},
+		{"supersedes", d.choice(&k.Supersedes, "target")},
 		{"deadline", func(n *node) {
 			if d.duration(&k.Deadline)(n); k.Deadline < ledger.MinDeadline || k.Deadline > ledger.MaxDeadline {
 				d.fail(n.place, "must be from 10ms to 30d", "")

@@ -145,6 +145,9 @@ func (e *explanation) clocks() {
 	if k.Idempotent {
 		e.say("idempotent", "safe to repeat until overtaken on its target", "idempotent")
 	}
+	if k.Supersedes != "" {
+		e.say("supersedes", "runs again once overtaken on its target", "supersedes")
+	}
 }
 
 func (e *explanation) asking() {

@@ -160,9 +160,25 @@ func (d *decoder) lintKeys(k *Kind) {
 	if s := k.Send; s != nil && k.Remembers > 0 && !k.Idempotent && !s.transport.recorded && s.transport.again == nil && !s.carriesKey(ledger.Operation{Key: "key"}) {
 		d.warn(k.said("send").below("send"), "the downstream remembers keys, and the request does not carry one, so no repeat from here counts as safe", "say ${key} where it belongs, or `key: { header: … }` in the downstream")
 	}
+	d.lintSupersedes(k)
 	d.lintClocks(k)
 	if k.Known {
 		d.lintMachine(k)
+	}
+}
+
+// lintSupersedes checks that what may run again because another took it back sets a
+// state, and that no one downstream answers it with the old result.
+func (d *decoder) lintSupersedes(k *Kind) {
+	at := k.said("supersedes").below("supersedes")
+	switch {
+	case k.Supersedes == "":
+	case !k.Idempotent:
+		d.fail(at, "it would run again after any later operation on its target: that is right only for a kind that sets a state", "say idempotent: true, or leave supersedes out")
+	case k.target == nil:
+		d.fail(at, "without `target` no operation is later on the same one", "target: ${input.service}")
+	case k.Remembers > 0:
+		d.fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", formatDuration(k.Remembers)), "leave supersedes out, or use a downstream without `key:`")
 	}
 }
 

@@ -93,6 +93,7 @@ type Kind struct {
 	Downstream *Downstream // nil when none
 	Access     string      // "read", "write", or "" when not stated
 	Idempotent bool        // safe to repeat until a later operation on the same target
+	Supersedes string      // "target": a finished one gives its key up once a later one on its target landed or may have
 
 	Deadline      time.Duration
 	EscalateAfter time.Duration

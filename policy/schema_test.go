@@ -54,6 +54,8 @@ kinds:
     send: { command: recorded }
   short:
     idempotent: true
+    target: x
+    supersedes: target
     read: { command: [x, "${input.a}"], state: json.ok, never: { input.a: z } }
     send: pipeline
   mcp:
@@ -273,6 +275,7 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", unique: false }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, unique: true }"},
 		{kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: \"\" }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: null }"},
 		{kind, "send: { http: { post: https://h.example/x, json: { a: 1 }, form: { a: 1 } } }"}, {kind, "send: { command: recorded, sql: { query: SELECT 1 } }"},
+		{kind, "supersedes: key, target: x, idempotent: true"}, {kind, "supersedes: target, target: x"}, {kind, "supersedes: target, idempotent: true"},
 		{downstream, "base: h.example"}, {downstream, "base: ftp://h.example"}, {downstream, "base: https://h.example, rate: 0/s"}, {downstream, "base: https://h.example, rate: 0.0/m"},
 		{downstream, "base: https://h.example, sql: { sqlite: x }"}, {downstream, "mcp: { command: [x], url: https://h.example }"}, {downstream, "mcp: {}"},
 		{downstream, "base: https://h.example, headers: { A b: c }"},

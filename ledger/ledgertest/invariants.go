@@ -23,6 +23,7 @@ func invariants(t *testing.T, open Open) {
 		{"I4_SameKeySameToken", sameToken},
 		{"I4_SameKeyOtherInput", otherInput},
 		{"I4_AFinishedKeyRunsOut", keyRunsOut},
+		{"I4_AFinishedKeyIsGivenUpOnceOvertaken", keySuperseded},
 		{"I7_AStaleDecisionIsRefused", staleDecision},
 		{"I7_AStaleReadSettlesNothing", staleRead},
 		{"I7_QuietThingsDoNotMoveTheVersion", quietThings},
@@ -177,6 +178,55 @@ func keyRunsOut(d *desk) {
 	if res := d.begin("k", ttl, func(r *ledger.BeginRequest) { r.Fingerprint = "another" }); res.Answer != ledger.AnswerInDoubt {
 		d.Fatalf("in doubt a thousand hours later: %s, want in_doubt: only a finished operation gives its key up", res.Answer)
 	}
+}
+
+func keySuperseded(d *desk) {
+	deploy := func(version string) func(*ledger.BeginRequest) {
+		return func(r *ledger.BeginRequest) { r.Target, r.Fingerprint, r.Supersedes = "web", version, true }
+	}
+	old := d.begun("4.17", deploy("4.17"))
+	d.settle(old.Attempt.ID, ledger.OutcomeCommitted)
+	if res := d.begin("4.17", deploy("4.17")); res.Answer != ledger.AnswerFinished {
+		d.Fatalf("nothing came after it: %s, want finished", res.Answer)
+	}
+	elsewhere := d.begun("4.18 of another", deploy("4.18"), func(r *ledger.BeginRequest) { r.Target = "api" })
+	d.settle(elsewhere.Attempt.ID, ledger.OutcomeCommitted)
+	never := d.begun("4.18 never sent", deploy("4.18"))
+	d.settle(never.Attempt.ID, ledger.OutcomeFailed)
+	if res := d.begin("4.17", deploy("4.17")); res.Answer != ledger.AnswerFinished {
+		d.Fatalf("what came after it is elsewhere, or had no effect: %s, want finished", res.Answer)
+	}
+	later := d.begun("4.18", deploy("4.18"))
+	d.settle(later.Attempt.ID, ledger.OutcomeUncertain) // it may have acted
+	if res := d.begin("4.17", deploy("4.17"), func(r *ledger.BeginRequest) { r.Supersedes = false }); res.Answer != ledger.AnswerFinished {
+		d.Fatalf("a kind that does not say so: %s, want finished", res.Answer)
+	}
+	if res := d.begin("4.17", deploy("other")); res.Answer != ledger.AnswerKeyReused {
+		d.Fatalf("another input under its key: %s, want key_reused", res.Answer)
+	}
+	back := d.begun("4.17", deploy("4.17"))
+	if back.Operation.ID == old.Operation.ID || back.Attempt.N != 1 {
+		d.Fatalf("the rollback is attempt %d of %s, want an operation of its own", back.Attempt.N, back.Operation.ID)
+	}
+	if o := d.read(old.Operation.ID).Operation; o.KeyLive || o.State != ledger.Committed {
+		d.Fatalf("the old one is %s with key_live %v, want committed without the key", o.State, o.KeyLive)
+	}
+	if res := d.begin("4.17", deploy("4.17")); res.Answer != ledger.AnswerInProgress {
+		d.Fatalf("while it rolls back: %s, want in_progress", res.Answer)
+	}
+	d.settle(back.Attempt.ID, ledger.OutcomeCommitted)
+	if res := d.begin("4.18", deploy("4.18")); res.Answer != ledger.AnswerInDoubt {
+		d.Fatalf("what is in doubt never gives its key up: %s, want in_doubt", res.Answer)
+	}
+	waits := d.begun("4.19", deploy("4.19"), func(r *ledger.BeginRequest) { r.AwaitsDelivery = true })
+	d.settle(waits.Attempt.ID, ledger.OutcomeCommitted)
+	after := d.begun("4.20", deploy("4.20"))
+	d.settle(after.Attempt.ID, ledger.OutcomeCommitted)
+	if res := d.begin("4.19", deploy("4.19")); res.Answer != ledger.AnswerFinished {
+		d.Fatalf("its caller was never given the answer: %s, want finished", res.Answer)
+	}
+	d.ok(ledger.Deliver(ctx, d.s, waits.Operation.ID))
+	d.begun("4.19", deploy("4.19"))
 }
 
 func staleDecision(d *desk) {

@@ -186,6 +186,8 @@ type wishing struct {
 	window time.Duration
 	fresh  bool   // a commit whose answer was delivered is the end of the wish
 	hold   string // one of the Hold… constants
+	// supersedes: so is a later one on its target.
+	supersedes bool
 }
 
 // over reports whether a made key's operation no longer stands for a new wish.
@@ -196,7 +198,7 @@ func (w wishing) over(rec ledger.Record) bool {
 	if o.Conflict != ledger.NoConflict && !(w.fresh && o.Conflict == ledger.PossibleDuplicate) {
 		return false
 	}
-	passed := rec.Over(w.window)
+	passed := rec.Over(w.window) || w.supersedes && rec.Superseded()
 	switch rec.State() {
 	case ledger.Pending:
 		return w.hold == HoldNone

@@ -97,6 +97,41 @@ func TestWindowSlides(t *testing.T) {
 	}
 }
 
+// TestRollback: what sets a state runs again once another one on its target may have
+// taken its place, under a key that it is given and under one that is made.
+func TestRollback(t *testing.T) {
+	rule := KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"image"}, Window: time.Hour, Deadline: time.Minute, Supersedes: true, Idempotent: true,
+		Target: func(ledger.Operation) string { return "web" }}
+	for name, wish := range map[string]func(image string) Wish{
+		"made key": func(image string) Wish { return Wish{Input: json.RawMessage(`{"image":"` + image + `"}`)} },
+		"own key":  func(image string) Wish { return Wish{Key: image, Input: json.RawMessage(`{"image":"` + image + `"}`)} },
+	} {
+		r, _, clock := ledgerOver(t, rule)
+		deploy := func(image, sender string, want ledger.BeginAnswer) {
+			t.Helper()
+			clock.move(time.Second)
+			w := wish(image)
+			w.Sender = sender
+			res := begin(t, r, w)
+			if res.Answer != want {
+				t.Fatalf("%s: %s by %s: %s, want %s", name, image, sender, res.Answer, want)
+			}
+			if want == ledger.AnswerBegun {
+				settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
+			}
+		}
+		deploy("4.17", "command", ledger.AnswerBegun)
+		deploy("4.17", "command", ledger.AnswerFinished)
+		deploy("4.18", "command", ledger.AnswerBegun)
+		deploy("4.17", "http", ledger.AnswerFinished) // it may have lost its answer
+		for range 3 {
+			deploy("4.17", "command", ledger.AnswerBegun)
+			deploy("4.17", "command", ledger.AnswerFinished)
+			deploy("4.18", "command", ledger.AnswerBegun)
+		}
+	}
+}
+
 // TestUnstatedStrategyEndsWithACommit: without a key and without a policy the
 // same input is one wish until it is committed.
 func TestUnstatedStrategyEndsWithACommit(t *testing.T) {

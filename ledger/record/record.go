@@ -67,7 +67,10 @@ type KindRule struct {
 	Repeat        string // replay: an identical call after a delivered commit gets its answer; else it is a new wish
 	// HoldBack says which doubts hold a proxy's identical call back that brings no key:
 	// one of the Hold… constants; "" is HoldLost.
-	HoldBack   string
+	HoldBack string
+	// Supersedes: a finished operation gives its key up once a later one on its target
+	// landed or may have.
+	Supersedes bool
 	Idempotent bool   // a repeat does no harm: one that goes out beside a doubt is no risk
 	Cancel     string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
 	KeyHeader  string // the HTTP header in which the downstream takes a key; "" when it takes none

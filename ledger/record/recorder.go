@@ -153,7 +153,7 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		}
 		from = 1
 	}
-	how := wishing{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", hold: HoldAll}
+	how := wishing{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", supersedes: req.Supersedes, hold: HoldAll}
 	if w.AwaitsDelivery && rule.KeyStrategy == "" {
 		how.hold = cmp.Or(rule.HoldBack, HoldLost)
 	}
@@ -272,6 +272,8 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 	if req.Request = w.Request; req.Request != nil && clean.redacted {
 		req.Request = &ledger.Request{Method: w.Request.Method, Origin: w.Request.Origin, Lost: "parts of it are secret, and not kept"}
 	}
+	// A client of HTTP that lost its answer asks again like one that wants it back.
+	req.Supersedes = rule.Supersedes && w.Sender != "http"
 	if w.wrapped {
 		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
 	}
