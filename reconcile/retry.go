@@ -219,7 +219,10 @@ func (a *attempt) grant() ledger.GrantRequest {
 // request renders what will be sent. What cannot be rendered whole is handed
 // back to its pipeline.
 func (a *attempt) request() (policy.Request, error) {
-	const hint = "hand it back to its pipeline"
+	hint := "hand it back to its pipeline"
+	if a.rec.Operation.Command != nil {
+		hint += "; the next one can be sent from here, if its secrets are named: indoubt run --expand NAME -- … '${NAME}'"
+	}
 	req, err := a.k.Send.Request(a.rec)
 	var secret *policy.MissingSecretError
 	switch {

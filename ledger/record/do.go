@@ -35,6 +35,7 @@ type Result struct {
 	// Filled in by Do.
 	Operation ledger.Operation // as it stands now
 	Replayed  bool             // nothing was sent now: it was committed before, and this is what is stored
+	Part      bool             // of a replay: Output was too long to be kept whole, or was cleared of secrets
 }
 
 // Do does what w wishes once, however often and wherever it is called. It
@@ -91,7 +92,8 @@ func Do(ctx context.Context, r *Recorder, w Wish, send func(context.Context, Cal
 
 // stored is the result of an operation that was committed before.
 func stored(o ledger.Operation) Result {
-	return Result{Receipt: o.Receipt(), Output: Output(o.Result), Effect: o.EffectWord, Operation: o, Replayed: true}
+	said, whole := Output(o.Result)
+	return Result{Receipt: o.Receipt(), Output: said, Part: !whole, Effect: o.EffectWord, Operation: o, Replayed: true}
 }
 
 // doing is one attempt of a Do.
@@ -277,5 +279,13 @@ func HTTP(req *http.Request) Result {
 	return Result{Answer: &a, Output: a.Body}
 }
 
-// Decode reads a result's output as JSON.
-func (r Result) Decode(into any) error { return json.Unmarshal(r.Output, into) }
+// ErrPart says that an output was not kept whole.
+var ErrPart = errors.New("it was done before, and its output is not kept whole")
+
+// Decode reads a result's output as JSON. ErrPart: not all of it was kept.
+func (r Result) Decode(into any) error {
+	if r.Part {
+		return ErrPart
+	}
+	return json.Unmarshal(r.Output, into)
+}

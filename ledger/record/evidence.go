@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -31,45 +32,64 @@ func resultOf(a ledger.Answer) json.RawMessage {
 	if !a.Truncated && len(said) <= maxResult && trimmed[0] != '"' && json.Valid(said) && !ledger.TooDeep(said) {
 		return json.RawMessage(bytes.Clone(said)) // with the white space around it: what is printed later is what was said
 	}
-	tail := len(a.Stdout) > 0                    // of a command the end tells more, of a body the beginning
+	tail, kept := len(a.Stdout) > 0, "" // of a command the end tells more, of a body the beginning
+	if a.Truncated {
+		kept = keptPart
+	}
 	if most := 2 * maxResult; len(said) > most { // of the rest nothing is kept
 		if said = said[:most]; tail {
 			said = output(a)[len(output(a))-most:]
 		}
 	}
-	return textResult(string(said), tail, a.Truncated)
+	return textResult(string(said), tail, kept)
 }
 
-// textResult is a text as JSON, cut to maxResult.
-func textResult(s string, tail, cut bool) json.RawMessage {
-	short := clip(s, maxResult, tail)
-	if cut && short == s {
-		if tail {
-			short = cutMark + short
-		} else {
-			short += cutMark
-		}
-	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(strings.ToValidUTF8(short, "\uFFFD")) != nil {
-		return nil
-	}
-	return json.RawMessage(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
+// partOf is how an answer is kept of which not all is.
+type partOf struct {
+	Kept string `json:"kept"`
+	Text string `json:"text"`
 }
 
-// Output is a stored result as the command or server had said it, byte for byte
-// where nothing was cut or redacted.
-func Output(result json.RawMessage) []byte {
+// Why not all of an answer is kept.
+const (
+	keptPart     = "part"     // it was too long, broke off, or is no text
+	keptRedacted = "redacted" // a secret was taken out of it
+)
+
+// textResult is a text as JSON: itself, or what of it is kept and why that is not
+// all.
+func textResult(s string, tail bool, kept string) json.RawMessage {
+	text := strings.ToValidUTF8(clip(s, maxResult, tail), "\uFFFD")
+	whole := encode(text)
+	if kept == "" && text == s && len(whole) <= 2*maxResult {
+		return whole
+	}
+	out := partOf{cmp.Or(kept, keptPart), text}
+	if part := encode(out); len(part) <= 2*maxResult {
+		return part
+	}
+	out.Text = clip(text, maxResult/8, tail) // of characters that take six bytes each
+	return encode(out)
+}
+
+// Output is a stored result as the command or server had said it, byte for byte.
+// Where it was cut, or cleared of secrets, it is not whole: it is what was kept, and
+// must not be taken for an answer.
+func Output(result json.RawMessage) (said []byte, whole bool) {
 	if len(result) == 0 {
-		return nil
+		return nil, true
 	}
 	var text string
 	if result[0] == '"' && json.Unmarshal(result, &text) == nil {
-		return []byte(text)
+		return []byte(text), true
 	}
-	return bytes.Clone(result)
+	var part partOf
+	dec := json.NewDecoder(bytes.NewReader(result))
+	dec.DisallowUnknownFields()
+	if result[0] == '{' && dec.Decode(&part) == nil && (part.Kept == keptPart || part.Kept == keptRedacted) {
+		return []byte(part.Text), false
+	}
+	return bytes.Clone(result), true
 }
 
 // excerpt is the beginning or the end of an answer on one line.
@@ -114,20 +134,32 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 		return nil
 	}
 	if !json.Valid(result) || len(result) > 2*maxResult || ledger.TooDeep(result) {
-		result = textResult(string(result), false, true)
+		result = textResult(string(result), false, keptPart)
 	}
 	value, err := decode(result)
 	if err != nil {
-		return textResult(secret.Without(string(result), secrets), false, true)
+		return textResult(secret.Without(string(result), secrets), false, keptPart)
 	}
 	if ledger.NamesTwice(result, value) { // what one parser reads another does not
-		return textResult(secret.Without(string(result), secrets), false, false)
+		return cleanText(string(result), secrets)
+	}
+	if text, ok := value.(string); ok {
+		return cleanText(text, secrets)
 	}
 	cleaned, changed := cleanAnswer("", value, secrets)
 	if !changed {
 		return result // byte for byte, with the order and numbers it came with
 	}
 	return encode(cleaned)
+}
+
+// cleanText is a text as it is kept without secrets.
+func cleanText(text string, secrets []string) json.RawMessage {
+	cleaned, kept := secret.Without(text, secrets), ""
+	if cleaned != text {
+		kept = keptRedacted
+	}
+	return textResult(cleaned, false, kept)
 }
 
 // cleanAnswer replaces secrets in a decoded answer.

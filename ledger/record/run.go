@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ type RunResult struct {
 	Exit               int                  // the command's exit code, -1 when it was killed or never ran
 	ExitCode           int                  // what `run` exits with
 	Stored             []byte               // for a finished operation: the output it had
+	Part               bool                 // Stored is not all of it, and must not be taken for that
 	// Interrupted: a key at the terminal ended the command, which had the terminal to
 	// itself; this process and its job did not hear of it.
 	Interrupted bool
@@ -67,6 +69,7 @@ const (
 	exitInDoubt      = 106
 	exitInProgress   = 107
 	exitKeyReused    = 108
+	exitFinished     = 109
 	exitNotStartable = 126
 	exitNotFound     = 127
 )
@@ -329,7 +332,11 @@ func told(res ledger.BeginResult) RunResult {
 	out := RunResult{BeginResult: res, Exit: -1, Recorded: true}
 	switch res.Answer {
 	case ledger.AnswerFinished:
-		out.Stored = Output(res.Operation.Result)
+		whole := true
+		if out.Stored, whole = Output(res.Operation.Result); !whole {
+			// What reads the output would take the part for everything.
+			out.Part, out.ExitCode = true, exitFinished
+		}
 	case ledger.AnswerInProgress:
 		out.ExitCode = exitInProgress
 	case ledger.AnswerKeyReused:
@@ -359,6 +366,9 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 		out.Outcome = JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer)
 	}
 	out.Outcome = tidy(out.Outcome, r.secretsOf(res.Attempt.ID))
+	if said, whole := Output(out.Outcome.Result); whole && len(said) > 0 && !bytes.Equal(said, answer.Stdout) {
+		out.Outcome.Result = textResult(string(said), true, keptRedacted)
+	}
 	out.Outcome.ChangeID = ledger.NewID()
 	applied, err := r.offer(ctx, &out.Outcome, time.Now().Add(runPatience), c.signals)
 	if err != nil {

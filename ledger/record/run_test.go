@@ -88,11 +88,11 @@ func TestRunPassesThroughAndKeepsTheResult(t *testing.T) {
 		t.Errorf("%d %v %q", second.ExitCode, second.Ran, second.Stored)
 	}
 	bare := runOver(t, r, RunRequest{Wish: Wish{Key: "b"}, Argv: sh(`printf '{"id":1}'`)})
-	if string(Output(bare.Operation.Result)) != bare.out {
-		t.Errorf("%q became %q", bare.out, Output(bare.Operation.Result))
+	if said, whole := Output(bare.Operation.Result); string(said) != bare.out || !whole {
+		t.Errorf("%q became %q", bare.out, said)
 	}
 	text := runOver(t, r, RunRequest{Wish: Wish{Key: "t"}, Argv: sh(`printf 'two\nlines'`)})
-	if string(text.Operation.Result) != `"two\nlines"` || string(Output(text.Operation.Result)) != "two\nlines" {
+	if said, whole := Output(text.Operation.Result); string(text.Operation.Result) != `"two\nlines"` || string(said) != "two\nlines" || !whole {
 		t.Errorf("%s", text.Operation.Result)
 	}
 	long := runOver(t, r, RunRequest{Wish: Wish{Key: "l"}, Argv: sh(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done`)})
@@ -102,6 +102,47 @@ func TestRunPassesThroughAndKeepsTheResult(t *testing.T) {
 	quiet := runOver(t, r, RunRequest{Wish: Wish{Key: "q"}, Argv: sh(`:`)})
 	if quiet.Operation.State != ledger.Committed || quiet.Operation.Result != nil {
 		t.Errorf("%s %s", quiet.Operation.State, quiet.Operation.Result)
+	}
+}
+
+// TestRunNeverTakesAPartForTheWhole: what reads the output of a second start gets
+// what the first one said, byte for byte, or an exit code that is not 0.
+func TestRunNeverTakesAPartForTheWhole(t *testing.T) {
+	t.Setenv("DEPLOY_KEY", "hush-hush-77")
+	for name, c := range map[string]struct {
+		script string
+		whole  bool
+	}{
+		"a text":                   {`printf 'a\n\tb'`, true},
+		"JSON":                     {`printf '{"b": 1, "a" : 2.50}\n'`, true},
+		"as much as is kept":       {`head -c 65536 /dev/zero | tr '\0' x`, true},
+		"more":                     {`head -c 65537 /dev/zero | tr '\0' x`, false},
+		"much more":                {`head -c 1000000 /dev/zero | tr '\0' x`, false},
+		"JSON that is long":        {`printf '['; i=0; while [ $i -lt 9000 ]; do printf '{"id":1},'; i=$((i+1)); done; printf '0]'`, false},
+		"bytes that are no text":   {`printf 'a\377b'`, false},
+		"what takes much room":     {`head -c 60000 /dev/zero | tr '\0' '\001'`, false},
+		"a secret":                 {`echo "with $DEPLOY_KEY"`, false},
+		"a secret in JSON":         {`echo "{\"key\":\"$DEPLOY_KEY\",\"n\":1}"`, false},
+		"JSON with a member twice": {`printf '{"a":1,"a":2}'`, true},
+		"what looks like a part":   {`printf '{"kept":"part","text":"x"}'`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := New(newMemory(nil), nil, Options{Secret: []byte("s")})
+			req := RunRequest{Wish: Wish{Key: "k"}, Argv: sh(c.script + ` # ${DEPLOY_KEY}`), Expand: []string{"DEPLOY_KEY"}}
+			first, again := runOver(t, r, req), runOver(t, r, req)
+			if first.ExitCode != 0 || again.Ran || again.Answer != ledger.AnswerFinished {
+				t.Fatalf("exit %d, then ran %v, %s", first.ExitCode, again.Ran, again.Answer)
+			}
+			same := string(again.Stored) == first.out
+			switch {
+			case c.whole && (again.ExitCode != 0 || again.Part || !same):
+				t.Errorf("exit %d, part %v, %d bytes of %d", again.ExitCode, again.Part, len(again.Stored), len(first.out))
+			case !c.whole && (again.ExitCode != 109 || !again.Part):
+				t.Errorf("exit %d, part %v, %d bytes of %d", again.ExitCode, again.Part, len(again.Stored), len(first.out))
+			case len(again.Operation.Result) > 2*maxResult || strings.Contains(string(again.Stored), "hush"):
+				t.Errorf("%d bytes are kept: %.100s", len(again.Operation.Result), again.Stored)
+			}
+		})
 	}
 }
 

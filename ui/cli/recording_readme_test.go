@@ -130,7 +130,7 @@ func needs(t *testing.T, program string, args ...string) {
 func TestPageInTheShell(t *testing.T) {
 	p := newPage(t)
 	blocks := snippets(t, "sh")
-	want := []string{"", "", "deployed\nit is out\n", "credited\ncredited\n", "working\n", "first time\nseen before (9)\n"}
+	want := []string{"", "", "deployed\nit is out\n", "B is charged\nC is charged\n", "A is in doubt\nB is charged\nC is charged\n", "credited\ncredited\n", "working\n", "first time\nseen before (9)\n"}
 	if len(blocks) != len(want) {
 		t.Fatalf("the page has %d snippets for a shell, and %d are known here", len(blocks), len(want))
 	}
@@ -160,8 +160,9 @@ func TestPageWithCurl(t *testing.T) {
 		t.Errorf("the upstream has seen %v", p.posts)
 	}
 	wrapped := strings.ReplaceAll(blocks[1], "https://api.example.com", "http://"+p.proxy)
-	for range 2 {
-		if exit, out := p.run(wrapped, "sh"); exit != 0 || out != `{"said":"customer=cus_9&amount=4200"}` {
+	for n := range 2 {
+		exit, out := p.run(wrapped, "sh")
+		if rest, said := strings.CutPrefix(out, `{"said":"customer=cus_9&amount=4200"}`); exit != 0 || !said || strings.HasPrefix(rest, "indoubt: nothing was run") != (n == 1) {
 			t.Errorf("exit %d\n%s", exit, out)
 		}
 	}

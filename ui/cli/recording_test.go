@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,8 +198,18 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || errOut != "a\n" {
 		t.Errorf("%q %q", out, errOut)
 	}
-	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || errOut != "" {
+	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || !strings.HasPrefix(errOut, "indoubt: nothing was run: it was committed at 20") || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("again: %q %q", out, errOut)
+	}
+	long := []string{"--key", "long", "--", "sh", "-c", "head -c 70000 /dev/zero | tr '\\0' x"}
+	if out, _ := run(0, long...); len(out) != 70000 {
+		t.Errorf("%d bytes", len(out))
+	}
+	if out, errOut := run(109, long...); out != "" || !strings.Contains(errOut, "not kept whole") {
+		t.Errorf("a part of it again: %d bytes, %q", len(out), errOut)
+	}
+	if out := b.want(9, "begin", "--kind", "post", "--key", "long"); !strings.Contains(out, "not kept whole") || strings.Contains(out, "xxx") {
+		t.Errorf("%.200q", out)
 	}
 	if _, errOut := run(108, "--key", "a", "--", "true"); !strings.Contains(errOut, "another input") {
 		t.Errorf("%q", errOut)
@@ -207,6 +218,23 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 		t.Errorf("%q", errOut)
 	}
 	run(106, "--key", "b", "--", "sh", "-c", "echo oh dear >&2; exit 3")
+	for _, code := range []int{0, 3} { // known, and new
+		for _, key := range []string{"b", fmt.Sprint("doubt", code)} {
+			args := []string{"--key", key, "--doubt-exit", fmt.Sprint(code), "--", "sh", "-c", "echo oh dear >&2; exit 3"}
+			if _, errOut := run(code, args...); !strings.Contains(errOut, "in doubt") {
+				t.Errorf("%q", errOut)
+			}
+			if exit, out, errOut := b.run(append([]string{"--json", "run", "--kind", "post"}, args...)...); exit != code || !strings.Contains(out+errOut, `"code":"in_doubt"`) {
+				t.Errorf("exit %d, %q %q", exit, out, errOut)
+			}
+		}
+	}
+	run(127, "--key", "c", "--doubt-exit", "0", "--", "no-such-command-anywhere")
+	run(108, "--key", "a", "--doubt-exit", "0", "--", "true")
+	run(102, "--doubt-exit", "256", "--", "true")
+	if _, errOut := run(106, "--key", "secret", "--", "sh", "-c", "exit 3", "--password", "hush-hush-77"); !strings.Contains(errOut, "--expand NAME") {
+		t.Errorf("%q", errOut)
+	}
 	run(127, "--key", "c", "--", "no-such-command-anywhere")
 	run(102)
 	run(102, "--no-such-flag")
@@ -226,6 +254,9 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 	}
 	if exit, out, _ := b.run("--json", "run", "--kind", "post", "--key", "b", "--", "sh", "-c", "echo oh dear >&2; exit 3"); exit != 106 || !strings.Contains(out, `"code":"in_doubt"`) {
 		t.Errorf("exit %d, %q", exit, out)
+	}
+	if exit, out, errOut := b.run("--json", "run", "--kind", "post", "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); exit != 0 || out != "stdin\n" || !json.Valid([]byte(errOut)) {
+		t.Errorf("a replay: exit %d, %q %q", exit, out, errOut)
 	}
 	if out, errOut := run(0, "--key", "f", "--", "echo", "--json"); out != "--json\n" || errOut != "" {
 		t.Errorf("what is behind the dashes is the command's: %q %q", out, errOut)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ type runFlags struct {
 	timeout  string
 	expand   []string
 	statusFD int
+	doubt    int // exit code of what is in doubt
 	guard    bool
 	noRetry  bool
 }
@@ -37,17 +39,28 @@ func newRunCommand(a *app) *cobra.Command {
 		Long: `Records the intent, runs the command, and records what became of it. Its input
 and output pass through. Its exit code does too, where the outcome is known:
 0 is committed, and every failure of a wrapped command leaves doubt, unless the
-policy can read its answer, or a plain curl never connected. A finished key prints the stored output and exits 0.
+policy can read its answer, or a plain curl never connected. A finished key prints
+the stored output and exits 0, and a line on standard error says that nothing was
+run. Output that was not kept whole (more than 64 KiB, no text, or with a secret in
+it) is not printed again: 109.
 A failure that is known to have had no effect and may pass is tried again after
 a pause, as often as the kind's retry.max allows; what is in doubt never is.
   105 refused   106 in doubt   107 in progress   108 key used with another input
+  109 finished already, and its output was not kept whole
+
+A loop under set -e ends at the first doubt, tonight and every night after. Where
+its items do not hang together, --doubt-exit 0 lets it go on: what is in doubt is on
+record, is not run again, and stands in indoubt list state:uncertain.
 
 {{key}} and {{token}} are replaced in the arguments, and the command finds
 INDOUBT_ID, INDOUBT_KEY, INDOUBT_TOKEN and INDOUBT_ATTEMPT in its environment.
 What it has started is ended when it fails, and at its timeout; what it leaves
 running when it exits 0 is left alone.`,
 		Example: `  indoubt run --kind post --key INV-1042 -- curl --fail-with-body -d @invoice.json https://example.com/invoices
-  indoubt run --kind deploy --expand TOKEN -- deployer --auth '${TOKEN}' --id '{{key}}'`,
+  indoubt run --kind deploy --expand TOKEN -- deployer --auth '${TOKEN}' --id '{{key}}'
+  while read -r inv; do
+    indoubt run --kind post --key "$inv" --doubt-exit 0 -- ./post-invoice "$inv" < /dev/null
+  done < invoices.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.guard {
 				record.Guard(a.stdin, func(attempt string) { a.guardSaw(cmd.Context(), attempt) })
@@ -65,6 +78,7 @@ running when it exits 0 is left alone.`,
 	f.StringVar(&flags.timeout, "timeout", "", "end the command after this time; it is in doubt then")
 	f.StringArrayVar(&flags.expand, "expand", nil, "keep ${NAME} as a placeholder in the recorded command, and fill it in at each run")
 	f.IntVar(&flags.statusFD, "status-fd", 0, "write the result as JSON to this file descriptor")
+	f.IntVar(&flags.doubt, "doubt-exit", ownVerdict+exitInDoubt, "exit with this code where it is in doubt and that is recorded; 0 lets a loop go on")
 	f.BoolVar(&flags.noRetry, "no-retry", false, "run it once, also where the policy allows further attempts after a known failure")
 	f.BoolVar(&flags.guard, "guard", false, "")
 	_ = f.MarkHidden("guard")
@@ -103,6 +117,9 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if req.Timeout, err = positive("--timeout", flags.timeout); err != nil {
 		return err
 	}
+	if flags.doubt < 0 || flags.doubt > 255 {
+		return usage(fmt.Sprintf("--doubt-exit %d is no exit code", flags.doubt), "write one from 0 to 255")
+	}
 	status, err := statusFile(flags.statusFD)
 	if err != nil {
 		return err
@@ -132,7 +149,11 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if err != nil {
 		return a.runFailed(status, err)
 	}
-	err = a.runEnded(ctx, status, res)
+	exit := res.ExitCode
+	if exit == ownVerdict+exitInDoubt && res.Recorded {
+		exit = flags.doubt
+	}
+	err = a.runEnded(ctx, status, res, exit)
 	if res.Interrupted {
 		tellInterrupt()
 	}
@@ -197,14 +218,14 @@ type runJSON struct {
 	TokenSent bool    `json:"token_sent"`
 }
 
-// runEnded reports a run: to the person on standard error, to the status
-// descriptor as JSON. Standard output belongs to the command.
-func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResult) error {
+// runEnded reports a run that exits with a code: to the person on standard error, to
+// the status descriptor as JSON. Standard output belongs to the command.
+func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResult, exit int) error {
 	if res.Read {
-		return exitWith(res.ExitCode)
+		return exitWith(exit)
 	}
 	data := runJSON{begunJSON: a.begunJSON(ctx, res.BeginResult), Ran: res.Ran, Recorded: res.Recorded, Outcome: text(string(res.Outcome.Outcome)),
-		Error: text(res.Outcome.Error), ExitCode: res.ExitCode, TokenSent: res.Attempt.TokenSent}
+		Error: text(res.Outcome.Error), ExitCode: exit, TokenSent: res.Attempt.TokenSent}
 	data.Class = data.begunJSON.ErrorClass
 	if c := text(string(res.Outcome.ErrorClass)); c != nil {
 		data.Class = c
@@ -212,24 +233,14 @@ func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResul
 	if res.Exit >= 0 {
 		data.Exit = &res.Exit
 	}
-	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effectUpdated}
-	f := &failure{Exit: res.ExitCode, Data: data, Hint: "indoubt show " + res.Operation.ID}
-	switch {
-	case res.Answer == ledger.AnswerFinished:
-		e.Effect = effectNoop
+	f, effect := runOutcome(res, data)
+	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effect}
+	if res.Answer == ledger.AnswerFinished && !res.Part {
+		// To whoever reads it, a terminal too, this is what the command would have said.
 		_, _ = a.rawOut.Write(res.Stored)
-		if len(res.Stored) == 0 {
-			a.warnf("committed before, and no output was kept (receipt: %s)", res.Operation.Receipt())
+		if !a.json { // which is on standard error itself
+			a.errOut.Println("indoubt: " + f.Message)
 		}
-	case res.Answer != ledger.AnswerBegun:
-		told := notToSend(res.BeginResult, data)
-		told.Exit = res.ExitCode
-		f, e.Effect = told, ""
-	default:
-		if res.Attempt.N == 1 {
-			e.Effect = effectCreated
-		}
-		f.Code, f.Message = runVerdict(res)
 	}
 	if res.ExitCode != 0 {
 		e.Error = f.json()
@@ -237,25 +248,58 @@ func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResul
 	if status != nil {
 		a.writeStatus(status, e)
 	}
-	if a.json && status == nil && !res.Ran && res.Answer != ledger.AnswerFinished {
-		return a.doneOrFailed(e, f) // nothing of the command's is on standard output
-	}
-	if a.json && status == nil {
+	switch {
+	case a.json && status == nil && !res.Ran && res.Answer != ledger.AnswerFinished:
+		if err := a.printJSON(e); err != nil { // nothing of the command's is on standard output
+			return err
+		}
+	case a.json && status == nil:
 		a.writeStatus(a.errOut, e)
-		return exitWith(res.ExitCode)
-	}
-	if res.ExitCode != 0 && f.Message != "" {
+	case res.ExitCode != 0 && f.Message != "":
 		a.say(f)
 	}
-	return exitWith(res.ExitCode)
+	return exitWith(exit)
 }
 
-func (a *app) doneOrFailed(e envelope, f *failure) error {
-	if e.OK {
-		return a.done(e.Effect, e.Data, nil)
+// runOutcome says in words what became of a run, and what it did to the ledger.
+func runOutcome(res record.RunResult, data runJSON) (f *failure, effect string) {
+	f = &failure{Exit: res.ExitCode, Data: data, Hint: "indoubt show " + res.Operation.ID}
+	switch {
+	case res.Answer == ledger.AnswerFinished:
+		f.Code, f.Message = "finished", replayed(res)
+		return f, effectNoop
+	case res.Answer != ledger.AnswerBegun:
+		return notToSend(res.BeginResult, data), ""
 	}
-	f.Effect = e.Effect
-	return f
+	f.Code, f.Message = runVerdict(res)
+	if res.Operation.Redacted && res.ExitCode == ownVerdict+exitInDoubt {
+		f.Hint += "\n" + expandHint
+	}
+	if res.Attempt.N == 1 {
+		return f, effectCreated
+	}
+	return f, effectUpdated
+}
+
+// expandHint is the way out where secrets in a command keep it from being sent again.
+const expandHint = "its command holds secrets, which are not kept, so no retry from here can send it; next time, name them: indoubt run --expand NAME -- … '${NAME}'"
+
+// replayed says that nothing was run, and when it was done.
+func replayed(res record.RunResult) string {
+	o := res.Operation
+	said := "nothing was run: it was committed at " + o.SettledAt.UTC().Format(time.RFC3339)
+	switch {
+	case res.Part:
+		return said + ", and its output was not kept whole, so it is not printed; what was kept: indoubt show " + o.ID + " --json"
+	case len(res.Stored) > 0:
+		return said + ", and this is its output of then"
+	case !o.ByAnswer:
+		said += ", and no output was kept"
+		if o.Receipt() != "" {
+			said += " (receipt: " + o.Receipt() + ")"
+		}
+	}
+	return said
 }
 
 // runVerdict says in one sentence why a run did not exit 0.

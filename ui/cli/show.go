@@ -164,6 +164,9 @@ func writeInput(w *safe.Writer, o ledger.Operation) {
 	fmt.Fprintf(w, "%-8s %s\n", "INPUT", safe.Lines(b.String()))
 	if o.Redacted {
 		w.Printf("%-8s parts of it are kept as digests only: it cannot be sent from here\n", "")
+		if o.Command != nil {
+			w.Printf("%-8s next time, name its secrets: indoubt run --expand NAME -- … '${NAME}'\n", "")
+		}
 	}
 }
 

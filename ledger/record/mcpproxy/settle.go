@@ -102,7 +102,7 @@ func (c *call) replay(o ledger.Operation) {
 // of it.
 func replayable(o ledger.Operation) bool {
 	m, ok := once(o.Result)
-	if !ok || !o.ByAnswer || redacted(o.Result) {
+	if _, whole := record.Output(o.Result); !whole || !ok || !o.ByAnswer || redacted(o.Result) {
 		return false
 	}
 	return m["content"] != nil || m["taskId"] == nil
