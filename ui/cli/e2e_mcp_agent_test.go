@@ -49,6 +49,8 @@ var agents = map[string]agentSession{
 			"--outputTransport", "streamableHttp", "--healthEndpoint", "/healthz", "--logLevel", "none", "--port", port)
 		return s.drive(box, script{URL: base + "/mcp", Validate: true, Steps: stepsOf(calls)})[1:]
 	},
+	"TypeScript SDK 2": modern("sdk"),
+	"AI SDK":           modern("ai"),
 	"Go SDK": func(s *site, _ toolbox, server []string, calls ...toolCall) []string {
 		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 		defer cancel()
@@ -91,6 +93,17 @@ var agents = map[string]agentSession{
 		}
 		return out
 	},
+}
+
+// modern is a client of testdata/mcp/modern.mjs.
+func modern(which string) agentSession {
+	return func(s *site, box toolbox, server []string, calls ...toolCall) []string {
+		todo := []object{}
+		for _, c := range calls {
+			todo = append(todo, object{"tool": c.tool, "arguments": c.arguments})
+		}
+		return s.module(box, "modern.mjs", object{"client": which, "command": server, "calls": todo})
+	}
 }
 
 func stepsOf(calls []toolCall) (out []step) {

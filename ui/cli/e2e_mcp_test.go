@@ -73,16 +73,22 @@ func tapped(file string, command []string) []string {
 // drive runs the TypeScript SDK's client, and gives what it printed.
 func (s *site) drive(box toolbox, sc script) []string {
 	s.Helper()
-	text, err := json.Marshal(sc)
+	return s.module(box, "client.mjs", sc)
+}
+
+// module runs a program of testdata/mcp with what it is to do as its argument.
+func (s *site) module(box toolbox, name string, todo any) []string {
+	s.Helper()
+	text, err := json.Marshal(todo)
 	if err != nil {
 		s.Fatal(err)
 	}
 	// Modules are looked for beside the program's file, so it must lie where they are.
-	client, err := os.ReadFile("testdata/mcp/client.mjs")
+	client, err := os.ReadFile(filepath.Join("testdata/mcp", name))
 	if err != nil {
 		s.Fatal(err)
 	}
-	file := filepath.Join(s.dir, "client.mjs")
+	file := filepath.Join(s.dir, name)
 	if err := os.WriteFile(file, client, 0o644); err != nil {
 		s.Fatal(err)
 	}
