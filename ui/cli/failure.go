@@ -44,7 +44,7 @@ func asFailure(err error) *failure {
 		return f
 	}
 	f = &failure{Exit: exitError, Code: "error", Message: err.Error(), cause: err}
-	for _, known := range []func(error, *failure) bool{storeFailure, ledgerFailure, changedFailure, policyFailure, systemFailure} {
+	for _, known := range []func(error, *failure) bool{storeFailure, useFailure, ledgerFailure, changedFailure, policyFailure, systemFailure} {
 		if known(err, f) {
 			break
 		}
