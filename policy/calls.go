@@ -21,7 +21,7 @@ import (
 var arithmetic = map[string]string{operators.Add: "add", operators.Subtract: "subtract", operators.Multiply: "multiply", operators.Divide: "divide"}
 
 // mixedArithmetic declares overloads without bindings, which only the checker
-// needs; mixNumbers computes them. (Overloads with bindings are refused beside
+// needs; mixed computes them. (Overloads with bindings are refused beside
 // the standard ones.)
 func mixedArithmetic() []cel.EnvOption {
 	var out []cel.EnvOption
@@ -38,52 +38,90 @@ func mixedArithmetic() []cel.EnvOption {
 	return out
 }
 
-// mixNumbers makes the four operations work on numbers of two types: both
-// become doubles, as JSON numbers are.
-func mixNumbers(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+// check looks at the arguments of a call before CEL makes it: it may change them, or
+// refuse them by an error.
+type check func(args []ref.Val) ([]ref.Val, error)
+
+// checks are the calls that CEL would make wrongly, too long or for too long; for
+// each place in an expression a check is made anew.
+var checks = map[string]func() check{
+	operators.Add:      always(added),
+	operators.Subtract: always(mixed(traits.SubtractorType)),
+	operators.Multiply: always(mixed(traits.MultiplierType)),
+	operators.Divide:   always(mixed(traits.DividerType)),
+	"replace":          always(replaced),
+	"join":             always(joined),
+	"distinct":         effort(func(args []ref.Val) int { return pairs(args[0], args[0]) }),
+	"hasAll":           effort(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
+	"hasAny":           effort(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
+	"hasOnly":          effort(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
+	"hasExactly":       effort(func(args []ref.Val) int { return 2 * pairs(args[0], args[1]) }),
+	"indexOf":          effort(func(args []ref.Val) int { return length(args[0]) * length(args[1]) }),
+	"lastIndexOf":      effort(func(args []ref.Val) int { return length(args[0]) * length(args[1]) }),
+	"matches":          func() check { return effort(matching())() },
+}
+
+func always(c check) func() check { return func() check { return c } }
+
+// checkCalls puts the checks in front of the calls of an expression.
+func checkCalls(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
-	if !ok || arithmetic[call.Function()] == "" || len(call.Args()) != 2 {
+	if !ok || checks[call.Function()] == nil || len(call.Args()) == 0 {
 		return i, nil
 	}
-	fn := call.Function()
-	return interpreter.NewCall(call.ID(), fn, call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
-		l, r := args[0], args[1]
-		if isNumber(l) && isNumber(r) && l.Type() != r.Type() {
-			var err error
-			if l, err = exactDouble(l); err != nil {
-				return types.WrapErr(err)
-			}
-			if r, err = exactDouble(r); err != nil {
-				return types.WrapErr(err)
-			}
+	run, check := plainCalls()[call.Function()], checks[call.Function()]()
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+		args, err := check(args)
+		if err != nil {
+			return types.WrapErr(err)
 		}
-		return compute(fn, l, r)
+		return run(args...)
 	}), nil
 }
 
-func compute(fn string, l, r ref.Val) ref.Val {
-	switch fn {
-	case operators.Add:
-		if tooLong(fn, l, r) {
-			return types.WrapErr(errTooLong)
+// plainCalls are those calls as CEL makes them.
+var plainCalls = sync.OnceValue(func() map[string]functions.FunctionOp {
+	out := map[string]functions.FunctionOp{}
+	for name, f := range environments()[scopeOperation].Functions() {
+		if checks[name] == nil {
+			continue
 		}
-		if a, ok := l.(traits.Adder); ok {
-			return a.Add(r)
+		bindings, err := f.Bindings()
+		if err != nil {
+			panic("policy: " + name + ": " + err.Error()) // a test would show it
 		}
-	case operators.Subtract:
-		if a, ok := l.(traits.Subtractor); ok {
-			return a.Subtract(r)
-		}
-	case operators.Multiply:
-		if a, ok := l.(traits.Multiplier); ok {
-			return a.Multiply(r)
-		}
-	case operators.Divide:
-		if a, ok := l.(traits.Divider); ok {
-			return a.Divide(r)
+		for _, b := range bindings {
+			switch {
+			case b.Operator != name:
+			case b.Function != nil:
+				out[name] = b.Function
+			case b.Binary != nil:
+				out[name] = func(args ...ref.Val) ref.Val { return b.Binary(args[0], args[1]) }
+			case b.Unary != nil:
+				out[name] = func(args ...ref.Val) ref.Val { return b.Unary(args[0]) }
+			}
 		}
 	}
-	return types.NewErr("%s has no arithmetic", typeName(l))
+	return out
+})
+
+// mixed makes arithmetic work on numbers of two types: both become doubles, as JSON
+// numbers are. What has no such arithmetic by its trait is refused.
+func mixed(trait int) check {
+	return func(args []ref.Val) ([]ref.Val, error) {
+		switch {
+		case !args[0].Type().HasTrait(trait):
+			return nil, fmt.Errorf("%s has no arithmetic", typeName(args[0]))
+		case !isNumber(args[0]) || !isNumber(args[1]) || args[0].Type() == args[1].Type():
+			return args, nil
+		}
+		l, err := exactDouble(args[0])
+		if err != nil {
+			return nil, err
+		}
+		r, err := exactDouble(args[1])
+		return []ref.Val{l, r}, err
+	}
 }
 
 func isNumber(v ref.Val) bool {
@@ -119,97 +157,55 @@ const maxText = 16 << 20
 
 var errTooLong = fmt.Errorf("it makes a text of more than %d MiB", maxText>>20)
 
-// boundText puts a bound in front of the calls that make texts longer: +,
-// replace and join.
-func boundText(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	call, ok := i.(interpreter.InterpretableCall)
-	if !ok {
-		return i, nil
+// added is mixed, and refuses two texts that are too long together.
+func added(args []ref.Val) ([]ref.Val, error) {
+	l, left := args[0].(types.String)
+	r, right := args[1].(types.String)
+	if left && right && len(l)+len(r) > maxText {
+		return nil, errTooLong
 	}
-	n := len(call.Args())
-	switch fn := call.Function(); {
-	case fn == "replace" && (n == 3 || n == 4), fn == "join" && (n == 1 || n == 2):
-		return interpreter.NewCall(call.ID(), fn, call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
-			if fn == "join" {
-				return joined(args)
-			}
-			return replaced(args)
-		}), nil
-	}
-	return i, nil
+	return mixed(traits.AdderType)(args)
 }
 
-// tooLong tells whether two values joined by + are longer than a text may be.
-func tooLong(fn string, l, r ref.Val) bool {
-	a, left := l.(types.String)
-	b, right := r.(types.String)
-	return fn == operators.Add && left && right && len(a)+len(b) > maxText
-}
-
-func replaced(args []ref.Val) ref.Val {
+// replaced refuses to make a text that is too long.
+func replaced(args []ref.Val) ([]ref.Val, error) {
 	var s [3]string
 	for i := range s {
-		text, ok := args[i].(types.String)
-		if !ok {
-			return wrongCall("replace", args)
-		}
+		text, _ := args[i].(types.String)
 		s[i] = string(text)
-	}
-	limit := -1
-	if len(args) == 4 {
-		n, ok := args[3].(types.Int)
-		if !ok {
-			return wrongCall("replace", args)
-		}
-		limit = int(n)
 	}
 	times := utf8.RuneCountInString(s[0]) + 1
 	if s[1] != "" {
 		times = strings.Count(s[0], s[1])
 	}
-	if limit >= 0 {
-		times = min(times, limit)
+	if len(args) == 4 {
+		if limit, ok := args[3].(types.Int); ok && limit >= 0 {
+			times = min(times, int(limit))
+		}
 	}
 	if grow := len(s[2]) - len(s[1]); grow > 0 && times > (maxText-min(len(s[0]), maxText))/grow {
-		return types.WrapErr(errTooLong)
+		return nil, errTooLong
 	}
-	return types.String(strings.Replace(s[0], s[1], s[2], limit))
+	return args, nil
 }
 
-func joined(args []ref.Val) ref.Val {
+// joined refuses to make a text that is too long.
+func joined(args []ref.Val) ([]ref.Val, error) {
 	list, ok := args[0].(traits.Lister)
-	separator := types.String("")
-	if ok && len(args) == 2 {
-		separator, ok = args[1].(types.String)
-	}
 	if !ok {
-		return wrongCall("join", args)
+		return args, nil
 	}
-	var b strings.Builder
-	for it, first := list.Iterator(), true; it.HasNext() == types.True; first = false {
-		part, text := it.Next().(types.String)
-		if !text {
-			return types.NewErr("join: not all of the list is text")
-		}
-		if b.Len()+len(separator)+len(part) > maxText {
-			return types.WrapErr(errTooLong)
-		}
-		if !first {
-			b.WriteString(string(separator))
-		}
-		b.WriteString(string(part))
+	between, size := types.String(""), 0
+	if len(args) == 2 {
+		between, _ = args[1].(types.String)
 	}
-	return types.String(b.String())
-}
-
-// wrongCall passes on the error that an argument is, else says what is wrong.
-func wrongCall(fn string, args []ref.Val) ref.Val {
-	for _, a := range args {
-		if types.IsUnknownOrError(a) {
-			return a
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		part, _ := it.Next().(types.String)
+		if size += len(between) + len(part); size > maxText+len(between) {
+			return nil, errTooLong
 		}
 	}
-	return types.NewErr("%s has no place on %s", fn, typeName(args[0]))
+	return args, nil
 }
 
 const (
@@ -220,60 +216,16 @@ const (
 	perEntry = 50
 )
 
-// efforts are the calls that take more than their arguments are long. CEL counts
-// too little for them, and stops no call half-way.
-var efforts = map[string]func() func(args []ref.Val) int{
-	"distinct":    always(func(args []ref.Val) int { return pairs(args[0], args[0]) }),
-	"hasAll":      always(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
-	"hasAny":      always(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
-	"hasOnly":     always(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
-	"hasExactly":  always(func(args []ref.Val) int { return 2 * pairs(args[0], args[1]) }),
-	"indexOf":     always(func(args []ref.Val) int { return length(args[0]) * length(args[1]) }),
-	"lastIndexOf": always(func(args []ref.Val) int { return length(args[0]) * length(args[1]) }),
-	"matches":     matching,
-}
-
-func always(f func([]ref.Val) int) func() func([]ref.Val) int {
-	return func() func([]ref.Val) int { return f }
-}
-
-// boundEffort refuses such a call where it would take too long.
-func boundEffort(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	call, ok := i.(interpreter.InterpretableCall)
-	if !ok || efforts[call.Function()] == nil {
-		return i, nil
-	}
-	run, effort := plainCalls()[call.Function()], efforts[call.Function()]()
-	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
-		if len(args) > 0 && effort(args) > maxEffort {
-			return types.WrapErr(errStopped)
+// effort refuses a call that would take too long. CEL counts too little for those
+// that take more than their arguments are long, and stops no call half-way.
+func effort(of func(args []ref.Val) int) func() check {
+	return always(func(args []ref.Val) ([]ref.Val, error) {
+		if of(args) > maxEffort {
+			return nil, errStopped
 		}
-		return run(args...)
-	}), nil
+		return args, nil
+	})
 }
-
-// plainCalls are those calls as CEL makes them.
-var plainCalls = sync.OnceValue(func() map[string]functions.FunctionOp {
-	out := map[string]functions.FunctionOp{}
-	for name := range efforts {
-		bindings, err := environments()[scopeOperation].Functions()[name].Bindings()
-		if err != nil {
-			panic("policy: " + name + ": " + err.Error()) // a test would show it
-		}
-		for _, b := range bindings {
-			switch {
-			case b.Operator != name:
-			case b.Function != nil:
-				out[name] = b.Function
-			case b.Binary != nil:
-				out[name] = func(args ...ref.Val) ref.Val { return b.Binary(args[0], args[1]) }
-			case b.Unary != nil:
-				out[name] = func(args ...ref.Val) ref.Val { return b.Unary(args[0]) }
-			}
-		}
-	}
-	return out
-})
 
 func pairs(a, b ref.Val) int { return perEntry * length(a) * length(b) }
 

@@ -214,7 +214,7 @@ func compile(text string, s scope, w want) (*expression, *compileProblem) {
 	if p := e.inspect(checked); p != nil {
 		return nil, p
 	}
-	program, err := env.Program(checked, cel.CustomDecoratorV2(mixNumbers), cel.CustomDecoratorV2(boundText), cel.CustomDecoratorV2(boundEffort),
+	program, err := env.Program(checked, cel.CustomDecoratorV2(checkCalls),
 		cel.CostLimit(costLimit), cel.InterruptCheckFrequency(1)) // one step may take long
 	if err != nil {
 		return nil, &compileProblem{message: err.Error()}
