@@ -153,6 +153,11 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		}
 		from = 1
 	}
+	return r.beginNumbered(ctx, w, rule, req, g, from)
+}
+
+// beginNumbered asks under the generation of a made key that stands for the wish.
+func (r *Recorder) beginNumbered(ctx context.Context, w Wish, rule KindRule, req ledger.BeginRequest, g generation, from int) (ledger.BeginResult, error) {
 	how := wishing{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", supersedes: req.Supersedes, hold: HoldAll}
 	if w.AwaitsDelivery && rule.KeyStrategy == "" {
 		how.hold = cmp.Or(rule.HoldBack, HoldLost)

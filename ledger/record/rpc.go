@@ -177,6 +177,13 @@ const codeInvalidParams = -32602
 // of a function, in the Python SDK and in FastMCP.
 var argumentsModel = regexp.MustCompile(`^[0-9]+ validation errors? for (?:(.+)Arguments|call\[(.+)\])\n`)
 
+// invalidParams reports whether a message is what SDKs say of params that they cannot
+// read.
+func invalidParams(said string) bool {
+	return strings.EqualFold(said, "invalid params") || said == "Invalid request parameters" || strings.HasPrefix(said, "invalid params: unmarshaling ") ||
+		strings.HasPrefix(said, "failed to deserialize parameters: ")
+}
+
 // notRun reports whether an answer is what an MCP SDK says by itself instead of
 // running the tool: that there is no such tool, that it is off, or that the
 // arguments are not what it takes. What it says of a tool's output comes after the
@@ -187,8 +194,7 @@ func notRun(a ledger.Answer) bool {
 	case tool == "" || a.Truncated:
 		return false
 	case a.RPC.Error && a.RPC.Code == codeInvalidParams:
-		if strings.EqualFold(said, "invalid params") || said == "Invalid request parameters" || strings.HasPrefix(said, "invalid params: unmarshaling ") ||
-			strings.HasPrefix(said, "failed to deserialize parameters: ") {
+		if invalidParams(said) {
 			return true
 		}
 	case !a.RPC.Error && toolFailed(a.RPC):

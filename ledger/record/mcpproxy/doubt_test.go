@@ -2,7 +2,6 @@ package mcpproxy_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -512,104 +511,4 @@ func TestDeliveredCallsAreNewOnes(t *testing.T) {
 		c.answered(fmt.Sprint(i)).wantDone(t, "put")
 	}
 	w.wantEffects(n)
-}
-
-// TestAToolWithASchemaGetsText: a client refuses structured content that is not of
-// the tool's output schema, and an answer without any unless it is an error.
-func TestAToolWithASchemaGetsText(t *testing.T) {
-	w := newWorld(t)
-	w.rule.Deadline = 300 * time.Millisecond
-	w.reader = &settling{store: w.store}
-	c := w.client()
-	for i, outcome := range []string{"unknown", "done"} {
-		for tool, structured := range map[string]bool{"pay": false, "silent": true} {
-			id := fmt.Sprintf(`"%s-%d"`, tool, i)
-			c.call(id, tool, `{}`)
-			a := c.answered(id)
-			a.wantOutcome(t, outcome)
-			if a.structured != structured || a.Result.IsError != (outcome == "unknown" || tool == "pay") {
-				t.Errorf("%s: %s", tool, a.line)
-			}
-			if len(a.Result.Content) == 0 || a.Result.Content[0].Text != a.Result.StructuredContent.Advice {
-				t.Errorf("the sentence is missing: %s", a.line)
-			}
-		}
-	}
-	w.wantEffects(2)
-}
-
-// TestWhichDoubtsHoldBack: what a tool answered with an error may be called again,
-// unless the error says that something was lost, or the kind says otherwise. The
-// answer of a call that went out beside a doubt is a possible duplicate.
-func TestWhichDoubtsHoldBack(t *testing.T) {
-	for _, c := range []struct {
-		rule  record.KindRule
-		error string // the tool's own; "" for no answer
-		sent  bool
-		raise bool
-	}{
-		{record.KindRule{}, "exit code 1: 512 passed, 1 failed", true, true},
-		{record.KindRule{}, "ENOENT: no such file or directory", true, true},
-		{record.KindRule{}, "", false, false},
-		{record.KindRule{}, "Request timed out", false, false},
-		{record.KindRule{}, "ETIMEDOUT 10.0.0.1:443", false, false},
-		{record.KindRule{}, "read: connection reset by peer", false, false},
-		{record.KindRule{}, "unexpected EOF", false, false},
-		{record.KindRule{}, "fatal: the remote end hung up unexpectedly", false, false},
-		{record.KindRule{}, "Request failed with status code 502", false, false},
-		{record.KindRule{}, "GitHub answered: 503 Service Unavailable", false, false},
-		{record.KindRule{}, "MCP error -32602: Structured content does not match the tool's output schema", false, false},
-		{record.KindRule{HoldBack: record.HoldLost}, "exit code 1", true, true},
-		{record.KindRule{HoldBack: record.HoldAll}, "exit code 1", false, false},
-		{record.KindRule{HoldBack: record.HoldNone}, "exit code 1", true, true},
-		{record.KindRule{HoldBack: record.HoldNone}, "", true, true},
-		{record.KindRule{HoldBack: record.HoldNone, Idempotent: true}, "", true, false},
-	} {
-		t.Run(fmt.Sprintf("%s %q idempotent=%t", c.rule.HoldBack, c.error, c.rule.Idempotent), func(t *testing.T) {
-			w := newWorld(t)
-			w.rule = c.rule
-			w.rule.Deadline = 300 * time.Millisecond
-			o := w.options()
-			calls := 0
-			o.AskPatience = time.Millisecond
-			o.Connect = func(context.Context) (mcpwire.Conn, error) {
-				return newFake(func(f *fake, line []byte) {
-					frame := mcpwire.Parse(line)
-					if frame.Method != "tools/call" {
-						return
-					}
-					calls++
-					switch text, _ := json.Marshal(c.error); {
-					case calls > 1:
-						f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"did it"}]}}`+"\n", frame.ID)
-					case c.error != "":
-						f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}],"isError":true}}`+"\n", frame.ID, text)
-					}
-				}), nil
-			}
-			cl := w.clientWith(o)
-			for i := range 3 { // the third is a call by itself where the second was delivered
-				cl.call(fmt.Sprint(i), "put", `{}`)
-				a := cl.answered(fmt.Sprint(i))
-				if sent := strings.Contains(a.line, "did it"); i > 0 && sent != c.sent {
-					t.Fatalf("call %d: %s", i, a.line)
-				}
-			}
-			ops := w.operations()
-			if !c.sent {
-				w.wantState(w.only(), ledger.Uncertain)
-				return
-			}
-			if len(ops) != 3 {
-				t.Fatalf("%d operations", len(ops))
-			}
-			w.wantState(ops[0], ledger.Uncertain)
-			for i, o := range ops[1:] {
-				w.wantState(o, ledger.Committed)
-				if raised := o.Conflict == ledger.PossibleDuplicate; raised != (c.raise && i == 0) || raised && !strings.Contains(o.ConflictNote, ops[0].ID) {
-					t.Errorf("operation %d: conflict %q (%s)", i+1, o.Conflict, o.ConflictNote)
-				}
-			}
-		})
-	}
 }
