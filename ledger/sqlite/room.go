@@ -14,9 +14,21 @@ const (
 	reserveFile = ".reserve"
 )
 
-// short reports whether there is too little room to begin anything; where the
-// system does not tell, SQLite says when the disk is full.
-func (s *Store) short() bool { return sizes(s.path).Short() }
+// tooLittle reports whether there is too little room to begin anything: a checkpoint
+// may let the ledger grow by all that is in its log, and what cannot be folded into it
+// stays in the log for good.
+func tooLittle(free, log int64) bool { return free < log+spare }
+
+// short is asked by every batch. Where the system does not tell, SQLite says when the
+// disk is full.
+func (s *Store) short() bool {
+	free, _, err := diskAt(filepath.Dir(s.path))
+	if err != nil {
+		return false
+	}
+	log, err := fileAt(s.path + "-wal")
+	return err == nil && tooLittle(free, log.size)
+}
 
 // checkpoint folds the log into the ledger as far as those who read let it.
 func (w *writer) checkpoint() {

@@ -86,10 +86,8 @@ func (st Storage) Others() int64 {
 // muchLog is a log that a checkpoint should have emptied long ago.
 const muchLog = 64 << 20
 
-// Short reports whether there is too little room to begin anything: a checkpoint may
-// let the ledger grow by all that is in its log, and what cannot be folded into it
-// stays in the log for good.
-func (st Storage) Short() bool { return st.Free >= 0 && st.Free < st.Log()+spare }
+// Short reports whether there is too little room to begin anything.
+func (st Storage) Short() bool { return st.Free >= 0 && tooLittle(st.Free, st.Log()) }
 
 // Grown reports whether the log is longer than it should ever be.
 func (st Storage) Grown() bool { return st.Log() > muchLog }
