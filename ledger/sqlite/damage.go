@@ -118,6 +118,9 @@ func damage(path string) (found string) {
 		case err == nil && said == "ok", errors.Is(err, context.DeadlineExceeded):
 			return ""
 		case err == nil && !unread(said), code(err)&0xff == codeCorrupt, code(err)&0xff == codeNotADB:
+			if said != found { // what stays is the same at every look
+				times = 0
+			}
 			times, found = times+1, said
 		}
 		if times == 3 {
@@ -139,7 +142,7 @@ func quickCheck(ctx context.Context, path string) (said string, err error) {
 	return said, err
 }
 
-var pageError = regexp.MustCompile(`error code=(\d+)`)
+var pageError = regexp.MustCompile(`failed to get page|error code=(\d+)`)
 
 // unread reports whether a check speaks of a page that the disk did not give.
 func unread(said string) bool {
@@ -147,8 +150,8 @@ func unread(said string) bool {
 	if m == nil {
 		return false
 	}
-	n, _ := strconv.Atoi(m[1])
-	return n&0xff == codeIO
+	n, err := strconv.Atoi(m[1])
+	return err != nil || n&0xff == codeIO
 }
 
 // cutOff says how much of the file is there, where that is less than its header

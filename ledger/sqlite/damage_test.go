@@ -88,3 +88,18 @@ func TestAnEmptyFileIsMadeIntoALedgerOnce(t *testing.T) {
 	s = must1[*Store](t)(Create(ctx, path, Options{Anew: true}))
 	must(t, s.Close())
 }
+
+// What a check says of a page that the disk did not give is no damage.
+func TestAPageThatWasNotReadIsNoDamage(t *testing.T) {
+	for said, want := range map[string]bool{
+		"*** in database main ***\nTree 1 page 19 cell 1: failed to get page 6":           true,
+		"*** in database main ***\nTree 5 page 7: unable to get the page. error code=10":  true,
+		"*** in database main ***\nTree 5 page 7: unable to get the page. error code=522": true,
+		"*** in database main ***\nTree 5 page 7: unable to get the page. error code=11":  false,
+		"*** in database main ***\nTree 5 page 7: btreeInitPage() returns error code 11":  false,
+	} {
+		if unread(said) != want {
+			t.Errorf("%q", said)
+		}
+	}
+}

@@ -287,14 +287,17 @@ func (a *arena) inTheMorning() {
 	a.Helper()
 	a.down.Recover()
 	engine := a.start("reconcile", "--watch")
-	var open [][]string
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(200 * time.Millisecond) {
-		if open = a.rows(`SELECT id, kind, state FROM operations WHERE state IN ('pending', 'uncertain')`); len(open) == 0 {
-			break
-		}
+	unsettled := func() [][]string {
+		return a.rows(`SELECT id, kind, state FROM operations WHERE state IN ('pending', 'uncertain')`)
+	}
+	open := unsettled()
+	for limit := time.Now().Add(2 * time.Minute); len(open) > 0 && time.Now().Before(limit); open = unsettled() {
+		ids := []string{"reconcile"}
 		for _, row := range open {
-			a.do("reconcile", row[0]) // not waiting for the pauses between checks, which grow
+			ids = append(ids, row[0])
 		}
+		a.do(ids...) // not waiting for the pauses between checks, which grow
+		time.Sleep(200 * time.Millisecond)
 	}
 	engine.cmd.Process.Kill()
 	engine.cmd.Wait()
