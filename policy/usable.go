@@ -38,13 +38,18 @@ func usable(a ledger.Answer) error {
 		return fmt.Errorf("answer is only a part of what was asked for (206)")
 	case a.Status == 304:
 		return fmt.Errorf("answer is \"not modified\" (304), which shows nothing")
-	case a.Status >= 300 && a.Status < 400, a.Status >= 500, slices.Contains([]int{401, 403, 407, 408, 429}, a.Status):
-		return refusal(a, false) // the question was not answered, whatever `valid` says
+	case unanswered(a.Status): // whatever `valid` says
+		return refusal(a, false)
 	}
 	if old := aged(a.Header); old != "" {
 		return errors.New(old)
 	}
 	return nil
+}
+
+// unanswered reports whether a status says only that the question was not answered.
+func unanswered(status int) bool {
+	return status >= 300 && status < 400 || status >= 500 || slices.Contains([]int{401, 403, 407, 408, 429}, status)
 }
 
 // refusal says why an answer is none, by the rules of its way or by `valid`.
