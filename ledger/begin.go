@@ -54,6 +54,7 @@ const (
 	AnswerFinished   BeginAnswer = "finished"    // committed before; the result is in the operation
 	AnswerRefused    BeginAnswer = "refused"     // abandoned, held, or failed without proof and without a grant
 	AnswerKeyReused  BeginAnswer = "key_reused"  // the key belongs to another input (I4)
+	AnswerNotYours   BeginAnswer = "not_yours"   // it may be another caller's: Request.OtherCaller
 )
 
 // BeginResult is the answer with the operation it is about. Attempt is set for
@@ -136,6 +137,9 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 	}
 	if expired(rec) {
 		return beginNew(rec, req, true)
+	}
+	if names := o.Request.OtherCaller(req.Request); len(names) > 0 {
+		return told(AnswerNotYours, strings.Join(names, ", "))
 	}
 	if o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint {
 		return told(AnswerKeyReused, "")

@@ -166,6 +166,10 @@ type Store interface {
 	// RecordControl stores a positive control's read.
 	RecordControl(ctx context.Context, r Read) error
 
+	// Keyed returns the ids of the operations that hold this key, in whatever scope and
+	// of whatever kind, newest first and at most limit.
+	Keyed(ctx context.Context, key string, limit int) ([]string, error)
+
 	// Marked returns the ids of the operations, of whatever kind, that have this
 	// mark, newest first and at most limit.
 	Marked(ctx context.Context, value string, limit int) ([]string, error)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -159,6 +160,26 @@ type Request struct {
 	Body     string              `json:"body,omitempty"`
 	Binary   []byte              `json:"binary,omitempty"` // the body, where it is no UTF-8
 	Lost     string              `json:"lost,omitempty"`
+	// Callers has a digest of each header that says who asked, or may: another one of
+	// them may be somebody else, whose answer this is not.
+	Callers map[string]string `json:"callers,omitempty"`
+}
+
+// OtherCaller are the names of the headers in which two requests differ that say who
+// asks, or may.
+func (r *Request) OtherCaller(other *Request) (names []string) {
+	if r == nil || other == nil {
+		return nil
+	}
+	for _, pair := range [][2]map[string]string{{r.Callers, other.Callers}, {other.Callers, r.Callers}} {
+		for name, digest := range pair[0] {
+			if pair[1][name] != digest && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Bytes is the body.

@@ -358,6 +358,27 @@ func keys(t *testing.T, open Open) {
 	if res := d.begun("short", as("renamed", "s", true)); res.Operation.Kind != "renamed" || d.read(short.ID).Operation.KeyLive {
 		d.Errorf("a key that ran out: %+v", res.Operation)
 	}
+	if ids, err := d.s.Keyed(ctx, "k", 2); err != nil || len(ids) != 2 || ids[0] != second.ID || slices.Contains(ids, first.ID) {
+		d.Errorf("who holds the key: %v, %v", ids, err)
+	}
+	by := func(callers map[string]string) func(*ledger.BeginRequest) {
+		return func(r *ledger.BeginRequest) {
+			r.Request = &ledger.Request{Method: "POST", Origin: "http://h", Callers: callers}
+		}
+	}
+	alice := d.begun("whose", by(map[string]string{"X-User": "a", "Cookie": "1"})).Operation
+	for why, other := range map[string]func(*ledger.BeginRequest){
+		"Cookie": by(map[string]string{"X-User": "a"}), "X-User": by(map[string]string{"X-User": "b", "Cookie": "1"}), "Cookie, X-Team, X-User": by(map[string]string{"X-Team": "t"}),
+	} {
+		if res := d.begin("whose", other); res.Answer != ledger.AnswerNotYours || res.Why != why || res.Operation.ID != alice.ID {
+			d.Errorf("another %s: %s %q", why, res.Answer, res.Why)
+		}
+	}
+	for what, own := range map[string]func(*ledger.BeginRequest){"the same": by(map[string]string{"Cookie": "1", "X-User": "a"}), "no HTTP": func(*ledger.BeginRequest) {}} {
+		if res := d.begin("whose", own); res.Answer != ledger.AnswerInProgress {
+			d.Errorf("%s: %s", what, res.Answer)
+		}
+	}
 	blank := d.request(" \t")
 	if _, err := ledger.Begin(ctx, d.s, blank); err == nil {
 		d.Errorf("a blank key was recorded")

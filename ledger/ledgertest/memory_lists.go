@@ -249,23 +249,33 @@ func (m *Memory) ControlCandidate(_ context.Context, kind string, before time.Ti
 	return m.record(newest, m.clock()), nil
 }
 
+// Keyed looks at the keys of all operations.
+func (m *Memory) Keyed(_ context.Context, key string, limit int) ([]string, error) {
+	return m.newest(limit, func(e *entry) bool { return e.op.KeyLive && e.op.Key == key }), nil
+}
+
+// Marked looks at the marks of all operations.
 func (m *Memory) Marked(_ context.Context, value string, limit int) ([]string, error) {
+	return m.newest(limit, func(e *entry) bool { return value != "" && slices.Contains(e.marks, value) }), nil
+}
+
+// newest are the ids of some operations, newest first.
+func (m *Memory) newest(limit int, some func(*entry) bool) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []ledger.Operation
 	for _, e := range m.ops {
-		if value != "" && slices.Contains(e.marks, value) {
+		if some(e) {
 			found = append(found, e.op)
 		}
 	}
 	slices.SortFunc(found, func(a, b ledger.Operation) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
 	})
-	var ids []string
 	for _, o := range found[:min(limit, len(found))] {
 		ids = append(ids, o.ID)
 	}
-	return ids, nil
+	return ids
 }
 
 func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(ledger.Operation) ledger.Marks, limit int) (more bool, err error) {

@@ -83,6 +83,8 @@ func notBegun(res ledger.BeginResult) error {
 		return &BusyError{res.Operation}
 	case ledger.AnswerKeyReused:
 		return &ReusedError{res.Operation}
+	case ledger.AnswerNotYours:
+		return &CallerError{res.Operation, res.Why}
 	case ledger.AnswerRefused:
 		return &RefusedError{res.Operation, res.Why}
 	}

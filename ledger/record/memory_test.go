@@ -51,6 +51,26 @@ func (m *memory) find(at ledger.Locator) *ledger.Record {
 	return m.records[m.keys[ledger.Locator{Kind: at.Kind, Scope: at.Scope, Key: at.Key}]]
 }
 
+func (m *memory) Keyed(_ context.Context, key string, _ int) (ids []string, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for held, id := range m.keys {
+		if held.Key == key {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+func (m *memory) Records(_ context.Context, ids []string) (out []ledger.Record, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		out = append(out, *m.records[id])
+	}
+	return out, nil
+}
+
 func (m *memory) Change(_ context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -275,7 +275,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 		Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Way: w.Way, Remark: w.Remark, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}
 	if req.Request = w.Request; req.Request != nil && clean.redacted {
-		req.Request = &ledger.Request{Method: w.Request.Method, Origin: w.Request.Origin, Lost: "parts of it are secret, and not kept"}
+		req.Request = &ledger.Request{Method: w.Request.Method, Origin: w.Request.Origin, Callers: w.Request.Callers, Lost: "parts of it are secret, and not kept"}
 	}
 	// A client of HTTP that lost its answer asks again like one that wants it back.
 	req.Supersedes = rule.Supersedes && w.Sender != "http"

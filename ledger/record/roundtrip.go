@@ -49,7 +49,7 @@ const DefaultMaxRequest = 10 << 20
 // within the kind's retry.max, each time as an attempt of its own.
 //
 // Errors: *DoubtError (with a *LostError in it when it was sent just now),
-// *BusyError, *ReusedError, *RefusedError, *DoneError; and where nothing was sent
+// *BusyError, *ReusedError, *RefusedError, *CallerError, *DoneError; and where nothing was sent
 // and the same may be asked for again *FailedError, *NotRecordedError, *KeyError,
 // *RequestError and *http.MaxBytesError.
 type Transport struct {
@@ -58,7 +58,9 @@ type Transport struct {
 	// the built-in name, http.<host>.<method>.
 	Kind  func(*http.Request) string
 	Scope string // of all keys; made from origin and credential when empty
-	// ScopeHeaders are headers that say who is asking, beside those that are known to.
+	// ScopeHeaders are headers that say who is asking, beside those that are known to;
+	// "-NAME" is one that does not. Of what is neither, a request with another value may
+	// be another caller's: it is neither sent nor answered (CallerError).
 	ScopeHeaders []string
 	RequireKey   bool              // a write without a key is refused, where the policy makes none
 	MaxRequest   int64             // bytes of a body; DefaultMaxRequest when 0
@@ -320,6 +322,17 @@ type DoneError struct{ Operation ledger.Operation }
 
 func (e *DoneError) Error() string {
 	return about(e.Operation, "it is done, and there is no answer to repeat", nil)
+}
+
+// CallerError says that nothing was sent: the same is recorded for a request that may
+// have been another caller's.
+type CallerError struct {
+	Operation ledger.Operation
+	Headers   string // by which the two may be told apart
+}
+
+func (e *CallerError) Error() string {
+	return "the same request is recorded with another " + e.Headers + ", which may be another caller's"
 }
 
 // NotRecordedError says that the ledger could not be written, so that nothing

@@ -22,15 +22,24 @@ var (
 	// noise says nothing about a write: how it travels, what sent it, where it is
 	// followed.
 	noise = []string{
-		"Accept-Encoding", "Baggage", "B3", "Cache-Control", "Connection", "Content-Length", "Date", "Dnt", "Expect", "Forwarded", "Host", "Keep-Alive", "Origin", "Pragma", "Priority",
+		"Accept-Encoding", "Baggage", "B3", "Cache-Control", "Connection", "Content-Length", "Date", "Dnt", "Expect", "Forwarded", "Host", "Keep-Alive", "Origin", "Pragma", "Priority", "Proxy-Connection",
 		"Referer", "Sentry-Trace", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "User-Agent", "Via", "X-Amzn-Trace-Id", "X-Cloud-Trace-Context",
-		"X-Correlation-Id", "X-Real-Ip", "X-Request-Id", "X-Stripe-Client-Telemetry", "X-Stripe-Client-User-Agent", HeaderSource, HeaderSession,
+		"X-Correlation-Id", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-Ip", "X-Request-Id", "X-Stripe-Client-Telemetry", "X-Stripe-Client-User-Agent", HeaderSource, HeaderSession,
 	}
-	noiseBegins = []string{"Sec-", "X-B3-", "X-Forwarded-", "X-Stainless-"}
+	noiseBegins = []string{"Sec-", "X-B3-", "X-Stainless-"}
 )
 
 func hasAny(name string, parts []string, has func(name, part string) bool) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return has(name, part) })
+}
+
+func isNoise(name string) bool {
+	return hasAny(name, noise, strings.EqualFold) || hasAny(name, noiseBegins, strings.HasPrefix)
+}
+
+// saysWhat reports whether a header says what is sent.
+func saysWhat(name string) bool {
+	return hasAny(name, sentAgain, strings.EqualFold) || hasAny(name, telling, strings.EqualFold) || hasAny(name, overrides, strings.EqualFold) || hasAny(name, sentAgainEnds, strings.HasSuffix)
 }
 
 // kept is a request as it is sent, for the ledger. Headers that are not known to
@@ -46,9 +55,8 @@ func (w *httpWrite) kept(out sent) *ledger.Request {
 	r.Target = u.RequestURI()
 	for name, values := range w.req.Header {
 		switch {
-		case hasAny(name, noise, strings.EqualFold), hasAny(name, noiseBegins, strings.HasPrefix), strings.EqualFold(name, w.rule.KeyHeader):
-		case (hasAny(name, sentAgain, strings.EqualFold) || hasAny(name, telling, strings.EqualFold) || hasAny(name, overrides, strings.EqualFold) || hasAny(name, sentAgainEnds, strings.HasSuffix)) &&
-			!holdsSecret(name+": "+strings.Join(values, ", ")):
+		case isNoise(name), strings.EqualFold(name, w.rule.KeyHeader):
+		case saysWhat(name) && !holdsSecret(name+": "+strings.Join(values, ", ")):
 			if r.Header == nil {
 				r.Header = map[string][]string{}
 			}

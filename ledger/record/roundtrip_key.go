@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
-	"slices"
 	"sort"
 	"strings"
 
@@ -66,27 +65,79 @@ func quotedText(s string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// callers are headers that say who is asking, or for whom, as plainName writes
-// them; callerEnds are the ends of others.
+// credentials are headers that say who is asking, and accounts those that say for
+// whom, as plainName writes them; with the ends of others. A credential is renewed, an
+// account is not.
 var (
-	callers = map[string]bool{
+	credentials = map[string]bool{
 		"authorization": true, "cookie": true, "token": true, "xtoken": true, "apikey": true, "xkey": true,
 		"privatetoken": true, "jobtoken": true, "deploytoken": true, "circletoken": true, "xvaulttoken": true, "xfigmatoken": true, "xgitlabtoken": true,
-		"stripeaccount": true, "stripecontext": true, "openaiorganization": true, "openaiproject": true, "xgooguserproject": true,
 	}
-	callerEnds = []string{"apikey", "authtoken", "accesstoken", "apitoken", "servertoken", "accounttoken", "sessiontoken", "authkey", "accesskey", "secretkey",
-		"subscriptionkey", "applicationkey", "appkey", "password", "secret", "tenantid", "organizationid", "accountid"}
+	credentialEnds = []string{"apikey", "authtoken", "accesstoken", "apitoken", "servertoken", "accounttoken", "sessiontoken", "authkey", "accesskey", "secretkey",
+		"subscriptionkey", "applicationkey", "appkey", "password", "secret"}
+	accounts    = map[string]bool{"stripeaccount": true, "stripecontext": true, "openaiorganization": true, "openaiproject": true, "xgooguserproject": true}
+	accountEnds = []string{"tenantid", "organizationid", "accountid"}
 )
+
+func named(name string, names map[string]bool, ends []string) bool {
+	plain := secret.PlainName(name)
+	return names[plain] || hasAny(plain, ends, strings.HasSuffix)
+}
 
 // saysWho reports whether a header says who is asking. Tokens that change with every
 // request (against forgery, for tracing) do not: they would keep a caller from its
 // own answer.
 func (t *Transport) saysWho(name string) bool {
-	plain := secret.PlainName(name)
-	if callers[plain] || slices.ContainsFunc(callerEnds, func(end string) bool { return strings.HasSuffix(plain, end) }) {
+	return named(name, credentials, credentialEnds) || t.parts(name)
+}
+
+// parts reports whether callers with another value of a header are known to be others,
+// not one whose credential was renewed.
+func (t *Transport) parts(name string) bool {
+	return named(name, accounts, accountEnds) || hasAny(name, t.ScopeHeaders, strings.EqualFold)
+}
+
+// perTry are headers that are new at every try of one caller, beside noise.
+var (
+	perTry     = []string{"X-Csrf-Token", "X-Xsrf-Token", "X-Csrftoken", "X-Recaptcha-Token", "X-Amz-Date", "X-Amz-Content-Sha256", "Accept-Charset", "Upgrade", "Http2-Settings"}
+	perTryEnds = []string{"-Request-Id", "-Correlation-Id", "-Trace-Id", "-Span-Id"}
+)
+
+// mayTellWho reports whether another value of a header may be another caller's. Only
+// what is known to say something else may not.
+func (t *Transport) mayTellWho(name string, rule KindRule) bool {
+	switch {
+	case hasAny("-"+name, t.ScopeHeaders, strings.EqualFold):
+		return false
+	case t.saysWho(name):
 		return true
 	}
-	return slices.ContainsFunc(t.ScopeHeaders, func(h string) bool { return textproto.CanonicalMIMEHeaderKey(h) == name })
+	return !isNoise(name) && !saysWhat(name) && !hasAny(name, perTry, strings.EqualFold) && !hasAny(name, perTryEnds, strings.HasSuffix) && !strings.EqualFold(name, rule.KeyHeader)
+}
+
+// callersOf has a digest of each header that says who is asking, or may; none where
+// one scope was given to all callers.
+func (t *Transport) callersOf(req *http.Request, rule KindRule) (map[string]string, error) {
+	if t.Scope != "" {
+		return nil, nil
+	}
+	said := map[string]string{}
+	for name, values := range req.Header {
+		if name = textproto.CanonicalMIMEHeaderKey(name); t.mayTellWho(name, rule) {
+			said[name] = strings.Join(values, "\n")
+		}
+	}
+	if u := req.URL.User; u != nil {
+		said["Authorization"] += u.String()
+	}
+	for name, value := range said {
+		digest, err := t.Recorder.Digest(value)
+		if err != nil {
+			return nil, fmt.Errorf("whose key it is: %w", err)
+		}
+		said[name] = digest[:16]
+	}
+	return said, nil
 }
 
 // scopeOf keeps the keys of different origins and callers apart. Of the

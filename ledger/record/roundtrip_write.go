@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,10 +145,16 @@ func (w *httpWrite) prepare() error {
 	if err != nil {
 		return &NotRecordedError{err}
 	}
+	callers, err := w.t.callersOf(w.req, w.rule)
+	if err != nil {
+		return &NotRecordedError{err}
+	}
 	w.given = key != ""
 	token := ledger.NewToken()
 	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
-	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Request: w.kept(out), Sender: "http", AnyKind: true,
+	request := w.kept(out)
+	request.Callers = callers
+	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Request: request, Sender: "http", AnyKind: true,
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.wish.Source.Pipeline, w.wish.Source.Run, _ = strings.Cut(from, "@")
@@ -161,8 +168,8 @@ func (w *httpWrite) begin(ctx context.Context) (ledger.BeginResult, time.Time, e
 	r := w.t.Recorder
 	ctx = context.WithoutCancel(ctx)
 	if w.given {
-		if rec, refused := w.refusedBefore(ctx); refused {
-			return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: rec.Operation}, time.Time{}, nil
+		if res, known, err := w.before(ctx); known || err != nil {
+			return res, time.Time{}, err
 		}
 	}
 	res, asked, err := r.ask(ctx, w.wish)
@@ -180,19 +187,48 @@ func (w *httpWrite) begin(ctx context.Context) (ledger.BeginResult, time.Time, e
 	return again, askedAgain, err
 }
 
-// refusedBefore finds the refusal that a given key stands for. Nothing of it is
-// decided here: without one, begin looks again.
-func (w *httpWrite) refusedBefore(ctx context.Context) (ledger.Record, bool) {
-	rec, err := w.t.Recorder.store.Read(ctx, ledger.Locator{Scope: w.wish.Scope, Key: w.wish.Key})
-	if err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || wholeAnswer(rec) == nil {
-		return rec, false
+// before is what a given key stands for where begin would not find it: a refusal,
+// or the same request of what may be another caller. Nothing is decided here for the
+// caller's own operations: without these, begin looks again.
+func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error) {
+	r := w.t.Recorder
+	rec, err := r.store.Read(ctx, ledger.Locator{Scope: w.wish.Scope, Key: w.wish.Key})
+	var others []ledger.Record
+	switch {
+	case errors.Is(err, ledger.ErrNotFound) && w.t.Scope == "":
+		ids, err := r.store.Keyed(ctx, w.wish.Key, mostCallers)
+		if err == nil && len(ids) > 0 {
+			others, err = r.store.Records(ctx, ids)
+		}
+		if err != nil || len(others) == 0 {
+			return ledger.BeginResult{}, false, err
+		}
+	case err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || rec.Over(rec.Operation.TTL) || wholeAnswer(rec) == nil:
+		return ledger.BeginResult{}, false, nil
 	}
+	req, _, err := r.request(w.wish, w.rule)
+	if err != nil {
+		return ledger.BeginResult{}, false, err
+	}
+	for _, other := range others {
+		o := other.Operation
+		if names := o.Request.OtherCaller(req.Request); len(names) > 0 && !slices.ContainsFunc(names, w.t.parts) && o.Fingerprint == req.Fingerprint && o.Request.Origin == req.Request.Origin && stands(other) {
+			return ledger.BeginResult{Answer: ledger.AnswerNotYours, Operation: o, Why: strings.Join(names, ", ")}, true, nil
+		}
+	}
+	same := len(others) == 0 && req.Fingerprint == rec.Operation.Fingerprint && len(rec.Operation.Request.OtherCaller(req.Request)) == 0
+	return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: rec.Operation}, same, nil
+}
+
+// mostCallers is how many operations of one key are looked at for one that is the
+// same request under another credential.
+const mostCallers = 50
+
+// stands reports whether an operation landed or may have, and still has its key: a
+// credential that was refused may be replaced by another one.
+func stands(rec ledger.Record) bool {
 	o := rec.Operation
-	if rec.Over(o.TTL) {
-		return rec, false
-	}
-	req, _, err := w.t.Recorder.request(w.wish, w.rule)
-	return rec, err == nil && req.Fingerprint == o.Fingerprint
+	return ledger.MayHaveLanded(o, rec.Attempts) && !(o.State == ledger.Committed && rec.Over(o.TTL))
 }
 
 // notSent answers from the ledger.

@@ -7,6 +7,14 @@ import (
 	"indoubt/ledger"
 )
 
+// Keyed asks the index of keys.
+func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
+	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) {
+		return id, rows.Scan(&id)
+	}, `SELECT id FROM operations WHERE key = ? AND key_live = 1 ORDER BY created_at DESC, id DESC LIMIT ?`, key, limit)
+	return ids, translate(s.path, err)
+}
+
 // Marked asks the index of marks.
 func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, error) {
 	if value == "" {

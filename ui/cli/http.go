@@ -41,7 +41,7 @@ ends. What was answered once is answered again for the same Idempotency-Key, wit
 
 Where there is no answer of the upstream's the client gets a problem document
 (RFC 9457) whose "code" says why:
-  400 key_missing, key_malformed   409 in_progress, in_doubt, done, refused
+  400 key_missing, key_malformed   409 in_progress, in_doubt, done, refused, other_caller
   422 key_reused                   503 never_sent: safe to repeat
   502, 504 outcome_unknown         503 not_recorded: safe to repeat
 The answer to a write names its operation in the header Indoubt-Operation.
@@ -50,7 +50,7 @@ The kind of a write is that of the policy whose match: fits, else
 http.<host>.<method>. Without an Idempotency-Key the key is made as the policy
 says; the same request again is a new wish once the first is committed and its
 answer was delivered. Keys of different credentials never meet, unless --scope
-says so. No header is stored that could be a secret. Indoubt-Source: PIPELINE@RUN names the caller.
+says so; the same request under one key with two is 409 other_caller. No header is stored that could be a secret. Indoubt-Source: PIPELINE@RUN names the caller.
 
 On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 		Example: `  indoubt http --listen 127.0.0.1:8080 --upstream https://api.example.com
@@ -63,7 +63,7 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	f.StringVar(&flags.upstream, "upstream", "", "the address that requests are for, such as https://api.example.com")
 	f.StringVar(&flags.source, "source", "", "the pipeline, or PIPELINE@RUN, of callers that do not say (INDOUBT_SOURCE)")
 	f.StringVar(&flags.scope, "scope", "", "one scope for the keys of all callers; for credentials that change between tries")
-	f.StringArrayVar(&flags.scopeHeaders, "scope-header", nil, "a header that says who is asking, beside the usual ones; callers with different ones share no keys")
+	f.StringArrayVar(&flags.scopeHeaders, "scope-header", nil, "a header that says who is asking, beside the usual ones: callers with different ones share no keys; -NAME is one that does not")
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "a name by which clients may call this proxy, beside addresses, localhost, this machine's name and the upstream's")
 	f.BoolVar(&flags.requireKey, "require-key", false, "refuse a write without an Idempotency-Key, where the policy makes none")
 	f.IntVar(&flags.maxBody, "max-body", record.DefaultMaxRequest>>20, "the longest body of a write, in MiB")

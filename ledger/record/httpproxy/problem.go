@@ -24,6 +24,7 @@ import (
 //	in_doubt        409  an earlier one may have landed; nothing was sent now
 //	done            409  done before, and there is no answer to repeat
 //	refused         409  a person or a hold stands against it
+//	other_caller    409  the same came with another credential, or what may be one
 //	too_large       413  the body is longer than what is recorded
 //	key_reused      422  the key belongs to another request
 //	outcome_unknown 502 504  it was sent, and no whole answer came: now in doubt
@@ -147,6 +148,7 @@ func problemOf(err error) *problem {
 		busy       *record.BusyError
 		reused     *record.ReusedError
 		refused    *record.RefusedError
+		caller     *record.CallerError
 		done       *record.DoneError
 		failed     *record.FailedError
 		unread     *record.RequestError
@@ -193,6 +195,13 @@ func problemOf(err error) *problem {
 	case errors.As(err, &reused):
 		p := newProblem("key_reused", http.StatusUnprocessableEntity, "The Idempotency-Key belongs to another request", "Nothing was sent.").about(reused.Operation)
 		p.Advice = "Use a new key for a new wish, and the same request under the same key."
+		return p
+	case errors.As(err, &caller):
+		p := newProblem("other_caller", http.StatusConflict, "The same request came with another "+caller.Headers,
+			"It may be another caller's, so that its answer is not given away; nothing was sent now.")
+		p.Operation, p.Kind, p.Key = caller.Operation.ID, caller.Operation.Kind, caller.Operation.Key
+		p.Advice = "For another wish use a new key. Where one caller's credential changes between two tries, start the proxy with --scope NAME; " +
+			"where a header says nothing of who asks, with --scope-header=-NAME; where it does, with --scope-header NAME."
 		return p
 	case errors.As(err, &refused):
 		p := newProblem("refused", http.StatusConflict, "It is not to be sent", refused.Why).about(refused.Operation)

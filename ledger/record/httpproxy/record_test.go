@@ -160,23 +160,55 @@ func TestAKeyThatCannotBeMade(t *testing.T) {
 
 func TestCallersAreKeptApart(t *testing.T) {
 	up := newUpstream(t, created)
-	w := newWorld(t, up, setup{option: func(o *Options) { o.ScopeHeaders = []string{"x-mine"} }})
-	for _, header := range [][]string{{}, {"Authorization", "Bearer alpha-secret"}, {"Authorization", "Bearer beta-secret"}, {"X-Api-Key", "gamma-secret"}, {"Cookie", "session=delta-secret"},
+	w := newWorld(t, up, setup{option: func(o *Options) { o.ScopeHeaders = []string{"x-mine", "-X-Attempt"} }})
+	replayed := func(a told) bool { return a.status == 201 && a.header.Get("Idempotency-Replayed") == "true" }
+	w.post("k-1", `{}`)
+	// The same request with another credential may be the same caller's, or not: it is
+	// neither sent nor answered. Another request is its own.
+	for _, header := range [][]string{{"Authorization", "Bearer alpha-secret"}, {"Authorization", "Bearer beta-secret"}, {"X-Api-Key", "gamma-secret"}, {"Cookie", "session=delta-secret"},
 		{"X-Goog-Api-Key", "epsilon-secret"}, {"Private-Token", "zeta-secret"}, {"Apikey", "eta-secret"}, {"X-Shopify-Access-Token", "theta-secret"}, {"X-Vault-Token", "iota-secret"},
-		{"X-Auth-Key", "kappa-secret"}, {"Ocp-Apim-Subscription-Key", "lambda-secret"}, {"Dd-Api-Key", "mu-secret"}, {"X-Postmark-Server-Token", "nu-secret"}, {"Token", "xi-secret"},
-		{"Stripe-Account", "acct_1"}, {"Stripe-Account", "acct_2"}, {"X-Tenant-Id", "t1"}, {"X-Mine", "one"}, {"X-Mine", "two"}} {
-		if a := w.post("k-1", `{}`, header...); a.status != 201 || a.header.Get("Idempotency-Replayed") != "" {
-			t.Errorf("%v got somebody else's answer: %+v", header, a)
+		{"X-Auth-Key", "kappa-secret"}, {"Ocp-Apim-Subscription-Key", "lambda-secret"}, {"Dd-Api-Key", "mu-secret"}, {"X-Postmark-Server-Token", "nu-secret"}, {"Token", "xi-secret"}} {
+		n := up.total()
+		if a := w.post("k-1", `{}`, header...); a.status != 409 || a.problem(t).Code != "other_caller" || !strings.Contains(a.problem(t).Title, header[0]) ||
+			!strings.Contains(a.problem(t).Advice, "--scope") || a.problem(t).Receipt != "" || strings.Contains(a.body, "secret") || up.total() != n {
+			t.Errorf("%v: %+v", header, a)
 		}
-		if a := w.post("k-1", `{}`, header...); a.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("%v did not get the answer again: %+v", header, a)
+		own := fmt.Sprintf(`{"by":%q}`, header)
+		if a := w.post("k-1", own, header...); a.status != 201 || replayed(a) || !replayed(w.post("k-1", own, header...)) {
+			t.Errorf("%v has no key of its own: %+v", header, a)
+		}
+	}
+	// An account is another caller, whatever is asked, as is what was declared to be.
+	for _, header := range [][]string{{"Stripe-Account", "acct_1"}, {"Stripe-Account", "acct_2"}, {"X-Tenant-Id", "t1"}, {"X-Mine", "one"}, {"X-Mine", "two"}} {
+		if a := w.post("k-1", `{}`, header...); a.status != 201 || replayed(a) || !replayed(w.post("k-1", `{}`, header...)) {
+			t.Errorf("%v got somebody else's answer, or not its own: %+v", header, a)
+		}
+	}
+	// Of a header that is not known, nothing is taken for granted.
+	for _, name := range []string{"X-Consul-Token", "X-User", "X-Forwarded-User", "Remote-User", "X-Anything"} {
+		n := up.total()
+		for key, body := range map[string]string{"k-1": `{}`, "by " + name: `{"by":"` + name + `"}`} {
+			w.post(`"`+key+`"`, body, name, "alice")
+			if a := w.post(`"`+key+`"`, body, name, "bob"); a.status != 409 || a.problem(t).Code != "other_caller" || !strings.Contains(a.problem(t).Title, name) {
+				t.Errorf("another %s: %+v", name, a)
+			}
+		}
+		if a := w.post(`"by `+name+`"`, `{"by":"`+name+`"}`, name, "alice"); !replayed(a) || up.total() != n+1 {
+			t.Errorf("%s: %+v", name, a)
 		}
 	}
 	// What changes from try to try does not keep a caller from its own answer.
-	for _, name := range []string{"X-Csrf-Token", "X-Xsrf-Token", "X-Recaptcha-Token", "X-Request-Id", "Traceparent", "Sentry-Trace", "X-Amz-Date"} {
+	for _, name := range []string{"X-Csrf-Token", "X-Xsrf-Token", "X-Recaptcha-Token", "X-Request-Id", "Traceparent", "Sentry-Trace", "X-Amz-Date", "X-Attempt", "User-Agent", "X-Forwarded-For"} {
 		if a := w.post("k-1", `{}`, name, name); a.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("another %s made it another caller", name)
 		}
+	}
+	// A credential that was refused is replaced by another one.
+	up.does(says(whole("401 Unauthorized", "", "")))
+	w.post("k-2", `{}`, "Authorization", "Bearer ran-out-1")
+	up.does(created)
+	if a := w.post("k-2", `{}`, "Authorization", "Bearer renewed-1"); a.status != 201 || replayed(a) {
+		t.Errorf("%+v", a)
 	}
 	one := newWorld(t, up, setup{option: func(o *Options) { o.Scope = "everybody" }})
 	one.post("k-1", `{}`, "Authorization", "Bearer old-token-1")
