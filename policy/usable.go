@@ -34,6 +34,13 @@ func usable(a ledger.Answer) error {
 		return fmt.Errorf("no rows came back")
 	case a.Via != "command" && a.Status == 0:
 		return fmt.Errorf("no answer came")
+	}
+	return answered(a)
+}
+
+// answered refuses an HTTP answer that does not answer what was asked, or an old one.
+func answered(a ledger.Answer) error {
+	switch {
 	case a.Status == 206:
 		return fmt.Errorf("answer is only a part of what was asked for (206)")
 	case a.Status == 304:

@@ -152,6 +152,27 @@ func (d *Downstream) replay(w http.ResponseWriter, r *http.Request, res *resourc
 	return true, nil
 }
 
+// shown are the effects that a list shows at now, as the trouble has it.
+func (t Trouble) shown(effects []Effect, now time.Time) []fields {
+	all := []fields{}
+	for _, e := range effects {
+		age := now.Sub(e.At)
+		if age < 0 || t.Fault == Lag && age < t.For || t.Fault == Forget && age > t.For {
+			continue
+		}
+		item := fields{}
+		if json.Unmarshal(e.Body, &item) != nil {
+			continue
+		}
+		if v, ok := item[t.FromName]; ok && t.Fault == Rename {
+			delete(item, t.FromName)
+			item[t.To] = v
+		}
+		all = append(all, item)
+	}
+	return all
+}
+
 // read lists effects of the caller's account.
 func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource) {
 	seen := d.arrive(r, "")
@@ -181,22 +202,7 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 		d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
 		return
 	}
-	all := []fields{}
-	for _, e := range effects {
-		age := d.clock().Sub(e.At)
-		if age < 0 || t.Fault == Lag && age < t.For || t.Fault == Forget && age > t.For {
-			continue
-		}
-		item := fields{}
-		if err := json.Unmarshal(e.Body, &item); err != nil {
-			continue
-		}
-		if v, ok := item[t.FromName]; ok && t.Fault == Rename {
-			delete(item, t.FromName)
-			item[t.To] = v
-		}
-		all = append(all, item)
-	}
+	all := t.shown(effects, d.clock())
 	query := r.URL.Query()
 	if t.Fault == Truncate && query.Get("starting_after") != "" {
 		d.say(w, seen, http.StatusBadRequest, problem("too_many", "This list cannot be followed any further."))
