@@ -207,7 +207,8 @@ func (s *stdio) Recv() ([]byte, error) {
 			continue
 		case err == nil, len(long) > 0: // a last line without its newline counts; the error comes again
 			return long, nil
-		case errors.Is(err, os.ErrClosed):
+		case errors.Is(err, os.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
+			s.out.Close()
 			return nil, ErrClosed
 		}
 		return nil, s.orEnded(err)
@@ -232,7 +233,11 @@ func (s *stdio) Close() error {
 		close(s.free)
 	})
 	<-s.gone
-	s.out.Close()
+	// What the server said last may still be on its way to the one who receives. Its
+	// end of the pipe is closed unless a process that got away holds it.
+	if err := s.out.SetReadDeadline(time.Now().Add(outputWait)); err != nil {
+		s.out.Close()
+	}
 	return nil
 }
 
