@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -35,6 +36,8 @@ type flight struct {
 // read takes the client's lines until it leaves.
 func (p *Proxy) read() {
 	defer close(p.queue)
+	spoken := sync.OnceFunc(func() { close(p.spoken) })
+	defer spoken()
 	lines := bufio.NewReaderSize(p.o.In, 64<<10)
 	for {
 		line, err := readLine(lines)
@@ -44,6 +47,7 @@ func (p *Proxy) read() {
 			continue
 		case len(line) > 0:
 			p.take(line)
+			spoken()
 		}
 		if err != nil {
 			return

@@ -67,6 +67,7 @@ const (
 	keptCalls   = 1024           // answered calls whose second answer would be noticed
 	waitersStay = 5 * time.Second
 	lastLines   = 2 * time.Second // for what a server that has ended said before
+	firstWords  = 5 * time.Second // for a client to speak to a server that was gone before that
 )
 
 // ErrServerGone is why Run ends before its client wants it to.
@@ -84,6 +85,7 @@ type Proxy struct {
 	gone     chan struct{} // closed when no more comes from the server
 	goneErr  error         // why; set before gone is closed
 	leaves   sync.Once     // closes gone
+	spoken   chan struct{} // closed when the client has said something, or left
 	dead     atomic.Bool   // a line found that the server has ended: gone is about to be closed
 
 	out   lineWriter
@@ -127,7 +129,7 @@ func New(o Options) *Proxy {
 	return &Proxy{
 		o: o, session: ledger.NewID(), prefix: "indoubt-" + strconv.FormatUint(rand.Uint64(), 36) + "-",
 		status: statusName(o.Server),
-		gone:   make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
+		gone:   make(chan struct{}), spoken: make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
 		flights: map[string]*flight{}, own: map[string]chan mcpwire.Frame{}, tasks: map[string]*task{},
 	}
 }
@@ -163,7 +165,12 @@ func (p *Proxy) Run(ctx context.Context) error {
 	select {
 	case <-forwarded: // the client has left, and all it said is on its way
 	case <-ctx.Done():
-	case <-p.gone:
+	case <-p.gone: // the client's first request is to hear of it
+		select {
+		case <-p.spoken:
+		case <-time.After(firstWords):
+		case <-ctx.Done():
+		}
 	}
 	p.outstanding(ctx)
 	if p.dead.Load() {
