@@ -78,7 +78,8 @@ var agents = map[string]agentSession{
 			argv := []string{box.node, box.path(".bin", "mcp-inspector"), "--cli", "-q", "--format", "json"}
 			for _, pair := range s.env {
 				switch name, _, _ := strings.Cut(pair, "="); name {
-				case "EFFECTS", "LOSE_ONCE", "INDOUBT_LEDGER", "INDOUBT_POLICY", "HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME":
+				case "EFFECTS", "LOSE_ONCE", "MEMORY_FILE_PATH", "LOGS_DIR", "MCP_TRANSPORT_TYPE", "MCP_LOG_LEVEL", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
+					"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE", "INDOUBT_LEDGER", "INDOUBT_POLICY", "HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME":
 					argv = append(argv, "-e", pair)
 				}
 			}
