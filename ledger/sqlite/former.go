@@ -36,10 +36,25 @@ func (e *FormerError) Do() string {
 	return "bring it back or put a backup in its place, or check the path; where it is gone for good, `indoubt init --anew` makes a new one"
 }
 
-// former refuses a place where a ledger was.
+// former refuses a place where a ledger was. Another process may be making one there
+// now: its files come after the ledger, so what is seen beside one that has changed
+// meanwhile tells nothing.
 func former(path string, o Options) error {
-	db, err := fileAt(path)
-	empty := err == nil && db.size == 0
+	for {
+		db, missing := fileAt(path)
+		err := traced(path, o, missing == nil && db.size == 0)
+		again, gone := fileAt(path)
+		if err == nil || (missing == nil) == (gone == nil) && db.size == again.size {
+			return err
+		}
+		if again.size > 0 {
+			return nil
+		}
+	}
+}
+
+// traced looks for what tells of a ledger at a path where none is, or an empty file.
+func traced(path string, o Options, empty bool) error {
 	for _, side := range []string{"-wal", "-shm"} {
 		if f, err := fileAt(path + side); err == nil && (f.size > 0 || side == "-wal") {
 			if empty && f.size == 0 {
