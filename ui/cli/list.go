@@ -131,10 +131,11 @@ func (a *app) pages(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f le
 	return rows, next, err
 }
 
-// walk goes through the lists one after the other. Its cursor names the list it
-// is in. What one list has shown is left out of the last one, which has all.
+// walk goes through the lists one after the other, all as they are at one moment: a
+// deadline that passed on the way would take a row out of each. Its cursor names the
+// list it is in. What one list has shown is left out of the last one, which has all.
 func (a *app) walk(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next string, err error) {
-	several, after := len(tabs) > 1, o.after
+	several, after, now := len(tabs) > 1, o.after, a.clock()
 	if tab, cursor, ok := strings.Cut(after, "/"); ok {
 		at := slices.Index(tabs, ledger.Tab(tab))
 		if at < 0 {
@@ -149,7 +150,7 @@ func (a *app) walk(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f led
 			return rows, string(tabs[0]) + "/" + after, nil
 		}
 		tab := tabs[0]
-		q := ledger.Query{Tab: tab, Filter: f, Order: ledger.Order(o.order), Now: a.clock(), After: after, Limit: o.limit - len(rows)}
+		q := ledger.Query{Tab: tab, Filter: f, Order: ledger.Order(o.order), Now: now, After: after, Limit: o.limit - len(rows)}
 		if q.Order == "" && slices.Contains(openTabs, tab) {
 			q.Order = ledger.OrderLoss
 		}

@@ -49,6 +49,33 @@ func TestListFitsTheTerminal(t *testing.T) {
 	golden(t, "list_piped.txt", []byte(b.table(0)))
 }
 
+// A deadline that passes while the lists are read, one after the other, takes no row
+// out of all of them.
+func TestListLosesNoneToADeadline(t *testing.T) {
+	b := scene(t)
+	for after := range 8 {
+		calls, start := 0, b.now
+		moving := func() time.Time {
+			if calls++; calls > after {
+				return start.Add(time.Minute)
+			}
+			return start
+		}
+		var out, errOut bytes.Buffer
+		a := newApp(strings.NewReader(""), &out, &errOut)
+		a.clock, a.steady, a.width = moving, hostclock.With(moving), func() int { return 0 }
+		a.env = func(name string) string {
+			return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy}[name]
+		}
+		if exit := a.run(context.Background(), []string{"list"}); exit != 0 {
+			t.Fatalf("exit %d\n%s%s", exit, out.String(), errOut.String())
+		}
+		if n := strings.Count(out.String(), "charge cus_6 "); n != 1 {
+			t.Errorf("the deadline passed at call %d of the clock: listed %d times\n%s", after, n, out.String())
+		}
+	}
+}
+
 func TestListSaysWhatAnEmptyListMeans(t *testing.T) {
 	b := newBench(t)
 	b.open()
