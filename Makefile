@@ -31,8 +31,10 @@ build:
 demo: build
 	./indoubt demo --seed $(SEED)
 
+# Many tests wait for processes and clocks: four packages at a time keep two
+# processors busy.
 test:
-	$(TESTENV) $(GO) test $(RACE) -timeout $(TIMEOUT) ./...
+	$(TESTENV) $(GO) test $(RACE) -p 4 -timeout $(TIMEOUT) ./...
 
 # Benchmarks run one package at a time: two at once would measure each other.
 bench:
