@@ -42,13 +42,13 @@ func (e *FormerError) Do() string {
 func former(path string, o Options) error {
 	for {
 		db, missing := fileAt(path)
-		err := traced(path, o, missing == nil && db.size == 0)
-		again, gone := fileAt(path)
-		if err == nil || (missing == nil) == (gone == nil) && db.size == again.size {
-			return err
-		}
-		if again.size > 0 {
+		if db.size > 0 {
 			return nil
+		}
+		err := traced(path, o, missing == nil)
+		again, gone := fileAt(path)
+		if err == nil || (missing == nil) == (gone == nil) && again.size == 0 {
+			return err
 		}
 	}
 }

@@ -1,0 +1,36 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// A process that finds no ledger, and then one made meanwhile, does not take its files
+// for traces of one that was lost.
+func TestAMakersFilesAreNoTraces(t *testing.T) {
+	for range 30 {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		done := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for {
+					if err := former(path, Options{}); err != nil {
+						t.Error(err)
+					}
+					select {
+					case <-done:
+						return
+					default:
+					}
+				}
+			})
+		}
+		s := must1[*Store](t)(Create(ctx, path, Options{}))
+		begin(t, s)
+		close(done)
+		wg.Wait()
+		must(t, s.Close())
+	}
+}
