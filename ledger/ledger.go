@@ -230,6 +230,6 @@ type Info struct {
 	ReadOnly  bool
 	Home      string // the name under which its home was declared, or ""
 	Exposed   string // not empty: who else than this account, or the group it is shared with, can change what it says
-	Strained  string // not empty: what of its storage needs somebody, as "DISK SHORT: …"
+	Strained  string // not empty: what a person must do about its storage, as "DISK SHORT: …"
 	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
 }

@@ -161,7 +161,7 @@ type Request struct {
 	Binary   []byte              `json:"binary,omitempty"` // the body, where it is no UTF-8
 	Lost     string              `json:"lost,omitempty"`
 	// Callers has a digest of each header that says who asked, or may: another one of
-	// them may be somebody else, whose answer this is not.
+	// them may be another one, whose answer this is not.
 	Callers map[string]string `json:"callers,omitempty"`
 }
 

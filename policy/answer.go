@@ -239,7 +239,7 @@ func linkOf(a *ledger.Answer, rel string) string {
 // oneLink is an address and its parameters, which end at a comma outside of quotes.
 var oneLink = regexp.MustCompile(`<([^>]*)>((?:[^",]|"(?:\\.|[^"\\])*(?:"|$))*)`)
 
-// relates tells whether a link's parameters name the relation; the first `rel`
+// relates reports whether a link's parameters name the relation; the first `rel`
 // counts, and it may name several.
 func relates(parameters, rel string) bool {
 	for _, p := range strings.Split(parameters, ";") {

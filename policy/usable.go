@@ -160,7 +160,7 @@ func aged(h http.Header) string {
 	return ""
 }
 
-// saysHit tells whether a cache on the way answered by itself.
+// saysHit reports whether a cache on the way answered by itself.
 func saysHit(v string) bool {
 	words := strings.FieldsFunc(strings.ToLower(v), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	for i, w := range words {

@@ -55,7 +55,7 @@ func piped(kind string) ledger.Operation {
 	return o
 }
 
-// What a kind is written for is what it sees, whoever recorded the operation.
+// What a kind is written for is what it sees, by any recorder.
 func TestAKindSeesTheSameOfEveryRecorder(t *testing.T) {
 	k := viewed(t).Kind("pay")
 	for name, o := range map[string]ledger.Operation{"proxied": proxied("pay"), "plain": piped("pay")} {

@@ -103,7 +103,7 @@ func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result Re
 	return e.conclude(ctx, k, rec, held, f, c)
 }
 
-// stillDue reports whether nobody has read or moved what was due.
+// stillDue reports whether what was due was neither read nor moved since.
 func stillDue(rec ledger.Record, row ledger.Row, now time.Time) bool {
 	listed := rec.Pricing.OperationID != ""
 	return listed && rec.Operation.Version == row.Version && rec.Pricing.Reads == row.Pricing.Reads && !rec.Pricing.ReadAt.After(now)

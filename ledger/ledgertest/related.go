@@ -222,7 +222,7 @@ func riskIsRaised(d *desk, same like) {
 }
 
 // A call that the policy lets go out beside the same one in doubt is a possible
-// duplicate once it lands, whoever says so; unless the other one is known by then
+// duplicate once it lands, by any proof; unless the other one is known by then
 // to have had no effect.
 func besideADoubt(d *desk) {
 	begun := func(name string) (ledger.Operation, ledger.BeginResult) {

@@ -27,7 +27,7 @@ const (
 	sharedSize  = 510
 )
 
-// inUse reports whether somebody, this process too, has the ledger open whose log
+// inUse reports whether any process, this one too, has the ledger open whose log
 // is not there. A file that has no log yet is used as any database is.
 func inUse(path string) (bool, error) {
 	f, err := os.Open(path)

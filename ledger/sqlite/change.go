@@ -179,7 +179,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 	return applied, nil
 }
 
-// permits reports whether somebody may send because of this change (I1). All else
+// permits reports whether this change allows a send (I1). All else
 // is written down even where nobody may ever see it.
 func permits(rec *record, c ledger.Change) bool {
 	return slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return rec.Attempt(a.ID) == nil }) ||

@@ -31,8 +31,8 @@ func cutTo(keep func(int64) int64) func(*testing.T, string) {
 	}
 }
 
-// What is wrong with a file is said in words that help, to whoever writes and to
-// whoever reads, and none is made in its place.
+// What is wrong with a file is said in words that help, to writers and readers,
+// and none is made in its place.
 func TestADamagedFileIsSaid(t *testing.T) {
 	for name, c := range brokenFiles {
 		t.Run(name, func(t *testing.T) {

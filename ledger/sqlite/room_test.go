@@ -58,7 +58,7 @@ func TestI10_ADiskFullOfItsOwnLogHeals(t *testing.T) {
 		t.Errorf("who fills the disk, and with what, is not said: %v", err)
 	}
 	if i := must1[ledger.Info](t)(s.Info(ctx)); !strings.HasPrefix(i.Strained, "DISK SHORT: ") || !strings.Contains(i.Strained, me) {
-		t.Errorf("whoever looks is told %q", i.Strained)
+		t.Errorf("a reader is told %q", i.Strained)
 	}
 	settleAs(t, s, flying.Attempt.ID, ledger.OutcomeCommitted) // there is room for outcomes
 	must(t, tx.Rollback())

@@ -140,7 +140,7 @@ const (
 	strainLooks = 3
 )
 
-// strained says what of the ledger's storage needs somebody: "" while nothing does.
+// strained says what a person must do about the ledger's storage: "" while nothing.
 // It begins with one or two words in capitals and a colon.
 func (s *Store) strained() string {
 	s.strain.mu.Lock()

@@ -31,7 +31,7 @@ func holdRead(path string) error {
 
 func init() { roles["read"] = holdRead }
 
-// Whoever keeps the log from being emptied, or holds the lock, is named.
+// The process that keeps the log from being emptied, or holds the lock, is named.
 func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells")
@@ -61,7 +61,7 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 		said = must1[ledger.Info](t)(s.Info(ctx)).Strained
 	}
 	if !strings.HasPrefix(said, "LOCKED: ") || !strings.Contains(said, fmt.Sprint(writer.Process.Pid)) {
-		t.Errorf("whoever looks is told %q", said)
+		t.Errorf("a reader is told %q", said)
 	}
 	end.Close()
 	writer.Wait()

@@ -206,7 +206,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	return ledger.Failed, ledger.NoConflict, true
 }
 
-// alone reports whether nobody else can have made what has the name or the key.
+// alone reports whether no other operation can have made what has the name or the key.
 func (u *wide) alone(w *wideWish) bool {
 	if w.by() == "name" && (w.rivalled || u.down.off < 0 || u.stepped) { // to a slow clock its own look older, too
 		return false

@@ -236,7 +236,7 @@ func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResul
 	f, effect := runOutcome(res, data)
 	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effect}
 	if res.Answer == ledger.AnswerFinished && !res.Part {
-		// To whoever reads it, a terminal too, this is what the command would have said.
+		// To its reader, a terminal too, this is what the command would have said.
 		_, _ = a.rawOut.Write(res.Stored)
 		if !a.json { // which is on standard error itself
 			a.errOut.Println("indoubt: " + f.Message)

@@ -288,7 +288,7 @@ func (m *Root) everySecond() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// still reports whether the order must not change under somebody's hand.
+// still reports whether the order must not change, because a person is at the keys.
 func (m *Root) still() bool {
 	return !m.lastKey.IsZero() && m.at.Sub(m.lastKey) < quiet || len(m.dialogs) > 0
 }

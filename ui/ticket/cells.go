@@ -51,7 +51,7 @@ func (t Ticket) Landed(room int) string {
 		case t.Record == nil:
 			return "…"
 		case !Proven(*t.Record):
-			return "said no" // on somebody's word: not a fact
+			return "said no" // on a person's word: not a fact
 		}
 		return "no"
 	case ledger.Abandoned:

@@ -181,7 +181,7 @@ func TestCallersAreKeptApart(t *testing.T) {
 	// An account is another caller, whatever is asked, as is what was declared to be.
 	for _, header := range [][]string{{"Stripe-Account", "acct_1"}, {"Stripe-Account", "acct_2"}, {"X-Tenant-Id", "t1"}, {"X-Mine", "one"}, {"X-Mine", "two"}} {
 		if a := w.post("k-1", `{}`, header...); a.status != 201 || replayed(a) || !replayed(w.post("k-1", `{}`, header...)) {
-			t.Errorf("%v got somebody else's answer, or not its own: %+v", header, a)
+			t.Errorf("%v got another caller's answer, or not its own: %+v", header, a)
 		}
 	}
 	// Of a header that is not known, nothing is taken for granted.

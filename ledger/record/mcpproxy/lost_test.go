@@ -52,7 +52,7 @@ func TestLostAnswersOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAServerDeadAtStartIsNamed: whoever is quicker, the server that ends or the
+// TestAServerDeadAtStartIsNamed: whichever is quicker, the server that ends or the
 // client that speaks, the client hears how it ended, and the proxy fails with that.
 func TestAServerDeadAtStartIsNamed(t *testing.T) {
 	for _, script := range []string{"exit 3", "sleep 0.02; exit 3", "read -r line; exit 3"} {

@@ -282,7 +282,7 @@ func TestIndoubtStatus(t *testing.T) {
 }
 
 // TestStatusTellsWhatIsUnderWay: a call whose answer has not come may have had its
-// effect already. Nobody is told that nothing is open.
+// effect already. It does not say that nothing is open.
 func TestStatusTellsWhatIsUnderWay(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()

@@ -123,7 +123,7 @@ func (p *Proxy) reads(ctx context.Context, name string, meta json.RawMessage) bo
 	}
 }
 
-// asking asks the server for its tools, unless somebody does. It is nil where that
+// asking asks the server for its tools, unless that is under way. It is nil where that
 // is not worth it, and else closed when the list is there or will not come.
 func (p *Proxy) asking(meta json.RawMessage) <-chan struct{} {
 	t := &p.tools
