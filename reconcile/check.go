@@ -196,7 +196,7 @@ func (e *Engine) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 	}
 	p.Shared = func(effects []policy.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
 	p.Negative = func() (ledger.Cause, string) {
-		return e.negative(ctx, k, rec, held.digest, eager, func() error { return held.lasts(ctx, k) })
+		return e.negative(ctx, k, rec, held.digest, f.Began, eager, func() error { return held.lasts(ctx, k) })
 	}
 	return p
 }

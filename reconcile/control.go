@@ -88,10 +88,12 @@ func (c *controls) note(key string, made control) {
 }
 
 // negative tells why what was found may be an echo of the question, or anything:
-// the same request for something that was never sent must find nothing. The
-// result is believed for a minute for the same request apart from what is
-// replaced in it, and for no other.
-func (e *Engine) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool, ready func() error) (ledger.Cause, string) {
+// the same request for something that was never sent must find nothing. Where a mark
+// is compared too, the result is believed for a minute for the same request apart
+// from what is replaced in it, and for no other. Where nothing else tells whose it
+// is, the control begins no earlier than the check it speaks for: another side that
+// found nothing for a moment would else vouch for what it repeats afterwards.
+func (e *Engine) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, began time.Time, eager bool, ready func() error) (ledger.Cause, string) {
 	if !k.Read.NeedsNegativeControl(rec) {
 		return "", ""
 	}
@@ -101,6 +103,9 @@ func (e *Engine) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 		return ledger.CauseUnchecked, unknown + err.Error()
 	}
 	since := e.now().Add(-negativeHolds)
+	if by := k.Read.Identity(); by == policy.ByAsking || by == policy.ByState {
+		since = began
+	}
 	for _, q := range questions {
 		cause, why := e.controlled(ctx, "negative\x00"+k.Name+"\x00"+digest+"\x00"+q.Key, since, eager, func() (ledger.Cause, string) {
 			f := e.look(ctx, k, q.Record, ready)
@@ -178,7 +183,7 @@ func (e *Engine) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Rec
 	case len(f.Effects) > 0 && f.Stale != "":
 		cause, why = ledger.CauseUnchecked, "the control shows nothing of what the check can find now: "+f.Stale
 	case len(f.Effects) > 0:
-		if cause, why = e.negative(ctx, k, rec, digest, eager, func() error { return nil }); cause != "" {
+		if cause, why = e.negative(ctx, k, rec, digest, f.Began, eager, func() error { return nil }); cause != "" {
 			why = "the control shows nothing: " + why
 			break
 		}
