@@ -12,10 +12,22 @@ import (
 )
 
 var (
-	kindName   = regexp.MustCompile(`^[A-Za-z0-9_.*/:@-]{1,200}$`)
-	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")
+	kindName   = shortName{regexp.MustCompile(`^[A-Za-z0-9_.*/:@-]+$`), 200}
+	headerName = shortName{regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), 100}
 	redactPath = regexp.MustCompile(`^(?:[\w$*-]+)(?:\.[\w$*-]+|\[(?:\d+|\*)\])*$`)
 )
+
+// shortName is a pattern for a text of at most so many bytes. A bound in the pattern
+// itself is compiled as that many copies, before main.
+type shortName struct {
+	*regexp.Regexp
+	most int
+}
+
+// MatchString reports whether text is short enough and matches.
+func (b shortName) MatchString(text string) bool {
+	return len(text) <= b.most && b.Regexp.MatchString(text)
+}
 
 // notInDefaults are fields that belong to one kind: a default for them would
 // prove, send or name things that it was not written for.

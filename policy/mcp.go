@@ -28,7 +28,7 @@ type mcpRule struct {
 
 var (
 	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	toolName = regexp.MustCompile(`^[A-Za-z0-9_./:@-]{1,128}$`)
+	toolName = shortName{regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`), 128}
 )
 
 const settledOnly, settledHint = "only ${env.NAME} and ${file(\"…\")} may stand here", "it is the same for every operation"
