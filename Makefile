@@ -47,7 +47,7 @@ lint:
 	  if [ -n "$$unformatted" ]; then echo "gofmt is needed on:"; echo "$$unformatted"; exit 1; fi
 	CGO_ENABLED=0 $(GO) vet ./...
 	@for os in windows darwin; do echo "build for $$os, what differs there"; \
-	  GOOS=$$os CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' ./ledger ./ledger/record/... || exit 1; done
+	  GOOS=$$os CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' ./ledger ./ledger/record/... ./ledger/wire/... || exit 1; done
 	@if CGO_ENABLED=0 $(GO) run $(STATICCHECK) -version >/dev/null 2>&1; then \
 	  echo "staticcheck ./..."; CGO_ENABLED=0 $(GO) run $(STATICCHECK) ./...; \
 	else echo "staticcheck is not to be had here; formatting and vet were checked"; fi

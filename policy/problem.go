@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 // Problem is one thing wrong with a policy file.
@@ -134,7 +134,7 @@ func painted(line string, secrets []string) string {
 	for _, v := range secrets {
 		line = strings.ReplaceAll(line, v, paint(v))
 	}
-	return secret.Replace(line, paint)
+	return redact.Replace(line, paint)
 }
 
 // problem makes a problem at a place of the file.

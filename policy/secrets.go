@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 // use is what a value of the file is for, as far as secrets and variables in it
@@ -146,7 +146,7 @@ func (l *secretLint) look(text, name string, in use) (any bool) {
 		}
 		return v
 	}
-	secret.Replace(text, keep)
+	redact.Replace(text, keep)
 	for _, v := range passwords(text, in) {
 		keep(v)
 	}
@@ -170,11 +170,11 @@ var mild = map[string]bool{"no-check": true, "nocheck": true, "fetch": true, "re
 func secretly(name string, in use) bool {
 	switch in {
 	case inHeaders, inEnvironment:
-		return secret.Variable(name)
+		return redact.Variable(name)
 	case inData:
-		return secret.Name(name)
+		return redact.Name(name)
 	case inArguments: // the argument before
-		return strings.HasPrefix(name, "--") && !strings.Contains(name, "=") && secret.Variable(name)
+		return strings.HasPrefix(name, "--") && !strings.Contains(name, "=") && redact.Variable(name)
 	}
 	return false
 }
@@ -187,7 +187,7 @@ func namedSecrets(text, name string, in use) (out []string) {
 	if in == inEnvironment && strings.ContainsAny(text[:min(1, len(text))], "/~.") {
 		return nil // the path of one
 	}
-	switch name = secret.PlainName(name); {
+	switch name = redact.PlainName(name); {
 	case strings.HasSuffix(name, "authorization"):
 		if _, rest, ok := strings.Cut(text, " "); ok {
 			text = rest
@@ -256,7 +256,7 @@ func (l *secretLint) variable(n *node, in use) {
 }
 
 // Withheld stands for a secret in what is shown or kept.
-const Withheld = secret.Mark
+const Withheld = redact.Mark
 
 // minSecret is the length below which a value is too common to be looked for.
 const minSecret = 6
@@ -274,7 +274,7 @@ func (b *secretBox) add(v string) {
 
 // parts adds the secrets inside an address or a DSN: an error repeats them alone.
 func (b *secretBox) parts(text string, in use) {
-	secret.Replace(text, func(v string) string { b.add(v); return v })
+	redact.Replace(text, func(v string) string { b.add(v); return v })
 	for _, v := range passwords(text, in) {
 		b.add(v)
 	}
@@ -308,7 +308,7 @@ func (p *Policy) Withhold(text string) string { return hide(text, p.secrets) }
 // hide is a text without the given secrets and without what looks like one. What
 // stands there by its name stays, and so do the words that are known to be none.
 func hide(text string, secrets []string, none ...string) string {
-	return secret.Replace(withhold(text, secrets), func(v string) string {
+	return redact.Replace(withhold(text, secrets), func(v string) string {
 		if strings.HasPrefix(v, "${") || slices.Contains(none, v) {
 			return v
 		}

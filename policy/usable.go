@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 // usable refuses an answer that no expression should be asked about.
@@ -196,7 +196,7 @@ func Complaint(a ledger.Answer) string {
 			text = text[i:]
 		}
 	}
-	clean := secret.Without(strings.ToValidUTF8(string(text), "\uFFFD"), nil)
+	clean := redact.Without(strings.ToValidUTF8(string(text), "\uFFFD"), nil)
 	said := ""
 	for lines := strings.Split(clean, "\n"); len(lines) > 0; lines = lines[:len(lines)-1] {
 		line := strings.Join(strings.Fields(lines[len(lines)-1]), " ")

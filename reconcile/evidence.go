@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 	"indoubt/policy"
 )
 
@@ -180,14 +180,14 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 		env = req.Command.Env
 	}
 	for name, values := range header {
-		if secret.Variable(name) {
+		if redact.Variable(name) {
 			for _, v := range values {
 				c.secret(v[strings.LastIndexByte(v, ' ')+1:])
 			}
 		}
 	}
 	for _, pair := range env {
-		if name, v, ok := strings.Cut(pair, "="); ok && (secret.Variable(name) || strings.HasSuffix(strings.ToLower(name), "_key")) {
+		if name, v, ok := strings.Cut(pair, "="); ok && (redact.Variable(name) || strings.HasSuffix(strings.ToLower(name), "_key")) {
 			c.secret(v)
 		}
 	}
@@ -205,7 +205,7 @@ func (c *cleaner) text(s string) string {
 	for _, v := range c.values {
 		s = strings.ReplaceAll(s, v, removed)
 	}
-	return secret.Replace(s, func(string) string { return removed })
+	return redact.Replace(s, func(string) string { return removed })
 }
 
 // excerpt is a body or a value as JSON: as it came where that is short JSON,
@@ -273,8 +273,8 @@ func (c *cleaner) value(holder string, v any) any {
 	case map[string]any:
 		clean := make(map[string]any, len(v))
 		for name, member := range v {
-			_, held := secret.Member(holder, name, member)
-			if c.names[strings.ToLower(name)] || held || secret.Name(name) {
+			_, held := redact.Member(holder, name, member)
+			if c.names[strings.ToLower(name)] || held || redact.Name(name) {
 				member = removed
 			}
 			clean[c.text(name)] = c.value(name, member)

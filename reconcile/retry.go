@@ -10,7 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // seeTrees looks for the processes of attempts that started a command, where

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // wrapped is an operation in doubt whose attempt ran a command, and a process

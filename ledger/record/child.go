@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 // Call is the attempt that Do lets a send function make. The key goes where the

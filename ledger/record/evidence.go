@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 const (
@@ -123,8 +123,8 @@ func clip(s string, n int, tail bool) string {
 // tidy bounds what is stored of an answer and takes secrets out of it: the
 // well-known ones, and the values given, which the wish had declared secret.
 func tidy(s ledger.SettleRequest, secrets []string) ledger.SettleRequest {
-	s.Error = clip(secret.Without(strings.ToValidUTF8(s.Error, "\uFFFD"), secrets), maxError, false)
-	s.Receipt = clip(secret.Without(strings.ToValidUTF8(s.Receipt, "\uFFFD"), secrets), maxReceipt, false)
+	s.Error = clip(redact.Without(strings.ToValidUTF8(s.Error, "\uFFFD"), secrets), maxError, false)
+	s.Receipt = clip(redact.Without(strings.ToValidUTF8(s.Receipt, "\uFFFD"), secrets), maxReceipt, false)
 	s.Result = tidyResult(s.Result, secrets)
 	return s
 }
@@ -138,7 +138,7 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 	}
 	value, err := decode(result)
 	if err != nil {
-		return textResult(secret.Without(string(result), secrets), false, keptPart)
+		return textResult(redact.Without(string(result), secrets), false, keptPart)
 	}
 	if ledger.NamesTwice(result, value) { // what one parser reads another does not
 		return cleanText(string(result), secrets)
@@ -155,7 +155,7 @@ func tidyResult(result json.RawMessage, secrets []string) json.RawMessage {
 
 // cleanText is a text as it is kept without secrets.
 func cleanText(text string, secrets []string) json.RawMessage {
-	cleaned, kept := secret.Without(text, secrets), ""
+	cleaned, kept := redact.Without(text, secrets), ""
 	if cleaned != text {
 		kept = keptRedacted
 	}
@@ -180,12 +180,12 @@ func cleanAnswer(holder string, v any, secrets []string) (any, bool) {
 		}
 		return v, changed
 	case string:
-		next := secret.Without(v, secrets)
+		next := redact.Without(v, secrets)
 		return next, next != v
 	case json.Number:
 		for _, s := range secrets {
 			if s == v.String() {
-				return secret.Mark, true
+				return redact.Mark, true
 			}
 		}
 	}
@@ -202,8 +202,8 @@ func cleanMember(holder, name string, v any, secrets []string) (any, bool) {
 		}
 		return list, changed
 	}
-	if text, ok := secret.Member(holder, name, v); ok && !secret.Harmless(text) {
-		return secret.Mark, text != secret.Mark
+	if text, ok := redact.Member(holder, name, v); ok && !redact.Harmless(text) {
+		return redact.Mark, text != redact.Mark
 	}
 	return cleanAnswer(name, v, secrets)
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // guard is a small process beside the command. The parent-death signal reaches

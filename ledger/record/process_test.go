@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/procgroup"
 	"indoubt/ledger/sqlite"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // runRole is a process of its own that runs one command over a real ledger.

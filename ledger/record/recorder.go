@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // Recorder records wishes and what became of them. It is safe for use by many

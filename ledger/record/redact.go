@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 // digestPrefix marks a digest that stands for a redacted value. It is an HMAC
@@ -105,7 +105,7 @@ type pass struct {
 
 // stand replaces one secret text by its digest.
 func (p *pass) stand(value string) string {
-	if secret.Harmless(value) { // filled in at each run
+	if redact.Harmless(value) { // filled in at each run
 		return value
 	}
 	p.keep(value)
@@ -240,7 +240,7 @@ func (p *pass) known(holder string, v any) any {
 		}
 		return v
 	case string:
-		return secret.Replace(v, p.stand)
+		return redact.Replace(v, p.stand)
 	}
 	return v
 }
@@ -253,7 +253,7 @@ func (p *pass) member(holder, name string, v any) any {
 		}
 		return list
 	}
-	if text, ok := secret.Member(holder, name, v); ok && !secret.Harmless(text) {
+	if text, ok := redact.Member(holder, name, v); ok && !redact.Harmless(text) {
 		return p.stand(text)
 	}
 	return p.known(name, v)

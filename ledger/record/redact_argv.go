@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 // argv replaces secrets in a command line.
@@ -17,12 +17,12 @@ func (p *pass) argv(argv []string) []string {
 		switch {
 		case i == 0:
 			out[i] = arg
-		case known && !secret.Harmless(arg[at:]):
+		case known && !redact.Harmless(arg[at:]):
 			out[i] = arg[:at] + p.stand(arg[at:])
-		case assigned && variableName(name) && secret.Variable(name) && value != "" && !secret.Harmless(value):
+		case assigned && variableName(name) && redact.Variable(name) && value != "" && !redact.Harmless(value):
 			out[i] = name + "=" + p.stand(value)
 		default:
-			out[i] = secret.Replace(arg, p.stand)
+			out[i] = redact.Replace(arg, p.stand)
 		}
 	}
 	return out
@@ -34,7 +34,7 @@ func (p *pass) argv(argv []string) []string {
 func secretArguments(argv []string) map[int]int {
 	from := map[int]int{}
 	for i := 1; i+1 < len(argv); i++ {
-		if arg := argv[i]; len(arg) > 3 && arg[0] == '-' && !strings.Contains(arg, "=") && secret.Variable(arg) {
+		if arg := argv[i]; len(arg) > 3 && arg[0] == '-' && !strings.Contains(arg, "=") && redact.Variable(arg) {
 			i++
 			from[i] = 0
 		}
@@ -106,7 +106,7 @@ func curlSecrets(argv []string, at int, from map[int]int) {
 // a credential may have; -1 where there is none.
 func headerSecret(line string) int {
 	name, value, ok := strings.Cut(line, ":")
-	if !ok || !secret.Variable(strings.TrimSpace(name)) {
+	if !ok || !redact.Variable(strings.TrimSpace(name)) {
 		return -1
 	}
 	text := strings.TrimLeft(value, " \t")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 // The headers a Transport reads or adds. Those that begin with Indoubt are for

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 const (

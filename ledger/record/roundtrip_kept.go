@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 var (
@@ -95,6 +95,6 @@ func (w *httpWrite) lost(out sent) string {
 
 func holdsSecret(text string) bool {
 	found := false
-	secret.Replace(text, func(value string) string { found = true; return value })
+	redact.Replace(text, func(value string) string { found = true; return value })
 	return found
 }

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 const maxKey = 255 // bytes of a key that a caller may give
@@ -80,7 +80,7 @@ var (
 )
 
 func named(name string, names map[string]bool, ends []string) bool {
-	plain := secret.PlainName(name)
+	plain := redact.PlainName(name)
 	return names[plain] || hasAny(plain, ends, strings.HasSuffix)
 }
 

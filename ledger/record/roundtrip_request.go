@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/carry"
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
+	"indoubt/ledger/wire/carry"
 )
 
 const (
@@ -97,7 +97,7 @@ func secretsIn(rawQuery string) []string {
 		if plain, err := url.QueryUnescape(name); err == nil {
 			name = plain
 		}
-		if !secret.Parameter(name) {
+		if !redact.Parameter(name) {
 			continue
 		}
 		if _, err := url.ParseQuery(rawQuery); err != nil || strings.ContainsAny(name, ".[]*") {
@@ -291,7 +291,7 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 		}
 		if p.FileName() == "" && len(content) <= 4<<10 && utf8.Valid(content) {
 			value := "value"
-			if secret.Name(p.FormName()) {
+			if redact.Name(p.FormName()) {
 				value = "secret" // is not stored
 			}
 			part[value] = string(content)

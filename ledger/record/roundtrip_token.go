@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"indoubt/ledger/record/carry"
+	"indoubt/ledger/wire/carry"
 )
 
 // sent is what of a request the correlation token may go into.

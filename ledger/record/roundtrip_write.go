@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 // readPatience bounds the look at the downstream when the operation is in doubt.
@@ -109,8 +109,8 @@ func (w *httpWrite) report(r Report) {
 		return
 	}
 	r.Method, r.Kind = clip(w.req.Method, maxExcerpt, false), w.kind
-	r.Path = clip(secret.Without(w.req.URL.EscapedPath(), nil), maxExcerpt, false)
-	r.Why = clip(secret.Without(r.Why, nil), maxError, false)
+	r.Path = clip(redact.Without(w.req.URL.EscapedPath(), nil), maxExcerpt, false)
+	r.Why = clip(redact.Without(r.Why, nil), maxError, false)
 	r.Took = time.Since(w.began)
 	w.t.Report(r)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // RunRequest is a command to run as one attempt of an operation.

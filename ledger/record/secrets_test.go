@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/secret"
+	"indoubt/ledger/redact"
 )
 
 // TestI11_CorpusOfSecrets: of the usual ways to write a secret none is kept, and
@@ -53,7 +53,7 @@ func TestI11_CorpusOfSecrets(t *testing.T) {
 			}
 			return string(p.input)
 		},
-		"text": func(s string) string { return secret.Without(s, nil) },
+		"text": func(s string) string { return redact.Without(s, nil) },
 	}
 	secrets, harmless, missed, wrong := 0, 0, 0, 0
 	for _, line := range strings.Split(string(corpus), "\n") {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // worker is a process that lives long, and writes its id to the file $1.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/procgroup"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/procgroup"
+	"indoubt/ledger/wire/transmit"
 )
 
 // CommandRequest is one program to run. It is started by its argument vector;

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 // HTTP asks one downstream. Its zero value is ready; reads share a pool of

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/mcpwire"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/mcpwire"
+	"indoubt/ledger/wire/transmit"
 )
 
 // MCP calls tools of MCP servers. It keeps one session for each server, so at

@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/mcpwire"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/mcpwire"
+	"indoubt/ledger/wire/transmit"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 // Send transmits a write once, over a connection of its own. A redirect comes

@@ -14,7 +14,7 @@ import (
 	"modernc.org/sqlite"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 const (

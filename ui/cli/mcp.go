@@ -17,7 +17,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // mcpFlags say which server the proxy stands in front of.

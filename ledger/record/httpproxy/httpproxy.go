@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 // Options say what to stand in front of, and how.

@@ -13,7 +13,7 @@ import (
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // BenchmarkCall is one call through the proxy to a server in the same process and

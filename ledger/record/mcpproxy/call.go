@@ -12,7 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // call is one tools/call of the client.

@@ -13,7 +13,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // broken is a ledger that takes no changes while it is said to be.

@@ -15,7 +15,7 @@ import (
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // readings are the calls that servers with lenient parsers could read in what

@@ -11,7 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // slowReader takes longer than any call waits.

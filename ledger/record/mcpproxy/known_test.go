@@ -10,7 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // TestAReadIsKnownBeforeItIsJudged: a server that says right after the handshake

@@ -12,7 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // TestLostAnswersOverHTTP: whatever the transport calls rejected was sent.

@@ -8,7 +8,7 @@
 // as a call although it is not clearly one is answered with an error and goes no
 // further.
 //
-// It imports ledger, ledger/record and ledger/record/mcpwire.
+// It imports ledger, ledger/record and ledger/wire/mcpwire.
 package mcpproxy
 
 import (
@@ -25,7 +25,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // Options are what a proxy stands between, and what it records with.

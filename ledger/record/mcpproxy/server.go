@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // reply is what came back for a recorded call: the server's line, or why none

@@ -10,7 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // stateless is a server of revision 2026-07-28: every request says in _meta which

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/carry"
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/carry"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // withToken puts the correlation token into a call's arguments where the policy

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // tools is what is known of the server's tools.

@@ -17,8 +17,8 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/record/mcpwire"
 	"indoubt/ledger/sqlite"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 const soon = 20 * time.Second // a busy machine takes its time; a failure takes this long

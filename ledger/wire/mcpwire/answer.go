@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 // accepted waits for the server to take a message that gets no answer.

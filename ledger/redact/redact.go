@@ -1,7 +1,7 @@
-// Package secret knows what a secret looks like: by the name it stands under, and
+// Package redact knows what a secret looks like: by the name it stands under, and
 // by its own shape. Whatever is stored, logged or shown goes through it, so that
 // there is one list to keep. It is a leaf and imports nothing of indoubt.
-package secret
+package redact
 
 import (
 	"encoding/json"

@@ -3,7 +3,7 @@
 // as it was, and nothing that stands there is replaced: what has no place for the
 // token is said to have none, and goes without it.
 //
-// It imports ledger/record/mcpwire, for edits inside of JSON, and nothing else of
+// It imports ledger/wire/mcpwire, for edits inside of JSON, and nothing else of
 // indoubt.
 package carry
 
@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"indoubt/ledger/record/mcpwire"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // Place is where the token goes.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/ledger/record/procgroup"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // StdioOptions says which server Start starts.

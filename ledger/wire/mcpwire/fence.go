@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 // fencedDial makes connections that refuse every byte after the deadline: a

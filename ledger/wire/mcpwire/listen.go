@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/ledger/record/transmit"
+	"indoubt/ledger/wire/transmit"
 )
 
 // HTTPOptions says which server Dial talks to.
