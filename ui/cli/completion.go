@@ -71,7 +71,7 @@ func (a *app) completeIDs(from func(ledger.Row) bool, withVersion bool) completi
 			if withVersion {
 				offer = fmt.Sprintf("%s@%d", row.ID, row.Version)
 			}
-			out = append(out, offer+"\t"+safe.Text(string(row.State)+", "+cmp.Or(row.Title, row.Kind)))
+			out = append(out, offer+"\t"+safe.Of(string(row.State)+", "+cmp.Or(row.Title, row.Kind)).String())
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -76,7 +76,7 @@ func ledgerFailure(err error, f *failure) bool {
 		f.Exit, f.Code, f.Hint = exitUsage, "ambiguous", "write more of the id"
 	case errors.As(err, &filter):
 		f.Exit, f.Code, f.Hint, f.Message = exitUsage, "bad_filter", filter.Hint, filter.Message
-		f.More = []string{"  " + filter.Text, "  " + strings.Repeat(" ", ansi.StringWidth(safe.Text(filter.Text[:filter.Offset]))) + "^"}
+		f.More = []string{"  " + filter.Text, "  " + strings.Repeat(" ", ansi.StringWidth(safe.Of(filter.Text[:filter.Offset]).String())) + "^"}
 	case errors.Is(err, ledger.ErrNotFound):
 		f.Exit, f.Code, f.Hint = exitNotFound, "not_found", "see `indoubt list`, or check --ledger / INDOUBT_LEDGER"
 	case errors.Is(err, ledger.ErrKeyReused):

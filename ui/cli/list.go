@@ -198,7 +198,7 @@ func (a *app) underList(ctx context.Context, s ledger.Store, o listOptions, show
 		if !info.LastWrite.IsZero() {
 			line += " Last write " + ticket.Age(a.clock().Sub(info.LastWrite)) + " ago"
 			if info.LastBy != "" {
-				line += ", " + safe.Text(info.LastBy)
+				line += ", " + safe.Of(info.LastBy).String()
 			}
 			line += "."
 		}

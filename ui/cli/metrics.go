@@ -50,7 +50,7 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 		}
 		var page bytes.Buffer
 		if err := writeMetrics(r.Context(), &page, s, engine, problem(), a.clock()); err != nil {
-			http.Error(w, "the ledger could not be asked: "+safe.Text(err.Error()), http.StatusServiceUnavailable)
+			http.Error(w, "the ledger could not be asked: "+safe.Of(err.Error()).String(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -129,7 +129,7 @@ func escapeUnseen(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case r < 0x7f || safe.Text(string(r)) == string(r):
+		case r < 0x7f || safe.Of(string(r)).String() == string(r):
 			b.WriteRune(r)
 		case r < 0x10000:
 			fmt.Fprintf(&b, `\u%04x`, r)

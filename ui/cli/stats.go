@@ -238,7 +238,7 @@ func writeColumns(w *safe.Writer, head []string, n int, row func(i int) []string
 	for i := range n {
 		cells := row(i)
 		for j := range cells {
-			cells[j] = safe.Text(cells[j])
+			cells[j] = safe.Of(cells[j]).String()
 		}
 		rows = append(rows, cells)
 	}

@@ -114,7 +114,7 @@ func cells(use []column, all []view, ids []string) [][]string {
 				row[i] = ids[n]
 				continue
 			}
-			row[i] = safe.Text(c.cell(v))
+			row[i] = safe.Of(c.cell(v)).String()
 			if row[i] == "" {
 				row[i] = "–"
 			}
@@ -163,7 +163,7 @@ func shortIDs(all []view, cut bool) []string {
 	}
 	out := make([]string, len(all))
 	for i, v := range all {
-		out[i] = fmt.Sprintf("%s@%d", safe.Text(prefix(v.Record.Operation.ID, n)), v.Record.Operation.Version)
+		out[i] = fmt.Sprintf("%s@%d", safe.Of(prefix(v.Record.Operation.ID, n)).String(), v.Record.Operation.Version)
 	}
 	return out
 }

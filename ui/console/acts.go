@@ -390,9 +390,9 @@ func (m *Root) copyMenu() tea.Cmd {
 		if value == "" {
 			return
 		}
-		d.facts = append(d.facts, fact{key + "  " + name, cut(safe.Text(value), 200), false})
+		d.facts = append(d.facts, fact{key + "  " + name, cut(safe.Of(value).String(), 200), false})
 		d.keys[key] = func(*dialog) tea.Cmd {
-			m.say("copied the "+name+", if your terminal allows it: "+cut(safe.Text(value), 60), false)
+			m.say("copied the "+name+", if your terminal allows it: "+cut(safe.Of(value).String(), 60), false)
 			return tea.SetClipboard(safe.Exact(value)) // it may be pasted into a shell
 		}
 	}

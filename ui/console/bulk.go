@@ -135,9 +135,9 @@ func planned(ctx context.Context, engine Engine, id string) (ledger.Basis, recon
 	why := ""
 	switch {
 	case err != nil:
-		why = safe.Text(err.Error())
+		why = safe.Of(err.Error()).String()
 	case p.Refused != nil:
-		why = safe.Text(p.Refused.Error())
+		why = safe.Of(p.Refused.Error()).String()
 	case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe:
 		why = "without proof: by itself only"
 	case p.OverridesMax:
@@ -380,14 +380,14 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 		var moved *ledger.MovedError
 		by := ""
 		if errors.As(msg.err, &moved) {
-			by = " by " + ticket.Who(safe.Text(moved.Actor))
+			by = " by " + ticket.Who(safe.Of(moved.Actor).String())
 		}
 		r.tally["skipped"]++
 		r.results = append(r.results, "skipped, moved"+by+": "+title)
 	case msg.err != nil:
 		r.failures++
 		r.tally["failed"]++
-		r.results = append(r.results, "NOT DONE: "+title+": "+safe.Text(msg.err.Error()))
+		r.results = append(r.results, "NOT DONE: "+title+": "+safe.Of(msg.err.Error()).String())
 	default:
 		if msg.unclear {
 			r.failures++

@@ -98,7 +98,7 @@ func (m *Root) confirmDialog(b *brief) *dialog {
 	if b.raw.Operation.Verdict == ledger.Landed && len(known) > 0 {
 		shown := make([]string, len(known))
 		for i := range known {
-			shown[i] = safe.Text(known[i])
+			shown[i] = safe.Of(known[i]).String()
 		}
 		d.facts = append(d.facts, fact{"RECEIPT", strings.Join(shown, ", "), false}, fact{"WILL", "record that it landed; nothing is sent", false}, fact{"UNDO", "U puts it back in doubt", false})
 		d.yes = "y it landed"
@@ -114,7 +114,7 @@ func (m *Root) confirmDialog(b *brief) *dialog {
 	if len(candidates) > 0 {
 		shown := make([]string, len(candidates))
 		for i := range candidates {
-			shown[i] = safe.Text(candidates[i])
+			shown[i] = safe.Of(candidates[i]).String()
 		}
 		d.facts = append(d.facts, fact{"MAY BE IT", strings.Join(shown, ", ") + "; the check cannot tell whose", false})
 		if len(known) == 0 && len(candidates) == 1 {
@@ -380,7 +380,7 @@ func (m *Root) releaseDialog(h ledger.Hold) *dialog {
 // nameDialog asks who decides, on an account that several people share.
 func (m *Root) nameDialog(then func() tea.Cmd) *dialog {
 	d := &dialog{title: "Who are you?"}
-	d.facts = []fact{{"ACCOUNT", fmt.Sprintf("%s is shared", safe.Text(firstOf(m.actor.OSUser, m.actor.Name, "this one"))), false}, {"WHY", "every decision keeps who made it; this is a label, not a login", false}}
+	d.facts = []fact{{"ACCOUNT", fmt.Sprintf("%s is shared", safe.Of(firstOf(m.actor.OSUser, m.actor.Name, "this one")).String()), false}, {"WHY", "every decision keeps who made it; this is a label, not a login", false}}
 	name := textField("Your name", "")
 	d.fields = []*field{name}
 	d.do = "That is me"
@@ -397,7 +397,7 @@ func (m *Root) movedDialog(title string, e *ledger.MovedError) *dialog {
 	d := &dialog{title: "Not done: it moved", head: title}
 	d.facts = []fact{
 		{"NOW", ticket.State(e.State) + " since " + ticket.Moment(e.At, m.at, m.loc), true},
-		{"BY", ticket.Who(safe.Text(e.Actor)) + ticket.Colon(safe.Text(e.Reason)), false},
+		{"BY", ticket.Who(safe.Of(e.Actor).String()) + ticket.Colon(safe.Of(e.Reason).String()), false},
 	}
 	if e.NotFromThisOne {
 		d.facts = append(d.facts, fact{"SO", fmt.Sprintf("there is nothing to %s from there", verbWords(e.Verb)), false})
@@ -415,5 +415,5 @@ func verbWords(v string) string {
 	case "ack":
 		return "mark as dealt with"
 	}
-	return safe.Text(v)
+	return safe.Of(v).String()
 }

@@ -21,7 +21,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 	d.version = p.Record.Operation.Version
 	proven := p.Basis == ledger.BasisAbsent || p.Basis == ledger.BasisKeySafe
 	if proven {
-		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", firstOf(safe.Text(p.Why), ticket.Because(p.Basis, "")), false})
+		d.facts = append(d.facts, fact{"ALLOWED BECAUSE", firstOf(safe.Of(p.Why).String(), ticket.Because(p.Basis, "")), false})
 		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
 			d.until = p.LapsesAt
 		}
@@ -33,7 +33,7 @@ func (m *Root) retryDialog(p reconcile.Plan, b *brief) *dialog {
 		d.facts = append(d.facts, fact{"OVERRIDES", fmt.Sprintf("retry max %d%s", max(p.Max-1, 0), m.policyPlace(b)), true})
 	}
 	d.facts = append(d.facts, m.warnings(b)...)
-	send := safe.Text(p.WillSend)
+	send := safe.Of(p.WillSend).String()
 	if p.Sender == "pipeline" {
 		send = firstOf(op.Source.Pipeline, "its pipeline") + " may send once, when it asks next"
 	}
@@ -110,7 +110,7 @@ func (m *Root) riskFacts(p reconcile.Plan, b *brief) []fact {
 	var out []fact
 	switch {
 	case len(p.Showing.Related) > 0:
-		out = append(out, fact{"NOT ALONE", safe.Text(p.Why), true}, fact{"IF SENT", "it may happen twice, or undo the later one: " + ticket.FullCost(p.Loss), true})
+		out = append(out, fact{"NOT ALONE", safe.Of(p.Why).String(), true}, fact{"IF SENT", "it may happen twice, or undo the later one: " + ticket.FullCost(p.Loss), true})
 	case o.Conflict != ledger.NoConflict:
 		out = append(out, fact{"IN CONFLICT", strings.ToLower(ticket.Conflict(o.Conflict)) + ticket.Colon(o.ConflictNote), true}, twice)
 	case o.StateAt(m.at) == ledger.Failed:
@@ -159,7 +159,7 @@ func changedDialog(title string, e *reconcile.ChangedError) *dialog {
 		if sign == before {
 			label = ""
 		}
-		d.facts, before = append(d.facts, fact{label, safe.Text(text), false}), sign
+		d.facts, before = append(d.facts, fact{label, safe.Of(text).String(), false}), sign
 	}
 	d.facts = append(d.facts, fact{"NOTHING", "was sent. R shows it as it is now", false})
 	return d

@@ -23,7 +23,7 @@ type field struct {
 // be another text, which the decision would then hold.
 func textField(label, value string) *field {
 	f := &field{label: label, input: newInput()}
-	if safe.Text(value) == value {
+	if safe.Of(value).String() == value {
 		f.input.SetValue(value)
 	}
 	return f
@@ -71,7 +71,7 @@ func (f *field) press(msg tea.KeyPressMsg) {
 		return
 	}
 	if msg.Text != "" {
-		msg.Text = safe.Text(msg.Text)
+		msg.Text = safe.Of(msg.Text).String()
 	}
 	f.input, _ = f.input.Update(msg)
 }
@@ -84,7 +84,7 @@ func (f *field) paste(text string) (refused bool) {
 	if f.choices != nil {
 		return false
 	}
-	text = safe.Text(strings.Join(strings.Fields(text), " "))
+	text = safe.Of(strings.Join(strings.Fields(text), " ")).String()
 	value, at := []rune(f.input.Value()), f.input.Position()
 	f.input.SetValue(string(value[:at]) + text + string(value[at:]))
 	f.input.SetCursor(at + len([]rune(text)))

@@ -23,7 +23,7 @@ func (m *Root) nothing(w int) []string {
 	switch {
 	case !m.list.read && m.lost != nil:
 		say(m.th.bad, "The ledger cannot be read. This is not an all-clear.")
-		say(m.th.text, safe.Text(m.lost.Error()))
+		say(m.th.text, safe.Of(m.lost.Error()).String())
 	case !m.list.read:
 		say(m.th.faint, "Reading the ledger…")
 	case m.counts.All == 0 && m.filter.Text == "":
@@ -32,7 +32,7 @@ func (m *Root) nothing(w int) []string {
 		say(m.th.text, "indoubt run --kind post -- curl --fail-with-body …")
 		say(m.th.faint, "records a write of your pipeline; it appears here by itself.")
 	case m.filter.Text != "":
-		say(m.th.strong, "Nothing in this list matches /"+safe.Text(m.filter.Text))
+		say(m.th.strong, "Nothing in this list matches /"+safe.Of(m.filter.Text).String())
 		say(m.th.faint, "esc shows all of it, 0 looks in every list")
 	case m.tab == ledger.TabNeedsYou:
 		by := ""

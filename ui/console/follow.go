@@ -152,7 +152,7 @@ func (m *Root) tookIn(msg loadedMsg) {
 	if msg.err != nil {
 		if m.lost == nil {
 			m.lostAt, m.retryAt = m.at, m.at.Add(time.Second)
-			m.say("the ledger is lost: "+safe.Text(msg.err.Error()), true)
+			m.say("the ledger is lost: "+safe.Of(msg.err.Error()).String(), true)
 		}
 		m.lost = msg.err
 		return
@@ -284,7 +284,7 @@ func (m *Root) tookBriefs(msg briefsMsg) bool {
 	}
 	if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
 		m.briefAfter = m.at.Add(2 * time.Second) // not again at once
-		m.say(safe.Text(msg.err.Error()), true)
+		m.say(safe.Of(msg.err.Error()).String(), true)
 	}
 	return true
 }

@@ -82,14 +82,14 @@ func (m *Root) headItems(w int) []headItem {
 	}
 	name := "ledger"
 	if m.o.LedgerPath != "" {
-		name = safe.Text(filepath.Base(m.o.LedgerPath))
+		name = safe.Of(filepath.Base(m.o.LedgerPath)).String()
 	}
 	if w >= 110 {
 		name = "indoubt  " + name
 	}
 	short := name
 	if m.o.Banner != "" {
-		banner := strings.ToUpper(safe.Text(m.o.Banner))
+		banner := strings.ToUpper(safe.Of(m.o.Banner).String())
 		name = banner + "  " + name
 		short, _, _ = strings.Cut(banner, ":")
 	}
@@ -144,7 +144,7 @@ func (m *Root) headItems(w int) []headItem {
 	default:
 		add(8, 1, th.faint, "checks on", "")
 	}
-	actor := safe.Text(firstOf(m.actor.Name, "nobody"))
+	actor := safe.Of(firstOf(m.actor.Name, "nobody")).String()
 	if w >= 110 && !m.o.ReadOnly {
 		add(9, 0, th.text, actor+" read-write", actor)
 	} else {
@@ -329,7 +329,7 @@ func (m *Root) tabNotes() []string {
 		notes = append(notes, "range")
 	}
 	if m.filter.Text != "" {
-		notes = append(notes, "/"+safe.Text(m.filter.Text))
+		notes = append(notes, "/"+safe.Of(m.filter.Text).String())
 	}
 	if m.w >= 100 {
 		notes = append(notes, "sort: "+orderWords(m.order()))

@@ -127,12 +127,12 @@ func retryWords(r reconcile.RetryResult) string {
 	case reconcile.DidGrant:
 		return "one send allowed, waiting for its pipeline"
 	case reconcile.DidRefuse:
-		return "not sent" + ticket.Colon(safe.Text(r.Why))
+		return "not sent" + ticket.Colon(safe.Of(r.Why).String())
 	}
 	switch r.Operation.State {
 	case ledger.Committed:
 		if rc := r.Operation.Receipt(); rc != "" {
-			return "sent, it landed, receipt " + safe.Text(rc)
+			return "sent, it landed, receipt " + safe.Of(rc).String()
 		}
 		return "sent, it landed"
 	case ledger.Failed:
@@ -188,7 +188,7 @@ func (m *Root) check() tea.Cmd {
 func (m *Root) openLink() tea.Cmd {
 	link := m.chosenBrief().raw
 	url := m.judge(link, m.at).Link
-	shown := safe.Text(url)
+	shown := safe.Of(url).String()
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
 		m.say("not a web address: "+shown, true)
 		return nil

@@ -189,14 +189,14 @@ func (msg *loadedMsg) whereTo(ctx context.Context, store ledger.Store, in map[st
 }
 
 func safeRow(r ledger.Row) ledger.Row {
-	r.Title = safe.Text(firstOf(r.Title, r.Pricing.Title, r.Kind+" "+r.Key))
-	r.Target = safe.Text(firstOf(r.Target, r.Pricing.Target))
-	r.ID, r.Kind, r.Key, r.Token = safe.Text(r.ID), safe.Text(r.Kind), safe.Text(r.Key), safe.Text(r.Token)
-	r.Source.Pipeline, r.Source.Run, r.Source.Host = safe.Text(r.Source.Pipeline), safe.Text(r.Source.Run), safe.Text(r.Source.Host)
-	r.ErrorClass = ledger.ErrorClass(safe.Text(string(r.ErrorClass)))
-	r.Receipt, r.Actor = safe.Text(r.Receipt), safe.Text(r.Actor)
-	r.Pricing.Downstream = safe.Text(r.Pricing.Downstream)
-	r.Pricing.Duplicate.Word, r.Pricing.Miss.Word = safe.Text(r.Pricing.Duplicate.Word), safe.Text(r.Pricing.Miss.Word)
+	r.Title = safe.Of(firstOf(r.Title, r.Pricing.Title, r.Kind+" "+r.Key)).String()
+	r.Target = safe.Of(firstOf(r.Target, r.Pricing.Target)).String()
+	r.ID, r.Kind, r.Key, r.Token = safe.Of(r.ID).String(), safe.Of(r.Kind).String(), safe.Of(r.Key).String(), safe.Of(r.Token).String()
+	r.Source.Pipeline, r.Source.Run, r.Source.Host = safe.Of(r.Source.Pipeline).String(), safe.Of(r.Source.Run).String(), safe.Of(r.Source.Host).String()
+	r.ErrorClass = ledger.ErrorClass(safe.Of(string(r.ErrorClass)).String())
+	r.Receipt, r.Actor = safe.Of(r.Receipt).String(), safe.Of(r.Actor).String()
+	r.Pricing.Downstream = safe.Of(r.Pricing.Downstream).String()
+	r.Pricing.Duplicate.Word, r.Pricing.Miss.Word = safe.Of(r.Pricing.Duplicate.Word).String(), safe.Of(r.Pricing.Miss.Word).String()
 	return r
 }
 
@@ -247,7 +247,7 @@ func readBrief(ctx context.Context, store ledger.Store, judge ticket.Judge, id s
 		b.rec.Pricing = b.facts.Price
 	}
 	if b.rec.Operation.Title == "" {
-		b.rec.Operation.Title = firstOf(b.rec.Pricing.Title, safe.Text(rec.Operation.Kind+" "+rec.Operation.Key))
+		b.rec.Operation.Title = firstOf(b.rec.Pricing.Title, safe.Of(rec.Operation.Kind+" "+rec.Operation.Key).String())
 	}
 	if history {
 		events, err := store.Events(ctx, id, 0, 500)

@@ -73,7 +73,7 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		if hint, ok := misses[name]; ok {
 			m.say(hint, false)
 		} else if len([]rune(name)) == 1 && name != " " {
-			m.say(safe.Text(name)+" does nothing; ? lists the keys", false)
+			m.say(safe.Of(name).String()+" does nothing; ? lists the keys", false)
 		}
 		return nil
 	}
@@ -133,7 +133,7 @@ func (m *Root) paste(text string) {
 		return
 	}
 	if m.prompt != nil {
-		text = safe.Text(strings.Join(strings.Fields(text), " "))
+		text = safe.Of(strings.Join(strings.Fields(text), " ")).String()
 		p := m.prompt
 		value, at := []rune(p.input.Value()), p.input.Position()
 		p.input.SetValue(string(value[:at]) + text + string(value[at:]))
@@ -327,9 +327,9 @@ func (m *Root) foundIt(msg foundMsg) tea.Cmd {
 	if msg.err != nil {
 		var many *ledger.AmbiguousError
 		if errors.As(msg.err, &many) {
-			m.say(safe.Text("that could be "+strings.Join(many.IDs, ", ")), true)
+			m.say(safe.Of("that could be "+strings.Join(many.IDs, ", ")).String(), true)
 		} else {
-			m.say(safe.Text(msg.err.Error()), true)
+			m.say(safe.Of(msg.err.Error()).String(), true)
 		}
 		return nil
 	}

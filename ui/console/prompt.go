@@ -31,7 +31,7 @@ type prompt struct {
 func (m *Root) ask(kind promptKind) tea.Cmd {
 	p := &prompt{kind: kind, input: newInput(), was: m.filter}
 	if kind == promptFilter {
-		p.input.SetValue(safe.Text(m.filter.Text))
+		p.input.SetValue(safe.Of(m.filter.Text).String())
 		p.input.CursorEnd()
 	}
 	p.input.Focus()
@@ -63,7 +63,7 @@ func (m *Root) pressPrompt(msg tea.KeyPressMsg) tea.Cmd {
 		return m.enterPrompt()
 	}
 	if msg.Text != "" {
-		msg.Text = safe.Text(msg.Text)
+		msg.Text = safe.Of(msg.Text).String()
 	}
 	before := p.input.Value()
 	p.input, _ = p.input.Update(msg)
@@ -106,7 +106,7 @@ func (m *Root) enterPrompt() tea.Cmd {
 	}
 	cmd, err := m.command(text)
 	if err != nil {
-		p.fault = safe.Text(err.Error())
+		p.fault = safe.Of(err.Error()).String()
 		return nil
 	}
 	if m.prompt == p {
@@ -119,14 +119,14 @@ func (m *Root) enterPrompt() tea.Cmd {
 func filterFault(err error) string {
 	var f *ledger.FilterError
 	if !errors.As(err, &f) {
-		return safe.Text(err.Error())
+		return safe.Of(err.Error()).String()
 	}
 	near := f.Text[min(f.Offset, len(f.Text)):]
 	text := f.Message
 	if near != "" {
 		text += " at " + near
 	}
-	return safe.Text(text) + "   " + safe.Text(f.Hint)
+	return safe.Of(text).String() + "   " + safe.Of(f.Hint).String()
 }
 
 // setFilter shows another selection, from its top.

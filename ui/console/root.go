@@ -234,7 +234,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 			return nil, false
 		}
 		if msg.err != nil {
-			m.say(safe.Text(msg.err.Error()), true)
+			m.say(safe.Of(msg.err.Error()).String(), true)
 			return nil, true
 		}
 		m.show(m.bulkDialog(msg))
@@ -323,12 +323,12 @@ func (m *Root) refused(title string, err error) {
 	var no *ledger.RefusedError
 	d := &dialog{title: "Not done", head: title, itself: true}
 	if errors.As(err, &no) {
-		d.facts = []fact{{"WHY", safe.Text(no.Why), true}}
+		d.facts = []fact{{"WHY", safe.Of(no.Why).String(), true}}
 		if no.Hint != "" {
-			d.facts = append(d.facts, fact{"DO", safe.Text(no.Hint), false})
+			d.facts = append(d.facts, fact{"DO", safe.Of(no.Hint).String(), false})
 		}
 	} else {
-		d.facts = []fact{{"WHY", safe.Text(err.Error()), true}}
+		d.facts = []fact{{"WHY", safe.Of(err.Error()).String(), true}}
 	}
 	m.show(d)
 }
@@ -338,7 +338,7 @@ func (m *Root) planned(msg planMsg) {
 		return
 	}
 	if msg.err != nil {
-		m.say(safe.Text(msg.err.Error()), true)
+		m.say(safe.Of(msg.err.Error()).String(), true)
 		return
 	}
 	if msg.plan.Refused != nil {
@@ -416,7 +416,7 @@ func (m *Root) policyDialog() *dialog {
 	case p == nil || p.Empty():
 		d.facts = append(d.facts, fact{"FILE", "none: nothing is checked, costs are guesses. `indoubt policy init` writes one", true})
 	default:
-		d.facts = append(d.facts, fact{"FILE", safe.Text(p.Path()), false}, fact{"IN FORCE", cut(p.Digest(), 16), false})
+		d.facts = append(d.facts, fact{"FILE", safe.Of(p.Path()).String(), false}, fact{"IN FORCE", cut(p.Digest(), 16), false})
 	}
 	if err := m.policyProblem(); err != nil {
 		d.facts = append(d.facts, fact{"NOT TAKEN", "the file on disk is broken; the last good one stays", true})

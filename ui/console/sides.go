@@ -291,11 +291,11 @@ func plainMembers(object map[string]any) map[string]string {
 	for k, v := range object {
 		switch v := v.(type) {
 		case string:
-			out[safe.Text(k)] = safe.Text(v)
+			out[safe.Of(k).String()] = safe.Of(v).String()
 		case json.Number:
-			out[safe.Text(k)] = safe.Text(v.String())
+			out[safe.Of(k).String()] = safe.Of(v.String()).String()
 		case bool:
-			out[safe.Text(k)] = fmt.Sprint(v)
+			out[safe.Of(k).String()] = fmt.Sprint(v)
 		}
 	}
 	return out

@@ -298,12 +298,12 @@ func detailText(raw json.RawMessage, key string) string {
 	}
 	switch v := all[key].(type) {
 	case string:
-		return safe.Text(v)
+		return safe.Of(v).String()
 	case []any:
 		var parts []string
 		for _, p := range v {
 			if s, ok := p.(string); ok {
-				parts = append(parts, safe.Text(s))
+				parts = append(parts, safe.Of(s).String())
 			}
 		}
 		return strings.Join(parts, ", ")

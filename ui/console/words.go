@@ -30,7 +30,7 @@ func became(r ledger.Row, o ledger.Operation, now time.Time, loc *time.Location)
 	if since := turned(r, now); since.After(o.UpdatedAt) {
 		return words + " " + since.In(loc).Format("15:04") // a clock did it, nobody
 	}
-	return words + " " + o.UpdatedAt.In(loc).Format("15:04") + ", by " + safe.Text(ticket.Who(o.Actor))
+	return words + " " + o.UpdatedAt.In(loc).Format("15:04") + ", by " + safe.Of(ticket.Who(o.Actor)).String()
 }
 
 // turned is when a clock last put a row where it stands; zero when none did.

@@ -3,6 +3,8 @@
 // unterminated escape sequence swallows a screen, a right-to-left override
 // turns an amount around, a zero-width character makes two ids look alike.
 //
+// Text is the type of what may be shown. Only this package makes one.
+//
 // It may be imported by everything under ui; it imports nothing of indoubt.
 package safe
 
@@ -19,22 +21,73 @@ import (
 // scripts need three, a pile of them paints over neighbouring lines.
 const maxMarks = 4
 
-// Text returns s on one line with everything that does not print written out:
+// Text is one line that a terminal shows as it is written. The zero Text is empty.
+type Text struct{ s string }
+
+// Format is a text of the program's own. A constant becomes one by itself; to
+// convert anything else to it would let unsafe text through.
+type Format string
+
+// Of returns s on one line with everything that does not print written out:
 // \n \r \t, \x1b for the other ASCII controls and for bytes that are not
 // UTF-8, \u202e or \U000e0001 for runes. A backslash is doubled where it could
 // be mistaken for the beginning of such an escape, so that different strings
 // stay different. Nothing is ever dropped.
-func Text(s string) string {
+func Of(s string) Text {
 	if plain(s) {
-		return s
+		return Text{s}
 	}
 	var b strings.Builder
 	b.Grow(len(s) + 16)
 	writeOut(&b, s, true)
-	return b.String()
+	return Text{b.String()}
 }
 
-// Exact is Text for what is pasted elsewhere: a backslash stays single, so that
+// Say fills a format of the program's own, as fmt.Sprintf does. Each argument
+// becomes safe first; a Text stays as it is.
+func Say(format Format, args ...any) Text {
+	if false {
+		_ = fmt.Sprintf(string(format), args...) // so that go vet compares the two
+	}
+	if len(args) == 0 {
+		return Text{string(format)}
+	}
+	return Text{fmt.Sprintf(string(format), each(args)...)}
+}
+
+// Join puts texts side by side with a separator of the program's own.
+func Join(texts []Text, between Format) Text {
+	all := make([]string, len(texts))
+	for i, t := range texts {
+		all[i] = t.s
+	}
+	return Text{strings.Join(all, string(between))}
+}
+
+// Each makes every one of several strings safe.
+func Each(in []string) []Text {
+	out := make([]Text, len(in))
+	for i, s := range in {
+		out[i] = Of(s)
+	}
+	return out
+}
+
+// String is the text itself.
+func (t Text) String() string { return t.s }
+
+// Empty reports whether there is nothing to show.
+func (t Text) Empty() bool { return t.s == "" }
+
+// Or is the text, or another where it is empty.
+func (t Text) Or(other Text) Text {
+	if t.s == "" {
+		return other
+	}
+	return t
+}
+
+// Exact is Of for what is pasted elsewhere: a backslash stays single, so that
 // what prints stays what it is.
 func Exact(s string) string {
 	var b strings.Builder
@@ -76,16 +129,10 @@ func writeOut(b *strings.Builder, s string, double bool) {
 	}
 }
 
-// Lines is Text for text that may run over several lines: line feeds stay.
-func Lines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		lines[i] = Text(line)
-	}
-	return strings.Join(lines, "\n")
-}
+// Lines is Of for text that may run over several lines: line feeds stay.
+func Lines(s string) string { return Join(Each(strings.Split(s, "\n")), "\n").s }
 
-// plain tells quickly that nothing needs writing out, as is usual.
+// plain reports whether s shows as it is, which is the usual case.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c > '~' || c == '\\' {
@@ -95,8 +142,8 @@ func plain(s string) bool {
 	return true
 }
 
-// readsAsEscape tells whether a backslash before rest could be taken for an
-// escape that Text writes.
+// readsAsEscape reports whether a backslash before rest could be taken for an
+// escape that Of writes.
 func readsAsEscape(rest string) bool {
 	if rest == "" {
 		return false
@@ -108,7 +155,7 @@ func readsAsEscape(rest string) bool {
 	return !shows(r) || r == utf8.RuneError && size == 1
 }
 
-// shows tells whether a rune can be seen. unicode.IsPrint is false for
+// shows reports whether a rune can be seen. unicode.IsPrint is false for
 // controls, format characters, private use and every space but the plain one;
 // a few letters, marks and symbols without ink are left to catch.
 func shows(r rune) bool {
@@ -148,7 +195,7 @@ func escape(b *strings.Builder, r rune) {
 }
 
 // Value returns a copy of v in which every string, however deep, went through
-// Text. Bytes are left alone: whoever shows them puts them through Lines.
+// Of. Bytes are left alone: they are shown through Lines.
 func Value[T any](v T) T {
 	out := reflect.New(reflect.TypeOf(&v).Elem()).Elem()
 	clean(out, reflect.ValueOf(&v).Elem())
@@ -160,7 +207,7 @@ var timeType = reflect.TypeFor[time.Time]()
 func clean(dst, src reflect.Value) {
 	switch src.Kind() {
 	case reflect.String:
-		dst.SetString(Text(src.String()))
+		dst.SetString(Of(src.String()).s)
 	case reflect.Struct:
 		dst.Set(src)
 		if src.Type() == timeType {

@@ -38,12 +38,34 @@ func TestI11_TextWritesOutWhatDoesNotPrint(t *testing.T) {
 		"z" + marks(6):         "z" + marks(4) + `\u0301\u0301`,
 		"\u2028para\u2029\x00": `\u2028para\u2029\x00`,
 	} {
-		if got := safe.Text(in); got != want {
+		if got := safe.Of(in).String(); got != want {
 			t.Errorf("Text(%q) = %q, want %q", in, got, want)
 		}
 	}
 	if got := safe.Lines("a\nb\x07"); got != "a\nb\\x07" {
 		t.Errorf("Lines = %q", got)
+	}
+}
+
+// A Text is made of constants and of arguments that became safe on the way.
+func TestI11_TextIsSafeByItsType(t *testing.T) {
+	const bad, shown = "a\x1b[31m\n", `a\x1b[31m\n`
+	of := safe.Of(bad)
+	for want, got := range map[string]safe.Text{
+		shown:                        of,
+		"x":                          safe.Say("x"),
+		"x " + shown + " 3":          safe.Say("x %s %d", bad, 3),
+		"once " + shown:              safe.Say("once %s", of),
+		shown + ", " + shown:         safe.Join(safe.Each([]string{bad, bad}), ", "),
+		"instead":                    safe.Of("").Or(safe.Say("instead")),
+		"100% of " + shown + " here": safe.Say("100%% of %s here", of),
+	} {
+		if got.String() != want || got.Empty() {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if !safe.Of("").Empty() || !(safe.Text{}).Empty() {
+		t.Error("an empty text is not empty")
 	}
 }
 
@@ -54,7 +76,7 @@ func TestI11_DifferentStringsStayDifferent(t *testing.T) {
 	seen := map[string]string{}
 	rapid.Check(t, func(t *rapid.T) {
 		in := strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "pieces"), "")
-		out := safe.Text(in)
+		out := safe.Of(in).String()
 		if before, ok := seen[out]; ok && before != in {
 			t.Fatalf("%q and %q both show as %q", before, in, out)
 		}

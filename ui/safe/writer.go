@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Writer is the door to a terminal: what a command says goes through it. A
-// format is the program's own text; everything it is filled with may be anybody's
-// and is put on one line by Text. Whatever else arrives (a finished table, a help
-// text) keeps its line feeds and tabs, and nothing that a terminal would act on.
+// Writer stands in front of a terminal: all that a command prints goes through
+// it. A format is the program's own text; each argument is put on one line by
+// Of. Other bytes (a finished table, a help text) keep their line feeds and
+// tabs, and lose what a terminal would act on.
 type Writer struct{ to io.Writer }
 
-// NewWriter returns the door in front of to.
+// NewWriter returns a Writer in front of to.
 func NewWriter(to io.Writer) *Writer { return &Writer{to} }
 
-// Printf prints a format of the program's own, filled with anybody's texts.
+// Printf prints a format of the program's own.
 func (w *Writer) Printf(format string, args ...any) {
 	if false {
 		_ = fmt.Sprintf(format, args...) // so that go vet compares the two
@@ -24,14 +24,14 @@ func (w *Writer) Printf(format string, args ...any) {
 	fmt.Fprintf(w, format, each(args)...)
 }
 
-// Println prints one line of anybody's texts.
+// Println prints its arguments on one line.
 func (w *Writer) Println(args ...any) { fmt.Fprintln(w, each(args)...) }
 
 // Lines prints a text that may run over several lines.
 func (w *Writer) Lines(text string) { fmt.Fprintln(w, Lines(text)) }
 
 // Write passes bytes on, and writes out what a terminal would act on. A backslash
-// stays as it is: what came through Text has been here in all but name.
+// stays as it is: what came through Of is safe already.
 func (w *Writer) Write(p []byte) (int, error) {
 	lines := strings.Split(string(p), "\n")
 	for i, line := range lines {
@@ -47,22 +47,23 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// each makes texts safe, whatever type they come in. Numbers, times and the like
-// say nothing of their own.
+// each makes every argument that holds text safe. Numbers stay as they are.
 func each(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
 		switch v := arg.(type) {
 		case nil:
+		case Text:
+			arg = v.s
 		case string:
-			arg = Text(v)
+			arg = Of(v).s
 		case error:
-			arg = Text(v.Error())
+			arg = Of(v.Error()).s
 		case []string:
 			arg = Value(v)
 		default:
 			if k := reflect.ValueOf(arg).Kind(); k == reflect.String || k == reflect.Struct || k == reflect.Pointer {
-				arg = Text(fmt.Sprint(arg))
+				arg = Of(fmt.Sprint(arg)).s
 			}
 		}
 		out[i] = arg

@@ -120,7 +120,7 @@ func (t Ticket) Do(room int) string {
 	case "":
 		return "–"
 	default:
-		return safe.Text(a.Verb)
+		return safe.Of(a.Verb).String()
 	}
 }
 

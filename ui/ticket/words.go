@@ -51,7 +51,7 @@ func State(s ledger.State) string {
 	case ledger.Abandoned:
 		return "abandoned, stays unknown"
 	}
-	return safe.Text(string(s))
+	return safe.Of(string(s)).String()
 }
 
 // ErrorClass says how an answer failed to come.
