@@ -143,10 +143,10 @@ type Store interface {
 	// Release gives a lease back. A lease that is no longer held is no error.
 	Release(ctx context.Context, lease Lease) error
 
-	// Present writes down that an engine is at work; one whose Until is not to come
+	// RegisterEngine writes down that an engine is at work; one whose Until is not to come
 	// has left. Engines are those at work, in the order they came.
-	Present(ctx context.Context, p Presence) error
-	Engines(ctx context.Context) ([]Presence, error)
+	RegisterEngine(ctx context.Context, p Registration) error
+	Engines(ctx context.Context) ([]Registration, error)
 
 	// Pace reserves the next turn to ask a downstream, at least every after the one
 	// before it, for all who share this ledger. mine tells that the turn is the

@@ -332,14 +332,14 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 // An engine that was killed says nothing more, and is waited for no longer.
 func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	gone := ledger.Presence{Holder: "killed", Digest: "another", Since: w.now(), Until: w.now().Add(presentFor)}
-	if err := w.store.Present(w.ctx, gone); err != nil {
+	gone := ledger.Registration{Holder: "killed", Digest: "another", Since: w.now(), Until: w.now().Add(registeredFor)}
+	if err := w.store.RegisterEngine(w.ctx, gone); err != nil {
 		t.Fatal(err)
 	}
 	if !w.engine.onlyLooks(w.ctx) {
 		t.Error("it went unnoticed")
 	}
-	w.pass(presentFor + time.Second)
+	w.pass(registeredFor + time.Second)
 	if w.engine.onlyLooks(w.ctx) {
 		t.Error("it is waited for")
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// presentFor is how long an engine that says nothing more is taken to be at
+	// registeredFor is how long an engine that says nothing more is taken to be at
 	// work, and presentEvery how often it says so and looks who else is.
-	presentFor   = 20 * time.Second
-	presentEvery = 5 * time.Second
+	registeredFor = 20 * time.Second
+	presentEvery  = 5 * time.Second
 )
 
 // rivals notices engines that work on the same ledger under another policy. All
@@ -51,13 +51,13 @@ func (e *Engine) onlyLooks(ctx context.Context) bool {
 		return r.about
 	}
 	was := r.about
-	others, err := e.meet(ctx, ledger.Presence{Holder: e.holder, Digest: digest, Since: r.since, Until: now.Add(presentFor)})
+	others, err := e.meet(ctx, ledger.Registration{Holder: e.holder, Digest: digest, Since: r.since, Until: now.Add(registeredFor)})
 	if err != nil {
 		return true
 	}
-	me := ledger.Presence{Holder: e.holder, Digest: digest, Since: r.since}
+	me := ledger.Registration{Holder: e.holder, Digest: digest, Since: r.since}
 	r.digest, r.looked, r.about = digest, now, me.GivesWay(others)
-	r.alone = !slices.ContainsFunc(others, func(p ledger.Presence) bool { return p.Holder != e.holder })
+	r.alone = !slices.ContainsFunc(others, func(p ledger.Registration) bool { return p.Holder != e.holder })
 	if r.about && !was {
 		e.logf("%v: only looking", errOnlyLooking)
 	}
@@ -74,9 +74,9 @@ func (e *Engine) OnlyLooks() bool {
 }
 
 // meet says that this engine is at work, where it stays, and returns who is.
-func (e *Engine) meet(ctx context.Context, me ledger.Presence) ([]ledger.Presence, error) {
+func (e *Engine) meet(ctx context.Context, me ledger.Registration) ([]ledger.Registration, error) {
 	if !me.Since.IsZero() {
-		if err := e.o.Store.Present(ctx, me); err != nil {
+		if err := e.o.Store.RegisterEngine(ctx, me); err != nil {
 			return nil, err
 		}
 	}
@@ -95,6 +95,6 @@ func (e *Engine) arrive() (leave func()) {
 		r.since = time.Time{}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = e.o.Store.Present(ctx, ledger.Presence{Holder: e.holder}) // else it is forgotten by itself
+		_ = e.o.Store.RegisterEngine(ctx, ledger.Registration{Holder: e.holder}) // else it is forgotten by itself
 	}
 }

@@ -30,7 +30,7 @@ type Memory struct {
 	controls map[string]time.Time
 	tallies  map[ledger.Tally]ledger.Tally // by kind and class
 	paces    map[string]time.Time
-	engines  []ledger.Presence
+	engines  []ledger.Registration
 	watchers []chan struct{}
 	lead     ledger.Lead
 	info     ledger.Info // of the last step of the clock
@@ -345,26 +345,26 @@ func (m *Memory) Progress(_ context.Context, runID string, done int, result json
 	return nil
 }
 
-func (m *Memory) Present(_ context.Context, p ledger.Presence) error {
+func (m *Memory) RegisterEngine(_ context.Context, p ledger.Registration) error {
 	if p.Holder == "" {
 		return fmt.Errorf("an engine without a name")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock()
-	m.engines = slices.DeleteFunc(m.engines, func(e ledger.Presence) bool { return e.Holder == p.Holder || !e.Until.After(now) })
+	m.engines = slices.DeleteFunc(m.engines, func(e ledger.Registration) bool { return e.Holder == p.Holder || !e.Until.After(now) })
 	if p.Until.After(now) {
 		m.engines = append(m.engines, p)
 	}
 	return nil
 }
 
-func (m *Memory) Engines(context.Context) ([]ledger.Presence, error) {
+func (m *Memory) Engines(context.Context) ([]ledger.Registration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock()
-	out := slices.DeleteFunc(slices.Clone(m.engines), func(e ledger.Presence) bool { return !e.Until.After(now) })
-	slices.SortFunc(out, func(a, b ledger.Presence) int {
+	out := slices.DeleteFunc(slices.Clone(m.engines), func(e ledger.Registration) bool { return !e.Until.After(now) })
+	slices.SortFunc(out, func(a, b ledger.Registration) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Holder, b.Holder))
 	})
 	return out, nil

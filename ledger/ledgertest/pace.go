@@ -98,10 +98,10 @@ func pace(t *testing.T, open Open) {
 // engines know of each other.
 func engines(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	at := func(holder, digest string, ttl time.Duration) ledger.Presence {
-		return ledger.Presence{Holder: holder, Digest: digest, Since: d.clock.Now(), Until: d.clock.Now().Add(ttl)}
+	at := func(holder, digest string, ttl time.Duration) ledger.Registration {
+		return ledger.Registration{Holder: holder, Digest: digest, Since: d.clock.Now(), Until: d.clock.Now().Add(ttl)}
 	}
-	want := func(holders ...string) []ledger.Presence {
+	want := func(holders ...string) []ledger.Registration {
 		t.Helper()
 		all, err := d.s.Engines(ctx)
 		d.ok(err)
@@ -116,50 +116,50 @@ func engines(t *testing.T, open Open) {
 	}
 	want()
 	first := at("b", "p1", time.Minute)
-	d.ok(d.s.Present(ctx, first))
+	d.ok(d.s.RegisterEngine(ctx, first))
 	d.clock.Advance(time.Second)
 	second := at("a", "p2", time.Minute)
-	d.ok(d.s.Present(ctx, second))
+	d.ok(d.s.RegisterEngine(ctx, second))
 	if all := want("b", "a"); all[0] != first || all[1] != second {
 		t.Fatalf("%+v, want %+v and %+v", all, first, second)
 	}
 	for name, tc := range map[string]struct {
-		p    ledger.Presence
+		p    ledger.Registration
 		only bool
 	}{
 		"the first":            {first, false},
 		"the second":           {second, true},
 		"of the first policy":  {at("c", "p1", time.Minute), false},
-		"a single read":        {ledger.Presence{Holder: "d", Digest: "p1"}, false},
-		"another single read":  {ledger.Presence{Holder: "d", Digest: "p2"}, true},
-		"without a policy":     {ledger.Presence{Holder: "b", Since: first.Since}, true},
+		"a single read":        {ledger.Registration{Holder: "d", Digest: "p1"}, false},
+		"another single read":  {ledger.Registration{Holder: "d", Digest: "p2"}, true},
+		"without a policy":     {ledger.Registration{Holder: "b", Since: first.Since}, true},
 		"alone with its own":   {at("e", "p1", time.Minute), false},
 		"beside one without":   {at("f", "p1", time.Minute), false},
-		"at the same moment a": {ledger.Presence{Holder: "a", Digest: "p3", Since: first.Since}, false},
-		"at the same moment c": {ledger.Presence{Holder: "c", Digest: "p3", Since: first.Since}, true},
+		"at the same moment a": {ledger.Registration{Holder: "a", Digest: "p3", Since: first.Since}, false},
+		"at the same moment c": {ledger.Registration{Holder: "c", Digest: "p3", Since: first.Since}, true},
 	} {
-		others := []ledger.Presence{first, second}
+		others := []ledger.Registration{first, second}
 		switch name {
 		case "alone with its own":
 			others = others[:1]
 		case "beside one without":
-			others = []ledger.Presence{{Holder: "a", Since: first.Since}}
+			others = []ledger.Registration{{Holder: "a", Since: first.Since}}
 		}
 		if only := tc.p.GivesWay(others); only != tc.only {
 			t.Errorf("%s only looks: %t", name, only)
 		}
 	}
 	first.Digest = "p2" // a policy that was loaded anew
-	d.ok(d.s.Present(ctx, first))
+	d.ok(d.s.RegisterEngine(ctx, first))
 	if all := want("b", "a"); all[0].Digest != "p2" {
 		t.Fatalf("%+v", all[0])
 	}
 	second.Until = time.Time{}
-	d.ok(d.s.Present(ctx, second))
+	d.ok(d.s.RegisterEngine(ctx, second))
 	want("b")
 	d.clock.Advance(time.Hour)
 	want()
-	if d.s.Present(ctx, ledger.Presence{Until: d.clock.Now().Add(time.Hour)}) == nil {
+	if d.s.RegisterEngine(ctx, ledger.Registration{Until: d.clock.Now().Add(time.Hour)}) == nil {
 		t.Error("an engine without a name")
 	}
 }

@@ -2,18 +2,18 @@ package ledger
 
 import "time"
 
-// Presence says that an engine is at work on a ledger.
-type Presence struct {
+// Registration says that an engine works on a ledger.
+type Registration struct {
 	Holder string    // as on its leases
 	Digest string    // of the policy in force there; empty: it has no policy file
 	Since  time.Time // when it began; zero for one that makes a single read and is not written down
 	Until  time.Time // when it is taken for gone
 }
 
-// GivesWay tells whether an engine only looks, because others work on the ledger
+// GivesWay reports whether an engine only looks, because others work on the ledger
 // under another policy: that of the first one counts, among those that have a
 // policy file.
-func (p Presence) GivesWay(others []Presence) bool {
+func (p Registration) GivesWay(others []Registration) bool {
 	first := p
 	for _, o := range others {
 		if o.Holder == p.Holder || o.Digest == "" {

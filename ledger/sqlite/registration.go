@@ -8,8 +8,8 @@ import (
 	"indoubt/ledger"
 )
 
-// Present writes down that an engine is at work, and forgets those that are gone.
-func (s *Store) Present(ctx context.Context, p ledger.Presence) error {
+// RegisterEngine writes down that an engine is at work, and forgets those that are gone.
+func (s *Store) RegisterEngine(ctx context.Context, p ledger.Registration) error {
 	if p.Holder == "" {
 		return errors.New("an engine needs a name")
 	}
@@ -23,8 +23,8 @@ func (s *Store) Present(ctx context.Context, p ledger.Presence) error {
 }
 
 // Engines are those at work, in the order they came.
-func (s *Store) Engines(ctx context.Context) ([]ledger.Presence, error) {
-	all, err := collect(outside{ctx, s}, func(rows *sql.Rows) (p ledger.Presence, err error) {
+func (s *Store) Engines(ctx context.Context) ([]ledger.Registration, error) {
+	all, err := collect(outside{ctx, s}, func(rows *sql.Rows) (p ledger.Registration, err error) {
 		var since, until int64
 		err = rows.Scan(&p.Holder, &p.Digest, &since, &until)
 		p.Since, p.Until = at(since), at(until)
