@@ -148,13 +148,13 @@ type Store interface {
 	RegisterEngine(ctx context.Context, p Registration) error
 	Engines(ctx context.Context) ([]Registration, error)
 
-	// Pace reserves the next turn to ask a downstream, at least every after the one
-	// before it, for all who share this ledger. mine tells that the turn is the
+	// ReserveRead reserves the next time to read a downstream, at least every after the one
+	// before it, for all who share this ledger. mine reports that the time is the
 	// caller's, at once or within patience (no more than MaxPatience counts);
-	// otherwise nothing is reserved, and turn is when to come again. What is late
-	// for its turn has lost it. NextTurn is the rule. now is the host's own clock,
+	// otherwise nothing is reserved, and at is when to ask again. A caller that is late
+	// for its time has lost it. NextReservation is the rule. now is the host's own clock,
 	// which requests go by, whatever clock the ledger is told.
-	Pace(ctx context.Context, downstream string, now time.Time, every, patience time.Duration) (turn time.Time, mine bool, err error)
+	ReserveRead(ctx context.Context, downstream string, now time.Time, every, patience time.Duration) (at time.Time, mine bool, err error)
 
 	// Control returns when a positive control of this kind under this policy
 	// digest last found what it looked for; the zero time when never.

@@ -31,7 +31,7 @@ const (
 
 // downstreams keeps one governor for each outside system.
 type downstreams struct {
-	turns ledger.Store  // gives turns where there is a rate
+	rates ledger.Store  // reserves reads where there is a rate
 	all   chan struct{} // bounds what is asked at once over all of them
 	probe time.Duration // how long a breaker stays open before one probe
 	now   ledger.Clock
@@ -45,8 +45,8 @@ type downstream struct {
 	name    string
 	rule    policy.Downstream // what the governor was made for
 	http    *connect.HTTP
-	every   time.Duration // between two turns; 0: no rate
-	turns   ledger.Store
+	every   time.Duration // between two reads; 0: no rate
+	rates   ledger.Store
 	slots   chan struct{}
 	all     chan struct{}
 	judges  chan struct{} // bounds what its answers cost: expressions over huge ones take a while
@@ -106,7 +106,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 }
 
 func (all *downstreams) make(rule policy.Downstream) *downstream {
-	d := &downstream{name: rule.Name, all: all.all, probe: all.probe, rule: rule, every: every(rule), turns: all.turns, http: &connect.HTTP{},
+	d := &downstream{name: rule.Name, all: all.all, probe: all.probe, rule: rule, every: every(rule), rates: all.rates, http: &connect.HTTP{},
 		now: all.now, wall: time.Now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{}}
 	slots := rule.Concurrency
 	if slots <= 0 { // gentle where nobody says how much it can take
@@ -159,14 +159,14 @@ func (d *downstream) throttled() bool {
 
 // ask puts one question to the downstream, as it wants to be asked. A short
 // pause that it wished for is waited out; a longer one, and an open breaker,
-// give a *waitError. When its turn has come, ready may still call it off.
+// give a *waitError. At its reserved time, ready may still call it off.
 func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func() error, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
 	var done func()
 	for {
 		if err := d.clear(ctx, patience); err != nil {
 			return ledger.Answer{}, err
 		}
-		if done, err = d.turn(ctx); err != nil {
+		if done, err = d.admit(ctx); err != nil {
 			return ledger.Answer{}, err
 		}
 		if until, _ := d.blocked(); !until.After(d.now()) {

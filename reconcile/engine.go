@@ -82,7 +82,7 @@ func New(o Options) *Engine {
 		settleWithin: time.Minute,
 	}
 	e.after.few = make(chan struct{}, 8)
-	e.downs.turns, e.downs.all, e.downs.probe, e.downs.now = o.Store, make(chan struct{}, o.Width), probeAfter, e.now
+	e.downs.rates, e.downs.all, e.downs.probe, e.downs.now = o.Store, make(chan struct{}, o.Width), probeAfter, e.now
 	return e
 }
 

@@ -43,7 +43,7 @@ func Run(t *testing.T, open Open) {
 		{"Leases", leases},
 		{"LeasesInOneGo", leasesInOneGo},
 		{"Records", records},
-		{"Pace", pace},
+		{"Reservations", reservations},
 		{"Engines", engines},
 		{"OneWrite", oneWrite},
 		{"Recheck", recheck},

@@ -29,7 +29,7 @@ type Memory struct {
 	runs     map[string]*ledger.DecisionRun
 	controls map[string]time.Time
 	tallies  map[ledger.Tally]ledger.Tally // by kind and class
-	paces    map[string]time.Time
+	reserved map[string]time.Time
 	engines  []ledger.Registration
 	watchers []chan struct{}
 	lead     ledger.Lead
@@ -49,7 +49,7 @@ type entry struct {
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
-	return &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, paces: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
+	return &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
 }
 
 func (m *Memory) find(at ledger.Locator) (newest *entry) {
@@ -370,14 +370,14 @@ func (m *Memory) Engines(context.Context) ([]ledger.Registration, error) {
 	return out, nil
 }
 
-func (m *Memory) Pace(_ context.Context, downstream string, now time.Time, every, patience time.Duration) (turn time.Time, mine bool, err error) {
+func (m *Memory) ReserveRead(_ context.Context, downstream string, now time.Time, every, patience time.Duration) (at time.Time, mine bool, err error) {
 	if downstream == "" || every <= 0 {
-		return turn, false, fmt.Errorf("pace of %q: %s", downstream, every)
+		return at, false, fmt.Errorf("reservation at %q: %s", downstream, every)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	turn, mine, m.paces[downstream] = ledger.NextTurn(m.paces[downstream], now, every, patience)
-	return turn, mine, nil
+	at, mine, m.reserved[downstream] = ledger.NextReservation(m.reserved[downstream], now, every, patience)
+	return at, mine, nil
 }
 
 func (m *Memory) Info(context.Context) (ledger.Info, error) {

@@ -10,10 +10,10 @@ import (
 	"indoubt/ledger"
 )
 
-// Pace reserves a turn at a downstream.
-func (s *Store) Pace(ctx context.Context, downstream string, now time.Time, every, patience time.Duration) (turn time.Time, mine bool, err error) {
+// ReserveRead reserves the next time at which a downstream may be read.
+func (s *Store) ReserveRead(ctx context.Context, downstream string, now time.Time, every, patience time.Duration) (at time.Time, mine bool, err error) {
 	if downstream == "" || every <= 0 {
-		return turn, false, fmt.Errorf("a pace needs a downstream and a time between two turns, not %q and %s", downstream, every)
+		return at, false, fmt.Errorf("a reservation needs a downstream and a time between two reads, not %q and %s", downstream, every)
 	}
 	// Microseconds: at 300 a second, milliseconds would be a tenth off.
 	every = max((every + time.Microsecond - 1).Truncate(time.Microsecond), time.Microsecond)
@@ -25,11 +25,11 @@ func (s *Store) Pace(ctx context.Context, downstream string, now time.Time, ever
 			return err
 		}
 		var next time.Time
-		turn, mine, next = ledger.NextTurn(time.UnixMicro(had), now, every, patience)
-		if at := next.UnixMicro(); mine || at < had {
+		at, mine, next = ledger.NextReservation(time.UnixMicro(had), now, every, patience)
+		if free := next.UnixMicro(); mine || free < had {
 			_, err = tx.quietly(`
 				INSERT INTO paces (downstream, next_at) VALUES (?, ?)
-				ON CONFLICT (downstream) DO UPDATE SET next_at = excluded.next_at`, downstream, at)
+				ON CONFLICT (downstream) DO UPDATE SET next_at = excluded.next_at`, downstream, free)
 			return err
 		}
 		return nil
@@ -37,5 +37,5 @@ func (s *Store) Pace(ctx context.Context, downstream string, now time.Time, ever
 	if err != nil {
 		return time.Time{}, false, err
 	}
-	return turn.UTC(), mine, nil
+	return at.UTC(), mine, nil
 }

@@ -121,20 +121,20 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 	a.within(t, 10, began)
 }
 
-// unpaced is a ledger that gives no turns.
-type unpaced struct{ ledger.Store }
+// unreserved is a ledger that reserves nothing.
+type unreserved struct{ ledger.Store }
 
-func (unpaced) Pace(context.Context, string, time.Time, time.Duration, time.Duration) (time.Time, bool, error) {
+func (unreserved) ReserveRead(context.Context, string, time.Time, time.Duration, time.Duration) (time.Time, bool, error) {
 	return time.Time{}, false, errors.New("disk I/O error")
 }
 
-func TestNothingIsAskedWhenTheLedgerGivesNoTurn(t *testing.T) {
+func TestNothingIsReadWithoutAReservation(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    base:", "    rate: 50/s\n    base:", 1))
 	w.known("pay")
 	o := w.proven("pay")
 	doubt := w.doubt("pay", 5, 5)
 	_, _, before := w.side.count()
-	e := New(Options{Store: unpaced{w.store}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
+	e := New(Options{Store: unreserved{w.store}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
 	looked, err := e.ReadNow(w.ctx, doubt.ID)
 	if err != nil || looked.Read.Verdict != ledger.Inconclusive || looked.Operation.State != ledger.Uncertain {
@@ -177,40 +177,40 @@ func TestAfterAPauseTheRateHolds(t *testing.T) {
 	a.within(t, 20, began)
 }
 
-// turns counts what is asked of a ledger that gives turns.
-type turns struct {
+// reservations counts the reservations of a ledger.
+type reservations struct {
 	ledger.Store
 	n atomic.Int64
 }
 
-func (s *turns) Pace(ctx context.Context, name string, now time.Time, every, patience time.Duration) (time.Time, bool, error) {
+func (s *reservations) ReserveRead(ctx context.Context, name string, now time.Time, every, patience time.Duration) (time.Time, bool, error) {
 	defer s.n.Add(1)
-	return s.Store.Pace(ctx, name, now, every, patience)
+	return s.Store.ReserveRead(ctx, name, now, every, patience)
 }
 
-// With the first of some requests as late as a turn may be taken and the others in
+// With the first of some requests as late as a reserved read may begin and the others in
 // time, no second sees more than the rate; nor do ten minutes see two of six an hour.
 func TestLateTurnsStayWithinTheRate(t *testing.T) {
 	for _, rate := range []float64{1, 3, 50, 300, 5000, 6.0 / 3600} {
-		turns := every(policy.Downstream{RatePerSecond: rate})
+		apart := every(policy.Downstream{RatePerSecond: rate})
 		stretch := time.Duration(float64(time.Second) * max(1, 1/rate))
-		if n := 1 + int((stretch+tardy-1)/turns); float64(n) > max(1, rate) {
+		if n := 1 + int((stretch+tardy-1)/apart); float64(n) > max(1, rate) {
 			t.Errorf("%g a second: %d within %s", rate, n, stretch)
 		}
 	}
 }
 
 // A program that stood still does not send at once all that it has kept waiting.
-func TestALateTurnIsTakenAgain(t *testing.T) {
+func TestALateCallerReservesAgain(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	s := &turns{Store: w.store}
+	s := &reservations{Store: w.store}
 	e := New(Options{Store: s, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 4})
 	d.wall = w.now
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			done, err := d.turn(w.ctx)
+			done, err := d.admit(w.ctx)
 			if err != nil {
 				t.Error(err)
 				return
@@ -222,7 +222,7 @@ func TestALateTurnIsTakenAgain(t *testing.T) {
 	w.pass(time.Minute)
 	all.Wait()
 	if n := s.n.Load(); n < 7 {
-		t.Errorf("%d turns for four, of which three came late", n)
+		t.Errorf("%d reservations for four, of which three came late", n)
 	}
 }
 
