@@ -140,8 +140,8 @@ func turnsAt(k *policy.Kind, rec ledger.Record, p ledger.Pricing, now time.Time)
 	return next
 }
 
-// strike prices anew what a clock has changed. The new prices ring the ledger's
-// bell, so that consoles look again.
+// strike prices anew what a clock has changed. The new prices notify the
+// ledger's watchers, so that consoles read again.
 func (e *Engine) strike(ctx context.Context) error {
 	ids := e.clocks.struck(e.now(), batch)
 	if len(ids) == 0 || e.onlyLooks(ctx) {

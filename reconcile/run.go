@@ -13,7 +13,7 @@ import (
 
 const (
 	passEvery  = 20 * time.Millisecond // least time between two looks at the ledger
-	pollEvery  = time.Second           // longest, for writers that ring no bell
+	pollEvery  = time.Second           // longest, for writers that do not notify
 	errorPause = 2 * time.Second       // after the ledger could not be asked
 	autoEvery  = 15 * time.Second      // between two searches for what may be sent by itself
 	batch      = 500                   // rows taken from the ledger at once

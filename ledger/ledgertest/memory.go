@@ -158,7 +158,7 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 		m.ops = append(m.ops, e)
 	}
 	m.write(e, c, changeID, applied.Before, now, &applied)
-	m.bell()
+	m.notify()
 	return applied, nil
 }
 
@@ -287,7 +287,7 @@ func (m *Memory) Events(_ context.Context, operationID string, after int64, limi
 	return out, nil
 }
 
-func (m *Memory) bell() {
+func (m *Memory) notify() {
 	for _, w := range m.watchers {
 		select {
 		case w <- struct{}{}:

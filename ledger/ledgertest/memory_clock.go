@@ -30,7 +30,7 @@ func (m *Memory) Stepped(context.Context) (time.Duration, error) {
 			e.lease.ExpiresAt = until
 		}
 	}
-	m.bell()
+	m.notify()
 	return step, nil
 }
 

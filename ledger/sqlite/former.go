@@ -75,7 +75,7 @@ func traced(path string, o Options, empty bool) error {
 		case err != nil:
 		case !empty:
 			return &FormerError{Path: path, Trace: path + side + " is still there"}
-		case f.Size() > 0: // the bell was rung: something was written, so it is not being made
+		case f.Size() > 0: // something was written, so it is not being made
 			return &FormerError{Path: path, Trace: path + side + " tells of writes", Empty: true}
 		}
 	}

@@ -155,7 +155,7 @@ func (s *Store) finish(ctx context.Context, meta map[string]string, err error) e
 		s.writer.close()
 	}
 	s.disconnect()
-	s.bell.close()
+	s.notifier.close()
 	return err
 }
 
@@ -169,7 +169,7 @@ func (s *Store) openWriter(ctx context.Context, create bool) (meta map[string]st
 	if err != nil {
 		return nil, err
 	}
-	s.bell = newBell(s.path)
+	s.notifier = newNotifier(s.path)
 	if s.writer, err = newWriter(s); err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ const disconnectIn = 5 * time.Second
 
 // openReader opens a ledger that is only read.
 func (s *Store) openReader(ctx context.Context) (map[string]string, error) {
-	s.bell = &bell{path: s.path + ".bell"}
+	s.notifier = &notifier{path: s.path + ".bell"}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}

@@ -43,10 +43,10 @@ type Store struct {
 	home   string // as declared
 	copied string // why it is only looked at, "" when it is at home
 
-	writer *writer // nil when read-only
-	bell   *bell
-	kept   *keeper
-	strain strain
+	writer   *writer // nil when read-only
+	notifier *notifier
+	kept     *keeper
+	strain   strain
 
 	mu    sync.Mutex
 	files files                // in use
@@ -110,9 +110,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.kept.end()
 	if s.writer != nil {
-		return errors.Join(s.writer.close(), s.bell.close())
+		return errors.Join(s.writer.close(), s.notifier.close())
 	}
-	return errors.Join(s.disconnect(), s.bell.close())
+	return errors.Join(s.disconnect(), s.notifier.close())
 }
 
 // now is the wall's time.

@@ -14,7 +14,7 @@ const (
 	lookAgain = 20 * time.Millisecond // at the latest
 )
 
-// Watch sends after a commit: at once when its writer rings the bell, a few
+// Watch sends after a commit: at once when its writer notifies, a few
 // milliseconds later when it only wrote to -wal, within a second in any case.
 // Nothing is watched while the receiver is busy: what came meanwhile is one news.
 func (s *Store) Watch(ctx context.Context) <-chan struct{} {

@@ -192,7 +192,7 @@ func (w *writer) batch() {
 	}
 	w.gate.leave()
 	if wrote && err == nil {
-		w.store.bell.ring()
+		w.store.notifier.notify()
 	}
 	finish(translate(w.store.path, err))
 }

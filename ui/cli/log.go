@@ -71,9 +71,9 @@ func (a *app) log(ctx context.Context, o logOptions) error {
 		}
 		o.id = rec.Operation.ID
 	}
-	var bell <-chan struct{}
+	var changed <-chan struct{}
 	if o.follow { // before the first look, so that nothing falls between
-		bell = s.Watch(ctx)
+		changed = s.Watch(ctx)
 	}
 	events, last, err := history(ctx, s, o, from)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *app) log(ctx context.Context, o logOptions) error {
 		data := map[string]any{"events": eventsJSON(events), "next": last}
 		return a.done("", data, func(w *safe.Writer) { a.printEvents(w, events) })
 	}
-	return a.follow(ctx, s, o.id, events, last, bell)
+	return a.follow(ctx, s, o.id, events, last, changed)
 }
 
 // history reads the events that were asked for, and the number to go on after.
@@ -149,7 +149,7 @@ func before(ctx context.Context, s ledger.Store, last int64, from time.Time) (in
 }
 
 // follow prints what is there and then what comes, until ctx ends.
-func (a *app) follow(ctx context.Context, s ledger.Store, id string, events []ledger.Event, last int64, bell <-chan struct{}) error {
+func (a *app) follow(ctx context.Context, s ledger.Store, id string, events []ledger.Event, last int64, changed <-chan struct{}) error {
 	for {
 		if a.json {
 			for _, e := range events {
@@ -164,7 +164,7 @@ func (a *app) follow(ctx context.Context, s ledger.Store, id string, events []le
 			select {
 			case <-ctx.Done():
 				return nil
-			case _, open := <-bell:
+			case _, open := <-changed:
 				if !open {
 					return nil
 				}

@@ -266,11 +266,11 @@ func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) e
 	if err != nil {
 		return err
 	}
-	bell := s.Watch(ctx)
+	changed := s.Watch(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
 	followed := make(chan error, 1)
-	go func() { followed <- a.follow(ctx, s, "", nil, info.LastSeq, bell) }()
+	go func() { followed <- a.follow(ctx, s, "", nil, info.LastSeq, changed) }()
 	err = <-ended
 	engine.Drain(context.WithoutCancel(ctx))
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {

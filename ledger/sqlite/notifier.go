@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// bell is a side file whose one byte is written after each commit. A file
+// notifier writes the one byte of a side file after each commit. A file
 // watcher sees that at once, while a write to -wal shows before the commit can
 // be read.
-type bell struct {
+type notifier struct {
 	path string
 	mu   sync.Mutex
 	f    *os.File // nil for readers
 	n    byte
 }
 
-// newBell opens the bell for ringing. A bell that cannot be opened stays silent:
+// newNotifier opens the side file. A notifier that cannot open it stays silent:
 // watchers look by themselves once a second.
-func newBell(path string) *bell {
-	b := &bell{path: path + ".bell"}
+func newNotifier(path string) *notifier {
+	b := &notifier{path: path + ".bell"}
 	b.f, _ = openSide(path, ".bell", os.O_CREATE|os.O_RDWR)
 	return b
 }
 
-func (b *bell) ring() {
+func (b *notifier) notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.f == nil {
@@ -33,7 +33,7 @@ func (b *bell) ring() {
 	_, _ = b.f.WriteAt([]byte{b.n}, 0)
 }
 
-func (b *bell) close() error {
+func (b *notifier) close() error {
 	if b == nil {
 		return nil
 	}
