@@ -41,7 +41,7 @@ func (s *Store) writable() error {
 }
 
 // change is the job of one Change. A change that lost a race to a writer that
-// ignores the gate starts again from what is there now.
+// ignores the write lock starts again from what is there now.
 func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied) func(*tx) error {
 	if changeID == "" {
 		changeID = ledger.NewID()

@@ -24,7 +24,7 @@ for n in range(int(sys.argv[2])):
                (("committed", "uncertain")[n % 2], ("m-%d" % n, "")[n % 2], str(uuid.uuid4()), id))
 `
 
-// A pipeline in another language writes with its own SQLite, ignoring the gate,
+// A pipeline in another language writes with its own SQLite, ignoring the write lock,
 // while this one writes too.
 func TestForeignWriters(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {

@@ -55,7 +55,7 @@ func (k *keeper) end() {
 // ready puts right what can be put right before a transaction. gone is why nobody
 // may send because of it: the ledger is not where its path leads, and what has
 // happened is written down there all the same, because it may come back. The
-// caller has the gate, and is the only one here. Errors: *DisplacedError.
+// caller holds the write lock. Errors: *DisplacedError.
 func (s *Store) ready() (gone, err error) {
 	now, err := filesAt(s.path)
 	if err != nil {

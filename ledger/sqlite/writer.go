@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	patience = 5 * time.Second // for the gate and SQLite's lock, from when a change is asked for
+	patience = 5 * time.Second // for the write lock and SQLite's, from when a change is asked for
 	together = 128             // changes in one transaction at most
 )
 
 // writer is the one connection of this process that writes. Changes that arrive
-// while a transaction waits for the gate go into it together, and share its
+// while a transaction waits for the write lock go into it together, and share its
 // sync.
 type writer struct {
 	store  *Store
 	db     *sql.DB
 	conn   *sql.Conn // nil while nothing is open
-	gate   *gate
+	lock   *writeLock
 	stmts  map[string]*sql.Stmt
 	gone   error // why nobody may send because of what this transaction writes, or nil
 	queue  chan *job
-	turn   chan struct{} // whoever holds it writes for all that are queued
+	busy   chan struct{} // its holder writes for all that are queued
 	closed atomic.Bool
 }
 
@@ -49,11 +49,11 @@ type tx struct {
 }
 
 func newWriter(s *Store) (*writer, error) {
-	g, err := newGate(s.path)
+	g, err := newWriteLock(s.path)
 	if err != nil {
 		return nil, err
 	}
-	return &writer{store: s, gate: g, queue: make(chan *job, 4*together), turn: make(chan struct{}, 1)}, nil
+	return &writer{store: s, lock: g, queue: make(chan *job, 4*together), busy: make(chan struct{}, 1)}, nil
 }
 
 func (w *writer) connect(ctx context.Context) error {
@@ -64,7 +64,7 @@ func (w *writer) connect(ctx context.Context) error {
 	db.SetMaxOpenConns(1)
 	conn, err := db.Conn(ctx)
 	if err == nil {
-		// Waiting is done here, in short random naps under the gate: SQLite's own
+		// Waiting is done here, in short random naps under the write lock: SQLite's own
 		// waits grow until others have all the luck.
 		_, err = conn.ExecContext(ctx, `PRAGMA busy_timeout = 0; SELECT 1 FROM sqlite_schema LIMIT 1`)
 	}
@@ -125,9 +125,9 @@ func (w *writer) wait(ctx context.Context, j *job) {
 		select {
 		case <-j.done:
 			return
-		case w.turn <- struct{}{}:
+		case w.busy <- struct{}{}:
 			w.batch()
-			<-w.turn
+			<-w.busy
 		case <-ctx.Done():
 			if j.took.CompareAndSwap(false, true) {
 				j.err = ctx.Err()
@@ -159,7 +159,7 @@ func (w *writer) batch() {
 		return
 	}
 	until := first.came.Add(patience) // changes that waited for another batch have waited already
-	ok, err := w.gate.enter(max(time.Until(until), time.Second))
+	ok, err := w.lock.acquire(max(time.Until(until), time.Second))
 	if err == nil && !ok {
 		err = locked(w.store.path)
 	}
@@ -190,7 +190,7 @@ func (w *writer) batch() {
 	if err == nil {
 		err = w.store.anchored()
 	}
-	w.gate.leave()
+	w.lock.release()
 	if wrote && err == nil {
 		w.store.notifier.notify()
 	}
@@ -330,9 +330,9 @@ func (w *writer) execN(query string, args ...any) (int64, error) {
 // close waits for the batch in hand.
 func (w *writer) close() error {
 	w.closed.Store(true)
-	w.turn <- struct{}{}
-	defer func() { <-w.turn }()
-	return errors.Join(w.store.leave(), w.gate.close())
+	w.busy <- struct{}{}
+	defer func() { <-w.busy }()
+	return errors.Join(w.store.leave(), w.lock.close())
 }
 
 // exec runs a statement that others should hear of.

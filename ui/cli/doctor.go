@@ -129,7 +129,7 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store, path string) {
 }
 
 // files looks at the files of the ledger: who may read them, how long the log
-// has grown, whether a writer stands in the gate.
+// has grown, whether a writer holds the write lock.
 func (x *examination) files(ctx context.Context, path string) {
 	st, err := sqlite.StorageAt(path)
 	if err != nil {

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package sqlite
+
+import "time"
+
+// writeLock is always free here: SQLite's own lock and the writer's retries decide.
+type writeLock struct{}
+
+func newWriteLock(string) (*writeLock, error)          { return &writeLock{}, nil }
+func (*writeLock) acquire(time.Duration) (bool, error) { return true, nil }
+func (*writeLock) release()                            {}
+func (*writeLock) close() error                        { return nil }

@@ -1,0 +1,93 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// writeLock lets one process at a time into a write transaction. SQLite's own lock
+// starves: a process that has just let go takes it again before a sleeper wakes.
+// Two file locks make a queue: the process that waits for the lock holds next, so
+// that the one that comes back lets it through first.
+type writeLock struct {
+	next, lock *os.File
+	waiting    chan error // a wait that outlived its acquire
+}
+
+func newWriteLock(path string) (*writeLock, error) {
+	lock, err := openSide(path, ".lock", os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	next, err := openSide(path, ".bell", os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return &writeLock{next: next, lock: lock}, nil
+}
+
+// acquire waits at most patience. It returns false when the time ran out; the wait
+// goes on, and the next acquire takes it over. Only one goroutine calls it.
+func (g *writeLock) acquire(patience time.Duration) (bool, error) {
+	if g.waiting == nil {
+		first, err := try(g.next)
+		if err != nil {
+			return false, err
+		}
+		if first {
+			if ok, err := try(g.lock); ok || err != nil {
+				return ok, errors.Join(err, flock(g.next, unix.LOCK_UN))
+			}
+		}
+		waiting := make(chan error, 1)
+		go func() { waiting <- g.queue(first) }()
+		g.waiting = waiting
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-g.waiting:
+		g.waiting = nil
+		return err == nil, err
+	case <-timer.C:
+		return false, nil
+	}
+}
+
+// queue waits for next, unless it is held already, and then for the lock.
+func (g *writeLock) queue(first bool) error {
+	if !first {
+		if err := flock(g.next, unix.LOCK_EX); err != nil {
+			return err
+		}
+	}
+	err := flock(g.lock, unix.LOCK_EX)
+	return errors.Join(err, flock(g.next, unix.LOCK_UN))
+}
+
+func (g *writeLock) release() { flock(g.lock, unix.LOCK_UN) }
+
+func (g *writeLock) close() error { return errors.Join(g.lock.Close(), g.next.Close()) }
+
+func try(f *os.File) (bool, error) {
+	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
