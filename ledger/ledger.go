@@ -193,12 +193,12 @@ type Store interface {
 	// Progress stores how far a run has come, and its result when done.
 	Progress(ctx context.Context, runID string, done int, result json.RawMessage) error
 
-	// Tallies are how the doubts of each kind and error class ended, where evidence
+	// DoubtCounts are how the doubts of each kind and error class ended, where evidence
 	// ended them. They are kept as doubts end: no call scans the ledger.
-	Tallies(ctx context.Context) ([]Tally, error)
-	// Census counts operations by kind and state at now, with the oldest doubt of
-	// each. Like Tallies it is kept, not counted.
-	Census(ctx context.Context, now time.Time) ([]Census, error)
+	DoubtCounts(ctx context.Context) ([]DoubtCount, error)
+	// StateCounts counts operations by kind and state at now, with the oldest doubt of
+	// each. Like DoubtCounts it is kept, not counted.
+	StateCounts(ctx context.Context, now time.Time) ([]StateCount, error)
 	// Accuracy counts who decided doubts since then, and how often evidence said
 	// otherwise later. It reads the events of that time.
 	Accuracy(ctx context.Context, since time.Time) ([]Accuracy, error)

@@ -146,7 +146,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 // reckon with: a person looks.
 func TestAdviceByCosts(t *testing.T) {
 	without := must(t, priced)
-	with := without.WithHistory(History([]ledger.Tally{{Kind: "another", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}}))
+	with := without.WithHistory(History([]ledger.DoubtCount{{Kind: "another", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}}))
 	beside := func(rec ledger.Record) ledger.Record {
 		rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Committed, MayHaveLanded: true}}
 		return rec
@@ -250,7 +250,7 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 	if o.P != 0.5 || o.N != 0 || !strings.Contains(o.Why, "a guess") || math.Abs(o.Low-0.025) > 1e-6 || math.Abs(o.High-0.975) > 1e-6 {
 		t.Errorf("%+v", o)
 	}
-	k = p.WithHistory(History([]ledger.Tally{{Kind: "proof", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}})).Kind("proof")
+	k = p.WithHistory(History([]ledger.DoubtCount{{Kind: "proof", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}})).Kind("proof")
 	if o = k.Odds(doubt("proof")); o.N != 4 || math.Abs(o.P-0.5) > 1e-9 || math.Round(o.Low*100) != 15 || math.Round(o.High*100) != 85 {
 		t.Errorf("%+v", o) // Beta(3, 3): the 15–85 % of the screen
 	}
@@ -279,29 +279,29 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 }
 
 func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
-	tally := func(kind string, class ledger.ErrorClass, landed, missed int) ledger.Tally {
-		return ledger.Tally{Kind: kind, Class: class, Landed: landed, Missed: missed}
+	count := func(kind string, class ledger.ErrorClass, landed, missed int) ledger.DoubtCount {
+		return ledger.DoubtCount{Kind: kind, Class: class, Landed: landed, Missed: missed}
 	}
 	// A timeout begins at 0.50 with the weight of two cases.
 	for _, c := range []struct {
-		name    string
-		tallies []ledger.Tally
-		p       float64
-		n       int
-		why     string
+		name   string
+		counts []ledger.DoubtCount
+		p      float64
+		n      int
+		why    string
 	}{
 		{"nothing known", nil, 0.5, 0, "a guess for timeout: no cases yet"},
-		{"another class says nothing", []ledger.Tally{tally("proof", ledger.Class5xx, 40, 0), tally("mail", ledger.Class5xx, 40, 0)}, 0.5, 0, "no cases yet"},
-		{"own cases only", []ledger.Tally{tally("proof", ledger.ClassTimeout, 7, 1)}, 8.0 / 10, 8, "8 cases like it (timeout)"},
-		{"a few of others", []ledger.Tally{tally("mail", ledger.ClassTimeout, 2, 0)}, 3.0 / 4, 2, "none of this kind yet, 2 of other kinds (timeout)"},
+		{"another class says nothing", []ledger.DoubtCount{count("proof", ledger.Class5xx, 40, 0), count("mail", ledger.Class5xx, 40, 0)}, 0.5, 0, "no cases yet"},
+		{"own cases only", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, 7, 1)}, 8.0 / 10, 8, "8 cases like it (timeout)"},
+		{"a few of others", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 2, 0)}, 3.0 / 4, 2, "none of this kind yet, 2 of other kinds (timeout)"},
 		// The mean of all of them; it weighs ten cases.
-		{"many of others", []ledger.Tally{tally("mail", ledger.ClassTimeout, 600, 100), tally("post", ledger.ClassTimeout, 301, 0)}, (1 + 901.0) / 1003, 8, "none of this kind yet, 1001 of other kinds"},
-		{"ten own against many", []ledger.Tally{tally("mail", ledger.ClassTimeout, 998, 0), tally("proof", ledger.ClassTimeout, 0, 10)},
+		{"many of others", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 600, 100), count("post", ledger.ClassTimeout, 301, 0)}, (1 + 901.0) / 1003, 8, "none of this kind yet, 1001 of other kinds"},
+		{"ten own against many", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 998, 0), count("proof", ledger.ClassTimeout, 0, 10)},
 			10 * (999.0 / 1000) / 20, 18, "10 cases like it and 998 of other kinds (timeout)"},
-		{"several tallies of one kind", []ledger.Tally{tally("proof", ledger.ClassTimeout, 3, 0), tally("proof", ledger.ClassTimeout, 3, 0)}, 7.0 / 8, 6, "6 cases"},
-		{"nonsense is nothing", []ledger.Tally{tally("proof", ledger.ClassTimeout, -3, -1)}, 0.5, 0, "no cases yet"},
+		{"several counts of one kind", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, 3, 0), count("proof", ledger.ClassTimeout, 3, 0)}, 7.0 / 8, 6, "6 cases"},
+		{"nonsense is nothing", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, -3, -1)}, 0.5, 0, "no cases yet"},
 	} {
-		k := must(t, priced).WithHistory(History(c.tallies)).Kind("proof")
+		k := must(t, priced).WithHistory(History(c.counts)).Kind("proof")
 		o := k.Odds(doubt("proof"))
 		if math.Abs(o.P-c.p) > 1e-9 || o.N != c.n || !strings.Contains(o.Why, c.why) || o.Low > o.P || o.P > o.High {
 			t.Errorf("%s: %+v, want %v n%d %q", c.name, o, c.p, c.n, c.why)
@@ -311,7 +311,7 @@ func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
 		}
 	}
 	// However many there are, the interval is that of ten cases.
-	o := must(t, priced).WithHistory(History([]ledger.Tally{tally("mail", ledger.ClassTimeout, 90000, 10000)})).Kind("proof").Odds(doubt("proof"))
+	o := must(t, priced).WithHistory(History([]ledger.DoubtCount{count("mail", ledger.ClassTimeout, 90000, 10000)})).Kind("proof").Odds(doubt("proof"))
 	if math.Abs(o.Low-0.66) > 0.01 || math.Abs(o.High-0.997) > 0.01 || o.Others != 100000 {
 		t.Errorf("%+v", o)
 	}

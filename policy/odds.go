@@ -38,8 +38,8 @@ const (
 // Past is how the ledger's settled doubts ended, by kind and error class and by
 // class over all kinds. It never changes and is safe for use by many goroutines.
 type Past struct {
-	byKind  map[pastKey]tally
-	byClass map[ledger.ErrorClass]tally
+	byKind  map[pastKey]pastCount
+	byClass map[ledger.ErrorClass]pastCount
 }
 
 type pastKey struct {
@@ -47,17 +47,17 @@ type pastKey struct {
 	class ledger.ErrorClass
 }
 
-type tally struct{ landed, missed int }
+type pastCount struct{ landed, missed int }
 
-func (t tally) add(o ledger.Tally) tally {
-	return tally{t.landed + max(o.Landed, 0), t.missed + max(o.Missed, 0)}
+func (t pastCount) add(o ledger.DoubtCount) pastCount {
+	return pastCount{t.landed + max(o.Landed, 0), t.missed + max(o.Missed, 0)}
 }
 
-// History sums tallies up, as ledger.Store.Tallies gives them, once for every
+// History sums counts up, as ledger.Store.DoubtCounts gives them, once for every
 // look-up that follows.
-func History(tallies []ledger.Tally) *Past {
-	p := &Past{map[pastKey]tally{}, map[ledger.ErrorClass]tally{}}
-	for _, t := range tallies {
+func History(counts []ledger.DoubtCount) *Past {
+	p := &Past{map[pastKey]pastCount{}, map[ledger.ErrorClass]pastCount{}}
+	for _, t := range counts {
 		k := pastKey{t.Kind, t.Class}
 		p.byKind[k] = p.byKind[k].add(t)
 		p.byClass[t.Class] = p.byClass[t.Class].add(t)
@@ -66,12 +66,12 @@ func History(tallies []ledger.Tally) *Past {
 }
 
 // of is what is known of a kind and class, and of that class in all other kinds.
-func (p *Past) of(kind string, class ledger.ErrorClass) (own, others tally) {
+func (p *Past) of(kind string, class ledger.ErrorClass) (own, others pastCount) {
 	if p == nil {
 		return own, others
 	}
 	own, all := p.byKind[pastKey{kind, class}], p.byClass[class]
-	return own, tally{all.landed - own.landed, all.missed - own.missed}
+	return own, pastCount{all.landed - own.landed, all.missed - own.missed}
 }
 
 // Odds is the chance that the operation landed: the history of its kind and

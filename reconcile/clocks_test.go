@@ -55,7 +55,7 @@ func TestOddsRestOnTheLedger(t *testing.T) {
 		w.read(o.ID)
 	}
 	o := w.doubt("pay", 1)
-	wise := WithTallies(w.ctx, w.store, w.inForce())
+	wise := WithHistory(w.ctx, w.store, w.inForce())
 	odds, blank := wise.Kind("pay").Odds(w.get(o.ID)), w.inForce().Kind("pay").Odds(w.get(o.ID))
 	if odds.N != 8 || odds.P <= blank.P || blank.N != 0 || wise.Digest() != w.inForce().Digest() {
 		t.Errorf("%+v, without its history %+v", odds, blank)

@@ -9,11 +9,11 @@ import (
 	"indoubt/policy"
 )
 
-// historyAge is how old tallies may be before they are fetched again.
+// historyAge is how old counts may be before they are fetched again.
 const historyAge = 5 * time.Second
 
 // History lets a policy's odds learn from how the ledger's own doubts ended. It
-// is cheap to ask all the time: the ledger keeps the tallies, and they are
+// is cheap to ask all the time: the ledger keeps the counts, and they are
 // fetched every few seconds at most. It is safe for use by many goroutines.
 type History struct {
 	store ledger.Store
@@ -38,8 +38,8 @@ func (h *History) Policy(ctx context.Context, p *policy.Policy) *policy.Policy {
 	defer h.mu.Unlock()
 	if now := time.Now(); now.Sub(h.fetched) > historyAge {
 		h.fetched = now
-		if tallies, err := h.store.Tallies(ctx); err == nil {
-			h.past, h.from = policy.History(tallies), nil
+		if counts, err := h.store.DoubtCounts(ctx); err == nil {
+			h.past, h.from = policy.History(counts), nil
 		}
 	}
 	if h.from != p {
@@ -48,8 +48,8 @@ func (h *History) Policy(ctx context.Context, p *policy.Policy) *policy.Policy {
 	return h.wise
 }
 
-// WithTallies is the policy with odds that rest on the ledger's history as it
+// WithHistory is the policy with odds that rest on the ledger's history as it
 // is now, for programs that end soon.
-func WithTallies(ctx context.Context, store ledger.Store, p *policy.Policy) *policy.Policy {
+func WithHistory(ctx context.Context, store ledger.Store, p *policy.Policy) *policy.Policy {
 	return NewHistory(store).Policy(ctx, p)
 }

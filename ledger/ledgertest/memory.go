@@ -28,7 +28,7 @@ type Memory struct {
 	holds    []ledger.Hold
 	runs     map[string]*ledger.DecisionRun
 	controls map[string]time.Time
-	tallies  map[ledger.Tally]ledger.Tally // by kind and class
+	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
 	reserved map[string]time.Time
 	engines  []ledger.Registration
 	watchers []chan struct{}
@@ -49,7 +49,7 @@ type entry struct {
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
-	return &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, tallies: map[ledger.Tally]ledger.Tally{}}
+	return &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}}
 }
 
 func (m *Memory) find(at ledger.Locator) (newest *entry) {
@@ -219,7 +219,7 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		if e.op.Conflict != before.Conflict || e.op.ConflictNote != before.ConflictNote {
 			ev.Conflict = e.op.Conflict
 		}
-		m.tally(before, e.op, ev.Verb, now)
+		m.countDoubt(before, e.op, ev.Verb, now)
 		m.append(ev, now)
 		m.changes[changeID] = e.op.ID
 	}

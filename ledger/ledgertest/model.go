@@ -354,19 +354,19 @@ func (g *game) compareAll() {
 // compareKept compares what the stores have counted as they went.
 func compareKept(rt *rapid.T, plain, real ledger.Store, now time.Time) {
 	type kept struct {
-		Tallies  []ledger.Tally
-		Census   []ledger.Census
+		Doubts   []ledger.DoubtCount
+		States   []ledger.StateCount
 		Accuracy [2][]ledger.Accuracy
 	}
 	of := func(s ledger.Store) kept {
-		tallies, err1 := s.Tallies(ctx)
-		census, err2 := s.Census(ctx, now)
+		doubtCounts, err1 := s.DoubtCounts(ctx)
+		stateCounts, err2 := s.StateCounts(ctx, now)
 		all, err3 := s.Accuracy(ctx, time.Time{})
 		late, err4 := s.Accuracy(ctx, Noon.Add(time.Hour))
 		if err := errors.Join(err1, err2, err3, err4); err != nil {
 			rt.Fatalf("%v", err)
 		}
-		return kept{sortTallies(tallies), sortCensus(census), [2][]ledger.Accuracy{sortAccuracy(all), sortAccuracy(late)}}
+		return kept{sortDoubtCounts(doubtCounts), sortStateCounts(stateCounts), [2][]ledger.Accuracy{sortAccuracy(all), sortAccuracy(late)}}
 	}
 	if diff := cmp.Diff(of(plain), of(real), seeing...); diff != "" {
 		rt.Fatalf("what was counted differs from memory's (-memory +store):\n%s", diff)

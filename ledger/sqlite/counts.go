@@ -47,7 +47,7 @@ func moved(index, where string) string {
 	          FROM open_operations INDEXED BY ` + index + ` WHERE ` + where
 }
 
-type tally struct {
+type counted struct {
 	class, tab               string
 	parked                   bool
 	n, pending, words, twice int
@@ -65,7 +65,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error
 	defer rows.Close()
 	plainPending := 0
 	for rows.Next() {
-		var t tally
+		var t counted
 		if err := rows.Scan(&t.class, &t.tab, &t.parked, &t.n, &t.pending, &t.loss, &t.words, &t.twice, &t.conflicts); err != nil {
 			return c, translate(s.path, err)
 		}
@@ -91,13 +91,13 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error
 			c.Parked += t.n
 		}
 	}
-	add(&c, ledger.TabInFlight, tally{n: plainPending}, 1)
+	add(&c, ledger.TabInFlight, counted{n: plainPending}, 1)
 	c.Settled = c.All - c.NeedsYou - c.Checking - c.InFlight - c.Parked
 	c.Loss = math.Round(c.Loss*1e6) / 1e6
 	return c, translate(s.path, rows.Err())
 }
 
-func add(c *ledger.Counts, tab ledger.Tab, t tally, sign int) {
+func add(c *ledger.Counts, tab ledger.Tab, t counted, sign int) {
 	switch tab {
 	case ledger.TabNeedsYou:
 		c.NeedsYou += sign * t.n

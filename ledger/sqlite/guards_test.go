@@ -485,16 +485,16 @@ func TestPlainSQLIsCounted(t *testing.T) {
 	exec(`UPDATE OR REPLACE operations SET state = 'committed', change_id = 'd-3', change_of = 'd-3', machine = 0, actor = 'ann', reason = 'saw it' WHERE id = 'd'`)
 	change("e", `state = 'committed'`)
 	change("overdue", `state = 'committed'`)
-	tallies := must1[[]ledger.Tally](t)(s.Tallies(ctx))
-	if d := diff([]ledger.Tally{{Kind: "k", Class: "deadline", Landed: 1}, {Kind: "k", Class: "timeout", Landed: 1, Missed: 1}}, tallies); d != "" {
-		t.Errorf("tallies (-want +got):\n%s", d)
+	doubts := must1[[]ledger.DoubtCount](t)(s.DoubtCounts(ctx))
+	if d := diff([]ledger.DoubtCount{{Kind: "k", Class: "deadline", Landed: 1}, {Kind: "k", Class: "timeout", Landed: 1, Missed: 1}}, doubts); d != "" {
+		t.Errorf("doubt counts (-want +got):\n%s", d)
 	}
-	counts := map[ledger.State]int{}
-	for _, c := range must1[[]ledger.Census](t)(s.Census(ctx, time.Now())) {
-		counts[c.State] = c.Count
+	states := map[ledger.State]int{}
+	for _, c := range must1[[]ledger.StateCount](t)(s.StateCounts(ctx, time.Now())) {
+		states[c.State] = c.Count
 	}
-	if d := diff(map[ledger.State]int{ledger.Pending: 2, ledger.Committed: 4, ledger.Failed: 2}, counts); d != "" {
-		t.Errorf("census (-want +got):\n%s", d)
+	if d := diff(map[ledger.State]int{ledger.Pending: 2, ledger.Committed: 4, ledger.Failed: 2}, states); d != "" {
+		t.Errorf("state counts (-want +got):\n%s", d)
 	}
 	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "overdue"})); !rec.Operation.Doubted {
 		t.Error("an answer after the deadline leaves no trace of the doubt")

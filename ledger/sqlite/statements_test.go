@@ -29,9 +29,9 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 	}
 	seed, left := number("INDOUBT_SQL_SEED", 1), number("INDOUBT_SQL_STATEMENTS", 2000)
 	const each = 1000 // of one ledger, so that it stays small
-	tally := map[string]int{}
+	seen := map[string]int{}
 	for round := 0; left > 0; round++ {
-		f := newFuzzed(t, rand.New(rand.NewPCG(uint64(seed), uint64(round))), tally)
+		f := newFuzzed(t, rand.New(rand.NewPCG(uint64(seed), uint64(round))), seen)
 		f.name = fmt.Sprintf("INDOUBT_SQL_SEED=%d, ledger %d", seed, round)
 		for n := range min(each, left) {
 			f.step()
@@ -45,9 +45,9 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		must(t, f.s.Close())
 		left -= each
 	}
-	t.Logf("seed %d: %v", seed, tally)
-	if tally["accepted"] < 100 || tally["refused"] < 100 {
-		t.Fatalf("the statements are too wild or too tame: %v", tally)
+	t.Logf("seed %d: %v", seed, seen)
+	if seen["accepted"] < 100 || seen["refused"] < 100 {
+		t.Fatalf("the statements are too wild or too tame: %v", seen)
 	}
 }
 
@@ -58,7 +58,7 @@ type fuzzed struct {
 	s     *Store
 	db    *sql.DB
 	ahead atomic.Int64
-	tally map[string]int
+	seen  map[string]int
 	name  string
 	ids   int
 	said  []string // statements since the last check
@@ -78,8 +78,8 @@ var fuzzTables = []string{"operations", "operations", "operations", "operations"
 
 var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "leases": true, "counts": true, "census": true, "tallies": true}
 
-func newFuzzed(t *testing.T, r *rand.Rand, tally map[string]int) *fuzzed {
-	f := &fuzzed{t: t, r: r, tally: tally, sql: map[string][]fuzzColumn{}, kept: map[string]map[string]string{}}
+func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
+	f := &fuzzed{t: t, r: r, seen: seen, sql: map[string][]fuzzColumn{}, kept: map[string]map[string]string{}}
 	ahead := func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
 	f.s = must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: ahead, Steady: hostclock.With(ahead)}))
 	f.db = rawDB(t, f.s.path)
@@ -132,11 +132,11 @@ func (f *fuzzed) exec(statement string) {
 	}
 	_, err := f.db.Exec(statement)
 	if err == nil {
-		f.tally["accepted"]++
+		f.seen["accepted"]++
 		f.said = append(f.said, statement)
 		return
 	}
-	f.tally["refused"]++
+	f.seen["refused"]++
 	f.said = append(f.said, "refused ("+err.Error()+"): "+statement)
 }
 

@@ -73,7 +73,7 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 
 // writeMetrics writes what the ledger holds and what this engine has done.
 func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reconcile.Engine, problem error, now time.Time) error {
-	census, err := s.Census(ctx, now)
+	states, err := s.StateCounts(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -87,11 +87,11 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 	}
 	m := exposition{w: w}
 	m.family("indoubt_operations", "gauge", "Operations by kind and state.")
-	for _, c := range census {
+	for _, c := range states {
 		m.sample(float64(c.Count), "kind", c.Kind, "state", string(c.State))
 	}
 	m.family("indoubt_oldest_seconds", "gauge", "How long the oldest operation of a kind is in flight or in doubt.")
-	for _, c := range census {
+	for _, c := range states {
 		if !c.Oldest.IsZero() {
 			m.sample(max(now.Sub(c.Oldest).Seconds(), 0), "kind", c.Kind, "state", string(c.State))
 		}

@@ -42,9 +42,9 @@ and how often a decision was found wrong later. The last is counted since --sinc
 
 type statsJSON struct {
 	Lists       []listCount      `json:"lists"`
-	Kinds       []censusJSON     `json:"kinds"`
+	Kinds       []stateCountJSON `json:"kinds"`
 	Downstreams []downstreamJSON `json:"downstreams"`
-	Odds        []tallyJSON      `json:"odds"`
+	Odds        []doubtCountJSON `json:"odds"`
 	Accuracy    []accuracyJSON   `json:"accuracy"`
 	Duplicates  int              `json:"duplicates"` // open ones
 	Loss        float64          `json:"loss"`
@@ -61,7 +61,7 @@ func (l listCount) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{"list":%q,"count":%d}`, l.name, l.n), nil
 }
 
-type censusJSON struct {
+type stateCountJSON struct {
 	Kind          string       `json:"kind"`
 	State         ledger.State `json:"state"`
 	Count         int          `json:"count"`
@@ -77,7 +77,7 @@ type downstreamJSON struct {
 	Reason     string         `json:"reason,omitempty"`
 }
 
-type tallyJSON struct {
+type doubtCountJSON struct {
 	Kind       string            `json:"kind"`
 	ErrorClass ledger.ErrorClass `json:"error_class"`
 	Landed     int               `json:"landed"`
@@ -110,11 +110,11 @@ func (a *app) stats(ctx context.Context, since time.Duration) error {
 	if err != nil {
 		return err
 	}
-	census, err := s.Census(ctx, now)
+	states, err := s.StateCounts(ctx, now)
 	if err != nil {
 		return err
 	}
-	tallies, err := s.Tallies(ctx)
+	doubts, err := s.DoubtCounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,18 +126,18 @@ func (a *app) stats(ctx context.Context, since time.Duration) error {
 	if err != nil {
 		return err
 	}
-	data := statsJSON{Lists: listed(counts), Kinds: []censusJSON{}, Downstreams: downs, Odds: []tallyJSON{}, Accuracy: []accuracyJSON{},
+	data := statsJSON{Lists: listed(counts), Kinds: []stateCountJSON{}, Downstreams: downs, Odds: []doubtCountJSON{}, Accuracy: []accuracyJSON{},
 		Duplicates: counts.Twice, Loss: counts.Loss, Currency: p.Currency(), Since: *moment(from)}
-	for _, c := range census {
-		j := censusJSON{Kind: c.Kind, State: c.State, Count: c.Count}
+	for _, c := range states {
+		j := stateCountJSON{Kind: c.Kind, State: c.State, Count: c.Count}
 		if !c.Oldest.IsZero() {
 			old := max(now.Sub(c.Oldest), 0).Truncate(time.Second).Seconds()
 			j.OldestSeconds = &old
 		}
 		data.Kinds = append(data.Kinds, j)
 	}
-	for _, t := range tallies {
-		data.Odds = append(data.Odds, tallyJSON{t.Kind, t.Class, t.Landed, t.Missed})
+	for _, t := range doubts {
+		data.Odds = append(data.Odds, doubtCountJSON{t.Kind, t.Class, t.Landed, t.Missed})
 	}
 	for _, c := range accuracy {
 		data.Accuracy = append(data.Accuracy, accuracyJSON{c.Actor, c.Machine, c.Verb, c.Decided, c.Wrong})

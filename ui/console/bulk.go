@@ -293,7 +293,7 @@ type bulkRun struct {
 	stopping  string // it ends with the item under way
 	looked    bool   // the pause after the first few is over
 	results   []string
-	tally     map[string]int
+	counts    map[string]int
 }
 
 // stepMsg is the end of one item of a bulk run.
@@ -371,8 +371,8 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 	}
 	r.done++
 	r.flying = false
-	if r.tally == nil {
-		r.tally = map[string]int{}
+	if r.counts == nil {
+		r.counts = map[string]int{}
 	}
 	title := r.items[msg.at].title
 	switch {
@@ -382,17 +382,17 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 		if errors.As(msg.err, &moved) {
 			by = " by " + ticket.Who(safe.Of(moved.Actor).String())
 		}
-		r.tally["skipped"]++
+		r.counts["skipped"]++
 		r.results = append(r.results, "skipped, moved"+by+": "+title)
 	case msg.err != nil:
 		r.failures++
-		r.tally["failed"]++
+		r.counts["failed"]++
 		r.results = append(r.results, "NOT DONE: "+title+": "+safe.Of(msg.err.Error()).String())
 	default:
 		if msg.unclear {
 			r.failures++
 		}
-		r.tally[kindOf(msg.word)]++
+		r.counts[kindOf(msg.word)]++
 		r.results = append(r.results, msg.word+": "+title)
 	}
 	switch {
@@ -438,7 +438,7 @@ func (m *Root) finishRun(how string) tea.Cmd {
 	m.run = nil
 	title, _ := bulkWords(r.verb)
 	d := &dialog{title: title + ": " + how, itself: true}
-	d.facts = append(d.facts, fact{"RESULT", r.tallyWords(), r.failures > 0})
+	d.facts = append(d.facts, fact{"RESULT", r.countWords(), r.failures > 0})
 	if rest := len(r.items) - r.next; rest > 0 {
 		d.facts = append(d.facts, fact{"NOT TOUCHED", plural(rest, "operation", "operations"), true})
 	}
@@ -468,14 +468,14 @@ func kindOf(word string) string {
 	return word
 }
 
-func (r *bulkRun) tallyWords() string {
-	words := make([]string, 0, len(r.tally))
-	for w := range r.tally {
+func (r *bulkRun) countWords() string {
+	words := make([]string, 0, len(r.counts))
+	for w := range r.counts {
 		words = append(words, w)
 	}
 	sort.Strings(words)
 	for i, w := range words {
-		words[i] = fmt.Sprintf("%d %s", r.tally[w], w)
+		words[i] = fmt.Sprintf("%d %s", r.counts[w], w)
 	}
 	return strings.Join(words, " · ")
 }
@@ -489,7 +489,7 @@ func (m *Root) progressLine(w int) string {
 	if d := m.at.Sub(r.began); r.done > 0 && d > time.Second && r.done < n && !r.paused {
 		text += fmt.Sprintf("  %s left", ticket.Span(d/time.Duration(r.done)*time.Duration(n-r.done)))
 	}
-	text += "   " + r.tallyWords()
+	text += "   " + r.countWords()
 	if r.paused {
 		text += "   paused"
 	} else {

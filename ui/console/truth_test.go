@@ -298,7 +298,7 @@ func TestABulkRunCountsWhatBecameOfItsItems(t *testing.T) {
 	for i, word := range []string{"sent, it landed, receipt ch_1", "sent, it landed, receipt ch_2", "not sent: it moved", "not sent: held by sam", "sent, it landed"} {
 		b.send(stepMsg{run: "run", at: i, word: word})
 	}
-	if got := b.m.run.tallyWords(); got != "2 not sent · 3 sent, it landed" {
+	if got := b.m.run.countWords(); got != "2 not sent · 3 sent, it landed" {
 		t.Errorf("it counts %q", got)
 	}
 	b.shows("5/9", "3 sent, it landed", "paused")

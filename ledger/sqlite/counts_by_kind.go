@@ -9,18 +9,18 @@ import (
 	"indoubt/ledger"
 )
 
-// Tallies returns how doubts ended, as the database has kept it.
-func (s *Store) Tallies(ctx context.Context) ([]ledger.Tally, error) {
-	tallies, err := collect(outside{ctx, s}, func(rows *sql.Rows) (t ledger.Tally, err error) {
+// DoubtCounts returns how doubts ended, as the database has kept it.
+func (s *Store) DoubtCounts(ctx context.Context) ([]ledger.DoubtCount, error) {
+	counts, err := collect(outside{ctx, s}, func(rows *sql.Rows) (t ledger.DoubtCount, err error) {
 		return t, rows.Scan(&t.Kind, &t.Class, &t.Landed, &t.Missed)
 	}, `SELECT kind, class, landed, missed FROM tallies ORDER BY kind, class`)
-	return tallies, translate(s.path, err)
+	return counts, translate(s.path, err)
 }
 
-// censusQuery gives the kept counts with the oldest doubt of each kind, and
+// stateCountsQuery gives the kept counts with the oldest doubt of each kind, and
 // beside them what of the pending is in doubt by its deadline. What is in flight
 // is few, and its index has all that is asked of it but for second attempts.
-const censusQuery = `
+const stateCountsQuery = `
 	SELECT c.kind, c.pending, c.committed, c.failed, c.uncertain, c.abandoned,
 	       coalesce((SELECT min(h.doubted_at) FROM open_operations h INDEXED BY open_by_doubt
 	                  WHERE h.state = 'uncertain' AND h.kind = c.kind AND h.doubted_at > 0), 0),
@@ -32,14 +32,14 @@ const censusQuery = `
 	         FROM operations o INDEXED BY operations_pending WHERE state = 'pending' GROUP BY kind) p ON p.kind = c.kind
 	 ORDER BY c.kind`
 
-// Census counts operations by kind and state at now.
-func (s *Store) Census(ctx context.Context, now time.Time) ([]ledger.Census, error) {
-	rows, err := s.rows(ctx, censusQuery, ms(now))
+// StateCounts counts operations by kind and state at now.
+func (s *Store) StateCounts(ctx context.Context, now time.Time) ([]ledger.StateCount, error) {
+	rows, err := s.rows(ctx, stateCountsQuery, ms(now))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var out []ledger.Census
+	var out []ledger.StateCount
 	for rows.Next() {
 		var kind string
 		var pending, committed, failed, uncertain, abandoned, overdue int
@@ -50,7 +50,7 @@ func (s *Store) Census(ctx context.Context, now time.Time) ([]ledger.Census, err
 		if overdue > 0 && (doubted == 0 || deadline < doubted) {
 			doubted = deadline
 		}
-		for _, c := range []ledger.Census{
+		for _, c := range []ledger.StateCount{
 			{Kind: kind, State: ledger.Pending, Count: pending - overdue, Oldest: at(began)},
 			{Kind: kind, State: ledger.Uncertain, Count: uncertain + overdue, Oldest: at(doubted)},
 			{Kind: kind, State: ledger.Committed, Count: committed},

@@ -9,45 +9,45 @@ import (
 	"indoubt/ledger"
 )
 
-// tally counts how a doubt ended, unless a person said so.
-func (m *Memory) tally(before, after ledger.Operation, verb string, now time.Time) {
+// countDoubt counts how a doubt ended, unless a person said so.
+func (m *Memory) countDoubt(before, after ledger.Operation, verb string, now time.Time) {
 	person := verb == string(ledger.VerbConfirm) || verb == string(ledger.VerbDeny) || verb == string(ledger.VerbAbandon)
 	ended := after.State == ledger.Committed || after.State == ledger.Failed
 	if before.StateAt(now) != ledger.Uncertain || !ended || person {
 		return
 	}
-	key := ledger.Tally{Kind: after.Kind, Class: before.ErrorClass}
+	key := ledger.DoubtCount{Kind: after.Kind, Class: before.ErrorClass}
 	if before.State == ledger.Pending {
 		key.Class = ledger.ClassDeadline
 	}
-	t := m.tallies[key]
+	t := m.doubts[key]
 	t.Kind, t.Class = key.Kind, key.Class
 	if after.State == ledger.Committed {
 		t.Landed++
 	} else {
 		t.Missed++
 	}
-	m.tallies[key] = t
+	m.doubts[key] = t
 }
 
-// Tallies implements ledger.Store.
-func (m *Memory) Tallies(context.Context) ([]ledger.Tally, error) {
+// DoubtCounts implements ledger.Store.
+func (m *Memory) DoubtCounts(context.Context) ([]ledger.DoubtCount, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []ledger.Tally
-	for _, t := range m.tallies {
+	var out []ledger.DoubtCount
+	for _, t := range m.doubts {
 		out = append(out, t)
 	}
 	return out, nil
 }
 
-// Census implements ledger.Store.
-func (m *Memory) Census(_ context.Context, now time.Time) ([]ledger.Census, error) {
+// StateCounts implements ledger.Store.
+func (m *Memory) StateCounts(_ context.Context, now time.Time) ([]ledger.StateCount, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	counts := map[ledger.Census]ledger.Census{}
+	counts := map[ledger.StateCount]ledger.StateCount{}
 	for _, e := range m.ops {
-		key := ledger.Census{Kind: e.op.Kind, State: e.op.StateAt(now)}
+		key := ledger.StateCount{Kind: e.op.Kind, State: e.op.StateAt(now)}
 		c := counts[key]
 		c.Kind, c.State, c.Count = key.Kind, key.State, c.Count+1
 		var since time.Time
@@ -64,7 +64,7 @@ func (m *Memory) Census(_ context.Context, now time.Time) ([]ledger.Census, erro
 		}
 		counts[key] = c
 	}
-	var out []ledger.Census
+	var out []ledger.StateCount
 	for _, c := range counts {
 		out = append(out, c)
 	}
@@ -113,13 +113,15 @@ func (m *Memory) Accuracy(_ context.Context, since time.Time) ([]ledger.Accuracy
 }
 
 // The order of these is no part of what they say.
-func sortTallies(t []ledger.Tally) []ledger.Tally {
-	slices.SortFunc(t, func(a, b ledger.Tally) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Class, b.Class)) })
+func sortDoubtCounts(t []ledger.DoubtCount) []ledger.DoubtCount {
+	slices.SortFunc(t, func(a, b ledger.DoubtCount) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Class, b.Class))
+	})
 	return t
 }
 
-func sortCensus(c []ledger.Census) []ledger.Census {
-	slices.SortFunc(c, func(a, b ledger.Census) int {
+func sortStateCounts(c []ledger.StateCount) []ledger.StateCount {
+	slices.SortFunc(c, func(a, b ledger.StateCount) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.State, b.State))
 	})
 	return c

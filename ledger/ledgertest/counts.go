@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tallies counts the ends of doubts, and only those that evidence made.
-func tallies(t *testing.T, open Open) {
+// doubtCounts counts the ends of doubts, and only those that evidence made.
+func doubtCounts(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	class := func(c ledger.ErrorClass) func(*ledger.SettleRequest) {
 		return func(s *ledger.SettleRequest) { s.ErrorClass = c }
@@ -46,60 +46,60 @@ func tallies(t *testing.T, open Open) {
 	d.observe(d.doubt("unclear"), ledger.Inconclusive)
 	d.observe(d.doubt("different"), ledger.Mismatch, "pi_1")
 	d.settle(d.retry(d.doubt("again"), ledger.BasisKeySafe).Attempt.ID, ledger.OutcomeCommitted)
-	got, err := d.s.Tallies(ctx)
+	got, err := d.s.DoubtCounts(ctx)
 	d.ok(err)
-	want := []ledger.Tally{
+	want := []ledger.DoubtCount{
 		{Kind: "card.charge", Class: ledger.ClassDeadline, Landed: 1, Missed: 1},
 		{Kind: "card.charge", Class: ledger.ClassReset, Landed: 1, Missed: 1},
 		{Kind: "card.charge", Class: ledger.ClassTimeout, Landed: 2, Missed: 1},
 		{Kind: "mail.send", Class: ledger.ClassTimeout, Missed: 1},
 	}
-	if diff := cmp.Diff(want, sortTallies(got)); diff != "" {
-		d.Fatalf("tallies (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, sortDoubtCounts(got)); diff != "" {
+		d.Fatalf("doubtCounts (-want +got):\n%s", diff)
 	}
 }
 
-// census counts by kind and state, and tells the oldest doubt.
-func census(t *testing.T, open Open) {
+// stateCounts counts by kind and state, and tells the oldest doubt.
+func stateCounts(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	mail := func(r *ledger.BeginRequest) { r.Kind = "mail.send" }
-	check := func(want ...ledger.Census) {
+	check := func(want ...ledger.StateCount) {
 		d.Helper()
-		got, err := d.s.Census(ctx, d.clock.Now())
+		got, err := d.s.StateCounts(ctx, d.clock.Now())
 		d.ok(err)
-		if diff := cmp.Diff(want, sortCensus(got), seeing...); diff != "" {
-			d.Fatalf("census (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, sortStateCounts(got), seeing...); diff != "" {
+			d.Fatalf("stateCounts (-want +got):\n%s", diff)
 		}
 	}
 	check()
 	at := func(seconds int) time.Time { return Noon.Add(time.Duration(seconds) * time.Second) }
 	first := d.begun("a") // 0
 	d.begun("b")          // 1
-	check(ledger.Census{Kind: "card.charge", State: ledger.Pending, Count: 2, Oldest: at(0)})
+	check(ledger.StateCount{Kind: "card.charge", State: ledger.Pending, Count: 2, Oldest: at(0)})
 	d.settle(first.Attempt.ID, ledger.OutcomeCommitted) // 2
 	doubt := d.doubt("c")                               // 3, 4
 	d.doubt("d")                                        // 5, 6
 	d.doubt("m", mail)                                  // 7, 8
 	d.decide(d.doubt("x"), ledger.VerbAbandon)          // 9, 10, 11
-	check(ledger.Census{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.Census{Kind: "card.charge", State: ledger.Committed, Count: 1},
-		ledger.Census{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(1)},
-		ledger.Census{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(4)},
-		ledger.Census{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
+	check(ledger.StateCount{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.StateCount{Kind: "card.charge", State: ledger.Committed, Count: 1},
+		ledger.StateCount{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(1)},
+		ledger.StateCount{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(4)},
+		ledger.StateCount{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
 	d.retry(doubt, ledger.BasisKeySafe) // 12: a second attempt is as old as itself
 	d.clock.Advance(50 * time.Second)   // b's deadline passes at 61
-	check(ledger.Census{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.Census{Kind: "card.charge", State: ledger.Committed, Count: 1},
-		ledger.Census{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(12)},
-		ledger.Census{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(6)},
-		ledger.Census{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
+	check(ledger.StateCount{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.StateCount{Kind: "card.charge", State: ledger.Committed, Count: 1},
+		ledger.StateCount{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(12)},
+		ledger.StateCount{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(6)},
+		ledger.StateCount{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
 	if _, err := d.s.Expire(ctx, 10); err != nil { // which changes nothing of it
 		d.Fatalf("%v", err)
 	}
 	d.settle(d.begun("f", mail).Attempt.ID, ledger.OutcomeFailed)
-	check(ledger.Census{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.Census{Kind: "card.charge", State: ledger.Committed, Count: 1},
-		ledger.Census{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(12)},
-		ledger.Census{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(6)},
-		ledger.Census{Kind: "mail.send", State: ledger.Failed, Count: 1},
-		ledger.Census{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
+	check(ledger.StateCount{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.StateCount{Kind: "card.charge", State: ledger.Committed, Count: 1},
+		ledger.StateCount{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(12)},
+		ledger.StateCount{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(6)},
+		ledger.StateCount{Kind: "mail.send", State: ledger.Failed, Count: 1},
+		ledger.StateCount{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
 }
 
 // accuracy compares decisions with what came up afterwards.

@@ -2,19 +2,19 @@ package ledger
 
 import "time"
 
-// Tally is how doubts of one kind and error class ended: only those that a
+// DoubtCount is how doubts of one kind and error class ended: only those that a
 // read's verdict or a late answer ended, never a person's word. An operation
 // leaves doubt for committed or failed; one that is pending past its deadline was
 // in doubt, with the class of its deadline.
-type Tally struct {
+type DoubtCount struct {
 	Kind   string
 	Class  ErrorClass // of the doubt, before it was settled
 	Landed int
 	Missed int // proven not to have landed
 }
 
-// Census is how many operations of a kind are in a state.
-type Census struct {
+// StateCount is how many operations of a kind are in a state.
+type StateCount struct {
 	Kind  string
 	State State // as every reader must assume it at the time asked about
 	Count int
