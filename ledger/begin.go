@@ -218,14 +218,14 @@ func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) 
 			Why: fmt.Sprintf("held by %s (%s)", h.Actor.Name, h.Reason)}, Change{}
 	}
 	if rel := rec.unseen(g.Related); rel != nil {
-		return beginRivalled(rec, req, g, rel)
+		return beginOvertaken(rec, req, g, rel)
 	}
 	return beginAgain(rec, req, &g)
 }
 
-// beginRivalled takes a permission back that was given before another operation
+// beginOvertaken takes a permission back that was given before another operation
 // may have landed: sending now might do that again, or undo it.
-func beginRivalled(rec *Record, req BeginRequest, g Grant, by *Relation) (BeginResult, Change) {
+func beginOvertaken(rec *Record, req BeginRequest, g Grant, by *Relation) (BeginResult, Change) {
 	why := fmt.Sprintf("what %s had allowed is void: since then, %s", g.Actor, by.says())
 	o := rec.Operation
 	o.Version++

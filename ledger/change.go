@@ -74,7 +74,7 @@ func (r Record) Row() Row {
 		if rel.Overtook {
 			row.Overtaken = true
 		} else {
-			row.Twins++
+			row.SameInput++
 		}
 	}
 	return row

@@ -87,7 +87,7 @@ type Row struct {
 	ParkedUntil time.Time
 	GrantedAt   time.Time // an open grant's creation, zero without one
 	GrantUntil  time.Time
-	Twins       int // other operations with the same fingerprint
+	SameInput   int // other operations with the same fingerprint
 	Overtaken   bool
 	Pricing     Pricing
 }

@@ -19,7 +19,7 @@ type Relation struct {
 	Source    Source
 	CreatedAt time.Time
 	SettledAt time.Time // zero while it is not settled
-	Overtook  bool      // newer on the same target; otherwise a twin
+	Overtook  bool      // newer on the same target; otherwise one with the same input or key fields
 	// MayHaveLanded: it landed or may have. False only where every attempt of it
 	// is known to have had no effect.
 	MayHaveLanded bool

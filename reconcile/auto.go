@@ -91,7 +91,7 @@ func mayEver(k *policy.Kind) bool { return k.Auto.Retry == "absent" || k.Auto.Re
 // worthConsidering rules out by the row alone.
 func worthConsidering(k *policy.Kind, row ledger.Row, now time.Time) bool {
 	return mayEver(k) && row.Conflict == ledger.NoConflict && !row.HandsOff &&
-		!row.Parked(now) && row.Twins == 0 && !row.Overtaken && row.GrantUntil.Before(now) && row.Attempts-1 < k.Retry.Max
+		!row.Parked(now) && row.SameInput == 0 && !row.Overtaken && row.GrantUntil.Before(now) && row.Attempts-1 < k.Retry.Max
 }
 
 // consider sends an operation, last seen at a version, in the background if the

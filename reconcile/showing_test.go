@@ -105,14 +105,14 @@ func (w *world) twin(o ledger.Operation) ledger.BeginResult {
 
 // Proof of one is no proof of its twin: beside one that landed or may have, the
 // proven side is a risk too, of what was shown, and it is raised afterwards.
-func TestI5_ARetryBesideATwinIsARisk(t *testing.T) {
+func TestI5_ARetryBesideASameInputOperationIsARisk(t *testing.T) {
 	t.Run("the same input", func(t *testing.T) {
 		w := newWorld(t, payPolicy)
-		w.besideATwin(w.twin)
+		w.besideSameInput(w.twin)
 	})
 	t.Run("the same key fields, and no word of them by its writer", func(t *testing.T) {
 		w := newWorld(t, keyedByAmount(payPolicy))
-		w.besideATwin(func(o ledger.Operation) ledger.BeginResult { return w.begin(o.Kind, 420) })
+		w.besideSameInput(func(o ledger.Operation) ledger.BeginResult { return w.begin(o.Kind, 420) })
 	})
 }
 
@@ -121,7 +121,7 @@ func keyedByAmount(policy string) string {
 	return strings.Replace(policy, "    lands_within", "    key: { from: [amount] }\n    lands_within", 1)
 }
 
-func (w *world) besideATwin(twin func(ledger.Operation) ledger.BeginResult) {
+func (w *world) besideSameInput(twin func(ledger.Operation) ledger.BeginResult) {
 	w.Helper()
 	o := w.proven("pay")
 	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
@@ -151,7 +151,7 @@ func (w *world) besideATwin(twin func(ledger.Operation) ledger.BeginResult) {
 
 // The machine sends nothing beside a twin, also one that had no effect: whoever
 // wants it twice may have meant the other one.
-func TestI5_TheMachineSendsNothingBesideATwin(t *testing.T) {
+func TestI5_TheMachineSendsNothingBesideASameInputOperation(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    lands_within", "    auto: { retry: absent }\n    lands_within", 1))
 	for name, outcome := range map[string]ledger.SettleRequest{
 		"landed":  {Outcome: ledger.OutcomeCommitted, Status: 201},

@@ -33,7 +33,7 @@ func Run(t *testing.T, open Open) {
 		{"Asked", asked},
 		{"Invariants", invariants},
 		{"Grants", grants},
-		{"Twins", twins},
+		{"SameInput", sameInput},
 		{"Clocks", clocks},
 		{"Keys", keys},
 		{"Finding", finding},

@@ -94,8 +94,8 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 		rel := ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt,
 			MayHaveLanded: ledger.MayHaveLanded(o, other.attempts)}
 		rel.Overtook = o.Target != "" && o.Target == e.op.Target && o.CreatedAt.After(e.op.CreatedAt)
-		twin := o.Kind == e.op.Kind && (o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint || o.KeyFields != "" && o.KeyFields == e.op.KeyFields)
-		if o.ID != e.op.ID && (rel.Overtook || twin) {
+		same := o.Kind == e.op.Kind && (o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint || o.KeyFields != "" && o.KeyFields == e.op.KeyFields)
+		if o.ID != e.op.ID && (rel.Overtook || same) {
 			rec.Related = append(rec.Related, rel)
 		}
 	}

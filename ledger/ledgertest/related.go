@@ -25,13 +25,13 @@ func sameFields(key string) func(*ledger.BeginRequest) {
 // alike are the ways in which two operations want the same.
 var alike = map[string]like{"same input": sameAs, "same fields": sameFields}
 
-// twins is what holds beside another that wants the same.
-func twins(t *testing.T, open Open) {
+// sameInput holds what is refused beside another operation with the same input.
+func sameInput(t *testing.T, open Open) {
 	for _, part := range []struct {
 		name string
 		run  func(*desk, like)
 	}{
-		{"I5_TheyStopTheMachine", twinsStopTheMachine},
+		{"I5_TheyStopTheMachine", sameInputStopsTheMachine},
 		{"I5_BesideOneThatMayHaveLanded", besideALanding},
 		{"I5_BesideOneWithoutEffect", besideNoEffect},
 		{"I5_ManyWithoutEffectHideNone", besideMany},
@@ -57,21 +57,21 @@ func (d *desk) refused(g ledger.GrantRequest, code string) {
 }
 
 // They are shown wherever a record or a list is, and the machine sends nothing.
-func twinsStopTheMachine(d *desk, same like) {
+func sameInputStopsTheMachine(d *desk, same like) {
 	o := d.doubt("k")
 	d.begun("k2", same("k"))
 	rec := d.read(o.ID)
 	if len(rec.Related) != 1 || rec.Related[0].Overtook || rec.Related[0].ID == o.ID {
 		d.Fatalf("related are %+v, want one twin", rec.Related)
 	}
-	if row := rec.Row(); row.Twins != 1 || row.Overtaken {
-		d.Fatalf("its row has %d twins", row.Twins)
+	if row := rec.Row(); row.SameInput != 1 || row.Overtaken {
+		d.Fatalf("its row has %d twins", row.SameInput)
 	}
 	page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10})
 	d.ok(err)
 	for _, row := range page.Rows {
-		if row.Twins != 1 {
-			d.Fatalf("the list shows %s with %d twins", row.Key, row.Twins)
+		if row.SameInput != 1 {
+			d.Fatalf("the list shows %s with %d twins", row.Key, row.SameInput)
 		}
 	}
 	elsewhere := d.doubt("elsewhere", same("k"), func(r *ledger.BeginRequest) { r.Kind = "mail" })

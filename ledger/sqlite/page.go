@@ -345,7 +345,7 @@ func scanRow(rows *sql.Rows, key cursor) (ledger.Row, error) {
 		&r.State, &r.Version, &r.ErrorClass, &r.Verdict, &r.Conflict, &r.Doubted, &r.HandsOff, &r.Receipt, &r.Actor, &r.Attempts,
 		&created, &updated, &deadline, &doubted, &parked, &granted, &until}
 	dest = p.dest(dest)
-	dest = append(dest, &listed, &r.Twins, &r.Overtaken)
+	dest = append(dest, &listed, &r.SameInput, &r.Overtaken)
 	for i := range key {
 		dest = append(dest, &key[i])
 	}

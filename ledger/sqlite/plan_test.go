@@ -22,7 +22,7 @@ func plan(t *testing.T, s *Store, query string, args ...any) []string {
 }
 
 // Without statistics SQLite takes two indexes with one known column each for
-// equally good. An index on the kind, chosen for a twin, reads the whole ledger
+// equally good. An index on the kind, chosen for same-input operations, reads the whole ledger
 // for every row of a page.
 func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 	s, _ := openTest(t)

@@ -173,20 +173,20 @@ func loadHolds(q querier, now time.Time) ([]ledger.Hold, error) {
 		  FROM holds WHERE released_at = 0 AND (until = 0 OR until >= ?) ORDER BY created_at, id`, ms(now))
 }
 
-// A later operation on the same target has overtaken this one; another of its kind
-// with the same input, or the same fields that make a key, is a twin. What is both
-// counts as overtaking. Their own indexes tell all of it, but for the kind of a twin.
+// overtakes: t is a later operation on the same target. sameInput: t is another
+// operation of the kind with the same input, or the same fields that make a key.
+// What is both counts as overtaking. Indexes answer both, but for the kind.
 const (
 	overtakes = `(t.target = %[1]s.target AND t.target <> '' AND (t.created_at, t.seq) > (%[1]s.created_at, %[1]s.seq))`
-	isTwin    = `((t.fingerprint = o.fingerprint AND t.fingerprint <> '' OR t.key_fields = o.key_fields AND t.key_fields <> '')
+	sameInput = `((t.fingerprint = o.fingerprint AND t.fingerprint <> '' OR t.key_fields = o.key_fields AND t.key_fields <> '')
 		AND t.seq <> o.seq AND t.kind = o.kind)`
 	relations = 20 // of each sort at most
 )
 
-// related counts the twins of a row of operations o and reports whether it was
-// overtaken, for which the row may be one of the hot table.
+// related counts the same-input operations of a row of operations o, and reports
+// whether it was overtaken, for which the row may be one of the hot table.
 func related(row string) string {
-	return fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+isTwin+` AND NOT `+overtakes+` LIMIT %[2]d)),
+	return fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+sameInput+` AND NOT `+overtakes+` LIMIT %[2]d)),
 		EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, row, relations)
 }
 
@@ -199,7 +199,7 @@ const mayHaveLanded = `(t.state NOT IN ('failed', 'abandoned') OR t.hands_off = 
 // have, which any number of newer ones without effect must not hide.
 var relatedQuery = func() string {
 	var parts []string
-	for _, sort := range []struct{ overtook, when string }{{"1", overtakes}, {"0", isTwin + ` AND NOT ` + overtakes}} {
+	for _, sort := range []struct{ overtook, when string }{{"1", overtakes}, {"0", sameInput + ` AND NOT ` + overtakes}} {
 		for _, more := range []string{"", " AND " + mayHaveLanded} {
 			parts = append(parts, fmt.Sprintf(`
 				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at,

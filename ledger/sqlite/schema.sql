@@ -153,7 +153,7 @@ CREATE TABLE operations (
 -- One live key for each (scope, kind, key). The key comes first: it is also looked
 -- for under other kinds, and in other scopes.
 CREATE UNIQUE INDEX operations_by_key ON operations (key, scope, kind) WHERE key_live = 1;
--- Twins: the same input, or the same fields that make a key. Overtaken: a newer one
+-- Same-input operations: the same input, or the same fields that make a key. Overtaken: a newer one
 -- on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
 CREATE INDEX operations_by_key_fields ON operations (key_fields) WHERE key_fields <> '';

@@ -80,13 +80,13 @@ func (s *script) lostLegacyCharges() {
 
 // The outage: six minutes in which 214 charges got no answer or a bad one.
 const (
-	outageLanded   = 131
-	outageAbsent   = 68
-	outageCut      = 5 // of a customer with more charges than the list shows
-	outageTwin     = 1
-	outageDeclined = 9
-	outageBegin    = -53 * time.Minute
-	outageTimeout  = 30 * time.Second
+	outageLanded    = 131
+	outageAbsent    = 68
+	outageCut       = 5 // of a customer with more charges than the list shows
+	outageSameInput = 1
+	outageDeclined  = 9
+	outageBegin     = -53 * time.Minute
+	outageTimeout   = 30 * time.Second
 )
 
 // shape is how many of the outage's errors fall into each half minute.

@@ -142,11 +142,11 @@ func (u *wide) meanwhile() func() {
 	w := u.made(before.form)
 	w.key = fmt.Sprint("order-meanwhile-", len(u.wishes), u.random.IntN(1000))
 	w.to, w.amount, w.fingerprint = before.to, before.amount, fmt.Sprint(before.to, before.amount)
-	return func() { u.beginTwin(w) }
+	return func() { u.beginSameInput(w) }
 }
 
-// beginTwin begins and commits an operation whose answer is not known yet.
-func (u *wide) beginTwin(w *wideWish) {
+// beginSameInput begins and commits an operation whose answer is not known yet.
+func (u *wide) beginSameInput(w *wideWish) {
 	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 		Kind: w.name, Key: w.key, Token: w.token, Fingerprint: w.fingerprint, Sender: "pipeline", TokenSent: true, KeyWorks: w.keys,
 		Input: json.RawMessage(fmt.Sprintf(`{"to":%q,"amount":%d}`, w.to, w.amount)), Target: map[bool]string{true: w.to}[w.target],

@@ -236,7 +236,7 @@ func TestI5_RiskNeedsAPersonAReasonAndTheLossTyped(t *testing.T) {
 
 // Beside another that landed, also what is safe to repeat is a risk: only for a
 // person at a terminal, and raised once it is sent.
-func TestI5_ARetryBesideATwinThatLandedIsARisk(t *testing.T) {
+func TestI5_ARetryBesideALandedSameInputOperationIsARisk(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "keyed", plain)
 	b.doubt(2, "keyed", plain)

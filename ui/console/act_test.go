@@ -185,7 +185,7 @@ func TestRetryAtOwnRiskNeedsAReasonAndTheLossTyped(t *testing.T) {
 }
 
 // Proof of one says nothing of its twin: the loss is typed there too.
-func TestARetryBesideATwinThatLandedIsAtOwnRisk(t *testing.T) {
+func TestARetryBesideALandedSameInputOperationIsAtOwnRisk(t *testing.T) {
 	o := nightOptions()
 	e, s := o.Engine.(*fakeEngine), o.Store.(*memory)
 	rec, _ := s.Read(t.Context(), ledger.Locator{ID: id(4)})

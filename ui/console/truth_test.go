@@ -347,7 +347,7 @@ func TestADemonstrationIsSaidToBeOneOnASmallScreen(t *testing.T) {
 	newBench(t, 80, 24, o).judged(nightFacts).shows("DEMO")
 }
 
-func TestATwinIsSeenOnItsRow(t *testing.T) {
+func TestASameInputOperationIsSeenOnTheRow(t *testing.T) {
 	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
 	r.Related = []ledger.Relation{{ID: id(30), Title: "charge cus_1QX", State: ledger.Committed, CreatedAt: at("02:35:00")}}
 	nightWith(t, 80, 24, r).shows("look: twin")
