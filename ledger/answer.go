@@ -52,3 +52,14 @@ type RPCAnswer struct {
 	// Members are the result's, where they have been read: a long answer is read once.
 	Members map[string]json.RawMessage
 }
+
+// Ruling is what the kind's own rules say about an answer. Decided is false
+// when none of them applies. Already says that the answer means "it is there
+// already"; it counts only after an earlier attempt in doubt.
+type Ruling struct {
+	Decided bool
+	Outcome Outcome
+	Proof   Proof
+	Already bool
+	Receipt string
+}

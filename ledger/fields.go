@@ -35,13 +35,7 @@ func Part(input json.RawMessage, path string) (json.RawMessage, error) {
 	if data, err = field(data, path); err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(data); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(out.Bytes()), nil
+	return EncodeJSON(data), nil
 }
 
 func decoded(input json.RawMessage) (data any, err error) {

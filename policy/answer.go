@@ -16,13 +16,13 @@ import (
 // `already`) make of an answer to a write. Decided is false when they say
 // nothing, and the general rule of the outcome applies. A rule that errs
 // decides for uncertain, and the error says why.
-func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answer) (Ruling, error) {
+func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
 	if !whole(a) {
-		return Ruling{}, nil // there is nothing to rule on
+		return ledger.Ruling{}, nil // there is nothing to rule on
 	}
 	vars := k.variables(rec).withAnswer(&a)
-	doubt := func(err error) (Ruling, error) {
-		return Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, err
+	doubt := func(err error) (ledger.Ruling, error) {
+		return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, err
 	}
 	var err error
 	ask := func(name string, e *expression) (holds bool) {
@@ -43,19 +43,19 @@ func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answ
 	case refused && (committed || already):
 		return doubt(fmt.Errorf("the rules say that it was refused and that it is there"))
 	case committed || already:
-		out := Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: already}
+		out := ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: already}
 		out.Receipt = k.answerReceipt(ctx, vars)
 		return out, nil
 	case refused:
-		return Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}, nil
+		return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}, nil
 	case k.committed != nil && success(a):
 		// The kind says exactly when it is committed, and this is not it.
 		return doubt(nil)
 	case k.receipt == nil && (k.Read == nil || k.Read.receipt == nil): // nothing is to be read in it, however long it is
 	case success(a):
-		return Ruling{Receipt: k.answerReceipt(ctx, vars)}, nil
+		return ledger.Ruling{Receipt: k.answerReceipt(ctx, vars)}, nil
 	}
-	return Ruling{}, nil
+	return ledger.Ruling{}, nil
 }
 
 // whole tells whether a complete answer came.

@@ -251,13 +251,13 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 	for _, c := range []struct {
 		kind   string
 		answer ledger.Answer
-		want   Ruling
+		want   ledger.Ruling
 	}{
-		{"mcp.memory.create_entities", tool(`{"content":[{"type":"text","text":"invalid name"}],"isError":true}`), Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}},
-		{"mcp.memory.create_entities", tool(`{"content":[]}`), Ruling{}},
-		{"book", ledger.Answer{Via: "sql", Affected: 0}, Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: true}},
-		{"book", ledger.Answer{Via: "sql", Affected: 1}, Ruling{}},
-		{"book", ledger.Answer{Via: "sql", Err: context.DeadlineExceeded}, Ruling{}},
+		{"mcp.memory.create_entities", tool(`{"content":[{"type":"text","text":"invalid name"}],"isError":true}`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}},
+		{"mcp.memory.create_entities", tool(`{"content":[]}`), ledger.Ruling{}},
+		{"book", ledger.Answer{Via: "sql", Affected: 0}, ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: true}},
+		{"book", ledger.Answer{Via: "sql", Affected: 1}, ledger.Ruling{}},
+		{"book", ledger.Answer{Via: "sql", Err: context.DeadlineExceeded}, ledger.Ruling{}},
 	} {
 		if got, err := p.Kind(c.kind).JudgeAnswer(context.Background(), doubted, c.answer); got != c.want || err != nil {
 			t.Errorf("%s %+v: %+v, %v; want %+v", c.kind, c.answer, got, err, c.want)

@@ -176,22 +176,22 @@ kinds:
 		name, kind string
 		rec        ledger.Record
 		answer     ledger.Answer
-		want       Ruling
+		want       ledger.Ruling
 		err        string
 	}{
-		{"committed", "k", first, http(200, `{"status":"done","id":"x1"}`), Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Receipt: "x1"}, ""},
-		{"success that is not it", "k", first, http(200, `{"status":"processing"}`), Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, ""},
-		{"refused", "k", first, http(402, `{"status":"no"}`), Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}, ""},
-		{"a rule errs", "k", first, http(200, `<html>`), Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "answer is HTML"},
-		{"a rule errs on a refusal too", "k", first, http(402, `<html>`), Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "answered 402; answer is HTML"},
-		{"already, but it is the first", "k", first, http(409, `{"status":"x"}`), Ruling{}, ""},
-		{"already", "k", second, http(409, `{"status":"x","id":7}`), Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: true, Receipt: "7"}, ""},
-		{"both", "both", first, http(200, `{}`), Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "refused and that it is there"},
-		{"nothing said", "silent", first, http(200, `{}`), Ruling{}, ""},
-		{"no answer", "k", first, ledger.Answer{Via: "http", Err: errors.New("reset")}, Ruling{}, ""},
-		{"receipt by the read's rule", "receipts", first, http(201, `{"id":"ch_1"}`), Ruling{Receipt: "ch_1"}, ""},
-		{"no receipt of a list", "receipts", first, http(200, `[{"id":"ch_1"}]`), Ruling{}, ""},
-		{"no receipt of a failure", "receipts", first, http(500, `{"id":"ch_1"}`), Ruling{}, ""},
+		{"committed", "k", first, http(200, `{"status":"done","id":"x1"}`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Receipt: "x1"}, ""},
+		{"success that is not it", "k", first, http(200, `{"status":"processing"}`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, ""},
+		{"refused", "k", first, http(402, `{"status":"no"}`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}, ""},
+		{"a rule errs", "k", first, http(200, `<html>`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "answer is HTML"},
+		{"a rule errs on a refusal too", "k", first, http(402, `<html>`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "answered 402; answer is HTML"},
+		{"already, but it is the first", "k", first, http(409, `{"status":"x"}`), ledger.Ruling{}, ""},
+		{"already", "k", second, http(409, `{"status":"x","id":7}`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: true, Receipt: "7"}, ""},
+		{"both", "both", first, http(200, `{}`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, "refused and that it is there"},
+		{"nothing said", "silent", first, http(200, `{}`), ledger.Ruling{}, ""},
+		{"no answer", "k", first, ledger.Answer{Via: "http", Err: errors.New("reset")}, ledger.Ruling{}, ""},
+		{"receipt by the read's rule", "receipts", first, http(201, `{"id":"ch_1"}`), ledger.Ruling{Receipt: "ch_1"}, ""},
+		{"no receipt of a list", "receipts", first, http(200, `[{"id":"ch_1"}]`), ledger.Ruling{}, ""},
+		{"no receipt of a failure", "receipts", first, http(500, `{"id":"ch_1"}`), ledger.Ruling{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := p.Kind(c.kind).JudgeAnswer(context.Background(), c.rec, c.answer)

@@ -275,13 +275,3 @@ type LookUp struct {
 	Search   []string  // what to search for, the surest first; only what was sent
 	From, To time.Time // when it can have landed; To is zero where the policy does not bound it
 }
-
-// Ruling is what the kind's own rules say about an answer. Decided is false
-// when none of them applies.
-type Ruling struct {
-	Decided bool
-	Outcome ledger.Outcome
-	Proof   ledger.Proof
-	Already bool
-	Receipt string
-}

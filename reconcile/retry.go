@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/wire/procgroup"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
@@ -382,7 +382,7 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
 			Timeout: timeout, Deadline: fence, Attempt: ledger.DeriveID(a.q.ChangeID, "attempt"),
 		})
-		return record.CommandAnswer(answer, req.Command.Argv, append(os.Environ(), req.Command.Env...))
+		return outcome.Command(answer, req.Command.Argv, append(os.Environ(), req.Command.Env...))
 	case req.SQL != nil:
 		q := statement(req.SQL)
 		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20

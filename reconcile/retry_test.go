@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record"
+	"indoubt/ledger/outcome"
 )
 
 // proven is an operation that a check has proven absent.
@@ -101,12 +101,12 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 func TestARetrysAnswerIsKeptForItsClient(t *testing.T) {
 	for _, c := range []struct {
 		recordedBy string
-		kept       func(record.StoredAnswer) bool
+		kept       func(outcome.StoredAnswer) bool
 	}{
-		{"http", func(a record.StoredAnswer) bool {
+		{"http", func(a outcome.StoredAnswer) bool {
 			return a.Status == 201 && a.Kept == "" && strings.Contains(string(a.JSON), `"id":"ch_`)
 		}},
-		{"pipeline", func(a record.StoredAnswer) bool { return a.Status == 0 }},
+		{"pipeline", func(a outcome.StoredAnswer) bool { return a.Status == 0 }},
 	} {
 		w := newWorld(t, payPolicy)
 		w.known("pay")
@@ -118,7 +118,7 @@ func TestARetrysAnswerIsKeptForItsClient(t *testing.T) {
 		if err != nil || res.Did != DidSend {
 			t.Fatal(res.Did, err)
 		}
-		var kept record.StoredAnswer
+		var kept outcome.StoredAnswer
 		if err := json.Unmarshal(w.get(o.ID).Attempts[1].Result, &kept); err != nil || !c.kept(kept) {
 			t.Errorf("recorded by %s: %s, %v", c.recordedBy, w.get(o.ID).Attempts[1].Result, err)
 		}

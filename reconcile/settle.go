@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record"
-	"indoubt/policy"
+	"indoubt/ledger/outcome"
 )
 
 // settle judges the answer by the one outcome rule and writes it down, trying
@@ -21,7 +20,7 @@ func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	if err != nil {
 		rec = a.rec
 	}
-	req := record.JudgeAttempt(ctx, ruleOf(a.k), rec, g.AttemptID, answer)
+	req := outcome.JudgeAttempt(ctx, a.k.JudgeAnswer, rec, g.AttemptID, answer)
 	req.ChangeID, req.AttemptID, req.Actor = ledger.DeriveID(g.ChangeID, "settle"), g.AttemptID, g.Actor
 	req.TokenSent = g.TokenSent && answer.Sent
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -67,17 +66,6 @@ func (e *Engine) giveUp(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	})
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		e.logf("settle %s as never sent: %v", a.rec.Operation.ID, err)
-	}
-}
-
-// ruleOf gives the outcome rule what the kind's policy says about answers.
-func ruleOf(k *policy.Kind) record.KindRule {
-	return record.KindRule{
-		Redact: k.Redact,
-		Judge: func(ctx context.Context, rec ledger.Record, a ledger.Answer) (record.Ruling, error) {
-			r, err := k.JudgeAnswer(ctx, rec, a)
-			return record.Ruling{Decided: r.Decided, Outcome: r.Outcome, Proof: r.Proof, Already: r.Already, Receipt: r.Receipt}, err
-		},
 	}
 }
 

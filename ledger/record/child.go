@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -65,7 +66,7 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	if c.beat != nil {
 		c.cmd.WaitDelay = min(outputWait, c.fence.length/5)
 	}
-	c.out = tee{to: c.stdout, max: maxResult}
+	c.out = tee{to: c.stdout, max: outcome.MaxResult}
 	c.err = tee{to: c.stderr, max: maxStderr}
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	procgroup.Prepare(c.cmd)
@@ -329,7 +330,7 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 		return a
 	}
 	a.Exited, a.Exit = true, state.ExitCode()
-	return CommandAnswer(a, c.argv, c.env)
+	return outcome.Command(a, c.argv, c.env)
 }
 
 // input connects standard input. A file or pipe is handed over as it is, and so

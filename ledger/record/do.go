@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/wire/transmit"
 )
 
@@ -82,7 +83,7 @@ func Do(ctx context.Context, r *Recorder, w Wish, send func(context.Context, Cal
 		if d.operation.State != ledger.Failed {
 			return d.ended()
 		}
-		wait, again := Retryable(rule, res.Attempt.N, d.outcome, d.answer)
+		wait, again := outcome.Retryable(rule.Retry, res.Attempt.N, d.outcome, d.answer)
 		if !again || !pause(ctx, wait) {
 			return d.ended()
 		}
@@ -92,7 +93,7 @@ func Do(ctx context.Context, r *Recorder, w Wish, send func(context.Context, Cal
 
 // stored is the result of an operation that was committed before.
 func stored(o ledger.Operation) Result {
-	said, whole := Output(o.Result)
+	said, whole := outcome.Output(o.Result)
 	return Result{Receipt: o.Receipt(), Output: said, Part: !whole, Effect: o.EffectWord, Operation: o, Replayed: true}
 }
 
@@ -147,13 +148,13 @@ func (d *doing) judge(ctx context.Context, f fence) {
 	s := &d.outcome
 	if d.result.Answer != nil {
 		d.answer = *d.result.Answer
-		*s = JudgeAttempt(ctx, d.rule, d.record(ctx), d.begun.Attempt.ID, d.answer)
+		*s = outcome.JudgeAttempt(ctx, d.rule.Judge, d.record(ctx), d.begun.Attempt.ID, d.answer)
 		if len(d.result.Output) == 0 {
-			d.result.Output = output(d.answer)
+			d.result.Output = outcome.Said(d.answer)
 		}
 	} else {
 		d.answer = ledger.Answer{Err: d.err}
-		*s = ledger.SettleRequest{Status: -1, EffectWord: d.result.Effect, Result: resultOf(ledger.Answer{Body: d.result.Output})}
+		*s = ledger.SettleRequest{Status: -1, EffectWord: d.result.Effect, Result: outcome.Result(ledger.Answer{Body: d.result.Output})}
 		proof := proofOf(d.err)
 		switch {
 		case proof != "":
@@ -178,7 +179,7 @@ func (d *doing) judge(ctx context.Context, f fence) {
 		if d.result.Effect != "" {
 			s.EffectWord = d.result.Effect
 		}
-		s.Already = s.Already || s.EffectWord == "noop" && doubtedBefore(d.record(ctx), d.begun.Attempt.ID)
+		s.Already = s.Already || s.EffectWord == "noop" && outcome.DoubtedBefore(d.record(ctx), d.begun.Attempt.ID)
 		d.result.Receipt, d.result.Effect = s.Receipt, s.EffectWord
 	}
 	if d.err == nil && s.Outcome != ledger.OutcomeCommitted {
@@ -288,4 +289,20 @@ func (r Result) Decode(into any) error {
 		return ErrPart
 	}
 	return json.Unmarshal(r.Output, into)
+}
+
+// pause waits before the next attempt. It tells false when the context ends
+// first, or would.
+func pause(ctx context.Context, wait time.Duration) bool {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
+		return false
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

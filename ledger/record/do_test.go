@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/sqlite"
 )
 
@@ -68,11 +69,11 @@ func TestDoSettlesByWhatSendReturns(t *testing.T) {
 		{"refused", Result{}, Refused(boom), "failed", "refused", ""},
 		{"not sent beside something else", Result{}, errors.Join(NotSent(boom), boom), "uncertain", "", ""},
 		{"two hosts, one not reached", Result{}, fmt.Errorf("%w, %w", NotSent(boom), boom), "uncertain", "", ""},
-		{"an answer 200", answer(answered(200, `{}`)), nil, "committed", "", ""},
-		{"an answer 500", answer(answered(500, `{}`)), nil, "uncertain", "", "5xx"},
-		{"an answer 422", answer(answered(422, `{}`)), nil, "failed", "refused", ""},
+		{"an answer 200", answer(ledger.Answer{Via: "http", Sent: true, Status: 200, Body: []byte(`{}`)}), nil, "committed", "", ""},
+		{"an answer 500", answer(ledger.Answer{Via: "http", Sent: true, Status: 500, Body: []byte(`{}`)}), nil, "uncertain", "", "5xx"},
+		{"an answer 422", answer(ledger.Answer{Via: "http", Sent: true, Status: 422, Body: []byte(`{}`)}), nil, "failed", "refused", ""},
 		{"an answer that was never asked for", answer(ledger.Answer{Via: "http", Err: boom}), nil, "failed", "never_sent", ""},
-		{"an answer counts more than the error", answer(answered(500, ``)), NotSent(boom), "uncertain", "", "5xx"},
+		{"an answer counts more than the error", answer(ledger.Answer{Via: "http", Sent: true, Status: 500, Body: []byte(``)}), NotSent(boom), "uncertain", "", "5xx"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, store := real(t, KindRule{})
@@ -265,11 +266,11 @@ func TestI10_DoOutlivesAPanic(t *testing.T) {
 // TestDoRetriesKnownFailures goes over real sockets: nobody listens, then
 // somebody says "later", then it is done.
 func TestDoRetriesKnownFailures(t *testing.T) {
-	rule := ruled(Ruling{}, nil)
-	rule.Judge = func(_ context.Context, _ ledger.Record, a ledger.Answer) (Ruling, error) {
-		return Ruling{Decided: a.Status == 429, Outcome: ledger.OutcomeFailed}, nil
+	var rule KindRule
+	rule.Judge = func(_ context.Context, _ ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
+		return ledger.Ruling{Decided: a.Status == 429, Outcome: ledger.OutcomeFailed}, nil
 	}
-	rule.Retry = RetryRule{Max: 3, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond}
+	rule.Retry = outcome.Retry{Max: 3, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond}
 	r, store := real(t, rule)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -335,7 +336,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 
 // TestI5_DoNeverRetriesDoubt, whatever the kind allows.
 func TestI5_DoNeverRetriesDoubt(t *testing.T) {
-	r, _ := real(t, KindRule{Retry: RetryRule{Max: 100, BackoffMin: time.Microsecond, BackoffMax: time.Microsecond}})
+	r, _ := real(t, KindRule{Retry: outcome.Retry{Max: 100, BackoffMin: time.Microsecond, BackoffMax: time.Microsecond}})
 	n := 0
 	for _, out := range []Result{{}, {Answer: &ledger.Answer{Via: "http", Sent: true, Status: 503, Header: map[string][]string{"Retry-After": {"0"}}}}} {
 		_, err := Do(t.Context(), r, Wish{Kind: "charge"}, func(context.Context, Call) (Result, error) {

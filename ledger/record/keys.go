@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 )
 
 // keyBase makes the key of a wish whose caller brought none. A numbered one comes
@@ -213,7 +214,7 @@ func (w wishing) over(rec ledger.Record) bool {
 // answeredClass are the error classes of whole answers: what was done is known to
 // the caller, if not to us.
 var answeredClass = map[ledger.ErrorClass]bool{ledger.ClassToolError: true, ledger.ClassExit: true, ledger.ClassConflict: true,
-	ledger.ClassThrottled: true, class3xx: true, class4xx: true}
+	ledger.ClassThrottled: true, outcome.Class3xx: true, outcome.Class4xx: true}
 
 // lostWords are what an error says behind which an answer was lost: between the tool
 // and what it called, or between the tool and us, where what a tool gave back did not

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 )
 
 // Rules tells what applies to a kind of operation.
@@ -74,30 +75,12 @@ type KindRule struct {
 	Idempotent bool   // a repeat does no harm: one that goes out beside a doubt is no risk
 	Cancel     string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
 	KeyHeader  string // the HTTP header in which the downstream takes a key; "" when it takes none
-	Retry      RetryRule
+	Retry      outcome.Retry
 
 	Title, Target func(ledger.Operation) string
 	Marks         func(ledger.Operation) ledger.Marks // names its effect may show under
 	Price         func(ledger.Record) ledger.Pricing
-	Judge         func(ctx context.Context, rec ledger.Record, a ledger.Answer) (Ruling, error)
-}
-
-// RetryRule is how often, and at what pace, an attempt that is known to have had
-// no effect may be followed by another one. It never applies to one in doubt.
-type RetryRule struct {
-	Max                    int // further attempts after the first
-	BackoffMin, BackoffMax time.Duration
-}
-
-// Ruling is what the kind's own rules say about an answer. Decided is false
-// when none of them applies. Already says that the answer means "it is there
-// already"; it counts only after an earlier attempt in doubt.
-type Ruling struct {
-	Decided bool
-	Outcome ledger.Outcome
-	Proof   ledger.Proof
-	Already bool
-	Receipt string
+	Judge         outcome.Rules
 }
 
 // Reader asks the downstream about one operation now.

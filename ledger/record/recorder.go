@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -315,7 +316,7 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	if req.Actor.Name == "" {
 		req.Actor = r.options.Actor
 	}
-	req = tidy(req, r.secretsOf(req.AttemptID))
+	req = outcome.Tidy(req, r.secretsOf(req.AttemptID))
 	applied, err := ledger.Settle(ctx, r.store, req)
 	if err != nil {
 		return applied, fmt.Errorf("settle: %w", err)
@@ -335,10 +336,10 @@ func (r *Recorder) Suspend(ctx context.Context, req ledger.SuspendRequest) (ledg
 	if req.Actor.Name == "" {
 		req.Actor = r.options.Actor
 	}
-	if len(req.Result) > maxResult {
+	if len(req.Result) > outcome.MaxResult {
 		req.Result = nil
 	}
-	req.Result = tidyResult(req.Result, r.secretsOf(req.AttemptID))
+	req.Result = outcome.TidyResult(req.Result, r.secretsOf(req.AttemptID))
 	return ledger.Suspend(ctx, r.store, req)
 }
 

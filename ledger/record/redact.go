@@ -80,7 +80,7 @@ func (r *redactor) wish(input json.RawMessage, c *ledger.Command, paths []string
 	p := pass{redactor: r}
 	if c != nil {
 		copied := *c
-		copied.Argv = p.argv(c.Argv)
+		copied.Argv = redact.Argv(c.Argv, p.stand)
 		p.command = &copied
 	}
 	cleaned, err := p.read(input, paths)
@@ -138,7 +138,7 @@ func (p *pass) read(input json.RawMessage, paths []string) (json.RawMessage, err
 	if len(input) == 0 {
 		return nil, nil
 	}
-	v, err := decode(input)
+	v, err := ledger.DecodeJSON(input)
 	if err != nil {
 		return nil, fmt.Errorf("the input is not JSON: %w", err)
 	}
@@ -151,13 +151,13 @@ func (p *pass) read(input json.RawMessage, paths []string) (json.RawMessage, err
 		}
 		v = p.at(v, steps)
 	}
-	v = p.known("", v)
+	v = (&redact.Walker{Stand: p.stand}).Value("", v)
 	changed := p.redacted
 	p.redacted = changed || inArgv
 	if !changed {
 		return input, nil // as it came, byte for byte
 	}
-	return encode(v), nil
+	return ledger.EncodeJSON(v), nil
 }
 
 // at replaces what a path leads to, whatever it is.
@@ -198,10 +198,10 @@ func (p *pass) whole(v any) any {
 	}
 	p.texts(v)
 	// Equal values must give equal digests, however they were written.
-	if canonical, err := ledger.Fingerprint(encode(v)); err == nil {
+	if canonical, err := ledger.Fingerprint(ledger.EncodeJSON(v)); err == nil {
 		return p.digest(canonical)
 	}
-	return p.digest(string(encode(v)))
+	return p.digest(string(ledger.EncodeJSON(v)))
 }
 
 func (p *pass) texts(v any) {
@@ -217,61 +217,4 @@ func (p *pass) texts(v any) {
 	case string:
 		p.keep(v)
 	}
-}
-
-// known replaces the secrets that everybody knows by name or shape, in what stands
-// under the name holder.
-func (p *pass) known(holder string, v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		if argv, ok := v["argv"].([]any); ok {
-			v["argv"] = p.knownArgv(argv)
-		}
-		for name, member := range v {
-			if name == "argv" {
-				continue
-			}
-			v[name] = p.member(holder, name, member)
-		}
-		return v
-	case []any:
-		for i := range v {
-			v[i] = p.known(holder, v[i])
-		}
-		return v
-	case string:
-		return redact.Replace(v, p.stand)
-	}
-	return v
-}
-
-// member is known for the value that a member has, or for those in its list.
-func (p *pass) member(holder, name string, v any) any {
-	if list, ok := v.([]any); ok {
-		for i := range list {
-			list[i] = p.member(holder, name, list[i])
-		}
-		return list
-	}
-	if text, ok := redact.Member(holder, name, v); ok && !redact.Harmless(text) {
-		return p.stand(text)
-	}
-	return p.known(name, v)
-}
-
-// knownArgv treats a list of texts in the input as the command line it is.
-func (p *pass) knownArgv(list []any) any {
-	argv := make([]string, len(list))
-	for i, a := range list {
-		text, ok := a.(string)
-		if !ok {
-			return p.known("argv", list)
-		}
-		argv[i] = text
-	}
-	out := make([]any, len(list))
-	for i, a := range p.argv(argv) {
-		out[i] = a
-	}
-	return out
 }

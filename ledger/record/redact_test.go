@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 )
 
 // TestI11_SecretsAreNotStored looks for a secret in everything that an
@@ -78,13 +79,13 @@ func TestI11_NumbersAndRepeatedMembers(t *testing.T) {
 		t.Errorf("kept %s", got)
 	}
 	for _, said := range []string{`{"password":"hunter2-x","password":"","n":1}`, `{"a":[{"b":{"api_key":"hunter2-x"},"b":{}}]}`, `{"password":[8812345,"hunter2-x"]}`} {
-		kept := string(tidyResult(json.RawMessage(said), nil))
+		kept := string(outcome.TidyResult(json.RawMessage(said), nil))
 		if strings.Contains(kept, "hunter2-x") || strings.Contains(kept, "8812345") || !json.Valid([]byte(kept)) {
 			t.Errorf("%s: kept %s", said, kept)
 		}
 	}
 	for _, said := range []string{`{"a":{"x":1},"b":{"x":[{"y":"c:d"},{"y":"\":"}]}}`, `[]`, `"a:b"`, `{"pass":3,"fail":0}`} {
-		if kept := string(tidyResult(json.RawMessage(said), nil)); kept != said {
+		if kept := string(outcome.TidyResult(json.RawMessage(said), nil)); kept != said {
 			t.Errorf("%s became %s", said, kept)
 		}
 	}
@@ -141,4 +142,17 @@ func FuzzRedact(f *testing.F) {
 			t.Fatalf("%q was redacted once more: %q", p.input, again.input)
 		}
 	})
+}
+
+func TestDigest(t *testing.T) {
+	r, _, _ := recorderOver(t, KindRule{})
+	a, err := r.Digest("Bearer one")
+	b, _ := r.Digest("Bearer one")
+	c, _ := r.Digest("Bearer two")
+	if err != nil || a != b || a == c || len(a) != 32 || strings.Contains(a, "one") {
+		t.Errorf("%q %q %q %v", a, b, c, err)
+	}
+	if _, err := New(newMemory(nil), nil, Options{}).Digest("x"); err == nil {
+		t.Error("a digest without a key")
+	}
 }

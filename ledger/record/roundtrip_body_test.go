@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -61,5 +64,39 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 	}
 	if tr.bodies.used != 0 {
 		t.Errorf("%d bytes are never let go of", tr.bodies.used)
+	}
+}
+
+// TestI11_CorpusOfSecretsInQueries: of the secrets in an address none is kept, and
+// what only looks like one stays.
+func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
+	corpus, err := os.ReadFile("../redact/testdata/secrets.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, tested := redactor{secret: bytes.Repeat([]byte("s"), 32)}, 0
+	for _, line := range strings.Split(string(corpus), "\n") {
+		text, ok := strings.CutPrefix(line, "query\t")
+		if !ok {
+			continue
+		}
+		tested++
+		before, after, marked := strings.Cut(text, "«")
+		hidden, rest, _ := strings.Cut(after, "»")
+		query := before + hidden + rest
+		in, err := inputOf(&http.Request{Method: "POST", URL: &url.URL{Scheme: "http", Host: "h", Path: "/x", RawQuery: query}, Header: http.Header{}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.wish(in, nil, secretsIn(query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := string(p.input); marked == !strings.Contains(kept, "redacted:") || marked && strings.Contains(kept, hidden) {
+			t.Errorf("%s: kept %s", line, kept)
+		}
+	}
+	if tested < 16 {
+		t.Errorf("%d queries are few", tested)
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/wire/transmit"
 )
 
@@ -18,8 +20,6 @@ const (
 	// atOnce is the length of an answer, in bytes, up to which it is handed out
 	// whole, when it says how long it is: if it breaks off, that can still be said.
 	atOnce = 64 << 10
-	// maxJudged bounds what the outcome rule sees of an answer.
-	maxJudged = 1 << 20
 	// closeWait is how long closing a body early waits for the rest to be recorded.
 	closeWait = time.Second
 )
@@ -83,7 +83,7 @@ func (x *exchange) run(ctx, base context.Context) head {
 // exchange sends, tells the head of the answer, and stays until it is settled.
 func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads chan<- head) {
 	f := x.fence()
-	reply, a := x.w.t.sender().Open(out, transmit.Limits{Deadline: time.Now().Add(f.left()), MaxBody: maxJudged})
+	reply, a := x.w.t.sender().Open(out, transmit.Limits{Deadline: time.Now().Add(f.left()), MaxBody: outcome.MaxJudged})
 	if reply == nil {
 		heads <- x.conclude(a, nil)
 		return
@@ -248,7 +248,7 @@ func (x *exchange) conclude(a ledger.Answer, body []byte) head {
 		h.err = &DoubtError{o, &LostError{x.outcome.ErrorClass, a.Err}}
 	}
 	if err == nil && !x.gone.Load() {
-		if wait, again := Retryable(x.w.rule, x.begun.Attempt.N, x.outcome, a); again && o.State == ledger.Failed {
+		if wait, again := outcome.Retryable(x.w.rule.Retry, x.begun.Attempt.N, x.outcome, a); again && o.State == ledger.Failed {
 			h.again = &wait
 		}
 	}
@@ -268,17 +268,17 @@ func (x *exchange) settle(a ledger.Answer) (ledger.Operation, error) {
 		}
 	}
 	secrets := r.secretsOf(id)
-	a = readable(a)
-	x.outcome = JudgeAttempt(ctx, x.w.rule, rec, id, a)
+	a = outcome.Readable(a)
+	x.outcome = outcome.JudgeAttempt(ctx, x.w.rule.Judge, rec, id, a)
 	if a.Status != 0 {
-		x.outcome.Result = storedAnswer(a, secrets)
+		x.outcome.Result = outcome.Stored(a, secrets)
 	}
 	x.outcome.ChangeID = ledger.NewID()
 	applied, err := r.SettleSurely(ctx, x.outcome)
 	report := Report{OperationID: x.begun.Operation.ID, What: string(x.outcome.Outcome), Status: a.Status, Why: x.outcome.Error}
 	o := applied.After
 	if err != nil {
-		report.Why = joined("the outcome could not be recorded: "+err.Error(), report.Why)
+		report.Why = strings.TrimSuffix("the outcome could not be recorded: "+err.Error()+": "+report.Why, ": ")
 	}
 	if o.ID == "" {
 		o = x.begun.Operation

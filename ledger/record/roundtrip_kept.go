@@ -8,6 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/redact"
+	"indoubt/ledger/wire/transmit"
 )
 
 var (
@@ -76,7 +77,7 @@ func (w *httpWrite) kept(out sent) *ledger.Request {
 
 // lost says why a request cannot be kept whole, "" where it can.
 func (w *httpWrite) lost(out sent) string {
-	_, err := decoded(w.req.Header, w.body.data, maxInputBody)
+	_, err := transmit.Decoded(w.req.Header, w.body.data, maxInputBody)
 	switch {
 	case len(out.body) > maxInputBody:
 		return fmt.Sprintf("its body is longer than %d KiB, and not kept", maxInputBody>>10)

@@ -16,8 +16,10 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/redact"
 	"indoubt/ledger/wire/carry"
+	"indoubt/ledger/wire/transmit"
 )
 
 const (
@@ -74,14 +76,14 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	if shown := mime.FormatMediaType(mediaType, params); shown != "" {
 		in.ContentType = shown
 	}
-	if plain, err := decoded(req.Header, body, maxInputBody); err != nil {
-		in.Body = encode(digestOf(body))
-	} else if (isJSON(mediaType) || isStructured(plain)) && json.Valid(plain) && ledger.TooDeep(plain) {
+	if plain, err := transmit.Decoded(req.Header, body, maxInputBody); err != nil {
+		in.Body = ledger.EncodeJSON(digestOf(body))
+	} else if (outcome.IsJSON(mediaType) || isStructured(plain)) && json.Valid(plain) && ledger.TooDeep(plain) {
 		return nil, &UnfitError{ledger.ErrTooDeep.Error()}
 	} else if len(plain) > 0 {
 		in.Body = bodyInput(shapeOf(mediaType, boundary, plain), boundary, plain)
 	}
-	out := encode(in)
+	out := ledger.EncodeJSON(in)
 	if out == nil {
 		return nil, fmt.Errorf("the request cannot be recorded")
 	}
@@ -126,8 +128,8 @@ func shapeOf(mediaType, boundary string, body []byte) shape {
 		return asText
 	}
 	switch structured := isStructured(body); {
-	case isJSON(mediaType), mediaType == "", structured && (mediaType == formType || mediaType == "text/plain" || mediaType == "application/octet-stream"):
-		if recordable(body) {
+	case outcome.IsJSON(mediaType), mediaType == "", structured && (mediaType == formType || mediaType == "text/plain" || mediaType == "application/octet-stream"):
+		if outcome.Recordable(body) {
 			return asJSON
 		}
 		return asText
@@ -153,34 +155,19 @@ func bodyInput(s shape, boundary string, body []byte) json.RawMessage {
 		return json.RawMessage(bytes.TrimSpace(body))
 	case asForm:
 		values, _ := carry.Fields(string(body))
-		return encode(nested(values))
+		return ledger.EncodeJSON(nested(values))
 	case asParts:
 		if parts, err := partsOf(boundary, body); err == nil {
-			return encode(parts)
+			return ledger.EncodeJSON(parts)
 		}
 	}
 	if len(body) > maxInputBody {
-		return encode(digestOf(body))
+		return ledger.EncodeJSON(digestOf(body))
 	}
-	return encode(textOrBase64(body))
-}
-
-// recordable reports whether a body is JSON that an input may hold: one that has a
-// canonical form, and so means one thing to everybody.
-func recordable(body []byte) bool {
-	in := json.RawMessage(append(append([]byte("[["), body...), "]]"...))
-	if !json.Valid(body) || !json.Valid(in) { // it must not be too deep inside an input either
-		return false
-	}
-	_, err := ledger.Fingerprint(in)
-	return err == nil
+	return ledger.EncodeJSON(textOrBase64(body))
 }
 
 const formType = "application/x-www-form-urlencoded"
-
-func isJSON(mediaType string) bool {
-	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
-}
 
 func textOrBase64(b []byte) any {
 	if utf8.Valid(b) {

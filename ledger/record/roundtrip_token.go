@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"indoubt/ledger/wire/carry"
+
+	"indoubt/ledger/wire/transmit"
 )
 
 // sent is what of a request the correlation token may go into.
@@ -41,7 +43,7 @@ func withToken(req *http.Request, body []byte, rule KindRule, token string) (out
 	if below, is := at.Below("body"); is {
 		at = below
 	}
-	if encoded(req.Header) || len(body) == 0 {
+	if transmit.Encoded(req.Header) || len(body) == 0 {
 		return out, false
 	}
 	mediaType, params, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))

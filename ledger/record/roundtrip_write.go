@@ -1,14 +1,18 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/redact"
 )
 
@@ -108,9 +112,9 @@ func (w *httpWrite) report(r Report) {
 	if w.t.Report == nil {
 		return
 	}
-	r.Method, r.Kind = clip(w.req.Method, maxExcerpt, false), w.kind
-	r.Path = clip(redact.Without(w.req.URL.EscapedPath(), nil), maxExcerpt, false)
-	r.Why = clip(redact.Without(r.Why, nil), maxError, false)
+	r.Method, r.Kind = outcome.Clip(w.req.Method, outcome.MaxExcerpt, false), w.kind
+	r.Path = outcome.Clip(redact.Without(w.req.URL.EscapedPath(), nil), outcome.MaxExcerpt, false)
+	r.Why = outcome.Clip(redact.Without(r.Why, nil), outcome.MaxError, false)
 	r.Took = time.Since(w.began)
 	w.t.Report(r)
 }
@@ -203,7 +207,7 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 		if err != nil || len(others) == 0 {
 			return ledger.BeginResult{}, false, err
 		}
-	case err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || rec.Over(rec.Operation.TTL) || wholeAnswer(rec) == nil:
+	case err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || rec.Over(rec.Operation.TTL) || outcome.WholeAnswer(rec) == nil:
 		return ledger.BeginResult{}, false, nil
 	}
 	req, _, err := r.request(w.wish, w.rule)
@@ -247,9 +251,9 @@ func (w *httpWrite) notSent(res ledger.BeginResult) (*http.Response, error) {
 		w.report(report)
 		return nil, &DoneError{res.Operation}
 	}
-	stored := wholeAnswer(rec)
+	stored := outcome.WholeAnswer(rec)
 	if stored == nil {
-		stored = foundAnswer(rec)
+		stored = outcome.FoundAnswer(rec)
 	}
 	if stored == nil {
 		w.report(report)
@@ -257,5 +261,24 @@ func (w *httpWrite) notSent(res ledger.BeginResult) (*http.Response, error) {
 	}
 	report.What, report.Status = "replayed", stored.Status
 	w.report(report)
-	return stored.replay(w.req, rec.Operation.ID), nil
+	return replay(stored, w.req, rec.Operation.ID), nil
+}
+
+// replay makes a stored answer an answer again.
+func replay(s *outcome.StoredAnswer, req *http.Request, operationID string) *http.Response {
+	body := s.Bytes()
+	h := http.Header{}
+	for name, values := range s.Header {
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	if s.Status != http.StatusNoContent && s.Status != http.StatusNotModified {
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	h.Set(HeaderReplayed, "true")
+	h.Set(HeaderOperation, operationID)
+	return &http.Response{
+		Status: strconv.Itoa(s.Status) + " " + http.StatusText(s.Status), StatusCode: s.Status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h,
+		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)), Request: req,
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
+	"indoubt/ledger/wire/curl"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -109,7 +111,7 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	if rule.Access == "read" {
 		return r.runRead(ctx, req, c)
 	}
-	if curlHidesErrors(req.Argv) {
+	if curl.HidesErrors(req.Argv) {
 		c.note("curl without --fail exits 0 when the server answers with an error, which would count as committed; add --fail-with-body")
 	}
 	if rule.TokenArgument && !req.TokenSent {
@@ -134,7 +136,7 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 		last = r.finish(ctx, rule, res, c, answer)
 		c.release()
 		last.Interrupted = c.tty != nil && c.stopped == nil && (answer.Signal == "SIGINT" || answer.Signal == "SIGQUIT")
-		wait, again := Retryable(rule, res.Attempt.N, last.Outcome, answer)
+		wait, again := outcome.Retryable(rule.Retry, res.Attempt.N, last.Outcome, answer)
 		if !again || req.NoRetry || !last.Recorded || last.Operation.State != ledger.Failed {
 			return last, nil
 		}
@@ -244,7 +246,7 @@ func prepare(req *RunRequest, rule KindRule) (*child, error) {
 		return nil, err
 	}
 	if len(req.Input) == 0 {
-		req.Input = encode(map[string]any{"argv": req.Argv, "dir": dir})
+		req.Input = ledger.EncodeJSON(map[string]any{"argv": req.Argv, "dir": dir})
 	}
 	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}
 	req.Sender, req.wrapped = "command", true
@@ -316,7 +318,7 @@ func (r *Recorder) runRead(ctx context.Context, req RunRequest, c *child) (RunRe
 	defer c.watch.done()
 	answer := c.run(ctx)
 	c.release()
-	res := RunResult{Read: true, Ran: answer.Sent, Exit: statusOf(answer), ExitCode: statusOf(answer)}
+	res := RunResult{Read: true, Ran: answer.Sent, Exit: outcome.Status(answer), ExitCode: outcome.Status(answer)}
 	switch {
 	case !answer.Sent:
 		res.ExitCode = startCode(answer.Err)
@@ -333,7 +335,7 @@ func told(res ledger.BeginResult) RunResult {
 	switch res.Answer {
 	case ledger.AnswerFinished:
 		whole := true
-		if out.Stored, whole = Output(res.Operation.Result); !whole {
+		if out.Stored, whole = outcome.Output(res.Operation.Result); !whole {
 			// What reads the output would take the part for everything.
 			out.Part, out.ExitCode = true, exitFinished
 		}
@@ -360,14 +362,14 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 	if answer.Exited {
 		out.Exit = answer.Exit
 	}
-	out.Outcome = JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer)
+	out.Outcome = outcome.JudgeAttempt(ctx, rule.Judge, rec, res.Attempt.ID, answer)
 	if answer.Sent && answer.Tree == ledger.TreeNone && out.Outcome.Outcome != ledger.OutcomeCommitted {
 		c.leftOver(&answer)
-		out.Outcome = JudgeAttempt(ctx, rule, rec, res.Attempt.ID, answer)
+		out.Outcome = outcome.JudgeAttempt(ctx, rule.Judge, rec, res.Attempt.ID, answer)
 	}
-	out.Outcome = tidy(out.Outcome, r.secretsOf(res.Attempt.ID))
-	if said, whole := Output(out.Outcome.Result); whole && len(said) > 0 && !bytes.Equal(said, answer.Stdout) {
-		out.Outcome.Result = textResult(string(said), true, keptRedacted)
+	out.Outcome = outcome.Tidy(out.Outcome, r.secretsOf(res.Attempt.ID))
+	if said, whole := outcome.Output(out.Outcome.Result); whole && len(said) > 0 && !bytes.Equal(said, answer.Stdout) {
+		out.Outcome.Result = outcome.TextResult(string(said), true, outcome.KeptRedacted)
 	}
 	out.Outcome.ChangeID = ledger.NewID()
 	applied, err := r.offer(ctx, &out.Outcome, time.Now().Add(runPatience), c.signals)

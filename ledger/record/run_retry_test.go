@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 )
 
 // later is a kind whose exit code 75 says "not now".
 func later(max int) KindRule {
-	return KindRule{Retry: RetryRule{Max: max, BackoffMin: time.Millisecond, BackoffMax: 3 * time.Millisecond},
-		Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (Ruling, error) {
-			return Ruling{Decided: a.Exit == 75 || a.Exit == 65, Outcome: ledger.OutcomeFailed}, nil
+	return KindRule{Retry: outcome.Retry{Max: max, BackoffMin: time.Millisecond, BackoffMax: 3 * time.Millisecond},
+		Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
+			return ledger.Ruling{Decided: a.Exit == 75 || a.Exit == 65, Outcome: ledger.OutcomeFailed}, nil
 		}}
 }
 

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
+	"indoubt/ledger/wire/curl"
 )
 
 // TestMain is also the guard process and the wrapped runs of the tests.
@@ -88,15 +90,15 @@ func TestRunPassesThroughAndKeepsTheResult(t *testing.T) {
 		t.Errorf("%d %v %q", second.ExitCode, second.Ran, second.Stored)
 	}
 	bare := runOver(t, r, RunRequest{Wish: Wish{Key: "b"}, Argv: sh(`printf '{"id":1}'`)})
-	if said, whole := Output(bare.Operation.Result); string(said) != bare.out || !whole {
+	if said, whole := outcome.Output(bare.Operation.Result); string(said) != bare.out || !whole {
 		t.Errorf("%q became %q", bare.out, said)
 	}
 	text := runOver(t, r, RunRequest{Wish: Wish{Key: "t"}, Argv: sh(`printf 'two\nlines'`)})
-	if said, whole := Output(text.Operation.Result); string(text.Operation.Result) != `"two\nlines"` || string(said) != "two\nlines" || !whole {
+	if said, whole := outcome.Output(text.Operation.Result); string(text.Operation.Result) != `"two\nlines"` || string(said) != "two\nlines" || !whole {
 		t.Errorf("%s", text.Operation.Result)
 	}
 	long := runOver(t, r, RunRequest{Wish: Wish{Key: "l"}, Argv: sh(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done`)})
-	if len(long.out) < 200_000 || len(long.Operation.Result) > 2*maxResult || !strings.Contains(string(long.Operation.Result), "line 19999") {
+	if len(long.out) < 200_000 || len(long.Operation.Result) > 2*outcome.MaxResult || !strings.Contains(string(long.Operation.Result), "line 19999") {
 		t.Errorf("%d bytes out, %d kept", len(long.out), len(long.Operation.Result))
 	}
 	quiet := runOver(t, r, RunRequest{Wish: Wish{Key: "q"}, Argv: sh(`:`)})
@@ -139,7 +141,7 @@ func TestRunNeverTakesAPartForTheWhole(t *testing.T) {
 				t.Errorf("exit %d, part %v, %d bytes of %d", again.ExitCode, again.Part, len(again.Stored), len(first.out))
 			case !c.whole && (again.ExitCode != 109 || !again.Part):
 				t.Errorf("exit %d, part %v, %d bytes of %d", again.ExitCode, again.Part, len(again.Stored), len(first.out))
-			case len(again.Operation.Result) > 2*maxResult || strings.Contains(string(again.Stored), "hush"):
+			case len(again.Operation.Result) > 2*outcome.MaxResult || strings.Contains(string(again.Stored), "hush"):
 				t.Errorf("%d bytes are kept: %.100s", len(again.Operation.Result), again.Stored)
 			}
 		})
@@ -212,16 +214,16 @@ func TestI1_NothingRunsUnrecorded(t *testing.T) {
 
 // TestI2_AWrappedFailureIsNoProof covers how a command may end.
 func TestI2_AWrappedFailureIsNoProof(t *testing.T) {
-	refusing := KindRule{Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (Ruling, error) {
+	refusing := KindRule{Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
 		switch a.Exit {
 		case 3:
-			return Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil
+			return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil
 		case 4:
-			return Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Receipt: "r-4"}, nil
+			return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Receipt: "r-4"}, nil
 		case 5:
-			return Ruling{}, fmt.Errorf("no such member")
+			return ledger.Ruling{}, fmt.Errorf("no such member")
 		}
-		return Ruling{}, nil
+		return ledger.Ruling{}, nil
 	}}
 	cases := []struct {
 		name  string
@@ -282,7 +284,7 @@ func TestRunWarnsOfCurlWithoutFail(t *testing.T) {
 		"curl -f http://x": false, "curl -sSf http://x": false, "curl --fail http://x": false, "curl --fail-with-body http://x": false,
 		"wget http://x": false,
 	} {
-		if curlHidesErrors(strings.Fields(line)) != warned {
+		if curl.HidesErrors(strings.Fields(line)) != warned {
 			t.Errorf("%s: warned %v", line, !warned)
 		}
 	}

@@ -4,6 +4,7 @@ package record
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -293,7 +294,9 @@ func asNobody(t *testing.T, a ledger.Attempt) (string, error) {
 
 // TestI2_ARefusalIsNoProofWhileAProcessIsLeft: whatever the answer says.
 func TestI2_ARefusalIsNoProofWhileAProcessIsLeft(t *testing.T) {
-	r := New(newMemory(nil), oneRule(ruled(Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil)), Options{})
+	r := New(newMemory(nil), oneRule(KindRule{Judge: func(context.Context, ledger.Record, ledger.Answer) (ledger.Ruling, error) {
+		return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil
+	}}), Options{})
 	left := runOver(t, r, RunRequest{Wish: Wish{Key: "left"}, Argv: sh(`sleep 60 >/dev/null 2>&1 & echo $!`)})
 	pid, _ := strconv.Atoi(strings.TrimSpace(left.out))
 	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Mark stands for a secret in what is shown, and in a stored answer. In an input
@@ -92,42 +93,48 @@ func Variable(name string) bool {
 // one, stays. A text with none of the words, in lower case, has no such secret:
 // looking for words is a hundred times as fast.
 type shape struct {
-	*regexp.Regexp
-	words []string
+	regexp func() *regexp.Regexp
+	words  []string
+}
+
+// looks makes a shape whose expression is compiled at its first use: most runs of
+// the program need none of them.
+func looks(like string, words ...string) shape {
+	return shape{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(like) }), words}
 }
 
 var shapes = []shape{
-	{regexp.MustCompile(`(?i)(\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|apikey|aws4-hmac-sha256)\s+)?)[^\s"',;&]+`), []string{"authorization"}},
-	{regexp.MustCompile(`(?i)(\b(?:set-)?cookie["']?\s*:\s*["']?)[^\r\n"']+`), []string{"cookie"}},
-	{regexp.MustCompile(`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{6,}`), []string{"bearer"}},
-	{regexp.MustCompile(`(?i)(\bbasic\s+)[a-z0-9+/]{8,}={0,2}`), []string{"basic"}},
-	{regexp.MustCompile(`(?i)(\b(?:x-)?(?:password|passwd|passphrase|pwd|secret|(?:client|shared|api)[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|access[_-]?key|(?:access|refresh|auth|session|bearer|id)[_-]?token|private[_-]?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+`), []string{"pass", "pwd", "secret", "key", "token"}},
-	{regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:password|passwd|secret|token|api-?key)(?:\s+|=))[^\s"']+`), []string{"pass", "secret", "key", "token"}},
-	{regexp.MustCompile(`(\b[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)=)[^\s"']+`), []string{"password=", "passwd=", "secret=", "token=", "key="}},
-	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?:@)`), []string{"://"}},
-	{regexp.MustCompile(`(?i)([?&](?:key|sig|token|(?:[a-z0-9-]+-)?(?:signature|credential|security-token))=)[^&\s"'#]+`), []string{"key=", "sig=", "token=", "signature=", "credential="}},
-	{regexp.MustCompile(`(?i)(<(?:[a-z0-9_.-]+:)?(?:[a-z0-9]+[_-]?)?(?:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|pin)(?:\s[^<>]*)?>)[^<\s][^<]*`), []string{"pass", "pwd", "secret", "key", "token", "pin"}},
-	{regexp.MustCompile(`(?i)(\bcurl\b[^\n|;&]*?\s(?:-u\s*|--user[ =]|--proxy-user[ =])["']?[^\s:"']+:)[^\s"']+`), []string{"curl"}},
-	{regexp.MustCompile(`(\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump)\b[^\n|;&]*?\s-p)[^\s"']+`), []string{"mysql", "mariadb"}},
-	{regexp.MustCompile(`(\bsshpass\s+-p\s*["']?)[^\s"']+`), []string{"sshpass"}},
-	{regexp.MustCompile(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`), []string{"_live_", "_test_"}},
-	{regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}`), []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}},
-	{regexp.MustCompile(`()\bgithub_pat_[A-Za-z0-9_]{20,}`), []string{"github_pat_"}},
-	{regexp.MustCompile(`()\bxox[abprs]-[A-Za-z0-9-]{10,}`), []string{"xox"}},
-	{regexp.MustCompile(`()\bsk-(?:(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{32,})`), []string{"sk-"}},
-	{regexp.MustCompile(`()\bglpat-[A-Za-z0-9_-]{16,}`), []string{"glpat-"}},
-	{regexp.MustCompile(`()\bAIza[A-Za-z0-9_-]{35}`), []string{"aiza"}},
-	{regexp.MustCompile(`()\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`), []string{"sg."}},
-	{regexp.MustCompile(`()\b(?:npm|hf)_[A-Za-z0-9]{30,}`), []string{"npm_", "hf_"}},
-	{regexp.MustCompile(`()\bpypi-[A-Za-z0-9_-]{40,}`), []string{"pypi-"}},
-	{regexp.MustCompile(`()\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}`), []string{"shpat_", "shpca_", "shppa_", "shpss_"}},
-	{regexp.MustCompile(`()\bdop_v1_[a-f0-9]{40,}`), []string{"dop_v1_"}},
-	{regexp.MustCompile(`(/bot[0-9]{6,}(?::|%3[Aa]))[A-Za-z0-9_-]{30,}`), []string{"/bot"}},
-	{regexp.MustCompile(`(/services/T[A-Za-z0-9]+/B[A-Za-z0-9]+/)[A-Za-z0-9]{16,}`), []string{"/services/t"}},
-	{regexp.MustCompile(`(/api/webhooks/[0-9]+/)[A-Za-z0-9_-]{40,}`), []string{"/api/webhooks/"}},
-	{regexp.MustCompile(`()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), []string{"akia", "asia"}},
-	{regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), []string{"eyj"}},
-	{regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`), []string{"-----begin "}},
+	looks(`(?i)(\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|apikey|aws4-hmac-sha256)\s+)?)[^\s"',;&]+`, "authorization"),
+	looks(`(?i)(\b(?:set-)?cookie["']?\s*:\s*["']?)[^\r\n"']+`, "cookie"),
+	looks(`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{6,}`, "bearer"),
+	looks(`(?i)(\bbasic\s+)[a-z0-9+/]{8,}={0,2}`, "basic"),
+	looks(`(?i)(\b(?:x-)?(?:password|passwd|passphrase|pwd|secret|(?:client|shared|api)[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|access[_-]?key|(?:access|refresh|auth|session|bearer|id)[_-]?token|private[_-]?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+`, "pass", "pwd", "secret", "key", "token"),
+	looks(`(?i)(--?[a-z0-9-]*(?:password|passwd|secret|token|api-?key)(?:\s+|=))[^\s"']+`, "pass", "secret", "key", "token"),
+	looks(`(\b[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)=)[^\s"']+`, "password=", "passwd=", "secret=", "token=", "key="),
+	looks(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?:@)`, "://"),
+	looks(`(?i)([?&](?:key|sig|token|(?:[a-z0-9-]+-)?(?:signature|credential|security-token))=)[^&\s"'#]+`, "key=", "sig=", "token=", "signature=", "credential="),
+	looks(`(?i)(<(?:[a-z0-9_.-]+:)?(?:[a-z0-9]+[_-]?)?(?:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|pin)(?:\s[^<>]*)?>)[^<\s][^<]*`, "pass", "pwd", "secret", "key", "token", "pin"),
+	looks(`(?i)(\bcurl\b[^\n|;&]*?\s(?:-u\s*|--user[ =]|--proxy-user[ =])["']?[^\s:"']+:)[^\s"']+`, "curl"),
+	looks(`(\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump)\b[^\n|;&]*?\s-p)[^\s"']+`, "mysql", "mariadb"),
+	looks(`(\bsshpass\s+-p\s*["']?)[^\s"']+`, "sshpass"),
+	looks(`()\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}`, "_live_", "_test_"),
+	looks(`()\bgh[pousr]_[A-Za-z0-9]{20,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+	looks(`()\bgithub_pat_[A-Za-z0-9_]{20,}`, "github_pat_"),
+	looks(`()\bxox[abprs]-[A-Za-z0-9-]{10,}`, "xox"),
+	looks(`()\bsk-(?:(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{32,})`, "sk-"),
+	looks(`()\bglpat-[A-Za-z0-9_-]{16,}`, "glpat-"),
+	looks(`()\bAIza[A-Za-z0-9_-]{35}`, "aiza"),
+	looks(`()\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, "sg."),
+	looks(`()\b(?:npm|hf)_[A-Za-z0-9]{30,}`, "npm_", "hf_"),
+	looks(`()\bpypi-[A-Za-z0-9_-]{40,}`, "pypi-"),
+	looks(`()\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}`, "shpat_", "shpca_", "shppa_", "shpss_"),
+	looks(`()\bdop_v1_[a-f0-9]{40,}`, "dop_v1_"),
+	looks(`(/bot[0-9]{6,}(?::|%3[Aa]))[A-Za-z0-9_-]{30,}`, "/bot"),
+	looks(`(/services/T[A-Za-z0-9]+/B[A-Za-z0-9]+/)[A-Za-z0-9]{16,}`, "/services/t"),
+	looks(`(/api/webhooks/[0-9]+/)[A-Za-z0-9_-]{40,}`, "/api/webhooks/"),
+	looks(`()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`, "akia", "asia"),
+	looks(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`, "eyj"),
+	looks(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`, "-----begin "),
 }
 
 // lowered is a text in lower case as the shapes read it: (?i) takes U+017F for an s.
@@ -169,11 +176,13 @@ func plain(s string) bool {
 
 // placeholder is a value that is no secret itself: it is filled in at each run. In
 // a form others follow it, which have names of their own.
-var placeholder = regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})(?:["']?$|&)`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})(?:["']?$|&)`)
+})
 
 // Harmless reports whether a value is a placeholder of a command, or stands for a
 // secret that was taken out already.
-func Harmless(value string) bool { return placeholder.MatchString(value) || named(value) }
+func Harmless(value string) bool { return placeholder().MatchString(value) || named(value) }
 
 // named reports whether a value only names a secret, or stands for one.
 func named(value string) bool {
@@ -188,11 +197,18 @@ func named(value string) bool {
 
 // Without takes well-known secrets and the given values out of a text.
 func Without(s string, values []string) string {
+	return Replace(without(s, values), Marked)
+}
+
+func without(s string, values []string) string {
 	for _, v := range values {
 		s = strings.ReplaceAll(s, v, Mark)
 	}
-	return Replace(s, func(string) string { return Mark })
+	return s
 }
+
+// Marked stands for any secret.
+func Marked(string) string { return Mark }
 
 // Replace replaces every well-known secret in a text by what stand makes
 // of it.
@@ -205,8 +221,9 @@ func Replace(s string, stand func(secret string) string) string {
 		if !shape.in(lower) {
 			continue
 		}
-		s = shape.ReplaceAllStringFunc(s, func(hit string) string {
-			kept := shape.FindStringSubmatch(hit)[1]
+		expression := shape.regexp()
+		s = expression.ReplaceAllStringFunc(s, func(hit string) string {
+			kept := expression.FindStringSubmatch(hit)[1]
 			secret, tail := hit[len(kept):], ""
 			if strings.HasSuffix(secret, "@") {
 				secret, tail = secret[:len(secret)-1], "@"

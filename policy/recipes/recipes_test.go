@@ -7,17 +7,13 @@ import (
 	"testing"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record"
+	"indoubt/ledger/outcome"
 	"indoubt/policy"
 )
 
 // general is the outcome rule that every sender uses.
 func general(ctx context.Context, k *policy.Kind, rec ledger.Record, answer ledger.Answer) ledger.Outcome {
-	rule := record.KindRule{Judge: func(ctx context.Context, rec ledger.Record, answer ledger.Answer) (record.Ruling, error) {
-		r, err := k.JudgeAnswer(ctx, rec, answer)
-		return record.Ruling(r), err
-	}}
-	return record.Judge(ctx, rule, rec, answer).Outcome
+	return outcome.Judge(ctx, k.JudgeAnswer, rec, answer).Outcome
 }
 
 func TestRecipesLoadAndPassTheirTests(t *testing.T) {

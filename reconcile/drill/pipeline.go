@@ -18,6 +18,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
 	"indoubt/reconcile/connect"
@@ -279,7 +280,7 @@ func (p *pipeline) settle(ctx context.Context, f *flight, impatient bool) error 
 	if err != nil {
 		return err
 	}
-	_, err = p.recorder.Settle(ctx, record.JudgeAttempt(ctx, p.recorder.Rule(f.kind), rec, f.attempt, a))
+	_, err = p.recorder.Settle(ctx, outcome.JudgeAttempt(ctx, p.recorder.Rule(f.kind).Judge, rec, f.attempt, a))
 	return err
 }
 

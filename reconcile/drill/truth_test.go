@@ -16,6 +16,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
@@ -184,7 +185,7 @@ func (u *truth) send(w *truthWish) {
 	}
 	rec, err := u.store.Read(u.ctx, ledger.Locator{ID: w.id})
 	u.must(err, "read")
-	settle := record.JudgeAttempt(u.ctx, record.KindRule{}, rec, begun.Attempt.ID, answer)
+	settle := outcome.JudgeAttempt(u.ctx, record.KindRule{}.Judge, rec, begun.Attempt.ID, answer)
 	settle.ChangeID, settle.AttemptID, settle.Actor = ledger.NewID(), begun.Attempt.ID, machine
 	_, err = ledger.Settle(u.ctx, u.store, settle)
 	u.must(err, "settle")

@@ -35,9 +35,9 @@ func testRules(path string) (record.Rules, error) {
 	return record.RulesFunc(func(name string) record.KindRule {
 		k := p.Kind(name)
 		return record.KindRule{Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, Title: k.Title, Target: k.Target, Price: k.Price,
-			Judge: func(ctx context.Context, rec ledger.Record, a ledger.Answer) (record.Ruling, error) {
+			Judge: func(ctx context.Context, rec ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
 				r, err := k.JudgeAnswer(ctx, rec, a)
-				return record.Ruling(r), err
+				return ledger.Ruling(r), err
 			}}
 	}), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
@@ -186,12 +187,9 @@ func recordingRules(inForce func() *policy.Policy) record.Rules {
 			KeyStrategy: k.Key.Strategy, KeyFrom: k.Key.From,
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Access, Input: k.Input, Repeat: k.Repeat, HoldBack: k.HoldBack(), Idempotent: k.Idempotent, Supersedes: k.Supersedes == "target", Cancel: k.Cancel, KeyHeader: k.KeyHeader,
-			Retry: record.RetryRule{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
+			Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
 			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price,
-			Judge: func(ctx context.Context, rec ledger.Record, answer ledger.Answer) (record.Ruling, error) {
-				r, err := k.JudgeAnswer(ctx, rec, answer)
-				return record.Ruling(r), err
-			},
+			Judge: k.JudgeAnswer,
 		}
 	})
 }
@@ -372,11 +370,11 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 	case ledger.AnswerFinished:
 		f.Exit, f.Effect = exitFinished, effectNoop
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
-		if _, whole := record.Output(o.Result); !whole {
+		if _, whole := outcome.Output(o.Result); !whole {
 			f.Message += ", and its result was not kept whole"
 		}
 		f.Text = func(w *safe.Writer) {
-			if out, whole := record.Output(o.Result); whole && len(out) > 0 {
+			if out, whole := outcome.Output(o.Result); whole && len(out) > 0 {
 				fmt.Fprintln(w, strings.TrimSuffix(string(out), "\n"))
 			}
 		}

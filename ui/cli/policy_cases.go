@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record"
+	"indoubt/ledger/outcome"
 	"indoubt/policy"
 	"indoubt/ui/safe"
 )
@@ -54,11 +54,7 @@ what every expression gave. Exit 1 when one fails.`,
 
 // outcomeOf is the outcome rule that every sender uses.
 func outcomeOf(ctx context.Context, k *policy.Kind, rec ledger.Record, answer ledger.Answer) ledger.Outcome {
-	rule := record.KindRule{Judge: func(ctx context.Context, rec ledger.Record, answer ledger.Answer) (record.Ruling, error) {
-		r, err := k.JudgeAnswer(ctx, rec, answer)
-		return record.Ruling(r), err
-	}}
-	return record.Judge(ctx, rule, rec, answer).Outcome
+	return outcome.Judge(ctx, k.JudgeAnswer, rec, answer).Outcome
 }
 
 type caseJSON struct {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 )
 
@@ -424,12 +425,12 @@ func TestDoubtIsLookedAtOnce(t *testing.T) {
 
 func TestKnownFailuresAreTriedAgain(t *testing.T) {
 	up := newUpstream(t, created)
-	w := newWorld(t, up, setup{rule: record.KindRule{Retry: record.RetryRule{Max: 2, BackoffMin: time.Millisecond, BackoffMax: 2 * time.Millisecond}, KeyStrategy: record.KeyRandom,
-		Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (record.Ruling, error) {
+	w := newWorld(t, up, setup{rule: record.KindRule{Retry: outcome.Retry{Max: 2, BackoffMin: time.Millisecond, BackoffMax: 2 * time.Millisecond}, KeyStrategy: record.KeyRandom,
+		Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
 			if a.Status == 503 {
-				return record.Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}, nil
+				return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}, nil
 			}
-			return record.Ruling{}, nil
+			return ledger.Ruling{}, nil
 		}}})
 	up.does(func(u *upstream, c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/wire/mcpwire"
 )
@@ -366,7 +367,7 @@ func (c *call) maySend() bool {
 
 // neverSent records that nothing left, and says so.
 func (c *call) neverSent(err error) {
-	s := record.JudgeAttempt(c.p.ctx, c.rule, ledger.Record{Found: true, Operation: c.op}, c.attempt.ID, ledger.Answer{Via: "mcp", Err: err})
+	s := outcome.JudgeAttempt(c.p.ctx, c.rule.Judge, ledger.Record{Found: true, Operation: c.op}, c.attempt.ID, ledger.Answer{Via: "mcp", Err: err})
 	if _, err := c.p.settle(s); err != nil {
 		c.p.o.Log("not sent, but that could not be recorded: " + err.Error())
 	}

@@ -46,7 +46,7 @@ func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 			p.tools.forget()
 		case "notifications/tasks", "notifications/tasks/status":
 			if p.knowsTask(textOf(f.Params["taskId"])) {
-				p.taskTold(line, textOf(f.Params["taskId"]), f.Members["params"], notice)
+				p.taskTold(line, textOf(f.Params["taskId"]), f.Members["params"], aNotice)
 				return
 			}
 		}
@@ -97,12 +97,12 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 		line = p.listed(line, f, fl.list)
 	case fl.task != "" && fl.method == "tasks/result":
 		if f.Members["error"] == nil {
-			p.taskTold(line, fl.task, f.Members["result"], outcome)
+			p.taskTold(line, fl.task, f.Members["result"], aResult)
 			return
 		}
 	case fl.task != "":
 		if f.Members["error"] == nil {
-			p.taskTold(line, fl.task, f.Members["result"], state)
+			p.taskTold(line, fl.task, f.Members["result"], aState)
 			return
 		}
 	}

@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record"
+	"indoubt/ledger/outcome"
 )
 
 // finish records what came back and passes it on.
 func (c *call) finish(r reply) {
 	ctx := context.WithoutCancel(c.p.ctx)
-	if awaits, poll, ok := record.NotYet(r.answer); ok {
+	if awaits, poll, ok := outcome.NotYet(r.answer); ok {
 		c.suspend(ctx, r, awaits, poll)
 		return
 	}
 	rec := c.current(ctx)
-	applied, err := c.p.settle(record.JudgeAttempt(ctx, c.rule, rec, c.attempt.ID, r.answer))
+	applied, err := c.p.settle(outcome.JudgeAttempt(ctx, c.rule.Judge, rec, c.attempt.ID, r.answer))
 	if err != nil {
 		c.p.o.Log("the outcome could not be recorded: " + err.Error())
 	}
@@ -63,10 +63,10 @@ func (c *call) current(ctx context.Context) ledger.Record {
 // late records an answer that comes after the client was told that there is none.
 func (c *call) late(r reply) {
 	ctx := context.WithoutCancel(c.p.ctx)
-	if _, _, ok := record.NotYet(r.answer); ok {
+	if _, _, ok := outcome.NotYet(r.answer); ok {
 		return // it says nothing about the outcome
 	}
-	if _, err := c.p.settle(record.JudgeAttempt(ctx, c.rule, c.current(ctx), c.attempt.ID, r.answer)); err != nil {
+	if _, err := c.p.settle(outcome.JudgeAttempt(ctx, c.rule.Judge, c.current(ctx), c.attempt.ID, r.answer)); err != nil {
 		c.p.o.Log("a late answer could not be recorded: " + err.Error())
 	}
 }
@@ -102,7 +102,7 @@ func (c *call) replay(o ledger.Operation) {
 // of it.
 func replayable(o ledger.Operation) bool {
 	m, ok := once(o.Result)
-	if _, whole := record.Output(o.Result); !whole || !ok || !o.ByAnswer || redacted(o.Result) {
+	if _, whole := outcome.Output(o.Result); !whole || !ok || !o.ByAnswer || redacted(o.Result) {
 		return false
 	}
 	return m["content"] != nil || m["taskId"] == nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 )
 
@@ -15,7 +16,7 @@ func TestOnlyAWholeAnswerIsReplayed(t *testing.T) {
 	for n, whole := range map[int]bool{10: true, 1 << 20: false} {
 		said := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", n) + `"}]}`)
 		a := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: said}}
-		kept := record.JudgeAttempt(t.Context(), record.KindRule{}, ledger.Record{}, "", a).Result
+		kept := outcome.JudgeAttempt(t.Context(), record.KindRule{}.Judge, ledger.Record{}, "", a).Result
 		if len(kept) == 0 || replayable(ledger.Operation{ByAnswer: true, Result: kept}) != whole {
 			t.Errorf("of %d bytes %d are kept, replayed %v", len(said), len(kept), !whole)
 		}

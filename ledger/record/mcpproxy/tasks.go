@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/wire/mcpwire"
 )
@@ -72,7 +73,7 @@ func (c *call) resume(w record.Wish) bool {
 	for name := range responses {
 		answered = append(answered, name)
 	}
-	awaits := record.AwaitsInput(state, answered)
+	awaits := outcome.AwaitsInput(state, answered)
 	ctx := c.p.ctx
 	rec, err := c.p.o.Store.Read(ctx, ledger.Locator{Scope: c.p.o.Scope, Awaits: awaits})
 	if err != nil || rec.Operation.Kind != w.Kind || rec.State() != ledger.Pending {
@@ -122,7 +123,7 @@ func (c *call) question(o ledger.Operation) []byte {
 		return nil
 	}
 	a := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: attempt.Result}}
-	if awaits, _, ok := record.NotYet(a); !ok || awaits != o.Awaits {
+	if awaits, _, ok := outcome.NotYet(a); !ok || awaits != o.Awaits {
 		return nil
 	}
 	return resultLine(c.frame.ID, attempt.Result)
@@ -144,7 +145,7 @@ func (c *call) join(o ledger.Operation, id string) []byte {
 		ended, err := c.p.taskEnded(rec, c.rule, id, now, true, c.meta)
 		switch {
 		case err != nil:
-			return c.failure(codeInternal, "the outcome could not be recorded: "+err.Error())
+			return c.failure(codeInternal, "the aResult could not be recorded: "+err.Error())
 		case ended:
 			return nil
 		case c.knowsTasks():
@@ -204,7 +205,7 @@ func (p *Proxy) askTask(method, id string, meta json.RawMessage) (json.RawMessag
 // what its server says: a state from tasks/get, or the result itself.
 func (p *Proxy) taskEnded(rec ledger.Record, rule record.KindRule, id string, said json.RawMessage, isState bool, meta json.RawMessage) (bool, error) {
 	a := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: said}}
-	if _, _, ok := record.NotYet(a); ok {
+	if _, _, ok := outcome.NotYet(a); ok {
 		return false, nil
 	}
 	if m, _ := once(said); isState {
@@ -219,7 +220,7 @@ func (p *Proxy) taskEnded(rec ledger.Record, rule record.KindRule, id string, sa
 		}
 	}
 	ctx := context.WithoutCancel(p.ctx)
-	_, err := p.settle(record.JudgeAttempt(ctx, rule, rec, rec.Operation.LiveAttempt, a))
+	_, err := p.settle(outcome.JudgeAttempt(ctx, rule.Judge, rec, rec.Operation.LiveAttempt, a))
 	return err == nil, err
 }
 
@@ -227,9 +228,9 @@ func (p *Proxy) taskEnded(rec ledger.Record, rule record.KindRule, id string, sa
 type word int
 
 const (
-	state   word = iota // how it stands, to a client that asked; of an ended one maybe the result
-	outcome             // its result
-	notice              // how it stands, to nobody in particular
+	aState  word = iota // how it stands, to a client that asked; of an ended one maybe the result
+	aResult             // its result
+	aNotice             // how it stands, sent without a question
 )
 
 // taskTold takes in what a passing line says of a task, and passes it on.
@@ -237,9 +238,9 @@ func (p *Proxy) taskTold(line []byte, id string, said json.RawMessage, w word) {
 	p.recording.Add(1)
 	go func() {
 		defer p.recording.Done()
-		operationID, what := p.takeTask(id, said, w != outcome)
+		operationID, what := p.takeTask(id, said, w != aResult)
 		m, _ := once(said)
-		final := operationID != "" && (w == outcome || w == state && m["result"] != nil)
+		final := operationID != "" && (w == aResult || w == aState && m["result"] != nil)
 		if !final {
 			p.reply(line)
 			return
@@ -257,7 +258,7 @@ func (p *Proxy) taskTold(line []byte, id string, said json.RawMessage, w word) {
 func (p *Proxy) takeTask(id string, said json.RawMessage, isState bool) (operationID, what string) {
 	ctx := context.WithoutCancel(p.ctx)
 	t := p.taskOf(id)
-	rec, err := p.o.Store.Read(ctx, ledger.Locator{Scope: p.o.Scope, Awaits: record.AwaitsTask(id)})
+	rec, err := p.o.Store.Read(ctx, ledger.Locator{Scope: p.o.Scope, Awaits: outcome.AwaitsTask(id)})
 	if err == nil && rec.State() == ledger.Pending {
 		var meta json.RawMessage
 		if t != nil {
@@ -323,7 +324,7 @@ func (p *Proxy) keepAsking(id string, t *task) {
 
 // pollEvery is how often a server wants to be asked for a task, within reason.
 func pollEvery(now json.RawMessage) time.Duration {
-	_, poll, _ := record.NotYet(ledger.Answer{RPC: &ledger.RPCAnswer{Result: now}})
+	_, poll, _ := outcome.NotYet(ledger.Answer{RPC: &ledger.RPCAnswer{Result: now}})
 	if poll <= 0 {
 		poll = time.Second
 	}

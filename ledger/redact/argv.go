@@ -1,14 +1,14 @@
-package record
+package redact
 
 import (
 	"path/filepath"
 	"strings"
 
-	"indoubt/ledger/redact"
+	"indoubt/ledger/wire/curl"
 )
 
-// argv replaces secrets in a command line.
-func (p *pass) argv(argv []string) []string {
+// Argv replaces the secrets in a command line by what stand makes of them.
+func Argv(argv []string, stand func(secret string) string) []string {
 	out := make([]string, len(argv))
 	from := secretArguments(argv)
 	for i, arg := range argv {
@@ -17,12 +17,12 @@ func (p *pass) argv(argv []string) []string {
 		switch {
 		case i == 0:
 			out[i] = arg
-		case known && !redact.Harmless(arg[at:]):
-			out[i] = arg[:at] + p.stand(arg[at:])
-		case assigned && variableName(name) && redact.Variable(name) && value != "" && !redact.Harmless(value):
-			out[i] = name + "=" + p.stand(value)
+		case known && !Harmless(arg[at:]):
+			out[i] = arg[:at] + stand(arg[at:])
+		case assigned && variableName(name) && Variable(name) && value != "" && !Harmless(value):
+			out[i] = name + "=" + stand(value)
 		default:
-			out[i] = redact.Replace(arg, p.stand)
+			out[i] = Replace(arg, stand)
 		}
 	}
 	return out
@@ -34,7 +34,7 @@ func (p *pass) argv(argv []string) []string {
 func secretArguments(argv []string) map[int]int {
 	from := map[int]int{}
 	for i := 1; i+1 < len(argv); i++ {
-		if arg := argv[i]; len(arg) > 3 && arg[0] == '-' && !strings.Contains(arg, "=") && redact.Variable(arg) {
+		if arg := argv[i]; len(arg) > 3 && arg[0] == '-' && !strings.Contains(arg, "=") && Variable(arg) {
 			i++
 			from[i] = 0
 		}
@@ -80,24 +80,24 @@ func optionSecret(argv []string, at int, option string, from map[int]int) {
 
 // curlSecrets finds what curl's options take as secrets.
 func curlSecrets(argv []string, at int, from map[int]int) {
-	for _, o := range curlOptions(argv) {
+	for _, o := range curl.Options(argv) {
 		begin := -1
-		switch o.name {
+		switch o.Name {
 		case "user", "proxy-user", "oauth2-bearer", "pass", "proxy-pass", "tlspassword", "proxy-tlspassword":
 			begin = 0
 		case "cookie":
-			if strings.Contains(o.value, "=") { // else it is a file
+			if strings.Contains(o.Value, "=") { // else it is a file
 				begin = 0
 			}
 		case "cert", "proxy-cert":
-			if i := strings.LastIndexByte(o.value, ':'); i > 1 && !strings.ContainsAny(o.value[i:], `/\\`) {
+			if i := strings.LastIndexByte(o.Value, ':'); i > 1 && !strings.ContainsAny(o.Value[i:], `/\\`) {
 				begin = i + 1
 			}
 		case "header", "proxy-header":
-			begin = headerSecret(o.value)
+			begin = headerSecret(o.Value)
 		}
-		if begin >= 0 && o.value != "" {
-			from[at+o.arg] = o.at + begin
+		if begin >= 0 && o.Value != "" {
+			from[at+o.Arg] = o.At + begin
 		}
 	}
 }
@@ -106,7 +106,7 @@ func curlSecrets(argv []string, at int, from map[int]int) {
 // a credential may have; -1 where there is none.
 func headerSecret(line string) int {
 	name, value, ok := strings.Cut(line, ":")
-	if !ok || !redact.Variable(strings.TrimSpace(name)) {
+	if !ok || !Variable(strings.TrimSpace(name)) {
 		return -1
 	}
 	text := strings.TrimLeft(value, " \t")

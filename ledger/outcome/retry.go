@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/wire/curl"
 )
 
 const (
@@ -27,14 +28,21 @@ const (
 	exitTempFail = 75
 )
 
+// Retry is how often, and at what pace, an attempt that is known to have had
+// no effect may be followed by another one. It never applies to one in doubt.
+type Retry struct {
+	Max                    int // further attempts after the first
+	BackoffMin, BackoffMax time.Duration
+}
+
 // Retryable reports whether attempt n, which is known to have had no effect, may
 // be followed by another one by itself, and after how long: a random time up to
 // an exponentially growing bound ("full jitter"), after what Retry-After asked
 // for. It is never so for an attempt in doubt, beyond the kind's retry.max, or
 // where the same would happen again: a command that is not there, a certificate
 // that does not hold, an answer that said no for good.
-func Retryable(rule KindRule, n int, s ledger.SettleRequest, a ledger.Answer) (wait time.Duration, ok bool) {
-	if s.Outcome != ledger.OutcomeFailed || s.Proof == "" || n < 1 || n > rule.Retry.Max {
+func Retryable(r Retry, n int, s ledger.SettleRequest, a ledger.Answer) (wait time.Duration, ok bool) {
+	if s.Outcome != ledger.OutcomeFailed || s.Proof == "" || n < 1 || n > r.Max {
 		return 0, false
 	}
 	asked, said := retryAfter(a)
@@ -44,11 +52,11 @@ func Retryable(rule KindRule, n int, s ledger.SettleRequest, a ledger.Answer) (w
 	if !said && !passing(s.Proof, a) {
 		return 0, false
 	}
-	return asked + backoff(rule.Retry, n), true
+	return asked + backoff(r, n), true
 }
 
 // backoff is a random pause before the attempt after the nth.
-func backoff(r RetryRule, n int) time.Duration {
+func backoff(r Retry, n int) time.Duration {
 	low, high := r.BackoffMin, r.BackoffMax
 	if low <= 0 {
 		low = backoffMin
@@ -72,7 +80,7 @@ func passing(proof ledger.Proof, a ledger.Answer) bool {
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusServiceUnavailable:
 		return true
 	case a.Exited:
-		return a.Exit == exitTempFail || a.Unconnected || curlUnconnected.Match(a.Stderr)
+		return a.Exit == exitTempFail || a.Unconnected || curl.SaysUnconnected(a.Stderr)
 	case proof == ledger.NeverSent:
 		return unconnected(a.Err)
 	}
@@ -137,20 +145,4 @@ func retryAfter(a ledger.Answer) (wait time.Duration, said bool) {
 		}
 	}
 	return max(0, at.Sub(now)), true
-}
-
-// pause waits before the next attempt. It tells false when the context ends
-// first, or would.
-func pause(ctx context.Context, wait time.Duration) bool {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
-		return false
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"indoubt/ledger"
@@ -35,8 +34,8 @@ var keptHeaders = []string{
 
 const maxKeptHeader = 8 << 10 // bytes of all of them
 
-// storedAnswer is what is kept of an answer, within maxResult.
-func storedAnswer(a ledger.Answer, secrets []string) json.RawMessage {
+// Stored is what is kept of an answer, within MaxResult.
+func Stored(a ledger.Answer, secrets []string) json.RawMessage {
 	s := StoredAnswer{Status: a.Status, Header: map[string][]string{}}
 	if a.Truncated || a.Err != nil {
 		s.Kept = "part"
@@ -53,15 +52,15 @@ func storedAnswer(a ledger.Answer, secrets []string) json.RawMessage {
 	}
 	s.setBody(a.Body)
 	out := s.encoded()
-	if len(out) > maxResult {
+	if len(out) > MaxResult {
 		s.Kept = "part"
-		s.setBody([]byte(clip(string(bytes.ToValidUTF8(a.Body, []byte("\uFFFD"))), maxResult/2, false)))
-		if out = s.encoded(); len(out) > maxResult { // of characters that take six bytes each
-			s.setBody([]byte(clip(s.Text, maxResult/8, false)))
+		s.setBody([]byte(Clip(string(bytes.ToValidUTF8(a.Body, []byte("\uFFFD"))), MaxResult/2, false)))
+		if out = s.encoded(); len(out) > MaxResult { // of characters that take six bytes each
+			s.setBody([]byte(Clip(s.Text, MaxResult/8, false)))
 			out = s.encoded()
 		}
 	}
-	if s.Kept == "" && !bytes.Equal(tidyResult(out, secrets), out) {
+	if s.Kept == "" && !bytes.Equal(TidyResult(out, secrets), out) {
 		s.Kept = "redacted"
 		out = s.encoded()
 	}
@@ -73,7 +72,7 @@ func storedAnswer(a ledger.Answer, secrets []string) json.RawMessage {
 func (s StoredAnswer) encoded() json.RawMessage {
 	body := s.JSON
 	s.JSON = nil
-	out := encode(s)
+	out := ledger.EncodeJSON(s)
 	if len(body) == 0 {
 		return out
 	}
@@ -86,7 +85,7 @@ func (s *StoredAnswer) setBody(body []byte) {
 	trimmed := bytes.TrimRight(body, " \t\r\n")
 	switch {
 	case len(body) == 0:
-	case len(trimmed) > 0 && len(trimmed) <= maxResult && utf8.Valid(trimmed) && bytes.Equal(bytes.TrimSpace(trimmed), trimmed) && recordable(trimmed):
+	case len(trimmed) > 0 && len(trimmed) <= MaxResult && utf8.Valid(trimmed) && bytes.Equal(bytes.TrimSpace(trimmed), trimmed) && Recordable(trimmed):
 		s.JSON, s.After = trimmed, string(body[len(trimmed):])
 	case utf8.Valid(body):
 		s.Text = string(body)
@@ -95,7 +94,8 @@ func (s *StoredAnswer) setBody(body []byte) {
 	}
 }
 
-func (s StoredAnswer) body() []byte {
+// Bytes is the body as it came.
+func (s StoredAnswer) Bytes() []byte {
 	switch {
 	case len(s.JSON) > 0:
 		return append(bytes.Clone(s.JSON), s.After...)
@@ -105,9 +105,9 @@ func (s StoredAnswer) body() []byte {
 	return s.Base64
 }
 
-// wholeAnswer is the answer that ended an operation, nil when it is not kept whole:
+// WholeAnswer is the answer that ended an operation, nil when it is not kept whole:
 // the newest attempt's that says what the operation's state says.
-func wholeAnswer(rec ledger.Record) *StoredAnswer {
+func WholeAnswer(rec ledger.Record) *StoredAnswer {
 	o := rec.Operation
 	for i := len(rec.Attempts) - 1; i >= 0; i-- {
 		a := rec.Attempts[i]
@@ -131,10 +131,10 @@ func wholeAnswer(rec ledger.Record) *StoredAnswer {
 	return nil
 }
 
-// foundAnswer is what a check gave for an operation that no answer of its own
+// FoundAnswer is what a check gave for an operation that no answer of its own
 // settled: the effect that was found, or what the kind's policy makes of it. It is
 // nil where nothing was found, or something disagrees.
-func foundAnswer(rec ledger.Record) *StoredAnswer {
+func FoundAnswer(rec ledger.Record) *StoredAnswer {
 	o := rec.Operation
 	if o.State != ledger.Committed || len(o.Result) == 0 || o.Conflict == ledger.Contradiction || o.Conflict == ledger.MismatchConflict ||
 		slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool { return a.Final() == ledger.OutcomeCommitted }) {
@@ -147,23 +147,4 @@ func foundAnswer(rec ledger.Record) *StoredAnswer {
 // they are kept as it gets them, also those to a retry that another program makes.
 func overHTTP(rec ledger.Record) bool {
 	return len(rec.Attempts) > 0 && rec.Attempts[0].Sender == "http"
-}
-
-// replay makes the stored answer an answer again.
-func (s StoredAnswer) replay(req *http.Request, operationID string) *http.Response {
-	body := s.body()
-	h := http.Header{}
-	for name, values := range s.Header {
-		h[http.CanonicalHeaderKey(name)] = values
-	}
-	if s.Status != http.StatusNoContent && s.Status != http.StatusNotModified {
-		h.Set("Content-Length", strconv.Itoa(len(body)))
-	}
-	h.Set(HeaderReplayed, "true")
-	h.Set(HeaderOperation, operationID)
-	return &http.Response{
-		Status: strconv.Itoa(s.Status) + " " + http.StatusText(s.Status), StatusCode: s.Status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h,
-		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)), Request: req,
-	}
 }

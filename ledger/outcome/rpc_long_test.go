@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"encoding/json"
@@ -28,9 +28,9 @@ func TestALongAnswerIsReadOnce(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, _, notYet := NotYet(a)
-			s := JudgeAttempt(t.Context(), KindRule{}, ledger.Record{}, "a", a)
+			s := JudgeAttempt(t.Context(), nil, ledger.Record{}, "a", a)
 			runtime.ReadMemStats(&after)
-			if notYet || s.Outcome != ledger.OutcomeCommitted || len(s.Result) == 0 || len(s.Result) > 2*maxResult {
+			if notYet || s.Outcome != ledger.OutcomeCommitted || len(s.Result) == 0 || len(s.Result) > 2*MaxResult {
 				t.Errorf("%s: %v %s, %d bytes kept", name, notYet, s.Outcome, len(s.Result))
 			}
 			if made := after.TotalAlloc - before.TotalAlloc; made > limit {

@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"bytes"
@@ -84,7 +84,7 @@ func TestI2_ACutBodyIsUncertain(t *testing.T) {
 				want = ledger.OutcomeUncertain
 			}
 			a := ledger.Answer{Via: "http", Sent: true, Status: status, Header: header, Body: []byte(c.body), Unframed: c.unframed, Truncated: c.ours}
-			s := Judge(t.Context(), KindRule{}, ledger.Record{}, a)
+			s := Judge(t.Context(), nil, ledger.Record{}, a)
 			if s.Outcome != want || want == ledger.OutcomeUncertain && s.ErrorClass != ledger.ClassEOF {
 				t.Errorf("%s: %d is %s (%q), want %s: %s", name, status, s.Outcome, s.ErrorClass, want, s.Error)
 			}
@@ -101,11 +101,11 @@ func TestI10_DeepJSONIsKeptAsText(t *testing.T) {
 		"HTTP":        {Via: "http", Sent: true, Status: 200, Body: []byte(deep)},
 		"a tool's":    {Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: []byte(`{"content":` + deep + `}`)}},
 	} {
-		if s := Judge(t.Context(), KindRule{}, ledger.Record{}, a); s.Outcome != ledger.OutcomeCommitted || len(s.Result) == 0 || ledger.TooDeep(s.Result) {
+		if s := Judge(t.Context(), nil, ledger.Record{}, a); s.Outcome != ledger.OutcomeCommitted || len(s.Result) == 0 || ledger.TooDeep(s.Result) {
 			t.Errorf("%s: %s, %.30s", name, s.Outcome, s.Result)
 		}
 	}
-	if kept := storedAnswer(ledger.Answer{Status: 200, Body: []byte(deep)}, nil); ledger.TooDeep(kept) || !strings.Contains(string(kept), deep) {
+	if kept := Stored(ledger.Answer{Status: 200, Body: []byte(deep)}, nil); ledger.TooDeep(kept) || !strings.Contains(string(kept), deep) {
 		t.Errorf("%.60s", kept)
 	}
 	if _, err := ledger.Fingerprint([]byte(deep)); !errors.Is(err, ledger.ErrTooDeep) {

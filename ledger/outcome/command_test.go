@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"os"
@@ -64,17 +64,17 @@ func TestI2_OnlyAnUnconnectedCurlIsAFailure(t *testing.T) {
 		"wget http://x":                       false,
 	} {
 		for exit := range 8 {
-			a := CommandAnswer(ledger.Answer{Sent: true, Exited: true, Exit: exit}, strings.Fields(line), plain)
-			if want := proven && exit >= 6; a.Unconnected != want || want != (Judge(t.Context(), KindRule{}, ledger.Record{}, a).Proof == ledger.NeverSent) {
+			a := Command(ledger.Answer{Sent: true, Exited: true, Exit: exit}, strings.Fields(line), plain)
+			if want := proven && exit >= 6; a.Unconnected != want || want != (Judge(t.Context(), nil, ledger.Record{}, a).Proof == ledger.NeverSent) {
 				t.Errorf("%s: exit %d never connected: %t", line, exit, a.Unconnected)
 			}
 		}
 	}
-	ended := CommandAnswer(ledger.Answer{Sent: true, Exited: true, Exit: 7, Err: os.ErrDeadlineExceeded}, []string{"curl", "http://x"}, plain)
+	ended := Command(ledger.Answer{Sent: true, Exited: true, Exit: 7, Err: os.ErrDeadlineExceeded}, []string{"curl", "http://x"}, plain)
 	if ended.Unconnected {
 		t.Error("a command that was ended counts")
 	}
-	signalled := CommandAnswer(ledger.Answer{Sent: true, Signal: "SIGKILL", Exit: 7}, []string{"curl", "http://x"}, plain)
+	signalled := Command(ledger.Answer{Sent: true, Signal: "SIGKILL", Exit: 7}, []string{"curl", "http://x"}, plain)
 	if signalled.Unconnected {
 		t.Error("a command that was killed counts")
 	}
@@ -90,16 +90,16 @@ func TestI2_ACurlWithAConfigurationProvesNothing(t *testing.T) {
 		}
 		env := []string{at.env + "=/nowhere", at.env + "=" + dir} // of two the last counts
 		answer := ledger.Answer{Sent: true, Exited: true, Exit: 7}
-		if !CommandAnswer(answer, []string{"curl", "http://x"}, env).Unconnected {
+		if !Command(answer, []string{"curl", "http://x"}, env).Unconnected {
 			t.Errorf("%v: without it", at)
 		}
 		if err := os.WriteFile(file, []byte("location\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if CommandAnswer(answer, []string{"curl", "http://x"}, env).Unconnected || CommandAnswer(answer, []string{"curl", "http://x", "-q"}, env).Unconnected {
+		if Command(answer, []string{"curl", "http://x"}, env).Unconnected || Command(answer, []string{"curl", "http://x", "-q"}, env).Unconnected {
 			t.Errorf("%v: it is not heeded", at)
 		}
-		if !CommandAnswer(answer, []string{"curl", "-q", "http://x"}, env).Unconnected {
+		if !Command(answer, []string{"curl", "-q", "http://x"}, env).Unconnected {
 			t.Errorf("%v: -q comes first", at)
 		}
 	}

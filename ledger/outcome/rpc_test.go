@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"encoding/json"
@@ -85,7 +85,7 @@ func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
 		{"no connection", ledger.Answer{Via: "sql", Err: errors.New("connection refused")}, "failed", "never_sent", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := Judge(t.Context(), KindRule{}, first, c.answer)
+			s := Judge(t.Context(), nil, first, c.answer)
 			if s.Outcome != c.outcome || s.Proof != c.proof || s.ErrorClass != c.class || s.EffectWord != c.effect {
 				t.Errorf("got %s proof %q class %q effect %q (%s)", s.Outcome, s.Proof, s.ErrorClass, s.EffectWord, s.Error)
 			}
@@ -156,7 +156,7 @@ func TestI2_WhatSDKsRefuseBeforeAToolRuns(t *testing.T) {
 			"another error": {other, "uncertain"}, "two texts": {two, "uncertain"}, "with structured content": {structured, "uncertain"},
 			"a tool that nobody named": {rpcFailure(-32602, c.said), "uncertain"}, "no error": {fine, "committed"},
 		} {
-			if s := Judge(t.Context(), KindRule{}, first, want.answer); s.Outcome != want.is || want.is == "failed" && s.Proof != ledger.Refused {
+			if s := Judge(t.Context(), nil, first, want.answer); s.Outcome != want.is || want.is == "failed" && s.Proof != ledger.Refused {
 				t.Errorf("%q as %s: %s %s, want %s", c.said, name, s.Outcome, s.Proof, want.is)
 			}
 		}
@@ -166,7 +166,7 @@ func TestI2_WhatSDKsRefuseBeforeAToolRuns(t *testing.T) {
 // TestRulesComeFirst: what a kind's policy says of an MCP answer counts, but not
 // of one that is none yet.
 func TestRulesComeFirst(t *testing.T) {
-	refused := ruled(Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil)
+	refused := ruled(ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil)
 	if s := Judge(t.Context(), refused, first, rpcResult(mcpError)); s.Outcome != ledger.OutcomeFailed || s.Proof != ledger.Refused {
 		t.Errorf("isError that the policy calls refused: %s", s.Outcome)
 	}
@@ -176,15 +176,15 @@ func TestRulesComeFirst(t *testing.T) {
 }
 
 func TestMCPResultIsKept(t *testing.T) {
-	s := Judge(t.Context(), KindRule{}, first, rpcResult(mcpDone))
+	s := Judge(t.Context(), nil, first, rpcResult(mcpDone))
 	if string(s.Result) != mcpDone || s.Status != -1 {
 		t.Errorf("result %s, status %d", s.Result, s.Status)
 	}
-	long := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 2*maxResult) + `"}]}`
-	if s = Judge(t.Context(), KindRule{}, first, rpcResult(long)); len(s.Result) > maxResult+100 || s.Outcome != ledger.OutcomeCommitted {
+	long := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 2*MaxResult) + `"}]}`
+	if s = Judge(t.Context(), nil, first, rpcResult(long)); len(s.Result) > MaxResult+100 || s.Outcome != ledger.OutcomeCommitted {
 		t.Errorf("%s with %d bytes of a long result", s.Outcome, len(s.Result))
 	}
-	s = Judge(t.Context(), KindRule{}, first, rpcResult(`{"content":[{"type":"text","text":"use Bearer abcdefghij"}],"isError":true}`))
+	s = Judge(t.Context(), nil, first, rpcResult(`{"content":[{"type":"text","text":"use Bearer abcdefghij"}],"isError":true}`))
 	if strings.Contains(s.Error+string(s.Result), "abcdefghij") {
 		t.Errorf("a secret stays: %s %s", s.Error, s.Result)
 	}
@@ -224,18 +224,5 @@ func TestNotYet(t *testing.T) {
 	}
 	if AwaitsInput("a", nil) == AwaitsInput("b", nil) || AwaitsInput("", []string{"a"}) == AwaitsInput("", []string{"b"}) {
 		t.Error("different continuations are one")
-	}
-}
-
-func TestDigest(t *testing.T) {
-	r, _, _ := recorderOver(t, KindRule{})
-	a, err := r.Digest("Bearer one")
-	b, _ := r.Digest("Bearer one")
-	c, _ := r.Digest("Bearer two")
-	if err != nil || a != b || a == c || len(a) != 32 || strings.Contains(a, "one") {
-		t.Errorf("%q %q %q %v", a, b, c, err)
-	}
-	if _, err := New(newMemory(nil), nil, Options{}).Digest("x"); err == nil {
-		t.Error("a digest without a key")
 	}
 }

@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"bytes"
@@ -199,7 +199,7 @@ func notRun(a ledger.Answer) bool {
 		}
 	case !a.RPC.Error && toolFailed(a.RPC):
 		m := resultOfCall(a.RPC)
-		if len(m["content"]) > maxResult {
+		if len(m["content"]) > MaxResult {
 			return false // no SDK says that much
 		}
 		var content []json.RawMessage
@@ -276,12 +276,12 @@ func texts(r *ledger.RPCAnswer) []string {
 // content, else in a text that is JSON. What is longer than is kept is not searched.
 func rpcEffect(r *ledger.RPCAnswer) string {
 	m := resultOfCall(r)
-	if structured := m["structuredContent"]; len(structured) <= maxResult {
+	if structured := m["structuredContent"]; len(structured) <= MaxResult {
 		if word := effectIn(structured); word != "" {
 			return word
 		}
 	}
-	if len(m["content"]) > maxResult {
+	if len(m["content"]) > MaxResult {
 		return ""
 	}
 	for _, text := range texts(r) {

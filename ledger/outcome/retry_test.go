@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 func TestWhatIsRetryable(t *testing.T) {
-	rule := KindRule{Retry: RetryRule{Max: 2, BackoffMin: time.Second, BackoffMax: 3 * time.Second}}
+	rule := Retry{Max: 2, BackoffMin: time.Second, BackoffMax: 3 * time.Second}
 	never := ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent}
 	refused := ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}
 	dial := func(err error) ledger.Answer {
@@ -68,7 +68,7 @@ func TestWhatIsRetryable(t *testing.T) {
 	if _, ok := Retryable(rule, 3, refused, answered(429, "")); ok {
 		t.Error("beyond the kind's bound")
 	}
-	if _, ok := Retryable(KindRule{}, 1, refused, answered(429, "")); ok {
+	if _, ok := Retryable(Retry{}, 1, refused, answered(429, "")); ok {
 		t.Error("a kind that allows none")
 	}
 }
@@ -76,7 +76,7 @@ func TestWhatIsRetryable(t *testing.T) {
 // TestBackoffIsJittered: pauses fill the whole span, and the span grows to its
 // bound.
 func TestBackoffIsJittered(t *testing.T) {
-	rule := RetryRule{Max: 100, BackoffMin: 100 * time.Millisecond, BackoffMax: time.Second}
+	rule := Retry{Max: 100, BackoffMin: 100 * time.Millisecond, BackoffMax: time.Second}
 	for n, bound := range map[int]time.Duration{1: 100 * time.Millisecond, 2: 200 * time.Millisecond, 4: 800 * time.Millisecond, 5: time.Second, 64: time.Second, 1000: time.Second} {
 		low, high := time.Hour, time.Duration(0)
 		for range 500 {
@@ -87,10 +87,10 @@ func TestBackoffIsJittered(t *testing.T) {
 			t.Errorf("after %d: %s … %s, want 0 … %s", n, low, high, bound)
 		}
 	}
-	if d := backoff(RetryRule{}, 3); d > 4*backoffMin {
+	if d := backoff(Retry{}, 3); d > 4*backoffMin {
 		t.Errorf("unstated: %s", d)
 	}
-	if d := backoff(RetryRule{BackoffMin: time.Hour}, 29); d > time.Hour {
+	if d := backoff(Retry{BackoffMin: time.Hour}, 29); d > time.Hour {
 		t.Errorf("a minimum above the default's maximum: %s", d)
 	}
 }

@@ -1,17 +1,11 @@
-package record
+package redact
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"testing"
-
-	"indoubt/ledger"
-	"indoubt/ledger/redact"
 )
 
 // TestI11_CorpusOfSecrets: of the usual ways to write a secret none is kept, and
@@ -21,44 +15,36 @@ func TestI11_CorpusOfSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := redactor{secret: bytes.Repeat([]byte("s"), 32)}
+	digest := func(string) string { return "redacted:0123" }
+	walked := func(text string, stand func(string) string) string {
+		dec := json.NewDecoder(strings.NewReader(text))
+		dec.UseNumber()
+		var v any
+		if err := dec.Decode(&v); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		out, err := json.Marshal((&Walker{Stand: stand}).Value("", v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
 	kept := map[string]func(string) string{
 		"argv": func(s string) string {
 			argv := strings.Fields(s)
 			for i := range argv {
 				argv[i] = strings.ReplaceAll(argv[i], "·", " ")
 			}
-			p, err := r.wish(encode(map[string]any{"argv": argv}), &ledger.Command{Argv: argv}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return fmt.Sprintf("%q %s", p.command.Argv, p.input)
+			input, _ := json.Marshal(map[string]any{"argv": argv})
+			return fmt.Sprintf("%q %s", Argv(argv, digest), walked(string(input), digest))
 		},
-		"json": func(s string) string {
-			p, err := r.wish(json.RawMessage(s), nil, nil)
-			if err != nil {
-				t.Fatalf("%s: %v", s, err)
-			}
-			return string(p.input) + string(tidyResult(json.RawMessage(s), nil))
-		},
-		"query": func(s string) string {
-			u := &url.URL{Scheme: "http", Host: "h", Path: "/x", RawQuery: s}
-			in, err := inputOf(&http.Request{Method: "POST", URL: u, Header: http.Header{}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := r.wish(in, nil, secretsIn(s))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(p.input)
-		},
-		"text": func(s string) string { return redact.Without(s, nil) },
+		"json": func(s string) string { return walked(s, digest) + walked(s, Marked) },
+		"text": func(s string) string { return Without(s, nil) },
 	}
 	secrets, harmless, missed, wrong := 0, 0, 0, 0
 	for _, line := range strings.Split(string(corpus), "\n") {
 		kind, text, ok := strings.Cut(line, "\t")
-		if strings.HasPrefix(line, "#") || !ok {
+		if strings.HasPrefix(line, "#") || !ok || kind == "query" {
 			continue
 		}
 		plain := strings.NewReplacer("«", "", "»", "").Replace(text)
@@ -77,7 +63,7 @@ func TestI11_CorpusOfSecrets(t *testing.T) {
 			t.Errorf("%s is taken for a secret: %s", line, got)
 		}
 	}
-	if secrets < 100 || harmless < 75 {
+	if secrets < 119 || harmless < 73 {
 		t.Errorf("%d secrets and %d harmless texts are few", secrets, harmless)
 	}
 	t.Logf("%d secrets, %d missed; %d harmless texts, %d taken for a secret", secrets, missed, harmless, wrong)

@@ -1,4 +1,4 @@
-package record
+package outcome
 
 import (
 	"context"
@@ -32,8 +32,8 @@ var (
 		Attempts: []ledger.Attempt{{ID: "a1", N: 1, Outcome: ledger.OutcomeUncertain}, {ID: "a2", N: 2}}}
 )
 
-func ruled(r Ruling, err error) KindRule {
-	return KindRule{Judge: func(context.Context, ledger.Record, ledger.Answer) (Ruling, error) { return r, err }}
+func ruled(r ledger.Ruling, err error) Rules {
+	return func(context.Context, ledger.Record, ledger.Answer) (ledger.Ruling, error) { return r, err }
 }
 
 // TestI2_EveryHTTPStatus goes through all of them: only the listed ones prove
@@ -49,7 +49,7 @@ func TestI2_EveryHTTPStatus(t *testing.T) {
 			"plain":    answered(status, `{"id":"x"}`),
 			"replayed": answered(status, `{"id":"x"}`, "Idempotency-Replayed", "true"),
 		} {
-			s := Judge(t.Context(), KindRule{}, first, answer)
+			s := Judge(t.Context(), nil, first, answer)
 			word := fmt.Sprintf(" %d ", status)
 			want := ledger.OutcomeUncertain
 			if strings.Contains(committed, word) {
@@ -80,7 +80,7 @@ func TestI2_WhatAnAnswerMeans(t *testing.T) {
 	reset := errors.New("read: connection reset by peer")
 	cases := []struct {
 		name    string
-		rule    KindRule
+		rule    Rules
 		rec     ledger.Record
 		answer  ledger.Answer
 		outcome ledger.Outcome
@@ -88,63 +88,63 @@ func TestI2_WhatAnAnswerMeans(t *testing.T) {
 		class   ledger.ErrorClass
 		already bool
 	}{
-		{"nothing was sent", KindRule{}, first, ledger.Answer{}, "failed", "never_sent", "", false},
-		{"the last error says refused, but a byte went out", KindRule{}, first,
+		{"nothing was sent", nil, first, ledger.Answer{}, "failed", "never_sent", "", false},
+		{"the last error says refused, but a byte went out", nil, first,
 			ledger.Answer{Via: "http", Sent: true, Err: errors.New("connection refused"), Class: "reset"}, "uncertain", "", "reset", false},
-		{"no byte went out, whatever the error says", KindRule{}, first,
+		{"no byte went out, whatever the error says", nil, first,
 			ledger.Answer{Via: "http", Err: reset, Class: "reset"}, "failed", "never_sent", "", false},
-		{"no byte went out, and a rule would call everything done", ruled(Ruling{Decided: true, Outcome: "committed"}, nil), first,
+		{"no byte went out, and a rule would call everything done", ruled(ledger.Ruling{Decided: true, Outcome: "committed"}, nil), first,
 			ledger.Answer{Via: "http", Err: reset}, "failed", "never_sent", "", false},
-		{"an answer contradicts not sent", KindRule{}, first, ledger.Answer{Via: "http", Status: 500}, "uncertain", "", "5xx", false},
-		{"reset after sending", KindRule{}, first, ledger.Answer{Via: "http", Sent: true, Err: reset, Class: "reset"}, "uncertain", "", "reset", false},
-		{"timeout after sending", KindRule{}, first, ledger.Answer{Via: "http", Sent: true, Err: context.DeadlineExceeded, Class: "timeout"}, "uncertain", "", "timeout", false},
-		{"sent and nothing known", KindRule{}, first, ledger.Answer{Via: "http", Sent: true}, "uncertain", "", "eof", false},
-		{"201, then the stream was cut", KindRule{}, first,
+		{"an answer contradicts not sent", nil, first, ledger.Answer{Via: "http", Status: 500}, "uncertain", "", "5xx", false},
+		{"reset after sending", nil, first, ledger.Answer{Via: "http", Sent: true, Err: reset, Class: "reset"}, "uncertain", "", "reset", false},
+		{"timeout after sending", nil, first, ledger.Answer{Via: "http", Sent: true, Err: context.DeadlineExceeded, Class: "timeout"}, "uncertain", "", "timeout", false},
+		{"sent and nothing known", nil, first, ledger.Answer{Via: "http", Sent: true}, "uncertain", "", "eof", false},
+		{"201, then the stream was cut", nil, first,
 			ledger.Answer{Via: "http", Sent: true, Status: 201, Body: []byte(`{"id":`), Err: errors.New("unexpected EOF"), Class: "eof"}, "uncertain", "", "eof", false},
-		{"201, cut, without a class", KindRule{}, first,
+		{"201, cut, without a class", nil, first,
 			ledger.Answer{Via: "http", Sent: true, Status: 201, Err: errors.New("unexpected EOF")}, "uncertain", "", "eof", false},
-		{"400, cut", KindRule{}, first, ledger.Answer{Via: "http", Sent: true, Status: 400, Err: reset, Class: "reset"}, "uncertain", "", "reset", false},
-		{"a rule is not asked about a cut answer", ruled(Ruling{Decided: true, Outcome: "failed"}, nil), first,
+		{"400, cut", nil, first, ledger.Answer{Via: "http", Sent: true, Status: 400, Err: reset, Class: "reset"}, "uncertain", "", "reset", false},
+		{"a rule is not asked about a cut answer", ruled(ledger.Ruling{Decided: true, Outcome: "failed"}, nil), first,
 			ledger.Answer{Via: "http", Sent: true, Status: 200, Err: reset, Class: "reset"}, "uncertain", "", "reset", false},
-		{"long body", KindRule{}, first, ledger.Answer{Via: "http", Sent: true, Status: 200, Body: []byte("xx"), Truncated: true}, "committed", "", "", false},
+		{"long body", nil, first, ledger.Answer{Via: "http", Sent: true, Status: 200, Body: []byte("xx"), Truncated: true}, "committed", "", "", false},
 
-		{"exit 0", KindRule{}, first, exited(0, "ok", ""), "committed", "", "", false},
-		{"exit 1 is no proof", KindRule{}, first, exited(1, "", "no"), "uncertain", "", "exit", false},
-		{"exit 127 from inside a shell", KindRule{}, first, exited(127, "", "sh: foo: not found"), "uncertain", "", "exit", false},
-		{"command not found", KindRule{}, first, ledger.Answer{Via: "command", Err: errors.New("executable file not found")}, "failed", "never_sent", "", false},
-		{"killed", KindRule{}, first, ledger.Answer{Via: "command", Sent: true, Signal: "killed"}, "uncertain", "", "killed", false},
-		{"killed at its timeout", KindRule{}, first, ledger.Answer{Via: "command", Sent: true, Signal: "terminated", Class: "timeout"}, "uncertain", "", "timeout", false},
-		{"exit 0 after the timeout had struck", KindRule{}, first,
+		{"exit 0", nil, first, exited(0, "ok", ""), "committed", "", "", false},
+		{"exit 1 is no proof", nil, first, exited(1, "", "no"), "uncertain", "", "exit", false},
+		{"exit 127 from inside a shell", nil, first, exited(127, "", "sh: foo: not found"), "uncertain", "", "exit", false},
+		{"command not found", nil, first, ledger.Answer{Via: "command", Err: errors.New("executable file not found")}, "failed", "never_sent", "", false},
+		{"killed", nil, first, ledger.Answer{Via: "command", Sent: true, Signal: "killed"}, "uncertain", "", "killed", false},
+		{"killed at its timeout", nil, first, ledger.Answer{Via: "command", Sent: true, Signal: "terminated", Class: "timeout"}, "uncertain", "", "timeout", false},
+		{"exit 0 after the timeout had struck", nil, first,
 			ledger.Answer{Via: "command", Sent: true, Exited: true, Err: errors.New("timeout"), Class: "timeout"}, "uncertain", "", "timeout", false},
-		{"curl exit 28", KindRule{}, first, ledger.Answer{Via: "command", Sent: true, Exited: true, Exit: 28, Class: "timeout"}, "uncertain", "", "timeout", false},
+		{"curl exit 28", nil, first, ledger.Answer{Via: "command", Sent: true, Exited: true, Exit: 28, Class: "timeout"}, "uncertain", "", "timeout", false},
 
-		{"rule: committed on 409", ruled(Ruling{Decided: true, Outcome: "committed"}, nil), first, answered(409, ""), "committed", "", "", false},
-		{"rule: refused on 200", ruled(Ruling{Decided: true, Outcome: "failed", Proof: "refused"}, nil), first, answered(200, `{"ok":false}`), "failed", "refused", "", false},
-		{"rule: refused on an exit code", ruled(Ruling{Decided: true, Outcome: "failed"}, nil), first, exited(3, "", ""), "failed", "refused", "", false},
-		{"rule: refused of a cut output", ruled(Ruling{Decided: true, Outcome: "failed"}, nil), first,
+		{"rule: committed on 409", ruled(ledger.Ruling{Decided: true, Outcome: "committed"}, nil), first, answered(409, ""), "committed", "", "", false},
+		{"rule: refused on 200", ruled(ledger.Ruling{Decided: true, Outcome: "failed", Proof: "refused"}, nil), first, answered(200, `{"ok":false}`), "failed", "refused", "", false},
+		{"rule: refused on an exit code", ruled(ledger.Ruling{Decided: true, Outcome: "failed"}, nil), first, exited(3, "", ""), "failed", "refused", "", false},
+		{"rule: refused of a cut output", ruled(ledger.Ruling{Decided: true, Outcome: "failed"}, nil), first,
 			ledger.Answer{Via: "http", Sent: true, Status: 200, Truncated: true}, "uncertain", "", "2xx", false},
-		{"rule: uncertain on 200", ruled(Ruling{Decided: true, Outcome: "uncertain"}, nil), first, answered(200, ""), "uncertain", "", "2xx", false},
-		{"rule: nonsense", ruled(Ruling{Decided: true, Outcome: "maybe"}, nil), first, answered(200, ""), "uncertain", "", "2xx", false},
-		{"rule errs on 200", ruled(Ruling{}, errors.New("no such key: ok")), first, answered(200, `{}`), "uncertain", "", "2xx", false},
-		{"rule errs on 400", ruled(Ruling{}, errors.New("no such key: ok")), first, answered(400, `{}`), "uncertain", "", "4xx", false},
-		{"rule errs on a first attempt but says already", ruled(Ruling{Already: true}, errors.New("x")), second, answered(409, ``), "uncertain", "", "conflict", false},
-		{"no rule applies", ruled(Ruling{}, nil), first, answered(422, ""), "failed", "refused", "", false},
+		{"rule: uncertain on 200", ruled(ledger.Ruling{Decided: true, Outcome: "uncertain"}, nil), first, answered(200, ""), "uncertain", "", "2xx", false},
+		{"rule: nonsense", ruled(ledger.Ruling{Decided: true, Outcome: "maybe"}, nil), first, answered(200, ""), "uncertain", "", "2xx", false},
+		{"rule errs on 200", ruled(ledger.Ruling{}, errors.New("no such key: ok")), first, answered(200, `{}`), "uncertain", "", "2xx", false},
+		{"rule errs on 400", ruled(ledger.Ruling{}, errors.New("no such key: ok")), first, answered(400, `{}`), "uncertain", "", "4xx", false},
+		{"rule errs on a first attempt but says already", ruled(ledger.Ruling{Already: true}, errors.New("x")), second, answered(409, ``), "uncertain", "", "conflict", false},
+		{"no rule applies", ruled(ledger.Ruling{}, nil), first, answered(422, ""), "failed", "refused", "", false},
 
-		{"already, on a first attempt", ruled(Ruling{Already: true}, nil), first, answered(409, ""), "uncertain", "", "conflict", false},
-		{"already, decided, on a first attempt", ruled(Ruling{Decided: true, Outcome: "committed", Already: true}, nil), first, answered(409, ""), "uncertain", "", "conflict", false},
-		{"already, on a first attempt that was refused", ruled(Ruling{Already: true}, nil), first, answered(400, ""), "failed", "refused", "", false},
-		{"already, after doubt", ruled(Ruling{Already: true}, nil), second, answered(409, ""), "committed", "", "", true},
-		{"already, decided, after doubt", ruled(Ruling{Decided: true, Outcome: "committed", Already: true}, nil), second, answered(400, ""), "committed", "", "", true},
-		{"already wins over refused", ruled(Ruling{Decided: true, Outcome: "failed", Proof: "refused", Already: true}, nil), second, answered(400, ""), "committed", "", "", true},
-		{"already, of a command", ruled(Ruling{Already: true}, nil), second, exited(1, "", "already exists"), "committed", "", "", true},
-		{"409 after doubt without a rule", KindRule{}, second, answered(409, ""), "uncertain", "", "conflict", false},
-		{"noop after doubt", KindRule{}, second, exited(0, `{"effect":"noop"}`, ""), "committed", "", "", true},
-		{"noop at once", KindRule{}, first, exited(0, `{"effect":"noop"}`, ""), "committed", "", "", false},
-		{"replayed after doubt", KindRule{}, second, answered(200, "", "Idempotent-Replayed", "true"), "committed", "", "", true},
-		{"replayed 500", KindRule{}, second, answered(500, "", "Idempotent-Replayed", "true"), "uncertain", "", "5xx", false},
-		{"replayed 500 that a rule calls refused", ruled(Ruling{Decided: true, Outcome: "failed"}, nil), second,
+		{"already, on a first attempt", ruled(ledger.Ruling{Already: true}, nil), first, answered(409, ""), "uncertain", "", "conflict", false},
+		{"already, decided, on a first attempt", ruled(ledger.Ruling{Decided: true, Outcome: "committed", Already: true}, nil), first, answered(409, ""), "uncertain", "", "conflict", false},
+		{"already, on a first attempt that was refused", ruled(ledger.Ruling{Already: true}, nil), first, answered(400, ""), "failed", "refused", "", false},
+		{"already, after doubt", ruled(ledger.Ruling{Already: true}, nil), second, answered(409, ""), "committed", "", "", true},
+		{"already, decided, after doubt", ruled(ledger.Ruling{Decided: true, Outcome: "committed", Already: true}, nil), second, answered(400, ""), "committed", "", "", true},
+		{"already wins over refused", ruled(ledger.Ruling{Decided: true, Outcome: "failed", Proof: "refused", Already: true}, nil), second, answered(400, ""), "committed", "", "", true},
+		{"already, of a command", ruled(ledger.Ruling{Already: true}, nil), second, exited(1, "", "already exists"), "committed", "", "", true},
+		{"409 after doubt without a rule", nil, second, answered(409, ""), "uncertain", "", "conflict", false},
+		{"noop after doubt", nil, second, exited(0, `{"effect":"noop"}`, ""), "committed", "", "", true},
+		{"noop at once", nil, first, exited(0, `{"effect":"noop"}`, ""), "committed", "", "", false},
+		{"replayed after doubt", nil, second, answered(200, "", "Idempotent-Replayed", "true"), "committed", "", "", true},
+		{"replayed 500", nil, second, answered(500, "", "Idempotent-Replayed", "true"), "uncertain", "", "5xx", false},
+		{"replayed 500 that a rule calls refused", ruled(ledger.Ruling{Decided: true, Outcome: "failed"}, nil), second,
 			answered(500, "", "Idempotency-Replayed", "true"), "uncertain", "", "5xx", false},
-		{"replayed 400", KindRule{}, second, answered(400, "", "idempotency-replayed", "TRUE"), "failed", "refused", "", false},
+		{"replayed 400", nil, second, answered(400, "", "idempotency-replayed", "TRUE"), "failed", "refused", "", false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestI2_WhatAnAnswerMeans(t *testing.T) {
 // TestAlreadyCountsOnlyAttemptsBefore: an attempt's own late answer does not
 // speak of itself, and proof that an attempt had no effect ends its doubt.
 func TestAlreadyCountsOnlyAttemptsBefore(t *testing.T) {
-	rule := ruled(Ruling{Already: true}, nil)
+	rule := ruled(ledger.Ruling{Already: true}, nil)
 	late := second
 	if s := JudgeAttempt(t.Context(), rule, late, "a1", answered(409, "")); s.Outcome != ledger.OutcomeUncertain {
 		t.Errorf("the first attempt's own answer: %s", s.Outcome)
@@ -177,18 +177,18 @@ func TestAlreadyCountsOnlyAttemptsBefore(t *testing.T) {
 }
 
 func TestJudgeKeepsReceiptAndEffect(t *testing.T) {
-	rule := ruled(Ruling{Decided: true, Outcome: "committed", Receipt: "ch_1"}, nil)
+	rule := ruled(ledger.Ruling{Decided: true, Outcome: "committed", Receipt: "ch_1"}, nil)
 	if s := Judge(t.Context(), rule, first, answered(200, `{"effect":"created","id":9007199254740993}`)); s.Receipt != "ch_1" || s.EffectWord != "created" ||
 		string(s.Result) != `{"effect":"created","id":9007199254740993}` {
 		t.Errorf("%+v", s)
 	}
 	// What already: says of a replay is not counted at a first attempt, its receipt is.
-	rule = ruled(Ruling{Decided: true, Outcome: "committed", Already: true, Receipt: "ch_1"}, nil)
+	rule = ruled(ledger.Ruling{Decided: true, Outcome: "committed", Already: true, Receipt: "ch_1"}, nil)
 	if s := Judge(t.Context(), rule, first, answered(200, "", "Idempotent-Replayed", "true")); s.Receipt != "ch_1" || s.Already || s.Outcome != "committed" {
 		t.Errorf("%+v", s)
 	}
 	for _, body := range []string{`{"effect":"would_create"}`, `{"effect":1}`, `[1]`, `effect`, ``, `null`} {
-		if s := Judge(t.Context(), KindRule{}, first, exited(0, body, "")); s.EffectWord != "" {
+		if s := Judge(t.Context(), nil, first, exited(0, body, "")); s.EffectWord != "" {
 			t.Errorf("%s: effect %q", body, s.EffectWord)
 		}
 	}
@@ -204,7 +204,7 @@ func TestI11_NoSecretOutlivesAnAnswer(t *testing.T) {
 	} {
 		for _, a := range []ledger.Answer{answered(200, said), answered(503, said), exited(0, said, ""), exited(9, "", said),
 			{Via: "http", Sent: true, Err: errors.New(said)}, {Via: "http", Err: errors.New(said)}} {
-			s := Judge(t.Context(), KindRule{}, first, a)
+			s := Judge(t.Context(), nil, first, a)
 			if strings.Contains(string(s.Result)+s.Error, hidden) {
 				t.Errorf("%s: kept in %s / %s", said, s.Result, s.Error)
 			}
@@ -215,8 +215,8 @@ func TestI11_NoSecretOutlivesAnAnswer(t *testing.T) {
 	}
 	long := strings.Repeat("é\x00", 1<<20)
 	for _, a := range []ledger.Answer{answered(200, long), answered(500, long), exited(1, long, long), {Sent: true, Err: errors.New(long)}} {
-		s := Judge(t.Context(), KindRule{}, first, a)
-		if len(s.Error) > maxError+len(cutMark) || len(s.Result) > 7*maxResult || !utf8.ValidString(s.Error) {
+		s := Judge(t.Context(), nil, first, a)
+		if len(s.Error) > MaxError+len(cutMark) || len(s.Result) > 7*MaxResult || !utf8.ValidString(s.Error) {
 			t.Errorf("kept %d bytes of error, %d of result", len(s.Error), len(s.Result))
 		}
 	}
@@ -236,7 +236,7 @@ func FuzzJudge(f *testing.F) {
 		if doubted {
 			rec = second
 		}
-		s := Judge(t.Context(), KindRule{}, rec, a)
+		s := Judge(t.Context(), nil, rec, a)
 		proven := s.Outcome == ledger.OutcomeFailed
 		switch {
 		case s.Outcome != ledger.OutcomeCommitted && s.Outcome != ledger.OutcomeFailed && s.Outcome != ledger.OutcomeUncertain:
@@ -253,7 +253,7 @@ func FuzzJudge(f *testing.F) {
 			t.Fatal("already, without doubt before")
 		case len(s.Result) > 0 && !json.Valid(s.Result):
 			t.Fatalf("result is not JSON: %q", s.Result)
-		case !utf8.ValidString(s.Error) || len(s.Error) > maxError+len(cutMark):
+		case !utf8.ValidString(s.Error) || len(s.Error) > MaxError+len(cutMark):
 			t.Fatalf("error text: %q", s.Error)
 		}
 	})
@@ -265,10 +265,10 @@ func TestRulesSeeTheAttemptThatIsAnswered(t *testing.T) {
 	rec := ledger.Record{Attempts: []ledger.Attempt{{ID: "a1", N: 1, Outcome: ledger.OutcomeUncertain}, {ID: "a2", N: 2}}}
 	for id, want := range map[string]int{"a1": 1, "a2": 2, "unknown": 2} {
 		seen := 0
-		rule := KindRule{Judge: func(_ context.Context, rec ledger.Record, _ ledger.Answer) (Ruling, error) {
+		rule := func(_ context.Context, rec ledger.Record, _ ledger.Answer) (ledger.Ruling, error) {
 			seen = rec.Attempts[len(rec.Attempts)-1].N
-			return Ruling{}, nil
-		}}
+			return ledger.Ruling{}, nil
+		}
 		JudgeAttempt(t.Context(), rule, rec, id, answered(200, "{}"))
 		if seen != want {
 			t.Errorf("an answer to %s was judged as one to attempt %d", id, seen)

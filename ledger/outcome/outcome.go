@@ -1,4 +1,10 @@
-package record
+// Package outcome is the outcome rule: what an answer says about the attempt it
+// came to (I2). Every sender uses it, so that the same answer means the same
+// thing everywhere. It also bounds what is kept of an answer and clears it of
+// secrets, and says whether an attempt without effect may be followed by another.
+//
+// It imports ledger, ledger/redact and the wires whose answers it reads.
+package outcome
 
 import (
 	"context"
@@ -14,8 +20,8 @@ import (
 // are words for people; the odds treat them as "".
 const (
 	class2xx ledger.ErrorClass = "2xx" // accepted, multi-status: not an outcome yet
-	class3xx ledger.ErrorClass = "3xx"
-	class4xx ledger.ErrorClass = "4xx"
+	Class3xx ledger.ErrorClass = "3xx"
+	Class4xx ledger.ErrorClass = "4xx"
 
 	classAwaits ledger.ErrorClass = "awaits" // an answer that is none yet, and no other came
 )
@@ -30,12 +36,15 @@ var refusedStatus = map[int]bool{
 // committedStatus are the answers that say it is done.
 var committedStatus = map[int]bool{200: true, 201: true, 203: true, 204: true, 205: true, 206: true}
 
-// Judge is the outcome rule: what an answer says about the attempt that is in
-// flight in rec, or about the newest one when none is. It fills in everything
-// of the request but the ids and the actor. Every sender uses it, so that the
-// same answer means the same thing everywhere (I2).
-func Judge(ctx context.Context, rule KindRule, rec ledger.Record, a ledger.Answer) ledger.SettleRequest {
-	return JudgeAttempt(ctx, rule, rec, judged(rec), a)
+// Rules is what the policy of a kind says about an answer; nil when it says
+// nothing.
+type Rules func(context.Context, ledger.Record, ledger.Answer) (ledger.Ruling, error)
+
+// Judge says what an answer means for the attempt that is in flight in rec, or
+// for the newest one when none is. It fills in everything of the request but the
+// ids and the actor.
+func Judge(ctx context.Context, rules Rules, rec ledger.Record, a ledger.Answer) ledger.SettleRequest {
+	return JudgeAttempt(ctx, rules, rec, judged(rec), a)
 }
 
 // judged is the attempt an answer is about when the caller does not say.
@@ -51,23 +60,23 @@ func judged(rec ledger.Record) string {
 
 // JudgeAttempt is Judge for an answer to a certain attempt, which need not be
 // the live one.
-func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attemptID string, a ledger.Answer) ledger.SettleRequest {
-	a = settledTask(readable(a))
-	s := ledger.SettleRequest{AttemptID: attemptID, Status: statusOf(a)}
+func JudgeAttempt(ctx context.Context, rules Rules, rec ledger.Record, attemptID string, a ledger.Answer) ledger.SettleRequest {
+	a = settledTask(Readable(a))
+	s := ledger.SettleRequest{AttemptID: attemptID, Status: Status(a)}
 	if neverSent(a) && a.Tree != ledger.TreeOpen {
 		s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, ledger.NeverSent, joined("never sent", errorOf(a))
 		if s.Tree = a.Tree; !a.Sent {
 			s.Tree = ledger.TreeEmpty
 		}
-		return tidy(s, nil)
+		return Tidy(s, nil)
 	}
-	s.Result, s.Error = resultOf(a), errorOf(a)
+	s.Result, s.Error = Result(a), errorOf(a)
 	if a.Status != 0 && overHTTP(rec) {
-		s.Result = storedAnswer(a, nil)
+		s.Result = Stored(a, nil)
 	}
 	s.EffectWord = effectWord(a)
-	doubted := doubtedBefore(rec, attemptID)
-	ruling, ruled := rule.ask(ctx, upTo(rec, attemptID), a, &s)
+	doubted := DoubtedBefore(rec, attemptID)
+	ruling, ruled := rules.ask(ctx, upTo(rec, attemptID), a, &s)
 	if !ruled {
 		byDefault(&s, a)
 	}
@@ -91,7 +100,7 @@ func JudgeAttempt(ctx context.Context, rule KindRule, rec ledger.Record, attempt
 			s.ErrorClass = classOf(a)
 		}
 	}
-	return tidy(s, nil)
+	return Tidy(s, nil)
 }
 
 // upTo is the record as it was when an attempt was the newest.
@@ -109,14 +118,14 @@ func upTo(rec ledger.Record, attemptID string) ledger.Record {
 // when a rule erred, because then nothing is known. An answer that did not come
 // whole is not shown to them: a rule about a part that is missing would err at
 // best.
-func (rule KindRule) ask(ctx context.Context, rec ledger.Record, a ledger.Answer, s *ledger.SettleRequest) (Ruling, bool) {
-	if rule.Judge == nil || !complete(a) || a.Via == "mcp" && a.RPC == nil {
-		return Ruling{}, false
+func (rules Rules) ask(ctx context.Context, rec ledger.Record, a ledger.Answer, s *ledger.SettleRequest) (ledger.Ruling, bool) {
+	if rules == nil || !complete(a) || a.Via == "mcp" && a.RPC == nil {
+		return ledger.Ruling{}, false
 	}
-	ruling, err := rule.Judge(ctx, rec, a)
+	ruling, err := rules(ctx, rec, a)
 	if err != nil {
 		s.Outcome, s.Error = ledger.OutcomeUncertain, joined("the kind's rule could not be evaluated: "+err.Error(), s.Error)
-		return Ruling{}, true
+		return ledger.Ruling{}, true
 	}
 	if !ruling.Decided {
 		return ruling, false
@@ -130,9 +139,9 @@ func (rule KindRule) ask(ctx context.Context, rec ledger.Record, a ledger.Answer
 		s.Outcome = ledger.OutcomeUncertain // a replayed 500 proves nothing
 	case ruling.Outcome == ledger.OutcomeFailed && s.Proof == "":
 		s.Proof = ledger.Refused
-	case ruling.Outcome == ledger.OutcomeCommitted && ruling.Already && !doubtedBefore(rec, s.AttemptID):
+	case ruling.Outcome == ledger.OutcomeCommitted && ruling.Already && !DoubtedBefore(rec, s.AttemptID):
 		// "It is there already" to a first attempt speaks of somebody else's write.
-		return Ruling{Receipt: ruling.Receipt}, false
+		return ledger.Ruling{Receipt: ruling.Receipt}, false
 	case ruling.Outcome != ledger.OutcomeCommitted && ruling.Outcome != ledger.OutcomeFailed:
 		s.Outcome = ledger.OutcomeUncertain
 	}
@@ -188,9 +197,9 @@ func complete(a ledger.Answer) bool {
 	return a.Status != 0 || a.Exited
 }
 
-// doubtedBefore reports whether an attempt other than this one ended uncertain
+// DoubtedBefore reports whether an attempt other than this one ended uncertain
 // and is so still.
-func doubtedBefore(rec ledger.Record, attemptID string) bool {
+func DoubtedBefore(rec ledger.Record, attemptID string) bool {
 	for _, t := range rec.Attempts {
 		if t.ID == attemptID {
 			break // attempts are in order: later ones were not there yet
@@ -228,9 +237,9 @@ func classOf(a ledger.Answer) ledger.ErrorClass {
 		a.Status == http.StatusLocked, a.Status == http.StatusPreconditionRequired:
 		return ledger.ClassConflict
 	case a.Status >= 400:
-		return class4xx
+		return Class4xx
 	case a.Status >= 300:
-		return class3xx
+		return Class3xx
 	case a.Status >= 200:
 		return class2xx
 	}
@@ -249,8 +258,8 @@ func replayed(a ledger.Answer) bool {
 	return false
 }
 
-// statusOf is the HTTP status or the exit code, -1 when there was neither.
-func statusOf(a ledger.Answer) int {
+// Status is the HTTP status or the exit code, -1 when there was neither.
+func Status(a ledger.Answer) int {
 	switch {
 	case a.Status != 0:
 		return a.Status
@@ -265,7 +274,7 @@ func effectWord(a ledger.Answer) string {
 	if a.RPC != nil {
 		return rpcEffect(a.RPC)
 	}
-	return effectIn(output(a))
+	return effectIn(Said(a))
 }
 
 func effectIn(answer json.RawMessage) string {
@@ -276,9 +285,9 @@ func effectIn(answer json.RawMessage) string {
 	return ""
 }
 
-// output is what the other side said: the result, the rows, the body, or
+// Said is what the other side said: the result, the rows, the body, or
 // standard output.
-func output(a ledger.Answer) []byte {
+func Said(a ledger.Answer) []byte {
 	switch {
 	case a.RPC != nil:
 		return a.RPC.Result
