@@ -1,0 +1,122 @@
+package policy
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// fieldsOn are the fields in the tables of a section of the page.
+func fieldsOn(page, section string) []string {
+	_, rest, found := strings.Cut(page, "\n### "+section+"\n")
+	if !found {
+		return nil
+	}
+	if end := strings.Index(rest, "\n#"); end >= 0 {
+		rest = rest[:end]
+	}
+	var out []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(rest, -1) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			out = append(out, name[1])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Every mapping of the schema has a section, and every field of it a row there.
+func TestThePageNamesEveryField(t *testing.T) {
+	text := page(t)
+	sections := map[string]string{"": "top", "costs": "cost", "savedAnswer": "saved answer",
+		"savedAnswer.error": "rpc error", "downstream.mcp": "mcp server", "downstream.sql": "database", "downstream.key": "downstream key"}
+	seen := 0
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		s, is := v.(object)
+		if !is {
+			return
+		}
+		if properties, _ := s["properties"].(object); properties != nil && path != "defaults" && s["additionalProperties"] == false {
+			section, named := sections[path]
+			if !named {
+				section = path
+			}
+			seen++
+			want := slices.Sorted(maps.Keys(properties))
+			if got := fieldsOn(text, section); !slices.Equal(got, want) {
+				t.Errorf("section %q has\n%q\nand the schema\n%q", section, got, want)
+			}
+			for name, one := range properties {
+				walk(strings.TrimPrefix(path+"."+name, "."), one)
+			}
+		}
+		for _, word := range []string{"anyOf", "allOf"} {
+			list, _ := s[word].([]any)
+			for _, one := range list {
+				walk(path, one)
+			}
+		}
+	}
+	root := schemaObject(t)
+	walk("", root)
+	for name, def := range root["$defs"].(object) {
+		walk(name, def)
+	}
+	if seen < 15 {
+		t.Errorf("only %d mappings were compared", seen)
+	}
+}
+
+// Every name and every function of the expressions is on the page, with the
+// members of `op` and `attempt`.
+func TestThePageNamesEveryNameAndFunction(t *testing.T) {
+	text := page(t)
+	say := func(section, name string) {
+		t.Helper()
+		_, rest, _ := strings.Cut(text, "\n## "+section+"\n")
+		rest, _, _ = strings.Cut(rest, "\n## ")
+		if !regexp.MustCompile("`[^`\n]*\\b" + regexp.QuoteMeta(name) + "\\b[^`\n]*`").MatchString(rest) {
+			t.Errorf("section %q does not name %s", section, name)
+		}
+	}
+	for _, names := range scopeNames {
+		for _, name := range names {
+			say("Names", name)
+		}
+	}
+	for _, members := range knownMembers {
+		for _, name := range members {
+			say("Names", name)
+		}
+	}
+	functions := 0
+	for _, env := range environments() {
+		for name := range env.Functions() {
+			if c := name[0]; c >= 'a' && c <= 'z' && !strings.Contains(name, "@") { // the others are operators
+				say("Functions", name)
+				functions++
+			}
+		}
+		for _, macro := range env.Macros() {
+			if name := macro.Function(); lookups[name] == "" {
+				say("Functions", name)
+			}
+		}
+	}
+	if functions < 50 {
+		t.Errorf("only %d functions were looked for", functions)
+	}
+}
