@@ -3,15 +3,18 @@
 package cli_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -104,5 +107,105 @@ func TestThePolicyPageKnowsItsMistakes(t *testing.T) {
 		if exit, out := p.indoubt("--policy", "policy.yaml", "policy", "check"); exit != 0 || strings.Contains(out, "warning: ") {
 			t.Errorf("exit %d\n%s---\n%s", exit, cures[i], out)
 		}
+	}
+}
+
+// The runbook, from the hold to its release, on a ledger of its own.
+func TestTheRunbookRuns(t *testing.T) {
+	p := newPage(t)
+	policyIn(p, "version: 1\n")
+	blocks := blocksOn(t, "reconcile/README.md", "sh")
+	backup := strings.ReplaceAll(blocks[0], "/tmp/", p.dir+"/")
+	said := p.sh(strings.Join(append(blocks[1:], backup), "\n"))
+	if !strings.Contains(said, "report.mail") || !strings.Contains(said, "committed") {
+		t.Error(said)
+	}
+	if exit, list := p.indoubt("list", "--json", "state:committed"); exit != 0 || !strings.Contains(list, `"receipt":"m-771"`) {
+		t.Errorf("exit %d\n%s", exit, list)
+	}
+	if exit, held := p.indoubt("hold", "--json"); exit == 0 {
+		t.Errorf("a hold of nothing: %s", held)
+	}
+	if exit, list := p.indoubt("--ledger", "ledger-copy.db", "list", "--read-only"); exit != 0 || !strings.Contains(list, "report.mail") {
+		t.Errorf("exit %d\n%s", exit, list)
+	}
+}
+
+// What is started as a service takes the arguments that the page gives it.
+func TestTheServicesOnThePageStart(t *testing.T) {
+	p := newPage(t)
+	var lines [][]string
+	for _, unit := range blocksOn(t, "reconcile/README.md", "ini") {
+		m := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/indoubt (.*)$`).FindStringSubmatch(unit)
+		if m == nil {
+			t.Fatalf("a unit that starts nothing\n%s", unit)
+		}
+		lines = append(lines, strings.Fields(m[1]))
+	}
+	var words []string
+	m := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindStringSubmatch(blocksOn(t, "reconcile/README.md", "dockerfile")[0])
+	if m == nil || json.Unmarshal([]byte(m[1]), &words) != nil {
+		t.Fatalf("a container that starts %q", m)
+	}
+	for _, args := range append(lines, words) {
+		if exit, out := p.indoubt(append(args, "--help")...); exit != 0 {
+			t.Errorf("exit %d of %q\n%s", exit, args, out)
+		}
+	}
+}
+
+// metricsOf is what an engine on the ledger there serves.
+func metricsOf(p *page) string {
+	p.Helper()
+	cmd := exec.Command(filepath.Join(p.dir, "indoubt"), "reconcile", "--watch", "--metrics", ":0")
+	cmd.Dir, cmd.Env = p.dir, p.env()
+	told, err := cmd.StderrPipe()
+	if err != nil {
+		p.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
+	lines := bufio.NewScanner(told)
+	for lines.Scan() {
+		address := regexp.MustCompile(`http://[^ ]+/metrics`).FindString(lines.Text())
+		if address == "" {
+			continue
+		}
+		resp, err := http.Get(address)
+		if err != nil {
+			p.Fatal(err)
+		}
+		defer resp.Body.Close()
+		served, err := io.ReadAll(resp.Body)
+		if err != nil {
+			p.Fatal(err)
+		}
+		return string(served)
+	}
+	p.Fatal("the engine names no address: ", lines.Err())
+	return ""
+}
+
+// Every metric that the alerts ask for is one that an engine serves.
+func TestTheAlertsOnThePageHaveTheirMetrics(t *testing.T) {
+	p := newPage(t)
+	if exit, out := p.indoubt("init"); exit != 0 {
+		t.Fatal(out)
+	}
+	served := metricsOf(p)
+	text, err := os.ReadFile("../../reconcile/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := regexp.MustCompile(`\bindoubt_[a-z_]+`).FindAllString(string(text), -1)
+	for _, name := range asked {
+		if !strings.Contains(served, "# TYPE "+name+" ") {
+			t.Errorf("no metric is called %s", name)
+		}
+	}
+	if len(asked) < 8 || !strings.Contains(served, `indoubt_list{list="needs_you"} 0`) {
+		t.Errorf("%q\n%s", asked, served)
 	}
 }
