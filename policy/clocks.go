@@ -136,15 +136,30 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 	if k.Idempotent && !overtaken(rec) {
 		return ledger.Never
 	}
+	if !k.Send.carriesKey(rec.Operation) {
+		return time.Time{} // the repeat would go out without it
+	}
+	return k.rememberedUntil(rec)
+}
+
+// AnswerUntil is until when one more transmission of a recorded request may fetch
+// its lost answer; the zero time where the policy does not say that it would.
+func (k *Kind) AnswerUntil(rec ledger.Record) time.Time {
+	if k.Downstream == nil || !k.Downstream.Replays || len(rec.Attempts) == 0 {
+		return time.Time{}
+	}
+	return k.rememberedUntil(rec)
+}
+
+// rememberedUntil is until when the downstream knows the key of a transmission that
+// begins then as that of the attempts before; the zero time where it does not.
+func (k *Kind) rememberedUntil(rec ledger.Record) time.Time {
 	start := earliestStart(rec)
 	if k.Remembers == 0 || k.LandsWithin == nil || start.IsZero() {
 		return time.Time{}
 	}
 	if len(rec.Attempts) > 0 && !keyWorked(rec) {
 		return time.Time{} // one went out without the key, so the key does not cover it
-	}
-	if !k.Send.carriesKey(rec.Operation) {
-		return time.Time{} // the repeat would go out without it
 	}
 	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - k.Skew)
 }

@@ -138,7 +138,11 @@ func (e *explanation) clocks() {
 	bound("visible_for", k.VisibleFor, "for ever")
 	bound("skew", &k.Skew, "")
 	if k.Remembers > 0 {
-		e.line("key remembered", formatDuration(k.Remembers)+" by "+k.Downstream.Name, k.Downstream.place())
+		remembered := formatDuration(k.Remembers) + " by " + k.Downstream.Name
+		if k.Downstream.Replays {
+			remembered += ", which replays its answer"
+		}
+		e.line("key remembered", remembered, k.Downstream.place())
 	} else {
 		e.line("key remembered", "not at all", "default")
 	}

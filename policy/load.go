@@ -204,6 +204,7 @@ func (d *decoder) addDownstream(e entry) {
 				}
 			}},
 			field{"remembers", d.duration(&ds.Remembers)},
+			field{"replays", d.boolean(&ds.Replays)},
 		)},
 	)
 	d.policy.downstreams[e.name] = ds

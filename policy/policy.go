@@ -165,6 +165,7 @@ type Downstream struct {
 	Concurrency   int           // 0: not limited by the policy
 	Remembers     time.Duration // how long it remembers an idempotency key; 0: not at all
 	KeyHeader     string
+	Replays       bool     // it answers a repeat under a remembered key with the answer it gave first
 	Redirects     []string // hosts its reads may be redirected to, beside its own
 	Via           string   // what it is: "http", "mcp" or "sql"; "" where only commands or pipelines reach it
 	File          string

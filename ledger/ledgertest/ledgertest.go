@@ -34,6 +34,7 @@ func Run(t *testing.T, open Open) {
 		{"Invariants", invariants},
 		{"Grants", grants},
 		{"SameInput", sameInput},
+		{"Fetches", fetches},
 		{"Clocks", clocks},
 		{"Keys", keys},
 		{"Finding", finding},

@@ -120,7 +120,7 @@ func WholeAnswer(rec ledger.Record) *StoredAnswer {
 		dec := json.NewDecoder(bytes.NewReader(a.Result))
 		dec.DisallowUnknownFields()
 		var s StoredAnswer
-		if dec.Decode(&s) != nil || s.Kept != "" || s.Status < 200 || s.Status > 599 || s.Status != a.Status {
+		if dec.Decode(&s) != nil || s.Kept != "" || s.Status < 200 || s.Status > 599 || s.Status != a.Status && a.LateOutcome == "" {
 			return nil
 		}
 		if _, err := dec.Token(); err != io.EOF {

@@ -80,7 +80,10 @@ type KindRule struct {
 	Title, Target func(ledger.Operation) string
 	Marks         func(ledger.Operation) ledger.Marks // names its effect may show under
 	Price         func(ledger.Record) ledger.Pricing
-	Judge         outcome.Rules
+	// AnswerUntil is until when one more transmission under the key may fetch the lost
+	// answer of what a check has found; the zero time: never.
+	AnswerUntil func(ledger.Record) time.Time
+	Judge       outcome.Rules
 }
 
 // Reader asks the downstream about one operation now.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -94,7 +95,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 			}
 		}
 		if res.Answer != ledger.AnswerBegun {
-			return w.notSent(res)
+			return w.notSent(base, res)
 		}
 		x := &exchange{w: w, begun: res, asked: asked}
 		h := x.run(ctx, base)
@@ -236,7 +237,7 @@ func stands(rec ledger.Record) bool {
 }
 
 // notSent answers from the ledger.
-func (w *httpWrite) notSent(res ledger.BeginResult) (*http.Response, error) {
+func (w *httpWrite) notSent(base context.Context, res ledger.BeginResult) (*http.Response, error) {
 	report := Report{OperationID: res.Operation.ID, What: string(res.Answer), Why: res.Why}
 	if res.Answer != ledger.AnswerFinished {
 		w.report(report)
@@ -253,7 +254,8 @@ func (w *httpWrite) notSent(res ledger.BeginResult) (*http.Response, error) {
 	}
 	stored := outcome.WholeAnswer(rec)
 	if stored == nil {
-		stored = outcome.FoundAnswer(rec)
+		rec = w.fetch(w.req.Context(), base, rec)
+		stored = cmp.Or(outcome.WholeAnswer(rec), outcome.FoundAnswer(rec))
 	}
 	if stored == nil {
 		w.report(report)

@@ -278,7 +278,7 @@ func eventEntry(e ledger.Event) (entry, bool) {
 		en.what = `note: "` + e.Reason + `"`
 	case "grant":
 		en.what = "allowed one send" + ticket.Colon(e.Reason)
-	case "void":
+	case "void", "fetch":
 		en.what = e.Reason
 	case "hold", "release":
 		en.what = e.Verb + quoted

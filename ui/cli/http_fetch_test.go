@@ -1,0 +1,143 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// till is an API that takes orders under keys. It cuts the connection of the first
+// one it makes, and may answer its repeat in several ways.
+type till struct {
+	*httptest.Server
+	mu     sync.Mutex
+	posts  int
+	orders []map[string]any
+	repeat string // replays, forgets, refuses, cuts
+}
+
+func newTill(t *testing.T, repeat string) *till {
+	s := &till{repeat: repeat}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == "GET" {
+			found := []map[string]any{}
+			for _, o := range s.orders {
+				if o["ref"] == r.URL.Query().Get("ref") {
+					found = append(found, map[string]any{"id": o["id"], "ref": o["ref"]})
+				}
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"orders": found})
+			return
+		}
+		var sent map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		s.posts++
+		if s.posts == 1 || s.repeat == "forgets" {
+			s.orders = append(s.orders, map[string]any{"id": fmt.Sprintf("ord_%d", len(s.orders)+1), "ref": sent["ref"], "key": r.Header.Get("Idempotency-Key"), "thanks": "see you soon"})
+		}
+		switch o := s.orders[len(s.orders)-1]; {
+		case s.posts == 1 || s.repeat == "cuts":
+			panic(http.ErrAbortHandler)
+		case s.repeat == "refuses":
+			w.WriteHeader(401)
+			_, _ = w.Write([]byte(`{"error":"the credential was revoked"}`))
+		case o["key"] != r.Header.Get("Idempotency-Key") || o["ref"] != sent["ref"]:
+			w.WriteHeader(422)
+		default:
+			w.WriteHeader(201)
+			_ = json.NewEncoder(w).Encode(o)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Where the policy says that the other side replays its answers, a client that asks
+// again for what a check has found gets the very answer, by one transmission more.
+func TestI3_HTTPProxyFetchesALostAnswerOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		repeat, key string
+		held        bool
+		posts       int
+		thanks      any // of the real answer alone
+		conflict    string
+	}{
+		"replayed":               {repeat: "replays", key: "remembers: 24h, replays: true", posts: 2, thanks: "see you soon"},
+		"the policy is silent":   {repeat: "replays", key: "remembers: 24h", posts: 1},
+		"no longer remembered":   {repeat: "replays", key: "remembers: 16s, replays: true", posts: 1},
+		"held":                   {repeat: "replays", key: "remembers: 24h, replays: true", held: true, posts: 1},
+		"refused now":            {repeat: "refuses", key: "remembers: 24h, replays: true", posts: 2},
+		"cut again":              {repeat: "cuts", key: "remembers: 24h, replays: true", posts: 2},
+		"it made another effect": {repeat: "forgets", key: "remembers: 24h, replays: true", posts: 2, thanks: "see you soon", conflict: "duplicate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, s := t.TempDir(), newTill(t, tc.repeat)
+			policy := filepath.Join(dir, "policy.yaml")
+			if err := os.WriteFile(policy, fmt.Appendf(nil, `version: 1
+downstreams:
+  till: { base: %q, key: { header: Idempotency-Key, %s } }
+kinds:
+  order:
+    downstream: till
+    match: POST %s/orders
+    input: ${input.body}
+    token: { into: ref }
+    deadline: 5s
+    lands_within: 10s
+    visible_within: 0s
+    skew: 1s
+    read:
+      http: { get: /orders, query: { ref: "${token}" } }
+      valid: status == 200
+      list: body.orders
+      mark: it.ref
+      receipt: it.id
+    send: { http: recorded, receipt: body.id }
+`, s.URL, tc.key, strings.TrimPrefix(s.URL, "http://")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := startHTTP(t, dir, s.URL, "--policy", policy)
+			if status, said, _ := p.post("/orders", "INV-1042", `{"amount":42}`); status != 502 && status != 504 {
+				t.Fatalf("the first answer was not cut: %d %v\n%s", status, said, p.log())
+			}
+			if exit, out, stderr := ends(t, binary(dir, "reconcile", "--policy", policy)); exit != 0 {
+				t.Fatalf("exit %d\n%s%s", exit, out, stderr)
+			}
+			if tc.held {
+				if exit, out, stderr := ends(t, binary(dir, "hold", "kind:order", "--reason", "an outage")); exit != 0 {
+					t.Fatalf("exit %d\n%s%s", exit, out, stderr)
+				}
+			}
+			for range 2 { // the second time nothing is fetched
+				status, said, header := p.post("/orders", "INV-1042", `{"amount":42}`)
+				if status/100 != 2 || header.Get("Idempotency-Replayed") != "true" || said["id"] == nil || said["thanks"] != tc.thanks {
+					t.Errorf("%d %v %v\n%s", status, said, header, p.log())
+				}
+			}
+			s.mu.Lock()
+			posts := s.posts
+			s.mu.Unlock()
+			_, out, _ := ends(t, binary(dir, "list", "--json"))
+			_, shown, _ := ends(t, binary(dir, "show", "--json", operationOf(t, out)))
+			fetched := strings.Count(shown, `"verb":"fetch"`)
+			if posts != tc.posts || fetched != tc.posts-1 || !strings.Contains(shown, fmt.Sprintf(`"conflict":%q`, tc.conflict)) && tc.conflict != "" || !strings.Contains(shown, `"state":"committed"`) {
+				t.Errorf("%d posts, %d fetches\n%s", posts, fetched, shown)
+			}
+			if tc.conflict == "" && strings.Contains(shown, `"conflict":"contradiction"`) {
+				t.Error(shown)
+			}
+		})
+	}
+}
