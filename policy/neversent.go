@@ -170,8 +170,13 @@ func (r *Read) parts() (out []substitution) {
 	return out
 }
 
+// requestKey names the request of a record: two requests with the same key are sent
+// alike, to the same place and with the same secrets.
 func (r *Read) requestKey(rec ledger.Record) (string, error) {
-	req, err := r.Request(rec, nil)
+	if err := r.askable(rec.Operation); err != nil {
+		return "", err
+	}
+	req, err := r.transport.render(r.kind.variables(rec), "", false)
 	if err != nil {
 		return "", err
 	}

@@ -87,10 +87,7 @@ func (r *Read) expressions() []*expression {
 // Request renders the read for one page; cursor is nil for the first. Errors:
 // *MissingSecretError, and sentences for people.
 func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
-	if err := r.notRedacted(rec.Operation); err != nil {
-		return Request{}, err
-	}
-	if err := r.notForNothing(rec.Operation); err != nil {
+	if err := r.askable(rec.Operation); err != nil {
 		return Request{}, err
 	}
 	if cursor != nil && !r.Pages() {
@@ -100,6 +97,13 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 		return r.page(rec, fmt.Sprint(cursor))
 	}
 	return r.transport.request(r.kind.variables(rec), "", exactNumbers(cursor))
+}
+
+func (r *Read) askable(o ledger.Operation) error {
+	if err := r.notRedacted(o); err != nil {
+		return err
+	}
+	return r.notForNothing(o)
 }
 
 // notForNothing refuses a read that would look for an empty text: it would find

@@ -80,22 +80,14 @@ func (t *transport) templates() []*template {
 // is not "", carries the operation's key.
 func (t *transport) request(vars *variables, keyHeader string, cursor any) (Request, error) {
 	vars.cursor = cursor
-	w, _ := t.way()
-	if w == nil {
-		return Request{}, fmt.Errorf("the policy names no way to ask")
-	}
-	rendered := func(show bool) (Request, error) {
-		r := &rendering{ctx: context.Background(), vars: vars, keyHeader: keyHeader, show: show}
-		return w.render(r), r.err
-	}
-	out, err := rendered(false)
+	out, err := t.render(vars, keyHeader, false)
 	if err == nil && t.guarded != nil {
 		err = t.guarded.guard(vars, out)
 	}
 	if err != nil {
 		return Request{}, err
 	}
-	shown, err := rendered(true)
+	shown, err := t.render(vars, keyHeader, true)
 	if err != nil {
 		return Request{}, err
 	}
@@ -106,6 +98,16 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 	o := vars.rec.Operation
 	out.Shown = hide(shown.message().text(), t.secrets, o.Token, o.Key)
 	return out, nil
+}
+
+// render fills in the templates once: with secrets, or with their names to be shown.
+func (t *transport) render(vars *variables, keyHeader string, show bool) (Request, error) {
+	w, _ := t.way()
+	if w == nil {
+		return Request{}, fmt.Errorf("the policy names no way to ask")
+	}
+	r := &rendering{ctx: context.Background(), vars: vars, keyHeader: keyHeader, show: show}
+	return w.render(r), r.err
 }
 
 func (d *decoder) transportFields(t *transport, read bool) []field {

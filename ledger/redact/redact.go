@@ -111,7 +111,7 @@ var shapes = []shape{
 	looks(`(?i)(\b(?:x-)?(?:password|passwd|passphrase|pwd|secret|(?:client|shared|api)[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|access[_-]?key|(?:access|refresh|auth|session|bearer|id)[_-]?token|private[_-]?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+`, "pass", "pwd", "secret", "key", "token"),
 	looks(`(?i)(--?[a-z0-9-]*(?:password|passwd|secret|token|api-?key)(?:\s+|=))[^\s"']+`, "pass", "secret", "key", "token"),
 	looks(`(\b[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)=)[^\s"']+`, "password=", "passwd=", "secret=", "token=", "key="),
-	looks(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?:@)`, "://"),
+	looks(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?:@)`, "@"),
 	looks(`(?i)([?&](?:key|sig|token|(?:[a-z0-9-]+-)?(?:signature|credential|security-token))=)[^&\s"'#]+`, "key=", "sig=", "token=", "signature=", "credential="),
 	looks(`(?i)(<(?:[a-z0-9_.-]+:)?(?:[a-z0-9]+[_-]?)?(?:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|pin)(?:\s[^<>]*)?>)[^<\s][^<]*`, "pass", "pwd", "secret", "key", "token", "pin"),
 	looks(`(?i)(\bcurl\b[^\n|;&]*?\s(?:-u\s*|--user[ =]|--proxy-user[ =])["']?[^\s:"']+:)[^\s"']+`, "curl"),
