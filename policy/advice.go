@@ -2,12 +2,12 @@ package policy
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // Advise is the cheapest safe action at now, the first rule that
@@ -90,8 +90,8 @@ func (k *Kind) appraise(rec ledger.Record) Advice {
 		a.ProofAt = at
 	}
 	a.Arithmetic = fmt.Sprintf("retry %s × %s = %s    leave %s × %s = %s    looking %s",
-		share(a.Odds.P), money(a.Duplicate.Value), money(a.RetryCost),
-		share(1-a.Odds.P), money(a.Miss.Value), money(a.LeaveCost), money(a.LookCost))
+		share(a.Odds.P), expr.Money(a.Duplicate.Value), expr.Money(a.RetryCost),
+		share(1-a.Odds.P), expr.Money(a.Miss.Value), expr.Money(a.LeaveCost), expr.Money(a.LookCost))
 	return a
 }
 
@@ -210,7 +210,7 @@ func (k *Kind) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	case a.Duplicate.Guess || a.Miss.Guess:
 		a.Verb, a.Reason = AdviseLook, "no price of its own says what either mistake costs"
 	case a.RetryCost > a.LookCost && a.LeaveCost > a.LookCost:
-		a.Verb, a.Reason = AdviseLook, fmt.Sprintf("looking costs %s, less than either guess", money(a.LookCost))
+		a.Verb, a.Reason = AdviseLook, fmt.Sprintf("looking costs %s, less than either guess", expr.Money(a.LookCost))
 	case a.RetryCost < a.LeaveCost:
 		a.Verb, a.Basis = AdviseRetry, basis
 		a.Reason = fmt.Sprintf("%s; sending again costs less on average", why) + k.pastLimit(rec)
@@ -267,23 +267,3 @@ func (k *Kind) waitReason(proof time.Time, now time.Time) string {
 
 // share writes a chance in the arithmetic: 0.50.
 func share(p float64) string { return fmt.Sprintf("%.2f", p) }
-
-// money writes an amount as people read it: 12,000 · 420.50 · 0.07.
-func money(v float64) string {
-	text := fmt.Sprintf("%.2f", math.Abs(v))
-	whole, cents, _ := strings.Cut(text, ".")
-	var b strings.Builder
-	if v < 0 {
-		b.WriteByte('-')
-	}
-	for i, digit := range whole {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	if cents != "00" {
-		b.WriteString("." + cents)
-	}
-	return b.String()
-}

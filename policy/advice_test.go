@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -202,7 +203,7 @@ func TestArithmeticIsOneLine(t *testing.T) {
 		t.Errorf("%s\n%s", a.Arithmetic, want)
 	}
 	for v, want := range map[float64]string{0: "0", 5: "5", 420.5: "420.50", 1234567.891: "1,234,567.89", 1000: "1,000", 999.999: "1,000"} {
-		if got := money(v); got != want {
+		if got := expr.Money(v); got != want {
 			t.Errorf("%v: %s", v, got)
 		}
 	}

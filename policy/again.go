@@ -10,13 +10,14 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // againRule is the way of an HTTP request that is sent again as it was recorded, its
 // token in place, with the credentials of the downstream.
 type againRule struct {
 	at      place
-	base    *template // of where it may go
+	base    *expr.Template // of where it may go
 	headers []pair
 }
 
@@ -37,18 +38,18 @@ func (s *Send) again(o ledger.Operation) *transport {
 	return &t
 }
 
-func (a *againRule) questions() []*template { return nil }
-func (a *againRule) besides() []pair        { return a.headers }
+func (a *againRule) questions() []*expr.Template { return nil }
+func (a *againRule) besides() []pair             { return a.headers }
 
 func (a *againRule) render(r *rendering) Request {
 	o := r.vars.rec.Operation
 	was := o.Request
 	switch {
 	case was == nil:
-		r.fail(fmt.Errorf("no HTTP request was recorded for it, so what to send is not kept"))
+		r.Fail(fmt.Errorf("no HTTP request was recorded for it, so what to send is not kept"))
 		return Request{}
 	case was.Lost != "":
-		r.fail(fmt.Errorf("it cannot be sent from here: %s", was.Lost))
+		r.Fail(fmt.Errorf("it cannot be sent from here: %s", was.Lost))
 		return Request{}
 	}
 	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: r.headers(a.headers)}
@@ -58,13 +59,13 @@ func (a *againRule) render(r *rendering) Request {
 	if r.keyHeader != "" {
 		out.Header[http.CanonicalHeaderKey(r.keyHeader)] = []string{o.Key}
 	}
-	if r.show && !utf8.Valid(out.Body) {
+	if r.Show && !utf8.Valid(out.Body) {
 		out.Body = fmt.Appendf(nil, "[%d bytes, SHA-256 %x]", len(out.Body), sha256.Sum256(out.Body))
 	}
 	a.goesBack(r, out)
 	for _, name := range was.Withheld {
 		if out.Header[name] == nil {
-			r.at("").fail(fmt.Errorf("its header %s is not kept, and the downstream's headers do not say it", name))
+			r.At("").Fail(fmt.Errorf("its header %s is not kept, and the downstream's headers do not say it", name))
 		}
 	}
 	return Request{HTTP: out}
@@ -73,21 +74,21 @@ func (a *againRule) render(r *rendering) Request {
 // goesBack sees to it that a request goes to where it went, with the credential that
 // stands in the address there.
 func (a *againRule) goesBack(r *rendering, out *HTTPRequest) {
-	base := r.at("address").base(a.base)
-	if r.err != nil {
+	base := r.base(a.base)
+	if r.Err() != nil {
 		return
 	}
 	at, err := url.Parse(base)
 	switch {
-	case r.show: // it may have a secret's name in it, which is no address
+	case r.Show: // it may have a secret's name in it, which is no address
 	case err != nil:
-		r.fail(fmt.Errorf("it is no http address"))
+		r.Fail(fmt.Errorf("it is no http address"))
 	case !sameOrigin(at, r.vars.rec.Operation.Request.Origin):
-		r.at("").fail(fmt.Errorf("it was sent to %s, which is not where its downstream is", r.vars.rec.Operation.Request.Origin))
+		r.At("").Fail(fmt.Errorf("it was sent to %s, which is not where its downstream is", r.vars.rec.Operation.Request.Origin))
 	}
 	if strings.Contains(base, "@") && out.Header["Authorization"] == nil {
 		out.Header["Authorization"] = []string{Withheld}
-		if !r.show && at != nil && at.User != nil {
+		if !r.Show && at != nil && at.User != nil {
 			credential := &http.Request{Header: http.Header{}}
 			password, _ := at.User.Password()
 			credential.SetBasicAuth(at.User.Username(), password)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // JudgeAnswer says what the kind's own rules (`committed`, `refused`,
@@ -25,11 +26,11 @@ func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answ
 		return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeUncertain}, err
 	}
 	var err error
-	ask := func(name string, e *expression) (holds bool) {
+	ask := func(name string, e *expr.Expression) (holds bool) {
 		if e == nil || err != nil {
 			return false
 		}
-		if holds, err = e.truth(ctx, vars); err != nil {
+		if holds, err = e.Truth(ctx, vars.Names); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 		return holds
@@ -108,7 +109,7 @@ func (k *Kind) answerReceipt(ctx context.Context, vars *variables) string {
 		if _, object := doc.(map[string]any); err != nil || !object {
 			return ""
 		}
-		e, with = k.Read.receipt, vars.effect(doc)
+		e, with = k.Read.receipt, vars.effect(expr.NewValue(doc))
 	}
 	text, err := receiptOf(ctx, e, with)
 	if err != nil {
@@ -128,8 +129,8 @@ func toolResult(a *ledger.Answer) (map[string]any, error) {
 	case a.Truncated:
 		return nil, errCut
 	}
-	doc, err := decodeJSON(a.RPC.Result)
-	if errors.Is(err, errTwice) {
+	doc, err := expr.Decode(a.RPC.Result)
+	if errors.Is(err, expr.ErrTwice) {
 		return nil, fmt.Errorf("the server's result is JSON that names a member twice")
 	}
 	result, ok := doc.(map[string]any)
@@ -140,7 +141,7 @@ func toolResult(a *ledger.Answer) (map[string]any, error) {
 }
 
 func rpcError(r *ledger.RPCAnswer) error {
-	return fmt.Errorf("the server answered error %d: %s", r.Code, shorten(r.Message, 200))
+	return fmt.Errorf("the server answered error %d: %s", r.Code, expr.Shorten(r.Message, 200))
 }
 
 // toolAnswer is `content`, `structured` or `isError` of a tool's answer. What is
@@ -198,7 +199,7 @@ func toolDocument(a *ledger.Answer) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("the tool's answer is not text")
 	}
-	doc, err := decodeJSON([]byte(text))
+	doc, err := expr.Decode([]byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("the tool's text is not JSON")
 	}
@@ -217,7 +218,7 @@ func rowsOf(a *ledger.Answer, name string) (any, error) {
 	case len(bytes.TrimSpace(a.Rows)) == 0:
 		return nil, fmt.Errorf("no rows came back")
 	}
-	doc, err := decodeJSON(a.Rows)
+	doc, err := expr.Decode(a.Rows)
 	rows, ok := doc.([]any)
 	if err != nil || !ok {
 		return nil, fmt.Errorf("the rows cannot be read")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // testWants are the results a case of `tests:` may name. The first seven are of
@@ -71,7 +72,7 @@ var caseTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (k *Kind) runTest(ctx context.Context, t Test, general []GeneralRule) TestResult {
 	out := TestResult{Test: t}
-	input, err := marshal(t.Input)
+	input, err := expr.Encode(t.Input)
 	if t.Input == nil {
 		input = []byte("{}")
 	}

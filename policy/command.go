@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 type commandRule struct {
 	argv  []argument
 	dir   string
 	env   []pair
-	stdin *value
+	stdin *expr.Tree
 }
 
 // argument is one element of argv. dash allows a rendered value to begin with
 // `-`, which a command would take for an option (I11).
 type argument struct {
-	value *template
+	value *expr.Template
 	dash  bool
 }
 
@@ -54,17 +55,17 @@ func (d *decoder) argv(n *node) (argv []argument) {
 	for i, item := range n.items {
 		a := argument{}
 		if item.kind == mappingNode {
-			d.fields(item, field{"value", d.filled(&a.value, scopeRequest)}, field{"dash", d.boolean(&a.dash)})
+			d.fields(item, field{"value", d.filled(&a.value, expr.ForRequest)}, field{"dash", d.boolean(&a.dash)})
 		} else {
-			a.value = d.template(item, scopeRequest)
+			a.value = d.template(item, expr.ForRequest)
 		}
 		if a.value == nil {
 			continue
 		}
-		if i == 0 && len(a.value.expressions()) > 0 {
+		if i == 0 && len(a.value.Expressions()) > 0 {
 			d.fail(item.place, "the command itself cannot be computed", "write its name or path")
 		}
-		if i == 0 && a.value.text == "" {
+		if i == 0 && a.value.Text == "" {
 			d.fail(item.place, "the command is empty", "")
 		}
 		argv = append(argv, a)
@@ -72,15 +73,15 @@ func (d *decoder) argv(n *node) (argv []argument) {
 	return argv
 }
 
-func (c *commandRule) questions() []*template {
-	var out []*template
+func (c *commandRule) questions() []*expr.Template {
+	var out []*expr.Template
 	for _, a := range c.argv {
 		out = append(out, a.value)
 	}
 	for _, p := range c.env {
 		out = append(out, p.value)
 	}
-	return append(out, c.stdin.templates()...)
+	return append(out, c.stdin.Templates()...)
 }
 
 func (c *commandRule) besides() []pair { return nil }
@@ -89,19 +90,19 @@ func (c *commandRule) render(r *rendering) Request {
 	out := &CommandRequest{Dir: c.dir}
 	free := false // after `--` nothing is an option
 	for i, a := range c.argv {
-		v := r.at(fmt.Sprintf("argument %d", i)).text(a.value)
-		literal := a.value.parts[0].expr == nil
+		v := r.At(fmt.Sprintf("argument %d", i)).Text(a.value)
+		_, literal := a.value.Beginning()
 		switch {
 		case strings.HasPrefix(v, "-") && !literal && !a.dash && !free:
-			r.at("").fail(fmt.Errorf("argument %d begins with %q, which the command would take for an option", i, "-"))
+			r.At("").Fail(fmt.Errorf("argument %d begins with %q, which the command would take for an option", i, "-"))
 		case strings.ContainsRune(v, 0):
-			r.at("").fail(fmt.Errorf("argument %d has a zero byte", i))
+			r.At("").Fail(fmt.Errorf("argument %d has a zero byte", i))
 		}
 		free = free || v == "--" && literal
 		out.Argv = append(out.Argv, v)
 	}
 	out.Env = r.environment(c.env)
-	out.Stdin = c.input(r.at("stdin"))
+	out.Stdin = c.input(r)
 	return Request{Command: out}
 }
 
@@ -109,10 +110,10 @@ func (c *commandRule) render(r *rendering) Request {
 // else the operation.
 func (c *commandRule) input(r *rendering) []byte {
 	if c.stdin != nil {
-		return r.json(c.stdin)
+		return r.At("stdin").JSON(r.Tree(c.stdin))
 	}
 	o := r.vars.rec.Operation
-	return r.marshal(map[string]any{
+	return r.At("stdin").JSON(map[string]any{
 		"id": o.ID, "kind": o.Kind, "key": o.Key, "token": o.Token, "receipt": o.Receipt(), "input": r.vars.kind.seenJSON(o), "cursor": r.vars.cursor,
 	})
 }

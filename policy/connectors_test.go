@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 const connected = `
@@ -166,7 +167,7 @@ func TestI11_SQLStatementsThatAreRefused(t *testing.T) {
 }
 
 func quoteJSON(s string) string {
-	text, err := marshal(s)
+	text, err := expr.Encode(s)
 	if err != nil {
 		panic(err)
 	}

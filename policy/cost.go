@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // costRule is a cost as the policy gives it: a word, a number or an expression.
 type costRule struct {
 	word   string
 	number float64
-	expr   *expression
+	expr   *expr.Expression
 	guess  bool // not said by the kind itself
 	text   string
 }
@@ -44,7 +45,7 @@ func (d *decoder) cost(k *Kind, name string, out **costRule) field {
 		}
 		text = strings.TrimSpace(text)
 		v, err := strconv.ParseFloat(text, 64)
-		near := meant(text, d.wordNames())
+		near := expr.Meant(text, d.wordNames())
 		number, known := d.policy.words[text]
 		switch {
 		case known:
@@ -56,7 +57,7 @@ func (d *decoder) cost(k *Kind, name string, out **costRule) field {
 		case near != "" && kindName.MatchString(text) && !strings.Contains(text, "."):
 			d.fail(n.place, fmt.Sprintf("%q is no word for a cost", text), near)
 		default:
-			if e := d.expression(n, scopeOperation, wantNumber); e != nil {
+			if e := d.expression(n, expr.ForOperation, expr.Number); e != nil {
 				*out = &costRule{expr: e, text: text}
 			}
 		}
@@ -73,9 +74,9 @@ func (c *costRule) value(ctx context.Context, p *Policy, vars *variables) ledger
 		return ledger.Cost{Value: c.number, Word: c.word, Guess: c.guess}
 	}
 	var v float64
-	got, err := c.expr.eval(ctx, vars)
+	got, err := c.expr.Eval(ctx, vars.Names)
 	if err == nil {
-		v, err = number(got)
+		v, err = got.Number()
 	}
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 		return ledger.Cost{Value: p.words[p.dearest], Word: p.dearest, Guess: true}
@@ -88,7 +89,6 @@ func (k *Kind) Costs(op ledger.Operation) (duplicate, miss ledger.Cost) {
 	vars := k.variables(ledger.Record{Operation: op})
 	ctx := context.Background()
 	duplicate = k.duplicate.value(ctx, k.policy, vars)
-	vars.problem = nil
 	miss = k.miss.value(ctx, k.policy, vars)
 	return duplicate, miss
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"indoubt/policy/expr"
 )
 
 // decoder turns the tree of a file into a Policy and collects every problem on
@@ -60,7 +62,7 @@ func (d *decoder) fields(n *node, known ...field) bool {
 			for j, f := range known {
 				names[j] = f.name
 			}
-			d.fail(e.named(), "unknown field", didYouMean(e.name, names))
+			d.fail(e.named(), "unknown field", expr.DidYouMean(e.name, names))
 			continue
 		}
 		known[i].read(e.value)
@@ -148,7 +150,7 @@ func (d *decoder) choice(out *string, words ...string) reader {
 			return
 		}
 		if !slices.Contains(words, text) {
-			d.fail(n.place, fmt.Sprintf("must be %s, but is %q", either(words), text), meant(text, words))
+			d.fail(n.place, fmt.Sprintf("must be %s, but is %q", either(words), text), expr.Meant(text, words))
 			return
 		}
 		*out = text
@@ -173,7 +175,7 @@ func (d *decoder) amount(out *float64) reader {
 		if !known {
 			var err error
 			if v, err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-				d.fail(n.place, fmt.Sprintf("must be a number of zero or more, or a word, but is %q", text), didYouMean(text, d.wordNames()))
+				d.fail(n.place, fmt.Sprintf("must be a number of zero or more, or a word, but is %q", text), expr.DidYouMean(text, d.wordNames()))
 				return
 			}
 		}
@@ -229,16 +231,16 @@ func (n *node) inside(offset int) place {
 }
 
 // refuse reports why an expression or a template does not compile.
-func (d *decoder) refuse(n *node, problem *compileProblem) {
+func (d *decoder) refuse(n *node, problem *expr.Problem) {
 	at := n.place
-	if problem.inside {
-		at = n.inside(problem.offset)
+	if problem.Inside {
+		at = n.inside(problem.Offset)
 	}
-	d.fail(at, problem.message, problem.hint)
+	d.fail(at, problem.Message, problem.Hint)
 }
 
 // expression reads a CEL expression; nil where it is refused.
-func (d *decoder) expression(n *node, s scope, w want) *expression {
+func (d *decoder) expression(n *node, s expr.Scope, want expr.Type) *expr.Expression {
 	text, ok := d.scalar(n)
 	if !ok {
 		return nil
@@ -247,70 +249,74 @@ func (d *decoder) expression(n *node, s scope, w want) *expression {
 		d.fail(n.place, "this is an expression, not a template", "write it without ${ }")
 		return nil
 	}
-	e, problem := compile(text, s, w)
+	e, problem := expr.Compile(text, s, want)
 	if problem != nil {
 		d.refuse(n, problem)
 		return nil
 	}
-	e.place, e.text = n.place, d.policy.Withhold(e.text)
+	d.placed(e, n)
 	return e
 }
 
-func (d *decoder) rule(out **expression, s scope, w want) reader {
-	return func(n *node) { *out = d.expression(n, s, w) }
+// placed gives an expression its place, and takes secrets out of its text.
+func (d *decoder) placed(e *expr.Expression, n *node) {
+	e.Line, e.Column, e.Text = n.line, n.column, d.policy.Withhold(e.Text)
+}
+
+func (d *decoder) rule(out **expr.Expression, s expr.Scope, want expr.Type) reader {
+	return func(n *node) { *out = d.expression(n, s, want) }
 }
 
 // template reads text with ${expressions}; nil where it is refused.
-func (d *decoder) template(n *node, s scope) *template {
+func (d *decoder) template(n *node, s expr.Scope) *expr.Template {
 	text, ok := d.scalar(n)
 	if !ok {
 		return nil
 	}
-	t, problem := parseTemplate(text, s)
+	t, problem := expr.ParseTemplate(text, s)
 	if problem != nil {
 		d.refuse(n, problem)
 		return nil
 	}
-	t.place = n.place
-	for i, p := range t.parts {
-		if p.expr != nil {
-			p.expr.place, p.expr.text = n.place, d.policy.Withhold(p.expr.text)
-		} else if s == scopeOperation {
-			t.parts[i].literal = d.policy.Withhold(p.literal) // what is shown of an operation
+	for i, p := range t.Parts {
+		if p.Expr != nil {
+			d.placed(p.Expr, n)
+		} else if s == expr.ForOperation {
+			t.Parts[i].Literal = d.policy.Withhold(p.Literal) // what is shown of an operation
 		}
 	}
 	return t
 }
 
-func (d *decoder) filled(out **template, s scope) reader {
+func (d *decoder) filled(out **expr.Template, s expr.Scope) reader {
 	return func(n *node) { *out = d.template(n, s) }
 }
 
 // value reads a tree of templates of a request: what becomes JSON, a form or a query.
-func (d *decoder) value(n *node) *value {
+func (d *decoder) value(n *node) *expr.Tree {
 	switch n.kind {
 	case mappingNode:
-		v := &value{entries: []named{}}
+		v := &expr.Tree{Entries: []expr.Entry{}}
 		for _, e := range n.entries {
-			v.entries = append(v.entries, named{e.name, d.value(e.value)})
+			v.Entries = append(v.Entries, expr.Entry{Name: e.name, Value: d.value(e.value)})
 		}
 		return v
 	case sequenceNode:
-		v := &value{items: []*value{}}
+		v := &expr.Tree{Items: []*expr.Tree{}}
 		for _, item := range n.items {
-			v.items = append(v.items, d.value(item))
+			v.Items = append(v.Items, d.value(item))
 		}
 		return v
 	case nullNode:
-		return &value{fixed: true}
+		return &expr.Tree{}
 	}
 	if _, text := n.leaf().(string); !text {
-		return &value{fixed: true, literal: n.leaf()}
+		return &expr.Tree{Literal: n.leaf()}
 	}
-	return &value{text: d.template(n, scopeRequest)}
+	return &expr.Tree{Text: d.template(n, expr.ForRequest)}
 }
 
-func (d *decoder) data(out **value) reader {
+func (d *decoder) data(out **expr.Tree) reader {
 	return func(n *node) { *out = d.value(n) }
 }
 
@@ -320,7 +326,7 @@ func (d *decoder) pairs(n *node) (out []pair) {
 		return nil
 	}
 	for _, e := range n.entries {
-		if t := d.template(e.value, scopeRequest); t != nil {
+		if t := d.template(e.value, expr.ForRequest); t != nil {
 			out = append(out, pair{e.name, t})
 		}
 	}

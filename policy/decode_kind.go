@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 var (
@@ -63,8 +64,8 @@ func (d *decoder) kindFields(k *Kind, n *node) {
 func (d *decoder) kindTable(k *Kind) []field {
 	return []field{
 		{"downstream", func(n *node) { d.downstream(k, n) }},
-		{"title", d.filled(&k.title, scopeOperation)},
-		{"target", d.filled(&k.target, scopeOperation)},
+		{"title", d.filled(&k.title, expr.ForOperation)},
+		{"target", d.filled(&k.target, expr.ForOperation)},
 		{"link", func(n *node) { k.link = d.link(n) }},
 		{"cost", d.mapping(d.cost(k, "duplicate", &k.duplicate), d.cost(k, "miss", &k.miss))},
 		{"look", d.amount(&k.Look)},
@@ -101,9 +102,9 @@ func (d *decoder) kindTable(k *Kind) []field {
 		{"redact", func(n *node) { d.redact(k, n) }},
 		{"read", func(n *node) { k.Read = d.read(n) }},
 		{"send", func(n *node) { k.Send = d.send(k, n) }},
-		{"committed", d.rule(&k.committed, scopeAnswer, wantBool)},
-		{"refused", d.rule(&k.refused, scopeAnswer, wantBool)},
-		{"already", d.rule(&k.already, scopeAnswer, wantBool)},
+		{"committed", d.rule(&k.committed, expr.ForAnswer, expr.Bool)},
+		{"refused", d.rule(&k.refused, expr.ForAnswer, expr.Bool)},
+		{"already", d.rule(&k.already, expr.ForAnswer, expr.Bool)},
 		{"repeat", d.choice(&k.Repeat, "allow", "replay")},
 		{"cancel", d.choice(&k.Cancel, "keep", "forward")},
 		{"match", func(n *node) { d.matches(k, n) }},
@@ -127,16 +128,16 @@ func (d *decoder) downstream(k *Kind, n *node) {
 	case known:
 		k.Downstream = ds
 	case ok:
-		d.fail(n.place, fmt.Sprintf("there is no downstream %q", name), didYouMean(name, sortedNames(d.policy.downstreams)))
+		d.fail(n.place, fmt.Sprintf("there is no downstream %q", name), expr.DidYouMean(name, sortedNames(d.policy.downstreams)))
 	}
 }
 
-func (d *decoder) link(n *node) *template {
-	t := d.template(n, scopeOperation)
+func (d *decoder) link(n *node) *expr.Template {
+	t := d.template(n, expr.ForOperation)
 	if t == nil {
 		return nil
 	}
-	if first := t.parts[0]; first.expr != nil || !originWritten(first.literal) {
+	if host, written := t.Beginning(); !written || !originWritten(host) {
 		d.fail(n.place, "must begin with https://host/ written out", "only the part after the host may be computed")
 		return nil
 	}
@@ -162,7 +163,7 @@ func (d *decoder) key(k *KeyRule, n *node) {
 		field{"from", func(n *node) {
 			d.strings(&k.From)(n)
 			for i, f := range k.From {
-				if _, err := parsePath(f); err != nil {
+				if _, err := expr.ParsePath(f); err != nil {
 					d.fail(n.item(i), err.Error(), "for example customer or order.id")
 				}
 			}
@@ -193,7 +194,7 @@ func (d *decoder) token(t *TokenRule, n *node) {
 	}
 	inInput := func(out *string) reader {
 		return parsed(d, out, func(text string) (string, error) {
-			_, err := parsePath(text)
+			_, err := expr.ParsePath(text)
 			return text, err
 		}, "for example metadata.indoubt or entities[0].observations")
 	}

@@ -6,34 +6,35 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 func (d *decoder) read(n *node) *Read {
 	r := &Read{MaxBody: defaultMaxBody}
 	known := append(d.transportFields(&r.transport, true),
-		field{"valid", d.rule(&r.valid, scopeAnswer, wantBool)},
-		field{"list", d.rule(&r.list, scopeList, wantList)},
+		field{"valid", d.rule(&r.valid, expr.ForAnswer, expr.Bool)},
+		field{"list", d.rule(&r.list, expr.ForList, expr.List)},
 		field{"mark", func(n *node) {
 			if r.asked = n.kind == scalarNode && n.text == "asked"; !r.asked {
-				r.mark = d.ofCandidate(n, wantAny)
+				r.mark = d.ofCandidate(n, expr.Any)
 			}
 		}},
 		field{"mark_as", func(n *node) { r.markAs = d.markAs(n) }},
 		field{"mark_is", func(n *node) {
 			if r.markKey = n.kind == scalarNode && n.text == "key"; !r.markKey {
-				r.markIs = d.varying(n, scopeName, "say `key`, or name a field: ${input.invoice}")
+				r.markIs = d.varying(n, expr.ForName, "say `key`, or name a field: ${input.invoice}")
 			}
 		}},
-		field{"created", func(n *node) { r.created = d.ofCandidate(n, wantAny) }},
+		field{"created", func(n *node) { r.created = d.ofCandidate(n, expr.Any) }},
 		field{"unique", d.boolean(&r.unique)},
-		field{"final", func(n *node) { r.final = d.ofCandidate(n, wantBool) }},
-		field{"state", d.rule(&r.state, scopeAnswer, wantBool)},
+		field{"final", func(n *node) { r.final = d.ofCandidate(n, expr.Bool) }},
+		field{"state", d.rule(&r.state, expr.ForAnswer, expr.Bool)},
 		field{"never", func(n *node) { d.never(r, n) }},
-		field{"complete", d.rule(&r.complete, scopeAnswer, wantBool)},
+		field{"complete", d.rule(&r.complete, expr.ForAnswer, expr.Bool)},
 		field{"next", func(n *node) { r.next = d.next(n) }},
-		field{"same", d.rule(&r.same, scopeEffect, wantBool)},
-		field{"receipt", d.rule(&r.receipt, scopeEffect, wantAny)},
-		field{"answer", d.rule(&r.answer, scopeEffect, wantAny)},
+		field{"same", d.rule(&r.same, expr.ForEffect, expr.Bool)},
+		field{"receipt", d.rule(&r.receipt, expr.ForEffect, expr.Any)},
+		field{"answer", d.rule(&r.answer, expr.ForEffect, expr.Any)},
 		field{"max_body", parsed(d, &r.MaxBody, parseSize, "a size is written 64KiB or 4MB")},
 	)
 	if !d.fields(n, known...) {
@@ -52,28 +53,28 @@ func (d *decoder) read(n *node) *Read {
 }
 
 // ofCandidate reads an expression on one candidate, which must look at it.
-func (d *decoder) ofCandidate(n *node, w want) *expression {
-	e := d.expression(n, scopeMark, w)
-	if e != nil && !e.uses("it") {
+func (d *decoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
+	e := d.expression(n, expr.ForMark, want)
+	if e != nil && !e.Uses("it") {
 		d.fail(n.place, "says the same of every candidate: it does not look at `it`", "for example it.metadata.indoubt")
 	}
 	return e
 }
 
 // varying reads text that must hold something of the operation.
-func (d *decoder) varying(n *node, s scope, hint string) *template {
+func (d *decoder) varying(n *node, s expr.Scope, hint string) *expr.Template {
 	t := d.template(n, s)
-	if t != nil && len(t.expressions()) == 0 {
+	if t != nil && len(t.Expressions()) == 0 {
 		d.fail(n.place, "is the same for every operation", hint)
 	}
 	return t
 }
 
 // markAs reads the form of a token, which must differ from token to token.
-func (d *decoder) markAs(n *node) *template {
+func (d *decoder) markAs(n *node) *expr.Template {
 	const hint = `for example "<!-- ${token} -->"`
-	t := d.varying(n, scopeToken, hint)
-	if len(t.expressions()) == 0 {
+	t := d.varying(n, expr.ForToken, hint)
+	if len(t.Expressions()) == 0 {
 		return t
 	}
 	made := map[string]bool{}
@@ -102,7 +103,7 @@ func (d *decoder) never(r *Read, n *node) {
 	r.never.fields = map[string]any{}
 	for field, v := range fields {
 		name := strings.TrimPrefix(field, "input.")
-		if _, err := parsePath(name); err != nil {
+		if _, err := expr.ParsePath(name); err != nil {
 			d.fail(n.place, err.Error(), `for example never: { input.version: "0.0.0-never" }`)
 		}
 		r.never.fields[name] = v
@@ -189,7 +190,7 @@ func (d *decoder) lintNever(r *Read, at place) {
 	}
 	used := usedBy(append(r.requestExpressions(), r.state))
 	if r.Identity() == ByName {
-		used = usedBy(r.markIs.expressions())
+		used = usedBy(r.markIs.Expressions())
 	}
 	for _, name := range sortedNames(r.never.fields) {
 		if !overlapsAny([]string{name}, used.inputs) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"indoubt/policy/expr"
 )
 
 // Explain says what applies to a kind and why: every value with the place it
@@ -96,15 +98,15 @@ func rateWords(perSecond float64) string {
 		seconds float64
 	}{{"s", 1}, {"m", 60}} {
 		if n := perSecond * unit.seconds; n >= 1 && math.Abs(n-math.Round(n)) < 1e-9 {
-			return formatNumber(math.Round(n)) + "/" + unit.name
+			return expr.FormatNumber(math.Round(n)) + "/" + unit.name
 		}
 	}
-	return formatNumber(math.Round(perSecond*3600*1000)/1000) + "/h"
+	return expr.FormatNumber(math.Round(perSecond*3600*1000)/1000) + "/h"
 }
 
 func (e *explanation) costs() {
 	k := e.kind
-	amount := func(v float64) string { return money(v) + " " + k.policy.currency }
+	amount := func(v float64) string { return expr.Money(v) + " " + k.policy.currency }
 	one := func(name string, c *costRule) {
 		value := amount(c.number)
 		switch {

@@ -57,12 +57,12 @@ func (d *decoder) attach(k *Kind, t *transport) {
 	if h == nil || h.path == nil {
 		return
 	}
-	if h.path.parts[0].expr != nil || !strings.HasPrefix(h.path.parts[0].literal, "/") {
+	if path, _ := h.path.Beginning(); !strings.HasPrefix(path, "/") {
 		return // a whole address: the downstream's headers hold its secrets and go to its own address only
 	}
 	ds := k.Downstream
 	if ds == nil || ds.base == nil {
-		d.fail(place{h.path.position, h.at.path}, "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
+		d.fail(place{h.pathAt, h.at.path}, "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
 		return
 	}
 	h.base, h.redirects = ds.base, ds.Redirects
@@ -78,10 +78,10 @@ func (d *decoder) lintRead(k *Kind) {
 	r, at := k.Read, k.said("read").below("read")
 	d.lintIdentity(k)
 	for _, e := range r.expressions() {
-		for _, in := range e.inputs {
+		for _, in := range e.Inputs() {
 			for _, hidden := range k.Redact {
 				if in != "" && overlaps(in, hidden) {
-					d.fail(place{e.position, at.path}, fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in), "search by the token")
+					d.fail(place{position{e.Line, e.Column}, at.path}, fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in), "search by the token")
 				}
 			}
 		}
@@ -97,7 +97,7 @@ func (d *decoder) lintRead(k *Kind) {
 		d.warn(at, "without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
 	}
 	// Said on purpose: no answer is the whole truth, or none is denied by the machine.
-	never := r.complete != nil && r.complete.text == "false" || !k.Auto.Deny
+	never := r.complete != nil && r.complete.Text == "false" || !k.Auto.Deny
 	if !never && (k.LandsWithin == nil || k.VisibleWithin == nil) {
 		d.warn(at, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
 	}

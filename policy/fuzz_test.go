@@ -2,12 +2,11 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
-	"net/url"
 	"strings"
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 func FuzzParse(f *testing.F) {
@@ -59,71 +58,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func FuzzTemplate(f *testing.F) {
-	for _, seed := range []string{"", "a", "${input.a}", "x ${input.a} y ${token}", "$${", "${", "${\"}\"}", "${'''", "${{}}", "}", "${input.a + }", "${1}${2}", "${r'\\'}"} {
-		f.Add(seed)
-	}
-	vars := func() *variables {
-		return newVariables(ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"a":1}`)}})
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		tm, problem := parseTemplate(text, scopeOperation)
-		if problem != nil {
-			if problem.message == "" || problem.inside && (problem.offset < 0 || problem.offset > len([]rune(text))) {
-				t.Fatalf("%+v", problem)
-			}
-			return
-		}
-		r := &rendering{ctx: context.Background(), vars: vars()}
-		if !strings.Contains(text, "${") {
-			if got, err := r.text(tm), r.err; err != nil || got != text {
-				t.Fatalf("plain text %q became %q, %v", text, got, err)
-			}
-		}
-		if v, err := r.tree(&value{text: tm}), r.err; err == nil {
-			if _, err := marshal(v); err != nil {
-				t.Fatalf("%q gives what is no JSON: %v", text, err)
-			}
-		}
-	})
-}
-
-func FuzzAddress(f *testing.F) {
-	for _, seed := range []string{"", "a", "..", "a/../b", "%2e%2e", "\\", "a?b#c", "\x00", "@h", "é", "//", "a/./b"} {
-		f.Add(seed)
-	}
-	tm, problem := parseTemplate("https://h.example/a/${input.v}/b?q=${input.v}", scopeRequest)
-	if problem != nil {
-		f.Fatal(problem)
-	}
-	f.Fuzz(func(t *testing.T, value string) {
-		input, err := json.Marshal(map[string]any{"v": value})
-		if err != nil {
-			return
-		}
-		r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: ledger.Operation{Input: input}})}
-		got, err := r.url(tm), r.err
-		if err != nil {
-			return
-		}
-		u, err := url.Parse(got)
-		if err != nil || u.Host != "h.example" || u.Fragment != "" || u.User != nil {
-			t.Fatalf("%q leads to %q (%v)", value, got, err)
-		}
-		if parts := strings.Split(u.EscapedPath(), "/"); len(parts) != 4 || parts[1] != "a" || parts[3] != "b" {
-			t.Fatalf("%q changes the path: %q", value, got)
-		}
-		for _, s := range strings.Split(u.Path, "/")[1:] {
-			if s == "" || s == "." || s == ".." {
-				t.Fatalf("%q walks: %q", value, got)
-			}
-		}
-		if q := u.Query(); len(q) != 1 || q.Get("q") != string([]rune(value)) {
-			t.Fatalf("%q changes the query: %q", value, got)
-		}
-	})
-}
-
 func FuzzJudge(f *testing.F) {
 	p := must(f, judged)
 	for _, seed := range []string{"", "{}", "[]", "null", `{"object":"list","has_more":false,"data":[]}`, `{"object":"list","has_more":false,"data":[{"t":"tok"}]}`, `{"data":1e999}`, "<html>", `{"data":{"a":[]}}`} {
@@ -155,8 +89,8 @@ func FuzzStatement(f *testing.F) {
 	}
 	vars := ledger.Record{Operation: ledger.Operation{Input: []byte(`{"v":"'; DROP TABLE t; --"}`)}}
 	f.Fuzz(func(t *testing.T, text string, driver int) {
-		db := &Downstream{Name: "d", sql: &sqlDatabase{driver: sqlDrivers[((driver%3)+3)%3], dsn: &template{parts: []part{{literal: "x"}}}}}
-		query, problem := parseTemplate(text, scopeRequest)
+		db := &Downstream{Name: "d", sql: &sqlDatabase{driver: sqlDrivers[((driver%3)+3)%3], dsn: &expr.Template{Parts: []expr.Part{{Literal: "x"}}}}}
+		query, problem := expr.ParseTemplate(text, expr.ForRequest)
 		if problem != nil {
 			return
 		}
@@ -165,12 +99,12 @@ func FuzzStatement(f *testing.F) {
 			return
 		}
 		s := &sqlRule{query: query, database: db}
-		r := &rendering{ctx: context.Background(), vars: newVariables(vars)}
+		r := (*Kind)(nil).variables(vars).rendering(false)
 		got := s.render(r).SQL
-		if r.err != nil {
+		if r.Err() != nil {
 			return
 		}
-		if strings.Contains(got.Query, "DROP TABLE") && !strings.Contains(text, "DROP TABLE") || len(got.Args) != len(query.expressions()) {
+		if strings.Contains(got.Query, "DROP TABLE") && !strings.Contains(text, "DROP TABLE") || len(got.Args) != len(query.Expressions()) {
 			t.Fatalf("%q becomes %q with %v", text, got.Query, got.Args)
 		}
 	})

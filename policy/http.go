@@ -9,16 +9,19 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"indoubt/policy/expr"
 )
 
 type httpRule struct {
 	at      place
 	method  string
-	base    *template // of the downstream; nil when path is a whole address
-	path    *template
-	query   *value
-	json    *value
-	form    *value
+	base    *expr.Template // of the downstream; nil when path is a whole address
+	path    *expr.Template
+	pathAt  position
+	query   *expr.Tree
+	json    *expr.Tree
+	form    *expr.Tree
 	headers []pair // the downstream's first
 	// redirects are those of the downstream.
 	redirects []string
@@ -33,7 +36,7 @@ func (d *decoder) http(n *node) *httpRule {
 				d.fail(n.place, fmt.Sprintf("a request has one method; `%s` is said already", strings.ToLower(h.method)), "")
 				return
 			}
-			h.method, h.path = strings.ToUpper(method), d.address(n)
+			h.method, h.path, h.pathAt = strings.ToUpper(method), d.address(n), n.position
 		}})
 	}
 	d.fields(n, append(known,
@@ -58,22 +61,22 @@ func (d *decoder) http(n *node) *httpRule {
 }
 
 // address reads a path below the downstream's base, or a whole address.
-func (d *decoder) address(n *node) *template {
-	t := d.template(n, scopeRequest)
+func (d *decoder) address(n *node) *expr.Template {
+	t := d.template(n, expr.ForRequest)
 	if t == nil {
 		return nil
 	}
-	first := t.parts[0]
+	first, written := t.Beginning()
 	switch {
-	case first.expr == nil && strings.HasPrefix(first.literal, "/") && !strings.HasPrefix(first.literal, "//"):
-	case first.expr == nil && originWritten(first.literal):
-	case first.expr != nil && t.single() == nil && first.expr.onlySecret():
+	case written && strings.HasPrefix(first, "/") && !strings.HasPrefix(first, "//"):
+	case written && originWritten(first):
+	case t.BeginsWithSecret():
 		// ${env.BASE}/path: the host comes from the environment, not from data.
 	default:
 		d.fail(n.place, "must begin with / or with https://host/ written out", "only the part after the host may be computed")
 		return nil
 	}
-	if strings.ContainsAny(strings.ReplaceAll(first.literal, "$${", ""), " \t\r\n") {
+	if strings.ContainsAny(strings.ReplaceAll(first, "$${", ""), " \t\r\n") {
 		d.fail(n.place, "an address has no spaces", "write %20")
 	}
 	return t
@@ -81,12 +84,13 @@ func (d *decoder) address(n *node) *template {
 
 // base reads a downstream's address; it may come from the environment.
 func (d *decoder) base(ds *Downstream, n *node) {
-	t := d.template(n, scopeRequest)
+	t := d.template(n, expr.ForRequest)
+	first, written := t.Beginning()
 	switch {
 	case t == nil:
-	case !t.settled():
+	case !t.Settled():
 		d.fail(n.place, "only ${env.NAME} may stand in a base", "")
-	case t.parts[0].expr == nil && !originWritten(strings.TrimSuffix(t.parts[0].literal, "/")+"/"):
+	case written && !originWritten(strings.TrimSuffix(first, "/")+"/"):
 		d.fail(n.place, fmt.Sprintf("%q is no address", n.text), "for example https://api.example.com")
 	case strings.ContainsAny(n.text, "?#"):
 		d.fail(n.place, "a base has no query", "")
@@ -125,10 +129,10 @@ func (d *decoder) headers(n *node) []pair {
 	return out
 }
 
-func (h *httpRule) questions() []*template {
-	out := []*template{h.path}
-	for _, v := range []*value{h.query, h.json, h.form} {
-		out = append(out, v.templates()...)
+func (h *httpRule) questions() []*expr.Template {
+	out := []*expr.Template{h.path}
+	for _, v := range []*expr.Tree{h.query, h.json, h.form} {
+		out = append(out, v.Templates()...)
 	}
 	return out
 }
@@ -143,9 +147,9 @@ func (h *httpRule) render(r *rendering) Request {
 	contentType := ""
 	switch {
 	case h.json != nil:
-		out.Body, contentType = r.at("json").json(h.json), "application/json"
+		out.Body, contentType = r.At("json").JSON(r.Tree(h.json)), "application/json"
 	case h.form != nil:
-		out.Body, contentType = []byte(r.at("form").form(h.form, false)), "application/x-www-form-urlencoded"
+		out.Body, contentType = []byte(r.At("form").Form(h.form, false)), "application/x-www-form-urlencoded"
 	}
 	if contentType != "" && out.Header["Content-Type"] == nil {
 		out.Header["Content-Type"] = []string{contentType}
@@ -154,12 +158,12 @@ func (h *httpRule) render(r *rendering) Request {
 }
 
 func (h *httpRule) address(r *rendering) string {
-	address := r.at("address").url(h.path)
+	address := r.At("address").URL(h.path)
 	if h.base != nil {
 		address = strings.TrimSuffix(r.base(h.base), "/") + address
 	}
 	if h.query != nil {
-		if encoded := r.at("query").form(h.query, true); encoded != "" {
+		if encoded := r.At("query").Form(h.query, true); encoded != "" {
 			join := "?"
 			if strings.Contains(address, "?") {
 				join = "&"
@@ -167,19 +171,10 @@ func (h *httpRule) address(r *rendering) string {
 			address += join + encoded
 		}
 	}
-	if u, err := url.Parse(address); !r.show && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		r.at("address").fail(fmt.Errorf("it is no http address"))
+	if u, err := url.Parse(address); !r.Show && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		r.At("address").Fail(fmt.Errorf("it is no http address"))
 	}
 	return address
-}
-
-// base is where a downstream is. That may be told, but for the secrets in it.
-func (r *rendering) base(t *template) string {
-	known := len(r.vars.secrets.values)
-	base := r.text(t)
-	r.vars.secrets.values = r.vars.secrets.values[:known]
-	r.vars.secrets.parts(base, inAddress)
-	return base
 }
 
 // text is the request as a person reads it.

@@ -1,17 +1,12 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// The members of `op` and `attempt`. Of another one every expression errs.
-var knownMembers = map[string][]string{
-	"op":      {"id", "kind", "scope", "session", "fingerprint", "source", "created_at", "started_at", "ended_at", "attempts"},
-	"attempt": {"n", "id", "started_at", "deadline_at", "ended_at", "outcome", "class"},
-}
+	"indoubt/policy/expr"
+)
 
 // answerOf are the names that the answer to a way of asking has.
 var answerOf = map[string][]string{
@@ -28,16 +23,16 @@ func (d *decoder) lintNames(k *Kind) {
 	for _, f := range k.fields() {
 		for _, e := range f.expressions {
 			at := k.said(f.name).below(f.name)
-			for _, path := range e.inputs {
-				if name := firstOf(path); proxied && name != "" && !slices.Contains(requestParts, name) && !strings.Contains(e.text, "has(input") {
+			for _, path := range e.Inputs() {
+				if name := firstOf(path); proxied && name != "" && !slices.Contains(requestParts, name) && !strings.Contains(e.Text, "has(input") {
 					d.warn(at, fmt.Sprintf("reads input.%s, which no request through the HTTP proxy has: only %s", path, strings.Join(requestParts, ", ")), "input: ${input.body}, where it is in their bodies")
 					proxied = false // the others are mended with it
 				}
 			}
-			for _, member := range e.members {
+			for _, member := range e.MembersUsed() {
 				of, name, _ := strings.Cut(member, ".")
-				if !slices.Contains(knownMembers[of], name) {
-					d.warn(at, fmt.Sprintf("`%s` has no `%s`", of, name), didYouMean(name, knownMembers[of]))
+				if !slices.Contains(expr.Members[of], name) {
+					d.warn(at, fmt.Sprintf("`%s` has no `%s`", of, name), expr.DidYouMean(name, expr.Members[of]))
 				}
 			}
 		}
@@ -58,8 +53,8 @@ func (d *decoder) lintAnswer(k *Kind) {
 	}
 	known := answerOf[k.Read.Via()]
 	for _, e := range k.Read.expressions() {
-		for _, name := range answerNames {
-			if len(known) > 0 && e.uses(cmp.Or(lookups[name], name)) && !slices.Contains(known, name) {
+		for _, name := range expr.AnswerNames {
+			if len(known) > 0 && e.Uses(name) && !slices.Contains(known, name) {
 				d.warn(k.said("read").below("read"), fmt.Sprintf("asks for `%s`, which the answer of a read over %s never has", name, k.Read.Via()), "it has "+strings.Join(known, ", "))
 				return
 			}
@@ -77,18 +72,18 @@ func firstOf(path string) string {
 // asked is a field of a kind with the expressions in it.
 type asked struct {
 	name        string
-	expressions []*expression
+	expressions []*expr.Expression
 }
 
 // fields are the fields of a kind that have expressions.
 func (k *Kind) fields() []asked {
 	out := []asked{
-		{"title", k.title.expressions()}, {"target", k.target.expressions()}, {"link", k.link.expressions()},
-		{"committed", []*expression{k.committed}}, {"refused", []*expression{k.refused}}, {"already", []*expression{k.already}}, {"send", []*expression{k.receipt}},
+		{"title", k.title.Expressions()}, {"target", k.target.Expressions()}, {"link", k.link.Expressions()},
+		{"committed", []*expr.Expression{k.committed}}, {"refused", []*expr.Expression{k.refused}}, {"already", []*expr.Expression{k.already}}, {"send", []*expr.Expression{k.receipt}},
 	}
 	for _, c := range []*costRule{k.duplicate, k.miss} {
 		if c != nil {
-			out = append(out, asked{"cost", []*expression{c.expr}})
+			out = append(out, asked{"cost", []*expr.Expression{c.expr}})
 		}
 	}
 	if k.Read != nil {
@@ -96,11 +91,11 @@ func (k *Kind) fields() []asked {
 	}
 	if k.Send != nil {
 		for _, t := range k.Send.transport.templates() {
-			out = append(out, asked{"send", t.expressions()})
+			out = append(out, asked{"send", t.Expressions()})
 		}
 	}
 	for i := range out {
-		out[i].expressions = slices.DeleteFunc(out[i].expressions, func(e *expression) bool { return e == nil })
+		out[i].expressions = slices.DeleteFunc(out[i].expressions, func(e *expr.Expression) bool { return e == nil })
 	}
 	return out
 }

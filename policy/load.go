@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"indoubt/policy/expr"
 )
 
 // builtInWords are the cost words where the file has none of its own.
@@ -179,7 +181,7 @@ func (d *decoder) words(n *node) {
 			d.fail(e.value.place, fmt.Sprintf("must be a number of zero or more, but is %s", e.value.what()), "")
 			return
 		}
-		if _, err := strconv.ParseFloat(e.name, 64); err == nil || slices.Contains(scopeNames[scopeOperation], e.name) {
+		if _, err := strconv.ParseFloat(e.name, 64); err == nil || expr.ForOperation.Knows(e.name) {
 			d.fail(e.named(), "this cannot be a word: it already means something in a cost", "")
 			return
 		}

@@ -4,15 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"indoubt/policy/expr"
 )
 
 // mcpServer is how an MCP server is reached: by a command or by a URL.
 type mcpServer struct {
-	command []*template
+	command []*expr.Template
 	dir     string
 	env     []pair
-	url     *template
+	url     *expr.Template
 	headers []pair
 }
 
@@ -21,7 +24,7 @@ type mcpRule struct {
 	at        place
 	name      string // of the downstream; "": the kind's own
 	tool      string
-	arguments *value // nil: none for a read, the operation's input for a send
+	arguments *expr.Tree // nil: none for a read, the operation's input for a send
 	vouched   bool
 	server    *Downstream
 }
@@ -35,9 +38,9 @@ const settledOnly, settledHint = "only ${env.NAME} and ${file(\"…\")} may stan
 
 // settled reads a template in which only secrets may be computed: what it makes
 // is shared by all operations.
-func (d *decoder) settled(n *node) *template {
-	t := d.template(n, scopeRequest)
-	if !t.settled() {
+func (d *decoder) settled(n *node) *expr.Template {
+	t := d.template(n, expr.ForRequest)
+	if !t.Settled() {
 		d.fail(n.place, settledOnly, settledHint)
 		return nil
 	}
@@ -52,9 +55,9 @@ func (d *decoder) mcpServer(ds *Downstream, n *node) {
 		field{"dir", d.text(&s.dir)},
 		field{"env", func(n *node) {
 			s.env = d.environment(n)
-			for _, p := range s.env {
-				if !p.value.settled() {
-					d.fail(place{p.value.position, n.below(p.name).path}, settledOnly, settledHint)
+			for _, e := range n.entries {
+				if i := slices.IndexFunc(s.env, func(p pair) bool { return p.name == e.name }); i >= 0 && !s.env[i].value.Settled() {
+					d.fail(e.value.place, settledOnly, settledHint)
 				}
 			}
 		}},
@@ -78,7 +81,7 @@ func (d *decoder) mcpServer(ds *Downstream, n *node) {
 	d.is(ds, n, "mcp")
 }
 
-func (d *decoder) serverCommand(n *node) (out []*template) {
+func (d *decoder) serverCommand(n *node) (out []*expr.Template) {
 	if n.kind != sequenceNode || len(n.items) == 0 {
 		d.fail(n.place, "must be a list of arguments", "there is no shell: write [npx, -y, some-server]")
 	}
@@ -87,7 +90,7 @@ func (d *decoder) serverCommand(n *node) (out []*template) {
 		if t == nil {
 			continue
 		}
-		if i == 0 && (t.text == "" || len(t.expressions()) > 0) {
+		if i == 0 && (t.Text == "" || len(t.Expressions()) > 0) {
 			d.fail(item.place, "the command itself is written out", "write its name or path")
 		}
 		out = append(out, t)
@@ -95,12 +98,12 @@ func (d *decoder) serverCommand(n *node) (out []*template) {
 	return out
 }
 
-func (d *decoder) serverAddress(n *node) *template {
+func (d *decoder) serverAddress(n *node) *expr.Template {
 	t := d.settled(n)
 	if t == nil {
 		return nil
 	}
-	if first := t.parts[0]; first.expr == nil && !originWritten(first.literal) && !originWritten(first.literal+"/") {
+	if first, written := t.Beginning(); written && !originWritten(first) && !originWritten(first+"/") {
 		d.fail(n.place, fmt.Sprintf("%q is no address", n.text), "for example https://mcp.example.com/mcp")
 	}
 	return t
@@ -139,15 +142,15 @@ func (d *decoder) mcpCall(n *node, read bool) *mcpRule {
 		}, "for example search_nodes")},
 		{"arguments", func(n *node) {
 			m.arguments = d.value(n)
-			if n.kind != mappingNode && (n.kind != scalarNode || m.arguments.text.single() == nil) {
+			if n.kind != mappingNode && (n.kind != scalarNode || m.arguments.Text.Single() == nil) {
 				d.fail(n.place, "must be a mapping (name: value)", "arguments: { query: \"${token}\" }")
 			}
 		}},
 	}
 	if read {
 		known = append(known, field{"read_only", d.boolean(&m.vouched)})
-	} else if t, problem := parseTemplate("${input}", scopeRequest); problem == nil {
-		m.arguments = &value{text: t} // what is sent is what was asked for
+	} else if t, problem := expr.ParseTemplate("${input}", expr.ForRequest); problem == nil {
+		m.arguments = &expr.Tree{Text: t} // what is sent is what was asked for
 	}
 	if d.fields(n, known...) && m.tool == "" {
 		d.fail(n.place, "says no tool", "mcp: { tool: search_nodes, arguments: { query: \"${token}\" } }")
@@ -164,7 +167,7 @@ func (d *decoder) downstreamFor(k *Kind, name, field, via string, at place) *Dow
 	}
 	switch {
 	case ds == nil && name != "":
-		d.fail(at, fmt.Sprintf("there is no downstream %q", name), didYouMean(name, sortedNames(d.policy.downstreams)))
+		d.fail(at, fmt.Sprintf("there is no downstream %q", name), expr.DidYouMean(name, sortedNames(d.policy.downstreams)))
 	case ds == nil:
 		d.fail(at, fmt.Sprintf("does not say which `%s`", field), fmt.Sprintf("say `%s:` here or `downstream:` in the kind", field))
 	case ds.Via != via:
@@ -175,18 +178,18 @@ func (d *decoder) downstreamFor(k *Kind, name, field, via string, at place) *Dow
 	return nil
 }
 
-func (m *mcpRule) questions() []*template { return m.arguments.templates() }
-func (m *mcpRule) besides() []pair        { return nil }
+func (m *mcpRule) questions() []*expr.Template { return m.arguments.Templates() }
+func (m *mcpRule) besides() []pair             { return nil }
 
 func (m *mcpRule) render(r *rendering) Request {
 	s := m.server.mcp
 	out := &MCPRequest{Server: m.server.Name, Dir: s.dir, Tool: m.tool, ReadOnly: m.vouched, Arguments: m.argumentsOf(r)}
 	for i, t := range s.command {
-		out.Command = append(out.Command, r.at(fmt.Sprintf("argument %d of server %s", i, out.Server)).text(t))
+		out.Command = append(out.Command, r.At(fmt.Sprintf("argument %d of server %s", i, out.Server)).Text(t))
 	}
 	out.Env = r.environment(s.env)
 	if s.url != nil {
-		out.URL = r.at("address").text(s.url)
+		out.URL = r.At("address").Text(s.url)
 		r.keep(out.URL, inAddress)
 		out.Header = r.headers(s.headers)
 	}
@@ -197,14 +200,14 @@ func (m *mcpRule) argumentsOf(r *rendering) json.RawMessage {
 	if m.arguments == nil {
 		return json.RawMessage("{}")
 	}
-	data := r.at("arguments").tree(m.arguments)
-	if name, ok := data.(string); ok && r.show {
+	data := r.At("arguments").Tree(m.arguments)
+	if name, ok := data.(string); ok && r.Show {
 		return json.RawMessage(name) // a secret by its name
 	}
 	if _, ok := data.(map[string]any); !ok {
-		r.fail(fmt.Errorf("a tool takes a mapping of names to values"))
+		r.Fail(fmt.Errorf("a tool takes a mapping of names to values"))
 	}
-	return r.marshal(data)
+	return r.JSON(data)
 }
 
 // text is the call as a person reads it.

@@ -1,10 +1,10 @@
 package policy
 
 import (
-	"context"
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 const maxTitle = 200
@@ -13,12 +13,12 @@ const maxTitle = 200
 // cannot be computed, the title is made of the command or of the input.
 func (k *Kind) Title(op ledger.Operation) string {
 	if text, ok := k.named(k.title, op); ok && strings.TrimSpace(text) != "" {
-		return shorten(text, maxTitle)
+		return expr.Shorten(text, maxTitle)
 	}
 	if op.Command != nil && len(op.Command.Argv) > 0 {
-		return shorten(strings.Join(op.Command.Argv, " "), maxTitle)
+		return expr.Shorten(strings.Join(op.Command.Argv, " "), maxTitle)
 	}
-	return shorten(madeTitle(op), maxTitle)
+	return expr.Shorten(madeTitle(op), maxTitle)
 }
 
 // Target is the thing acted on, "" where the kind names none.
@@ -27,16 +27,16 @@ func (k *Kind) Target(op ledger.Operation) string {
 	if !ok {
 		return ""
 	}
-	return shorten(text, maxTitle)
+	return expr.Shorten(text, maxTitle)
 }
 
-func (k *Kind) named(t *template, op ledger.Operation) (string, bool) {
+func (k *Kind) named(t *expr.Template, op ledger.Operation) (string, bool) {
 	if t == nil {
 		return "", false
 	}
-	r := &rendering{ctx: context.Background(), vars: k.variables(ledger.Record{Operation: op})}
-	text := r.text(t)
-	return text, r.err == nil
+	r := k.variables(ledger.Record{Operation: op}).rendering(false)
+	text := r.Text(t)
+	return text, r.Err() == nil
 }
 
 // Link is where a person looks the operation up; "" where the kind has none, or
@@ -49,8 +49,9 @@ func (k *Kind) Link(op ledger.Operation) string {
 	if !op.TokenSent {
 		op.Token = ""
 	}
-	r := &rendering{ctx: context.Background(), vars: k.variables(ledger.Record{Operation: op}), full: true}
-	if address := r.url(k.link); r.err == nil {
+	r := k.variables(ledger.Record{Operation: op}).rendering(false)
+	r.Full = true
+	if address := r.URL(k.link); r.Err() == nil {
 		return address
 	}
 	return ""
@@ -99,8 +100,8 @@ func someValues(name string, data any, n int) []string {
 		}
 	case nil:
 	default:
-		if text, err := formatNative(data); err == nil && text != "" && name != "" && !strings.HasPrefix(text, digestPrefix) {
-			out = append(out, name+"="+shorten(text, 40))
+		if text, err := expr.FormatData(data); err == nil && text != "" && name != "" && !strings.HasPrefix(text, digestPrefix) {
+			out = append(out, name+"="+expr.Shorten(text, 40))
 		}
 	}
 	return out

@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"cel.dev/cel-go/common/types"
-
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // neverSent is what `never:` says: values of the form that the other side wants,
@@ -38,12 +37,12 @@ func (r *Read) replaces() substitution {
 		if r.markKey {
 			return substitution{key: true}
 		}
-		return usedBy(r.markIs.expressions())
+		return usedBy(r.markIs.Expressions())
 	case ByState:
 		if len(r.never.fields) > 0 {
 			return substitution{inputs: sortedNames(r.never.fields)}
 		}
-		if out := usedBy([]*expression{r.state}); !out.nothing() {
+		if out := usedBy([]*expr.Expression{r.state}); !out.nothing() {
 			return out
 		}
 		return usedBy(r.requestExpressions())
@@ -51,13 +50,13 @@ func (r *Read) replaces() substitution {
 	return substitution{}
 }
 
-func usedBy(expressions []*expression) (out substitution) {
+func usedBy(expressions []*expr.Expression) (out substitution) {
 	for _, e := range expressions {
 		if e == nil {
 			continue
 		}
-		out.token, out.key = out.token || e.uses("token"), out.key || e.uses("key")
-		for _, path := range e.inputs {
+		out.token, out.key = out.token || e.Uses("token"), out.key || e.Uses("key")
+		for _, path := range e.Inputs() {
 			if !slices.Contains(out.inputs, path) {
 				out.inputs = append(out.inputs, path)
 			}
@@ -91,10 +90,10 @@ func (r *Read) carries(x substitution) bool {
 // asks reports whether the question names any of these; a header is none.
 func (r *Read) asks(x substitution) bool { return x.in(r.transport.questions()) }
 
-func (x substitution) in(templates []*template) bool {
+func (x substitution) in(templates []*expr.Template) bool {
 	for _, t := range templates {
-		for _, e := range t.expressions() {
-			if x.token && e.uses("token") || x.key && e.uses("key") || overlapsAny(e.inputs, x.inputs) {
+		for _, e := range t.Expressions() {
+			if x.token && e.Uses("token") || x.key && e.Uses("key") || overlapsAny(e.Inputs(), x.inputs) {
 				return true
 			}
 		}
@@ -232,7 +231,7 @@ func (r *Read) rename(rec ledger.Record, was, now string) (ledger.Record, error)
 		return rec, nil
 	}
 	other := func(v any) any {
-		text, err := formatValue(types.DefaultTypeAdapter.NativeToValue(v))
+		text, err := expr.NewValue(v).Format()
 		switch {
 		case err != nil:
 		case text == was:
@@ -248,7 +247,7 @@ func (r *Read) rename(rec ledger.Record, was, now string) (ledger.Record, error)
 	if err != nil {
 		return rec, err
 	}
-	if made, found := exchange(input, nil, other); found {
+	if made, found := expr.Path(nil).Replace(input, other); found {
 		input = made
 	}
 	*o, err = r.kind.reseen(*o, input)
@@ -260,10 +259,10 @@ func (r *Read) replace(x substitution, rec ledger.Record, number func() float64,
 		if r.never.value != nil {
 			return r.never.value
 		}
-		switch x := was.(type) {
-		case bool:
-			return !x
-		case json.Number, float64, int64, bigNumber:
+		if yes, ok := was.(bool); ok {
+			return !yes
+		}
+		if expr.IsNumber(was) {
 			return json.Number(strconv.FormatFloat(number(), 'f', -1, 64))
 		}
 		return text()
@@ -292,53 +291,10 @@ func (r *Read) replace(x substitution, rec ledger.Record, number func() float64,
 			return fresh(was)
 		}
 		var found bool
-		if input, found = exchange(input, stepsOf(path), made); !found {
+		if input, found = expr.InputPath(path).Replace(input, made); !found {
 			return rec, fmt.Errorf("the operation has no input.%s", path)
 		}
 	}
 	*o, err = r.kind.reseen(*o, input)
 	return rec, err
-}
-
-// stepsOf are the members that a path of expression.inputs goes through; "[]" is
-// an index that is not known.
-func stepsOf(path string) []string {
-	if path == "" {
-		return nil
-	}
-	return strings.Split(path, ".")
-}
-
-// exchange replaces every plain value at a path, and reports whether there was one.
-func exchange(v any, path []string, fresh func(was any) any) (any, bool) {
-	switch x := v.(type) {
-	case map[string]any:
-		found := false
-		for name, member := range x {
-			if len(path) > 0 && path[0] != name {
-				continue
-			}
-			made, ok := exchange(member, tail(path), fresh)
-			if ok {
-				x[name], found = made, true
-			}
-		}
-		return x, found
-	case []any:
-		if len(path) > 0 && path[0] != "[]" {
-			return x, false
-		}
-		found := false
-		for i := range x {
-			made, ok := exchange(x[i], tail(path), fresh)
-			if ok {
-				x[i], found = made, true
-			}
-		}
-		return x, found
-	}
-	if len(path) > 0 {
-		return v, false
-	}
-	return fresh(v), true
 }

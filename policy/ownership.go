@@ -11,11 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
-
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // Identity is by what a read recognises an operation's own effect. It is declared
@@ -54,21 +51,21 @@ func (r *Read) Recognises() string {
 	by := "its token"
 	switch r.Identity() {
 	case ByState:
-		return "state: " + shorten(r.state.text, 60) + ", whoever made it so"
+		return "state: " + expr.Shorten(r.state.Text, 60) + ", whoever made it so"
 	case ByAsking:
 		return "their search for its token"
 	case ByNothing:
 		return "nothing: what it finds is evidence for a person"
 	case ByName:
 		if by = "its key"; !r.markKey {
-			by = shorten(r.markIs.text, 40)
+			by = expr.Shorten(r.markIs.Text, 40)
 		}
-		return shorten(r.mark.text, 40) + " equal to " + by
+		return expr.Shorten(r.mark.Text, 40) + " equal to " + by
 	}
 	if r.markAs != nil {
-		by = shorten(r.markAs.text, 40)
+		by = expr.Shorten(r.markAs.Text, 40)
 	}
-	return shorten(r.mark.text, 40) + " with " + by
+	return expr.Shorten(r.mark.Text, 40) + " with " + by
 }
 
 // MarkRules are the rules that make an operation's marks, "" where there are none:
@@ -87,7 +84,7 @@ func (k *Kind) MarkRules() string {
 		if r.markKey {
 			rules = append(rules, "key")
 		} else {
-			rules = append(rules, r.markIs.text)
+			rules = append(rules, r.markIs.Text)
 		}
 	}
 	slices.Sort(rules)
@@ -173,9 +170,9 @@ func (r *Read) expected(rec ledger.Record) (string, error) {
 	return text, nil
 }
 
-func (k *Kind) text(t *template, rec ledger.Record) (string, error) {
-	r := &rendering{ctx: context.Background(), vars: k.variables(rec)}
-	return r.text(t), r.err
+func (k *Kind) text(t *expr.Template, rec ledger.Record) (string, error) {
+	r := k.variables(rec).rendering(false)
+	return r.Text(t), r.Err()
 }
 
 // owns reports whether a mark is the operation's.
@@ -194,7 +191,7 @@ func (r *Read) owns(mark, expected string) bool {
 // marks are the texts that a candidate shows as its mark; none where it has no
 // mark. An error means that it cannot be told.
 func (r *Read) marks(ctx context.Context, one *variables) ([]string, error) {
-	v, err := r.markOf(ctx, one)
+	v, err := r.mark.OfCandidate(ctx, one.Names)
 	if err != nil {
 		return nil, err
 	}
@@ -208,66 +205,17 @@ func (r *Read) marks(ctx context.Context, one *variables) ([]string, error) {
 		case nil:
 			continue
 		case bool, map[string]any, []any:
-			return nil, fmt.Errorf("%s: a mark is a text or a list of texts", shorten(r.mark.text, 60))
+			return nil, r.mark.About(fmt.Errorf("a mark is a text or a list of texts"))
 		}
-		text, err := formatNative(e)
+		text, err := expr.FormatData(e)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", shorten(r.mark.text, 60), err)
+			return nil, r.mark.About(err)
 		}
 		if text != "" {
 			out = append(out, text)
 		}
 	}
 	return out, nil
-}
-
-// markOf evaluates `mark`. What is missing or null on the way to it is no mark;
-// CEL calls a member of null a type error, so a plain path is followed here. Where
-// several members are gone through, one that is missing hides the others, and what
-// the answer lacks says nothing of a candidate: those are errors.
-func (r *Read) markOf(ctx context.Context, one *variables) (any, error) {
-	if r.mark.plain != nil {
-		it, err := native(one.it.(ref.Val))
-		if err != nil {
-			return nil, err
-		}
-		return follow(it, r.mark.plain, r.mark.text)
-	}
-	v, err := r.mark.eval(ctx, one)
-	if errors.As(err, new(*missingKeyError)) && !r.mark.loops && !r.mark.uses(answerNames...) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return native(v)
-}
-
-func follow(v any, steps []any, text string) (any, error) {
-	for _, step := range steps {
-		switch at := v.(type) {
-		case nil:
-			return nil, nil
-		case map[string]any:
-			name, ok := step.(string)
-			if !ok {
-				return nil, fmt.Errorf("%s: a mapping has no index", shorten(text, 60))
-			}
-			v = at[name]
-		case []any:
-			i, ok := step.(int64)
-			if !ok {
-				return nil, fmt.Errorf("%s: a list has no `%v`", shorten(text, 60), step)
-			}
-			v = nil
-			if i >= 0 && i < int64(len(at)) {
-				v = at[i]
-			}
-		default:
-			return nil, fmt.Errorf("%s: there is no `%v` in a plain value", shorten(text, 60), step)
-		}
-	}
-	return v, nil
 }
 
 // older says why a candidate may have been there before the first attempt was
@@ -277,13 +225,13 @@ func (r *Read) older(ctx context.Context, one *variables) (string, error) {
 	if r.created == nil {
 		return "", nil
 	}
-	v, err := r.created.eval(ctx, one)
+	v, err := r.created.Eval(ctx, one.Names)
 	if err != nil {
 		return "", err
 	}
 	at, unit, err := moment(v)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", shorten(r.created.text, 60), err)
+		return "", r.created.About(err)
 	}
 	start := toldStart(one.rec)
 	switch {
@@ -301,11 +249,11 @@ const secondsBelow = 1e11
 
 // moment reads a point in time as services write it: seconds or milliseconds
 // since 1970, or RFC 3339. unit is how exactly it is written.
-func moment(v ref.Val) (at time.Time, unit time.Duration, err error) {
-	if t, ok := v.(types.Timestamp); ok {
-		return t.Time, written(t.Nanosecond()), nil
+func moment(v expr.Value) (at time.Time, unit time.Duration, err error) {
+	if t, ok := v.Time(); ok {
+		return t, written(t.Nanosecond()), nil
 	}
-	text, err := formatValue(v)
+	text, err := v.Format()
 	if err != nil {
 		return at, 0, err
 	}
@@ -317,7 +265,7 @@ func moment(v ref.Val) (at time.Time, unit time.Duration, err error) {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(n) || n <= 0 || n > 1e14 {
-		return at, 0, fmt.Errorf("%s is no moment: seconds, milliseconds or RFC 3339", shorten(text, 40))
+		return at, 0, fmt.Errorf("%s is no moment: seconds, milliseconds or RFC 3339", expr.Shorten(text, 40))
 	}
 	if n < secondsBelow {
 		whole, part := math.Modf(n)
@@ -334,23 +282,16 @@ func written(nanoseconds int) time.Duration {
 }
 
 // candidates are what `list` shows on one page.
-func (r *Read) candidates(ctx context.Context, vars *variables) ([]ref.Val, error) {
-	v, err := r.list.eval(ctx, vars)
+func (r *Read) candidates(ctx context.Context, vars *variables) ([]expr.Value, error) {
+	v, err := r.list.Eval(ctx, vars.Names)
 	if err != nil {
 		return nil, err
 	}
-	list, ok := v.(traits.Lister)
-	if !ok {
-		return nil, fmt.Errorf("%s: not a list but %s", shorten(r.list.text, 60), typeName(v))
-	}
-	if size, ok := list.Size().(types.Int); !ok || size > maxCandidates {
+	list, err := v.List(maxCandidates)
+	if errors.Is(err, expr.ErrTooMany) {
 		return nil, fmt.Errorf("the check shows more than %d candidates on one page; it looks too wide", maxCandidates)
 	}
-	var out []ref.Val
-	for it := list.Iterator(); it.HasNext() == types.True; {
-		out = append(out, it.Next())
-	}
-	return out, nil
+	return list, r.list.About(err)
 }
 
 // sort tells the operation's own among the candidates of one page. Where nothing
@@ -381,7 +322,7 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 				continue
 			}
 		}
-		e, err := r.effect(ctx, one)
+		e, err := r.effect(ctx, it, one)
 		if err != nil {
 			return err
 		}
@@ -396,18 +337,18 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 
 // effect is one candidate that may be the operation's: what it is called, whether
 // it is what was asked for, and why it settles nothing, if it does not.
-func (r *Read) effect(ctx context.Context, one *variables) (e Effect, err error) {
-	if e.Value, err = kept(one.it); err != nil {
+func (r *Read) effect(ctx context.Context, it expr.Value, one *variables) (e Effect, err error) {
+	if e.Value, err = kept(it); err != nil {
 		return Effect{}, err
 	}
 	e.Receipt, err = receiptOf(ctx, r.receipt, one)
 	if r.Identity() == ByNothing { // for a person: what cannot be told is left to them
-		same, err := r.same.holds(ctx, one)
+		same, err := r.same.Holds(ctx, one.Names)
 		e.Same = same || err != nil
 		return e, nil
 	}
 	if err == nil {
-		if e.Same, err = r.same.holds(ctx, one); err == nil && !e.Same {
+		if e.Same, err = r.same.Holds(ctx, one.Names); err == nil && !e.Same {
 			e.Differs = r.differences(ctx, one)
 		}
 	}
@@ -420,14 +361,14 @@ func (r *Read) effect(ctx context.Context, one *variables) (e Effect, err error)
 	}
 	finished := true
 	if err == nil {
-		finished, err = r.final.holds(ctx, one)
+		finished, err = r.final.Holds(ctx, one.Names)
 	}
 	if !finished {
 		e.Doubt, e.Cause = "it is there, but not finished", ledger.CauseUnfinished
 	}
 	if err == nil && r.answer != nil {
-		var v any
-		if v, err = r.answer.eval(ctx, one); err == nil {
+		var v expr.Value
+		if v, err = r.answer.Eval(ctx, one.Names); err == nil {
 			e.Answer, err = kept(v)
 		}
 	}
@@ -438,12 +379,8 @@ func (r *Read) effect(ctx context.Context, one *variables) (e Effect, err error)
 }
 
 // kept is a value as JSON.
-func kept(v any) (text json.RawMessage, err error) {
-	value, ok := v.(ref.Val)
-	if !ok {
-		return nil, fmt.Errorf("what was found cannot be kept")
-	}
-	data, err := native(value)
+func kept(v expr.Value) (text json.RawMessage, err error) {
+	data, err := v.Data()
 	if err == nil {
 		text, err = json.Marshal(data)
 	}
@@ -454,20 +391,20 @@ func kept(v any) (text json.RawMessage, err error) {
 }
 
 // receiptOf is the receipt that an expression gives, "" without one.
-func receiptOf(ctx context.Context, e *expression, vars *variables) (string, error) {
+func receiptOf(ctx context.Context, e *expr.Expression, vars *variables) (string, error) {
 	if e == nil {
 		return "", nil
 	}
-	v, err := e.eval(ctx, vars)
+	v, err := e.Eval(ctx, vars.Names)
 	if err != nil {
 		return "", err
 	}
-	text, err := formatValue(v)
+	text, err := v.Format()
 	if err == nil && len(text) > 500 {
 		err = fmt.Errorf("a receipt of %d characters is none", len(text))
 	}
 	if err != nil {
-		return "", e.about(err)
+		return "", e.About(err)
 	}
 	return text, nil
 }

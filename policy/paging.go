@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // paging is how a read comes from one page to the next.
 type paging struct {
-	expr   *expression // the cursor, or the address of the next page
-	follow bool        // expr gives an address
-	step   int         // counted by us: added to the cursor; 0: not counted
-	first  int         // the cursor that stands for the first page
+	expr   *expr.Expression // the cursor, or the address of the next page
+	follow bool             // expr gives an address
+	step   int              // counted by us: added to the cursor; 0: not counted
+	first  int              // the cursor that stands for the first page
 }
 
 // nextLinkExpression is what `next: link` stands for.
@@ -28,15 +29,15 @@ func (d *decoder) next(n *node) *paging {
 	p := &paging{}
 	switch {
 	case n.kind == scalarNode && n.text == "link":
-		p.expr, _ = compile(nextLinkExpression, scopeAnswer, wantAny)
-		p.expr.place = n.place
+		p.expr, _ = expr.Compile(nextLinkExpression, expr.ForAnswer, expr.Any)
+		d.placed(p.expr, n)
 	case n.kind != mappingNode:
-		if p.expr = d.expression(n, scopeAnswer, wantAny); p.expr == nil {
+		if p.expr = d.expression(n, expr.ForAnswer, expr.Any); p.expr == nil {
 			return nil
 		}
 	default:
 		d.fields(n,
-			field{"url", func(n *node) { p.expr, p.follow = d.expression(n, scopeAnswer, wantAny), true }},
+			field{"url", func(n *node) { p.expr, p.follow = d.expression(n, expr.ForAnswer, expr.Any), true }},
 			field{"offset", d.integer(&p.step, 1, 1_000_000)}, // so many entries a page
 			field{"page", func(n *node) {
 				d.integer(&p.first, 0, 1_000_000)(n) // the number of the first page
@@ -48,7 +49,7 @@ func (d *decoder) next(n *node) *paging {
 		}
 		return p
 	}
-	p.follow = p.expr.uses(linkLookup)
+	p.follow = p.expr.Uses("link")
 	return p
 }
 
@@ -71,13 +72,13 @@ func (d *decoder) finishPaging(r *Read, at place) {
 }
 
 // countedIn tells whether a request puts its cursor under a name for counts.
-func countedIn(v *value) bool {
+func countedIn(v *expr.Tree) bool {
 	if v == nil {
 		return false
 	}
-	for _, e := range v.entries {
-		for _, t := range e.value.templates() {
-			if t.uses("cursor") && offsetName(e.name) {
+	for _, e := range v.Entries {
+		for _, t := range e.Value.Templates() {
+			if t.Uses("cursor") && offsetName(e.Name) {
 				return true
 			}
 		}
@@ -100,13 +101,13 @@ func (r *Read) following(ctx context.Context, vars *variables, cursor any) (any,
 				return nil, fmt.Errorf("the cursor %v is no number", cursor)
 			}
 		}
-		return json.Number(formatNumber(at + float64(p.step))), nil
+		return json.Number(expr.FormatNumber(at + float64(p.step))), nil
 	}
-	v, err := p.expr.eval(ctx, vars)
+	v, err := p.expr.Eval(ctx, vars.Names)
 	if err != nil {
 		return nil, err
 	}
-	next, err := native(v)
+	next, err := v.Data()
 	if err != nil || next == nil || next == "" || next == false {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func wholeNumber(v any) bool {
 // countsBy tells whether a cursor is an offset or page number: a whole number
 // that the request puts where such numbers go, or one that `next` adds up.
 func (r *Read) countsBy(cursor any) bool {
-	if !wholeNumber(cursor) || r.next.expr.sum {
+	if !wholeNumber(cursor) || r.next.expr.Sums() {
 		return wholeNumber(cursor)
 	}
 	switch t := r.transport; {
@@ -191,11 +192,11 @@ func (r *Read) countsBy(cursor any) bool {
 		return countedIn(t.mcp.arguments)
 	case t.sql != nil: // OFFSET ${cursor}
 		before := ""
-		for _, p := range t.sql.query.parts {
-			if p.expr.uses("cursor") && strings.HasSuffix(strings.ToUpper(strings.TrimSpace(before)), "OFFSET") {
+		for _, p := range t.sql.query.Parts {
+			if p.Expr.Uses("cursor") && strings.HasSuffix(strings.ToUpper(strings.TrimSpace(before)), "OFFSET") {
 				return true
 			}
-			before = p.literal
+			before = p.Literal
 		}
 	}
 	return false
@@ -218,7 +219,7 @@ func (r *Read) page(rec ledger.Record, address string) (Request, error) {
 	case err != nil:
 		return Request{}, fmt.Errorf("the address of the next page cannot be read")
 	case u.Scheme != first.Scheme || !strings.EqualFold(u.Host, first.Host) || u.User != nil:
-		return Request{}, fmt.Errorf("the next page is at another host (%s), which is not asked", shorten(u.Host, 60))
+		return Request{}, fmt.Errorf("the next page is at another host (%s), which is not asked", expr.Shorten(u.Host, 60))
 	}
 	u.Fragment = ""
 	req.HTTP.URL = u.String()

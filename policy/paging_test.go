@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 const paged = `
@@ -62,7 +63,7 @@ func TestI6_PagesByOffsetNeverProveAbsence(t *testing.T) {
 }
 
 func plain(v any) string {
-	text, err := marshal(v)
+	text, err := expr.Encode(v)
 	if err != nil {
 		return err.Error()
 	}

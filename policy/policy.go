@@ -2,9 +2,10 @@
 // kind of operation costs when it goes wrong, how to look for its effect, how to
 // send it again, and what a person should do about it now.
 //
-// It may import ledger (for the types) and nothing else of indoubt. It does no
-// I/O of its own except reading the policy file, the environment and the files
-// that the policy names as secrets: requests are rendered here and sent elsewhere.
+// It may import ledger (for the types), the list of secret shapes, and expr, the
+// expression language. It does no I/O of its own except reading the policy file, the
+// environment and the files that the policy names as secrets: requests are rendered
+// here and sent elsewhere.
 package policy
 
 import (
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // Policy is one version of the policy file. It never changes after it was
@@ -126,16 +128,16 @@ type Kind struct {
 	Tests []Test
 
 	policy    *Policy
-	view      []any // the steps of Input
-	title     *template
-	target    *template
-	link      *template
+	view      expr.Path // the steps of Input
+	title     *expr.Template
+	target    *expr.Template
+	link      *expr.Template
 	duplicate *costRule
 	miss      *costRule
-	committed *expression
-	refused   *expression
-	already   *expression
-	receipt   *expression         // of an answer that committed
+	committed *expr.Expression
+	refused   *expr.Expression
+	already   *expr.Expression
+	receipt   *expr.Expression    // of an answer that committed
 	origins   map[string]position // dotted field → where it was said; absent: built in
 
 }
@@ -171,7 +173,7 @@ type Downstream struct {
 	File          string
 	Line          int
 
-	base    *template
+	base    *expr.Template
 	headers []pair
 	mcp     *mcpServer
 	sql     *sqlDatabase

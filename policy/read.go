@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // maxCandidates bounds what is looked at on one page.
@@ -18,24 +19,24 @@ type Read struct {
 
 	kind      *Kind
 	transport transport
-	valid     *expression
-	list      *expression // where the candidates are
-	complete  *expression
+	valid     *expr.Expression
+	list      *expr.Expression // where the candidates are
+	complete  *expr.Expression
 	next      *paging
-	same      *expression
-	receipt   *expression
-	answer    *expression // what a caller gets who asks again
+	same      *expr.Expression
+	receipt   *expr.Expression
+	answer    *expr.Expression // what a caller gets who asks again
 
 	// By what an effect is recognised as the operation's own (see Identity).
-	mark    *expression // where a candidate shows whose it is
-	asked   bool        // `mark: asked`
-	markAs  *template   // the form in which the mark shows the token
-	markIs  *template   // what the mark equals instead of the token
-	markKey bool        // `mark_is: key`
-	unique  bool        // the other side refuses a second one with this mark
-	created *expression // when a candidate came into being
-	final   *expression // false: it is there, but not finished
-	state   *expression // true: it is so, by whichever cause
+	mark    *expr.Expression // where a candidate shows whose it is
+	asked   bool             // `mark: asked`
+	markAs  *expr.Template   // the form in which the mark shows the token
+	markIs  *expr.Template   // what the mark equals instead of the token
+	markKey bool             // `mark_is: key`
+	unique  bool             // the other side refuses a second one with this mark
+	created *expr.Expression // when a candidate came into being
+	final   *expr.Expression // false: it is there, but not finished
+	state   *expr.Expression // true: it is so, by whichever cause
 	never   neverSent
 }
 
@@ -52,7 +53,7 @@ func (r *Read) operationOnStdin() bool {
 
 // uses reports whether anything of the read is worked out from a name.
 func (r *Read) uses(name string) bool {
-	return slices.ContainsFunc(r.expressions(), func(e *expression) bool { return e.uses(name) })
+	return slices.ContainsFunc(r.expressions(), func(e *expr.Expression) bool { return e.Uses(name) })
 }
 
 // usesToken reports whether the read depends on the token.
@@ -64,24 +65,24 @@ func (r *Read) newestOnly() bool { return r.uses("attempt") }
 
 func (r *Read) usesCursor() bool {
 	// A command gets it with its input.
-	return slices.ContainsFunc(r.requestExpressions(), func(e *expression) bool { return e.uses("cursor") }) || r.operationOnStdin() && r.next != nil
+	return slices.ContainsFunc(r.requestExpressions(), func(e *expr.Expression) bool { return e.Uses("cursor") }) || r.operationOnStdin() && r.next != nil
 }
 
 // requestExpressions are those that make the request.
-func (r *Read) requestExpressions() (out []*expression) {
+func (r *Read) requestExpressions() (out []*expr.Expression) {
 	for _, t := range r.transport.templates() {
-		out = append(out, t.expressions()...)
+		out = append(out, t.Expressions()...)
 	}
 	return out
 }
 
-func (r *Read) expressions() []*expression {
-	out := []*expression{r.valid, r.list, r.mark, r.created, r.final, r.state, r.complete, r.same, r.receipt, r.answer}
+func (r *Read) expressions() []*expr.Expression {
+	out := []*expr.Expression{r.valid, r.list, r.mark, r.created, r.final, r.state, r.complete, r.same, r.receipt, r.answer}
 	if r.next != nil {
 		out = append(out, r.next.expr)
 	}
-	out = slices.Concat(out, r.markAs.expressions(), r.markIs.expressions(), r.requestExpressions())
-	return slices.DeleteFunc(out, func(e *expression) bool { return e == nil })
+	out = slices.Concat(out, r.markAs.Expressions(), r.markIs.Expressions(), r.requestExpressions())
+	return slices.DeleteFunc(out, func(e *expr.Expression) bool { return e == nil })
 }
 
 // Request renders the read for one page; cursor is nil for the first. Errors:
@@ -96,7 +97,7 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 	if cursor != nil && r.next.follow {
 		return r.page(rec, fmt.Sprint(cursor))
 	}
-	return r.transport.request(r.kind.variables(rec), "", exactNumbers(cursor))
+	return r.transport.request(r.kind.variables(rec), "", expr.Exact(cursor))
 }
 
 func (r *Read) askable(o ledger.Operation) error {
@@ -115,7 +116,7 @@ func (r *Read) notForNothing(o ledger.Operation) error {
 		}
 		asks := n.name == "token" && r.Proves() || n.name == "key" && r.markKey
 		for _, t := range r.transport.questions() {
-			asks = asks || t.states(n.name) || n.name != "receipt" && t.uses(n.name)
+			asks = asks || t.States(n.name) || n.name != "receipt" && t.Uses(n.name)
 		}
 		if asks {
 			return fmt.Errorf("the check searches by `%s`, and this operation has none", n.name)
@@ -135,8 +136,8 @@ func (r *Read) notRedacted(o ledger.Operation) error {
 		return err
 	}
 	for _, e := range r.expressions() {
-		for _, path := range e.inputs {
-			if holdsDigest(input, splitPath(path)) {
+		for _, path := range e.Inputs() {
+			if holdsDigest(input, path) {
 				return fmt.Errorf("the check needs input.%s, which is kept only as a digest", path)
 			}
 		}
@@ -144,31 +145,14 @@ func (r *Read) notRedacted(o ledger.Operation) error {
 	return nil
 }
 
-func holdsDigest(v any, path []string) bool {
-	if len(path) == 1 && path[0] == "" {
-		path = nil
-	}
-	switch x := v.(type) {
-	case string:
-		return strings.HasPrefix(x, digestPrefix)
-	case map[string]any:
-		for name, e := range x {
-			if (len(path) == 0 || path[0] == "*" || path[0] == name) && holdsDigest(e, tail(path)) {
-				return true
-			}
-		}
-	case []any:
-		for _, e := range x {
-			if holdsDigest(e, tail(path)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func tail(path []string) []string {
-	return path[min(1, len(path)):]
+// holdsDigest reports whether a digest stands at a path of an input or below it.
+func holdsDigest(input any, path string) (holds bool) {
+	expr.InputPath(path).Replace(input, func(v any) any {
+		text, _ := v.(string)
+		holds = holds || strings.HasPrefix(text, digestPrefix)
+		return v
+	})
+	return holds
 }
 
 // Judge says what the answer to a read's first page shows. An error means that
@@ -188,7 +172,7 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	if err := r.notRedacted(rec.Operation); err != nil {
 		return Found{}, err
 	}
-	ctx, cancel := bounded(ctx) // however many effects a page shows
+	ctx, cancel := expr.Bounded(ctx) // however many effects a page shows
 	defer cancel()
 	vars := r.kind.variables(rec).withAnswer(&a)
 	if err := r.isValid(ctx, vars); err != nil {
@@ -205,7 +189,7 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	var err error
 	whole := false
 	if r.complete != nil {
-		whole, err = r.complete.truth(ctx, vars)
+		whole, err = r.complete.Truth(ctx, vars.Names)
 	}
 	f.Complete = whole && f.Paged != PagedOffset
 	if !whole && r.next != nil && (err == nil || len(f.Effects) > 0) {
@@ -221,7 +205,7 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 
 // stateOf is the answer to a read that asks whether something is so.
 func (r *Read) stateOf(ctx context.Context, vars *variables, f Found) (Found, error) {
-	holds, err := r.state.truth(ctx, vars)
+	holds, err := r.state.Truth(ctx, vars.Names)
 	if err != nil {
 		return Found{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // SavedAnswer is an answer written down, for the cases of `tests:` and for
@@ -180,7 +181,7 @@ func testBody(v any) []byte {
 	case string:
 		return []byte(x)
 	}
-	text, err := marshal(v)
+	text, err := expr.Encode(v)
 	if err != nil {
 		return []byte{}
 	}
@@ -231,11 +232,11 @@ func rawResponse(text []byte) (SavedAnswer, error) {
 		}
 		words := strings.Fields(first)
 		if len(words) < 2 {
-			return SavedAnswer{}, fmt.Errorf("%q is no status line", shorten(first, 60))
+			return SavedAnswer{}, fmt.Errorf("%q is no status line", expr.Shorten(first, 60))
 		}
 		status, err := strconv.Atoi(words[1])
 		if err != nil || status < 100 || status > 599 {
-			return SavedAnswer{}, fmt.Errorf("%q is no status line", shorten(first, 60))
+			return SavedAnswer{}, fmt.Errorf("%q is no status line", expr.Shorten(first, 60))
 		}
 		header, err := lines.ReadMIMEHeader()
 		if err != nil && len(header) == 0 {

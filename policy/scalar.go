@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"indoubt/policy/expr"
 )
 
 var durationPart = regexp.MustCompile(`^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)`)
@@ -130,27 +132,6 @@ func formatDuration(d time.Duration) string {
 	return b.String()
 }
 
-var (
-	inputPath = regexp.MustCompile(`^[A-Za-z_$][\w$-]*(?:\.[A-Za-z_$][\w$-]*|\[\d{1,6}\])*$`)
-	pathStep  = regexp.MustCompile(`([A-Za-z_$][\w$-]*)|\[(\d+)\]`)
-)
-
-// parsePath reads metadata.indoubt or entities[0].observations: names (string) and
-// indexes (int).
-func parsePath(text string) (steps []any, err error) {
-	if !inputPath.MatchString(text) {
-		return nil, fmt.Errorf("%q is no path into the input", text)
-	}
-	for _, m := range pathStep.FindAllStringSubmatch(text, -1) {
-		if i, err := strconv.Atoi(m[2]); err == nil {
-			steps = append(steps, i)
-		} else {
-			steps = append(steps, m[1])
-		}
-	}
-	return steps, nil
-}
-
 // Insert puts the correlation token into an input where the rule says, for
 // senders that carry JSON. The same token twice changes nothing; another value
 // in its place, or an input that has no such place, is an error.
@@ -188,12 +169,12 @@ func (t TokenRule) insert(data any, token string) (any, error) {
 	if path == "" {
 		return data, nil
 	}
-	steps, err := parsePath(path)
+	steps, err := expr.ParsePath(path)
 	if err != nil {
 		return nil, err
 	}
 	nowhere := fmt.Errorf("the token has no place: input.%s does not exist", path)
-	return descend(data, steps, nowhere, func(old any) (any, error) {
+	return steps.Set(data, nowhere, func(old any) (any, error) {
 		list, isList := old.([]any)
 		text, isText := old.(string)
 		switch {
@@ -226,33 +207,4 @@ func behind(text, token string) string {
 		return text
 	}
 	return text + separator + token
-}
-
-// descend changes what is at the end of a path. Names on the way that are missing
-// are made; where there can be none, the error is nowhere.
-func descend(data any, steps []any, nowhere error, change func(old any) (any, error)) (_ any, err error) {
-	if len(steps) == 0 {
-		return change(data)
-	}
-	switch at := data.(type) {
-	case []any:
-		i, ok := steps[0].(int)
-		if !ok || i >= len(at) {
-			return nil, nowhere
-		}
-		at[i], err = descend(at[i], steps[1:], nowhere, change)
-	case map[string]any:
-		name, ok := steps[0].(string)
-		if !ok {
-			return nil, nowhere
-		}
-		member := at[name]
-		if member == nil && len(steps) > 1 {
-			member = map[string]any{}
-		}
-		at[name], err = descend(member, steps[1:], nowhere, change)
-	default:
-		return nil, nowhere
-	}
-	return data, err
 }

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"indoubt/policy/expr"
 )
 
 // sqlDatabase is how a database is reached.
 type sqlDatabase struct {
 	driver string
-	dsn    *template
+	dsn    *expr.Template
 }
 
 // sqlRule is one statement. Everything between ${ and } becomes one bound
@@ -20,7 +22,8 @@ type sqlDatabase struct {
 type sqlRule struct {
 	at       place
 	name     string // of the downstream; "": the kind's own
-	query    *template
+	query    *expr.Template
+	queryAt  place
 	database *Downstream
 }
 
@@ -54,7 +57,7 @@ const sqlHint = `sqlite: /var/lib/books.db, postgres: "${env.BOOKS_DSN}" or mysq
 // statement reads `sql:` of a read or a send.
 func (d *decoder) statement(n *node) *sqlRule {
 	s := &sqlRule{at: n.place}
-	fine := d.fields(n, field{"database", d.text(&s.name)}, field{"query", d.filled(&s.query, scopeRequest)})
+	fine := d.fields(n, field{"database", d.text(&s.name)}, field{"query", func(n *node) { s.query, s.queryAt = d.template(n, expr.ForRequest), n.place }})
 	if fine && s.query == nil {
 		d.fail(n.place, "says no query", `query: "SELECT id FROM charges WHERE token = ${token}"`)
 	}
@@ -73,32 +76,32 @@ func (d *decoder) finishSQL(s *sqlRule, read bool) {
 		problem = scan.notASend()
 	}
 	if problem != "" {
-		d.fail(s.query.place, problem, scan.hint)
+		d.fail(s.queryAt, problem, scan.hint)
 	}
 }
 
-func (s *sqlRule) questions() []*template { return []*template{s.query} }
-func (s *sqlRule) besides() []pair        { return nil }
+func (s *sqlRule) questions() []*expr.Template { return []*expr.Template{s.query} }
+func (s *sqlRule) besides() []pair             { return nil }
 
 // render writes every expression as the driver's placeholder and its value as
 // an argument, so that nothing computed is ever read as SQL (I11).
 func (s *sqlRule) render(r *rendering) Request {
 	db := s.database.sql
 	out := &SQLRequest{Database: s.database.Name, Driver: db.driver}
-	out.DSN = r.at("database " + out.Database).text(db.dsn)
+	out.DSN = r.At("database " + out.Database).Text(db.dsn)
 	r.keep(out.DSN, inDSN)
 	var query strings.Builder
-	r.at("query")
-	for _, p := range s.query.parts {
-		if p.expr == nil {
-			query.WriteString(p.literal)
+	r.At("query")
+	for _, p := range s.query.Parts {
+		if p.Expr == nil {
+			query.WriteString(p.Literal)
 			continue
 		}
-		data, named := r.data(p.expr)
+		data, named := r.Data(p.Expr)
 		if !named {
 			var err error
 			data, err = bound(data)
-			r.fail(p.expr.about(err))
+			r.Fail(p.Expr.About(err))
 		}
 		out.Args = append(out.Args, data)
 		if db.driver == "postgres" {
@@ -128,7 +131,7 @@ func bound(data any) (any, error) {
 			return nil, fmt.Errorf("the text has a zero byte")
 		}
 	case map[string]any, []any:
-		text, err := marshal(x)
+		text, err := expr.Encode(x)
 		return string(text), err
 	}
 	return data, nil
@@ -139,7 +142,7 @@ func (s *SQLRequest) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SQL %s (%s)\n%s", s.Database, s.Driver, s.Query)
 	for i, a := range s.Args {
-		text, err := marshal(a)
+		text, err := expr.Encode(a)
 		if err != nil {
 			text = []byte(fmt.Sprint(a))
 		}
@@ -172,17 +175,17 @@ const boundHere = "\x00"
 // scanSQL walks over a statement and refuses what a bound parameter cannot stand
 // in for: text in quotes, names, and a second statement. It knows enough of each
 // dialect to tell where a string ends; where it could not, the statement is refused.
-func scanSQL(t *template, driver string) (*sqlScan, string) {
+func scanSQL(t *expr.Template, driver string) (*sqlScan, string) {
 	x := &sqlScan{}
 	text := ""
-	for _, p := range t.parts {
+	for _, p := range t.Parts {
 		switch {
-		case p.expr != nil:
+		case p.Expr != nil:
 			text += boundHere
-		case strings.Contains(p.literal, boundHere):
+		case strings.Contains(p.Literal, boundHere):
 			return x, "holds a zero byte"
 		default:
-			text += p.literal
+			text += p.Literal
 		}
 	}
 	for at := 0; at < len(text); {

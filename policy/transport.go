@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // defaultMaxBody bounds an answer where the policy does not.
@@ -21,7 +21,7 @@ const digestPrefix = "redacted:"
 
 // way is one of the four ways in which a request travels.
 type way interface {
-	questions() []*template      // of what is asked
+	questions() []*expr.Template // of what is asked
 	besides() []pair             // beside it: headers
 	render(r *rendering) Request // errors are kept in r
 }
@@ -59,14 +59,14 @@ func (t *transport) way() (w way, via string) {
 }
 
 // questions are the templates of what is asked, without the headers beside it.
-func (t *transport) questions() []*template {
+func (t *transport) questions() []*expr.Template {
 	if w, _ := t.way(); w != nil {
 		return w.questions()
 	}
 	return nil
 }
 
-func (t *transport) templates() []*template {
+func (t *transport) templates() []*expr.Template {
 	out := t.questions()
 	if w, _ := t.way(); w != nil {
 		for _, p := range w.besides() {
@@ -106,8 +106,9 @@ func (t *transport) render(vars *variables, keyHeader string, show bool) (Reques
 	if w == nil {
 		return Request{}, fmt.Errorf("the policy names no way to ask")
 	}
-	r := &rendering{ctx: context.Background(), vars: vars, keyHeader: keyHeader, show: show}
-	return w.render(r), r.err
+	r := vars.rendering(show)
+	r.keyHeader = keyHeader
+	return w.render(r), r.Err()
 }
 
 func (d *decoder) transportFields(t *transport, read bool) []field {
@@ -157,10 +158,10 @@ func (d *decoder) send(k *Kind, n *node) *Send {
 		return s
 	}
 	fine := d.fields(n, append(d.transportFields(t, false),
-		field{"committed", d.rule(&k.committed, scopeAnswer, wantBool)},
-		field{"refused", d.rule(&k.refused, scopeAnswer, wantBool)},
-		field{"already", d.rule(&k.already, scopeAnswer, wantBool)},
-		field{"receipt", d.rule(&k.receipt, scopeAnswer, wantAny)},
+		field{"committed", d.rule(&k.committed, expr.ForAnswer, expr.Bool)},
+		field{"refused", d.rule(&k.refused, expr.ForAnswer, expr.Bool)},
+		field{"already", d.rule(&k.already, expr.ForAnswer, expr.Bool)},
+		field{"receipt", d.rule(&k.receipt, expr.ForAnswer, expr.Any)},
 	)...)
 	if fine {
 		// Only rules for the answer: the pipeline sends.
@@ -248,7 +249,7 @@ func (s *Send) carriesKey(o ledger.Operation) bool {
 	case t.command != nil && t.command.stdin == nil:
 		return true // it is told, on its standard input
 	}
-	return slices.ContainsFunc(t.templates(), func(t *template) bool { return t.uses("key") })
+	return slices.ContainsFunc(t.templates(), func(t *expr.Template) bool { return t.Uses("key") })
 }
 
 // Request is something to send: exactly one of its fields is set.

@@ -10,9 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"cel.dev/cel-go/common/types"
-
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // Trial is what the answers of one read lead to: a verdict, why, and what the
@@ -202,19 +201,18 @@ type tracer struct {
 	steps []Step
 }
 
-func (t *tracer) step(name string, e *expression, vars *variables) any {
+func (t *tracer) step(name string, e *expr.Expression, vars *variables) any {
 	if e == nil {
 		return nil
 	}
-	s := Step{Page: t.page, Name: name, Expression: e.text}
-	vars.problem = nil
-	v, err := e.eval(t.ctx, vars)
+	s := Step{Page: t.page, Name: name, Expression: e.Text}
+	v, err := e.Eval(t.ctx, vars.Names)
 	var data any
 	if err == nil {
-		data, err = native(v)
+		data, err = v.Data()
 	}
 	if err == nil {
-		s.Value, err = marshal(data)
+		s.Value, err = expr.Encode(data)
 	}
 	s.Err = err
 	t.steps = append(t.steps, s)
@@ -232,7 +230,7 @@ func (t *tracer) candidate(r *Read, one *variables) {
 		expected, err := r.expected(one.rec)
 		marks, unmarked := r.marks(t.ctx, one)
 		own := err == nil && unmarked == nil && slices.ContainsFunc(marks, func(m string) bool { return r.owns(m, expected) })
-		value, _ := marshal(own)
+		value, _ := expr.Encode(own)
 		t.steps = append(t.steps, Step{Page: t.page, Name: "own", Expression: "the mark is " + expected, Value: value, Err: errors.Join(err, unmarked)})
 		if !own {
 			return
@@ -254,7 +252,7 @@ func (r *Read) trace(ctx context.Context, rec ledger.Record, a ledger.Answer, pa
 	t.step("state", r.state, vars)
 	candidates, _ := t.step("list", r.list, vars).([]any)
 	for _, it := range candidates[:min(len(candidates), tracedCandidates)] {
-		t.candidate(r, vars.effect(types.DefaultTypeAdapter.NativeToValue(exactNumbers(it))))
+		t.candidate(r, vars.effect(expr.NewValue(it)))
 	}
 	t.step("complete", r.complete, vars)
 	if r.next != nil {

@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/redact"
+	"indoubt/policy/expr"
 )
 
 // usable refuses an answer that no expression should be asked about.
@@ -85,7 +86,7 @@ func said(a ledger.Answer) string {
 	}
 	part, _ := list[0].(map[string]any)
 	text, _ := part["text"].(string)
-	if text = shorten(text, 100); text == "" {
+	if text = expr.Shorten(text, 100); text == "" {
 		return ""
 	}
 	return ": " + text
@@ -94,7 +95,7 @@ func said(a ledger.Answer) string {
 // isValid asks `valid`, and beside it for success where the expression does not
 // look at the status, exit code or isError itself. The error says why it is not.
 func (r *Read) isValid(ctx context.Context, vars *variables) error {
-	if !r.valid.uses("status", "exit", "isError") {
+	if !r.valid.Uses("status", "exit", "isError") {
 		fine, err := succeeded(vars.answer, vars.answer.Status == 200)
 		if err != nil {
 			return err
@@ -106,7 +107,7 @@ func (r *Read) isValid(ctx context.Context, vars *variables) error {
 	if r.valid == nil {
 		return nil
 	}
-	holds, err := r.valid.truth(ctx, vars)
+	holds, err := r.valid.Truth(ctx, vars.Names)
 	if err == nil && !holds {
 		err = refusal(*vars.answer, true)
 	}
@@ -131,7 +132,7 @@ func Stale(a ledger.Answer, skew time.Duration) string {
 	}
 	for _, name := range []string{"Cache-Status", "X-Cache", "X-Cache-Status", "Cf-Cache-Status"} {
 		if v := strings.Join(h.Values(name), ", "); saysHit(v) {
-			return fmt.Sprintf("answer came from a cache (%s: %s)", name, shorten(v, 60))
+			return fmt.Sprintf("answer came from a cache (%s: %s)", name, expr.Shorten(v, 60))
 		}
 	}
 	// A cache that hides itself leaves the date of what it kept. Dates are in
@@ -154,7 +155,7 @@ func aged(h http.Header) string {
 		case err != nil || !(seconds > 0):
 			return "answer came from a cache, of unknown age"
 		default:
-			return fmt.Sprintf("answer came from a cache, %s s old", formatNumber(seconds))
+			return fmt.Sprintf("answer came from a cache, %s s old", expr.FormatNumber(seconds))
 		}
 	}
 	return ""

@@ -10,80 +10,43 @@ import (
 	"strings"
 	"time"
 
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
-	"cel.dev/cel-go/interpreter"
-
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // variables are the names of one evaluation. Nothing is decoded before an
 // expression asks for it.
 type variables struct {
+	*expr.Names
 	rec    ledger.Record
 	kind   *Kind // whose input it is, as it sees it; nil: as it is recorded
 	answer *ledger.Answer
-	it     any
-	hasIt  bool
 	cursor any
 	input  any // decoded once; with the token inserted for a send
 
 	sending bool // another attempt
 
 	secrets *secretBox
-
-	decoded map[string]any
-	problem error // what a name could not give; sticks, because CEL may swallow it (`error || true`)
-}
-
-func newVariables(rec ledger.Record) *variables {
-	return &variables{rec: rec, decoded: map[string]any{}, secrets: &secretBox{}}
 }
 
 // variables are the names as the kind's expressions see them.
 func (k *Kind) variables(rec ledger.Record) *variables {
-	v := newVariables(rec)
-	v.kind = k
+	v := &variables{rec: rec, kind: k, secrets: &secretBox{}}
+	v.Names = expr.NewNames(v.value)
 	return v
 }
 
 func (v *variables) withAnswer(a *ledger.Answer) *variables { v.answer = a; return v }
 
 // effect is the same evaluation looking at one effect.
-func (v *variables) effect(it any) *variables {
+func (v *variables) effect(it expr.Value) *variables {
 	w := *v
-	w.it, w.hasIt, w.problem = it, true, nil
+	w.Names = v.With(it)
 	return &w
 }
 
-// Parent makes variables an interpreter.Activation.
-func (v *variables) Parent() interpreter.Activation { return nil }
-
-// ResolveName finds a name's value. A value that cannot be had is an error.
-func (v *variables) ResolveName(name string) (any, bool) {
-	if got, ok := v.decoded[name]; ok && name != "it" {
-		return got, true
-	}
-	got, err := v.resolve(name)
-	if err != nil {
-		if v.problem == nil {
-			v.problem = err
-		}
-		return types.WrapErr(err), true
-	}
-	if got == unknownName {
-		return nil, false
-	}
-	v.decoded[name] = got
-	return got, true
-}
-
-type unknown struct{}
-
-var unknownName any = unknown{}
-
-func (v *variables) resolve(name string) (any, error) {
+// value finds the value of a name.
+func (v *variables) value(name string) (any, error) {
 	o := v.rec.Operation
 	switch name {
 	case "input":
@@ -106,17 +69,13 @@ func (v *variables) resolve(name string) (any, error) {
 		return attemptValue(v.rec), nil
 	case "cursor":
 		return v.cursor, nil
-	case secretEnv:
-		return newLookup(v.remember(environment)), nil
-	case secretFile:
-		return newLookup(v.remember(secretIn)), nil
-	case "it":
-		if v.hasIt {
-			return v.it, nil
-		}
+	case "env":
+		return v.secret(environment), nil
+	case "file":
+		return v.secret(secretIn), nil
 	}
 	if v.answer == nil {
-		return unknownName, nil
+		return nil, fmt.Errorf("there is no `%s` without an answer", name)
 	}
 	return v.fromAnswer(name)
 }
@@ -125,7 +84,7 @@ func decodeInput(o ledger.Operation) (any, error) {
 	if len(bytes.TrimSpace(o.Input)) == 0 {
 		return map[string]any{}, nil
 	}
-	in, err := decodeJSON(o.Input)
+	in, err := expr.Decode(o.Input)
 	if err != nil {
 		return nil, fmt.Errorf("the recorded input is not JSON")
 	}
@@ -171,10 +130,8 @@ func (v *variables) fromAnswer(name string) (any, error) {
 			return nil, fmt.Errorf("there is no exit code")
 		}
 		return int64(a.Exit), nil
-	case headerLookup:
-		return newLookup(func(n string) (string, bool, error) {
-			return strings.Join(a.Header[http.CanonicalHeaderKey(n)], ", "), true, nil
-		}), nil
+	case "header":
+		return expr.Lookup(func(n string) (string, error) { return strings.Join(a.Header[http.CanonicalHeaderKey(n)], ", "), nil }), nil
 	case "stdout", "stderr":
 		if a.Truncated {
 			return nil, errCut
@@ -185,14 +142,14 @@ func (v *variables) fromAnswer(name string) (any, error) {
 		return string(a.Stdout), nil
 	case "body", "json":
 		return v.document()
-	case linkLookup:
-		return newLookup(func(rel string) (string, bool, error) { return linkOf(a, rel), true, nil }), nil
+	case "link":
+		return expr.Lookup(func(rel string) (string, error) { return linkOf(a, rel), nil }), nil
 	case "rows", "affected":
 		return rowsOf(a, name)
 	case "content", "structured", "isError":
 		return toolAnswer(a, name)
 	}
-	return unknownName, nil
+	return nil, fmt.Errorf("an answer has no `%s`", name)
 }
 
 var (
@@ -219,7 +176,7 @@ func (v *variables) document() (any, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, fmt.Errorf("answer is empty, not JSON%s", Complaint(*a))
 	}
-	doc, err := decodeJSON(text)
+	doc, err := expr.Decode(text)
 	if err != nil {
 		what := "answer is " + whatInstead(a, text, err)
 		if a.Status >= 300 {
@@ -241,41 +198,38 @@ func whatInstead(a *ledger.Answer, text []byte, err error) string {
 		return "XML, not JSON"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Sprintf("JSON that breaks off after %d bytes", len(text))
-	case errors.Is(err, errTwice):
+	case errors.Is(err, expr.ErrTwice):
 		return "JSON that names a member twice"
-	case errors.Is(err, errMoreValues):
+	case errors.Is(err, expr.ErrMoreValues):
 		return "several JSON values, not one"
 	}
 	return "not JSON"
 }
 
-// remember keeps why a lookup failed, because CEL passes on only its text.
-func (v *variables) remember(find func(string) (string, bool, error)) func(string) (string, bool, error) {
-	return func(name string) (string, bool, error) {
-		value, ok, err := find(name)
-		if err != nil && v.problem == nil {
-			v.problem = err
-		}
-		if ok {
+// secret is a lookup whose values are noted as secrets.
+func (v *variables) secret(find expr.Lookup) expr.Lookup {
+	return func(name string) (string, error) {
+		value, err := find(name)
+		if err == nil {
 			v.secrets.add(value)
 		}
-		return value, ok, err
+		return value, err
 	}
 }
 
 // environment looks a variable up. A missing one is said by name.
-func environment(name string) (string, bool, error) {
-	value, ok := os.LookupEnv(name)
-	if !ok || value == "" {
-		return "", false, &MissingSecretError{Name: name}
+func environment(name string) (string, error) {
+	value := os.Getenv(name)
+	if value == "" {
+		return "", &MissingSecretError{Name: name}
 	}
-	return value, true, nil
+	return value, nil
 }
 
 const maxSecretFile = 64 << 10
 
 // secretIn reads a small file, without the line end that editors leave.
-func secretIn(path string) (string, bool, error) {
+func secretIn(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSecretFile) {
 		err = fmt.Errorf("not a small regular file")
@@ -285,9 +239,9 @@ func secretIn(path string) (string, bool, error) {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return "", false, &MissingSecretError{Name: path, File: true, Err: err}
+		return "", &MissingSecretError{Name: path, File: true, Err: err}
 	}
-	return strings.TrimRight(string(text), "\r\n"), true, nil
+	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
 // MissingSecretError says which environment variable or file the policy names
@@ -306,41 +260,6 @@ func (e *MissingSecretError) Error() string {
 }
 
 func (e *MissingSecretError) Unwrap() error { return e.Err }
-
-// lookup is a mapping from text to text that is asked, never listed.
-type lookup struct {
-	traits.Mapper // an empty one
-	find          func(name string) (value string, ok bool, err error)
-}
-
-func newLookup(find func(name string) (string, bool, error)) *lookup {
-	return &lookup{types.NewStringStringMap(types.DefaultTypeAdapter, nil), find}
-}
-
-func (l *lookup) Find(key ref.Val) (ref.Val, bool) {
-	name, ok := key.(types.String)
-	if !ok {
-		return types.NewErr("a name must be text"), false
-	}
-	value, found, err := l.find(string(name))
-	if err != nil {
-		return types.WrapErr(err), false
-	}
-	return types.String(value), found
-}
-
-func (l *lookup) Get(key ref.Val) ref.Val {
-	v, found := l.Find(key)
-	if !found && !types.IsError(v) {
-		return types.NewErr("no such name")
-	}
-	return v
-}
-
-func (l *lookup) Contains(key ref.Val) ref.Val {
-	_, found := l.Find(key)
-	return types.Bool(found)
-}
 
 // zeroed keeps a time that is not known out of calculations.
 func zeroed(t time.Time) any {

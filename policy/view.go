@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // requestParts are the parts of the input of an operation that an HTTP recorder
@@ -23,7 +24,7 @@ func (d *decoder) view(k *Kind, n *node) {
 	inner, opened := strings.CutPrefix(strings.TrimSpace(text), "${")
 	inner, closed := strings.CutSuffix(inner, "}")
 	path, whole := strings.CutPrefix(strings.TrimSpace(inner), "input.")
-	steps, err := parsePath(path)
+	steps, err := expr.ParsePath(path)
 	const hint = "input: ${input.body}, for the body of the requests that the HTTP proxy records"
 	switch {
 	case !opened || !closed || !whole || err != nil:
@@ -47,21 +48,9 @@ func (k *Kind) seen(o ledger.Operation) (any, error) {
 	if err != nil || !k.views(o) {
 		return in, err
 	}
-	for _, s := range k.view {
-		found := false
-		switch at := in.(type) {
-		case map[string]any:
-			name, _ := s.(string)
-			in, found = at[name]
-		case []any:
-			i, isIndex := s.(int)
-			if found = isIndex && i < len(at); found {
-				in = at[i]
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("the request has no %s", k.Input)
-		}
+	in, found, err := k.view.Get(in)
+	if err != nil || !found {
+		return nil, fmt.Errorf("the request has no %s", k.Input)
 	}
 	return in, nil
 }
@@ -72,14 +61,14 @@ func (k *Kind) reseen(o ledger.Operation, seen any) (ledger.Operation, error) {
 	if k.views(o) {
 		whole, err := decodeInput(o)
 		if err == nil {
-			in, err = descend(whole, k.view, fmt.Errorf("the request has no %s", k.Input), func(any) (any, error) { return seen, nil })
+			in, err = k.view.Set(whole, fmt.Errorf("the request has no %s", k.Input), func(any) (any, error) { return seen, nil })
 		}
 		if err != nil {
 			return o, err
 		}
 	}
 	var err error
-	o.Input, err = marshal(in)
+	o.Input, err = expr.Encode(in)
 	return o, err
 }
 

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy/expr"
 )
 
 // errWouldWrite refuses a read that is a write: a check of an operation in doubt
@@ -91,7 +91,7 @@ func (k *Kind) isTool(m *mcpRule, own bool) bool {
 func (c *commandRule) written() []string {
 	out := make([]string, len(c.argv))
 	for i, a := range c.argv {
-		out[i] = a.value.text
+		out[i] = a.value.Text
 	}
 	return out
 }
@@ -126,8 +126,8 @@ func (k *Kind) guardHTTP(vars *variables, address string) error {
 	if s := k.Send; s != nil && s.transport.http != nil {
 		sending := k.variables(vars.rec)
 		sending.sending = true
-		r := &rendering{ctx: context.Background(), vars: sending}
-		if at := s.transport.http.address(r); r.err == nil && read.same(s.transport.http.outgoing(at)) {
+		r := sending.rendering(false)
+		if at := s.transport.http.address(r); r.Err() == nil && read.same(s.transport.http.outgoing(at)) {
 			return fmt.Errorf("%w: %s is what `send` asks", errWouldWrite, read)
 		}
 	}
@@ -197,23 +197,11 @@ func (q outgoing) String() string {
 
 // blank is the address as it is written, with holes.
 func (h *httpRule) blank() string {
-	text := holed(h.path)
+	text := h.path.Blank(hole)
 	if h.base != nil {
-		text = strings.TrimSuffix(holed(h.base), "/") + text
+		text = strings.TrimSuffix(h.base.Blank(hole), "/") + text
 	}
 	return text
-}
-
-func holed(t *template) string {
-	var b strings.Builder
-	for _, p := range t.parts {
-		if p.expr != nil {
-			b.WriteString(hole)
-		} else {
-			b.WriteString(p.literal)
-		}
-	}
-	return b.String()
 }
 
 func (h *httpRule) outgoing(address string) outgoing {
@@ -238,9 +226,9 @@ func (h *httpRule) outgoing(address string) outgoing {
 	for _, p := range h.headers {
 		switch name := strings.ToLower(p.name); name {
 		case "x-amz-target", "soapaction":
-			say(q.says, name, holed(p.value))
+			say(q.says, name, p.value.Blank(hole))
 		case "x-http-method-override", "x-http-method", "x-method-override":
-			q.method = strings.ToUpper(strings.TrimSpace(holed(p.value)))
+			q.method = strings.ToUpper(strings.TrimSpace(p.value.Blank(hole)))
 		}
 	}
 	if m := q.says["_method"]; m != "" {
@@ -258,18 +246,19 @@ var (
 )
 
 // spoken is what the given data say by their own words.
-func spoken(data ...*value) map[string]string {
+func spoken(data ...*expr.Tree) map[string]string {
 	out := map[string]string{}
 	for _, v := range data {
 		if v == nil {
 			continue
 		}
-		for _, e := range v.entries {
+		for _, e := range v.Entries {
+			text, written := e.Value.Text.Beginning()
 			switch {
-			case e.value.text != nil && e.value.text.parts[0].expr == nil:
-				say(out, e.name, e.value.text.parts[0].literal)
-			case e.value.fixed:
-				say(out, e.name, fmt.Sprint(e.value.literal))
+			case written:
+				say(out, e.Name, text)
+			case e.Value.Literal != nil:
+				say(out, e.Name, fmt.Sprint(e.Value.Literal))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package policy
+package expr
 
 import (
 	"fmt"
@@ -82,13 +82,13 @@ func checkCalls(i interpreter.InterpretableV2) (interpreter.InterpretableV2, err
 // plainCalls are those calls as CEL makes them.
 var plainCalls = sync.OnceValue(func() map[string]functions.FunctionOp {
 	out := map[string]functions.FunctionOp{}
-	for name, f := range environments()[scopeOperation].Functions() {
+	for name, f := range environments()[ForOperation].Functions() {
 		if checks[name] == nil {
 			continue
 		}
 		bindings, err := f.Bindings()
 		if err != nil {
-			panic("policy: " + name + ": " + err.Error()) // a test would show it
+			panic("expr: " + name + ": " + err.Error()) // a test would show it
 		}
 		for _, b := range bindings {
 			switch {
@@ -111,7 +111,7 @@ func mixed(trait int) check {
 	return func(args []ref.Val) ([]ref.Val, error) {
 		switch {
 		case !args[0].Type().HasTrait(trait):
-			return nil, fmt.Errorf("%s has no arithmetic", typeName(args[0]))
+			return nil, fmt.Errorf("%s has no arithmetic", Value{args[0]}.typeName())
 		case !isNumber(args[0]) || !isNumber(args[1]) || args[0].Type() == args[1].Type():
 			return args, nil
 		}
@@ -221,7 +221,7 @@ const (
 func effort(of func(args []ref.Val) int) func() check {
 	return always(func(args []ref.Val) ([]ref.Val, error) {
 		if of(args) > maxEffort {
-			return nil, errStopped
+			return nil, ErrStopped
 		}
 		return args, nil
 	})

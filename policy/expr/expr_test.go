@@ -1,4 +1,4 @@
-package policy
+package expr
 
 import (
 	"context"
@@ -7,28 +7,38 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"indoubt/ledger"
 )
 
-// ask evaluates an expression on an input and, if body is not empty, an answer.
-func ask(t testing.TB, text, input, body string) (any, error) {
+// given are the names of an operation with a token and that input, and of an answer
+// with that body.
+func given(input, body string) *Names {
+	return NewNames(func(name string) (any, error) {
+		switch name {
+		case "token":
+			return "tok", nil
+		case "receipt":
+			return "pi_1", nil
+		case "input":
+			return Decode([]byte(input))
+		case "body":
+			return Decode([]byte(body))
+		}
+		return nil, fmt.Errorf("there is no %s", name)
+	})
+}
+
+// ask evaluates an expression on an input.
+func ask(t testing.TB, text, input string) (any, error) {
 	t.Helper()
-	s := scopeOperation
-	vars := newVariables(ledger.Record{Operation: ledger.Operation{Input: []byte(input), Token: "tok", Key: "k-1"}})
-	if body != "" {
-		s = scopeAnswer
-		vars.withAnswer(&ledger.Answer{Via: "http", Status: 200, Body: []byte(body), Header: map[string][]string{"X-One": {"a", "b"}}})
-	}
-	e, problem := compile(text, s, wantAny)
+	e, problem := Compile(text, ForOperation, Any)
 	if problem != nil {
-		t.Fatalf("%s: %s", text, problem.message)
+		t.Fatalf("%s: %s", text, problem.Message)
 	}
-	v, err := e.eval(context.Background(), vars)
+	v, err := e.Eval(t.Context(), given(input, ""))
 	if err != nil {
 		return nil, err
 	}
-	return native(v)
+	return v.Data()
 }
 
 func TestArithmetic(t *testing.T) {
@@ -59,44 +69,9 @@ func TestArithmetic(t *testing.T) {
 		"duration('90s') + duration('1s')":               "91",
 	} {
 		got, err := ask(t, text, `{"amount":42050,"big":9007199254740993,"twin":9007199254740992,"pointed":9007199254740993.0,
-			"huge":123456789012345678901234567890,"small":0.1,"million":1e6,"list":[1,2],"name":"cus_9"}`, "")
+			"huge":123456789012345678901234567890,"small":0.1,"million":1e6,"list":[1,2],"name":"cus_9"}`)
 		if err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%s = %v, %v; want %s", text, got, err, want)
-		}
-	}
-}
-
-func TestAnErrorIsNeverFalseOrAbsent(t *testing.T) {
-	for _, c := range []struct{ text, input, body, want string }{
-		{"input.nope", `{}`, "", "there is no `nope` in it"},
-		{"input.nope.deep == 1", `{"a":1}`, "", "there is no `nope` in it"},
-		{"input.big / 100.0", `{"big":9007199254740993}`, "", "too large to calculate with"},
-		{"input.huge * 2", `{"huge":123456789012345678901234567890}`, "", ""},
-		{"input.a / input.b > 1", `{"a":"x","b":2}`, "", "no arithmetic"},
-		{"1 / size(input.l)", `{"l":[]}`, "", "zero"},
-		{"input.x", `not json`, "", "the recorded input is not JSON"},
-		{"body.x", `{}`, "<html><body>login</body></html>", "answer is HTML, not JSON"},
-		{"body.x", `{}`, "hello", "answer is not JSON"},
-		{"body.x", `{}`, "   ", "answer is empty, not JSON"},
-		{"body.x", `{}`, `{"x":1}{"x":2}`, "answer is several JSON values, not one"},
-		{"body.x", `{}`, `{"y":1}`, "there is no `x` in it"},
-		{"body.x || true", `{}`, "<html>", "answer is HTML, not JSON"},  // CEL alone says true
-		{"body.x && false", `{}`, "<html>", "answer is HTML, not JSON"}, // CEL alone says false
-		{"exit == 0", `{}`, `{}`, "there is no exit code"},
-		{"rows", `{}`, `{}`, "has no `rows`"},
-		{"isError", `{}`, `{}`, "has no `isError`"},
-	} {
-		got, err := ask(t, c.text, c.input, c.body)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s on %s%s = %v, %v; want an error with %q", c.text, c.input, c.body, got, err, c.want)
-		}
-	}
-}
-
-func TestHeaders(t *testing.T) {
-	for text, want := range map[string]string{`header("x-one")`: "a, b", `header("X-One")`: "a, b", `header("Nope")`: "", `header("Nope") == ""`: "true"} {
-		if got, err := ask(t, text, `{}`, `{}`); err != nil || fmt.Sprint(got) != want {
-			t.Errorf("%s = %v, %v", text, got, err)
 		}
 	}
 }
@@ -110,8 +85,8 @@ func TestRunawayExpressionsAreStopped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			_, err := ask(t, text, `{"l":`+list+`}`, "")
-			if !errors.Is(err, errStopped) {
+			_, err := ask(t, text, `{"l":`+list+`}`)
+			if !errors.Is(err, ErrStopped) {
 				t.Errorf("got %v", err)
 			}
 			if took := time.Since(began); took > 2*evalTimeout {
@@ -122,22 +97,19 @@ func TestRunawayExpressionsAreStopped(t *testing.T) {
 }
 
 func TestCancelledExpressionStops(t *testing.T) {
-	e, problem := compile("input.l.all(a, input.l.all(b, a + b > 0))", scopeOperation, wantBool)
+	e, problem := Compile("input.l.all(a, input.l.all(b, a + b > 0))", ForOperation, Bool)
 	if problem != nil {
 		t.Fatal(problem)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	vars := newVariables(ledger.Record{Operation: ledger.Operation{Input: []byte(`{"l":[` + strings.Repeat("1,", 500) + `1]}`)}})
-	if _, err := e.eval(ctx, vars); err == nil {
+	if _, err := e.Eval(ctx, given(`{"l":[`+strings.Repeat("1,", 500)+`1]}`, "")); err == nil {
 		t.Error("went on after the context ended")
 	}
 }
 
 func TestTemplates(t *testing.T) {
-	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Receipts: []string{"pi_1"},
-		Input: []byte(`{"n":42000,"half":0.5,"big":9007199254740993,"s":"a b","o":{"x":[1,"y"]},"nil":null,"t":true}`)}}
-	r := &rendering{ctx: context.Background(), vars: newVariables(rec)}
+	names := given(`{"n":42000,"half":0.5,"big":9007199254740993,"s":"a b","o":{"x":[1,"y"]},"nil":null,"t":true}`, "")
 	for text, want := range map[string]string{
 		"":                                  `""`,
 		"plain":                             `"plain"`,
@@ -156,19 +128,14 @@ func TestTemplates(t *testing.T) {
 		`${r"\}" + receipt}`:                `"\\}pi_1"`,
 		"${'''it's }'''}":                   `"it's }"`,
 	} {
-		tm, problem := parseTemplate(text, scopeOperation)
+		tm, problem := ParseTemplate(text, ForOperation)
 		if problem != nil {
-			t.Errorf("%s: %s", text, problem.message)
+			t.Errorf("%s: %s", text, problem.Message)
 			continue
 		}
-		r.err = nil
-		got, err := r.tree(&value{text: tm}), r.err
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if out, _ := marshal(got); string(out) != want {
-			t.Errorf("%s = %s, want %s", text, out, want)
+		r := &Rendering{Names: names}
+		if out := r.JSON(r.Tree(&Tree{Text: tm})); string(out) != want || r.Err() != nil {
+			t.Errorf("%s = %s, %v; want %s", text, out, r.Err(), want)
 		}
 	}
 	for text, want := range map[string]string{
@@ -177,12 +144,12 @@ func TestTemplates(t *testing.T) {
 		"a ${input.nope}": "there is no `nope` in it",
 		"a ${1.0 / 0.0}":  "not a finite number",
 	} {
-		tm, problem := parseTemplate(text, scopeOperation)
+		tm, problem := ParseTemplate(text, ForOperation)
 		if problem != nil {
 			t.Fatal(problem)
 		}
-		r.err = nil
-		if got, err := r.text(tm), r.err; err == nil || !strings.Contains(err.Error(), want) {
+		r := &Rendering{Names: names}
+		if got, err := r.Text(tm), r.Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s = %q, %v; want an error with %q", text, got, err, want)
 		}
 	}
@@ -208,14 +175,13 @@ func TestI11_ValuesInAnAddressStayValues(t *testing.T) {
 		{"https://h.example/${input.v}", "@evil.example/", "", "empty"},
 		{"https://h.example/${input.v}", "@evil.example", "https://h.example/@evil.example", ""},
 	} {
-		tm, problem := parseTemplate(c.template, scopeRequest)
+		tm, problem := ParseTemplate(c.template, ForRequest)
 		if problem != nil {
 			t.Fatal(problem)
 		}
-		input, _ := marshal(map[string]any{"v": c.value})
-		r := &rendering{ctx: context.Background(), vars: newVariables(ledger.Record{Operation: ledger.Operation{Input: input}})}
-		r.err = nil
-		got, err := r.url(tm), r.err
+		input, _ := Encode(map[string]any{"v": c.value})
+		r := &Rendering{Names: given(string(input), "")}
+		got, err := r.URL(tm), r.Err()
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%s with %q = %q, %v; want %q %q", c.template, c.value, got, err, c.want, c.err)
 		}

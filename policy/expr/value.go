@@ -1,0 +1,188 @@
+package expr
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// Value is what an expression gave.
+type Value struct{ val ref.Val }
+
+// NewValue is JSON data as a value.
+func NewValue(data any) Value { return Value{types.DefaultTypeAdapter.NativeToValue(Exact(data))} }
+
+// Data is the value as encoding/json writes it: nil, bool, json.Number, string, []any,
+// map[string]any.
+func (v Value) Data() (any, error) {
+	switch x := v.val.(type) {
+	case nil, types.Null:
+		return nil, nil
+	case types.Bool:
+		return bool(x), nil
+	case types.String:
+		return string(x), nil
+	case types.Int:
+		return json.Number(strconv.FormatInt(int64(x), 10)), nil
+	case types.Uint:
+		return json.Number(strconv.FormatUint(uint64(x), 10)), nil
+	case types.Double:
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return nil, fmt.Errorf("the value is not a finite number")
+		}
+		return json.Number(FormatNumber(float64(x))), nil
+	case bigNumber:
+		return json.Number(x), nil
+	case types.Bytes:
+		return string(x), nil
+	case types.Timestamp:
+		return x.Time.UTC().Format(time.RFC3339), nil
+	case types.Duration:
+		return json.Number(FormatNumber(x.Seconds())), nil
+	case *types.Err:
+		return nil, x
+	case *types.Unknown:
+		return nil, fmt.Errorf("the value is unknown")
+	case traits.Lister:
+		return listData(x)
+	case traits.Mapper:
+		return mapData(x)
+	}
+	return nil, fmt.Errorf("a value of type %s cannot be written", v.val.Type().TypeName())
+}
+
+func listData(l traits.Lister) (any, error) {
+	out := []any{}
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		e, err := Value{it.Next()}.Data()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func mapData(m traits.Mapper) (any, error) {
+	out := map[string]any{}
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		name, err := Value{key}.Format()
+		if err != nil {
+			return nil, err
+		}
+		value, found := m.Find(key)
+		if !found {
+			continue
+		}
+		if out[name], err = (Value{value}).Data(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Format writes a plain value as text. A list or mapping has no plain form, and null
+// would be read as a name: those are errors.
+func (v Value) Format() (string, error) {
+	data, err := v.Data()
+	if err != nil {
+		return "", err
+	}
+	return FormatData(data)
+}
+
+// List is the elements of a list of at most so many.
+func (v Value) List(most int) ([]Value, error) {
+	list, ok := v.val.(traits.Lister)
+	if !ok {
+		return nil, fmt.Errorf("not a list but %s", v.typeName())
+	}
+	if size, ok := list.Size().(types.Int); !ok || int(size) > most {
+		return nil, ErrTooMany
+	}
+	var out []Value
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		out = append(out, Value{it.Next()})
+	}
+	return out, nil
+}
+
+// Time is a value that is a point in time.
+func (v Value) Time() (time.Time, bool) {
+	t, ok := v.val.(types.Timestamp)
+	return t.Time, ok
+}
+
+// Number is the value as a double.
+func (v Value) Number() (float64, error) {
+	if err, failed := v.val.(*types.Err); failed {
+		return 0, err
+	}
+	if !isNumber(v.val) {
+		return 0, fmt.Errorf("not a number but %s", v.typeName())
+	}
+	return float64(v.val.ConvertToType(types.DoubleType).(types.Double)), nil
+}
+
+func (v Value) typeName() string {
+	switch v.val.(type) {
+	case bigNumber:
+		return "a number"
+	case traits.Lister:
+		return "a list"
+	case traits.Mapper:
+		return "a mapping"
+	}
+	return cmp.Or(typeWords[v.val.Type().(*types.Type).Kind()], v.val.Type().TypeName())
+}
+
+// bigNumberType is the CEL type of bigNumber.
+var bigNumberType = types.NewOpaqueType("indoubt.number")
+
+// bigNumber is a JSON integer beyond 64 bits, kept digit by digit. It equals
+// only itself and takes part in no arithmetic.
+type bigNumber string
+
+func (b bigNumber) ConvertToNative(t reflect.Type) (any, error) {
+	if t.Kind() == reflect.String {
+		return reflect.ValueOf(string(b)).Convert(t).Interface(), nil
+	}
+	return nil, fmt.Errorf("the number %s is too large to calculate with", string(b))
+}
+
+func (b bigNumber) ConvertToType(t ref.Type) ref.Val {
+	switch t {
+	case types.StringType:
+		return types.String(b)
+	case types.TypeType:
+		return bigNumberType
+	}
+	return types.NewErr("the number %s is too large to calculate with", string(b))
+}
+
+func (b bigNumber) Equal(other ref.Val) ref.Val {
+	o, ok := other.(bigNumber)
+	return types.Bool(ok && o == b)
+}
+
+func (b bigNumber) Type() ref.Type { return bigNumberType }
+func (b bigNumber) Value() any     { return json.Number(b) }
+
+// Shorten is text on one line, of at most so many characters.
+func Shorten(text string, most int) string {
+	r := []rune(strings.Join(strings.Fields(text), " "))
+	if len(r) <= most {
+		return string(r)
+	}
+	return string(r[:most-1]) + "…"
+}
