@@ -68,23 +68,23 @@ type Result struct {
 func Do(ctx context.Context, r *Recorder, w Wish, send func(context.Context, Call) (Result, error)) (Result, error) {
 	rule := r.Rule(w.Kind)
 	for {
-		res, asked, err := r.ask(ctx, w)
+		res, err := r.BeginToSend(ctx, w)
 		if err != nil {
 			return Result{}, err
 		}
-		if err := notBegun(res); err != nil {
+		if err := NotBegun(res.BeginResult); err != nil {
 			return Result{Operation: res.Operation}, err
 		}
 		if res.Answer == ledger.AnswerFinished {
 			return stored(res.Operation), nil
 		}
 		d := doing{recorder: r, rule: rule, begun: res}
-		d.attempt(ctx, asked, send)
+		d.attempt(ctx, send)
 		if d.operation.State != ledger.Failed {
 			return d.ended()
 		}
 		wait, again := outcome.Retryable(rule.Retry, res.Attempt.N, d.outcome, d.answer)
-		if !again || !pause(ctx, wait) {
+		if !again || !Pause(ctx, wait) {
 			return d.ended()
 		}
 		w.Key = res.Operation.Key // the same operation, also where keys are made
@@ -101,7 +101,7 @@ func stored(o ledger.Operation) Result {
 type doing struct {
 	recorder *Recorder
 	rule     KindRule
-	begun    ledger.BeginResult
+	begun    Begun
 
 	result    Result
 	err       error // why it is not committed
@@ -112,11 +112,9 @@ type doing struct {
 	lost      error // why the outcome is not in the ledger
 }
 
-// attempt calls send behind the fence and settles.
-func (d *doing) attempt(ctx context.Context, asked time.Time, send func(context.Context, Call) (Result, error)) {
+// attempt calls send within the send deadline and settles.
+func (d *doing) attempt(ctx context.Context, send func(context.Context, Call) (Result, error)) {
 	a := d.begun.Attempt
-	length := a.DeadlineAt.Sub(a.StartedAt)
-	f := fence{length: length, until: asked.Add(length), wall: a.DeadlineAt, clock: d.recorder.options.Clock}
 	returned := false
 	defer func() { // also when send panics, which goes on to the caller
 		if !returned {
@@ -125,30 +123,30 @@ func (d *doing) attempt(ctx context.Context, asked time.Time, send func(context.
 		}
 		d.settle(ctx)
 	}()
-	if f.left() <= 0 {
+	if d.begun.Until.Left() <= 0 {
 		returned = true
 		d.err = NotSent(errors.New("the deadline had passed before it was sent"))
-		d.judge(ctx, f)
+		d.judge(ctx)
 		return
 	}
-	fenced, stop := f.over(ctx)
+	bounded, stop := d.begun.Until.context(ctx)
 	defer stop()
 	call := Call{OperationID: d.begun.Operation.ID, AttemptID: a.ID, Key: d.begun.Operation.Key, Token: d.begun.Operation.Token, N: a.N}
-	call.Deadline, _ = fenced.Deadline()
-	d.result, d.err = send(fenced, call)
+	call.Deadline, _ = bounded.Deadline()
+	d.result, d.err = send(bounded, call)
 	returned = true
 	if d.result.Answer != nil {
 		d.beside, d.err = d.err, nil
 	}
-	d.judge(ctx, f)
+	d.judge(ctx)
 }
 
 // judge works out the outcome of what send gave.
-func (d *doing) judge(ctx context.Context, f fence) {
+func (d *doing) judge(ctx context.Context) {
 	s := &d.outcome
 	if d.result.Answer != nil {
 		d.answer = *d.result.Answer
-		*s = outcome.JudgeAttempt(ctx, d.rule.Judge, d.record(ctx), d.begun.Attempt.ID, d.answer)
+		*s = outcome.JudgeAttempt(ctx, d.rule.Judge, d.recorder.ToJudge(ctx, d.begun), d.begun.Attempt.ID, d.answer)
 		if len(d.result.Output) == 0 {
 			d.result.Output = outcome.Said(d.answer)
 		}
@@ -161,10 +159,10 @@ func (d *doing) judge(ctx context.Context, f fence) {
 			s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, proof, d.err.Error()
 		case d.err != nil:
 			s.Outcome, s.Error, s.ErrorClass = ledger.OutcomeUncertain, d.err.Error(), transmit.Class(d.err)
-			if f.left() <= 0 {
+			if d.begun.Until.Left() <= 0 {
 				s.ErrorClass = ledger.ClassDeadline
 			}
-		case f.left() <= 0 && d.result.Receipt == "":
+		case d.begun.Until.Left() <= 0 && d.result.Receipt == "":
 			s.Outcome, s.ErrorClass = ledger.OutcomeUncertain, ledger.ClassDeadline
 			d.err = errors.New("the sender returned after its deadline, and nothing shows the effect")
 			s.Error = d.err.Error()
@@ -179,7 +177,7 @@ func (d *doing) judge(ctx context.Context, f fence) {
 		if d.result.Effect != "" {
 			s.EffectWord = d.result.Effect
 		}
-		s.Already = s.Already || s.EffectWord == "noop" && outcome.DoubtedBefore(d.record(ctx), d.begun.Attempt.ID)
+		s.Already = s.Already || s.EffectWord == "noop" && outcome.DoubtedBefore(d.recorder.ToJudge(ctx, d.begun), d.begun.Attempt.ID)
 		d.result.Receipt, d.result.Effect = s.Receipt, s.EffectWord
 	}
 	if d.err == nil && s.Outcome != ledger.OutcomeCommitted {
@@ -196,17 +194,6 @@ type answerError struct {
 func (e *answerError) Error() string { return e.text }
 func (e *answerError) Unwrap() error { return e.err }
 
-// record is what the outcome rule may look at. A first attempt has nothing
-// before it.
-func (d *doing) record(ctx context.Context) ledger.Record {
-	if d.begun.Attempt.N > 1 {
-		if rec, err := d.recorder.store.Read(context.WithoutCancel(ctx), ledger.Locator{ID: d.begun.Operation.ID}); err == nil {
-			return rec
-		}
-	}
-	return ledger.Record{Found: true, Operation: d.begun.Operation, Attempts: []ledger.Attempt{d.begun.Attempt}, Now: d.recorder.options.Clock()}
-}
-
 // settle records the outcome, also when the caller has gone.
 func (d *doing) settle(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
@@ -217,7 +204,7 @@ func (d *doing) settle(ctx context.Context) {
 	case err != nil:
 		d.lost, d.operation = err, d.begun.Operation
 	case d.operation.ID == "":
-		d.operation = d.record(ctx).Operation
+		d.operation = d.recorder.ToJudge(ctx, d.begun).Operation
 	}
 }
 
@@ -240,30 +227,6 @@ func (d *doing) ended() (Result, error) {
 		return out, &RefusedError{d.operation, "abandoned by " + d.operation.Actor}
 	}
 	return out, &DoubtError{d.operation, d.err}
-}
-
-// over is a context that ends when the fence does. A timer alone would stand
-// still while a machine sleeps.
-func (f fence) over(ctx context.Context) (context.Context, context.CancelFunc) {
-	left := f.left()
-	ctx, cancel := context.WithTimeoutCause(ctx, left, transmit.ErrFenced)
-	if left <= time.Second {
-		return ctx, cancel
-	}
-	go func() {
-		for ticker := time.NewTicker(time.Second); ; {
-			select {
-			case <-ctx.Done():
-				ticker.Stop()
-				return
-			case <-ticker.C:
-				if f.left() <= 0 {
-					cancel()
-				}
-			}
-		}
-	}()
-	return ctx, cancel
 }
 
 // sender transmits for HTTP.
@@ -291,9 +254,9 @@ func (r Result) Decode(into any) error {
 	return json.Unmarshal(r.Output, into)
 }
 
-// pause waits before the next attempt. It tells false when the context ends
-// first, or would.
-func pause(ctx context.Context, wait time.Duration) bool {
+// Pause waits before the next attempt. It is false when the context ends first, or
+// would.
+func Pause(ctx context.Context, wait time.Duration) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
 		return false
 	}

@@ -159,7 +159,7 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 // TestI1_DoSendsNothingUnrecorded: no ledger, no write.
 func TestI1_DoSendsNothingUnrecorded(t *testing.T) {
 	r, store, _ := recorderOver(t, KindRule{})
-	store.broken(errDisk)
+	store.Break(errDisk)
 	sent := false
 	_, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
 		sent = true
@@ -199,7 +199,7 @@ func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 	}
 	// One that comes to its turn too late does not begin.
 	slow, memory, clock := recorderOver(t, KindRule{Deadline: time.Second})
-	slow.store = &slowStore{memory, func() { clock.move(2 * time.Second) }}
+	slow.store = &slowStore{memory, func() { clock.Advance(2 * time.Second) }}
 	_, err = Do(t.Context(), slow, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
 		t.Error("it was sent after the deadline")
 		return Result{}, nil
@@ -212,13 +212,13 @@ func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 
 // slowStore takes its time after each change.
 type slowStore struct {
-	*memory
+	ledger.Store
 	after func()
 }
 
 func (s *slowStore) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
 	defer s.after()
-	return s.memory.Change(ctx, at, id, rule)
+	return s.Store.Change(ctx, at, id, rule)
 }
 
 func TestI10_DoOutlivesAPanic(t *testing.T) {
@@ -385,7 +385,7 @@ func TestI3_ManyDoOneSend(t *testing.T) {
 func TestDoWithoutRoomForTheOutcome(t *testing.T) {
 	r, store, _ := recorderOver(t, KindRule{})
 	res, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
-		store.broken(ledger.ErrReadOnly) // the kind that is not waited for
+		store.Break(ledger.ErrReadOnly) // the kind that is not waited for
 		return Result{Receipt: "ch_1"}, nil
 	})
 	var doubt *DoubtError

@@ -73,9 +73,9 @@ func about(o ledger.Operation, what string, err error) string {
 	return text
 }
 
-// notBegun is the error for an answer that lets nobody send; nil for one that
-// is no error.
-func notBegun(res ledger.BeginResult) error {
+// NotBegun is the error for an answer that does not let the caller send, nil for
+// one that is no error.
+func NotBegun(res ledger.BeginResult) error {
 	switch res.Answer {
 	case ledger.AnswerBegun, ledger.AnswerFinished:
 		return nil
@@ -93,6 +93,17 @@ func notBegun(res ledger.BeginResult) error {
 		why = errors.New(res.Why)
 	}
 	return &DoubtError{res.Operation, why}
+}
+
+// CallerError says that nothing was sent: the same is recorded for a request that may
+// have been another caller's.
+type CallerError struct {
+	Operation ledger.Operation
+	Headers   string // by which the two may be told apart
+}
+
+func (e *CallerError) Error() string {
+	return "the same request is recorded with another " + e.Headers + ", which may be another caller's"
 }
 
 // proven is an error that carries proof that the attempt had no effect.

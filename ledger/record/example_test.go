@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
@@ -138,27 +137,4 @@ func ExampleRecorder_Begin() {
 	// Output:
 	// sending attempt 1
 	// done before: {"id":"ch_1"}
-}
-
-// A wrapped command whose failure leaves doubt is not run a second time.
-func ExampleRecorder_Run() {
-	recorder, done := exampleRecorder()
-	defer done()
-	ctx := context.Background()
-
-	for range 2 {
-		res, err := recorder.Run(ctx, record.RunRequest{
-			Wish: record.Wish{Kind: "deploy", Key: "web-7", Deadline: time.Minute},
-			Argv: []string{"/bin/sh", "-c", "echo deploying; exit 1"}, Stdout: os.Stdout,
-		})
-		if err != nil {
-			fmt.Println("not recorded, so not run:", err)
-			return
-		}
-		fmt.Println("exit", res.ExitCode, res.Operation.State, "ran:", res.Ran)
-	}
-	// Output:
-	// deploying
-	// exit 106 uncertain ran: true
-	// exit 106 uncertain ran: false
 }

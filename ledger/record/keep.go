@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -14,9 +13,7 @@ import (
 const (
 	// settlePatience is how long a caller waits for the ledger to take an outcome.
 	settlePatience = 5 * time.Second
-	// runPatience is how long `run` waits, which has nobody to leave an outcome to.
-	runPatience = 10 * time.Minute
-	keepEvery   = time.Second
+	keepEvery      = time.Second
 	// mostKept bounds the outcomes that wait for the ledger, and mostKeptBytes their
 	// results; what is over goes without its result, and then not at all.
 	mostKept      = 20_000
@@ -41,16 +38,16 @@ func (r *Recorder) SettleSurely(ctx context.Context, req ledger.SettleRequest) (
 	if req.ChangeID == "" {
 		req.ChangeID = ledger.NewID()
 	}
-	applied, err := r.offer(ctx, &req, time.Now().Add(settlePatience), nil)
+	applied, err := r.SettleUntil(ctx, &req, time.Now().Add(settlePatience), nil)
 	if err != nil && mayPass(err) {
 		r.keep(req, err)
 	}
 	return applied, err
 }
 
-// offer repeats a settle until the ledger has it, the time is over, or a signal
-// says to end.
-func (r *Recorder) offer(ctx context.Context, req *ledger.SettleRequest, until time.Time, stop <-chan os.Signal) (ledger.Applied, error) {
+// SettleUntil repeats a settle until the ledger has it, the time is over, or stop
+// is closed.
+func (r *Recorder) SettleUntil(ctx context.Context, req *ledger.SettleRequest, until time.Time, stop <-chan struct{}) (ledger.Applied, error) {
 	said, gone := false, time.Now().Add(settlePatience) // a ledger that was taken away is not waited for
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, keepEvery) {
 		applied, err := r.Settle(ctx, *req)
@@ -70,10 +67,9 @@ func (r *Recorder) offer(ctx context.Context, req *ledger.SettleRequest, until t
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case s := <-stop:
-			if timer.Stop(); ends(s) {
-				return applied, err
-			}
+		case <-stop:
+			timer.Stop()
+			return applied, err
 		}
 	}
 }

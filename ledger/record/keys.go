@@ -27,7 +27,7 @@ func (r *Recorder) keyBase(w Wish, rule KindRule, req ledger.BeginRequest) (base
 	}
 	parts, err := keyParts(strategy, w, rule, req)
 	if err != nil {
-		return "", false, &noKeyError{w.Kind, err}
+		return "", false, &NoKeyError{w.Kind, err}
 	}
 	digest, err := ledger.Digest(parts)
 	if err != nil {
@@ -36,14 +36,14 @@ func (r *Recorder) keyBase(w Wish, rule KindRule, req ledger.BeginRequest) (base
 	return strategy + "-" + digest, true, nil
 }
 
-// noKeyError says that a wish has not what its kind's policy makes a key of.
-type noKeyError struct {
-	kind string
-	err  error
+// NoKeyError says that a wish lacks what its kind's policy makes a key of.
+type NoKeyError struct {
+	Kind string
+	Err  error
 }
 
-func (e *noKeyError) Error() string { return fmt.Sprintf("key of %s: %v", e.kind, e.err) }
-func (e *noKeyError) Unwrap() error { return e.err }
+func (e *NoKeyError) Error() string { return fmt.Sprintf("key of %s: %v", e.Kind, e.Err) }
+func (e *NoKeyError) Unwrap() error { return e.Err }
 
 // keyParts is what the key is made from. It is taken from the input as it is
 // recorded, so that a digest stands for what is secret.

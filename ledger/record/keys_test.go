@@ -8,20 +8,21 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/sqlite"
 )
 
 // ledgerOver is a recorder over a ledger in a file, with a clock that moves when
 // it is told to.
-func ledgerOver(t *testing.T, rule KindRule) (*Recorder, *sqlite.Store, *hands) {
+func ledgerOver(t *testing.T, rule KindRule) (*Recorder, *sqlite.Store, *ledgertest.Clock) {
 	t.Helper()
-	clock := newHands()
-	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock.read, Steady: hostclock.With(clock.read)})
+	clock := ledgertest.NewClock()
+	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock.Now, Steady: hostclock.With(clock.Now)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	return New(store, oneRule(rule), Options{Clock: clock.read, Secret: []byte("0123456789abcdef")}), store, clock
+	return New(store, oneRule(rule), Options{Clock: clock.Now, Secret: []byte("0123456789abcdef")}), store, clock
 }
 
 func TestMadeKeys(t *testing.T) {
@@ -80,14 +81,14 @@ func TestWindowSlides(t *testing.T) {
 		}
 		keys[res.Operation.Key] = true
 		settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
-		clock.move(59 * time.Minute)
+		clock.Advance(59 * time.Minute)
 		if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished {
 			t.Fatalf("wish %d, within the window: %s", n, res.Answer)
 		}
-		clock.move(2 * time.Minute)
+		clock.Advance(2 * time.Minute)
 	}
 	inFlight := begin(t, r, wish)
-	clock.move(72 * time.Hour)
+	clock.Advance(72 * time.Hour)
 	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != inFlight.Operation.ID {
 		t.Errorf("what is in doubt is passed over after its window: %s", res.Answer)
 	}
@@ -109,7 +110,7 @@ func TestRollback(t *testing.T) {
 		r, _, clock := ledgerOver(t, rule)
 		deploy := func(image, sender string, want ledger.BeginAnswer) {
 			t.Helper()
-			clock.move(time.Second)
+			clock.Advance(time.Second)
 			w := wish(image)
 			w.Sender = sender
 			res := begin(t, r, w)
@@ -146,7 +147,7 @@ func TestUnstatedStrategyEndsWithACommit(t *testing.T) {
 	if second.Answer != ledger.AnswerBegun || second.Operation.ID == first.Operation.ID {
 		t.Errorf("after a commit: %s", second.Answer)
 	}
-	clock.move(time.Hour)
+	clock.Advance(time.Hour)
 	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != second.Operation.ID {
 		t.Errorf("in doubt: %s", res.Answer)
 	}
@@ -162,11 +163,11 @@ func TestRemembersOutlivesTTL(t *testing.T) {
 		t.Error("the downstream remembers keys, and the attempt does not say so")
 	}
 	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
-	clock.move(23 * time.Hour)
+	clock.Advance(23 * time.Hour)
 	if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished {
 		t.Errorf("while it is remembered: %s", res.Answer)
 	}
-	clock.move(2 * time.Hour)
+	clock.Advance(2 * time.Hour)
 	if res := begin(t, r, wish); res.Answer != ledger.AnswerBegun || res.Operation.ID == first.Operation.ID {
 		t.Errorf("afterwards: %s", res.Answer)
 	}
@@ -182,7 +183,7 @@ func TestGenerationsAreFoundWithoutMemory(t *testing.T) {
 	wish := Wish{Input: json.RawMessage(`{"a":1}`)}
 	for n := 1; n <= 12; n++ {
 		res := begin(t, r, wish)
-		stranger := New(store, nil, Options{Clock: clock.read})
+		stranger := New(store, nil, Options{Clock: clock.Now})
 		if met := begin(t, stranger, wish); met.Answer != ledger.AnswerInProgress || met.Operation.ID != res.Operation.ID {
 			t.Fatalf("wish %d: %s under %s, not %s", n, met.Answer, met.Operation.Key, res.Operation.Key)
 		}
@@ -202,11 +203,11 @@ func TestATTLGivesTheKeyBack(t *testing.T) {
 		r, store, clock := ledgerOver(t, KindRule{TTL: time.Hour, Deadline: time.Minute})
 		first := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`1`)})
 		settle(t, r, first.Attempt.ID, outcome)
-		clock.move(time.Hour)
+		clock.Advance(time.Hour)
 		if res := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`2`)}); res.Answer != ledger.AnswerKeyReused {
 			t.Errorf("%s, at its end: %s", outcome, res.Answer)
 		}
-		clock.move(time.Second)
+		clock.Advance(time.Second)
 		second := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`2`)})
 		if second.Answer != ledger.AnswerBegun || second.Operation.ID == first.Operation.ID || second.Attempt.N != 1 || second.Operation.Token == first.Operation.Token {
 			t.Fatalf("%s, after its end: %s %+v", outcome, second.Answer, second.Operation)
@@ -239,26 +240,26 @@ func TestNothingOpenExpires(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		make func(t *testing.T, r *Recorder, store *sqlite.Store, clock *hands, res ledger.BeginResult)
+		make func(t *testing.T, r *Recorder, store *sqlite.Store, clock *ledgertest.Clock, res ledger.BeginResult)
 		want ledger.BeginAnswer
 	}{
-		{"pending", func(*testing.T, *Recorder, *sqlite.Store, *hands, ledger.BeginResult) {}, ledger.AnswerInProgress},
-		{"uncertain", func(t *testing.T, r *Recorder, _ *sqlite.Store, _ *hands, res ledger.BeginResult) {
+		{"pending", func(*testing.T, *Recorder, *sqlite.Store, *ledgertest.Clock, ledger.BeginResult) {}, ledger.AnswerInProgress},
+		{"uncertain", func(t *testing.T, r *Recorder, _ *sqlite.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 		}, ledger.AnswerInDoubt},
-		{"granted", func(t *testing.T, r *Recorder, store *sqlite.Store, clock *hands, res ledger.BeginResult) {
+		{"granted", func(t *testing.T, r *Recorder, store *sqlite.Store, clock *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			o := recorded(t, store, res.Operation.ID).Operation
 			if _, err := ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
-				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.read().Add(100 * time.Hour), MaxAttempts: 3}); err != nil {
+				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.Now().Add(100 * time.Hour), MaxAttempts: 3}); err != nil {
 				t.Fatal(err)
 			}
 		}, ledger.AnswerBegun},
-		{"abandoned", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *hands, res ledger.BeginResult) {
+		{"abandoned", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			decide(t, store, res.Operation.ID, ledger.VerbAbandon)
 		}, ledger.AnswerRefused},
-		{"in conflict", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *hands, res ledger.BeginResult) {
+		{"in conflict", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			decide(t, store, res.Operation.ID, ledger.VerbDeny)
 			settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
@@ -272,7 +273,7 @@ func TestNothingOpenExpires(t *testing.T) {
 				r, store, clock := ledgerOver(t, KindRule{TTL: time.Hour, Window: time.Minute, KeyStrategy: KeyContent, Deadline: 60 * time.Hour})
 				first := begin(t, r, Wish{Key: key, Input: json.RawMessage(`1`)})
 				c.make(t, r, store, clock, first)
-				clock.move(50 * time.Hour)
+				clock.Advance(50 * time.Hour)
 				res := begin(t, r, Wish{Key: key, Input: json.RawMessage(`1`)})
 				if key == "" && c.name == "abandoned" { // it decides about one wish, and a later one is another
 					c.want = ledger.AnswerBegun

@@ -1,11 +1,11 @@
 // Package record is how writes get into the ledger. Do is the way in for Go
-// programs, and Transport for their HTTP clients; Run wraps a command. Beneath
-// them the Recorder begins and settles, and Judge says what an answer means.
-// README.md tells how pipelines that are not changed are recorded.
+// programs; beneath it the Recorder begins, settles and keeps keys. Below it stand
+// the other ways in: roundtrip for HTTP clients, command for wrapped commands,
+// httpproxy and mcpproxy for programs that are not changed (README.md).
 //
-// It imports ledger only. What a kind's policy says, and a reconcile read on
-// demand, come in through the small interfaces below; whoever puts the program
-// together wires them.
+// It imports ledger, ledger/outcome, ledger/redact and the wires. What a kind's
+// policy says, and a reconcile read on demand, come in through the small
+// interfaces below; ui/cli wires them.
 package record
 
 import (
@@ -116,7 +116,7 @@ type Wish struct {
 	Request                   *ledger.Request // as it is sent, of a recorder of HTTP
 	Source                    ledger.Source
 	Sender                    string        // who transmits; pipeline when empty
-	wrapped                   bool          // a command of this process does
+	Wrapped                   bool          // a command that this process starts does
 	Deadline                  time.Duration // 0: the kind's
 	TokenSent                 bool          // the token is inside this transmission
 	KeySent                   bool          // the key is; see Recorder.Begin

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,48 +80,79 @@ func (r *Recorder) Rule(kind string) KindRule {
 // policy says that the downstream remembers keys and the caller sends it: a
 // Sender other than "command", "http" and "mcp" is trusted to, those only with KeySent.
 func (r *Recorder) Begin(ctx context.Context, w Wish) (ledger.BeginResult, error) {
-	res, _, err := r.ask(ctx, w)
-	return res, err
+	res, err := r.BeginToSend(ctx, w)
+	return res.BeginResult, err
 }
 
-// ask is Begin; it tells also when the ledger was asked, from which a sender
-// counts its deadline.
-func (r *Recorder) ask(ctx context.Context, w Wish) (ledger.BeginResult, time.Time, error) {
+// Begun is the answer to a begin, with the time until which its attempt may be
+// sent.
+type Begun struct {
+	ledger.BeginResult
+	Until SendDeadline
+}
+
+// BeginToSend is Begin for a sender in this process.
+func (r *Recorder) BeginToSend(ctx context.Context, w Wish) (Begun, error) {
 	rule := r.Rule(w.Kind)
 	req, secrets, err := r.request(w, rule)
 	if err != nil {
-		return ledger.BeginResult{}, time.Time{}, err
+		return Begun{}, err
 	}
-	asked := r.options.Clock()
-	res, err := r.begin(ctx, w, rule, req)
-	for read := false; err == nil; {
+	for read := false; ; {
+		asked := r.options.Clock()
+		res, err := r.begin(ctx, w, rule, req)
+		if err != nil {
+			return Begun{BeginResult: res}, err
+		}
 		switch {
 		case res.Answer == ledger.AnswerInProgress && w.Wait:
-			if _, err = r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {
-				return res, asked, err
+			if _, err := r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {
+				return Begun{BeginResult: res}, err
 			}
-		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.options.Reader != nil && !read:
+		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.CanRead() && !read:
 			read = true
 			if err := r.ReadNow(ctx, res.Operation.ID); err != nil {
 				res.Why = "reading the downstream: " + err.Error()
-				return res, asked, nil // still in doubt, and said so
+				return Begun{BeginResult: res}, nil // still in doubt
 			}
 		default:
 			if res.Answer == ledger.AnswerBegun {
-				r.remember(res.Attempt.ID, secrets)
+				r.AddSecrets(res.Attempt.ID, secrets...)
 			}
-			return res, asked, nil
+			return Begun{res, deadlineOf(res.Attempt, asked, r.options.Clock)}, nil
 		}
-		asked = r.options.Clock()
-		res, err = r.begin(ctx, w, rule, req)
 	}
-	return res, asked, err
 }
+
+// Fetch begins to fetch an answer that was lost; see ledger.Fetch.
+func (r *Recorder) Fetch(ctx context.Context, req ledger.FetchRequest) (Begun, error) {
+	asked := r.options.Clock()
+	req.Actor = r.options.Actor
+	o, a, err := ledger.Fetch(ctx, r.store, req)
+	return Begun{ledger.BeginResult{Operation: o, Attempt: a}, deadlineOf(a, asked, r.options.Clock)}, err
+}
+
+// ToJudge is the record that the outcome rule reads for an attempt that was begun.
+// Before a first attempt there is nothing to look up.
+func (r *Recorder) ToJudge(ctx context.Context, b Begun) ledger.Record {
+	if b.Attempt.N > 1 {
+		if rec, err := r.store.Read(context.WithoutCancel(ctx), ledger.Locator{ID: b.Operation.ID}); err == nil {
+			return rec
+		}
+	}
+	return ledger.Record{Found: true, Operation: b.Operation, Attempts: []ledger.Attempt{b.Attempt}, Now: r.options.Clock()}
+}
+
+// Store is where the recorder records.
+func (r *Recorder) Store() ledger.Store { return r.store }
+
+// CanRead reports whether the recorder has a reader to ask the downstream with.
+func (r *Recorder) CanRead() bool { return r.options.Reader != nil }
 
 // ReadNow asks the downstream about an operation in doubt, and settles it where the
 // answer does; without a reader it does nothing.
 func (r *Recorder) ReadNow(ctx context.Context, operationID string) error {
-	if r.options.Reader == nil {
+	if !r.CanRead() {
 		return nil
 	}
 	_, err := r.options.Reader.ReadNow(ctx, operationID)
@@ -247,6 +279,13 @@ func (s recording) Change(ctx context.Context, at ledger.Locator, changeID strin
 	})
 }
 
+// BeginRequest is what a begin of a wish would ask the ledger, with secrets
+// replaced.
+func (r *Recorder) BeginRequest(w Wish) (ledger.BeginRequest, error) {
+	req, _, err := r.request(w, r.Rule(w.Kind))
+	return req, err
+}
+
 // request turns a wish into what the ledger is asked, with secrets replaced.
 func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string, error) {
 	if w.Kind == "" {
@@ -280,7 +319,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 	}
 	// A client of HTTP that lost its answer asks again like one that wants it back.
 	req.Supersedes = rule.Supersedes && w.Sender != "http"
-	if w.wrapped {
+	if w.Wrapped {
 		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
 	}
 	if req.OperationID == "" {
@@ -316,7 +355,7 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	if req.Actor.Name == "" {
 		req.Actor = r.options.Actor
 	}
-	req = outcome.Tidy(req, r.secretsOf(req.AttemptID))
+	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
 	applied, err := ledger.Settle(ctx, r.store, req)
 	if err != nil {
 		return applied, fmt.Errorf("settle: %w", err)
@@ -339,7 +378,7 @@ func (r *Recorder) Suspend(ctx context.Context, req ledger.SuspendRequest) (ledg
 	if len(req.Result) > outcome.MaxResult {
 		req.Result = nil
 	}
-	req.Result = outcome.TidyResult(req.Result, r.secretsOf(req.AttemptID))
+	req.Result = outcome.TidyResult(req.Result, r.Secrets(req.AttemptID))
 	return ledger.Suspend(ctx, r.store, req)
 }
 
@@ -397,7 +436,8 @@ func (r *Recorder) Wait(ctx context.Context, at ledger.Locator) (ledger.Operatio
 // never settled.
 const mostSecrets = 10_000
 
-func (r *Recorder) remember(attemptID string, secrets []string) {
+// AddSecrets keeps values out of what is stored of an attempt's outcome.
+func (r *Recorder) AddSecrets(attemptID string, secrets ...string) {
 	if len(secrets) == 0 {
 		return
 	}
@@ -409,13 +449,14 @@ func (r *Recorder) remember(attemptID string, secrets []string) {
 		}
 		delete(r.secrets, id)
 	}
-	r.secrets[attemptID] = secrets
+	r.secrets[attemptID] = append(r.secrets[attemptID], secrets...)
 }
 
-func (r *Recorder) secretsOf(attemptID string) []string {
+// Secrets are the values that must not be stored of an attempt's outcome.
+func (r *Recorder) Secrets(attemptID string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.secrets[attemptID]
+	return slices.Clone(r.secrets[attemptID])
 }
 
 func (r *Recorder) forget(attemptID string) {

@@ -10,16 +10,19 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 )
+
+var errDisk = errors.New("disk I/O error")
 
 // oneRule gives every kind the same rule.
 func oneRule(rule KindRule) Rules { return RulesFunc(func(string) KindRule { return rule }) }
 
-func recorderOver(t *testing.T, rule KindRule) (*Recorder, *memory, *hands) {
+func recorderOver(t *testing.T, rule KindRule) (*Recorder, *ledgertest.Breakable, *ledgertest.Clock) {
 	t.Helper()
-	clock := newHands()
-	store := newMemory(clock.read)
-	return New(store, oneRule(rule), Options{Clock: clock.read, Secret: []byte("0123456789abcdef")}), store, clock
+	clock := ledgertest.NewClock()
+	store := ledgertest.NewBreakable(clock)
+	return New(store, oneRule(rule), Options{Clock: clock.Now, Secret: []byte("0123456789abcdef")}), store, clock
 }
 
 func begin(t *testing.T, r *Recorder, w Wish) ledger.BeginResult {
@@ -63,7 +66,7 @@ func TestBeginAnswersByState(t *testing.T) {
 	if res := begin(t, r, Wish{Key: "k1", Input: json.RawMessage(` { "a" : 1.0 }`)}); res.Answer != ledger.AnswerInProgress {
 		t.Errorf("the same input, written otherwise: %s", res.Answer)
 	}
-	clock.move(2 * time.Minute)
+	clock.Advance(2 * time.Minute)
 	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || res.Operation.State != ledger.Uncertain {
 		t.Errorf("after the deadline: %s, %s", res.Answer, res.Operation.State)
 	}
@@ -71,9 +74,10 @@ func TestBeginAnswersByState(t *testing.T) {
 	if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished {
 		t.Errorf("after a late success: %s", res.Answer)
 	}
-	refused := begin(t, r, Wish{Key: "k2", Input: wish.Input})
+	other := json.RawMessage(`{"a":3}`)
+	refused := begin(t, r, Wish{Key: "k2", Input: other})
 	settle(t, r, refused.Attempt.ID, ledger.OutcomeFailed)
-	again := begin(t, r, Wish{Key: "k2", Input: wish.Input})
+	again := begin(t, r, Wish{Key: "k2", Input: other})
 	if again.Answer != ledger.AnswerBegun || again.Attempt.N != 2 || again.Operation.Token != refused.Operation.Token {
 		t.Errorf("after a refusal: %s, attempt %d, token %s", again.Answer, again.Attempt.N, again.Operation.Token)
 	}
@@ -98,32 +102,39 @@ func TestI1_WhatCannotBeRecordedIsNotBegun(t *testing.T) {
 			t.Errorf("%s: %s", name, res.Answer)
 		}
 	}
-	store.broken(errDisk)
+	store.Break(errDisk)
 	if res, err := r.Begin(t.Context(), Wish{Kind: "post", Key: "k", Input: json.RawMessage(`{}`)}); !errors.Is(err, errDisk) || res.Answer != "" {
 		t.Errorf("a broken ledger: %v, %v", res.Answer, err)
 	}
-	store.broken(nil)
+	store.Break(nil)
 	bad := New(store, oneRule(KindRule{Redact: []string{"card"}}), Options{})
 	if _, err := bad.Begin(t.Context(), Wish{Kind: "post", Key: "k", Input: json.RawMessage(`{"card":"4242"}`)}); err == nil {
 		t.Error("a secret that cannot be replaced was recorded")
 	}
-	if len(store.records) != 0 {
-		t.Errorf("%d operations are recorded", len(store.records))
+	if len(store.Changed()) != 0 {
+		t.Errorf("%d operations are recorded", len(store.Changed()))
 	}
 }
 
 func TestPricedAtBegin(t *testing.T) {
+	var priced []ledger.Record
 	r, store, _ := recorderOver(t, KindRule{
 		Title:  func(o ledger.Operation) string { return "charge " + string(o.Input) },
 		Target: func(ledger.Operation) string { return "invoice 1" },
-		Price:  func(rec ledger.Record) ledger.Pricing { return ledger.Pricing{Rank: float64(rec.Operation.Version)} },
+		Price: func(rec ledger.Record) ledger.Pricing {
+			priced = append(priced, rec)
+			return ledger.Pricing{Rank: float64(rec.Operation.Version), Digest: "d"}
+		},
 	})
 	res := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`7`)})
 	if res.Operation.Title != "charge 7" || res.Operation.Target != "invoice 1" {
 		t.Errorf("%q, %q", res.Operation.Title, res.Operation.Target)
 	}
-	if len(store.prices) != 1 || store.prices[0].OperationID != res.Operation.ID || store.prices[0].Rank != 1 {
-		t.Errorf("%+v", store.prices)
+	if len(priced) != 1 || priced[0].Operation.ID != res.Operation.ID || priced[0].Operation.Version != 1 {
+		t.Errorf("%+v", priced)
+	}
+	if left, err := store.Unpriced(t.Context(), "d", 10); err != nil || len(left) != 0 {
+		t.Errorf("its price is not stored: %v, %v", left, err)
 	}
 }
 
@@ -137,7 +148,7 @@ func TestReconcileBeforeAnswering(t *testing.T) {
 	r, _, clock := recorderOver(t, KindRule{Deadline: time.Minute})
 	wish := Wish{Key: "k", Input: json.RawMessage(`1`), Reconcile: true}
 	first := begin(t, r, wish)
-	clock.move(time.Hour)
+	clock.Advance(time.Hour)
 	reads := 0
 	r.options.Reader = readerFunc(func(ctx context.Context, id string) (ledger.Operation, error) {
 		reads++
@@ -156,7 +167,7 @@ func TestReconcileBeforeAnswering(t *testing.T) {
 }
 
 func TestWaitEndsWithSettlementOrDeadline(t *testing.T) {
-	store := newMemory(nil)
+	store := ledgertest.NewBreakable(nil)
 	r := New(store, nil, Options{})
 	first := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`1`)})
 	var wg sync.WaitGroup
@@ -191,7 +202,7 @@ func TestWaitEndsWithSettlementOrDeadline(t *testing.T) {
 // TestI3_OneOfManyBegins: of many at once exactly one may send.
 func TestI3_OneOfManyBegins(t *testing.T) {
 	for name, rule := range map[string]KindRule{"given": {}, "made": {KeyStrategy: KeyFields, KeyFrom: []string{"i"}, Window: time.Hour}} {
-		r := New(newMemory(nil), oneRule(rule), Options{})
+		r := New(ledgertest.NewBreakable(nil), oneRule(rule), Options{})
 		key := map[string]string{"given": "k"}[name]
 		var mu sync.Mutex
 		answers := map[ledger.BeginAnswer]int{}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/outcome"
 )
 
@@ -39,7 +40,7 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 			}
 			r, store, _ := recorderOver(t, rule)
 			res := begin(t, r, w)
-			kept, err := json.Marshal(store.records[res.Operation.ID])
+			kept, err := json.Marshal(recorded(t, store, res.Operation.ID))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +153,7 @@ func TestDigest(t *testing.T) {
 	if err != nil || a != b || a == c || len(a) != 32 || strings.Contains(a, "one") {
 		t.Errorf("%q %q %q %v", a, b, c, err)
 	}
-	if _, err := New(newMemory(nil), nil, Options{}).Digest("x"); err == nil {
+	if _, err := New(ledgertest.NewBreakable(nil), nil, Options{}).Digest("x"); err == nil {
 		t.Error("a digest without a key")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/httpproxy"
+	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/wire/transmit"
 )
 
@@ -66,7 +67,7 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	f.StringArrayVar(&flags.scopeHeaders, "scope-header", nil, "a header that says who is asking, beside the usual ones: callers with different ones share no keys; -NAME is one that does not")
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "a name by which clients may call this proxy, beside addresses, localhost, this machine's name and the upstream's")
 	f.BoolVar(&flags.requireKey, "require-key", false, "refuse a write without an Idempotency-Key, where the policy makes none")
-	f.IntVar(&flags.maxBody, "max-body", record.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
+	f.IntVar(&flags.maxBody, "max-body", roundtrip.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
 	f.StringVar(&flags.grace, "grace", "10s", "how long what is in flight may finish after SIGTERM")
 	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: whoever reaches it can write to the upstream")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not log each write on standard error")
@@ -206,7 +207,7 @@ type writeLog struct {
 	broken string // the problem with the policy that was said last
 }
 
-func (l *writeLog) wrote(r record.Report) {
+func (l *writeLog) wrote(r roundtrip.Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	problem := ""
@@ -223,7 +224,7 @@ func (l *writeLog) wrote(r record.Report) {
 }
 
 // writeLine is one line of the log: what was asked, what became of it, and why.
-func writeLine(now time.Time, r record.Report) string {
+func writeLine(now time.Time, r roundtrip.Report) string {
 	parts := []string{now.Format(time.TimeOnly), r.Method, r.Path, r.What}
 	if r.Status != 0 {
 		parts = append(parts, fmt.Sprint(r.Status))

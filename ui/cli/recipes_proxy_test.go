@@ -20,6 +20,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/httpproxy"
+	"indoubt/ledger/record/roundtrip"
 	"indoubt/policy"
 	"indoubt/policy/recipes"
 )
@@ -337,7 +338,7 @@ func (c matchCase) proxy(b *bench, p *provider) func(n string) ledger.Record {
 		if err != nil {
 			b.Fatal(err)
 		}
-		id := resp.Header.Get(record.HeaderOperation)
+		id := resp.Header.Get(roundtrip.HeaderOperation)
 		if id == "" {
 			b.Fatalf("%d names no operation: %s", resp.StatusCode, said)
 		}

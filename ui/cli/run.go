@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/command"
 	"indoubt/ui/safe"
 )
 
@@ -63,7 +64,7 @@ running when it exits 0 is left alone.`,
   done < invoices.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.guard {
-				record.Guard(a.stdin, func(attempt string) { a.guardSaw(cmd.Context(), attempt) })
+				command.Guard(a.stdin, func(attempt string) { a.guardSaw(cmd.Context(), attempt) })
 				return nil
 			}
 			return a.ownVerdict(a.runCommand(cmd.Context(), args, flags))
@@ -109,7 +110,7 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if err != nil {
 		return err
 	}
-	req := record.RunRequest{Wish: wish, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: a.stdin, Stdout: a.rawOut, Stderr: a.rawErr,
+	req := command.Request{Wish: wish, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: a.stdin, Stdout: a.rawOut, Stderr: a.rawErr,
 		Note: func(line string) { a.errOut.Println("indoubt: " + line) }}
 	if flags.input == "-" {
 		req.Stdin = nil // it was the input
@@ -140,12 +141,12 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 		req.Guard = []string{self, "run", "--guard", "--ledger", path}
 	}
 	req.Alone = true
-	signals, stop := record.Forwarded()
+	signals, stop := command.Forwarded()
 	defer stop()
 	req.Signals = signals
 	// Signals are the command's to answer; what it answers is still recorded.
 	ctx = context.WithoutCancel(ctx)
-	res, err := r.Run(ctx, req)
+	res, err := command.Run(ctx, r, req)
 	if err != nil {
 		return a.runFailed(status, err)
 	}
@@ -173,8 +174,8 @@ func (a *app) guardSaw(ctx context.Context, attempt string) {
 }
 
 // rehearseRun says what run would do.
-func (a *app) rehearseRun(ctx context.Context, r *record.Recorder, req record.RunRequest) error {
-	res, err := r.Rehearse(ctx, req)
+func (a *app) rehearseRun(ctx context.Context, r *record.Recorder, req command.Request) error {
+	res, err := command.Rehearse(ctx, r, req)
 	if err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ type runJSON struct {
 
 // runEnded reports a run that exits with a code: to the person on standard error, to
 // the status descriptor as JSON. Standard output belongs to the command.
-func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResult, exit int) error {
+func (a *app) runEnded(ctx context.Context, status *os.File, res command.Result, exit int) error {
 	if res.Read {
 		return exitWith(exit)
 	}
@@ -262,7 +263,7 @@ func (a *app) runEnded(ctx context.Context, status *os.File, res record.RunResul
 }
 
 // runOutcome says in words what became of a run, and what it did to the ledger.
-func runOutcome(res record.RunResult, data runJSON) (f *failure, effect string) {
+func runOutcome(res command.Result, data runJSON) (f *failure, effect string) {
 	f = &failure{Exit: res.ExitCode, Data: data, Hint: "indoubt show " + res.Operation.ID}
 	switch {
 	case res.Answer == ledger.AnswerFinished:
@@ -285,7 +286,7 @@ func runOutcome(res record.RunResult, data runJSON) (f *failure, effect string) 
 const expandHint = "its command holds secrets, which are not kept, so no retry from here can send it; next time, name them: indoubt run --expand NAME -- … '${NAME}'"
 
 // replayed says that nothing was run, and when it was done.
-func replayed(res record.RunResult) string {
+func replayed(res command.Result) string {
 	o := res.Operation
 	said := "nothing was run: it was committed at " + o.SettledAt.UTC().Format(time.RFC3339)
 	switch {
@@ -303,7 +304,7 @@ func replayed(res record.RunResult) string {
 }
 
 // runVerdict says in one sentence why a run did not exit 0.
-func runVerdict(res record.RunResult) (code, message string) {
+func runVerdict(res command.Result) (code, message string) {
 	switch {
 	case !res.Recorded:
 		settle := fmt.Sprintf("indoubt settle %s --outcome %s", res.Attempt.ID, res.Outcome.Outcome)

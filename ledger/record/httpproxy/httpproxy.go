@@ -3,7 +3,7 @@
 //
 // Reads stream through untouched. A write is taken in whole, recorded, sent once
 // and settled before the end of its answer reaches the client; all of that is
-// record.Transport's. What lives here is the HTTP on the client's side: what is
+// roundtrip.Transport's. What lives here is the HTTP on the client's side: what is
 // not passed at all, and the problem documents (RFC 9457) that say why there is
 // no answer of the upstream's. It may import ledger and ledger/record only.
 package httpproxy
@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/wire/transmit"
 )
 
@@ -30,21 +31,21 @@ type Options struct {
 	Recorder *record.Recorder
 	Upstream *url.URL // http or https; a path in it comes before every request's
 	// Kind names the kind of a request by method, upstream host and path (see
-	// record.CleanPath), if the policy has one for it.
+	// roundtrip.CleanPath), if the policy has one for it.
 	Kind  func(method, host, path string) (kind string, ok bool)
 	Scope string // of all keys; made of the upstream and the client's credential when empty
 	// ScopeHeaders are headers that say who is asking, beside those that are known to.
 	ScopeHeaders []string
 	RequireKey   bool     // 400 for a write without a key, where the policy makes none
-	MaxRequest   int64    // bytes of a write's body; record.DefaultMaxRequest when 0
+	MaxRequest   int64    // bytes of a write's body; roundtrip.DefaultMaxRequest when 0
 	Hosts        []string // names by which this proxy may be asked, beside addresses, this machine's name and the upstream's
 	TLS          *tls.Config
-	Report       func(record.Report) // told what became of every write; may be nil
+	Report       func(roundtrip.Report) // told what became of every write; may be nil
 }
 
 // Proxy is an http.Handler. Make it with New.
 type Proxy struct {
-	transport *record.Transport
+	transport *roundtrip.Transport
 	reverse   *httputil.ReverseProxy
 	reads     *http.Transport
 	patience  time.Duration // with a client that sends a part of its request at a time
@@ -66,7 +67,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	p := &Proxy{patience: bodyPatience, reads: readTransport(o.TLS), guarded: o.Upstream.User != nil,
 		hosts: append([]string{o.Upstream.Hostname()}, o.Hosts...), room: make(chan struct{}, mostRequests)}
-	p.transport = &record.Transport{
+	p.transport = &roundtrip.Transport{
 		Recorder: o.Recorder, Scope: o.Scope, ScopeHeaders: o.ScopeHeaders, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
 		Sender: &transmit.Sender{TLS: o.TLS}, Reads: p.reads,
 		Undelivered: func(req *http.Request, operationID string) {
@@ -77,7 +78,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	if o.Kind != nil {
 		p.transport.Kind = func(req *http.Request) string {
-			kind, ok := o.Kind(req.Method, req.URL.Host, record.CleanPath(req.URL))
+			kind, ok := o.Kind(req.Method, req.URL.Host, roundtrip.CleanPath(req.URL))
 			if !ok {
 				return ""
 			}
@@ -192,7 +193,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.room <- struct{}{}:
 		defer func() { <-p.room }()
 	default:
-		problemOf(&record.OverloadError{Why: "too many requests are under way"}).write(w)
+		problemOf(&roundtrip.OverloadError{Why: "too many requests are under way"}).write(w)
 		return
 	}
 	if refusal := p.notPassed(r); refusal != nil {

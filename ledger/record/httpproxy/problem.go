@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/roundtrip"
 )
 
 // problemType begins the type of every problem document; the rest is one of
@@ -125,7 +126,7 @@ func (p *problem) write(w http.ResponseWriter) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	if p.Operation != "" {
-		h.Set(record.HeaderOperation, p.Operation)
+		h.Set(roundtrip.HeaderOperation, p.Operation)
 	}
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((p.retryAfter+time.Second-1)/time.Second)))
@@ -140,20 +141,20 @@ func (p *problem) write(w http.ResponseWriter) {
 // problemOf says what an error of the transport's means to the client.
 func problemOf(err error) *problem {
 	var (
-		key        *record.KeyError
+		key        *roundtrip.KeyError
 		tooLarge   *http.MaxBytesError
-		unrecorded *record.NotRecordedError
+		unrecorded *roundtrip.NotRecordedError
 		doubt      *record.DoubtError
-		lost       *record.LostError
+		lost       *roundtrip.LostError
 		busy       *record.BusyError
 		reused     *record.ReusedError
 		refused    *record.RefusedError
 		caller     *record.CallerError
-		done       *record.DoneError
+		done       *roundtrip.DoneError
 		failed     *record.FailedError
-		unread     *record.RequestError
-		unfit      *record.UnfitError
-		overload   *record.OverloadError
+		unread     *roundtrip.RequestError
+		unfit      *roundtrip.UnfitError
+		overload   *roundtrip.OverloadError
 	)
 	switch {
 	case errors.As(err, &key) && key.Missing:

@@ -19,6 +19,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/sqlite"
 )
 
@@ -148,7 +149,7 @@ type world struct {
 	mu      sync.Mutex
 	rule    record.KindRule
 	rules   func(kind string) record.KindRule // instead of rule
-	reports []record.Report
+	reports []roundtrip.Report
 }
 
 type setup struct {
@@ -176,7 +177,7 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 	}),
 		record.Options{Secret: []byte("0123456789abcdef0123456789abcdef"), Reader: s.reader})
 	o := Options{Recorder: w.rec, Upstream: &url.URL{Scheme: "http", Host: up.l.Addr().String()}, Kind: s.kind, Hosts: []string{"h"},
-		Report: func(r record.Report) {
+		Report: func(r roundtrip.Report) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.reports = append(w.reports, r)

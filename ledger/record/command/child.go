@@ -1,4 +1,4 @@
-package record
+package command
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
+	"indoubt/ledger/record"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -39,8 +40,8 @@ type child struct {
 	alone          bool   // this process starts nothing else
 	root           int    // this process, when it adopts every orphan of the command
 
-	fence fence                                        // the zero fence: none
-	beat  func(ctx context.Context) (time.Time, error) // extends the deadline; nil: no fence
+	until record.SendDeadline
+	beat  func(ctx context.Context) (time.Time, error) // moves the deadline; nil: there is none
 
 	cmd     *exec.Cmd
 	group   *procgroup.Group
@@ -64,7 +65,7 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	c.cmd = exec.Command(c.argv[0], c.argv[1:]...)
 	c.cmd.Dir, c.cmd.Env, c.cmd.WaitDelay = c.dir, c.env, outputWait
 	if c.beat != nil {
-		c.cmd.WaitDelay = min(outputWait, c.fence.length/5)
+		c.cmd.WaitDelay = min(outputWait, c.until.Length()/5)
 	}
 	c.out = tee{to: c.stdout, max: outcome.MaxResult}
 	c.err = tee{to: c.stderr, max: maxStderr}
@@ -87,7 +88,7 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	}
 	c.watch.extend(c.charge(0)) // this process may be killed before it knows the group
 	// The deadline may have passed while this process was stopped or slow.
-	if c.beat != nil && c.fence.left() <= 0 {
+	if c.beat != nil && c.until.Left() <= 0 {
 		a.Err = errors.New("the deadline had passed before the command was started")
 		return a
 	}
@@ -220,14 +221,14 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 			c.group.Reap()
 		}
 		c.enforce()
-		if c.beat != nil && !beating && time.Since(lastBeat) >= c.fence.every() && c.fence.left() > 0 {
+		if c.beat != nil && !beating && time.Since(lastBeat) >= c.until.Every() && c.until.Left() > 0 {
 			beating, lastBeat = true, time.Now()
 			go func(asked time.Time, left time.Duration) {
 				ctx, cancel := context.WithTimeout(beatCtx, left)
 				defer cancel()
 				deadline, err := c.beat(ctx)
 				beats <- heartbeat{asked, deadline, err}
-			}(c.fence.clock(), c.fence.left())
+			}(c.until.Now(), c.until.Left())
 		}
 	}
 }
@@ -240,28 +241,28 @@ type heartbeat struct {
 
 // beaten takes a heartbeat's result. An attempt that is not live any more ends
 // the command at once; a ledger that does not answer is asked again until the
-// fence is near.
+// deadline is near.
 func (c *child) beaten(b heartbeat) {
 	switch {
 	case b.err == nil:
-		c.fence.extended(b.asked, b.deadline)
+		c.until.Extend(b.asked, b.deadline)
 		c.watch.extend(c.charge(c.group.ID()))
 	case errors.Is(b.err, ledger.ErrMoved), errors.Is(b.err, ledger.ErrNotFound), errors.Is(b.err, ledger.ErrReadOnly),
 		errors.Is(b.err, ledger.ErrCopied), errors.Is(b.err, fs.ErrNotExist):
-		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.grace, c.fence.left()))
+		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.grace, c.until.Left()))
 	default:
 		c.note("heartbeat: " + b.err.Error())
 	}
 }
 
-// enforce ends the command by the clock: near the fence with TERM, at the fence
+// enforce ends the command by the clock: near the deadline with TERM, at it
 // with KILL, because from then on somebody else may act.
 func (c *child) enforce() {
 	if c.beat != nil {
-		switch left := c.fence.left(); {
+		switch left := c.until.Left(); {
 		case left <= 0:
 			c.stop(errors.New("killed: its deadline passed"), ledger.ClassDeadline, 0)
-		case left <= c.fence.margin(c.grace):
+		case left <= c.until.Margin(c.grace):
 			c.stop(errors.New("killed: no heartbeat reached the ledger before the deadline"), ledger.ClassDeadline, left)
 		}
 	}
@@ -296,16 +297,16 @@ func (c *child) pace() time.Duration {
 	if c.beat == nil {
 		return look
 	}
-	return max(time.Millisecond, min(look, c.fence.length/20))
+	return max(time.Millisecond, min(look, c.until.Length()/20))
 }
 
 // guarded is how long the guard lets the command live without word from here:
-// a little less than the fence, because another process takes its time too.
+// a little less than the deadline, because another process takes its time too.
 func (c *child) guarded() time.Duration {
 	if c.beat == nil {
 		return 0
 	}
-	return max(time.Millisecond, c.fence.left()-c.fence.margin(c.grace)/2)
+	return max(time.Millisecond, c.until.Left()-c.until.Margin(c.grace)/2)
 }
 
 // release lets what is left of the command go its own way.

@@ -1,4 +1,4 @@
-package record
+package roundtrip
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/record"
 )
 
 // shop is a server that counts what it was asked to do.
@@ -38,9 +40,9 @@ func newShop(t *testing.T, answer http.HandlerFunc) *shop {
 	return s
 }
 
-func testTransport(t *testing.T, rule KindRule) (*Transport, *http.Client, *memory) {
-	m := newMemory(nil)
-	tr := &Transport{Recorder: New(m, RulesFunc(func(string) KindRule { return rule }), Options{Secret: bytes.Repeat([]byte("s"), 32)})}
+func testTransport(t *testing.T, rule record.KindRule) (*Transport, *http.Client, *ledgertest.Breakable) {
+	m := ledgertest.NewBreakable(nil)
+	tr := &Transport{Recorder: record.New(m, record.RulesFunc(func(string) record.KindRule { return rule }), record.Options{Secret: bytes.Repeat([]byte("s"), 32)})}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -61,19 +63,6 @@ func order(ctx context.Context, url, key string) *http.Request {
 	return req
 }
 
-func only(t *testing.T, m *memory) ledger.Operation {
-	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.records) != 1 {
-		t.Fatalf("%d operations", len(m.records))
-	}
-	for _, rec := range m.records {
-		return rec.Operation
-	}
-	panic("unreachable")
-}
-
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(15 * time.Second); !holds(); time.Sleep(time.Millisecond) {
@@ -89,7 +78,7 @@ func TestTransportAnswersOnceAndAgain(t *testing.T) {
 		w.WriteHeader(201)
 		_, _ = io.WriteString(w, `{"id":1}`)
 	})
-	_, client, m := testTransport(t, KindRule{})
+	_, client, m := testTransport(t, record.KindRule{})
 	for try := range 3 {
 		resp, err := client.Do(order(t.Context(), s.URL+"/orders", "k-1"))
 		if err != nil {
@@ -98,7 +87,7 @@ func TestTransportAnswersOnceAndAgain(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != 201 || string(body) != `{"id":1}` || err != nil || resp.Header.Get("Location") != "/orders/1" ||
-			(resp.Header.Get(HeaderReplayed) == "true") != (try > 0) || resp.Header.Get(HeaderOperation) != only(t, m).ID || resp.Request == nil {
+			(resp.Header.Get(HeaderReplayed) == "true") != (try > 0) || resp.Header.Get(HeaderOperation) != m.Only(t).Operation.ID || resp.Request == nil {
 			t.Errorf("%d: %d %q %v %v", try, resp.StatusCode, body, err, resp.Header)
 		}
 	}
@@ -121,7 +110,7 @@ func TestTransportErrors(t *testing.T) {
 			}
 		}
 	})
-	tr, client, m := testTransport(t, KindRule{})
+	tr, client, m := testTransport(t, record.KindRule{})
 	do := func(path, key string) error {
 		resp, err := client.Do(order(t.Context(), s.URL+path, key))
 		if err == nil {
@@ -129,7 +118,7 @@ func TestTransportErrors(t *testing.T) {
 		}
 		return err
 	}
-	var doubt *DoubtError
+	var doubt *record.DoubtError
 	var lost *LostError
 	if err := do("/cut", "k-1"); !errors.As(err, &doubt) || !errors.As(err, &lost) || lost.Class != ledger.ClassEOF {
 		t.Errorf("%v", err)
@@ -139,13 +128,13 @@ func TestTransportErrors(t *testing.T) {
 	if err := do("/cut", "k-1"); !errors.As(err, &doubt) || errors.As(err, &lost) || doubt.Operation.ID != id {
 		t.Errorf("%v", err)
 	}
-	var reused *ReusedError
+	var reused *record.ReusedError
 	if err := do("/other", "k-1"); !errors.As(err, &reused) {
 		t.Errorf("%v", err)
 	}
 	go func() { _ = do("/stay", "k-2") }()
 	eventually(t, "the one in flight", func() bool { return s.effects.Load() == 2 })
-	var busy *BusyError
+	var busy *record.BusyError
 	if err := do("/stay", "k-2"); !errors.As(err, &busy) {
 		t.Errorf("%v", err)
 	}
@@ -153,16 +142,16 @@ func TestTransportErrors(t *testing.T) {
 	if err := do("/", "a b"); !errors.As(err, &key) || key.Missing {
 		t.Errorf("%v", err)
 	}
-	var failed *FailedError
+	var failed *record.FailedError
 	if _, err := client.Do(order(t.Context(), "http://127.0.0.1:1/", "k-3")); !errors.As(err, &failed) || failed.Proof != ledger.NeverSent {
 		t.Errorf("%v", err)
 	}
-	m.fail = errors.New("disk full")
+	m.Break(errors.New("disk full"))
 	var unrecorded *NotRecordedError
 	if err := do("/", "k-4"); !errors.As(err, &unrecorded) {
 		t.Errorf("%v", err)
 	}
-	m.fail = nil
+	m.Break(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = tr.Shutdown(ctx)
@@ -188,7 +177,7 @@ func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
 				<-left
 				_, _ = io.WriteString(w, "done")
 			})
-			_, client, m := testTransport(t, KindRule{})
+			_, client, m := testTransport(t, record.KindRule{})
 			resp, err := client.Do(order(ctx, s.URL, "k-1"))
 			if err == nil {
 				leave(context.DeadlineExceeded)
@@ -199,7 +188,7 @@ func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			close(left)
-			eventually(t, "the outcome", func() bool { return only(t, m).State == ledger.Committed })
+			eventually(t, "the outcome", func() bool { return m.Only(t).Operation.State == ledger.Committed })
 			resp, err = client.Do(order(t.Context(), s.URL, "k-1"))
 			if err != nil {
 				t.Fatal(err)
@@ -216,12 +205,12 @@ func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
 			leave()
 			<-r.Context().Done()
 		})
-		_, client, m := testTransport(t, KindRule{Cancel: "forward"})
+		_, client, m := testTransport(t, record.KindRule{Cancel: "forward"})
 		if _, err := client.Do(order(ctx, s.URL, "k-1")); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		eventually(t, "the outcome", func() bool { return only(t, m).State == ledger.Uncertain })
-		if class := only(t, m).ErrorClass; class != ledger.ClassKilled {
+		eventually(t, "the outcome", func() bool { return m.Only(t).Operation.State == ledger.Uncertain })
+		if class := m.Only(t).Operation.ErrorClass; class != ledger.ClassKilled {
 			t.Errorf("%q", class)
 		}
 	})
@@ -237,7 +226,7 @@ func TestTransportClosedEarlyIsDelivered(t *testing.T) {
 				}
 				_, _ = w.Write(make([]byte, max(length, 10)))
 			})
-			_, client, _ := testTransport(t, KindRule{})
+			_, client, _ := testTransport(t, record.KindRule{})
 			for n := range int64(3) {
 				resp, err := client.Do(order(t.Context(), s.URL, ""))
 				if err != nil {
@@ -254,14 +243,14 @@ func TestTransportClosedEarlyIsDelivered(t *testing.T) {
 
 func TestTransportHoldNone(t *testing.T) {
 	s := newShop(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
-	_, client, m := testTransport(t, KindRule{HoldBack: HoldNone})
+	_, client, m := testTransport(t, record.KindRule{HoldBack: record.HoldNone})
 	for range 3 {
 		if _, err := client.Do(order(t.Context(), s.URL, "")); err == nil {
 			t.Error("an answer came")
 		}
 	}
-	if len(m.records) != 3 || s.effects.Load() != 3 {
-		t.Errorf("%d operations, %d effects", len(m.records), s.effects.Load())
+	if len(m.Changed()) != 3 || s.effects.Load() != 3 {
+		t.Errorf("%d operations, %d effects", len(m.Changed()), s.effects.Load())
 	}
 }
 

@@ -1,4 +1,4 @@
-package record
+package command
 
 import (
 	"io"
@@ -9,7 +9,7 @@ import (
 
 // Forwarded subscribes to what asks this process to end: Ctrl-C, Ctrl-Break, the
 // console closed, the person logged off, the machine shut down. A wrapped command
-// hears of each as Ctrl-Break, for RunRequest.Signals.
+// hears of each as Ctrl-Break, for Request.Signals.
 func Forwarded() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)

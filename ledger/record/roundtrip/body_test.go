@@ -1,4 +1,4 @@
-package record
+package roundtrip
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/record"
 )
 
 // TestWhatBodiesHoldTogetherIsBounded: where others take all there is, a large body
@@ -70,11 +72,11 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 // TestI11_CorpusOfSecretsInQueries: of the secrets in an address none is kept, and
 // what only looks like one stays.
 func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
-	corpus, err := os.ReadFile("../redact/testdata/secrets.txt")
+	corpus, err := os.ReadFile("../../redact/testdata/secrets.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, tested := redactor{secret: bytes.Repeat([]byte("s"), 32)}, 0
+	r, tested := record.New(nil, nil, record.Options{Secret: bytes.Repeat([]byte("s"), 32)}), 0
 	for _, line := range strings.Split(string(corpus), "\n") {
 		text, ok := strings.CutPrefix(line, "query\t")
 		if !ok {
@@ -88,11 +90,11 @@ func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := r.wish(in, nil, secretsIn(query))
+		req, err := r.BeginRequest(record.Wish{Kind: "post", Input: in, Secret: secretsIn(query)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept := string(p.input); marked == !strings.Contains(kept, "redacted:") || marked && strings.Contains(kept, hidden) {
+		if kept := string(req.Input); marked == !strings.Contains(kept, "redacted:") || marked && strings.Contains(kept, hidden) {
 			t.Errorf("%s: kept %s", line, kept)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package record
+package command
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
 	"indoubt/ledger/wire/procgroup"
 )
@@ -36,7 +37,7 @@ func runRole() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 102
 	}
-	req := RunRequest{Wish: Wish{Kind: "post", Key: os.Getenv("T_KEY"), Deadline: deadline, Input: json.RawMessage(`{"n":1}`)},
+	req := Request{Wish: record.Wish{Kind: "post", Key: os.Getenv("T_KEY"), Deadline: deadline, Input: json.RawMessage(`{"n":1}`)},
 		Argv: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Alone: true, Note: func(s string) { fmt.Fprintln(os.Stderr, s) }}
 	if os.Getenv("T_GUARD") != "" {
 		self, err := os.Executable()
@@ -49,7 +50,7 @@ func runRole() int {
 	signals, stop := Forwarded()
 	defer stop()
 	req.Signals = signals
-	res, err := New(store, nil, Options{}).Run(context.Background(), req)
+	res, err := Run(context.Background(), record.New(store, nil, record.Options{}), req)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 101
@@ -88,8 +89,8 @@ func beginRole() int {
 		return 1
 	}
 	defer store.Close()
-	r := New(store, oneRule(KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"n"}, Window: time.Hour}), Options{})
-	res, err := r.Begin(context.Background(), Wish{Kind: "post", Key: os.Getenv("T_KEY"), Input: json.RawMessage(`{"n":1}`)})
+	r := record.New(store, oneRule(record.KindRule{KeyStrategy: record.KeyFields, KeyFrom: []string{"n"}, Window: time.Hour}), record.Options{})
+	res, err := r.Begin(context.Background(), record.Wish{Kind: "post", Key: os.Getenv("T_KEY"), Input: json.RawMessage(`{"n":1}`)})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -195,11 +196,15 @@ func TestI3_RaceAtExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	r := New(store, oneRule(KindRule{TTL: time.Millisecond}), Options{})
+	r := record.New(store, oneRule(record.KindRule{TTL: time.Millisecond}), record.Options{})
 	for round := range 3 {
 		key := fmt.Sprint("k", round)
-		old := begin(t, r, Wish{Key: key, Input: json.RawMessage(`{"n":1}`)})
-		settled := settle(t, r, old.Attempt.ID, ledger.OutcomeCommitted).After.SettledAt
+		old := begin(t, r, record.Wish{Kind: "post", Key: key, Input: json.RawMessage(`{"n":1}`)})
+		applied, err := r.Settle(t.Context(), ledger.SettleRequest{AttemptID: old.Attempt.ID, Outcome: ledger.OutcomeCommitted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled := applied.After.SettledAt
 		until(t, "it expires", func() bool { return time.Now().After(settled.Add(5 * time.Millisecond)) })
 		commands := make([]*exec.Cmd, 6)
 		for i := range commands {

@@ -1,4 +1,4 @@
-package record
+package roundtrip
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"indoubt/ledger/record"
 )
 
 const (
@@ -137,7 +139,7 @@ func (t *Transport) Counts(name string) bool {
 
 // unfitTrailer finds a trailer that says what counts before the body: nobody looks
 // at it here, and an upstream may.
-func (t *Transport) unfitTrailer(req *http.Request, rule KindRule) error {
+func (t *Transport) unfitTrailer(req *http.Request, rule record.KindRule) error {
 	for name := range req.Trailer {
 		name = http.CanonicalHeaderKey(name)
 		switch {

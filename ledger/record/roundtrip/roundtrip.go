@@ -1,4 +1,9 @@
-package record
+// Package roundtrip records the writes of an HTTP client: Transport is an
+// http.RoundTripper that begins an operation for each, sends it once, settles what
+// came of it, and answers its repeats from the ledger.
+//
+// It imports ledger/record, ledger/outcome, ledger/redact and the wires.
+package roundtrip
 
 import (
 	"context"
@@ -11,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record"
 	"indoubt/ledger/wire/transmit"
 )
 
@@ -53,7 +59,7 @@ const DefaultMaxRequest = 10 << 20
 // and the same may be asked for again *FailedError, *NotRecordedError, *KeyError,
 // *RequestError and *http.MaxBytesError.
 type Transport struct {
-	Recorder *Recorder
+	Recorder *record.Recorder
 	// Kind names the kind of a request, by its CleanPath where that matters. "" is
 	// the built-in name, http.<host>.<method>.
 	Kind  func(*http.Request) string
@@ -222,7 +228,7 @@ func (t *Transport) sender() *transmit.Sender {
 // counts as safe only as it is spelled in RFC 9110, and a path that the policy
 // calls a read only where it cannot be read as another one: what is not known to
 // be a read is a write.
-func (t *Transport) classify(req *http.Request) (kind string, rule KindRule, write bool) {
+func (t *Transport) classify(req *http.Request) (kind string, rule record.KindRule, write bool) {
 	kind, rule, named := t.kindOf(req)
 	if !safeMethod(req.Method) {
 		return kind, rule, rule.Access != "read" || named && !plainPath(req.URL) || overridden(req) != ""
@@ -241,7 +247,7 @@ func (t *Transport) classify(req *http.Request) (kind string, rule KindRule, wri
 }
 
 // kindOf is the kind that the policy names, else the built-in one.
-func (t *Transport) kindOf(req *http.Request) (kind string, rule KindRule, named bool) {
+func (t *Transport) kindOf(req *http.Request) (kind string, rule record.KindRule, named bool) {
 	if t.Kind != nil {
 		kind = t.Kind(req)
 	}
@@ -321,18 +327,7 @@ func (e *LostError) Unwrap() error { return e.Err }
 type DoneError struct{ Operation ledger.Operation }
 
 func (e *DoneError) Error() string {
-	return about(e.Operation, "it is done, and there is no answer to repeat", nil)
-}
-
-// CallerError says that nothing was sent: the same is recorded for a request that may
-// have been another caller's.
-type CallerError struct {
-	Operation ledger.Operation
-	Headers   string // by which the two may be told apart
-}
-
-func (e *CallerError) Error() string {
-	return "the same request is recorded with another " + e.Headers + ", which may be another caller's"
+	return fmt.Sprintf("%s %s: it is done, and there is no answer to repeat", e.Operation.Kind, e.Operation.ID)
 }
 
 // NotRecordedError says that the ledger could not be written, so that nothing

@@ -1,4 +1,4 @@
-package record
+package roundtrip
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"indoubt/ledger/record"
 	"indoubt/ledger/redact"
 )
 
@@ -105,7 +106,7 @@ var (
 
 // mayTellWho reports whether another value of a header may be another caller's. Only
 // what is known to say something else may not.
-func (t *Transport) mayTellWho(name string, rule KindRule) bool {
+func (t *Transport) mayTellWho(name string, rule record.KindRule) bool {
 	switch {
 	case hasAny("-"+name, t.ScopeHeaders, strings.EqualFold):
 		return false
@@ -117,7 +118,7 @@ func (t *Transport) mayTellWho(name string, rule KindRule) bool {
 
 // callersOf has a digest of each header that says who is asking, or may; none where
 // one scope was given to all callers.
-func (t *Transport) callersOf(req *http.Request, rule KindRule) (map[string]string, error) {
+func (t *Transport) callersOf(req *http.Request, rule record.KindRule) (map[string]string, error) {
 	if t.Scope != "" {
 		return nil, nil
 	}
@@ -162,9 +163,9 @@ func (t *Transport) scopeOf(req *http.Request) (string, error) {
 	if len(said) == 0 {
 		return origin, nil
 	}
-	digest, err := t.Recorder.redact.digest(strings.Join(said, "\n"))
+	digest, err := t.Recorder.Digest(strings.Join(said, "\n"))
 	if err != nil {
 		return "", fmt.Errorf("the scope of its key: %w", err)
 	}
-	return origin + " " + strings.TrimPrefix(digest, digestPrefix), nil
+	return origin + " " + digest, nil
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package record
+package command
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/record"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -294,16 +296,16 @@ func asNobody(t *testing.T, a ledger.Attempt) (string, error) {
 
 // TestI2_ARefusalIsNoProofWhileAProcessIsLeft: whatever the answer says.
 func TestI2_ARefusalIsNoProofWhileAProcessIsLeft(t *testing.T) {
-	r := New(newMemory(nil), oneRule(KindRule{Judge: func(context.Context, ledger.Record, ledger.Answer) (ledger.Ruling, error) {
+	r := record.New(ledgertest.NewBreakable(nil), oneRule(record.KindRule{Judge: func(context.Context, ledger.Record, ledger.Answer) (ledger.Ruling, error) {
 		return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil
-	}}), Options{})
-	left := runOver(t, r, RunRequest{Wish: Wish{Key: "left"}, Argv: sh(`sleep 60 >/dev/null 2>&1 & echo $!`)})
+	}}), record.Options{})
+	left := runOver(t, r, Request{Wish: record.Wish{Key: "left"}, Argv: sh(`sleep 60 >/dev/null 2>&1 & echo $!`)})
 	pid, _ := strconv.Atoi(strings.TrimSpace(left.out))
 	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
 	if left.Operation.State != ledger.Uncertain || left.Attempt.Tree != ledger.TreeOpen || !alive(pid) {
 		t.Errorf("with a process left: %s, tree %q, alive %v", left.Operation.State, left.Attempt.Tree, alive(pid))
 	}
-	none := runOver(t, r, RunRequest{Wish: Wish{Key: "none"}, Argv: sh(`:`)})
+	none := runOver(t, r, Request{Wish: record.Wish{Key: "none"}, Argv: sh(`:`)})
 	if none.Operation.State != ledger.Failed || none.Attempt.Tree != ledger.TreeEmpty {
 		t.Errorf("with none: %s, tree %q", none.Operation.State, none.Attempt.Tree)
 	}

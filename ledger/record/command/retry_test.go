@@ -1,6 +1,6 @@
 //go:build unix
 
-package record
+package command
 
 import (
 	"context"
@@ -14,11 +14,12 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
+	"indoubt/ledger/record"
 )
 
 // later is a kind whose exit code 75 says "not now".
-func later(max int) KindRule {
-	return KindRule{Retry: outcome.Retry{Max: max, BackoffMin: time.Millisecond, BackoffMax: 3 * time.Millisecond},
+func later(max int) record.KindRule {
+	return record.KindRule{Retry: outcome.Retry{Max: max, BackoffMin: time.Millisecond, BackoffMax: 3 * time.Millisecond},
 		Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
 			return ledger.Ruling{Decided: a.Exit == 75 || a.Exit == 65, Outcome: ledger.OutcomeFailed}, nil
 		}}
@@ -52,7 +53,7 @@ func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, store := real(t, later(3))
-	res := runOver(t, r, RunRequest{Argv: []string{"/bin/sh", "-c", counting, file, "3"}, Stdin: in})
+	res := runOver(t, r, Request{Argv: []string{"/bin/sh", "-c", counting, file, "3"}, Stdin: in})
 	runs := linesOf(t, file)
 	if res.ExitCode != 0 || res.Attempt.N != 3 || len(runs) != 3 {
 		t.Fatalf("exit %d, attempt %d, %q", res.ExitCode, res.Attempt.N, runs)
@@ -65,25 +66,25 @@ func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 	if strings.Count(res.notes, "had no effect") != 2 || !strings.Contains(res.notes, "attempt 2") {
 		t.Errorf("notes %q", res.notes)
 	}
-	if n := len(recorded(t, store, res.Operation.ID).Attempts); n != 3 {
-		t.Errorf("%d attempts", n)
+	if rec, err := store.Read(t.Context(), ledger.Locator{ID: res.Operation.ID}); err != nil || len(rec.Attempts) != 3 {
+		t.Errorf("%d attempts, %v", len(rec.Attempts), err)
 	}
 }
 
 func TestRunStopsTrying(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		rule  KindRule
-		req   RunRequest
+		rule  record.KindRule
+		req   Request
 		exit  int // of the command
 		tries int
 	}{
-		{"at the kind's bound", later(2), RunRequest{}, 75, 3},
-		{"when told to run once", later(2), RunRequest{NoRetry: true}, 75, 1},
-		{"when the kind allows none", later(0), RunRequest{}, 75, 1},
-		{"when it was refused for good", later(2), RunRequest{}, 65, 1},
-		{"when it is in doubt", later(2), RunRequest{}, 1, 1},
-		{"when its input is gone", later(2), RunRequest{}, 75, 1},
+		{"at the kind's bound", later(2), Request{}, 75, 3},
+		{"when told to run once", later(2), Request{NoRetry: true}, 75, 1},
+		{"when the kind allows none", later(0), Request{}, 75, 1},
+		{"when it was refused for good", later(2), Request{}, 65, 1},
+		{"when it is in doubt", later(2), Request{}, 1, 1},
+		{"when its input is gone", later(2), Request{}, 75, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "runs")
@@ -120,9 +121,9 @@ func TestRunLeavesOffWhenSignalled(t *testing.T) {
 	r, _ := real(t, rule)
 	signals := make(chan os.Signal, 2)
 	noted := make(chan string, 10)
-	done := make(chan RunResult, 1)
+	done := make(chan Result, 1)
 	go func() {
-		res, _ := r.Run(context.Background(), RunRequest{Wish: Wish{Kind: "post"}, Argv: sh("exit 75"), Signals: signals, Note: func(s string) { noted <- s }})
+		res, _ := Run(context.Background(), r, Request{Wish: record.Wish{Kind: "post"}, Argv: sh("exit 75"), Signals: signals, Note: func(s string) { noted <- s }})
 		done <- res
 	}()
 	if note := <-noted; !strings.Contains(note, "the next one in") {

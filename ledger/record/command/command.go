@@ -1,4 +1,10 @@
-package record
+// Package command runs a command as one recorded attempt: Run records the intent,
+// runs it, ends it with all that it has started when it may not go on, and
+// records what became of it. Guard is the process beside it that ends the command
+// when this one is stopped or killed.
+//
+// It imports ledger/record, ledger/outcome and ledger/wire/procgroup.
+package command
 
 import (
 	"bytes"
@@ -12,13 +18,14 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
+	"indoubt/ledger/record"
 	"indoubt/ledger/wire/curl"
 	"indoubt/ledger/wire/procgroup"
 )
 
-// RunRequest is a command to run as one attempt of an operation.
-type RunRequest struct {
-	Wish // Input empty: {argv, dir}; Command, Sender, TokenSent and KeySent are filled in
+// Request is a command to run as one attempt of an operation.
+type Request struct {
+	record.Wish // Input empty: {argv, dir}; Command, Sender, TokenSent and KeySent are filled in
 
 	// Argv may hold {{key}} and {{token}}, and ${NAME} for the names in Expand.
 	Argv   []string
@@ -46,11 +53,15 @@ type RunRequest struct {
 	Alone bool
 }
 
+// settlePatience is how long an outcome waits for the ledger: when this process
+// ends, it is lost.
+const settlePatience = 10 * time.Minute
+
 // DefaultGrace is how long a command that was told to end may take.
 const DefaultGrace = 5 * time.Second
 
-// RunResult is what became of a run.
-type RunResult struct {
+// Result is what became of a run.
+type Result struct {
 	ledger.BeginResult                      // Operation is as it stands after the run
 	Ran                bool                 // the command was started
 	Read               bool                 // a kind that only reads: nothing was recorded
@@ -102,14 +113,14 @@ const (
 //
 // An error means that nothing was run. What went wrong afterwards is in the
 // result.
-func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
+func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 	rule := r.Rule(req.Kind)
 	c, err := prepare(&req, rule)
 	if err != nil {
-		return RunResult{}, err
+		return Result{}, err
 	}
 	if rule.Access == "read" {
-		return r.runRead(ctx, req, c)
+		return runRead(ctx, req, c)
 	}
 	if curl.HidesErrors(req.Argv) {
 		c.note("curl without --fail exits 0 when the server answers with an error, which would count as committed; add --fail-with-body")
@@ -120,20 +131,21 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 	watch := startGuard(req.Guard) // while the attempt is being recorded
 	defer watch.done()
 	rewind := rewinder(req.Stdin)
-	for last := (RunResult{}); ; {
-		res, asked, err := r.ask(ctx, req.Wish)
+	for last := (Result{}); ; {
+		begun, err := r.BeginToSend(ctx, req.Wish)
 		switch {
 		case err != nil && last.Recorded: // the last attempt's outcome stands
 			c.note("no further attempt: " + err.Error())
 			return last, nil
 		case err != nil:
-			return RunResult{}, err
-		case res.Answer != ledger.AnswerBegun:
-			return told(res), nil
+			return Result{}, err
+		case begun.Answer != ledger.AnswerBegun:
+			return told(begun.BeginResult), nil
 		}
+		res := begun.BeginResult
 		c.watch = watch
-		answer := r.runOnce(ctx, req, c, res, asked)
-		last = r.finish(ctx, rule, res, c, answer)
+		answer := runOnce(ctx, r, req, c, begun)
+		last = finish(ctx, r, rule, begun, c, answer)
 		c.release()
 		last.Interrupted = c.tty != nil && c.stopped == nil && (answer.Signal == "SIGINT" || answer.Signal == "SIGQUIT")
 		wait, again := outcome.Retryable(rule.Retry, res.Attempt.N, last.Outcome, answer)
@@ -157,16 +169,16 @@ func (r *Recorder) Run(ctx context.Context, req RunRequest) (RunResult, error) {
 }
 
 // runOnce runs the command as the attempt that was begun.
-func (r *Recorder) runOnce(ctx context.Context, req RunRequest, c *child, res ledger.BeginResult, asked time.Time) ledger.Answer {
+func runOnce(ctx context.Context, r *record.Recorder, req Request, c *child, begun record.Begun) ledger.Answer {
+	res := begun.BeginResult
 	for _, name := range req.Expand { // what the command repeats of them is not stored either
 		if value := os.Getenv(name); len(value) >= 4 {
-			r.remember(res.Attempt.ID, append(r.secretsOf(res.Attempt.ID), value))
+			r.AddSecrets(res.Attempt.ID, value)
 		}
 	}
-	length := res.Attempt.DeadlineAt.Sub(res.Attempt.StartedAt)
-	c.fence = fence{length: length, until: asked.Add(length), wall: res.Attempt.DeadlineAt, clock: r.options.Clock}
+	c.until = begun.Until
 	c.beat = func(ctx context.Context) (time.Time, error) {
-		return r.Heartbeat(ctx, res.Attempt.ID, length)
+		return r.Heartbeat(ctx, res.Attempt.ID, begun.Until.Length())
 	}
 	c.argv, c.env, c.attempt = fill(req, res), environment(req, res), res.Attempt.ID
 	return c.run(ctx)
@@ -210,7 +222,7 @@ func rest(ctx context.Context, wait time.Duration, signals <-chan os.Signal) err
 }
 
 // Rehearse is what Run would be told, on a store that writes nothing.
-func (r *Recorder) Rehearse(ctx context.Context, req RunRequest) (ledger.BeginResult, error) {
+func Rehearse(ctx context.Context, r *record.Recorder, req Request) (ledger.BeginResult, error) {
 	if _, err := prepare(&req, r.Rule(req.Kind)); err != nil {
 		return ledger.BeginResult{}, err
 	}
@@ -219,7 +231,7 @@ func (r *Recorder) Rehearse(ctx context.Context, req RunRequest) (ledger.BeginRe
 
 // prepare checks everything that can be wrong with a request before anything is
 // recorded, and completes its wish.
-func prepare(req *RunRequest, rule KindRule) (*child, error) {
+func prepare(req *Request, rule record.KindRule) (*child, error) {
 	if len(req.Argv) == 0 || req.Argv[0] == "" {
 		return nil, errors.New("run: no command was given")
 	}
@@ -249,7 +261,7 @@ func prepare(req *RunRequest, rule KindRule) (*child, error) {
 		req.Input = ledger.EncodeJSON(map[string]any{"argv": req.Argv, "dir": dir})
 	}
 	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}
-	req.Sender, req.wrapped = "command", true
+	req.Sender, req.Wrapped = "command", true
 	req.TokenSent, req.KeySent = carried(*req)
 	if req.Grace <= 0 {
 		req.Grace = DefaultGrace
@@ -265,7 +277,7 @@ func prepare(req *RunRequest, rule KindRule) (*child, error) {
 
 // carried reports what of the operation the command line itself names. What the
 // command merely finds in its environment may never leave it.
-func carried(req RunRequest) (token, key bool) {
+func carried(req Request) (token, key bool) {
 	probe := ledger.BeginResult{Operation: ledger.Operation{Key: req.Key, Token: ledger.NewToken()}}
 	for i, arg := range fill(req, probe) {
 		token = token || i > 0 && ledger.HasWord(arg, probe.Operation.Token)
@@ -288,7 +300,7 @@ func noOption(argv []string, placeholder, value string) error {
 }
 
 // fill replaces the placeholders of a command line.
-func fill(req RunRequest, res ledger.BeginResult) []string {
+func fill(req Request, res ledger.BeginResult) []string {
 	pairs := []string{"{{key}}", res.Operation.Key, "{{token}}", res.Operation.Token}
 	for _, name := range req.Expand {
 		pairs = append(pairs, "${"+name+"}", os.Getenv(name))
@@ -302,7 +314,7 @@ func fill(req RunRequest, res ledger.BeginResult) []string {
 }
 
 // environment is what the command finds: which operation it is an attempt of.
-func environment(req RunRequest, res ledger.BeginResult) []string {
+func environment(req Request, res ledger.BeginResult) []string {
 	base := req.Env
 	if base == nil {
 		base = os.Environ()
@@ -312,13 +324,13 @@ func environment(req RunRequest, res ledger.BeginResult) []string {
 }
 
 // runRead runs a command that changes nothing, without a word in the ledger.
-func (r *Recorder) runRead(ctx context.Context, req RunRequest, c *child) (RunResult, error) {
+func runRead(ctx context.Context, req Request, c *child) (Result, error) {
 	c.argv = fill(req, ledger.BeginResult{Operation: ledger.Operation{Key: req.Key, Token: req.Token}})
 	c.watch = startGuard(req.Guard)
 	defer c.watch.done()
 	answer := c.run(ctx)
 	c.release()
-	res := RunResult{Read: true, Ran: answer.Sent, Exit: outcome.Status(answer), ExitCode: outcome.Status(answer)}
+	res := Result{Read: true, Ran: answer.Sent, Exit: outcome.Status(answer), ExitCode: outcome.Status(answer)}
 	switch {
 	case !answer.Sent:
 		res.ExitCode = startCode(answer.Err)
@@ -330,8 +342,8 @@ func (r *Recorder) runRead(ctx context.Context, req RunRequest, c *child) (RunRe
 }
 
 // told is the result of a run that was not to send.
-func told(res ledger.BeginResult) RunResult {
-	out := RunResult{BeginResult: res, Exit: -1, Recorded: true}
+func told(res ledger.BeginResult) Result {
+	out := Result{BeginResult: res, Exit: -1, Recorded: true}
 	switch res.Answer {
 	case ledger.AnswerFinished:
 		whole := true
@@ -352,13 +364,10 @@ func told(res ledger.BeginResult) RunResult {
 }
 
 // finish records the answer and works out what to exit with.
-func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginResult, c *child, answer ledger.Answer) RunResult {
+func finish(ctx context.Context, r *record.Recorder, rule record.KindRule, begun record.Begun, c *child, answer ledger.Answer) Result {
 	ctx = context.WithoutCancel(ctx) // who interrupts the command still wants to know
-	rec, err := r.store.Read(ctx, ledger.Locator{ID: res.Operation.ID})
-	if err != nil {
-		rec = ledger.Record{Found: true, Operation: res.Operation, Attempts: []ledger.Attempt{res.Attempt}}
-	}
-	out := RunResult{BeginResult: res, Ran: answer.Sent, Exit: -1}
+	res, rec := begun.BeginResult, r.ToJudge(ctx, begun)
+	out := Result{BeginResult: res, Ran: answer.Sent, Exit: -1}
 	if answer.Exited {
 		out.Exit = answer.Exit
 	}
@@ -367,12 +376,14 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 		c.leftOver(&answer)
 		out.Outcome = outcome.JudgeAttempt(ctx, rule.Judge, rec, res.Attempt.ID, answer)
 	}
-	out.Outcome = outcome.Tidy(out.Outcome, r.secretsOf(res.Attempt.ID))
+	out.Outcome = outcome.Tidy(out.Outcome, r.Secrets(res.Attempt.ID))
 	if said, whole := outcome.Output(out.Outcome.Result); whole && len(said) > 0 && !bytes.Equal(said, answer.Stdout) {
 		out.Outcome.Result = outcome.TextResult(string(said), true, outcome.KeptRedacted)
 	}
 	out.Outcome.ChangeID = ledger.NewID()
-	applied, err := r.offer(ctx, &out.Outcome, time.Now().Add(runPatience), c.signals)
+	settled := make(chan struct{})
+	applied, err := r.SettleUntil(ctx, &out.Outcome, time.Now().Add(settlePatience), endAsked(c.signals, settled))
+	close(settled)
 	if err != nil {
 		out.Why = fmt.Sprintf("the outcome (%s) could not be recorded: %v", out.Outcome.Outcome, err)
 		out.ExitCode = exitInDoubt
@@ -381,7 +392,7 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 	out.Recorded = true
 	if applied.After.ID != "" {
 		out.Operation = applied.After
-	} else if rec, err := r.store.Read(ctx, ledger.Locator{ID: res.Operation.ID}); err == nil {
+	} else if rec, err := r.Store().Read(ctx, ledger.Locator{ID: res.Operation.ID}); err == nil {
 		out.Operation = rec.Operation
 	}
 	if applied.Attempt.ID == res.Attempt.ID {
@@ -391,8 +402,27 @@ func (r *Recorder) finish(ctx context.Context, rule KindRule, res ledger.BeginRe
 	return out
 }
 
+// endAsked is closed when a signal asks this process to end, before over is.
+func endAsked(signals <-chan os.Signal, over <-chan struct{}) <-chan struct{} {
+	asked := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				if ends(s) {
+					close(asked)
+					return
+				}
+			case <-over:
+				return
+			}
+		}
+	}()
+	return asked
+}
+
 // exitCode passes the command's code through where its outcome is known.
-func exitCode(out RunResult, answer ledger.Answer) int {
+func exitCode(out Result, answer ledger.Answer) int {
 	switch out.Operation.State {
 	case ledger.Committed:
 		return 0

@@ -1,4 +1,4 @@
-package record
+package roundtrip
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
+	"indoubt/ledger/record"
 	"indoubt/ledger/redact"
 )
 
@@ -29,11 +30,11 @@ type httpWrite struct {
 	t     *Transport
 	req   *http.Request
 	kind  string
-	rule  KindRule
+	rule  record.KindRule
 	began time.Time
 
 	body  *spooled
-	wish  Wish
+	wish  record.Wish
 	given bool // the caller gave the key
 }
 
@@ -66,8 +67,8 @@ func (w *httpWrite) do() (*http.Response, error) {
 	defer stop()
 	defer context.AfterFunc(base, stop)()
 	for looked := false; ; {
-		res, asked, err := w.begin(ctx)
-		var none *noKeyError
+		res, err := w.begin(ctx)
+		var none *record.NoKeyError
 		if errors.As(err, &none) {
 			w.report(Report{What: "bad_request", Why: err.Error()})
 			return nil, &KeyError{Missing: true, Why: err.Error()}
@@ -91,15 +92,15 @@ func (w *httpWrite) do() (*http.Response, error) {
 				}
 				return nil, context.Cause(ctx)
 			case <-time.After(deliveryPatience):
-				return nil, &BusyError{res.Operation}
+				return nil, &record.BusyError{Operation: res.Operation}
 			}
 		}
 		if res.Answer != ledger.AnswerBegun {
-			return w.notSent(base, res)
+			return w.notSent(base, res.BeginResult)
 		}
-		x := &exchange{w: w, begun: res, asked: asked}
+		x := &exchange{w: w, begun: res}
 		h := x.run(ctx, base)
-		if h.again == nil || !pause(pausing, *h.again) {
+		if h.again == nil || !record.Pause(pausing, *h.again) {
 			if h.resp != nil && res.Operation.Undelivered && (w.t.Undelivered != nil || x.whole) {
 				w.t.handOver(w.req, res.Operation.ID)
 			}
@@ -159,7 +160,7 @@ func (w *httpWrite) prepare() error {
 	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
 	request := w.kept(out)
 	request.Callers = callers
-	w.wish = Wish{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Request: request, Sender: "http", AnyKind: true,
+	w.wish = record.Wish{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Request: request, Sender: "http", AnyKind: true,
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.wish.Source.Pipeline, w.wish.Source.Run, _ = strings.Cut(from, "@")
@@ -169,27 +170,27 @@ func (w *httpWrite) prepare() error {
 
 // begin records the intent. It is not given up when the caller goes: what is
 // half recorded would be in doubt for nothing.
-func (w *httpWrite) begin(ctx context.Context) (ledger.BeginResult, time.Time, error) {
+func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 	r := w.t.Recorder
 	ctx = context.WithoutCancel(ctx)
 	if w.given {
 		if res, known, err := w.before(ctx); known || err != nil {
-			return res, time.Time{}, err
+			return record.Begun{BeginResult: res}, err
 		}
 	}
-	res, asked, err := r.ask(ctx, w.wish)
-	if err != nil || res.Answer != ledger.AnswerInDoubt || r.options.Reader == nil {
-		return res, asked, err
+	res, err := r.BeginToSend(ctx, w.wish)
+	if err != nil || res.Answer != ledger.AnswerInDoubt || !r.CanRead() {
+		return res, err
 	}
 	reading, stop := context.WithTimeout(ctx, readPatience)
 	defer stop()
 	wish := w.wish
 	wish.Reconcile = true
-	again, askedAgain, err := r.ask(reading, wish)
+	again, err := r.BeginToSend(reading, wish)
 	if err != nil && again.Answer != ledger.AnswerBegun {
-		return res, asked, nil // still in doubt
+		return res, nil // still in doubt
 	}
-	return again, askedAgain, err
+	return again, err
 }
 
 // before is what a given key stands for where begin would not find it: a refusal,
@@ -197,13 +198,13 @@ func (w *httpWrite) begin(ctx context.Context) (ledger.BeginResult, time.Time, e
 // caller's own operations: without these, begin looks again.
 func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error) {
 	r := w.t.Recorder
-	rec, err := r.store.Read(ctx, ledger.Locator{Scope: w.wish.Scope, Key: w.wish.Key})
+	rec, err := r.Store().Read(ctx, ledger.Locator{Scope: w.wish.Scope, Key: w.wish.Key})
 	var others []ledger.Record
 	switch {
 	case errors.Is(err, ledger.ErrNotFound) && w.t.Scope == "":
-		ids, err := r.store.Keyed(ctx, w.wish.Key, mostCallers)
+		ids, err := r.Store().Keyed(ctx, w.wish.Key, mostCallers)
 		if err == nil && len(ids) > 0 {
-			others, err = r.store.Records(ctx, ids)
+			others, err = r.Store().Records(ctx, ids)
 		}
 		if err != nil || len(others) == 0 {
 			return ledger.BeginResult{}, false, err
@@ -211,7 +212,7 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 	case err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || rec.Over(rec.Operation.TTL) || outcome.WholeAnswer(rec) == nil:
 		return ledger.BeginResult{}, false, nil
 	}
-	req, _, err := r.request(w.wish, w.rule)
+	req, err := r.BeginRequest(w.wish)
 	if err != nil {
 		return ledger.BeginResult{}, false, err
 	}
@@ -241,12 +242,12 @@ func (w *httpWrite) notSent(base context.Context, res ledger.BeginResult) (*http
 	report := Report{OperationID: res.Operation.ID, What: string(res.Answer), Why: res.Why}
 	if res.Answer != ledger.AnswerFinished {
 		w.report(report)
-		return nil, notBegun(res)
+		return nil, record.NotBegun(res)
 	}
 	if res.Operation.Undelivered {
 		defer w.t.handOver(w.req, res.Operation.ID)
 	}
-	rec, err := w.t.Recorder.store.Read(context.WithoutCancel(w.req.Context()), ledger.Locator{ID: res.Operation.ID})
+	rec, err := w.t.Recorder.Store().Read(context.WithoutCancel(w.req.Context()), ledger.Locator{ID: res.Operation.ID})
 	if err != nil {
 		report.Why = err.Error()
 		w.report(report)

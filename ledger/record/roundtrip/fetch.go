@@ -1,4 +1,4 @@
-package record
+package roundtrip
 
 import (
 	"context"
@@ -20,30 +20,30 @@ func (w *httpWrite) fetch(ctx, base context.Context, rec ledger.Record) ledger.R
 	if i < 0 || w.rule.AnswerUntil == nil || rec.Attempts[0].Sender != "http" {
 		return rec
 	}
-	until, asked := w.rule.AnswerUntil(rec), r.options.Clock()
+	until := w.rule.AnswerUntil(rec)
 	if !rec.Now.Before(until) {
 		return rec
 	}
 	ctx = context.WithoutCancel(ctx) // one transmission is all there is: it is finished, whether or not the caller waits
-	o, a, err := ledger.Fetch(ctx, r.store, ledger.FetchRequest{AttemptID: rec.Attempts[i].ID, Until: until, AsOf: rec.Moment(), Deadline: w.rule.Deadline, Actor: r.options.Actor})
+	begun, err := r.Fetch(ctx, ledger.FetchRequest{AttemptID: rec.Attempts[i].ID, Until: until, AsOf: rec.Moment(), Deadline: w.rule.Deadline})
 	if err != nil {
 		w.report(Report{OperationID: rec.Operation.ID, What: "not_fetched", Why: err.Error()})
 		return rec
 	}
-	x := &exchange{w: w, begun: ledger.BeginResult{Operation: o, Attempt: a}, asked: asked}
+	x, o := &exchange{w: w, begun: begun}, begun.Operation
 	life, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	defer context.AfterFunc(base, func() { cut(context.Cause(base)) })()
-	answer := w.t.sender().Send(x.outgoing(life), transmit.Limits{Deadline: time.Now().Add(x.fence().left()), MaxBody: outcome.MaxJudged})
+	answer := w.t.sender().Send(x.outgoing(life), transmit.Limits{Deadline: time.Now().Add(begun.Until.Left()), MaxBody: outcome.MaxJudged})
 	rec.Operation = o
-	if s := outcome.JudgeAttempt(ctx, w.rule.Judge, rec, a.ID, outcome.Readable(answer)); s.Outcome != ledger.OutcomeCommitted || s.Already {
+	if s := outcome.JudgeAttempt(ctx, w.rule.Judge, rec, begun.Attempt.ID, outcome.Readable(answer)); s.Outcome != ledger.OutcomeCommitted || s.Already {
 		w.report(Report{OperationID: o.ID, What: "not_fetched", Status: answer.Status, Why: strings.TrimSuffix("the other side did not give its first answer again: "+s.Error, ": ")})
 		return rec
 	}
 	if _, err := x.settle(answer); err != nil {
 		return rec
 	}
-	if now, err := r.store.Read(ctx, ledger.Locator{ID: o.ID}); err == nil {
+	if now, err := r.Store().Read(ctx, ledger.Locator{ID: o.ID}); err == nil {
 		return now
 	}
 	return rec

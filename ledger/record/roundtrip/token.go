@@ -1,10 +1,11 @@
-package record
+package roundtrip
 
 import (
 	"mime"
 	"net/http"
 	"strings"
 
+	"indoubt/ledger/record"
 	"indoubt/ledger/wire/carry"
 
 	"indoubt/ledger/wire/transmit"
@@ -20,7 +21,7 @@ type sent struct {
 // body, by what that really is, or into the query. ok is false, and the request as
 // it was, when there is no place for it. The policy's path is one in the input
 // (body.metadata.token, query.ref), or in the body.
-func withToken(req *http.Request, body []byte, rule KindRule, token string) (out sent, ok bool) {
+func withToken(req *http.Request, body []byte, rule record.KindRule, token string) (out sent, ok bool) {
 	out = sent{req.URL.RawQuery, body}
 	path, list := rule.TokenInto, false
 	if path == "" {

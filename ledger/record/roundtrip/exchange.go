@@ -1,4 +1,4 @@
-package record
+package roundtrip
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
+	"indoubt/ledger/record"
 	"indoubt/ledger/wire/transmit"
 )
 
@@ -27,8 +28,7 @@ const (
 // exchange is one attempt of a write: a transmission and its answer.
 type exchange struct {
 	w     *httpWrite
-	begun ledger.BeginResult
-	asked time.Time
+	begun record.Begun
 
 	reply    *transmit.Reply
 	progress atomic.Int64 // bytes of the answer that came
@@ -82,8 +82,8 @@ func (x *exchange) run(ctx, base context.Context) head {
 
 // exchange sends, tells the head of the answer, and stays until it is settled.
 func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads chan<- head) {
-	f := x.fence()
-	reply, a := x.w.t.sender().Open(out, transmit.Limits{Deadline: time.Now().Add(f.left()), MaxBody: outcome.MaxJudged})
+	until := x.begun.Until
+	reply, a := x.w.t.sender().Open(out, transmit.Limits{Deadline: time.Now().Add(until.Left()), MaxBody: outcome.MaxJudged})
 	if reply == nil {
 		heads <- x.conclude(a, nil)
 		return
@@ -106,14 +106,7 @@ func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads 
 	}
 	x.letGo = func(why error) { pr.CloseWithError(why) }
 	heads <- head{resp: x.response(&answerBody{PipeReader: pr, x: x, ctx: ctx, done: done})}
-	x.stream(f, pw)
-}
-
-// fence counts the attempt's deadline from before the ledger was asked.
-func (x *exchange) fence() fence {
-	a := x.begun.Attempt
-	length := a.DeadlineAt.Sub(a.StartedAt)
-	return fence{length: length, until: x.asked.Add(length), wall: a.DeadlineAt, clock: x.w.t.Recorder.options.Clock}
+	x.stream(until, pw)
 }
 
 // outgoing is the request as it is sent: with the key and the token where the
@@ -153,10 +146,10 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 
 // stream hands the body out as it comes and settles before its end is out: with
 // a known length before the last bytes, else before the end is said.
-func (x *exchange) stream(f fence, to *io.PipeWriter) {
+func (x *exchange) stream(until record.SendDeadline, to *io.PipeWriter) {
 	beating := make(chan struct{})
 	defer close(beating)
-	go x.beat(f, beating)
+	go x.beat(until, beating)
 	buf := make([]byte, 32<<10)
 	left := x.reply.ContentLength
 	for {
@@ -190,9 +183,9 @@ func (x *exchange) stream(f fence, to *io.PipeWriter) {
 
 // beat keeps the attempt alive while an answer keeps coming and somebody reads
 // it. Who stops reading is let go, so that the rest can be recorded in time. When
-// the ledger does not let it go on, the exchange ends at the fence.
-func (x *exchange) beat(f fence, over <-chan struct{}) {
-	ticker := time.NewTicker(f.every())
+// the ledger does not let it go on, the exchange ends at the deadline.
+func (x *exchange) beat(until record.SendDeadline, over <-chan struct{}) {
+	ticker := time.NewTicker(until.Every())
 	defer ticker.Stop()
 	var seen int64
 	for {
@@ -206,17 +199,17 @@ func (x *exchange) beat(f fence, over <-chan struct{}) {
 			x.gone.Store(true)
 			x.letGo(errNotRead)
 		}
-		if came == seen || x.gone.Load() || f.left() <= 0 {
+		if came == seen || x.gone.Load() || until.Left() <= 0 {
 			continue
 		}
 		seen = came
-		asked := f.clock()
-		ctx, cancel := context.WithTimeout(context.Background(), f.left())
-		deadline, err := x.w.t.Recorder.Heartbeat(ctx, x.begun.Attempt.ID, f.length)
+		asked := until.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), until.Left())
+		deadline, err := x.w.t.Recorder.Heartbeat(ctx, x.begun.Attempt.ID, until.Length())
 		cancel()
 		if err == nil {
-			f.extended(asked, deadline)
-			x.reply.Extend(time.Now().Add(f.left()))
+			until.Extend(asked, deadline)
+			x.reply.Extend(time.Now().Add(until.Left()))
 		}
 	}
 }
@@ -241,11 +234,11 @@ func (x *exchange) conclude(a ledger.Answer, body []byte) head {
 	case a.Status != 0 && a.Err == nil: // the truth, also where the ledger could not take it
 		h.resp = x.response(io.NopCloser(bytes.NewReader(body)))
 	case x.outcome.Outcome == ledger.OutcomeFailed && o.State != ledger.Failed: // an earlier attempt is in doubt
-		h.err = &DoubtError{o, a.Err}
+		h.err = &record.DoubtError{Operation: o, Err: a.Err}
 	case x.outcome.Outcome == ledger.OutcomeFailed:
-		h.err = &FailedError{o, x.outcome.Proof, a.Err}
+		h.err = &record.FailedError{Operation: o, Proof: x.outcome.Proof, Err: a.Err}
 	default:
-		h.err = &DoubtError{o, &LostError{x.outcome.ErrorClass, a.Err}}
+		h.err = &record.DoubtError{Operation: o, Err: &LostError{x.outcome.ErrorClass, a.Err}}
 	}
 	if err == nil && !x.gone.Load() {
 		if wait, again := outcome.Retryable(x.w.rule.Retry, x.begun.Attempt.N, x.outcome, a); again && o.State == ledger.Failed {
@@ -261,17 +254,10 @@ func (x *exchange) settle(a ledger.Answer) (ledger.Operation, error) {
 	r := x.w.t.Recorder
 	ctx := context.Background()
 	id := x.begun.Attempt.ID
-	rec := ledger.Record{Found: true, Operation: x.begun.Operation, Attempts: []ledger.Attempt{x.begun.Attempt}, Now: r.options.Clock()}
-	if x.begun.Attempt.N > 1 { // what came before it counts
-		if now, err := r.store.Read(ctx, ledger.Locator{ID: x.begun.Operation.ID}); err == nil {
-			rec = now
-		}
-	}
-	secrets := r.secretsOf(id)
 	a = outcome.Readable(a)
-	x.outcome = outcome.JudgeAttempt(ctx, x.w.rule.Judge, rec, id, a)
+	x.outcome = outcome.JudgeAttempt(ctx, x.w.rule.Judge, r.ToJudge(ctx, x.begun), id, a)
 	if a.Status != 0 {
-		x.outcome.Result = outcome.Stored(a, secrets)
+		x.outcome.Result = outcome.Stored(a, r.Secrets(id))
 	}
 	x.outcome.ChangeID = ledger.NewID()
 	applied, err := r.SettleSurely(ctx, x.outcome)

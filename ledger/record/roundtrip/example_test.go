@@ -1,4 +1,4 @@
-package record_test
+package roundtrip_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/sqlite"
 )
 
@@ -37,7 +38,7 @@ func ExampleTransport() {
 	}
 	defer store.Close()
 
-	transport := &record.Transport{Recorder: record.New(store, nil, record.Options{})}
+	transport := &roundtrip.Transport{Recorder: record.New(store, nil, record.Options{})}
 	defer transport.Shutdown(context.Background())
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
@@ -57,7 +58,7 @@ func ExampleTransport() {
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		fmt.Println(resp.StatusCode, string(body), "replayed:", resp.Header.Get(record.HeaderReplayed) == "true")
+		fmt.Println(resp.StatusCode, string(body), "replayed:", resp.Header.Get(roundtrip.HeaderReplayed) == "true")
 	}
 	// Output:
 	// 201 {"id":"ch_1"} replayed: false

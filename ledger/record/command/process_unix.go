@@ -1,6 +1,6 @@
 //go:build unix
 
-package record
+package command
 
 import (
 	"os"
@@ -24,7 +24,7 @@ var ignored = func() map[os.Signal]bool {
 }()
 
 // Forwarded subscribes to the signals that a wrapped command must hear of, for
-// RunRequest.Signals. Those that this process was started to ignore (nohup) stay
+// Request.Signals. Those that this process was started to ignore (nohup) stay
 // ignored. It also keeps a closed standard output from ending this process: the
 // command's outcome must be recorded all the same.
 func Forwarded() (signals <-chan os.Signal, stop func()) {

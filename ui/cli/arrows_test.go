@@ -1,0 +1,86 @@
+package cli_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// arrows say which packages of this program a package may import: writers stand on
+// the ledger, the policy on its types, the engine on both, and the screens on all.
+// "…" ends the name of a package that stands for those below it too; of several
+// that fit, the longest counts.
+var arrows = map[string]string{
+	"ledger":            "",
+	"ledger/boot":       "",
+	"ledger/redact":     "ledger/wire/curl",
+	"ledger/wire…":      "ledger ledger/boot ledger/wire…",
+	"ledger/wire/curl":  "",
+	"ledger/outcome":    "ledger ledger/redact ledger/wire…",
+	"ledger/hostclock":  "ledger ledger/boot",
+	"ledger/sqlite…":    "ledger ledger/boot ledger/hostclock",
+	"ledger/ledgertest": "ledger ledger/hostclock",
+	"ledger/record":     "ledger ledger/outcome ledger/redact ledger/wire…",
+	"ledger/record…":    "ledger ledger/outcome ledger/redact ledger/wire… ledger/record…",
+	"policy…":           "ledger ledger/redact policy…",
+	"reconcile/connect": "ledger ledger/wire…",
+	"reconcile":         "ledger ledger/hostclock ledger/outcome ledger/redact ledger/wire… policy reconcile/connect",
+	"reconcile/drill":   "ledger… policy reconcile reconcile/connect",
+	"ui/safe":           "",
+	"ui/ticket":         "ledger policy reconcile ui/safe",
+	"ui/console…":       "ledger policy reconcile ui/safe ui/ticket ui/console…",
+	"ui/cli…":           "ledger… policy… reconcile… ui…",
+	"":                  "ui/cli",
+}
+
+// Arrows point down only, and a wire knows nothing of who uses it.
+func TestArrowsPointDown(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "indoubt/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages := 0
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		from, ok := arrowsOf(fields[0])
+		if !ok {
+			t.Errorf("%s stands nowhere: say in arrows what it may import", fields[0])
+			continue
+		}
+		packages++
+		for _, to := range fields[1:] {
+			if to, own := strings.CutPrefix(to, "indoubt/"); own && !allows(from, to) {
+				t.Errorf("%s imports indoubt/%s; it may import: %s", fields[0], to, from)
+			}
+		}
+	}
+	if packages < 20 {
+		t.Errorf("%d packages are few", packages)
+	}
+}
+
+// arrowsOf are the arrows of the longest name that fits a package.
+func arrowsOf(path string) (to string, ok bool) {
+	path, longest := strings.TrimPrefix(strings.TrimPrefix(path, "indoubt"), "/"), -1
+	for name, imports := range arrows {
+		if fits(name, path) && len(name) > longest {
+			to, ok, longest = imports, true, len(name)
+		}
+	}
+	return to, ok
+}
+
+// allows reports whether a list of names has one that fits a package.
+func allows(names, path string) bool {
+	for _, name := range strings.Fields(names) {
+		if fits(name, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func fits(name, path string) bool {
+	name, below := strings.CutSuffix(name, "…")
+	return path == name || below && strings.HasPrefix(path, name+"/")
+}
