@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
@@ -44,15 +46,15 @@ func (b *bench) hides(not ...string) *bench {
 // cursorOn moves to the row of an operation.
 func (b *bench) cursorOn(n int) *bench {
 	b.t.Helper()
-	for range b.m.list.items {
-		if b.m.list.chosen().id == id(n) {
+	for range b.m.table.Items {
+		if b.m.table.Chosen().ID == id(n) {
 			return b
 		}
 		b.keys("j")
 	}
 	b.keys("g")
-	for range b.m.list.items {
-		if b.m.list.chosen().id == id(n) {
+	for range b.m.table.Items {
+		if b.m.table.Chosen().ID == id(n) {
 			return b
 		}
 		b.keys("j")
@@ -110,7 +112,7 @@ func TestI9_APersonsWordIsCheckedLater(t *testing.T) {
 		return f
 	}
 	b := newBench(t, 80, 24, o).judged(judged).cursorOn(2).keys("X").text("their support says none").keys("tab", "tab", "enter")
-	if at := b.store.rechecks[id(2)]; at.Sub(b.m.now()).Round(time.Minute) != 5*time.Minute {
+	if at := b.store.rechecks[id(2)]; at.Sub(b.m.o.Clock()).Round(time.Minute) != 5*time.Minute {
 		t.Fatalf("the next check is at %v", at)
 	}
 	b.cursorOn(5).keys("A").text("given up").keys("tab", "tab", "enter")
@@ -231,8 +233,8 @@ func TestTheKeyThatOpenedADialogNeverConfirmsIt(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(4)
 	// Held down: the same key again and again, and everything within the guard.
 	b.fast("R", "R", "r", "y", "enter")
-	if len(b.engine().retried) != 0 || len(b.m.dialogs) != 1 {
-		t.Fatalf("a key within the guard did something: %d dialogs", len(b.m.dialogs))
+	if len(b.engine().retried) != 0 || b.m.dialogs.Len() != 1 {
+		t.Fatalf("a key within the guard did something: %d dialogs", b.m.dialogs.Len())
 	}
 	b.wait(200 * time.Millisecond)
 	b.fast("y")
@@ -245,9 +247,10 @@ func TestTheKeyThatOpenedADialogNeverConfirmsIt(t *testing.T) {
 		t.Fatal("y did nothing after the guard")
 	}
 	// A dialog that was opened with y is not confirmed with y or Y.
-	d := &dialog{yes: "y do it", opener: "y", openedAt: b.now.Add(-time.Minute), act: func(*dialog) tea.Cmd { t.Fatal("confirmed"); return nil }}
-	d.press(keyMsg("y"), b.now)
-	d.press(keyMsg("Y"), b.now.Add(time.Second))
+	var s dialog.Stack
+	s.Open(&dialog.Dialog{Yes: "y do it", Submit: func(time.Time) (dialog.Action, string) { t.Fatal("confirmed"); return nil, "" }}, "y", b.now.Add(-time.Minute))
+	s.Press(keyMsg("y"), b.now)
+	s.Press(keyMsg("Y"), b.now.Add(time.Second))
 }
 
 func TestAKeyHeldDownDoesNotTypeIntoTheReason(t *testing.T) {
@@ -256,12 +259,12 @@ func TestAKeyHeldDownDoesNotTypeIntoTheReason(t *testing.T) {
 		b.fast("A")
 		b.wait(33 * time.Millisecond)
 	}
-	if d := b.m.dialogs[0]; d.fields[0].value() != "" {
-		t.Fatalf("a held key typed %q", d.fields[0].value())
+	if d := b.m.dialogs.Top(); d.Fields[0].Value() != "" {
+		t.Fatalf("a held key typed %q", d.Fields[0].Value())
 	}
 	b.keys("A")
-	if d := b.m.dialogs[0]; d.fields[0].value() != "A" {
-		t.Fatalf("after it was let go the key types: %q", d.fields[0].value())
+	if d := b.m.dialogs.Top(); d.Fields[0].Value() != "A" {
+		t.Fatalf("after it was let go the key types: %q", d.Fields[0].Value())
 	}
 }
 
@@ -296,7 +299,7 @@ func TestADialogSaysThatItsOperationMoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.shows("IT MOVED: now landed").keys("tab", "tab", "enter").shows("it moved")
 	if b.op(id(2)).State != ledger.Committed {
 		t.Fatal("written over")
@@ -325,7 +328,7 @@ func TestTheMenuListsEachAct(t *testing.T) {
 	b := nightBench(t, 120, 40).cursorOn(2).keys("a")
 	b.shows("What can I do?", "C  confirm", "at own risk", "off: no conflict", "U  undo", "off: nothing to undo")
 	b.keys("X").shows("It did not land?")
-	if len(b.m.dialogs) != 1 {
+	if b.m.dialogs.Len() != 1 {
 		t.Fatal("the menu stayed open under the dialog")
 	}
 }
@@ -376,7 +379,7 @@ func TestReadOnlyAndCopyOnlyLook(t *testing.T) {
 		b.keys(k).shows("off: read-only")
 	}
 	b.keys("c").shows("read-only")
-	if len(b.m.dialogs) != 0 {
+	if b.m.dialogs.Len() != 0 {
 		t.Fatal("a dialog opened")
 	}
 	o = nightOptions()
@@ -425,8 +428,8 @@ func TestBulkFreezesASetAndSkipsWhatMoved(t *testing.T) {
 	if b.op(id(3)).State != ledger.Committed || b.op(id(2)).State != ledger.Abandoned {
 		t.Fatal("wrong ones were written")
 	}
-	if len(b.store.runs) != 1 || len(b.store.runs[0].Operations) != 4 || len(b.store.progress) != 1 {
-		t.Fatalf("the run was not written down: %+v", b.store.runs)
+	if len(b.store.runs) != 1 || len(b.store.runs[0].Operations) != 4 || len(b.store.progress) != 4 || !strings.Contains(string(b.store.progress[3]), `"skipped, moved by sam"`) {
+		t.Fatalf("the run was not written down: %+v %s", b.store.runs, b.store.progress)
 	}
 }
 

@@ -1,11 +1,12 @@
 // Package console is the Bubble Tea program: the screens a person decides on.
 //
-// One root model owns all state. Everything that reads or writes the ledger,
-// asks a downstream or waits runs in a command and comes back as a message, so
-// that Update never blocks; every ledger text is made visible-safe once, where
-// it enters (load.go). A dialog only returns what it was told to do; the root
-// does it. The package may import reconcile, policy and ledger; it must not
-// import another part of ui, except safe.
+// The root model knows the size, the theme and which screen is shown; the parts
+// below it have one job each: feed reads the ledger, table is the list, header,
+// detail and draw write the screen, ask and dialog put a question, and prompt takes
+// a filter or a command. What reads or writes the ledger, asks a downstream or
+// waits runs in a command and comes back as a message, so that Update never blocks.
+// A dialog only returns what it was told to do; the root does it. The packages may
+// import reconcile, policy and ledger; of ui only safe, ticket and act.
 package console
 
 import (
@@ -20,6 +21,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/console/feed"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -53,14 +55,14 @@ type Options struct {
 	Location      *time.Location // of the times shown; nil: the machine's
 	LedgerPath    string
 	Banner        string // said in the header, for a demonstration
+	// After is a message, later, and wait one once something was committed; tests bring
+	// their own.
+	after func(d time.Duration, msg tea.Msg) tea.Cmd
+	wait  func(watch <-chan struct{}) tea.Cmd
 	// Reopen opens the ledger again after it was lost, and has Engine work on it
 	// where reads finds that it can be read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
 }
-
-// framesPerSecond is Bubble Tea's ceiling on drawing. Its ticker costs about one
-// per cent of a core at 60 whatever is drawn; a lower rate delays every key.
-const framesPerSecond = 60
 
 // Run shows the console until it is left. It returns after every write that
 // was in flight has ended.
@@ -75,7 +77,7 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 	// frame is a whole one.
 	m.first()
 
-	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(framesPerSecond), tea.WithFilter(holdQuit)}
+	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(feed.FramesPerSecond), tea.WithFilter(holdQuit)}
 	if noColour() {
 		opts = append(opts, tea.WithColorProfile(colorprofile.Ascii))
 	}

@@ -1,6 +1,11 @@
 package console
 
 import (
+	"indoubt/ledger"
+	"indoubt/ui/console/ask"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/prompt"
+
 	tea "charm.land/bubbletea/v2"
 )
 
@@ -13,10 +18,14 @@ type binding struct {
 	short string // in the bottom lines; "" is not there
 	group string // move, look, act, go
 	acts  bool   // changes the ledger or sends: gone when this console only looks
+	verb  ledger.Verb
 	// off says why it does nothing now; nil or "" when it does.
-	off func(m *Root) string
+	off func(ask.Case) string
 	// would says what it would do now, for the menu.
-	would func(m *Root) string
+	would func(ask.Case) string
+	// opens is the dialog that asks first; do is what it does by itself. Where a
+	// verb is named and rows are marked, the verb is for all of them.
+	opens func(ask.Case) *dialog.Dialog
 	do    func(m *Root) tea.Cmd
 }
 
@@ -27,9 +36,35 @@ const (
 	groupGo   = "Console"
 )
 
-// bindings is the keymap. Small letters look, capitals act.
-func bindings() []binding {
-	return append(moves(), append(looks(), acts()...)...)
+var tabKeys = map[string]ledger.Tab{"1": ledger.TabNeedsYou, "2": ledger.TabChecking, "3": ledger.TabInFlight, "4": ledger.TabSettled, "0": ledger.TabAll}
+var tabOrder = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled, ledger.TabAll}
+
+// keymap is every key. Small letters look, capitals act.
+func keymap() (all []binding, byKey map[string]*binding) {
+	all, byKey = append(moves(), append(looks(), acts()...)...), map[string]*binding{}
+	for i := range all {
+		for _, k := range all[i].keys {
+			byKey[k] = &all[i]
+		}
+	}
+	for key, tab := range tabKeys {
+		byKey[key] = &binding{keys: []string{key}, do: func(m *Root) tea.Cmd { return m.goTab(tab) }}
+	}
+	return all, byKey
+}
+
+// why is why a key does nothing now, or "". There is no other place where that is
+// worked out: the key itself, the help, the menu and the bottom lines ask here.
+func (m *Root) why(k *binding, c ask.Case) string {
+	switch {
+	case k.acts && c.Closed != "":
+		return c.Closed
+	case k.acts && m.run != nil:
+		return "a bulk run is under way, p pauses it"
+	case k.off == nil || k.verb != "" && c.Marks > 0:
+		return "" // of marked rows each is judged by itself
+	}
+	return k.off(c)
 }
 
 func moves() []binding {
@@ -39,8 +74,8 @@ func moves() []binding {
 	return []binding{
 		{keys: []string{"up", "k"}, show: "↑ k", words: "up", group: groupMove, do: by(-1)},
 		{keys: []string{"down", "j"}, show: "↓ j", words: "down", group: groupMove, do: by(1)},
-		{keys: []string{"ctrl+u", "pgup"}, show: "^u", words: "half a page up", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(-m.halfPage()) }},
-		{keys: []string{"ctrl+d", "pgdown"}, show: "^d", words: "half a page down", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(m.halfPage()) }},
+		{keys: []string{"ctrl+u", "pgup"}, show: "^u", words: "half a page up", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(-max(m.table.Height/2, 1)) }},
+		{keys: []string{"ctrl+d", "pgdown"}, show: "^d", words: "half a page down", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(max(m.table.Height/2, 1)) }},
 		{keys: []string{"g", "home"}, show: "g", words: "to the top", group: groupMove, do: by(-1 << 30)},
 		{keys: []string{"G", "end"}, show: "G", words: "to the bottom", group: groupMove, do: by(1 << 30)},
 		{keys: []string{"enter"}, show: "↵", words: "open the whole record", short: "open", group: groupMove, do: (*Root).open},
@@ -53,20 +88,20 @@ func moves() []binding {
 
 func looks() []binding {
 	return []binding{
-		{keys: []string{"a"}, show: "a", words: "what can I do: each act, what it would do, why it is off", short: "what can I do", group: groupLook, off: needRow, do: (*Root).menu},
-		{keys: []string{"c"}, show: "c", words: "check now", short: "check now", group: groupLook, off: offCheck, do: (*Root).check,
-			would: func(m *Root) string { return "asks the other side once, now" }},
-		{keys: []string{"o"}, show: "o", words: "open the link", short: "open link", group: groupLook, off: offLink, do: (*Root).openLink,
-			would: func(m *Root) string { return "opens " + m.chosenBrief().facts.Link }},
-		{keys: []string{"y"}, show: "y", words: "copy: id, key, token, receipt, link, input", short: "copy", group: groupLook, off: needRow, do: (*Root).copyMenu},
-		{keys: []string{"space"}, show: "space", words: "mark", short: "mark", group: groupLook, off: needRow, do: (*Root).mark},
-		{keys: []string{"v"}, show: "v", words: "mark a range: v, move, v", group: groupLook, off: needRow, do: (*Root).rangeMark},
-		{keys: []string{"/"}, show: "/", words: "filter", short: "filter", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(promptFilter) }},
-		{keys: []string{":"}, show: ":", words: "command", short: "command", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(promptCommand) }},
+		{keys: []string{"a"}, show: "a", words: "what can I do: each act, what it would do, why it is off", short: "what can I do", group: groupLook, off: ask.Case.OffRow, do: (*Root).menu},
+		{keys: []string{"c"}, show: "c", words: "check now", short: "check now", group: groupLook, off: ask.Case.OffCheck, do: (*Root).check,
+			would: func(ask.Case) string { return "asks the other side once, now" }},
+		{keys: []string{"o"}, show: "o", words: "open the link", short: "open link", group: groupLook, off: ask.Case.OffLink, do: (*Root).openLink,
+			would: ask.Case.WouldOpen},
+		{keys: []string{"y"}, show: "y", words: "copy: id, key, token, receipt, link, input", short: "copy", group: groupLook, off: ask.Case.OffRow, opens: ask.Case.CopyMenu},
+		{keys: []string{"space"}, show: "space", words: "mark", short: "mark", group: groupLook, off: ask.Case.OffRow, do: func(m *Root) tea.Cmd { return m.mark(false) }},
+		{keys: []string{"v"}, show: "v", words: "mark a range: v, move, v", group: groupLook, off: ask.Case.OffRow, do: func(m *Root) tea.Cmd { return m.mark(true) }},
+		{keys: []string{"/"}, show: "/", words: "filter", short: "filter", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Filter) }},
+		{keys: []string{":"}, show: ":", words: "command", short: "command", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Command) }},
 		{keys: []string{"s"}, show: "s", words: "sort: lost if ignored, newest, oldest", group: groupLook, do: (*Root).nextOrder},
 		{keys: []string{"."}, show: ".", words: "sort now", group: groupLook, do: (*Root).sortNow},
 		{keys: []string{"z"}, show: "z", words: "zoom: the list alone, or with its detail", group: groupLook, do: (*Root).toggleZoom},
-		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, off: offSides, do: (*Root).switchSide},
+		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, off: ask.Case.OffSides, do: (*Root).switchSide},
 		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: (*Root).help},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},
 		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: func(m *Root) tea.Cmd { return tea.Suspend }},
@@ -74,7 +109,35 @@ func looks() []binding {
 	}
 }
 
-// misses answers keys that hands know from elsewhere.
+// acts are the capitals. Each opens a dialog; none does anything by itself.
+func acts() []binding {
+	say := func(text string) func(ask.Case) string { return func(ask.Case) string { return text } }
+	all := []binding{
+		{show: "T", words: "take the advice", short: "take advice", off: ask.Case.OffRow, do: (*Root).takeAdvice, would: ask.Case.WouldAdvise},
+		{show: "C", words: "confirm: it landed", short: "confirm", verb: ledger.VerbConfirm, off: ask.Case.OffDoubt, opens: ask.Case.Confirm,
+			would: say("records that it landed, with its receipt; sends nothing")},
+		{show: "X", words: "did not land", short: "did not land", verb: ledger.VerbDeny, off: ask.Case.OffDoubt, opens: ask.Case.Deny,
+			would: say("records, on your word, that it did not land; sends nothing")},
+		{show: "R", words: "retry: send once more", short: "retry", verb: ask.Retry, off: ask.Case.OffRetry, do: (*Root).plan, would: ask.Case.WouldRetry},
+		{show: "A", words: "abandon: never sent, stays unknown", short: "abandon", verb: ledger.VerbAbandon, off: ask.Case.OffAbandon, opens: ask.Case.Abandon,
+			would: say("ends it as it is; sends nothing, its pipeline is refused")},
+		{show: "D", words: "dealt with: a conflict was put right outside", short: "dealt with", verb: ledger.VerbAck, off: ask.Case.OffAck, opens: ask.Case.Ack,
+			would: say("takes the conflict's flag down, with a reference")},
+		{show: "P", words: "park: out of the way until a time", short: "park", verb: ledger.VerbPark, off: ask.Case.OffPark, opens: ask.Case.Park,
+			would: say("takes it out of the way until a time; checks go on")},
+		{show: "H", words: "hold: stop every send by machine; again: release", opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
+		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffRow, opens: ask.Case.Note,
+			would: say("leaves a remark; changes nothing else")},
+		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Case.OffUndo, opens: ask.Case.Undo,
+			would: say("puts it back in doubt; only a person settles it then")},
+	}
+	for i := range all {
+		all[i].keys, all[i].group, all[i].acts = []string{all[i].show}, groupAct, true
+	}
+	return all
+}
+
+// misses are hints for keys known from k9s, lazygit and vim.
 var misses = map[string]string{
 	"r": "R retries: capitals act. c checks now",
 	"d": "D is dealt with, A abandons: capitals act. ^d moves down",

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
@@ -20,8 +21,8 @@ import (
 
 func (b *bench) order() []string {
 	var out []string
-	for _, s := range b.m.list.items {
-		out = append(out, s.id)
+	for _, s := range b.m.table.Items {
+		out = append(out, s.ID)
 	}
 	return out
 }
@@ -31,13 +32,13 @@ func TestTheCursorStaysOnItsOperation(t *testing.T) {
 	for n := 20; n < 30; n++ {
 		b.store.put(doubt(n, "x.post", "dearer", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e6)))
 	}
-	b.send(changedMsg{})
-	if got := b.m.list.chosen().id; got != id(4) {
+	b.send(feed.Changed{})
+	if got := b.m.table.Chosen().ID; got != id(4) {
 		t.Fatalf("the cursor is on %s", got)
 	}
 	b.shows("↑10 new").hides("dearer")
 	b.keys(".")
-	if got := b.m.list.chosen().id; got != id(4) {
+	if got := b.m.table.Chosen().ID; got != id(4) {
 		t.Fatalf("after sorting the cursor is on %s", got)
 	}
 	b.hides("↑10 new").keys("g").shows("dearer")
@@ -48,7 +49,7 @@ func TestTheOrderStandsStillUntilTheHandsAre(t *testing.T) {
 	b.keys("j")
 	before := strings.Join(b.order(), " ")
 	b.store.put(doubt(20, "x.post", "dearer", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e6)))
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	for range 5 {
 		b.tickOver(10 * time.Second)
 		if strings.Join(b.order(), " ") != before {
@@ -58,7 +59,7 @@ func TestTheOrderStandsStillUntilTheHandsAre(t *testing.T) {
 	b.shows("↑1 new")
 	b.tickOver(11 * time.Second)
 	b.hides("↑1 new").shows("dearer")
-	if got := b.m.list.chosen().id; got != id(2) {
+	if got := b.m.table.Chosen().ID; got != id(2) {
 		t.Fatalf("the cursor moved to %s", got)
 	}
 }
@@ -66,7 +67,7 @@ func TestTheOrderStandsStillUntilTheHandsAre(t *testing.T) {
 func TestWithoutAKeyNewsAppearAtOnce(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	b.store.put(doubt(20, "x.post", "dearer", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e6)))
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.shows("dearer", "7 NEED YOU")
 }
 
@@ -74,10 +75,10 @@ func TestWithoutAKeyTheWorstStaysOnTop(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	for n := 100; n < 160; n++ {
 		b.store.put(doubt(n, "x.post", fmt.Sprintf("dearer %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(float64(n)*1e4)))
-		b.send(changedMsg{})
+		b.send(feed.Changed{})
 	}
 	b.shows("dearer 159").hides("above")
-	if got := b.m.list.chosen().id; got != id(1) { // a conflict comes first
+	if got := b.m.table.Chosen().ID; got != id(1) { // a conflict comes first
 		t.Errorf("the cursor is on %s", got)
 	}
 	b.store.put(doubt(20, "x.post", "worst", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e9)))
@@ -85,8 +86,8 @@ func TestWithoutAKeyTheWorstStaysOnTop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.send(changedMsg{})
-	if b.fast("X").shows("another row has just come under the cursor"); len(b.m.dialogs) > 0 {
+	b.send(feed.Changed{})
+	if b.fast("X").shows("another row has just come under the cursor"); b.m.dialogs.Len() > 0 {
 		t.Fatal("a key that was meant for the row before opened a dialog")
 	}
 	b.wait(3 * time.Second).keys("X").shows("did not land?").keys("esc")
@@ -95,12 +96,12 @@ func TestWithoutAKeyTheWorstStaysOnTop(t *testing.T) {
 	for n := 200; n < 230; n++ {
 		b.store.put(doubt(n, "x.post", fmt.Sprintf("dearest %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(float64(n)*1e5)))
 	}
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.tickOver(2 * time.Minute)
-	if got := b.m.list.chosen().id; got != id(2) {
+	if got := b.m.table.Chosen().ID; got != id(2) {
 		t.Errorf("the cursor moved to %s", got)
 	}
-	b.shows(fmt.Sprintf("↑%d above", b.m.list.top)).hides("dearest")
+	b.shows(fmt.Sprintf("↑%d above", b.m.table.Top)).hides("dearest")
 }
 
 func TestARowSettledElsewhereStaysDimmedUntilLeft(t *testing.T) {
@@ -109,27 +110,27 @@ func TestARowSettledElsewhereStaysDimmedUntilLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.shows("charge cus_1QX", "landed 03:06, by sam")
 	// Also when the order may move again: it is under the cursor.
 	b.tickOver(70 * time.Second)
 	b.shows("landed 03:06, by sam")
 	b.keys("j").hides("landed 03:06, by sam")
-	if got := b.m.list.chosen().id; got != id(3) {
+	if got := b.m.table.Chosen().ID; got != id(3) {
 		t.Fatalf("leaving it went to %s", got)
 	}
 }
 
 func TestMarksHoldIdsAndVersions(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2).keys("space")
-	if v := b.m.list.marks[id(2)]; v != 2 {
-		t.Fatalf("marks %v", b.m.list.marks)
+	if v := b.m.table.Marks[id(2)]; v != 2 {
+		t.Fatalf("marks %v", b.m.table.Marks)
 	}
 	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbDeny, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.keys("N").shows("nothing fits", "moved since it was marked:", "did not land, by sam")
 }
 
@@ -141,18 +142,18 @@ func TestPagesFollowTheCursor(t *testing.T) {
 	o := nightOptions()
 	o.Store = s
 	b := newBench(t, 80, 24, o).judged(nightFacts)
-	if n := len(b.m.list.items); n != 200 {
+	if n := len(b.m.table.Items); n != 200 {
 		t.Fatalf("%d rows at first", n)
 	}
 	for range 4 {
 		b.keys("G")
 	}
 	b.shows("post 100")
-	if n := len(b.m.list.items); n != 1200 {
+	if n := len(b.m.table.Items); n != 1200 {
 		t.Fatalf("%d rows at the end", n)
 	}
 	s.put(doubt(5000, "x.post", "post new", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(1e5)))
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.shows("↑1 new")
 }
 
@@ -168,7 +169,7 @@ func TestNextPageIsNoNews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.hides("↑")
 }
 
@@ -187,13 +188,13 @@ func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
 	s.mu.Lock()
 	s.fail = errors.New("disk I/O error")
 	s.mu.Unlock()
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.shows("STALE", "charge cus_1QX").keys("j", "C").shows("the ledger is lost")
 	b.tickOver(2 * time.Second)
 	b.shows("STALE")
 	b.tickOver(5 * time.Second)
 	b.hides("STALE").shows("the ledger is back")
-	if b.m.store != ledger.Store(fresh) {
+	if b.m.feed.Store != ledger.Store(fresh) {
 		t.Fatal("the new store is not used")
 	}
 }
@@ -222,7 +223,7 @@ func TestALostLedgerIsBackWhenItCanBeRead(t *testing.T) {
 	b := newBench(t, 120, 24, o).judged(nightFacts)
 	for n, face := range []string{"disk I/O error", "no such file", "it is locked"} {
 		s.fail(errors.New(face))
-		b.send(changedMsg{})
+		b.send(feed.Changed{})
 		for range 5 {
 			b.tickOver(4 * time.Second)
 			b.hides("is back")
@@ -247,13 +248,13 @@ func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 	s.mu.Lock()
 	s.fail = errors.New("gone")
 	s.mu.Unlock()
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.shows("STALE").hides("checks on")
 	b.tickOver(3 * time.Second)
 	b.tickOver(3 * time.Second)
 	b.hides("STALE", "deploy web", "marked").shows("Nothing was ever recorded here", "another ledger stands here now")
 	other.put(nightStore().mustRecord(2))
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.tickOver(70 * time.Second).shows("charge cus_1QX").hides("STALE")
 }
 
@@ -273,8 +274,8 @@ func TestWhatIsSaidIsNotCutWhereThereIsRoom(t *testing.T) {
 
 func TestAGuessIsNotShownWithoutItsCases(t *testing.T) {
 	b := nightBench(t, 80, 24)
-	s := b.m.list.items[1]
-	if got := (ticket.Ticket{Row: s.row, Now: night}).Landed(7); got != "…" {
+	s := b.m.table.Items[1]
+	if got := (ticket.Ticket{Row: s.Row, Now: night}).Landed(7); got != "…" {
 		t.Errorf("it shows %q", got)
 	}
 }
@@ -294,13 +295,13 @@ func TestWhatAClockMovedIsNobodysDoing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	if len(b.order()) != 2 {
 		t.Fatalf("the list has %v", b.order())
 	}
 	b.tickOver(70 * time.Second)
 	b.tickOver(6 * time.Second)
-	if got := b.order(); len(got) != 1 || got[0] != b.m.list.chosen().id {
+	if got := b.order(); len(got) != 1 || got[0] != b.m.table.Chosen().ID {
 		t.Errorf("rows that left stay for ever: %v", got)
 	}
 }
@@ -311,7 +312,7 @@ func TestFirstStartStates(t *testing.T) {
 	o.Store = s
 	b := newBench(t, 80, 24, o).shows("Nothing was ever recorded here (created 3m ago). Not an all-clear.", "indoubt run --kind post")
 	s.put(nightStore().mustRecord(2))
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.shows("charge cus_1QX")
 
 	o = nightOptions()
@@ -332,20 +333,20 @@ func (s *memory) mustRecord(n int) ledger.Record {
 func TestFilterTabsAndCommands(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	b.keys("/").text("kin").keys("tab").text("leg").keys("tab", "enter")
-	if b.m.filter.Text != "kind:legacy.charge" || len(b.m.list.items) != 1 {
-		t.Fatalf("filter %q shows %d rows\n%s", b.m.filter.Text, len(b.m.list.items), b.screen())
+	if b.m.table.Filter.Text != "kind:legacy.charge" || len(b.m.table.Items) != 1 {
+		t.Fatalf("filter %q shows %d rows\n%s", b.m.table.Filter.Text, len(b.m.table.Items), b.screen())
 	}
 	b.keys("esc")
-	if b.m.filter.Text != "" {
+	if b.m.table.Filter.Text != "" {
 		t.Fatal("esc leaves the filter")
 	}
 	b.keys("/").text("nosuch:1").shows(`there is no filter field "nosuch"`).keys("enter").shows("no filter field").keys("esc")
 	b.keys(":").text("sort old").keys("tab", "enter")
-	if b.m.order() != ledger.OrderOldest {
-		t.Fatalf("sorted by %s", b.m.order())
+	if b.m.table.Order() != ledger.OrderOldest {
+		t.Fatalf("sorted by %s", b.m.table.Order())
 	}
 	b.keys(":").text("theme none").keys("enter")
-	if b.m.th.name != "none" {
+	if b.m.Theme.Name != "none" {
 		t.Fatal("theme")
 	}
 	b.keys(":").text("theme pink").keys("enter").shows(`no theme "pink"`).keys("esc")
@@ -388,7 +389,7 @@ func TestI11_HostileTextReachesNoScreen(t *testing.T) {
 			o.Store, o.Actor.Name, o.Banner, o.LedgerPath = s, p, p, ""
 			b := newBench(t, size[0], size[1], o)
 			keys := []string{"down", "enter", "enter", "esc"}
-			for _, bound := range bindings() {
+			for _, bound := range b.m.keys {
 				for _, k := range bound.keys {
 					if k != "q" && k != "ctrl+c" && k != "ctrl+z" && k != "o" { // o starts a browser where there is one
 						keys = append(keys, k, "esc")
@@ -444,7 +445,7 @@ func TestHeaderKeepsWhatMattersMost(t *testing.T) {
 	short := []string{"6 NEED YOU", "6,425 lost", "1 TWICE", "HOLD"}
 	for w := 60; w >= 26; w -= 2 {
 		b.m.w = w
-		head := ansi.Strip(strings.Join(b.m.headLines(w), "\n"))
+		head := ansi.Strip(strings.Join(b.m.header().Lines(w), "\n"))
 		missing := false
 		for _, s := range short {
 			has := strings.Contains(head, s) || s == "1 TWICE" && strings.Contains(head, "1 HAPPENED TWICE")
@@ -488,7 +489,7 @@ func TestNoColourTellsTheCursorByAMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.th.name != "none" {
+	if m.Name != "none" {
 		t.Fatal("NO_COLOR=yes is not honoured")
 	}
 	nightBench(t, 80, 24).shows("▌!", "▌1 Needs you")
@@ -502,7 +503,7 @@ func TestI7_AnotherLedgerClosesWhatWasAskedOfTheOld(t *testing.T) {
 	s.mu.Lock()
 	s.fail = errors.New("gone")
 	s.mu.Unlock()
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.tickOver(3 * time.Second)
 	b.tickOver(3 * time.Second)
 	b.hides("STALE", "It did not land?").keys("X").shows("It did not land?")
@@ -519,11 +520,11 @@ func TestOneOperationIsOpenedByItsID(t *testing.T) {
 	o.Store = s
 	b := newBench(t, 80, 24, o).judged(nightFacts)
 	b.do(b.m.find(id(10))) // as Init does for Options.OpenID
-	if got := b.m.list.chosen().id; got != id(10) || b.m.tab != ledger.TabSettled {
-		t.Fatalf("%s in %s is open", got, b.m.tab)
+	if got := b.m.table.Chosen().ID; got != id(10) || b.m.table.Tab != ledger.TabSettled {
+		t.Fatalf("%s in %s is open", got, b.m.table.Tab)
 	}
 	b.shows("Settled › mail Receipt → bo@example.com", "abandoned by sam")
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	b.shows("Settled › mail Receipt → bo@example.com")
 	b.keys(":").text("open zzzzzz").keys("enter").shows("no such operation")
 }

@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
+	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
@@ -344,19 +345,19 @@ func newBench(t testing.TB, w, h int, o Options) *bench {
 	o.Clock = func() time.Time { return b.now }
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
+	// Clocks and watches are the test's.
+	o.wait = func(<-chan struct{}) tea.Cmd { return nil }
+	o.after = func(_ time.Duration, msg tea.Msg) tea.Cmd {
+		if _, ok := msg.(feed.Rested); ok {
+			return func() tea.Msg { return msg }
+		}
+		return nil
+	}
 	m, err := newRoot(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.m = m
-	// Clocks and watches are the test's.
-	m.wait = func(<-chan struct{}) tea.Cmd { return nil }
-	m.after = func(_ time.Duration, msg tea.Msg) tea.Cmd {
-		if _, ok := msg.(restedMsg); ok {
-			return func() tea.Msg { return msg }
-		}
-		return nil
-	}
 	m.first()
 	b.send(tea.WindowSizeMsg{Width: w, Height: h})
 	return b
@@ -364,8 +365,7 @@ func newBench(t testing.TB, w, h int, o Options) *bench {
 
 // judged replaces the policy by fixed facts.
 func (b *bench) judged(j ticket.Judge) *bench {
-	b.m.judge = j
-	b.m.briefs = map[string]*brief{}
+	b.m.feed.JudgeBy(j)
 	b.send(tickMsg{b.m.tickGen})
 	return b
 }

@@ -8,7 +8,13 @@ import (
 	"unicode"
 
 	"indoubt/ledger"
+	"indoubt/ui/console/ask"
+	"indoubt/ui/console/detail"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -25,45 +31,28 @@ func keyOf(name string) string {
 func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 	name := msg.String()
 	m.capsHint(name)
-	m.lastKey, m.lastName = m.at, name
-	if name == "ctrl+z" {
+	m.feed.LastKey, m.lastName = m.Now, name
+	switch {
+	case name == "ctrl+z":
 		return tea.Suspend
-	}
-	if n := len(m.dialogs); n > 0 {
-		d := m.dialogs[n-1]
-		cmd, closes := d.press(msg, m.at)
+	case m.dialogs.Top() != nil:
+		return m.carry(m.dialogs.Press(msg, m.Now))
+	case m.prompt != nil:
+		action, closes := m.prompt.Press(msg)
 		if closes {
-			m.drop(d)
-			if cmd == nil && d.closed != nil {
-				cmd = d.closed()
-			}
+			m.prompt = nil
 		}
-		return cmd
-	}
-	if m.prompt != nil {
-		return m.pressPrompt(msg)
-	}
-	if m.leaving.asked {
+		return m.carry(action)
+	case m.leaving.asked:
 		return nil
-	}
-	if m.run != nil && name == "p" {
-		m.run.paused = true
-		m.show(m.pauseDialog("paused"))
+	case m.run != nil && name == "p":
+		m.run.Pause()
+		m.show(ask.Pause(m.run, "paused"))
 		return nil
-	}
-	if m.toast.until.After(m.at) && name == "esc" {
-		m.toast.until = m.at
+	case name == "esc" && m.toast.until.After(m.Now):
+		m.toast.until = m.Now
 	}
 	return m.pressBinding(name)
-}
-
-func (m *Root) drop(d *dialog) {
-	for i := range m.dialogs {
-		if m.dialogs[i] == d {
-			m.dialogs = append(m.dialogs[:i], m.dialogs[i+1:]...)
-			return
-		}
-	}
 }
 
 // pressBinding does what a key does, or says why it does nothing.
@@ -77,33 +66,33 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		}
 		return nil
 	}
-	if k.do == nil {
+	if k.do == nil && k.opens == nil {
 		return nil
 	}
-	m.list.placed = true
-	if m.screen == onHelp && (k.group == groupLook || k.group == groupAct) {
+	m.table.Placed = true
+	c := m.desk()
+	switch why := m.why(k, c); {
+	case m.screen == onHelp && (k.group == groupLook || k.group == groupAct):
 		m.say("esc leaves the help first", false)
 		return nil
-	}
-	if k.acts {
-		if m.at.Sub(m.swapped) < justMoved {
-			m.say("another row has just come under the cursor: look, then press "+k.show+" again", true)
-			return nil
+	case k.acts && m.table.JustMoved(m.Now):
+		m.say("another row has just come under the cursor: look, then press "+k.show+" again", true)
+		return nil
+	case why != "":
+		m.say(k.show+" is off: "+why, true)
+		return nil
+	case k.acts && (k.opens != nil || k.verb != "") && m.o.AskName:
+		account := m.actor.OSUser
+		if account == "" {
+			account = m.actor.Name
 		}
-		if why := m.closedToActs(); why != "" {
-			m.say(k.show+" is off: "+why, true)
-			return nil
-		}
-		if m.run != nil {
-			m.say(k.show+" is off: a bulk run is under way, p pauses it", true)
-			return nil
-		}
-	}
-	if k.off != nil {
-		if why := k.off(m); why != "" {
-			m.say(k.show+" is off: "+why, true)
-			return nil
-		}
+		m.show(ask.Who(account, k.keys[0]))
+		return nil
+	case k.verb != "" && c.Marks > 0:
+		return m.freeze(k.verb)
+	case k.opens != nil:
+		m.show(k.opens(c))
+		return nil
 	}
 	return k.do(m)
 }
@@ -114,69 +103,47 @@ func (m *Root) capsHint(name string) {
 		r := []rune(s)
 		return len(r) == 1 && unicode.IsUpper(r[0])
 	}
-	if !capital(name) || !capital(m.lastName) || m.at.Sub(m.lastKey) > 2*time.Second || name == "G" && m.lastName == "G" || m.prompt != nil {
+	if !capital(name) || !capital(m.lastName) || m.Now.Sub(m.feed.LastKey) > 2*time.Second || name == "G" && m.lastName == "G" || m.prompt != nil {
 		return
 	}
-	if n := len(m.dialogs); n > 0 {
-		if d := m.dialogs[n-1]; d.focus < len(d.fields) && m.at.Sub(d.openedAt) > guard {
-			return // typing a text
-		}
-		m.dialogs[n-1].fault = "two capitals in a row: is Caps Lock on?"
+	const hint = "two capitals in a row: is Caps Lock on?"
+	if d := m.dialogs.Top(); d != nil && !d.Hint(hint, m.Now) {
+		return // typing a text
 	}
-	m.say("two capitals in a row: is Caps Lock on?", true)
+	m.say(hint, true)
 }
 
 // paste enters text where text is asked for. It never presses a key.
 func (m *Root) paste(text string) {
-	if n := len(m.dialogs); n > 0 {
-		m.dialogs[n-1].paste(text)
-		return
+	switch {
+	case m.dialogs.Top() != nil:
+		m.dialogs.Top().Paste(text)
+	case m.prompt != nil:
+		m.prompt.Paste(text)
+	default:
+		m.say("a paste presses nothing here", false)
 	}
-	if m.prompt != nil {
-		text = safe.Of(strings.Join(strings.Fields(text), " ")).String()
-		p := m.prompt
-		value, at := []rune(p.input.Value()), p.input.Position()
-		p.input.SetValue(string(value[:at]) + text + string(value[at:]))
-		p.input.SetCursor(at + len([]rune(text)))
-		return
-	}
-	m.say("a paste presses nothing here", false)
 }
 
-func (m *Root) halfPage() int { return max(m.list.height/2, 1) }
-
 func (m *Root) move(n int) tea.Cmd {
-	switch m.screen {
-	case onDetail, onHelp:
+	if m.screen != onList {
 		m.scrolled = max(m.scrolled+n, 0)
 		return nil
 	}
-	m.list.moveBy(n)
-	return m.extend()
-}
-
-// extend reads the next page before the cursor comes to the end of this one.
-func (m *Root) extend() tea.Cmd {
-	l := &m.list
-	if l.next == "" || m.extending || m.loading || l.at+2*max(l.height, 10) < len(l.items) {
-		return nil
+	m.table.MoveBy(n)
+	if after := m.table.More(); after != "" {
+		return m.feed.More(after)
 	}
-	m.extending = true
-	w := m.wanted()
-	w.after, w.known, w.limit = l.next, nil, 500
-	return m.load(w)
+	return nil
 }
 
 func (m *Root) open() tea.Cmd {
-	if m.screen == onDetail {
-		m.plainDetail = !m.plainDetail
-		m.scrolled = 0
-		return nil
+	switch {
+	case m.screen == onDetail:
+		m.plain, m.scrolled = !m.plain, 0
+	case m.table.Chosen() != nil:
+		m.screen, m.scrolled, m.plain = onDetail, 0, false
 	}
-	if m.list.chosen() == nil {
-		return nil
-	}
-	m.screen, m.scrolled, m.plainDetail = onDetail, 0, false
 	return nil
 }
 
@@ -186,11 +153,11 @@ func (m *Root) back() tea.Cmd {
 		m.screen, m.scrolled = m.before, 0
 	case m.screen == onDetail:
 		m.screen, m.scrolled = onList, 0
-	case m.list.anchor != "":
-		m.list.anchor = ""
-	case len(m.list.marks) > 0:
-		m.list.marks = nil
-	case m.filter.Text != "":
+	case m.table.Anchor != "":
+		m.table.Anchor = ""
+	case len(m.table.Marks) > 0:
+		m.table.Marks = nil
+	case m.table.Filter.Text != "":
 		return m.setFilter(ledger.Filter{})
 	}
 	return nil
@@ -198,7 +165,7 @@ func (m *Root) back() tea.Cmd {
 
 func (m *Root) nextTab(n int) tea.Cmd {
 	for i, t := range tabOrder {
-		if t == m.tab {
+		if t == m.table.Tab {
 			return m.goTab(tabOrder[(i+n+len(tabOrder))%len(tabOrder)])
 		}
 	}
@@ -207,56 +174,44 @@ func (m *Root) nextTab(n int) tea.Cmd {
 
 func (m *Root) goTab(t ledger.Tab) tea.Cmd {
 	m.screen, m.scrolled = onList, 0
-	if t == m.tab {
+	if !m.table.GoTo(t) {
 		return nil
 	}
-	m.keepPlace()
-	m.tab = t
-	m.list.marks = nil
-	m.restart()
-	return m.reload()
+	return m.feed.Restart()
 }
 
-// keepPlace remembers where the cursor is in this list.
-func (m *Root) keepPlace() {
-	if s := m.list.chosen(); s != nil {
-		m.kept[m.tab] = s.id
+// setFilter shows another selection, from its top.
+func (m *Root) setFilter(f ledger.Filter) tea.Cmd {
+	if !m.table.SetFilter(f) {
+		return nil
 	}
-}
-
-func (m *Root) order() ledger.Order {
-	if o, ok := m.orders[m.tab]; ok {
-		return o
-	}
-	return defaultOrder(m.tab)
+	return m.feed.Restart()
 }
 
 func (m *Root) setOrder(o ledger.Order) tea.Cmd {
-	m.orders[m.tab] = o
-	m.restart()
-	m.say("sorted: "+orderWords(o), false)
-	return m.reload()
+	m.table.SetOrder(o)
+	m.say("sorted: "+table.OrderWords(o), false)
+	return m.feed.Restart()
 }
 
 func (m *Root) nextOrder() tea.Cmd {
 	next := map[ledger.Order]ledger.Order{ledger.OrderLoss: ledger.OrderNewest, ledger.OrderNewest: ledger.OrderOldest, ledger.OrderOldest: ledger.OrderLoss}
-	return m.setOrder(next[m.order()])
+	return m.setOrder(next[m.table.Order()])
 }
 
 func (m *Root) sortNow() tea.Cmd {
-	m.list.settle()
-	return m.reload()
+	m.table.Settle()
+	return m.feed.Reload()
 }
 
 func (m *Root) toggleZoom() tea.Cmd {
-	m.screen, m.scrolled = onList, 0
-	m.zoom = !m.zoom
+	m.screen, m.scrolled, m.zoom = onList, 0, !m.zoom
 	return nil
 }
 
 // switchSide marks the next side of a conflict, or the one before.
 func (m *Root) switchSide() tea.Cmd {
-	n := len(sidesOf(m.chosenBrief(), func(time.Time) string { return "" }))
+	n := detail.Sides(m.feed.Brief())
 	step := 1
 	if m.lastName == "[" {
 		step = n - 1
@@ -265,91 +220,98 @@ func (m *Root) switchSide() tea.Cmd {
 	return nil
 }
 
-func (m *Root) mark() tea.Cmd {
-	if m.list.anchor != "" {
-		return m.rangeMark()
+// mark marks the chosen row, or a range from where one was begun.
+func (m *Root) mark(ranged bool) tea.Cmd {
+	if ranged || m.table.Anchor != "" {
+		m.table.MarkRange()
+		return nil
 	}
-	m.list.mark(m.list.chosen())
+	m.table.Mark()
 	if m.screen == onList {
 		return m.move(1)
 	}
 	return nil
 }
 
-// rangeMark begins a range, or marks all from its beginning to the cursor.
-func (m *Root) rangeMark() tea.Cmd {
-	l := &m.list
-	if l.anchor == "" {
-		l.anchor = l.chosen().id
+// takeAdvice opens the dialog of what is advised.
+func (m *Root) takeAdvice() tea.Cmd {
+	b := m.feed.Brief()
+	verb, why := detail.Advice(&m.Frame, b)
+	if key := map[string]string{"RETRY": "R", "CONFIRM": "C", "ABANDON": "A", "LEAVE": "P", "RAISE": "N"}[verb]; key != "" {
+		return m.pressBinding(key)
+	}
+	switch {
+	case verb != "LOOK":
+		m.say(strings.ToLower(verb)+ticket.Colon(why), false)
 		return nil
+	case b.Rec.Operation.Conflict != ledger.NoConflict:
+		return m.open()
+	case b.Facts.Link != "":
+		return m.openLink()
 	}
-	from, to := l.between()
-	if l.marks == nil {
-		l.marks = map[string]int64{}
-	}
-	for i := from; i <= to; i++ {
-		l.marks[l.items[i].id] = l.items[i].row.Version
-	}
-	l.anchor = ""
-	return nil
+	m.say("look outside, then C with its receipt, or X with how you know", false)
+	return m.open()
 }
 
-func (m *Root) setTheme(name string) error {
-	picked, err := pickTheme(name, m.background, noColour())
-	if err != nil {
-		return err
+// menu lists each act, what it would do now, or why it is off.
+func (m *Root) menu() tea.Cmd {
+	c := m.desk()
+	d := c.Menu()
+	for i := range m.keys {
+		k := &m.keys[i]
+		if k.would == nil {
+			continue
+		}
+		name, _, _ := strings.Cut(k.short, ":")
+		if name == "" {
+			name, _, _ = strings.Cut(k.words, ":")
+		}
+		if why := m.why(k, c); why != "" {
+			d.Add(k.show+"  "+name, "off: "+why)
+			continue
+		}
+		d.Add(k.show+"  "+name, k.would(c))
+		d.Keys[k.keys[0]] = ask.Key(k.keys[0])
 	}
-	m.wish, m.th = name, newTheme(picked)
+	m.show(d)
 	return nil
 }
 
 // foundMsg is one operation that was asked for by its id.
 type foundMsg struct {
-	row shown
+	row feed.Row
 	err error
 }
 
 // find opens one operation, in whichever list it stands.
 func (m *Root) find(id string) tea.Cmd {
-	store, ctx := m.store, m.ctx
+	store, ctx := m.feed.Store, m.ctx
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, feed.Patience)
 		defer cancel()
 		rec, err := store.Read(ctx, ledger.Locator{ID: id})
 		if err != nil {
 			return foundMsg{err: err}
 		}
-		return foundMsg{row: shown{id: rec.Operation.ID, row: safeRow(rec.Row())}}
+		return foundMsg{row: feed.NewRow(rec)}
 	}
 }
 
-func (m *Root) foundIt(msg foundMsg) tea.Cmd {
-	if msg.err != nil {
-		var many *ledger.AmbiguousError
-		if errors.As(msg.err, &many) {
-			m.say(safe.Of("that could be "+strings.Join(many.IDs, ", ")).String(), true)
-		} else {
-			m.say(safe.Of(msg.err.Error()).String(), true)
-		}
+func (m *Root) found(msg foundMsg) tea.Cmd {
+	var many *ledger.AmbiguousError
+	switch {
+	case errors.As(msg.err, &many):
+		m.say(safe.Of("that could be "+strings.Join(many.IDs, ", ")).String(), true)
+		return nil
+	case msg.err != nil:
+		m.sayError(msg.err)
 		return nil
 	}
-	i := m.list.find(msg.row.id)
-	var cmd tea.Cmd
-	if i < 0 {
-		// It is not in this list: show it in the list where it stands, on top until that is sorted again.
-		if t := msg.row.row.TabAt(m.at); t != m.tab || m.filter.Text != "" {
-			m.tab, m.filter = t, ledger.Filter{}
-			m.restart()
-			m.pinned = msg.row
-			cmd = m.reload()
-		}
-		m.list.items = append([]shown{msg.row}, m.list.items...)
-		i = 0
+	m.screen, m.scrolled, m.plain = onDetail, 0, false
+	if m.table.Show(msg.row, m.Now) {
+		return m.feed.Restart()
 	}
-	m.list.at, m.list.placed = i, true
-	m.list.scroll()
-	m.screen, m.scrolled, m.plainDetail = onDetail, 0, false
-	return cmd
+	return nil
 }
 
 // quit leaves at once, or when the last write has ended.
@@ -363,15 +325,22 @@ func (m *Root) leaveWhenIdle() tea.Cmd {
 	if m.o.Engine != nil {
 		busy += m.o.Engine.Busy()
 	}
-	if m.run != nil && !m.run.paused {
-		m.run.paused = true // no further item begins
+	if m.run != nil {
+		m.run.Pause() // no further item begins
 	}
 	if busy == 0 {
 		m.leaving.ready = true
 		return tea.Quit
 	}
-	m.toast = toast{text: "Waiting for " + plural(busy, "write", "writes") + " in flight: leaving now would leave the answer unknown. It ends by its deadline.", until: m.at.Add(time.Minute)}
-	return m.after(100*time.Millisecond, waitMsg{})
+	m.toast = toast{text: "Waiting for " + draw.Plural(busy, "write", "writes") + " in flight: leaving now would leave the answer unknown. It ends by its deadline.", until: m.Now.Add(time.Minute)}
+	return m.o.after(100*time.Millisecond, waitMsg{})
 }
 
-func splitLines(s string) []string { return strings.Split(s, "\n") }
+// help shows every key, from the keymap, with why it is off now.
+func (m *Root) help() tea.Cmd {
+	if m.screen == onHelp {
+		return m.back()
+	}
+	m.before, m.screen, m.scrolled = m.screen, onHelp, 0
+	return nil
+}

@@ -18,6 +18,7 @@ import (
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/console/dialog"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -99,10 +100,10 @@ func (term *terminal) until(what string, ok func(string) bool) {
 func (term *terminal) dialog(title string) {
 	term.t.Helper()
 	term.wait(title)
-	time.Sleep(guard + 50*time.Millisecond)
+	time.Sleep(dialog.Guard + 50*time.Millisecond)
 }
 
-// keys types like a person: slower than the guard of a dialog.
+// keys types like a person: slower than the dialog.Guard of a dialog.
 func (term *terminal) keys(text ...string) {
 	for _, s := range text {
 		switch s {
@@ -114,7 +115,7 @@ func (term *terminal) keys(text ...string) {
 			s = "\x1b"
 		}
 		term.em.SendText(s)
-		time.Sleep(guard + 30*time.Millisecond)
+		time.Sleep(dialog.Guard + 30*time.Millisecond)
 	}
 }
 

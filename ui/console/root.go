@@ -1,17 +1,24 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"image/color"
 	"time"
 
-	"indoubt/ui/ticket"
-
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/act"
+	"indoubt/ui/console/ask"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/console/header"
+	"indoubt/ui/console/prompt"
+	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -24,80 +31,47 @@ const (
 	onHelp
 )
 
-// Root is the one model. Its parts are plain structs; it alone changes them.
-type Root struct {
-	o      Options
-	ctx    context.Context
-	store  ledger.Store
-	judge  ticket.Judge
-	clock  ledger.Clock
-	loc    *time.Location
-	actor  ledger.Actor
-	named  bool // who decides was asked and answered
-	keys   []binding
-	byKey  map[string]*binding
-	writes *writes
-	after  func(d time.Duration, msg tea.Msg) tea.Cmd // a message, later
-	wait   func(watch <-chan struct{}) tea.Cmd        // a message, when something was committed
-
-	w, h       int
-	th         *theme
-	wish       string // theme asked for
-	background color.Color
-	dirty      bool
-	view       tea.View
-	at         time.Time // of this update; everything drawn counts from it
-	ticking    bool      // something on the screen changes every second
-
+// place is what is on the screen, and how far it is scrolled.
+type place struct {
 	screen, before screen
 	scrolled       int
 	side           int // of a conflict
-	plainDetail    bool
+	plain          bool
 	zoom           bool
-	tab            ledger.Tab
-	orders         map[ledger.Tab]ledger.Order
-	filter         ledger.Filter
-	list           list
-	pinned         shown                 // asked for by its id: shown in its list even where the first page does not reach
-	kept           map[ledger.Tab]string // where the cursor was in each list
-	briefs         map[string]*brief
-	values         map[string]map[string]bool // of filter fields, seen so far
-	counts         ledger.Counts
-	info           ledger.Info
-	holds          []ledger.Hold
-	health         []reconcile.Health
-	looks          bool // its engine settles nothing: another one works under another policy
-	seq            int64
+}
 
-	dialogs []*dialog
-	prompt  *prompt
-	run     *bulkRun
-	toast   toast
-	writing int
-	asking  int // number of the newest question whose answer opens a dialog
+// Root is the one model: it knows the size and the theme, gives messages to its
+// parts and carries out what they ask for.
+type Root struct {
+	draw.Frame // its moment is this update's: everything drawn counts from it
+	place
 
-	loadGen    int
-	loading    bool // a look at the ledger is under way
-	resting    bool // or the pause after one
-	again      bool // and another is due
-	extending  bool
-	briefGen   int
-	briefing   bool
-	lastLook   time.Time
-	watch      <-chan struct{}
-	waiting    bool // for the next commit
-	stopWatch  context.CancelFunc
-	lost       error
-	lostAt     time.Time
-	retrying   bool
-	retryAt    time.Time
-	tickGen    int
-	lastKey    time.Time
-	swapped    time.Time // when another operation came under the cursor by itself
-	lastName   string
-	briefAfter time.Time
+	o      Options
+	ctx    context.Context
+	actor  ledger.Actor
+	keys   []binding
+	byKey  map[string]*binding
+	writes *writes
 
-	leaving struct{ asked, ready bool }
+	feed    *feed.Feed
+	table   *table.Table
+	dialogs dialog.Stack
+	prompt  *prompt.Line
+	values  prompt.Values
+	run     *act.Run
+
+	w, h       int
+	theme      string // asked for
+	background color.Color
+	dirty      bool
+	view       tea.View
+
+	toast    toast
+	writing  int
+	asking   int // number of the newest question whose answer opens a dialog
+	tickGen  int
+	lastName string // of a key
+	leaving  struct{ asked, ready bool }
 }
 
 // toast is one sentence about what just happened.
@@ -108,66 +82,54 @@ type toast struct {
 }
 
 type (
-	tickMsg   struct{ gen int }
-	leaveMsg  struct{}
-	restedMsg struct{ gen int }
-	waitMsg   struct{}
+	tickMsg  struct{ gen int }
+	leaveMsg struct{}
+	waitMsg  struct{}
 )
 
 func newRoot(ctx context.Context, o Options) (*Root, error) {
-	m := &Root{
-		o: o, ctx: ctx, store: o.Store, clock: o.Clock, loc: o.Location, actor: o.Actor, judge: ticket.ByPolicy(o.Policy),
-		tab: ledger.TabNeedsYou, orders: map[ledger.Tab]ledger.Order{}, kept: map[ledger.Tab]string{},
-		briefs: map[string]*brief{}, values: map[string]map[string]bool{}, writes: &writes{}, wish: firstOf(o.Theme, "auto"), dirty: true,
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
-	m.wait = waitForChange
-	m.after = func(d time.Duration, msg tea.Msg) tea.Cmd {
-		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
+	o.Location = cmp.Or(o.Location, time.Local)
+	if o.after == nil {
+		o.after = func(d time.Duration, msg tea.Msg) tea.Cmd { return tea.Tick(d, func(time.Time) tea.Msg { return msg }) }
 	}
-	if m.clock == nil {
-		m.clock = time.Now
+	if o.wait == nil {
+		o.wait = feed.Wait
 	}
-	if m.loc == nil {
-		m.loc = time.Local
-	}
-	m.actor.Terminal, m.actor.Machine = true, false
-	m.at = m.clock()
-	if err := m.setTheme(m.wish); err != nil {
+	f, err := ledger.ParseFilter(o.Filter)
+	if err != nil {
 		return nil, err
 	}
-	if o.Filter != "" {
-		f, err := ledger.ParseFilter(o.Filter)
-		if err != nil {
-			return nil, err
-		}
-		m.filter = f
+	m := &Root{Frame: draw.Frame{Now: o.Clock(), Zone: o.Location}, o: o, ctx: ctx, actor: o.Actor, table: table.New(f), values: prompt.Values{}, writes: &writes{}, dirty: true}
+	m.actor.Terminal, m.actor.Machine = true, false
+	if err := m.setTheme(cmp.Or(o.Theme, "auto")); err != nil {
+		return nil, err
 	}
-	m.keys = bindings()
-	m.byKey = map[string]*binding{}
-	for i := range m.keys {
-		for _, k := range m.keys[i].keys {
-			m.byKey[k] = &m.keys[i]
-		}
+	m.keys, m.byKey = keymap()
+	fo := feed.Options{Store: o.Store, Judge: ticket.ByPolicy(o.Policy), Shown: m.table, Clock: o.Clock, Zone: o.Location, Reopen: o.Reopen, After: o.after, Wait: o.wait}
+	if o.Engine != nil {
+		fo.Engine = o.Engine
 	}
-	for key, tab := range tabKeys {
-		m.byKey[key] = &binding{keys: []string{key}, do: func(m *Root) tea.Cmd { return m.goTab(tab) }}
-	}
-	m.startWatch()
+	m.feed = feed.New(ctx, fo)
+	m.feed.Now = m.Now
 	return m, nil
 }
 
-var tabKeys = map[string]ledger.Tab{"1": ledger.TabNeedsYou, "2": ledger.TabChecking, "3": ledger.TabInFlight, "4": ledger.TabSettled, "0": ledger.TabAll}
-var tabOrder = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled, ledger.TabAll}
-
-func (m *Root) now() time.Time { return m.clock() }
+// first reads the first page before there is a terminal to draw on.
+func (m *Root) first() {
+	m.table.Height = 24
+	m.hear(m.feed.First())
+}
 
 // Init starts following the ledger and the clock.
 func (m *Root) Init() tea.Cmd {
-	cmds := []tea.Cmd{m.listen(), m.tick(), m.wantBriefs()}
-	if !m.list.read && m.lost == nil {
-		cmds = append(cmds, m.reload())
+	cmds := []tea.Cmd{m.feed.Listen(), m.tick(), m.feed.Details()}
+	if !m.table.Read && m.feed.Lost == nil {
+		cmds = append(cmds, m.feed.Reload())
 	}
-	if m.wish == "auto" && !noColour() {
+	if m.theme == "auto" && !noColour() {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if m.o.OpenID != "" {
@@ -178,11 +140,12 @@ func (m *Root) Init() tea.Cmd {
 
 // Update takes in one message. Whatever it starts runs in commands.
 func (m *Root) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	m.at = m.now()
+	m.Now = m.o.Clock()
+	m.feed.Now = m.Now
 	cmd, changed := m.take(msg)
 	if changed {
 		m.dirty = true
-		if more := m.wantBriefs(); more != nil {
+		if more := m.feed.Details(); more != nil {
 			cmd = tea.Batch(cmd, more)
 		}
 	}
@@ -193,236 +156,146 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
-		m.layout()
-		return nil, true
+		m.table.Height = m.shape().rows
+		m.table.Scroll()
 	case tea.KeyPressMsg:
-		return m.press(msg), true
+		cmd = m.press(msg)
 	case tea.PasteMsg:
 		m.paste(msg.Content)
-		return nil, true
 	case tea.BackgroundColorMsg:
 		m.background = msg.Color
-		return nil, m.setTheme(m.wish) == nil
+		return nil, m.setTheme(m.theme) == nil
 	case tea.ResumeMsg:
-		return tea.Batch(m.reload(), m.tick()), true
+		cmd = tea.Batch(m.feed.Reload(), m.tick())
 	case tickMsg:
 		if msg.gen != m.tickGen {
 			return nil, false
 		}
-		return tea.Batch(m.everySecond(), m.tick()), true
-	case changedMsg:
-		if msg.ended {
-			return nil, false
+		if !m.still() {
+			m.table.Calm(m.Now)
 		}
-		m.waiting = false // until the pause after the look
-		return m.reload(), false
-	case restedMsg:
-		return m.rested(msg), false
-	case loadedMsg:
-		return m.loaded(msg), true
-	case briefsMsg:
-		return nil, m.tookBriefs(msg)
-	case reopenedMsg:
-		return m.reopened(msg), true
+		cmd = tea.Batch(m.feed.Tick(), m.tick())
 	case foundMsg:
-		return m.foundIt(msg), true
+		cmd = m.found(msg)
 	case planMsg:
 		m.planned(msg)
-		return nil, true
-	case bulkMsg:
-		if msg.gen != m.asking {
-			return nil, false
-		}
-		if msg.err != nil {
-			m.say(safe.Of(msg.err.Error()).String(), true)
-			return nil, true
-		}
-		m.show(m.bulkDialog(msg))
-		return nil, true
+	case frozenMsg:
+		m.frozen(msg)
 	case stepMsg:
-		return m.stepped(msg), true
+		cmd = m.stepped(msg)
 	case doneMsg:
-		return m.done(msg), true
+		cmd = m.done(msg)
 	case leaveMsg:
-		return m.quit(), true
+		cmd = m.quit()
 	case waitMsg:
-		return m.leaveWhenIdle(), true
+		cmd = m.leaveWhenIdle()
+	default:
+		news, cmd := m.feed.Update(msg)
+		return tea.Batch(cmd, m.hear(news)), news.Drawn
 	}
-	return nil, false
+	return cmd, true
+}
+
+// hear takes in what the feed brought.
+func (m *Root) hear(news feed.News) tea.Cmd {
+	if news.Say != "" {
+		m.say(news.Say, news.Bad)
+	}
+	if news.Other {
+		m.dialogs.Clear()
+		m.table.Forget()
+		return m.feed.Restart()
+	}
+	if news.More != nil {
+		m.table.Extend(news.More.Rows, news.More.Next)
+	}
+	if news.Page != nil {
+		m.values.Learn(news.Page.Rows)
+		m.table.Take(news.Page, m.still(), m.Now)
+		m.dialogs.Moved(func(id string, version int64) string {
+			i := m.table.Find(id)
+			if i < 0 || m.table.Items[i].Row.Version == version {
+				return ""
+			}
+			r := m.table.Items[i].Row
+			return "now " + ticket.State(r.StateAt(m.Now)) + " since " + m.Moment(r.UpdatedAt) + ", by " + ticket.Who(r.Actor)
+		})
+	}
+	return nil
 }
 
 // tick comes once a second while something on the screen counts seconds, and
 // else every five: the minute of the clock may be that late, an idle night is cheap.
 func (m *Root) tick() tea.Cmd {
 	m.tickGen++
-	gen, step := m.tickGen, 5*time.Second
-	if m.ticking {
+	step := 5 * time.Second
+	if m.Ticks {
 		step = time.Second
 	}
-	at := m.now()
-	return m.after(at.Truncate(step).Add(step).Sub(at), tickMsg{gen})
+	at := m.o.Clock()
+	return m.o.after(at.Truncate(step).Add(step).Sub(at), tickMsg{m.tickGen})
 }
 
-// everySecond does what only the passing of time asks for.
-func (m *Root) everySecond() tea.Cmd {
-	var cmds []tea.Cmd
-	if m.lost != nil && !m.retrying && !m.at.Before(m.retryAt) {
-		m.retrying = true
-		cmds = append(cmds, m.reopen())
-	}
-	if m.lost == nil && m.at.Sub(m.lastLook) >= 5*time.Second {
-		cmds = append(cmds, m.reload())
-	}
-	if !m.still() && m.list.stirred() {
-		m.underHand(m.list.settle)
-	}
-	for _, s := range m.list.visible() {
-		if b := m.briefs[s.id]; b != nil {
-			for _, t := range []time.Time{b.facts.Advice.ChangesAt, b.rec.Pricing.DecideAt, b.facts.ProofAt, b.facts.LapsesAt} {
-				if t.After(b.took) && !t.After(m.at) {
-					b.old = true // a clock has changed what is advised
-				}
-			}
-		}
-	}
-	return tea.Batch(cmds...)
-}
+// quiet is how long after the last key the order of a list stands still: a row
+// must not move away under a hand that is about to act on it.
+const quiet = 60 * time.Second
 
 // still reports whether the order must not change, because a person is at the keys.
 func (m *Root) still() bool {
-	return !m.lastKey.IsZero() && m.at.Sub(m.lastKey) < quiet || len(m.dialogs) > 0
+	return !m.feed.LastKey.IsZero() && m.Now.Sub(m.feed.LastKey) < quiet || m.dialogs.Top() != nil
 }
 
-// done tells what came of something a person asked for.
+// done says what came of something a person asked for.
 func (m *Root) done(msg doneMsg) tea.Cmd {
 	if msg.wrote {
 		m.writing--
 	}
-	for _, id := range msg.ids {
-		m.outdated(id)
-	}
+	m.feed.Outdated(msg.id)
 	var moved *ledger.MovedError
 	var changed *reconcile.ChangedError
 	switch {
 	case errors.As(msg.err, &moved):
-		d := m.movedDialog(msg.title, moved)
-		d.itself = true
-		m.show(d)
+		m.show(ask.Moved(&m.Frame, msg.title, moved))
 	case errors.As(msg.err, &changed):
-		m.show(changedDialog(msg.title, changed))
+		m.show(ask.Changed(msg.title, changed))
 	case msg.err != nil:
-		m.refused(msg.title, msg.err)
+		m.show(ask.Refused(msg.title, msg.err))
 	case msg.what != "":
 		m.say(msg.what, false)
 	}
-	return m.reload()
-}
-
-// refused shows an error in full: a sentence at the bottom may be cut.
-func (m *Root) refused(title string, err error) {
-	var no *ledger.RefusedError
-	d := &dialog{title: "Not done", head: title, itself: true}
-	if errors.As(err, &no) {
-		d.facts = []fact{{"WHY", safe.Of(no.Why).String(), true}}
-		if no.Hint != "" {
-			d.facts = append(d.facts, fact{"DO", safe.Of(no.Hint).String(), false})
-		}
-	} else {
-		d.facts = []fact{{"WHY", safe.Of(err.Error()).String(), true}}
-	}
-	m.show(d)
-}
-
-func (m *Root) planned(msg planMsg) {
-	if msg.gen != m.asking {
-		return
-	}
-	if msg.err != nil {
-		m.say(safe.Of(msg.err.Error()).String(), true)
-		return
-	}
-	if msg.plan.Refused != nil {
-		m.refused(msg.at.rec.Operation.Title, msg.plan.Refused)
-		return
-	}
-	d := m.retryDialog(msg.plan, msg.at)
-	m.showAs(d, msg.opener)
+	return m.feed.Reload()
 }
 
 // say puts a sentence, safe already, at the bottom for some seconds.
 func (m *Root) say(text string, bad bool) {
-	m.toast = toast{text: text, bad: bad, until: m.at.Add(8 * time.Second)}
+	m.toast = toast{text: text, bad: bad, until: m.Now.Add(8 * time.Second)}
 }
 
-func (m *Root) show(d *dialog) { m.showAs(d, keyOf(m.lastName)) }
+func (m *Root) sayError(err error) { m.say(safe.Of(err.Error()).String(), true) }
 
-func (m *Root) showAs(d *dialog, opener string) {
-	d.openedAt = m.now()
-	if !d.itself {
-		d.opener = opener
-	}
-	m.dialogs = append(m.dialogs, d)
+func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o.Clock()) }
+
+// desk is the chosen operation as it lies before the person who decides.
+func (m *Root) desk() ask.Case {
+	f := m.Frame // as it is now: what is opened here may outlive this frame
+	return ask.Case{Frame: &f, Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: len(m.table.Marks),
+		Holds: m.feed.Holds, Sends: m.o.Engine != nil, Closed: m.feed.Closed(m.o.ReadOnly)}
 }
 
-func (m *Root) currency() string {
-	if m.o.Policy == nil {
-		return ""
-	}
-	if p := m.o.Policy(); p != nil {
-		return p.Currency()
-	}
-	return ""
+func (m *Root) policy() header.Policy {
+	return header.Policy{InForce: m.o.Policy, Problem: m.o.PolicyProblem}
 }
 
-func (m *Root) noPolicy() bool {
-	if m.o.Policy == nil {
-		return false
-	}
-	p := m.o.Policy()
-	return p == nil || p.Empty()
+func (m *Root) header() *header.Header {
+	return &header.Header{Frame: &m.Frame, Snapshot: &m.feed.Snapshot, Policy: m.policy(), Path: m.o.LedgerPath, Banner: m.o.Banner, Actor: m.actor.Name,
+		ReadOnly: m.o.ReadOnly, Checks: m.o.Engine != nil, Read: m.table.Read}
 }
 
-func (m *Root) policyProblem() error {
-	if m.o.PolicyProblem == nil {
-		return nil
+func (m *Root) setTheme(name string) error {
+	picked, err := draw.PickTheme(name, m.background, noColour())
+	if err != nil {
+		return err
 	}
-	return m.o.PolicyProblem()
-}
-
-func (m *Root) kindsOf(downstream string, b *brief) []string {
-	var out []string
-	if m.o.Policy != nil {
-		if p := m.o.Policy(); p != nil {
-			for _, name := range p.Kinds() {
-				if k := p.Kind(name); k.Downstream != nil && k.Downstream.Name == downstream {
-					out = append(out, name)
-				}
-			}
-		}
-	}
-	if b != nil {
-		out = append(out, b.raw.Operation.Kind)
-	}
-	return unique(out)
-}
-
-func (m *Root) policyDialog() *dialog {
-	d := &dialog{title: "Policy"}
-	var p *policy.Policy
-	if m.o.Policy != nil {
-		p = m.o.Policy()
-	}
-	switch {
-	case p == nil || p.Empty():
-		d.facts = append(d.facts, fact{"FILE", "none: nothing is checked, costs are guesses. `indoubt policy init` writes one", true})
-	default:
-		d.facts = append(d.facts, fact{"FILE", safe.Of(p.Path()).String(), false}, fact{"IN FORCE", cut(p.Digest(), 16), false})
-	}
-	if err := m.policyProblem(); err != nil {
-		d.facts = append(d.facts, fact{"NOT TAKEN", "the file on disk is broken; the last good one stays", true})
-		for _, line := range splitLines(safe.Lines(err.Error())) {
-			d.facts = append(d.facts, fact{"", line, false})
-		}
-	}
-	return d
+	m.theme, m.Theme = name, draw.NewTheme(picked)
+	return nil
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ui/act"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
@@ -27,7 +30,7 @@ func nightWith(t *testing.T, w, h int, r ledger.Record) *bench {
 	o.Store.(*memory).put(r)
 	b := newBench(t, w, h, o).judged(nightFacts).keys("g")
 	for range 20 {
-		if b.m.list.chosen().id == r.Operation.ID {
+		if b.m.table.Chosen().ID == r.Operation.ID {
 			return b
 		}
 		b.keys("j")
@@ -49,10 +52,10 @@ func TestAnAmountIsNeverCutOff(t *testing.T) {
 	for e := -4.0; e < 308; e += 0.01 {
 		v := math.Pow(10, e)
 		for _, v := range []float64{v, math.Round(v), math.Nextafter(math.Round(v), 0)} {
-			if got := ticket.Money(v); width(got) > 6 || got == "0.00" {
+			if got := ticket.Money(v); draw.Width(got) > 6 || got == "0.00" {
 				t.Fatalf("%v is shown as %q", v, got)
 			}
-			if got := ticket.Cost(ledger.Cost{Value: v, Guess: true}); width(got) > 6 && v < 1e15 {
+			if got := ticket.Cost(ledger.Cost{Value: v, Guess: true}); draw.Width(got) > 6 && v < 1e15 {
 				t.Fatalf("a guess of %v is shown as %q", v, got)
 			}
 		}
@@ -106,10 +109,10 @@ func TestEveryEffectStandsUnderItsOwnHead(t *testing.T) {
 			col, at := -1, -1
 			for i, l := range lines {
 				if c := strings.Index(l, head); c >= 0 && col < 0 {
-					col, at = width(l[:c]), i
+					col, at = draw.Width(l[:c]), i
 				}
 				if c := strings.Index(l, text); c >= 0 && i > at && at >= 0 {
-					if got := width(l[:c]); got != col && got != col+1 && got != col-1 {
+					if got := draw.Width(l[:c]); got != col && got != col+1 && got != col-1 {
 						t.Errorf("at %d %s does not stand under %s:\n%s", w, text, head, b.screen())
 					}
 					return
@@ -226,7 +229,7 @@ func TestAnAllowanceCountsDownAndEndsInItsDialog(t *testing.T) {
 	e.plans[id(4)] = p
 	b := newBench(t, 80, 30, o).judged(nightFacts).cursorOn(4).keys("R").shows("UNTIL", "left")
 	b.m.View()
-	if !b.m.ticking {
+	if !b.m.Ticks {
 		t.Error("nothing ticks while seconds are counted")
 	}
 	left := lineWith(b.screen(), "UNTIL")
@@ -253,7 +256,7 @@ func TestAnEngineThatOnlyLooksIsSaidSo(t *testing.T) {
 		o := nightOptions()
 		o.Engine.(*fakeEngine).looks = true
 		b := newBench(t, w, 24, o).judged(nightFacts)
-		b.send(changedMsg{})
+		b.send(feed.Changed{})
 		b.shows("ONLY LOOKING").hides("checks on", "checks: this console")
 	}
 }
@@ -294,11 +297,12 @@ func TestSaidNotToHaveLandedIsNoFact(t *testing.T) {
 
 func TestABulkRunCountsWhatBecameOfItsItems(t *testing.T) {
 	b := nightBench(t, 80, 24)
-	b.m.run = &bulkRun{id: "run", verb: verbRetry, items: make([]bulkItem, 9), began: night, looked: true, paused: true}
+	b.m.run = act.New(b.store, ledger.DecisionRun{Verb: "retry", CreatedAt: night}, make([]act.Item, 9), nil)
+	b.m.run.Pause()
 	for i, word := range []string{"sent, it landed, receipt ch_1", "sent, it landed, receipt ch_2", "not sent: it moved", "not sent: held by sam", "sent, it landed"} {
-		b.send(stepMsg{run: "run", at: i, word: word})
+		b.send(stepMsg{b.m.run, act.Result{At: i, Word: word}})
 	}
-	if got := b.m.run.countWords(); got != "2 not sent · 3 sent, it landed" {
+	if got := b.m.run.Tally(); got != "2 not sent · 3 sent, it landed" {
 		t.Errorf("it counts %q", got)
 	}
 	b.shows("5/9", "3 sent, it landed", "paused")
@@ -323,8 +327,8 @@ func TestARiskIsTakenByWhoAllowedIt(t *testing.T) {
 func TestAGuessAlwaysCarriesItsCases(t *testing.T) {
 	r := doubt(20, "x.y", "t", "p", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(2), amount(1))
 	for n, want := range map[int]string{4: "67% n4", 208: "67%n208", 1500: "67% n1k", 123_456: "67%n123k"} {
-		b := &brief{facts: ticket.Facts{Advice: policy.Advice{Odds: policy.Odds{P: 0.67, N: n}}}}
-		if got := (ticket.Ticket{Row: r.Row(), Record: &b.rec, Facts: b.facts, Now: night}).Landed(7); got != want {
+		b := &feed.Brief{Facts: ticket.Facts{Advice: policy.Advice{Odds: policy.Odds{P: 0.67, N: n}}}}
+		if got := (ticket.Ticket{Row: r.Row(), Record: &b.Rec, Facts: b.Facts, Now: night}).Landed(7); got != want {
 			t.Errorf("%d cases: %q, want %q", n, got, want)
 		}
 	}
@@ -392,7 +396,7 @@ func TestThousandsOfRowsThatLeaveAreReadAFewAtATime(t *testing.T) {
 				run(c)
 			}
 		default:
-			if _, ok := msg.(loadedMsg); ok {
+			if _, ok := msg.(feed.Looked); ok {
 				looks++
 				most = max(most, s.reads-before)
 			}
@@ -400,23 +404,56 @@ func TestThousandsOfRowsThatLeaveAreReadAFewAtATime(t *testing.T) {
 			run(next)
 		}
 	}
-	_, cmd := b.m.Update(changedMsg{})
+	_, cmd := b.m.Update(feed.Changed{})
 	run(cmd)
-	if most > readLeft {
+	if most > feed.ReadLeft {
 		t.Errorf("one look read %d operations", most)
 	}
 	left := 0
-	for _, i := range b.m.list.items {
-		if i.gone == "" {
+	for _, i := range b.m.table.Items {
+		if i.Gone == "" {
 			left++
 		}
 	}
 	if left > 0 || looks < 3 {
-		t.Errorf("after %d looks %d rows of %d still stand as if they needed somebody", looks, left, len(b.m.list.items))
+		t.Errorf("after %d looks %d rows of %d still stand as if they needed somebody", looks, left, len(b.m.table.Items))
 	}
 	before := s.reads
-	b.send(changedMsg{})
+	b.send(feed.Changed{})
 	if n := s.reads - before; n > 40 { // what is on the screen may be read for its details
 		t.Errorf("rows known to have left are read again: %d", n)
+	}
+}
+
+func TestWhatNoEngineHasPricedCostsNotNothing(t *testing.T) {
+	s := newMemory(night)
+	rec := doubt(7, "x.post", "", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(0), amount(0))
+	rec.Pricing = ledger.Pricing{OperationID: rec.Operation.ID}
+	s.put(rec)
+	o := nightOptions()
+	o.Store = s
+	price := func(r ledger.Record, now time.Time) ticket.Facts {
+		f := nightFacts(r, now)
+		f.Price = ledger.Pricing{Digest: "p", Title: "post the news", Duplicate: amount(812), Miss: amount(97)}
+		return f
+	}
+	b := newBench(t, 100, 24, o).judged(price)
+	line := func() string {
+		return lineWith(b.screen(), "▌  ")
+	}
+	b.m.feed.JudgeBy(price)
+	b.m.dirty = true
+	if got := line(); strings.Contains(got, " 0") || strings.Count(got, "…") < 4 {
+		t.Errorf("before its details are read: %q", got)
+	}
+	b.send(feed.Changed{})
+	if got := line(); !strings.Contains(got, "post the news") || !strings.Contains(got, "812") || !strings.Contains(got, "97") {
+		t.Errorf("with its details: %q", got)
+	}
+	// Details of what it has become since are not this row's.
+	b.m.feed.Brief().Raw.Operation.Version++
+	b.m.dirty = true
+	if got := line(); strings.Contains(got, "812") {
+		t.Errorf("with another version's details: %q", got)
 	}
 }

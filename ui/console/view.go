@@ -3,8 +3,14 @@ package console
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
+	"indoubt/ui/act"
+	"indoubt/ui/console/detail"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -14,7 +20,7 @@ import (
 func (m *Root) View() tea.View {
 	if m.dirty {
 		m.dirty = false
-		m.ticking = m.lost != nil
+		m.Ticks = m.feed.Lost != nil
 		m.view = tea.NewView(strings.Join(m.draw(), "\n"))
 		m.view.AltScreen = true
 		m.view.WindowTitle = m.windowTitle()
@@ -23,10 +29,10 @@ func (m *Root) View() tea.View {
 }
 
 func (m *Root) windowTitle() string {
-	if m.lost != nil {
+	if m.feed.Lost != nil {
 		return "indoubt: STALE"
 	}
-	return fmt.Sprintf("indoubt: %d need you", m.counts.NeedsYou)
+	return fmt.Sprintf("indoubt: %d need you", m.feed.Counts.NeedsYou)
 }
 
 // shape is how the screen is divided.
@@ -63,7 +69,7 @@ func (m *Root) shape() shape {
 		s.beside = m.w - s.listW - 1
 		s.rows = body
 	case m.h >= 34:
-		s.rows = min(max(len(m.list.items)+1, 6), body*2/5)
+		s.rows = min(max(len(m.table.Items)+1, 6), body*2/5)
 		s.detail = body - s.rows
 	default:
 		s.preview = true
@@ -73,22 +79,16 @@ func (m *Root) shape() shape {
 	return s
 }
 
-// layout tells the list how many rows it has.
-func (m *Root) layout() {
-	m.list.height = m.shape().rows
-	m.list.scroll()
-}
-
 func (m *Root) draw() []string {
 	if m.w <= 0 || m.h <= 0 {
 		return nil
 	}
 	lines := make([]string, 0, m.h)
-	lines = append(lines, m.headLines(m.w)...)
+	lines = append(lines, m.header().Lines(m.w)...)
 	s := m.shape()
 	switch m.screen {
 	case onHelp:
-		lines = append(lines, m.th.faint.s(m.ruled("help", "esc back", m.w)))
+		lines = append(lines, m.Faint.Render(draw.Ruled("help", "esc back", m.w)))
 		lines = m.scrolling(lines, m.helpLines(m.w), s.foot)
 	case onDetail:
 		lines = m.drawDetail(lines, s)
@@ -96,42 +96,32 @@ func (m *Root) draw() []string {
 		lines = m.drawList(lines, s)
 	}
 	if s.foot > 0 {
-		lines = append(lines, m.th.faint.s(rule(m.w)))
+		lines = append(lines, m.Faint.Render(draw.Rule(m.w)))
 		lines = append(lines, m.foot(s.foot)...)
 	}
 	for len(lines) < m.h {
-		lines = append(lines, spaces(m.w))
+		lines = append(lines, draw.Spaces(m.w))
 	}
 	lines = lines[:m.h]
 	if m.w < 60 {
 		for i := range lines { // columns have a least width
-			lines[i] = fit(lines[i], m.w)
+			lines[i] = draw.Left(lines[i], m.w)
 		}
 	}
-	for _, d := range m.dialogs {
-		m.ticking = d.count(m.at, m.loc) || m.ticking
-		w := min(m.w-4, 78)
-		if m.w < 60 {
-			w = m.w
-		}
-		if w > 8 && m.h > 4 {
-			lines = over(lines, d.lines(m.th, w, m.h), m.w, m.h)
-		}
-	}
-	return lines
+	return m.dialogs.Draw(&m.Frame, lines, m.w, m.h)
 }
 
 func (m *Root) drawList(lines []string, s shape) []string {
-	lines = append(lines, m.tabLine(m.w), m.th.faint.s(rule(m.w)))
+	lines = append(lines, m.table.Tabs(&m.Frame, m.feed.Counts, m.w), m.Faint.Render(draw.Rule(m.w)))
 	if s.rows <= 0 {
 		return lines
 	}
-	heads := m.heads(s.listW)
-	rows := m.listLines(s.listW, s.rows)
-	b := m.chosenBrief()
+	heads := m.table.Heads(&m.Frame, s.listW)
+	rows := m.table.Lines(&m.Frame, s.listW, s.rows, m.feed.Ticket, func(w int) []string { return m.header().Nothing(m.table.Tab, m.table.Filter.Text, w) })
+	b := m.feed.Brief()
 	if s.beside > 0 {
 		side := m.sideLines(b, s.beside, s.rows+1)
-		bar := m.th.faint.s("│")
+		bar := m.Faint.Render("│")
 		lines = append(lines, heads+bar+side[0])
 		for i, r := range rows {
 			lines = append(lines, r+bar+side[i+1])
@@ -142,17 +132,17 @@ func (m *Root) drawList(lines []string, s shape) []string {
 	lines = append(lines, rows...)
 	if s.detail > 1 {
 		title := ""
-		if b != nil && !s.preview && (b.rec.Operation.Conflict == ledger.NoConflict || m.plainDetail) {
-			title = b.rec.Operation.Title
+		if b != nil && !s.preview && (b.Rec.Operation.Conflict == ledger.NoConflict || m.plain) {
+			title = b.Rec.Operation.Title
 		}
-		lines = append(lines, m.th.faint.s(m.ruled(title, "", m.w)))
+		lines = append(lines, m.Faint.Render(draw.Ruled(title, "", m.w)))
 		switch {
 		case b == nil:
 			for range s.detail - 1 {
-				lines = append(lines, spaces(m.w))
+				lines = append(lines, draw.Spaces(m.w))
 			}
 		case s.preview:
-			lines = append(lines, m.preview(b, m.w, s.detail-1)...)
+			lines = append(lines, detail.Preview(&m.Frame, b, m.w, s.detail-1)...)
 		default:
 			lines = append(lines, m.window(m.detailOf(b, m.w, s.detail-1), m.w, s.detail-1, 0)...)
 		}
@@ -161,32 +151,32 @@ func (m *Root) drawList(lines []string, s shape) []string {
 }
 
 // sideLines is the detail beside the list.
-func (m *Root) sideLines(b *brief, w, h int) []string {
+func (m *Root) sideLines(b *feed.Brief, w, h int) []string {
 	if b == nil {
 		return m.window(nil, w, h, 0)
 	}
-	text := append([]string{m.th.strong.s(" " + cut(b.rec.Operation.Title, w-2)), ""}, m.detailOf(b, w, h-2)...)
+	text := append([]string{m.Strong.Render(" " + draw.Cut(b.Rec.Operation.Title, w-2)), ""}, m.detailOf(b, w, h-2)...)
 	return m.window(text, w, h, 0)
 }
 
 // detailOf is the conflict's sides or the plain detail, for h lines.
-func (m *Root) detailOf(b *brief, w, h int) []string {
-	if b.rec.Operation.Conflict != ledger.NoConflict && !m.plainDetail {
-		return m.conflictLines(b, w)
+func (m *Root) detailOf(b *feed.Brief, w, h int) []string {
+	if b.Rec.Operation.Conflict != ledger.NoConflict && !m.plain {
+		return detail.Conflict(&m.Frame, b, m.side, w)
 	}
-	return m.detail(b, w, h)
+	return detail.Lines(&m.Frame, b, w, h)
 }
 
 // drawDetail is one operation on the whole screen.
 func (m *Root) drawDetail(lines []string, s shape) []string {
-	b := m.chosenBrief()
+	b := m.feed.Brief()
 	if b == nil {
-		lines = append(lines, m.th.faint.s(m.ruled("", "", m.w)))
+		lines = append(lines, m.Faint.Render(draw.Ruled("", "", m.w)))
 		return m.scrolling(lines, []string{" reading…"}, s.foot)
 	}
-	lines = append(lines, m.th.faint.s(m.ruled(tabWords(m.tab)+" › "+b.rec.Operation.Title, b.rec.Operation.Kind, m.w)))
+	lines = append(lines, m.Faint.Render(draw.Ruled(tabWords(m.table.Tab)+" › "+b.Rec.Operation.Title, b.Rec.Operation.Kind, m.w)))
 	h := m.room(len(lines), s.foot)
-	if m.plainDetail {
+	if m.plain {
 		h = 0 // all of it
 	}
 	return m.scrolling(lines, m.detailOf(b, m.w, h), s.foot)
@@ -223,60 +213,35 @@ func (m *Root) room(drawn, foot int) int {
 
 // window is h lines of a text, each exactly w cells, and says when there is more.
 func (m *Root) window(text []string, w, h, from int) []string {
-	out := make([]string, 0, h)
-	for i := from; i < len(text) && len(out) < h; i++ {
-		out = append(out, fit(text[i], w))
-	}
-	if rest := len(text) - from - h; rest > 0 && h > 2 {
-		out[h-1] = m.th.faint.s(left(fmt.Sprintf(" … %s, %s", plural(rest+1, "more line", "more lines"), m.moreHint()), w))
-	}
-	for len(out) < h {
-		out = append(out, spaces(w))
-	}
-	return out
-}
-
-func (m *Root) moreHint() string {
+	hint := "j scrolls"
 	if m.screen == onList {
-		return "↵ opens all"
+		hint = "↵ opens all"
 	}
-	return "j scrolls"
-}
-
-// ruled is a rule with a title in it.
-func (m *Root) ruled(title, corner string, w int) string {
-	if title == "" {
-		return rule(w)
-	}
-	text := "── " + cut(title, w-8) + " "
-	if corner != "" && width(text)+width(corner)+4 < w {
-		return text + rule(w-width(text)-width(corner)-4) + " " + corner + " ──"
-	}
-	return text + rule(w-width(text))
+	return draw.Window(&m.Frame, text, w, h, from, hint)
 }
 
 // foot is what can be pressed, or what just happened.
 func (m *Root) foot(n int) []string {
 	if m.prompt != nil {
-		lines := m.promptLines(m.w)
+		lines := m.prompt.Lines(&m.Frame, m.w)
 		return lines[len(lines)-n:]
 	}
 	var news []string
 	switch {
 	case m.run != nil:
-		news = []string{m.progressLine(m.w)}
-	case m.toast.text != "" && m.toast.until.After(m.at):
-		m.ticking = true
-		p := m.th.strong
+		news = []string{progress(&m.Frame, m.run, m.w)}
+	case m.toast.text != "" && m.toast.until.After(m.Now):
+		m.Ticks = true
+		p := m.Strong
 		if m.toast.bad {
-			p = m.th.bad
+			p = m.Bad
 		}
-		said := wrap(m.toast.text, max(m.w-2, 8))
+		said := draw.Wrap(m.toast.text, max(m.w-2, 8))
 		if len(said) > n { // as far as there is room
 			said = append(said[:n-1], strings.Join(said[n-1:], " "))
 		}
 		for _, line := range said {
-			news = append(news, p.s(left(" "+line, m.w)))
+			news = append(news, p.Render(draw.Left(" "+line, m.w)))
 		}
 	}
 	looks, acts := m.hints()
@@ -286,38 +251,85 @@ func (m *Root) foot(n int) []string {
 	if len(news) > 0 {
 		return append(news, acts)[:n]
 	}
-	return []string{fit(looks, m.w), fit(acts, m.w)}[:n]
+	return []string{draw.Left(looks, m.w), draw.Left(acts, m.w)}[:n]
 }
 
 // hints are the bottom lines: keys that do something now.
 func (m *Root) hints() (looks, acts string) {
-	closed := m.closedToActs()
-	var a, b strings.Builder
-	usedA, usedB := 0, width(" ? help ") // the way to everything else is always there
-	add := func(out *strings.Builder, used *int, k *binding) {
-		need := width(k.show) + 1 + width(k.short) + 2
-		if *used+need > m.w {
-			return
-		}
-		*used += need
-		out.WriteString(" " + m.th.accent.s(k.show) + " " + m.th.faint.s(k.short) + " ")
-	}
-	put := func(out *strings.Builder, used *int, names ...string) {
+	c := m.desk()
+	line := func(used int, names ...string) string {
+		var out strings.Builder
 		for _, name := range names {
-			if k := m.byKey[name]; (!k.acts || closed == "") && (k.off == nil || k.off(m) == "") {
-				add(out, used, k)
+			k := m.byKey[name]
+			if need := draw.Width(k.show) + 1 + draw.Width(k.short) + 2; m.why(k, c) == "" && used+need <= m.w {
+				used += need
+				out.WriteString(" " + m.Accent.Render(k.show) + " " + m.Faint.Render(k.short) + " ")
 			}
 		}
+		return out.String()
 	}
 	if m.screen == onDetail {
-		put(&a, &usedA, "esc", "a", "c", "T", "o", "y", ":", "q")
+		looks = line(0, "esc", "a", "c", "T", "o", "y", ":", "q")
 	} else {
-		put(&a, &usedA, "enter", "a", "c", "space", "/", "T", "o", "y", ":", "q")
+		looks = line(0, "enter", "a", "c", "space", "/", "T", "o", "y", ":", "q")
 	}
-	put(&b, &usedB, "C", "X", "R", "D", "A", "P", "N", "U")
-	b.WriteString(" " + m.th.accent.s("?") + " " + m.th.faint.s("help"))
-	if closed != "" {
-		return a.String(), m.th.warn.s(left(" "+closed, m.w))
+	if c.Closed != "" {
+		return looks, m.Warn.Render(draw.Left(" "+c.Closed, m.w))
 	}
-	return a.String(), fit(b.String(), m.w)
+	acts = line(draw.Width(" ? help "), "C", "X", "R", "D", "A", "P", "N", "U") // the way to everything else is always there
+	return looks, draw.Left(acts+" "+m.Accent.Render("?")+" "+m.Faint.Render("help"), m.w)
+}
+
+// progress shows a run under way.
+func progress(f *draw.Frame, r *act.Run, w int) string {
+	n, done, room := len(r.Items), len(r.Results), 20
+	full := room * done / max(n, 1)
+	text := fmt.Sprintf(" %s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", room-full), done, n)
+	if d := f.Now.Sub(r.Began()); done > 0 && d > time.Second && done < n && !r.Paused() {
+		text += fmt.Sprintf("  %s left", ticket.Span(d/time.Duration(done)*time.Duration(n-done)))
+	}
+	text += "   " + r.Tally()
+	if r.Paused() {
+		text += "   paused"
+	} else {
+		text += "   p pause"
+	}
+	return f.Strong.Render(draw.Left(text, w))
+}
+
+func (m *Root) helpLines(w int) []string {
+	c := m.desk()
+	lines := []string{" " + m.Strong.Render("Small letters look, capitals act.") + " Nothing outward happens on one key."}
+	for _, group := range []string{groupMove, groupLook, groupAct, groupGo} {
+		lines = append(lines, "", " "+m.Strong.Render(group))
+		if group == groupAct && c.Closed != "" {
+			lines = append(lines, "   "+m.Warn.Render("all off: "+c.Closed))
+			continue
+		}
+		for _, k := range m.keys {
+			if k.group != group || k.show == "" {
+				continue
+			}
+			line := "   " + m.Accent.Render(draw.Left(k.show, 7)) + k.words
+			if why := m.why(&k, c); why != "" {
+				line = "   " + m.Faint.Render(draw.Left(k.show, 7)+k.words+" (off: "+why+")")
+			}
+			lines = append(lines, line)
+		}
+	}
+	lines = append(lines, "", " "+m.Strong.Render("Columns"),
+		"   TWICE    what it costs if it happened and is sent again",
+		"   NEVER    what it costs if it did not happen and nobody acts",
+		"   LANDED?  yes, no and TWICE are facts; a percentage is a guess, n its cases",
+		"            said no is somebody's word, without proof",
+		"   CLOCK    the moment that changes the advice next",
+		"   DO       what is advised; → in the detail says why",
+		"", " "+m.Strong.Render("Commands"))
+	for _, c := range commands() {
+		lines = append(lines, "   "+m.Accent.Render(draw.Left(strings.TrimSpace(":"+c.Name+" "+c.Args), 30))+c.Words)
+	}
+	for i := range lines {
+		lines[i] = draw.Left(lines[i], w)
+	}
+	return lines
 }

@@ -1,0 +1,58 @@
+package ask
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/safe"
+)
+
+var bareWord = regexp.MustCompile(`^[\pL\pN_.:@/+,-]+$`)
+
+// shellWord is a text as one word of a command line.
+func shellWord(s string) string {
+	if bareWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// CopyMenu lists what can be copied, each with its key.
+func (c Case) CopyMenu() *dialog.Dialog {
+	d := c.about("Copy")
+	d.Keys = map[string]dialog.Action{}
+	o := &c.Raw.Operation
+	add := func(key, name, value string) {
+		if value != "" {
+			d.Add(key+"  "+name, draw.Cut(safe.Of(value).String(), 200))
+			d.Keys[key] = Copy{name, value}
+		}
+	}
+	add("i", "id", o.ID)
+	add("v", "id@version", fmt.Sprintf("%s@%d", o.ID, o.Version))
+	add("k", "key", o.Key)
+	add("t", "token", o.Token)
+	add("r", "receipt", o.Receipt())
+	for i := 1; i < len(o.Receipts) && i < 9; i++ {
+		add(fmt.Sprint(i+1), fmt.Sprintf("receipt %d", i+1), o.Receipts[i])
+	}
+	add("l", "link", c.Facts.Link)
+	var input bytes.Buffer
+	if json.Compact(&input, o.Input) == nil {
+		add("n", "input", input.String())
+	}
+	add("s", "command", "indoubt show "+shellWord(o.ID))
+	return d
+}
+
+// Menu is an empty list of what can be done about the operation.
+func (c Case) Menu() *dialog.Dialog {
+	d := c.about("What can I do? Press its key")
+	d.Keys = map[string]dialog.Action{}
+	return d
+}

@@ -1,0 +1,373 @@
+package ask
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+)
+
+// warn adds what every dialog about an operation says: a hold, twins, what
+// overtook it, and what others are doing.
+func (c Case) warn(d *dialog.Dialog) {
+	if h := c.Rec.HeldBy(); h != nil {
+		d.Warn("HOLD", fmt.Sprintf("by %s: %s", ticket.Who(h.Actor.Name), h.Reason))
+	}
+	if g := c.Rec.OpenGrant(); g != nil {
+		d.Warn("ALLOWED SEND", fmt.Sprintf("%s may send once until %s; anything written now takes that back", cmp.Or(c.Rec.Operation.Source.Pipeline, "its pipeline"), c.Moment(g.ExpiresAt)))
+	}
+	for i, r := range c.Rec.Related {
+		if i == 2 {
+			d.Warn("", fmt.Sprintf("and %d more", len(c.Rec.Related)-2))
+			break
+		}
+		name := "TWIN"
+		if r.Overtook {
+			name = "OVERTAKEN BY"
+		}
+		d.Warn(name, fmt.Sprintf("%s, %s, %s %s", cmp.Or(r.Title, r.ID), ticket.State(r.State), cmp.Or(r.Source.Pipeline, "unknown"), c.Moment(r.CreatedAt)))
+	}
+	// The newest remark of another person: they may be at it already.
+	for i := len(c.Events) - 1; i >= 0; i-- {
+		e := c.Events[i]
+		if e.Verb == "note" && e.Actor.Name != c.Me {
+			d.Add(strings.ToUpper(draw.Cut(ticket.Who(e.Actor.Name), 16)), fmt.Sprintf("%q (%s)", e.Reason, c.Moment(e.At)))
+			break
+		}
+	}
+}
+
+// known adds what is fact and what is guess.
+func (c Case) known(d *dialog.Dialog) {
+	text, _ := c.Ticket(c.Now, c.Zone).Known()
+	d.Add("KNOWN", text)
+	c.warn(d)
+}
+
+// decide is a decision about the operation as a dialog shows it.
+func (c Case) decide(dec ledger.Decision, done string) Decide {
+	dec.ID = c.Raw.Operation.ID
+	if dec.Verb != ledger.VerbNote { // a remark is about whatever it has become
+		dec.Version = c.Raw.Operation.Version
+	}
+	return Decide{Decision: dec, Recheck: c.Facts.Recheck, Done: done, Title: c.Rec.Operation.Title}
+}
+
+// withReason finishes a dialog that needs a reason and nothing else.
+func (c Case) withReason(d *dialog.Dialog, label, do string, verb ledger.Verb, done, ask string) *dialog.Dialog {
+	reason := dialog.TextField(label, "")
+	d.Fields, d.Do = []*dialog.Field{reason}, do
+	d.Submit = func(time.Time) (dialog.Action, string) {
+		return c.decide(ledger.Decision{Verb: verb, Reason: reason.Value()}, done), missing(reason, ask)
+	}
+	return d
+}
+
+// missing is what to say where a field is empty.
+func missing(f *dialog.Field, what string) string {
+	if f.Value() == "" {
+		return what
+	}
+	return ""
+}
+
+// Confirm records that it landed.
+func (c Case) Confirm() *dialog.Dialog {
+	d := c.about("It landed?")
+	known := c.Raw.Operation.Receipts
+	for _, r := range c.Raw.Reads {
+		if r.Verdict == ledger.Landed && !r.Control {
+			known = append(known[:len(known):len(known)], r.Receipts...)
+			break
+		}
+	}
+	known = unique(known)
+	candidates := candidatesOf(c.Raw.Reads)
+	c.known(d)
+	const will = "record that it landed; nothing is sent"
+	if c.Raw.Operation.Verdict == ledger.Landed && len(known) > 0 {
+		d.Add("RECEIPT", strings.Join(safe.Value(known), ", "))
+		d.Add("WILL", will)
+		d.Add("UNDO", "U puts it back in doubt")
+		d.Yes = "y it landed"
+		d.Submit = func(time.Time) (dialog.Action, string) {
+			return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: known}, "recorded as landed"), ""
+		}
+		return d
+	}
+	d.Add("WILL", will)
+	d.Add("IF WRONG", "it is never done: "+ticket.FullCost(c.Facts.Advice.Miss))
+	d.Add("TWO RECEIPTS", "make it HAPPENED TWICE")
+	if len(candidates) > 0 {
+		d.Add("MAY BE IT", strings.Join(safe.Value(candidates), ", ")+"; the check cannot tell whose")
+		if len(known) == 0 && len(candidates) == 1 {
+			known = candidates
+		}
+	}
+	receipts, reason := dialog.TextField("Receipts", strings.Join(known, " ")), dialog.TextField("How do you know", "")
+	d.Fields, d.Do = []*dialog.Field{receipts, reason}, "It landed"
+	d.Submit = func(time.Time) (dialog.Action, string) {
+		switch {
+		case reason.Value() != "":
+		case receipts.Value() == "":
+			return nil, "a receipt, or how you know: one of the two"
+		case slices.Contains(candidates, receipts.Value()):
+			return nil, "how you know that it is this one"
+		}
+		return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: splitReceipts(receipts.Value()), Reason: reason.Value()}, "recorded as landed"), ""
+	}
+	return d
+}
+
+// candidatesOf are the receipts that the newest check showed without being able to
+// tell whose they are.
+func candidatesOf(reads []ledger.Read) []string {
+	for _, r := range reads {
+		if r.Control {
+			continue
+		}
+		if r.Cause == ledger.CauseUnidentified || r.Cause == ledger.CauseShared || r.Cause == ledger.CauseOlder {
+			return unique(r.Receipts)
+		}
+		break
+	}
+	return nil
+}
+
+var receiptGap = regexp.MustCompile(`[,\s]+`)
+
+// splitReceipts reads one receipt or several, apart by commas or spaces.
+func splitReceipts(text string) []string {
+	return unique(slices.DeleteFunc(receiptGap.Split(text, -1), func(r string) bool { return r == "" }))
+}
+
+// unique leaves out what stands there before.
+func unique(in []string) []string {
+	var out []string
+	for _, s := range in {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Deny records that it did not land, on a person's word.
+func (c Case) Deny() *dialog.Dialog {
+	d := c.about("It did not land?")
+	c.known(d)
+	d.Add("WILL", "record that it did not land, on your word; nothing is sent")
+	d.Add("NO PROOF", "your word is not a proof: sending again stays a risk somebody takes")
+	d.Warn("IF WRONG", "whoever sends again does it twice: "+ticket.FullCost(c.Facts.Advice.Duplicate))
+	return c.withReason(d, "How do you know", "Did not land", ledger.VerbDeny, "recorded as not landed", "say how you know: somebody reads it when it was wrong")
+}
+
+// Abandon ends it as it is.
+func (c Case) Abandon() *dialog.Dialog {
+	d := c.about("Abandon?")
+	miss := ticket.FullCost(c.Facts.Advice.Miss)
+	if c.Rec.Operation.StateAt(c.Now) == ledger.Failed {
+		d.Add("WILL", "leave it undone for good; nothing is sent, its pipeline is refused")
+		d.Add("COSTS", miss)
+	} else {
+		d.Add("WILL", "leave it unknown for good; nothing is sent, its pipeline is refused")
+		d.Add("COSTS", miss+" if it did not land")
+	}
+	c.warn(d)
+	d.Add("UNDO", "U puts it back in doubt")
+	return c.withReason(d, "Reason", "Abandon", ledger.VerbAbandon, "abandoned", "say why it is given up")
+}
+
+const needReference = "a reference: the refund, the ticket, the commit"
+
+// Ack takes the flag of a conflict down that was put right outside.
+func (c Case) Ack() *dialog.Dialog {
+	d := c.about("Dealt with?")
+	o := &c.Rec.Operation
+	d.Add("WAS", strings.ToLower(ticket.Conflict(o.Conflict))+ticket.Colon(o.ConflictNote))
+	if len(o.Receipts) > 0 {
+		d.Add("COVERS", strings.Join(o.Receipts, ", ")+"; a receipt found later raises it again")
+	}
+	c.warn(d)
+	d.Add("WILL", "take the flag down; indoubt takes nothing back itself")
+	reason, ref := dialog.TextField("What was done", ""), dialog.TextField("Reference", "")
+	d.Fields, d.Do = []*dialog.Field{reason, ref}, "Dealt with"
+	d.Submit = func(time.Time) (dialog.Action, string) {
+		return c.decide(ledger.Decision{Verb: ledger.VerbAck, Reason: reason.Value(), Reference: ref.Value()}, "dealt with"),
+			cmp.Or(missing(reason, "say what was done: refunded, deleted, accepted"), missing(ref, needReference))
+	}
+	return d
+}
+
+// Park puts it out of the way until a time.
+func (c Case) Park() *dialog.Dialog {
+	d := c.about("Park")
+	d.Add("WILL", "take it out of the way until then, or until it changes; checks go on")
+	c.warn(d)
+	until, reason := dialog.TextField("Until", "2h"), dialog.TextField("Reason", "")
+	d.Fields, d.Do = []*dialog.Field{until, reason}, "Park"
+	d.Submit = func(now time.Time) (dialog.Action, string) {
+		t, err := parseUntil(until.Value(), now, c.Zone)
+		if err != nil {
+			return nil, err.Error()
+		}
+		return c.decide(ledger.Decision{Verb: ledger.VerbPark, Until: t, Reason: reason.Value()}, "parked until "+ticket.Moment(t, now, c.Zone)), ""
+	}
+	return d
+}
+
+// parseUntil reads 2h, 30m, 07:00 or 2026-11-21 07:00.
+func parseUntil(text string, now time.Time, zone *time.Location) (time.Time, error) {
+	if d, err := ledger.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	now = now.In(zone)
+	if t, err := time.ParseInLocation("15:04", text, zone); err == nil {
+		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, zone)
+		if !at.After(now) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return at, nil
+	}
+	for _, layout := range []string{"2006-01-02 15:04", time.RFC3339} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil && t.After(now) {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("until when: 2h, 30m, 07:00 or 2006-01-02 15:04, and still to come")
+}
+
+// Note leaves a remark.
+func (c Case) Note() *dialog.Dialog {
+	d := c.about("Note")
+	d.Add("WILL", "leave a remark for whoever looks next; nothing else changes")
+	c.warn(d)
+	return c.withReason(d, "Note", "Leave note", ledger.VerbNote, "noted", "an empty note tells nobody anything")
+}
+
+// Undo puts it back in doubt.
+func (c Case) Undo() *dialog.Dialog {
+	d := c.about("Undo?")
+	o := &c.Rec.Operation
+	d.Add("NOW", fmt.Sprintf("%s, by %s %s%s", ticket.State(o.State), ticket.Who(o.Actor), c.Moment(o.UpdatedAt), ticket.Colon(o.Reason)))
+	d.Add("WILL", "put it back in doubt. From then on only a person settles it")
+	d.Add("NOT UNDONE", "whatever was sent stays sent")
+	c.warn(d)
+	return c.withReason(d, "Reason", "Undo", ledger.VerbUndo, "back in doubt", "say why it was wrong")
+}
+
+// HoldOrRelease lifts the hold that covers the operation, or asks for a new one.
+func (c Case) HoldOrRelease() *dialog.Dialog {
+	if h := c.covering(); h != nil {
+		return c.release(*h)
+	}
+	return c.hold()
+}
+
+// hold stops sends by machine for a kind, a downstream or everything.
+func (c Case) hold() *dialog.Dialog {
+	d := &dialog.Dialog{Title: "Hold"}
+	choices := []string{"everything"}
+	holds := []Hold{{Hold: ledger.Hold{Scope: "all"}}}
+	if c.Brief != nil {
+		kind, down := c.Raw.Operation.Kind, c.Facts.Downstream
+		d.Corner = c.Rec.Operation.Kind
+		if down != "" {
+			choices = append([]string{down}, choices...)
+			holds = append([]Hold{{Hold: ledger.Hold{Scope: ledger.HoldScope("downstream:" + down)}, Downstream: down, Kind: kind}}, holds...)
+		}
+		choices = append([]string{"kind " + c.Rec.Operation.Kind}, choices...)
+		holds = append([]Hold{{Hold: ledger.Hold{Scope: ledger.HoldScope("kind:" + kind)}}}, holds...)
+	}
+	d.Add("WILL", "stop every send by machine, every allowed send and every bulk run at once; checks go on")
+	d.Add("UNTIL", "empty: until somebody releases it")
+	scope, until, reason := dialog.ChoiceField("What", choices...), dialog.TextField("Until", ""), dialog.TextField("Reason", "")
+	d.Fields, d.Do = []*dialog.Field{scope, reason, until}, "Hold"
+	d.Submit = func(now time.Time) (dialog.Action, string) {
+		h := holds[slices.Index(choices, scope.Value())]
+		h.Reason = reason.Value()
+		if until.Value() != "" {
+			var err error
+			if h.Until, err = parseUntil(until.Value(), now, c.Zone); err != nil && h.Reason != "" {
+				return nil, err.Error()
+			}
+		}
+		return h, missing(reason, "say why: others will want to release it")
+	}
+	return d
+}
+
+func (c Case) release(h ledger.Hold) *dialog.Dialog {
+	d := &dialog.Dialog{Title: "Release hold?", Head: "hold " + feed.ScopeWords(h.Scope)}
+	d.Add("HELD BY", fmt.Sprintf("%s since %s: %s", ticket.Who(h.Actor.Name), c.Moment(h.CreatedAt), h.Reason))
+	d.Warn("WILL", "let machines send again, where the policy lets them")
+	reason := dialog.TextField("Reason", "")
+	d.Fields, d.Do = []*dialog.Field{reason}, "Release"
+	d.Submit = func(time.Time) (dialog.Action, string) {
+		return Release{Scope: h.Scope, Reason: reason.Value()}, missing(reason, "say why it may go on")
+	}
+	return d
+}
+
+// Who asks who decides, on an account that several people share, and goes on with
+// the key that was pressed.
+func Who(account, key string) *dialog.Dialog {
+	d := &dialog.Dialog{Title: "Who are you?"}
+	d.Add("ACCOUNT", safe.Of(cmp.Or(account, "this one")).String()+" is shared")
+	d.Add("WHY", "every decision keeps who made it; this is a label, not a login")
+	name := dialog.TextField("Your name", "")
+	d.Fields, d.Do = []*dialog.Field{name}, "That is me"
+	d.Submit = func(time.Time) (dialog.Action, string) {
+		return Name{name.Value(), key}, missing(name, "a name that a colleague recognises")
+	}
+	return d
+}
+
+// Moved shows how an operation differs from what was decided about.
+func Moved(f *draw.Frame, title string, e *ledger.MovedError) *dialog.Dialog {
+	d := &dialog.Dialog{Title: "Not done: it moved", Head: title, Itself: true}
+	d.Warn("NOW", ticket.State(e.State)+" since "+f.Moment(e.At))
+	d.Add("BY", ticket.Who(safe.Of(e.Actor).String())+ticket.Colon(safe.Of(e.Reason).String()))
+	if e.NotFromThisOne {
+		d.Add("SO", fmt.Sprintf("there is nothing to %s from there", verbWords(e.Verb)))
+	} else {
+		d.Add("YOU SAW", fmt.Sprintf("version %d; it is at version %d now", e.Seen, e.Version))
+	}
+	d.Add("NOTHING", "was written or sent. Look again, then decide")
+	return d
+}
+
+func verbWords(v string) string {
+	switch v {
+	case "deny":
+		return "record as not landed"
+	case "ack":
+		return "mark as dealt with"
+	}
+	return safe.Of(v).String()
+}
+
+// Refused shows an error in full: a sentence at the bottom may be cut.
+func Refused(title string, err error) *dialog.Dialog {
+	d := &dialog.Dialog{Title: "Not done", Head: title, Itself: true}
+	var no *ledger.RefusedError
+	if !errors.As(err, &no) {
+		d.Warn("WHY", safe.Of(err.Error()).String())
+		return d
+	}
+	d.Warn("WHY", safe.Of(no.Why).String())
+	if no.Hint != "" {
+		d.Add("DO", safe.Of(no.Hint).String())
+	}
+	return d
+}

@@ -1,0 +1,30 @@
+package ask
+
+import (
+	"testing"
+
+	"indoubt/ledger"
+)
+
+// TestCandidatesAreOffered: what the newest check showed without being able to tell
+// whose it is, and nothing else.
+func TestCandidatesAreOffered(t *testing.T) {
+	seen := func(c ledger.Cause, control bool) ledger.Read {
+		return ledger.Read{Verdict: ledger.Inconclusive, Cause: c, Control: control, Receipts: []string{"190", "190", "191"}}
+	}
+	for name, tc := range map[string]struct {
+		reads []ledger.Read
+		want  int
+	}{
+		"nothing identifies it":  {[]ledger.Read{seen(ledger.CauseUnidentified, false)}, 2},
+		"another has the mark":   {[]ledger.Read{seen(ledger.CauseShared, false)}, 2},
+		"behind a control":       {[]ledger.Read{seen(ledger.CauseNone, true), seen(ledger.CauseUnidentified, false)}, 2},
+		"an echo is none":        {[]ledger.Read{seen(ledger.CauseEcho, false)}, 0},
+		"a newer check saw none": {[]ledger.Read{seen(ledger.CauseNone, false), seen(ledger.CauseUnidentified, false)}, 0},
+		"no check":               {nil, 0},
+	} {
+		if got := candidatesOf(tc.reads); len(got) != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

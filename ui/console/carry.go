@@ -1,0 +1,343 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/act"
+	"indoubt/ui/console/ask"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/console/prompt"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// writes counts what must end before the program may: a write that is cut off
+// would itself be in doubt.
+type writes struct {
+	mu     sync.Mutex
+	n      int
+	closed bool
+	idle   *sync.Cond
+}
+
+// begin takes part, unless the program is over already.
+func (w *writes) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.n++
+	return true
+}
+
+func (w *writes) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.n--
+	if w.idle != nil {
+		w.idle.Broadcast()
+	}
+}
+
+// Wait lets no further write begin and returns when the last one has ended.
+func (w *writes) Wait() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.idle = sync.NewCond(&w.mu)
+	for w.n > 0 {
+		w.idle.Wait()
+	}
+}
+
+// doneMsg is the end of something a person asked for.
+type doneMsg struct {
+	what  string // a sentence about what it did
+	title string
+	id    string // of the operation it was about
+	err   error
+	wrote bool
+}
+
+// write runs f as a write in flight: it is not cut off by leaving.
+func (m *Root) write(title, id string, f func(ctx context.Context) (string, error)) tea.Cmd {
+	w, ctx := m.writes, context.WithoutCancel(m.ctx)
+	m.writing++
+	return func() tea.Msg {
+		if !w.begin() {
+			return doneMsg{title: title, err: errors.New("the console is closing"), wrote: true}
+		}
+		defer w.end()
+		what, err := f(ctx)
+		return doneMsg{what: what, title: title, id: id, err: err, wrote: true}
+	}
+}
+
+// carry carries out what a dialog or the prompt asks for.
+func (m *Root) carry(action dialog.Action) tea.Cmd {
+	store, engine, actor, now := m.feed.Store, m.o.Engine, m.actor, m.o.Clock()
+	switch a := action.(type) {
+	case ask.Decide:
+		a.ChangeID, a.Actor, a.RecheckAt = ledger.NewID(), actor, after(now, a.Recheck)
+		return m.write(a.Title, a.ID, func(ctx context.Context) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+			defer cancel()
+			_, err := ledger.Decide(ctx, store, a.Decision)
+			return a.Done + ": " + a.Title, err
+		})
+	case ask.Send:
+		a.ChangeID, a.Actor = ledger.NewID(), actor
+		m.say("sending: "+a.Title, false)
+		return m.write(a.Title, a.ID, func(ctx context.Context) (string, error) {
+			r, err := engine.Retry(ctx, a.RetryRequest)
+			return act.Words(r) + ": " + a.Title, err
+		})
+	case ask.Hold:
+		a.ChangeID, a.Actor, a.CreatedAt = ledger.NewID(), actor, now
+		if a.Downstream != "" {
+			a.Kinds = m.policy().KindsOf(a.Downstream, a.Kind)
+		}
+		return m.write("hold", "", func(ctx context.Context) (string, error) {
+			return "held: " + feed.ScopeWords(a.Scope), store.Hold(ctx, a.Hold)
+		})
+	case ask.Release:
+		change := ledger.NewID()
+		return m.write("release", "", func(ctx context.Context) (string, error) {
+			return "released: " + feed.ScopeWords(a.Scope), store.LiftHold(ctx, a.Scope, actor, a.Reason, change)
+		})
+	case ask.Name:
+		m.actor.Name, m.o.AskName = a.Name, false
+		return m.pressBinding(a.Key)
+	case ask.Key:
+		return m.pressBinding(string(a))
+	case ask.Copy:
+		m.say("copied the "+a.What+", if your terminal allows it: "+draw.Cut(safe.Of(a.Text).String(), 60), false)
+		return tea.SetClipboard(safe.Exact(a.Text)) // it may be pasted into a shell
+	case ask.Start:
+		return m.start(a)
+	case ask.GoOn:
+		m.run = a.Run
+		m.run.Resume()
+		return m.step()
+	case ask.Stop:
+		a.Run.Stop("stopped by you")
+		return m.ended()
+	case prompt.Show:
+		return m.setFilter(a.Filter)
+	case prompt.Run:
+		return m.command(a)
+	}
+	return nil
+}
+
+// after is a moment so long from now; none for a duration of zero.
+func after(now time.Time, d time.Duration) time.Time {
+	if d <= 0 {
+		return time.Time{}
+	}
+	return now.Add(d)
+}
+
+// sendPacing makes a bulk run send ten a second.
+var sendPacing = 100 * time.Millisecond
+
+// frozenMsg is a set worked out from the marks.
+type frozenMsg struct {
+	gen int
+	set *ask.Set
+	err error
+}
+
+// freeze judges each of the marked rows by itself; then a dialog asks.
+func (m *Root) freeze(verb ledger.Verb) tea.Cmd {
+	m.asking++
+	gen, ctx, read, engine, desk, marked := m.asking, m.ctx, m.feed.Reader(false), m.o.Engine, m.desk(), m.table.Marked()
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		set, err := ask.Freeze(ctx, verb, marked, read, engine, desk)
+		return frozenMsg{gen, set, err}
+	}
+}
+
+func (m *Root) frozen(msg frozenMsg) {
+	switch {
+	case msg.gen != m.asking:
+	case msg.err != nil:
+		m.sayError(msg.err)
+	default:
+		m.show(ask.Bulk(m.desk().Frame, msg.set))
+	}
+}
+
+// start begins a bulk run. Each of its items goes the way of a single one.
+func (m *Root) start(a ask.Start) tea.Cmd {
+	store, engine, actor, clock := m.feed.Store, m.o.Engine, m.actor, m.o.Clock
+	items := make([]act.Item, len(a.Items))
+	for i, it := range a.Items {
+		items[i] = it.Item
+	}
+	m.run = act.New(store, ledger.DecisionRun{Verb: string(a.Verb), Actor: actor, CreatedAt: m.Now}, items, func(ctx context.Context, i int, change string) act.Result {
+		it := a.Items[i]
+		if a.Verb == ask.Retry {
+			return act.Sent(engine.Retry(ctx, reconcile.RetryRequest{ID: it.ID, Version: it.Version, Basis: it.Basis, Showing: it.Showing, Reason: a.Reason, Actor: actor, ChangeID: change}))
+		}
+		_, err := ledger.Decide(ctx, store, ledger.Decision{ChangeID: change, ID: it.ID, Version: it.Version, Verb: a.Verb, Reason: a.Reason, Actor: actor, Reference: a.Reference, Until: a.Until, RecheckAt: after(clock(), it.Recheck)})
+		return act.Result{Word: a.Done(), Err: err, Trouble: err != nil && !errors.Is(err, ledger.ErrMoved)}
+	})
+	if a.Verb == ask.Retry {
+		m.run.TryFirst, m.run.Pace = act.TryFirst, sendPacing
+	}
+	m.table.Marks = nil
+	return m.step()
+}
+
+// stepMsg is the end of one item of a bulk run.
+type stepMsg struct {
+	run    *act.Run
+	result act.Result
+}
+
+// step carries out the next item of the run.
+func (m *Root) step() tea.Cmd {
+	run := m.run
+	if run == nil {
+		return nil
+	}
+	work := run.Next()
+	if work == nil {
+		return nil
+	}
+	m.writing++
+	w, ctx := m.writes, context.WithoutCancel(m.ctx)
+	return func() tea.Msg {
+		if !w.begin() {
+			return nil // the program is over
+		}
+		defer w.end()
+		return stepMsg{run, work(ctx)}
+	}
+}
+
+// stepped takes in the end of one item and starts the next.
+func (m *Root) stepped(msg stepMsg) tea.Cmd {
+	m.writing--
+	run, waited := msg.run, msg.run.Paused()
+	run.Take(msg.result)
+	if run.Over() == "" && run.Paused() && !waited {
+		m.show(ask.Pause(run, fmt.Sprintf("%d sent, %d to go", len(run.Results), run.Left())))
+	}
+	return tea.Batch(m.ended(), m.step())
+}
+
+// ended shows the report of a run that is over, and keeps it.
+func (m *Root) ended() tea.Cmd {
+	run := m.run
+	if run == nil || run.Over() == "" {
+		return nil
+	}
+	m.run = nil
+	m.show(ask.Report(run))
+	keep := run.Finish()
+	return tea.Batch(m.feed.Reload(), m.write("", "", func(ctx context.Context) (string, error) {
+		if err := keep(ctx); err != nil {
+			return "", fmt.Errorf("write down how far the run came: %w", err)
+		}
+		return "", nil
+	}))
+}
+
+// planMsg is what a retry would do, worked out for the dialog.
+type planMsg struct {
+	gen    int
+	opener string // the key that asked
+	plan   reconcile.Plan
+	at     *feed.Brief
+	err    error
+}
+
+// plan asks what a retry would do now; its dialog opens when that is known.
+func (m *Root) plan() tea.Cmd {
+	m.asking++
+	gen, opener, id, engine, read, ctx := m.asking, keyOf(m.lastName), m.table.Chosen().ID, m.o.Engine, m.feed.Reader(true), m.ctx
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, feed.Patience)
+		defer cancel()
+		msg := planMsg{gen: gen, opener: opener}
+		if msg.plan, msg.err = engine.Plan(ctx, id); msg.err == nil {
+			msg.at, msg.err = read(ctx, id)
+		}
+		return msg
+	}
+}
+
+func (m *Root) planned(msg planMsg) {
+	switch {
+	case msg.gen != m.asking:
+	case msg.err != nil:
+		m.sayError(msg.err)
+	case msg.plan.Refused != nil:
+		m.show(ask.Refused(msg.at.Rec.Operation.Title, msg.plan.Refused))
+	default:
+		c := m.desk()
+		c.Brief = msg.at
+		m.dialogs.Open(c.Retry(msg.plan), msg.opener, m.o.Clock())
+	}
+}
+
+// check makes one check of the chosen operation now.
+func (m *Root) check() tea.Cmd {
+	b := m.feed.Brief()
+	engine, id, title, ctx := m.o.Engine, b.Raw.Operation.ID, b.Rec.Operation.Title, m.ctx
+	m.say("checking: "+title, false)
+	return func() tea.Msg {
+		r, err := engine.ReadNow(ctx, id)
+		return doneMsg{what: "check: " + ticket.Verdict(safe.Value(r.Read)) + ": " + title, title: title, id: id, err: err}
+	}
+}
+
+// openLink opens the downstream's own page, or says where it is.
+func (m *Root) openLink() tea.Cmd {
+	url := m.feed.Link()
+	shown := safe.Of(url).String()
+	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
+		m.say("not a web address: "+shown, true)
+		return nil
+	}
+	name := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		name = "open"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		d := &dialog.Dialog{Title: "Open"}
+		d.Add("HERE", "there is no browser on this side of the connection")
+		d.Add("COPIED", "if your terminal allows it")
+		d.Add("LINK", shown)
+		m.show(d)
+		return tea.SetClipboard(safe.Exact(url))
+	}
+	return func() tea.Msg {
+		cmd := exec.Command(path, url)
+		if err := cmd.Start(); err != nil {
+			return doneMsg{err: fmt.Errorf("open %s: %w", url, err)}
+		}
+		go func() { _ = cmd.Wait() }() // only so that no zombie is left
+		return doneMsg{what: "opened " + shown}
+	}
+}

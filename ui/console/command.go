@@ -1,0 +1,117 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/header"
+	"indoubt/ui/console/prompt"
+	"indoubt/ui/safe"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+func (m *Root) ask(kind prompt.Kind) tea.Cmd {
+	m.prompt = prompt.New(kind, m.table.Filter, specs(), m.values)
+	return nil
+}
+
+// command is one word of the command line.
+type command struct {
+	prompt.Spec
+	do func(m *Root, arg string) (tea.Cmd, error)
+}
+
+func commands() []command {
+	spec := func(name, args, words string, choices ...string) prompt.Spec {
+		return prompt.Spec{Name: name, Args: args, Words: words, Choices: choices}
+	}
+	tab := func(t ledger.Tab) func(*Root, string) (tea.Cmd, error) {
+		return func(m *Root, _ string) (tea.Cmd, error) { return m.goTab(t), nil }
+	}
+	key := func(name string) func(*Root, string) (tea.Cmd, error) {
+		return func(m *Root, _ string) (tea.Cmd, error) { return m.pressBinding(name), nil }
+	}
+	return []command{
+		{spec("all", "", "every operation"), tab(ledger.TabAll)},
+		{spec("checking", "", "in doubt, with checks to come"), tab(ledger.TabChecking)},
+		{spec("filter", "TEXT", "show only what matches; empty: all"), func(m *Root, arg string) (tea.Cmd, error) {
+			f, err := ledger.ParseFilter(arg)
+			if err != nil {
+				return nil, errors.New(prompt.Fault(err))
+			}
+			return m.setFilter(f), nil
+		}},
+		{spec("flight", "", "attempts in flight"), tab(ledger.TabInFlight)},
+		{spec("help", "", "every key"), func(m *Root, _ string) (tea.Cmd, error) { return m.help(), nil }},
+		{spec("hold", "", "stop every send by machine"), key("H")},
+		{spec("needs", "", "what needs you"), tab(ledger.TabNeedsYou)},
+		{spec("open", "ID", "one operation, by its id or the beginning of it"), func(m *Root, arg string) (tea.Cmd, error) {
+			if arg == "" {
+				return nil, errors.New("open which one? An id, or four letters of its beginning")
+			}
+			return m.find(arg), nil
+		}},
+		{spec("policy", "", "which policy is in force, and what is wrong with the file"), func(m *Root, _ string) (tea.Cmd, error) {
+			m.show(policyDialog(m.policy()))
+			return nil, nil
+		}},
+		{spec("quit", "", "leave"), func(m *Root, _ string) (tea.Cmd, error) { return m.quit(), nil }},
+		{spec("release", "", "let machines send again"), key("H")},
+		{spec("settled", "", "what is settled, newest first"), tab(ledger.TabSettled)},
+		{spec("sort", "loss|newest|oldest", "order of the list", "loss", "newest", "oldest"), func(m *Root, arg string) (tea.Cmd, error) {
+			switch o := ledger.Order(arg); o {
+			case ledger.OrderLoss, ledger.OrderNewest, ledger.OrderOldest:
+				return m.setOrder(o), nil
+			}
+			return nil, fmt.Errorf("no order %q: there are loss, newest, oldest", arg)
+		}},
+		{spec("theme", "auto|light|dark|none", "colours", draw.Themes...), func(m *Root, arg string) (tea.Cmd, error) { return nil, m.setTheme(arg) }},
+	}
+}
+
+func specs() []prompt.Spec {
+	var out []prompt.Spec
+	for _, c := range commands() {
+		out = append(out, c.Spec)
+	}
+	return out
+}
+
+// command carries out one command. Where it cannot, the prompt says why.
+func (m *Root) command(run prompt.Run) tea.Cmd {
+	for _, c := range commands() {
+		if c.Name != run.Name {
+			continue
+		}
+		cmd, err := c.do(m, run.Arg)
+		if err != nil {
+			run.From.Fail(err)
+			m.prompt = run.From
+		}
+		return cmd
+	}
+	return nil
+}
+
+// policyDialog says which policy is in force, and what is wrong with the file.
+func policyDialog(p header.Policy) *dialog.Dialog {
+	d := &dialog.Dialog{Title: "Policy"}
+	if p.InForce == nil || p.None() {
+		d.Warn("FILE", "none: nothing is checked, costs are guesses. `indoubt policy init` writes one")
+	} else {
+		d.Add("FILE", safe.Of(p.InForce().Path()).String())
+		d.Add("IN FORCE", draw.Cut(p.InForce().Digest(), 16))
+	}
+	if err := p.Broken(); err != nil {
+		d.Warn("NOT TAKEN", "the file on disk is broken; the last good one stays")
+		for _, line := range strings.Split(safe.Lines(err.Error()), "\n") {
+			d.Add("", line)
+		}
+	}
+	return d
+}

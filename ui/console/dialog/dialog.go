@@ -1,0 +1,340 @@
+// Package dialog asks before something is done. A dialog is {ID, Press → Action,
+// Draw}, on a stack: what a key asks for comes back as a value, which the caller
+// carries out. A dialog writes nothing, and holds nothing of the one who opened it.
+package dialog
+
+import (
+	"strings"
+	"time"
+
+	"indoubt/ui/console/draw"
+	"indoubt/ui/ticket"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// Guard is how long a new dialog takes no key: the one that opened it may
+// still be down, or the next may have been meant for the list.
+const Guard = 300 * time.Millisecond
+
+// Action is what a key in a dialog asks for; nil is nothing.
+type Action any
+
+// Dialog is one question, with what must be known to answer it.
+type Dialog struct {
+	ID      string // of the operation it is about
+	Version int64  // as shown
+
+	Title, Corner string // of the frame
+	Head, Seen    string // first line: what, and as seen when
+	Facts         []Fact
+	More          []string // shown with ^b: the body, the list
+	Fields        []*Field
+	Yes           string // one `y` does this; empty: fields and buttons
+	Do            string // the button; empty: there is nothing to do here
+	// Submit is what was answered, or why it cannot be taken so.
+	Submit func(now time.Time) (action Action, fault string)
+	Closed Action            // when it is left without an answer
+	Keys   map[string]Action // further keys of a dialog without fields
+	Itself bool              // it opened by itself: it waits until the hands are still
+	Until  time.Time         // what allows it runs out then; zero: it does not
+
+	opener   string // the key that opened it, small
+	openedAt time.Time
+	lastKey  time.Time
+	focus    int // fields, then Cancel, then the button
+	scroll   int
+	showMore bool
+	fault    string
+	stale    string // it moved: why this cannot be done any more
+	left     string // how long what allows it still holds, or that it is over
+	lapsed   bool
+}
+
+// Fact is one labelled text of a dialog.
+type Fact struct {
+	Label, Text string
+	Grave       bool
+}
+
+// Add adds a fact, and Warn a grave one.
+func (d *Dialog) Add(label, text string)  { d.Facts = append(d.Facts, Fact{label, text, false}) }
+func (d *Dialog) Warn(label, text string) { d.Facts = append(d.Facts, Fact{label, text, true}) }
+
+// Moved tells that its operation is not as it was shown any more.
+func (d *Dialog) Moved(how string) {
+	if d.stale == "" {
+		d.stale = how
+	}
+}
+
+// Hint shows a text where faults stand, unless a text is being typed.
+func (d *Dialog) Hint(text string, now time.Time) (shown bool) {
+	if d.focus < len(d.Fields) && now.Sub(d.openedAt) > Guard {
+		return false
+	}
+	d.fault = text
+	return true
+}
+
+func (d *Dialog) cancelAt() int { return len(d.Fields) }
+func (d *Dialog) doAt() int     { return len(d.Fields) + 1 }
+
+// Press gives a key to the dialog: what it asks for, and whether that ends it.
+func (d *Dialog) Press(msg tea.KeyPressMsg, now time.Time) (action Action, closes bool) {
+	name := msg.String()
+	last := d.lastKey
+	d.lastKey = now
+	wait := now.Sub(d.openedAt) < Guard
+	// A key that is still held down repeats; it waits until it is let go.
+	if !wait && d.opener != "" && strings.ToLower(name) == d.opener && !last.IsZero() && now.Sub(last) < Guard && d.untouched() {
+		wait = true
+	}
+	if wait {
+		if d.Itself {
+			d.openedAt = now // until the hands are still
+		}
+		return nil, false
+	}
+	d.fault = ""
+	switch name {
+	case "esc", "ctrl+c":
+		return d.Closed, true
+	case "ctrl+b":
+		d.toggleMore()
+		return nil, false
+	case "pgdown", "ctrl+d":
+		d.scroll += 5
+		return nil, false
+	case "pgup", "ctrl+u":
+		if d.focus >= len(d.Fields) || d.Yes != "" || name == "pgup" {
+			d.scroll = max(d.scroll-5, 0)
+			return nil, false
+		}
+	}
+	if d.Yes != "" || d.Do == "" {
+		return d.pressPlain(name, now)
+	}
+	return d.pressForm(msg, name, now)
+}
+
+// count says how long what allows it still holds.
+func (d *Dialog) count(f *draw.Frame) {
+	if d.Until.IsZero() {
+		return
+	}
+	left := d.Until.Sub(f.Now)
+	if d.lapsed = left <= 0; d.lapsed {
+		d.left = "over since " + f.Moment(d.Until) + ": what allowed it no longer holds"
+		return
+	}
+	d.left = f.Moment(d.Until) + ", " + ticket.Span(left) + " left"
+	f.Ticks = f.Ticks || left < 10*time.Minute
+}
+
+// untouched reports that nothing was entered yet.
+func (d *Dialog) untouched() bool {
+	for _, f := range d.Fields {
+		if f.choices == nil && f.Value() != "" {
+			return false
+		}
+	}
+	return d.focus == 0
+}
+
+func (d *Dialog) pressPlain(name string, now time.Time) (Action, bool) {
+	switch {
+	case name == "enter" || name == "q":
+		return d.Closed, true
+	case d.Keys[name] != nil && strings.ToLower(name) != d.opener:
+		return d.Keys[name], true
+	case name == "b":
+		d.toggleMore()
+	case name == "down" || name == "j":
+		d.scroll++
+	case name == "up" || name == "k":
+		d.scroll = max(d.scroll-1, 0)
+	case name == "y" && d.Yes != "":
+		if d.opener == "y" {
+			return nil, false
+		}
+		return d.submit(now)
+	}
+	return nil, false
+}
+
+func (d *Dialog) pressForm(msg tea.KeyPressMsg, name string, now time.Time) (Action, bool) {
+	last := d.doAt()
+	switch name {
+	case "tab", "down":
+		d.focus = (d.focus + 1) % (last + 1)
+		return nil, false
+	case "shift+tab", "up":
+		d.focus = (d.focus + last) % (last + 1)
+		return nil, false
+	case "enter":
+		switch {
+		case d.focus == last:
+			return d.submit(now)
+		case d.focus == d.cancelAt():
+			return d.Closed, true
+		}
+		d.focus++ // the next field, and after the last one Cancel
+		return nil, false
+	}
+	if d.focus < len(d.Fields) {
+		d.Fields[d.focus].press(msg)
+		return nil, false
+	}
+	switch name {
+	case "left", "h":
+		d.focus = d.cancelAt()
+	case "right", "l":
+		d.focus = last
+	}
+	return nil, false
+}
+
+// toggleMore shows what does not fit a first look, or hides it again.
+func (d *Dialog) toggleMore() {
+	d.showMore, d.scroll = !d.showMore, 0
+}
+
+func (d *Dialog) submit(now time.Time) (Action, bool) {
+	if d.stale != "" {
+		d.fault = "it moved: " + d.stale
+		return nil, false
+	}
+	if d.lapsed {
+		d.fault = "what allowed it is over: nothing was done. Look again"
+		return nil, false
+	}
+	action, fault := d.Submit(now)
+	if d.fault = fault; fault != "" {
+		return nil, false
+	}
+	return action, true
+}
+
+// Paste enters text where a text is asked for. It never presses a key.
+func (d *Dialog) Paste(text string) {
+	if d.Yes == "" && d.Do != "" && d.focus < len(d.Fields) {
+		if d.Fields[d.focus].paste(text) {
+			d.fault = "this is typed by hand, not pasted"
+		}
+	}
+}
+
+// Draw is the dialog in at most w by h cells.
+func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
+	th := f.Theme
+	d.count(f)
+	inner := w - 4
+	name := 17
+	room := max(inner-name, 10)
+	var top []string
+	if d.Head != "" {
+		seen := d.Seen
+		if draw.Width(d.Head)+draw.Width(seen)+2 > inner {
+			seen = ""
+		}
+		top = append(top, th.Strong.Render(draw.Left(d.Head, inner-draw.Width(seen)))+th.Faint.Render(seen))
+		top = append(top, "")
+	}
+	if d.stale != "" {
+		for _, l := range draw.Wrap("IT MOVED: "+d.stale, inner) {
+			top = append(top, th.Bad.Render(l))
+		}
+	}
+	for _, f := range append(d.Facts[:len(d.Facts):len(d.Facts)], Fact{"UNTIL", d.left, d.lapsed}) {
+		p := th.Text
+		if f.Text == "" && f.Label == "UNTIL" {
+			continue
+		}
+		if f.Grave {
+			p = th.Bad
+		}
+		if f.Label == "" && f.Text == "" {
+			top = append(top, "")
+			continue
+		}
+		for i, l := range draw.Wrap(f.Text, room) {
+			head := draw.Spaces(name)
+			if i == 0 {
+				head = draw.Left(f.Label, name-1) + " "
+			}
+			top = append(top, th.Faint.Render(head)+p.Render(l))
+		}
+	}
+	if d.showMore && len(d.More) > 0 {
+		top = append([]string{th.Faint.Render("^b: back")}, d.More...)
+	}
+	bottom := d.foot(th, inner, name)
+	// The end of a dialog, where it is answered, is never cut off: what is above scrolls.
+	fits := h - 2 - len(bottom)
+	d.scroll = min(d.scroll, max(len(top)-fits, 0))
+	if len(top) > fits && fits > 1 {
+		rest := len(top) - d.scroll - (fits - 1)
+		if rest > 0 {
+			top = append(append([]string{}, top[d.scroll:d.scroll+fits-1]...), th.Faint.Render(draw.Plural(rest, "more line", "more lines")+", PgDn"))
+		} else {
+			top = top[d.scroll:]
+		}
+	} else if fits <= 1 && len(top) > max(fits, 0) {
+		top = top[:max(fits, 0)]
+	}
+	out := make([]string, 0, len(top)+len(bottom)+2)
+	corner := d.Corner
+	if corner != "" {
+		corner = " " + corner + " "
+	}
+	title := draw.Cut(" "+d.Title+" ", w-4)
+	if draw.Width(title)+draw.Width(corner) > w-4 {
+		corner = ""
+	}
+	out = append(out, th.Faint.Render("┌")+th.Strong.Render(title)+th.Faint.Render(draw.Rule(w-3-draw.Width(title)-draw.Width(corner))+corner+"─┐"))
+	for _, l := range append(top, bottom...) {
+		out = append(out, th.Faint.Render("│ ")+draw.Left(l, inner)+th.Faint.Render(" │"))
+	}
+	return append(out, th.Faint.Render("└"+draw.Rule(w-2)+"┘"))
+}
+
+// foot is the part that is answered.
+func (d *Dialog) foot(th *draw.Theme, w, name int) []string {
+	var out []string
+	if d.fault != "" {
+		for _, l := range draw.Wrap(d.fault, w) {
+			out = append(out, th.Bad.Render(l))
+		}
+	}
+	ends := func(a, b string) string {
+		return th.Accent.Render(a) + draw.Spaces(max(w-draw.Width(a)-draw.Width(b), 1)) + th.Faint.Render(b)
+	}
+	if d.Do == "" && d.Yes == "" {
+		return append(out, "", ends("", "Enter, Esc: [Close]"))
+	}
+	if d.Yes != "" {
+		return append(out, "", ends(d.Yes, "Enter, Esc: [Cancel]"))
+	}
+	out = append(out, "")
+	for i, f := range d.Fields {
+		focused := d.focus == i
+		head := th.Faint.Render(draw.Left(f.Label, name-1) + " ")
+		if focused {
+			head = th.Strong.Render(draw.Left(f.Label, name-1) + "▌")
+		}
+		out = append(out, head+f.line(th, w-name, focused))
+	}
+	button := func(text string, at int) string {
+		if d.focus == at {
+			return th.Button.Render("▌" + text)
+		}
+		return " " + text
+	}
+	line := button("[Cancel]", d.cancelAt()) + " " + button("["+d.Do+"]", d.doAt())
+	hint := "Enter: next field, then Cancel; Tab: " + d.Do
+	if room := w - draw.Width(line); draw.Width(hint)+2 <= room {
+		line += draw.Spaces(room-draw.Width(hint)) + th.Faint.Render(hint)
+	}
+	return append(out, line)
+}

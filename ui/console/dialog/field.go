@@ -1,0 +1,151 @@
+package dialog
+
+import (
+	"strings"
+
+	"indoubt/ui/console/draw"
+	"indoubt/ui/safe"
+
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+)
+
+// Field is one thing a dialog asks for: a text, or one of a few choices.
+type Field struct {
+	Label   string
+	input   textinput.Model
+	typed   bool // must be typed: a paste would skip the reading
+	choices []string
+	at      int
+}
+
+// TextField begins with a value, unless that does not print: written out it would
+// be another text, which the decision would then hold.
+func TextField(label, value string) *Field {
+	f := &Field{Label: label, input: NewInput()}
+	if safe.Of(value).String() == value {
+		f.input.SetValue(value)
+	}
+	return f
+}
+
+// TypedField must be typed by hand, letter by letter.
+func TypedField(label string) *Field {
+	f := TextField(label, "")
+	f.typed = true
+	return f
+}
+
+// ChoiceField asks for one of a few.
+func ChoiceField(label string, choices ...string) *Field {
+	return &Field{Label: label, choices: choices, input: NewInput()}
+}
+
+// NewInput is a one-line editor that reads no clipboard by itself and does not
+// blink: nothing on this screen moves without a cause.
+func NewInput() textinput.Model {
+	in := textinput.New()
+	in.Prompt = ""
+	in.KeyMap.Paste = key.NewBinding()
+	styles := textinput.Styles{}
+	styles.Cursor.Blink = false
+	in.SetStyles(styles)
+	return in
+}
+
+// Value is what was entered or chosen.
+func (f *Field) Value() string {
+	if f.choices != nil {
+		return f.choices[f.at]
+	}
+	return strings.TrimSpace(f.input.Value())
+}
+
+func (f *Field) press(msg tea.KeyPressMsg) {
+	if f.choices != nil {
+		switch msg.String() {
+		case "left":
+			f.at = (f.at + len(f.choices) - 1) % len(f.choices)
+		case "right", "space":
+			f.at = (f.at + 1) % len(f.choices)
+		}
+		return
+	}
+	Type(&f.input, msg)
+}
+
+// Type enters a key, made safe to show.
+func Type(in *textinput.Model, msg tea.KeyPressMsg) {
+	if msg.Text != "" {
+		msg.Text = safe.Of(msg.Text).String()
+	}
+	*in, _ = in.Update(msg)
+}
+
+// paste enters pasted text as one line; it never presses anything.
+func (f *Field) paste(text string) (refused bool) {
+	if f.typed {
+		return true
+	}
+	if f.choices != nil {
+		return false
+	}
+	Paste(&f.input, text)
+	return false
+}
+
+// Paste enters pasted text at the cursor as one line, made safe to show.
+func Paste(in *textinput.Model, text string) {
+	text = safe.Of(strings.Join(strings.Fields(text), " ")).String()
+	value, at := []rune(in.Value()), in.Position()
+	in.SetValue(string(value[:at]) + text + string(value[at:]))
+	in.SetCursor(at + len([]rune(text)))
+}
+
+// line draws the field in w cells.
+func (f *Field) line(th *draw.Theme, w int, focused bool) string {
+	if f.choices != nil {
+		var parts []string
+		for i, c := range f.choices {
+			if i == f.at {
+				c = "(•) " + c
+			} else {
+				c = "( ) " + c
+			}
+			parts = append(parts, c)
+		}
+		text := draw.Cut(strings.Join(parts, "  "), w)
+		if focused {
+			return th.Strong.Render(text)
+		}
+		return text
+	}
+	if focused {
+		f.input.Focus()
+		return Caret(th, []rune(f.input.Value()), f.input.Position(), w)
+	}
+	f.input.Blur()
+	text := draw.Cut(f.input.Value(), w)
+	return text + th.Faint.Render(strings.Repeat("_", max(w-draw.Width(text), 0)))
+}
+
+// Caret draws a line of text with its cursor, scrolled so that the cursor shows.
+func Caret(th *draw.Theme, text []rune, at, w int) string {
+	if w < 2 {
+		return draw.Spaces(w)
+	}
+	at = min(max(at, 0), len(text))
+	from := max(0, at-w+1)
+	before, under, after := string(text[from:at]), "_", ""
+	if at < len(text) {
+		under, after = string(text[at]), string(text[at+1:])
+	}
+	for draw.Width(before)+draw.Width(under) > w && from < at {
+		from++
+		before = string(text[from:at])
+	}
+	after = draw.Cut(after, w-draw.Width(before)-draw.Width(under))
+	rest := max(w-draw.Width(before)-draw.Width(under)-draw.Width(after), 0)
+	return before + "\x1b[7m" + under + "\x1b[27m" + after + th.Faint.Render(strings.Repeat("_", rest))
+}

@@ -1,0 +1,98 @@
+package dialog
+
+import (
+	"time"
+
+	"indoubt/ui/console/draw"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Stack is the open dialogs. The top one takes the keys.
+type Stack struct{ open []*Dialog }
+
+// Open puts a dialog on top. The key that opened it never answers it.
+func (s *Stack) Open(d *Dialog, opener string, now time.Time) {
+	d.openedAt = now
+	if !d.Itself {
+		d.opener = opener
+	}
+	s.open = append(s.open, d)
+}
+
+// Top is the dialog that takes the keys, or nil.
+func (s *Stack) Top() *Dialog {
+	if len(s.open) == 0 {
+		return nil
+	}
+	return s.open[len(s.open)-1]
+}
+
+// Press gives a key to the top dialog, and closes it where that ends it.
+func (s *Stack) Press(msg tea.KeyPressMsg, now time.Time) Action {
+	action, closes := s.Top().Press(msg, now)
+	if closes {
+		s.open = s.open[:len(s.open)-1]
+	}
+	return action
+}
+
+// Len is how many are open.
+func (s *Stack) Len() int { return len(s.open) }
+
+// Clear closes all of them: what they are about is gone.
+func (s *Stack) Clear() { s.open = nil }
+
+// Moved tells the dialogs about an operation that it is not as they show it; how
+// says what it is now.
+func (s *Stack) Moved(how func(id string, version int64) string) {
+	for _, d := range s.open {
+		if d.ID == "" || d.Version == 0 {
+			continue
+		}
+		if text := how(d.ID, d.Version); text != "" {
+			d.Moved(text)
+		}
+	}
+}
+
+// Draw lays the dialogs over a screen of w by h cells.
+func (s *Stack) Draw(f *draw.Frame, screen []string, w, h int) []string {
+	for _, d := range s.open {
+		d.count(f)
+		room := min(w-4, 78)
+		if w < 60 {
+			room = w
+		}
+		if room > 8 && h > 4 {
+			screen = over(screen, d.Draw(f, room, h), w, h)
+		}
+	}
+	return screen
+}
+
+// over lays a box over the screen, in the middle.
+func over(screen []string, box []string, w, h int) []string {
+	bw := 0
+	for _, l := range box {
+		bw = max(bw, draw.Width(l))
+	}
+	x, y := max((w-bw)/2, 0), max((h-len(box))/2, 0)
+	for i, l := range box {
+		if y+i >= len(screen) {
+			break
+		}
+		base := screen[y+i]
+		before := draw.Left(ansi.Truncate(base, x, ""), x)
+		after := ""
+		if x < 6 {
+			// Crumbs of rows beside a dialog only distract.
+			before, after = draw.Spaces(x), draw.Spaces(w-x-bw)
+		} else if x+bw < w {
+			after = ansi.TruncateLeft(base, x+bw, "")
+		}
+		screen[y+i] = before + "\x1b[m" + draw.Left(l, min(bw, w)) + "\x1b[m" + after
+	}
+	return screen
+}

@@ -1,0 +1,413 @@
+// Package feed follows a ledger for a screen: it reads the list that is shown,
+// the counts and the details, reads them again after each commit, and opens the
+// ledger again after it was lost.
+//
+// Every read runs in a command, off the update loop, and every ledger text is made
+// safe to show here, where it enters. The feed knows no key and draws nothing.
+package feed
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// Shown is the list that is on the screen.
+type Shown interface {
+	Wanted() Wanted
+	Chosen() *Row
+	Visible() []Row
+}
+
+// Engine is what a feed asks of the reconciler.
+type Engine interface {
+	Health() []reconcile.Health
+	OnlyLooks() bool
+}
+
+// Options says what is followed.
+type Options struct {
+	Store  ledger.Store
+	Judge  ticket.Judge
+	Engine Engine // nil: nothing is checked from here
+	Shown  Shown
+	Clock  ledger.Clock
+	Zone   *time.Location
+	// Reopen opens the ledger again after it was lost, where reads finds that it
+	// can be read; nil: it is never tried.
+	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
+	// After is a message, later, and Wait a message once something was committed.
+	After func(d time.Duration, msg tea.Msg) tea.Cmd
+	Wait  func(watch <-chan struct{}) tea.Cmd
+}
+
+// Snapshot is the ledger as it was last read, apart from its rows.
+type Snapshot struct {
+	Counts ledger.Counts
+	Info   ledger.Info
+	Holds  []ledger.Hold
+	Health []reconcile.Health
+	Looks  bool  // its engine settles nothing: another one works under another policy
+	Lost   error // why the ledger cannot be read now
+	LostAt time.Time
+}
+
+// Closed says why nothing can be decided on this ledger, or "".
+func (s *Snapshot) Closed(readOnly bool) string {
+	switch {
+	case s.Lost != nil:
+		return "the ledger is lost: what you see is old"
+	case s.Info.Copied != "":
+		return "this ledger is a copy, look only; `indoubt adopt` makes it your own"
+	case readOnly || s.Info.ReadOnly:
+		return "read-only: this console only looks"
+	}
+	return ""
+}
+
+// Feed follows one ledger.
+type Feed struct {
+	Snapshot
+	Store   ledger.Store
+	Now     time.Time // of this update
+	LastKey time.Time
+
+	o      Options
+	judge  ticket.Judge
+	ctx    context.Context
+	briefs map[string]*Brief
+	seq    int64
+
+	gen       int
+	loading   bool // a look at the ledger is under way
+	resting   bool // or the pause after one
+	again     bool // and another is due
+	extending bool
+	lastLook  time.Time
+
+	briefGen   int
+	briefing   bool
+	briefAfter time.Time
+
+	watch     <-chan struct{}
+	waiting   bool // for the next commit
+	stopWatch context.CancelFunc
+	retrying  bool
+	retryAt   time.Time
+}
+
+// News is what a message brought.
+type News struct {
+	Page  *Page  // the list as it is now
+	More  *Page  // a further page of it
+	Say   string // to tell the person at the keys
+	Bad   bool
+	Other bool // another store is followed, what was asked about the old one is void, and Restart reads it
+	Drawn bool // the screen may look different now
+}
+
+type (
+	// Changed says that something was committed, here or elsewhere.
+	Changed struct{ ended bool }
+	// Rested ends the pause after a look.
+	Rested struct{ gen int }
+)
+
+// New follows a ledger until ctx ends.
+func New(ctx context.Context, o Options) *Feed {
+	f := &Feed{Store: o.Store, judge: o.Judge, o: o, ctx: ctx, briefs: map[string]*Brief{}}
+	f.startWatch()
+	return f
+}
+
+// Wait is a message once something was committed, or once the watch has ended.
+func Wait(watch <-chan struct{}) tea.Cmd {
+	return func() tea.Msg {
+		_, ok := <-watch
+		return Changed{ended: !ok}
+	}
+}
+
+// JudgeBy replaces what the policy makes of an operation; details are read anew.
+func (f *Feed) JudgeBy(j ticket.Judge) { f.judge, f.briefs = j, map[string]*Brief{} }
+
+// The ledger is followed by looking again whenever something was committed: one
+// look at a time, a pause after each, and no transaction held between.
+
+func (f *Feed) startWatch() {
+	if f.stopWatch != nil {
+		f.stopWatch()
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	f.stopWatch = cancel
+	f.watch, f.waiting = f.Store.Watch(ctx), false
+}
+
+// Listen waits for the next commit, unless that is being waited for.
+func (f *Feed) Listen() tea.Cmd {
+	if f.waiting {
+		return nil
+	}
+	f.waiting = true
+	return f.o.Wait(f.watch)
+}
+
+const (
+	// FramesPerSecond is Bubble Tea's ceiling on drawing. Its ticker costs about one
+	// per cent of a core at 60 whatever is drawn; a lower rate delays every key.
+	FramesPerSecond = 60
+
+	restAfterLook = 4                      // so many times as long as a look took, the writers have the ledger for themselves
+	restUnwatched = 200 * time.Millisecond // at least, while no key is pressed
+	atTheKeys     = 10 * time.Second       // after the last key
+	restAtMost    = 2 * time.Second
+)
+
+// rest is how long the console leaves the ledger alone after a look. What was
+// committed meanwhile is shown together.
+func (f *Feed) rest(took time.Duration) time.Duration {
+	rest := max(time.Second/FramesPerSecond, restAfterLook*took)
+	if f.Now.Sub(f.LastKey) > atTheKeys {
+		rest = max(rest, restUnwatched)
+	}
+	return min(rest, restAtMost)
+}
+
+// firstLook is how long the first frame waits for the first page. A ledger that
+// is slower is shown as being read.
+const firstLook = 250 * time.Millisecond
+
+// First reads the first page, and the details of its first row, before there is
+// a terminal to draw on.
+func (f *Feed) First() News {
+	f.gen++
+	type first struct {
+		msg Looked
+		b   *Brief
+	}
+	done := make(chan first, 1)
+	ctx, store, judge, w, now := f.ctx, f.Store, f.judge, f.wanted(), f.Now
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, Patience)
+		defer cancel()
+		p := first{msg: look(ctx, store, w, now, 0)}
+		if p.msg.err == nil && len(p.msg.Rows) > 0 {
+			p.b, _ = readBrief(ctx, store, judge, p.msg.Rows[0].ID, now, true) // else it is read with the others
+		}
+		done <- p
+	}()
+	if f.o.Engine != nil {
+		f.Health = safe.Value(f.o.Engine.Health())
+	}
+	select {
+	case p := <-done:
+		if p.b != nil {
+			f.briefs[p.b.Raw.Operation.ID] = p.b
+		}
+		return f.took(p.msg)
+	case <-time.After(firstLook):
+		return News{}
+	}
+}
+
+func (f *Feed) wanted() Wanted {
+	w := f.o.Shown.Wanted()
+	w.gen, w.zone = f.gen, f.o.Zone
+	return w
+}
+
+// Reload looks at the ledger again, one look at a time: what changes meanwhile,
+// or in the pause after it, is seen by the next.
+func (f *Feed) Reload() tea.Cmd {
+	if f.loading || f.resting {
+		f.again = true
+		return nil
+	}
+	f.loading, f.again = true, false
+	f.gen++
+	return f.load(f.wanted())
+}
+
+// Restart reads another list.
+func (f *Feed) Restart() tea.Cmd {
+	f.gen++ // a look that is under way was for the old list
+	f.loading, f.resting, f.extending = false, false, false
+	return f.Reload()
+}
+
+// More reads the page after the last row read.
+func (f *Feed) More(after string) tea.Cmd {
+	if f.extending || f.loading {
+		return nil
+	}
+	f.extending = true
+	w := f.wanted()
+	w.after, w.Known, w.Limit = after, nil, 500
+	return f.load(w)
+}
+
+// Tick does what only the passing of time asks for.
+func (f *Feed) Tick() tea.Cmd {
+	f.age()
+	var cmds []tea.Cmd
+	if f.Lost != nil && !f.retrying && !f.Now.Before(f.retryAt) {
+		f.retrying = true
+		cmds = append(cmds, f.reopen())
+	}
+	if f.Lost == nil && f.Now.Sub(f.lastLook) >= 5*time.Second {
+		cmds = append(cmds, f.Reload())
+	}
+	return tea.Batch(cmds...)
+}
+
+// Update takes in a message that the feed has sent for; others bring no news.
+func (f *Feed) Update(msg tea.Msg) (News, tea.Cmd) {
+	switch msg := msg.(type) {
+	case Changed:
+		if msg.ended {
+			return News{}, nil
+		}
+		f.waiting = false // until the pause after the look
+		return News{}, f.Reload()
+	case Rested:
+		if msg.gen != f.gen {
+			return News{}, nil
+		}
+		f.resting = false
+		cmd := f.Listen()
+		if f.again {
+			cmd = tea.Batch(cmd, f.Reload())
+		}
+		return News{}, cmd
+	case Looked:
+		return f.looked(msg)
+	case briefsMsg:
+		return f.tookBriefs(msg), nil
+	case reopenedMsg:
+		return f.reopened(msg)
+	}
+	return News{}, nil
+}
+
+func (f *Feed) looked(msg Looked) (News, tea.Cmd) {
+	if msg.after != "" {
+		f.extending = false
+	}
+	if msg.gen != f.gen {
+		return News{}, nil
+	}
+	if msg.after != "" {
+		if msg.err != nil {
+			return News{}, nil
+		}
+		return News{More: &msg.Page, Drawn: true}, nil
+	}
+	news := f.took(msg)
+	f.loading = false
+	if msg.err != nil {
+		f.again = false
+		return news, f.Listen()
+	}
+	f.again, f.resting = f.again || msg.rest, true
+	return news, f.o.After(f.rest(msg.cost), Rested{f.gen})
+}
+
+func (f *Feed) took(msg Looked) News {
+	news := News{Drawn: true}
+	if msg.err != nil {
+		if f.Lost == nil {
+			f.LostAt, f.retryAt = f.Now, f.Now.Add(time.Second)
+			news.Say, news.Bad = "the ledger is lost: "+safe.Of(msg.err.Error()).String(), true
+		}
+		f.Lost = msg.err
+		return news
+	}
+	if f.Lost != nil {
+		news.Say = "the ledger is back"
+	}
+	f.Lost, f.lastLook = nil, f.Now
+	if !slices.EqualFunc(f.Holds, msg.holds, func(a, b ledger.Hold) bool { return a.ChangeID == b.ChangeID && a.Scope == b.Scope }) {
+		for id := range f.briefs {
+			f.Outdated(id)
+		}
+	}
+	if f.Info.ID != "" && msg.info.ID != f.Info.ID {
+		news.Say, news.Bad = "another ledger stands here now: what was shown before is not in it", true
+	}
+	f.Counts, f.Info, f.Holds, f.seq = msg.counts, msg.info, msg.holds, msg.seq
+	if msg.health != nil {
+		f.Health, f.Looks = msg.health, msg.looks
+	}
+	for _, id := range msg.moved {
+		f.Outdated(id)
+	}
+	f.stale(msg.Rows)
+	news.Page = &msg.Page
+	return news
+}
+
+func (f *Feed) tookBriefs(msg briefsMsg) News {
+	f.briefing = false
+	if msg.gen != f.briefGen {
+		return News{}
+	}
+	for id, b := range msg.briefs {
+		f.briefs[id] = b
+	}
+	news := News{Drawn: true}
+	if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
+		f.briefAfter = f.Now.Add(2 * time.Second) // not again at once
+		news.Say, news.Bad = safe.Of(msg.err.Error()).String(), true
+	}
+	return news
+}
+
+// reopenedMsg is the end of one try to get a lost ledger back.
+type reopenedMsg struct {
+	store ledger.Store
+	err   error
+}
+
+// reopen tries the look that the screen needs, on the ledger in use and then on
+// one opened anew: a ledger that opens may still not be readable.
+func (f *Feed) reopen() tea.Cmd {
+	open, store, ctx, w, now := f.o.Reopen, f.Store, f.ctx, f.wanted(), f.o.Clock()
+	reads := func(s ledger.Store) error {
+		quick, cancel := context.WithTimeout(ctx, Patience)
+		defer cancel()
+		return look(quick, s, w, now, 0).err
+	}
+	return func() tea.Msg {
+		err := reads(store) // it may have been only busy, or away for a moment
+		if err != nil && open != nil {
+			store, err = open(reads)
+		}
+		return reopenedMsg{store, err}
+	}
+}
+
+func (f *Feed) reopened(msg reopenedMsg) (News, tea.Cmd) {
+	news := News{Drawn: true}
+	f.retrying, f.retryAt = false, f.Now.Add(2*time.Second)
+	if msg.err != nil {
+		if f.Lost != nil {
+			f.Lost = msg.err
+		}
+		return news, nil
+	}
+	if msg.store != f.Store {
+		f.Store, f.seq, f.briefs, news.Other = msg.store, 0, map[string]*Brief{}, true
+		f.startWatch()
+		return news, f.Listen()
+	}
+	f.loading, f.resting = false, false // it is back when this look has worked
+	return news, f.Reload()
+}

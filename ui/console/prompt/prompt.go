@@ -1,0 +1,302 @@
+// Package prompt is the line at the bottom where a filter or a command is typed.
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/safe"
+
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+)
+
+// Kind is what is typed.
+type Kind string
+
+const (
+	Filter  Kind = "/"
+	Command Kind = ":"
+)
+
+// Spec is one word of the command line.
+type Spec struct {
+	Name, Args, Words string
+	Choices           []string // of its argument
+}
+
+// What a prompt asks for.
+type (
+	// Show shows a selection, while it is typed too.
+	Show struct{ ledger.Filter }
+	// Run carries out a command; its name is whole, and its prompt opens again where
+	// that fails.
+	Run struct {
+		Name, Arg string
+		From      *Line
+	}
+)
+
+// Line is an open prompt.
+type Line struct {
+	kind   Kind
+	input  textinput.Model
+	was    ledger.Filter // the filter to go back to
+	fault  string
+	specs  []Spec
+	values Values
+}
+
+// New is a prompt that begins with the filter that is shown, or with no command.
+func New(kind Kind, shown ledger.Filter, specs []Spec, values Values) *Line {
+	l := &Line{kind: kind, input: dialog.NewInput(), was: shown, specs: specs, values: values}
+	if kind == Filter {
+		l.input.SetValue(safe.Of(shown.Text).String())
+		l.input.CursorEnd()
+	}
+	l.input.Focus()
+	return l
+}
+
+// Fail shows why a command was not carried out.
+func (l *Line) Fail(err error) { l.fault = safe.Of(err.Error()).String() }
+
+// Press gives a key to the prompt: what it asks for, and whether that ends it.
+func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
+	switch msg.String() {
+	case "esc", "ctrl+c":
+		if l.kind == Filter {
+			return Show{l.was}, true
+		}
+		return nil, true
+	case "backspace":
+		if l.input.Value() == "" {
+			return nil, true
+		}
+	case "tab":
+		if all := l.completions(); len(all) > 0 {
+			l.complete(all)
+			return l.typed(), false
+		}
+		return nil, false
+	case "enter":
+		return l.enter()
+	}
+	before := l.input.Value()
+	dialog.Type(&l.input, msg)
+	if l.input.Value() == before {
+		return nil, false
+	}
+	return l.typed(), false
+}
+
+// Paste enters text. It never presses a key.
+func (l *Line) Paste(text string) { dialog.Paste(&l.input, text) }
+
+// typed shows a filter's effect, or its fault, while it is typed.
+func (l *Line) typed() dialog.Action {
+	l.fault = ""
+	if l.kind != Filter {
+		return nil
+	}
+	f, err := ledger.ParseFilter(l.input.Value())
+	if err != nil {
+		l.fault = Fault(err)
+		return nil
+	}
+	return Show{f}
+}
+
+func (l *Line) enter() (dialog.Action, bool) {
+	text := strings.TrimSpace(l.input.Value())
+	if l.kind == Filter {
+		f, err := ledger.ParseFilter(text)
+		if err != nil {
+			l.fault = Fault(err)
+			return nil, false
+		}
+		return Show{f}, true
+	}
+	if text == "" {
+		return nil, true
+	}
+	name, arg, _ := strings.Cut(text, " ")
+	name, err := l.whole(name)
+	if err != nil {
+		l.Fail(err)
+		return nil, false
+	}
+	return Run{name, strings.TrimSpace(arg), l}, true
+}
+
+// whole is a command's name, which may be shortened while it is clear.
+func (l *Line) whole(name string) (string, error) {
+	var fits []string
+	for _, c := range l.specs {
+		if c.Name == name {
+			return name, nil
+		}
+		if strings.HasPrefix(c.Name, name) {
+			fits = append(fits, c.Name)
+		}
+	}
+	switch len(fits) {
+	case 0:
+		return "", fmt.Errorf("no command %q; Tab lists them", name)
+	case 1:
+		return fits[0], nil
+	}
+	return "", fmt.Errorf("%q could be %s", name, strings.Join(fits, " or "))
+}
+
+// Fault is a filter's error on one line: what is wrong, and where.
+func Fault(err error) string {
+	var f *ledger.FilterError
+	if !errors.As(err, &f) {
+		return safe.Of(err.Error()).String()
+	}
+	text := f.Message
+	if near := f.Text[min(f.Offset, len(f.Text)):]; near != "" {
+		text += " at " + near
+	}
+	return safe.Of(text).String() + "   " + safe.Of(f.Hint).String()
+}
+
+// completions are what the word under the cursor could become.
+func (l *Line) completions() []string {
+	text := l.input.Value()
+	word := text[strings.LastIndexByte(text, ' ')+1:]
+	if l.kind == Filter {
+		return fitting(l.filterWords(word), word)
+	}
+	name, arg, more := strings.Cut(text, " ")
+	var all []string
+	for _, c := range l.specs {
+		switch {
+		case !more:
+			all = append(all, c.Name)
+		case c.Name == name && name == "filter":
+			return fitting(l.filterWords(word), word)
+		case c.Name == name && c.Choices != nil:
+			all, word = c.Choices, arg
+		}
+	}
+	return fitting(all, word)
+}
+
+// filterWords are the fields of a filter and, after a field, values that the
+// list knows.
+func (l *Line) filterWords(word string) []string {
+	sign := ""
+	if strings.HasPrefix(word, "-") {
+		sign, word = "-", word[1:]
+	}
+	field, _, ok := strings.Cut(word, ":")
+	var out []string
+	if !ok {
+		for _, f := range ledger.FilterFields {
+			switch f {
+			case "age", "cost", "risk":
+				out = append(out, sign+f+">", sign+f+"<")
+			default:
+				out = append(out, sign+f+":")
+			}
+		}
+		return out
+	}
+	seen := map[string]bool{}
+	add := func(v string) {
+		if v != "" && !seen[v] && !strings.Contains(v, " ") {
+			seen[v] = true
+			out = append(out, sign+field+":"+v)
+		}
+	}
+	switch field {
+	case "state":
+		for _, s := range []ledger.State{ledger.Pending, ledger.Committed, ledger.Failed, ledger.Uncertain, ledger.Abandoned} {
+			add(string(s))
+		}
+		return out
+	case "lane":
+		for _, l := range []ledger.Lane{ledger.LaneConflict, ledger.LaneDecide, ledger.LaneInFlight, ledger.LaneNotLanded, ledger.LaneReading, ledger.LaneResolved, ledger.LaneUnfetched} {
+			add(string(l))
+		}
+		return out
+	}
+	if field == "parked" {
+		add("yes")
+		add("no")
+		return out
+	}
+	for v := range l.values[field] {
+		add(v)
+	}
+	sort.Strings(out)
+	return out
+}
+
+func fitting(all []string, word string) []string {
+	var out []string
+	for _, c := range all {
+		if strings.HasPrefix(c, word) && c != word {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// complete extends the word under the cursor as far as the candidates agree.
+func (l *Line) complete(all []string) {
+	common := all[0]
+	for _, c := range all[1:] {
+		for !strings.HasPrefix(c, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	text := l.input.Value()
+	start := strings.LastIndexByte(text, ' ') + 1
+	if len(common) < len(text)-start {
+		return
+	}
+	if len(all) == 1 && l.kind == Command && start == 0 {
+		common += " "
+	}
+	l.input.SetValue(text[:start] + common)
+	l.input.CursorEnd()
+}
+
+// Lines are the two lines at the bottom while text is typed.
+func (l *Line) Lines(f *draw.Frame, w int) []string {
+	hint := f.Faint.Render(draw.Cut(" "+strings.Join(l.completions(), "  "), w))
+	if l.fault != "" {
+		hint = f.Bad.Render(draw.Cut(" "+l.fault, w))
+	}
+	line := dialog.Caret(&draw.Theme{}, []rune(l.input.Value()), l.input.Position(), max(w-3, 2))
+	return []string{draw.Left(hint, w), draw.Left(f.Strong.Render(" "+string(l.kind))+strings.TrimRight(line, "_"), w)}
+}
+
+// Values are what the fields of a filter were seen to hold.
+type Values map[string]map[string]bool
+
+// Learn remembers the values of rows, to offer them for a filter.
+func (v Values) Learn(rows []feed.Row) {
+	for i := range rows {
+		r := &rows[i].Row
+		for field, value := range map[string]string{"kind": r.Kind, "source": r.Source.Pipeline, "error": string(r.ErrorClass), "by": r.Actor, "downstream": r.Pricing.Downstream} {
+			seen := v[field]
+			if seen == nil {
+				seen = map[string]bool{}
+				v[field] = seen
+			}
+			if value != "" && len(seen) < 300 {
+				seen[value] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package table
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+
+	"indoubt/ledger"
+)
+
+// columns is how wide each column of the list is; zero leaves it out.
+type columns struct{ kind, what, pipe, twice, never, landed, clock, do int }
+
+// lead is cursor, flag, mark, age and a space.
+const lead = 8
+
+func columnsFor(w int) columns {
+	c := columns{twice: 6, never: 7, landed: 8, clock: 11, do: 11}
+	switch {
+	case w >= 108:
+		c.kind, c.pipe, c.never, c.landed, c.clock, c.do = 14, 9, 7, 14, 12, 18
+		if w >= 140 {
+			c.kind, c.pipe = 20, 14
+		}
+	case w >= 72:
+	case w >= 56:
+		c.twice, c.clock = 0, 0
+	default:
+		c.twice, c.never, c.clock = 0, 0, 0
+		if w < 40 {
+			c.landed = 0
+		}
+	}
+	c.what = max(w-lead-c.kind-c.pipe-c.twice-c.never-c.landed-c.clock-c.do, 4)
+	return c
+}
+
+// Heads is the line over the list.
+func (l *Table) Heads(f *draw.Frame, w int) string {
+	c := columnsFor(w)
+	var b strings.Builder
+	b.WriteString("    AGE ")
+	put := func(text string, room int) {
+		if room > 0 {
+			b.WriteString(draw.Left(text, room))
+		}
+	}
+	put("KIND", c.kind)
+	what := "WHAT"
+	if n := l.Top; n > 0 {
+		what += "  ↑" + ticket.Grouped(float64(n), 0) + " above"
+	}
+	put(what, c.what)
+	put("PIPELINE", c.pipe)
+	if c.twice > 0 {
+		b.WriteString(draw.Right("TWICE", c.twice))
+	}
+	if c.never > 0 {
+		b.WriteString(draw.Right("NEVER", c.never))
+	}
+	put(" LANDED?", c.landed)
+	put(" CLOCK", c.clock)
+	put(" DO", c.do)
+	return f.Head.Render(draw.Left(b.String(), w))
+}
+
+// row is one line of the list, exactly w cells.
+func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, c columns, chosen, ranged bool) string {
+	r := &t.Row
+	flag, mark := " ", " "
+	if r.Conflict != ledger.NoConflict {
+		flag = "!"
+	}
+	if _, on := l.Marks[s.ID]; on {
+		mark = "*"
+	}
+	if ranged {
+		mark = "+"
+	}
+	since := t.Age()
+	if since < time.Minute {
+		f.Ticks = true
+	}
+	var out strings.Builder
+	cell := func(p draw.Paint, text string) {
+		if chosen || s.Gone != "" {
+			out.WriteString(text)
+			return
+		}
+		out.WriteString(p.Render(text))
+	}
+	if chosen {
+		out.WriteString("▌")
+	} else {
+		out.WriteString(" ")
+	}
+	cell(f.Bad, flag)
+	cell(f.Accent, mark)
+	out.WriteString(draw.Right(ticket.Age(since), 4))
+	out.WriteString(" ")
+	if c.kind > 0 {
+		cell(f.Faint, draw.Left(r.Kind, c.kind-1)+" ")
+	}
+	if s.Gone != "" {
+		// The whole row is dim; how it left stands where the decision would have been made.
+		rest := w - lead - c.kind
+		how := min(draw.Width(s.Gone), rest/2)
+		out.WriteString(draw.Left(r.Title, rest-how-1) + " " + draw.Left(s.Gone, how))
+		text := draw.Left(out.String(), w)
+		if chosen {
+			return f.Cursor.Render(text)
+		}
+		return f.Faint.Render(text)
+	}
+	out.WriteString(draw.Left(r.Title, c.what-1) + " ")
+	if c.pipe > 0 {
+		cell(f.Faint, draw.Left(r.Source.Pipeline, c.pipe-1)+" ")
+	}
+	if c.twice > 0 {
+		out.WriteString(draw.Right(t.Twice(), c.twice))
+	}
+	if c.never > 0 {
+		out.WriteString(draw.Right(t.Never(), c.never))
+	}
+	if c.landed > 0 {
+		word := t.Landed(c.landed - 1)
+		cell(landedPaint(f, r, word), draw.Left(" "+word, c.landed))
+	}
+	if c.clock > 0 {
+		clock, ticks := t.Clock()
+		if ticks {
+			f.Ticks = true
+		}
+		cell(f.Text, draw.Left(" "+clock, c.clock))
+	}
+	if c.do > 0 {
+		cell(f.Text, draw.Left(" "+t.Do(c.do-1), c.do))
+	}
+	line := out.String()
+	if chosen {
+		return f.Cursor.Render(draw.Left(line, w))
+	}
+	return line
+}
+
+func landedPaint(f *draw.Frame, r *ledger.Row, word string) draw.Paint {
+	switch {
+	case r.Conflict != ledger.NoConflict:
+		return f.Bad
+	case word == "no" || word == "yes":
+		return f.Good
+	case strings.Contains(word, "%") || word == "?":
+		return f.Warn
+	}
+	return f.Text
+}
+
+// Lines draws the visible rows, exactly h lines of w cells; see is what is known
+// of a row, and empty what an empty list says.
+func (l *Table) Lines(f *draw.Frame, w, h int, see func(*feed.Row) ticket.Ticket, empty func(w int) []string) []string {
+	l.Height = h
+	l.Scroll()
+	out := make([]string, 0, h)
+	c := columnsFor(w)
+	from, to := l.between()
+	for i, s := range l.Visible() {
+		n := l.Top + i
+		out = append(out, l.row(f, &s, see(&s), w, c, n == l.At, n >= from && n <= to))
+	}
+	if len(l.Items) == 0 {
+		all := empty(w)
+		out = append(out, all[:min(len(all), h)]...)
+	}
+	for len(out) < h {
+		out = append(out, draw.Spaces(w))
+	}
+	return out
+}
+
+// Tabs names the lists, with how many stand in each.
+func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
+	type tab struct {
+		t           ledger.Tab
+		key         string
+		name, short string
+		n           int
+	}
+	tabs := []tab{
+		{ledger.TabNeedsYou, "1", "Needs you", "Need", c.NeedsYou},
+		{ledger.TabChecking, "2", "Checking", "Chk", c.Checking},
+		{ledger.TabInFlight, "3", "In flight", "Fly", c.InFlight},
+		{ledger.TabSettled, "4", "Settled", "Set", c.Settled},
+		{ledger.TabAll, "0", "All", "All", -1},
+	}
+	named := func(short bool) string {
+		var b strings.Builder
+		for i, t := range tabs {
+			name := t.name
+			if short {
+				name = t.short
+			}
+			text := t.key + " " + name
+			if t.n >= 0 && (i == 0 || !short || t.t == l.Tab) {
+				text += " " + ticket.Grouped(float64(t.n), 0)
+			}
+			switch {
+			case t.t == l.Tab:
+				b.WriteString(f.Strong.Render("▌" + text))
+			default:
+				b.WriteString(" " + f.Faint.Render(text))
+			}
+			if !short && i < len(tabs)-1 {
+				b.WriteString("  ")
+			}
+		}
+		return b.String()
+	}
+	line, notes := named(false), l.notes(w)
+	need := 0
+	if len(notes) > 0 && l.News+len(l.Marks) > 0 {
+		need = draw.Width(notes[0]) + 3
+	}
+	if draw.Width(line)+need > w {
+		line = named(true)
+	}
+	return withRight(f, line, notes, w)
+}
+
+// notes is what the list hides or waits with.
+func (l *Table) notes(w int) []string {
+	var notes []string
+	if l.News > 0 {
+		notes = append(notes, fmt.Sprintf("↑%d new", l.News))
+	}
+	if n := len(l.Marks); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d marked", n))
+	}
+	if l.Anchor != "" {
+		notes = append(notes, "range")
+	}
+	if l.Filter.Text != "" {
+		notes = append(notes, "/"+safe.Of(l.Filter.Text).String())
+	}
+	if w >= 100 {
+		notes = append(notes, "sort: "+OrderWords(l.Order()))
+	}
+	return notes
+}
+
+// withRight puts notes at the right end of a line where they fit.
+func withRight(f *draw.Frame, line string, notes []string, w int) string {
+	used := draw.Width(line)
+	for len(notes) > 0 {
+		text := strings.Join(notes, "  ")
+		if used+2+draw.Width(text) < w {
+			return line + draw.Spaces(w-used-draw.Width(text)-1) + f.Accent.Render(text) + " "
+		}
+		if len(notes) == 1 {
+			if room := w - used - 3; room > 6 {
+				return line + "  " + f.Accent.Render(draw.Left(text, room)) + " "
+			}
+			break
+		}
+		notes = notes[:len(notes)-1]
+	}
+	return draw.Left(line, w)
+}

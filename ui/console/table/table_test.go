@@ -1,0 +1,64 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"indoubt/ui/console/feed"
+
+	"pgregory.net/rapid"
+)
+
+// TestI7_NoRefreshMovesTheCursorToAnotherOperation lets rows come, go and change
+// rank at random: whatever happens, a cursor that a person has placed stays on its
+// operation.
+func TestI7_NoRefreshMovesTheCursorToAnotherOperation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := &Table{list: list{Placed: true}}
+		l.Height = rapid.IntRange(1, 6).Draw(rt, "height")
+		page := func() *feed.Page {
+			var msg feed.Page
+			for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 12), 0, 10, rapid.ID[int]).Draw(rt, "page") {
+				msg.Rows = append(msg.Rows, feed.Row{ID: fmt.Sprint(n)})
+			}
+			msg.Left = map[string]feed.Row{}
+			for _, i := range l.Items {
+				if !slices.ContainsFunc(msg.Rows, func(s feed.Row) bool { return s.ID == i.ID }) {
+					msg.Left[i.ID] = feed.Row{ID: i.ID, Gone: rapid.SampledFrom([]string{"", "landed"}).Draw(rt, "gone")}
+				}
+			}
+			return &msg
+		}
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+			before := ""
+			if c := l.Chosen(); c != nil {
+				before = c.ID
+			}
+			switch rapid.IntRange(0, 3).Draw(rt, "what") {
+			case 0:
+				l.refresh(page(), true)
+			case 1:
+				l.refresh(page(), false)
+			case 2:
+				l.Settle()
+			case 3:
+				l.MoveBy(rapid.IntRange(-3, 3).Draw(rt, "by"))
+				before = ""
+			}
+			if c := l.Chosen(); before != "" && (c == nil || c.ID != before) {
+				rt.Fatalf("the cursor left %s", before)
+			}
+			if l.At < l.Top || len(l.Items) > 0 && l.At >= l.Top+l.Height {
+				rt.Fatalf("the cursor %d is off the screen %d+%d", l.At, l.Top, l.Height)
+			}
+			seen := map[string]bool{}
+			for _, i := range l.Items {
+				if seen[i.ID] {
+					rt.Fatalf("%s stands twice", i.ID)
+				}
+				seen[i.ID] = true
+			}
+		}
+	})
+}
