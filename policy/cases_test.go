@@ -58,8 +58,8 @@ kinds:
       - { name: no such tool, answer: { error: { code: -32601, message: nope } }, want: inconclusive }
   row:
     token: { into: t }
-    read: { sql: { database: books, query: "SELECT id, t FROM x WHERE t = ${token}" }, list: rows, mark: it.t, complete: "true", receipt: it.id }
-    send: { sql: { database: books, query: "INSERT INTO x VALUES (${token})" }, already: affected == 0 }
+    read: { sql: { database: books, query: "SELECT id, t FROM x WHERE t = ?", args: ["${token}"] }, list: rows, mark: it.t, complete: "true", receipt: it.id }
+    send: { sql: { database: books, query: "INSERT INTO x VALUES (?)", args: ["${token}"] }, already: affected == 0 }
     tests:
       - { name: there, answer: { rows: [{ id: 1, t: indoubt-test }] }, want: landed }
       - { name: not there, answer: { rows: [] }, want: none, advice: look }

@@ -17,7 +17,7 @@ kinds:
   command: { send: { command: { argv: [pay, "${input.a}"], dir: /a, env: { A: "1" }, stdin: { n: 1 } } } }
   url: { send: { mcp: { server: m, tool: pay, arguments: { n: 1 } } } }
   stdio: { send: { mcp: { server: c, tool: pay, arguments: { n: 1 } } } }
-  sql: { send: { sql: { database: s, query: "INSERT INTO t VALUES (${input.a})" } } }
+  sql: { send: { sql: { database: s, query: "INSERT INTO t VALUES (?)", args: ["${input.a}"] } } }
 `
 
 // What a person agreed to is told from everything else that could be sent, and
@@ -43,7 +43,7 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 		{"command", "argv: [pay, ", "argv: [charge, "}, {"command", "dir: /a", "dir: /b"}, {"command", `env: { A: "1" }, stdin`, `env: { A: "2" }, stdin`}, {"command", "stdin: { n: 1 }", "stdin: { n: 2 }"},
 		{"url", "https://m.example/mcp", "https://m.example/other"}, {"url", `{ X: "1" } } }`, `{ X: "2" } } }`}, {"url", "tool: pay, arguments: { n: 1 } } } }\n  stdio", "tool: charge, arguments: { n: 1 } } } }\n  stdio"},
 		{"stdio", "--root, /a", "--root, /b"}, {"stdio", `env: { A: "1" } } }`, `env: { A: "2" } } }`}, {"stdio", "tool: pay, arguments: { n: 1 } } } }\n  sql", "tool: pay, arguments: { n: 2 } } } }\n  sql"},
-		{"sql", "a.db", "b.db"}, {"sql", "INTO t", "INTO u"}, {"sql", "(${input.a})", "(${input.a + 1})"},
+		{"sql", "a.db", "b.db"}, {"sql", "INTO t", "INTO u"}, {"sql", `["${input.a}"]`, `["${input.a + 1}"]`},
 	} {
 		kind, was, is := c[0], c[1], c[2]
 		if strings.Count(sends, was) != 1 {

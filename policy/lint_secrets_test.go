@@ -146,7 +146,7 @@ func TestSecretsByNameAreNotWarnedOf(t *testing.T) {
 		`http: { get: /x } => command: { argv: [tool, --token, "${key}", --user, app], env: { GOOGLE_APPLICATION_CREDENTIALS: /etc/key.json, GIT_SSH_COMMAND: "ssh -i $HOME/.ssh/id", KEY: "${env.PAY_KEY}" } }`,
 		`http: { get: /x } => command: [sh, -c, 'echo "$HOME $(date)"']`,
 		`http: { get: /x } => command: [awk, "{ print $NF }"]`,
-		`http: { get: /x } => sql: { database: books, query: "SELECT $BODY$ x $BODY$, id FROM t WHERE t = ${key}" }`,
+		`http: { get: /x } => sql: { database: books, query: "SELECT $BODY$ x $BODY$, id FROM t WHERE t = $1", args: ["${key}"] }`,
 		`postgres: "${env.BOOKS_DSN}" => postgres: "postgres://app@db/books?sslmode=require"`,
 		`postgres: "${env.BOOKS_DSN}" => postgres: "host=db user=app password=${env.BOOKS_PASSWORD}"`,
 		`postgres: "${env.BOOKS_DSN}" => sqlite: /var/lib/books.db`,
@@ -225,7 +225,7 @@ func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
 	t.Setenv("PAY_BASE", "https://app:correct-horse@pay.example")
 	t.Setenv("BOOKS_DSN", "app:battery-staple@tcp(db)/books")
 	text := strings.Replace(leaky(`base: "https://pay.example" => base: "${env.PAY_BASE}"`), "postgres:", "mysql:", 1) +
-		"  book:\n    read: { sql: { database: books, query: \"SELECT id FROM t WHERE t = ${key}\" }, list: rows }\n"
+		"  book:\n    read: { sql: { database: books, query: \"SELECT id FROM t WHERE t = ?\", args: [\"${key}\"] }, list: rows }\n"
 	p := must(t, text)
 	for kind, hidden := range map[string]string{"k": "correct-horse", "book": "battery-staple"} {
 		req, err := p.Kind(kind).Read.Request(operation(kind, `{}`), nil)

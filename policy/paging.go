@@ -190,14 +190,8 @@ func (r *Read) countsBy(cursor any) bool {
 		return countedIn(t.http.query) || countedIn(t.http.json) || countedIn(t.http.form)
 	case t.mcp != nil:
 		return countedIn(t.mcp.arguments)
-	case t.sql != nil: // OFFSET ${cursor}
-		before := ""
-		for _, p := range t.sql.query.Parts {
-			if p.Expr.Uses("cursor") && strings.HasSuffix(strings.ToUpper(strings.TrimSpace(before)), "OFFSET") {
-				return true
-			}
-			before = p.Literal
-		}
+	case t.sql != nil:
+		return t.sql.counts()
 	}
 	return false
 }

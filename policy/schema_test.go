@@ -64,8 +64,8 @@ kinds:
     read: { mcp: { tool: f, arguments: { t: "${token}" }, read_only: true, server: remote }, list: structured, mark: it.t, mark_as: "<${token}>", answer: it }
     send: { mcp: { tool: f } }
   sql:
-    read: { sql: { database: books, query: "SELECT 1 WHERE a = ${input.a} LIMIT 3 OFFSET ${cursor}" }, list: rows, mark: it.a, mark_is: "${input.a}", created: it.at, never: { input.a: z }, next: { offset: 3 } }
-    send: { sql: { database: books, query: "DELETE FROM x WHERE a = ${input.a}" } }
+    read: { sql: { database: books, query: "SELECT 1 WHERE a = ? LIMIT 3 OFFSET ?", args: ["${input.a}", "${cursor}"] }, list: rows, mark: it.a, mark_is: "${input.a}", created: it.at, never: { input.a: z }, next: { offset: 3 } }
+    send: { sql: { database: books, query: "DELETE FROM x WHERE a = ?", args: ["${input.a}"] } }
 `
 
 // object is one mapping of the schema.

@@ -31,7 +31,7 @@ const (
 // uses are what the fields of a file begin. Below them it is the same, but for
 // fields that begin something of their own.
 var uses = map[string]use{
-	"headers": inHeaders, "env": inEnvironment, "query": inData, "json": inData, "form": inData, "stdin": inData, "arguments": inData,
+	"headers": inHeaders, "env": inEnvironment, "query": inData, "json": inData, "form": inData, "stdin": inData, "arguments": inData, "args": inData,
 	"argv": inArguments, "command": inArguments, "base": inAddress, "url": inAddress, "link": inAddress,
 	"get": inAddress, "post": inAddress, "put": inAddress, "patch": inAddress, "delete": inAddress,
 	"sqlite": inDSN, "postgres": inDSN, "mysql": inDSN, "dir": inFolder, "title": inText, "target": inText,
@@ -101,7 +101,7 @@ func below(in use, e entry) use {
 		return in
 	case in == inData: // its names are those of the other side
 		return in
-	case in == inSQL && own == inData: // `query` of a database
+	case in == inSQL && e.name == "query":
 		return inSQL
 	}
 	return own

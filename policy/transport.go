@@ -48,7 +48,7 @@ func (t *transport) way() (w way, via string) {
 		return t.command, "command"
 	case t.mcp != nil:
 		return t.mcp, "mcp"
-	case t.sql != nil && t.sql.query != nil:
+	case t.sql != nil:
 		return t.sql, "sql"
 	case t.again != nil:
 		return t.again, "http"

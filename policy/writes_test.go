@@ -56,7 +56,7 @@ func TestI5_AReadThatIsAWriteIsRefused(t *testing.T) {
 		{"the tool, the server named otherwise", "mcp.bank.pay", `mcp: { server: tools, tool: pay }`, "", "tool pay of mcp.bank.pay"},
 		{"the tool of another kind", "k", `mcp: { server: tools, tool: pay }`, "  mcp.tools.pay: { token: { into: ref } }\n", "tool pay of mcp.tools.pay"},
 		{"a tool said to write", "k", `mcp: { server: tools, tool: pay }`, "  mcp.tools.pay: { access: write }\n", "tool pay of mcp.tools.pay"},
-		{"the same statement", "k", `sql: { database: books, query: "INSERT INTO t (a) VALUES (${token})" }`, send(`sql: { database: books, query: "INSERT INTO t (a) VALUES (${token})" }`), "a read cannot begin with INSERT"},
+		{"the same statement", "k", `sql: { database: books, query: "INSERT INTO t (a) VALUES (?)", args: ["${token}"] }`, send(`sql: { database: books, query: "INSERT INTO t (a) VALUES (?)", args: ["${token}"] }`), "a read cannot begin with INSERT"},
 		{"the same command", "k", `command: [tool, pay, "${input.n}"]`, send(`command: [tool, pay, "${input.n}"]`), "`send` of k"},
 		{"the same command, at its path", "k", `command: [/opt/bin/tool, pay, "${input.n}"]`, send(`command: { argv: [tool, pay, "${input.n}"], env: { A: b } }`), "`send` of k"},
 		{"another kind's command", "k", `command: [tool, pay, "${input.n}"]`, "  other: { send: { command: [tool, pay, \"${input.n}\"] } }\n", "`send` of other"},

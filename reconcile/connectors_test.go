@@ -29,14 +29,14 @@ kinds:
     lands_within: 20s
     visible_within: 10s
     read:
-      sql: { query: "SELECT id, token, amount FROM charges WHERE token = ${token}" }
+      sql: { query: "SELECT id, token, amount FROM charges WHERE token = ?", args: ["${token}"] }
       list: rows
       mark: it.token
       complete: "true"
       same: it.amount == input.amount
       receipt: it.id
     send:
-      sql: { query: "INSERT INTO charges (token, amount) VALUES (${token}, ${input.amount})" }
+      sql: { query: "INSERT INTO charges (token, amount) VALUES (?, ?)", args: ["${token}", "${input.amount}"] }
   note:
     downstream: notes
     token: { into: token }

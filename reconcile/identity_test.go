@@ -142,8 +142,8 @@ func shopOver(t *testing.T, via, path string) (text string, keep func(shop)) {
 	if _, err := db.Exec(`CREATE TABLE goods (id, ref, note, key, name, created INTEGER, done BOOLEAN); CREATE TABLE echo (on_)`); err != nil {
 		t.Fatal(err)
 	}
-	query := `SELECT id, ref, note, key, name, created, done = 1 AS done FROM goods WHERE 'BY' = 'all' OR 'BY' = 'ref' AND ref = ${token} OR 'BY' = 'key' AND key = ${key} OR 'BY' = 'name' AND name = ${input.name} ` +
-		`UNION ALL SELECT 'echo', ${token}, '<!-- ' || ${token} || ' -->', ${key}, ${input.name}, 4000000000, 1 FROM echo`
+	query := `SELECT id, ref, note, key, name, created, done = 1 AS done FROM goods WHERE 'BY' = 'all' OR 'BY' = 'ref' AND ref = ?1 OR 'BY' = 'key' AND key = ?2 OR 'BY' = 'name' AND name = ?3 ` +
+		`UNION ALL SELECT 'echo', ?1, '<!-- ' || ?1 || ' -->', ?2, ?3, 4000000000, 1 FROM echo`
 	keep = func(s shop) {
 		run := func(query string, args ...any) {
 			if _, err := db.Exec(query, args...); err != nil {
@@ -158,7 +158,7 @@ func shopOver(t *testing.T, via, path string) (text string, keep func(shop)) {
 			run(`INSERT INTO echo VALUES (1)`)
 		}
 	}
-	text = shopPolicy(via, fmt.Sprintf("sql: { query: %q }", query), "rows", fmt.Sprintf("  shop: { sql: { sqlite: %q } }\n", table))
+	text = shopPolicy(via, fmt.Sprintf(`sql: { query: %q, args: ["${token}", "${key}", "${input.name}"] }`, query), "rows", fmt.Sprintf("  shop: { sql: { sqlite: %q } }\n", table))
 	return strings.ReplaceAll(text, "it.done", "it.done == 1"), keep
 }
 

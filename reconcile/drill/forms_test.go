@@ -43,18 +43,18 @@ type search struct {
 
 var searches = map[string]search{
 	"ref":         {by: "token", mark: "it.ref"},
-	"asked-ref":   {by: "token", mark: "it.ref", ask: "ref", where: "ref = ${token}"},
-	"blind-ref":   {by: "token", mark: "asked", ask: "ref", where: "ref = ${token}"},
+	"asked-ref":   {by: "token", mark: "it.ref", ask: "ref", where: "ref = ?"},
+	"blind-ref":   {by: "token", mark: "asked", ask: "ref", where: "ref = ?"},
 	"exact-ref":   {by: "token", mark: "it.ref", ask: "ref"},
 	"told-ref":    {by: "token", mark: "it.ref"},
 	"note":        {by: "token", mark: "it.note", rest: `mark_as: "<!-- ${token} -->"`},
 	"key":         {by: "key", mark: "it.key", rest: "mark_is: key"},
-	"asked-key":   {by: "key", mark: "it.key", rest: "mark_is: key", ask: "key", where: "key LIKE ${key} || '%'"},
+	"asked-key":   {by: "key", mark: "it.key", rest: "mark_is: key", ask: "key", where: "key LIKE ? || '%'"},
 	"exact-key":   {by: "key", mark: "it.key", rest: "mark_is: key", ask: "key"},
 	"name":        {by: "name", mark: "it.to", rest: "mark_is: ${input.to}\n      created: it.created"},
-	"asked-name":  {by: "name", mark: "it.to", rest: "mark_is: ${input.to}\n      created: it.created", ask: "to", where: `"to" = ${input.to}`},
+	"asked-name":  {by: "name", mark: "it.to", rest: "mark_is: ${input.to}\n      created: it.created", ask: "to", where: `"to" = ?`},
 	"state":       {by: "state"},
-	"asked-state": {by: "state", ask: "to", where: `"to" = ${input.to}`},
+	"asked-state": {by: "state", ask: "to", where: `"to" = ?`},
 	"nothing":     {},
 }
 
@@ -206,10 +206,16 @@ func (s form) yaml(program, base string) string {
 	case s.via == "mcp":
 		line(3, "mcp: { tool: find, arguments: { %s } }", pairs(ask))
 	case s.via == "sql":
-		if since := ask["since"]; since != "" {
-			where += " AND created >= CAST(" + since + " AS INTEGER)"
+		var args []string
+		for _, name := range []string{how.ask, "since"} {
+			if v := ask[name]; v != "" {
+				args = append(args, fmt.Sprintf("%q", v))
+			}
 		}
-		line(3, `sql: { query: %q }`, `SELECT id, ref, key, "to", amount, created FROM things WHERE `+where)
+		if ask["since"] != "" {
+			where += " AND created >= CAST(? AS INTEGER)"
+		}
+		line(3, `sql: { query: %q, args: [%s] }`, `SELECT id, ref, key, "to", amount, created FROM things WHERE `+where, strings.Join(args, ", "))
 	}
 	if valid != "" {
 		line(3, "valid: %s", quoted(valid))
@@ -233,7 +239,7 @@ func (s form) yaml(program, base string) string {
 	case "http":
 		line(2, `send: { http: { post: /things, json: "${input}", headers: { X-Op: "${op.id}" } } }`)
 	case "sql":
-		line(2, "send: { sql: { query: %q } }", `INSERT INTO sent (op, ref, key, "to", amount) VALUES (${op.id}, ${token}, ${key}, ${input.to}, ${input.amount})`)
+		line(2, `send: { sql: { query: %q, args: ["${op.id}", "${token}", "${key}", "${input.to}", "${input.amount}"] } }`, `INSERT INTO sent (op, ref, key, "to", amount) VALUES (?, ?, ?, ?, ?)`)
 	case "mcp":
 		line(2, `send: { mcp: { tool: write, arguments: { op: "${op.id}", ref: "${token}", key: "${key}", to: "${input.to}", amount: "${input.amount}" } } }`)
 	}

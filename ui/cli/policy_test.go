@@ -103,7 +103,7 @@ kinds:
     lands_within: 5s
     visible_within: 0s
     read:
-      sql: { query: "SELECT id, token, amount FROM charges WHERE token = ${token}" }
+      sql: { query: "SELECT id, token, amount FROM charges WHERE token = ?", args: ["${token}"] }
       list: rows
       mark: it.token
       complete: "true"
