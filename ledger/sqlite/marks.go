@@ -11,7 +11,7 @@ import (
 func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
 	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) {
 		return id, rows.Scan(&id)
-	}, `SELECT id FROM operations WHERE key = ? AND key_live = 1 ORDER BY created_at DESC, id DESC LIMIT ?`, key, limit)
+	}, `SELECT id FROM operations WHERE key = ? AND key_live = 1 ORDER BY created_at DESC, id DESC LIMIT ?+0`, key, limit)
 	return ids, translate(s.path, err)
 }
 
@@ -22,7 +22,7 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 	}
 	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) {
 		return id, rows.Scan(&id)
-	}, `SELECT o.id FROM marks m JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY o.created_at DESC, o.id DESC LIMIT ?`, value, limit)
+	}, `SELECT o.id FROM marks m JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY o.created_at DESC, o.id DESC LIMIT ?+0`, value, limit)
 	return ids, translate(s.path, err)
 }
 
@@ -65,7 +65,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 				return ledger.Operation{}, err
 			}
 			return scan.operation()
-		}, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?`, p[0], p[1], limit)
+		}, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?+0`, p[0], p[1], limit)
 		if err != nil {
 			return false, translate(s.path, err)
 		}

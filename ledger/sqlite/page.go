@@ -120,6 +120,10 @@ func (b *binder) bind(v any) string {
 	return fmt.Sprintf("?%d", len(b.args))
 }
 
+// limit binds the n of a LIMIT. SQLite takes the value of a bare parameter into the
+// plan, and prepares the statement anew whenever it is bound; it leaves ?+0 alone.
+func (b *binder) limit(n int) string { return b.bind(n) + "+0" }
+
 // Page returns one page of a list.
 func (s *Store) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {
 	q = s.plain(q)
@@ -260,7 +264,7 @@ const (
 func pageSQL(b *binder, q ledger.Query, after cursor, limit, first int) string {
 	sort := sortings[q.Order]
 	filter := filterSQL(b, q.Filter, q.Now)
-	n := b.bind(limit)
+	n := b.limit(limit)
 	keys := make([]string, len(sort.columns))
 	for i := range keys {
 		keys[i] = fmt.Sprintf("k%d", i+1)
@@ -277,7 +281,7 @@ func pageSQL(b *binder, q ledger.Query, after cursor, limit, first int) string {
 				UNION ALL
 				SELECT some.* FROM some CROSS JOIN operations o ON o.seq = some.%[4]s WHERE some.listed = %[10]d%[7]s)
 			ORDER BY %[2]s LIMIT %[11]s)`,
-			keysSQL(b, q, after, b.bind(first), filterText{}), byKey, b.bind(first), last, filter.hot, filter.flight, filter.settled, inList, isFlying, isSettled, n)
+			keysSQL(b, q, after, b.limit(first), filterText{}), byKey, b.limit(first), last, filter.hot, filter.flight, filter.settled, inList, isFlying, isSettled, n)
 	} else {
 		page = fmt.Sprintf(`page AS MATERIALIZED (SELECT * FROM (%s) ORDER BY %s LIMIT %s)`, keysSQL(b, q, after, n, filter), byKey, n)
 	}

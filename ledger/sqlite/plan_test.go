@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"database/sql"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,8 +24,8 @@ func plan(t *testing.T, s *Store, query string, args ...any) []string {
 }
 
 // Without statistics SQLite takes two indexes with one known column each for
-// equally good. An index on the kind, chosen for same-input operations, reads the whole ledger
-// for every row of a page.
+// equally good. An index on the kind, chosen for same-input operations, reads the
+// whole ledger for every row of a page.
 func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 	s, _ := openTest(t)
 	own := regexp.MustCompile(`^SEARCH t USING (COVERING )?INDEX operations_by_(fingerprint|key_fields|target) `)
@@ -50,6 +52,28 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 		}
 	}
 	check("one operation", plan(t, s, relatedQuery, "id"))
+}
+
+// A bare LIMIT ? has the statement prepared anew at every execution, which takes
+// longer than to read a page.
+func TestLimitsAreNoPartOfThePlan(t *testing.T) {
+	bare := regexp.MustCompile(`LIMIT \?\d*([^\d+]|$)`)
+	check := func(what, text string) {
+		t.Helper()
+		if found := bare.FindString(text); found != "" {
+			t.Errorf("%s: %q, want LIMIT ?+0", what, found)
+		}
+	}
+	files, err := filepath.Glob("*.go")
+	must(t, err)
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			check(file, string(must1[[]byte](t)(os.ReadFile(file))))
+		}
+	}
+	for _, first := range []int{0, probe} {
+		check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss}, nil, 50, first))
+	}
 }
 
 // What is to be marked is found without reading the ledger.

@@ -38,13 +38,13 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledge
 	ops, err := collect(outside{ctx, s}, scanOperation, `
 		SELECT `+operationColumns+`
 		  FROM (SELECT * FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest < ?1 AND class <> 'pending'
-		                        ORDER BY digest DESC, seq DESC LIMIT ?2)
+		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0)
 		        UNION ALL
 		        SELECT * FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest > ?1 AND class <> 'pending'
-		                        ORDER BY digest DESC, seq DESC LIMIT ?2)
+		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0)
 		        UNION ALL
 		        SELECT o.seq FROM `+flightFrom+` AND o.started_at < ?3 AND (h.seq IS NULL OR h.digest <> ?1)
-		        LIMIT ?2) h
+		        LIMIT ?2+0) h
 		  CROSS JOIN operations o ON o.seq = h.seq`, digest, limit, ms(s.now().Add(-passing)))
 	return ops, translate(s.path, err)
 }

@@ -21,7 +21,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	now := s.now()
 	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `
 		SELECT id FROM operations INDEXED BY operations_pending
-		 WHERE state = 'pending' AND deadline_at < ? ORDER BY deadline_at LIMIT ?`, ms(now), limit)
+		 WHERE state = 'pending' AND deadline_at < ? ORDER BY deadline_at LIMIT ?+0`, ms(now), limit)
 	if err != nil {
 		return 0, translate(s.path, err)
 	}
@@ -52,7 +52,7 @@ func (s *Store) ripen(ctx context.Context, now time.Time, limit int) error {
 		return tx.exec(`
 			UPDATE open_operations SET ripe = 1
 			 WHERE seq IN (SELECT seq FROM open_operations INDEXED BY open_by_clock
-			                WHERE class = 'reading' AND clock_at <= ? LIMIT ?)`, ms(now), limit)
+			                WHERE class = 'reading' AND clock_at <= ? LIMIT ?+0)`, ms(now), limit)
 	})
 }
 
@@ -62,7 +62,7 @@ var dueQuery = `
 	  LEFT JOIN leases l ON l.operation_id = h.id
 	 WHERE (h.state = 'uncertain' OR h.recheck_at <> 0) AND h.read_at <= ?1
 	   AND (l.operation_id IS NULL OR l.holder = '' OR l.expires_at <= ?1)
-	 ORDER BY h.read_at LIMIT ?2`
+	 ORDER BY h.read_at LIMIT ?2+0`
 
 // Due returns operations whose next read is due and that nobody is reading.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row, error) {

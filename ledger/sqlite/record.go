@@ -139,7 +139,7 @@ func loadReads(q querier, id string, evidence bool) ([]ledger.Read, error) {
 		return r, err
 	}, `
 		SELECT id, control, began_at, ended_at, verdict, cause, reason, found, receipts, `+column+`, proof_at, digest, actor
-		  FROM reads WHERE operation_id = ? ORDER BY began_at DESC, rowid DESC LIMIT ?`, id, most)
+		  FROM reads WHERE operation_id = ? ORDER BY began_at DESC, rowid DESC LIMIT ?+0`, id, most)
 }
 
 func loadGrants(q querier, id string) ([]ledger.Grant, error) {
@@ -156,7 +156,7 @@ func loadGrants(q querier, id string) ([]ledger.Grant, error) {
 	}, `
 		SELECT id, version, basis, sender, key_works, actor, reason,
 		       created_at, boot_id, created_steady, expires_at, related, consumed_at, attempt_id, voided_at, void_reason
-		  FROM grants WHERE operation_id = ? ORDER BY created_at DESC, rowid DESC LIMIT ?`, id, most)
+		  FROM grants WHERE operation_id = ? ORDER BY created_at DESC, rowid DESC LIMIT ?+0`, id, most)
 }
 
 func loadHolds(q querier, now time.Time) ([]ledger.Hold, error) {
