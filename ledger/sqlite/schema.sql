@@ -120,16 +120,18 @@ CREATE TABLE operations (
   CONSTRAINT kind_is_named     CHECK (length(kind) BETWEEN 1 AND 200),
   CONSTRAINT key_is_given      CHECK (length(key) BETWEEN 1 AND 2000 AND trim(key, ' ' || char(9, 10, 11, 12, 13)) <> ''),
   CONSTRAINT actor_is_named    CHECK (length(actor) > 0),
-  CONSTRAINT state_is_known    CHECK (state IN ('pending', 'committed', 'failed', 'uncertain', 'abandoned')),
-  CONSTRAINT verdict_is_known  CHECK (verdict IN ('', 'landed', 'absent', 'duplicated', 'mismatch')),
-  CONSTRAINT conflict_is_known CHECK (conflict IN ('', 'duplicate', 'contradiction', 'mismatch', 'possible_duplicate')),
+  -- OR and not IN: for IN with more than two values SQLite makes a table each time.
+  CONSTRAINT state_is_known    CHECK (state = 'pending' OR state = 'committed' OR state = 'failed' OR state = 'uncertain' OR state = 'abandoned'),
+  CONSTRAINT verdict_is_known  CHECK (verdict = '' OR verdict = 'landed' OR verdict = 'absent' OR verdict = 'duplicated' OR verdict = 'mismatch'),
+  CONSTRAINT conflict_is_known CHECK (conflict = '' OR conflict = 'duplicate' OR conflict = 'contradiction' OR conflict = 'mismatch'
+                                   OR conflict = 'possible_duplicate'),
   CONSTRAINT version_counts    CHECK (version >= 1),
   CONSTRAINT effects_count     CHECK (effects >= 0),
   CONSTRAINT input_is_json     CHECK (input IS NULL OR json_valid(input)),
   CONSTRAINT command_is_json   CHECK (command IS NULL OR json_valid(command)),
   CONSTRAINT request_is_json   CHECK (request IS NULL OR json_valid(request)),
-  CONSTRAINT receipts_is_json  CHECK (json_valid(receipts) AND json_type(receipts) = 'array'),
-  CONSTRAINT acked_is_json     CHECK (json_valid(acked_receipts) AND json_type(acked_receipts) = 'array'),
+  CONSTRAINT receipts_is_json  CHECK (receipts = '[]' OR json_valid(receipts) AND json_type(receipts) = 'array'),
+  CONSTRAINT acked_is_json     CHECK (acked_receipts = '[]' OR json_valid(acked_receipts) AND json_type(acked_receipts) = 'array'),
   CONSTRAINT result_is_json    CHECK (result IS NULL OR json_valid(result)),
   CONSTRAINT detail_is_json    CHECK (change_detail IS NULL OR json_valid(change_detail)),
   CONSTRAINT flags_are_0_or_1  CHECK (redacted IN (0, 1) AND token_sent IN (0, 1) AND doubted IN (0, 1) AND hands_off IN (0, 1)
@@ -223,10 +225,10 @@ CREATE TABLE attempts (
   seen_boot    TEXT NOT NULL DEFAULT '',               -- the boot of ended_steady where it is not boot_id
 
   PRIMARY KEY (operation_id, n),
-  CONSTRAINT outcome_is_known      CHECK (outcome IN ('', 'committed', 'failed', 'uncertain')),
-  CONSTRAINT late_outcome_is_known CHECK (late_outcome IN ('', 'committed', 'failed')),
-  CONSTRAINT proof_is_known        CHECK (proof IN ('', 'never_sent', 'refused', 'absent')),
-  CONSTRAINT basis_is_known        CHECK (basis IN ('', 'absent', 'key_safe', 'risk_accepted')),
+  CONSTRAINT outcome_is_known      CHECK (outcome = '' OR outcome = 'committed' OR outcome = 'failed' OR outcome = 'uncertain'),
+  CONSTRAINT late_outcome_is_known CHECK (late_outcome = '' OR late_outcome = 'committed' OR late_outcome = 'failed'),
+  CONSTRAINT proof_is_known        CHECK (proof = '' OR proof = 'never_sent' OR proof = 'refused' OR proof = 'absent'),
+  CONSTRAINT basis_is_known        CHECK (basis = '' OR basis = 'absent' OR basis = 'key_safe' OR basis = 'risk_accepted'),
   CONSTRAINT attempt_result_is_json CHECK (result IS NULL OR json_valid(result)),
   CONSTRAINT attempt_flags_are_0_or_1 CHECK (key_works IN (0, 1) AND token_sent IN (0, 1) AND already IN (0, 1)),
   CONSTRAINT attempt_times_are_in_milliseconds CHECK (
@@ -235,7 +237,7 @@ CREATE TABLE attempts (
     AND (ended_at = 0 OR ended_at BETWEEN 946684800000 AND 4102444800000)
     AND (late_at = 0 OR late_at BETWEEN 946684800000 AND 4102444800000)),
   CONSTRAINT attempt_deadline_is_after_its_start CHECK (deadline_at >= started_at),
-  CONSTRAINT tree_is_known CHECK (tree IN ('', 'open', 'empty')),
+  CONSTRAINT tree_is_known CHECK (tree = '' OR tree = 'open' OR tree = 'empty'),
   CONSTRAINT tree_is_seen_empty_at_a_time CHECK (tree_at = 0 AND tree <> 'empty' OR tree = 'empty' AND tree_at BETWEEN 946684800000 AND 4102444800000),
   CONSTRAINT attempt_ends_with_an_outcome CHECK ((outcome = '') = (ended_at = 0))
 ) STRICT, WITHOUT ROWID;
