@@ -91,6 +91,16 @@ func (r *Run) ID() string       { return r.record.ID }
 func (r *Run) Verb() string     { return r.record.Verb }
 func (r *Run) Began() time.Time { return r.record.CreatedAt }
 
+// Known reports whether the same run had come through some of its items before, and
+// ChangeID is the id of an item's change, the same each time.
+func (r *Run) Known() bool { return r.record.Done > 0 }
+func (r *Run) ChangeID(at int) string {
+	if r.Rehearsal {
+		return ledger.NewID()
+	}
+	return ledger.DeriveID(r.ID(), r.Items[at].ID)
+}
+
 // Begin writes the run down before its first change. One that was given before
 // goes on where it stopped, with the versions that were seen then. It returns
 // ledger.ErrKeyReused where its idempotency key belongs to another command.
@@ -105,7 +115,7 @@ func (r *Run) Begin(ctx context.Context) error {
 	if r.begun, r.known = true, known; !known {
 		return nil
 	}
-	r.record.ID, r.record.CreatedAt = recorded.ID, recorded.CreatedAt
+	r.record.ID, r.record.CreatedAt, r.record.Done = recorded.ID, recorded.CreatedAt, recorded.Done
 	for i := range r.Items {
 		for _, op := range recorded.Operations {
 			id, text, _ := strings.Cut(op, "@")
@@ -130,12 +140,7 @@ func (r *Run) Next() func(ctx context.Context) Result {
 		if err := r.Begin(ctx); err != nil {
 			return Result{At: at, Err: fmt.Errorf("write the run down: %w", err), Trouble: true}
 		}
-		if r.Rehearsal {
-			res := r.step(ctx, at, ledger.NewID())
-			res.At = at
-			return res
-		}
-		change := ledger.DeriveID(r.ID(), r.Items[at].ID)
+		change := r.ChangeID(at)
 		if before, err := r.did(ctx, at, change); err != nil || before {
 			return Result{At: at, Err: err, Before: before, Word: "done before", Trouble: err != nil}
 		}
@@ -144,7 +149,7 @@ func (r *Run) Next() func(ctx context.Context) Result {
 		}
 		res := r.step(ctx, at, change)
 		res.At = at
-		if at < len(r.Items)-1 { // the last one is kept with the report
+		if !r.Rehearsal && at < len(r.Items)-1 { // the last one is kept with the report
 			res.Unkept = r.store.Progress(context.WithoutCancel(ctx), r.ID(), at+1, nil)
 		}
 		return res

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/act"
 )
 
 // decideFlags are what every deciding command takes.
@@ -83,6 +83,7 @@ type resultJSON struct {
 
 	failure *failure
 	line    string // one line of text
+	trouble bool   // it failed, or is unclear, in a way that tells of the other side
 }
 
 // step decides about one operation. It is given the version that was seen and
@@ -91,17 +92,13 @@ type step func(ctx context.Context, run *decisionRun, rec ledger.Record, version
 
 // decisionRun is one deciding command under way.
 type decisionRun struct {
-	app      *app
-	store    ledger.Store
-	policy   *policy.Policy
-	verb     string
-	flags    *decideFlags
-	actor    ledger.Actor
-	id       string
-	began    time.Time
-	known    bool // the same command was given before
-	finished int  // operations it had come through then
-	versions map[string]int64
+	app    *app
+	store  ledger.Store
+	policy *policy.Policy
+	verb   string
+	flags  *decideFlags
+	actor  ledger.Actor
+	*act.Run
 }
 
 // decide runs one verb over several operations: what was seen is looked up and
@@ -133,32 +130,55 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	if err := copied(ctx, s); err != nil {
 		return err
 	}
-	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor(), began: a.clock(), versions: map[string]int64{}}
+	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}
 	results := make([]resultJSON, len(all))
 	found := run.look(ctx, all, results, needs.version)
 	if err := run.ask(found, needs); err != nil {
 		return err
 	}
-	if !flags.dryRun {
-		if err := run.record(ctx, args, all, found); err != nil {
-			return err
+	var items []act.Item
+	var at []int // of each item, the argument that named it
+	for i, rec := range found {
+		if rec != nil {
+			items, at = append(items, act.Item{ID: rec.Operation.ID, Version: all[i].version}), append(at, i)
 		}
 	}
-	for i, rec := range found {
-		if rec == nil {
-			continue
-		}
-		id := rec.Operation.ID
-		r, err := do(ctx, run, *rec, run.versions[id], run.changeID(id))
+	err = run.begin(ctx, args, items, func(ctx context.Context, n int, changeID string) act.Result {
+		i := at[n]
+		r, err := do(ctx, run, *found[i], run.Items[n].Version, changeID)
+		trouble := r.trouble
 		if err != nil {
-			r = run.failed(ctx, id, err)
+			r = run.failed(ctx, found[i].Operation.ID, err)
 		}
 		r.Asked = all[i].arg
 		results[i] = r
-		if !flags.dryRun {
-			run.progress(ctx, i+1, results[:i+1], i == len(all)-1)
+		if r.Error != nil {
+			return act.Result{Word: r.Error.Code, Trouble: trouble}
 		}
+		return act.Result{Word: r.Effect, Trouble: trouble}
+	})
+	if err != nil {
+		return err
 	}
+	for work := run.Next(); work != nil; work = run.Next() {
+		res := work(ctx)
+		run.Take(res)
+		i := at[res.At]
+		switch id := items[res.At].ID; {
+		case res.Before:
+			results[i] = run.result(ctx, id, effectNoop, id+": done before, nothing was "+map[bool]string{true: "sent", false: "changed"}[verb == "retry"])
+			results[i].Asked = all[i].arg
+		case res.Err != nil:
+			results[i] = failedResult(all[i].arg, asFailure(res.Err))
+		}
+		run.warn(res.Unkept)
+	}
+	for _, i := range at[len(run.Results):] {
+		results[i] = run.failed(ctx, found[i].Operation.ID, &ledger.RefusedError{Verb: verb, Code: "stopped", Why: fmt.Sprintf("%d sends before it failed or had no clear answer; it was left as it was", run.Trouble()),
+			Hint: "see whether the other side answers again"})
+		results[i].Asked = all[i].arg
+	}
+	run.warn(run.Finish()(ctx))
 	return a.finish(results)
 }
 
@@ -196,11 +216,9 @@ func (r *decisionRun) look(ctx context.Context, all []target, results []resultJS
 			continue
 		}
 		taken[rec.Operation.ID] = true
-		version := t.version
-		if version == 0 && bind {
-			version = rec.Operation.Version
+		if t.version == 0 && bind {
+			all[i].version = rec.Operation.Version
 		}
-		r.versions[rec.Operation.ID] = version
 		found[i] = &rec
 	}
 	return found

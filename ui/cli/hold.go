@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/ui/act"
 	"indoubt/ui/safe"
 )
 
@@ -119,12 +120,12 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 	if err != nil {
 		return err
 	}
-	if flags.until != "" && run.known { // the same moment as the first time
-		if ends, err = until(flags.until, run.began); err != nil {
+	if flags.until != "" { // of a repeat, the same moment as the first time
+		if ends, err = until(flags.until, run.Began()); err != nil {
 			return err
 		}
 	}
-	h := ledger.Hold{Scope: scope, Actor: run.actor, Reason: flags.reason, CreatedAt: run.began, Until: ends, ChangeID: run.changeID(string(scope))}
+	h := ledger.Hold{Scope: scope, Actor: run.actor, Reason: flags.reason, CreatedAt: run.Began(), Until: ends, ChangeID: run.ChangeID(0)}
 	if name, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
 		if h.Kinds, err = a.kindsOf(ctx, s, run.policy, name); err != nil {
 			return err
@@ -146,12 +147,12 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 		}
 		return a.done(effect, oneHoldJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
-	if run.finished > 0 || standing != nil && standing.ChangeID == h.ChangeID {
+	if run.Known() || standing != nil && standing.ChangeID == h.ChangeID {
 		effect = effectNoop
 	} else if err := s.Hold(ctx, h); err != nil {
 		return err
 	}
-	run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effect}}, true)
+	run.keep(ctx, effect)
 	return a.done(effect, oneHoldJSON(h), func(w *safe.Writer) {
 		line := "holding " + string(scope)
 		if !ends.IsZero() {
@@ -172,19 +173,19 @@ func (a *app) release(ctx context.Context, scope ledger.HoldScope, flags *decide
 	switch {
 	case err != nil:
 		return err
-	case run.finished > 0 || standing == nil:
-		run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effectNoop}}, true)
+	case run.Known() || standing == nil:
+		run.keep(ctx, effectNoop)
 		return a.done(effectNoop, data, nothing)
 	case flags.dryRun:
 		return a.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
-	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.changeID(string(scope))); {
+	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.ChangeID(0)); {
 	case errors.Is(err, ledger.ErrNotFound):
 		return a.done(effectNoop, data, nothing)
 	case err != nil:
 		return err
 	}
-	run.progress(ctx, 1, []resultJSON{{Asked: string(scope), Effect: effectUpdated}}, true)
+	run.keep(ctx, effectUpdated)
 	return a.done(effectUpdated, data, func(w *safe.Writer) { w.Println("released " + string(scope)) })
 }
 
@@ -203,17 +204,18 @@ func (a *app) scoped(ctx context.Context, verb string, scope ledger.HoldScope, f
 	if err := copied(ctx, s); err != nil {
 		return nil, nil, err
 	}
-	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor(), began: a.clock(), versions: map[string]int64{}}
+	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}
 	something := []*ledger.Record{{Operation: ledger.Operation{ID: string(scope)}}}
 	if err := run.ask(something, needs{reason: true, silent: true}); err != nil {
 		return nil, nil, err
 	}
-	if !flags.dryRun {
-		if err := run.record(ctx, []string{string(scope)}, make([]target, 1), something); err != nil {
-			return nil, nil, err
-		}
-	}
-	return s, run, nil
+	return s, run, run.begin(ctx, []string{string(scope)}, []act.Item{{ID: string(scope)}}, nil)
+}
+
+// keep writes down what became of the scope.
+func (r *decisionRun) keep(ctx context.Context, effect string) {
+	r.Take(act.Result{Word: effect})
+	r.warn(r.Finish()(ctx))
 }
 
 // standing is the hold on exactly this scope, or nil.

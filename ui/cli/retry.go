@@ -10,6 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
+	"indoubt/ui/act"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -45,13 +46,8 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 
 // retrying is the step of `retry`.
 type retrying struct {
-	engine  *reconcile.Engine
-	unclear int // sends that failed or had no clear answer
+	engine *reconcile.Engine
 }
-
-// stopAfter is how many sends that failed or had no clear answer stop a run: the
-// outage is not over.
-const stopAfter = 3
 
 // planJSON is what a retry would do.
 type planJSON struct {
@@ -71,15 +67,6 @@ type planJSON struct {
 
 func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record, version int64, changeID string) (resultJSON, error) {
 	id := rec.Operation.ID
-	if before, err := run.done(ctx, id); err != nil {
-		return resultJSON{}, err
-	} else if before {
-		return run.result(ctx, id, effectNoop, id+": done before, nothing was sent"), nil
-	}
-	if r.unclear >= stopAfter {
-		return resultJSON{}, &ledger.RefusedError{Verb: "retry", Code: "stopped", Why: fmt.Sprintf("%d sends before it failed or had no clear answer; it was left as it was", r.unclear),
-			Hint: "see whether the other side answers again"}
-	}
 	if r.engine == nil {
 		r.engine = run.app.engine(run.store, constantly(run.policy), false, nil)
 	}
@@ -118,12 +105,10 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	did, err := r.engine.Retry(ctx, ask)
 	quiet()
 	if err != nil {
-		return resultJSON{}, err
+		return resultJSON{trouble: act.Sent(did, err).Trouble}, err
 	}
 	out := retried(ctx, run, id, plan, did)
-	if did.Did == reconcile.DidSend && !out.OK {
-		r.unclear++
-	}
+	out.trouble = act.Sent(did, nil).Trouble
 	return out, nil
 }
 

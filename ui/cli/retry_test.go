@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ui/act"
 )
 
 // shop is a downstream that remembers what it was asked to do.
@@ -376,11 +377,11 @@ func TestARunOfRetriesStopsAtUnclearAnswers(t *testing.T) {
 	}
 	s.fail = 500
 	a := b.json(6, args...)
-	if _, sends := s.effects(); sends != stopAfter {
+	if _, sends := s.effects(); sends != act.StopAfter {
 		t.Errorf("%d sends", sends)
 	}
 	for n, op := range a.operations(t) {
-		if n >= stopAfter && (op.Error == nil || op.Error.Code != "stopped" || len(b.rec(n+1).Attempts) != 1) {
+		if n >= act.StopAfter && (op.Error == nil || op.Error.Code != "stopped" || len(b.rec(n+1).Attempts) != 1) {
 			t.Errorf("%d: %+v", n+1, op.Error)
 		}
 	}
