@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
@@ -238,7 +238,7 @@ func linkOf(a *ledger.Answer, rel string) string {
 }
 
 // oneLink is an address and its parameters, which end at a comma outside of quotes.
-var oneLink = regexp.MustCompile(`<([^>]*)>((?:[^",]|"(?:\\.|[^"\\])*(?:"|$))*)`)
+var oneLink = lazyregexp.New(`<([^>]*)>((?:[^",]|"(?:\\.|[^"\\])*(?:"|$))*)`)
 
 // relates reports whether a link's parameters name the relation; the first `rel`
 // counts, and it may name several.

@@ -4,24 +4,24 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
 var (
-	kindName   = shortName{regexp.MustCompile(`^[A-Za-z0-9_.*/:@-]+$`), 200}
-	headerName = shortName{regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), 100}
-	redactPath = regexp.MustCompile(`^(?:[\w$*-]+)(?:\.[\w$*-]+|\[(?:\d+|\*)\])*$`)
+	kindName   = shortName{lazyregexp.New(`^[A-Za-z0-9_.*/:@-]+$`), 200}
+	headerName = shortName{lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), 100}
+	redactPath = lazyregexp.New(`^(?:[\w$*-]+)(?:\.[\w$*-]+|\[(?:\d+|\*)\])*$`)
 )
 
 // shortName is a pattern for a text of at most so many bytes. A bound in the pattern
 // itself is compiled as that many copies, before main.
 type shortName struct {
-	*regexp.Regexp
+	*lazyregexp.Regexp
 	most int
 }
 

@@ -3,13 +3,13 @@ package policy
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
-var plainField = regexp.MustCompile(`^it((?:\.\w+|\["[^"\\]+"\]|\[\d+\])+)$`)
+var plainField = lazyregexp.New(`^it((?:\.\w+|\["[^"\\]+"\]|\[\d+\])+)$`)
 
 // unit is what the policy divides a field of the input by to get an amount of
 // its currency, where one side is that field: costs and titles say so.
@@ -43,8 +43,8 @@ func (k *Kind) unit(expected *expr.Expression) float64 {
 
 // A form's fields are texts, so that a policy writes double(input.amount).
 var (
-	wholeField   = regexp.MustCompile(`^(?:(?:int|double)\()?(input(?:\.\w+)+)\)?$`)
-	dividedField = regexp.MustCompile(`(input(?:\.\w+)+)\)?\s*/\s*(\d+(?:\.\d+)?)`)
+	wholeField   = lazyregexp.New(`^(?:(?:int|double)\()?(input(?:\.\w+)+)\)?$`)
+	dividedField = lazyregexp.New(`(input(?:\.\w+)+)\)?\s*/\s*(\d+(?:\.\d+)?)`)
 )
 
 // differences says in one sentence which parts of `same` do not hold: "amount is

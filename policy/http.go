@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"regexp"
 	"strings"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
@@ -102,7 +102,7 @@ func (d *decoder) base(ds *Downstream, n *node) {
 
 // hostName is a host, with a port where it is not the scheme's own. No part of it
 // is left open: the headers go there, and the secrets in them.
-var hostName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?$`)
+var hostName = lazyregexp.New(`^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?$`)
 
 // redirects reads the hosts that a downstream's reads may be redirected to.
 func (d *decoder) redirects(ds *Downstream, n *node) {

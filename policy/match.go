@@ -3,17 +3,18 @@ package policy
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // writing are the methods that a match without methods stands for.
 var writing = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 var (
-	matchMethods = regexp.MustCompile(`^[A-Z]+(,[A-Z]+)*$`)
-	matchHost    = regexp.MustCompile(`^[A-Za-z0-9.-]+(:\d+)?$`)
+	matchMethods = lazyregexp.New(`^[A-Z]+(,[A-Z]+)*$`)
+	matchHost    = lazyregexp.New(`^[A-Za-z0-9.-]+(:\d+)?$`)
 )
 
 // parseMatch reads "POST,PUT api.example.com/v1/orders/*".

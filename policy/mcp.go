@@ -3,10 +3,10 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
@@ -30,8 +30,8 @@ type mcpRule struct {
 }
 
 var (
-	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	toolName = shortName{regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`), 128}
+	envName  = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	toolName = shortName{lazyregexp.New(`^[A-Za-z0-9_./:@-]+$`), 128}
 )
 
 const settledOnly, settledHint = "only ${env.NAME} and ${file(\"…\")} may stand here", "it is the same for every operation"

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
-var durationPart = regexp.MustCompile(`^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)`)
+var durationPart = lazyregexp.New(`^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)`)
 
 var durationUnits = map[string]time.Duration{
 	"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
@@ -71,7 +71,7 @@ func parseRange(text string) (low, high time.Duration, err error) {
 	return low, high, nil
 }
 
-var ratePattern = regexp.MustCompile(`^(\d+(?:\.\d+)?)/(s|m|min|h)$`)
+var ratePattern = lazyregexp.New(`^(\d+(?:\.\d+)?)/(s|m|min|h)$`)
 
 // parseRate reads 20/s, 600/m, 1000/h as a number per second.
 func parseRate(text string) (float64, error) {
@@ -92,7 +92,7 @@ func parseRate(text string) (float64, error) {
 	return n, nil
 }
 
-var sizePattern = regexp.MustCompile(`^(\d+)\s*(B|KB|MB|KiB|MiB)?$`)
+var sizePattern = lazyregexp.New(`^(\d+)\s*(B|KB|MB|KiB|MiB)?$`)
 
 // parseSize reads 4096, 64KB, 2MiB as bytes.
 func parseSize(text string) (int64, error) {

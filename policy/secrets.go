@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/redact"
 )
 
@@ -134,7 +134,7 @@ func (l *secretLint) scalar(n *node, name string, in use) {
 }
 
 // homeless is a file's path that only a shell could complete.
-var homeless = regexp.MustCompile(`\bfile\(\s*["'][~$]`)
+var homeless = lazyregexp.New(`\bfile\(\s*["'][~$]`)
 
 // look keeps the secrets in a text. It reports true also for one that is too
 // short to be looked for in what is shown.
@@ -202,8 +202,8 @@ func namedSecrets(text, name string, in use) (out []string) {
 }
 
 var (
-	userinfo  = regexp.MustCompile(`(?i)^https?://([^/?#\s@]+)@`)
-	mysqlUser = regexp.MustCompile(`^[^:@/\s]*:([^/\s]+)@`)
+	userinfo  = lazyregexp.New(`(?i)^https?://([^/?#\s@]+)@`)
+	mysqlUser = lazyregexp.New(`^[^:@/\s]*:([^/\s]+)@`)
 )
 
 // passwords are those in an address or a DSN that only its form tells.
@@ -227,10 +227,10 @@ func passwords(text string, in use) []string {
 
 var (
 	// shellVariable is $NAME at the beginning of a text.
-	shellVariable = regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]+`)
-	shellAnywhere = regexp.MustCompile(`(?:^|[^$\\A-Za-z0-9])(?:\$([A-Za-z_][A-Za-z0-9_]+)|(\$\([^)]*\)))`)
-	computed      = regexp.MustCompile(`\$\{[^}]*\}`)
-	upperCase     = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	shellVariable = lazyregexp.New(`^\$[A-Za-z_][A-Za-z0-9_]+`)
+	shellAnywhere = lazyregexp.New(`(?:^|[^$\\A-Za-z0-9])(?:\$([A-Za-z_][A-Za-z0-9_]+)|(\$\([^)]*\)))`)
+	computed      = lazyregexp.New(`\$\{[^}]*\}`)
+	upperCase     = lazyregexp.New(`^[A-Z][A-Z0-9_]*$`)
 )
 
 // variable warns of what a shell would fill in. In data only names in upper case

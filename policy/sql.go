@@ -3,11 +3,11 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
@@ -114,7 +114,7 @@ func (s *sqlRule) render(r *rendering) Request {
 // counts reports whether the statement may skip as many rows as its cursor says.
 func (s *sqlRule) counts() bool { return skipsRows.MatchString(s.query) }
 
-var skipsRows = regexp.MustCompile(`(?i)\bOFFSET\b|\bLIMIT\s+\S+\s*,`)
+var skipsRows = lazyregexp.New(`(?i)\bOFFSET\b|\bLIMIT\s+\S+\s*,`)
 
 // bound is a value as a driver takes it. A list or mapping is bound as JSON text.
 func bound(data any) (any, error) {
@@ -166,15 +166,15 @@ func (s *SQLRequest) leaving(*transport) []string {
 }
 
 var (
-	beginsWith = regexp.MustCompile(`^(?s:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)
+	beginsWith = lazyregexp.New(`^(?s:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)
 
 	// changing are the words of a statement that writes. MySQL writes a file by INTO
 	// even where it only reads.
-	changing = regexp.MustCompile(`(?i)\b(?:INSERT|UPDATE|DELETE|MERGE|REPLACE|INTO|CREATE|ALTER|DROP|TRUNCATE|ATTACH|PRAGMA|CALL|LOCK)\b`)
+	changing = lazyregexp.New(`(?i)\b(?:INSERT|UPDATE|DELETE|MERGE|REPLACE|INTO|CREATE|ALTER|DROP|TRUNCATE|ATTACH|PRAGMA|CALL|LOCK)\b`)
 
 	// quotedBefore and quotedAfter are around a name in quotes.
-	quotedBefore = regexp.MustCompile("(?:^|[\\s,(.=])[\"`[]$")
-	quotedAfter  = regexp.MustCompile("^[\"`\\]](?:$|[\\s,).=;])")
+	quotedBefore = lazyregexp.New("(?:^|[\\s,(.=])[\"`[]$")
+	quotedAfter  = lazyregexp.New("^[\"`\\]](?:$|[\\s,).=;])")
 )
 
 // refused is why a statement is no read or no send, "" where it may be one. It does

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
@@ -242,7 +242,7 @@ func (h *httpRule) outgoing(address string) outgoing {
 var (
 	selecting  = map[string]bool{"action": true, "method": true, "operation": true, "operationname": true, "query": true, "cmd": true, "command": true, "_method": true, "x-amz-target": true, "soapaction": true}
 	rehearsing = map[string]bool{"dryrun": true, "validateonly": true}
-	mutation   = regexp.MustCompile(`(?m)^\s*mutation\b`)
+	mutation   = lazyregexp.New(`(?m)^\s*mutation\b`)
 )
 
 // spoken is what the given data say by their own words.

@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -11,6 +10,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // Limits of a policy file. A file is written by people; what exceeds these is
@@ -229,7 +230,7 @@ func (n *node) data(leaf func(*node) any) any {
 	return leaf(n)
 }
 
-var keyValue = regexp.MustCompile(`^(\s*(?:- +)?[A-Za-z_][\w.-]*:)\s+(.+)$`)
+var keyValue = lazyregexp.New(`^(\s*(?:- +)?[A-Za-z_][\w.-]*:)\s+(.+)$`)
 
 // quotedHint shows how the value in this line is written with quotes.
 func quotedHint(src *source, at position) string {

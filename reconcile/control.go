@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"regexp"
 	"sync"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
 )
 
@@ -125,7 +125,7 @@ func (e *Engine) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 }
 
 // saysNotThere is how tools say that there is no such thing.
-var saysNotThere = regexp.MustCompile(`(?i)\b(not[ _-]?found|no such|does(n't| not) exist|unknown|enoent|404|nothing (was )?found|no (results|matches|entries))\b`)
+var saysNotThere = lazyregexp.New(`(?i)\b(not[ _-]?found|no such|does(n't| not) exist|unknown|enoent|404|nothing (was )?found|no (results|matches|entries))\b`)
 
 // notThere reports whether an answer says that there is no such thing, so that it
 // stands for "nothing found" in a negative control.

@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 )
 
 // What MCP servers answer a tools/call with. Members are looked up by their exact
@@ -175,7 +175,7 @@ const codeInvalidParams = -32602
 
 // argumentsModel is how pydantic begins to tell what is wrong with the arguments
 // of a function, in the Python SDK and in FastMCP.
-var argumentsModel = regexp.MustCompile(`^[0-9]+ validation errors? for (?:(.+)Arguments|call\[(.+)\])\n`)
+var argumentsModel = lazyregexp.New(`^[0-9]+ validation errors? for (?:(.+)Arguments|call\[(.+)\])\n`)
 
 // invalidParams reports whether a message is what SDKs say of params that they cannot
 // read.

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/outcome"
 )
 
@@ -219,7 +219,7 @@ var answeredClass = map[ledger.ErrorClass]bool{ledger.ClassToolError: true, ledg
 // lostWords are what an error says behind which an answer was lost: between the tool
 // and what it called, or between the tool and us, where what a tool gave back did not
 // fit its own schema.
-var lostWords = regexp.MustCompile(`(?i)time[ds]?[- ]?out|deadline exceeded|connection (?:was )?(?:reset|closed|aborted|lost)|reset by peer|` +
+var lostWords = lazyregexp.New(`(?i)time[ds]?[- ]?out|deadline exceeded|connection (?:was )?(?:reset|closed|aborted|lost)|reset by peer|` +
 	`econnreset|econnaborted|etimedout|epipe|broken pipe|h[au]ng up|\beof\b|\b5xx\b|` +
 	`(?:http|status|code|error)[^a-z0-9]{0,3}(?:code)?[^a-z0-9]{0,3}5\d\d\b|\b5\d\d (?:internal|bad gateway|service unavailable|gateway)|` +
 	`internal server error|bad gateway|service unavailable|output schema|output validation|tool output`)

@@ -5,10 +5,10 @@ package redact
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // Mark stands for a secret in what is shown, and in a stored answer. In an input
@@ -93,15 +93,11 @@ func Variable(name string) bool {
 // one, stays. A text with none of the words, in lower case, has no such secret:
 // looking for words is a hundred times as fast.
 type shape struct {
-	regexp func() *regexp.Regexp
-	words  []string
+	*lazyregexp.Regexp
+	words []string
 }
 
-// looks makes a shape whose expression is compiled at its first use: most runs of
-// the program need none of them.
-func looks(like string, words ...string) shape {
-	return shape{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(like) }), words}
-}
+func looks(like string, words ...string) shape { return shape{lazyregexp.New(like), words} }
 
 var shapes = []shape{
 	looks(`(?i)(\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|apikey|aws4-hmac-sha256)\s+)?)[^\s"',;&]+`, "authorization"),
@@ -176,13 +172,11 @@ func plain(s string) bool {
 
 // placeholder is a value that is no secret itself: it is filled in at each run. In
 // a form others follow it, which have names of their own.
-var placeholder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})(?:["']?$|&)`)
-})
+var placeholder = lazyregexp.New(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\})(?:["']?$|&)`)
 
 // Harmless reports whether a value is a placeholder of a command, or stands for a
 // secret that was taken out already.
-func Harmless(value string) bool { return placeholder().MatchString(value) || named(value) }
+func Harmless(value string) bool { return placeholder.MatchString(value) || named(value) }
 
 // named reports whether a value only names a secret, or stands for one.
 func named(value string) bool {
@@ -221,9 +215,8 @@ func Replace(s string, stand func(secret string) string) string {
 		if !shape.in(lower) {
 			continue
 		}
-		expression := shape.regexp()
-		s = expression.ReplaceAllStringFunc(s, func(hit string) string {
-			kept := expression.FindStringSubmatch(hit)[1]
+		s = shape.ReplaceAllStringFunc(s, func(hit string) string {
+			kept := shape.FindStringSubmatch(hit)[1]
 			secret, tail := hit[len(kept):], ""
 			if strings.HasSuffix(secret, "@") {
 				secret, tail = secret[:len(secret)-1], "@"

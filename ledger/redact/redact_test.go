@@ -54,8 +54,8 @@ func TestPlainTextsHoldNoSecret(t *testing.T) {
 			continue
 		}
 		for _, shape := range shapes {
-			if len(s) >= 6 && shape.regexp().MatchString(s) {
-				t.Fatalf("%q looks plain, and is matched by %s", s, shape.regexp())
+			if len(s) >= 6 && shape.MatchString(s) {
+				t.Fatalf("%q looks plain, and is matched by %s", s, shape)
 			}
 		}
 	}
@@ -75,8 +75,8 @@ func TestSecretShapesNeedTheirWords(t *testing.T) {
 		}
 		lower := lowered(s)
 		for _, shape := range shapes {
-			if !shape.in(lower) && shape.regexp().MatchString(s) {
-				t.Fatalf("%q has none of %q, and is matched by %s", s, shape.words, shape.regexp())
+			if !shape.in(lower) && shape.MatchString(s) {
+				t.Fatalf("%q has none of %q, and is matched by %s", s, shape.words, shape)
 			}
 		}
 	}

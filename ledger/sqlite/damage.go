@@ -9,10 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"strconv"
 	"syscall"
 	"time"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // DamagedError: the file is not what was written to it.
@@ -142,7 +143,7 @@ func quickCheck(ctx context.Context, path string) (said string, err error) {
 	return said, err
 }
 
-var pageError = regexp.MustCompile(`failed to get page|error code=(\d+)`)
+var pageError = lazyregexp.New(`failed to get page|error code=(\d+)`)
 
 // unread reports whether a check speaks of a page that the disk did not give.
 func unread(said string) bool {

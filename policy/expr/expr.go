@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +26,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // An expression that costs more than this, or takes longer, is stopped. The
@@ -267,8 +268,8 @@ func Compile(text string, s Scope, want Type) (*Expression, *Problem) {
 }
 
 var (
-	undeclared = regexp.MustCompile(`undeclared reference to '([^']*)'`)
-	upperCase  = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	undeclared = lazyregexp.New(`undeclared reference to '([^']*)'`)
+	upperCase  = lazyregexp.New(`^[A-Z][A-Z0-9_]*$`)
 )
 
 func explainIssue(issues *cel.Issues, s Scope) *Problem {
@@ -303,7 +304,7 @@ func explainIssue(issues *cel.Issues, s Scope) *Problem {
 	return p
 }
 
-var syntaxInput = regexp.MustCompile(`(?:mismatched|extraneous) input ('.*?') expecting`)
+var syntaxInput = lazyregexp.New(`(?:mismatched|extraneous) input ('.*?') expecting`)
 
 // plainSyntax shortens the parser's complaint, which lists its whole grammar.
 func plainSyntax(message string) string {

@@ -2,8 +2,9 @@ package expr
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // Path leads into JSON data: names of members (string), indexes (int), or Each.
@@ -15,8 +16,8 @@ type each struct{}
 var Each any = each{}
 
 var (
-	pathForm = regexp.MustCompile(`^[A-Za-z_$][\w$-]*(?:\.[A-Za-z_$][\w$-]*|\[\d{1,6}\])*$`)
-	pathStep = regexp.MustCompile(`([A-Za-z_$][\w$-]*)|\[(\d+)\]`)
+	pathForm = lazyregexp.New(`^[A-Za-z_$][\w$-]*(?:\.[A-Za-z_$][\w$-]*|\[\d{1,6}\])*$`)
+	pathStep = lazyregexp.New(`([A-Za-z_$][\w$-]*)|\[(\d+)\]`)
 )
 
 // ParsePath reads metadata.indoubt or entities[0].observations.

@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 )
 
 // Main runs one command line and returns its exit code.
@@ -57,7 +57,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.fail(err)
 }
 
-var negatedTerm = regexp.MustCompile(`^-(` + strings.Join(ledger.FilterFields, "|") + `)[:<>]`)
+var negatedTerm = lazyregexp.New(`^-(` + strings.Join(ledger.FilterFields, "|") + `)[:<>]`)
 
 // negatedTerms puts filter terms that begin with a dash (-state:committed)
 // behind "--", where they are no flags, for the commands that take a filter.

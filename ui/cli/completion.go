@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/ui/safe"
 )
 
@@ -50,7 +50,7 @@ const completeLimit = 50
 // offerable are the words that a shell takes as they stand. Names come from any
 // recorder: one with a line feed is two offers, one with $(…) in it may be run by
 // the shell that it is offered to.
-var offerable = regexp.MustCompile(`^[\pL\pN_.:@/][\pL\pN_.:@/+,%=-]*$`)
+var offerable = lazyregexp.New(`^[\pL\pN_.:@/][\pL\pN_.:@/+,%=-]*$`)
 
 // completeIDs offers the ids of operations that a command can act on, with
 // their titles; where a version is needed, it comes with the id.

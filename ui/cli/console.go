@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/reconcile"
 	"indoubt/ui/console"
 )
@@ -91,7 +91,7 @@ func slip(word, name string) bool {
 		len(w) > 1 && len(n) > 1 && w[0] == n[1] && w[1] == n[0] && w[2:] == n[2:]
 }
 
-var idLike = regexp.MustCompile(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
+var idLike = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
 
 // oneOperation finds the operation that a single argument names, if it does.
 func oneOperation(ctx context.Context, s ledger.Store, args []string) (ledger.Record, bool, error) {

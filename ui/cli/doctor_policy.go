@@ -6,11 +6,11 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
 )
 
@@ -71,8 +71,8 @@ func (x *examination) identities(p *policy.Policy) {
 }
 
 var (
-	envName  = regexp.MustCompile(`\benv\.([A-Za-z_][A-Za-z0-9_]*)`)
-	fileName = regexp.MustCompile(`\bfile\(\s*"([^"]+)"\s*\)`)
+	envName  = lazyregexp.New(`\benv\.([A-Za-z_][A-Za-z0-9_]*)`)
+	fileName = lazyregexp.New(`\bfile\(\s*"([^"]+)"\s*\)`)
 )
 
 // secrets looks whether what the policy names is there, without reading it.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/wire/mcpwire"
@@ -184,7 +184,7 @@ func (w heedless) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var envReference = regexp.MustCompile(`\$\{env\.([A-Za-z_][A-Za-z0-9_]*)\}`)
+var envReference = lazyregexp.New(`\$\{env\.([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // mcpHeader reads --header. A value that is not set is said by its name.
 func (a *app) mcpHeader(lines []string) (http.Header, error) {

@@ -123,7 +123,7 @@ func Guard(in io.Reader, empty func(attempt string)) {
 				}
 			}
 			if !open {
-				if c.end() && c.Attempt != noCharge.Attempt && empty != nil {
+				if c != noCharge && c.end() && c.Attempt != noCharge.Attempt && empty != nil {
 					empty(c.Attempt)
 				}
 				return

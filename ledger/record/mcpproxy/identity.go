@@ -8,8 +8,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // Which server it is decides which calls may be the same. Too fine, and a call in
@@ -114,11 +115,11 @@ func isLauncher(word string) bool {
 }
 
 var (
-	interpreter = regexp.MustCompile(`^(?:python|pypy|node|nodejs)[\d.]*$`)
+	interpreter = lazyregexp.New(`^(?:python|pypy|node|nodejs)[\d.]*$`)
 	// A package that is installed somewhere, by npm, uv or pipx.
-	npmPackage    = regexp.MustCompile(`^.*/node_modules/((?:@[^/]+/)?[^/]+)(?:/.*)?$`)
-	pythonPackage = regexp.MustCompile(`^.*/(?:uv/tools|pipx/venvs)/([^/]+)/.*$`)
-	versionPart   = regexp.MustCompile(`/v?\d+(?:\.\d+)+[^/]*`)
+	npmPackage    = lazyregexp.New(`^.*/node_modules/((?:@[^/]+/)?[^/]+)(?:/.*)?$`)
+	pythonPackage = lazyregexp.New(`^.*/(?:uv/tools|pipx/venvs)/([^/]+)/.*$`)
+	versionPart   = lazyregexp.New(`/v?\d+(?:\.\d+)+[^/]*`)
 )
 
 // installed is a program as it is known wherever it is: by its package, without the
@@ -140,7 +141,7 @@ func installed(word, dir string, command bool) string {
 		return version.ReplaceAllString(word, "$1")
 	}
 	file = filepath.ToSlash(file)
-	for _, p := range []*regexp.Regexp{npmPackage, pythonPackage} {
+	for _, p := range []*lazyregexp.Regexp{npmPackage, pythonPackage} {
 		if m := p.FindStringSubmatch(file); m != nil {
 			return m[1]
 		}
@@ -208,7 +209,7 @@ func realPath(name, dir string) string {
 func URLScope(address string) string { return scopeOf(map[string]any{"url": plainURL(address)}) }
 
 var (
-	secretParameter = regexp.MustCompile(`(?i)key|token|secret|password|auth|sig|credential`)
+	secretParameter = lazyregexp.New(`(?i)key|token|secret|password|auth|sig|credential`)
 	usualPort       = map[string]string{"http": "80", "https": "443"}
 )
 

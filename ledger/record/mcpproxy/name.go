@@ -4,8 +4,9 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // launchers are programs that run the program that counts.
@@ -18,10 +19,10 @@ var launchers = map[string]bool{
 var verbs = map[string]bool{"exec": true, "dlx": true, "run": true, "tool": true, "x": true}
 
 var (
-	version    = regexp.MustCompile(`(.)(?:@|==)[^/@]*$`)
-	extension  = regexp.MustCompile(`\.(?:js|mjs|cjs|ts|py|exe|sh|go|jar)$`)
-	decoration = regexp.MustCompile(`^(?:mcp-server-|server-|mcp-)|(?:-mcp-server|-server-mcp|-server|-mcp)$`)
-	unnamely   = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+	version    = lazyregexp.New(`(.)(?:@|==)[^/@]*$`)
+	extension  = lazyregexp.New(`\.(?:js|mjs|cjs|ts|py|exe|sh|go|jar)$`)
+	decoration = lazyregexp.New(`^(?:mcp-server-|server-|mcp-)|(?:-mcp-server|-server-mcp|-server|-mcp)$`)
+	unnamely   = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 )
 
 // CommandName is what a server is called when nobody says: the base name of its

@@ -3,9 +3,10 @@ package roundtrip
 import (
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // CleanPath is a URL's path as most servers read it, and as a policy matches it:
@@ -56,7 +57,7 @@ func otherPaths(u *url.URL) (paths []string) {
 	return paths
 }
 
-var encodedSlash = regexp.MustCompile(`(?i)%(?:25)*(?:2f|5c)`)
+var encodedSlash = lazyregexp.New(`(?i)%(?:25)*(?:2f|5c)`)
 
 // plainPath reports whether everybody reads the same path in a URL. Servers differ
 // over empty segments, "." and "..", what is encoded, backslashes, and what stands

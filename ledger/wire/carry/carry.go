@@ -11,10 +11,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/wire/mcpwire"
 )
 
@@ -30,7 +30,7 @@ type step struct {
 	index int // -1 for a name
 }
 
-var pathStep = regexp.MustCompile(`^(?:\.?([A-Za-z_$][\w$-]*)|\[(\d{1,6})\])`)
+var pathStep = lazyregexp.New(`^(?:\.?([A-Za-z_$][\w$-]*)|\[(\d{1,6})\])`)
 
 // At reads a path such as metadata.indoubt or entities[0].observations.
 func At(path string, appending bool) (Place, error) {

@@ -7,15 +7,16 @@ import (
 	"maps"
 	"mime/multipart"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // fieldName is what a field's name looks like as it is written in a form or a
 // query. What has a blank, a quote or an angle bracket there is other text.
-var fieldName = regexp.MustCompile(`^[!#-;?-\[\]_a-z~]+$`)
+var fieldName = lazyregexp.New(`^[!#-;?-\[\]_a-z~]+$`)
 
 // Fields are the fields of a form or of a query, if the text is one: other texts
 // travel under a form's content type too, because clients put it there by default.

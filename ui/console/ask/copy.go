@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
 )
 
-var bareWord = regexp.MustCompile(`^[\pL\pN_.:@/+,-]+$`)
+var bareWord = lazyregexp.New(`^[\pL\pN_.:@/+,-]+$`)
 
 // shellWord is a text as one word of a command line.
 func shellWord(s string) string {

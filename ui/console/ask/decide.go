@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
@@ -144,7 +144,7 @@ func candidatesOf(reads []ledger.Read) []string {
 	return nil
 }
 
-var receiptGap = regexp.MustCompile(`[,\s]+`)
+var receiptGap = lazyregexp.New(`[,\s]+`)
 
 // splitReceipts reads one receipt or several, apart by commas or spaces.
 func splitReceipts(text string) []string {

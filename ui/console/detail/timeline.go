@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"sort"
 	"strings"
 	"time"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
@@ -36,7 +36,7 @@ func (e entry) text(now time.Time, loc *time.Location) string {
 	return e.what
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
+var digits = lazyregexp.New(`[0-9]+`)
 
 // gathered puts checks in a row that say the same, but for how long, into one
 // entry: the newest. Whatever else was seen is not to drown in them.
