@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"indoubt/ledger"
 )
@@ -231,10 +230,12 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 	case c.Event == nil:
 		return o, errors.New("a change of an operation needs an event")
 	}
-	var u update
-	u.compare(before, o, rec.recheckAt, recheck)
-	u.tell(*c.Event)
-	n, err := tx.execN(u.query(), append(u.values, o.ID, before.Version)...)
+	names, values := differences(&before, &o)
+	if recheck != rec.recheckAt {
+		names, values = append(names, "recheck_at"), append(values, recheck)
+	}
+	names, values = append(names, toldColumns...), append(values, told(*c.Event)...)
+	n, err := tx.execN(updateOperation(names), append(values, o.ID, before.Version)...)
 	if err == nil && n == 0 {
 		err = errRaced
 	}
@@ -246,33 +247,11 @@ const updateClocks = `
 	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ? WHERE id = ? AND version = ?`
 
 func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
-	command, err := asJSON(o.Command)
-	if err != nil {
-		return fmt.Errorf("the command of operation %s: %w", o.ID, err)
+	values := make([]any, 0, len(givenColumns)+len(toldColumns))
+	for _, c := range givenColumns {
+		values = append(values, value(c.field(&o)))
 	}
-	request, err := asJSON(o.Request)
-	if err != nil {
-		return fmt.Errorf("the request of operation %s: %w", o.ID, err)
-	}
-	return tx.exec(`
-		INSERT INTO operations (id, kind, scope, key, token, token_sent, fingerprint, key_fields, title, target, mark_rules, input, redacted, command,
-			source, source_run, source_host, source_pid, session, request, state, version,
-			undelivered, live_attempt, attempt_count, ttl_ms, created_at, updated_at, started_at, deadline_at,
-			change_id, change_of, change_verb, actor, os_user, host, machine, terminal, reason, change_detail)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		o.ID, o.Kind, o.Scope, o.Key, o.Token, flag(o.TokenSent), o.Fingerprint, o.KeyFields, o.Title, o.Target, o.MarkRules, text(o.Input), flag(o.Redacted), command,
-		o.Source.Pipeline, o.Source.Run, o.Source.Host, o.Source.PID, o.Session, request, o.State, o.Version,
-		flag(o.Undelivered), o.LiveAttempt, o.AttemptCount, o.TTL.Milliseconds(), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.StartedAt), ms(o.DeadlineAt),
-		e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail))
-}
-
-// asJSON is the text of a column that has what is there as JSON, or NULL.
-func asJSON[T any](v *T) (any, error) {
-	if v == nil {
-		return nil, nil
-	}
-	b, err := json.Marshal(v)
-	return string(b), err
+	return tx.exec(insertOperation, append(values, told(e)...)...)
 }
 
 // remark leaves an event that moves nothing.
@@ -380,12 +359,4 @@ func named(name string) string {
 		return "unknown"
 	}
 	return name
-}
-
-// kept is an operation in the precision the ledger keeps.
-func kept(o ledger.Operation) ledger.Operation {
-	for _, t := range []*time.Time{&o.ParkedUntil, &o.CreatedAt, &o.UpdatedAt, &o.StartedAt, &o.DeadlineAt, &o.EndedAt, &o.DoubtedAt, &o.SettledAt} {
-		*t = at(ms(*t))
-	}
-	return o
 }

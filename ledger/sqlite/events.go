@@ -30,6 +30,6 @@ func scanEvent(rows *sql.Rows) (ledger.Event, error) {
 	var detail sql.NullString
 	err := rows.Scan(&e.Seq, &e.ID, &e.OperationID, &when, &e.Verb, &e.Actor.Name, &e.Actor.OSUser, &e.Actor.Host,
 		&e.Actor.Machine, &e.Actor.Terminal, &e.Reason, &e.From, &e.To, &e.Version, &detail, &e.Conflict)
-	e.At, e.Detail = at(when), raw(detail)
+	e.At, e.Detail = at(when), raw(detail.String)
 	return e, err
 }

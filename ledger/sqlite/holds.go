@@ -114,7 +114,7 @@ func (tx *tx) run(run ledger.DecisionRun) (ledger.DecisionRun, error) {
 		  FROM decisions WHERE id = ?1 OR idempotency_key = ?2 AND idempotency_key <> '' LIMIT 1`, []any{run.ID, run.IdempotencyKey},
 		&r.ID, &r.IdempotencyKey, &r.Digest, &r.Verb, &r.Actor.Name, &r.Actor.OSUser, &r.Actor.Host, &r.Actor.Machine, &r.Actor.Terminal,
 		&operations, &r.Done, &result, &created, &finished)
-	r.Operations, r.Result, r.CreatedAt, r.FinishedAt = unlist(operations), raw(result), at(created), at(finished)
+	r.Operations, r.Result, r.CreatedAt, r.FinishedAt = unlist(operations), raw(result.String), at(created), at(finished)
 	return r, err
 }
 

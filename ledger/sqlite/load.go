@@ -107,7 +107,7 @@ var recordScans = sync.Pool{New: func() any { return new(recordScan) }}
 
 // scan takes one row.
 func (r *recordScan) scan(rows *sql.Rows, s recordShape) error {
-	*r = recordScan{dest: r.dest[:0]}
+	*r = recordScan{dest: r.dest[:0], op: operationScan{columns: columns}}
 	if s.change {
 		r.dest = append(r.dest, &r.known)
 	}
@@ -139,11 +139,9 @@ type rest struct {
 }
 
 // record is what the row says, and what it does not say.
-func (r *recordScan) record(s recordShape, now ledger.Moment) (rec record, more rest, err error) {
+func (r *recordScan) record(s recordShape, now ledger.Moment) (rec record, more rest) {
 	rec = record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true}, recheckAt: r.recheckAt}
-	if rec.Operation, err = r.op.operation(); err != nil {
-		return rec, more, err
-	}
+	rec.Operation = r.op.operation()
 	o := &rec.Operation
 	if r.listed {
 		rec.Pricing = r.pricing.pricing(o.ID)
@@ -156,7 +154,7 @@ func (r *recordScan) record(s recordShape, now ledger.Moment) (rec record, more 
 	if s.attempted && o.AttemptCount == 1 {
 		rec.Attempts, more.attempts = []ledger.Attempt{r.newest.attempt(o.ID)}, false
 	}
-	return rec, more, nil
+	return rec, more
 }
 
 // complete asks the other tables.
@@ -211,7 +209,7 @@ func loadOne(q querier, s recordShape, args []any, now ledger.Moment, evidence b
 	if rows.Next() {
 		r := recordScans.Get().(*recordScan)
 		if err = r.scan(rows, s); err == nil && !r.known {
-			rec, more, err = r.record(s, now)
+			rec, more = r.record(s, now)
 		}
 		known = err == nil && r.known
 		recordScans.Put(r)
@@ -272,11 +270,8 @@ func loadAll(q querier, ids []string, now ledger.Moment) ([]ledger.Record, error
 		if err = r.scan(rows, s); err != nil {
 			break
 		}
-		var rec record
-		var more rest
-		if rec, more, err = r.record(s, now); err == nil {
-			found[rec.Operation.ID], rests[rec.Operation.ID] = &rec, more
-		}
+		rec, more := r.record(s, now)
+		found[rec.Operation.ID], rests[rec.Operation.ID] = &rec, more
 	}
 	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
 		return nil, err

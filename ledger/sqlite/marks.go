@@ -59,13 +59,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 		if want == "" || want == p[1] {
 			continue
 		}
-		ops, err := collect(outside{ctx, s}, func(rows *sql.Rows) (ledger.Operation, error) {
-			var scan operationScan
-			if err := rows.Scan(scan.dest(nil)...); err != nil {
-				return ledger.Operation{}, err
-			}
-			return scan.operation()
-		}, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?+0`, p[0], p[1], limit)
+		ops, err := collect(outside{ctx, s}, scanOperation, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?+0`, p[0], p[1], limit)
 		if err != nil {
 			return false, translate(s.path, err)
 		}

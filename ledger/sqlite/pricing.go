@@ -50,11 +50,11 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledge
 }
 
 func scanOperation(rows *sql.Rows) (ledger.Operation, error) {
-	var op operationScan
+	op := operationScan{columns: columns}
 	if err := rows.Scan(op.dest(nil)...); err != nil {
 		return ledger.Operation{}, err
 	}
-	return op.operation()
+	return op.operation(), nil
 }
 
 // Price writes what a policy says beside open operations. Those that have moved

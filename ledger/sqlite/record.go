@@ -17,67 +17,12 @@ type querier interface {
 	rows(query string, args ...any) (*sql.Rows, error)
 }
 
-const operationColumns = `
-	o.id, o.kind, o.scope, o.key, o.token, o.token_sent, o.fingerprint, o.title, o.target, o.mark_rules, o.key_fields, o.input, o.redacted, o.command,
-	o.source, o.source_run, o.source_host, o.source_pid, o.session, o.request,
-	o.state, o.version, o.error_class, o.verdict, o.effects, o.receipts, o.result, o.effect_word, o.actor, o.reason,
-	o.conflict, o.conflict_note, o.acked_receipts, o.doubted, o.hands_off, o.by_answer,
-	o.undelivered, o.awaits, o.live_attempt, o.attempt_count, o.parked_until, o.ttl_ms, o.key_live,
-	o.created_at, o.updated_at, o.started_at, o.deadline_at, o.ended_at, o.doubted_at, o.settled_at, o.settled_boot, o.settled_steady`
-
-// operationScan takes the columns above.
-type operationScan struct {
-	o                            ledger.Operation
-	input, command, result       sql.NullString
-	request                      sql.NullString
-	receipts, acked              string
-	parked, ttl                  int64
-	created, updated, started    int64
-	deadline, ended, doubt, over int64
-	overSteady                   int64
-}
-
-func (s *operationScan) dest(to []any) []any {
-	o := &s.o
-	return append(to,
-		&o.ID, &o.Kind, &o.Scope, &o.Key, &o.Token, &o.TokenSent, &o.Fingerprint, &o.Title, &o.Target, &o.MarkRules, &o.KeyFields, &s.input, &o.Redacted, &s.command,
-		&o.Source.Pipeline, &o.Source.Run, &o.Source.Host, &o.Source.PID, &o.Session, &s.request,
-		&o.State, &o.Version, &o.ErrorClass, &o.Verdict, &o.Effects, &s.receipts, &s.result, &o.EffectWord, &o.Actor, &o.Reason,
-		&o.Conflict, &o.ConflictNote, &s.acked, &o.Doubted, &o.HandsOff, &o.ByAnswer,
-		&o.Undelivered, &o.Awaits, &o.LiveAttempt, &o.AttemptCount, &s.parked, &s.ttl, &o.KeyLive,
-		&s.created, &s.updated, &s.started, &s.deadline, &s.ended, &s.doubt, &s.over, &o.SettledSteady.Boot, &s.overSteady)
-}
-
-func (s *operationScan) operation() (ledger.Operation, error) {
-	o := s.o
-	o.Input, o.Result = raw(s.input), raw(s.result)
-	if s.command.Valid {
-		// Other writers may put any JSON there. What is no command cannot be run again,
-		// and must not keep the operation, and lists with it, from being read.
-		var command ledger.Command
-		if json.Unmarshal([]byte(s.command.String), &command) == nil && len(command.Argv) > 0 {
-			o.Command = &command
-		}
-	}
-	if s.request.Valid {
-		var request ledger.Request
-		if json.Unmarshal([]byte(s.request.String), &request) == nil && request.Method != "" {
-			o.Request = &request
-		}
-	}
-	o.Receipts, o.AckedReceipts = unlist(s.receipts), unlist(s.acked)
-	o.ParkedUntil, o.TTL = at(s.parked), time.Duration(s.ttl)*time.Millisecond
-	o.CreatedAt, o.UpdatedAt, o.StartedAt = at(s.created), at(s.updated), at(s.started)
-	o.DeadlineAt, o.EndedAt, o.DoubtedAt, o.SettledAt = at(s.deadline), at(s.ended), at(s.doubt), at(s.over)
-	o.SettledSteady = steady(o.SettledSteady.Boot, s.overSteady)
-	return o, nil
-}
-
-func raw(s sql.NullString) json.RawMessage {
-	if !s.Valid || s.String == "" {
+// raw is JSON read from a nullable column.
+func raw(s string) json.RawMessage {
+	if s == "" {
 		return nil
 	}
-	return json.RawMessage(s.String)
+	return json.RawMessage(s)
 }
 
 const attemptColumns = `
@@ -105,7 +50,7 @@ func (s *attemptScan) dest(to []any) []any {
 
 func (s *attemptScan) attempt(operationID string) ledger.Attempt {
 	a := s.a
-	a.OperationID, a.Result = operationID, raw(s.result)
+	a.OperationID, a.Result = operationID, raw(s.result.String)
 	a.StartedAt, a.DeadlineAt, a.EndedAt, a.LateAt, a.TreeAt = at(s.started), at(s.deadline), at(s.ended), at(s.late), at(s.tree)
 	a.StartedSteady = steady(a.BootID, s.startedSteady)
 	a.EndedSteady = steady(cmp.Or(s.seenBoot, a.BootID), s.endedSteady)
@@ -135,7 +80,7 @@ func loadReads(q querier, id string, evidence bool) ([]ledger.Read, error) {
 		var ev sql.NullString
 		err := rows.Scan(&r.ID, &r.Control, &began, &ended, &r.Verdict, &r.Cause, &r.Reason, &r.Found, &receipts, &ev, &proof, &r.Digest, &r.Actor)
 		r.BeganAt, r.EndedAt, r.ProofAt = at(began), at(ended), at(proof)
-		r.Receipts, r.Evidence = unlist(receipts), raw(ev)
+		r.Receipts, r.Evidence = unlist(receipts), raw(ev.String)
 		return r, err
 	}, `
 		SELECT id, control, began_at, ended_at, verdict, cause, reason, found, receipts, `+column+`, proof_at, digest, actor
