@@ -110,7 +110,7 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Hold:
 		a.ChangeID, a.Actor, a.CreatedAt = ledger.NewID(), actor, now
 		if a.Downstream != "" {
-			a.Kinds = m.policy().KindsOf(a.Downstream, a.Kind)
+			a.Kinds = m.o.policy().KindsOf(a.Downstream, a.Kind)
 		}
 		return m.write("hold", "", func(ctx context.Context) (string, error) {
 			return "held: " + feed.ScopeWords(a.Scope), store.Hold(ctx, a.Hold)
@@ -133,10 +133,10 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.GoOn:
 		m.run = a.Run
 		m.run.Resume()
-		return m.step()
+		return m.proceed()
 	case ask.Stop:
 		a.Run.Stop("stopped by you")
-		return m.ended()
+		return m.proceed()
 	case prompt.Show:
 		return m.setFilter(a.Filter)
 	case prompt.Run:
@@ -156,33 +156,55 @@ func after(now time.Time, d time.Duration) time.Time {
 // sendPacing makes a bulk run send ten a second.
 var sendPacing = 100 * time.Millisecond
 
-// frozenMsg is a set worked out from the marks.
-type frozenMsg struct {
-	gen int
-	set *ask.Set
-	err error
+// questionMsg is a dialog that was worked out off the update loop.
+type questionMsg struct {
+	gen    int
+	opener string // the key that asked
+	dialog *dialog.Dialog
+	err    error
+}
+
+// question works a dialog out in a command, and opens it unless another one was
+// asked for since.
+func (m *Root) question(patience time.Duration, work func(ctx context.Context) (*dialog.Dialog, error)) tea.Cmd {
+	m.asking++
+	msg, ctx := questionMsg{gen: m.asking, opener: keyOf(m.lastName)}, m.ctx
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		msg.dialog, msg.err = work(ctx)
+		return msg
+	}
 }
 
 // freeze judges each of the marked rows by itself; then a dialog asks.
 func (m *Root) freeze(verb ledger.Verb) tea.Cmd {
-	m.asking++
-	gen, ctx, read, engine, desk, marked := m.asking, m.ctx, m.feed.Reader(false), m.o.Engine, m.desk(), m.table.Marked()
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
+	read, engine, desk, marked := m.feed.Reader(false), m.o.Engine, m.desk(), m.table.Marked()
+	return m.question(time.Minute, func(ctx context.Context) (*dialog.Dialog, error) {
 		set, err := ask.Freeze(ctx, verb, marked, read, engine, desk)
-		return frozenMsg{gen, set, err}
-	}
+		if err != nil {
+			return nil, err
+		}
+		return ask.Bulk(desk.Frame, set), nil
+	})
 }
 
-func (m *Root) frozen(msg frozenMsg) {
-	switch {
-	case msg.gen != m.asking:
-	case msg.err != nil:
-		m.sayError(msg.err)
-	default:
-		m.show(ask.Bulk(m.desk().Frame, msg.set))
-	}
+// plan asks what a retry would do now.
+func (m *Root) plan() tea.Cmd {
+	read, engine, desk, id := m.feed.Reader(true), m.o.Engine, m.desk(), m.table.Chosen().ID
+	return m.question(feed.Patience, func(ctx context.Context) (*dialog.Dialog, error) {
+		p, err := engine.Plan(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if desk.Brief, err = read(ctx, id); err != nil {
+			return nil, err
+		}
+		if p.Refused != nil {
+			return ask.Refused(desk.Rec.Operation.Title, p.Refused), nil
+		}
+		return desk.Retry(p), nil
+	})
 }
 
 // start begins a bulk run. Each of its items goes the way of a single one.
@@ -204,7 +226,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 		m.run.TryFirst, m.run.Pace = act.TryFirst, sendPacing
 	}
 	m.table.Marks = nil
-	return m.step()
+	return m.proceed()
 }
 
 // stepMsg is the end of one item of a bulk run.
@@ -213,18 +235,29 @@ type stepMsg struct {
 	result act.Result
 }
 
-// step carries out the next item of the run.
-func (m *Root) step() tea.Cmd {
+// proceed carries out the next item of the run, or reports that it is over.
+func (m *Root) proceed() tea.Cmd {
 	run := m.run
 	if run == nil {
 		return nil
+	}
+	w, ctx := m.writes, context.WithoutCancel(m.ctx)
+	if run.Over() != "" {
+		m.run = nil
+		m.show(ask.Report(run))
+		keep := run.Finish()
+		return tea.Batch(m.feed.Reload(), m.write("", "", func(ctx context.Context) (string, error) {
+			if err := keep(ctx); err != nil {
+				return "", fmt.Errorf("write down how far the run came: %w", err)
+			}
+			return "", nil
+		}))
 	}
 	work := run.Next()
 	if work == nil {
 		return nil
 	}
 	m.writing++
-	w, ctx := m.writes, context.WithoutCancel(m.ctx)
 	return func() tea.Msg {
 		if !w.begin() {
 			return nil // the program is over
@@ -242,66 +275,11 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 	if run.Over() == "" && run.Paused() && !waited {
 		m.show(ask.Pause(run, fmt.Sprintf("%d sent, %d to go", len(run.Results), run.Left())))
 	}
-	return tea.Batch(m.ended(), m.step())
-}
-
-// ended shows the report of a run that is over, and keeps it.
-func (m *Root) ended() tea.Cmd {
-	run := m.run
-	if run == nil || run.Over() == "" {
-		return nil
-	}
-	m.run = nil
-	m.show(ask.Report(run))
-	keep := run.Finish()
-	return tea.Batch(m.feed.Reload(), m.write("", "", func(ctx context.Context) (string, error) {
-		if err := keep(ctx); err != nil {
-			return "", fmt.Errorf("write down how far the run came: %w", err)
-		}
-		return "", nil
-	}))
-}
-
-// planMsg is what a retry would do, worked out for the dialog.
-type planMsg struct {
-	gen    int
-	opener string // the key that asked
-	plan   reconcile.Plan
-	at     *feed.Brief
-	err    error
-}
-
-// plan asks what a retry would do now; its dialog opens when that is known.
-func (m *Root) plan() tea.Cmd {
-	m.asking++
-	gen, opener, id, engine, read, ctx := m.asking, keyOf(m.lastName), m.table.Chosen().ID, m.o.Engine, m.feed.Reader(true), m.ctx
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(ctx, feed.Patience)
-		defer cancel()
-		msg := planMsg{gen: gen, opener: opener}
-		if msg.plan, msg.err = engine.Plan(ctx, id); msg.err == nil {
-			msg.at, msg.err = read(ctx, id)
-		}
-		return msg
-	}
-}
-
-func (m *Root) planned(msg planMsg) {
-	switch {
-	case msg.gen != m.asking:
-	case msg.err != nil:
-		m.sayError(msg.err)
-	case msg.plan.Refused != nil:
-		m.show(ask.Refused(msg.at.Rec.Operation.Title, msg.plan.Refused))
-	default:
-		c := m.desk()
-		c.Brief = msg.at
-		m.dialogs.Open(c.Retry(msg.plan), msg.opener, m.o.Clock())
-	}
+	return m.proceed()
 }
 
 // check makes one check of the chosen operation now.
-func (m *Root) check() tea.Cmd {
+func check(m *Root) tea.Cmd {
 	b := m.feed.Brief()
 	engine, id, title, ctx := m.o.Engine, b.Raw.Operation.ID, b.Rec.Operation.Title, m.ctx
 	m.say("checking: "+title, false)
@@ -312,7 +290,7 @@ func (m *Root) check() tea.Cmd {
 }
 
 // openLink opens the downstream's own page, or says where it is.
-func (m *Root) openLink() tea.Cmd {
+func openLink(m *Root) tea.Cmd {
 	url := m.feed.Link()
 	shown := safe.Of(url).String()
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {

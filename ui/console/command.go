@@ -47,17 +47,17 @@ func commands() []command {
 			return m.setFilter(f), nil
 		}},
 		{spec("flight", "", "attempts in flight"), tab(ledger.TabInFlight)},
-		{spec("help", "", "every key"), func(m *Root, _ string) (tea.Cmd, error) { return m.help(), nil }},
+		{spec("help", "", "every key"), func(m *Root, _ string) (tea.Cmd, error) { m.help(); return nil, nil }},
 		{spec("hold", "", "stop every send by machine"), key("H")},
 		{spec("needs", "", "what needs you"), tab(ledger.TabNeedsYou)},
 		{spec("open", "ID", "one operation, by its id or the beginning of it"), func(m *Root, arg string) (tea.Cmd, error) {
 			if arg == "" {
 				return nil, errors.New("open which one? An id, or four letters of its beginning")
 			}
-			return m.find(arg), nil
+			return find(m.ctx, m.feed.Store, arg), nil
 		}},
 		{spec("policy", "", "which policy is in force, and what is wrong with the file"), func(m *Root, _ string) (tea.Cmd, error) {
-			m.show(policyDialog(m.policy()))
+			m.show(policyDialog(m.o.policy()))
 			return nil, nil
 		}},
 		{spec("quit", "", "leave"), func(m *Root, _ string) (tea.Cmd, error) { return m.quit(), nil }},

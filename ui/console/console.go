@@ -22,6 +22,7 @@ import (
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/console/feed"
+	"indoubt/ui/console/header"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -62,6 +63,10 @@ type Options struct {
 	// Reopen opens the ledger again after it was lost, and has Engine work on it
 	// where reads finds that it can be read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
+}
+
+func (o *Options) policy() header.Policy {
+	return header.Policy{InForce: o.Policy, Problem: o.PolicyProblem}
 }
 
 // Run shows the console until it is left. It returns after every write that

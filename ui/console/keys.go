@@ -3,8 +3,10 @@ package console
 import (
 	"indoubt/ledger"
 	"indoubt/ui/console/ask"
+	"indoubt/ui/console/detail"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/prompt"
+	"indoubt/ui/console/table"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -36,9 +38,6 @@ const (
 	groupGo   = "Console"
 )
 
-var tabKeys = map[string]ledger.Tab{"1": ledger.TabNeedsYou, "2": ledger.TabChecking, "3": ledger.TabInFlight, "4": ledger.TabSettled, "0": ledger.TabAll}
-var tabOrder = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled, ledger.TabAll}
-
 // keymap is every key. Small letters look, capitals act.
 func keymap() (all []binding, byKey map[string]*binding) {
 	all, byKey = append(moves(), append(looks(), acts()...)...), map[string]*binding{}
@@ -47,7 +46,7 @@ func keymap() (all []binding, byKey map[string]*binding) {
 			byKey[k] = &all[i]
 		}
 	}
-	for key, tab := range tabKeys {
+	for key, tab := range table.Keys() {
 		byKey[key] = &binding{keys: []string{key}, do: func(m *Root) tea.Cmd { return m.goTab(tab) }}
 	}
 	return all, byKey
@@ -78,10 +77,10 @@ func moves() []binding {
 		{keys: []string{"ctrl+d", "pgdown"}, show: "^d", words: "half a page down", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(max(m.table.Height/2, 1)) }},
 		{keys: []string{"g", "home"}, show: "g", words: "to the top", group: groupMove, do: by(-1 << 30)},
 		{keys: []string{"G", "end"}, show: "G", words: "to the bottom", group: groupMove, do: by(1 << 30)},
-		{keys: []string{"enter"}, show: "↵", words: "open the whole record", short: "open", group: groupMove, do: (*Root).open},
+		{keys: []string{"enter"}, show: "↵", words: "open the whole record", short: "open", group: groupMove, do: func(m *Root) tea.Cmd { m.open(); return nil }},
 		{keys: []string{"esc"}, show: "esc", words: "back one level", short: "back", group: groupMove, do: (*Root).back},
-		{keys: []string{"tab"}, show: "tab", words: "next list", group: groupMove, do: func(m *Root) tea.Cmd { return m.nextTab(1) }},
-		{keys: []string{"shift+tab"}, words: "list before", group: groupMove, do: func(m *Root) tea.Cmd { return m.nextTab(-1) }},
+		{keys: []string{"tab"}, show: "tab", words: "next list", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(1)) }},
+		{keys: []string{"shift+tab"}, words: "list before", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(-1)) }},
 		{keys: []string{"1", "2", "3", "4", "0"}, show: "1–4 0", words: "Needs you, Checking, In flight, Settled, All", group: groupMove, do: nil},
 	}
 }
@@ -89,24 +88,35 @@ func moves() []binding {
 func looks() []binding {
 	return []binding{
 		{keys: []string{"a"}, show: "a", words: "what can I do: each act, what it would do, why it is off", short: "what can I do", group: groupLook, off: ask.Case.OffRow, do: (*Root).menu},
-		{keys: []string{"c"}, show: "c", words: "check now", short: "check now", group: groupLook, off: ask.Case.OffCheck, do: (*Root).check,
+		{keys: []string{"c"}, show: "c", words: "check now", short: "check now", group: groupLook, off: ask.Case.OffCheck, do: check,
 			would: func(ask.Case) string { return "asks the other side once, now" }},
-		{keys: []string{"o"}, show: "o", words: "open the link", short: "open link", group: groupLook, off: ask.Case.OffLink, do: (*Root).openLink,
+		{keys: []string{"o"}, show: "o", words: "open the link", short: "open link", group: groupLook, off: ask.Case.OffLink, do: openLink,
 			would: ask.Case.WouldOpen},
 		{keys: []string{"y"}, show: "y", words: "copy: id, key, token, receipt, link, input", short: "copy", group: groupLook, off: ask.Case.OffRow, opens: ask.Case.CopyMenu},
 		{keys: []string{"space"}, show: "space", words: "mark", short: "mark", group: groupLook, off: ask.Case.OffRow, do: func(m *Root) tea.Cmd { return m.mark(false) }},
 		{keys: []string{"v"}, show: "v", words: "mark a range: v, move, v", group: groupLook, off: ask.Case.OffRow, do: func(m *Root) tea.Cmd { return m.mark(true) }},
 		{keys: []string{"/"}, show: "/", words: "filter", short: "filter", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Filter) }},
 		{keys: []string{":"}, show: ":", words: "command", short: "command", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Command) }},
-		{keys: []string{"s"}, show: "s", words: "sort: lost if ignored, newest, oldest", group: groupLook, do: (*Root).nextOrder},
-		{keys: []string{"."}, show: ".", words: "sort now", group: groupLook, do: (*Root).sortNow},
-		{keys: []string{"z"}, show: "z", words: "zoom: the list alone, or with its detail", group: groupLook, do: (*Root).toggleZoom},
-		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, off: ask.Case.OffSides, do: (*Root).switchSide},
-		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: (*Root).help},
+		{keys: []string{"s"}, show: "s", words: "sort: lost if ignored, newest, oldest", group: groupLook, do: func(m *Root) tea.Cmd { return m.setOrder(m.table.NextOrder()) }},
+		{keys: []string{"."}, show: ".", words: "sort now", group: groupLook, do: func(m *Root) tea.Cmd { m.table.Settle(); return m.feed.Reload() }},
+		{keys: []string{"z"}, show: "z", words: "zoom: the list alone, or with its detail", group: groupLook, do: func(m *Root) tea.Cmd { m.zoom = !m.zoom; m.goTo(onList); return nil }},
+		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, off: ask.Case.OffSides, do: switchSide},
+		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: func(m *Root) tea.Cmd { m.help(); return nil }},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},
 		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: func(m *Root) tea.Cmd { return tea.Suspend }},
 		{keys: []string{"q", "ctrl+c"}, show: "q", words: "quit, after what is being sent has ended", short: "quit", group: groupGo, do: (*Root).quit},
 	}
+}
+
+// switchSide marks the next side of a conflict, or the one before.
+func switchSide(m *Root) tea.Cmd {
+	n := detail.Sides(m.feed.Brief())
+	step := 1
+	if m.lastName == "[" {
+		step = n - 1
+	}
+	m.side = (m.side%n + step) % n
+	return nil
 }
 
 // acts are the capitals. Each opens a dialog; none does anything by itself.

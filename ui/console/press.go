@@ -113,18 +113,6 @@ func (m *Root) capsHint(name string) {
 	m.say(hint, true)
 }
 
-// paste enters text where text is asked for. It never presses a key.
-func (m *Root) paste(text string) {
-	switch {
-	case m.dialogs.Top() != nil:
-		m.dialogs.Top().Paste(text)
-	case m.prompt != nil:
-		m.prompt.Paste(text)
-	default:
-		m.say("a paste presses nothing here", false)
-	}
-}
-
 func (m *Root) move(n int) tea.Cmd {
 	if m.screen != onList {
 		m.scrolled = max(m.scrolled+n, 0)
@@ -137,22 +125,12 @@ func (m *Root) move(n int) tea.Cmd {
 	return nil
 }
 
-func (m *Root) open() tea.Cmd {
-	switch {
-	case m.screen == onDetail:
-		m.plain, m.scrolled = !m.plain, 0
-	case m.table.Chosen() != nil:
-		m.screen, m.scrolled, m.plain = onDetail, 0, false
-	}
-	return nil
-}
-
 func (m *Root) back() tea.Cmd {
 	switch {
 	case m.screen == onHelp:
-		m.screen, m.scrolled = m.before, 0
+		m.help()
 	case m.screen == onDetail:
-		m.screen, m.scrolled = onList, 0
+		m.goTo(onList)
 	case m.table.Anchor != "":
 		m.table.Anchor = ""
 	case len(m.table.Marks) > 0:
@@ -163,17 +141,8 @@ func (m *Root) back() tea.Cmd {
 	return nil
 }
 
-func (m *Root) nextTab(n int) tea.Cmd {
-	for i, t := range tabOrder {
-		if t == m.table.Tab {
-			return m.goTab(tabOrder[(i+n+len(tabOrder))%len(tabOrder)])
-		}
-	}
-	return nil
-}
-
 func (m *Root) goTab(t ledger.Tab) tea.Cmd {
-	m.screen, m.scrolled = onList, 0
+	m.goTo(onList)
 	if !m.table.GoTo(t) {
 		return nil
 	}
@@ -192,32 +161,6 @@ func (m *Root) setOrder(o ledger.Order) tea.Cmd {
 	m.table.SetOrder(o)
 	m.say("sorted: "+table.OrderWords(o), false)
 	return m.feed.Restart()
-}
-
-func (m *Root) nextOrder() tea.Cmd {
-	next := map[ledger.Order]ledger.Order{ledger.OrderLoss: ledger.OrderNewest, ledger.OrderNewest: ledger.OrderOldest, ledger.OrderOldest: ledger.OrderLoss}
-	return m.setOrder(next[m.table.Order()])
-}
-
-func (m *Root) sortNow() tea.Cmd {
-	m.table.Settle()
-	return m.feed.Reload()
-}
-
-func (m *Root) toggleZoom() tea.Cmd {
-	m.screen, m.scrolled, m.zoom = onList, 0, !m.zoom
-	return nil
-}
-
-// switchSide marks the next side of a conflict, or the one before.
-func (m *Root) switchSide() tea.Cmd {
-	n := detail.Sides(m.feed.Brief())
-	step := 1
-	if m.lastName == "[" {
-		step = n - 1
-	}
-	m.side = (m.side%n + step) % n
-	return nil
 }
 
 // mark marks the chosen row, or a range from where one was begun.
@@ -245,12 +188,14 @@ func (m *Root) takeAdvice() tea.Cmd {
 		m.say(strings.ToLower(verb)+ticket.Colon(why), false)
 		return nil
 	case b.Rec.Operation.Conflict != ledger.NoConflict:
-		return m.open()
+		m.open()
+		return nil
 	case b.Facts.Link != "":
-		return m.openLink()
+		return openLink(m)
 	}
 	m.say("look outside, then C with its receipt, or X with how you know", false)
-	return m.open()
+	m.open()
+	return nil
 }
 
 // menu lists each act, what it would do now, or why it is off.
@@ -284,8 +229,7 @@ type foundMsg struct {
 }
 
 // find opens one operation, in whichever list it stands.
-func (m *Root) find(id string) tea.Cmd {
-	store, ctx := m.feed.Store, m.ctx
+func find(ctx context.Context, store ledger.Store, id string) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, feed.Patience)
 		defer cancel()
@@ -304,10 +248,11 @@ func (m *Root) found(msg foundMsg) tea.Cmd {
 		m.say(safe.Of("that could be "+strings.Join(many.IDs, ", ")).String(), true)
 		return nil
 	case msg.err != nil:
-		m.sayError(msg.err)
+		m.say(safe.Of(msg.err.Error()).String(), true)
 		return nil
 	}
-	m.screen, m.scrolled, m.plain = onDetail, 0, false
+	m.plain = false
+	m.goTo(onDetail)
 	if m.table.Show(msg.row, m.Now) {
 		return m.feed.Restart()
 	}
@@ -317,10 +262,6 @@ func (m *Root) found(msg foundMsg) tea.Cmd {
 // quit leaves at once, or when the last write has ended.
 func (m *Root) quit() tea.Cmd {
 	m.leaving.asked = true
-	return m.leaveWhenIdle()
-}
-
-func (m *Root) leaveWhenIdle() tea.Cmd {
 	busy := m.writing
 	if m.o.Engine != nil {
 		busy += m.o.Engine.Busy()
@@ -334,13 +275,4 @@ func (m *Root) leaveWhenIdle() tea.Cmd {
 	}
 	m.toast = toast{text: "Waiting for " + draw.Plural(busy, "write", "writes") + " in flight: leaving now would leave the answer unknown. It ends by its deadline.", until: m.Now.Add(time.Minute)}
 	return m.o.after(100*time.Millisecond, waitMsg{})
-}
-
-// help shows every key, from the keymap, with why it is off now.
-func (m *Root) help() tea.Cmd {
-	if m.screen == onHelp {
-		return m.back()
-	}
-	m.before, m.screen, m.scrolled = m.screen, onHelp, 0
-	return nil
 }

@@ -31,15 +31,6 @@ const (
 	onHelp
 )
 
-// place is what is on the screen, and how far it is scrolled.
-type place struct {
-	screen, before screen
-	scrolled       int
-	side           int // of a conflict
-	plain          bool
-	zoom           bool
-}
-
 // Root is the one model: it knows the size and the theme, gives messages to its
 // parts and carries out what they ask for.
 type Root struct {
@@ -133,7 +124,7 @@ func (m *Root) Init() tea.Cmd {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if m.o.OpenID != "" {
-		cmds = append(cmds, m.find(m.o.OpenID))
+		cmds = append(cmds, find(m.ctx, m.feed.Store, m.o.OpenID))
 	}
 	return tea.Batch(cmds...)
 }
@@ -156,12 +147,19 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
-		m.table.Height = m.shape().rows
+		m.table.Height = m.shape(m.w, m.h, len(m.table.Items)).rows
 		m.table.Scroll()
 	case tea.KeyPressMsg:
 		cmd = m.press(msg)
-	case tea.PasteMsg:
-		m.paste(msg.Content)
+	case tea.PasteMsg: // enters text where text is asked for, and presses no key
+		switch {
+		case m.dialogs.Top() != nil:
+			m.dialogs.Top().Paste(msg.Content)
+		case m.prompt != nil:
+			m.prompt.Paste(msg.Content)
+		default:
+			m.say("a paste presses nothing here", false)
+		}
 	case tea.BackgroundColorMsg:
 		m.background = msg.Color
 		return nil, m.setTheme(m.theme) == nil
@@ -177,18 +175,20 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		cmd = tea.Batch(m.feed.Tick(), m.tick())
 	case foundMsg:
 		cmd = m.found(msg)
-	case planMsg:
-		m.planned(msg)
-	case frozenMsg:
-		m.frozen(msg)
+	case questionMsg:
+		switch {
+		case msg.gen != m.asking:
+		case msg.err != nil:
+			m.say(safe.Of(msg.err.Error()).String(), true)
+		default:
+			m.dialogs.Open(msg.dialog, msg.opener, m.o.Clock())
+		}
 	case stepMsg:
 		cmd = m.stepped(msg)
 	case doneMsg:
 		cmd = m.done(msg)
-	case leaveMsg:
+	case leaveMsg, waitMsg:
 		cmd = m.quit()
-	case waitMsg:
-		cmd = m.leaveWhenIdle()
 	default:
 		news, cmd := m.feed.Update(msg)
 		return tea.Batch(cmd, m.hear(news)), news.Drawn
@@ -271,8 +271,6 @@ func (m *Root) say(text string, bad bool) {
 	m.toast = toast{text: text, bad: bad, until: m.Now.Add(8 * time.Second)}
 }
 
-func (m *Root) sayError(err error) { m.say(safe.Of(err.Error()).String(), true) }
-
 func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o.Clock()) }
 
 // desk is the chosen operation as it lies before the person who decides.
@@ -282,12 +280,8 @@ func (m *Root) desk() ask.Case {
 		Holds: m.feed.Holds, Sends: m.o.Engine != nil, Closed: m.feed.Closed(m.o.ReadOnly)}
 }
 
-func (m *Root) policy() header.Policy {
-	return header.Policy{InForce: m.o.Policy, Problem: m.o.PolicyProblem}
-}
-
 func (m *Root) header() *header.Header {
-	return &header.Header{Frame: &m.Frame, Snapshot: &m.feed.Snapshot, Policy: m.policy(), Path: m.o.LedgerPath, Banner: m.o.Banner, Actor: m.actor.Name,
+	return &header.Header{Frame: &m.Frame, Snapshot: &m.feed.Snapshot, Policy: m.o.policy(), Path: m.o.LedgerPath, Banner: m.o.Banner, Actor: m.actor.Name,
 		ReadOnly: m.o.ReadOnly, Checks: m.o.Engine != nil, Read: m.table.Read}
 }
 

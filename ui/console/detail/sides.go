@@ -88,33 +88,7 @@ func effectSides(b *feed.Brief, receipts []string, at func(time.Time) string) []
 			}
 		}
 	}
-	// One effect without an attempt, and one attempt that nobody heard of again,
-	// belong together.
-	lone, silent := -1, -1
-	for i := range out {
-		if out[i].facts["sent by"] == "" {
-			if lone >= 0 {
-				lone = -2
-				break
-			}
-			lone = i
-		}
-	}
-	for i, a := range b.Rec.Attempts {
-		if a.Receipt == "" && a.LateReceipt == "" && a.Final() == ledger.OutcomeUncertain {
-			if silent >= 0 {
-				silent = -2
-				break
-			}
-			silent = i
-		}
-	}
-	if lone >= 0 && silent >= 0 {
-		a := b.Rec.Attempts[silent]
-		out[lone].attempt = a.N
-		out[lone].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, cmp.Or(ticket.ErrorClass(a.ErrorClass), "no answer"))
-		out[lone].facts["sent"] = at(a.StartedAt)
-	}
+	unanswered(b, out, at)
 	// The evidence of a check is what the other side says of each effect. Whatever
 	// plain members stand beside a receipt are shown as they are.
 	for _, read := range b.Raw.Reads {
@@ -138,6 +112,23 @@ func effectSides(b *feed.Brief, receipts []string, at func(time.Time) string) []
 		}
 	}
 	return out
+}
+
+// unanswered gives the one effect without an attempt to the one attempt that had no
+// answer: they belong together.
+func unanswered(b *feed.Brief, out []side, at func(time.Time) string) {
+	lone := slices.IndexFunc(out, func(s side) bool { return s.facts["sent by"] == "" })
+	silent := func(a ledger.Attempt) bool {
+		return a.Receipt == "" && a.LateReceipt == "" && a.Final() == ledger.OutcomeUncertain
+	}
+	i := slices.IndexFunc(b.Rec.Attempts, silent)
+	if lone < 0 || i < 0 || slices.ContainsFunc(b.Rec.Attempts[i+1:], silent) || slices.ContainsFunc(out[lone+1:], func(s side) bool { return s.facts["sent by"] == "" }) {
+		return
+	}
+	a := b.Rec.Attempts[i]
+	out[lone].attempt = a.N
+	out[lone].facts["sent by"] = fmt.Sprintf("attempt %d, %s", a.N, cmp.Or(ticket.ErrorClass(a.ErrorClass), "no answer"))
+	out[lone].facts["sent"] = at(a.StartedAt)
 }
 
 // unheard is what an earlier attempt, of which nobody heard again, may have done.

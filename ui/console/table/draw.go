@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,21 +183,36 @@ func (l *Table) Lines(f *draw.Frame, w, h int, see func(*feed.Row) ticket.Ticket
 	return out
 }
 
+type tab struct {
+	tab              ledger.Tab
+	key, name, short string
+}
+
+var tabs = []tab{
+	{ledger.TabNeedsYou, "1", "Needs you", "Need"},
+	{ledger.TabChecking, "2", "Checking", "Chk"},
+	{ledger.TabInFlight, "3", "In flight", "Fly"},
+	{ledger.TabSettled, "4", "Settled", "Set"},
+	{ledger.TabAll, "0", "All", "All"},
+}
+
+// TabWords is what a list is called.
+func TabWords(t ledger.Tab) string {
+	return tabs[slices.IndexFunc(tabs, func(x tab) bool { return x.tab == t })].name
+}
+
+// Keys are the keys of the lists.
+func Keys() map[string]ledger.Tab {
+	keys := map[string]ledger.Tab{}
+	for _, t := range tabs {
+		keys[t.key] = t.tab
+	}
+	return keys
+}
+
 // Tabs names the lists, with how many stand in each.
 func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
-	type tab struct {
-		t           ledger.Tab
-		key         string
-		name, short string
-		n           int
-	}
-	tabs := []tab{
-		{ledger.TabNeedsYou, "1", "Needs you", "Need", c.NeedsYou},
-		{ledger.TabChecking, "2", "Checking", "Chk", c.Checking},
-		{ledger.TabInFlight, "3", "In flight", "Fly", c.InFlight},
-		{ledger.TabSettled, "4", "Settled", "Set", c.Settled},
-		{ledger.TabAll, "0", "All", "All", -1},
-	}
+	counts := map[ledger.Tab]int{ledger.TabNeedsYou: c.NeedsYou, ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabSettled: c.Settled}
 	named := func(short bool) string {
 		var b strings.Builder
 		for i, t := range tabs {
@@ -205,13 +221,12 @@ func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
 				name = t.short
 			}
 			text := t.key + " " + name
-			if t.n >= 0 && (i == 0 || !short || t.t == l.Tab) {
-				text += " " + ticket.Grouped(float64(t.n), 0)
+			if n, counted := counts[t.tab]; counted && (i == 0 || !short || t.tab == l.Tab) {
+				text += " " + ticket.Grouped(float64(n), 0)
 			}
-			switch {
-			case t.t == l.Tab:
+			if t.tab == l.Tab {
 				b.WriteString(f.Strong.Render("▌" + text))
-			default:
+			} else {
 				b.WriteString(" " + f.Faint.Render(text))
 			}
 			if !short && i < len(tabs)-1 {

@@ -4,6 +4,7 @@
 package table
 
 import (
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -439,6 +440,17 @@ func defaultOrder(t ledger.Tab) ledger.Order {
 		return ledger.OrderNewest
 	}
 	return ledger.OrderLoss
+}
+
+// NextOrder is the order after the one in use.
+func (l *Table) NextOrder() ledger.Order {
+	return map[ledger.Order]ledger.Order{ledger.OrderLoss: ledger.OrderNewest, ledger.OrderNewest: ledger.OrderOldest, ledger.OrderOldest: ledger.OrderLoss}[l.Order()]
+}
+
+// Beside is the list n further on.
+func (l *Table) Beside(n int) ledger.Tab {
+	i := slices.IndexFunc(tabs, func(t tab) bool { return t.tab == l.Tab })
+	return tabs[(i+n+len(tabs))%len(tabs)].tab
 }
 
 // OrderWords says how a list is sorted.

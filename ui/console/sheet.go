@@ -1,0 +1,179 @@
+package console
+
+import (
+	"indoubt/ledger"
+	"indoubt/ui/console/detail"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/console/header"
+	"indoubt/ui/console/table"
+)
+
+// place is what is on the screen, and how far it is scrolled.
+type place struct {
+	screen, before screen
+	scrolled       int
+	side           int // of a conflict
+	plain          bool
+	zoom           bool
+}
+
+// goTo shows a screen from its top.
+func (p *place) goTo(s screen) { p.screen, p.scrolled = s, 0 }
+
+// open shows one operation on the whole screen, and there the plain detail or the
+// sides of a conflict.
+func (p *place) open() {
+	p.plain = p.screen == onDetail && !p.plain
+	p.goTo(onDetail)
+}
+
+// help shows the help, or what was shown before it.
+func (p *place) help() {
+	if p.screen == onHelp {
+		p.goTo(p.before)
+		return
+	}
+	p.before = p.screen
+	p.goTo(onHelp)
+}
+
+// shape is how the screen is divided.
+type shape struct {
+	foot    int // lines at the bottom
+	rows    int // of the list
+	detail  int // lines of detail under the list, with its rule
+	beside  int // width of detail beside the list
+	listW   int
+	preview bool
+}
+
+func (p *place) shape(w, h, items int) shape {
+	s := shape{foot: 2, listW: w}
+	switch {
+	case h < 8:
+		s.foot = 0
+	case h < 12:
+		s.foot = 1
+	}
+	body := h - 4 - s.foot // two head lines, tabs, rule
+	if s.foot > 0 {
+		body-- // the rule over the foot
+	}
+	body = max(body-1, 0) // column heads
+	switch {
+	case p.zoom || h < 18:
+		s.rows = body
+	case w >= 150:
+		s.listW = max(w*52/100, 82)
+		s.beside = w - s.listW - 1
+		s.rows = body
+	case h >= 34:
+		s.rows = min(max(items+1, 6), body*2/5)
+		s.detail = body - s.rows
+	default:
+		s.preview = true
+		s.detail = 6
+		s.rows = body - s.detail
+	}
+	return s
+}
+
+// sheet is one frame while it is drawn, from its top down.
+type sheet struct {
+	*draw.Frame
+	*place
+	shape
+	w, h  int
+	brief *feed.Brief // of the row under the cursor
+	lines []string
+}
+
+func (s *sheet) add(lines ...string) { s.lines = append(s.lines, lines...) }
+
+// list draws the list, with the detail of its row where there is room.
+func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header) {
+	s.add(t.Tabs(s.Frame, f.Counts, s.w), s.Faint.Render(draw.Rule(s.w)))
+	if s.rows <= 0 {
+		return
+	}
+	heads := t.Heads(s.Frame, s.listW)
+	rows := t.Lines(s.Frame, s.listW, s.rows, f.Ticket, func(w int) []string { return h.Nothing(t.Tab, t.Filter.Text, w) })
+	if s.beside > 0 {
+		side := s.window(s.besideList(), s.beside, s.rows+1, 0)
+		bar := s.Faint.Render("│")
+		s.add(heads + bar + side[0])
+		for i, r := range rows {
+			s.add(r + bar + side[i+1])
+		}
+		return
+	}
+	s.add(heads)
+	s.add(rows...)
+	if s.detail <= 1 {
+		return
+	}
+	h1, title := s.detail-1, ""
+	if s.brief != nil && !s.preview && (s.brief.Rec.Operation.Conflict == ledger.NoConflict || s.plain) {
+		title = s.brief.Rec.Operation.Title
+	}
+	s.add(s.Faint.Render(draw.Ruled(title, "", s.w)))
+	switch {
+	case s.brief == nil:
+		s.add(s.window(nil, s.w, h1, 0)...)
+	case s.preview:
+		s.add(detail.Preview(s.Frame, s.brief, s.w, h1)...)
+	default:
+		s.add(s.window(s.told(s.w, h1), s.w, h1, 0)...)
+	}
+}
+
+// besideList is the detail beside the list.
+func (s *sheet) besideList() []string {
+	if s.brief == nil {
+		return nil
+	}
+	return append([]string{s.Strong.Render(" " + draw.Cut(s.brief.Rec.Operation.Title, s.beside-2)), ""}, s.told(s.beside, s.rows-1)...)
+}
+
+// told is the conflict's sides or the plain detail, for h lines.
+func (s *sheet) told(w, h int) []string {
+	if s.brief.Rec.Operation.Conflict != ledger.NoConflict && !s.plain {
+		return detail.Conflict(s.Frame, s.brief, s.side, w)
+	}
+	return detail.Lines(s.Frame, s.brief, w, h)
+}
+
+// whole draws one operation on the whole screen.
+func (s *sheet) whole(t ledger.Tab) {
+	if s.brief == nil {
+		s.add(s.Faint.Render(draw.Ruled("", "", s.w)))
+		s.scrolling([]string{" reading…"})
+		return
+	}
+	o := &s.brief.Rec.Operation
+	s.add(s.Faint.Render(draw.Ruled(table.TabWords(t)+" › "+o.Title, o.Kind, s.w)))
+	h := s.room()
+	if s.plain {
+		h = 0 // all of it
+	}
+	s.scrolling(s.told(s.w, h))
+}
+
+// scrolling adds a text that may be longer than the screen.
+func (s *sheet) scrolling(text []string) {
+	s.scrolled = min(s.scrolled, max(len(text)-s.room(), 0))
+	s.add(s.window(text, s.w, s.room(), s.scrolled)...)
+}
+
+// room is how many lines are left over the foot and its rule.
+func (s *sheet) room() int { return max(s.h-len(s.lines)-s.foot-min(s.foot, 1), 0) }
+
+// window is h lines of a text, each exactly w cells, and says when there is more.
+func (s *sheet) window(text []string, w, h, from int) []string {
+	hint := "j scrolls"
+	if s.screen == onList {
+		hint = "↵ opens all"
+	}
+	return draw.Window(s.Frame, text, w, h, from, hint)
+}
