@@ -144,6 +144,9 @@ func pairs(b *bench, db *sql.DB, query string) (out [][2]string) {
 		}
 		out = append(out, one)
 	}
+	if err := rows.Err(); err != nil {
+		b.Fatal(err)
+	}
 	return out
 }
 

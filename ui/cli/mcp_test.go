@@ -205,6 +205,9 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 			}
 			scopes[scope] = true
 		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
 		db.Close()
 		if plain := mcpproxy.CommandScope(argv, dir); scopes[plain] {
 			t.Errorf("anybody can try passwords on %s", plain)

@@ -3,18 +3,15 @@
 package cli_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -151,61 +148,5 @@ func TestTheServicesOnThePageStart(t *testing.T) {
 		if exit, out := p.indoubt(append(args, "--help")...); exit != 0 {
 			t.Errorf("exit %d of %q\n%s", exit, args, out)
 		}
-	}
-}
-
-// metricsOf is what an engine on the ledger there serves.
-func metricsOf(p *page) string {
-	p.Helper()
-	cmd := exec.Command(filepath.Join(p.dir, "indoubt"), "reconcile", "--watch", "--metrics", ":0")
-	cmd.Dir, cmd.Env = p.dir, p.env()
-	told, err := cmd.StderrPipe()
-	if err != nil {
-		p.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		p.Fatal(err)
-	}
-	p.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
-	lines := bufio.NewScanner(told)
-	for lines.Scan() {
-		address := regexp.MustCompile(`http://[^ ]+/metrics`).FindString(lines.Text())
-		if address == "" {
-			continue
-		}
-		resp, err := http.Get(address)
-		if err != nil {
-			p.Fatal(err)
-		}
-		defer resp.Body.Close()
-		served, err := io.ReadAll(resp.Body)
-		if err != nil {
-			p.Fatal(err)
-		}
-		return string(served)
-	}
-	p.Fatal("the engine names no address: ", lines.Err())
-	return ""
-}
-
-// Every metric that the alerts ask for is one that an engine serves.
-func TestTheAlertsOnThePageHaveTheirMetrics(t *testing.T) {
-	p := newPage(t)
-	if exit, out := p.indoubt("init"); exit != 0 {
-		t.Fatal(out)
-	}
-	served := metricsOf(p)
-	text, err := os.ReadFile("../../reconcile/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := regexp.MustCompile(`\bindoubt_[a-z_]+`).FindAllString(string(text), -1)
-	for _, name := range asked {
-		if !strings.Contains(served, "# TYPE "+name+" ") {
-			t.Errorf("no metric is called %s", name)
-		}
-	}
-	if len(asked) < 8 || !strings.Contains(served, `indoubt_list{list="needs_you"} 0`) {
-		t.Errorf("%q\n%s", asked, served)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,7 +93,8 @@ func (a *app) ownVerdict(err error) error {
 	if err == nil {
 		return nil
 	}
-	if quiet, ok := err.(*exitOnly); ok {
+	var quiet *exitOnly
+	if errors.As(err, &quiet) {
 		return quiet
 	}
 	f := *asFailure(err)

@@ -180,7 +180,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 			t.Errorf("%s: %v %v in\n%s", id, v, ok, body)
 		}
 	}
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../reconcile/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,12 +190,12 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (indoubt_[a-z_]+) `).FindAllStringSubmatch(string(body), -1) {
 		if !told[m[1]] {
-			t.Errorf("the README does not tell of %s", m[1])
+			t.Errorf("the page does not name %s", m[1])
 		}
 		delete(told, m[1])
 	}
 	for name := range told {
-		t.Errorf("the README tells of %s, and there is none", name)
+		t.Errorf("the page names %s, and there is none", name)
 	}
 	if post, err := http.Post(shown, "text/plain", nil); err != nil || post.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("%v %v", post, err)
