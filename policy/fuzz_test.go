@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -25,8 +26,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("neither a policy nor a problem")
 		}
 		if err != nil {
-			list, ok := err.(Errors)
-			if !ok || len(list) == 0 {
+			var list Errors
+			if !errors.As(err, &list) || len(list) == 0 {
 				t.Fatalf("not problems: %v", err)
 			}
 			for _, problem := range list {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -48,8 +49,8 @@ func must(t testing.TB, text string) *Policy {
 func refused(t testing.TB, text string) Errors {
 	t.Helper()
 	_, err := Parse("policy.yaml", []byte(text))
-	list, ok := err.(Errors)
-	if !ok || len(list) == 0 {
+	var list Errors
+	if !errors.As(err, &list) || len(list) == 0 {
 		t.Fatalf("not refused with problems: %v", err)
 	}
 	return list

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -125,7 +126,8 @@ func TestLoadSaysWhatIsWrongWithTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(path)
-	if problems, ok := err.(Errors); !ok || len(problems) != 1 || problems[0].File != path {
+	var problems Errors
+	if !errors.As(err, &problems) || len(problems) != 1 || problems[0].File != path {
 		t.Error(err)
 	}
 }

@@ -136,7 +136,7 @@ func claim(proof ledger.Proof, err error) error {
 // proves nothing: another of them may be the one that counts.
 func proofOf(err error) ledger.Proof {
 	for ; err != nil; err = errors.Unwrap(err) {
-		if p, ok := err.(*proven); ok {
+		if p, ok := err.(*proven); ok { //nolint:errorlint // errors.As would look into joined ones
 			return p.proof
 		}
 	}

@@ -27,6 +27,7 @@ func fill(b *testing.B, path string, operations int) {
 		must(b, rows.Scan(&name, &text))
 		triggers[name] = text
 	}
+	must(b, rows.Err())
 	must(b, rows.Close())
 	exec(`BEGIN IMMEDIATE`)
 	for name := range triggers {

@@ -269,6 +269,7 @@ func TestGuardsAgainstNull(t *testing.T) {
 			must(t, rows.Scan(&c.name, &c.value))
 			columns = append(columns, c)
 		}
+		must(t, rows.Err())
 		must(t, rows.Close())
 		changes := func(set string) (changed bool) {
 			before := dump(t, db)
@@ -367,6 +368,7 @@ func dump(t *testing.T, db *sql.DB) map[string]string {
 				all = append(all, v.String)
 			}
 		}
+		must(t, rows.Err())
 		must(t, rows.Close())
 		out[table] = strings.Join(all, "|")
 	}

@@ -96,6 +96,7 @@ func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
 			must(t, rows.Scan(&c.name, &c.kind, &c.needed, &c.fixed))
 			f.sql[table] = append(f.sql[table], c)
 		}
+		must(t, rows.Err())
 		must(t, rows.Close())
 	}
 	for range 6 {

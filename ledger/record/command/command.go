@@ -346,8 +346,8 @@ func told(res ledger.BeginResult) Result {
 	out := Result{BeginResult: res, Exit: -1, Recorded: true}
 	switch res.Answer {
 	case ledger.AnswerFinished:
-		whole := true
-		if out.Stored, whole = outcome.Output(res.Operation.Result); !whole {
+		stored, whole := outcome.Output(res.Operation.Result)
+		if out.Stored = stored; !whole {
 			// What reads the output would take the part for everything.
 			out.Part, out.ExitCode = true, exitFinished
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -135,7 +136,8 @@ func newFuzzWorld(f *testing.F) *fuzzWorld {
 		w.busy.Add(1)
 		defer w.busy.Add(-1)
 		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler {
+			p := recover()
+			if err, _ := p.(error); p != nil && !errors.Is(err, http.ErrAbortHandler) {
 				s := fmt.Sprint(p)
 				w.panics.Store(&s)
 			}

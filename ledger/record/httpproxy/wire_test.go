@@ -250,6 +250,9 @@ func TestI1_RawRequests(t *testing.T) {
 			t.Errorf("%s is still on its way", path)
 		}
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	told.mu.Lock()
 	defer told.mu.Unlock()
 	for mark, times := range told.writes {

@@ -105,7 +105,7 @@ func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads 
 		defer context.AfterFunc(end, func() { pr.CloseWithError(context.Cause(end)) })()
 	}
 	x.letGo = func(why error) { pr.CloseWithError(why) }
-	heads <- head{resp: x.response(&answerBody{PipeReader: pr, x: x, ctx: ctx, done: done})}
+	heads <- head{resp: x.response(&answerBody{PipeReader: pr, x: x, ctx: ctx, done: done})} //nolint:bodyclose // the caller closes it
 	x.stream(until, pw)
 }
 
@@ -232,7 +232,7 @@ func (x *exchange) conclude(a ledger.Answer, body []byte) head {
 	var h head
 	switch {
 	case a.Status != 0 && a.Err == nil: // the truth, also where the ledger could not take it
-		h.resp = x.response(io.NopCloser(bytes.NewReader(body)))
+		h.resp = x.response(io.NopCloser(bytes.NewReader(body))) //nolint:bodyclose // the caller closes it
 	case x.outcome.Outcome == ledger.OutcomeFailed && o.State != ledger.Failed: // an earlier attempt is in doubt
 		h.err = &record.DoubtError{Operation: o, Err: a.Err}
 	case x.outcome.Outcome == ledger.OutcomeFailed:
@@ -285,11 +285,11 @@ type answerBody struct {
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.PipeReader.Read(p)
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		b.delivered()
-	case err == io.ErrClosedPipe && b.ctx.Err() != nil:
+	case errors.Is(err, io.ErrClosedPipe) && b.ctx.Err() != nil:
 		err = context.Cause(b.ctx)
-	case err == io.ErrClosedPipe && b.x.gone.Load():
+	case errors.Is(err, io.ErrClosedPipe) && b.x.gone.Load():
 		err = errNotRead
 	}
 	return n, err

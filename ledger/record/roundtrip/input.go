@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -259,7 +260,7 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
 		p, err := r.NextRawPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package carry
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -114,7 +115,7 @@ func parts(body []byte, boundary string) (map[string][]string, error) {
 	out := map[string][]string{}
 	for r := multipart.NewReader(bytes.NewReader(body), boundary); ; {
 		p, err := r.NextRawPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
 		if err != nil {

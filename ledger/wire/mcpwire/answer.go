@@ -82,7 +82,7 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 // waits. It says why nothing more comes.
 func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
 	if reply.StatusCode/100 != 2 {
-		if _, err := io.CopyN(io.Discard, reply, maxLostBody); err == io.EOF {
+		if _, err := io.CopyN(io.Discard, reply, maxLostBody); errors.Is(err, io.EOF) {
 			c.refusal(reply, waits)
 		}
 		return statusError(reply)
@@ -190,7 +190,7 @@ func shown(s string, most int) string {
 
 // cut says that an answer ended before its end.
 func cut(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %w", errUnanswered, io.ErrUnexpectedEOF)
 	}
 	return fmt.Errorf("%w: %w", errUnanswered, err)

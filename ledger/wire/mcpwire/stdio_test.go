@@ -54,7 +54,7 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 	if got, err := recv(t, c); got != "last" || err != nil {
 		t.Fatalf("a last line without its newline: %q, %v", got, err)
 	}
-	if _, err := recv(t, c); err != io.EOF && !errors.Is(err, ErrClosed) {
+	if _, err := recv(t, c); !errors.Is(err, io.EOF) && !errors.Is(err, ErrClosed) {
 		t.Fatal("after the last line:", err)
 	}
 	if sent, err := c.Send(context.Background(), []byte("x\n")); sent || !errors.Is(err, ErrClosed) {

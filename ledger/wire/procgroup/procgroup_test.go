@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -158,7 +159,7 @@ func TestTerminateAsksTheCommandToEnd(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
-	if _, err := Start(exec.Command(os.Args[0])); err != errNotOwn {
+	if _, err := Start(exec.Command(os.Args[0])); !errors.Is(err, errNotOwn) {
 		t.Error(err)
 	}
 	cmd := exec.Command("/nowhere/tool")

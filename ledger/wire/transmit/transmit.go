@@ -84,7 +84,7 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 		life.end()
 		return nil, Failed(a, ErrFenced)
 	}
-	resp, err := s.transport(g).RoundTrip(req)
+	resp, err := s.transport(g).RoundTrip(req) //nolint:bodyclose // the Reply closes it
 	if err != nil {
 		a.Sent = g.seal()
 		err = life.cause(err)
