@@ -1,4 +1,4 @@
-package cli_test
+package house
 
 import (
 	"os/exec"
@@ -29,7 +29,9 @@ var arrows = map[string]string{
 	"reconcile/drill":   "ledger… policy reconcile reconcile/connect",
 	"ui/safe":           "",
 	"ui/ticket":         "ledger policy reconcile ui/safe",
-	"ui/console…":       "ledger policy reconcile ui/safe ui/ticket ui/console…",
+	"ui/console…":       "ledger policy reconcile ui/safe ui/ticket ui/act ui/console…",
+	"ui/act":            "ledger reconcile ui/safe ui/ticket",
+	"ui/house":          "",
 	"ui/cli…":           "ledger… policy… reconcile… ui…",
 	"":                  "ui/cli",
 }
