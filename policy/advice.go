@@ -10,15 +10,14 @@ import (
 	"indoubt/policy/expr"
 )
 
-// Advise is the cheapest safe action at now, the first rule that
-// applies, with its arithmetic and the moment a clock changes it: between now and
-// ChangesAt it is the same advice, as long as the record is. Moments are counted
-// in milliseconds, as the ledger counts them.
+// Advise is the cheapest safe action at now: the first rule that applies, with its
+// arithmetic and the time at which a clock changes it. Until ChangesAt the same record
+// has the same advice. Times are in milliseconds, as in the ledger.
 func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
 	k, unasked := k.Checkable(rec)
 	priced := k.appraise(rec)
 	a := k.adviseAt(priced, rec, now)
-	for _, at := range k.turns(rec, now) {
+	for _, at := range k.changeTimes(rec, now) {
 		if b := k.adviseAt(priced, rec, at); b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
 			a.ChangesAt = at
 			break
@@ -35,8 +34,8 @@ func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// turns are the coming moments at which a clock may change the advice, in order.
-func (k *Kind) turns(rec ledger.Record, now time.Time) []time.Time {
+// changeTimes are the coming moments at which a clock may change the advice, in order.
+func (k *Kind) changeTimes(rec ledger.Record, now time.Time) []time.Time {
 	o := rec.Operation
 	candidates := []time.Time{k.KeySafeUntil(rec), k.waitUntil(rec), o.ParkedUntil}
 	if proof, ok := k.ProofAt(rec); ok {
@@ -60,9 +59,8 @@ func (k *Kind) turns(rec ledger.Record, now time.Time) []time.Time {
 	return out
 }
 
-// where is what a person needs to look it up by hand. It names only what the
-// downstream is known to have been given: searching for anything else would find
-// nothing whether or not it landed.
+// where is what a person needs to look it up by hand. It names only what was sent to
+// the downstream: a search for anything else finds nothing whether or not it landed.
 func (k *Kind) where(rec ledger.Record) LookUp {
 	o := rec.Operation
 	l := LookUp{Link: k.Link(o), From: toldStart(rec)}
@@ -180,7 +178,7 @@ func (k *Kind) attemptsText(rec ledger.Record) string {
 	return fmt.Sprintf("%d further of %d", max(0, max(rec.Operation.AttemptCount, len(rec.Attempts))-1), k.Retry.Max)
 }
 
-// pastLimit says that a retry needs a person's word, where it does.
+// pastLimit says that a retry exceeds the limit of attempts, "" where it does not.
 func (k *Kind) pastLimit(rec ledger.Record) string {
 	if k.attemptsLeft(rec) {
 		return ""
@@ -188,8 +186,8 @@ func (k *Kind) pastLimit(rec ledger.Record) string {
 	return fmt.Sprintf(", but goes past what the policy allows (%s)", k.attemptsText(rec))
 }
 
-// relatedReason says which related operation landed or may have, the one that
-// overtook before a twin.
+// relatedReason names the related operation that landed or may have: first one that
+// overtook this, then one with the same request.
 func relatedReason(landings []ledger.Relation) string {
 	for _, r := range landings {
 		if r.Overtook {
@@ -247,7 +245,7 @@ func (k *Kind) waitUntil(rec ledger.Record) time.Time {
 		until = proof.Add(proofGrace)
 	}
 	if visible := k.VisibleUntil(rec); visible.Before(until) {
-		return visible // from then on a check sees nothing, whatever there is
+		return visible // from then on a check sees nothing
 	}
 	return until
 }

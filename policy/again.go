@@ -13,8 +13,8 @@ import (
 	"indoubt/policy/expr"
 )
 
-// againRule is the way of an HTTP request that is sent again as it was recorded, its
-// token in place, with the credentials of the downstream.
+// againRule sends an HTTP request again as it was recorded, with its token, and with
+// the credentials of the downstream.
 type againRule struct {
 	at      place
 	base    *expr.Template // of where it may go
@@ -39,7 +39,7 @@ func (s *Send) again(o ledger.Operation) *transport {
 }
 
 func (a *againRule) questions() []*expr.Template { return nil }
-func (a *againRule) besides() []pair             { return a.headers }
+func (a *againRule) headerPairs() []pair         { return a.headers }
 
 func (a *againRule) render(r *rendering) Request {
 	o := r.vars.rec.Operation
@@ -71,8 +71,8 @@ func (a *againRule) render(r *rendering) Request {
 	return Request{HTTP: out}
 }
 
-// goesBack sees to it that a request goes to where it went, with the credential that
-// stands in the address there.
+// goesBack makes sure that a request goes to its recorded origin, and adds the
+// credential from the address of the downstream.
 func (a *againRule) goesBack(r *rendering, out *HTTPRequest) {
 	base := r.base(a.base)
 	if r.Err() != nil {
@@ -80,9 +80,9 @@ func (a *againRule) goesBack(r *rendering, out *HTTPRequest) {
 	}
 	at, err := url.Parse(base)
 	switch {
-	case r.Show: // it may have a secret's name in it, which is no address
+	case r.Show: // a secret's name in it does not parse
 	case err != nil:
-		r.Fail(fmt.Errorf("it is no http address"))
+		r.Fail(fmt.Errorf("it is not an http address"))
 	case !sameOrigin(at, r.vars.rec.Operation.Request.Origin):
 		r.At("").Fail(fmt.Errorf("it was sent to %s, which is not where its downstream is", r.vars.rec.Operation.Request.Origin))
 	}

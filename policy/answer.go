@@ -13,10 +13,10 @@ import (
 	"indoubt/policy/expr"
 )
 
-// JudgeAnswer says what the kind's own rules (`committed`, `refused`,
-// `already`) make of an answer to a write. Decided is false when they say
-// nothing, and the general rule of the outcome applies. A rule that errs
-// decides for uncertain, and the error says why.
+// JudgeAnswer applies the kind's own rules (`committed`, `refused`, `already`) to an
+// answer to a write. Decided is false when none applies: the general rule of the
+// outcome decides then. A rule that fails decides for uncertain, and the error says
+// why.
 func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
 	if !whole(a) {
 		return ledger.Ruling{}, nil // there is nothing to rule on
@@ -59,7 +59,7 @@ func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answ
 	return ledger.Ruling{}, nil
 }
 
-// whole tells whether a complete answer came.
+// whole reports whether a complete answer came.
 func whole(a ledger.Answer) bool {
 	switch {
 	case a.Err != nil:
@@ -72,14 +72,15 @@ func whole(a ledger.Answer) bool {
 	return a.Exited || a.Status != 0
 }
 
-// success reports whether an answer says by the rules of its way that a write was done.
+// success reports whether an answer says, by the rules of its transport, that a write
+// was done.
 func success(a ledger.Answer) bool {
 	done, err := succeeded(&a, a.Status >= 200 && a.Status < 300)
 	return done && err == nil
 }
 
-// succeeded reports whether an answer is a good one by the rules of its way. Which
-// status of http is good, the caller knows.
+// succeeded reports whether an answer is a success by the rules of its transport.
+// status says whether its HTTP status is one.
 func succeeded(a *ledger.Answer, status bool) (bool, error) {
 	switch {
 	case a.Via == "mcp":
@@ -93,7 +94,7 @@ func succeeded(a *ledger.Answer, status bool) (bool, error) {
 	return status, nil
 }
 
-// earlierDoubt tells whether an attempt before the newest may have landed.
+// earlierDoubt reports whether an attempt before the newest may have landed.
 func earlierDoubt(rec ledger.Record) bool {
 	earlier := rec.Attempts[:max(0, len(rec.Attempts)-1)]
 	return slices.ContainsFunc(earlier, func(a ledger.Attempt) bool { return a.Final() == ledger.OutcomeUncertain && a.Proof == "" })
@@ -101,7 +102,7 @@ func earlierDoubt(rec ledger.Record) bool {
 
 // answerReceipt reads the receipt from an answer that committed: by
 // `send.receipt`, else by the read's `receipt` with the answer as the effect.
-// It is a convenience, so that an error means only that there is none.
+// A receipt is a convenience, so an error means only that there is none.
 func (k *Kind) answerReceipt(ctx context.Context, vars *variables) string {
 	e, with := k.receipt, vars
 	if e == nil && k.Read != nil && k.Read.receipt != nil {
@@ -135,7 +136,7 @@ func toolResult(a *ledger.Answer) (map[string]any, error) {
 	}
 	result, ok := doc.(map[string]any)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("the server's result is no JSON object")
+		return nil, fmt.Errorf("the server's result is not a JSON object")
 	}
 	return result, nil
 }
@@ -144,8 +145,8 @@ func rpcError(r *ledger.RPCAnswer) error {
 	return fmt.Errorf("the server answered error %d: %s", r.Code, expr.Shorten(r.Message, 200))
 }
 
-// toolAnswer is `content`, `structured` or `isError` of a tool's answer. What is
-// not there is an error, but for isError, whose absence means no (MCP 2025-06-18).
+// toolAnswer is `content`, `structured` or `isError` of a tool's answer. A missing one
+// is an error, except isError, which is false then (MCP 2025-06-18).
 func toolAnswer(a *ledger.Answer, name string) (any, error) {
 	if a.RPC == nil {
 		return nil, fmt.Errorf("an answer of this kind has no `%s`", name)

@@ -21,14 +21,14 @@ func (e *MissingProgramError) Error() string {
 }
 func (e *MissingProgramError) Unwrap() error { return e.Err }
 
-// LackedHere reports whether an error is about what this process lacks, a secret
-// or a program: another process may have it, and so may this one later.
+// LackedHere reports whether an error is about a secret or a program that this process
+// lacks: another process may have it, and so may this one later.
 func LackedHere(err error) bool {
 	return errors.As(err, new(*MissingSecretError)) || errors.As(err, new(*MissingProgramError))
 }
 
-// NoCheck is why this process can ask no check of the operation, nil when it
-// can: there is none, its request cannot be made of this input, or a secret or a
+// NoCheck is why this process cannot read the operation's effect, nil when it can: the
+// kind has no read, its request cannot be made from this input, or a secret or a
 // program is missing.
 func (k *Kind) NoCheck(rec ledger.Record) error {
 	if k.Read == nil {
@@ -64,8 +64,8 @@ func (r Request) Missing() error {
 	return nil
 }
 
-// unchecked is why no check of the operation is to come. What only this process
-// lacks is no reason while the ledger says that an engine goes on checking.
+// unchecked is why no engine will read the operation's effect. What only this process
+// lacks does not count while the ledger says that an engine goes on checking.
 func (k *Kind) unchecked(rec ledger.Record) error {
 	err := k.NoCheck(rec)
 	if LackedHere(err) && rec.Pricing.Digest != "" && rec.Pricing.DecideAt.After(rec.Now) {
@@ -74,8 +74,8 @@ func (k *Kind) unchecked(rec ledger.Record) error {
 	return err
 }
 
-// Checkable is the kind as it applies to the operation, without its read where
-// no check can be asked, and then why: what cannot be asked promises nothing.
+// Checkable is the kind as it applies to the operation: without its read where that
+// cannot be sent, and then why. A read that cannot be sent proves nothing.
 func (k *Kind) Checkable(rec ledger.Record) (*Kind, error) {
 	switch {
 	case k.Read == nil, rec.Operation.State != ledger.Uncertain && rec.Operation.State != ledger.Pending:

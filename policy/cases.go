@@ -67,7 +67,7 @@ func (k *Kind) Rehearsal(input []byte, token string, class ledger.ErrorClass, en
 	}, Attempts: []ledger.Attempt{attempt}}
 }
 
-// caseTime is when the attempt of a case ended. Every moment would do.
+// caseTime is when the attempt of a case ended. Any time would do.
 var caseTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (k *Kind) runTest(ctx context.Context, t Test, general []GeneralRule) TestResult {

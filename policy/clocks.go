@@ -7,12 +7,12 @@ import (
 	"indoubt/ledger"
 )
 
-// latestEnd is the latest that the last transmission can have ended, by both
-// clocks as they stand when the record was read: an attempt that is in flight or
-// whose end is not recorded may go on until its deadline.
+// latestEnd is the latest time at which the last transmission can have ended, by both
+// clocks when the record was read. An attempt without a recorded end may go on until
+// its deadline.
 func latestEnd(rec ledger.Record) time.Time { return endOf(rec, rec.Moment().Latest) }
 
-// toldEnd is latestEnd as the wall told it then, for people.
+// toldEnd is latestEnd by the wall clock, for people.
 func toldEnd(rec ledger.Record) time.Time {
 	return endOf(rec, func(m ledger.Moment) time.Time { return m.Wall })
 }
@@ -37,9 +37,9 @@ func endOf(rec ledger.Record, by func(ledger.Moment) time.Time) time.Time {
 	return end
 }
 
-// earliestStart is the earliest that the first transmission can have begun, by
-// both clocks as they stand when the record was read. Under another boot than
-// its own, an attempt began no later than it was seen to be over.
+// earliestStart is the earliest time at which the first transmission can have begun, by
+// both clocks when the record was read. Under another boot, an attempt began no later
+// than it was seen to have ended.
 func earliestStart(rec ledger.Record) time.Time {
 	now := rec.Moment()
 	var start time.Time
@@ -59,7 +59,7 @@ func earliestStart(rec ledger.Record) time.Time {
 	return start
 }
 
-// toldStart is earliestStart as the wall told it then, for people.
+// toldStart is earliestStart by the wall clock, for people.
 func toldStart(rec ledger.Record) time.Time {
 	start := rec.Operation.StartedAt
 	for _, a := range rec.Attempts {
@@ -123,8 +123,8 @@ func allThatMayHaveLanded(attempts []ledger.Attempt, had func(ledger.Attempt) bo
 	return !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return !had(a) && !proven(a) })
 }
 
-// KeyWorks reports whether a repeat under the same key is the same wish to the
-// other side, as far as the policy knows.
+// KeyWorks reports whether the downstream takes a repeat under the same key for the
+// same request, as far as the policy knows.
 func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Idempotent }
 
 // KeySafeUntil is until when a second send cannot act twice: while the
@@ -227,7 +227,7 @@ func (k *Kind) riskBecause(rec ledger.Record, now time.Time) string {
 	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !allProven(rec.Attempts):
 		return "there is no proof: that it did not land is what " + rec.Operation.Actor + " says"
 	case !until.IsZero():
-		return "nobody knows whether it landed, and its key is no longer remembered"
+		return "it is not known whether it landed, and its key is no longer remembered"
 	}
-	return "nobody knows whether it landed"
+	return "it is not known whether it landed"
 }

@@ -84,7 +84,7 @@ func (c *commandRule) questions() []*expr.Template {
 	return append(out, c.stdin.Templates()...)
 }
 
-func (c *commandRule) besides() []pair { return nil }
+func (c *commandRule) headerPairs() []pair { return nil }
 
 func (c *commandRule) render(r *rendering) Request {
 	out := &CommandRequest{Dir: c.dir}
@@ -153,7 +153,7 @@ func (c *CommandRequest) parts() []any {
 }
 
 func (c *CommandRequest) leaving(t *transport) []string {
-	texts := slices.Clone(c.Argv[min(1, len(c.Argv)):]) // the program itself gets no word of it
+	texts := slices.Clone(c.Argv[min(1, len(c.Argv)):]) // without the name of the program
 	if t.command == nil {                               // what was recorded
 		return texts
 	}

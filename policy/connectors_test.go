@@ -172,7 +172,7 @@ func TestConnectorsThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{downstream("{ mcp: {} }"), "says neither `command` nor `url`"},
 		{downstream("{ mcp: { command: [x], url: https://h.example/ } }"), "exclude each other"},
-		{downstream("{ mcp: { url: ftp://h } }"), "is no address"},
+		{downstream("{ mcp: { url: ftp://h } }"), "is not an address"},
 		{downstream("{ mcp: { command: [\"${env.X}\"] } }"), "the command itself is written out"},
 		{downstream("{ mcp: { command: [x, \"${input.a}\"] } }"), "only ${env.NAME}"},
 		{downstream("{ mcp: { command: [x], headers: { a: b } } }"), "need a `url`"},
@@ -215,7 +215,7 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 		{"no structure", "mcp.memory.create_entities", tool(`{"content":[{"type":"text","text":"[]"}]}`), "no structured content"},
 		{"an error", "mcp.memory.create_entities", ledger.Answer{Via: "mcp", RPC: &ledger.RPCAnswer{Error: true, Code: -32601, Message: "no\nsuch tool"}}, "the server answered error -32601: no such tool"},
 		{"nothing", "mcp.memory.create_entities", ledger.Answer{Via: "mcp"}, "no answer came"},
-		{"result is a list", "mcp.memory.create_entities", tool(`[]`), "is no JSON object"},
+		{"result is a list", "mcp.memory.create_entities", tool(`[]`), "is not a JSON object"},
 		{"JSON in text", "remote", tool(`{"content":[{"type":"text","text":"{\"items\":[{\"t\":\"indoubt-7E3A\"},{\"t\":\"indoubt-7E3A\"}],\"next_page\":null}"}]}`), "duplicated"},
 		{"words in text", "remote", tool(`{"content":[{"type":"text","text":"2 found"}]}`), "the tool's text is not JSON"},
 		{"two parts", "remote", tool(`{"content":[{},{}]}`), "2 parts, not one"},

@@ -55,7 +55,7 @@ func (d *decoder) cost(k *Kind, name string, out **costRule) field {
 		case err == nil:
 			*out = &costRule{number: v, text: text}
 		case near != "" && kindName.MatchString(text) && !strings.Contains(text, "."):
-			d.fail(n.place, fmt.Sprintf("%q is no word for a cost", text), near)
+			d.fail(n.place, fmt.Sprintf("%q is not a word for a cost", text), near)
 		default:
 			if e := d.expression(n, expr.ForOperation, expr.Number); e != nil {
 				*out = &costRule{expr: e, text: text}
@@ -64,8 +64,8 @@ func (d *decoder) cost(k *Kind, name string, out **costRule) field {
 	}}
 }
 
-// value computes a cost. One that errs, is not finite or is below zero counts
-// as the dearest word: what cannot be told must not look cheap.
+// value computes a cost. One that fails, is not finite or is below zero counts as the
+// dearest word: an unknown cost must not look cheap.
 func (c *costRule) value(ctx context.Context, p *Policy, vars *variables) ledger.Cost {
 	if c == nil { // a Kind that no policy made
 		return ledger.Cost{Guess: true}
@@ -121,8 +121,8 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	return p
 }
 
-// rank is what is lost if no one acts: the miss as far as it may not have
-// landed; for what happened twice, the duplicate; nothing once it is settled.
+// rank is the expected loss if no one acts: the miss, weighed by the chance that the
+// operation did not land; for a duplicate its cost; zero once it is settled.
 func (k *Kind) rank(o ledger.Operation, p ledger.Pricing) float64 {
 	switch {
 	case o.Conflict == ledger.Duplicate || o.Conflict == ledger.PossibleDuplicate:

@@ -212,7 +212,7 @@ func (d *decoder) redact(k *Kind, n *node) {
 	d.strings(&own)(n)
 	for i, p := range own {
 		if !redactPath.MatchString(p) {
-			d.fail(n.item(i), fmt.Sprintf("%q is no path into the input", p), "for example card.number or items.*.email")
+			d.fail(n.item(i), fmt.Sprintf("%q is not a path into the input", p), "for example card.number or items.*.email")
 		}
 	}
 	// What the defaults hide stays hidden: a kind can only hide more.

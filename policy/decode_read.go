@@ -89,14 +89,14 @@ func (d *decoder) markAs(n *node) *expr.Template {
 	return t
 }
 
-// never reads what stands for something that was never sent.
+// never reads the values that were never sent.
 func (d *decoder) never(r *Read, n *node) {
 	value := plainValue(n)
 	fields, mapping := value.(map[string]any)
 	if !mapping {
 		r.never.value = value
 		if value == nil || value == "" {
-			d.fail(n.place, "is empty", "write a value in the form that the other side wants, which nobody ever sends")
+			d.fail(n.place, "is empty", "write a value in the form that the downstream wants, one that is never sent")
 		}
 		return
 	}
@@ -113,7 +113,7 @@ func (d *decoder) never(r *Read, n *node) {
 // ofCandidates are fields that say something of a candidate, which a `state` has not.
 var ofCandidates = []string{"created", "unique", "final", "complete", "next", "same", "receipt", "answer"}
 
-// identity checks that the fields that say whose an effect is fit together.
+// identity checks the fields that say which operation an effect belongs to.
 func (d *decoder) identity(r *Read, n *node) {
 	for _, e := range n.entries {
 		if r.state != nil && slices.Contains(ofCandidates, e.name) {
@@ -128,8 +128,8 @@ func (d *decoder) identity(r *Read, n *node) {
 // named reports whether a mark is compared with something else than the token.
 func (r *Read) named() bool { return r.markIs != nil || r.markKey }
 
-// contradicts says which of the fields that say whose an effect is do not fit
-// together, and what to write instead; "" where all do.
+// contradicts says which of the fields that say which operation an effect belongs to
+// contradict each other, and what to write instead; "" where none do.
 func (r *Read) contradicts() (message, hint string) {
 	listed := r.state == nil
 	for _, rule := range []struct {
@@ -137,7 +137,7 @@ func (r *Read) contradicts() (message, hint string) {
 		message, hint string
 	}{
 		{r.state != nil && (r.list != nil || r.mark != nil || r.asked),
-			"`state` asks whether something is so, and `list` and `mark` whose it is: they exclude each other", "leave out one of the two"},
+			"`state` asks whether something is so, and `list` and `mark` which operation it belongs to: they exclude each other", "leave out one of the two"},
 		{listed && r.list == nil,
 			"does not say what it finds", "list: body.data, and mark: it.metadata.indoubt where a candidate shows its token; or state: … for a kind that is safe to repeat"},
 		{(r.markAs != nil || r.named()) && r.mark == nil,
@@ -171,14 +171,14 @@ func (d *decoder) lintIdentity(k *Kind) {
 	switch r.Identity() {
 	case ByState:
 		if !k.Idempotent {
-			d.fail(at.below("state"), "whoever made it so, it counts as landed: that is right only for a kind that is safe to repeat", "say idempotent: true, or `list` and `mark`")
+			d.fail(at.below("state"), "it counts as landed whichever write made it so: that is right only for a kind that is safe to repeat", "say idempotent: true, or `list` and `mark`")
 		}
 		if r.replaces().nothing() {
 			d.fail(at.below("state"), "neither the request nor `state` holds anything of the operation: it says the same of every one", "name what is wanted: ${input.version}")
 		}
 	case ByNothing:
 		if k.Auto.Confirm {
-			d.warn(at, "says of nothing whose it is, so it settles nothing: what it finds is evidence for a person", "say mark: it.metadata.indoubt, or auto: { confirm: false } where nothing shows it")
+			d.warn(at, "does not show which operation an effect belongs to, so it settles nothing: what it finds is evidence for a person", "say mark: it.metadata.indoubt, or auto: { confirm: false } where nothing shows it")
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 var plainField = lazyregexp.New(`^it((?:\.\w+|\["[^"\\]+"\]|\[\d+\])+)$`)
 
-// unit is what the policy divides a field of the input by to get an amount of
-// its currency, where one side is that field: costs and titles say so.
+// unit is the number by which the policy's costs and titles divide a field of the input
+// to get an amount of its currency; 0 where they do not.
 func (k *Kind) unit(expected *expr.Expression) float64 {
 	var texts []string
 	for _, c := range []*costRule{k.duplicate, k.miss} {

@@ -103,7 +103,7 @@ func (d *decoder) lintRead(k *Kind) {
 	}
 }
 
-// vouch takes over what the policy says of a tool's own kind: that it only reads.
+// vouch marks a tool as read-only where the policy says so of the tool's own kind.
 func (d *decoder) vouch() {
 	for _, k := range d.policy.kinds {
 		if k.Read == nil || k.Read.transport.mcp == nil || k.Read.transport.mcp.server == nil {
@@ -167,8 +167,8 @@ func (d *decoder) lintKeys(k *Kind) {
 	}
 }
 
-// lintSupersedes checks that what may run again because another took it back sets a
-// state, and that no one downstream answers it with the old result.
+// lintSupersedes checks that a kind that may run again after it was superseded sets a
+// state, and that its downstream does not answer with the old result.
 func (d *decoder) lintSupersedes(k *Kind) {
 	at := k.said("supersedes").below("supersedes")
 	switch {

@@ -91,7 +91,7 @@ func (d *decoder) base(ds *Downstream, n *node) {
 	case !t.Settled():
 		d.fail(n.place, "only ${env.NAME} may stand in a base", "")
 	case written && !originWritten(strings.TrimSuffix(first, "/")+"/"):
-		d.fail(n.place, fmt.Sprintf("%q is no address", n.text), "for example https://api.example.com")
+		d.fail(n.place, fmt.Sprintf("%q is not an address", n.text), "for example https://api.example.com")
 	case strings.ContainsAny(n.text, "?#"):
 		d.fail(n.place, "a base has no query", "")
 	default:
@@ -109,7 +109,7 @@ func (d *decoder) redirects(ds *Downstream, n *node) {
 	d.strings(&ds.Redirects)(n)
 	for _, host := range ds.Redirects {
 		if !hostName.MatchString(host) {
-			d.fail(n.place, fmt.Sprintf("%q is no host", host), "write each host out: redirects: [files.example.com, eu.example.com:8443]")
+			d.fail(n.place, fmt.Sprintf("%q is not a host", host), "write each host out: redirects: [files.example.com, eu.example.com:8443]")
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (d *decoder) headers(n *node) []pair {
 	out := d.pairs(n)
 	for i, h := range out {
 		if !headerName.MatchString(h.name) {
-			d.fail(n.below(h.name), fmt.Sprintf("%q is no header name", h.name), "")
+			d.fail(n.below(h.name), fmt.Sprintf("%q is not a header name", h.name), "")
 		}
 		out[i].name = textproto.CanonicalMIMEHeaderKey(h.name)
 		switch out[i].name {
@@ -137,7 +137,7 @@ func (h *httpRule) questions() []*expr.Template {
 	return out
 }
 
-func (h *httpRule) besides() []pair { return h.headers }
+func (h *httpRule) headerPairs() []pair { return h.headers }
 
 func (h *httpRule) render(r *rendering) Request {
 	out := &HTTPRequest{Method: h.method, Redirects: h.redirects, URL: h.address(r), Header: r.headers(h.headers)}
@@ -172,7 +172,7 @@ func (h *httpRule) address(r *rendering) string {
 		}
 	}
 	if u, err := url.Parse(address); !r.Show && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		r.At("address").Fail(fmt.Errorf("it is no http address"))
+		r.At("address").Fail(fmt.Errorf("it is not an http address"))
 	}
 	return address
 }
@@ -223,7 +223,7 @@ func formTexts(form string) (texts []string) {
 	return texts
 }
 
-// jsonTexts are the strings in a JSON value; what is no JSON is one text.
+// jsonTexts are the strings in a JSON value; what is not JSON is one text.
 func jsonTexts(body []byte) (texts []string) {
 	var v any
 	if json.Unmarshal(body, &v) != nil {

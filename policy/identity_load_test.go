@@ -99,7 +99,7 @@ func TestReadsThatDoNotSayWhoseAnEffectIs(t *testing.T) {
 		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { input.m: 0 }", "`never` names input.m"},
 		{"idempotent: true, target: x, ", "state: body.v == input.v, never: { w: 0 }", "`never` names input.w"},
 		{"idempotent: true, target: x, ", "state: body.v == input.v, never: { v: 0 }", ""},
-		{"", list + "mark: it.t, never: { 'a[': 0 }", "no path"},
+		{"", list + "mark: it.t, never: { 'a[': 0 }", "not a path"},
 		{"", "list: 'body.filter(x, x.t == token)', mark: it.t", "`token` may not stand here"},
 		{"", "list: 'body.filter(x, x.n == input.n)'", "`input` may not stand here"},
 		{"", "list: body.data.size()", "must give a list of candidates"},

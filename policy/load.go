@@ -202,7 +202,7 @@ func (d *decoder) addDownstream(e entry) {
 		field{"key", d.mapping(
 			field{"header", func(n *node) {
 				if d.text(&ds.KeyHeader)(n); n.kind == scalarNode && !headerName.MatchString(ds.KeyHeader) {
-					d.fail(n.place, fmt.Sprintf("%q is no header name", ds.KeyHeader), "")
+					d.fail(n.place, fmt.Sprintf("%q is not a header name", ds.KeyHeader), "")
 				}
 			}},
 			field{"remembers", d.duration(&ds.Remembers)},
@@ -214,7 +214,7 @@ func (d *decoder) addDownstream(e entry) {
 
 func (d *decoder) addKind(e entry) {
 	if !kindName.MatchString(e.name) {
-		d.fail(e.named(), fmt.Sprintf("%q is no name of a kind", e.name), "letters, digits, . _ - / : and * for any text")
+		d.fail(e.named(), fmt.Sprintf("%q is not the name of a kind", e.name), "letters, digits, . _ - / : and * for any text")
 		return
 	}
 	k := *d.policy.defaults

@@ -23,21 +23,21 @@ func parseMatch(text string) (Match, error) {
 	words := strings.Fields(text)
 	if len(words) == 2 {
 		if !matchMethods.MatchString(words[0]) {
-			return m, fmt.Errorf("%q are no methods", words[0])
+			return m, fmt.Errorf("%q are not methods", words[0])
 		}
 		m.Methods = strings.Split(words[0], ",")
 	}
 	if len(words) != 1 && len(words) != 2 {
-		return m, fmt.Errorf("%q is no pattern of requests", text)
+		return m, fmt.Errorf("%q is not a pattern of requests", text)
 	}
 	place := words[len(words)-1]
 	i := strings.IndexByte(place, '/')
 	if i < 0 || strings.ContainsAny(place, "?#") {
-		return m, fmt.Errorf("%q is no path", place)
+		return m, fmt.Errorf("%q is not a path", place)
 	}
 	m.Host, m.Path = strings.ToLower(place[:i]), place[i:]
 	if m.Host != "" && !matchHost.MatchString(m.Host) {
-		return m, fmt.Errorf("%q is no host", place[:i])
+		return m, fmt.Errorf("%q is not a host", place[:i])
 	}
 	segments := m.segments()
 	for i, s := range segments {
@@ -119,13 +119,13 @@ func (p *Policy) KindFor(method, host, path string) (kind string, ok bool) {
 	return kind, ok
 }
 
-// narrower reports whether all that a pattern matches is some of what another does.
+// narrower reports whether a pattern matches a proper part of what another matches.
 func (m Match) narrower(o Match) bool {
 	r := m.relation(o)
 	return r.meet && r.within && !r.around
 }
 
-// relation is how the requests of one pattern lie to those of another.
+// relation compares the requests of one pattern with those of another.
 type relation struct{ within, around, meet bool }
 
 func (r relation) and(o relation) relation {

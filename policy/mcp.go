@@ -104,7 +104,7 @@ func (d *decoder) serverAddress(n *node) *expr.Template {
 		return nil
 	}
 	if first, written := t.Beginning(); written && !originWritten(first) && !originWritten(first+"/") {
-		d.fail(n.place, fmt.Sprintf("%q is no address", n.text), "for example https://mcp.example.com/mcp")
+		d.fail(n.place, fmt.Sprintf("%q is not an address", n.text), "for example https://mcp.example.com/mcp")
 	}
 	return t
 }
@@ -114,7 +114,7 @@ func (d *decoder) environment(n *node) []pair {
 	env := d.pairs(n)
 	for _, p := range env {
 		if !envName.MatchString(p.name) {
-			d.fail(n.below(p.name), fmt.Sprintf("%q is no name of a variable", p.name), "")
+			d.fail(n.below(p.name), fmt.Sprintf("%q is not the name of a variable", p.name), "")
 		}
 	}
 	return env
@@ -136,7 +136,7 @@ func (d *decoder) mcpCall(n *node, read bool) *mcpRule {
 		{"server", d.text(&m.name)},
 		{"tool", parsed(d, &m.tool, func(text string) (string, error) {
 			if !toolName.MatchString(text) {
-				return "", fmt.Errorf("%q is no name of a tool, and a tool cannot be computed", text)
+				return "", fmt.Errorf("%q is not the name of a tool: a tool cannot be computed", text)
 			}
 			return text, nil
 		}, "for example search_nodes")},
@@ -179,7 +179,7 @@ func (d *decoder) downstreamFor(k *Kind, name, field, via string, at place) *Dow
 }
 
 func (m *mcpRule) questions() []*expr.Template { return m.arguments.Templates() }
-func (m *mcpRule) besides() []pair             { return nil }
+func (m *mcpRule) headerPairs() []pair         { return nil }
 
 func (m *mcpRule) render(r *rendering) Request {
 	s := m.server.mcp

@@ -39,9 +39,9 @@ func (k *Kind) named(t *expr.Template, op ledger.Operation) (string, bool) {
 	return text, r.Err() == nil
 }
 
-// Link is where a person looks the operation up; "" where the kind has none, or
-// where a value in it is empty or not known: the link would lead to something
-// else. A token that is not known to have been sent counts as empty.
+// Link is where a person looks the operation up; "" where the kind has none, or where a
+// value in it is empty: the link would lead elsewhere. A token that is not known to
+// have been sent counts as empty.
 func (k *Kind) Link(op ledger.Operation) string {
 	if k.link == nil {
 		return ""

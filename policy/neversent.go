@@ -14,10 +14,10 @@ import (
 	"indoubt/policy/expr"
 )
 
-// neverSent is what `never:` says: values of the form that the other side wants,
-// and that are never sent.
+// neverSent is what `never:` says: values in the form that the downstream wants, which
+// are never sent.
 type neverSent struct {
-	value  any            // instead of whatever is replaced
+	value  any            // replaces every value
 	fields map[string]any // by path of the input; then only these are replaced
 }
 
@@ -70,7 +70,7 @@ func (x substitution) nothing() bool { return !x.token && !x.key && len(x.inputs
 // NeedsNegativeControl reports whether what the read finds counts only if the same
 // request for something that was never sent finds nothing: the request holds what
 // the mark is compared with, so that an echo of it would be taken for an effect;
-// or nothing in the answer shows whose it is.
+// or nothing in the answer shows which operation it belongs to.
 func (r *Read) NeedsNegativeControl(rec ledger.Record) bool {
 	switch r.Identity() {
 	case ByNothing:

@@ -15,8 +15,8 @@ import (
 	"indoubt/policy/expr"
 )
 
-// Identity is by what a read recognises an operation's own effect. It is declared
-// in the policy and compared here; no expression decides it.
+// Identity is how a read recognises an operation's own effect. It is declared in the
+// policy and compared here; no expression decides it.
 type Identity int
 
 const (
@@ -24,7 +24,7 @@ const (
 	ByToken                   // `mark` shows the operation's token
 	ByName                    // `mark` equals what `mark_is` says
 	ByAsking                  // `mark: asked`: the other side searched for the token
-	ByState                   // `state` is true, by whichever cause
+	ByState                   // `state` is true, whichever write made it so
 )
 
 // Identity is by what the read recognises an effect.
@@ -51,7 +51,7 @@ func (r *Read) Recognises() string {
 	by := "its token"
 	switch r.Identity() {
 	case ByState:
-		return "state: " + expr.Shorten(r.state.Text, 60) + ", whoever made it so"
+		return "state: " + expr.Shorten(r.state.Text, 60) + ", whichever write made it so"
 	case ByAsking:
 		return "their search for its token"
 	case ByNothing:
@@ -80,7 +80,7 @@ func (k *Kind) MarkRules() string {
 		}
 		rules = append(rules, rule)
 	}
-	for _, r := range k.namedBeside() {
+	for _, r := range k.namedReads() {
 		if r.markKey {
 			rules = append(rules, "key")
 		} else {
@@ -99,7 +99,7 @@ func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
 	if len(k.Key.From) > 0 {
 		m.Fields = k.Key.fields(k.seenJSON(o), o.Source)
 	}
-	for _, r := range k.namedBeside() {
+	for _, r := range k.namedReads() {
 		if value, err := r.Name(o); err == nil && value != "" && !slices.Contains(m.Values, value) {
 			m.Values = append(m.Values, value)
 		}
@@ -108,7 +108,7 @@ func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
 }
 
 // fields is a digest of the fields that the key is made of, "" where the input lacks
-// one. It counts whatever key the caller gave.
+// one. The key that the caller gave does not matter.
 func (k KeyRule) fields(input json.RawMessage, from ledger.Source) string {
 	parts, err := ledger.Fields(input, k.From)
 	if err != nil {
@@ -131,9 +131,9 @@ func (k *Kind) SameSide(other *Kind) bool {
 		k.Downstream == nil || other.Downstream == nil || k.Downstream.Name == other.Downstream.Name
 }
 
-// namedBeside are the reads that recognise an effect by a name, of all kinds whose
+// namedReads are the reads that recognise an effect by a name, of all kinds whose
 // effects may show where this kind's are looked for.
-func (k *Kind) namedBeside() (out []*Read) {
+func (k *Kind) namedReads() (out []*Read) {
 	for _, other := range k.policy.kinds {
 		if other.Read != nil && other.Read.Identity() == ByName && k.SameSide(other) {
 			out = append(out, other.Read)
@@ -218,9 +218,9 @@ func (r *Read) marks(ctx context.Context, one *variables) ([]string, error) {
 	return out, nil
 }
 
-// older says why a candidate may have been there before the first attempt was
-// made; "" when it was not. Their clock is compared as it is: a candidate is never
-// called another's by a clock, only in doubt.
+// older says why a candidate may have existed before the first attempt; "" when it did
+// not. The downstream's clock is compared as it is: by a clock a candidate is only in
+// doubt, never another's.
 func (r *Read) older(ctx context.Context, one *variables) (string, error) {
 	if r.created == nil {
 		return "", nil
@@ -265,7 +265,7 @@ func moment(v expr.Value) (at time.Time, unit time.Duration, err error) {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(n) || n <= 0 || n > 1e14 {
-		return at, 0, fmt.Errorf("%s is no moment: seconds, milliseconds or RFC 3339", expr.Shorten(text, 40))
+		return at, 0, fmt.Errorf("%s is not a moment: seconds, milliseconds or RFC 3339", expr.Shorten(text, 40))
 	}
 	if n < secondsBelow {
 		whole, part := math.Modf(n)
@@ -294,8 +294,8 @@ func (r *Read) candidates(ctx context.Context, vars *variables) ([]expr.Value, e
 	return list, r.list.About(err)
 }
 
-// sort tells the operation's own among the candidates of one page. Where nothing
-// identifies them, all are evidence.
+// sort finds the operation's own effects among the candidates of one page. Where
+// nothing identifies them, all are evidence.
 func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 	list, err := r.candidates(ctx, vars)
 	if err != nil {
@@ -335,8 +335,8 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 	return nil
 }
 
-// effect is one candidate that may be the operation's: what it is called, whether
-// it is what was asked for, and why it settles nothing, if it does not.
+// effect is one candidate that may be the operation's: its receipt, whether it is what
+// was requested, and why it settles nothing, if it does not.
 func (r *Read) effect(ctx context.Context, it expr.Value, one *variables) (e Effect, err error) {
 	if e.Value, err = kept(it); err != nil {
 		return Effect{}, err

@@ -71,7 +71,7 @@ func (d *decoder) finishPaging(r *Read, at place) {
 	}
 }
 
-// countedIn tells whether a request puts its cursor under a name for counts.
+// countedIn reports whether a request puts its cursor under a name for counts.
 func countedIn(v *expr.Tree) bool {
 	if v == nil {
 		return false
@@ -86,7 +86,7 @@ func countedIn(v *expr.Tree) bool {
 	return false
 }
 
-// Pages tells whether the read can ask for a following page.
+// Pages reports whether the read can ask for a following page.
 func (r *Read) Pages() bool { return r.next != nil && (r.next.follow || r.usesCursor()) }
 
 // following computes the cursor of the page after the one that cursor asked
@@ -98,7 +98,7 @@ func (r *Read) following(ctx context.Context, vars *variables, cursor any) (any,
 		if cursor != nil {
 			var err error
 			if at, err = strconv.ParseFloat(fmt.Sprint(cursor), 64); err != nil {
-				return nil, fmt.Errorf("the cursor %v is no number", cursor)
+				return nil, fmt.Errorf("the cursor %v is not a number", cursor)
 			}
 		}
 		return json.Number(expr.FormatNumber(at + float64(p.step))), nil
@@ -116,7 +116,7 @@ func (r *Read) following(ctx context.Context, vars *variables, cursor any) (any,
 	}
 	address, text := next.(string)
 	if !text {
-		return nil, fmt.Errorf("the address of the next page is no text")
+		return nil, fmt.Errorf("the address of the next page is not text")
 	}
 	return fromPage(cursor, address), nil
 }
@@ -162,7 +162,7 @@ func offsetName(name string) bool {
 	return offsetNames[strings.NewReplacer("_", "", "-", "", "$", "", "[", "", "]", "").Replace(strings.ToLower(name))]
 }
 
-// counted tells whether an address asks for its page by a number.
+// counted reports whether an address asks for its page by a number.
 func counted(query url.Values) bool {
 	for name, values := range query {
 		for _, v := range values {
@@ -179,7 +179,7 @@ func wholeNumber(v any) bool {
 	return text != "" && len(text) < 12 && strings.Trim(text, "0123456789") == ""
 }
 
-// countsBy tells whether a cursor is an offset or page number: a whole number
+// countsBy reports whether a cursor is an offset or page number: a whole number
 // that the request puts where such numbers go, or one that `next` adds up.
 func (r *Read) countsBy(cursor any) bool {
 	if !wholeNumber(cursor) || r.next.expr.Sums() {
@@ -206,7 +206,7 @@ func (r *Read) page(rec ledger.Record, address string) (Request, error) {
 	}
 	first, err := url.Parse(req.HTTP.URL)
 	if err != nil {
-		return Request{}, fmt.Errorf("address: it is no http address")
+		return Request{}, fmt.Errorf("address: it is not an http address")
 	}
 	u, err := first.Parse(address)
 	switch {

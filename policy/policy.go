@@ -1,6 +1,6 @@
-// Package policy reads the team's policy file and answers what it says: what a
-// kind of operation costs when it goes wrong, how to look for its effect, how to
-// send it again, and what a person should do about it now.
+// Package policy reads the team's policy file and applies it: what a kind of operation
+// costs when it goes wrong, how to look for its effect, how to send it again, and what
+// a person should do about it now.
 //
 // It may import ledger (for the types), the list of secret shapes, and expr, the
 // expression language. It does no I/O of its own except reading the policy file, the
@@ -52,7 +52,7 @@ func (p *Policy) Currency() string { return p.currency }
 // Path is the file the policy was read from, "" for Default.
 func (p *Policy) Path() string { return p.file }
 
-// Empty tells that there is no policy file: only built-in defaults apply.
+// Empty reports whether there is no policy file: only built-in defaults apply.
 func (p *Policy) Empty() bool { return p.empty }
 
 // Kinds are the names and patterns of the file, in its order.

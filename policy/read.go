@@ -27,8 +27,8 @@ type Read struct {
 	receipt   *expr.Expression
 	answer    *expr.Expression // what a caller gets who asks again
 
-	// By what an effect is recognised as the operation's own (see Identity).
-	mark    *expr.Expression // where a candidate shows whose it is
+	// How an effect is recognised as the operation's own (see Identity).
+	mark    *expr.Expression // where a candidate shows its mark
 	asked   bool             // `mark: asked`
 	markAs  *expr.Template   // the form in which the mark shows the token
 	markIs  *expr.Template   // what the mark equals instead of the token
@@ -36,7 +36,7 @@ type Read struct {
 	unique  bool             // the other side refuses a second one with this mark
 	created *expr.Expression // when a candidate came into being
 	final   *expr.Expression // false: it is there, but not finished
-	state   *expr.Expression // true: it is so, by whichever cause
+	state   *expr.Expression // true: it is so, whichever write made it so
 	never   neverSent
 }
 
@@ -107,8 +107,8 @@ func (r *Read) askable(o ledger.Operation) error {
 	return r.notForNothing(o)
 }
 
-// notForNothing refuses a read that would look for an empty text: it would find
-// whatever has none, or everything.
+// notForNothing refuses a read that would search for an empty text: it would find
+// everything, or what has none.
 func (r *Read) notForNothing(o ledger.Operation) error {
 	for _, n := range []struct{ name, value string }{{"token", o.Token}, {"key", o.Key}, {"receipt", o.Receipt()}} {
 		if n.value != "" {
@@ -125,8 +125,8 @@ func (r *Read) notForNothing(o ledger.Operation) error {
 	return nil
 }
 
-// notRedacted refuses a read that would search with a digest: it would find
-// nothing whether or not there is something.
+// notRedacted refuses a read that would search with a digest, which finds nothing
+// whether or not the operation landed.
 func (r *Read) notRedacted(o ledger.Operation) error {
 	if !o.Redacted {
 		return nil
@@ -155,9 +155,9 @@ func holdsDigest(input any, path string) (holds bool) {
 	return holds
 }
 
-// Judge says what the answer to a read's first page shows. An error means that
-// it cannot tell; its text is the reason, one plain sentence. An error never
-// stands for "none".
+// Judge says what the answer to a read's first page shows. An error means that the
+// answer cannot be judged; its text is the reason, one plain sentence. It never stands
+// for "none".
 func (r *Read) Judge(ctx context.Context, rec ledger.Record, a ledger.Answer) (Found, error) {
 	return r.JudgePage(ctx, rec, nil, a)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // SavedAnswer is an answer written down, for the cases of `tests:` and for
-// `policy try`. What a way of asking does not have is left out.
+// `policy try`. A field that a transport does not have is left out.
 type SavedAnswer struct {
 	Status  int                 // of http; 0 stands for 200
 	Header  map[string][]string // canonical names
@@ -232,11 +232,11 @@ func rawResponse(text []byte) (SavedAnswer, error) {
 		}
 		words := strings.Fields(first)
 		if len(words) < 2 {
-			return SavedAnswer{}, fmt.Errorf("%q is no status line", expr.Shorten(first, 60))
+			return SavedAnswer{}, fmt.Errorf("%q is not a status line", expr.Shorten(first, 60))
 		}
 		status, err := strconv.Atoi(words[1])
 		if err != nil || status < 100 || status > 599 {
-			return SavedAnswer{}, fmt.Errorf("%q is no status line", expr.Shorten(first, 60))
+			return SavedAnswer{}, fmt.Errorf("%q is not a status line", expr.Shorten(first, 60))
 		}
 		header, err := lines.ReadMIMEHeader()
 		if err != nil && len(header) == 0 {

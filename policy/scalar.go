@@ -38,11 +38,11 @@ func parseDuration(text string) (time.Duration, error) {
 	for rest != "" {
 		m := durationPart.FindStringSubmatch(rest)
 		if m == nil {
-			return 0, fmt.Errorf("%q is no duration", text)
+			return 0, fmt.Errorf("%q is not a duration", text)
 		}
 		n, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no duration", text)
+			return 0, fmt.Errorf("%q is not a duration", text)
 		}
 		total += n * float64(durationUnits[m[2]])
 		rest = rest[len(m[0]):]
@@ -77,11 +77,11 @@ var ratePattern = lazyregexp.New(`^(\d+(?:\.\d+)?)/(s|m|min|h)$`)
 func parseRate(text string) (float64, error) {
 	m := ratePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
-		return 0, fmt.Errorf("%q is no rate", text)
+		return 0, fmt.Errorf("%q is not a rate", text)
 	}
 	n, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("%q is no rate above zero", text)
+		return 0, fmt.Errorf("%q is not a rate above zero", text)
 	}
 	switch m[2] {
 	case "m", "min":
@@ -98,7 +98,7 @@ var sizePattern = lazyregexp.New(`^(\d+)\s*(B|KB|MB|KiB|MiB)?$`)
 func parseSize(text string) (int64, error) {
 	m := sizePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
-		return 0, fmt.Errorf("%q is no size", text)
+		return 0, fmt.Errorf("%q is not a size", text)
 	}
 	n, err := strconv.ParseInt(m[1], 10, 40)
 	if err != nil {

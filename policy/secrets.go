@@ -11,8 +11,7 @@ import (
 	"indoubt/ledger/redact"
 )
 
-// use is what a value of the file is for, as far as secrets and variables in it
-// are concerned.
+// use is what a value of the file is for: it decides what counts as a secret in it.
 type use int
 
 const (
@@ -50,8 +49,8 @@ func (l *secretLint) warn(n *node, message, hint string) {
 	l.said = append(l.said, func() { l.d.warn(n.place, message, hint) })
 }
 
-// lintSecrets warns of them and keeps the secrets. It comes before the file is
-// decoded: no other problem may show them.
+// lintSecrets warns of secrets and keeps them. It runs before the file is decoded, so
+// that no problem shows them.
 func (d *decoder) lintSecrets(root *node) {
 	l := &secretLint{d: d}
 	for _, e := range root.entries {
@@ -136,8 +135,8 @@ func (l *secretLint) scalar(n *node, name string, in use) {
 // homeless is a file's path that only a shell could complete.
 var homeless = lazyregexp.New(`\bfile\(\s*["'][~$]`)
 
-// look keeps the secrets in a text. It reports true also for one that is too
-// short to be looked for in what is shown.
+// look keeps the secrets in a text. It reports whether there was one, also one that is
+// too short to be kept.
 func (l *secretLint) look(text, name string, in use) (any bool) {
 	keep := func(v string) string {
 		if v != "" && !byName(v) {
@@ -156,8 +155,8 @@ func (l *secretLint) look(text, name string, in use) (any bool) {
 	return any
 }
 
-// byName reports whether a secret stands there by its name, or is one that a shell
-// should have filled in.
+// byName reports whether a text is the name of a secret, ${…}, or a variable that a
+// shell should have filled in.
 func byName(v string) bool {
 	v = strings.TrimLeft(v, `"'`)
 	return strings.HasPrefix(v, "${") || shellVariable.MatchString(v) || strings.HasPrefix(v, "$(")
@@ -206,7 +205,7 @@ var (
 	mysqlUser = lazyregexp.New(`^[^:@/\s]*:([^/\s]+)@`)
 )
 
-// passwords are those in an address or a DSN that only its form tells.
+// passwords are the passwords in an address or a DSN that only its form shows.
 func passwords(text string, in use) []string {
 	form := userinfo
 	if in == inDSN {
@@ -305,8 +304,8 @@ func withhold(text string, secrets []string) string {
 // without what looks like one.
 func (p *Policy) Withhold(text string) string { return hide(text, p.secrets) }
 
-// hide is a text without the given secrets and without what looks like one. What
-// stands there by its name stays, and so do the words that are known to be none.
+// hide is a text without the given secrets and without what looks like one. A secret's
+// name stays, and so do the given words that are not secrets.
 func hide(text string, secrets []string, none ...string) string {
 	return redact.Replace(withhold(text, secrets), func(v string) string {
 		if strings.HasPrefix(v, "${") || slices.Contains(none, v) {

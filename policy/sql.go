@@ -94,7 +94,7 @@ func (s *sqlRule) questions() (out []*expr.Template) {
 	return out
 }
 
-func (s *sqlRule) besides() []pair { return nil }
+func (s *sqlRule) headerPairs() []pair { return nil }
 
 // render leaves the statement as it is written: nothing computed is ever read as
 // SQL (I11).
@@ -177,7 +177,7 @@ var (
 	quotedAfter  = lazyregexp.New("^[\"`\\]](?:$|[\\s,).=;])")
 )
 
-// refused is why a statement is no read or no send, "" where it may be one. It does
+// refused is why a statement cannot be a read or a send, "" where it may be. It does
 // not parse SQL: the database does, in a transaction that only reads where the
 // statement is a read. So it refuses too much rather than too little, and what is
 // refused by mistake can be bound instead.

@@ -19,14 +19,14 @@ const defaultMaxBody = 4 << 20
 // recorded. Nothing may be sent or searched with it.
 const digestPrefix = "redacted:"
 
-// way is one of the four ways in which a request travels.
+// way is one of the transports of a request.
 type way interface {
 	questions() []*expr.Template // of what is asked
-	besides() []pair             // beside it: headers
+	headerPairs() []pair         // of its headers
 	render(r *rendering) Request // errors are kept in r
 }
 
-// transport is how a request travels: one of its fields is set.
+// transport is how a request is sent: one of its fields is set.
 type transport struct {
 	http     *httpRule
 	command  *commandRule
@@ -69,7 +69,7 @@ func (t *transport) questions() []*expr.Template {
 func (t *transport) templates() []*expr.Template {
 	out := t.questions()
 	if w, _ := t.way(); w != nil {
-		for _, p := range w.besides() {
+		for _, p := range w.headerPairs() {
 			out = append(out, p.value)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"indoubt/policy/expr"
 )
 
-// Trial is what the answers of one read lead to: a verdict, why, and what the
-// advice would be before it is settled. `absent` presumes that the positive
-// control holds, and what was found that the negative one does and that no other
-// operation has the same name: only the engine can tell.
+// Trial is the result of one read's answers: a verdict, its reason, and the advice
+// before it is settled. `absent` assumes that the positive control holds; what is found
+// assumes that the negative control holds and that no other operation has the same
+// name. Only the engine checks those.
 type Trial struct {
 	Found   Found
 	Verdict ledger.Verdict
@@ -67,7 +67,7 @@ func (k *Kind) read(ctx context.Context, rec ledger.Record, now time.Time, answe
 	p := k.Proof(rec)
 	if !k.Control {
 		p.Positive = func() (ledger.Cause, string) {
-			return ledger.CauseNone, "with `control: off` nothing tells whether the check is blind"
+			return ledger.CauseNone, "with `control: off` nothing shows whether the check is blind"
 		}
 	}
 	j := Judge(k.Read.Identity(), f, p)
@@ -99,7 +99,7 @@ func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, answers [
 		if cursor = f.Next; cursor == nil {
 			break
 		}
-		// What is secret on this machine or missing here is no part of the judgement.
+		// What is secret on this machine or missing here is not a part of the judgement.
 		if _, err := k.Read.Request(rec, cursor); err != nil && !errors.As(err, new(*MissingSecretError)) {
 			return fmt.Sprintf("page %d: %v", i+2, err), stale
 		}
@@ -222,8 +222,8 @@ func (t *tracer) step(name string, e *expr.Expression, vars *variables) any {
 // tracedCandidates are how many of the candidates are looked at one by one.
 const tracedCandidates = 20
 
-// candidate evaluates what is asked of one candidate: first its mark and whose
-// that is, then the rest, which is asked of the operation's own only.
+// candidate evaluates the expressions on one candidate: first its mark and whether it
+// is the operation's, then the rest, on the operation's own only.
 func (t *tracer) candidate(r *Read, one *variables) {
 	if r.mark != nil {
 		t.step("mark", r.mark, one)

@@ -16,7 +16,7 @@ import (
 	"indoubt/policy/expr"
 )
 
-// usable refuses an answer that no expression should be asked about.
+// usable refuses an answer that no expression may be evaluated on.
 func usable(a ledger.Answer) error {
 	switch {
 	case a.Err != nil:
@@ -39,14 +39,14 @@ func usable(a ledger.Answer) error {
 	return answered(a)
 }
 
-// answered refuses an HTTP answer that does not answer what was asked, or an old one.
+// answered refuses an HTTP answer that does not answer the request, or an old one.
 func answered(a ledger.Answer) error {
 	switch {
 	case a.Status == 206:
 		return fmt.Errorf("answer is only a part of what was asked for (206)")
 	case a.Status == 304:
 		return fmt.Errorf("answer is \"not modified\" (304), which shows nothing")
-	case unanswered(a.Status): // whatever `valid` says
+	case unanswered(a.Status): // `valid` cannot accept it
 		return refusal(a, false)
 	}
 	if old := aged(a.Header); old != "" {
@@ -55,12 +55,12 @@ func answered(a ledger.Answer) error {
 	return nil
 }
 
-// unanswered reports whether a status says only that the question was not answered.
+// unanswered reports whether a status says that the request was not answered.
 func unanswered(status int) bool {
 	return status >= 300 && status < 400 || status >= 500 || slices.Contains([]int{401, 403, 407, 408, 429}, status)
 }
 
-// refusal says why an answer is none, by the rules of its way or by `valid`.
+// refusal says why an answer is not valid, by the rules of its transport or by `valid`.
 func refusal(a ledger.Answer, byPolicy bool) error {
 	switch {
 	case a.Via == "command" && a.Exit != 0:
@@ -92,8 +92,8 @@ func said(a ledger.Answer) string {
 	return ": " + text
 }
 
-// isValid asks `valid`, and beside it for success where the expression does not
-// look at the status, exit code or isError itself. The error says why it is not.
+// isValid evaluates `valid`. Where that does not look at the status, exit code or
+// isError itself, the answer must also be a success. The error says why it is not.
 func (r *Read) isValid(ctx context.Context, vars *variables) error {
 	if !r.valid.Uses("status", "exit", "isError") {
 		fine, err := succeeded(vars.answer, vars.answer.Status == 200)
@@ -114,7 +114,7 @@ func (r *Read) isValid(ctx context.Context, vars *variables) error {
 	return err
 }
 
-// Stale tells why an answer may show less than there is by now: it comes from a
+// Stale says why an answer may show less than there is now: it comes from a
 // cache (RFC 9111 §5.1, §5.5; RFC 9211). "" when it is fresh. skew is how far the
 // downstream's clock may be wrong.
 func Stale(a ledger.Answer, skew time.Duration) string {
@@ -145,7 +145,7 @@ func Stale(a ledger.Answer, skew time.Duration) string {
 	return ""
 }
 
-// aged tells how old a cache says that its answer is, "" when it is fresh.
+// aged says how old an answer is by its own headers, "" when it is fresh.
 func aged(h http.Header) string {
 	for _, age := range h.Values("Age") {
 		age = strings.TrimSpace(age)
@@ -181,14 +181,14 @@ const (
 	// maxComplaint bounds, in bytes, how much of a command's standard error stands
 	// in a reason.
 	maxComplaint = 400
-	// searched is how much of its end is looked at for that.
+	// searched is how much of the end of standard error is searched for it.
 	searched = 16 << 10
 )
 
-// Complaint is the end of what a command said on standard error, as ": …" on one
-// line and without what looks like a secret. It is empty where the command said
-// nothing. Only whole lines are kept, and of a line that
-// is too long whole words: half a secret would not be recognised any more.
+// Complaint is the end of a command's standard error as ": …" on one line, without
+// what looks like a secret, and "" where the command wrote nothing. It keeps whole
+// lines, and whole words of a line that is too long: half a secret would not be
+// recognised.
 func Complaint(a ledger.Answer) string {
 	text := a.Stderr
 	if len(text) > searched {

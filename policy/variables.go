@@ -19,7 +19,7 @@ import (
 type variables struct {
 	*expr.Names
 	rec    ledger.Record
-	kind   *Kind // whose input it is, as it sees it; nil: as it is recorded
+	kind   *Kind // decides what `input` is; nil: as it is recorded
 	answer *ledger.Answer
 	cursor any
 	input  any // decoded once; with the token inserted for a send

@@ -53,10 +53,10 @@ type Judgement struct {
 	Reason  string       // one sentence
 }
 
-// Judge gives the verdict of a read. It is a pure function of by what the read
-// recognises an effect, what was found and what is proven. Effects that are the
-// operation's own are found, however little else the read showed; that there is
-// none counts only under every condition of I6.
+// Judge gives the verdict of a read. It is a pure function of how the read recognises an
+// effect, what was found and what is proven. The operation's own effects count however
+// little else the read showed; that there are none counts only under every condition of
+// I6.
 func Judge(by Identity, f Findings, p Proof) Judgement {
 	if by == ByNothing {
 		return unidentified(f)
@@ -76,7 +76,7 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 	case len(sure) < n:
 		return doubtful(f.Effects)
 	case by == ByState:
-		j = Judgement{Verdict: ledger.Landed, Reason: "it is as it was wanted, whoever made it so"}
+		j = Judgement{Verdict: ledger.Landed, Reason: "it is as requested, whichever write made it so"}
 	case !f.Effects[0].Same && rest != "":
 		return cannotTell(cause, "found one that differs, and there may be more: %s", rest)
 	case !f.Effects[0].Same:
@@ -93,7 +93,7 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 	return j
 }
 
-// owned says why what was found may not be the operation's; "" when it is.
+// owned says why the effects found may not be the operation's; "" when they are.
 func (p Proof) owned(effects []Effect) (ledger.Cause, string) {
 	if p.Shared != nil {
 		if cause, why := p.Shared(effects); cause != "" {
@@ -125,7 +125,8 @@ func (f Findings) rest() (ledger.Cause, string) {
 	return "", ""
 }
 
-// unidentified is the verdict of a check that says of nothing whose it is.
+// unidentified is the verdict of a check that does not show which operation an effect
+// belongs to.
 func unidentified(f Findings) Judgement {
 	_, rest := f.rest()
 	switch n := len(f.Effects); {
@@ -133,11 +134,11 @@ func unidentified(f Findings) Judgement {
 		cause, _ := f.rest()
 		return cannotTell(cause, "%s", rest)
 	case n == 0:
-		return cannotTell(ledger.CauseNone, "none found, but nothing in this check says whose an effect is")
+		return cannotTell(ledger.CauseNone, "none found, but this check does not show which operation an effect belongs to")
 	case n == 1:
-		return cannotTell(ledger.CauseUnidentified, "found %s, which may be it: nothing in this check says whose it is", Listed(f.Effects))
+		return cannotTell(ledger.CauseUnidentified, "found %s, which may be it: this check does not show which operation it belongs to", Listed(f.Effects))
 	default:
-		return cannotTell(ledger.CauseUnidentified, "found %d that may be it: nothing in this check says whose they are: %s", n, Listed(f.Effects))
+		return cannotTell(ledger.CauseUnidentified, "found %d that may be it: this check does not show which operation they belong to: %s", n, Listed(f.Effects))
 	}
 }
 
@@ -151,8 +152,8 @@ func doubtful(effects []Effect) Judgement {
 	return Judgement{}
 }
 
-// nothingFound decides what it means that a valid, complete and fresh read showed
-// no effect of the operation.
+// nothingFound is the verdict of a valid, complete and fresh read that showed no effect
+// of the operation.
 func nothingFound(by Identity, f Findings, p Proof) Judgement {
 	no := func(format string, args ...any) Judgement {
 		return cannotTell(ledger.CauseNone, "none found, "+format, args...)
@@ -192,10 +193,10 @@ func nothingFound(by Identity, f Findings, p Proof) Judgement {
 	return Judgement{Verdict: ledger.Absent, Reason: "none found" + shown}
 }
 
-// onTheWall is a moment as the clock beside the reader shows it.
+// onTheWall is a time by the local wall clock.
 func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05 MST") }
 
-// Proof gathers what is known of one operation before anything is asked.
+// Proof gathers what is known of one operation before a read is sent.
 func (k *Kind) Proof(rec ledger.Record) Proof {
 	o := rec.Operation
 	p := Proof{TokenKnown: tokenSent(rec), Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}

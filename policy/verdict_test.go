@@ -90,8 +90,8 @@ func TestJudge(t *testing.T) {
 		{"an echo that differs", token, shows(differs), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
 		{"two echoes", token, shows(mine, another), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
 		{"perhaps an echo", ByAsking, shows(mine), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseUnchecked) }), inconclusive, ledger.CauseUnchecked, ""},
-		// A state is so, whoever made it so, and not so is no proof.
-		{"it is so", ByState, shows(Effect{Same: true}), holding(), ledger.Landed, "", "whoever made it so"},
+		// A state is so, whichever write made it so, and not so is no proof.
+		{"it is so", ByState, shows(Effect{Same: true}), holding(), ledger.Landed, "", "whichever write made it so"},
 		{"it is always so", ByState, shows(Effect{Same: true}), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
 		{"it is not so", ByState, shows(), holding(), inconclusive, ledger.CauseNotSo, "not so now"},
 		{"nobody said whether it is so", ByState, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, ""},
@@ -101,7 +101,7 @@ func TestJudge(t *testing.T) {
 		{"evidence that differs", ByNothing, shows(differs), holding(), inconclusive, ledger.CauseUnidentified, ""},
 		{"much evidence", ByNothing, shows(mine, another), holding(), inconclusive, ledger.CauseUnidentified, "found 2 that may be it"},
 		{"evidence, and the rest is cut", ByNothing, finding(shows(mine), trouble), holding(), inconclusive, ledger.CauseUnidentified, ""},
-		{"no evidence", ByNothing, shows(), holding(), inconclusive, ledger.CauseNone, "nothing in this check says whose"},
+		{"no evidence", ByNothing, shows(), holding(), inconclusive, ledger.CauseNone, "this check does not show which operation"},
 		{"no evidence, and no answer", ByNothing, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "downstream answered 503"},
 		{"no evidence, and not asked", ByNothing, finding(shows(), unasked), holding(), inconclusive, ledger.CauseNotAsked, "KEY"},
 		// None is proven, never observed (I6).

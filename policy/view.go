@@ -28,7 +28,7 @@ func (d *decoder) view(k *Kind, n *node) {
 	const hint = "input: ${input.body}, for the body of the requests that the HTTP proxy records"
 	switch {
 	case !opened || !closed || !whole || err != nil:
-		d.fail(n.place, fmt.Sprintf("%q is no part of a recorded request", text), hint)
+		d.fail(n.place, fmt.Sprintf("%q is not a part of a recorded request", text), hint)
 		return
 	case !slices.Contains(requestParts, fmt.Sprint(steps[0])):
 		d.fail(n.place, fmt.Sprintf("a recorded request has no `%s`", path), "it has "+strings.Join(requestParts, ", "))

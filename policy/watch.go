@@ -17,11 +17,10 @@ const (
 	pollTime   = 5 * time.Second        // a removed directory ends the events silently
 )
 
-// Watch calls onChange whenever the content of the file is no longer what the
-// caller goes by: with the new policy, or with what is wrong with it. have is what
-// the caller goes by at first; nil and a policy without a file are fine. It keeps
-// nothing: the caller goes on with the last good policy. It returns when ctx ends,
-// and at once with an error when the directory cannot be watched and read at all.
+// Watch calls onChange whenever the content of the file changes: with the new policy,
+// or with the error of reading it. have is the policy that the caller uses at first; it
+// may be nil or one without a file. The caller goes on with the last good policy. Watch
+// returns when ctx ends, and at once with an error when the directory cannot be watched.
 //
 // The directory is watched, not the file, because editors and git replace files.
 func Watch(ctx context.Context, path string, have *Policy, onChange func(*Policy, error)) error {
@@ -93,12 +92,12 @@ func (w *watched) look() {
 	w.onChange(w.load(text, failed))
 }
 
-// read takes the content, or why there is none. Nothing is waited for: a policy
-// that comes through a pipe comes once.
+// read takes the content, or why there is none. It reads regular files only: a pipe
+// would block, and gives its text once.
 func (w *watched) read() (text []byte, failed error) {
 	info, err := os.Stat(w.path)
 	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		failed = fmt.Errorf("policy: %s is no regular file", w.path)
+		failed = fmt.Errorf("policy: %s is not a regular file", w.path)
 	} else {
 		text, failed = content(w.path)
 	}

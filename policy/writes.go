@@ -15,11 +15,10 @@ import (
 	"indoubt/policy/expr"
 )
 
-// errWouldWrite refuses a read that is a write: a check of an operation in doubt
-// would be one more of it.
+// errWouldWrite refuses a read that is a write: a check would repeat the operation.
 var errWouldWrite = errors.New("the check would be a write")
 
-const writesHint = "a check of it would be one more write: read by get, by the path of a search, or by another tool or command"
+const writesHint = "the check would be one more write: read by get, by the path of a search, or by another tool or command"
 
 // lintWrites refuses every read that is a write of this policy. What only a
 // rendered request shows, guard refuses. A file with other problems may lack parts
@@ -64,7 +63,7 @@ func (k *Kind) readWrites() string {
 	return ""
 }
 
-// same reports whether two rules ask for the same, as far as that is written.
+// same reports whether two rules make the same request, as far as that is written.
 func (t *transport) same(send *transport) bool {
 	switch {
 	case t.http != nil && send.http != nil:
@@ -101,8 +100,8 @@ func sameCommand(a, b []string) bool {
 	return len(a) > 0 && len(b) > 0 && path.Base(a[0]) == path.Base(b[0]) && slices.Equal(a[1:], b[1:])
 }
 
-// guard refuses a rendered read that is the write it looks for: by the kind's
-// `send` and by any `match`, and by what was recorded of it.
+// guard refuses a rendered read that is the write it looks for: the kind's `send`, a
+// request of any `match`, or what was recorded.
 func (k *Kind) guard(vars *variables, req Request) error {
 	o := vars.rec.Operation
 	switch {
@@ -180,12 +179,12 @@ func (k *Kind) matched(read outgoing) string {
 	return name
 }
 
-// outgoing is an HTTP request as far as it tells reads from writes.
+// outgoing is the part of an HTTP request that distinguishes reads from writes.
 type outgoing struct {
 	method string            // also where a header puts another one in its place
 	host   string            // "" where it is not known
 	path   string            // without query; hole for what is computed
-	says   map[string]string // by which an interface with one address tells its requests apart
+	says   map[string]string // by which an interface with one address distinguishes its requests
 }
 
 // hole stands for a part that is computed.
@@ -277,7 +276,7 @@ func say(says map[string]string, name, text string) {
 	}
 }
 
-// toldApart reports whether a read is told from a write by what both say.
+// toldApart reports whether the words of a read distinguish it from a write.
 func toldApart(read, write map[string]string) bool {
 	for name, text := range read {
 		other, both := write[name]
@@ -288,7 +287,7 @@ func toldApart(read, write map[string]string) bool {
 	return false
 }
 
-// looks reports whether a request says of itself that it only looks.
+// looks reports whether a request says that it only reads.
 func (q outgoing) looks() bool {
 	text := strings.TrimSpace(q.says["query"])
 	return q.says["dryrun"] != "" || q.says["validateonly"] != "" ||
@@ -297,7 +296,7 @@ func (q outgoing) looks() bool {
 
 func (q outgoing) reads() bool { return q.method == http.MethodGet || q.method == http.MethodHead }
 
-// writes says why a request is no read, whatever it is for; "" where it may be.
+// writes says why a request cannot be a read; "" where it may be one.
 func (q outgoing) writes() string {
 	switch {
 	case strings.Contains(q.method, hole):
@@ -310,7 +309,7 @@ func (q outgoing) writes() string {
 	return ""
 }
 
-// same reports whether a read is a write. A host that is not known is any.
+// same reports whether a read is the same request as a write. An unknown host is any.
 func (q outgoing) same(write outgoing) bool {
 	return q.reads() == write.reads() && (q.host == "" || write.host == "" || strings.EqualFold(q.host, write.host)) &&
 		strings.TrimSuffix(q.path, "/") == strings.TrimSuffix(write.path, "/") && !toldApart(q.says, write.says)

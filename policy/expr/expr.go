@@ -230,9 +230,10 @@ type Problem struct {
 
 func (e *Problem) Error() string { return e.Message }
 
-// scopeHints say why the fields that tell whose an effect is see so little.
+// scopeHints explain the narrow scopes of the fields that say which operation an effect
+// belongs to.
 var scopeHints = map[Scope]string{
-	ForList:  "`list` only says where the candidates are; `mark` says where each shows whose it is, and the mark is compared with the token or with `mark_is`",
+	ForList:  "`list` only says where the candidates are; `mark` says where each shows its mark, which is compared with the token or with `mark_is`",
 	ForMark:  "this sees one candidate, `it`, and the answer; the mark is compared with the token or with `mark_is`, not here",
 	ForName:  "`mark_is` is made of `input` and `key`",
 	ForToken: "`mark_as` is text around ${token}",

@@ -27,7 +27,7 @@ func FuzzTemplate(f *testing.F) {
 		}
 		if v, err := r.Tree(&Tree{Text: tm}), r.Err(); err == nil {
 			if _, err := Encode(v); err != nil {
-				t.Fatalf("%q gives what is no JSON: %v", text, err)
+				t.Fatalf("%q gives what is not JSON: %v", text, err)
 			}
 		}
 	})

@@ -23,7 +23,7 @@ var (
 // ParsePath reads metadata.indoubt or entities[0].observations.
 func ParsePath(text string) (path Path, err error) {
 	if !pathForm.MatchString(text) {
-		return nil, fmt.Errorf("%q is no path into the input", text)
+		return nil, fmt.Errorf("%q is not a path into the input", text)
 	}
 	for _, m := range pathStep.FindAllStringSubmatch(text, -1) {
 		if i, err := strconv.Atoi(m[2]); err == nil {

@@ -237,7 +237,7 @@ func TestRecipeGitPush(t *testing.T) {
 	push(1, one)
 	b.wantVerdict("not pushed", 1, ledger.Inconclusive, "")
 	git("push", "-q", remote, "HEAD:refs/heads/main", "HEAD:refs/heads/x/refs/heads/main")
-	b.wantVerdict("pushed", 1, ledger.Landed, "whoever made it so")
+	b.wantVerdict("pushed", 1, ledger.Landed, "whichever write made it so")
 	push(2, one)
 	git("commit", "-q", "--allow-empty", "-m", "two")
 	git("push", "-q", remote, "HEAD:refs/heads/main")
@@ -255,7 +255,7 @@ func TestRecipeGitPush(t *testing.T) {
 	two := git("rev-parse", "HEAD")
 	for i, at := range []string{plain.URL, secure.URL} {
 		b.doubt(4+i, "git.push", fmt.Sprintf(`{"remote":%q,"ref":"refs/heads/main","commit":%q}`, at, two))
-		b.wantVerdict("pushed to "+at, 4+i, ledger.Landed, "whoever made it so")
+		b.wantVerdict("pushed to "+at, 4+i, ledger.Landed, "whichever write made it so")
 	}
 	b.doubt(3, "git.push", `{"remote":"ext::sh -c touch% `+b.dir+`/owned","ref":"refs/heads/main","commit":"`+one+`"}`)
 	b.wantVerdict("a remote that is a command", 3, ledger.Inconclusive, "transport 'ext' not allowed")
@@ -412,7 +412,7 @@ esac
 	b.recipe("kubernetes", "my-cluster", "prod-eu")
 	b.wantVerdict("not created", 2, ledger.Absent, "")
 	b.wantVerdict("may be deleted by now", 3, ledger.Inconclusive, "")
-	b.wantVerdict("deployed", 4, ledger.Landed, "whoever made it so")
+	b.wantVerdict("deployed", 4, ledger.Landed, "whichever write made it so")
 }
 
 func TestRecipesOfPrograms(t *testing.T) {
@@ -431,7 +431,7 @@ echo '{"ETag":"\"9b2cf5-3\"","VersionId":"v7","Metadata":{"Indoubt":"`+b.token(1
 	b.recipe("dry-run")
 	b.program("deployctl", `[ "$4" = 4.18 ] && { echo '{"effect":"noop","revision":"r77"}'; exit 0; }; echo '{"effect":"would_update","revision":"r76"}'`)
 	b.doubt(1, "deploy", `{"service":"web","version":"4.18"}`)
-	b.wantVerdict("deployed", 1, ledger.Landed, "whoever made it so")
+	b.wantVerdict("deployed", 1, ledger.Landed, "whichever write made it so")
 	b.doubt(2, "deploy", `{"service":"web","version":"4.19"}`)
 	b.wantVerdict("not deployed", 2, ledger.Inconclusive, "")
 }
