@@ -1,5 +1,5 @@
-// Package boot tells which start of which machine this process runs on. It is a
-// leaf: everything may import it, and it imports nothing of indoubt.
+// Package boot identifies the machine and its current start. It is a leaf: every
+// package may import it, and it imports nothing of indoubt.
 package boot
 
 import (
@@ -8,12 +8,14 @@ import (
 	"sync"
 )
 
-// ID is the same for all processes of one running kernel, whatever the host is
-// called, and another one after each start. It is "" where the system has none.
+// ID identifies the current start of the kernel. All processes get the same ID,
+// also after the host was renamed; the next start has another one. It is "" where
+// the system has none.
 var ID = sync.OnceValue(id)
 
-// Machine is the id of this machine, which stays when it is renamed and started
-// again; "" where there is none, and in a container, whose id changes with its image.
+// Machine identifies the machine. It survives a new name and a new start. It is ""
+// where the system has none, and in a container, where it would change with the
+// image.
 var Machine = sync.OnceValue(func() string {
 	const first = "pid:[4026531836]" // the process ids of a machine (PROC_PID_INIT_INO)
 	if ids, err := os.Readlink("/proc/self/ns/pid"); err != nil || ids != first {

@@ -1,5 +1,5 @@
-// Package hostclock reads the clocks of the host: the wall's, and the steady one
-// that nobody sets.
+// Package hostclock reads the clocks of the host: the wall clock, and the steady
+// clock, which is never set.
 package hostclock
 
 import (
@@ -11,7 +11,7 @@ import (
 	"indoubt/ledger/boot"
 )
 
-// Of tells the time by the clocks given; nil is the host's own.
+// Of returns a function that reads both clocks; nil stands for the host's own.
 func Of(wall ledger.Clock, steady ledger.SteadyClock) func() ledger.Moment {
 	if wall == nil {
 		wall = time.Now
@@ -23,7 +23,7 @@ func Of(wall ledger.Clock, steady ledger.SteadyClock) func() ledger.Moment {
 		for {
 			before := steady()
 			now := ledger.Moment{Wall: wall().UTC().Truncate(time.Millisecond), Steady: steady()}
-			if now.Steady.At-before.At < 100*time.Millisecond { // else the process stood still between the two
+			if now.Steady.At-before.At < 100*time.Millisecond { // else the process was stopped between the two readings
 				now.Steady.At = now.Steady.At.Truncate(time.Millisecond)
 				return now
 			}
@@ -31,20 +31,20 @@ func Of(wall ledger.Clock, steady ledger.SteadyClock) func() ledger.Moment {
 	}
 }
 
-// With is a steady clock for a wall clock that is not the host's and that nobody
-// sets: it goes along.
+// With returns a steady clock that follows a wall clock other than the host's. The
+// wall clock must not be set.
 func With(wall ledger.Clock) ledger.SteadyClock {
 	return func() ledger.Steady {
 		return ledger.Steady{Boot: Steady().Boot, At: time.Duration(wall().UnixMilli())*time.Millisecond - lead()}
 	}
 }
 
-// lead is how the host's clocks stood to each other when that was first asked.
+// lead is the difference of the host's clocks at the first call.
 var lead = sync.OnceValue(func() time.Duration { return Of(nil, nil)().Lead().By })
 
-// Steady is the time since the host was booted, sleep included. Where the system
-// does not tell it, or not the boots apart, it is the time since this process
-// began, which no other process can compare with.
+// Steady returns the time since the boot, sleep included. Where the system does not
+// know it, or has no boot id, it returns the time since this process began, which
+// other processes cannot compare.
 func Steady() ledger.Steady {
 	if at, err := sinceBoot(); err == nil && boot.ID() != "" {
 		return ledger.Steady{Boot: boot.ID(), At: at}

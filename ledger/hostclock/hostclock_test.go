@@ -9,11 +9,11 @@ import (
 	"indoubt/ledger/boot"
 )
 
-// The kernel's own word for the time since the boot includes sleep, as it must.
+// The kernel's uptime includes sleep, as Steady must.
 func TestSteadyIsTheTimeSinceTheBoot(t *testing.T) {
 	up, err := os.ReadFile("/proc/uptime")
 	if err != nil || boot.ID() == "" {
-		t.Skip("this system does not tell")
+		t.Skip("this system has no uptime")
 	}
 	var seconds float64
 	if _, err := fmt.Sscan(string(up), &seconds); err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot asks the one clock of this system that goes on in its sleep.
+// sinceBoot reads the only clock of this system that includes sleep.
 func sinceBoot() (time.Duration, error) {
 	var now unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_MONOTONIC_RAW, &now)
