@@ -22,11 +22,10 @@ type entry struct {
 
 const kernelThread = 0x00200000 // PF_KTHREAD
 
-// processes reads the table of processes, without those that can do nothing any
-// more.
+// processes reads the table of processes, without those that have ended.
 func processes() ([]entry, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
-		return nil, errors.New("/proc does not show the processes here")
+		return nil, errors.New("/proc does not show processes: is it mounted?")
 	}
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -57,7 +56,7 @@ func processes() ([]entry, error) {
 	return all, nil
 }
 
-// look reads /proc/PID/stat. The name stands in brackets and may hold anything.
+// look reads /proc/PID/stat. The name is in brackets and may contain any character.
 func look(pid int) (entry, error) {
 	line, err := os.ReadFile(file(pid, "stat"))
 	if err != nil {
@@ -82,8 +81,8 @@ func look(pid int) (entry, error) {
 	return e, nil
 }
 
-// alive reports whether the process can still do something: a dead one whose
-// other threads go on can.
+// alive reports whether the process can still act. A process whose first thread has
+// ended can, while other threads run.
 func (e entry) alive() bool {
 	if e.state != 'Z' && e.state != 'X' {
 		return true
@@ -94,7 +93,7 @@ func (e entry) alive() bool {
 
 func file(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
-// gone reports whether a process ended while it was looked at.
+// gone reports whether an error means that the process has ended meanwhile.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
 // carries reports whether the process carries the mark of the attempt. The
@@ -122,8 +121,8 @@ func (e entry) carries(attempt string) (bool, error) {
 	return false, nil
 }
 
-// threadEnviron reads the environment through another thread: a first thread
-// that has ended shows none.
+// threadEnviron reads the environment through another thread: a first thread that
+// has ended has none.
 func (e entry) threadEnviron() ([]byte, error) {
 	threads, err := os.ReadDir(file(e.PID, "task"))
 	for _, t := range threads {
@@ -158,7 +157,7 @@ func (e entry) uids() ([]int, error) {
 	return nil, fmt.Errorf("process %d: its account cannot be read", e.PID)
 }
 
-// signal sends one to this process and not to a later one of its number.
+// signal signals this process, and no later one with the same pid.
 func (p Process) signal(s unix.Signal) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err == nil {

@@ -1,18 +1,18 @@
-// Package procgroup starts a command so that it can be ended together with what
-// it has started: a sender that must stop takes its process group with it (I3).
+// Package procgroup starts a command so that it can be ended together with the
+// processes it has started: a sender that must stop ends its process group (I3).
 //
 //	Linux          a process group, and beside it every descendant that /proc shows,
 //	               and every process that carries the attempt's mark in its
 //	               environment; when this process dies, however it dies, the
-//	               kernel kills the command itself, but not what that has started
+//	               kernel kills the command itself, but not its children
 //	other Unixes   a process group, which a process can leave unseen (setsid);
 //	               when this process dies, nothing ends it
 //	Windows        a job object, which no process can leave; when this process
 //	               dies, the kernel ends all of it
 //
-// On Linux a process is overlooked only when it has left the group, cleared its
+// On Linux a process is missed only when it has left the group, cleared its
 // environment and lost its parent, all three. A process that calls Adopt finds
-// that one too, because the kernel gives it every orphan.
+// that one too, because the kernel makes it the parent of every orphan.
 package procgroup
 
 import (
@@ -38,16 +38,16 @@ type Scope struct {
 	Spare []int // descendants of Root that are not the command's
 }
 
-// Process is one that lives.
+// Process is a running process.
 type Process struct {
 	PID, UID int
 	Name     string
-	start    uint64 // in clock ticks after the boot; tells it from a later one of that number
+	start    uint64 // in clock ticks after the boot; distinguishes it from a later process with the same pid
 }
 
 func (p Process) String() string { return fmt.Sprintf("%d (%s)", p.PID, p.Name) }
 
-// List names some of the processes.
+// List returns the names of the first few processes.
 func List(ps []Process) string {
 	var names []string
 	for i, p := range ps {
@@ -60,8 +60,8 @@ func List(ps []Process) string {
 	return strings.Join(names, ", ")
 }
 
-// Environ is an environment in which a process carries the attempt it belongs
-// to. One that carries another already belongs to both.
+// Environ returns an environment that carries the attempt of a process. A process
+// that carries another attempt already belongs to both.
 func Environ(base []string, attempt string) []string {
 	var above []string
 	for _, v := range base {
@@ -79,13 +79,12 @@ func Environ(base []string, attempt string) []string {
 	return out
 }
 
-// endPause is how long ended processes are given to go before they are looked
-// for again, at most.
+// endPause is the longest wait for killed processes before the next search.
 const endPause = 50 * time.Millisecond
 
-// End kills all that is left of the command, over and over, until nothing is or
-// patience ends. It returns what is left then. An error says that it cannot be
-// told.
+// End kills the remaining processes of the command, over and over, until none is
+// left or patience ends. It returns the processes that are left. An error means that
+// they are not known.
 func (g *Group) End(patience time.Duration) ([]Process, error) {
 	until := time.Now().Add(patience)
 	g.killGroup()
@@ -95,7 +94,7 @@ func (g *Group) End(patience time.Duration) ([]Process, error) {
 			return nil, err
 		}
 		if len(left) == 0 {
-			// One look goes past a process that is started behind its back.
+			// One search can miss a process that is started meanwhile.
 			if clean++; clean == 2 {
 				return nil, nil
 			}
@@ -111,5 +110,5 @@ func (g *Group) End(patience time.Duration) ([]Process, error) {
 	}
 }
 
-// errNotOwn is what Start says of a command that Prepare has not seen.
-var errNotOwn = errors.New("the command was not prepared to be started in a group of its own")
+// errNotOwn is the error of Start for a command that was not prepared.
+var errNotOwn = errors.New("the command was not prepared: call Prepare before Start")

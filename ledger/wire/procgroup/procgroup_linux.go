@@ -18,10 +18,10 @@ func attributes() *syscall.SysProcAttr {
 // and reports whether the system can do that.
 func Adopt() bool { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil }
 
-// AwaitExit returns when the command has exited, without collecting it: until
-// then its process id and group belong to nobody else. It reports whether it
-// could wait so; where it could not, that is left to exec.Cmd.Wait. stopped, when
-// not nil, is called each time the command was stopped.
+// AwaitExit returns when the command has exited, and does not collect it: until it
+// is collected, its process id and group are not used again. It reports whether it
+// could wait; if not, exec.Cmd.Wait has to. stopped, when not nil, is called each
+// time the command was stopped.
 func (g *Group) AwaitExit(stopped func()) bool {
 	const childStopped = 5 // CLD_STOPPED
 	events := unix.WEXITED
@@ -50,15 +50,15 @@ func (g *Group) Exited() bool {
 	return exited
 }
 
-// EndedBadly reports that the command, not collected yet, has ended with
-// another exit code than 0 or by a signal.
+// EndedBadly reports whether the command, not collected yet, has ended by a signal
+// or with an exit code other than 0.
 func (g *Group) EndedBadly() bool {
 	well, exited := g.exit()
 	return exited && !well
 }
 
-// Ending says in words how the command has ended that is not collected yet, or is
-// "" where that is not known.
+// Ending describes how the command, not collected yet, has ended. It is "" where
+// that is not known.
 func (g *Group) Ending() string {
 	switch code, status, _ := g.exitInfo(); {
 	case code == 0:
@@ -87,8 +87,8 @@ func (g *Group) exitInfo() (code, status int32, exited bool) {
 	return info.Code, childOf(&info).status, true
 }
 
-// childInfo is what a siginfo says of a child, behind three words that are
-// aligned as a pointer is.
+// childInfo is the part of a siginfo about a child. It follows three words and is
+// aligned like a pointer.
 type childInfo struct{ pid, uid, status int32 }
 
 func childOf(info *unix.Siginfo) childInfo {
@@ -96,8 +96,8 @@ func childOf(info *unix.Siginfo) childInfo {
 	return *(*childInfo)(unsafe.Add(unsafe.Pointer(info), (12+word-1)/word*word))
 }
 
-// Reap collects adopted processes that have ended. Those that somebody waits
-// for, the command and the spared, are left to him.
+// Reap collects adopted processes that have ended. The command and the spared
+// processes have callers that wait for them, and are left alone.
 func (g *Group) Reap() {
 	for g.scope.Root == os.Getpid() {
 		var info unix.Siginfo
@@ -112,8 +112,8 @@ func (g *Group) Reap() {
 	}
 }
 
-// Left are the processes of the command that live. An error says that it cannot
-// be told.
+// Left returns the running processes of the command. An error means that they are
+// not known.
 func (g *Group) Left() ([]Process, error) {
 	all, err := processes()
 	if err != nil {
@@ -143,7 +143,7 @@ func (g *Group) Left() ([]Process, error) {
 	return left, nil
 }
 
-// marked reports whether a process says by itself that it is the command's.
+// marked reports whether a process carries the mark of the command.
 func (g *Group) marked(e entry) bool {
 	if g.scope.Attempt == "" || e.kernel {
 		return false
@@ -159,7 +159,7 @@ func (e entry) account() int {
 	return -1
 }
 
-// signalRest reaches those that have left the group.
+// signalRest signals the processes that have left the group.
 func (g *Group) signalRest(signals ...unix.Signal) {
 	if g.scope.Attempt == "" && g.scope.Root == 0 {
 		return

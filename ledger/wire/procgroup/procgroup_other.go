@@ -6,26 +6,26 @@ import "syscall"
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// Adopt reports that no process here becomes the parent of orphans.
+// Adopt reports false: this system gives orphans to init.
 func Adopt() bool { return false }
 
-// AwaitExit reports that it cannot wait without collecting: that is left to
-// exec.Cmd.Wait. A command that was stopped is not noticed.
+// AwaitExit reports false: it cannot wait without collecting, so exec.Cmd.Wait has
+// to. A stopped command is not noticed.
 func (g *Group) AwaitExit(func()) bool { return false }
 
-// Exited reports that nothing is known before exec.Cmd.Wait has returned.
+// Exited reports false: nothing is known before exec.Cmd.Wait has returned.
 func (g *Group) Exited() bool { return false }
 
-// EndedBadly reports that nothing is known before exec.Cmd.Wait has returned.
+// EndedBadly reports false: nothing is known before exec.Cmd.Wait has returned.
 func (g *Group) EndedBadly() bool { return false }
 
-// Ending is not known before exec.Cmd.Wait has returned.
+// Ending is "": nothing is known before exec.Cmd.Wait has returned.
 func (g *Group) Ending() string { return "" }
 
-// Reap has nothing to do: nothing is adopted.
+// Reap does nothing: there are no adopted processes.
 func (g *Group) Reap() {}
 
-// Left is the process group as a whole: only that can be told here.
+// Left returns the process group: this system shows no more.
 func (g *Group) Left() ([]Process, error) {
 	if g.leader <= 1 || syscall.Kill(-g.leader, 0) == syscall.ESRCH {
 		return nil, nil

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group is a command that was started, with what it has started.
+// Group is a started command and the processes it has started.
 type Group struct {
 	leader int
 	scope  Scope
 }
 
-// Of is the group of a command that another process has started.
+// Of returns the group of a command that another process has started.
 func Of(id int, scope Scope) *Group { return &Group{id, scope} }
 
-// Widen says what belongs to the command beside its group.
+// Widen sets which processes belong to the command beside its group.
 func (g *Group) Widen(scope Scope) { g.scope = scope }
 
-// Prepare has a command start in a group of its own, so that a signal at the
+// Prepare makes a command start in its own group, so that a signal from the
 // terminal does not reach it.
 func Prepare(cmd *exec.Cmd) { cmd.SysProcAttr = attributes() }
 
-// Start starts a command that Prepare has seen. The thread that calls it has to
-// live as long as the command: Linux ties the two together.
+// Start starts a prepared command. The calling thread has to live as long as the
+// command: Linux kills the command when the thread ends.
 func Start(cmd *exec.Cmd) (*Group, error) {
 	if cmd.SysProcAttr == nil || !cmd.SysProcAttr.Setpgid {
 		return nil, errNotOwn
@@ -41,8 +41,8 @@ func Start(cmd *exec.Cmd) (*Group, error) {
 // ID names the group to a process that guards it.
 func (g *Group) ID() int { return g.leader }
 
-// Kill ends at once the whole group and what else is known to belong to it.
-// What is gone is no error.
+// Kill ends the group and all other processes known to belong to it, at once. A
+// process that has ended already is not an error.
 func (g *Group) Kill() {
 	g.killGroup()
 	g.signalRest(syscall.SIGKILL)
@@ -50,25 +50,25 @@ func (g *Group) Kill() {
 
 func (g *Group) killGroup() { g.Signal(syscall.SIGKILL) }
 
-// Terminate asks them to end.
+// Terminate asks them to end, with SIGTERM.
 func (g *Group) Terminate() {
 	g.Signal(syscall.SIGTERM)
-	g.Signal(syscall.SIGCONT) // a stopped one must hear it
+	g.Signal(syscall.SIGCONT) // a stopped process gets SIGTERM only then
 	g.signalRest(syscall.SIGTERM, syscall.SIGCONT)
 }
 
-// Signal passes a signal on to the whole group.
+// Signal sends a signal to the whole group.
 func (g *Group) Signal(s os.Signal) {
-	if n, ok := s.(syscall.Signal); ok && g.leader > 1 { // 0 and 1 would be this process's own, and all
+	if n, ok := s.(syscall.Signal); ok && g.leader > 1 { // 0 is the caller's own group, 1 all processes
 		_ = syscall.Kill(-g.leader, n)
 	}
 }
 
-// Release lets what is left of the group go its own way.
+// Release gives the group up. Its processes go on.
 func (g *Group) Release() {}
 
-// EndedBy names the signal that ended the command, "SIGKILL", or is "" for one
-// that ended by itself.
+// EndedBy returns the name of the signal that ended the command, such as "SIGKILL",
+// or "" for a command that ended by itself.
 func (g *Group) EndedBy(state *os.ProcessState) string {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return unix.SignalName(status.Signal())

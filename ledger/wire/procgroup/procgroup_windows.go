@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	killedCode  = 0xE0001D07 // the exit code of what Kill has ended; its top bits say error, not Microsoft's
+	killedCode  = 0xE0001D07 // the exit code that Kill sets; its top bits mean an error that is not Microsoft's
 	controlExit = 0xC000013A // STATUS_CONTROL_C_EXIT: by Ctrl-C or Ctrl-Break
 )
 
-// Group is a command that was started, with what it has started: a job object.
+// Group is a started command and the processes it has started: a job object.
 type Group struct {
 	process *os.Process
 	job     windows.Handle
 	killed  atomic.Bool
 }
 
-// Prepare has a command start in a group of its own, so that Ctrl-C at the
-// console does not reach it, and suspended, so that it is in its job before it
-// does anything.
+// Prepare makes a command start in its own group, so that Ctrl-C at the console does
+// not reach it, and suspended, so that it is in its job before it runs.
 func Prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// Start starts a command that Prepare has seen. One that cannot be put into a
-// job has not run a single instruction when the error comes.
+// Start starts a prepared command. When it cannot be put into a job, Start returns
+// an error before the command has run an instruction.
 func Start(cmd *exec.Cmd) (*Group, error) {
 	if cmd.SysProcAttr == nil || cmd.SysProcAttr.CreationFlags&windows.CREATE_SUSPENDED == 0 {
 		return nil, errNotOwn
@@ -59,7 +58,7 @@ func Start(cmd *exec.Cmd) (*Group, error) {
 	return &Group{process: cmd.Process, job: job}, nil
 }
 
-// newJob is a job whose processes end with the last handle to it, which is ours.
+// newJob returns a job that ends with its last handle, which this process holds.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -78,8 +77,8 @@ func limit(job windows.Handle, flags uint32) error {
 	return err
 }
 
-// resume lets the threads of a suspended process run. It has one, whose handle
-// os/exec has closed.
+// resume resumes the one thread of a suspended process. os/exec has closed its
+// handle.
 func resume(pid uint32) error {
 	all, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {
@@ -104,7 +103,7 @@ func resume(pid uint32) error {
 		resumed = true
 	}
 	if !resumed {
-		return errors.New("its thread was not found")
+		return errors.New("the thread of the suspended command was not found")
 	}
 	return nil
 }
@@ -112,31 +111,30 @@ func resume(pid uint32) error {
 // ID names the group to a process that guards it.
 func (g *Group) ID() int { return g.process.Pid }
 
-// Kill ends the whole group at once. One that is gone is no error.
+// Kill ends the whole group at once. A group that has ended already is not an error.
 func (g *Group) Kill() {
 	g.killed.Store(true)
 	_ = windows.TerminateJobObject(g.job, killedCode)
 }
 
-// Terminate asks the command to end, as Ctrl-Break does. One that shares no
-// console with this process does not hear it.
+// Terminate asks the command to end, with Ctrl-Break. It does not reach a command
+// that shares no console with this process.
 func (g *Group) Terminate() {
-	if !g.Exited() { // its number could be somebody else's
+	if !g.Exited() { // its pid could belong to another process by now
 		_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(g.process.Pid))
 	}
 }
 
-// Signal passes on that this process was asked to end, as Terminate does:
-// Windows knows no other signal between processes.
+// Signal does what Terminate does: Windows has no other signal between processes.
 func (g *Group) Signal(os.Signal) { g.Terminate() }
 
-// Widen changes nothing: a job cannot be left.
+// Widen changes nothing: a process cannot leave its job.
 func (g *Group) Widen(Scope) {}
 
-// Adopt reports that no process here becomes the parent of orphans.
+// Adopt reports false: Windows gives orphans no new parent.
 func Adopt() bool { return false }
 
-// Reap has nothing to do: nothing is adopted.
+// Reap does nothing: there are no adopted processes.
 func (g *Group) Reap() {}
 
 func (g *Group) killGroup()     { g.Kill() }
@@ -150,7 +148,7 @@ type accounting struct {
 
 const basicAccounting = 1 // JobObjectBasicAccountingInformation
 
-// Left is the job as a whole.
+// Left returns the processes of the job.
 func (g *Group) Left() ([]Process, error) {
 	var info accounting
 	err := windows.QueryInformationJobObject(g.job, basicAccounting, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
@@ -160,13 +158,13 @@ func (g *Group) Left() ([]Process, error) {
 	return []Process{{PID: g.process.Pid, UID: -1, Name: "job object"}}, nil
 }
 
-// EndedBadly reports that the command has ended with another exit code than 0.
+// EndedBadly reports whether the command has ended with an exit code other than 0.
 func (g *Group) EndedBadly() bool {
 	code, known := g.exitCode()
 	return known && code != 0
 }
 
-// Ending says in words how the command has ended, or is "" where that is not known.
+// Ending describes how the command has ended, or is "" where that is not known.
 func (g *Group) Ending() string {
 	if code, known := g.exitCode(); known {
 		return fmt.Sprintf("exit status %d", code)
@@ -179,8 +177,8 @@ func (g *Group) exitCode() (code uint32, known bool) {
 	return code, err == nil && g.Exited()
 }
 
-// Release lets what is left of the group go its own way, if it was not killed.
-// The group must not be used afterwards.
+// Release gives the group up. Its processes go on, unless they were killed. The
+// group must not be used afterwards.
 func (g *Group) Release() {
 	if !g.killed.Load() {
 		_ = limit(g.job, 0)
@@ -188,9 +186,9 @@ func (g *Group) Release() {
 	_ = windows.CloseHandle(g.job)
 }
 
-// AwaitExit returns when the command has exited, without collecting it: until
-// then its process id belongs to nobody else. It reports whether it could wait
-// so. Nothing stops a command here.
+// AwaitExit returns when the command has exited, and does not collect it: until it
+// is collected, its process id is not used again. It reports whether it could wait.
+// Windows does not stop commands.
 func (g *Group) AwaitExit(func()) bool {
 	waited := false
 	err := g.process.WithHandle(func(h uintptr) {
@@ -210,9 +208,9 @@ func (g *Group) Exited() bool {
 	return err != nil || ended
 }
 
-// EndedBy names the signal that a Unix would say has ended the command,
-// "SIGKILL" for Kill, or is "". What somebody else has ended (the task manager)
-// looks like a command that exited by itself, mostly with code 1.
+// EndedBy returns "SIGKILL" for a command that Kill has ended, else "". A command
+// that another program has ended (the task manager) looks like one that exited by
+// itself, mostly with code 1.
 func (g *Group) EndedBy(state *os.ProcessState) string {
 	switch uint32(state.ExitCode()) {
 	case killedCode:

@@ -10,12 +10,12 @@ import (
 	"indoubt/ledger/boot"
 )
 
-// Here is where the processes run that this one starts.
+// Here returns where the children of this process run.
 func Here() ledger.Place {
 	return ledger.Place{BootID: boot.ID(), PIDNamespace: pidNamespace(), UID: max(0, os.Geteuid())}
 }
 
-// Tell notes in the answer of a command what End or Left has found.
+// Tell sets in the answer of a command what End or Left has found.
 func Tell(a *ledger.Answer, left []Process, err error) {
 	if a.Tree = ledger.TreeOpen; err == nil && len(left) == 0 {
 		a.Tree = ledger.TreeEmpty
@@ -25,9 +25,9 @@ func Tell(a *ledger.Answer, left []Process, err error) {
 	}
 }
 
-// Trace looks for the processes of an attempt that another process has started,
-// by the mark that they carry. Nothing found, and no error, is proof that none
-// lives any more. An error says why it cannot be told from here.
+// Trace searches for the processes of an attempt that another process has started,
+// by the mark that they carry. An empty result without an error proves that none is
+// running. An error says why that is not known here.
 func Trace(a ledger.Attempt) ([]Process, error) {
 	here := Here()
 	switch {
@@ -40,7 +40,7 @@ func Trace(a ledger.Attempt) ([]Process, error) {
 	case here.UID != 0 && here.UID != a.UID:
 		return nil, fmt.Errorf("they run under another account (uid %d), whose processes only it and root can look into", a.UID)
 	}
-	for range 2 { // one look goes past a process that is started behind its back
+	for range 2 { // one search can miss a process that is started meanwhile
 		found, err := marked(a, here)
 		if err != nil || len(found) > 0 {
 			return found, err
@@ -49,9 +49,9 @@ func Trace(a ledger.Attempt) ([]Process, error) {
 	return nil, nil
 }
 
-// restarted is nil when the attempt was made on this host before it was started
-// anew: no process lives through that. A host of the same name that has been up
-// for longer is another one.
+// restarted returns nil when this host was restarted after the attempt: no process
+// survives that. A host of the same name that has been up for longer is another
+// host.
 func restarted(a ledger.Attempt) error {
 	host, err := os.Hostname()
 	if err != nil || host != a.Host {

@@ -31,8 +31,8 @@ const (
 	unsure = time.Minute
 )
 
-// marked are the processes that carry the attempt's mark, and the one that
-// recorded it while that is stopped: it may start the command yet.
+// marked returns the processes that carry the attempt's mark. It includes the
+// recorder of the attempt while that is stopped: it may still start the command.
 func marked(a ledger.Attempt, here ledger.Place) ([]Process, error) {
 	all, err := processes()
 	if err != nil {
@@ -59,8 +59,8 @@ func marked(a ledger.Attempt, here ledger.Place) ([]Process, error) {
 	return found, nil
 }
 
-// mayBeOf reports whether a process that cannot be looked into may belong to the
-// attempt: it is of the attempt's account, or root looks and should see all.
+// mayBeOf reports whether a process that cannot be inspected may belong to the
+// attempt: it has the attempt's account, or the caller is root and should see all.
 func mayBeOf(e entry, a ledger.Attempt, here ledger.Place) bool {
 	ids, err := e.uids()
 	if gone(err) {
