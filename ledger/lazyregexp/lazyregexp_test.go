@@ -31,9 +31,8 @@ func TestEveryExpressionCompiles(t *testing.T) {
 			if f, ok := call.Fun.(*ast.SelectorExpr); !ok || f.Sel.Name != "New" || name(f.X) != "lazyregexp" {
 				return true
 			}
-			if text, ok := call.Args[0].(*ast.BasicLit); ok {
+			if expression := constant(call.Args[0]); expression != "" {
 				found++
-				expression, _ := strconv.Unquote(text.Value)
 				if _, err := regexp.Compile(expression); err != nil {
 					t.Errorf("%s: %v", path, err)
 				}
@@ -50,6 +49,20 @@ func TestEveryExpressionCompiles(t *testing.T) {
 func name(x ast.Expr) string {
 	if id, ok := x.(*ast.Ident); ok {
 		return id.Name
+	}
+	return ""
+}
+
+// constant is the text of a literal or of several that are added, "" of anything else.
+func constant(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(x.Value)
+		return text
+	case *ast.BinaryExpr:
+		if left, right := constant(x.X), constant(x.Y); left != "" && right != "" {
+			return left + right
+		}
 	}
 	return ""
 }

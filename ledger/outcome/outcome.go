@@ -20,8 +20,8 @@ import (
 // are words for people; the odds treat them as "".
 const (
 	class2xx ledger.ErrorClass = "2xx" // accepted, multi-status: not an outcome yet
-	Class3xx ledger.ErrorClass = "3xx"
-	Class4xx ledger.ErrorClass = "4xx"
+	class3xx ledger.ErrorClass = "3xx"
+	class4xx ledger.ErrorClass = "4xx"
 
 	classAwaits ledger.ErrorClass = "awaits" // an answer that is none yet, and no other came
 )
@@ -237,9 +237,9 @@ func classOf(a ledger.Answer) ledger.ErrorClass {
 		a.Status == http.StatusLocked, a.Status == http.StatusPreconditionRequired:
 		return ledger.ClassConflict
 	case a.Status >= 400:
-		return Class4xx
+		return class4xx
 	case a.Status >= 300:
-		return Class3xx
+		return class3xx
 	case a.Status >= 200:
 		return class2xx
 	}

@@ -76,8 +76,21 @@ func taskOf(outer map[string]json.RawMessage) (task, bool) {
 	return t, t.id != "" && t.status != ""
 }
 
+const (
+	awaitsTask  = "task:"
+	awaitsInput = "input:"
+)
+
 // AwaitsTask is what an attempt awaits that was answered with a task.
-func AwaitsTask(taskID string) string { return "task:" + taskID }
+func AwaitsTask(taskID string) string { return awaitsTask + taskID }
+
+// AwaitedTask is the id of the task that an attempt awaits.
+func AwaitedTask(awaits string) (taskID string, ok bool) {
+	return strings.CutPrefix(awaits, awaitsTask)
+}
+
+// AwaitedInput reports whether an attempt awaits what the server asked for.
+func AwaitedInput(awaits string) bool { return strings.HasPrefix(awaits, awaitsInput) }
 
 // AwaitsInput is what an attempt awaits that was answered with input_required:
 // the call that brings requestState back. A server that keeps no such state is
@@ -89,7 +102,7 @@ func AwaitsInput(requestState string, asked []string) string {
 		requestState = "asked for " + strings.Join(asked, "\x00")
 	}
 	sum := sha256.Sum256([]byte(requestState))
-	return "input:" + hex.EncodeToString(sum[:])
+	return awaitsInput + hex.EncodeToString(sum[:])
 }
 
 // NotYet reports whether an answer is none yet: a server wants more

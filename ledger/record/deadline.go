@@ -53,7 +53,7 @@ func (d SendDeadline) Margin(grace time.Duration) time.Duration { return min(gra
 // while a machine sleeps.
 func (d SendDeadline) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	left := d.Left()
-	ctx, cancel := context.WithTimeoutCause(ctx, left, transmit.ErrFenced)
+	ctx, cancel := context.WithTimeoutCause(ctx, left, transmit.ErrPastDeadline)
 	if left <= time.Second {
 		return ctx, cancel
 	}

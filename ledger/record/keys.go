@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/outcome"
 )
 
@@ -211,19 +210,6 @@ func (w wishing) over(rec ledger.Record) bool {
 	return passed && rec.OpenGrant() == nil
 }
 
-// answeredClass are the error classes of whole answers: what was done is known to
-// the caller, if not to us.
-var answeredClass = map[ledger.ErrorClass]bool{ledger.ClassToolError: true, ledger.ClassExit: true, ledger.ClassConflict: true,
-	ledger.ClassThrottled: true, outcome.Class3xx: true, outcome.Class4xx: true}
-
-// lostWords are what an error says behind which an answer was lost: between the tool
-// and what it called, or between the tool and us, where what a tool gave back did not
-// fit its own schema.
-var lostWords = lazyregexp.New(`(?i)time[ds]?[- ]?out|deadline exceeded|connection (?:was )?(?:reset|closed|aborted|lost)|reset by peer|` +
-	`econnreset|econnaborted|etimedout|epipe|broken pipe|h[au]ng up|\beof\b|\b5xx\b|` +
-	`(?:http|status|code|error)[^a-z0-9]{0,3}(?:code)?[^a-z0-9]{0,3}5\d\d\b|\b5\d\d (?:internal|bad gateway|service unavailable|gateway)|` +
-	`internal server error|bad gateway|service unavailable|output schema|output validation|tool output`)
-
 // answeredAll reports whether an operation is in doubt by whole answers alone, none of
 // which says that another one was lost.
 func answeredAll(rec ledger.Record) bool {
@@ -231,7 +217,7 @@ func answeredAll(rec ledger.Record) bool {
 	for _, a := range rec.Attempts {
 		switch {
 		case a.NoEffect():
-		case a.Final() != ledger.OutcomeUncertain, !answeredClass[a.ErrorClass], lostWords.MatchString(a.Error), lostWords.Match(a.Result):
+		case a.Final() != ledger.OutcomeUncertain, outcome.AnswerLost(a):
 			return false
 		default:
 			found = true

@@ -67,7 +67,7 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if transmit.Past(q.Deadline) {
-		return transmit.Failed(a, transmit.ErrFenced)
+		return transmit.Failed(a, transmit.ErrPastDeadline)
 	}
 	if err := ctx.Err(); err != nil {
 		return transmit.Failed(a, err)

@@ -81,7 +81,7 @@ func (m *MCP) Send(ctx context.Context, q MCPRequest) ledger.Answer {
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
 	if transmit.Past(q.Deadline) {
-		return transmit.Failed(a, transmit.ErrFenced)
+		return transmit.Failed(a, transmit.ErrPastDeadline)
 	}
 	pool := m
 	if len(q.Command) == 0 {

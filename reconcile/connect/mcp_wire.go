@@ -141,7 +141,7 @@ func (c *mcpConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	c.mu.Unlock()
 	sent := false
 	if call != nil && transmit.Past(call.deadline) {
-		err = transmit.ErrFenced
+		err = transmit.ErrPastDeadline
 	} else {
 		sent, err = c.wire.Send(ctx, line)
 	}

@@ -117,7 +117,7 @@ func (s *SQL) Send(ctx context.Context, q SQLRequest) ledger.Answer {
 		return transmit.Failed(a, err)
 	}
 	if transmit.Past(q.Deadline) {
-		return transmit.Failed(a, transmit.ErrFenced)
+		return transmit.Failed(a, transmit.ErrPastDeadline)
 	}
 	db, err := s.database(q)
 	if err != nil {

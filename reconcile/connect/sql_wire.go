@@ -71,7 +71,7 @@ func (f *fence) pass() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if transmit.Past(f.deadline) {
-		return transmit.ErrFenced
+		return transmit.ErrPastDeadline
 	}
 	f.sent = f.sent || f.armed
 	return nil

@@ -17,6 +17,7 @@ import (
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
+	"indoubt/ledger/record/mcpproxy/identity"
 	"indoubt/ledger/wire/mcpwire"
 )
 
@@ -117,7 +118,7 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 // else to one command, directory or URL. A secret on the server's command line
 // counts as its digest under the recorder's key: nobody can try passwords on it.
 func mcpScope(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
-	way := mcpproxy.URLScope
+	way := identity.URLScope
 	if flags.url == "" {
 		dir, err := os.Getwd()
 		if err != nil {
@@ -126,11 +127,11 @@ func mcpScope(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 		if argv, err = o.Recorder.CommandLine(argv); err != nil {
 			return fmt.Errorf("the server's command line: %w", err)
 		}
-		way = func(string) string { return mcpproxy.CommandScope(argv, dir) }
+		way = func(string) string { return identity.CommandScope(argv, dir) }
 	}
 	o.Way = way(flags.url)
 	if o.Scope = o.Way; flags.scope != "" || flags.server != "" {
-		o.Scope = mcpproxy.NamedScope(cmp.Or(flags.scope, flags.server))
+		o.Scope = identity.NamedScope(cmp.Or(flags.scope, flags.server))
 	}
 	return nil
 }
@@ -159,14 +160,14 @@ func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) erro
 			return usage("--url: "+err.Error(), "")
 		}
 		if o.Server == "" {
-			o.Server = mcpproxy.URLName(flags.url)
+			o.Server = identity.URLName(flags.url)
 		}
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
 			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header})
 		}
 	default:
 		if o.Server == "" {
-			o.Server = mcpproxy.CommandName(argv)
+			o.Server = identity.CommandName(argv)
 		}
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
 			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{a.rawErr}})

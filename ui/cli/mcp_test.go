@@ -19,7 +19,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"indoubt/ledger/record/mcpproxy"
+	"indoubt/ledger/record/mcpproxy/identity"
 )
 
 // agent is an MCP client of the program.
@@ -209,7 +209,7 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.Close()
-		if plain := mcpproxy.CommandScope(argv, dir); scopes[plain] {
+		if plain := identity.CommandScope(argv, dir); scopes[plain] {
 			t.Errorf("anybody can try passwords on %s", plain)
 		}
 	}

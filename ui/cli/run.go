@@ -227,14 +227,9 @@ func (a *app) runEnded(ctx context.Context, status *os.File, res command.Result,
 	if res.Read {
 		return exitWith(exit)
 	}
-	data := runJSON{begunJSON: a.begunJSON(ctx, res.BeginResult), Ran: res.Ran, Recorded: res.Recorded, Outcome: text(string(res.Outcome.Outcome)),
-		Error: text(res.Outcome.Error), ExitCode: exit, TokenSent: res.Attempt.TokenSent}
-	data.Class = data.begunJSON.ErrorClass
-	if c := text(string(res.Outcome.ErrorClass)); c != nil {
-		data.Class = c
-	}
-	if res.Exit >= 0 {
-		data.Exit = &res.Exit
+	var data any
+	if status != nil || a.json { // else no one reads it, and the record need not be read again
+		data = a.runJSON(ctx, res, exit)
 	}
 	f, effect := runOutcome(res, data)
 	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effect}
@@ -264,8 +259,21 @@ func (a *app) runEnded(ctx context.Context, status *os.File, res command.Result,
 	return exitWith(exit)
 }
 
+func (a *app) runJSON(ctx context.Context, res command.Result, exit int) runJSON {
+	data := runJSON{begunJSON: a.begunJSON(ctx, res.BeginResult), Ran: res.Ran, Recorded: res.Recorded, Outcome: text(string(res.Outcome.Outcome)),
+		Error: text(res.Outcome.Error), ExitCode: exit, TokenSent: res.Attempt.TokenSent}
+	data.Class = data.begunJSON.ErrorClass
+	if c := text(string(res.Outcome.ErrorClass)); c != nil {
+		data.Class = c
+	}
+	if res.Exit >= 0 {
+		data.Exit = &res.Exit
+	}
+	return data
+}
+
 // runOutcome says in words what became of a run, and what it did to the ledger.
-func runOutcome(res command.Result, data runJSON) (f *failure, effect string) {
+func runOutcome(res command.Result, data any) (f *failure, effect string) {
 	f = &failure{Exit: res.ExitCode, Data: data, Hint: "indoubt show " + res.Operation.ID}
 	switch {
 	case res.Answer == ledger.AnswerFinished:

@@ -195,17 +195,16 @@ func (c *call) record() {
 		return
 	}
 	for looked := false; ; {
-		asked := time.Now()
 		// Not under the call's context: who cancels must not leave it open whether
 		// something was recorded.
-		res, err := c.p.o.Recorder.Begin(c.p.ctx, w)
+		res, err := c.p.o.Recorder.BeginToSend(c.p.ctx, w)
 		switch {
 		case err != nil:
 			c.unrecorded(err)
 			return
 		case res.Answer == ledger.AnswerBegun:
 			c.hold.end()
-			c.begun(res, asked)
+			c.begun(res, w.Remark)
 			return
 		case res.Answer == ledger.AnswerFinished:
 			c.replay(res.Operation)
@@ -215,7 +214,7 @@ func (c *call) record() {
 			c.keepWaiting("asking whether the earlier call took effect")
 			if err := c.p.o.Recorder.ReadNow(c.ctx, res.Operation.ID); err != nil {
 				res.Why = "reading the downstream: " + err.Error()
-				c.end(c.held(res))
+				c.end(c.held(res.BeginResult))
 				return
 			}
 		case res.Answer == ledger.AnswerInProgress:
@@ -225,7 +224,7 @@ func (c *call) record() {
 				return
 			}
 		default:
-			c.end(c.held(res))
+			c.end(c.held(res.BeginResult))
 			return
 		}
 		w.Key = res.Operation.Key // what came of that attempt is this call's answer too
@@ -242,10 +241,10 @@ func (c *call) unrecorded(err error) {
 // where waiting would be in vain.
 func (c *call) await(o ledger.Operation) []byte {
 	for {
-		if id, ok := taskID(o.Awaits); ok {
+		if id, ok := outcome.AwaitedTask(o.Awaits); ok {
 			return c.join(o, id)
 		}
-		if isInput(o.Awaits) {
+		if outcome.AwaitedInput(o.Awaits) {
 			if question := c.question(o); question != nil {
 				return question
 			}
@@ -269,10 +268,10 @@ func (c *call) await(o ledger.Operation) []byte {
 }
 
 // begun sends the call: in its turn, or at once where its turn has passed.
-func (c *call) begun(res ledger.BeginResult, asked time.Time) {
+func (c *call) begun(res record.Begun, remark string) {
 	c.op, c.attempt = res.Operation, res.Attempt
-	c.p.remarked(c.op.Reason)
-	c.until = asked.Add(res.Attempt.DeadlineAt.Sub(res.Attempt.StartedAt))
+	c.p.remarked(remark)
+	c.until = time.Now().Add(res.Until.Left())
 	c.line, _ = withToken(c.frame.Raw, c.arguments, c.rule, c.op.Token)
 	c.dispatch()
 }

@@ -3,7 +3,6 @@ package mcpproxy
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -87,10 +86,10 @@ func (p *Proxy) remarkNext() string {
 	return p.changed
 }
 
-func (p *Proxy) remarked(reason string) {
+func (p *Proxy) remarked(remark string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.remark = p.remark && !strings.Contains(reason, p.changed)
+	p.remark = p.remark && remark != p.changed
 }
 
 func (p *Proxy) changedWords() string {

@@ -13,7 +13,6 @@ package mcpproxy
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -39,8 +38,8 @@ type Options struct {
 	Out     io.Writer // lines for the client, and nothing else
 
 	Server string // names the kinds: mcp.<Server>.<tool>
-	Scope  string // keys of different scopes do not meet; see CommandScope and URLScope
-	// Way tells how the server is reached, as CommandScope or URLScope does. Where that
+	Scope  string // keys of different scopes do not meet; see package identity
+	// Way tells how the server is reached, as identity.CommandScope or URLScope does. Where that
 	// is not the scope by itself, a change of it is said; "" says nothing.
 	Way      string
 	Deadline time.Duration // of a call; 0: the kind's
@@ -322,6 +321,3 @@ func (d *deliveries) flushed(ctx context.Context, what string) {
 }
 
 func (d *deliveries) wait() { d.all.Wait() }
-
-// digest is a short digest of parts.
-func hexDigest(sum []byte) string { return hex.EncodeToString(sum[:16]) }

@@ -9,7 +9,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/mcpproxy"
 )
 
 func TestACallWithoutInitialize(t *testing.T) {
@@ -320,23 +319,6 @@ func TestStatusToolsHaveNamesOfTheirOwn(t *testing.T) {
 		c.call("1", want, `{}`)
 		if a := c.answered("1"); a.Error != nil || a.Result.IsError {
 			t.Errorf("%s has no tool %s: %s", server, want, a.line)
-		}
-	}
-}
-
-func TestNamesAndScopes(t *testing.T) {
-	for _, c := range []struct{ command, want string }{
-		{"npx -y @modelcontextprotocol/server-memory", "memory"},
-		{"npx @acme/mcp-server-tracker@1.2.3 --flag", "tracker"},
-		{"uvx mcp-server-git --repository .", "git"},
-		{"uv run --quiet weather.py", "weather"},
-		{"/opt/bin/github-mcp-server stdio", "github"},
-		{"node ./dist/index.js", "index"},
-		{"./mcp", "mcp"},
-		{"", "server"},
-	} {
-		if got := mcpproxy.CommandName(strings.Fields(c.command)); got != c.want {
-			t.Errorf("%q is called %q, want %q", c.command, got, c.want)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func replayable(o ledger.Operation) bool {
 // suspend keeps an attempt in flight whose answer was none yet, and passes that on.
 func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Duration) {
 	req := ledger.SuspendRequest{AttemptID: c.attempt.ID, Awaits: awaits, For: max(c.p.o.InputPatience, c.rule.Deadline), Reason: "the server asks for more input"}
-	id, isTask := taskID(awaits)
+	id, isTask := outcome.AwaitedTask(awaits)
 	if !isTask {
 		req.Result = r.answer.RPC.Result // for whoever calls again
 	} else {

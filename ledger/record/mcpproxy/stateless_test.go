@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"indoubt/ledger"
-	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/wire/mcpwire"
 )
 
@@ -100,25 +99,5 @@ func TestRevision20260728(t *testing.T) {
 	}
 	if a := call("5", "indoubt_status_scripted"); a.Result.ResultType != "complete" {
 		t.Errorf("an answer of the proxy's own: %s", a.line)
-	}
-}
-
-func TestURLs(t *testing.T) {
-	if got := mcpproxy.URLName("https://user:pw@mcp.example.com:8443/mcp?x=1"); got != "mcp.example.com" {
-		t.Errorf("called %q", got)
-	}
-	same := mcpproxy.URLScope("https://mcp.example.com/mcp?team=a")
-	for _, other := range []string{"https://user:pw@mcp.example.com/mcp?team=a", "HTTPS://MCP.example.com/mcp?team=a&api_key=s3cret#x"} {
-		if mcpproxy.URLScope(other) != same {
-			t.Errorf("%s is another scope", other)
-		}
-	}
-	for _, other := range []string{"https://mcp.example.com/mcp?team=b", "https://mcp.example.com/other?team=a"} {
-		if mcpproxy.URLScope(other) == same {
-			t.Errorf("%s is the same scope", other)
-		}
-	}
-	if mcpproxy.CommandScope([]string{"a", "b"}, "/x") == mcpproxy.CommandScope([]string{"a", "b"}, "/y") {
-		t.Error("the directory does not count")
 	}
 }

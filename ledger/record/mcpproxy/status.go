@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 )
 
 const (
@@ -15,10 +16,13 @@ const (
 	askAgainIn    = time.Minute // where nothing says when more will be known
 )
 
+// notInNames is what the name of the tool cannot hold.
+var notInNames = lazyregexp.New(`[^A-Za-z0-9_-]+`)
+
 // statusName is what the tool is called that the proxy adds to a server's. Two
 // servers of one agent have it under two names.
 func statusName(server string) string {
-	name := "indoubt_status_" + strings.ReplaceAll(strings.Trim(unnamely.ReplaceAllString(server, "_"), "_-"), "-", "_")
+	name := "indoubt_status_" + strings.ReplaceAll(strings.Trim(notInNames.ReplaceAllString(server, "_"), "_-"), "-", "_")
 	return name[:min(len(name), maxStatusName)]
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -25,13 +24,8 @@ type task struct {
 }
 
 const (
-	taskPrefix = "task:"
-	keptTasks  = 4096
+	keptTasks = 4096
 )
-
-func taskID(awaits string) (string, bool) { return strings.CutPrefix(awaits, taskPrefix) }
-
-func isInput(awaits string) bool { return strings.HasPrefix(awaits, "input:") }
 
 func (p *Proxy) keepTask(id string, t *task) {
 	p.mu.Lock()
@@ -81,13 +75,12 @@ func (c *call) resume(w record.Wish) bool {
 	}
 	// Beginning under its key reports whether the arguments are the same.
 	w.Key = rec.Operation.Key
-	asked := time.Now()
-	res, err := c.p.o.Recorder.Begin(ctx, w)
+	res, err := c.p.o.Recorder.BeginToSend(ctx, w)
 	switch {
 	case err != nil:
 		return false
 	case res.Answer == ledger.AnswerBegun: // the first call has failed meanwhile
-		c.begun(res, asked)
+		c.begun(res, w.Remark)
 		return true
 	case res.Answer != ledger.AnswerInProgress || res.Operation.ID != rec.Operation.ID:
 		return false
@@ -96,7 +89,7 @@ func (c *call) resume(w record.Wish) bool {
 	if deadline <= 0 {
 		deadline = c.rule.Deadline
 	}
-	asked = time.Now()
+	asked := time.Now()
 	applied, err := c.p.o.Recorder.Suspend(ctx, ledger.SuspendRequest{AttemptID: rec.Operation.LiveAttempt, Awaits: "answer:" + ledger.NewID(),
 		Instead: awaits, For: deadline, Reason: "the client answered the server's question"})
 	if err != nil {

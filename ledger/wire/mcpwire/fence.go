@@ -30,7 +30,7 @@ type fencedConn struct {
 
 func (c fencedConn) Write(p []byte) (int, error) {
 	if transmit.Past(c.deadline) {
-		return 0, transmit.ErrFenced
+		return 0, transmit.ErrPastDeadline
 	}
 	return c.Conn.Write(p)
 }

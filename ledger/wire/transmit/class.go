@@ -21,7 +21,7 @@ func Class(err error) ledger.ErrorClass {
 	switch {
 	case err == nil:
 		return ""
-	case errors.Is(err, ErrFenced):
+	case errors.Is(err, ErrPastDeadline):
 		return ledger.ClassDeadline
 	case errors.Is(err, context.Canceled):
 		return ledger.ClassKilled

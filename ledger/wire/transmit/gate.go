@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrFenced refuses a byte after the sender's own deadline (I3).
-	ErrFenced = errors.New("the deadline had passed before the request was written")
+	// ErrPastDeadline refuses a byte after the sender's own deadline (I3).
+	ErrPastDeadline = errors.New("the deadline had passed before the request was written")
 	// errSealed refuses a byte after the answer "not sent" was given.
 	errSealed = errors.New("the request was given up before it was written")
 )
@@ -52,7 +52,7 @@ func (g *gate) enter() (counted bool, err error) {
 	case !g.armed:
 		return false, nil
 	case Past(g.deadline):
-		return false, ErrFenced
+		return false, ErrPastDeadline
 	}
 	g.writing++
 	return true, nil

@@ -82,7 +82,7 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 	req.GetBody = nil
 	if Past(l.Deadline) {
 		life.end()
-		return nil, Failed(a, ErrFenced)
+		return nil, Failed(a, ErrPastDeadline)
 	}
 	resp, err := s.transport(g).RoundTrip(req) //nolint:bodyclose // the Reply closes it
 	if err != nil {

@@ -296,7 +296,7 @@ func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 		g := &gate{deadline: time.Now().Add(30 * time.Millisecond), armed: true}
 		c := gatedConn{recordingConn{w: &wrote}, g}
 		time.Sleep(40 * time.Millisecond)
-		if n, err := c.Write([]byte("POST")); n != 0 || !errors.Is(err, ErrFenced) || wrote.Len() != 0 || g.seal() {
+		if n, err := c.Write([]byte("POST")); n != 0 || !errors.Is(err, ErrPastDeadline) || wrote.Len() != 0 || g.seal() {
 			t.Errorf("n=%d err=%v wrote=%d", n, err, wrote.Len())
 		}
 	})

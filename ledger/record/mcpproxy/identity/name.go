@@ -1,4 +1,4 @@
-package mcpproxy
+package identity
 
 import (
 	"net/url"

@@ -1,12 +1,10 @@
-package mcpproxy_test
+package identity
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"indoubt/ledger/record/mcpproxy"
 )
 
 // projects are two directories with a server, data, and links to them.
@@ -58,7 +56,7 @@ func TestI4_SpellingsAreOneServer(t *testing.T) {
 	} {
 		first := ""
 		for _, s := range spellings {
-			scope := mcpproxy.CommandScope(strings.Fields(s.command), s.dir)
+			scope := CommandScope(strings.Fields(s.command), s.dir)
 			if first == "" {
 				first = scope
 			} else if scope != first {
@@ -67,19 +65,19 @@ func TestI4_SpellingsAreOneServer(t *testing.T) {
 		}
 	}
 	// What the server makes is the same place as before.
-	before := mcpproxy.CommandScope([]string{"uvx", "fs", "./new"}, root+"/link")
+	before := CommandScope([]string{"uvx", "fs", "./new"}, root+"/link")
 	if err := os.Mkdir(filepath.Join(one, "new"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if mcpproxy.CommandScope([]string{"uvx", "fs", "new"}, one) != before {
+	if CommandScope([]string{"uvx", "fs", "new"}, one) != before {
 		t.Error("a directory is another place once it is there")
 	}
 	for _, same := range []string{"HTTPS://MCP.example.com:443/mcp?team=a", "https://mcp.example.com/mcp/?team=a", "https://mcp.example.com./x/../mcp?team=a&access_token=t"} {
-		if mcpproxy.URLScope(same) != mcpproxy.URLScope("https://mcp.example.com/mcp?team=a") {
+		if URLScope(same) != URLScope("https://mcp.example.com/mcp?team=a") {
 			t.Errorf("%s is another server", same)
 		}
 	}
-	if mcpproxy.URLScope("http://127.0.0.1:80/") != mcpproxy.URLScope("http://localhost") {
+	if URLScope("http://127.0.0.1:80/") != URLScope("http://localhost") {
 		t.Error("this machine is another one by its address")
 	}
 }
@@ -97,13 +95,50 @@ func TestI4_OtherPlacesAreOtherServers(t *testing.T) {
 		{"env ACCOUNT=a npx @acme/server-x", one}, {"env ACCOUNT=b npx @acme/server-x", one}, {"npx @acme/server-x --account=a@1", one}, {"npx @acme/server-x --account=a@2", one},
 		{"npx mcp-remote https://h/a", one}, {"npx mcp-remote https://h/b", one}, {"npx mcp-remote https://h:8443/a", one},
 	} {
-		scope := mcpproxy.CommandScope(strings.Fields(s.command), s.dir)
+		scope := CommandScope(strings.Fields(s.command), s.dir)
 		if other, taken := seen[scope]; taken {
 			t.Errorf("%q in %s is taken for %q in %s", s.command, s.dir, other.command, other.dir)
 		}
 		seen[scope] = s
 	}
-	if mcpproxy.URLScope("https://h/a%2Fb") == mcpproxy.URLScope("https://h/c") || mcpproxy.URLScope("https://h/?team=a") == mcpproxy.URLScope("https://h/?team=b") {
+	if URLScope("https://h/a%2Fb") == URLScope("https://h/c") || URLScope("https://h/?team=a") == URLScope("https://h/?team=b") {
 		t.Error("two URLs are one server")
+	}
+}
+
+func TestURLs(t *testing.T) {
+	if got := URLName("https://user:pw@mcp.example.com:8443/mcp?x=1"); got != "mcp.example.com" {
+		t.Errorf("called %q", got)
+	}
+	same := URLScope("https://mcp.example.com/mcp?team=a")
+	for _, other := range []string{"https://user:pw@mcp.example.com/mcp?team=a", "HTTPS://MCP.example.com/mcp?team=a&api_key=s3cret#x"} {
+		if URLScope(other) != same {
+			t.Errorf("%s is another scope", other)
+		}
+	}
+	for _, other := range []string{"https://mcp.example.com/mcp?team=b", "https://mcp.example.com/other?team=a"} {
+		if URLScope(other) == same {
+			t.Errorf("%s is the same scope", other)
+		}
+	}
+	if CommandScope([]string{"a", "b"}, "/x") == CommandScope([]string{"a", "b"}, "/y") {
+		t.Error("the directory does not count")
+	}
+}
+
+func TestNamesAndScopes(t *testing.T) {
+	for _, c := range []struct{ command, want string }{
+		{"npx -y @modelcontextprotocol/server-memory", "memory"},
+		{"npx @acme/mcp-server-tracker@1.2.3 --flag", "tracker"},
+		{"uvx mcp-server-git --repository .", "git"},
+		{"uv run --quiet weather.py", "weather"},
+		{"/opt/bin/github-mcp-server stdio", "github"},
+		{"node ./dist/index.js", "index"},
+		{"./mcp", "mcp"},
+		{"", "server"},
+	} {
+		if got := CommandName(strings.Fields(c.command)); got != c.want {
+			t.Errorf("%q is called %q, want %q", c.command, got, c.want)
+		}
 	}
 }

@@ -1,7 +1,10 @@
-package mcpproxy
+// Package identity tells MCP servers apart: by what scope their calls are known in
+// the ledger, and by what name people know them. It is a leaf.
+package identity
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"os"
@@ -248,5 +251,5 @@ func scopeOf(parts map[string]any) string {
 		panic(err) // only texts come here
 	}
 	sum := sha256.Sum256(text)
-	return "mcp:" + hexDigest(sum[:])
+	return "mcp:" + hex.EncodeToString(sum[:16])
 }
