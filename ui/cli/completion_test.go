@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -78,5 +79,17 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		if strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: its line ends with a full stop", cmd.Name())
 		}
+	}
+}
+
+func TestTheVersionIsTheReleases(t *testing.T) {
+	release = "v1.2.3"
+	t.Cleanup(func() { release = "" })
+	if got := version(); !strings.HasPrefix(got, "v1.2.3, go") {
+		t.Error(got)
+	}
+	build, err := os.ReadFile("../../Makefile")
+	if err != nil || !strings.Contains(string(build), "-X indoubt/ui/cli.release=$(VERSION)") {
+		t.Errorf("the build does not set the variable: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -62,13 +63,16 @@ func newRootCommand(a *app) *cobra.Command {
 	return root
 }
 
+// release is the version that the build has set, with `-ldflags -X`.
+var release string
+
 // version names the build: a release by its tag, any other by its commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	built := info.Main.Version
+	built := cmp.Or(release, info.Main.Version)
 	if built == "" || built == "(devel)" {
 		built = "development build"
 		for _, s := range info.Settings {
