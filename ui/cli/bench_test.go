@@ -64,6 +64,10 @@ kinds:
     cost: { duplicate: input.amount / 100 * 2, miss: input.amount / 100 }
 `
 
+// patience ends a wait that would otherwise never end. How long the program may
+// take is not its business: a busy machine takes long.
+const patience = 3 * time.Minute
+
 // A check that lacks its secret promises nothing.
 func init() { os.Setenv("STRIPE_KEY", "sk_test") }
 

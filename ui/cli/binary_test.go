@@ -37,7 +37,7 @@ func ends(t *testing.T, cmd *exec.Cmd) (exit int, stdout, stderr string) {
 }
 
 func TestBinaryFirstSteps(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	exit, stdout, stderr := ends(t, binary(dir))
 	if exit != 3 || stdout != "" || !strings.HasPrefix(stderr, "No ledger at ~/state/indoubt/ledger.db. This is not an all-clear.\n") {
 		t.Errorf("exit %d\n%s%s", exit, stdout, stderr)
@@ -66,10 +66,8 @@ func TestBinaryWithoutTheRightToWrite(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("run by an ordinary user: the directory is closed to its owner")
 	}
-	dir := t.TempDir()
-	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
-		os.Chmod(d, 0o755)
-	}
+	dir := place(t)
+	openToAll(dir)
 	path := filepath.Join(dir, "ledger.db")
 	if exit, _, stderr := ends(t, binary(dir, "--ledger", path, "init")); exit != 0 {
 		t.Fatal(stderr)
@@ -97,7 +95,7 @@ func TestBinaryWithoutTheRightToWrite(t *testing.T) {
 }
 
 func TestBinaryFollowsUntilItIsInterrupted(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	ends(t, binary(dir, "init"))
 	cmd := binary(dir, "log", "--follow")
 	out, err := cmd.StdoutPipe()
@@ -128,7 +126,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd, await, answer string) (exit int, sc
 		t.Fatal(err)
 	}
 	defer tty.Close()
-	stuck := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	stuck := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer stuck.Stop()
 	var seen bytes.Buffer
 	buf := make([]byte, 4096)
@@ -153,7 +151,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd, await, answer string) (exit int, sc
 }
 
 func TestBinaryOpensAndLeavesTheConsole(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	ends(t, binary(dir, "init"))
 	if exit, screen := onTerminal(t, binary(dir), "Nothing was ever recorded", "q"); exit != 0 || !strings.Contains(screen, "\x1b[?1049h") {
 		t.Errorf("exit %d\n%q", exit, screen)
@@ -161,7 +159,7 @@ func TestBinaryOpensAndLeavesTheConsole(t *testing.T) {
 }
 
 func TestBinaryAsksForAReason(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	ends(t, binary(dir, "init"))
 	if exit, screen := onTerminal(t, binary(dir, "hold", "--all"), "Reason:", "incident\r"); exit != 0 {
 		t.Errorf("exit %d\n%q", exit, screen)

@@ -33,11 +33,10 @@ func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := newSite(t)
 			s.ledger = filepath.Join(s.dir, "state", "ledger.db")
 			s.env = append(s.env, "INDOUBT_LEDGER="+s.ledger)
-			s.writePolicy(strings.Replace(kinds, "retry: { max: 5 }", "retry: { max: 5, backoff: 2s..2s }\n    auto: { retry: absent }", 1))
+			s.writePolicy(strings.Replace(kinds, "retry: { max: 5 }", "retry: { max: 5, backoff: 8s..8s }\n    auto: { retry: absent }", 1))
 			s.must(0, "init")
 			s.control()
 			op := s.doubtful("charge", "k1", `{"amount":700,"currency":"usd","customer":"cus_9"}`, "--token-sent")
@@ -48,7 +47,7 @@ func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 			if err := take(t, s.ledger); err != nil {
 				t.Fatal(err)
 			}
-			defer time.AfterFunc(15*time.Second, func() { engine.cmd.Process.Signal(syscall.SIGTERM) }).Stop()
+			defer time.AfterFunc(patience, func() { engine.cmd.Process.Signal(syscall.SIGTERM) }).Stop()
 			r := engine.finish()
 			if r.Exit != 1 || !strings.Contains(r.Err, "removed or replaced") {
 				t.Errorf("exit %d: %s", r.Exit, r.Err)

@@ -3,9 +3,13 @@
 package cli_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -91,27 +95,24 @@ func TestI3_E2E_StoppedPastItsDeadline(t *testing.T) {
 	need(t, "curl")
 	s := newSite(t)
 	curl := s.curl("hello")
-	script := "sleep 2.5; exec " + quoteAll(curl[slices.Index(curl, "curl"):])
+	script := "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; exec " + quoted(curl[slices.Index(curl, "curl"):])
 	p := s.start("run", "--kind", "quick", "--key", "k1", "--", "sh", "-c", script, "{{token}}")
-	s.eventually("the run has begun", func() bool { return strings.Contains(s.do("list", "--json").Out, "pending") })
+	s.eventually("the command runs", func() bool { _, err := os.Stat(filepath.Join(s.dir, "pid")); return err == nil })
 	p.cmd.Process.Signal(syscall.SIGSTOP)
 	s.eventually("the deadline passes", func() bool { return s.only().State == "uncertain" })
-	time.Sleep(2 * time.Second)
+	touch := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600)
+	text, err := os.ReadFile(filepath.Join(s.dir, "pid"))
+	pid, bad := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err := errors.Join(touch, err, bad); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the command is gone", func() bool { return !alive(pid) })
 	p.cmd.Process.Signal(syscall.SIGCONT)
 	if r := p.finish(); r.Exit == 0 {
 		t.Errorf("exit 0 after its deadline: %s", r.Out)
 	}
-	time.Sleep(time.Second) // whatever was left running has had its time
 	s.wantEffects("hello", 0)
 	s.wantState(s.only(), "uncertain")
-}
-
-func quoteAll(argv []string) string {
-	var out []string
-	for _, a := range argv {
-		out = append(out, "'"+strings.ReplaceAll(a, "'", `'\''`)+"'")
-	}
-	return strings.Join(out, " ")
 }
 
 // A pipeline that is stopped with its answer in hand reports it late; the
@@ -163,14 +164,15 @@ func TestI10_E2E_KilledAnywhere(t *testing.T) {
 		wait.Go(func() { p.finish() })
 	}
 	wait.Wait()
-	time.Sleep(1300 * time.Millisecond) // every deadline has passed
 	known := map[string]bool{}
-	for _, op := range s.list() {
-		known[op.Token] = true
-		if op.State == "pending" {
-			t.Errorf("%s is still in flight after its deadline", op.ID)
+	s.eventually("every deadline has passed", func() bool {
+		over := true
+		for _, op := range s.list() {
+			known[op.Token] = true
+			over = over && op.State != "pending"
 		}
-	}
+		return over
+	})
 	for _, q := range s.down.Requests() {
 		if q.Method != "POST" {
 			continue

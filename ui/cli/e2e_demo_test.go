@@ -66,7 +66,7 @@ func TestE2E_DemoLeavesNothingBehind(t *testing.T) {
 			go func() { ended <- cmd.Wait() }()
 			select {
 			case <-ended:
-			case <-time.After(5 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("it does not end")
 			}
 			s.eventually("its pipelines are gone", func() bool {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -98,13 +97,9 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 		}
 		return c.ByState[ledger.Uncertain]
 	}
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	metrics := "http://" + port.Addr().String() + "/metrics"
-	port.Close()
-	first, second := s.start("reconcile", "--watch"), s.start("reconcile", "--watch", "--metrics", port.Addr().String())
+	address := freeAddress(t)
+	metrics := "http://" + address + "/metrics"
+	first, second := s.start("reconcile", "--watch"), s.start("reconcile", "--watch", "--metrics", address)
 	s.eventually("a good part is settled", func() bool { return unsettled() < many*3/4 })
 	shut.Store(true) // both have their hands full
 	s.eventually("both wait", func() bool { return waiting.Load() == 2*8 })

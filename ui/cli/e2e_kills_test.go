@@ -4,12 +4,12 @@ package cli_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -91,6 +91,11 @@ func (a *arena) kill() {
 	if of[role][a.luck.IntN(len(of[role]))].Kill() == nil {
 		a.kills[role]++
 	}
+}
+
+// pause is a random time below a bound.
+func (a *arena) pause(below time.Duration) time.Duration {
+	return time.Duration(a.luck.Int64N(int64(below)))
 }
 
 // heard notes what was acknowledged.
@@ -218,7 +223,7 @@ func (a *arena) plainSQL(string) {
 func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	need(t, "curl")
 	need(t, "python3")
-	long := 4 * time.Second
+	var long time.Duration // without one, until every role has shown something
 	if text := os.Getenv("INDOUBT_KILLS"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
@@ -234,17 +239,14 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	s.must(0, "init")
+	start := time.Since(began) // which takes long where the machine is busy
 	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.05}, drill.Trouble{Fault: drill.CutBefore, Rate: 0.1})
-	over, end := context.WithTimeout(t.Context(), long)
+	over, end := context.WithTimeout(t.Context(), cmp.Or(long, patience))
 	defer end()
 	a := &arena{site: s, over: over, live: map[*os.Process]string{}, kills: map[string]int{}, told: map[string]string{}, luck: rand.New(rand.NewPCG(9, 9))}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := free.Addr().String()
-	free.Close()
+	proxy := freeAddress(t)
 	a.again("http", func(string) { a.doomed("http", "http", "-q", "--listen", proxy, "--upstream", s.down.URL()) })
 	a.again("engine", func(string) { a.doomed("engine", "reconcile", "--watch") })
 	a.again("console", func(string) {
@@ -265,9 +267,12 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	})
 	a.again("mcp", a.agent)
 	a.again("sql", a.plainSQL)
-	for over.Err() == nil {
-		time.Sleep(time.Duration(40+a.luck.IntN(200)) * time.Millisecond)
+	for kills := 0; over.Err() == nil; kills++ {
+		time.Sleep(40*time.Millisecond + a.pause(max(200*time.Millisecond, 3*start)))
 		a.kill()
+		if long == 0 && kills >= 25 && kills%5 == 0 && a.hasShown() {
+			end()
+		}
 	}
 	ended := make(chan struct{})
 	go func() { a.all.Wait(); close(ended) }()
@@ -282,6 +287,21 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	a.inTheMorning()
 }
 
+var killedKinds = []string{"post", "charge", "note", "mcp.shop.post", "payout"}
+
+// hasShown reports whether there are enough operations of every kind to judge by.
+func (a *arena) hasShown() bool {
+	kinds := map[string]bool{}
+	committed := 0
+	for _, row := range a.rows(`SELECT kind, state FROM operations`) {
+		kinds[row[0]] = true
+		if row[1] == "committed" {
+			committed++
+		}
+	}
+	return committed >= 15 && len(kinds) == len(killedKinds)
+}
+
 // inTheMorning lets everything be settled, and compares it with the truth.
 func (a *arena) inTheMorning() {
 	a.Helper()
@@ -291,7 +311,7 @@ func (a *arena) inTheMorning() {
 		return a.rows(`SELECT id, kind, state FROM operations WHERE state IN ('pending', 'uncertain')`)
 	}
 	open := unsettled()
-	for limit := time.Now().Add(2 * time.Minute); len(open) > 0 && time.Now().Before(limit); open = unsettled() {
+	for limit := time.Now().Add(patience); len(open) > 0 && time.Now().Before(limit); open = unsettled() {
 		ids := []string{"reconcile"}
 		for _, row := range open {
 			ids = append(ids, row[0])
@@ -332,7 +352,7 @@ func (a *arena) inTheMorning() {
 	if r := a.do("doctor"); r.Exit != 0 {
 		a.Errorf("doctor: exit %d\n%s%s", r.Exit, r.Out, r.Err)
 	}
-	for _, kind := range []string{"post", "charge", "note", "mcp.shop.post", "payout"} {
+	for _, kind := range killedKinds {
 		if kinds[kind] == 0 {
 			a.Errorf("nothing was recorded as %s", kind)
 		}

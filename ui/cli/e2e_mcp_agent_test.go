@@ -52,7 +52,7 @@ var agents = map[string]agentSession{
 	"TypeScript SDK 2": modern("sdk"),
 	"AI SDK":           modern("ai"),
 	"Go SDK": func(s *site, _ toolbox, server []string, calls ...toolCall) []string {
-		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(s.Context(), patience)
 		defer cancel()
 		cmd := exec.Command(server[0], server[1:]...)
 		cmd.Env, cmd.Dir = s.env, s.dir
@@ -85,7 +85,7 @@ var agents = map[string]agentSession{
 			}
 			arguments, _ := json.Marshal(call.arguments)
 			argv = append(append(argv, "--method", "tools/call", "--tool-name", call.tool, "--tool-args-json", string(arguments), "--"), server...)
-			ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(s.Context(), patience)
 			cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 			cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
 			text, _ := cmd.CombinedOutput() // its exit code says what the tool said
@@ -163,7 +163,7 @@ func (c *conversation) ask(method string, params object) string {
 		c.s.Fatal(err)
 	}
 	fmt.Fprintf(c.in, "%s\n", line)
-	alarm := time.AfterFunc(time.Minute, func() { c.cmd.Process.Kill() })
+	alarm := time.AfterFunc(patience, func() { c.cmd.Process.Kill() })
 	defer alarm.Stop()
 	for {
 		line, err := c.lines.ReadString('\n')
@@ -200,7 +200,6 @@ func TestAnAgentIsToldAndActsOnce(t *testing.T) {
 	const unknown, done = "not known whether this call took effect", "has taken effect already"
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := newMCPSite(t, "version: 1\ndefaults: { deadline: 1s }\n")
 			s.T = t
 			effects, once := filepath.Join(s.dir, "effects"), filepath.Join(s.dir, "once")

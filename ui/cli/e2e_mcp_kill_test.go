@@ -47,7 +47,6 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 	box := npm(t)
 	for when, wantState := range map[string]string{"before": "failed", "after": "committed"} {
 		t.Run(when, func(t *testing.T) {
-			t.Parallel()
 			s := newMCPSite(t, "")
 			policy := strings.NewReplacer("@NODE@", box.node, "@SERVER@", box.memory()[1]).Replace(memoryPolicy)
 			write := func(text string) {

@@ -145,7 +145,6 @@ func TestNoMistakeOfAnAgentBlocksIt(t *testing.T) {
 	t.Parallel()
 	for _, m := range mistakes("") {
 		t.Run(m.server+"/"+m.name, func(t *testing.T) {
-			t.Parallel()
 			s := newMCPSite(t, anyPolicy)
 			s.T = t
 			dir := filepath.Join(s.dir, "work")

@@ -47,14 +47,9 @@ type object = map[string]any
 // newMCPSite is a site whose policy knows the memory server.
 func newMCPSite(t *testing.T, policy string) *site {
 	t.Helper()
-	dir := t.TempDir()
-	s := &site{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml")}
-	if err := os.WriteFile(s.policy, []byte(policy), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s.env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_CACHE_HOME="+dir,
-		"INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY="+s.policy, "INDOUBT_ACTOR=maya", "NO_PROXY=*",
-		"MEMORY_FILE_PATH="+filepath.Join(dir, "memory.jsonl"))
+	s := bareSite(t)
+	s.writePolicy(policy)
+	s.env = append(s.env, "XDG_CACHE_HOME="+s.dir, "MEMORY_FILE_PATH="+filepath.Join(s.dir, "memory.jsonl"))
 	return s
 }
 
@@ -103,7 +98,7 @@ func (s *site) module(box toolbox, name string, todo any) []string {
 // output runs a program that must end well, and gives its lines.
 func (s *site) output(argv ...string) []string {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
@@ -217,7 +212,6 @@ var memorySteps = []step{
 func TestRealMCPServersAnswerTheSameBehindTheProxy(t *testing.T) {
 	box := npm(t)
 	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
 		s := newMCPSite(t, anyPolicy)
 		s.drive(box, script{Command: tapped("direct", box.memory()), Steps: memorySteps})
 		direct := readLines(t, filepath.Join(s.dir, "memory.jsonl"))
@@ -235,7 +229,6 @@ func TestRealMCPServersAnswerTheSameBehindTheProxy(t *testing.T) {
 		})
 	})
 	t.Run("filesystem", func(t *testing.T) {
-		t.Parallel()
 		s := newMCPSite(t, anyPolicy)
 		root := filepath.Join(s.dir, "root")
 		file := filepath.Join(root, "a.txt")
@@ -263,7 +256,6 @@ func TestRealMCPServersAnswerTheSameBehindTheProxy(t *testing.T) {
 		})
 	})
 	t.Run("everything", func(t *testing.T) {
-		t.Parallel()
 		s := newMCPSite(t, anyPolicy)
 		s.drive(box, script{Command: tapped("direct", box.everything("stdio")), Steps: everythingSteps})
 		s.drive(box, script{Command: tapped("behind", proxied("everything", box.everything("stdio"))), Steps: everythingSteps})
@@ -315,7 +307,6 @@ func unordered(lines []string) []string {
 
 func TestTheInspectorGetsTheSameBehindTheProxy(t *testing.T) {
 	box := npm(t)
-	t.Parallel()
 	s := newMCPSite(t, anyPolicy)
 	inspect := func(server []string, more ...string) []string {
 		argv := []string{box.node, box.path(".bin", "mcp-inspector"), "--cli", "-q", "--format", "json"}

@@ -5,7 +5,6 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -42,19 +41,13 @@ var (
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	return strings.TrimPrefix(freeAddress(t), "127.0.0.1:")
 }
 
 // What a server behind a URL asks of its client, tells it on the way and tells it
 // out of turn goes through, and the session ends with the client.
 func TestAServerBehindAURLIsTheSameBehindTheProxy(t *testing.T) {
 	box := npm(t)
-	t.Parallel()
 	s := newMCPSite(t, anyPolicy)
 	port := freePort(t)
 	s.env = append(s.env, "PORT="+port)
@@ -162,7 +155,7 @@ func TestI2_AnAnswerCutOverHTTPLeavesTheCallInDoubt(t *testing.T) {
 func (a *agent) ask(id int, line string) string {
 	a.Helper()
 	fmt.Fprintln(a.in, line)
-	for limit := time.After(20 * time.Second); ; {
+	for limit := time.After(patience); ; {
 		select {
 		case line, open := <-a.lines:
 			if !open {

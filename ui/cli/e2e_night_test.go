@@ -75,7 +75,6 @@ kinds:
 // ledger. In the morning nothing is settled against what really happened,
 // nothing happened twice or without a record, and all that can be settled is.
 func TestE2E_ANightOfTrouble(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.writePolicy(nightKinds)
 	s.down.Meet( // a write meets the first whose rate is above its own number
@@ -123,11 +122,7 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 			p.Signal(syscall.SIGSTOP)
 			time.AfterFunc(2500*time.Millisecond, func() { p.Signal(syscall.SIGCONT) })
 		case 2:
-			p.Signal(syscall.SIGCONT)
-			p.Signal(syscall.SIGTERM)
-			if r := engines[i].finish(); r.Exit != 0 {
-				t.Errorf("an engine that was ended: exit %d: %s", r.Exit, r.Err)
-			}
+			s.endEngine(engines[i])
 			engines[i] = s.start("reconcile", "--watch")
 		case 3:
 			s.lock(time.Duration(luck.IntN(400)) * time.Millisecond)
@@ -147,13 +142,23 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		return len(open) == 0
 	})
 	for _, e := range engines {
-		e.cmd.Process.Signal(syscall.SIGTERM)
-		if r := e.finish(); r.Exit != 0 {
-			t.Errorf("an engine in the morning: exit %d: %s", r.Exit, r.Err)
-		}
+		s.endEngine(e)
 	}
 	s.judge()
 	s.sound()
+}
+
+// endEngine tells an engine to end, once it has begun its work.
+func (s *site) endEngine(p *process) {
+	s.Helper()
+	p.cmd.Process.Signal(syscall.SIGCONT)
+	s.eventually("the engine is registered", func() bool {
+		return len(s.rows(fmt.Sprintf(`SELECT holder FROM engines WHERE holder LIKE '%%/%d/%%'`, p.cmd.Process.Pid))) == 1
+	})
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	if r := p.finish(); r.Exit != 0 {
+		s.Errorf("an engine that was ended: exit %d: %s", r.Exit, r.Err)
+	}
 }
 
 // wish is one write of a pipeline that sends by itself, and may die before or

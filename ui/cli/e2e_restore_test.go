@@ -18,7 +18,6 @@ import (
 // restore, and writers that go on. What was acknowledged before the backup is there,
 // and is not done again.
 func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
-	t.Parallel()
 	page, err := os.ReadFile("../../ledger/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +50,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 		return s.do("run", "--kind", "note", "--key", key, "--", "sh", "-c", "echo "+key+" >> "+ran).Exit
 	}
 	// A secret in an input needs the key of the digests.
-	secret := []string{"begin", "--kind", "note", "--key", "secret", "--input", `{"password":"hunter2hunter2"}`}
+	secret := []string{"begin", "--kind", "note", "--key", "secret", "--deadline", "1h", "--input", `{"password":"hunter2hunter2"}`}
 	s.must(0, secret...)
 	var told sync.Map
 	var over atomic.Bool

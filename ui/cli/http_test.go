@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // httpProxy is the built program as a proxy, and what it says.
@@ -87,7 +86,7 @@ func (p *httpProxy) post(path, key, body string) (int, map[string]any, http.Head
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}).Do(req)
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}).Do(req)
 	if err != nil {
 		return 0, nil, nil
 	}
@@ -133,17 +132,8 @@ func newShop(t *testing.T, hold bool) *shop {
 	return s
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came: %s", what)
-		}
-	}
-}
-
 func TestHTTPProxyRecordsAndReplays(t *testing.T) {
-	dir, s := t.TempDir(), newShop(t, false)
+	dir, s := place(t), newShop(t, false)
 	p := startHTTP(t, dir, s.URL, "--source", "billing@7")
 	for try := range 2 {
 		status, said, header := p.post("/orders", "INV-1042", `{"password":"hunter2hunter2"}`)
@@ -190,7 +180,7 @@ func operationOf(t *testing.T, list string) string {
 // A proxy that is killed in the middle leaves the write in flight, then in doubt;
 // the next one tells so and sends nothing.
 func TestI10_HTTPProxyKilledInTheMiddle(t *testing.T) {
-	dir, s := t.TempDir(), newShop(t, true)
+	dir, s := place(t), newShop(t, true)
 	policy := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(policy, []byte("version: 1\ndefaults: { deadline: 4s }\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -233,7 +223,7 @@ func TestHTTPProxyToldToEndInTheMiddle(t *testing.T) {
 		"too late": {"50ms", "uncertain", 502},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, s := t.TempDir(), newShop(t, true)
+			dir, s := place(t), newShop(t, true)
 			p := startHTTP(t, dir, s.URL, "--grace", tc.grace)
 			answered := make(chan int, 1)
 			go func() {
@@ -267,7 +257,7 @@ func TestHTTPProxyToldToEndInTheMiddle(t *testing.T) {
 }
 
 func TestHTTPProxyFollowsThePolicy(t *testing.T) {
-	dir, s := t.TempDir(), newShop(t, false)
+	dir, s := place(t), newShop(t, false)
 	policy := filepath.Join(dir, "policy.yaml")
 	write := func(text string) {
 		t.Helper()
@@ -301,7 +291,7 @@ func TestHTTPProxyFollowsThePolicy(t *testing.T) {
 }
 
 func TestHTTPProxyRefusesToStart(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	if err := os.WriteFile(filepath.Join(dir, "bad.yaml"), []byte("kinds: 7\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -334,9 +324,8 @@ func TestHTTPProxyRefusesToStart(t *testing.T) {
 
 // TestI10_AClosedLogLosesNothing: whoever reads the log may go.
 func TestI10_AClosedLogLosesNothing(t *testing.T) {
-	s := newShop(t, false)
-	defer s.Close()
-	p := startHTTP(t, t.TempDir(), s.URL)
+	dir, s := place(t), newShop(t, false)
+	p := startHTTP(t, dir, s.URL)
 	p.out.Close()
 	for _, key := range []string{"k1", "k2", "k3"} {
 		if status, said, _ := p.post("/orders", key, `{"n":1}`); status != 201 {

@@ -14,12 +14,6 @@ import (
 	"indoubt/ledger/hostclock"
 )
 
-func (b *bench) local(t *testing.T) {
-	zone := time.Local
-	time.Local = time.UTC
-	t.Cleanup(func() { time.Local = zone })
-}
-
 // table runs `list` on a terminal that many columns wide.
 func (b *bench) table(width int, args ...string) string {
 	b.Helper()
@@ -98,7 +92,6 @@ func TestListSaysWhatAnEmptyListMeans(t *testing.T) {
 
 func TestShowReadsLikeATicket(t *testing.T) {
 	b := scene(t)
-	b.local(t)
 	b.want(0, "note", id(1), "--reason", "asking their support, ticket 4411")
 	for n, name := range map[int]string{1: "in_doubt", 5: "duplicate"} {
 		out := b.want(0, "show", id(n))
@@ -130,7 +123,6 @@ func TestShortIDsWorkEverywhere(t *testing.T) {
 
 func TestLogPrintsOneLineAnEvent(t *testing.T) {
 	b := scene(t)
-	b.local(t)
 	out := b.want(0, "log")
 	if n, want := strings.Count(out, "\n"), int(b.lastEvent()); n != want {
 		t.Errorf("%d lines for %d events\n%s", n, want, out)
@@ -167,7 +159,7 @@ func TestLogFollows(t *testing.T) {
 		select {
 		case line := <-lines:
 			return line
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("nothing came")
 			return ""
 		}

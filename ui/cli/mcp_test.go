@@ -64,7 +64,7 @@ func (s *site) agent(args ...string) *agent {
 func (a *agent) call(id int, tool string) (outcome, line string) {
 	a.Helper()
 	fmt.Fprintf(a.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":"x"}}}`+"\n", id, tool)
-	for limit := time.After(20 * time.Second); ; {
+	for limit := time.After(patience); ; {
 		select {
 		case line, open := <-a.lines:
 			if !open {
@@ -101,12 +101,9 @@ func (a *agent) leave() int {
 func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 	need(t, "cat")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 200ms }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 2s }\n")
 	a := s.agent("--source", "agent@7", "--", "cat")
 	outcome, line := a.call(1, "say")
-	for strings.Contains(line, "before it could be sent") { // a machine so slow that its time was over
-		outcome, line = a.call(1, "say")
-	}
 	if outcome != "unknown" {
 		t.Fatalf("answer: %s", line)
 	}
@@ -117,7 +114,7 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 		t.Errorf("answer: %s", line)
 	}
 	// The policy is followed as it changes.
-	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 200ms, repeat_in_doubt: none }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 2s, repeat_in_doubt: none }\n")
 	s.eventually("the call is exempt", func() bool {
 		_, line := b.call(2, "say")
 		return !strings.Contains(line, op.ID)
@@ -223,7 +220,7 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 func TestI4_AServersNameIsItsIdentity(t *testing.T) {
 	need(t, "cat")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 200ms }\n  mcp.cat.say: { access: write, deadline: 200ms }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 2s }\n  mcp.cat.say: { access: write, deadline: 2s }\n")
 	first := map[string]string{}
 	for _, c := range []struct {
 		args     []string
@@ -236,9 +233,6 @@ func TestI4_AServersNameIsItsIdentity(t *testing.T) {
 	} {
 		a := s.agent(c.args...)
 		outcome, line := a.call(1, "say")
-		for strings.Contains(line, "before it could be sent") { // a machine so slow that its time was over
-			outcome, line = a.call(1, "say")
-		}
 		id := operationIn(t, line)
 		if outcome != "unknown" {
 			t.Fatalf("%q: %s", c.args, line)

@@ -43,7 +43,7 @@ func TestWatchingSaysThatThePolicyIsBroken(t *testing.T) {
 	go func() { ended <- a.run(ctx, []string{"reconcile", "--watch", "--metrics", ":0"}) }()
 	until := func(want string) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(errOut.String(), want); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); !strings.Contains(errOut.String(), want); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%q was not said:\n%s", want, errOut.String())
 			}
@@ -82,7 +82,7 @@ func TestTheLastGoodPolicyStays(t *testing.T) {
 	write := func(path, text string) { t.Helper(); must(os.WriteFile(path, []byte(text), 0o600)) }
 	until := func(what, currency, problem string) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 			said := ""
 			if err := live.problem(); err != nil {
 				said = err.Error()

@@ -13,7 +13,7 @@ import (
 // TestI3_ConcurrentDeliveries of one event, each in a process of its own: one of
 // them goes on.
 func TestI3_ConcurrentDeliveries(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	const deliveries = 12
 	started := make([]*exec.Cmd, deliveries)
 	for i := range started {
@@ -38,7 +38,7 @@ func TestI3_ConcurrentDeliveries(t *testing.T) {
 // TestRunRetriesByThePolicy: a refusal that the policy reads is tried again, and
 // the person is told of the wait.
 func TestRunRetriesByThePolicy(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	file := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(file, []byte(`version: 1
 kinds:

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // recordingPage is the page that tells which line to change.
@@ -54,7 +53,7 @@ type page struct {
 
 func newPage(t *testing.T) *page {
 	t.Helper()
-	p := &page{T: t, dir: t.TempDir(), posts: map[string]int{}}
+	p := &page{T: t, dir: place(t), posts: map[string]int{}}
 	if err := os.Symlink(program, filepath.Join(p.dir, "indoubt")); err != nil {
 		t.Fatal(err)
 	}
@@ -77,12 +76,7 @@ func (p *page) serve() {
 		fmt.Fprintf(w, `{"said":%q}`, body)
 	}))
 	p.Cleanup(upstream.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		p.Fatal(err)
-	}
-	p.proxy = l.Addr().String()
-	l.Close()
+	p.proxy = freeAddress(p.T)
 	line := strings.NewReplacer("127.0.0.1:8080", p.proxy, "https://api.example.com", upstream.URL).Replace(snippets(p.T, "sh-proxy")[0])
 	words := strings.Fields(line)
 	cmd := exec.Command(filepath.Join(p.dir, words[0]), words[1:]...)
@@ -91,16 +85,13 @@ func (p *page) serve() {
 		p.Fatal(err)
 	}
 	p.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	eventually(p.T, "the proxy listens", func() bool {
 		conn, err := net.Dial("tcp", p.proxy)
 		if err == nil {
 			conn.Close()
-			return
 		}
-		if time.Now().After(end) {
-			p.Fatal("the proxy does not listen")
-		}
-	}
+		return err == nil
+	})
 }
 
 // run runs a snippet just as it stands, at the proxy's own port.
@@ -219,7 +210,7 @@ func TestPageConfiguresMCP(t *testing.T) {
 // TestPageNamesWhatThereIs: every flag the page names exists.
 func TestPageNamesWhatThereIs(t *testing.T) {
 	text := recordingPage(t)
-	dir := t.TempDir()
+	dir := place(t)
 	for command, flags := range map[string][]string{
 		"run": {"--kind", "--key", "--source", "--wait"}, "begin": {"--once", "--wait", "--reconcile"}, "settle": {"--outcome"},
 		"mcp": {"--server", "--url", "--header"}, "http": {"--listen", "--upstream"},

@@ -58,7 +58,7 @@ func sit(t *testing.T, dir string, argv ...string) *seat {
 // sees waits until a text is on the screen.
 func (s *seat) sees(text string) {
 	s.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
 		seen := strings.Contains(s.out.String(), text)
 		s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *seat) types(keys string) {
 // TestRunGivesTheTerminalToItsCommand, which asks there for what it needs, and
 // takes it back for the script that goes on.
 func TestRunGivesTheTerminalToItsCommand(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	s := sit(t, dir, "sh", "-c", `indoubt run --kind k --key a -- sh -c 'echo asking; read word < /dev/tty; read next; echo "it said $word $next"'
 		echo "exit $?"; read last; echo "then $last"`)
 	s.sees("asking")
@@ -95,7 +95,7 @@ func TestRunGivesTheTerminalToItsCommand(t *testing.T) {
 // TestRunInterruptedAtTheTerminal: the key reaches the command, and the script
 // around it; what it leaves is in doubt, and the terminal as it was.
 func TestRunInterruptedAtTheTerminal(t *testing.T) {
-	dir := t.TempDir()
+	dir := place(t)
 	s := sit(t, dir, "sh", "-c", `trap 'echo the script heard it' INT
 		indoubt run --kind k --key a -- sh -c 'stty -echo; echo asking; read word'
 		echo "exit $?"; stty -a | tr ";" "\n" | grep -o -- "-*echo\>" | head -n 1; read last; echo "then $last"`)
@@ -118,7 +118,7 @@ func TestRunStoppedAtTheTerminal(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed")
 	}
-	s := sit(t, t.TempDir(), "bash", "--norc", "--noprofile", "-i")
+	s := sit(t, place(t), "bash", "--norc", "--noprofile", "-i")
 	s.types("indoubt run --kind k --key a -- sh -c 'echo ask\"\"ing; read word; echo \"it said $word\"'\n")
 	s.sees("asking")
 	s.types("\x1a")

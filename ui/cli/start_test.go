@@ -46,7 +46,7 @@ func inits(t testing.TB, dir string) map[string]initOf {
 // allocates much there builds something that it should build when it is first
 // used. BenchmarkStart has the times.
 func TestNoPackageIsBusyBeforeMain(t *testing.T) {
-	for name, did := range inits(t, t.TempDir()) {
+	for name, did := range inits(t, place(t)) {
 		if did.bytes > 400<<10 || did.allocs > 2500 {
 			t.Errorf("%s allocates %d bytes in %d steps before main", name, did.bytes, did.allocs)
 		}

@@ -203,7 +203,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	cancel()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
 	if _, _, err := a.serveMetrics(context.Background(), "nonsense", s, engine, nil); asFailure(err).Exit != exitUsage {
