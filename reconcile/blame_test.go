@@ -49,7 +49,7 @@ func TestWrongQuestionsAreNotTheDownstreamsFault(t *testing.T) {
 // A breaker that opens again after a failed probe says until when.
 func TestBreakerThatOpensAgainSaysUntilWhen(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	w.engine.downs.probe = 300 * time.Millisecond
+	w.engine.downs.probe = 3 * time.Second // well beyond the time of a read
 	w.side.onList = answer(500, nil, ``)
 	o := w.doubt("pay", 420)
 	for range tripAfter {

@@ -17,9 +17,10 @@ import (
 	"indoubt/ledger"
 )
 
-func (w *world) spawn(text string, o ledger.Operation) (*exec.Cmd, *strings.Builder) {
+// spawn starts a sender, which uses its connection once a file is there.
+func (w *world) spawn(text string, o ledger.Operation, connect string) (*exec.Cmd, *strings.Builder) {
 	w.Helper()
-	b, _ := json.Marshal(order{w.path, fmt.Sprintf(text, w.side.URL), o.ID, o.Version, time.Duration(w.offset.Load())})
+	b, _ := json.Marshal(order{w.path, fmt.Sprintf(text, w.side.URL), o.ID, o.Version, time.Duration(w.offset.Load()), connect})
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "RECONCILE_TEST_SENDER="+string(b))
 	var out strings.Builder
@@ -47,7 +48,7 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 		<-release
 	}
 	w.side.mu.Unlock()
-	cmd, out := w.spawn(text, o)
+	cmd, out := w.spawn(text, o, w.path)
 	eventually(t, "the request arrives", func() bool { return arrived.Load() == 1 })
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	_ = cmd.Wait()
@@ -72,14 +73,17 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 func TestI3_StoppedPastTheDeadlineNothingIsSent(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
-	cmd, out := w.spawn(payPolicy, o)
-	// Its connection takes 400 ms, so it stands between its attempt and its first byte.
+	connect := w.path + ".connect"
+	cmd, out := w.spawn(payPolicy, o, connect)
+	// It has no connection yet, so it stands between its attempt and its first byte.
 	eventually(t, "the attempt is recorded", func() bool { return w.get(o.ID).Operation.State == ledger.Pending })
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
 	time.Sleep(2200 * time.Millisecond) // the deadline is 2 s
+	if err := os.WriteFile(connect, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	_ = cmd.Process.Signal(syscall.SIGCONT)
 	_ = cmd.Wait()
-	time.Sleep(100 * time.Millisecond)
 	effects, posts, _ := w.side.count()
 	a := w.get(o.ID).Attempts[1]
 	if posts != 0 || effects != 1 || a.Final() != ledger.OutcomeFailed || a.Proof != ledger.NeverSent {

@@ -403,7 +403,6 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t, tc.policy)
 			o := w.proven("pay")
 			if tc.prepare != nil {

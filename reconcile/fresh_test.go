@@ -28,7 +28,6 @@ func TestI6_EverySignOfACacheIsHeeded(t *testing.T) {
 		"a vendor's own":        {{"Cf-Cache-Status", "HIT"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t, payPolicy)
 			w.known("pay")
 			o := w.doubt("pay", 420)

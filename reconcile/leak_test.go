@@ -29,7 +29,7 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 			if name != "a wrong type" {
 				text = strings.Replace(payPolicy, `after: "${cursor}"`, `after: "${cursor}", k: "${env.PAY_PIN}"`, 1)
 			}
-			w := newWorld(t, text)
+			w := newWorldAlone(t, text)
 			o := w.doubt("pay", 420)
 			w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Query().Get("k") != "pin 7/7+hush" {
@@ -65,7 +65,7 @@ func TestI11_ReasonsTellStandardErrorWithoutSecrets(t *testing.T) {
 		`echo "waiting with $PIN" >&2; exec sleep 60`: "the check got no answer: timeout: waiting with [redacted]",
 	} {
 		t.Run(want, func(t *testing.T) {
-			w := newWorld(t, payPolicy)
+			w := newWorldAlone(t, payPolicy)
 			w.policy("version: 1\nkinds:\n  pay:\n    timeout: 500ms\n    read:\n      command: { argv: [sh, -c, '" + script + "'], env: { PIN: \"${env.PAY_PIN}\" } }\n      list: json.items\n")
 			o := w.doubt("pay", 420)
 			r := w.read(o.ID).Read

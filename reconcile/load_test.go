@@ -145,7 +145,7 @@ func TestTheRateIsNeverExceeded(t *testing.T) {
 		t.Fatalf("%+v %v", s, err)
 	}
 	took := time.Since(began)
-	if took < 79*20*time.Millisecond || took > 10*time.Second {
+	if took < 79*20*time.Millisecond {
 		t.Errorf("80 reads at 50 a second in %s", took)
 	}
 	// The n-th cannot come before n times 20 ms; one held up on the way comes later.

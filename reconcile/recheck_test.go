@@ -45,7 +45,6 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 		{"abandoned, and not there", ledger.VerbAbandon, nil, ledger.NoConflict, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t, payPolicy)
 			w.known("pay")
 			o := w.decide(w.doubt("pay", 420, tc.landed...), tc.verb)

@@ -108,20 +108,22 @@ func TestARetrysAnswerIsKeptForItsClient(t *testing.T) {
 		}},
 		{"pipeline", func(a outcome.StoredAnswer) bool { return a.Status == 0 }},
 	} {
-		w := newWorld(t, payPolicy)
-		w.known("pay")
-		w.sender = c.recordedBy
-		o := w.doubt("pay", 420)
-		w.pass(pastProof)
-		o = w.read(o.ID).Operation
-		res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
-		if err != nil || res.Did != DidSend {
-			t.Fatal(res.Did, err)
-		}
-		var kept outcome.StoredAnswer
-		if err := json.Unmarshal(w.get(o.ID).Attempts[1].Result, &kept); err != nil || !c.kept(kept) {
-			t.Errorf("recorded by %s: %s, %v", c.recordedBy, w.get(o.ID).Attempts[1].Result, err)
-		}
+		t.Run(c.recordedBy, func(t *testing.T) {
+			w := newWorld(t, payPolicy)
+			w.known("pay")
+			w.sender = c.recordedBy
+			o := w.doubt("pay", 420)
+			w.pass(pastProof)
+			o = w.read(o.ID).Operation
+			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+			if err != nil || res.Did != DidSend {
+				t.Fatal(res.Did, err)
+			}
+			var kept outcome.StoredAnswer
+			if err := json.Unmarshal(w.get(o.ID).Attempts[1].Result, &kept); err != nil || !c.kept(kept) {
+				t.Errorf("%s, %v", w.get(o.ID).Attempts[1].Result, err)
+			}
+		})
 	}
 }
 
@@ -194,7 +196,6 @@ func TestRetryOutcomes(t *testing.T) {
 		{"hangs", func(s *side, _ http.ResponseWriter, r *http.Request, c charge) { s.apply(c); <-r.Context().Done() }, ledger.OutcomeUncertain, "", ledger.Uncertain, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t, payPolicy)
 			o := w.proven("pay")
 			w.side.onPost = tc.onPost
@@ -310,7 +311,7 @@ kinds:
     retry: { max: 3 }
 # %s
 `
-	w := newWorld(t, text)
+	w := newWorldAlone(t, text)
 	t.Setenv("JOB_SECRET", "open-sesame")
 	out := t.TempDir() + "/out"
 	begin := func(key string, redacted bool, argv ...string) ledger.Operation {

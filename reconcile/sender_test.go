@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"indoubt/ledger"
@@ -18,6 +19,7 @@ type order struct {
 	Ledger, Policy, ID string
 	Version            int64
 	Offset             time.Duration
+	Connect            string // a file; a connection is used once it is there
 }
 
 // sender retries one operation and prints what it did; the test kills or stops
@@ -40,7 +42,9 @@ func sender(text string) {
 	e := New(Options{Store: store, Policy: func() *policy.Policy { return pol }, Actor: maya, Clock: clock, Steady: hostclock.With(clock), Log: func(s string) { fmt.Println(s) }})
 	e.downs.of(pol.Kind("pay")).http.Dial = func(_ context.Context, network, address string) (net.Conn, error) {
 		c, err := net.Dial(network, address)
-		time.Sleep(400 * time.Millisecond)
+		for _, missing := os.Stat(o.Connect); missing != nil; _, missing = os.Stat(o.Connect) {
+			time.Sleep(10 * time.Millisecond)
+		}
 		return c, err
 	}
 	p, err := e.Plan(context.Background(), o.ID)

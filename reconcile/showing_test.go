@@ -35,7 +35,7 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("SHOWING_OTHER", "one")
 			text := replaced(t, strings.Replace(payPolicy, "headers: {", "headers: { X-Key: 1,", 1), c.before)
-			w := newWorld(t, text)
+			w := newWorldAlone(t, text)
 			o := w.proven("pay")
 			ask := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
 			w.policy(fmt.Sprintf(replaced(t, text, c.after), w.side.URL))

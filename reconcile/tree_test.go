@@ -77,21 +77,23 @@ func TestI6_NobodyElsewhereProvesThatAProcessIsGone(t *testing.T) {
 		"not recorded where":            func(p *ledger.Place) { *p = ledger.Place{} },
 		"not recorded in which process": func(p *ledger.Place) { p.PIDNamespace = "" },
 	} {
-		w := newWorld(t, payPolicy)
-		w.known("pay")
-		here := procgroup.Here()
-		change(&here)
-		o, end := w.wrapped(here, "there")
-		end()
-		w.pass(pastProof)
-		why, _, _ = strings.Cut(why, " in which")
-		if res := w.read(o.ID); res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain ||
-			!strings.Contains(res.Read.Reason, why) || !strings.Contains(res.Read.Reason, "process 4711 on there") {
-			t.Errorf("%s: %s: %s", why, res.Read.Verdict, res.Read.Reason)
-		}
-		if a := w.get(o.ID).Attempts[0]; a.Tree != ledger.TreeOpen {
-			t.Errorf("%s: tree %s", why, a.Tree)
-		}
+		t.Run(why, func(t *testing.T) {
+			w := newWorld(t, payPolicy)
+			w.known("pay")
+			here := procgroup.Here()
+			change(&here)
+			o, end := w.wrapped(here, "there")
+			end()
+			w.pass(pastProof)
+			why, _, _ = strings.Cut(why, " in which")
+			if res := w.read(o.ID); res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain ||
+				!strings.Contains(res.Read.Reason, why) || !strings.Contains(res.Read.Reason, "process 4711 on there") {
+				t.Errorf("%s: %s: %s", why, res.Read.Verdict, res.Read.Reason)
+			}
+			if a := w.get(o.ID).Attempts[0]; a.Tree != ledger.TreeOpen {
+				t.Errorf("%s: tree %s", why, a.Tree)
+			}
+		})
 	}
 }
 

@@ -18,7 +18,7 @@ func (w *world) lane(id string) ledger.Lane {
 // A missing secret is told at once, and heals by itself: the row is for a person
 // while nothing can be asked, and is checked when the secret is back.
 func TestAMissingSecretIsTheirsAtOnceAndHeals(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
+	w := newWorldAlone(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
 	t.Setenv("UNASKED_KEY", "")
 	os.Unsetenv("UNASKED_KEY")
 	o := w.doubt("pay", 420, 420)
@@ -61,7 +61,7 @@ func TestAMissingProgramHeals(t *testing.T) {
 
 // One engine that lacks a secret takes no promise back while another is at work.
 func TestAnEngineWithoutTheSecretLeavesTheOthersPromise(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
+	w := newWorldAlone(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
 	t.Setenv("UNASKED_KEY", "k")
 	o := w.doubt("pay", 420)
 	w.run(w.newEngine(Options{}))

@@ -102,7 +102,6 @@ func TestVerdicts(t *testing.T) {
 		}, want: ledger.Landed, state: ledger.Committed, says: "a second one might be out of sight: downstream answered 502"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t, payPolicy)
 			w.known("pay")
 			o := w.doubt("pay", 420, tc.landed...)
@@ -229,7 +228,6 @@ func TestI6_EachConditionAlone(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
 			text := payPolicy
 			if tc.policy != nil {
 				text = tc.policy(text)
@@ -382,7 +380,6 @@ func TestBlindCheckLowersNoOdds(t *testing.T) {
 		"too early to try it": {true, func(*side) {}, "too early", 0.01},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t, strings.Replace(payPolicy, "visible_within: 10s", "visible_within: 1s\n    skew: 20s", 1))
 			if tc.known {
 				w.known("pay")

@@ -110,9 +110,8 @@ func TestCommand(t *testing.T) {
 			if name == "deadline" {
 				q.Deadline = time.Now().Add(150 * time.Millisecond)
 			}
-			began := time.Now()
-			if a := Command(t.Context(), q); !tc.check(a) || time.Since(began) > 5*time.Second {
-				t.Errorf("after %s: %+v", time.Since(began), a)
+			if a := Command(t.Context(), q); !tc.check(a) {
+				t.Errorf("%+v", a)
 			}
 		})
 	}
@@ -148,9 +147,8 @@ func zombie(pid int) bool {
 }
 
 func TestLeftBehindChildDoesNotHoldTheAnswer(t *testing.T) {
-	began := time.Now()
-	a := Command(t.Context(), CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 4 & exit 0"}, Timeout: 10 * time.Second})
-	if !a.Exited || a.Exit != 0 || time.Since(began) > 3*time.Second || string(a.Stdout) != "done\n" || !a.Truncated {
-		t.Errorf("after %s: %+v", time.Since(began), a)
+	a := Command(t.Context(), CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 30 & exit 0"}, Timeout: time.Minute})
+	if !a.Exited || a.Exit != 0 || string(a.Stdout) != "done\n" || !a.Truncated { // not truncated, had it waited for the child
+		t.Errorf("%+v", a)
 	}
 }
