@@ -198,7 +198,7 @@ func TestFileIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			refused(t, text)
-			if took := time.Since(began); took > 3*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -21,11 +21,7 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 	reader := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true}))
 	defer reader.Close()
 	to := filepath.Join(t.TempDir(), "copy.db")
-	began := time.Now()
-	must(t, reader.Backup(ctx, to))
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	must(t, reader.Backup(ctx, to)) // it comes to an end although the other one writes
 	if err := reader.Backup(ctx, to); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over another file: %v", err)
 	}

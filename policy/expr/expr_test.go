@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // given are the names of an operation with a token and that input, and of an answer
@@ -84,13 +83,9 @@ func TestRunawayExpressionsAreStopped(t *testing.T) {
 		"matches":      "input.l.all(a, input.l.all(b, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'.matches('(a+)+$') || true))",
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
 			_, err := ask(t, text, `{"l":`+list+`}`)
 			if !errors.Is(err, ErrStopped) {
 				t.Errorf("got %v", err)
-			}
-			if took := time.Since(began); took > 2*evalTimeout {
-				t.Errorf("took %v", took)
 			}
 		})
 	}

@@ -297,13 +297,8 @@ func TestProgramShowsAForeignCommitWithoutAKey(t *testing.T) {
 	w.doubt("legacy.charge", "first one", 10)
 	term := start(t, 80, 24, w.options("maya", &fakeEngine{}))
 	term.wait("first one")
-	time.Sleep(200 * time.Millisecond)
-	began := time.Now()
 	w.doubt("legacy.charge", "second one", 20)
 	term.wait("second one")
-	if d := time.Since(began); d > time.Second {
-		t.Errorf("it took %s", d)
-	}
 }
 
 func TestI11_ProgramWritesNoHostileByte(t *testing.T) {
