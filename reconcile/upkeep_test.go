@@ -12,7 +12,7 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	release := make(chan struct{})
 	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool { <-release; return true }
-	defer close(release)
+	defer func() { close(release); w.engine.active.idle.Wait() }()
 	for range pricingFew + 1 {
 		w.doubt("pay", 1)
 	}
