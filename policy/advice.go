@@ -2,7 +2,9 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,14 +84,12 @@ func (k *Kind) where(rec ledger.Record) LookUp {
 func (k *Kind) appraise(rec ledger.Record) Advice {
 	a := Advice{Odds: k.Odds(rec), LookCost: k.Look, SafeUntil: k.KeySafeUntil(rec)}
 	a.Duplicate, a.Miss = k.Costs(rec.Operation)
-	a.RetryCost = a.Odds.P * a.Duplicate.Value
-	a.LeaveCost = (1 - a.Odds.P) * a.Miss.Value
+	landed := Rounded(a.Odds.P)
+	a.RetryCost = landed * a.Duplicate.Value
+	a.LeaveCost = (1 - landed) * a.Miss.Value
 	if at, ok := k.ProofAt(rec); ok {
 		a.ProofAt = at
 	}
-	a.Arithmetic = fmt.Sprintf("retry %s × %s = %s    leave %s × %s = %s    looking %s",
-		share(a.Odds.P), expr.Money(a.Duplicate.Value), expr.Money(a.RetryCost),
-		share(1-a.Odds.P), expr.Money(a.Miss.Value), expr.Money(a.LeaveCost), expr.Money(a.LookCost))
 	return a
 }
 
@@ -194,7 +194,7 @@ func relatedReason(landings []ledger.Relation) string {
 			return fmt.Sprintf("overtaken: a later operation on the same target is %s (%s)", r.State, r.Title)
 		}
 	}
-	return fmt.Sprintf("a twin wants the same and is %s (%s): look at both", landings[0].State, landings[0].Title)
+	return fmt.Sprintf("another operation with the same input is %s (%s): look at both", landings[0].State, landings[0].Title)
 }
 
 // chooseInDoubt advises on an operation that no read is about to settle.
@@ -263,5 +263,21 @@ func (k *Kind) waitReason(proof time.Time, now time.Time) string {
 	return "checks go on, and one may still find it"
 }
 
-// share writes a chance in the arithmetic: 0.50.
-func share(p float64) string { return fmt.Sprintf("%.2f", p) }
+// Rounded is a chance as it is printed and reckoned with: two decimals, and more
+// near 0 and 1, where two would not tell it from a fact.
+func Rounded(p float64) float64 {
+	scale := 100.0
+	for small := min(p, 1-p); small > 0 && small*scale < 9.999 && scale < 1e6; {
+		scale *= 10
+	}
+	return math.Round(p*scale) / scale
+}
+
+// Share writes a chance in the arithmetic: 0.50.
+func Share(p float64) string {
+	text := strconv.FormatFloat(Rounded(p), 'f', -1, 64)
+	if whole, decimals, _ := strings.Cut(text, "."); len(decimals) < 2 {
+		return whole + "." + (decimals + "00")[:2]
+	}
+	return text
+}

@@ -105,16 +105,16 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		}), noon, AdviseLeave, "", "refused", time.Time{}},
 		{"did not land, but a twin", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed}, {ID: "x", Title: "charge again", State: ledger.Committed, MayHaveLanded: true}}
-		}), noon, AdviseLook, "", "a twin wants the same and is committed (charge again)", time.Time{}},
+		}), noon, AdviseLook, "", "another operation with the same input is committed (charge again)", time.Time{}},
 		{"did not land, nor did its twin", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Failed}, {ID: "y", State: ledger.Failed, Overtook: true}}
 		}), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
 		{"proof to come, but a twin", change(doubt("proof"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Uncertain, MayHaveLanded: true}}
-		}), minutes(1), AdviseLook, "", "a twin wants the same and is uncertain", time.Time{}},
+		}), minutes(1), AdviseLook, "", "another operation with the same input is uncertain", time.Time{}},
 		{"key, but a twin", change(doubt("keyed"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Pending, MayHaveLanded: true}}
-		}), minutes(1), AdviseLook, "", "a twin wants the same", time.Time{}},
+		}), minutes(1), AdviseLook, "", "another operation with the same input", time.Time{}},
 		{"proof to come", doubt("proof"), minutes(1), AdviseWait, "", "from 12:02:31", noon.Add(2*time.Minute + 31*time.Second)},
 		{"proof due", doubt("proof"), minutes(3), AdviseWait, "", "on its way", minutes(15)},
 		{"out of sight before it escalates", doubt("fleeting"), minutes(1), AdviseWait, "", "", minutes(9).Add(30*time.Second - time.Second)},
@@ -163,8 +163,8 @@ func TestAdviceByCosts(t *testing.T) {
 		{"dear both ways", with, doubt("legacy"), AdviseLook, "", "looking costs 5"},
 		{"a duplicate is dearer", with, doubt("post"), AdviseLeave, "", ""},
 		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "goes past what the policy allows"},
-		{"a miss is dearer, but a twin", with, beside(doubt("mail")), AdviseLook, "", "a twin"},
-		{"a duplicate is dearer, but a twin", with, beside(doubt("post")), AdviseLook, "", "a twin"},
+		{"a miss is dearer, but a twin", with, beside(doubt("mail")), AdviseLook, "", "the same input"},
+		{"a duplicate is dearer, but the same input landed", with, beside(doubt("post")), AdviseLook, "", "the same input"},
 		{"even", with, doubt("cheap"), AdviseLeave, "", ""},
 		{"a duplicate is dearer, no case", without, doubt("post"), AdviseLook, "", "no case"},
 		{"a miss is dearer, no case", without, doubt("mail"), AdviseLook, "", "no case"},
@@ -197,11 +197,24 @@ func TestI5_BesideOneThatMayHaveLandedOnlyARiskIsLeft(t *testing.T) {
 	}
 }
 
-func TestArithmeticIsOneLine(t *testing.T) {
-	a := must(t, priced).Kind("legacy").Advise(doubt("legacy"), noon)
-	if want := "retry 0.50 × 24,000 = 12,000    leave 0.50 × 12,000 = 6,000    looking 5"; a.Arithmetic != want {
-		t.Errorf("%s\n%s", a.Arithmetic, want)
+// What sending and leaving cost is reckoned with the chance as it is printed.
+func TestCostsAreReckonedWithThePrintedChance(t *testing.T) {
+	for p, want := range map[float64]string{0: "0.00", 1: "1.00", 0.5: "0.50", 0.67766: "0.68", 0.0042: "0.0042", 0.99581: "0.9958", 0.05: "0.05", 0.0549: "0.055", 0.1: "0.10"} {
+		if got := Share(p); got != want {
+			t.Errorf("%v is printed as %s, want %s", p, got, want)
+		}
 	}
+	k := must(t, priced).WithHistory(History([]ledger.DoubtCount{{Kind: "legacy", Class: ledger.ClassTimeout, Landed: 20, Missed: 9}})).Kind("legacy")
+	a := k.Advise(doubt("legacy"), noon)
+	if a.Odds.P == Rounded(a.Odds.P) || a.RetryCost != Rounded(a.Odds.P)*24_000 || math.Abs(a.LeaveCost-(1-Rounded(a.Odds.P))*12_000) > 1e-6 {
+		t.Errorf("chance %v: retry %v, leave %v", a.Odds.P, a.RetryCost, a.LeaveCost)
+	}
+	if price := k.Price(doubt("legacy")); math.Abs(price.Rank-a.LeaveCost) > 1e-6 {
+		t.Errorf("the list prices a miss with %v, the advice with %v", price.Rank, a.LeaveCost)
+	}
+}
+
+func TestMoney(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 5: "5", 420.5: "420.50", 1234567.891: "1,234,567.89", 1000: "1,000", 999.999: "1,000"} {
 		if got := expr.Money(v); got != want {
 			t.Errorf("%v: %s", v, got)

@@ -132,5 +132,5 @@ func (k *Kind) rank(o ledger.Operation, p ledger.Pricing) float64 {
 	case o.State == ledger.Abandoned, o.State == ledger.Failed && !o.Doubted:
 		return 0
 	}
-	return (1 - p.Odds) * p.Miss.Value
+	return (1 - Rounded(p.Odds)) * p.Miss.Value
 }

@@ -275,3 +275,6 @@ func betaBelow(x, a, b float64) float64 {
 	}
 	return min(1, max(0, front*(f-1)))
 }
+
+// Own is how many of the cases are of the operation's own kind.
+func (o Odds) Own() int { return o.N - min(o.Others, classWeight) }

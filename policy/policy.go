@@ -261,14 +261,13 @@ type Advice struct {
 	Basis           ledger.Basis // for retry
 	Odds            Odds
 	Duplicate, Miss ledger.Cost
-	RetryCost       float64   // p·duplicate
+	RetryCost       float64   // p·duplicate, with p as Rounded gives it
 	LeaveCost       float64   // (1−p)·miss
 	LookCost        float64   // what looking by hand costs
 	SafeUntil       time.Time // KeySafeUntil
 	ProofAt         time.Time // when absence becomes provable; zero: never
 	ParkedUntil     time.Time // it is out of the way until then; zero: it is not
 	ChangesAt       time.Time // when a clock changes this advice; zero: none does
-	Arithmetic      string    // one line
 	Where           LookUp    // for look
 }
 

@@ -283,7 +283,7 @@ func word(res Result) string {
 		if m.Actor == "" {
 			return "skipped, moved"
 		}
-		return "skipped, moved by " + ticket.Who(safe.Of(m.Actor).String())
+		return safe.Say("skipped, moved by %s", ticket.Who(m.Actor)).String()
 	}
 	if res.Err != nil && res.Word == "" {
 		return safe.Of(res.Err.Error()).String()
@@ -319,7 +319,7 @@ func Words(r reconcile.RetryResult) string {
 	case reconcile.DidGrant:
 		return "one send allowed, waiting for its pipeline"
 	case reconcile.DidRefuse:
-		return "not sent" + ticket.Colon(safe.Of(r.Why).String())
+		return safe.Say("not sent%s", ticket.Colon(r.Why)).String()
 	}
 	switch r.Operation.State {
 	case ledger.Committed:

@@ -359,7 +359,7 @@ func (a *app) operation(ctx context.Context, o ledger.Operation) operationJSON {
 			rec = now
 		}
 	}
-	return see(a.policyToLookBy(), rec).asJSON()
+	return asJSON(see(a.policyToLookBy(), rec))
 }
 
 // notToSend says why the caller must not send.

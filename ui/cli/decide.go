@@ -11,6 +11,7 @@ import (
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/act"
+	"indoubt/ui/safe"
 )
 
 // decideFlags are what every deciding command takes.
@@ -82,8 +83,8 @@ type resultJSON struct {
 	Plan   *planJSON  `json:"plan,omitempty"` // retry
 
 	failure *failure
-	line    string // one line of text
-	trouble bool   // it failed, or is unclear, in a way that tells of the other side
+	line    safe.Text // what is printed of it
+	trouble bool      // it failed, or is unclear, in a way that tells of the other side
 }
 
 // step decides about one operation. It is given the version that was seen and
@@ -166,7 +167,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 		i := at[res.At]
 		switch id := items[res.At].ID; {
 		case res.Before:
-			results[i] = run.result(ctx, id, effectNoop, id+": done before, nothing was "+map[bool]string{true: "sent", false: "changed"}[verb == "retry"])
+			results[i] = run.result(ctx, id, effectNoop, safe.Say("%s: done before, nothing was %s", id, map[bool]string{true: "sent", false: "changed"}[verb == "retry"]))
 			results[i].Asked = all[i].arg
 		case res.Err != nil:
 			results[i] = failedResult(all[i].arg, asFailure(res.Err))
@@ -251,7 +252,8 @@ func (r *decisionRun) ask(found []*ledger.Record, needs needs) error {
 	for _, rec := range found {
 		if rec != nil {
 			v := see(r.policy, *rec)
-			a.errOut.Printf("%s@%d  %s  %s  %s\n", rec.Operation.ID, rec.Operation.Version, v.state, v.title(), v.Landed(whole))
+			landed, _ := v.Landed(whole)
+			a.errOut.Printf("%s@%d  %s  %s  %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title(), landed)
 		}
 	}
 	if !a.confirmYes(strings.ToUpper(r.verb[:1]) + r.verb[1:] + "?") {
@@ -261,7 +263,7 @@ func (r *decisionRun) ask(found []*ledger.Record, needs needs) error {
 }
 
 // rehearse applies a rule to a record that was read and shows what would be.
-func (r *decisionRun) rehearse(rec ledger.Record, rule ledger.Rule, line string) (resultJSON, error) {
+func (r *decisionRun) rehearse(rec ledger.Record, rule ledger.Rule, line safe.Text) (resultJSON, error) {
 	change, err := rule(&rec)
 	if err != nil {
 		return resultJSON{}, err
@@ -270,8 +272,8 @@ func (r *decisionRun) rehearse(rec ledger.Record, rule ledger.Rule, line string)
 		rec.Operation = *change.Operation
 		rec.Operation.UpdatedAt = rec.Now
 	}
-	j := see(r.policy, rec).asJSON()
-	return resultJSON{OK: true, Effect: effectWouldUpdate, line: "would " + line, operationJSON: &j}, nil
+	j := asJSON(see(r.policy, rec))
+	return resultJSON{OK: true, Effect: effectWouldUpdate, line: safe.Say("would %s", line), operationJSON: &j}, nil
 }
 
 // decision is the step of the verbs that only change the ledger.
@@ -285,7 +287,7 @@ func decision(verb ledger.Verb, fill func(r *decisionRun, d *ledger.Decision) er
 				return resultJSON{}, err
 			}
 		}
-		what := string(verb) + " " + see(r.policy, rec).title()
+		what := safe.Say("%s %s", verb, see(r.policy, rec).Title())
 		if r.flags.dryRun {
 			return r.rehearse(rec, d.Rule(), what)
 		}
@@ -294,22 +296,22 @@ func decision(verb ledger.Verb, fill func(r *decisionRun, d *ledger.Decision) er
 			return resultJSON{}, err
 		}
 		if applied.Noop {
-			return r.result(ctx, o.ID, effectNoop, o.ID+": done before, nothing changed"), nil
+			return r.result(ctx, o.ID, effectNoop, safe.Say("%s: done before, nothing changed", o.ID)), nil
 		}
 		return r.result(ctx, o.ID, effectUpdated, changedLine(applied, string(verb))), nil
 	}
 }
 
 // changedLine says what a change did, in one line that can be used to go on.
-func changedLine(applied ledger.Applied, verb string) string {
+func changedLine(applied ledger.Applied, verb string) safe.Text {
 	o := applied.After
 	how := string(o.State)
 	if applied.Before.State != "" && applied.Before.State != o.State {
 		how = string(applied.Before.State) + " → " + how
 	}
-	line := fmt.Sprintf("%s@%d  %s  %s", o.ID, o.Version, verb, how)
+	line := safe.Say("%s@%d  %s  %s", o.ID, o.Version, verb, how)
 	if o.Conflict != ledger.NoConflict {
-		line += "  ! " + o.ConflictNote
+		line = safe.Say("%s  ! %s", line, o.ConflictNote)
 	}
 	return line
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // result is an operation after a change.
-func (r *decisionRun) result(ctx context.Context, id string, effect, line string) resultJSON {
+func (r *decisionRun) result(ctx context.Context, id string, effect string, line safe.Text) resultJSON {
 	out := resultJSON{OK: true, Effect: effect, line: line}
 	if rec, err := r.store.Read(ctx, ledger.Locator{ID: id}); err == nil {
-		j := see(r.policy, rec).asJSON()
+		j := asJSON(see(r.policy, rec))
 		out.operationJSON = &j
 	}
 	return out
@@ -23,7 +23,7 @@ func (r *decisionRun) failed(ctx context.Context, id string, err error) resultJS
 	f := asFailure(err)
 	out := failedResult(id, f)
 	if rec, err := r.store.Read(context.WithoutCancel(ctx), ledger.Locator{ID: id}); err == nil {
-		j := see(r.policy, rec).asJSON()
+		j := asJSON(see(r.policy, rec))
 		out.operationJSON = &j
 	}
 	return out
@@ -49,7 +49,7 @@ func (a *app) finish(results []resultJSON) error {
 	data := map[string]any{"operations": results}
 	write := func(w *safe.Writer) {
 		for _, r := range results {
-			if r.line != "" {
+			if !r.line.Empty() {
 				w.Println(r.line)
 			}
 		}

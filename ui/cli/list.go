@@ -76,13 +76,13 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	all, err := views(ctx, s, a.policyToLookBy(), rows)
+	all, err := tickets(ctx, s, a.policyToLookBy(), rows)
 	if err != nil {
 		return err
 	}
 	ops := make([]operationJSON, 0, len(all))
 	for _, v := range all {
-		ops = append(ops, v.asJSON())
+		ops = append(ops, asJSON(v))
 	}
 	data := map[string]any{"operations": ops, "next": text(next)}
 	var below string

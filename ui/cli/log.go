@@ -1,15 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newLogCommand(a *app) *cobra.Command {
@@ -185,32 +186,23 @@ func (a *app) follow(ctx context.Context, s ledger.Store, id string, events []le
 
 func (a *app) printEvents(w *safe.Writer, events []ledger.Event) {
 	for _, e := range events {
-		w.Println(eventLine(e, true))
+		w.Println(eventLine(e))
 	}
 }
 
-// eventLine is one event on one line; with its operation where lines of several
-// stand together.
-func eventLine(e ledger.Event, withID bool) string {
-	var b strings.Builder
-	b.WriteString(e.At.Local().Format("2006-01-02 15:04:05"))
-	if withID {
-		id := e.OperationID
-		if id == "" {
-			id = "ledger"
-		}
-		fmt.Fprintf(&b, "  %-13s", prefix(id, 13))
-	}
-	fmt.Fprintf(&b, "  %-7s", e.Verb)
+// eventLine is one event on one line.
+func eventLine(e ledger.Event) safe.Text {
+	id := prefix(cmp.Or(e.OperationID, "ledger"), 13)
+	line := safe.Say("%s  %-13s  %-7s", clockTime(e.At), id, e.Verb)
 	switch {
 	case e.From != e.To && e.From != "" && e.To != "":
-		fmt.Fprintf(&b, "  %s → %s", e.From, e.To)
+		line = safe.Say("%s  %s → %s", line, e.From, e.To)
 	case e.To != "":
-		fmt.Fprintf(&b, "  %s", e.To)
+		line = safe.Say("%s  %s", line, e.To)
 	}
-	fmt.Fprintf(&b, "  %s", e.Actor.Name)
+	line = safe.Say("%s  %s", line, ticket.Who(e.Actor.Name))
 	if e.Reason != "" {
-		b.WriteString(": " + e.Reason)
+		line = safe.Say("%s: %s", line, e.Reason)
 	}
-	return b.String()
+	return line
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ui/ticket"
 )
 
 // operationJSON is an operation as every command prints it. What is not known
@@ -49,7 +50,8 @@ type costJSON struct {
 
 type oddsJSON struct {
 	P    float64 `json:"p"`
-	N    int     `json:"n"`
+	N    int     `json:"n"`      // cases of its own kind
+	More int     `json:"others"` // cases of other kinds
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
@@ -59,32 +61,30 @@ type adviceJSON struct {
 	Reason string `json:"reason"`
 }
 
-// asJSON is the operation of a view. Odds, safe_until and proof_at are facts
+// asJSON is the operation of a ticket. Odds, safe_until and proof_at are facts
 // about doubt: they are null once it is settled.
-func (v view) asJSON() operationJSON {
-	o := v.Record.Operation
+func asJSON(v ticket.Ticket) operationJSON {
+	o, state, lane := &v.Record.Operation, v.State(), v.Lane()
 	out := operationJSON{
-		ID: o.ID, Kind: o.Kind, Title: v.title(), Target: text(v.target()), State: v.state, Lane: v.lane, Version: o.Version,
+		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), State: state, Lane: lane, Version: o.Version,
 		Key: o.Key, Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
 		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),
-		DeadlineAt: moment(o.DeadlineAt), Link: text(v.kind.Link(o)),
+		DeadlineAt: moment(o.DeadlineAt), Link: text(v.Facts.Link),
 		Cost: costJSON{number(v.Record.Pricing.Duplicate.Value), number(v.Record.Pricing.Miss.Value)},
 	}
-	if v.state == ledger.Uncertain {
+	if state == ledger.Uncertain {
 		o := v.Facts.Advice.Odds
-		out.Odds = &oddsJSON{chance(o.P), o.N, chance(o.Low), chance(o.High)}
+		out.Odds = &oddsJSON{chance(o.P), o.Own(), o.Others, chance(o.Low), chance(o.High)}
 	}
-	if a := v.Facts.Advice; a.Verb != "" && v.lane != ledger.LaneResolved {
+	if a := v.Facts.Advice; a.Verb != "" && lane != ledger.LaneResolved {
 		out.Advice = &adviceJSON{a.Verb, a.Reason}
 	}
-	if v.state == ledger.Uncertain || v.lane == ledger.LaneNotLanded {
-		out.SafeUntil = moment(v.kind.KeySafeUntil(*v.Record))
+	if state == ledger.Uncertain || lane == ledger.LaneNotLanded {
+		out.SafeUntil = moment(v.Facts.SafeUntil)
 	}
-	if v.state == ledger.Uncertain {
-		if at, ok := v.kind.ProofAt(*v.Record); ok {
-			out.ProofAt = moment(at)
-		}
+	if state == ledger.Uncertain {
+		out.ProofAt = moment(v.Facts.ProofAt)
 	}
 	return out
 }

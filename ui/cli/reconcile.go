@@ -104,11 +104,10 @@ func (a *app) reconcileWhat(ctx context.Context, args []string) error {
 	}
 	results := make([]resultJSON, 0, len(recs))
 	for _, rec := range recs {
-		v := see(p, rec)
-		j := v.asJSON()
-		r := resultJSON{operationJSON: &j, Asked: j.ID, OK: true, Effect: effectWouldUpdate, line: "would check " + j.ID + "  " + v.title()}
+		j := asJSON(see(p, rec))
+		r := resultJSON{operationJSON: &j, Asked: j.ID, OK: true, Effect: effectWouldUpdate, line: safe.Say("would check %s  %s", j.ID, j.Title)}
 		if err := p.Kind(rec.Operation.Kind).NoCheck(rec); err != nil {
-			r.Effect, r.line = effectNoop, j.ID+"  "+v.title()+": no check is possible: "+err.Error()
+			r.Effect, r.line = effectNoop, safe.Say("%s  %s: no check is possible: %s", j.ID, j.Title, err)
 		}
 		results = append(results, r)
 	}
@@ -130,7 +129,7 @@ func (a *app) reconcileNow(ctx context.Context, s ledger.Store, p *policy.Policy
 			continue
 		}
 		if !a.json && isTerminal(a.errOut) {
-			a.errOut.Printf("checking %s …\n", see(p, rec).title())
+			a.errOut.Printf("checking %s …\n", see(p, rec).Title())
 		}
 		r, err := a.checkOne(ctx, engine, run, rec.Operation.ID)
 		if err != nil {
@@ -151,11 +150,11 @@ func (a *app) checkOne(ctx context.Context, engine *reconcile.Engine, run *decis
 	if found.Read.Verdict == ledger.Inconclusive {
 		effect = effectNoop
 	}
-	out := run.result(ctx, id, effect, "")
+	out := run.result(ctx, id, effect, safe.Text{})
 	read := oneReadJSON(found.Read)
 	out.Read = &read
 	o := found.Operation
-	out.line = fmt.Sprintf("%s@%d  %s  %s", o.ID, o.Version, o.State, ticket.Verdict(found.Read))
+	out.line = safe.Say("%s@%d  %s  %s", o.ID, o.Version, o.State, ticket.Verdict(found.Read))
 	if o.State == ledger.Uncertain {
 		out.OK = false
 		out.failure = &failure{Exit: exitInDoubt, Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
@@ -190,13 +189,11 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 		if a.json {
 			return
 		}
-		line := fmt.Sprintf("%d/%d  %s  ", g.Done, g.Total, g.Operation.ID)
+		said := ticket.Verdict(g.Read)
 		if g.Err != nil {
-			line += g.Err.Error()
-		} else {
-			line += ticket.Verdict(g.Read)
+			said = safe.Of(g.Err.Error())
 		}
-		a.errOut.Println(line)
+		a.errOut.Printf("%d/%d  %s  %s\n", g.Done, g.Total, g.Operation.ID, said)
 	})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,13 +86,13 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "no_person", Why: "taking the risk needs a person at a terminal", Hint: "run it at a terminal, or open indoubt and press R"}
 	}
 	if !run.app.json && (run.app.terminal() || run.flags.dryRun) {
-		writePlan(run.app.errOut, plan)
+		writePlan(run.app.errOut, see(run.policy, plan.Record), plan)
 	}
 	if plan.Refused != nil {
 		return resultJSON{}, plan.Refused
 	}
 	if run.flags.dryRun {
-		out := run.result(ctx, id, effectWouldUpdate, "would send once more: "+plan.WillSend)
+		out := run.result(ctx, id, effectWouldUpdate, safe.Say("would send once more: %s", plan.WillSend))
 		out.Plan = onePlanJSON(plan)
 		return out, nil
 	}
@@ -136,7 +135,7 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 		ask.Reason, ask.OverrideMax = reason, plan.OverridesMax
 	}
 	if risk {
-		want := lossToType(plan.Loss)
+		want := ticket.ToType(plan.Loss)
 		typed, err := a.ask("Type " + want + " to send it without proof: ")
 		if err != nil || strings.ReplaceAll(typed, ",", "") != want {
 			return refuse("no_person", "the loss was not typed")
@@ -150,20 +149,11 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 	return nil
 }
 
-// lossToType is the loss as a person types it: the word, or the plain number.
-func lossToType(c ledger.Cost) string {
-	if c.Word != "" && !c.Guess {
-		return c.Word
-	}
-	s := strconv.FormatFloat(c.Value, 'f', 2, 64)
-	return strings.TrimSuffix(s, ".00")
-}
-
 // retried is what became of a retry, with its exit code.
 func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Plan, did reconcile.RetryResult) resultJSON {
 	o := did.Operation
 	state := o.State
-	out := run.result(ctx, id, effectUpdated, "")
+	out := run.result(ctx, id, effectUpdated, safe.Text{})
 	out.Did, out.Plan = did.Did, onePlanJSON(plan)
 	if did.Read.ID != "" {
 		j := oneReadJSON(did.Read)
@@ -181,11 +171,11 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 		out.Effect = effectNoop
 		wrong(exitInDoubt, "in_doubt", "nothing was sent: "+did.Why+". Only a person settles this one", "look at it, then: indoubt confirm "+id)
 	case did.Did == reconcile.DidLand:
-		out.line = id + ": landed already, nothing was sent. " + did.Why
+		out.line = safe.Say("%s: landed already, nothing was sent. %s", id, did.Why)
 	case did.Did == reconcile.DidGrant:
-		out.line = fmt.Sprintf("%s: one send is allowed and waits for %s", id, sourceText(o.Source))
+		out.line = safe.Say("%s: one send is allowed and waits for %s", id, ticket.Source(o.Source))
 	case state == ledger.Committed:
-		out.line = strings.TrimSpace(id + ": sent, it landed. " + o.Receipt())
+		out.line = safe.Of(strings.TrimSpace(id + ": sent, it landed. " + o.Receipt()))
 	case state == ledger.Failed:
 		wrong(exitError, "did_not_land", "sent, and it did not land: "+attemptWhy(did), "see what it answered: indoubt show "+id)
 	case state == ledger.Pending:
@@ -209,67 +199,47 @@ func onePlanJSON(p reconcile.Plan) *planJSON {
 	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, p.Showing.Digest, p.FirstCheck, p.Attempt, p.Max, p.OverridesMax, number(p.Loss.Value)}
 }
 
-// writePlan shows what a retry would do, before anybody says yes.
-func writePlan(w *safe.Writer, p reconcile.Plan) {
+// writePlan shows what a retry would do, before a person agrees to it.
+func writePlan(w *safe.Writer, t ticket.Ticket, p reconcile.Plan) {
 	o := p.Record.Operation
-	line := func(head, text string) {
+	lines := func(head, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "  %-16s %s\n", head, strings.ReplaceAll(safe.Lines(text), "\n", "\n"+strings.Repeat(" ", 19)))
 		}
 	}
+	line := func(head string, text safe.Text) { w.Printf("  %-16s %s\n", head, text) }
+	facts := []ticket.Fact{ticket.Tell("ALLOWED BECAUSE", "%s", p.Why)}
 	head := "Retry"
 	if p.Basis == ledger.BasisRiskAccepted {
-		head = "RETRY WITHOUT PROOF"
+		head, facts = "RETRY WITHOUT PROOF", t.Risks(p)
+	} else if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
+		facts = append(facts, ticket.Tell("UNTIL", "%s", clockTime(p.LapsesAt)))
 	}
-	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, titleOf(p.Record), o.ID, o.Version, clockTime(p.Record.Now))
-	switch {
-	case p.Basis == ledger.BasisRiskAccepted && len(p.Showing.Related) > 0:
-		line("NOT ALONE", p.Why)
-		line("IF SENT", "it may happen twice, or undo the later one: "+ticket.FullCost(p.Loss))
-	case p.Basis == ledger.BasisRiskAccepted && p.Record.State() == ledger.Failed:
-		line("NO PROOF", p.Why)
-		line("IF IT LANDED", "it happens twice: "+ticket.FullCost(p.Loss))
-	case p.Basis == ledger.BasisRiskAccepted:
-		line("NOBODY KNOWS", fmt.Sprintf("whether it landed. Guess %.0f %% (%d cases, %.0f–%.0f %%)", 100*p.Advice.Odds.P, p.Advice.Odds.N, 100*p.Advice.Odds.Low, 100*p.Advice.Odds.High))
-		line("IF IT LANDED", "it happens twice: "+ticket.FullCost(p.Loss))
-		line("ON AVERAGE", p.Advice.Arithmetic)
-	default:
-		line("ALLOWED BECAUSE", p.Why)
-		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
-			line("UNTIL", clockTime(p.LapsesAt))
-		}
-	}
-	line("EVIDENCE", evidenceAge(p.Record))
-	for _, rel := range p.Record.Related {
-		how := "TWIN"
-		if rel.Overtook {
-			how = "OVERTAKEN BY"
-		}
-		line(how, fmt.Sprintf("%s %s, %s", rel.ID, rel.Title, rel.State))
-	}
-	if h := p.Record.HeldBy(); h != nil {
-		line("HOLD", fmt.Sprintf("%s holds %s: %s", h.Actor.Name, h.Scope, h.Reason))
+	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, t.Title(), o.ID, o.Version, clockTime(p.Record.Now))
+	facts = append(facts, ticket.Tell("EVIDENCE", "%s", evidenceAge(p.Record)))
+	for _, f := range append(facts, t.Warnings("", len(p.Record.Related))...) {
+		w.Printf("  %-16s %s\n", f.Label, f.Text)
 	}
 	if p.OverridesMax {
-		line("OVERRIDES", fmt.Sprintf("retry max %d: it needs a reason", p.Max-1))
+		line("OVERRIDES", safe.Say("retry max %d: it needs a reason", p.Max-1))
 	}
 	if p.Sender == "pipeline" {
-		line("SENT BY", sourceText(o.Source)+", when it next asks with this key")
+		line("SENT BY", safe.Say("%s, when it next asks with this key", ticket.Source(o.Source)))
 	}
-	line("WILL SEND", p.WillSend)
-	line("", p.Body)
-	line("", fmt.Sprintf("same key %s, same token %s; attempt %d of %d", o.Key, o.Token, p.Attempt, p.Max))
+	lines("WILL SEND", p.WillSend)
+	lines("", p.Body)
+	line("", safe.Say("same key %s, same token %s; attempt %d of %d", o.Key, o.Token, p.Attempt, p.Max))
 	if p.FirstCheck {
-		line("FIRST", "one more check; if it landed, nothing is sent")
+		line("FIRST", safe.Say("one more check; if it landed, nothing is sent"))
 	}
-	line("UNDO", "impossible once sent")
+	line("UNDO", safe.Say("impossible once sent"))
 }
 
 // evidenceAge says what the newest check found, and how long ago.
-func evidenceAge(rec ledger.Record) string {
+func evidenceAge(rec ledger.Record) safe.Text {
 	if len(rec.Reads) == 0 {
-		return "never checked"
+		return safe.Say("never checked")
 	}
 	r := rec.Reads[0]
-	return fmt.Sprintf("check %d, %s ago: %s, %s", len(rec.Reads), ticket.Age(rec.Now.Sub(r.BeganAt)), ticket.VerdictWord(r.Verdict), r.Reason)
+	return safe.Say("check %d, %s ago: %s, %s", len(rec.Reads), ticket.Age(rec.Now.Sub(r.BeganAt)), ticket.VerdictWord(r.Verdict), r.Reason)
 }

@@ -254,7 +254,7 @@ func TestI5_ARetryBesideALandedSameInputOperationIsARisk(t *testing.T) {
 	}
 	b.typed = "both are wanted\n24000\n"
 	out := b.want(0, "retry", id(1))
-	for _, want := range []string{"RETRY WITHOUT PROOF", "NOT ALONE", "a twin wants the same", "TWIN", "Type 24000"} {
+	for _, want := range []string{"RETRY WITHOUT PROOF", "NOT ALONE", "another operation with the same input", "SAME INPUT", "Type 24000"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
@@ -281,7 +281,7 @@ func TestI5_AnotherNoteMakesNoOtherInvoice(t *testing.T) {
 	b.want(0, "settle", attempt, "--outcome", "uncertain", "--error", "timeout")
 	other, attempt := begin("C", `{"invoice":"INV-2","note":"second"}`)
 	b.want(0, "settle", attempt, "--outcome", "uncertain", "--error", "timeout")
-	if out := b.want(0, "show", second); !strings.Contains(out, "same wish (twin): "+first) {
+	if out := b.want(0, "show", second); !strings.Contains(out, "same input: "+first) {
 		t.Error(out)
 	}
 	if a := b.json(5, "retry", second+"@2", "--reason", "r"); a.Error.Code != "no_person" {

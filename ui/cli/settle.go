@@ -148,7 +148,7 @@ func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) err
 		Attempt string `json:"attempt"`
 	}{a.operation(ctx, o), req.AttemptID}
 	if flags.dryRun {
-		data.operationJSON = see(a.policyToLookBy(), ledger.Record{Found: true, Operation: o, Now: a.clock()}).asJSON()
+		data.operationJSON = asJSON(see(a.policyToLookBy(), ledger.Record{Found: true, Operation: o, Now: a.clock()}))
 	}
 	return a.done(effect, data, func(w *safe.Writer) {
 		line := string(o.State)

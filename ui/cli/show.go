@@ -51,8 +51,9 @@ func (a *app) show(ctx context.Context, id string) error {
 		return err
 	}
 	v := see(a.policyToLookBy(), rec)
-	data := showJSON{v.asJSON(), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), eventsJSON(events)}
-	return a.done("", data, func(w *safe.Writer) { writeTicket(w, v, events) })
+	v.Events = events
+	data := showJSON{asJSON(v), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), eventsJSON(events)}
+	return a.done("", data, func(w *safe.Writer) { writeTicket(w, v) })
 }
 
 // read finds one operation by its id, as its writer wrote it, or the beginning of
@@ -86,69 +87,57 @@ func cutVersion(arg string) (id string, version int64, given bool) {
 }
 
 // writeTicket prints one operation the way a person tells it.
-func writeTicket(w *safe.Writer, v view, events []ledger.Event) {
+func writeTicket(w *safe.Writer, v ticket.Ticket) {
 	o := v.Record.Operation
-	line := func(head, format string, args ...any) {
-		w.Printf("%-8s "+format+"\n", append([]any{head}, args...)...)
+	line := func(head string, text safe.Text) {
+		if !text.Empty() {
+			w.Printf("%-8s %s\n", head, text)
+		}
 	}
-	w.Printf("%s\n", v.title())
-	w.Printf("%s@%d\n\n", o.ID, o.Version)
-
-	line("STATE", "%s, %s, since %s, by %s", string(v.state), ticket.Lane(v.lane), clockTime(o.UpdatedAt), o.Actor)
-	if o.Reason != "" {
-		line("", "%s", o.Reason)
-	}
+	say := safe.Say
+	w.Printf("%s\n%s@%d\n\n", v.Title(), o.ID, o.Version)
+	line("STATE", say("%s, %s, since %s, by %s", string(v.State()), ticket.Lane(v.Lane()), clockTime(o.UpdatedAt), ticket.Who(o.Actor)))
+	line("", safe.Of(o.Reason))
 	if o.Conflict != ledger.NoConflict {
-		line("!", "%s: %s", ticket.Conflict(o.Conflict), o.ConflictNote)
+		line("!", say("%s: %s", ticket.Conflict(o.Conflict), o.ConflictNote))
 	}
 	if v.Row.Parked(v.Now) {
-		line("PARKED", "until %s", clockTime(o.ParkedUntil))
+		line("PARKED", say("until %s", clockTime(o.ParkedUntil)))
 	}
 	if h := v.Record.HeldBy(); h != nil {
-		line("HOLD", "%s holds %s: %s", h.Actor.Name, string(h.Scope), h.Reason)
+		line("HOLD", say("%s holds %s: %s", ticket.Who(h.Actor.Name), string(h.Scope), h.Reason))
 	}
-
-	line("KIND", "%s", o.Kind)
-	if t := v.target(); t != "" {
-		line("TARGET", "%s", t)
-	}
-	line("SOURCE", "%s", sourceText(o.Source))
-	if o.Session != "" {
-		line("SESSION", "%s", o.Session)
-	}
-	line("KEY", "%s", o.Key)
+	line("KIND", v.Kind())
+	line("TARGET", v.Target())
+	line("SOURCE", ticket.Source(o.Source))
+	line("SESSION", safe.Of(o.Session))
+	line("KEY", safe.Of(o.Key))
 	if o.Token != "" {
 		sent := "not known to have been sent"
 		if o.TokenSent {
 			sent = "sent along"
 		}
-		line("TOKEN", "%s (%s)", o.Token, sent)
+		line("TOKEN", say("%s (%s)", o.Token, sent))
 	}
-	if len(o.Receipts) > 0 {
-		line("RECEIPT", "%s", strings.Join(o.Receipts, ", "))
-	}
-	if link := v.kind.Link(o); link != "" {
-		line("LINK", "%s", link)
-	}
+	line("RECEIPT", ticket.List(o.Receipts))
+	line("LINK", safe.Of(v.Facts.Link))
 	if o.Command != nil {
-		line("COMMAND", "%s", strings.Join(o.Command.Argv, " "))
+		line("COMMAND", safe.Of(strings.Join(o.Command.Argv, " ")))
 	}
 	writeInput(w, o)
 
 	w.Println()
 	writeAdvice(line, v)
 	w.Printf("\nSEEN\n")
-	for _, e := range events {
-		w.Println("  " + eventLine(e, false))
+	for _, e := range ticket.Unnamed(v.Timeline()) {
+		w.Println(say("  %s  %-10s %s", clockTime(e.At), e.Who, v.Says(e)))
 	}
-	writeAttempts(w, v.Record.Attempts)
-	writeReads(w, v.Record.Reads)
 	for _, r := range v.Record.Related {
-		how := "same wish (twin)"
+		how := "same input"
 		if r.Overtook {
 			how = "newer on the same target"
 		}
-		line("RELATED", "%s: %s %s, %s, %s", how, r.ID, r.Title, string(r.State), clockTime(r.CreatedAt))
+		line("RELATED", say("%s: %s %s", how, r.ID, v.Other(r)))
 	}
 }
 
@@ -171,79 +160,31 @@ func writeInput(w *safe.Writer, o ledger.Operation) {
 }
 
 // writeAdvice tells what is known, what it costs and what to do.
-func writeAdvice(line func(head, format string, args ...any), v view) {
+func writeAdvice(line func(head string, text safe.Text), v ticket.Ticket) {
 	known, _ := v.Known()
-	line("KNOWN", "%s", known)
-	if v.lane == ledger.LaneResolved {
+	line("KNOWN", known)
+	if v.Lane() == ledger.LaneResolved {
 		return
 	}
-	line("PRICE", "twice %s, never %s", ticket.FullCost(v.Record.Pricing.Duplicate), ticket.FullCost(v.Record.Pricing.Miss))
-	a := v.Facts.Advice
-	if a.Arithmetic != "" && v.Record.Operation.Conflict == ledger.NoConflict {
-		line("", "%s", a.Arithmetic)
+	line("PRICE", safe.Say("twice %s, never %s", ticket.FullCost(v.Record.Pricing.Duplicate), ticket.FullCost(v.Record.Pricing.Miss)))
+	if v.Record.Operation.Conflict == ledger.NoConflict {
+		line("", v.Price(whole))
 	}
-	if a.Verb != "" {
-		line("DO", "%s: %s", a.Verb, a.Reason)
+	if a := v.Facts.Advice; a.Verb != "" {
+		line("DO", safe.Say("%s: %s", a.Verb, a.Reason))
 	}
-	if c, _ := v.Clock(); c != "–" {
-		line("CLOCK", "%s", c)
+	if c, _ := v.Clock(); c != safe.Say("–") {
+		line("CLOCK", c)
 	}
 	if v.Facts.Recognises != "" {
-		line("CHECK", "recognises it by %s", v.Facts.Recognises)
+		line("CHECK", safe.Say("recognises it by %s", v.Facts.Recognises))
 	}
-	if !v.kind.Known {
-		line("POLICY", "none for this kind: defaults apply, costs are guesses")
-	}
-}
-
-func writeAttempts(w *safe.Writer, attempts []ledger.Attempt) {
-	if len(attempts) > 0 {
-		w.Println("ATTEMPTS")
-	}
-	for _, t := range attempts {
-		s := fmt.Sprintf("  %d  %s  %s by %s", t.N, clockTime(t.StartedAt), t.Sender, t.Actor)
-		if t.Outcome != "" {
-			s += fmt.Sprintf("  %s after %s", t.Outcome, t.EndedAt.Sub(t.StartedAt).Round(time.Millisecond))
-		} else {
-			s += "  in flight, until " + clockTime(t.DeadlineAt)
-		}
-		for _, more := range []string{string(t.ErrorClass), t.Error, t.Receipt} {
-			if more != "" {
-				s += "  " + more
-			}
-		}
-		if t.LateOutcome != "" {
-			s += fmt.Sprintf("  late answer %s: %s %s", clockTime(t.LateAt), t.LateOutcome, t.LateReceipt)
-		}
-		w.Println(s)
+	if v.Facts.Pattern == "" {
+		line("POLICY", safe.Say("none for this kind: defaults apply, costs are guesses"))
 	}
 }
 
-func writeReads(w *safe.Writer, reads []ledger.Read) {
-	if len(reads) > 0 {
-		w.Println("CHECKS")
-	}
-	for i := len(reads) - 1; i >= 0; i-- {
-		r := reads[i]
-		w.Println(fmt.Sprintf("  %d  %s  %s", len(reads)-i, clockTime(r.BeganAt), ticket.Verdict(r)))
-	}
-}
-
-func sourceText(s ledger.Source) string {
-	out := s.Pipeline
-	if s.Run != "" {
-		out += " run " + s.Run
-	}
-	if s.Host != "" {
-		out += " on " + s.Host
-	}
-	if out == "" {
-		return "unknown"
-	}
-	return out
-}
-
-// clockTime is a time in the zone of whoever looks.
+// clockTime is a time in the reader's zone.
 func clockTime(t time.Time) string {
 	switch {
 	case t.IsZero():

@@ -16,7 +16,7 @@ type column struct {
 	head  string
 	right bool
 	drop  int
-	cell  func(v view) string
+	cell  func(v ticket.Ticket) safe.Text
 }
 
 const flexible = "WHAT"
@@ -36,22 +36,22 @@ func columnsFor(width int) []column {
 	}
 	return []column{
 		{head: "ID@VERSION", cell: nil}, // as short as the terminal needs it; see writeTable
-		{head: "AGE", right: true, cell: func(v view) string { return ticket.Age(v.Age()) }},
-		{head: "STATE", drop: 3, cell: func(v view) string { return string(v.state) }},
-		{head: "KIND", drop: 5, cell: func(v view) string { return v.Record.Operation.Kind }},
-		{head: flexible, cell: view.title},
-		{head: "PIPELINE", drop: 6, cell: func(v view) string { return v.Record.Operation.Source.Pipeline }},
-		{head: "TWICE", right: true, drop: 1, cell: func(v view) string { return v.Twice() }},
-		{head: "NEVER", right: true, drop: 1, cell: func(v view) string { return v.Never() }},
-		{head: "LANDED?", cell: func(v view) string { return v.Landed(landed) }},
-		{head: "CLOCK", drop: 4, cell: func(v view) string { text, _ := v.Clock(); return text }},
-		{head: "DO", drop: 2, cell: func(v view) string { return v.Do(do) }},
+		{head: "AGE", right: true, cell: func(v ticket.Ticket) safe.Text { return safe.Of(ticket.Age(v.Age())) }},
+		{head: "STATE", drop: 3, cell: func(v ticket.Ticket) safe.Text { return safe.Of(string(v.State())) }},
+		{head: "KIND", drop: 5, cell: ticket.Ticket.Kind},
+		{head: flexible, cell: ticket.Ticket.Title},
+		{head: "PIPELINE", drop: 6, cell: func(v ticket.Ticket) safe.Text { return safe.Of(v.Row.Source.Pipeline) }},
+		{head: "TWICE", right: true, drop: 1, cell: ticket.Ticket.Twice},
+		{head: "NEVER", right: true, drop: 1, cell: ticket.Ticket.Never},
+		{head: "LANDED?", cell: func(v ticket.Ticket) safe.Text { text, _ := v.Landed(landed); return text }},
+		{head: "CLOCK", drop: 4, cell: func(v ticket.Ticket) safe.Text { text, _ := v.Clock(); return text }},
+		{head: "DO", drop: 2, cell: func(v ticket.Ticket) safe.Text { return v.Do(do) }},
 	}
 }
 
 // writeTable prints the views as an aligned table. Without a width (no
 // terminal) nothing is cut and ids are whole, so that a pipe can use them.
-func writeTable(w *safe.Writer, all []view, width int) {
+func writeTable(w *safe.Writer, all []ticket.Ticket, width int) {
 	if len(all) == 0 {
 		return
 	}
@@ -102,7 +102,7 @@ func writeTable(w *safe.Writer, all []view, width int) {
 }
 
 // cells renders every cell, the heads first, everything visible-safe.
-func cells(use []column, all []view, ids []string) [][]string {
+func cells(use []column, all []ticket.Ticket, ids []string) [][]string {
 	rows := [][]string{make([]string, len(use))}
 	for i, c := range use {
 		rows[0][i] = c.head
@@ -114,10 +114,7 @@ func cells(use []column, all []view, ids []string) [][]string {
 				row[i] = ids[n]
 				continue
 			}
-			row[i] = safe.Of(c.cell(v)).String()
-			if row[i] == "" {
-				row[i] = "–"
-			}
+			row[i] = c.cell(v).Or(safe.Say("–")).String()
 		}
 		rows = append(rows, row)
 	}
@@ -148,13 +145,13 @@ func needed(use []column, rows [][]string, room int) int {
 
 // shortIDs are the ids with their versions, cut to what tells them apart. Ids
 // begin with their time of making: thirteen characters are a millisecond.
-func shortIDs(all []view, cut bool) []string {
+func shortIDs(all []ticket.Ticket, cut bool) []string {
 	n := 36
 	if cut {
 		for n = 13; n < 36; n++ {
 			seen := map[string]bool{}
 			for _, v := range all {
-				seen[prefix(v.Record.Operation.ID, n)] = true
+				seen[prefix(v.Row.ID, n)] = true
 			}
 			if len(seen) == len(all) {
 				break
@@ -163,7 +160,7 @@ func shortIDs(all []view, cut bool) []string {
 	}
 	out := make([]string, len(all))
 	for i, v := range all {
-		out[i] = fmt.Sprintf("%s@%d", safe.Of(prefix(v.Record.Operation.ID, n)).String(), v.Record.Operation.Version)
+		out[i] = fmt.Sprintf("%s@%d", safe.Of(prefix(v.Row.ID, n)).String(), v.Row.Version)
 	}
 	return out
 }

@@ -194,11 +194,11 @@ func TestARetryBesideALandedSameInputOperationIsAtOwnRisk(t *testing.T) {
 	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true}}
 	s.put(rec)
 	p := e.plans[id(4)]
-	p.Basis, p.Why, p.Loss = ledger.BasisRiskAccepted, "a twin wants the same and is committed (mail Welcome): look at both", amount(40)
+	p.Basis, p.Why, p.Loss = ledger.BasisRiskAccepted, "another operation with the same input is committed (mail Welcome): look at both", amount(40)
 	p.Showing = reconcile.Showing{Digest: "d1", Text: "POST https://api.mail.example/send", Related: []string{id(30)}}
 	e.plans[id(4)] = p
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(4).keys("R")
-	b.shows("RETRY WITHOUT PROOF", "NOT ALONE", "a twin wants the same", "it may happen twice", "TWIN", "Type 40").hides("ALLOWED BECAUSE", "NOBODY KNOWS")
+	b.shows("RETRY WITHOUT PROOF", "NOT ALONE", "another operation with the same input", "it may happen twice", "SAME INPUT", "Type 40").hides("ALLOWED BECAUSE", "NOBODY KNOWS")
 	b.keys("y", "backspace").text("both are wanted").keys("tab", "tab", "tab", "enter").shows("type 40")
 	if len(e.retried) != 0 {
 		t.Fatal("sent without the loss typed")

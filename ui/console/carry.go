@@ -67,15 +67,15 @@ func (w *writes) Wait() {
 
 // doneMsg is the end of something a person asked for.
 type doneMsg struct {
-	what  string // a sentence about what it did
-	title string
+	what  safe.Text // a sentence about what it did
+	title safe.Text
 	id    string // of the operation it was about
 	err   error
 	wrote bool
 }
 
 // write runs f as a write in flight: it is not cut off by leaving.
-func (m *Root) write(title, id string, f func(ctx context.Context) (string, error)) tea.Cmd {
+func (m *Root) write(title safe.Text, id string, f func(ctx context.Context) (safe.Text, error)) tea.Cmd {
 	w, ctx := m.writes, context.WithoutCancel(m.ctx)
 	m.writing++
 	return func() tea.Msg {
@@ -94,31 +94,31 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	switch a := action.(type) {
 	case ask.Decide:
 		a.ChangeID, a.Actor, a.RecheckAt = ledger.NewID(), actor, after(now, a.Recheck)
-		return m.write(a.Title, a.ID, func(ctx context.Context) (string, error) {
+		return m.write(a.Title, a.ID, func(ctx context.Context) (safe.Text, error) {
 			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 			defer cancel()
 			_, err := ledger.Decide(ctx, store, a.Decision)
-			return a.Done + ": " + a.Title, err
+			return safe.Say("%s: %s", a.Done, a.Title), err
 		})
 	case ask.Send:
 		a.ChangeID, a.Actor = ledger.NewID(), actor
-		m.say("sending: "+a.Title, false)
-		return m.write(a.Title, a.ID, func(ctx context.Context) (string, error) {
+		m.say("sending: %s", a.Title)
+		return m.write(a.Title, a.ID, func(ctx context.Context) (safe.Text, error) {
 			r, err := engine.Retry(ctx, a.RetryRequest)
-			return act.Words(r) + ": " + a.Title, err
+			return safe.Say("%s: %s", act.Words(r), a.Title), err
 		})
 	case ask.Hold:
 		a.ChangeID, a.Actor, a.CreatedAt = ledger.NewID(), actor, now
 		if a.Downstream != "" {
 			a.Kinds = m.o.policy().KindsOf(a.Downstream, a.Kind)
 		}
-		return m.write("hold", "", func(ctx context.Context) (string, error) {
-			return "held: " + feed.ScopeWords(a.Scope), store.Hold(ctx, a.Hold)
+		return m.write(safe.Say("hold"), "", func(ctx context.Context) (safe.Text, error) {
+			return safe.Say("held: %s", ticket.Scope(a.Scope)), store.Hold(ctx, a.Hold)
 		})
 	case ask.Release:
 		change := ledger.NewID()
-		return m.write("release", "", func(ctx context.Context) (string, error) {
-			return "released: " + feed.ScopeWords(a.Scope), store.LiftHold(ctx, a.Scope, actor, a.Reason, change)
+		return m.write(safe.Say("release"), "", func(ctx context.Context) (safe.Text, error) {
+			return safe.Say("released: %s", ticket.Scope(a.Scope)), store.LiftHold(ctx, a.Scope, actor, a.Reason, change)
 		})
 	case ask.Name:
 		m.actor.Name, m.o.AskName = a.Name, false
@@ -126,7 +126,7 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Key:
 		return m.pressBinding(string(a))
 	case ask.Copy:
-		m.say("copied the "+a.What+", if your terminal allows it: "+draw.Cut(safe.Of(a.Text).String(), 60), false)
+		m.say("copied the %s, if your terminal allows it: %s", a.What, draw.Cut(a.Text, 60))
 		return tea.SetClipboard(safe.Exact(a.Text)) // it may be pasted into a shell
 	case ask.Start:
 		return m.start(a)
@@ -201,7 +201,7 @@ func (m *Root) plan() tea.Cmd {
 			return nil, err
 		}
 		if p.Refused != nil {
-			return ask.Refused(desk.Rec.Operation.Title, p.Refused), nil
+			return ask.Refused(desk.Title(), p.Refused), nil
 		}
 		return desk.Retry(p), nil
 	})
@@ -216,13 +216,13 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 	}
 	m.run = act.New(store, ledger.DecisionRun{Verb: string(a.Verb), Actor: actor, CreatedAt: m.Now}, items, func(ctx context.Context, i int, change string) act.Result {
 		it := a.Items[i]
-		if a.Verb == ask.Retry {
+		if a.Verb == ticket.Retry {
 			return act.Sent(engine.Retry(ctx, reconcile.RetryRequest{ID: it.ID, Version: it.Version, Basis: it.Basis, Showing: it.Showing, Reason: a.Reason, Actor: actor, ChangeID: change}))
 		}
 		_, err := ledger.Decide(ctx, store, ledger.Decision{ChangeID: change, ID: it.ID, Version: it.Version, Verb: a.Verb, Reason: a.Reason, Actor: actor, Reference: a.Reference, Until: a.Until, RecheckAt: after(clock(), it.Recheck)})
 		return act.Result{Word: a.Done(), Err: err, Trouble: err != nil && !errors.Is(err, ledger.ErrMoved)}
 	})
-	if a.Verb == ask.Retry {
+	if a.Verb == ticket.Retry {
 		m.run.TryFirst, m.run.Pace = act.TryFirst, sendPacing
 	}
 	m.table.Marks = nil
@@ -246,11 +246,11 @@ func (m *Root) proceed() tea.Cmd {
 		m.run = nil
 		m.show(ask.Report(run))
 		keep := run.Finish()
-		return tea.Batch(m.feed.Reload(), m.write("", "", func(ctx context.Context) (string, error) {
+		return tea.Batch(m.feed.Reload(), m.write(safe.Text{}, "", func(ctx context.Context) (safe.Text, error) {
 			if err := keep(ctx); err != nil {
-				return "", fmt.Errorf("write down how far the run came: %w", err)
+				return safe.Text{}, fmt.Errorf("write down how far the run came: %w", err)
 			}
-			return "", nil
+			return safe.Text{}, nil
 		}))
 	}
 	work := run.Next()
@@ -273,7 +273,7 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 	run, waited := msg.run, msg.run.Paused()
 	run.Take(msg.result)
 	if run.Over() == "" && run.Paused() && !waited {
-		m.show(ask.Pause(run, fmt.Sprintf("%d sent, %d to go", len(run.Results), run.Left())))
+		m.show(ask.Pause(run, safe.Say("%d sent, %d to go", len(run.Results), run.Left())))
 	}
 	return m.proceed()
 }
@@ -281,20 +281,19 @@ func (m *Root) stepped(msg stepMsg) tea.Cmd {
 // check makes one check of the chosen operation now.
 func check(m *Root) tea.Cmd {
 	b := m.feed.Brief()
-	engine, id, title, ctx := m.o.Engine, b.Raw.Operation.ID, b.Rec.Operation.Title, m.ctx
-	m.say("checking: "+title, false)
+	engine, id, title, ctx := m.o.Engine, b.ID(), b.Title(), m.ctx
+	m.say("checking: %s", title)
 	return func() tea.Msg {
 		r, err := engine.ReadNow(ctx, id)
-		return doneMsg{what: "check: " + ticket.Verdict(safe.Value(r.Read)) + ": " + title, title: title, id: id, err: err}
+		return doneMsg{what: safe.Say("check: %s: %s", ticket.Verdict(r.Read), title), title: title, id: id, err: err}
 	}
 }
 
 // openLink opens the downstream's own page, or says where it is.
 func openLink(m *Root) tea.Cmd {
 	url := m.feed.Link()
-	shown := safe.Of(url).String()
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
-		m.say("not a web address: "+shown, true)
+		m.warn("not a web address: %s", url)
 		return nil
 	}
 	name := "xdg-open"
@@ -303,10 +302,10 @@ func openLink(m *Root) tea.Cmd {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-		d := &dialog.Dialog{Title: "Open"}
+		d := &dialog.Dialog{Title: safe.Say("Open")}
 		d.Add("HERE", "there is no browser on this side of the connection")
 		d.Add("COPIED", "if your terminal allows it")
-		d.Add("LINK", shown)
+		d.Add("LINK", "%s", url)
 		m.show(d)
 		return tea.SetClipboard(safe.Exact(url))
 	}
@@ -316,6 +315,6 @@ func openLink(m *Root) tea.Cmd {
 			return doneMsg{err: fmt.Errorf("open %s: %w", url, err)}
 		}
 		go func() { _ = cmd.Wait() }() // only so that no zombie is left
-		return doneMsg{what: "opened " + shown}
+		return doneMsg{what: safe.Say("opened %s", url)}
 	}
 }

@@ -100,17 +100,17 @@ func (m *Root) command(run prompt.Run) tea.Cmd {
 
 // policyDialog says which policy is in force, and what is wrong with the file.
 func policyDialog(p header.Policy) *dialog.Dialog {
-	d := &dialog.Dialog{Title: "Policy"}
+	d := &dialog.Dialog{Title: safe.Say("Policy")}
 	if p.InForce == nil || p.None() {
 		d.Warn("FILE", "none: nothing is checked, costs are guesses. `indoubt policy init` writes one")
 	} else {
-		d.Add("FILE", safe.Of(p.InForce().Path()).String())
-		d.Add("IN FORCE", draw.Cut(p.InForce().Digest(), 16))
+		d.Add("FILE", "%s", p.InForce().Path())
+		d.Add("IN FORCE", "%s", draw.Cut(p.InForce().Digest(), 16))
 	}
 	if err := p.Broken(); err != nil {
 		d.Warn("NOT TAKEN", "the file on disk is broken; the last good one stays")
-		for _, line := range strings.Split(safe.Lines(err.Error()), "\n") {
-			d.Add("", line)
+		for _, line := range strings.Split(err.Error(), "\n") {
+			d.Add("", "%s", line)
 		}
 	}
 	return d

@@ -3,10 +3,11 @@ package console
 import (
 	"indoubt/ledger"
 	"indoubt/ui/console/ask"
-	"indoubt/ui/console/detail"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/prompt"
 	"indoubt/ui/console/table"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -21,10 +22,10 @@ type binding struct {
 	group string // move, look, act, go
 	acts  bool   // changes the ledger or sends: gone when this console only looks
 	verb  ledger.Verb
-	// off says why it does nothing now; nil or "" when it does.
-	off func(ask.Case) string
+	// off says why it does nothing now; nil or nothing when it does.
+	off func(ask.Case) safe.Text
 	// would says what it would do now, for the menu.
-	would func(ask.Case) string
+	would func(ask.Case) safe.Text
 	// opens is the dialog that asks first; do is what it does by itself. Where a
 	// verb is named and rows are marked, the verb is for all of them.
 	opens func(ask.Case) *dialog.Dialog
@@ -52,16 +53,16 @@ func keymap() (all []binding, byKey map[string]*binding) {
 	return all, byKey
 }
 
-// why is why a key does nothing now, or "". There is no other place where that is
+// why is why a key does nothing now, or nothing. There is no other place where that is
 // worked out: the key itself, the help, the menu and the bottom lines ask here.
-func (m *Root) why(k *binding, c ask.Case) string {
+func (m *Root) why(k *binding, c ask.Case) safe.Text {
 	switch {
 	case k.acts && c.Closed != "":
-		return c.Closed
+		return safe.Of(c.Closed)
 	case k.acts && m.run != nil:
-		return "a bulk run is under way, p pauses it"
+		return safe.Say("a bulk run is under way, p pauses it")
 	case k.off == nil || k.verb != "" && c.Marks > 0:
-		return "" // of marked rows each is judged by itself
+		return safe.Text{} // of marked rows each is judged by itself
 	}
 	return k.off(c)
 }
@@ -88,8 +89,8 @@ func moves() []binding {
 func looks() []binding {
 	return []binding{
 		{keys: []string{"a"}, show: "a", words: "what can I do: each act, what it would do, why it is off", short: "what can I do", group: groupLook, off: ask.Case.OffRow, do: (*Root).menu},
-		{keys: []string{"c"}, show: "c", words: "check now", short: "check now", group: groupLook, off: ask.Case.OffCheck, do: check,
-			would: func(ask.Case) string { return "asks the other side once, now" }},
+		{keys: []string{"c"}, show: "c", words: "check now", short: "check now", group: groupLook, off: ask.Off(ticket.Check), do: check,
+			would: func(ask.Case) safe.Text { return safe.Say("asks the other side once, now") }},
 		{keys: []string{"o"}, show: "o", words: "open the link", short: "open link", group: groupLook, off: ask.Case.OffLink, do: openLink,
 			would: ask.Case.WouldOpen},
 		{keys: []string{"y"}, show: "y", words: "copy: id, key, token, receipt, link, input", short: "copy", group: groupLook, off: ask.Case.OffRow, opens: ask.Case.CopyMenu},
@@ -110,7 +111,7 @@ func looks() []binding {
 
 // switchSide marks the next side of a conflict, or the one before.
 func switchSide(m *Root) tea.Cmd {
-	n := detail.Sides(m.feed.Brief())
+	n := len(m.feed.Brief().At(m.Now, m.Zone).Sides())
 	step := 1
 	if m.lastName == "[" {
 		step = n - 1
@@ -121,24 +122,26 @@ func switchSide(m *Root) tea.Cmd {
 
 // acts are the capitals. Each opens a dialog; none does anything by itself.
 func acts() []binding {
-	say := func(text string) func(ask.Case) string { return func(ask.Case) string { return text } }
+	say := func(text safe.Format) func(ask.Case) safe.Text {
+		return func(ask.Case) safe.Text { return safe.Say(text) }
+	}
 	all := []binding{
 		{show: "T", words: "take the advice", short: "take advice", off: ask.Case.OffRow, do: (*Root).takeAdvice, would: ask.Case.WouldAdvise},
-		{show: "C", words: "confirm: it landed", short: "confirm", verb: ledger.VerbConfirm, off: ask.Case.OffDoubt, opens: ask.Case.Confirm,
+		{show: "C", words: "confirm: it landed", short: "confirm", verb: ledger.VerbConfirm, off: ask.Off(ledger.VerbConfirm), opens: ask.Case.Confirm,
 			would: say("records that it landed, with its receipt; sends nothing")},
-		{show: "X", words: "did not land", short: "did not land", verb: ledger.VerbDeny, off: ask.Case.OffDoubt, opens: ask.Case.Deny,
+		{show: "X", words: "did not land", short: "did not land", verb: ledger.VerbDeny, off: ask.Off(ledger.VerbConfirm), opens: ask.Case.Deny,
 			would: say("records, on your word, that it did not land; sends nothing")},
-		{show: "R", words: "retry: send once more", short: "retry", verb: ask.Retry, off: ask.Case.OffRetry, do: (*Root).plan, would: ask.Case.WouldRetry},
-		{show: "A", words: "abandon: never sent, stays unknown", short: "abandon", verb: ledger.VerbAbandon, off: ask.Case.OffAbandon, opens: ask.Case.Abandon,
+		{show: "R", words: "retry: send once more", short: "retry", verb: ticket.Retry, off: ask.Off(ticket.Retry), do: (*Root).plan, would: ask.Case.WouldRetry},
+		{show: "A", words: "abandon: never sent, stays unknown", short: "abandon", verb: ledger.VerbAbandon, off: ask.Off(ledger.VerbAbandon), opens: ask.Case.Abandon,
 			would: say("ends it as it is; sends nothing, its pipeline is refused")},
-		{show: "D", words: "dealt with: a conflict was put right outside", short: "dealt with", verb: ledger.VerbAck, off: ask.Case.OffAck, opens: ask.Case.Ack,
+		{show: "D", words: "dealt with: a conflict was put right outside", short: "dealt with", verb: ledger.VerbAck, off: ask.Off(ledger.VerbAck), opens: ask.Case.Ack,
 			would: say("takes the conflict's flag down, with a reference")},
-		{show: "P", words: "park: out of the way until a time", short: "park", verb: ledger.VerbPark, off: ask.Case.OffPark, opens: ask.Case.Park,
+		{show: "P", words: "park: out of the way until a time", short: "park", verb: ledger.VerbPark, off: ask.Off(ledger.VerbPark), opens: ask.Case.Park,
 			would: say("takes it out of the way until a time; checks go on")},
 		{show: "H", words: "hold: stop every send by machine; again: release", opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffRow, opens: ask.Case.Note,
 			would: say("leaves a remark; changes nothing else")},
-		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Case.OffUndo, opens: ask.Case.Undo,
+		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Off(ledger.VerbUndo), opens: ask.Case.Undo,
 			would: say("puts it back in doubt; only a person settles it then")},
 	}
 	for i := range all {

@@ -267,17 +267,9 @@ func TestACopyIsNotSaidToBeChecked(t *testing.T) {
 
 func TestWhatIsSaidIsNotCutWhereThereIsRoom(t *testing.T) {
 	b := nightBench(t, 60, 20)
-	b.m.say("not sent: an attempt is in flight until 03:08:30, and what it will say is not known before", true)
+	b.m.warn("not sent: an attempt is in flight until 03:08:30, and what it will say is not known before")
 	b.send(tea.ResumeMsg{})
 	b.shows("it will say is not known before")
-}
-
-func TestAGuessIsNotShownWithoutItsCases(t *testing.T) {
-	b := nightBench(t, 80, 24)
-	s := b.m.table.Items[1]
-	if got := (ticket.Ticket{Row: s.Row, Now: night}).Landed(7); got != "…" {
-		t.Errorf("it shows %q", got)
-	}
 }
 
 func TestWhatAClockMovedIsNobodysDoing(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/console/ask"
-	"indoubt/ui/console/detail"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/table"
@@ -47,7 +46,7 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case m.run != nil && name == "p":
 		m.run.Pause()
-		m.show(ask.Pause(m.run, "paused"))
+		m.show(ask.Pause(m.run, safe.Say("paused")))
 		return nil
 	case name == "esc" && m.toast.until.After(m.Now):
 		m.toast.until = m.Now
@@ -60,9 +59,9 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 	k := m.byKey[name]
 	if k == nil {
 		if hint, ok := misses[name]; ok {
-			m.say(hint, false)
+			m.say("%s", hint)
 		} else if len([]rune(name)) == 1 && name != " " {
-			m.say(safe.Of(name).String()+" does nothing; ? lists the keys", false)
+			m.say("%s does nothing; ? lists the keys", name)
 		}
 		return nil
 	}
@@ -73,13 +72,13 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 	c := m.desk()
 	switch why := m.why(k, c); {
 	case m.screen == onHelp && (k.group == groupLook || k.group == groupAct):
-		m.say("esc leaves the help first", false)
+		m.say("esc leaves the help first")
 		return nil
 	case k.acts && m.table.JustMoved(m.Now):
-		m.say("another row has just come under the cursor: look, then press "+k.show+" again", true)
+		m.warn("another row has just come under the cursor: look, then press %s again", k.show)
 		return nil
-	case why != "":
-		m.say(k.show+" is off: "+why, true)
+	case !why.Empty():
+		m.warn("%s is off: %s", k.show, why)
 		return nil
 	case k.acts && (k.opens != nil || k.verb != "") && m.o.AskName:
 		account := m.actor.OSUser
@@ -110,7 +109,7 @@ func (m *Root) capsHint(name string) {
 	if d := m.dialogs.Top(); d != nil && !d.Hint(hint, m.Now) {
 		return // typing a text
 	}
-	m.say(hint, true)
+	m.warn("%s", hint)
 }
 
 func (m *Root) move(n int) tea.Cmd {
@@ -159,7 +158,7 @@ func (m *Root) setFilter(f ledger.Filter) tea.Cmd {
 
 func (m *Root) setOrder(o ledger.Order) tea.Cmd {
 	m.table.SetOrder(o)
-	m.say("sorted: "+table.OrderWords(o), false)
+	m.say("sorted: %s", table.OrderWords(o))
 	return m.feed.Restart()
 }
 
@@ -178,22 +177,23 @@ func (m *Root) mark(ranged bool) tea.Cmd {
 
 // takeAdvice opens the dialog of what is advised.
 func (m *Root) takeAdvice() tea.Cmd {
-	b := m.feed.Brief()
-	verb, why := detail.Advice(&m.Frame, b)
+	t := m.feed.Brief().At(m.Now, m.Zone)
+	advised, why := t.Advice()
+	verb := advised.String()
 	if key := map[string]string{"RETRY": "R", "CONFIRM": "C", "ABANDON": "A", "LEAVE": "P", "RAISE": "N"}[verb]; key != "" {
 		return m.pressBinding(key)
 	}
 	switch {
 	case verb != "LOOK":
-		m.say(strings.ToLower(verb)+ticket.Colon(why), false)
+		m.say("%s%s", strings.ToLower(verb), ticket.Colon(why.String()))
 		return nil
-	case b.Rec.Operation.Conflict != ledger.NoConflict:
+	case t.Row.Conflict != ledger.NoConflict:
 		m.open()
 		return nil
-	case b.Facts.Link != "":
+	case t.Facts.Link != "":
 		return openLink(m)
 	}
-	m.say("look outside, then C with its receipt, or X with how you know", false)
+	m.say("look outside, then C with its receipt, or X with how you know")
 	m.open()
 	return nil
 }
@@ -211,11 +211,12 @@ func (m *Root) menu() tea.Cmd {
 		if name == "" {
 			name, _, _ = strings.Cut(k.words, ":")
 		}
-		if why := m.why(k, c); why != "" {
-			d.Add(k.show+"  "+name, "off: "+why)
+		label := safe.Say("%s  %s", k.show, name)
+		if why := m.why(k, c); !why.Empty() {
+			d.Put(ticket.Fact{Label: label, Text: safe.Say("off: %s", why)})
 			continue
 		}
-		d.Add(k.show+"  "+name, k.would(c))
+		d.Put(ticket.Fact{Label: label, Text: k.would(c)})
 		d.Keys[k.keys[0]] = ask.Key(k.keys[0])
 	}
 	m.show(d)
@@ -245,10 +246,10 @@ func (m *Root) found(msg foundMsg) tea.Cmd {
 	var many *ledger.AmbiguousError
 	switch {
 	case errors.As(msg.err, &many):
-		m.say(safe.Of("that could be "+strings.Join(many.IDs, ", ")).String(), true)
+		m.warn("that could be %s", strings.Join(many.IDs, ", "))
 		return nil
 	case msg.err != nil:
-		m.say(safe.Of(msg.err.Error()).String(), true)
+		m.warn("%s", msg.err)
 		return nil
 	}
 	m.plain = false
@@ -273,6 +274,6 @@ func (m *Root) quit() tea.Cmd {
 		m.leaving.ready = true
 		return tea.Quit
 	}
-	m.toast = toast{text: "Waiting for " + draw.Plural(busy, "write", "writes") + " in flight: leaving now would leave the answer unknown. It ends by its deadline.", until: m.Now.Add(time.Minute)}
+	m.toast = toast{text: safe.Say("Waiting for %s in flight: leaving now would leave the answer unknown. It ends by its deadline.", draw.Plural(busy, "write", "writes")), until: m.Now.Add(time.Minute)}
 	return m.o.after(100*time.Millisecond, waitMsg{})
 }

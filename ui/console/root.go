@@ -67,7 +67,7 @@ type Root struct {
 
 // toast is one sentence about what just happened.
 type toast struct {
-	text  string
+	text  safe.Text
 	bad   bool
 	until time.Time
 }
@@ -158,7 +158,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		case m.prompt != nil:
 			m.prompt.Paste(msg.Content)
 		default:
-			m.say("a paste presses nothing here", false)
+			m.say("a paste presses nothing here")
 		}
 	case tea.BackgroundColorMsg:
 		m.background = msg.Color
@@ -179,7 +179,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		switch {
 		case msg.gen != m.asking:
 		case msg.err != nil:
-			m.say(safe.Of(msg.err.Error()).String(), true)
+			m.warn("%s", msg.err)
 		default:
 			m.dialogs.Open(msg.dialog, msg.opener, m.o.Clock())
 		}
@@ -198,8 +198,9 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 
 // hear takes in what the feed brought.
 func (m *Root) hear(news feed.News) tea.Cmd {
-	if news.Say != "" {
-		m.say(news.Say, news.Bad)
+	if !news.Say.Empty() {
+		m.say("%s", news.Say)
+		m.toast.bad = news.Bad
 	}
 	if news.Other {
 		m.dialogs.Clear()
@@ -212,13 +213,13 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 	if news.Page != nil {
 		m.values.Learn(news.Page.Rows)
 		m.table.Take(news.Page, m.still(), m.Now)
-		m.dialogs.Moved(func(id string, version int64) string {
+		m.dialogs.Moved(func(id string, version int64) safe.Text {
 			i := m.table.Find(id)
 			if i < 0 || m.table.Items[i].Row.Version == version {
-				return ""
+				return safe.Text{}
 			}
 			r := m.table.Items[i].Row
-			return "now " + ticket.State(r.StateAt(m.Now)) + " since " + m.Moment(r.UpdatedAt) + ", by " + ticket.Who(r.Actor)
+			return safe.Say("now %s since %s, by %s", ticket.State(r.StateAt(m.Now)), m.Moment(r.UpdatedAt), ticket.Who(r.Actor))
 		})
 	}
 	return nil
@@ -260,15 +261,21 @@ func (m *Root) done(msg doneMsg) tea.Cmd {
 		m.show(ask.Changed(msg.title, changed))
 	case msg.err != nil:
 		m.show(ask.Refused(msg.title, msg.err))
-	case msg.what != "":
-		m.say(msg.what, false)
+	case !msg.what.Empty():
+		m.say("%s", msg.what)
 	}
 	return m.feed.Reload()
 }
 
-// say puts a sentence, safe already, at the bottom for some seconds.
-func (m *Root) say(text string, bad bool) {
-	m.toast = toast{text: text, bad: bad, until: m.Now.Add(8 * time.Second)}
+// say puts a sentence at the bottom for some seconds, and warn one that tells of
+// trouble.
+func (m *Root) say(format safe.Format, args ...any) {
+	m.toast = toast{text: safe.Say(format, args...), until: m.Now.Add(8 * time.Second)}
+}
+
+func (m *Root) warn(format safe.Format, args ...any) {
+	m.say(format, args...)
+	m.toast.bad = true
 }
 
 func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o.Clock()) }

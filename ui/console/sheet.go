@@ -114,8 +114,8 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header) {
 		return
 	}
 	h1, title := s.detail-1, ""
-	if s.brief != nil && !s.preview && (s.brief.Rec.Operation.Conflict == ledger.NoConflict || s.plain) {
-		title = s.brief.Rec.Operation.Title
+	if s.brief != nil && !s.preview && (s.brief.Conflict() == ledger.NoConflict || s.plain) {
+		title = s.brief.Title().String()
 	}
 	s.add(s.Faint.Render(draw.Ruled(title, "", s.w)))
 	switch {
@@ -133,12 +133,12 @@ func (s *sheet) besideList() []string {
 	if s.brief == nil {
 		return nil
 	}
-	return append([]string{s.Strong.Render(" " + draw.Cut(s.brief.Rec.Operation.Title, s.beside-2)), ""}, s.told(s.beside, s.rows-1)...)
+	return append([]string{s.Strong.Render(" " + draw.Cut(s.brief.Title().String(), s.beside-2)), ""}, s.told(s.beside, s.rows-1)...)
 }
 
 // told is the conflict's sides or the plain detail, for h lines.
 func (s *sheet) told(w, h int) []string {
-	if s.brief.Rec.Operation.Conflict != ledger.NoConflict && !s.plain {
+	if s.brief.Conflict() != ledger.NoConflict && !s.plain {
 		return detail.Conflict(s.Frame, s.brief, s.side, w)
 	}
 	return detail.Lines(s.Frame, s.brief, w, h)
@@ -151,8 +151,7 @@ func (s *sheet) whole(t ledger.Tab) {
 		s.scrolling([]string{" reading…"})
 		return
 	}
-	o := &s.brief.Rec.Operation
-	s.add(s.Faint.Render(draw.Ruled(table.TabWords(t)+" › "+o.Title, o.Kind, s.w)))
+	s.add(s.Faint.Render(draw.Ruled(table.TabWords(t)+" › "+s.brief.Title().String(), s.brief.Kind().String(), s.w)))
 	h := s.room()
 	if s.plain {
 		h = 0 // all of it

@@ -69,13 +69,13 @@ func (m *Root) foot(n int) []string {
 	switch {
 	case m.run != nil:
 		news = []string{progress(&m.Frame, m.run, m.w)}
-	case m.toast.text != "" && m.toast.until.After(m.Now):
+	case !m.toast.text.Empty() && m.toast.until.After(m.Now):
 		m.Ticks = true
 		p := m.Strong
 		if m.toast.bad {
 			p = m.Bad
 		}
-		said := draw.Wrap(m.toast.text, max(m.w-2, 8))
+		said := draw.Wrap(m.toast.text.String(), max(m.w-2, 8))
 		if len(said) > n { // as far as there is room
 			said = append(said[:n-1], strings.Join(said[n-1:], " "))
 		}
@@ -100,7 +100,7 @@ func (m *Root) hints() (looks, acts string) {
 		var out strings.Builder
 		for _, name := range names {
 			k := m.byKey[name]
-			if need := draw.Width(k.show) + 1 + draw.Width(k.short) + 2; m.why(k, c) == "" && used+need <= m.w {
+			if need := draw.Width(k.show) + 1 + draw.Width(k.short) + 2; m.why(k, c).Empty() && used+need <= m.w {
 				used += need
 				out.WriteString(" " + m.Accent.Render(k.show) + " " + m.Faint.Render(k.short) + " ")
 			}
@@ -150,7 +150,7 @@ func (m *Root) helpLines(w int) []string {
 				continue
 			}
 			line := "   " + m.Accent.Render(draw.Left(k.show, 7)) + k.words
-			if why := m.why(&k, c); why != "" {
+			if why := m.why(&k, c).String(); why != "" {
 				line = "   " + m.Faint.Render(draw.Left(k.show, 7)+k.words+" (off: "+why+")")
 			}
 			lines = append(lines, line)

@@ -55,6 +55,9 @@ func rough(v float64) string {
 
 // Full is an amount with every digit: 24,000 or 1,234.50.
 func Full(v float64) string {
+	if v >= 0.005 && v < 1e15 {
+		v = math.Round(v*100) / 100
+	}
 	if v == math.Trunc(v) {
 		return Grouped(v, 0)
 	}

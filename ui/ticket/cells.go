@@ -1,181 +1,185 @@
-// Package ticket is what a person or a script is told about one operation: the
-// same words, the same figures and the same rules on the screen, in lists, in
-// details and in what is printed.
 package ticket
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
-// Ticket is one operation at one moment.
-type Ticket struct {
-	Row    ledger.Row
-	Record *ledger.Record // nil while only its row was read
-	Facts  Facts          // of the record
-	Now    time.Time
-	Zone   *time.Location
-}
-
-// From is the ticket of a whole record under the policy that the judge asks.
-func From(rec ledger.Record, judge Judge, zone *time.Location) Ticket {
-	return Ticket{Row: rec.Row(), Record: &rec, Facts: judge(rec, rec.Now), Now: rec.Now, Zone: zone}
-}
-
 // Landed is the LANDED? column: facts are words, guesses are percentages.
-func (t Ticket) Landed(room int) string {
+func (t Ticket) Landed(room int) (safe.Text, Tone) {
+	text, tone := t.landed(room)
+	return safe.Of(text), tone
+}
+
+func (t Ticket) landed(room int) (string, Tone) {
 	switch t.Row.Conflict {
 	case ledger.Duplicate:
-		if t.Record != nil && t.Record.Operation.Effects > 2 {
-			return fmt.Sprintf("%d TIMES", t.Record.Operation.Effects)
+		if n := t.effects(); n > 2 {
+			return fmt.Sprintf("%d TIMES", n), Bad
 		}
-		return "TWICE"
+		return "TWICE", Bad
 	case ledger.PossibleDuplicate:
-		return "maybe 2"
+		return "maybe 2", Bad
 	case ledger.MismatchConflict:
-		return "differs"
+		return "differs", Bad
 	case ledger.Contradiction:
-		return "WRONG?"
+		return "WRONG?", Bad
 	}
-	switch t.Row.StateAt(t.Now) {
+	switch t.State() {
 	case ledger.Committed:
-		return "yes"
+		return "yes", Good
 	case ledger.Failed:
 		switch {
 		case t.Row.Verdict == ledger.Absent || !t.Row.Doubted:
-			return "no"
+			return "no", Good
 		case t.Record == nil:
-			return "…"
+			return "…", Plain
 		case !Proven(*t.Record):
-			return "said no" // on a person's word: not a fact
+			return "said no", Plain // on a person's word: not a fact
 		}
-		return "no"
+		return "no", Good
 	case ledger.Abandoned:
-		return "unknown"
+		return "unknown", Plain
 	case ledger.Pending:
-		return "…"
+		return "…", Plain
 	}
 	switch t.Row.Verdict {
 	case ledger.Landed:
-		return "seen"
+		return "seen", Plain
 	case ledger.Absent:
-		return "not now"
+		return "not now", Plain
 	}
 	if t.Record == nil {
-		return "…" // a guess is not shown without what it rests on
+		return "…", Plain // a guess is not shown without what it rests on
 	}
-	o := t.Facts.Advice.Odds
+	return guess(t.Facts.Advice.Odds, room), Warn
+}
+
+// guess is a chance with the cases it rests on: those of its kind after n, and
+// those of other kinds behind a plus. Without any it is no more than a question.
+func guess(o policy.Odds, room int) string {
 	if o.N == 0 {
 		return "?"
 	}
-	n := fmt.Sprint(o.N)
-	if o.N >= 1000 {
-		n = fmt.Sprintf("%dk", o.N/1000)
+	own, others := count(o.Own()), ""
+	if o.Others > 0 {
+		others = "+" + count(o.Others)
 	}
-	return Fit(room, fmt.Sprintf("%s n%d", Percent(o.P), o.N), fmt.Sprintf("%s n%s", Percent(o.P), n), Percent(o.P)+"n"+n)
+	short := ""
+	if others != "" {
+		short = "+"
+	}
+	p := Percent(o.P)
+	return Fit(room, fmt.Sprintf("%s n%d%s", p, o.Own(), others), p+" n"+own+others, p+" n"+own+short, p+"n"+own+short)
+}
+
+// count is a number of cases in few cells: 208, 1k.
+func count(n int) string {
+	if n >= 1000 {
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+func (t Ticket) effects() int {
+	if t.Record == nil {
+		return 0
+	}
+	return t.Record.Operation.Effects
 }
 
 // Do is the DO column: the advised act in few letters.
-func (t Ticket) Do(room int) string {
-	switch {
-	case t.Row.Conflict == ledger.Duplicate && t.Record != nil && t.Record.Operation.Effects > 2:
-		return Fit(room, fmt.Sprintf("cancel %d of %d", t.Record.Operation.Effects-1, t.Record.Operation.Effects), fmt.Sprintf("cancel %d", t.Record.Operation.Effects-1))
-	case t.Row.Conflict == ledger.Duplicate:
-		return Fit(room, "cancel one of two", "cancel one")
-	case t.Row.Conflict != ledger.NoConflict:
-		return Fit(room, "look at both sides", "look")
+func (t Ticket) Do(room int) safe.Text {
+	fit := func(texts ...safe.Text) safe.Text {
+		for _, text := range texts[:len(texts)-1] {
+			if Width(text.String()) <= room {
+				return text
+			}
+		}
+		return texts[len(texts)-1]
 	}
-	switch t.Row.LaneAt(t.Now) {
+	say := safe.Say
+	switch n := t.effects(); {
+	case t.Row.Conflict == ledger.Duplicate && n > 2:
+		return fit(say("cancel %d of %d", n-1, n), say("cancel %d", n-1))
+	case t.Row.Conflict == ledger.Duplicate:
+		return fit(say("cancel one of two"), say("cancel one"))
+	case t.Row.Conflict != ledger.NoConflict:
+		return fit(say("look at both sides"), say("look"))
+	}
+	switch t.Lane() {
 	case ledger.LaneInFlight:
-		return Fit(room, "wait for its answer", "wait")
+		return fit(say("wait for its answer"), say("wait"))
 	case ledger.LaneUnfetched:
-		return Fit(room, "waits for "+cmp.Or(t.Row.Source.Pipeline, "its pipeline"), "fetch")
+		return fit(say("waits for %s", t.Pipeline()), say("fetch"))
 	case ledger.LaneResolved:
-		return Fit(room, "by "+Who(t.Row.Actor), Who(t.Row.Actor))
+		return fit(say("by %s", Who(t.Row.Actor)), Who(t.Row.Actor))
 	}
 	if t.Record == nil {
-		return "…"
+		return say("…")
 	}
 	switch a := t.Facts.Advice; a.Verb {
-	case "look":
-		if t.Row.Overtaken {
-			return Fit(room, "look: overtaken", "look")
+	case policy.AdviseLook:
+		switch {
+		case t.Row.Overtaken:
+			return fit(say("look: overtaken"), say("look"))
+		case len(t.Record.Related) > 0:
+			return fit(say("look: same input"), say("look: same"), say("look"))
+		case t.Facts.Link != "":
+			return fit(say("look outside"), say("look"))
 		}
-		if len(t.Record.Related) > 0 {
-			return Fit(room, "look: twin", "look")
-		}
-		if t.Facts.Link != "" {
-			return Fit(room, "look outside", "look")
-		}
-		return "look"
-	case "retry":
+		return say("look")
+	case policy.AdviseRetry:
 		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
-			return Fit(room, "retry: safe", "retry")
+			return fit(say("retry: safe"), say("retry"))
 		}
-		return "retry"
+		return say("retry")
 	case "":
-		return "–"
+		return say("–")
 	default:
-		return safe.Of(a.Verb).String()
+		return safe.Of(a.Verb)
 	}
 }
 
 // Clock is the CLOCK column: the moment that changes the advice next. It reports
 // whether the text changes every second.
-func (t Ticket) Clock() (string, bool) {
-	in := func(what string, at time.Time) (string, bool) {
-		d := at.Sub(t.Now)
-		if d < 100*time.Second {
-			return fmt.Sprintf("%s %ds", what, int(max(d, 0).Round(time.Second).Seconds())), true
-		}
-		if d < time.Hour {
-			return fmt.Sprintf("%s %dm", what, int((d + time.Minute - 1).Minutes())), d < 2*time.Minute
-		}
-		return what + " " + Span(d), false
-	}
+func (t Ticket) Clock() (safe.Text, bool) {
+	text, ticks := t.clock()
+	return safe.Of(text), ticks
+}
+
+func (t Ticket) clock() (string, bool) {
 	if t.Row.Parked(t.Now) {
-		return in("parked", t.Row.ParkedUntil)
+		return t.in("parked", t.Row.ParkedUntil)
 	}
-	switch t.Row.LaneAt(t.Now) {
+	switch t.Lane() {
 	case ledger.LaneConflict:
 		return "–", false
 	case ledger.LaneResolved:
-		return Moment(t.Row.UpdatedAt, t.Now, t.Zone), false
+		return t.at(t.Row.UpdatedAt), false
 	case ledger.LaneInFlight:
-		return in("ends", t.Row.DeadlineAt)
+		return t.in("ends", t.Row.DeadlineAt)
 	case ledger.LaneUnfetched:
-		return in("till", t.Row.GrantUntil)
+		return t.in("till", t.Row.GrantUntil)
 	}
-	if t.Row.Overtaken {
+	switch {
+	case t.Row.Overtaken:
 		return "overtaken", false
-	}
-	if t.Record == nil {
+	case t.Record == nil:
 		return "", false
 	}
-	f := t.Facts
-	best, what := time.Time{}, ""
-	consider := func(at time.Time, word string) {
-		if at.After(t.Now) && at.Before(ledger.Never) && (best.IsZero() || at.Before(best)) {
-			best, what = at, word
-		}
+	f, inDoubt := t.Facts, t.State() == ledger.Uncertain
+	if at, what := t.next(); what != "" {
+		return t.in(what, at)
 	}
-	if t.Row.StateAt(t.Now) == ledger.Uncertain {
-		consider(f.ProofAt, "proof")
-		if t.Row.LaneAt(t.Now) == ledger.LaneReading {
-			consider(t.Row.Pricing.DecideAt, "you")
-		}
-	}
-	consider(f.SafeUntil, "key")
 	switch {
-	case what != "":
-		return in(what, best)
 	case f.SafeUntil.Equal(ledger.Never):
 		return "repeatable", false
-	case t.Row.StateAt(t.Now) == ledger.Uncertain && !f.HasRead:
+	case inDoubt && !f.HasRead:
 		return "no check", false
 	case !f.SafeUntil.IsZero():
 		return "key over", false
@@ -183,19 +187,43 @@ func (t Ticket) Clock() (string, bool) {
 	return "–", false
 }
 
-// Twice and Never are the columns of what a duplicate and a miss cost. They say
-// nothing of what has no price: 0 would say that it costs nothing.
-func (t Ticket) Twice() string { return t.cost(t.Row.Pricing.Duplicate) }
-func (t Ticket) Never() string { return t.cost(t.Row.Pricing.Miss) }
-
-func (t Ticket) cost(c ledger.Cost) string {
-	if t.Row.Pricing.Digest == "" {
-		return "…"
+// next is the first moment to come that changes what is advised, and its name.
+func (t Ticket) next() (best time.Time, what string) {
+	consider := func(at time.Time, word string) {
+		if at.After(t.Now) && at.Before(ledger.Never) && (best.IsZero() || at.Before(best)) {
+			best, what = at, word
+		}
 	}
-	return Cost(c)
+	if t.State() == ledger.Uncertain {
+		consider(t.Facts.ProofAt, "proof")
+		if t.Lane() == ledger.LaneReading {
+			consider(t.Row.Pricing.DecideAt, "you")
+		}
+	}
+	consider(t.Facts.SafeUntil, "key")
+	return best, what
 }
 
-// Age is the AGE column: since it was first in doubt, else since it began.
-func (t Ticket) Age() time.Duration {
-	return t.Now.Sub(cmp.Or(t.Row.DoubtedAt, t.Row.CreatedAt))
+// in is a countdown, and whether it changes every second.
+func (t Ticket) in(what string, at time.Time) (string, bool) {
+	d := at.Sub(t.Now)
+	if d < 100*time.Second {
+		return fmt.Sprintf("%s %ds", what, int(max(d, 0).Round(time.Second).Seconds())), true
+	}
+	if d < time.Hour {
+		return fmt.Sprintf("%s %dm", what, int((d + time.Minute - 1).Minutes())), d < 2*time.Minute
+	}
+	return what + " " + Span(d), false
+}
+
+// Twice and Never are the columns of what a duplicate and a miss cost. They say
+// nothing of what has no price: 0 would say that it costs nothing.
+func (t Ticket) Twice() safe.Text { return t.cost(t.Row.Pricing.Duplicate) }
+func (t Ticket) Never() safe.Text { return t.cost(t.Row.Pricing.Miss) }
+
+func (t Ticket) cost(c ledger.Cost) safe.Text {
+	if t.Row.Pricing.Digest == "" && t.Record == nil {
+		return safe.Say("…")
+	}
+	return safe.Of(Cost(c))
 }

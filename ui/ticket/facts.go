@@ -12,7 +12,7 @@ import (
 // what the screen shows.
 type Facts struct {
 	Advice policy.Advice
-	Price  ledger.Pricing // what stands beside it in the list, once an engine wrote it there
+	Price  ledger.Pricing // what the policy in force would write beside it in the list
 
 	Pattern     string // of the kind in the policy; "" when the defaults apply
 	File        string
@@ -37,7 +37,7 @@ type Facts struct {
 	Basis         ledger.Basis
 	Because       string
 	LapsesAt      time.Time
-	Recheck       time.Duration // how long after a decision one more check tells whether it was right; 0: none can
+	Recheck       time.Duration // how long after a decision one more check shows whether it was right; 0: none can
 }
 
 // Judge works facts out. The console has one; tests bring their own.

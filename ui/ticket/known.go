@@ -1,11 +1,11 @@
 package ticket
 
 import (
-	"cmp"
-	"fmt"
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/ui/safe"
 )
 
 // Tone is how a sentence sounds.
@@ -19,54 +19,70 @@ const (
 )
 
 // Known says in one sentence what is fact and what is guess.
-func (t Ticket) Known() (string, Tone) {
-	o, a := &t.Record.Operation, t.Facts.Advice
+func (t Ticket) Known() (safe.Text, Tone) {
+	o, say := &t.Record.Operation, safe.Say
 	if t.Now.Before(o.ParkedUntil) {
-		return "parked until " + Moment(o.ParkedUntil, t.Now, t.Zone) + ": " + o.Reason, Plain
+		return say("parked until %s: %s", t.at(o.ParkedUntil), o.Reason), Plain
 	}
 	switch o.Conflict {
 	case ledger.Contradiction, ledger.PossibleDuplicate, ledger.MismatchConflict:
 		// What is recorded is just what is disputed.
-		return cmp.Or(o.ConflictNote, strings.ToLower(Conflict(o.Conflict))), Bad
+		return safe.Of(o.ConflictNote).Or(safe.Of(strings.ToLower(Conflict(o.Conflict)))), Bad
 	}
-	switch o.StateAt(t.Now) {
+	by := say("%s%s", Who(o.Actor), Colon(o.Reason))
+	switch t.State() {
 	case ledger.Committed:
-		text := "it landed"
+		text := say("it landed")
 		if o.Effects > 1 {
-			text = fmt.Sprintf("it happened %d times", o.Effects)
+			text = say("it happened %d times", o.Effects)
 		}
 		if len(o.Receipts) > 0 {
-			text += ", receipt " + strings.Join(o.Receipts, ", ")
+			text = say("%s, receipt %s", text, List(o.Receipts))
 		}
-		return text + " (" + Who(o.Actor) + Colon(o.Reason) + ")", Good
+		return say("%s (%s)", text, by), Good
 	case ledger.Failed:
 		if !Proven(*t.Record) {
-			return "it is said not to have landed, without proof (" + Who(o.Actor) + Colon(o.Reason) + ")", Warn
+			return say("it is said not to have landed, without proof (%s)", by), Warn
 		}
-		return "it did not land (" + Who(o.Actor) + Colon(o.Reason) + ")", Good
+		return say("it did not land (%s)", by), Good
 	case ledger.Abandoned:
-		return "nothing; abandoned by " + Who(o.Actor) + Colon(o.Reason), Plain
+		return say("nothing; abandoned by %s", by), Plain
 	case ledger.Pending:
-		return "an attempt is in flight; nothing to decide yet", Plain
+		return say("an attempt is in flight; nothing to decide yet"), Plain
 	}
 	switch o.Verdict {
 	case ledger.Landed:
-		return "a check found it; a person settles it", Good
+		return say("a check found it; a person settles it"), Good
 	case ledger.Absent:
-		return "a check found none now; a person settles it", Plain
+		return say("a check found none now; a person settles it"), Plain
 	case ledger.Duplicated:
-		return "a check found more than one", Bad
+		return say("a check found more than one"), Bad
 	case ledger.Mismatch:
-		return "a check found one, but different", Bad
+		return say("a check found one, but different"), Bad
 	}
-	if a.Odds.N > 0 && a.Odds.Why != "" {
-		return fmt.Sprintf("nothing. %s (%.0f–%.0f%%) is a guess: %s", Percent(a.Odds.P), a.Odds.Low*100, a.Odds.High*100, a.Odds.Why), Warn
+	odds := t.Facts.Advice.Odds
+	if odds.N == 0 {
+		return say("nothing, and no earlier case to guess from (%s assumed)", Percent(odds.P)), Warn
 	}
-	if a.Odds.N == 0 {
-		return fmt.Sprintf("nothing, and no earlier case to guess from (%s assumed)", Percent(a.Odds.P)), Warn
+	if odds.Why != "" {
+		return say("nothing. %s (%s) is a guess: %s", Percent(odds.P), between(odds), odds.Why), Warn
 	}
-	return fmt.Sprintf("nothing. %s is a guess from %s (%.0f–%.0f%%)", Percent(a.Odds.P), cases(a.Odds.N), a.Odds.Low*100, a.Odds.High*100), Warn
+	return say("nothing. %s is a guess from %s (%s)", Percent(odds.P), cases(odds.N), between(odds)), Warn
 }
+
+// Guess is a chance and what it rests on, as a dialog says it.
+func (t Ticket) Guess() safe.Text {
+	odds := t.Facts.Advice.Odds
+	switch {
+	case odds.N == 0:
+		return safe.Say("%s, from no case at all", Percent(odds.P))
+	case odds.Others > 0:
+		return safe.Say("%s (%s; %s)", Percent(odds.P), odds.Why, between(odds))
+	}
+	return safe.Say("%s (%s, %s)", Percent(odds.P), cases(odds.N), between(odds))
+}
+
+func between(o policy.Odds) safe.Text { return safe.Say("%.0f–%.0f%%", o.Low*100, o.High*100) }
 
 func cases(n int) string {
 	if n == 1 {

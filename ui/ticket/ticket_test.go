@@ -1,11 +1,16 @@
 package ticket
 
 import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/ui/safe"
 )
 
 var at = time.Date(2026, 7, 14, 2, 15, 10, 0, time.UTC)
@@ -21,7 +26,7 @@ func operation(change func(*ledger.Record)) Ticket {
 	change(&rec)
 	return From(rec, func(ledger.Record, time.Time) Facts {
 		return Facts{Advice: policy.Advice{Verb: "look", Odds: policy.Odds{P: 0.5}}}
-	}, time.UTC)
+	}, at, time.UTC)
 }
 
 // What stands in each column, over every state and conflict.
@@ -55,17 +60,18 @@ func TestCells(t *testing.T) {
 		"another than meant":  {conflict(ledger.MismatchConflict), "differs", "–", "look at both sides"},
 		"contradicted":        {conflict(ledger.Contradiction), "WRONG?", "–", "look at both sides"},
 		"overtaken":           {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true}} }, "?", "overtaken", "look: overtaken"},
-		"a twin":              {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2"}} }, "?", "no check", "look: twin"},
+		"a twin":              {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2"}} }, "?", "no check", "look: same input"},
 	} {
 		o := operation(c.change)
 		clock, _ := o.Clock()
-		if landed, do := o.Landed(20), o.Do(20); landed != c.landed || clock != c.clock || do != c.do {
+		landed, _ := o.Landed(20)
+		if do := o.Do(20); landed.String() != c.landed || clock.String() != c.clock || do.String() != c.do {
 			t.Errorf("%s: %q %q %q; want %q %q %q", name, landed, clock, do, c.landed, c.clock, c.do)
 		}
-		if o.Twice() != "24.0k" || o.Never() != "~10" {
+		if o.Twice().String() != "24.0k" || o.Never().String() != "~10" {
 			t.Errorf("%s costs %q and %q", name, o.Twice(), o.Never())
 		}
-		if known, _ := o.Known(); known == "" {
+		if known, _ := o.Known(); known.Empty() {
 			t.Errorf("%s: nothing is said to be known", name)
 		}
 	}
@@ -75,7 +81,109 @@ func TestCells(t *testing.T) {
 func TestARowAloneClaimsNothing(t *testing.T) {
 	o := operation(func(*ledger.Record) {})
 	o.Record, o.Facts, o.Row.Pricing = nil, Facts{}, ledger.Pricing{}
-	if clock, _ := o.Clock(); o.Landed(20) != "…" || o.Do(20) != "…" || clock != "" || o.Twice() != "…" {
-		t.Errorf("%q %q %q %q", o.Landed(20), o.Do(20), clock, o.Twice())
+	clock, _ := o.Clock()
+	landed, _ := o.Landed(20)
+	if landed.String() != "…" || o.Do(20).String() != "…" || !clock.Empty() || o.Twice().String() != "…" {
+		t.Errorf("%q %q %q %q", landed, o.Do(20), clock, o.Twice())
+	}
+}
+
+// The factors of the printed arithmetic give the printed product, and the two
+// chances make one.
+func TestThePrintedArithmeticMultiplies(t *testing.T) {
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	product := regexp.MustCompile(`(\S+) × (\S+) = (\S+)`)
+	for landed := range 40 {
+		past := policy.History([]ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: landed, Missed: 19}})
+		p, err := policy.Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { cost: { duplicate: 24000, miss: 1234.56 } }\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := operation(func(r *ledger.Record) { r.Operation.ErrorClass = ledger.ClassTimeout })
+		o = From(*o.Record, ByPolicy(func() *policy.Policy { return p.WithHistory(past) }), at, time.UTC)
+		text, sum := o.Price(whole).String(), 0.0
+		found := product.FindAllStringSubmatch(text, -1)
+		for _, m := range found {
+			if got := number(m[1]) * number(m[2]); math.Abs(got-number(m[3])) > 0.005001 {
+				t.Errorf("%q: it is %.2f", m[0], got)
+			}
+			sum += number(m[1])
+		}
+		if len(found) != 2 || math.Abs(sum-1) > 1e-9 {
+			t.Errorf("the chances of %q make %v", text, sum)
+		}
+	}
+}
+
+const whole = 1000
+
+// A guess names the cases of its own kind, apart from those of other kinds.
+func TestAGuessNamesItsBase(t *testing.T) {
+	for _, c := range []struct {
+		own, others       int
+		wide, narrow, say string
+	}{
+		{0, 0, "?", "?", "from no case"},
+		{8, 0, "69% n8", "69% n8", "8 cases"},
+		{0, 240, "69% n0+240", "69% n0+", "none of this kind"},
+		{12, 240, "69% n12+240", "69%n12+", "12 cases"},
+		{208, 0, "69% n208", "69%n208", "208 cases"},
+		{1500, 0, "69% n1500", "69% n1k", "1,500 cases"},
+		{123_456, 0, "69% n123456", "69%n123k", "123,456 cases"},
+	} {
+		o := operation(func(*ledger.Record) {})
+		o.Facts.Advice.Odds = policy.Odds{P: 0.69, N: c.own + min(c.others, 8), Others: c.others}
+		if c.others > 0 {
+			o.Facts.Advice.Odds.Why = map[bool]string{true: "none of this kind yet, 240 of other kinds", false: "12 cases like it and 240 of other kinds"}[c.own == 0]
+		}
+		wide, _ := o.Landed(13)
+		narrow, _ := o.Landed(7)
+		if wide.String() != c.wide || narrow.String() != c.narrow || !strings.Contains(o.Guess().String(), c.say) {
+			t.Errorf("%d own, %d others: %q, %q, %q", c.own, c.others, wide, narrow, o.Guess())
+		}
+	}
+}
+
+// Ledger text is written out, whatever part of the ticket it is in.
+func TestI11_ATicketIsSafe(t *testing.T) {
+	const bad, shown = "a\x1b[31m", `a\x1b[31m`
+	o := operation(func(r *ledger.Record) {
+		p := &r.Operation
+		p.Title, p.Actor, p.Reason, p.Receipts, p.State, p.Effects = bad, bad, bad, []string{bad, "b"}, ledger.Committed, 2
+		p.Conflict, p.ConflictNote, p.Source.Pipeline = ledger.Duplicate, bad, bad
+		r.Attempts[0].Actor, r.Attempts[0].Receipt = bad, bad
+		r.Reads = []ledger.Read{{Verdict: ledger.Duplicated, Found: 2, Receipts: p.Receipts, Reason: bad, Evidence: []byte(`[{"id":"a\u001b[31m","status":"a\u001b[31m"}]`)}}
+	})
+	o.Events = []ledger.Event{{Verb: "note", Actor: ledger.Actor{Name: bad}, Reason: bad}}
+	texts := []safe.Text{o.Title(), o.Pipeline(), o.WhereToLook(), o.LastSeen(), o.Became()}
+	for _, s := range o.Sides() {
+		for _, name := range Names(o.Sides()) {
+			texts = append(texts, s.Fact(name))
+		}
+	}
+	known, _ := o.Known()
+	for _, e := range o.Timeline() {
+		texts = append(texts, safe.Say("%s %s", e.Who, e.What))
+	}
+	all := safe.Join(append(texts, known), "\n").String()
+	if strings.Contains(all, "\x1b") || strings.Contains(all, `\\x1b`) || strings.Count(all, shown) < 12 {
+		t.Errorf("unsafe, or made safe twice:\n%s", all)
+	}
+}
+
+func TestAReceiptIsNotSaidTwice(t *testing.T) {
+	got := Verdict(ledger.Read{Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"po_1", "po_2"}, Reason: "2 matched; expected 1: po_1, po_2"}).String()
+	if got != "found 2: po_1, po_2" {
+		t.Errorf("it says %q", got)
+	}
+	got = Verdict(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"po_1"}, Reason: "found po_1; not settled: another engine works"}).String()
+	if got != "landed, receipt po_1: not settled: another engine works" {
+		t.Errorf("it says %q", got)
 	}
 }

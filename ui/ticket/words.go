@@ -1,8 +1,6 @@
 package ticket
 
 import (
-	"fmt"
-
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -51,7 +49,7 @@ func State(s ledger.State) string {
 	case ledger.Abandoned:
 		return "abandoned, stays unknown"
 	}
-	return safe.Of(string(s)).String()
+	return string(s)
 }
 
 // ErrorClass says how an answer failed to come.
@@ -82,27 +80,24 @@ func ErrorClass(c ledger.ErrorClass) string {
 }
 
 // Verdict says what a check found.
-func Verdict(r ledger.Read) string {
-	with := func(words string) string {
-		reason := r.Reason
-		if len(r.Receipts) > 0 && strings.Contains(reason, r.Receipts[0]) {
-			_, more, told := strings.Cut(reason, "; not ") // the rest names the same receipts
-			if reason = ""; told {
-				reason = "not " + more
-			}
+func Verdict(r ledger.Read) safe.Text {
+	reason := r.Reason
+	if len(r.Receipts) > 0 && strings.Contains(reason, r.Receipts[0]) {
+		_, more, told := strings.Cut(reason, "; not ") // the rest names the same receipts
+		if reason = ""; told {
+			reason = "not " + more
 		}
-		return words + Colon(reason)
 	}
-	words := VerdictWord(r.Verdict)
+	words := safe.Of(VerdictWord(r.Verdict))
 	switch {
 	case r.Verdict == ledger.Absent && r.Cause == ledger.CauseGone:
-		return r.Reason
+		return safe.Of(r.Reason)
 	case r.Verdict == ledger.Landed && len(r.Receipts) > 0:
-		words += ", receipt " + strings.Join(r.Receipts, ", ")
+		words = safe.Say("%s, receipt %s", words, List(r.Receipts))
 	case r.Verdict == ledger.Duplicated && len(r.Receipts) > 0:
-		words = fmt.Sprintf("found %d: %s", max(r.Found, len(r.Receipts)), strings.Join(r.Receipts, ", "))
+		words = safe.Say("found %d: %s", max(r.Found, len(r.Receipts)), List(r.Receipts))
 	}
-	return with(words)
+	return safe.Say("%s%s", words, Colon(reason))
 }
 
 // VerdictWord is a verdict in plain words.
@@ -140,39 +135,53 @@ func Lane(l ledger.Lane) string {
 }
 
 // Because says why a send is allowed.
-func Because(b ledger.Basis, actor string) string {
+func Because(b ledger.Basis, actor string) safe.Text {
 	switch b {
 	case ledger.BasisAbsent:
-		return "it did not land, proven"
+		return safe.Say("it did not land, proven")
 	case ledger.BasisKeySafe:
-		return "a second send cannot act twice"
+		return safe.Say("a second send cannot act twice")
 	case ledger.BasisRiskAccepted:
 		if actor != "" {
-			return "without proof, risk taken by " + Who(actor)
+			return safe.Say("without proof, risk taken by %s", Who(actor))
 		}
-		return "without proof"
+		return safe.Say("without proof")
 	}
-	return ""
+	return safe.Text{}
 }
 
 // Who is a name as the screen says it: engines are "checks".
-func Who(actor string) string {
+func Who(actor string) safe.Text {
 	if actor == "" {
-		return "nobody"
+		return safe.Say("nobody")
 	}
 	if rest, ok := strings.CutPrefix(actor, "auto:"); ok {
 		if rest == "" {
-			return "checks"
+			return safe.Say("checks")
 		}
-		return "checks (" + rest + ")"
+		return safe.Say("checks (%s)", rest)
 	}
-	return actor
+	return safe.Of(actor)
 }
+
+// Scope is what a hold is on.
+func Scope(s ledger.HoldScope) safe.Text {
+	if s == "all" {
+		return safe.Say("everything")
+	}
+	return safe.Of(strings.TrimPrefix(strings.TrimPrefix(string(s), "kind:"), "downstream:"))
+}
+
+// List is several receipts or ids in a sentence.
+func List(of []string) safe.Text { return safe.Join(safe.Each(of), ", ") }
+
+// Width is how many cells a text takes.
+func Width(s string) int { return ansi.StringWidth(s) }
 
 // Fit is the first text that fits into so many cells, or the last.
 func Fit(room int, texts ...string) string {
 	for _, t := range texts {
-		if ansi.StringWidth(t) <= room {
+		if Width(t) <= room {
 			return t
 		}
 	}
@@ -180,9 +189,9 @@ func Fit(room int, texts ...string) string {
 }
 
 // Colon sets a reason behind what it is the reason of.
-func Colon(text string) string {
-	if text == "" {
-		return ""
+func Colon(reason string) safe.Text {
+	if reason == "" {
+		return safe.Text{}
 	}
-	return ": " + text
+	return safe.Say(": %s", reason)
 }

@@ -29,7 +29,7 @@ type Planner interface {
 type Set struct {
 	Verb  ledger.Verb
 	Items []Item
-	Out   []string // left out, each with why
+	Out   []safe.Text // left out, each with why
 	Took  time.Time
 }
 
@@ -52,20 +52,20 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 			return nil, err
 		}
 		desk.Row, desk.Brief = true, b
-		it := Item{Item: act.Item{ID: m.ID, Version: m.Version, Title: b.Rec.Operation.Title}, Recheck: b.Facts.Recheck, twice: b.Facts.Advice.Duplicate, never: b.Facts.Advice.Miss}
-		why := ""
+		t := desk.told()
+		it := Item{Item: act.Item{ID: m.ID, Version: m.Version, Title: t.Title().String()}, Recheck: t.Facts.Recheck, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss}
+		why := Off(verb)(desk)
 		switch {
-		case b.Rec.Operation.Version != m.Version:
-			why = "moved since it was marked: " + ticket.State(b.Rec.Operation.StateAt(desk.Now)) + ", by " + ticket.Who(b.Rec.Operation.Actor)
-		case off[verb](desk) != "":
-			why = off[verb](desk)
-		case verb == Retry && len(b.Rec.Related) > 0:
-			why = "it has a twin or was overtaken: by itself only"
-		case verb == Retry:
+		case t.Row.Version != m.Version:
+			why = safe.Say("moved since it was marked: %s, by %s", ticket.State(t.State()), ticket.Who(t.Row.Actor))
+		case !why.Empty():
+		case verb == ticket.Retry && len(t.Record.Related) > 0:
+			why = safe.Say("it shares its input or its target with another: by itself only")
+		case verb == ticket.Retry:
 			it.Basis, it.Showing, why = planned(ctx, plans, m.ID)
 		}
-		if why != "" {
-			s.Out = append(s.Out, it.Title+": "+why)
+		if !why.Empty() {
+			s.Out = append(s.Out, safe.Say("%s: %s", t.Title(), why))
 			continue
 		}
 		s.Items = append(s.Items, it)
@@ -75,18 +75,18 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 
 // planned says on what ground an operation may be sent with others, and what
 // would be sent: only proof or a key is a ground. A risk is taken one at a time.
-func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, reconcile.Showing, string) {
+func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, reconcile.Showing, safe.Text) {
 	p, err := plans.Plan(ctx, id)
-	why := ""
+	var why safe.Text
 	switch {
 	case err != nil:
-		why = safe.Of(err.Error()).String()
+		why = safe.Of(err.Error())
 	case p.Refused != nil:
-		why = safe.Of(p.Refused.Error()).String()
+		why = safe.Of(p.Refused.Error())
 	case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe:
-		why = "without proof: by itself only"
+		why = safe.Say("without proof: by itself only")
 	case p.OverridesMax:
-		why = fmt.Sprintf("its %d further attempts are used up", p.Max)
+		why = safe.Say("its %d further attempts are used up", p.Max)
 	}
 	return p.Basis, p.Showing, why
 }
@@ -99,7 +99,7 @@ var bulk = map[ledger.Verb]struct{ title, do, done string }{
 	ledger.VerbAck:     {"Dealt with", "Dealt with", "dealt with"},
 	ledger.VerbPark:    {"Park", "Park", "parked"},
 	ledger.VerbNote:    {"Note", "Note", "noted"},
-	Retry:              {"Retry", "Retry", "sent"},
+	ticket.Retry:       {"Retry", "Retry", "sent"},
 }
 
 // Title is what a set's run is called, and Done what its items become.
@@ -109,30 +109,30 @@ func (s *Set) Done() string  { return bulk[s.Verb].done }
 // Bulk shows a frozen set, and asks for its count.
 func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	n := len(s.Items)
-	d := &dialog.Dialog{Title: fmt.Sprintf("%s %d", s.Title(), n), Itself: true}
-	d.Add("SET", fmt.Sprintf("%d of %d marked, frozen %s; later rows are not in it", n, n+len(s.Out), s.Took.In(f.Zone).Format("15:04:05")))
+	d := &dialog.Dialog{Title: safe.Say("%s %d", s.Title(), n), Itself: true}
+	d.Add("SET", "%d of %d marked, frozen %s; later rows are not in it", n, n+len(s.Out), s.Took.In(f.Zone).Format("15:04:05"))
 	s.money(d)
 	for i, why := range s.Out {
 		if i == 4 {
-			d.Warn("", fmt.Sprintf("and %d more; ^b lists them", len(s.Out)-4))
+			d.Warn("", "and %d more; ^b lists them", len(s.Out)-4)
 			break
 		}
-		name := ""
+		name := safe.Format("")
 		if i == 0 {
 			name = "LEFT OUT"
 		}
-		d.Warn(name, why)
+		d.Warn(name, "%s", why)
 	}
 	for _, why := range s.Out {
-		d.More = append(d.More, "  left out: "+why)
+		d.More = append(d.More, safe.Say("  left out: %s", why))
 	}
-	if s.Verb == Retry {
-		d.Add("HOW", fmt.Sprintf("same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", act.TryFirst, act.StopAfter))
+	if s.Verb == ticket.Retry {
+		d.Add("HOW", "same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", act.TryFirst, act.StopAfter)
 	} else {
 		d.Add("HOW", "each by itself, its version tested first; what moved meanwhile is skipped and listed")
 	}
 	if n == 0 {
-		d.Title = s.Title() + ": nothing fits"
+		d.Title = safe.Say("%s: nothing fits", s.Title())
 		return d
 	}
 	reason, count := dialog.TextField("Reason", ""), dialog.TypedField(fmt.Sprintf("Type %d", n))
@@ -143,7 +143,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		d.Fields = slices.Insert(d.Fields, 1, reference)
 	case ledger.VerbPark:
 		d.Fields = slices.Insert(d.Fields, 1, until)
-	case Retry:
+	case ticket.Retry:
 		d.Do = fmt.Sprintf("Send %d", min(n, act.TryFirst))
 	}
 	d.Submit = func(now time.Time) (dialog.Action, string) {
@@ -191,11 +191,11 @@ func (s *Set) money(d *dialog.Dialog) {
 			worst = it
 		}
 		ground[it.Basis]++
-		d.More = append(d.More, "  "+draw.Left(it.Title, 48)+draw.Right(ticket.Cost(it.never), 8))
+		d.More = append(d.More, safe.Say("  %s%s", draw.Left(it.Title, 48), draw.Right(ticket.Cost(it.never), 8)))
 	}
-	if s.Verb == Retry {
+	if s.Verb == ticket.Retry {
 		for _, b := range slices.Sorted(maps.Keys(ground)) {
-			d.Add("BECAUSE", fmt.Sprintf("%d: %s", ground[b], ticket.Because(b, "")))
+			d.Add("BECAUSE", "%d: %s", ground[b], ticket.Because(b, ""))
 		}
 	}
 	if worst != nil {
@@ -203,12 +203,12 @@ func (s *Set) money(d *dialog.Dialog) {
 		if byWord > 0 {
 			words = fmt.Sprintf(" · %d rated by word", byWord)
 		}
-		d.Add("MONEY", fmt.Sprintf("never %s · twice %s%s · worst %s   ^b: list", ticket.Full(never), ticket.Full(twice), words, worst.Title))
+		d.Add("MONEY", "never %s · twice %s%s · worst %s   ^b: list", ticket.Full(never), ticket.Full(twice), words, worst.Title)
 	}
 }
 
 // Pause shows what came of a run so far, and asks whether it goes on.
-func Pause(r *act.Run, title string) *dialog.Dialog {
+func Pause(r *act.Run, title safe.Text) *dialog.Dialog {
 	d := &dialog.Dialog{Title: title, Itself: true, Closed: Stop{r}}
 	results(d, r)
 	return d
@@ -217,10 +217,10 @@ func Pause(r *act.Run, title string) *dialog.Dialog {
 // Report lists what became of each item of a run, and what was not touched. A run
 // that has stopped can go on from here.
 func Report(r *act.Run) *dialog.Dialog {
-	d := &dialog.Dialog{Title: bulk[ledger.Verb(r.Verb())].title + ": " + r.Over(), Itself: true}
-	d.Facts = []dialog.Fact{{Label: "RESULT", Text: r.Tally(), Grave: r.Trouble() > 0}}
+	d := &dialog.Dialog{Title: safe.Say("%s: %s", bulk[ledger.Verb(r.Verb())].title, r.Over()), Itself: true}
+	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: safe.Of(r.Tally()), Grave: r.Trouble() > 0})
 	if r.Left() > 0 {
-		d.Warn("NOT TOUCHED", draw.Plural(r.Left(), "operation", "operations"))
+		d.Warn("NOT TOUCHED", "%s", draw.Plural(r.Left(), "operation", "operations"))
 	}
 	results(d, r)
 	return d
@@ -232,6 +232,6 @@ func results(d *dialog.Dialog, r *act.Run) {
 		d.Submit = func(time.Time) (dialog.Action, string) { return GoOn{r}, "" }
 	}
 	for _, line := range r.Lines() {
-		d.Facts = append(d.Facts, dialog.Fact{Text: line, Grave: strings.HasPrefix(line, "NOT DONE")})
+		d.Put(ticket.Fact{Text: safe.Of(line), Grave: strings.HasPrefix(line, "NOT DONE")})
 	}
 }

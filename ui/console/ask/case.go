@@ -4,22 +4,18 @@
 package ask
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/act"
-	"indoubt/ui/console/detail"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
+	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
-
-// Retry stands beside the ledger's verbs where something is sent.
-const Retry ledger.Verb = "retry"
 
 // What dialogs ask for.
 type (
@@ -27,12 +23,12 @@ type (
 	Decide struct {
 		ledger.Decision
 		Recheck     time.Duration
-		Done, Title string
+		Done, Title safe.Text
 	}
 	// Send sends once more, or allows it.
 	Send struct {
 		reconcile.RetryRequest
-		Title string
+		Title safe.Text
 	}
 	// Hold stops sends; Downstream and Kind are what it was chosen from.
 	Hold struct {
@@ -73,206 +69,98 @@ type Case struct {
 	Closed      string // why nothing can be decided from here at all
 }
 
-// standing is the operation's state, or why there is none.
-func (c Case) standing() (ledger.State, string) {
+// OffRow says why there is nothing to look at.
+func (c Case) OffRow() safe.Text {
 	switch {
 	case !c.Row:
-		return "", "there is no row"
+		return safe.Say("there is no row")
 	case c.Brief == nil:
-		return "", "still reading this row, a moment"
+		return safe.Say("still reading this row, a moment")
 	}
-	return c.Rec.Operation.StateAt(c.Now), ""
+	return safe.Text{}
 }
 
-// OffRow says why there is nothing to look at.
-func (c Case) OffRow() string {
-	_, why := c.standing()
-	return why
-}
+// told is what is known of the operation now.
+func (c Case) told() ticket.Ticket { return c.Brief.At(c.Now, c.Zone) }
 
-// OffDoubt says why it cannot be confirmed or denied.
-func (c Case) OffDoubt() string {
-	state, why := c.standing()
-	if why != "" {
+// off says why a verb cannot be done about the operation.
+func (c Case) off(verb ledger.Verb) safe.Text {
+	if why := c.OffRow(); !why.Empty() {
 		return why
 	}
-	o := &c.Rec.Operation
-	switch state {
-	case ledger.Uncertain:
-		return ""
-	case ledger.Pending:
-		return "in flight until " + c.Moment(o.DeadlineAt) + ": its own answer comes first"
-	}
-	return "settled: " + ticket.State(state) + ", by " + ticket.Who(o.Actor) + ". U puts it back in doubt first"
+	return c.told().Off(verb)
 }
 
-// OffRetry says why it cannot be sent again.
-func (c Case) OffRetry() string {
-	state, why := c.standing()
-	if why != "" {
+// Off says why a verb cannot be done about the operation from here.
+func Off(verb ledger.Verb) func(Case) safe.Text {
+	return func(c Case) safe.Text {
+		why := c.off(verb)
+		row := c.OffRow()
+		switch {
+		case !row.Empty():
+		case verb == ledger.VerbUndo && c.Marks > 0:
+			return safe.Say("one at a time: esc takes the marks off")
+		case verb == ticket.Retry && why.Empty() && !c.Sends:
+			return safe.Say("nothing can be sent from this console")
+		case verb == ticket.Check && c.Closed != "":
+			return safe.Of(c.Closed)
+		case verb == ticket.Check && !c.Sends:
+			return safe.Say("nothing is checked from this console")
+		}
 		return why
 	}
-	o := &c.Rec.Operation
-	switch state {
-	case ledger.Pending:
-		return "an attempt is in flight until " + c.Moment(o.DeadlineAt)
-	case ledger.Committed:
-		return "it landed: sending again would do it twice"
-	case ledger.Abandoned:
-		return "abandoned by " + ticket.Who(o.Actor) + ". U puts it back in doubt first"
-	}
-	if h := c.Rec.HeldBy(); h != nil {
-		return "held by " + ticket.Who(h.Actor.Name) + ": " + h.Reason + ". H releases"
-	}
-	if !c.Sends {
-		return "nothing can be sent from this console"
-	}
-	return ""
-}
-
-// OffAbandon says why it cannot be given up.
-func (c Case) OffAbandon() string {
-	state, why := c.standing()
-	if why != "" {
-		return why
-	}
-	switch state {
-	case ledger.Pending:
-		return "an attempt is in flight until " + c.Moment(c.Rec.Operation.DeadlineAt)
-	case ledger.Committed:
-		return "it landed: there is nothing to abandon"
-	case ledger.Abandoned:
-		return "it is abandoned already, by " + ticket.Who(c.Rec.Operation.Actor)
-	}
-	return ""
-}
-
-// OffAck says why there is nothing to be dealt with.
-func (c Case) OffAck() string {
-	if _, why := c.standing(); why != "" {
-		return why
-	}
-	if c.Rec.Operation.Conflict == ledger.NoConflict {
-		return "no conflict: nothing to deal with outside"
-	}
-	return ""
-}
-
-// OffPark says why it cannot be put out of the way.
-func (c Case) OffPark() string {
-	state, why := c.standing()
-	if why != "" {
-		return why
-	}
-	o := &c.Rec.Operation
-	if state == ledger.Pending {
-		return "in flight until " + c.Moment(o.DeadlineAt)
-	}
-	if o.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned) {
-		return "settled: it is out of the way already"
-	}
-	return ""
-}
-
-// OffUndo says why there is nothing to undo.
-func (c Case) OffUndo() string {
-	state, why := c.standing()
-	switch {
-	case why != "":
-		return why
-	case c.Marks > 0:
-		return "one at a time: esc takes the marks off"
-	case state == ledger.Uncertain:
-		return "nothing to undo: it is in doubt"
-	case state == ledger.Pending:
-		return "nothing to undo: an attempt is in flight until " + c.Moment(c.Rec.Operation.DeadlineAt)
-	}
-	return ""
-}
-
-// OffCheck says why it cannot be checked now.
-func (c Case) OffCheck() string {
-	state, why := c.standing()
-	switch {
-	case why != "":
-		return why
-	case c.Closed != "":
-		return c.Closed
-	case !c.Sends:
-		return "nothing is checked from this console"
-	case c.Facts.Unasked != "":
-		return "no check is possible: " + c.Facts.Unasked
-	case !c.Facts.HasRead:
-		return "no check: the policy has no `read` for " + c.Rec.Operation.Kind
-	case state == ledger.Pending:
-		return "in flight until " + c.Moment(c.Rec.Operation.DeadlineAt)
-	}
-	return ""
 }
 
 // OffLink says why there is no page to open.
-func (c Case) OffLink() string {
-	if _, why := c.standing(); why != "" {
+func (c Case) OffLink() safe.Text {
+	if why := c.OffRow(); !why.Empty() {
 		return why
 	}
-	if c.Facts.Link == "" {
-		return "no link: the policy names none for " + c.Rec.Operation.Kind
+	if t := c.told(); t.Facts.Link == "" {
+		return safe.Say("no link: the policy names none for %s", t.Kind())
 	}
-	return ""
+	return safe.Text{}
 }
 
 // OffSides says why there are no sides to switch between.
-func (c Case) OffSides() string {
-	if _, why := c.standing(); why != "" {
+func (c Case) OffSides() safe.Text {
+	if why := c.OffRow(); !why.Empty() {
 		return why
 	}
-	if detail.Sides(c.Brief) < 2 {
-		return "no conflict with two sides"
+	if len(c.told().Sides()) < 2 {
+		return safe.Say("no conflict with two sides")
 	}
-	return ""
-}
-
-// off is why an act cannot be done, for those that a bulk run can do.
-var off = map[ledger.Verb]func(Case) string{
-	ledger.VerbConfirm: Case.OffDoubt, ledger.VerbDeny: Case.OffDoubt, ledger.VerbAbandon: Case.OffAbandon,
-	ledger.VerbAck: Case.OffAck, ledger.VerbPark: Case.OffPark, ledger.VerbNote: Case.OffRow, Retry: Case.OffRetry,
+	return safe.Text{}
 }
 
 // WouldRetry says what a retry would do now.
-func (c Case) WouldRetry() string {
-	what := "sends once more"
-	if c.Facts.Via == "pipeline" {
-		what = "lets " + cmp.Or(c.Rec.Operation.Source.Pipeline, "its pipeline") + " send once more"
-	}
-	switch c.Facts.Basis {
-	case ledger.BasisAbsent, ledger.BasisKeySafe:
-		return what + ": " + ticket.Because(c.Facts.Basis, "") + "; one y"
-	}
-	return what + " at own risk: a reason, and type " + ticket.Typed(c.Facts.Advice.Duplicate.Value)
-}
+func (c Case) WouldRetry() safe.Text { return c.told().WouldRetry() }
 
 // WouldAdvise says what taking the advice opens.
-func (c Case) WouldAdvise() string {
-	verb, why := detail.Advice(c.Frame, c.Brief)
-	return "opens what is advised: " + strings.ToLower(verb) + ticket.Colon(why)
+func (c Case) WouldAdvise() safe.Text {
+	verb, why := c.told().Advice()
+	if !why.Empty() {
+		why = safe.Say(": %s", why)
+	}
+	return safe.Say("opens what is advised: %s%s", strings.ToLower(verb.String()), why)
 }
 
 // WouldHold says whether H holds or releases.
-func (c Case) WouldHold() string {
+func (c Case) WouldHold() safe.Text {
 	if h := c.covering(); h != nil {
-		return "releases the hold " + feed.ScopeWords(h.Scope) + " by " + ticket.Who(h.Actor.Name)
+		return safe.Say("releases the hold %s by %s", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
 	}
-	return "stops every send by machine, of a kind, a downstream or everything"
+	return safe.Say("stops every send by machine, of a kind, a downstream or everything")
 }
 
 // WouldOpen says which page is opened.
-func (c Case) WouldOpen() string { return "opens " + c.Facts.Link }
+func (c Case) WouldOpen() safe.Text { return safe.Say("opens %s", c.told().Facts.Link) }
 
 // covering is the hold that H would release: one on the chosen kind, else any
 // that is in force.
 func (c Case) covering() *ledger.Hold {
 	if c.Brief != nil {
-		if h := c.Rec.HeldBy(); h != nil {
+		if h := c.told().Record.HeldBy(); h != nil {
 			return h
 		}
 	}
@@ -283,10 +171,11 @@ func (c Case) covering() *ledger.Hold {
 }
 
 // about makes a dialog about the operation as it is shown now.
-func (c Case) about(title string) *dialog.Dialog {
+func (c Case) about(title safe.Format) *dialog.Dialog {
+	t := c.told()
 	return &dialog.Dialog{
-		Title: title, Corner: c.Rec.Operation.Kind,
-		Head: c.Rec.Operation.Title, Seen: "as seen at " + c.Now.In(c.Zone).Format("15:04:05"),
-		ID: c.Raw.Operation.ID, Version: c.Raw.Operation.Version,
+		Title: safe.Say(title), Corner: t.Kind(),
+		Head: t.Title(), Seen: safe.Say("as seen at %s", c.Now.In(c.Zone).Format("15:04:05")),
+		ID: t.Row.ID, Version: t.Row.Version,
 	}
 }

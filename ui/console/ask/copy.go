@@ -10,6 +10,7 @@ import (
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 var bareWord = lazyregexp.New(`^[\pL\pN_.:@/+,-]+$`)
@@ -26,10 +27,10 @@ func shellWord(s string) string {
 func (c Case) CopyMenu() *dialog.Dialog {
 	d := c.about("Copy")
 	d.Keys = map[string]dialog.Action{}
-	o := &c.Raw.Operation
+	o := &c.told().Record.Operation
 	add := func(key, name, value string) {
 		if value != "" {
-			d.Add(key+"  "+name, draw.Cut(safe.Of(value).String(), 200))
+			d.Put(ticket.Fact{Label: safe.Say("%s  %s", key, name), Text: safe.Of(draw.Cut(value, 200))})
 			d.Keys[key] = Copy{name, value}
 		}
 	}
@@ -41,7 +42,7 @@ func (c Case) CopyMenu() *dialog.Dialog {
 	for i := 1; i < len(o.Receipts) && i < 9; i++ {
 		add(fmt.Sprint(i+1), fmt.Sprintf("receipt %d", i+1), o.Receipts[i])
 	}
-	add("l", "link", c.Facts.Link)
+	add("l", "link", c.told().Facts.Link)
 	var input bytes.Buffer
 	if json.Compact(&input, o.Input) == nil {
 		add("n", "input", input.String())

@@ -12,63 +12,37 @@ import (
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
-	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-// warn adds what every dialog about an operation says: a hold, twins, what
-// overtook it, and what others are doing.
-func (c Case) warn(d *dialog.Dialog) {
-	if h := c.Rec.HeldBy(); h != nil {
-		d.Warn("HOLD", fmt.Sprintf("by %s: %s", ticket.Who(h.Actor.Name), h.Reason))
-	}
-	if g := c.Rec.OpenGrant(); g != nil {
-		d.Warn("ALLOWED SEND", fmt.Sprintf("%s may send once until %s; anything written now takes that back", cmp.Or(c.Rec.Operation.Source.Pipeline, "its pipeline"), c.Moment(g.ExpiresAt)))
-	}
-	for i, r := range c.Rec.Related {
-		if i == 2 {
-			d.Warn("", fmt.Sprintf("and %d more", len(c.Rec.Related)-2))
-			break
-		}
-		name := "TWIN"
-		if r.Overtook {
-			name = "OVERTAKEN BY"
-		}
-		d.Warn(name, fmt.Sprintf("%s, %s, %s %s", cmp.Or(r.Title, r.ID), ticket.State(r.State), cmp.Or(r.Source.Pipeline, "unknown"), c.Moment(r.CreatedAt)))
-	}
-	// The newest remark of another person: they may be at it already.
-	for i := len(c.Events) - 1; i >= 0; i-- {
-		e := c.Events[i]
-		if e.Verb == "note" && e.Actor.Name != c.Me {
-			d.Add(strings.ToUpper(draw.Cut(ticket.Who(e.Actor.Name), 16)), fmt.Sprintf("%q (%s)", e.Reason, c.Moment(e.At)))
-			break
-		}
-	}
-}
+// warn adds what every dialog about an operation says: a hold, other operations on
+// the same thing, and what others are doing.
+func (c Case) warn(d *dialog.Dialog) { d.Put(c.told().Warnings(c.Me, 2)...) }
 
 // known adds what is fact and what is guess.
 func (c Case) known(d *dialog.Dialog) {
-	text, _ := c.Ticket(c.Now, c.Zone).Known()
-	d.Add("KNOWN", text)
+	text, _ := c.told().Known()
+	d.Add("KNOWN", "%s", text)
 	c.warn(d)
 }
 
 // decide is a decision about the operation as a dialog shows it.
-func (c Case) decide(dec ledger.Decision, done string) Decide {
-	dec.ID = c.Raw.Operation.ID
+func (c Case) decide(dec ledger.Decision, done safe.Text) Decide {
+	t := c.told()
+	dec.ID = t.Row.ID
 	if dec.Verb != ledger.VerbNote { // a remark is about whatever it has become
-		dec.Version = c.Raw.Operation.Version
+		dec.Version = t.Row.Version
 	}
-	return Decide{Decision: dec, Recheck: c.Facts.Recheck, Done: done, Title: c.Rec.Operation.Title}
+	return Decide{Decision: dec, Recheck: t.Facts.Recheck, Done: done, Title: t.Title()}
 }
 
 // withReason finishes a dialog that needs a reason and nothing else.
-func (c Case) withReason(d *dialog.Dialog, label, do string, verb ledger.Verb, done, ask string) *dialog.Dialog {
+func (c Case) withReason(d *dialog.Dialog, label, do string, verb ledger.Verb, done safe.Format, ask string) *dialog.Dialog {
 	reason := dialog.TextField(label, "")
 	d.Fields, d.Do = []*dialog.Field{reason}, do
 	d.Submit = func(time.Time) (dialog.Action, string) {
-		return c.decide(ledger.Decision{Verb: verb, Reason: reason.Value()}, done), missing(reason, ask)
+		return c.decide(ledger.Decision{Verb: verb, Reason: reason.Value()}, safe.Say(done)), missing(reason, ask)
 	}
 	return d
 }
@@ -84,32 +58,33 @@ func missing(f *dialog.Field, what string) string {
 // Confirm records that it landed.
 func (c Case) Confirm() *dialog.Dialog {
 	d := c.about("It landed?")
-	known := c.Raw.Operation.Receipts
-	for _, r := range c.Raw.Reads {
+	rec, facts := c.told().Record, c.told().Facts
+	known := rec.Operation.Receipts
+	for _, r := range rec.Reads {
 		if r.Verdict == ledger.Landed && !r.Control {
 			known = append(known[:len(known):len(known)], r.Receipts...)
 			break
 		}
 	}
 	known = unique(known)
-	candidates := candidatesOf(c.Raw.Reads)
+	candidates := unique(c.told().Candidates())
 	c.known(d)
 	const will = "record that it landed; nothing is sent"
-	if c.Raw.Operation.Verdict == ledger.Landed && len(known) > 0 {
-		d.Add("RECEIPT", strings.Join(safe.Value(known), ", "))
+	if rec.Operation.Verdict == ledger.Landed && len(known) > 0 {
+		d.Add("RECEIPT", "%s", ticket.List(known))
 		d.Add("WILL", will)
 		d.Add("UNDO", "U puts it back in doubt")
 		d.Yes = "y it landed"
 		d.Submit = func(time.Time) (dialog.Action, string) {
-			return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: known}, "recorded as landed"), ""
+			return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: known}, safe.Say("recorded as landed")), ""
 		}
 		return d
 	}
 	d.Add("WILL", will)
-	d.Add("IF WRONG", "it is never done: "+ticket.FullCost(c.Facts.Advice.Miss))
+	d.Add("IF WRONG", "it is never done: %s", ticket.FullCost(facts.Advice.Miss))
 	d.Add("TWO RECEIPTS", "make it HAPPENED TWICE")
 	if len(candidates) > 0 {
-		d.Add("MAY BE IT", strings.Join(safe.Value(candidates), ", ")+"; the check cannot tell whose")
+		d.Add("MAY BE IT", "%s; the check cannot tell whose", ticket.List(candidates))
 		if len(known) == 0 && len(candidates) == 1 {
 			known = candidates
 		}
@@ -124,24 +99,9 @@ func (c Case) Confirm() *dialog.Dialog {
 		case slices.Contains(candidates, receipts.Value()):
 			return nil, "how you know that it is this one"
 		}
-		return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: splitReceipts(receipts.Value()), Reason: reason.Value()}, "recorded as landed"), ""
+		return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: splitReceipts(receipts.Value()), Reason: reason.Value()}, safe.Say("recorded as landed")), ""
 	}
 	return d
-}
-
-// candidatesOf are the receipts that the newest check showed without being able to
-// tell whose they are.
-func candidatesOf(reads []ledger.Read) []string {
-	for _, r := range reads {
-		if r.Control {
-			continue
-		}
-		if r.Cause == ledger.CauseUnidentified || r.Cause == ledger.CauseShared || r.Cause == ledger.CauseOlder {
-			return unique(r.Receipts)
-		}
-		break
-	}
-	return nil
 }
 
 var receiptGap = lazyregexp.New(`[,\s]+`)
@@ -168,20 +128,20 @@ func (c Case) Deny() *dialog.Dialog {
 	c.known(d)
 	d.Add("WILL", "record that it did not land, on your word; nothing is sent")
 	d.Add("NO PROOF", "your word is not a proof: sending again stays a risk somebody takes")
-	d.Warn("IF WRONG", "whoever sends again does it twice: "+ticket.FullCost(c.Facts.Advice.Duplicate))
+	d.Warn("IF WRONG", "whoever sends again does it twice: %s", ticket.FullCost(c.told().Facts.Advice.Duplicate))
 	return c.withReason(d, "How do you know", "Did not land", ledger.VerbDeny, "recorded as not landed", "say how you know: somebody reads it when it was wrong")
 }
 
 // Abandon ends it as it is.
 func (c Case) Abandon() *dialog.Dialog {
 	d := c.about("Abandon?")
-	miss := ticket.FullCost(c.Facts.Advice.Miss)
-	if c.Rec.Operation.StateAt(c.Now) == ledger.Failed {
+	miss := ticket.FullCost(c.told().Facts.Advice.Miss)
+	if c.told().State() == ledger.Failed {
 		d.Add("WILL", "leave it undone for good; nothing is sent, its pipeline is refused")
-		d.Add("COSTS", miss)
+		d.Add("COSTS", "%s", miss)
 	} else {
 		d.Add("WILL", "leave it unknown for good; nothing is sent, its pipeline is refused")
-		d.Add("COSTS", miss+" if it did not land")
+		d.Add("COSTS", "%s if it did not land", miss)
 	}
 	c.warn(d)
 	d.Add("UNDO", "U puts it back in doubt")
@@ -193,17 +153,17 @@ const needReference = "a reference: the refund, the ticket, the commit"
 // Ack takes the flag of a conflict down that was put right outside.
 func (c Case) Ack() *dialog.Dialog {
 	d := c.about("Dealt with?")
-	o := &c.Rec.Operation
-	d.Add("WAS", strings.ToLower(ticket.Conflict(o.Conflict))+ticket.Colon(o.ConflictNote))
+	o := &c.told().Record.Operation
+	d.Add("WAS", "%s%s", strings.ToLower(ticket.Conflict(o.Conflict)), ticket.Colon(o.ConflictNote))
 	if len(o.Receipts) > 0 {
-		d.Add("COVERS", strings.Join(o.Receipts, ", ")+"; a receipt found later raises it again")
+		d.Add("COVERS", "%s; a receipt found later raises it again", ticket.List(o.Receipts))
 	}
 	c.warn(d)
 	d.Add("WILL", "take the flag down; indoubt takes nothing back itself")
 	reason, ref := dialog.TextField("What was done", ""), dialog.TextField("Reference", "")
 	d.Fields, d.Do = []*dialog.Field{reason, ref}, "Dealt with"
 	d.Submit = func(time.Time) (dialog.Action, string) {
-		return c.decide(ledger.Decision{Verb: ledger.VerbAck, Reason: reason.Value(), Reference: ref.Value()}, "dealt with"),
+		return c.decide(ledger.Decision{Verb: ledger.VerbAck, Reason: reason.Value(), Reference: ref.Value()}, safe.Say("dealt with")),
 			cmp.Or(missing(reason, "say what was done: refunded, deleted, accepted"), missing(ref, needReference))
 	}
 	return d
@@ -221,7 +181,7 @@ func (c Case) Park() *dialog.Dialog {
 		if err != nil {
 			return nil, err.Error()
 		}
-		return c.decide(ledger.Decision{Verb: ledger.VerbPark, Until: t, Reason: reason.Value()}, "parked until "+ticket.Moment(t, now, c.Zone)), ""
+		return c.decide(ledger.Decision{Verb: ledger.VerbPark, Until: t, Reason: reason.Value()}, safe.Say("parked until %s", ticket.Moment(t, now, c.Zone))), ""
 	}
 	return d
 }
@@ -258,8 +218,8 @@ func (c Case) Note() *dialog.Dialog {
 // Undo puts it back in doubt.
 func (c Case) Undo() *dialog.Dialog {
 	d := c.about("Undo?")
-	o := &c.Rec.Operation
-	d.Add("NOW", fmt.Sprintf("%s, by %s %s%s", ticket.State(o.State), ticket.Who(o.Actor), c.Moment(o.UpdatedAt), ticket.Colon(o.Reason)))
+	o := &c.told().Record.Operation
+	d.Add("NOW", "%s, by %s %s%s", ticket.State(o.State), ticket.Who(o.Actor), c.Moment(o.UpdatedAt), ticket.Colon(o.Reason))
 	d.Add("WILL", "put it back in doubt. From then on only a person settles it")
 	d.Add("NOT UNDONE", "whatever was sent stays sent")
 	c.warn(d)
@@ -276,17 +236,18 @@ func (c Case) HoldOrRelease() *dialog.Dialog {
 
 // hold stops sends by machine for a kind, a downstream or everything.
 func (c Case) hold() *dialog.Dialog {
-	d := &dialog.Dialog{Title: "Hold"}
+	d := &dialog.Dialog{Title: safe.Say("Hold")}
 	choices := []string{"everything"}
 	holds := []Hold{{Hold: ledger.Hold{Scope: "all"}}}
 	if c.Brief != nil {
-		kind, down := c.Raw.Operation.Kind, c.Facts.Downstream
-		d.Corner = c.Rec.Operation.Kind
+		t := c.told()
+		kind, down := t.Row.Kind, t.Facts.Downstream
+		d.Corner = t.Kind()
 		if down != "" {
 			choices = append([]string{down}, choices...)
 			holds = append([]Hold{{Hold: ledger.Hold{Scope: ledger.HoldScope("downstream:" + down)}, Downstream: down, Kind: kind}}, holds...)
 		}
-		choices = append([]string{"kind " + c.Rec.Operation.Kind}, choices...)
+		choices = append([]string{"kind " + kind}, choices...)
 		holds = append([]Hold{{Hold: ledger.Hold{Scope: ledger.HoldScope("kind:" + kind)}}}, holds...)
 	}
 	d.Add("WILL", "stop every send by machine, every allowed send and every bulk run at once; checks go on")
@@ -308,8 +269,8 @@ func (c Case) hold() *dialog.Dialog {
 }
 
 func (c Case) release(h ledger.Hold) *dialog.Dialog {
-	d := &dialog.Dialog{Title: "Release hold?", Head: "hold " + feed.ScopeWords(h.Scope)}
-	d.Add("HELD BY", fmt.Sprintf("%s since %s: %s", ticket.Who(h.Actor.Name), c.Moment(h.CreatedAt), h.Reason))
+	d := &dialog.Dialog{Title: safe.Say("Release hold?"), Head: safe.Say("hold %s", ticket.Scope(h.Scope))}
+	d.Add("HELD BY", "%s since %s: %s", ticket.Who(h.Actor.Name), c.Moment(h.CreatedAt), h.Reason)
 	d.Warn("WILL", "let machines send again, where the policy lets them")
 	reason := dialog.TextField("Reason", "")
 	d.Fields, d.Do = []*dialog.Field{reason}, "Release"
@@ -322,8 +283,8 @@ func (c Case) release(h ledger.Hold) *dialog.Dialog {
 // Who asks who decides, on an account that several people share, and goes on with
 // the key that was pressed.
 func Who(account, key string) *dialog.Dialog {
-	d := &dialog.Dialog{Title: "Who are you?"}
-	d.Add("ACCOUNT", safe.Of(cmp.Or(account, "this one")).String()+" is shared")
+	d := &dialog.Dialog{Title: safe.Say("Who are you?")}
+	d.Add("ACCOUNT", "%s is shared", cmp.Or(account, "this one"))
 	d.Add("WHY", "every decision keeps who made it; this is a label, not a login")
 	name := dialog.TextField("Your name", "")
 	d.Fields, d.Do = []*dialog.Field{name}, "That is me"
@@ -334,40 +295,31 @@ func Who(account, key string) *dialog.Dialog {
 }
 
 // Moved shows how an operation differs from what was decided about.
-func Moved(f *draw.Frame, title string, e *ledger.MovedError) *dialog.Dialog {
-	d := &dialog.Dialog{Title: "Not done: it moved", Head: title, Itself: true}
-	d.Warn("NOW", ticket.State(e.State)+" since "+f.Moment(e.At))
-	d.Add("BY", ticket.Who(safe.Of(e.Actor).String())+ticket.Colon(safe.Of(e.Reason).String()))
+func Moved(f *draw.Frame, title safe.Text, e *ledger.MovedError) *dialog.Dialog {
+	d := &dialog.Dialog{Title: safe.Say("Not done: it moved"), Head: title, Itself: true}
+	d.Warn("NOW", "%s since %s", ticket.State(e.State), f.Moment(e.At))
+	d.Add("BY", "%s%s", ticket.Who(e.Actor), ticket.Colon(e.Reason))
 	if e.NotFromThisOne {
-		d.Add("SO", fmt.Sprintf("there is nothing to %s from there", verbWords(e.Verb)))
+		verb := map[string]string{"deny": "record as not landed", "ack": "mark as dealt with"}[e.Verb]
+		d.Add("SO", "there is nothing to %s from there", cmp.Or(verb, e.Verb))
 	} else {
-		d.Add("YOU SAW", fmt.Sprintf("version %d; it is at version %d now", e.Seen, e.Version))
+		d.Add("YOU SAW", "version %d; it is at version %d now", e.Seen, e.Version)
 	}
 	d.Add("NOTHING", "was written or sent. Look again, then decide")
 	return d
 }
 
-func verbWords(v string) string {
-	switch v {
-	case "deny":
-		return "record as not landed"
-	case "ack":
-		return "mark as dealt with"
-	}
-	return safe.Of(v).String()
-}
-
 // Refused shows an error in full: a sentence at the bottom may be cut.
-func Refused(title string, err error) *dialog.Dialog {
-	d := &dialog.Dialog{Title: "Not done", Head: title, Itself: true}
+func Refused(title safe.Text, err error) *dialog.Dialog {
+	d := &dialog.Dialog{Title: safe.Say("Not done"), Head: title, Itself: true}
 	var no *ledger.RefusedError
 	if !errors.As(err, &no) {
-		d.Warn("WHY", safe.Of(err.Error()).String())
+		d.Warn("WHY", "%s", err)
 		return d
 	}
-	d.Warn("WHY", safe.Of(no.Why).String())
+	d.Warn("WHY", "%s", no.Why)
 	if no.Hint != "" {
-		d.Add("DO", safe.Of(no.Hint).String())
+		d.Add("DO", "%s", no.Hint)
 	}
 	return d
 }

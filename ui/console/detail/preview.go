@@ -2,13 +2,13 @@ package detail
 
 import (
 	"cmp"
-	"strings"
 
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
+	"indoubt/ui/safe"
 )
 
 // part is one labelled text of a preview, and how many lines it was given.
@@ -22,29 +22,29 @@ type part struct {
 // Preview is the detail in h lines, for a screen without room for more. What
 // is left over is shared by what decides: the advice first, then what is known.
 func Preview(f *draw.Frame, b *feed.Brief, w, h int) []string {
-	p := &page{Frame: f, Brief: b, w: w}
-	o := &p.Rec.Operation
-	head := []string{o.Kind}
+	p := newPage(f, b, w)
+	o := &p.t.Record.Operation
+	head := []safe.Text{p.t.Kind()}
 	if c := ticket.ErrorClass(o.ErrorClass); c != "" {
-		head = append(head, c)
+		head = append(head, safe.Of(c))
 	}
 	if !o.StartedAt.IsZero() {
-		head = append(head, p.Moment(o.StartedAt))
+		head = append(head, safe.Of(p.Moment(o.StartedAt)))
 	}
-	head = append(head, cmp.Or(o.Source.Pipeline, "unknown pipeline"))
-	line := " " + strings.Join(head, " · ")
-	out := []string{p.Strong.Render(draw.Cut(" "+o.Title, max(w-draw.Width(line)-1, w/2))) + p.Faint.Render(" ·"+line)}
+	head = append(head, safe.Of(cmp.Or(o.Source.Pipeline, "unknown pipeline")))
+	line := " " + safe.Join(head, " · ").String()
+	out := []string{p.Strong.Render(draw.Cut(" "+p.t.Title().String(), max(w-draw.Width(line)-1, w/2))) + p.Faint.Render(" ·"+line)}
 
 	room := max(w-label-1, 8)
-	seen := part{name: "SEEN", paint: p.Text, text: draw.Wrap(p.lastSeen(), room)}
-	text, tone := p.Ticket(p.Now, p.Zone).Known()
-	known := part{name: "KNOWN", paint: p.Tone(tone), text: draw.Wrap(text, room)}
+	seen := part{name: "SEEN", paint: p.Text, text: draw.Wrap(p.t.LastSeen().String(), room)}
+	text, tone := p.t.Known()
+	known := part{name: "KNOWN", paint: p.Tone(tone), text: draw.Wrap(text.String(), room)}
 	price := part{name: "PRICE", paint: p.Text}
-	if o.StateAt(p.Now) == ledger.Uncertain {
-		price.text = []string{p.priceWords(room)}
+	if p.t.State() == ledger.Uncertain {
+		price.text = []string{p.t.Price(room).String()}
 	}
-	verb, why := Advice(p.Frame, p.Brief)
-	advice := part{paint: p.Strong, text: draw.Wrap("→ "+verb+": "+why, max(w-4, 8))}
+	verb, why := p.t.Advice()
+	advice := part{paint: p.Strong, text: draw.Wrap(safe.Say("→ %s: %s", verb, why).String(), max(w-4, 8))}
 	spare := h - len(out)
 	for _, p := range []*part{&advice, &known, &advice, &seen, &price, &known, &seen, &advice, &known, &seen} {
 		if spare > 0 && p.lines < len(p.text) {
@@ -81,21 +81,4 @@ func Preview(f *draw.Frame, b *feed.Brief, w, h int) []string {
 		out = append(out, draw.Spaces(w))
 	}
 	return out[:h]
-}
-
-// lastSeen is the newest thing that tells something of the operation itself.
-func (p *page) lastSeen() string {
-	all := timeline(p.Brief)
-	for i := len(all) - 1; i >= 0; i-- {
-		e := all[i]
-		if e.control && i > 0 {
-			continue
-		}
-		name := e.who
-		if strings.HasPrefix(name, "attempt ") && i > 0 && all[i-1].who == name {
-			name += ":"
-		}
-		return strings.TrimSpace(p.Moment(e.at) + " " + name + " " + e.text(p.Now, p.Zone))
-	}
-	return "nothing yet"
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ui/console/draw"
+	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
@@ -25,13 +26,15 @@ type Dialog struct {
 	ID      string // of the operation it is about
 	Version int64  // as shown
 
-	Title, Corner string // of the frame
-	Head, Seen    string // first line: what, and as seen when
-	Facts         []Fact
-	More          []string // shown with ^b: the body, the list
-	Fields        []*Field
-	Yes           string // one `y` does this; empty: fields and buttons
-	Do            string // the button; empty: there is nothing to do here
+	Title  safe.Text // of the frame, on the left and on the right
+	Corner safe.Text
+	Head   safe.Text // first line: what, and as seen when
+	Seen   safe.Text
+	Facts  []ticket.Fact
+	More   []safe.Text // shown with ^b: the body, the list
+	Fields []*Field
+	Yes    string // one `y` does this; empty: fields and buttons
+	Do     string // the button; empty: there is nothing to do here
 	// Submit is what was answered, or why it cannot be taken so.
 	Submit func(now time.Time) (action Action, fault string)
 	Closed Action            // when it is left without an answer
@@ -46,24 +49,26 @@ type Dialog struct {
 	scroll   int
 	showMore bool
 	fault    string
-	stale    string // it moved: why this cannot be done any more
-	left     string // how long what allows it still holds, or that it is over
+	stale    safe.Text // it moved: why this cannot be done any more
+	left     string    // how long what allows it still holds, or that it is over
 	lapsed   bool
 }
 
-// Fact is one labelled text of a dialog.
-type Fact struct {
-	Label, Text string
-	Grave       bool
+// Add adds a fact, and Warn a grave one.
+func (d *Dialog) Add(label, format safe.Format, args ...any) {
+	d.Put(ticket.Tell(label, format, args...))
 }
 
-// Add adds a fact, and Warn a grave one.
-func (d *Dialog) Add(label, text string)  { d.Facts = append(d.Facts, Fact{label, text, false}) }
-func (d *Dialog) Warn(label, text string) { d.Facts = append(d.Facts, Fact{label, text, true}) }
+func (d *Dialog) Warn(label, format safe.Format, args ...any) {
+	d.Put(ticket.Caution(label, format, args...))
+}
+
+// Put adds facts that are known elsewhere.
+func (d *Dialog) Put(facts ...ticket.Fact) { d.Facts = append(d.Facts, facts...) }
 
 // Moved tells that its operation is not as it was shown any more.
-func (d *Dialog) Moved(how string) {
-	if d.stale == "" {
+func (d *Dialog) Moved(how safe.Text) {
+	if d.stale.Empty() {
 		d.stale = how
 	}
 }
@@ -201,8 +206,8 @@ func (d *Dialog) toggleMore() {
 }
 
 func (d *Dialog) submit(now time.Time) (Action, bool) {
-	if d.stale != "" {
-		d.fault = "it moved: " + d.stale
+	if !d.stale.Empty() {
+		d.fault = safe.Say("it moved: %s", d.stale).String()
 		return nil, false
 	}
 	if d.lapsed {
@@ -233,41 +238,40 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 	name := 17
 	room := max(inner-name, 10)
 	var top []string
-	if d.Head != "" {
-		seen := d.Seen
-		if draw.Width(d.Head)+draw.Width(seen)+2 > inner {
+	if head, seen := d.Head.String(), d.Seen.String(); head != "" {
+		if draw.Width(head)+draw.Width(seen)+2 > inner {
 			seen = ""
 		}
-		top = append(top, th.Strong.Render(draw.Left(d.Head, inner-draw.Width(seen)))+th.Faint.Render(seen))
+		top = append(top, th.Strong.Render(draw.Left(head, inner-draw.Width(seen)))+th.Faint.Render(seen))
 		top = append(top, "")
 	}
-	if d.stale != "" {
-		for _, l := range draw.Wrap("IT MOVED: "+d.stale, inner) {
+	if !d.stale.Empty() {
+		for _, l := range draw.Wrap(safe.Say("IT MOVED: %s", d.stale).String(), inner) {
 			top = append(top, th.Bad.Render(l))
 		}
 	}
-	for _, f := range append(d.Facts[:len(d.Facts):len(d.Facts)], Fact{"UNTIL", d.left, d.lapsed}) {
+	facts := d.Facts
+	if d.left != "" {
+		facts = append(facts[:len(facts):len(facts)], ticket.Fact{Label: safe.Say("UNTIL"), Text: safe.Of(d.left), Grave: d.lapsed})
+	}
+	for _, f := range facts {
 		p := th.Text
-		if f.Text == "" && f.Label == "UNTIL" {
-			continue
-		}
 		if f.Grave {
 			p = th.Bad
 		}
-		if f.Label == "" && f.Text == "" {
-			top = append(top, "")
-			continue
-		}
-		for i, l := range draw.Wrap(f.Text, room) {
+		for i, l := range draw.Wrap(f.Text.String(), room) {
 			head := draw.Spaces(name)
 			if i == 0 {
-				head = draw.Left(f.Label, name-1) + " "
+				head = draw.Left(f.Label.String(), name-1) + " "
 			}
 			top = append(top, th.Faint.Render(head)+p.Render(l))
 		}
 	}
 	if d.showMore && len(d.More) > 0 {
-		top = append([]string{th.Faint.Render("^b: back")}, d.More...)
+		top = []string{th.Faint.Render("^b: back")}
+		for _, line := range d.More {
+			top = append(top, line.String())
+		}
 	}
 	bottom := d.foot(th, inner, name)
 	// The end of a dialog, where it is answered, is never cut off: what is above scrolls.
@@ -284,11 +288,11 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 		top = top[:max(fits, 0)]
 	}
 	out := make([]string, 0, len(top)+len(bottom)+2)
-	corner := d.Corner
+	corner := d.Corner.String()
 	if corner != "" {
 		corner = " " + corner + " "
 	}
-	title := draw.Cut(" "+d.Title+" ", w-4)
+	title := draw.Cut(" "+d.Title.String()+" ", w-4)
 	if draw.Width(title)+draw.Width(corner) > w-4 {
 		corner = ""
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"indoubt/ui/console/draw"
+	"indoubt/ui/safe"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -46,12 +47,12 @@ func (s *Stack) Clear() { s.open = nil }
 
 // Moved tells the dialogs about an operation that it is not as they show it; how
 // says what it is now.
-func (s *Stack) Moved(how func(id string, version int64) string) {
+func (s *Stack) Moved(how func(id string, version int64) safe.Text) {
 	for _, d := range s.open {
 		if d.ID == "" || d.Version == 0 {
 			continue
 		}
-		if text := how(d.ID, d.Version); text != "" {
+		if text := how(d.ID, d.Version); !text.Empty() {
 			d.Moved(text)
 		}
 	}

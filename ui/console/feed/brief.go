@@ -1,10 +1,8 @@
 package feed
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -16,11 +14,8 @@ import (
 
 // Brief is everything a person needs to decide about one operation.
 type Brief struct {
-	Raw    ledger.Record // for rules and for copying
-	Rec    ledger.Record // safe to show
-	Events []ledger.Event
-	Facts  ticket.Facts
-
+	ticket  ticket.Ticket
+	stored  ledger.Pricing // as the ledger has it
 	took    time.Time
 	history bool // events were read
 	old     bool // it changed since
@@ -32,50 +27,36 @@ func readBrief(ctx context.Context, store ledger.Store, judge ticket.Judge, id s
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", id, err)
 	}
-	b := &Brief{Raw: rec, Rec: safe.Value(rec), took: now, history: history, Facts: safeFacts(judge(rec, now))}
-	if rec.Pricing.Digest == "" { // no engine has priced it yet
-		b.Rec.Pricing = b.Facts.Price
-	}
-	if b.Rec.Operation.Title == "" {
-		b.Rec.Operation.Title = cmp.Or(b.Rec.Pricing.Title, safe.Of(rec.Operation.Kind+" "+rec.Operation.Key).String())
-	}
+	b := &Brief{ticket: ticket.From(rec, judge, now, time.UTC), stored: rec.Pricing, took: now, history: history}
 	if history {
-		events, err := store.Events(ctx, id, 0, 500)
-		if err != nil {
+		if b.ticket.Events, err = store.Events(ctx, id, 0, 500); err != nil {
 			return nil, fmt.Errorf("read the history of %s: %w", id, err)
 		}
-		b.Events = safe.Value(events)
 	}
 	return b, nil
 }
 
-func safeFacts(f ticket.Facts) ticket.Facts {
-	advice := safe.Value(f.Advice)
-	f.Advice = ticket.Facts{}.Advice
-	f = safe.Value(f)
-	f.Advice = advice
-	return f
-}
+// At is what is told of the operation at a moment.
+func (b *Brief) At(now time.Time, zone *time.Location) ticket.Ticket { return b.ticket.With(now, zone) }
 
-// Ticket is the operation as it is told in a frame.
-func (b *Brief) Ticket(now time.Time, zone *time.Location) ticket.Ticket {
-	return ticket.Ticket{Row: b.Rec.Row(), Record: &b.Rec, Facts: b.Facts, Now: now, Zone: zone}
-}
+// What no clock changes of the operation.
+func (b *Brief) ID() string                { return b.ticket.Row.ID }
+func (b *Brief) Title() safe.Text          { return b.ticket.Title() }
+func (b *Brief) Kind() safe.Text           { return b.ticket.Kind() }
+func (b *Brief) Conflict() ledger.Conflict { return b.ticket.Row.Conflict }
 
 // Ticket is a row with its details, where they belong to it and not to what the
-// operation has become since. What no engine has priced yet is shown as the
-// policy in force prices it.
+// operation has become since.
 func (f *Feed) Ticket(s *Row) ticket.Ticket {
-	t := ticket.Ticket{Row: s.Row, Now: f.Now, Zone: f.o.Zone}
-	b := f.briefs[s.ID]
-	if b == nil || b.Raw.Operation.Version > t.Row.Version {
+	if b := f.briefs[s.ID]; b != nil && b.ticket.Record.Operation.Version <= s.Row.Version {
+		t := b.At(f.Now, f.o.Zone)
+		price := t.Row.Pricing
+		if t.Row = s.Row; s.Row.Pricing.Digest != price.Digest { // the policy in force gave another
+			t.Row.Pricing = price
+		}
 		return t
 	}
-	t.Record, t.Facts = &b.Rec, b.Facts
-	if t.Row.Pricing.Digest == "" && b.Rec.Pricing.Digest != "" {
-		t.Row.Pricing, t.Row.Title = b.Rec.Pricing, b.Rec.Operation.Title
-	}
-	return t
+	return ticket.Ticket{Row: s.Row, Now: f.Now, Zone: f.o.Zone}
 }
 
 // Reader reads one operation, off the update loop.
@@ -96,7 +77,7 @@ func (f *Feed) Brief() *Brief {
 }
 
 // Link is the page of the chosen operation at its downstream, as it is written.
-func (f *Feed) Link() string { return f.judge(f.Brief().Raw, f.Now).Link }
+func (f *Feed) Link() string { return f.judge(*f.Brief().ticket.Record, f.Now).Link }
 
 // Outdated has the details of one operation read again. They stay on the
 // screen until then, so that nothing flickers.
@@ -109,7 +90,7 @@ func (f *Feed) Outdated(id string) {
 // stale marks details of rows that are not as they were when these were read.
 func (f *Feed) stale(rows []Row) {
 	for _, r := range rows {
-		if b := f.briefs[r.ID]; b != nil && (b.Raw.Operation.Version != r.Row.Version || b.Raw.Pricing.Reads != r.Row.Pricing.Reads || b.Raw.Pricing.Digest != r.Row.Pricing.Digest) {
+		if b := f.briefs[r.ID]; b != nil && (b.ticket.Row.Version != r.Row.Version || b.stored.Reads != r.Row.Pricing.Reads || b.stored.Digest != r.Row.Pricing.Digest) {
 			b.old = true
 		}
 	}
@@ -125,7 +106,8 @@ func (f *Feed) age() {
 		if b == nil {
 			continue
 		}
-		for _, t := range []time.Time{b.Facts.Advice.ChangesAt, b.Rec.Pricing.DecideAt, b.Facts.ProofAt, b.Facts.LapsesAt} {
+		facts := b.ticket.Facts
+		for _, t := range []time.Time{facts.Advice.ChangesAt, b.ticket.Row.Pricing.DecideAt, facts.ProofAt, facts.LapsesAt} {
 			if t.After(b.took) && !t.After(f.Now) {
 				b.old = true
 			}
@@ -154,7 +136,7 @@ func (f *Feed) Details() tea.Cmd {
 		}
 	}
 	for _, s := range f.o.Shown.Visible() {
-		if b := f.briefs[s.ID]; (b == nil || b.old) && s.ID != chosen && s.Gone == "" {
+		if b := f.briefs[s.ID]; (b == nil || b.old) && s.ID != chosen && s.Gone.Empty() {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -182,46 +164,4 @@ func (f *Feed) Details() tea.Cmd {
 		}
 		return msg
 	}
-}
-
-// became says how an operation left a list: what it is now, since when, by whom.
-func became(r ledger.Row, o ledger.Operation, now time.Time, zone *time.Location) string {
-	words := ticket.State(r.StateAt(now))
-	switch {
-	case r.Parked(now):
-		words = "parked"
-	case r.Conflict != ledger.NoConflict:
-		words = strings.ToLower(ticket.Conflict(r.Conflict))
-	case r.LaneAt(now) == ledger.LaneUnfetched:
-		words = "send allowed"
-	case r.LaneAt(now) == ledger.LaneReading:
-		words = "checking"
-	case r.LaneAt(now) == ledger.LaneDecide:
-		words = "needs you"
-	}
-	if since := turned(r, now); since.After(o.UpdatedAt) {
-		return words + " " + since.In(zone).Format("15:04") // a clock did it
-	}
-	return words + " " + o.UpdatedAt.In(zone).Format("15:04") + ", by " + safe.Of(ticket.Who(o.Actor)).String()
-}
-
-// turned is when a clock last put a row where it stands; zero when none did.
-func turned(r ledger.Row, now time.Time) time.Time {
-	switch {
-	case r.State == ledger.Pending && r.StateAt(now) == ledger.Uncertain:
-		return r.DeadlineAt
-	case !r.ParkedUntil.IsZero() && !r.Parked(now):
-		return r.ParkedUntil
-	case r.LaneAt(now) == ledger.LaneDecide && !r.Pricing.DecideAt.After(now):
-		return r.Pricing.DecideAt
-	}
-	return time.Time{}
-}
-
-// ScopeWords says what a hold is on.
-func ScopeWords(s ledger.HoldScope) string {
-	if s == "all" {
-		return "on everything"
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(string(s), "kind:"), "downstream:")
 }

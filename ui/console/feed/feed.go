@@ -106,9 +106,9 @@ type Feed struct {
 
 // News is what a message brought.
 type News struct {
-	Page  *Page  // the list as it is now
-	More  *Page  // a further page of it
-	Say   string // to tell the person at the keys
+	Page  *Page     // the list as it is now
+	More  *Page     // a further page of it
+	Say   safe.Text // to tell the person at the keys
 	Bad   bool
 	Other bool // another store is followed, what was asked about the old one is void, and Restart reads it
 	Drawn bool // the screen may look different now
@@ -210,7 +210,7 @@ func (f *Feed) First() News {
 	select {
 	case p := <-done:
 		if p.b != nil {
-			f.briefs[p.b.Raw.Operation.ID] = p.b
+			f.briefs[p.b.ID()] = p.b
 		}
 		return f.took(p.msg)
 	case <-time.After(firstLook):
@@ -325,13 +325,13 @@ func (f *Feed) took(msg Looked) News {
 	if msg.err != nil {
 		if f.Lost == nil {
 			f.LostAt, f.retryAt = f.Now, f.Now.Add(time.Second)
-			news.Say, news.Bad = "the ledger is lost: "+safe.Of(msg.err.Error()).String(), true
+			news.Say, news.Bad = safe.Say("the ledger is lost: %s", msg.err), true
 		}
 		f.Lost = msg.err
 		return news
 	}
 	if f.Lost != nil {
-		news.Say = "the ledger is back"
+		news.Say = safe.Say("the ledger is back")
 	}
 	f.Lost, f.lastLook = nil, f.Now
 	if !slices.EqualFunc(f.Holds, msg.holds, func(a, b ledger.Hold) bool { return a.ChangeID == b.ChangeID && a.Scope == b.Scope }) {
@@ -340,7 +340,7 @@ func (f *Feed) took(msg Looked) News {
 		}
 	}
 	if f.Info.ID != "" && msg.info.ID != f.Info.ID {
-		news.Say, news.Bad = "another ledger stands here now: what was shown before is not in it", true
+		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
 	f.Counts, f.Info, f.Holds, f.seq = msg.counts, msg.info, msg.holds, msg.seq
 	if msg.health != nil {
@@ -365,7 +365,7 @@ func (f *Feed) tookBriefs(msg briefsMsg) News {
 	news := News{Drawn: true}
 	if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
 		f.briefAfter = f.Now.Add(2 * time.Second) // not again at once
-		news.Say, news.Bad = safe.Of(msg.err.Error()).String(), true
+		news.Say, news.Bad = safe.Of(msg.err.Error()), true
 	}
 	return news
 }

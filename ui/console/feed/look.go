@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -17,16 +17,15 @@ import (
 // Patience is how long one look at the ledger may take before it counts as lost.
 const Patience = 8 * time.Second
 
-// Row is one operation in a list: the id as the ledger has it, and the row made
-// safe to show.
+// Row is one operation in a list.
 type Row struct {
 	ID   string
 	Row  ledger.Row
-	Gone string // how it left this list; "" while it belongs here
+	Gone safe.Text // how it left this list; empty while it belongs here
 }
 
-// NewRow makes a record's row safe to show.
-func NewRow(rec ledger.Record) Row { return Row{ID: rec.Operation.ID, Row: safeRow(rec.Row())} }
+// NewRow is the row of a record.
+func NewRow(rec ledger.Record) Row { return Row{ID: rec.Operation.ID, Row: rec.Row()} }
 
 // Wanted says what a look at the ledger is to bring.
 type Wanted struct {
@@ -95,7 +94,7 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	in := make(map[string]bool, len(page.Rows))
 	for _, r := range page.Rows {
 		in[r.ID] = true
-		msg.Rows = append(msg.Rows, Row{ID: r.ID, Row: safeRow(r)})
+		msg.Rows = append(msg.Rows, Row{ID: r.ID, Row: r})
 	}
 	if msg.counts, err = store.Counts(ctx, now); err != nil {
 		return fail("count", err)
@@ -182,25 +181,13 @@ func (msg *Looked) whereTo(ctx context.Context, store ledger.Store, in map[strin
 			return err
 		}
 		row := rec.Row()
-		s := Row{ID: id, Row: safeRow(row)}
+		s := NewRow(rec)
 		if tab := row.TabAt(msg.took); msg.Tab != ledger.TabAll && tab != msg.Tab {
-			s.Gone, msg.rest = became(row, rec.Operation, msg.took, msg.zone), more
+			s.Gone, msg.rest = (ticket.Ticket{Row: row, Record: &rec, Now: msg.took, Zone: msg.zone}).Became(), more
 		} else if len(msg.Filter.Terms) > 0 && !msg.Filter.Match(row, msg.took) {
-			s.Gone = "no longer matches the filter"
+			s.Gone = safe.Say("no longer matches the filter")
 		}
 		msg.Left[id] = s
 	}
 	return nil
-}
-
-func safeRow(r ledger.Row) ledger.Row {
-	r.Title = safe.Of(cmp.Or(r.Title, r.Pricing.Title, r.Kind+" "+r.Key)).String()
-	r.Target = safe.Of(cmp.Or(r.Target, r.Pricing.Target)).String()
-	r.ID, r.Kind, r.Key, r.Token = safe.Of(r.ID).String(), safe.Of(r.Kind).String(), safe.Of(r.Key).String(), safe.Of(r.Token).String()
-	r.Source.Pipeline, r.Source.Run, r.Source.Host = safe.Of(r.Source.Pipeline).String(), safe.Of(r.Source.Run).String(), safe.Of(r.Source.Host).String()
-	r.ErrorClass = ledger.ErrorClass(safe.Of(string(r.ErrorClass)).String())
-	r.Receipt, r.Actor = safe.Of(r.Receipt).String(), safe.Of(r.Actor).String()
-	r.Pricing.Downstream = safe.Of(r.Pricing.Downstream).String()
-	r.Pricing.Duplicate.Word, r.Pricing.Miss.Word = safe.Of(r.Pricing.Duplicate.Word).String(), safe.Of(r.Pricing.Miss.Word).String()
-	return r
 }

@@ -250,8 +250,7 @@ func (h *Header) states(add func(int, int, draw.Paint, string, string)) {
 			add(4, 0, th.Bad, fmt.Sprintf("+%s", strings.ToUpper(draw.Plural(len(h.Holds)-1, "hold", "holds"))), "")
 			break
 		}
-		scope := feed.ScopeWords(hold.Scope)
-		add(4, 0, th.Bad, "HOLD "+scope+" by "+ticket.Who(hold.Actor.Name), "HOLD")
+		add(4, 0, th.Bad, safe.Say("HOLD %s by %s", ticket.Scope(hold.Scope), ticket.Who(hold.Actor.Name)).String(), "HOLD")
 	}
 	if step := h.Info.Step; step != 0 && h.Now.Sub(h.Info.SteppedAt).Abs() < stepShown {
 		way := "forward"
@@ -279,7 +278,7 @@ func (h *Header) health(add func(int, int, draw.Paint, string, string)) {
 		switch d.State {
 		case reconcile.StateNew:
 			if d.Why != "" {
-				add(5, 1, h.Warn, d.Downstream+" no answer yet"+ticket.Colon(d.Why), d.Downstream+" no answer yet")
+				add(5, 1, h.Warn, d.Downstream+" no answer yet"+ticket.Colon(d.Why).String(), d.Downstream+" no answer yet")
 			}
 		case reconcile.StateUp:
 			up = append(up, d.Downstream+" up"+since)
@@ -292,7 +291,7 @@ func (h *Header) health(add func(int, int, draw.Paint, string, string)) {
 		case reconcile.StateHalf:
 			add(5, 1, h.Warn, d.Downstream+" trying again", "")
 		case reconcile.StateSlow:
-			add(5, 1, h.Warn, d.Downstream+" throttled"+since+ticket.Colon(d.Why), d.Downstream+" throttled"+since)
+			add(5, 1, h.Warn, d.Downstream+" throttled"+since+ticket.Colon(d.Why).String(), d.Downstream+" throttled"+since)
 		default:
 			add(5, 1, h.Warn, d.Downstream+" "+d.State, "")
 		}

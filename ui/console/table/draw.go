@@ -89,7 +89,7 @@ func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, c column
 	}
 	var out strings.Builder
 	cell := func(p draw.Paint, text string) {
-		if chosen || s.Gone != "" {
+		if chosen || !s.Gone.Empty() {
 			out.WriteString(text)
 			return
 		}
@@ -105,60 +105,48 @@ func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, c column
 	out.WriteString(draw.Right(ticket.Age(since), 4))
 	out.WriteString(" ")
 	if c.kind > 0 {
-		cell(f.Faint, draw.Left(r.Kind, c.kind-1)+" ")
+		cell(f.Faint, draw.Left(t.Kind().String(), c.kind-1)+" ")
 	}
-	if s.Gone != "" {
+	if !s.Gone.Empty() {
 		// The whole row is dim; how it left stands where the decision would have been made.
 		rest := w - lead - c.kind
-		how := min(draw.Width(s.Gone), rest/2)
-		out.WriteString(draw.Left(r.Title, rest-how-1) + " " + draw.Left(s.Gone, how))
+		how := min(draw.Width(s.Gone.String()), rest/2)
+		out.WriteString(draw.Left(t.Title().String(), rest-how-1) + " " + draw.Left(s.Gone.String(), how))
 		text := draw.Left(out.String(), w)
 		if chosen {
 			return f.Cursor.Render(text)
 		}
 		return f.Faint.Render(text)
 	}
-	out.WriteString(draw.Left(r.Title, c.what-1) + " ")
+	out.WriteString(draw.Left(t.Title().String(), c.what-1) + " ")
 	if c.pipe > 0 {
-		cell(f.Faint, draw.Left(r.Source.Pipeline, c.pipe-1)+" ")
+		cell(f.Faint, draw.Left(safe.Of(r.Source.Pipeline).String(), c.pipe-1)+" ")
 	}
 	if c.twice > 0 {
-		out.WriteString(draw.Right(t.Twice(), c.twice))
+		out.WriteString(draw.Right(t.Twice().String(), c.twice))
 	}
 	if c.never > 0 {
-		out.WriteString(draw.Right(t.Never(), c.never))
+		out.WriteString(draw.Right(t.Never().String(), c.never))
 	}
 	if c.landed > 0 {
-		word := t.Landed(c.landed - 1)
-		cell(landedPaint(f, r, word), draw.Left(" "+word, c.landed))
+		word, tone := t.Landed(c.landed - 1)
+		cell(f.Tone(tone), draw.Left(" "+word.String(), c.landed))
 	}
 	if c.clock > 0 {
 		clock, ticks := t.Clock()
 		if ticks {
 			f.Ticks = true
 		}
-		cell(f.Text, draw.Left(" "+clock, c.clock))
+		cell(f.Text, draw.Left(" "+clock.String(), c.clock))
 	}
 	if c.do > 0 {
-		cell(f.Text, draw.Left(" "+t.Do(c.do-1), c.do))
+		cell(f.Text, draw.Left(" "+t.Do(c.do-1).String(), c.do))
 	}
 	line := out.String()
 	if chosen {
 		return f.Cursor.Render(draw.Left(line, w))
 	}
 	return line
-}
-
-func landedPaint(f *draw.Frame, r *ledger.Row, word string) draw.Paint {
-	switch {
-	case r.Conflict != ledger.NoConflict:
-		return f.Bad
-	case word == "no" || word == "yes":
-		return f.Good
-	case strings.Contains(word, "%") || word == "?":
-		return f.Warn
-	}
-	return f.Text
 }
 
 // Lines draws the visible rows, exactly h lines of w cells; see is what is known

@@ -193,7 +193,7 @@ func (l *Table) MoveTo(i int) {
 		l.At, l.Top = 0, 0
 		return
 	}
-	if i != l.At && l.At < len(l.Items) && l.Items[l.At].Gone != "" {
+	if i != l.At && l.At < len(l.Items) && !l.Items[l.At].Gone.Empty() {
 		old := l.At
 		l.Items = append(l.Items[:old:old], l.Items[old+1:]...)
 		if i > old {
@@ -246,7 +246,7 @@ func (l *Table) here() []string {
 	out := make([]string, 0, len(l.Items))
 	add := func(rows []feed.Row) {
 		for i := range rows {
-			if rows[i].Gone == "" {
+			if rows[i].Gone.Empty() {
 				out = append(out, rows[i].ID)
 			}
 		}
@@ -263,7 +263,7 @@ func (l *Table) here() []string {
 func (l *Table) left() []string {
 	var out []string
 	for i := range l.Items {
-		if l.Items[i].Gone != "" {
+		if !l.Items[i].Gone.Empty() {
 			out = append(out, l.Items[i].ID)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ui/console/feed"
+	"indoubt/ui/safe"
 
 	"pgregory.net/rapid"
 )
@@ -25,7 +26,7 @@ func TestI7_NoRefreshMovesTheCursorToAnotherOperation(t *testing.T) {
 			msg.Left = map[string]feed.Row{}
 			for _, i := range l.Items {
 				if !slices.ContainsFunc(msg.Rows, func(s feed.Row) bool { return s.ID == i.ID }) {
-					msg.Left[i.ID] = feed.Row{ID: i.ID, Gone: rapid.SampledFrom([]string{"", "landed"}).Draw(rt, "gone")}
+					msg.Left[i.ID] = feed.Row{ID: i.ID, Gone: safe.Of(rapid.SampledFrom([]string{"", "landed"}).Draw(rt, "gone"))}
 				}
 			}
 			return &msg

@@ -1,4 +1,4 @@
-package ask
+package ticket
 
 import (
 	"testing"
@@ -16,14 +16,14 @@ func TestCandidatesAreOffered(t *testing.T) {
 		reads []ledger.Read
 		want  int
 	}{
-		"nothing identifies it":  {[]ledger.Read{seen(ledger.CauseUnidentified, false)}, 2},
-		"another has the mark":   {[]ledger.Read{seen(ledger.CauseShared, false)}, 2},
-		"behind a control":       {[]ledger.Read{seen(ledger.CauseNone, true), seen(ledger.CauseUnidentified, false)}, 2},
+		"nothing identifies it":  {[]ledger.Read{seen(ledger.CauseUnidentified, false)}, 3},
+		"another has the mark":   {[]ledger.Read{seen(ledger.CauseShared, false)}, 3},
+		"behind a control":       {[]ledger.Read{seen(ledger.CauseNone, true), seen(ledger.CauseUnidentified, false)}, 3},
 		"an echo is none":        {[]ledger.Read{seen(ledger.CauseEcho, false)}, 0},
 		"a newer check saw none": {[]ledger.Read{seen(ledger.CauseNone, false), seen(ledger.CauseUnidentified, false)}, 0},
 		"no check":               {nil, 0},
 	} {
-		if got := candidatesOf(tc.reads); len(got) != tc.want {
+		if got := (Ticket{Record: &ledger.Record{Reads: tc.reads}}).Candidates(); len(got) != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

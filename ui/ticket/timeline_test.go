@@ -1,4 +1,4 @@
-package detail
+package ticket
 
 import (
 	"strings"
@@ -25,8 +25,8 @@ func TestTimelineTellsOfWhatACommandLeft(t *testing.T) {
 		c.a.N = 1
 		var said []string
 		for _, e := range attemptEntries(&ledger.Record{}, c.a) {
-			if strings.Contains(e.what, "may still write") || strings.Contains(e.what, "lives any more") {
-				said = append(said, e.what)
+			if strings.Contains(e.What.String(), "may still write") || strings.Contains(e.What.String(), "lives any more") {
+				said = append(said, e.What.String())
 			}
 		}
 		if all := strings.Join(said, "; "); c.want == "" && all != "" || !strings.Contains(all, c.want) {

@@ -1,0 +1,231 @@
+package ticket
+
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/ui/safe"
+)
+
+// Advice is the advised act, in capitals, and why.
+func (t Ticket) Advice() (verb, why safe.Text) {
+	o, a := &t.Record.Operation, t.Facts.Advice
+	if o.Conflict == ledger.Duplicate {
+		if n := max(o.Effects, 2); n > 2 {
+			return safe.Say("LOOK"), safe.Say("%d effects exist. Take %d back outside, then D with a reference", n, n-1)
+		}
+		return safe.Say("LOOK"), safe.Say("two effects exist. Take one back outside, then D with its reference")
+	}
+	switch t.State() {
+	case ledger.Committed, ledger.Abandoned:
+		if o.Conflict == ledger.NoConflict {
+			return safe.Say("DONE"), safe.Say("nothing to do. U undoes it")
+		}
+	case ledger.Pending:
+		return safe.Say("WAIT"), safe.Say("its attempt ends by %s", t.at(o.DeadlineAt))
+	}
+	return safe.Of(strings.ToUpper(cmp.Or(a.Verb, policy.AdviseLook))), safe.Of(a.Reason)
+}
+
+// HowTo says with which keys the advice is taken, line by line.
+func (t Ticket) HowTo() []safe.Text {
+	say, o := safe.Say, &t.Record.Operation
+	verb, _ := t.Advice()
+	switch verb.String() {
+	case "LOOK":
+		if o.Conflict != ledger.NoConflict {
+			return nil
+		}
+		return []safe.Text{t.WhereToLook(), say("one    C, paste its receipt"), say("none   X asks how you know; a look is no proof"), say("two    C, paste both: it becomes HAPPENED TWICE")}
+	case "RETRY":
+		return []safe.Text{say("R shows exactly what would be sent, and asks")}
+	case "CONFIRM":
+		return []safe.Text{say("C records that it landed; nothing is sent")}
+	case "ABANDON":
+		return []safe.Text{say("A records that it stays undone; nothing is sent")}
+	case "LEAVE":
+		return []safe.Text{say("sending costs more than leaving it. A ends it, P parks it")}
+	case "WAIT":
+		switch {
+		case t.State() == ledger.Pending:
+			return nil
+		case t.Record.OpenGrant() != nil:
+			return []safe.Text{say("it may send once when it asks next; whatever is written here before takes that back")}
+		}
+		return []safe.Text{say("checks go on by themselves; deciding now would be a guess")}
+	case "RAISE":
+		return []safe.Text{say("change the policy or ask somebody who knows; N leaves a note")}
+	}
+	return nil
+}
+
+// WhereToLook says where to look it up, what to search for and from which time on.
+func (t Ticket) WhereToLook() safe.Text {
+	w, o := t.Facts.Advice.Where, &t.Record.Operation
+	text := safe.Say("Search %s", cmp.Or(o.Title, o.Kind))
+	if n := len(w.Search); n > 0 {
+		text = safe.Say("Search %s", w.Search[0])
+		if n > 1 {
+			text = safe.Say("%s, or %s", text, w.Search[n-1])
+		}
+	}
+	from := cmp.Or(w.From, o.StartedAt)
+	switch {
+	case from.IsZero():
+	case w.To.IsZero():
+		text = safe.Say("%s, since %s", text, t.at(from))
+	default:
+		text = safe.Say("%s, from %s to %s", text, t.at(from), t.at(w.To))
+	}
+	if link := cmp.Or(w.Link, t.Facts.Link); link != "" {
+		text = safe.Say("o opens %s. %s", link, text)
+	}
+	return text
+}
+
+// Clocks are all moments that change something, and whether one of them is so
+// near that its countdown changes every second.
+func (t Ticket) Clocks() (texts []safe.Text, ticks bool) {
+	o := &t.Record.Operation
+	in := func(at time.Time) string {
+		d := at.Sub(t.Now)
+		ticks = ticks || d < 10*time.Minute
+		return Span(d)
+	}
+	switch t.State() {
+	case ledger.Committed, ledger.Abandoned:
+		return nil, false // no clock runs
+	case ledger.Pending:
+		return []safe.Text{safe.Say("its attempt ends by %s, in %s", t.at(o.DeadlineAt), Span(o.DeadlineAt.Sub(t.Now)))}, true
+	}
+	texts = append(texts, t.keyClock(in))
+	if t.State() == ledger.Uncertain {
+		texts = append(texts, t.checkClocks(in)...)
+	}
+	if g := t.Record.OpenGrant(); g != nil {
+		texts = append(texts, safe.Say("one send allowed, waiting for %s, %s left", t.Pipeline(), in(g.ExpiresAt)))
+	}
+	return texts, ticks
+}
+
+// keyClock says until when the other side remembers the key.
+func (t Ticket) keyClock(in func(time.Time) string) safe.Text {
+	f := t.Facts
+	switch {
+	case !f.SafeUntil.Before(ledger.Never):
+		return safe.Say("key: repeatable, a second send cannot act twice")
+	case f.SafeUntil.After(t.Now):
+		return safe.Say("key remembered until %s (%s): a second send cannot act twice", t.at(f.SafeUntil), in(f.SafeUntil))
+	case f.Remembers > 0:
+		return safe.Say("key: no longer remembered")
+	}
+	return safe.Say("key: never remembered")
+}
+
+// checkClocks say when checks can tell something, and when a person must.
+func (t Ticket) checkClocks(in func(time.Time) string) (out []safe.Text) {
+	f, price := t.Facts, t.Record.Pricing
+	switch {
+	case !f.HasRead:
+		out = append(out, safe.Say("proof: impossible, no check"))
+	case f.ProofPossible && f.ProofAt.After(t.Now):
+		out = append(out, safe.Say("proof in %s", in(f.ProofAt)))
+	case f.ProofPossible:
+		out = append(out, safe.Say("proof: from the next check on"))
+	default:
+		out = append(out, safe.Say("proof: impossible, the policy states no times"))
+	}
+	doubted := t.Record.Operation.DoubtedAt
+	if d := price.DecideAt; d.After(t.Now) && d.Before(ledger.Never) {
+		out = append(out, safe.Say("needs you in %s", in(d)))
+	} else if d.Before(ledger.Never) && !doubted.IsZero() {
+		out = append(out, safe.Say("needs you for %s", Age(t.Now.Sub(cmp.Or(d, doubted)))))
+	}
+	if r := price.ReadAt; f.HasRead && r.Before(ledger.Never) && !r.IsZero() {
+		if r.After(t.Now) {
+			out = append(out, safe.Say("next check in %s", in(r)))
+		} else {
+			out = append(out, safe.Say("next check now"))
+		}
+	}
+	return out
+}
+
+// Policy says where the policy names the kind, and what machines may do.
+func (t Ticket) Policy() safe.Text {
+	f := t.Facts
+	where := safe.Say("no entry, defaults apply")
+	if f.Pattern != "" {
+		where = safe.Say("%s, %s", f.Pattern, t.Place())
+	}
+	var may []string
+	if f.HasRead {
+		may = append(may, "checks")
+		if f.AutoConfirm {
+			may = append(may, "confirms")
+		}
+		if f.AutoDeny {
+			may = append(may, "records what did not land")
+		}
+	}
+	switch f.AutoRetry {
+	case "absent":
+		may = append(may, "sends again when proven")
+	case "key_safe":
+		may = append(may, "sends again while that cannot act twice")
+	}
+	machine := cmp.Or(strings.Join(may, ", "), "nothing")
+	sends := safe.Say("sent by its pipeline")
+	if f.Via != "" && f.Via != "pipeline" {
+		sends = safe.Say("sent by %s", f.Via)
+	}
+	return safe.Say("%s · retry max %d · %s · machine: %s", where, f.RetryMax, sends, machine)
+}
+
+// Place is where the policy names the kind; empty where it does not.
+func (t Ticket) Place() safe.Text {
+	if t.Facts.Pattern == "" {
+		return safe.Text{}
+	}
+	return safe.Say("%s:%d", filepath.Base(t.Facts.File), t.Facts.Line)
+}
+
+// Became says how an operation left a list: what it is now, since when, by whom.
+func (t Ticket) Became() safe.Text {
+	o, r := &t.Record.Operation, t.Row
+	words := State(t.State())
+	switch {
+	case r.Parked(t.Now):
+		words = "parked"
+	case r.Conflict != ledger.NoConflict:
+		words = strings.ToLower(Conflict(r.Conflict))
+	case t.Lane() == ledger.LaneUnfetched:
+		words = "send allowed"
+	case t.Lane() == ledger.LaneReading:
+		words = "checking"
+	case t.Lane() == ledger.LaneDecide:
+		words = "needs you"
+	}
+	if since := t.turned(); since.After(o.UpdatedAt) {
+		return safe.Say("%s %s", words, since.In(t.Zone).Format("15:04")) // a clock did it
+	}
+	return safe.Say("%s %s, by %s", words, o.UpdatedAt.In(t.Zone).Format("15:04"), Who(o.Actor))
+}
+
+// turned is when a clock last put a row where it stands; zero when none did.
+func (t Ticket) turned() time.Time {
+	r := t.Row
+	switch {
+	case r.State == ledger.Pending && t.State() == ledger.Uncertain:
+		return r.DeadlineAt
+	case !r.ParkedUntil.IsZero() && !r.Parked(t.Now):
+		return r.ParkedUntil
+	case t.Lane() == ledger.LaneDecide && !r.Pricing.DecideAt.After(t.Now):
+		return r.Pricing.DecideAt
+	}
+	return time.Time{}
+}

@@ -1,0 +1,90 @@
+package ticket
+
+import (
+	"fmt"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/ui/safe"
+)
+
+// Price is the arithmetic of both mistakes in so many cells: amounts that do not
+// fit in full are shortened, never cut off.
+func (t Ticket) Price(room int) safe.Text {
+	a := t.Facts.Advice
+	if t.State() == ledger.Failed {
+		if !Proven(*t.Record) && t.Facts.Basis != ledger.BasisKeySafe {
+			return safe.Say("leave %s: it is never done  retry %s if it landed after all", Full(a.Miss.Value), Full(a.Duplicate.Value))
+		}
+		return safe.Say("leave %s: it is never done    sending again costs nothing twice", Full(a.Miss.Value))
+	}
+	p := policy.Rounded(a.Odds.P)
+	words := func(gap string, given func(ledger.Cost) string, amount func(float64) string) safe.Text {
+		return safe.Say("retry %s × %s = %s%sleave %s × %s = %s%slooking %s",
+			policy.Share(p), given(a.Duplicate), amount(a.RetryCost), gap, policy.Share(1-p), given(a.Miss), amount(a.LeaveCost), gap, amount(a.LookCost))
+	}
+	for _, text := range []safe.Text{words("    ", FullValue, Full), words("  ", FullValue, Full), words("  ", Cost, Money)} {
+		if Width(text.String()) <= room {
+			return text
+		}
+	}
+	return safe.Say("retry %s  leave %s  looking %s", Money(a.RetryCost), Money(a.LeaveCost), Money(a.LookCost))
+}
+
+// OnAverage compares what sending costs with what leaving costs.
+func (t Ticket) OnAverage() safe.Text {
+	a := t.Facts.Advice
+	worse := "the same"
+	if diff := a.RetryCost - a.LeaveCost; diff > 0 {
+		worse = Full(diff) + " WORSE"
+	} else if diff < 0 {
+		worse = Full(-diff) + " better"
+	}
+	return safe.Say("send %s, leave %s: sending is %s", Full(a.RetryCost), Full(a.LeaveCost), worse)
+}
+
+// Loss is what a conflict costs until it is dealt with; empty where that is not
+// known.
+func (t Ticket) Loss() safe.Text {
+	o, a := &t.Record.Operation, t.Facts.Advice
+	switch {
+	case o.Conflict == ledger.Duplicate && o.Effects > 2:
+		return safe.Say("%s for each of %d too many, until it is taken back; indoubt does not take it back", FullCost(a.Duplicate), o.Effects-1)
+	case o.Conflict == ledger.Duplicate:
+		return safe.Say("%s until one is taken back; indoubt does not take it back", FullCost(a.Duplicate))
+	case o.Conflict == ledger.PossibleDuplicate:
+		return safe.Say("%s if both landed; indoubt does not take it back", FullCost(a.Duplicate))
+	case o.Conflict == ledger.Contradiction && t.State() != ledger.Committed:
+		return safe.Say("%s if it is sent again now and had landed", FullCost(a.Duplicate))
+	case o.Conflict == ledger.Contradiction:
+		return safe.Say("%s if it did not land and nobody sends it", FullCost(a.Miss))
+	}
+	return safe.Text{}
+}
+
+// PutRight is what to do about a conflict.
+func (t Ticket) PutRight() safe.Text {
+	o := &t.Record.Operation
+	switch o.Conflict {
+	case ledger.Duplicate:
+		surplus := "one of them"
+		if o.Effects > 2 {
+			surplus = fmt.Sprintf("%d of the %d", o.Effects-1, o.Effects)
+		}
+		return safe.Say("cancel %s outside, then D with its reference", surplus)
+	case ledger.PossibleDuplicate:
+		return safe.Say("look outside for the other one. If it is there, take one back. Then D with its reference")
+	case ledger.Contradiction:
+		return safe.Say("look at which side is right; U puts it in doubt again, D says it was dealt with outside")
+	}
+	return safe.Say("look at what was found; U puts it in doubt again, D says it was dealt with outside")
+}
+
+// Happened is the headline of a conflict, with how often where that is more than
+// twice.
+func (t Ticket) Happened() safe.Text {
+	if n := t.effects(); t.Row.Conflict == ledger.Duplicate && n > 2 {
+		return safe.Say("HAPPENED %d TIMES", n)
+	}
+	return safe.Of(Conflict(t.Row.Conflict))
+}

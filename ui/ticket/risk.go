@@ -1,0 +1,101 @@
+package ticket
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+)
+
+// Fact is one labelled line of what a person is told before a decision.
+type Fact struct {
+	Label safe.Text
+	Text  safe.Text
+	Grave bool
+}
+
+// Tell is a fact, and Caution a grave one.
+func Tell(label, format safe.Format, args ...any) Fact {
+	return Fact{safe.Say(label), safe.Say(format, args...), false}
+}
+
+func Caution(label, format safe.Format, args ...any) Fact {
+	return Fact{safe.Say(label), safe.Say(format, args...), true}
+}
+
+// Risks say what nobody can prove about a send without proof, and what it costs if
+// it went the other way. Odds are for what nobody knows: where somebody said it
+// did not land, or two sides disagree, an average would make a word or a dispute
+// look like a fact.
+func (t Ticket) Risks(p reconcile.Plan) []Fact {
+	o := &t.Record.Operation
+	twice := Caution("IF IT LANDED", "it happens twice: %s", FullCost(p.Loss))
+	var out []Fact
+	switch {
+	case len(p.Showing.Related) > 0:
+		out = append(out, Caution("NOT ALONE", "%s", p.Why), Caution("IF SENT", "it may happen twice, or undo the later one: %s", FullCost(p.Loss)))
+	case o.Conflict != ledger.NoConflict:
+		out = append(out, Caution("IN CONFLICT", "%s%s", strings.ToLower(Conflict(o.Conflict)), Colon(o.ConflictNote)), twice)
+	case t.State() == ledger.Failed:
+		out = append(out, Caution("NO PROOF", "that it did not land is only said, by %s%s", Who(o.Actor), Colon(o.Reason)), twice)
+	default:
+		out = append(out, Caution("NOBODY KNOWS", "whether it landed. Guess %s", t.Guess()), twice, Tell("ON AVERAGE", "%s", t.OnAverage()))
+	}
+	switch {
+	case !t.Facts.HasRead && !t.Facts.SafeUntil.After(t.Now):
+		out = append(out, Caution("NO NET", "no check, no key: a duplicate would go unseen"))
+	case !t.Facts.HasRead:
+		out = append(out, Caution("NO NET", "no check: a duplicate would go unseen"))
+	}
+	return out
+}
+
+// Warnings are what every decision about an operation must know: a hold, an
+// allowed send, what up to most other operations on the same thing became, and
+// the newest remark of somebody else than me, who may be at it already.
+func (t Ticket) Warnings(me string, most int) []Fact {
+	var out []Fact
+	if h := t.Record.HeldBy(); h != nil {
+		out = append(out, Caution("HOLD", "by %s: %s", Who(h.Actor.Name), h.Reason))
+	}
+	if g := t.Record.OpenGrant(); g != nil {
+		out = append(out, Caution("ALLOWED SEND", "%s may send once until %s; anything written now takes that back", t.Pipeline(), t.at(g.ExpiresAt)))
+	}
+	for i, r := range t.Record.Related {
+		switch {
+		case i == most:
+			out = append(out, Caution("", "and %d more", len(t.Record.Related)-most))
+		case i > most:
+		case r.Overtook:
+			out = append(out, Caution("OVERTAKEN BY", "%s", t.Other(r)))
+		default:
+			out = append(out, Caution("SAME INPUT", "%s", t.Other(r)))
+		}
+	}
+	for _, e := range slices.Backward(t.Events) {
+		if e.Verb == "note" && e.Actor.Name != me {
+			name := strings.ToUpper(Who(e.Actor.Name).String())
+			return append(out, Fact{safe.Of(name), safe.Say("%q (%s)", e.Reason, t.at(e.At)), false})
+		}
+	}
+	return out
+}
+
+// Other is another operation on the same thing: what it is, where it stands, whose
+// it is and since when.
+func (t Ticket) Other(r ledger.Relation) safe.Text {
+	return safe.Say("%s, %s, %s %s", cmp.Or(r.Title, r.ID), State(r.State), cmp.Or(r.Source.Pipeline, "unknown"), t.at(r.CreatedAt))
+}
+
+// ToType is a loss as a person types it to accept it: the word that the policy
+// gives, or the plain number.
+func ToType(c ledger.Cost) string {
+	if c.Word != "" && !c.Guess {
+		return c.Word
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.2f", c.Value), ".00")
+}

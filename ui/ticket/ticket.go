@@ -1,0 +1,84 @@
+// Package ticket is the read model of one operation: what a person or a script is
+// told about it. Lists, details, dialogs, JSON and pictures say the same words
+// and the same figures, because they ask here.
+//
+// A Ticket holds the record as the ledger has it. What it says of it is a
+// safe.Text.
+package ticket
+
+import (
+	"cmp"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+// Ticket is one operation at one moment.
+type Ticket struct {
+	Row    ledger.Row
+	Record *ledger.Record // nil while only its row was read
+	Events []ledger.Event // its history, where that was read
+	Facts  Facts          // what the policy says of the record
+	Now    time.Time
+	Zone   *time.Location
+}
+
+// From is the ticket of a whole record at a moment, under the policy that judge
+// asks. A record that was priced under another policy, or not at all, gets the
+// prices, the title and the target of this one.
+func From(rec ledger.Record, judge Judge, now time.Time, zone *time.Location) Ticket {
+	rec.Now = now
+	f := judge(rec, now)
+	if f.Price != (ledger.Pricing{}) && (rec.Pricing.Digest == "" || rec.Pricing.Digest != f.Price.Digest) {
+		rec.Pricing = f.Price
+	}
+	o := &rec.Operation
+	o.Title, o.Target = cmp.Or(o.Title, rec.Pricing.Title, o.Kind+" "+o.Key), cmp.Or(o.Target, rec.Pricing.Target)
+	return Ticket{Row: rec.Row(), Record: &rec, Facts: f, Now: now, Zone: zone}
+}
+
+// With is the ticket at another moment, of the same facts.
+func (t Ticket) With(now time.Time, zone *time.Location) Ticket {
+	t.Now, t.Zone = now, zone
+	return t
+}
+
+// State and Lane are where the operation stands at the ticket's moment.
+func (t Ticket) State() ledger.State { return t.Row.StateAt(t.Now) }
+func (t Ticket) Lane() ledger.Lane   { return t.Row.LaneAt(t.Now) }
+
+// Title is what the operation is called.
+func (t Ticket) Title() safe.Text {
+	return safe.Of(cmp.Or(t.Row.Title, t.Row.Pricing.Title, t.Row.Kind+" "+t.Row.Key))
+}
+
+// Target is the thing acted on; empty where the kind names none.
+func (t Ticket) Target() safe.Text { return safe.Of(cmp.Or(t.Row.Target, t.Row.Pricing.Target)) }
+
+func (t Ticket) Kind() safe.Text { return safe.Of(t.Row.Kind) }
+
+// Pipeline is who sends it, in a sentence.
+func (t Ticket) Pipeline() safe.Text {
+	return safe.Of(cmp.Or(t.Row.Source.Pipeline, "its pipeline"))
+}
+
+// Source is where it came from: a pipeline, its run and its machine.
+func Source(s ledger.Source) safe.Text {
+	out := safe.Of(cmp.Or(s.Pipeline, "unknown pipeline"))
+	if s.Run != "" {
+		out = safe.Say("%s %s", out, s.Run)
+	}
+	if s.Host != "" {
+		out = safe.Say("%s on %s", out, s.Host)
+	}
+	return out
+}
+
+// Age is the AGE column: since it was first in doubt, else since it began.
+func (t Ticket) Age() time.Duration {
+	return t.Now.Sub(cmp.Or(t.Row.DoubtedAt, t.Row.CreatedAt))
+}
+
+// at is a moment as the screen says it.
+func (t Ticket) at(m time.Time) string { return Moment(m, t.Now, t.Zone) }

@@ -1,0 +1,313 @@
+package ticket
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
+	"indoubt/ui/safe"
+)
+
+// Entry is one line of what was seen: when, who, what.
+type Entry struct {
+	At      time.Time
+	Who     safe.Text // "attempt 2", "check 1", a person
+	What    safe.Text
+	Grave   bool
+	Attempt int  // the attempt that it tells of; 0: none
+	Control bool // a check made where it must find something
+
+	check bool      // by the engine, which may say the same many times
+	many  int       // how many checks in a row said so; 0: this one
+	from  time.Time // when the first of them did
+}
+
+// Says is what an entry says, with since when where it stands for several.
+func (t Ticket) Says(e Entry) safe.Text {
+	if e.many > 1 {
+		return safe.Say("%s, since %s", e.What, t.at(e.from))
+	}
+	return e.What
+}
+
+// Timeline merges attempts, checks and what people did, oldest first.
+func (t Ticket) Timeline() []Entry {
+	rec := t.Record
+	var out []Entry
+	for _, a := range rec.Attempts {
+		out = append(out, attemptEntries(rec, a)...)
+	}
+	n := 0
+	for _, r := range slices.Backward(rec.Reads) {
+		if r.Control { // made to see whether the check works, not what became of this
+			out = append(out, Entry{At: r.EndedAt, Who: safe.Say("control"), What: controlWords(r), check: true, Control: true})
+			continue
+		}
+		n++
+		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: Verdict(r), Grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch, check: true})
+	}
+	for _, e := range t.Events {
+		if entry, ok := eventEntry(e); ok {
+			out = append(out, entry)
+		}
+	}
+	if o := rec.Operation; o.Conflict != ledger.NoConflict && !slices.ContainsFunc(out, func(e Entry) bool { return e.Grave }) {
+		out = append(out, Entry{At: o.UpdatedAt, Who: safe.Say("conflict"), What: safe.Say("%s: %s", strings.ToLower(Conflict(o.Conflict)), o.ConflictNote), Grave: true})
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int { return a.At.Compare(b.At) })
+	return gathered(out)
+}
+
+var digits = lazyregexp.New(`[0-9]+`)
+
+// gathered puts checks in a row that say the same, but for how long, into one
+// entry, the newest, so that they do not hide what else was seen.
+func gathered(all []Entry) []Entry {
+	out := all[:0:0]
+	last := ""
+	for _, e := range all {
+		form, who := "", "check"
+		if e.Control {
+			who = "control"
+		}
+		if e.check {
+			form = who + digits.ReplaceAllString(e.What.String(), "#")
+		}
+		if form == "" || form != last {
+			out, last = append(out, e), form
+			continue
+		}
+		before := out[len(out)-1]
+		e.many, e.from = max(before.many, 1)+1, cmp.Or(before.from, before.At)
+		e.Who = safe.Say("%d %ss", e.many, who)
+		out[len(out)-1] = e
+	}
+	return out
+}
+
+// Unnamed leaves the name out where an entry goes on with what the one before
+// it began: an attempt and its outcome.
+func Unnamed(all []Entry) []Entry {
+	for i := len(all) - 1; i > 0; i-- {
+		if all[i].Attempt > 0 && all[i].Attempt == all[i-1].Attempt {
+			all[i].Who = safe.Text{}
+		}
+	}
+	return all
+}
+
+// LastSeen is the newest entry that tells something of the operation itself.
+func (t Ticket) LastSeen() safe.Text {
+	all := t.Timeline()
+	for i, e := range slices.Backward(all) {
+		if e.Control && i > 0 {
+			continue
+		}
+		if i > 0 && e.Attempt > 0 && e.Attempt == all[i-1].Attempt {
+			return safe.Say("%s %s: %s", t.at(e.At), e.Who, t.Says(e))
+		}
+		return safe.Say("%s %s %s", t.at(e.At), e.Who, t.Says(e))
+	}
+	return safe.Say("nothing yet")
+}
+
+func attemptEntries(rec *ledger.Record, a ledger.Attempt) []Entry {
+	entry := func(at time.Time, what safe.Text) Entry {
+		return Entry{At: at, Who: safe.Say("attempt %d", a.N), Attempt: a.N, What: what}
+	}
+	sent := safe.Say("sent by %s", sender(rec.Operation, a))
+	switch a.Basis {
+	case "":
+	case ledger.BasisRiskAccepted:
+		sent = safe.Say("%s, %s", sent, Because(a.Basis, allowedBy(rec, a)))
+	default:
+		sent = safe.Say("%s, allowed because %s", sent, Because(a.Basis, allowedBy(rec, a)))
+	}
+	out := []Entry{entry(a.StartedAt, sent)}
+	if !a.EndedAt.IsZero() {
+		out = append(out, entry(a.EndedAt, outcome(a)))
+	}
+	if a.LateOutcome != "" {
+		late := map[ledger.Outcome]string{ledger.OutcomeCommitted: "it landed", ledger.OutcomeFailed: "it did not land"}[a.LateOutcome]
+		what := safe.Say("late answer: %s", cmp.Or(late, "still unclear"))
+		if a.LateReceipt != "" {
+			what = safe.Say("%s, receipt %s", what, a.LateReceipt)
+		}
+		out = append(out, entry(a.LateAt, what))
+	}
+	// Whether what it had started was seen to be gone, where that is not the same
+	// as its end.
+	switch {
+	case a.Final() != ledger.OutcomeUncertain:
+	case a.Tree == ledger.TreeOpen:
+		out = append(out, entry(a.EndedAt, safe.Say("a process that it started may still write: none was seen to be gone")))
+	case a.TreeAt.After(a.EndedAt.Add(time.Second)):
+		out = append(out, entry(a.TreeAt, safe.Say("no process that it started lives any more")))
+	}
+	return out
+}
+
+// allowedBy is who gave the permission that an attempt used. That is not the
+// pipeline that came for it.
+func allowedBy(rec *ledger.Record, a ledger.Attempt) string {
+	for _, g := range rec.Grants {
+		if g.AttemptID == a.ID {
+			return g.Actor
+		}
+	}
+	if a.Sender == "pipeline" || a.Sender == "" {
+		return ""
+	}
+	return a.Actor
+}
+
+// controlWords is a check that was made where it must find something.
+func controlWords(r ledger.Read) safe.Text {
+	if r.Verdict == ledger.Landed || r.Verdict == ledger.Duplicated {
+		return safe.Say("the check finds this one, so it works")
+	}
+	return safe.Say("the check does not find this one%s", Colon(r.Reason))
+}
+
+// sender is who made an attempt.
+func sender(o ledger.Operation, a ledger.Attempt) safe.Text {
+	switch a.Sender {
+	case "", "pipeline":
+		words := safe.Of(cmp.Or(a.Actor, o.Source.Pipeline, "its pipeline"))
+		if a.Host != "" {
+			words = safe.Say("%s on %s", words, a.Host)
+		}
+		return words
+	case "command":
+		if o.Command != nil && len(o.Command.Argv) > 0 {
+			return safe.Say("command %s", strings.Join(o.Command.Argv, " "))
+		}
+		return safe.Say("command")
+	}
+	return safe.Say("indoubt (%s)", a.Sender)
+}
+
+func outcome(a ledger.Attempt) safe.Text {
+	took := a.EndedAt.Sub(a.StartedAt)
+	switch a.Outcome {
+	case ledger.OutcomeCommitted:
+		text := safe.Say("landed")
+		if a.Already {
+			text = safe.Say("was there already")
+		}
+		if a.Receipt != "" {
+			text = safe.Say("%s, receipt %s", text, a.Receipt)
+		}
+		return text
+	case ledger.OutcomeFailed:
+		switch a.Proof {
+		case ledger.NeverSent:
+			return safe.Say("never sent: %s", cmp.Or(a.Error, "no byte left"))
+		case ledger.Refused:
+			return safe.Say("refused: %s", cmp.Or(a.Error, status(a.Status), "the other side said no"))
+		}
+		return safe.Say("did not land%s", Colon(a.Error))
+	case ledger.OutcomeUncertain:
+		text := safe.Say("%s after %s", cmp.Or(status(a.Status), "no clear answer"), seconds(took))
+		if c := ErrorClass(a.ErrorClass); c != "" {
+			text = safe.Say("%s (%s)", text, c)
+		}
+		if a.Proof == ledger.ProvenAbsent {
+			text = safe.Say("%s; proven since: it did not land", text)
+		}
+		return safe.Say("%s%s", text, Colon(a.Error))
+	}
+	return safe.Say("ended")
+}
+
+func status(status int) string {
+	if status >= 100 {
+		return fmt.Sprintf("answer %d", status)
+	}
+	if status > 0 {
+		return fmt.Sprintf("exit code %d", status)
+	}
+	return ""
+}
+
+func seconds(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return Span(d)
+}
+
+// eventEntry is what a person or the ledger did, apart from attempts and
+// checks, which have their own lines.
+func eventEntry(e ledger.Event) (Entry, bool) {
+	en, say := Entry{At: e.At, Who: Who(e.Actor.Name)}, safe.Say
+	quoted := safe.Text{}
+	if e.Reason != "" {
+		quoted = say(`, "%s"`, e.Reason)
+	}
+	more := func(key string) string { return detail(e.Detail, key) }
+	switch e.Verb {
+	case "expire":
+		en.Who, en.What = say("in doubt"), safe.Of(cmp.Or(e.Reason, "its deadline passed without an answer"))
+	case "confirm":
+		en.What = say("it landed%s", quoted)
+		if r := more("receipts"); r != "" {
+			en.What = say("it landed, receipt %s%s", r, quoted)
+		}
+	case "deny":
+		en.What = say("did not land%s", quoted)
+	case "abandon":
+		en.What = say("abandoned%s", quoted)
+	case "ack":
+		en.What = say("dealt with%s", quoted)
+		if r := more("reference"); r != "" {
+			en.What = say("%s, reference %s", en.What, r)
+		}
+	case "park":
+		en.What = say("parked until %s%s", cmp.Or(more("until"), "later"), quoted)
+	case "undo":
+		en.What, en.Grave = say("undone, in doubt again%s", quoted), true
+	case "note":
+		en.What = say(`note: "%s"`, e.Reason)
+	case "grant":
+		en.What = say("allowed one send%s", Colon(e.Reason))
+	case "void":
+		en.What = safe.Of(e.Reason)
+	case "hold", "release":
+		en.What = say("%s%s", e.Verb, quoted)
+	case "adopt":
+		en.What = say("made this copy a ledger of its own%s", quoted)
+	default: // begin, settle, retry, read, late: told by attempts and checks
+		return Entry{}, false
+	}
+	return en, true
+}
+
+// detail reads one member of an event's details.
+func detail(raw json.RawMessage, key string) string {
+	var all map[string]any
+	if json.Unmarshal(raw, &all) != nil {
+		return ""
+	}
+	switch v := all[key].(type) {
+	case string:
+		return v
+	case []any:
+		var parts []string
+		for _, p := range v {
+			if s, ok := p.(string); ok {
+				parts = append(parts, s)
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	return ""
+}
