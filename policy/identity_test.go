@@ -246,10 +246,7 @@ func TestOtherIdentities(t *testing.T) {
 // What an operation wants is told by the fields its key is made of, whatever the
 // rest of its input says; what lacks one of them is like no other.
 func TestFieldsOfTheKey(t *testing.T) {
-	p, err := Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { key: { from: [invoice, 'lines[0].n'] } }\n  row: { key: { from: [invoice], strategy: row } }\n  other: {}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(t, "version: 1\nkinds:\n  pay: { key: { from: [invoice, 'lines[0].n'] } }\n  row: { key: { from: [invoice], strategy: row } }\n  other: {}\n")
 	fields := func(kind, input string, from ...string) string {
 		o := ledger.Operation{Kind: kind, Key: input, Fingerprint: input, Input: json.RawMessage(input)}
 		if len(from) > 0 {

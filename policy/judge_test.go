@@ -201,3 +201,141 @@ kinds:
 		})
 	}
 }
+
+// What was found is found, also where the rest of the answer makes no sense.
+func TestFoundEffectsOutliveABrokenComplete(t *testing.T) {
+	p := must(t, `
+version: 1
+kinds:
+  k:
+    token: { into: ref }
+    lands_within: 1s
+    visible_within: 0s
+    read:
+      http: { get: "https://pay.example/charges" }
+      list: body.data
+      mark: it.ref
+      complete: "!body.more"
+      receipt: it.id
+`)
+	rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Token: "t-1"}}
+	answer := func(body string) ledger.Answer { return ledger.Answer{Via: "http", Status: 200, Body: []byte(body)} }
+	f, err := p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[{"id":"a","ref":"t-1"}]}`))
+	if err != nil || len(f.Effects) != 1 || f.Complete {
+		t.Errorf("%+v %v", f, err)
+	}
+	if f, err = p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[]}`)); err == nil {
+		t.Errorf("none, and not whole: %+v", f)
+	}
+}
+
+const complaining = `
+version: 1
+kinds:
+  list:
+    read: { command: [tool], list: json.items, complete: "true" }
+  strict:
+    read: { command: [tool], valid: '!stderr.contains("warning")', list: json.items }
+  told:
+    read: { command: [tool], valid: 'exit == 0 || exit == 4 && stderr.contains("nothing there")', list: 'exit == 4 ? [] : json.items', complete: "true" }
+  written:
+    send: { command: recorded, refused: 'exit == 7 && stderr.startsWith("refused: ")' }
+`
+
+// TestReasonsTellWhatACheckComplainedOf: a command says on standard error what is
+// wrong; the reason repeats it on one line and bounded. What shows a reason makes it safe.
+func TestReasonsTellWhatACheckComplainedOf(t *testing.T) {
+	p := must(t, complaining)
+	long := strings.Repeat("word ", 1000)
+	for _, c := range []struct {
+		name, kind, stdout, stderr string
+		exit                       int
+		want                       string
+	}{
+		{"a failure", "list", "", "\nlogin expired:\trun tool login\n\n", 3, "the check ended with exit code 3: login expired: run tool login"},
+		{"a silent failure", "list", "", " \n", 3, "the check ended with exit code 3"},
+		{"no JSON", "list", "", "login expired\n", 0, "answer is empty, not JSON: login expired"},
+		{"text instead of JSON", "list", "Log in first", "no ticket", 0, "answer is not JSON: no ticket"},
+		{"not valid by the policy", "strict", `{"items":[]}`, "warning: old data\n", 0, "the answer is not what the policy calls valid: warning: old data"},
+		{"escapes", "list", "", "\x1b]0;x\x07 \x1b[31mred\u202e\x00", 1, "the check ended with exit code 1: \x1b]0;x\x07 \x1b[31mred\u202e\x00"},
+		{"not UTF-8", "list", "", "caf\xe9", 1, "the check ended with exit code 1: caf\uFFFD"},
+		{"a secret", "list", "", "Authorization: Bearer hunter2-very-secret", 1, "the check ended with exit code 1: Authorization: Bearer [redacted]"},
+		{"what does not fit whole is left out", "list", "", "ghp_abcdefghijklmnopqrstuvwxyz0123456789\n" + strings.Repeat("x", maxComplaint-8), 1, "the check ended with exit code 1: " + strings.Repeat("x", maxComplaint-8)},
+		{"only its end", "list", "", long + "\nthe last line\n", 1, "the check ended with exit code 1: the last line"},
+		{"one endless word", "list", "", strings.Repeat("x", 10*maxComplaint), 1, "the check ended with exit code 1"},
+	} {
+		_, err := p.Kind(c.kind).Read.Judge(t.Context(), operation(c.kind, `{}`), ledger.Answer{Via: "command", Exited: true, Exit: c.exit, Stdout: []byte(c.stdout), Stderr: []byte(c.stderr)})
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v\nwant %s", c.name, err, c.want)
+		}
+	}
+	_, err := p.Kind("list").Read.Judge(t.Context(), operation("list", `{}`), ledger.Answer{Via: "command", Exited: true, Exit: 1, Stderr: []byte(long)})
+	if err == nil || len(err.Error()) > maxComplaint+100 || !strings.HasSuffix(err.Error(), "word word") || strings.Contains(err.Error(), "wordword") {
+		t.Errorf("a long line: %v", err)
+	}
+}
+
+// TestRulesSeeStandardError: in the rules of a check and of a write, and nowhere
+// where there is none.
+func TestRulesSeeStandardError(t *testing.T) {
+	p := must(t, complaining)
+	said := func(exit int, stderr string) ledger.Answer {
+		return ledger.Answer{Via: "command", Exited: true, Exit: exit, Stderr: []byte(stderr)}
+	}
+	f, err := p.Kind("told").Read.Judge(t.Context(), operation("told", `{}`), said(4, "there is nothing there\n"))
+	if err != nil || !f.Complete || len(f.Effects) != 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if _, err := p.Kind("told").Read.Judge(t.Context(), operation("told", `{}`), said(4, "no route to host")); err == nil {
+		t.Error("another complaint was taken for none found")
+	}
+	for stderr, want := range map[string]ledger.Outcome{"refused: no such account": ledger.OutcomeFailed, "timeout": ""} {
+		if r, err := p.Kind("written").JudgeAnswer(t.Context(), operation("written", `{}`), said(7, stderr)); err != nil || r.Outcome != want {
+			t.Errorf("%s: %+v, %v", stderr, r, err)
+		}
+	}
+	if r, err := p.Kind("written").JudgeAnswer(t.Context(), operation("written", `{}`), ledger.Answer{Via: "http", Status: 200}); err == nil || r.Outcome != ledger.OutcomeUncertain {
+		t.Errorf("an answer without standard error: %+v, %v", r, err)
+	}
+}
+
+func TestAMismatchSaysWhatDiffers(t *testing.T) {
+	p := must(t, `
+version: 1
+currency: EUR
+kinds:
+  charge:
+    title: charge ${money(input.amount / 100)}
+    cost: { duplicate: input.amount / 100 * 2, miss: input.order.net/1000 }
+    read:
+      http: { get: "https://h.example/${token}" }
+      list: body
+      mark: asked
+      same: it.amount == input.amount && input.order.net == it.net && it.status == "succeeded" && it.tags.size() < 2
+    token: { into: t }
+  form:
+    title: charge ${money(double(input.amount) / 100)}
+    read: { http: { get: https://h.example/x }, list: body, mark: it.k, mark_is: key, same: it.amount == int(input.amount) }
+  odd:
+    read: { http: { get: https://h.example/x }, list: body, mark: it.k, mark_is: key, same: 'it.a == input.a || it["b, &&"].x == "a == b"' }
+  keyed:
+    read: { http: { get: https://h.example/x }, list: body, mark: it.k, mark_is: key, same: 'it["b, &&"].x == "a == b" && it.n == input.n' }
+`)
+	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Key: "k1", Input: []byte(`{"amount":4200,"order":{"net":1500000},"a":1,"n":123456789012345678901234567890}`)}}
+	for _, c := range []struct{ kind, body, want string }{
+		{"charge", `[{"amount":4300,"net":1500000,"status":"succeeded","tags":[]}]`, "amount is 43.00 EUR, expected 42.00 EUR"},
+		{"charge", `[{"amount":1200000,"net":0,"status":"failed","tags":[1,2]}]`,
+			`amount is 12,000.00 EUR, expected 42.00 EUR; net is 0.00 EUR, expected 1,500.00 EUR; status is "failed", expected "succeeded"; not so: it.tags.size() < 2`},
+		{"charge", `[{"amount":"4200","net":1500000,"status":"succeeded","tags":[]}]`, `amount is "4200", expected 42.00 EUR`},
+		{"charge", `[{"amount":4200,"net":1500000,"status":"succeeded","tags":[]}]`, ""},
+		{"charge", `[{"amount":4200.3,"net":1500000,"status":"succeeded","tags":[]}]`, "amount is 4200.3, expected 4200"},
+		{"form", `[{"k":"k1","amount":4300}]`, "amount is 43.00 EUR, expected 42.00 EUR"},
+		{"odd", `[{"k":"k1","a":2,"b, &&":{"x":1}}]`, `not so: it.a == input.a || it["b, &&"].x == "a == b"`},
+		{"keyed", `[{"k":"k1","b, &&":{"x":"other"},"n":1}]`, `["b, &&"].x is "other", expected "a == b"; n is 1, expected 123456789012345678901234567890`},
+	} {
+		f, err := p.Kind(c.kind).Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: 200, Body: []byte(c.body)})
+		if err != nil || len(f.Effects) != 1 || f.Effects[0].Differs != c.want || f.Effects[0].Same != (c.want == "") {
+			t.Errorf("%s %s: %+v, %v\nwant %s", c.kind, c.body, f.Effects, err, c.want)
+		}
+	}
+}

@@ -35,6 +35,22 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
+// same compares what was wanted with what came.
+func same(t testing.TB, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// says checks that an error says so, or that there is none where want is "".
+func says(t testing.TB, err error, want string, of ...any) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%v: %v, want %q", of, err, want)
+	}
+}
+
 // must parses a policy that has to be right.
 func must(t testing.TB, text string) *Policy {
 	t.Helper()
@@ -266,9 +282,7 @@ kinds:
 	if diff := cmp.Diff([]string{"password", "card"}, k.Redact); diff != "" {
 		t.Error("a kind must not un-redact what the defaults hide", diff)
 	}
-	if diff := cmp.Diff([]string{"password"}, p.Kind("mail").Redact); diff != "" {
-		t.Error(diff)
-	}
+	same(t, []string{"password"}, p.Kind("mail").Redact)
 }
 
 func TestUnknownKindFallsBack(t *testing.T) {

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,66 @@ import (
 
 	"indoubt/ledger"
 )
+
+func TestExampleLoadsCleanly(t *testing.T) {
+	p, err := Parse("example.yaml", Example())
+	if err != nil {
+		t.Fatalf("the example is refused:\n%v", err)
+	}
+	for _, name := range p.Kinds() {
+		for _, r := range p.Kind(name).RunTests(context.Background()) {
+			if !r.OK {
+				t.Errorf("%s, %q: got %s (%s), want %s", name, r.Test.Name, r.Got, r.Why, r.Test.Want)
+			}
+		}
+	}
+	for _, w := range p.Warnings() {
+		t.Errorf("a warning about the example:\n%s", w.Error())
+	}
+}
+
+func TestATitleNobodyGaveTellsOperationsApart(t *testing.T) {
+	for _, c := range []struct{ kind, input, want string }{
+		{"invoice.post", `{"lines":[{"sku":"A1"}],"customer":"cus_9","amount":4200}`, "invoice.post amount=4200 customer=cus_9 sku=A1"},
+		{"http.api.example.com.post", `{"method":"POST","path":"/v1/charges","content_type":"application/json","body":{"amount":4200,"to":{"name":"Ana"}}}`, "POST /v1/charges amount=4200 name=Ana"},
+		{"http.api.example.com.delete", `{"method":"DELETE","path":"/v1/charges/ch_1"}`, "DELETE /v1/charges/ch_1"},
+		{"mcp.memory.create_entities", `{"entities":[{"entityType":"person","name":"Ana","observations":["a","b"]}]}`, "memory create_entities entityType=person name=Ana observations=a"},
+		{"webhook", ``, "webhook"},
+		{"webhook", `["a",1]`, "webhook"},
+		{"http.odd", `{"method":1,"path":"/x"}`, "http.odd method=1 path=/x"},
+	} {
+		if got := Default().Kind(c.kind).Title(ledger.Operation{Kind: c.kind, Input: json.RawMessage(c.input)}); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.kind, c.input, got, c.want)
+		}
+	}
+}
+
+// What holds an identical call back where the policy does not say follows from what
+// a repeat may cost.
+func TestWhichDoubtsHoldBack(t *testing.T) {
+	p := must(t, `version: 1
+defaults: { cost: { duplicate: severe, miss: low } }
+kinds:
+  plain: { cost: { miss: low } }
+  token: { token: { into: memo } }
+  safe: { idempotent: true, target: a, token: { into: memo }, cost: { duplicate: high } }
+  dear: { cost: { duplicate: low } }
+  counted: { cost: { duplicate: input.amount } }
+  free: { cost: { duplicate: none } }
+  said: { token: { into: memo }, repeat_in_doubt: lost }
+  strict: { repeat_in_doubt: doubt }
+  exempt: { repeat_in_doubt: none }
+`)
+	for kind, want := range map[string]string{"unknown": "lost", "plain": "lost", "token": "doubt", "safe": "none", "dear": "doubt", "counted": "doubt",
+		"free": "lost", "said": "lost", "strict": "doubt", "exempt": "none"} {
+		if got := p.Kind(kind).HoldBack(); got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
+	}
+	if got := Default().Kind("any").HoldBack(); got != "lost" {
+		t.Errorf("without a policy: %s", got)
+	}
+}
 
 const askable = `version: 1
 downstreams:

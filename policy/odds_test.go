@@ -1,0 +1,209 @@
+package policy
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"indoubt/ledger"
+)
+
+func TestI6_ProofAt(t *testing.T) {
+	p := must(t, priced)
+	at, ok := p.Kind("proof").ProofAt(doubt("proof"))
+	if want := noon.Add(2*time.Minute + 30*time.Second + time.Second); !ok || !at.Equal(want) {
+		t.Error(at, ok)
+	}
+	later := doubt("proof")
+	later.Attempts = append(later.Attempts, ledger.Attempt{N: 2, TokenSent: true, DeadlineAt: noon.Add(time.Hour)})
+	if at, _ := p.Kind("proof").ProofAt(later); !at.Equal(noon.Add(time.Hour + 2*time.Minute + 31*time.Second)) {
+		t.Error("the latest end of any attempt counts", at)
+	}
+	left := doubt("proof")
+	left.Attempts[0].Tree, left.Attempts[0].TreeAt = ledger.TreeEmpty, noon.Add(time.Hour)
+	if at, _ := p.Kind("proof").ProofAt(left); !at.Equal(noon.Add(time.Hour + 2*time.Minute + 31*time.Second)) {
+		t.Error("the end of what it had started counts", at)
+	}
+	for name, change := range map[string]func(*Kind, *ledger.Record){
+		"no read":                 func(k *Kind, _ *ledger.Record) { k.Read = nil },
+		"lands_within not stated": func(k *Kind, _ *ledger.Record) { k.LandsWithin = nil },
+		"visible_within missing":  func(k *Kind, _ *ledger.Record) { k.VisibleWithin = nil },
+		"out of sight by then":    func(k *Kind, _ *ledger.Record) { d := 2 * time.Minute; k.VisibleFor = &d },
+		"a person settles":        func(_ *Kind, r *ledger.Record) { r.Operation.HandsOff = true },
+		"token never sent":        func(_ *Kind, r *ledger.Record) { r.Operation.TokenSent, r.Attempts[0].TokenSent = false, false },
+		"one went without it":     func(_ *Kind, r *ledger.Record) { r.Attempts = append(r.Attempts, ledger.Attempt{N: 2, EndedAt: noon}) },
+		"a process may write":     func(_ *Kind, r *ledger.Record) { r.Attempts[0].Tree = ledger.TreeOpen },
+		"looks for content":       func(k *Kind, _ *ledger.Record) { k.Read = p.Kind("hope").Read },
+	} {
+		k, rec := p.Kind("proof"), doubt("proof")
+		change(k, &rec)
+		if at, ok := k.ProofAt(rec); ok {
+			t.Errorf("%s: provable at %v", name, at)
+		}
+	}
+}
+
+func TestOddsByHistoryAndReads(t *testing.T) {
+	p := must(t, priced)
+	k := p.Kind("proof")
+	o := k.Odds(doubt("proof"))
+	if o.P != 0.5 || o.N != 0 || !strings.Contains(o.Why, "a guess") || math.Abs(o.Low-0.025) > 1e-6 || math.Abs(o.High-0.975) > 1e-6 {
+		t.Errorf("%+v", o)
+	}
+	k = p.WithHistory(History([]ledger.DoubtCount{{Kind: "proof", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}})).Kind("proof")
+	if o = k.Odds(doubt("proof")); o.N != 4 || math.Abs(o.P-0.5) > 1e-9 || math.Round(o.Low*100) != 15 || math.Round(o.High*100) != 85 {
+		t.Errorf("%+v", o) // Beta(3, 3): the 15–85 % of the screen
+	}
+	read := func(after time.Duration, verdict ledger.Verdict, cause ledger.Cause) ledger.Read {
+		return ledger.Read{BeganAt: noon.Add(2*time.Minute + after), Verdict: verdict, Cause: cause}
+	}
+	for name, c := range map[string]struct {
+		reads []ledger.Read
+		want  float64
+	}{
+		"too early":         {[]ledger.Read{read(-time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5},
+		"half way":          {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
+		"all the way":       {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
+		"once, by the best": {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, ledger.CauseNone), read(15*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
+		"could not look":    {[]ledger.Read{read(time.Hour, ledger.Inconclusive, ledger.CauseNoAnswer)}, 0.5},
+		"blind":             {[]ledger.Read{read(time.Hour, ledger.Inconclusive, ledger.CauseBlind), read(time.Minute, ledger.Inconclusive, ledger.CauseNone)}, 0.5},
+		"blind before":      {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, ledger.CauseNone), read(time.Second, ledger.Inconclusive, ledger.CauseBlind)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
+		"a control":         {[]ledger.Read{{Control: true, BeganAt: noon.Add(time.Hour), Verdict: ledger.Inconclusive, Cause: ledger.CauseNone}}, 0.5},
+	} {
+		rec := doubt("proof")
+		rec.Reads = c.reads
+		if got := p.Kind("proof").Odds(rec).P; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
+	count := func(kind string, class ledger.ErrorClass, landed, missed int) ledger.DoubtCount {
+		return ledger.DoubtCount{Kind: kind, Class: class, Landed: landed, Missed: missed}
+	}
+	// A timeout begins at 0.50 with the weight of two cases.
+	for _, c := range []struct {
+		name   string
+		counts []ledger.DoubtCount
+		p      float64
+		n      int
+		why    string
+	}{
+		{"nothing known", nil, 0.5, 0, "a guess for timeout: no cases yet"},
+		{"another class says nothing", []ledger.DoubtCount{count("proof", ledger.Class5xx, 40, 0), count("mail", ledger.Class5xx, 40, 0)}, 0.5, 0, "no cases yet"},
+		{"own cases only", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, 7, 1)}, 8.0 / 10, 8, "8 cases like it (timeout)"},
+		{"a few of others", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 2, 0)}, 3.0 / 4, 2, "none of this kind yet, 2 of other kinds (timeout)"},
+		// The mean of all of them; it weighs ten cases.
+		{"many of others", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 600, 100), count("post", ledger.ClassTimeout, 301, 0)}, (1 + 901.0) / 1003, 8, "none of this kind yet, 1001 of other kinds"},
+		{"ten own against many", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 998, 0), count("proof", ledger.ClassTimeout, 0, 10)},
+			10 * (999.0 / 1000) / 20, 18, "10 cases like it and 998 of other kinds (timeout)"},
+		{"several counts of one kind", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, 3, 0), count("proof", ledger.ClassTimeout, 3, 0)}, 7.0 / 8, 6, "6 cases"},
+		{"nonsense is nothing", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, -3, -1)}, 0.5, 0, "no cases yet"},
+	} {
+		k := must(t, priced).WithHistory(History(c.counts)).Kind("proof")
+		o := k.Odds(doubt("proof"))
+		if math.Abs(o.P-c.p) > 1e-9 || o.N != c.n || !strings.Contains(o.Why, c.why) || o.Low > o.P || o.P > o.High {
+			t.Errorf("%s: %+v, want %v n%d %q", c.name, o, c.p, c.n, c.why)
+		}
+		if got := k.Price(doubt("proof")).Odds; math.Abs(got-o.P) > 1e-12 {
+			t.Errorf("%s: lists are ordered by %v", c.name, got)
+		}
+	}
+	// However many there are, the interval is that of ten cases.
+	o := must(t, priced).WithHistory(History([]ledger.DoubtCount{count("mail", ledger.ClassTimeout, 90000, 10000)})).Kind("proof").Odds(doubt("proof"))
+	if math.Abs(o.Low-0.66) > 0.01 || math.Abs(o.High-0.997) > 0.01 || o.Others != 100000 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestCostThatErrsIsTheDearest(t *testing.T) {
+	duplicate, miss := must(t, priced).Kind("odd").Costs(doubt("odd").Operation)
+	want := ledger.Cost{Value: 1000, Word: "severe", Guess: true}
+	if duplicate != want || miss != want {
+		t.Error(duplicate, miss)
+	}
+}
+
+func TestPrice(t *testing.T) {
+	p := must(t, priced)
+	rec := doubt("proof")
+	rec.Pricing = ledger.Pricing{ReadAt: noon, Reads: 3}
+	got := p.Kind("proof").Price(rec)
+	if got.Rank != 200 || got.Odds != 0.5 || !got.DecideAt.Equal(noon.Add(15*time.Minute)) || got.Reads != 3 || !got.ReadAt.Equal(noon) ||
+		got.OperationID != "op" || got.Digest != p.Digest() {
+		t.Errorf("%+v", got)
+	}
+	if got := p.Kind("legacy").Price(doubt("legacy")); !got.DecideAt.IsZero() || !got.ReadAt.Equal(ledger.Never) {
+		t.Errorf("no read needs a person at once: %+v", got)
+	}
+	rec.Operation.HandsOff = true
+	if got := p.Kind("proof").Price(rec); !got.DecideAt.IsZero() {
+		t.Errorf("only a person settles: %+v", got)
+	}
+	keyed := p.Kind("keyed").Price(doubt("keyed"))
+	if keyed.Downstream != "d" {
+		t.Errorf("%+v", keyed)
+	}
+}
+
+func TestOddsFallWithTime(t *testing.T) {
+	k := must(t, priced).Kind("proof")
+	rapid.Check(t, func(t *rapid.T) {
+		rec := doubt("proof")
+		first := rapid.IntRange(-1000, 1000).Draw(t, "first")
+		rec.Reads = []ledger.Read{{BeganAt: noon.Add(time.Duration(first) * time.Second), Verdict: ledger.Inconclusive, Cause: ledger.CauseNone}}
+		early := k.Odds(rec)
+		rec.Reads[0].BeganAt = rec.Reads[0].BeganAt.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "later")) * time.Second)
+		late := k.Odds(rec)
+		if late.P > early.P || late.High > early.High || late.Low > early.Low {
+			t.Fatalf("%+v then %+v", early, late)
+		}
+	})
+}
+
+func TestBetaQuantile(t *testing.T) {
+	for _, c := range []struct{ q, a, b, want float64 }{
+		{0.025, 1, 1, 0.025}, {0.5, 3, 3, 0.5}, {0.025, 3, 3, 0.14663}, {0.975, 3, 3, 0.85337}, {0.5, 1, 9, 0.07413}, {0.975, 32, 6, 0.93822},
+	} {
+		if got := betaQuantile(c.q, c.a, c.b); math.Abs(got-c.want) > 2e-3 {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.Float64Range(0.05, 5000).Draw(t, "a"), rapid.Float64Range(0.05, 5000).Draw(t, "b")
+		low, high := betaQuantile(0.025, a, b), betaQuantile(0.975, a, b)
+		if mean := a / (a + b); !(low <= high) || a > 1 && b > 1 && !(low <= mean && mean <= high) {
+			t.Fatalf("Beta(%v, %v): %v %v", a, b, low, high)
+		}
+	})
+}
+
+// `attempt` is the newest one. A search from its start on does not see what an
+// earlier one did.
+func TestI6_SearchFromTheNewestAttemptProvesNothing(t *testing.T) {
+	p := must(t, strings.Replace(priced, "https://h.example/x }, list: body",
+		"https://h.example/x, query: { since: \"${attempt.started_at}\" } }, list: body", 1))
+	twice := func(first ledger.Proof) ledger.Record {
+		rec := doubt("proof")
+		rec.Attempts[0].Proof = first
+		second := rec.Attempts[0]
+		second.ID, second.N, second.Proof, second.EndedAt = "a2", 2, "", noon.Add(time.Hour)
+		rec.Attempts = append(rec.Attempts, second)
+		return rec
+	}
+	for name, c := range map[string]struct {
+		rec  ledger.Record
+		want bool
+	}{"one attempt": {doubt("proof"), true}, "the first in doubt": {twice(""), false}, "the first proven absent": {twice(ledger.ProvenAbsent), true}} {
+		if at, ok := p.Kind("proof").ProofAt(c.rec); ok != c.want {
+			t.Errorf("%s: %v %v", name, at, ok)
+		}
+	}
+	if _, ok := must(t, priced).Kind("proof").ProofAt(twice("")); !ok {
+		t.Error("a search that says nothing of attempts")
+	}
+}
