@@ -106,11 +106,14 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 	return c, nil
 }
 
+// no refuses a retry.
+func (g GrantRequest) no(code, why, hint string) error {
+	return &RefusedError{Verb: "retry", Code: code, Why: why, Hint: hint}
+}
+
+// check refuses a grant that the record does not allow.
 func (g GrantRequest) check(rec *Record) error {
 	o := rec.Operation
-	no := func(code, why, hint string) error {
-		return &RefusedError{Verb: "retry", Code: code, Why: why, Hint: hint}
-	}
 	if err := g.Actor.MaySign("retry"); err != nil {
 		return err
 	}
@@ -121,50 +124,65 @@ func (g GrantRequest) check(rec *Record) error {
 		return moved(rec, "retry", g.Version, true)
 	}
 	if h := rec.HeldBy(); h != nil {
-		return no("hold", fmt.Sprintf("%s holds %s (%s)", h.Actor.Name, h.Scope, h.Reason), "indoubt release "+string(h.Scope))
+		return g.no("hold", fmt.Sprintf("%s holds %s (%s)", h.Actor.Name, h.Scope, h.Reason), "indoubt release "+string(h.Scope))
 	}
 	if !g.ExpiresAt.After(rec.Now) {
-		return no("basis", "what allowed it has lapsed", "check again")
+		return g.no("basis", "what allowed it has lapsed", "check again")
 	}
 	if g.AttemptID != "" && (g.Deadline < MinDeadline || g.Deadline > MaxDeadline) {
 		return fmt.Errorf("retry: a deadline of %s is outside %s … %s", g.Deadline, MinDeadline, MaxDeadline)
 	}
 	if g.AttemptID != "" && o.Redacted && o.Command == nil {
-		return no("redacted", "parts of its input are not kept, so it cannot be sent from here", "hand it back to its pipeline")
+		return g.no("redacted", "parts of its input are not kept, so it cannot be sent from here", "hand it back to its pipeline")
 	}
 	if err := g.beside(rec); err != nil {
 		return err
 	}
+	if err := g.basisHolds(rec); err != nil {
+		return err
+	}
+	if again := o.AttemptCount - 1; again >= g.MaxAttempts && o.AttemptCount > 0 {
+		if !g.OverrideMax || g.Actor.Machine || strings.TrimSpace(g.Reason) == "" {
+			return g.no("max_attempts", fmt.Sprintf("%d of %d further attempts are used up", again, g.MaxAttempts), "a person can go on with a reason")
+		}
+	}
+	if g.Actor.Machine {
+		return g.byMachine(rec)
+	}
+	return nil
+}
+
+// basisHolds refuses a basis that the record or the actor does not give.
+func (g GrantRequest) basisHolds(rec *Record) error {
+	o := rec.Operation
 	switch g.Basis {
 	case BasisAbsent:
 		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff {
-			return no("basis", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
+			return g.no("basis", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
 	case BasisKeySafe:
 	case BasisRiskAccepted:
 		if g.Actor.Machine || !g.Actor.Terminal && !g.UnattendedRisk {
-			return no("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")
+			return g.no("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")
 		}
 		if strings.TrimSpace(g.Reason) == "" {
-			return no("no_reason", "taking the risk needs a reason", "add --reason TEXT")
+			return g.no("no_reason", "taking the risk needs a reason", "add --reason TEXT")
 		}
 	default:
 		return fmt.Errorf("retry: basis %q is none of absent, key_safe, risk_accepted", g.Basis)
 	}
-	if again := o.AttemptCount - 1; again >= g.MaxAttempts && o.AttemptCount > 0 {
-		if !g.OverrideMax || g.Actor.Machine || strings.TrimSpace(g.Reason) == "" {
-			return no("max_attempts", fmt.Sprintf("%d of %d further attempts are used up", again, g.MaxAttempts), "a person can go on with a reason")
-		}
-	}
-	if g.Actor.Machine {
-		switch {
-		case o.HandsOff:
-			return no("hands_off", "it was said to have landed, or was undone: only a person settles it", "")
-		case o.Conflict != NoConflict:
-			return no("conflict", "it is in conflict: "+o.ConflictNote, "")
-		case len(rec.Related) > 0:
-			return no("twin", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
-		}
+	return nil
+}
+
+// byMachine refuses what only a person may send.
+func (g GrantRequest) byMachine(rec *Record) error {
+	switch o := rec.Operation; {
+	case o.HandsOff:
+		return g.no("hands_off", "it was said to have landed, or was undone: only a person settles it", "")
+	case o.Conflict != NoConflict:
+		return g.no("conflict", "it is in conflict: "+o.ConflictNote, "")
+	case len(rec.Related) > 0:
+		return g.no("twin", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
 	}
 	return nil
 }

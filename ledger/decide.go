@@ -168,16 +168,7 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		if from != Uncertain {
 			return wrong()
 		}
-		for _, r := range d.Receipts {
-			learn(o, strings.TrimSpace(r))
-		}
-		o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
-		o.Effects = max(o.Effects, len(o.Receipts), 1)
-		o.ByAnswer, o.HandsOff = false, true
-		raiseRisked(rec, o, rec.Attempts)
-		if o.Effects > 1 && !covered(*o) {
-			raise(o, Duplicate, fmt.Sprintf("%s found %d effects", d.Actor.Name, o.Effects))
-		}
+		d.confirm(rec, o)
 	case VerbDeny:
 		if from != Uncertain {
 			return wrong()
@@ -206,18 +197,38 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		if from != Committed && from != Failed && from != Abandoned {
 			return wrong()
 		}
-		for _, g := range rec.Grants {
-			if !g.ConsumedAt.IsZero() && g.ConsumedAt.After(o.SettledAt) {
-				return &RefusedError{Verb: "undo", Code: "sent_since", Why: "another attempt was sent since"}
-			}
-		}
-		o.State, o.HandsOff, o.Doubted = Uncertain, true, true
-		o.DoubtedAt, o.SettledAt = rec.Now, time.Time{}
-		o.ByAnswer = false
+		return undo(rec, o)
 	case VerbNote:
 	default:
 		return fmt.Errorf("unknown verb %q", d.Verb)
 	}
+	return nil
+}
+
+// confirm settles an operation as landed, with the receipts that the person found.
+func (d Decision) confirm(rec *Record, o *Operation) {
+	for _, r := range d.Receipts {
+		learn(o, strings.TrimSpace(r))
+	}
+	o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
+	o.Effects = max(o.Effects, len(o.Receipts), 1)
+	o.ByAnswer, o.HandsOff = false, true
+	raiseRisked(rec, o, rec.Attempts)
+	if o.Effects > 1 && !covered(*o) {
+		raise(o, Duplicate, fmt.Sprintf("%s found %d effects", d.Actor.Name, o.Effects))
+	}
+}
+
+// undo puts an operation back in doubt, unless an attempt was sent since.
+func undo(rec *Record, o *Operation) error {
+	for _, g := range rec.Grants {
+		if !g.ConsumedAt.IsZero() && g.ConsumedAt.After(o.SettledAt) {
+			return &RefusedError{Verb: "undo", Code: "sent_since", Why: "another attempt was sent since"}
+		}
+	}
+	o.State, o.HandsOff, o.Doubted = Uncertain, true, true
+	o.DoubtedAt, o.SettledAt = rec.Now, time.Time{}
+	o.ByAnswer = false
 	return nil
 }
 

@@ -59,15 +59,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	if rec.Lease.Generation != ob.Lease.Generation && (ob.Lease.Generation != 0 || rec.Lease.ExpiresAt.After(rec.Now)) {
 		return Change{}, ErrLeaseLost
 	}
-	o := rec.Operation
-	read := ob.Read
-	if read.Verdict == Absent && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
-		// Somebody or something said "landed" before: not there now is no proof (I12).
-		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
-	}
-	if a := rec.OpenTree(); a != nil && read.Verdict == Absent {
-		read.Verdict, read.Reason = Inconclusive, fmt.Sprintf("not there, but a process of attempt %d may still write: nobody has seen that all are gone", a.N)
-	}
+	o, read := rec.Operation, ob.weighed(rec)
 	c := Change{Read: &read, RecheckAt: ob.RecheckAt}
 	if ob.Version == o.Version { // else it was worked out for what the operation was
 		c.Pricing = ob.Pricing
@@ -83,19 +75,16 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		return c, nil
 	}
 	before := o
-	switch rec.State() {
-	case Uncertain:
-		if o.State == Pending { // nobody wrote the deadline down yet; the next look does
-			return c, nil
-		}
-		observeDoubt(rec, &o, &c, read, ob)
-	case Pending:
+	switch {
+	case o.State == Pending: // in flight, or its deadline has passed and is not written down yet
 		return c, nil
+	case o.State == Uncertain:
+		observeDoubt(rec, &o, &c, read, ob)
 	default:
 		observeSettled(&o, read)
-		if o.State == Failed && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff && ob.Deny && read.BeganAt.After(lastEnd(rec)) {
+		if ob.proves(rec, o, read) {
 			if c.Attempts = proven(rec.Attempts); len(c.Attempts) > 0 {
-				o.Verdict = Absent // it was somebody's word, and is proven now
+				o.Verdict = Absent // it was a person's word, and is proven now
 			}
 		}
 	}
@@ -109,6 +98,25 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	c.Event = &Event{ID: ob.ChangeID, Verb: "read", Actor: ob.Actor, Reason: read.Reason,
 		Detail: detail(map[string]any{"read": read.ID, "verdict": string(read.Verdict), "receipts": read.Receipts, "found": read.Found})}
 	return c, nil
+}
+
+// weighed is the read with the verdict that it has for this record. Absence proves
+// nothing after "landed" was said (I12), nor while a process may still write.
+func (ob Observation) weighed(rec *Record) Read {
+	read, o := ob.Read, rec.Operation
+	if read.Verdict == Absent && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
+		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
+	}
+	if a := rec.OpenTree(); a != nil && read.Verdict == Absent {
+		read.Verdict, read.Reason = Inconclusive, fmt.Sprintf("not there, but a process of attempt %d may still write: it was not seen to end", a.N)
+	}
+	return read
+}
+
+// proves reports whether a read proves what a person has said: that it did not land.
+func (ob Observation) proves(rec *Record, o Operation, read Read) bool {
+	return o.State == Failed && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff &&
+		ob.Deny && read.BeganAt.After(lastEnd(rec))
 }
 
 // observeDoubt applies a conclusive verdict to an operation in doubt.

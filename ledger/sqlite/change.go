@@ -117,8 +117,7 @@ func (tx *tx) known(changeID string, now ledger.Moment, applied *ledger.Applied)
 // attempts after the operation with which they begin and end.
 func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Applied, error) {
 	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
-	if c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil &&
-		c.RecheckAt.IsZero() && c.Release == nil && c.Pricing == nil {
+	if writesNothing(c) {
 		applied.Noop = true
 		return applied, nil
 	}
@@ -176,6 +175,11 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		return applied, tx.price(*c.Pricing, ms(rec.Now))
 	}
 	return applied, nil
+}
+
+func writesNothing(c ledger.Change) bool {
+	return c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil &&
+		c.RecheckAt.IsZero() && c.Release == nil && c.Pricing == nil
 }
 
 // permits reports whether this change allows a send (I1). All else
