@@ -56,26 +56,3 @@ func (r *Record) Attempt(id string) *Attempt {
 	}
 	return nil
 }
-
-// Row is the record as a list shows it.
-func (r Record) Row() Row {
-	o := r.Operation
-	row := Row{
-		ID: o.ID, Kind: o.Kind, Key: o.Key, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
-		State: o.State, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
-		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Attempts: o.AttemptCount,
-		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
-		ParkedUntil: o.ParkedUntil, Pricing: r.Pricing,
-	}
-	if g := r.OpenGrant(); g != nil {
-		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
-	}
-	for _, rel := range r.Related {
-		if rel.Overtook {
-			row.Overtaken = true
-		} else {
-			row.SameInput++
-		}
-	}
-	return row
-}

@@ -92,6 +92,34 @@ type Row struct {
 	Pricing     Pricing
 }
 
+// Row is the operation as a list shows it, without what is beside it.
+func (o *Operation) Row() Row {
+	return Row{
+		ID: o.ID, Kind: o.Kind, Key: o.Key, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
+		State: o.State, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
+		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Attempts: o.AttemptCount,
+		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
+		ParkedUntil: o.ParkedUntil,
+	}
+}
+
+// Row is the record as a list shows it.
+func (r Record) Row() Row {
+	row := r.Operation.Row()
+	row.Pricing = r.Pricing
+	if g := r.OpenGrant(); g != nil {
+		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
+	}
+	for _, rel := range r.Related {
+		if rel.Overtook {
+			row.Overtaken = true
+		} else {
+			row.SameInput++
+		}
+	}
+	return row
+}
+
 // StateAt is the state to assume at now (see Operation.StateAt).
 func (r Row) StateAt(now time.Time) State {
 	return Operation{State: r.State, DeadlineAt: r.DeadlineAt}.StateAt(now)

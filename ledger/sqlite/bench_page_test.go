@@ -46,13 +46,10 @@ func fill(b *testing.B, path string, operations int) {
 		       CASE WHEN i % 10 = 0 THEN ?2 - (?1 - i) * 100 + 50 ELSE 0 END, CASE WHEN i % 10 = 0 THEN 0 ELSE ?2 - (?1 - i) * 100 + 50 END,
 		       'c' || i, 'billing', 'attempt 1'
 		  FROM n`, operations, now)
+	exec(listNew + ` WHERE s.state = 'uncertain'`)
 	exec(`
-		INSERT INTO open_operations (seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid,
-		       state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
-		       created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at,
-		       digest, downstream, duplicate_value, miss_value, odds, rank, decide_at, ripe)
-		SELECT s.*, 'p', 'stripe', 100, 50, 0.4, s.seq / 10 % 9973, CASE WHEN s.seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, s.seq / 10 % 3 <> 0
-		  FROM open_source s WHERE s.state = 'uncertain'`)
+		UPDATE open_operations SET digest = 'p', downstream = 'stripe', duplicate_value = 100, miss_value = 50, odds = 0.4, rank = seq / 10 % 9973,
+		       decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = seq / 10 % 3 <> 0`)
 	exec(`INSERT INTO census (kind, committed, uncertain) SELECT kind, sum(state = 'committed'), sum(state = 'uncertain') FROM operations GROUP BY kind`)
 	exec(`UPDATE counts SET (n, loss) = (SELECT count(*), coalesce(sum(rank), 0.0) FROM open_operations WHERE 'class.' || class = what) WHERE what GLOB 'class.*'`)
 	for _, text := range triggers {

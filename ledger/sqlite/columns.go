@@ -23,16 +23,16 @@ const (
 	changed                  // an UPDATE sets it where it differs
 	restated                 // an UPDATE sets it with every change of state, too
 	shown                    // a row of a list has it
+	listed                   // open_operations copies it, to sort, count or filter by
 )
 
 // columns are the columns of operations: what is selected, inserted, updated and
 // listed follows from them. A new column is a field of ledger.Operation, a line
 // here, one in schema.sql and one in ledger/README.md; what a list shows of it is a
-// field of ledger.Row. The list of open operations copies no more than it is sorted,
-// counted and filtered by (the view open_source in derived.sql).
+// field of ledger.Row.
 var columns = []column{
 	{"id", given | shown, func(o *ledger.Operation) any { return &o.ID }},
-	{"kind", given | shown, func(o *ledger.Operation) any { return &o.Kind }},
+	{"kind", given | shown | listed, func(o *ledger.Operation) any { return &o.Kind }},
 	{"scope", given, func(o *ledger.Operation) any { return &o.Scope }},
 	{"key", given | shown, func(o *ledger.Operation) any { return &o.Key }},
 	{"token", given | shown, func(o *ledger.Operation) any { return &o.Token }},
@@ -51,35 +51,35 @@ var columns = []column{
 	{"source_pid", given | shown, func(o *ledger.Operation) any { return &o.Source.PID }},
 	{"session", given, func(o *ledger.Operation) any { return &o.Session }},
 	{"request", given, func(o *ledger.Operation) any { return &o.Request }},
-	{"state", given | changed | shown, func(o *ledger.Operation) any { return &o.State }},
+	{"state", given | changed | shown | listed, func(o *ledger.Operation) any { return &o.State }},
 	{"version", given | changed | shown, func(o *ledger.Operation) any { return &o.Version }},
-	{"error_class", changed | shown, func(o *ledger.Operation) any { return &o.ErrorClass }},
+	{"error_class", changed | shown | listed, func(o *ledger.Operation) any { return &o.ErrorClass }},
 	{"verdict", changed | shown, func(o *ledger.Operation) any { return &o.Verdict }},
 	{"effects", changed, func(o *ledger.Operation) any { return &o.Effects }},
 	{"receipts", changed | restated | shown, func(o *ledger.Operation) any { return &o.Receipts }},
 	{"result", changed, func(o *ledger.Operation) any { return &o.Result }},
 	{"effect_word", changed, func(o *ledger.Operation) any { return &o.EffectWord }},
-	{"actor", shown, func(o *ledger.Operation) any { return &o.Actor }},
+	{"actor", shown | listed, func(o *ledger.Operation) any { return &o.Actor }},
 	{"reason", 0, func(o *ledger.Operation) any { return &o.Reason }},
-	{"conflict", changed | shown, func(o *ledger.Operation) any { return &o.Conflict }},
+	{"conflict", changed | shown | listed, func(o *ledger.Operation) any { return &o.Conflict }},
 	{"conflict_note", changed, func(o *ledger.Operation) any { return &o.ConflictNote }},
 	{"acked_receipts", changed, func(o *ledger.Operation) any { return &o.AckedReceipts }},
-	{"doubted", changed | shown, func(o *ledger.Operation) any { return &o.Doubted }},
-	{"hands_off", changed | shown, func(o *ledger.Operation) any { return &o.HandsOff }},
+	{"doubted", changed | shown | listed, func(o *ledger.Operation) any { return &o.Doubted }},
+	{"hands_off", changed | shown | listed, func(o *ledger.Operation) any { return &o.HandsOff }},
 	{"by_answer", changed, func(o *ledger.Operation) any { return &o.ByAnswer }},
 	{"undelivered", given | changed, func(o *ledger.Operation) any { return &o.Undelivered }},
 	{"awaits", changed, func(o *ledger.Operation) any { return &o.Awaits }},
 	{"live_attempt", given | changed, func(o *ledger.Operation) any { return &o.LiveAttempt }},
 	{"attempt_count", given | changed | shown, func(o *ledger.Operation) any { return &o.AttemptCount }},
-	{"parked_until", changed | shown, func(o *ledger.Operation) any { return &o.ParkedUntil }},
+	{"parked_until", changed | shown | listed, func(o *ledger.Operation) any { return &o.ParkedUntil }},
 	{"ttl_ms", given, func(o *ledger.Operation) any { return &o.TTL }},
 	{"key_live", 0, func(o *ledger.Operation) any { return &o.KeyLive }},
-	{"created_at", given | shown, func(o *ledger.Operation) any { return &o.CreatedAt }},
-	{"updated_at", given | changed | shown, func(o *ledger.Operation) any { return &o.UpdatedAt }},
+	{"created_at", given | shown | listed, func(o *ledger.Operation) any { return &o.CreatedAt }},
+	{"updated_at", given | changed | shown | listed, func(o *ledger.Operation) any { return &o.UpdatedAt }},
 	{"started_at", given | changed, func(o *ledger.Operation) any { return &o.StartedAt }},
-	{"deadline_at", given | changed | shown, func(o *ledger.Operation) any { return &o.DeadlineAt }},
+	{"deadline_at", given | changed | shown | listed, func(o *ledger.Operation) any { return &o.DeadlineAt }},
 	{"ended_at", changed, func(o *ledger.Operation) any { return &o.EndedAt }},
-	{"doubted_at", changed | shown, func(o *ledger.Operation) any { return &o.DoubtedAt }},
+	{"doubted_at", changed | shown | listed, func(o *ledger.Operation) any { return &o.DoubtedAt }},
 	{"settled_at", changed, func(o *ledger.Operation) any { return &o.SettledAt }},
 	{"settled_boot", changed, func(o *ledger.Operation) any { return &o.SettledSteady.Boot }},
 	{"settled_steady", changed, func(o *ledger.Operation) any { return &o.SettledSteady.At }},
@@ -104,6 +104,25 @@ func of(table string, columns []column) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// listColumns are what the list of open operations copies: columns of operations, and
+// what the view open_source makes of grants.
+var listColumns = append(used(listed), column{name: "recheck_at"}, column{name: "granted_at"}, column{name: "grant_until"})
+
+// searchOf is the text of a search: the words of open_source s, and what a policy
+// calls the operation in a row of open_operations.
+func searchOf(row string) string {
+	return `s.words || lower(char(10) || ` + row + `.priced_title || char(10) || ` + row + `.priced_target)`
+}
+
+// listNew puts operations that are selected from open_source s into the list.
+var listNew = `INSERT INTO open_operations (seq, ` + of("", listColumns) + `, search, read_at)
+	SELECT s.seq, ` + of("s.", listColumns) + `, s.words || char(10) || char(10), s.recheck_at FROM open_source s`
+
+// withColumns fills the columns of the list into derived.sql.
+var withColumns = strings.NewReplacer("o.*", of("o.", used(listed)), "s.*", of("s.", listColumns), "NEW.*", of("NEW.", listColumns), "OLD.*", of("OLD.", listColumns),
+	"{columns}", of("", listColumns), "{search of NEW}", searchOf("NEW"), "{search of open_operations}", searchOf("open_operations"),
+	"{insert from open_source s}", listNew)
 
 var (
 	givenColumns = used(given)

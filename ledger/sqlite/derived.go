@@ -15,21 +15,15 @@ type Deviation struct {
 	One   string // one of them
 }
 
-// listColumns are those of open_operations that operations and grants give, in the
-// order of open_source, without when it is to be read, which a policy may have moved.
-const listColumns = `seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid,
-	state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
-	created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until`
-
 // What each derived table should be.
+var listedWrongly = `
+		SELECT h.seq FROM open_operations h LEFT JOIN open_source s ON s.seq = h.seq
+		 WHERE (h.search, ` + of("h.", listColumns) + `) IS NOT (` + searchOf("h") + `, ` + of("s.", listColumns) + `)`
+
 const (
 	shouldBeListed = `
-		SELECT seq, id FROM operations WHERE is_open = 1
-		UNION SELECT o.seq, o.id FROM grants g JOIN operations o ON o.id = g.operation_id WHERE g.consumed_at = 0 AND g.voided_at = 0`
-
-	listedWrongly = `
-		SELECT ` + listColumns + ` FROM open_operations
-		EXCEPT SELECT ` + listColumns + ` FROM open_source WHERE seq IN (SELECT seq FROM open_operations)`
+		SELECT seq FROM operations WHERE is_open = 1
+		UNION SELECT o.seq FROM grants g JOIN operations o ON o.id = g.operation_id WHERE g.consumed_at = 0 AND g.voided_at = 0`
 
 	shouldBeCounted = `
 		SELECT c.what, count(h.seq) AS n, coalesce(sum(h.state = 'pending'), 0) AS pending,
@@ -53,9 +47,10 @@ const (
 // sum of losses that was added to and taken from for long is not exact.
 var deviating = []struct{ table, rows string }{
 	{"open_operations", `
-		SELECT id FROM (` + shouldBeListed + `) WHERE seq NOT IN (SELECT seq FROM open_operations)
-		UNION SELECT id FROM open_operations h WHERE state <> 'pending' AND seq NOT IN (SELECT seq FROM (` + shouldBeListed + `))
-		UNION SELECT id FROM (` + listedWrongly + `)`},
+		SELECT coalesce(o.id, w.seq) FROM (
+			SELECT seq FROM (` + shouldBeListed + `) WHERE seq NOT IN (SELECT seq FROM open_operations)
+			UNION SELECT seq FROM open_operations WHERE state <> 'pending' AND seq NOT IN (` + shouldBeListed + `)
+			UNION ` + listedWrongly + `) w LEFT JOIN operations o ON o.seq = w.seq`},
 	{"counts", `
 		SELECT d.what FROM (` + shouldBeCounted + `) d LEFT JOIN counts c ON c.what = d.what
 		 WHERE (c.n, c.pending, c.words, c.twice) IS NOT (d.n, d.pending, d.words, d.twice)
@@ -101,13 +96,12 @@ func (s *Store) Deviations(ctx context.Context) ([]Deviation, error) {
 func (s *Store) Rebuild(ctx context.Context) error {
 	return s.write(ctx, func(tx *tx) error {
 		for _, query := range []string{
-			`DELETE FROM open_operations WHERE state <> 'pending' AND seq NOT IN (SELECT seq FROM (` + shouldBeListed + `))`,
+			`DELETE FROM open_operations WHERE state <> 'pending' AND seq NOT IN (` + shouldBeListed + `)`,
 			`DELETE FROM open_operations WHERE seq NOT IN (SELECT seq FROM operations)`,
-			`UPDATE open_operations SET digest = '', (` + listColumns + `) = (SELECT ` + listColumns + ` FROM open_source s WHERE s.seq = open_operations.seq)
-			  WHERE seq IN (SELECT seq FROM (` + listedWrongly + `))`,
-			`INSERT INTO open_operations (` + listColumns + `, read_at)
-			 SELECT ` + listColumns + `, read_at FROM open_source
-			  WHERE seq IN (SELECT seq FROM (` + shouldBeListed + `)) AND seq NOT IN (SELECT seq FROM open_operations)`,
+			`UPDATE open_operations SET digest = '', (search, ` + of("", listColumns) + `) =
+			   (SELECT ` + searchOf("open_operations") + `, ` + of("s.", listColumns) + ` FROM open_source s WHERE s.seq = open_operations.seq)
+			  WHERE seq IN (` + listedWrongly + `)`,
+			listNew + ` WHERE s.seq IN (` + shouldBeListed + `) AND s.seq NOT IN (SELECT seq FROM open_operations)`,
 
 			`INSERT INTO counts (what) SELECT what FROM (` + shouldBeCounted + `) WHERE what NOT IN (SELECT what FROM counts)`,
 			`UPDATE counts SET n = d.n, pending = d.pending, loss = d.loss, words = d.words, twice = d.twice

@@ -32,18 +32,20 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	for _, guard := range []string{"open_guard_insert", "open_guard_update", "open_guard_delete", "counts_guard_delete", "census_guard_delete", "tallies_guard_delete"} {
 		exec(`DROP TRIGGER ` + guard)
 	}
+	row := func(id string) string { return ` WHERE seq = (SELECT seq FROM operations WHERE id = '` + id + `')` }
 	for _, c := range []struct {
 		name, sql string
 		tables    string
 		repriced  bool // what a policy says of the row is gone with it
 	}{
-		{"a row less", `DELETE FROM open_operations WHERE id = 'uncertain'`, "open_operations", true},
+		{"a row less", `DELETE FROM open_operations` + row("uncertain"), "open_operations", true},
 		{"no row", `DELETE FROM open_operations`, "open_operations", true},
-		{"a row too many", `INSERT INTO open_operations (` + listColumns + `, read_at) SELECT ` + listColumns + `, read_at FROM open_source WHERE id = 'committed'`, "open_operations", false},
-		{"a row of nothing", `INSERT INTO open_operations (` + listColumns + `, read_at) SELECT 4711, 'n', ` + listColumns[len("seq, id, "):] + `, 0 FROM open_operations WHERE id = 'uncertain'`, "open_operations", false},
-		{"a row in another state", `UPDATE open_operations SET state = 'committed' WHERE id = 'uncertain'`, "open_operations", true},
-		{"a row of another operation", `UPDATE open_operations SET id = 'committed' WHERE id = 'uncertain'`, "open_operations", true},
-		{"a grant that is not", `UPDATE open_operations SET granted_at = 0, grant_until = 0 WHERE id = 'granted'`, "open_operations", true},
+		{"a row too many", listNew + row("committed"), "open_operations", false},
+		{"a row of nothing", `INSERT INTO open_operations (seq, search, ` + of("", listColumns) + `) SELECT 4711, search, ` + of("", listColumns) + ` FROM open_operations` + row("uncertain"), "open_operations", false},
+		{"a row in another state", `UPDATE open_operations SET state = 'committed'` + row("uncertain"), "open_operations", true},
+		{"a row of another kind", `UPDATE open_operations SET kind = 'another'` + row("uncertain"), "open_operations", true},
+		{"a row that is not found by its words", `UPDATE open_operations SET search = 'x'` + row("uncertain"), "open_operations", true},
+		{"a grant that is not", `UPDATE open_operations SET granted_at = 0, grant_until = 0` + row("granted"), "open_operations", true},
 		{"a wrong count", `UPDATE counts SET n = n + 1 WHERE what = 'class.reading'`, "counts", false},
 		{"a wrong loss", `UPDATE counts SET loss = loss + 0.01 WHERE what = 'class.reading'`, "counts", false},
 		{"no counts", `DELETE FROM counts`, "counts", false},

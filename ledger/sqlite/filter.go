@@ -14,27 +14,15 @@ type filterText struct{ hot, flight, settled string }
 
 // place is where a condition looks.
 type place struct {
-	from        string
 	lane, state string
 	column      func(string) string
 }
 
 var (
-	inHot     = place{"h.", laneSQL, stateSQL, hotColumn}
-	inFlight  = place{"o.", flightLane, flightState, flightColumn}
-	inSettled = place{"o.", "'resolved'", "o.state", notPriced}
+	inHot     = place{laneSQL, stateSQL, hotColumn}
+	inFlight  = place{flightLane, flightState, flightColumn}
+	inSettled = place{"'resolved'", "o.state", settledColumn}
 )
-
-// notPriced is a column of what is in no list: beside it nothing is priced.
-func notPriced(column string) string {
-	switch column {
-	case "downstream", "priced_title", "priced_target":
-		return "''"
-	case "duplicate_value", "miss_value", "rank":
-		return "0.0"
-	}
-	return "o." + column
-}
 
 // filterSQL translates a filter. It selects what ledger.Filter.Match selects,
 // or more where SQLite compares text otherwise; the caller matches again.
@@ -61,7 +49,6 @@ func (p *place) condition(b *binder, t ledger.Term, now time.Time) string {
 
 // term is one condition, or "" where SQL cannot say it.
 func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
-	from := p.from
 	contains := func(columns ...string) string {
 		if !ascii(t.Value) {
 			return ""
@@ -72,47 +59,60 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		}
 		return strings.Join(columns, " OR ")
 	}
-	prefix := func(column, p string) string {
-		return fmt.Sprintf("substr(%s%s, 1, %s) = %s", from, column, b.bind(len([]rune(p))), b.bind(p))
+	prefix := func(column, start string) string {
+		return fmt.Sprintf("substr(%s, 1, %s) = %s", column, b.bind(len([]rune(start))), b.bind(start))
+	}
+	// inWords is a condition that the list answers by itself, before one that asks its
+	// operations.
+	inWords := func(part string) string {
+		if p != &inHot || !ascii(part) {
+			return ""
+		}
+		return "h.search GLOB " + b.bind("*"+globEscaper.Replace(strings.ToLower(part))+"*") + " AND "
 	}
 	switch t.Field {
 	case "text":
-		if p == &inHot && ascii(t.Value) {
-			return "h.search GLOB " + b.bind("*"+globEscaper.Replace(strings.ToLower(t.Value))+"*")
+		if words := inWords(t.Value); words != "" {
+			return strings.TrimSuffix(words, " AND ")
 		}
 		return contains("title", "target", "priced_title", "priced_target", "kind", "key", "id", "source", "receipt")
 	case "id":
-		return prefix("id", t.Value)
+		return inWords(t.Value) + prefix(p.column("id"), t.Value)
 	case "kind":
-		if p, ok := strings.CutSuffix(t.Value, "*"); ok {
-			return prefix("kind", p)
+		if start, ok := strings.CutSuffix(t.Value, "*"); ok {
+			return prefix(p.column("kind"), start)
 		}
-		return from + "kind = " + b.bind(t.Value)
+		return p.column("kind") + " = " + b.bind(t.Value)
 	case "state":
 		return p.state + " = " + b.bind(t.Value)
 	case "lane":
 		return p.lane + " = " + b.bind(t.Value)
 	case "downstream":
 		return p.column("downstream") + " = " + b.bind(t.Value)
-	case "source", "key", "token":
+	case "source", "key":
+		if in := contains(t.Field); in != "" {
+			return inWords(t.Value) + in
+		}
+		return ""
+	case "token":
 		return contains(t.Field)
 	case "by":
 		return contains("actor")
 	case "error":
-		return from + "error_class = " + b.bind(t.Value)
+		return p.column("error_class") + " = " + b.bind(t.Value)
 	case "parked":
 		if t.Value == "yes" {
-			return "?1 < " + from + "parked_until"
+			return "?1 < " + p.column("parked_until")
 		}
-		return "?1 >= " + from + "parked_until"
+		return "?1 >= " + p.column("parked_until")
 	case "since":
-		return fmt.Sprintf("%s <> 'resolved' OR %screated_at > %s", p.lane, from, b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
+		return fmt.Sprintf("%s <> 'resolved' OR %s > %s", p.lane, p.column("created_at"), b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
 	case "age": // older is smaller
 		op := "<"
 		if t.Op != ">" {
 			op = ">"
 		}
-		return fmt.Sprintf("%screated_at %s %s", from, op, b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
+		return fmt.Sprintf("%s %s %s", p.column("created_at"), op, b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
 	case "cost":
 		return fmt.Sprintf("max(%s, %s) %s %s", p.column("duplicate_value"), p.column("miss_value"), compare(t.Op), b.bind(t.Number))
 	case "risk":

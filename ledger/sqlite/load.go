@@ -62,10 +62,7 @@ func (s recordShape) query() string {
 		from += ` CROSS JOIN attempts a ON a.operation_id = o.id AND a.n = o.attempt_count`
 	}
 	if s.skip&ledger.PartPricing == 0 {
-		columns += `, h.id IS NOT NULL, coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
-			coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''), coalesce(h.duplicate_guess, 0),
-			coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.miss_guess, 0),
-			coalesce(h.odds, 0.0), coalesce(h.rank, 0.0), coalesce(h.decide_at, 0), coalesce(h.read_at, 0), coalesce(h.reads, 0)`
+		columns += `, h.seq IS NOT NULL, ` + pricingColumns
 		from += ` LEFT JOIN open_operations h ON h.seq = o.seq`
 	}
 	if s.skip&ledger.PartLease == 0 {

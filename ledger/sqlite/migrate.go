@@ -17,7 +17,7 @@ var (
 	//go:embed derived.sql
 	derivations string
 
-	guards = refusals + derivations
+	guards = refusals + withColumns.Replace(derivations)
 )
 
 // step brings the tables of a ledger from the schema before it to its own.

@@ -64,52 +64,52 @@ func (s sorting) after(b *binder, c cursor, name func(column string) string) str
 	return fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(cols, ", "), op, strings.Join(marks, ", "))
 }
 
-// rowColumns are the columns of ledger.Row as the hot table has them.
-var rowColumns = []string{
-	"id", "kind", "key", "token", "title", "target", "source", "source_run", "source_host", "source_pid",
-	"state", "version", "error_class", "verdict", "conflict", "doubted", "hands_off", "receipt", "actor", "attempts",
-	"created_at", "updated_at", "deadline_at", "doubted_at", "parked_until", "granted_at", "grant_until",
-	"digest", "downstream", "priced_title", "priced_target", "duplicate_value", "duplicate_word", "duplicate_guess",
-	"miss_value", "miss_word", "miss_guess", "odds", "rank", "decide_at", "read_at", "reads",
+// rowColumns are what a row of a list is made of, from operations o and what the
+// list has beside it, h.
+var rowColumns = of("o.", shownColumns) + `, coalesce(h.granted_at, 0), coalesce(h.grant_until, 0), ` + pricingColumns + `, h.seq IS NOT NULL`
+
+// notListed are what stands for a column of the list where an operation is in none.
+var notListed = map[string]string{
+	"granted_at": "0", "grant_until": "0", "calm": "1", "loss_order": "0.0", "downstream": "''", "priced_title": "''", "priced_target": "''",
+	"duplicate_value": "0.0", "miss_value": "0.0", "rank": "0.0",
 }
 
-// unlisted are the columns that an operation beside the list has under another
-// name or not at all.
-var unlisted = map[string]string{
-	"attempts": "o.attempt_count", "granted_at": "0", "grant_until": "0", "calm": "1",
-	"loss_order": "coalesce(h.loss_order, 0.0)",
-	"digest":     "coalesce(h.digest, '')", "downstream": "coalesce(h.downstream, '')",
-	"priced_title": "coalesce(h.priced_title, '')", "priced_target": "coalesce(h.priced_target, '')",
-	"duplicate_value": "coalesce(h.duplicate_value, 0.0)", "duplicate_word": "coalesce(h.duplicate_word, '')", "duplicate_guess": "coalesce(h.duplicate_guess, 0)",
-	"miss_value": "coalesce(h.miss_value, 0.0)", "miss_word": "coalesce(h.miss_word, '')", "miss_guess": "coalesce(h.miss_guess, 0)",
-	"odds": "coalesce(h.odds, 0.0)", "rank": "coalesce(h.rank, 0.0)",
-	"decide_at": "coalesce(h.decide_at, 0)", "read_at": "coalesce(h.read_at, 0)", "reads": "coalesce(h.reads, 0)",
+// Where a column is: in the list, or else in operations; in operations with what the
+// list may have beside it; in operations that are in no list.
+func hotColumn(c string) string {
+	for _, k := range columns {
+		if k.name == c && k.use&listed == 0 {
+			return "o." + c
+		}
+	}
+	return "h." + c
 }
-
-// Where a column is: in the hot table, in operations with what a policy said of
-// them beside it, and in operations that are in no list.
-func hotColumn(c string) string { return "h." + c }
 
 func flightColumn(c string) string {
-	if e := unlisted[c]; e != "" {
-		return e
+	none := notListed[c]
+	switch c {
+	case "granted_at", "grant_until", "calm":
+		return none
+	}
+	if none != "" {
+		return "coalesce(h." + c + ", " + none + ")"
 	}
 	return "o." + c
 }
 
 func settledColumn(c string) string {
-	if c == "loss_order" {
-		return "0.0"
+	if none := notListed[c]; none != "" {
+		return none
 	}
-	return flightColumn(c)
+	return "o." + c
 }
 
-func selected(name func(string) string) string {
-	cols := make([]string, len(rowColumns))
-	for i, c := range rowColumns {
-		cols[i] = name(c)
+// openFrom is the list, with its operations where a condition asks for them.
+func openFrom(condition string) string {
+	if strings.Contains(condition, "o.") {
+		return " CROSS JOIN operations o ON o.seq = h.seq"
 	}
-	return strings.Join(cols, ", ")
+	return ""
 }
 
 // binder numbers bound values; the first is now.
@@ -237,16 +237,16 @@ func (s *Store) query(ctx context.Context, q ledger.Query, after cursor, limit, 
 	defer rows.Close()
 	var out []ledger.Row
 	var keys []cursor
+	scan := newRowScan(len(sortings[q.Order].columns))
 	for rows.Next() {
-		key := make(cursor, len(sortings[q.Order].columns))
-		r, err := scanRow(rows, key)
+		r, err := scan.row(rows)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !q.Now.Before(r.GrantUntil) { // expired, though nobody wrote it down
 			r.GrantedAt, r.GrantUntil = time.Time{}, time.Time{}
 		}
-		out, keys = append(out, r), append(keys, key)
+		out, keys = append(out, r), append(keys, slices.Clone(scan.key))
 	}
 	return out, keys, rows.Err()
 }
@@ -275,25 +275,21 @@ func pageSQL(b *binder, q ledger.Query, after cursor, limit, first int) string {
 	if first > 0 {
 		page = fmt.Sprintf(`some AS MATERIALIZED (SELECT * FROM (%[1]s) ORDER BY %[2]s LIMIT %[3]s), page AS MATERIALIZED (
 			SELECT * FROM (
-				SELECT some.* FROM some CROSS JOIN open_operations h ON h.seq = some.%[4]s WHERE some.listed = %[8]d%[5]s
+				SELECT some.* FROM some CROSS JOIN open_operations h ON h.seq = some.%[4]s%[12]s WHERE some.listed = %[8]d%[5]s
 				UNION ALL
 				SELECT some.* FROM some CROSS JOIN operations o ON o.seq = some.%[4]s LEFT JOIN open_operations h ON h.seq = o.seq WHERE some.listed = %[9]d%[6]s
 				UNION ALL
 				SELECT some.* FROM some CROSS JOIN operations o ON o.seq = some.%[4]s WHERE some.listed = %[10]d%[7]s)
 			ORDER BY %[2]s LIMIT %[11]s)`,
-			keysSQL(b, q, after, b.limit(first), filterText{}), byKey, b.limit(first), last, filter.hot, filter.flight, filter.settled, inList, isFlying, isSettled, n)
+			keysSQL(b, q, after, b.limit(first), filterText{}), byKey, b.limit(first), last, filter.hot, filter.flight, filter.settled, inList, isFlying, isSettled, n, openFrom(filter.hot))
 	} else {
 		page = fmt.Sprintf(`page AS MATERIALIZED (SELECT * FROM (%s) ORDER BY %s LIMIT %s)`, keysSQL(b, q, after, n, filter), byKey, n)
 	}
 	return fmt.Sprintf(`
-		WITH %[1]s
-		SELECT * FROM (
-			SELECT %[2]s, 1 AS listed, %[3]s, %[4]s FROM page CROSS JOIN open_operations h ON h.seq = page.%[5]s CROSS JOIN operations o ON o.seq = h.seq WHERE page.listed = %[9]d
-			UNION ALL
-			SELECT %[6]s, h.seq IS NOT NULL AS listed, %[7]s, %[4]s FROM page CROSS JOIN operations o ON o.seq = page.%[5]s
-			  LEFT JOIN open_operations h ON h.seq = o.seq WHERE page.listed <> %[9]d)
-		ORDER BY %[8]s`,
-		page, selected(hotColumn), related("h"), strings.Join(keys, ", "), last, selected(flightColumn), related("o"), byKey, inList)
+		WITH %s
+		SELECT %s, %s, %s
+		  FROM page CROSS JOIN operations o ON o.seq = page.%s LEFT JOIN open_operations h ON h.seq = o.seq
+		 ORDER BY %s`, page, rowColumns, related, strings.Join(keys, ", "), last, byKey)
 }
 
 // keysSQL selects the sort keys of a list, of each of its slices n at most.
@@ -318,7 +314,7 @@ func keysSQL(b *binder, q ledger.Query, after cursor, n string, filter filterTex
 	} else {
 		// What a filter lets through may be anywhere: reading the narrow table from
 		// end to end is quicker than to look every row up from an index.
-		from, where := "open_operations h NOT INDEXED", " WHERE 1"+filter.hot+" AND h.class <> 'pending'"
+		from, where := "open_operations h NOT INDEXED"+openFrom(filter.hot), " WHERE 1"+filter.hot+" AND h.class <> 'pending'"
 		if q.Tab != ledger.TabAll {
 			where += " AND " + tabSQL + " = '" + string(q.Tab) + "'"
 		}
@@ -338,28 +334,39 @@ func keysSQL(b *binder, q ledger.Query, after cursor, n string, filter filterTex
 	return strings.Join(selects, "\nUNION ALL\n")
 }
 
-// scanRow takes the columns of a row, whether it is in the list, what is related
-// to it, and its sort key.
-func scanRow(rows *sql.Rows, key cursor) (ledger.Row, error) {
-	var r ledger.Row
-	var p pricingScan
-	var created, updated, deadline, doubted, parked, granted, until int64
-	var listed bool
-	dest := []any{&r.ID, &r.Kind, &r.Key, &r.Token, &r.Title, &r.Target, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID,
-		&r.State, &r.Version, &r.ErrorClass, &r.Verdict, &r.Conflict, &r.Doubted, &r.HandsOff, &r.Receipt, &r.Actor, &r.Attempts,
-		&created, &updated, &deadline, &doubted, &parked, &granted, &until}
-	dest = p.dest(dest)
-	dest = append(dest, &listed, &r.SameInput, &r.Overtaken)
-	for i := range key {
-		dest = append(dest, &key[i])
+// rowScan takes the rows of a list one after the other: what each is made from, what
+// is related to it, and its sort key.
+type rowScan struct {
+	op             operationScan
+	pricing        pricingScan
+	granted, until int64
+	listed         bool
+	sameInput      int
+	overtaken      bool
+	key            cursor
+	dest           []any
+}
+
+// newRowScan makes one for rows with a sort key of so many columns.
+func newRowScan(key int) *rowScan {
+	s := &rowScan{op: operationScan{columns: shownColumns}, key: make(cursor, key)}
+	s.dest = append(s.op.dest(nil), &s.granted, &s.until)
+	s.dest = append(s.pricing.dest(s.dest), &s.listed, &s.sameInput, &s.overtaken)
+	for i := range s.key {
+		s.dest = append(s.dest, &s.key[i])
 	}
-	if err := rows.Scan(dest...); err != nil {
-		return r, err
+	return s
+}
+
+func (s *rowScan) row(rows *sql.Rows) (ledger.Row, error) {
+	if err := rows.Scan(s.dest...); err != nil {
+		return ledger.Row{}, err
 	}
-	r.CreatedAt, r.UpdatedAt, r.DeadlineAt, r.DoubtedAt = at(created), at(updated), at(deadline), at(doubted)
-	r.ParkedUntil, r.GrantedAt, r.GrantUntil = at(parked), at(granted), at(until)
-	if listed {
-		r.Pricing = p.pricing(r.ID)
+	o := s.op.operation()
+	r := o.Row()
+	r.GrantedAt, r.GrantUntil, r.SameInput, r.Overtaken = at(s.granted), at(s.until), s.sameInput, s.overtaken
+	if s.listed {
+		r.Pricing = s.pricing.pricing(r.ID)
 	}
 	return r, nil
 }

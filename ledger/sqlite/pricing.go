@@ -8,7 +8,14 @@ import (
 	"indoubt/ledger"
 )
 
-// pricingScan takes the columns digest … reads of open_operations.
+// pricingColumns are what a policy says of an operation; beside one that is in no
+// list, nothing.
+const pricingColumns = `coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
+	coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''), coalesce(h.duplicate_guess, 0),
+	coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.miss_guess, 0),
+	coalesce(h.odds, 0.0), coalesce(h.rank, 0.0), coalesce(h.decide_at, 0), coalesce(h.read_at, 0), coalesce(h.reads, 0)`
+
+// pricingScan takes the columns above.
 type pricingScan struct {
 	p              ledger.Pricing
 	decide, readAt int64
@@ -78,12 +85,7 @@ func (tx *tx) price(p ledger.Pricing, now int64) error {
 	n, err := tx.reprice(p, now)
 	if err == nil && n == 0 {
 		// It has moved or left the list, or is in flight and was not worth a price before.
-		if n, err = tx.execN(`
-			INSERT INTO open_operations (seq, id, kind, key, token, title, target, source, source_run, source_host, source_pid,
-			       state, version, error_class, verdict, conflict, doubted, hands_off, receipt, actor, attempts,
-			       created_at, updated_at, deadline_at, doubted_at, parked_until, recheck_at, granted_at, grant_until, read_at)
-			SELECT * FROM open_source s WHERE id = ?1 AND state = 'pending' AND ?2 IN (0, version)
-			   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`, p.OperationID, p.Version); err == nil && n > 0 {
+		if n, err = tx.execN(listFlying, p.OperationID, p.Version); err == nil && n > 0 {
 			n, err = tx.reprice(p, now)
 		}
 	}
@@ -98,14 +100,21 @@ func (tx *tx) price(p ledger.Pricing, now int64) error {
 		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR target = '' AND ?2 <> '')`, p.Title, p.Target, p.OperationID)
 }
 
+// listFlying puts what is in flight into the list.
+var listFlying = listNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = ?1 AND state = 'pending' AND ?2 IN (0, version))
+	AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`
+
+var reprice = `
+	UPDATE open_operations
+	   SET digest = ?, downstream = ?, priced_title = ?3, priced_target = ?4,
+	       duplicate_value = ?, duplicate_word = ?, duplicate_guess = ?, miss_value = ?, miss_word = ?, miss_guess = ?,
+	       odds = ?, rank = ?, decide_at = ?, read_at = CASE WHEN reads > ?14 THEN read_at ELSE ? END, reads = max(reads, ?14), ripe = ?,
+	       search = (SELECT s.words || lower(char(10) || ?3 || char(10) || ?4) FROM open_source s WHERE s.seq = open_operations.seq)
+	 WHERE seq = (SELECT seq FROM operations WHERE id = ? AND ? IN (0, version))`
+
 func (tx *tx) reprice(p ledger.Pricing, now int64) (int64, error) {
-	return tx.execN(`
-		UPDATE open_operations
-		   SET digest = ?, downstream = ?, priced_title = ?, priced_target = ?,
-		       duplicate_value = ?, duplicate_word = ?, duplicate_guess = ?, miss_value = ?, miss_word = ?, miss_guess = ?,
-		       odds = ?, rank = ?, decide_at = ?, read_at = CASE WHEN reads > ? THEN read_at ELSE ? END, reads = max(reads, ?), ripe = ?
-		 WHERE seq = (SELECT seq FROM operations WHERE id = ?) AND ? IN (0, version)`,
+	return tx.execN(reprice,
 		p.Digest, p.Downstream, p.Title, p.Target,
 		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
-		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), p.Reads, ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID, p.Version)
+		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), p.Reads, ms(p.ReadAt), flag(ms(p.DecideAt) <= now), p.OperationID, p.Version)
 }

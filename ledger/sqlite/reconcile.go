@@ -57,18 +57,16 @@ func (s *Store) ripen(ctx context.Context, now time.Time, limit int) error {
 }
 
 var dueQuery = `
-	SELECT ` + selected(hotColumn) + `, 1, 0, 0
-	  FROM open_operations h INDEXED BY open_by_read
-	  LEFT JOIN leases l ON l.operation_id = h.id
+	SELECT ` + rowColumns + `, 0, 0
+	  FROM open_operations h INDEXED BY open_by_read CROSS JOIN operations o ON o.seq = h.seq
+	  LEFT JOIN leases l ON l.operation_id = o.id
 	 WHERE (h.state = 'uncertain' OR h.recheck_at <> 0) AND h.read_at <= ?1
 	   AND (l.operation_id IS NULL OR l.holder = '' OR l.expires_at <= ?1)
 	 ORDER BY h.read_at LIMIT ?2+0`
 
 // Due returns operations whose next read is due and that nobody is reading.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row, error) {
-	rows, err := collect(outside{ctx, s}, func(rows *sql.Rows) (ledger.Row, error) {
-		return scanRow(rows, nil)
-	}, dueQuery, ms(now), limit)
+	rows, err := collect(outside{ctx, s}, newRowScan(0).row, dueQuery, ms(now), limit)
 	return rows, translate(s.path, err)
 }
 

@@ -122,18 +122,16 @@ func loadHolds(q querier, now time.Time) ([]ledger.Hold, error) {
 // operation of the kind with the same input, or the same fields that make a key.
 // What is both counts as overtaking. Indexes answer both, but for the kind.
 const (
-	overtakes = `(t.target = %[1]s.target AND t.target <> '' AND (t.created_at, t.seq) > (%[1]s.created_at, %[1]s.seq))`
+	overtakes = `(t.target = o.target AND t.target <> '' AND (t.created_at, t.seq) > (o.created_at, o.seq))`
 	sameInput = `((t.fingerprint = o.fingerprint AND t.fingerprint <> '' OR t.key_fields = o.key_fields AND t.key_fields <> '')
 		AND t.seq <> o.seq AND t.kind = o.kind)`
 	relations = 20 // of each sort at most
 )
 
 // related counts the same-input operations of a row of operations o, and reports
-// whether it was overtaken, for which the row may be one of the hot table.
-func related(row string) string {
-	return fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+sameInput+` AND NOT `+overtakes+` LIMIT %[2]d)),
-		EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, row, relations)
-}
+// whether it was overtaken.
+var related = fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+sameInput+` AND NOT `+overtakes+` LIMIT %d)),
+	EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, relations)
 
 // mayHaveLanded says of an operation t what ledger.MayHaveLanded says.
 const mayHaveLanded = `(t.state NOT IN ('failed', 'abandoned') OR t.hands_off = 1 OR t.attempt_count = 0
@@ -148,9 +146,9 @@ var relatedQuery = func() string {
 		for _, more := range []string{"", " AND " + mayHaveLanded} {
 			parts = append(parts, fmt.Sprintf(`
 				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at,
-				                      %[2]s AS overtook, `+mayHaveLanded+` AS landed
+				                      %s AS overtook, `+mayHaveLanded+` AS landed
 				                 FROM operations o JOIN operations t ON `+sort.when+`
-				                WHERE o.id = ?1`+more+` ORDER BY t.created_at DESC, t.id DESC LIMIT %[3]d)`, "o", sort.overtook, relations))
+				                WHERE o.id = ?1`+more+` ORDER BY t.created_at DESC, t.id DESC LIMIT %d)`, sort.overtook, relations))
 		}
 	}
 	return strings.Join(parts, " UNION ") + ` ORDER BY overtook DESC, created_at DESC, id DESC`

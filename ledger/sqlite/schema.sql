@@ -433,9 +433,10 @@ CREATE TABLE holds (
 
 CREATE UNIQUE INDEX holds_in_force ON holds (scope) WHERE released_at = 0;
 
--- open_operations: the narrow list of everything that may still need somebody.
--- Derived from operations and grants by triggers in the same transaction; the
--- columns after grant_until are a cache of what a policy says. What is in flight
+-- open_operations: the narrow list of everything that may still need a person. It
+-- copies what lists are sorted, counted and filtered by, from operations and grants,
+-- by triggers in the same transaction; the columns after grant_until are a cache of
+-- what a policy says. What is in flight
 -- for the first time joins it only when a policy has priced it, so that writes
 -- which are answered at once cost it nothing. Read it, never write it.
 CREATE TABLE open_operations (
@@ -449,35 +450,20 @@ CREATE TABLE open_operations (
     WHEN state = 'uncertain'                       THEN 'reading'
     WHEN state = 'failed' AND doubted = 1          THEN 'not_landed'
     ELSE 'resolved' END) STORED,
-  -- What a search for a word looks at.
-  search          TEXT NOT NULL GENERATED ALWAYS AS (
-    lower(title || char(10) || target || char(10) || priced_title || char(10) || priced_target || char(10) || kind || char(10) || key
-          || char(10) || id || char(10) || source || char(10) || receipt)) STORED,
-  id              TEXT NOT NULL,
+  -- What a search for a word looks at, in lower case.
+  search          TEXT NOT NULL,
   kind            TEXT NOT NULL,
-  key             TEXT NOT NULL,
-  token           TEXT NOT NULL,
-  title           TEXT NOT NULL,
-  target          TEXT NOT NULL,
-  source          TEXT NOT NULL,
-  source_run      TEXT NOT NULL,
-  source_host     TEXT NOT NULL,
-  source_pid      INTEGER NOT NULL,
   state           TEXT NOT NULL,
-  version         INTEGER NOT NULL,
   error_class     TEXT NOT NULL,
-  verdict         TEXT NOT NULL,
+  actor           TEXT NOT NULL,
   conflict        TEXT NOT NULL,
   doubted         INTEGER NOT NULL,
   hands_off       INTEGER NOT NULL,
-  receipt         TEXT NOT NULL,
-  actor           TEXT NOT NULL,
-  attempts        INTEGER NOT NULL,
+  parked_until    INTEGER NOT NULL,
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,
   deadline_at     INTEGER NOT NULL,
   doubted_at      INTEGER NOT NULL,
-  parked_until    INTEGER NOT NULL,
   recheck_at      INTEGER NOT NULL,
   granted_at      INTEGER NOT NULL,                    -- the grant that waits for its pipeline
   grant_until     INTEGER NOT NULL,

@@ -90,7 +90,7 @@ func TestDoctorRebuildsWhatIsDerived(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-2", 1))
-	execSQL(t, b.ledger, `DROP TRIGGER open_guard_delete; DELETE FROM open_operations WHERE id = '`+id(1)+`'; UPDATE census SET uncertain = 7`)
+	execSQL(t, b.ledger, `DROP TRIGGER open_guard_delete; DELETE FROM open_operations WHERE seq = (SELECT seq FROM operations WHERE id = '`+id(1)+`'); UPDATE census SET uncertain = 7`)
 	f := b.findings(1)["derived"]
 	if f.Level != levelFail || !strings.Contains(f.Found, "open_operations") || !strings.Contains(f.Found, id(1)) || !strings.Contains(f.Found, "census") || strings.Contains(f.Found, "tallies") {
 		t.Errorf("%+v", f)

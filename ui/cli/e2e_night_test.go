@@ -315,7 +315,7 @@ func (s *site) sound() {
 		"the counts": `SELECT what FROM counts c WHERE n <> (SELECT count(*) FROM open_operations h WHERE 'class.' || h.class = what)
 			OR abs(loss - (SELECT coalesce(sum(CASE miss_word WHEN '' THEN rank ELSE 0 END), 0) FROM open_operations h WHERE 'class.' || h.class = what)) > 1e-6`,
 		"who is on the list": `SELECT o.id FROM operations o LEFT JOIN open_operations h ON h.seq = o.seq WHERE o.state <> 'pending' AND (h.seq IS NOT NULL) <> o.is_open`,
-		"the list":           `SELECT o.id FROM operations o JOIN open_operations h ON h.seq = o.seq WHERE h.state <> o.state OR h.version <> o.version OR h.conflict <> o.conflict`,
+		"the list":           `SELECT o.id FROM operations o JOIN open_operations h ON h.seq = o.seq WHERE h.state <> o.state OR h.updated_at <> o.updated_at OR h.conflict <> o.conflict`,
 		"attempts": `SELECT o.id FROM operations o WHERE o.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = o.id)
 			OR (o.state = 'pending') <> EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.outcome = '')`,
 		"grants": `SELECT id FROM attempts a WHERE n > 1 AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.attempt_id = a.id AND g.consumed_at > 0)

@@ -49,7 +49,7 @@ func unsafeBytes(out string) string {
 
 // ids are the columns that name operations, attempts and grants.
 var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
-	grants.operation_id grants.id grants.attempt_id open_operations.id marks.operation_id events.operation_id leases.operation_id`)
+	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id leases.operation_id`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
 // ledger knows what is its own.
@@ -60,7 +60,7 @@ func init() {
 		operations.state operations.verdict operations.conflict operations.settled_boot
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
-		open_operations.class open_operations.search open_operations.state open_operations.verdict open_operations.conflict open_operations.digest
+		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
 		counts.what meta.name meta.value`) {
 		ofAnotherForm[c] = true
 	}
