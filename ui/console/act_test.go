@@ -433,19 +433,25 @@ func TestBulkFreezesASetAndSkipsWhatMoved(t *testing.T) {
 	}
 }
 
-func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
-	defer func(d time.Duration) { sendPacing = d }(sendPacing)
+// sixProven is the night with six mails that are proven not to have landed.
+func sixProven(t *testing.T) (*bench, *fakeEngine) {
+	t.Helper()
+	pace := sendPacing
+	t.Cleanup(func() { sendPacing = pace })
 	sendPacing = 0
 	o := nightOptions()
-	s := o.Store.(*memory)
 	e := o.Engine.(*fakeEngine)
 	for n := 20; n < 25; n++ {
 		r := doubt(n, "mail.send", "mail "+id(n), "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, amount(10), amount(10))
 		r.Operation.State = ledger.Failed
-		s.put(r)
+		o.Store.(*memory).put(r)
 		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
 	}
-	b := newBench(t, 80, 40, o).judged(nightFacts)
+	return newBench(t, 80, 40, o).judged(nightFacts), e
+}
+
+func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
+	b, e := sixProven(t)
 	b.keys("g", "v", "G", "v", "R")
 	b.shows("Retry 6", "LEFT OUT", "Send 3", "without proof: by itself only")
 	b.text("outage").keys("tab").text("6").keys("tab", "tab", "enter")
@@ -467,45 +473,26 @@ func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
 	b.shows("Retry: done")
 }
 
-// An outage that is not over turns what was known back into doubt: unclear
-// answers stop a run as failures do.
-func TestBulkRetryStopsAtThreeUnclearAnswers(t *testing.T) {
-	o := nightOptions()
-	s := o.Store.(*memory)
-	e := o.Engine.(*fakeEngine)
-	e.result = reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Uncertain}}
-	for n := 20; n < 25; n++ {
-		r := doubt(n, "mail.send", "mail "+id(n), "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, amount(10), amount(10))
-		r.Operation.State = ledger.Failed
-		s.put(r)
-		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http"}
-	}
-	b := newBench(t, 80, 40, o).judged(nightFacts)
-	b.keys("/").text("kind:mail.send").keys("enter", "v", "G", "v", "R")
-	b.text("outage").keys("tab").text("6").keys("tab", "tab", "enter")
-	b.shows("stopped after 3 failed or unclear", "NOT TOUCHED", "3 operations", "in doubt again")
-	if len(e.retried) != 3 {
-		t.Fatalf("%d sent", len(e.retried))
-	}
-}
-
-func TestBulkRetryStopsAtThreeFailures(t *testing.T) {
-	o := nightOptions()
-	s := o.Store.(*memory)
-	e := o.Engine.(*fakeEngine)
-	e.err = errors.New("connection refused")
-	for n := 20; n < 25; n++ {
-		r := doubt(n, "mail.send", "mail "+id(n), "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, amount(10), amount(10))
-		r.Operation.State = ledger.Failed
-		s.put(r)
-		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http"}
-	}
-	b := newBench(t, 80, 40, o).judged(nightFacts)
-	b.keys("/").text("kind:mail.send").keys("enter", "v", "G", "v", "R")
-	b.text("outage").keys("tab").text("6").keys("tab", "tab", "enter")
-	b.shows("stopped after 3 failed or unclear", "NOT TOUCHED", "3 operations")
-	if len(e.retried) != 3 {
-		t.Fatalf("%d sent", len(e.retried))
+// An outage that is not over turns what was known back into doubt: unclear answers
+// stop a run as failures do. It can go on from its report.
+func TestBulkRetryStopsAndGoesOn(t *testing.T) {
+	for name, outage := range map[string]func(*fakeEngine){
+		"in doubt again":     func(e *fakeEngine) { e.result.Operation = ledger.Operation{State: ledger.Uncertain} },
+		"connection refused": func(e *fakeEngine) { e.err = errors.New("connection refused") },
+	} {
+		b, e := sixProven(t)
+		outage(e)
+		b.keys("/").text("kind:mail.send").keys("enter", "v", "G", "v", "R")
+		b.text("outage").keys("tab").text("6").keys("tab", "tab", "enter")
+		b.shows("stopped after 3 failed or unclear", "NOT TOUCHED", "3 operations", name)
+		if len(e.retried) != 3 {
+			t.Fatalf("%s: %d sent", name, len(e.retried))
+		}
+		e.result.Operation, e.err = ledger.Operation{State: ledger.Committed}, nil
+		b.shows("y go on with 3").keys("y").shows("Retry: done", "3 sent, it landed")
+		if len(e.retried) != 6 || b.m.run != nil {
+			t.Fatalf("%s: %d sent in the end", name, len(e.retried))
+		}
 	}
 }
 

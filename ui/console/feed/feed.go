@@ -92,6 +92,8 @@ type Feed struct {
 	again     bool // and another is due
 	extending bool
 	lastLook  time.Time
+	restedAt  time.Time
+	busy      int // looks in a row that began as soon as they could
 
 	briefGen   int
 	briefing   bool
@@ -165,9 +167,14 @@ const (
 	// per cent of a core at 60 whatever is drawn; a lower rate delays every key.
 	FramesPerSecond = 60
 
-	restAfterLook = 4                      // so many times as long as a look took, the writers have the ledger for themselves
-	restUnwatched = 200 * time.Millisecond // at least, while no key is pressed
-	atTheKeys     = 10 * time.Second       // after the last key
+	atTheKeys = 10 * time.Second // after the last key
+
+	// So many times as long as a look took, the writers have the ledger for themselves.
+	// Where no key is pressed and commit follows upon commit that grows to a fortieth
+	// of a core for each console, however many are open and however busy the machine is.
+	restAfterLook = 4
+	restBusy      = 40
+	restAtLeast   = 200 * time.Millisecond // while no key is pressed
 	restAtMost    = 2 * time.Second
 )
 
@@ -176,7 +183,7 @@ const (
 func (f *Feed) rest(took time.Duration) time.Duration {
 	rest := max(time.Second/FramesPerSecond, restAfterLook*took)
 	if f.Now.Sub(f.LastKey) > atTheKeys {
-		rest = max(rest, restUnwatched)
+		rest = max(restAtLeast, time.Duration(min(restAfterLook<<min(f.busy, 8), restBusy))*took)
 	}
 	return min(rest, restAtMost)
 }
@@ -232,6 +239,9 @@ func (f *Feed) Reload() tea.Cmd {
 		return nil
 	}
 	f.loading, f.again = true, false
+	if f.busy++; f.Now.Sub(f.restedAt) > restAtLeast {
+		f.busy = 0
+	}
 	f.gen++
 	return f.load(f.wanted())
 }
@@ -281,7 +291,7 @@ func (f *Feed) Update(msg tea.Msg) (News, tea.Cmd) {
 		if msg.gen != f.gen {
 			return News{}, nil
 		}
-		f.resting = false
+		f.resting, f.restedAt = false, f.Now
 		cmd := f.Listen()
 		if f.again {
 			cmd = tea.Batch(cmd, f.Reload())
@@ -346,8 +356,10 @@ func (f *Feed) took(msg Looked) News {
 	if msg.health != nil {
 		f.Health, f.Looks = msg.health, msg.looks
 	}
-	for _, id := range msg.moved {
-		f.Outdated(id)
+	for id, b := range f.briefs {
+		if moved, known := msg.moved[id]; moved || !known && msg.others {
+			b.old = true
+		}
 	}
 	f.stale(msg.Rows)
 	news.Page = &msg.Page

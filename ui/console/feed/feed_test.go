@@ -18,7 +18,7 @@ func (nothing) Chosen() *Row   { return nil }
 func (nothing) Visible() []Row { return nil }
 
 // The console leaves the ledger to its writers after each look: for several
-// times what the look took, and for a fifth of a second while no key is pressed.
+// times what the look took, and far longer while no key is pressed.
 // Only then does it wait for the next commit.
 func TestTheFeedRestsAfterALook(t *testing.T) {
 	var rests []time.Duration
@@ -27,7 +27,7 @@ func TestTheFeedRestsAfterALook(t *testing.T) {
 		After: func(d time.Duration, _ tea.Msg) tea.Cmd { rests = append(rests, d); return nil },
 		Wait:  func(<-chan struct{}) tea.Cmd { waits++; return nil }})
 	f.Now = time.Now()
-	look := func(took time.Duration, lastKey time.Time) time.Duration {
+	look := func(took time.Duration, lastKey time.Time, busy int) time.Duration {
 		t.Helper()
 		f.LastKey, f.waiting = lastKey, true
 		f.Update(Changed{})
@@ -35,6 +35,7 @@ func TestTheFeedRestsAfterALook(t *testing.T) {
 			f.Reload()
 		}
 		before, gen := len(rests), f.gen
+		f.busy = busy
 		f.Update(Looked{Wanted: Wanted{gen: gen}, cost: took})
 		if waits > 0 || len(rests) != before+1 {
 			t.Fatalf("%d waits for a commit and %d pauses after one look", waits, len(rests)-before)
@@ -44,6 +45,9 @@ func TestTheFeedRestsAfterALook(t *testing.T) {
 		if waits != 1 || f.gen != gen+1 {
 			t.Fatalf("after the pause: %d waits, %d looks", waits, f.gen-gen)
 		}
+		if f.busy != busy+1 {
+			t.Fatalf("a look that followed at once counts as %d in a row, not %d", f.busy, busy+1)
+		}
 		f.Update(Looked{Wanted: Wanted{gen: gen + 1}})
 		f.Update(Rested{gen + 1})
 		waits = 0
@@ -52,17 +56,61 @@ func TestTheFeedRestsAfterALook(t *testing.T) {
 	for _, c := range []struct {
 		took    time.Duration
 		lastKey time.Time
+		busy    int
 		rest    time.Duration
 	}{
-		{time.Millisecond, f.Now, time.Second / FramesPerSecond},
-		{30 * time.Millisecond, f.Now, 120 * time.Millisecond},
-		{time.Millisecond, f.Now.Add(-time.Minute), restUnwatched},
-		{time.Millisecond, time.Time{}, restUnwatched},
-		{100 * time.Millisecond, time.Time{}, 400 * time.Millisecond},
-		{5 * time.Second, time.Time{}, restAtMost},
+		{time.Millisecond, f.Now, 9, time.Second / FramesPerSecond},
+		{30 * time.Millisecond, f.Now, 9, 120 * time.Millisecond},
+		{time.Millisecond, f.Now.Add(-time.Minute), 9, restAtLeast},
+		{time.Millisecond, time.Time{}, 9, restAtLeast},
+		{60 * time.Millisecond, time.Time{}, 0, 240 * time.Millisecond},
+		{20 * time.Millisecond, time.Time{}, 2, 320 * time.Millisecond},
+		{20 * time.Millisecond, time.Time{}, 99, 800 * time.Millisecond},
+		{5 * time.Second, time.Time{}, 9, restAtMost},
 	} {
-		if got := look(c.took, c.lastKey); got != c.rest {
+		if got := look(c.took, c.lastKey, c.busy); got != c.rest {
 			t.Errorf("a look of %s, the last key at %s: a rest of %s, not %s", c.took, c.lastKey, got, c.rest)
+		}
+	}
+}
+
+// However much was written about others, a look finds what was written about the
+// rows on the screen, and takes the rest for changed.
+func TestALookFindsWhatChangedBesideABusyWriter(t *testing.T) {
+	s := ledgertest.NewMemory(time.Now, nil)
+	begin := func(key string) string {
+		t.Helper()
+		r, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: key, Token: ledger.NewToken(),
+			Input: []byte(`{}`), Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Operation.ID
+	}
+	noted, quiet, below := begin("noted"), begin("quiet"), begin("below")
+	for name, others := range map[string]int{"a quiet ledger": 3, "a busy one": 3 * manyEvents} {
+		info, err := s.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range others {
+			begin(ledger.NewID())
+		}
+		if _, err := ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: ledger.NewID(), ID: noted, Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}}); err != nil {
+			t.Fatal(err)
+		}
+		f := &Feed{briefs: map[string]*Brief{noted: {}, quiet: {}, below: {}}, o: Options{Shown: nothing{}}}
+		msg := look(t.Context(), s, Wanted{Tab: ledger.TabInFlight, Limit: 10, Known: []string{noted, quiet, below}, Visible: 2}, time.Now(), info.LastSeq)
+		if msg.err != nil {
+			t.Fatal(msg.err)
+		}
+		msg.Rows = nil // only the history tells
+		f.took(msg)
+		if busy := others > manyEvents; !f.briefs[noted].old || f.briefs[quiet].old || f.briefs[below].old != busy {
+			t.Errorf("%s: of what was noted %t is read again, of what was not %t, of what is not on the screen %t", name, f.briefs[noted].old, f.briefs[quiet].old, f.briefs[below].old)
+		}
+		if now, _ := s.Info(t.Context()); msg.seq != now.LastSeq {
+			t.Errorf("%s: the next look begins at %d, not %d", name, msg.seq, now.LastSeq)
 		}
 	}
 }

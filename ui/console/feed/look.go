@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -29,12 +30,13 @@ func NewRow(rec ledger.Record) Row { return Row{ID: rec.Operation.ID, Row: rec.R
 
 // Wanted says what a look at the ledger is to bring.
 type Wanted struct {
-	Tab    ledger.Tab
-	Filter ledger.Filter
-	Order  ledger.Order
-	Limit  int
-	Known  []string // rows loaded, the visible first: what became of those that are not in the list any more?
-	Gone   []string // rows known to have left: read again only when something was written about them
+	Tab     ledger.Tab
+	Filter  ledger.Filter
+	Order   ledger.Order
+	Limit   int
+	Known   []string // rows loaded, the visible first: what became of those that are not in the list any more?
+	Visible int      // rows on the screen
+	Gone    []string // rows known to have left: read again only when something was written about them
 
 	gen   int
 	after string // one further page instead of the list from its start
@@ -58,8 +60,9 @@ type Looked struct {
 	health []reconcile.Health
 	looks  bool
 	seq    int64
-	moved  []string // operations something was written about since the look before
-	rest   bool     // rows have left, and there are more to look at than one look does
+	moved  map[string]bool // was something written about it since the look before?
+	others bool            // something may have been about those that are not in moved
+	rest   bool            // rows have left, and there are more to look at than one look does
 	took   time.Time
 	cost   time.Duration // how long the look took
 	err    error
@@ -81,7 +84,7 @@ func (f *Feed) load(w Wanted) tea.Cmd {
 }
 
 func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq int64) (msg Looked) {
-	msg.Wanted, msg.took, msg.seq = w, now, seq
+	msg.Wanted, msg.took, msg.seq, msg.moved = w, now, seq, map[string]bool{}
 	fail := func(what string, err error) Looked {
 		msg.err = fmt.Errorf("%s: %w", what, err)
 		return msg
@@ -117,27 +120,33 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	return msg
 }
 
+// manyEvents is how much history one look reads as a whole. Beside a busy writer
+// most of it is about operations that no screen shows.
+const manyEvents = 200
+
 // follow learns from what was written since the look before which details are
 // out of date. The first look needs none of it.
 func (msg *Looked) follow(ctx context.Context, store ledger.Store) error {
-	if msg.seq == 0 {
-		msg.seq = msg.info.LastSeq
+	since := msg.seq
+	msg.seq = msg.info.LastSeq
+	switch n := msg.info.LastSeq - since; {
+	case since == 0 || n <= 0:
 		return nil
+	case n <= manyEvents:
+		events, err := store.Events(ctx, "", since, manyEvents)
+		for _, e := range events {
+			msg.moved[e.OperationID], msg.seq = true, max(msg.seq, e.Seq)
+		}
+		return err
 	}
-	for range 20 {
-		events, err := store.Events(ctx, "", msg.seq, 500)
+	msg.others = true
+	for _, id := range slices.Concat(msg.Known[:min(len(msg.Known), msg.Visible)], msg.Gone) {
+		events, err := store.Events(ctx, id, since, 1)
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			msg.seq = e.Seq
-			msg.moved = append(msg.moved, e.OperationID)
-		}
-		if len(events) < 500 {
-			return nil
-		}
+		msg.moved[id] = len(events) > 0
 	}
-	msg.seq = msg.info.LastSeq
 	return nil
 }
 
@@ -156,15 +165,9 @@ func (msg *Looked) whereTo(ctx context.Context, store ledger.Store, in map[strin
 			ids = append(ids, id)
 		}
 	}
-	if len(msg.Gone) > 0 && len(msg.moved) > 0 {
-		moved := make(map[string]bool, len(msg.moved))
-		for _, id := range msg.moved {
-			moved[id] = true
-		}
-		for _, id := range msg.Gone {
-			if moved[id] && !in[id] {
-				ids = append(ids, id)
-			}
+	for _, id := range msg.Gone {
+		if msg.moved[id] && !in[id] {
+			ids = append(ids, id)
 		}
 	}
 	more := len(ids) > ReadLeft

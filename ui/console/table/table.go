@@ -55,7 +55,7 @@ func New(f ledger.Filter) *Table {
 
 // Wanted is what is read for this list.
 func (l *Table) Wanted() feed.Wanted {
-	return feed.Wanted{Tab: l.Tab, Filter: l.Filter, Order: l.Order(), Limit: l.window(), Known: l.here(), Gone: l.left()}
+	return feed.Wanted{Tab: l.Tab, Filter: l.Filter, Order: l.Order(), Limit: l.window(), Known: l.here(), Visible: len(l.Visible()), Gone: l.left()}
 }
 
 // Order is how this list is sorted.
