@@ -26,7 +26,7 @@ type BeginRequest struct {
 	Source                               Source
 	Sender                               string        // who transmits: pipeline, http, command
 	TokenSent                            bool          // the token is inside this transmission
-	KeyWorks                             bool          // the downstream treats a repeat under this key as the same wish
+	KeyWorks                             bool          // the downstream treats a repeat under this key as the same request
 	Deadline                             time.Duration // of the attempt, from the ledger's Now
 	TTL                                  time.Duration // how long a finished operation keeps its key; 0: for ever
 	Way                                  string        // digest of how the other side is reached; kept in the event

@@ -277,7 +277,7 @@ type Attempt struct {
 	Basis       Basis  // empty for the first
 	GrantID     string // the grant it consumed
 	Sender      string // pipeline, http, command, …
-	KeyWorks    bool   // the downstream is known to treat a repeat under this key as the same wish
+	KeyWorks    bool   // the downstream is known to treat a repeat under this key as the same request
 	TokenSent   bool
 	Actor       string
 	Host        string

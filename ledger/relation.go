@@ -50,7 +50,7 @@ func (r *Record) Landings() []Relation {
 
 // Superseded reports whether a finished operation set what a later one on its target
 // set otherwise, or may have: to ask for it again is to want it back. One that is in
-// conflict, or whose answer no caller was given, stands for its wish.
+// conflict, or whose answer no caller was given, stands for its request.
 func (r *Record) Superseded() bool {
 	o := r.Operation
 	if o.State != Committed && o.State != Failed || o.Conflict != NoConflict || o.Undelivered || r.OpenGrant() != nil {

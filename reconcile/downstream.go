@@ -158,7 +158,7 @@ func (d *downstream) throttled() bool {
 }
 
 // ask puts one question to the downstream, as it wants to be asked. A short
-// pause that it wished for is waited out; a longer one, and an open breaker,
+// pause that it asked for for is waited out; a longer one, and an open breaker,
 // give a *waitError. At its reserved time, ready may still call it off.
 func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func() error, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
 	var done func()

@@ -130,7 +130,7 @@ func concurrency(t *testing.T, open Open) {
 	})
 }
 
-// requests are n wishes for one key, each with ids of its own.
+// requests are n requests for one key, each with ids of its own.
 func (d *desk) requests(key string, n int) []ledger.BeginRequest {
 	out := make([]ledger.BeginRequest, n)
 	for i := range out {
@@ -166,7 +166,7 @@ type oneKey struct {
 	attempt string       // in flight, or in doubt
 }
 
-type wish struct {
+type request struct {
 	begin   bool
 	attempt string
 	outcome ledger.Outcome
@@ -175,7 +175,7 @@ type wish struct {
 var oneKeyModel = porcupine.Model{
 	Init: func() any { return oneKey{} },
 	Step: func(state, input, output any) (bool, any) {
-		k, in := state.(oneKey), input.(wish)
+		k, in := state.(oneKey), input.(request)
 		if in.begin {
 			switch k.state {
 			case "", ledger.Failed:
@@ -196,7 +196,7 @@ var oneKeyModel = porcupine.Model{
 	},
 	Equal: func(a, b any) bool { return a == b },
 	DescribeOperation: func(input, output any) string {
-		in := input.(wish)
+		in := input.(request)
 		if in.begin {
 			return fmt.Sprintf("begin(%s) → %v", in.attempt, output)
 		}
@@ -213,7 +213,7 @@ func linearizable(t *testing.T, open Open) {
 		var mu sync.Mutex
 		var history []porcupine.Operation
 		var tick atomic.Int64
-		did := func(client int, in wish, call func() (string, error)) string {
+		did := func(client int, in request, call func() (string, error)) string {
 			from := tick.Add(1)
 			out, err := call()
 			to := tick.Add(1)
@@ -228,7 +228,7 @@ func linearizable(t *testing.T, open Open) {
 		together(4, func(client int) bool {
 			for n := range 6 {
 				id := fmt.Sprintf("%s-%d-%d", key, client, n)
-				began := did(client, wish{begin: true, attempt: id}, func() (string, error) {
+				began := did(client, request{begin: true, attempt: id}, func() (string, error) {
 					res, err := ledger.Begin(ctx, d.s, ledger.BeginRequest{ChangeID: "c" + id, OperationID: "o" + id, AttemptID: id, Kind: "k", Key: key,
 						Sender: "pipeline", Deadline: time.Minute, Actor: billing})
 					return string(res.Answer), err
@@ -237,7 +237,7 @@ func linearizable(t *testing.T, open Open) {
 					continue
 				}
 				settle := func(outcome ledger.Outcome) {
-					did(client, wish{attempt: id, outcome: outcome}, func() (string, error) {
+					did(client, request{attempt: id, outcome: outcome}, func() (string, error) {
 						req := ledger.SettleRequest{ChangeID: "s" + string(outcome) + id, AttemptID: id, Outcome: outcome, Actor: billing}
 						if outcome == ledger.OutcomeFailed {
 							req.Proof = ledger.Refused

@@ -17,7 +17,7 @@ func sameAs(key string) func(*ledger.BeginRequest) {
 	return func(r *ledger.BeginRequest) { r.Fingerprint = "print of " + key }
 }
 
-// sameFields is the same wish by the fields that make its key, with another input.
+// sameFields is the same request by the fields that make its key, with another input.
 func sameFields(key string) func(*ledger.BeginRequest) {
 	return func(r *ledger.BeginRequest) { r.Marks.Fields = "fields of " + key }
 }
@@ -265,7 +265,7 @@ func besideADoubt(d *desk) {
 }
 
 // A pipeline that begins again after a proven failure is a machine: where the
-// same was wished anew meanwhile, a person decides. What had ended before this
+// same was asked for anew meanwhile, a person decides. What had ended before this
 // one was first begun was no secret then.
 func beginBesideALaterOne(d *desk, same like) {
 	ended := d.settle(d.begun("yesterday", same("today")).Attempt.ID, ledger.OutcomeCommitted)

@@ -119,7 +119,7 @@ func Clip(s string, n int, tail bool) string {
 }
 
 // Tidy bounds what is stored of an answer and takes secrets out of it: the
-// well-known ones, and the values given, which the wish had declared secret.
+// well-known ones, and the values given, which the request had declared secret.
 func Tidy(s ledger.SettleRequest, secrets []string) ledger.SettleRequest {
 	s.Error = Clip(redact.Without(strings.ToValidUTF8(s.Error, "\uFFFD"), secrets), MaxError, false)
 	s.Receipt = Clip(redact.Without(strings.ToValidUTF8(s.Receipt, "\uFFFD"), secrets), maxReceipt, false)

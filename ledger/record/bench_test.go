@@ -18,13 +18,13 @@ func BenchmarkBeginSettle(b *testing.B) {
 	input := func(i int) []byte {
 		return fmt.Appendf(nil, `{"customer":"cus_%d","amount":4200,"currency":"usd","metadata":{"invoice":"INV-%d"}}`, i, i)
 	}
-	keyed := func(i int) Wish { return Wish{Kind: "post", Key: fmt.Sprint(i), Input: input(i)} }
-	made := func(i int) Wish { return Wish{Kind: "post", Input: input(i)} }
-	repeated := func(i int) Wish { return Wish{Kind: "post", Input: input(i % 100)} }
+	keyed := func(i int) Request { return Request{Kind: "post", Key: fmt.Sprint(i), Input: input(i)} }
+	made := func(i int) Request { return Request{Kind: "post", Input: input(i)} }
+	repeated := func(i int) Request { return Request{Kind: "post", Input: input(i % 100)} }
 	for _, c := range []struct {
-		name string
-		rule KindRule
-		wish func(i int) Wish
+		name    string
+		rule    KindRule
+		request func(i int) Request
 	}{
 		{"key given", KindRule{}, keyed},
 		{"key given, priced", priced, keyed},
@@ -63,7 +63,7 @@ func BenchmarkBeginSettle(b *testing.B) {
 					return res.Attempt.ID, err
 				}, func(s ledger.SettleRequest) error { _, err := ledger.Settle(b.Context(), store, s); return err })
 				took += round(func(i int) (string, error) {
-					res, err := r.Begin(b.Context(), c.wish(i))
+					res, err := r.Begin(b.Context(), c.request(i))
 					return res.Attempt.ID, err
 				}, func(s ledger.SettleRequest) error { _, err := r.Settle(b.Context(), s); return err })
 			}

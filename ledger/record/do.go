@@ -39,7 +39,7 @@ type Result struct {
 	Part      bool             // of a replay: Output was too long to be kept whole, or was cleared of secrets
 }
 
-// Do does what w wishes once, however often and wherever it is called. It
+// Do does what w asks for once, however often and wherever it is called. It
 // records the intent, calls send when this caller and nobody else must send, and
 // records what became of it:
 //
@@ -57,7 +57,7 @@ type Result struct {
 // them refused) is followed by another attempt after a pause, within the kind's
 // retry.max. What is in doubt never is.
 //
-// A wish is the same as an earlier one when its Key is, or the key that the kind's
+// A request is the same as an earlier one when its Key is, or the key that the kind's
 // policy makes of it.
 //
 // Do returns a nil error only when the operation is committed; Replayed tells
@@ -65,7 +65,7 @@ type Result struct {
 // *RefusedError or *FailedError; any other error says that the intent could not
 // be recorded and that nothing was sent. When an outcome could not be recorded
 // either, the error is a *DoubtError and the Result holds what send gave.
-func Do(ctx context.Context, r *Recorder, w Wish, send func(context.Context, Call) (Result, error)) (Result, error) {
+func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, Call) (Result, error)) (Result, error) {
 	rule := r.Rule(w.Kind)
 	for {
 		res, err := r.BeginToSend(ctx, w)

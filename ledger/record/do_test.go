@@ -77,7 +77,7 @@ func TestDoSettlesByWhatSendReturns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, store := real(t, KindRule{})
-			res, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "INV-1"}, says(c.res, c.err))
+			res, err := Do(t.Context(), r, Request{Kind: "charge", Key: "INV-1"}, says(c.res, c.err))
 			rec := recorded(t, store, res.Operation.ID)
 			a := rec.Attempts[0]
 			if rec.Operation.State != c.state || res.Operation.State != c.state || a.Proof != c.proof || a.ErrorClass != c.class {
@@ -106,22 +106,22 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 		t.Error("it was sent again")
 		return Result{}, nil
 	}
-	wish := Wish{Kind: "charge", Key: "done", Input: []byte(`{"amount":1}`)}
-	if _, err := Do(t.Context(), r, wish, says(Result{Receipt: "ch_1", Output: []byte("a text"), Effect: "created"}, nil)); err != nil {
+	request := Request{Kind: "charge", Key: "done", Input: []byte(`{"amount":1}`)}
+	if _, err := Do(t.Context(), r, request, says(Result{Receipt: "ch_1", Output: []byte("a text"), Effect: "created"}, nil)); err != nil {
 		t.Fatal(err)
 	}
-	res, err := Do(t.Context(), r, wish, never)
+	res, err := Do(t.Context(), r, request, never)
 	if err != nil || !res.Replayed || string(res.Output) != "a text" || res.Receipt != "ch_1" || res.Effect != "created" {
 		t.Errorf("a finished one: %+v, %v", res, err)
 	}
-	other := wish
+	other := request
 	other.Input = []byte(`{"amount":2}`)
 	if _, err := Do(t.Context(), r, other, never); !errors.Is(err, ledger.ErrKeyReused) {
 		t.Errorf("another input: %v", err)
 	}
-	wish.Key = "doubt"
-	first, _ := Do(t.Context(), r, wish, says(Result{}, io.ErrUnexpectedEOF))
-	_, err = Do(t.Context(), r, wish, never)
+	request.Key = "doubt"
+	first, _ := Do(t.Context(), r, request, says(Result{}, io.ErrUnexpectedEOF))
+	_, err = Do(t.Context(), r, request, never)
 	var doubt *DoubtError
 	if !errors.As(err, &doubt) || doubt.Operation.ID != first.Operation.ID {
 		t.Errorf("in doubt: %v", err)
@@ -131,13 +131,13 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 		Reason: "no more", Actor: ledger.Actor{Name: "ana", Terminal: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Do(t.Context(), r, wish, never); !errors.Is(err, ledger.ErrRefused) {
+	if _, err = Do(t.Context(), r, request, never); !errors.Is(err, ledger.ErrRefused) {
 		t.Errorf("abandoned: %v", err)
 	}
-	wish.Key = "busy"
-	if _, err := Do(t.Context(), r, wish, func(ctx context.Context, _ Call) (Result, error) {
+	request.Key = "busy"
+	if _, err := Do(t.Context(), r, request, func(ctx context.Context, _ Call) (Result, error) {
 		var busy *BusyError
-		if _, err := Do(ctx, r, wish, never); !errors.As(err, &busy) || busy.Operation.DeadlineAt.IsZero() {
+		if _, err := Do(ctx, r, request, never); !errors.As(err, &busy) || busy.Operation.DeadlineAt.IsZero() {
 			t.Errorf("in flight: %v", err)
 		}
 		return Result{}, Refused(errors.New("no"))
@@ -146,7 +146,7 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 	}
 	var calls []Call
 	for range 2 {
-		_, _ = Do(t.Context(), r, wish, func(_ context.Context, c Call) (Result, error) {
+		_, _ = Do(t.Context(), r, request, func(_ context.Context, c Call) (Result, error) {
 			calls = append(calls, c)
 			return Result{}, Refused(errors.New("no"))
 		})
@@ -161,7 +161,7 @@ func TestI1_DoSendsNothingUnrecorded(t *testing.T) {
 	r, store, _ := recorderOver(t, KindRule{})
 	store.Break(errDisk)
 	sent := false
-	_, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
+	_, err := Do(t.Context(), r, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
 		sent = true
 		return Result{}, nil
 	})
@@ -172,7 +172,7 @@ func TestI1_DoSendsNothingUnrecorded(t *testing.T) {
 
 func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 	r, store := real(t, KindRule{Deadline: 150 * time.Millisecond})
-	res, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "hang"}, func(ctx context.Context, c Call) (Result, error) {
+	res, err := Do(t.Context(), r, Request{Kind: "charge", Key: "hang"}, func(ctx context.Context, c Call) (Result, error) {
 		<-ctx.Done()
 		if time.Now().Before(c.Deadline.Add(-time.Millisecond)) {
 			t.Error("it ended early")
@@ -185,7 +185,7 @@ func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 	}
 	// One that minds no context is not believed without something to show.
 	late := func(key string, out Result) ledger.State {
-		res, _ := Do(t.Context(), r, Wish{Kind: "charge", Key: key}, func(ctx context.Context, _ Call) (Result, error) {
+		res, _ := Do(t.Context(), r, Request{Kind: "charge", Key: key}, func(ctx context.Context, _ Call) (Result, error) {
 			<-ctx.Done()
 			return out, nil
 		})
@@ -200,7 +200,7 @@ func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 	// One that comes to its turn too late does not begin.
 	slow, memory, clock := recorderOver(t, KindRule{Deadline: time.Second})
 	slow.store = &slowStore{memory, func() { clock.Advance(2 * time.Second) }}
-	_, err = Do(t.Context(), slow, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
+	_, err = Do(t.Context(), slow, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
 		t.Error("it was sent after the deadline")
 		return Result{}, nil
 	})
@@ -230,7 +230,7 @@ func TestI10_DoOutlivesAPanic(t *testing.T) {
 				t.Errorf("the panic became %v", v)
 			}
 		}()
-		_, _ = Do(t.Context(), r, Wish{Kind: "charge", Key: "k"}, func(_ context.Context, c Call) (Result, error) {
+		_, _ = Do(t.Context(), r, Request{Kind: "charge", Key: "k"}, func(_ context.Context, c Call) (Result, error) {
 			id = c.OperationID
 			panic("boom")
 		})
@@ -241,7 +241,7 @@ func TestI10_DoOutlivesAPanic(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = Do(t.Context(), r, Wish{Kind: "charge", Key: "k2"}, func(_ context.Context, c Call) (Result, error) {
+		_, _ = Do(t.Context(), r, Request{Kind: "charge", Key: "k2"}, func(_ context.Context, c Call) (Result, error) {
 			id = c.OperationID
 			runtime.Goexit()
 			return Result{}, nil
@@ -253,7 +253,7 @@ func TestI10_DoOutlivesAPanic(t *testing.T) {
 	}
 	// A caller that has gone is no reason to forget.
 	ctx, leave := context.WithCancel(t.Context())
-	res, _ := Do(ctx, r, Wish{Kind: "charge", Key: "k3"}, func(ctx context.Context, c Call) (Result, error) {
+	res, _ := Do(ctx, r, Request{Kind: "charge", Key: "k3"}, func(ctx context.Context, c Call) (Result, error) {
 		leave()
 		<-ctx.Done()
 		return Result{Receipt: "r"}, nil
@@ -303,7 +303,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 		req.Header.Set("Idempotency-Key", c.Key)
 		return HTTP(req), nil
 	}
-	res, err := Do(t.Context(), r, Wish{Kind: "charge", Input: []byte(`{"a":1}`)}, post)
+	res, err := Do(t.Context(), r, Request{Kind: "charge", Input: []byte(`{"a":1}`)}, post)
 	var body struct{ ID string }
 	if err != nil || res.Decode(&body) != nil || body.ID != "ch_1" || len(keys) != 2 || keys[0] != keys[1] || keys[0] == "" {
 		t.Fatalf("%v, %s, keys %q", err, res.Output, keys)
@@ -319,7 +319,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 	n := 0
 	down := func(context.Context, Call) (Result, error) { n++; return Result{}, NotSent(syscall.ECONNREFUSED) }
 	var failed *FailedError
-	if _, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "down"}, down); !errors.As(err, &failed) || !errors.Is(err, syscall.ECONNREFUSED) || n != 4 {
+	if _, err := Do(t.Context(), r, Request{Kind: "charge", Key: "down"}, down); !errors.As(err, &failed) || !errors.Is(err, syscall.ECONNREFUSED) || n != 4 {
 		t.Errorf("%d attempts: %v", n, err)
 	}
 	slow := rule
@@ -329,7 +329,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 	defer cancel()
 	n = 0
 	began := time.Now()
-	if _, err := Do(ctx, patient, Wish{Kind: "charge", Key: "later"}, down); !errors.As(err, &failed) || n != 1 || time.Since(began) > 5*time.Minute {
+	if _, err := Do(ctx, patient, Request{Kind: "charge", Key: "later"}, down); !errors.As(err, &failed) || n != 1 || time.Since(began) > 5*time.Minute {
 		t.Errorf("%d attempts in %s: %v", n, time.Since(began), err)
 	}
 }
@@ -339,7 +339,7 @@ func TestI5_DoNeverRetriesDoubt(t *testing.T) {
 	r, _ := real(t, KindRule{Retry: outcome.Retry{Max: 100, BackoffMin: time.Microsecond, BackoffMax: time.Microsecond}})
 	n := 0
 	for _, out := range []Result{{}, {Answer: &ledger.Answer{Via: "http", Sent: true, Status: 503, Header: map[string][]string{"Retry-After": {"0"}}}}} {
-		_, err := Do(t.Context(), r, Wish{Kind: "charge"}, func(context.Context, Call) (Result, error) {
+		_, err := Do(t.Context(), r, Request{Kind: "charge"}, func(context.Context, Call) (Result, error) {
 			n++
 			return out, errors.New("connection refused")
 		})
@@ -348,12 +348,12 @@ func TestI5_DoNeverRetriesDoubt(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if n != 1 { // the second wish is the same one
+	if n != 1 { // the second request is the same one
 		t.Errorf("sent %d times", n)
 	}
 }
 
-// TestI3_ManyDoOneSend: of many callers of one wish, in many recorders, one sends.
+// TestI3_ManyDoOneSend: of many callers of one request, in many recorders, one sends.
 func TestI3_ManyDoOneSend(t *testing.T) {
 	r, store := real(t, KindRule{})
 	var sent atomic.Int32
@@ -364,7 +364,7 @@ func TestI3_ManyDoOneSend(t *testing.T) {
 			if i%2 == 0 {
 				mine = New(store, nil, Options{})
 			}
-			_, err := Do(t.Context(), mine, Wish{Kind: "charge", Key: fmt.Sprint("k", i%4), Wait: true}, func(context.Context, Call) (Result, error) {
+			_, err := Do(t.Context(), mine, Request{Kind: "charge", Key: fmt.Sprint("k", i%4), Wait: true}, func(context.Context, Call) (Result, error) {
 				sent.Add(1)
 				time.Sleep(5 * time.Millisecond)
 				return Result{Receipt: "r"}, nil
@@ -384,7 +384,7 @@ func TestI3_ManyDoOneSend(t *testing.T) {
 // could not be written down.
 func TestDoWithoutRoomForTheOutcome(t *testing.T) {
 	r, store, _ := recorderOver(t, KindRule{})
-	res, err := Do(t.Context(), r, Wish{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
+	res, err := Do(t.Context(), r, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
 		store.Break(ledger.ErrReadOnly) // the kind that is not waited for
 		return Result{Receipt: "ch_1"}, nil
 	})

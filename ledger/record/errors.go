@@ -9,7 +9,7 @@ import (
 )
 
 // DoubtError: the write may have landed and nobody knows. It must not be sent
-// again by the caller; a read or a person settles it, and the same wish is
+// again by the caller; a read or a person settles it, and the same request is
 // answered with what they find. Err is why no answer came, nil when that was
 // recorded by somebody else.
 type DoubtError struct {
@@ -24,14 +24,14 @@ func (e *DoubtError) Error() string {
 func (e *DoubtError) Unwrap() error { return e.Err }
 
 // BusyError: an attempt is in flight elsewhere, until Operation.DeadlineAt at the
-// latest. Wish.Wait waits for it instead.
+// latest. Request.Wait waits for it instead.
 type BusyError struct{ Operation ledger.Operation }
 
 func (e *BusyError) Error() string {
 	return about(e.Operation, "in progress until "+e.Operation.DeadlineAt.UTC().Format(time.RFC3339)+" at the latest", nil)
 }
 
-// ReusedError: the key belongs to a wish with another input (I4).
+// ReusedError: the key belongs to a request with another input (I4).
 type ReusedError struct{ Operation ledger.Operation }
 
 func (e *ReusedError) Error() string {
@@ -54,7 +54,7 @@ func (e *RefusedError) Error() string { return about(e.Operation, "refused: "+e.
 func (e *RefusedError) Is(target error) bool { return target == ledger.ErrRefused }
 
 // FailedError: the write is known to have had no effect, and no further attempt
-// is due. The same wish may be asked for again.
+// is due. The same request may be asked for again.
 type FailedError struct {
 	Operation ledger.Operation
 	Proof     ledger.Proof // why that is known

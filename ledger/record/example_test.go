@@ -30,8 +30,8 @@ func ExampleDo() {
 
 	charge := func(ctx context.Context, invoice string) error {
 		form := url.Values{"amount": {"4200"}, "currency": {"usd"}}
-		wish := record.Wish{Kind: "stripe.charge", Key: invoice, Input: json.RawMessage(`{"amount":4200,"currency":"usd"}`)}
-		result, err := record.Do(ctx, recorder, wish, func(ctx context.Context, call record.Call) (record.Result, error) {
+		request := record.Request{Kind: "stripe.charge", Key: invoice, Input: json.RawMessage(`{"amount":4200,"currency":"usd"}`)}
+		result, err := record.Do(ctx, recorder, request, func(ctx context.Context, call record.Call) (record.Result, error) {
 			form.Set("metadata[indoubt]", call.Token)
 			req, err := http.NewRequestWithContext(ctx, "POST", stripe.URL+"/v1/payment_intents", strings.NewReader(form.Encode()))
 			if err != nil {
@@ -69,7 +69,7 @@ func ExampleDo_errors() {
 	defer done()
 
 	mail := func(deliver func() error) {
-		_, err := record.Do(context.Background(), recorder, record.Wish{Kind: "mail", Key: "welcome-7"},
+		_, err := record.Do(context.Background(), recorder, record.Request{Kind: "mail", Key: "welcome-7"},
 			func(context.Context, record.Call) (record.Result, error) { return record.Result{}, deliver() })
 		var doubt *record.DoubtError
 		var failed *record.FailedError
@@ -113,7 +113,7 @@ func ExampleRecorder_Begin() {
 	ctx := context.Background()
 
 	charge := func() {
-		begun, err := recorder.Begin(ctx, record.Wish{Kind: "charge", Key: "INV-1042", Input: json.RawMessage(`{"invoice":"INV-1042","amount":4200}`)})
+		begun, err := recorder.Begin(ctx, record.Request{Kind: "charge", Key: "INV-1042", Input: json.RawMessage(`{"invoice":"INV-1042","amount":4200}`)})
 		if err != nil {
 			fmt.Println("not recorded, so not sent:", err)
 			return

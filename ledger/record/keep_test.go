@@ -55,7 +55,7 @@ func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 			r := record.New(s, nil, record.Options{Log: func(line string) { mu.Lock(); said = append(said, line); mu.Unlock() }})
 			begun := make([]ledger.BeginResult, 3)
 			for i := range begun {
-				if begun[i], err = r.Begin(t.Context(), record.Wish{Kind: "k", Key: fmt.Sprint(i)}); err != nil {
+				if begun[i], err = r.Begin(t.Context(), record.Request{Kind: "k", Key: fmt.Sprint(i)}); err != nil {
 					t.Fatal(err)
 				}
 			}

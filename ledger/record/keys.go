@@ -14,9 +14,9 @@ import (
 	"indoubt/ledger/outcome"
 )
 
-// keyBase makes the key of a wish whose caller brought none. A numbered one comes
+// keyBase makes the key of a request whose caller brought none. A numbered one comes
 // in generations.
-func (r *Recorder) keyBase(w Wish, rule KindRule, req ledger.BeginRequest) (base string, numbered bool, err error) {
+func (r *Recorder) keyBase(w Request, rule KindRule, req ledger.BeginRequest) (base string, numbered bool, err error) {
 	strategy := rule.KeyStrategy
 	if strategy == "" {
 		strategy = KeyContent
@@ -35,7 +35,7 @@ func (r *Recorder) keyBase(w Wish, rule KindRule, req ledger.BeginRequest) (base
 	return strategy + "-" + digest, true, nil
 }
 
-// NoKeyError says that a wish lacks what its kind's policy makes a key of.
+// NoKeyError says that a request lacks what its kind's policy makes a key of.
 type NoKeyError struct {
 	Kind string
 	Err  error
@@ -46,7 +46,7 @@ func (e *NoKeyError) Unwrap() error { return e.Err }
 
 // keyParts is what the key is made from. It is taken from the input as it is
 // recorded, so that a digest stands for what is secret.
-func keyParts(strategy string, w Wish, rule KindRule, req ledger.BeginRequest) (map[string]any, error) {
+func keyParts(strategy string, w Request, rule KindRule, req ledger.BeginRequest) (map[string]any, error) {
 	parts := map[string]any{}
 	switch strategy {
 	case KeyContent:
@@ -77,9 +77,9 @@ func keyParts(strategy string, w Wish, rule KindRule, req ledger.BeginRequest) (
 	return parts, nil
 }
 
-// seen is the part of a wish's input in which the paths of the rule begin.
-func (rule KindRule) seen(w Wish, input json.RawMessage) json.RawMessage {
-	if rule.Input == "" || w.Request == nil {
+// seen is the part of a request's input in which the paths of the rule begin.
+func (rule KindRule) seen(w Request, input json.RawMessage) json.RawMessage {
+	if rule.Input == "" || w.HTTP == nil {
 		return input
 	}
 	part, err := ledger.Part(input, rule.Input)
@@ -89,12 +89,12 @@ func (rule KindRule) seen(w Wish, input json.RawMessage) json.RawMessage {
 	return part
 }
 
-// redact are the paths of what is secret in a wish's input. A path that holds for
+// redact are the paths of what is secret in a request's input. A path that holds for
 // every kind may mean the whole request, so that it is taken both ways.
-func (rule KindRule) redact(w Wish) (paths []string) {
+func (rule KindRule) redact(w Request) (paths []string) {
 	for _, path := range rule.Redact {
 		paths = append(paths, path)
-		if rule.Input == "" || w.Request == nil {
+		if rule.Input == "" || w.HTTP == nil {
 			continue
 		}
 		if path = strings.TrimPrefix(path, "input."); strings.HasPrefix(path, "[") {
@@ -106,11 +106,11 @@ func (rule KindRule) redact(w Wish) (paths []string) {
 	return paths
 }
 
-// generation names the made keys of one wish: "content-1f3a…", then
-// "content-1f3a….2", and so on. The newest stands for the wish until its operation
-// is finished and the window after it has run out (or, for a fresh wish, until it
+// generation names the made keys of one request: "content-1f3a…", then
+// "content-1f3a….2", and so on. The newest stands for the request until its operation
+// is finished and the window after it has run out (or, for a fresh request, until it
 // is committed); then the next one begins. The key itself changes, because a
-// downstream that still remembers the old one would answer a new wish with the
+// downstream that still remembers the old one would answer a new request with the
 // old result. Two processes that find the same newest generation ask for the same
 // key, so that only one of them sends.
 type generation struct{ kind, scope, base string } // the kind "" is any
@@ -122,10 +122,10 @@ func (g generation) key(n int) string {
 	return g.base + "." + strconv.Itoa(n)
 }
 
-// standing is the generation that stands for the wish now, with the newest record
+// standing is the generation that stands for the request now, with the newest record
 // where that one does not. Generations have no gaps, so that the newest is found in
 // a few steps from one that is known to exist, however many there are.
-func (r *Recorder) standing(ctx context.Context, g generation, from int, w wishing) (n int, passed ledger.Record, err error) {
+func (r *Recorder) standing(ctx context.Context, g generation, from int, w standingRule) (n int, passed ledger.Record, err error) {
 	var newest ledger.Record
 	last, beyond := from-1, 0 // generation last is known to exist, beyond is known not to
 	for step := 1; beyond == 0 || beyond-last > 1; {
@@ -181,19 +181,19 @@ func (s *generations) found(g generation, n int) {
 	s.seen[g] = max(s.seen[g], n)
 }
 
-// wishing is how a wish stands to an earlier one under the same made key.
-type wishing struct {
+// standingRule is how a request stands to an earlier one under the same made key.
+type standingRule struct {
 	window time.Duration
-	fresh  bool   // a commit whose answer was delivered is the end of the wish
+	fresh  bool   // a commit whose answer was delivered is the end of the request
 	hold   string // one of the Hold… constants
 	// supersedes: so is a later one on its target.
 	supersedes bool
 }
 
-// over reports whether a made key's operation no longer stands for a new wish.
+// over reports whether a made key's operation no longer stands for a new request.
 // What is granted or in conflict always does; but a possible duplicate has landed,
 // and its answer is as good as any.
-func (w wishing) over(rec ledger.Record) bool {
+func (w standingRule) over(rec ledger.Record) bool {
 	o := rec.Operation
 	if o.Conflict != ledger.NoConflict && !(w.fresh && o.Conflict == ledger.PossibleDuplicate) {
 		return false

@@ -30,27 +30,27 @@ func TestMadeKeys(t *testing.T) {
 	cases := []struct {
 		name string
 		rule KindRule
-		a, b Wish
+		a, b Request
 		same bool
 	}{
 		{"fields equal", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"c.id", "lines[0].n"}},
-			Wish{Input: in(`{"c":{"id":7},"lines":[{"n":1}],"x":1}`)}, Wish{Input: in(`{"lines":[{"n":1.0}],"c":{"id":7},"x":1}`)}, true},
+			Request{Input: in(`{"c":{"id":7},"lines":[{"n":1}],"x":1}`)}, Request{Input: in(`{"lines":[{"n":1.0}],"c":{"id":7},"x":1}`)}, true},
 		{"fields differ", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"a", "b"}},
-			Wish{Input: in(`{"a":"12","b":"3"}`)}, Wish{Input: in(`{"a":"1","b":"23"}`)}, false},
-		{"a text is no number", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"a"}}, Wish{Input: in(`{"a":"1"}`)}, Wish{Input: in(`{"a":1}`)}, false},
-		{"large ids differ", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"a"}}, Wish{Input: in(`{"a":9007199254740993}`)}, Wish{Input: in(`{"a":9007199254740992}`)}, false},
-		{"random", KindRule{KeyStrategy: KeyRandom}, Wish{Input: in(`1`)}, Wish{Input: in(`1`)}, false},
-		{"content equal", KindRule{KeyStrategy: KeyContent}, Wish{Input: in(`{"a":1,"b":2}`)}, Wish{Input: in(`{"b":2,"a":1}`)}, true},
-		{"content differs", KindRule{KeyStrategy: KeyContent}, Wish{Input: in(`{"a":1}`)}, Wish{Input: in(`{"a":2}`)}, false},
-		{"not stated: content", KindRule{}, Wish{Input: in(`{"a":1}`)}, Wish{Input: in(`{"a":1}`)}, true},
-		{"session equal", KindRule{KeyStrategy: KeySession}, Wish{Session: "s", Input: in(`1`)}, Wish{Session: "s", Input: in(`1`)}, true},
-		{"sessions differ", KindRule{KeyStrategy: KeySession}, Wish{Session: "s", Input: in(`1`)}, Wish{Session: "t", Input: in(`1`)}, false},
-		{"row by id", KindRule{KeyStrategy: KeyRow}, Wish{Input: in(`{"id":1}`)}, Wish{Input: in(`{"id":2}`)}, false},
-		{"row of another pipeline", KindRule{KeyStrategy: KeyRow}, Wish{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a"}},
-			Wish{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "b"}}, false},
-		{"row of another run", KindRule{KeyStrategy: KeyRow}, Wish{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a", Run: "1"}},
-			Wish{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a", Run: "2"}}, true},
-		{"another scope", KindRule{KeyStrategy: KeyContent}, Wish{Scope: "x", Input: in(`1`)}, Wish{Scope: "y", Input: in(`1`)}, false},
+			Request{Input: in(`{"a":"12","b":"3"}`)}, Request{Input: in(`{"a":"1","b":"23"}`)}, false},
+		{"a text is no number", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"a"}}, Request{Input: in(`{"a":"1"}`)}, Request{Input: in(`{"a":1}`)}, false},
+		{"large ids differ", KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"a"}}, Request{Input: in(`{"a":9007199254740993}`)}, Request{Input: in(`{"a":9007199254740992}`)}, false},
+		{"random", KindRule{KeyStrategy: KeyRandom}, Request{Input: in(`1`)}, Request{Input: in(`1`)}, false},
+		{"content equal", KindRule{KeyStrategy: KeyContent}, Request{Input: in(`{"a":1,"b":2}`)}, Request{Input: in(`{"b":2,"a":1}`)}, true},
+		{"content differs", KindRule{KeyStrategy: KeyContent}, Request{Input: in(`{"a":1}`)}, Request{Input: in(`{"a":2}`)}, false},
+		{"not stated: content", KindRule{}, Request{Input: in(`{"a":1}`)}, Request{Input: in(`{"a":1}`)}, true},
+		{"session equal", KindRule{KeyStrategy: KeySession}, Request{Session: "s", Input: in(`1`)}, Request{Session: "s", Input: in(`1`)}, true},
+		{"sessions differ", KindRule{KeyStrategy: KeySession}, Request{Session: "s", Input: in(`1`)}, Request{Session: "t", Input: in(`1`)}, false},
+		{"row by id", KindRule{KeyStrategy: KeyRow}, Request{Input: in(`{"id":1}`)}, Request{Input: in(`{"id":2}`)}, false},
+		{"row of another pipeline", KindRule{KeyStrategy: KeyRow}, Request{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a"}},
+			Request{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "b"}}, false},
+		{"row of another run", KindRule{KeyStrategy: KeyRow}, Request{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a", Run: "1"}},
+			Request{Input: in(`{"id":1}`), Source: ledger.Source{Pipeline: "a", Run: "2"}}, true},
+		{"another scope", KindRule{KeyStrategy: KeyContent}, Request{Scope: "x", Input: in(`1`)}, Request{Scope: "y", Input: in(`1`)}, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,37 +62,37 @@ func TestMadeKeys(t *testing.T) {
 		})
 	}
 	r, _, _ := ledgerOver(t, KindRule{KeyStrategy: KeySession})
-	if _, err := r.Begin(t.Context(), Wish{Kind: "post", Input: in(`1`)}); err == nil {
+	if _, err := r.Begin(t.Context(), Request{Kind: "post", Input: in(`1`)}); err == nil {
 		t.Error("a key per session, without a session")
 	}
 }
 
-// TestWindowSlides: a made key stands for the same wish until the window after
-// its settlement; then a new wish gets a new key, because the downstream may
+// TestWindowSlides: a made key stands for the same request until the window after
+// its settlement; then a new request gets a new key, because the downstream may
 // still remember the old one.
 func TestWindowSlides(t *testing.T) {
 	r, _, clock := ledgerOver(t, KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"i"}, Window: time.Hour, TTL: 24 * time.Hour, Deadline: time.Minute})
-	wish := Wish{Input: json.RawMessage(`{"i":"INV-1","note":"x"}`)}
+	request := Request{Input: json.RawMessage(`{"i":"INV-1","note":"x"}`)}
 	keys := map[string]bool{}
 	for n := range 9 {
-		res := begin(t, r, wish)
+		res := begin(t, r, request)
 		if res.Answer != ledger.AnswerBegun || keys[res.Operation.Key] {
-			t.Fatalf("wish %d: %s under %s", n, res.Answer, res.Operation.Key)
+			t.Fatalf("request %d: %s under %s", n, res.Answer, res.Operation.Key)
 		}
 		keys[res.Operation.Key] = true
 		settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
 		clock.Advance(59 * time.Minute)
-		if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished {
-			t.Fatalf("wish %d, within the window: %s", n, res.Answer)
+		if res := begin(t, r, request); res.Answer != ledger.AnswerFinished {
+			t.Fatalf("request %d, within the window: %s", n, res.Answer)
 		}
 		clock.Advance(2 * time.Minute)
 	}
-	inFlight := begin(t, r, wish)
+	inFlight := begin(t, r, request)
 	clock.Advance(72 * time.Hour)
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != inFlight.Operation.ID {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != inFlight.Operation.ID {
 		t.Errorf("what is in doubt is passed over after its window: %s", res.Answer)
 	}
-	other := Wish{Input: json.RawMessage(`{"i":"INV-1","note":"y"}`)}
+	other := Request{Input: json.RawMessage(`{"i":"INV-1","note":"y"}`)}
 	if res := begin(t, r, other); res.Answer != ledger.AnswerKeyReused {
 		t.Errorf("other input under the same fields: %s", res.Answer)
 	}
@@ -103,15 +103,17 @@ func TestWindowSlides(t *testing.T) {
 func TestRollback(t *testing.T) {
 	rule := KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"image"}, Window: time.Hour, Deadline: time.Minute, Supersedes: true, Idempotent: true,
 		Target: func(ledger.Operation) string { return "web" }}
-	for name, wish := range map[string]func(image string) Wish{
-		"made key": func(image string) Wish { return Wish{Input: json.RawMessage(`{"image":"` + image + `"}`)} },
-		"own key":  func(image string) Wish { return Wish{Key: image, Input: json.RawMessage(`{"image":"` + image + `"}`)} },
+	for name, request := range map[string]func(image string) Request{
+		"made key": func(image string) Request { return Request{Input: json.RawMessage(`{"image":"` + image + `"}`)} },
+		"own key": func(image string) Request {
+			return Request{Key: image, Input: json.RawMessage(`{"image":"` + image + `"}`)}
+		},
 	} {
 		r, _, clock := ledgerOver(t, rule)
 		deploy := func(image, sender string, want ledger.BeginAnswer) {
 			t.Helper()
 			clock.Advance(time.Second)
-			w := wish(image)
+			w := request(image)
 			w.Sender = sender
 			res := begin(t, r, w)
 			if res.Answer != want {
@@ -134,21 +136,21 @@ func TestRollback(t *testing.T) {
 }
 
 // TestUnstatedStrategyEndsWithACommit: without a key and without a policy the
-// same input is one wish until it is committed.
+// same input is one request until it is committed.
 func TestUnstatedStrategyEndsWithACommit(t *testing.T) {
 	r, _, clock := ledgerOver(t, KindRule{Deadline: time.Minute})
-	wish := Wish{Input: json.RawMessage(`{"a":1}`)}
-	first := begin(t, r, wish)
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerInProgress {
+	request := Request{Input: json.RawMessage(`{"a":1}`)}
+	first := begin(t, r, request)
+	if res := begin(t, r, request); res.Answer != ledger.AnswerInProgress {
 		t.Errorf("in flight: %s", res.Answer)
 	}
 	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
-	second := begin(t, r, wish)
+	second := begin(t, r, request)
 	if second.Answer != ledger.AnswerBegun || second.Operation.ID == first.Operation.ID {
 		t.Errorf("after a commit: %s", second.Answer)
 	}
 	clock.Advance(time.Hour)
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != second.Operation.ID {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != second.Operation.ID {
 		t.Errorf("in doubt: %s", res.Answer)
 	}
 }
@@ -157,21 +159,21 @@ func TestUnstatedStrategyEndsWithACommit(t *testing.T) {
 // remembers it.
 func TestRemembersOutlivesTTL(t *testing.T) {
 	r, _, clock := ledgerOver(t, KindRule{TTL: time.Hour, Remembers: 24 * time.Hour})
-	wish := Wish{Key: "k", Input: json.RawMessage(`1`)}
-	first := begin(t, r, wish)
+	request := Request{Key: "k", Input: json.RawMessage(`1`)}
+	first := begin(t, r, request)
 	if !first.Attempt.KeyWorks {
 		t.Error("the downstream remembers keys, and the attempt does not say so")
 	}
 	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
 	clock.Advance(23 * time.Hour)
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerFinished {
 		t.Errorf("while it is remembered: %s", res.Answer)
 	}
 	clock.Advance(2 * time.Hour)
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerBegun || res.Operation.ID == first.Operation.ID {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerBegun || res.Operation.ID == first.Operation.ID {
 		t.Errorf("afterwards: %s", res.Answer)
 	}
-	if res := begin(t, r, Wish{Key: "k2", Sender: "command", Input: json.RawMessage(`1`)}); res.Attempt.KeyWorks {
+	if res := begin(t, r, Request{Key: "k2", Sender: "command", Input: json.RawMessage(`1`)}); res.Attempt.KeyWorks {
 		t.Error("a command that does not carry the key cannot have it work")
 	}
 }
@@ -180,17 +182,17 @@ func TestRemembersOutlivesTTL(t *testing.T) {
 // same key as one that has been there all along.
 func TestGenerationsAreFoundWithoutMemory(t *testing.T) {
 	r, store, clock := ledgerOver(t, KindRule{})
-	wish := Wish{Input: json.RawMessage(`{"a":1}`)}
+	request := Request{Input: json.RawMessage(`{"a":1}`)}
 	for n := 1; n <= 12; n++ {
-		res := begin(t, r, wish)
+		res := begin(t, r, request)
 		stranger := New(store, nil, Options{Clock: clock.Now})
-		if met := begin(t, stranger, wish); met.Answer != ledger.AnswerInProgress || met.Operation.ID != res.Operation.ID {
-			t.Fatalf("wish %d: %s under %s, not %s", n, met.Answer, met.Operation.Key, res.Operation.Key)
+		if met := begin(t, stranger, request); met.Answer != ledger.AnswerInProgress || met.Operation.ID != res.Operation.ID {
+			t.Fatalf("request %d: %s under %s, not %s", n, met.Answer, met.Operation.Key, res.Operation.Key)
 		}
 		settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
 		if n%3 == 0 { // what others do while this one is not looking
 			for range n {
-				settle(t, r, begin(t, stranger, wish).Attempt.ID, ledger.OutcomeCommitted)
+				settle(t, r, begin(t, stranger, request).Attempt.ID, ledger.OutcomeCommitted)
 			}
 		}
 	}
@@ -201,14 +203,14 @@ func TestGenerationsAreFoundWithoutMemory(t *testing.T) {
 func TestATTLGivesTheKeyBack(t *testing.T) {
 	for _, outcome := range []ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeFailed} {
 		r, store, clock := ledgerOver(t, KindRule{TTL: time.Hour, Deadline: time.Minute})
-		first := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`1`)})
+		first := begin(t, r, Request{Key: "k", Input: json.RawMessage(`1`)})
 		settle(t, r, first.Attempt.ID, outcome)
 		clock.Advance(time.Hour)
-		if res := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`2`)}); res.Answer != ledger.AnswerKeyReused {
+		if res := begin(t, r, Request{Key: "k", Input: json.RawMessage(`2`)}); res.Answer != ledger.AnswerKeyReused {
 			t.Errorf("%s, at its end: %s", outcome, res.Answer)
 		}
 		clock.Advance(time.Second)
-		second := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`2`)})
+		second := begin(t, r, Request{Key: "k", Input: json.RawMessage(`2`)})
 		if second.Answer != ledger.AnswerBegun || second.Operation.ID == first.Operation.ID || second.Attempt.N != 1 || second.Operation.Token == first.Operation.Token {
 			t.Fatalf("%s, after its end: %s %+v", outcome, second.Answer, second.Operation)
 		}
@@ -271,11 +273,11 @@ func TestNothingOpenExpires(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, key := range []string{"k", ""} { // a given one, and one made with a window
 				r, store, clock := ledgerOver(t, KindRule{TTL: time.Hour, Window: time.Minute, KeyStrategy: KeyContent, Deadline: 60 * time.Hour})
-				first := begin(t, r, Wish{Key: key, Input: json.RawMessage(`1`)})
+				first := begin(t, r, Request{Key: key, Input: json.RawMessage(`1`)})
 				c.make(t, r, store, clock, first)
 				clock.Advance(50 * time.Hour)
-				res := begin(t, r, Wish{Key: key, Input: json.RawMessage(`1`)})
-				if key == "" && c.name == "abandoned" { // it decides about one wish, and a later one is another
+				res := begin(t, r, Request{Key: key, Input: json.RawMessage(`1`)})
+				if key == "" && c.name == "abandoned" { // it decides about one request, and a later one is another
 					c.want = ledger.AnswerBegun
 					if res.Operation.ID == first.Operation.ID {
 						t.Error("abandoned, and sent")

@@ -31,7 +31,7 @@ func (f RulesFunc) Rule(kind string) KindRule { return f(kind) }
 // The key strategies. A key that the caller gives counts before all of them.
 const (
 	KeyFields  = "fields"  // the values of KeyFrom
-	KeyRandom  = "random"  // every begin is a wish of its own
+	KeyRandom  = "random"  // every begin is a request of its own
 	KeyContent = "content" // the whole input
 	KeySession = "session" // the session and the whole input
 	KeyRow     = "row"     // the pipeline and its row: the values of KeyFrom, else the input's id
@@ -50,11 +50,11 @@ type KindRule struct {
 	Deadline  time.Duration // of one attempt; DefaultDeadline when 0
 	TTL       time.Duration // how long a finished operation keeps its key; 0: for ever
 	Remembers time.Duration // how long the downstream remembers a key; 0: not at all
-	// Window is how long a made key stands for the same wish after the operation
+	// Window is how long a made key stands for the same request after the operation
 	// was last settled. It slides; 0: as long as the key is kept.
 	Window time.Duration
 	// KeyStrategy is one of the Key… constants. "" is KeyContent, but a commit is
-	// the end of the wish: the same input after it is a new one.
+	// the end of the request: the same input after it is a new one.
 	KeyStrategy string
 	KeyFrom     []string
 	// Input is the path of what stands for the whole input, of an HTTP request: the
@@ -65,7 +65,7 @@ type KindRule struct {
 	TokenAppend   string // path of a list in the input that senders add the token to, or of a text that it ends
 	Redact        []string
 	Access        string // read, write or "" when not stated
-	Repeat        string // replay: an identical call after a delivered commit gets its answer; else it is a new wish
+	Repeat        string // replay: an identical call after a delivered commit gets its answer; else it is a new request
 	// HoldBack says which doubts hold a proxy's identical call back that brings no key:
 	// one of the Hold… constants; "" is HoldLost.
 	HoldBack string
@@ -100,20 +100,20 @@ type Options struct {
 	Source ledger.Source
 	Clock  ledger.Clock // time.Now when nil; needs a monotonic reading
 	Log    func(string) // what whoever runs this should know; nobody when nil
-	Reader Reader       // nil: a Wish with Reconcile is answered as it stands
+	Reader Reader       // nil: a Request with Reconcile is answered as it stands
 	// Secret keys the digests that stand for redacted values. When nil the store is
 	// asked for the key that belongs to the ledger, if it keeps one.
 	Secret []byte
 }
 
-// Wish is what a pipeline wants done once.
-type Wish struct {
+// Request is what a pipeline wants done once.
+type Request struct {
 	Kind, Scope, Key, Session string
 	Way, Remark               string // see ledger.BeginRequest
 	Client                    string // the program that asks, by its own word; kept with the session, and in no key
 	Input                     json.RawMessage
 	Command                   *ledger.Command
-	Request                   *ledger.Request // as it is sent, of a recorder of HTTP
+	HTTP                      *ledger.Request // as it is sent, of a recorder of HTTP
 	Source                    ledger.Source
 	Sender                    string        // who transmits; pipeline when empty
 	Wrapped                   bool          // a command that this process starts does
@@ -123,12 +123,12 @@ type Wish struct {
 	ID, Token                 string        // made when empty
 	Secret                    []string      // paths of the input that are redacted beside the kind's
 	// AwaitsDelivery: the caller says with Recorder.Deliver when it has passed the
-	// final answer on. Until then a fresh wish of the same input gets that answer.
+	// final answer on. Until then a fresh request of the same input gets that answer.
 	AwaitsDelivery bool
 	// AnyKind: a key that the caller gives, or that is made of the whole input, stands
-	// for the same wish whatever its kind was called when it was recorded.
+	// for the same request whatever its kind was called when it was recorded.
 	AnyKind bool
-	// Fresh makes a new wish of one whose made key belongs to a finished
+	// Fresh makes a new request of one whose made key belongs to a finished
 	// operation. What is pending or in doubt is never passed over.
 	Fresh bool
 	// Wait waits while another attempt is in flight; Reconcile reads the

@@ -16,7 +16,7 @@ import (
 	"indoubt/ledger/wire/procgroup"
 )
 
-// Recorder records wishes and what became of them. It is safe for use by many
+// Recorder records requests and what became of them. It is safe for use by many
 // goroutines.
 type Recorder struct {
 	store   ledger.Store
@@ -71,7 +71,7 @@ func (r *Recorder) Rule(kind string) KindRule {
 	return rule
 }
 
-// Begin records the intent to send one wish, durably, or says why the caller
+// Begin records the intent to send one request, durably, or says why the caller
 // must not send (I1, I3, I4). Only ledger.AnswerBegun allows sending; an error
 // means that nothing may be sent either, because what cannot be recorded is not
 // sent.
@@ -79,7 +79,7 @@ func (r *Recorder) Rule(kind string) KindRule {
 // The attempt counts as having carried a working idempotency key where the
 // policy says that the downstream remembers keys and the caller sends it: a
 // Sender other than "command", "http" and "mcp" is trusted to, those only with KeySent.
-func (r *Recorder) Begin(ctx context.Context, w Wish) (ledger.BeginResult, error) {
+func (r *Recorder) Begin(ctx context.Context, w Request) (ledger.BeginResult, error) {
 	res, err := r.BeginToSend(ctx, w)
 	return res.BeginResult, err
 }
@@ -92,7 +92,7 @@ type Begun struct {
 }
 
 // BeginToSend is Begin for a sender in this process.
-func (r *Recorder) BeginToSend(ctx context.Context, w Wish) (Begun, error) {
+func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
 	rule := r.Rule(w.Kind)
 	req, secrets, err := r.request(w, rule)
 	if err != nil {
@@ -159,8 +159,8 @@ func (r *Recorder) ReadNow(ctx context.Context, operationID string) error {
 	return err
 }
 
-// begin asks once, under the key that the wish has or that is made for it.
-func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
+// begin asks once, under the key that the request has or that is made for it.
+func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
 	if req.Key != "" {
 		req.AnyKind = w.AnyKind
 		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
@@ -178,7 +178,7 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 		req.AnyKind, g.kind = true, ""
 	}
 	from := r.made.newest(g)
-	if from == 0 { // most wishes are new, and need no look
+	if from == 0 { // most requests are new, and need no look
 		req.Key = base
 		res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price, onlyNew: true}, rule, req)
 		if !errors.Is(err, errNotNew) {
@@ -189,9 +189,9 @@ func (r *Recorder) begin(ctx context.Context, w Wish, rule KindRule, req ledger.
 	return r.beginNumbered(ctx, w, rule, req, g, from)
 }
 
-// beginNumbered asks under the generation of a made key that stands for the wish.
-func (r *Recorder) beginNumbered(ctx context.Context, w Wish, rule KindRule, req ledger.BeginRequest, g generation, from int) (ledger.BeginResult, error) {
-	how := wishing{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", supersedes: req.Supersedes, hold: HoldAll}
+// beginNumbered asks under the generation of a made key that stands for the request.
+func (r *Recorder) beginNumbered(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest, g generation, from int) (ledger.BeginResult, error) {
+	how := standingRule{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", supersedes: req.Supersedes, hold: HoldAll}
 	if w.AwaitsDelivery && rule.KeyStrategy == "" {
 		how.hold = cmp.Or(rule.HoldBack, HoldLost)
 	}
@@ -209,7 +209,7 @@ func (r *Recorder) beginNumbered(ctx context.Context, w Wish, rule KindRule, req
 			return res, err
 		}
 		r.made.found(g, n)
-		// It may stand for this wish no more since it was looked at.
+		// It may stand for this request no more since it was looked at.
 		rec, err := r.store.Read(ctx, ledger.Locator{Kind: g.kind, Scope: g.scope, Key: req.Key})
 		if err != nil || !how.over(rec) {
 			return res, nil
@@ -279,23 +279,23 @@ func (s recording) Change(ctx context.Context, at ledger.Locator, changeID strin
 	})
 }
 
-// BeginRequest is what a begin of a wish would ask the ledger, with secrets
+// BeginRequest is what a begin of a request would ask the ledger, with secrets
 // replaced.
-func (r *Recorder) BeginRequest(w Wish) (ledger.BeginRequest, error) {
+func (r *Recorder) BeginRequest(w Request) (ledger.BeginRequest, error) {
 	req, _, err := r.request(w, r.Rule(w.Kind))
 	return req, err
 }
 
-// request turns a wish into what the ledger is asked, with secrets replaced.
-func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string, error) {
+// request is what the ledger is asked for a request, with secrets replaced.
+func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []string, error) {
 	if w.Kind == "" {
-		return ledger.BeginRequest{}, nil, errors.New("a wish needs a kind")
+		return ledger.BeginRequest{}, nil, errors.New("a request needs a kind")
 	}
-	clean, err := r.redact.wish(w.Input, w.Command, append(rule.redact(w), w.Secret...))
+	clean, err := r.redact.request(w.Input, w.Command, append(rule.redact(w), w.Secret...))
 	if err != nil {
 		return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
 	}
-	fingerprint := "" // without an input, wishes are told by their keys alone
+	fingerprint := "" // without an input, requests are told by their keys alone
 	if len(clean.input) > 0 {
 		if fingerprint, err = ledger.Fingerprint(clean.input); err != nil {
 			return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
@@ -314,8 +314,8 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command" && w.Sender != "http" && w.Sender != "mcp"),
 		Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Way: w.Way, Remark: w.Remark, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}
-	if req.Request = w.Request; req.Request != nil && clean.redacted {
-		req.Request = &ledger.Request{Method: w.Request.Method, Origin: w.Request.Origin, Callers: w.Request.Callers, Lost: "parts of it are secret, and not kept"}
+	if req.Request = w.HTTP; req.Request != nil && clean.redacted {
+		req.Request = &ledger.Request{Method: w.HTTP.Method, Origin: w.HTTP.Origin, Callers: w.HTTP.Callers, Lost: "parts of it are secret, and not kept"}
 	}
 	// A client of HTTP that lost its answer asks again like one that wants it back.
 	req.Supersedes = rule.Supersedes && w.Sender != "http"
@@ -338,7 +338,7 @@ func (r *Recorder) request(w Wish, rule KindRule) (ledger.BeginRequest, []string
 }
 
 // keepFor is how long a finished operation keeps its key: never shorter than
-// the downstream remembers it, or a new wish would get the old one's answer.
+// the downstream remembers it, or a new request would get the old one's answer.
 func keepFor(rule KindRule) time.Duration {
 	if rule.TTL <= 0 {
 		return 0

@@ -25,7 +25,7 @@ func recorderOver(t *testing.T, rule KindRule) (*Recorder, *ledgertest.Breakable
 	return New(store, oneRule(rule), Options{Clock: clock.Now, Secret: []byte("0123456789abcdef")}), store, clock
 }
 
-func begin(t *testing.T, r *Recorder, w Wish) ledger.BeginResult {
+func begin(t *testing.T, r *Recorder, w Request) ledger.BeginResult {
 	t.Helper()
 	if w.Kind == "" {
 		w.Kind = "post"
@@ -52,32 +52,32 @@ func settle(t *testing.T, r *Recorder, attempt string, outcome ledger.Outcome) l
 
 func TestBeginAnswersByState(t *testing.T) {
 	r, _, clock := recorderOver(t, KindRule{Deadline: time.Minute})
-	wish := Wish{Key: "k1", Input: json.RawMessage(`{"a":1}`)}
-	first := begin(t, r, wish)
+	request := Request{Key: "k1", Input: json.RawMessage(`{"a":1}`)}
+	first := begin(t, r, request)
 	if first.Answer != ledger.AnswerBegun || first.Operation.Key != "k1" || first.Operation.Token == "" || first.Attempt.N != 1 {
 		t.Fatalf("%+v", first)
 	}
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerInProgress {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerInProgress {
 		t.Errorf("while in flight: %s", res.Answer)
 	}
-	if res := begin(t, r, Wish{Key: "k1", Input: json.RawMessage(`{"a":2}`)}); res.Answer != ledger.AnswerKeyReused {
+	if res := begin(t, r, Request{Key: "k1", Input: json.RawMessage(`{"a":2}`)}); res.Answer != ledger.AnswerKeyReused {
 		t.Errorf("another input: %s", res.Answer)
 	}
-	if res := begin(t, r, Wish{Key: "k1", Input: json.RawMessage(` { "a" : 1.0 }`)}); res.Answer != ledger.AnswerInProgress {
+	if res := begin(t, r, Request{Key: "k1", Input: json.RawMessage(` { "a" : 1.0 }`)}); res.Answer != ledger.AnswerInProgress {
 		t.Errorf("the same input, written otherwise: %s", res.Answer)
 	}
 	clock.Advance(2 * time.Minute)
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || res.Operation.State != ledger.Uncertain {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerInDoubt || res.Operation.State != ledger.Uncertain {
 		t.Errorf("after the deadline: %s, %s", res.Answer, res.Operation.State)
 	}
 	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerFinished {
 		t.Errorf("after a late success: %s", res.Answer)
 	}
 	other := json.RawMessage(`{"a":3}`)
-	refused := begin(t, r, Wish{Key: "k2", Input: other})
+	refused := begin(t, r, Request{Key: "k2", Input: other})
 	settle(t, r, refused.Attempt.ID, ledger.OutcomeFailed)
-	again := begin(t, r, Wish{Key: "k2", Input: other})
+	again := begin(t, r, Request{Key: "k2", Input: other})
 	if again.Answer != ledger.AnswerBegun || again.Attempt.N != 2 || again.Operation.Token != refused.Operation.Token {
 		t.Errorf("after a refusal: %s, attempt %d, token %s", again.Answer, again.Attempt.N, again.Operation.Token)
 	}
@@ -87,7 +87,7 @@ func TestBeginAnswersByState(t *testing.T) {
 // is an error, never a begun.
 func TestI1_WhatCannotBeRecordedIsNotBegun(t *testing.T) {
 	r, store, _ := recorderOver(t, KindRule{KeyStrategy: KeyFields, KeyFrom: []string{"invoice"}})
-	for name, w := range map[string]Wish{
+	for name, w := range map[string]Request{
 		"no kind":          {Key: "k", Input: json.RawMessage(`{}`)},
 		"not JSON":         {Kind: "post", Key: "k", Input: json.RawMessage(`{`)},
 		"two values":       {Kind: "post", Key: "k", Input: json.RawMessage(`{} {}`)},
@@ -103,12 +103,12 @@ func TestI1_WhatCannotBeRecordedIsNotBegun(t *testing.T) {
 		}
 	}
 	store.Break(errDisk)
-	if res, err := r.Begin(t.Context(), Wish{Kind: "post", Key: "k", Input: json.RawMessage(`{}`)}); !errors.Is(err, errDisk) || res.Answer != "" {
+	if res, err := r.Begin(t.Context(), Request{Kind: "post", Key: "k", Input: json.RawMessage(`{}`)}); !errors.Is(err, errDisk) || res.Answer != "" {
 		t.Errorf("a broken ledger: %v, %v", res.Answer, err)
 	}
 	store.Break(nil)
 	bad := New(store, oneRule(KindRule{Redact: []string{"card"}}), Options{})
-	if _, err := bad.Begin(t.Context(), Wish{Kind: "post", Key: "k", Input: json.RawMessage(`{"card":"4242"}`)}); err == nil {
+	if _, err := bad.Begin(t.Context(), Request{Kind: "post", Key: "k", Input: json.RawMessage(`{"card":"4242"}`)}); err == nil {
 		t.Error("a secret that cannot be replaced was recorded")
 	}
 	if len(store.Changed()) != 0 {
@@ -126,7 +126,7 @@ func TestPricedAtBegin(t *testing.T) {
 			return ledger.Pricing{Rank: float64(rec.Operation.Version), Digest: "d"}
 		},
 	})
-	res := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`7`)})
+	res := begin(t, r, Request{Key: "k", Input: json.RawMessage(`7`)})
 	if res.Operation.Title != "charge 7" || res.Operation.Target != "invoice 1" {
 		t.Errorf("%q, %q", res.Operation.Title, res.Operation.Target)
 	}
@@ -146,22 +146,22 @@ func (f readerFunc) ReadNow(ctx context.Context, id string) (ledger.Operation, e
 
 func TestReconcileBeforeAnswering(t *testing.T) {
 	r, _, clock := recorderOver(t, KindRule{Deadline: time.Minute})
-	wish := Wish{Key: "k", Input: json.RawMessage(`1`), Reconcile: true}
-	first := begin(t, r, wish)
+	request := Request{Key: "k", Input: json.RawMessage(`1`), Reconcile: true}
+	first := begin(t, r, request)
 	clock.Advance(time.Hour)
 	reads := 0
 	r.options.Reader = readerFunc(func(ctx context.Context, id string) (ledger.Operation, error) {
 		reads++
 		return ledger.Operation{}, errors.New("the downstream is down")
 	})
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerInDoubt || !strings.Contains(res.Why, "down") || reads != 1 {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerInDoubt || !strings.Contains(res.Why, "down") || reads != 1 {
 		t.Errorf("%s (%s) after %d reads", res.Answer, res.Why, reads)
 	}
 	r.options.Reader = readerFunc(func(ctx context.Context, id string) (ledger.Operation, error) {
 		reads++
 		return settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted).After, nil
 	})
-	if res := begin(t, r, wish); res.Answer != ledger.AnswerFinished || reads != 2 {
+	if res := begin(t, r, request); res.Answer != ledger.AnswerFinished || reads != 2 {
 		t.Errorf("%s after %d reads", res.Answer, reads)
 	}
 }
@@ -169,11 +169,11 @@ func TestReconcileBeforeAnswering(t *testing.T) {
 func TestWaitEndsWithSettlementOrDeadline(t *testing.T) {
 	store := ledgertest.NewBreakable(nil)
 	r := New(store, nil, Options{})
-	first := begin(t, r, Wish{Key: "k", Input: json.RawMessage(`1`)})
+	first := begin(t, r, Request{Key: "k", Input: json.RawMessage(`1`)})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			res, err := r.Begin(context.Background(), Wish{Kind: "post", Key: "k", Input: json.RawMessage(`1`), Wait: true})
+			res, err := r.Begin(context.Background(), Request{Kind: "post", Key: "k", Input: json.RawMessage(`1`), Wait: true})
 			if err != nil || res.Answer != ledger.AnswerFinished {
 				t.Errorf("waited for %s, %v", res.Answer, err)
 			}
@@ -183,14 +183,14 @@ func TestWaitEndsWithSettlementOrDeadline(t *testing.T) {
 	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
 	wg.Wait()
 
-	short := begin(t, r, Wish{Key: "short", Input: json.RawMessage(`1`), Deadline: 40 * time.Millisecond})
+	short := begin(t, r, Request{Key: "short", Input: json.RawMessage(`1`), Deadline: 40 * time.Millisecond})
 	o, err := r.Wait(t.Context(), ledger.Locator{ID: short.Operation.ID})
 	if err != nil || o.StateAt(time.Now()) != ledger.Uncertain {
 		t.Errorf("%s, %v", o.State, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	long := begin(t, r, Wish{Key: "long", Input: json.RawMessage(`1`)})
+	long := begin(t, r, Request{Key: "long", Input: json.RawMessage(`1`)})
 	if _, err := r.Wait(ctx, ledger.Locator{ID: long.Operation.ID}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
@@ -209,7 +209,7 @@ func TestI3_OneOfManyBegins(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 32 {
 			wg.Go(func() {
-				res, err := r.Begin(context.Background(), Wish{Kind: "post", Key: key, Input: json.RawMessage(`{"i":1}`)})
+				res, err := r.Begin(context.Background(), Request{Kind: "post", Key: key, Input: json.RawMessage(`{"i":1}`)})
 				if err != nil {
 					t.Error(err)
 				}

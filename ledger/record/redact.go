@@ -50,7 +50,7 @@ func (r *Recorder) Digest(value string) (string, error) {
 
 // CommandLine is a command line with digests in the place of its secrets.
 func (r *Recorder) CommandLine(argv []string) ([]string, error) {
-	p, err := r.redact.wish(nil, &ledger.Command{Argv: argv}, nil)
+	p, err := r.redact.request(nil, &ledger.Command{Argv: argv}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func (r *redactor) key() ([]byte, error) {
 	return secret, nil
 }
 
-// wish replaces the secrets of an input and a command line.
-func (r *redactor) wish(input json.RawMessage, c *ledger.Command, paths []string) (pass, error) {
+// request replaces the secrets of an input and a command line.
+func (r *redactor) request(input json.RawMessage, c *ledger.Command, paths []string) (pass, error) {
 	p := pass{redactor: r}
 	if c != nil {
 		copied := *c
@@ -93,7 +93,7 @@ func (r *redactor) wish(input json.RawMessage, c *ledger.Command, paths []string
 	return p, p.err
 }
 
-// pass is one walk over a wish, and what came of it. Its first error sticks.
+// pass is one walk over a request, and what came of it. Its first error sticks.
 type pass struct {
 	redactor *redactor
 	input    json.RawMessage

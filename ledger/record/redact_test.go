@@ -11,10 +11,10 @@ import (
 )
 
 // TestI11_SecretsAreNotStored looks for a secret in everything that an
-// operation keeps of a wish.
+// operation keeps of a request.
 func TestI11_SecretsAreNotStored(t *testing.T) {
 	const hidden = "hunter2-very-secret"
-	cases := map[string]Wish{
+	cases := map[string]Request{
 		"a stated path":      {Input: json.RawMessage(`{"card":{"number":"` + hidden + `"},"amount":1}`)},
 		"every of a list":    {Input: json.RawMessage(`{"items":[{"pin":"a"},{"pin":"` + hidden + `"}]}`)},
 		"a whole object":     {Input: json.RawMessage(`{"person":{"name":"` + hidden + `","age":3}}`)},
@@ -51,7 +51,7 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 				t.Error("not marked as redacted")
 			}
 			if again := begin(t, r, w); again.Operation.ID != res.Operation.ID {
-				t.Error("the same wish has another fingerprint")
+				t.Error("the same request has another fingerprint")
 			}
 			changed := w
 			changed.Input = json.RawMessage(strings.ReplaceAll(string(w.Input), hidden, hidden+"x"))
@@ -75,7 +75,7 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 // member of the same name does not hide the first.
 func TestI11_NumbersAndRepeatedMembers(t *testing.T) {
 	r, _, _ := recorderOver(t, KindRule{})
-	res := begin(t, r, Wish{Input: json.RawMessage(`{"pwd":8812345,"pass":12}`)})
+	res := begin(t, r, Request{Input: json.RawMessage(`{"pwd":8812345,"pass":12}`)})
 	if got := string(res.Operation.Input); strings.Contains(got, "8812345") || !strings.Contains(got, `"pass":12`) || !res.Operation.Redacted {
 		t.Errorf("kept %s", got)
 	}
@@ -96,7 +96,7 @@ func TestI11_NumbersAndRepeatedMembers(t *testing.T) {
 // and placeholders are no secrets.
 func TestHarmlessInputStays(t *testing.T) {
 	r, _, _ := recorderOver(t, KindRule{Redact: []string{"absent"}})
-	w := Wish{Input: json.RawMessage(`{"token":"tok_visa", "n":1.50,"key":"k","user":"me"}`),
+	w := Request{Input: json.RawMessage(`{"token":"tok_visa", "n":1.50,"key":"k","user":"me"}`),
 		Command: &ledger.Command{Argv: []string{"tool", "--token", "{{token}}", "--auth=${AUTH}", "-H", "Authorization: Bearer ${AUTH}", "--key", "{{key}}", "-u", "x", "a=b"}}}
 	res := begin(t, r, w)
 	if res.Operation.Redacted || string(res.Operation.Input) != string(w.Input) || strings.Join(res.Operation.Command.Argv, " ") != strings.Join(w.Command.Argv, " ") {
@@ -125,7 +125,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add([]byte(`"Authorization: Bearer abc"`), "*")
 	f.Fuzz(func(t *testing.T, input []byte, path string) {
 		r := redactor{secret: []byte("0123456789abcdef")}
-		p, err := r.wish(input, nil, []string{path})
+		p, err := r.request(input, nil, []string{path})
 		if err != nil || len(input) == 0 {
 			return
 		}
@@ -135,7 +135,7 @@ func FuzzRedact(f *testing.F) {
 		if !p.redacted && string(p.input) != string(input) {
 			t.Fatalf("%q became %q without a secret", input, p.input)
 		}
-		again, err := r.wish(p.input, nil, nil)
+		again, err := r.request(p.input, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ const keyFile = ".key"
 
 // KeyError: the key of the ledger's digests is not the one they were made with.
 // Under another one the same secret would be told by another digest, and the same
-// wish would count as a new one.
+// request would count as a new one.
 type KeyError struct{ Path, Why string }
 
 func (e *KeyError) Error() string {

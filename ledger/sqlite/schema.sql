@@ -190,7 +190,7 @@ CREATE TABLE attempts (
   basis        TEXT NOT NULL DEFAULT '',               -- why it was allowed; '' for the first
   grant_id     TEXT NOT NULL DEFAULT '',               -- the grant it consumed
   sender       TEXT NOT NULL DEFAULT 'pipeline',
-  key_works    INTEGER NOT NULL DEFAULT 0,             -- the downstream treats a repeat under this key as the same wish
+  key_works    INTEGER NOT NULL DEFAULT 0,             -- the downstream treats a repeat under this key as the same request
   token_sent   INTEGER NOT NULL DEFAULT 0,
   actor        TEXT NOT NULL DEFAULT '',
   host         TEXT NOT NULL DEFAULT '',

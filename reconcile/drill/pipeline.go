@@ -200,7 +200,7 @@ func (p *pipeline) beginAll(ctx context.Context, wishes []wish) (reply, error) {
 // background. Nothing leaves before the attempt is durable (I1).
 func (p *pipeline) begin(ctx context.Context, w wish) (ledger.BeginAnswer, error) {
 	source := ledger.Source{Pipeline: p.Name, Run: w.Run}
-	res, err := p.recorder.Begin(ctx, record.Wish{Kind: w.Kind, Key: w.Key, ID: w.ID, Token: w.Token, Input: w.Input,
+	res, err := p.recorder.Begin(ctx, record.Request{Kind: w.Kind, Key: w.Key, ID: w.ID, Token: w.Token, Input: w.Input,
 		Source: source, Deadline: w.Deadline, TokenSent: carriesToken(w.Kind)})
 	if err != nil || res.Answer != ledger.AnswerBegun {
 		return res.Answer, err

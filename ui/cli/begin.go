@@ -21,8 +21,8 @@ import (
 	"indoubt/ui/safe"
 )
 
-// wishFlags say what is wished for, the same for begin and run.
-type wishFlags struct {
+// requestFlags say what is asked for, the same for begin and run.
+type requestFlags struct {
 	kind, scope, key, session, source string
 	idempotencyKey                    string
 	input, deadline                   string
@@ -31,11 +31,11 @@ type wishFlags struct {
 	given func(flag string) bool // whether a flag was given, also an empty one
 }
 
-func (w *wishFlags) add(cmd *cobra.Command) {
+func (w *requestFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	w.given = f.Changed
 	f.StringVar(&w.kind, "kind", "", "what sort of operation it is, as the policy names it")
-	f.StringVar(&w.input, "input", "", "what is wished for, as JSON; @FILE reads it from a file, - from standard input")
+	f.StringVar(&w.input, "input", "", "what is asked for, as JSON; @FILE reads it from a file, - from standard input")
 	f.StringVar(&w.key, "key", "", "idempotency key; made as the policy says when left out")
 	f.StringVar(&w.idempotencyKey, "idempotency-key", "", "the same as --key")
 	f.StringVar(&w.scope, "scope", "", "keys of different scopes do not meet")
@@ -44,13 +44,13 @@ func (w *wishFlags) add(cmd *cobra.Command) {
 	f.StringVar(&w.deadline, "deadline", "", "how long the attempt may take before it is in doubt; the kind's when left out")
 	f.BoolVar(&w.wait, "wait", false, "wait while another attempt is in flight")
 	f.BoolVar(&w.reconcile, "reconcile", false, "look at the downstream first when it is in doubt")
-	f.BoolVar(&w.fresh, "fresh", false, "a new wish, if the last one under the made key is finished; not beside --key")
+	f.BoolVar(&w.fresh, "fresh", false, "a new request, if the last one under the made key is finished; not beside --key")
 	f.BoolVar(&w.dryRun, "dry-run", false, "say what would happen and record nothing")
 }
 
-// wish reads the flags. run may leave the input out.
-func (w *wishFlags) wish(a *app, needInput bool) (record.Wish, error) {
-	var out record.Wish
+// request reads the flags. run may leave the input out.
+func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
+	var out record.Request
 	if strings.TrimSpace(w.kind) == "" {
 		return out, usage("--kind is needed", "it names the sort of operation: --kind stripe.charge")
 	}
@@ -65,9 +65,9 @@ func (w *wishFlags) wish(a *app, needInput bool) (record.Wish, error) {
 		return out, err
 	}
 	if needInput && input == nil && w.key == "" {
-		return out, usage("--input or --key is needed", `it says what is wished for: --input '{"invoice":"INV-1"}'`)
+		return out, usage("--input or --key is needed", `it says what is asked for: --input '{"invoice":"INV-1"}'`)
 	}
-	out = record.Wish{Kind: w.kind, Scope: w.scope, Key: w.key, Session: w.session, Input: input,
+	out = record.Request{Kind: w.kind, Scope: w.scope, Key: w.key, Session: w.session, Input: input,
 		Source: a.source(w.source), Fresh: w.fresh, Wait: w.wait, Reconcile: w.reconcile}
 	if w.dryRun {
 		out.Wait, out.Reconcile = false, false
@@ -79,7 +79,7 @@ func (w *wishFlags) wish(a *app, needInput bool) (record.Wish, error) {
 }
 
 // fitKey refuses a key that protects nothing, or is meant in two ways.
-func (w *wishFlags) fitKey() error {
+func (w *requestFlags) fitKey() error {
 	for flag, key := range map[string]string{"key": w.key, "idempotency-key": w.idempotencyKey} {
 		if w.given(flag) && strings.TrimSpace(key) == "" {
 			return usage("--"+flag+" is empty", "is a variable not set? without --key, the key is made as the policy says")
@@ -89,7 +89,7 @@ func (w *wishFlags) fitKey() error {
 	case w.key != "" && w.idempotencyKey != "" && w.key != w.idempotencyKey:
 		return usage("--key and --idempotency-key differ", "give one of them")
 	case w.fresh && w.key+w.idempotencyKey != "":
-		return usage("--fresh and --key exclude each other: a key names one wish", "give a new wish a key of its own, or leave --key out")
+		return usage("--fresh and --key exclude each other: a key names one request", "give a new request a key of its own, or leave --key out")
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (w *wishFlags) fitKey() error {
 // maxInput bounds what is read as an input.
 const maxInput = 16 << 20
 
-func (w *wishFlags) readInput(a *app) (json.RawMessage, error) {
+func (w *requestFlags) readInput(a *app) (json.RawMessage, error) {
 	var text []byte
 	var err error
 	switch {
@@ -133,7 +133,7 @@ func positive(flag, s string) (time.Duration, error) {
 	return d, nil
 }
 
-// source is the pipeline that wishes.
+// source is the pipeline that asks.
 func (a *app) source(flag string) ledger.Source {
 	if flag == "" {
 		flag = a.env("INDOUBT_SOURCE")
@@ -264,7 +264,7 @@ func (r *rehearsal) Change(ctx context.Context, at ledger.Locator, _ string, rul
 }
 
 func newBeginCommand(a *app) *cobra.Command {
-	var flags wishFlags
+	var flags requestFlags
 	var tokenSent, once bool
 	cmd := &cobra.Command{
 		Use: "begin --kind K --input JSON|--key K", GroupID: groupRecord,
@@ -281,12 +281,12 @@ the first one dies in the middle stays lost; leave --once out to be told of it.`
   indoubt begin --kind webhook --key "$EVENT_ID" --once`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wish, err := flags.wish(a, true)
+			request, err := flags.request(a, true)
 			if err != nil {
 				return err
 			}
-			wish.TokenSent = tokenSent
-			return a.begin(cmd.Context(), wish, once, flags.dryRun)
+			request.TokenSent = tokenSent
+			return a.begin(cmd.Context(), request, once, flags.dryRun)
 		},
 	}
 	flags.add(cmd)
@@ -295,12 +295,12 @@ the first one dies in the middle stays lost; leave --once out to be told of it.`
 	return cmd
 }
 
-func (a *app) begin(ctx context.Context, wish record.Wish, once, dryRun bool) error {
-	r, err := a.recorder(ctx, wish.Source, dryRun)
+func (a *app) begin(ctx context.Context, request record.Request, once, dryRun bool) error {
+	r, err := a.recorder(ctx, request.Source, dryRun)
 	if err != nil {
 		return err
 	}
-	res, err := r.Begin(ctx, wish)
+	res, err := r.Begin(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -383,7 +383,7 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 		f.Hint = "wait for it with --wait\n" + f.Hint
 	case ledger.AnswerKeyReused:
 		f.Exit, f.Message = exitKeyReused, fmt.Sprintf("key %s was used with another input", o.Key)
-		f.Hint = "use a new key for a new wish\n" + f.Hint
+		f.Hint = "use a new key for a new request\n" + f.Hint
 	case ledger.AnswerRefused:
 		f.Exit, f.Message = exitRefused, res.Why
 	default:

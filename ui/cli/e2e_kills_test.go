@@ -128,14 +128,14 @@ func (a *arena) command(key string) {
 
 // pipeline sends by itself, between a begin and a settle.
 func (a *arena) pipeline(key string) {
-	wish := fmt.Sprintf(`"customer":"c","currency":"usd","amount":700,"note":%q`, key)
-	r := a.doomed("begin", "begin", "--json", "--kind", "charge", "--key", key, "--input", "{"+wish+"}", "--token-sent")
+	request := fmt.Sprintf(`"customer":"c","currency":"usd","amount":700,"note":%q`, key)
+	r := a.doomed("begin", "begin", "--json", "--kind", "charge", "--key", key, "--input", "{"+request+"}", "--token-sent")
 	var begun struct{ Attempt, Token string }
 	if r.Exit != 0 || json.Unmarshal(r.Status.Data, &begun) != nil {
 		return
 	}
 	a.heard(key, "begun")
-	id := a.send(a.down.URL()+"/v1/payment_intents", key, fmt.Sprintf(`{%s,"metadata":{"indoubt":%q}}`, wish, begun.Token))
+	id := a.send(a.down.URL()+"/v1/payment_intents", key, fmt.Sprintf(`{%s,"metadata":{"indoubt":%q}}`, request, begun.Token))
 	settle := []string{"settle", begun.Attempt, "--outcome", "uncertain", "--error", "no answer"}
 	if id != "" {
 		settle = []string{"settle", begun.Attempt, "--outcome", "committed", "--receipt", id}
@@ -173,8 +173,8 @@ func (a *arena) agent(key string) {
 	p := a.site.agent("--server", "shop", "--", "python3", "kills.py", "server", a.down.URL())
 	defer a.lives("mcp", p.cmd)()
 	for n := 0; a.over.Err() == nil; n++ {
-		wish := fmt.Sprint(key, n)
-		fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"post","arguments":{"text":%q}}}`+"\n", n, wish)
+		request := fmt.Sprint(key, n)
+		fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"post","arguments":{"text":%q}}}`+"\n", n, request)
 		for {
 			line, open := <-p.lines
 			if !open {
@@ -187,7 +187,7 @@ func (a *arena) agent(key string) {
 			}
 			if json.Unmarshal([]byte(line), &answer) == nil && answer.ID != nil && *answer.ID == n {
 				if answer.Result != nil && !answer.Result.IsError {
-					a.heard("text "+wish, "committed")
+					a.heard("text "+request, "committed")
 				}
 				break
 			}

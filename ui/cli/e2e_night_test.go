@@ -100,7 +100,7 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		mine := rand.New(rand.NewPCG(4, uint64(i)))
 		all.Go(func() {
 			for n := 0; over.Err() == nil; n++ {
-				s.wish(store, kind, fmt.Sprintf("%s-%d-%d", kind, i, n), mine.IntN(6))
+				s.request(store, kind, fmt.Sprintf("%s-%d-%d", kind, i, n), mine.IntN(6))
 				time.Sleep(time.Duration(40+mine.IntN(80)) * time.Millisecond)
 			}
 		})
@@ -161,9 +161,9 @@ func (s *site) endEngine(p *process) {
 	}
 }
 
-// wish is one write of a pipeline that sends by itself, and may die before or
+// request is one write of a pipeline that sends by itself, and may die before or
 // after it has sent.
-func (s *site) wish(store ledger.Store, kind, key string, fate int) {
+func (s *site) request(store ledger.Store, kind, key string, fate int) {
 	token := ledger.NewToken()
 	actor := ledger.Actor{Name: "nightly", Machine: true}
 	input := fmt.Sprintf(`"customer":"c","currency":"usd","destination":"d","amount":700,"note":%q`, key)

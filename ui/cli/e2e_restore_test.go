@@ -92,7 +92,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 			t.Errorf("%s again: exit %d", key, exit)
 		}
 	}
-	s.must(7, secret...) // the same wish, so it has the same digest
+	s.must(7, secret...) // the same request, so it has the same digest
 	if exit := write("after"); exit != 0 {
 		t.Errorf("writers do not go on: exit %d", exit)
 	}

@@ -321,7 +321,7 @@ func (s *site) show(id string) operation {
 	return op
 }
 
-// begin records a wish the way a pipeline does that sends by itself.
+// begin records a request the way a pipeline does that sends by itself.
 func (s *site) begin(kind, key, input string, more ...string) (op operation, attempt string) {
 	s.Helper()
 	r := s.must(0, append([]string{"begin", "--json", "--kind", kind, "--key", key, "--input", input}, more...)...)

@@ -80,7 +80,7 @@ func ledgerFailure(err error, f *failure) bool {
 	case errors.Is(err, ledger.ErrNotFound):
 		f.Exit, f.Code, f.Hint = exitNotFound, "not_found", "see `indoubt list`, or check --ledger / INDOUBT_LEDGER"
 	case errors.Is(err, ledger.ErrKeyReused):
-		f.Exit, f.Code, f.Hint = exitKeyReused, "key_reused", "use a new key for a new wish"
+		f.Exit, f.Code, f.Hint = exitKeyReused, "key_reused", "use a new key for a new request"
 	case errors.Is(err, ledger.ErrReadOnly):
 		f.Exit, f.Code, f.Hint = exitRefused, "read_only", "leave --read-only out, and check that you may write to the file"
 	case errors.Is(err, ledger.ErrCopied):

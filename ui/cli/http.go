@@ -49,7 +49,7 @@ The answer to a write names its operation in the header Indoubt-Operation.
 
 The kind of a write is that of the policy whose match: fits, else
 http.<host>.<method>. Without an Idempotency-Key the key is made as the policy
-says; the same request again is a new wish once the first is committed and its
+says; the same request again is a new request once the first is committed and its
 answer was delivered. Keys of different credentials never meet, unless --scope
 says so; the same request under one key with two is 409 other_caller. No header is stored that could be a secret. Indoubt-Source: PIPELINE@RUN names the caller.
 

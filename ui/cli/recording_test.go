@@ -117,7 +117,7 @@ func TestBeginReadsItsInput(t *testing.T) {
 	from := b.json(0, "begin", "--kind", "post", "--input", "@"+file).begun(t)
 	b.typed = `{"a": 1}`
 	if a := b.json(7, "begin", "--kind", "post", "--input", "-"); a.begun(t).ID != from.ID {
-		t.Error("the same input by another way is another wish")
+		t.Error("the same input by another way is another request")
 	}
 	b.json(2, "begin", "--kind", "post")
 	b.json(2, "begin", "--input", "{}")

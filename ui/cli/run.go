@@ -18,9 +18,9 @@ import (
 	"indoubt/ui/safe"
 )
 
-// runFlags are what run takes beside the wish.
+// runFlags are what run takes beside the request.
 type runFlags struct {
-	wishFlags
+	requestFlags
 	timeout  string
 	expand   []string
 	statusFD int
@@ -108,11 +108,11 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if len(argv) == 0 {
 		return usage("run needs a command", "write it behind two dashes: indoubt run --kind post -- curl --fail-with-body …")
 	}
-	wish, err := flags.wish(a, false)
+	request, err := flags.request(a, false)
 	if err != nil {
 		return err
 	}
-	req := command.Request{Wish: wish, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: a.stdin, Stdout: a.rawOut, Stderr: a.rawErr,
+	req := command.Request{Request: request, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: a.stdin, Stdout: a.rawOut, Stderr: a.rawErr,
 		Note: func(line string) { a.errOut.Println("indoubt: " + line) }}
 	if flags.input == "-" {
 		req.Stdin = nil // it was the input
@@ -130,7 +130,7 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if status != nil && flags.statusFD > 2 {
 		defer status.Close()
 	}
-	r, err := a.recorder(ctx, wish.Source, flags.dryRun)
+	r, err := a.recorder(ctx, request.Source, flags.dryRun)
 	if err != nil {
 		return a.runFailed(status, err)
 	}

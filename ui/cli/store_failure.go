@@ -76,7 +76,7 @@ func useFailure(err error, f *failure) bool {
 	case errors.As(err, &side):
 		return f.say("side_file", short(side.Path)+" "+side.Why, "remove it, and see who may write to that directory")
 	case errors.As(err, &key):
-		return f.say("digest_key", "the key of the ledger's digests, "+short(key.Path)+", "+key.Why, "bring back the one that belongs to this ledger; under another one the same wish would count as a new one")
+		return f.say("digest_key", "the key of the ledger's digests, "+short(key.Path)+", "+key.Why, "bring back the one that belongs to this ledger; under another one the same request would count as a new one")
 	case errors.As(err, &group):
 		return f.say("group", "the ledger cannot be shared with the group "+group.Group+": "+group.Why, "make a directory of the group's for it first")
 	case errors.As(err, &full):

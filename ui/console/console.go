@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 // noColour honours NO_COLOR as its convention has it: any value that is not empty.
 func noColour() bool { return os.Getenv("NO_COLOR") != "" }
 
-// holdQuit turns a quit that comes from outside (SIGTERM) into a wish to
+// holdQuit turns a quit that comes from outside (SIGTERM) into a request to
 // leave, which waits for writes in flight.
 func holdQuit(model tea.Model, msg tea.Msg) tea.Msg {
 	if _, ok := msg.(tea.QuitMsg); ok {

@@ -25,7 +25,7 @@ import (
 
 // Request is a command to run as one attempt of an operation.
 type Request struct {
-	record.Wish // Input empty: {argv, dir}; Command, Sender, TokenSent and KeySent are filled in
+	record.Request // Input empty: {argv, dir}; Command, Sender, TokenSent and KeySent are filled in
 
 	// Argv may hold {{key}} and {{token}}, and ${NAME} for the names in Expand.
 	Argv   []string
@@ -132,7 +132,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 	defer watch.done()
 	rewind := rewinder(req.Stdin)
 	for last := (Result{}); ; {
-		begun, err := r.BeginToSend(ctx, req.Wish)
+		begun, err := r.BeginToSend(ctx, req.Request)
 		switch {
 		case err != nil && last.Recorded: // the last attempt's outcome stands
 			c.note("no further attempt: " + err.Error())
@@ -226,11 +226,11 @@ func Rehearse(ctx context.Context, r *record.Recorder, req Request) (ledger.Begi
 	if _, err := prepare(&req, r.Rule(req.Kind)); err != nil {
 		return ledger.BeginResult{}, err
 	}
-	return r.Begin(ctx, req.Wish)
+	return r.Begin(ctx, req.Request)
 }
 
 // prepare checks everything that can be wrong with a request before anything is
-// recorded, and completes its wish.
+// recorded, and completes its request.
 func prepare(req *Request, rule record.KindRule) (*child, error) {
 	if len(req.Argv) == 0 || req.Argv[0] == "" {
 		return nil, errors.New("run: no command was given")

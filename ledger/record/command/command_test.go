@@ -61,7 +61,7 @@ func real(t *testing.T, rule record.KindRule) (*record.Recorder, *sqlite.Store) 
 	return record.New(store, oneRule(rule), record.Options{}), store
 }
 
-func begin(t *testing.T, r *record.Recorder, w record.Wish) ledger.BeginResult {
+func begin(t *testing.T, r *record.Recorder, w record.Request) ledger.BeginResult {
 	t.Helper()
 	res, err := r.Begin(t.Context(), w)
 	if err != nil {
@@ -106,8 +106,8 @@ func runOver(t *testing.T, r *record.Recorder, req Request) ran {
 
 func TestRunPassesThroughAndKeepsTheResult(t *testing.T) {
 	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
-	wish := record.Wish{Key: "k"}
-	req := Request{Wish: wish, Argv: sh(`printf '{"id": "%s", "said":"%s"}\n' "$INDOUBT_KEY" "$(cat)"; echo noise >&2`), Stdin: strings.NewReader("hello")}
+	request := record.Request{Key: "k"}
+	req := Request{Request: request, Argv: sh(`printf '{"id": "%s", "said":"%s"}\n' "$INDOUBT_KEY" "$(cat)"; echo noise >&2`), Stdin: strings.NewReader("hello")}
 	first := runOver(t, r, req)
 	if first.ExitCode != 0 || first.out != "{\"id\": \"k\", \"said\":\"hello\"}\n" || first.err != "noise\n" || first.Operation.State != ledger.Committed {
 		t.Fatalf("%d %q %q %s", first.ExitCode, first.out, first.err, first.Operation.State)
@@ -117,19 +117,19 @@ func TestRunPassesThroughAndKeepsTheResult(t *testing.T) {
 	if second.ExitCode != 0 || second.Ran || string(second.Stored) != first.out || second.Answer != ledger.AnswerFinished {
 		t.Errorf("%d %v %q", second.ExitCode, second.Ran, second.Stored)
 	}
-	bare := runOver(t, r, Request{Wish: record.Wish{Key: "b"}, Argv: sh(`printf '{"id":1}'`)})
+	bare := runOver(t, r, Request{Request: record.Request{Key: "b"}, Argv: sh(`printf '{"id":1}'`)})
 	if said, whole := outcome.Output(bare.Operation.Result); string(said) != bare.out || !whole {
 		t.Errorf("%q became %q", bare.out, said)
 	}
-	text := runOver(t, r, Request{Wish: record.Wish{Key: "t"}, Argv: sh(`printf 'two\nlines'`)})
+	text := runOver(t, r, Request{Request: record.Request{Key: "t"}, Argv: sh(`printf 'two\nlines'`)})
 	if said, whole := outcome.Output(text.Operation.Result); string(text.Operation.Result) != `"two\nlines"` || string(said) != "two\nlines" || !whole {
 		t.Errorf("%s", text.Operation.Result)
 	}
-	long := runOver(t, r, Request{Wish: record.Wish{Key: "l"}, Argv: sh(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done`)})
+	long := runOver(t, r, Request{Request: record.Request{Key: "l"}, Argv: sh(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done`)})
 	if len(long.out) < 200_000 || len(long.Operation.Result) > 2*outcome.MaxResult || !strings.Contains(string(long.Operation.Result), "line 19999") {
 		t.Errorf("%d bytes out, %d kept", len(long.out), len(long.Operation.Result))
 	}
-	quiet := runOver(t, r, Request{Wish: record.Wish{Key: "q"}, Argv: sh(`:`)})
+	quiet := runOver(t, r, Request{Request: record.Request{Key: "q"}, Argv: sh(`:`)})
 	if quiet.Operation.State != ledger.Committed || quiet.Operation.Result != nil {
 		t.Errorf("%s %s", quiet.Operation.State, quiet.Operation.Result)
 	}
@@ -158,7 +158,7 @@ func TestRunNeverTakesAPartForTheWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{Secret: []byte("s")})
-			req := Request{Wish: record.Wish{Key: "k"}, Argv: sh(c.script + ` # ${DEPLOY_KEY}`), Expand: []string{"DEPLOY_KEY"}}
+			req := Request{Request: record.Request{Key: "k"}, Argv: sh(c.script + ` # ${DEPLOY_KEY}`), Expand: []string{"DEPLOY_KEY"}}
 			first, again := runOver(t, r, req), runOver(t, r, req)
 			if first.ExitCode != 0 || again.Ran || again.Answer != ledger.AnswerFinished {
 				t.Fatalf("exit %d, then ran %v, %s", first.ExitCode, again.Ran, again.Answer)
@@ -181,7 +181,7 @@ func TestRunTellsTheCommandWhoItIs(t *testing.T) {
 	store := ledgertest.NewBreakable(nil)
 	r := record.New(store, nil, record.Options{})
 	argv := append(sh(`echo "$INDOUBT_ID|$INDOUBT_KEY|$INDOUBT_TOKEN|$INDOUBT_ATTEMPT|$1|$2|$3"`), "x", "k={{key}}", "t={{token}}", "${SECRET_PLACE}")
-	res := runOver(t, r, Request{Wish: record.Wish{Key: "k 1"}, Argv: argv, Expand: []string{"SECRET_PLACE"}})
+	res := runOver(t, r, Request{Request: record.Request{Key: "k 1"}, Argv: argv, Expand: []string{"SECRET_PLACE"}})
 	o := res.Operation
 	want := fmt.Sprintf("%s|k 1|%s|%s|k=k 1|t=%s|s3cret-place\n", o.ID, o.Token, res.Attempt.ID, o.Token)
 	if res.out != want {
@@ -194,30 +194,30 @@ func TestRunTellsTheCommandWhoItIs(t *testing.T) {
 	if err != nil || strings.Contains(string(kept), "s3cret") || !strings.Contains(string(kept), "${SECRET_PLACE}") || !strings.Contains(string(kept), "{{key}}") {
 		t.Errorf("%s", kept)
 	}
-	loud := runOver(t, r, Request{Wish: record.Wish{Key: "loud"}, Argv: append(sh(`echo "using $1" >&2; echo "$1"; exit 9`), "x", "${SECRET_PLACE}"), Expand: []string{"SECRET_PLACE"}})
+	loud := runOver(t, r, Request{Request: record.Request{Key: "loud"}, Argv: append(sh(`echo "using $1" >&2; echo "$1"; exit 9`), "x", "${SECRET_PLACE}"), Expand: []string{"SECRET_PLACE"}})
 	if text := string(loud.Attempt.Result) + loud.Attempt.Error + loud.Outcome.Error; strings.Contains(text, "s3cret") || !strings.Contains(text, "using") {
 		t.Errorf("%s", text)
 	}
-	plain := runOver(t, r, Request{Wish: record.Wish{Key: "k2"}, Argv: sh(":")})
+	plain := runOver(t, r, Request{Request: record.Request{Key: "k2"}, Argv: sh(":")})
 	if plain.Operation.TokenSent {
 		t.Error("the token counts as sent")
 	}
 	by := record.New(ledgertest.NewBreakable(nil), oneRule(record.KindRule{TokenArgument: true}), record.Options{})
-	if res := runOver(t, by, Request{Wish: record.Wish{Key: "k", TokenSent: true}, Argv: sh(`: "$INDOUBT_TOKEN"`)}); res.Operation.TokenSent || !strings.Contains(res.notes, "{{token}}") {
+	if res := runOver(t, by, Request{Request: record.Request{Key: "k", TokenSent: true}, Argv: sh(`: "$INDOUBT_TOKEN"`)}); res.Operation.TokenSent || !strings.Contains(res.notes, "{{token}}") {
 		t.Errorf("a policy's word counts as the token's being sent: %q", res.notes)
 	}
-	if res := runOver(t, by, Request{Wish: record.Wish{Key: "part"}, Argv: append(sh(":"), "id_{{token}}")}); res.Operation.TokenSent {
+	if res := runOver(t, by, Request{Request: record.Request{Key: "part"}, Argv: append(sh(":"), "id_{{token}}")}); res.Operation.TokenSent {
 		t.Error("a part of a longer name counts as the token")
 	}
-	if res := runOver(t, by, Request{Wish: record.Wish{Key: "whole"}, Argv: append(sh(":"), "id={{token}}")}); !res.Operation.TokenSent || res.notes != "" {
+	if res := runOver(t, by, Request{Request: record.Request{Key: "whole"}, Argv: append(sh(":"), "id={{token}}")}); !res.Operation.TokenSent || res.notes != "" {
 		t.Errorf("%t %q", res.Operation.TokenSent, res.notes)
 	}
 	for name, req := range map[string]Request{
-		"no command":            {Wish: record.Wish{Kind: "post", Key: "k"}},
-		"an unset variable":     {Wish: record.Wish{Kind: "post", Key: "k"}, Argv: sh(":"), Expand: []string{"NOT_SET_ANYWHERE"}},
-		"a key like an option":  {Wish: record.Wish{Kind: "post", Key: "--force"}, Argv: []string{"x", "{{key}}"}},
-		"a key as input":        {Wish: record.Wish{Kind: "post", Key: "k", Input: json.RawMessage(`{`)}, Argv: sh(":")},
-		"a value like a option": {Wish: record.Wish{Kind: "post", Key: "k"}, Argv: []string{"x", "${DASH}"}, Expand: []string{"DASH"}},
+		"no command":            {Request: record.Request{Kind: "post", Key: "k"}},
+		"an unset variable":     {Request: record.Request{Kind: "post", Key: "k"}, Argv: sh(":"), Expand: []string{"NOT_SET_ANYWHERE"}},
+		"a key like an option":  {Request: record.Request{Kind: "post", Key: "--force"}, Argv: []string{"x", "{{key}}"}},
+		"a key as input":        {Request: record.Request{Kind: "post", Key: "k", Input: json.RawMessage(`{`)}, Argv: sh(":")},
+		"a value like a option": {Request: record.Request{Kind: "post", Key: "k"}, Argv: []string{"x", "${DASH}"}, Expand: []string{"DASH"}},
 	} {
 		t.Setenv("DASH", "-rf")
 		if res, err := Run(t.Context(), r, req); err == nil {
@@ -232,7 +232,7 @@ func TestI1_NothingRunsUnrecorded(t *testing.T) {
 	store.Break(errors.New("disk I/O error"))
 	r := record.New(store, nil, record.Options{})
 	mark := filepath.Join(t.TempDir(), "ran")
-	if _, err := Run(t.Context(), r, Request{Wish: record.Wish{Kind: "post", Key: "k"}, Argv: []string{"touch", mark}}); err == nil {
+	if _, err := Run(t.Context(), r, Request{Request: record.Request{Kind: "post", Key: "k"}, Argv: []string{"touch", mark}}); err == nil {
 		t.Error("no error")
 	}
 	if _, err := os.Stat(mark); err == nil {
@@ -274,11 +274,11 @@ func TestI2_AWrappedFailureIsNoProof(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			r := record.New(ledgertest.NewBreakable(nil), oneRule(refusing), record.Options{})
-			res := runOver(t, r, Request{Wish: record.Wish{Key: "k"}, Argv: c.argv})
+			res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: c.argv})
 			if res.ExitCode != c.code || res.Operation.State != c.state || res.Operation.ErrorClass != c.class {
 				t.Errorf("exit %d, %s, class %q (%s)", res.ExitCode, res.Operation.State, res.Operation.ErrorClass, res.Outcome.Error)
 			}
-			again := runOver(t, r, Request{Wish: record.Wish{Key: "k"}, Argv: c.argv})
+			again := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: c.argv})
 			if again.Ran && c.state != ledger.Failed {
 				t.Error("it ran again")
 			}
@@ -292,11 +292,11 @@ func TestI2_AWrappedFailureIsNoProof(t *testing.T) {
 func TestRunOwnVerdicts(t *testing.T) {
 	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
 	in := json.RawMessage(`{"a":1}`)
-	begin(t, r, record.Wish{Kind: "post", Key: "flying", Input: in})
-	if res := runOver(t, r, Request{Wish: record.Wish{Key: "flying", Input: in}, Argv: sh(":")}); res.ExitCode != 107 || res.Ran {
+	begin(t, r, record.Request{Kind: "post", Key: "flying", Input: in})
+	if res := runOver(t, r, Request{Request: record.Request{Key: "flying", Input: in}, Argv: sh(":")}); res.ExitCode != 107 || res.Ran {
 		t.Errorf("in flight: %d", res.ExitCode)
 	}
-	if res := runOver(t, r, Request{Wish: record.Wish{Key: "flying", Input: json.RawMessage(`{"a":2}`)}, Argv: sh(":")}); res.ExitCode != 108 || res.Ran {
+	if res := runOver(t, r, Request{Request: record.Request{Key: "flying", Input: json.RawMessage(`{"a":2}`)}, Argv: sh(":")}); res.ExitCode != 108 || res.Ran {
 		t.Errorf("another input: %d", res.ExitCode)
 	}
 	reading := record.New(ledgertest.NewBreakable(nil), oneRule(record.KindRule{Access: "read"}), record.Options{})
@@ -329,7 +329,7 @@ func TestTimeoutEndsTheGroup(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pid")
 			r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
 			began := time.Now()
-			res := runOver(t, r, Request{Wish: record.Wish{Key: "k"}, Argv: append(sh(script), "x", file), Timeout: 300 * time.Millisecond, Grace: 200 * time.Millisecond})
+			res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(script), "x", file), Timeout: 300 * time.Millisecond, Grace: 200 * time.Millisecond})
 			if res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassTimeout || time.Since(began) > 50*time.Second {
 				t.Errorf("exit %d, class %q, after %s", res.ExitCode, res.Operation.ErrorClass, time.Since(began))
 			}
@@ -392,12 +392,12 @@ func TestSignalsReachTheGroup(t *testing.T) {
 		await(ready + ".hup")
 		signals <- syscall.SIGINT
 	}()
-	res := runOver(t, r, Request{Wish: record.Wish{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals, Timeout: time.Minute})
+	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals, Timeout: time.Minute})
 	if res.out != "hup\nint\n" || res.ExitCode != 0 {
 		t.Errorf("%q, exit %d", res.out, res.ExitCode)
 	}
 	signals <- syscall.SIGTERM
-	early := runOver(t, r, Request{Wish: record.Wish{Key: "k2"}, Argv: sh("echo ran"), Signals: signals})
+	early := runOver(t, r, Request{Request: record.Request{Key: "k2"}, Argv: sh("echo ran"), Signals: signals})
 	if early.Ran || early.Operation.State != ledger.Failed || early.out != "" {
 		t.Errorf("a signal before the start: ran %v, %s", early.Ran, early.Operation.State)
 	}
@@ -407,7 +407,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
-	res, err := Run(ctx, r, Request{Wish: record.Wish{Kind: "post", Key: "k"}, Argv: []string{"sleep", "60"}})
+	res, err := Run(ctx, r, Request{Request: record.Request{Kind: "post", Key: "k"}, Argv: []string{"sleep", "60"}})
 	if err != nil || res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassKilled {
 		t.Errorf("%d %s %v", res.ExitCode, res.Operation.ErrorClass, err)
 	}
@@ -418,7 +418,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestI3_HeartbeatKeepsTheAttemptLive(t *testing.T) {
 	store := ledgertest.NewBreakable(nil)
 	r := record.New(store, nil, record.Options{})
-	res := runOver(t, r, Request{Wish: record.Wish{Key: "k", Deadline: time.Second}, Argv: sh("sleep 2.5; echo done"), Guard: guardArgv(t)})
+	res := runOver(t, r, Request{Request: record.Request{Key: "k", Deadline: time.Second}, Argv: sh("sleep 2.5; echo done"), Guard: guardArgv(t)})
 	if res.ExitCode != 0 || res.Operation.Doubted || res.out != "done\n" {
 		t.Errorf("exit %d, doubted %v, %q, %s", res.ExitCode, res.Operation.Doubted, res.out, res.notes)
 	}
@@ -444,7 +444,7 @@ func TestI3_WithoutHeartbeatTheGroupEnds(t *testing.T) {
 		store.Break(nil)
 	}()
 	began := time.Now()
-	res := runOver(t, r, Request{Wish: record.Wish{Key: "k", Deadline: time.Second}, Argv: append(sh(`trap '' TERM; sh -c "trap '' TERM; sleep 60; sleep 60" & echo $! > "$1"; while :; do wait; done`), "x", file)})
+	res := runOver(t, r, Request{Request: record.Request{Key: "k", Deadline: time.Second}, Argv: append(sh(`trap '' TERM; sh -c "trap '' TERM; sleep 60; sleep 60" & echo $! > "$1"; while :; do wait; done`), "x", file)})
 	gone(t, file)
 	<-done
 	if res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassDeadline || !res.Recorded {
@@ -469,7 +469,7 @@ func TestI3_AnAttemptThatIsNotLiveEnds(t *testing.T) {
 		}
 	}()
 	began := time.Now()
-	res := runOver(t, r, Request{Wish: record.Wish{Key: "k", Deadline: time.Second}, Argv: []string{"sleep", "60"}})
+	res := runOver(t, r, Request{Request: record.Request{Key: "k", Deadline: time.Second}, Argv: []string{"sleep", "60"}})
 	if res.ExitCode != 106 || time.Since(began) > 50*time.Second || !strings.Contains(res.notes, "no longer lets it go on") {
 		t.Errorf("exit %d after %s: %s", res.ExitCode, time.Since(began), res.notes)
 	}
@@ -479,13 +479,13 @@ func TestI3_AnAttemptThatIsNotLiveEnds(t *testing.T) {
 // end the command, nor the keeping of its result.
 func TestOutputOutlivesItsReader(t *testing.T) {
 	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
-	res, err := Run(t.Context(), r, Request{Wish: record.Wish{Kind: "post", Key: "k"}, Argv: sh("for i in 1 2 3 4; do echo $i; sleep 0.02; done"), Stdout: deaf{}})
+	res, err := Run(t.Context(), r, Request{Request: record.Request{Kind: "post", Key: "k"}, Argv: sh("for i in 1 2 3 4; do echo $i; sleep 0.02; done"), Stdout: deaf{}})
 	if err != nil || res.ExitCode != 0 || string(res.Operation.Result) != `"1\n2\n3\n4\n"` {
 		t.Errorf("%d %s %v", res.ExitCode, res.Operation.Result, err)
 	}
 	// What the command leaves behind does not hold up its outcome.
 	began := time.Now()
-	res, err = Run(t.Context(), r, Request{Wish: record.Wish{Kind: "post", Key: "k2", Deadline: 2 * time.Second}, Argv: sh("echo a; sleep 30 &")})
+	res, err = Run(t.Context(), r, Request{Request: record.Request{Kind: "post", Key: "k2", Deadline: 2 * time.Second}, Argv: sh("echo a; sleep 30 &")})
 	if err != nil || res.ExitCode != 0 || time.Since(began) > 25*time.Second || string(res.Operation.Result) != `"a\n"` {
 		t.Errorf("%d %s %v after %s", res.ExitCode, res.Operation.Result, err, time.Since(began))
 	}
@@ -532,7 +532,7 @@ func TestRunOfCurl(t *testing.T) {
 	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
 	run := func(how, key, url string) ran {
 		mode.Store(how)
-		return runOver(t, r, Request{Wish: record.Wish{Key: key}, Argv: []string{"curl", "-s", "--fail-with-body", "--max-time", "1", "--noproxy", "*", "-d", "x={{key}}", url}})
+		return runOver(t, r, Request{Request: record.Request{Key: key}, Argv: []string{"curl", "-s", "--fail-with-body", "--max-time", "1", "--noproxy", "*", "-d", "x={{key}}", url}})
 	}
 	for how, class := range map[string]ledger.ErrorClass{"cut": ledger.ClassEOF, "reset": ledger.ClassReset, "slow": ledger.ClassTimeout, "500": ledger.ClassExit, "400": ledger.ClassExit} {
 		if res := run(how, "key-"+how, url); res.ExitCode != 106 || res.Operation.State != ledger.Uncertain || res.Operation.ErrorClass != class {
@@ -567,7 +567,7 @@ func TestManyRunsOfOneKey(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			res, err := Run(context.Background(), r, Request{Wish: record.Wish{Kind: "post", Key: "k"}, Argv: append(sh(`echo x >> "$1"; sleep 0.3`), "x", file)})
+			res, err := Run(context.Background(), r, Request{Request: record.Request{Kind: "post", Key: "k"}, Argv: append(sh(`echo x >> "$1"; sleep 0.3`), "x", file)})
 			if err != nil {
 				t.Error(err)
 			}

@@ -33,8 +33,8 @@ func ExampleRun() {
 
 	for range 2 {
 		res, err := command.Run(ctx, recorder, command.Request{
-			Wish: record.Wish{Kind: "deploy", Key: "web-7", Deadline: time.Minute},
-			Argv: []string{"/bin/sh", "-c", "echo deploying; exit 1"}, Stdout: os.Stdout,
+			Request: record.Request{Kind: "deploy", Key: "web-7", Deadline: time.Minute},
+			Argv:    []string{"/bin/sh", "-c", "echo deploying; exit 1"}, Stdout: os.Stdout,
 		})
 		if err != nil {
 			fmt.Println("not recorded, so not run:", err)

@@ -37,7 +37,7 @@ func runRole() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 102
 	}
-	req := Request{Wish: record.Wish{Kind: "post", Key: os.Getenv("T_KEY"), Deadline: deadline, Input: json.RawMessage(`{"n":1}`)},
+	req := Request{Request: record.Request{Kind: "post", Key: os.Getenv("T_KEY"), Deadline: deadline, Input: json.RawMessage(`{"n":1}`)},
 		Argv: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Alone: true, Note: func(s string) { fmt.Fprintln(os.Stderr, s) }}
 	if os.Getenv("T_GUARD") != "" {
 		self, err := os.Executable()
@@ -90,7 +90,7 @@ func beginRole() int {
 	}
 	defer store.Close()
 	r := record.New(store, oneRule(record.KindRule{KeyStrategy: record.KeyFields, KeyFrom: []string{"n"}, Window: time.Hour}), record.Options{})
-	res, err := r.Begin(context.Background(), record.Wish{Kind: "post", Key: os.Getenv("T_KEY"), Input: json.RawMessage(`{"n":1}`)})
+	res, err := r.Begin(context.Background(), record.Request{Kind: "post", Key: os.Getenv("T_KEY"), Input: json.RawMessage(`{"n":1}`)})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -199,7 +199,7 @@ func TestI3_RaceAtExpiry(t *testing.T) {
 	r := record.New(store, oneRule(record.KindRule{TTL: time.Millisecond}), record.Options{})
 	for round := range 3 {
 		key := fmt.Sprint("k", round)
-		old := begin(t, r, record.Wish{Kind: "post", Key: key, Input: json.RawMessage(`{"n":1}`)})
+		old := begin(t, r, record.Request{Kind: "post", Key: key, Input: json.RawMessage(`{"n":1}`)})
 		applied, err := r.Settle(t.Context(), ledger.SettleRequest{AttemptID: old.Attempt.ID, Outcome: ledger.OutcomeCommitted})
 		if err != nil {
 			t.Fatal(err)

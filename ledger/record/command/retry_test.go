@@ -123,7 +123,7 @@ func TestRunLeavesOffWhenSignalled(t *testing.T) {
 	noted := make(chan string, 10)
 	done := make(chan Result, 1)
 	go func() {
-		res, _ := Run(context.Background(), r, Request{Wish: record.Wish{Kind: "post"}, Argv: sh("exit 75"), Signals: signals, Note: func(s string) { noted <- s }})
+		res, _ := Run(context.Background(), r, Request{Request: record.Request{Kind: "post"}, Argv: sh("exit 75"), Signals: signals, Note: func(s string) { noted <- s }})
 		done <- res
 	}()
 	if note := <-noted; !strings.Contains(note, "the next one in") {

@@ -299,13 +299,13 @@ func TestI2_ARefusalIsNoProofWhileAProcessIsLeft(t *testing.T) {
 	r := record.New(ledgertest.NewBreakable(nil), oneRule(record.KindRule{Judge: func(context.Context, ledger.Record, ledger.Answer) (ledger.Ruling, error) {
 		return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil
 	}}), record.Options{})
-	left := runOver(t, r, Request{Wish: record.Wish{Key: "left"}, Argv: sh(`sleep 60 >/dev/null 2>&1 & echo $!`)})
+	left := runOver(t, r, Request{Request: record.Request{Key: "left"}, Argv: sh(`sleep 60 >/dev/null 2>&1 & echo $!`)})
 	pid, _ := strconv.Atoi(strings.TrimSpace(left.out))
 	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
 	if left.Operation.State != ledger.Uncertain || left.Attempt.Tree != ledger.TreeOpen || !alive(pid) {
 		t.Errorf("with a process left: %s, tree %q, alive %v", left.Operation.State, left.Attempt.Tree, alive(pid))
 	}
-	none := runOver(t, r, Request{Wish: record.Wish{Key: "none"}, Argv: sh(`:`)})
+	none := runOver(t, r, Request{Request: record.Request{Key: "none"}, Argv: sh(`:`)})
 	if none.Operation.State != ledger.Failed || none.Attempt.Tree != ledger.TreeEmpty {
 		t.Errorf("with none: %s, tree %q", none.Operation.State, none.Attempt.Tree)
 	}

@@ -275,7 +275,7 @@ func TestManyClientsOnFewKeys(t *testing.T) {
 func TestWithoutAKey(t *testing.T) {
 	up := newUpstream(t, created)
 	w := newWorld(t, up, setup{})
-	for n := 1; n <= 5; n++ { // an answer that arrived is the end of the wish
+	for n := 1; n <= 5; n++ { // an answer that arrived is the end of the request
 		if a := w.post("", `{"amount":1}`); a.status != 201 || a.header.Get("Idempotency-Replayed") != "" || up.total() != n {
 			t.Fatalf("%d: %+v, %d effects", n, a, up.total())
 		}
@@ -302,7 +302,7 @@ func TestWithoutAKey(t *testing.T) {
 		t.Errorf("the answer that did not arrive: %+v, %d effects", a, up.total())
 	}
 	if a := w.post("", `{"amount":1}`); a.header.Get("Idempotency-Replayed") != "" || up.total() != 7 {
-		t.Errorf("the wish after it: %+v, %d effects", a, up.total())
+		t.Errorf("the request after it: %+v, %d effects", a, up.total())
 	}
 }
 

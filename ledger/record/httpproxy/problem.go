@@ -195,13 +195,13 @@ func problemOf(err error) *problem {
 		return p
 	case errors.As(err, &reused):
 		p := newProblem("key_reused", http.StatusUnprocessableEntity, "The Idempotency-Key belongs to another request", "Nothing was sent.").about(reused.Operation)
-		p.Advice = "Use a new key for a new wish, and the same request under the same key."
+		p.Advice = "Use a new key for a new request, and the same request under the same key."
 		return p
 	case errors.As(err, &caller):
 		p := newProblem("other_caller", http.StatusConflict, "The same request came with another "+caller.Headers,
 			"It may be another caller's, so that its answer is not given away; nothing was sent now.")
 		p.Operation, p.Kind, p.Key = caller.Operation.ID, caller.Operation.Kind, caller.Operation.Key
-		p.Advice = "For another wish use a new key. Where one caller's credential changes between two tries, start the proxy with --scope NAME; " +
+		p.Advice = "For another request use a new key. Where one caller's credential changes between two tries, start the proxy with --scope NAME; " +
 			"where a header says nothing of who asks, with --scope-header=-NAME; where it does, with --scope-header NAME."
 		return p
 	case errors.As(err, &refused):

@@ -283,7 +283,7 @@ func TestKeyAndTokenGoAlong(t *testing.T) {
 }
 
 // TestHeadersThatSayWhatIsWritten are part of the request: under the same key, or
-// without one, another of them makes another wish.
+// without one, another of them makes another request.
 func TestHeadersThatSayWhatIsWritten(t *testing.T) {
 	up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) }) // in doubt, whatever it is
 	w := newWorld(t, up, setup{})

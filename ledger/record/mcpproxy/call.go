@@ -140,9 +140,9 @@ func (c *call) isCancelled() bool {
 	return c.cancelled
 }
 
-// wish is what the call wants, as the recorder is told.
-func (c *call) wish() (record.Wish, error) {
-	w := record.Wish{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Way: c.p.o.Way, Remark: c.p.remarkNext(), Input: c.arguments, Sender: "mcp",
+// request is what the call wants, as the recorder is told.
+func (c *call) request() (record.Request, error) {
+	w := record.Request{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Way: c.p.o.Way, Remark: c.p.remarkNext(), Input: c.arguments, Sender: "mcp",
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
 	key, err := keyIn(c.meta)
@@ -183,7 +183,7 @@ func keyIn(meta json.RawMessage) (string, error) {
 
 // record begins the call in the ledger, and sends it or answers it from there.
 func (c *call) record() {
-	w, err := c.wish()
+	w, err := c.request()
 	fingerprint, unfit := ledger.Fingerprint(c.arguments)
 	if err = errors.Join(err, unfit); err != nil {
 		c.end(c.failure(codeParams, "not sent: "+err.Error()))

@@ -91,7 +91,7 @@ func TestTheClientIsKept(t *testing.T) {
 	c.answered("1").wantDone(t, "put")
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"clientInfo":{"name":"invoice\u001b[2J \n agent","version":"7.1"}}}`)
 	c.hear()
-	for i := 1; i < 3; i++ { // the first of them is the same wish as before
+	for i := 1; i < 3; i++ { // the first of them is the same request as before
 		c.call(fmt.Sprint(2+i), "put", fmt.Sprintf(`{"n":%d}`, i))
 		c.answered(fmt.Sprint(2 + i))
 	}

@@ -55,7 +55,7 @@ func (c *call) resumes() bool {
 // resume sends a continuation as part of the call it continues: the pending one
 // of this scope that awaits it, with the same tool and arguments. It reports
 // false where there is none; then the call is one like any other.
-func (c *call) resume(w record.Wish) bool {
+func (c *call) resume(w record.Request) bool {
 	state := ""
 	if raw := c.frame.Params["requestState"]; raw != nil {
 		if state = textOf(raw); state == "" {

@@ -130,7 +130,7 @@ func (s *spooled) read(req *http.Request, bound int64) error {
 }
 
 // Counts reports whether a header has a part in what is recorded: it names the
-// wish, its caller or its source, or says what is written.
+// request, its caller or its source, or says what is written.
 func (t *Transport) Counts(name string) bool {
 	name = http.CanonicalHeaderKey(name)
 	return slices.Contains([]string{HeaderKey, HeaderSource, HeaderSession, "Content-Type", "Content-Encoding", "Content-Length"}, name) ||

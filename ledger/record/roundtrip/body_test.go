@@ -90,7 +90,7 @@ func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := r.BeginRequest(record.Wish{Kind: "post", Input: in, Secret: secretsIn(query)})
+		req, err := r.BeginRequest(record.Request{Kind: "post", Input: in, Secret: secretsIn(query)})
 		if err != nil {
 			t.Fatal(err)
 		}

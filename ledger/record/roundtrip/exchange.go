@@ -115,7 +115,7 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	w, o := x.w, x.begun.Operation
 	out := w.req.Clone(ctx)
 	body := w.body.data
-	if w.wish.TokenSent {
+	if w.request.TokenSent {
 		with, _ := withToken(w.req, body, w.rule, o.Token)
 		body, out.URL.RawQuery = with.body, with.query
 	}

@@ -23,7 +23,7 @@ import (
 // The headers a Transport reads or adds. Those that begin with Indoubt are for
 // it alone and are not sent on.
 const (
-	HeaderKey       = "Idempotency-Key"      // of a request: names the wish
+	HeaderKey       = "Idempotency-Key"      // of a request: the key of its operation
 	HeaderReplayed  = "Idempotency-Replayed" // of an answer: "true" when it is the stored one
 	HeaderOperation = "Indoubt-Operation"    // of an answer: the id of the operation it is about
 	HeaderSource    = "Indoubt-Source"       // of a request: PIPELINE or PIPELINE@RUN
@@ -74,8 +74,8 @@ type Transport struct {
 	Reads        http.RoundTripper // of what is not recorded; http.DefaultTransport when nil
 	// Undelivered, when set, is told of each answer that waits for word whether it
 	// arrived, before RoundTrip returns it; Delivered must be called then. When nil,
-	// handing an answer out is delivery. It matters for wishes without a key: the
-	// same again, after an answer that did not arrive, is the same wish.
+	// handing an answer out is delivery. It matters for requests without a key: the
+	// same again, after an answer that did not arrive, is the same request.
 	Undelivered func(req *http.Request, operationID string)
 	Report      func(Report) // told what became of every write; may be nil
 
@@ -172,9 +172,9 @@ func (t *Transport) enter() (context.Context, error) {
 }
 
 // Delivered says whether the answer that Undelivered was told of arrived. The
-// next wish like it waits for that.
+// next request like it waits for that.
 func (t *Transport) Delivered(operationID string, arrived bool) {
-	if arrived { // when it cannot be noted, the next such wish gets the answer once more
+	if arrived { // when it cannot be noted, the next such request gets the answer once more
 		_ = t.Recorder.Deliver(context.Background(), operationID)
 	}
 	t.mu.Lock()

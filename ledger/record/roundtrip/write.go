@@ -21,7 +21,7 @@ import (
 // readPatience bounds the look at the downstream when the operation is in doubt.
 const readPatience = 20 * time.Second
 
-// deliveryPatience is how long a wish waits to see whether the answer of the one
+// deliveryPatience is how long a request waits to see whether the answer of the one
 // before it arrives.
 const deliveryPatience = 30 * time.Second
 
@@ -33,9 +33,9 @@ type httpWrite struct {
 	rule  record.KindRule
 	began time.Time
 
-	body  *spooled
-	wish  record.Wish
-	given bool // the caller gave the key
+	body    *spooled
+	request record.Request
+	given   bool // the caller gave the key
 }
 
 // do answers the request, by sending it or from the ledger.
@@ -83,7 +83,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 				looked = true
 				continue
 			}
-			select { // in a moment it is delivered, or this wish's
+			select { // in a moment it is delivered, or this request's
 			case <-known:
 				continue
 			case <-pausing.Done():
@@ -106,7 +106,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 			}
 			return h.resp, h.err
 		}
-		w.wish.Key, w.given = res.Operation.Key, false // the same operation, also where keys are made
+		w.request.Key, w.given = res.Operation.Key, false // the same operation, also where keys are made
 	}
 }
 
@@ -121,7 +121,7 @@ func (w *httpWrite) report(r Report) {
 	w.t.Report(r)
 }
 
-// prepare reads the request and makes a wish of it.
+// prepare reads the HTTP request and makes of it what is recorded.
 func (w *httpWrite) prepare() error {
 	key, err := givenKey(w.req.Header)
 	if err == nil && key == "" && w.t.RequireKey && w.rule.KeyStrategy == "" {
@@ -160,10 +160,10 @@ func (w *httpWrite) prepare() error {
 	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
 	request := w.kept(out)
 	request.Callers = callers
-	w.wish = record.Wish{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Request: request, Sender: "http", AnyKind: true,
+	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, HTTP: request, Sender: "http", AnyKind: true,
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
 	if from := w.req.Header.Get(HeaderSource); from != "" {
-		w.wish.Source.Pipeline, w.wish.Source.Run, _ = strings.Cut(from, "@")
+		w.request.Source.Pipeline, w.request.Source.Run, _ = strings.Cut(from, "@")
 	}
 	return nil
 }
@@ -178,15 +178,15 @@ func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 			return record.Begun{BeginResult: res}, err
 		}
 	}
-	res, err := r.BeginToSend(ctx, w.wish)
+	res, err := r.BeginToSend(ctx, w.request)
 	if err != nil || res.Answer != ledger.AnswerInDoubt || !r.CanRead() {
 		return res, err
 	}
 	reading, stop := context.WithTimeout(ctx, readPatience)
 	defer stop()
-	wish := w.wish
-	wish.Reconcile = true
-	again, err := r.BeginToSend(reading, wish)
+	request := w.request
+	request.Reconcile = true
+	again, err := r.BeginToSend(reading, request)
 	if err != nil && again.Answer != ledger.AnswerBegun {
 		return res, nil // still in doubt
 	}
@@ -198,11 +198,11 @@ func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 // caller's own operations: without these, begin looks again.
 func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error) {
 	r := w.t.Recorder
-	rec, err := r.Store().Read(ctx, ledger.Locator{Scope: w.wish.Scope, Key: w.wish.Key})
+	rec, err := r.Store().Read(ctx, ledger.Locator{Scope: w.request.Scope, Key: w.request.Key})
 	var others []ledger.Record
 	switch {
 	case errors.Is(err, ledger.ErrNotFound) && w.t.Scope == "":
-		ids, err := r.Store().Keyed(ctx, w.wish.Key, mostCallers)
+		ids, err := r.Store().Keyed(ctx, w.request.Key, mostCallers)
 		if err == nil && len(ids) > 0 {
 			others, err = r.Store().Records(ctx, ids)
 		}
@@ -212,7 +212,7 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 	case err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || rec.Over(rec.Operation.TTL) || outcome.WholeAnswer(rec) == nil:
 		return ledger.BeginResult{}, false, nil
 	}
-	req, err := r.BeginRequest(w.wish)
+	req, err := r.BeginRequest(w.request)
 	if err != nil {
 		return ledger.BeginResult{}, false, err
 	}

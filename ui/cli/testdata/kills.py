@@ -36,15 +36,15 @@ def writer():
     db.execute("PRAGMA synchronous = FULL")
     while True:
         id, token = str(uuid.uuid4()), "indoubt-" + secrets.token_hex(8).upper()
-        wish, end = {"destination": "d", "currency": "usd", "amount": 700, "note": id}, time.time() + 2
+        request, end = {"destination": "d", "currency": "usd", "amount": 700, "note": id}, time.time() + 2
         db.execute("INSERT INTO operations (id, kind, key, token, token_sent, input, deadline_at, source, actor) VALUES (?, 'payout', ?, ?, 1, ?, ?, 'sql', 'sql')",
-                   (id, id, token, json.dumps(wish), int(end * 1000)))
+                   (id, id, token, json.dumps(request), int(end * 1000)))
         print("begun", id, flush=True)
         if time.time() >= end:
             continue
         state, receipt, failed = "committed", "", ""
         try:
-            receipt = post("/v1/payouts", {**wish, "metadata": {"indoubt": token}})
+            receipt = post("/v1/payouts", {**request, "metadata": {"indoubt": token}})
         except Exception:
             state, failed = "uncertain", "timeout"
         moved = db.execute("UPDATE operations SET state = ?, receipt = ?, error_class = ?, change_id = ?, actor = 'sql', reason = 'answered' WHERE id = ? AND live_attempt = id || '.1'",
