@@ -64,7 +64,10 @@ func Run(t *testing.T, open Open) {
 		{"Linearizable", linearizable},
 		{"Model", model},
 	} {
-		t.Run(part.name, func(t *testing.T) { part.run(t, open) })
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel() // they wait for the disk
+			part.run(t, open)
+		})
 	}
 }
 

@@ -35,8 +35,8 @@ kinds:
   charge:
     downstream: keyed
     token: { into: metadata.indoubt }
-    timeout: 500ms
-    lands_within: 400ms
+    timeout: 2s
+    lands_within: 2s
     visible_within: 0s
     retry: { max: 3, backoff: 100ms..300ms }
     auto: { retry: key_safe }
@@ -53,8 +53,8 @@ kinds:
   payout:
     downstream: plain
     token: { into: metadata.indoubt }
-    timeout: 500ms
-    lands_within: 400ms
+    timeout: 2s
+    lands_within: 2s
     visible_within: 0s
     retry: { max: 3, backoff: 100ms..300ms }
     auto: { retry: absent }
@@ -86,7 +86,7 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		drill.Trouble{Fault: drill.CommitLaterAndCut, For: 250 * time.Millisecond, Rate: 0.45},
 		drill.Trouble{Fault: drill.CommitAndGateway, Rate: 0.5},
 		drill.Trouble{Fault: drill.CommitAndError, Rate: 0.55},
-		drill.Trouble{Fault: drill.CommitAndHang, For: time.Second, Rate: 0.6},
+		drill.Trouble{Fault: drill.CommitAndHang, For: 4 * time.Second, Rate: 0.6},
 	)
 	store, err := sqlite.Create(t.Context(), s.ledger, sqlite.Options{})
 	if err != nil {

@@ -307,19 +307,19 @@ func TestWithoutAKey(t *testing.T) {
 }
 
 func TestStreamsAsItComesAndSettlesBeforeTheEnd(t *testing.T) {
-	next := make(chan string)
-	stream := func(u *upstream, c net.Conn) {
-		u.take(c)
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-		for s := range next {
-			fmt.Fprintf(c, "%x\r\n%s\r\n", len(s), s)
-			if s == "" {
-				return
-			}
-		}
-	}
 	for method, body := range map[string]string{"GET": "", "POST": "{}"} {
 		t.Run(method, func(t *testing.T) {
+			next := make(chan string)
+			stream := func(u *upstream, c net.Conn) {
+				u.take(c)
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+				for s := range next {
+					fmt.Fprintf(c, "%x\r\n%s\r\n", len(s), s)
+					if s == "" {
+						return
+					}
+				}
+			}
 			w := newWorld(t, newUpstream(t, stream), setup{rule: record.KindRule{Deadline: time.Second}})
 			req, _ := http.NewRequest(method, w.url+"/events", strings.NewReader(body))
 			resp, err := client.Do(req)
@@ -539,7 +539,7 @@ func TestAClientThatStopsReading(t *testing.T) {
 			}
 		}
 	})
-	w := newWorld(t, up, setup{rule: record.KindRule{Deadline: 3 * time.Second}})
+	w := newWorld(t, up, setup{rule: record.KindRule{Deadline: 12 * time.Second}})
 	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

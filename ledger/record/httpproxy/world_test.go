@@ -159,8 +159,19 @@ type setup struct {
 	option func(*Options)
 }
 
+// besides are the tests that run beside others. They wait for the disk and for
+// deadlines; some make two worlds.
+var besides sync.Map
+
+func runBeside(t *testing.T) {
+	if _, already := besides.LoadOrStore(t, true); !already {
+		t.Parallel()
+	}
+}
+
 func newWorld(t *testing.T, up *upstream, s setup) *world {
 	t.Helper()
+	runBeside(t)
 	w := &world{t: t, up: up, path: filepath.Join(t.TempDir(), "ledger.db"), rule: s.rule}
 	var err error
 	if w.store, err = sqlite.Create(t.Context(), w.path, sqlite.Options{}); err != nil {

@@ -156,7 +156,7 @@ func (s *settling) ReadNow(ctx context.Context, id string) (ledger.Operation, er
 // often as it is repeated, because the server's own answer was never delivered.
 func TestAReadSettlesIt(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 300 * time.Millisecond
+	w.rule.Deadline = 2 * time.Second
 	reader := &settling{store: w.store}
 	w.reader = reader
 	c := w.client()
@@ -176,7 +176,7 @@ func TestAReadSettlesIt(t *testing.T) {
 // so once; the next one is a call of its own.
 func TestOldNewsIsToldOnce(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 300 * time.Millisecond
+	w.rule.Deadline = 2 * time.Second
 	w.reader = &settling{store: w.store}
 	o := w.options()
 	o.News = time.Nanosecond
@@ -225,7 +225,7 @@ func TestOutcomesOfAnswers(t *testing.T) {
 // server's own is recorded and goes no further.
 func TestI9_ALateAnswerIsKept(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 200 * time.Millisecond
+	w.rule.Deadline = 2 * time.Second
 	c := w.client()
 	c.unanswered("1", "slow", `{}`)
 	w.release()
@@ -479,7 +479,7 @@ func TestIdenticalCallsInFlightShareTheAnswer(t *testing.T) {
 
 func TestRepeatHoldAndKeys(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 300 * time.Millisecond
+	w.rule.Deadline = 2 * time.Second
 	w.rules = map[string]record.KindRule{"once": {Repeat: "replay"}, "silent": {HoldBack: record.HoldNone}}
 	c := w.client()
 	for i := range 2 {

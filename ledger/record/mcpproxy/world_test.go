@@ -35,8 +35,21 @@ type world struct {
 	argv                          []string
 }
 
+// besides are the tests that run beside others. They wait for the disk and for
+// deadlines; some make two worlds.
+var besides sync.Map
+
+func runBeside(t testing.TB) {
+	if t, ok := t.(*testing.T); ok {
+		if _, already := besides.LoadOrStore(t, true); !already {
+			t.Parallel()
+		}
+	}
+}
+
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	runBeside(t)
 	dir := t.TempDir()
 	w := &world{TB: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), journal: filepath.Join(dir, "journal"),
 		effects: filepath.Join(dir, "effects"), rule: record.KindRule{Deadline: soon}}
