@@ -167,7 +167,7 @@ func writeAdvice(line func(head string, text safe.Text), v ticket.Ticket) {
 		return
 	}
 	line("PRICE", safe.Say("twice %s, never %s", ticket.FullCost(v.Record.Pricing.Duplicate), ticket.FullCost(v.Record.Pricing.Miss)))
-	if v.Record.Operation.Conflict == ledger.NoConflict {
+	if state := v.State(); v.Row.Conflict == ledger.NoConflict && (state == ledger.Uncertain || state == ledger.Failed) {
 		line("", v.Price(whole))
 	}
 	if a := v.Facts.Advice; a.Verb != "" {

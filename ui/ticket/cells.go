@@ -154,7 +154,7 @@ func (t Ticket) Clock() (safe.Text, bool) {
 
 func (t Ticket) clock() (string, bool) {
 	if t.Row.Parked(t.Now) {
-		return t.in("parked", t.Row.ParkedUntil)
+		return t.in("park", t.Row.ParkedUntil)
 	}
 	switch t.Lane() {
 	case ledger.LaneConflict:

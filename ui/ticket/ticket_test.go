@@ -46,7 +46,7 @@ func TestCells(t *testing.T) {
 		"in doubt, no case":   {func(*ledger.Record) {}, "?", "no check", "look"},
 		"found, for a person": {func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }, "seen", "no check", "look"},
 		"not there now":       {func(r *ledger.Record) { r.Operation.Verdict = ledger.Absent }, "not now", "no check", "look"},
-		"parked":              {func(r *ledger.Record) { r.Operation.ParkedUntil = at.Add(30 * time.Minute) }, "?", "parked 30m", "look"},
+		"parked":              {func(r *ledger.Record) { r.Operation.ParkedUntil = at.Add(30 * time.Minute) }, "?", "park 30m", "look"},
 		"in flight":           {func(r *ledger.Record) { state(ledger.Pending)(r); r.Operation.DeadlineAt = at.Add(20 * time.Second) }, "…", "ends 20s", "wait for its answer"},
 		"its deadline passed": {state(ledger.Pending), "?", "no check", "look"},
 		"landed":              {state(ledger.Committed), "yes", "01:15:10", "by billing"},
