@@ -129,9 +129,9 @@ func (e *Expression) Eval(ctx context.Context, names *Names) (Value, error) {
 // explain turns CEL's words into a plain sentence.
 func (e *Expression) explain(ctx context.Context, err error) error {
 	text := err.Error()
-	key, missing := strings.CutPrefix(text, "no such key: ")
+	key, missing := strings.CutPrefix(text, "no such key: ") // CEL's type of it is its own
 	switch {
-	case ctx.Err() != nil, strings.Contains(text, "cost limit"), strings.Contains(text, "interrupted"):
+	case ctx.Err() != nil, errors.As(err, new(interpreter.EvalCancelledError)), errors.As(err, new(interpreter.InterruptError)), errors.Is(err, ErrStopped):
 		return e.About(ErrStopped)
 	case e.Secret():
 		return e.About(errors.New("it cannot be computed")) // CEL's words may quote the secret
