@@ -16,17 +16,18 @@ import (
 // arithmetic and the time at which a clock changes it. Until ChangesAt the same record
 // has the same advice. Times are in milliseconds, as in the ledger.
 func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
-	k, unasked := k.Checkable(rec)
-	priced := k.appraise(rec)
-	a := k.adviseAt(priced, rec, now)
-	for _, at := range k.changeTimes(rec, now) {
-		if b := k.adviseAt(priced, rec, at); b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
+	checkable, unasked := k.Checkable(rec)
+	by := adviser{checkable}
+	priced := by.appraise(rec)
+	a := by.adviseAt(priced, rec, now)
+	for _, at := range by.changeTimes(rec, now) {
+		if b := by.adviseAt(priced, rec, at); b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
 			a.ChangesAt = at
 			break
 		}
 	}
 	if a.Verb == AdviseLook {
-		a.Where = k.where(rec)
+		a.Where = by.where(rec)
 		if unasked != nil {
 			a.Reason = "no check is possible: " + oneLine(unasked) + "; " + a.Reason
 		}
@@ -34,10 +35,13 @@ func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
 	return a
 }
 
+// adviser are the rules of the advice, which a kind has where it can be read.
+type adviser struct{ *Kind }
+
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // changeTimes are the coming moments at which a clock may change the advice, in order.
-func (k *Kind) changeTimes(rec ledger.Record, now time.Time) []time.Time {
+func (k adviser) changeTimes(rec ledger.Record, now time.Time) []time.Time {
 	o := rec.Operation
 	candidates := []time.Time{k.KeySafeUntil(rec), k.waitUntil(rec), o.ParkedUntil}
 	if proof, ok := k.ProofAt(rec); ok {
@@ -63,7 +67,7 @@ func (k *Kind) changeTimes(rec ledger.Record, now time.Time) []time.Time {
 
 // where is what a person needs to look it up by hand. It names only what was sent to
 // the downstream: a search for anything else finds nothing whether or not it landed.
-func (k *Kind) where(rec ledger.Record) LookUp {
+func (k adviser) where(rec ledger.Record) LookUp {
 	o := rec.Operation
 	l := LookUp{Link: k.Link(o), From: toldStart(rec)}
 	l.Search = append(l.Search, o.Receipts...)
@@ -81,7 +85,7 @@ func (k *Kind) where(rec ledger.Record) LookUp {
 }
 
 // appraise is the part of an advice that no clock changes.
-func (k *Kind) appraise(rec ledger.Record) Advice {
+func (k adviser) appraise(rec ledger.Record) Advice {
 	a := Advice{Odds: k.Odds(rec), LookCost: k.Look, SafeUntil: k.KeySafeUntil(rec)}
 	a.Duplicate, a.Miss = k.Costs(rec.Operation)
 	landed := Rounded(a.Odds.P)
@@ -93,7 +97,7 @@ func (k *Kind) appraise(rec ledger.Record) Advice {
 	return a
 }
 
-func (k *Kind) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
+func (k adviser) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
 	if now.Before(rec.Operation.ParkedUntil) {
 		a.ParkedUntil = rec.Operation.ParkedUntil
 	}
@@ -102,7 +106,7 @@ func (k *Kind) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
 }
 
 // choose walks down the list; the first that applies is the advice.
-func (k *Kind) choose(a *Advice, rec ledger.Record, now time.Time) {
+func (k adviser) choose(a *Advice, rec ledger.Record, now time.Time) {
 	o := rec.Operation
 	state := o.StateAt(now)
 	landed := o.Verdict == ledger.Landed || o.Verdict == ledger.Duplicated
@@ -148,12 +152,12 @@ func granted(rec ledger.Record, now time.Time) bool {
 }
 
 // attemptsLeft is whether the policy's limit leaves one more attempt.
-func (k *Kind) attemptsLeft(rec ledger.Record) bool {
+func (k adviser) attemptsLeft(rec ledger.Record) bool {
 	return max(rec.Operation.AttemptCount, len(rec.Attempts))-1 < k.Retry.Max
 }
 
 // chooseNotLanded advises on an operation that is known not to have landed.
-func (k *Kind) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
+func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	o := rec.Operation
 	basis, why, _ := k.AllowedBasis(rec, now)
 	switch {
@@ -174,12 +178,12 @@ func refusedOnly(attempts []ledger.Attempt) bool {
 	return len(attempts) > 0 && !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return a.Proof != ledger.Refused })
 }
 
-func (k *Kind) attemptsText(rec ledger.Record) string {
+func (k adviser) attemptsText(rec ledger.Record) string {
 	return fmt.Sprintf("%d further of %d", max(0, max(rec.Operation.AttemptCount, len(rec.Attempts))-1), k.Retry.Max)
 }
 
 // pastLimit says that a retry exceeds the limit of attempts, "" where it does not.
-func (k *Kind) pastLimit(rec ledger.Record) string {
+func (k adviser) pastLimit(rec ledger.Record) string {
 	if k.attemptsLeft(rec) {
 		return ""
 	}
@@ -198,7 +202,7 @@ func relatedReason(landings []ledger.Relation) string {
 }
 
 // chooseInDoubt advises on an operation that no read is about to settle.
-func (k *Kind) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
+func (k adviser) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	basis, why, _ := k.AllowedBasis(rec, now)
 	switch {
 	case basis == ledger.BasisKeySafe && !rec.Operation.HandsOff && (k.attemptsLeft(rec) || !sameKeyFailed(rec)):
@@ -228,7 +232,7 @@ func sameKeyFailed(rec ledger.Record) bool {
 // waitUntil is until when a read can still be expected to settle it; the zero
 // time when none can. Where absence can be proven, that is some time after the
 // proof; else reads only hope to see it landed, until a person is asked.
-func (k *Kind) waitUntil(rec ledger.Record) time.Time {
+func (k adviser) waitUntil(rec ledger.Record) time.Time {
 	o := rec.Operation
 	if k.Read == nil || o.HandsOff || o.State != ledger.Uncertain && o.State != ledger.Pending {
 		return time.Time{}
@@ -253,7 +257,7 @@ func (k *Kind) waitUntil(rec ledger.Record) time.Time {
 // proofGrace is how long after the proof time the proving read may take to come.
 const proofGrace = time.Minute
 
-func (k *Kind) waitReason(proof time.Time, now time.Time) string {
+func (k adviser) waitReason(proof time.Time, now time.Time) string {
 	switch {
 	case proof.After(now):
 		return "a check can prove it either way from " + proof.Local().Format("15:04:05 MST")

@@ -46,7 +46,7 @@ type GeneralRule func(ctx context.Context, k *Kind, rec ledger.Record, a ledger.
 func (k *Kind) RunTests(ctx context.Context, general ...GeneralRule) []TestResult {
 	var out []TestResult
 	for _, t := range k.Tests {
-		out = append(out, k.runTest(ctx, t, general))
+		out = append(out, rehearser{k}.runTest(ctx, t, general))
 	}
 	return out
 }
@@ -70,7 +70,10 @@ func (k *Kind) Rehearsal(input []byte, token string, class ledger.ErrorClass, en
 // caseTime is when the attempt of a case ended. Any time would do.
 var caseTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (k *Kind) runTest(ctx context.Context, t Test, general []GeneralRule) TestResult {
+// rehearser tries a kind on answers that are written down.
+type rehearser struct{ *Kind }
+
+func (k rehearser) runTest(ctx context.Context, t Test, general []GeneralRule) TestResult {
 	out := TestResult{Test: t}
 	input, err := expr.Encode(t.Input)
 	if t.Input == nil {
@@ -91,7 +94,7 @@ func (k *Kind) runTest(ctx context.Context, t Test, general []GeneralRule) TestR
 		conclude(&rec, out.Got, Found{}, now)
 		out.Advice = k.Advise(rec, now)
 	default:
-		trial := k.Try(ctx, rec, now, t.answers(k)...)
+		trial := k.Try(ctx, rec, now, t.answers(k.Kind)...)
 		out.Got, out.Cause, out.Why, out.Advice, out.Steps = trial.word, trial.Cause, trial.Reason, trial.Advice, trial.Steps
 	}
 	if out.OK = met(t.Want, out.Got) && (t.Advice == "" || t.Advice == out.Advice.Verb); out.OK {
@@ -138,7 +141,7 @@ func (t Test) answers(k *Kind) []ledger.Answer {
 	return out
 }
 
-func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, general []GeneralRule) (got, why string, steps []Step) {
+func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, general []GeneralRule) (got, why string, steps []Step) {
 	saved := SavedAnswer{}
 	if len(t.pages) > 0 {
 		saved = t.pages[0]
@@ -163,5 +166,5 @@ func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, gener
 	case len(general) == 0:
 		return "undecided", "no rule of the kind applies; the general rule decides", steps
 	}
-	return string(general[0](ctx, k, *rec, a)), "the general rule says so", steps
+	return string(general[0](ctx, k.Kind, *rec, a)), "the general rule says so", steps
 }

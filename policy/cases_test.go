@@ -129,7 +129,7 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 		{Test{Want: "absent", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},
 		{Test{Want: "confirm", Advice: AdviseWait, Token: "t", pages: []SavedAnswer{{Body: []byte(`{"data":[{"t":"t","amount":1,"id":"a"}],"more":false}`)}}, Input: map[string]any{"amount": 1}}, "landed", ""},
 	} {
-		r := k.runTest(context.Background(), c.test, nil)
+		r := rehearser{k}.runTest(context.Background(), c.test, nil)
 		if r.OK || r.Got != c.got || !strings.Contains(r.Why, c.why) {
 			t.Errorf("%+v: %s (%s)", c.test, r.Got, r.Why)
 		}

@@ -26,7 +26,7 @@ type argument struct {
 
 const argvHint = "there is no shell: write [tool, find, \"${token}\"]"
 
-func (d *decoder) command(n *node) *commandRule {
+func (d requestDecoder) command(n *node) *commandRule {
 	c := &commandRule{}
 	switch n.kind {
 	case sequenceNode:
@@ -48,7 +48,7 @@ func (d *decoder) command(n *node) *commandRule {
 	return c
 }
 
-func (d *decoder) argv(n *node) (argv []argument) {
+func (d requestDecoder) argv(n *node) (argv []argument) {
 	if n.kind != sequenceNode || len(n.items) == 0 {
 		d.fail(n.place, "must be a list of arguments", argvHint)
 	}

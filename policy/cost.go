@@ -36,7 +36,7 @@ func (c *costRule) resolve(p *Policy) {
 }
 
 // cost is the field of one cost: a word, a number or an expression.
-func (d *decoder) cost(k *Kind, name string, out **costRule) field {
+func (d kindDecoder) cost(k *Kind, name string, out **costRule) field {
 	return field{name, func(n *node) {
 		k.origins["cost."+name] = n.key
 		text, ok := d.scalar(n)

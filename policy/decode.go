@@ -23,6 +23,23 @@ type decoder struct {
 	visit    func(path string, known []field) // for the test of the schema
 }
 
+// requestDecoder reads requests and their downstreams, and the answers of cases.
+type requestDecoder struct{ *decoder }
+
+// kindDecoder reads the fields of a kind.
+type kindDecoder struct{ requestDecoder }
+
+// checker checks what no field can know alone, once all are read.
+type checker struct{ kindDecoder }
+
+// fileDecoder reads a whole file.
+type fileDecoder struct{ checker }
+
+// whole makes the decoder one for a whole file.
+func (d *decoder) whole() fileDecoder {
+	return fileDecoder{checker{kindDecoder{requestDecoder{d}}}}
+}
+
 func (d *decoder) fail(at place, message, hint string) {
 	d.problems = append(d.problems, d.src.problem(at, message, hint))
 }

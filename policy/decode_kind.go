@@ -45,7 +45,7 @@ var notInDefaults = map[string]string{
 }
 
 // kindFields reads the fields of `defaults` or of one kind into k.
-func (d *decoder) kindFields(k *Kind, n *node) {
+func (d kindDecoder) kindFields(k *Kind, n *node) {
 	known := d.kindTable(k)
 	for i, f := range known {
 		known[i].read = func(n *node) {
@@ -61,7 +61,7 @@ func (d *decoder) kindFields(k *Kind, n *node) {
 }
 
 // kindTable are the fields of a kind.
-func (d *decoder) kindTable(k *Kind) []field {
+func (d kindDecoder) kindTable(k *Kind) []field {
 	return []field{
 		{"downstream", func(n *node) { d.downstream(k, n) }},
 		{"title", d.filled(&k.title, expr.ForOperation)},
@@ -86,7 +86,7 @@ func (d *decoder) kindTable(k *Kind) []field {
 		{"visible_for", d.bound(&k.VisibleFor)},
 		{"retry", d.mapping(
 			field{"max", d.integer(&k.Retry.Max, 0, 100)},
-			field{"backoff", parsed(d, &k.Retry, func(text string) (RetryRule, error) {
+			field{"backoff", parsed(d.decoder, &k.Retry, func(text string) (RetryRule, error) {
 				low, high, err := parseRange(text)
 				return RetryRule{k.Retry.Max, low, high}, err
 			}, "a backoff is written 500ms..30s")},
@@ -121,7 +121,7 @@ func (d *decoder) kindTable(k *Kind) []field {
 	}
 }
 
-func (d *decoder) downstream(k *Kind, n *node) {
+func (d kindDecoder) downstream(k *Kind, n *node) {
 	name, ok := d.scalar(n)
 	ds, known := d.policy.downstreams[name]
 	switch {
@@ -132,7 +132,7 @@ func (d *decoder) downstream(k *Kind, n *node) {
 	}
 }
 
-func (d *decoder) link(n *node) *expr.Template {
+func (d kindDecoder) link(n *node) *expr.Template {
 	t := d.template(n, expr.ForOperation)
 	if t == nil {
 		return nil
@@ -153,7 +153,7 @@ func originWritten(text string) bool {
 	return (scheme == "https" || scheme == "http") && path && err == nil && u.Host != "" && u.User == nil
 }
 
-func (d *decoder) key(k *KeyRule, n *node) {
+func (d kindDecoder) key(k *KeyRule, n *node) {
 	strategies := []string{"random", "content", "session", "row"}
 	if n.kind == scalarNode {
 		d.choice(&k.Strategy, strategies...)(n)
@@ -185,7 +185,7 @@ func (d *decoder) key(k *KeyRule, n *node) {
 	}
 }
 
-func (d *decoder) token(t *TokenRule, n *node) {
+func (d kindDecoder) token(t *TokenRule, n *node) {
 	if n.kind == scalarNode {
 		word := ""
 		d.choice(&word, "argument")(n)
@@ -193,7 +193,7 @@ func (d *decoder) token(t *TokenRule, n *node) {
 		return
 	}
 	inInput := func(out *string) reader {
-		return parsed(d, out, func(text string) (string, error) {
+		return parsed(d.decoder, out, func(text string) (string, error) {
 			_, err := expr.ParsePath(text)
 			return text, err
 		}, "for example metadata.indoubt or entities[0].observations")
@@ -207,7 +207,7 @@ func (d *decoder) token(t *TokenRule, n *node) {
 	}
 }
 
-func (d *decoder) redact(k *Kind, n *node) {
+func (d kindDecoder) redact(k *Kind, n *node) {
 	var own []string
 	d.strings(&own)(n)
 	for i, p := range own {

@@ -9,7 +9,7 @@ import (
 	"indoubt/policy/expr"
 )
 
-func (d *decoder) read(n *node) *Read {
+func (d kindDecoder) read(n *node) *Read {
 	r := &Read{MaxBody: defaultMaxBody}
 	known := append(d.transportFields(&r.transport, true),
 		field{"valid", d.rule(&r.valid, expr.ForAnswer, expr.Bool)},
@@ -35,7 +35,7 @@ func (d *decoder) read(n *node) *Read {
 		field{"same", d.rule(&r.same, expr.ForEffect, expr.Bool)},
 		field{"receipt", d.rule(&r.receipt, expr.ForEffect, expr.Any)},
 		field{"answer", d.rule(&r.answer, expr.ForEffect, expr.Any)},
-		field{"max_body", parsed(d, &r.MaxBody, parseSize, "a size is written 64KiB or 4MB")},
+		field{"max_body", parsed(d.decoder, &r.MaxBody, parseSize, "a size is written 64KiB or 4MB")},
 	)
 	if !d.fields(n, known...) {
 		return r
@@ -53,7 +53,7 @@ func (d *decoder) read(n *node) *Read {
 }
 
 // ofCandidate reads an expression on one candidate, which must look at it.
-func (d *decoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
+func (d kindDecoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
 	e := d.expression(n, expr.ForMark, want)
 	if e != nil && !e.Uses("it") {
 		d.fail(n.place, "says the same of every candidate: it does not look at `it`", "for example it.metadata.indoubt")
@@ -62,7 +62,7 @@ func (d *decoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
 }
 
 // varying reads text that must hold something of the operation.
-func (d *decoder) varying(n *node, s expr.Scope, hint string) *expr.Template {
+func (d kindDecoder) varying(n *node, s expr.Scope, hint string) *expr.Template {
 	t := d.template(n, s)
 	if t != nil && len(t.Expressions()) == 0 {
 		d.fail(n.place, "is the same for every operation", hint)
@@ -71,7 +71,7 @@ func (d *decoder) varying(n *node, s expr.Scope, hint string) *expr.Template {
 }
 
 // markAs reads the form of a token, which must differ from token to token.
-func (d *decoder) markAs(n *node) *expr.Template {
+func (d kindDecoder) markAs(n *node) *expr.Template {
 	const hint = `for example "<!-- ${token} -->"`
 	t := d.varying(n, expr.ForToken, hint)
 	if len(t.Expressions()) == 0 {
@@ -90,7 +90,7 @@ func (d *decoder) markAs(n *node) *expr.Template {
 }
 
 // never reads the values that were never sent.
-func (d *decoder) never(r *Read, n *node) {
+func (d kindDecoder) never(r *Read, n *node) {
 	value := plainValue(n)
 	fields, mapping := value.(map[string]any)
 	if !mapping {
@@ -114,7 +114,7 @@ func (d *decoder) never(r *Read, n *node) {
 var ofCandidates = []string{"created", "unique", "final", "complete", "next", "same", "receipt", "answer"}
 
 // identity checks the fields that say which operation an effect belongs to.
-func (d *decoder) identity(r *Read, n *node) {
+func (d kindDecoder) identity(r *Read, n *node) {
 	for _, e := range n.entries {
 		if r.state != nil && slices.Contains(ofCandidates, e.name) {
 			d.warn(e.named(), fmt.Sprintf("`%s` says nothing of a `state`, which has no candidates", e.name), "leave it out")
@@ -162,7 +162,7 @@ func (r *Read) contradicts() (message, hint string) {
 }
 
 // lintIdentity checks what a read recognises effects by against the kind.
-func (d *decoder) lintIdentity(k *Kind) {
+func (d checker) lintIdentity(k *Kind) {
 	r, at := k.Read, k.said("read").below("read")
 	if r.usesToken() && !k.Token.Stated() {
 		d.fail(at, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `mark_is:` for a mark that is not the token")
@@ -184,7 +184,7 @@ func (d *decoder) lintIdentity(k *Kind) {
 }
 
 // lintNever checks that what `never:` names is what is replaced.
-func (d *decoder) lintNever(r *Read, at place) {
+func (d checker) lintNever(r *Read, at place) {
 	if len(r.never.fields) == 0 {
 		return
 	}

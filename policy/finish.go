@@ -10,7 +10,7 @@ import (
 
 // finishKind wires a kind together once all its fields are read, and checks
 // what no field can know alone.
-func (d *decoder) finishKind(k *Kind) {
+func (d checker) finishKind(k *Kind) {
 	k.policy = d.policy
 	for _, c := range []*costRule{k.duplicate, k.miss} {
 		c.resolve(d.policy)
@@ -36,7 +36,7 @@ func (d *decoder) finishKind(k *Kind) {
 
 // attach gives a request what its downstream knows: address and headers, or
 // the server or database.
-func (d *decoder) attach(k *Kind, t *transport) {
+func (d checker) attach(k *Kind, t *transport) {
 	read := k.Read != nil && t == &k.Read.transport
 	t.secrets = d.policy.secrets
 	if m := t.mcp; m != nil {
@@ -74,7 +74,7 @@ func (d *decoder) attach(k *Kind, t *transport) {
 }
 
 // lintRead checks a read: first what makes it wrong, then what makes it weak.
-func (d *decoder) lintRead(k *Kind) {
+func (d checker) lintRead(k *Kind) {
 	r, at := k.Read, k.said("read").below("read")
 	d.lintIdentity(k)
 	for _, e := range r.expressions() {
@@ -104,7 +104,7 @@ func (d *decoder) lintRead(k *Kind) {
 }
 
 // vouch marks a tool as read-only where the policy says so of the tool's own kind.
-func (d *decoder) vouch() {
+func (d checker) vouch() {
 	for _, k := range d.policy.kinds {
 		if k.Read == nil || k.Read.transport.mcp == nil || k.Read.transport.mcp.server == nil {
 			continue
@@ -149,7 +149,7 @@ func splitPath(p string) []string {
 }
 
 // lintKeys checks keys, and clocks and the machine beside them.
-func (d *decoder) lintKeys(k *Kind) {
+func (d checker) lintKeys(k *Kind) {
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
 		d.fail(k.said("key").below("key").below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", formatDuration(k.Key.TTL), formatDuration(k.Remembers)),
 			"a key that is given away too early would be answered with the old result")
@@ -169,7 +169,7 @@ func (d *decoder) lintKeys(k *Kind) {
 
 // lintSupersedes checks that a kind that may run again after it was superseded sets a
 // state, and that its downstream does not answer with the old result.
-func (d *decoder) lintSupersedes(k *Kind) {
+func (d checker) lintSupersedes(k *Kind) {
 	at := k.said("supersedes").below("supersedes")
 	switch {
 	case k.Supersedes == "":
@@ -194,7 +194,7 @@ func (k *Kind) said(field string) place {
 	return place{position{k.Line, 1}, path}
 }
 
-func (d *decoder) lintClocks(k *Kind) {
+func (d checker) lintClocks(k *Kind) {
 	if k.Downstream != nil && k.Downstream.Replays && (k.Remembers == 0 || k.LandsWithin == nil) {
 		d.warn(k.said("downstream"), "`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land", "state key.remembers and lands_within")
 	}
@@ -207,7 +207,7 @@ func (d *decoder) lintClocks(k *Kind) {
 }
 
 // lintMachine checks what the machine may do by itself.
-func (d *decoder) lintMachine(k *Kind) {
+func (d checker) lintMachine(k *Kind) {
 	switch {
 	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Read.Proves()):
 		d.warn(k.said("auto"), "`auto.retry: absent` never acts: absence cannot be proven here", "it needs token, read with complete, lands_within and visible_within")

@@ -27,7 +27,7 @@ type httpRule struct {
 	redirects []string
 }
 
-func (d *decoder) http(n *node) *httpRule {
+func (d requestDecoder) http(n *node) *httpRule {
 	h := &httpRule{at: n.place}
 	var known []field
 	for _, method := range []string{"post", "put", "patch", "delete", "get"} {
@@ -61,7 +61,7 @@ func (d *decoder) http(n *node) *httpRule {
 }
 
 // address reads a path below the downstream's base, or a whole address.
-func (d *decoder) address(n *node) *expr.Template {
+func (d requestDecoder) address(n *node) *expr.Template {
 	t := d.template(n, expr.ForRequest)
 	if t == nil {
 		return nil
@@ -83,7 +83,7 @@ func (d *decoder) address(n *node) *expr.Template {
 }
 
 // base reads a downstream's address; it may come from the environment.
-func (d *decoder) base(ds *Downstream, n *node) {
+func (d requestDecoder) base(ds *Downstream, n *node) {
 	t := d.template(n, expr.ForRequest)
 	first, written := t.Beginning()
 	switch {
@@ -105,7 +105,7 @@ func (d *decoder) base(ds *Downstream, n *node) {
 var hostName = lazyregexp.New(`^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?$`)
 
 // redirects reads the hosts that a downstream's reads may be redirected to.
-func (d *decoder) redirects(ds *Downstream, n *node) {
+func (d requestDecoder) redirects(ds *Downstream, n *node) {
 	d.strings(&ds.Redirects)(n)
 	for _, host := range ds.Redirects {
 		if !hostName.MatchString(host) {
@@ -114,7 +114,7 @@ func (d *decoder) redirects(ds *Downstream, n *node) {
 	}
 }
 
-func (d *decoder) headers(n *node) []pair {
+func (d requestDecoder) headers(n *node) []pair {
 	out := d.pairs(n)
 	for i, h := range out {
 		if !headerName.MatchString(h.name) {

@@ -133,7 +133,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 
 // verdict is what one page shows: a word of testWants, or why it cannot be told.
 func verdict(k *Kind, rec ledger.Record, a ledger.Answer) string {
-	t := k.read(context.Background(), rec, noon, []ledger.Answer{a})
+	t := rehearser{k}.read(context.Background(), rec, noon, []ledger.Answer{a})
 	if t.word == "cannot_tell" {
 		return t.Reason
 	}

@@ -18,7 +18,7 @@ var answerOf = map[string][]string{
 
 // lintNames warns of names that can never be there when an expression asks for
 // them: it errs then, so that nothing is titled, asked or settled.
-func (d *decoder) lintNames(k *Kind) {
+func (d checker) lintNames(k *Kind) {
 	proxied := k.Input == "" && (len(k.Match) > 0 || strings.HasPrefix(k.Pattern, "http."))
 	for _, f := range k.fields() {
 		for _, e := range f.expressions {
@@ -47,7 +47,7 @@ func (d *decoder) lintNames(k *Kind) {
 }
 
 // lintAnswer warns of names of the answer that the way a read asks never gives.
-func (d *decoder) lintAnswer(k *Kind) {
+func (d checker) lintAnswer(k *Kind) {
 	if k.Read == nil {
 		return
 	}

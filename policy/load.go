@@ -71,7 +71,7 @@ func parse(name string, text []byte, visit func(path string, known []field)) (*P
 	}
 	p := blank()
 	p.file, p.empty = name, false
-	d := &decoder{src: src, policy: p, problems: problems, visit: visit}
+	d := (&decoder{src: src, policy: p, problems: problems, visit: visit}).whole()
 	d.lintSecrets(root)
 	d.file(root)
 	if len(d.problems) > 0 {
@@ -87,7 +87,7 @@ func Default() *Policy {
 	p := blank()
 	p.empty = true
 	p.digest = digest(&node{kind: scalarNode, text: "built in"})
-	d := &decoder{src: newSource("", nil), policy: p}
+	d := (&decoder{src: newSource("", nil), policy: p}).whole()
 	d.finishKind(p.defaults)
 	return p
 }
@@ -96,22 +96,21 @@ func Default() *Policy {
 func blank() *Policy {
 	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*Downstream{}, kinds: map[string]*Kind{}}
 	p.defaults = &Kind{
-		Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Skew: time.Second, Look: 5, Timeout: 30 * time.Second,
+		Clocks:  Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Skew: time.Second, Timeout: 30 * time.Second},
+		Look:    5,
 		Retry:   RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
 		Auto:    AutoRule{Confirm: true, Deny: true, Retry: "never"},
 		Repeat:  "allow",
 		Cancel:  "keep",
 		Control: true,
 		policy:  p,
-		origins: map[string]position{},
-
-		duplicate: &costRule{word: "high", guess: true},
-		miss:      &costRule{word: "medium", guess: true},
+		Entry:   Entry{origins: map[string]position{}},
+		rules:   rules{duplicate: &costRule{word: "high", guess: true}, miss: &costRule{word: "medium", guess: true}},
 	}
 	return p
 }
 
-func (d *decoder) file(root *node) {
+func (d fileDecoder) file(root *node) {
 	p := d.policy
 	if root.kind != mappingNode {
 		d.fail(root.place, fmt.Sprintf("a policy is a mapping (name: value), but this is %s", root.what()), "begin with `version: 1`")
@@ -123,7 +122,7 @@ func (d *decoder) file(root *node) {
 	}
 	d.fields(root,
 		field{"version", later(&version)},
-		field{"currency", parsed(d, &p.currency, currency, "currency: USD")},
+		field{"currency", parsed(d.decoder, &p.currency, currency, "currency: USD")},
 		field{"words", d.words},
 		field{"defaults", later(&defaults)},
 		field{"downstreams", later(&downstreams)},
@@ -174,7 +173,7 @@ func currency(text string) (string, error) {
 	return text, nil
 }
 
-func (d *decoder) words(n *node) {
+func (d fileDecoder) words(n *node) {
 	d.entries(n, "a mapping (word: number)", "words: { low: 1, high: 100 }", func(e entry) {
 		v, err := strconv.ParseFloat(e.value.text, 64)
 		if e.value.kind != scalarNode || err != nil || !(v >= 0 && v < 1e15) {
@@ -189,14 +188,14 @@ func (d *decoder) words(n *node) {
 	})
 }
 
-func (d *decoder) addDownstream(e entry) {
+func (d fileDecoder) addDownstream(e entry) {
 	ds := &Downstream{Name: e.name, File: d.src.name, Line: e.value.key.line}
 	d.fields(e.value,
 		field{"base", func(n *node) { d.base(ds, n) }},
 		field{"mcp", func(n *node) { d.mcpServer(ds, n) }},
 		field{"sql", func(n *node) { d.sqlDatabase(ds, n) }},
 		field{"headers", func(n *node) { ds.headers = d.headers(n) }},
-		field{"rate", parsed(d, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")},
+		field{"rate", parsed(d.decoder, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")},
 		field{"concurrency", d.integer(&ds.Concurrency, 1, 1000)},
 		field{"redirects", func(n *node) { d.redirects(ds, n) }},
 		field{"key", d.mapping(
@@ -212,7 +211,7 @@ func (d *decoder) addDownstream(e entry) {
 	d.policy.downstreams[e.name] = ds
 }
 
-func (d *decoder) addKind(e entry) {
+func (d fileDecoder) addKind(e entry) {
 	if !kindName.MatchString(e.name) {
 		d.fail(e.named(), fmt.Sprintf("%q is not the name of a kind", e.name), "letters, digits, . _ - / : and * for any text")
 		return

@@ -49,7 +49,7 @@ func parseMatch(text string) (Match, error) {
 }
 
 // matches reads `match:`, one pattern or several.
-func (d *decoder) matches(k *Kind, n *node) {
+func (d kindDecoder) matches(k *Kind, n *node) {
 	var texts []string
 	d.strings(&texts)(n)
 	k.Match = nil
@@ -166,7 +166,7 @@ func pathsRelation(a, b []string) relation {
 
 // ambiguous refuses two kinds of which neither is more specific for a request
 // that both match.
-func (d *decoder) ambiguous() {
+func (d checker) ambiguous() {
 	order, kinds := d.policy.order, d.policy.kinds
 	for i, a := range order {
 		for _, b := range order[:i] {

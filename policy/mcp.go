@@ -38,7 +38,7 @@ const settledOnly, settledHint = "only ${env.NAME} and ${file(\"…\")} may stan
 
 // settled reads a template in which only secrets may be computed: what it makes
 // is shared by all operations.
-func (d *decoder) settled(n *node) *expr.Template {
+func (d requestDecoder) settled(n *node) *expr.Template {
 	t := d.template(n, expr.ForRequest)
 	if !t.Settled() {
 		d.fail(n.place, settledOnly, settledHint)
@@ -48,7 +48,7 @@ func (d *decoder) settled(n *node) *expr.Template {
 }
 
 // mcpServer reads `mcp:` of a downstream.
-func (d *decoder) mcpServer(ds *Downstream, n *node) {
+func (d requestDecoder) mcpServer(ds *Downstream, n *node) {
 	s := &mcpServer{}
 	fine := d.fields(n,
 		field{"command", func(n *node) { s.command = d.serverCommand(n) }},
@@ -81,7 +81,7 @@ func (d *decoder) mcpServer(ds *Downstream, n *node) {
 	d.is(ds, n, "mcp")
 }
 
-func (d *decoder) serverCommand(n *node) (out []*expr.Template) {
+func (d requestDecoder) serverCommand(n *node) (out []*expr.Template) {
 	if n.kind != sequenceNode || len(n.items) == 0 {
 		d.fail(n.place, "must be a list of arguments", "there is no shell: write [npx, -y, some-server]")
 	}
@@ -98,7 +98,7 @@ func (d *decoder) serverCommand(n *node) (out []*expr.Template) {
 	return out
 }
 
-func (d *decoder) serverAddress(n *node) *expr.Template {
+func (d requestDecoder) serverAddress(n *node) *expr.Template {
 	t := d.settled(n)
 	if t == nil {
 		return nil
@@ -110,7 +110,7 @@ func (d *decoder) serverAddress(n *node) *expr.Template {
 }
 
 // environment reads the variables of a command.
-func (d *decoder) environment(n *node) []pair {
+func (d requestDecoder) environment(n *node) []pair {
 	env := d.pairs(n)
 	for _, p := range env {
 		if !envName.MatchString(p.name) {
@@ -121,7 +121,7 @@ func (d *decoder) environment(n *node) []pair {
 }
 
 // is notes what a downstream is; it is one thing.
-func (d *decoder) is(ds *Downstream, n *node, via string) {
+func (d requestDecoder) is(ds *Downstream, n *node, via string) {
 	if ds.Via != "" && ds.Via != via {
 		d.fail(n.place, fmt.Sprintf("a downstream is one thing, and this one is %s already", ds.Via), "make two of it")
 		return
@@ -130,11 +130,11 @@ func (d *decoder) is(ds *Downstream, n *node, via string) {
 }
 
 // mcpCall reads `mcp:` of a read or a send.
-func (d *decoder) mcpCall(n *node, read bool) *mcpRule {
+func (d requestDecoder) mcpCall(n *node, read bool) *mcpRule {
 	m := &mcpRule{at: n.place}
 	known := []field{
 		{"server", d.text(&m.name)},
-		{"tool", parsed(d, &m.tool, func(text string) (string, error) {
+		{"tool", parsed(d.decoder, &m.tool, func(text string) (string, error) {
 			if !toolName.MatchString(text) {
 				return "", fmt.Errorf("%q is not the name of a tool: a tool cannot be computed", text)
 			}
@@ -160,7 +160,7 @@ func (d *decoder) mcpCall(n *node, read bool) *mcpRule {
 
 // downstreamFor finds the server or database that a request names, else the
 // kind's own.
-func (d *decoder) downstreamFor(k *Kind, name, field, via string, at place) *Downstream {
+func (d checker) downstreamFor(k *Kind, name, field, via string, at place) *Downstream {
 	ds := k.Downstream
 	if name != "" {
 		ds = d.policy.downstreams[name]

@@ -78,7 +78,7 @@ func (r *Read) NeedsNegativeControl(rec ledger.Record) bool {
 	case ByAsking, ByState:
 		return true
 	}
-	return r.carries(r.replaces()) || r.carriesUnnamed(rec)
+	return r.carries(r.replaces()) || negativeControl{r}.carriesUnnamed(rec)
 }
 
 // carries reports whether the request holds any of these; a command without
@@ -120,21 +120,22 @@ type Control struct {
 // true values of the others would not show, and a place that does not exist has
 // nothing to echo. An error means that no such request can be made.
 func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
-	parts := r.parts()
+	control := negativeControl{r}
+	parts := control.parts()
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("nothing of the operation is in the check, so there is nothing to leave out")
 	}
 	var out []Control
 	for _, part := range parts {
-		fresh, err := r.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
+		fresh, err := control.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
 		if err != nil {
 			return nil, err
 		}
-		fixed, err := r.without(part, rec, func() float64 { return 1 }, func() string { return "never-sent" })
+		fixed, err := control.without(part, rec, func() float64 { return 1 }, func() string { return "never-sent" })
 		if err != nil {
 			return nil, err
 		}
-		key, err := r.requestKey(fixed)
+		key, err := control.requestKey(fixed)
 		if err != nil {
 			return nil, err
 		}
@@ -143,8 +144,11 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 	return out, nil
 }
 
+// negativeControl makes the requests for what was never sent.
+type negativeControl struct{ *Read }
+
 // parts are what is replaced together. What `never:` names belongs together.
-func (r *Read) parts() (out []substitution) {
+func (r negativeControl) parts() (out []substitution) {
 	x := r.replaces()
 	if x.token {
 		out = append(out, substitution{token: true})
@@ -171,7 +175,7 @@ func (r *Read) parts() (out []substitution) {
 
 // requestKey names the request of a record: two requests with the same key are sent
 // alike, to the same place and with the same secrets.
-func (r *Read) requestKey(rec ledger.Record) (string, error) {
+func (r negativeControl) requestKey(rec ledger.Record) (string, error) {
 	if err := r.askable(rec.Operation); err != nil {
 		return "", err
 	}
@@ -189,7 +193,7 @@ func (r *Read) requestKey(rec ledger.Record) (string, error) {
 
 // without is the record with a part of it replaced, also where the same value
 // stands under another name.
-func (r *Read) without(part substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
+func (r negativeControl) without(part substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
 	made, err := r.replace(part, rec, number, text)
 	if err != nil {
 		return rec, err
@@ -199,7 +203,7 @@ func (r *Read) without(part substitution, rec ledger.Record, number func() float
 
 // carriesUnnamed reports whether the request holds the value that the mark is
 // compared with, though it does not name it: in an input that has the same.
-func (r *Read) carriesUnnamed(rec ledger.Record) bool {
+func (r negativeControl) carriesUnnamed(rec ledger.Record) bool {
 	was, err := r.requestKey(rec)
 	if err != nil {
 		return true
@@ -213,7 +217,7 @@ func (r *Read) carriesUnnamed(rec ledger.Record) bool {
 }
 
 // name is what tells the operation from others: the token, or what `mark_is` says.
-func (r *Read) name(rec ledger.Record) string {
+func (r negativeControl) name(rec ledger.Record) string {
 	if r.Identity() != ByName {
 		return rec.Operation.Token
 	}
@@ -226,7 +230,7 @@ func (r *Read) name(rec ledger.Record) string {
 
 // rename puts another name wherever the operation has its own in its key or input:
 // the token that a pipeline wrote into its input, a key that is an invoice's number.
-func (r *Read) rename(rec ledger.Record, was, now string) (ledger.Record, error) {
+func (r negativeControl) rename(rec ledger.Record, was, now string) (ledger.Record, error) {
 	if r.Identity() == ByState || was == "" {
 		return rec, nil
 	}
@@ -254,7 +258,7 @@ func (r *Read) rename(rec ledger.Record, was, now string) (ledger.Record, error)
 	return rec, err
 }
 
-func (r *Read) replace(x substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
+func (r negativeControl) replace(x substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
 	fresh := func(was any) any {
 		if r.never.value != nil {
 			return r.never.value

@@ -81,8 +81,8 @@ func (k *Kind) Odds(rec ledger.Record) Odds {
 	if known {
 		return Odds{P: p, Low: p, High: p, Why: why}
 	}
-	est := k.posterior(rec.Operation)
-	f, read := k.invisible(rec)
+	est := estimator{k}.posterior(rec.Operation)
+	f, read := estimator{k}.invisible(rec)
 	o := Odds{P: lower(est.mean(), f), N: est.cases(), Others: est.others}
 	o.Low = lower(betaQuantile((1-coverage)/2, est.a, est.b), f)
 	o.High = lower(betaQuantile((1+coverage)/2, est.a, est.b), f)
@@ -98,8 +98,8 @@ func (k *Kind) chance(rec ledger.Record) float64 {
 	if p, _, known := fact(rec); known {
 		return p
 	}
-	f, _ := k.invisible(rec)
-	return lower(k.posterior(rec.Operation).mean(), f)
+	f, _ := estimator{k}.invisible(rec)
+	return lower(estimator{k}.posterior(rec.Operation).mean(), f)
 }
 
 // fact is what is known and needs no guess.
@@ -115,6 +115,9 @@ func fact(rec ledger.Record) (p float64, why string, known bool) {
 	}
 	return 0, "", false
 }
+
+// estimator reckons with the history of a kind.
+type estimator struct{ *Kind }
 
 // estimate is a Beta(a, b) and what it rests on.
 type estimate struct {
@@ -152,7 +155,7 @@ func (e estimate) why(class ledger.ErrorClass) string {
 // priorWeight + classWeight cases, however many there were: other kinds go to
 // other places. So ten own cases outvote any number of foreign ones, and a kind
 // without own cases still begins with what the house knows of, say, resets.
-func (k *Kind) posterior(o ledger.Operation) estimate {
+func (k estimator) posterior(o ledger.Operation) estimate {
 	mean, ok := prior[o.ErrorClass]
 	if !ok {
 		mean = priorElse
@@ -173,7 +176,7 @@ func (k *Kind) posterior(o ledger.Operation) estimate {
 // invisible is F of the negative read with the best visibility: how sure it is
 // that the read would have shown an effect. Nothing is subtracted while the
 // effect may still come, or where the policy does not say how soon it shows.
-func (k *Kind) invisible(rec ledger.Record) (f float64, at time.Time) {
+func (k estimator) invisible(rec ledger.Record) (f float64, at time.Time) {
 	if k.LandsWithin == nil || k.VisibleWithin == nil {
 		return 0, time.Time{}
 	}

@@ -25,7 +25,7 @@ const nextLinkExpression = `link("next")`
 
 // next reads `next:`: an expression that gives a cursor, `link`, or a mapping
 // that says what else it is.
-func (d *decoder) next(n *node) *paging {
+func (d requestDecoder) next(n *node) *paging {
 	p := &paging{}
 	switch {
 	case n.kind == scalarNode && n.text == "link":
@@ -54,7 +54,7 @@ func (d *decoder) next(n *node) *paging {
 }
 
 // finishPaging checks `next` against the request.
-func (d *decoder) finishPaging(r *Read, at place) {
+func (d checker) finishPaging(r *Read, at place) {
 	p, asks := r.next, r.usesCursor()
 	switch {
 	case p == nil && asks:

@@ -86,23 +86,14 @@ func (p *Policy) Kind(name string) *Kind {
 // Kind is what applies to one kind of operation, with everything inherited
 // from `defaults` filled in. Treat it as read-only.
 type Kind struct {
-	Name    string // asked for
-	Pattern string // what matched in the file, "" for the defaults
-	File    string
-	Line    int
-	Known   bool // false: no pattern matched, the defaults apply
-
+	Name       string      // asked for
 	Downstream *Downstream // nil when none
 	Access     string      // "read", "write", or "" when not stated
 	Idempotent bool        // safe to repeat until a later operation on the same target
 	Supersedes string      // "target": a finished one gives its key up once a later one on its target landed or may have
 
-	Deadline      time.Duration
-	EscalateAfter time.Duration
-	LandsWithin   *time.Duration // after sending ended, the latest it may still take effect; nil: not stated
-	VisibleWithin *time.Duration // after landing, the latest a read shows it; nil: not stated
-	VisibleFor    *time.Duration // how long a read goes on showing it; nil: for ever
-	Skew          time.Duration  // how far clocks may disagree
+	Entry
+	Clocks
 
 	Retry          RetryRule
 	Auto           AutoRule
@@ -114,8 +105,6 @@ type Kind struct {
 	Match          []Match // the HTTP requests that are of this kind, for the HTTP proxy
 	Input          string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
 	Control        bool    // whether a positive control runs
-	Timeout        time.Duration
-	RecheckAfter   time.Duration // after a settled send, one more read; 0: none
 
 	Key       KeyRule
 	Token     TokenRule
@@ -127,8 +116,35 @@ type Kind struct {
 	Send  *Send // nil when none: the pipeline sends
 	Tests []Test
 
-	policy    *Policy
-	view      expr.Path // the steps of Input
+	policy *Policy
+	view   expr.Path // the steps of Input
+	rules
+}
+
+// Entry is where the file says what applies to a kind.
+type Entry struct {
+	Pattern string // what matched in the file, "" for the defaults
+	File    string
+	Line    int
+	Known   bool // false: no pattern matched, the defaults apply
+
+	origins map[string]position // dotted field → where it was said; absent: built in
+}
+
+// Clocks are the times of a kind.
+type Clocks struct {
+	Deadline      time.Duration
+	EscalateAfter time.Duration
+	LandsWithin   *time.Duration // after sending ended, the latest it may still take effect; nil: not stated
+	VisibleWithin *time.Duration // after landing, the latest a read shows it; nil: not stated
+	VisibleFor    *time.Duration // how long a read goes on showing it; nil: for ever
+	Skew          time.Duration  // how far clocks may disagree
+	Timeout       time.Duration
+	RecheckAfter  time.Duration // after a settled send, one more read; 0: none
+}
+
+// rules are what is computed of an operation and of the answer to its write.
+type rules struct {
 	title     *expr.Template
 	target    *expr.Template
 	link      *expr.Template
@@ -137,9 +153,7 @@ type Kind struct {
 	committed *expr.Expression
 	refused   *expr.Expression
 	already   *expr.Expression
-	receipt   *expr.Expression    // of an answer that committed
-	origins   map[string]position // dotted field → where it was said; absent: built in
-
+	receipt   *expr.Expression // of an answer that committed
 }
 
 // HoldBack says which doubts hold an identical call back that reaches a proxy:

@@ -70,7 +70,7 @@ func (s SavedAnswer) Answer(via string) ledger.Answer {
 
 // answerTable are the fields of an answer that is written down. finish is to be
 // called when all are read.
-func (d *decoder) answerTable(s *SavedAnswer) (known []field, finish func()) {
+func (d requestDecoder) answerTable(s *SavedAnswer) (known []field, finish func()) {
 	result := map[string]any{"content": []any{}}
 	by := func(via string, read reader) reader {
 		return func(n *node) {
@@ -117,14 +117,14 @@ func (d *decoder) answerTable(s *SavedAnswer) (known []field, finish func()) {
 }
 
 // savedAnswer reads an answer of a case.
-func (d *decoder) savedAnswer(n *node) (s SavedAnswer) {
+func (d requestDecoder) savedAnswer(n *node) (s SavedAnswer) {
 	known, finish := d.answerTable(&s)
 	d.fields(n, known...)
 	finish()
 	return s
 }
 
-func (d *decoder) test(item *node) Test {
+func (d requestDecoder) test(item *node) Test {
 	t := Test{Line: item.line, Token: "indoubt-test"}
 	class := ""
 	page := func(n *node) { t.pages = append(t.pages, d.savedAnswer(n)) }
@@ -146,7 +146,7 @@ func (d *decoder) test(item *node) Test {
 	return t
 }
 
-func (d *decoder) plainHeaders(n *node) map[string][]string {
+func (d requestDecoder) plainHeaders(n *node) map[string][]string {
 	out := map[string][]string{}
 	if n.kind != mappingNode {
 		d.fail(n.place, "must be a mapping (name: value)", "")
@@ -204,7 +204,7 @@ func ParseSavedAnswer(name string, text []byte) (SavedAnswer, error) {
 		}
 		return s, nil
 	}
-	d := &decoder{src: src, policy: blank()}
+	d := requestDecoder{&decoder{src: src, policy: blank()}}
 	s := d.savedAnswer(root)
 	if len(d.problems) > 0 {
 		return SavedAnswer{}, d.problems.sorted()
@@ -214,7 +214,7 @@ func ParseSavedAnswer(name string, text []byte) (SavedAnswer, error) {
 
 // saysAnswer reports whether a mapping is an answer written down, not a body.
 func saysAnswer(n *node) bool {
-	known, _ := (&decoder{}).answerTable(&SavedAnswer{})
+	known, _ := requestDecoder{&decoder{}}.answerTable(&SavedAnswer{})
 	return n.kind == mappingNode && len(n.entries) > 0 && !slices.ContainsFunc(n.entries, func(e entry) bool {
 		return !slices.ContainsFunc(known, func(f field) bool { return f.name == e.name })
 	})

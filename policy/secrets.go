@@ -51,8 +51,8 @@ func (l *secretLint) warn(n *node, message, hint string) {
 
 // lintSecrets warns of secrets and keeps them. It runs before the file is decoded, so
 // that no problem shows them.
-func (d *decoder) lintSecrets(root *node) {
-	l := &secretLint{d: d}
+func (d checker) lintSecrets(root *node) {
+	l := &secretLint{d: d.decoder}
 	for _, e := range root.entries {
 		if e.value.kind == mappingNode && (e.name == "kinds" || e.name == "downstreams") {
 			for _, own := range e.value.entries { // the name means nothing here

@@ -31,7 +31,7 @@ type sqlRule struct {
 var sqlDrivers = []string{"sqlite", "postgres", "mysql"}
 
 // sqlDatabase reads `sql:` of a downstream.
-func (d *decoder) sqlDatabase(ds *Downstream, n *node) {
+func (d requestDecoder) sqlDatabase(ds *Downstream, n *node) {
 	s := &sqlDatabase{}
 	var known []field
 	for _, driver := range sqlDrivers {
@@ -56,7 +56,7 @@ func (d *decoder) sqlDatabase(ds *Downstream, n *node) {
 const sqlHint = `sqlite: /var/lib/books.db, postgres: "${env.BOOKS_DSN}" or mysql: "${env.BOOKS_DSN}"`
 
 // statement reads `sql:` of a read or a send.
-func (d *decoder) statement(n *node) *sqlRule {
+func (d requestDecoder) statement(n *node) *sqlRule {
 	const hint = `query: "SELECT id FROM charges WHERE token = ?", args: ["${token}"]; postgres numbers them: $1, $2`
 	s := &sqlRule{at: n.place}
 	fine := d.fields(n,
@@ -78,7 +78,7 @@ func (d *decoder) statement(n *node) *sqlRule {
 }
 
 // finishSQL checks a statement once its database is known.
-func (d *decoder) finishSQL(s *sqlRule, read bool) {
+func (d checker) finishSQL(s *sqlRule, read bool) {
 	if s.query == "" || s.database == nil {
 		return
 	}

@@ -82,7 +82,7 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 	vars.cursor = cursor
 	out, err := t.render(vars, keyHeader, false)
 	if err == nil && t.guarded != nil {
-		err = t.guarded.guard(vars, out)
+		err = writeGuard{t.guarded}.guard(vars, out)
 	}
 	if err != nil {
 		return Request{}, err
@@ -111,7 +111,7 @@ func (t *transport) render(vars *variables, keyHeader string, show bool) (Reques
 	return w.render(r), r.Err()
 }
 
-func (d *decoder) transportFields(t *transport, read bool) []field {
+func (d requestDecoder) transportFields(t *transport, read bool) []field {
 	return []field{
 		{"http", func(n *node) {
 			if !read && n.kind == scalarNode && n.text == "recorded" {
@@ -130,7 +130,7 @@ func (d *decoder) transportFields(t *transport, read bool) []field {
 	}
 }
 
-func (d *decoder) oneTransport(n *node, t *transport) bool {
+func (d requestDecoder) oneTransport(n *node, t *transport) bool {
 	said := 0
 	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil, t.again != nil, t.recorded, t.pipeline} {
 		if set {
@@ -148,7 +148,7 @@ func (d *decoder) oneTransport(n *node, t *transport) bool {
 	return false
 }
 
-func (d *decoder) send(k *Kind, n *node) *Send {
+func (d kindDecoder) send(k *Kind, n *node) *Send {
 	s := &Send{}
 	t := &s.transport
 	if n.kind == scalarNode {

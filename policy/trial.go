@@ -33,7 +33,7 @@ type Trial struct {
 // Try judges a read's answers, page by page, as the engine does when it begins
 // to read at now. Nothing is recorded.
 func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, answers ...ledger.Answer) Trial {
-	t := k.read(ctx, rec, now, answers)
+	t := rehearser{k}.read(ctx, rec, now, answers)
 	switch t.word {
 	case "none", "cannot_tell":
 		t.Verdict = ledger.Inconclusive
@@ -49,13 +49,13 @@ func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, answer
 }
 
 // read goes through the pages and gives the engine's verdict on them.
-func (k *Kind) read(ctx context.Context, rec ledger.Record, now time.Time, answers []ledger.Answer) (t Trial) {
+func (k rehearser) read(ctx context.Context, rec ledger.Record, now time.Time, answers []ledger.Answer) (t Trial) {
 	if k.Read == nil {
 		t.word, t.Cause, t.Reason = "cannot_tell", ledger.CauseNotAsked, "the kind has no read"
 		return t
 	}
 	f := Findings{Began: now, Ended: now}
-	f.Trouble, f.Stale = t.pages(ctx, k, rec, answers)
+	f.Trouble, f.Stale = t.pages(ctx, k.Kind, rec, answers)
 	if last := t.judged; f.Trouble == "" && last < len(answers) {
 		t.word, t.Cause, t.Reason = "cannot_tell", ledger.CauseNoAnswer, fmt.Sprintf("only %d of %d pages are asked for", last, len(answers))
 		return t

@@ -16,7 +16,7 @@ var requestParts = []string{"method", "override", "path", "query", "content_type
 
 // view reads `input:`, the part of such an input that the kind's expressions see:
 // ${input.body}. It is a plain path, so that the token finds its way back.
-func (d *decoder) view(k *Kind, n *node) {
+func (d kindDecoder) view(k *Kind, n *node) {
 	text, ok := d.scalar(n)
 	if !ok {
 		return

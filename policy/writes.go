@@ -23,7 +23,7 @@ const writesHint = "the check would be one more write: read by get, by the path 
 // lintWrites refuses every read that is a write of this policy. What only a
 // rendered request shows, guard refuses. A file with other problems may lack parts
 // that are looked at here.
-func (d *decoder) lintWrites() {
+func (d checker) lintWrites() {
 	if len(d.problems) > 0 {
 		return
 	}
@@ -33,14 +33,17 @@ func (d *decoder) lintWrites() {
 			continue
 		}
 		k.Read.transport.guarded = k
-		if why := k.readWrites(); why != "" {
+		if why := (writeGuard{k}).readWrites(); why != "" {
 			d.fail(k.said("read").below("read"), why, writesHint)
 		}
 	}
 }
 
+// writeGuard compares the reads of a kind with its writes.
+type writeGuard struct{ *Kind }
+
 // readWrites says which write the kind's read is, "" for none.
-func (k *Kind) readWrites() string {
+func (k writeGuard) readWrites() string {
 	t := &k.Read.transport
 	if t.http != nil {
 		read := t.http.outgoing(t.http.blank())
@@ -56,7 +59,7 @@ func (k *Kind) readWrites() string {
 		if other.Send != nil && t.same(&other.Send.transport) {
 			return "asks by the very request that is the `send` of " + name
 		}
-		if t.mcp != nil && t.mcp.server != nil && other.isTool(t.mcp, other == k) {
+		if t.mcp != nil && t.mcp.server != nil && other.isTool(t.mcp, other == k.Kind) {
 			return fmt.Sprintf("calls the tool %s of %s, which writes", t.mcp.tool, name)
 		}
 	}
@@ -102,7 +105,7 @@ func sameCommand(a, b []string) bool {
 
 // guard refuses a rendered read that is the write it looks for: the kind's `send`, a
 // request of any `match`, or what was recorded.
-func (k *Kind) guard(vars *variables, req Request) error {
+func (k writeGuard) guard(vars *variables, req Request) error {
 	o := vars.rec.Operation
 	switch {
 	case req.Command != nil && o.Command != nil:
@@ -120,7 +123,7 @@ func (k *Kind) guard(vars *variables, req Request) error {
 	return nil
 }
 
-func (k *Kind) guardHTTP(vars *variables, address string) error {
+func (k writeGuard) guardHTTP(vars *variables, address string) error {
 	read := k.Read.transport.http.outgoing(address)
 	if s := k.Send; s != nil && s.transport.http != nil {
 		sending := k.variables(vars.rec)
@@ -168,7 +171,7 @@ func recordedRequests(o ledger.Operation) []outgoing {
 // matched is the kind whose `match` says that a request is a write, "" for none.
 // Where everything has one address, what the request says may part it from the
 // write.
-func (k *Kind) matched(read outgoing) string {
+func (k writeGuard) matched(read outgoing) string {
 	if s := k.Send; read.looks() || s != nil && s.transport.http != nil && toldApart(read.says, s.transport.http.outgoing("").says) {
 		return ""
 	}
