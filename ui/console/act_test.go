@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger"
+	"indoubt/reconcile"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
-
-	"indoubt/ledger"
-	"indoubt/reconcile"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -283,10 +282,7 @@ func TestPastePressesNothing(t *testing.T) {
 func TestI7_AStaleDecisionIsRefusedAndTheDifferenceShown(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2).keys("X").text("none there")
 	// Sam confirms while the dialog is open here.
-	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbConfirm, Reason: "support says so", Actor: ledger.Actor{Name: "sam"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.sam(2, ledger.VerbConfirm, "support says so")
 	b.keys("tab", "tab", "enter").shows("Not done: it moved", "landed since", "sam: support says so", "YOU SAW", "version 2; it is at version 3 now")
 	if o := b.op(id(2)); o.State != ledger.Committed || o.Actor != "sam" {
 		t.Fatalf("%+v", o)
@@ -295,10 +291,7 @@ func TestI7_AStaleDecisionIsRefusedAndTheDifferenceShown(t *testing.T) {
 
 func TestADialogSaysThatItsOperationMoved(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2).keys("X").text("none there")
-	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.sam(2, ledger.VerbConfirm, "r")
 	b.send(feed.Changed{})
 	b.shows("IT MOVED: now landed").keys("tab", "tab", "enter").shows("it moved")
 	if b.op(id(2)).State != ledger.Committed {
@@ -418,10 +411,7 @@ func TestBulkFreezesASetAndSkipsWhatMoved(t *testing.T) {
 	b.keys("v", "j", "j", "j", "v").shows("4 marked")
 	b.keys("A").shows("Abandon 4", "4 of 4 marked", "Type 4")
 	// Sam settles one of them first.
-	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(3), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.sam(3, ledger.VerbConfirm, "r")
 	b.text("outage").keys("tab").text("4").keys("tab", "tab", "enter")
 	b.wait(time.Second)
 	b.shows("Abandon: done", "3 abandoned · 1 skipped", "skipped, moved by sam: deploy web")

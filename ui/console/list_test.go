@@ -82,10 +82,7 @@ func TestWithoutAKeyTheWorstStaysOnTop(t *testing.T) {
 		t.Errorf("the cursor is on %s", got)
 	}
 	b.store.put(doubt(20, "x.post", "worst", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e9)))
-	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(1), Version: 6, Verb: ledger.VerbAck, Reason: "r", Reference: "r", Actor: ledger.Actor{Name: "sam"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.sam(1, ledger.VerbAck, "r")
 	b.send(feed.Changed{})
 	if b.fast("X").shows("another row has just come under the cursor"); b.m.dialogs.Len() > 0 {
 		t.Fatal("a key that was meant for the row before opened a dialog")
@@ -106,10 +103,7 @@ func TestWithoutAKeyTheWorstStaysOnTop(t *testing.T) {
 
 func TestARowSettledElsewhereStaysDimmedUntilLeft(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2)
-	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.sam(2, ledger.VerbConfirm, "r")
 	b.send(feed.Changed{})
 	b.shows("charge cus_1QX", "landed 03:06, by sam")
 	// Also when the order may move again: it is under the cursor.
@@ -126,10 +120,7 @@ func TestMarksHoldIdsAndVersions(t *testing.T) {
 	if v := b.m.table.Marks[id(2)]; v != 2 {
 		t.Fatalf("marks %v", b.m.table.Marks)
 	}
-	_, err := ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: "s", ID: id(2), Version: 2, Verb: ledger.VerbDeny, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.sam(2, ledger.VerbDeny, "r")
 	b.send(feed.Changed{})
 	b.keys("N").shows("nothing fits", "moved since it was marked:", "did not land, by sam")
 }
@@ -165,10 +156,7 @@ func TestNextPageIsNoNews(t *testing.T) {
 	o := nightOptions()
 	o.Store = s
 	b := newBench(t, 80, 24, o).judged(nightFacts).keys("j")
-	_, err := ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: "s", ID: id(450), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.sam(450, ledger.VerbConfirm, "r")
 	b.send(feed.Changed{})
 	b.hides("↑")
 }
@@ -185,9 +173,7 @@ func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
 		return fresh, nil
 	}
 	b := newBench(t, 80, 24, o).judged(nightFacts)
-	s.mu.Lock()
-	s.fail = errors.New("disk I/O error")
-	s.mu.Unlock()
+	s.lose(errors.New("disk I/O error"))
 	b.send(feed.Changed{})
 	b.shows("STALE", "charge cus_1QX").keys("j", "C").shows("the ledger is lost")
 	b.tickOver(2 * time.Second)
@@ -245,9 +231,7 @@ func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 	other.info.ID = "L2"
 	o.Reopen = func(func(ledger.Store) error) (ledger.Store, error) { return other, nil }
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(3).keys("space")
-	s.mu.Lock()
-	s.fail = errors.New("gone")
-	s.mu.Unlock()
+	s.lose(errors.New("gone"))
 	b.send(feed.Changed{})
 	b.shows("STALE").hides("checks on")
 	b.tickOver(3 * time.Second)
@@ -283,10 +267,7 @@ func TestWhatAClockMovedIsNobodysDoing(t *testing.T) {
 	b.tickOver(6 * time.Second)
 	b.shows("needs you 03:07").hides("needs you 03:07, by", "needs you 03:06")
 	// When the order may move again nothing but the row under the cursor stays.
-	_, err := ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: "s", ID: id(7), Version: 2, Verb: ledger.VerbConfirm, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.sam(7, ledger.VerbConfirm, "r")
 	b.send(feed.Changed{})
 	if len(b.order()) != 2 {
 		t.Fatalf("the list has %v", b.order())
@@ -427,42 +408,6 @@ func TestEverySizeIsDrawn(t *testing.T) {
 	}
 }
 
-func TestHeaderKeepsWhatMattersMost(t *testing.T) {
-	o := nightOptions()
-	s := o.Store.(*memory)
-	s.holds = []ledger.Hold{{Scope: "downstream:stripe", Actor: ledger.Actor{Name: "sam"}, ChangeID: "h"}}
-	b := newBench(t, 200, 40, o).judged(nightFacts)
-	want := []string{"6 NEED YOU", "6,425 lost", "1 HAPPENED TWICE", "HOLD", "last write", "last new error", "checks", "maya", "03:06 CEST"}
-	b.shows(want...)
-	short := []string{"6 NEED YOU", "6,425 lost", "1 TWICE", "HOLD"}
-	for w := 60; w >= 26; w -= 2 {
-		b.m.w = w
-		head := ansi.Strip(strings.Join(b.m.header().Lines(w), "\n"))
-		missing := false
-		for _, s := range short {
-			has := strings.Contains(head, s) || s == "1 TWICE" && strings.Contains(head, "1 HAPPENED TWICE")
-			if missing && has && s != "HOLD" {
-				t.Errorf("at %d %q is shown although something graver is not:\n%s", w, s, head)
-			}
-			missing = missing || !has
-		}
-		if !strings.Contains(head, "6 NEED YOU") {
-			t.Errorf("at %d:\n%s", w, head)
-		}
-	}
-}
-
-func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
-	for step, want := range map[time.Duration]string{5 * time.Minute: "CLOCK SET FORWARD by 5m at 03:0", -time.Hour: "CLOCK SET BACK by 1h at 03:0"} {
-		o := nightOptions()
-		s := o.Store.(*memory)
-		s.info.Step, s.info.SteppedAt = step, o.Clock().Add(-time.Minute)
-		newBench(t, 200, 40, o).judged(nightFacts).shows(want)
-		s.info.SteppedAt = o.Clock().Add(-2 * time.Hour)
-		newBench(t, 200, 40, o).judged(nightFacts).hides("CLOCK SET")
-	}
-}
-
 func TestAgesTickAndAnIdleScreenIsNotDrawn(t *testing.T) {
 	b := nightBench(t, 80, 24).shows("last write 2s")
 	b.tickOver(time.Second).shows("last write 3s")
@@ -492,9 +437,7 @@ func TestI7_AnotherLedgerClosesWhatWasAskedOfTheOld(t *testing.T) {
 	s := o.Store.(*memory)
 	o.Reopen = func(func(ledger.Store) error) (ledger.Store, error) { return nightStore(), nil }
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(3).keys("X").shows("It did not land?")
-	s.mu.Lock()
-	s.fail = errors.New("gone")
-	s.mu.Unlock()
+	s.lose(errors.New("gone"))
 	b.send(feed.Changed{})
 	b.tickOver(3 * time.Second)
 	b.tickOver(3 * time.Second)

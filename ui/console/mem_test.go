@@ -325,6 +325,13 @@ func (e *fakeEngine) Busy() int {
 
 func (e *fakeEngine) Drain(context.Context) {}
 
+// lose has every call fail.
+func (s *memory) lose(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = err
+}
+
 // bench drives a root model without a terminal or a clock of its own.
 type bench struct {
 	t     testing.TB
@@ -474,4 +481,13 @@ func (b *bench) op(id string) ledger.Operation {
 		b.t.Fatal(err)
 	}
 	return rec.Operation
+}
+
+// sam decides about an operation as it stands, from elsewhere.
+func (b *bench) sam(n int, verb ledger.Verb, reason string) {
+	b.t.Helper()
+	d := ledger.Decision{ChangeID: "s", ID: id(n), Version: b.op(id(n)).Version, Verb: verb, Reason: reason, Reference: "r", Actor: ledger.Actor{Name: "sam"}}
+	if _, err := ledger.Decide(b.t.Context(), b.store, d); err != nil {
+		b.t.Fatal(err)
+	}
 }

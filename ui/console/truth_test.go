@@ -18,6 +18,7 @@ import (
 	"indoubt/reconcile"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // What the screen says must be so, and be there.
@@ -427,5 +428,41 @@ func TestWhatNoEngineHasPricedCostsNotNothing(t *testing.T) {
 	b.m.dirty = true
 	if got := line(); strings.Contains(got, "812") {
 		t.Errorf("with another version's details: %q", got)
+	}
+}
+
+func TestHeaderKeepsWhatMattersMost(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	s.holds = []ledger.Hold{{Scope: "downstream:stripe", Actor: ledger.Actor{Name: "sam"}, ChangeID: "h"}}
+	b := newBench(t, 200, 40, o).judged(nightFacts)
+	want := []string{"6 NEED YOU", "6,425 lost", "1 HAPPENED TWICE", "HOLD", "last write", "last new error", "checks", "maya", "03:06 CEST"}
+	b.shows(want...)
+	short := []string{"6 NEED YOU", "6,425 lost", "1 TWICE", "HOLD"}
+	for w := 60; w >= 26; w -= 2 {
+		b.m.w = w
+		head := ansi.Strip(strings.Join(b.m.header().Lines(w), "\n"))
+		missing := false
+		for _, s := range short {
+			has := strings.Contains(head, s) || s == "1 TWICE" && strings.Contains(head, "1 HAPPENED TWICE")
+			if missing && has && s != "HOLD" {
+				t.Errorf("at %d %q is shown although something graver is not:\n%s", w, s, head)
+			}
+			missing = missing || !has
+		}
+		if !strings.Contains(head, "6 NEED YOU") {
+			t.Errorf("at %d:\n%s", w, head)
+		}
+	}
+}
+
+func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
+	for step, want := range map[time.Duration]string{5 * time.Minute: "CLOCK SET FORWARD by 5m at 03:0", -time.Hour: "CLOCK SET BACK by 1h at 03:0"} {
+		o := nightOptions()
+		s := o.Store.(*memory)
+		s.info.Step, s.info.SteppedAt = step, o.Clock().Add(-time.Minute)
+		newBench(t, 200, 40, o).judged(nightFacts).shows(want)
+		s.info.SteppedAt = o.Clock().Add(-2 * time.Hour)
+		newBench(t, 200, 40, o).judged(nightFacts).hides("CLOCK SET")
 	}
 }
