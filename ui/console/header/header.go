@@ -171,6 +171,36 @@ func (h *Header) items(w int) []item {
 	} else {
 		add(1, 0, th.Faint, "reading…", "")
 	}
+	h.risks(add, w)
+	h.states(add)
+	h.health(add)
+	h.ages(add)
+	switch {
+	case h.Lost != nil: // nothing is checked, and STALE says why
+	case !h.Checks:
+		add(8, 1, th.Warn, "checks: none from here", "no checks")
+	case h.Looks: // said where states are
+	case h.ReadOnly || h.Info.ReadOnly || h.Info.Copied != "":
+		add(8, 1, th.Faint, "checks: not from here", "no checks")
+	case w >= 110:
+		add(8, 1, th.Faint, "checks: this console", "checks on")
+	default:
+		add(8, 1, th.Faint, "checks on", "")
+	}
+	actor := safe.Of(cmp.Or(h.Actor, "nobody")).String()
+	if w >= 110 && !h.ReadOnly {
+		add(9, 0, th.Text, actor+" read-write", actor)
+	} else {
+		add(9, 0, th.Text, actor, "")
+	}
+	now := h.Now.In(h.Zone)
+	clock := item{10, 1, now.Format("15:04 MST"), now.Format("15:04 MST"), th.Text}
+	return append([]item{clock}, items...)
+}
+
+// risks says what is lost if no one acts, and what has gone wrong already.
+func (h *Header) risks(add func(int, int, draw.Paint, string, string), w int) {
+	th, c := h.Theme, h.Counts
 	if c.Loss > 0 || c.ByWord > 0 {
 		loss := strings.TrimSpace(h.Policy.Currency() + " " + ticket.Money(c.Loss))
 		long := loss + " lost if ignored"
@@ -196,30 +226,6 @@ func (h *Header) items(w int) []item {
 		}
 		add(3, 0, th.Bad, fmt.Sprintf("%d %s%s", rest, more, strings.TrimPrefix(draw.Plural(rest, "CONFLICT", "CONFLICTS"), ticket.Grouped(float64(rest), 0)+" ")), "")
 	}
-	h.states(add)
-	h.health(add)
-	h.ages(add)
-	switch {
-	case h.Lost != nil: // nothing is checked, and STALE says why
-	case !h.Checks:
-		add(8, 1, th.Warn, "checks: none from here", "no checks")
-	case h.Looks: // said where states are
-	case h.ReadOnly || h.Info.ReadOnly || h.Info.Copied != "":
-		add(8, 1, th.Faint, "checks: not from here", "no checks")
-	case w >= 110:
-		add(8, 1, th.Faint, "checks: this console", "checks on")
-	default:
-		add(8, 1, th.Faint, "checks on", "")
-	}
-	actor := safe.Of(cmp.Or(h.Actor, "nobody")).String()
-	if w >= 110 && !h.ReadOnly {
-		add(9, 0, th.Text, actor+" read-write", actor)
-	} else {
-		add(9, 0, th.Text, actor, "")
-	}
-	now := h.Now.In(h.Zone)
-	clock := item{10, 1, now.Format("15:04 MST"), now.Format("15:04 MST"), th.Text}
-	return append([]item{clock}, items...)
 }
 
 // stepShown is how long the header tells that the clock of the host was set.
