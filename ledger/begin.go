@@ -78,7 +78,7 @@ var errLookAround = errors.New("another attempt may begin")
 // Begin records the intent to send, or says why the caller must not (I1, I3,
 // I4). Only AnswerBegun allows sending. An error means that nothing was
 // recorded or that it is not known: nothing may be sent then either.
-func Begin(ctx context.Context, s Store, req BeginRequest) (BeginResult, error) {
+func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error) {
 	if req.Kind == "" || strings.TrimSpace(req.Key) == "" || req.OperationID == "" || req.AttemptID == "" || req.ChangeID == "" {
 		return BeginResult{}, fmt.Errorf("begin: kind, key and ids are needed")
 	}

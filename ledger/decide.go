@@ -40,16 +40,22 @@ type Decision struct {
 // Decide carries a decision out. Errors: *MovedError when the operation is not
 // as it was seen or not in a state the verb starts from, *RefusedError for want
 // of a reason or a person, ErrNotFound.
-func Decide(ctx context.Context, s Store, d Decision) (Applied, error) {
+func Decide(ctx context.Context, s decider, d Decision) (Applied, error) {
 	if err := writeDown(ctx, s, d.ID, &d.Version); err != nil {
 		return Applied{}, err
 	}
 	return changeBeside(ctx, s, Locator{ID: d.ID, Skip: AllParts}, d.ChangeID, d.Rule())
 }
 
-// writeDown records an overdue deadline before somebody decides about what they
-// saw as in doubt already, and moves the version they saw along with it.
-func writeDown(ctx context.Context, s Store, id string, version *int64) error {
+// decider is what a decision needs of a store.
+type decider interface {
+	Changer
+	Reader
+}
+
+// writeDown records an overdue deadline before a person decides about what
+// that showed as in doubt already, and moves the version seen along with it.
+func writeDown(ctx context.Context, s decider, id string, version *int64) error {
 	rec, err := s.Read(ctx, Locator{ID: id})
 	if err != nil {
 		return err

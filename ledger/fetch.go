@@ -22,7 +22,7 @@ type FetchRequest struct {
 // and the deadline of this transmission. An attempt's answer is fetched once: what
 // comes of it is the attempt's late answer, if anything. Errors: *RefusedError
 // (basis, conflict, hold, fetched), ErrNotFound.
-func Fetch(ctx context.Context, s Store, f FetchRequest) (Operation, Attempt, error) {
+func Fetch(ctx context.Context, s Changer, f FetchRequest) (Operation, Attempt, error) {
 	var fetched Attempt
 	applied, err := s.Change(ctx, Locator{AttemptID: f.AttemptID, Skip: AllParts &^ PartHolds}, DeriveID(f.AttemptID, "fetch"), func(rec *Record) (Change, error) {
 		c, err := f.fetch(rec)

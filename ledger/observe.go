@@ -33,7 +33,7 @@ type Observation struct {
 
 // Observe records a read and applies its verdict. An inconclusive read moves
 // nothing but is kept. Errors: ErrNotFound, ErrLeaseLost.
-func Observe(ctx context.Context, s Store, o Observation) (Applied, error) {
+func Observe(ctx context.Context, s Changer, o Observation) (Applied, error) {
 	return changeBeside(ctx, s, Locator{ID: o.Read.OperationID, Skip: PartRelated | PartHolds | PartPricing}, o.ChangeID, o.Rule())
 }
 

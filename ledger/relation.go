@@ -95,7 +95,7 @@ func (a Attempt) besideDoubt() bool { return a.Basis == BasisRiskAccepted && a.G
 
 // changeBeside is Change for what may settle an operation: the others that want the
 // same are looked for only where it was sent beside one.
-func changeBeside(ctx context.Context, s Store, at Locator, changeID string, rule Rule) (Applied, error) {
+func changeBeside(ctx context.Context, s Changer, at Locator, changeID string, rule Rule) (Applied, error) {
 	applied, err := s.Change(ctx, at, changeID, func(rec *Record) (Change, error) {
 		if slices.ContainsFunc(rec.Attempts, Attempt.besideDoubt) {
 			return Change{}, errLookAround

@@ -30,7 +30,7 @@ type SettleRequest struct {
 // Settle records an attempt's outcome and what follows for the operation. The
 // same answer twice is a Noop; another answer after a final one is recorded and
 // raises a contradiction (I9). Errors: ErrNotFound, a bad request.
-func Settle(ctx context.Context, s Store, req SettleRequest) (Applied, error) {
+func Settle(ctx context.Context, s Changer, req SettleRequest) (Applied, error) {
 	switch req.Outcome {
 	case OutcomeCommitted, OutcomeUncertain:
 	case OutcomeFailed:
@@ -305,7 +305,7 @@ func describe(req SettleRequest) string {
 // Heartbeat extends the live attempt's deadline to extend from now, and returns
 // it. A *MovedError says that the attempt is no longer live or its deadline has
 // passed: the sender must stop (I3).
-func Heartbeat(ctx context.Context, s Store, attemptID string, extend time.Duration) (time.Time, error) {
+func Heartbeat(ctx context.Context, s Changer, attemptID string, extend time.Duration) (time.Time, error) {
 	var deadline time.Time
 	_, err := s.Change(ctx, Locator{AttemptID: attemptID, Skip: AllParts}, NewID(), func(rec *Record) (Change, error) {
 		if !rec.Found {

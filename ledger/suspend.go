@@ -22,7 +22,7 @@ type SuspendRequest struct {
 // Suspend keeps the attempt in flight past its deadline and records what it
 // waits for. A *MovedError says that the attempt is not live any more, so that
 // what it is told later is a late answer, or does not await Instead.
-func Suspend(ctx context.Context, s Store, r SuspendRequest) (Applied, error) {
+func Suspend(ctx context.Context, s Changer, r SuspendRequest) (Applied, error) {
 	if r.Awaits == "" || r.For < MinDeadline {
 		return Applied{}, fmt.Errorf("suspend: what is awaited, and for how long, are needed")
 	}
@@ -47,7 +47,7 @@ func Suspend(ctx context.Context, s Store, r SuspendRequest) (Applied, error) {
 
 // Deliver notes that the caller has been given the operation's final answer. It
 // moves no version and leaves no event: it is about the caller, not the effect.
-func Deliver(ctx context.Context, s Store, operationID string) error {
+func Deliver(ctx context.Context, s Changer, operationID string) error {
 	_, err := s.Change(ctx, Locator{ID: operationID, Skip: AllParts}, NewID(), func(rec *Record) (Change, error) {
 		if !rec.Found {
 			return Change{}, fmt.Errorf("operation %s: %w", operationID, ErrNotFound)

@@ -39,7 +39,7 @@ type TreeRequest struct {
 // now: its last transmission ended no later. It does not move the version,
 // because it proves nothing by itself. A tree that is not open is left alone
 // (Noop). Errors: ErrNotFound.
-func SeeTreeEmpty(ctx context.Context, s Store, r TreeRequest) (Applied, error) {
+func SeeTreeEmpty(ctx context.Context, s Changer, r TreeRequest) (Applied, error) {
 	return s.Change(ctx, Locator{AttemptID: r.AttemptID, Skip: AllParts}, r.ChangeID, func(rec *Record) (Change, error) {
 		if !rec.Found {
 			return Change{}, fmt.Errorf("attempt %s: %w", r.AttemptID, ErrNotFound)

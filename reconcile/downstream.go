@@ -31,7 +31,7 @@ const (
 
 // downstreams keeps one governor for each outside system.
 type downstreams struct {
-	rates ledger.Store  // reserves reads where there is a rate
+	rates ledger.Rates  // reserves reads where there is a rate
 	all   chan struct{} // bounds what is asked at once over all of them
 	probe time.Duration // how long a breaker stays open before one probe
 	now   ledger.Clock
@@ -46,7 +46,7 @@ type downstream struct {
 	rule    policy.Downstream // what the governor was made for
 	http    *connect.HTTP
 	every   time.Duration // between two reads; 0: no rate
-	rates   ledger.Store
+	rates   ledger.Rates
 	slots   chan struct{}
 	all     chan struct{}
 	judges  chan struct{} // bounds what its answers cost: expressions over huge ones take a while

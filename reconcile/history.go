@@ -16,7 +16,7 @@ const historyAge = 5 * time.Second
 // is cheap to ask all the time: the ledger keeps the counts, and they are
 // fetched every few seconds at most. It is safe for use by many goroutines.
 type History struct {
-	store ledger.Store
+	store ledger.Statistics
 
 	mu      sync.Mutex
 	fetched time.Time
@@ -26,7 +26,7 @@ type History struct {
 }
 
 // NewHistory makes the history of a ledger.
-func NewHistory(store ledger.Store) *History { return &History{store: store} }
+func NewHistory(store ledger.Statistics) *History { return &History{store: store} }
 
 // Policy is the policy with odds that rest on the ledger's history. Where the
 // ledger cannot tell, the newest history that is known serves.
@@ -50,6 +50,6 @@ func (h *History) Policy(ctx context.Context, p *policy.Policy) *policy.Policy {
 
 // WithHistory is the policy with odds that rest on the ledger's history as it
 // is now, for programs that end soon.
-func WithHistory(ctx context.Context, store ledger.Store, p *policy.Policy) *policy.Policy {
+func WithHistory(ctx context.Context, store ledger.Statistics, p *policy.Policy) *policy.Policy {
 	return NewHistory(store).Policy(ctx, p)
 }

@@ -63,7 +63,7 @@ type Run struct {
 	// Rehearsal changes nothing, so nothing is written down either.
 	Rehearsal bool
 
-	store   ledger.Store
+	store   Store
 	record  ledger.DecisionRun
 	step    Step
 	begun   bool
@@ -75,8 +75,14 @@ type Run struct {
 	how     string // why no further item begins
 }
 
+// Store is what a run needs of a ledger.
+type Store interface {
+	ledger.Runs
+	ledger.Feed
+}
+
 // New is a run that has not begun.
-func New(store ledger.Store, record ledger.DecisionRun, items []Item, step Step) *Run {
+func New(store Store, record ledger.DecisionRun, items []Item, step Step) *Run {
 	if record.ID == "" {
 		record.ID = ledger.NewID()
 	}

@@ -94,7 +94,7 @@ func slip(word, name string) bool {
 var idLike = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
 
 // oneOperation finds the operation that a single argument names, if it does.
-func oneOperation(ctx context.Context, s ledger.Store, args []string) (ledger.Record, bool, error) {
+func oneOperation(ctx context.Context, s ledger.Reader, args []string) (ledger.Record, bool, error) {
 	if len(args) != 1 || !idLike.MatchString(args[0]) {
 		return ledger.Record{}, false, nil
 	}

@@ -184,7 +184,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 }
 
 // copied refuses to rehearse what the ledger would refuse to do.
-func copied(ctx context.Context, s ledger.Store) error {
+func copied(ctx context.Context, s ledger.Describer) error {
 	info, err := s.Info(ctx)
 	if err != nil {
 		return err

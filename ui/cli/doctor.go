@@ -198,7 +198,7 @@ func (x *examination) disk(st sqlite.Storage) {
 
 // clock compares the machine's clock with the ledger's newest event: a clock
 // that was set back makes proofs of absence worthless.
-func (x *examination) clock(ctx context.Context, s ledger.Store) {
+func (x *examination) clock(ctx context.Context, s ledger.Describer) {
 	now := x.a.clock()
 	if year := now.Year(); year < 2024 || year > 2100 {
 		x.say("clock", levelFail, "it says "+clockTime(now), "set the clock")

@@ -117,7 +117,7 @@ func (x *examination) secrets(path string) {
 }
 
 // unknownKinds names kinds of open operations that the policy does not know.
-func (x *examination) unknownKinds(ctx context.Context, s ledger.Store, p *policy.Policy) {
+func (x *examination) unknownKinds(ctx context.Context, s ledger.Lister, p *policy.Policy) {
 	if s == nil {
 		return
 	}

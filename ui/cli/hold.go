@@ -219,7 +219,7 @@ func (r *decisionRun) keep(ctx context.Context, effect string) {
 }
 
 // standing is the hold on exactly this scope, or nil.
-func standing(ctx context.Context, s ledger.Store, scope ledger.HoldScope, now time.Time) (*ledger.Hold, error) {
+func standing(ctx context.Context, s ledger.Holds, scope ledger.HoldScope, now time.Time) (*ledger.Hold, error) {
 	holds, err := s.Holds(ctx, now)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func standing(ctx context.Context, s ledger.Store, scope ledger.HoldScope, now t
 
 // kindsOf are the kinds of a downstream: those the policy names, and those of
 // open operations that only a pattern of the policy covers.
-func (a *app) kindsOf(ctx context.Context, s ledger.Store, p *policy.Policy, downstream string) ([]string, error) {
+func (a *app) kindsOf(ctx context.Context, s ledger.Lister, p *policy.Policy, downstream string) ([]string, error) {
 	if p.Downstream(downstream) == nil {
 		return nil, usage(fmt.Sprintf("the policy has no downstream %q", downstream), "it has: "+strings.Join(p.Downstreams(), " "))
 	}

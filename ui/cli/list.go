@@ -118,7 +118,7 @@ func (o listOptions) tabs() ([]ledger.Tab, error) {
 }
 
 // pages fills one page from several lists, and gives the cursor of the next.
-func (a *app) pages(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f ledger.Filter, o listOptions) ([]ledger.Row, string, error) {
+func (a *app) pages(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions) ([]ledger.Row, string, error) {
 	rows, next, err := a.walk(ctx, s, tabs, f, o)
 	if err != nil || next == "" {
 		return rows, next, err
@@ -134,7 +134,7 @@ func (a *app) pages(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f le
 // walk goes through the lists one after the other, all as they are at one moment: a
 // deadline that passed on the way would take a row out of each. Its cursor names the
 // list it is in. What one list has shown is left out of the last one, which has all.
-func (a *app) walk(ctx context.Context, s ledger.Store, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next string, err error) {
+func (a *app) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next string, err error) {
 	several, after, now := len(tabs) > 1, o.after, a.clock()
 	if tab, cursor, ok := strings.Cut(after, "/"); ok {
 		at := slices.Index(tabs, ledger.Tab(tab))

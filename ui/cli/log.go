@@ -132,7 +132,7 @@ func history(ctx context.Context, s ledger.Store, o logOptions, from time.Time) 
 
 // before finds a number after which all events of the time from on lie. Numbers
 // rise with time, so a long history is not read from its beginning.
-func before(ctx context.Context, s ledger.Store, last int64, from time.Time) (int64, error) {
+func before(ctx context.Context, s ledger.Feed, last int64, from time.Time) (int64, error) {
 	low, high := int64(0), last
 	for low < high {
 		mid := low + (high-low)/2
@@ -150,7 +150,7 @@ func before(ctx context.Context, s ledger.Store, last int64, from time.Time) (in
 }
 
 // follow prints what is there and then what comes, until ctx ends.
-func (a *app) follow(ctx context.Context, s ledger.Store, id string, events []ledger.Event, last int64, changed <-chan struct{}) error {
+func (a *app) follow(ctx context.Context, s ledger.Feed, id string, events []ledger.Event, last int64, changed <-chan struct{}) error {
 	for {
 		if a.json {
 			for _, e := range events {

@@ -58,7 +58,7 @@ func (a *app) show(ctx context.Context, id string) error {
 
 // read finds one operation by its id, as its writer wrote it, or the beginning of
 // that. A copied ID@VERSION names the operation too.
-func (a *app) read(ctx context.Context, s ledger.Store, id string) (ledger.Record, error) {
+func (a *app) read(ctx context.Context, s ledger.Reader, id string) (ledger.Record, error) {
 	id = strings.TrimSpace(id)
 	if id == "" {
 		return ledger.Record{}, usage("an id is empty", "`indoubt list` prints ids")

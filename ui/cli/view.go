@@ -18,7 +18,7 @@ func see(p *policy.Policy, rec ledger.Record) ticket.Ticket {
 }
 
 // tickets reads the records behind rows, in the rows' order.
-func tickets(ctx context.Context, s ledger.Store, p *policy.Policy, rows []ledger.Row) ([]ticket.Ticket, error) {
+func tickets(ctx context.Context, s ledger.Reader, p *policy.Policy, rows []ledger.Row) ([]ticket.Ticket, error) {
 	out := make([]ticket.Ticket, 0, len(rows))
 	for _, r := range rows {
 		rec, err := s.Read(ctx, ledger.Locator{ID: r.ID})

@@ -230,7 +230,7 @@ type foundMsg struct {
 }
 
 // find opens one operation, in whichever list it stands.
-func find(ctx context.Context, store ledger.Store, id string) tea.Cmd {
+func find(ctx context.Context, store ledger.Reader, id string) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, feed.Patience)
 		defer cancel()

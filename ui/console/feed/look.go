@@ -126,7 +126,7 @@ const manyEvents = 200
 
 // follow learns from what was written since the look before which details are
 // out of date. The first look needs none of it.
-func (msg *Looked) follow(ctx context.Context, store ledger.Store) error {
+func (msg *Looked) follow(ctx context.Context, store ledger.Feed) error {
 	since := msg.seq
 	msg.seq = msg.info.LastSeq
 	switch n := msg.info.LastSeq - since; {
@@ -155,7 +155,7 @@ func (msg *Looked) follow(ctx context.Context, store ledger.Store) error {
 const ReadLeft = 300
 
 // whereTo reads what became of rows that are not in the list any more.
-func (msg *Looked) whereTo(ctx context.Context, store ledger.Store, in map[string]bool) error {
+func (msg *Looked) whereTo(ctx context.Context, store ledger.Reader, in map[string]bool) error {
 	if msg.after != "" {
 		return nil
 	}

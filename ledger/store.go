@@ -1,0 +1,199 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Store keeps operations. Every method is one short transaction, durable when
+// it returns, and safe for use by many goroutines and processes at once.
+//
+// It is what a program opens; a function takes the part that it needs.
+//
+// Errors: ErrNotFound when a locator finds nothing and the rule wants something,
+// *MovedError and the other errors of this package as the rules return them,
+// ErrReadOnly, ErrCopied, ErrBusy and I/O errors of the store itself.
+type Store interface {
+	Changer
+	Reader
+	Lister
+	Feed
+	Statistics
+	Pricer
+	Leaser
+	Controls
+	Schedule
+	Rates
+	Engines
+	Finder
+	Holds
+	Runs
+	Describer
+	Close() error
+}
+
+// Changer applies rules: every rule of this package writes through it.
+type Changer interface {
+	// Change reads the record at the locator, applies the rule to it and writes
+	// the result, all in one transaction. changeID makes it repeatable: a change
+	// that is already recorded is not applied again and comes back as Noop. The
+	// record's Now is the ledger host's clock, read inside the transaction.
+	Change(ctx context.Context, at Locator, changeID string, rule Rule) (Applied, error)
+}
+
+// Reader reads operations with all that belongs to them.
+type Reader interface {
+	// Read returns everything about one operation, or ErrNotFound. An unambiguous
+	// prefix of an id (4 characters or more) finds it too; *AmbiguousError
+	// lists the candidates.
+	Read(ctx context.Context, at Locator) (Record, error)
+	// Records returns what Read does of several operations, in the order asked for
+	// and all from one state of the ledger, but without the evidence of their
+	// reads. Those that are not there are left out.
+	Records(ctx context.Context, operationIDs []string) ([]Record, error)
+}
+
+// Lister lists and counts operations.
+type Lister interface {
+	// Page returns one page of a list, newest or dearest first as the query says.
+	Page(ctx context.Context, q Query) (Page, error)
+	// Counts returns the number of operations in each lane at now.
+	Counts(ctx context.Context, now time.Time) (Counts, error)
+}
+
+// Feed follows what is written.
+type Feed interface {
+	// Events returns at most limit events with Seq > after, oldest first; of one
+	// operation when operationID is not empty.
+	Events(ctx context.Context, operationID string, after int64, limit int) ([]Event, error)
+	// Watch sends a value after other processes or this one committed something.
+	// It coalesces; the truth is in Events. The channel closes with ctx.
+	Watch(ctx context.Context) <-chan struct{}
+}
+
+// Statistics are counts that the store keeps, and what became of decisions.
+type Statistics interface {
+	// DoubtCounts are how the doubts of each kind and error class ended, where evidence
+	// ended them. They are kept as doubts end: no call scans the ledger.
+	DoubtCounts(ctx context.Context) ([]DoubtCount, error)
+	// StateCounts counts operations by kind and state at now, with the oldest doubt of
+	// each. Like DoubtCounts it is kept, not counted.
+	StateCounts(ctx context.Context, now time.Time) ([]StateCount, error)
+	// Accuracy counts who decided doubts since then, and how often evidence said
+	// otherwise later. It reads the events of that time.
+	Accuracy(ctx context.Context, since time.Time) ([]Accuracy, error)
+}
+
+// Pricer keeps what a policy says of open operations.
+type Pricer interface {
+	// Unpriced returns open operations whose derived columns were not computed
+	// under this policy digest.
+	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
+	// Price writes the derived columns of open operations: order, lane clock,
+	// next read. They are a cache: no version moves and no event is written. One
+	// that counts fewer reads than were made since leaves the next read as it is,
+	// and one of an operation that has moved since changes nothing.
+	Price(ctx context.Context, prices []Pricing) error
+}
+
+// Leaser gives the right to reconcile an operation.
+type Leaser interface {
+	// Lease takes or renews the right to reconcile one operation, for ttl. A lease
+	// of another holder that has not run out gives *LeasedError.
+	Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (Lease, error)
+	// Leases takes leases on those of the operations that no other holder has one on,
+	// in one transaction; the others are left out.
+	Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]Lease, error)
+	// Release gives a lease back. A lease that is no longer held is no error.
+	Release(ctx context.Context, lease Lease) error
+}
+
+// Controls are the positive controls of a kind.
+type Controls interface {
+	// Control returns when a positive control of this kind under this policy
+	// digest last found what it looked for; the zero time when never.
+	Control(ctx context.Context, kind, digest string) (time.Time, error)
+	// ControlCandidate returns the newest operation of the kind that was committed
+	// by its own answer before the given time and whose token was sent, or
+	// ErrNotFound.
+	ControlCandidate(ctx context.Context, kind string, before time.Time) (Record, error)
+	// RecordControl stores a positive control's read.
+	RecordControl(ctx context.Context, r Read) error
+}
+
+// Schedule gives an engine what is due.
+type Schedule interface {
+	// Expire turns pending operations whose deadline has passed into uncertain
+	// ones, at most limit, and returns how many.
+	Expire(ctx context.Context, limit int) (int, error)
+	// Due returns uncertain operations (and settled ones with a recheck pending)
+	// whose next read is due and that have no lease, earliest first.
+	Due(ctx context.Context, now time.Time, limit int) ([]Row, error)
+	// Stepped returns how far the wall clock was set since any process that shares the
+	// ledger last asked, going by the steady clock of this boot; 0 when it was not, and
+	// for all but the first that asks. A step is written down as an event,
+	// and what is to happen at a time of the clock as it was before it was set back
+	// does not wait for the difference: reads that are due, leases.
+	Stepped(ctx context.Context) (time.Duration, error)
+}
+
+// Rates reserves reads of downstreams for all engines of the ledger.
+type Rates interface {
+	// ReserveRead reserves the next time to read a downstream, at least every after the one
+	// before it, for all who share this ledger. mine reports that the time is the
+	// caller's, at once or within patience (no more than MaxPatience counts);
+	// otherwise nothing is reserved, and at is when to ask again. A caller that is late
+	// for its time has lost it. NextReservation is the rule. now is the host's own clock,
+	// which requests go by, whatever clock the ledger is told.
+	ReserveRead(ctx context.Context, downstream string, now time.Time, every, patience time.Duration) (at time.Time, mine bool, err error)
+}
+
+// Engines registers the engines that work on the ledger.
+type Engines interface {
+	// RegisterEngine writes down that an engine is at work; one whose Until is not to come
+	// has left. Engines are those at work, in the order they came.
+	RegisterEngine(ctx context.Context, p Registration) error
+	Engines(ctx context.Context) ([]Registration, error)
+}
+
+// Finder finds operations by what they are known by.
+type Finder interface {
+	// Keyed returns the ids of the operations that hold this key, in whatever scope and
+	// of whatever kind, newest first and at most limit.
+	Keyed(ctx context.Context, key string, limit int) ([]string, error)
+	// Marked returns the ids of the operations, of whatever kind, that have this
+	// mark, newest first and at most limit.
+	Marked(ctx context.Context, value string, limit int) ([]string, error)
+	// Mark gives marks to operations that were written without them or under other
+	// rules than their kind's, which rules names; a kind without rules is left alone.
+	// At most limit are marked; more reports that some are left. No version moves and
+	// no event is written.
+	Mark(ctx context.Context, rules func(kind string) string, marks func(Operation) Marks, limit int) (more bool, err error)
+}
+
+// Holds stop automatic sends, grants and bulk runs.
+type Holds interface {
+	// Hold stops automatic sends, grants and bulk runs for a scope; a hold on the
+	// same scope is replaced. Release it with LiftHold.
+	Hold(ctx context.Context, h Hold) error
+	LiftHold(ctx context.Context, scope HoldScope, actor Actor, reason, changeID string) error
+	// Holds returns the holds in force at now.
+	Holds(ctx context.Context, now time.Time) ([]Hold, error)
+}
+
+// Runs records decision runs.
+type Runs interface {
+	// Run records a decision run (one command, one bulk action) before its first
+	// change. With an idempotency key that is known: the recorded run comes back
+	// with known=true, or ErrKeyReused when verb or arguments differ.
+	Run(ctx context.Context, run DecisionRun) (recorded DecisionRun, known bool, err error)
+	// Progress stores how far a run has come, and its result when done.
+	Progress(ctx context.Context, runID string, done int, result json.RawMessage) error
+}
+
+// Describer describes the ledger itself.
+type Describer interface {
+	// Info describes the ledger itself.
+	Info(ctx context.Context) (Info, error)
+}
