@@ -8,8 +8,8 @@ import (
 )
 
 // GrantRequest asks for permission for one more attempt, and with AttemptID
-// consumes it in the same transaction. Whoever asks has worked out the basis
-// from the policy; the rule checks all that the ledger can know of it.
+// consumes it in the same transaction. The caller has worked out the basis
+// from the policy; the rule checks as much of it as the ledger knows.
 type GrantRequest struct {
 	ChangeID, GrantID, OperationID string
 	Version                        int64 // as seen (I7)

@@ -28,8 +28,8 @@ type Answer struct {
 	// Unconnected: it ran, and is known not to have had a connection at all.
 	Unconnected bool
 	// Tree says whether the process and all that it had started were seen to be
-	// gone; TreeNone: nobody looked. TreeForeign: what was left is another
-	// account's, so that only root can tell.
+	// gone; TreeNone: it was not looked for. TreeForeign: the processes that are
+	// left belong to another account, so that only root can see them.
 	Tree        Tree
 	TreeForeign bool
 
@@ -48,7 +48,7 @@ type RPCAnswer struct {
 	Error   bool            // it is an error response, with Code and Message
 	Code    int
 	Message string
-	Tool    string // that was called; "" when nobody says
+	Tool    string // that was called; "" when that is not known
 	// Members are the result's, where they have been read: a long answer is read once.
 	Members map[string]json.RawMessage
 }

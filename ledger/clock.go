@@ -10,8 +10,8 @@ import (
 // reading.
 type Clock func() time.Time
 
-// Steady is a reading of the clock that nobody sets: the time since a boot,
-// sleep included. Only readings of the same boot can be compared. The zero
+// Steady is a reading of the steady clock, which is never set: the time since a
+// boot, sleep included. Only readings of the same boot can be compared. The zero
 // Steady is none.
 type Steady struct {
 	Boot string
@@ -62,8 +62,8 @@ func (m Moment) Latest(then Moment) time.Time {
 
 // Earliest is the earliest that then can have been: the longer of the two waits
 // counts. What has no steady time of this boot is as old as the wall says; where
-// the wall says that it is still to come, the clock was set back by nobody knows
-// how much, and it is older than anything.
+// the wall says that it is still to come, the clock was set back by an unknown
+// time, and it is older than anything.
 func (m Moment) Earliest(then Moment) time.Time {
 	switch passed, ok := m.Steady.since(then.Steady); {
 	case ok:
@@ -126,9 +126,9 @@ func StepEvent(step time.Duration) Event {
 // Moment is when the record was read.
 func (r *Record) Moment() Moment { return Moment{r.Now, r.Steady} }
 
-// State is the state that whoever changes the record must assume: a pending
-// operation whose deadline has passed by both clocks is uncertain, whether or
-// not somebody wrote it down. While the steady clock has not come to it, its
+// State is the state that a change of the record must assume: a pending operation
+// whose deadline has passed by both clocks is uncertain, whether or not that was
+// written down. While the steady clock has not come to it, its
 // sender may still be sending, whatever the wall says (I3).
 func (r *Record) State() State {
 	o := r.Operation

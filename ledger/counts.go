@@ -24,7 +24,7 @@ type StateCount struct {
 	Oldest time.Time
 }
 
-// Accuracy is how somebody's decisions of one sort turned out: what persons
+// Accuracy is how the decisions of one actor, of one sort, turned out: what persons
 // confirmed, denied and abandoned, what reads settled and what was sent again by
 // programs.
 type Accuracy struct {

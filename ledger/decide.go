@@ -13,7 +13,7 @@ type Verb string
 
 const (
 	VerbConfirm Verb = "confirm" // it landed: uncertain → committed
-	VerbDeny    Verb = "deny"    // it did not land, somebody says: uncertain → failed
+	VerbDeny    Verb = "deny"    // it did not land, a person says: uncertain → failed
 	VerbAbandon Verb = "abandon" // it stays unknown or unsent: uncertain, failed → abandoned
 	VerbAck     Verb = "ack"     // a conflict was dealt with outside
 	VerbPark    Verb = "park"    // out of the way until a time

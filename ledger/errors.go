@@ -27,7 +27,7 @@ var (
 type MovedError struct {
 	ID             string
 	Verb           string // what was attempted
-	Seen           int64  // version shown to whoever decided; 0 when none was given
+	Seen           int64  // version that the decision was made on; 0 when none was given
 	Version        int64  // version now
 	State          State  // state now
 	Actor, Reason  string // who made the newest change, and why

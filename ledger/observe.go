@@ -10,8 +10,8 @@ import (
 )
 
 // Observation is a reconcile read with what may follow from it. Whether a
-// verdict was earned (I6) is judged by whoever read; the rule here decides what
-// it does to an operation.
+// verdict was earned (I6) is judged by the engine that read; the rule here decides
+// what it does to an operation.
 type Observation struct {
 	ChangeID string
 	Read     Read
@@ -37,8 +37,8 @@ func Observe(ctx context.Context, s Changer, o Observation) (Applied, error) {
 	return changeBeside(ctx, s, Locator{ID: o.Read.OperationID, Skip: PartRelated | PartHolds | PartPricing}, o.ChangeID, o.Rule())
 }
 
-// Rule is the observation as a pure rule, which whoever read applies to the
-// record it read to schedule what comes after.
+// Rule is the observation as a pure rule, which the engine also applies to
+// the record it read, to schedule the next read.
 func (o Observation) Rule() Rule {
 	return func(rec *Record) (Change, error) {
 		c, err := observe(rec, o)
@@ -159,8 +159,8 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 	}
 }
 
-// proven are the attempts nobody knew of, now that they are proven to have had no
-// effect.
+// proven are the attempts whose effect was not known, now that they are proven to
+// have had none.
 func proven(attempts []Attempt) []Attempt {
 	var out []Attempt
 	for _, a := range attempts {

@@ -170,7 +170,7 @@ func TestBeginAnswersByState(t *testing.T) {
 	if err := b.decide(VerbDeny); err != nil {
 		t.Fatal(err)
 	}
-	if res, _ := b.begin(); res.Answer != AnswerRefused { // somebody's word is no proof
+	if res, _ := b.begin(); res.Answer != AnswerRefused { // a person's word is not a proof
 		t.Fatal(res.Answer)
 	}
 	if err := b.decide(VerbAbandon); err != nil {
@@ -368,7 +368,7 @@ func TestI12_AnUndoneAnswerDoesNotComeBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.settle(second, outcome) // knows nothing of the first, whose answer somebody took back
+		b.settle(second, outcome) // knows nothing of the first, whose answer was taken back
 		b.want(Uncertain, 1, NoConflict)
 	}
 }

@@ -20,8 +20,8 @@ const (
 	TreeEmpty Tree = "empty"
 )
 
-// Place is where an attempt's processes run. Only there can somebody tell
-// whether one of them still lives.
+// Place is where an attempt's processes run. Only there can it be
+// seen whether one of them is still running.
 type Place struct {
 	BootID       string // of the running kernel; "" where unknown
 	PIDNamespace string // in which the attempt's PID is one; "" where unknown
@@ -70,7 +70,7 @@ func treeEvent(changeID string, a Attempt, by Actor, reason string) *Event {
 }
 
 // OpenTree is the first attempt that may have had an effect and whose processes
-// nobody has seen gone, or nil. While there is one, finding nothing proves
+// were not seen to be gone, or nil. While there is one, finding nothing proves
 // nothing (I6).
 func (r *Record) OpenTree() *Attempt {
 	for i := range r.Attempts {

@@ -25,8 +25,8 @@ func TestI9_AbsenceSpeaksForTheAttemptsBeforeIt(t *testing.T) {
 	b.want(Committed, 1, Contradiction)
 }
 
-// Whoever decides against what a check found is told when a later check finds
-// the same: once.
+// A person who decides against what a check found is told once, when a later check
+// finds the same.
 func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 	b, _ := doubt(t)
 	b.observe(Absent, 0)
@@ -101,8 +101,7 @@ func TestDeniedAndThenProvenIsProven(t *testing.T) {
 	}
 }
 
-// A late refusal agrees with who said that it did not land, and with who gave it
-// up: nobody was wrong.
+// A late refusal contradicts neither a denial nor an abandonment.
 func TestALateRefusalAgreesWithADenial(t *testing.T) {
 	for verb, state := range map[Verb]State{VerbDeny: Failed, VerbAbandon: Abandoned} {
 		b, a := doubt(t)

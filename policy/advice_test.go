@@ -96,7 +96,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		{"did not land", proven1(doubt("proof")), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
 		{"did not land, none left, dear", change(proven1(doubt("legacy")), func(r *ledger.Record) {}), noon, AdviseRaise, "", "all attempts", time.Time{}},
 		{"did not land, none left, cheap", proven1(doubt("cheap")), noon, AdviseAbandon, "", "costs little", time.Time{}},
-		{"did not land, somebody says", change(doubt("proof"), func(r *ledger.Record) {
+		{"did not land, a person says", change(doubt("proof"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.Actor = ledger.Failed, "ana"
 		}), noon, AdviseRetry, ledger.BasisRiskAccepted, "ana says", time.Time{}},
 		{"refused at once", change(doubt("proof"), func(r *ledger.Record) {

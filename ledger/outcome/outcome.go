@@ -140,7 +140,7 @@ func (rules Rules) ask(ctx context.Context, rec ledger.Record, a ledger.Answer, 
 	case ruling.Outcome == ledger.OutcomeFailed && s.Proof == "":
 		s.Proof = ledger.Refused
 	case ruling.Outcome == ledger.OutcomeCommitted && ruling.Already && !DoubtedBefore(rec, s.AttemptID):
-		// "It is there already" to a first attempt speaks of somebody else's write.
+		// "It is there already" to a first attempt is about another caller's write.
 		return ledger.Ruling{Receipt: ruling.Receipt}, false
 	case ruling.Outcome != ledger.OutcomeCommitted && ruling.Outcome != ledger.OutcomeFailed:
 		s.Outcome = ledger.OutcomeUncertain

@@ -18,9 +18,9 @@ const MaxJudged = 1 << 20
 
 var errCut = errors.New("the answer's JSON is cut")
 
-// Readable is an HTTP answer without its Content-Encoding, which nobody had asked
-// for. One that shows that it did not come whole has an error: a coding or a JSON
-// value without an end. Of a body in a coding that is not known nothing is kept.
+// Readable is an HTTP answer without its Content-Encoding, which was not asked
+// for. An answer that did not come whole has an error: its coding or its JSON value
+// has no end. A body in an unknown coding is dropped.
 func Readable(a ledger.Answer) ledger.Answer {
 	if a.Status == 0 {
 		return a

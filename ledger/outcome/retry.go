@@ -22,7 +22,7 @@ const (
 	backoffMin = 500 * time.Millisecond // where the kind states none
 	backoffMax = 30 * time.Second
 	// longestWait is how long an answer's Retry-After is obeyed by waiting; a longer
-	// one is left to whoever asks again later.
+	// one is left to the next caller.
 	longestWait = 5 * time.Minute
 	// exitTempFail is a command's way to say "later" (sysexits.h).
 	exitTempFail = 75

@@ -56,7 +56,7 @@ func (s *Store) LiftHold(ctx context.Context, scope ledger.HoldScope, actor ledg
 	})
 }
 
-// happened tells whether a change id is in the history.
+// happened reports whether a change id is in the history.
 func (tx *tx) happened(changeID string) (known bool, err error) {
 	err = tx.scan(`SELECT EXISTS (SELECT 1 FROM events WHERE id = ?)`, []any{changeID}, &known)
 	return known, err

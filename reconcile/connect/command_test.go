@@ -140,7 +140,7 @@ func TestI3_TheWholeGroupEndsAtTheDeadline(t *testing.T) {
 	t.Errorf("the grandchild %d outlived the deadline", pid)
 }
 
-// zombie tells whether a process is dead and only waits for being reaped.
+// zombie reports whether a process is dead and only waits for being reaped.
 func zombie(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(b), ") Z ")

@@ -9,7 +9,7 @@ import (
 )
 
 // Send transmits a write once, over a connection of its own. A redirect comes
-// back as the answer it is. Sent tells whether a byte of it left.
+// back as the answer it is. Sent reports whether a byte of it left.
 func (h *HTTP) Send(ctx context.Context, q HTTPRequest) ledger.Answer {
 	req, err := newRequest(ctx, q)
 	if err != nil {

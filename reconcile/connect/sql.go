@@ -58,7 +58,7 @@ type SQLRequest struct {
 
 // database is one pool, of whichever driver.
 type database interface {
-	// read runs a query in a read-only transaction and tells whether what it saw
+	// read runs a query in a read-only transaction and reports whether what it saw
 	// may be old: "" where it is not.
 	read(ctx context.Context, q SQLRequest, into *table) (stale string, err error)
 	// send runs a statement in a transaction of a connection of its own.
@@ -105,7 +105,7 @@ func (s *SQL) Read(ctx context.Context, q SQLRequest) ledger.Answer {
 }
 
 // Send runs one statement in one transaction, over a connection of its own.
-// Sent tells whether it may have taken effect: false is proof that it has not
+// Sent reports whether it may have taken effect: false is proof that it has not
 // and will not, because COMMIT was never written, or was answered with a
 // refusal. A MySQL table without transactions takes effect at once, so there
 // Sent is true from the statement on, unless a rollback is known to be whole.
@@ -204,7 +204,7 @@ func failedStatement(a ledger.Answer, ctx context.Context, err error, secrets []
 	return a
 }
 
-// mistaken tells whether a database answered that the statement makes no sense to
+// mistaken reports whether a database answered that the statement makes no sense to
 // it or may not be run.
 func mistaken(err error) bool {
 	var pg *pgconn.PgError

@@ -81,7 +81,7 @@ func (m *mysqlServer) read(ctx context.Context, q SQLRequest, into *table) (stri
 	return stale, err
 }
 
-// mysqlPrepare limits how long a query runs, and tells whether the server is
+// mysqlPrepare limits how long a query runs, and reports whether the server is
 // one that follows another.
 func mysqlPrepare(ctx context.Context, conn *sql.Conn) (stale string, err error) {
 	var version string
@@ -157,7 +157,7 @@ func (m *mysqlServer) run(ctx context.Context, conn *sql.Conn, q SQLRequest, int
 }
 
 // mysqlUndone undoes what the statement did before the server refused it, and
-// tells whether all of it was. Of a statement that may commit by itself, of an
+// reports whether all of it was. Of a statement that may commit by itself, of an
 // answer that is not the server's, and of tables that cannot roll back, it is
 // not known.
 func mysqlUndone(ctx context.Context, conn *sql.Conn, q SQLRequest, err error) bool {

@@ -148,7 +148,7 @@ func (p *postgres) send(ctx context.Context, q SQLRequest, into *table) (int64, 
 	return tag.RowsAffected(), nil
 }
 
-// rolledBack tells whether PostgreSQL answered COMMIT by undoing it: a
+// rolledBack reports whether PostgreSQL answered COMMIT by undoing it: a
 // constraint that is checked at the end, or a conflict with another transaction.
 // A session that is ended while committing says nothing of the kind.
 func rolledBack(err error) bool {

@@ -77,7 +77,7 @@ func (f *fence) pass() error {
 	return nil
 }
 
-// passed tells whether anything left since it was armed.
+// passed reports whether anything left since it was armed.
 func (f *fence) passed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,12 +119,12 @@ func dialWire(f *fence) dialer {
 	}
 }
 
-// timedOut tells whether a database stopped a statement because its time was up.
+// timedOut reports whether a database stopped a statement because its time was up.
 func timedOut(err error) bool {
 	return postgresTimedOut(err) || mysqlTimedOut(err)
 }
 
-// tooLong tells whether a single answer was longer than is read.
+// tooLong reports whether a single answer was longer than is read.
 func tooLong(err error) bool {
 	return errors.Is(err, errTooLong) || errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)) || sqliteCode(err) == sqliteTooBig
 }

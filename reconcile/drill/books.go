@@ -73,7 +73,7 @@ func openBooks(ctx context.Context, path string) (*books, error) {
 
 func (b *books) close() error { return b.db.Close() }
 
-// taken tells whether an effect has this id.
+// taken reports whether an effect has this id.
 func (b *books) taken(ctx context.Context, id string) (yes bool, err error) {
 	err = b.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM effects WHERE id = ?)`, id).Scan(&yes)
 	return yes, err

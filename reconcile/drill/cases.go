@@ -91,8 +91,8 @@ func (s *script) unfetched() {
 	}
 }
 
-// recent: in doubt since seconds, with checks to come that settle them while
-// somebody watches.
+// recent: in doubt for seconds, with checks to come that settle them before the
+// eyes of the person at the screen.
 func (s *script) recent() {
 	for i := range 6 {
 		at := -24*time.Second + time.Duration(i)*3*time.Second
@@ -106,8 +106,8 @@ func (s *script) recent() {
 	}
 }
 
-// inFlight: one whose answer is slow, and one whose pipeline was just killed,
-// which nobody can know before its deadline.
+// inFlight: one whose answer is slow, and one whose pipeline was just killed, which
+// shows only at its deadline.
 func (s *script) inFlight() {
 	slow := s.wish("stripe.charge", -3*time.Second, chargeInput("cus_Slow1", 18900, "INV-1601"))
 	s.at(-3*time.Second, func(ctx context.Context) error {

@@ -105,7 +105,7 @@ func (d *Downstream) Start() error {
 	return nil
 }
 
-// Stop lets nobody in and cuts every connection; the books stay.
+// Stop refuses and cuts every connection; the books stay.
 func (d *Downstream) Stop() {
 	d.mu.Lock()
 	server, leave := d.server, d.leave

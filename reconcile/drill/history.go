@@ -163,7 +163,7 @@ func (s *script) twin() {
 	s.write(-8*time.Minute, time.Second, "billing", again)
 }
 
-// fill puts effects into the books that nobody here asked for.
+// fill puts effects of other callers into the books.
 func (d *Downstream) fill(ctx context.Context, res *resource, customer string, n int) error {
 	d.commit.Lock()
 	defer d.commit.Unlock()

@@ -88,7 +88,7 @@ func (res *resource) render(in fields, id string, created int64) fields {
 	return out
 }
 
-// matches tells whether an item belongs to what the list was asked for.
+// matches reports whether an item belongs to what the list was asked for.
 func (res *resource) matches(item fields, query url.Values) bool {
 	for _, name := range res.filter {
 		if want := query.Get(name); want != "" && fmt.Sprint(item[name]) != want {

@@ -50,8 +50,8 @@ func (s *script) play(ctx context.Context) error {
 			return err
 		}
 		if step.at > -time.Minute && !rebased && s.w.options.Now.IsZero() {
-			// Making the history took a while. What is to be seconds old when somebody
-			// looks must be so on a slow machine too.
+			// Making the history took a while. What is to be seconds old on the
+			// screen must be so on a slow machine too.
 			s.w.start, rebased = time.Now().Truncate(time.Millisecond), true
 		}
 		now := s.w.start.Add(step.at)

@@ -22,7 +22,7 @@ const (
 	CloseBefore       Fault = "close_before"         // not applied, the connection is closed without an answer
 	HangBefore        Fault = "hang_before"          // not applied before For has passed, or never
 	Refuse            Fault = "refuse"               // not applied, answered with Status
-	CommitAndVanish   Fault = "commit_and_vanish"    // applied, then a reset, and nobody listens any more
+	CommitAndVanish   Fault = "commit_and_vanish"    // applied, then a reset, and the listener is gone
 	CommitTwiceAndCut Fault = "commit_twice_and_cut" // applied two times, then a TCP reset
 	CommitLaterAndCut Fault = "commit_later_and_cut" // a TCP reset, and applied when For has passed by the downstream's clock
 )
@@ -75,7 +75,7 @@ func (f Fault) ofList() bool {
 
 func (f Fault) commits() bool { return strings.HasPrefix(string(f), "commit_") }
 
-// cuts tells whether the caller gets no answer at all.
+// cuts reports whether the caller gets no answer at all.
 func (f Fault) cuts() bool {
 	switch f {
 	case CommitAndCut, CommitAndClose, CutBefore, CloseBefore, CommitAndVanish, CommitTwiceAndCut, CommitLaterAndCut:
@@ -84,7 +84,7 @@ func (f Fault) cuts() bool {
 	return false
 }
 
-// fits tells whether the request meets the trouble, and counts it.
+// fits reports whether the request meets the trouble, and counts it.
 func (t *Trouble) fits(seed uint64, r *http.Request, body string, now time.Time) bool {
 	method := t.Method
 	if method == "" {

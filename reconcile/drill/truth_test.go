@@ -152,7 +152,7 @@ func (u *truth) send(w *truthWish) {
 	body := func(amount int, token string) []byte {
 		return encode(fields{"amount": amount, "destination": w.destination, "metadata": fields{"indoubt": token}})
 	}
-	// Somebody else's, alike in all but the token, around ours: some pages of them.
+	// Another caller's, the same but for the token, around ours: some pages of them.
 	others := u.random.IntN(5)
 	for range others {
 		u.post(body(w.amount, ledger.NewToken()))
@@ -328,7 +328,7 @@ func (u *truth) allSettled() (settled int) {
 		u.must(err, "read")
 		o, made := rec.Operation, u.made(w)
 		if w.kind == "forgets" && o.State == ledger.Uncertain && u.now().Sub(o.StartedAt) > truthForgets-truthLands-truthVisible {
-			continue // it may have gone out of sight before anybody could see it
+			continue // it may have gone out of sight before it could be seen
 		}
 		if w.kind == "forgets" && w.twice && o.Conflict == ledger.NoConflict {
 			continue // and so may its second effect

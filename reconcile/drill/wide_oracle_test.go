@@ -27,7 +27,7 @@ func (u *wide) truthOf(w *wideWish) (h whatHappened) {
 }
 
 // anybodys are the effects that are, or once were, what a kind that is safe to repeat
-// wants, whoever made them.
+// wants, whichever operation made them.
 func (u *wide) anybodys(w *wideWish) (ids []string) {
 	u.down.mu.Lock()
 	defer u.down.mu.Unlock()
@@ -74,7 +74,7 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 	case o.State == ledger.Failed && h.made > 0 && w.word != ledger.VerbDeny && !w.touched:
 		return "it happened"
 	case o.State == ledger.Abandoned && w.word != ledger.VerbAbandon:
-		return "nobody abandoned it"
+		return "it was not abandoned"
 	case o.Conflict == ledger.Duplicate && h.made < 2 && !w.idempotent:
 		return fmt.Sprintf("it happened %d times", h.made)
 	case o.Conflict == ledger.MismatchConflict && h.asked == h.made && !(w.touched && u.down.reuses):

@@ -124,7 +124,7 @@ func (u *wide) meddle() {
 		for _, t := range u.down.things {
 			if t.Op == w.op {
 				t.Were = append(t.Were, t.Amount)
-				t.Amount, t.Edited = t.Amount+20_000, true // which nobody wants
+				t.Amount, t.Edited = t.Amount+20_000, true // which no operation wants
 				w.touched = true
 			}
 		}

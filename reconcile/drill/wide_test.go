@@ -42,9 +42,9 @@ type wide struct {
 	story  []string // what happened, for a failure
 
 	mu      sync.Mutex
-	deleted bool // something was, by somebody
+	deleted bool // something was, by another caller
 	stepped bool // our wall clock was set, so that what others date may look older
-	loose   bool // somebody else's things may look like ours
+	loose   bool // another caller's things may look like ours
 }
 
 type wideWish struct {
@@ -59,8 +59,8 @@ type wideWish struct {
 	word           ledger.Verb // a person's latest
 	words, risks   int
 	leftover       bool // a process of an attempt may still write, and does so late
-	touched        bool // somebody deleted or edited what it made
-	rivalled       bool // somebody who is in no ledger made something of its name
+	touched        bool // what it made was deleted or edited
+	rivalled       bool // a caller that is in no ledger made something of its name
 	twice          bool // by the market itself
 	seq            int64
 }
@@ -284,7 +284,7 @@ func (u *wide) send(w *wideWish, fate string) {
 			w.twice = true
 		}
 	case "another":
-		book(w.amount+10_000, at) // which nobody wants
+		book(w.amount+10_000, at) // which no operation wants
 	case "late":
 		book(w.amount, u.now().Add(u.upTo(wideLands-time.Second)))
 	case "leftover": // what the command has started goes on, whatever the policy promises

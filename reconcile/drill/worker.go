@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// worker is a pipeline process, seen from whoever started it.
+// worker is a pipeline process, seen from the process that started it.
 type worker struct {
 	name    string
 	cmd     *exec.Cmd

@@ -193,7 +193,7 @@ func (w *World) Close() error {
 	return errors.Join(all...)
 }
 
-// person is somebody at a terminal.
+// person is a person at a terminal.
 func person(name string) ledger.Actor {
 	return ledger.Actor{Name: name, OSUser: name, Host: "ops-1", Terminal: true}
 }

@@ -187,7 +187,7 @@ func TestASeedMakesTheSameNight(t *testing.T) {
 	}
 }
 
-// Whoever starts a world may be killed; its pipelines notice and go.
+// A killed world takes its pipelines with it: they notice and end.
 func nothingStays(t *testing.T, w *World) {
 	if err := w.Go(); err != nil {
 		t.Fatal(err)

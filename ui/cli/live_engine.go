@@ -87,7 +87,7 @@ func (l *liveEngine) Retry(ctx context.Context, q reconcile.RetryRequest) (recon
 
 func (l *liveEngine) Health() []reconcile.Health { return l.now().Health() }
 
-// OnlyLooks tells whether another engine's policy is the one that counts.
+// OnlyLooks reports whether another engine's policy is the one that counts.
 func (l *liveEngine) OnlyLooks() bool { return l.now().OnlyLooks() }
 
 // Busy counts what any of them has in flight.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// keepFromCommands tells whether a descriptor is open, and has no command
+// keepFromCommands reports whether a descriptor is open, and has no command
 // inherit it.
 func keepFromCommands(fd int) bool {
 	var info syscall.Stat_t

@@ -47,7 +47,7 @@ func modesOf(f *os.File) *unix.Termios {
 	return modes
 }
 
-// mine tells whether this process is in the foreground.
+// mine reports whether this process is in the foreground.
 func (t *terminal) mine() bool {
 	group, err := unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()

@@ -168,7 +168,7 @@ func (c *call) toolResult(said any, sentence string, isError, structured bool) [
 	return resultLine(c.frame.ID, append(result, '}'))
 }
 
-// stateless tells whether the call is of revision 2026-07-28 or later: those say
+// stateless reports whether the call is of revision 2026-07-28 or later: those say
 // theirs with every request.
 func (c *call) stateless() bool {
 	meta, _ := once(c.meta)
@@ -207,5 +207,5 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// redacted tells whether parts of a stored result were replaced.
+// redacted reports whether parts of a stored result were replaced.
 func redacted(result json.RawMessage) bool { return bytes.Contains(result, []byte("[redacted")) }

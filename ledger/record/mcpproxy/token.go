@@ -42,7 +42,7 @@ func withToken(line []byte, arguments json.RawMessage, rule record.KindRule, tok
 	return out, true
 }
 
-// absent tells whether a member is missing or null.
+// absent reports whether a member is missing or null.
 func absent(raw json.RawMessage) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }

@@ -97,7 +97,7 @@ func (t *tools) declares(name string) (schema, known bool) {
 	return schema, known
 }
 
-// reads tells whether the server says that a tool only reads, asking it where
+// reads reports whether the server says that a tool only reads, asking it where
 // nothing is known, and again where the list changes under the question. No answer
 // in time is no: unannotated is a write.
 func (p *Proxy) reads(ctx context.Context, name string, meta json.RawMessage) bool {
@@ -283,7 +283,7 @@ func requestMeta(meta json.RawMessage) json.RawMessage {
 	return text
 }
 
-// once reads an object's members, and tells whether none occurs twice. A map
+// once reads an object's members, and reports whether none occurs twice. A map
 // instead of a struct: names count as they are written.
 func once(raw json.RawMessage) (map[string]json.RawMessage, bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -53,7 +53,7 @@ type Frame struct {
 // Name is the tool or prompt a request names in its params, or "".
 func (f Frame) Name() string { return text(f.Params["name"]) }
 
-// ToolCall tells whether a server may read a call of a tool in this message:
+// ToolCall reports whether a server may read a call of a tool in this message:
 // whether it is one, or has an ambiguity that could make it one. A batch is one
 // if an element is.
 func (f Frame) ToolCall() bool {
@@ -90,7 +90,7 @@ func Members(raw json.RawMessage) map[string]json.RawMessage {
 	return found
 }
 
-// mentions tells whether any member that could pass for the method holds it.
+// mentions reports whether any member that could pass for the method holds it.
 func (f Frame) mentions(method string) bool {
 	found := false
 	eachMember(f.Raw, func(m member) bool {
@@ -179,7 +179,7 @@ func (f *Frame) members(raw []byte, matter ...string) map[string]json.RawMessage
 	return found
 }
 
-// duplicated tells whether a valid JSON value has an object anywhere in which a
+// duplicated reports whether a valid JSON value has an object anywhere in which a
 // name occurs twice, or more names than are looked at.
 func duplicated(raw []byte) bool {
 	count := 0

@@ -231,7 +231,7 @@ func requiresCode(s string) bool {
 	return strings.TrimSpace(s) != s || strings.HasPrefix(s, codeBegin) && strings.HasSuffix(s, codeEnd)
 }
 
-// isToken tells whether s may be a header's name (RFC 9110).
+// isToken reports whether s may be a header's name (RFC 9110).
 func isToken(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -24,7 +24,7 @@ type HTTPOptions struct {
 }
 
 const (
-	exchangeLimit = 10 * 365 * 24 * time.Hour // an answer takes as long as it takes; whoever waits has its own clock
+	exchangeLimit = 10 * 365 * 24 * time.Hour // an answer takes as long as it takes; the caller has a clock of its own
 	acceptWait    = 10 * time.Second          // for the 202 to a notification
 	deleteWait    = 2 * time.Second
 	maxLostBody   = 64 << 10
@@ -301,7 +301,7 @@ var errCancelled = errors.New("the client cancelled it")
 // Close ends the session and every exchange that is under way.
 func (c *overHTTP) Close() error {
 	c.once.Do(func() {
-		c.mu.Lock() // after it nobody enters
+		c.mu.Lock() // after it none is added
 		close(c.closed)
 		c.mu.Unlock()
 		if session, _ := c.dialect.current(); session != "" {

@@ -31,7 +31,7 @@ var ErrEnded = errors.New("the MCP server has ended")
 // Conn is a line-oriented connection to an MCP server.
 type Conn interface {
 	// Send transmits one message, once. A missing newline at its end is added
-	// where the transport needs one. sent tells whether at least one byte may
+	// where the transport needs one. sent reports whether at least one byte may
 	// have reached the server: with sent false nothing did and nothing will,
 	// whatever err says. The context bounds the sending alone, not the answer:
 	// no first byte leaves once it has ended. Send is safe for many goroutines.

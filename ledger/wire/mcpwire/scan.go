@@ -93,7 +93,7 @@ func skipValue(raw []byte, at int) int {
 	}
 }
 
-// ends tells whether a byte ends a number, true, false or null.
+// ends reports whether a byte ends a number, true, false or null.
 func ends(c byte) bool {
 	switch c {
 	case ',', '}', ']', ' ', '\t', '\n', '\r':

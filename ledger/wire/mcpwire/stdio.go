@@ -54,7 +54,7 @@ type stdio struct {
 
 // Start starts an MCP server as a child in a process group of its own and
 // connects to its standard input and output. An error means that it did not
-// start: nothing was sent to anybody.
+// start, and nothing was sent.
 func Start(ctx context.Context, o StdioOptions) (Conn, error) {
 	if len(o.Argv) == 0 {
 		return nil, errors.New("no command given for the MCP server")
@@ -108,7 +108,7 @@ func (s *stdio) live(started chan<- error) {
 	if s.group.AwaitExit(nil) {
 		s.ending = s.group.Ending()
 		close(s.exited)
-		<-s.free // until then its id is nobody else's, and its group can be signalled
+		<-s.free // until then its pid is not used again, and its group can be signalled
 		_ = s.cmd.Wait()
 	} else {
 		_ = s.cmd.Wait()

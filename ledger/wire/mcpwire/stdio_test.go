@@ -199,7 +199,7 @@ func TestCloseTakesTheWholeGroup(t *testing.T) {
 	}
 }
 
-// isZombie tells whether a process has ended and nobody has asked how.
+// isZombie reports whether a process has ended and was not collected.
 func isZombie(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	case "child":
 		fmt.Println("child")
-		for { // until ended, or nobody reads any more
+		for { // until ended, or the reader is gone
 			if _, err := fmt.Println("."); err != nil {
 				os.Exit(0)
 			}
@@ -75,7 +75,7 @@ func start(t *testing.T) family {
 	return f
 }
 
-// silent reads on until nobody is left who could write.
+// silent reads until no process is left that could write.
 func (f family) silent(t *testing.T) {
 	t.Helper()
 	over := make(chan error, 1)

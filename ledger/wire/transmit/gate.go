@@ -35,7 +35,7 @@ func (g *gate) arm() {
 	g.mu.Unlock()
 }
 
-// seal lets nothing more through and tells whether any byte may have left.
+// seal lets nothing more through and reports whether any byte may have left.
 func (g *gate) seal() (sent bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

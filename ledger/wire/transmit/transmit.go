@@ -91,13 +91,13 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 		life.end()
 		return nil, Failed(a, err)
 	}
-	a.Sent, a.Status, a.Header = true, resp.StatusCode, resp.Header // somebody answered it
+	a.Sent, a.Status, a.Header = true, resp.StatusCode, resp.Header // it was answered, so it was sent
 	a.Unframed = resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && req.Method != http.MethodHead
 	r := &Reply{Response: resp, answer: a, gate: g, life: life, keep: l.MaxBody}
 	if r.keep <= 0 {
 		r.keep = DefaultMaxBody
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // nobody asked for it, and its body never ends
+	if resp.StatusCode == http.StatusSwitchingProtocols { // it was not asked for, and its body never ends
 		r.finish(fmt.Errorf("the server switched protocols"))
 	}
 	return r, a

@@ -121,7 +121,7 @@ func TestPlainClientWouldSendTwice(t *testing.T) {
 
 func TestI2_ListenerGoneAfterApplyingIsStillSent(t *testing.T) {
 	s := newCutter(t, func(c *cutter, _ http.ResponseWriter, conn func() net.Conn) {
-		c.Listener.Close() // whoever dials again is refused
+		c.Listener.Close() // the next dial is refused
 		conn().Close()
 	})
 	a := new(Sender).Send(post(t, s.URL), soon)
