@@ -44,13 +44,13 @@ func newConsoleCommand(a *app) *cobra.Command {
 }
 
 // filterText joins the arguments to one filter and adds --since to it.
-func filterText(args []string, since string) (string, error) {
+func filterText(args []string, back string) (string, error) {
 	f := strings.TrimSpace(strings.Join(args, " "))
-	if since != "" {
-		if d, err := ledger.ParseDuration(since); err != nil || d <= 0 {
-			return "", usage(fmt.Sprintf("--since %q is not a duration", since), "write --since 30m, 8h or 2d")
+	if back != "" {
+		if _, err := since(back); err != nil {
+			return "", err
 		}
-		f = strings.TrimSpace(f + " since:" + since)
+		f = strings.TrimSpace(f + " since:" + back)
 	}
 	if _, err := ledger.ParseFilter(f); err != nil {
 		return "", err

@@ -260,6 +260,7 @@ func TestUntil(t *testing.T) {
 		"2h": now.Add(2 * time.Hour), "1d": now.Add(24 * time.Hour),
 		"06:00": time.Date(2026, 7, 14, 6, 0, 0, 0, time.Local), "03:00": time.Date(2026, 7, 15, 3, 0, 0, 0, time.Local),
 		"2026-07-15T00:00:00Z": time.Date(2026, 7, 15, 0, 0, 0, 0, time.UTC),
+		"2026-07-15 07:00":     time.Date(2026, 7, 15, 7, 0, 0, 0, time.Local),
 	} {
 		if got, err := until(in, now); err != nil || !got.Equal(want) {
 			t.Errorf("until(%q) = %s, %v; want %s", in, got, err, want)

@@ -55,9 +55,9 @@ func (a *app) log(ctx context.Context, o logOptions) error {
 	}
 	var from time.Time
 	if o.since != "" {
-		d, err := ledger.ParseDuration(o.since)
-		if err != nil || d <= 0 {
-			return usage(fmt.Sprintf("--since %q is not a duration", o.since), "write --since 30m, 8h or 2d")
+		d, err := since(o.since)
+		if err != nil {
+			return err
 		}
 		from = a.clock().Add(-d)
 	}

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/ticket"
 )
 
 func newParkCommand(a *app) *cobra.Command {
@@ -37,29 +37,20 @@ changes. Nothing is decided, and checks go on.`,
 	return cmd
 }
 
-// until reads a time to come: a duration from now, a time of day (the next one
-// there is, in the zone of whoever types it), or a full RFC 3339 time.
+// until is the time that --until names.
 func until(s string, now time.Time) (time.Time, error) {
-	s = strings.TrimSpace(s)
-	if d, err := ledger.ParseDuration(s); err == nil {
-		if d <= 0 {
-			return time.Time{}, usage(fmt.Sprintf("--until %q is not to come", s), "write --until 2h")
-		}
-		return now.Add(d), nil
+	at, err := ticket.Until(s, now, time.Local)
+	if err != nil {
+		return at, usage(fmt.Sprintf("--until %q is not a time to come", s), "write a duration (2h, 1d), a time of day (06:00), a date with a time or an RFC 3339 time")
 	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		if !t.After(now) {
-			return time.Time{}, usage(fmt.Sprintf("--until %s is past", s), "write a time that is still to come")
-		}
-		return t, nil
+	return at, nil
+}
+
+// since is the duration that --since names.
+func since(s string) (time.Duration, error) {
+	d, err := ledger.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, usage(fmt.Sprintf("--since %q is not a duration", s), "write --since 30m, 8h or 7d")
 	}
-	if t, err := time.ParseInLocation("15:04", s, time.Local); err == nil {
-		here := now.In(time.Local)
-		at := time.Date(here.Year(), here.Month(), here.Day(), t.Hour(), t.Minute(), 0, 0, time.Local)
-		if !at.After(now) {
-			at = time.Date(here.Year(), here.Month(), here.Day()+1, t.Hour(), t.Minute(), 0, 0, time.Local)
-		}
-		return at, nil
-	}
-	return time.Time{}, usage(fmt.Sprintf("--until %q is no time", s), "write a duration (2h, 1d), a time of day (06:00) or an RFC 3339 time")
+	return d, nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func newStatsCommand(a *app) *cobra.Command {
-	var since string
+	var back string
 	cmd := &cobra.Command{
 		Use: "stats", GroupID: groupLook,
 		Short: "Count what stands where, and how decisions turned out",
@@ -29,14 +29,14 @@ and how often a decision was found wrong later. The last is counted since --sinc
 		Example: "  indoubt stats\n  indoubt stats --since 7d --json | jq .data.accuracy",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := ledger.ParseDuration(since)
-			if err != nil || d <= 0 {
-				return usage(fmt.Sprintf("--since %q is not a duration", since), "write --since 8h or 7d")
+			d, err := since(back)
+			if err != nil {
+				return err
 			}
 			return a.stats(cmd.Context(), d)
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "30d", "how far back decisions are looked at")
+	cmd.Flags().StringVar(&back, "since", "30d", "how far back decisions are looked at")
 	return cmd
 }
 

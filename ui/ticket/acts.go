@@ -14,35 +14,66 @@ const (
 // Off says why a verb cannot be done about the operation as it stands; empty where
 // it can.
 func (t Ticket) Off(verb ledger.Verb) safe.Text {
-	o, state, say := &t.Record.Operation, t.State(), safe.Say
-	settled := o.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned)
-	switch inFlight := state == ledger.Pending; {
-	case verb == Retry:
+	switch verb {
+	case ledger.VerbConfirm, ledger.VerbDeny:
+		return t.offDoubt()
+	case ledger.VerbAbandon:
+		return t.offAbandon()
+	case ledger.VerbPark:
+		return t.offPark()
+	case ledger.VerbUndo:
+		return t.offUndo()
+	case Retry:
 		return t.offRetry()
-	case verb == Check:
+	case Check:
 		return t.offCheck()
-	case verb == ledger.VerbAck && o.Conflict == ledger.NoConflict:
-		return say("no conflict: nothing to deal with outside")
-	case verb == ledger.VerbAck, verb == ledger.VerbNote:
+	case ledger.VerbAck:
+		if t.Row.Conflict == ledger.NoConflict {
+			return safe.Say("no conflict: nothing to deal with outside")
+		}
+	}
+	return safe.Text{}
+}
+
+func (t Ticket) offDoubt() safe.Text {
+	switch state := t.State(); state {
+	case ledger.Uncertain:
 		return safe.Text{}
-	case verb == ledger.VerbPark && settled:
-		return say("settled: it is out of the way already")
-	case verb == ledger.VerbUndo && state == ledger.Uncertain:
-		return say("nothing to undo: it is in doubt")
-	case verb == ledger.VerbUndo && inFlight:
-		return say("nothing to undo: an attempt is in flight until %s", t.at(o.DeadlineAt))
-	case verb == ledger.VerbAbandon && inFlight:
-		return say("an attempt is in flight until %s", t.at(o.DeadlineAt))
-	case verb == ledger.VerbAbandon && state == ledger.Committed:
-		return say("it landed: there is nothing to abandon")
-	case verb == ledger.VerbAbandon && state == ledger.Abandoned:
-		return say("it is abandoned already, by %s", Who(o.Actor))
-	case (verb == ledger.VerbConfirm || verb == ledger.VerbDeny) && inFlight:
-		return say("in flight until %s: its own answer comes first", t.at(o.DeadlineAt))
-	case (verb == ledger.VerbConfirm || verb == ledger.VerbDeny) && state != ledger.Uncertain:
-		return say("settled: %s, by %s. U puts it back in doubt first", State(state), Who(o.Actor))
-	case inFlight:
-		return say("in flight until %s", t.at(o.DeadlineAt))
+	case ledger.Pending:
+		return safe.Say("in flight until %s: its own answer comes first", t.at(t.Row.DeadlineAt))
+	default:
+		return safe.Say("settled: %s, by %s. U puts it back in doubt first", State(state), Who(t.Row.Actor))
+	}
+}
+
+func (t Ticket) offAbandon() safe.Text {
+	switch t.State() {
+	case ledger.Pending:
+		return safe.Say("an attempt is in flight until %s", t.at(t.Row.DeadlineAt))
+	case ledger.Committed:
+		return safe.Say("it landed: there is nothing to abandon")
+	case ledger.Abandoned:
+		return safe.Say("it is abandoned already, by %s", Who(t.Row.Actor))
+	}
+	return safe.Text{}
+}
+
+func (t Ticket) offPark() safe.Text {
+	switch state := t.State(); {
+	case state == ledger.Pending:
+		return safe.Say("in flight until %s", t.at(t.Row.DeadlineAt))
+	case t.Row.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned):
+		return safe.Say("settled: it is out of the way already")
+	}
+	return safe.Text{}
+}
+
+func (t Ticket) offUndo() safe.Text {
+	switch t.State() {
+	case ledger.Uncertain:
+		return safe.Say("nothing to undo: it is in doubt")
+	case ledger.Pending:
+		return safe.Say("nothing to undo: an attempt is in flight until %s", t.at(t.Row.DeadlineAt))
 	}
 	return safe.Text{}
 }

@@ -1,8 +1,12 @@
 package ticket
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"indoubt/ledger"
 )
 
 // Age is a span in at most three cells where it can: 9s, 41m, 23h, 3d.
@@ -54,11 +58,25 @@ func Moment(t, now time.Time, loc *time.Location) string {
 	return t.Format(layout)
 }
 
-func FirstTime(times ...time.Time) time.Time {
-	for _, t := range times {
-		if !t.IsZero() {
-			return t
+// Until reads a time to come as a person types it: a duration from now, a time of
+// day (the next one there is), a date with a time, or RFC 3339.
+func Until(text string, now time.Time, zone *time.Location) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	if d, err := ledger.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	here := now.In(zone)
+	if t, err := time.ParseInLocation("15:04", text, zone); err == nil {
+		at := time.Date(here.Year(), here.Month(), here.Day(), t.Hour(), t.Minute(), 0, 0, zone)
+		if !at.After(now) {
+			at = time.Date(here.Year(), here.Month(), here.Day()+1, t.Hour(), t.Minute(), 0, 0, zone)
+		}
+		return at, nil
+	}
+	for _, layout := range []string{"2006-01-02 15:04", time.RFC3339} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil && t.After(now) {
+			return t, nil
 		}
 	}
-	return time.Time{}
+	return time.Time{}, errors.New("until when: 2h, 1d, 07:00, 2006-01-02 15:04 or an RFC 3339 time, and still to come")
 }

@@ -158,7 +158,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 			}
 		case ledger.VerbPark:
 			var err error
-			if start.Until, err = parseUntil(until.Value(), now, f.Zone); err != nil {
+			if start.Until, err = ticket.Until(until.Value(), now, f.Zone); err != nil {
 				return nil, err.Error()
 			}
 		}

@@ -3,7 +3,6 @@ package ask
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -177,34 +176,13 @@ func (c Case) Park() *dialog.Dialog {
 	until, reason := dialog.TextField("Until", "2h"), dialog.TextField("Reason", "")
 	d.Fields, d.Do = []*dialog.Field{until, reason}, "Park"
 	d.Submit = func(now time.Time) (dialog.Action, string) {
-		t, err := parseUntil(until.Value(), now, c.Zone)
+		t, err := ticket.Until(until.Value(), now, c.Zone)
 		if err != nil {
 			return nil, err.Error()
 		}
 		return c.decide(ledger.Decision{Verb: ledger.VerbPark, Until: t, Reason: reason.Value()}, safe.Say("parked until %s", ticket.Moment(t, now, c.Zone))), ""
 	}
 	return d
-}
-
-// parseUntil reads 2h, 30m, 07:00 or 2026-11-21 07:00.
-func parseUntil(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	if d, err := ledger.ParseDuration(text); err == nil && d > 0 {
-		return now.Add(d), nil
-	}
-	now = now.In(zone)
-	if t, err := time.ParseInLocation("15:04", text, zone); err == nil {
-		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, zone)
-		if !at.After(now) {
-			at = at.AddDate(0, 0, 1)
-		}
-		return at, nil
-	}
-	for _, layout := range []string{"2006-01-02 15:04", time.RFC3339} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil && t.After(now) {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("until when: 2h, 30m, 07:00 or 2006-01-02 15:04, and still to come")
 }
 
 // Note leaves a remark.
@@ -259,7 +237,7 @@ func (c Case) hold() *dialog.Dialog {
 		h.Reason = reason.Value()
 		if until.Value() != "" {
 			var err error
-			if h.Until, err = parseUntil(until.Value(), now, c.Zone); err != nil && h.Reason != "" {
+			if h.Until, err = ticket.Until(until.Value(), now, c.Zone); err != nil && h.Reason != "" {
 				return nil, err.Error()
 			}
 		}
