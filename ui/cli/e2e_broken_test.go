@@ -27,14 +27,20 @@ type screen struct {
 
 func (s *site) console(args ...string) *screen {
 	s.Helper()
-	c := &screen{cmd: exec.Command(program, args...)}
-	c.cmd.Env, c.cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
-	tty, err := pty.StartWithSize(c.cmd, &pty.Winsize{Rows: 24, Cols: 160})
+	cmd := exec.Command(program, args...)
+	cmd.Env, cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
+	return onScreen(s.T, cmd, 160)
+}
+
+// onScreen starts a program on a terminal so many columns wide.
+func onScreen(t *testing.T, cmd *exec.Cmd, columns uint16) *screen {
+	t.Helper()
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: columns})
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
-	c.tty = tty
-	s.Cleanup(func() { c.cmd.Process.Kill(); c.cmd.Wait(); tty.Close() })
+	c := &screen{cmd: cmd, tty: tty}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait(); tty.Close() })
 	go func() {
 		buf := make([]byte, 32<<10)
 		for {
@@ -48,6 +54,13 @@ func (s *site) console(args ...string) *screen {
 		}
 	}()
 	return c
+}
+
+// drawn is all that was drawn since a text was found.
+func (c *screen) drawn() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.raw.String()
 }
 
 // shown reports whether a text was drawn since the last time one was found.

@@ -9,12 +9,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/creack/pty"
 )
 
 // Without a terminal the demo prints what there is to decide and is gone again.
@@ -44,13 +41,8 @@ func TestE2E_DemoLeavesNothingBehind(t *testing.T) {
 			dir := filepath.Join(s.dir, "night")
 			cmd := exec.Command(program, "demo", "--dir", dir)
 			cmd.Env = append(s.env, "TERM=xterm-256color")
-			terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer terminal.Close()
-			screen := watch(terminal)
-			s.eventually("the console is open", func() bool { return strings.Contains(screen(), "NEED YOU") })
+			screen := onScreen(t, cmd, 80)
+			s.eventually("the console is open", func() bool { return strings.Contains(screen.drawn(), "NEED YOU") })
 			pipelines := children(t, cmd.Process.Pid)
 			if len(pipelines) == 0 {
 				t.Error("the demo has no pipelines")
@@ -78,29 +70,6 @@ func TestE2E_DemoLeavesNothingBehind(t *testing.T) {
 				return true
 			})
 		})
-	}
-}
-
-// watch collects what a program draws.
-func watch(terminal *os.File) func() string {
-	var mu sync.Mutex
-	var drawn strings.Builder
-	go func() {
-		b := make([]byte, 1<<16)
-		for {
-			n, err := terminal.Read(b)
-			mu.Lock()
-			drawn.Write(b[:n])
-			mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return drawn.String()
 	}
 }
 

@@ -38,14 +38,7 @@ const foundByToken = `
     downstream: plain
     lands_within: 400ms
     visible_within: 0s
-    read:
-      http: { get: /posts/search, query: { query: "${token}" } }
-      valid: status == 200
-      list: body.posts
-      mark: it.ref
-      complete: "!body.more"
-      receipt: it.id
-`
+` + searchByToken
 
 // arena is a site whose processes die.
 type arena struct {

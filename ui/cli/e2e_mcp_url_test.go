@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // said sorts what client.mjs printed: the results in their order, and without
@@ -149,27 +148,4 @@ func TestI2_AnAnswerCutOverHTTPLeavesTheCallInDoubt(t *testing.T) {
 		t.Errorf("it was sent %d times", calls)
 	}
 	wantRecorded(t, s.recorded(), map[string]int{"mcp.bank.pay uncertain": 1})
-}
-
-// ask sends a request of that id, and gives the answer.
-func (a *agent) ask(id int, line string) string {
-	a.Helper()
-	fmt.Fprintln(a.in, line)
-	for limit := time.After(patience); ; {
-		select {
-		case line, open := <-a.lines:
-			if !open {
-				a.Fatalf("it says nothing more\n%s", a.err.String())
-			}
-			var answer struct {
-				ID     *int
-				Method string
-			}
-			if json.Unmarshal([]byte(line), &answer) == nil && answer.Method == "" && answer.ID != nil && *answer.ID == id {
-				return line
-			}
-		case <-limit:
-			a.Fatalf("no answer\n%s", a.err.String())
-		}
-	}
 }

@@ -84,39 +84,18 @@ kinds:
     lands_within: 300ms
     visible_within: 0s
     retry: { max: 3 }
-    read:
-      http: { get: /posts/search, query: { query: "${token}" } }
-      valid: status == 200
-      list: body.posts
-      mark: it.ref
-      complete: "!body.more"
-      receipt: it.id
-    send: { command: recorded }
+` + searchByToken + `    send: { command: recorded }
   boundless:
     downstream: here
     token: argument
-    read:
-      http: { get: /posts/search, query: { query: "${token}" } }
-      valid: status == 200
-      list: body.posts
-      mark: it.ref
-      complete: "!body.more"
-      receipt: it.id
-    send: { command: recorded }
+` + searchByToken + `    send: { command: recorded }
   quick:
     downstream: here
     token: argument
     deadline: 4s
     lands_within: 300ms
     visible_within: 0s
-    read:
-      http: { get: /posts/search, query: { query: "${token}" } }
-      valid: status == 200
-      list: body.posts
-      mark: it.ref
-      complete: "!body.more"
-      receipt: it.id
-    send: { command: recorded }
+` + searchByToken + `    send: { command: recorded }
   charge:
     downstream: stripe
     token: { into: metadata.indoubt }
@@ -137,6 +116,16 @@ kinds:
     send:
       http: { post: /v1/payment_intents, json: "${input}" }
       already: status == 409 && body.error.code == "already_there"
+`
+
+// searchByToken is a check that looks for a post by its token.
+const searchByToken = `    read:
+      http: { get: /posts/search, query: { query: "${token}" } }
+      valid: status == 200
+      list: body.posts
+      mark: it.ref
+      complete: "!body.more"
+      receipt: it.id
 `
 
 // site is one ledger, one policy and one downstream.

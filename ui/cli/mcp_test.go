@@ -63,7 +63,24 @@ func (s *site) agent(args ...string) *agent {
 // call calls a tool and returns what its answer says.
 func (a *agent) call(id int, tool string) (outcome, line string) {
 	a.Helper()
-	fmt.Fprintf(a.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":"x"}}}`+"\n", id, tool)
+	line = a.ask(id, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":"x"}}}`, id, tool))
+	var answer struct {
+		Result struct {
+			Meta struct {
+				Outcome struct{ Outcome string } `json:"indoubt/outcome"`
+			} `json:"_meta"`
+		}
+	}
+	if err := json.Unmarshal([]byte(line), &answer); err != nil {
+		a.Fatal(err)
+	}
+	return answer.Result.Meta.Outcome.Outcome, line
+}
+
+// ask sends a request of that id, and gives the answer.
+func (a *agent) ask(id int, line string) string {
+	a.Helper()
+	fmt.Fprintln(a.in, line)
 	for limit := time.After(patience); ; {
 		select {
 		case line, open := <-a.lines:
@@ -71,16 +88,11 @@ func (a *agent) call(id int, tool string) (outcome, line string) {
 				a.Fatalf("it says nothing more\n%s", a.err.String())
 			}
 			var answer struct {
-				ID     int
+				ID     *int
 				Method string
-				Result struct {
-					Meta struct {
-						Outcome struct{ Outcome string } `json:"indoubt/outcome"`
-					} `json:"_meta"`
-				}
 			}
-			if json.Unmarshal([]byte(line), &answer) == nil && answer.ID == id && answer.Method == "" {
-				return answer.Result.Meta.Outcome.Outcome, line
+			if json.Unmarshal([]byte(line), &answer) == nil && answer.Method == "" && answer.ID != nil && *answer.ID == id {
+				return line
 			}
 		case <-limit:
 			a.Fatalf("no answer\n%s", a.err.String())

@@ -3,26 +3,18 @@
 package cli_test
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"github.com/creack/pty"
 )
 
-// seat is a program at a terminal of its own, and what it has printed there.
+// seat is a program at a terminal of its own.
 type seat struct {
 	*testing.T
-	tty *os.File
-	cmd *exec.Cmd
-	mu  sync.Mutex
-	out bytes.Buffer
+	*screen
 }
 
 func sit(t *testing.T, dir string, argv ...string) *seat {
@@ -34,41 +26,13 @@ func sit(t *testing.T, dir string, argv ...string) *seat {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(binary(dir).Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PS1=$ ")
-	tty, err := pty.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &seat{T: t, tty: tty, cmd: cmd}
-	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := tty.Read(buf)
-			s.mu.Lock()
-			s.out.Write(buf[:n])
-			s.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); tty.Close() })
-	return s
+	return &seat{T: t, screen: onScreen(t, cmd, 80)}
 }
 
 // sees waits until a text is on the screen.
 func (s *seat) sees(text string) {
 	s.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		s.mu.Lock()
-		seen := strings.Contains(s.out.String(), text)
-		s.mu.Unlock()
-		if seen {
-			return
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Fatalf("%q never comes\n%s", text, s.out.String())
+	eventually(s.T, text, func() bool { return strings.Contains(s.drawn(), text) })
 }
 
 func (s *seat) types(keys string) {
@@ -105,10 +69,8 @@ func TestRunInterruptedAtTheTerminal(t *testing.T) {
 	s.sees("the script heard it")
 	s.types("more\n")
 	s.sees("then more")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if strings.Contains(s.out.String(), "-echo\r\n") {
-		t.Errorf("the terminal is left without echo\n%s", s.out.String())
+	if out := s.drawn(); strings.Contains(out, "-echo\r\n") {
+		t.Errorf("the terminal is left without echo\n%s", out)
 	}
 }
 
