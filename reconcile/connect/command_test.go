@@ -36,7 +36,7 @@ func stoppedSender(url string) {
 	h := &HTTP{Dial: func(_ context.Context, network, address string) (net.Conn, error) {
 		c, err := net.Dial(network, address)
 		fmt.Println("connected")
-		time.Sleep(300 * time.Millisecond)
+		_, _ = os.Stdin.Read(make([]byte, 1)) // it is stopped here
 		return c, err
 	}}
 	q := post(url)
@@ -46,10 +46,14 @@ func stoppedSender(url string) {
 }
 
 func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
-	s := newCutter(t, cut)
+	url, effects := newCutter(t)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "CONNECT_TEST_SENDER="+s.URL)
+	cmd.Env = append(os.Environ(), "CONNECT_TEST_SENDER="+url)
 	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +66,12 @@ func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
 	}
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
 	time.Sleep(800 * time.Millisecond)
+	in.Close()
 	_ = cmd.Process.Signal(syscall.SIGCONT)
 	n, _ := out.Read(buf)
 	_ = cmd.Wait()
-	if got := strings.TrimSpace(string(buf[:n])); got != "sent false" || s.effects.Load() != 0 {
-		t.Errorf("said %q, %d effects", got, s.effects.Load())
+	if got := strings.TrimSpace(string(buf[:n])); got != "sent false" || effects.Load() != 0 {
+		t.Errorf("said %q, %d effects", got, effects.Load())
 	}
 }
 
