@@ -172,7 +172,7 @@ func TestAdviceByCosts(t *testing.T) {
 		{"no price", with, doubt("unpriced"), AdviseLook, "", "no price"},
 		{"a price that errs", with, doubt("odd"), AdviseLook, "", "no price"},
 		{"neither", without, doubt("unpriced"), AdviseLook, "", "no case"},
-		{"unknown kind", without, doubt("nobody.knows"), AdviseLook, "", "no case"},
+		{"unknown kind", without, doubt("not.listed"), AdviseLook, "", "no case"},
 	} {
 		if a := c.p.Kind(c.rec.Operation.Kind).Advise(c.rec, noon); a.Verb != c.verb || a.Basis != c.basis || !strings.Contains(a.Reason, c.reason) {
 			t.Errorf("%s: %s %q (%s); want %s %q (%s)", c.name, a.Verb, a.Basis, a.Reason, c.verb, c.basis, c.reason)

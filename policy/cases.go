@@ -11,7 +11,7 @@ import (
 
 // testWants are the results a case of `tests:` may name. The first seven are of
 // the read: `none` is a whole answer without the effect, `absent` the same where
-// the policy lets it prove that it did not land, `inconclusive` whatever proves
+// the policy lets it prove that it did not land, `inconclusive` what proves
 // nothing. The rest is of the rules for an answer to a write.
 var testWants = []string{"landed", "absent", "none", "duplicated", "mismatch", "inconclusive", "cannot_tell", "committed", "failed", "uncertain"}
 

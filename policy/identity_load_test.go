@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Which names a field may use is what it may know: what says whose an effect is
+// Which names a field may use is what it may know: what says which operation an effect belongs to
 // knows the operation, or the candidate, and never both.
 func TestTheNamesThatAFieldMayUse(t *testing.T) {
 	operation := []string{"input", "token", "key", "op", "attempt", "receipt"}
@@ -33,7 +33,7 @@ func TestTheNamesThatAFieldMayUse(t *testing.T) {
 	} {
 		for _, name := range every {
 			if strings.HasPrefix(field, "mark_") && slices.Contains([]string{"op", "attempt"}, name) {
-				continue // mappings, which text cannot hold whatever may be named
+				continue // mappings, which text cannot hold
 			}
 			text := "version: 1\nkinds: { k: { idempotent: true, target: x, token: { into: t }, read: { http: { get: 'https://h.example/${token}' }, " +
 				strings.ReplaceAll(strings.ReplaceAll(c.with, "NAME", name), "'", "\x00") + " } } }\n"
@@ -55,7 +55,7 @@ func requote(text string) string {
 	return strings.Join(parts, "")
 }
 
-func TestReadsThatDoNotSayWhoseAnEffectIs(t *testing.T) {
+func TestReadsThatIdentifyNoEffect(t *testing.T) {
 	const list = "list: body, "
 	for _, c := range []struct{ kind, read, want string }{
 		{"", "mark: it.t", "does not say what it finds"},

@@ -17,12 +17,12 @@ func reading(t testing.TB, kind, read string) *Kind {
 	return must(t, "version: 1\nkinds:\n  k:\n    token: { into: t }\n"+kind+"    read:\n      http: { get: https://h.example/x }\n"+read).Kind("k")
 }
 
-// whose says what a check makes of one candidate.
-func whose(k *Kind, rec ledger.Record, candidate string) string {
-	return whoseIn(k, rec, `{"data":[`+candidate+`]}`)
+// owner is which operation a check takes one candidate for.
+func owner(k *Kind, rec ledger.Record, candidate string) string {
+	return ownerIn(k, rec, `{"data":[`+candidate+`]}`)
 }
 
-func whoseIn(k *Kind, rec ledger.Record, body string) string {
+func ownerIn(k *Kind, rec ledger.Record, body string) string {
 	f, err := k.Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: 200, Body: []byte(body)})
 	switch {
 	case err != nil && (len(f.Effects) > 0 || f.Others > 0 || f.Unmarked > 0):
@@ -44,7 +44,7 @@ func whoseIn(k *Kind, rec ledger.Record, body string) string {
 }
 
 // A mark is compared by the engine, in the way that the policy declares.
-func TestWhoseAnEffectIs(t *testing.T) {
+func TestWhichOperationAnEffectBelongsTo(t *testing.T) {
 	const token = "indoubt-7E3A" // of operation()
 	type row struct{ candidate, want string }
 	// What no identity can compare, and what none takes for its own.
@@ -93,7 +93,7 @@ func TestWhoseAnEffectIs(t *testing.T) {
 			}
 			rec := operation("k", `{"invoice":"INV-1","n":7,"big":9007199254740993}`)
 			for _, r := range rows {
-				if got := whose(k, rec, r.candidate); got != r.want {
+				if got := owner(k, rec, r.candidate); got != r.want {
 					t.Errorf("%s is %s, want %s", r.candidate, got, r.want)
 				}
 			}
@@ -121,7 +121,7 @@ func TestTheWayToAMark(t *testing.T) {
 		{"it.m.lowerAscii()", `{"m":"INDOUBT-7e3A"}`, "other"},
 	} {
 		k := reading(t, "", "      list: body.data\n      mark: "+quoteJSON(c.mark)+"\n")
-		if got := whose(k, rec, c.candidate); got != c.want {
+		if got := owner(k, rec, c.candidate); got != c.want {
 			t.Errorf("%s of %s is %s, want %s", c.mark, c.candidate, got, c.want)
 		}
 	}
@@ -141,7 +141,7 @@ func TestAnOperationWithoutWhatAMarkShowsOwnsNothing(t *testing.T) {
 		{"      list: body.data\n      mark: it.m\n      mark_is: ${input.invoice}\n      unique: true\n", operation("k", `{"invoice":null}`)},
 	} {
 		for _, mark := range []string{`"anything"`, `""`, `" "`, `null`, `[""]`} {
-			if got := whose(reading(t, "", c.read), c.rec, `{"m":`+mark+`}`); got == "own" {
+			if got := owner(reading(t, "", c.read), c.rec, `{"m":`+mark+`}`); got == "own" {
 				t.Errorf("%s is taken for the own one of %s", mark, c.read)
 			}
 		}
@@ -172,19 +172,19 @@ func TestWhenAnEffectWasCreated(t *testing.T) {
 		rec := operation("k", `{}`)
 		rec.Operation.StartedAt = second.Add(time.Duration(ms) * time.Millisecond)
 		rec.Attempts = []ledger.Attempt{{StartedAt: rec.Operation.StartedAt}, {StartedAt: second.Add(time.Hour)}}
-		if got := whose(k, rec, `{"m":"indoubt-7E3A","at":`+c.at+`}`); got != c.want {
+		if got := owner(k, rec, `{"m":"indoubt-7E3A","at":`+c.at+`}`); got != c.want {
 			t.Errorf("sent at .%s, created %s: %s, want %s", c.sent, c.at, got, c.want)
 		}
 	}
-	if got := whose(k, operation("k", `{}`), `{"m":"indoubt-7E3A","at":1783998370}`); got != older {
-		t.Errorf("nobody knows when it was sent: %s", got)
+	if got := owner(k, operation("k", `{}`), `{"m":"indoubt-7E3A","at":1783998370}`); got != older {
+		t.Errorf("it is not known when it was sent: %s", got)
 	}
 	rec := operation("k", `{}`)
 	rec.Attempts = []ledger.Attempt{{StartedAt: second}}
-	if got := whose(k, rec, `{"m":"indoubt-7E3A"}`); got != garbage {
+	if got := owner(k, rec, `{"m":"indoubt-7E3A"}`); got != garbage {
 		t.Errorf("without a moment: %s", got)
 	}
-	if got := whose(k, rec, `{"m":"x","at":"soon"}`); got != "other" {
+	if got := owner(k, rec, `{"m":"x","at":"soon"}`); got != "other" {
 		t.Errorf("another's clock does not matter: %s", got)
 	}
 }
@@ -195,16 +195,16 @@ func TestAnEffectIsFinishedOrInDoubt(t *testing.T) {
 		{`{"m":"indoubt-7E3A","status":"done"}`, "own"}, {`{"m":"indoubt-7E3A","status":"open"}`, "in doubt: unfinished"}, {`{"m":"indoubt-7E3A"}`, "cannot tell"},
 		{`{"m":"indoubt-7E3A","status":null}`, "in doubt: unfinished"}, {`{"m":"x"}`, "other"}, {`{"status":"done"}`, "unmarked"},
 	} {
-		if got := whose(k, operation("k", `{}`), c.candidate); got != c.want {
+		if got := owner(k, operation("k", `{}`), c.candidate); got != c.want {
 			t.Errorf("%s is %s, want %s", c.candidate, got, c.want)
 		}
 	}
-	if got := whose(reading(t, "", "      list: body.data\n      mark: it.m\n      final: it.done\n"), operation("k", `{}`), `{"m":"indoubt-7E3A","done":"yes"}`); got != "cannot tell" {
+	if got := owner(reading(t, "", "      list: body.data\n      mark: it.m\n      final: it.done\n"), operation("k", `{}`), `{"m":"indoubt-7E3A","done":"yes"}`); got != "cannot tell" {
 		t.Error("text is taken for true:", got)
 	}
 }
 
-// The other side searched, something is so, or nothing says whose it is.
+// The other side searched, something is so, or nothing says which operation it belongs to.
 func TestOtherIdentities(t *testing.T) {
 	rec := operation("k", `{"version":"4.18"}`)
 	asked := must(t, "version: 1\nkinds: { k: { token: { into: t }, read: { http: { get: \"https://h.example/${token}\" }, list: body.data, mark: asked, complete: \"true\" } } }\n").Kind("k")
@@ -243,7 +243,7 @@ func TestOtherIdentities(t *testing.T) {
 	}
 }
 
-// What an operation wants is told by the fields its key is made of, whatever the
+// The fields of its key say what an operation requests, whatever the
 // rest of its input says; what lacks one of them is like no other.
 func TestFieldsOfTheKey(t *testing.T) {
 	p := must(t, "version: 1\nkinds:\n  pay: { key: { from: [invoice, 'lines[0].n'] } }\n  row: { key: { from: [invoice], strategy: row } }\n  other: {}\n")

@@ -29,7 +29,7 @@ func TestExampleLoadsCleanly(t *testing.T) {
 	}
 }
 
-func TestATitleNobodyGaveTellsOperationsApart(t *testing.T) {
+func TestMadeTitlesTellOperationsApart(t *testing.T) {
 	for _, c := range []struct{ kind, input, want string }{
 		{"invoice.post", `{"lines":[{"sku":"A1"}],"customer":"cus_9","amount":4200}`, "invoice.post amount=4200 customer=cus_9 sku=A1"},
 		{"http.api.example.com.post", `{"method":"POST","path":"/v1/charges","content_type":"application/json","body":{"amount":4200,"to":{"name":"Ana"}}}`, "POST /v1/charges amount=4200 name=Ana"},

@@ -8,7 +8,7 @@ import (
 	"indoubt/ledger"
 )
 
-// leaky is a policy whose secret, HIDDEN, stands in one place; %s is that place.
+// leaky is a policy with a secret in one place.
 func leaky(place string) string {
 	text := `version: 1
 downstreams:
@@ -78,7 +78,7 @@ func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
 				warned = warned || strings.Contains(w.Message, "secret") && strings.Contains(w.Hint, "${env.")
 			}
 			if !warned {
-				t.Error("no word of it")
+				t.Error("no warning")
 			}
 			rec := operation("k", input)
 			k := p.Kind("k")

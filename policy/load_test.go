@@ -420,7 +420,7 @@ kinds:
       http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100 } }
       valid: status == 200 && body.object == "list"
       list: body.data                            # the candidates; sees only the answer
-      mark: it.metadata.indoubt                  # where a candidate shows whose it is
+      mark: it.metadata.indoubt                  # where a candidate shows its token
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
       same: it.amount == input.amount

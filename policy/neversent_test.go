@@ -25,7 +25,7 @@ func byField(text string) string {
 }
 
 // A check is controlled where its question holds what a mark is compared with, or
-// where nothing in the answer shows whose it is.
+// where nothing in the answer shows which operation it belongs to.
 func TestWhichChecksNeedANegativeControl(t *testing.T) {
 	for _, c := range []struct {
 		request, rest string

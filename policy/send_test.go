@@ -162,7 +162,7 @@ func TestI6_ALookFromTheNewestAttemptProvesNothingOfEarlierOnes(t *testing.T) {
 		said = said || strings.Contains(w.Message, "`attempt`")
 	}
 	if !said {
-		t.Error("no word of it")
+		t.Error("no warning")
 	}
 	if !p.Kind("k").Read.newestOnly() {
 		t.Error("it does not look from the newest attempt on")

@@ -94,9 +94,9 @@ func TestJudge(t *testing.T) {
 		{"it is so", ByState, shows(Effect{Same: true}), holding(), ledger.Landed, "", "whichever write made it so"},
 		{"it is always so", ByState, shows(Effect{Same: true}), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
 		{"it is not so", ByState, shows(), holding(), inconclusive, ledger.CauseNotSo, "not so now"},
-		{"nobody said whether it is so", ByState, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, ""},
+		{"not known whether it is so", ByState, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, ""},
 		{"it was not so a while ago", ByState, finding(shows(), stale), holding(), inconclusive, ledger.CauseStale, ""},
-		// Where nothing says whose it is, it is evidence.
+		// Where nothing identifies it, it is evidence.
 		{"evidence", ByNothing, shows(mine), holding(), inconclusive, ledger.CauseUnidentified, "found r1, which may be it"},
 		{"evidence that differs", ByNothing, shows(differs), holding(), inconclusive, ledger.CauseUnidentified, ""},
 		{"much evidence", ByNothing, shows(mine, another), holding(), inconclusive, ledger.CauseUnidentified, "found 2 that may be it"},
@@ -169,7 +169,7 @@ func TestJudgeAsksForNoControlInVain(t *testing.T) {
 	}
 }
 
-// Whatever was found and is proven: nothing is settled but by the rules.
+// Findings and proof settle an operation only by the rules.
 func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
