@@ -41,8 +41,8 @@ func Readable(a ledger.Answer) ledger.Answer {
 	return a
 }
 
-// cutJSON reports whether a text is the beginning of JSON. What is no JSON from
-// some place on was not cut, and says nothing.
+// cutJSON reports whether a text is the beginning of JSON. A text that stops being
+// JSON at some place was not cut, and says nothing.
 func cutJSON(body []byte, unframed bool) bool {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return unframed

@@ -40,7 +40,7 @@ type Result struct {
 }
 
 // Do does what w asks for once, however often and wherever it is called. It
-// records the intent, calls send when this caller and nobody else must send, and
+// records the intent, calls send when this caller alone must send, and
 // records what became of it:
 //
 //   - a nil error from send: committed
@@ -50,7 +50,7 @@ type Result struct {
 //   - a Result with an Answer: what the outcome rule reads in it
 //
 // The context that send gets ends at the attempt's deadline. From then on
-// somebody else may act, so that send must stop; a nil error after it, without an
+// another sender may act, so that send must stop; a nil error after it, without an
 // answer or a receipt that shows the effect, is not believed.
 //
 // A known failure that may pass (no connection, 429 or 503 where the kind calls

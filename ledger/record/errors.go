@@ -8,10 +8,10 @@ import (
 	"indoubt/ledger"
 )
 
-// DoubtError: the write may have landed and nobody knows. It must not be sent
+// DoubtError: the write may or may not have landed. It must not be sent
 // again by the caller; a read or a person settles it, and the same request is
 // answered with what they find. Err is why no answer came, nil when that was
-// recorded by somebody else.
+// recorded by another caller.
 type DoubtError struct {
 	Operation ledger.Operation
 	Err       error

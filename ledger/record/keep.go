@@ -20,8 +20,8 @@ const (
 	mostKeptBytes = 64 << 20
 )
 
-// keeping are outcomes that the ledger did not take. They are known, and nobody
-// else knows them: they are offered again until it does, as long as the process
+// keeping are outcomes that the ledger did not take. Only this
+// process knows them: they are offered again until it does, as long as the process
 // lives.
 type keeping struct {
 	mu    sync.Mutex

@@ -91,7 +91,7 @@ type Reader interface {
 	ReadNow(ctx context.Context, operationID string) (ledger.Operation, error)
 }
 
-// DefaultDeadline is an attempt's deadline where nobody stated one.
+// DefaultDeadline is an attempt's deadline where none is stated.
 const DefaultDeadline = 2 * time.Minute
 
 // Options are what a Recorder needs beside its store. The zero value works.
@@ -99,7 +99,7 @@ type Options struct {
 	Actor  ledger.Actor
 	Source ledger.Source
 	Clock  ledger.Clock // time.Now when nil; needs a monotonic reading
-	Log    func(string) // what whoever runs this should know; nobody when nil
+	Log    func(string) // takes what the user should know; dropped when nil
 	Reader Reader       // nil: a Request with Reconcile is answered as it stands
 	// Secret keys the digests that stand for redacted values. When nil the store is
 	// asked for the key that belongs to the ledger, if it keeps one.

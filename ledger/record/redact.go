@@ -19,7 +19,7 @@ import (
 
 // digestPrefix marks a digest that stands for a redacted value. It is an HMAC
 // under a key outside the ledger: equal secrets stay equal, and a ledger that
-// is copied does not let anybody guess them.
+// is copied does not help to guess them.
 const digestPrefix = "redacted:"
 
 // redactor replaces secrets in what is recorded.

@@ -131,7 +131,7 @@ func (a *app) drain(r *record.Recorder, grace time.Duration) {
 	}
 }
 
-// tell is where a recorder says what whoever runs it should know.
+// tell is where a recorder says what its user should know.
 func (a *app) tell(line string) { a.errOut.Println("indoubt: " + firstLine(line)) }
 
 // liveRecorder is the recorder of a program that runs on, under the policy as

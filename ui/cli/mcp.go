@@ -116,7 +116,7 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 
 // mcpScope says which calls may be the same: those to a server of one given name,
 // else to one command, directory or URL. A secret on the server's command line
-// counts as its digest under the recorder's key: nobody can try passwords on it.
+// counts as its digest under the recorder's key, so that passwords cannot be tried on it.
 func mcpScope(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 	way := identity.URLScope
 	if flags.url == "" {

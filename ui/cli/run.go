@@ -163,8 +163,8 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	return err
 }
 
-// guardSaw records what the guard of a killed run has seen. Nobody hears of an
-// error: then the attempt's processes are looked for by whoever reads it.
+// guardSaw records what the guard of a killed run has seen. An error is
+// dropped: then the engine looks for the attempt's processes.
 func (a *app) guardSaw(ctx context.Context, attempt string) {
 	store, err := a.open(ctx, toChange)
 	if err != nil {

@@ -47,7 +47,7 @@ func inits(t testing.TB, dir string) map[string]initOf {
 // used. BenchmarkStart has the times.
 func TestNoPackageIsBusyBeforeMain(t *testing.T) {
 	for name, did := range inits(t, place(t)) {
-		if did.bytes > 400<<10 || did.allocs > 2500 {
+		if did.bytes > 220<<10 || did.allocs > 1200 {
 			t.Errorf("%s allocates %d bytes in %d steps before main", name, did.bytes, did.allocs)
 		}
 	}

@@ -169,7 +169,7 @@ func (c *child) live(l life, scope procgroup.Scope) {
 	}
 	if c.group.AwaitExit(stopped) {
 		close(l.exited)
-		<-l.collect // until then its id is nobody else's, and can be signalled
+		<-l.collect // until then no other process gets its id, and can be signalled
 		l.ended <- c.cmd.Wait()
 		return
 	}
@@ -256,7 +256,7 @@ func (c *child) beaten(b heartbeat) {
 }
 
 // enforce ends the command by the clock: near the deadline with TERM, at it
-// with KILL, because from then on somebody else may act.
+// with KILL, because from then on another sender may act.
 func (c *child) enforce() {
 	if c.beat != nil {
 		switch left := c.until.Left(); {
@@ -369,8 +369,8 @@ func startCode(err error) int {
 	return exitNotStartable
 }
 
-// tee passes output on as it comes and keeps the end of it. When nobody reads
-// any more it goes on keeping: the command must not die of it.
+// tee passes output on as it comes and keeps the end of it. When the reader
+// has gone it goes on keeping: the command must not die of it.
 type tee struct {
 	mu    sync.Mutex
 	to    io.Writer

@@ -96,14 +96,14 @@ const (
 // followed by another run within the kind's retry.max, if what the command reads
 // can be read again.
 //
-// While this process is stopped (Ctrl-Z, a suspended machine) nobody extends the
-// deadline; the guard ends the command at it. After kill -9 of this process the
+// While this process is stopped (Ctrl-Z, a suspended machine) the deadline is not
+// extended; the guard ends the command at it. After kill -9 of this process the
 // kernel and the guard end the command at once, and the operation is in doubt
 // when its deadline has passed.
 //
 // A command that does not end with exit code 0 is ended with all that it has
 // started, as far as procgroup can see it, and the attempt says whether nothing
-// of it was left. Until somebody has seen that, nothing proves that it did not
+// of it was left. Until that was seen, nothing proves that it did not
 // land. What a command that ends well leaves running is left alone.
 //
 // On Windows a job object ends the command with all that it has started, at its

@@ -27,8 +27,8 @@ func signalNumber(name string) int {
 }
 
 // guard is not there: a job object ends the command when this process dies.
-// While this process is suspended (by a debugger: there is no Ctrl-Z) nobody
-// ends the command at its deadline.
+// While this process is suspended (by a debugger: there is no Ctrl-Z) the
+// command is not ended at its deadline.
 type guard struct{}
 
 func startGuard([]string) *guard { return nil }

@@ -81,7 +81,7 @@ func (t *terminal) back(killed bool) {
 }
 
 // paused stops this job with its command, which a key has stopped, and goes on
-// with it. Nobody extends the deadline meanwhile.
+// with it. The deadline is not extended meanwhile.
 func (t *terminal) paused(command int) {
 	t.to(unix.Getpgrp())
 	continued := make(chan os.Signal, 1)

@@ -103,7 +103,7 @@ func TestI3_AFailedCommandLeavesNobodyBehind(t *testing.T) {
 	}
 }
 
-// TestI3_ADeadlineEndsWhatHasLeftTheGroup: so does the fence, when the command
+// TestI3_ADeadlineEndsWhatHasLeftTheGroup: so does the deadline, when the command
 // itself goes on too.
 func TestI3_ADeadlineEndsWhatHasLeftTheGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "here", "ledger.db")

@@ -92,7 +92,7 @@ func New(o Options) (*Proxy, error) {
 		ModifyResponse: func(resp *http.Response) error {
 			if resp.StatusCode == http.StatusSwitchingProtocols {
 				resp.Body.Close()
-				return errors.New("the upstream switched protocols, which nobody asked for")
+				return errors.New("the upstream switched protocols without being asked to")
 			}
 			return nil
 		},
@@ -197,7 +197,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if refusal := p.notPassed(r); refusal != nil {
-		w.Header().Set("Connection", "close") // what follows on it may be meant for somebody else
+		w.Header().Set("Connection", "close") // what follows on it may be meant for another server
 		refusal.write(w)
 		return
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // notPassed are requests that could carry a write past the record, that a web page
-// makes somebody's browser send, or that were not meant for a reverse proxy.
+// makes a browser send, or that were not meant for a reverse proxy.
 func (p *Proxy) notPassed(r *http.Request) *problem {
 	switch {
 	case r.ProtoMajor != 1: // the preface of a client that takes us for an HTTP/2 server

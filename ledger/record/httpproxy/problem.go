@@ -216,7 +216,7 @@ func problemOf(err error) *problem {
 		p := newProblem("never_sent", http.StatusServiceUnavailable, "The upstream could not be reached", "No byte of the request left.").about(failed.Operation)
 		p.Advice, p.retryAfter = "It is safe to send it again.", time.Second
 		return p
-	case errors.Is(err, context.Canceled): // nobody is left to read it
+	case errors.Is(err, context.Canceled): // the client has gone
 		return newProblem("bad_request", http.StatusBadRequest, "The client left", "")
 	}
 	p := newProblem("unreachable", http.StatusBadGateway, "The upstream gave no answer", "Nothing was to be recorded.")

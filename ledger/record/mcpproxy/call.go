@@ -25,7 +25,7 @@ type call struct {
 	meta      json.RawMessage
 	what      string // digest of tool and arguments: what identical calls share
 
-	ctx    context.Context // ends when nobody waits for its answer any more
+	ctx    context.Context // ends when no client waits for its answer any more
 	giveUp context.CancelFunc
 
 	ready   chan struct{} // closed when it is known whether it is sent in its turn
@@ -47,7 +47,7 @@ type call struct {
 	heard     bool // the server has answered, or will not
 	cancelled bool // the client does not want the answer any more
 	answered  bool // the client has been given one
-	over      bool // nobody listens to replies any more
+	over      bool // replies are no longer read
 	ended     bool // its id is free again
 }
 
@@ -237,7 +237,7 @@ func (c *call) unrecorded(err error) {
 	c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+err.Error()))
 }
 
-// await waits while somebody else's attempt is in flight. It returns an answer
+// await waits while another caller's attempt is in flight. It returns an answer
 // where waiting would be in vain.
 func (c *call) await(o ledger.Operation) []byte {
 	for {
@@ -374,7 +374,7 @@ func (c *call) neverSent(err error) {
 	close(c.settled)
 }
 
-// hear takes a reply: the first for whoever waits, any other as a late one.
+// hear takes a reply: the first for the waiting call, any other as a late one.
 func (c *call) hear(r reply) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
@@ -451,7 +451,7 @@ func (c *call) free() {
 }
 
 // cancelled looks at a client's notifications/cancelled, and reports whether it
-// stays here: what is recorded is finished and recorded, whoever waits for it.
+// stays here: what is recorded is finished and recorded, also when no client waits for it.
 func (p *Proxy) cancelled(f mcpwire.Frame) bool {
 	id := f.Params["requestId"]
 	p.mu.Lock()

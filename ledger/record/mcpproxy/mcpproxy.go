@@ -226,7 +226,7 @@ func (p *Proxy) outstanding(ctx context.Context) {
 		p.calls.Wait()
 		close(done)
 	}()
-	// Who only waits for somebody else's attempt holds nothing up for long.
+	// A call that only waits for another caller's attempt holds nothing up for long.
 	patience := time.AfterFunc(waitersStay, p.leave)
 	defer patience.Stop()
 	if isClosed(p.gone) {

@@ -113,7 +113,7 @@ func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Du
 	req := ledger.SuspendRequest{AttemptID: c.attempt.ID, Awaits: awaits, For: max(c.p.o.InputPatience, c.rule.Deadline), Reason: "the server asks for more input"}
 	id, isTask := outcome.AwaitedTask(awaits)
 	if !isTask {
-		req.Result = r.answer.RPC.Result // for whoever calls again
+		req.Result = r.answer.RPC.Result // for the same call made again
 	} else {
 		req.For, req.Reason = max(taskTime(r.answer.RPC.Result), c.rule.Deadline), "the server works on it as a task"
 	}

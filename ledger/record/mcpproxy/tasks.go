@@ -93,7 +93,7 @@ func (c *call) resume(w record.Request) bool {
 	applied, err := c.p.o.Recorder.Suspend(ctx, ledger.SuspendRequest{AttemptID: rec.Operation.LiveAttempt, Awaits: "answer:" + ledger.NewID(),
 		Instead: awaits, For: deadline, Reason: "the client answered the server's question"})
 	if err != nil {
-		return false // somebody else has answered it
+		return false // another caller has answered it
 	}
 	c.op, c.attempt = applied.After, applied.Attempt
 	c.until = asked.Add(deadline)

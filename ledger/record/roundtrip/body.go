@@ -39,7 +39,7 @@ func (m *allowance) take(n, most int64) bool {
 	return true
 }
 
-// spooled is a body in memory. Whoever uses it holds it.
+// spooled is a body in memory. Each of its users holds it.
 type spooled struct {
 	in   *allowance
 	most int64
@@ -50,7 +50,7 @@ type spooled struct {
 
 func (s *spooled) hold() { s.held.Add(1) }
 
-// letGo is the end of one use. What nobody uses any more is free for others.
+// letGo is the end of one use. After the last one its memory is free for others.
 func (s *spooled) letGo() {
 	if s.held.Add(-1) == 0 {
 		s.in.take(-s.took, s.most)
@@ -137,8 +137,8 @@ func (t *Transport) Counts(name string) bool {
 		slices.Contains(overrides, name) || slices.Contains(telling, name) || t.saysWho(name)
 }
 
-// unfitTrailer finds a trailer that says what counts before the body: nobody looks
-// at it here, and an upstream may.
+// unfitTrailer finds a trailer that says what counts before the body: it is not
+// read here, and an upstream may read it.
 func (t *Transport) unfitTrailer(req *http.Request, rule record.KindRule) error {
 	for name := range req.Trailer {
 		name = http.CanonicalHeaderKey(name)

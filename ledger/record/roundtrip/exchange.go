@@ -72,7 +72,7 @@ func (x *exchange) run(ctx, base context.Context) head {
 	if x.w.rule.Cancel == "forward" {
 		cut(context.Canceled)
 	}
-	go func() { // whoever comes for the answer finds it in the ledger
+	go func() { // the same request finds the answer in the ledger
 		if h := <-heads; h.resp != nil {
 			h.resp.Body.Close()
 		}
@@ -181,8 +181,8 @@ func (x *exchange) stream(until record.SendDeadline, to *io.PipeWriter) {
 	}
 }
 
-// beat keeps the attempt alive while an answer keeps coming and somebody reads
-// it. Who stops reading is let go, so that the rest can be recorded in time. When
+// beat keeps the attempt alive while an answer keeps coming and the caller reads
+// it. A caller that stops reading is let go, so that the rest can be recorded in time. When
 // the ledger does not let it go on, the exchange ends at the deadline.
 func (x *exchange) beat(until record.SendDeadline, over <-chan struct{}) {
 	ticker := time.NewTicker(until.Every())

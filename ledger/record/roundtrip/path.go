@@ -59,7 +59,7 @@ func otherPaths(u *url.URL) (paths []string) {
 
 var encodedSlash = lazyregexp.New(`(?i)%(?:25)*(?:2f|5c)`)
 
-// plainPath reports whether everybody reads the same path in a URL. Servers differ
+// plainPath reports whether all servers read the same path in a URL. Servers differ
 // over empty segments, "." and "..", what is encoded, backslashes, and what stands
 // behind a semicolon.
 func plainPath(u *url.URL) bool {

@@ -79,7 +79,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 		}
 		if res.Answer == ledger.AnswerFinished && res.Operation.Undelivered && !looked {
 			known := w.t.delivering(res.Operation.ID)
-			if known == nil { // it is in nobody's hands, or was let go of since we asked
+			if known == nil { // it is not being delivered, or no longer is
 				looked = true
 				continue
 			}

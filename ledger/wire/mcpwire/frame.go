@@ -47,7 +47,7 @@ type Frame struct {
 	// it as that one.
 	Lookalike bool
 
-	Elements []Frame // of a batch; what is no message in it is Other
+	Elements []Frame // of a batch; an element that is not a message is Other
 }
 
 // Name is the tool or prompt a request names in its params, or "".

@@ -228,7 +228,7 @@ func (c *overHTTP) open(life, sending context.Context, f Frame) opened {
 	}
 	sender := c.sender
 	if deadline, ok := sending.Deadline(); ok {
-		sender.Dial = fencedDial(sender.Dial, deadline)
+		sender.Dial = deadlineDial(sender.Dial, deadline)
 	}
 	reply, a := sender.Open(req, transmit.Limits{Timeout: exchangeLimit, MaxBody: maxLostBody})
 	if reply == nil {

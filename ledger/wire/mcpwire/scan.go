@@ -11,7 +11,7 @@ type member struct {
 }
 
 // eachMember calls do for the members of the object that raw holds, until it
-// returns false. What is no object has none.
+// returns false. Other values have none.
 func eachMember(raw []byte, do func(member) bool) {
 	at := skipSpace(raw, 0)
 	if at >= len(raw) || raw[at] != '{' {

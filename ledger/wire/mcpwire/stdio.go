@@ -136,7 +136,7 @@ func (s *stdio) Send(ctx context.Context, line []byte) (bool, error) {
 	// The kernel takes a first part of this size whole or not at all, so until
 	// then the line can be given up without a broken one in the pipe.
 	first := min(len(line), pipeAtom)
-	sent, err := s.fenced(ctx, line[:first])
+	sent, err := s.writeWithin(ctx, line[:first])
 	if err == nil && first < len(line) {
 		_, err = s.in.Write(line[first:])
 	}
@@ -169,9 +169,9 @@ func (s *stdio) orEnded(err error) error {
 	return err
 }
 
-// fenced writes unless the context ends first. Where a write to a pipe that is
+// writeWithin writes unless the context ends first. Where a write to a pipe that is
 // full cannot be given up (Windows), the server is killed instead.
-func (s *stdio) fenced(ctx context.Context, part []byte) (sent bool, err error) {
+func (s *stdio) writeWithin(ctx context.Context, part []byte) (sent bool, err error) {
 	if err := ctx.Err(); err != nil { // it may have waited behind another line
 		return false, err
 	}

@@ -18,7 +18,7 @@ type Reply struct {
 	*http.Response // the head; read the body from the Reply
 
 	answer ledger.Answer
-	gate   *gate
+	sent   *sendDeadline
 	life   *lifetime
 	keep   int64
 	done   bool
@@ -72,7 +72,7 @@ func (r *Reply) finish(err error) {
 		r.answer = Failed(r.answer, r.life.cause(err))
 	}
 	r.answer.EndedAt = time.Now()
-	r.gate.seal()
+	r.sent.seal()
 	r.Body.Close()
 	r.life.end()
 }

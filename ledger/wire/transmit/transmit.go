@@ -4,7 +4,7 @@
 // kept connection it sends a request again by itself, and its last error may
 // say "connection refused" of a request that was applied. So each write gets a
 // fresh connection of its own over HTTP/1.1, nothing to replay it from and no
-// redirects, and whether a byte of it left is decided by what passed a gate in
+// redirects, and whether a byte of it left is decided by what passed the send deadline in
 // front of the connection, never by what an error says.
 //
 // The proxy, the Go client and the engine's sender share it. It knows no
@@ -74,7 +74,7 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 	if req.URL == nil || req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
 		return nil, Failed(a, fmt.Errorf("%q is not an http or https address with a host", WithoutSecrets(req.URL)))
 	}
-	g := &gate{deadline: l.Deadline}
+	g := &sendDeadline{deadline: l.Deadline}
 	life := newLifetime(req.Context(), Ends(a.BeganAt, l.Timeout, l.Deadline))
 	req = req.Clone(httptrace.WithClientTrace(life.ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { g.arm() },
@@ -93,7 +93,7 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 	}
 	a.Sent, a.Status, a.Header = true, resp.StatusCode, resp.Header // it was answered, so it was sent
 	a.Unframed = resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && req.Method != http.MethodHead
-	r := &Reply{Response: resp, answer: a, gate: g, life: life, keep: l.MaxBody}
+	r := &Reply{Response: resp, answer: a, sent: g, life: life, keep: l.MaxBody}
 	if r.keep <= 0 {
 		r.keep = DefaultMaxBody
 	}
@@ -104,7 +104,7 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 }
 
 // transport is for one request: one fresh connection, given up afterwards.
-func (s *Sender) transport(g *gate) *http.Transport {
+func (s *Sender) transport(g *sendDeadline) *http.Transport {
 	dial := s.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}).DialContext
@@ -116,7 +116,7 @@ func (s *Sender) transport(g *gate) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			return gatedConn{conn, g}, nil
+			return deadlineConn{conn, g}, nil
 		},
 		TLSHandshakeTimeout:    connectTimeout,
 		MaxResponseHeaderBytes: maxHeader,
@@ -134,7 +134,7 @@ func (s *Sender) transport(g *gate) *http.Transport {
 // Past reports whether a deadline has passed. A deadline made by time.Now carries
 // a monotonic reading, which setting the clock cannot move; the wall clock is
 // asked too, because the monotonic one stands still while a machine is
-// suspended. Whichever is later counts, so the fence errs towards not sending.
+// suspended. Whichever is later counts, so the deadline errs towards not sending.
 func Past(deadline time.Time) bool {
 	if deadline.IsZero() {
 		return false

@@ -261,7 +261,7 @@ func TestSendThroughAProxy(t *testing.T) {
 			c.Close()
 		}
 	}()
-	g := &gate{}
+	g := &sendDeadline{}
 	tr := new(Sender).transport(g)
 	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://" + l.Addr().String()) }
 	req, _ := http.NewRequest("POST", "https://pay.example/", strings.NewReader("x"))
@@ -290,10 +290,10 @@ func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 			t.Errorf("%+v effects=%d", a, s.effects.Load())
 		}
 	})
-	t.Run("gate", func(t *testing.T) {
+	t.Run("deadline", func(t *testing.T) {
 		var wrote bytes.Buffer
-		g := &gate{deadline: time.Now().Add(30 * time.Millisecond), armed: true}
-		c := gatedConn{recordingConn{w: &wrote}, g}
+		g := &sendDeadline{deadline: time.Now().Add(30 * time.Millisecond), armed: true}
+		c := deadlineConn{recordingConn{w: &wrote}, g}
 		time.Sleep(40 * time.Millisecond)
 		if n, err := c.Write([]byte("POST")); n != 0 || !errors.Is(err, ErrPastDeadline) || wrote.Len() != 0 || g.seal() {
 			t.Errorf("n=%d err=%v wrote=%d", n, err, wrote.Len())
@@ -308,8 +308,8 @@ func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 
 func TestSealedGateLetsNothingThrough(t *testing.T) {
 	var wrote bytes.Buffer
-	g := &gate{armed: true}
-	c := gatedConn{recordingConn{w: &wrote}, g}
+	g := &sendDeadline{armed: true}
+	c := deadlineConn{recordingConn{w: &wrote}, g}
 	if g.seal() {
 		t.Fatal("nothing was written yet")
 	}
@@ -321,8 +321,8 @@ func TestSealedGateLetsNothingThrough(t *testing.T) {
 func TestWriteInProgressCountsAsSent(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
-	g := &gate{armed: true}
-	go func() { _, _ = gatedConn{ours, g}.Write([]byte("nobody reads this")) }()
+	g := &sendDeadline{armed: true}
+	go func() { _, _ = deadlineConn{ours, g}.Write([]byte("nobody reads this")) }()
 	time.Sleep(30 * time.Millisecond)
 	if !g.seal() {
 		t.Error("a write that has begun may have left")
@@ -382,7 +382,7 @@ func TestReplyComesAsItIsSaid(t *testing.T) {
 }
 
 func TestReplyEndsWhenItIsTold(t *testing.T) {
-	why := errors.New("the fence")
+	why := errors.New("the deadline")
 	for name, tc := range map[string]struct {
 		end   func(*Reply)
 		class ledger.ErrorClass

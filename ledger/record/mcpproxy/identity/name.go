@@ -25,7 +25,7 @@ var (
 	unnamely   = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 )
 
-// CommandName is what a server is called when nobody says: the base name of its
+// CommandName is what a server is called when no name is given: the base name of its
 // command, or of the package or script that a launcher (npx, uvx, node, …) runs,
 // without what only says that it is a server. It never depends on what the
 // server says of itself, because kinds must not change while it starts.
@@ -55,7 +55,7 @@ func plainBase(name string) string {
 	return extension.ReplaceAllString(base, "")
 }
 
-// URLName is what a server at a URL is called when nobody says: its host.
+// URLName is what a server at a URL is called when no name is given: its host.
 func URLName(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {

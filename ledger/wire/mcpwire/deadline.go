@@ -8,9 +8,9 @@ import (
 	"indoubt/ledger/wire/transmit"
 )
 
-// fencedDial makes connections that refuse every byte after the deadline: a
+// deadlineDial makes connections that refuse every byte after the deadline: a
 // process may have been stopped since it was looked at.
-func fencedDial(dial func(context.Context, string, string) (net.Conn, error), deadline time.Time) func(context.Context, string, string) (net.Conn, error) {
+func deadlineDial(dial func(context.Context, string, string) (net.Conn, error), deadline time.Time) func(context.Context, string, string) (net.Conn, error) {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: acceptWait, KeepAlive: 15 * time.Second}).DialContext
 	}
@@ -19,16 +19,16 @@ func fencedDial(dial func(context.Context, string, string) (net.Conn, error), de
 		if err != nil {
 			return nil, err
 		}
-		return fencedConn{conn, deadline}, nil
+		return deadlineConn{conn, deadline}, nil
 	}
 }
 
-type fencedConn struct {
+type deadlineConn struct {
 	net.Conn
 	deadline time.Time
 }
 
-func (c fencedConn) Write(p []byte) (int, error) {
+func (c deadlineConn) Write(p []byte) (int, error) {
 	if transmit.Past(c.deadline) {
 		return 0, transmit.ErrPastDeadline
 	}

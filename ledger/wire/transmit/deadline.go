@@ -14,11 +14,11 @@ var (
 	errSealed = errors.New("the request was given up before it was written")
 )
 
-// gate stands between one write and every connection made for it. It counts
+// sendDeadline stands between one write and every connection made for it. It counts
 // whether a byte of the request has left, refuses bytes after the deadline, and
 // once sealed refuses all: a transport's writer goroutine may wake after the
 // call has returned, and what was reported as never sent must stay so.
-type gate struct {
+type sendDeadline struct {
 	deadline time.Time
 
 	mu      sync.Mutex
@@ -29,21 +29,21 @@ type gate struct {
 }
 
 // arm ends the set-up of the connection (proxy and TLS handshakes).
-func (g *gate) arm() {
+func (g *sendDeadline) arm() {
 	g.mu.Lock()
 	g.armed = true
 	g.mu.Unlock()
 }
 
 // seal lets nothing more through and reports whether any byte may have left.
-func (g *gate) seal() (sent bool) {
+func (g *sendDeadline) seal() (sent bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sealed = true
 	return g.sent || g.writing > 0
 }
 
-func (g *gate) enter() (counted bool, err error) {
+func (g *sendDeadline) enter() (counted bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -58,28 +58,28 @@ func (g *gate) enter() (counted bool, err error) {
 	return true, nil
 }
 
-func (g *gate) leave(n int) {
+func (g *sendDeadline) leave(n int) {
 	g.mu.Lock()
 	g.writing--
 	g.sent = g.sent || n > 0
 	g.mu.Unlock()
 }
 
-// gatedConn is a connection whose writes pass the gate. It hides ReadFrom of
+// deadlineConn is a connection whose writes pass the send deadline. It hides ReadFrom of
 // the connection beneath, which would write around it.
-type gatedConn struct {
+type deadlineConn struct {
 	net.Conn
-	gate *gate
+	sendDeadline *sendDeadline
 }
 
-func (c gatedConn) Write(p []byte) (int, error) {
-	counted, err := c.gate.enter()
+func (c deadlineConn) Write(p []byte) (int, error) {
+	counted, err := c.sendDeadline.enter()
 	if err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Write(p)
 	if counted {
-		c.gate.leave(n)
+		c.sendDeadline.leave(n)
 	}
 	return n, err
 }
