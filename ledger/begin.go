@@ -48,8 +48,8 @@ type BeginRequest struct {
 type BeginAnswer string
 
 const (
-	AnswerBegun      BeginAnswer = "begun"       // the caller, and nobody else, must send now
-	AnswerInProgress BeginAnswer = "in_progress" // somebody's attempt is in flight
+	AnswerBegun      BeginAnswer = "begun"       // the caller, and no other, must send now
+	AnswerInProgress BeginAnswer = "in_progress" // an attempt is in flight
 	AnswerInDoubt    BeginAnswer = "in_doubt"    // check before you redo
 	AnswerFinished   BeginAnswer = "finished"    // committed before; the result is in the operation
 	AnswerRefused    BeginAnswer = "refused"     // abandoned, held, or failed without proof and without a grant
@@ -155,7 +155,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 	case Abandoned:
 		return told(AnswerRefused, fmt.Sprintf("abandoned by %s (%s)", o.Actor, o.Reason))
 	case Uncertain:
-		if o.State == Pending { // the deadline has passed and nobody wrote it down yet
+		if o.State == Pending { // the deadline has passed and is not written down yet
 			c := expire(rec)
 			return BeginResult{Answer: AnswerInDoubt, Operation: *c.Operation}, c
 		}

@@ -79,7 +79,7 @@ func (d Decision) Rule() Rule {
 	}
 }
 
-// seen is the record as everybody must see it: an overdue deadline has passed.
+// seen is the record as every reader must see it: an overdue deadline has passed.
 func seen(rec *Record, version *int64) *Record {
 	if !rec.Found || rec.Operation.State != Pending || rec.State() != Uncertain {
 		return rec

@@ -194,7 +194,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// Match tells whether a row satisfies every term at now. A store's own
+// Match reports whether a row satisfies every term at now. A store's own
 // selection must agree with it.
 func (f Filter) Match(r Row, now time.Time) bool {
 	for _, t := range f.Terms {

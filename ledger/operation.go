@@ -261,7 +261,7 @@ func (o Operation) Receipt() string {
 }
 
 // StateAt is the state every reader must assume at now: a pending operation
-// whose deadline has passed is uncertain, whether or not somebody wrote it down.
+// whose deadline has passed is uncertain, whether or not that is written down.
 func (o Operation) StateAt(now time.Time) State {
 	if o.State == Pending && now.After(o.DeadlineAt) {
 		return Uncertain
@@ -285,9 +285,9 @@ type Attempt struct {
 	StartedAt   time.Time
 	DeadlineAt  time.Time
 	EndedAt     time.Time // zero while in flight
-	// The same by the steady clock; none where nobody who has it wrote it down.
+	// The same by the steady clock; none where no writer that has it wrote it down.
 	// EndedSteady is its deadline's while it is in flight and where that passed
-	// without an answer; of another boot than StartedSteady where somebody saw
+	// without an answer; of another boot than StartedSteady where it was seen
 	// only later that it was over.
 	StartedSteady, EndedSteady Steady
 

@@ -54,7 +54,7 @@ type Pricing struct {
 	Duplicate   Cost
 	Miss        Cost
 	Odds        float64   // chance that it landed, 0..1
-	Rank        float64   // what is lost if nobody acts; the list's order
+	Rank        float64   // what is lost if no one acts; the list's order
 	DecideAt    time.Time // from when it needs a person; zero: at once; Never: not by time
 	ReadAt      time.Time // when the next read is due; Never: no read
 	Reads       int       // reads done, for backoff
@@ -145,7 +145,7 @@ func (r Row) LaneAt(now time.Time) Lane {
 	return LaneResolved
 }
 
-// Parked tells whether the row is out of the way at now.
+// Parked reports whether the row is out of the way at now.
 func (r Row) Parked(now time.Time) bool { return now.Before(r.ParkedUntil) }
 
 // TabAt is the console's list the row stands in at now; a parked one stands

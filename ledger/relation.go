@@ -71,7 +71,7 @@ func (r *Record) unseen(shown []string) *Relation {
 }
 
 // since is a related operation that landed or may have, and was not settled when
-// this one was first begun: whoever begins this one again may not know of it.
+// this one was first begun: a caller that begins this one again may not know of it.
 func (r *Record) since() *Relation {
 	for i, rel := range r.Related {
 		if rel.MayHaveLanded && (rel.SettledAt.IsZero() || !rel.SettledAt.Before(r.Operation.CreatedAt)) {

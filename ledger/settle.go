@@ -116,7 +116,7 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 		o.Version++
 		return written(rec, o, a, "late", reason, req)
 	case (o.State == Failed || o.State == Abandoned) && req.Outcome == OutcomeFailed:
-		o.Version++ // it says the same as the read or the person, or what nobody knew
+		o.Version++ // it says the same as the read or the person, or what was unknown
 		return written(rec, o, a, "late", reason, req)
 	default:
 		// A read or a person had said otherwise: the decision stays, the doubt shows.
@@ -338,7 +338,7 @@ func ExpireRule() Rule {
 	}
 }
 
-// expire ends the live attempt at its deadline: nobody knows.
+// expire ends the live attempt at its deadline: its effect is unknown.
 func expire(rec *Record) Change {
 	o := rec.Operation
 	req := SettleRequest{ChangeID: NewID(), AttemptID: o.LiveAttempt, Outcome: OutcomeUncertain, ErrorClass: ClassDeadline,

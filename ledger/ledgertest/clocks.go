@@ -46,7 +46,7 @@ func bothKept(d *desk) {
 	if got := d.read(o.ID).Operation.SettledSteady; got != (ledger.Steady{}) {
 		d.Fatalf("undone, it is settled at %v", got)
 	}
-	// Where nobody answers, the deadline is the end.
+	// Where no answer comes, the deadline is the end.
 	began = d.clock.Steady()
 	res = d.begun("lost")
 	d.clock.Advance(time.Hour)
@@ -207,7 +207,7 @@ func stepIsTold(d *desk) {
 	told()
 	d.clock.Set(5 * time.Minute)
 	step(5*time.Minute + time.Second)
-	step(0) // somebody else
+	step(0) // another process
 	const forward, back = "the clock of this host was set forward by 5m1s", "the clock of this host was set back by 10m0s"
 	told(forward)
 	d.clock.Set(-10 * time.Minute)

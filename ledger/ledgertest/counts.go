@@ -25,7 +25,7 @@ func doubtCounts(t *testing.T, open Open) {
 		d.settle(a.ID, ledger.OutcomeUncertain, class(ledger.ClassReset))
 		d.settle(a.ID, outcome)
 	}
-	overdue := d.begun("overdue").Attempt // nobody writes the deadline down before its answer comes
+	overdue := d.begun("overdue").Attempt // the deadline is not written down before its answer comes
 	d.clock.Advance(2 * time.Minute)
 	d.settle(overdue.ID, ledger.OutcomeCommitted)
 	expired := d.begun("expired").Attempt
@@ -114,7 +114,7 @@ func accuracy(t *testing.T, open Open) {
 	d.observe(confirmed, ledger.Duplicated, "pi_1", "pi_2")
 	d.decide(d.read(confirmed.ID).Operation, ledger.VerbAck) // dealt with, and yet it was wrong
 	d.decide(d.doubt("left"), ledger.VerbAbandon)
-	// Whoever took it back was not wrong by what comes of the next decision.
+	// The one who took it back was not wrong by what comes of the next decision.
 	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny), ledger.VerbUndo)
 	d.observe(d.decide(undone, ledger.VerbConfirm), ledger.Absent)
 	late := d.begun("late").Attempt

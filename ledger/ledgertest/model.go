@@ -221,7 +221,7 @@ func (g *game) repeat(*rapid.T) {
 	}
 }
 
-// count is how many changes were made; a deadline passes without anybody's doing.
+// count is how many changes were made; a deadline passes by itself.
 func (g *game) count() int {
 	evs, err := g.real.s.Events(ctx, "", 0, 100_000)
 	if err != nil {

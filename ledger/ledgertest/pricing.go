@@ -7,7 +7,7 @@ import (
 	"indoubt/ledger"
 )
 
-// stalePrices come from somebody who looked before the operation moved: it failed
+// stalePrices come from an engine that looked before the operation moved: it failed
 // and was to be looked at in an hour, and meanwhile it was sent again and is in
 // doubt anew.
 func stalePrices(t *testing.T, open Open) {

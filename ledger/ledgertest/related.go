@@ -193,7 +193,7 @@ func cameSince(d *desk, same like) {
 }
 
 // What was sent beside another that may have landed is raised when it lands,
-// whoever says so, and no sooner.
+// from any source, and no sooner.
 func riskIsRaised(d *desk, same like) {
 	for name, lands := range map[string]func(a ledger.Applied) ledger.Operation{
 		"by its answer": func(a ledger.Applied) ledger.Operation { return d.settle(a.Attempt.ID, ledger.OutcomeCommitted) },

@@ -31,7 +31,7 @@ func reservations(t *testing.T, open Open) {
 	want("pay", 2*every, 2*every, true)
 	want("mail", 0, 0, true) // another downstream's own
 
-	// What nobody used is not saved up.
+	// Unused times are not saved up.
 	d.clock.Advance(time.Hour)
 	want("pay", 0, 0, true)
 	want("pay", every, every, true)
@@ -58,7 +58,7 @@ func reservations(t *testing.T, open Open) {
 		}
 	}
 
-	// Nobody is put off for long, however far ahead the reserved times are: neither
+	// No caller is put off for long, however far ahead the reserved times are: neither
 	// by a clock that was set back,
 	d.clock.Advance(-time.Hour)
 	if after, mine := reserve("pay", every, 0); mine || after <= 0 || after > time.Minute {

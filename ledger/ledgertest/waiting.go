@@ -11,7 +11,7 @@ import (
 	"indoubt/ledger"
 )
 
-// waiting follows answers that are none yet, and answers nobody has been given.
+// waiting follows answers that are none yet, and answers that were not delivered.
 func waiting(t *testing.T, open Open) {
 	for _, part := range []struct {
 		name string

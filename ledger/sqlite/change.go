@@ -183,7 +183,7 @@ func writesNothing(c ledger.Change) bool {
 }
 
 // permits reports whether this change allows a send (I1). All else
-// is written down even where nobody may ever see it.
+// is written down even where it may never be seen.
 func permits(rec *record, c ledger.Change) bool {
 	return slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return rec.Attempt(a.ID) == nil }) ||
 		slices.ContainsFunc(c.Grants, func(g ledger.Grant) bool { return !hasGrant(rec, g.ID) })

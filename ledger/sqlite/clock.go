@@ -12,7 +12,7 @@ import (
 // longestLease is how long a lease may last on after the clock was set back.
 const longestLease = 5 * time.Minute
 
-// Stepped compares the clocks with how they stood when somebody last did.
+// Stepped compares the clocks with how they stood the last time.
 func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 	meta, err := readMeta(outside{ctx, s})
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 		m := s.moment()
 		now := m.Lead()
 		step = now.Step(leadFrom(meta))
-		if now.Boot == meta["clock.boot"] && step == 0 { // somebody else was first
+		if now.Boot == meta["clock.boot"] && step == 0 { // another process was first
 			return nil
 		}
 		for name, value := range map[string]string{"clock.boot": now.Boot, "clock.lead_ms": fmt.Sprint(now.By.Milliseconds())} {

@@ -157,7 +157,7 @@ BEGIN
 END;
 
 -- The event says how a doubt ended, where evidence ended it: a read, or an answer
--- however late. What is pending past its deadline is a doubt that nobody wrote down.
+-- however late. What is pending past its deadline is a doubt that was not written down.
 CREATE TRIGGER operations_tell AFTER UPDATE OF change_id ON operations WHEN NEW.change_id <> OLD.change_id
 BEGIN
   INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict, doubt)

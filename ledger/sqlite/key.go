@@ -30,7 +30,7 @@ func (e *KeyError) Error() string {
 }
 
 // DigestKey is the key of the digests that stand for secrets. It belongs to the
-// ledger, whoever records there, and lies beside it; the ledger keeps a value to
+// ledger, for all its recorders, and lies beside it; the ledger keeps a value to
 // check it by. It is made on first need. Errors: *KeyError, *SideFileError.
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
 	m, err := readMeta(outside{ctx, s})

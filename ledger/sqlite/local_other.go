@@ -2,5 +2,5 @@
 
 package sqlite
 
-// local cannot tell here, and trusts whoever chose the path.
+// local cannot tell here, and trusts the path.
 func local(string) error { return nil }

@@ -12,7 +12,7 @@ import (
 
 // keeper looks once a second whether the files are still those in use, also where
 // nothing is written: what is only in a log that was removed goes into the ledger
-// before anybody else opens it.
+// before another process opens it.
 type keeper struct {
 	stop  chan struct{}
 	ended sync.Once
@@ -35,7 +35,7 @@ func keep(s *Store) *keeper {
 				if s.writer != nil {
 					s.reserve()
 				}
-			case s.writer != nil: // what stays wrong is told to whoever asks
+			case s.writer != nil: // what stays wrong is told when it is asked for
 				_ = s.writer.do(context.Background(), func(*tx) error { return nil })
 			default:
 				_, _ = s.ready()
@@ -52,7 +52,7 @@ func (k *keeper) end() {
 	}
 }
 
-// ready puts right what can be put right before a transaction. gone is why nobody
+// ready puts right what can be put right before a transaction. gone is why no caller
 // may send because of it: the ledger is not where its path leads, and what has
 // happened is written down there all the same, because it may come back. The
 // caller holds the write lock. Errors: *DisplacedError.
@@ -93,13 +93,13 @@ func (s *Store) ready() (gone, err error) {
 // mend lets go of a log that is not beside the ledger any more. What is in there
 // goes into the ledger first, unless others have gone on without it.
 func (s *Store) mend(was, now files) error {
-	ours := now.shm.is(was.shm) // whoever opens the ledger without its index makes another one
+	ours := now.shm.is(was.shm) // a process that opens the ledger without its index makes another one
 	switch {
 	case s.writer == nil:
 		return s.disconnect()
 	case now.wal.is(was.wal), now.wal.size > 0 && !ours:
 		return s.abandon()
-	case !now.wal.there() && (ours || !now.shm.there()): // nobody has opened it since
+	case !now.wal.there() && (ours || !now.shm.there()): // it was not opened since
 	default:
 		if alone, err := s.alone(); err != nil || !alone {
 			return errors.Join(lostLog(s.path), err)

@@ -176,7 +176,7 @@ func (s *Store) openWriter(ctx context.Context, create bool) (meta map[string]st
 	if err := s.connect(ctx); err != nil {
 		return nil, translate(s.path, err)
 	}
-	if current { // somebody may hold the lock, which is no reason not to look
+	if current { // a held lock does not keep a reader out
 		return readMeta(outside{ctx, s})
 	}
 	err = s.writer.do(ctx, func(tx *tx) error {
@@ -340,8 +340,8 @@ func (s *Store) identify(ctx context.Context, m map[string]string) error {
 	was := homeFrom(m)
 	s.home, s.copied = was.name, here.differs(was)
 	if s.copied == "" && s.writer != nil && here.now(was) != was {
-		// The same file after a restart of the host. Whoever comes next writes it down
-		// where somebody holds the lock.
+		// The same file after a restart of the host. The next process writes it down
+		// where the lock is held.
 		if err := s.settleDown(ctx, here.now(was)); !errors.Is(err, ledger.ErrBusy) {
 			return err
 		}

@@ -243,7 +243,7 @@ func (s *Store) query(ctx context.Context, q ledger.Query, after cursor, limit, 
 		if err != nil {
 			return nil, nil, err
 		}
-		if !q.Now.Before(r.GrantUntil) { // expired, though nobody wrote it down
+		if !q.Now.Before(r.GrantUntil) { // expired, though that is not written down
 			r.GrantedAt, r.GrantUntil = time.Time{}, time.Time{}
 		}
 		out, keys = append(out, r), append(keys, slices.Clone(scan.key))

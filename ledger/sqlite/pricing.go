@@ -27,7 +27,7 @@ func (s *pricingScan) dest(to []any) []any {
 		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &p.Rank, &s.decide, &s.readAt, &p.Reads)
 }
 
-// pricing names the operation even where nobody has priced it yet.
+// pricing names the operation even where it has no price yet.
 func (s *pricingScan) pricing(id string) ledger.Pricing {
 	p := s.p
 	p.OperationID, p.DecideAt, p.ReadAt = id, at(s.decide), at(s.readAt)

@@ -64,7 +64,7 @@ var dueQuery = `
 	   AND (l.operation_id IS NULL OR l.holder = '' OR l.expires_at <= ?1)
 	 ORDER BY h.read_at LIMIT ?2+0`
 
-// Due returns operations whose next read is due and that nobody is reading.
+// Due returns operations whose next read is due and that have no lease.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row, error) {
 	rows, err := collect(outside{ctx, s}, newRowScan(0).row, dueQuery, ms(now), limit)
 	return rows, translate(s.path, err)
@@ -89,7 +89,7 @@ func (s *Store) Lease(ctx context.Context, operationID, holder, digest string, t
 	return leases[0], nil
 }
 
-// Leases takes the leases that nobody else holds, in one transaction.
+// Leases takes the leases that no other holder has, in one transaction.
 func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
 	if len(operationIDs) == 0 {
 		return nil, s.writable()
@@ -98,7 +98,7 @@ func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, diges
 }
 
 // leases takes leases, all with three statements; refused is called when there is
-// one that somebody else holds.
+// one that another holder has.
 func (s *Store) leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration, refused func(*tx) error) ([]ledger.Lease, error) {
 	if holder == "" {
 		return nil, errors.New("a lease needs a holder")

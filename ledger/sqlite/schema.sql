@@ -2,7 +2,7 @@
 --
 -- This schema is a public contract: a pipeline in any language may write it
 -- with plain SQL, so the rules that must never be broken live in the database:
--- here, and as triggers in guards.sql. They stop mistakes, not somebody who may
+-- here, and as triggers in guards.sql. They stop mistakes, not a person who may
 -- change the schema.
 --
 -- A writer needs two autocommit statements (PRAGMA synchronous = FULL):
@@ -380,7 +380,7 @@ CREATE TABLE leases (
   holder       TEXT NOT NULL,
   generation   INTEGER NOT NULL,
   digest       TEXT NOT NULL DEFAULT '',               -- policy in force at the holder
-  expires_at   INTEGER NOT NULL,                       -- 0 when nobody holds it
+  expires_at   INTEGER NOT NULL,                       -- 0 when it is free
 
   CONSTRAINT lease_is_in_milliseconds CHECK (expires_at = 0 OR expires_at BETWEEN 946684800000 AND 4102444800000)
 ) STRICT, WITHOUT ROWID;
@@ -479,11 +479,11 @@ CREATE TABLE open_operations (
   miss_word       TEXT NOT NULL DEFAULT '',
   miss_guess      INTEGER NOT NULL DEFAULT 0,
   odds            REAL NOT NULL DEFAULT 0,             -- chance that it landed
-  rank            REAL NOT NULL DEFAULT 0,             -- what is lost if nobody acts
+  rank            REAL NOT NULL DEFAULT 0,             -- what is lost if no one acts
   decide_at       INTEGER NOT NULL DEFAULT 0,          -- from when it needs a person
   read_at         INTEGER NOT NULL DEFAULT 0,          -- when the next read is due
   reads           INTEGER NOT NULL DEFAULT 0,
-  ripe            INTEGER NOT NULL DEFAULT 1,          -- decide_at had passed when somebody last looked
+  ripe            INTEGER NOT NULL DEFAULT 1,          -- decide_at had passed when an engine last looked
   -- Order by loss, ascending: conflicts (calm 0) first, then the dearest.
   calm            INTEGER GENERATED ALWAYS AS (conflict = '') VIRTUAL,
   loss_order      REAL GENERATED ALWAYS AS (-rank) VIRTUAL,

@@ -16,7 +16,7 @@ import (
 
 // openSide opens a file beside the ledger, and makes it where how says so. It
 // belongs to the ledger's owner and has the ledger's rights, as SQLite's own files
-// have: a command of root's must lock nobody out. A link is not followed: whoever
+// have: a command of root's must lock no account out. A link is not followed: whoever
 // may make one here would choose which file is written.
 func openSide(path, suffix string, how int) (*os.File, error) {
 	owner, err := os.Stat(path)

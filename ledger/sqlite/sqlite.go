@@ -62,7 +62,7 @@ type Store struct {
 
 var _ ledger.Store = (*Store)(nil)
 
-// DefaultPath is where the ledger lives when nobody says otherwise.
+// DefaultPath is where the ledger lives by default.
 func DefaultPath() string {
 	return filepath.Join(xdg.StateHome, "indoubt", "ledger.db")
 }

@@ -25,7 +25,7 @@ type writer struct {
 	conn   *sql.Conn // nil while nothing is open
 	lock   *writeLock
 	stmts  map[string]*sql.Stmt
-	gone   error // why nobody may send because of what this transaction writes, or nil
+	gone   error // why nothing may be sent because of what this transaction writes, or nil
 	queue  chan *job
 	busy   chan struct{} // its holder writes for all that are queued
 	closed atomic.Bool
@@ -167,7 +167,7 @@ func (w *writer) batch() {
 		finish(err)
 		return
 	}
-	runtime.Gosched() // whoever is about to queue a job does it now, and shares the sync
+	runtime.Gosched() // a caller that is about to queue a job does it now, and shares the sync
 	for len(jobs) < together {
 		j := w.next()
 		if j == nil {
@@ -341,7 +341,7 @@ func (tx *tx) exec(query string, args ...any) error {
 	return tx.w.exec(query, args...)
 }
 
-// quietly runs a statement that nobody needs to look at.
+// quietly runs a statement that watchers need not look at.
 func (tx *tx) quietly(query string, args ...any) (int64, error) {
 	tx.touched = true
 	return tx.w.execN(query, args...)
