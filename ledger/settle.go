@@ -224,6 +224,9 @@ func written(rec *Record, o Operation, a Attempt, verb, reason string, req Settl
 			d[k] = v
 		}
 	}
+	if req.Already {
+		d["already"] = true
+	}
 	return Change{Operation: &o, Attempts: []Attempt{a}, Grants: voided(rec, reason),
 		Event: &Event{ID: req.ChangeID, Verb: verb, Actor: req.Actor, Reason: reason, Detail: detail(d)}}
 }

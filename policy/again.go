@@ -46,10 +46,10 @@ func (a *againRule) render(r *rendering) Request {
 	was := o.Request
 	switch {
 	case was == nil:
-		r.Fail(fmt.Errorf("no HTTP request was recorded for it, so what to send is not kept"))
+		r.Fail(&NotKeptError{"no HTTP request was recorded for it, so what to send is not kept"})
 		return Request{}
 	case was.Lost != "":
-		r.Fail(fmt.Errorf("it cannot be sent from here: %s", was.Lost))
+		r.Fail(&NotKeptError{"it cannot be sent from here: " + was.Lost})
 		return Request{}
 	}
 	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: r.headers(a.headers)}
@@ -65,7 +65,7 @@ func (a *againRule) render(r *rendering) Request {
 	a.goesBack(r, out)
 	for _, name := range was.Withheld {
 		if out.Header[name] == nil {
-			r.At("").Fail(fmt.Errorf("its header %s is not kept, and the downstream's headers do not say it", name))
+			r.At("").Fail(&NotKeptError{fmt.Sprintf("its header %s is not kept, and the downstream's headers do not say it", name)})
 		}
 	}
 	return Request{HTTP: out}

@@ -175,7 +175,7 @@ func recorded(o ledger.Operation) (Request, error) {
 	shown, secrets := &CommandRequest{Dir: c.Dir}, &secretBox{}
 	for _, a := range c.Argv {
 		if strings.Contains(a, digestPrefix) {
-			return Request{}, fmt.Errorf("parts of its command are not kept, so it cannot be sent from here")
+			return Request{}, &NotKeptError{"parts of its command are not kept, so it cannot be sent from here"}
 		}
 		// One pass over the argument: a value that looks like a placeholder is not expanded again.
 		pairs := []string{"{{key}}", o.Key, "{{token}}", o.Token}

@@ -171,6 +171,11 @@ func (d kindDecoder) send(k *Kind, n *node) *Send {
 	return s
 }
 
+// NotKeptError says that the ledger does not hold all that would have to be sent.
+type NotKeptError struct{ Why string }
+
+func (e *NotKeptError) Error() string { return e.Why }
+
 // Send is how an operation is sent again.
 type Send struct {
 	transport transport
@@ -187,7 +192,7 @@ func (s *Send) Via() string {
 }
 
 // Request renders what a send would transmit, with the operation's own key and
-// token (I4). Errors: *MissingSecretError, and sentences for people, e.g. when
+// token (I4). Errors: *MissingSecretError, *NotKeptError, and sentences for people, e.g. when
 // parts of the input are not kept or a value would lead elsewhere.
 func (s *Send) Request(rec ledger.Record) (Request, error) {
 	o := rec.Operation
@@ -197,7 +202,7 @@ func (s *Send) Request(rec ledger.Record) (Request, error) {
 	case s.transport.recorded:
 		return recorded(o)
 	case o.Redacted:
-		return Request{}, fmt.Errorf("parts of its input are not kept, so it cannot be sent from here")
+		return Request{}, &NotKeptError{"parts of its input are not kept, so it cannot be sent from here"}
 	}
 	keyHeader := s.kind.KeyHeader
 	if keyHeader != "" && o.Key == "" {

@@ -3,7 +3,6 @@ package policy
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -39,18 +38,24 @@ func usable(a ledger.Answer) error {
 	return answered(a)
 }
 
+// AnswerError says what is wrong with an answer as it came, before any expression
+// reads it.
+type AnswerError struct{ Why string }
+
+func (e *AnswerError) Error() string { return e.Why }
+
 // answered refuses an HTTP answer that does not answer the request, or an old one.
 func answered(a ledger.Answer) error {
 	switch {
 	case a.Status == 206:
-		return fmt.Errorf("answer is only a part of what was asked for (206)")
+		return &AnswerError{"answer is only a part of what was asked for (206)"}
 	case a.Status == 304:
-		return fmt.Errorf("answer is \"not modified\" (304), which shows nothing")
+		return &AnswerError{`answer is "not modified" (304), which shows nothing`}
 	case unanswered(a.Status): // `valid` cannot accept it
 		return refusal(a, false)
 	}
 	if old := aged(a.Header); old != "" {
-		return errors.New(old)
+		return &AnswerError{old}
 	}
 	return nil
 }

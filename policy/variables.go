@@ -153,7 +153,7 @@ func (v *variables) fromAnswer(name string) (any, error) {
 }
 
 var (
-	errCut     = fmt.Errorf("answer was cut off: it is longer than what is kept")
+	errCut     = &AnswerError{"answer was cut off: it is longer than what is kept"}
 	errCutRows = fmt.Errorf("more rows came than are kept")
 )
 
@@ -174,7 +174,7 @@ func (v *variables) document() (any, error) {
 		return nil, errCut
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, fmt.Errorf("answer is empty, not JSON%s", Complaint(*a))
+		return nil, &AnswerError{"answer is empty, not JSON" + Complaint(*a)}
 	}
 	doc, err := expr.Decode(text)
 	if err != nil {
@@ -182,7 +182,7 @@ func (v *variables) document() (any, error) {
 		if a.Status >= 300 {
 			what = fmt.Sprintf("answered %d; %s", a.Status, what)
 		}
-		return nil, fmt.Errorf("%s%s", what, Complaint(*a))
+		return nil, &AnswerError{what + Complaint(*a)}
 	}
 	return doc, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -76,6 +75,7 @@ func told(ev ledger.Event) news {
 	var d struct {
 		N       int            `json:"n"`
 		Outcome ledger.Outcome `json:"outcome"`
+		Already bool           `json:"already"`
 		Verdict ledger.Verdict `json:"verdict"`
 	}
 	if json.Unmarshal(ev.Detail, &d) != nil {
@@ -85,7 +85,7 @@ func told(ev ledger.Event) news {
 	case "settle", "late":
 		committed := d.Outcome == ledger.OutcomeCommitted
 		return news{committed: committed, again: committed && d.N > 1 && ev.To == ledger.Committed,
-			replayed: committed && strings.HasSuffix(ev.Reason, ": already there")}
+			replayed: committed && d.Already}
 	case "read":
 		return news{duplicated: d.Verdict == ledger.Duplicated}
 	}

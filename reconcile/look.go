@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -172,7 +171,7 @@ func unread(answer ledger.Answer, found policy.Found, err error) string {
 	switch {
 	case (err != nil || !found.Valid) && answer.Status >= 300:
 		return fmt.Sprintf("downstream answered %d", answer.Status)
-	case err != nil && (strings.HasPrefix(err.Error(), "answer ") || errors.Is(err, context.Canceled)):
+	case err != nil && (errors.As(err, new(*policy.AnswerError)) || errors.Is(err, context.Canceled)):
 		return err.Error()
 	case err != nil:
 		return "the answer cannot be read: " + err.Error()

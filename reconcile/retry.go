@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -224,11 +223,8 @@ func (a *attempt) request() (policy.Request, error) {
 		hint += "; the next one can be sent from here, if its secrets are named: indoubt run --expand NAME -- … '${NAME}'"
 	}
 	req, err := a.k.Send.Request(a.rec)
-	var secret *policy.MissingSecretError
 	switch {
-	case errors.As(err, &secret), err != nil && a.rec.Operation.Redacted:
-		return req, refuse("redacted", err.Error(), hint)
-	case err != nil && strings.Contains(err.Error(), "not kept"):
+	case errors.As(err, new(*policy.MissingSecretError)), errors.As(err, new(*policy.NotKeptError)), err != nil && a.rec.Operation.Redacted:
 		return req, refuse("redacted", err.Error(), hint)
 	case err != nil:
 		return req, refuse("request", "the request cannot be made: "+err.Error(), "indoubt policy try "+a.k.Name)

@@ -83,3 +83,24 @@ func TestAClockIsNotLostToALockedLedger(t *testing.T) {
 		t.Errorf("%v is left", ids)
 	}
 }
+
+// What an event's detail says is counted, not how its reason ends.
+func TestReplayedAnswersAreCountedByTheDetailOfTheirEvent(t *testing.T) {
+	for _, c := range []struct {
+		settle   ledger.SettleRequest
+		replayed bool
+	}{
+		{ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Already: true}, true},
+		{ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: "ch: already there"}, false},
+	} {
+		w := newWorld(t, carriedPolicy)
+		o := w.settle(w.beginAs("told", nil, nil), c.settle)
+		events, err := w.store.Events(w.ctx, o.ID, 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := told(events[len(events)-1]); !told.committed || told.replayed != c.replayed {
+			t.Errorf("%s: %+v", events[len(events)-1].Reason, told)
+		}
+	}
+}
