@@ -25,6 +25,7 @@ BEGIN {
 	limit("^FirstPage1M/(counts|next)$", "ms", "<= 1", "0.2")
 	limit("^FirstPage1M/[a-z_]+/(loss|newest|oldest)$", "ms", "<= 1", "0.2")
 	limit("^FirstPage1M/filter/", "ms", "<= 30", "7")
+	limit("^FirstPage1M/find/", "ms", "<= 50", "5")
 	limit("^Start/version$", "ms", "<= 6", "")
 	limit("^Start/version$", "slowest-init-ms", "<= 1", "")
 	limit("^Start/run$", "ms", "<= 12", "")

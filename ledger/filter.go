@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/google/uuid"
 )
 
 // Filter is a parsed filter text: terms that must all hold. Its zero value
@@ -16,10 +18,23 @@ type Filter struct {
 	Terms []Term
 }
 
-// Term is one condition. Text terms match title, target, kind, key, id, source and
+// Names are the columns of which one must begin with the term's value; none for
+// a term of another sort.
+func (t Term) Names() []string {
+	switch t.Field {
+	case "id", "key", "token", "receipt":
+		return []string{t.Field}
+	case "named":
+		return []string{"id", "key", "token", "receipt"}
+	}
+	return nil
+}
+
+// Term is one condition. A word that is a whole UUID is looked for as the beginning
+// of an id, a key, a token or a receipt. Other text terms match title, target, kind, key, id, source and
 // receipt without regard to case; field terms match as FilterFields says.
 type Term struct {
-	Field  string // text, id, kind, state, lane, downstream, source, error, key, token, by, parked, since, age, cost, risk
+	Field  string // text, named, id, kind, state, lane, downstream, source, error, key, token, receipt, by, parked, since, age, cost, risk
 	Op     string // "" (equals or contains), ">" or "<"
 	Value  string
 	Number float64       // for cost and risk
@@ -27,10 +42,11 @@ type Term struct {
 	Not    bool
 }
 
-// FilterFields lists the fields a term can name. kind takes a trailing *; state,
-// lane, error and downstream are equal or not; parked is yes or no; since keeps
-// what is settled and was begun longer ago out; the others contain.
-var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "by", "parked", "since", "age", "cost", "risk"}
+// FilterFields lists the fields a term can name. kind takes a trailing *; id, key,
+// token and receipt begin with the value, and are found by an index; state, lane,
+// error and downstream are equal or not; parked is yes or no; since keeps what is
+// settled and was begun longer ago out; the others contain.
+var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "since", "age", "cost", "risk"}
 
 // FilterError points into a filter text.
 type FilterError struct {
@@ -134,6 +150,10 @@ func parseTerm(text string, w filterWord) (Term, error) {
 			return fail(skip, t.Field+" takes > or < and a number", t.Field+">100")
 		}
 		t.Number = n
+	case "text":
+		if len(t.Value) == 36 && uuid.Validate(t.Value) == nil {
+			t.Field = "named"
+		}
 	default:
 		if t.Op != "" {
 			return fail(skip, t.Field+" cannot be compared", "write "+t.Field+":"+t.Value)
@@ -223,8 +243,9 @@ func (t Term) match(r Row, now time.Time) bool {
 	switch t.Field {
 	case "text":
 		return contains(r.Title, r.Target, r.Pricing.Title, r.Pricing.Target, r.Kind, r.Key, r.ID, r.Source.Pipeline, r.Receipt)
-	case "id":
-		return strings.HasPrefix(r.ID, t.Value)
+	case "id", "key", "token", "receipt", "named":
+		of := map[string]string{"id": r.ID, "key": r.Key, "token": r.Token, "receipt": r.Receipt}
+		return slices.ContainsFunc(t.Names(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
 	case "kind":
 		if prefix, ok := strings.CutSuffix(t.Value, "*"); ok {
 			return strings.HasPrefix(r.Kind, prefix)
@@ -240,10 +261,6 @@ func (t Term) match(r Row, now time.Time) bool {
 		return contains(r.Source.Pipeline)
 	case "error":
 		return string(r.ErrorClass) == t.Value
-	case "key":
-		return contains(r.Key)
-	case "token":
-		return contains(r.Token)
 	case "by":
 		return contains(r.Actor)
 	case "parked":

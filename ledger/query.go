@@ -187,12 +187,16 @@ type Query struct {
 	Now    time.Time
 	After  string // cursor of the page before
 	Limit  int    // 50 when 0
+	// Within is how long a filter may search; 0: to the end of the list. A page that
+	// was cut short by it has fewer rows than Limit and a Next that goes on.
+	Within time.Duration
 }
 
 // Page is one page of a list, with the cursor of the next ("" at the end).
 type Page struct {
-	Rows []Row
-	Next string
+	Rows     []Row
+	Next     string
+	Searched int // about how many operations a filter was tried on, where it was in steps
 }
 
 // Counts is how many operations stand where, and what they cost.

@@ -75,7 +75,7 @@ var orders = []ledger.Order{"", ledger.OrderLoss, ledger.OrderNewest, ledger.Ord
 var filters = []string{
 	"", "charge", "kind:card.charge", "kind:card.*", "-kind:mail.send", "state:uncertain", "state:pending", "lane:conflict", "lane:reading",
 	"lane:decide", "lane:in_flight", "lane:unfetched", "lane:not_landed", "lane:resolved", "-lane:resolved", "source:signup", "error:timeout",
-	"downstream:stripe", "key:granted", "by:maya", "age>30m", "age<2h", "cost>100", "risk>20", "TWICE kind:card.* -source:signup", `"in flight"`, "100%", "state:failed -by:maya",
+	"downstream:stripe", "key:granted", "key:ranted", "token:tok", "receipt:pi_", "-receipt:pi", "by:maya", "age>30m", "age<2h", "cost>100", "risk>20", "TWICE kind:card.* -source:signup", `"in flight"`, "100%", "state:failed -by:maya",
 }
 
 // checkLists compares every list, whole and filtered, with what the rows

@@ -36,9 +36,9 @@ func fill(b *testing.B, path string, operations int) {
 	now := time.Now().UnixMilli()
 	exec(`
 		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-		INSERT INTO operations (id, kind, key, token, fingerprint, title, target, input, source, state, version, doubted, attempt_count,
+		INSERT INTO operations (id, kind, key, token, receipt, fingerprint, title, target, input, source, state, version, doubted, attempt_count,
 		                        created_at, updated_at, started_at, deadline_at, ended_at, doubted_at, settled_at, change_id, actor, reason)
-		SELECT printf('01900000-0000-7000-8000-%012d', i), CASE i % 4 WHEN 0 THEN 'mail.send' ELSE 'stripe.charge' END, 'key-' || i, 'indoubt-' || i,
+		SELECT printf('01900000-0000-7000-8000-%012d', i), CASE i % 4 WHEN 0 THEN 'mail.send' ELSE 'stripe.charge' END, 'key-' || i, 'indoubt-' || i, CASE WHEN i % 10 = 0 THEN '' ELSE 'ch_' || i END,
 		       printf('%064x', i * 2654435761 % 4294967296), 'charge cus_' || (i % 9973) || ' for INV-' || i, 'invoice INV-' || i,
 		       '{"amount": 4200, "customer": "cus_9", "note": "an input as long as inputs usually are, with some words in it"}',
 		       'billing', CASE WHEN i % 10 = 0 THEN 'uncertain' ELSE 'committed' END, 2, i % 10 = 0, 1,
@@ -110,13 +110,21 @@ func BenchmarkFirstPage1M(b *testing.B) {
 			}
 		}
 	})
-	for _, text := range []string{"cus_42", "nothing-like-it", "kind:mail.send cost>10"} {
+	search := func(name string, tab ledger.Tab, text string, rows int) {
 		filter, err := ledger.ParseFilter(text)
 		must(b, err)
-		b.Run("filter/"+text, func(b *testing.B) {
+		b.Run(name+"/"+text, func(b *testing.B) {
 			for range b.N {
-				page(b, ledger.Query{Tab: ledger.TabNeedsYou, Filter: filter})
+				if p := page(b, ledger.Query{Tab: tab, Filter: filter}); rows >= 0 && len(p.Rows) != rows {
+					b.Fatal(len(p.Rows))
+				}
 			}
 		})
+	}
+	for _, text := range []string{"cus_42", "nothing-like-it", "kind:mail.send cost>10"} {
+		search("filter", ledger.TabNeedsYou, text, -1)
+	}
+	for _, text := range []string{"key:key-31415", "token:indoubt-314159", "receipt:ch_314159", "01900000-0000-7000-8000-000000314159"} {
+		search("find", ledger.TabAll, text, map[bool]int{true: 11, false: 1}[text[:4] == "key:"])
 	}
 }

@@ -76,8 +76,16 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 			return strings.TrimSuffix(words, " AND ")
 		}
 		return contains("title", "target", "priced_title", "priced_target", "kind", "key", "id", "source", "receipt")
-	case "id":
-		return inWords(t.Value) + prefix(p.column("id"), t.Value)
+	case "id", "key", "token", "receipt", "named":
+		var names []string
+		for _, name := range t.Names() {
+			begins := prefix(p.column(name), t.Value)
+			if name != "token" {
+				begins = inWords(t.Value) + begins
+			}
+			names = append(names, begins)
+		}
+		return strings.Join(names, " OR ")
 	case "kind":
 		if start, ok := strings.CutSuffix(t.Value, "*"); ok {
 			return prefix(p.column("kind"), start)
@@ -89,13 +97,11 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		return p.lane + " = " + b.bind(t.Value)
 	case "downstream":
 		return p.column("downstream") + " = " + b.bind(t.Value)
-	case "source", "key":
+	case "source":
 		if in := contains(t.Field); in != "" {
 			return inWords(t.Value) + in
 		}
 		return ""
-	case "token":
-		return contains(t.Field)
 	case "by":
 		return contains("actor")
 	case "error":

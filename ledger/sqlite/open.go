@@ -129,7 +129,7 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if err := settled(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), snapshots: make(chan struct{}, wide-1)}
+	s := &Store{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), firstStep: firstStep, snapshots: make(chan struct{}, wide-1)}
 	var meta map[string]string
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,20 +47,28 @@ func (s sorting) order(name func(column string) string) string {
 	return strings.Join(cols, ", ")
 }
 
-// after is a condition on the rows behind a cursor.
-func (s sorting) after(b *binder, c cursor, name func(column string) string) string {
-	if c == nil {
-		return ""
+// between is a condition on the rows behind one cursor, up to another; either may
+// be nil.
+func (s sorting) between(b *binder, after, until cursor, name func(column string) string) string {
+	out := ""
+	side := func(c cursor, op string) {
+		if c == nil {
+			return
+		}
+		cols, marks := make([]string, len(c)), make([]string, len(c))
+		for i, v := range c {
+			cols[i], marks[i] = name(s.columns[i]), b.bind(v)
+		}
+		out += fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(cols, ", "), op, strings.Join(marks, ", "))
 	}
-	cols, marks := make([]string, len(c)), make([]string, len(c))
-	for i, v := range c {
-		cols[i], marks[i] = name(s.columns[i]), b.bind(v)
-	}
-	op := ">"
 	if s.desc {
-		op = "<"
+		side(after, "<")
+		side(until, ">=")
+	} else {
+		side(after, ">")
+		side(until, "<=")
 	}
-	return fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(cols, ", "), op, strings.Join(marks, ", "))
+	return out
 }
 
 // rowColumns are what a row of a list is made of, from operations o and what the
@@ -78,7 +85,7 @@ var notListed = map[string]string{
 // list may have beside it; in operations that are in no list.
 func hotColumn(c string) string {
 	for _, k := range columns {
-		if k.name == c && k.use&listed == 0 {
+		if k.name == c && k.use&listed == 0 || c == "receipt" { // which is read from all of them
 			return "o." + c
 		}
 	}
@@ -124,38 +131,24 @@ func (b *binder) bind(v any) string {
 // plan, and prepares the statement anew whenever it is bound; it leaves ?+0 alone.
 func (b *binder) limit(n int) string { return b.bind(n) + "+0" }
 
-// Page returns one page of a list.
+// Page returns one page of a list. A filter that no index helps with is tried on the
+// list in steps, from its beginning.
 func (s *Store) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {
 	q = s.plain(q)
-	cursor, err := parseCursor(q)
+	start, err := parseCursor(q)
 	if err != nil {
 		return ledger.Page{}, err
 	}
-	var page ledger.Page
-	last := cursor
-	for {
-		rows, keys, err := s.fetch(ctx, q, cursor, q.Limit+1)
-		if err != nil {
+	f := &finder{s: s, q: q, after: start, began: time.Now()}
+	if err := f.plan(ctx); err != nil {
+		return ledger.Page{}, translate(s.path, err)
+	}
+	for done := false; !done; {
+		if done, err = f.step(ctx); err != nil {
 			return ledger.Page{}, translate(s.path, err)
 		}
-		for i, r := range rows {
-			// The filter's SQL is an exact translation where it can be one; where
-			// letters beyond ASCII are compared it lets more through.
-			if !q.Filter.Match(r, q.Now) {
-				continue
-			}
-			if len(page.Rows) == q.Limit {
-				page.Next = last.text(q)
-				return page, nil
-			}
-			page.Rows = append(page.Rows, r)
-			last = keys[i]
-		}
-		if len(rows) <= q.Limit {
-			return page, nil
-		}
-		cursor = keys[len(keys)-1]
 	}
+	return f.page, nil
 }
 
 // plain fills in what a query leaves open.
@@ -210,128 +203,6 @@ func parseCursor(q ledger.Query) (cursor, error) {
 		}
 	}
 	return c[1:], nil
-}
-
-// probe is how many rows of a list are tried before all of it is searched.
-const probe = 400
-
-// fetch reads rows after the cursor, with the sort key of each. Most filters let
-// enough of the first rows through; one that does not has everything searched.
-func (s *Store) fetch(ctx context.Context, q ledger.Query, after cursor, limit int) ([]ledger.Row, []cursor, error) {
-	if len(q.Filter.Terms) > 0 && limit < probe {
-		rows, keys, err := s.query(ctx, q, after, limit, probe)
-		if err != nil || len(rows) == limit {
-			return rows, keys, err
-		}
-	}
-	return s.query(ctx, q, after, limit, 0)
-}
-
-func (s *Store) query(ctx context.Context, q ledger.Query, after cursor, limit, first int) ([]ledger.Row, []cursor, error) {
-	b := &binder{args: []any{ms(q.Now)}}
-	query := pageSQL(b, q, after, limit, first)
-	rows, err := s.rows(ctx, query, b.args...)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer rows.Close()
-	var out []ledger.Row
-	var keys []cursor
-	scan := newRowScan(len(sortings[q.Order].columns))
-	for rows.Next() {
-		r, err := scan.row(rows)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !q.Now.Before(r.GrantUntil) { // expired, though that is not written down
-			r.GrantedAt, r.GrantUntil = time.Time{}, time.Time{}
-		}
-		out, keys = append(out, r), append(keys, slices.Clone(scan.key))
-	}
-	return out, keys, rows.Err()
-}
-
-// Where the rows of a list are read.
-const (
-	inList    = 1 // open_operations
-	isFlying  = 0 // operations, with what a policy said of them beside it
-	isSettled = 2 // operations that are in no list
-)
-
-// pageSQL finds the rows of a page by their sort keys alone, each slice of the
-// list no further than needed, and then reads those rows, each where it is. With
-// first, a filter is tried on so many rows of the list only.
-func pageSQL(b *binder, q ledger.Query, after cursor, limit, first int) string {
-	sort := sortings[q.Order]
-	filter := filterSQL(b, q.Filter, q.Now)
-	n := b.limit(limit)
-	keys := make([]string, len(sort.columns))
-	for i := range keys {
-		keys[i] = fmt.Sprintf("k%d", i+1)
-	}
-	last := keys[len(keys)-1] // the operation's number
-	byKey := sort.order(func(c string) string { return keys[slices.Index(sort.columns, c)] })
-	var page string
-	if first > 0 {
-		page = fmt.Sprintf(`some AS MATERIALIZED (SELECT * FROM (%[1]s) ORDER BY %[2]s LIMIT %[3]s), page AS MATERIALIZED (
-			SELECT * FROM (
-				SELECT some.* FROM some CROSS JOIN open_operations h ON h.seq = some.%[4]s%[12]s WHERE some.listed = %[8]d%[5]s
-				UNION ALL
-				SELECT some.* FROM some CROSS JOIN operations o ON o.seq = some.%[4]s LEFT JOIN open_operations h ON h.seq = o.seq WHERE some.listed = %[9]d%[6]s
-				UNION ALL
-				SELECT some.* FROM some CROSS JOIN operations o ON o.seq = some.%[4]s WHERE some.listed = %[10]d%[7]s)
-			ORDER BY %[2]s LIMIT %[11]s)`,
-			keysSQL(b, q, after, b.limit(first), filterText{}), byKey, b.limit(first), last, filter.hot, filter.flight, filter.settled, inList, isFlying, isSettled, n, openFrom(filter.hot))
-	} else {
-		page = fmt.Sprintf(`page AS MATERIALIZED (SELECT * FROM (%s) ORDER BY %s LIMIT %s)`, keysSQL(b, q, after, n, filter), byKey, n)
-	}
-	return fmt.Sprintf(`
-		WITH %s
-		SELECT %s, %s, %s
-		  FROM page CROSS JOIN operations o ON o.seq = page.%s LEFT JOIN open_operations h ON h.seq = o.seq
-		 ORDER BY %s`, page, rowColumns, related, strings.Join(keys, ", "), last, byKey)
-}
-
-// keysSQL selects the sort keys of a list, of each of its slices n at most.
-func keysSQL(b *binder, q ledger.Query, after cursor, n string, filter filterText) string {
-	sort := sortings[q.Order]
-	var selects []string
-	slice := func(listed int, name func(string) string, from, where string) {
-		selects = append(selects, fmt.Sprintf("SELECT * FROM (SELECT %d AS listed, %s FROM %s%s%s ORDER BY %s LIMIT %s)",
-			listed, sort.key(name), from, where, sort.after(b, after, name), sort.order(name), n))
-	}
-	if filter.hot == "" {
-		for _, p := range parts(q.Tab) {
-			index, where := sort.index, " WHERE h.class = '"+p.class+"'"
-			if p.clock {
-				index = "open_by_clock"
-			}
-			if p.where != "" {
-				where += " AND " + p.where
-			}
-			slice(inList, hotColumn, "open_operations h INDEXED BY "+index, where)
-		}
-	} else {
-		// What a filter lets through may be anywhere: reading the narrow table from
-		// end to end is quicker than to look every row up from an index.
-		from, where := "open_operations h NOT INDEXED"+openFrom(filter.hot), " WHERE 1"+filter.hot+" AND h.class <> 'pending'"
-		if q.Tab != ledger.TabAll {
-			where += " AND " + tabSQL + " = '" + string(q.Tab) + "'"
-		}
-		slice(inList, hotColumn, from, where)
-	}
-	if f := flight(q.Tab); f != "" {
-		slice(isFlying, flightColumn, flightFrom, " AND "+f+filter.flight)
-	}
-	if q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll {
-		index := "NOT INDEXED"
-		if sort.settled != "" {
-			index = "INDEXED BY " + sort.settled
-		}
-		slice(isSettled, settledColumn, "operations o "+index,
-			" WHERE o.resolved = 1 AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = o.seq)"+filter.settled)
-	}
-	return strings.Join(selects, "\nUNION ALL\n")
 }
 
 // rowScan takes the rows of a list one after the other: what each is made from, what

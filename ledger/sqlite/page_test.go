@@ -155,7 +155,7 @@ func TestListsAgreeWithRows(t *testing.T) {
 		}
 		text := rapid.SampledFrom([]string{"", "", "charge", "-mail", "[a]*", "b?", "*", "?", "ünï", "100%", "f_n", "state:uncertain", "-state:pending", "lane:decide", "-lane:resolved",
 			"kind:mail*", "kind:mail.send", "id:aa", "id:ab", "downstream:stripe", "-downstream:stripe", "source:BILL", "source:ägent", "error:timeout",
-			"key:kzz", "token:TOK", "web", "ap", "parked:yes", "-parked:yes", "parked:no", "since:1h30m", "-since:90m", "by:ANN", "age>2h", "age<1h30m", "cost>50", "-cost>50", "risk>10.25", "risk<10.25 state:uncertain"}).Draw(t, "filter")
+			"key:kzz", "key:zz", "token:TOK", "token:tokaa", "receipt:x", "-id:aa", "web", "ap", "parked:yes", "-parked:yes", "parked:no", "since:1h30m", "-since:90m", "by:ANN", "age>2h", "age<1h30m", "cost>50", "-cost>50", "risk>10.25", "risk<10.25 state:uncertain"}).Draw(t, "filter")
 		filter, err := ledger.ParseFilter(text)
 		if err != nil {
 			t.Fatal(err)
@@ -203,6 +203,7 @@ func TestListsAgreeWithRows(t *testing.T) {
 				orders = []ledger.Order{rapid.SampledFrom(orders).Draw(t, "order")}
 			}
 			for _, order := range orders {
+				s.firstStep = rapid.SampledFrom([]int{1, 3, firstStep}).Draw(t, "rows of a step")
 				sorted := order
 				if order == ledger.OrderLoss && (tab == ledger.TabAll || tab == ledger.TabSettled) {
 					sorted = ledger.OrderNewest
@@ -214,7 +215,8 @@ func TestListsAgreeWithRows(t *testing.T) {
 					}
 				}
 				slices.SortFunc(want, less(sorted))
-				q := ledger.Query{Tab: tab, Order: order, Now: now, Limit: rapid.IntRange(1, 7).Draw(t, "limit"), Filter: filter}
+				q := ledger.Query{Tab: tab, Order: order, Now: now, Limit: rapid.IntRange(1, 7).Draw(t, "limit"), Filter: filter,
+					Within: rapid.SampledFrom([]time.Duration{0, 1}).Draw(t, "within")}
 				var got []ledger.Row
 				for {
 					page, err := s.Page(ctx, q)
@@ -235,4 +237,36 @@ func TestListsAgreeWithRows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A search for a text goes on where it stopped, and says how far it came.
+func TestASearchIsBoundedAndGoesOn(t *testing.T) {
+	s, c := openTest(t)
+	const many = 60
+	for i := range many {
+		b := begin(t, s, func(r *ledger.BeginRequest) { r.Key = fmt.Sprintf("k%02d", i) })
+		settleAs(t, s, b.Attempt.ID, ledger.OutcomeCommitted)
+		c.Advance(time.Second)
+	}
+	s.firstStep = 5
+	f, err := ledger.ParseFilter("k00")
+	must(t, err)
+	for _, tab := range []ledger.Tab{ledger.TabSettled, ledger.TabAll} {
+		q, pages, searched, found := ledger.Query{Tab: tab, Filter: f, Within: 1, Now: s.now()}, 0, 0, 0
+		for {
+			page, err := s.Page(ctx, q)
+			must(t, err)
+			pages, searched, found = pages+1, searched+page.Searched, found+len(page.Rows)
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+		if pages < 3 || searched < many-s.firstStep || found != 1 {
+			t.Errorf("%s: %d found on %d pages, %d searched", tab, found, pages, searched)
+		}
+		q.After, q.Within = "", 0
+		if page, err := s.Page(ctx, q); err != nil || len(page.Rows) != 1 || page.Next != "" {
+			t.Errorf("%s: %+v %v", tab, page, err)
+		}
+	}
 }

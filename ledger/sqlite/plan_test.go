@@ -47,7 +47,7 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabSettled, ledger.TabAll} {
 		for order := range sortings {
 			b := &binder{args: []any{ms(time.Now())}}
-			query := pageSQL(b, ledger.Query{Tab: tab, Order: order}, nil, 50, 0)
+			query := pageSQL(b, ledger.Query{Tab: tab, Order: order, Limit: 50}, nil, nil, false)
 			check(string(tab)+" "+string(order), plan(t, s, query, b.args...))
 		}
 	}
@@ -71,8 +71,32 @@ func TestLimitsAreNoPartOfThePlan(t *testing.T) {
 			check(file, string(must1[[]byte](t)(os.ReadFile(file))))
 		}
 	}
-	for _, first := range []int{0, probe} {
-		check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss}, nil, 50, first))
+	for _, named := range []bool{false, true} {
+		check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss}, nil, nil, named))
+	}
+}
+
+// What is named by its id, key, token or receipt is found without reading the ledger.
+func TestNamesAreFoundByTheirIndexes(t *testing.T) {
+	s, _ := openTest(t)
+	for text, indexes := range map[string]int{"id:0199": 1, "key:k-1": 2, "token:indoubt-": 1, "receipt:ch_": 1, "01990000-0000-7000-8000-000000000000": 5} {
+		f, err := ledger.ParseFilter(text)
+		must(t, err)
+		for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabSettled, ledger.TabAll} {
+			b := &binder{args: []any{ms(time.Now())}}
+			query := pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderNewest, Filter: f, Limit: 50}, nil, nil, true)
+			named := 0
+			for _, step := range plan(t, s, query, b.args...) {
+				if strings.HasPrefix(step, "SEARCH operations USING") && strings.Contains(step, ">? AND ") {
+					named++
+				} else if whole := strings.HasPrefix(step, "SCAN "); whole && !strings.HasPrefix(step, "SCAN named") && !strings.HasPrefix(step, "SCAN page") && !strings.HasPrefix(step, "SCAN (subquery") && !strings.Contains(step, "INDEX operations_pending") {
+					t.Errorf("%s in %s: %s", text, tab, step)
+				}
+			}
+			if named != indexes {
+				t.Errorf("%s in %s uses %d indexes:\n%s", text, tab, named, strings.Join(plan(t, s, query, b.args...), "\n"))
+			}
+		}
 	}
 }
 

@@ -155,6 +155,10 @@ CREATE TABLE operations (
 -- One live key for each (scope, kind, key). The key comes first: it is also looked
 -- for under other kinds, and in other scopes.
 CREATE UNIQUE INDEX operations_by_key ON operations (key, scope, kind) WHERE key_live = 1;
+-- What a person looks for: a key that was given up, a token, a receipt.
+CREATE INDEX operations_by_former_key ON operations (key) WHERE key_live = 0;
+CREATE INDEX operations_by_token ON operations (token) WHERE token <> '';
+CREATE INDEX operations_by_receipt ON operations (receipt) WHERE receipt <> '';
 -- Same-input operations: the same input, or the same fields that make a key. Overtaken: a newer one
 -- on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
@@ -502,7 +506,7 @@ CREATE TABLE open_operations (
 
 CREATE INDEX open_by_loss   ON open_operations (class, calm, loss_order, created_at);
 CREATE INDEX open_by_change ON open_operations (class, updated_at);
-CREATE INDEX open_by_age    ON open_operations (class);
+CREATE INDEX open_by_age    ON open_operations (class, seq, search); -- also read whole for a word
 CREATE INDEX open_by_clock  ON open_operations (class, clock_at);
 CREATE INDEX open_by_read   ON open_operations (read_at)          WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON open_operations (digest);

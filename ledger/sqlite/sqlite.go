@@ -48,6 +48,8 @@ type Store struct {
 	kept     *keeper
 	strain   strain
 
+	firstStep int // rows of a list that a filter is tried on first
+
 	mu    sync.Mutex
 	files files                // in use
 	read  *sql.DB              // nil while nothing is open

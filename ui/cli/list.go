@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,10 @@ is being checked and in flight, then the rest, newest first. The id is printed
 with the version that was seen, ready for the deciding commands.
 
 Filters: words, and kind: state: lane: downstream: source: error: key: token:
-id: by: parked:yes since:30m, age>30m cost>100 risk>50; a leading - negates.`,
+receipt: id: by: parked:yes since:30m, age>30m cost>100 risk>50; a leading -
+negates. A key, token, receipt or id is found at once by its beginning; a word is
+searched for from the newest operation to the oldest. Ctrl-C stops a search, and
+prints what was found until then.`,
 		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: a.completeFilter,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,10 +76,11 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	rows, next, err := a.pages(ctx, s, tabs, filter, o)
+	rows, next, stopped, err := a.pages(ctx, s, tabs, filter, o)
 	if err != nil {
 		return err
 	}
+	ctx = context.WithoutCancel(ctx) // what was found until then is printed
 	all, err := tickets(ctx, s, a.policyToLookBy(), rows)
 	if err != nil {
 		return err
@@ -91,10 +96,14 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 			return err
 		}
 	}
-	return a.done("", data, func(w *safe.Writer) {
+	print := func(w *safe.Writer) {
 		writeTable(w, all, a.width())
 		fmt.Fprintln(w, below)
-	})
+	}
+	if stopped != "" {
+		return &failure{Exit: exitError, Code: "stopped", Message: stopped, Hint: "go on with --after " + next, Data: data, Text: print}
+	}
+	return a.done("", data, print)
 }
 
 // tabs are the lists to print, one after the other.
@@ -117,24 +126,39 @@ func (o listOptions) tabs() ([]ledger.Tab, error) {
 	return nil, usage(fmt.Sprintf("--tab %q is none of needs_you, checking, in_flight, settled, all", o.tab), "")
 }
 
-// pages fills one page from several lists, and gives the cursor of the next.
-func (a *app) pages(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions) ([]ledger.Row, string, error) {
-	rows, next, err := a.walk(ctx, s, tabs, f, o)
-	if err != nil || next == "" {
-		return rows, next, err
+// pages fills one page from several lists, and gives the cursor of the next. stopped
+// says how far a search came that Ctrl-C ended; "" when it was not ended.
+func (a *app) pages(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next, stopped string, err error) {
+	searched := 0
+	rows, next, err = a.walk(ctx, s, tabs, f, o, func(n int) bool {
+		if searched += n; n > 0 && !a.json && isTerminal(a.rawErr) {
+			fmt.Fprintf(a.rawErr, "\rsearched %d operations, Ctrl-C stops ", searched)
+		}
+		return true
+	})
+	switch {
+	case err != nil || next == "":
+		return rows, next, "", err
+	case ctx.Err() != nil:
+		return rows, next, fmt.Sprintf("stopped after %d operations were searched: there may be more", searched), nil
 	}
 	o.after, o.limit = next, 1
-	more, _, err := a.walk(ctx, s, tabs, f, o)
-	if len(more) == 0 {
+	more, rest, err := a.walk(ctx, s, tabs, f, o, func(int) bool { return false })
+	if len(more) == 0 && rest == "" {
 		next = ""
 	}
-	return rows, next, err
+	return rows, next, "", err
 }
+
+// searchStep is how long a filter searches before it is said how far it came.
+const searchStep = 500 * time.Millisecond
 
 // walk goes through the lists one after the other, all as they are at one moment: a
 // deadline that passed on the way would take a row out of each. Its cursor names the
 // list it is in. What one list has shown is left out of the last one, which has all.
-func (a *app) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next string, err error) {
+// Where a filter has searched for a while, on says whether to go on; the end of ctx
+// ends a search with what was found until then.
+func (a *app) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions, on func(searched int) bool) (rows []ledger.Row, next string, err error) {
 	several, after, now := len(tabs) > 1, o.after, a.clock()
 	if tab, cursor, ok := strings.Cut(after, "/"); ok {
 		at := slices.Index(tabs, ledger.Tab(tab))
@@ -150,13 +174,19 @@ func (a *app) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f le
 			return rows, string(tabs[0]) + "/" + after, nil
 		}
 		tab := tabs[0]
-		q := ledger.Query{Tab: tab, Filter: f, Order: ledger.Order(o.order), Now: now, After: after, Limit: o.limit - len(rows)}
+		q := ledger.Query{Tab: tab, Filter: f, Order: ledger.Order(o.order), Now: now, After: after, Limit: o.limit - len(rows), Within: searchStep}
 		if q.Order == "" && slices.Contains(openTabs, tab) {
 			q.Order = ledger.OrderLoss
 		}
 		page, err := s.Page(ctx, q)
+		if err != nil && ctx.Err() != nil && len(f.Terms) > 0 {
+			return rows, string(tab) + "/" + after, nil
+		}
 		if err != nil {
 			return nil, "", err
+		}
+		if short := len(page.Rows) < q.Limit && page.Next != ""; short && !on(page.Searched) {
+			return rows, string(tab) + "/" + page.Next, nil
 		}
 		for _, row := range page.Rows {
 			if tab != ledger.TabAll || !several || !slices.Contains(openTabs, row.TabAt(q.Now)) {

@@ -1,0 +1,309 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const (
+	// firstStep and lastStep are how many rows of a list are searched in one
+	// statement, at the beginning and at most: few, because most filters let enough
+	// of the first rows through; more later, for the statement's own cost.
+	firstStep = 400
+	lastStep  = 50_000
+	// few is how many operations an index may name for it to be used.
+	few = 2000
+)
+
+// finder makes one page.
+type finder struct {
+	s     *Store
+	q     ledger.Query
+	began time.Time
+	page  ledger.Page
+	named bool   // an index names what the filter can select
+	after cursor // everything up to here is done
+	size  int    // rows of the next step; 0: all that are left
+}
+
+// plan decides how the page is found.
+func (f *finder) plan(ctx context.Context) error {
+	if len(f.q.Filter.Terms) == 0 {
+		return nil
+	}
+	b := &binder{args: []any{ms(f.q.Now)}}
+	if named := namedSQL(b, f.q.Filter); named != "" {
+		var n int
+		if err := f.one(ctx, []any{&n}, fmt.Sprintf("SELECT count(*) FROM (SELECT * FROM (%s) LIMIT %d)", named, few+1), b.args...); err != nil {
+			return err
+		}
+		f.named = n <= few
+	}
+	if !f.named {
+		f.size = f.s.firstStep
+	}
+	return nil
+}
+
+// step searches a part of the list; done, when the page is full or the list ends.
+func (f *finder) step(ctx context.Context) (done bool, err error) {
+	var until cursor
+	if f.size > 0 {
+		if until, err = f.bound(ctx); err != nil {
+			return false, err
+		}
+	}
+	last := f.after
+	for {
+		rows, keys, err := f.query(ctx, f.after, until)
+		if err != nil {
+			return false, err
+		}
+		for i, r := range rows {
+			// The filter's SQL is an exact translation where it can be one; where
+			// letters beyond ASCII are compared it lets more through.
+			if !f.q.Filter.Match(r, f.q.Now) {
+				continue
+			}
+			if len(f.page.Rows) == f.q.Limit {
+				f.page.Next = last.text(f.q)
+				return true, nil
+			}
+			f.page.Rows = append(f.page.Rows, r)
+			last = keys[i]
+		}
+		if len(rows) <= f.q.Limit {
+			break
+		}
+		f.after = keys[len(keys)-1]
+	}
+	if until == nil {
+		return true, nil
+	}
+	f.after, f.page.Searched = until, f.page.Searched+f.size
+	if f.size = min(10*f.size, lastStep); !settles(f.q) {
+		f.size = 0 // the hot table is read as a whole in no time
+	}
+	if f.q.Within > 0 && time.Since(f.began) > f.q.Within {
+		f.page.Next = until.text(f.q)
+		return true, nil
+	}
+	return false, nil
+}
+
+// settles reports whether a query selects settled operations: there may be any number.
+func settles(q ledger.Query) bool {
+	return (q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll) && !slices.ContainsFunc(q.Filter.Terms, func(t ledger.Term) bool {
+		switch {
+		case t.Not:
+		case t.Field == "state":
+			return t.Value == string(ledger.Uncertain) || t.Value == string(ledger.Pending)
+		case t.Field == "lane":
+			return t.Value != string(ledger.LaneResolved)
+		case t.Field == "downstream":
+			return true
+		}
+		return false
+	})
+}
+
+// bound is the key at which the next step ends; nil where the list ends before it.
+func (f *finder) bound(ctx context.Context) (cursor, error) {
+	sort := sortings[f.q.Order]
+	b := &binder{args: []any{ms(f.q.Now)}}
+	var query string
+	switch {
+	case !settles(f.q):
+		l := &listing{binder: b, q: f.q, after: f.after, n: b.limit(f.size)}
+		query = fmt.Sprintf("SELECT %s FROM (%s) ORDER BY %s LIMIT 1 OFFSET %d", strings.Join(sort.keys(), ", "), l.keys(), sort.byKey(), f.size-1)
+	case sort.settled == "":
+		from := "0"
+		if f.after != nil {
+			from = b.bind(f.after[0])
+		}
+		query = fmt.Sprintf("SELECT k1 FROM (SELECT %s + %d AS k1, max(seq) AS newest FROM operations) WHERE k1 < newest", from, f.size)
+	default:
+		query = fmt.Sprintf("SELECT %s FROM operations o INDEXED BY %s WHERE o.resolved = 1%s ORDER BY %s LIMIT 1 OFFSET %d",
+			sort.key(settledColumn), sort.settled, sort.between(b, f.after, nil, settledColumn), sort.order(settledColumn), f.size-1)
+	}
+	key := make(cursor, len(sort.columns))
+	dest := make([]any, len(key))
+	for i := range key {
+		dest[i] = &key[i]
+	}
+	err := f.one(ctx, dest, query, b.args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return key, err
+}
+
+// one reads a single row.
+func (f *finder) one(ctx context.Context, dest []any, query string, args ...any) error {
+	rows, err := f.s.rows(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return cmp.Or(rows.Err(), sql.ErrNoRows)
+	}
+	return rows.Scan(dest...)
+}
+
+func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, []cursor, error) {
+	b := &binder{args: []any{ms(f.q.Now)}}
+	rows, err := f.s.rows(ctx, pageSQL(b, f.q, after, until, f.named), b.args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	var out []ledger.Row
+	var keys []cursor
+	scan := newRowScan(len(sortings[f.q.Order].columns))
+	for rows.Next() {
+		r, err := scan.row(rows)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !f.q.Now.Before(r.GrantUntil) { // expired, and not written down yet
+			r.GrantedAt, r.GrantUntil = time.Time{}, time.Time{}
+		}
+		out, keys = append(out, r), append(keys, slices.Clone(scan.key))
+	}
+	return out, keys, rows.Err()
+}
+
+// keys are the columns of a sort key, by the names they have in a page.
+func (s sorting) keys() []string {
+	out := make([]string, len(s.columns))
+	for i := range out {
+		out[i] = fmt.Sprintf("k%d", i+1)
+	}
+	return out
+}
+
+// byKey is the order of a page.
+func (s sorting) byKey() string {
+	return s.order(func(c string) string { return s.keys()[slices.Index(s.columns, c)] })
+}
+
+// pageSQL finds the rows of a page by their sort keys alone, each slice of the
+// list no further than needed, and then reads those rows, each where it is.
+func pageSQL(b *binder, q ledger.Query, after, until cursor, named bool) string {
+	sort := sortings[q.Order]
+	l := &listing{binder: b, q: q, after: after, until: until, filter: filterSQL(b, q.Filter, q.Now), n: b.limit(q.Limit + 1)}
+	with := ""
+	if named {
+		l.named = true
+		with = "named AS MATERIALIZED (" + namedSQL(b, q.Filter) + "), "
+	}
+	keys := sort.keys()
+	return fmt.Sprintf(`
+		WITH %spage AS MATERIALIZED (SELECT * FROM (%s) ORDER BY %s LIMIT %s)
+		SELECT %s, %s, %s
+		  FROM page CROSS JOIN operations o ON o.seq = page.%s LEFT JOIN open_operations h ON h.seq = o.seq
+		 ORDER BY %s`, with, l.keys(), sort.byKey(), l.n, rowColumns, related, strings.Join(keys, ", "), keys[len(keys)-1], sort.byKey())
+}
+
+// listing selects the sort keys of a list, of each of its slices n at most.
+type listing struct {
+	*binder
+	q            ledger.Query
+	after, until cursor
+	filter       filterText
+	named        bool // only of what an index names
+	n            string
+	selects      []string
+}
+
+func (l *listing) slice(name func(string) string, from, where string) {
+	sort := sortings[l.q.Order]
+	l.selects = append(l.selects, fmt.Sprintf("SELECT * FROM (SELECT %s FROM %s%s%s ORDER BY %s LIMIT %s)",
+		sort.key(name), from, where, sort.between(l.binder, l.after, l.until, name), sort.order(name), l.n))
+}
+
+func (l *listing) keys() string {
+	sort := sortings[l.q.Order]
+	l.open(sort)
+	if f := flight(l.q.Tab); f != "" {
+		l.slice(flightColumn, flightFrom, " AND "+f+l.filter.flight)
+	}
+	if settles(l.q) {
+		from := "operations o NOT INDEXED"
+		switch {
+		case l.named:
+			from = "named CROSS JOIN operations o ON o.seq = named.seq"
+		case sort.settled != "":
+			from = "operations o INDEXED BY " + sort.settled
+		}
+		l.slice(settledColumn, from, " WHERE o.resolved = 1 AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = o.seq)"+l.filter.settled)
+	}
+	return strings.Join(l.selects, "\nUNION ALL\n")
+}
+
+// open are the slices of the hot table.
+func (l *listing) open(sort sorting) {
+	if l.named || l.filter.hot != "" && l.until == nil {
+		// What a filter lets through may be anywhere: reading the narrow table from
+		// end to end is quicker than to look every row up from an index.
+		from := "open_operations h NOT INDEXED"
+		if strings.Contains(l.filter.hot, "h.search") {
+			from = "open_operations h INDEXED BY open_by_age" // all texts, and nothing else
+		}
+		where := " WHERE h.class <> 'pending'" + l.filter.hot
+		if l.named {
+			from = "named CROSS JOIN open_operations h ON h.seq = named.seq"
+		}
+		if l.q.Tab != ledger.TabAll {
+			where += " AND " + tabSQL + " = '" + string(l.q.Tab) + "'"
+		}
+		l.slice(hotColumn, from+openFrom(l.filter.hot), where)
+		return
+	}
+	for _, p := range parts(l.q.Tab) {
+		index, where := sort.index, " WHERE h.class = '"+p.class+"'"
+		if p.clock {
+			index = "open_by_clock"
+		}
+		if p.where != "" {
+			where += " AND " + p.where
+		}
+		l.slice(hotColumn, "open_operations h INDEXED BY "+index+openFrom(l.filter.hot), where+l.filter.hot)
+	}
+}
+
+// namedSQL selects the operations that an index names for a term of the filter; ""
+// where no term has one.
+func namedSQL(b *binder, f ledger.Filter) string {
+	for _, t := range f.Terms {
+		var found []string
+		for _, column := range t.Names() {
+			from, to := b.bind(t.Value), b.bind(t.Value+"\U0010FFFF")
+			for _, index := range prefixIndexes[column] {
+				found = append(found, fmt.Sprintf("SELECT seq FROM operations INDEXED BY %s WHERE %s AND %s >= %s AND %s < %s",
+					index.name, index.where, column, from, column, to))
+			}
+		}
+		if !t.Not && len(found) > 0 {
+			return strings.Join(found, " UNION ")
+		}
+	}
+	return ""
+}
+
+// prefixIndexes are the indexes that find an operation by the beginning of a column.
+var prefixIndexes = map[string][]struct{ name, where string }{
+	"id":      {{"sqlite_autoindex_operations_1", "1"}},
+	"key":     {{"operations_by_key", "key_live = 1"}, {"operations_by_former_key", "key_live = 0"}},
+	"token":   {{"operations_by_token", "token <> ''"}},
+	"receipt": {{"operations_by_receipt", "receipt <> ''"}},
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+)
+
+// slow is a ledger whose search goes on for ever, a thousand operations at a time.
+type slow struct {
+	ledger.Store
+	searched func()
+}
+
+func (s slow) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {
+	s.searched()
+	if ctx.Err() != nil {
+		return ledger.Page{}, ctx.Err()
+	}
+	p := ledger.Page{Next: q.After + "+", Searched: 1000}
+	if q.After == "" {
+		p.Rows = []ledger.Row{{ID: "found"}}
+	}
+	return p, nil
+}
+
+// A search that is stopped gives what it found, says how far it came, and goes on there.
+func TestSearchStopsWithWhatItFound(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	steps := 0
+	s := slow{searched: func() {
+		if steps++; steps == 4 {
+			stop()
+		}
+	}}
+	f, err := ledger.ParseFilter("word")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	a := newApp(strings.NewReader(""), &out, &errOut)
+	rows, next, stopped, err := a.pages(ctx, s, []ledger.Tab{ledger.TabAll}, f, listOptions{limit: 5})
+	if err != nil || len(rows) != 1 || next != "all/+++" || !strings.HasPrefix(stopped, "stopped after 3000 operations") {
+		t.Errorf("%d rows, next %q, %q, %v", len(rows), next, stopped, err)
+	}
+}
