@@ -11,10 +11,6 @@ import (
 	"indoubt/ui/console/feed"
 )
 
-// quiet is how long after the last key the order of a list stands still: a row
-// must not move away under a hand that is about to act on it.
-const quiet = 60 * time.Second
-
 // justMoved is how long a row that came under the cursor by itself takes no act.
 const justMoved = 2 * time.Second
 
