@@ -145,10 +145,10 @@ func osUser() string {
 	return os.Getenv("USER")
 }
 
-// defaultPolicyPath is where the policy is looked for when nobody says.
+// defaultPolicyPath is where the policy is looked for by default.
 func defaultPolicyPath() string { return filepath.Join(xdg.ConfigHome, "indoubt", "policy.yaml") }
 
-// policyFile is the path in force, and whether somebody named it. A file that
+// policyFile is the path in force, and whether it was named. A file that
 // was named must exist; the default one may be missing.
 func (a *app) policyFile() (path string, named bool) {
 	if a.policyPath != "" {

@@ -145,7 +145,7 @@ func demoDir(dir string) (string, error) {
 }
 
 // progress shows how far something is, in one line that is wiped at the end.
-// It says nothing where nobody watches.
+// It is silent without a terminal.
 func (a *app) progress() func(what string, share float64) {
 	if !isTerminal(a.rawErr) {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // An engine whose ledger is taken away, or replaced by a backup, sends nothing
-// more: what it would write down nobody would see. It says so and ends, because
+// more: what it would write down would be lost. It says so and ends, because
 // what is at its place now is for another one.
 func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 	}
 }
 
-// A policy that somebody has just broken keeps nobody from writing down what came
+// A policy that has just been broken keeps no recorder from writing down what came
 // back: the doubt that would be left is not the pipeline's. The answer itself is
 // not kept, because the broken file says what in it is secret.
 func TestI9_E2E_ABrokenPolicyLosesNoOutcome(t *testing.T) {

@@ -163,7 +163,7 @@ func systemFailure(err error, f *failure) bool {
 	return true
 }
 
-// noSuchLedger is the text of the first start. Whoever mistyped a path must not
+// noSuchLedger is the text of the first start. A person who mistyped a path must not
 // take silence for an all-clear.
 func noSuchLedger(path string) *failure {
 	hint := fmt.Sprintf(`%-51s a simulated outage, to look around

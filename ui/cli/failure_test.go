@@ -282,7 +282,7 @@ func TestABadPolicySaysWhere(t *testing.T) {
 	}
 	b.failing(1, "bad_policy", "retry", b.at(1))
 	b.failing(1, "bad_policy", "reconcile")
-	exit, stdout, stderr := b.run("list") // whoever looks is warned, and still sees
+	exit, stdout, stderr := b.run("list") // the reader is warned, and still sees
 	if exit != 0 || !strings.Contains(stdout, id(1)) || !strings.Contains(stderr, "warning: the policy cannot be used") {
 		t.Errorf("%d\n%s%s", exit, stdout, stderr)
 	}

@@ -19,7 +19,7 @@ type livePolicy struct {
 	good *policy.Policy
 	err  error
 	past *reconcile.History // what the odds rest on; nil: on nothing yet
-	said func(line string)  // told of every change; nil: nobody asks
+	said func(line string)  // told of every change; nil: not asked for
 }
 
 func (l *livePolicy) inForce() *policy.Policy {

@@ -53,7 +53,7 @@ func TestIdsAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// Nobody signs as the machine, whichever way a name is given.
+// No person signs as the machine, whichever way a name is given.
 func TestReservedNames(t *testing.T) {
 	for _, name := range []string{"checks", "clock", "auto:batch-2", "CHECKS", " clock "} {
 		b := newBench(t)

@@ -18,7 +18,7 @@ const (
 	toLook     purpose = iota // read-only; the ledger must exist
 	toChange                  // the ledger must exist: a mistyped path is not an all-clear
 	toCreate                  // for writers of operations: a missing ledger is made
-	toMakeAnew                // also where one was before: somebody asked for that
+	toMakeAnew                // also where one was before, as was asked for
 )
 
 // ledgerFile is the path of the ledger in force.

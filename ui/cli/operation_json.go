@@ -273,5 +273,5 @@ func number(f float64) float64 {
 }
 
 // chance is a probability in ten-thousandths: more digits would claim more
-// than anybody knows.
+// than is known.
 func chance(p float64) float64 { return math.Round(number(p)*1e4) / 1e4 }

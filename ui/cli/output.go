@@ -83,7 +83,7 @@ func (a *app) say(f *failure) {
 	if f.Message != "" {
 		name := "indoubt: "
 		if f.Code == "no_ledger" {
-			name = "" // a sentence of its own, the first that anybody reads
+			name = "" // a sentence of its own, the first that a new user reads
 		}
 		a.errOut.Println(name + f.Message)
 	}

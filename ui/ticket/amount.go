@@ -67,14 +67,7 @@ func Full(v float64) string {
 	return Grouped(v, 2)
 }
 
-// Typed is an amount as a person types it.
-func Typed(v float64) string {
-	if v == math.Trunc(v) {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
-}
-
+// Grouped is a number with its thousands set apart.
 func Grouped(v float64, decimals int) string {
 	s := strconv.FormatFloat(v, 'f', decimals, 64)
 	whole, rest := s, ""

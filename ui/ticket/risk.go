@@ -27,8 +27,8 @@ func Caution(label, format safe.Format, args ...any) Fact {
 	return Fact{safe.Say(label), safe.Say(format, args...), true}
 }
 
-// Risks say what nobody can prove about a send without proof, and what it costs if
-// it went the other way. Odds are for what nobody knows: where somebody said it
+// Risks say what cannot be proven about a send without proof, and what it costs if
+// it went the other way. Odds are for what is not known: where a person said it
 // did not land, or two sides disagree, an average would make a word or a dispute
 // look like a fact.
 func (t Ticket) Risks(p reconcile.Plan) []Fact {
@@ -56,7 +56,7 @@ func (t Ticket) Risks(p reconcile.Plan) []Fact {
 
 // Warnings are what every decision about an operation must know: a hold, an
 // allowed send, what up to most other operations on the same thing became, and
-// the newest remark of somebody else than me, who may be at it already.
+// the newest remark of another person than me, who may be at it already.
 func (t Ticket) Warnings(me string, most int) []Fact {
 	var out []Fact
 	if h := t.Record.HeldBy(); h != nil {

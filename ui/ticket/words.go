@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -20,64 +21,42 @@ func Proven(rec ledger.Record) bool {
 	return len(rec.Attempts) > 0
 }
 
+var conflicts = map[ledger.Conflict]string{
+	ledger.Duplicate:         "HAPPENED TWICE",
+	ledger.PossibleDuplicate: "MAY HAVE HAPPENED TWICE",
+	ledger.MismatchConflict:  "LANDED, BUT DIFFERENT",
+	ledger.Contradiction:     "DECISION WAS WRONG",
+}
+
 // Conflict says what a conflict is.
-func Conflict(c ledger.Conflict) string {
-	switch c {
-	case ledger.Duplicate:
-		return "HAPPENED TWICE"
-	case ledger.PossibleDuplicate:
-		return "MAY HAVE HAPPENED TWICE"
-	case ledger.MismatchConflict:
-		return "LANDED, BUT DIFFERENT"
-	case ledger.Contradiction:
-		return "DECISION WAS WRONG"
-	}
-	return ""
+func Conflict(c ledger.Conflict) string { return conflicts[c] }
+
+var states = map[ledger.State]string{
+	ledger.Pending:   "in flight",
+	ledger.Committed: "landed",
+	ledger.Failed:    "did not land",
+	ledger.Uncertain: "in doubt",
+	ledger.Abandoned: "abandoned, stays unknown",
 }
 
 // State says where an operation stands.
-func State(s ledger.State) string {
-	switch s {
-	case ledger.Pending:
-		return "in flight"
-	case ledger.Committed:
-		return "landed"
-	case ledger.Failed:
-		return "did not land"
-	case ledger.Uncertain:
-		return "in doubt"
-	case ledger.Abandoned:
-		return "abandoned, stays unknown"
-	}
-	return string(s)
+func State(s ledger.State) string { return cmp.Or(states[s], string(s)) }
+
+var classes = map[ledger.ErrorClass]string{
+	ledger.ClassTimeout:   "timeout",
+	ledger.ClassReset:     "connection reset",
+	ledger.ClassEOF:       "connection closed",
+	ledger.Class5xx:       "server error",
+	ledger.ClassConflict:  "conflict answer",
+	ledger.ClassThrottled: "throttled",
+	ledger.ClassKilled:    "killed",
+	ledger.ClassExit:      "exit code",
+	ledger.ClassToolError: "tool error",
+	ledger.ClassDeadline:  "deadline passed",
 }
 
 // ErrorClass says how an answer failed to come.
-func ErrorClass(c ledger.ErrorClass) string {
-	switch c {
-	case ledger.ClassTimeout:
-		return "timeout"
-	case ledger.ClassReset:
-		return "connection reset"
-	case ledger.ClassEOF:
-		return "connection closed"
-	case ledger.Class5xx:
-		return "server error"
-	case ledger.ClassConflict:
-		return "conflict answer"
-	case ledger.ClassThrottled:
-		return "throttled"
-	case ledger.ClassKilled:
-		return "killed"
-	case ledger.ClassExit:
-		return "exit code"
-	case ledger.ClassToolError:
-		return "tool error"
-	case ledger.ClassDeadline:
-		return "deadline passed"
-	}
-	return string(c)
-}
+func ErrorClass(c ledger.ErrorClass) string { return cmp.Or(classes[c], string(c)) }
 
 // Verdict says what a check found.
 func Verdict(r ledger.Read) safe.Text {
@@ -100,39 +79,27 @@ func Verdict(r ledger.Read) safe.Text {
 	return safe.Say("%s%s", words, Colon(reason))
 }
 
+var verdicts = map[ledger.Verdict]string{
+	ledger.Landed:     "landed",
+	ledger.Absent:     "did not land, proven",
+	ledger.Duplicated: "happened twice",
+	ledger.Mismatch:   "landed, but different",
+}
+
 // VerdictWord is a verdict in plain words.
-func VerdictWord(v ledger.Verdict) string {
-	switch v {
-	case ledger.Landed:
-		return "landed"
-	case ledger.Absent:
-		return "did not land, proven"
-	case ledger.Duplicated:
-		return "happened twice"
-	case ledger.Mismatch:
-		return "landed, but different"
-	}
-	return "cannot tell"
+func VerdictWord(v ledger.Verdict) string { return cmp.Or(verdicts[v], "cannot tell") }
+
+var lanes = map[ledger.Lane]string{
+	ledger.LaneConflict:  "in conflict",
+	ledger.LaneInFlight:  "waiting for its answer",
+	ledger.LaneUnfetched: "one send allowed, waiting for its pipeline",
+	ledger.LaneDecide:    "needs you",
+	ledger.LaneReading:   "being checked",
+	ledger.LaneNotLanded: "did not land",
 }
 
 // Lane is a lane in plain words.
-func Lane(l ledger.Lane) string {
-	switch l {
-	case ledger.LaneConflict:
-		return "in conflict"
-	case ledger.LaneInFlight:
-		return "waiting for its answer"
-	case ledger.LaneUnfetched:
-		return "one send allowed, waiting for its pipeline"
-	case ledger.LaneDecide:
-		return "needs you"
-	case ledger.LaneReading:
-		return "being checked"
-	case ledger.LaneNotLanded:
-		return "did not land"
-	}
-	return "settled"
-}
+func Lane(l ledger.Lane) string { return cmp.Or(lanes[l], "settled") }
 
 // Because says why a send is allowed.
 func Because(b ledger.Basis, actor string) safe.Text {

@@ -106,11 +106,9 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 		return fail("read what the ledger is", err)
 	}
 	msg.info = safe.Value(msg.info)
-	holds, err := store.Holds(ctx, now)
-	if err != nil {
+	if msg.holds, err = store.Holds(ctx, now); err != nil {
 		return fail("read the holds", err)
 	}
-	msg.holds = safe.Value(holds)
 	if err := msg.follow(ctx, store); err != nil {
 		return fail("follow the history", err)
 	}
