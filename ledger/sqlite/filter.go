@@ -47,6 +47,14 @@ func (p *place) condition(b *binder, t ledger.Term, now time.Time) string {
 	return " AND (" + text + ")"
 }
 
+// parked is the condition that a row is parked, or that it is not.
+func (p *place) parked(yes bool) string {
+	if yes {
+		return "?1 < " + p.column("parked_until")
+	}
+	return "?1 >= " + p.column("parked_until")
+}
+
 // term is one condition, or "" where SQL cannot say it.
 func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 	contains := func(columns ...string) string {
@@ -107,10 +115,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 	case "error":
 		return p.column("error_class") + " = " + b.bind(t.Value)
 	case "parked":
-		if t.Value == "yes" {
-			return "?1 < " + p.column("parked_until")
-		}
-		return "?1 >= " + p.column("parked_until")
+		return p.parked(t.Value == "yes")
 	case "since":
 		return fmt.Sprintf("%s <> 'resolved' OR %s > %s", p.lane, p.column("created_at"), b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
 	case "age": // older is smaller

@@ -138,23 +138,15 @@ func (p *problem) write(w http.ResponseWriter) {
 	_, _ = w.Write(body)
 }
 
-// problemOf says what an error of the transport's means to the client.
-func problemOf(err error) *problem {
+// notTaken is the problem of a request that was neither recorded nor sent because of
+// what it is; nil of another error.
+func notTaken(err error) *problem {
 	var (
-		key        *roundtrip.KeyError
-		tooLarge   *http.MaxBytesError
-		unrecorded *roundtrip.NotRecordedError
-		doubt      *record.DoubtError
-		lost       *roundtrip.LostError
-		busy       *record.BusyError
-		reused     *record.ReusedError
-		refused    *record.RefusedError
-		caller     *record.CallerError
-		done       *roundtrip.DoneError
-		failed     *record.FailedError
-		unread     *roundtrip.RequestError
-		unfit      *roundtrip.UnfitError
-		overload   *roundtrip.OverloadError
+		key      *roundtrip.KeyError
+		tooLarge *http.MaxBytesError
+		unread   *roundtrip.RequestError
+		unfit    *roundtrip.UnfitError
+		overload *roundtrip.OverloadError
 	)
 	switch {
 	case errors.As(err, &key) && key.Missing:
@@ -174,6 +166,27 @@ func problemOf(err error) *problem {
 	case errors.As(err, &tooLarge):
 		return newProblem("too_large", http.StatusRequestEntityTooLarge, "The body is too long to be recorded",
 			"A write's body may be "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes long; nothing was sent.")
+	}
+	return nil
+}
+
+// problemOf says what an error of the transport's means to the client.
+func problemOf(err error) *problem {
+	var (
+		unrecorded *roundtrip.NotRecordedError
+		doubt      *record.DoubtError
+		lost       *roundtrip.LostError
+		busy       *record.BusyError
+		reused     *record.ReusedError
+		refused    *record.RefusedError
+		caller     *record.CallerError
+		done       *roundtrip.DoneError
+		failed     *record.FailedError
+	)
+	if p := notTaken(err); p != nil {
+		return p
+	}
+	switch {
 	case errors.As(err, &unrecorded):
 		p := newProblem("not_recorded", http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", unrecorded.Err.Error())
 		p.Advice, p.retryAfter = "It is safe to send it again later.", 5*time.Second

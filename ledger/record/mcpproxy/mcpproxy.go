@@ -72,6 +72,14 @@ const (
 // ErrServerGone is why Run ends before its client wants it to.
 var ErrServerGone = errors.New("the MCP server is gone")
 
+// lifetime ends what is under way when the proxy ends.
+type lifetime struct {
+	ctx     context.Context // of everything that is given up then
+	cancel  context.CancelFunc
+	leaving context.Context // ends when callers that only wait are given up
+	leave   context.CancelFunc
+}
+
 // Proxy is one client's way to one server.
 type Proxy struct {
 	o       Options
@@ -102,10 +110,7 @@ type Proxy struct {
 	tasks   map[string]*task
 	closing bool // no new calls are taken
 
-	ctx     context.Context // of everything that is given up when the proxy ends
-	cancel  context.CancelFunc
-	leaving context.Context // ends when callers that only wait are given up
-	leave   context.CancelFunc
+	lifetime
 
 	calls      sync.WaitGroup // calls that are outstanding, as goroutines
 	recording  sync.WaitGroup // late answers and passing task answers being recorded
