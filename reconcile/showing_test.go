@@ -126,7 +126,7 @@ func (w *world) besideSameInput(twin func(ledger.Operation) ledger.BeginResult) 
 	o := w.proven("pay")
 	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
 	landed := w.settle(twin(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
-	if _, err := w.engine.Retry(w.ctx, before); code(err) != "basis" || !strings.Contains(err.Error(), "twin") {
+	if _, err := w.engine.Retry(w.ctx, before); code(err) != "basis" || !strings.Contains(err.Error(), "same input") {
 		w.Errorf("a twin came after the dialog: %v", err)
 	}
 	script := maya
