@@ -133,7 +133,7 @@ func newEnvironment(names []string) *cel.Env {
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(64),
 		ext.Strings(), ext.Math(), ext.Lists(),
-		ext.Encoders(ext.EncodersVersion(1)), // base64 alone: its JSON would round large numbers
+		ext.Encoders(ext.EncodersVersion(0)), // base64 alone: its JSON would round large numbers
 		cel.Function("money", cel.Overload("money_dyn", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(money))),
 	}, mixedArithmetic()...)
 	for _, name := range names {
