@@ -93,7 +93,7 @@ func TestReplayedAnswersAreCountedByTheDetailOfTheirEvent(t *testing.T) {
 		{ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Already: true}, true},
 		{ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: "ch: already there"}, false},
 	} {
-		w := newWorld(t, carriedPolicy)
+		w := newWorldAlone(t, carriedPolicy)
 		o := w.settle(w.beginAs("told", nil, nil), c.settle)
 		events, err := w.store.Events(w.ctx, o.ID, 0, 10)
 		if err != nil {

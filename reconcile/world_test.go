@@ -235,7 +235,7 @@ func newWorld(t testing.TB, text string) *world {
 	return newWorldAlone(t, text)
 }
 
-// newWorldAlone is a world of a test that changes the environment.
+// newWorldAlone is a world of a test that changes the environment, or that makes several.
 func newWorldAlone(t testing.TB, text string) *world {
 	t.Helper()
 	w := &world{TB: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "ledger.db")}
