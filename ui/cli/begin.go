@@ -286,7 +286,7 @@ the first one dies in the middle stays lost; leave --once out to be told of it.`
 				return err
 			}
 			request.TokenSent = tokenSent
-			return a.begin(cmd.Context(), request, once, flags.dryRun)
+			return begin(cmd.Context(), a, request, once, flags.dryRun)
 		},
 	}
 	flags.add(cmd)
@@ -295,7 +295,7 @@ the first one dies in the middle stays lost; leave --once out to be told of it.`
 	return cmd
 }
 
-func (a *app) begin(ctx context.Context, request record.Request, once, dryRun bool) error {
+func begin(ctx context.Context, a *app, request record.Request, once, dryRun bool) error {
 	r, err := a.recorder(ctx, request.Source, dryRun)
 	if err != nil {
 		return err

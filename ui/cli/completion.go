@@ -42,6 +42,9 @@ func newCompletionCommand(a *app) *cobra.Command {
 	}
 }
 
+// completion offers the words that a command line may go on with.
+type completion struct{ *app }
+
 type completing = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 // completeLimit bounds what a press of Tab may read.
@@ -54,10 +57,10 @@ var offerable = lazyregexp.New(`^[\pL\pN_.:@/][\pL\pN_.:@/+,%=-]*$`)
 
 // completeIDs offers the ids of operations that a command can act on, with
 // their titles; where a version is needed, it comes with the id.
-func (a *app) completeIDs(from func(ledger.Row) bool, withVersion bool) completing {
+func (c completion) ids(from func(ledger.Row) bool, withVersion bool) completing {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var out []string
-		for _, row := range a.rowsToComplete(cmd) {
+		for _, row := range c.rowsToComplete(cmd) {
 			if !offerable.MatchString(row.ID) || from != nil && !from(row) {
 				continue
 			}
@@ -79,18 +82,18 @@ func (a *app) completeIDs(from func(ledger.Row) bool, withVersion bool) completi
 
 // rowsToComplete are the operations worth offering: what is open, then the
 // newest of the rest. Completion is silent about what goes wrong.
-func (a *app) rowsToComplete(cmd *cobra.Command) []ledger.Row {
-	if a.prepare(cmd) != nil {
+func (c completion) rowsToComplete(cmd *cobra.Command) []ledger.Row {
+	if c.prepare(cmd) != nil {
 		return nil
 	}
 	ctx := cmd.Context()
-	s, err := a.ledgerFor(ctx, toLook)
+	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return nil
 	}
 	var rows []ledger.Row
 	for _, tab := range append(append([]ledger.Tab{}, openTabs...), ledger.TabSettled) {
-		page, err := s.Page(ctx, ledger.Query{Tab: tab, Now: a.clock(), Limit: completeLimit})
+		page, err := s.Page(ctx, ledger.Query{Tab: tab, Now: c.clock(), Limit: completeLimit})
 		if err != nil {
 			return rows
 		}
@@ -112,53 +115,53 @@ func offer(names []string, toComplete string) []string {
 	return out
 }
 
-// completeKinds offers the kinds that the policy and the ledger know.
-func (a *app) completeKinds(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+// kinds offers the kinds that the policy and the ledger know.
+func (c completion) kinds(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return offer(a.kindsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
+	return offer(c.kindsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) kindsKnown(cmd *cobra.Command) []string {
-	if a.prepare(cmd) != nil {
+func (c completion) kindsKnown(cmd *cobra.Command) []string {
+	if c.prepare(cmd) != nil {
 		return nil
 	}
 	var names []string
-	if p, err := a.policy(); err == nil {
+	if p, err := c.policy(); err == nil {
 		names = p.Kinds()
 	}
-	for _, row := range a.rowsToComplete(cmd) {
+	for _, row := range c.rowsToComplete(cmd) {
 		names = append(names, row.Kind)
 	}
 	return names
 }
 
-func (a *app) completeDownstreams(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	return offer(a.downstreamsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
+func (c completion) downstreams(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return offer(c.downstreamsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) downstreamsKnown(cmd *cobra.Command) []string {
-	if a.prepare(cmd) != nil {
+func (c completion) downstreamsKnown(cmd *cobra.Command) []string {
+	if c.prepare(cmd) != nil {
 		return nil
 	}
-	p, err := a.policy()
+	p, err := c.policy()
 	if err != nil {
 		return nil
 	}
 	return p.Downstreams()
 }
 
-func (a *app) sourcesKnown(cmd *cobra.Command) []string {
+func (c completion) sourcesKnown(cmd *cobra.Command) []string {
 	var names []string
-	for _, row := range a.rowsToComplete(cmd) {
+	for _, row := range c.rowsToComplete(cmd) {
 		names = append(names, row.Source.Pipeline)
 	}
 	return names
 }
 
 // filterValues are the values that a field of a filter may have, where they can be told.
-func (a *app) filterValues(cmd *cobra.Command, field string) []string {
+func (c completion) filterValues(cmd *cobra.Command, field string) []string {
 	switch field {
 	case "state":
 		return []string{"pending", "committed", "failed", "uncertain", "abandoned"}
@@ -169,22 +172,22 @@ func (a *app) filterValues(cmd *cobra.Command, field string) []string {
 	case "error":
 		return []string{"timeout", "reset", "eof", "5xx", "conflict", "throttled", "killed", "exit", "tool_error", "deadline"}
 	case "kind":
-		return a.kindsKnown(cmd)
+		return c.kindsKnown(cmd)
 	case "downstream":
-		return a.downstreamsKnown(cmd)
+		return c.downstreamsKnown(cmd)
 	case "source":
-		return a.sourcesKnown(cmd)
+		return c.sourcesKnown(cmd)
 	}
 	return nil
 }
 
-// completeFilter offers filter fields, then their values, and ids.
-func (a *app) completeFilter(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+// filter offers filter fields, then their values, and ids.
+func (c completion) filter(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	term, negated := strings.CutPrefix(toComplete, "-")
 	not := toComplete[:len(toComplete)-len(term)]
 	var out []string
 	if field, begun, valued := strings.Cut(term, ":"); valued {
-		for _, value := range offer(a.filterValues(cmd, field), begun) {
+		for _, value := range offer(c.filterValues(cmd, field), begun) {
 			out = append(out, not+field+":"+value)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
@@ -199,7 +202,7 @@ func (a *app) completeFilter(cmd *cobra.Command, args []string, toComplete strin
 		}
 	}
 	if len(args) == 0 && !negated && len(term) >= 4 {
-		ids, _ := a.completeIDs(nil, false)(cmd, args, toComplete)
+		ids, _ := c.ids(nil, false)(cmd, args, toComplete)
 		return append(out, ids...), cobra.ShellCompDirectiveNoFileComp
 	}
 	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp

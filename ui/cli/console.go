@@ -14,6 +14,9 @@ import (
 	"indoubt/ui/console"
 )
 
+// consoleCommand opens the console, or prints what it would show.
+type consoleCommand struct{ *app }
+
 // newConsoleCommand is the program without a command.
 func newConsoleCommand(a *app) *cobra.Command {
 	var since string
@@ -23,7 +26,7 @@ func newConsoleCommand(a *app) *cobra.Command {
 		Short:             "See which writes are in doubt, and settle them",
 		Long:              rootLong,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.completeFilter,
+		ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := mistyped(cmd, args); err != nil {
 				return err
@@ -33,9 +36,9 @@ func newConsoleCommand(a *app) *cobra.Command {
 				return err
 			}
 			if !a.terminal() || a.json {
-				return a.printInstead(cmd.Context(), args, filter)
+				return consoleCommand{a}.printInstead(cmd.Context(), args, filter)
 			}
-			return a.runConsole(cmd.Context(), args, filter, engine)
+			return consoleCommand{a}.fullScreen(cmd.Context(), args, filter, engine)
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")
@@ -106,24 +109,24 @@ func oneOperation(ctx context.Context, s ledger.Reader, args []string) (ledger.R
 }
 
 // printInstead is the console without a terminal: the same question, as text.
-func (a *app) printInstead(ctx context.Context, args []string, filter string) error {
-	s, err := a.ledgerFor(ctx, toLook)
+func (c consoleCommand) printInstead(ctx context.Context, args []string, filter string) error {
+	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
 	}
 	if rec, found, err := oneOperation(ctx, s, args); err != nil {
 		return err
 	} else if found {
-		return a.show(ctx, rec.Operation.ID)
+		return c.show(ctx, rec.Operation.ID)
 	}
-	return a.list(ctx, listOptions{filter: filter, limit: 50})
+	return listCommand{c.app}.list(ctx, listOptions{filter: filter, limit: 50})
 }
 
-// runConsole opens the full-screen console and waits for writes in flight after it.
-func (a *app) runConsole(ctx context.Context, args []string, filter string, send bool) error {
-	s, err := a.ledgerFor(ctx, toChange)
+// fullScreen opens the full-screen console and waits for writes in flight after it.
+func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter string, send bool) error {
+	s, err := c.ledgerFor(ctx, toChange)
 	if errors.Is(err, ledger.ErrReadOnly) {
-		s, err = a.ledgerFor(ctx, toLook)
+		s, err = c.ledgerFor(ctx, toLook)
 	}
 	if err != nil {
 		return err
@@ -131,14 +134,14 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 	// A signal is the console's to answer: it leaves after writes in flight.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	live := a.watchPolicy(ctx, nil)
-	engine := &liveEngine{ctx: ctx, look: a.readOnly, make: func(s ledger.Store) *reconcile.Engine { return a.engine(s, live.inForce, send, nil) }}
+	live := c.watchPolicy(ctx, nil)
+	engine := &liveEngine{ctx: ctx, look: c.readOnly, make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, send, nil) }}
 	engine.over(s)
 	o := console.Options{
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
-		Actor: a.actor(), AskName: a.sharedAccount(), ReadOnly: a.readOnly, Filter: filter, Theme: a.themeWanted(), Clock: a.clock,
-		LedgerPath: a.ledgerFile(), Banner: a.banner, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
-			s, err := a.open(ctx, toChange)
+		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(), Clock: c.clock,
+		LedgerPath: c.ledgerFile(), Banner: c.banner, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
+			s, err := c.open(ctx, toChange)
 			if err != nil {
 				return nil, err
 			}
@@ -162,9 +165,9 @@ func (a *app) runConsole(ctx context.Context, args []string, filter string, send
 
 // themeWanted is the theme by flag, or none where colours are not wanted at
 // all (https://no-color.org: any value counts).
-func (a *app) themeWanted() string {
-	if a.theme == "auto" && a.env("NO_COLOR") != "" {
+func (c consoleCommand) themeWanted() string {
+	if c.theme == "auto" && c.env("NO_COLOR") != "" {
 		return "none"
 	}
-	return a.theme
+	return c.theme
 }

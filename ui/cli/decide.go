@@ -320,7 +320,7 @@ func changedLine(applied ledger.Applied, verb string) safe.Text {
 func (a *app) newDecidingCommand(use, short, long, example string, flags *decideFlags, from func(ledger.Row) bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " ID[@VERSION]…", GroupID: groupDecide, Short: short, Long: long, Example: example,
-		Args: someArgs("an ID or ID@VERSION"), ValidArgsFunction: a.completeIDs(from, true),
+		Args: someArgs("an ID or ID@VERSION"), ValidArgsFunction: completion{a}.ids(from, true),
 	}
 	flags.add(cmd)
 	return cmd

@@ -14,6 +14,9 @@ import (
 )
 
 // newDemoCommand opens the console over a simulated outage.
+// demoCommand shows a simulated outage.
+type demoCommand struct{ *app }
+
 func newDemoCommand(a *app) *cobra.Command {
 	var seed uint64
 	var dir, at string
@@ -33,7 +36,7 @@ stays up until it is interrupted, to be looked at from other terminals.`,
 			if err := a.mayChange("make a demo"); err != nil {
 				return err
 			}
-			return a.demo(cmd.Context(), seed, dir, at, noConsole)
+			return demoCommand{a}.demo(cmd.Context(), seed, dir, at, noConsole)
 		},
 	}
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "the same seed makes the same night")
@@ -58,14 +61,14 @@ func newDemoPipelineCommand(a *app) *cobra.Command {
 const demoPipeline = "demo-pipeline"
 
 // demo makes a world, shows it, and takes it down again.
-func (a *app) demo(ctx context.Context, seed uint64, dir, at string, noConsole bool) (err error) {
+func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noConsole bool) (err error) {
 	var still time.Time
 	if at != "" {
 		if still, err = time.Parse(time.RFC3339, at); err != nil {
 			return usage("--at takes a time such as 2026-03-09T02:06:00Z", "")
 		}
-		a.clock = func() time.Time { return still }
-		a.steady = hostclock.With(a.clock)
+		c.clock = func() time.Time { return still }
+		c.steady = hostclock.With(c.clock)
 	}
 	if dir, err = demoDir(dir); err != nil {
 		return err
@@ -74,12 +77,12 @@ func (a *app) demo(ctx context.Context, seed uint64, dir, at string, noConsole b
 	if err != nil {
 		return fmt.Errorf("find the program for the demo's pipelines: %w", err)
 	}
-	said := a.out
-	if a.json { // which prints one object and nothing else
-		said = a.errOut
+	said := c.out
+	if c.json { // which prints one object and nothing else
+		said = c.errOut
 	}
 	said.Printf("Demo in %s: everything is kept there, delete it when you are done.\n", dir)
-	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Pipeline: []string{self, demoPipeline}, Progress: a.progress()})
+	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Pipeline: []string{self, demoPipeline}, Progress: c.progress()})
 	if err != nil {
 		return fmt.Errorf("make the demo: %w", err)
 	}
@@ -88,9 +91,9 @@ func (a *app) demo(ctx context.Context, seed uint64, dir, at string, noConsole b
 			err = closed
 		}
 	}()
-	a.ledgerPath, a.policyPath, a.rules = world.LedgerPath, world.PolicyPath, nil
-	if !noConsole && (!a.terminal() || a.json) {
-		return a.printInstead(ctx, nil, "")
+	c.ledgerPath, c.policyPath, c.rules = world.LedgerPath, world.PolicyPath, nil
+	if !noConsole && (!c.terminal() || c.json) {
+		return consoleCommand{c.app}.printInstead(ctx, nil, "")
 	}
 	if still.IsZero() {
 		if err := world.Go(); err != nil {
@@ -98,24 +101,24 @@ func (a *app) demo(ctx context.Context, seed uint64, dir, at string, noConsole b
 		}
 	}
 	if !noConsole {
-		a.banner = "demo: a simulated outage"
-		return a.runConsole(ctx, nil, "", false)
+		c.banner = "demo: a simulated outage"
+		return consoleCommand{c.app}.fullScreen(ctx, nil, "", false)
 	}
-	return a.serveDemo(ctx, world)
+	return c.serve(ctx, world)
 }
 
-// serveDemo keeps the world up without a console, with checks running.
-func (a *app) serveDemo(ctx context.Context, world *drill.World) error {
-	a.out.Println("Look at it from another terminal; Ctrl-C ends it here:")
+// serve keeps the world up without a console, with checks running.
+func (c demoCommand) serve(ctx context.Context, world *drill.World) error {
+	c.out.Println("Look at it from another terminal; Ctrl-C ends it here:")
 	for _, pair := range world.Env {
-		a.out.Printf("  export %s\n", pair)
+		c.out.Printf("  export %s\n", pair)
 	}
-	a.out.Printf("  export INDOUBT_LEDGER=%s INDOUBT_POLICY=%s\n  indoubt\n", world.LedgerPath, world.PolicyPath)
-	s, err := a.ledgerFor(ctx, toChange)
+	c.out.Printf("  export INDOUBT_LEDGER=%s INDOUBT_POLICY=%s\n  indoubt\n", world.LedgerPath, world.PolicyPath)
+	s, err := c.ledgerFor(ctx, toChange)
 	if err != nil {
 		return err
 	}
-	err = a.engine(s, a.watchPolicy(ctx, nil).inForce, false, nil).Run(ctx)
+	err = c.engine(s, c.watchPolicy(ctx, nil).inForce, false, nil).Run(ctx)
 	if ctx.Err() != nil {
 		return nil // interrupted, as announced
 	}
@@ -146,8 +149,8 @@ func demoDir(dir string) (string, error) {
 
 // progress shows how far something is, in one line that is wiped at the end.
 // It is silent without a terminal.
-func (a *app) progress() func(what string, share float64) {
-	if !isTerminal(a.rawErr) {
+func (c demoCommand) progress() func(what string, share float64) {
+	if !isTerminal(c.rawErr) {
 		return nil
 	}
 	shown := -1
@@ -157,9 +160,9 @@ func (a *app) progress() func(what string, share float64) {
 			return
 		}
 		shown = percent
-		fmt.Fprintf(a.rawErr, "\r%s … %d%%", what, percent)
+		fmt.Fprintf(c.rawErr, "\r%s … %d%%", what, percent)
 		if share >= 1 {
-			fmt.Fprint(a.rawErr, "\r\x1b[K")
+			fmt.Fprint(c.rawErr, "\r\x1b[K")
 		}
 	}
 }

@@ -31,7 +31,9 @@ beside its history, are first made anew from it; other writers wait meanwhile.
 
 Exit 0: all is well, or only warnings; 1: something has failed.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), online, rebuild) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return (&examination{a: a}).run(cmd.Context(), online, rebuild)
+		},
 	}
 	cmd.Flags().BoolVar(&online, "online", false, "also connect to every downstream")
 	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "make the list and the counts anew from the history")
@@ -76,15 +78,14 @@ func (x *examination) broken(check string, err error) {
 	x.say(check, levelFail, f.Message, do)
 }
 
-func (a *app) doctor(ctx context.Context, online, rebuild bool) error {
-	x := &examination{a: a}
-	path := a.ledgerFile()
+func (x *examination) run(ctx context.Context, online, rebuild bool) error {
+	path := x.a.ledgerFile()
 	if rebuild {
-		if err := a.rebuild(ctx); err != nil {
+		if err := x.rebuild(ctx); err != nil {
 			return err
 		}
 	}
-	s, err := a.ledgerFor(ctx, toLook)
+	s, err := x.a.ledgerFor(ctx, toLook)
 	if err != nil {
 		f := asFailure(err)
 		x.say("ledger", levelFail, f.Message, "indoubt doctor --ledger PATH looks at another one")

@@ -33,11 +33,11 @@ func (x *examination) derived(ctx context.Context, s ledger.Store) {
 }
 
 // rebuild makes the list and the counts anew.
-func (a *app) rebuild(ctx context.Context) error {
-	if err := a.mayChange("rebuild"); err != nil {
+func (x *examination) rebuild(ctx context.Context) error {
+	if err := x.a.mayChange("rebuild"); err != nil {
 		return err
 	}
-	s, err := a.ledgerFor(ctx, toChange)
+	s, err := x.a.ledgerFor(ctx, toChange)
 	if err != nil {
 		return err
 	}

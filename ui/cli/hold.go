@@ -25,7 +25,7 @@ type scopeFlags struct {
 func (f *scopeFlags) add(a *app, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.downstream, "downstream", "", "every kind of this downstream")
 	cmd.Flags().BoolVar(&f.all, "all", false, "everything")
-	_ = cmd.RegisterFlagCompletionFunc("downstream", a.completeDownstreams)
+	_ = cmd.RegisterFlagCompletionFunc("downstream", completion{a}.downstreams)
 }
 
 func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
@@ -48,6 +48,9 @@ func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
 	return out[0], nil
 }
 
+// holdCommand stops what is sent automatically, and lets it go on.
+type holdCommand struct{ *app }
+
 func newHoldCommand(a *app) *cobra.Command {
 	var flags decideFlags
 	var which scopeFlags
@@ -58,13 +61,13 @@ func newHoldCommand(a *app) *cobra.Command {
 for a kind, a downstream or everything. Checks go on. A hold on the same scope
 is replaced.`,
 		Example: "  indoubt hold --all --reason 'stripe incident, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h",
-		Args:    maxArgs(1), ValidArgsFunction: a.completeKinds,
+		Args:    maxArgs(1), ValidArgsFunction: completion{a}.kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {
 				return err
 			}
-			return a.hold(cmd.Context(), scope, &flags)
+			return holdCommand{a}.hold(cmd.Context(), scope, &flags)
 		},
 	}
 	flags.add(cmd)
@@ -80,13 +83,13 @@ func newReleaseCommand(a *app) *cobra.Command {
 		Use: "release [KIND|--downstream D|--all]", GroupID: groupDecide,
 		Short:   "Lift a hold",
 		Example: "  indoubt release --all --reason 'incident over'",
-		Args:    maxArgs(1), ValidArgsFunction: a.completeKinds,
+		Args:    maxArgs(1), ValidArgsFunction: completion{a}.kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {
 				return err
 			}
-			return a.release(cmd.Context(), scope, &flags)
+			return holdCommand{a}.release(cmd.Context(), scope, &flags)
 		},
 	}
 	flags.add(cmd)
@@ -107,8 +110,8 @@ func oneHoldJSON(h ledger.Hold) map[string]any {
 	return map[string]any{"hold": holdJSON{h.Scope, list(h.Kinds), h.Actor, h.Reason, moment(h.CreatedAt), moment(h.Until)}}
 }
 
-func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
-	now := a.clock()
+func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
+	now := c.clock()
 	var ends time.Time
 	if flags.until != "" {
 		var err error
@@ -116,7 +119,7 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 			return err
 		}
 	}
-	s, run, err := a.scoped(ctx, "hold", scope, flags)
+	s, run, err := c.scoped(ctx, "hold", scope, flags)
 	if err != nil {
 		return err
 	}
@@ -127,7 +130,7 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 	}
 	h := ledger.Hold{Scope: scope, Actor: run.actor, Reason: flags.reason, CreatedAt: run.Began(), Until: ends, ChangeID: run.ChangeID(0)}
 	if name, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
-		if h.Kinds, err = a.kindsOf(ctx, s, run.policy, name); err != nil {
+		if h.Kinds, err = c.kindsOf(ctx, s, run.policy, name); err != nil {
 			return err
 		}
 	}
@@ -145,7 +148,7 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 		} else {
 			effect = effectWouldUpdate
 		}
-		return a.done(effect, oneHoldJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
+		return c.done(effect, oneHoldJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
 	if run.Known() || standing != nil && standing.ChangeID == h.ChangeID {
 		effect = effectNoop
@@ -153,7 +156,7 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 		return err
 	}
 	run.keep(ctx, effect)
-	return a.done(effect, oneHoldJSON(h), func(w *safe.Writer) {
+	return c.done(effect, oneHoldJSON(h), func(w *safe.Writer) {
 		line := "holding " + string(scope)
 		if !ends.IsZero() {
 			line += " until " + clockTime(ends)
@@ -162,49 +165,49 @@ func (a *app) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFla
 	})
 }
 
-func (a *app) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
-	s, run, err := a.scoped(ctx, "release", scope, flags)
+func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
+	s, run, err := c.scoped(ctx, "release", scope, flags)
 	if err != nil {
 		return err
 	}
 	data := map[string]any{"scope": scope}
 	nothing := func(w *safe.Writer) { w.Println(string(scope) + " is not held") }
-	standing, err := standing(ctx, s, scope, a.clock())
+	standing, err := standing(ctx, s, scope, c.clock())
 	switch {
 	case err != nil:
 		return err
 	case run.Known() || standing == nil:
 		run.keep(ctx, effectNoop)
-		return a.done(effectNoop, data, nothing)
+		return c.done(effectNoop, data, nothing)
 	case flags.dryRun:
-		return a.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
+		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
 	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.ChangeID(0)); {
 	case errors.Is(err, ledger.ErrNotFound):
-		return a.done(effectNoop, data, nothing)
+		return c.done(effectNoop, data, nothing)
 	case err != nil:
 		return err
 	}
 	run.keep(ctx, effectUpdated)
-	return a.done(effectUpdated, data, func(w *safe.Writer) { w.Println("released " + string(scope)) })
+	return c.done(effectUpdated, data, func(w *safe.Writer) { w.Println("released " + string(scope)) })
 }
 
 // scoped prepares a decision about a scope instead of operations.
-func (a *app) scoped(ctx context.Context, verb string, scope ledger.HoldScope, flags *decideFlags) (ledger.Store, *decisionRun, error) {
+func (c holdCommand) scoped(ctx context.Context, verb string, scope ledger.HoldScope, flags *decideFlags) (ledger.Store, *decisionRun, error) {
 	why := toChange
 	if flags.dryRun {
 		why = toLook
-	} else if err := a.mayChange(verb); err != nil {
+	} else if err := c.mayChange(verb); err != nil {
 		return nil, nil, err
 	}
-	s, err := a.ledgerFor(ctx, why)
+	s, err := c.ledgerFor(ctx, why)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := copied(ctx, s); err != nil {
 		return nil, nil, err
 	}
-	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}
+	run := &decisionRun{app: c.app, store: s, policy: c.policyToLookBy(), verb: verb, flags: flags, actor: c.actor()}
 	something := []*ledger.Record{{Operation: ledger.Operation{ID: string(scope)}}}
 	if err := run.ask(something, needs{reason: true, silent: true}); err != nil {
 		return nil, nil, err
@@ -234,7 +237,7 @@ func standing(ctx context.Context, s ledger.Holds, scope ledger.HoldScope, now t
 
 // kindsOf are the kinds of a downstream: those the policy names, and those of
 // open operations that only a pattern of the policy covers.
-func (a *app) kindsOf(ctx context.Context, s ledger.Lister, p *policy.Policy, downstream string) ([]string, error) {
+func (c holdCommand) kindsOf(ctx context.Context, s ledger.Lister, p *policy.Policy, downstream string) ([]string, error) {
 	if p.Downstream(downstream) == nil {
 		return nil, usage(fmt.Sprintf("the policy has no downstream %q", downstream), "it has: "+strings.Join(p.Downstreams(), " "))
 	}
@@ -242,7 +245,7 @@ func (a *app) kindsOf(ctx context.Context, s ledger.Lister, p *policy.Policy, do
 	for _, tab := range openTabs {
 		after := ""
 		for {
-			page, err := s.Page(ctx, ledger.Query{Tab: tab, Now: a.clock(), After: after, Limit: 1000})
+			page, err := s.Page(ctx, ledger.Query{Tab: tab, Now: c.clock(), After: after, Limit: 1000})
 			if err != nil {
 				return nil, err
 			}

@@ -19,6 +19,7 @@ import (
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/ui/safe"
 )
 
 // httpFlags are what the HTTP proxy takes.
@@ -57,7 +58,7 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 		Example: `  indoubt http --listen 127.0.0.1:8080 --upstream https://api.example.com
   curl -X POST -H 'Idempotency-Key: INV-1042' -d amount=4200 http://127.0.0.1:8080/v1/charges`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.http(cmd.Context(), flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveHTTP(cmd.Context(), a, flags) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.listen, "listen", "127.0.0.1:8080", "the address to listen on; port 0 takes a free one")
@@ -74,8 +75,8 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	return cmd
 }
 
-// http serves until ctx ends.
-func (a *app) http(ctx context.Context, flags httpFlags) error {
+// serveHTTP serves until ctx ends.
+func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	upstream, err := upstreamOf(flags.upstream)
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (a *app) http(ctx context.Context, flags httpFlags) error {
 	a.errOut.Printf("listening on http://%s, upstream %s, ledger %s\n", l.Addr(), transmit.WithoutSecrets(upstream), short(a.ledgerFile()))
 	defer outlivePipes()() // the log may go to a pipe
 	err = proxy.Serve(ctx, l, grace)
-	a.drain(recorder, grace)
+	drain(a.errOut, recorder, grace)
 	if err != nil {
 		return fmt.Errorf("the proxy ended: %w", err)
 	}
@@ -123,11 +124,11 @@ func (a *app) http(ctx context.Context, flags httpFlags) error {
 }
 
 // drain lets what is known get into the ledger before the process ends.
-func (a *app) drain(r *record.Recorder, grace time.Duration) {
+func drain(errOut *safe.Writer, r *record.Recorder, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	if n := r.Drain(ctx); n > 0 {
-		a.errOut.Printf("warning: %d outcomes could not be recorded and are in doubt\n", n)
+		errOut.Printf("warning: %d outcomes could not be recorded and are in doubt\n", n)
 	}
 }
 

@@ -19,6 +19,9 @@ type initFlags struct {
 	home, group  string
 }
 
+// initCommand makes a ledger, or declares its home.
+type initCommand struct{ *app }
+
 func newInitCommand(a *app) *cobra.Command {
 	var flags initFlags
 	cmd := &cobra.Command{
@@ -43,7 +46,7 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 			if f := cmd.Flag("home"); f.Changed && strings.TrimSpace(flags.home) == "" {
 				return usage("--home is empty", "give the place a name: --home payments")
 			}
-			return a.init(cmd.Context(), flags)
+			return initCommand{a}.init(cmd.Context(), flags)
 		},
 	}
 	f := cmd.Flags()
@@ -55,65 +58,65 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 	return cmd
 }
 
-func (a *app) init(ctx context.Context, flags initFlags) error {
-	path := a.ledgerFile()
-	s, err := a.ledgerFor(ctx, toLook)
+func (c initCommand) init(ctx context.Context, flags initFlags) error {
+	path := c.ledgerFile()
+	s, err := c.ledgerFor(ctx, toLook)
 	switch {
 	case err == nil:
-		return a.initAgain(ctx, s, flags)
+		return c.again(ctx, s, flags)
 	case !isMissing(err), asFailure(err).Code == "former" && !flags.anew:
 		return err
 	case flags.dryRun:
-		return a.done(effectWouldCreate, map[string]any{"path": path}, func(w *safe.Writer) { w.Println("would make a ledger at " + short(path)) })
+		return c.done(effectWouldCreate, map[string]any{"path": path}, func(w *safe.Writer) { w.Println("would make a ledger at " + short(path)) })
 	}
 	why := toCreate
 	if flags.anew {
 		why = toMakeAnew
 	}
 	if flags.home != "" {
-		a.home = strings.TrimSpace(flags.home)
+		c.home = strings.TrimSpace(flags.home)
 	}
-	a.group = strings.TrimSpace(flags.group)
-	if s, err = a.ledgerFor(ctx, why); err != nil {
+	c.group = strings.TrimSpace(flags.group)
+	if s, err = c.ledgerFor(ctx, why); err != nil {
 		return err
 	}
 	info, err := s.Info(ctx)
 	if err != nil {
 		return err
 	}
-	return a.done(effectCreated, ledgerJSON(info), func(w *safe.Writer) {
+	return c.done(effectCreated, ledgerJSON(info), func(w *safe.Writer) {
 		w.Println("made a ledger at " + short(path))
-		if file, _ := a.policyFile(); !exists(file) {
+		if file, _ := c.policyFile(); !exists(file) {
 			w.Println("next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
 		}
 	})
 }
 
-// initAgain is init where there is a ledger.
-func (a *app) initAgain(ctx context.Context, s ledger.Store, flags initFlags) error {
+// again is init where there is a ledger.
+func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags) error {
 	info, err := s.Info(ctx)
 	if err != nil {
 		return err
 	}
-	path, home := a.ledgerFile(), strings.TrimSpace(flags.home)
+	path, home := c.ledgerFile(), strings.TrimSpace(flags.home)
 	if home == "" || home == info.Home {
-		return a.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println("there is a ledger at " + short(path) + " already") })
+		return c.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println("there is a ledger at " + short(path) + " already") })
 	}
 	if flags.dryRun {
-		return a.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would declare the home of " + short(path) + " as " + home) })
+		return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would declare the home of " + short(path) + " as " + home) })
 	}
-	a.close()
-	if err := sqlite.Declare(ctx, path, home, a.ledgerOptions()); err != nil {
+	c.close()
+	if err := sqlite.Declare(ctx, path, home, c.ledgerOptions()); err != nil {
 		return err
 	}
-	a.home = home
-	if s, err = a.ledgerFor(ctx, toLook); err != nil {
+	c.home = home
+	if s, err = c.ledgerFor(ctx, toLook); err != nil {
 		return err
 	}
 	if info, err = s.Info(ctx); err != nil {
 		return err
 	}
-	return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("the home of " + short(path) + " is " + home + " now") })
+	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("the home of " + short(path) + " is " + home + " now") })
 }
 
 func exists(path string) bool {

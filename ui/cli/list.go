@@ -25,6 +25,9 @@ type listOptions struct {
 // openTabs are what is not settled, what needs a person first.
 var openTabs = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight}
 
+// listCommand prints operations, one page at a time.
+type listCommand struct{ *app }
+
 func newListCommand(a *app) *cobra.Command {
 	var o listOptions
 	var since string
@@ -41,14 +44,14 @@ negates. A key, token, receipt or id is found at once by its beginning; a word i
 searched for from the newest operation to the oldest. Ctrl-C stops a search, and
 prints what was found until then.`,
 		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'",
-		Args:    cobra.ArbitraryArgs, ValidArgsFunction: a.completeFilter,
+		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := filterText(args, since)
 			if err != nil {
 				return err
 			}
 			o.filter = f
-			return a.list(cmd.Context(), o)
+			return listCommand{a}.list(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -63,7 +66,7 @@ prints what was found until then.`,
 }
 
 // list prints one page of operations.
-func (a *app) list(ctx context.Context, o listOptions) error {
+func (c listCommand) list(ctx context.Context, o listOptions) error {
 	tabs, err := o.tabs()
 	if err != nil {
 		return err
@@ -72,16 +75,16 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.ledgerFor(ctx, toLook)
+	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
 	}
-	rows, next, stopped, err := a.pages(ctx, s, tabs, filter, o)
+	rows, next, stopped, err := c.pages(ctx, s, tabs, filter, o)
 	if err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // what was found until then is printed
-	all, err := tickets(ctx, s, a.policyToLookBy(), rows)
+	all, err := tickets(ctx, s, c.policyToLookBy(), rows)
 	if err != nil {
 		return err
 	}
@@ -91,19 +94,19 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 	}
 	data := map[string]any{"operations": ops, "next": text(next)}
 	var below string
-	if !a.json {
-		if below, err = a.underList(ctx, s, o, len(all), next); err != nil {
+	if !c.json {
+		if below, err = c.underList(ctx, s, o, len(all), next); err != nil {
 			return err
 		}
 	}
 	print := func(w *safe.Writer) {
-		writeTable(w, all, a.width())
+		writeTable(w, all, c.width())
 		fmt.Fprintln(w, below)
 	}
 	if stopped != "" {
 		return &failure{Exit: exitError, Code: "stopped", Message: stopped, Hint: "go on with --after " + next, Data: data, Text: print}
 	}
-	return a.done("", data, print)
+	return c.done("", data, print)
 }
 
 // tabs are the lists to print, one after the other.
@@ -128,11 +131,11 @@ func (o listOptions) tabs() ([]ledger.Tab, error) {
 
 // pages fills one page from several lists, and gives the cursor of the next. stopped
 // says how far a search came that Ctrl-C ended; "" when it was not ended.
-func (a *app) pages(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next, stopped string, err error) {
+func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next, stopped string, err error) {
 	searched := 0
-	rows, next, err = a.walk(ctx, s, tabs, f, o, func(n int) bool {
-		if searched += n; n > 0 && !a.json && isTerminal(a.rawErr) {
-			fmt.Fprintf(a.rawErr, "\rsearched %d operations, Ctrl-C stops ", searched)
+	rows, next, err = c.walk(ctx, s, tabs, f, o, func(n int) bool {
+		if searched += n; n > 0 && !c.json && isTerminal(c.rawErr) {
+			fmt.Fprintf(c.rawErr, "\rsearched %d operations, Ctrl-C stops ", searched)
 		}
 		return true
 	})
@@ -143,7 +146,7 @@ func (a *app) pages(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f l
 		return rows, next, fmt.Sprintf("stopped after %d operations were searched: there may be more", searched), nil
 	}
 	o.after, o.limit = next, 1
-	more, rest, err := a.walk(ctx, s, tabs, f, o, func(int) bool { return false })
+	more, rest, err := c.walk(ctx, s, tabs, f, o, func(int) bool { return false })
 	if len(more) == 0 && rest == "" {
 		next = ""
 	}
@@ -158,8 +161,8 @@ const searchStep = 500 * time.Millisecond
 // list it is in. What one list has shown is left out of the last one, which has all.
 // Where a filter has searched for a while, on says whether to go on; the end of ctx
 // ends a search with what was found until then.
-func (a *app) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions, on func(searched int) bool) (rows []ledger.Row, next string, err error) {
-	several, after, now := len(tabs) > 1, o.after, a.clock()
+func (c listCommand) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions, on func(searched int) bool) (rows []ledger.Row, next string, err error) {
+	several, after, now := len(tabs) > 1, o.after, c.clock()
 	if tab, cursor, ok := strings.Cut(after, "/"); ok {
 		at := slices.Index(tabs, ledger.Tab(tab))
 		if at < 0 {
@@ -201,7 +204,7 @@ func (a *app) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f le
 }
 
 // underList says what the list leaves out, and what an empty one means.
-func (a *app) underList(ctx context.Context, s ledger.Store, o listOptions, shown int, next string) (string, error) {
+func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOptions, shown int, next string) (string, error) {
 	more := ""
 	if next != "" {
 		more = fmt.Sprintf("\n%d shown, there are more: --limit, or --after %s", shown, next)
@@ -209,7 +212,7 @@ func (a *app) underList(ctx context.Context, s ledger.Store, o listOptions, show
 	if o.filter != "" || o.tab != "" {
 		return fmt.Sprintf("%d %s", shown, plural(shown, "operation", "operations")) + more, nil
 	}
-	counts, err := s.Counts(ctx, a.clock())
+	counts, err := s.Counts(ctx, c.clock())
 	if err != nil {
 		return "", err
 	}
@@ -219,14 +222,14 @@ func (a *app) underList(ctx context.Context, s ledger.Store, o listOptions, show
 	}
 	switch {
 	case counts.All == 0:
-		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", ticket.Age(a.clock().Sub(info.CreatedAt))), nil
+		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", ticket.Age(c.clock().Sub(info.CreatedAt))), nil
 	case counts.NeedsYou+counts.Checking+counts.InFlight == 0:
 		line := fmt.Sprintf("Nothing needs you. %d settled.", counts.Settled)
 		if counts.Parked > 0 {
 			line += fmt.Sprintf(" %d parked.", counts.Parked)
 		}
 		if !info.LastWrite.IsZero() {
-			line += " Last write " + ticket.Age(a.clock().Sub(info.LastWrite)) + " ago"
+			line += " Last write " + ticket.Age(c.clock().Sub(info.LastWrite)) + " ago"
 			if info.LastBy != "" {
 				line += ", " + safe.Of(info.LastBy).String()
 			}

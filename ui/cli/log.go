@@ -13,6 +13,9 @@ import (
 	"indoubt/ui/ticket"
 )
 
+// logCommand prints the history, and follows it.
+type logCommand struct{ *app }
+
 func newLogCommand(a *app) *cobra.Command {
 	var o logOptions
 	cmd := &cobra.Command{
@@ -23,13 +26,13 @@ line an event. --follow goes on until interrupted; with --json it prints one
 JSON object a line.`,
 		Example:           "  indoubt log --follow\n  indoubt log --since 8h\n  indoubt log --json --after 4711",
 		Args:              maxArgs(1),
-		ValidArgsFunction: a.completeIDs(nil, false),
+		ValidArgsFunction: completion{a}.ids(nil, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.id = args[0]
 			}
 			o.afterGiven = cmd.Flags().Changed("after")
-			return a.log(cmd.Context(), o)
+			return logCommand{a}.log(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -49,7 +52,7 @@ type logOptions struct {
 	limit      int
 }
 
-func (a *app) log(ctx context.Context, o logOptions) error {
+func (c logCommand) log(ctx context.Context, o logOptions) error {
 	if o.limit < 1 {
 		return usage(fmt.Sprintf("--limit %d is not a number of events", o.limit), "")
 	}
@@ -59,14 +62,14 @@ func (a *app) log(ctx context.Context, o logOptions) error {
 		if err != nil {
 			return err
 		}
-		from = a.clock().Add(-d)
+		from = c.clock().Add(-d)
 	}
-	s, err := a.ledgerFor(ctx, toLook)
+	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
 	}
 	if o.id != "" {
-		rec, err := a.read(ctx, s, o.id)
+		rec, err := c.read(ctx, s, o.id)
 		if err != nil {
 			return err
 		}
@@ -82,9 +85,9 @@ func (a *app) log(ctx context.Context, o logOptions) error {
 	}
 	if !o.follow {
 		data := map[string]any{"events": eventsJSON(events), "next": last}
-		return a.done("", data, func(w *safe.Writer) { a.printEvents(w, events) })
+		return c.done("", data, func(w *safe.Writer) { c.printEvents(w, events) })
 	}
-	return a.follow(ctx, s, o.id, events, last, changed)
+	return c.follow(ctx, s, o.id, events, last, changed)
 }
 
 // history reads the events that were asked for, and the number to go on after.
@@ -150,16 +153,16 @@ func before(ctx context.Context, s ledger.Feed, last int64, from time.Time) (int
 }
 
 // follow prints what is there and then what comes, until ctx ends.
-func (a *app) follow(ctx context.Context, s ledger.Feed, id string, events []ledger.Event, last int64, changed <-chan struct{}) error {
+func (c logCommand) follow(ctx context.Context, s ledger.Feed, id string, events []ledger.Event, last int64, changed <-chan struct{}) error {
 	for {
-		if a.json {
+		if c.json {
 			for _, e := range events {
-				if err := a.printJSON(oneEventJSON(e)); err != nil {
+				if err := c.printJSON(oneEventJSON(e)); err != nil {
 					return err
 				}
 			}
 		} else {
-			a.printEvents(a.out, events)
+			c.printEvents(c.out, events)
 		}
 		if len(events) == 0 {
 			select {
@@ -184,7 +187,7 @@ func (a *app) follow(ctx context.Context, s ledger.Feed, id string, events []led
 	}
 }
 
-func (a *app) printEvents(w *safe.Writer, events []ledger.Event) {
+func (c logCommand) printEvents(w *safe.Writer, events []ledger.Event) {
 	for _, e := range events {
 		w.Println(eventLine(e))
 	}

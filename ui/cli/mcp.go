@@ -29,6 +29,9 @@ type mcpFlags struct {
 
 const maxScope = 200 // bytes of a name that is kept with every call
 
+// mcpCommand stands before an MCP server.
+type mcpCommand struct{ *app }
+
 func newMCPCommand(a *app) *cobra.Command {
 	var flags mcpFlags
 	cmd := &cobra.Command{
@@ -67,7 +70,7 @@ In the configuration of an MCP client, put the proxy before the command:
 					return usage("--"+name+" is empty", "leave it out, or give a name")
 				}
 			}
-			return a.mcp(cmd.Context(), args, flags)
+			return mcpCommand{a}.serve(cmd.Context(), args, flags)
 		},
 	}
 	f := cmd.Flags()
@@ -81,8 +84,8 @@ In the configuration of an MCP client, put the proxy before the command:
 	return cmd
 }
 
-func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
-	o := mcpproxy.Options{In: a.stdin, Out: a.rawOut, Server: flags.server}
+func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) error {
+	o := mcpproxy.Options{In: c.stdin, Out: c.rawOut, Server: flags.server}
 	var err error
 	if o.Deadline, err = positive("--deadline", flags.deadline); err != nil {
 		return err
@@ -90,10 +93,10 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	if d := o.Deadline; d != 0 && (d < ledger.MinDeadline || d > ledger.MaxDeadline) {
 		return usage(fmt.Sprintf("--deadline %s is not between %s and %s", flags.deadline, ledger.MinDeadline, ledger.MaxDeadline), "")
 	}
-	if err := a.mcpServer(&o, argv, flags); err != nil {
+	if err := c.server(&o, argv, flags); err != nil {
 		return err
 	}
-	if err := a.mcpRecorder(ctx, &o, flags.source); err != nil {
+	if err := c.record(ctx, &o, flags.source); err != nil {
 		return err
 	}
 	if err := mcpScope(&o, argv, flags); err != nil {
@@ -103,11 +106,11 @@ func (a *app) mcp(ctx context.Context, argv []string, flags mcpFlags) error {
 	o.Log = func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		a.errOut.Println("indoubt: " + line)
+		c.errOut.Println("indoubt: " + line)
 	}
 	defer outlivePipes()()
 	err = mcpproxy.New(o).Run(ctx)
-	a.drain(o.Recorder, 10*time.Second)
+	drain(c.errOut, o.Recorder, 10*time.Second)
 	if err != nil && ctx.Err() == nil {
 		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
 	}
@@ -136,8 +139,8 @@ func mcpScope(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 	return nil
 }
 
-// mcpServer reads which server it is: what it is called, and how it is reached.
-func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
+// server reads which server it is: what it is called, and how it is reached.
+func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 	if strings.ContainsAny(flags.server, " \t\n*\"") {
 		return usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
 	}
@@ -152,7 +155,7 @@ func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) erro
 	case flags.url == "" && len(flags.headers) > 0:
 		return usage("--header is for a server behind --url", "a command gets its secrets from the environment")
 	case flags.url != "":
-		header, err := a.mcpHeader(flags.headers)
+		header, err := c.header(flags.headers)
 		if err != nil {
 			return err
 		}
@@ -170,7 +173,7 @@ func (a *app) mcpServer(o *mcpproxy.Options, argv []string, flags mcpFlags) erro
 			o.Server = identity.CommandName(argv)
 		}
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{a.rawErr}})
+			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{c.rawErr}})
 		}
 	}
 	return nil
@@ -187,8 +190,8 @@ func (w heedless) Write(p []byte) (int, error) {
 
 var envReference = lazyregexp.New(`\$\{env\.([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// mcpHeader reads --header. A value that is not set is said by its name.
-func (a *app) mcpHeader(lines []string) (http.Header, error) {
+// header reads --header. A value that is not set is said by its name.
+func (c mcpCommand) header(lines []string) (http.Header, error) {
 	header := http.Header{}
 	for _, line := range lines {
 		name, value, ok := strings.Cut(line, ":")
@@ -199,7 +202,7 @@ func (a *app) mcpHeader(lines []string) (http.Header, error) {
 		missing := ""
 		value = envReference.ReplaceAllStringFunc(strings.TrimSpace(value), func(reference string) string {
 			variable := envReference.FindStringSubmatch(reference)[1]
-			text := a.env(variable)
+			text := c.env(variable)
 			if text == "" {
 				missing = variable
 			}
@@ -213,24 +216,24 @@ func (a *app) mcpHeader(lines []string) (http.Header, error) {
 	return header, nil
 }
 
-// mcpRecorder opens the ledger and wires the policy, as it changes, and the
+// record opens the ledger and wires the policy, as it changes, and the
 // reader in. A policy that is broken from the start stops it: it may name what
 // must not be stored.
-func (a *app) mcpRecorder(ctx context.Context, o *mcpproxy.Options, source string) error {
-	if _, err := a.policy(); err != nil {
+func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, source string) error {
+	if _, err := c.policy(); err != nil {
 		return err
 	}
-	if err := a.mayChange("record"); err != nil {
+	if err := c.mayChange("record"); err != nil {
 		return err
 	}
-	store, err := a.ledgerFor(ctx, toCreate)
+	store, err := c.ledgerFor(ctx, toCreate)
 	if err != nil {
 		return err
 	}
-	live := a.watchPolicy(context.WithoutCancel(ctx), func(line string) { a.errOut.Println("indoubt: " + line) })
-	from := a.source(source)
+	live := c.watchPolicy(context.WithoutCancel(ctx), func(line string) { c.errOut.Println("indoubt: " + line) })
+	from := c.source(source)
 	o.Store = store
-	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: a.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: a.clock, Log: a.tell,
-		Reader: readNow{a.engine(store, live.inForce, false, nil)}})
+	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: c.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: c.clock, Log: c.tell,
+		Reader: readNow{c.engine(store, live.inForce, false, nil)}})
 	return nil
 }

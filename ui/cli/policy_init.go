@@ -29,9 +29,9 @@ that exists is left as it is.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if listed {
-				return a.listRecipes()
+				return listRecipes(a)
 			}
-			path, names, err := a.whatToInit(args)
+			path, names, err := whatToInit(a, args)
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ that exists is left as it is.`,
 
 // whatToInit tells the recipes from the file: a file has a slash or ends in
 // .yaml.
-func (a *app) whatToInit(args []string) (path string, names []string, err error) {
+func whatToInit(a *app, args []string) (path string, names []string, err error) {
 	path, _ = a.policyFile()
 	files := 0
 	for _, arg := range args {
@@ -104,7 +104,7 @@ func policyFrom(names []string) ([]byte, error) {
 	return text, nil
 }
 
-func (a *app) listRecipes() error {
+func listRecipes(a *app) error {
 	rows := []map[string]any{}
 	for _, name := range recipes.Names() {
 		r, _ := recipes.Get(name)

@@ -26,6 +26,9 @@ type trialOf struct {
 	send             bool
 }
 
+// tryCommand makes the check of a kind once.
+type tryCommand struct{ *app }
+
 func newPolicyTryCommand(a *app) *cobra.Command {
 	var of trialOf
 	cmd := &cobra.Command{
@@ -53,7 +56,7 @@ the kind has no check.`,
 			}
 			return maxArgs(1)(cmd, args)
 		},
-		ValidArgsFunction: a.completeKinds,
+		ValidArgsFunction: completion{a}.kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case of.op == "" && of.input == "" && len(of.answers) == 0:
@@ -71,7 +74,7 @@ the kind has no check.`,
 			if err != nil {
 				return err
 			}
-			return a.try(cmd.Context(), p, kind, of)
+			return tryCommand{a}.try(cmd.Context(), p, kind, of)
 		},
 	}
 	f := cmd.Flags()
@@ -80,34 +83,34 @@ the kind has no check.`,
 	f.StringVar(&of.token, "token", "", "its correlation token (default indoubt-test)")
 	f.StringArrayVar(&of.answers, "answer", nil, "a file with a saved answer, one a page; nothing is asked")
 	f.BoolVar(&of.send, "send", false, "the answer is one to the write, not to the check")
-	_ = cmd.RegisterFlagCompletionFunc("op", a.completeIDs(nil, false))
+	_ = cmd.RegisterFlagCompletionFunc("op", completion{a}.ids(nil, false))
 	return cmd
 }
 
-func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of trialOf) error {
+func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of trialOf) error {
 	if len(of.answers) == 0 {
-		if err := a.mayChange("ask a downstream"); err != nil {
+		if err := c.mayChange("ask a downstream"); err != nil {
 			return err
 		}
 	}
 	if kind.Read == nil && !of.send {
 		return &failure{Exit: exitRefused, Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name), Hint: "write read: for it, and `indoubt policy check`"}
 	}
-	rec, err := a.recordToTry(ctx, kind, of)
+	rec, err := c.record(ctx, kind, of)
 	if err != nil {
 		return err
 	}
 	if its := rec.Operation.Kind; p.Kind(its).Pattern != kind.Pattern {
 		return usage(fmt.Sprintf("%s is a %s, not a %s", rec.Operation.ID, its, kind.Name), "indoubt policy try "+its+" --op "+rec.Operation.ID)
 	}
-	saved, err := a.savedAnswers(of.answers)
+	saved, err := c.savedAnswers(of.answers)
 	if err != nil {
 		return err
 	}
 	if of.send {
-		return a.trySend(ctx, p, kind, rec, saved[0])
+		return c.send(ctx, p, kind, rec, saved[0])
 	}
-	now := a.clock()
+	now := c.clock()
 	if of.op == "" { // nothing was sent, so no clock runs: all of them have run
 		now = rec.Now
 	}
@@ -130,7 +133,7 @@ func (a *app) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of t
 		t.withhold(r.Withhold)
 	}
 	t.withhold(p.Withhold)
-	return a.done("", t, t.write)
+	return c.done("", t, t.write)
 }
 
 // lookUp asks page by page, or takes the saved answers, and gives the request of
@@ -187,8 +190,8 @@ func cannotAsk(err error) error {
 	return f
 }
 
-// trySend judges an answer to a write, by the kind's rules and the general one.
-func (a *app) trySend(ctx context.Context, p *policy.Policy, kind *policy.Kind, rec ledger.Record, saved *policy.SavedAnswer) error {
+// send judges an answer to a write, by the kind's rules and the general one.
+func (c tryCommand) send(ctx context.Context, p *policy.Policy, kind *policy.Kind, rec ledger.Record, saved *policy.SavedAnswer) error {
 	t, page := trialJSON{Found: []effectJSON{}}, pageJSON{}
 	via := kind.Send.Via()
 	if via == "pipeline" {
@@ -213,17 +216,17 @@ func (a *app) trySend(ctx context.Context, p *policy.Policy, kind *policy.Kind, 
 	}
 	t.withhold(request.Withhold)
 	t.withhold(p.Withhold)
-	return a.done("", t, t.write)
+	return c.done("", t, t.write)
 }
 
-// recordToTry is the operation that is named, or one that was never sent.
-func (a *app) recordToTry(ctx context.Context, kind *policy.Kind, of trialOf) (ledger.Record, error) {
+// record is the operation that is named, or one that was never sent.
+func (c tryCommand) record(ctx context.Context, kind *policy.Kind, of trialOf) (ledger.Record, error) {
 	if of.op != "" {
-		s, err := a.ledgerFor(ctx, toLook)
+		s, err := c.ledgerFor(ctx, toLook)
 		if err != nil {
 			return ledger.Record{}, err
 		}
-		return a.read(ctx, s, of.op)
+		return c.read(ctx, s, of.op)
 	}
 	input := []byte(of.input)
 	if of.input == "" {
@@ -236,7 +239,7 @@ func (a *app) recordToTry(ctx context.Context, kind *policy.Kind, of trialOf) (l
 	if token == "" {
 		token = "indoubt-test"
 	}
-	rec := kind.Rehearsal(input, token, "", a.clock().Truncate(time.Second))
+	rec := kind.Rehearsal(input, token, "", c.clock().Truncate(time.Second))
 	rec.Now = kind.Late(rec)
 	return rec, nil
 }
@@ -245,10 +248,10 @@ func (a *app) recordToTry(ctx context.Context, kind *policy.Kind, of trialOf) (l
 const maxSaved = 16 << 20
 
 // savedAnswers reads the answers from their files; nil when none is named.
-func (a *app) savedAnswers(paths []string) ([]*policy.SavedAnswer, error) {
+func (c tryCommand) savedAnswers(paths []string) ([]*policy.SavedAnswer, error) {
 	var out []*policy.SavedAnswer
 	for _, path := range paths {
-		saved, err := a.savedAnswer(path)
+		saved, err := c.savedAnswer(path)
 		if err != nil {
 			return nil, err
 		}
@@ -257,8 +260,8 @@ func (a *app) savedAnswers(paths []string) ([]*policy.SavedAnswer, error) {
 	return out, nil
 }
 
-func (a *app) savedAnswer(path string) (*policy.SavedAnswer, error) {
-	var in io.Reader = a.in
+func (c tryCommand) savedAnswer(path string) (*policy.SavedAnswer, error) {
+	var in io.Reader = c.in
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {

@@ -18,6 +18,9 @@ import (
 	"indoubt/ui/ticket"
 )
 
+// reconcileCommand asks the other side: about some operations, once about all, or on and on.
+type reconcileCommand struct{ *app }
+
 func newReconcileCommand(a *app) *cobra.Command {
 	var watch, dryRun bool
 	var metrics string
@@ -31,10 +34,10 @@ sends automatically where the policy says so.
 Exit 6 when a write that was named is still in doubt; without ids, when any is in
 doubt that no check can be asked of.`,
 		Example:           "  indoubt reconcile\n  indoubt reconcile 0198c1de-7a3b\n  indoubt reconcile --watch --metrics :9464",
-		ValidArgsFunction: a.completeIDs(inDoubt, false),
+		ValidArgsFunction: completion{a}.ids(inDoubt, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dryRun {
-				return a.reconcileWhat(cmd.Context(), args)
+				return reconcileCommand{a}.what(cmd.Context(), args)
 			}
 			if err := a.mayChange("check"); err != nil {
 				return err
@@ -58,11 +61,11 @@ doubt that no check can be asked of.`,
 			}
 			switch {
 			case watch:
-				return a.reconcileOn(cmd.Context(), s, metrics)
+				return reconcileCommand{a}.on(cmd.Context(), s, metrics)
 			case len(args) > 0:
-				return a.reconcileNow(cmd.Context(), s, p, args)
+				return reconcileCommand{a}.now(cmd.Context(), s, p, args)
 			}
-			return a.reconcileOnce(cmd.Context(), s, p)
+			return reconcileCommand{a}.once(cmd.Context(), s, p)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and ask nobody")
@@ -74,23 +77,23 @@ doubt that no check can be asked of.`,
 
 func constantly(p *policy.Policy) func() *policy.Policy { return func() *policy.Policy { return p } }
 
-// reconcileWhat says what would be checked: the operations named, or what is due.
-func (a *app) reconcileWhat(ctx context.Context, args []string) error {
-	s, err := a.ledgerFor(ctx, toLook)
+// what says what would be checked: the operations named, or what is due.
+func (c reconcileCommand) what(ctx context.Context, args []string) error {
+	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
 	}
-	p := a.policyToLookBy()
+	p := c.policyToLookBy()
 	var recs []ledger.Record
 	for _, arg := range args {
-		rec, err := a.read(ctx, s, arg)
+		rec, err := c.read(ctx, s, arg)
 		if err != nil {
 			return err
 		}
 		recs = append(recs, rec)
 	}
 	if len(args) == 0 {
-		due, err := s.Due(ctx, a.clock(), maxEvents)
+		due, err := s.Due(ctx, c.clock(), maxEvents)
 		if err != nil {
 			return err
 		}
@@ -111,37 +114,37 @@ func (a *app) reconcileWhat(ctx context.Context, args []string) error {
 		}
 		results = append(results, r)
 	}
-	if len(results) == 0 && !a.json {
-		return a.done(effectNoop, nil, func(w *safe.Writer) { w.Println("nothing is due") })
+	if len(results) == 0 && !c.json {
+		return c.done(effectNoop, nil, func(w *safe.Writer) { w.Println("nothing is due") })
 	}
-	return a.finish(results)
+	return c.finish(results)
 }
 
-// reconcileNow checks the operations that are named.
-func (a *app) reconcileNow(ctx context.Context, s ledger.Store, p *policy.Policy, args []string) error {
-	engine := a.engine(s, constantly(p), false, nil)
-	run := &decisionRun{app: a, store: s, policy: p}
+// now checks the operations that are named.
+func (c reconcileCommand) now(ctx context.Context, s ledger.Store, p *policy.Policy, args []string) error {
+	engine := c.engine(s, constantly(p), false, nil)
+	run := &decisionRun{app: c.app, store: s, policy: p}
 	results := make([]resultJSON, 0, len(args))
 	for _, arg := range args {
-		rec, err := a.read(ctx, s, arg)
+		rec, err := c.read(ctx, s, arg)
 		if err != nil {
 			results = append(results, failedResult(arg, asFailure(err)))
 			continue
 		}
-		if !a.json && isTerminal(a.errOut) {
-			a.errOut.Printf("checking %s …\n", see(p, rec).Title())
+		if !c.json && isTerminal(c.errOut) {
+			c.errOut.Printf("checking %s …\n", see(p, rec).Title())
 		}
-		r, err := a.checkOne(ctx, engine, run, rec.Operation.ID)
+		r, err := c.checkOne(ctx, engine, run, rec.Operation.ID)
 		if err != nil {
 			r = run.failed(ctx, rec.Operation.ID, err)
 		}
 		r.Asked = arg
 		results = append(results, r)
 	}
-	return a.finish(results)
+	return c.finish(results)
 }
 
-func (a *app) checkOne(ctx context.Context, engine *reconcile.Engine, run *decisionRun, id string) (resultJSON, error) {
+func (c reconcileCommand) checkOne(ctx context.Context, engine *reconcile.Engine, run *decisionRun, id string) (resultJSON, error) {
 	found, err := engine.ReadNow(ctx, id)
 	if err != nil {
 		return resultJSON{}, err
@@ -158,7 +161,7 @@ func (a *app) checkOne(ctx context.Context, engine *reconcile.Engine, run *decis
 	if o.State == ledger.Uncertain {
 		out.OK = false
 		out.failure = &failure{Exit: exitInDoubt, Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
-		if at := found.Read.ProofAt; at.After(a.clock()) && at.Before(ledger.Never) {
+		if at := found.Read.ProofAt; at.After(c.clock()) && at.Before(ledger.Never) {
 			out.failure.Hint = "a check can prove it from " + clockTime(at)
 		}
 		out.Error = out.failure.json()
@@ -179,21 +182,21 @@ type summaryJSON struct {
 	Unchecked    int `json:"unchecked"` // in doubt, and no check can be asked
 }
 
-// reconcileOnce does once what is due.
-func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Policy) error {
+// once checks what is due, and ends.
+func (c reconcileCommand) once(ctx context.Context, s ledger.Store, p *policy.Policy) error {
 	if os.Getenv("GOGC") == "" { // it soon ends: some memory for less work
 		debug.SetGCPercent(400)
 	}
-	engine := a.engine(s, constantly(p), false, nil)
+	engine := c.engine(s, constantly(p), false, nil)
 	sum, err := engine.Once(ctx, func(g reconcile.Progress) {
-		if a.json {
+		if c.json {
 			return
 		}
 		said := ticket.Verdict(g.Read)
 		if g.Err != nil {
 			said = safe.Of(g.Err.Error())
 		}
-		a.errOut.Printf("%d/%d  %s  %s\n", g.Done, g.Total, g.Operation.ID, said)
+		c.errOut.Printf("%d/%d  %s  %s\n", g.Done, g.Total, g.Operation.ID, said)
 	})
 	if err != nil {
 		return err
@@ -225,7 +228,7 @@ func (a *app) reconcileOnce(ctx context.Context, s ledger.Store, p *policy.Polic
 		}
 	}
 	if data.Unchecked == 0 {
-		return a.done(effect, data, write)
+		return c.done(effect, data, write)
 	}
 	if effect == effectNoop {
 		effect = ""
@@ -242,21 +245,21 @@ func reasons(why map[string]int) (lines []string) {
 	return lines
 }
 
-// reconcileOn is the engine without a console. It ends with ctx, after writes
+// on is the engine without a console. It ends with ctx, after writes
 // in flight.
-func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) error {
-	say := func(line string) { a.errOut.Println(clockTime(a.clock()) + "  " + line) }
-	live := a.watchPolicy(ctx, say)
-	engine := a.engine(s, live.inForce, true, say)
+func (c reconcileCommand) on(ctx context.Context, s ledger.Store, metrics string) error {
+	say := func(line string) { c.errOut.Println(clockTime(c.clock()) + "  " + line) }
+	live := c.watchPolicy(ctx, say)
+	engine := c.engine(s, live.inForce, true, say)
 	served := make(chan struct{})
 	if metrics == "" {
 		close(served)
 	} else {
-		shown, done, err := a.serveMetrics(ctx, metrics, s, engine, live.problem)
+		shown, done, err := c.serveMetrics(ctx, metrics, s, engine, live.problem)
 		if err != nil {
 			return err
 		}
-		a.errOut.Println("metrics at " + shown)
+		c.errOut.Println("metrics at " + shown)
 		go func() { <-done; close(served) }()
 	}
 	info, err := s.Info(ctx)
@@ -267,7 +270,7 @@ func (a *app) reconcileOn(ctx context.Context, s ledger.Store, metrics string) e
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
 	followed := make(chan error, 1)
-	go func() { followed <- a.follow(ctx, s, "", nil, info.LastSeq, changed) }()
+	go func() { followed <- logCommand{c.app}.follow(ctx, s, "", nil, info.LastSeq, changed) }()
 	err = <-ended
 	engine.Drain(context.WithoutCancel(ctx))
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {

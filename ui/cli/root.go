@@ -39,7 +39,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &failure{Exit: exitUsage, Code: "usage", Message: err.Error(), Hint: "see `" + cmd.CommandPath() + " --help`"}
 	})
-	a.globalFlags(root)
+	globalFlags(a, root)
 	root.Version = version()
 	root.SetVersionTemplate("indoubt {{.Version}}\n")
 	root.AddGroup(
@@ -85,7 +85,7 @@ func version() string {
 }
 
 // globalFlags are understood by every command.
-func (a *app) globalFlags(root *cobra.Command) {
+func globalFlags(a *app, root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&a.ledgerPath, "ledger", "", "the ledger file (INDOUBT_LEDGER)")
 	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")

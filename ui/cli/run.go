@@ -33,6 +33,9 @@ type runFlags struct {
 // they are the command's.
 const ownVerdict = 100
 
+// runCommand runs a command as one recorded write, and says what became of it.
+type runCommand struct{ *app }
+
 func newRunCommand(a *app) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
@@ -65,14 +68,14 @@ running when it exits 0 is left alone.`,
   done < invoices.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.guard {
-				command.Guard(a.stdin, func(attempt string) { a.guardSaw(cmd.Context(), attempt) })
+				command.Guard(a.stdin, func(attempt string) { runCommand{a}.guardSaw(cmd.Context(), attempt) })
 				return nil
 			}
-			return a.ownVerdict(a.runCommand(cmd.Context(), args, flags))
+			return asOwnVerdict(runCommand{a}.run(cmd.Context(), args, flags))
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return a.ownVerdict(usage(err.Error(), "see `"+cmd.CommandPath()+" --help`"))
+		return asOwnVerdict(usage(err.Error(), "see `"+cmd.CommandPath()+" --help`"))
 	})
 	flags.add(cmd)
 	f := cmd.Flags()
@@ -87,9 +90,9 @@ running when it exits 0 is left alone.`,
 	return cmd
 }
 
-// ownVerdict moves the exit code of what went wrong before the command ran out
+// asOwnVerdict moves the exit code of what went wrong before the command ran out
 // of the way of the command's own.
-func (a *app) ownVerdict(err error) error {
+func asOwnVerdict(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -104,16 +107,16 @@ func (a *app) ownVerdict(err error) error {
 	return &f
 }
 
-func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) error {
+func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) error {
 	if len(argv) == 0 {
 		return usage("run needs a command", "write it behind two dashes: indoubt run --kind post -- curl --fail-with-body …")
 	}
-	request, err := flags.request(a, false)
+	request, err := flags.request(c.app, false)
 	if err != nil {
 		return err
 	}
-	req := command.Request{Request: request, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: a.stdin, Stdout: a.rawOut, Stderr: a.rawErr,
-		Note: func(line string) { a.errOut.Println("indoubt: " + line) }}
+	req := command.Request{Request: request, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: c.stdin, Stdout: c.rawOut, Stderr: c.rawErr,
+		Note: func(line string) { c.errOut.Println("indoubt: " + line) }}
 	if flags.input == "-" {
 		req.Stdin = nil // it was the input
 	}
@@ -130,15 +133,15 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	if status != nil && flags.statusFD > 2 {
 		defer status.Close()
 	}
-	r, err := a.recorder(ctx, request.Source, flags.dryRun)
+	r, err := c.recorder(ctx, request.Source, flags.dryRun)
 	if err != nil {
-		return a.runFailed(status, err)
+		return c.failed(status, err)
 	}
 	if flags.dryRun {
-		return a.rehearseRun(ctx, r, req)
+		return c.rehearse(ctx, r, req)
 	}
 	self, err := os.Executable()
-	path, lost := filepath.Abs(a.ledgerFile())
+	path, lost := filepath.Abs(c.ledgerFile())
 	if err == nil && lost == nil {
 		req.Guard = []string{self, "run", "--guard", "--ledger", path}
 	}
@@ -150,13 +153,13 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 	ctx = context.WithoutCancel(ctx)
 	res, err := command.Run(ctx, r, req)
 	if err != nil {
-		return a.runFailed(status, err)
+		return c.failed(status, err)
 	}
 	exit := res.ExitCode
 	if exit == ownVerdict+exitInDoubt && res.Recorded {
 		exit = flags.doubt
 	}
-	err = a.runEnded(ctx, status, res, exit)
+	err = c.ended(ctx, status, res, exit)
 	if res.Interrupted {
 		tellInterrupt()
 	}
@@ -165,26 +168,26 @@ func (a *app) runCommand(ctx context.Context, argv []string, flags runFlags) err
 
 // guardSaw records what the guard of a killed run has seen. An error is
 // dropped: then the engine looks for the attempt's processes.
-func (a *app) guardSaw(ctx context.Context, attempt string) {
-	store, err := a.open(ctx, toChange)
+func (c runCommand) guardSaw(ctx context.Context, attempt string) {
+	store, err := c.open(ctx, toChange)
 	if err != nil {
 		return
 	}
 	defer store.Close()
 	_, _ = ledger.SeeTreeEmpty(ctx, store, ledger.TreeRequest{ChangeID: ledger.NewID(), AttemptID: attempt,
-		Reason: "run was killed, and its guard has ended all that was left", Actor: a.machine("guard")})
+		Reason: "run was killed, and its guard has ended all that was left", Actor: c.machine("guard")})
 }
 
-// rehearseRun says what run would do.
-func (a *app) rehearseRun(ctx context.Context, r *record.Recorder, req command.Request) error {
+// rehearse says what run would do.
+func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req command.Request) error {
 	res, err := command.Rehearse(ctx, r, req)
 	if err != nil {
 		return err
 	}
-	data := a.begunJSON(ctx, res)
+	data := c.begunJSON(ctx, res)
 	if res.Answer != ledger.AnswerBegun {
 		if res.Answer == ledger.AnswerFinished {
-			return a.done(effectNoop, data, func(w *safe.Writer) { w.Println("would print the stored output; nothing would be sent") })
+			return c.done(effectNoop, data, func(w *safe.Writer) { w.Println("would print the stored output; nothing would be sent") })
 		}
 		return notToSend(res, data)
 	}
@@ -192,7 +195,7 @@ func (a *app) rehearseRun(ctx context.Context, r *record.Recorder, req command.R
 	if res.Attempt.N > 1 {
 		effect = effectWouldUpdate
 	}
-	return a.done(effect, data, func(w *safe.Writer) {
+	return c.done(effect, data, func(w *safe.Writer) {
 		w.Printf("would run attempt %d under key %s: %s\n", res.Attempt.N, res.Operation.Key, strings.Join(res.Operation.Command.Argv, " "))
 	})
 }
@@ -221,46 +224,46 @@ type runJSON struct {
 	TokenSent bool    `json:"token_sent"`
 }
 
-// runEnded reports a run that exits with a code: to the person on standard error, to
+// ended reports a run that exits with a code: to the person on standard error, to
 // the status descriptor as JSON. Standard output belongs to the command.
-func (a *app) runEnded(ctx context.Context, status *os.File, res command.Result, exit int) error {
+func (c runCommand) ended(ctx context.Context, status *os.File, res command.Result, exit int) error {
 	if res.Read {
 		return exitWith(exit)
 	}
 	var data any
-	if status != nil || a.json { // else no one reads it, and the record need not be read again
-		data = a.runJSON(ctx, res, exit)
+	if status != nil || c.json { // else no one reads it, and the record need not be read again
+		data = c.asJSON(ctx, res, exit)
 	}
 	f, effect := runOutcome(res, data)
 	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effect}
 	if res.Answer == ledger.AnswerFinished && !res.Part {
 		// To its reader, a terminal too, this is what the command would have said.
-		_, _ = a.rawOut.Write(res.Stored)
-		if !a.json { // which is on standard error itself
-			a.errOut.Println("indoubt: " + f.Message)
+		_, _ = c.rawOut.Write(res.Stored)
+		if !c.json { // which is on standard error itself
+			c.errOut.Println("indoubt: " + f.Message)
 		}
 	}
 	if res.ExitCode != 0 {
 		e.Error = f.json()
 	}
 	if status != nil {
-		a.writeStatus(status, e)
+		c.writeStatus(status, e)
 	}
 	switch {
-	case a.json && status == nil && !res.Ran && res.Answer != ledger.AnswerFinished:
-		if err := a.printJSON(e); err != nil { // nothing of the command's is on standard output
+	case c.json && status == nil && !res.Ran && res.Answer != ledger.AnswerFinished:
+		if err := c.printJSON(e); err != nil { // nothing of the command's is on standard output
 			return err
 		}
-	case a.json && status == nil:
-		a.writeStatus(a.errOut, e)
+	case c.json && status == nil:
+		c.writeStatus(c.errOut, e)
 	case res.ExitCode != 0 && f.Message != "":
-		a.say(f)
+		c.say(f)
 	}
 	return exitWith(exit)
 }
 
-func (a *app) runJSON(ctx context.Context, res command.Result, exit int) runJSON {
-	data := runJSON{begunJSON: a.begunJSON(ctx, res.BeginResult), Ran: res.Ran, Recorded: res.Recorded, Outcome: text(string(res.Outcome.Outcome)),
+func (c runCommand) asJSON(ctx context.Context, res command.Result, exit int) runJSON {
+	data := runJSON{begunJSON: c.begunJSON(ctx, res.BeginResult), Ran: res.Ran, Recorded: res.Recorded, Outcome: text(string(res.Outcome.Outcome)),
 		Error: text(res.Outcome.Error), ExitCode: exit, TokenSent: res.Attempt.TokenSent}
 	data.Class = data.begunJSON.ErrorClass
 	if c := text(string(res.Outcome.ErrorClass)); c != nil {
@@ -334,22 +337,22 @@ func runVerdict(res command.Result) (code, message string) {
 	return string(res.Operation.State), fmt.Sprintf("%s by %s (%s)", res.Operation.State, res.Operation.Actor, res.Operation.Reason)
 }
 
-// runFailed reports that nothing was run.
-func (a *app) runFailed(status *os.File, err error) error {
+// failed reports that nothing was run.
+func (c runCommand) failed(status *os.File, err error) error {
 	f := asFailure(err)
 	if status != nil {
-		a.writeStatus(status, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data})
+		c.writeStatus(status, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data})
 	}
 	return f
 }
 
-func (a *app) writeStatus(w io.Writer, e envelope) {
+func (c runCommand) writeStatus(w io.Writer, e envelope) {
 	b, err := encode(e)
 	if err == nil {
 		_, err = w.Write(append(b, '\n'))
 	}
 	if err != nil {
-		a.warnf("the status could not be written: %v", err)
+		c.warnf("the status could not be written: %v", err)
 	}
 }
 

@@ -22,6 +22,9 @@ type settleFlags struct {
 	tokenSent, already, dryRun                                bool
 }
 
+// settleCommand records what became of an attempt.
+type settleCommand struct{ *app }
+
 func newSettleCommand(a *app) *cobra.Command {
 	var flags settleFlags
 	cmd := &cobra.Command{
@@ -39,7 +42,9 @@ An answer that comes late is recorded too, and never overwrites a decision.`,
 			}
 			return maxArgs(1)(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.settle(cmd.Context(), args[0], flags) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return settleCommand{a}.settle(cmd.Context(), args[0], flags)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.outcome, "outcome", "", "committed, failed or uncertain")
@@ -95,33 +100,33 @@ func (s settleFlags) request(attempt string) (ledger.SettleRequest, error) {
 	return req, nil
 }
 
-func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) error {
+func (c settleCommand) settle(ctx context.Context, attempt string, flags settleFlags) error {
 	req, err := flags.request(attempt)
 	if err != nil {
 		return err
 	}
-	if err := a.mayChange("settle"); err != nil && !flags.dryRun {
+	if err := c.mayChange("settle"); err != nil && !flags.dryRun {
 		return err
 	}
 	// A mistyped ledger must not be made: the attempt is in one that exists.
-	if _, err := a.ledgerFor(ctx, map[bool]purpose{true: toLook, false: toChange}[flags.dryRun]); err != nil {
+	if _, err := c.ledgerFor(ctx, map[bool]purpose{true: toLook, false: toChange}[flags.dryRun]); err != nil {
 		return err
 	}
-	_, broken := a.policy()
+	_, broken := c.policy()
 	if broken != nil { // what came back is not lost to that (I9)
-		a.rules = policy.Default()
+		c.rules = policy.Default()
 	}
-	r, err := a.recorder(ctx, ledger.Source{}, flags.dryRun)
+	r, err := c.recorder(ctx, ledger.Source{}, flags.dryRun)
 	if err != nil {
 		return err
 	}
 	if flags.idempotencyKey != "" && !flags.dryRun {
-		if req.ChangeID, err = a.settleID(ctx, req, flags); err != nil {
+		if req.ChangeID, err = c.settleID(ctx, req, flags); err != nil {
 			return err
 		}
 	}
 	if broken != nil {
-		a.warnf("the policy cannot be read, and says what in an answer is secret: the result is not kept: %v", broken)
+		c.warnf("the policy cannot be read, and says what in an answer is secret: the result is not kept: %v", broken)
 		req.Result = nil
 	}
 	applied, err := r.Settle(ctx, req)
@@ -137,7 +142,7 @@ func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) err
 	}
 	o := applied.After
 	if o.ID == "" {
-		rec, err := a.store.Read(ctx, ledger.Locator{AttemptID: req.AttemptID})
+		rec, err := c.store.Read(ctx, ledger.Locator{AttemptID: req.AttemptID})
 		if err != nil {
 			return err
 		}
@@ -146,11 +151,11 @@ func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) err
 	data := struct {
 		operationJSON
 		Attempt string `json:"attempt"`
-	}{a.operation(ctx, o), req.AttemptID}
+	}{c.operation(ctx, o), req.AttemptID}
 	if flags.dryRun {
-		data.operationJSON = asJSON(see(a.policyToLookBy(), ledger.Record{Found: true, Operation: o, Now: a.clock()}))
+		data.operationJSON = asJSON(see(c.policyToLookBy(), ledger.Record{Found: true, Operation: o, Now: c.clock()}))
 	}
-	return a.done(effect, data, func(w *safe.Writer) {
+	return c.done(effect, data, func(w *safe.Writer) {
 		line := string(o.State)
 		if o.Conflict != ledger.NoConflict {
 			line += ", " + string(o.Conflict) + ": " + o.ConflictNote
@@ -161,14 +166,14 @@ func (a *app) settle(ctx context.Context, attempt string, flags settleFlags) err
 
 // settleID binds an idempotency key to the attempt and everything said of it,
 // and makes the change id that repeats the change instead of doubling it.
-func (a *app) settleID(ctx context.Context, req ledger.SettleRequest, flags settleFlags) (string, error) {
+func (c settleCommand) settleID(ctx context.Context, req ledger.SettleRequest, flags settleFlags) (string, error) {
 	said, err := json.Marshal([]any{"settle", req})
 	if err != nil {
 		return "", fmt.Errorf("settle: %w", err)
 	}
 	sum := sha256.Sum256(said)
-	run, _, err := a.store.Run(ctx, ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: flags.idempotencyKey, Digest: hex.EncodeToString(sum[:]),
-		Verb: "settle", Actor: a.actor(), CreatedAt: a.clock()})
+	run, _, err := c.store.Run(ctx, ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: flags.idempotencyKey, Digest: hex.EncodeToString(sum[:]),
+		Verb: "settle", Actor: c.actor(), CreatedAt: c.clock()})
 	if err != nil {
 		return "", err
 	}

@@ -27,7 +27,7 @@ func newShowCommand(a *app) *cobra.Command {
 			}
 			return maxArgs(1)(cmd, args)
 		},
-		ValidArgsFunction: a.completeIDs(nil, false),
+		ValidArgsFunction: completion{a}.ids(nil, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.show(cmd.Context(), args[0])
 		},

@@ -33,7 +33,7 @@ and how often a decision was found wrong later. The last is counted since --sinc
 			if err != nil {
 				return err
 			}
-			return a.stats(cmd.Context(), d)
+			return stats(cmd.Context(), a, d)
 		},
 	}
 	cmd.Flags().StringVar(&back, "since", "30d", "how far back decisions are looked at")
@@ -98,7 +98,7 @@ func listed(c ledger.Counts) []listCount {
 		{"all", c.All}, {"parked", c.Parked}, {"conflicts", c.Conflicts}}
 }
 
-func (a *app) stats(ctx context.Context, since time.Duration) error {
+func stats(ctx context.Context, a *app, since time.Duration) error {
 	s, err := a.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
