@@ -142,7 +142,7 @@ func (c *call) isCancelled() bool {
 
 // request is what the call wants, as the recorder is told.
 func (c *call) request() (record.Request, error) {
-	w := record.Request{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Way: c.p.o.Way, Remark: c.p.remarkNext(), Input: c.arguments, Sender: "mcp",
+	w := record.Request{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Way: c.p.o.Way, Remark: c.p.change.remarkNext(), Input: c.arguments, Sender: "mcp",
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
 	key, err := keyIn(c.meta)
@@ -270,7 +270,7 @@ func (c *call) await(o ledger.Operation) []byte {
 // begun sends the call: in its turn, or at once where its turn has passed.
 func (c *call) begun(res record.Begun, remark string) {
 	c.op, c.attempt = res.Operation, res.Attempt
-	c.p.remarked(remark)
+	c.p.change.remarked(remark)
 	c.until = time.Now().Add(res.Until.Left())
 	c.line, _ = withToken(c.frame.Raw, c.arguments, c.rule, c.op.Token)
 	c.dispatch()

@@ -3,6 +3,7 @@ package mcpproxy
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -41,21 +42,21 @@ func (p *Proxy) compare(ctx context.Context) {
 		case p.o.Scope == p.o.Way: // it is known
 			return
 		}
-		if way := p.wayOf(ctx, rec.Operation.ID); way != "" && way != p.o.Way {
-			p.change("the server " + p.o.Server + " is reached otherwise than at its last call (another command, directory or URL), and counts as the same one: " +
+		if way := wayOf(ctx, p.o.Store, rec.Operation.ID); way != "" && way != p.o.Way {
+			p.changed("the server " + p.o.Server + " is reached otherwise than at its last call (another command, directory or URL), and counts as the same one: " +
 				"if it is another one, give it another --server or --scope")
 		}
 		return
 	}
 	if elsewhere {
-		p.change("the server " + p.o.Server + " is another one than at its last calls (another command, directory or URL, or another --scope): " +
+		p.changed("the server " + p.o.Server + " is another one than at its last calls (another command, directory or URL, or another --scope): " +
 			"a call that is in doubt there is not held back here; if it is the same one, give both the same --scope")
 	}
 }
 
 // wayOf is how the server was reached when the operation was last begun.
-func (p *Proxy) wayOf(ctx context.Context, id string) (way string) {
-	events, err := p.o.Store.Events(ctx, id, 0, maxEvents)
+func wayOf(ctx context.Context, store ledger.Feed, id string) (way string) {
+	events, err := store.Events(ctx, id, 0, maxEvents)
 	if err != nil {
 		return ""
 	}
@@ -68,35 +69,48 @@ func (p *Proxy) wayOf(ctx context.Context, id string) (way string) {
 	return way
 }
 
-func (p *Proxy) change(words string) {
-	p.mu.Lock()
-	p.changed, p.remark = words, true
-	p.mu.Unlock()
+// changed tells the log of a change, and keeps it for the calls that come.
+func (p *Proxy) changed(words string) {
+	p.change.found(words)
 	p.o.Log(words)
+}
+
+// change is how the server is another one than it was.
+type change struct {
+	mu    sync.Mutex
+	words string // a sentence; "" where nothing has changed
+	due   bool   // the next recorded call is to say so
+}
+
+func (c *change) found(words string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.words, c.due = words, true
 }
 
 // remarkNext is what the next recorded call says of a change; remarked is told that
 // one has.
-func (p *Proxy) remarkNext() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.remark {
+func (c *change) remarkNext() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.due {
 		return ""
 	}
-	return p.changed
+	return c.words
 }
 
-func (p *Proxy) remarked(remark string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.remark = p.remark && remark != p.changed
+func (c *change) remarked(remark string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.due = c.due && remark != c.words
 }
 
-func (p *Proxy) changedWords() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.changed == "" {
+// note is what the status tool says of a change.
+func (c *change) note() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.words == "" {
 		return ""
 	}
-	return "Note: " + p.changed + "."
+	return "Note: " + c.words + "."
 }

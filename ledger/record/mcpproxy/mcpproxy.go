@@ -98,17 +98,17 @@ type Proxy struct {
 	out   lineWriter
 	queue chan *slot
 	tools tools
+	tasks taskList
+
+	change change // of the server
 
 	mu      sync.Mutex
 	flights map[string]*flight // client requests by id
 	client  string             // who it is, by its own word
-	changed string             // how the server is another one than it was, in a sentence
-	remark  bool               // the next recorded call is to say so
 	ended   []string           // ids of answered calls still in flights, oldest first
 	own     map[string]chan mcpwire.Frame
 	asked   int64 // own requests made
-	tasks   map[string]*task
-	closing bool // no new calls are taken
+	closing bool  // no new calls are taken
 
 	lifetime
 
@@ -134,7 +134,7 @@ func New(o Options) *Proxy {
 		o: o, session: ledger.NewID(), prefix: "indoubt-" + strconv.FormatUint(rand.Uint64(), 36) + "-",
 		status: statusName(o.Server),
 		gone:   make(chan struct{}), spoken: make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
-		flights: map[string]*flight{}, own: map[string]chan mcpwire.Frame{}, tasks: map[string]*task{},
+		flights: map[string]*flight{}, own: map[string]chan mcpwire.Frame{},
 	}
 }
 

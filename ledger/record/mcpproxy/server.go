@@ -45,7 +45,7 @@ func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 		case "notifications/tools/list_changed":
 			p.tools.forget()
 		case "notifications/tasks", "notifications/tasks/status":
-			if p.knowsTask(textOf(f.Params["taskId"])) {
+			if p.tasks.knows(textOf(f.Params["taskId"])) {
 				p.taskTold(line, textOf(f.Params["taskId"]), f.Members["params"], aNotice)
 				return
 			}

@@ -125,7 +125,7 @@ func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Du
 		c.p.o.Log("what the server asked for could not be recorded, so that the call will be in doubt: " + err.Error())
 	}
 	if isTask {
-		c.p.keepTask(id, &task{op: c.op, attempt: c.attempt.ID, rule: c.rule, meta: c.meta, what: c.what, poll: poll, until: time.Now().Add(req.For)})
+		c.p.tasks.keep(id, &task{op: c.op, attempt: c.attempt.ID, rule: c.rule, meta: c.meta, what: c.what, poll: poll, until: time.Now().Add(req.For)})
 	}
 	c.end(r.line)
 }

@@ -106,11 +106,11 @@ func (c *call) standings() []byte {
 		s := standingOf(rec)
 		return c.toolResult(map[string]any{"operations": []standing{s}}, s.Advice, false, true)
 	}
-	list, more, err := c.p.open(ctx)
+	list, more, err := openCalls(ctx, c.p.o.Store)
 	if err != nil {
 		return c.failure(codeInternal, "the ledger cannot be read: "+err.Error())
 	}
-	return c.toolResult(map[string]any{"operations": list, "more": more}, strings.TrimSpace(summary(list, more)+" "+c.p.changedWords()), false, true)
+	return c.toolResult(map[string]any{"operations": list, "more": more}, strings.TrimSpace(summary(list, more)+" "+c.p.change.note()), false, true)
 }
 
 func summary(list []standing, more bool) string {
@@ -133,9 +133,9 @@ func summary(list []standing, more bool) string {
 		"Do not repeat any of them, neither here nor in another way; go on with what does not depend on them. Ask again after %s.", pending, least, len(list)-pending, again)
 }
 
-// open are the tool calls in the ledger that are under way, then those in doubt,
+// openCalls are the tool calls in the ledger that are under way, then those in doubt,
 // newest first.
-func (p *Proxy) open(ctx context.Context) (list []standing, more bool, err error) {
+func openCalls(ctx context.Context, store ledger.Store) (list []standing, more bool, err error) {
 	list = []standing{}
 	for _, part := range []struct {
 		tab   ledger.Tab
@@ -143,7 +143,7 @@ func (p *Proxy) open(ctx context.Context) (list []standing, more bool, err error
 	}{{ledger.TabInFlight, ledger.Pending}, {ledger.TabAll, ledger.Uncertain}} { // a parked one is in TabAll only
 		q := ledger.Query{Tab: part.tab, Order: ledger.OrderNewest, Limit: mostListed, Now: time.Now(), Filter: ledger.Filter{
 			Text: "state:" + string(part.state), Terms: []ledger.Term{{Field: "state", Value: string(part.state)}, {Field: "kind", Value: kindPrefix + "*"}}}}
-		page, err := p.o.Store.Page(ctx, q)
+		page, err := store.Page(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
@@ -152,7 +152,7 @@ func (p *Proxy) open(ctx context.Context) (list []standing, more bool, err error
 			if len(list) == mostListed {
 				return list, true, nil
 			}
-			rec, err := p.o.Store.Read(ctx, ledger.Locator{ID: row.ID})
+			rec, err := store.Read(ctx, ledger.Locator{ID: row.ID})
 			if err != nil {
 				return nil, false, err
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -23,29 +25,42 @@ type task struct {
 	until   time.Time
 }
 
-const (
-	keptTasks = 4096
-)
+const keptTasks = 4096
 
-func (p *Proxy) keepTask(id string, t *task) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for old := range p.tasks {
-		if len(p.tasks) < keptTasks {
+// taskList holds the tasks that are known, by their ids.
+type taskList struct {
+	mu   sync.Mutex
+	byID map[string]*task
+}
+
+func (l *taskList) keep(id string, t *task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byID == nil {
+		l.byID = map[string]*task{}
+	}
+	for old := range l.byID {
+		if len(l.byID) < keptTasks {
 			break
 		}
-		delete(p.tasks, old)
+		delete(l.byID, old)
 	}
-	p.tasks[id] = t
+	l.byID[id] = t
 }
 
-func (p *Proxy) taskOf(id string) *task {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tasks[id]
+func (l *taskList) of(id string) *task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byID[id]
 }
 
-func (p *Proxy) knowsTask(id string) bool { return id != "" && p.taskOf(id) != nil }
+func (l *taskList) knows(id string) bool { return id != "" && l.of(id) != nil }
+
+func (l *taskList) all() map[string]*task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.byID)
+}
 
 // resumes reports whether the call says that it continues an earlier one.
 func (c *call) resumes() bool {
@@ -250,7 +265,7 @@ func (p *Proxy) taskTold(line []byte, id string, said json.RawMessage, w word) {
 // returns the operation when it is committed.
 func (p *Proxy) takeTask(id string, said json.RawMessage, isState bool) (operationID, what string) {
 	ctx := context.WithoutCancel(p.ctx)
-	t := p.taskOf(id)
+	t := p.tasks.of(id)
 	rec, err := p.o.Store.Read(ctx, ledger.Locator{Scope: p.o.Scope, Awaits: outcome.AwaitsTask(id)})
 	if err == nil && rec.State() == ledger.Pending {
 		var meta json.RawMessage
@@ -281,9 +296,7 @@ func (p *Proxy) keepTasks() {
 	if p.conn == nil || isClosed(p.gone) {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id, t := range p.tasks {
+	for id, t := range p.tasks.all() {
 		p.calls.Add(1)
 		go func() {
 			defer p.calls.Done()
