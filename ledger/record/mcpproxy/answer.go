@@ -155,7 +155,7 @@ func (c *call) tell(t told, isError bool) []byte {
 	return c.toolResult(t, t.Advice, isError || schema, known && !schema)
 }
 
-func (c *call) toolResult(said any, sentence string, isError, structured bool) []byte {
+func (c *toolCall) toolResult(said any, sentence string, isError, structured bool) []byte {
 	text := encode(said)
 	content := []map[string]string{{"type": "text", "text": sentence}, {"type": "text", "text": string(text)}}
 	result := fmt.Appendf(nil, `{"content":%s,"isError":%t,"_meta":{%q:%s}`, encode(content), isError, metaOutcome, text)
@@ -170,12 +170,12 @@ func (c *call) toolResult(said any, sentence string, isError, structured bool) [
 
 // stateless reports whether the call is of revision 2026-07-28 or later: those say
 // theirs with every request.
-func (c *call) stateless() bool {
+func (c *toolCall) stateless() bool {
 	meta, _ := once(c.meta)
 	return meta["io.modelcontextprotocol/protocolVersion"] != nil
 }
 
-func (c *call) failure(code int, why string) []byte {
+func (c *toolCall) failure(code int, why string) []byte {
 	return failureLine(c.frame.ID, code, "indoubt: "+why)
 }
 

@@ -16,14 +16,19 @@ import (
 	"indoubt/ledger/wire/mcpwire"
 )
 
-// call is one tools/call of the client.
-type call struct {
-	p         *Proxy
+// toolCall is what a client sent as a tools/call.
+type toolCall struct {
 	frame     mcpwire.Frame
 	tool      string
 	arguments json.RawMessage // as they came; "{}" where there are none
 	meta      json.RawMessage
-	what      string // digest of tool and arguments: what identical calls share
+}
+
+// call is one tools/call of the client, on its way to the server or to an answer.
+type call struct {
+	toolCall
+	p    *Proxy
+	what string // digest of tool and arguments: what identical calls share
 
 	ctx    context.Context // ends when no client waits for its answer any more
 	giveUp context.CancelFunc
@@ -52,7 +57,7 @@ type call struct {
 }
 
 func (p *Proxy) newCall(f mcpwire.Frame) *call {
-	c := &call{p: p, frame: f, tool: f.Name(), arguments: f.Params["arguments"], meta: f.Params["_meta"],
+	c := &call{p: p, toolCall: toolCall{frame: f, tool: f.Name(), arguments: f.Params["arguments"], meta: f.Params["_meta"]},
 		ready: make(chan struct{}), settled: make(chan struct{}), told: make(chan struct{}), replies: make(chan reply, 1)}
 	if absent(c.arguments) {
 		c.arguments = json.RawMessage("{}")

@@ -63,7 +63,7 @@ func (l *taskList) all() map[string]*task {
 }
 
 // resumes reports whether the call says that it continues an earlier one.
-func (c *call) resumes() bool {
+func (c *toolCall) resumes() bool {
 	return c.frame.Params["requestState"] != nil || c.frame.Params["inputResponses"] != nil
 }
 
@@ -166,7 +166,7 @@ func (c *call) join(o ledger.Operation, id string) []byte {
 }
 
 // knowsTasks reports whether the caller can be answered with a task.
-func (c *call) knowsTasks() bool {
+func (c *toolCall) knowsTasks() bool {
 	if c.frame.Params["task"] != nil {
 		return true
 	}
@@ -178,7 +178,7 @@ func (c *call) knowsTasks() bool {
 
 // taskHandle answers a call with the task that is under way, in the words of the
 // revision that the server speaks.
-func (c *call) taskHandle(now json.RawMessage) []byte {
+func (c *toolCall) taskHandle(now json.RawMessage) []byte {
 	if m, _ := once(now); m["resultType"] != nil {
 		if handle, ok := mcpwire.Set(now, []byte(`"task"`), "resultType"); ok {
 			return resultLine(c.frame.ID, handle)
