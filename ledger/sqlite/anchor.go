@@ -92,7 +92,7 @@ func lostLog(path string) error {
 // anchored reports whether everything that is written is where the next one looks
 // for it. Every write transaction asks before it and, before it is acknowledged,
 // after it. Errors: *DisplacedError.
-func (s *Store) anchored() error {
+func (s *handle) anchored() error {
 	now, err := filesAt(s.path)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *Store) anchored() error {
 
 // anchor takes the files that are there now for those in use. A connection that
 // writes has made the log by now.
-func (s *Store) anchor() error {
+func (s *handle) anchor() error {
 	now, err := filesAt(s.path)
 	if err == nil && s.writer != nil && (!now.wal.there() || !now.shm.there()) {
 		err = lostLog(s.path)

@@ -50,7 +50,7 @@ func inUse(path string) (bool, error) {
 // abandon closes what is open without a checkpoint, which SQLite makes of a log
 // when the last one leaves that has the ledger open. A lock of our own keeps it
 // from taking us for the last one.
-func (s *Store) abandon() error {
+func (s *handle) abandon() error {
 	f, err := os.Open(s.path)
 	if err != nil {
 		return &IOError{s.path, err}
@@ -65,7 +65,7 @@ func (s *Store) abandon() error {
 
 // alone reports whether no other process has the ledger open. The file stays open
 // until the connections are closed: this process would lose its locks with it.
-func (s *Store) alone() (bool, error) {
+func (s *handle) alone() (bool, error) {
 	if s.probe == nil {
 		f, err := os.Open(s.path)
 		if err != nil {

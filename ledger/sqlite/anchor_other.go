@@ -16,6 +16,6 @@ func fileAt(path string) (file, error) {
 
 func inUse(string) (bool, error) { return false, nil }
 
-func (s *Store) abandon() error { return lostLog(s.path) }
+func (s *handle) abandon() error { return lostLog(s.path) }
 
-func (s *Store) alone() (bool, error) { return false, nil }
+func (s *handle) alone() (bool, error) { return false, nil }

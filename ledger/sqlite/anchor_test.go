@@ -45,7 +45,7 @@ func keys(t *testing.T, path string) map[string]bool {
 	s := must1[*Store](t)(Open(ctx, path, Options{}))
 	defer s.Close()
 	out := map[string]bool{}
-	for _, key := range must1[[]string](t)(collect(outside{ctx, s}, func(rows *sql.Rows) (key string, err error) { return key, rows.Scan(&key) },
+	for _, key := range must1[[]string](t)(collect(outside{ctx, s.handle}, func(rows *sql.Rows) (key string, err error) { return key, rows.Scan(&key) },
 		`SELECT key FROM operations`)) {
 		out[key] = true
 	}

@@ -25,6 +25,6 @@ func inUse(string) (bool, error) { return false, nil }
 
 // abandon needs locks that only Linux has: SQLite would write a log that is not
 // to count any more into the file.
-func (s *Store) abandon() error { return lostLog(s.path) }
+func (s *handle) abandon() error { return lostLog(s.path) }
 
-func (s *Store) alone() (bool, error) { return false, nil }
+func (s *handle) alone() (bool, error) { return false, nil }

@@ -40,7 +40,7 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 	if err := errors.Join(os.Chmod(part, 0o600), syncFile(part)); err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
-	if err := s.copyKey(to); err != nil {
+	if err := copyKey(s.path, to); err != nil {
 		return err
 	}
 	if err := os.Link(part, to); err != nil { // fails where somebody was first
@@ -49,8 +49,8 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 	return errors.Join(os.Remove(part), syncDir(filepath.Dir(to)))
 }
 
-func (s *Store) copyKey(to string) error {
-	from, err := openSide(s.path, keyFile, os.O_RDONLY)
+func copyKey(path, to string) error {
+	from, err := openSide(path, keyFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -22,14 +22,14 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 }
 
 // write runs a job, if this ledger may be written here.
-func (s *Store) write(ctx context.Context, run func(*tx) error) error {
+func (s *handle) write(ctx context.Context, run func(*tx) error) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
 	return s.writer.do(ctx, run)
 }
 
-func (s *Store) writable() error {
+func (s *handle) writable() error {
 	switch {
 	case s.copied != "":
 		return fmt.Errorf("%w (%s)", ledger.ErrCopied, s.copied)
@@ -41,7 +41,7 @@ func (s *Store) writable() error {
 
 // change is the job of one Change. A change that lost a race to a writer that
 // ignores the write lock starts again from what is there now.
-func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied) func(*tx) error {
+func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied) func(*tx) error {
 	if changeID == "" {
 		changeID = ledger.NewID()
 	}

@@ -11,7 +11,7 @@ import (
 
 // DoubtCounts returns how doubts ended, as the database has kept it.
 func (s *Store) DoubtCounts(ctx context.Context) ([]ledger.DoubtCount, error) {
-	counts, err := collect(outside{ctx, s}, func(rows *sql.Rows) (t ledger.DoubtCount, err error) {
+	counts, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (t ledger.DoubtCount, err error) {
 		return t, rows.Scan(&t.Kind, &t.Class, &t.Landed, &t.Missed)
 	}, `SELECT kind, class, landed, missed FROM tallies ORDER BY kind, class`)
 	return counts, translate(s.path, err)
@@ -72,7 +72,7 @@ func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accurac
 	if err != nil {
 		return nil, translate(s.path, err)
 	}
-	accuracy, err := collect(outside{ctx, s}, func(rows *sql.Rows) (a ledger.Accuracy, err error) {
+	accuracy, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (a ledger.Accuracy, err error) {
 		return a, rows.Scan(&a.Actor, &a.Machine, &a.Verb, &a.Decided, &a.Wrong)
 	}, `
 		SELECT e.actor, e.machine, e.verb, count(*),
@@ -93,7 +93,7 @@ func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accurac
 // seqAt is an event from which on everything since a time is to be found. The
 // history is in the order of time but for clocks that were set back, which an
 // hour allows for.
-func (s *Store) seqAt(ctx context.Context, since time.Time) (int64, error) {
+func (s *handle) seqAt(ctx context.Context, since time.Time) (int64, error) {
 	if since.IsZero() {
 		return 0, nil
 	}

@@ -16,9 +16,9 @@ func (s *Store) Events(ctx context.Context, operationID string, after int64, lim
 	var events []ledger.Event
 	var err error
 	if operationID == "" {
-		events, err = collect(outside{ctx, s}, scanEvent, eventColumns+` WHERE seq > ? ORDER BY seq LIMIT ?+0`, after, limit)
+		events, err = collect(outside{ctx, s.handle}, scanEvent, eventColumns+` WHERE seq > ? ORDER BY seq LIMIT ?+0`, after, limit)
 	} else {
-		events, err = collect(outside{ctx, s}, scanEvent,
+		events, err = collect(outside{ctx, s.handle}, scanEvent,
 			eventColumns+` WHERE operation_id = ? AND operation_id <> '' AND seq > ? ORDER BY seq LIMIT ?+0`, operationID, after, limit)
 	}
 	return events, translate(s.path, err)

@@ -25,7 +25,7 @@ const (
 
 // finder makes one page.
 type finder struct {
-	s     *Store
+	s     *handle
 	q     ledger.Query
 	began time.Time
 	page  ledger.Page

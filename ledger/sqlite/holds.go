@@ -64,7 +64,7 @@ func (tx *tx) happened(changeID string) (known bool, err error) {
 
 // Holds returns the holds in force at now.
 func (s *Store) Holds(ctx context.Context, now time.Time) ([]ledger.Hold, error) {
-	holds, err := loadHolds(outside{ctx, s}, now)
+	holds, err := loadHolds(outside{ctx, s.handle}, now)
 	return holds, translate(s.path, err)
 }
 

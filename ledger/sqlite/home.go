@@ -98,7 +98,7 @@ func (tx *tx) setHome(h home) error {
 	return nil
 }
 
-func (s *Store) settleDown(ctx context.Context, h home) error {
+func (s *handle) settleDown(ctx context.Context, h home) error {
 	return s.writer.do(ctx, func(tx *tx) error { return tx.setHome(h) })
 }
 

@@ -33,12 +33,12 @@ func (e *KeyError) Error() string {
 // ledger, for all its recorders, and lies beside it; the ledger keeps a value to
 // check it by. It is made on first need. Errors: *KeyError, *SideFileError.
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
-	m, err := readMeta(outside{ctx, s})
+	m, err := readMeta(outside{ctx, s.handle})
 	if err != nil {
 		return nil, err
 	}
 	if check := m["digests.check"]; check != "" {
-		return s.checkedKey(check)
+		return checkedKey(s.path, check)
 	}
 	if s.writer == nil { // nothing here was told by its digest yet
 		return newKey()
@@ -50,10 +50,10 @@ func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
 			return err
 		}
 		if check := m["digests.check"]; check != "" { // another process was first
-			key, err = s.checkedKey(check)
+			key, err = checkedKey(s.path, check)
 			return err
 		}
-		if key, err = s.makeKey(); err != nil {
+		if key, err = makeKey(s.path); err != nil {
 			return err
 		}
 		return tx.setMeta("digests.check", keyCheck(key))
@@ -62,10 +62,10 @@ func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
 }
 
 // checkedKey reads the key that the ledger knows the check value of.
-func (s *Store) checkedKey(check string) ([]byte, error) {
-	f, err := openSide(s.path, keyFile, os.O_RDONLY)
+func checkedKey(path, check string) ([]byte, error) {
+	f, err := openSide(path, keyFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &KeyError{s.path + keyFile, "is not there"}
+		return nil, &KeyError{path + keyFile, "is not there"}
 	}
 	if err != nil {
 		return nil, err
@@ -74,17 +74,17 @@ func (s *Store) checkedKey(check string) ([]byte, error) {
 	key, err := readKey(f)
 	switch {
 	case err != nil:
-		return nil, &KeyError{s.path + keyFile, "holds no key"}
+		return nil, &KeyError{path + keyFile, "holds no key"}
 	case keyCheck(key) != check:
-		return nil, &KeyError{s.path + keyFile, "is another one"}
+		return nil, &KeyError{path + keyFile, "is another one"}
 	}
 	return key, nil
 }
 
 // makeKey makes the key's file, or takes one that was made by a process that died
 // before the ledger knew of it.
-func (s *Store) makeKey() ([]byte, error) {
-	f, err := openSide(s.path, keyFile, os.O_CREATE|os.O_RDWR)
+func makeKey(path string) ([]byte, error) {
+	f, err := openSide(path, keyFile, os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *Store) makeKey() ([]byte, error) {
 	}
 	text := hex.EncodeToString(key) + "\n"
 	if _, err = f.WriteAt([]byte(text), 0); err == nil {
-		err = errors.Join(f.Truncate(int64(len(text))), f.Sync(), syncDir(filepath.Dir(s.path)))
+		err = errors.Join(f.Truncate(int64(len(text))), f.Sync(), syncDir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write the key of the ledger's digests: %w", err)

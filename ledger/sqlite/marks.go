@@ -9,7 +9,7 @@ import (
 
 // Keyed asks the index of keys.
 func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
-	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) {
+	ids, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (id string, err error) {
 		return id, rows.Scan(&id)
 	}, `SELECT id FROM operations WHERE key = ? AND key_live = 1 ORDER BY created_at DESC, id DESC LIMIT ?+0`, key, limit)
 	return ids, translate(s.path, err)
@@ -20,7 +20,7 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 	if value == "" {
 		return nil, nil
 	}
-	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) {
+	ids, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (id string, err error) {
 		return id, rows.Scan(&id)
 	}, `SELECT o.id FROM marks m JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY o.created_at DESC, o.id DESC LIMIT ?+0`, value, limit)
 	return ids, translate(s.path, err)
@@ -48,7 +48,7 @@ const kindRules = `
 // Mark looks for what is to be marked outside of the write, and writes only where
 // there is something.
 func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) ledger.Marks, limit int) (more bool, err error) {
-	pairs, err := collect(outside{ctx, s}, func(rows *sql.Rows) (p [2]string, err error) {
+	pairs, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (p [2]string, err error) {
 		return p, rows.Scan(&p[0], &p[1])
 	}, kindRules)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 		if want == "" || want == p[1] {
 			continue
 		}
-		ops, err := collect(outside{ctx, s}, scanOperation, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?+0`, p[0], p[1], limit)
+		ops, err := collect(outside{ctx, s.handle}, scanOperation, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?+0`, p[0], p[1], limit)
 		if err != nil {
 			return false, translate(s.path, err)
 		}

@@ -19,7 +19,7 @@ type keeper struct {
 	done  sync.WaitGroup
 }
 
-func keep(s *Store) *keeper {
+func keep(s *handle) *keeper {
 	k := &keeper{stop: make(chan struct{})}
 	k.done.Go(func() {
 		ticker := time.NewTicker(time.Second)
@@ -33,7 +33,7 @@ func keep(s *Store) *keeper {
 			switch {
 			case s.anchored() == nil:
 				if s.writer != nil {
-					s.reserve()
+					reserve(s.path)
 				}
 			case s.writer != nil: // what stays wrong is told when it is asked for
 				_ = s.writer.do(context.Background(), func(*tx) error { return nil })
@@ -56,7 +56,7 @@ func (k *keeper) end() {
 // may send because of it: the ledger is not where its path leads, and what has
 // happened is written down there all the same, because it may come back. The
 // caller holds the write lock. Errors: *DisplacedError.
-func (s *Store) ready() (gone, err error) {
+func (s *handle) ready() (gone, err error) {
 	now, err := filesAt(s.path)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Store) ready() (gone, err error) {
 
 // mend lets go of a log that is not beside the ledger any more. What is in there
 // goes into the ledger first, unless others have gone on without it.
-func (s *Store) mend(was, now files) error {
+func (s *handle) mend(was, now files) error {
 	ours := now.shm.is(was.shm) // a process that opens the ledger without its index makes another one
 	switch {
 	case s.writer == nil:
@@ -120,7 +120,7 @@ func (s *Store) mend(was, now files) error {
 }
 
 // leave closes what is open. A log that is not to count any more is left as it is.
-func (s *Store) leave() error {
+func (s *handle) leave() error {
 	if s.anchored() == nil {
 		return s.disconnect()
 	}

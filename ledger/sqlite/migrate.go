@@ -92,7 +92,7 @@ func (tx *tx) climb(steps []step, has int) error {
 }
 
 // foundIn writes down when and where the ledger was made.
-func (s *Store) foundIn(tx *tx) error {
+func (s *handle) foundIn(tx *tx) error {
 	h, err := homeOf(s.path, s.opts.Home)
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)

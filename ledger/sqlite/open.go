@@ -129,18 +129,18 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if err := settled(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), firstStep: firstStep, snapshots: make(chan struct{}, wide-1)}
+	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), firstStep: firstStep, snapshots: make(chan struct{}, wide-1)}
 	var meta map[string]string
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
 	} else {
 		meta, err = s.openWriter(ctx, create)
 	}
-	return s, s.finish(ctx, meta, err)
+	return &Store{s}, s.finish(ctx, meta, err)
 }
 
 // finish closes what was opened when something went wrong.
-func (s *Store) finish(ctx context.Context, meta map[string]string, err error) error {
+func (s *handle) finish(ctx context.Context, meta map[string]string, err error) error {
 	if err == nil {
 		err = s.identify(ctx, meta)
 	}
@@ -162,7 +162,7 @@ func (s *Store) finish(ctx context.Context, meta map[string]string, err error) e
 // openWriter opens the file for writing, checks or makes its schema, and sets up
 // the reader pool beside it. Each connection reads the whole schema, which is most
 // of what opening costs: here it is one.
-func (s *Store) openWriter(ctx context.Context, create bool) (meta map[string]string, err error) {
+func (s *handle) openWriter(ctx context.Context, create bool) (meta map[string]string, err error) {
 	// Looked at before anything is written: opening must not turn a foreign
 	// database into WAL.
 	current, err := s.look(ctx, create)
@@ -191,7 +191,7 @@ func (s *Store) openWriter(ctx context.Context, create bool) (meta map[string]st
 
 // connect opens what the store reads and writes with, and takes the files that
 // are there for its own. The reader's connections are made when they are needed.
-func (s *Store) connect(ctx context.Context) error {
+func (s *handle) connect(ctx context.Context) error {
 	if s.writer != nil {
 		if err := s.writer.connect(ctx); err != nil {
 			return err
@@ -217,7 +217,7 @@ func (s *Store) connect(ctx context.Context) error {
 // this medium, only lets read. SQLite would want to make the log that it reads with,
 // and where it can, leave files that the ledger's owner may not write. When a
 // writer comes, its log shows that.
-func (s *Store) whole() bool {
+func (s *handle) whole() bool {
 	at, err := filesAt(s.path)
 	return err == nil && at.wal.size == 0 && !at.shm.there() && writableBy(s.path) != nil
 }
@@ -225,7 +225,7 @@ func (s *Store) whole() bool {
 // disconnect closes what connect opened. The writer goes last: the last
 // connection folds the -wal file into the ledger, which one that only reads
 // cannot do.
-func (s *Store) disconnect() error {
+func (s *handle) disconnect() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
@@ -261,7 +261,7 @@ const wide = 4
 const disconnectIn = 5 * time.Second
 
 // openReader opens a ledger that is only read.
-func (s *Store) openReader(ctx context.Context) (map[string]string, error) {
+func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 	s.notifier = &notifier{path: s.path + ".bell"}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
@@ -275,7 +275,7 @@ func (s *Store) openReader(ctx context.Context) (map[string]string, error) {
 
 // look checks the file through a connection that cannot write. current tells that
 // its schema is this program's.
-func (s *Store) look(ctx context.Context, create bool) (current bool, err error) {
+func (s *handle) look(ctx context.Context, create bool) (current bool, err error) {
 	db, err := sql.Open("sqlite", dsn(s.path, "ro"))
 	if err != nil {
 		return false, fmt.Errorf("open the ledger: %w", err)
@@ -326,7 +326,7 @@ func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create
 }
 
 // identify takes what the ledger knows of itself and tells a copy.
-func (s *Store) identify(ctx context.Context, m map[string]string) error {
+func (s *handle) identify(ctx context.Context, m map[string]string) error {
 	s.id = m["id"]
 	if n := m["created_at"]; n != "" {
 		var t int64

@@ -139,7 +139,7 @@ func (s *Store) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {
 	if err != nil {
 		return ledger.Page{}, err
 	}
-	f := &finder{s: s, q: q, after: start, began: time.Now()}
+	f := &finder{s: s.handle, q: q, after: start, began: time.Now()}
 	if err := f.plan(ctx); err != nil {
 		return ledger.Page{}, translate(s.path, err)
 	}
@@ -152,7 +152,7 @@ func (s *Store) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {
 }
 
 // plain fills in what a query leaves open.
-func (s *Store) plain(q ledger.Query) ledger.Query {
+func (s *handle) plain(q ledger.Query) ledger.Query {
 	if q.Tab == "" {
 		q.Tab = ledger.TabAll
 	}

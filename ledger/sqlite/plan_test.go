@@ -15,7 +15,7 @@ import (
 // plan says how SQLite would answer a query, a line for each step.
 func plan(t *testing.T, s *Store, query string, args ...any) []string {
 	t.Helper()
-	steps, err := collect(outside{ctx, s}, func(rows *sql.Rows) (detail string, err error) {
+	steps, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (detail string, err error) {
 		var id, parent, unused int
 		return detail, rows.Scan(&id, &parent, &unused, &detail)
 	}, "EXPLAIN QUERY PLAN "+query, args...)

@@ -42,7 +42,7 @@ const passing = time.Second
 // first, which prices them too. Those in flight come last, and only when they
 // stay there.
 func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledger.Operation, error) {
-	ops, err := collect(outside{ctx, s}, scanOperation, `
+	ops, err := collect(outside{ctx, s.handle}, scanOperation, `
 		SELECT `+operationColumns+`
 		  FROM (SELECT * FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest < ?1 AND class <> 'pending'
 		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0)

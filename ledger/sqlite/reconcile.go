@@ -19,7 +19,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	now := s.now()
-	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `
+	ids, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `
 		SELECT id FROM operations INDEXED BY operations_pending
 		 WHERE state = 'pending' AND deadline_at < ? ORDER BY deadline_at LIMIT ?+0`, ms(now), limit)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	return n, errors.Join(errs...)
 }
 
-func (s *Store) ripen(ctx context.Context, now time.Time, limit int) error {
+func (s *handle) ripen(ctx context.Context, now time.Time, limit int) error {
 	var some bool
 	if err := s.one(ctx, `
 		SELECT EXISTS (SELECT 1 FROM open_operations INDEXED BY open_by_clock
@@ -66,7 +66,7 @@ var dueQuery = `
 
 // Due returns operations whose next read is due and that have no lease.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row, error) {
-	rows, err := collect(outside{ctx, s}, newRowScan(0).row, dueQuery, ms(now), limit)
+	rows, err := collect(outside{ctx, s.handle}, newRowScan(0).row, dueQuery, ms(now), limit)
 	return rows, translate(s.path, err)
 }
 
@@ -99,7 +99,7 @@ func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, diges
 
 // leases takes leases, all with three statements; refused is called when there is
 // one that another holder has.
-func (s *Store) leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration, refused func(*tx) error) ([]ledger.Lease, error) {
+func (s *handle) leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration, refused func(*tx) error) ([]ledger.Lease, error) {
 	if holder == "" {
 		return nil, errors.New("a lease needs a holder")
 	}

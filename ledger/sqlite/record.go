@@ -186,11 +186,11 @@ func collect[T any](q querier, scan func(*sql.Rows) (T, error), query string, ar
 // snapshot reads everything from one state of the ledger.
 type snapshot struct {
 	ctx context.Context
-	s   *Store
+	s   *handle
 	tx  *sql.Tx
 }
 
-func (s *Store) snapshot(ctx context.Context) (*snapshot, error) {
+func (s *handle) snapshot(ctx context.Context) (*snapshot, error) {
 	select {
 	case s.snapshots <- struct{}{}:
 	case <-ctx.Done():
@@ -224,7 +224,7 @@ func (n *snapshot) close() {
 // outside runs single queries on the reader pool.
 type outside struct {
 	ctx context.Context
-	s   *Store
+	s   *handle
 }
 
 func (q outside) rows(query string, args ...any) (*sql.Rows, error) {

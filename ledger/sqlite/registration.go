@@ -24,7 +24,7 @@ func (s *Store) RegisterEngine(ctx context.Context, p ledger.Registration) error
 
 // Engines are those at work, in the order they came.
 func (s *Store) Engines(ctx context.Context) ([]ledger.Registration, error) {
-	all, err := collect(outside{ctx, s}, func(rows *sql.Rows) (p ledger.Registration, err error) {
+	all, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (p ledger.Registration, err error) {
 		var since, until int64
 		err = rows.Scan(&p.Holder, &p.Digest, &since, &until)
 		p.Since, p.Until = at(since), at(until)

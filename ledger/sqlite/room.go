@@ -21,12 +21,12 @@ func tooLittle(free, log int64) bool { return free < log+spare }
 
 // short is asked by every batch. Where the system does not tell, SQLite says when the
 // disk is full.
-func (s *Store) short() bool {
-	free, _, err := diskAt(filepath.Dir(s.path))
+func short(path string) bool {
+	free, _, err := diskAt(filepath.Dir(path))
 	if err != nil {
 		return false
 	}
-	log, err := fileAt(s.path + "-wal")
+	log, err := fileAt(path + "-wal")
 	return err == nil && tooLittle(free, log.size)
 }
 
@@ -48,15 +48,15 @@ func roomless(err error) bool {
 }
 
 // reserve takes room for bad days, where there is plenty.
-func (s *Store) reserve() {
-	at, err := fileAt(s.path + reserveFile)
+func reserve(path string) {
+	at, err := fileAt(path + reserveFile)
 	if err == nil && at.size >= spare {
 		return
 	}
-	if free, _, err := diskAt(filepath.Dir(s.path)); err != nil || free < 8*spare {
+	if free, _, err := diskAt(filepath.Dir(path)); err != nil || free < 8*spare {
 		return
 	}
-	f, err := openSide(s.path, reserveFile, os.O_CREATE|os.O_RDWR)
+	f, err := openSide(path, reserveFile, os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return // it is only a help
 	}

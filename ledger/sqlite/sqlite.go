@@ -33,8 +33,13 @@ type Options struct {
 	Used     string             // a file that lists the ledgers this account has used; none when empty
 }
 
-// Store is a ledger in a SQLite file.
+// Store is a ledger in a SQLite file: what is asked of it.
 type Store struct {
+	*handle
+}
+
+// handle is the open file: how it is opened, kept where it belongs, read and written.
+type handle struct {
 	path   string
 	moment func() ledger.Moment // by the ledger's clocks, in the precision the ledger keeps
 	opts   Options
@@ -118,10 +123,10 @@ func (s *Store) Close() error {
 }
 
 // now is the wall's time.
-func (s *Store) now() time.Time { return s.moment().Wall }
+func (s *handle) now() time.Time { return s.moment().Wall }
 
 // prepared gives a statement of the reader pool, parsed once.
-func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
+func (s *handle) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.stmts[query]; st != nil {
@@ -141,7 +146,7 @@ func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 var errClosed = errors.New("the ledger is closed")
 
 // reading is the pool that reads now.
-func (s *Store) reading() (*sql.DB, error) {
+func (s *handle) reading() (*sql.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.read == nil {
@@ -155,7 +160,7 @@ func (s *Store) reading() (*sql.DB, error) {
 const keptStmts = 100
 
 // rows runs a query on the reader pool, prepared unless there are many already.
-func (s *Store) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (s *handle) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	if s.full(query) {
 		db, err := s.reading()
 		if err != nil {
@@ -173,14 +178,14 @@ func (s *Store) rows(ctx context.Context, query string, args ...any) (*sql.Rows,
 }
 
 // full reports whether a statement that is not kept yet would be one too many.
-func (s *Store) full(query string) bool {
+func (s *handle) full(query string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.stmts) >= keptStmts && s.stmts[query] == nil
 }
 
 // one runs a prepared query that gives one row.
-func (s *Store) one(ctx context.Context, query string, args []any, dest ...any) error {
+func (s *handle) one(ctx context.Context, query string, args []any, dest ...any) error {
 	st, err := s.prepared(ctx, query)
 	if err != nil {
 		return translate(s.path, err)

@@ -89,7 +89,7 @@ func (f *fuzzed) goesOn() {
 	f.ahead.Store(int64(400 * 24 * time.Hour))
 	for must1[int](f.t)(f.s.Expire(ctx, 1000)) > 0 {
 	}
-	ids := must1[[]string](f.t)(collect(outside{ctx, f.s}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `SELECT id FROM operations`))
+	ids := must1[[]string](f.t)(collect(outside{ctx, f.s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `SELECT id FROM operations`))
 	for _, id := range ids {
 		rec := must1[ledger.Record](f.t)(f.s.Read(ctx, ledger.Locator{ID: id}))
 		if rec.Operation.State == ledger.Pending {

@@ -305,7 +305,7 @@ func (f *fuzzed) set(table string) string {
 // own does something as indoubt does, so that the ledger has all there is.
 func (f *fuzzed) own() {
 	f.said = append(f.said, "indoubt itself")
-	ids := must1[[]string](f.t)(collect(outside{ctx, f.s}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+	ids := must1[[]string](f.t)(collect(outside{ctx, f.s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
 		`SELECT id FROM operations ORDER BY seq`))
 	var o ledger.Operation
 	if len(ids) > 0 {

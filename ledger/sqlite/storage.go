@@ -142,7 +142,7 @@ const (
 
 // strained says what a person must do about the ledger's storage: "" while nothing.
 // It begins with one or two words in capitals and a colon.
-func (s *Store) strained() string {
+func (s *handle) strained() string {
 	s.strain.mu.Lock()
 	defer s.strain.mu.Unlock()
 	if time.Since(s.strain.at) < strainEvery {

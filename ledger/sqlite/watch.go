@@ -18,7 +18,7 @@ const (
 // milliseconds later when it only wrote to -wal, within a second in any case.
 // Nothing is watched while the receiver is busy: what came meanwhile is one news.
 func (s *Store) Watch(ctx context.Context) <-chan struct{} {
-	w := &watch{store: s, out: make(chan struct{}), dir: filepath.Dir(s.path)}
+	w := &watch{store: s.handle, out: make(chan struct{}), dir: filepath.Dir(s.path)}
 	w.seen = w.last(ctx)
 	w.add()
 	go w.run(ctx)
@@ -26,7 +26,7 @@ func (s *Store) Watch(ctx context.Context) <-chan struct{} {
 }
 
 type watch struct {
-	store *Store
+	store *handle
 	out   chan struct{}
 	dir   string
 	seen  int64             // the newest event when the receiver was last told

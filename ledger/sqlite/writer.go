@@ -20,7 +20,7 @@ const (
 // while a transaction waits for the write lock go into it together, and share its
 // sync.
 type writer struct {
-	store  *Store
+	store  *handle
 	db     *sql.DB
 	conn   *sql.Conn // nil while nothing is open
 	lock   *writeLock
@@ -48,7 +48,7 @@ type tx struct {
 	touched bool // anything
 }
 
-func newWriter(s *Store) (*writer, error) {
+func newWriter(s *handle) (*writer, error) {
 	g, err := newWriteLock(s.path)
 	if err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (w *writer) batch() {
 	}
 	var wrote bool
 	if w.gone, err = w.store.ready(); err == nil {
-		if w.gone == nil && w.store.short() {
-			if w.checkpoint(); w.store.short() {
+		if w.gone == nil && short(w.store.path) {
+			if w.checkpoint(); short(w.store.path) {
 				w.gone = full(w.store.path)
 			}
 		}
