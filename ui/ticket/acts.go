@@ -14,19 +14,20 @@ const (
 // Off says why a verb cannot be done about the operation as it stands; empty where
 // it can.
 func (t Ticket) Off(verb ledger.Verb) safe.Text {
+	r := refusal{t}
 	switch verb {
 	case ledger.VerbConfirm, ledger.VerbDeny:
-		return t.offDoubt()
+		return r.settling()
 	case ledger.VerbAbandon:
-		return t.offAbandon()
+		return r.abandon()
 	case ledger.VerbPark:
-		return t.offPark()
+		return r.park()
 	case ledger.VerbUndo:
-		return t.offUndo()
+		return r.undo()
 	case Retry:
-		return t.offRetry()
+		return r.retry()
 	case Check:
-		return t.offCheck()
+		return r.check()
 	case ledger.VerbAck:
 		if t.Row.Conflict == ledger.NoConflict {
 			return safe.Say("no conflict: nothing to deal with outside")
@@ -35,73 +36,76 @@ func (t Ticket) Off(verb ledger.Verb) safe.Text {
 	return safe.Text{}
 }
 
-func (t Ticket) offDoubt() safe.Text {
-	switch state := t.State(); state {
+// refusal says of each verb why the ticket does not allow it; empty where it does.
+type refusal struct{ Ticket }
+
+func (r refusal) settling() safe.Text {
+	switch state := r.State(); state {
 	case ledger.Uncertain:
 		return safe.Text{}
 	case ledger.Pending:
-		return safe.Say("in flight until %s: its own answer comes first", t.at(t.Row.DeadlineAt))
+		return safe.Say("in flight until %s: its own answer comes first", r.at(r.Row.DeadlineAt))
 	default:
-		return safe.Say("settled: %s, by %s. U puts it back in doubt first", State(state), Who(t.Row.Actor))
+		return safe.Say("settled: %s, by %s. U puts it back in doubt first", State(state), Who(r.Row.Actor))
 	}
 }
 
-func (t Ticket) offAbandon() safe.Text {
-	switch t.State() {
+func (r refusal) abandon() safe.Text {
+	switch r.State() {
 	case ledger.Pending:
-		return safe.Say("an attempt is in flight until %s", t.at(t.Row.DeadlineAt))
+		return safe.Say("an attempt is in flight until %s", r.at(r.Row.DeadlineAt))
 	case ledger.Committed:
 		return safe.Say("it landed: there is nothing to abandon")
 	case ledger.Abandoned:
-		return safe.Say("it is abandoned already, by %s", Who(t.Row.Actor))
+		return safe.Say("it is abandoned already, by %s", Who(r.Row.Actor))
 	}
 	return safe.Text{}
 }
 
-func (t Ticket) offPark() safe.Text {
-	switch state := t.State(); {
+func (r refusal) park() safe.Text {
+	switch state := r.State(); {
 	case state == ledger.Pending:
-		return safe.Say("in flight until %s", t.at(t.Row.DeadlineAt))
-	case t.Row.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned):
+		return safe.Say("in flight until %s", r.at(r.Row.DeadlineAt))
+	case r.Row.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned):
 		return safe.Say("settled: it is out of the way already")
 	}
 	return safe.Text{}
 }
 
-func (t Ticket) offUndo() safe.Text {
-	switch t.State() {
+func (r refusal) undo() safe.Text {
+	switch r.State() {
 	case ledger.Uncertain:
 		return safe.Say("nothing to undo: it is in doubt")
 	case ledger.Pending:
-		return safe.Say("nothing to undo: an attempt is in flight until %s", t.at(t.Row.DeadlineAt))
+		return safe.Say("nothing to undo: an attempt is in flight until %s", r.at(r.Row.DeadlineAt))
 	}
 	return safe.Text{}
 }
 
-func (t Ticket) offRetry() safe.Text {
-	o := &t.Record.Operation
-	switch t.State() {
+func (r refusal) retry() safe.Text {
+	o := &r.Record.Operation
+	switch r.State() {
 	case ledger.Pending:
-		return safe.Say("an attempt is in flight until %s", t.at(o.DeadlineAt))
+		return safe.Say("an attempt is in flight until %s", r.at(o.DeadlineAt))
 	case ledger.Committed:
 		return safe.Say("it landed: sending again would do it twice")
 	case ledger.Abandoned:
 		return safe.Say("abandoned by %s. U puts it back in doubt first", Who(o.Actor))
 	}
-	if h := t.Record.HeldBy(); h != nil {
+	if h := r.Record.HeldBy(); h != nil {
 		return safe.Say("held by %s: %s. H releases", Who(h.Actor.Name), h.Reason)
 	}
 	return safe.Text{}
 }
 
-func (t Ticket) offCheck() safe.Text {
+func (r refusal) check() safe.Text {
 	switch {
-	case t.Facts.Unasked != "":
-		return safe.Say("no check is possible: %s", t.Facts.Unasked)
-	case !t.Facts.HasRead:
-		return safe.Say("no check: the policy has no `read` for %s", t.Kind())
-	case t.State() == ledger.Pending:
-		return safe.Say("in flight until %s", t.at(t.Record.Operation.DeadlineAt))
+	case r.Facts.Unasked != "":
+		return safe.Say("no check is possible: %s", r.Facts.Unasked)
+	case !r.Facts.HasRead:
+		return safe.Say("no check: the policy has no `read` for %s", r.Kind())
+	case r.State() == ledger.Pending:
+		return safe.Say("in flight until %s", r.at(r.Record.Operation.DeadlineAt))
 	}
 	return safe.Text{}
 }

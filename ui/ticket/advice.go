@@ -102,9 +102,10 @@ func (t Ticket) Clocks() (texts []safe.Text, ticks bool) {
 	case ledger.Pending:
 		return []safe.Text{safe.Say("its attempt ends by %s, in %s", t.at(o.DeadlineAt), Span(o.DeadlineAt.Sub(t.Now)))}, true
 	}
-	texts = append(texts, t.keyClock(in))
+	c := clocks{t, in}
+	texts = append(texts, c.key())
 	if t.State() == ledger.Uncertain {
-		texts = append(texts, t.checkClocks(in)...)
+		texts = append(texts, c.checks()...)
 	}
 	if g := t.Record.OpenGrant(); g != nil {
 		texts = append(texts, safe.Say("one send allowed, waiting for %s, %s left", t.Pipeline(), in(g.ExpiresAt)))
@@ -112,42 +113,48 @@ func (t Ticket) Clocks() (texts []safe.Text, ticks bool) {
 	return texts, ticks
 }
 
-// keyClock says until when the other side remembers the key.
-func (t Ticket) keyClock(in func(time.Time) string) safe.Text {
-	f := t.Facts
+// clocks are those of a doubt. in counts the time down to a moment.
+type clocks struct {
+	Ticket
+	in func(time.Time) string
+}
+
+// key says until when the other side remembers the key.
+func (c clocks) key() safe.Text {
+	f := c.Facts
 	switch {
 	case !f.SafeUntil.Before(ledger.Never):
 		return safe.Say("key: repeatable, a second send cannot act twice")
-	case f.SafeUntil.After(t.Now):
-		return safe.Say("key remembered until %s (%s): a second send cannot act twice", t.at(f.SafeUntil), in(f.SafeUntil))
+	case f.SafeUntil.After(c.Now):
+		return safe.Say("key remembered until %s (%s): a second send cannot act twice", c.at(f.SafeUntil), c.in(f.SafeUntil))
 	case f.Remembers > 0:
 		return safe.Say("key: no longer remembered")
 	}
 	return safe.Say("key: never remembered")
 }
 
-// checkClocks say when checks can tell something, and when a person must.
-func (t Ticket) checkClocks(in func(time.Time) string) (out []safe.Text) {
-	f, price := t.Facts, t.Record.Pricing
+// checks say when checks can tell something, and when a person must.
+func (c clocks) checks() (out []safe.Text) {
+	f, price := c.Facts, c.Record.Pricing
 	switch {
 	case !f.HasRead:
 		out = append(out, safe.Say("proof: impossible, no check"))
-	case f.ProofPossible && f.ProofAt.After(t.Now):
-		out = append(out, safe.Say("proof in %s", in(f.ProofAt)))
+	case f.ProofPossible && f.ProofAt.After(c.Now):
+		out = append(out, safe.Say("proof in %s", c.in(f.ProofAt)))
 	case f.ProofPossible:
 		out = append(out, safe.Say("proof: from the next check on"))
 	default:
 		out = append(out, safe.Say("proof: impossible, the policy states no times"))
 	}
-	doubted := t.Record.Operation.DoubtedAt
-	if d := price.DecideAt; d.After(t.Now) && d.Before(ledger.Never) {
-		out = append(out, safe.Say("needs you in %s", in(d)))
+	doubted := c.Record.Operation.DoubtedAt
+	if d := price.DecideAt; d.After(c.Now) && d.Before(ledger.Never) {
+		out = append(out, safe.Say("needs you in %s", c.in(d)))
 	} else if d.Before(ledger.Never) && !doubted.IsZero() {
-		out = append(out, safe.Say("needs you for %s", Age(t.Now.Sub(cmp.Or(d, doubted)))))
+		out = append(out, safe.Say("needs you for %s", Age(c.Now.Sub(cmp.Or(d, doubted)))))
 	}
 	if r := price.ReadAt; f.HasRead && r.Before(ledger.Never) && !r.IsZero() {
-		if r.After(t.Now) {
-			out = append(out, safe.Say("next check in %s", in(r)))
+		if r.After(c.Now) {
+			out = append(out, safe.Say("next check in %s", c.in(r)))
 		} else {
 			out = append(out, safe.Say("next check now"))
 		}

@@ -11,14 +11,17 @@ import (
 
 // Landed is the LANDED? column: facts are words, guesses are percentages.
 func (t Ticket) Landed(room int) (safe.Text, Tone) {
-	text, tone := t.landed(room)
+	text, tone := cells{t}.landed(room)
 	return safe.Of(text), tone
 }
 
-func (t Ticket) landed(room int) (string, Tone) {
-	switch t.Row.Conflict {
+// cells are the words of a ticket in the columns of a list.
+type cells struct{ Ticket }
+
+func (c cells) landed(room int) (string, Tone) {
+	switch c.Row.Conflict {
 	case ledger.Duplicate:
-		if n := t.effects(); n > 2 {
+		if n := effectsKnown(c.Record); n > 2 {
 			return fmt.Sprintf("%d TIMES", n), Bad
 		}
 		return "TWICE", Bad
@@ -29,16 +32,16 @@ func (t Ticket) landed(room int) (string, Tone) {
 	case ledger.Contradiction:
 		return "WRONG?", Bad
 	}
-	switch t.State() {
+	switch c.State() {
 	case ledger.Committed:
 		return "yes", Good
 	case ledger.Failed:
 		switch {
-		case t.Row.Verdict == ledger.Absent || !t.Row.Doubted:
+		case c.Row.Verdict == ledger.Absent || !c.Row.Doubted:
 			return "no", Good
-		case t.Record == nil:
+		case c.Record == nil:
 			return "…", Plain
-		case !Proven(*t.Record):
+		case !Proven(*c.Record):
 			return "said no", Plain // on a person's word: not a fact
 		}
 		return "no", Good
@@ -47,16 +50,16 @@ func (t Ticket) landed(room int) (string, Tone) {
 	case ledger.Pending:
 		return "…", Plain
 	}
-	switch t.Row.Verdict {
+	switch c.Row.Verdict {
 	case ledger.Landed:
 		return "seen", Plain
 	case ledger.Absent:
 		return "not now", Plain
 	}
-	if t.Record == nil {
+	if c.Record == nil {
 		return "…", Plain // a guess is not shown without what it rests on
 	}
-	return guess(t.Facts.Advice.Odds, room), Warn
+	return guess(c.Facts.Advice.Odds, room), Warn
 }
 
 // guess is a chance with the cases it rests on: those of its kind after n, and
@@ -85,11 +88,12 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-func (t Ticket) effects() int {
-	if t.Record == nil {
+// effectsKnown is how many effects there are; 0 while only the row was read.
+func effectsKnown(rec *ledger.Record) int {
+	if rec == nil {
 		return 0
 	}
-	return t.Record.Operation.Effects
+	return rec.Operation.Effects
 }
 
 // Do is the DO column: the advised act in few letters.
@@ -103,7 +107,7 @@ func (t Ticket) Do(room int) safe.Text {
 		return texts[len(texts)-1]
 	}
 	say := safe.Say
-	switch n := t.effects(); {
+	switch n := effectsKnown(t.Record); {
 	case t.Row.Conflict == ledger.Duplicate && n > 2:
 		return fit(say("cancel %d of %d", n-1, n), say("cancel %d", n-1))
 	case t.Row.Conflict == ledger.Duplicate:
@@ -148,33 +152,33 @@ func (t Ticket) Do(room int) safe.Text {
 // Clock is the CLOCK column: the moment that changes the advice next. It reports
 // whether the text changes every second.
 func (t Ticket) Clock() (safe.Text, bool) {
-	text, ticks := t.clock()
+	text, ticks := cells{t}.clock()
 	return safe.Of(text), ticks
 }
 
-func (t Ticket) clock() (string, bool) {
-	if t.Row.Parked(t.Now) {
-		return t.in("park", t.Row.ParkedUntil)
+func (c cells) clock() (string, bool) {
+	if c.Row.Parked(c.Now) {
+		return c.in("park", c.Row.ParkedUntil)
 	}
-	switch t.Lane() {
+	switch c.Lane() {
 	case ledger.LaneConflict:
 		return "–", false
 	case ledger.LaneResolved:
-		return t.at(t.Row.UpdatedAt), false
+		return c.at(c.Row.UpdatedAt), false
 	case ledger.LaneInFlight:
-		return t.in("ends", t.Row.DeadlineAt)
+		return c.in("ends", c.Row.DeadlineAt)
 	case ledger.LaneUnfetched:
-		return t.in("till", t.Row.GrantUntil)
+		return c.in("till", c.Row.GrantUntil)
 	}
 	switch {
-	case t.Row.Overtaken:
+	case c.Row.Overtaken:
 		return "overtaken", false
-	case t.Record == nil:
+	case c.Record == nil:
 		return "", false
 	}
-	f, inDoubt := t.Facts, t.State() == ledger.Uncertain
-	if at, what := t.next(); what != "" {
-		return t.in(what, at)
+	f, inDoubt := c.Facts, c.State() == ledger.Uncertain
+	if at, what := c.next(); what != "" {
+		return c.in(what, at)
 	}
 	switch {
 	case f.SafeUntil.Equal(ledger.Never):
@@ -188,25 +192,25 @@ func (t Ticket) clock() (string, bool) {
 }
 
 // next is the first moment to come that changes what is advised, and its name.
-func (t Ticket) next() (best time.Time, what string) {
+func (c cells) next() (best time.Time, what string) {
 	consider := func(at time.Time, word string) {
-		if at.After(t.Now) && at.Before(ledger.Never) && (best.IsZero() || at.Before(best)) {
+		if at.After(c.Now) && at.Before(ledger.Never) && (best.IsZero() || at.Before(best)) {
 			best, what = at, word
 		}
 	}
-	if t.State() == ledger.Uncertain {
-		consider(t.Facts.ProofAt, "proof")
-		if t.Lane() == ledger.LaneReading {
-			consider(t.Row.Pricing.DecideAt, "you")
+	if c.State() == ledger.Uncertain {
+		consider(c.Facts.ProofAt, "proof")
+		if c.Lane() == ledger.LaneReading {
+			consider(c.Row.Pricing.DecideAt, "you")
 		}
 	}
-	consider(t.Facts.SafeUntil, "key")
+	consider(c.Facts.SafeUntil, "key")
 	return best, what
 }
 
 // in is a countdown, and whether it changes every second.
-func (t Ticket) in(what string, at time.Time) (string, bool) {
-	d := at.Sub(t.Now)
+func (c cells) in(what string, at time.Time) (string, bool) {
+	d := at.Sub(c.Now)
 	if d < 100*time.Second {
 		return fmt.Sprintf("%s %ds", what, int(max(d, 0).Round(time.Second).Seconds())), true
 	}

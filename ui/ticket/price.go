@@ -83,7 +83,7 @@ func (t Ticket) PutRight() safe.Text {
 // Happened is the headline of a conflict, with how often where that is more than
 // twice.
 func (t Ticket) Happened() safe.Text {
-	if n := t.effects(); t.Row.Conflict == ledger.Duplicate && n > 2 {
+	if n := effectsKnown(t.Record); t.Row.Conflict == ledger.Duplicate && n > 2 {
 		return safe.Say("HAPPENED %d TIMES", n)
 	}
 	return safe.Of(Conflict(t.Row.Conflict))

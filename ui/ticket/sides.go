@@ -71,21 +71,26 @@ func Names(of []Side) []safe.Text {
 
 // Sides are the sides of a conflict; fewer than two where there is nothing to
 // set against each other.
-func (t Ticket) Sides() []Side {
-	switch o := &t.Record.Operation; o.Conflict {
+func (t Ticket) Sides() []Side { return conflict{t}.sides() }
+
+// conflict makes the sides of one from the record of a ticket.
+type conflict struct{ Ticket }
+
+func (c conflict) sides() []Side {
+	switch o := &c.Record.Operation; o.Conflict {
 	case ledger.Duplicate:
-		return inOrder(t.effectSides(o.Receipts))
+		return inOrder(c.effectSides(o.Receipts))
 	case ledger.PossibleDuplicate:
-		known := inOrder(t.effectSides(o.Receipts))
+		known := inOrder(c.effectSides(o.Receipts))
 		if len(known) == 1 {
 			known[0].Head = safe.Say("LANDED")
-			return append(known, t.unheard(known[0].attempt)...)
+			return append(known, c.unheard(known[0].attempt)...)
 		}
 		return known
 	case ledger.MismatchConflict:
-		return t.askedAndFound()
+		return c.askedAndFound()
 	case ledger.Contradiction:
-		return t.recordedAndFound()
+		return c.recordedAndFound()
 	}
 	return nil
 }
@@ -110,27 +115,27 @@ func inOrder(s []Side) []Side {
 
 // effectSides are effects by their receipts, with what attempts and checks tell
 // of each.
-func (t Ticket) effectSides(receipts []string) []Side {
+func (c conflict) effectSides(receipts []string) []Side {
 	var out []Side
 	for _, r := range receipts {
 		s := newSide("", "receipt", r)
 		s.receipt = r
-		for _, a := range t.Record.Attempts {
+		for _, a := range c.Record.Attempts {
 			if a.Receipt == r || a.LateReceipt == r {
-				t.sentBy(&s, a, sender(t.Record.Operation, a))
+				c.sentBy(&s, a, sender(c.Record.Operation, a))
 			}
 		}
 		out = append(out, s)
 	}
-	t.pairSilent(out)
+	c.pairSilent(out)
 	// The evidence of a check is what the other side says of each effect. Whatever
 	// plain members stand beside a receipt are shown as they are.
-	for _, read := range t.Record.Reads {
+	for _, read := range c.Record.Reads {
 		for _, effect := range effects(read.Evidence) {
 			text := plainMembers(effect)
 			for i := range out {
 				if holds(text, out[i].receipt) {
-					t.tell(&out[i], text)
+					c.tell(&out[i], text)
 				}
 			}
 		}
@@ -143,23 +148,23 @@ func (t Ticket) effectSides(receipts []string) []Side {
 	return out
 }
 
-func (t Ticket) sentBy(s *Side, a ledger.Attempt, by safe.Text) {
+func (c conflict) sentBy(s *Side, a ledger.Attempt, by safe.Text) {
 	s.attempt = a.N
 	s.set("sent by", safe.Say("attempt %d, %s", a.N, by))
-	s.set("sent", safe.Of(t.at(a.StartedAt)))
+	s.set("sent", safe.Of(c.at(a.StartedAt)))
 }
 
 // pairSilent puts the one effect without an attempt and the one attempt without
 // an answer together.
-func (t Ticket) pairSilent(of []Side) {
+func (c conflict) pairSilent(of []Side) {
 	lone := slices.IndexFunc(of, func(s Side) bool { return s.attempt == 0 })
-	silent := slices.IndexFunc(t.Record.Attempts, unanswered)
+	silent := slices.IndexFunc(c.Record.Attempts, unanswered)
 	if lone < 0 || silent < 0 || slices.ContainsFunc(of[lone+1:], func(s Side) bool { return s.attempt == 0 }) ||
-		slices.ContainsFunc(t.Record.Attempts[silent+1:], unanswered) {
+		slices.ContainsFunc(c.Record.Attempts[silent+1:], unanswered) {
 		return
 	}
-	a := t.Record.Attempts[silent]
-	t.sentBy(&of[lone], a, noAnswer(a))
+	a := c.Record.Attempts[silent]
+	c.sentBy(&of[lone], a, noAnswer(a))
 }
 
 func unanswered(a ledger.Attempt) bool {
@@ -171,20 +176,20 @@ func noAnswer(a ledger.Attempt) safe.Text {
 }
 
 // tell adds what the other side says to what is known.
-func (t Ticket) tell(s *Side, said map[string]string) {
+func (c conflict) tell(s *Side, said map[string]string) {
 	for _, k := range told {
 		if v, ok := said[k]; ok && s.facts[safe.Of(k)].Empty() {
-			s.set(k, safe.Of(t.readable(k, v)))
+			s.set(k, safe.Of(c.readable(k, v)))
 		}
 	}
 }
 
 // unheard is what an earlier attempt without an answer may have done.
-func (t Ticket) unheard(known int) []Side {
-	for _, a := range t.Record.Attempts {
+func (c conflict) unheard(known int) []Side {
+	for _, a := range c.Record.Attempts {
 		if a.N != known && a.Final() == ledger.OutcomeUncertain {
 			s := newSide("MAYBE", "receipt", "not known")
-			t.sentBy(&s, a, noAnswer(a))
+			c.sentBy(&s, a, noAnswer(a))
 			return []Side{s}
 		}
 	}
@@ -192,23 +197,23 @@ func (t Ticket) unheard(known int) []Side {
 }
 
 // askedAndFound sets the input beside what a check found instead.
-func (t Ticket) askedAndFound() []Side {
-	o := &t.Record.Operation
-	read := newest(t.Record.Reads, func(r ledger.Read) bool { return r.Verdict == ledger.Mismatch })
+func (c conflict) askedAndFound() []Side {
+	o := &c.Record.Operation
+	read := newest(c.Record.Reads, func(r ledger.Read) bool { return r.Verdict == ledger.Mismatch })
 	if read == nil {
 		return nil
 	}
-	asked := newSide("ASKED", "at", t.at(cmp.Or(o.StartedAt, o.CreatedAt)))
+	asked := newSide("ASKED", "at", c.at(cmp.Or(o.StartedAt, o.CreatedAt)))
 	object, _ := decoded(o.Input).(map[string]any)
 	input := plainMembers(object)
-	found := t.effectSides(read.Receipts)
+	found := c.effectSides(read.Receipts)
 	if len(found) == 0 {
 		found = []Side{newSide("")}
 	}
 	for i := range found {
 		f := &found[i]
 		f.Head = safe.Say("FOUND")
-		f.set("at", safe.Say("seen %s", t.at(read.EndedAt)))
+		f.set("at", safe.Say("seen %s", c.at(read.EndedAt)))
 		f.drop("sent") // it is when it was asked for
 		for _, effect := range effects(read.Evidence) {
 			text := plainMembers(effect)
@@ -227,21 +232,21 @@ func (t Ticket) askedAndFound() []Side {
 }
 
 // recordedAndFound sets what was recorded beside what came up later.
-func (t Ticket) recordedAndFound() []Side {
-	o := &t.Record.Operation
+func (c conflict) recordedAndFound() []Side {
+	o := &c.Record.Operation
 	recorded := newSide("RECORDED", "fact", State(o.State))
 	var since time.Time
-	for _, e := range t.Events {
+	for _, e := range c.Events {
 		if e.To == o.State && e.From != e.To {
 			since = e.At
-			recorded = newSide("RECORDED", "fact", State(o.State), "by", Who(e.Actor.Name), "at", t.at(e.At), reason, e.Reason)
+			recorded = newSide("RECORDED", "fact", State(o.State), "by", Who(e.Actor.Name), "at", c.at(e.At), reason, e.Reason)
 		}
 	}
 	landed := o.State == ledger.Committed
 	if landed {
 		recorded.set("receipt", List(o.Receipts))
 	}
-	if found, ok := t.foundSince(since, landed); ok {
+	if found, ok := c.foundSince(since, landed); ok {
 		return []Side{recorded, found}
 	}
 	return nil
@@ -249,15 +254,15 @@ func (t Ticket) recordedAndFound() []Side {
 
 // foundSince is what a check or a late answer said after a decision that it
 // contradicts.
-func (t Ticket) foundSince(since time.Time, landed bool) (Side, bool) {
+func (c conflict) foundSince(since time.Time, landed bool) (Side, bool) {
 	against := []ledger.Verdict{ledger.Landed, ledger.Duplicated, ledger.Mismatch}
 	if landed {
 		against = []ledger.Verdict{ledger.Absent, ledger.Mismatch}
 	}
-	read := newest(t.Record.Reads, func(r ledger.Read) bool {
+	read := newest(c.Record.Reads, func(r ledger.Read) bool {
 		return !r.EndedAt.Before(since) && slices.Contains(against, r.Verdict)
 	})
-	for _, a := range slices.Backward(t.Record.Attempts) {
+	for _, a := range slices.Backward(c.Record.Attempts) {
 		if a.LateOutcome == "" || a.LateAt.Before(since) || (a.LateOutcome == ledger.OutcomeCommitted) == landed {
 			continue
 		}
@@ -268,7 +273,7 @@ func (t Ticket) foundSince(since time.Time, landed bool) (Side, bool) {
 		if a.LateOutcome == ledger.OutcomeCommitted {
 			fact = "landed"
 		}
-		return newSide("FOUND", "by", fmt.Sprintf("late answer of attempt %d", a.N), "at", t.at(a.LateAt), "fact", fact, "receipt", a.LateReceipt), true
+		return newSide("FOUND", "by", fmt.Sprintf("late answer of attempt %d", a.N), "at", c.at(a.LateAt), "fact", fact, "receipt", a.LateReceipt), true
 	}
 	if read == nil {
 		return Side{}, false
@@ -282,7 +287,7 @@ func (t Ticket) foundSince(since time.Time, landed bool) (Side, bool) {
 	case ledger.Duplicated:
 		fact = fmt.Sprintf("happened %d times", max(read.Found, 2))
 	}
-	return newSide("FOUND", "by", "a check", "at", t.at(read.EndedAt), "fact", fact, "receipt", List(read.Receipts), reason, read.Reason), true
+	return newSide("FOUND", "by", "a check", "at", c.at(read.EndedAt), "fact", fact, "receipt", List(read.Receipts), reason, read.Reason), true
 }
 
 // newest is the last of the checks of the operation itself that fits, or nil.
@@ -297,15 +302,15 @@ func newest(reads []ledger.Read, fits func(ledger.Read) bool) *ledger.Read {
 }
 
 // readable writes a moment given as Unix seconds or RFC 3339 as a clock shows it.
-func (t Ticket) readable(name, value string) string {
+func (c conflict) readable(name, value string) string {
 	if !strings.HasPrefix(name, "created") {
 		return value
 	}
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && len(value) == 10 {
-		return t.at(time.Unix(n, 0))
+		return c.at(time.Unix(n, 0))
 	}
 	if m, err := time.Parse(time.RFC3339, value); err == nil {
-		return t.at(m)
+		return c.at(m)
 	}
 	return value
 }
