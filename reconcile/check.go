@@ -36,7 +36,7 @@ type check struct {
 // ReadNow makes one read of one operation now and applies its verdict. Errors:
 // ErrNotFound, ErrReadOnly, *RefusedError when the kind has no check (code
 // no_check) or an attempt is in flight (code in_flight), *LeasedError.
-func (e *Engine) ReadNow(ctx context.Context, id string) (ReadResult, error) {
+func (e *reader) ReadNow(ctx context.Context, id string) (ReadResult, error) {
 	if e.o.ReadOnly {
 		return ReadResult{}, ledger.ErrReadOnly
 	}
@@ -53,7 +53,7 @@ func (e *Engine) ReadNow(ctx context.Context, id string) (ReadResult, error) {
 
 // check makes one read. It holds the operation's lease meanwhile and judges
 // against the version it saw under it.
-func (e *Engine) check(ctx context.Context, id string, c check) (ReadResult, error) {
+func (e *reader) check(ctx context.Context, id string, c check) (ReadResult, error) {
 	free, err := e.ops.lock(ctx, id)
 	if err != nil {
 		return ReadResult{}, err
@@ -62,7 +62,7 @@ func (e *Engine) check(ctx context.Context, id string, c check) (ReadResult, err
 	return e.checkLocked(ctx, id, c)
 }
 
-func (e *Engine) checkLocked(ctx context.Context, id string, c check) (result ReadResult, err error) {
+func (e *reader) checkLocked(ctx context.Context, id string, c check) (result ReadResult, err error) {
 	pol := e.policy()
 	digest := pol.Digest()
 	held := &holding{engine: e, lease: c.lease, digest: digest}
@@ -121,7 +121,7 @@ func readSince(rec ledger.Record, at time.Time) bool {
 
 // conclude judges what a read showed, and records it, schedules the next and
 // gives the lease back in one transaction.
-func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, c check) (ReadResult, error) {
+func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, c check) (ReadResult, error) {
 	p := e.proof(ctx, k, rec, held, f, c.eager)
 	j := policy.Judge(k.Read.Identity(), f.Findings, p)
 	effects := f.Effects
@@ -175,7 +175,7 @@ func (e *Engine) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 
 // proof gathers what the verdict depends on beside the findings, with the controls
 // that are asked for it. What is recorded for the operation already needs none.
-func (e *Engine) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) policy.Proof {
+func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) policy.Proof {
 	p := k.Proof(asOf(rec, f.from))
 	p.Visible = k.VisibleUntil(asOf(rec, f.to))
 	p.Running = mayStillWrite(rec)
@@ -203,7 +203,7 @@ func (e *Engine) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 
 // quoteAfter works out what stands beside the operation once the observation is
 // made. Nothing does when it has left the list by then.
-func (e *Engine) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o ledger.Observation, wait time.Time) (quote, bool) {
+func (e *reader) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o ledger.Observation, wait time.Time) (quote, bool) {
 	rec = asOf(rec, e.moment())
 	rec.Lease = o.Lease
 	change, err := o.Rule()(&rec)
@@ -238,7 +238,7 @@ func (e *Engine) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o 
 
 // observe hands the read to the ledger's rule. Its change id makes it safe to
 // say it again when the ledger did not answer.
-func (e *Engine) observe(ctx context.Context, o ledger.Observation) (applied ledger.Applied, err error) {
+func (e *reader) observe(ctx context.Context, o ledger.Observation) (applied ledger.Applied, err error) {
 	for try := range 4 {
 		if applied, err = ledger.Observe(ctx, e.o.Store, o); err == nil || permanent(err) {
 			return applied, err
@@ -261,7 +261,7 @@ func permanent(err error) bool {
 }
 
 // price writes what quotes say, unless this engine only looks.
-func (e *Engine) price(ctx context.Context, quotes ...quote) error {
+func (e *reader) price(ctx context.Context, quotes ...quote) error {
 	if len(quotes) == 0 || e.onlyLooks(ctx) {
 		return nil
 	}
@@ -277,10 +277,10 @@ func (e *Engine) price(ctx context.Context, quotes ...quote) error {
 }
 
 // noteQuotes remembers what was written, to write it anew when a clock changes it.
-func (e *Engine) noteQuotes(quotes ...quote) { e.clocks.note(quotes, e.now()) }
+func (e *reader) noteQuotes(quotes ...quote) { e.clocks.note(quotes, e.now()) }
 
 // putOff schedules a read that could not be made, without counting it.
-func (e *Engine) putOff(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
+func (e *reader) putOff(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
 	now := e.now()
 	rec.Pricing.ReadAt = spread(now.Add(5 * time.Second))
 	if wait.After(now) {

@@ -42,7 +42,7 @@ type control struct {
 
 // controlled makes a control unless one that was begun at since or later held.
 // One that failed lately is not tried again, unless somebody waits for it.
-func (e *Engine) controlled(ctx context.Context, key string, since time.Time, eager bool, try func() (ledger.Cause, string)) (ledger.Cause, string) {
+func (e *reader) controlled(ctx context.Context, key string, since time.Time, eager bool, try func() (ledger.Cause, string)) (ledger.Cause, string) {
 	free, err := e.controls.making.lock(ctx, key)
 	if err != nil {
 		return ledger.CauseUnchecked, err.Error()
@@ -93,7 +93,7 @@ func (c *controls) note(key string, made control) {
 // from what is replaced in it, and for no other. Where nothing else tells whose it
 // is, the control begins no earlier than the check it speaks for: another side that
 // found nothing for a moment would else vouch for what it repeats afterwards.
-func (e *Engine) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, began time.Time, eager bool, ready func() error) (ledger.Cause, string) {
+func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, began time.Time, eager bool, ready func() error) (ledger.Cause, string) {
 	if !k.Read.NeedsNegativeControl(rec) {
 		return "", ""
 	}
@@ -146,7 +146,7 @@ func notThere(a ledger.Answer) bool {
 // find what exists (I6). One from before would not notice a field that was
 // renamed or a credential that was exchanged in between, and one of another
 // process may have looked with other credentials.
-func (e *Engine) positive(ctx context.Context, k *policy.Kind, digest string, since time.Time, eager bool) (ledger.Cause, string) {
+func (e *reader) positive(ctx context.Context, k *policy.Kind, digest string, since time.Time, eager bool) (ledger.Cause, string) {
 	if !k.Control {
 		return ledger.CauseUnchecked, "the policy turns off the control that would show whether this check can find anything"
 	}
@@ -169,7 +169,7 @@ func (e *Engine) positive(ctx context.Context, k *policy.Kind, digest string, si
 }
 
 // tryPositive makes and records the read that must find something.
-func (e *Engine) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool) (cause ledger.Cause, why string) {
+func (e *reader) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool) (cause ledger.Cause, why string) {
 	f := e.look(ctx, k, rec, func() error { return nil })
 	if f.Unasked {
 		return ledger.CauseUnchecked, "the control could not be made: " + f.Trouble

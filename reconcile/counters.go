@@ -52,7 +52,7 @@ func (c *counting) read(kind string, r ledger.Read) {
 }
 
 // Counters returns what was counted so far.
-func (e *Engine) Counters() Counters {
+func (e *reader) Counters() Counters {
 	e.counted.mu.Lock()
 	defer e.counted.mu.Unlock()
 	c := e.counted.c

@@ -315,7 +315,7 @@ func (d *downstream) health() Health {
 }
 
 // Health tells how each downstream that was asked so far answers.
-func (e *Engine) Health() []Health {
+func (e *reader) Health() []Health {
 	e.downs.mu.Lock()
 	all := make([]*downstream, 0, len(e.downs.byKey))
 	for _, d := range e.downs.byKey {

@@ -15,8 +15,25 @@ import (
 	"indoubt/reconcile/connect"
 )
 
-// Engine reconciles one ledger. It is safe for use by many goroutines.
+// Engine reconciles one ledger. It is safe for use by many goroutines. It decides
+// what is read and sent, and when; its reader does the reading.
 type Engine struct {
+	reader
+
+	writes  writes      // transmissions in flight
+	active  activeReads // operations the run loop is reading
+	autos   autoSends   // operations considered for sending
+	lead    ledger.Lead // how the clocks stood at the last pass
+	after   follower    // of the history
+	backlog backlog     // due, and not begun yet
+	prices  pricing     // when operations were last priced
+
+	settleWithin time.Duration // how long an outcome is tried to be written down; tests shorten it
+}
+
+// reader reads one operation at its downstream, and writes down what the read
+// proves and what that makes of its price.
+type reader struct {
 	o      Options
 	moment func() ledger.Moment
 	host   string
@@ -29,21 +46,12 @@ type Engine struct {
 	downs    downstreams   // how each downstream is asked
 	controls controls      // what positive and negative controls showed
 	rivals   rivals        // engines with another policy
-	writes   writes        // transmissions in flight
-	active   activeReads   // operations the run loop is reading
-	wake     chan struct{} // something became due
-	autos    autoSends     // operations considered for sending
 	clocks   clocks        // prices that a clock will change
-	lead     ledger.Lead   // how the clocks stood at the last pass
 	counted  counting      // for metrics
-	after    follower      // of the history
 	past     *History      // how doubts ended
-	backlog  backlog       // due, and not begun yet
-	prices   pricing       // when operations were last priced
+	wake     chan struct{} // something became due
 
-	// Waits and bounds that tests shorten.
-	maxPages     int
-	settleWithin time.Duration // how long an outcome is tried to be written down
+	maxPages int // tests shorten it
 }
 
 const (
@@ -74,11 +82,11 @@ func New(o Options) *Engine {
 	var id [6]byte
 	_, _ = rand.Read(id[:])
 	e := &Engine{
-		o: o, moment: moment, host: host,
-		holder:       fmt.Sprintf("%s@%s/%d/%s", o.Actor.Name, host, os.Getpid(), hex.EncodeToString(id[:])),
-		wake:         make(chan struct{}, 1),
-		past:         NewHistory(o.Store),
-		maxPages:     MaxPages,
+		reader: reader{
+			o: o, moment: moment, host: host,
+			holder: fmt.Sprintf("%s@%s/%d/%s", o.Actor.Name, host, os.Getpid(), hex.EncodeToString(id[:])),
+			wake:   make(chan struct{}, 1), past: NewHistory(o.Store), maxPages: MaxPages,
+		},
 		settleWithin: time.Minute,
 	}
 	e.after.few = make(chan struct{}, 8)
@@ -98,11 +106,11 @@ func (e *Engine) Close() {
 	}
 }
 
-func (e *Engine) now() time.Time { return e.o.Clock() }
+func (e *reader) now() time.Time { return e.o.Clock() }
 
 // policy is the policy in force now, with odds from the ledger's history; the
 // built-in defaults where there is none.
-func (e *Engine) policy() *policy.Policy {
+func (e *reader) policy() *policy.Policy {
 	p := e.o.Policy()
 	if p == nil {
 		p = noPolicy
@@ -113,17 +121,17 @@ func (e *Engine) policy() *policy.Policy {
 var noPolicy = policy.Default()
 
 // nudge makes the run loop look again.
-func (e *Engine) nudge() {
+func (e *reader) nudge() {
 	select {
 	case e.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (e *Engine) logf(format string, args ...any) { e.o.Log(fmt.Sprintf(format, args...)) }
+func (e *reader) logf(format string, args ...any) { e.o.Log(fmt.Sprintf(format, args...)) }
 
 // checker is who stands on the reads that nobody asked for.
-func (e *Engine) checker() ledger.Actor {
+func (e *reader) checker() ledger.Actor {
 	a := e.o.Actor
 	if !a.Machine {
 		a.Name = ledger.ActorChecks
@@ -138,7 +146,7 @@ func (e *Engine) checker() ledger.Actor {
 // current reads an operation as everybody must see it: a deadline that has
 // passed is written down first. The version is the one to decide about; a
 // version seen before the writing down is moved along by moved.
-func (e *Engine) current(ctx context.Context, id string) (rec ledger.Record, moved func(seen int64) int64, err error) {
+func (e *reader) current(ctx context.Context, id string) (rec ledger.Record, moved func(seen int64) int64, err error) {
 	moved = func(seen int64) int64 { return seen }
 	rec, err = e.o.Store.Read(ctx, ledger.Locator{ID: id})
 	if err != nil {

@@ -26,7 +26,7 @@ func pageTime(k *policy.Kind) time.Duration {
 
 // holding is a lease in use.
 type holding struct {
-	engine *Engine
+	engine *reader
 	digest string
 	ttl    time.Duration
 
@@ -111,7 +111,7 @@ func (h *holding) release(ctx context.Context) {
 }
 
 // lease takes the operation's lease, waiting a little for whoever holds it.
-func (e *Engine) lease(ctx context.Context, id, digest string, ttl, patience time.Duration) (ledger.Lease, error) {
+func (e *reader) lease(ctx context.Context, id, digest string, ttl, patience time.Duration) (ledger.Lease, error) {
 	until := time.Now().Add(patience)
 	for {
 		lease, err := e.o.Store.Lease(ctx, id, e.holder, digest, ttl)

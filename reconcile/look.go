@@ -35,7 +35,7 @@ type findings struct {
 // look asks the downstream and follows its pages to the end or the limit.
 // ready is called before every page, when its turn has come; an error from it
 // ends the read.
-func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, ready func() error) findings {
+func (e *reader) look(ctx context.Context, k *policy.Kind, rec ledger.Record, ready func() error) findings {
 	var f findings
 	f.Began, f.from = e.now(), e.moment()
 	begun := false
@@ -98,7 +98,7 @@ func (e *Engine) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 }
 
 // page asks for one page and judges it. stop ends the read: f.Trouble says why.
-func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, ready func() error, f *findings) (found policy.Found, stop bool) {
+func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, ready func() error, f *findings) (found policy.Found, stop bool) {
 	trouble := func(format string, args ...any) (policy.Found, bool) {
 		f.Trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
 		return policy.Found{}, true
@@ -155,7 +155,7 @@ func (e *Engine) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 
 // judged is what the policy makes of one page; as many are judged at once as the
 // downstream has judges.
-func (e *Engine) judged(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, answer ledger.Answer) (policy.Found, error) {
+func (e *reader) judged(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, answer ledger.Answer) (policy.Found, error) {
 	judges := e.downs.of(k).judges
 	select {
 	case judges <- struct{}{}:
@@ -184,7 +184,7 @@ func unread(answer ledger.Answer, found policy.Found, err error) string {
 }
 
 // ask makes one request over the connector it is for.
-func (e *Engine) ask(ctx context.Context, k *policy.Kind, req policy.Request) ledger.Answer {
+func (e *reader) ask(ctx context.Context, k *policy.Kind, req policy.Request) ledger.Answer {
 	timeout := pageTime(k)
 	switch {
 	case req.HTTP != nil:

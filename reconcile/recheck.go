@@ -36,7 +36,7 @@ func late(k *policy.Kind) time.Duration {
 // recheck is when an operation that is settled after this read is read once
 // more: as asked for; else again, where this one came too early or could not be
 // made.
-func (e *Engine) recheck(rec ledger.Record, f findings, p policy.Proof, verdict ledger.Verdict, c check) time.Time {
+func (e *reader) recheck(rec ledger.Record, f findings, p policy.Proof, verdict ledger.Verdict, c check) time.Time {
 	now := e.now()
 	if !c.recheck.IsZero() {
 		return c.recheck

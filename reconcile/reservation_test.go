@@ -233,7 +233,7 @@ func TestALeaseIsKeptByWhoWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &holding{engine: w.engine, lease: lease, digest: "d", ttl: 2 * time.Second}
+	h := &holding{engine: &w.engine.reader, lease: lease, digest: "d", ttl: 2 * time.Second}
 	stop := h.keep(w.ctx)
 	eventually(t, "it is renewed", func() bool { return h.held().ExpiresAt.After(lease.ExpiresAt) })
 	if got := h.held(); got.Generation != lease.Generation {

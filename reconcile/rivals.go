@@ -29,7 +29,7 @@ type rivals struct {
 }
 
 // alone reports whether no other engine was at work when this one last looked.
-func (e *Engine) alone() bool {
+func (e *reader) alone() bool {
 	e.rivals.mu.Lock()
 	defer e.rivals.mu.Unlock()
 	return e.rivals.alone
@@ -37,7 +37,7 @@ func (e *Engine) alone() bool {
 
 // onlyLooks reports whether this engine must settle nothing for the moment. Where
 // the ledger does not tell who else is at work, it must not.
-func (e *Engine) onlyLooks(ctx context.Context) bool {
+func (e *reader) onlyLooks(ctx context.Context) bool {
 	pol := e.policy()
 	digest := pol.Digest()
 	if pol.Empty() {
@@ -66,7 +66,7 @@ func (e *Engine) onlyLooks(ctx context.Context) bool {
 
 // OnlyLooks reports whether this engine settles nothing, because another one works
 // on the ledger under another policy, as it was when it last looked.
-func (e *Engine) OnlyLooks() bool {
+func (e *reader) OnlyLooks() bool {
 	r := &e.rivals
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (e *Engine) OnlyLooks() bool {
 }
 
 // meet says that this engine is at work, where it stays, and returns who is.
-func (e *Engine) meet(ctx context.Context, me ledger.Registration) ([]ledger.Registration, error) {
+func (e *reader) meet(ctx context.Context, me ledger.Registration) ([]ledger.Registration, error) {
 	if !me.Since.IsZero() {
 		if err := e.o.Store.RegisterEngine(ctx, me); err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func (e *Engine) meet(ctx context.Context, me ledger.Registration) ([]ledger.Reg
 }
 
 // arrive makes this engine one that stays, until leave is called.
-func (e *Engine) arrive() (leave func()) {
+func (e *reader) arrive() (leave func()) {
 	r := &e.rivals
 	r.mu.Lock()
 	defer r.mu.Unlock()

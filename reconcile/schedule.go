@@ -48,7 +48,7 @@ type quote struct {
 
 // priced is what the policy says of an operation, with its reads scheduled.
 // rec.Pricing says what was scheduled before.
-func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) quote {
+func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) quote {
 	p := k.Price(rec)
 	p.OperationID, p.Digest = rec.Operation.ID, digest
 	p.Reads, p.ReadAt = rec.Pricing.Reads, rec.Pricing.ReadAt
@@ -64,7 +64,7 @@ func (e *Engine) priced(k *policy.Kind, digest string, rec ledger.Record) quote 
 	return quote{p, turnsAt(k, rec, p, e.now())}
 }
 
-func (e *Engine) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
+func (e *reader) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
 	rec.Pricing.Reads++
 	now := e.now()
 	proofAt, provable := k.ProofAt(rec)

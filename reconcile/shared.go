@@ -21,7 +21,7 @@ const (
 
 // shared tells why what was found by a name may be another operation's effect:
 // another one that may have acted has the same mark.
-func (e *Engine) shared(ctx context.Context, k *policy.Kind, rec ledger.Record, effects []policy.Effect) (ledger.Cause, string) {
+func (e *reader) shared(ctx context.Context, k *policy.Kind, rec ledger.Record, effects []policy.Effect) (ledger.Cause, string) {
 	if k.Read.Identity() != policy.ByName {
 		return "", ""
 	}
@@ -54,7 +54,7 @@ func (e *Engine) shared(ctx context.Context, k *policy.Kind, rec ledger.Record, 
 
 // markAll gives marks to every operation that was written without them, or under
 // other rules.
-func (e *Engine) markAll(ctx context.Context) error {
+func (e *reader) markAll(ctx context.Context) error {
 	for began := time.Now(); ; {
 		more, err := e.mark(ctx, batch)
 		switch {
@@ -67,7 +67,7 @@ func (e *Engine) markAll(ctx context.Context) error {
 }
 
 // mark gives marks to some of them.
-func (e *Engine) mark(ctx context.Context, many int) (more bool, err error) {
+func (e *reader) mark(ctx context.Context, many int) (more bool, err error) {
 	pol := e.policy()
 	return e.o.Store.Mark(ctx, func(kind string) string { return pol.Kind(kind).MarkRules() },
 		func(o ledger.Operation) ledger.Marks { return pol.Kind(o.Kind).Marks(o) }, many)

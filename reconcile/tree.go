@@ -12,7 +12,7 @@ import (
 // seeTrees looks for the processes of attempts that started a command, where
 // nobody has seen that all of them are gone, and records which are. From then
 // on a read may prove something. It returns the record as it is afterwards.
-func (e *Engine) seeTrees(ctx context.Context, rec ledger.Record, actor ledger.Actor) ledger.Record {
+func (e *reader) seeTrees(ctx context.Context, rec ledger.Record, actor ledger.Actor) ledger.Record {
 	for a := rec.OpenTree(); a != nil; a = rec.OpenTree() {
 		if found, err := procgroup.Trace(*a); err != nil || len(found) > 0 {
 			return rec
