@@ -36,9 +36,10 @@ func fill(b *testing.B, path string, operations int) {
 	now := time.Now().UnixMilli()
 	exec(`
 		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-		INSERT INTO operations (id, kind, key, token, receipt, fingerprint, title, target, input, source, state, version, doubted, attempt_count,
+		INSERT INTO operations (id, kind, key, token, receipt, receipts, fingerprint, title, target, input, source, state, version, doubted, attempt_count,
 		                        created_at, updated_at, started_at, deadline_at, ended_at, doubted_at, settled_at, change_id, actor, reason)
 		SELECT printf('01900000-0000-7000-8000-%012d', i), CASE i % 4 WHEN 0 THEN 'mail.send' ELSE 'stripe.charge' END, 'key-' || i, 'indoubt-' || i, CASE WHEN i % 10 = 0 THEN '' ELSE 'ch_' || i END,
+		       CASE WHEN i % 10 = 0 THEN '[]' ELSE json_array('ch_' || i) END,
 		       printf('%064x', i * 2654435761 % 4294967296), 'charge cus_' || (i % 9973) || ' for INV-' || i, 'invoice INV-' || i,
 		       '{"amount": 4200, "customer": "cus_9", "note": "an input as long as inputs usually are, with some words in it"}',
 		       'billing', CASE WHEN i % 10 = 0 THEN 'uncertain' ELSE 'committed' END, 2, i % 10 = 0, 1,
