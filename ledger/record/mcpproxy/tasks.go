@@ -153,7 +153,7 @@ func (c *call) join(o ledger.Operation, id string) []byte {
 		ended, err := c.p.taskEnded(rec, c.rule, id, now, true, c.meta)
 		switch {
 		case err != nil:
-			return c.failure(codeInternal, "the aResult could not be recorded: "+err.Error())
+			return c.failure(codeInternal, "the result could not be recorded: "+err.Error())
 		case ended:
 			return nil
 		case c.knowsTasks():
