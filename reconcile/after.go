@@ -27,7 +27,7 @@ type follower struct {
 	few     chan struct{} // bounds how many are looked at together
 }
 
-// follow looks for second effects of what somebody sent once more. A retry by
+// follow looks for second effects of what was sent once more. A retry by
 // the engine is looked at by itself; this is for those that a pipeline sent
 // under a grant (I9).
 func (e *Engine) follow(ctx context.Context) error {

@@ -14,14 +14,14 @@ import (
 // errOnlyLooking is why this engine settles nothing for the moment.
 var errOnlyLooking = errors.New("another engine works on this ledger under another policy")
 
-// errNotDue: somebody else has read it meanwhile.
+// errNotDue says that another engine has read it meanwhile.
 var errNotDue = errors.New("it is not due any more")
 
 // check is how one read is made and what may follow from it.
 type check struct {
 	actor ledger.Actor
-	eager bool          // somebody waits: try a control that has failed lately again
-	wait  time.Duration // how long a lease held by somebody else is waited for
+	eager bool          // a person waits: try a control that has failed lately again
+	wait  time.Duration // how long a lease held by another engine is waited for
 	due   *ledger.Row   // only if this is due still
 	// lease was taken already, together with others', and rec is what was seen
 	// under it.

@@ -41,7 +41,7 @@ type control struct {
 }
 
 // controlled makes a control unless one that was begun at since or later held.
-// One that failed lately is not tried again, unless somebody waits for it.
+// One that failed lately is not tried again, unless a person waits for it.
 func (e *reader) controlled(ctx context.Context, key string, since time.Time, eager bool, try func() (ledger.Cause, string)) (ledger.Cause, string) {
 	free, err := e.controls.making.lock(ctx, key)
 	if err != nil {

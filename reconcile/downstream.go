@@ -109,7 +109,7 @@ func (all *downstreams) make(rule policy.Downstream) *downstream {
 	d := &downstream{name: rule.Name, all: all.all, probe: all.probe, rule: rule, every: every(rule), rates: all.rates, http: &connect.HTTP{},
 		now: all.now, wall: time.Now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{}}
 	slots := rule.Concurrency
-	if slots <= 0 { // gentle where nobody says how much it can take
+	if slots <= 0 { // gentle where the policy does not say how much it can take
 		slots = min(politeness, max(1, cap(d.all)/2))
 	}
 	d.slots = make(chan struct{}, slots)

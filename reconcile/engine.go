@@ -130,7 +130,7 @@ func (e *reader) nudge() {
 
 func (e *reader) logf(format string, args ...any) { e.o.Log(fmt.Sprintf(format, args...)) }
 
-// checker is who stands on the reads that nobody asked for.
+// checker is the actor of the reads that no person asked for.
 func (e *reader) checker() ledger.Actor {
 	a := e.o.Actor
 	if !a.Machine {

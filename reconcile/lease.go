@@ -75,7 +75,7 @@ func (h *holding) renew(ctx context.Context) error {
 		h.lease = renewed
 		return nil
 	}
-	if err == nil { // it was somebody else's in between
+	if err == nil { // another engine had it in between
 		_ = h.engine.o.Store.Release(ctx, renewed)
 	} else if !errors.As(err, new(*ledger.LeasedError)) {
 		return err
@@ -110,7 +110,7 @@ func (h *holding) release(ctx context.Context) {
 	}
 }
 
-// lease takes the operation's lease, waiting a little for whoever holds it.
+// lease takes the operation's lease, waiting a little for its holder.
 func (e *reader) lease(ctx context.Context, id, digest string, ttl, patience time.Duration) (ledger.Lease, error) {
 	until := time.Now().Add(patience)
 	for {

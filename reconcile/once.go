@@ -66,8 +66,7 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	return s, err
 }
 
-// Unchecked counts what is in doubt and not parked, and can be asked of nobody, by
-// why.
+// Unchecked counts what is in doubt and not parked, and has no check, by why.
 func (e *Engine) Unchecked(ctx context.Context) (map[string]int, error) {
 	pol, out := e.policy(), map[string]int{}
 	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking} {

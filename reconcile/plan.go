@@ -8,7 +8,7 @@ import (
 )
 
 // Plan says what a retry of the operation would do now. It changes nothing and
-// asks nobody, so it works read-only too. Plan.Refused says why a person could
+// makes no read, so it works read-only too. Plan.Refused says why a person could
 // not; an error means that nothing can be said. Errors: ErrNotFound.
 func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	if !e.o.ReadOnly {

@@ -66,7 +66,7 @@ type Plan struct {
 	Refused      error       // why it would be refused; nil when it may go
 }
 
-// Showing is what was shown of a retry before somebody agreed to it. Only that
+// Showing is what was shown of a retry before a person agreed to it. Only that
 // is sent (I7).
 type Showing struct {
 	Digest  string   // of the request, or of the permission for a pipeline

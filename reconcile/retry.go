@@ -344,7 +344,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 		return result, err
 	}
 	result.Did, result.Operation, result.Attempt = DidSend, applied.After, applied.Attempt
-	if applied.Noop { // recorded before, so somebody else is sending or has sent
+	if applied.Noop { // recorded before, so another caller is sending or has sent
 		result.Why = "this was asked for before"
 		return result, nil
 	}

@@ -251,7 +251,7 @@ func (e *Engine) secure(ctx context.Context, wanted func(ledger.Row) bool) ([]*d
 			continue
 		}
 		free, ok := e.ops.try(row.ID)
-		if !ok { // somebody in this process is at it
+		if !ok { // another goroutine is at it
 			e.active.give(row.ID, d, time.Time{})
 			continue
 		}
@@ -308,7 +308,7 @@ func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
 	}()
 }
 
-// readDue reads one operation that is due. Somebody else having it, or having
+// readDue reads one operation that is due. Another engine having it, or having
 // moved it, is no error.
 func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
 	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, lease: r.lease, rec: r.rec})

@@ -74,7 +74,7 @@ type writes struct {
 	mu      sync.Mutex
 	n       int
 	closing bool
-	none    chan struct{} // closed when the last one ends; nil when nobody waits
+	none    chan struct{} // closed when the last one ends; nil when no caller waits
 }
 
 func (w *writes) enter() (func(), error) {

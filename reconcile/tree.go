@@ -10,7 +10,7 @@ import (
 )
 
 // seeTrees looks for the processes of attempts that started a command, where
-// nobody has seen that all of them are gone, and records which are. From then
+// they were not seen to be gone, and records which are. From then
 // on a read may prove something. It returns the record as it is afterwards.
 func (e *reader) seeTrees(ctx context.Context, rec ledger.Record, actor ledger.Actor) ledger.Record {
 	for a := rec.OpenTree(); a != nil; a = rec.OpenTree() {
@@ -23,7 +23,7 @@ func (e *reader) seeTrees(ctx context.Context, rec ledger.Record, actor ledger.A
 			e.logf("record that the processes of attempt %s are gone: %v", a.ID, err)
 			return rec
 		}
-		if applied.Noop { // somebody else has recorded it meanwhile
+		if applied.Noop { // another engine has recorded it meanwhile
 			if now, err := e.o.Store.Read(ctx, ledger.Locator{ID: rec.Operation.ID}); err == nil {
 				rec = now
 			}

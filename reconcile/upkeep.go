@@ -21,7 +21,7 @@ func (e *Engine) expire(ctx context.Context) error {
 type pricing struct {
 	next time.Time // for the next batch
 	more bool      // there is one
-	last bool      // only after the reads: nobody looks at the list meanwhile
+	last bool      // only after the reads: no one looks at the list meanwhile
 }
 
 // wait is until when there is nothing to price, at most as long as given.

@@ -126,7 +126,7 @@ func (s *handle) anchor() error {
 }
 
 // settled waits until the log of a ledger that others have open is there. Without
-// it, whoever opens the ledger sees an older one. Whoever opens or closes it is
+// it, a program that opens the ledger sees an older one. One that opens or closes it is
 // done in a moment; what stays was removed.
 func settled(path string) error {
 	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {

@@ -20,7 +20,7 @@ func fileAt(path string) (file, error) {
 	}, nil
 }
 
-// Whoever has a ledger open holds a lock on these bytes of it, shared
+// A program that has a ledger open holds a lock on these bytes of it, shared
 // (https://sqlite.org/src/file/src/os.h).
 const (
 	sharedFirst = 0x40000000 + 2

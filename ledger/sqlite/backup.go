@@ -11,7 +11,7 @@ import (
 )
 
 // Backup copies the ledger as it is now to a new file, with its key beside it, and
-// ends whoever writes meanwhile. The copy is whole: it needs no log. It is only
+// ends a writer that comes meanwhile. The copy is whole: it needs no log. It is only
 // looked at until it is adopted. Errors: fs.ErrExist where there is a file.
 func (s *Store) Backup(ctx context.Context, to string) error {
 	to, err := filepath.Abs(to)
@@ -23,7 +23,7 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 			return fmt.Errorf("%s: %w", to+side, fs.ErrExist)
 		}
 	}
-	// Made in a directory that nobody else can read, and moved when it is whole.
+	// Made in a directory that no other account can read, and moved when it is whole.
 	dir, err := os.MkdirTemp(filepath.Dir(to), ".indoubt-backup-*")
 	if err != nil {
 		return fmt.Errorf("make the copy: %w", err)
@@ -43,7 +43,7 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 	if err := copyKey(s.path, to); err != nil {
 		return err
 	}
-	if err := os.Link(part, to); err != nil { // fails where somebody was first
+	if err := os.Link(part, to); err != nil { // fails where the file was made meanwhile
 		return fmt.Errorf("make the copy: %w", err)
 	}
 	return errors.Join(os.Remove(part), syncDir(filepath.Dir(to)))

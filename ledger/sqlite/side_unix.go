@@ -16,8 +16,8 @@ import (
 
 // openSide opens a file beside the ledger, and makes it where how says so. It
 // belongs to the ledger's owner and has the ledger's rights, as SQLite's own files
-// have: a command of root's must lock no account out. A link is not followed: whoever
-// may make one here would choose which file is written.
+// have: a command of root's must lock no account out. A link is not followed: the
+// account that made it would choose which file is written.
 func openSide(path, suffix string, how int) (*os.File, error) {
 	owner, err := os.Stat(path)
 	if err != nil {
@@ -113,7 +113,7 @@ func writableBy(path string) error {
 }
 
 // share gives a new ledger and its directory to a group. A directory that was there
-// is left as it is: whoever put other things there did not ask for that.
+// is left as it is: what else is there was not put there for that.
 func share(f *os.File, path, group string, made bool) error {
 	gid, err := groupID(group)
 	if err != nil {

@@ -85,7 +85,7 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 		}
 	})
 	waited := group.AwaitExit(nil)
-	if waited { // until it is collected, its number is nobody else's
+	if waited { // until it is collected, no other process gets its number
 		q.endOrLook(group, group.EndedBadly(), &a)
 	}
 	err = cmd.Wait()

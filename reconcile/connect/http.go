@@ -80,7 +80,7 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // nobody asked for it, and nothing ends its body
+	if resp.StatusCode == http.StatusSwitchingProtocols { // it was not asked for, and nothing ends its body
 		resp.Body.Close()
 		a.Status, a.Header = resp.StatusCode, resp.Header
 		return transmit.Failed(a, errors.New("the server switched protocols"))

@@ -44,7 +44,7 @@ type MCPRequest struct {
 
 	Tool      string
 	Arguments json.RawMessage // a JSON object; nil for none
-	Vouched   bool            // somebody vouches that the tool only reads
+	Vouched   bool            // the policy vouches that the tool only reads
 
 	Timeout  time.Duration // of the whole, the start of the server included; DefaultTimeout when 0 and no Deadline is set
 	Deadline time.Time     // no byte of a write leaves after it

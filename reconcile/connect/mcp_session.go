@@ -14,7 +14,7 @@ import (
 
 const (
 	defaultIdle  = time.Minute
-	startTimeout = 30 * time.Second // of a server, however briefly anybody waits for it
+	startTimeout = 30 * time.Second // of a server, however briefly a caller waits for it
 	probeTimeout = 3 * time.Second  // for the answer to the newest revision's first message
 	maxTools     = 10_000
 	listFor      = time.Minute // a list of tools is asked for again after this; not every server tells that it changed

@@ -28,7 +28,7 @@ import (
 type RulesOf func(policyPath string) (record.Rules, error)
 
 // RunPipeline is the main function of a pipeline process. It does what its
-// orders say until its standard input ends: when whoever started it is gone,
+// orders say until its standard input ends: when the program that started it is gone,
 // however that came, it goes too.
 func RunPipeline(ctx context.Context, in io.Reader, out io.Writer, rules RulesOf) error {
 	ctx, stop := context.WithCancel(ctx)

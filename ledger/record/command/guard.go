@@ -16,7 +16,7 @@ import (
 
 // guard is a small process beside the command. The parent-death signal reaches
 // only the command itself, not what that has started, and nothing reaches
-// anybody while this process is stopped; the guard ends all of it in both cases.
+// another process while this process is stopped; the guard ends all of it in both cases.
 // The nil guard does nothing.
 type guard struct {
 	mu      sync.Mutex
