@@ -119,7 +119,7 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 	} else if found {
 		return c.show(ctx, rec.Operation.ID)
 	}
-	return listCommand{c.app}.list(ctx, listOptions{filter: filter, limit: 50})
+	return listCommand(c).list(ctx, listOptions{filter: filter, limit: 50})
 }
 
 // fullScreen opens the full-screen console and waits for writes in flight after it.

@@ -93,7 +93,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 	}()
 	c.ledgerPath, c.policyPath, c.rules = world.LedgerPath, world.PolicyPath, nil
 	if !noConsole && (!c.terminal() || c.json) {
-		return consoleCommand{c.app}.printInstead(ctx, nil, "")
+		return consoleCommand(c).printInstead(ctx, nil, "")
 	}
 	if still.IsZero() {
 		if err := world.Go(); err != nil {
@@ -102,7 +102,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 	}
 	if !noConsole {
 		c.banner = "demo: a simulated outage"
-		return consoleCommand{c.app}.fullScreen(ctx, nil, "", false)
+		return consoleCommand(c).fullScreen(ctx, nil, "", false)
 	}
 	return c.serve(ctx, world)
 }
