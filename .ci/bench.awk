@@ -16,8 +16,8 @@ function row(name, unit, value,    i, word, what) {
 	if (value > 0) printf "%-44s %12.4g %-10s\n", name, value, unit
 }
 BEGIN {
-	limit("^BeginSettle/inflight=1$", "×raw", ">= 0.85", "0.95")
-	limit("^BeginSettle/inflight=16$", "×raw", ">= 0.85", "2")
+	limit("^BeginSettle/inflight=1$", "×raw", ">= 0.6", "0.85")
+	limit("^BeginSettle/inflight=16$", "×raw", ">= 1", "2")
 	limit("^FourProcesses$", "fairness", ">= 0.5", "0.65")
 	limit("^FourProcesses$", "longest-ms", "<= 150", "75")
 	limit("^CommitToSeen$", "p50-ms", "<= 12", "")
@@ -29,7 +29,7 @@ BEGIN {
 	limit("^Start/version$", "ms", "<= 6", "")
 	limit("^Start/version$", "slowest-init-ms", "<= 1", "")
 	limit("^Start/run$", "ms", "<= 12", "")
-	limit("^FirstFrame/console$", "×bare", "<= 1.5", "")
+	limit("^FirstFrame/console$", "×bare", "<= 1.3", "")
 	limit("^WriterBesideConsoles/3$", "×alone", ">= 0.9", "")
 	limit("^WriterBesideConsoles/10$", "×alone", ">= 0.75", "")
 	limit("^Reads$", "x-ideal", "<= 1.3", "1.1")
