@@ -205,7 +205,7 @@ func TestALateCallerReservesAgain(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	s := &reservations{Store: w.store}
 	e := New(Options{Store: s, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
-	d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 4})
+	d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 1})
 	d.wall = w.now
 	var all sync.WaitGroup
 	for range 4 {
@@ -218,7 +218,7 @@ func TestALateCallerReservesAgain(t *testing.T) {
 			done()
 		})
 	}
-	eventually(t, "all wait for their turn", func() bool { return s.n.Load() == 4 })
+	eventually(t, "all wait for their turn", func() bool { return s.n.Load() >= 4 })
 	w.pass(time.Minute)
 	all.Wait()
 	if n := s.n.Load(); n < 7 {

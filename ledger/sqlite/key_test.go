@@ -44,11 +44,11 @@ func TestTheDigestKeyBelongsToTheLedger(t *testing.T) {
 	kept := must1[[]byte](t)(os.ReadFile(s.path + ".key"))
 	for name, text := range map[string][]byte{"another": bytes.ReplaceAll(kept, kept[:1], []byte("0")), "short": []byte("00\n"), "missing": nil} {
 		must(t, os.Remove(s.path+".key"))
+		if bytes.Equal(text, kept) { // it began with a 0
+			text[0] = '1'
+		}
 		if text != nil {
 			must(t, os.WriteFile(s.path+".key", text, 0o600))
-		}
-		if name == "another" && bytes.Equal(text, kept) {
-			text[1] ^= 1
 		}
 		var wrong *KeyError
 		if _, err := s.DigestKey(ctx); !errors.As(err, &wrong) {
