@@ -323,7 +323,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 		t.Errorf("%d attempts: %v", n, err)
 	}
 	slow := rule
-	slow.Retry.BackoffMin, slow.Retry.BackoffMax = time.Hour, time.Hour
+	slow.Retry.BackoffMin, slow.Retry.BackoffMax = 100_000*time.Hour, 100_000*time.Hour // a pause is any part of it
 	patient := New(store, oneRule(slow), Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
