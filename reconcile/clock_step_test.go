@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -42,5 +44,28 @@ func TestI6_AForwardStepOfTheClockProvesNothing(t *testing.T) {
 	}
 	if effects != 1 {
 		t.Errorf("FAULT: the clock was set forward by five minutes while the write was on its way, and it took effect %d times", effects)
+	}
+}
+
+// A control that held before the clock was set back is not newer than a check made
+// after it.
+func TestI6_AControlFromBeforeTheClockWasSetBackProvesNothing(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	w.pass(time.Hour)
+	o := w.doubt("pay", 420)
+	w.pass(pastProof)
+	if res := w.read(o.ID); res.Read.Verdict != ledger.Absent {
+		t.Fatal(res.Read.Reason)
+	}
+	w.later(-6 * pastProof)
+	again := w.doubt("pay", 421)
+	w.pass(pastProof)
+	w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
+		_, _ = io.WriteString(rw, emptyList)
+		return true
+	}
+	if res := w.read(again.ID); res.Read.Cause != ledger.CauseBlind {
+		t.Error(res.Read.Verdict, res.Read.Reason)
 	}
 }

@@ -35,7 +35,7 @@ type controls struct {
 }
 
 type control struct {
-	began time.Time
+	began ledger.Moment
 	cause ledger.Cause // "" when it held
 	why   string
 }
@@ -48,14 +48,17 @@ func (e *reader) controlled(ctx context.Context, key string, since time.Time, ea
 		return ledger.CauseUnchecked, err.Error()
 	}
 	defer free()
-	switch last, made := e.controls.last(key); {
+	last, made := e.controls.last(key)
+	now := e.moment()
+	began := now.Earliest(last.began) // also where the wall clock was set back since
+	switch {
 	case !made:
-	case last.cause == "" && !last.began.Before(since):
+	case last.cause == "" && !began.Before(since):
 		return "", ""
-	case last.cause != "" && !eager && e.now().Sub(last.began) < controlPause:
+	case last.cause != "" && !eager && now.Wall.Sub(began) < controlPause:
 		return last.cause, last.why
 	}
-	c := control{began: e.now()}
+	c := control{began: now}
 	c.cause, c.why = try()
 	e.controls.note(key, c)
 	return c.cause, c.why
@@ -76,7 +79,7 @@ func (c *controls) note(key string, made control) {
 	}
 	if len(c.made) >= maxControls {
 		for k, old := range c.made {
-			if made.began.Sub(old.began) > negativeHolds {
+			if made.began.Wall.Sub(old.began.Wall) > negativeHolds {
 				delete(c.made, k)
 			}
 		}
