@@ -323,7 +323,7 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 		t.Errorf("%s (%s), %s, %v", res.Read.Verdict, res.Read.Reason, res.Operation.State, err)
 	}
 	leave()
-	w.pass(presentEvery)
+	w.pass(registerEvery)
 	if res, err := once.ReadNow(w.ctx, o.ID); err != nil || res.Operation.State != ledger.Failed {
 		t.Errorf("after it has left: %s (%s), %v", res.Operation.State, res.Read.Reason, err)
 	}
@@ -354,7 +354,7 @@ func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
 	eventually(t, "both are at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 2 })
 	o := w.doubt("pay", 420, 420)
 	eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
-	w.pass(presentEvery)
+	w.pass(registerEvery)
 	if w.engine.onlyLooks(w.ctx) || !blank.onlyLooks(w.ctx) {
 		t.Error("a console without a policy drove out the engine that has one")
 	}

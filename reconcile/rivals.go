@@ -11,9 +11,9 @@ import (
 
 const (
 	// registeredFor is how long an engine that says nothing more is taken to be at
-	// work, and presentEvery how often it says so and looks who else is.
+	// work, and registerEvery how often it says so and looks who else is.
 	registeredFor = 20 * time.Second
-	presentEvery  = 5 * time.Second
+	registerEvery = 5 * time.Second
 )
 
 // rivals notices engines that work on the same ledger under another policy. All
@@ -47,7 +47,7 @@ func (e *reader) onlyLooks(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := e.now()
-	if r.digest == digest && !r.looked.IsZero() && now.Sub(r.looked) < presentEvery {
+	if r.digest == digest && !r.looked.IsZero() && now.Sub(r.looked) < registerEvery {
 		return r.about
 	}
 	was := r.about

@@ -91,7 +91,7 @@ func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 	}
 }
 
-// What is counted is right whoever writes, and however.
+// Counts are right with any writer and any statement.
 func TestPlainSQLIsCounted(t *testing.T) {
 	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
 	defer s.Close()

@@ -57,7 +57,7 @@ BEGIN
   UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
 END;
 
--- The list says what operations and grants say, whoever writes. Of what a policy says
+-- The list says what operations and grants say, with any writer. Of what a policy says
 -- beside it, only policies know.
 CREATE TRIGGER open_guard_insert BEFORE INSERT ON open_operations
 BEGIN
