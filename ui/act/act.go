@@ -33,13 +33,14 @@ const (
 type Item struct {
 	ID      string
 	Version int64
-	Title   string // safe to show
+	Title   safe.Text
 }
 
 // Result is what became of one item.
 type Result struct {
-	At      int    // of its item
-	Word    string // what became of it, in a few words
+	At      int       // of its item
+	Word    safe.Text // what became of it, in a few words
+	Own     safe.Text // what follows the word: its receipt or its reason
 	Err     error
 	Before  bool  // this run had done it before it was broken off: nothing was done now
 	Trouble bool  // it failed, or what came of it is unclear
@@ -148,7 +149,7 @@ func (r *Run) Next() func(ctx context.Context) Result {
 		}
 		change := r.ChangeID(at)
 		if before, err := r.did(ctx, at, change); err != nil || before {
-			return Result{At: at, Err: err, Before: before, Word: "done before", Trouble: err != nil}
+			return Result{At: at, Err: err, Before: before, Word: safe.Say("done before"), Trouble: err != nil}
 		}
 		if r.TryFirst > 0 && at >= r.TryFirst {
 			time.Sleep(r.Pace)
@@ -241,58 +242,55 @@ func (r *Run) Finish() func(ctx context.Context) error {
 	}
 	words := make(map[string]string, len(r.Results))
 	for _, res := range r.Results {
-		words[r.Items[res.At].ID] = word(res)
+		words[r.Items[res.At].ID] = safe.Say("%s%s", word(res), res.Own).String()
 	}
 	report, _ := json.Marshal(map[string]any{"how": r.Over(), "results": words})
 	store, id, done := r.store, r.ID(), len(r.Results)
 	return func(ctx context.Context) error { return store.Progress(context.WithoutCancel(ctx), id, done, report) }
 }
 
-// Lines says of each result what became of its item; the grave ones begin with
-// NOT DONE.
-func (r *Run) Lines() []string {
-	out := make([]string, len(r.Results))
+// Facts says of each result what became of its item. What was not done is grave.
+func (r *Run) Facts() []ticket.Fact {
+	out := make([]ticket.Fact, len(r.Results))
 	for i, res := range r.Results {
-		out[i] = word(res) + ": " + r.Items[res.At].Title
-		if moved := moved(res.Err); res.Err != nil && moved == nil {
-			out[i] = "NOT DONE: " + r.Items[res.At].Title + ": " + safe.Of(res.Err.Error()).String()
+		title := r.Items[res.At].Title
+		out[i] = ticket.Tell("", "%s%s: %s", word(res), res.Own, title)
+		if res.Err != nil && moved(res.Err) == nil {
+			out[i] = ticket.Caution("", "NOT DONE: %s: %s", title, res.Err)
 		}
 	}
 	return out
 }
 
-// Tally counts what became of the items, without what is an item's own: its
-// receipt and its reason.
-func (r *Run) Tally() string {
-	tally := map[string]int{}
+// Tally counts what became of the items, without what is an item's own.
+func (r *Run) Tally() safe.Text {
+	tally := map[safe.Text]int{}
 	for _, res := range r.Results {
 		kind := word(res)
 		switch {
 		case moved(res.Err) != nil:
-			kind = "skipped"
+			kind = safe.Say("skipped")
 		case res.Err != nil:
-			kind = "failed"
+			kind = safe.Say("failed")
 		}
-		kind, _, _ = strings.Cut(kind, ", receipt ")
-		kind, _, _ = strings.Cut(kind, ": ")
 		tally[kind]++
 	}
-	words := slices.Sorted(maps.Keys(tally))
+	words := slices.SortedFunc(maps.Keys(tally), func(a, b safe.Text) int { return strings.Compare(a.String(), b.String()) })
 	for i, w := range words {
-		words[i] = fmt.Sprintf("%d %s", tally[w], w)
+		words[i] = safe.Say("%d %s", tally[w], w)
 	}
-	return strings.Join(words, " · ")
+	return safe.Join(words, " · ")
 }
 
-func word(res Result) string {
+func word(res Result) safe.Text {
 	if m := moved(res.Err); m != nil {
 		if m.Actor == "" {
-			return "skipped, moved"
+			return safe.Say("skipped, moved")
 		}
-		return safe.Say("skipped, moved by %s", ticket.Who(m.Actor)).String()
+		return safe.Say("skipped, moved by %s", ticket.Who(m.Actor))
 	}
-	if res.Err != nil && res.Word == "" {
-		return safe.Of(res.Err.Error()).String()
+	if res.Err != nil && res.Word.Empty() {
+		return safe.Of(res.Err.Error())
 	}
 	return res.Word
 }
@@ -314,29 +312,31 @@ func Sent(res reconcile.RetryResult, err error) Result {
 	if err != nil {
 		return Result{Err: err, Trouble: moved(err) == nil}
 	}
-	return Result{Word: Words(res), Trouble: res.Did == reconcile.DidSend && res.Operation.State != ledger.Committed}
+	word, own := Words(res)
+	return Result{Word: word, Own: own, Trouble: res.Did == reconcile.DidSend && res.Operation.State != ledger.Committed}
 }
 
-// Words says what became of a retry.
-func Words(r reconcile.RetryResult) string {
+// Words says what became of a retry, and what is its own: its receipt or why it was
+// not sent.
+func Words(r reconcile.RetryResult) (word, own safe.Text) {
 	switch r.Did {
 	case reconcile.DidLand:
-		return "it had landed already, nothing was sent"
+		return safe.Say("it had landed already, nothing was sent"), own
 	case reconcile.DidGrant:
-		return "one send allowed, waiting for its pipeline"
+		return safe.Say("one send allowed, waiting for its pipeline"), own
 	case reconcile.DidRefuse:
-		return safe.Say("not sent%s", ticket.Colon(r.Why)).String()
+		return safe.Say("not sent"), ticket.Colon(r.Why)
 	}
 	switch r.Operation.State {
 	case ledger.Committed:
 		if rc := r.Operation.Receipt(); rc != "" {
-			return "sent, it landed, receipt " + safe.Of(rc).String()
+			own = safe.Say(", receipt %s", rc)
 		}
-		return "sent, it landed"
+		return safe.Say("sent, it landed"), own
 	case ledger.Failed:
-		return "sent, it did not land"
+		return safe.Say("sent, it did not land"), own
 	case ledger.Uncertain:
-		return "sent, no clear answer: in doubt again"
+		return safe.Say("sent, no clear answer: in doubt again"), own
 	}
-	return "sent"
+	return safe.Say("sent"), own
 }

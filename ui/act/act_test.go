@@ -12,6 +12,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/reconcile"
+	"indoubt/ui/safe"
 )
 
 // keeper is a store that keeps what is written down of a run, and can refuse it.
@@ -96,8 +97,8 @@ func TestNothingIsDecidedBeforeTheRunIsWrittenDown(t *testing.T) {
 	did := 0
 	r := New(k, ledger.DecisionRun{Verb: "deny"}, make([]Item, 5), func(context.Context, int, string) Result { did++; return landed })
 	goOn(t, r)
-	if did > 0 || r.Over() != "stopped after 3 failed or unclear" || !strings.HasPrefix(r.Lines()[0], "NOT DONE") {
-		t.Errorf("%d were decided, %q, %q", did, r.Over(), r.Lines())
+	if did > 0 || r.Over() != "stopped after 3 failed or unclear" || !r.Facts()[0].Grave {
+		t.Errorf("%d were decided, %q, %q", did, r.Over(), r.Facts()[0].Text)
 	}
 }
 
@@ -112,7 +113,7 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		items = append(items, Item{ID: res.Operation.ID, Version: res.Operation.Version, Title: key})
+		items = append(items, Item{ID: res.Operation.ID, Version: res.Operation.Version, Title: safe.Of(key)})
 	}
 	var did []string
 	run := func(seen int64) *Run {
@@ -121,9 +122,9 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 			set[i].Version += seen
 		}
 		return New(k, ledger.DecisionRun{IdempotencyKey: "k", Verb: "note", CreatedAt: time.Now()}, set, func(ctx context.Context, at int, change string) Result {
-			did = append(did, set[at].Title)
+			did = append(did, set[at].Title.String())
 			_, err := ledger.Decide(ctx, k, ledger.Decision{ChangeID: change, ID: set[at].ID, Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
-			return Result{Word: "noted", Err: err}
+			return Result{Word: safe.Say("noted"), Err: err}
 		})
 	}
 	first := run(0)
@@ -132,7 +133,7 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 	}
 	again := run(7)
 	goOn(t, again)
-	if got := strings.Join(did, ""); got != "abc" || again.Tally() != "2 done before · 1 noted" || again.Items[2].Version != items[2].Version || again.ID() != first.ID() {
+	if got := strings.Join(did, ""); got != "abc" || again.Tally().String() != "2 done before · 1 noted" || again.Items[2].Version != items[2].Version || again.ID() != first.ID() {
 		t.Errorf("it did %q, which is %q, with %+v", got, again.Tally(), again.Items)
 	}
 	if err := again.Finish()(t.Context()); err != nil || !strings.Contains(k.report, `"how":"done"`) || !strings.Contains(k.report, items[2].ID) {

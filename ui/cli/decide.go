@@ -154,9 +154,9 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 		r.Asked = all[i].arg
 		results[i] = r
 		if r.Error != nil {
-			return act.Result{Word: r.Error.Code, Trouble: trouble}
+			return act.Result{Word: safe.Of(r.Error.Code), Trouble: trouble}
 		}
-		return act.Result{Word: r.Effect, Trouble: trouble}
+		return act.Result{Word: safe.Of(r.Effect), Trouble: trouble}
 	})
 	if err != nil {
 		return err

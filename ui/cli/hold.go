@@ -217,7 +217,7 @@ func (c holdCommand) scoped(ctx context.Context, verb string, scope ledger.HoldS
 
 // keep writes down what became of the scope.
 func (r *decisionRun) keep(ctx context.Context, effect string) {
-	r.Take(act.Result{Word: effect})
+	r.Take(act.Result{Word: safe.Of(effect)})
 	r.warn(r.Finish()(ctx))
 }
 

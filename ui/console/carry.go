@@ -105,7 +105,8 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		m.say("sending: %s", a.Title)
 		return m.write(a.Title, a.ID, func(ctx context.Context) (safe.Text, error) {
 			r, err := engine.Retry(ctx, a.RetryRequest)
-			return safe.Say("%s: %s", act.Words(r), a.Title), err
+			word, own := act.Words(r)
+			return safe.Say("%s%s: %s", word, own, a.Title), err
 		})
 	case ask.Hold:
 		a.ChangeID, a.Actor, a.CreatedAt = ledger.NewID(), actor, now

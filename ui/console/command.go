@@ -42,7 +42,7 @@ func commands() []command {
 		{spec("filter", "TEXT", "show only what matches; empty: all"), func(m *Root, arg string) (tea.Cmd, error) {
 			f, err := ledger.ParseFilter(arg)
 			if err != nil {
-				return nil, errors.New(prompt.Fault(err))
+				return nil, err
 			}
 			return m.setFilter(f), nil
 		}},

@@ -369,6 +369,7 @@ func TestI11_HostileTextReachesNoScreen(t *testing.T) {
 					}
 				}
 			}
+			keys = append(keys, "0", "/", "k", "i", "n", "d", ":", "tab", "esc") // which offers the kinds that were seen
 			for _, k := range keys {
 				b.keys(k)
 				raw := b.m.View().Content

@@ -297,13 +297,18 @@ func TestSaidNotToHaveLandedIsNoFact(t *testing.T) {
 }
 
 func TestABulkRunCountsWhatBecameOfItsItems(t *testing.T) {
+	sent := func(receipt string) reconcile.RetryResult {
+		return reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Committed, Receipts: []string{receipt}}}
+	}
 	b := nightBench(t, 80, 24)
 	b.m.run = act.New(b.store, ledger.DecisionRun{Verb: "retry", CreatedAt: night}, make([]act.Item, 9), nil)
 	b.m.run.Pause()
-	for i, word := range []string{"sent, it landed, receipt ch_1", "sent, it landed, receipt ch_2", "not sent: it moved", "not sent: held by sam", "sent, it landed"} {
-		b.send(stepMsg{b.m.run, act.Result{At: i, Word: word}})
+	for i, r := range []reconcile.RetryResult{sent("ch_1"), sent("ch_2"), {Did: reconcile.DidRefuse, Why: "it moved"}, {Did: reconcile.DidRefuse, Why: "held by sam"}, sent("")} {
+		res := act.Sent(r, nil)
+		res.At = i
+		b.send(stepMsg{b.m.run, res})
 	}
-	if got := b.m.run.Tally(); got != "2 not sent · 3 sent, it landed" {
+	if got := b.m.run.Tally().String(); got != "2 not sent · 3 sent, it landed" {
 		t.Errorf("it counts %q", got)
 	}
 	b.shows("5/9", "3 sent, it landed", "paused")

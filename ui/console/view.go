@@ -7,6 +7,7 @@ import (
 
 	"indoubt/ui/act"
 	"indoubt/ui/console/draw"
+	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
@@ -123,17 +124,15 @@ func (m *Root) hints() (looks, acts string) {
 func progress(f *draw.Frame, r *act.Run, w int) string {
 	n, done, room := len(r.Items), len(r.Results), 20
 	full := room * done / max(n, 1)
-	text := fmt.Sprintf(" %s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", room-full), done, n)
+	text := safe.Say(" %s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", room-full), done, n)
 	if d := f.Now.Sub(r.Began()); done > 0 && d > time.Second && done < n && !r.Paused() {
-		text += fmt.Sprintf("  %s left", ticket.Span(d/time.Duration(done)*time.Duration(n-done)))
+		text = safe.Say("%s  %s left", text, ticket.Span(d/time.Duration(done)*time.Duration(n-done)))
 	}
-	text += "   " + r.Tally()
+	state := "p pause"
 	if r.Paused() {
-		text += "   paused"
-	} else {
-		text += "   p pause"
+		state = "paused"
 	}
-	return f.Strong.Render(draw.Left(text, w))
+	return f.Strong.Render(draw.Left(safe.Say("%s   %s   %s", text, r.Tally(), state).String(), w))
 }
 
 func (m *Root) helpLines(w int) []string {

@@ -10,9 +10,7 @@ package safe
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -191,50 +189,5 @@ func escape(b *strings.Builder, r rune) {
 		fmt.Fprintf(b, `\u%04x`, r)
 	default:
 		fmt.Fprintf(b, `\U%08x`, r)
-	}
-}
-
-// Value returns a copy of v in which every string, however deep, went through
-// Of. Bytes are left alone: they are shown through Lines.
-func Value[T any](v T) T {
-	out := reflect.New(reflect.TypeOf(&v).Elem()).Elem()
-	clean(out, reflect.ValueOf(&v).Elem())
-	return out.Interface().(T)
-}
-
-var timeType = reflect.TypeFor[time.Time]()
-
-func clean(dst, src reflect.Value) {
-	switch src.Kind() {
-	case reflect.String:
-		dst.SetString(Of(src.String()).s)
-	case reflect.Struct:
-		dst.Set(src)
-		if src.Type() == timeType {
-			return
-		}
-		for i := range src.NumField() {
-			if src.Type().Field(i).IsExported() {
-				clean(dst.Field(i), src.Field(i))
-			}
-		}
-	case reflect.Slice:
-		if src.IsNil() || src.Type().Elem().Kind() == reflect.Uint8 {
-			dst.Set(src)
-			return
-		}
-		dst.Set(reflect.MakeSlice(src.Type(), src.Len(), src.Len()))
-		for i := range src.Len() {
-			clean(dst.Index(i), src.Index(i))
-		}
-	case reflect.Pointer:
-		if src.IsNil() || src.Elem().Kind() != reflect.Struct {
-			dst.Set(src)
-			return
-		}
-		dst.Set(reflect.New(src.Type().Elem()))
-		clean(dst.Elem(), src.Elem())
-	default:
-		dst.Set(src)
 	}
 }

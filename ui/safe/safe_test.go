@@ -91,18 +91,3 @@ func TestI11_DifferentStringsStayDifferent(t *testing.T) {
 		}
 	})
 }
-
-func TestValueReachesEveryString(t *testing.T) {
-	type inner struct{ S string }
-	type outer struct {
-		A  string
-		B  []inner
-		C  *inner
-		D  []byte
-		in string
-	}
-	v := safe.Value(outer{A: "\x1b", B: []inner{{"\r"}}, C: &inner{"\n"}, D: []byte("\x1b"), in: "kept"})
-	if v.A != `\x1b` || v.B[0].S != `\r` || v.C.S != `\n` || string(v.D) != "\x1b" || v.in != "kept" {
-		t.Fatalf("%+v", v)
-	}
-}

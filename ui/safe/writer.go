@@ -60,7 +60,11 @@ func each(args []any) []any {
 		case error:
 			arg = Of(v.Error()).s
 		case []string:
-			arg = Value(v)
+			lines := make([]string, len(v))
+			for i, text := range Each(v) {
+				lines[i] = text.s
+			}
+			arg = lines
 		default:
 			if k := reflect.ValueOf(arg).Kind(); k == reflect.String || k == reflect.Struct || k == reflect.Pointer {
 				arg = Of(fmt.Sprint(arg)).s

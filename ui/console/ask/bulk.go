@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -53,7 +52,7 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{Item: act.Item{ID: m.ID, Version: m.Version, Title: t.Title().String()}, Recheck: t.Facts.Recheck, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss}
+		it := Item{Item: act.Item{ID: m.ID, Version: m.Version, Title: t.Title()}, Recheck: t.Facts.Recheck, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss}
 		why := Off(verb)(desk)
 		switch {
 		case t.Row.Version != m.Version:
@@ -92,7 +91,10 @@ func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, recon
 }
 
 // bulk is how each verb is told over a set.
-var bulk = map[ledger.Verb]struct{ title, do, done string }{
+var bulk = map[ledger.Verb]struct {
+	title, do string
+	done      safe.Format
+}{
 	ledger.VerbConfirm: {"Confirm: it landed", "Confirm", "recorded as landed"},
 	ledger.VerbDeny:    {"Did not land", "Did not land", "recorded as not landed"},
 	ledger.VerbAbandon: {"Abandon", "Abandon", "abandoned"},
@@ -103,8 +105,8 @@ var bulk = map[ledger.Verb]struct{ title, do, done string }{
 }
 
 // Title is what a set's run is called, and Done what its items become.
-func (s *Set) Title() string { return bulk[s.Verb].title }
-func (s *Set) Done() string  { return bulk[s.Verb].done }
+func (s *Set) Title() string   { return bulk[s.Verb].title }
+func (s *Set) Done() safe.Text { return safe.Say(bulk[s.Verb].done) }
 
 // Bulk shows a frozen set, and asks for its count.
 func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
@@ -191,7 +193,7 @@ func (s *Set) money(d *dialog.Dialog) {
 			worst = it
 		}
 		ground[it.Basis]++
-		d.More = append(d.More, safe.Say("  %s%s", draw.Left(it.Title, 48), draw.Right(ticket.Cost(it.never), 8)))
+		d.More = append(d.More, safe.Say("  %s%s", draw.Left(it.Title.String(), 48), draw.Right(ticket.Cost(it.never), 8)))
 	}
 	if s.Verb == ticket.Retry {
 		for _, b := range slices.Sorted(maps.Keys(ground)) {
@@ -218,7 +220,7 @@ func Pause(r *act.Run, title safe.Text) *dialog.Dialog {
 // that has stopped can go on from here.
 func Report(r *act.Run) *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("%s: %s", bulk[ledger.Verb(r.Verb())].title, r.Over()), Itself: true}
-	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: safe.Of(r.Tally()), Grave: r.Trouble() > 0})
+	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: r.Tally(), Grave: r.Trouble() > 0})
 	if r.Left() > 0 {
 		d.Warn("NOT TOUCHED", "%s", draw.Plural(r.Left(), "operation", "operations"))
 	}
@@ -231,7 +233,5 @@ func results(d *dialog.Dialog, r *act.Run) {
 		d.Yes = fmt.Sprintf("y go on with %d", n)
 		d.Submit = func(time.Time) (dialog.Action, string) { return GoOn{r}, "" }
 	}
-	for _, line := range r.Lines() {
-		d.Put(ticket.Fact{Text: safe.Of(line), Grave: strings.HasPrefix(line, "NOT DONE")})
-	}
+	d.Put(r.Facts()...)
 }

@@ -2,8 +2,8 @@
 // the counts and the details, reads them again after each commit, and opens the
 // ledger again after it was lost.
 //
-// Every read runs in a command, off the update loop, and every ledger text is made
-// safe to show here, where it enters. The feed knows no key and draws nothing.
+// Every read runs in a command, off the update loop. The feed knows no key and draws
+// nothing; its texts are as the ledger has them, and become safe where they are shown.
 package feed
 
 import (
@@ -212,7 +212,7 @@ func (f *Feed) First() News {
 		done <- p
 	}()
 	if f.o.Engine != nil {
-		f.Health = safe.Value(f.o.Engine.Health())
+		f.Health = f.o.Engine.Health()
 	}
 	select {
 	case p := <-done:

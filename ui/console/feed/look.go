@@ -77,7 +77,7 @@ func (f *Feed) load(w Wanted) tea.Cmd {
 		msg := look(ctx, store, w, now, seq)
 		msg.cost = time.Since(began)
 		if engine != nil {
-			msg.health, msg.looks = safe.Value(engine.Health()), engine.OnlyLooks()
+			msg.health, msg.looks = engine.Health(), engine.OnlyLooks()
 		}
 		return msg
 	}
@@ -105,7 +105,6 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	if msg.info, err = store.Info(ctx); err != nil {
 		return fail("read what the ledger is", err)
 	}
-	msg.info = safe.Value(msg.info)
 	if msg.holds, err = store.Holds(ctx, now); err != nil {
 		return fail("read the holds", err)
 	}

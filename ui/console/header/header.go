@@ -5,7 +5,6 @@ package header
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -86,8 +85,8 @@ func (p Policy) KindsOf(downstream, kind string) []string {
 type item struct {
 	weight int // 1 matters most
 	line   int // 0 or 1, where it stands if it can
-	long   string
-	short  string
+	long   safe.Text
+	short  safe.Text
 	paint  draw.Paint
 }
 
@@ -103,12 +102,12 @@ func (h *Header) Lines(w int) []string {
 	const gap = 3
 	room := [2]int{w - 1, w - 1}
 	at := make([]int, len(items)) // line, or -1
-	text := make([]string, len(items))
+	text := make([]safe.Text, len(items))
 	for _, i := range order {
 		at[i] = -1
-		need := draw.Width(items[i].short) + gap
+		need := draw.Width(items[i].short.String()) + gap
 		for _, line := range []int{items[i].line, 1 - items[i].line} {
-			if items[i].short != "" && need-gap <= room[line] {
+			if !items[i].short.Empty() && need-gap <= room[line] {
 				at[i], text[i] = line, items[i].short
 				room[line] -= need
 				break
@@ -116,7 +115,7 @@ func (h *Header) Lines(w int) []string {
 		}
 	}
 	for _, i := range order {
-		if more := draw.Width(items[i].long) - draw.Width(items[i].short); at[i] >= 0 && more-gap <= room[at[i]] {
+		if more := draw.Width(items[i].long.String()) - draw.Width(items[i].short.String()); at[i] >= 0 && more-gap <= room[at[i]] {
 			text[i] = items[i].long
 			room[at[i]] -= more
 		}
@@ -132,7 +131,7 @@ func (h *Header) Lines(w int) []string {
 			if b.Len() > 1 {
 				b.WriteString("   ")
 			}
-			b.WriteString(items[i].paint.Render(text[i]))
+			b.WriteString(items[i].paint.Render(text[i].String()))
 		}
 		lines[line] = draw.Left(b.String(), w)
 	}
@@ -142,34 +141,35 @@ func (h *Header) Lines(w int) []string {
 func (h *Header) items(w int) []item {
 	th, c := h.Theme, h.Counts
 	var items []item
-	add := func(weight, line int, p draw.Paint, long, short string) {
-		if long != "" {
-			items = append(items, item{weight, line, long, cmp.Or(short, long), p})
+	add := func(weight, line int, p draw.Paint, long, short safe.Text) {
+		if !long.Empty() {
+			items = append(items, item{weight, line, long, short.Or(long), p})
 		}
 	}
-	name := "ledger"
+	name := safe.Say("ledger")
 	if h.Path != "" {
-		name = safe.Of(filepath.Base(h.Path)).String()
+		name = safe.Of(filepath.Base(h.Path))
 	}
 	if w >= 110 {
-		name = "indoubt  " + name
+		name = safe.Say("indoubt  %s", name)
 	}
 	short := name
 	if h.Banner != "" {
-		banner := strings.ToUpper(safe.Of(h.Banner).String())
-		name = banner + "  " + name
-		short, _, _ = strings.Cut(banner, ":")
+		banner := strings.ToUpper(h.Banner)
+		name = safe.Say("%s  %s", banner, name)
+		banner, _, _ = strings.Cut(banner, ":")
+		short = safe.Of(banner)
 	}
 	add(11, 0, th.Faint, name, short)
 	if h.Read {
 		switch {
 		case c.NeedsYou > 0:
-			add(1, 0, th.Strong, ticket.Grouped(float64(c.NeedsYou), 0)+" NEED YOU", fmt.Sprintf("%d NEED YOU", c.NeedsYou))
+			add(1, 0, th.Strong, safe.Say("%s NEED YOU", ticket.Grouped(float64(c.NeedsYou), 0)), safe.Say("%d NEED YOU", c.NeedsYou))
 		default:
-			add(1, 0, th.Good, "nothing needs you", "0 need you")
+			add(1, 0, th.Good, safe.Say("nothing needs you"), safe.Say("0 need you"))
 		}
 	} else {
-		add(1, 0, th.Faint, "reading…", "")
+		add(1, 0, th.Faint, safe.Say("reading…"), safe.Text{})
 	}
 	h.risks(add, w)
 	h.states(add)
@@ -178,53 +178,48 @@ func (h *Header) items(w int) []item {
 	switch {
 	case h.Lost != nil: // nothing is checked, and STALE says why
 	case !h.Checks:
-		add(8, 1, th.Warn, "checks: none from here", "no checks")
+		add(8, 1, th.Warn, safe.Say("checks: none from here"), safe.Say("no checks"))
 	case h.Looks: // said where states are
 	case h.ReadOnly || h.Info.ReadOnly || h.Info.Copied != "":
-		add(8, 1, th.Faint, "checks: not from here", "no checks")
+		add(8, 1, th.Faint, safe.Say("checks: not from here"), safe.Say("no checks"))
 	case w >= 110:
-		add(8, 1, th.Faint, "checks: this console", "checks on")
+		add(8, 1, th.Faint, safe.Say("checks: this console"), safe.Say("checks on"))
 	default:
-		add(8, 1, th.Faint, "checks on", "")
+		add(8, 1, th.Faint, safe.Say("checks on"), safe.Text{})
 	}
-	actor := safe.Of(cmp.Or(h.Actor, "nobody")).String()
+	actor := safe.Of(cmp.Or(h.Actor, "nobody"))
 	if w >= 110 && !h.ReadOnly {
-		add(9, 0, th.Text, actor+" read-write", actor)
+		add(9, 0, th.Text, safe.Say("%s read-write", actor), actor)
 	} else {
-		add(9, 0, th.Text, actor, "")
+		add(9, 0, th.Text, actor, safe.Text{})
 	}
-	now := h.Now.In(h.Zone)
-	clock := item{10, 1, now.Format("15:04 MST"), now.Format("15:04 MST"), th.Text}
-	return append([]item{clock}, items...)
+	now := safe.Of(h.Now.In(h.Zone).Format("15:04 MST"))
+	return append([]item{{10, 1, now, now, th.Text}}, items...)
 }
 
 // risks says what is lost if no one acts, and what has gone wrong already.
-func (h *Header) risks(add func(int, int, draw.Paint, string, string), w int) {
+func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe.Text), w int) {
 	th, c := h.Theme, h.Counts
 	if c.Loss > 0 || c.ByWord > 0 {
 		loss := strings.TrimSpace(h.Policy.Currency() + " " + ticket.Money(c.Loss))
-		long := loss + " lost if ignored"
-		if c.ByWord > 0 {
-			long += fmt.Sprintf(" (+%d rated by word)", c.ByWord)
-			if c.Loss == 0 {
-				long = draw.Plural(c.ByWord, "loss", "losses") + " rated by word if ignored"
-			}
+		long := safe.Say("%s lost if ignored", loss)
+		switch {
+		case c.Loss == 0:
+			long = safe.Say("%s rated by word if ignored", draw.Plural(c.ByWord, "loss", "losses"))
+		case c.ByWord > 0 && w >= 110:
+			long = safe.Say("%s (+%d rated by word)", long, c.ByWord)
 		}
-		short := loss + " lost"
-		if w < 110 && c.Loss > 0 {
-			long = loss + " lost if ignored"
-		}
-		add(2, 0, th.Warn, long, short)
+		add(2, 0, th.Warn, long, safe.Say("%s lost", loss))
 	}
 	if c.Twice > 0 {
-		add(3, 0, th.Bad, fmt.Sprintf("%d HAPPENED TWICE", c.Twice), fmt.Sprintf("%d TWICE", c.Twice))
+		add(3, 0, th.Bad, safe.Say("%d HAPPENED TWICE", c.Twice), safe.Say("%d TWICE", c.Twice))
 	}
 	if rest := c.Conflicts - c.Twice; rest > 0 {
 		more := ""
 		if c.Twice > 0 {
 			more = "MORE "
 		}
-		add(3, 0, th.Bad, fmt.Sprintf("%d %s%s", rest, more, strings.TrimPrefix(draw.Plural(rest, "CONFLICT", "CONFLICTS"), ticket.Grouped(float64(rest), 0)+" ")), "")
+		add(3, 0, th.Bad, safe.Say("%d %s%s", rest, more, strings.TrimPrefix(draw.Plural(rest, "CONFLICT", "CONFLICTS"), ticket.Grouped(float64(rest), 0)+" ")), safe.Text{})
 	}
 }
 
@@ -232,50 +227,50 @@ func (h *Header) risks(add func(int, int, draw.Paint, string, string), w int) {
 const stepShown = time.Hour
 
 // states says what stops or limits this console.
-func (h *Header) states(add func(int, int, draw.Paint, string, string)) {
+func (h *Header) states(add func(weight, line int, p draw.Paint, long, short safe.Text)) {
 	th := h.Theme
 	if h.Lost != nil {
-		since := h.Now.Sub(h.LostAt)
+		stale := safe.Say("STALE %s", ticket.Span(h.Now.Sub(h.LostAt)))
 		h.Ticks = true
-		add(4, 0, th.Bad, "STALE "+ticket.Span(since)+": ledger lost, trying again", "STALE "+ticket.Span(since))
+		add(4, 0, th.Bad, safe.Say("%s: ledger lost, trying again", stale), stale)
 	}
 	if strained, _, _ := strings.Cut(h.Info.Strained, ":"); strained != "" {
-		add(4, 1, th.Bad, h.Info.Strained, strained)
+		add(4, 1, th.Bad, safe.Of(h.Info.Strained), safe.Of(strained))
 	}
 	switch {
 	case h.Info.Copied != "":
-		add(4, 0, th.Bad, "COPY: look only", "COPY")
+		add(4, 0, th.Bad, safe.Say("COPY: look only"), safe.Say("COPY"))
 	case h.ReadOnly || h.Info.ReadOnly:
-		add(4, 0, th.Warn, "READ-ONLY", "")
+		add(4, 0, th.Warn, safe.Say("READ-ONLY"), safe.Text{})
 	}
 	if h.Looks && !h.ReadOnly {
-		add(4, 1, th.Warn, "ONLY LOOKING: another engine works under another policy", "ONLY LOOKING: other policy")
+		add(4, 1, th.Warn, safe.Say("ONLY LOOKING: another engine works under another policy"), safe.Say("ONLY LOOKING: other policy"))
 	}
 	for i, hold := range h.Holds {
 		if i == 1 {
-			add(4, 0, th.Bad, fmt.Sprintf("+%s", strings.ToUpper(draw.Plural(len(h.Holds)-1, "hold", "holds"))), "")
+			add(4, 0, th.Bad, safe.Say("+%s", draw.Plural(len(h.Holds)-1, "HOLD", "HOLDS")), safe.Text{})
 			break
 		}
-		add(4, 0, th.Bad, safe.Say("HOLD %s by %s", ticket.Scope(hold.Scope), ticket.Who(hold.Actor.Name)).String(), "HOLD")
+		add(4, 0, th.Bad, safe.Say("HOLD %s by %s", ticket.Scope(hold.Scope), ticket.Who(hold.Actor.Name)), safe.Say("HOLD"))
 	}
 	if step := h.Info.Step; step != 0 && h.Now.Sub(h.Info.SteppedAt).Abs() < stepShown {
-		way := "forward"
+		way := "FORWARD"
 		if step < 0 {
-			way = "back"
+			way = "BACK"
 		}
 		at := h.Info.SteppedAt.In(h.Zone).Format("15:04")
-		add(4, 1, th.Warn, fmt.Sprintf("CLOCK SET %s by %s at %s", strings.ToUpper(way), ticket.Age(step.Abs()), at), "CLOCK SET "+at)
+		add(4, 1, th.Warn, safe.Say("CLOCK SET %s by %s at %s", way, ticket.Age(step.Abs()), at), safe.Say("CLOCK SET %s", at))
 	}
 	if err := h.Policy.Broken(); err != nil {
-		add(4, 1, th.Warn, "POLICY NOT TAKEN: :policy says why", "POLICY BROKEN")
+		add(4, 1, th.Warn, safe.Say("POLICY NOT TAKEN: :policy says why"), safe.Say("POLICY BROKEN"))
 	} else if h.Policy.None() {
-		add(4, 1, th.Warn, "No policy: nothing is checked, costs are guesses", "NO POLICY")
+		add(4, 1, th.Warn, safe.Say("No policy: nothing is checked, costs are guesses"), safe.Say("NO POLICY"))
 	}
 }
 
 // health says which downstreams answer. Those that do not come first.
-func (h *Header) health(add func(int, int, draw.Paint, string, string)) {
-	var up []string
+func (h *Header) health(add func(weight, line int, p draw.Paint, long, short safe.Text)) {
+	var up []safe.Text
 	for _, d := range h.Health {
 		since := ""
 		if !d.Since.IsZero() {
@@ -284,31 +279,27 @@ func (h *Header) health(add func(int, int, draw.Paint, string, string)) {
 		switch d.State {
 		case reconcile.StateNew:
 			if d.Why != "" {
-				add(5, 1, h.Warn, d.Downstream+" no answer yet"+ticket.Colon(d.Why).String(), d.Downstream+" no answer yet")
+				add(5, 1, h.Warn, safe.Say("%s no answer yet%s", d.Downstream, ticket.Colon(d.Why)), safe.Say("%s no answer yet", d.Downstream))
 			}
 		case reconcile.StateUp:
-			up = append(up, d.Downstream+" up"+since)
+			up = append(up, safe.Say("%s up%s", d.Downstream, since))
 		case reconcile.StateDown:
-			long := d.Downstream + " DOWN" + since
-			if d.Why != "" {
-				long += ": " + d.Why
-			}
-			add(5, 1, h.Bad, long, d.Downstream+" DOWN"+since)
+			add(5, 1, h.Bad, safe.Say("%s DOWN%s%s", d.Downstream, since, ticket.Colon(d.Why)), safe.Say("%s DOWN%s", d.Downstream, since))
 		case reconcile.StateHalf:
-			add(5, 1, h.Warn, d.Downstream+" trying again", "")
+			add(5, 1, h.Warn, safe.Say("%s trying again", d.Downstream), safe.Text{})
 		case reconcile.StateSlow:
-			add(5, 1, h.Warn, d.Downstream+" throttled"+since+ticket.Colon(d.Why).String(), d.Downstream+" throttled"+since)
+			add(5, 1, h.Warn, safe.Say("%s throttled%s%s", d.Downstream, since, ticket.Colon(d.Why)), safe.Say("%s throttled%s", d.Downstream, since))
 		default:
-			add(5, 1, h.Warn, d.Downstream+" "+d.State, "")
+			add(5, 1, h.Warn, safe.Say("%s %s", d.Downstream, d.State), safe.Text{})
 		}
 	}
 	if len(up) > 0 {
-		add(12, 1, h.Good, strings.Join(up, " · "), fmt.Sprintf("%d up", len(up)))
+		add(12, 1, h.Good, safe.Join(up, " · "), safe.Say("%d up", len(up)))
 	}
 }
 
 // ages says how old the newest news are: silence is not health.
-func (h *Header) ages(add func(int, int, draw.Paint, string, string)) {
+func (h *Header) ages(add func(weight, line int, p draw.Paint, long, short safe.Text)) {
 	ago := func(t time.Time) string {
 		d := h.Now.Sub(t)
 		if d < time.Minute {
@@ -318,14 +309,14 @@ func (h *Header) ages(add func(int, int, draw.Paint, string, string)) {
 	}
 	if !h.Info.LastError.IsZero() {
 		d := ago(h.Info.LastError)
-		add(7, 1, h.Text, "last new error "+d+" ago", "error "+d+" ago")
+		add(7, 1, h.Text, safe.Say("last new error %s ago", d), safe.Say("error %s ago", d))
 	}
 	if h.Info.LastWrite.IsZero() {
 		if h.Read {
-			add(6, 1, h.Warn, "nothing was ever written", "no writes")
+			add(6, 1, h.Warn, safe.Say("nothing was ever written"), safe.Say("no writes"))
 		}
 		return
 	}
 	d := ago(h.Info.LastWrite)
-	add(6, 1, h.Text, "last write "+d, "write "+d)
+	add(6, 1, h.Text, safe.Say("last write %s", d), safe.Say("write %s", d))
 }

@@ -1,8 +1,6 @@
 package header
 
 import (
-	"fmt"
-
 	"indoubt/ui/console/draw"
 	"indoubt/ui/ticket"
 
@@ -14,8 +12,8 @@ import (
 // ledger is known to be alive.
 func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 	var lines []string
-	say := func(p draw.Paint, text string) {
-		for _, l := range draw.Wrap(text, max(w-2, 8)) {
+	say := func(p draw.Paint, format safe.Format, args ...any) {
+		for _, l := range draw.Wrap(safe.Say(format, args...).String(), max(w-2, 8)) {
 			lines = append(lines, draw.Left(" "+p.Render(l), w))
 		}
 	}
@@ -24,32 +22,32 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 	switch {
 	case !h.Read && h.Lost != nil:
 		say(h.Bad, "The ledger cannot be read. This is not an all-clear.")
-		say(h.Text, safe.Of(h.Lost.Error()).String())
+		say(h.Text, "%s", h.Lost)
 	case !h.Read:
 		say(h.Faint, "Reading the ledger…")
 	case h.Counts.All == 0 && filter == "":
-		say(h.Strong, fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.", ticket.Age(h.Now.Sub(h.Info.CreatedAt))))
+		say(h.Strong, "Nothing was ever recorded here (created %s ago). Not an all-clear.", ticket.Age(h.Now.Sub(h.Info.CreatedAt)))
 		say(h.Text, "")
 		say(h.Text, "indoubt run --kind post -- curl --fail-with-body …")
 		say(h.Faint, "records a write of your pipeline; it appears here by itself.")
 	case filter != "":
-		say(h.Strong, "Nothing in this list matches /"+safe.Of(filter).String())
+		say(h.Strong, "Nothing in this list matches /%s", filter)
 		say(h.Faint, "esc shows all of it, 0 looks in every list")
 	case tab == ledger.TabNeedsYou:
-		by := ""
+		by := safe.Text{}
 		if h.Info.LastBy != "" {
-			by = ", " + h.Info.LastBy
+			by = safe.Say(", %s", h.Info.LastBy)
 		}
 		if h.Lost != nil {
 			say(h.Bad, "Nothing needed you when the ledger was last read. It is lost now: not an all-clear.")
 			break
 		}
-		say(h.Good, fmt.Sprintf("Nothing needs you. %s settled. Last write %s ago%s.", ticket.Grouped(float64(h.Counts.Settled), 0), ago(), by))
+		say(h.Good, "Nothing needs you. %s settled. Last write %s ago%s.", ticket.Grouped(float64(h.Counts.Settled), 0), ago(), by)
 		if h.Counts.Checking > 0 {
-			say(h.Faint, fmt.Sprintf("%d in doubt are being checked: 2 shows them.", h.Counts.Checking))
+			say(h.Faint, "%d in doubt are being checked: 2 shows them.", h.Counts.Checking)
 		}
 		if h.Counts.Parked > 0 {
-			say(h.Faint, fmt.Sprintf("%d parked: 0 shows them.", h.Counts.Parked))
+			say(h.Faint, "%d parked: 0 shows them.", h.Counts.Parked)
 		}
 	case tab == ledger.TabChecking:
 		say(h.Faint, "Nothing is being checked.")

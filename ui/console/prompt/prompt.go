@@ -48,7 +48,7 @@ type Line struct {
 	kind   Kind
 	input  textinput.Model
 	was    ledger.Filter // the filter to go back to
-	fault  string
+	fault  safe.Text
 	specs  []Spec
 	values Values
 }
@@ -65,7 +65,7 @@ func New(kind Kind, shown ledger.Filter, specs []Spec, values Values) *Line {
 }
 
 // Fail shows why a command was not carried out.
-func (l *Line) Fail(err error) { l.fault = safe.Of(err.Error()).String() }
+func (l *Line) Fail(err error) { l.fault = fault(err) }
 
 // Press gives a key to the prompt: what it asks for, and whether that ends it.
 func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
@@ -101,13 +101,13 @@ func (l *Line) Paste(text string) { dialog.Paste(&l.input, text) }
 
 // typed shows a filter's effect, or its fault, while it is typed.
 func (l *Line) typed() dialog.Action {
-	l.fault = ""
+	l.fault = safe.Text{}
 	if l.kind != Filter {
 		return nil
 	}
 	f, err := ledger.ParseFilter(l.input.Value())
 	if err != nil {
-		l.fault = Fault(err)
+		l.fault = fault(err)
 		return nil
 	}
 	return Show{f}
@@ -118,7 +118,7 @@ func (l *Line) enter() (dialog.Action, bool) {
 	if l.kind == Filter {
 		f, err := ledger.ParseFilter(text)
 		if err != nil {
-			l.fault = Fault(err)
+			l.fault = fault(err)
 			return nil, false
 		}
 		return Show{f}, true
@@ -155,17 +155,17 @@ func (l *Line) whole(name string) (string, error) {
 	return "", fmt.Errorf("%q could be %s", name, strings.Join(fits, " or "))
 }
 
-// Fault is a filter's error on one line: what is wrong, and where.
-func Fault(err error) string {
+// fault is a filter's error on one line: what is wrong, and where.
+func fault(err error) safe.Text {
 	var f *ledger.FilterError
 	if !errors.As(err, &f) {
-		return safe.Of(err.Error()).String()
+		return safe.Of(err.Error())
 	}
 	text := f.Message
 	if near := f.Text[min(f.Offset, len(f.Text)):]; near != "" {
 		text += " at " + near
 	}
-	return safe.Of(text).String() + "   " + safe.Of(f.Hint).String()
+	return safe.Say("%s   %s", text, f.Hint)
 }
 
 // completions are what the word under the cursor could become.
@@ -273,9 +273,9 @@ func (l *Line) complete(all []string) {
 
 // Lines are the two lines at the bottom while text is typed.
 func (l *Line) Lines(f *draw.Frame, w int) []string {
-	hint := f.Faint.Render(draw.Cut(" "+strings.Join(l.completions(), "  "), w))
-	if l.fault != "" {
-		hint = f.Bad.Render(draw.Cut(" "+l.fault, w))
+	hint := f.Faint.Render(draw.Cut(" "+safe.Join(safe.Each(l.completions()), "  ").String(), w))
+	if !l.fault.Empty() {
+		hint = f.Bad.Render(draw.Cut(" "+l.fault.String(), w))
 	}
 	line := dialog.Caret(&draw.Theme{}, []rune(l.input.Value()), l.input.Position(), max(w-3, 2))
 	return []string{draw.Left(hint, w), draw.Left(f.Strong.Render(" "+string(l.kind))+strings.TrimRight(line, "_"), w)}
@@ -284,7 +284,8 @@ func (l *Line) Lines(f *draw.Frame, w int) []string {
 // Values are what the fields of a filter were seen to hold.
 type Values map[string]map[string]bool
 
-// Learn remembers the values of rows, to offer them for a filter.
+// Learn remembers the values of rows, to offer them for a filter: those that can be
+// typed as they are shown.
 func (v Values) Learn(rows []feed.Row) {
 	for i := range rows {
 		r := &rows[i].Row
@@ -294,7 +295,7 @@ func (v Values) Learn(rows []feed.Row) {
 				seen = map[string]bool{}
 				v[field] = seen
 			}
-			if value != "" && len(seen) < 300 {
+			if value != "" && len(seen) < 300 && safe.Of(value).String() == value {
 				seen[value] = true
 			}
 		}
