@@ -230,7 +230,7 @@ func TestProgramConfirms(t *testing.T) {
 	term.wait("KNOWN") // the row's details are read
 	term.keys("C")
 	term.dialog("It landed?")
-	term.keys("ch_1", "tab", "tab", "tab", "enter")
+	term.keys("ch_1", "tab", "tab", "enter")
 	term.wait("recorded as landed")
 	if o := w.op(id); o.State != ledger.Committed || o.Receipt() != "ch_1" || o.Actor != "maya" {
 		t.Fatalf("%+v", o)
@@ -256,7 +256,7 @@ func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
 	term.wait("KNOWN")
 	term.keys("R")
 	term.dialog("RETRY WITHOUT PROOF")
-	term.keys("they asked", "tab", "24000", "tab", "tab", "enter")
+	term.keys("they asked", "tab", "24000", "tab", "enter")
 	term.wait("one send allowed, waiting for its pipeline")
 	rec, err := w.store.Read(t.Context(), ledger.Locator{ID: id})
 	if err != nil {
@@ -277,10 +277,10 @@ func TestI7_TwoConsolesDecideOneOperation(t *testing.T) {
 	sam.wait("KNOWN")
 	maya.keys("X")
 	maya.dialog("It did not land?")
-	maya.keys("none there", "tab", "tab")
+	maya.keys("none there", "tab")
 	sam.keys("C")
 	sam.dialog("It landed?")
-	sam.keys("ch_1", "tab", "tab", "tab", "enter")
+	sam.keys("ch_1", "tab", "tab", "enter")
 	sam.wait("recorded as landed")
 	maya.wait("IT MOVED: now landed")
 	maya.wait("by sam")

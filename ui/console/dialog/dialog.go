@@ -171,7 +171,17 @@ func (d *Dialog) pressPlain(name string, now time.Time) (Action, bool) {
 func (d *Dialog) pressForm(msg tea.KeyPressMsg, name string, now time.Time) (Action, bool) {
 	last := d.doAt()
 	switch name {
-	case "tab", "down":
+	case "tab": // after the last field comes the button: only Enter goes by way of Cancel
+		switch {
+		case d.focus == last:
+			d.focus = 0
+		case d.focus+1 < len(d.Fields):
+			d.focus++
+		default:
+			d.focus = last
+		}
+		return nil, false
+	case "down":
 		d.focus = (d.focus + 1) % (last + 1)
 		return nil, false
 	case "shift+tab", "up":
