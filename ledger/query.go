@@ -24,6 +24,7 @@ const (
 	TabChecking Tab = "checking"  // reading
 	TabInFlight Tab = "in_flight" // pending, and unfetched for less than FetchPatience
 	TabSettled  Tab = "settled"   // resolved
+	TabParked   Tab = "parked"    // out of the way until a time, whatever the lane
 )
 
 // FetchPatience is how long a grant may wait for its pipeline before a person
@@ -148,11 +149,10 @@ func (r Row) LaneAt(now time.Time) Lane {
 // Parked reports whether the row is out of the way at now.
 func (r Row) Parked(now time.Time) bool { return now.Before(r.ParkedUntil) }
 
-// TabAt is the console's list the row stands in at now; a parked one stands
-// only in TabAll.
+// TabAt is the console's list the row stands in at now, apart from TabAll.
 func (r Row) TabAt(now time.Time) Tab {
 	if r.Parked(now) {
-		return TabAll
+		return TabParked
 	}
 	switch r.LaneAt(now) {
 	case LaneConflict, LaneDecide, LaneNotLanded:
@@ -201,11 +201,46 @@ type Page struct {
 
 // Counts is how many operations stand where, and what they cost.
 type Counts struct {
-	NeedsYou, Checking, InFlight, Settled, All int
-	Parked                                     int
-	Conflicts                                  int
-	Twice                                      int     // conflicts that are duplicates
-	Loss                                       float64 // sum of Rank over NeedsYou whose miss is an amount
-	ByWord                                     int     // NeedsYou whose miss is a word
-	ByState                                    map[State]int
+	Needing
+	Checking, InFlight, Settled, Parked, All int
+	ByState                                  map[State]int
+}
+
+// Needing is what stands in TabNeedsYou.
+type Needing struct {
+	NeedsYou  int
+	Conflicts int
+	Twice     int     // conflicts that are duplicates
+	Loss      float64 // sum of Rank where a miss is an amount
+	Unsent    float64 // of Loss, what did not land and was not sent again
+	ByWord    int     // operations whose miss is a word
+}
+
+// Count adds a row as it stands at now.
+func (n *Needing) Count(r Row, now time.Time) {
+	if r.TabAt(now) != TabNeedsYou {
+		return
+	}
+	n.NeedsYou++
+	if r.Conflict != NoConflict {
+		n.Conflicts++
+	}
+	if r.Conflict == Duplicate {
+		n.Twice++
+	}
+	switch {
+	case r.Pricing.Miss.Word != "":
+		n.ByWord++
+	case r.LaneAt(now) == LaneNotLanded:
+		n.Unsent += r.Pricing.Rank
+		fallthrough
+	default:
+		n.Loss += r.Pricing.Rank
+	}
+}
+
+// Without is what stays of n where other is taken out of it.
+func (n Needing) Without(other Needing) Needing {
+	return Needing{n.NeedsYou - other.NeedsYou, n.Conflicts - other.Conflicts, n.Twice - other.Twice,
+		max(n.Loss-other.Loss, 0), max(n.Unsent-other.Unsent, 0), n.ByWord - other.ByWord}
 }

@@ -60,6 +60,8 @@ type Lister interface {
 	Page(ctx context.Context, q Query) (Page, error)
 	// Counts returns the number of operations in each lane at now.
 	Counts(ctx context.Context, now time.Time) (Counts, error)
+	// Needing counts what needs a person at now, of what a filter lets through.
+	Needing(ctx context.Context, f Filter, now time.Time) (Needing, error)
 }
 
 // Feed follows what is written.

@@ -92,6 +92,22 @@ func (m *Memory) Page(_ context.Context, q ledger.Query) (ledger.Page, error) {
 	return page, nil
 }
 
+func (m *Memory) Needing(_ context.Context, f ledger.Filter, now time.Time) (ledger.Needing, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return needing(m.rows(ledger.OrderNewest, now), f, now), nil
+}
+
+// needing is what Needing must say of these rows.
+func needing(rows []ledger.Row, f ledger.Filter, now time.Time) (n ledger.Needing) {
+	for _, r := range rows {
+		if f.Match(r, now) {
+			n.Count(r, now)
+		}
+	}
+	return n
+}
+
 func (m *Memory) Counts(_ context.Context, now time.Time) (ledger.Counts, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,33 +116,18 @@ func (m *Memory) Counts(_ context.Context, now time.Time) (ledger.Counts, error)
 
 // count is what Counts must say of these rows.
 func count(rows []ledger.Row, now time.Time) ledger.Counts {
-	c := ledger.Counts{All: len(rows), ByState: map[ledger.State]int{}}
+	c := ledger.Counts{Needing: needing(rows, ledger.Filter{}, now), All: len(rows), ByState: map[ledger.State]int{}}
 	for _, r := range rows {
 		c.ByState[r.StateAt(now)]++
-		if r.Parked(now) {
-			c.Parked++
-			continue
-		}
 		switch r.TabAt(now) {
-		case ledger.TabNeedsYou:
-			c.NeedsYou++
-			if r.Pricing.Miss.Word == "" {
-				c.Loss += r.Pricing.Rank
-			} else {
-				c.ByWord++
-			}
+		case ledger.TabParked:
+			c.Parked++
 		case ledger.TabChecking:
 			c.Checking++
 		case ledger.TabInFlight:
 			c.InFlight++
 		case ledger.TabSettled:
 			c.Settled++
-		}
-		if r.Conflict != ledger.NoConflict {
-			c.Conflicts++
-		}
-		if r.Conflict == ledger.Duplicate {
-			c.Twice++
 		}
 	}
 	return c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,27 +21,30 @@ var baseTab = map[string]ledger.Tab{
 // countsQuery gives the kept counts and, as rows of their own, what clocks have
 // moved since: from the list of their class to the list where they stand now.
 var countsQuery = fmt.Sprintf(`
-	SELECT what AS class, '' AS tab, 0 AS parked, n, pending, loss, words, twice, 0 AS conflicts FROM counts
-	UNION ALL SELECT 'state.pending',   '', 0, coalesce(sum(pending), 0),   0, 0.0, 0, 0, 0 FROM census
-	UNION ALL SELECT 'state.committed', '', 0, coalesce(sum(committed), 0), 0, 0.0, 0, 0, 0 FROM census
-	UNION ALL SELECT 'state.failed',    '', 0, coalesce(sum(failed), 0),    0, 0.0, 0, 0, 0 FROM census
-	UNION ALL SELECT 'state.uncertain', '', 0, coalesce(sum(uncertain), 0), 0, 0.0, 0, 0, 0 FROM census
-	UNION ALL SELECT 'state.abandoned', '', 0, coalesce(sum(abandoned), 0), 0, 0.0, 0, 0, 0 FROM census
+	SELECT what AS class, '' AS tab, n, pending, loss, words, twice, 0 AS conflicts, CASE what WHEN 'class.not_landed' THEN loss ELSE 0.0 END AS unsent FROM counts
+	UNION ALL SELECT 'state.pending',   '', coalesce(sum(pending), 0),   0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.committed', '', coalesce(sum(committed), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.failed',    '', coalesce(sum(failed), 0),    0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.uncertain', '', coalesce(sum(uncertain), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.abandoned', '', coalesce(sum(abandoned), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
 	UNION ALL
-	SELECT h.class, %s AS tab, %s AS parked, count(*), sum(h.state = 'pending'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0 END),
-	       sum(h.miss_word <> ''), sum(h.conflict = 'duplicate'), sum(h.conflict <> '')
+	SELECT h.class, %s AS tab, count(*), sum(h.state = 'pending'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0 END),
+	       sum(h.miss_word <> ''), sum(h.conflict = 'duplicate'), sum(h.conflict <> ''), `+unsentSQL+`
 	  FROM (%s) h
-	 GROUP BY 1, 2, 3
+	 GROUP BY 1, 2
 	UNION ALL
-	SELECT 'pending', CASE %s WHEN 'decide' THEN 'needs_you' ELSE 'checking' END AS tab, 0, count(*), count(*),
-	       sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0 END), sum(coalesce(h.miss_word, '') <> ''), 0, 0
+	SELECT 'pending', CASE %s WHEN 'decide' THEN 'needs_you' ELSE 'checking' END AS tab, count(*), count(*),
+	       sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0 END), sum(coalesce(h.miss_word, '') <> ''), 0, 0, 0.0
 	  FROM %s AND o.deadline_at < ?1
 	 GROUP BY 2`,
-	tabSQL, parkedSQL, strings.Join([]string{
+	tabSQL, strings.Join([]string{
 		moved("open_by_loss", "class = 'moving'"),
 		moved("open_by_clock", "class = 'ripe' AND clock_at > ?1"),
 		moved("open_by_clock", "class = 'reading' AND clock_at <= ?1"),
 	}, " UNION ALL "), flightLane, flightFrom)
+
+// unsentSQL sums the amounts of what did not land and was not sent again.
+var unsentSQL = "sum(CASE WHEN h.miss_word = '' AND " + laneSQL + " = 'not_landed' THEN h.rank ELSE 0.0 END)"
 
 func moved(index, where string) string {
 	return `SELECT class, state, conflict, deadline_at, granted_at, grant_until, hands_off, decide_at, doubted, parked_until, miss_word, rank
@@ -49,9 +53,8 @@ func moved(index, where string) string {
 
 type counted struct {
 	class, tab               string
-	parked                   bool
 	n, pending, words, twice int
-	loss                     float64
+	loss, unsent             float64
 	conflicts                int
 }
 
@@ -66,7 +69,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error
 	plainPending := 0
 	for rows.Next() {
 		var t counted
-		if err := rows.Scan(&t.class, &t.tab, &t.parked, &t.n, &t.pending, &t.loss, &t.words, &t.twice, &t.conflicts); err != nil {
+		if err := rows.Scan(&t.class, &t.tab, &t.n, &t.pending, &t.loss, &t.words, &t.twice, &t.conflicts, &t.unsent); err != nil {
 			return c, translate(s.path, err)
 		}
 		if state, ok := strings.CutPrefix(t.class, "state."); ok {
@@ -87,13 +90,10 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error
 		}
 		add(&c, baseTab[t.class], t, -1)
 		add(&c, ledger.Tab(t.tab), t, 1)
-		if t.parked {
-			c.Parked += t.n
-		}
 	}
 	add(&c, ledger.TabInFlight, counted{n: plainPending}, 1)
 	c.Settled = c.All - c.NeedsYou - c.Checking - c.InFlight - c.Parked
-	c.Loss = math.Round(c.Loss*1e6) / 1e6
+	c.Loss, c.Unsent = rounded(c.Loss), rounded(c.Unsent)
 	return c, translate(s.path, rows.Err())
 }
 
@@ -104,10 +104,67 @@ func add(c *ledger.Counts, tab ledger.Tab, t counted, sign int) {
 		c.Conflicts += sign * t.conflicts
 		c.Twice += sign * t.twice
 		c.Loss += float64(sign) * t.loss
+		c.Unsent += float64(sign) * t.unsent
 		c.ByWord += sign * t.words
 	case ledger.TabChecking:
 		c.Checking += sign * t.n
 	case ledger.TabInFlight:
 		c.InFlight += sign * t.n
+	case ledger.TabParked:
+		c.Parked += sign * t.n
+	}
+}
+
+// rounded takes off what adding and taking away again leaves.
+func rounded(sum float64) float64 { return math.Round(sum*1e6) / 1e6 }
+
+// Needing counts what needs a person, of what a filter lets through.
+func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n ledger.Needing, err error) {
+	if !inSQL(f) {
+		return s.needingOneByOne(ctx, f, now)
+	}
+	b := &binder{args: []any{ms(now)}}
+	filter := filterSQL(b, f, now)
+	rows, err := s.rows(ctx, `
+		SELECT count(*), sum(h.conflict <> ''), sum(h.conflict = 'duplicate'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0.0 END), `+unsentSQL+`,
+		       sum(h.miss_word <> '')
+		  FROM open_operations h`+openFrom(filter.hot)+`
+		 WHERE h.class NOT IN ('pending', 'resolved')`+filter.hot+` AND `+tabSQL+` = 'needs_you' HAVING count(*) > 0
+		UNION ALL
+		SELECT count(*), 0, 0, sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0.0 END), 0.0, sum(coalesce(h.miss_word, '') <> '')
+		  FROM `+flightFrom+` AND `+flight(ledger.TabNeedsYou)+filter.flight+` HAVING count(*) > 0`, b.args...)
+	if err != nil {
+		return n, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var p ledger.Needing
+		if err := rows.Scan(&p.NeedsYou, &p.Conflicts, &p.Twice, &p.Loss, &p.Unsent, &p.ByWord); err != nil {
+			return n, translate(s.path, err)
+		}
+		n = ledger.Needing{NeedsYou: n.NeedsYou + p.NeedsYou, Conflicts: n.Conflicts + p.Conflicts, Twice: n.Twice + p.Twice,
+			Loss: rounded(n.Loss + p.Loss), Unsent: rounded(n.Unsent + p.Unsent), ByWord: n.ByWord + p.ByWord}
+	}
+	return n, translate(s.path, rows.Err())
+}
+
+// inSQL reports whether the filter's SQL selects no more than the filter does.
+func inSQL(f ledger.Filter) bool {
+	return !slices.ContainsFunc(f.Terms, func(t ledger.Term) bool { return !ascii(t.Value) })
+}
+
+// needingOneByOne is Needing by the rows themselves.
+func (s *Store) needingOneByOne(ctx context.Context, f ledger.Filter, now time.Time) (n ledger.Needing, err error) {
+	for q := (ledger.Query{Tab: ledger.TabNeedsYou, Filter: f, Now: now, Limit: 1000}); ; {
+		page, err := s.Page(ctx, q)
+		if err != nil {
+			return n, err
+		}
+		for _, r := range page.Rows {
+			n.Count(r, now)
+		}
+		if q.After = page.Next; q.After == "" {
+			return n, nil
+		}
 	}
 }

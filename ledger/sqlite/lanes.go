@@ -23,7 +23,7 @@ const (
 		ELSE 'resolved' END`
 )
 
-var tabSQL = fmt.Sprintf(`CASE WHEN %s THEN 'all' ELSE
+var tabSQL = fmt.Sprintf(`CASE WHEN %s THEN 'parked' ELSE
 	CASE %s
 		WHEN 'conflict' THEN 'needs_you' WHEN 'decide' THEN 'needs_you' WHEN 'not_landed' THEN 'needs_you'
 		WHEN 'unfetched' THEN CASE WHEN ?1 - h.granted_at >= %d THEN 'needs_you' ELSE 'in_flight' END
@@ -63,7 +63,7 @@ func parts(tab ledger.Tab) []part {
 			{class: "reading", where: "h.clock_at <= ?1", clock: true}, moving}
 	case ledger.TabChecking:
 		return []part{{class: "reading", where: "h.clock_at > ?1"}, {class: "ripe", where: "h.clock_at > ?1", clock: true}, moving}
-	case ledger.TabInFlight:
+	case ledger.TabInFlight, ledger.TabParked:
 		return []part{moving}
 	case ledger.TabSettled:
 		return []part{{class: "resolved"}, moving}
@@ -80,7 +80,7 @@ func flight(tab ledger.Tab) string {
 		return "o.deadline_at < ?1 AND " + flightLane + " = 'reading'"
 	case ledger.TabInFlight:
 		return "o.deadline_at >= ?1"
-	case ledger.TabSettled:
+	case ledger.TabSettled, ledger.TabParked:
 		return ""
 	}
 	return "1"

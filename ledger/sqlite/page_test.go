@@ -160,23 +160,17 @@ func TestListsAgreeWithRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := ledger.Counts{ByState: map[ledger.State]int{}}
+		want, matched := ledger.Counts{ByState: map[ledger.State]int{}}, ledger.Needing{}
 		for _, r := range all {
 			want.All++
 			want.ByState[r.State]++
-			if r.Parked(now) {
-				want.Parked++
+			want.Count(r, now)
+			if filter.Match(r, now) {
+				matched.Count(r, now)
 			}
 			switch r.TabAt(now) {
-			case ledger.TabNeedsYou:
-				want.NeedsYou++
-				want.Conflicts += flag(r.Conflict != "")
-				want.Twice += flag(r.Conflict == ledger.Duplicate)
-				if r.Pricing.Miss.Word == "" {
-					want.Loss += r.Pricing.Rank
-				} else {
-					want.ByWord++
-				}
+			case ledger.TabParked:
+				want.Parked++
 			case ledger.TabChecking:
 				want.Checking++
 			case ledger.TabInFlight:
@@ -197,7 +191,10 @@ func TestListsAgreeWithRows(t *testing.T) {
 		if d := diff(want, got); d != "" {
 			t.Fatalf("counts (-want +got):\n%s", d)
 		}
-		for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled, ledger.TabAll} {
+		if got, err := s.Needing(ctx, filter, now); err != nil || got != matched {
+			t.Fatalf("filter %q: %+v need a person, want %+v (%v)", text, got, matched, err)
+		}
+		for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled, ledger.TabParked, ledger.TabAll} {
 			orders := []ledger.Order{ledger.OrderLoss, ledger.OrderNewest, ledger.OrderOldest}
 			if ledgertest.Racing { // slow, so that each round has one, and there are enough rounds
 				orders = []ledger.Order{rapid.SampledFrom(orders).Draw(t, "order")}

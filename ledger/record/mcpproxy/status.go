@@ -140,7 +140,7 @@ func openCalls(ctx context.Context, store ledger.Store) (list []standing, more b
 	for _, part := range []struct {
 		tab   ledger.Tab
 		state ledger.State
-	}{{ledger.TabInFlight, ledger.Pending}, {ledger.TabAll, ledger.Uncertain}} { // a parked one is in TabAll only
+	}{{ledger.TabInFlight, ledger.Pending}, {ledger.TabAll, ledger.Uncertain}} { // a parked one is in neither TabNeedsYou nor TabChecking
 		q := ledger.Query{Tab: part.tab, Order: ledger.OrderNewest, Limit: mostListed, Now: time.Now(), Filter: ledger.Filter{
 			Text: "state:" + string(part.state), Terms: []ledger.Term{{Field: "state", Value: string(part.state)}, {Field: "kind", Value: kindPrefix + "*"}}}}
 		page, err := store.Page(ctx, q)
