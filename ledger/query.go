@@ -239,8 +239,9 @@ func (n *Needing) Count(r Row, now time.Time) {
 	}
 }
 
-// Without is what stays of n where other is taken out of it.
+// Without is what stays of n where other is taken out of it; never less than
+// nothing, for the two may have been counted one after the other.
 func (n Needing) Without(other Needing) Needing {
-	return Needing{n.NeedsYou - other.NeedsYou, n.Conflicts - other.Conflicts, n.Twice - other.Twice,
-		max(n.Loss-other.Loss, 0), max(n.Unsent-other.Unsent, 0), n.ByWord - other.ByWord}
+	return Needing{max(n.NeedsYou-other.NeedsYou, 0), max(n.Conflicts-other.Conflicts, 0), max(n.Twice-other.Twice, 0),
+		max(n.Loss-other.Loss, 0), max(n.Unsent-other.Unsent, 0), max(n.ByWord-other.ByWord, 0)}
 }

@@ -23,7 +23,7 @@ type listOptions struct {
 }
 
 // openTabs are what is not settled, what needs a person first.
-var openTabs = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight}
+var openTabs = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabParked}
 
 // listCommand prints operations, one page at a time.
 type listCommand struct{ *app }
@@ -35,7 +35,7 @@ func newListCommand(a *app) *cobra.Command {
 		Use: "list [FILTER]", GroupID: groupLook,
 		Short: "List operations, what needs you first",
 		Long: `List operations: what needs you first, by what is lost if nobody acts, then what
-is being checked and in flight, then the rest, newest first. The id is printed
+is being checked, in flight and parked, then the rest, newest first. The id is printed
 with the version that was seen, ready for the deciding commands.
 
 Filters: words, and kind: state: lane: downstream: source: error: key: token:
@@ -55,12 +55,12 @@ prints what was found until then.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.tab, "tab", "", "one list of the console: needs_you, checking, in_flight, settled or all")
+	f.StringVar(&o.tab, "tab", "", "one list of the console: needs_you, checking, in_flight, parked, settled or all")
 	f.StringVar(&o.order, "order", "", "loss (what is lost if nobody acts), newest or oldest")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
 	f.StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")
-	_ = cmd.RegisterFlagCompletionFunc("tab", cobra.FixedCompletions([]string{"needs_you", "checking", "in_flight", "settled", "all"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("tab", cobra.FixedCompletions([]string{"needs_you", "checking", "in_flight", "parked", "settled", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"loss", "newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -123,10 +123,10 @@ func (o listOptions) tabs() ([]ledger.Tab, error) {
 		return append(slices.Clone(openTabs), ledger.TabAll), nil
 	case tab == "":
 		return []ledger.Tab{ledger.TabAll}, nil
-	case slices.Contains([]ledger.Tab{ledger.TabAll, ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabSettled}, tab):
+	case slices.Contains(append(slices.Clone(openTabs), ledger.TabSettled, ledger.TabAll), tab):
 		return []ledger.Tab{tab}, nil
 	}
-	return nil, usage(fmt.Sprintf("--tab %q is none of needs_you, checking, in_flight, settled, all", o.tab), "")
+	return nil, usage(fmt.Sprintf("--tab %q is none of needs_you, checking, in_flight, parked, settled, all", o.tab), "")
 }
 
 // pages fills one page from several lists, and gives the cursor of the next. stopped

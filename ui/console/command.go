@@ -56,6 +56,7 @@ func commands() []command {
 			}
 			return find(m.ctx, m.feed.Store, arg), nil
 		}},
+		{spec("parked", "", "what is out of the way until a time"), tab(ledger.TabParked)},
 		{spec("policy", "", "which policy is in force, and what is wrong with the file"), func(m *Root, _ string) (tea.Cmd, error) {
 			m.show(policyDialog(m.o.policy()))
 			return nil, nil

@@ -80,9 +80,9 @@ func moves() []binding {
 		{keys: []string{"G", "end"}, show: "G", words: "to the bottom", group: groupMove, do: by(1 << 30)},
 		{keys: []string{"enter"}, show: "↵", words: "open the whole record", short: "open", group: groupMove, do: func(m *Root) tea.Cmd { m.open(); return nil }},
 		{keys: []string{"esc"}, show: "esc", words: "back one level", short: "back", group: groupMove, do: (*Root).back},
-		{keys: []string{"tab"}, show: "tab", words: "next list", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(1)) }},
-		{keys: []string{"shift+tab"}, words: "list before", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(-1)) }},
-		{keys: []string{"1", "2", "3", "4", "0"}, show: "1–4 0", words: "Needs you, Checking, In flight, Settled, All", group: groupMove, do: nil},
+		{keys: []string{"tab"}, show: "tab", words: "next list", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(1, m.feed.Counts)) }},
+		{keys: []string{"shift+tab"}, words: "list before", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(-1, m.feed.Counts)) }},
+		{keys: []string{"1", "2", "3", "4", "5", "0"}, show: "1–5 0", words: "Needs you, Checking, In flight, Settled, Parked, All", group: groupMove, do: nil},
 	}
 }
 
@@ -182,7 +182,7 @@ var misses = map[string]string{
 	"B": "^u moves half a page up",
 	"b": "^u moves half a page up",
 	"w": "? lists the keys",
-	"5": "lists are 1 to 4, and 0 for all",
+	"6": "lists are 1 to 5, and 0 for all",
 
 	"ctrl+r": "changes appear by themselves; c checks now",
 	"ctrl+k": "D is dealt with, A abandons. Nothing is deleted here",

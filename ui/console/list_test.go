@@ -474,3 +474,25 @@ func TestALinkWithoutABrowserIsShown(t *testing.T) {
 		t.Fatalf("copied %q", b.copy)
 	}
 }
+
+// What needs a person and falls outside a filter is told in the header, with what
+// it is worth; another list hides nothing.
+func TestAFilterHidesNothingThatMatters(t *testing.T) {
+	b := nightBench(t, 120, 40)
+	b.hides("hidden").keys("/", "s", "i", "g", "n", "enter")
+	b.shows("6 NEED YOU", "4 hidden: USD 6,420, 1 TWICE")
+	b.keys("2").shows("4 hidden")
+	b.keys("1", "/", "ctrl+u").keys("enter").hides("hidden")
+}
+
+// What is parked stands in a list of its own, which is there when something is parked.
+func TestWhatIsParkedHasAList(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.hides("5 Parked")
+	rec := b.store.recs[id(5)]
+	rec.Operation.ParkedUntil = night.Add(2 * time.Hour)
+	b.store.put(*rec)
+	b.send(feed.Changed{})
+	b.shows("5 Parked 1", "5 NEED YOU").keys("5").shows("▌5 Parked 1", "park 2h00m").hides("payout")
+	b.keys("tab").shows("▌0 All")
+}

@@ -174,14 +174,10 @@ func (s *memory) Counts(_ context.Context, now time.Time) (ledger.Counts, error)
 	var c ledger.Counts
 	for _, r := range s.rows(ledger.Filter{}, ledger.TabAll, now) {
 		c.All++
+		c.Count(r, now)
 		switch r.TabAt(now) {
-		case ledger.TabNeedsYou:
-			c.NeedsYou++
-			if r.Pricing.Miss.Word != "" {
-				c.ByWord++
-			} else {
-				c.Loss += r.Pricing.Rank
-			}
+		case ledger.TabParked:
+			c.Parked++
 		case ledger.TabChecking:
 			c.Checking++
 		case ledger.TabInFlight:
@@ -189,14 +185,17 @@ func (s *memory) Counts(_ context.Context, now time.Time) (ledger.Counts, error)
 		case ledger.TabSettled:
 			c.Settled++
 		}
-		if r.Conflict != "" {
-			c.Conflicts++
-		}
-		if r.Conflict == ledger.Duplicate {
-			c.Twice++
-		}
 	}
 	return c, s.fail
+}
+
+func (s *memory) Needing(_ context.Context, f ledger.Filter, now time.Time) (n ledger.Needing, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.rows(f, ledger.TabAll, now) {
+		n.Count(r, now)
+	}
+	return n, s.fail
 }
 
 func (s *memory) Events(_ context.Context, id string, after int64, limit int) ([]ledger.Event, error) {

@@ -441,9 +441,9 @@ func TestHeaderKeepsWhatMattersMost(t *testing.T) {
 	s := o.Store.(*memory)
 	s.holds = []ledger.Hold{{Scope: "downstream:stripe", Actor: ledger.Actor{Name: "sam"}, ChangeID: "h"}}
 	b := newBench(t, 200, 40, o).judged(nightFacts)
-	want := []string{"6 NEED YOU", "6,425 lost", "1 HAPPENED TWICE", "HOLD", "last write", "last new error", "checks", "maya", "03:06 CEST"}
+	want := []string{"6 NEED YOU", "6,425 at stake", "1 HAPPENED TWICE", "HOLD", "last write", "last new error", "checks", "maya", "03:06 CEST"}
 	b.shows(want...)
-	short := []string{"6 NEED YOU", "6,425 lost", "1 TWICE", "HOLD"}
+	short := []string{"6 NEED YOU", "6,425 at stake", "1 TWICE", "HOLD"}
 	for w := 60; w >= 26; w -= 2 {
 		b.m.w = w
 		head := ansi.Strip(strings.Join(b.m.header().Lines(w), "\n"))

@@ -52,6 +52,7 @@ type Options struct {
 // Snapshot is the ledger as it was last read, apart from its rows.
 type Snapshot struct {
 	Counts ledger.Counts
+	Hidden ledger.Needing // what needs a person, and the filter leaves out
 	Info   ledger.Info
 	Holds  []ledger.Hold
 	Health []reconcile.Health
@@ -352,7 +353,7 @@ func (f *Feed) took(msg Looked) News {
 	if f.Info.ID != "" && msg.info.ID != f.Info.ID {
 		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
-	f.Counts, f.Info, f.Holds, f.seq = msg.counts, msg.info, msg.holds, msg.seq
+	f.Counts, f.Hidden, f.Info, f.Holds, f.seq = msg.counts, msg.hidden, msg.info, msg.holds, msg.seq
 	if msg.health != nil {
 		f.Health, f.Looks = msg.health, msg.looks
 	}

@@ -55,6 +55,7 @@ type Looked struct {
 	Wanted
 	Page
 	counts ledger.Counts
+	hidden ledger.Needing
 	info   ledger.Info
 	holds  []ledger.Hold
 	health []reconcile.Health
@@ -101,6 +102,13 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	}
 	if msg.counts, err = store.Counts(ctx, now); err != nil {
 		return fail("count", err)
+	}
+	if len(w.Filter.Terms) > 0 && w.after == "" {
+		shown, err := store.Needing(ctx, w.Filter, now)
+		if err != nil {
+			return fail("count what the filter hides", err)
+		}
+		msg.hidden = msg.counts.Without(shown)
 	}
 	if msg.info, err = store.Info(ctx); err != nil {
 		return fail("read what the ledger is", err)

@@ -172,6 +172,7 @@ func (h *Header) items(w int) []item {
 		add(1, 0, th.Faint, safe.Say("reading…"), safe.Text{})
 	}
 	h.risks(add, w)
+	h.hidden(add)
 	h.states(add)
 	h.health(add)
 	h.ages(add)
@@ -187,29 +188,37 @@ func (h *Header) items(w int) []item {
 	default:
 		add(8, 1, th.Faint, safe.Say("checks on"), safe.Text{})
 	}
-	actor := safe.Of(cmp.Or(h.Actor, "nobody"))
+	actor := safe.Of(cmp.Or(h.Actor, "no name"))
 	if w >= 110 && !h.ReadOnly {
 		add(9, 0, th.Text, safe.Say("%s read-write", actor), actor)
 	} else {
 		add(9, 0, th.Text, actor, safe.Text{})
 	}
 	now := safe.Of(h.Now.In(h.Zone).Format("15:04 MST"))
-	return append([]item{{10, 1, now, now, th.Text}}, items...)
+	clock := item{0, 1, now, now, th.Text} // first, so that its place is always the same
+	if w < 30 {
+		clock.weight = 10
+	}
+	return append([]item{clock}, items...)
 }
 
 // risks says what is lost if no one acts, and what has gone wrong already.
 func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe.Text), w int) {
 	th, c := h.Theme, h.Counts
-	if c.Loss > 0 || c.ByWord > 0 {
-		loss := strings.TrimSpace(h.Policy.Currency() + " " + ticket.Money(c.Loss))
-		long := safe.Say("%s lost if ignored", loss)
-		switch {
-		case c.Loss == 0:
-			long = safe.Say("%s rated by word if ignored", draw.Plural(c.ByWord, "loss", "losses"))
-		case c.ByWord > 0 && w >= 110:
-			long = safe.Say("%s (+%d rated by word)", long, c.ByWord)
-		}
-		add(2, 0, th.Warn, long, safe.Say("%s lost", loss))
+	// Two numbers: what is known, and what the rows' own odds make of the rest.
+	if c.Unsent > 0 {
+		add(2, 0, th.Warn, safe.Say("%s unsent", h.money(c.Unsent)), safe.Say("%s unsent", ticket.Money(c.Unsent)))
+	}
+	atStake := c.Loss - c.Unsent
+	if atStake > 0 {
+		add(2, 0, th.Warn, safe.Say("%s at stake", h.money(atStake)), safe.Say("%s at stake", ticket.Money(atStake)))
+	}
+	switch {
+	case c.ByWord == 0:
+	case c.Loss == 0:
+		add(2, 0, th.Warn, safe.Say("%d rated by word", c.ByWord), safe.Text{})
+	case w >= 110:
+		add(12, 1, th.Warn, safe.Say("+%d rated by word", c.ByWord), safe.Text{})
 	}
 	if c.Twice > 0 {
 		add(3, 0, th.Bad, safe.Say("%d HAPPENED TWICE", c.Twice), safe.Say("%d TWICE", c.Twice))
@@ -221,6 +230,33 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 		}
 		add(3, 0, th.Bad, safe.Say("%d %s%s", rest, more, strings.TrimPrefix(draw.Plural(rest, "CONFLICT", "CONFLICTS"), ticket.Grouped(float64(rest), 0)+" ")), safe.Text{})
 	}
+}
+
+// money is an amount in the policy's currency.
+func (h *Header) money(v float64) string {
+	return strings.TrimSpace(h.Policy.Currency() + " " + ticket.Money(v))
+}
+
+// hidden says what needs a person and is left out by the filter.
+func (h *Header) hidden(add func(weight, line int, p draw.Paint, long, short safe.Text)) {
+	n := h.Hidden
+	if n.NeedsYou == 0 {
+		return
+	}
+	paint, short := h.Warn, safe.Say("%s hidden", ticket.Grouped(float64(n.NeedsYou), 0))
+	long := short
+	if n.Loss > 0 {
+		long = safe.Say("%s: %s", long, h.money(n.Loss))
+	}
+	for _, c := range []struct {
+		n    int
+		word string
+	}{{n.Twice, "TWICE"}, {n.Conflicts - n.Twice, "IN CONFLICT"}} {
+		if c.n > 0 {
+			paint, short, long = h.Bad, safe.Say("%s, %d %s", short, c.n, c.word), safe.Say("%s, %d %s", long, c.n, c.word)
+		}
+	}
+	add(3, 0, paint, long, short)
 }
 
 // stepShown is how long the header tells that the clock of the host was set.

@@ -47,10 +47,12 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 			say(h.Faint, "%d in doubt are being checked: 2 shows them.", h.Counts.Checking)
 		}
 		if h.Counts.Parked > 0 {
-			say(h.Faint, "%d parked: 0 shows them.", h.Counts.Parked)
+			say(h.Faint, "%d parked: 5 shows them.", h.Counts.Parked)
 		}
 	case tab == ledger.TabChecking:
 		say(h.Faint, "Nothing is being checked.")
+	case tab == ledger.TabParked:
+		say(h.Faint, "Nothing is parked.")
 	case tab == ledger.TabInFlight:
 		say(h.Faint, "Nothing is in flight.")
 	default:

@@ -181,6 +181,7 @@ var tabs = []tab{
 	{ledger.TabChecking, "2", "Checking", "Chk"},
 	{ledger.TabInFlight, "3", "In flight", "Fly"},
 	{ledger.TabSettled, "4", "Settled", "Set"},
+	{ledger.TabParked, "5", "Parked", "Park"},
 	{ledger.TabAll, "0", "All", "All"},
 }
 
@@ -200,36 +201,43 @@ func Keys() map[string]ledger.Tab {
 
 // Tabs names the lists, with how many stand in each.
 func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
-	counts := map[ledger.Tab]int{ledger.TabNeedsYou: c.NeedsYou, ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabSettled: c.Settled}
-	named := func(short bool) string {
+	counts := map[ledger.Tab]int{ledger.TabNeedsYou: c.NeedsYou, ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabSettled: c.Settled,
+		ledger.TabParked: c.Parked}
+	named := func(short, counted bool, gap int) string {
 		var b strings.Builder
 		for i, t := range tabs {
+			if t.tab == ledger.TabParked && c.Parked == 0 && l.Tab != t.tab {
+				continue
+			}
 			name := t.name
 			if short {
 				name = t.short
 			}
 			text := t.key + " " + name
-			if n, counted := counts[t.tab]; counted && (i == 0 || !short || t.tab == l.Tab) {
+			if n, has := counts[t.tab]; has && (counted || i == 0 || t.tab == l.Tab) {
 				text += " " + ticket.Grouped(float64(n), 0)
+			}
+			if i > 0 {
+				b.WriteString(draw.Spaces(gap))
 			}
 			if t.tab == l.Tab {
 				b.WriteString(f.Strong.Render("▌" + text))
 			} else {
 				b.WriteString(" " + f.Faint.Render(text))
 			}
-			if !short && i < len(tabs)-1 {
-				b.WriteString("  ")
-			}
 		}
 		return b.String()
 	}
-	line, notes := named(false), l.notes(w)
-	need := 0
+	notes, need := l.notes(w), 0
 	if len(notes) > 0 && l.News+len(l.Marks) > 0 {
 		need = draw.Width(notes[0]) + 3
 	}
-	if draw.Width(line)+need > w {
-		line = named(true)
+	line := named(false, true, 2)
+	for _, narrower := range []string{named(false, true, 0), named(true, true, 0), named(true, false, 0)} {
+		if draw.Width(line)+need <= w {
+			break
+		}
+		line = narrower
 	}
 	return withRight(f, line, notes, w)
 }

@@ -443,10 +443,15 @@ func (l *Table) NextOrder() ledger.Order {
 	return map[ledger.Order]ledger.Order{ledger.OrderLoss: ledger.OrderNewest, ledger.OrderNewest: ledger.OrderOldest, ledger.OrderOldest: ledger.OrderLoss}[l.Order()]
 }
 
-// Beside is the list n further on.
-func (l *Table) Beside(n int) ledger.Tab {
+// Beside is the list n further on; the parked ones only where there are any.
+func (l *Table) Beside(n int, c ledger.Counts) ledger.Tab {
 	i := slices.IndexFunc(tabs, func(t tab) bool { return t.tab == l.Tab })
-	return tabs[(i+n+len(tabs))%len(tabs)].tab
+	for {
+		i = (i + n + len(tabs)) % len(tabs)
+		if tabs[i].tab != ledger.TabParked || c.Parked > 0 {
+			return tabs[i].tab
+		}
+	}
 }
 
 // OrderWords says how a list is sorted.
