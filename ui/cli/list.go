@@ -20,6 +20,7 @@ type listOptions struct {
 	order  string
 	limit  int
 	after  string
+	probe  bool // exit 6 where something listed is in doubt or needs a person
 }
 
 // openTabs are what is not settled, what needs a person first.
@@ -42,8 +43,9 @@ Filters: words, and kind: state: lane: downstream: source: error: key: token:
 receipt: id: by: parked:yes since:30m, age>30m cost>100 risk>50; a leading -
 negates. A key, token, receipt or id is found at once by its beginning; a word is
 searched for from the newest operation to the oldest. Ctrl-C stops a search, and
-prints what was found until then.`,
-		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'",
+prints what was found until then. For scripts and probes, --exit-code exits 6 where
+something listed needs you or is being checked.`,
+		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := filterText(args, since)
@@ -60,6 +62,7 @@ prints what was found until then.`,
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
 	f.StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")
+	f.BoolVar(&o.probe, "exit-code", false, "exit 6 where something listed needs you or is being checked")
 	_ = cmd.RegisterFlagCompletionFunc("tab", cobra.FixedCompletions([]string{"needs_you", "checking", "in_flight", "parked", "settled", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"loss", "newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -106,7 +109,20 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if stopped != "" {
 		return &failure{Exit: exitError, Code: "stopped", Message: stopped, Hint: "go on with --after " + next, Data: data, Text: print}
 	}
+	if n := unsettled(rows, c.clock()); o.probe && n > 0 {
+		return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%d of these %s in doubt, or %s a person", n, plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
+	}
 	return c.done("", data, print)
+}
+
+// unsettled counts the rows that need a person or are being checked.
+func unsettled(rows []ledger.Row, now time.Time) (n int) {
+	for _, row := range rows {
+		if tab := row.TabAt(now); tab == ledger.TabNeedsYou || tab == ledger.TabChecking {
+			n++
+		}
+	}
+	return n
 }
 
 // tabs are the lists to print, one after the other.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +26,7 @@ func newLogCommand(a *app) *cobra.Command {
 		Long: `Print the newest events of the ledger or of one operation, oldest first, one
 line an event. --follow goes on until interrupted; with --json it prints one
 JSON object a line.`,
-		Example:           "  indoubt log --follow\n  indoubt log --since 8h\n  indoubt log --json --after 4711",
+		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --json --after 4711",
 		Args:              maxArgs(1),
 		ValidArgsFunction: completion{a}.ids(nil, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,6 +40,8 @@ JSON object a line.`,
 	f := cmd.Flags()
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
 	f.StringVar(&o.since, "since", "", "only events since, as 30m or 2d")
+	f.StringVar(&o.by, "by", "", "only events of this person or program")
+	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, allow, note, …")
 	f.Int64Var(&o.after, "after", 0, "only events after this number (seq)")
 	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
 	return cmd
@@ -47,6 +51,8 @@ type logOptions struct {
 	id         string
 	follow     bool
 	since      string
+	from       time.Time
+	by, verb   string
 	after      int64
 	afterGiven bool
 	limit      int
@@ -56,13 +62,12 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	if o.limit < 1 {
 		return usage(fmt.Sprintf("--limit %d is not a number of events", o.limit), "")
 	}
-	var from time.Time
 	if o.since != "" {
 		d, err := since(o.since)
 		if err != nil {
 			return err
 		}
-		from = c.clock().Add(-d)
+		o.from = c.clock().Add(-d)
 	}
 	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
@@ -79,82 +84,87 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	if o.follow { // before the first look, so that nothing falls between
 		changed = s.Watch(ctx)
 	}
-	events, last, err := history(ctx, s, o, from)
+	events, last, err := history(ctx, s, o)
 	if err != nil {
 		return err
 	}
 	if !o.follow {
+		names, err := c.names(ctx, s, events)
+		if err != nil {
+			return err
+		}
 		data := map[string]any{"events": eventsJSON(events), "next": last}
-		return c.done("", data, func(w *safe.Writer) { c.printEvents(w, events) })
+		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
-	return c.follow(ctx, s, o.id, events, last, changed)
+	return c.follow(ctx, s, o, events, last, changed)
+}
+
+// wanted reports whether the event is one that was asked for.
+func (o logOptions) wanted(e ledger.Event) bool {
+	has := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
+	return has(e.Actor.Name, o.by) && (o.verb == "" || e.Verb == o.verb) && !e.At.Before(o.from)
 }
 
 // history reads the events that were asked for, and the number to go on after.
-func history(ctx context.Context, s ledger.Store, o logOptions, from time.Time) ([]ledger.Event, int64, error) {
-	const step = 1000
-	after := o.after
-	if !o.afterGiven && o.id == "" {
-		info, err := s.Info(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		if after = max(0, info.LastSeq-int64(o.limit)); !from.IsZero() {
-			if after, err = before(ctx, s, info.LastSeq, from); err != nil {
-				return nil, 0, err
-			}
-		}
+func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, last int64, err error) {
+	if o.id == "" && !o.afterGiven {
+		return lately(ctx, s, o)
 	}
-	var out []ledger.Event
+	last = o.after
 	for {
-		page, err := s.Events(ctx, o.id, after, step)
+		page, err := s.Events(ctx, o.id, last, logStep)
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, e := range page {
 			if o.afterGiven && len(out) == o.limit {
-				return out, after, nil
+				return out, last, nil
 			}
-			after = e.Seq
-			if !e.At.Before(from) {
+			if last = e.Seq; o.wanted(e) {
 				out = append(out, e)
 			}
 		}
-		if len(out) > 2*o.limit && !o.afterGiven {
-			out = append(out[:0], out[len(out)-o.limit:]...)
-		}
-		if len(page) < step {
-			break
+		if len(page) < logStep {
+			return out[max(0, len(out)-o.limit):], last, nil
 		}
 	}
-	if len(out) > o.limit {
-		out = out[len(out)-o.limit:]
-	}
-	return out, after, nil
 }
 
-// before finds a number after which all events of the time from on lie. Numbers
-// rise with time, so a long history is not read from its beginning.
-func before(ctx context.Context, s ledger.Feed, last int64, from time.Time) (int64, error) {
-	low, high := int64(0), last
-	for low < high {
-		mid := low + (high-low)/2
-		one, err := s.Events(ctx, "", mid, 1)
+// logStep is how many events are read at once.
+const logStep = 1000
+
+// lately goes back from the last event of the ledger until it has enough, or comes to
+// what is too old.
+func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, last int64, err error) {
+	info, err := s.Info(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for high := info.LastSeq; high > 0 && len(out) < o.limit; high -= logStep {
+		page, err := s.Events(ctx, "", max(0, high-logStep), logStep)
 		if err != nil {
-			return 0, err
+			return nil, 0, err
 		}
-		if len(one) > 0 && one[0].At.Before(from) {
-			low = mid + 1
-		} else {
-			high = mid
+		for i := len(page) - 1; i >= 0 && len(out) < o.limit; i-- {
+			switch e := page[i]; {
+			case e.Seq <= high && e.At.Before(o.from):
+				high = 0
+			case e.Seq <= high && o.wanted(e):
+				out = append(out, e)
+			}
 		}
 	}
-	return low, nil
+	slices.Reverse(out)
+	return out, info.LastSeq, nil
 }
 
 // follow prints what is there and then what comes, until ctx ends.
-func (c logCommand) follow(ctx context.Context, s ledger.Feed, id string, events []ledger.Event, last int64, changed <-chan struct{}) error {
-	for {
+func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, events []ledger.Event, last int64, changed <-chan struct{}) error {
+	for more := false; ; {
+		names, err := c.names(ctx, s, events)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
 		if c.json {
 			for _, e := range events {
 				if err := c.printJSON(oneEventJSON(e)); err != nil {
@@ -162,9 +172,9 @@ func (c logCommand) follow(ctx context.Context, s ledger.Feed, id string, events
 				}
 			}
 		} else {
-			c.printEvents(c.out, events)
+			printEvents(c.out, events, names)
 		}
-		if len(events) == 0 {
+		if !more {
 			select {
 			case <-ctx.Done():
 				return nil
@@ -174,27 +184,47 @@ func (c logCommand) follow(ctx context.Context, s ledger.Feed, id string, events
 				}
 			}
 		}
-		var err error
-		if events, err = s.Events(ctx, id, last, 1000); err != nil {
+		if events, err = s.Events(ctx, o.id, last, logStep); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
 			return err
 		}
-		if len(events) > 0 {
+		if more = len(events) > 0; more {
 			last = events[len(events)-1].Seq
 		}
+		events = slices.DeleteFunc(events, func(e ledger.Event) bool { return !o.wanted(e) })
 	}
 }
 
-func (c logCommand) printEvents(w *safe.Writer, events []ledger.Event) {
+// names are the titles of the operations of the events.
+func (c logCommand) names(ctx context.Context, s ledger.Reader, events []ledger.Event) (map[string]safe.Text, error) {
+	out := map[string]safe.Text{}
+	if c.json {
+		return out, nil
+	}
+	var ids []string
 	for _, e := range events {
-		w.Println(eventLine(e))
+		if e.OperationID != "" && !slices.Contains(ids, e.OperationID) {
+			ids = append(ids, e.OperationID)
+		}
+	}
+	records, err := s.Records(ctx, ids)
+	p := c.policyToLookBy()
+	for _, rec := range records {
+		out[rec.Operation.ID] = see(p, rec).Title()
+	}
+	return out, err
+}
+
+func printEvents(w *safe.Writer, events []ledger.Event, names map[string]safe.Text) {
+	for _, e := range events {
+		w.Println(eventLine(e, names[e.OperationID]))
 	}
 }
 
-// eventLine is one event on one line.
-func eventLine(e ledger.Event) safe.Text {
+// eventLine is one event on one line, with the title of its operation at the end.
+func eventLine(e ledger.Event, title safe.Text) safe.Text {
 	id := prefix(cmp.Or(e.OperationID, "ledger"), 13)
 	line := safe.Say("%s  %-13s  %-7s", clockTime(e.At), id, e.Verb)
 	switch {
@@ -206,6 +236,9 @@ func eventLine(e ledger.Event) safe.Text {
 	line = safe.Say("%s  %s", line, ticket.Who(e.Actor.Name))
 	if e.Reason != "" {
 		line = safe.Say("%s: %s", line, e.Reason)
+	}
+	if title != (safe.Text{}) {
+		line = safe.Say("%s · %s", line, title)
 	}
 	return line
 }

@@ -90,6 +90,20 @@ func TestListSaysWhatAnEmptyListMeans(t *testing.T) {
 	}
 }
 
+func TestListTellsAProbeWhatIsOpen(t *testing.T) {
+	b := newBench(t)
+	b.open()
+	b.want(0, "list", "--exit-code")
+	b.doubt(1, "stripe.charge", charge)
+	if out := b.want(6, "list", "--exit-code"); !strings.Contains(out, id(1)) {
+		t.Error(out)
+	}
+	b.want(0, "list")
+	b.want(0, "list", "--exit-code", "kind:other")
+	b.want(0, "confirm", b.at(1))
+	b.want(0, "list", "--exit-code")
+}
+
 func TestShowReadsLikeATicket(t *testing.T) {
 	b := scene(t)
 	b.want(0, "note", id(1), "--reason", "asking their support, ticket 4411")
@@ -135,6 +149,12 @@ func TestLogPrintsOneLineAnEvent(t *testing.T) {
 		t.Error(out)
 	}
 	if out := b.want(0, "log", "--since", "15s"); strings.Count(out, "\n") >= int(b.lastEvent()) || !strings.Contains(out, "cus_6") && strings.Count(out, "\n") == 0 {
+		t.Error(out)
+	}
+	if out := b.want(0, "log", "--by", "Maya", "--limit", "1"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "it landed: po_81, po_97 · ") {
+		t.Error(out)
+	}
+	if out := b.want(0, "log", "--verb", "deny", "--after", "0"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "maya: not in the dashboard") {
 		t.Error(out)
 	}
 	a := b.json(0, "log", "--after", "1", "--limit", "1")
