@@ -54,7 +54,7 @@ func TestGoldenScreens(t *testing.T) {
 		keys  []string
 		sizes [][2]int
 	}{
-		{"needs_you", nil, append(sizes, [2]int{40, 10})},
+		{"needs_you", nil, append(sizes, [2]int{40, 10}, [2]int{200, 50})},
 		{"hidden", []string{"/", "s", "i", "g", "n", "enter"}, append(sizes[:1:1], [2]int{40, 10})},
 		{"charge", []string{"j"}, sizes},
 		{"charge_full", []string{"j", "enter"}, sizes},

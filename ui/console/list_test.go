@@ -10,12 +10,15 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
+	"indoubt/ui/console/table"
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -495,4 +498,44 @@ func TestWhatIsParkedHasAList(t *testing.T) {
 	b.send(feed.Changed{})
 	b.shows("5 Parked 1", "5 NEED YOU").keys("5").shows("▌5 Parked 1", "park 2h00m").hides("payout")
 	b.keys("tab").shows("▌0 All")
+}
+
+func TestAWiderScreenShowsNoLess(t *testing.T) {
+	rows := func(w int) string {
+		lines := strings.Split(nightBench(t, w, 40).screen(), "\n")
+		return strings.Join(lines[4:11], "\n")
+	}
+	for _, w := range []int{140, 160, 199, 200, 240} {
+		shown := rows(w)
+		for _, word := range strings.Fields(rows(120)) {
+			if !strings.Contains(shown, word) {
+				t.Errorf("at %d columns the list lacks %q, which it has at 120:\n%s", w, word, shown)
+			}
+		}
+	}
+}
+
+// The row under the cursor keeps the colour of what is grave, on a background and
+// with a foreground of its own.
+func TestTheCursorKeepsWhatIsGrave(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	for _, few := range []colorprofile.Profile{colorprofile.TrueColor, colorprofile.ANSI} {
+		b.send(tea.ColorProfileMsg{Profile: few})
+		for _, cell := range []string{"!", draw.Left(" TWICE", 8)} {
+			if want := b.m.Cursor.Bad.Render(cell); want == b.m.Bad.Render(cell) || !strings.Contains(b.m.View().Content, want) {
+				t.Errorf("the row under the cursor lacks %q", want)
+			}
+		}
+	}
+}
+
+// Names and amounts keep their places on the list that was asked for.
+func TestColumnsAreThoseAskedFor(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.m.table.Columns = []string{"kind", "never", "do", "error"}
+	b.m.dirty = true
+	b.shows("KIND", "NEVER", "ERROR", "DO", "payout 420.00").hides("TWICE  NEVER", "LANDED?", "CLOCK")
+	b.m.table.Columns = table.ColumnNames()
+	b.m.dirty = true
+	b.shows("WHAT", "payout 420.00")
 }

@@ -21,6 +21,7 @@ import (
 	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 )
 
 type screen int
@@ -54,6 +55,7 @@ type Root struct {
 	w, h       int
 	theme      string // asked for
 	background color.Color
+	few        bool // the terminal has 16 colours
 	dirty      bool
 	view       tea.View
 
@@ -162,6 +164,9 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		}
 	case tea.BackgroundColorMsg:
 		m.background = msg.Color
+		return nil, m.setTheme(m.theme) == nil
+	case tea.ColorProfileMsg:
+		m.few = msg.Profile == colorprofile.ANSI
 		return nil, m.setTheme(m.theme) == nil
 	case tea.ResumeMsg:
 		cmd = tea.Batch(m.feed.Reload(), m.tick())
@@ -297,6 +302,6 @@ func (m *Root) setTheme(name string) error {
 	if err != nil {
 		return err
 	}
-	m.theme, m.Theme = name, draw.NewTheme(picked)
+	m.theme, m.Theme = name, draw.NewTheme(picked, m.few)
 	return nil
 }

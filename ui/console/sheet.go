@@ -64,8 +64,8 @@ func (p *place) shape(w, h, items int) shape {
 	switch {
 	case p.zoom || h < 18:
 		s.rows = body
-	case w >= 150:
-		s.listW = max(w*52/100, 82)
+	case w >= 200: // as wide a list as a narrower screen has, and the detail beside it
+		s.listW = w * 3 / 5
 		s.beside = w - s.listW - 1
 		s.rows = body
 	case h >= 34:

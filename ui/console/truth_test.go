@@ -325,9 +325,9 @@ func TestARiskIsTakenByWhoAllowedIt(t *testing.T) {
 	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
 	r.Attempts = append(r.Attempts, ledger.Attempt{ID: "second", N: 2, Sender: "pipeline", Actor: "billing", Basis: ledger.BasisRiskAccepted, StartedAt: at("02:20:00"), EndedAt: at("02:20:01"), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout})
 	r.Grants = []ledger.Grant{{ID: "g", Actor: "ana", Basis: ledger.BasisRiskAccepted, AttemptID: "second"}}
-	nightWith(t, 200, 60, r).shows("risk taken by ana").hides("risk taken by billing")
-	r.Grants = nil // nobody knows who: not the one that sent
-	nightWith(t, 200, 60, r).shows("without proof").hides("risk taken by billing")
+	nightWith(t, 160, 60, r).shows("risk taken by ana").hides("risk taken by billing")
+	r.Grants = nil // not known who: not the one that sent
+	nightWith(t, 160, 60, r).shows("without proof").hides("risk taken by billing")
 }
 
 func TestADemonstrationIsSaidToBeOneOnASmallScreen(t *testing.T) {

@@ -37,14 +37,16 @@ func (c cells) landed(room int) (string, Tone) {
 		return "yes", Good
 	case ledger.Failed:
 		switch {
-		case c.Row.Verdict == ledger.Absent || !c.Row.Doubted:
+		case !c.Row.Doubted:
 			return "no", Good
+		case c.Row.Verdict == ledger.Absent:
+			return "no", Sure
 		case c.Record == nil:
 			return "…", Plain
 		case !Proven(*c.Record):
 			return "said no", Plain // on a person's word: not a fact
 		}
-		return "no", Good
+		return "no", Sure
 	case ledger.Abandoned:
 		return "unknown", Plain
 	case ledger.Pending:

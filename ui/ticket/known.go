@@ -13,7 +13,8 @@ type Tone int
 
 const (
 	Plain Tone = iota
-	Good       // a fact that asks for nothing
+	Good       // nothing to do
+	Sure       // a fact that asks for an act
 	Warn       // a guess, or a person's word
 	Bad        // what must not be
 )
@@ -32,19 +33,23 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	by := say("%s%s", Who(o.Actor), Colon(o.Reason))
 	switch t.State() {
 	case ledger.Committed:
-		text := say("it landed")
+		text, tone := say("it landed"), Good
 		if o.Effects > 1 {
 			text = say("it happened %d times", o.Effects)
+			tone = Bad
 		}
 		if len(o.Receipts) > 0 {
 			text = say("%s, receipt %s", text, List(o.Receipts))
 		}
-		return say("%s (%s)", text, by), Good
+		return say("%s (%s)", text, by), tone
 	case ledger.Failed:
 		if !Proven(*t.Record) {
 			return say("it is said not to have landed, without proof (%s)", by), Warn
 		}
-		return say("it did not land (%s)", by), Good
+		if !o.Doubted { // it was refused, and its pipeline knows
+			return say("it did not land (%s)", by), Good
+		}
+		return say("it did not land (%s)", by), Sure
 	case ledger.Abandoned:
 		return say("nothing; abandoned by %s", by), Plain
 	case ledger.Pending:
@@ -52,7 +57,7 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	}
 	switch o.Verdict {
 	case ledger.Landed:
-		return say("a check found it; a person settles it"), Good
+		return say("a check found it; a person settles it"), Sure
 	case ledger.Absent:
 		return say("a check found none now; a person settles it"), Plain
 	case ledger.Duplicated:

@@ -41,77 +41,109 @@ func paintOf(style lipgloss.Style) Paint {
 	return Paint{on, off}
 }
 
-// Theme is every style of the console. There are no others.
-type Theme struct {
-	Name   string
+// Paints are the styles of text on one background.
+type Paints struct {
 	Text   Paint // what is read
 	Strong Paint // what is read first
 	Faint  Paint // labels, rules, what is over
 	Accent Paint // keys
-	Good   Paint // proven or done
+	Good   Paint // asks for nothing
 	Warn   Paint // needs a look
 	Bad    Paint // went wrong, or may cost
-	Cursor Paint // the selected row, never told by colour alone
-	Head   Paint // column heads
-	Button Paint // the button that Enter presses
 }
 
 // Tone is the paint of a sentence.
-func (th *Theme) Tone(t ticket.Tone) Paint {
+func (p *Paints) Tone(t ticket.Tone) Paint {
 	switch t {
 	case ticket.Good:
-		return th.Good
+		return p.Good
+	case ticket.Sure:
+		return p.Strong
 	case ticket.Warn:
-		return th.Warn
+		return p.Warn
 	case ticket.Bad:
-		return th.Bad
+		return p.Bad
 	}
-	return th.Text
+	return p.Text
 }
 
-type palette struct{ faint, accent, good, warn, bad, back string }
+// Theme is every style of the console. There are no others.
+type Theme struct {
+	Name   string
+	Paints        // on the background of the terminal
+	Cursor Paints // on the selected row, which is never told by colour alone
+	Head   Paint  // column heads
+	Button Paint  // the button that Enter presses
+	Danger Paint  // the same, where it cannot be taken back
+}
 
-var (
-	dark  = palette{faint: "#8a93a6", accent: "#7aa2f7", good: "#9ece6a", warn: "#e0af68", bad: "#ff7a90", back: "#2b3552"}
-	light = palette{faint: "#5c6470", accent: "#1d56b8", good: "#2c6e22", warn: "#8a5200", bad: "#b3202c", back: "#d8e2f5"}
-)
+// palette are colours on one background; "" is the terminal's own.
+type palette struct{ back, text, faint, accent, good, warn, bad string }
+
+// scheme are the colours of a theme: on the terminal's background and on the
+// selected row.
+type scheme struct{ plain, cursor palette }
+
+// schemes are readable: a test computes the contrast of each colour with what is
+// behind it. Terminals with 16 colours get names of theirs: the nearest of those to
+// a colour may be as dark as what is behind it.
+var schemes = map[string]scheme{
+	"dark": {
+		palette{"", "", "#a2abbd", "#8fb2ff", "#9ece6a", "#e0af68", "#ff8a9d"},
+		palette{"#2b3552", "#ffffff", "#c3cbdb", "#a9c4ff", "#b5e08a", "#f2c98a", "#ffc2cb"},
+	},
+	"light": {
+		palette{"", "", "#535b66", "#1d56b8", "#2a6b20", "#7d4a00", "#b3202c"},
+		palette{"#d8e2f5", "#101418", "#454c57", "#174a9e", "#215718", "#6b3f00", "#991520"},
+	},
+	"dark 16":  {palette{"", "", "7", "14", "10", "11", "9"}, palette{"7", "0", "0", "4", "0", "5", "1"}},
+	"light 16": {palette{"", "", "", "4", "2", "5", "1"}, palette{"7", "0", "0", "4", "0", "5", "1"}},
+}
 
 // Themes are what --theme and :theme take.
 var Themes = []string{"auto", "light", "dark", "none"}
 
-// NewTheme makes the styles of light, dark or none; anything else is dark.
-func NewTheme(name string) *Theme {
+// NewTheme makes the styles of light, dark or none for a terminal that has few
+// colours, 16, or more; any other name is dark.
+func NewTheme(name string, few bool) *Theme {
 	plain := lipgloss.NewStyle()
 	if name == "none" {
+		strong, under := paintOf(plain.Bold(true)), paintOf(plain.Bold(true).Reverse(true))
+		grave := paintOf(plain.Bold(true).Reverse(true).Underline(true))
 		return &Theme{
-			Name:   "none",
-			Strong: paintOf(plain.Bold(true)),
-			Faint:  paintOf(plain.Faint(true)),
-			Accent: paintOf(plain.Bold(true)),
-			Warn:   paintOf(plain.Bold(true)),
-			Bad:    paintOf(plain.Bold(true)),
-			Cursor: paintOf(plain.Bold(true).Reverse(true)),
+			Name:   name,
+			Paints: Paints{Strong: strong, Accent: strong, Warn: strong, Bad: strong},
+			Cursor: Paints{Text: under, Strong: under, Faint: under, Accent: under, Good: under, Warn: under, Bad: grave},
 			Head:   paintOf(plain.Underline(true)),
 			Button: paintOf(plain.Reverse(true)),
+			Danger: grave,
 		}
 	}
-	p := dark
-	if name == "light" {
-		p = light
+	if name != "light" {
+		name = "dark"
 	}
-	fg := func(hex string) lipgloss.Style { return plain.Foreground(lipgloss.Color(hex)) }
-	return &Theme{
-		Name:   name,
-		Strong: paintOf(plain.Bold(true)),
-		Faint:  paintOf(fg(p.faint)),
-		Accent: paintOf(fg(p.accent)),
-		Good:   paintOf(fg(p.good)),
-		Warn:   paintOf(fg(p.warn)),
-		Bad:    paintOf(fg(p.bad).Bold(true)),
-		Cursor: paintOf(plain.Bold(true).Background(lipgloss.Color(p.back))),
-		Head:   paintOf(fg(p.faint)),
-		Button: paintOf(plain.Bold(true).Background(lipgloss.Color(p.back))),
+	if few {
+		name += " 16"
 	}
+	c := schemes[name]
+	t := &Theme{Name: name, Paints: c.plain.paints(), Cursor: c.cursor.paints()}
+	t.Head, t.Button = t.Faint, t.Cursor.Strong
+	t.Danger = palette{back: c.cursor.bad, text: c.cursor.back}.paints().Strong
+	return t
+}
+
+func (c palette) paints() Paints {
+	on := func(colour string, bold bool) Paint {
+		style := lipgloss.NewStyle().Bold(bold)
+		if colour != "" {
+			style = style.Foreground(lipgloss.Color(colour))
+		}
+		if c.back != "" {
+			style = style.Background(lipgloss.Color(c.back))
+		}
+		return paintOf(style)
+	}
+	return Paints{on(c.text, false), on(c.text, true), on(c.faint, false), on(c.accent, false), on(c.good, false), on(c.warn, false), on(c.bad, true)}
 }
 
 // PickTheme turns what was asked for and what is known of the terminal into

@@ -14,139 +14,183 @@ import (
 	"indoubt/ledger"
 )
 
-// columns is how wide each column of the list is; zero leaves it out.
-type columns struct{ kind, what, pipe, twice, never, landed, clock, do int }
+// column is one column of the list, wider where the screen is. WHAT has no width: it
+// takes what the others leave.
+type column struct {
+	name  string // in the configuration
+	head  string
+	from  int    // least width of a list that shows it unasked
+	cells [3]int // on a narrow screen, from wide and from full cells
+	right bool
+	faint bool
+	text  func(t ticket.Ticket, room int) (text safe.Text, tone ticket.Tone, ticks bool)
+}
+
+// How wide a list is that has room for whole words, and for all there is.
+const (
+	wide = 108
+	full = 150
+)
 
 // lead is cursor, flag, mark, age and a space.
 const lead = 8
 
-func columnsFor(w int) columns {
-	c := columns{twice: 6, never: 7, landed: 8, clock: 11, do: 11}
-	switch {
-	case w >= 108:
-		c.kind, c.pipe, c.never, c.landed, c.clock, c.do = 14, 9, 7, 14, 12, 18
-		if w >= 140 {
-			c.kind, c.pipe = 20, 14
-		}
-	case w >= 72:
-	case w >= 56:
-		c.twice, c.clock = 0, 0
-	default:
-		c.twice, c.never, c.clock = 0, 0, 0
-		if w < 40 {
-			c.landed = 0
+func plain(text func(ticket.Ticket) safe.Text) func(ticket.Ticket, int) (safe.Text, ticket.Tone, bool) {
+	return func(t ticket.Ticket, _ int) (safe.Text, ticket.Tone, bool) { return text(t), ticket.Plain, false }
+}
+
+var columns = []column{
+	{name: "kind", head: "KIND", from: wide, cells: [3]int{14, 14, 18}, faint: true, text: plain(ticket.Ticket.Kind)},
+	{name: what, head: "WHAT", text: plain(ticket.Ticket.Title)},
+	{name: "pipeline", head: "PIPELINE", from: wide, cells: [3]int{9, 9, 12}, faint: true,
+		text: plain(func(t ticket.Ticket) safe.Text { return safe.Of(t.Row.Source.Pipeline) })},
+	{name: "error", head: "ERROR", from: full, cells: [3]int{10, 18, 18}, faint: true,
+		text: plain(func(t ticket.Ticket) safe.Text { return safe.Of(ticket.ErrorClass(t.Row.ErrorClass)) })},
+	{name: "twice", head: "TWICE", from: 72, cells: [3]int{6, 6, 8}, right: true, text: plain(ticket.Ticket.Twice)},
+	{name: "never", head: "NEVER", from: 56, cells: [3]int{7, 7, 7}, right: true, text: plain(ticket.Ticket.Never)},
+	{name: "landed", head: " LANDED?", from: 40, cells: [3]int{8, 14, 14}, text: func(t ticket.Ticket, room int) (safe.Text, ticket.Tone, bool) {
+		text, tone := t.Landed(room)
+		return text, tone, false
+	}},
+	{name: "clock", head: " CLOCK", from: 72, cells: [3]int{11, 12, 13}, text: func(t ticket.Ticket, _ int) (safe.Text, ticket.Tone, bool) {
+		text, ticks := t.Clock()
+		return text, ticket.Plain, ticks
+	}},
+	{name: "do", head: " DO", cells: [3]int{11, 18, 20}, text: func(t ticket.Ticket, room int) (safe.Text, ticket.Tone, bool) {
+		return t.Do(room), ticket.Plain, false
+	}},
+}
+
+const what = "what"
+
+// ColumnNames are what the configuration may name.
+func ColumnNames() []string {
+	var out []string
+	for _, c := range columns {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// laid is a column with the cells it has on this screen.
+type laid struct {
+	*column
+	room int
+}
+
+// layout is the columns of a list of w cells: those that were asked for, as far as
+// WHAT keeps room to be read, or those that belong to a list of this width.
+func (l *Table) layout(w int) []laid {
+	size := 0
+	for _, from := range []int{wide, full} {
+		if w >= from {
+			size++
 		}
 	}
-	c.what = max(w-lead-c.kind-c.pipe-c.twice-c.never-c.landed-c.clock-c.do, 4)
-	return c
+	var out []laid
+	left := w - lead
+	for i := range columns {
+		c := &columns[i]
+		asked := slices.Contains(l.Columns, c.name)
+		switch {
+		case c.name == what:
+		case len(l.Columns) > 0 && (!asked || left-c.cells[size] < 16), len(l.Columns) == 0 && w < c.from:
+			continue
+		}
+		out = append(out, laid{c, c.cells[size]})
+		left -= c.cells[size]
+	}
+	for i := range out {
+		if out[i].name == what {
+			out[i].room = max(left, 4)
+		}
+	}
+	return out
 }
 
 // Heads is the line over the list.
 func (l *Table) Heads(f *draw.Frame, w int) string {
-	c := columnsFor(w)
 	var b strings.Builder
 	b.WriteString("    AGE ")
-	put := func(text string, room int) {
-		if room > 0 {
-			b.WriteString(draw.Left(text, room))
+	for _, c := range l.layout(w) {
+		head := c.head
+		if n := l.Top; n > 0 && c.name == what {
+			head += "  ↑" + ticket.Grouped(float64(n), 0) + " above"
+		}
+		if c.right {
+			b.WriteString(draw.Right(head, c.room))
+		} else {
+			b.WriteString(draw.Left(head, c.room))
 		}
 	}
-	put("KIND", c.kind)
-	what := "WHAT"
-	if n := l.Top; n > 0 {
-		what += "  ↑" + ticket.Grouped(float64(n), 0) + " above"
-	}
-	put(what, c.what)
-	put("PIPELINE", c.pipe)
-	if c.twice > 0 {
-		b.WriteString(draw.Right("TWICE", c.twice))
-	}
-	if c.never > 0 {
-		b.WriteString(draw.Right("NEVER", c.never))
-	}
-	put(" LANDED?", c.landed)
-	put(" CLOCK", c.clock)
-	put(" DO", c.do)
 	return f.Head.Render(draw.Left(b.String(), w))
 }
 
+// look is how one row is drawn.
+type look struct{ chosen, ranged bool }
+
 // row is one line of the list, exactly w cells.
-func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, c columns, chosen, ranged bool) string {
-	r := &t.Row
-	flag, mark := " ", " "
-	if r.Conflict != ledger.NoConflict {
-		flag = "!"
-	}
-	if _, on := l.Marks[s.ID]; on {
-		mark = "*"
-	}
-	if ranged {
-		mark = "+"
+func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, all []laid, how look) string {
+	paint, bar := &f.Paints, " "
+	if how.chosen {
+		paint, bar = &f.Cursor, "▌"
 	}
 	since := t.Age()
 	if since < time.Minute {
 		f.Ticks = true
 	}
-	var out strings.Builder
-	cell := func(p draw.Paint, text string) {
-		if chosen || !s.Gone.Empty() {
-			out.WriteString(text)
-			return
-		}
-		out.WriteString(p.Render(text))
-	}
-	if chosen {
-		out.WriteString("▌")
-	} else {
-		out.WriteString(" ")
-	}
-	cell(f.Bad, flag)
-	cell(f.Accent, mark)
-	out.WriteString(draw.Right(ticket.Age(since), 4))
-	out.WriteString(" ")
-	if c.kind > 0 {
-		cell(f.Faint, draw.Left(t.Kind().String(), c.kind-1)+" ")
-	}
+	flag, mark := l.signs(s, t, how)
+	age := draw.Right(ticket.Age(since), 4) + " "
 	if !s.Gone.Empty() {
 		// The whole row is dim; how it left stands where the decision would have been made.
-		rest := w - lead - c.kind
-		how := min(draw.Width(s.Gone.String()), rest/2)
-		out.WriteString(draw.Left(t.Title().String(), rest-how-1) + " " + draw.Left(s.Gone.String(), how))
-		text := draw.Left(out.String(), w)
-		if chosen {
-			return f.Cursor.Render(text)
+		rest := w - lead
+		gone := min(draw.Width(s.Gone.String()), rest/2)
+		return paint.Faint.Render(draw.Left(bar+flag+mark+age+draw.Left(t.Title().String(), rest-gone-1)+" "+draw.Left(s.Gone.String(), gone), w))
+	}
+	var out strings.Builder
+	out.WriteString(paint.Text.Render(bar) + paint.Bad.Render(flag) + paint.Accent.Render(mark) + paint.Text.Render(age))
+	for _, c := range all {
+		text, tone, ticks := c.text(t, c.room-1)
+		f.Ticks = f.Ticks || ticks
+		p := paint.Tone(tone)
+		if c.faint {
+			p = paint.Faint
 		}
-		return f.Faint.Render(text)
-	}
-	out.WriteString(draw.Left(t.Title().String(), c.what-1) + " ")
-	if c.pipe > 0 {
-		cell(f.Faint, draw.Left(safe.Of(r.Source.Pipeline).String(), c.pipe-1)+" ")
-	}
-	if c.twice > 0 {
-		out.WriteString(draw.Right(t.Twice().String(), c.twice))
-	}
-	if c.never > 0 {
-		out.WriteString(draw.Right(t.Never().String(), c.never))
-	}
-	if c.landed > 0 {
-		word, tone := t.Landed(c.landed - 1)
-		cell(f.Tone(tone), draw.Left(" "+word.String(), c.landed))
-	}
-	if c.clock > 0 {
-		clock, ticks := t.Clock()
-		if ticks {
-			f.Ticks = true
+		switch {
+		case c.right:
+			out.WriteString(p.Render(draw.Right(text.String(), c.room)))
+		case strings.HasPrefix(c.head, " "):
+			out.WriteString(p.Render(draw.Left(" "+text.String(), c.room)))
+		default:
+			out.WriteString(p.Render(draw.Left(text.String(), c.room-1) + " "))
 		}
-		cell(f.Text, draw.Left(" "+clock.String(), c.clock))
 	}
-	if c.do > 0 {
-		cell(f.Text, draw.Left(" "+t.Do(c.do-1).String(), c.do))
+	return out.String()
+}
+
+// signs are a row's flag and mark.
+func (l *Table) signs(s *feed.Row, t ticket.Ticket, how look) (flag, mark string) {
+	flag, mark = " ", " "
+	if t.Row.Conflict != ledger.NoConflict {
+		flag = "!"
 	}
-	line := out.String()
-	if chosen {
-		return f.Cursor.Render(draw.Left(line, w))
+	if l.isNew(t) {
+		mark = "•"
 	}
-	return line
+	if _, on := l.Marks[s.ID]; on {
+		mark = "*"
+	}
+	if how.ranged {
+		mark = "+"
+	}
+	return flag, mark
+}
+
+// isNew reports whether a row was begun within the filter's `since:`.
+func (l *Table) isNew(t ticket.Ticket) bool {
+	return slices.ContainsFunc(l.Filter.Terms, func(x ledger.Term) bool {
+		return x.Field == "since" && !x.Not && t.Now.Sub(t.Row.CreatedAt) < x.Age
+	})
 }
 
 // Lines draws the visible rows, exactly h lines of w cells; see is what is known
@@ -155,15 +199,15 @@ func (l *Table) Lines(f *draw.Frame, w, h int, see func(*feed.Row) ticket.Ticket
 	l.Height = h
 	l.Scroll()
 	out := make([]string, 0, h)
-	c := columnsFor(w)
+	all := l.layout(w)
 	from, to := l.between()
 	for i, s := range l.Visible() {
 		n := l.Top + i
-		out = append(out, l.row(f, &s, see(&s), w, c, n == l.At, n >= from && n <= to))
+		out = append(out, l.row(f, &s, see(&s), w, all, look{n == l.At, n >= from && n <= to}))
 	}
 	if len(l.Items) == 0 {
-		all := empty(w)
-		out = append(out, all[:min(len(all), h)]...)
+		said := empty(w)
+		out = append(out, said[:min(len(said), h)]...)
 	}
 	for len(out) < h {
 		out = append(out, draw.Spaces(w))
