@@ -72,11 +72,12 @@ type doneMsg struct {
 	id    string // of the operation it was about
 	err   error
 	wrote bool
+	form  *dialog.Dialog // that asked for it, where something was typed
 }
 
 // write runs f as a write in flight: it is not cut off by leaving.
 func (m *Root) write(title safe.Text, id string, f func(ctx context.Context) (safe.Text, error)) tea.Cmd {
-	w, ctx := m.writes, context.WithoutCancel(m.ctx)
+	w, ctx, form := m.writes, context.WithoutCancel(m.ctx), m.asking.form
 	m.writing++
 	return func() tea.Msg {
 		if !w.begin() {
@@ -84,7 +85,7 @@ func (m *Root) write(title safe.Text, id string, f func(ctx context.Context) (sa
 		}
 		defer w.end()
 		what, err := f(ctx)
-		return doneMsg{what: what, title: title, id: id, err: err, wrote: true}
+		return doneMsg{what: what, title: title, id: id, err: err, wrote: true, form: form}
 	}
 }
 
@@ -168,8 +169,9 @@ type questionMsg struct {
 // question works a dialog out in a command, and opens it unless another one was
 // asked for since.
 func (m *Root) question(patience time.Duration, work func(ctx context.Context) (*dialog.Dialog, error)) tea.Cmd {
-	m.asking++
-	msg, ctx := questionMsg{gen: m.asking, opener: keyOf(m.lastName)}, m.ctx
+	m.asking.gen++
+	m.asking.due = true
+	msg, ctx := questionMsg{gen: m.asking.gen, opener: keyOf(m.lastName)}, m.ctx
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()

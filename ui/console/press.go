@@ -30,18 +30,31 @@ func keyOf(name string) string {
 func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 	name := msg.String()
 	m.capsHint(name)
+	if m.Now.Sub(m.feed.LastKey) >= m.asking.hush {
+		m.asking.hush = 0
+	}
 	m.feed.LastKey, m.lastName = m.Now, name
 	switch {
 	case name == "ctrl+z":
 		return tea.Suspend
 	case m.dialogs.Top() != nil:
-		return m.carry(m.dialogs.Press(msg, m.Now))
+		return m.pressDialog(msg)
 	case m.prompt != nil:
 		action, closes := m.prompt.Press(msg)
 		if closes {
-			m.prompt = nil
+			m.prompt, m.asking.hush = nil, pasted
 		}
 		return m.carry(action)
+	case m.asking.due: // what is typed now is for the dialog that is to come
+		if name == "esc" || name == "ctrl+c" {
+			m.asking.gen++
+			m.asking.due = false
+		} else {
+			m.say("one moment: what it would do is being worked out, esc gives up")
+		}
+		return nil
+	case m.asking.hush > 0:
+		return nil
 	case m.leaving.asked:
 		return nil
 	case m.run != nil && name == "p":
@@ -52,6 +65,22 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		m.toast.until = m.Now
 	}
 	return m.pressBinding(name)
+}
+
+// pasted is how quick keys follow one another that no hand presses: a terminal that
+// knows no paste types a text, and its line breaks answer the dialog.
+const pasted = 50 * time.Millisecond
+
+// pressDialog gives a key to the top dialog. A form is kept until what it asked for
+// is done: a refusal brings it back.
+func (m *Root) pressDialog(msg tea.KeyPressMsg) tea.Cmd {
+	d, n := m.dialogs.Top(), m.dialogs.Len()
+	action := m.dialogs.Press(msg, m.Now)
+	if len(d.Fields) > 0 && m.dialogs.Len() < n {
+		m.asking.hush, m.asking.form = pasted, d
+		defer func() { m.asking.form = nil }()
+	}
+	return m.carry(action)
 }
 
 // pressBinding does what a key does, or says why it does nothing.

@@ -61,7 +61,7 @@ type Root struct {
 
 	toast    toast
 	writing  int
-	asking   int // number of the newest question whose answer opens a dialog
+	asking   asking
 	tickGen  int
 	lastName string // of a key
 	leaving  struct{ asked, ready bool }
@@ -72,6 +72,14 @@ type toast struct {
 	text  safe.Text
 	bad   bool
 	until time.Time
+}
+
+// asking is what a person was asked, and what may still be typed for it.
+type asking struct {
+	gen  int            // number of the newest question whose answer opens a dialog
+	due  bool           // it is being worked out
+	form *dialog.Dialog // whose answer is being carried out
+	hush time.Duration  // keys that follow one another quicker than this are the rest of a text that was typed: not for the list
 }
 
 type (
@@ -181,8 +189,11 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 	case foundMsg:
 		cmd = m.found(msg)
 	case questionMsg:
+		if msg.gen != m.asking.gen {
+			break
+		}
+		m.asking.due = false
 		switch {
-		case msg.gen != m.asking:
 		case msg.err != nil:
 			m.warn("%s", msg.err)
 		default:
@@ -208,7 +219,10 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 		m.toast.bad = news.Bad
 	}
 	if news.Other {
-		m.dialogs.Clear()
+		if m.dialogs.Top() != nil {
+			m.dialogs.Clear()
+			m.asking.hush = time.Second
+		}
 		m.table.Forget()
 		return m.feed.Restart()
 	}
@@ -257,6 +271,10 @@ func (m *Root) done(msg doneMsg) tea.Cmd {
 		m.writing--
 	}
 	m.feed.Outdated(msg.id)
+	if msg.err != nil && msg.form != nil { // what was typed stays to be sent again, or copied
+		msg.form.Again()
+		m.show(msg.form)
+	}
 	var moved *ledger.MovedError
 	var changed *reconcile.ChangedError
 	switch {

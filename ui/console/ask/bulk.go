@@ -146,7 +146,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	case ledger.VerbPark:
 		d.Fields = slices.Insert(d.Fields, 1, until)
 	case ticket.Retry:
-		d.Do = fmt.Sprintf("Send %d", min(n, act.TryFirst))
+		d.Do, d.Sends = fmt.Sprintf("Send %d", min(n, act.TryFirst)), true
 	}
 	d.Submit = func(now time.Time) (dialog.Action, string) {
 		start := Start{Set: s, Reason: reason.Value(), Reference: reference.Value()}

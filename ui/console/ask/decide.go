@@ -174,7 +174,7 @@ func (c Case) Park() *dialog.Dialog {
 	d.Add("WILL", "take it out of the way until then, or until it changes; checks go on")
 	c.warn(d)
 	until, reason := dialog.TextField("Until", "2h"), dialog.TextField("Reason", "")
-	d.Fields, d.Do = []*dialog.Field{until, reason}, "Park"
+	d.Fields, d.Do, d.Quick = []*dialog.Field{until, reason}, "Park", true
 	d.Submit = func(now time.Time) (dialog.Action, string) {
 		t, err := ticket.Until(until.Value(), now, c.Zone)
 		if err != nil {
@@ -189,6 +189,7 @@ func (c Case) Park() *dialog.Dialog {
 func (c Case) Note() *dialog.Dialog {
 	d := c.about("Note")
 	d.Add("WILL", "leave a remark for whoever looks next; nothing else changes")
+	d.Quick = true
 	c.warn(d)
 	return c.withReason(d, "Note", "Leave note", ledger.VerbNote, "noted", "an empty note tells nobody anything")
 }
@@ -265,7 +266,7 @@ func Who(account, key string) *dialog.Dialog {
 	d.Add("ACCOUNT", "%s is shared", cmp.Or(account, "this one"))
 	d.Add("WHY", "every decision keeps who made it; this is a label, not a login")
 	name := dialog.TextField("Your name", "")
-	d.Fields, d.Do = []*dialog.Field{name}, "That is me"
+	d.Fields, d.Do, d.Quick = []*dialog.Field{name}, "That is me", true
 	d.Submit = func(time.Time) (dialog.Action, string) {
 		return Name{name.Value(), key}, missing(name, "a name that a colleague recognises")
 	}

@@ -17,6 +17,7 @@ import (
 func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 	d := c.about("Retry?")
 	d.Version = p.Record.Operation.Version
+	d.Sends = true
 	proven := p.Basis == ledger.BasisAbsent || p.Basis == ledger.BasisKeySafe
 	if proven {
 		d.Add("ALLOWED BECAUSE", "%s", safe.Of(p.Why).Or(ticket.Because(p.Basis, "")))
@@ -24,7 +25,7 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 			d.Until = p.LapsesAt
 		}
 	} else {
-		d.Title = safe.Say("RETRY WITHOUT PROOF")
+		d.Title, d.Risk = safe.Say("RETRY WITHOUT PROOF"), true
 		d.Put(c.told().Risks(p)...)
 	}
 	if p.OverridesMax {
@@ -96,7 +97,7 @@ func (c Case) willSend(d *dialog.Dialog, p reconcile.Plan, asked bool) {
 	if p.FirstCheck {
 		d.Add("FIRST", "one more check; if it landed, nothing is sent")
 	}
-	d.Add("UNDO", "impossible once sent")
+	d.Warn("UNDO", "impossible once sent")
 }
 
 // Changed shows how what would be sent differs from what was agreed to.

@@ -40,6 +40,9 @@ type Dialog struct {
 	Closed Action            // when it is left without an answer
 	Keys   map[string]Action // further keys of a dialog without fields
 	Itself bool              // it opened by itself: it waits until the hands are still
+	Quick  bool              // Enter in its last field answers: nothing is sent or decided by it
+	Sends  bool              // its answer cannot be taken back: it is the loud part
+	Risk   bool              // and without proof: so is its frame
 	Until  time.Time         // what allows it runs out then; zero: it does not
 
 	opener   string // the key that opened it, small
@@ -193,6 +196,8 @@ func (d *Dialog) pressForm(msg tea.KeyPressMsg, name string, now time.Time) (Act
 			return d.submit(now)
 		case d.focus == d.cancelAt():
 			return d.Closed, true
+		case d.Quick && d.focus == len(d.Fields)-1:
+			return d.submit(now)
 		}
 		d.focus++ // the next field, and after the last one Cancel
 		return nil, false
@@ -231,6 +236,9 @@ func (d *Dialog) submit(now time.Time) (Action, bool) {
 	return action, true
 }
 
+// Again has it asked once more, from its first field, with what was typed.
+func (d *Dialog) Again() { d.focus, d.fault = 0, "" }
+
 // Paste enters text where a text is asked for. It never presses a key.
 func (d *Dialog) Paste(text string) {
 	if d.Yes == "" && d.Do != "" && d.focus < len(d.Fields) {
@@ -265,16 +273,16 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 		facts = append(facts[:len(facts):len(facts)], ticket.Fact{Label: safe.Say("UNTIL"), Text: safe.Of(d.left), Grave: d.lapsed})
 	}
 	for _, f := range facts {
-		p := th.Text
+		label, p := th.Faint, th.Text
 		if f.Grave {
-			p = th.Bad
+			label, p = th.Bad, th.Bad
 		}
 		for i, l := range draw.Wrap(f.Text.String(), room) {
 			head := draw.Spaces(name)
 			if i == 0 {
 				head = draw.Left(f.Label.String(), name-1) + " "
 			}
-			top = append(top, th.Faint.Render(head)+p.Render(l))
+			top = append(top, label.Render(head)+p.Render(l))
 		}
 	}
 	if d.showMore && len(d.More) > 0 {
@@ -306,11 +314,15 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 	if draw.Width(title)+draw.Width(corner) > w-4 {
 		corner = ""
 	}
-	out = append(out, th.Faint.Render("┌")+th.Strong.Render(title)+th.Faint.Render(draw.Rule(w-3-draw.Width(title)-draw.Width(corner))+corner+"─┐"))
-	for _, l := range append(top, bottom...) {
-		out = append(out, th.Faint.Render("│ ")+draw.Left(l, inner)+th.Faint.Render(" │"))
+	frame, strong := th.Faint, th.Strong
+	if d.Risk {
+		frame, strong = th.Bad, th.Bad
 	}
-	return append(out, th.Faint.Render("└"+draw.Rule(w-2)+"┘"))
+	out = append(out, frame.Render("┌")+strong.Render(title)+frame.Render(draw.Rule(w-3-draw.Width(title)-draw.Width(corner))+corner+"─┐"))
+	for _, l := range append(top, bottom...) {
+		out = append(out, frame.Render("│ ")+draw.Left(l, inner)+frame.Render(" │"))
+	}
+	return append(out, frame.Render("└"+draw.Rule(w-2)+"┘"))
 }
 
 // foot is the part that is answered.
@@ -321,8 +333,12 @@ func (d *Dialog) foot(th *draw.Theme, w, name int) []string {
 			out = append(out, th.Bad.Render(l))
 		}
 	}
+	act, pressed := th.Accent, th.Button
+	if d.Sends {
+		act, pressed = th.Bad, th.Danger
+	}
 	ends := func(a, b string) string {
-		return th.Accent.Render(a) + draw.Spaces(max(w-draw.Width(a)-draw.Width(b), 1)) + th.Faint.Render(b)
+		return act.Render(a) + draw.Spaces(max(w-draw.Width(a)-draw.Width(b), 1)) + th.Faint.Render(b)
 	}
 	if d.Do == "" && d.Yes == "" {
 		return append(out, "", ends("", "Enter, Esc: [Close]"))
@@ -339,14 +355,20 @@ func (d *Dialog) foot(th *draw.Theme, w, name int) []string {
 		}
 		out = append(out, head+f.line(th, w-name, focused))
 	}
-	button := func(text string, at int) string {
+	button := func(text string, at int, calm, pressed draw.Paint) string {
 		if d.focus == at {
-			return th.Button.Render("▌" + text)
+			return pressed.Render("▌" + text)
 		}
-		return " " + text
+		return calm.Render(" " + text)
 	}
-	line := button("[Cancel]", d.cancelAt()) + " " + button("["+d.Do+"]", d.doAt())
+	line := button("[Cancel]", d.cancelAt(), th.Text, th.Button) + " " + button("["+d.Do+"]", d.doAt(), act, pressed)
 	hint := "Enter: next field, then Cancel; Tab: " + d.Do
+	if d.Quick {
+		hint = "Enter: next field, then " + d.Do
+		if len(d.Fields) == 1 {
+			hint = "Enter: " + d.Do
+		}
+	}
 	if room := w - draw.Width(line); draw.Width(hint)+2 <= room {
 		line += draw.Spaces(room-draw.Width(hint)) + th.Faint.Render(hint)
 	}
