@@ -14,7 +14,7 @@ const longestLease = 5 * time.Minute
 
 // Stepped compares the clocks with how they stood the last time.
 func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
-	meta, err := readMeta(outside{ctx, s.handle})
+	meta, err := s.meta(ctx)
 	if err != nil {
 		return 0, err
 	}

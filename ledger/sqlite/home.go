@@ -83,6 +83,14 @@ func readMeta(q querier) (map[string]string, error) {
 	return m, err
 }
 
+func (s *handle) meta(ctx context.Context) (m map[string]string, err error) {
+	err = s.brief(ctx, func(q querier) (err error) {
+		m, err = readMeta(q)
+		return err
+	})
+	return m, translate(s.path, err)
+}
+
 func (tx *tx) setMeta(name, value string) error {
 	return tx.exec(`INSERT INTO meta (name, value) VALUES (?, ?)
 		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)

@@ -33,7 +33,7 @@ func (e *KeyError) Error() string {
 // ledger, for all its recorders, and lies beside it; the ledger keeps a value to
 // check it by. It is made on first need. Errors: *KeyError, *SideFileError.
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
-	m, err := readMeta(outside{ctx, s.handle})
+	m, err := s.meta(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func (s *handle) openWriter(ctx context.Context, create bool) (meta map[string]s
 		return nil, translate(s.path, err)
 	}
 	if current { // a held lock does not keep a reader out
-		return readMeta(outside{ctx, s})
+		return s.meta(ctx)
 	}
 	err = s.writer.do(ctx, func(tx *tx) error {
 		err := tx.migrate(steps, create)
@@ -237,13 +237,12 @@ func (s *handle) disconnect() error {
 		errs = append(errs, s.read.Close())
 		s.away, s.read = s.read, nil
 	}
-	for end := time.Now().Add(disconnectIn); s.away != nil; time.Sleep(time.Millisecond) {
-		if s.away.Stats().OpenConnections == 0 {
-			s.away = nil
-		} else if time.Now().After(end) {
+	for end := time.Now().Add(disconnectIn); s.away != nil && s.away.Stats().OpenConnections > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
 			return errors.Join(append(errs, fmt.Errorf("%w: a query on %s goes on", ledger.ErrBusy, s.path))...)
 		}
 	}
+	s.away = nil
 	if s.writer != nil {
 		errs = append(errs, s.writer.disconnect())
 	}
@@ -269,7 +268,7 @@ func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 	if _, err := checkSchema(ctx, s.read, s.path, newest(steps), false, true); err != nil {
 		return nil, err
 	}
-	m, err := readMeta(outside{ctx, s})
+	m, err := s.meta(ctx)
 	return m, cmp.Or(err, s.anchor())
 }
 
@@ -347,6 +346,16 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// Exposed says who else than this account, or the group it is shared with, can change
+// what the ledger at path says; "" where no one can.
+func Exposed(path string) string {
+	path, err := absolute(path)
+	if err != nil {
+		return ""
+	}
+	return exposed(path)
 }
 
 // Info describes the ledger itself. Errors: *DisplacedError.

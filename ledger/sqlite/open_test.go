@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
@@ -162,5 +163,29 @@ func TestTheLogShrinks(t *testing.T) {
 	}
 	if size() > 16<<20 {
 		t.Fatalf("the reader has gone, and the log has %d bytes", size())
+	}
+}
+
+// A short command reads its one operation without a connection to read with, whose
+// cost is the parsing of the schema. While something is being written, reads do not
+// wait for it.
+func TestBriefReadsNeedNoReader(t *testing.T) {
+	s, _ := openTest(t)
+	id := begin(t, s).Operation.ID
+	must(t, s.Close())
+	s = must1[*Store](t)(Open(ctx, s.path, Options{}))
+	defer s.Close()
+	must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: id}))
+	must1[time.Duration](t)(s.Stepped(ctx))
+	if n := s.read.Stats().OpenConnections; n != 0 {
+		t.Errorf("%d connections to read with, want none", n)
+	}
+	_, err := s.Change(ctx, ledger.Locator{ID: id}, "", func(*ledger.Record) (ledger.Change, error) {
+		_, err := s.Read(ctx, ledger.Locator{ID: id})
+		return ledger.Change{}, err
+	})
+	must(t, err)
+	if n := s.read.Stats().OpenConnections; n == 0 {
+		t.Error("a read beside a change went over the connection that writes")
 	}
 }

@@ -208,6 +208,23 @@ func (s *handle) snapshot(ctx context.Context) (*snapshot, error) {
 	return &snapshot{ctx, s, tx}, nil
 }
 
+// brief reads a little from one state of the ledger. Each connection parses the whole
+// schema, which costs more than such a read: one that writes serves it too, until the
+// reader pool is in use.
+func (s *handle) brief(ctx context.Context, read func(querier) error) error {
+	if db, err := s.reading(); err == nil && s.writer != nil && db.Stats().OpenConnections == 0 {
+		if lent, err := s.writer.lend(read); lent {
+			return err
+		}
+	}
+	n, err := s.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	return read(n)
+}
+
 func (n *snapshot) rows(query string, args ...any) (*sql.Rows, error) {
 	st, err := n.s.prepared(n.ctx, query)
 	if err != nil {

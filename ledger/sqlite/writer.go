@@ -327,6 +327,22 @@ func (w *writer) execN(query string, args ...any) (int64, error) {
 	return r.RowsAffected()
 }
 
+// lend reads one state of the ledger over the connection that writes, while it is
+// idle. lent is false where it is not, or where this cannot be read at once.
+func (w *writer) lend(read func(querier) error) (lent bool, err error) {
+	select {
+	case w.busy <- struct{}{}:
+		defer func() { <-w.busy }()
+	default:
+		return false, nil
+	}
+	if w.conn == nil || w.exec(`BEGIN`) != nil {
+		return false, nil
+	}
+	err = w.rollback(read(&tx{w: w}))
+	return !busy(err), err
+}
+
 // close waits for the batch in hand.
 func (w *writer) close() error {
 	w.closed.Store(true)

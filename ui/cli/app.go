@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -266,8 +267,8 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 	}
 	a.store, a.past = s, reconcile.NewHistory(s)
 	if why == toCreate {
-		if info, err := s.Info(ctx); err == nil && info.Exposed != "" {
-			a.warnf("%s: %s", short(a.ledgerFile()), info.Exposed)
+		if why := sqlite.Exposed(a.ledgerFile()); why != "" {
+			a.warnf("%s: %s", short(a.ledgerFile()), why)
 		}
 	}
 	return s, nil
