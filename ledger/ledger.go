@@ -50,8 +50,8 @@ type Locator struct {
 	Kind      string // with Key; "": whatever it is, and the newest of several
 	Scope     string
 	Key       string
-	// Skip is what a rule does not look at. A store may leave it out of the record
-	// it gives the rule.
+	// Skip is what the rule, or the caller of Read, does not look at. A store may leave
+	// it out of the record.
 	Skip Parts
 }
 

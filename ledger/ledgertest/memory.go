@@ -108,8 +108,8 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	return rec
 }
 
-// skip leaves out what a rule has said it does not look at, so that one which
-// does is found out.
+// skip leaves out what a rule or a caller has said it does not look at, so that one
+// which does is found out.
 func skip(rec *ledger.Record, parts ledger.Parts) {
 	if parts&ledger.PartReads != 0 {
 		rec.Reads = nil
@@ -234,7 +234,9 @@ func (m *Memory) append(ev ledger.Event, now time.Time) {
 func (m *Memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.read(at)
+	rec, err := m.read(at)
+	skip(&rec, at.Skip)
+	return rec, err
 }
 
 func (m *Memory) read(at ledger.Locator) (ledger.Record, error) {

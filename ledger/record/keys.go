@@ -133,7 +133,7 @@ func (r *Recorder) standing(ctx context.Context, g generation, from int, w stand
 		if beyond > 0 {
 			n = last + (beyond-last)/2
 		}
-		rec, err := r.store.Read(ctx, ledger.Locator{Kind: g.kind, Scope: g.scope, Key: g.key(n)})
+		rec, err := r.store.Read(ctx, w.at(g, n))
 		switch {
 		case errors.Is(err, ledger.ErrNotFound):
 			beyond = n
@@ -188,6 +188,15 @@ type standingRule struct {
 	hold   string // one of the Hold… constants
 	// supersedes: so is a later one on its target.
 	supersedes bool
+}
+
+// at finds a generation, with what over looks at.
+func (w standingRule) at(g generation, n int) ledger.Locator {
+	at := ledger.Locator{Kind: g.kind, Scope: g.scope, Key: g.key(n), Skip: ledger.AllParts &^ ledger.PartHolds} // as begin does
+	if w.supersedes {
+		at.Skip &^= ledger.PartRelated
+	}
+	return at
 }
 
 // over reports whether a made key's operation no longer stands for a new request.

@@ -210,7 +210,7 @@ func (r *Recorder) beginNumbered(ctx context.Context, w Request, rule KindRule, 
 		}
 		r.made.found(g, n)
 		// It may stand for this request no more since it was looked at.
-		rec, err := r.store.Read(ctx, ledger.Locator{Kind: g.kind, Scope: g.scope, Key: req.Key})
+		rec, err := r.store.Read(ctx, how.at(g, n))
 		if err != nil || !how.over(rec) {
 			return res, nil
 		}

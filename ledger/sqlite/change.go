@@ -48,7 +48,7 @@ func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, a
 	return func(tx *tx) error {
 		for tries := 0; ; tries++ {
 			now := s.moment()
-			rec, known, err := tx.load(loc, changeID, now)
+			rec, known, err := load(tx, loc, changeID, now, false)
 			if err != nil {
 				return err
 			}
@@ -67,22 +67,6 @@ func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, a
 			}
 		}
 	}
-}
-
-// load reads the record and reports whether the change is in the history. Most
-// begins find nothing, which one small query tells.
-func (tx *tx) load(loc ledger.Locator, changeID string, now ledger.Moment) (rec record, known bool, err error) {
-	if loc.ID == "" && loc.AttemptID == "" && loc.Awaits == "" {
-		err = tx.scan(`
-			SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
-			       coalesce((SELECT id FROM operations WHERE seq = `+byKeyOf+`), '')`,
-			[]any{changeID, loc.Key, loc.Scope, loc.Kind}, &known, &loc.ID)
-		if err != nil || known || loc.ID == "" {
-			rec.Now, rec.Steady = now.Wall, now.Steady
-			return rec, known, err
-		}
-	}
-	return load(tx, loc, changeID, now, false)
 }
 
 // known fills in what a change that is recorded already has left.

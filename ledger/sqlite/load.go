@@ -26,14 +26,21 @@ func locate(loc ledger.Locator) (string, []any, error) {
 		return `o.id = (SELECT operation_id FROM attempts WHERE id = ?)`, []any{loc.AttemptID}, nil
 	case loc.Awaits != "":
 		return `o.scope = ? AND o.awaits = ? AND o.awaits <> '' AND o.state = 'pending'`, []any{loc.Scope, loc.Awaits}, nil
-	case loc.Key != "":
-		return `o.seq = ` + byKeyOf, []any{loc.Key, loc.Scope, loc.Kind}, nil
 	}
 	return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 }
 
-// byKeyOf is the row that holds a key in a scope; of any kind where none is named.
-const byKeyOf = `(SELECT max(seq) FROM operations WHERE key = ? AND scope = ? AND ? IN ('', kind) AND key_live = 1)`
+// holder names the operation that holds a key in a scope, of any kind where none is
+// named, or nothing, and reports whether a change is in the history. It is small:
+// most begins, and most looks for a made key, find nothing.
+func holder(q querier, loc ledger.Locator, changeID string) (id string, known bool, err error) {
+	_, err = collect(q, func(rows *sql.Rows) (none struct{}, err error) { return none, rows.Scan(&known, &id) }, `
+		SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
+		       coalesce((SELECT id FROM operations
+		                  WHERE seq = (SELECT max(seq) FROM operations WHERE key = ? AND scope = ? AND ? IN ('', kind) AND key_live = 1)), '')`,
+		changeID, loc.Key, loc.Scope, loc.Kind)
+	return id, known, err
+}
 
 // recordShape is what a query of records reads.
 type recordShape struct {
@@ -179,9 +186,16 @@ func (rec *record) complete(q querier, more rest, evidence bool) (err error) {
 // reports whether a change is in the history; then the record is empty. Not found
 // is no error.
 func load(q querier, loc ledger.Locator, changeID string, now ledger.Moment, evidence bool) (rec record, known bool, err error) {
+	rec.Now, rec.Steady = now.Wall, now.Steady
+	if loc.ID == "" && loc.AttemptID == "" && loc.Awaits == "" && loc.Key != "" {
+		if loc.ID, known, err = holder(q, loc, changeID); err != nil || known || loc.ID == "" {
+			return rec, known, err
+		}
+		changeID = ""
+	}
 	where, args, err := locate(loc)
 	if err != nil {
-		return record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady}}, false, err
+		return rec, false, err
 	}
 	s := recordShape{where: where, skip: loc.Skip, change: changeID != "", attempted: true}
 	if s.change {
@@ -220,18 +234,17 @@ func loadOne(q querier, s recordShape, args []any, now ledger.Moment, evidence b
 
 // Read returns everything about one operation.
 func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, error) {
-	n, err := s.snapshot(ctx)
-	if err != nil {
-		return ledger.Record{}, err
-	}
-	defer n.close()
-	loc.Skip = 0
-	rec, _, err := load(n, loc, "", s.moment(), true)
-	if err == nil && !rec.Found && len(loc.ID) >= 4 {
-		if loc.ID, err = whole(n, loc.ID); err == nil {
-			rec, _, err = load(n, loc, "", s.moment(), true)
+	var rec record
+	err := s.brief(ctx, func(q querier) (err error) {
+		at := loc
+		rec, _, err = load(q, at, "", s.moment(), true)
+		if err == nil && !rec.Found && len(at.ID) >= 4 {
+			if at.ID, err = whole(q, at.ID); err == nil {
+				rec, _, err = load(q, at, "", s.moment(), true)
+			}
 		}
-	}
+		return err
+	})
 	if err == nil && !rec.Found {
 		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, strings.TrimSpace(loc.ID+loc.AttemptID+loc.Awaits+loc.Key))
 	}
