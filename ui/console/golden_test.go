@@ -72,6 +72,8 @@ func TestGoldenScreens(t *testing.T) {
 		{"park", []string{"j", "P"}, sizes[:1]},
 		{"hold", []string{"j", "H"}, sizes[:1]},
 		{"what_can_i_do", []string{"j", "a"}, sizes[:2]},
+		{"what_can_i_do_marked", []string{"j", "space", "space", "/", "s", "m", "s", "enter", "a"}, sizes[:1]},
+		{"marks_unseen", []string{"j", "space", "space", "/", "s", "m", "s", "enter", "P"}, sizes[:1]},
 		{"copy", []string{"j", "y"}, sizes[:1]},
 		{"help", []string{"?"}, sizes},
 		{"filter", []string{"/", "k", "i"}, sizes[:1]},
@@ -85,7 +87,7 @@ func TestGoldenScreens(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				b := newBench(t, size[0], size[1], nightOptions()).judged(nightFacts)
 				for _, k := range s.keys {
-					b.fast(k)
+					b.wait(pasted).fast(k)
 				}
 				golden(t, name, b.screen())
 			})

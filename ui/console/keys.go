@@ -61,7 +61,7 @@ func (m *Root) why(k *binding, c ask.Case) safe.Text {
 		return safe.Of(c.Closed)
 	case k.acts && m.run != nil:
 		return safe.Say("a bulk run is under way, p pauses it")
-	case k.off == nil || k.verb != "" && c.Marks > 0:
+	case k.off == nil || k.verb != "" && c.Marks.N > 0:
 		return safe.Text{} // of marked rows each is judged by itself
 	}
 	return k.off(c)
@@ -126,7 +126,7 @@ func acts() []binding {
 		return func(ask.Case) safe.Text { return safe.Say(text) }
 	}
 	all := []binding{
-		{show: "T", words: "take the advice", short: "take advice", off: ask.Case.OffRow, do: (*Root).takeAdvice, would: ask.Case.WouldAdvise},
+		{show: "T", words: "take the advice", short: "take advice", off: ask.Case.OffAdvice, do: (*Root).takeAdvice, would: ask.Case.WouldAdvise},
 		{show: "C", words: "confirm: it landed", short: "confirm", verb: ledger.VerbConfirm, off: ask.Off(ledger.VerbConfirm), opens: ask.Case.Confirm,
 			would: say("records that it landed, with its receipt; sends nothing")},
 		{show: "X", words: "did not land", short: "did not land", verb: ledger.VerbDeny, off: ask.Off(ledger.VerbConfirm), opens: ask.Case.Deny,

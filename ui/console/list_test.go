@@ -120,7 +120,7 @@ func TestARowSettledElsewhereStaysDimmedUntilLeft(t *testing.T) {
 
 func TestMarksHoldIdsAndVersions(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2).keys("space")
-	if v := b.m.table.Marks[id(2)]; v != 2 {
+	if v := b.m.table.Marks[id(2)].Row.Version; v != 2 {
 		t.Fatalf("marks %v", b.m.table.Marks)
 	}
 	b.sam(2, ledger.VerbDeny, "r")
@@ -538,4 +538,24 @@ func TestColumnsAreThoseAskedFor(t *testing.T) {
 	b.m.table.Columns = table.ColumnNames()
 	b.m.dirty = true
 	b.shows("WHAT", "payout 420.00")
+}
+
+// Who marks rows and looks elsewhere acts on rows that cannot be seen: every dialog,
+// the foot, the detail and the menu say what a key is about.
+func TestMarksAreNamedWhereverTheyAreActedOn(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.keys("j", "space", "space", "space").shows("3 marked", "3 marked: C confirm", "keys act on 3 marked: 3 kinds, 3 pipelines ")
+	b.keys("a").shows("What can I do with the 3 marked?", "each of the 3 marked", "one at a time").keys("esc")
+	b.keys("/").text("sms").keys("enter").shows("3 marked, 3 unseen", "keys act on 3 marked: 3 kinds, 3 pipelines; 3 hidden by the filter")
+	b.keys("P").shows("COVERS", "3 hidden by the filter").keys("esc")
+	b.keys("y").shows("NOT THE MARKS", "3 hidden by the filter").keys("esc")
+	b.keys("H").shows("NOT THE MARKS").keys("esc")
+	b.keys("enter").shows("keys act on 3 marked").keys("esc")
+	b.keys("esc").hides("marked")
+
+	small := nightBench(t, 80, 12).keys("space")
+	for range 5 {
+		small.keys("j")
+	}
+	small.keys("N").shows("1 not on the screen")
 }

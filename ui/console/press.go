@@ -116,7 +116,7 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		}
 		m.show(ask.Who(account, k.keys[0]))
 		return nil
-	case k.verb != "" && c.Marks > 0:
+	case k.verb != "" && c.Marks.N > 0:
 		return m.freeze(k.verb)
 	case k.opens != nil:
 		m.show(k.opens(c))
@@ -231,6 +231,7 @@ func (m *Root) takeAdvice() tea.Cmd {
 func (m *Root) menu() tea.Cmd {
 	c := m.desk()
 	d := c.Menu()
+	of := safe.Say("each of the %d marked, judged by itself", c.Marks.N)
 	for i := range m.keys {
 		k := &m.keys[i]
 		if k.would == nil {
@@ -245,7 +246,11 @@ func (m *Root) menu() tea.Cmd {
 			d.Put(ticket.Fact{Label: label, Text: safe.Say("off: %s", why)})
 			continue
 		}
-		d.Put(ticket.Fact{Label: label, Text: k.would(c)})
+		would := k.would(c)
+		if k.verb != "" && c.Marks.N > 0 {
+			would = of
+		}
+		d.Put(ticket.Fact{Label: label, Text: would})
 		d.Keys[k.keys[0]] = ask.Key(k.keys[0])
 	}
 	m.show(d)

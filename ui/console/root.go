@@ -306,7 +306,7 @@ func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o
 // desk is the chosen operation as it lies before the person who decides.
 func (m *Root) desk() ask.Case {
 	f := m.Frame // as it is now: what is opened here may outlive this frame
-	return ask.Case{Frame: &f, Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: len(m.table.Marks),
+	return ask.Case{Frame: &f, Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now),
 		Holds: m.feed.Holds, Sends: m.o.Engine != nil, Closed: m.feed.Closed(m.o.ReadOnly)}
 }
 

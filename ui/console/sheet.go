@@ -7,6 +7,7 @@ import (
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/header"
 	"indoubt/ui/console/table"
+	"indoubt/ui/safe"
 )
 
 // place is what is on the screen, and how far it is scrolled.
@@ -86,6 +87,7 @@ type sheet struct {
 	shape
 	w, h  int
 	brief *feed.Brief // of the row under the cursor
+	marks safe.Text   // which the keys act on instead, where some are marked
 	lines []string
 }
 
@@ -117,7 +119,7 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header) {
 	if s.brief != nil && !s.preview && (s.brief.Conflict() == ledger.NoConflict || s.plain) {
 		title = s.brief.Title().String()
 	}
-	s.add(s.Faint.Render(draw.Ruled(title, "", s.w)))
+	s.add(s.rule(title, ""))
 	switch {
 	case s.brief == nil:
 		s.add(s.window(nil, s.w, h1, 0)...)
@@ -128,12 +130,22 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header) {
 	}
 }
 
+// rule is the line over a detail. Where rows are marked, keys act on those and not on
+// what is below it.
+func (s *sheet) rule(title, corner string) string {
+	if !s.marks.Empty() {
+		return s.Warn.Render(draw.Ruled("keys act on "+s.marks.String(), corner, s.w))
+	}
+	return s.Faint.Render(draw.Ruled(title, corner, s.w))
+}
+
 // besideList is the detail beside the list.
 func (s *sheet) besideList() []string {
 	if s.brief == nil {
 		return nil
 	}
-	return append([]string{s.Strong.Render(" " + draw.Cut(s.brief.Title().String(), s.beside-2)), ""}, s.told(s.beside, s.rows-1)...)
+	title := s.Strong.Render(" " + draw.Cut(s.brief.Title().String(), s.beside-2))
+	return append([]string{title, s.Warn.Render(draw.Cut(s.marks.String(), s.beside-1))}, s.told(s.beside, s.rows-1)...)
 }
 
 // told is the conflict's sides or the plain detail, for h lines.
@@ -147,11 +159,11 @@ func (s *sheet) told(w, h int) []string {
 // whole draws one operation on the whole screen.
 func (s *sheet) whole(t ledger.Tab) {
 	if s.brief == nil {
-		s.add(s.Faint.Render(draw.Ruled("", "", s.w)))
+		s.add(s.rule("", ""))
 		s.scrolling([]string{" reading…"})
 		return
 	}
-	s.add(s.Faint.Render(draw.Ruled(table.TabWords(t)+" › "+s.brief.Title().String(), s.brief.Kind().String(), s.w)))
+	s.add(s.rule(table.TabWords(t)+" › "+s.brief.Title().String(), s.brief.Kind().String()))
 	h := s.room()
 	if s.plain {
 		h = 0 // all of it

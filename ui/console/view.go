@@ -34,7 +34,7 @@ func (m *Root) draw() []string {
 		return nil
 	}
 	h := m.header()
-	s := &sheet{Frame: &m.Frame, place: &m.place, shape: m.shape(m.w, m.h, len(m.table.Items)), w: m.w, h: m.h, brief: m.feed.Brief(), lines: h.Lines(m.w)}
+	s := &sheet{Frame: &m.Frame, place: &m.place, shape: m.shape(m.w, m.h, len(m.table.Items)), w: m.w, h: m.h, brief: m.feed.Brief(), marks: m.table.Covers(m.Now).Words(), lines: h.Lines(m.w)}
 	switch m.screen {
 	case onHelp:
 		s.add(m.Faint.Render(draw.Ruled("help", "esc back", m.w)))
@@ -116,7 +116,11 @@ func (m *Root) hints() (looks, acts string) {
 	if c.Closed != "" {
 		return looks, m.Warn.Render(draw.Left(" "+c.Closed, m.w))
 	}
-	acts = line(draw.Width(" ? help "), "C", "X", "R", "D", "A", "P", "N", "U") // the way to everything else is always there
+	of := ""
+	if c.Marks.N > 0 {
+		of = fmt.Sprintf(" %d marked:", c.Marks.N)
+	}
+	acts = m.Warn.Render(of) + line(draw.Width(of+" ? help "), "C", "X", "R", "D", "A", "P", "N", "U") // the way to everything else is always there
 	return looks, draw.Left(acts+" "+m.Accent.Render("?")+" "+m.Faint.Render("help"), m.w)
 }
 

@@ -30,6 +30,7 @@ type Set struct {
 	Items []Item
 	Out   []safe.Text // left out, each with why
 	Took  time.Time
+	Marks table.Covers // what it was taken from
 }
 
 // Item is one operation of a set, with what its decision rests on.
@@ -44,7 +45,8 @@ type Item struct {
 
 // Freeze judges each of the marked operations by itself.
 func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read func(ctx context.Context, id string) (*feed.Brief, error), plans Planner, desk Case) (*Set, error) {
-	s := &Set{Verb: verb, Took: desk.Now}
+	s := &Set{Verb: verb, Took: desk.Now, Marks: desk.Marks}
+	desk.Marks = table.Covers{} // each is judged by itself
 	for _, m := range marked {
 		b, err := read(ctx, m.ID)
 		if err != nil {
@@ -113,6 +115,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	n := len(s.Items)
 	d := &dialog.Dialog{Title: safe.Say("%s %d", s.Title(), n), Itself: true}
 	d.Add("SET", "%d of %d marked, frozen %s; later rows are not in it", n, n+len(s.Out), s.Took.In(f.Zone).Format("15:04:05"))
+	d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
 	s.money(d)
 	for i, why := range s.Out {
 		if i == 4 {

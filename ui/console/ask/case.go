@@ -13,6 +13,7 @@ import (
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
+	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -62,8 +63,8 @@ type Case struct {
 	*draw.Frame
 	*feed.Brief // nil while it is read
 	Row         bool
-	Me          string // who decides
-	Marks       int    // rows that are marked
+	Me          string       // who decides
+	Marks       table.Covers // rows that are marked
 	Holds       []ledger.Hold
 	Sends       bool   // there is an engine to check and to send with
 	Closed      string // why nothing can be decided from here at all
@@ -98,8 +99,8 @@ func Off(verb ledger.Verb) func(Case) safe.Text {
 		row := c.OffRow()
 		switch {
 		case !row.Empty():
-		case verb == ledger.VerbUndo && c.Marks > 0:
-			return safe.Say("one at a time: esc takes the marks off")
+		case verb == ledger.VerbUndo && c.Marks.N > 0:
+			return oneAtATime
 		case verb == ticket.Retry && why.Empty() && !c.Sends:
 			return safe.Say("nothing can be sent from this console")
 		case verb == ticket.Check && c.Closed != "":
@@ -109,6 +110,16 @@ func Off(verb ledger.Verb) func(Case) safe.Text {
 		}
 		return why
 	}
+}
+
+var oneAtATime = safe.Say("one at a time: esc takes the marks off")
+
+// OffAdvice says why there is no advice to take: each marked row has its own.
+func (c Case) OffAdvice() safe.Text {
+	if c.Marks.N > 0 {
+		return oneAtATime
+	}
+	return c.OffRow()
 }
 
 // OffLink says why there is no page to open.
@@ -173,9 +184,18 @@ func (c Case) covering() *ledger.Hold {
 // about makes a dialog about the operation as it is shown now.
 func (c Case) about(title safe.Format) *dialog.Dialog {
 	t := c.told()
-	return &dialog.Dialog{
+	d := &dialog.Dialog{
 		Title: safe.Say(title), Corner: t.Kind(),
 		Head: t.Title(), Seen: safe.Say("as seen at %s", c.Now.In(c.Zone).Format("15:04:05")),
 		ID: t.Row.ID, Version: t.Row.Version,
+	}
+	c.alone(d)
+	return d
+}
+
+// alone says in a dialog that is not about the marked rows that there are some.
+func (c Case) alone(d *dialog.Dialog) {
+	if c.Marks.N > 0 {
+		d.Warn("NOT THE MARKS", "this is not about them; %s", c.Marks.Words())
 	}
 }

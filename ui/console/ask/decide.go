@@ -216,6 +216,7 @@ func (c Case) HoldOrRelease() *dialog.Dialog {
 // hold stops sends by machine for a kind, a downstream or everything.
 func (c Case) hold() *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Hold")}
+	c.alone(d)
 	choices := []string{"everything"}
 	holds := []Hold{{Hold: ledger.Hold{Scope: "all"}}}
 	if c.Brief != nil {
@@ -249,6 +250,7 @@ func (c Case) hold() *dialog.Dialog {
 
 func (c Case) release(h ledger.Hold) *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Release hold?"), Head: safe.Say("hold %s", ticket.Scope(h.Scope))}
+	c.alone(d)
 	d.Add("HELD BY", "%s since %s: %s", ticket.Who(h.Actor.Name), c.Moment(h.CreatedAt), h.Reason)
 	d.Warn("WILL", "let machines send again, where the policy lets them")
 	reason := dialog.TextField("Reason", "")

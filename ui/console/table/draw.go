@@ -272,7 +272,7 @@ func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
 		}
 		return b.String()
 	}
-	notes, need := l.notes(w), 0
+	notes, need := l.notes(f.Now, w), 0
 	if len(notes) > 0 && l.News+len(l.Marks) > 0 {
 		need = draw.Width(notes[0]) + 3
 	}
@@ -287,13 +287,17 @@ func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
 }
 
 // notes is what the list hides or waits with.
-func (l *Table) notes(w int) []string {
+func (l *Table) notes(now time.Time, w int) []string {
 	var notes []string
 	if l.News > 0 {
 		notes = append(notes, fmt.Sprintf("↑%d new", l.News))
 	}
-	if n := len(l.Marks); n > 0 {
-		notes = append(notes, fmt.Sprintf("%d marked", n))
+	if c := l.Covers(now); c.N > 0 {
+		note := fmt.Sprintf("%d marked", c.N)
+		if c.Unseen() {
+			note += fmt.Sprintf(", %d unseen", c.Hidden+c.Away)
+		}
+		notes = append(notes, note)
 	}
 	if l.Anchor != "" {
 		notes = append(notes, "range")

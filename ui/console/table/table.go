@@ -19,9 +19,9 @@ const justMoved = 2 * time.Second
 type Table struct {
 	Tab     ledger.Tab
 	Filter  ledger.Filter
-	Marks   map[string]int64 // the version that was marked
-	Height  int              // rows on the screen
-	Columns []string         // asked for; empty: those that fit
+	Marks   map[string]feed.Row // as they were when they were marked
+	Height  int                 // rows on the screen
+	Columns []string            // asked for; empty: those that fit
 	list
 
 	orders  map[ledger.Tab]ledger.Order
@@ -366,59 +366,6 @@ func (l *Table) Settle() {
 	}
 	l.Top = l.At - offset
 	l.Scroll()
-}
-
-// Mark turns the mark of the chosen row on or off.
-func (l *Table) Mark() {
-	s := l.Chosen()
-	if _, on := l.Marks[s.ID]; on {
-		delete(l.Marks, s.ID)
-		return
-	}
-	l.marked(s)
-}
-
-// MarkRange begins a range, or marks all from its beginning to the cursor.
-func (l *Table) MarkRange() {
-	if l.Anchor == "" {
-		l.Anchor = l.Chosen().ID
-		return
-	}
-	from, to := l.between()
-	for i := from; i <= to; i++ {
-		l.marked(&l.Items[i])
-	}
-	l.Anchor = ""
-}
-
-func (l *Table) marked(s *feed.Row) {
-	if l.Marks == nil {
-		l.Marks = map[string]int64{}
-	}
-	l.Marks[s.ID] = s.Row.Version
-}
-
-// Marked are the marked operations as they were seen: first those in the list, in
-// its order, then those of an earlier page or filter.
-func (l *Table) Marked() []Mark {
-	var out []Mark
-	for i := range l.Items {
-		if v, on := l.Marks[l.Items[i].ID]; on {
-			out = append(out, Mark{l.Items[i].ID, v})
-		}
-	}
-	for id, v := range l.Marks {
-		if l.Find(id) < 0 {
-			out = append(out, Mark{id, v})
-		}
-	}
-	return out
-}
-
-// Mark is one operation in the version that was seen.
-type Mark struct {
-	ID      string
-	Version int64
 }
 
 // between are the rows of a range that began at the anchor.
