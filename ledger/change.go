@@ -29,6 +29,7 @@ type Change struct {
 	Grants    []Grant    // inserted or updated by id
 	Read      *Read      // inserted
 	Event     *Event     // Seq, At, From, To and Version are filled in by the store
+	Fault     *Fault     // with Operation: an incident is looked for, and joined
 	// RecheckAt schedules one more read of a settled operation.
 	RecheckAt time.Time
 	// Release gives the operation's lease back, if it is still this one's.

@@ -22,8 +22,10 @@ type Filter struct {
 // a term of another sort.
 func (t Term) Names() []string {
 	switch t.Field {
-	case "id", "key", "token", "receipt":
-		return []string{t.Field}
+	case "id", "key", "token", "receipt", "incident":
+		if t.Value != AnyIncident {
+			return []string{t.Field}
+		}
 	case "named":
 		return []string{"id", "key", "token", "receipt"}
 	}
@@ -34,7 +36,7 @@ func (t Term) Names() []string {
 // of an id, a key, a token or a receipt. Other text terms match title, target, kind, key, id, source and
 // receipt without regard to case; field terms match as FilterFields says.
 type Term struct {
-	Field  string // text, named, id, kind, state, lane, downstream, source, error, key, token, receipt, by, parked, since, age, cost, risk
+	Field  string // text, named, id, kind, state, lane, downstream, source, error, key, token, receipt, by, parked, incident, since, age, cost, risk
 	Op     string // "" (equals or contains), ">" or "<"
 	Value  string
 	Number float64       // for cost and risk
@@ -42,11 +44,14 @@ type Term struct {
 	Not    bool
 }
 
+// AnyIncident is the value of a term incident: for what is in some incident.
+const AnyIncident = "any"
+
 // FilterFields lists the fields a term can name. kind takes a trailing *; id, key,
-// token and receipt begin with the value, and are found by an index; state, lane,
+// token, receipt and incident begin with the value, and are found by an index; incident:any is in one; state, lane,
 // error and downstream are equal or not; parked is yes or no; since keeps what is
 // settled and was begun longer ago out; the others contain.
-var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "since", "age", "cost", "risk"}
+var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "incident", "since", "age", "cost", "risk"}
 
 // FilterError points into a filter text.
 type FilterError struct {
@@ -243,8 +248,11 @@ func (t Term) match(r Row, now time.Time) bool {
 	switch t.Field {
 	case "text":
 		return contains(r.Title, r.Target, r.Pricing.Title, r.Pricing.Target, r.Kind, r.Key, r.ID, r.Source.Pipeline, r.Receipt)
-	case "id", "key", "token", "receipt", "named":
-		of := map[string]string{"id": r.ID, "key": r.Key, "token": r.Token, "receipt": r.Receipt}
+	case "id", "key", "token", "receipt", "named", "incident":
+		if t.Field == "incident" && t.Value == AnyIncident {
+			return r.Incident != ""
+		}
+		of := map[string]string{"id": r.ID, "key": r.Key, "token": r.Token, "receipt": r.Receipt, "incident": r.Incident}
 		return slices.ContainsFunc(t.Names(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
 	case "kind":
 		if prefix, ok := strings.CutSuffix(t.Value, "*"); ok {

@@ -250,6 +250,10 @@ type Operation struct {
 	SettledAt  time.Time // when it last left doubt or flight
 	// SettledSteady is SettledAt by the steady clock.
 	SettledSteady Steady
+
+	Incident string     // that it has joined, or ""
+	Joined   Membership // how
+	FaultAt  time.Time  // end of the newest attempt that an incident was looked for
 }
 
 // Receipt is the first receipt known, or "".
@@ -380,8 +384,9 @@ type Event struct {
 	Seq         int64
 	ID          string // the change id
 	OperationID string
+	Incident    string // that it is about
 	At          time.Time
-	Verb        string // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock
+	Verb        string // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, and those of an IncidentChange
 	Actor       Actor
 	Reason      string
 	From, To    State

@@ -59,6 +59,7 @@ type Pricing struct {
 	DecideAt    time.Time // from when it needs a person; zero: at once; Never: not by time
 	ReadAt      time.Time // when the next read is due; Never: no read
 	Reads       int       // reads done, for backoff
+	Burst       Burst     // for a doubt that no incident was looked for. Not kept.
 }
 
 // Row is one line of a list: the narrow part of an operation, its pricing and
@@ -81,6 +82,7 @@ type Row struct {
 	Receipt     string
 	Actor       string
 	Attempts    int
+	Incident    string // that it counts in
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	DeadlineAt  time.Time
@@ -95,13 +97,17 @@ type Row struct {
 
 // Row is the operation as a list shows it, without what is beside it.
 func (o *Operation) Row() Row {
-	return Row{
+	r := Row{
 		ID: o.ID, Kind: o.Kind, Key: o.Key, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
 		State: o.State, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
 		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Attempts: o.AttemptCount,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
 		ParkedUntil: o.ParkedUntil,
 	}
+	if o.Joined != Detached {
+		r.Incident = o.Incident
+	}
+	return r
 }
 
 // Row is the record as a list shows it.

@@ -25,6 +25,7 @@ type SettleRequest struct {
 	Tree                Tree // TreeEmpty: all processes that the attempt had started were seen to be gone
 	TreeForeign         bool // what is left of them is another account's: only root can tell
 	Actor               Actor
+	Bursts              func(kind string) Burst `json:"-"` // what a policy says of incidents; nil: as where there is none
 }
 
 // Settle records an attempt's outcome and what follows for the operation. The
@@ -88,7 +89,21 @@ func settleLive(rec *Record, a Attempt, req SettleRequest) Change {
 		verb, o.Doubted = "late", true
 	}
 	reason := fmt.Sprintf("attempt %d: %s", a.N, describe(req))
-	return conclude(rec, o, a, verb, reason, req)
+	c := conclude(rec, o, a, verb, reason, req)
+	c.Fault = req.fault(rec)
+	return c
+}
+
+// fault is the attempt's end as incidents see it; nil for one that committed.
+func (req SettleRequest) fault(rec *Record) *Fault {
+	if req.Outcome == OutcomeCommitted {
+		return nil
+	}
+	f := Fault{At: rec.Now, Refused: req.Outcome == OutcomeFailed && req.Proof == Refused, Actor: req.Actor}
+	if req.Bursts != nil {
+		f.Burst = req.Bursts(rec.Operation.Kind)
+	}
+	return &f
 }
 
 // settleLate records the one late answer of an attempt that had ended uncertain.

@@ -29,6 +29,7 @@ type Store interface {
 	Finder
 	Holds
 	Runs
+	Incidents
 	Describer
 	Close() error
 }
@@ -192,6 +193,21 @@ type Runs interface {
 	Run(ctx context.Context, run DecisionRun) (recorded DecisionRun, known bool, err error)
 	// Progress stores how far a run has come, and its result when done.
 	Progress(ctx context.Context, runID string, done int, result json.RawMessage) error
+}
+
+// Incidents keeps bursts of errors together.
+type Incidents interface {
+	// Incidents returns incidents with their sums: those that no one has closed first,
+	// the newest error before others, and at most limit.
+	Incidents(ctx context.Context, now time.Time, limit int) ([]Incident, error)
+	// Incident returns one with its account, or ErrNotFound; the beginning of an id
+	// (4 characters or more) finds it too. Its operations are a Page filtered by
+	// incident:ID.
+	Incident(ctx context.Context, id string, now time.Time) (IncidentAccount, error)
+	// ChangeIncident carries out what a person does with an incident. A change that
+	// is recorded already is not applied again. Errors: those of
+	// IncidentChange.Apply, ErrNotFound.
+	ChangeIncident(ctx context.Context, c IncidentChange) (Incident, error)
 }
 
 // Describer describes the ledger itself.

@@ -79,6 +79,7 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		}},
 		{"timeout", d.duration(&k.Timeout)},
 		{"escalate_after", d.duration(&k.EscalateAfter)},
+		{"incident", d.incident(&k.incident)},
 		{"recheck_after", d.duration(&k.RecheckAfter)},
 		{"skew", d.duration(&k.Skew)},
 		{"lands_within", d.bound(&k.LandsWithin)},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
@@ -197,6 +198,7 @@ func (d fileDecoder) addDownstream(e entry) {
 		field{"headers", func(n *node) { ds.headers = d.headers(n) }},
 		field{"rate", parsed(d.decoder, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")},
 		field{"concurrency", d.integer(&ds.Concurrency, 1, 1000)},
+		field{"incident", d.incident(&ds.incident)},
 		field{"redirects", func(n *node) { d.redirects(ds, n) }},
 		field{"key", d.mapping(
 			field{"header", func(n *node) {
@@ -218,7 +220,7 @@ func (d fileDecoder) addKind(e entry) {
 	}
 	k := *d.policy.defaults
 	k.Pattern, k.File, k.Line, k.Known = e.name, d.src.name, e.value.key.line, true
-	k.origins = maps.Clone(k.origins)
+	k.origins, k.incident = maps.Clone(k.origins), ledger.Burst{}
 	if e.value.kind != nullNode {
 		d.kindFields(&k, e.value)
 	}

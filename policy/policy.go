@@ -153,6 +153,7 @@ type rules struct {
 	committed *expr.Expression
 	refused   *expr.Expression
 	already   *expr.Expression
+	incident  ledger.Burst     // as this kind itself says
 	receipt   *expr.Expression // of an answer that committed
 }
 
@@ -186,6 +187,8 @@ type Downstream struct {
 	Via           string   // what it is: "http", "mcp" or "sql"; "" where only commands or pipelines reach it
 	File          string
 	Line          int
+
+	incident ledger.Burst
 
 	base    *expr.Template
 	headers []pair

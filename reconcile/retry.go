@@ -76,6 +76,9 @@ type attempt struct {
 	read  ledger.Read
 }
 
+// bursts is what the policy says of incidents.
+func (a *attempt) bursts(string) ledger.Burst { return a.k.Burst() }
+
 func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
 	if e.o.ReadOnly {
 		return RetryResult{}, refuse("read_only", "this program was started read-only", "start it without --read-only")

@@ -22,7 +22,7 @@ func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	}
 	req := outcome.JudgeAttempt(ctx, a.k.JudgeAnswer, rec, g.AttemptID, answer)
 	req.ChangeID, req.AttemptID, req.Actor = ledger.DeriveID(g.ChangeID, "settle"), g.AttemptID, g.Actor
-	req.TokenSent = g.TokenSent && answer.Sent
+	req.TokenSent, req.Bursts = g.TokenSent && answer.Sent, a.bursts
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		applied, err := ledger.Settle(ctx, e.o.Store, req)
 		if err == nil {
@@ -62,7 +62,7 @@ func (e *Engine) giveUp(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	defer cancel()
 	_, err := ledger.Settle(ctx, e.o.Store, ledger.SettleRequest{
 		ChangeID: ledger.DeriveID(g.ChangeID, "settle"), AttemptID: g.AttemptID, Outcome: ledger.OutcomeFailed,
-		Proof: ledger.NeverSent, Error: fmt.Sprintf("never sent: the ledger did not answer: %v", why), Status: -1, Actor: g.Actor,
+		Proof: ledger.NeverSent, Error: fmt.Sprintf("never sent: the ledger did not answer: %v", why), Status: -1, Actor: g.Actor, Bursts: a.bursts,
 	})
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		e.logf("settle %s as never sent: %v", a.rec.Operation.ID, err)

@@ -54,6 +54,7 @@ func Run(t *testing.T, open Open) {
 		{"Marks", marks},
 		{"Holds", holds},
 		{"Runs", runs},
+		{"Incidents", incidents},
 		{"Events", events},
 		{"Watch", watch},
 		{"Lists", lists},

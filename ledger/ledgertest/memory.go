@@ -34,6 +34,7 @@ type Memory struct {
 	watchers []chan struct{}
 	lead     ledger.Lead
 	info     ledger.Info // of the last step of the clock
+	*outages
 }
 
 type entry struct {
@@ -45,11 +46,14 @@ type entry struct {
 	pricing  ledger.Pricing
 	recheck  time.Time
 	marks    []string
+	joinedAt time.Time // when the error came with which it joined its incident
 }
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
-	return &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}}
+	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}}
+	m.outages = &outages{m: m, waiting: map[string][]ledger.Recent{}}
+	return m
 }
 
 func (m *Memory) find(at ledger.Locator) (newest *entry) {
@@ -171,6 +175,9 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 			e.pricing.ReadAt, e.pricing.Reads = time.Time{}, 0
 		}
 		e.op = *c.Operation
+		if c.Fault != nil {
+			m.fault(e, *c.Fault, now)
+		}
 		if e.op.UpdatedAt.IsZero() {
 			e.op.UpdatedAt = now
 		}
@@ -194,10 +201,12 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 	}
 	if c.Read != nil {
 		e.reads = append([]ledger.Read{*c.Read}, e.reads...)
+		m.answered(e, *c.Read)
 	}
 	if c.Pricing != nil {
 		e.pricing = *c.Pricing
-		e.pricing.Version = 0
+		e.pricing.Version, e.pricing.Burst = 0, ledger.Burst{}
+		m.doubt(e, c.Pricing.Burst)
 	}
 	if c.Release != nil && e.lease.Generation == c.Release.Generation && e.lease.Holder == c.Release.Holder {
 		e.lease.Holder = ""

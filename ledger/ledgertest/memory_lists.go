@@ -152,6 +152,7 @@ func (m *Memory) Expire(ctx context.Context, limit int) (int, error) {
 			n++
 		}
 	}
+	m.ended(m.clock())
 	return n, nil
 }
 
@@ -189,12 +190,16 @@ func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range prices {
-		if e := m.find(ledger.Locator{ID: p.OperationID}); e != nil && (p.Version == 0 || p.Version == e.op.Version) {
-			p.Version = 0
+		e, burst := m.find(ledger.Locator{ID: p.OperationID}), p.Burst
+		if e != nil && (p.Version == 0 || p.Version == e.op.Version) {
+			p.Version, p.Burst = 0, ledger.Burst{}
 			if e.pricing.Reads > p.Reads {
 				p.Reads, p.ReadAt = e.pricing.Reads, e.pricing.ReadAt
 			}
 			e.pricing = p
+		}
+		if e != nil {
+			m.doubt(e, burst)
 		}
 	}
 	return nil

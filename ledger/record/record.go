@@ -80,6 +80,7 @@ type KindRule struct {
 	Title, Target func(ledger.Operation) string
 	Marks         func(ledger.Operation) ledger.Marks // names its effect may show under
 	Price         func(ledger.Record) ledger.Pricing
+	Burst         ledger.Burst // when its errors are an incident
 	// AnswerUntil is until when one more transmission under the key may fetch the lost
 	// answer of what a check has found; the zero time: never.
 	AnswerUntil func(ledger.Record) time.Time

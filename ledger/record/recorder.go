@@ -355,6 +355,7 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	if req.Actor.Name == "" {
 		req.Actor = r.options.Actor
 	}
+	req.Bursts = func(kind string) ledger.Burst { return r.Rule(kind).Burst }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
 	applied, err := ledger.Settle(ctx, r.store, req)
 	if err != nil {

@@ -130,6 +130,9 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 		applied.Grant = g
 	}
+	if err := tx.fault(c); err != nil {
+		return applied, err
+	}
 	after, err := tx.operation(rec, c)
 	if err != nil {
 		return applied, err
@@ -156,7 +159,10 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 	}
 	if c.Pricing != nil { // after the change, which outdates the prices there were
-		return applied, tx.price(*c.Pricing, ms(rec.Now))
+		if err := tx.price(*c.Pricing, ms(rec.Now)); err != nil || after.State != ledger.Uncertain {
+			return applied, err
+		}
+		return applied, tx.doubts([]ledger.Pricing{*c.Pricing})
 	}
 	return applied, nil
 }
@@ -257,9 +263,9 @@ func (tx *tx) event(e ledger.Event) error {
 		e.At = tx.w.store.now()
 	}
 	return tx.exec(`
-		INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		e.ID, e.OperationID, ms(e.At), e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal),
+		INSERT INTO events (id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		e.ID, e.OperationID, e.Incident, ms(e.At), e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal),
 		e.Reason, e.From, e.To, e.Version, text(e.Detail))
 }
 

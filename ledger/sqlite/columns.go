@@ -83,6 +83,9 @@ var columns = []column{
 	{"settled_at", changed, func(o *ledger.Operation) any { return &o.SettledAt }},
 	{"settled_boot", changed, func(o *ledger.Operation) any { return &o.SettledSteady.Boot }},
 	{"settled_steady", changed, func(o *ledger.Operation) any { return &o.SettledSteady.At }},
+	{"incident", changed | shown, func(o *ledger.Operation) any { return &o.Incident }},
+	{"joined", changed | shown, func(o *ledger.Operation) any { return &o.Joined }},
+	{"fault_at", changed, func(o *ledger.Operation) any { return &o.FaultAt }},
 }
 
 // used are the columns of a use.
@@ -122,7 +125,7 @@ var listNew = `INSERT INTO open_operations (seq, ` + of("", listColumns) + `, se
 // withColumns fills the columns of the list into derived.sql.
 var withColumns = strings.NewReplacer("o.*", of("o.", used(listed)), "s.*", of("s.", listColumns), "NEW.*", of("NEW.", listColumns), "OLD.*", of("OLD.", listColumns),
 	"{columns}", of("", listColumns), "{search of NEW}", searchOf("NEW"), "{search of open_operations}", searchOf("open_operations"),
-	"{insert from open_source s}", listNew)
+	"{insert from open_source s}", listNew, "{add NEW to incident_sums}", summed("+", "NEW"), "{take OLD from incident_sums}", summed("-", "OLD"))
 
 var (
 	givenColumns = used(given)
@@ -186,6 +189,8 @@ func set(field, v any) {
 		*f = ledger.Verdict(s)
 	case *ledger.Conflict:
 		*f = ledger.Conflict(s)
+	case *ledger.Membership:
+		*f = ledger.Membership(s)
 	// Other writers may put any JSON there. What is no command or request cannot be
 	// sent again, and must not keep the operation, and lists with it, from being read.
 	case **ledger.Command:
@@ -227,6 +232,8 @@ func value(field any) any {
 	case *ledger.Verdict:
 		return string(*f)
 	case *ledger.Conflict:
+		return string(*f)
+	case *ledger.Membership:
 		return string(*f)
 	case **ledger.Command:
 		return asJSON(*f)

@@ -141,3 +141,99 @@ BEGIN
          words = words + (NEW.miss_word <> ''), twice = twice + (NEW.conflict = 'duplicate')
    WHERE what = 'class.' || NEW.class;
 END;
+
+-- ── Incidents ───────────────────────────────────────────────────────────────
+
+-- What counts in an incident, as its operation stands.
+CREATE VIEW incident_source AS
+SELECT o.seq, o.id, o.incident, o.fault_at,
+       CASE WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 'uncertain' THEN 'open'
+            WHEN o.state = 'committed' THEN 'landed'
+            WHEN o.state = 'abandoned' THEN 'left'
+            WHEN EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0) THEN 'open'
+            WHEN o.joined = 'refusal' AND o.doubted = 0 THEN 'refused'
+            ELSE 'not_landed' END AS fate,
+       o.attempt_count > 1 AS resent,
+       o.effects > 1 OR o.conflict = 'duplicate' AS doubled,
+       o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
+         AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.control = 0
+                                                 AND r.verdict IN ('landed', 'absent')) AS unchecked
+  FROM operations o
+ WHERE o.incident <> '' AND o.joined <> 'detached';
+
+-- It follows its operation. Like the list, this reads the row as it stands.
+CREATE TRIGGER operations_keep_incident AFTER UPDATE ON operations WHEN NEW.incident <> ''
+BEGIN
+  DELETE FROM incident_members WHERE seq = NEW.seq AND NEW.joined = 'detached';
+  INSERT INTO incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word)
+  SELECT s.seq, s.incident, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
+         coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, '')
+    FROM incident_source s LEFT JOIN open_operations h ON h.seq = s.seq
+   WHERE s.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq);
+  UPDATE incident_members SET (fate, resent, doubled, unchecked) =
+         (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM incident_source s WHERE s.seq = NEW.seq)
+   WHERE seq = NEW.seq;
+END;
+
+-- A policy's price is that of the newest list it stood in.
+CREATE TRIGGER open_keep_incident AFTER UPDATE OF miss_value, miss_word, duplicate_value, duplicate_word ON open_operations
+WHEN (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word)
+  <> (OLD.miss_value, OLD.miss_word, OLD.duplicate_value, OLD.duplicate_word)
+BEGIN
+  UPDATE incident_members SET miss = NEW.miss_value, miss_word = NEW.miss_word, twice = NEW.duplicate_value, twice_word = NEW.duplicate_word
+   WHERE seq = NEW.seq;
+END;
+
+CREATE TRIGGER members_guard_insert BEFORE INSERT ON incident_members
+BEGIN
+  SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
+   WHERE EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq)
+      OR NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
+                        AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked));
+END;
+
+CREATE TRIGGER members_guard_update BEFORE UPDATE ON incident_members
+BEGIN
+  SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
+   WHERE (NEW.seq, NEW.incident, NEW.at) IS NOT (OLD.seq, OLD.incident, OLD.at)
+      OR NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
+                        AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked));
+END;
+
+CREATE TRIGGER members_guard_delete BEFORE DELETE ON incident_members
+BEGIN
+  SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
+   WHERE EXISTS (SELECT 1 FROM incident_source WHERE seq = OLD.seq);
+END;
+
+CREATE TRIGGER members_after_insert AFTER INSERT ON incident_members
+BEGIN
+  INSERT INTO incident_minutes (incident, minute, n) VALUES (NEW.incident, NEW.at / 60000, 1) ON CONFLICT (incident, minute) DO UPDATE SET n = n + 1;
+  INSERT INTO incident_sums (incident, fate) VALUES (NEW.incident, NEW.fate) ON CONFLICT (incident, fate) DO NOTHING;
+  {add NEW to incident_sums};
+END;
+
+CREATE TRIGGER members_after_update AFTER UPDATE ON incident_members
+WHEN (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked, NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word)
+  <> (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked, OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word)
+BEGIN
+  {take OLD from incident_sums};
+  INSERT INTO incident_sums (incident, fate) VALUES (NEW.incident, NEW.fate) ON CONFLICT (incident, fate) DO NOTHING;
+  {add NEW to incident_sums};
+END;
+
+CREATE TRIGGER members_after_delete AFTER DELETE ON incident_members
+BEGIN
+  UPDATE incident_minutes SET n = n - 1 WHERE incident = OLD.incident AND minute = OLD.at / 60000;
+  {take OLD from incident_sums};
+END;
+
+-- A check that saw clearly says how often it landed, and is a sign of life.
+CREATE TRIGGER reads_after_insert AFTER INSERT ON reads
+WHEN NEW.verdict <> '' AND NEW.verdict <> 'inconclusive' OR NEW.cause IN ('none_found', 'blind', 'not_there_now')
+BEGIN
+  UPDATE incidents SET answered_at = NEW.ended_at
+   WHERE id = (SELECT incident FROM operations WHERE id = NEW.operation_id) AND answered_at <= last_at AND NEW.ended_at > last_at;
+  UPDATE incident_members SET unchecked = (SELECT s.unchecked FROM incident_source s WHERE s.seq = incident_members.seq)
+   WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id) AND unchecked = 1;
+END;

@@ -8,7 +8,7 @@ import (
 )
 
 const eventColumns = `
-	SELECT seq, id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict
+	SELECT seq, id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict
 	  FROM events`
 
 // Events returns the history after a sequence number, oldest first.
@@ -28,7 +28,7 @@ func scanEvent(rows *sql.Rows) (ledger.Event, error) {
 	var e ledger.Event
 	var when int64
 	var detail sql.NullString
-	err := rows.Scan(&e.Seq, &e.ID, &e.OperationID, &when, &e.Verb, &e.Actor.Name, &e.Actor.OSUser, &e.Actor.Host,
+	err := rows.Scan(&e.Seq, &e.ID, &e.OperationID, &e.Incident, &when, &e.Verb, &e.Actor.Name, &e.Actor.OSUser, &e.Actor.Host,
 		&e.Actor.Machine, &e.Actor.Terminal, &e.Reason, &e.From, &e.To, &e.Version, &detail, &e.Conflict)
 	e.At, e.Detail = at(when), raw(detail.String)
 	return e, err

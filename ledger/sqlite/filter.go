@@ -47,9 +47,15 @@ func (p *place) condition(b *binder, t ledger.Term, now time.Time) string {
 	return " AND (" + text + ")"
 }
 
-// parked is the condition that a row is parked, or that it is not.
-func (p *place) parked(yes bool) string {
-	if yes {
+// aside is the condition that a row is parked, or that it is not, or that it counts in
+// an incident.
+func (p *place) aside(b *binder, t ledger.Term) string {
+	switch {
+	case t.Value == ledger.AnyIncident:
+		return p.column("incident") + " <> '' AND " + p.column("joined") + " <> 'detached'"
+	case t.Field == "incident":
+		return fmt.Sprintf("substr(%s, 1, %s) = %s AND %s <> 'detached'", p.column("incident"), b.bind(len([]rune(t.Value))), b.bind(t.Value), p.column("joined"))
+	case t.Value == "yes":
 		return "?1 < " + p.column("parked_until")
 	}
 	return "?1 >= " + p.column("parked_until")
@@ -114,8 +120,8 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		return contains("actor")
 	case "error":
 		return p.column("error_class") + " = " + b.bind(t.Value)
-	case "parked":
-		return p.parked(t.Value == "yes")
+	case "parked", "incident":
+		return p.aside(b, t)
 	case "since":
 		return fmt.Sprintf("%s <> 'resolved' OR %s > %s", p.lane, p.column("created_at"), b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
 	case "age": // older is smaller

@@ -302,8 +302,9 @@ func namedSQL(b *binder, f ledger.Filter) string {
 
 // prefixIndexes are the indexes that find an operation by the beginning of a column.
 var prefixIndexes = map[string][]struct{ name, where string }{
-	"id":      {{"sqlite_autoindex_operations_1", "1"}},
-	"key":     {{"operations_by_key", "key_live = 1"}, {"operations_by_former_key", "key_live = 0"}},
-	"token":   {{"operations_by_token", "token <> ''"}},
-	"receipt": {{"operations_by_receipt", "receipt <> ''"}},
+	"id":       {{"sqlite_autoindex_operations_1", "1"}},
+	"key":      {{"operations_by_key", "key_live = 1"}, {"operations_by_former_key", "key_live = 0"}},
+	"token":    {{"operations_by_token", "token <> ''"}},
+	"receipt":  {{"operations_by_receipt", "receipt <> ''"}},
+	"incident": {{"operations_by_incident", "incident <> ''"}},
 }

@@ -25,7 +25,7 @@ BEGIN
    WHERE NEW.seq > 0;
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
    WHERE max(NEW.scope, NEW.key_live, NEW.state, NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.version, NEW.verdict,
-             NEW.effects, NEW.awaits, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
+             NEW.effects, NEW.awaits, NEW.incident, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'this operation is recorded already: operations are never replaced')
    WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id);
   SELECT RAISE(ABORT, 'this key is in use by another operation of this kind and scope: look at what became of that one before you send')
@@ -33,7 +33,7 @@ BEGIN
      AND EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1);
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
    WHERE NEW.state <> 'pending' OR NEW.key_live <> 1 OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
-      OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '';
+      OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '';
   SELECT RAISE(ABORT, 'the database records the first attempt: leave live_attempt and attempt_count out')
    WHERE (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) AND NEW.change_of <> NEW.change_id;
   SELECT RAISE(ABORT, 'deadline_at must come after created_at, in milliseconds, and within a year')
@@ -67,6 +67,16 @@ CREATE TRIGGER operations_guard_key_fields BEFORE UPDATE OF key_fields ON operat
 BEGIN
   SELECT RAISE(ABORT, 'key_fields is made by the rules of the policy, and changes with them only')
    WHERE NEW.key_fields IS NULL OR NEW.key_fields <> OLD.key_fields AND NEW.mark_rules IS OLD.mark_rules;
+END;
+
+CREATE TRIGGER operations_guard_incident BEFORE UPDATE OF incident, joined, fault_at ON operations
+BEGIN
+  SELECT RAISE(ABORT, 'an operation joins one incident, that is recorded, and stays in it for life; it may be detached')
+   WHERE (NEW.incident, NEW.joined) IS NOT (OLD.incident, OLD.joined)
+     AND NOT (OLD.incident = '' AND NEW.joined IS NOT 'detached' AND EXISTS (SELECT 1 FROM incidents WHERE id = NEW.incident)
+           OR NEW.incident IS OLD.incident AND OLD.incident <> '' AND NEW.joined IS 'detached');
+  SELECT RAISE(ABORT, 'the newest attempt that an incident was looked for is never an earlier one')
+   WHERE NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL;
 END;
 
 CREATE TRIGGER operations_guard_update BEFORE UPDATE ON operations
@@ -424,6 +434,33 @@ END;
 CREATE TRIGGER events_guard_delete BEFORE DELETE ON events
 BEGIN
   SELECT RAISE(ABORT, 'the history is never deleted');
+END;
+
+CREATE TRIGGER incidents_guard_insert BEFORE INSERT ON incidents
+BEGIN
+  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
+   WHERE NEW.rowid > 0;
+  SELECT RAISE(ABORT, 'this incident is recorded already: incidents are never replaced')
+   WHERE EXISTS (SELECT 1 FROM incidents WHERE id = NEW.id);
+  SELECT RAISE(ABORT, 'an incident is opened by indoubt, and is not over, closed or taken then')
+   WHERE NEW.over_at IS NOT 0 OR NEW.closed_at IS NOT 0 OR NEW.taken_by IS NOT ''
+      OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND incident = NEW.id);
+END;
+
+CREATE TRIGGER incidents_guard_update BEFORE UPDATE ON incidents
+BEGIN
+  SELECT RAISE(ABORT, 'id, scope and opening of an incident never change, and a closed one stays closed')
+   WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.scope IS NOT OLD.scope OR NEW.opened_at IS NOT OLD.opened_at
+      OR NEW.gap_ms IS NOT OLD.gap_ms OR OLD.closed_at <> 0 AND NEW.closed_at IS NOT OLD.closed_at;
+  SELECT RAISE(ABORT, 'a change of an incident needs its event, and the id of that in change_id')
+   WHERE ((NEW.name, NEW.closed_at, NEW.taken_by, NEW.taken_until) IS NOT (OLD.name, OLD.closed_at, OLD.taken_by, OLD.taken_until)
+       OR NEW.over_at IS NOT OLD.over_at AND NEW.over_at IS NOT 0)
+     AND (NEW.change_id IS OLD.change_id OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND incident = NEW.id));
+END;
+
+CREATE TRIGGER incidents_guard_delete BEFORE DELETE ON incidents
+BEGIN
+  SELECT RAISE(ABORT, 'incidents are never deleted');
 END;
 
 CREATE TRIGGER leases_guard_insert BEFORE INSERT ON leases

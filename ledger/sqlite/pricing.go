@@ -77,7 +77,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 				return err
 			}
 		}
-		return nil
+		return tx.doubts(prices)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Expire writes down deadlines that have passed, earliest first. It also marks
 // the rows whose time to ask a person has come, which keeps lists and counts
-// from comparing their clocks.
+// from comparing their clocks, and the incidents that are over.
 func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	if err := cmp.Or(s.writable(), s.anchored()); err != nil {
 		return 0, err
@@ -37,7 +37,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 			n++
 		}
 	}
-	errs = append(errs, s.ripen(ctx, now, max(limit, 1)))
+	errs = append(errs, s.ripen(ctx, now, max(limit, 1)), s.ended(ctx, now))
 	return n, errors.Join(errs...)
 }
 

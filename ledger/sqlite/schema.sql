@@ -90,6 +90,10 @@ CREATE TABLE operations (
   settled_at   INTEGER NOT NULL DEFAULT 0,
   settled_boot TEXT NOT NULL DEFAULT '',               -- settled_at by the steady clock: its boot,
   settled_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
+  -- The incident that it counts in. Recorders and engines set this with the change.
+  incident     TEXT NOT NULL DEFAULT '',               -- set once
+  joined       TEXT NOT NULL DEFAULT '',               -- how: error, refusal; detached: it counts no more
+  fault_at     INTEGER NOT NULL DEFAULT 0,             -- end of the newest attempt that an incident was looked for
   -- The newest change. Every UPDATE of change_id appends an event made from
   -- these columns. actor and reason go with every change of state. The others
   -- are believed when change_of equals change_id, so that what an earlier writer
@@ -125,6 +129,7 @@ CREATE TABLE operations (
   CONSTRAINT verdict_is_known  CHECK (verdict = '' OR verdict = 'landed' OR verdict = 'absent' OR verdict = 'duplicated' OR verdict = 'mismatch'),
   CONSTRAINT conflict_is_known CHECK (conflict = '' OR conflict = 'duplicate' OR conflict = 'contradiction' OR conflict = 'mismatch'
                                    OR conflict = 'possible_duplicate'),
+  CONSTRAINT joined_is_known   CHECK (incident = '' AND joined = '' OR incident <> '' AND (joined = 'error' OR joined = 'refusal' OR joined = 'detached')),
   CONSTRAINT version_counts    CHECK (version >= 1),
   CONSTRAINT effects_count     CHECK (effects >= 0),
   CONSTRAINT input_is_json     CHECK (input IS NULL OR json_valid(input)),
@@ -144,6 +149,7 @@ CREATE TABLE operations (
         (started_at = 0   OR started_at   BETWEEN 946684800000 AND 4102444800000)
     AND (ended_at = 0     OR ended_at     BETWEEN 946684800000 AND 4102444800000)
     AND (doubted_at = 0   OR doubted_at   BETWEEN 946684800000 AND 4102444800000)
+    AND (fault_at = 0     OR fault_at     BETWEEN 946684800000 AND 4102444800000)
     AND (settled_at = 0   OR settled_at   BETWEEN 946684800000 AND 4102444800000)
     AND (parked_until = 0 OR parked_until BETWEEN 946684800000 AND 253402300799999)
     AND (recheck_at = 0   OR recheck_at   BETWEEN 946684800000 AND 253402300799999)),
@@ -177,6 +183,9 @@ CREATE INDEX operations_by_answer ON operations (kind, settled_at)
   WHERE state = 'committed' AND by_answer = 1 AND token_sent = 1;
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON operations (scope, awaits) WHERE awaits <> '';
+
+-- What an incident is made of.
+CREATE INDEX operations_by_incident ON operations (incident) WHERE incident <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
 -- made an effect that is recognised by a name is found here.
@@ -353,6 +362,7 @@ CREATE TABLE events (
   seq          INTEGER PRIMARY KEY,
   id           TEXT NOT NULL UNIQUE,                   -- the change id
   operation_id TEXT NOT NULL DEFAULT '',               -- '' for holds and the ledger itself
+  incident     TEXT NOT NULL DEFAULT '',               -- that it is about
   at           INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
   verb         TEXT NOT NULL,
   actor        TEXT NOT NULL,
@@ -375,6 +385,7 @@ CREATE TABLE events (
   CONSTRAINT event_detail_is_json     CHECK (detail IS NULL OR json_valid(detail))
 ) STRICT;
 
+CREATE INDEX events_by_incident ON events (incident, seq) WHERE incident <> '';
 CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
 
 -- leases: who reconciles an operation now. generation fences and only grows; a
@@ -548,4 +559,95 @@ CREATE TABLE tallies (
   landed INTEGER NOT NULL DEFAULT 0,
   missed INTEGER NOT NULL DEFAULT 0,                   -- known not to have landed
   PRIMARY KEY (kind, class)
+) STRICT, WITHOUT ROWID;
+
+-- incidents: bursts of errors on one downstream, or of one kind where no policy
+-- names a downstream. Indoubt opens them; an event goes with every change.
+CREATE TABLE incidents (
+  id          TEXT PRIMARY KEY,
+  scope       TEXT NOT NULL,                           -- downstream:NAME or kind:NAME
+  name        TEXT NOT NULL DEFAULT '',                -- as a person named it
+  kinds       TEXT NOT NULL DEFAULT '[]',              -- JSON: of its errors, the first 20
+  pipelines   TEXT NOT NULL DEFAULT '[]',
+  classes     TEXT NOT NULL DEFAULT '[]',              -- error classes
+  gap_ms      INTEGER NOT NULL,                        -- so long without a new error ends its growth
+  opened_at   INTEGER NOT NULL,                        -- when it was known to be one
+  first_at    INTEGER NOT NULL,                        -- first error
+  last_at     INTEGER NOT NULL,                        -- newest error
+  answered_at INTEGER NOT NULL DEFAULT 0,              -- newest answer or valid read that was noted
+  over_at     INTEGER NOT NULL DEFAULT 0,              -- when it was seen to be over
+  closed_at   INTEGER NOT NULL DEFAULT 0,
+  taken_by    TEXT NOT NULL DEFAULT '',                -- who is on it; never a lock
+  taken_until INTEGER NOT NULL DEFAULT 0,
+  change_id   TEXT NOT NULL,                           -- id of its newest event
+
+  CONSTRAINT incident_is_numbered_from_1 CHECK (rowid > 0),
+  CONSTRAINT incident_scope_is_known CHECK (scope GLOB 'kind:?*' OR scope GLOB 'downstream:?*'),
+  CONSTRAINT incident_names_are_json CHECK (json_valid(kinds) AND json_type(kinds) = 'array' AND json_valid(pipelines)
+    AND json_type(pipelines) = 'array' AND json_valid(classes) AND json_type(classes) = 'array'),
+  CONSTRAINT incident_has_a_gap CHECK (gap_ms > 0),
+  CONSTRAINT incident_times_are_in_milliseconds CHECK (
+        opened_at BETWEEN 946684800000 AND 4102444800000
+    AND first_at BETWEEN 946684800000 AND 4102444800000 AND last_at BETWEEN first_at AND 4102444800000
+    AND (answered_at = 0 OR answered_at BETWEEN 946684800000 AND 4102444800000)
+    AND (over_at = 0 OR over_at BETWEEN 946684800000 AND 4102444800000)
+    AND (closed_at = 0 OR closed_at BETWEEN 946684800000 AND 4102444800000)
+    AND (taken_until = 0 OR taken_until BETWEEN 946684800000 AND 4102444800000))
+) STRICT;
+
+CREATE INDEX incidents_by_scope ON incidents (scope, last_at);
+CREATE INDEX incidents_open ON incidents (last_at) WHERE closed_at = 0;
+CREATE INDEX incidents_growing ON incidents (last_at) WHERE closed_at = 0 AND over_at = 0;
+CREATE INDEX incidents_closed ON incidents (last_at) WHERE closed_at <> 0;
+
+-- incident_waiting: the newest errors of each scope that belong to no incident; some
+-- more of them open one. Leave it.
+CREATE TABLE incident_waiting (
+  scope  TEXT PRIMARY KEY,
+  errors TEXT NOT NULL,                                -- JSON array of {operation, at, kind, pipeline, class}
+
+  CONSTRAINT waiting_is_json CHECK (json_valid(errors) AND json_type(errors) = 'array')
+) STRICT, WITHOUT ROWID;
+
+-- incident_members: what counts in an incident, what became of it, and its price as
+-- it last was. Read it, never write it.
+CREATE TABLE incident_members (
+  seq         INTEGER PRIMARY KEY,                     -- of the operation
+  incident    TEXT NOT NULL,
+  at          INTEGER NOT NULL,                        -- when its error came
+  fate        TEXT NOT NULL,                           -- landed, not_landed, open, refused, left
+  resent      INTEGER NOT NULL,                        -- 1: sent more than once
+  doubled     INTEGER NOT NULL,                        -- 1: known to have happened more than once
+  unchecked   INTEGER NOT NULL,                        -- 1: resent, and no check has said how often it landed
+  miss        REAL NOT NULL,
+  miss_word   TEXT NOT NULL,
+  twice       REAL NOT NULL,
+  twice_word  TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX members_by_incident ON incident_members (incident, fate);
+
+-- incident_sums: how many operations of an incident have which fate, and what they
+-- cost. Read it, never write it.
+CREATE TABLE incident_sums (
+  incident    TEXT NOT NULL,
+  fate        TEXT NOT NULL,
+  n           INTEGER NOT NULL DEFAULT 0,
+  miss        REAL NOT NULL DEFAULT 0,                 -- sum of the amounts
+  miss_words  INTEGER NOT NULL DEFAULT 0,              -- where a miss has a word
+  twice       REAL NOT NULL DEFAULT 0,
+  twice_words INTEGER NOT NULL DEFAULT 0,
+  resent      INTEGER NOT NULL DEFAULT 0,
+  doubled     INTEGER NOT NULL DEFAULT 0,
+  unchecked   INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (incident, fate)
+) STRICT, WITHOUT ROWID;
+
+-- incident_minutes: how many errors of an incident came in each minute. Read it,
+-- never write it.
+CREATE TABLE incident_minutes (
+  incident TEXT NOT NULL,
+  minute   INTEGER NOT NULL,                           -- since 1970
+  n        INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (incident, minute)
 ) STRICT, WITHOUT ROWID;

@@ -1,0 +1,360 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Burst is what a policy says of when errors are one incident.
+type Burst struct {
+	Scope  string        // "downstream:NAME" or "kind:NAME"
+	Errors int           // so many open one
+	Within time.Duration // that fall into this
+	Gap    time.Duration // so long without a new one ends its growth
+}
+
+// DefaultBurst is what stands where a policy states nothing.
+var DefaultBurst = Burst{Errors: 5, Within: 5 * time.Minute, Gap: 10 * time.Minute}
+
+// Of is the burst of a kind, with what is not stated filled in.
+func (b Burst) Of(kind string) Burst {
+	b = b.Or(DefaultBurst)
+	b.Scope = cmp.Or(b.Scope, "kind:"+kind)
+	return b
+}
+
+// Or is what is stated, and where nothing is, what the other says.
+func (b Burst) Or(other Burst) Burst {
+	return Burst{cmp.Or(b.Scope, other.Scope), cmp.Or(b.Errors, other.Errors), cmp.Or(b.Within, other.Within), cmp.Or(b.Gap, other.Gap)}
+}
+
+// Fault is an attempt that ended otherwise than committed, as incidents see it.
+type Fault struct {
+	Burst   Burst
+	At      time.Time
+	Refused bool // joins an incident and opens none
+	Actor   Actor
+}
+
+// Membership is how an operation belongs to its incident.
+type Membership string
+
+const (
+	JoinedAsError   Membership = "error"
+	JoinedAsRefusal Membership = "refusal"
+	Detached        Membership = "detached" // it counts no more, and joins no other
+)
+
+// Fate is what became of an operation of an incident.
+type Fate string
+
+const (
+	FateLanded    Fate = "landed"
+	FateNotLanded Fate = "not_landed"
+	FateOpen      Fate = "open" // to look at
+	FateRefused   Fate = "refused"
+	FateLeft      Fate = "left" // abandoned
+)
+
+// Fates are all of them, in the order of the account.
+var Fates = []Fate{FateLanded, FateNotLanded, FateOpen, FateRefused, FateLeft}
+
+// Fate is what became of an operation, for its incident. Granted: one more
+// attempt of it is allowed and has not begun.
+func (o Operation) Fate(granted bool) Fate {
+	switch {
+	case o.Conflict != NoConflict || o.State == Pending || o.State == Uncertain:
+		return FateOpen
+	case o.State == Committed:
+		return FateLanded
+	case o.State == Abandoned:
+		return FateLeft
+	case granted:
+		return FateOpen
+	case o.Joined == JoinedAsRefusal && !o.Doubted:
+		return FateRefused
+	}
+	return FateNotLanded
+}
+
+// Sum is what the operations of a fate cost together. Costs that a policy gives as
+// words are counted, not added.
+type Sum struct {
+	N          int     `json:"n"`
+	Miss       float64 `json:"miss"`
+	MissWords  int     `json:"miss_words"`
+	Twice      float64 `json:"twice"`
+	TwiceWords int     `json:"twice_words"`
+	Resent     int     `json:"resent"`    // sent more than once
+	Doubled    int     `json:"doubled"`   // known to have happened more than once
+	Unchecked  int     `json:"unchecked"` // sent more than once, and no check has said how often it landed
+}
+
+// Add is the sum of two.
+func (s Sum) Add(t Sum) Sum {
+	return Sum{s.N + t.N, s.Miss + t.Miss, s.MissWords + t.MissWords, s.Twice + t.Twice, s.TwiceWords + t.TwiceWords,
+		s.Resent + t.Resent, s.Doubled + t.Doubled, s.Unchecked + t.Unchecked}
+}
+
+// Checked reports whether a check that saw clearly began after the last attempt ended.
+func (o Operation) Checked(reads []Read) bool {
+	return slices.ContainsFunc(reads, func(r Read) bool {
+		return !r.Control && (r.Verdict == Landed || r.Verdict == Absent) && !r.BeganAt.Before(o.EndedAt)
+	})
+}
+
+// SumOf is the sum of one operation at its price, with its reads.
+func SumOf(o Operation, p Pricing, reads []Read) Sum {
+	s := Sum{N: 1}
+	s.Miss, s.MissWords = p.Miss.add()
+	s.Twice, s.TwiceWords = p.Duplicate.add()
+	if o.AttemptCount > 1 {
+		s.Resent = 1
+	}
+	if o.Effects > 1 || o.Conflict == Duplicate {
+		s.Doubled = 1
+	}
+	if s.Resent == 1 && s.Doubled == 0 && o.State != Failed && !o.Checked(reads) {
+		s.Unchecked = 1
+	}
+	return s
+}
+
+// add is what a cost adds to a sum: its amount, or one word.
+func (c Cost) add() (amount float64, words int) {
+	if c.Word != "" {
+		return 0, 1
+	}
+	return c.Value, 0
+}
+
+// Phase is how far an incident has come.
+type Phase string
+
+const (
+	PhaseGrowing Phase = "growing"
+	PhaseQuiet   Phase = "quiet"  // no new error, and no sign yet that it is over
+	PhaseOver    Phase = "over"   // no new error, and an answer since
+	PhaseClosed  Phase = "closed" // by a person
+)
+
+// Incident is a burst of errors on one downstream or of one kind.
+type Incident struct {
+	ID         string
+	Scope      string
+	Name       string // as a person named it
+	Kinds      []string
+	Pipelines  []string
+	Classes    []string // error classes
+	Gap        time.Duration
+	OpenedAt   time.Time // when it was known to be one
+	FirstAt    time.Time // first error
+	LastAt     time.Time // newest error
+	AnsweredAt time.Time // newest answer or valid read that is known
+	OverAt     time.Time // when it was seen to be over
+	ClosedAt   time.Time
+	TakenBy    string
+	TakenUntil time.Time
+	Fates      map[Fate]Sum
+}
+
+// Sum is that of all fates.
+func (i Incident) Sum() (all Sum) {
+	for _, s := range i.Fates {
+		all = all.Add(s)
+	}
+	return all
+}
+
+// Errors is how many operations count.
+func (i Incident) Errors() int { return i.Sum().N }
+
+// Downstream is the name of the downstream, "" where the scope is a kind.
+func (i Incident) Downstream() string {
+	name, _ := strings.CutPrefix(i.Scope, "downstream:")
+	if name == i.Scope {
+		return ""
+	}
+	return name
+}
+
+// Where is the name of the downstream or the kind.
+func (i Incident) Where() string { _, name, _ := strings.Cut(i.Scope, ":"); return name }
+
+// TakenAt is who is on it at now, or "".
+func (i Incident) TakenAt(now time.Time) string {
+	if now.Before(i.TakenUntil) {
+		return i.TakenBy
+	}
+	return ""
+}
+
+// PhaseAt is the phase at now.
+func (i Incident) PhaseAt(now time.Time) Phase {
+	switch {
+	case !i.ClosedAt.IsZero():
+		return PhaseClosed
+	case !i.OverAt.IsZero():
+		return PhaseOver
+	case now.Before(i.LastAt.Add(i.Gap)):
+		return PhaseGrowing
+	case i.AnsweredAt.After(i.LastAt):
+		return PhaseOver
+	}
+	return PhaseQuiet
+}
+
+// takes reports whether a fault at this time belongs to the incident.
+func (i Incident) takes(at time.Time) bool {
+	return i.ClosedAt.IsZero() && at.Before(i.LastAt.Add(i.Gap)) && at.After(i.FirstAt.Add(-i.Gap))
+}
+
+// Recent is an error that belongs to no incident yet.
+type Recent struct {
+	Operation string    `json:"operation"`
+	At        time.Time `json:"at"`
+	Kind      string    `json:"kind"`
+	Pipeline  string    `json:"pipeline,omitempty"`
+	Class     string    `json:"class,omitempty"`
+}
+
+// Joining is what follows from a fault.
+type Joining struct {
+	Incident *Incident // as it is now; nil: as it was
+	Opened   bool      // it is new, and the operations of Earlier join it too
+	Earlier  []Recent
+	Joins    Membership // how the operation joins it, "" if it does not
+	Recent   []Recent   // what waits now in place of what did
+}
+
+// Join works out what a fault of an operation does, from the incident that may
+// concern it and from the errors of its scope that belong to none. An operation
+// joins one incident at most, for life.
+func (f Fault) Join(o Operation, in *Incident, recent []Recent) Joining {
+	j := Joining{Recent: recent}
+	member := in != nil && o.Incident == in.ID
+	switch r := (Recent{o.ID, f.At, o.Kind, o.Source.Pipeline, string(o.ErrorClass)}); {
+	case f.Refused:
+		if in == nil || !in.ClosedAt.IsZero() {
+			return j
+		}
+		answered := *in
+		if answered.AnsweredAt.Before(f.At) {
+			answered.AnsweredAt, j.Incident = f.At, &answered
+		}
+		if o.Incident == "" && in.takes(f.At) && slices.Contains(in.Kinds, o.Kind) {
+			j.Joins = JoinedAsRefusal
+			j.Incident = &answered
+			answered.Pipelines = remember(answered.Pipelines, o.Source.Pipeline)
+		}
+	case in != nil && in.takes(f.At) && (member || o.Incident == ""):
+		grown := in.grow(r)
+		j.Incident = &grown
+		if !member {
+			j.Joins = JoinedAsError
+		}
+	case o.Incident == "":
+		f.gather(&j, r)
+	}
+	return j
+}
+
+// Told is the event of an incident that opened.
+func (j Joining) Told(actor Actor) Event {
+	if actor.Name == "" {
+		actor = Actor{Name: ActorChecks, Machine: true}
+	}
+	i := j.Incident
+	return Event{ID: DeriveID(i.ID, IncidentOpened), Incident: i.ID, Verb: IncidentOpened, Actor: actor,
+		Reason: fmt.Sprintf("%d errors within %s", len(j.Earlier)+1, i.LastAt.Sub(i.FirstAt).Round(time.Second))}
+}
+
+// Ended is the event of an incident that is over.
+func (i Incident) Ended() Event {
+	return Event{ID: DeriveID(i.ID, IncidentOver+i.LastAt.UTC().Format(time.RFC3339Nano)), Incident: i.ID, Verb: IncidentOver,
+		Actor: Actor{Name: ActorClock, Machine: true}, Reason: fmt.Sprintf("no new error for %s, and an answer since", i.Gap)}
+}
+
+// gather adds an error to those that belong to no incident, and opens one when
+// enough of them are close together.
+func (f Fault) gather(j *Joining, r Recent) {
+	waiting := slices.DeleteFunc(slices.Clone(j.Recent), func(w Recent) bool { return w.Operation == r.Operation })
+	waiting = append(waiting, r)
+	together := slices.Clone(waiting)
+	slices.SortStableFunc(together, func(a, b Recent) int { return a.At.Compare(b.At) })
+	for k := 0; k+f.Burst.Errors <= len(together); k++ {
+		burst := together[k : k+f.Burst.Errors]
+		if burst[len(burst)-1].At.Sub(burst[0].At) > f.Burst.Within {
+			continue
+		}
+		in := Incident{ID: DeriveID(r.Operation, "incident"), Scope: f.Burst.Scope, Gap: f.Burst.Gap, FirstAt: burst[0].At}
+		for _, w := range burst {
+			in = in.grow(w)
+			if w.Operation != r.Operation {
+				j.Earlier = append(j.Earlier, w)
+			}
+		}
+		j.Incident, j.Opened, j.Joins, j.Recent = &in, true, JoinedAsError, nil
+		return
+	}
+	// Those that came last stay: they are near in time, in whichever direction old
+	// ones are looked at.
+	j.Recent = waiting[max(0, len(waiting)-f.Burst.Errors+1):]
+}
+
+// grow is the incident with one more error.
+func (i Incident) grow(r Recent) Incident {
+	if r.At.After(i.LastAt) {
+		i.LastAt, i.OverAt = r.At, time.Time{}
+	}
+	if r.At.Before(i.FirstAt) {
+		i.FirstAt = r.At
+	}
+	i.Kinds, i.Pipelines, i.Classes = remember(i.Kinds, r.Kind), remember(i.Pipelines, r.Pipeline), remember(i.Classes, r.Class)
+	return i
+}
+
+// remember adds a name that is new, up to what a person can take in.
+func remember(names []string, name string) []string {
+	if name == "" || len(names) >= 20 || slices.Contains(names, name) {
+		return names
+	}
+	return append(slices.Clone(names), name)
+}
+
+// Minute is how many errors came in one minute.
+type Minute struct {
+	At time.Time
+	N  int
+}
+
+// IncidentGroup are open operations of an incident that stand alike in the list.
+type IncidentGroup struct {
+	Kind     string
+	Fate     Fate
+	Lane     Lane
+	Conflict Conflict
+	Class    ErrorClass
+	Sum      Sum
+}
+
+// IncidentAccount is one incident with what makes its account.
+type IncidentAccount struct {
+	Incident
+	Minutes []Minute        // with an error, in order
+	Groups  []IncidentGroup // of what is in the list of open operations; the most first
+	Events  []Event         // its own history, oldest first
+}
+
+// Peak is the minute with the most errors, the first of several.
+func (a IncidentAccount) Peak() (peak Minute) {
+	for _, m := range a.Minutes {
+		if m.N > peak.N {
+			peak = m
+		}
+	}
+	return peak
+}

@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What is told of an incident, as the verbs of its events.
+const (
+	IncidentOpened   = "incident_opened"
+	IncidentOver     = "incident_over"
+	IncidentNamed    = "incident_named"
+	IncidentNoted    = "incident_noted"
+	IncidentTaken    = "incident_taken"
+	IncidentDetached = "incident_detached"
+	IncidentClosed   = "incident_closed"
+)
+
+// IncidentChange is what a person does with an incident.
+type IncidentChange struct {
+	ChangeID  string
+	ID        string // of the incident, or the beginning of it
+	Verb      string // IncidentNamed, IncidentNoted, IncidentTaken, IncidentDetached or IncidentClosed
+	Actor     Actor
+	Reason    string    // the note; why a row is detached, or the incident closed
+	Name      string    // IncidentNamed
+	Until     time.Time // IncidentTaken; zero: no longer
+	Operation string    // IncidentDetached
+}
+
+// MaxTaken is how long a person can say to be on an incident.
+const MaxTaken = 24 * time.Hour
+
+// Apply is the incident as the change leaves it, with the event that tells of it.
+// Errors: *RefusedError, *MovedError.
+func (c IncidentChange) Apply(in Incident, o Operation, now time.Time) (Incident, Event, error) {
+	e := Event{ID: c.ChangeID, Incident: in.ID, At: now, Verb: c.Verb, Actor: c.Actor, Reason: strings.TrimSpace(c.Reason)}
+	no := func(code, why, hint string) (Incident, Event, error) {
+		return in, e, &RefusedError{Verb: strings.TrimPrefix(c.Verb, "incident_"), Code: code, Why: why, Hint: hint}
+	}
+	if c.Actor.Name == "" || c.Actor.Machine {
+		return no("no_person", "only a person does this", "say who you are with --as NAME")
+	}
+	if err := c.Actor.MaySign(c.Verb); err != nil {
+		return in, e, err
+	}
+	if !in.ClosedAt.IsZero() && c.Verb != IncidentNoted && c.Verb != IncidentNamed {
+		return no("closed", "the incident is closed", "")
+	}
+	switch c.Verb {
+	case IncidentNamed:
+		if in.Name = strings.TrimSpace(c.Name); in.Name == "" {
+			return no("no_name", "it needs a name", "")
+		}
+		e.Reason = in.Name
+	case IncidentNoted:
+		if e.Reason == "" {
+			return no("no_reason", "it needs a note", "add --reason TEXT")
+		}
+	case IncidentTaken:
+		if c.Until.After(now.Add(MaxTaken)) {
+			return no("until", fmt.Sprintf("no one is on it for more than %s", MaxTaken), "add --until 2h")
+		}
+		in.TakenBy, in.TakenUntil = c.Actor.Name, c.Until
+		if !c.Until.After(now) {
+			in.TakenBy, in.TakenUntil = "", time.Time{}
+		}
+		e.Detail = detail(map[string]any{"until": c.Until.UTC().Format(time.RFC3339)})
+	case IncidentDetached:
+		if o.Incident != in.ID || o.Joined == Detached {
+			return no("not_in_it", "the operation is not in this incident", "")
+		}
+		if e.Reason == "" {
+			return no("no_reason", "it needs a reason", "add --reason TEXT")
+		}
+		e.OperationID, e.From, e.To, e.Version = o.ID, o.State, o.State, o.Version
+	case IncidentClosed:
+		if in.PhaseAt(now) == PhaseGrowing {
+			return no("growing", "the incident still grows", "")
+		}
+		if e.Reason == "" {
+			return no("no_reason", "it needs a reason", "add --reason TEXT")
+		}
+		in.ClosedAt = now
+	default:
+		return in, e, fmt.Errorf("unknown change of an incident %q", c.Verb)
+	}
+	return in, e, nil
+}

@@ -1,0 +1,262 @@
+package ledgertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// pairs makes an incident of two errors.
+func pairs(string) ledger.Burst {
+	return ledger.Burst{Scope: "downstream:stripe", Errors: 2, Within: 5 * time.Minute, Gap: 10 * time.Minute}
+}
+
+// account is an incident's sum in words, as "3 = 1 landed + 2 open".
+func account(i ledger.Incident) string {
+	var of []string
+	for _, f := range ledger.Fates {
+		if n := i.Fates[f].N; n > 0 {
+			of = append(of, fmt.Sprintf("%d %s", n, f))
+		}
+	}
+	return fmt.Sprintf("%d = %s", i.Errors(), strings.Join(of, " + "))
+}
+
+func (d *desk) incidents() []ledger.Incident {
+	d.Helper()
+	ins, err := d.s.Incidents(ctx, d.clock.Now(), 100)
+	d.ok(err)
+	return ins
+}
+
+// wantAccounts compares the accounts and phases of all incidents.
+func (d *desk) wantAccounts(want ...string) {
+	d.Helper()
+	var got []string
+	for _, i := range d.incidents() {
+		got = append(got, string(i.PhaseAt(d.clock.Now()))+": "+account(i))
+	}
+	if !slices.Equal(got, want) {
+		d.Fatalf("incidents are %q\nwant          %q", got, want)
+	}
+}
+
+func (d *desk) changeIncident(verb string, mod func(*ledger.IncidentChange)) (ledger.Incident, error) {
+	c := ledger.IncidentChange{ChangeID: d.id("change"), ID: d.incidents()[0].ID, Verb: verb, Actor: maya, Reason: "their status page says so"}
+	mod(&c)
+	return d.s.ChangeIncident(ctx, c)
+}
+
+// incidents follows one outage from its first error to its closing.
+func incidents(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	stripe := func(r *ledger.SettleRequest) {
+		r.Bursts = func(string) ledger.Burst { return ledger.Burst{Scope: "downstream:stripe"} }
+	}
+	fail := func(key string, outcome ledger.Outcome, mod ...func(*ledger.SettleRequest)) ledger.Operation {
+		return d.settle(d.begun(key).Attempt.ID, outcome, append(mod, stripe)...)
+	}
+	neverSent := func(r *ledger.SettleRequest) { r.Proof = ledger.NeverSent }
+
+	refused := fail("refused before", ledger.OutcomeFailed)
+	alone := fail("alone", ledger.OutcomeUncertain)
+	d.clock.Advance(6 * time.Minute)
+	var ops []ledger.Operation
+	for _, key := range []string{"a", "b", "c"} {
+		ops = append(ops, fail(key, ledger.OutcomeUncertain))
+	}
+	ops = append(ops, fail("d", ledger.OutcomeFailed, neverSent))
+	d.wantAccounts()
+	ops = append(ops, fail("e", ledger.OutcomeUncertain))
+	d.wantAccounts("growing: 5 = 1 not_landed + 4 open")
+	fail("refused", ledger.OutcomeFailed)
+	late := d.begun("late")
+	d.clock.Advance(2 * time.Minute) // its deadline passes, and a policy looks at it later
+	_, err := d.s.Expire(ctx, 10)
+	d.ok(err)
+	d.wantAccounts("growing: 6 = 1 not_landed + 4 open + 1 refused")
+	price := ledger.Pricing{OperationID: late.Operation.ID, Digest: "p1", Burst: ledger.Burst{Scope: "downstream:stripe"}, Miss: ledger.Cost{Value: 420}, Duplicate: ledger.Cost{Word: "high"}}
+	d.ok(d.s.Price(ctx, []ledger.Pricing{price, price}))
+	d.wantAccounts("growing: 7 = 1 not_landed + 5 open + 1 refused")
+
+	one := d.incidents()[0]
+	if one.Scope != "downstream:stripe" || one.Downstream() != "stripe" || !slices.Equal(one.Kinds, []string{"card.charge"}) ||
+		!slices.Equal(one.Pipelines, []string{"billing"}) || !slices.Equal(one.Classes, []string{"timeout", "deadline"}) {
+		d.Fatalf("the incident is %+v", one)
+	}
+	if s := one.Fates[ledger.FateOpen]; s.Miss != 420 || s.TwiceWords != 1 || s.Twice != 0 {
+		d.Fatalf("what is open costs %+v, want 420 and one word", s)
+	}
+	for _, o := range []ledger.Operation{refused, alone} {
+		if in := d.read(o.ID).Operation.Incident; in != "" {
+			d.Fatalf("%s joined %s", o.Key, in)
+		}
+	}
+	a, err := d.s.Incident(ctx, one.ID[:8], d.clock.Now())
+	d.ok(err)
+	n := 0
+	for _, m := range a.Minutes {
+		n += m.N
+	}
+	if n != 7 || a.Peak().N < 4 || a.Errors() != 7 {
+		d.Fatalf("the minutes have %d of %d errors, at most %d: %+v", n, a.Errors(), a.Peak().N, a.Minutes)
+	}
+	if g := a.Groups[0]; g.Sum.N != 4 || g.Class != ledger.ClassTimeout || g.Lane != ledger.LaneDecide || g.Fate != ledger.FateOpen {
+		d.Fatalf("the largest group is %+v", g)
+	}
+	rows := everything(d, d.s, ledger.Query{Filter: d.filter("incident:" + one.ID), Now: d.clock.Now()}, 3)
+	if len(rows) != 7 {
+		d.Fatalf("%d rows are of the incident, want 7", len(rows))
+	}
+
+	// What becomes of its operations is counted where it is now.
+	d.observe(ops[0], ledger.Landed, "pi_1")
+	d.observe(ops[1], ledger.Absent)
+	d.settle(d.read(ops[2].ID).Attempts[0].ID, ledger.OutcomeCommitted) // late
+	d.decide(d.decide(ops[4], ledger.VerbAbandon), ledger.VerbUndo)
+	d.wantAccounts("growing: 7 = 2 landed + 2 not_landed + 2 open + 1 refused")
+	d.clock.Advance(11 * time.Minute)
+	if fail("new outage", ledger.OutcomeUncertain).Incident != "" {
+		d.Fatalf("an error after the gap joined")
+	}
+	d.wantAccounts("over: 7 = 2 landed + 2 not_landed + 2 open + 1 refused") // the checks were answered
+	_, err = d.s.Expire(ctx, 10)
+	d.ok(err)
+	again := d.grant(d.read(ops[1].ID).Operation, ledger.BasisAbsent)
+	d.wantAccounts("over: 7 = 2 landed + 1 not_landed + 3 open + 1 refused")
+	d.settle(d.begun("b").Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_2"), stripe)
+	d.wantAccounts("over: 7 = 3 landed + 1 not_landed + 2 open + 1 refused")
+	if s := d.incidents()[0].Sum(); s.Resent != 1 || s.Unchecked != 1 || s.Doubled != 0 {
+		d.Fatalf("%s was sent again, and no check has seen how often it landed: %+v", again.Key, s)
+	}
+	d.observe(d.read(again.ID).Operation, ledger.Landed, "pi_2")
+	if s := d.incidents()[0].Sum(); s.Unchecked != 0 {
+		d.Fatalf("it was checked: %+v", s)
+	}
+
+	peopleAndIncidents(d, ops[4])
+}
+
+// peopleAndIncidents is what people do with an incident.
+func peopleAndIncidents(d *desk, o ledger.Operation) {
+	named := ledger.IncidentChange{ChangeID: "named", ID: d.incidents()[0].ID, Verb: ledger.IncidentNamed, Name: "stripe outage", Actor: maya}
+	for range 2 { // the same again changes nothing
+		in, err := d.s.ChangeIncident(ctx, named)
+		d.ok(err)
+		if in.Name != "stripe outage" {
+			d.Fatalf("named %q", in.Name)
+		}
+	}
+	now := d.clock.Now()
+	_, err := d.changeIncident(ledger.IncidentTaken, func(c *ledger.IncidentChange) { c.Until = now.Add(time.Hour) })
+	d.ok(err)
+	if in := d.incidents()[0]; in.TakenAt(now) != "maya" || in.TakenAt(now.Add(2*time.Hour)) != "" {
+		d.Fatalf("taken by %q until %s", in.TakenBy, in.TakenUntil)
+	}
+	detach := func(c *ledger.IncidentChange) { c.Operation = o.ID }
+	_, err = d.changeIncident(ledger.IncidentDetached, detach)
+	d.ok(err)
+	d.wantAccounts("over: 6 = 3 landed + 1 not_landed + 1 open + 1 refused")
+	refused := func(verb string, mod func(*ledger.IncidentChange)) {
+		d.Helper()
+		if _, err := d.changeIncident(verb, mod); !errors.As(err, new(*ledger.RefusedError)) {
+			d.Fatalf("%s: %v, want a refusal", verb, err)
+		}
+	}
+	refused(ledger.IncidentDetached, detach)
+	refused(ledger.IncidentNoted, func(c *ledger.IncidentChange) { c.Reason = " " })
+	refused(ledger.IncidentClosed, func(c *ledger.IncidentChange) { c.Actor = billing })
+	_, err = d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {})
+	d.ok(err)
+	_, err = d.changeIncident(ledger.IncidentClosed, func(*ledger.IncidentChange) {})
+	d.ok(err)
+	d.wantAccounts("closed: 6 = 3 landed + 1 not_landed + 1 open + 1 refused")
+	a, err := d.s.Incident(ctx, d.incidents()[0].ID, now)
+	d.ok(err)
+	var verbs []string
+	for _, e := range a.Events {
+		verbs = append(verbs, strings.TrimPrefix(e.Verb, "incident_"))
+	}
+	if want := []string{"opened", "over", "named", "taken", "detached", "noted", "closed"}; !slices.Equal(verbs, want) {
+		d.Fatalf("its history is %q, want %q", verbs, want)
+	}
+	if _, err := d.s.Incident(ctx, "ffffffff", now); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("an incident that is not there: %v", err)
+	}
+}
+
+func (d *desk) filter(text string) ledger.Filter {
+	d.Helper()
+	f, err := ledger.ParseFilter(text)
+	d.ok(err)
+	return f
+}
+
+// incident is a person's change of an incident, on both stores.
+func (g *game) incident(rt *rapid.T) {
+	ins := g.plain.incidents()
+	if len(ins) == 0 {
+		rt.Skip()
+	}
+	c := ledger.IncidentChange{ChangeID: g.id("c"), ID: rapid.SampledFrom(ins).Draw(rt, "incident").ID, Actor: maya, Reason: "because", Name: "outage",
+		Until: g.real.clock.Now().Add(time.Hour), Operation: some(rt, g.ids, "operation"),
+		Verb: rapid.SampledFrom([]string{ledger.IncidentNamed, ledger.IncidentNoted, ledger.IncidentTaken, ledger.IncidentDetached, ledger.IncidentDetached, ledger.IncidentClosed}).Draw(rt, "verb")}
+	g.both(func(s ledger.Store) (string, error) {
+		in, err := s.ChangeIncident(ctx, c)
+		return account(in), err
+	})
+}
+
+// compareIncidents compares every incident in both stores, and its sums with the
+// operations that are in it.
+func (g *game) compareIncidents() {
+	now := g.real.clock.Now()
+	of := func(d *desk) (out []ledger.IncidentAccount) {
+		for _, in := range d.incidents() {
+			a, err := d.s.Incident(ctx, in.ID, now)
+			if err != nil {
+				g.rt.Fatalf("%v", err)
+			}
+			if account(a.Incident) != account(in) {
+				g.rt.Fatalf("listed as %s, alone %s", account(in), account(a.Incident))
+			}
+			minutes := 0
+			for _, m := range a.Minutes {
+				minutes += m.N
+			}
+			if minutes != in.Errors() {
+				g.rt.Fatalf("%d errors in its minutes, %s", minutes, account(in))
+			}
+			a.Groups, a.Events = nil, nil
+			a.Name += " " + string(a.PhaseAt(now))
+			a.AnsweredAt = time.Time{}
+			for f, s := range a.Fates {
+				s.Miss, s.MissWords, s.Twice, s.TwiceWords = 0, 0, 0, 0
+				a.Fates[f] = s
+			}
+			out = append(out, a)
+		}
+		return out
+	}
+	real := of(g.real)
+	if diff := cmp.Diff(of(g.plain), real, seeing...); diff != "" {
+		g.rt.Fatalf("incidents differ from memory's (-memory +store):\n%s", diff)
+	}
+	members := map[string]int{}
+	for _, e := range g.plain.s.(*Memory).ops {
+		members[e.op.Row().Incident]++
+	}
+	for _, in := range real {
+		if in.Errors() != members[in.ID] {
+			g.rt.Fatalf("%d operations are in it, %s", members[in.ID], account(in.Incident))
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// outages are the incidents of a Memory.
+type outages struct {
+	m       *Memory
+	all     []ledger.Incident
+	waiting map[string][]ledger.Recent // errors of a scope that belong to none
+}
+
+// fault looks for the incident that the end of an attempt belongs to.
+func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) {
+	o := &e.op
+	f.Burst = f.Burst.Of(o.Kind)
+	j := f.Join(*o, k.concerned(*o, f), k.waiting[f.Burst.Scope])
+	k.waiting[f.Burst.Scope] = j.Recent
+	if i := j.Incident; i != nil {
+		if j.Opened {
+			i.OpenedAt = now
+			for _, w := range j.Earlier {
+				if e := k.m.find(ledger.Locator{ID: w.Operation}); e.op.Incident == "" {
+					e.op.Incident, e.op.Joined, e.joinedAt = i.ID, ledger.JoinedAsError, e.op.FaultAt
+				}
+			}
+			k.all = append(k.all, *i)
+			k.m.append(j.Told(f.Actor), now)
+		}
+		*k.incident(i.ID) = *i
+	}
+	o.FaultAt = f.At
+	if j.Joins != "" {
+		o.Incident, o.Joined, e.joinedAt = j.Incident.ID, j.Joins, f.At
+	}
+}
+
+// concerned is the incident that a fault may belong to.
+func (k *outages) concerned(o ledger.Operation, f ledger.Fault) *ledger.Incident {
+	if o.Incident != "" {
+		return k.incident(o.Incident)
+	}
+	var of []*ledger.Incident // newest first
+	for i := range k.all {
+		if k.all[i].Scope == f.Burst.Scope {
+			of = append(of, &k.all[i])
+		}
+	}
+	slices.SortStableFunc(of, func(a, b *ledger.Incident) int { return b.LastAt.Compare(a.LastAt) })
+	if len(of) == 0 || f.Refused || !f.At.Before(of[0].FirstAt) {
+		return append(of, nil)[0]
+	}
+	for _, in := range slices.Backward(of) {
+		if in.ClosedAt.IsZero() && in.LastAt.Add(in.Gap).After(f.At) {
+			return in
+		}
+	}
+	return nil
+}
+
+func (k *outages) incident(id string) *ledger.Incident {
+	for i := range k.all {
+		if k.all[i].ID == id {
+			return &k.all[i]
+		}
+	}
+	return nil
+}
+
+// doubt looks for the incident of a doubt that no one has looked for yet.
+func (k *outages) doubt(e *entry, b ledger.Burst) {
+	last := len(e.attempts) - 1
+	if e.op.State == ledger.Uncertain && e.op.EndedAt.After(e.op.FaultAt) && last >= 0 && e.attempts[last].Outcome == ledger.OutcomeUncertain {
+		k.fault(e, ledger.Fault{Burst: b, At: e.op.EndedAt}, k.m.clock())
+	}
+}
+
+// answered notes a check that saw clearly.
+func (k *outages) answered(e *entry, r ledger.Read) {
+	in := k.incident(e.op.Incident)
+	clear := r.Verdict != "" && r.Verdict != ledger.Inconclusive || r.FoundNone()
+	if in != nil && clear && !in.AnsweredAt.After(in.LastAt) && r.EndedAt.After(in.LastAt) {
+		in.AnsweredAt = r.EndedAt
+	}
+}
+
+// told is an incident with what its operations say of it now.
+func (k *outages) told(in ledger.Incident) ledger.Incident {
+	in.Fates = map[ledger.Fate]ledger.Sum{}
+	for _, f := range ledger.Fates {
+		in.Fates[f] = ledger.Sum{}
+	}
+	for _, e := range k.m.ops {
+		o := e.op
+		answer := o.ByAnswer && o.State == ledger.Committed && (o.TokenSent || o.Conflict == ledger.NoConflict)
+		if answer && slices.Contains(in.Kinds, o.Kind) && o.SettledAt.After(in.LastAt) && o.SettledAt.After(in.AnsweredAt) && in.OverAt.IsZero() {
+			in.AnsweredAt = o.SettledAt
+		}
+		if o.Row().Incident == in.ID {
+			fate := o.Fate(granted(e))
+			in.Fates[fate] = in.Fates[fate].Add(ledger.SumOf(o, e.pricing, e.reads))
+		}
+	}
+	return in
+}
+
+// granted reports whether one more attempt is allowed and has not begun.
+func granted(e *entry) bool {
+	return slices.ContainsFunc(e.grants, func(g ledger.Grant) bool { return g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() })
+}
+
+func (k *outages) Incidents(_ context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
+	var out []ledger.Incident
+	for _, in := range k.all {
+		out = append(out, k.told(in))
+	}
+	slices.SortFunc(out, func(a, b ledger.Incident) int {
+		if a.ClosedAt.IsZero() != b.ClosedAt.IsZero() {
+			return map[bool]int{true: -1, false: 1}[a.ClosedAt.IsZero()]
+		}
+		if c := b.LastAt.Compare(a.LastAt); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return out[:min(limit, len(out))], nil
+}
+
+func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
+	in, err := k.named(id)
+	if err != nil {
+		return ledger.IncidentAccount{}, err
+	}
+	a := ledger.IncidentAccount{Incident: k.told(*in)}
+	minutes, groups := map[int64]int{}, map[ledger.IncidentGroup]ledger.Sum{}
+	for _, e := range k.m.ops {
+		if e.op.Row().Incident != in.ID {
+			continue
+		}
+		minutes[e.joinedAt.UnixMilli()/60000]++
+		rec := k.m.record(e, now)
+		row, fate := rec.Row(), e.op.Fate(granted(e))
+		if fate == ledger.FateOpen || fate == ledger.FateNotLanded && (e.op.Doubted || !e.recheck.IsZero()) {
+			g := ledger.IncidentGroup{Kind: row.Kind, Fate: fate, Lane: row.LaneAt(now), Conflict: row.Conflict, Class: row.ErrorClass}
+			groups[g] = groups[g].Add(ledger.SumOf(e.op, e.pricing, e.reads))
+		}
+	}
+	for at, n := range minutes {
+		a.Minutes = append(a.Minutes, ledger.Minute{At: time.UnixMilli(at * 60000).UTC(), N: n})
+	}
+	slices.SortFunc(a.Minutes, func(a, b ledger.Minute) int { return a.At.Compare(b.At) })
+	for g, s := range groups {
+		g.Sum = s
+		a.Groups = append(a.Groups, g)
+	}
+	slices.SortFunc(a.Groups, func(a, b ledger.IncidentGroup) int {
+		return b.Sum.N - a.Sum.N
+	})
+	for _, ev := range k.m.events {
+		if ev.Incident == in.ID {
+			a.Events = append(a.Events, ev)
+		}
+	}
+	return a, nil
+}
+
+// named finds an incident by the beginning of its id.
+func (k *outages) named(id string) (*ledger.Incident, error) {
+	for i := range k.all {
+		if len(id) >= 4 && strings.HasPrefix(k.all[i].ID, id) {
+			return &k.all[i], nil
+		}
+	}
+	return nil, fmt.Errorf("incident %s: %w", id, ledger.ErrNotFound)
+}
+
+func (k *outages) ChangeIncident(_ context.Context, c ledger.IncidentChange) (ledger.Incident, error) {
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
+	in, err := k.named(c.ID)
+	if err != nil {
+		return ledger.Incident{}, err
+	}
+	if _, known := k.m.changes[c.ChangeID]; known {
+		return k.told(*in), nil
+	}
+	var o ledger.Operation
+	e := k.m.find(ledger.Locator{ID: c.Operation})
+	if c.Operation != "" && e != nil {
+		o = e.op
+	}
+	after, ev, err := c.Apply(k.told(*in), o, k.m.clock())
+	if err != nil {
+		return after, err
+	}
+	if c.Verb == ledger.IncidentDetached {
+		e.op.Joined = ledger.Detached
+	}
+	in.Name, in.ClosedAt, in.TakenBy, in.TakenUntil = after.Name, after.ClosedAt, after.TakenBy, after.TakenUntil
+	k.m.append(ev, k.m.clock())
+	k.m.notify()
+	return k.told(*in), nil
+}
+
+// ended writes down which incidents are over.
+func (k *outages) ended(now time.Time) {
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
+	for i := range k.all {
+		if in := k.told(k.all[i]); in.OverAt.IsZero() && in.PhaseAt(now) == ledger.PhaseOver {
+			k.all[i].OverAt, k.all[i].AnsweredAt = now, in.AnsweredAt
+			k.m.append(in.Ended(), now)
+		}
+	}
+}

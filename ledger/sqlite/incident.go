@@ -1,0 +1,369 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// incidentColumns are what an incident is made of.
+const incidentColumns = `i.id, i.scope, i.name, i.kinds, i.pipelines, i.classes, i.gap_ms, i.opened_at, i.first_at, i.last_at,
+	i.answered_at, i.over_at, i.closed_at, i.taken_by, i.taken_until`
+
+// sumColumns are the columns of incident_sums, in the order of ledger.Sum.
+var sumColumns = []string{"n", "miss", "miss_words", "twice", "twice_words", "resent", "doubled", "unchecked"}
+
+// summed is the statement that adds a row of incident_members to the sums, or takes it
+// from them.
+func summed(sign, row string) string {
+	of := strings.NewReplacer("±", sign, "ROW", row)
+	return of.Replace(`UPDATE incident_sums
+     SET n = n ± 1, miss = miss ± CASE ROW.miss_word WHEN '' THEN ROW.miss ELSE 0 END, miss_words = miss_words ± (ROW.miss_word <> ''),
+         twice = twice ± CASE ROW.twice_word WHEN '' THEN ROW.twice ELSE 0 END, twice_words = twice_words ± (ROW.twice_word <> ''),
+         resent = resent ± ROW.resent, doubled = doubled ± ROW.doubled, unchecked = unchecked ± ROW.unchecked
+   WHERE incident = ROW.incident AND fate = ROW.fate`)
+}
+
+func scanIncident(scan func(...any) error, more ...any) (in ledger.Incident, err error) {
+	var kinds, pipelines, classes string
+	var gap, opened, first, last, answered, over, closed, until int64
+	err = scan(append([]any{&in.ID, &in.Scope, &in.Name, &kinds, &pipelines, &classes, &gap, &opened, &first, &last,
+		&answered, &over, &closed, &in.TakenBy, &until}, more...)...)
+	in.Kinds, in.Pipelines, in.Classes, in.Gap = unlist(kinds), unlist(pipelines), unlist(classes), time.Duration(gap)*time.Millisecond
+	in.OpenedAt, in.FirstAt, in.LastAt, in.AnsweredAt = at(opened), at(first), at(last), at(answered)
+	in.OverAt, in.ClosedAt, in.TakenUntil = at(over), at(closed), at(until)
+	return in, err
+}
+
+// fault looks for the incident that the end of an attempt belongs to, and says so in
+// the operation of the change.
+func (tx *tx) fault(c ledger.Change) error {
+	if c.Fault == nil || c.Operation == nil {
+		return nil
+	}
+	f, o := *c.Fault, c.Operation
+	f.At = at(ms(f.At))
+	j, err := tx.join(*o, f)
+	if err != nil {
+		return err
+	}
+	o.FaultAt = f.At
+	if j.Joins != "" {
+		o.Incident, o.Joined = j.Incident.ID, j.Joins
+	}
+	return nil
+}
+
+// join writes down what a fault of an operation does, but for the operation itself.
+func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
+	f.Burst = f.Burst.Of(o.Kind)
+	in, err := tx.concerned(o, f)
+	if err != nil {
+		return ledger.Joining{}, err
+	}
+	var waiting string
+	var recent []ledger.Recent
+	if err := tx.scan(`SELECT coalesce((SELECT errors FROM incident_waiting WHERE scope = ?), '[]')`, []any{f.Burst.Scope}, &waiting); err != nil {
+		return ledger.Joining{}, err
+	}
+	_ = json.Unmarshal([]byte(waiting), &recent) // other writers may put any JSON there
+	j := f.Join(o, in, recent)
+	if left, _ := json.Marshal(j.Recent); len(j.Recent)+len(recent) > 0 && string(left) != waiting { // texts and times always marshal
+		if j.Recent == nil {
+			left = []byte("[]")
+		}
+		if _, err := tx.quietly(`INSERT INTO incident_waiting (scope, errors) VALUES (?1, ?2) ON CONFLICT (scope) DO UPDATE SET errors = ?2`,
+			f.Burst.Scope, string(left)); err != nil {
+			return j, err
+		}
+	}
+	switch {
+	case j.Incident == nil:
+		return j, nil
+	case j.Opened:
+		return j, tx.open(j, f.Actor)
+	}
+	i := j.Incident
+	return j, tx.exec(`UPDATE incidents SET kinds = ?, pipelines = ?, classes = ?, first_at = ?, last_at = ?, answered_at = ?, over_at = ? WHERE id = ?`,
+		list(i.Kinds), list(i.Pipelines), list(i.Classes), ms(i.FirstAt), ms(i.LastAt), ms(i.AnsweredAt), ms(i.OverAt), i.ID)
+}
+
+// concerned is the incident that a fault may belong to: the one the operation is in,
+// else the newest of its scope, or, of an error that is found out late, the one of
+// that time.
+func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, error) {
+	of := func(where string, args ...any) (*ledger.Incident, error) {
+		st, err := tx.w.stmt(`SELECT ` + incidentColumns + ` FROM incidents i WHERE ` + where)
+		if err != nil {
+			return nil, err
+		}
+		in, err := scanIncident(st.QueryRowContext(context.Background(), args...).Scan)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil
+		}
+		return &in, err
+	}
+	if o.Incident != "" {
+		return of(`i.id = ?`, o.Incident)
+	}
+	in, err := of(`i.scope = ? ORDER BY i.last_at DESC LIMIT 1`, f.Burst.Scope)
+	if err != nil || in == nil || f.Refused || !f.At.Before(in.FirstAt) {
+		return in, err
+	}
+	return of(`i.scope = ?1 AND i.last_at + i.gap_ms > ?2 AND i.closed_at = 0 ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, ms(f.At))
+}
+
+// open writes down a new incident, and that the errors before this one belong to it.
+func (tx *tx) open(j ledger.Joining, actor ledger.Actor) error {
+	i, now := j.Incident, tx.w.store.now()
+	e := j.Told(actor)
+	if err := tx.event(e); err != nil {
+		return err
+	}
+	if err := tx.exec(`
+		INSERT INTO incidents (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at, change_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		i.ID, i.Scope, list(i.Kinds), list(i.Pipelines), list(i.Classes), i.Gap.Milliseconds(), ms(now), ms(i.FirstAt), ms(i.LastAt), e.ID); err != nil {
+		return err
+	}
+	for _, w := range j.Earlier {
+		if err := tx.exec(`UPDATE operations SET incident = ?, joined = ? WHERE id = ? AND incident = ''`, i.ID, ledger.JoinedAsError, w.Operation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// doubts looks for the incidents of doubts that no one has looked for yet: those of
+// writers in plain SQL, and deadlines that passed.
+func (tx *tx) doubts(prices []ledger.Pricing) error {
+	ids, bursts := make([]string, len(prices)), map[string]ledger.Burst{}
+	for i, p := range prices {
+		ids[i], bursts[p.OperationID] = p.OperationID, p.Burst
+	}
+	ops, err := collect(tx, func(rows *sql.Rows) (o ledger.Operation, err error) {
+		var ended int64
+		err = rows.Scan(&o.ID, &o.Kind, &o.Source.Pipeline, &o.ErrorClass, &o.Incident, &o.Joined, &ended)
+		o.EndedAt = at(ended)
+		return o, err
+	}, `
+		SELECT o.id, o.kind, o.source, o.error_class, o.incident, o.joined, o.ended_at
+		  FROM json_each(?) p CROSS JOIN operations o ON o.id = p.value
+		 WHERE o.state = 'uncertain' AND o.ended_at > o.fault_at
+		   AND EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.n = o.attempt_count AND a.outcome = 'uncertain')
+		 ORDER BY o.ended_at DESC`, list(ids))
+	for _, o := range ops {
+		f := ledger.Fault{Burst: bursts[o.ID], At: o.EndedAt}
+		var j ledger.Joining
+		if j, err = tx.join(o, f); err != nil {
+			return err
+		}
+		if j.Joins != "" {
+			o.Incident, o.Joined = j.Incident.ID, j.Joins
+		}
+		if err := tx.exec(`UPDATE operations SET incident = ?, joined = ?, fault_at = ? WHERE id = ?`, o.Incident, o.Joined, ms(f.At), o.ID); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// answered is when the other side of an incident i is known to have answered after
+// its newest error; 0: never. What was noted comes first, then the index of commits
+// by their own answer; of writes without a token, the newest that were settled.
+const answered = `coalesce(
+	CASE WHEN i.answered_at > i.last_at THEN i.answered_at END,
+	(SELECT max(o.settled_at) FROM json_each(i.kinds) k CROSS JOIN operations o INDEXED BY operations_by_answer
+	  ON o.kind = k.value AND o.state = 'committed' AND o.by_answer = 1 AND o.token_sent = 1 AND o.settled_at > i.last_at),
+	(SELECT max(o.settled_at) FROM (SELECT * FROM operations INDEXED BY operations_resolved WHERE resolved = 1 AND updated_at > i.last_at
+	                                 ORDER BY updated_at DESC LIMIT 500) o
+	  WHERE o.by_answer = 1 AND o.settled_at > i.last_at AND o.kind IN (SELECT value FROM json_each(i.kinds))), 0)`
+
+// ended writes down which incidents are over.
+func (s *handle) ended(ctx context.Context, now time.Time) error {
+	over, err := collect(outside{ctx, s}, func(rows *sql.Rows) (in ledger.Incident, err error) {
+		var answered int64
+		in, err = scanIncident(rows.Scan, &answered)
+		in.AnsweredAt = at(answered)
+		return in, err
+	}, `SELECT * FROM (SELECT `+incidentColumns+`, `+answered+` AS answered FROM incidents i INDEXED BY incidents_growing
+	     WHERE i.closed_at = 0 AND i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1) WHERE answered > 0`, ms(now))
+	if err != nil || len(over) == 0 {
+		return err
+	}
+	return s.writer.do(ctx, func(tx *tx) error {
+		for _, in := range over {
+			e := in.Ended()
+			var still bool
+			err := tx.scan(`SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ? AND over_at = 0 AND closed_at = 0 AND last_at = ?)`, []any{in.ID, ms(in.LastAt)}, &still)
+			if err == nil && still {
+				err = tx.event(e)
+			}
+			if err == nil && still {
+				err = tx.exec(`UPDATE incidents SET over_at = ?, answered_at = ?, change_id = ? WHERE id = ?`, ms(now), ms(in.AnsweredAt), e.ID, in.ID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// incidentsFrom selects incidents i at ?1, with what is known of an answer and with
+// their sums.
+func incidentsFrom(incidents string) string {
+	columns := ""
+	for _, fate := range ledger.Fates {
+		for _, c := range sumColumns {
+			columns += fmt.Sprintf(", coalesce(sum(s.%s) FILTER (WHERE s.fate = '%s'), 0)", c, fate)
+		}
+	}
+	return `SELECT ` + incidentColumns + `, CASE WHEN i.over_at = 0 AND i.closed_at = 0 AND i.last_at + i.gap_ms <= ?1 THEN ` + answered + ` ELSE 0 END` + columns +
+		` FROM (` + incidents + `) i LEFT JOIN incident_sums s ON s.incident = i.id GROUP BY i.id`
+}
+
+func scanSummed(rows *sql.Rows) (ledger.Incident, error) {
+	var answered int64
+	sums := make([]ledger.Sum, len(ledger.Fates))
+	dest := []any{&answered}
+	for i := range sums {
+		s := &sums[i]
+		dest = append(dest, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked)
+	}
+	in, err := scanIncident(rows.Scan, dest...)
+	if answered > ms(in.AnsweredAt) {
+		in.AnsweredAt = at(answered)
+	}
+	in.Fates = map[ledger.Fate]ledger.Sum{}
+	for i, fate := range ledger.Fates {
+		in.Fates[fate] = sums[i]
+	}
+	return in, err
+}
+
+var listIncidents = incidentsFrom(`
+	SELECT * FROM (SELECT * FROM incidents INDEXED BY incidents_open WHERE closed_at = 0 ORDER BY last_at DESC LIMIT ?2+0)
+	UNION ALL
+	SELECT * FROM (SELECT * FROM incidents INDEXED BY incidents_closed WHERE closed_at <> 0 ORDER BY last_at DESC LIMIT ?2+0)`) +
+	` ORDER BY i.closed_at <> 0, i.last_at DESC, i.id LIMIT ?2+0`
+
+// Incidents lists incidents with their sums.
+func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
+	ins, err := collect(outside{ctx, s.handle}, scanSummed, listIncidents, ms(now), limit)
+	return ins, translate(s.path, err)
+}
+
+var oneIncident = incidentsFrom(`SELECT * FROM incidents WHERE id >= ?2 AND id < ?3 ORDER BY id LIMIT 10`)
+
+// Incident returns one incident with its account.
+func (s *Store) Incident(ctx context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {
+	n, err := s.snapshot(ctx)
+	if err != nil {
+		return ledger.IncidentAccount{}, err
+	}
+	defer n.close()
+	in, err := s.incident(n, id, now)
+	a := ledger.IncidentAccount{Incident: in}
+	if err == nil {
+		a.Minutes, err = collect(n, func(rows *sql.Rows) (m ledger.Minute, err error) {
+			var minute int64
+			err = rows.Scan(&minute, &m.N)
+			m.At = at(minute * 60000)
+			return m, err
+		}, `SELECT minute, n FROM incident_minutes WHERE incident = ? AND n > 0 ORDER BY minute`, in.ID)
+	}
+	if err == nil {
+		a.Groups, err = collect(n, scanGroup, incidentGroups, ms(now), in.ID)
+	}
+	if err == nil {
+		a.Events, err = collect(n, scanEvent, eventColumns+` WHERE incident = ? AND incident <> '' ORDER BY seq DESC LIMIT 500`, in.ID)
+		slices.Reverse(a.Events)
+	}
+	return a, translate(s.path, err)
+}
+
+// incident finds one by its id or the beginning of it.
+func (s *handle) incident(q querier, id string, now time.Time) (ledger.Incident, error) {
+	if len(id) < 4 {
+		return ledger.Incident{}, fmt.Errorf("%w: incident %s", ledger.ErrNotFound, id)
+	}
+	found, err := collect(q, scanSummed, oneIncident, ms(now), id, id+"\U0010ffff")
+	switch {
+	case err != nil:
+		return ledger.Incident{}, err
+	case len(found) == 0:
+		return ledger.Incident{}, fmt.Errorf("%w: incident %s", ledger.ErrNotFound, id)
+	case len(found) > 1:
+		ids := make([]string, len(found))
+		for i, in := range found {
+			ids[i] = in.ID
+		}
+		return ledger.Incident{}, &ledger.AmbiguousError{Prefix: id, IDs: ids}
+	}
+	return found[0], nil
+}
+
+// incidentGroups counts what is in the list of one incident by what the list knows.
+var incidentGroups = `
+	SELECT h.kind, m.fate, ` + laneSQL + ` AS lane, h.conflict, h.error_class, count(*) AS n,
+	       coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), sum(m.miss_word <> ''),
+	       coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), sum(m.twice_word <> ''),
+	       sum(m.resent), sum(m.doubled), sum(m.unchecked)
+	  FROM incident_members m INDEXED BY members_by_incident CROSS JOIN open_operations h ON h.seq = m.seq
+	 WHERE m.incident = ?2 AND m.fate IN ('open', 'not_landed')
+	 GROUP BY 1, 2, 3, 4, 5 ORDER BY n DESC, 1, 2, 3, 4, 5`
+
+func scanGroup(rows *sql.Rows) (g ledger.IncidentGroup, err error) {
+	s := &g.Sum
+	err = rows.Scan(&g.Kind, &g.Fate, &g.Lane, &g.Conflict, &g.Class, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked)
+	return g, err
+}
+
+// ChangeIncident carries out what a person does with an incident.
+func (s *Store) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (in ledger.Incident, err error) {
+	if c.ChangeID == "" {
+		c.ChangeID = ledger.NewID()
+	}
+	err = s.write(ctx, func(tx *tx) error {
+		now := s.now()
+		var known bool
+		if in, err = s.incident(tx, c.ID, now); err == nil {
+			known, err = tx.happened(c.ChangeID)
+		}
+		if err != nil || known {
+			return err
+		}
+		var rec record
+		if c.Operation != "" {
+			if rec, _, err = load(tx, ledger.Locator{ID: c.Operation, Skip: ledger.AllParts}, "", s.moment(), false); err != nil {
+				return err
+			}
+		}
+		after, e, err := c.Apply(in, rec.Operation, now)
+		if err != nil {
+			return err
+		}
+		if err := tx.event(e); err != nil {
+			return err
+		}
+		if c.Verb == ledger.IncidentDetached {
+			if err := tx.exec(`UPDATE operations SET joined = 'detached' WHERE id = ?`, rec.Operation.ID); err != nil {
+				return err
+			}
+			in, err = s.incident(tx, in.ID, now)
+			return err
+		}
+		in = after
+		return tx.exec(`UPDATE incidents SET name = ?, closed_at = ?, taken_by = ?, taken_until = ?, change_id = ? WHERE id = ?`,
+			in.Name, ms(in.ClosedAt), in.TakenBy, ms(in.TakenUntil), e.ID, in.ID)
+	})
+	return in, err
+}
