@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -64,7 +63,7 @@ type effectEvidence struct {
 func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *pageEvidence {
 	ev.clean.learn(k, req)
 	p := &pageEvidence{At: a.BeganAt.UTC(), Millis: a.EndedAt.Sub(a.BeganAt).Milliseconds(), Status: a.Status}
-	p.Request = ev.clean.text(req.Shown)
+	p.Request = ev.clean.without(req.Shown) // a rendered request has been looked through already
 	body := a.Body
 	switch {
 	case req.Command != nil:
@@ -82,7 +81,7 @@ func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *p
 	}
 	p.Request = clip(p.Request, maxExcerpt)
 	p.Bytes = len(body)
-	p.Body = ev.clean.excerpt(body)
+	p.Body, _ = ev.clean.excerpt(body)
 	if len(ev.Pages) < MaxPages {
 		ev.Pages = append(ev.Pages, p)
 	} else {
@@ -97,11 +96,15 @@ func (ev *evidence) effect(e policy.Effect) {
 		ev.More++
 		return
 	}
-	if len(ev.Effects) == 0 {
-		ev.answer = ev.clean.whole(cmp.Or(string(e.Answer), string(e.Value)))
+	value, whole := ev.clean.excerpt(e.Value)
+	answer, stated := ev.clean.excerpt(e.Answer)
+	if len(e.Answer) > 0 {
+		whole = stated
 	}
-	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: ev.clean.excerpt(e.Value),
-		Answer: ev.clean.excerpt(e.Answer), Doubt: clip(e.Doubt, 512)})
+	if len(ev.Effects) == 0 {
+		ev.answer = whole
+	}
+	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: value, Answer: answer, Doubt: clip(e.Doubt, 512)})
 }
 
 // result is the effect that was found, if it is the only one and may be kept whole:
@@ -150,6 +153,7 @@ func (ev *evidence) json() json.RawMessage {
 type cleaner struct {
 	names  map[string]bool
 	values []string
+	taken  int // how often something was taken out
 }
 
 func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
@@ -202,46 +206,44 @@ func (c *cleaner) secret(v string) {
 }
 
 func (c *cleaner) text(s string) string {
+	clean := redact.Replace(c.without(s), redact.Marked)
+	if clean != s {
+		c.taken++
+	}
+	return clean
+}
+
+// without is a text without the credentials that were sent.
+func (c *cleaner) without(s string) string {
 	for _, v := range c.values {
 		s = strings.ReplaceAll(s, v, removed)
 	}
-	return redact.Replace(s, func(string) string { return removed })
+	return s
 }
 
-// excerpt is a body or a value as JSON: as it came where that is short JSON,
-// else a text.
-func (c *cleaner) excerpt(b []byte) json.RawMessage {
+// excerpt is a body or a value as JSON: as it came where that is short JSON, else a
+// text. whole is all of it where it is an object or a list of which nothing has to be
+// taken out or left out: half an answer would be taken for all of it.
+func (c *cleaner) excerpt(b []byte) (short, whole json.RawMessage) {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
-		return nil
+		return nil, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	var v any
-	if d.Decode(&v) == nil && !d.More() {
-		out := encode(c.value("", v))
-		if len(out) <= maxExcerpt {
-			return out
-		}
-		return encode(clip(string(out), maxExcerpt))
+	if d.Decode(&v) != nil || d.More() {
+		return encode(clip(c.start(b, 2*maxExcerpt), maxExcerpt)), nil
 	}
-	return encode(clip(c.start(b, 2*maxExcerpt), maxExcerpt))
-}
-
-// whole is an object or a list of which nothing has to be taken out or left out, else
-// nothing: half an answer would be taken for all of it.
-func (c *cleaner) whole(text string) json.RawMessage {
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var v any
-	if len(text) > maxAnswer || d.Decode(&v) != nil || d.More() {
-		return nil
+	taken := c.taken
+	out := encode(c.value("", v))
+	if c.taken == taken && len(b) <= maxAnswer && (out[0] == '{' || out[0] == '[') {
+		whole = out
 	}
-	as := encode(v)
-	if clean := encode(c.value("", v)); !bytes.Equal(clean, as) || as[0] != '{' && as[0] != '[' {
-		return nil
+	if len(out) > maxExcerpt {
+		return encode(clip(string(out), maxExcerpt)), whole
 	}
-	return as
+	return out, whole
 }
 
 // start is the first n bytes of a text or a little less: of a secret that n cuts
@@ -264,6 +266,7 @@ func (c *cleaner) value(holder string, v any) any {
 		return c.text(v)
 	case json.Number:
 		if slices.ContainsFunc(c.values, func(secret string) bool { return strings.Contains(string(v), secret) }) {
+			c.taken++
 			return removed
 		}
 	case []any:
@@ -273,8 +276,8 @@ func (c *cleaner) value(holder string, v any) any {
 	case map[string]any:
 		clean := make(map[string]any, len(v))
 		for name, member := range v {
-			_, held := redact.Member(holder, name, member)
-			if c.names[strings.ToLower(name)] || held || redact.Name(name) {
+			if c.secretly(holder, name, member) && member != any(removed) {
+				c.taken++
 				member = removed
 			}
 			clean[c.text(name)] = c.value(name, member)
@@ -282,6 +285,15 @@ func (c *cleaner) value(holder string, v any) any {
 		return clean
 	}
 	return v
+}
+
+// secretly reports whether a member is secret by its name or by that of its holder.
+func (c *cleaner) secretly(holder, name string, member any) bool {
+	if c.names[strings.ToLower(name)] || redact.Name(name) {
+		return true
+	}
+	_, held := redact.Member(holder, name, member)
+	return held
 }
 
 func encode(v any) json.RawMessage {

@@ -95,21 +95,27 @@ func Variable(name string) bool {
 type shape struct {
 	*lazyregexp.Regexp
 	words []string
+	sign  string // nor has one without this
 }
 
-func looks(like string, words ...string) shape { return shape{lazyregexp.New(like), words} }
+func looks(like string, words ...string) shape { return shape{lazyregexp.New(like), words, ""} }
+
+func (s shape) with(sign string) shape {
+	s.sign = sign
+	return s
+}
 
 var shapes = []shape{
 	looks(`(?i)(\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|apikey|aws4-hmac-sha256)\s+)?)[^\s"',;&]+`, "authorization"),
 	looks(`(?i)(\b(?:set-)?cookie["']?\s*:\s*["']?)[^\r\n"']+`, "cookie"),
 	looks(`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{6,}`, "bearer"),
 	looks(`(?i)(\bbasic\s+)[a-z0-9+/]{8,}={0,2}`, "basic"),
-	looks(`(?i)(\b(?:x-)?(?:password|passwd|passphrase|pwd|secret|(?:client|shared|api)[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|access[_-]?key|(?:access|refresh|auth|session|bearer|id)[_-]?token|private[_-]?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+`, "pass", "pwd", "secret", "key", "token"),
-	looks(`(?i)(--?[a-z0-9-]*(?:password|passwd|secret|token|api-?key)(?:\s+|=))[^\s"']+`, "pass", "secret", "key", "token"),
+	looks(`(?i)(\b(?:x-)?(?:password|passwd|passphrase|pwd|secret|(?:client|shared|api)[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|access[_-]?key|(?:access|refresh|auth|session|bearer|id)[_-]?token|private[_-]?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+`, "pass", "pwd", "secret", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key", "privatekey", "private_key", "private-key", "token"),
+	looks(`(?i)(--?[a-z0-9-]*(?:password|passwd|secret|token|api-?key)(?:\s+|=))[^\s"']+`, "pass", "secret", "apikey", "api-key", "token").with("-"),
 	looks(`(\b[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)=)[^\s"']+`, "password=", "passwd=", "secret=", "token=", "key="),
 	looks(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"']*:)[^\s/@"']+(?:@)`, "@"),
 	looks(`(?i)([?&](?:key|sig|token|(?:[a-z0-9-]+-)?(?:signature|credential|security-token))=)[^&\s"'#]+`, "key=", "sig=", "token=", "signature=", "credential="),
-	looks(`(?i)(<(?:[a-z0-9_.-]+:)?(?:[a-z0-9]+[_-]?)?(?:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|pin)(?:\s[^<>]*)?>)[^<\s][^<]*`, "pass", "pwd", "secret", "key", "token", "pin"),
+	looks(`(?i)(<(?:[a-z0-9_.-]+:)?(?:[a-z0-9]+[_-]?)?(?:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|pin)(?:\s[^<>]*)?>)[^<\s][^<]*`, "pass", "pwd", "secret", "key", "token", "pin").with("<"),
 	looks(`(?i)(\bcurl\b[^\n|;&]*?\s(?:-u\s*|--user[ =]|--proxy-user[ =])["']?[^\s:"']+:)[^\s"']+`, "curl"),
 	looks(`(\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump)\b[^\n|;&]*?\s-p)[^\s"']+`, "mysql", "mariadb"),
 	looks(`(\bsshpass\s+-p\s*["']?)[^\s"']+`, "sshpass"),
@@ -140,6 +146,9 @@ func lowered(s string) string {
 
 // in reports whether the shape may occur in a text, given in lower case.
 func (s shape) in(lower string) bool {
+	if s.sign != "" && !strings.Contains(lower, s.sign) {
+		return false
+	}
 	for _, w := range s.words {
 		if strings.Contains(lower, w) {
 			return true
