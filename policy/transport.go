@@ -91,8 +91,10 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 	if err != nil {
 		return Request{}, err
 	}
-	if out.Digest, err = shown.digest(t.secrets); err != nil {
-		return Request{}, err
+	if t.guarded == nil { // a read is not agreed to beforehand
+		if out.Digest, err = shown.digest(t.secrets); err != nil {
+			return Request{}, err
+		}
 	}
 	out.Secrets = append(vars.secrets.values, t.secrets...)
 	o := vars.rec.Operation
@@ -266,8 +268,8 @@ type Request struct {
 	// Secrets are the values of environment and files in it, and what was computed
 	// from them; not those of an address's beginning. Never show or store them.
 	Secrets []string
-	// Digest (SHA-256, hex) is of all that would be sent and of where to, secrets
-	// by name: two requests with the same one are the same to a person.
+	// Digest (SHA-256, hex) is of all that a send would transmit and of where to,
+	// secrets by name: two requests with the same one are the same to a person.
 	Digest string
 	// Shown is the request as text for people, secrets by name.
 	Shown string

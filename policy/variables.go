@@ -47,13 +47,13 @@ func (v *variables) effect(it expr.Value) *variables {
 
 // value finds the value of a name.
 func (v *variables) value(name string) (any, error) {
-	o := v.rec.Operation
+	o := &v.rec.Operation
 	switch name {
 	case "input":
 		if v.input != nil {
 			return v.input, nil
 		}
-		return v.kind.seen(o)
+		return v.kind.seen(*o)
 	case "token":
 		return o.Token, nil
 	case "key":
@@ -61,7 +61,7 @@ func (v *variables) value(name string) (any, error) {
 	case "receipt":
 		return o.Receipt(), nil
 	case "op":
-		return operationValue(o), nil
+		return operationValue(*o), nil
 	case "attempt":
 		if v.sending {
 			return nextAttempt(v.rec), nil

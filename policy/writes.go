@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/redact"
 	"indoubt/policy/expr"
 )
 
@@ -269,7 +270,7 @@ func spoken(data ...*expr.Tree) map[string]string {
 
 func say(says map[string]string, name, text string) {
 	name = strings.ToLower(name)
-	if plain := strings.NewReplacer("-", "", "_", "").Replace(name); rehearsing[plain] {
+	if plain := redact.PlainName(name); rehearsing[plain] {
 		name = plain
 	} else if !selecting[name] {
 		return

@@ -18,6 +18,7 @@ import (
 type Names struct {
 	find    func(name string) (any, error)
 	found   map[string]any
+	data    map[*Expression]any // what renderings computed, without secrets
 	it      *Value
 	problem error // of a name; kept, because CEL may swallow it (`error || true`)
 }
@@ -109,12 +110,20 @@ func Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, evalTimeout)
 }
 
-// Eval computes the expression.
+// Eval computes the expression. Only a loop looks at ctx: all else is bounded by the
+// length of its text and of the data.
 func (e *Expression) Eval(ctx context.Context, names *Names) (Value, error) {
-	ctx, cancel := Bounded(ctx)
-	defer cancel()
 	names.problem = nil
-	out, _, err := e.program.ContextEval(ctx, names)
+	var out ref.Val
+	var err error
+	if e.loops {
+		bounded, cancel := Bounded(ctx)
+		defer cancel()
+		ctx = bounded
+		out, _, err = e.program.ContextEval(ctx, names)
+	} else {
+		out, _, err = e.program.Eval(names)
+	}
 	switch {
 	case names.problem != nil:
 		return Value{}, names.problem

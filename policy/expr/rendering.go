@@ -51,14 +51,24 @@ func (r *Rendering) Data(e *Expression) (data any, named bool) {
 	if r.err != nil {
 		return nil, false
 	}
+	if data, known := r.Names.data[e]; known {
+		return data, false
+	}
 	v, err := e.Eval(context.Background(), r.Names)
 	if err != nil {
 		r.Fail(err)
 		return nil, false
 	}
-	data, err = v.Data()
-	r.Fail(e.About(err))
-	if text, err := FormatData(data); err == nil && e.Secret() && r.Note != nil {
+	if data, err = v.Data(); err != nil {
+		r.Fail(e.About(err))
+		return nil, false
+	}
+	if !e.Secret() {
+		if r.Names.data == nil {
+			r.Names.data = map[*Expression]any{}
+		}
+		r.Names.data[e] = data
+	} else if text, err := FormatData(data); err == nil && r.Note != nil {
 		r.Note(text)
 	}
 	return data, false
