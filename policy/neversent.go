@@ -110,8 +110,8 @@ func overlapsAny(a, b []string) bool {
 // Control is one question of the negative control: for an operation that was
 // never sent.
 type Control struct {
-	Record ledger.Record
-	Key    string // of the request apart from what is replaced; its result may be believed for others
+	Key    string                        // of the request apart from what is replaced; its result may be believed for others
+	Record func() (ledger.Record, error) // with other random values each time
 }
 
 // NeverSent is what the negative control asks: the record with what an own effect
@@ -127,10 +127,6 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 	}
 	var out []Control
 	for _, part := range parts {
-		fresh, err := control.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
-		if err != nil {
-			return nil, err
-		}
 		fixed, err := control.without(part, rec, func() float64 { return 1 }, func() string { return "never-sent" })
 		if err != nil {
 			return nil, err
@@ -139,7 +135,9 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Control{fresh, key})
+		out = append(out, Control{key, func() (ledger.Record, error) {
+			return control.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
+		}})
 	}
 	return out, nil
 }

@@ -117,7 +117,12 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 			}
 			was := leavesOf(t, rec.Operation)
 			for i, control := range controls {
-				now, next := leavesOf(t, control.Record.Operation), leavesOf(t, again[i].Record.Operation)
+				one, err := control.Record()
+				two, err2 := again[i].Record()
+				if err != nil || err2 != nil {
+					t.Fatal(err, err2)
+				}
+				now, next := leavesOf(t, one.Operation), leavesOf(t, two.Operation)
 				for path, v := range now {
 					switch want := c.want[i][path]; {
 					case want == nil && v != was[path]:
@@ -128,7 +133,7 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 						t.Errorf("%s is %s again", path, v)
 					}
 				}
-				if len(now) != len(was) || len(control.Record.Operation.Receipts) > 0 {
+				if len(now) != len(was) || len(one.Operation.Receipts) > 0 {
 					t.Errorf("%v", now)
 				}
 				if control.Key != again[i].Key {
@@ -272,8 +277,13 @@ func TestI2_TheSameValueUnderAnotherName(t *testing.T) {
 			t.Errorf("%s of %s: %v %v", c.request, c.input, controls, err)
 			continue
 		}
-		o := controls[0].Record.Operation
-		fresh, err := r.expected(controls[0].Record)
+		other, err := controls[0].Record()
+		if err != nil {
+			t.Errorf("%s of %s: %v", c.request, c.input, err)
+			continue
+		}
+		o := other.Operation
+		fresh, err := r.expected(other)
 		if got := strings.ReplaceAll(string(o.Input), fresh, "NEW"); err != nil || got != c.want || c.key != "k" && o.Key == c.key {
 			t.Errorf("%s of %s with %s: %s with %s, want %s", c.request, c.input, c.key, got, o.Key, c.want)
 		}

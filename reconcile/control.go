@@ -111,7 +111,11 @@ func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	for _, q := range questions {
 		cause, why := e.controlled(ctx, "negative\x00"+k.Name+"\x00"+digest+"\x00"+q.Key, since, eager, func() (ledger.Cause, string) {
-			f := e.look(ctx, k, q.Record, ready)
+			other, err := q.Record()
+			if err != nil {
+				return ledger.CauseUnchecked, unknown + err.Error()
+			}
+			f := e.look(ctx, k, other, ready)
 			switch {
 			case len(f.Effects) > 0:
 				return ledger.CauseEcho, "this check also finds what was never sent: it may only repeat what it is asked for"
