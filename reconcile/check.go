@@ -96,7 +96,7 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 	}
 	defer held.keep(ctx)()
 	rec = e.seeTrees(ctx, rec, c.actor)
-	f := e.look(ctx, k, rec, func() error { return held.lasts(ctx, k) })
+	f := e.look(ctx, k, rec, turn{func() error { return held.lasts(ctx, k) }, c.eager})
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
 	}

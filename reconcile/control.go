@@ -115,7 +115,7 @@ func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 			if err != nil {
 				return ledger.CauseUnchecked, unknown + err.Error()
 			}
-			f := e.look(ctx, k, other, ready)
+			f := e.look(ctx, k, other, turn{ready, true})
 			switch {
 			case len(f.Effects) > 0:
 				return ledger.CauseEcho, "this check also finds what was never sent: it may only repeat what it is asked for"
@@ -177,7 +177,7 @@ func (e *reader) positive(ctx context.Context, k *policy.Kind, digest string, si
 
 // tryPositive makes and records the read that must find something.
 func (e *reader) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool) (cause ledger.Cause, why string) {
-	f := e.look(ctx, k, rec, func() error { return nil })
+	f := e.look(ctx, k, rec, turn{func() error { return nil }, true})
 	if f.Unasked {
 		return ledger.CauseUnchecked, "the control could not be made: " + f.Trouble
 	}

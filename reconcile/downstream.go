@@ -48,6 +48,7 @@ type downstream struct {
 	every   time.Duration // between two reads; 0: no rate
 	rates   ledger.Rates
 	slots   chan struct{}
+	handed  chan struct{} // a slot that is handed on
 	all     chan struct{}
 	judges  chan struct{} // bounds what its answers cost: expressions over huge ones take a while
 	probe   time.Duration
@@ -112,7 +113,7 @@ func (all *downstreams) make(rule policy.Downstream) *downstream {
 	if slots <= 0 { // gentle where the policy does not say how much it can take
 		slots = min(politeness, max(1, cap(d.all)/2))
 	}
-	d.slots = make(chan struct{}, slots)
+	d.slots, d.handed = make(chan struct{}, slots), make(chan struct{})
 	d.judges = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
 		Name: rule.Name, MaxRequests: 1, Timeout: d.probe,
@@ -157,16 +158,22 @@ func (d *downstream) throttled() bool {
 	return d.now().Before(d.paused)
 }
 
+// turn is how a request waits for its downstream.
+type turn struct {
+	ready func() error // called when its time has come; an error calls it off
+	first bool         // others wait for what it shows
+}
+
 // ask puts one question to the downstream, as it wants to be asked. A short
 // pause that it asked for for is waited out; a longer one, and an open breaker,
-// give a *waitError. At its reserved time, ready may still call it off.
-func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func() error, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
+// give a *waitError.
+func (d *downstream) ask(ctx context.Context, patience time.Duration, wait turn, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
 	var done func()
 	for {
 		if err := d.clear(ctx, patience); err != nil {
 			return ledger.Answer{}, err
 		}
-		if done, err = d.admit(ctx); err != nil {
+		if done, err = d.admit(ctx, wait.first); err != nil {
 			return ledger.Answer{}, err
 		}
 		if until, _ := d.blocked(); !until.After(d.now()) {
@@ -175,7 +182,7 @@ func (d *downstream) ask(ctx context.Context, patience time.Duration, ready func
 		done() // it asked for a pause meanwhile; what waits for its end must not come all at once
 	}
 	defer done()
-	if err := ready(); err != nil {
+	if err := wait.ready(); err != nil {
 		return ledger.Answer{}, err
 	}
 	_, err = d.breaker.Execute(func() (ledger.Answer, error) {

@@ -90,7 +90,7 @@ func TestI11_NoPartOfASecretIsKept(t *testing.T) {
 	c.secret(short)
 	c.secret(long)
 	for shift := range len(long) {
-		if got := kept(&c, strings.Repeat("x", shift) + strings.Repeat(long, 200)); strings.Contains(got, "sek") || strings.Contains(got, "more") {
+		if got := kept(&c, strings.Repeat("x", shift)+strings.Repeat(long, 200)); strings.Contains(got, "sek") || strings.Contains(got, "more") {
 			t.Fatalf("shifted by %d: %s", shift, got)
 		}
 	}

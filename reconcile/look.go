@@ -33,15 +33,15 @@ type findings struct {
 }
 
 // look asks the downstream and follows its pages to the end or the limit.
-// ready is called before every page, when its turn has come; an error from it
-// ends the read.
-func (e *reader) look(ctx context.Context, k *policy.Kind, rec ledger.Record, ready func() error) findings {
+// Each page has its turn; one that is called off ends the read.
+func (e *reader) look(ctx context.Context, k *policy.Kind, rec ledger.Record, wait turn) findings {
 	var f findings
 	f.Began, f.from = e.now(), e.moment()
 	begun := false
-	turn := func() error {
+	ready := wait.ready
+	wait.ready = func() error {
 		err := ready()
-		if !begun { // what it waited for its turn is not a look
+		if !begun { // waiting is no part of the read
 			f.Began, f.from, begun = e.now(), e.moment(), true
 		}
 		return err
@@ -50,7 +50,7 @@ func (e *reader) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 	cursors := map[string]bool{}
 	var cursor any
 	for page := 1; ; page++ {
-		found, stop := e.page(ctx, k, rec, cursor, turn, &f)
+		found, stop := e.page(ctx, k, rec, cursor, wait, &f)
 		f.Others, f.Unmarked = f.Others+found.Others, f.Unmarked+found.Unmarked
 		var names []string
 		for _, effect := range found.Effects {
@@ -98,7 +98,7 @@ func (e *reader) look(ctx context.Context, k *policy.Kind, rec ledger.Record, re
 }
 
 // page asks for one page and judges it. stop ends the read: f.Trouble says why.
-func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, ready func() error, f *findings) (found policy.Found, stop bool) {
+func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, wait turn, f *findings) (found policy.Found, stop bool) {
 	trouble := func(format string, args ...any) (policy.Found, bool) {
 		f.Trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
 		return policy.Found{}, true
@@ -116,13 +116,13 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		}
 		return trouble("no check is possible: %s", err)
 	}
-	answer, err := e.downs.of(k).ask(ctx, patience, ready, func(ctx context.Context) ledger.Answer {
+	answer, err := e.downs.of(k).ask(ctx, patience, wait, func(ctx context.Context) ledger.Answer {
 		return e.ask(ctx, k, req)
 	})
 	if err != nil {
-		var wait *waitError
-		if errors.As(err, &wait) {
-			f.wait = wait.until
+		var later *waitError
+		if errors.As(err, &later) {
+			f.wait = later.until
 		}
 		f.Unasked = len(f.evidence.Pages) == 0
 		return trouble("%s", err)

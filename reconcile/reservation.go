@@ -25,31 +25,46 @@ func every(rule policy.Downstream) time.Duration {
 }
 
 // admit waits for a free slot and, where there is a rate, for a time that the ledger
-// reserves, so that all its engines keep to the rate together. A caller that is late,
-// because the program or its clock stood still, reserves again: requests that waited
-// must not leave all at once. A time that is too far ahead gives a *waitError.
-func (d *downstream) admit(ctx context.Context) (done func(), err error) {
+// reserves, so that all its engines keep to the rate together. What others wait for
+// comes first. A caller that is late, because the program or its clock stood still,
+// reserves again: requests that waited must not leave all at once. A time that is too
+// far ahead gives a *waitError.
+func (d *downstream) admit(ctx context.Context, first bool) (done func(), err error) {
+	handed := d.handed
+	if !first {
+		handed = nil
+	}
 	select {
 	case d.slots <- struct{}{}:
+	case <-handed:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	for late := tardy; ; late *= 2 { // longer each time, else a slow machine would never do anything
 		at, err := d.reserve(ctx)
 		if err != nil {
-			<-d.slots
+			d.free()
 			return nil, err
 		}
 		select {
 		case d.all <- struct{}{}:
 		case <-ctx.Done():
-			<-d.slots
+			d.free()
 			return nil, ctx.Err()
 		}
 		if at.IsZero() || d.wall().Sub(at) <= late {
-			return func() { <-d.all; <-d.slots }, nil
+			return func() { <-d.all; d.free() }, nil
 		}
 		<-d.all
+	}
+}
+
+// free hands a slot to a caller that comes first, or gives it up.
+func (d *downstream) free() {
+	select {
+	case d.handed <- struct{}{}:
+	default:
+		<-d.slots
 	}
 }
 

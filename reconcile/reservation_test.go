@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"indoubt/ledger"
@@ -210,7 +211,7 @@ func TestALateCallerReservesAgain(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			done, err := d.admit(w.ctx)
+			done, err := d.admit(w.ctx, false)
 			if err != nil {
 				t.Error(err)
 				return
@@ -224,6 +225,42 @@ func TestALateCallerReservesAgain(t *testing.T) {
 	if n := s.n.Load(); n < 7 {
 		t.Errorf("%d reservations for four, of which three came late", n)
 	}
+}
+
+// Reads wait for a control, and a person for a send: neither waits for all that is
+// queued.
+func TestAControlComesBeforeWhatIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := (&downstreams{all: make(chan struct{}, 8), now: time.Now}).make(policy.Downstream{Name: "pay", Concurrency: 2})
+		var mu sync.Mutex
+		var order []string
+		ask := func(name string, first bool) {
+			done, err := d.admit(t.Context(), first)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			order = append(order, name)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			done()
+		}
+		for _, name := range []string{"read", "read", "read", "read", "control"} {
+			go ask(name, name == "control")
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := d.admit(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := strings.Join(order, " "); got != "read read control read read" || len(d.slots)+len(d.all) != 0 {
+			t.Errorf("%s; %d slots are taken", got, len(d.slots))
+		}
+	})
 }
 
 func TestALeaseIsKeptByWhoWaits(t *testing.T) {

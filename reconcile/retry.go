@@ -302,7 +302,7 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 	if until, why := down.blocked(); !until.IsZero() && (a.q.Actor.Machine || down.throttled()) {
 		return result, refuse("throttled", why, "try again later")
 	}
-	free, err := down.admit(ctx)
+	free, err := down.admit(ctx, true)
 	if wait := new(waitError); errors.As(err, &wait) {
 		return result, refuse("throttled", wait.why, "try again later")
 	}

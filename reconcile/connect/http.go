@@ -9,13 +9,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"indoubt/ledger"
@@ -65,10 +63,11 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	a := ledger.Answer{Via: "http", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
-	ctx, stop := context.WithCancelCause(context.WithValue(ctx, redirectsKey{}, q.Redirects))
+	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var sent atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+	if len(q.Redirects) > 0 {
+		ctx = context.WithValue(ctx, redirectsKey{}, q.Redirects)
+	}
 	req, err := newRequest(ctx, q)
 	if err != nil {
 		return transmit.Failed(a, err)
@@ -76,7 +75,7 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	req.Header.Set("Cache-Control", "no-cache")
 	req.Header.Set("Pragma", "no-cache")
 	resp, err := h.client.Do(req)
-	a.Sent = sent.Load()
+	a.Sent = err == nil // of a read that failed it does not matter
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
