@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -15,7 +14,7 @@ const (
 	VerbConfirm Verb = "confirm" // it landed: uncertain → committed
 	VerbDeny    Verb = "deny"    // it did not land, a person says: uncertain → failed
 	VerbAbandon Verb = "abandon" // it stays unknown or unsent: uncertain, failed → abandoned
-	VerbAck     Verb = "ack"     // a conflict was dealt with outside
+	VerbAck     Verb = "ack"     // what is true of a conflict: settled by its Truth
 	VerbPark    Verb = "park"    // out of the way until a time
 	VerbUndo    Verb = "undo"    // committed, failed, abandoned → uncertain
 	VerbNote    Verb = "note"    // a remark; changes nothing
@@ -27,9 +26,10 @@ type Decision struct {
 	ChangeID, ID string
 	Version      int64
 	Verb         Verb
-	Reason       string // needed by all but confirm and park
+	Reason       string // needed by all but confirm, park and some acks
 	Actor        Actor
-	Receipts     []string  // confirm: the effects found; two or more make a duplicate
+	Receipts     []string  // confirm: the effects found; two or more make a duplicate. ack: the one
+	Truth        Truth     // ack
 	Reference    string    // ack: the refund, the ticket
 	Until        time.Time // park
 	// RecheckAt asks for one read after a confirm, a deny or an abandon, to tell
@@ -111,7 +111,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	}
 	// What a check said against it before does not hide a later one that says the
 	// same (I9).
-	if o.State != from && (o.State == Committed && o.Verdict == Absent || o.State != Committed && o.State != Uncertain && o.Verdict == Landed) {
+	if d.Verb != VerbAck && o.State != from && (o.State == Committed && o.Verdict == Absent || o.State != Committed && o.State != Uncertain && o.Verdict == Landed) {
 		o.Verdict = ""
 	}
 	if d.Verb != VerbNote {
@@ -133,6 +133,9 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	if len(d.Receipts) > 0 {
 		more["receipts"] = d.Receipts
 	}
+	if d.Truth != "" {
+		more["truth"] = d.Truth
+	}
 	if d.Reference != "" {
 		more["reference"] = d.Reference
 	}
@@ -153,7 +156,7 @@ func (d Decision) check(rec *Record) error {
 	}
 	if strings.TrimSpace(d.Reason) == "" {
 		switch d.Verb {
-		case VerbConfirm, VerbPark:
+		case VerbConfirm, VerbPark, VerbAck: // ack judges by its Truth
 		default:
 			return &RefusedError{Verb: string(d.Verb), Code: "no_reason", Why: "it needs a reason", Hint: "add --reason TEXT"}
 		}
@@ -186,11 +189,7 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		}
 		o.State, o.SettledAt = Abandoned, rec.Now
 	case VerbAck:
-		if o.Conflict == NoConflict {
-			return wrong()
-		}
-		o.AckedReceipts = slices.Clone(o.Receipts)
-		o.Conflict, o.ConflictNote = NoConflict, ""
+		return d.ack(rec, o)
 	case VerbPark:
 		if !d.Until.After(rec.Now) {
 			return &RefusedError{Verb: "park", Code: "until", Why: "it needs a time that is still to come", Hint: "add --until 2h or --until 06:00"}
@@ -214,7 +213,7 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 // confirm settles an operation as landed, with the receipts that the person found.
 func (d Decision) confirm(rec *Record, o *Operation) {
 	for _, r := range d.Receipts {
-		learn(o, strings.TrimSpace(r))
+		o.claim(strings.TrimSpace(r))
 	}
 	o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
 	o.Effects = max(o.Effects, len(o.Receipts), 1)
@@ -225,25 +224,17 @@ func (d Decision) confirm(rec *Record, o *Operation) {
 	}
 }
 
-// undo puts an operation back in doubt, unless an attempt was sent since.
-func undo(rec *Record, o *Operation) error {
-	for _, g := range rec.Grants {
-		if !g.ConsumedAt.IsZero() && g.ConsumedAt.After(o.SettledAt) {
-			return &RefusedError{Verb: "undo", Code: "sent_since", Why: "another attempt was sent since"}
-		}
-	}
-	o.State, o.HandsOff, o.Doubted = Uncertain, true, true
-	o.DoubtedAt, o.SettledAt = rec.Now, time.Time{}
-	o.ByAnswer = false
-	return nil
-}
-
 // reason is what the history keeps; the database insists on one.
 func (d Decision) reason() string {
 	if r := strings.TrimSpace(d.Reason); r != "" {
 		return r
 	}
 	switch d.Verb {
+	case VerbAck:
+		if d.Truth == TakenBack {
+			return "taken back outside: " + strings.TrimSpace(d.Reference)
+		}
+		return "it landed once, as a check found"
 	case VerbConfirm:
 		if len(d.Receipts) > 0 {
 			return "it landed: " + strings.Join(d.Receipts, ", ")

@@ -88,7 +88,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 			}
 		}
 	}
-	if o.State == before.State && o.Conflict == before.Conflict && o.Verdict == before.Verdict && o.Effects == before.Effects && len(c.Attempts) == 0 {
+	if o.State == before.State && o.Conflict == before.Conflict && o.Verdict == before.Verdict && o.Effects == before.Effects && len(o.ClaimedReceipts) == len(before.ClaimedReceipts) && len(c.Attempts) == 0 {
 		return c, nil
 	}
 	o.Version++
@@ -107,10 +107,19 @@ func (ob Observation) weighed(rec *Record) Read {
 	if read.Verdict == Absent && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
 		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
 	}
+	if read.finds() && o.State != Committed && len(read.Receipts) > 0 && dealtWith(o, read.Receipts) {
+		read.Verdict, read.Cause = Inconclusive, CauseUnidentified
+		read.Reason = fmt.Sprintf("it found only %s, which %s has dealt with: %s", strings.Join(read.Receipts, ", "), o.Actor, o.Reason)
+	}
 	if a := rec.OpenTree(); a != nil && read.Verdict == Absent {
 		read.Verdict, read.Reason = Inconclusive, fmt.Sprintf("not there, but a process of attempt %d may still write: it was not seen to end", a.N)
 	}
 	return read
+}
+
+// finds reports whether the read found an effect.
+func (r Read) finds() bool {
+	return r.Verdict == Landed || r.Verdict == Duplicated || r.Verdict == Mismatch
 }
 
 // proves reports whether a read proves what a person has said: that it did not land.
@@ -122,13 +131,13 @@ func (ob Observation) proves(rec *Record, o Operation, read Read) bool {
 // observeDoubt applies a conclusive verdict to an operation in doubt.
 func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observation) {
 	o.Verdict = read.Verdict
+	for _, r := range read.Receipts {
+		learn(o, r)
+	}
 	switch read.Verdict {
 	case Landed, Duplicated:
 		if o.HandsOff || !ob.Confirm && read.Verdict == Landed {
 			break // a person settles; the verdict stands beside it
-		}
-		for _, r := range read.Receipts {
-			learn(o, r)
 		}
 		o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
 		o.Effects = max(o.Effects, read.Found, 1)
@@ -155,6 +164,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		c.Attempts = proven(rec.Attempts)
 	}
 	if o.HandsOff && read.Verdict == Duplicated && o.State == Uncertain {
+		o.Effects = max(o.Effects, read.Found)
 		raise(o, Duplicate, read.Reason)
 	}
 }
@@ -175,10 +185,16 @@ func proven(attempts []Attempt) []Attempt {
 // observeSettled compares a verdict with what is recorded. It never changes a
 // settled state: it raises what disagrees (I9).
 func observeSettled(o *Operation, read Read) {
+	fresh := slices.ContainsFunc(read.Receipts, func(r string) bool { return !slices.Contains(o.Receipts, r) && !slices.Contains(o.AckedReceipts, r) })
 	switch {
+	case o.State == Committed && read.Verdict == Landed && slices.ContainsFunc(read.Receipts, func(r string) bool { return slices.Contains(o.ClaimedReceipts, r) }):
+		learn(o, read.Receipts[0]) // a person was right
+		o.Verdict = Landed
+	case read.Verdict != Mismatch && len(read.Receipts) > 0 && dealtWith(*o, read.Receipts):
 	case o.State == Committed && read.Verdict == Landed && len(read.Receipts) > 0 && !slices.Contains(o.Receipts, read.Receipts[0]):
 		foundAnother(o, read)
-	case o.Verdict == read.Verdict && read.Verdict != Duplicated: // nothing new, and perhaps dealt with
+	case o.Verdict == read.Verdict && !fresh && (read.Verdict != Duplicated || len(read.Receipts) == 0 && read.Found <= max(o.Effects, 2)):
+		// nothing new, and perhaps dealt with
 	case read.Verdict == Duplicated:
 		for _, r := range read.Receipts {
 			learn(o, r)
@@ -190,9 +206,7 @@ func observeSettled(o *Operation, read Read) {
 			why = fmt.Sprintf("recorded as %s by %s (%s), but a later check found more than one: %s", o.State, o.Actor, o.Reason, read.Reason)
 			o.HandsOff = true
 		}
-		if !covered(*o) {
-			raise(o, Duplicate, why)
-		}
+		raise(o, Duplicate, why)
 	case o.State == Committed && read.Verdict == Absent:
 		raise(o, Contradiction, fmt.Sprintf("recorded as landed by %s (%s), but a later check found nothing", o.Actor, o.Reason))
 		o.Verdict = Absent

@@ -224,9 +224,11 @@ type Operation struct {
 	Conflict      Conflict
 	ConflictNote  string   // one sentence: what disagrees
 	AckedReceipts []string // receipts an acknowledgement has covered
-	Doubted       bool     // was ever in doubt
-	HandsOff      bool     // only a person settles it (I12)
-	ByAnswer      bool     // committed by its own answer, not by a read or a person
+	// ClaimedReceipts are those that a person named and no answer and no check has shown.
+	ClaimedReceipts []string
+	Doubted         bool // was ever in doubt
+	HandsOff        bool // only a person settles it (I12)
+	ByAnswer        bool // committed by its own answer, not by a read or a person
 
 	// Undelivered: the caller that waits for the answer has not been given a final
 	// one. Only a caller that says when it was (Deliver) has it set.
@@ -246,7 +248,7 @@ type Operation struct {
 	StartedAt  time.Time // first attempt's start
 	DeadlineAt time.Time // live attempt's deadline
 	EndedAt    time.Time // latest end of any attempt
-	DoubtedAt  time.Time // when it last came into doubt
+	DoubtedAt  time.Time // when it first came into doubt; its age counts from then
 	SettledAt  time.Time // when it last left doubt or flight
 	// SettledSteady is SettledAt by the steady clock.
 	SettledSteady Steady

@@ -46,10 +46,19 @@ func with(attempts []Attempt, a Attempt) []Attempt {
 	return append(out, a)
 }
 
-// learn adds a receipt that is new.
+// include is a list with one more receipt, unless it has it or there is none.
+func include(list []string, receipt string) []string {
+	if receipt == "" || slices.Contains(list, receipt) {
+		return list
+	}
+	return append(slices.Clone(list), receipt)
+}
+
+// learn adds a receipt that an answer or a check shows, whoever named it before.
 func learn(o *Operation, receipt string) {
-	if receipt != "" && !slices.Contains(o.Receipts, receipt) {
-		o.Receipts = append(slices.Clone(o.Receipts), receipt)
+	o.Receipts = include(o.Receipts, receipt)
+	if slices.Contains(o.ClaimedReceipts, receipt) {
+		o.ClaimedReceipts = slices.DeleteFunc(slices.Clone(o.ClaimedReceipts), func(r string) bool { return r == receipt })
 	}
 }
 
@@ -58,12 +67,12 @@ func covered(o Operation) bool {
 	if len(o.AckedReceipts) == 0 {
 		return false
 	}
-	for _, r := range o.Receipts {
-		if !slices.Contains(o.AckedReceipts, r) {
-			return false
-		}
-	}
-	return true
+	return dealtWith(o, o.Receipts)
+}
+
+// dealtWith reports whether an acknowledgement has covered these receipts.
+func dealtWith(o Operation, receipts []string) bool {
+	return !slices.ContainsFunc(receipts, func(r string) bool { return !slices.Contains(o.AckedReceipts, r) })
 }
 
 // raise puts a flag up, unless a graver one is up already.

@@ -107,6 +107,15 @@ func (b *bench) decide(v Verb, mod ...func(*Decision)) error {
 	return err
 }
 
+// say deals with a conflict: what is true.
+func (b *bench) say(t Truth, receipts ...string) error {
+	return b.decide(VerbAck, func(d *Decision) {
+		if d.Truth, d.Receipts = t, receipts; t == TakenBack {
+			d.Reference = "re_1"
+		}
+	})
+}
+
 func (b *bench) allow(basis Basis, mod ...func(*GrantRequest)) (string, error) {
 	g := GrantRequest{ChangeID: b.id("c"), GrantID: b.id("g"), OperationID: b.rec.Operation.ID, Version: b.rec.Operation.Version, Basis: basis,
 		Sender: "http", Actor: Actor{Name: "maya", Terminal: true}, Reason: "because", ExpiresAt: b.rec.Now.Add(time.Hour), MaxAttempts: 5,
@@ -235,7 +244,7 @@ func TestCommitBesideAnUnknownAttempt(t *testing.T) {
 	b.want(Committed, 1, PossibleDuplicate)
 	b.settle(first, OutcomeCommitted, receipt("r1"))
 	b.want(Committed, 2, Duplicate)
-	if err := b.decide(VerbAck, func(d *Decision) { d.Reference = "re_1" }); err != nil {
+	if err := b.say(BothWanted); err != nil {
 		t.Fatal(err)
 	}
 	b.want(Committed, 2, NoConflict)
@@ -471,13 +480,13 @@ func TestMismatchIsAConflictAndAPersonsMatter(t *testing.T) {
 	b, _ := doubt(t)
 	b.observe(Mismatch, 1, "r1")
 	b.want(Uncertain, 0, MismatchConflict)
-	if err := b.decide(VerbAck); err != nil {
+	if err := b.say(NotLanded); err != nil {
 		t.Fatal(err)
 	}
 	b.observe(Mismatch, 1, "r1")
-	b.want(Uncertain, 0, NoConflict)
+	b.want(Failed, 0, NoConflict)
 	b.observe(Absent, 0)
-	b.want(Uncertain, 0, NoConflict)
+	b.want(Failed, 0, NoConflict)
 }
 
 func TestDecisionOnAnOverdueAttempt(t *testing.T) {

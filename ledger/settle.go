@@ -216,7 +216,7 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 			if req.Outcome == OutcomeUncertain {
 				o.ErrorClass = req.ErrorClass
 			}
-			if before == Pending {
+			if o.DoubtedAt.IsZero() {
 				o.DoubtedAt = a.EndedAt
 			}
 		case Failed:

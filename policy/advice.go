@@ -163,6 +163,8 @@ func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	switch {
 	case !o.Doubted && allProven(rec.Attempts) && refusedOnly(rec.Attempts):
 		a.Verb, a.Reason = AdviseLeave, "it was refused, and its pipeline knows"
+	case o.Verdict == ledger.Landed || o.Verdict == ledger.Duplicated || o.Verdict == ledger.Mismatch:
+		a.Verb, a.Reason = AdviseLook, "a check finds one, which is said not to be this one's: a retry is at own risk"
 	case len(rec.Landings()) > 0:
 		a.Verb, a.Reason = AdviseLook, relatedReason(rec.Landings())
 	case k.attemptsLeft(rec):
@@ -237,7 +239,7 @@ func (k adviser) waitUntil(rec ledger.Record) time.Time {
 	if k.Read == nil || o.HandsOff || o.State != ledger.Uncertain && o.State != ledger.Pending {
 		return time.Time{}
 	}
-	since := o.DoubtedAt
+	since := doubtSince(o)
 	if since.IsZero() || o.State == ledger.Pending {
 		since = toldEnd(rec)
 	}

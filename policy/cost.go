@@ -111,14 +111,23 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	p.DecideAt = time.Time{}
 	if checkable, _ := k.Checkable(rec); checkable.Read != nil && !o.HandsOff {
 		p.DecideAt = ledger.Never
-		if !o.DoubtedAt.IsZero() {
-			p.DecideAt = o.DoubtedAt.Add(k.EscalateAfter)
+		if since := doubtSince(o); !since.IsZero() {
+			p.DecideAt = since.Add(k.EscalateAfter)
 		}
 	}
 	if p.ReadAt.IsZero() && k.Read == nil {
 		p.ReadAt = ledger.Never
 	}
 	return p
+}
+
+// doubtSince is from when a doubt waits for a person: its first, or the end of an
+// attempt that came after it.
+func doubtSince(o ledger.Operation) time.Time {
+	if o.EndedAt.After(o.DoubtedAt) && !o.DoubtedAt.IsZero() {
+		return o.EndedAt
+	}
+	return o.DoubtedAt
 }
 
 // rank is the expected loss if no one acts: the miss, weighed by the chance that the

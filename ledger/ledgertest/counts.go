@@ -112,7 +112,7 @@ func accuracy(t *testing.T, open Open) {
 	d.observe(d.decide(d.doubt("wrong"), ledger.VerbDeny), ledger.Landed, "pi_1")
 	confirmed := d.decide(d.doubt("confirmed"), ledger.VerbConfirm)
 	d.observe(confirmed, ledger.Duplicated, "pi_1", "pi_2")
-	d.decide(d.read(confirmed.ID).Operation, ledger.VerbAck) // dealt with, and yet it was wrong
+	d.decide(d.read(confirmed.ID).Operation, ledger.VerbAck, saying(ledger.BothWanted)) // dealt with, and yet it was wrong
 	d.decide(d.doubt("left"), ledger.VerbAbandon)
 	// The one who took it back was not wrong by what comes of the next decision.
 	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny), ledger.VerbUndo)

@@ -32,6 +32,8 @@ func invariants(t *testing.T, open Open) {
 		{"I9_ALateAnswerContradictsADecision", lateContradiction},
 		{"I9_ASecondReceiptIsADuplicate", secondReceipt},
 		{"I9_AnAcknowledgementCoversWhatItSaw", acknowledged},
+		{"I9_WhatIsTrueSettlesAConflict", dealtWith},
+		{"I9_AnUndoTakesBackWhatThePersonSaid", undoneClaim},
 		{"I10_AnAttemptNobodySettlesIsInDoubt", orphan},
 		{"I12_AfterUndoOnlyAPersonSettles", afterUndo},
 		{"I12_AnUndoneAnswerDoesNotComeBack", undoneAnswer},
@@ -345,7 +347,7 @@ func secondReceipt(d *desk) {
 }
 
 func acknowledged(d *desk) {
-	o := d.decide(d.observe(d.doubt("k"), ledger.Duplicated, "pi_1", "pi_2"), ledger.VerbAck, func(dec *ledger.Decision) { dec.Reference = "refund re_1" })
+	o := d.decide(d.observe(d.doubt("k"), ledger.Duplicated, "pi_1", "pi_2"), ledger.VerbAck, saying(ledger.TakenBack))
 	if o.Conflict != ledger.NoConflict || len(o.AckedReceipts) != 2 {
 		d.Fatalf("conflict %q, acknowledged %v", o.Conflict, o.AckedReceipts)
 	}

@@ -185,6 +185,11 @@ func (g *game) decide(rt *rapid.T) {
 	switch d.Verb {
 	case ledger.VerbPark:
 		d.Until = g.real.clock.Now().Add(10 * time.Minute)
+	case ledger.VerbAck:
+		saying(rapid.SampledFrom(append(slices.Clone(ledger.Truths), ledger.LandedOnce)).Draw(rt, "truth"))(&d)
+		if d.Truth == ledger.LandedOnce {
+			d.Receipts = rapid.SampledFrom([][]string{nil, {"pi_1"}, {"pi_4"}}).Draw(rt, "receipts")
+		}
 	case ledger.VerbConfirm:
 		d.Receipts = rapid.SampledFrom([][]string{nil, {"pi_1"}, {"pi_1", "pi_3"}}).Draw(rt, "receipts")
 	}

@@ -64,6 +64,7 @@ var columns = []column{
 	{"conflict", changed | shown | listed, func(o *ledger.Operation) any { return &o.Conflict }},
 	{"conflict_note", changed, func(o *ledger.Operation) any { return &o.ConflictNote }},
 	{"acked_receipts", changed, func(o *ledger.Operation) any { return &o.AckedReceipts }},
+	{"claimed_receipts", changed, func(o *ledger.Operation) any { return &o.ClaimedReceipts }},
 	{"doubted", changed | shown | listed, func(o *ledger.Operation) any { return &o.Doubted }},
 	{"hands_off", changed | shown | listed, func(o *ledger.Operation) any { return &o.HandsOff }},
 	{"by_answer", changed, func(o *ledger.Operation) any { return &o.ByAnswer }},

@@ -87,8 +87,10 @@ BEGIN
              NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'seq of an operation never changes')
    WHERE NEW.seq IS NOT OLD.seq;
-  SELECT RAISE(ABORT, 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain')
+  SELECT RAISE(ABORT, 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain; a person who deals with a conflict settles it')
    WHERE NEW.state <> OLD.state
+     AND NOT (OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state <> 'uncertain' AND NEW.state <> 'pending' AND OLD.state <> 'pending'
+          AND NEW.change_verb = 'ack' AND NEW.change_of = NEW.change_id AND NEW.change_id <> OLD.change_id AND NEW.machine = 0)
      AND NOT CASE OLD.state
        WHEN 'pending' THEN NEW.state = 'committed' OR NEW.state = 'failed' OR NEW.state = 'uncertain'
        WHEN 'uncertain' THEN NEW.state = 'committed' OR NEW.state = 'failed' OR NEW.state = 'pending' OR NEW.state = 'abandoned'
@@ -193,7 +195,7 @@ BEGIN
                  OR OLD.state = 'pending' AND OLD.deadline_at < CASE WHEN NEW.change_of = NEW.change_id THEN NEW.updated_at
                                                                      ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END)
                AND NOT (NEW.change_of = NEW.change_id
-                    AND (NEW.change_verb IN ('confirm', 'deny', 'abandon') OR NEW.change_verb = '' AND NEW.machine = 0))
+                    AND (NEW.change_verb IN ('confirm', 'deny', 'abandon', 'ack') OR NEW.change_verb = '' AND NEW.machine = 0))
               THEN CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END END);
   UPDATE census
      SET pending = pending - (OLD.state = 'pending') + (NEW.state = 'pending'),
@@ -243,7 +245,7 @@ BEGIN
          error_class = CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END,
          updated_at = max(NEW.updated_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
          ended_at = CASE WHEN OLD.state = 'pending' THEN max(NEW.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.ended_at END,
-         doubted_at = CASE WHEN NEW.state = 'uncertain' THEN max(NEW.doubted_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.doubted_at END,
+         doubted_at = CASE WHEN NEW.state = 'uncertain' AND OLD.doubted_at = 0 THEN max(NEW.doubted_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.doubted_at END,
          settled_at = CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END,
          settled_boot = '', settled_steady = 0
    WHERE id = NEW.id;

@@ -70,6 +70,7 @@ CREATE TABLE operations (
   conflict     TEXT NOT NULL DEFAULT '',               -- a flag until a person acknowledges it
   conflict_note TEXT NOT NULL DEFAULT '',
   acked_receipts TEXT NOT NULL DEFAULT '[]',           -- JSON array: what acknowledgements have covered
+  claimed_receipts TEXT NOT NULL DEFAULT '[]',         -- JSON array: named by a person, and shown by no answer and no check
   token_sent   INTEGER NOT NULL DEFAULT 0,             -- the token was inside at least one transmission
   doubted      INTEGER NOT NULL DEFAULT 0,             -- was ever in doubt
   hands_off    INTEGER NOT NULL DEFAULT 0,             -- only a person settles it
@@ -137,6 +138,7 @@ CREATE TABLE operations (
   CONSTRAINT request_is_json   CHECK (request IS NULL OR json_valid(request)),
   CONSTRAINT receipts_is_json  CHECK (receipts = '[]' OR json_valid(receipts) AND json_type(receipts) = 'array'),
   CONSTRAINT acked_is_json     CHECK (acked_receipts = '[]' OR json_valid(acked_receipts) AND json_type(acked_receipts) = 'array'),
+  CONSTRAINT claimed_is_json   CHECK (claimed_receipts = '[]' OR json_valid(claimed_receipts) AND json_type(claimed_receipts) = 'array'),
   CONSTRAINT result_is_json    CHECK (result IS NULL OR json_valid(result)),
   CONSTRAINT detail_is_json    CHECK (change_detail IS NULL OR json_valid(change_detail)),
   CONSTRAINT flags_are_0_or_1  CHECK (redacted IN (0, 1) AND token_sent IN (0, 1) AND doubted IN (0, 1) AND hands_off IN (0, 1)

@@ -3,6 +3,7 @@ package drill
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,12 +29,21 @@ func (u *wide) decide(w *wideWish) {
 	}
 	d := ledger.Decision{ChangeID: ledger.NewID(), ID: w.op, Version: rec.Operation.Version, Verb: one(u.random, verbs...), Reason: "by hand", Actor: someone,
 		RecheckAt: reconcile.RecheckAt(u.policy.Load().Kind(w.name), u.now())}
-	_, err := ledger.Decide(u.ctx, u.store, d)
+	if d.Verb == ledger.VerbAck {
+		d.Truth, d.Reference = one(u.random, slices.DeleteFunc(slices.Clone(ledger.Truths), func(t ledger.Truth) bool { return rec.Untrue(t) != "" })...), "refund"
+		if d.Truth == ledger.LandedOnce && len(rec.Operation.Receipts) > 1 {
+			d.Receipts = rec.Operation.Receipts[:1]
+		}
+	}
+	applied, err := ledger.Decide(u.ctx, u.store, d)
 	u.tell("maya %ss %s: %v", d.Verb, w.op, err)
 	if err == nil {
 		w.words++
-		if d.Verb != ledger.VerbAck {
-			w.word = d.Verb
+		switch w.word = d.Verb; d.Truth {
+		case ledger.NotLanded:
+			w.word = ledger.VerbDeny
+		case ledger.TakenBack, ledger.BothWanted, ledger.LandedOnce:
+			w.word = map[ledger.State]ledger.Verb{ledger.Committed: ledger.VerbConfirm, ledger.Abandoned: ledger.VerbAbandon}[applied.After.State]
 		}
 	}
 }

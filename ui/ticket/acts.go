@@ -29,8 +29,11 @@ func (t Ticket) Off(verb ledger.Verb) safe.Text {
 	case Check:
 		return r.check()
 	case ledger.VerbAck:
-		if t.Row.Conflict == ledger.NoConflict {
-			return safe.Say("no conflict: nothing to deal with outside")
+		switch {
+		case t.Row.Conflict == ledger.NoConflict:
+			return safe.Say("no conflict: nothing to deal with")
+		case t.State() == ledger.Pending:
+			return safe.Say("in flight until %s: its own answer comes first", t.at(t.Row.DeadlineAt))
 		}
 	}
 	return safe.Text{}

@@ -51,6 +51,9 @@ func (t Ticket) Known() (safe.Text, Tone) {
 		}
 		return say("it did not land (%s)", by), Sure
 	case ledger.Abandoned:
+		if len(o.Receipts) > 0 {
+			return say("it landed, receipt %s, and is given up (%s)", List(o.Receipts), by), Plain
+		}
 		return say("nothing; abandoned by %s", by), Plain
 	case ledger.Pending:
 		return say("an attempt is in flight; nothing to decide yet"), Plain

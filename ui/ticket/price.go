@@ -73,11 +73,14 @@ func (t Ticket) PutRight() safe.Text {
 		}
 		return safe.Say("cancel %s outside, then D with its reference", surplus)
 	case ledger.PossibleDuplicate:
-		return safe.Say("look outside for the other one. If it is there, take one back. Then D with its reference")
+		return safe.Say("look outside for the other one. If it is there, take one back. Then D says what is true")
 	case ledger.Contradiction:
-		return safe.Say("look at which side is right; U puts it in doubt again, D says it was dealt with outside")
+		if r, ok := t.Record.FoundOnce(); ok {
+			return safe.Say("D, then y: it landed, %s. Or D says what else is true", r)
+		}
+		return safe.Say("look at which side is right, then D says what is true")
 	}
-	return safe.Say("look at what was found; U puts it in doubt again, D says it was dealt with outside")
+	return safe.Say("look at what was found, then D says what is true")
 }
 
 // Happened is the headline of a conflict, with how often where that is more than

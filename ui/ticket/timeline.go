@@ -267,10 +267,11 @@ func eventEntry(e ledger.Event) (Entry, bool) {
 	case "abandon":
 		en.What = say("abandoned%s", quoted)
 	case "ack":
-		en.What = say("dealt with%s", quoted)
-		if r := more("reference"); r != "" {
-			en.What = say("%s, reference %s", en.What, r)
+		en.What = say("dealt with: %s", Truth(ledger.Truth(more("truth"))))
+		if r := cmp.Or(more("reference"), more("receipts")); r != "" {
+			en.What = say("%s, %s", en.What, r)
 		}
+		en.What = say("%s%s", en.What, quoted)
 	case "park":
 		en.What = say("parked until %s%s", cmp.Or(more("until"), "later"), quoted)
 	case "undo":

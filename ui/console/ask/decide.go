@@ -147,27 +147,6 @@ func (c Case) Abandon() *dialog.Dialog {
 	return c.withReason(d, "Reason", "Abandon", ledger.VerbAbandon, "abandoned", "say why it is given up")
 }
 
-const needReference = "a reference: the refund, the ticket, the commit"
-
-// Ack takes the flag of a conflict down that was put right outside.
-func (c Case) Ack() *dialog.Dialog {
-	d := c.about("Dealt with?")
-	o := &c.told().Record.Operation
-	d.Add("WAS", "%s%s", strings.ToLower(ticket.Conflict(o.Conflict)), ticket.Colon(o.ConflictNote))
-	if len(o.Receipts) > 0 {
-		d.Add("COVERS", "%s; a receipt found later raises it again", ticket.List(o.Receipts))
-	}
-	c.warn(d)
-	d.Add("WILL", "take the flag down; indoubt takes nothing back itself")
-	reason, ref := dialog.TextField("What was done", ""), dialog.TextField("Reference", "")
-	d.Fields, d.Do = []*dialog.Field{reason, ref}, "Dealt with"
-	d.Submit = func(time.Time) (dialog.Action, string) {
-		return c.decide(ledger.Decision{Verb: ledger.VerbAck, Reason: reason.Value(), Reference: ref.Value()}, safe.Say("dealt with")),
-			cmp.Or(missing(reason, "say what was done: refunded, deleted, accepted"), missing(ref, needReference))
-	}
-	return d
-}
-
 // Park puts it out of the way until a time.
 func (c Case) Park() *dialog.Dialog {
 	d := c.about("Park")

@@ -1,0 +1,177 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// contested are operations in conflict, each with what raised it.
+var contested = []struct {
+	name  string
+	make  func(b *bench, attempt string)
+	again func(b *bench) // what the check that raised it says, once more
+}{
+	{"denied and found", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Landed, 1, "r1") }, func(b *bench) { b.observe(Landed, 1, "r1") }},
+	{"denied and found without a receipt", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Landed, 1) }, func(b *bench) { b.observe(Landed, 1) }},
+	{"denied and found twice", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Duplicated, 2, "r1", "r2") }, func(b *bench) { b.observe(Duplicated, 2, "r1", "r2") }},
+	{"denied and found different", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Mismatch, 1, "r1") }, func(b *bench) { b.observe(Mismatch, 1, "r1") }},
+	{"abandoned and found", func(b *bench, _ string) { _ = b.decide(VerbAbandon); b.observe(Landed, 1, "r1") }, func(b *bench) { b.observe(Landed, 1, "r1") }},
+	{"confirmed and not found", func(b *bench, _ string) { _ = b.decide(VerbConfirm); b.observe(Absent, 0) }, func(b *bench) { b.observe(Absent, 0) }},
+	{"confirmed with another receipt", func(b *bench, _ string) { _ = b.confirm("r0"); b.observe(Landed, 1, "r1") }, func(b *bench) { b.observe(Landed, 1, "r1") }},
+	{"confirmed twice", func(b *bench, _ string) { _ = b.confirm("r0", "r1") }, func(b *bench) { b.observe(Landed, 1, "r1") }},
+	{"found twice", func(b *bench, _ string) { b.observe(Duplicated, 2, "r1", "r2") }, func(b *bench) { b.observe(Duplicated, 2, "r1", "r2") }},
+	{"found twice without receipts", func(b *bench, _ string) { b.observe(Duplicated, 2) }, func(b *bench) { b.observe(Duplicated, 2) }},
+	{"found different", func(b *bench, _ string) { b.observe(Mismatch, 1, "r1") }, func(b *bench) { b.observe(Mismatch, 1, "r1") }},
+	{"undone and found twice", func(b *bench, _ string) {
+		_ = b.decide(VerbConfirm)
+		_ = b.decide(VerbUndo)
+		b.observe(Duplicated, 2, "r1", "r2")
+	},
+		func(b *bench) { b.observe(Duplicated, 2, "r1", "r2") }},
+	{"denied and answered late", func(b *bench, a string) { _ = b.decide(VerbDeny); b.settle(a, OutcomeCommitted, receipt("r1")) }, func(b *bench) { b.observe(Landed, 1, "r1") }},
+	{"answered beside a doubt", func(b *bench, _ string) {
+		a, _ := b.allow(BasisRiskAccepted)
+		b.settle(a, OutcomeCommitted, receipt("r1"))
+	},
+		func(b *bench) { b.observe(Duplicated, 1, "r1") }},
+}
+
+// Whatever is said of a conflict settles it for good: the check that raised it finds
+// nothing new, and a check before a retry does not stand against a retry that is open.
+func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
+	for _, from := range contested {
+		for _, truth := range Truths {
+			t.Run(fmt.Sprintf("%s/%s", from.name, truth), func(t *testing.T) {
+				b, a := doubt(t)
+				from.make(b, a)
+				before := b.rec.Operation
+				if before.Conflict == NoConflict {
+					t.Fatal("no conflict to deal with")
+				}
+				why, receipts := b.rec.Untrue(truth), []string(nil)
+				if truth == LandedOnce && len(before.Receipts) > 1 {
+					if err := b.say(truth); !errors.Is(err, ErrRefused) {
+						t.Fatalf("one of %v, and not which: %v", before.Receipts, err)
+					}
+					receipts = before.Receipts[1:2]
+				}
+				err := b.say(truth, receipts...)
+				if why != "" {
+					if !errors.Is(err, ErrRefused) || b.rec.Operation.Conflict != before.Conflict {
+						t.Fatalf("%s, and still: %v", why, err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				o := b.rec.Operation
+				if o.State == Uncertain || o.State == Pending || !o.HandsOff || o.Conflict != NoConflict {
+					t.Fatalf("it is %s, hands off %t, conflict %q", o.State, o.HandsOff, o.Conflict)
+				}
+				if wants := map[Truth]State{BothWanted: Committed, LandedOnce: Committed, NotLanded: Failed}[truth]; wants != "" && o.State != wants || truth == TakenBack && o.State == Failed {
+					t.Fatalf("%s, after %s", o.State, truth)
+				}
+				if truth == LandedOnce && (o.Effects != 1 || len(o.Receipts) > 1) {
+					t.Fatalf("landed once: %d effects, %v", o.Effects, o.Receipts)
+				}
+				from.again(b)
+				if now := b.rec.Operation; now.State != o.State || now.Conflict != NoConflict {
+					t.Fatalf("the same check again makes it %s, %q: %s", now.State, now.Conflict, now.ConflictNote)
+				}
+				if truth == NotLanded && len(before.Receipts) > 0 && b.rec.Reads[0].finds() {
+					t.Fatalf("it may be sent again, and the check before that says %s: it would never be", b.rec.Reads[0].Verdict)
+				}
+				b.observe(Duplicated, 2, "r8", "r9") // what was not seen then is not covered
+				if now := b.rec.Operation; now.Conflict != Duplicate {
+					t.Fatalf("two more effects: conflict %q", now.Conflict)
+				}
+			})
+		}
+	}
+}
+
+func (b *bench) confirm(receipts ...string) error {
+	return b.decide(VerbConfirm, func(d *Decision) { d.Receipts = receipts })
+}
+
+// A person who was wrong takes one step: no reason, no reference, only what is true.
+func TestAWrongDecisionIsOneAct(t *testing.T) {
+	plain := func(d *Decision) { d.Truth, d.Reason = LandedOnce, "" }
+	for _, verb := range []Verb{VerbDeny, VerbAbandon} {
+		b, _ := doubt(t)
+		if err := b.decide(verb); err != nil {
+			t.Fatal(err)
+		}
+		b.observe(Landed, 1, "r1")
+		if r, ok := b.rec.FoundOnce(); !ok || r != "r1" {
+			t.Fatalf("found once: %q %t", r, ok)
+		}
+		if err := b.decide(VerbAck, plain); err != nil {
+			t.Fatal(err)
+		}
+		b.want(Committed, 1, NoConflict)
+		if o := b.rec.Operation; o.Receipt() != "r1" || o.Reason == "" || o.Actor != "maya" {
+			t.Fatalf("%q by %s: %s", o.Receipts, o.Actor, o.Reason)
+		}
+	}
+	for name, make := range map[string]func(*bench){
+		"found twice":     func(b *bench) { b.observe(Landed, 1, "r1"); b.observe(Duplicated, 2, "r1", "r2") },
+		"found different": func(b *bench) { b.observe(Mismatch, 1, "r1") },
+		"allowed since": func(b *bench) {
+			if _, err := b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.AttemptID = "" }); err != nil {
+				t.Fatal(err)
+			}
+			b.observe(Landed, 1, "r1")
+		},
+	} {
+		b, _ := doubt(t)
+		_ = b.decide(VerbDeny)
+		make(b)
+		if r, ok := b.rec.FoundOnce(); ok {
+			t.Errorf("%s: found once, %s", name, r)
+		}
+		if err := b.decide(VerbAck, plain); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: settled without a reason: %v", name, err)
+		}
+	}
+}
+
+// An undo takes back what the decision alone had said, and nothing that was shown.
+func TestAnUndoLeavesNothingOfItsDecision(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		make     func(b *bench, a string)
+		effects  int
+		receipts string
+		conflict Conflict
+	}{
+		{"a slip of two receipts", func(b *bench, _ string) { _ = b.confirm("r1", "via dashboard") }, 0, "", NoConflict},
+		{"one of them was found too", func(b *bench, _ string) { _ = b.confirm("r1", "r2"); b.observe(Landed, 1, "r2") }, 1, "r2", NoConflict},
+		{"both were found", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Duplicated, 2, "r1", "r2") }, 2, "r1 r2", Duplicate},
+		{"the other one was found", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Landed, 1, "r2") }, 1, "r2", NoConflict},
+		{"confirmed, and not there", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Absent, 0) }, 0, "", NoConflict},
+		{"denied, and found", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Landed, 1, "r1") }, 1, "r1", NoConflict},
+		{"denied, and answered late", func(b *bench, a string) { _ = b.decide(VerbDeny); b.settle(a, OutcomeCommitted, receipt("r1")) }, 1, "r1", Contradiction},
+		{"two that were dealt with", func(b *bench, _ string) { b.observe(Duplicated, 2, "r1", "r2"); _ = b.say(BothWanted) }, 2, "r1 r2", Duplicate},
+		{"one that was disowned", func(b *bench, _ string) {
+			_ = b.decide(VerbDeny)
+			b.observe(Landed, 1, "r1")
+			_ = b.say(NotLanded)
+		}, 1, "r1", NoConflict},
+	} {
+		b, a := doubt(t)
+		c.make(b, a)
+		if err := b.decide(VerbUndo); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		o := b.rec.Operation
+		slices.Sort(o.Receipts)
+		if o.State != Uncertain || o.Effects != c.effects || strings.Join(o.Receipts, " ") != c.receipts || o.Conflict != c.conflict || !o.HandsOff {
+			t.Errorf("%s: %s, %d effects %v, conflict %q (%s), hands off %t", c.name, o.State, o.Effects, o.Receipts, o.Conflict, o.ConflictNote, o.HandsOff)
+		}
+	}
+}

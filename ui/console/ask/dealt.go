@@ -1,0 +1,116 @@
+package ask
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+)
+
+const needReference = "a reference: the refund, the ticket, the commit"
+
+// Then opens the next dialog of a question in two steps.
+type Then struct{ *dialog.Dialog }
+
+// Ack asks what is true of a conflict. Where one effect was found and no send was
+// allowed since, that it landed once is one y.
+func (c Case) Ack() *dialog.Dialog {
+	d := c.about("Dealt with: what is true?")
+	c.wasInConflict(d)
+	rec := c.told().Record
+	d.Keys = map[string]dialog.Action{}
+	for i, truth := range ledger.Truths {
+		key := fmt.Sprint(i + 1)
+		if why := rec.Untrue(truth); why != "" {
+			d.Put(ticket.Fact{Label: safe.Of(key), Text: safe.Say("%s: not here, %s", ticket.Truth(truth), why)})
+			continue
+		}
+		d.Put(ticket.Fact{Label: safe.Of(key), Text: safe.Say("%s: %s", ticket.Truth(truth), c.becomes(truth))})
+		d.Keys[key] = Then{c.dealtWith(truth)}
+	}
+	if receipt, ok := rec.FoundOnce(); ok {
+		d.Add("NO SEND", "was allowed since: nothing is there twice")
+		d.Yes = safe.Say("y it landed once, %s", receipt).String()
+		d.Submit = func(time.Time) (dialog.Action, string) {
+			return c.decide(ledger.Decision{Verb: ledger.VerbAck, Truth: ledger.LandedOnce}, safe.Say("recorded as landed")), ""
+		}
+	}
+	return d
+}
+
+// wasInConflict adds what a conflict is about.
+func (c Case) wasInConflict(d *dialog.Dialog) {
+	o := &c.told().Record.Operation
+	d.Add("WAS", "%s%s", strings.ToLower(ticket.Conflict(o.Conflict)), ticket.Colon(o.ConflictNote))
+	if len(o.Receipts) > 0 {
+		d.Add("COVERS", "%s; a receipt found later raises it again", ticket.List(o.Receipts))
+	}
+	c.warn(d)
+}
+
+// becomes says what a truth makes of the operation.
+func (c Case) becomes(truth ledger.Truth) safe.Text {
+	o := &c.told().Record.Operation
+	switch truth {
+	case ledger.TakenBack:
+		if o.Effects > 1 || len(o.Receipts) > 1 || o.Conflict == ledger.PossibleDuplicate {
+			return safe.Say("one stands, with the reference of what was taken back")
+		}
+		return safe.Say("nothing stands, and its pipeline is refused; its reference is asked")
+	case ledger.BothWanted:
+		return safe.Say("it landed, and every effect stays")
+	case ledger.LandedOnce:
+		return safe.Say("it landed, with one receipt")
+	}
+	return safe.Say("what was found is not this one's; sending again is at own risk")
+}
+
+// dealtWith asks for what a truth needs, and for no more.
+func (c Case) dealtWith(truth ledger.Truth) *dialog.Dialog {
+	title := ticket.Truth(truth)
+	d := c.about("%s?")
+	d.Title = safe.Say("%s?", strings.ToUpper(title[:1])+title[1:])
+	c.wasInConflict(d)
+	d.Add("WILL", "settle it: %s. indoubt takes nothing back itself", c.becomes(truth))
+	d.Add("UNDO", "U puts it back in doubt")
+	o := &c.told().Record.Operation
+	reason, reference, receipt := dialog.TextField("How do you know", ""), dialog.TextField("Reference", ""), dialog.TextField("Receipt", "")
+	d.Fields, d.Do = []*dialog.Field{reason}, "Settle it"
+	switch truth {
+	case ledger.TakenBack:
+		d.Fields = []*dialog.Field{reference, dialog.TextField("What was done", "")}
+		reason = d.Fields[1]
+	case ledger.LandedOnce:
+		if len(o.Receipts) == 1 {
+			receipt = dialog.TextField("Receipt", o.Receipts[0])
+		}
+		d.Fields = []*dialog.Field{receipt, reason}
+	}
+	d.Submit = func(time.Time) (dialog.Action, string) {
+		dec := ledger.Decision{Verb: ledger.VerbAck, Truth: truth, Reason: reason.Value(), Reference: reference.Value()}
+		if truth == ledger.LandedOnce {
+			dec.Receipts = splitReceipts(receipt.Value())
+		}
+		fault := ""
+		switch known := slices.Contains(o.Receipts, receipt.Value()); {
+		case truth == ledger.TakenBack:
+			fault = missing(reference, needReference)
+		case truth == ledger.LandedOnce && len(o.Receipts) > 1 && receipt.Value() == "":
+			fault = "which of them it is: " + ticket.List(o.Receipts).String()
+		case truth == ledger.LandedOnce && len(dec.Receipts) > 1:
+			fault = "one receipt: it landed once"
+		case known && dec.Reason == "":
+			dec.Reason = "it is " + receipt.Value()
+		default:
+			fault = missing(reason, "say how you know: it is read when it was wrong")
+		}
+		return c.decide(dec, safe.Say("dealt with")), cmp.Or(fault)
+	}
+	return d
+}
