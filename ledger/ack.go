@@ -26,6 +26,11 @@ const (
 // Truths are all of them, as a person is asked.
 var Truths = []Truth{TakenBack, BothWanted, LandedOnce, NotLanded}
 
+// Words are the truth in a sentence.
+func (t Truth) Words() string {
+	return map[Truth]string{TakenBack: "taken back outside", BothWanted: "both were wanted", LandedOnce: "it landed once", NotLanded: "it did not land"}[t]
+}
+
 // Untrue says why a truth cannot be said of this record, or "".
 func (r *Record) Untrue(t Truth) string {
 	o := r.Operation

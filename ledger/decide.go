@@ -133,7 +133,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	if len(d.Receipts) > 0 {
 		more["receipts"] = d.Receipts
 	}
-	if d.Truth != "" {
+	if d.Verb == VerbAck {
 		more["truth"] = d.Truth
 	}
 	if d.Reference != "" {
@@ -226,15 +226,18 @@ func (d Decision) confirm(rec *Record, o *Operation) {
 
 // reason is what the history keeps; the database insists on one.
 func (d Decision) reason() string {
-	if r := strings.TrimSpace(d.Reason); r != "" {
+	r := strings.TrimSpace(d.Reason)
+	if d.Verb == VerbAck {
+		words := append([]string{d.Truth.Words()}, d.Receipts...)
+		if d.Truth == TakenBack {
+			words = append(words, strings.TrimSpace(d.Reference))
+		}
+		return strings.TrimSuffix(strings.Join(words, ", ")+": "+r, ": ")
+	}
+	if r != "" {
 		return r
 	}
 	switch d.Verb {
-	case VerbAck:
-		if d.Truth == TakenBack {
-			return "taken back outside: " + strings.TrimSpace(d.Reference)
-		}
-		return "it landed once, as a check found"
 	case VerbConfirm:
 		if len(d.Receipts) > 0 {
 			return "it landed: " + strings.Join(d.Receipts, ", ")

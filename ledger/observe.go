@@ -185,16 +185,15 @@ func proven(attempts []Attempt) []Attempt {
 // observeSettled compares a verdict with what is recorded. It never changes a
 // settled state: it raises what disagrees (I9).
 func observeSettled(o *Operation, read Read) {
-	fresh := slices.ContainsFunc(read.Receipts, func(r string) bool { return !slices.Contains(o.Receipts, r) && !slices.Contains(o.AckedReceipts, r) })
+	found := len(read.Receipts) > 0
 	switch {
-	case o.State == Committed && read.Verdict == Landed && slices.ContainsFunc(read.Receipts, func(r string) bool { return slices.Contains(o.ClaimedReceipts, r) }):
+	case o.State == Committed && read.Verdict == Landed && found && slices.Contains(o.ClaimedReceipts, read.Receipts[0]):
 		learn(o, read.Receipts[0]) // a person was right
 		o.Verdict = Landed
-	case read.Verdict != Mismatch && len(read.Receipts) > 0 && dealtWith(*o, read.Receipts):
-	case o.State == Committed && read.Verdict == Landed && len(read.Receipts) > 0 && !slices.Contains(o.Receipts, read.Receipts[0]):
+	case found && read.Verdict != Mismatch && dealtWith(*o, read.Receipts):
+	case o.State == Committed && read.Verdict == Landed && found && !slices.Contains(o.Receipts, read.Receipts[0]):
 		foundAnother(o, read)
-	case o.Verdict == read.Verdict && !fresh && (read.Verdict != Duplicated || len(read.Receipts) == 0 && read.Found <= max(o.Effects, 2)):
-		// nothing new, and perhaps dealt with
+	case o.Verdict == read.Verdict && !read.tells(o): // perhaps dealt with
 	case read.Verdict == Duplicated:
 		for _, r := range read.Receipts {
 			learn(o, r)
@@ -220,6 +219,15 @@ func observeSettled(o *Operation, read Read) {
 		raise(o, Contradiction, fmt.Sprintf("recorded as %s by %s (%s), but a later check found it", o.State, o.Actor, o.Reason))
 		o.Verdict, o.Effects, o.HandsOff = read.Verdict, max(o.Effects, read.Found), true
 	}
+}
+
+// tells reports whether a read says more than the one before it that had the same
+// verdict: another receipt, or without receipts another effect.
+func (r Read) tells(o *Operation) bool {
+	if r.Verdict == Duplicated {
+		return len(r.Receipts) > 0 || r.Found > max(o.Effects, 2)
+	}
+	return slices.ContainsFunc(r.Receipts, func(id string) bool { return !slices.Contains(o.Receipts, id) && !slices.Contains(o.AckedReceipts, id) })
 }
 
 // foundAnother deals with one effect found that is not one of those known: two

@@ -23,6 +23,7 @@ type decideFlags struct {
 
 	receipts  []string
 	reference string
+	truth     string // ack
 	until     string
 	request   string // retry: the digest of what may be sent
 }

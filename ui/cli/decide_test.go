@@ -26,6 +26,7 @@ func TestDecidingVerbs(t *testing.T) {
 	if o := b.rec(4).Operation; o.Conflict != ledger.Duplicate || o.Effects != 2 {
 		t.Errorf("two receipts: %+v", o)
 	}
+	b.want(2, "ack", b.at(4), "--reason", "refunded")
 	b.want(0, "ack", b.at(4), "--reason", "refunded", "--reference", "re_1")
 	b.want(0, "park", b.at(5), "--until", "2h")
 	if until := b.rec(5).Operation.ParkedUntil; !until.Equal(b.now.Add(2 * time.Hour)) {
@@ -64,6 +65,9 @@ func TestWithoutATerminalDecidingNeedsTheVersion(t *testing.T) {
 	before := b.lastEvent()
 	for _, verb := range []string{"confirm", "deny", "abandon", "ack", "undo", "retry"} {
 		args := []string{verb, id(1), "--reason", "r"}
+		if verb == "ack" {
+			args = append(args, "--truth", "not_landed")
+		}
 		if a := b.json(2, args...); !strings.Contains(a.Error.Message, "version") {
 			t.Errorf("%s: %+v", verb, a.Error)
 		}
@@ -102,7 +106,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	before := b.lastEvent()
 	for _, args := range [][]string{
 		{"confirm", b.at(1)}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"park", b.at(1), "--until", "1h"},
-		{"note", id(1), "--reason", "r"}, {"ack", b.at(2), "--reason", "r"}, {"undo", b.at(2), "--reason", "r"},
+		{"note", id(1), "--reason", "r"}, {"ack", b.at(2), "--truth", "both_wanted", "--reason", "r"}, {"undo", b.at(2), "--reason", "r"},
 		{"hold", "--all", "--reason", "r"}, {"hold", "stripe.charge", "--reason", "r"}, {"hold", "--downstream", "stripe", "--reason", "r"},
 	} {
 		a := b.json(0, append(args, "--dry-run", "--idempotency-key", "k")...)
@@ -237,7 +241,7 @@ func TestReadOnlyRefusesEveryChange(t *testing.T) {
 	b.doubt(1, "stripe.charge", charge)
 	before := b.lastEvent()
 	for _, args := range [][]string{
-		{"confirm", b.at(1)}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"ack", b.at(1), "--reason", "r"},
+		{"confirm", b.at(1)}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"ack", b.at(1), "--truth", "not_landed", "--reason", "r"},
 		{"park", b.at(1), "--until", "1h"}, {"undo", b.at(1), "--reason", "r"}, {"note", id(1), "--reason", "r"}, {"retry", b.at(1)},
 		{"hold", "--all", "--reason", "r"}, {"release", "--all", "--reason", "r"}, {"reconcile"}, {"reconcile", id(1)}, {"reconcile", "--watch"},
 		{"init"}, {"adopt"}, {"policy", "init", filepath.Join(b.dir, "new.yaml")},

@@ -126,7 +126,7 @@ func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 	if o := b.op(id(2)); o.State != ledger.Abandoned {
 		t.Fatalf("%+v", o)
 	}
-	b.cursorOn(1).keys("D").text("cancelled second").keys("tab").text("ref 9").keys("tab", "enter")
+	b.cursorOn(1).keys("D").shows("what is true").keys("1").text("ref 9").keys("tab").text("cancelled second").keys("tab", "enter")
 	if o := b.op(id(1)); o.Conflict != ledger.NoConflict || len(o.AckedReceipts) != 2 {
 		t.Fatalf("%+v", o)
 	}

@@ -125,6 +125,9 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Name:
 		m.actor.Name, m.o.AskName = a.Name, false
 		return m.pressBinding(a.Key)
+	case ask.Then:
+		m.show(a.Dialog)
+		return nil
 	case ask.Key:
 		return m.pressBinding(string(a))
 	case ask.Copy:
@@ -222,7 +225,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 		if a.Verb == ticket.Retry {
 			return act.Sent(engine.Retry(ctx, reconcile.RetryRequest{ID: it.ID, Version: it.Version, Basis: it.Basis, Showing: it.Showing, Reason: a.Reason, Actor: actor, ChangeID: change}))
 		}
-		_, err := ledger.Decide(ctx, store, ledger.Decision{ChangeID: change, ID: it.ID, Version: it.Version, Verb: a.Verb, Reason: a.Reason, Actor: actor, Reference: a.Reference, Until: a.Until, RecheckAt: after(clock(), it.Recheck)})
+		_, err := ledger.Decide(ctx, store, ledger.Decision{ChangeID: change, ID: it.ID, Version: it.Version, Verb: a.Verb, Reason: a.Reason, Actor: actor, Truth: a.Truth, Reference: a.Reference, Until: a.Until, RecheckAt: after(clock(), it.Recheck)})
 		return act.Result{Word: a.Done(), Err: err, Trouble: err != nil && !errors.Is(err, ledger.ErrMoved)}
 	})
 	if a.Verb == ticket.Retry {

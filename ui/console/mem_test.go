@@ -485,7 +485,7 @@ func (b *bench) op(id string) ledger.Operation {
 // sam decides about an operation as it stands, from elsewhere.
 func (b *bench) sam(n int, verb ledger.Verb, reason string) {
 	b.t.Helper()
-	d := ledger.Decision{ChangeID: "s", ID: id(n), Version: b.op(id(n)).Version, Verb: verb, Reason: reason, Reference: "r", Actor: ledger.Actor{Name: "sam"}}
+	d := ledger.Decision{ChangeID: "s", ID: id(n), Version: b.op(id(n)).Version, Verb: verb, Reason: reason, Truth: ledger.TakenBack, Reference: "r", Actor: ledger.Actor{Name: "sam"}}
 	if _, err := ledger.Decide(b.t.Context(), b.store, d); err != nil {
 		b.t.Fatal(err)
 	}

@@ -267,11 +267,7 @@ func eventEntry(e ledger.Event) (Entry, bool) {
 	case "abandon":
 		en.What = say("abandoned%s", quoted)
 	case "ack":
-		en.What = say("dealt with: %s", Truth(ledger.Truth(more("truth"))))
-		if r := cmp.Or(more("reference"), more("receipts")); r != "" {
-			en.What = say("%s, %s", en.What, r)
-		}
-		en.What = say("%s%s", en.What, quoted)
+		en.What = say("dealt with%s", Colon(e.Reason))
 	case "park":
 		en.What = say("parked until %s%s", cmp.Or(more("until"), "later"), quoted)
 	case "undo":

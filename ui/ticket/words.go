@@ -31,16 +31,6 @@ var conflicts = map[ledger.Conflict]string{
 // Conflict says what a conflict is.
 func Conflict(c ledger.Conflict) string { return conflicts[c] }
 
-var truths = map[ledger.Truth]string{
-	ledger.TakenBack:  "taken back outside",
-	ledger.BothWanted: "both were wanted",
-	ledger.LandedOnce: "it landed once",
-	ledger.NotLanded:  "it did not land",
-}
-
-// Truth says what is true of an operation that was in conflict.
-func Truth(t ledger.Truth) string { return truths[t] }
-
 var states = map[ledger.State]string{
 	ledger.Pending:   "in flight",
 	ledger.Committed: "landed",

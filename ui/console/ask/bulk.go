@@ -141,11 +141,12 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		return d
 	}
 	reason, count := dialog.TextField("Reason", ""), dialog.TypedField(fmt.Sprintf("Type %d", n))
+	truth := dialog.ChoiceField("What is true", "taken back", "both wanted", "landed once")
 	reference, until := dialog.TextField("Reference", ""), dialog.TextField("Until", "2h")
 	d.Fields, d.Do = []*dialog.Field{reason, count}, fmt.Sprintf("%s %d", bulk[s.Verb].do, n)
 	switch s.Verb {
 	case ledger.VerbAck:
-		d.Fields = slices.Insert(d.Fields, 1, reference)
+		d.Fields = slices.Insert(d.Fields, 0, truth, reference)
 	case ledger.VerbPark:
 		d.Fields = slices.Insert(d.Fields, 1, until)
 	case ticket.Retry:
@@ -158,7 +159,8 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		}
 		switch s.Verb {
 		case ledger.VerbAck:
-			if start.Reference == "" {
+			start.Truth = inBulk[truth.Value()]
+			if start.Truth == ledger.TakenBack && start.Reference == "" {
 				return nil, needReference
 			}
 		case ledger.VerbPark:

@@ -51,6 +51,7 @@ type (
 	Start struct {
 		*Set
 		Reason, Reference string
+		Truth             ledger.Truth
 		Until             time.Time
 	}
 	// GoOn lets a bulk run go on, Stop ends it.

@@ -1,7 +1,6 @@
 package ask
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,9 @@ import (
 )
 
 const needReference = "a reference: the refund, the ticket, the commit"
+
+// inBulk are the truths that can be said of several at once, and their short names.
+var inBulk = map[string]ledger.Truth{"taken back": ledger.TakenBack, "both wanted": ledger.BothWanted, "landed once": ledger.LandedOnce}
 
 // Then opens the next dialog of a question in two steps.
 type Then struct{ *dialog.Dialog }
@@ -28,10 +30,10 @@ func (c Case) Ack() *dialog.Dialog {
 	for i, truth := range ledger.Truths {
 		key := fmt.Sprint(i + 1)
 		if why := rec.Untrue(truth); why != "" {
-			d.Put(ticket.Fact{Label: safe.Of(key), Text: safe.Say("%s: not here, %s", ticket.Truth(truth), why)})
+			d.Put(ticket.Fact{Label: safe.Of(key), Text: safe.Say("%s: not here, %s", truth.Words(), why)})
 			continue
 		}
-		d.Put(ticket.Fact{Label: safe.Of(key), Text: safe.Say("%s: %s", ticket.Truth(truth), c.becomes(truth))})
+		d.Put(ticket.Fact{Label: safe.Of(key), Text: safe.Say("%s: %s", truth.Words(), c.becomes(truth))})
 		d.Keys[key] = Then{c.dealtWith(truth)}
 	}
 	if receipt, ok := rec.FoundOnce(); ok {
@@ -60,21 +62,21 @@ func (c Case) becomes(truth ledger.Truth) safe.Text {
 	switch truth {
 	case ledger.TakenBack:
 		if o.Effects > 1 || len(o.Receipts) > 1 || o.Conflict == ledger.PossibleDuplicate {
-			return safe.Say("one stands, with the reference of what was taken back")
+			return safe.Say("one stands; its reference is asked")
 		}
 		return safe.Say("nothing stands, and its pipeline is refused; its reference is asked")
 	case ledger.BothWanted:
 		return safe.Say("it landed, and every effect stays")
 	case ledger.LandedOnce:
-		return safe.Say("it landed, with one receipt")
+		return safe.Say("one effect is this one's, with its receipt")
 	}
 	return safe.Say("what was found is not this one's; sending again is at own risk")
 }
 
 // dealtWith asks for what a truth needs, and for no more.
 func (c Case) dealtWith(truth ledger.Truth) *dialog.Dialog {
-	title := ticket.Truth(truth)
-	d := c.about("%s?")
+	title := truth.Words()
+	d := c.about("What is true?")
 	d.Title = safe.Say("%s?", strings.ToUpper(title[:1])+title[1:])
 	c.wasInConflict(d)
 	d.Add("WILL", "settle it: %s. indoubt takes nothing back itself", c.becomes(truth))
@@ -110,7 +112,7 @@ func (c Case) dealtWith(truth ledger.Truth) *dialog.Dialog {
 		default:
 			fault = missing(reason, "say how you know: it is read when it was wrong")
 		}
-		return c.decide(dec, safe.Say("dealt with")), cmp.Or(fault)
+		return c.decide(dec, safe.Say("dealt with")), fault
 	}
 	return d
 }

@@ -1,0 +1,62 @@
+package console
+
+import (
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// foundSince is a night on which sam recorded row 2 as not landed, and a check found it.
+func foundSince(t *testing.T, verdict ledger.Verdict, receipts ...string) *bench {
+	t.Helper()
+	b := nightBench(t, 80, 24)
+	b.sam(2, ledger.VerbDeny, "their support says no")
+	o := b.op(id(2))
+	_, err := ledger.Observe(t.Context(), b.store, ledger.Observation{ChangeID: "found", Version: o.Version, Confirm: true, Deny: true,
+		Actor: ledger.Actor{Name: "checks", Machine: true},
+		Read:  ledger.Read{ID: "r-found", OperationID: o.ID, BeganAt: b.now, EndedAt: b.now, Verdict: verdict, Reason: "found", Found: len(receipts), Receipts: receipts}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wait(time.Second)
+	return b.cursorOn(2)
+}
+
+// Where a check found one effect of what a person had denied, D and y settle it.
+func TestAWrongDecisionIsMendedByOneY(t *testing.T) {
+	b := foundSince(t, ledger.Landed, "pi_9")
+	b.keys("D").shows("what is true", "pi_9", "y it landed once, pi_9", "taken back outside", "not here").keys("y")
+	if o := b.op(id(2)); o.State != ledger.Committed || o.Conflict != ledger.NoConflict || o.Receipt() != "pi_9" || o.Actor != "maya" {
+		t.Fatalf("%s, %q, %q by %s", o.State, o.Conflict, o.Receipts, o.Actor)
+	}
+}
+
+// Elsewhere D asks what is true first, and then for what that needs and no more.
+func TestDealingWithAConflictAsksWhatIsTrue(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict ledger.Verdict
+		found   []string
+		do      func(b *bench)
+		state   ledger.State
+	}{
+		"taken back":           {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("1", "tab", "tab", "enter").shows("a reference") }, ledger.Failed},
+		"with its reference":   {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("1").text("re_1").keys("tab", "tab", "enter") }, ledger.Abandoned},
+		"both, which were one": {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("2").shows("what is true") }, ledger.Failed},
+		"both wanted":          {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("2").text("two orders").keys("tab", "enter") }, ledger.Committed},
+		"which of them":        {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("3", "tab", "tab", "enter").shows("which of them") }, ledger.Failed},
+		"one of them":          {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("3").text("pi_9").keys("tab", "tab", "enter") }, ledger.Committed},
+		"different":            {ledger.Mismatch, []string{"pi_9"}, func(b *bench) { b.keys("y").shows("what is true") }, ledger.Failed},
+		"not this one":         {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("4").text("that is another order's").keys("tab", "enter") }, ledger.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := foundSince(t, c.verdict, c.found...)
+			c.do(b.keys("D"))
+			o := b.op(id(2))
+			settled := o.Conflict == ledger.NoConflict
+			if o.State != c.state || settled != (c.state != ledger.Failed || name == "not this one") {
+				t.Fatalf("%s, conflict %q", o.State, o.Conflict)
+			}
+		})
+	}
+}
