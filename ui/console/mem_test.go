@@ -339,6 +339,8 @@ type bench struct {
 	now   time.Time
 	quit  bool
 	copy  []string
+	busy  bool      // looks at the ledger take until release
+	held  []tea.Cmd // which they are
 }
 
 func newBench(t testing.TB, w, h int, o Options) *bench {
@@ -388,6 +390,15 @@ func (b *bench) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return
 	}
+	if b.busy {
+		b.held = append(b.held, cmd)
+		return
+	}
+	b.step(cmd)
+}
+
+// step carries out one command.
+func (b *bench) step(cmd tea.Cmd) {
 	switch msg := cmd().(type) {
 	case nil:
 	case tea.BatchMsg:

@@ -159,6 +159,8 @@ func (m *Root) back() tea.Cmd {
 		m.help()
 	case m.screen == onDetail:
 		m.goTo(onList)
+	case m.feed.Search.Running:
+		return m.feed.Stop()
 	case m.table.Anchor != "":
 		m.table.Anchor = ""
 	case len(m.table.Marks) > 0:
@@ -180,7 +182,7 @@ func (m *Root) goTab(t ledger.Tab) tea.Cmd {
 // setFilter shows another selection, from its top.
 func (m *Root) setFilter(f ledger.Filter) tea.Cmd {
 	if !m.table.SetFilter(f) {
-		return nil
+		return m.feed.GoOn()
 	}
 	return m.feed.Restart()
 }

@@ -127,7 +127,7 @@ func (m *Root) first() {
 // Init starts following the ledger and the clock.
 func (m *Root) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.feed.Listen(), m.tick(), m.feed.Details()}
-	if !m.table.Read && m.feed.Lost == nil {
+	if (!m.table.Read || m.feed.Search.Running) && m.feed.Lost == nil {
 		cmds = append(cmds, m.feed.Reload())
 	}
 	if m.theme == "auto" && !noColour() {

@@ -93,14 +93,17 @@ type sheet struct {
 
 func (s *sheet) add(lines ...string) { s.lines = append(s.lines, lines...) }
 
-// list draws the list, with the detail of its row where there is room.
-func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header) {
+// list draws the list, with the detail of its row where there is room; esc is what Esc
+// does to a search.
+func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Format) {
 	s.add(t.Tabs(s.Frame, f.Counts, s.w), s.Faint.Render(draw.Rule(s.w)))
 	if s.rows <= 0 {
 		return
 	}
 	heads := t.Heads(s.Frame, s.listW)
-	rows := t.Lines(s.Frame, s.listW, s.rows, f.Ticket, func(w int) []string { return h.Nothing(t.Tab, t.Filter.Text, w) })
+	search := h.Searching(s.listW, esc)
+	rows := t.Lines(s.Frame, s.listW, s.rows-len(search), f.Ticket, func(w int) []string { return h.Nothing(t.Tab, t.Filter.Text, w) })
+	rows = append(rows, search...)
 	if s.beside > 0 {
 		side := s.window(s.besideList(), s.beside, s.rows+1, 0)
 		bar := s.Faint.Render("│")

@@ -42,7 +42,11 @@ func (m *Root) draw() []string {
 	case onDetail:
 		s.whole(m.table.Tab)
 	default:
-		s.list(m.table, m.feed, h)
+		esc := safe.Format("esc stops")
+		if m.prompt != nil { // there esc takes the filter back
+			esc = "↵ keeps the filter"
+		}
+		s.list(m.table, m.feed, h, esc)
 	}
 	if s.foot > 0 {
 		s.add(m.Faint.Render(draw.Rule(m.w)))

@@ -56,6 +56,7 @@ type Snapshot struct {
 	Info   ledger.Info
 	Holds  []ledger.Hold
 	Health []reconcile.Health
+	Search Search
 	Looks  bool  // its engine settles nothing: another one works under another policy
 	Lost   error // why the ledger cannot be read now
 	LostAt time.Time
@@ -87,6 +88,8 @@ type Feed struct {
 	briefs map[string]*Brief
 	seq    int64
 
+	looks     context.Context // ends when another list is read
+	dropLooks context.CancelFunc
 	gen       int
 	loading   bool // a look at the ledger is under way
 	resting   bool // or the pause after one
@@ -127,6 +130,7 @@ type (
 // New follows a ledger until ctx ends.
 func New(ctx context.Context, o Options) *Feed {
 	f := &Feed{Store: o.Store, judge: o.Judge, o: o, ctx: ctx, briefs: map[string]*Brief{}}
+	f.looks, f.dropLooks = context.WithCancel(ctx)
 	f.startWatch()
 	return f
 }
@@ -228,7 +232,13 @@ func (f *Feed) First() News {
 
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
-	w.gen, w.zone = f.gen, f.o.Zone
+	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
+	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment
+		w.within = moment
+	}
+	if w.steps = f.Search.Running; w.steps {
+		w.after, w.Limit, w.within = f.Search.next, f.Search.want, stride
+	}
 	return w
 }
 
@@ -249,19 +259,24 @@ func (f *Feed) Reload() tea.Cmd {
 
 // Restart reads another list.
 func (f *Feed) Restart() tea.Cmd {
-	f.gen++ // a look that is under way was for the old list
-	f.loading, f.resting, f.extending = false, false, false
+	f.forsake()
+	f.Search = Search{}
 	return f.Reload()
 }
 
 // More reads the page after the last row read.
 func (f *Feed) More(after string) tea.Cmd {
-	if f.extending || f.loading {
+	if f.extending || f.loading || f.Search.Unfinished() {
 		return nil
+	}
+	if f.Search.long {
+		f.Search.Running, f.Search.next, f.Search.want = true, after, 500
+		f.forsake()
+		return f.Reload()
 	}
 	f.extending = true
 	w := f.wanted()
-	w.after, w.Known, w.Limit = after, nil, 500
+	w.after, w.Known, w.Gone, w.Limit = after, nil, nil, 500
 	return f.load(w)
 }
 
@@ -309,23 +324,28 @@ func (f *Feed) Update(msg tea.Msg) (News, tea.Cmd) {
 }
 
 func (f *Feed) looked(msg Looked) (News, tea.Cmd) {
-	if msg.after != "" {
+	further := msg.after != "" && !msg.steps
+	if further {
 		f.extending = false
 	}
-	if msg.gen != f.gen {
+	switch {
+	case msg.gen != f.gen || further && msg.err != nil:
 		return News{}, nil
-	}
-	if msg.after != "" {
-		if msg.err != nil {
-			return News{}, nil
+	case further:
+		news := News{More: msg.extends(), Drawn: true}
+		if f.searched(&msg); f.Search.Running {
+			return news, f.Reload()
 		}
-		return News{More: &msg.Page, Drawn: true}, nil
+		return news, nil
 	}
 	news := f.took(msg)
 	f.loading = false
 	if msg.err != nil {
 		f.again = false
 		return news, f.Listen()
+	}
+	if f.Search.Running {
+		return news, f.Reload()
 	}
 	f.again, f.resting = f.again || msg.rest, true
 	return news, f.o.After(f.rest(msg.cost), Rested{f.gen})
@@ -363,7 +383,10 @@ func (f *Feed) took(msg Looked) News {
 		}
 	}
 	f.stale(msg.Rows)
-	news.Page = &msg.Page
+	f.searched(&msg)
+	if news.Page = &msg.Page; msg.steps {
+		news.More = msg.extends()
+	}
 	return news
 }
 

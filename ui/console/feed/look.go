@@ -38,9 +38,13 @@ type Wanted struct {
 	Visible int      // rows on the screen
 	Gone    []string // rows known to have left: read again only when something was written about them
 
-	gen   int
-	after string // one further page instead of the list from its start
-	zone  *time.Location
+	gen    int
+	after  string         // one further page instead of the list from its start
+	within time.Duration  // how long its filter may search; 0: to the end
+	steps  bool           // a search goes on, from after
+	lately bool           // of a long search: what changed since the look before
+	known  ledger.Needing // what the filter hides, as far as is known
+	zone   *time.Location
 }
 
 // Page is a list as it was read.
@@ -48,12 +52,19 @@ type Page struct {
 	Rows []Row
 	Next string         // cursor of the page after it
 	Left map[string]Row // what became of rows that were known and are not in it
+	Part bool           // only what changed: rows that are in neither stay as they were
 }
 
 // Looked is one look at the ledger.
 type Looked struct {
 	Wanted
 	Page
+	in     map[string]bool // rows of the page
+	more   []Row           // of the further page
+	found  int             // rows in what was read of the list
+	tried  int             // operations that it searched
+	cursor string          // where it goes on
+	missed bool            // more was written than could be followed
 	counts ledger.Counts
 	hidden ledger.Needing
 	info   ledger.Info
@@ -70,7 +81,7 @@ type Looked struct {
 }
 
 func (f *Feed) load(w Wanted) tea.Cmd {
-	store, engine, now, seq, ctx := f.Store, f.o.Engine, f.o.Clock(), f.seq, f.ctx
+	store, engine, now, seq, ctx := f.Store, f.o.Engine, f.o.Clock(), f.seq, f.looks
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
@@ -85,44 +96,82 @@ func (f *Feed) load(w Wanted) tea.Cmd {
 }
 
 func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq int64) (msg Looked) {
-	msg.Wanted, msg.took, msg.seq, msg.moved = w, now, seq, map[string]bool{}
+	msg.Wanted, msg.took, msg.seq, msg.moved, msg.in = w, now, seq, map[string]bool{}, map[string]bool{}
 	fail := func(what string, err error) Looked {
 		msg.err = fmt.Errorf("%s: %w", what, err)
 		return msg
 	}
-	page, err := store.Page(ctx, ledger.Query{Tab: w.Tab, Filter: w.Filter, Order: w.Order, Now: now, After: w.after, Limit: w.Limit})
-	if err != nil {
-		return fail("read the list", err)
+	// The history comes first: what it tells of is in the list that is read after it.
+	var err error
+	if msg.info, err = store.Info(ctx); err != nil {
+		return fail("read what the ledger is", err)
 	}
-	msg.Next = page.Next
-	in := make(map[string]bool, len(page.Rows))
-	for _, r := range page.Rows {
-		in[r.ID] = true
-		msg.Rows = append(msg.Rows, Row{ID: r.ID, Row: r})
+	events := msg.info.LastSeq - seq
+	if err = msg.follow(ctx, store, events); err != nil {
+		return fail("follow the history", err)
+	}
+	if err = msg.read(ctx, store, events); err != nil {
+		return fail("read the list", err)
 	}
 	if msg.counts, err = store.Counts(ctx, now); err != nil {
 		return fail("count", err)
 	}
-	if len(w.Filter.Terms) > 0 && w.after == "" {
-		shown, err := store.Needing(ctx, w.Filter, now)
-		if err != nil {
-			return fail("count what the filter hides", err)
-		}
-		msg.hidden = msg.counts.Without(shown)
-	}
-	if msg.info, err = store.Info(ctx); err != nil {
-		return fail("read what the ledger is", err)
+	if msg.hidden, err = msg.hides(ctx, store, events); err != nil {
+		return fail("count what the filter hides", err)
 	}
 	if msg.holds, err = store.Holds(ctx, now); err != nil {
 		return fail("read the holds", err)
 	}
-	if err := msg.follow(ctx, store); err != nil {
-		return fail("follow the history", err)
-	}
-	if err := msg.whereTo(ctx, store, in); err != nil {
+	if err := msg.whereTo(ctx, store); err != nil {
 		return fail("read what became of a row", err)
 	}
 	return msg
+}
+
+// read reads the list, a further page of it, or what changed in it.
+func (msg *Looked) read(ctx context.Context, store ledger.Lister, events int64) error {
+	if msg.steps || !msg.lately {
+		page, err := store.Page(ctx, ledger.Query{Tab: msg.Tab, Filter: msg.Filter, Order: msg.Order, Now: msg.took, After: msg.after, Limit: msg.Limit, Within: msg.within})
+		if err != nil {
+			return err
+		}
+		msg.found, msg.tried, msg.cursor = len(page.Rows), page.Searched, page.Next
+		if msg.steps || msg.after != "" {
+			for _, r := range page.Rows {
+				msg.more = append(msg.more, Row{ID: r.ID, Row: r})
+			}
+		} else {
+			msg.Next = page.Next
+			msg.add(page.Rows)
+		}
+	}
+	if msg.lately || msg.found < msg.Limit && msg.cursor != "" && len(msg.Known) > 0 {
+		return msg.recent(ctx, store, events)
+	}
+	return nil
+}
+
+// hides is what needs a person and is left out by the filter. While a search goes on it
+// is counted again only where something was written.
+func (msg *Looked) hides(ctx context.Context, store ledger.Lister, events int64) (ledger.Needing, error) {
+	switch {
+	case len(msg.Filter.Terms) == 0 || msg.after != "" && !msg.steps:
+		return ledger.Needing{}, nil
+	case msg.steps && events == 0:
+		return msg.known, nil
+	}
+	shown, err := store.Needing(ctx, msg.Filter, msg.took)
+	return msg.counts.Without(shown), err
+}
+
+// add adds rows to the page.
+func (msg *Looked) add(rows []ledger.Row) {
+	for _, r := range rows {
+		if !msg.in[r.ID] {
+			msg.in[r.ID] = true
+			msg.Rows = append(msg.Rows, Row{ID: r.ID, Row: r})
+		}
+	}
 }
 
 // manyEvents is how much history one look reads as a whole. Beside a busy writer
@@ -131,10 +180,10 @@ const manyEvents = 200
 
 // follow learns from what was written since the look before which details are
 // out of date. The first look needs none of it.
-func (msg *Looked) follow(ctx context.Context, store ledger.Feed) error {
+func (msg *Looked) follow(ctx context.Context, store ledger.Feed, n int64) error {
 	since := msg.seq
 	msg.seq = msg.info.LastSeq
-	switch n := msg.info.LastSeq - since; {
+	switch {
 	case since == 0 || n <= 0:
 		return nil
 	case n <= manyEvents:
@@ -145,7 +194,11 @@ func (msg *Looked) follow(ctx context.Context, store ledger.Feed) error {
 		return err
 	}
 	msg.others = true
-	for _, id := range slices.Concat(msg.Known[:min(len(msg.Known), msg.Visible)], msg.Gone) {
+	known := msg.Known[:min(len(msg.Known), msg.Visible)]
+	if msg.lately { // a row below the screen is read for its change alone
+		known = msg.Known
+	}
+	for _, id := range slices.Concat(known, msg.Gone) {
 		events, err := store.Events(ctx, id, since, 1)
 		if err != nil {
 			return err
@@ -160,22 +213,19 @@ func (msg *Looked) follow(ctx context.Context, store ledger.Feed) error {
 const ReadLeft = 300
 
 // whereTo reads what became of rows that are not in the list any more.
-func (msg *Looked) whereTo(ctx context.Context, store ledger.Reader, in map[string]bool) error {
-	if msg.after != "" {
-		return nil
-	}
+func (msg *Looked) whereTo(ctx context.Context, store ledger.Reader) error {
 	var ids []string
 	for _, id := range msg.Known {
-		if !in[id] {
+		if !msg.in[id] && (!msg.lately || msg.moved[id]) {
 			ids = append(ids, id)
 		}
 	}
 	for _, id := range msg.Gone {
-		if msg.moved[id] && !in[id] {
+		if msg.moved[id] && !msg.in[id] {
 			ids = append(ids, id)
 		}
 	}
-	more := len(ids) > ReadLeft
+	more := len(ids) > ReadLeft && !msg.lately
 	if more {
 		ids = ids[:ReadLeft]
 	}

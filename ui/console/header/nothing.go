@@ -30,6 +30,10 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 		say(h.Text, "")
 		say(h.Text, "indoubt run --kind post -- curl --fail-with-body …")
 		say(h.Faint, "records a write of your pipeline; it appears here by itself.")
+	case h.Search.Running:
+		say(h.Strong, "Nothing matches /%s so far.", filter)
+	case h.Search.Stopped:
+		say(h.Strong, "Nothing matches /%s in what was searched. The rest may hold some.", filter)
 	case filter != "":
 		say(h.Strong, "Nothing in this list matches /%s", filter)
 		say(h.Faint, "esc shows all of it, 0 looks in every list")
@@ -64,4 +68,20 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 		say(h.Faint, "indoubt policy init writes one to start from.")
 	}
 	return lines
+}
+
+// Searching says under a list how far its filter has come, where that is not to the end:
+// no line, or one of w cells. esc is what Esc does to it.
+func (h *Header) Searching(w int, esc safe.Format) []string {
+	s := h.Search
+	so := safe.Say("about %s of %s", ticket.Money(float64(s.Searched)), ticket.Money(float64(max(s.Of, s.Searched))))
+	switch {
+	case s.Running && h.Lost != nil:
+		return []string{h.Bad.Render(draw.Left(safe.Say(" searched %s, and the ledger is lost", so).String(), w))}
+	case s.Running:
+		return []string{h.Warn.Render(draw.Left(safe.Say(" searched %s… %s", so, safe.Say(esc)).String(), w))}
+	case s.Stopped:
+		return []string{h.Warn.Render(draw.Left(safe.Say(" stopped after %s: not all was searched; / ↵ goes on", so).String(), w))}
+	}
+	return nil
 }

@@ -105,7 +105,7 @@ func (l *Line) typed() dialog.Action {
 	if l.kind != Filter {
 		return nil
 	}
-	f, err := ledger.ParseFilter(l.input.Value())
+	f, err := ledger.ParseFilter(strings.TrimSpace(l.input.Value()))
 	if err != nil {
 		l.fault = fault(err)
 		return nil

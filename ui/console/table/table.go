@@ -119,6 +119,9 @@ func (l *Table) Show(s feed.Row, now time.Time) (other bool) {
 // and the order does not change.
 func (l *Table) Take(p *feed.Page, still bool, now time.Time) {
 	first := !l.Read
+	if p.Part {
+		p = l.whole(p)
+	}
 	l.underHand(now, func() { l.refresh(p, still) })
 	if first {
 		if i := l.Find(l.kept[l.Tab]); i >= 0 {
@@ -265,20 +268,6 @@ func (l *Table) left() []string {
 		}
 	}
 	return out
-}
-
-// Extend appends a further page.
-func (l *Table) Extend(rows []feed.Row, next string) {
-	have := make(map[string]bool, len(l.Items))
-	for i := range l.Items {
-		have[l.Items[i].ID] = true
-	}
-	for _, r := range rows {
-		if !have[r.ID] {
-			l.Items = append(l.Items, r)
-		}
-	}
-	l.Next = next
 }
 
 // refresh takes in the list as it is now. While the order stands still, rows
