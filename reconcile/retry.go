@@ -164,7 +164,7 @@ func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 	case err != nil || a.q.Actor.Machine:
 		return err
 	case a.q.Showing.Digest == "":
-		return refuse("not_shown", "what would be sent was not shown to anybody", "look at it first")
+		return refuse("not_shown", "what would be sent was not shown before", "look at it first")
 	case a.q.Showing.Digest != shown.Digest:
 		return &ChangedError{ID: a.rec.Operation.ID, Was: a.q.Showing.Text, Is: shown.Text}
 	}

@@ -45,7 +45,7 @@ func mayStillWrite(rec ledger.Record) string {
 	if c := rec.Operation.Command; c != nil && len(c.Argv) > 0 {
 		command = c.Argv[0]
 	}
-	why := "nobody has recorded yet that they are gone"
+	why := "it is not recorded yet that they are gone"
 	if found, err := procgroup.Trace(*a); err != nil {
 		why = err.Error()
 	} else if len(found) > 0 {

@@ -86,7 +86,7 @@ func (was files) sameLog(now files) bool { return now.wal.is(was.wal) && now.shm
 
 func lostLog(path string) error {
 	return &DisplacedError{Path: path, Why: "had its log (-wal, -shm) removed or replaced while it was open",
-		Do: "whoever has it open puts that right within seconds; if not, end those that have it open: fuser " + path}
+		Do: "the program that has it open puts that right within seconds; if not, end those that have it open: fuser " + path}
 }
 
 // anchored reports whether everything that is written is where the next one looks

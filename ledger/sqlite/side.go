@@ -12,7 +12,7 @@ import (
 type SideFileError struct{ Path, Why string }
 
 func (e *SideFileError) Error() string {
-	return fmt.Sprintf("%s %s; whoever may write to the ledger's directory has made it: remove it, and see who that is", e.Path, e.Why)
+	return fmt.Sprintf("%s %s; another account that may write to the ledger's directory made it: remove it, and see who that is", e.Path, e.Why)
 }
 
 // PermissionError: this account may not do that with the file. One that may not be

@@ -70,7 +70,7 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	f.BoolVar(&flags.requireKey, "require-key", false, "refuse a write without an Idempotency-Key, where the policy makes none")
 	f.IntVar(&flags.maxBody, "max-body", roundtrip.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
 	f.StringVar(&flags.grace, "grace", "10s", "how long what is in flight may finish after SIGTERM")
-	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: whoever reaches it can write to the upstream")
+	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: every client that reaches it can write to the upstream")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not log each write on standard error")
 	return cmd
 }
@@ -179,7 +179,7 @@ func listenable(address string, remote bool) error {
 	if ip, err := netip.ParseAddr(host); remote || strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return &failure{Exit: exitRefused, Code: "not_local", Message: fmt.Sprintf("--listen %s is reached from other machines, and whoever reaches it can write to the upstream", address),
+	return &failure{Exit: exitRefused, Code: "not_local", Message: fmt.Sprintf("--listen %s is reached from other machines, and every client that reaches it can write to the upstream", address),
 		Hint: "listen on 127.0.0.1, or say --allow-remote"}
 }
 

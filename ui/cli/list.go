@@ -35,7 +35,7 @@ func newListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list [FILTER]", GroupID: groupLook,
 		Short: "List operations, what needs you first",
-		Long: `List operations: what needs you first, by what is lost if nobody acts, then what
+		Long: `List operations: what needs you first, by what is lost if no one acts, then what
 is being checked, in flight and parked, then the rest, newest first. The id is printed
 with the version that was seen, ready for the deciding commands.
 
@@ -58,7 +58,7 @@ something listed needs you or is being checked.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.tab, "tab", "", "one list of the console: needs_you, checking, in_flight, parked, settled or all")
-	f.StringVar(&o.order, "order", "", "loss (what is lost if nobody acts), newest or oldest")
+	f.StringVar(&o.order, "order", "", "loss (what is lost if no one acts), newest or oldest")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
 	f.StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")

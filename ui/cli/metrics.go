@@ -100,7 +100,7 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 	for _, l := range listed(counts) {
 		m.sample(float64(l.n), "list", l.name)
 	}
-	m.family("indoubt_duplicates_open", "gauge", "Operations known to have landed twice that nobody has dealt with yet.")
+	m.family("indoubt_duplicates_open", "gauge", "Operations known to have landed twice and not dealt with yet.")
 	m.sample(float64(counts.Twice))
 	m.family("indoubt_last_event_timestamp_seconds", "gauge", "When the ledger last changed.")
 	if !info.LastWrite.IsZero() {

@@ -68,7 +68,7 @@ doubt that no check can be asked of.`,
 			return reconcileCommand{a}.once(cmd.Context(), s, p)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and ask nobody")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and check nothing")
 	repeatable(cmd)
 	cmd.Flags().BoolVar(&watch, "watch", false, "go on until interrupted; also send where the policy says so")
 	cmd.Flags().StringVar(&metrics, "metrics", "", "with --watch: serve metrics for Prometheus here, as :9464 (loopback unless a host is given)")

@@ -144,7 +144,7 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 		return nil
 	}
 	if !run.flags.yes && !a.confirmYes("Send once?") {
-		return refuse("no_person", "nobody said yes")
+		return refuse("no_person", "the question was not answered with yes")
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func globalFlags(a *app, root *cobra.Command) {
 	f.StringVar(&a.ledgerPath, "ledger", "", "the ledger file (INDOUBT_LEDGER)")
 	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
 	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
-	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, ask nobody")
+	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")
 	f.BoolVar(&a.json, "json", false, "print one JSON object")
 	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
 	_ = root.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions([]string{"auto", "light", "dark", "none"}, cobra.ShellCompDirectiveNoFileComp))

@@ -190,7 +190,7 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Duration) {
 	}
 	w.Println(strings.Join(head, " · "))
 	if d.Duplicates > 0 {
-		w.Printf("%d happened twice and nobody has dealt with it yet\n", d.Duplicates)
+		w.Printf("%d happened twice and not dealt with yet\n", d.Duplicates)
 	}
 	writeColumns(w, []string{"KIND", "STATE", "COUNT", "OLDEST"}, len(d.Kinds), func(i int) []string {
 		k, old := d.Kinds[i], "–"

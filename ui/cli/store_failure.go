@@ -87,7 +87,7 @@ func useFailure(err error, f *failure) bool {
 	case errors.As(err, &damaged):
 		return f.say("damaged", short(damaged.Path)+" is damaged: "+damaged.Found, damaged.Do())
 	case errors.As(err, &guard):
-		return f.say("guard", guard.Error(), "this is a mistake in whoever wrote it; see ledger/README.md")
+		return f.say("guard", guard.Error(), "this is a mistake of the program that wrote it; see ledger/README.md")
 	}
 	return false
 }

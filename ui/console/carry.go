@@ -144,6 +144,8 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		return m.proceed()
 	case prompt.Show:
 		return m.setFilter(a.Filter)
+	case prompt.Seek:
+		m.sought, m.scrolled = a.Text, 0
 	case prompt.Run:
 		return m.command(a)
 	}

@@ -16,6 +16,10 @@ import (
 )
 
 func (m *Root) ask(kind prompt.Kind) tea.Cmd {
+	if m.screen == onHelp && kind == prompt.Filter {
+		m.prompt = prompt.Find(m.sought)
+		return nil
+	}
 	m.prompt = prompt.New(kind, m.table.Filter, specs(), m.values)
 	return nil
 }

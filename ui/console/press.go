@@ -100,7 +100,7 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 	m.table.Placed = true
 	c := m.desk()
 	switch why := m.why(k, c); {
-	case m.screen == onHelp && (k.group == groupLook || k.group == groupAct):
+	case m.screen == onHelp && name != "/" && (k.group == groupLook || k.group == groupAct):
 		m.say("esc leaves the help first")
 		return nil
 	case k.acts && m.table.JustMoved(m.Now):
@@ -155,6 +155,8 @@ func (m *Root) move(n int) tea.Cmd {
 
 func (m *Root) back() tea.Cmd {
 	switch {
+	case m.screen == onHelp && m.sought != "":
+		m.sought, m.scrolled = "", 0
 	case m.screen == onHelp:
 		m.help()
 	case m.screen == onDetail:

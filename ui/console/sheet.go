@@ -14,7 +14,8 @@ import (
 type place struct {
 	screen, before screen
 	scrolled       int
-	side           int // of a conflict
+	sought         string // in the help
+	side           int    // of a conflict
 	plain          bool
 	zoom           bool
 }
@@ -31,6 +32,7 @@ func (p *place) open() {
 
 // help shows the help, or what was shown before it.
 func (p *place) help() {
+	p.sought = ""
 	if p.screen == onHelp {
 		p.goTo(p.before)
 		return

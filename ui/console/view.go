@@ -37,7 +37,7 @@ func (m *Root) draw() []string {
 	s := &sheet{Frame: &m.Frame, place: &m.place, shape: m.shape(m.w, m.h, len(m.table.Items)), w: m.w, h: m.h, brief: m.feed.Brief(), marks: m.table.Covers(m.Now).Words(), lines: h.Lines(m.w)}
 	switch m.screen {
 	case onHelp:
-		s.add(m.Faint.Render(draw.Ruled("help", "esc back", m.w)))
+		s.add(m.Faint.Render(draw.Ruled("help", "/ search  esc back", m.w)))
 		s.scrolling(m.helpLines(m.w))
 	case onDetail:
 		s.whole(m.table.Tab)
@@ -90,7 +90,7 @@ func (m *Root) foot(n int) []string {
 	}
 	looks, acts := m.hints()
 	if m.screen == onHelp {
-		looks, acts = " j k ^d ^u scroll  esc back", ""
+		looks, acts = " j k ^d ^u scroll  / search  esc back", ""
 	}
 	if len(news) > 0 {
 		return append(news, acts)[:n]
@@ -141,41 +141,4 @@ func progress(f *draw.Frame, r *act.Run, w int) string {
 		state = "paused"
 	}
 	return f.Strong.Render(draw.Left(safe.Say("%s   %s   %s", text, r.Tally(), state).String(), w))
-}
-
-func (m *Root) helpLines(w int) []string {
-	c := m.desk()
-	lines := []string{" " + m.Strong.Render("Small letters look, capitals act.") + " Nothing outward happens on one key."}
-	for _, group := range []string{groupMove, groupLook, groupAct, groupGo} {
-		lines = append(lines, "", " "+m.Strong.Render(group))
-		if group == groupAct && c.Closed != "" {
-			lines = append(lines, "   "+m.Warn.Render("all off: "+c.Closed))
-			continue
-		}
-		for _, k := range m.keys {
-			if k.group != group || k.show == "" {
-				continue
-			}
-			line := "   " + m.Accent.Render(draw.Left(k.show, 7)) + k.words
-			if why := m.why(&k, c).String(); why != "" {
-				line = "   " + m.Faint.Render(draw.Left(k.show, 7)+k.words+" (off: "+why+")")
-			}
-			lines = append(lines, line)
-		}
-	}
-	lines = append(lines, "", " "+m.Strong.Render("Columns"),
-		"   TWICE    what it costs if it happened and is sent again",
-		"   NEVER    what it costs if it did not happen and nobody acts",
-		"   LANDED?  yes, no and TWICE are facts; a percentage is a guess, n its cases",
-		"            said no is somebody's word, without proof",
-		"   CLOCK    the moment that changes the advice next",
-		"   DO       what is advised; → in the detail says why",
-		"", " "+m.Strong.Render("Commands"))
-	for _, c := range commands() {
-		lines = append(lines, "   "+m.Accent.Render(draw.Left(strings.TrimSpace(":"+c.Name+" "+c.Args), 30))+c.Words)
-	}
-	for i := range lines {
-		lines[i] = draw.Left(lines[i], w)
-	}
-	return lines
 }

@@ -58,7 +58,7 @@ func (t Ticket) HowTo() []safe.Text {
 		}
 		return []safe.Text{say("checks go on by themselves; deciding now would be a guess")}
 	case "RAISE":
-		return []safe.Text{say("change the policy or ask somebody who knows; N leaves a note")}
+		return []safe.Text{say("change the policy or ask a colleague who knows; N leaves a note")}
 	}
 	return nil
 }

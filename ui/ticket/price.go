@@ -57,7 +57,7 @@ func (t Ticket) Loss() safe.Text {
 	case o.Conflict == ledger.Contradiction && t.State() != ledger.Committed:
 		return safe.Say("%s if it is sent again now and had landed", FullCost(a.Duplicate))
 	case o.Conflict == ledger.Contradiction:
-		return safe.Say("%s if it did not land and nobody sends it", FullCost(a.Miss))
+		return safe.Say("%s if it did not land and is never sent", FullCost(a.Miss))
 	}
 	return safe.Text{}
 }

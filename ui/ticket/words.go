@@ -120,7 +120,7 @@ func Because(b ledger.Basis, actor string) safe.Text {
 // Who is a name as the screen says it: engines are "checks".
 func Who(actor string) safe.Text {
 	if actor == "" {
-		return safe.Say("nobody")
+		return safe.Say("unknown")
 	}
 	if rest, ok := strings.CutPrefix(actor, "auto:"); ok {
 		if rest == "" {

@@ -126,9 +126,9 @@ func (c Case) Deny() *dialog.Dialog {
 	d := c.about("It did not land?")
 	c.known(d)
 	d.Add("WILL", "record that it did not land, on your word; nothing is sent")
-	d.Add("NO PROOF", "your word is not a proof: sending again stays a risk somebody takes")
-	d.Warn("IF WRONG", "whoever sends again does it twice: %s", ticket.FullCost(c.told().Facts.Advice.Duplicate))
-	return c.withReason(d, "How do you know", "Did not land", ledger.VerbDeny, "recorded as not landed", "say how you know: somebody reads it when it was wrong")
+	d.Add("NO PROOF", "your word is not a proof: sending again stays a risk")
+	d.Warn("IF WRONG", "the next send does it twice: %s", ticket.FullCost(c.told().Facts.Advice.Duplicate))
+	return c.withReason(d, "How do you know", "Did not land", ledger.VerbDeny, "recorded as not landed", "say how you know: it is read when it was wrong")
 }
 
 // Abandon ends it as it is.
@@ -167,10 +167,10 @@ func (c Case) Park() *dialog.Dialog {
 // Note leaves a remark.
 func (c Case) Note() *dialog.Dialog {
 	d := c.about("Note")
-	d.Add("WILL", "leave a remark for whoever looks next; nothing else changes")
+	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
 	d.Quick = true
 	c.warn(d)
-	return c.withReason(d, "Note", "Leave note", ledger.VerbNote, "noted", "an empty note tells nobody anything")
+	return c.withReason(d, "Note", "Leave note", ledger.VerbNote, "noted", "the note is empty")
 }
 
 // Undo puts it back in doubt.
@@ -210,7 +210,7 @@ func (c Case) hold() *dialog.Dialog {
 		holds = append([]Hold{{Hold: ledger.Hold{Scope: ledger.HoldScope("kind:" + kind)}}}, holds...)
 	}
 	d.Add("WILL", "stop every send by machine, every allowed send and every bulk run at once; checks go on")
-	d.Add("UNTIL", "empty: until somebody releases it")
+	d.Add("UNTIL", "empty: until it is released")
 	scope, until, reason := dialog.ChoiceField("What", choices...), dialog.TextField("Until", ""), dialog.TextField("Reason", "")
 	d.Fields, d.Do = []*dialog.Field{scope, reason, until}, "Hold"
 	d.Submit = func(now time.Time) (dialog.Action, string) {

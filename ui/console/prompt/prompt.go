@@ -23,6 +23,7 @@ type Kind string
 const (
 	Filter  Kind = "/"
 	Command Kind = ":"
+	search  Kind = "?"
 )
 
 // Spec is one word of the command line.
@@ -35,6 +36,8 @@ type Spec struct {
 type (
 	// Show shows a selection, while it is typed too.
 	Show struct{ ledger.Filter }
+	// Seek shows what the help says of some words, while they are typed too.
+	Seek struct{ Text string }
 	// Run carries out a command; its name is whole, and its prompt opens again where
 	// that fails.
 	Run struct {
@@ -64,6 +67,14 @@ func New(kind Kind, shown ledger.Filter, specs []Spec, values Values) *Line {
 	return l
 }
 
+// Find is a prompt for words of the help.
+func Find(shown string) *Line {
+	l := New(search, ledger.Filter{}, nil, nil)
+	l.input.SetValue(shown)
+	l.input.CursorEnd()
+	return l
+}
+
 // Fail shows why a command was not carried out.
 func (l *Line) Fail(err error) { l.fault = fault(err) }
 
@@ -71,8 +82,11 @@ func (l *Line) Fail(err error) { l.fault = fault(err) }
 func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 	switch msg.String() {
 	case "esc", "ctrl+c":
-		if l.kind == Filter {
+		switch l.kind {
+		case Filter:
 			return Show{l.was}, true
+		case search:
+			return Seek{}, true
 		}
 		return nil, true
 	case "backspace":
@@ -102,7 +116,10 @@ func (l *Line) Paste(text string) { dialog.Paste(&l.input, text) }
 // typed shows a filter's effect, or its fault, while it is typed.
 func (l *Line) typed() dialog.Action {
 	l.fault = safe.Text{}
-	if l.kind != Filter {
+	switch l.kind {
+	case search:
+		return Seek{l.input.Value()}
+	case Command:
 		return nil
 	}
 	f, err := ledger.ParseFilter(strings.TrimSpace(l.input.Value()))
@@ -122,6 +139,9 @@ func (l *Line) enter() (dialog.Action, bool) {
 			return nil, false
 		}
 		return Show{f}, true
+	}
+	if l.kind == search {
+		return Seek{text}, true
 	}
 	if text == "" {
 		return nil, true
@@ -172,8 +192,11 @@ func fault(err error) safe.Text {
 func (l *Line) completions() []string {
 	text := l.input.Value()
 	word := text[strings.LastIndexByte(text, ' ')+1:]
-	if l.kind == Filter {
+	switch l.kind {
+	case Filter:
 		return fitting(l.filterWords(word), word)
+	case search:
+		return nil
 	}
 	name, arg, more := strings.Cut(text, " ")
 	var all []string
