@@ -113,12 +113,12 @@ func (e *reader) now() time.Time { return e.o.Clock() }
 func (e *reader) policy() *policy.Policy {
 	p := e.o.Policy()
 	if p == nil {
-		p = noPolicy
+		p = noPolicy()
 	}
 	return e.past.Policy(context.Background(), p)
 }
 
-var noPolicy = policy.Default()
+var noPolicy = sync.OnceValue(policy.Default)
 
 // nudge makes the run loop look again.
 func (e *reader) nudge() {

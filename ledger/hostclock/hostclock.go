@@ -49,10 +49,10 @@ func Steady() ledger.Steady {
 	if at, err := sinceBoot(); err == nil && boot.ID() != "" {
 		return ledger.Steady{Boot: boot.ID(), At: at}
 	}
-	return ledger.Steady{Boot: process, At: time.Since(began)}
+	return ledger.Steady{Boot: process(), At: time.Since(began)}
 }
 
 var (
 	began   = time.Now()
-	process = ledger.PrivateBoot + rand.Text()
+	process = sync.OnceValue(func() string { return ledger.PrivateBoot + rand.Text() })
 )

@@ -124,9 +124,11 @@ var listNew = `INSERT INTO open_operations (seq, ` + of("", listColumns) + `, se
 	SELECT s.seq, ` + of("s.", listColumns) + `, s.words || char(10) || char(10), s.recheck_at FROM open_source s`
 
 // withColumns fills the columns of the list into derived.sql.
-var withColumns = strings.NewReplacer("o.*", of("o.", used(listed)), "s.*", of("s.", listColumns), "NEW.*", of("NEW.", listColumns), "OLD.*", of("OLD.", listColumns),
-	"{columns}", of("", listColumns), "{search of NEW}", searchOf("NEW"), "{search of open_operations}", searchOf("open_operations"),
-	"{insert from open_source s}", listNew, "{add NEW to incident_sums}", summed("+", "NEW"), "{take OLD from incident_sums}", summed("-", "OLD"))
+func withColumns() *strings.Replacer {
+	return strings.NewReplacer("o.*", of("o.", used(listed)), "s.*", of("s.", listColumns), "NEW.*", of("NEW.", listColumns), "OLD.*", of("OLD.", listColumns),
+		"{columns}", of("", listColumns), "{search of NEW}", searchOf("NEW"), "{search of open_operations}", searchOf("open_operations"),
+		"{insert from open_source s}", listNew, "{add NEW to incident_sums}", summed("+", "NEW"), "{take OLD from incident_sums}", summed("-", "OLD"))
+}
 
 var (
 	givenColumns = used(given)

@@ -15,11 +15,14 @@ type Deviation struct {
 	One   string // one of them
 }
 
-// What each derived table should be.
-var listedWrongly = `
+// listedWrongly selects rows of the list that are not as they should be.
+func listedWrongly() string {
+	return `
 		SELECT h.seq FROM open_operations h LEFT JOIN open_source s ON s.seq = h.seq
 		 WHERE (h.search, ` + of("h.", listColumns) + `) IS NOT (` + searchOf("h") + `, ` + of("s.", listColumns) + `)`
+}
 
+// What each derived table should be.
 const (
 	shouldBeListed = `
 		SELECT seq FROM operations WHERE is_open = 1
@@ -50,7 +53,7 @@ var deviating = []struct{ table, rows string }{
 		SELECT coalesce(o.id, w.seq) FROM (
 			SELECT seq FROM (` + shouldBeListed + `) WHERE seq NOT IN (SELECT seq FROM open_operations)
 			UNION SELECT seq FROM open_operations WHERE state <> 'pending' AND seq NOT IN (` + shouldBeListed + `)
-			UNION ` + listedWrongly + `) w LEFT JOIN operations o ON o.seq = w.seq`},
+			UNION SELECT seq FROM listed_wrongly) w LEFT JOIN operations o ON o.seq = w.seq`},
 	{"counts", `
 		SELECT d.what FROM (` + shouldBeCounted + `) d LEFT JOIN counts c ON c.what = d.what
 		 WHERE (c.n, c.pending, c.words, c.twice) IS NOT (d.n, d.pending, d.words, d.twice)
@@ -78,7 +81,7 @@ func (s *Store) Deviations(ctx context.Context) ([]Deviation, error) {
 		found, err := collect(n, func(rows *sql.Rows) (d Deviation, err error) {
 			d.Table = of.table
 			return d, rows.Scan(&d.Rows, &d.One)
-		}, `WITH wrong (row) AS (`+of.rows+`) SELECT count(*), coalesce(min(row), '') FROM wrong`)
+		}, `WITH listed_wrongly (seq) AS (`+listedWrongly()+`), wrong (row) AS (`+of.rows+`) SELECT count(*), coalesce(min(row), '') FROM wrong`)
 		if err != nil {
 			return nil, translate(s.path, fmt.Errorf("compare %s: %w", of.table, err))
 		}
@@ -100,7 +103,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			`DELETE FROM open_operations WHERE seq NOT IN (SELECT seq FROM operations)`,
 			`UPDATE open_operations SET digest = '', (search, ` + of("", listColumns) + `) =
 			   (SELECT ` + searchOf("open_operations") + `, ` + of("s.", listColumns) + ` FROM open_source s WHERE s.seq = open_operations.seq)
-			  WHERE seq IN (` + listedWrongly + `)`,
+			  WHERE seq IN (` + listedWrongly() + `)`,
 			listNew + ` WHERE s.seq IN (` + shouldBeListed + `) AND s.seq NOT IN (SELECT seq FROM open_operations)`,
 
 			`INSERT INTO counts (what) SELECT what FROM (` + shouldBeCounted + `) WHERE what NOT IN (SELECT what FROM counts)`,

@@ -16,9 +16,10 @@ var (
 	refusals string
 	//go:embed derived.sql
 	derivations string
-
-	guards = refusals + withColumns.Replace(derivations)
 )
+
+// guards are the triggers and views of a new ledger. No other opening makes them.
+func guards() string { return refusals + withColumns().Replace(derivations) }
 
 // step brings the tables of a ledger from the schema before it to its own.
 type step struct {
@@ -55,7 +56,7 @@ func (tx *tx) migrate(steps []step, create bool) error {
 	case has == 0 && !create:
 		return &ForeignError{s.path, "it is empty"}
 	case has == 0:
-		if err := tx.script(tables + guards); err != nil {
+		if err := tx.script(tables + guards()); err != nil {
 			return fmt.Errorf("make the ledger: %w", translate(s.path, err))
 		}
 		if err := s.foundIn(tx); err != nil {
@@ -88,7 +89,7 @@ func (tx *tx) climb(steps []step, has int) error {
 			}
 		}
 	}
-	return tx.script(guards)
+	return tx.script(guards())
 }
 
 // foundIn writes down when and where the ledger was made.

@@ -20,7 +20,7 @@ type consoleCommand struct{ *app }
 // newConsoleCommand is the program without a command.
 func newConsoleCommand(a *app) *cobra.Command {
 	var since string
-	var engine bool
+	var engine, tellVersion bool
 	cmd := &cobra.Command{
 		Use:               "indoubt [FILTER|ID]",
 		Short:             "See which writes are in doubt, and settle them",
@@ -28,6 +28,10 @@ func newConsoleCommand(a *app) *cobra.Command {
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if tellVersion {
+				a.out.Println("indoubt " + version())
+				return nil
+			}
 			if err := mistyped(cmd, args); err != nil {
 				return err
 			}
@@ -42,6 +46,8 @@ func newConsoleCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")
+	// A template would make the linker keep every method that one could call.
+	cmd.Flags().BoolVarP(&tellVersion, "version", "v", false, "version for indoubt")
 	cmd.Flags().BoolVar(&engine, "engine", false, "also send automatically, where the policy says so")
 	return cmd
 }

@@ -40,8 +40,6 @@ func newRootCommand(a *app) *cobra.Command {
 		return &failure{Exit: exitUsage, Code: "usage", Message: err.Error(), Hint: "see `" + cmd.CommandPath() + " --help`"}
 	})
 	globalFlags(a, root)
-	root.Version = version()
-	root.SetVersionTemplate("indoubt {{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "Look:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide:"},
