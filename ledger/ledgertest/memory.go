@@ -46,7 +46,8 @@ type entry struct {
 	pricing  ledger.Pricing
 	recheck  time.Time
 	marks    []string
-	joinedAt time.Time // when the error came with which it joined its incident
+	related  []ledger.Relation // put beside those that are found
+	joinedAt time.Time         // when the error came with which it joined its incident
 }
 
 // NewMemory makes an empty store. nil is the host's steady clock.
@@ -93,15 +94,16 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 			rec.Holds = append(rec.Holds, h)
 		}
 	}
+	rec.Related = slices.Clone(e.related)
 	for _, other := range m.ops {
-		o := other.op
-		rel := ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt,
-			MayHaveLanded: ledger.MayHaveLanded(o, other.attempts)}
-		rel.Overtook = o.Target != "" && o.Target == e.op.Target && o.CreatedAt.After(e.op.CreatedAt)
+		o := &other.op
+		overtook := o.Target != "" && o.Target == e.op.Target && o.CreatedAt.After(e.op.CreatedAt)
 		same := o.Kind == e.op.Kind && (o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint || o.KeyFields != "" && o.KeyFields == e.op.KeyFields)
-		if o.ID != e.op.ID && (rel.Overtook || same) {
-			rec.Related = append(rec.Related, rel)
+		if other == e || !overtook && !same {
+			continue
 		}
+		rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt,
+			MayHaveLanded: ledger.MayHaveLanded(*o, other.attempts), Overtook: overtook})
 	}
 	slices.SortFunc(rec.Related, func(a, b ledger.Relation) int {
 		if a.Overtook != b.Overtook {

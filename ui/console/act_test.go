@@ -111,11 +111,11 @@ func TestI9_APersonsWordIsCheckedLater(t *testing.T) {
 		return f
 	}
 	b := newBench(t, 80, 24, o).judged(judged).cursorOn(2).keys("X").text("their support says none").keys("tab", "enter")
-	if at := b.store.rechecks[id(2)]; at.Sub(b.m.o.Clock()).Round(time.Minute) != 5*time.Minute {
+	if at := b.store.record(2).Pricing.ReadAt; at.Sub(b.m.o.Clock()).Round(time.Minute) != 5*time.Minute {
 		t.Fatalf("the next check is at %v", at)
 	}
 	b.cursorOn(5).keys("A").text("given up").keys("tab", "enter")
-	if at, asked := b.store.rechecks[id(5)]; asked {
+	if at := b.store.record(5).Pricing.ReadAt; !at.Equal(ledger.Never) {
 		t.Fatalf("a kind without a check is to be checked at %v", at)
 	}
 }
@@ -135,7 +135,7 @@ func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	b.cursorOn(5).keys("N").text("asked news").keys("tab", "enter")
-	if e := b.store.events[len(b.store.events)-1]; e.Verb != "note" || e.Reason != "asked news" {
+	if e := b.newest(); e.Verb != "note" || e.Reason != "asked news" {
 		t.Fatalf("%+v", e)
 	}
 	b.cursorOn(4).keys("U").text("not sure").keys("tab", "enter")
@@ -143,12 +143,12 @@ func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	b.cursorOn(5).keys("H", "tab").text("stop").keys("tab", "tab", "enter")
-	if len(b.store.holds) != 1 || b.store.holds[0].Scope != "kind:x.post" || b.store.holds[0].Actor.Name != "maya" {
-		t.Fatalf("%+v\n%s", b.store.holds, b.screen())
+	if holds := b.m.feed.Holds; len(holds) != 1 || holds[0].Scope != "kind:x.post" || holds[0].Actor.Name != "maya" {
+		t.Fatalf("%+v\n%s", holds, b.screen())
 	}
 	b.shows("HOLD").keys("R").shows("R is off: held by maya")
 	b.keys("H").shows("Release hold?").text("over").keys("tab", "enter")
-	if len(b.store.holds) != 0 {
+	if len(b.m.feed.Holds) != 0 {
 		t.Fatal("not released")
 	}
 }

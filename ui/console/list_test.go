@@ -16,6 +16,7 @@ import (
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -240,7 +241,7 @@ func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 	b.tickOver(3 * time.Second)
 	b.tickOver(3 * time.Second)
 	b.hides("STALE", "deploy web", "marked").shows("Nothing was ever recorded here", "another ledger stands here now")
-	other.put(nightStore().mustRecord(2))
+	other.put(nightStore().record(2))
 	b.send(feed.Changed{})
 	b.tickOver(70 * time.Second).shows("charge cus_1QX").hides("STALE")
 }
@@ -287,23 +288,15 @@ func TestFirstStartStates(t *testing.T) {
 	s := newMemory(night)
 	o.Store = s
 	b := newBench(t, 80, 24, o).shows("Nothing was ever recorded here (created 3m ago). Not an all-clear.", "indoubt run --kind post")
-	s.put(nightStore().mustRecord(2))
+	s.put(nightStore().record(2))
 	b.send(feed.Changed{})
 	b.shows("charge cus_1QX")
 
 	o = nightOptions()
-	s = newMemory(night, nightStore().mustRecord(9))
+	s = newMemory(night, nightStore().record(9))
 	s.info.LastWrite, s.info.LastBy = night.Add(-12*time.Second), "billing-7"
 	o.Store = s
 	newBench(t, 80, 24, o).shows("Nothing needs you. 1 settled. Last write 12s ago, billing-7.")
-}
-
-func (s *memory) mustRecord(n int) ledger.Record {
-	r, err := s.record(id(n))
-	if err != nil {
-		panic(err)
-	}
-	return r
 }
 
 func TestFilterTabsAndCommands(t *testing.T) {
@@ -358,8 +351,8 @@ func TestI11_HostileTextReachesNoScreen(t *testing.T) {
 			r.Reads = []ledger.Read{{ID: p, Verdict: ledger.Inconclusive, Reason: p, Receipts: []string{p}, Evidence: []byte(`{"id":"` + p + `","status":"` + p + `"}`)}}
 			r.Related = []ledger.Relation{{ID: p, Title: p, Source: ledger.Source{Pipeline: p}}}
 			s := newMemory(night, r)
-			s.events = []ledger.Event{{Seq: 1, OperationID: id(2), At: night, Verb: "note", Actor: ledger.Actor{Name: p}, Reason: p}}
-			s.holds = []ledger.Hold{{Scope: "all", Reason: p, Actor: ledger.Actor{Name: p}}}
+			s.Put(ledgertest.Contents{Events: []ledger.Event{{OperationID: id(2), At: night, Verb: "note", Actor: ledger.Actor{Name: p}, Reason: p}},
+				Holds: []ledger.Hold{{Scope: "all", Reason: p, Actor: ledger.Actor{Name: p}}}})
 			s.info.LastBy, s.info.Path = p, p
 			o := nightOptions()
 			o.Store, o.Actor.Name, o.Banner, o.LedgerPath = s, p, p, ""
@@ -449,7 +442,7 @@ func TestI7_AnotherLedgerClosesWhatWasAskedOfTheOld(t *testing.T) {
 }
 
 func TestOneOperationIsOpenedByItsID(t *testing.T) {
-	s := newMemory(night, nightStore().mustRecord(10))
+	s := newMemory(night, nightStore().record(10))
 	for n := 100; n < 500; n++ {
 		r := doubt(n, "x.post", fmt.Sprintf("post %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(float64(n)))
 		r.Operation.State, r.Operation.Receipts = ledger.Committed, []string{"p"}
@@ -492,9 +485,9 @@ func TestAFilterHidesNothingThatMatters(t *testing.T) {
 func TestWhatIsParkedHasAList(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	b.hides("5 Parked")
-	rec := b.store.recs[id(5)]
+	rec := b.store.record(5)
 	rec.Operation.ParkedUntil = night.Add(2 * time.Hour)
-	b.store.put(*rec)
+	b.store.put(rec)
 	b.send(feed.Changed{})
 	b.shows("5 Parked 1", "5 NEED YOU").keys("5").shows("▌5 Parked 1", "park 2h00m").hides("payout")
 	b.keys("tab").shows("▌0 All")

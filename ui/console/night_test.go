@@ -8,6 +8,7 @@ import (
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/policy"
 	"indoubt/reconcile"
 )
@@ -92,10 +93,10 @@ func nightStore() *memory {
 	s := newMemory(night, twice, charge, deploy, mail, post, guess, checking, flying, settled, older)
 	s.info.CreatedAt, s.info.LastWrite, s.info.LastError, s.info.LastBy = night.Add(-90*24*time.Hour), at("03:06:38"), at("03:06:28"), "billing"
 	person := ledger.Actor{Name: "ana"}
-	s.events = []ledger.Event{
-		{Seq: 1, ID: "e1", OperationID: id(1), At: at("02:31:30"), Verb: "deny", Actor: person, Reason: "not in dashboard", From: ledger.Uncertain, To: ledger.Failed, Version: 3},
-		{Seq: 2, ID: "e2", OperationID: id(2), At: at("03:01:10"), Verb: "note", Actor: ledger.Actor{Name: "sam"}, Reason: "asking their support, ticket 4411", Version: 2},
-	}
+	s.Put(ledgertest.Contents{Events: []ledger.Event{
+		{ID: "e1", OperationID: id(1), At: at("02:31:30"), Verb: "deny", Actor: person, Reason: "not in dashboard", From: ledger.Uncertain, To: ledger.Failed, Version: 3},
+		{ID: "e2", OperationID: id(2), At: at("03:01:10"), Verb: "note", Actor: ledger.Actor{Name: "sam"}, Reason: "asking their support, ticket 4411", Version: 2},
+	}})
 	return s
 }
 

@@ -14,6 +14,7 @@ import (
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/policy"
 	"indoubt/reconcile"
 
@@ -153,7 +154,7 @@ func TestAContradictionShowsWhatWasRecordedAndWhatWasFound(t *testing.T) {
 	s := opts.Store.(*memory)
 	r.Pricing.Rank = 1e9
 	s.put(r)
-	s.events = append(s.events, ledger.Event{Seq: 3, ID: "e3", OperationID: id(20), At: at("02:30:00"), Verb: "deny", Actor: ledger.Actor{Name: "ana"}, Reason: "not in the dashboard", From: ledger.Uncertain, To: ledger.Failed, Version: 3})
+	s.Put(ledgertest.Contents{Events: []ledger.Event{{ID: "e3", OperationID: id(20), At: at("02:30:00"), Verb: "deny", Actor: ledger.Actor{Name: "ana"}, Reason: "not in the dashboard", From: ledger.Uncertain, To: ledger.Failed, Version: 3}}})
 	b := newBench(t, 80, 40, opts).judged(nightFacts).keys("g")
 	b.hides("it did not land (checks").keys("enter")
 	b.shows("RECORDED", "FOUND", "did not land", "ana", "not in the dashboard", "a check", "ch_8", "642 if it is sent again now and had landed")
@@ -192,7 +193,7 @@ func TestChecksThatSayTheSameAreOneLine(t *testing.T) {
 func TestAnOutcomeIsNamedAfterItsAttempt(t *testing.T) {
 	o := nightOptions()
 	s := o.Store.(*memory)
-	s.events = append(s.events, ledger.Event{Seq: 3, ID: "e3", OperationID: id(5), At: at("02:44:20"), Verb: "note", Actor: ledger.Actor{Name: "sam"}, Reason: "it hangs"})
+	s.Put(ledgertest.Contents{Events: []ledger.Event{{ID: "e3", OperationID: id(5), At: at("02:44:20"), Verb: "note", Actor: ledger.Actor{Name: "sam"}, Reason: "it hangs"}}})
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(5)
 	b.hides("sam: no clear answer").shows("attempt 1 no clear answer")
 	if line := lineWith(b.keys("enter").screen(), "no clear answer"); !strings.Contains(line, "attempt 1") {
@@ -439,7 +440,7 @@ func TestWhatNoEngineHasPricedCostsNotNothing(t *testing.T) {
 func TestHeaderKeepsWhatMattersMost(t *testing.T) {
 	o := nightOptions()
 	s := o.Store.(*memory)
-	s.holds = []ledger.Hold{{Scope: "downstream:stripe", Actor: ledger.Actor{Name: "sam"}, ChangeID: "h"}}
+	s.Put(ledgertest.Contents{Holds: []ledger.Hold{{Scope: "downstream:stripe", Actor: ledger.Actor{Name: "sam"}, ChangeID: "h"}}})
 	b := newBench(t, 200, 40, o).judged(nightFacts)
 	want := []string{"6 NEED YOU", "6,425 at stake", "1 HAPPENED TWICE", "HOLD", "last write", "last new error", "checks", "maya", "03:06 CEST"}
 	b.shows(want...)

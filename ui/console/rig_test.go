@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sort"
 	"sync"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/reconcile"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
@@ -18,257 +18,97 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// memory is the smallest store that lets the rules of package ledger run. What
-// a test does not need is the nil interface underneath.
+// memory is a ledger in memory with a clock of its own, which can be lost and says of
+// itself what a test wants.
 type memory struct {
-	ledger.Store
+	*ledgertest.Memory
 	mu       sync.Mutex
 	now      time.Time
-	recs     map[string]*ledger.Record
-	events   []ledger.Event
-	holds    []ledger.Hold
-	runs     []ledger.DecisionRun
-	progress []json.RawMessage
 	info     ledger.Info
 	fail     error // every call fails with it
-	changed  chan struct{}
-	pages    int
 	reads    int
-	rechecks map[string]time.Time // asked for by changes
+	runs     []ledger.DecisionRun
+	progress []json.RawMessage
 }
 
 func newMemory(now time.Time, recs ...ledger.Record) *memory {
-	s := &memory{now: now, recs: map[string]*ledger.Record{}, rechecks: map[string]time.Time{}, changed: make(chan struct{}, 1), info: ledger.Info{ID: "L1", Path: "/var/lib/indoubt/payments.db", CreatedAt: now.Add(-3 * time.Minute)}}
-	for _, r := range recs {
-		s.put(r)
-	}
+	s := &memory{now: now, info: ledger.Info{ID: "L1", Path: "/var/lib/indoubt/payments.db", CreatedAt: now.Add(-3 * time.Minute)}}
+	s.Memory = ledgertest.NewMemory(func() time.Time {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.now
+	}, nil)
+	s.put(recs...)
 	return s
 }
 
-func (s *memory) put(r ledger.Record) {
+func (s *memory) put(recs ...ledger.Record) { s.Put(ledgertest.Contents{Records: recs}) }
+
+// lose has every call fail.
+func (s *memory) lose(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Found = true
-	s.recs[r.Operation.ID] = &r
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	s.fail = err
 }
 
-func (s *memory) record(id string) (ledger.Record, error) {
-	r, ok := s.recs[id]
-	if !ok {
-		return ledger.Record{}, fmt.Errorf("operation %s: %w", id, ledger.ErrNotFound)
-	}
-	out := *r
-	out.Now, out.Holds = s.now, nil
-	for _, h := range s.holds {
-		if h.Covers(out.Operation.Kind, s.now) {
-			out.Holds = append(out.Holds, h)
-		}
-	}
-	return out, nil
-}
-
-func (s *memory) Read(_ context.Context, at ledger.Locator) (ledger.Record, error) {
+func (s *memory) lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.fail
+}
+
+func (s *memory) set(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = now
+}
+
+func (s *memory) Read(ctx context.Context, at ledger.Locator) (ledger.Record, error) {
+	s.mu.Lock()
 	s.reads++
-	if s.fail != nil {
-		return ledger.Record{}, s.fail
+	s.mu.Unlock()
+	if err := s.lost(); err != nil {
+		return ledger.Record{}, err
 	}
-	return s.record(at.ID)
+	return s.Memory.Read(ctx, at)
 }
 
-func (s *memory) Change(_ context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail != nil {
-		return ledger.Applied{}, s.fail
-	}
-	rec, err := s.record(at.ID)
-	if err != nil {
+func (s *memory) Change(ctx context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
+	if err := s.lost(); err != nil {
 		return ledger.Applied{}, err
 	}
-	before := rec.Operation
-	c, err := rule(&rec)
-	if err != nil {
-		return ledger.Applied{}, err
-	}
-	if c.Operation != nil {
-		rec.Operation = *c.Operation
-		rec.Operation.UpdatedAt = s.now
-	}
-	if c.Event != nil {
-		e := *c.Event
-		e.Seq, e.At, e.OperationID, e.From, e.To, e.Version = int64(len(s.events)+1), s.now, at.ID, before.State, rec.Operation.State, rec.Operation.Version
-		s.events = append(s.events, e)
-	}
-	if !c.RecheckAt.IsZero() {
-		s.rechecks[at.ID] = c.RecheckAt
-	}
-	rec.Holds = nil
-	s.recs[at.ID] = &rec
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-	return ledger.Applied{Before: before, After: rec.Operation}, nil
+	return s.Memory.Change(ctx, at, changeID, rule)
 }
 
-func (s *memory) rows(f ledger.Filter, tab ledger.Tab, now time.Time) []ledger.Row {
-	var out []ledger.Row
-	for id := range s.recs {
-		rec, _ := s.record(id)
-		r := rec.Row()
-		if (tab == ledger.TabAll || r.TabAt(now) == tab) && f.Match(r, now) {
-			out = append(out, r)
-		}
-	}
-	return out
+func (s *memory) Info(ctx context.Context) (ledger.Info, error) {
+	info, _ := s.Memory.Info(ctx)
+	seq := info.LastSeq
+	info = s.info
+	info.LastSeq = seq
+	return info, s.lost()
 }
 
-func (s *memory) Page(_ context.Context, q ledger.Query) (ledger.Page, error) {
+func (s *memory) Run(ctx context.Context, r ledger.DecisionRun) (ledger.DecisionRun, bool, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pages++
-	if s.fail != nil {
-		return ledger.Page{}, s.fail
-	}
-	rows := s.rows(q.Filter, q.Tab, q.Now)
-	sort.Slice(rows, func(i, j int) bool {
-		a, b := rows[i], rows[j]
-		switch q.Order {
-		case ledger.OrderNewest:
-			if !a.UpdatedAt.Equal(b.UpdatedAt) {
-				return a.UpdatedAt.After(b.UpdatedAt)
-			}
-		case ledger.OrderOldest:
-			return a.CreatedAt.Before(b.CreatedAt)
-		default:
-			if (a.Conflict != "") != (b.Conflict != "") {
-				return a.Conflict != ""
-			}
-			if a.Pricing.Rank != b.Pricing.Rank {
-				return a.Pricing.Rank > b.Pricing.Rank
-			}
-		}
-		return a.ID < b.ID
-	})
-	from := 0
-	if q.After != "" {
-		fmt.Sscan(q.After, &from)
-	}
-	to := min(from+q.Limit, len(rows))
-	p := ledger.Page{Rows: rows[from:to]}
-	if to < len(rows) {
-		p.Next = fmt.Sprint(to)
-	}
-	return p, nil
-}
-
-func (s *memory) Counts(_ context.Context, now time.Time) (ledger.Counts, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var c ledger.Counts
-	for _, r := range s.rows(ledger.Filter{}, ledger.TabAll, now) {
-		c.All++
-		c.Count(r, now)
-		switch r.TabAt(now) {
-		case ledger.TabParked:
-			c.Parked++
-		case ledger.TabChecking:
-			c.Checking++
-		case ledger.TabInFlight:
-			c.InFlight++
-		case ledger.TabSettled:
-			c.Settled++
-		}
-	}
-	return c, s.fail
-}
-
-func (s *memory) Needing(_ context.Context, f ledger.Filter, now time.Time) (n ledger.Needing, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.rows(f, ledger.TabAll, now) {
-		n.Count(r, now)
-	}
-	return n, s.fail
-}
-
-func (s *memory) Events(_ context.Context, id string, after int64, limit int) ([]ledger.Event, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []ledger.Event
-	for _, e := range s.events {
-		if e.Seq > after && (id == "" || e.OperationID == id) && len(out) < limit {
-			out = append(out, e)
-		}
-	}
-	return out, s.fail
-}
-
-func (s *memory) Watch(ctx context.Context) <-chan struct{} {
-	out := make(chan struct{}, 1)
-	go func() {
-		defer close(out)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-s.changed:
-				select {
-				case out <- struct{}{}:
-				default:
-				}
-			}
-		}
-	}()
-	return out
-}
-
-func (s *memory) Info(context.Context) (ledger.Info, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	info := s.info
-	info.LastSeq = int64(len(s.events))
-	return info, s.fail
-}
-
-func (s *memory) Holds(context.Context, time.Time) ([]ledger.Hold, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]ledger.Hold(nil), s.holds...), s.fail
-}
-
-func (s *memory) Hold(_ context.Context, h ledger.Hold) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.holds = append(s.holds, h)
-	return s.fail
-}
-
-func (s *memory) LiftHold(_ context.Context, scope ledger.HoldScope, _ ledger.Actor, _, _ string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.holds = nil
-	return s.fail
-}
-
-func (s *memory) Run(_ context.Context, r ledger.DecisionRun) (ledger.DecisionRun, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.runs = append(s.runs, r)
-	return r, false, s.fail
+	s.mu.Unlock()
+	return s.Memory.Run(ctx, r)
 }
 
-func (s *memory) Progress(_ context.Context, _ string, _ int, result json.RawMessage) error {
+func (s *memory) Progress(ctx context.Context, id string, done int, result json.RawMessage) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.progress = append(s.progress, result)
-	return s.fail
+	s.mu.Unlock()
+	return s.Memory.Progress(ctx, id, done, result)
+}
+
+// record is a record as it stands.
+func (s *memory) record(n int) ledger.Record {
+	r, err := s.Memory.Read(context.Background(), ledger.Locator{ID: id(n)})
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // fakeEngine plans and sends as it was told, and counts.
@@ -323,13 +163,6 @@ func (e *fakeEngine) Busy() int {
 }
 
 func (e *fakeEngine) Drain(context.Context) {}
-
-// lose has every call fail.
-func (s *memory) lose(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fail = err
-}
 
 // bench drives a root model without a terminal or a clock of its own.
 type bench struct {
@@ -420,9 +253,7 @@ func (b *bench) step(cmd tea.Cmd) {
 func (b *bench) wait(d time.Duration) *bench {
 	b.now = b.now.Add(d)
 	if b.store != nil {
-		b.store.mu.Lock()
-		b.store.now = b.now
-		b.store.mu.Unlock()
+		b.store.set(b.now)
 	}
 	return b
 }
@@ -493,10 +324,20 @@ func (b *bench) op(id string) ledger.Operation {
 	return rec.Operation
 }
 
+// newest is the newest event.
+func (b *bench) newest() ledger.Event {
+	b.t.Helper()
+	events, err := b.store.Events(b.t.Context(), "", 0, 1000)
+	if err != nil || len(events) == 0 {
+		b.t.Fatal(err)
+	}
+	return events[len(events)-1]
+}
+
 // sam decides about an operation as it stands, from elsewhere.
 func (b *bench) sam(n int, verb ledger.Verb, reason string) {
 	b.t.Helper()
-	d := ledger.Decision{ChangeID: "s", ID: id(n), Version: b.op(id(n)).Version, Verb: verb, Reason: reason, Truth: ledger.TakenBack, Reference: "r", Actor: ledger.Actor{Name: "sam"}}
+	d := ledger.Decision{ChangeID: ledger.NewID(), ID: id(n), Version: b.op(id(n)).Version, Verb: verb, Reason: reason, Truth: ledger.TakenBack, Reference: "r", Actor: ledger.Actor{Name: "sam"}}
 	if _, err := ledger.Decide(b.t.Context(), b.store, d); err != nil {
 		b.t.Fatal(err)
 	}
