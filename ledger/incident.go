@@ -99,6 +99,12 @@ func (s Sum) Add(t Sum) Sum {
 		s.Resent + t.Resent, s.Doubled + t.Doubled, s.Unchecked + t.Unchecked}
 }
 
+// Less is the sum without another.
+func (s Sum) Less(t Sum) Sum {
+	return Sum{s.N - t.N, s.Miss - t.Miss, s.MissWords - t.MissWords, s.Twice - t.Twice, s.TwiceWords - t.TwiceWords,
+		s.Resent - t.Resent, s.Doubled - t.Doubled, s.Unchecked - t.Unchecked}
+}
+
 // Checked reports whether a check that saw clearly began after the last attempt ended.
 func (o Operation) Checked(reads []Read) bool {
 	return slices.ContainsFunc(reads, func(r Read) bool {
