@@ -36,7 +36,7 @@ type GrantRequest struct {
 }
 
 // Allow grants one more attempt (I5, I7). Errors: *MovedError,
-// *RefusedError (hold, hands_off, no_person, no_reason, max_attempts, twin,
+// *RefusedError (hold, hands_off, no_person, no_reason, max_attempts, related,
 // basis, redacted), ErrNotFound.
 func Allow(ctx context.Context, s decider, g GrantRequest) (Applied, error) {
 	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
@@ -182,7 +182,7 @@ func (g GrantRequest) byMachine(rec *Record) error {
 	case o.Conflict != NoConflict:
 		return g.no("conflict", "it is in conflict: "+o.ConflictNote, "")
 	case len(rec.Related) > 0:
-		return g.no("twin", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
+		return g.no("related", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (g GrantRequest) beside(rec *Record) error {
 		shown, hint = nil, "a person may take the risk"
 	}
 	if rel := rec.unseen(shown); rel != nil {
-		return &RefusedError{Verb: "retry", Code: "twin", Why: "another one landed or may have: " + rel.says(), Hint: hint}
+		return &RefusedError{Verb: "retry", Code: "related", Why: "another one landed or may have: " + rel.says(), Hint: hint}
 	}
 	return nil
 }

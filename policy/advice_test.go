@@ -103,16 +103,16 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 			r.Operation.State, r.Operation.Doubted = ledger.Failed, false
 			r.Attempts[0].Outcome, r.Attempts[0].Proof = ledger.OutcomeFailed, ledger.Refused
 		}), noon, AdviseLeave, "", "refused", time.Time{}},
-		{"did not land, but a twin", change(proven1(doubt("proof")), func(r *ledger.Record) {
+		{"did not land, but same input", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed}, {ID: "x", Title: "charge again", State: ledger.Committed, MayHaveLanded: true}}
 		}), noon, AdviseLook, "", "another operation with the same input is committed (charge again)", time.Time{}},
-		{"did not land, nor did its twin", change(proven1(doubt("proof")), func(r *ledger.Record) {
+		{"did not land, nor did the same input", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Failed}, {ID: "y", State: ledger.Failed, Overtook: true}}
 		}), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
-		{"proof to come, but a twin", change(doubt("proof"), func(r *ledger.Record) {
+		{"proof to come, but same input", change(doubt("proof"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Uncertain, MayHaveLanded: true}}
 		}), minutes(1), AdviseLook, "", "another operation with the same input is uncertain", time.Time{}},
-		{"key, but a twin", change(doubt("keyed"), func(r *ledger.Record) {
+		{"key, but same input", change(doubt("keyed"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Pending, MayHaveLanded: true}}
 		}), minutes(1), AdviseLook, "", "another operation with the same input", time.Time{}},
 		{"proof to come", doubt("proof"), minutes(1), AdviseWait, "", "from 12:02:31", noon.Add(2*time.Minute + 31*time.Second)},
@@ -163,7 +163,7 @@ func TestAdviceByCosts(t *testing.T) {
 		{"dear both ways", with, doubt("legacy"), AdviseLook, "", "looking costs 5"},
 		{"a duplicate is dearer", with, doubt("post"), AdviseLeave, "", ""},
 		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "goes past what the policy allows"},
-		{"a miss is dearer, but a twin", with, beside(doubt("mail")), AdviseLook, "", "the same input"},
+		{"a miss is dearer, but same input", with, beside(doubt("mail")), AdviseLook, "", "the same input"},
 		{"a duplicate is dearer, but the same input landed", with, beside(doubt("post")), AdviseLook, "", "the same input"},
 		{"even", with, doubt("cheap"), AdviseLeave, "", ""},
 		{"a duplicate is dearer, no case", without, doubt("post"), AdviseLook, "", "no case"},
@@ -295,7 +295,7 @@ func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
 		}
 		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
 			if len(rec.Landings()) > 0 || rec.Operation.Conflict != "" {
-				t.Fatal("a twin or a conflict must stop it")
+				t.Fatal("the same input or a conflict must stop it")
 			}
 		}
 		if basis, why, _ := k.AllowedBasis(rec, now); why == "" || basis == "" {

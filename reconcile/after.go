@@ -12,7 +12,7 @@ import (
 
 const (
 	followEvery = 500 * time.Millisecond
-	// followBack is how many events before its start an engine looks at, for what
+	// followBack is how many events before its start an engine reads, for what
 	// happened while none was running.
 	followBack = 5000
 )
@@ -24,12 +24,11 @@ type follower struct {
 	seq     int64
 	since   int64 // the newest event when it started
 	next    time.Time
-	few     chan struct{} // bounds how many are looked at together
+	few     chan struct{} // bounds how many are checked at once
 }
 
-// follow looks for second effects of what was sent once more. A retry by
-// the engine is looked at by itself; this is for those that a pipeline sent
-// under a grant (I9).
+// follow checks for second effects of what was sent once more. The engine checks its
+// own retries; this is for those that a pipeline sent under a grant (I9).
 func (e *Engine) follow(ctx context.Context) error {
 	f := &e.after
 	if now := time.Now(); now.Before(f.next) {
@@ -53,7 +52,7 @@ func (e *Engine) follow(ctx context.Context) error {
 			f.seq = ev.Seq
 			d := told(ev)
 			if d.again {
-				e.lookTwice(ctx, ev.OperationID)
+				e.checkDuplicate(ctx, ev.OperationID)
 			}
 			if ev.Seq > f.since {
 				e.counted.add(d.count)
@@ -100,9 +99,9 @@ func (n news) count(c *Counters) {
 	}
 }
 
-// lookTwice checks in the background whether what was sent more than once
-// landed more than once, unless that was looked at since.
-func (e *Engine) lookTwice(ctx context.Context, id string) {
+// checkDuplicate checks in the background whether what was sent more than once
+// landed more than once, unless that was checked since.
+func (e *Engine) checkDuplicate(ctx context.Context, id string) {
 	e.active.idle.Add(1)
 	go func() {
 		defer e.active.idle.Done()
@@ -127,7 +126,7 @@ func (e *Engine) lookTwice(ctx context.Context, id string) {
 	}()
 }
 
-// mayBeTwice tells whether an operation that landed may have landed twice: it
+// mayBeTwice reports whether an operation that landed may have landed twice: it
 // was sent more than once, and nothing makes that safe.
 func mayBeTwice(k *policy.Kind, rec ledger.Record) bool {
 	return rec.Operation.State == ledger.Committed && rec.Operation.AttemptCount > 1 && k.Read != nil && !k.Idempotent

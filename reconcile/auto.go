@@ -173,7 +173,7 @@ func mayAuto(k *policy.Kind, rec ledger.Record, now time.Time) (basis ledger.Bas
 }
 
 // autoPause is the pause before the machine's next attempt after n: exponential,
-// with jitter that every engine works out alike.
+// with jitter that is the same in every engine.
 func autoPause(r policy.RetryRule, id string, n int) time.Duration {
 	top := r.BackoffMin
 	for range n - 1 {

@@ -11,8 +11,8 @@ import (
 	"indoubt/policy"
 )
 
-// errOnlyLooking is why this engine settles nothing for the moment.
-var errOnlyLooking = errors.New("another engine works on this ledger under another policy")
+// errOnlyReading is why this engine settles nothing for the moment.
+var errOnlyReading = errors.New("another engine works on this ledger under another policy")
 
 // errNotDue says that another engine has read it meanwhile.
 var errNotDue = errors.New("it is not due any more")
@@ -96,7 +96,7 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 	}
 	defer held.keep(ctx)()
 	rec = e.seeTrees(ctx, rec, c.actor)
-	f := e.look(ctx, k, rec, turn{func() error { return held.lasts(ctx, k) }, c.eager})
+	f := e.read(ctx, k, rec, turn{func() error { return held.ensure(ctx, k) }, c.eager})
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
 	}
@@ -119,13 +119,13 @@ func readSince(rec ledger.Record, at time.Time) bool {
 	return false
 }
 
-// conclude judges what a read showed, and records it, schedules the next and
-// gives the lease back in one transaction.
+// conclude judges what a read showed. In one transaction it records the read,
+// schedules the next and gives the lease back.
 func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, c check) (ReadResult, error) {
 	p := e.proof(ctx, k, rec, held, f, c.eager)
 	j := policy.Judge(k.Read.Identity(), f.Findings, p)
 	effects := f.Effects
-	if j.Verdict != ledger.Inconclusive { // what may be another's is no receipt of this one
+	if j.Verdict != ledger.Inconclusive { // an effect that may be another's gives no receipt
 		effects = f.Sure()
 	}
 	read := ledger.Read{
@@ -136,25 +136,25 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	if p.Provable {
 		read.ProofAt = p.At
 	}
-	looking := e.onlyLooks(ctx)
-	if looking && read.Verdict != ledger.Inconclusive {
-		read.Reason += "; not settled: " + errOnlyLooking.Error()
+	onlyReads := e.onlyReads(ctx)
+	if onlyReads && read.Verdict != ledger.Inconclusive {
+		read.Reason += "; not settled: " + errOnlyReading.Error()
 	}
 	result := ReadResult{Read: read, Operation: rec.Operation}
 	if f.Unasked {
-		// No question was put, so there is no read to keep; it is only put off.
+		// Nothing was requested, so there is no read to keep; it is only put off.
 		result.Read.ID = ""
 		return result, e.price(ctx, e.putOff(k, held.digest, rec, f.wait))
 	}
-	if err := held.lasts(ctx, k); err != nil { // judging may have taken long
+	if err := held.ensure(ctx, k); err != nil { // judging may have taken long
 		return result, err
 	}
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.held(), Release: true,
-		Confirm: !looking && k.Auto.Confirm, Deny: !looking && k.Auto.Deny, Actor: c.actor,
+		Confirm: !onlyReads && k.Auto.Confirm, Deny: !onlyReads && k.Auto.Deny, Actor: c.actor,
 		RecheckAt: e.recheck(rec, f, p, read.Verdict, c), Result: f.evidence.result(),
 	}
-	quoted, scheduled := quote{}, !looking
+	quoted, scheduled := quote{}, !onlyReads
 	if scheduled {
 		if quoted, scheduled = e.quoteAfter(k, held.digest, rec, o, f.wait); scheduled {
 			o.Pricing = &quoted.Pricing
@@ -180,12 +180,12 @@ func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 	p.Visible = k.VisibleUntil(asOf(rec, f.to))
 	p.Running = mayStillWrite(rec)
 	p.Positive = func() (ledger.Cause, string) {
-		if err := held.lasts(ctx, k); err != nil {
+		if err := held.ensure(ctx, k); err != nil {
 			return ledger.CauseUnchecked, err.Error()
 		}
 		cause, why := e.positive(ctx, k, held.digest, f.Began, eager)
 		if cause == "" {
-			if why = askedAlike(k, rec, f); why != "" {
+			if why = changedRequest(k, rec, f); why != "" {
 				cause = ledger.CauseUnchecked
 			}
 		}
@@ -196,13 +196,13 @@ func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 	}
 	p.Shared = func(effects []policy.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
 	p.Negative = func() (ledger.Cause, string) {
-		return e.negative(ctx, k, rec, held.digest, f.Began, eager, func() error { return held.lasts(ctx, k) })
+		return e.negative(ctx, k, rec, held.digest, f.Began, eager, func() error { return held.ensure(ctx, k) })
 	}
 	return p
 }
 
-// quoteAfter works out what stands beside the operation once the observation is
-// made. Nothing does when it has left the list by then.
+// quoteAfter is the price of the operation once the observation is made; false when
+// it has left the list by then.
 func (e *reader) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o ledger.Observation, wait time.Time) (quote, bool) {
 	rec = asOf(rec, e.moment())
 	rec.Lease = o.Lease
@@ -236,8 +236,8 @@ func (e *reader) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o 
 	return quote{}, false
 }
 
-// observe hands the read to the ledger's rule. Its change id makes it safe to
-// say it again when the ledger did not answer.
+// observe applies the ledger's rule for a read. The change id makes it safe to
+// repeat when the ledger did not answer.
 func (e *reader) observe(ctx context.Context, o ledger.Observation) (applied ledger.Applied, err error) {
 	for try := range 4 {
 		if applied, err = ledger.Observe(ctx, e.o.Store, o); err == nil || permanent(err) {
@@ -250,7 +250,7 @@ func (e *reader) observe(ctx context.Context, o ledger.Observation) (applied led
 	return applied, err
 }
 
-// permanent tells that saying it again would bring the same refusal.
+// permanent reports whether a repeat would be refused again.
 func permanent(err error) bool {
 	for _, e := range []error{errNotDue, ledger.ErrNotFound, ledger.ErrLeaseLost, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, ledger.ErrGone, context.Canceled} {
 		if errors.Is(err, e) {
@@ -260,9 +260,9 @@ func permanent(err error) bool {
 	return false
 }
 
-// price writes what quotes say, unless this engine only looks.
+// price writes quotes, unless this engine only reads.
 func (e *reader) price(ctx context.Context, quotes ...quote) error {
-	if len(quotes) == 0 || e.onlyLooks(ctx) {
+	if len(quotes) == 0 || e.onlyReads(ctx) {
 		return nil
 	}
 	prices := make([]ledger.Pricing, len(quotes))
@@ -276,7 +276,7 @@ func (e *reader) price(ctx context.Context, quotes ...quote) error {
 	return nil
 }
 
-// noteQuotes remembers what was written, to write it anew when a clock changes it.
+// noteQuotes remembers what was written, to price it again when a clock changes it.
 func (e *reader) noteQuotes(quotes ...quote) { e.clocks.note(quotes, e.now()) }
 
 // putOff schedules a read that could not be made, without counting it.
@@ -289,7 +289,7 @@ func (e *reader) putOff(k *policy.Kind, digest string, rec ledger.Record, wait t
 	return e.priced(k, digest, rec)
 }
 
-// readable tells why an operation cannot be read now.
+// readable says why an operation cannot be read now.
 func readable(k *policy.Kind, rec ledger.Record) error {
 	switch {
 	case k.Read == nil:

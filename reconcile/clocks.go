@@ -12,7 +12,7 @@ import (
 	"indoubt/policy"
 )
 
-// maxClocks bounds how many operations are watched for a clock; those beyond it
+// maxClocks bounds how many operations are kept by their clock; those beyond it
 // are priced anew when they move or are read.
 const maxClocks = 100_000
 
@@ -38,19 +38,19 @@ func (c *clocks) note(quotes []quote, now time.Time) {
 		c.next = map[string]time.Time{}
 	}
 	for _, q := range quotes {
-		if !q.turns.After(now) || !q.turns.Before(ledger.Never) || len(c.heap) >= maxClocks {
+		if !q.changes.After(now) || !q.changes.Before(ledger.Never) || len(c.heap) >= maxClocks {
 			delete(c.next, q.OperationID)
 			continue
 		}
-		if !c.next[q.OperationID].Equal(q.turns) {
-			c.next[q.OperationID] = q.turns
-			heap.Push(&c.heap, clockAt{q.OperationID, q.turns})
+		if !c.next[q.OperationID].Equal(q.changes) {
+			c.next[q.OperationID] = q.changes
+			heap.Push(&c.heap, clockAt{q.OperationID, q.changes})
 		}
 	}
 }
 
-// struck takes out the operations whose moment has come, at most limit.
-func (c *clocks) struck(now time.Time, limit int) (ids []string) {
+// due takes out the operations whose moment has come, at most limit.
+func (c *clocks) due(now time.Time, limit int) (ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.heap) > 0 && !c.heap[0].at.After(now) && len(ids) < limit {
@@ -63,7 +63,7 @@ func (c *clocks) struck(now time.Time, limit int) (ids []string) {
 	return ids
 }
 
-// again lets them strike once more.
+// again makes them due once more.
 func (c *clocks) again(ids []string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *clocks) wait(now time.Time, most time.Duration) time.Duration {
 	return min(most, max(c.heap[0].at.Sub(now), 0))
 }
 
-// all strikes every clock: the wall clock was set, and they were set by it.
+// all makes every clock due: the wall clock was set, and they were set by it.
 func (c *clocks) all(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,16 +94,16 @@ func (c *clocks) all(now time.Time) {
 	}
 }
 
-// asOf is the record as the clocks stand at the moment. What is worked out from
-// a record goes by its clocks, and the wall's may have been set since it was read.
+// asOf is the record as the clocks stand at the moment. What is computed from a
+// record goes by its clocks, and the wall clock may have been set since it was read.
 func asOf(rec ledger.Record, at ledger.Moment) ledger.Record {
 	rec.Now, rec.Steady = at.Wall, at.Steady
 	return rec
 }
 
-// lookAtClock notices that the wall clock was set. Only the first engine to do so
+// checkClock notices that the wall clock was set. Only the first engine to do so
 // writes it down; all of them price anew what they had set by it.
-func (e *Engine) lookAtClock(ctx context.Context) error {
+func (e *Engine) checkClock(ctx context.Context) error {
 	now := e.moment()
 	first := e.lead.Boot == ""
 	if !first && now.Lead().Step(e.lead) == 0 {
@@ -111,7 +111,7 @@ func (e *Engine) lookAtClock(ctx context.Context) error {
 	}
 	step, err := e.o.Store.Stepped(ctx)
 	if err != nil {
-		return fmt.Errorf("look at the clock: %w", err)
+		return fmt.Errorf("read the clock: %w", err)
 	}
 	if step != 0 {
 		e.logf("%s", ledger.StepEvent(step).Reason)
@@ -122,9 +122,9 @@ func (e *Engine) lookAtClock(ctx context.Context) error {
 	return nil
 }
 
-// turnsAt is the next moment at which a clock changes what the policy says of
+// nextChange is the next moment at which a clock changes what the policy says of
 // the operation; the zero time when none does.
-func turnsAt(k *policy.Kind, rec ledger.Record, p ledger.Pricing, now time.Time) time.Time {
+func nextChange(k *policy.Kind, rec ledger.Record, p ledger.Pricing, now time.Time) time.Time {
 	var next time.Time
 	soonest := func(at time.Time) {
 		if at.After(now) && at.Before(ledger.Never) && (next.IsZero() || at.Before(next)) {
@@ -140,21 +140,21 @@ func turnsAt(k *policy.Kind, rec ledger.Record, p ledger.Pricing, now time.Time)
 	return next
 }
 
-// strike prices anew what a clock has changed. The new prices notify the
+// repriceDue prices anew what a clock has changed. The new prices notify the
 // ledger's watchers, so that consoles read again.
-func (e *Engine) strike(ctx context.Context) error {
-	ids := e.clocks.struck(e.now(), batch)
-	if len(ids) == 0 || e.onlyLooks(ctx) {
+func (e *Engine) repriceDue(ctx context.Context) error {
+	ids := e.clocks.due(e.now(), batch)
+	if len(ids) == 0 || e.onlyReads(ctx) {
 		return nil
 	}
-	err := e.struck(ctx, ids)
+	err := e.reprice(ctx, ids)
 	if err != nil {
 		e.clocks.again(ids, e.now())
 	}
 	return err
 }
 
-func (e *Engine) struck(ctx context.Context, ids []string) error {
+func (e *Engine) reprice(ctx context.Context, ids []string) error {
 	pol := e.policy()
 	digest := pol.Digest()
 	var quotes []quote

@@ -19,7 +19,7 @@ func TestAClockChangesThePrice(t *testing.T) {
 		if _, err := e.priceBatch(w.ctx, batch); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.strike(w.ctx); err != nil {
+		if err := e.repriceDue(w.ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

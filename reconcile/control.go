@@ -90,7 +90,7 @@ func (c *controls) note(key string, made control) {
 	c.made[key] = made
 }
 
-// negative tells why what was found may be an echo of the question, or anything:
+// negative says why what was found may be an echo of the request, or anything:
 // the same request for something that was never sent must find nothing. Where a mark
 // is compared too, the result is believed for a minute for the same request apart
 // from what is replaced in it, and for no other. Where nothing else tells whose it
@@ -115,7 +115,7 @@ func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 			if err != nil {
 				return ledger.CauseUnchecked, unknown + err.Error()
 			}
-			f := e.look(ctx, k, other, turn{ready, true})
+			f := e.read(ctx, k, other, turn{ready, true})
 			switch {
 			case len(f.Effects) > 0:
 				return ledger.CauseEcho, "this check also finds what was never sent: it may only repeat what it is asked for"
@@ -148,11 +148,11 @@ func notThere(a ledger.Answer) bool {
 	return a.Status == http.StatusNotFound || a.Status == http.StatusGone
 }
 
-// positive tells why the kind's check may be blind when it found nothing: a
+// positive says why the kind's check may be blind when it found nothing: a
 // positive control of this process, begun no earlier than the check itself, must
 // find what exists (I6). One from before would not notice a field that was
 // renamed or a credential that was exchanged in between, and one of another
-// process may have looked with other credentials.
+// process may have used other credentials.
 func (e *reader) positive(ctx context.Context, k *policy.Kind, digest string, since time.Time, eager bool) (ledger.Cause, string) {
 	if !k.Control {
 		return ledger.CauseUnchecked, "the policy turns off the control that would show whether this check can find anything"
@@ -177,7 +177,7 @@ func (e *reader) positive(ctx context.Context, k *policy.Kind, digest string, si
 
 // tryPositive makes and records the read that must find something.
 func (e *reader) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool) (cause ledger.Cause, why string) {
-	f := e.look(ctx, k, rec, turn{func() error { return nil }, true})
+	f := e.read(ctx, k, rec, turn{func() error { return nil }, true})
 	if f.Unasked {
 		return ledger.CauseUnchecked, "the control could not be made: " + f.Trouble
 	}
@@ -213,12 +213,12 @@ func (e *reader) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Rec
 	return cause, why
 }
 
-// askedAlike tells why a control does not vouch for a check that was made before
-// it: the secret in a file, and with it the account, may have been exchanged in
-// between. "" when the check would still be asked for in the same way.
-func askedAlike(k *policy.Kind, rec ledger.Record, f findings) string {
+// changedRequest says why a control does not vouch for a read that was made before
+// it: the secret in a file, and with it the account, may have been replaced in
+// between. "" when the read would still make the same request.
+func changedRequest(k *policy.Kind, rec ledger.Record, f findings) string {
 	now, err := k.Read.Request(rec, nil)
-	if err != nil || !reflect.DeepEqual(now, f.asked) {
+	if err != nil || !reflect.DeepEqual(now, f.request) {
 		return "what it is asked with was changed in the meantime"
 	}
 	return ""

@@ -11,8 +11,8 @@ import (
 type Counters struct {
 	Reads map[ReadCount]uint64 // by kind and verdict; controls apart
 	Sends map[SendCount]uint64 // by kind and outcome
-	// Committed counts the attempts whose answer said that they landed, by whomever
-	// they were sent; Replayed those among them whose answer said that it was there
+	// Committed counts the attempts whose answer said that they landed, whichever
+	// program sent them; Replayed those among them whose answer said that it was there
 	// already.
 	Committed, Replayed uint64
 	// Duplicated counts the operations that reads found to have landed more than

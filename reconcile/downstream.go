@@ -23,7 +23,7 @@ import (
 const (
 	tripAfter     = 5                // failures in a row that open the breaker
 	probeAfter    = 15 * time.Second // how long it stays open before one probe
-	maxRetryAfter = time.Hour        // a downstream that asks for more is asked again after this
+	maxRetryAfter = time.Hour        // a downstream that asks for more is read again after this
 	muteFor       = 15 * time.Second // before a request is tried again that lacks a secret
 	softThrottle  = 5 * time.Second  // pause after a 429 that names no time
 	politeness    = 8                // requests at once, where the policy states no concurrency
@@ -32,14 +32,14 @@ const (
 // downstreams keeps one governor for each outside system.
 type downstreams struct {
 	rates ledger.Rates  // reserves reads where there is a rate
-	all   chan struct{} // bounds what is asked at once over all of them
+	all   chan struct{} // bounds the requests made at once over all of them
 	probe time.Duration // how long a breaker stays open before one probe
 	now   ledger.Clock
 	mu    sync.Mutex
 	byKey map[string]*downstream
 }
 
-// downstream limits how one outside system is asked, and remembers how it
+// downstream limits the requests to one outside system, and remembers how it
 // answers.
 type downstream struct {
 	name    string
@@ -62,14 +62,14 @@ type downstream struct {
 	why    string    // the newest trouble
 	since  time.Time // of the state below
 	state  string    // up, down, half_open
-	paused time.Time // it asked not to be asked before this
+	paused time.Time // it wants no request before this
 	asked  time.Time // since when it is paused
 	mute   string    // why no request to it can be made at all
 	muted  time.Time // since when
 	muteTo time.Time
 }
 
-// waitError says that a downstream is not to be asked before a moment.
+// waitError says that a downstream wants no request before a moment.
 type waitError struct {
 	until time.Time
 	why   string
@@ -131,8 +131,8 @@ func (all *downstreams) make(rule policy.Downstream) *downstream {
 	return d
 }
 
-// blocked tells until when the downstream is not to be asked, and why; the zero
-// time when it may be.
+// blocked returns until when the downstream wants no request, and why; the zero
+// time when it may be read.
 func (d *downstream) blocked() (time.Time, string) {
 	open := d.breaker.State() == gobreaker.StateOpen
 	d.mu.Lock()
@@ -164,10 +164,10 @@ type turn struct {
 	first bool         // others wait for what it shows
 }
 
-// ask puts one question to the downstream, as it wants to be asked. A short
-// pause that it asked for for is waited out; a longer one, and an open breaker,
-// give a *waitError.
-func (d *downstream) ask(ctx context.Context, patience time.Duration, wait turn, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
+// query makes one request, within the downstream's limits. It waits out a short pause
+// that the downstream asked for; a longer one, and an open breaker, give a
+// *waitError.
+func (d *downstream) query(ctx context.Context, patience time.Duration, wait turn, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
 	var done func()
 	for {
 		if err := d.clear(ctx, patience); err != nil {
@@ -200,7 +200,7 @@ func (d *downstream) ask(ctx context.Context, patience time.Duration, wait turn,
 	return answer, nil
 }
 
-// clear waits until the downstream may be asked, where that is soon.
+// clear waits until the downstream may be read, where that is soon.
 func (d *downstream) clear(ctx context.Context, patience time.Duration) error {
 	until, why := d.blocked()
 	if until.IsZero() {
@@ -213,9 +213,9 @@ func (d *downstream) clear(ctx context.Context, patience time.Duration) error {
 	return sleep(ctx, wait)
 }
 
-// inHand is how many reads may wait for it: enough to keep it as busy as it may
+// queueLimit is how many reads may wait for it: enough to keep it as busy as it may
 // be, and no more than can be made while a lease lasts.
-func (d *downstream) inHand() int {
+func (d *downstream) queueLimit() int {
 	n := 4 * cap(d.slots)
 	if d.rule.RatePerSecond > 0 {
 		n = min(n, max(1, int(5*d.rule.RatePerSecond)))
@@ -223,11 +223,11 @@ func (d *downstream) inHand() int {
 	return n
 }
 
-// heard notes how the downstream is, and returns what speaks against asking it
-// again soon.
+// heard notes how the downstream is, and returns what speaks against another request
+// soon.
 func (d *downstream) heard(ctx context.Context, a ledger.Answer) error {
 	if a.Err != nil && ctx.Err() != nil {
-		return context.Canceled // we hung up; that says nothing about them
+		return context.Canceled // this side hung up; that says nothing about the other
 	}
 	if pause, wanted := retryAfter(a, d.now()); wanted {
 		d.pause(pause, a.Status)
@@ -235,7 +235,7 @@ func (d *downstream) heard(ctx context.Context, a ledger.Answer) error {
 	var bad error
 	switch {
 	case errors.As(a.Err, new(*connect.Mistaken)):
-		return a.Err // that is ours
+		return a.Err // the mistake is on this side
 	case a.Err != nil && a.Status == 0:
 		bad = fmt.Errorf("no answer: %w", a.Err)
 		if a.Class != "" {
@@ -321,7 +321,7 @@ func (d *downstream) health() Health {
 	return h
 }
 
-// Health tells how each downstream that was asked so far answers.
+// Health returns how each downstream answers that was read so far.
 func (e *reader) Health() []Health {
 	e.downs.mu.Lock()
 	all := make([]*downstream, 0, len(e.downs.byKey))
@@ -337,7 +337,7 @@ func (e *reader) Health() []Health {
 	return out
 }
 
-// retryAfter is the moment a downstream asks not to be asked before (RFC 9110
+// retryAfter is the moment before which a downstream wants no request (RFC 9110
 // §10.2.3: seconds or a date).
 func retryAfter(a ledger.Answer, now time.Time) (time.Time, bool) {
 	switch a.Status {

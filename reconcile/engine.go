@@ -39,13 +39,13 @@ type reader struct {
 	host   string
 	holder string // names this engine on its leases
 
-	mcp connect.MCP // servers to ask and to tell, over one connection each
+	mcp connect.MCP // servers, over one connection each
 	sql connect.SQL // databases, by one pool each
 
 	ops      keyed         // one read or retry of an operation at a time in this process
-	downs    downstreams   // how each downstream is asked
+	downs    downstreams   // the limits of each downstream
 	controls controls      // what positive and negative controls showed
-	rivals   rivals        // engines with another policy
+	engines  engines       // others that work on this ledger
 	clocks   clocks        // prices that a clock will change
 	counted  counting      // for metrics
 	past     *History      // how doubts ended
@@ -120,7 +120,7 @@ func (e *reader) policy() *policy.Policy {
 
 var noPolicy = sync.OnceValue(policy.Default)
 
-// nudge makes the run loop look again.
+// nudge wakes the run loop.
 func (e *reader) nudge() {
 	select {
 	case e.wake <- struct{}{}:
@@ -130,7 +130,7 @@ func (e *reader) nudge() {
 
 func (e *reader) logf(format string, args ...any) { e.o.Log(fmt.Sprintf(format, args...)) }
 
-// checker is the actor of the reads that no person asked for.
+// checker is the actor of the reads that no person wanted.
 func (e *reader) checker() ledger.Actor {
 	a := e.o.Actor
 	if !a.Machine {
@@ -143,7 +143,7 @@ func (e *reader) checker() ledger.Actor {
 	return a
 }
 
-// current reads an operation as everybody must see it: a deadline that has
+// current reads an operation as it stands: a deadline that has
 // passed is written down first. The version is the one to decide about; a
 // version seen before the writing down is moved along by moved.
 func (e *reader) current(ctx context.Context, id string) (rec ledger.Record, moved func(seen int64) int64, err error) {

@@ -309,7 +309,7 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 	b := w.begin("pay", 420) // in flight: nobody reads it yet
 	other := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya, Policy: func() *policy.Policy { return theirs }, Send: true})
 	stop := w.run(other)
-	eventually(t, "the second has noticed", func() bool { return other.onlyLooks(w.ctx) })
+	eventually(t, "the second has noticed", func() bool { return other.onlyReads(w.ctx) })
 	leave()
 	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
 	stop()
@@ -336,11 +336,11 @@ func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
 	if err := w.store.RegisterEngine(w.ctx, gone); err != nil {
 		t.Fatal(err)
 	}
-	if !w.engine.onlyLooks(w.ctx) {
+	if !w.engine.onlyReads(w.ctx) {
 		t.Error("it went unnoticed")
 	}
 	w.pass(registeredFor + time.Second)
-	if w.engine.onlyLooks(w.ctx) {
+	if w.engine.onlyReads(w.ctx) {
 		t.Error("it is waited for")
 	}
 }
@@ -355,7 +355,7 @@ func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
 	o := w.doubt("pay", 420, 420)
 	eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
 	w.pass(registerEvery)
-	if w.engine.onlyLooks(w.ctx) || !blank.onlyLooks(w.ctx) {
+	if w.engine.onlyReads(w.ctx) || !blank.onlyReads(w.ctx) {
 		t.Error("a console without a policy drove out the engine that has one")
 	}
 }
@@ -379,7 +379,7 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 				w.Fatal(err)
 			}
 		}},
-		{name: "a twin", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
+		{name: "the same input", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
 			if _, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "t", OperationID: ledger.NewID(), AttemptID: "ta", Kind: "pay", Key: "another",
 				Fingerprint: o.Fingerprint, Token: ledger.NewToken(), Input: o.Input, Deadline: 48 * time.Hour, Actor: pipeline}); err != nil {
 				w.Fatal(err)

@@ -24,7 +24,7 @@ const (
 	removed     = policy.Withheld
 )
 
-// evidence is what a read asked and what came back, fit to be kept: bounded,
+// evidence is a read's requests and answers as they may be kept: bounded,
 // and without secrets.
 type evidence struct {
 	Pages   []*pageEvidence  `json:"pages"`
@@ -35,7 +35,7 @@ type evidence struct {
 	Unmarked int `json:"unmarked,omitempty"`
 
 	clean  cleaner
-	answer json.RawMessage // what the first effect gives who asks again, where all of it may be kept
+	answer json.RawMessage // the first effect as an answer for its caller, where all of it may be kept
 }
 
 type pageEvidence struct {
@@ -48,7 +48,7 @@ type pageEvidence struct {
 	Found    int             `json:"found"`
 	Complete bool            `json:"complete"`
 	Error    string          `json:"error,omitempty"`
-	Body     json.RawMessage `json:"body,omitempty"` // a text when it is no JSON or was cut
+	Body     json.RawMessage `json:"body,omitempty"` // a text when it is not JSON or was cut
 }
 
 type effectEvidence struct {
@@ -63,7 +63,7 @@ type effectEvidence struct {
 func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *pageEvidence {
 	ev.clean.learn(k, req)
 	p := &pageEvidence{At: a.BeganAt.UTC(), Millis: a.EndedAt.Sub(a.BeganAt).Milliseconds(), Status: a.Status}
-	p.Request = ev.clean.without(req.Shown) // a rendered request has been looked through already
+	p.Request = ev.clean.without(req.Shown) // rendering has taken out the rest
 	body := a.Body
 	switch {
 	case req.Command != nil:
@@ -108,7 +108,7 @@ func (ev *evidence) effect(e policy.Effect) {
 }
 
 // result is the effect that was found, if it is the only one and may be kept whole:
-// what its caller gets as the answer when it asks again.
+// what its caller gets as the answer when it repeats the request.
 func (ev *evidence) result() json.RawMessage {
 	if len(ev.Effects) != 1 || ev.More > 0 {
 		return nil
@@ -147,7 +147,7 @@ func (ev *evidence) json() json.RawMessage {
 	return b
 }
 
-// cleaner takes secrets out of what came back: members whose name says so, the
+// cleaner takes secrets out of an answer: members whose name says so, the
 // members the policy redacts, everything that looks like a credential, and the
 // credentials that were sent.
 type cleaner struct {
@@ -246,8 +246,8 @@ func (c *cleaner) excerpt(b []byte) (short, whole json.RawMessage) {
 	return out, whole
 }
 
-// start is the first n bytes of a text or a little less: of a secret that n cuts
-// through nothing is left.
+// start is the first n bytes of a text or a little less: no part is left of a secret
+// that n cuts through.
 func (c *cleaner) start(b []byte, n int) string {
 	if len(b) <= n {
 		return c.text(string(b))

@@ -13,7 +13,7 @@ import (
 const historyAge = 5 * time.Second
 
 // History lets a policy's odds learn from how the ledger's own doubts ended. It
-// is cheap to ask all the time: the ledger keeps the counts, and they are
+// is cheap to call all the time: the ledger keeps the counts, and they are
 // fetched every few seconds at most. It is safe for use by many goroutines.
 type History struct {
 	store ledger.Statistics
@@ -21,7 +21,7 @@ type History struct {
 	mu      sync.Mutex
 	fetched time.Time
 	past    *policy.Past
-	from    *policy.Policy // what it was asked for last
+	from    *policy.Policy // the last one that was given
 	wise    *policy.Policy // and the same with its history
 }
 

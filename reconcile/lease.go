@@ -48,15 +48,15 @@ func (h *holding) keep(ctx context.Context) (stop func()) {
 		if h.done || h.lost || ctx.Err() != nil {
 			return
 		}
-		_ = h.renew(ctx) // what was lost is told by lasts; else it is tried again
+		_ = h.renew(ctx) // ensure reports a lease that is lost; else it is tried again
 		timer.Reset(h.ttl / 2)
 	})
 	return func() { timer.Stop() }
 }
 
-// lasts renews the lease where it might run out before one more page is read
+// ensure renews the lease where it might run out before one more page is read
 // and written down.
-func (h *holding) lasts(ctx context.Context, k *policy.Kind) error {
+func (h *holding) ensure(ctx context.Context, k *policy.Kind) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost {

@@ -39,7 +39,7 @@ func (s *Summary) count(r ledger.Read) {
 // Once expires, prices and reads everything that is due now, each operation
 // once, and tells progress about every one, one at a time. With Options.Send it
 // also sends where the policy says so. Errors: ErrReadOnly, ErrCopied, and of
-// the ledger; a read that fails is counted and told, and is no error.
+// the ledger; a read that fails is counted and passed to progress.
 func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, error) {
 	var s Summary
 	if e.o.ReadOnly {

@@ -49,7 +49,7 @@ func TestI5_OvertakenWhileWaitingForItsTurn(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // it waits; where it does not yet, the refusal comes earlier
 	begin()
 	<-d.slots
-	if err := <-done; code(err) != "twin" && code(err) != "basis" {
+	if err := <-done; code(err) != "related" && code(err) != "basis" {
 		t.Errorf("%v", err)
 	}
 	if _, posts, _ := w.side.count(); posts != 0 {

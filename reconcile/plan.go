@@ -12,7 +12,7 @@ import (
 // not; an error means that nothing can be said. Errors: ErrNotFound.
 func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	if !e.o.ReadOnly {
-		_ = e.markAll(ctx) // what it leaves, the retry looks for
+		_ = e.markAll(ctx) // the retry marks what this leaves
 	}
 	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
 	if err != nil {

@@ -21,7 +21,7 @@ func RecheckAt(k *policy.Kind, now time.Time) time.Time {
 	return now.Add(late(k))
 }
 
-// late is how long after a send one more look makes sense.
+// late is how long after a send one more read makes sense.
 func late(k *policy.Kind) time.Duration {
 	d := k.RecheckAfter
 	if k.LandsWithin != nil {

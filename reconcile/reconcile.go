@@ -1,4 +1,4 @@
-// Package reconcile asks the other side whether an uncertain write landed, and
+// Package reconcile reads the other side to learn whether an uncertain write landed, and
 // sends once more where that is allowed.
 //
 // An Engine reads what is due, judges what it finds and writes the verdict
@@ -22,9 +22,9 @@ type Options struct {
 	Policy func() *policy.Policy // the policy in force now; it may change between calls
 	Actor  ledger.Actor          // who the engine is: the name on its reads
 	// Send lets the engine send on its own, where a kind's policy says so and the
-	// basis is proof or a key (I5). Without it the engine only looks.
+	// basis is proof or a key (I5). Without it the engine only reads.
 	Send     bool
-	ReadOnly bool               // nothing is written and nothing is asked of a downstream
+	ReadOnly bool               // nothing is written and no downstream is read
 	Clock    ledger.Clock       // nil: the host's
 	Steady   ledger.SteadyClock // nil: the host's
 	Width    int                // reads in flight at once; 64 when 0
@@ -142,7 +142,7 @@ type RetryResult struct {
 const (
 	StateNew  = "new" // no answer has come yet
 	StateUp   = "up"
-	StateDown = "down"      // not asked: it does not answer, or no request can be made
+	StateDown = "down"      // not read: it does not answer, or no request can be made
 	StateHalf = "half_open" // one probe decides
 	StateSlow = "throttled" // it asked for a pause
 )

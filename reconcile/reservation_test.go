@@ -137,9 +137,9 @@ func TestNothingIsReadWithoutAReservation(t *testing.T) {
 	_, _, before := w.side.count()
 	e := New(Options{Store: unreserved{w.store}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
-	looked, err := e.ReadNow(w.ctx, doubt.ID)
-	if err != nil || looked.Read.Verdict != ledger.Inconclusive || looked.Operation.State != ledger.Uncertain {
-		t.Errorf("%+v %v", looked.Read, err)
+	checked, err := e.ReadNow(w.ctx, doubt.ID)
+	if err != nil || checked.Read.Verdict != ledger.Inconclusive || checked.Operation.State != ledger.Uncertain {
+		t.Errorf("%+v %v", checked.Read, err)
 	}
 	if _, err := e.Retry(w.ctx, w.shown(e, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})); err == nil {
 		t.Error("it was sent")
@@ -283,7 +283,7 @@ func TestALeaseIsKeptByWhoWaits(t *testing.T) {
 	}
 	eventually(t, "it is noticed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.lost })
 	stop()
-	if err := h.lasts(w.ctx, w.inForce().Kind("pay")); !errors.Is(err, ledger.ErrLeaseLost) {
+	if err := h.ensure(w.ctx, w.inForce().Kind("pay")); !errors.Is(err, ledger.ErrLeaseLost) {
 		t.Errorf("it lasts: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	// riskLasts is the same for a risk: what the person saw gets old.
 	riskLasts = time.Hour
 	// settleRoom is kept between the end of an exchange and the deadline, so that
-	// an answer is written down before everybody takes the attempt for lost.
+	// an answer is written down before the attempt counts as lost.
 	settleRoom = 2 * time.Second
 )
 
@@ -109,7 +109,7 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 // those whose writer did not know the policy. A machine does not go on without them.
 func (e *Engine) amongOthers(ctx context.Context, q RetryRequest) (ledger.Record, func(int64) int64, error) {
 	if err := e.markAll(ctx); err != nil && q.Actor.Machine {
-		return ledger.Record{}, nil, refuse("twin", "whether another operation wants the same is not known: "+err.Error(), "")
+		return ledger.Record{}, nil, refuse("related", "whether another operation wants the same is not known: "+err.Error(), "")
 	}
 	return e.current(ctx, q.ID)
 }
@@ -141,8 +141,8 @@ func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 	if stronger(a.q.Basis, a.basis) {
 		return refuse("basis", fmt.Sprintf("what allowed it has lapsed: %s", a.why), "look again")
 	}
-	if a.q.Actor.Machine && e.onlyLooks(ctx) {
-		return refuse("basis", errOnlyLooking.Error(), "")
+	if a.q.Actor.Machine && e.onlyReads(ctx) {
+		return refuse("basis", errOnlyReading.Error(), "")
 	}
 	g := a.grant()
 	if a.basis == ledger.BasisRiskAccepted {
@@ -242,21 +242,21 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 	}
 	actor := a.q.Actor
 	before := a.rec.Operation
-	looked, err := e.checkLocked(ctx, before.ID, check{actor: actor, eager: !actor.Machine, wait: 10 * time.Second})
+	checked, err := e.checkLocked(ctx, before.ID, check{actor: actor, eager: !actor.Machine, wait: 10 * time.Second})
 	if err != nil {
 		return RetryResult{Operation: before}, false, fmt.Errorf("check before sending: %w", err)
 	}
-	a.read = looked.Read
-	result = RetryResult{Operation: looked.Operation, Read: looked.Read}
-	switch looked.Read.Verdict {
+	a.read = checked.Read
+	result = RetryResult{Operation: checked.Operation, Read: checked.Read}
+	switch checked.Read.Verdict {
 	case ledger.Landed, ledger.Duplicated:
-		result.Did, result.Why = DidLand, "a check just made "+looked.Read.Reason
+		result.Did, result.Why = DidLand, "a check just made "+checked.Read.Reason
 		return result, true, nil
 	case ledger.Mismatch:
-		return result, false, refuse("conflict", "a check just made "+looked.Read.Reason, "look at it")
+		return result, false, refuse("conflict", "a check just made "+checked.Read.Reason, "look at it")
 	case ledger.Inconclusive:
-		if actor.Machine && !looked.Read.FoundNone() {
-			return result, false, refuse("basis", "the check before sending cannot tell: "+looked.Read.Reason, "")
+		if actor.Machine && !checked.Read.FoundNone() {
+			return result, false, refuse("basis", "the check before sending cannot tell: "+checked.Read.Reason, "")
 		}
 	}
 	// The read may have moved the operation itself, and only it: what it proved
@@ -265,7 +265,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		return result, false, err
 	}
 	if now := a.rec.Operation; now.Version != before.Version {
-		if looked.Read.Verdict != ledger.Absent || a.q.Version != before.Version || now.Version != before.Version+1 {
+		if checked.Read.Verdict != ledger.Absent || a.q.Version != before.Version || now.Version != before.Version+1 {
 			return result, false, &ledger.MovedError{ID: now.ID, Verb: "retry", Seen: a.q.Version, Version: now.Version,
 				State: now.State, Actor: now.Actor, Reason: now.Reason, At: now.UpdatedAt}
 		}
@@ -273,7 +273,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 	}
 	err = e.weigh(ctx, a, true)
 	if refused := new(ledger.RefusedError); errors.As(err, &refused) && refused.Code == "no_person" {
-		refused.Why += "; a check just made cannot tell: " + looked.Read.Reason
+		refused.Why += "; a check just made cannot tell: " + checked.Read.Reason
 	}
 	return result, false, err
 }
@@ -394,20 +394,20 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 	return ledger.Answer{Err: errors.New("the policy names no way to send it"), BeganAt: time.Now(), EndedAt: time.Now()}
 }
 
-// checkAfter looks for two effects after a write that is not safe to repeat.
-// What may still land late is looked for once more by schedule.
+// checkAfter checks for two effects after a write that is not safe to repeat.
+// A scheduled read checks once more for what may land late.
 func (e *Engine) checkAfter(ctx context.Context, a *attempt, result *RetryResult) {
 	if a.k.Read == nil || a.k.Idempotent || result.Operation.State != ledger.Committed {
 		return
 	}
-	looked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: RecheckAt(a.k, e.now())})
+	checked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: RecheckAt(a.k, e.now())})
 	if err != nil {
 		e.logf("check %s after sending: %v", result.Operation.ID, err)
 		return
 	}
-	result.Read = looked.Read
-	if looked.Operation.ID != "" {
-		result.Operation = looked.Operation
+	result.Read = checked.Read
+	if checked.Operation.ID != "" {
+		result.Operation = checked.Operation
 	}
 }
 

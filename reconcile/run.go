@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	passEvery  = 20 * time.Millisecond // least time between two looks at the ledger
+	passEvery  = 20 * time.Millisecond // least time between two passes
 	pollEvery  = time.Second           // longest, for writers that do not notify
-	errorPause = 2 * time.Second       // after the ledger could not be asked
+	errorPause = 2 * time.Second       // after the ledger could not be read
 	autoEvery  = 15 * time.Second      // between two searches for what may be sent by itself
 	batch      = 500                   // rows taken from the ledger at once
 	troubleFor = 5 * time.Second       // before an operation that made trouble is read again
 )
 
-// activeReads are the operations the run loop has in hand, and those it leaves
-// alone for a while because reading them failed.
+// activeReads are the operations the run loop has taken, and those it leaves alone
+// for a while because reading them failed.
 type activeReads struct {
 	mu   sync.Mutex
 	busy map[string]bool
@@ -30,8 +30,8 @@ type activeReads struct {
 	idle sync.WaitGroup
 }
 
-// take puts an operation into hand, unless it is there, rests, or its
-// downstream has as many as it can deal with soon.
+// take takes an operation, unless it is taken, rests, or its downstream has as many
+// as it can deal with soon.
 func (a *activeReads) take(id string, d *downstream, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *activeReads) take(id string, d *downstream, now time.Time) bool {
 		}
 		delete(a.rest, id)
 	}
-	if a.busy[id] || a.each[d] >= d.inHand() {
+	if a.busy[id] || a.each[d] >= d.queueLimit() {
 		return false
 	}
 	a.busy[id] = true
@@ -74,7 +74,7 @@ func (a *activeReads) count() int {
 
 // Run expires, prices, reads what is due and settles until ctx ends; with
 // Options.Send it also sends where the policy says so. It survives a ledger
-// that cannot be asked for a while. A read-only engine only waits. Errors:
+// that cannot be read for a while. A read-only engine only waits. Errors:
 // ErrReadOnly and ErrCopied of a ledger that may not be written, ErrGone of one
 // that is not where it was.
 func (e *Engine) Run(ctx context.Context) error {
@@ -82,7 +82,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	defer e.arrive()()
+	defer e.join()()
 	defer e.active.idle.Wait()
 	watch := e.o.Store.Watch(ctx)
 	timer := time.NewTimer(0)
@@ -144,16 +144,16 @@ type dueRead struct {
 	free  func()        // the operation's lock in this process
 }
 
-// pass looks at the ledger once and starts the reads there is room for, of
-// operations that are wanted. more tells that there is more to do at once.
+// pass does all that is due now and starts the reads there is room for, of
+// operations that are wanted. more reports that there is more to do at once.
 func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start func(context.Context, *dueRead)) (more bool, err error) {
-	if err := e.lookAtClock(ctx); err != nil {
+	if err := e.checkClock(ctx); err != nil {
 		return false, err
 	}
 	if err := e.expire(ctx); err != nil {
 		return false, err
 	}
-	if !e.onlyLooks(ctx) { // what cannot be scheduled again would be read without end
+	if !e.onlyReads(ctx) { // what cannot be scheduled again would be read without end
 		if err := e.startReads(ctx, wanted, start); err != nil {
 			return false, err
 		}
@@ -164,15 +164,15 @@ func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start f
 	return e.upkeep(ctx)
 }
 
-// backlog is what was due when the ledger was last asked, and could not be
+// backlog is what was due when the ledger was last read, and could not be
 // begun yet. Only the loop touches it.
 type backlog struct {
 	rows  []ledger.Row
-	at    time.Time // when it was asked for
+	at    time.Time // when it was read
 	full  bool      // there may be more than this
-	limit int       // rows to ask for; grows while slow downstreams hide others
-	put   int       // rows that were put off when it was asked for
-	dig   time.Time // before this it is not looked for what stands behind
+	limit int       // rows to read; grows while slow downstreams hide others
+	put   int       // rows that were put off when it was read
+	dig   time.Time // before this, what stands behind is not read
 }
 
 const (
@@ -189,7 +189,7 @@ func (e *Engine) startReads(ctx context.Context, wanted func(ledger.Row) bool, s
 		if err != nil {
 			return err
 		}
-		ready, err := e.secure(ctx, wanted)
+		ready, err := e.acquire(ctx, wanted)
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (e *Engine) startReads(ctx context.Context, wanted func(ledger.Row) bool, s
 		case len(ready) > 0 || busy >= e.o.Width:
 			b.limit = 0
 			return nil
-		case !fetched || b.put > 0: // ask anew, and what stands behind those put off
+		case !fetched || b.put > 0: // read anew, and what stands behind those put off
 		case !b.full || busy > 0 && time.Now().Before(b.dig):
 			return nil
 		case b.limit >= maxBacklog:
@@ -215,8 +215,8 @@ func (e *Engine) startReads(ctx context.Context, wanted func(ledger.Row) bool, s
 	return nil
 }
 
-// fill asks the ledger what is due, unless that was done a moment ago and not
-// all of it is begun. It reports whether it asked.
+// fill reads from the ledger what is due, unless that was done a moment ago and not
+// all of it is begun. It reports whether it did.
 func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
 	if len(b.rows) > 0 && time.Since(b.at) < freshEnough {
 		return false, nil
@@ -231,9 +231,9 @@ func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
 	return true, err
 }
 
-// secure takes into hand the rows that their downstreams have room for, with the
-// leases on all of them in one go and the records under these in another.
-func (e *Engine) secure(ctx context.Context, wanted func(ledger.Row) bool) ([]*dueRead, error) {
+// acquire takes the rows that their downstreams have room for: the leases on all of
+// them in one transaction, then the records under these.
+func (e *Engine) acquire(ctx context.Context, wanted func(ledger.Row) bool) ([]*dueRead, error) {
 	pol, now := e.policy(), e.now()
 	rows := e.backlog.rows
 	e.backlog.rows = rows[:0]
@@ -308,8 +308,8 @@ func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
 	}()
 }
 
-// readDue reads one operation that is due. Another engine having it, or having
-// moved it, is no error.
+// readDue reads one operation that is due. It returns no error where another engine
+// has it or has moved it.
 func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
 	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, lease: r.lease, rec: r.rec})
 	r.free()

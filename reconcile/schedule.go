@@ -43,7 +43,7 @@ func nextRead(done int, now, proofAt time.Time, provable bool, random func() flo
 // quote is a price with the moment at which a clock changes it; zero: none does.
 type quote struct {
 	ledger.Pricing
-	turns time.Time
+	changes time.Time
 }
 
 // priced is what the policy says of an operation, with its reads scheduled.
@@ -58,10 +58,10 @@ func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) quote 
 	switch {
 	case k.Read == nil:
 		p.ReadAt = ledger.Never
-	case p.ReadAt.Equal(ledger.Never): // the policy has learned how to look
+	case p.ReadAt.Equal(ledger.Never): // the policy has a check now
 		p.ReadAt = e.now()
 	}
-	return quote{p, turnsAt(k, rec, p, e.now())}
+	return quote{p, nextChange(k, rec, p, e.now())}
 }
 
 func (e *reader) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
@@ -75,13 +75,13 @@ func (e *reader) afterRead(k *policy.Kind, digest string, rec ledger.Record, wai
 	return e.priced(k, digest, rec)
 }
 
-// spread puts what was all postponed to one moment at some time after it.
+// spread draws what was postponed to one moment apart.
 func spread(at time.Time) time.Time {
 	return at.Add(time.Duration(rand.Float64() * float64(2*time.Second)))
 }
 
-// apart puts what waits for a downstream that is down or throttled at some time
-// after it may be asked again: the longer it waited, the further apart.
+// apart draws what waits for a downstream that is down or throttled apart, after it
+// may be read again: the longer it waited, the further apart.
 func apart(now, until time.Time) time.Time {
 	return until.Add(time.Duration(rand.Float64() * float64(max(2*time.Second, until.Sub(now)/2))))
 }

@@ -11,8 +11,8 @@ import (
 	"indoubt/ledger/outcome"
 )
 
-// settle judges the answer by the one outcome rule and writes it down, trying
-// for as long as it makes sense: nothing that came back may be lost (I9).
+// settle judges the answer by the outcome rule and writes it down. It tries for as
+// long as it makes sense: no answer may be lost (I9).
 func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, answer ledger.Answer) (ledger.Applied, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.settleWithin)
 	defer cancel()

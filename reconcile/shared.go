@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// maxOthers is among how many other operations it is looked for one that may
-	// have made what was found.
+	// maxOthers bounds how many other operations are compared with what was found.
 	maxOthers = 500
 	// markingTime bounds how long a check waits for the marks of operations that
 	// were written without one.
 	markingTime = 2 * time.Second
 )
 
-// shared tells why what was found by a name may be another operation's effect:
+// shared says why what was found by a name may be another operation's effect:
 // another one that may have acted has the same mark.
 func (e *reader) shared(ctx context.Context, k *policy.Kind, rec ledger.Record, effects []policy.Effect) (ledger.Cause, string) {
 	if k.Read.Identity() != policy.ByName {
@@ -45,7 +44,7 @@ func (e *reader) shared(ctx context.Context, k *policy.Kind, rec ledger.Record, 
 	}
 	for _, other := range others {
 		p := other.Operation
-		if p.ID != rec.Operation.ID && k.SameSide(e.policy().Kind(p.Kind)) && !neverActed(other) && !elsewhere(other, effects) {
+		if p.ID != rec.Operation.ID && k.SameSide(e.policy().Kind(p.Kind)) && !neverActed(other) && !accountedFor(other, effects) {
 			return ledger.CauseShared, fmt.Sprintf("%s has the same mark, %s, and may have made it", p.ID, name)
 		}
 	}
@@ -78,9 +77,9 @@ func known(o ledger.Operation, found []policy.Effect) bool {
 	return !slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || !slices.Contains(o.Receipts, f.Receipt) })
 }
 
-// elsewhere reports whether all that an operation did is known, by its own answer
-// and never in doubt, and none of it is what was found.
-func elsewhere(rec ledger.Record, found []policy.Effect) bool {
+// accountedFor reports whether every effect of an operation is known, by its own
+// answer and never in doubt, and none of them is among those found.
+func accountedFor(rec ledger.Record, found []policy.Effect) bool {
 	o := rec.Operation
 	return o.State == ledger.Committed && o.ByAnswer && !o.Doubted && len(o.Receipts) > 0 && len(o.Receipts) >= o.Effects &&
 		!slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || slices.Contains(o.Receipts, f.Receipt) })

@@ -89,8 +89,8 @@ func TestI7_NothingUnseenIsSent(t *testing.T) {
 	}
 }
 
-// twin begins the same once more, under another key.
-func (w *world) twin(o ledger.Operation) ledger.BeginResult {
+// again begins the same once more, under another key.
+func (w *world) again(o ledger.Operation) ledger.BeginResult {
 	w.Helper()
 	w.n++
 	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
@@ -103,12 +103,12 @@ func (w *world) twin(o ledger.Operation) ledger.BeginResult {
 	return res
 }
 
-// Proof of one is no proof of its twin: beside one that landed or may have, the
+// Proof of one does not prove the other: beside one that landed or may have, the
 // proven side is a risk too, of what was shown, and it is raised afterwards.
 func TestI5_ARetryBesideASameInputOperationIsARisk(t *testing.T) {
 	t.Run("the same input", func(t *testing.T) {
 		w := newWorld(t, payPolicy)
-		w.besideSameInput(w.twin)
+		w.besideSameInput(w.again)
 	})
 	t.Run("the same key fields, and no word of them by its writer", func(t *testing.T) {
 		w := newWorld(t, keyedByAmount(payPolicy))
@@ -121,13 +121,13 @@ func keyedByAmount(policy string) string {
 	return strings.Replace(policy, "    lands_within", "    key: { from: [amount] }\n    lands_within", 1)
 }
 
-func (w *world) besideSameInput(twin func(ledger.Operation) ledger.BeginResult) {
+func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult) {
 	w.Helper()
 	o := w.proven("pay")
 	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
-	landed := w.settle(twin(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
+	landed := w.settle(again(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
 	if _, err := w.engine.Retry(w.ctx, before); code(err) != "basis" || !strings.Contains(err.Error(), "same input") {
-		w.Errorf("a twin came after the dialog: %v", err)
+		w.Errorf("the same came after the dialog: %v", err)
 	}
 	script := maya
 	script.Terminal = false
@@ -135,9 +135,9 @@ func (w *world) besideSameInput(twin func(ledger.Operation) ledger.BeginResult) 
 		w.Errorf("without a terminal: %v", err)
 	}
 	risk := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "both are wanted", LossTyped: true, Actor: maya})
-	second := twin(o)
-	if _, err := w.engine.Retry(w.ctx, risk); code(err) != "twin" || !strings.Contains(err.Error(), second.Operation.ID) {
-		w.Errorf("a second twin came after the dialog: %v", err)
+	second := again(o)
+	if _, err := w.engine.Retry(w.ctx, risk); code(err) != "related" || !strings.Contains(err.Error(), second.Operation.ID) {
+		w.Errorf("a third came after the dialog: %v", err)
 	}
 	if _, posts, _ := w.side.count(); posts != 0 {
 		w.Fatalf("%d posts", posts)
@@ -149,7 +149,7 @@ func (w *world) besideSameInput(twin func(ledger.Operation) ledger.BeginResult) 
 	}
 }
 
-// The machine sends nothing beside a twin, also one that had no effect: whoever
+// The machine sends nothing beside the same input, also one that had no effect: whoever
 // wants it twice may have meant the other one.
 func TestI5_TheMachineSendsNothingBesideASameInputOperation(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    lands_within", "    auto: { retry: absent }\n    lands_within", 1))
@@ -161,7 +161,7 @@ func TestI5_TheMachineSendsNothingBesideASameInputOperation(t *testing.T) {
 		if _, _, may := mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now()); !may {
 			t.Fatalf("%s: it may not before", name)
 		}
-		w.settle(w.twin(o), outcome)
+		w.settle(w.again(o), outcome)
 		if _, _, may := mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now()); may {
 			t.Errorf("%s: the machine may send", name)
 		}

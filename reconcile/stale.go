@@ -10,7 +10,7 @@ import (
 	"indoubt/reconcile/connect"
 )
 
-// stale tells why an answer may show less than there is by now: it comes from a
+// stale says why an answer may show less than there is by now: it comes from a
 // cache or from a replica. "" when it is fresh.
 func stale(a ledger.Answer, skew time.Duration) string {
 	if http.Header(a.Header).Get(connect.HeaderStale) != "" {

@@ -9,8 +9,8 @@ import (
 	"indoubt/ledger/wire/procgroup"
 )
 
-// seeTrees looks for the processes of attempts that started a command, where
-// they were not seen to be gone, and records which are. From then
+// seeTrees traces the processes of attempts that started a command, where they were
+// not seen to be gone, and records which are. From then
 // on a read may prove something. It returns the record as it is afterwards.
 func (e *reader) seeTrees(ctx context.Context, rec ledger.Record, actor ledger.Actor) ledger.Record {
 	for a := rec.OpenTree(); a != nil; a = rec.OpenTree() {

@@ -35,7 +35,7 @@ func TestALedgerThatCannotBeWrittenIsLeftAPause(t *testing.T) {
 	o := w.doubt("pay", 7)
 	e := w.newEngine(Options{Log: func(line string) { said <- line }})
 	e.o.Store = disk
-	e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: o.ID}, turns: w.now().Add(time.Millisecond)}}, w.now())
+	e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: o.ID}, changes: w.now().Add(time.Millisecond)}}, w.now())
 	defer w.run(e)()
 	first, second := <-disk.asked, <-disk.asked
 	if d := second.Sub(first); d < errorPause {
@@ -65,21 +65,21 @@ func TestAClockIsNotLostToALockedLedger(t *testing.T) {
 	}
 	now := w.now()
 	for _, id := range []string{"gone", o.ID} {
-		e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: id}, turns: now.Add(time.Second)}}, now)
+		e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: id}, changes: now.Add(time.Second)}}, now)
 	}
 	w.pass(2 * time.Second)
 	e.o.Store = busyStore{w.store}
-	if err := e.strike(w.ctx); !errors.Is(err, ledger.ErrBusy) {
+	if err := e.repriceDue(w.ctx); !errors.Is(err, ledger.ErrBusy) {
 		t.Fatal(err)
 	}
 	if again := e.clocks.wait(w.now(), time.Hour); again != 0 {
 		t.Errorf("the clock strikes again in %s", again)
 	}
 	e.o.Store = w.store
-	if err := e.strike(w.ctx); err != nil {
+	if err := e.repriceDue(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if ids := e.clocks.struck(w.now(), 10); len(ids) != 0 {
+	if ids := e.clocks.due(w.now(), 10); len(ids) != 0 {
 		t.Errorf("%v is left", ids)
 	}
 }

@@ -68,7 +68,7 @@ func TestAnEngineWithoutTheSecretLeavesTheOthersPromise(t *testing.T) {
 	eventually(t, "checked", func() bool { return len(w.get(o.ID).Reads) > 0 && w.lane(o.ID) == ledger.LaneReading })
 	os.Unsetenv("UNASKED_KEY")
 	poor := w.newEngine(Options{})
-	if poor.onlyLooks(w.ctx); poor.alone() {
+	if poor.onlyReads(w.ctx); poor.alone() {
 		t.Fatal("it takes itself for alone")
 	}
 	pol := w.inForce()

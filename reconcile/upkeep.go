@@ -21,7 +21,7 @@ func (e *Engine) expire(ctx context.Context) error {
 type pricing struct {
 	next time.Time // for the next batch
 	more bool      // there is one
-	last bool      // only after the reads: no one looks at the list meanwhile
+	last bool      // only after the reads: no list is shown meanwhile
 }
 
 // wait is until when there is nothing to price, at most as long as given.
@@ -38,7 +38,7 @@ const (
 )
 
 // upkeep prices what a clock has changed and what has no price under this
-// policy. more tells that there is more of it to do.
+// policy. more reports that there is more of it to do.
 func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 	began, many := time.Now(), batch
 	if e.active.count() > 0 {
@@ -46,7 +46,7 @@ func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 			return false, nil
 		}
 	}
-	if err := e.strike(ctx); err != nil {
+	if err := e.repriceDue(ctx); err != nil {
 		return false, err
 	}
 	n, err := e.priceBatch(ctx, many)
@@ -58,7 +58,7 @@ func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 	pol := e.policy()
 	digest := pol.Digest()
-	if e.onlyLooks(ctx) {
+	if e.onlyReads(ctx) {
 		return 0, nil
 	}
 	ops, err := e.o.Store.Unpriced(ctx, digest, many)
@@ -83,13 +83,13 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 	for _, rec := range recs {
 		prices = append(prices, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
 		if rec.Operation.Conflict == ledger.PossibleDuplicate {
-			e.lookTwice(ctx, rec.Operation.ID)
+			e.checkDuplicate(ctx, rec.Operation.ID)
 		}
 	}
 	return len(ops), e.price(ctx, prices...)
 }
 
-// postpone puts off the rows whose downstream is not to be asked now, all in
+// postpone puts off the rows whose downstream wants no request now, all in
 // one write, and returns the others and how many were put off.
 func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger.Row, put int, err error) {
 	pol := e.policy()

@@ -62,16 +62,16 @@ func sameInputStopsTheMachine(d *desk, same like) {
 	d.begun("k2", same("k"))
 	rec := d.read(o.ID)
 	if len(rec.Related) != 1 || rec.Related[0].Overtook || rec.Related[0].ID == o.ID {
-		d.Fatalf("related are %+v, want one twin", rec.Related)
+		d.Fatalf("related are %+v, want one with the same input", rec.Related)
 	}
 	if row := rec.Row(); row.SameInput != 1 || row.Overtaken {
-		d.Fatalf("its row has %d twins", row.SameInput)
+		d.Fatalf("its row counts %d with the same input", row.SameInput)
 	}
 	page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10})
 	d.ok(err)
 	for _, row := range page.Rows {
 		if row.SameInput != 1 {
-			d.Fatalf("the list shows %s with %d twins", row.Key, row.SameInput)
+			d.Fatalf("the list shows %s with %d of the same input", row.Key, row.SameInput)
 		}
 	}
 	elsewhere := d.doubt("elsewhere", same("k"), func(r *ledger.BeginRequest) { r.Kind = "mail" })
@@ -80,13 +80,13 @@ func sameInputStopsTheMachine(d *desk, same like) {
 	}
 	d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" })
 	if none := d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" }); len(d.read(none.ID).Related) != 0 {
-		d.Fatalf("what says nothing of itself has a twin")
+		d.Fatalf("an operation without input has one of the same input")
 	}
 	g := d.grantRequest(o, ledger.BasisKeySafe)
 	g.Actor = engine
 	var refused *ledger.RefusedError
-	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != "twin" {
-		d.Fatalf("a machine beside a twin: %v, want a refusal", err)
+	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != "related" {
+		d.Fatalf("a machine beside the same input: %v, want a refusal", err)
 	}
 	target := func(r *ledger.BeginRequest) { r.Target = "deploy web" }
 	old := d.doubt("4.18.2", target)
@@ -118,7 +118,7 @@ func besideALanding(d *desk, same like) {
 		}
 		other(name + " safe")
 		for basis, o := range map[ledger.Basis]ledger.Operation{ledger.BasisAbsent: absent, ledger.BasisKeySafe: safe} {
-			d.refused(d.grantRequest(o, basis), "twin")
+			d.refused(d.grantRequest(o, basis), "related")
 			d.grant(o, ledger.BasisRiskAccepted)
 		}
 	}
@@ -171,19 +171,19 @@ func besideMany(d *desk, same like) {
 	if len(found) != 2 || !found[landed.ID] || !found[later.ID] {
 		d.Fatalf("of the others, these may have landed: %v; want %s and %s", found, landed.ID, later.ID)
 	}
-	d.refused(d.grantRequest(o, ledger.BasisAbsent), "twin")
+	d.refused(d.grantRequest(o, ledger.BasisAbsent), "related")
 }
 
 // A risk is taken of what was shown: another one that came since is not in it,
 // whether it is sent at once or waits for its pipeline.
 func cameSince(d *desk, same like) {
-	for key, other := range map[string]func(*ledger.BeginRequest){"twin": same("twin"), "later": onTarget} {
+	for key, other := range map[string]func(*ledger.BeginRequest){"same": same("same"), "later": onTarget} {
 		o := d.doubt(key, onTarget)
 		shown := d.grantRequest(o, ledger.BasisRiskAccepted)
 		o = d.grant(o, ledger.BasisRiskAccepted)
 		shown.Version = o.Version
 		since := d.begun("since "+key, other)
-		d.refused(shown, "twin")
+		d.refused(shown, "related")
 		res := d.begin(key, onTarget)
 		if res.Answer != ledger.AnswerRefused || !strings.Contains(res.Why, since.Operation.ID) {
 			d.Fatalf("a %s came, and the pipeline was told %s (%s)", key, res.Answer, res.Why)
@@ -205,13 +205,13 @@ func riskIsRaised(d *desk, same like) {
 		},
 	} {
 		o := d.observe(d.doubt(name), ledger.Absent)
-		twin := d.settle(d.begun(name+" again", same(name)).Attempt.ID, ledger.OutcomeCommitted)
+		other := d.settle(d.begun(name+" again", same(name)).Attempt.ID, ledger.OutcomeCommitted)
 		sent := d.retry(o, ledger.BasisRiskAccepted)
-		if sent.After.Conflict != ledger.NoConflict || len(sent.Grant.Related) != 1 || d.read(o.ID).Grants[0].Related[0] != twin.ID {
+		if sent.After.Conflict != ledger.NoConflict || len(sent.Grant.Related) != 1 || d.read(o.ID).Grants[0].Related[0] != other.ID {
 			d.Fatalf("%s: sent as %+v by %+v", name, sent.After, sent.Grant)
 		}
-		if o := lands(sent); o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, twin.ID) {
-			d.Fatalf("%s: %s, conflict %q (%s); want a possible duplicate of %s", name, o.State, o.Conflict, o.ConflictNote, twin.ID)
+		if o := lands(sent); o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, other.ID) {
+			d.Fatalf("%s: %s, conflict %q (%s); want a possible duplicate of %s", name, o.State, o.Conflict, o.ConflictNote, other.ID)
 		}
 	}
 	o := d.observe(d.doubt("refused"), ledger.Absent)

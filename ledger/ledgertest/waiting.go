@@ -303,19 +303,19 @@ func leasesInOneGo(t *testing.T, open Open) {
 // records reads several operations like Read does each.
 func records(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	plain, read, again, twin := d.doubt("plain"), d.doubt("read"), d.doubt("again"), d.doubt("twin")
+	plain, read, again, same := d.doubt("plain"), d.doubt("read"), d.doubt("again"), d.doubt("same")
 	d.observe(read, ledger.Absent)
 	d.clock.Advance(time.Hour)
 	d.retry(again, ledger.BasisRiskAccepted)
 	_, err := d.s.Lease(ctx, plain.ID, "engine-1", "p1", time.Minute)
 	d.ok(err)
-	ids := []string{again.ID, "nobody", plain.ID, "", read.ID, twin.ID}
+	ids := []string{again.ID, "nobody", plain.ID, "", read.ID, same.ID}
 	recs, err := d.s.Records(ctx, ids)
 	d.ok(err)
 	if len(recs) != 4 {
 		d.Fatalf("%d records, want those of the four that are there", len(recs))
 	}
-	for i, id := range []string{again.ID, plain.ID, read.ID, twin.ID} {
+	for i, id := range []string{again.ID, plain.ID, read.ID, same.ID} {
 		want := d.read(id)
 		for j := range want.Reads {
 			want.Reads[j].Evidence = nil

@@ -130,7 +130,7 @@ func (s *script) outage() {
 		}
 	}
 	s.wholesale()
-	s.twin()
+	s.sameInput()
 	s.check(outageBegin + 8*time.Minute)
 	s.check(outageBegin + 9*time.Minute)
 	s.check(outageBegin + 11*time.Minute)
@@ -153,9 +153,9 @@ func (s *script) wholesale() {
 	})
 }
 
-// twin is a charge of the outage that its pipeline, restarted without memory,
+// sameInput is a charge of the outage that its pipeline, restarted without memory,
 // wanted again under a new key.
-func (s *script) twin() {
+func (s *script) sameInput() {
 	input := chargeInput("cus_9f2", 42000, "INV-1187")
 	s.lose(outageBegin+2*time.Minute, outageTimeout, "billing", HangBefore, s.wish("stripe.charge", outageBegin+2*time.Minute, input))
 	again := s.wish("stripe.charge", -8*time.Minute, input)

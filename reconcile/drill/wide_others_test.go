@@ -143,7 +143,7 @@ func (u *wide) meddle() {
 	}
 }
 
-// meanwhile is a twin or a late effect that comes while a question is on its way.
+// meanwhile is a same-input operation or a late effect that comes while a question is on its way.
 func (u *wide) meanwhile() func() {
 	before := u.any()
 	if before == nil {

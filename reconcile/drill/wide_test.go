@@ -23,7 +23,7 @@ import (
 	"indoubt/reconcile"
 )
 
-// wide is one seeded run over forms of policy, connectors, twins, repeated
+// wide is one seeded run over forms of policy, connectors, same-input operations, repeated
 // attempts, people and manners of the other side.
 type wide struct {
 	testing.TB
@@ -178,7 +178,7 @@ func (u *wide) wish() {
 	case before == nil:
 	default:
 		switch r.IntN(12) {
-		case 0, 1, 2: // a twin, of the same kind or another
+		case 0, 1, 2: // the same input, of the same kind or another
 			w.to, w.amount, w.fingerprint = before.to, before.amount, before.fingerprint
 			if odds(r, 2) {
 				w.form = before.form
@@ -404,7 +404,7 @@ func (u *wide) readNow(e *reconcile.Engine, w *wideWish) {
 }
 
 // TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy goes on where the
-// narrower test ends: any form of policy, over any connector, with twins,
+// narrower test ends: any form of policy, over any connector, with same-input operations,
 // repeated attempts and people about. INDOUBT_TRUTH is how many worlds of each
 // connector to make, INDOUBT_TRUTH_SEED the first.
 func TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy(t *testing.T) {

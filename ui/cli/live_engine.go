@@ -87,8 +87,8 @@ func (l *liveEngine) Retry(ctx context.Context, q reconcile.RetryRequest) (recon
 
 func (l *liveEngine) Health() []reconcile.Health { return l.now().Health() }
 
-// OnlyLooks reports whether another engine's policy is the one that counts.
-func (l *liveEngine) OnlyLooks() bool { return l.now().OnlyLooks() }
+// OnlyReads reports whether another engine's policy is the one that counts.
+func (l *liveEngine) OnlyReads() bool { return l.now().OnlyReads() }
 
 // Busy counts what any of them has in flight.
 func (l *liveEngine) Busy() int {

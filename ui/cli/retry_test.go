@@ -264,7 +264,7 @@ func TestI5_ARetryBesideALandedSameInputOperationIsARisk(t *testing.T) {
 	}
 }
 
-// Two charges of one invoice are twins by the fields that the kind makes its key of,
+// Two charges of one invoice are same-input operations by the fields that the kind makes its key of,
 // under whatever keys they came and whatever else they say.
 func TestI5_AnotherNoteMakesNoOtherInvoice(t *testing.T) {
 	b, s := newShopBench(t)

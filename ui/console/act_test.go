@@ -185,7 +185,7 @@ func TestRetryAtOwnRiskNeedsAReasonAndTheLossTyped(t *testing.T) {
 	}
 }
 
-// Proof of one says nothing of its twin: the loss is typed there too.
+// Proof of one says nothing of the same-input operation: the loss is typed there too.
 func TestARetryBesideALandedSameInputOperationIsAtOwnRisk(t *testing.T) {
 	o := nightOptions()
 	e, s := o.Engine.(*fakeEngine), o.Store.(*memory)

@@ -34,7 +34,7 @@ type Engine interface {
 	Plan(ctx context.Context, id string) (reconcile.Plan, error)
 	Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error)
 	Health() []reconcile.Health
-	OnlyLooks() bool
+	OnlyReads() bool
 	Busy() int
 	Drain(ctx context.Context)
 }

@@ -154,7 +154,7 @@ func (e *fakeEngine) Retry(_ context.Context, q reconcile.RetryRequest) (reconci
 
 func (e *fakeEngine) Health() []reconcile.Health { return e.health }
 
-func (e *fakeEngine) OnlyLooks() bool { return e.looks }
+func (e *fakeEngine) OnlyReads() bool { return e.looks }
 
 func (e *fakeEngine) Busy() int {
 	e.mu.Lock()

@@ -60,7 +60,7 @@ func TestCells(t *testing.T) {
 		"another than meant":  {conflict(ledger.MismatchConflict), "differs", "–", "look at both sides"},
 		"contradicted":        {conflict(ledger.Contradiction), "WRONG?", "–", "look at both sides"},
 		"overtaken":           {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true}} }, "?", "overtaken", "look: overtaken"},
-		"a twin":              {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2"}} }, "?", "no check", "look: same input"},
+		"same input":              {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2"}} }, "?", "no check", "look: same input"},
 	} {
 		o := operation(c.change)
 		clock, _ := o.Clock()

@@ -30,7 +30,7 @@ type Shown interface {
 // Engine is what a feed asks of the reconciler.
 type Engine interface {
 	Health() []reconcile.Health
-	OnlyLooks() bool
+	OnlyReads() bool
 }
 
 // Options says what is followed.

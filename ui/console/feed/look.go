@@ -89,7 +89,7 @@ func (f *Feed) load(w Wanted) tea.Cmd {
 		msg := look(ctx, store, w, now, seq)
 		msg.cost = time.Since(began)
 		if engine != nil {
-			msg.health, msg.looks = engine.Health(), engine.OnlyLooks()
+			msg.health, msg.looks = engine.Health(), engine.OnlyReads()
 		}
 		return msg
 	}

@@ -27,21 +27,21 @@ type findings struct {
 	policy.Findings
 	from, to ledger.Moment // Began and Ended by both clocks
 	evidence evidence
-	asked    policy.Request // for the first page
-	wait     time.Time      // the downstream is not to be asked before this
+	request  policy.Request // for the first page
+	wait     time.Time      // the downstream wants no request before this
 	notThere bool           // the last answer said that there is no such thing
 }
 
-// look asks the downstream and follows its pages to the end or the limit.
+// read requests the pages of one read, to the end or the limit.
 // Each page has its turn; one that is called off ends the read.
-func (e *reader) look(ctx context.Context, k *policy.Kind, rec ledger.Record, wait turn) findings {
+func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record, wait turn) findings {
 	var f findings
 	f.Began, f.from = e.now(), e.moment()
 	begun := false
 	ready := wait.ready
 	wait.ready = func() error {
 		err := ready()
-		if !begun { // waiting is no part of the read
+		if !begun { // a read begins when its wait is over
 			f.Began, f.from, begun = e.now(), e.moment(), true
 		}
 		return err
@@ -55,7 +55,7 @@ func (e *reader) look(ctx context.Context, k *policy.Kind, rec ledger.Record, wa
 		var names []string
 		for _, effect := range found.Effects {
 			name := effect.Receipt
-			if name == "" { // two that look alike on one page are two, on two pages one
+			if name == "" { // two that are equal on one page are two, on two pages one
 				name = "\x00" + string(effect.Value)
 			}
 			if earlier[name] || effect.Receipt != "" && slices.Contains(names, name) {
@@ -97,7 +97,7 @@ func (e *reader) look(ctx context.Context, k *policy.Kind, rec ledger.Record, wa
 	return f
 }
 
-// page asks for one page and judges it. stop ends the read: f.Trouble says why.
+// page requests one page and judges it. stop ends the read: f.Trouble says why.
 func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, wait turn, f *findings) (found policy.Found, stop bool) {
 	trouble := func(format string, args ...any) (policy.Found, bool) {
 		f.Trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
@@ -116,8 +116,8 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		}
 		return trouble("no check is possible: %s", err)
 	}
-	answer, err := e.downs.of(k).ask(ctx, patience, wait, func(ctx context.Context) ledger.Answer {
-		return e.ask(ctx, k, req)
+	answer, err := e.downs.of(k).query(ctx, patience, wait, func(ctx context.Context) ledger.Answer {
+		return e.query(ctx, k, req)
 	})
 	if err != nil {
 		var later *waitError
@@ -128,7 +128,7 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		return trouble("%s", err)
 	}
 	if len(f.evidence.Pages) == 0 {
-		f.asked = req
+		f.request = req
 	}
 	p := f.evidence.page(k, req, answer)
 	if why := unusable(answer); why != "" {
@@ -142,7 +142,7 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	if f.Stale == "" {
 		f.Stale = stale(answer, k.Skew)
 	}
-	if found, err = e.judged(ctx, k, rec, cursor, answer); err != nil {
+	if found, err = e.judge(ctx, k, rec, cursor, answer); err != nil {
 		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
 	}
 	f.notThere = notThere(answer)
@@ -153,9 +153,9 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	return found, false
 }
 
-// judged is what the policy makes of one page; as many are judged at once as the
-// downstream has judges.
-func (e *reader) judged(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, answer ledger.Answer) (policy.Found, error) {
+// judge applies the policy to one page, to as many at once as the downstream has
+// judges.
+func (e *reader) judge(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, answer ledger.Answer) (policy.Found, error) {
 	judges := e.downs.of(k).judges
 	select {
 	case judges <- struct{}{}:
@@ -183,8 +183,8 @@ func unread(answer ledger.Answer, found policy.Found, err error) string {
 	return ""
 }
 
-// ask makes one request over the connector it is for.
-func (e *reader) ask(ctx context.Context, k *policy.Kind, req policy.Request) ledger.Answer {
+// query makes one request over its connector.
+func (e *reader) query(ctx context.Context, k *policy.Kind, req policy.Request) ledger.Answer {
 	timeout := pageTime(k)
 	switch {
 	case req.HTTP != nil:
@@ -218,8 +218,8 @@ func toolCall(q *policy.MCPRequest) connect.MCPRequest {
 		Tool: q.Tool, Arguments: q.Arguments, Vouched: q.ReadOnly}
 }
 
-// unusable tells why an answer is no ground for any verdict, whatever the
-// policy would make of it; "" when it may be judged.
+// unusable says why no verdict can rest on an answer, whatever the policy says;
+// "" when it may be judged.
 func unusable(a ledger.Answer) string {
 	switch {
 	case a.Truncated && a.Via == "mcp":
