@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 const (
@@ -19,14 +20,27 @@ const (
 // stays in the log for good.
 func tooLittle(free, log int64) bool { return free < log+spare }
 
+// Where there is more than plenty left, the disk is asked again after a while only:
+// no one fills so much in that time.
+const (
+	plenty = 1 << 30
+	awhile = 100 * time.Millisecond
+)
+
 // short is asked by every batch. Where the system does not tell, SQLite says when the
 // disk is full.
-func short(path string) bool {
-	free, _, err := diskAt(filepath.Dir(path))
+func (w *writer) short() bool {
+	if time.Since(w.roomy) < awhile {
+		return false
+	}
+	free, _, err := diskAt(filepath.Dir(w.store.path))
 	if err != nil {
 		return false
 	}
-	log, err := fileAt(path + "-wal")
+	log, err := fileAt(w.store.path + "-wal")
+	if err == nil && !tooLittle(free, log.size+plenty) {
+		w.roomy = time.Now()
+	}
 	return err == nil && tooLittle(free, log.size)
 }
 

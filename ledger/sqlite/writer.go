@@ -28,6 +28,8 @@ type writer struct {
 	gone   error // why nothing may be sent because of what this transaction writes, or nil
 	queue  chan *job
 	busy   chan struct{} // its holder writes for all that are queued
+	asking atomic.Int32  // callers that have a change to make
+	roomy  time.Time     // when the disk had plenty of room
 	closed atomic.Bool
 }
 
@@ -97,6 +99,8 @@ func (w *writer) do(ctx context.Context, run func(*tx) error) error {
 
 // doAll queues several jobs at once, so that they share transactions.
 func (w *writer) doAll(ctx context.Context, runs []func(*tx) error) []error {
+	w.asking.Add(1)
+	defer w.asking.Add(-1)
 	errs := make([]error, len(runs))
 	for len(runs) > 0 {
 		n := min(len(runs), together)
@@ -167,7 +171,9 @@ func (w *writer) batch() {
 		finish(err)
 		return
 	}
-	runtime.Gosched() // a caller that is about to queue a job does it now, and shares the sync
+	if w.asking.Load() > 1 {
+		runtime.Gosched() // a caller that is about to queue a job does it now, and shares the sync
+	}
 	for len(jobs) < together {
 		j := w.next()
 		if j == nil {
@@ -177,8 +183,8 @@ func (w *writer) batch() {
 	}
 	var wrote bool
 	if w.gone, err = w.store.ready(); err == nil {
-		if w.gone == nil && short(w.store.path) {
-			if w.checkpoint(); short(w.store.path) {
+		if w.gone == nil && w.short() {
+			if w.checkpoint(); w.short() {
 				w.gone = full(w.store.path)
 			}
 		}
