@@ -46,9 +46,10 @@ func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, a
 		changeID = ledger.NewID()
 	}
 	return func(tx *tx) error {
+		tx.change = true
 		for tries := 0; ; tries++ {
 			now := s.moment()
-			rec, known, err := load(tx, loc, changeID, now, false)
+			rec, known, err := tx.load(loc, changeID, now)
 			if err != nil {
 				return err
 			}
@@ -67,6 +68,17 @@ func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, a
 			}
 		}
 	}
+}
+
+// load reads the record and reports whether the change is in the history. Most
+// attempts that are settled were begun here.
+func (tx *tx) load(loc ledger.Locator, changeID string, now ledger.Moment) (rec record, known bool, err error) {
+	if rec, ok := tx.w.begun.take(loc.AttemptID); ok && loc.Skip == ledger.AllParts {
+		rec.Now, rec.Steady = now.Wall, now.Steady
+		known, err = tx.happened(changeID)
+		return rec, known, err
+	}
+	return load(tx, loc, changeID, now, false)
 }
 
 // known fills in what a change that is recorded already has left.
@@ -124,6 +136,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 		*rec = record{Record: ledger.Record{Now: rec.Now, Steady: rec.Steady}}
 	}
+	tx.w.begun.take(rec.Operation.LiveAttempt)
 	for _, g := range c.Grants {
 		if err := tx.grant(g, hasGrant(rec, g.ID)); err != nil {
 			return applied, err
@@ -140,12 +153,11 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 	applied.After = after
 	for _, a := range c.Attempts {
 		applied.Attempt = a
-		write := tx.endAttempt
-		if rec.Attempt(a.ID) == nil {
-			write = tx.beginAttempt
-		}
-		if err := write(a); err != nil {
+		if err := tx.attempt(rec.Attempt(a.ID), a); err != nil {
 			return applied, err
+		}
+		if rec, ok := beginning(after, a); ok && c.Insert && after.LiveAttempt == a.ID {
+			tx.began = append(tx.began, rec)
 		}
 	}
 	if c.Read != nil {
@@ -201,7 +213,7 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 		}
 		return before, tx.remark(before, c.Event)
 	}
-	o := kept(*c.Operation)
+	o := kept(columns, *c.Operation)
 	switch {
 	case c.Insert:
 		if c.Event == nil {
@@ -210,6 +222,7 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 		if err := tx.insertOperation(o, *c.Event); err != nil {
 			return o, err
 		}
+		o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
 		return o, tx.mark(o.ID, c.Marks)
 	case o.Version == before.Version && o.State == before.State && o.Awaits == before.Awaits &&
 		o.Actor == before.Actor && o.Reason == before.Reason && o.UpdatedAt.Equal(before.UpdatedAt):
@@ -224,12 +237,15 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 	case c.Event == nil:
 		return o, errors.New("a change of an operation needs an event")
 	}
-	names, values := differences(&before, &o)
-	if recheck != rec.recheckAt {
-		names, values = append(names, "recheck_at"), append(values, recheck)
+	set := differences(columns, &before, &o, o.State != before.State)
+	if slices.Contains(set.names, "receipts") {
+		set.set("receipt", o.Receipt())
 	}
-	names, values = append(names, toldColumns...), append(values, told(*c.Event)...)
-	n, err := tx.execN(updateOperation(names), append(values, o.ID, before.Version)...)
+	if recheck != rec.recheckAt {
+		set.set("recheck_at", recheck)
+	}
+	set.told(*c.Event)
+	n, err := tx.execN(set.update("operations", "id = ? AND version = ?"), append(set.values, o.ID, before.Version)...)
 	if err == nil && n == 0 {
 		err = errRaced
 	}
@@ -241,11 +257,9 @@ const updateClocks = `
 	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ? WHERE id = ? AND version = ?`
 
 func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
-	values := make([]any, 0, len(givenColumns)+len(toldColumns))
-	for _, c := range givenColumns {
-		values = append(values, value(c.field(&o)))
-	}
-	return tx.exec(insertOperation, append(values, told(e)...)...)
+	set := first(columns, &o)
+	set.told(e)
+	return tx.exec(set.insert("operations"), set.values...)
 }
 
 // remark leaves an event that moves nothing.
@@ -300,14 +314,21 @@ func (tx *tx) grant(g ledger.Grant, there bool) error {
 		ms(g.CreatedAt), g.CreatedSteady.Boot, g.CreatedSteady.At.Milliseconds(), ms(g.ExpiresAt), list(g.Related), ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason)
 }
 
-func (tx *tx) beginAttempt(a ledger.Attempt) error {
-	return tx.exec(`
-		INSERT INTO attempts (id, operation_id, n, basis, grant_id, sender, key_works, token_sent, actor, host, pid, started_at, deadline_at,
-			boot_id, pid_ns, uid, tree, started_steady, ended_steady, seen_boot)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, a.OperationID, a.N, a.Basis, a.GrantID, a.Sender, flag(a.KeyWorks), flag(a.TokenSent), a.Actor, a.Host, a.PID,
-		ms(a.StartedAt), ms(a.DeadlineAt), a.BootID, a.PIDNamespace, a.UID, a.Tree,
-		a.StartedSteady.At.Milliseconds(), a.EndedSteady.At.Milliseconds(), seenBoot(a))
+// attempt writes down an attempt that begins, or what has changed of one that was.
+func (tx *tx) attempt(was *ledger.Attempt, a ledger.Attempt) error {
+	a.EndedSteady.Boot = seenBoot(a)
+	if was == nil {
+		set := first(attemptColumns, &a)
+		set.set("operation_id", a.OperationID)
+		return tx.exec(set.insert("attempts"), set.values...)
+	}
+	before := *was
+	before.EndedSteady.Boot = seenBoot(before)
+	set := differences(attemptColumns, &before, &a, false)
+	if len(set.names) == 0 {
+		return nil
+	}
+	return tx.exec(set.update("attempts", "operation_id = ? AND n = ?"), append(set.values, a.OperationID, a.N)...)
 }
 
 // seenBoot is the boot of an attempt's end, where that is not the one it began under.
@@ -316,19 +337,6 @@ func seenBoot(a ledger.Attempt) string {
 		return ""
 	}
 	return a.EndedSteady.Boot
-}
-
-func (tx *tx) endAttempt(a ledger.Attempt) error {
-	return tx.exec(`
-		UPDATE attempts
-		   SET token_sent = ?, deadline_at = ?, ended_at = ?, outcome = ?, proof = ?, error_class = ?, error = ?, status = ?,
-		       receipt = ?, result = ?, effect_word = ?, already = ?, late_outcome = ?, late_at = ?, late_receipt = ?,
-		       uid = ?, tree = ?, tree_at = ?, ended_steady = ?, seen_boot = ?
-		 WHERE operation_id = ? AND n = ?`,
-		flag(a.TokenSent), ms(a.DeadlineAt), ms(a.EndedAt), a.Outcome, a.Proof, a.ErrorClass, a.Error, a.Status,
-		a.Receipt, text(a.Result), a.EffectWord, flag(a.Already), a.LateOutcome, ms(a.LateAt), a.LateReceipt, a.UID, a.Tree, ms(a.TreeAt),
-		a.EndedSteady.At.Milliseconds(), seenBoot(a),
-		a.OperationID, a.N)
 }
 
 // read writes a read down; control is the kind that it is a positive control for.

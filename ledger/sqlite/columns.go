@@ -1,25 +1,29 @@
 package sqlite
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
 )
 
-// column is a column of operations and the field that it holds.
-type column struct {
+// column is a column of a table and the field of its record that it holds.
+type column[T any] struct {
 	name  string
 	use   use
-	field func(*ledger.Operation) any
+	field func(*T) any
 }
 
 // use is what a column is for, beside being read with its operation.
 type use uint
 
 const (
-	given    use = 1 << iota // the INSERT sets it
+	given    use = 1 << iota // the INSERT sets it where it is not empty
+	required                 // the INSERT sets it: it has no default, or another one
 	changed                  // an UPDATE sets it where it differs
 	restated                 // an UPDATE sets it with every change of state, too
 	shown                    // a row of a list has it
@@ -30,11 +34,11 @@ const (
 // listed follows from them. A new column is a field of ledger.Operation, a line
 // here, one in schema.sql and one in ledger/README.md; what a list shows of it is a
 // field of ledger.Row.
-var columns = []column{
-	{"id", given | shown, func(o *ledger.Operation) any { return &o.ID }},
-	{"kind", given | shown | listed, func(o *ledger.Operation) any { return &o.Kind }},
+var columns = []column[ledger.Operation]{
+	{"id", given | required | shown, func(o *ledger.Operation) any { return &o.ID }},
+	{"kind", given | required | shown | listed, func(o *ledger.Operation) any { return &o.Kind }},
 	{"scope", given, func(o *ledger.Operation) any { return &o.Scope }},
-	{"key", given | shown, func(o *ledger.Operation) any { return &o.Key }},
+	{"key", given | required | shown, func(o *ledger.Operation) any { return &o.Key }},
 	{"token", given | shown, func(o *ledger.Operation) any { return &o.Token }},
 	{"token_sent", given | changed, func(o *ledger.Operation) any { return &o.TokenSent }},
 	{"fingerprint", given, func(o *ledger.Operation) any { return &o.Fingerprint }},
@@ -78,7 +82,7 @@ var columns = []column{
 	{"created_at", given | shown | listed, func(o *ledger.Operation) any { return &o.CreatedAt }},
 	{"updated_at", given | changed | shown | listed, func(o *ledger.Operation) any { return &o.UpdatedAt }},
 	{"started_at", given | changed, func(o *ledger.Operation) any { return &o.StartedAt }},
-	{"deadline_at", given | changed | shown | listed, func(o *ledger.Operation) any { return &o.DeadlineAt }},
+	{"deadline_at", given | required | changed | shown | listed, func(o *ledger.Operation) any { return &o.DeadlineAt }},
 	{"ended_at", changed, func(o *ledger.Operation) any { return &o.EndedAt }},
 	{"doubted_at", changed | shown | listed, func(o *ledger.Operation) any { return &o.DoubtedAt }},
 	{"settled_at", changed, func(o *ledger.Operation) any { return &o.SettledAt }},
@@ -89,9 +93,65 @@ var columns = []column{
 	{"fault_at", changed, func(o *ledger.Operation) any { return &o.FaultAt }},
 }
 
+// attemptColumns are the columns of attempts, but for whose they are.
+var attemptColumns = []column[ledger.Attempt]{
+	{"id", given | required, func(a *ledger.Attempt) any { return &a.ID }},
+	{"n", given | required, func(a *ledger.Attempt) any { return &a.N }},
+	{"basis", given, func(a *ledger.Attempt) any { return &a.Basis }},
+	{"grant_id", given, func(a *ledger.Attempt) any { return &a.GrantID }},
+	{"sender", given | required, func(a *ledger.Attempt) any { return &a.Sender }},
+	{"key_works", given, func(a *ledger.Attempt) any { return &a.KeyWorks }},
+	{"token_sent", given | changed, func(a *ledger.Attempt) any { return &a.TokenSent }},
+	{"actor", given, func(a *ledger.Attempt) any { return &a.Actor }},
+	{"host", given, func(a *ledger.Attempt) any { return &a.Host }},
+	{"pid", given, func(a *ledger.Attempt) any { return &a.PID }},
+	{"started_at", given | required, func(a *ledger.Attempt) any { return &a.StartedAt }},
+	{"deadline_at", given | required | changed, func(a *ledger.Attempt) any { return &a.DeadlineAt }},
+	{"ended_at", changed, func(a *ledger.Attempt) any { return &a.EndedAt }},
+	{"outcome", changed, func(a *ledger.Attempt) any { return &a.Outcome }},
+	{"proof", changed, func(a *ledger.Attempt) any { return &a.Proof }},
+	{"error_class", changed, func(a *ledger.Attempt) any { return &a.ErrorClass }},
+	{"error", changed, func(a *ledger.Attempt) any { return &a.Error }},
+	{"status", changed, func(a *ledger.Attempt) any { return &a.Status }},
+	{"receipt", changed, func(a *ledger.Attempt) any { return &a.Receipt }},
+	{"result", changed, func(a *ledger.Attempt) any { return &a.Result }},
+	{"effect_word", changed, func(a *ledger.Attempt) any { return &a.EffectWord }},
+	{"already", changed, func(a *ledger.Attempt) any { return &a.Already }},
+	{"late_outcome", changed, func(a *ledger.Attempt) any { return &a.LateOutcome }},
+	{"late_at", changed, func(a *ledger.Attempt) any { return &a.LateAt }},
+	{"late_receipt", changed, func(a *ledger.Attempt) any { return &a.LateReceipt }},
+	{"boot_id", given, func(a *ledger.Attempt) any { return &a.BootID }},
+	{"pid_ns", given, func(a *ledger.Attempt) any { return &a.PIDNamespace }},
+	{"uid", given | changed, func(a *ledger.Attempt) any { return &a.UID }},
+	{"tree", given | changed, func(a *ledger.Attempt) any { return &a.Tree }},
+	{"tree_at", changed, func(a *ledger.Attempt) any { return &a.TreeAt }},
+	{"started_steady", given, func(a *ledger.Attempt) any { return &a.StartedSteady.At }},
+	{"ended_steady", given | changed, func(a *ledger.Attempt) any { return &a.EndedSteady.At }},
+	{"seen_boot", given | changed, func(a *ledger.Attempt) any { return &a.EndedSteady.Boot }}, // see seenBoot
+}
+
+// pricingColumns are what the list has of a policy, beside an operation.
+var pricingColumns = []column[ledger.Pricing]{
+	{"digest", 0, func(p *ledger.Pricing) any { return &p.Digest }},
+	{"downstream", 0, func(p *ledger.Pricing) any { return &p.Downstream }},
+	{"priced_title", 0, func(p *ledger.Pricing) any { return &p.Title }},
+	{"priced_target", 0, func(p *ledger.Pricing) any { return &p.Target }},
+	{"duplicate_value", 0, func(p *ledger.Pricing) any { return &p.Duplicate.Value }},
+	{"duplicate_word", 0, func(p *ledger.Pricing) any { return &p.Duplicate.Word }},
+	{"duplicate_guess", 0, func(p *ledger.Pricing) any { return &p.Duplicate.Guess }},
+	{"miss_value", 0, func(p *ledger.Pricing) any { return &p.Miss.Value }},
+	{"miss_word", 0, func(p *ledger.Pricing) any { return &p.Miss.Word }},
+	{"miss_guess", 0, func(p *ledger.Pricing) any { return &p.Miss.Guess }},
+	{"odds", 0, func(p *ledger.Pricing) any { return &p.Odds }},
+	{"rank", 0, func(p *ledger.Pricing) any { return &p.Rank }},
+	{"decide_at", 0, func(p *ledger.Pricing) any { return &p.DecideAt }},
+	{"read_at", 0, func(p *ledger.Pricing) any { return &p.ReadAt }},
+	{"reads", 0, func(p *ledger.Pricing) any { return &p.Reads }},
+}
+
 // used are the columns of a use.
-func used(as use) []column {
-	var out []column
+func used[T any](columns []column[T], as use) []column[T] {
+	var out []column[T]
 	for _, c := range columns {
 		if c.use&as == as {
 			out = append(out, c)
@@ -101,7 +161,7 @@ func used(as use) []column {
 }
 
 // of names columns of a table.
-func of(table string, columns []column) string {
+func of[T any](table string, columns []column[T]) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = table + c.name
@@ -111,7 +171,8 @@ func of(table string, columns []column) string {
 
 // listColumns are what the list of open operations copies: columns of operations, and
 // what the view open_source makes of grants.
-var listColumns = append(used(listed), column{name: "recheck_at"}, column{name: "granted_at"}, column{name: "grant_until"})
+var listColumns = append(used(columns, listed), column[ledger.Operation]{name: "recheck_at"},
+	column[ledger.Operation]{name: "granted_at"}, column[ledger.Operation]{name: "grant_until"})
 
 // searchOf is the text of a search: the words of open_source s, and what a policy
 // calls the operation in a row of open_operations.
@@ -125,45 +186,65 @@ var listNew = `INSERT INTO open_operations (seq, ` + of("", listColumns) + `, se
 
 // withColumns fills the columns of the list into derived.sql.
 func withColumns() *strings.Replacer {
-	return strings.NewReplacer("o.*", of("o.", used(listed)), "s.*", of("s.", listColumns), "NEW.*", of("NEW.", listColumns), "OLD.*", of("OLD.", listColumns),
+	return strings.NewReplacer("o.*", of("o.", used(columns, listed)), "s.*", of("s.", listColumns), "NEW.*", of("NEW.", listColumns), "OLD.*", of("OLD.", listColumns),
 		"{columns}", of("", listColumns), "{search of NEW}", searchOf("NEW"), "{search of open_operations}", searchOf("open_operations"),
 		"{insert from open_source s}", listNew, "{add NEW to incident_sums}", summed("+", "NEW"), "{take OLD from incident_sums}", summed("-", "OLD"))
 }
 
 var (
-	givenColumns = used(given)
-	shownColumns = used(shown)
-
+	shownColumns     = used(columns, shown)
 	operationColumns = of("o.", columns)
-
-	insertOperation = `INSERT INTO operations (` + of("", givenColumns) + `, ` + strings.Join(toldColumns, ", ") + `)
-		VALUES (?` + strings.Repeat(", ?", len(givenColumns)+len(toldColumns)-1) + `)`
 )
 
-// operationScan takes columns of an operation, which it may be used for again.
-type operationScan struct {
-	columns []column
-	values  [64]any
+// scan takes columns of rows, one row after the other.
+type scan[T any] struct {
+	columns []column[T]
+	values  []any
 }
 
-func (s *operationScan) dest(to []any) []any {
-	for i := range s.columns {
+func (s *scan[T]) dest(to []any) []any {
+	if s.values == nil {
+		s.values = make([]any, len(s.columns))
+	}
+	for i := range s.values {
 		to = append(to, &s.values[i])
 	}
 	return to
 }
 
-func (s *operationScan) operation() (o ledger.Operation) {
+func (s *scan[T]) row() (row T) {
 	for i, c := range s.columns {
-		set(c.field(&o), s.values[i])
+		set(c.field(&row), s.values[i])
 	}
+	return row
+}
+
+// operationOf is the operation that was scanned.
+func operationOf(s *scan[ledger.Operation]) ledger.Operation {
+	o := s.row()
 	if o.SettledSteady.Boot == "" || o.SettledSteady.At == 0 {
 		o.SettledSteady = ledger.Steady{}
 	}
 	return o
 }
 
-// set puts what a column has into the field.
+// attemptOf is an operation's attempt, from the columns that were scanned.
+func attemptOf(operationID string, a ledger.Attempt) ledger.Attempt {
+	a.OperationID = operationID
+	a.StartedSteady = steady(a.BootID, a.StartedSteady.At)
+	a.EndedSteady = steady(cmp.Or(a.EndedSteady.Boot, a.BootID), a.EndedSteady.At)
+	return a
+}
+
+// pricingOf is the price that was scanned. It names the operation even where it has
+// no price yet.
+func pricingOf(s *scan[ledger.Pricing], operationID string) ledger.Pricing {
+	p := s.row()
+	p.OperationID = operationID
+	return p
+}
+
+// set puts what a column has into the field; NULL is the zero value.
 func set(field, v any) {
 	s, _ := v.(string)
 	n, _ := v.(int64)
@@ -176,6 +257,8 @@ func set(field, v any) {
 		*f = int(n)
 	case *int64:
 		*f = n
+	case *float64:
+		*f, _ = v.(float64)
 	case *time.Time:
 		*f = at(n)
 	case *time.Duration:
@@ -184,16 +267,6 @@ func set(field, v any) {
 		*f = unlist(s)
 	case *json.RawMessage:
 		*f = raw(s)
-	case *ledger.State:
-		*f = ledger.State(s)
-	case *ledger.ErrorClass:
-		*f = ledger.ErrorClass(s)
-	case *ledger.Verdict:
-		*f = ledger.Verdict(s)
-	case *ledger.Conflict:
-		*f = ledger.Conflict(s)
-	case *ledger.Membership:
-		*f = ledger.Membership(s)
 	// Other writers may put any JSON there. What is no command or request cannot be
 	// sent again, and must not keep the operation, and lists with it, from being read.
 	case **ledger.Command:
@@ -206,6 +279,8 @@ func set(field, v any) {
 		if s != "" && json.Unmarshal([]byte(s), &r) == nil && r.Method != "" {
 			*f = &r
 		}
+	default: // a word of the ledger's: a state, an outcome, …
+		reflect.ValueOf(f).Elem().SetString(s)
 	}
 }
 
@@ -228,22 +303,12 @@ func value(field any) any {
 		return list(*f)
 	case *json.RawMessage:
 		return text(*f)
-	case *ledger.State:
-		return string(*f)
-	case *ledger.ErrorClass:
-		return string(*f)
-	case *ledger.Verdict:
-		return string(*f)
-	case *ledger.Conflict:
-		return string(*f)
-	case *ledger.Membership:
-		return string(*f)
 	case **ledger.Command:
 		return asJSON(*f)
 	case **ledger.Request:
 		return asJSON(*f)
 	}
-	return nil
+	return reflect.ValueOf(field).Elem().String()
 }
 
 // asJSON is the text of what is there, or NULL.
@@ -255,47 +320,95 @@ func asJSON[T any](v *T) any {
 	return string(b)
 }
 
-// kept is an operation in the precision the ledger keeps.
-func kept(o ledger.Operation) ledger.Operation {
+// kept is a record in the precision the ledger keeps.
+func kept[T any](columns []column[T], row T) T {
 	for _, c := range columns {
-		if t, ok := c.field(&o).(*time.Time); ok {
+		if t, ok := c.field(&row).(*time.Time); ok {
 			*t = at(ms(*t))
 		}
 	}
-	return o
+	return row
+}
+
+// assignment is what a statement sets, and what to.
+type assignment struct {
+	names  []string
+	values []any
+}
+
+func newAssignment() assignment {
+	return assignment{make([]string, 0, len(columns)), make([]any, 0, len(columns))}
+}
+
+func (a *assignment) set(name string, v any) {
+	a.names, a.values = append(a.names, name), append(a.values, v)
+}
+
+// insert is the statement that makes a row of a table.
+func (a *assignment) insert(table string) string {
+	return "INSERT INTO " + table + " (" + strings.Join(a.names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(a.names)-1) + ")"
+}
+
+// update is the statement that changes a row of a table.
+func (a *assignment) update(table, where string) string {
+	return "UPDATE " + table + " SET " + strings.Join(a.names, " = ?, ") + " = ? WHERE " + where
+}
+
+// first are the columns that an INSERT sets. Of the others the database knows what
+// they are, and each that it need not be told costs less.
+func first[T any](columns []column[T], row *T) assignment {
+	a := newAssignment()
+	for _, c := range columns {
+		if v := value(c.field(row)); c.use&required != 0 || c.use&given != 0 && v != "" && v != int64(0) && v != nil {
+			a.set(c.name, v)
+		}
+	}
+	return a
 }
 
 // differences are the columns that a change sets, and what to: what SQLite need not
 // set costs no check, no trigger and no index.
-func differences(was, is *ledger.Operation) (names []string, values []any) {
-	names, values = make([]string, 0, len(columns)), make([]any, 0, len(columns))
+func differences[T any](columns []column[T], was, is *T, restate bool) assignment {
+	a := newAssignment()
 	for _, c := range columns {
 		if c.use&changed == 0 {
 			continue
 		}
-		v := value(c.field(is))
-		if v == value(c.field(was)) && (c.use&restated == 0 || was.State == is.State) {
-			continue
-		}
-		names, values = append(names, c.name), append(values, v)
-		if c.name == "receipts" {
-			names, values = append(names, "receipt"), append(values, is.Receipt())
+		if v := c.field(is); !same(c.field(was), v) || restate && c.use&restated != 0 {
+			a.set(c.name, value(v))
 		}
 	}
-	return names, values
+	return a
 }
 
-// toldColumns are what the event of a change is made from, set all of them: what an
-// earlier change left there is not this one's.
-var toldColumns = []string{"change_id", "change_of", "change_verb", "actor", "os_user", "host", "machine", "terminal", "reason", "change_detail"}
-
-func told(e ledger.Event) []any {
-	return []any{e.ID, e.ID, e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host,
-		flag(e.Actor.Machine), flag(e.Actor.Terminal), e.Reason, text(e.Detail)}
+// same reports whether a column would have the same of two fields.
+func same(a, b any) bool {
+	switch f := a.(type) {
+	case *string:
+		return *f == *b.(*string)
+	case *bool:
+		return *f == *b.(*bool)
+	case *int:
+		return *f == *b.(*int)
+	case *time.Time:
+		return ms(*f) == ms(*b.(*time.Time))
+	case *json.RawMessage:
+		return bytes.Equal(*f, *b.(*json.RawMessage))
+	}
+	return value(a) == value(b)
 }
 
-// updateOperation is the statement that sets columns, if the operation is still at
-// the version it was; its values end with the id and that version.
-func updateOperation(names []string) string {
-	return "UPDATE operations SET " + strings.Join(names, " = ?, ") + " = ? WHERE id = ? AND version = ?"
+// told is what the event of a change is made from. A change sets all of it: what an
+// earlier one left there is not this one's.
+func (a *assignment) told(e ledger.Event) {
+	a.set("change_id", e.ID)
+	a.set("change_of", e.ID)
+	a.set("change_verb", e.Verb)
+	a.set("actor", named(e.Actor.Name))
+	a.set("os_user", e.Actor.OSUser)
+	a.set("host", e.Actor.Host)
+	a.set("machine", flag(e.Actor.Machine))
+	a.set("terminal", flag(e.Actor.Terminal))
+	a.set("reason", e.Reason)
+	a.set("change_detail", text(e.Detail))
 }

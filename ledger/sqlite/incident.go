@@ -134,6 +134,7 @@ func (tx *tx) open(j ledger.Joining, actor ledger.Actor) error {
 		return err
 	}
 	for _, w := range j.Earlier {
+		tx.change = false // of more than one operation
 		if err := tx.exec(`UPDATE operations SET incident = ?, joined = ? WHERE id = ? AND incident = ''`, i.ID, ledger.JoinedAsError, w.Operation); err != nil {
 			return err
 		}

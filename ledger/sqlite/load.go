@@ -65,11 +65,11 @@ func (s recordShape) query() string {
 	columns += operationColumns + `, o.recheck_at, EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id)`
 	from := ` FROM operations o`
 	if s.attempted {
-		columns += `, ` + attemptColumns
+		columns += `, ` + of("a.", attemptColumns)
 		from += ` CROSS JOIN attempts a ON a.operation_id = o.id AND a.n = o.attempt_count`
 	}
 	if s.skip&ledger.PartPricing == 0 {
-		columns += `, h.seq IS NOT NULL, ` + pricingColumns
+		columns += `, h.seq IS NOT NULL, ` + of("h.", pricingColumns)
 		from += ` LEFT JOIN open_operations h ON h.seq = o.seq`
 	}
 	if s.skip&ledger.PartLease == 0 {
@@ -94,24 +94,34 @@ func (s recordShape) query() string {
 
 // recordScan takes the columns of a shape. It is large, and used again.
 type recordScan struct {
+	recordParts
+	op      scan[ledger.Operation]
+	newest  scan[ledger.Attempt]
+	pricing scan[ledger.Pricing]
+	dest    []any
+}
+
+// recordParts are what a shape may leave out.
+type recordParts struct {
 	known      bool
-	op         operationScan
 	recheckAt  int64
-	newest     attemptScan
-	pricing    pricingScan
 	lease      ledger.Lease
 	leaseUntil int64
 
 	grants, listed, reads, holds, related bool
-
-	dest []any
 }
 
-var recordScans = sync.Pool{New: func() any { return new(recordScan) }}
+var recordScans = sync.Pool{New: func() any {
+	return &recordScan{
+		op:      scan[ledger.Operation]{columns: columns},
+		newest:  scan[ledger.Attempt]{columns: attemptColumns},
+		pricing: scan[ledger.Pricing]{columns: pricingColumns},
+	}
+}}
 
 // scan takes one row.
 func (r *recordScan) scan(rows *sql.Rows, s recordShape) error {
-	*r = recordScan{dest: r.dest[:0], op: operationScan{columns: columns}}
+	r.recordParts, r.dest = recordParts{}, r.dest[:0]
 	if s.change {
 		r.dest = append(r.dest, &r.known)
 	}
@@ -145,10 +155,10 @@ type rest struct {
 // record is what the row says, and what it does not say.
 func (r *recordScan) record(s recordShape, now ledger.Moment) (rec record, more rest) {
 	rec = record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true}, recheckAt: r.recheckAt}
-	rec.Operation = r.op.operation()
+	rec.Operation = operationOf(&r.op)
 	o := &rec.Operation
 	if r.listed {
-		rec.Pricing = r.pricing.pricing(o.ID)
+		rec.Pricing = pricingOf(&r.pricing, o.ID)
 	}
 	if at(r.leaseUntil).After(now.Wall) && r.lease.Holder != "" {
 		rec.Lease = r.lease
@@ -156,7 +166,7 @@ func (r *recordScan) record(s recordShape, now ledger.Moment) (rec record, more 
 	}
 	more = rest{attempts: true, grants: r.grants, reads: r.reads, holds: r.holds, related: r.related}
 	if s.attempted && o.AttemptCount == 1 {
-		rec.Attempts, more.attempts = []ledger.Attempt{r.newest.attempt(o.ID)}, false
+		rec.Attempts, more.attempts = []ledger.Attempt{attemptOf(o.ID, r.newest.row())}, false
 	}
 	return rec, more
 }

@@ -73,7 +73,7 @@ func (s sorting) between(b *binder, after, until cursor, name func(column string
 
 // rowColumns are what a row of a list is made of, from operations o and what the
 // list has beside it, h.
-var rowColumns = of("o.", shownColumns) + `, coalesce(h.granted_at, 0), coalesce(h.grant_until, 0), ` + pricingColumns + `, h.seq IS NOT NULL`
+var rowColumns = of("o.", shownColumns) + `, coalesce(h.granted_at, 0), coalesce(h.grant_until, 0), ` + of("h.", pricingColumns) + `, h.seq IS NOT NULL`
 
 // notListed are what stands for a column of the list where an operation is in none.
 var notListed = map[string]string{
@@ -208,8 +208,8 @@ func parseCursor(q ledger.Query) (cursor, error) {
 // rowScan takes the rows of a list one after the other: what each is made from, what
 // is related to it, and its sort key.
 type rowScan struct {
-	op             operationScan
-	pricing        pricingScan
+	op             scan[ledger.Operation]
+	pricing        scan[ledger.Pricing]
 	granted, until int64
 	listed         bool
 	sameInput      int
@@ -220,7 +220,7 @@ type rowScan struct {
 
 // newRowScan makes one for rows with a sort key of so many columns.
 func newRowScan(key int) *rowScan {
-	s := &rowScan{op: operationScan{columns: shownColumns}, key: make(cursor, key)}
+	s := &rowScan{op: scan[ledger.Operation]{columns: shownColumns}, pricing: scan[ledger.Pricing]{columns: pricingColumns}, key: make(cursor, key)}
 	s.dest = append(s.op.dest(nil), &s.granted, &s.until)
 	s.dest = append(s.pricing.dest(s.dest), &s.listed, &s.sameInput, &s.overtaken)
 	for i := range s.key {
@@ -233,11 +233,11 @@ func (s *rowScan) row(rows *sql.Rows) (ledger.Row, error) {
 	if err := rows.Scan(s.dest...); err != nil {
 		return ledger.Row{}, err
 	}
-	o := s.op.operation()
+	o := operationOf(&s.op)
 	r := o.Row()
 	r.GrantedAt, r.GrantUntil, r.SameInput, r.Overtaken = at(s.granted), at(s.until), s.sameInput, s.overtaken
 	if s.listed {
-		r.Pricing = s.pricing.pricing(r.ID)
+		r.Pricing = pricingOf(&s.pricing, r.ID)
 	}
 	return r, nil
 }

@@ -8,32 +8,6 @@ import (
 	"indoubt/ledger"
 )
 
-// pricingColumns are what a policy says of an operation; beside one that is in no
-// list, nothing.
-const pricingColumns = `coalesce(h.digest, ''), coalesce(h.downstream, ''), coalesce(h.priced_title, ''), coalesce(h.priced_target, ''),
-	coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''), coalesce(h.duplicate_guess, 0),
-	coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.miss_guess, 0),
-	coalesce(h.odds, 0.0), coalesce(h.rank, 0.0), coalesce(h.decide_at, 0), coalesce(h.read_at, 0), coalesce(h.reads, 0)`
-
-// pricingScan takes the columns above.
-type pricingScan struct {
-	p              ledger.Pricing
-	decide, readAt int64
-}
-
-func (s *pricingScan) dest(to []any) []any {
-	p := &s.p
-	return append(to, &p.Digest, &p.Downstream, &p.Title, &p.Target, &p.Duplicate.Value, &p.Duplicate.Word, &p.Duplicate.Guess,
-		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &p.Rank, &s.decide, &s.readAt, &p.Reads)
-}
-
-// pricing names the operation even where it has no price yet.
-func (s *pricingScan) pricing(id string) ledger.Pricing {
-	p := s.p
-	p.OperationID, p.DecideAt, p.ReadAt = id, at(s.decide), at(s.readAt)
-	return p
-}
-
 // passing is how long something must have been in flight to be worth a price.
 const passing = time.Second
 
@@ -57,11 +31,9 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledge
 }
 
 func scanOperation(rows *sql.Rows) (ledger.Operation, error) {
-	op := operationScan{columns: columns}
-	if err := rows.Scan(op.dest(nil)...); err != nil {
-		return ledger.Operation{}, err
-	}
-	return op.operation(), nil
+	s := scan[ledger.Operation]{columns: columns}
+	err := rows.Scan(s.dest(nil)...)
+	return operationOf(&s), err
 }
 
 // Price writes what a policy says beside open operations. Those that have moved

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -25,45 +24,16 @@ func raw(s string) json.RawMessage {
 	return json.RawMessage(s)
 }
 
-const attemptColumns = `
-	a.id, a.n, a.basis, a.grant_id, a.sender, a.key_works, a.token_sent, a.actor, a.host, a.pid,
-	a.started_at, a.deadline_at, a.ended_at, a.outcome, a.proof, a.error_class, a.error, a.status, a.receipt, a.result,
-	a.effect_word, a.already, a.late_outcome, a.late_at, a.late_receipt,
-	a.boot_id, a.pid_ns, a.uid, a.tree, a.tree_at, a.started_steady, a.ended_steady, a.seen_boot`
-
-// attemptScan takes the columns above.
-type attemptScan struct {
-	a                                    ledger.Attempt
-	started, deadline, ended, late, tree int64
-	startedSteady, endedSteady           int64
-	seenBoot                             string
-	result                               sql.NullString
-}
-
-func (s *attemptScan) dest(to []any) []any {
-	a := &s.a
-	return append(to, &a.ID, &a.N, &a.Basis, &a.GrantID, &a.Sender, &a.KeyWorks, &a.TokenSent, &a.Actor, &a.Host, &a.PID,
-		&s.started, &s.deadline, &s.ended, &a.Outcome, &a.Proof, &a.ErrorClass, &a.Error, &a.Status, &a.Receipt, &s.result,
-		&a.EffectWord, &a.Already, &a.LateOutcome, &s.late, &a.LateReceipt,
-		&a.BootID, &a.PIDNamespace, &a.UID, &a.Tree, &s.tree, &s.startedSteady, &s.endedSteady, &s.seenBoot)
-}
-
-func (s *attemptScan) attempt(operationID string) ledger.Attempt {
-	a := s.a
-	a.OperationID, a.Result = operationID, raw(s.result.String)
-	a.StartedAt, a.DeadlineAt, a.EndedAt, a.LateAt, a.TreeAt = at(s.started), at(s.deadline), at(s.ended), at(s.late), at(s.tree)
-	a.StartedSteady = steady(a.BootID, s.startedSteady)
-	a.EndedSteady = steady(cmp.Or(s.seenBoot, a.BootID), s.endedSteady)
-	return a
-}
-
 func loadAttempts(q querier, id string) ([]ledger.Attempt, error) {
+	s := scan[ledger.Attempt]{columns: attemptColumns}
+	dest := s.dest(nil)
 	return collect(q, func(rows *sql.Rows) (ledger.Attempt, error) {
-		var s attemptScan
-		err := rows.Scan(s.dest(nil)...)
-		return s.attempt(id), err
-	}, `SELECT `+attemptColumns+` FROM attempts a WHERE a.operation_id = ? ORDER BY a.n`, id)
+		err := rows.Scan(dest...)
+		return attemptOf(id, s.row()), err
+	}, attemptsQuery, id)
 }
+
+var attemptsQuery = `SELECT ` + of("a.", attemptColumns) + ` FROM attempts a WHERE a.operation_id = ? ORDER BY a.n`
 
 // most bounds what a record carries of each kind.
 const most = 200
@@ -94,7 +64,7 @@ func loadGrants(q querier, id string) ([]ledger.Grant, error) {
 		var related string
 		err := rows.Scan(&g.ID, &g.Version, &g.Basis, &g.Sender, &g.KeyWorks, &g.Actor, &g.Reason,
 			&created, &g.CreatedSteady.Boot, &since, &expires, &related, &consumed, &g.AttemptID, &voided, &g.VoidReason)
-		g.CreatedSteady = steady(g.CreatedSteady.Boot, since)
+		g.CreatedSteady = steady(g.CreatedSteady.Boot, time.Duration(since)*time.Millisecond)
 		g.Related = unlist(related)
 		g.CreatedAt, g.ExpiresAt, g.ConsumedAt, g.VoidedAt = at(created), at(expires), at(consumed), at(voided)
 		return g, err

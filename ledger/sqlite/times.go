@@ -25,12 +25,12 @@ func at(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// steady is a steady reading from the ledger; 0 milliseconds are none.
-func steady(boot string, ms int64) ledger.Steady {
-	if boot == "" || ms == 0 {
+// steady is a steady reading from the ledger; 0 is none.
+func steady(boot string, at time.Duration) ledger.Steady {
+	if boot == "" || at == 0 {
 		return ledger.Steady{}
 	}
-	return ledger.Steady{Boot: boot, At: time.Duration(ms) * time.Millisecond}
+	return ledger.Steady{Boot: boot, At: at}
 }
 
 func flag(b bool) int {

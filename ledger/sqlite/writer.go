@@ -25,6 +25,7 @@ type writer struct {
 	conn   *sql.Conn // nil while nothing is open
 	lock   *writeLock
 	stmts  map[string]*sql.Stmt
+	begun  begun
 	gone   error // why nothing may be sent because of what this transaction writes, or nil
 	queue  chan *job
 	busy   chan struct{} // its holder writes for all that are queued
@@ -48,6 +49,8 @@ type tx struct {
 	w       *writer
 	wrote   bool // something that others should look at
 	touched bool // anything
+	change  bool // of one operation, and of nothing else
+	began   []record
 }
 
 func newWriter(s *handle) (*writer, error) {
@@ -75,6 +78,7 @@ func (w *writer) connect(ctx context.Context) error {
 		return err
 	}
 	w.db, w.conn, w.stmts = db, conn, map[string]*sql.Stmt{}
+	w.begun.clear()
 	return nil
 }
 
@@ -226,6 +230,7 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 		if err := w.begin(until); err != nil {
 			return false, err
 		}
+		w.begun.check(w.conn)
 		wrote = false
 		spoilt := false
 		for _, j := range jobs {
@@ -254,11 +259,20 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 			if spoilt {
 				break
 			}
+			if tx.touched && !tx.change {
+				w.begun.clear()
+			}
+			if j.err == nil {
+				wrote = wrote || tx.wrote
+				w.begun.add(tx.began)
+			}
 			j.err = translate(w.store.path, j.err)
-			wrote = wrote || j.err == nil && tx.wrote
 		}
 		if !spoilt {
-			return wrote, w.commit()
+			if err = w.commit(); err == nil {
+				w.begun.keep(w.conn)
+			}
+			return wrote, err
 		}
 		if err := w.exec(`ROLLBACK`); err != nil {
 			return false, err

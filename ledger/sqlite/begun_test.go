@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// What the writer remembers of a begin is what it would read.
+func TestWhatWasBegunHereIsKnownAsItStands(t *testing.T) {
+	s, _ := openTest(t)
+	for name, mod := range map[string]func(*ledger.BeginRequest){
+		"plain": func(*ledger.BeginRequest) {},
+		"least": func(r *ledger.BeginRequest) {
+			*r = ledger.BeginRequest{ChangeID: r.ChangeID, OperationID: r.OperationID, AttemptID: r.AttemptID, Kind: "k", Key: r.Key, Deadline: r.Deadline}
+		},
+		"command": func(r *ledger.BeginRequest) {
+			r.Command = &ledger.Command{Argv: []string{"cp", "a"}, Expand: []string{}}
+		},
+		"request": func(r *ledger.BeginRequest) {
+			r.Request = &ledger.Request{Method: "POST", Origin: "http://x", Header: map[string][]string{"A": {"b"}}, Binary: []byte{0xff}}
+		},
+		"unusable":   func(r *ledger.BeginRequest) { r.Command, r.Request = &ledger.Command{}, &ledger.Request{} },
+		"fine times": func(r *ledger.BeginRequest) { r.Deadline, r.TTL = time.Minute+12345, time.Hour+12345 },
+		"marks and a place": func(r *ledger.BeginRequest) {
+			r.Marks = ledger.Marks{Rules: "r", Fields: "f", Values: []string{"v"}}
+			r.Redacted, r.AwaitsDelivery, r.KeyWorks, r.Tree = true, true, true, ledger.TreeOpen
+			r.Place = ledger.Place{BootID: "boot", PIDNamespace: "ns", UID: 7}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := begin(t, s, mod)
+			known, ok := s.writer.begun.records[res.Attempt.ID]
+			if !ok {
+				t.Fatal("it is not remembered")
+			}
+			read, _, err := load(outside{ctx, s.handle}, ledger.Locator{AttemptID: res.Attempt.ID, Skip: ledger.AllParts}, "", ledger.Moment{}, false)
+			must(t, err)
+			if d := diff(read.Record, known.Record); d != "" || read.recheckAt != known.recheckAt {
+				t.Error(d)
+			}
+		})
+	}
+	begin(t, s, func(r *ledger.BeginRequest) { r.Input = []byte(`"` + strings.Repeat("x", largestBegun) + `"`) })
+	if n := len(s.writer.begun.records); n != 7 {
+		t.Errorf("%d are remembered: a large input is not to be", n)
+	}
+	for range mostBegun {
+		begin(t, s)
+	}
+	if n := len(s.writer.begun.records); n > mostBegun {
+		t.Errorf("%d are remembered", n)
+	}
+}
+
+// collector keeps changes that it was asked for.
+type collector struct {
+	s    *Store
+	jobs []func(*tx) error
+}
+
+func (c *collector) Change(_ context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	c.jobs = append(c.jobs, c.s.change(at, id, rule, new(ledger.Applied)))
+	return ledger.Applied{}, nil
+}
+
+// What anyone writes between a begin and its settling counts.
+func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
+	s, c := openTest(t)
+	other := must1[*Store](t)(Open(ctx, s.path, s.opts))
+	defer other.Close()
+	foreign := must1[*sql.DB](t)(sql.Open("sqlite", dsnOf(s.path)))
+	defer foreign.Close()
+	plain := func(query string) func(*testing.T, ledger.BeginResult) {
+		return func(t *testing.T, res ledger.BeginResult) {
+			_, err := foreign.Exec(query, res.Operation.ID)
+			must(t, err)
+		}
+	}
+	for name, meanwhile := range map[string]func(*testing.T, ledger.BeginResult){
+		"plain SQL": plain(`UPDATE operations SET title = 'moved', awaits = 'x', change_id = 'c', reason = 'waits' WHERE id = ?`),
+		"another process": func(t *testing.T, res ledger.BeginResult) {
+			settleAs(t, other, res.Attempt.ID, ledger.OutcomeUncertain)
+		},
+		"this one": func(t *testing.T, res ledger.BeginResult) {
+			settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
+		},
+		"its deadline": func(t *testing.T, res ledger.BeginResult) {
+			c.Advance(time.Hour)
+			must1[int](t)(s.Expire(ctx, 10))
+		},
+		"its price": func(t *testing.T, res ledger.BeginResult) {
+			must(t, s.Price(ctx, []ledger.Pricing{{OperationID: res.Operation.ID, Version: 1, Title: "priced"}}))
+		},
+		"its transaction": func(t *testing.T, res ledger.BeginResult) {
+			again, both := request(), &collector{s: s}
+			must1[ledger.BeginResult](t)(ledger.Begin(ctx, both, again))
+			for _, err := range s.writer.doAll(ctx, append(both.jobs, func(tx *tx) error {
+				return tx.exec(`UPDATE operations SET title = 'late' WHERE id = ?`, again.OperationID)
+			})) {
+				must(t, err)
+			}
+			if _, known := s.writer.begun.records[again.AttemptID]; known {
+				t.Error("what changed in the transaction that began it is remembered as it was")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := begin(t, s, func(r *ledger.BeginRequest) { r.Title = "" })
+			meanwhile(t, res)
+			var seen ledger.Record
+			_, err := s.Change(ctx, ledger.Locator{AttemptID: res.Attempt.ID, Skip: ledger.AllParts}, "", func(rec *ledger.Record) (ledger.Change, error) {
+				seen = *rec
+				return ledger.Change{}, nil
+			})
+			must(t, err)
+			read := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID}))
+			if d := diff(read.Operation, seen.Operation) + diff(read.Attempts, seen.Attempts); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	// A change that was made is not made again.
+	req := request()
+	must1[ledger.BeginResult](t)(ledger.Begin(ctx, s, req))
+	applied := must1[ledger.Applied](t)(s.Change(ctx, ledger.Locator{AttemptID: req.AttemptID, Skip: ledger.AllParts}, req.ChangeID, func(*ledger.Record) (ledger.Change, error) {
+		t.Error("a change that is in the history was asked for anew")
+		return ledger.Change{}, nil
+	}))
+	if !applied.Noop || applied.After.ID != req.OperationID {
+		t.Errorf("%+v", applied)
+	}
+}
