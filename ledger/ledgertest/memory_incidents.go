@@ -94,9 +94,6 @@ func (k *outages) answered(e *entry, r ledger.Read) {
 // told is an incident with what its operations say of it now.
 func (k *outages) told(in ledger.Incident) ledger.Incident {
 	in.Fates = map[ledger.Fate]ledger.Sum{}
-	for _, f := range ledger.Fates {
-		in.Fates[f] = ledger.Sum{}
-	}
 	for _, e := range k.m.ops {
 		o := e.op
 		answer := o.ByAnswer && o.State == ledger.Committed && (o.TokenSent || o.Conflict == ledger.NoConflict)

@@ -44,6 +44,20 @@ const (
 	shouldBeTallied = `
 		SELECT o.kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed
 		  FROM events e JOIN operations o ON o.id = e.operation_id WHERE e.doubt IS NOT NULL GROUP BY 1, 2`
+
+	shouldBeSummed = `
+		SELECT incident, fate, count(*) AS n, sum(CASE miss_word WHEN '' THEN miss ELSE 0.0 END) AS miss, sum(miss_word <> '') AS miss_words,
+		       sum(CASE twice_word WHEN '' THEN twice ELSE 0.0 END) AS twice, sum(twice_word <> '') AS twice_words,
+		       sum(resent) AS resent, sum(doubled) AS doubled, sum(unchecked) AS unchecked
+		  FROM incident_members GROUP BY 1, 2`
+
+	shouldBeOfMinutes = `SELECT incident, at / 60000 AS minute, count(*) AS n FROM incident_members GROUP BY 1, 2`
+
+	// An incident's operations that are missing or say otherwise than they are.
+	membersMissing = `SELECT seq FROM incident_source WHERE seq NOT IN (SELECT seq FROM incident_members)`
+	membersWrong   = `
+		SELECT m.seq FROM incident_members m LEFT JOIN incident_source s ON s.seq = m.seq
+		 WHERE (m.incident, m.fate, m.resent, m.doubled, m.unchecked) IS NOT (s.incident, s.fate, s.resent, s.doubled, s.unchecked)`
 )
 
 // deviating names the rows of each derived table that are not as they should be. A
@@ -66,6 +80,19 @@ var deviating = []struct{ table, rows string }{
 		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.class, t.class)
 		  FROM tallies t FULL JOIN (` + shouldBeTallied + `) d ON d.kind = t.kind AND d.class = t.class
 		 WHERE (coalesce(t.landed, 0), coalesce(t.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))`},
+	{"incident_members", `
+		SELECT coalesce(o.id, w.seq) FROM (` + membersMissing + ` UNION ` + membersWrong + `) w LEFT JOIN operations o ON o.seq = w.seq`},
+	{"incident_sums", `
+		SELECT coalesce(d.incident, s.incident) || ' ' || coalesce(d.fate, s.fate)
+		  FROM incident_sums s FULL JOIN (` + shouldBeSummed + `) d ON d.incident = s.incident AND d.fate = s.fate
+		 WHERE (coalesce(s.n, 0), coalesce(s.miss_words, 0), coalesce(s.twice_words, 0), coalesce(s.resent, 0), coalesce(s.doubled, 0), coalesce(s.unchecked, 0))
+		    <> (coalesce(d.n, 0), coalesce(d.miss_words, 0), coalesce(d.twice_words, 0), coalesce(d.resent, 0), coalesce(d.doubled, 0), coalesce(d.unchecked, 0))
+		    OR abs(coalesce(s.miss, 0) - coalesce(d.miss, 0)) > 1e-6 * (1 + abs(coalesce(d.miss, 0)))
+		    OR abs(coalesce(s.twice, 0) - coalesce(d.twice, 0)) > 1e-6 * (1 + abs(coalesce(d.twice, 0)))`},
+	{"incident_minutes", `
+		SELECT coalesce(d.incident, m.incident) || ' ' || coalesce(d.minute, m.minute)
+		  FROM incident_minutes m FULL JOIN (` + shouldBeOfMinutes + `) d ON d.incident = m.incident AND d.minute = m.minute
+		 WHERE coalesce(m.n, 0) <> coalesce(d.n, 0)`},
 }
 
 // Deviations compares every derived table with what it is made from, all in one
@@ -118,6 +145,20 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			`UPDATE tallies SET landed = 0, missed = 0`,
 			`INSERT INTO tallies SELECT * FROM (` + shouldBeTallied + `) WHERE 1
 			     ON CONFLICT (kind, class) DO UPDATE SET landed = excluded.landed, missed = excluded.missed`,
+
+			`DELETE FROM incident_members WHERE NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = incident_members.seq AND s.incident = incident_members.incident)`,
+			`UPDATE incident_members SET (fate, resent, doubled, unchecked) =
+			   (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM incident_source s WHERE s.seq = incident_members.seq)
+			  WHERE seq IN (` + membersWrong + `)`,
+			memberNew + ` WHERE s.seq IN (` + membersMissing + `)`,
+
+			`UPDATE incident_sums SET n = 0, miss = 0, miss_words = 0, twice = 0, twice_words = 0, resent = 0, doubled = 0, unchecked = 0`,
+			`INSERT INTO incident_sums SELECT * FROM (` + shouldBeSummed + `) WHERE 1
+			     ON CONFLICT (incident, fate) DO UPDATE SET n = excluded.n, miss = excluded.miss, miss_words = excluded.miss_words, twice = excluded.twice,
+			        twice_words = excluded.twice_words, resent = excluded.resent, doubled = excluded.doubled, unchecked = excluded.unchecked`,
+
+			`UPDATE incident_minutes SET n = 0`,
+			`INSERT INTO incident_minutes SELECT * FROM (` + shouldBeOfMinutes + `) WHERE 1 ON CONFLICT (incident, minute) DO UPDATE SET n = excluded.n`,
 		} {
 			if err := tx.script(query); err != nil {
 				return fmt.Errorf("rebuild what is derived: %s: %w", strings.Fields(query)[2], err)

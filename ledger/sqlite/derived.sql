@@ -1,6 +1,7 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
 -- of open operations, from operations and grants; counts, from that list; census,
--- from operations (in guards.sql, with the change that is told); tallies, from events.
+-- from operations (in guards.sql, with the change that is told); tallies, from events;
+-- what counts in an incident, from operations, and its sums and minutes, from that.
 -- `indoubt doctor` compares each with what it is made from.
 --
 -- In this file o.*, s.*, NEW.* and OLD.* stand for the columns that the list copies,
@@ -165,10 +166,7 @@ SELECT o.seq, o.id, o.incident, o.fault_at,
 CREATE TRIGGER operations_keep_incident AFTER UPDATE ON operations WHEN NEW.incident <> ''
 BEGIN
   DELETE FROM incident_members WHERE seq = NEW.seq AND NEW.joined = 'detached';
-  INSERT INTO incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word)
-  SELECT s.seq, s.incident, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
-         coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, '')
-    FROM incident_source s LEFT JOIN open_operations h ON h.seq = s.seq
+  {insert member from incident_source s}
    WHERE s.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq);
   UPDATE incident_members SET (fate, resent, doubled, unchecked) =
          (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM incident_source s WHERE s.seq = NEW.seq)
@@ -189,7 +187,10 @@ BEGIN
   SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
    WHERE EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq)
       OR NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
-                        AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked));
+                        AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
+      OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS NOT (0.0, '', 0.0, '')
+         AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq
+                            AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) = (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word));
 END;
 
 CREATE TRIGGER members_guard_update BEFORE UPDATE ON incident_members
@@ -197,13 +198,26 @@ BEGIN
   SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
    WHERE (NEW.seq, NEW.incident, NEW.at) IS NOT (OLD.seq, OLD.incident, OLD.at)
       OR NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
-                        AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked));
+                        AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
+      OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS NOT (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word)
+         AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq
+                            AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) = (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word));
 END;
 
 CREATE TRIGGER members_guard_delete BEFORE DELETE ON incident_members
 BEGIN
   SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
-   WHERE EXISTS (SELECT 1 FROM incident_source WHERE seq = OLD.seq);
+   WHERE EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = OLD.seq AND s.incident = OLD.incident);
+END;
+
+CREATE TRIGGER sums_guard_delete BEFORE DELETE ON incident_sums
+BEGIN
+  SELECT RAISE(ABORT, 'the counts are kept by the database');
+END;
+
+CREATE TRIGGER minutes_guard_delete BEFORE DELETE ON incident_minutes
+BEGIN
+  SELECT RAISE(ABORT, 'the counts are kept by the database');
 END;
 
 CREATE TRIGGER members_after_insert AFTER INSERT ON incident_members

@@ -16,10 +16,14 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		_, err := db.Exec(query)
 		must(t, err)
 	}
-	for _, id := range []string{"uncertain", "granted", "pending"} {
-		must(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Rank: 12.5, DecideAt: ledger.Never, ReadAt: time.UnixMilli(1_790_000_100_000)}}))
+	prices := func() {
+		for _, id := range []string{"uncertain", "granted", "pending"} {
+			must(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Rank: 12.5, Miss: ledger.Cost{Value: 0.1}, DecideAt: ledger.Never, ReadAt: time.UnixMilli(1_790_000_100_000)}}))
+		}
 	}
-	tables := []string{"open_operations", "counts", "census", "tallies"}
+	prices()
+	outage(t, s)
+	tables := []string{"open_operations", "counts", "census", "tallies", "incident_members", "incident_sums", "incident_minutes"}
 	right := dump(t, db)
 	for _, table := range tables {
 		if right[table] == "" {
@@ -29,7 +33,8 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	if found := must1[[]Deviation](t)(s.Deviations(ctx)); len(found) != 0 {
 		t.Fatalf("%+v", found)
 	}
-	for _, guard := range []string{"open_guard_insert", "open_guard_update", "open_guard_delete", "counts_guard_delete", "census_guard_delete", "tallies_guard_delete"} {
+	for _, guard := range []string{"open_guard_insert", "open_guard_update", "open_guard_delete", "counts_guard_delete", "census_guard_delete", "tallies_guard_delete",
+		"members_guard_insert", "members_guard_update", "members_guard_delete", "sums_guard_delete", "minutes_guard_delete"} {
 		exec(`DROP TRIGGER ` + guard)
 	}
 	row := func(id string) string { return ` WHERE seq = (SELECT seq FROM operations WHERE id = '` + id + `')` }
@@ -55,6 +60,14 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"wrong tallies", `UPDATE tallies SET landed = landed + 1`, "tallies", false},
 		{"tallies of nothing", `INSERT INTO tallies (kind, class, landed) VALUES ('none', 'timeout', 1)`, "tallies", false},
 		{"no tallies", `DELETE FROM tallies`, "tallies", false},
+		{"a member less", `DELETE FROM incident_members` + row("uncertain"), "incident_members", false},
+		{"a member too many", `INSERT INTO incident_members SELECT 4711, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word FROM incident_members` + row("uncertain"), "incident_members", false},
+		{"a member of another fate", `UPDATE incident_members SET fate = 'landed'` + row("uncertain"), "incident_members", false},
+		{"a wrong sum", `UPDATE incident_sums SET miss = miss + 0.01`, "incident_sums", false},
+		{"a sum of nothing", `INSERT INTO incident_sums (incident, fate, n) VALUES ('none', 'open', 1)`, "incident_sums", false},
+		{"no sums", `DELETE FROM incident_sums`, "incident_sums", false},
+		{"a wrong minute", `UPDATE incident_minutes SET n = n + 1`, "incident_minutes", false},
+		{"no minutes", `DELETE FROM incident_minutes`, "incident_minutes", false},
 	} {
 		exec(c.sql)
 		found := must1[[]Deviation](t)(s.Deviations(ctx))
@@ -65,11 +78,9 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		if found := must1[[]Deviation](t)(s.Deviations(ctx)); len(found) != 0 {
 			t.Errorf("%s: after a rebuild %+v", c.name, found)
 		}
-		exec(`DELETE FROM census WHERE kind = 'none'; DELETE FROM tallies WHERE kind = 'none'`)
+		exec(`DELETE FROM census WHERE kind = 'none'; DELETE FROM tallies WHERE kind = 'none'; DELETE FROM incident_sums WHERE incident = 'none' OR n = 0`)
 		if c.repriced {
-			for _, id := range []string{"uncertain", "granted", "pending"} {
-				must(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Rank: 12.5, DecideAt: ledger.Never, ReadAt: time.UnixMilli(1_790_000_100_000)}}))
-			}
+			prices()
 		}
 		if d := diff(right, dump(t, db)); d != "" {
 			t.Errorf("%s: a rebuild made (-right +got):\n%s", c.name, d)

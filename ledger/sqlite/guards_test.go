@@ -54,8 +54,15 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 	return s, db
 }
 
+// outage makes an incident of what is in doubt in a guarded ledger.
+func outage(t *testing.T, s *Store) ledger.Incident {
+	must(t, s.Price(ctx, []ledger.Pricing{{OperationID: "overdue"}})) // the fifth error
+	return must1[[]ledger.Incident](t)(s.Incidents(ctx, s.now(), 2))[0]
+}
+
 func TestGuards(t *testing.T) {
 	s, db := guarded(t)
+	in := outage(t, s)
 	before := dump(t, db)
 	now, later := "1790000005000", "1790000065000"
 	change := `, change_id = 'x', actor = 'eve', reason = 'why'`
@@ -232,6 +239,24 @@ func TestGuards(t *testing.T) {
 		{"list row moved", `UPDATE OR REPLACE open_operations SET rowid = 1`, "kept by the database"},
 		{"list row of what is settled", listNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = 'committed')`, "kept by the database"},
 		{"counts taken out", `DELETE FROM counts`, "counts are kept"},
+		{"born in an incident", insert("INSERT", "n", "n", now, later, ", incident, joined|, '"+in.ID+"', 'error'"), "begins as pending"},
+		{"in an incident that is not", `UPDATE operations SET incident = 'x', joined = 'error' WHERE id = 'failed'`, "joins one incident"},
+		{"in another incident", `UPDATE operations SET incident = 'x' WHERE id = 'uncertain'`, "joins one incident"},
+		{"out of its incident", `UPDATE operations SET incident = '', joined = '' WHERE id = 'uncertain'`, "joins one incident"},
+		{"in an incident for no reason", `UPDATE operations SET incident = '` + in.ID + `' WHERE id = 'failed'`, "joined_is_known"},
+		{"looked for earlier", `UPDATE operations SET fault_at = 0 WHERE id = 'uncertain'`, "never an earlier one"},
+		{"incident deleted", `DELETE FROM incidents`, "never deleted"},
+		{"incident replaced", `REPLACE INTO incidents (id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT id, scope, gap_ms, opened_at, first_at, last_at, change_id FROM incidents`, "never replaced"},
+		{"incident of its own making", `INSERT INTO incidents (id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT 'n', scope, gap_ms, opened_at, first_at, last_at, change_id FROM incidents`, "opened by indoubt"},
+		{"incident of something else", `UPDATE incidents SET scope = 'kind:x'`, "never change"},
+		{"incident over by itself", `UPDATE incidents SET over_at = last_at`, "needs its event"},
+		{"incident named in silence", `UPDATE incidents SET name = 'x', change_id = 'x'`, "needs its event"},
+		{"member taken out", `DELETE FROM incident_members`, "kept by the database"},
+		{"member of another fate", `UPDATE incident_members SET fate = 'landed'`, "kept by the database"},
+		{"member at another price", `UPDATE incident_members SET miss = 1e15`, "kept by the database"},
+		{"member too many", `INSERT INTO incident_members SELECT 4711, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word FROM incident_members LIMIT 1`, "kept by the database"},
+		{"sums taken out", `DELETE FROM incident_sums`, "counts are kept"},
+		{"minutes taken out", `DELETE FROM incident_minutes`, "counts are kept"},
 		{"census taken out", `DELETE FROM census`, "counts are kept"},
 		{"tallies taken out", `DELETE FROM tallies`, "counts are kept"},
 		{"replaced list row", `REPLACE INTO open_operations (seq, ` + of("", listColumns) + `, search) SELECT seq, ` + of("", listColumns) + `, search FROM open_operations`, "kept by the database"},
@@ -258,9 +283,10 @@ func TestGuards(t *testing.T) {
 // may not be set to its default, may not be set to NULL either. This tries every
 // column that has one.
 func TestGuardsAgainstNull(t *testing.T) {
-	_, db := guarded(t)
+	s, db := guarded(t)
+	outage(t, s)
 	tried := 0
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "events", "leases", "holds"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "events", "leases", "holds", "incidents"} {
 		type column struct{ name, value string }
 		var columns []column
 		rows, err := db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table)
@@ -352,7 +378,8 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "leases", "holds", "decisions", "open_operations", "counts", "census", "tallies"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "leases", "holds", "decisions", "open_operations", "counts", "census", "tallies",
+		"incidents", "incident_members", "incident_sums", "incident_minutes"} {
 		rows, err := db.Query(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
 		must(t, err)
 		cols, err := rows.Columns()

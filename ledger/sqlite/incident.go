@@ -17,9 +17,6 @@ import (
 const incidentColumns = `i.id, i.scope, i.name, i.kinds, i.pipelines, i.classes, i.gap_ms, i.opened_at, i.first_at, i.last_at,
 	i.answered_at, i.over_at, i.closed_at, i.taken_by, i.taken_until`
 
-// sumColumns are the columns of incident_sums, in the order of ledger.Sum.
-var sumColumns = []string{"n", "miss", "miss_words", "twice", "twice_words", "resent", "doubled", "unchecked"}
-
 // summed is the statement that adds a row of incident_members to the sums, or takes it
 // from them.
 func summed(sign, row string) string {
@@ -30,6 +27,13 @@ func summed(sign, row string) string {
          resent = resent ± ROW.resent, doubled = doubled ± ROW.doubled, unchecked = unchecked ± ROW.unchecked
    WHERE incident = ROW.incident AND fate = ROW.fate`)
 }
+
+// memberNew puts operations that are selected from incident_source s into the members
+// of their incidents, at the price that the list has.
+const memberNew = `INSERT INTO incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word)
+  SELECT s.seq, s.incident, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
+         coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, '')
+    FROM incident_source s LEFT JOIN open_operations h ON h.seq = s.seq`
 
 func scanIncident(scan func(...any) error, more ...any) (in ledger.Incident, err error) {
 	var kinds, pipelines, classes string
@@ -73,7 +77,9 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 	if err := tx.scan(`SELECT coalesce((SELECT errors FROM incident_waiting WHERE scope = ?), '[]')`, []any{f.Burst.Scope}, &waiting); err != nil {
 		return ledger.Joining{}, err
 	}
-	_ = json.Unmarshal([]byte(waiting), &recent) // other writers may put any JSON there
+	if json.Unmarshal([]byte(waiting), &recent) != nil { // other writers may put any JSON there
+		recent = nil
+	}
 	j := f.Join(o, in, recent)
 	if left, _ := json.Marshal(j.Recent); len(j.Recent)+len(recent) > 0 && string(left) != waiting { // texts and times always marshal
 		if j.Recent == nil {
@@ -176,16 +182,21 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 	return err
 }
 
+// fresh is when each kind was last committed by its own answer: by an index, and for
+// writes without a token among those that were settled last.
+const fresh = `fresh (kind, at) AS MATERIALIZED (
+	SELECT kind, max(at) FROM (
+		SELECT c.kind, (SELECT max(o.settled_at) FROM operations o INDEXED BY operations_by_answer
+		                 WHERE o.kind = c.kind AND o.state = 'committed' AND o.by_answer = 1 AND o.token_sent = 1) AS at FROM census c
+		UNION ALL
+		SELECT kind, settled_at FROM (SELECT kind, settled_at, by_answer FROM operations INDEXED BY operations_resolved WHERE resolved = 1
+		                               ORDER BY updated_at DESC LIMIT 100) WHERE by_answer = 1)
+	 GROUP BY kind)`
+
 // answered is when the other side of an incident i is known to have answered after
-// its newest error; 0: never. What was noted comes first, then the index of commits
-// by their own answer; of writes without a token, the newest that were settled.
-const answered = `coalesce(
-	CASE WHEN i.answered_at > i.last_at THEN i.answered_at END,
-	(SELECT max(o.settled_at) FROM json_each(i.kinds) k CROSS JOIN operations o INDEXED BY operations_by_answer
-	  ON o.kind = k.value AND o.state = 'committed' AND o.by_answer = 1 AND o.token_sent = 1 AND o.settled_at > i.last_at),
-	(SELECT max(o.settled_at) FROM (SELECT * FROM operations INDEXED BY operations_resolved WHERE resolved = 1 AND updated_at > i.last_at
-	                                 ORDER BY updated_at DESC LIMIT 500) o
-	  WHERE o.by_answer = 1 AND o.settled_at > i.last_at AND o.kind IN (SELECT value FROM json_each(i.kinds))), 0)`
+// its newest error; 0: never.
+const answered = `coalesce(CASE WHEN i.answered_at > i.last_at THEN i.answered_at END,
+	(SELECT max(f.at) FROM json_each(i.kinds) k CROSS JOIN fresh f ON f.kind = k.value WHERE f.at > i.last_at), 0)`
 
 // ended writes down which incidents are over.
 func (s *handle) ended(ctx context.Context, now time.Time) error {
@@ -194,7 +205,7 @@ func (s *handle) ended(ctx context.Context, now time.Time) error {
 		in, err = scanIncident(rows.Scan, &answered)
 		in.AnsweredAt = at(answered)
 		return in, err
-	}, `SELECT * FROM (SELECT `+incidentColumns+`, `+answered+` AS answered FROM incidents i INDEXED BY incidents_growing
+	}, `WITH `+fresh+` SELECT * FROM (SELECT `+incidentColumns+`, `+answered+` AS answered FROM incidents i INDEXED BY incidents_growing
 	     WHERE i.closed_at = 0 AND i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1) WHERE answered > 0`, ms(now))
 	if err != nil || len(over) == 0 {
 		return err
@@ -218,36 +229,40 @@ func (s *handle) ended(ctx context.Context, now time.Time) error {
 	})
 }
 
-// incidentsFrom selects incidents i at ?1, with what is known of an answer and with
-// their sums.
+// incidentsFrom selects incidents i at ?1, with what is known of an answer.
 func incidentsFrom(incidents string) string {
-	columns := ""
-	for _, fate := range ledger.Fates {
-		for _, c := range sumColumns {
-			columns += fmt.Sprintf(", coalesce(sum(s.%s) FILTER (WHERE s.fate = '%s'), 0)", c, fate)
-		}
-	}
-	return `SELECT ` + incidentColumns + `, CASE WHEN i.over_at = 0 AND i.closed_at = 0 AND i.last_at + i.gap_ms <= ?1 THEN ` + answered + ` ELSE 0 END` + columns +
-		` FROM (` + incidents + `) i LEFT JOIN incident_sums s ON s.incident = i.id GROUP BY i.id`
+	return `WITH ` + fresh + ` SELECT ` + incidentColumns + `, CASE WHEN i.over_at = 0 AND i.closed_at = 0 AND i.last_at + i.gap_ms <= ?1 THEN ` + answered + ` ELSE 0 END
+		  FROM (` + incidents + `) i`
 }
 
-func scanSummed(rows *sql.Rows) (ledger.Incident, error) {
-	var answered int64
-	sums := make([]ledger.Sum, len(ledger.Fates))
-	dest := []any{&answered}
-	for i := range sums {
-		s := &sums[i]
-		dest = append(dest, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked)
+// incidents reads incidents with their sums.
+func incidents(q querier, query string, args ...any) ([]ledger.Incident, error) {
+	ins, err := collect(q, func(rows *sql.Rows) (ledger.Incident, error) {
+		var answered int64
+		in, err := scanIncident(rows.Scan, &answered)
+		if answered > ms(in.AnsweredAt) {
+			in.AnsweredAt = at(answered)
+		}
+		return in, err
+	}, query, args...)
+	if err != nil || len(ins) == 0 {
+		return ins, err
 	}
-	in, err := scanIncident(rows.Scan, dest...)
-	if answered > ms(in.AnsweredAt) {
-		in.AnsweredAt = at(answered)
+	ids, sums := make([]string, len(ins)), map[string]map[ledger.Fate]ledger.Sum{}
+	for i, in := range ins {
+		ids[i], sums[in.ID] = in.ID, map[ledger.Fate]ledger.Sum{}
+		ins[i].Fates = sums[in.ID]
 	}
-	in.Fates = map[ledger.Fate]ledger.Sum{}
-	for i, fate := range ledger.Fates {
-		in.Fates[fate] = sums[i]
-	}
-	return in, err
+	_, err = collect(q, func(rows *sql.Rows) (none struct{}, err error) {
+		var id string
+		var fate ledger.Fate
+		var s ledger.Sum
+		err = rows.Scan(&id, &fate, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked)
+		sums[id][fate] = s
+		return none, err
+	}, `SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.resent, s.doubled, s.unchecked
+	      FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`, list(ids))
+	return ins, err
 }
 
 var listIncidents = incidentsFrom(`
@@ -258,7 +273,12 @@ var listIncidents = incidentsFrom(`
 
 // Incidents lists incidents with their sums.
 func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
-	ins, err := collect(outside{ctx, s.handle}, scanSummed, listIncidents, ms(now), limit)
+	n, err := s.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer n.close()
+	ins, err := incidents(n, listIncidents, ms(now), limit)
 	return ins, translate(s.path, err)
 }
 
@@ -296,7 +316,7 @@ func (s *handle) incident(q querier, id string, now time.Time) (ledger.Incident,
 	if len(id) < 4 {
 		return ledger.Incident{}, fmt.Errorf("%w: incident %s", ledger.ErrNotFound, id)
 	}
-	found, err := collect(q, scanSummed, oneIncident, ms(now), id, id+"\U0010ffff")
+	found, err := incidents(q, oneIncident, ms(now), id, id+"\U0010ffff")
 	switch {
 	case err != nil:
 		return ledger.Incident{}, err

@@ -587,7 +587,7 @@ CREATE TABLE incidents (
   CONSTRAINT incident_scope_is_known CHECK (scope GLOB 'kind:?*' OR scope GLOB 'downstream:?*'),
   CONSTRAINT incident_names_are_json CHECK (json_valid(kinds) AND json_type(kinds) = 'array' AND json_valid(pipelines)
     AND json_type(pipelines) = 'array' AND json_valid(classes) AND json_type(classes) = 'array'),
-  CONSTRAINT incident_has_a_gap CHECK (gap_ms > 0),
+  CONSTRAINT incident_has_a_gap CHECK (gap_ms BETWEEN 1 AND 31622400000),
   CONSTRAINT incident_times_are_in_milliseconds CHECK (
         opened_at BETWEEN 946684800000 AND 4102444800000
     AND first_at BETWEEN 946684800000 AND 4102444800000 AND last_at BETWEEN first_at AND 4102444800000

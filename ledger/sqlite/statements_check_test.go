@@ -86,6 +86,7 @@ func (f *fuzzed) goesOn() {
 	for _, scope := range []ledger.HoldScope{"all", "kind:k"} {
 		must(f.t, f.s.LiftHold(ctx, scope, ann, "over", f.id()))
 	}
+	f.seen["incidents"] += len(must1[[]ledger.Incident](f.t)(f.s.Incidents(ctx, f.s.now(), 100)))
 	f.ahead.Store(int64(400 * 24 * time.Hour))
 	for must1[int](f.t)(f.s.Expire(ctx, 1000)) > 0 {
 	}

@@ -45,7 +45,7 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		left -= each
 	}
 	t.Logf("seed %d: %v", seed, seen)
-	if seen["accepted"] < 100 || seen["refused"] < 100 {
+	if seen["accepted"] < 100 || seen["refused"] < 100 || seen["incidents"] == 0 {
 		t.Fatalf("the statements are too wild or too tame: %v", seen)
 	}
 }
@@ -73,9 +73,11 @@ type fuzzColumn struct {
 // fuzzTables are written to; in those of counts nothing but a DELETE could be told
 // from what the database writes there itself.
 var fuzzTables = []string{"operations", "operations", "operations", "operations", "attempts", "attempts", "reads", "grants", "grants",
-	"decisions", "events", "events", "leases", "holds", "open_operations", "open_operations", "counts", "census", "tallies"}
+	"decisions", "events", "events", "leases", "holds", "open_operations", "open_operations", "counts", "census", "tallies",
+	"incidents", "incident_waiting", "incident_members", "incident_sums", "incident_minutes"}
 
-var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "leases": true, "counts": true, "census": true, "tallies": true}
+var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "leases": true, "counts": true, "census": true, "tallies": true,
+	"incident_waiting": true, "incident_sums": true, "incident_minutes": true}
 
 func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
 	f := &fuzzed{t: t, r: r, seen: seen, sql: map[string][]fuzzColumn{}, kept: map[string]map[string]string{}}
@@ -220,7 +222,7 @@ func (f *fuzzed) wild() string {
 		column := strings.TrimSuffix(strings.TrimPrefix(where, " WHERE "), " = ")
 		where += f.any(table, column)
 	}
-	derived := table == "counts" || table == "census" || table == "tallies"
+	derived := table == "counts" || table == "census" || table == "tallies" || table == "incident_sums" || table == "incident_minutes"
 	switch n := f.r.IntN(10); {
 	case n == 0 || derived:
 		return `DELETE FROM ` + table + where
@@ -313,13 +315,13 @@ func (f *fuzzed) own() {
 	}
 	now := f.s.now()
 	var err error
-	switch n := f.r.IntN(9); {
+	switch n := f.r.IntN(10); {
 	case o.ID == "" || n < 2:
 		id := f.id()
 		_, err = ledger.Begin(ctx, f.s, ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: "k", Key: one(f, id, "same"), Token: id + "-t",
 			TokenSent: true, Fingerprint: "f", Sender: "pipeline", Deadline: time.Hour, Actor: billing})
 	case n < 4 && o.LiveAttempt != "":
-		_, err = ledger.Settle(ctx, f.s, ledger.SettleRequest{ChangeID: f.id(), AttemptID: o.LiveAttempt, Actor: billing, Receipt: one(f, "", "r1"), Error: "lost",
+		_, err = ledger.Settle(ctx, f.s, ledger.SettleRequest{ChangeID: f.id(), AttemptID: o.LiveAttempt, Actor: billing, Receipt: one(f, "", "r1"), Error: "lost", Bursts: pairs,
 			Outcome: one(f, ledger.OutcomeUncertain, ledger.OutcomeUncertain, ledger.OutcomeFailed, ledger.OutcomeCommitted)})
 	case n == 4:
 		_, err = ledger.Allow(ctx, f.s, ledger.GrantRequest{ChangeID: f.id(), GrantID: f.id(), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
@@ -330,6 +332,8 @@ func (f *fuzzed) own() {
 	case n == 6:
 		_, err = ledger.Observe(ctx, f.s, ledger.Observation{ChangeID: f.id(), Version: o.Version, Actor: billing, Confirm: true, Deny: true,
 			Read: ledger.Read{ID: f.id(), OperationID: o.ID, BeganAt: now, EndedAt: now, Reason: "looked", Verdict: one(f, ledger.Landed, ledger.Absent, ledger.Inconclusive)}})
+	case n == 8:
+		err = f.incident(o)
 	case n == 7:
 		if _, err = f.s.Lease(ctx, o.ID, one(f, "e1", "e2"), "d", time.Minute); err == nil {
 			_, _, err = f.s.Run(ctx, ledger.DecisionRun{ID: f.id(), Verb: "deny", Actor: ann, Operations: []string{o.ID + "@1"}})
@@ -340,7 +344,7 @@ func (f *fuzzed) own() {
 			err = f.s.LiftHold(ctx, "all", ann, "over", f.id())
 		}
 		if err == nil {
-			err = f.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "d", Rank: float64(f.r.IntN(9)), DecideAt: now}})
+			err = f.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "d", Rank: float64(f.r.IntN(9)), Miss: ledger.Cost{Value: float64(f.r.IntN(9))}, DecideAt: now, Burst: pairs("")}})
 		}
 	}
 	var guard *GuardError
@@ -349,9 +353,29 @@ func (f *fuzzed) own() {
 	}
 }
 
+// pairs makes an incident of two errors.
+func pairs(string) ledger.Burst {
+	return ledger.Burst{Scope: "downstream:d", Errors: 2, Within: time.Hour, Gap: time.Hour}
+}
+
+// incident changes one as a person does.
+func (f *fuzzed) incident(o ledger.Operation) error {
+	ins, err := f.s.Incidents(ctx, f.s.now(), 100)
+	if err != nil || len(ins) == 0 {
+		return err
+	}
+	c := ledger.IncidentChange{ChangeID: f.id(), ID: one(f, ins...).ID, Actor: ann, Reason: "asked", Name: "outage", Operation: o.ID,
+		Verb: one(f, ledger.IncidentDetached, ledger.IncidentDetached, ledger.IncidentNamed, ledger.IncidentTaken, ledger.IncidentClosed)}
+	if o.Incident != "" {
+		c.ID = o.Incident
+	}
+	_, err = f.s.ChangeIncident(ctx, c)
+	return err
+}
+
 // frozen is what may not change of a row once it is there, and what may only grow.
 var frozen = map[string]struct{ row, fixed, grows string }{
-	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source)`, `version, doubted, doubted_at, ended_at, 1 - key_live`},
+	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source, incident)`, `version, fault_at, doubted, doubted_at, ended_at, 1 - key_live`},
 	"attempts": {`id`, `json_array(operation_id, n, basis, grant_id, started_at, iif(outcome = '', '', json_array(outcome, ended_at, deadline_at, receipt, status, error_class)),
 		iif(late_outcome = '', '', json_array(late_outcome, late_at, late_receipt)), iif(proof = '', '', proof))`, `iif(outcome = '', 0, token_sent)`},
 	"reads":     {`id`, `json_array(operation_id, control, began_at, ended_at, verdict, found, receipts, evidence)`, `0`},
@@ -360,6 +384,7 @@ var frozen = map[string]struct{ row, fixed, grows string }{
 	"events":    {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
 	"leases":    {`operation_id`, `''`, `generation`},
 	"holds":     {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
+	"incidents": {`id`, `json_array(scope, gap_ms, opened_at, iif(closed_at = 0, '', closed_at))`, `0`},
 }
 
 // broken are rows that must not be.
@@ -385,5 +410,9 @@ var broken = map[string]string{
 	"numbers are in order":                `SELECT seq FROM operations WHERE seq < 1 UNION ALL SELECT seq FROM events WHERE seq < 1 OR seq > (SELECT count(*) FROM events)`,
 	"nobody signs as the machine": `SELECT id FROM events WHERE (actor IN ('checks', 'clock') OR actor LIKE 'auto:%') AND machine = 0
 		UNION ALL SELECT id FROM operations WHERE change_of <> change_id AND actor IN ('checks', 'clock')`,
+	"an operation is in an incident that is there, and counts in it": `SELECT o.id FROM operations o LEFT JOIN incidents i ON i.id = o.incident
+		WHERE o.incident <> '' AND (i.id IS NULL OR (o.joined <> 'detached') <> EXISTS (SELECT 1 FROM incident_members m WHERE m.seq = o.seq AND m.incident = o.incident))`,
+	"an incident adds up": `SELECT i.id FROM incidents i WHERE (SELECT coalesce(sum(n), 0) FROM incident_sums s WHERE s.incident = i.id)
+		<> (SELECT count(*) FROM operations o WHERE o.incident = i.id AND o.joined <> 'detached')`,
 	"the file is whole": `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 }
