@@ -65,6 +65,7 @@ type downstream struct {
 	paused time.Time // it wants no request before this
 	asked  time.Time // since when it is paused
 	mute   string    // why no request to it can be made at all
+	lacks  string    // the secret that is missing
 	muted  time.Time // since when
 	muteTo time.Time
 }
@@ -96,7 +97,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 		have.mu.Lock()
 		made.spoken, made.why, made.since, made.state, made.paused, made.asked =
 			have.spoken, have.why, have.since, have.state, have.paused, have.asked
-		made.mute, made.muted, made.muteTo = have.mute, have.muted, have.muteTo
+		made.mute, made.lacks, made.muted, made.muteTo = have.mute, have.lacks, have.muted, have.muteTo
 		have.mu.Unlock()
 	}
 	if d.byKey == nil {
@@ -268,15 +269,15 @@ func (d *downstream) pause(until time.Time, status int) {
 	}
 }
 
-// silence puts off all requests for a while, because none can be made.
-func (d *downstream) silence(why string) time.Time {
+// silence puts off all requests for a while, because none can be made without a secret.
+func (d *downstream) silence(lacks, why string) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	if now.Sub(d.muteTo) > muteFor {
 		d.muted = now
 	}
-	d.mute, d.muteTo = why, now.Add(muteFor)
+	d.mute, d.lacks, d.muteTo = why, lacks, now.Add(muteFor)
 	return d.muteTo
 }
 
@@ -306,7 +307,7 @@ func (d *downstream) health() Health {
 	defer d.mu.Unlock()
 	h := Health{Downstream: d.name, State: d.state, Since: d.since, Why: d.why}
 	if d.now().Before(d.muteTo) {
-		h.State, h.Since, h.Why = StateDown, d.muted, d.mute
+		h.State, h.Since, h.Why = StateNoKey, d.muted, d.lacks
 		return h
 	}
 	if d.state == StateUp && !d.spoken {

@@ -140,14 +140,16 @@ type RetryResult struct {
 
 // How a downstream is.
 const (
-	StateNew  = "new" // no answer has come yet
-	StateUp   = "up"
-	StateDown = "down"      // not read: it does not answer, or no request can be made
-	StateHalf = "half_open" // one probe decides
-	StateSlow = "throttled" // it asked for a pause
+	StateNew   = "new" // no answer has come yet
+	StateUp    = "up"
+	StateDown  = "down"      // not read: it does not answer
+	StateNoKey = "no_key"    // not read: a secret that the policy names is missing
+	StateHalf  = "half_open" // one probe decides
+	StateSlow  = "throttled" // it asked for a pause
 )
 
-// Health is how one downstream answers. State is new, up, down, half_open or throttled.
+// Health is how one downstream answers. State is new, up, down, no_key, half_open or
+// throttled; Why then is the name of the secret, or what is wrong.
 type Health struct {
 	Downstream string
 	State      string

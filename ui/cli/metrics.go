@@ -164,7 +164,7 @@ func engineMetrics(m *exposition, engine *reconcile.Engine) {
 	m.sample(float64(c.Duplicated))
 	m.family("indoubt_downstream_state", "gauge", "1 for the state a downstream is in: new (no answer came yet), up, down, half_open (being probed) or throttled.")
 	for _, h := range engine.Health() {
-		for _, state := range []string{reconcile.StateNew, reconcile.StateUp, reconcile.StateDown, reconcile.StateHalf, reconcile.StateSlow} {
+		for _, state := range []string{reconcile.StateNew, reconcile.StateUp, reconcile.StateDown, reconcile.StateNoKey, reconcile.StateHalf, reconcile.StateSlow} {
 			is := 0.0
 			if h.State == state {
 				is = 1

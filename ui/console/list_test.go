@@ -17,6 +17,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/reconcile"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -551,4 +552,30 @@ func TestMarksAreNamedWhereverTheyAreActedOn(t *testing.T) {
 		small.keys("j")
 	}
 	small.keys("N").shows("1 not on the screen")
+}
+
+func TestTheWheelScrolls(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	if b.m.View().MouseMode == tea.MouseModeNone {
+		t.Fatal("the terminal is not asked for the wheel")
+	}
+	down, up := tea.MouseWheelMsg{Button: tea.MouseWheelDown}, tea.MouseWheelMsg{Button: tea.MouseWheelUp}
+	b.send(down)
+	if got := b.m.table.At; got != 3 {
+		t.Fatalf("the cursor is on row %d", got)
+	}
+	b.send(up)
+	b.keys("?").send(down)
+	b.hides("Small letters look").send(up)
+	b.shows("Small letters look").keys("esc", "a").shows("check now").send(down)
+	if got := b.m.table.At; got != 0 {
+		t.Fatalf("under a dialog the cursor went to row %d", got)
+	}
+}
+
+func TestAMissingSecretIsNamed(t *testing.T) {
+	o := nightOptions()
+	o.Engine.(*fakeEngine).health = []reconcile.Health{{Downstream: "stripe", State: reconcile.StateNoKey, Since: at("03:06:30"), Why: "INDOUBT_STRIPE_KEY"}}
+	newBench(t, 120, 40, o).judged(nightFacts).shows("stripe no key: INDOUBT_STRIPE_KEY").hides("DOWN")
+	newBench(t, 80, 24, o).judged(nightFacts).shows("no key: INDOUBT_STRIPE_KEY")
 }

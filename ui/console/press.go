@@ -153,6 +153,21 @@ func (m *Root) move(n int) tea.Cmd {
 	return nil
 }
 
+// notch is how many lines one step of the wheel moves.
+const notch = 3
+
+// wheel scrolls what is on top.
+func wheel(m *Root, button tea.MouseButton) tea.Cmd {
+	n := map[tea.MouseButton]int{tea.MouseWheelUp: -notch, tea.MouseWheelDown: notch}[button]
+	m.feed.LastKey = m.Now
+	if d := m.dialogs.Top(); d != nil {
+		d.Scroll(n)
+		return nil
+	}
+	m.table.Placed = true
+	return m.move(n)
+}
+
 func (m *Root) back() tea.Cmd {
 	switch {
 	case m.screen == onHelp && m.sought != "":

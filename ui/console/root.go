@@ -161,6 +161,8 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		m.table.Scroll()
 	case tea.KeyPressMsg:
 		cmd = m.press(msg)
+	case tea.MouseWheelMsg:
+		cmd = wheel(m, msg.Button)
 	case tea.PasteMsg: // enters text where text is asked for, and presses no key
 		switch {
 		case m.dialogs.Top() != nil:

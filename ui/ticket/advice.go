@@ -28,7 +28,11 @@ func (t Ticket) Advice() (verb, why safe.Text) {
 	case ledger.Pending:
 		return safe.Say("WAIT"), safe.Say("its attempt ends by %s", t.at(o.DeadlineAt))
 	}
-	return safe.Of(strings.ToUpper(cmp.Or(a.Verb, policy.AdviseLook))), safe.Of(a.Reason)
+	verb, why = safe.Of(strings.ToUpper(cmp.Or(a.Verb, policy.AdviseLook))), safe.Of(a.Reason)
+	if a.Verb == policy.AdviseLeave && t.State() == ledger.Uncertain {
+		why = safe.Say("%s. %s", why, t.leaveEnds())
+	}
+	return verb, why
 }
 
 // HowTo says with which keys the advice is taken, line by line.
@@ -47,8 +51,6 @@ func (t Ticket) HowTo() []safe.Text {
 		return []safe.Text{say("C records that it landed; nothing is sent")}
 	case "ABANDON":
 		return []safe.Text{say("A records that it stays undone; nothing is sent")}
-	case "LEAVE":
-		return []safe.Text{say("sending costs more than leaving it. A ends it, P parks it")}
 	case "WAIT":
 		switch {
 		case t.State() == ledger.Pending:
@@ -61,6 +63,14 @@ func (t Ticket) HowTo() []safe.Text {
 		return []safe.Text{say("change the policy or ask a colleague who knows; N leaves a note")}
 	}
 	return nil
+}
+
+// leaveEnds says what ends an operation that is left as it is.
+func (t Ticket) leaveEnds() safe.Text {
+	if t.Facts.HasRead && t.Facts.Unasked == "" && t.Record.Pricing.ReadAt.Before(ledger.Never) {
+		return safe.Say("A ends it, or a check that finds it; P parks it")
+	}
+	return safe.Say("Only you end it: A, or C and X if you learn more; P parks it")
 }
 
 // WhereToLook says where to look it up, what to search for and from which time on.

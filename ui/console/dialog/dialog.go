@@ -112,11 +112,11 @@ func (d *Dialog) Press(msg tea.KeyPressMsg, now time.Time) (action Action, close
 		d.toggleMore()
 		return nil, false
 	case "pgdown", "ctrl+d":
-		d.scroll += 5
+		d.Scroll(5)
 		return nil, false
 	case "pgup", "ctrl+u":
 		if d.focus >= len(d.Fields) || d.Yes != "" || name == "pgup" {
-			d.scroll = max(d.scroll-5, 0)
+			d.Scroll(-5)
 			return nil, false
 		}
 	}
@@ -159,9 +159,9 @@ func (d *Dialog) pressPlain(name string, now time.Time) (Action, bool) {
 	case name == "b":
 		d.toggleMore()
 	case name == "down" || name == "j":
-		d.scroll++
+		d.Scroll(1)
 	case name == "up" || name == "k":
-		d.scroll = max(d.scroll-1, 0)
+		d.Scroll(-1)
 	case name == "y" && d.Yes != "":
 		if d.opener == "y" {
 			return nil, false
@@ -214,6 +214,9 @@ func (d *Dialog) pressForm(msg tea.KeyPressMsg, name string, now time.Time) (Act
 	}
 	return nil, false
 }
+
+// Scroll moves what stands over the answer by n lines.
+func (d *Dialog) Scroll(n int) { d.scroll = max(d.scroll+n, 0) }
 
 // toggleMore shows what does not fit a first look, or hides it again.
 func (d *Dialog) toggleMore() {

@@ -321,6 +321,8 @@ func (h *Header) health(add func(weight, line int, p draw.Paint, long, short saf
 			up = append(up, safe.Say("%s up%s", d.Downstream, since))
 		case reconcile.StateDown:
 			add(5, 1, h.Bad, safe.Say("%s DOWN%s%s", d.Downstream, since, ticket.Colon(d.Why)), safe.Say("%s DOWN%s", d.Downstream, since))
+		case reconcile.StateNoKey:
+			add(5, 1, h.Warn, safe.Say("%s no key: %s", d.Downstream, d.Why), safe.Say("no key: %s", d.Why))
 		case reconcile.StateHalf:
 			add(5, 1, h.Warn, safe.Say("%s trying again", d.Downstream), safe.Text{})
 		case reconcile.StateSlow:
