@@ -143,9 +143,15 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	live := c.watchPolicy(ctx, nil)
 	engine := &liveEngine{ctx: ctx, look: c.readOnly, make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, send, nil) }}
 	engine.over(s)
+	wanted, trouble := readConfig(configPath())
+	if filter == "" && len(args) == 0 && c.banner == "" {
+		filter = wanted.Filter
+	}
+	past := pastFiltersPath()
 	o := console.Options{
+		Columns: wanted.Columns, Past: past.read(), Remember: past.write, Trouble: trouble,
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
-		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(), Clock: c.clock,
+		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
 		LedgerPath: c.ledgerFile(), Banner: c.banner, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
 			s, err := c.open(ctx, toChange)
 			if err != nil {
@@ -169,11 +175,14 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	return err
 }
 
-// themeWanted is the theme by flag, or none where colours are not wanted at
+// themeWanted is the theme by flag or by the configuration, or none where colours are not wanted at
 // all (https://no-color.org: any value counts).
-func (c consoleCommand) themeWanted() string {
+func (c consoleCommand) themeWanted(wanted config) string {
 	if c.theme == "auto" && c.env("NO_COLOR") != "" {
 		return "none"
+	}
+	if c.theme == "auto" {
+		return wanted.Theme
 	}
 	return c.theme
 }

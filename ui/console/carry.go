@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -143,6 +144,10 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		a.Run.Stop("stopped by you")
 		return m.proceed()
 	case prompt.Show:
+		if a.Kept && m.known.Keep(a.Text) && m.o.Remember != nil {
+			past, keep := slices.Clone(m.known.Past), m.o.Remember
+			return tea.Batch(m.setFilter(a.Filter), func() tea.Msg { return doneMsg{err: keep(past)} })
+		}
 		return m.setFilter(a.Filter)
 	case prompt.Seek:
 		m.sought, m.scrolled = a.Text, 0

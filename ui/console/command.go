@@ -20,7 +20,7 @@ func (m *Root) ask(kind prompt.Kind) tea.Cmd {
 		m.prompt = prompt.Find(m.sought)
 		return nil
 	}
-	m.prompt = prompt.New(kind, m.table.Filter, specs(), m.values)
+	m.prompt = prompt.New(kind, m.table.Filter, specs(), m.known)
 	return nil
 }
 

@@ -21,8 +21,10 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/header"
+	"indoubt/ui/console/table"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -49,9 +51,13 @@ type Options struct {
 	Actor         ledger.Actor
 	AskName       bool // the account is shared: ask who decides before the first decision
 	ReadOnly      bool
-	Filter        string // shown first
-	OpenID        string // opened first
-	Theme         string // auto, light, dark, none
+	Filter        string                    // shown first
+	OpenID        string                    // opened first
+	Theme         string                    // auto, light, dark, none
+	Columns       []string                  // of the list; empty: those that fit
+	Past          []string                  // filters used before, the newest last
+	Remember      func(past []string) error // keeps them; nil: they are forgotten
+	Trouble       error                     // said when it opens
 	Clock         ledger.Clock
 	Location      *time.Location // of the times shown; nil: the machine's
 	LedgerPath    string
@@ -64,6 +70,10 @@ type Options struct {
 	// where reads finds that it can be read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
 }
+
+// Themes and Columns are what a configuration may name.
+func Themes() []string  { return draw.Themes }
+func Columns() []string { return table.ColumnNames() }
 
 func (o *Options) policy() header.Policy {
 	return header.Policy{InForce: o.Policy, Problem: o.PolicyProblem}

@@ -49,7 +49,7 @@ type Root struct {
 	table   *table.Table
 	dialogs dialog.Stack
 	prompt  *prompt.Line
-	values  prompt.Values
+	known   *prompt.Known
 	run     *act.Run
 
 	w, h       int
@@ -103,10 +103,14 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Root{Frame: draw.Frame{Now: o.Clock(), Zone: o.Location}, o: o, ctx: ctx, actor: o.Actor, table: table.New(f), values: prompt.Values{}, writes: &writes{}, dirty: true}
+	m := &Root{Frame: draw.Frame{Now: o.Clock(), Zone: o.Location}, o: o, ctx: ctx, actor: o.Actor, table: table.New(f), known: prompt.Learned(o.Past), writes: &writes{}, dirty: true}
 	m.actor.Terminal, m.actor.Machine = true, false
 	if err := m.setTheme(cmp.Or(o.Theme, "auto")); err != nil {
 		return nil, err
+	}
+	m.table.Columns = o.Columns
+	if o.Trouble != nil {
+		m.warn("%s", o.Trouble)
 	}
 	m.keys, m.byKey = keymap()
 	fo := feed.Options{Store: o.Store, Judge: ticket.ByPolicy(o.Policy), Shown: m.table, Clock: o.Clock, Zone: o.Location, Reopen: o.Reopen, After: o.after, Wait: o.wait}
@@ -232,7 +236,7 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 		m.table.Extend(news.More.Rows, news.More.Next)
 	}
 	if news.Page != nil {
-		m.values.Learn(news.Page.Rows)
+		m.known.Learn(news.Page.Rows)
 		m.table.Take(news.Page, m.still(), m.Now)
 		m.dialogs.Moved(func(id string, version int64) safe.Text {
 			i := m.table.Find(id)

@@ -72,3 +72,23 @@ func TestWhatIsTypedNeverFallsIntoTheList(t *testing.T) {
 	}
 	b.wait(time.Second).keys("X").shows("It did not land?")
 }
+
+func TestFiltersComeBack(t *testing.T) {
+	o := nightOptions()
+	o.Past = []string{"kind:deploy", "source:news"}
+	var kept []string
+	o.Remember = func(past []string) error { kept = past; return nil }
+	b := newBench(t, 80, 24, o).judged(nightFacts)
+	b.keys("/", "up").shows("/source:news", "v2.3 is out").hides("payout").keys("up", "up").shows("/kind:deploy", "deploy web")
+	b.keys("down", "down").shows("payout").keys("up", "up", "enter").hides("payout")
+	if len(kept) != 2 || kept[1] != "kind:deploy" {
+		t.Fatalf("%q", kept)
+	}
+	kept = nil
+	b.keys("esc", "/").text("sms").keys("esc").shows("payout")
+	if kept != nil {
+		t.Fatal("a filter that was only tried is remembered")
+	}
+	o.Trouble = errors.New("config.yaml is not taken: line 1")
+	newBench(t, 80, 24, o).shows("config.yaml is not taken")
+}

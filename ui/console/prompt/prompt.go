@@ -4,6 +4,7 @@ package prompt
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -35,7 +36,10 @@ type Spec struct {
 // What a prompt asks for.
 type (
 	// Show shows a selection, while it is typed too.
-	Show struct{ ledger.Filter }
+	Show struct {
+		ledger.Filter
+		Kept bool // it was chosen, not only tried
+	}
 	// Seek shows what the help says of some words, while they are typed too.
 	Seek struct{ Text string }
 	// Run carries out a command; its name is whole, and its prompt opens again where
@@ -48,17 +52,18 @@ type (
 
 // Line is an open prompt.
 type Line struct {
-	kind   Kind
-	input  textinput.Model
-	was    ledger.Filter // the filter to go back to
-	fault  safe.Text
-	specs  []Spec
-	values Values
+	kind  Kind
+	input textinput.Model
+	was   ledger.Filter // the filter to go back to
+	fault safe.Text
+	specs []Spec
+	known *Known
+	back  int // how many filters ago is shown; 0: none of them
 }
 
 // New is a prompt that begins with the filter that is shown, or with no command.
-func New(kind Kind, shown ledger.Filter, specs []Spec, values Values) *Line {
-	l := &Line{kind: kind, input: dialog.NewInput(), was: shown, specs: specs, values: values}
+func New(kind Kind, shown ledger.Filter, specs []Spec, known *Known) *Line {
+	l := &Line{kind: kind, input: dialog.NewInput(), was: shown, specs: specs, known: known}
 	if kind == Filter {
 		l.input.SetValue(safe.Of(shown.Text).String())
 		l.input.CursorEnd()
@@ -84,7 +89,7 @@ func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 	case "esc", "ctrl+c":
 		switch l.kind {
 		case Filter:
-			return Show{l.was}, true
+			return Show{Filter: l.was}, true
 		case search:
 			return Seek{}, true
 		}
@@ -101,6 +106,8 @@ func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 		return nil, false
 	case "enter":
 		return l.enter()
+	case "up", "down":
+		return l.recall(map[string]int{"up": 1, "down": -1}[msg.String()]), false
 	}
 	before := l.input.Value()
 	dialog.Type(&l.input, msg)
@@ -108,6 +115,25 @@ func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 		return nil, false
 	}
 	return l.typed(), false
+}
+
+// recall shows the filter used n before the one shown; the newest first.
+func (l *Line) recall(n int) dialog.Action {
+	if l.kind != Filter {
+		return nil
+	}
+	to := min(max(l.back+n, 0), len(l.known.Past))
+	if to == l.back {
+		return nil
+	}
+	l.back = to
+	text := ""
+	if to > 0 {
+		text = l.known.Past[len(l.known.Past)-to]
+	}
+	l.input.SetValue(safe.Of(text).String())
+	l.input.CursorEnd()
+	return l.typed()
 }
 
 // Paste enters text. It never presses a key.
@@ -127,7 +153,7 @@ func (l *Line) typed() dialog.Action {
 		l.fault = fault(err)
 		return nil
 	}
-	return Show{f}
+	return Show{Filter: f}
 }
 
 func (l *Line) enter() (dialog.Action, bool) {
@@ -138,7 +164,7 @@ func (l *Line) enter() (dialog.Action, bool) {
 			l.fault = fault(err)
 			return nil, false
 		}
-		return Show{f}, true
+		return Show{f, true}, true
 	}
 	if l.kind == search {
 		return Seek{text}, true
@@ -257,7 +283,7 @@ func (l *Line) filterWords(word string) []string {
 		add("no")
 		return out
 	}
-	for v := range l.values[field] {
+	for v := range l.known.values[field] {
 		add(v)
 	}
 	sort.Strings(out)
@@ -304,19 +330,41 @@ func (l *Line) Lines(f *draw.Frame, w int) []string {
 	return []string{draw.Left(hint, w), draw.Left(f.Strong.Render(" "+string(l.kind))+strings.TrimRight(line, "_"), w)}
 }
 
-// Values are what the fields of a filter were seen to hold.
-type Values map[string]map[string]bool
+// Known is what a prompt offers: what the fields of a filter were seen to hold, and
+// the filters that were used, the newest last.
+type Known struct {
+	Past   []string
+	values map[string]map[string]bool
+}
+
+// Learned begins with the filters used before.
+func Learned(past []string) *Known {
+	return &Known{Past: past, values: map[string]map[string]bool{}}
+}
+
+// mostPast is how many filters are remembered.
+const mostPast = 50
+
+// Keep remembers a filter as the newest. It reports whether that changes anything.
+func (k *Known) Keep(text string) bool {
+	if n := len(k.Past); text == "" || n > 0 && k.Past[n-1] == text {
+		return false
+	}
+	k.Past = append(slices.DeleteFunc(k.Past, func(s string) bool { return s == text }), text)
+	k.Past = k.Past[max(len(k.Past)-mostPast, 0):]
+	return true
+}
 
 // Learn remembers the values of rows, to offer them for a filter: those that can be
 // typed as they are shown.
-func (v Values) Learn(rows []feed.Row) {
+func (k *Known) Learn(rows []feed.Row) {
 	for i := range rows {
 		r := &rows[i].Row
 		for field, value := range map[string]string{"kind": r.Kind, "source": r.Source.Pipeline, "error": string(r.ErrorClass), "by": r.Actor, "downstream": r.Pricing.Downstream} {
-			seen := v[field]
+			seen := k.values[field]
 			if seen == nil {
 				seen = map[string]bool{}
-				v[field] = seen
+				k.values[field] = seen
 			}
 			if value != "" && len(seen) < 300 && safe.Of(value).String() == value {
 				seen[value] = true
