@@ -201,38 +201,21 @@ func onePlanJSON(p reconcile.Plan) *planJSON {
 
 // writePlan shows what a retry would do, before a person agrees to it.
 func writePlan(w *safe.Writer, t ticket.Ticket, p reconcile.Plan) {
-	o := p.Record.Operation
-	lines := func(head, text string) {
-		if text != "" {
-			fmt.Fprintf(w, "  %-16s %s\n", head, strings.ReplaceAll(safe.Lines(text), "\n", "\n"+strings.Repeat(" ", 19)))
-		}
-	}
-	line := func(head string, text safe.Text) { w.Printf("  %-16s %s\n", head, text) }
-	facts := []ticket.Fact{ticket.Tell("ALLOWED BECAUSE", "%s", p.Why)}
-	head := "Retry"
-	if p.Basis == ledger.BasisRiskAccepted {
-		head, facts = "RETRY WITHOUT PROOF", t.Risks(p)
-	} else if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
-		facts = append(facts, ticket.Tell("UNTIL", "%s", clockTime(p.LapsesAt)))
+	o, head := p.Record.Operation, "RETRY WITHOUT PROOF"
+	if ticket.Proves(p.Basis) || p.Basis == "" {
+		head = "Retry"
 	}
 	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, t.Title(), o.ID, o.Version, clockTime(p.Record.Now))
+	facts := t.Ground(p, "", len(p.Record.Related))
+	if ticket.Proves(p.Basis) && !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
+		facts = append(facts, ticket.Tell("UNTIL", "%s", clockTime(p.LapsesAt)))
+	}
 	facts = append(facts, ticket.Tell("EVIDENCE", "%s", evidenceAge(p.Record)))
-	for _, f := range append(facts, t.Warnings("", len(p.Record.Related))...) {
-		w.Printf("  %-16s %s\n", f.Label, f.Text)
+	for _, f := range append(facts, t.Sending(p, safe.Text{}, safe.Each(strings.Split(p.Body, "\n")))...) {
+		if !f.Text.Empty() {
+			w.Printf("  %-16s %s\n", f.Label, f.Text)
+		}
 	}
-	if p.OverridesMax {
-		line("OVERRIDES", safe.Say("retry max %d: it needs a reason", p.Max-1))
-	}
-	if p.Sender == "pipeline" {
-		line("SENT BY", safe.Say("%s, when it next asks with this key", ticket.Source(o.Source)))
-	}
-	lines("WILL SEND", p.WillSend)
-	lines("", p.Body)
-	line("", safe.Say("same key %s, same token %s; attempt %d of %d", o.Key, o.Token, p.Attempt, p.Max))
-	if p.FirstCheck {
-		line("FIRST", safe.Say("one more check; if it landed, nothing is sent"))
-	}
-	line("UNDO", safe.Say("impossible once sent"))
 }
 
 // evidenceAge says what the newest check found, and how long ago.

@@ -1,14 +1,12 @@
 package ask
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/console/dialog"
-	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -18,26 +16,22 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 	d := c.about("Retry?")
 	d.Version = p.Record.Operation.Version
 	d.Sends = true
-	proven := p.Basis == ledger.BasisAbsent || p.Basis == ledger.BasisKeySafe
-	if proven {
-		d.Add("ALLOWED BECAUSE", "%s", safe.Of(p.Why).Or(ticket.Because(p.Basis, "")))
-		if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
-			d.Until = p.LapsesAt
-		}
-	} else {
-		d.Title, d.Risk = safe.Say("RETRY WITHOUT PROOF"), true
-		d.Put(c.told().Risks(p)...)
+	proven := ticket.Proves(p.Basis)
+	if !proven {
+		d.Title = safe.Say("RETRY WITHOUT PROOF")
+	} else if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
+		d.Until = p.LapsesAt
 	}
-	if p.OverridesMax {
-		place := c.told().Place()
-		if !place.Empty() {
-			place = safe.Say(" (%s)", place)
-		}
-		d.Warn("OVERRIDES", "retry max %d%s", max(p.Max-1, 0), place)
-	}
-	c.warn(d)
 	asked := !proven || p.OverridesMax // for a reason, and a button instead of one y
-	c.willSend(d, p, asked)
+	hint := safe.Text{}
+	if len(p.Body) > 0 {
+		d.More = safe.Each(strings.Split(p.Body, "\n"))
+		if hint = safe.Say("   b: body"); asked {
+			hint = safe.Say("   ^b: body")
+		}
+	}
+	d.Put(c.told().Ground(p, c.Me, 2)...)
+	d.Put(c.told().Sending(p, hint, nil)...)
 	request := reconcile.RetryRequest{ID: d.ID, Version: d.Version, Basis: p.Basis, Showing: p.Showing, OverrideMax: p.OverridesMax}
 	label := "send once"
 	if p.Sender == "pipeline" {
@@ -65,39 +59,6 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 		return Send{request, d.Head}, missing(reason, "say why this risk is taken")
 	}
 	return d
-}
-
-// willSend adds what goes out, and as which attempt.
-func (c Case) willSend(d *dialog.Dialog, p reconcile.Plan, asked bool) {
-	t := c.told()
-	op, send := &t.Record.Operation, safe.Of(p.WillSend)
-	if p.Sender == "pipeline" {
-		send = safe.Say("%s may send once, when it asks next", t.Pipeline())
-	}
-	if len(p.Body) > 0 {
-		d.More = safe.Each(strings.Split(p.Body, "\n"))
-		if asked {
-			send = safe.Say("%s   ^b: body", send)
-		} else {
-			send = safe.Say("%s   b: body", send)
-		}
-	}
-	d.Add("WILL SEND", "%s", send)
-	same := safe.Say("same key %s", cmp.Or(draw.Cut(op.Key, 24), "none"))
-	if op.Token != "" {
-		same = safe.Say("%s, same token %s", same, draw.Cut(op.Token, 24))
-	}
-	if p.Attempt > 0 {
-		same = safe.Say("%s; attempt %d", same, p.Attempt)
-		if p.Max >= p.Attempt {
-			same = safe.Say("%s/%d", same, p.Max)
-		}
-	}
-	d.Add("", "%s", same)
-	if p.FirstCheck {
-		d.Add("FIRST", "one more check; if it landed, nothing is sent")
-	}
-	d.Warn("UNDO", "impossible once sent")
 }
 
 // Changed shows how what would be sent differs from what was agreed to.

@@ -1,0 +1,65 @@
+package ticket
+
+import (
+	"cmp"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Proves reports whether a basis is more than a risk that a person takes.
+func Proves(b ledger.Basis) bool { return b == ledger.BasisAbsent || b == ledger.BasisKeySafe }
+
+// Ground is why one more send is allowed, or what is risked by it, and what must be
+// known before: me and most are those of Warnings.
+func (t Ticket) Ground(p reconcile.Plan, me string, most int) []Fact {
+	var out []Fact
+	switch {
+	case Proves(p.Basis):
+		out = append(out, Tell("ALLOWED BECAUSE", "%s", safe.Of(p.Why).Or(Because(p.Basis, ""))))
+	case p.Basis != "":
+		out = t.Risks(p)
+	}
+	if p.OverridesMax {
+		place := t.Place()
+		if !place.Empty() {
+			place = safe.Say(" (%s)", place)
+		}
+		out = append(out, Caution("OVERRIDES", "retry max %d%s", max(p.Max-1, 0), place))
+	}
+	return append(out, t.Warnings(me, most)...)
+}
+
+// Sending is what goes out, with a hint behind it or its body below it, and as which
+// attempt.
+func (t Ticket) Sending(p reconcile.Plan, hint safe.Text, body []safe.Text) []Fact {
+	o, send := &t.Record.Operation, safe.Of(p.WillSend)
+	if p.Sender == "pipeline" {
+		send = safe.Say("%s may send once, when it asks next", t.Pipeline())
+	}
+	out := []Fact{Tell("WILL SEND", "%s%s", send, hint)}
+	for _, line := range body {
+		out = append(out, Fact{Text: line})
+	}
+	same := safe.Say("same key %s", cmp.Or(cut(o.Key, 24), "none"))
+	if o.Token != "" {
+		same = safe.Say("%s, same token %s", same, cut(o.Token, 24))
+	}
+	if p.Attempt > 0 {
+		same = safe.Say("%s; attempt %d", same, p.Attempt)
+		if p.Max >= p.Attempt {
+			same = safe.Say("%s/%d", same, p.Max)
+		}
+	}
+	out = append(out, Tell("", "%s", same))
+	if p.FirstCheck {
+		out = append(out, Tell("FIRST", "one more check; if it landed, nothing is sent"))
+	}
+	return append(out, Tell("UNDO", "impossible once sent"))
+}
+
+// cut is a key or a token as it is recognised.
+func cut(s string, w int) string { return ansi.Truncate(s, w, "…") }
