@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
@@ -226,14 +227,14 @@ func (m *Root) mark(ranged bool) tea.Cmd {
 // takeAdvice opens the dialog of what is advised.
 func (m *Root) takeAdvice() tea.Cmd {
 	t := m.feed.Brief().At(m.Now, m.Zone)
-	advised, why := t.Advice()
-	verb := advised.String()
-	if key := map[string]string{"RETRY": "R", "CONFIRM": "C", "ABANDON": "A", "LEAVE": "P", "RAISE": "N"}[verb]; key != "" {
+	verb, why := t.Advice()
+	keys := map[string]string{policy.AdviseRetry: "R", policy.AdviseConfirm: "C", policy.AdviseAbandon: "A", policy.AdviseLeave: "P", policy.AdviseRaise: "N"}
+	if key := keys[verb]; key != "" {
 		return m.pressBinding(key)
 	}
 	switch {
-	case verb != "LOOK":
-		m.say("%s%s", strings.ToLower(verb), ticket.Colon(why.String()))
+	case verb != policy.AdviseLook:
+		m.say("%s%s", verb, ticket.Colon(why.String()))
 		return nil
 	case t.Row.Conflict != ledger.NoConflict:
 		m.open()

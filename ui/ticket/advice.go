@@ -11,24 +11,27 @@ import (
 	"indoubt/ui/safe"
 )
 
-// Advice is the advised act, in capitals, and why.
-func (t Ticket) Advice() (verb, why safe.Text) {
+// Done is advised where nothing is to be done.
+const Done = "done"
+
+// Advice is the advised act, one of the policy's or Done, and why.
+func (t Ticket) Advice() (verb string, why safe.Text) {
 	o, a := &t.Record.Operation, t.Facts.Advice
 	if o.Conflict == ledger.Duplicate {
 		if n := max(o.Effects, 2); n > 2 {
-			return safe.Say("LOOK"), safe.Say("%d effects exist. Take %d back outside, then D with a reference", n, n-1)
+			return policy.AdviseLook, safe.Say("%d effects exist. Take %d back outside, then D with a reference", n, n-1)
 		}
-		return safe.Say("LOOK"), safe.Say("two effects exist. Take one back outside, then D with its reference")
+		return policy.AdviseLook, safe.Say("two effects exist. Take one back outside, then D with its reference")
 	}
 	switch t.State() {
 	case ledger.Committed, ledger.Abandoned:
 		if o.Conflict == ledger.NoConflict {
-			return safe.Say("DONE"), safe.Say("nothing to do. U undoes it")
+			return Done, safe.Say("nothing to do. U undoes it")
 		}
 	case ledger.Pending:
-		return safe.Say("WAIT"), safe.Say("its attempt ends by %s", t.at(o.DeadlineAt))
+		return policy.AdviseWait, safe.Say("its attempt ends by %s", t.at(o.DeadlineAt))
 	}
-	verb, why = safe.Of(strings.ToUpper(cmp.Or(a.Verb, policy.AdviseLook))), safe.Of(a.Reason)
+	verb, why = cmp.Or(a.Verb, policy.AdviseLook), safe.Of(a.Reason)
 	if a.Verb == policy.AdviseLeave && t.State() == ledger.Uncertain {
 		why = safe.Say("%s. %s", why, t.leaveEnds())
 	}
@@ -39,19 +42,19 @@ func (t Ticket) Advice() (verb, why safe.Text) {
 func (t Ticket) HowTo() []safe.Text {
 	say, o := safe.Say, &t.Record.Operation
 	verb, _ := t.Advice()
-	switch verb.String() {
-	case "LOOK":
+	switch verb {
+	case policy.AdviseLook:
 		if o.Conflict != ledger.NoConflict {
 			return nil
 		}
 		return []safe.Text{t.WhereToLook(), say("one    C, paste its receipt"), say("none   X asks how you know; a look is no proof"), say("two    C, paste both: it becomes HAPPENED TWICE")}
-	case "RETRY":
+	case policy.AdviseRetry:
 		return []safe.Text{say("R shows exactly what would be sent, and asks")}
-	case "CONFIRM":
+	case policy.AdviseConfirm:
 		return []safe.Text{say("C records that it landed; nothing is sent")}
-	case "ABANDON":
+	case policy.AdviseAbandon:
 		return []safe.Text{say("A records that it stays undone; nothing is sent")}
-	case "WAIT":
+	case policy.AdviseWait:
 		switch {
 		case t.State() == ledger.Pending:
 			return nil
@@ -59,7 +62,7 @@ func (t Ticket) HowTo() []safe.Text {
 			return []safe.Text{say("it may send once when it asks next; whatever is written here before takes that back")}
 		}
 		return []safe.Text{say("checks go on by themselves; deciding now would be a guess")}
-	case "RAISE":
+	case policy.AdviseRaise:
 		return []safe.Text{say("change the policy or ask a colleague who knows; N leaves a note")}
 	}
 	return nil

@@ -4,7 +4,6 @@
 package ask
 
 import (
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -154,7 +153,7 @@ func (c Case) WouldAdvise() safe.Text {
 	if !why.Empty() {
 		why = safe.Say(": %s", why)
 	}
-	return safe.Say("opens what is advised: %s%s", strings.ToLower(verb.String()), why)
+	return safe.Say("opens what is advised: %s%s", verb, why)
 }
 
 // WouldHold says whether H holds or releases.

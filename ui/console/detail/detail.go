@@ -185,7 +185,7 @@ func (p *page) known() {
 
 func (p *page) advice() {
 	verb, why := p.t.Advice()
-	p.say("→ "+verb.String(), p.Strong, why.Or(safe.Say("–")))
+	p.say("→ "+strings.ToUpper(verb), p.Strong, why.Or(safe.Say("–")))
 	for _, text := range p.t.HowTo() {
 		p.say("", p.Text, text)
 	}

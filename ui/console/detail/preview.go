@@ -2,13 +2,13 @@ package detail
 
 import (
 	"cmp"
-
-	"indoubt/ui/console/draw"
-	"indoubt/ui/console/feed"
-	"indoubt/ui/ticket"
+	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // part is one labelled text of a preview, and how many lines it was given.
@@ -44,7 +44,7 @@ func Preview(f *draw.Frame, b *feed.Brief, w, h int) []string {
 		price.text = []string{p.t.Price(room).String()}
 	}
 	verb, why := p.t.Advice()
-	advice := part{paint: p.Strong, text: draw.Wrap(safe.Say("→ %s: %s", verb, why).String(), max(w-4, 8))}
+	advice := part{paint: p.Strong, text: draw.Wrap(safe.Say("→ %s: %s", strings.ToUpper(verb), why).String(), max(w-4, 8))}
 	spare := h - len(out)
 	for _, p := range []*part{&advice, &known, &advice, &seen, &price, &known, &seen, &advice, &known, &seen} {
 		if spare > 0 && p.lines < len(p.text) {
