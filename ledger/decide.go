@@ -122,6 +122,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 		note(rec, &o, d.Actor, d.reason())
 		c.Grants = voided(rec, fmt.Sprintf("%s by %s", d.Verb, d.Actor.Name))
 	} else {
+		o.touch(d.Actor)
 		c.Grants = voided(rec, "note by "+d.Actor.Name)
 	}
 	c.Operation = &o

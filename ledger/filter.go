@@ -270,7 +270,7 @@ func (t Term) match(r Row, now time.Time) bool {
 	case "error":
 		return string(r.ErrorClass) == t.Value
 	case "by":
-		return contains(r.Actor)
+		return contains(Signer(r.Actor), r.Hands)
 	case "parked":
 		return r.Parked(now) == (t.Value == "yes")
 	case "since":

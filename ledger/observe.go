@@ -59,7 +59,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	if rec.Lease.Generation != ob.Lease.Generation && (ob.Lease.Generation != 0 || rec.Lease.ExpiresAt.After(rec.Now)) {
 		return Change{}, ErrLeaseLost
 	}
-	o, read := rec.Operation, ob.weighed(rec)
+	o, read := rec.Operation, ob.Weighed(rec)
 	c := Change{Read: &read, RecheckAt: ob.RecheckAt}
 	if ob.Version == o.Version { // else it was worked out for what the operation was
 		c.Pricing = ob.Pricing
@@ -100,9 +100,9 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	return c, nil
 }
 
-// weighed is the read with the verdict that it has for this record. Absence proves
+// Weighed is the read with the verdict that it has for this record. Absence proves
 // nothing after "landed" was said (I12), nor while a process may still write.
-func (ob Observation) weighed(rec *Record) Read {
+func (ob Observation) Weighed(rec *Record) Read {
 	read, o := ob.Read, rec.Operation
 	if read.Verdict == Absent && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
 		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason

@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -219,6 +217,7 @@ type Operation struct {
 	Result     json.RawMessage
 	EffectWord string // created, updated, deleted, noop as the downstream said it
 	Actor      string // who made the newest change
+	Hands      string // people who ever acted on it, one a line
 	Reason     string // why
 
 	Conflict      Conflict
@@ -395,38 +394,6 @@ type Event struct {
 	Version     int64
 	Detail      json.RawMessage // attempt, read, receipts, reference, basis, …
 	Conflict    Conflict        // the flag that this change raised, if it raised one
-}
-
-// Actor is who did something. Name is a label, not authentication.
-type Actor struct {
-	Name     string `json:"name"`
-	OSUser   string `json:"os_user,omitempty"`
-	Host     string `json:"host,omitempty"`
-	Machine  bool   `json:"machine,omitempty"`  // a pipeline, a proxy or an engine
-	Terminal bool   `json:"terminal,omitempty"` // a person at a terminal
-}
-
-// Names that indoubt signs with itself. A person or a pipeline of such a name could
-// not be told from it in the history.
-const (
-	ActorChecks = "checks" // the reads of an engine
-	ActorClock  = "clock"  // a deadline that has passed
-	ActorAuto   = "auto:"  // what an engine sends again, with its host behind it
-)
-
-// ReservedActor reports whether only indoubt itself signs with a name.
-func ReservedActor(name string) bool {
-	name = strings.ToLower(strings.TrimSpace(name))
-	return name == ActorChecks || name == ActorClock || strings.HasPrefix(name, ActorAuto)
-}
-
-// MaySign refuses a person under a name that is the machine's, with a
-// *RefusedError.
-func (a Actor) MaySign(verb string) error {
-	if a.Machine || !ReservedActor(a.Name) {
-		return nil
-	}
-	return &RefusedError{Verb: verb, Code: "reserved_name", Why: fmt.Sprintf("%q is a name that indoubt signs with itself", a.Name), Hint: "say who you are with --as NAME"}
 }
 
 // HoldScope is what a hold covers: "all", "kind:<name>" or "downstream:<name>".

@@ -81,6 +81,7 @@ type Row struct {
 	HandsOff    bool
 	Receipt     string
 	Actor       string
+	Hands       string
 	Attempts    int
 	Incident    string // that it counts in
 	CreatedAt   time.Time
@@ -100,7 +101,7 @@ func (o *Operation) Row() Row {
 	r := Row{
 		ID: o.ID, Kind: o.Kind, Key: o.Key, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
 		State: o.State, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
-		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Attempts: o.AttemptCount,
+		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Hands: o.Hands, Attempts: o.AttemptCount,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
 		ParkedUntil: o.ParkedUntil,
 	}

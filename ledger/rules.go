@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // moved makes the error that refuses a change of a record that is not as seen.
@@ -85,12 +86,22 @@ func raise(o *Operation, c Conflict, why string) {
 // note leaves who changed the operation, when and why.
 func note(rec *Record, o *Operation, a Actor, reason string) {
 	o.Actor, o.Reason, o.UpdatedAt = a.Name, reason, rec.Now
+	o.touch(a)
 	switch {
 	case o.SettledAt.IsZero():
 		o.SettledSteady = Steady{}
 	case o.SettledAt.Equal(rec.Now):
 		o.SettledSteady = rec.Steady
 	}
+}
+
+// touch keeps a person among those who acted on the operation.
+func (o *Operation) touch(a Actor) {
+	name := strings.Join(strings.Fields(a.Name), " ")
+	if a.Machine || name == "" || slices.Contains(strings.Split(o.Hands, "\n"), name) {
+		return
+	}
+	o.Hands = strings.TrimPrefix(o.Hands+"\n"+name, "\n")
 }
 
 func detail(v any) json.RawMessage {

@@ -40,15 +40,11 @@ func (e *reader) ReadNow(ctx context.Context, id string) (ReadResult, error) {
 	if e.o.ReadOnly {
 		return ReadResult{}, ledger.ErrReadOnly
 	}
-	actor := e.o.Actor
-	if actor.Host == "" {
-		actor.Host = e.host
-	}
 	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id}) // a prefix may be given
 	if err != nil {
 		return ReadResult{}, err
 	}
-	return e.check(ctx, rec.Operation.ID, check{actor: actor, eager: true, wait: 5 * time.Second})
+	return e.check(ctx, rec.Operation.ID, check{actor: e.checker(), eager: true, wait: 5 * time.Second})
 }
 
 // check makes one read. It holds the operation's lease meanwhile and judges
@@ -165,7 +161,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		return result, fmt.Errorf("record the check: %w", err)
 	}
 	held.returned()
-	result.Operation = applied.After
+	result.Operation, result.Read = applied.After, o.Weighed(&rec)
 	e.counted.read(k.Name, read)
 	if scheduled {
 		e.noteQuotes(quoted)

@@ -130,11 +130,13 @@ func (e *reader) nudge() {
 
 func (e *reader) logf(format string, args ...any) { e.o.Log(fmt.Sprintf(format, args...)) }
 
-// checker is the actor of the reads that no person wanted.
-func (e *reader) checker() ledger.Actor {
-	a := e.o.Actor
+// checker is the actor of reads: what a check found is the check's word, whoever
+// asked for it.
+func (e *reader) checker() ledger.Actor { return e.checkerFor(e.o.Actor) }
+
+func (e *reader) checkerFor(a ledger.Actor) ledger.Actor {
 	if !a.Machine {
-		a.Name = ledger.ActorChecks
+		a.Name = ledger.ChecksOf(e.o.Program, a.Name)
 	}
 	a.Machine, a.Terminal = true, false
 	if a.Host == "" {

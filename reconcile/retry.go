@@ -242,7 +242,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 	}
 	actor := a.q.Actor
 	before := a.rec.Operation
-	checked, err := e.checkLocked(ctx, before.ID, check{actor: actor, eager: !actor.Machine, wait: 10 * time.Second})
+	checked, err := e.checkLocked(ctx, before.ID, check{actor: e.checkerFor(actor), eager: !actor.Machine, wait: 10 * time.Second})
 	if err != nil {
 		return RetryResult{Operation: before}, false, fmt.Errorf("check before sending: %w", err)
 	}

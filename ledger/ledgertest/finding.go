@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,6 +65,48 @@ func finding(t *testing.T, open Open) {
 	}
 	if _, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: "x", AttemptID: "nobody", Outcome: ledger.OutcomeUncertain, Actor: billing}); !errors.Is(err, ledger.ErrNotFound) {
 		d.Fatalf("settle of nothing: %v, want ErrNotFound", err)
+	}
+}
+
+// everyHand finds an operation by each person who ever acted on it, and by no one for
+// whom only a check was made.
+func everyHand(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	by := func(name string) func(*ledger.Decision) {
+		return func(dec *ledger.Decision) { dec.Actor = ledger.Actor{Name: name, Terminal: true} }
+	}
+	found := func(filter string, tab ledger.Tab) (keys []string) {
+		f, err := ledger.ParseFilter(filter)
+		d.ok(err)
+		page, err := d.s.Page(ctx, ledger.Query{Tab: tab, Filter: f, Now: d.clock.Now()})
+		d.ok(err)
+		for _, r := range page.Rows {
+			keys = append(keys, r.Key)
+		}
+		return sorted(keys)
+	}
+	both := d.decide(d.decide(d.doubt("open"), ledger.VerbDeny, by("omar")), ledger.VerbUndo, by("vera"))
+	d.decide(both, ledger.VerbNote, by("sam \n%_"))
+	settled := d.decide(d.doubt("settled"), ledger.VerbPark, by("omar"))
+	check := d.observation(settled, ledger.Landed, "pi_1")
+	check.Actor = ledger.Actor{Name: ledger.ChecksOf("console", "vera"), Machine: true}
+	applied, err := ledger.Observe(ctx, d.s, check)
+	d.ok(err)
+	d.want(applied.After, ledger.Committed)
+	d.begun("untouched")
+	for _, tc := range []struct {
+		filter string
+		tab    ledger.Tab
+		want   []string
+	}{
+		{"by:omar", ledger.TabAll, []string{"open", "settled"}}, {"by:OMA", ledger.TabAll, []string{"open", "settled"}},
+		{"by:vera", ledger.TabAll, []string{"open"}}, {`by:"sam %_"`, ledger.TabAll, []string{"open"}}, {"by:%", ledger.TabAll, []string{"open"}},
+		{"by:checks", ledger.TabAll, []string{"settled"}}, {"by:console", ledger.TabAll, nil}, {"by:billing", ledger.TabAll, []string{"untouched"}},
+		{"-by:vera", ledger.TabAll, []string{"settled", "untouched"}}, {"by:omar -by:vera", ledger.TabAll, []string{"settled"}},
+	} {
+		if got := found(tc.filter, tc.tab); !slices.Equal(got, tc.want) {
+			d.Errorf("%s: %q, want %q", tc.filter, got, tc.want)
+		}
 	}
 }
 

@@ -147,7 +147,7 @@ func riskNeedsAPerson(d *desk) {
 
 // reservedNames: a person cannot sign as the machine does.
 func reservedNames(d *desk) {
-	for _, name := range []string{"checks", "clock", "auto:host-1", " Checks", "AUTO:x"} {
+	for _, name := range []string{"checks", "clock", "auto:host-1", " Checks", "AUTO:x", "checks, console of vera"} {
 		person := ledger.Actor{Name: name, Terminal: true}
 		o := d.doubt("k of " + name)
 		g := d.grantRequest(o, ledger.BasisRiskAccepted)

@@ -38,6 +38,7 @@ func Run(t *testing.T, open Open) {
 		{"Clocks", clocks},
 		{"Keys", keys},
 		{"Finding", finding},
+		{"EveryHand", everyHand},
 		{"Repeating", repeating},
 		{"Schedule", schedule},
 		{"StalePrices", stalePrices},

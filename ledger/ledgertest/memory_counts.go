@@ -89,7 +89,7 @@ func (m *Memory) Accuracy(_ context.Context, since time.Time) ([]ledger.Accuracy
 		if !decided || e.At.Before(since) {
 			continue
 		}
-		key := ledger.Accuracy{Actor: e.Actor.Name, Machine: e.Actor.Machine, Verb: e.Verb}
+		key := ledger.Accuracy{Actor: ledger.Signer(e.Actor.Name), Machine: e.Actor.Machine, Verb: e.Verb}
 		a := counts[key]
 		a.Actor, a.Machine, a.Verb, a.Decided = key.Actor, key.Machine, key.Verb, a.Decided+1
 		for _, later := range m.events[i+1:] {

@@ -226,7 +226,7 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 		return o, tx.mark(o.ID, c.Marks)
 	case o.Version == before.Version && o.State == before.State && o.Awaits == before.Awaits &&
 		o.Actor == before.Actor && o.Reason == before.Reason && o.UpdatedAt.Equal(before.UpdatedAt):
-		n, err := tx.execN(updateClocks, ms(o.DeadlineAt), ms(o.ParkedUntil), recheck, flag(o.Undelivered), o.ID, before.Version)
+		n, err := tx.execN(updateClocks, ms(o.DeadlineAt), ms(o.ParkedUntil), recheck, flag(o.Undelivered), o.Hands, o.ID, before.Version)
 		if err == nil && n == 0 {
 			err = errRaced
 		}
@@ -254,7 +254,7 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 }
 
 const updateClocks = `
-	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ? WHERE id = ? AND version = ?`
+	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ?, hands = ? WHERE id = ? AND version = ?`
 
 func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
 	set := first(columns, &o)

@@ -64,6 +64,7 @@ var columns = []column[ledger.Operation]{
 	{"result", changed, func(o *ledger.Operation) any { return &o.Result }},
 	{"effect_word", changed, func(o *ledger.Operation) any { return &o.EffectWord }},
 	{"actor", shown | listed, func(o *ledger.Operation) any { return &o.Actor }},
+	{"hands", changed | shown | listed, func(o *ledger.Operation) any { return &o.Hands }},
 	{"reason", 0, func(o *ledger.Operation) any { return &o.Reason }},
 	{"conflict", changed | shown | listed, func(o *ledger.Operation) any { return &o.Conflict }},
 	{"conflict_note", changed, func(o *ledger.Operation) any { return &o.ConflictNote }},

@@ -75,7 +75,7 @@ func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accurac
 	accuracy, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (a ledger.Accuracy, err error) {
 		return a, rows.Scan(&a.Actor, &a.Machine, &a.Verb, &a.Decided, &a.Wrong)
 	}, `
-		SELECT e.actor, e.machine, e.verb, count(*),
+		SELECT CASE WHEN substr(e.actor, 1, 7) = 'checks,' THEN 'checks' ELSE e.actor END, e.machine, e.verb, count(*),
 		       sum(EXISTS (SELECT 1 FROM events x INDEXED BY events_by_operation
 		                    WHERE x.operation_id = e.operation_id AND x.operation_id <> '' AND x.seq > e.seq
 		                      AND x.conflict IN ('contradiction', 'duplicate')

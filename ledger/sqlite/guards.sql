@@ -39,7 +39,7 @@ BEGIN
   SELECT RAISE(ABORT, 'deadline_at must come after created_at, in milliseconds, and within a year')
    WHERE NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000;
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
-   WHERE (NEW.machine = 0 OR NEW.change_of <> NEW.change_id) AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
+   WHERE (NEW.machine = 0 OR NEW.change_of <> NEW.change_id) AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%' OR lower(trim(NEW.actor)) LIKE 'checks,%');
 END;
 
 -- Guards that speak of columns which most updates leave alone fire only where
@@ -101,7 +101,7 @@ BEGIN
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
    WHERE (NEW.change_id <> OLD.change_id AND (NEW.machine = 0 OR NEW.change_of <> NEW.change_id)
        OR NEW.change_id = OLD.change_id AND NEW.actor IS NOT OLD.actor)
-     AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
+     AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%' OR lower(trim(NEW.actor)) LIKE 'checks,%');
   SELECT RAISE(ABORT, 'the version of an operation never goes back, and grows by one')
    WHERE NEW.version NOT IN (OLD.version, OLD.version + 1);
   SELECT RAISE(ABORT, 'version must grow with every change of attempt, verdict, effects, conflict or hands_off')
@@ -398,7 +398,7 @@ BEGIN
    WHERE EXISTS (SELECT 1 FROM decisions WHERE id = NEW.id)
       OR NEW.idempotency_key <> '' AND EXISTS (SELECT 1 FROM decisions WHERE idempotency_key = NEW.idempotency_key AND idempotency_key <> '');
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
-   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
+   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%' OR lower(trim(NEW.actor)) LIKE 'checks,%');
 END;
 
 CREATE TRIGGER decisions_guard_update BEFORE UPDATE ON decisions
@@ -425,7 +425,7 @@ BEGIN
    WHERE (NEW.from_state IS NOT NEW.to_state OR NEW.doubt IS NOT NULL)
      AND NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND change_id = NEW.id);
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
-   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
+   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%' OR lower(trim(NEW.actor)) LIKE 'checks,%');
 END;
 
 CREATE TRIGGER events_guard_update BEFORE UPDATE ON events
@@ -492,7 +492,7 @@ BEGIN
   SELECT RAISE(ABORT, 'there is a hold on this scope: release it first')
    WHERE EXISTS (SELECT 1 FROM holds WHERE scope = NEW.scope AND released_at = 0);
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
-   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%');
+   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%' OR lower(trim(NEW.actor)) LIKE 'checks,%');
 END;
 
 CREATE TRIGGER holds_guard_update BEFORE UPDATE ON holds

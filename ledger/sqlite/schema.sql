@@ -70,6 +70,7 @@ CREATE TABLE operations (
   conflict     TEXT NOT NULL DEFAULT '',               -- a flag until a person acknowledges it
   conflict_note TEXT NOT NULL DEFAULT '',
   acked_receipts TEXT NOT NULL DEFAULT '[]',           -- JSON array: what acknowledgements have covered
+  hands        TEXT NOT NULL DEFAULT '',               -- people who ever acted on it, one a line
   claimed_receipts TEXT NOT NULL DEFAULT '[]',         -- JSON array: named by a person, and shown by no answer and no check
   token_sent   INTEGER NOT NULL DEFAULT 0,             -- the token was inside at least one transmission
   doubted      INTEGER NOT NULL DEFAULT 0,             -- was ever in doubt
@@ -476,6 +477,7 @@ CREATE TABLE open_operations (
   conflict        TEXT NOT NULL,
   doubted         INTEGER NOT NULL,
   hands_off       INTEGER NOT NULL,
+  hands           TEXT NOT NULL,
   parked_until    INTEGER NOT NULL,
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,

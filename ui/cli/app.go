@@ -51,6 +51,7 @@ type app struct {
 	rules *policy.Policy
 	warn  map[string]bool
 
+	program string              // console, or the command
 	engines []*reconcile.Engine // they may keep servers and pools open
 }
 
@@ -76,6 +77,9 @@ func isTerminal(stream any) bool {
 
 // prepare fills what no flag said from the environment.
 func (a *app) prepare(cmd *cobra.Command) error {
+	if a.program = cmd.Name(); !cmd.HasParent() {
+		a.program = "console"
+	}
 	switch a.theme {
 	case "auto", "light", "dark", "none":
 	default:
@@ -202,11 +206,11 @@ func (a *app) policyToLookBy() *policy.Policy {
 }
 
 // engine makes the engine that reads, and that retries when a person asks. With
-// send it also sends by itself where the policy says so. Checks that a person
-// asks for bear their name.
+// send it also sends by itself where the policy says so. What they find is
+// signed by the check, with the command and the person it runs for.
 func (a *app) engine(store ledger.Store, p func() *policy.Policy, send bool, log func(string)) *reconcile.Engine {
 	e := reconcile.New(reconcile.Options{
-		Store: store, Policy: p, Actor: a.actor(), Send: send && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Steady: a.steady, Log: log,
+		Store: store, Policy: p, Actor: a.actor(), Program: a.program, Send: send && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Steady: a.steady, Log: log,
 	})
 	a.engines = append(a.engines, e)
 	return e

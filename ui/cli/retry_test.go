@@ -422,8 +422,8 @@ func TestReconcileNowAndOnce(t *testing.T) {
 	if a.Effect != "updated" || a.operations(t)[0].State != "committed" || !strings.Contains(string(a.Data), `"verdict":"landed"`) {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
-	if r := b.rec(1).Reads; len(r) != 1 || r[0].Actor != "maya" {
-		t.Errorf("who asked is not on the check: %+v", r)
+	if r := b.rec(1).Reads; len(r) != 1 || r[0].Actor != "checks, reconcile of maya" {
+		t.Errorf("the check is not signed by the check, with who asked: %+v", r)
 	}
 	if a := b.json(6, "reconcile", id(1), id(2)); a.Error.Code != "in_doubt" {
 		t.Errorf("%+v", a.Error)

@@ -233,7 +233,7 @@ func (t Ticket) Became() safe.Text {
 	if since := t.turned(); since.After(o.UpdatedAt) {
 		return safe.Say("%s %s", words, since.In(t.Zone).Format("15:04")) // a clock did it
 	}
-	return safe.Say("%s %s, by %s", words, o.UpdatedAt.In(t.Zone).Format("15:04"), Who(o.Actor))
+	return safe.Say("%s %s, by %s", words, o.UpdatedAt.In(t.Zone).Format("15:04"), Who(ledger.Signer(o.Actor)))
 }
 
 // turned is when a clock last put a row where it stands; zero when none did.
