@@ -20,6 +20,7 @@ import (
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/prompt"
+	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 
@@ -110,6 +111,9 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 			word, own := act.Words(r)
 			return safe.Say("%s%s: %s", word, own, a.Title), err
 		})
+	case ask.Incident:
+		a.ChangeID, a.Actor = ledger.NewID(), actor
+		return changeOutage(m, a.IncidentChange, a.Title, safe.Say("noted: %s", a.Title))
 	case ask.Hold:
 		a.ChangeID, a.Actor, a.CreatedAt = ledger.NewID(), actor, now
 		if a.Downstream != "" {
@@ -190,10 +194,22 @@ func (m *Root) question(patience time.Duration, work func(ctx context.Context) (
 	}
 }
 
-// freeze judges each of the marked rows by itself; then a dialog asks.
-func (m *Root) freeze(verb ledger.Verb) tea.Cmd {
-	read, engine, desk, marked := m.feed.Reader(false), m.o.Engine, m.desk(), m.table.Marked()
+// marked are the marked rows as they were seen.
+func marked(m *Root) func(context.Context) ([]table.Mark, error) {
+	rows := m.table.Marked()
+	return func(context.Context) ([]table.Mark, error) { return rows, nil }
+}
+
+// freeze judges each of the rows by itself; then a dialog asks, with a reason
+// suggested where one is known.
+func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark, error), reason string) tea.Cmd {
+	read, engine, desk := m.feed.Reader(false), m.o.Engine, m.desk()
+	desk.Outage = nil
 	return m.question(time.Minute, func(ctx context.Context) (*dialog.Dialog, error) {
+		marked, err := rows(ctx)
+		if err != nil {
+			return nil, err
+		}
 		set, err := ask.Freeze(ctx, verb, marked, read, engine, desk)
 		if err != nil {
 			return nil, err

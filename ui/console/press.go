@@ -65,6 +65,9 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 	case name == "esc" && m.toast.until.After(m.Now):
 		m.toast.until = m.Now
 	}
+	if cmd, done := pressOutage(m, name); done {
+		return cmd
+	}
 	return m.pressBinding(name)
 }
 
@@ -118,7 +121,7 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		m.show(ask.Who(account, k.keys[0]))
 		return nil
 	case k.verb != "" && c.Marks.N > 0:
-		return m.freeze(k.verb)
+		return m.freeze(k.verb, marked(m), "")
 	case k.opens != nil:
 		m.show(k.opens(c))
 		return nil
@@ -183,6 +186,10 @@ func (m *Root) back() tea.Cmd {
 		m.table.Anchor = ""
 	case len(m.table.Marks) > 0:
 		m.table.Marks = nil
+	case m.table.Filter.Text != "" && m.feed.Outage(m.incident.ID) != nil && strings.HasPrefix(m.table.Filter.Text, "incident:"+m.incident.ID):
+		cmd := tea.Batch(m.goTab(ledger.TabNeedsYou), m.setFilter(ledger.Filter{}))
+		m.goTo(onIncident)
+		return cmd
 	case m.table.Filter.Text != "":
 		return m.setFilter(ledger.Filter{})
 	}

@@ -30,6 +30,7 @@ const (
 	onList screen = iota
 	onDetail
 	onHelp
+	onIncident
 )
 
 // Root is the one model: it knows the size and the theme, gives messages to its
@@ -64,6 +65,7 @@ type Root struct {
 	asking   asking
 	tickGen  int
 	lastName string // of a key
+	matched  bool   // the filter of the start was looked at for an outage
 	leaving  struct{ asked, ready bool }
 }
 
@@ -238,6 +240,7 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 	if news.Page != nil {
 		m.known.Learn(news.Page.Rows)
 		m.table.Take(news.Page, m.still(), m.Now)
+		openMatching(m)
 		m.dialogs.Moved(func(id string, version int64) safe.Text {
 			i := m.table.Find(id)
 			if i < 0 || m.table.Items[i].Row.Version == version {
@@ -312,7 +315,7 @@ func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o
 // desk is the chosen operation as it lies before the person who decides.
 func (m *Root) desk() ask.Case {
 	f := m.Frame // as it is now: what is opened here may outlive this frame
-	return ask.Case{Frame: &f, Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now),
+	return ask.Case{Frame: &f, Outage: outageAt(m), Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now),
 		Holds: m.feed.Holds, Sends: m.o.Engine != nil, Closed: m.feed.Closed(m.o.ReadOnly)}
 }
 

@@ -6,6 +6,7 @@ import (
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/header"
+	"indoubt/ui/console/incident"
 	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
 )
@@ -18,6 +19,7 @@ type place struct {
 	side           int    // of a conflict
 	plain          bool
 	zoom           bool
+	incident       incident.View
 }
 
 // goTo shows a screen from its top.
@@ -107,7 +109,7 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 	rows := t.Lines(s.Frame, s.listW, s.rows-len(search), f.Ticket, func(w int) []string { return h.Nothing(t.Tab, t.Filter.Text, w) })
 	rows = append(rows, search...)
 	if s.beside > 0 {
-		side := s.window(s.besideList(), s.beside, s.rows+1, 0)
+		side := s.window(s.besideList(t.Chosen()), s.beside, s.rows+1, 0)
 		bar := s.Faint.Render("│")
 		s.add(heads + bar + side[0])
 		for i, r := range rows {
@@ -121,6 +123,11 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 		return
 	}
 	h1, title := s.detail-1, ""
+	if c := t.Chosen(); c != nil && c.Outage != nil {
+		s.add(s.rule("", ""))
+		s.add(account(s.Frame, c.Outage, s.w, h1)...)
+		return
+	}
 	if s.brief != nil && !s.preview && (s.brief.Conflict() == ledger.NoConflict || s.plain) {
 		title = s.brief.Title().String()
 	}
@@ -145,7 +152,10 @@ func (s *sheet) rule(title, corner string) string {
 }
 
 // besideList is the detail beside the list.
-func (s *sheet) besideList() []string {
+func (s *sheet) besideList(c *feed.Row) []string {
+	if c != nil && c.Outage != nil {
+		return account(s.Frame, c.Outage, s.beside, s.rows+1)
+	}
 	if s.brief == nil {
 		return nil
 	}

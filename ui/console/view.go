@@ -42,6 +42,12 @@ func (m *Root) draw() []string {
 		s.scrolling(m.helpLines(m.w))
 	case onDetail:
 		s.whole(m.table.Tab)
+	case onIncident:
+		if o := m.feed.Outage(m.incident.ID); o != nil {
+			s.add(s.window(m.incident.Lines(&m.Frame, &m.feed.Snapshot, o, m.o.policy().Currency(), m.w, s.room()), m.w, s.room(), 0)...)
+		} else {
+			s.add(s.window([]string{" Nothing is left to do about this outage: esc goes back."}, m.w, s.room(), 0)...)
+		}
 	default:
 		esc := safe.Format("esc stops")
 		if m.prompt != nil { // there esc takes the filter back
@@ -113,6 +119,13 @@ func (m *Root) hints() (looks, acts string) {
 		}
 		return out.String()
 	}
+	if o := outageAt(m); m.screen == onIncident && o != nil {
+		looks = outageHints(m, "↵ rows", "W I am on it", "y copy the page", "n next", "/ filter", "? help", "esc back")
+		if c.Closed == "" {
+			return looks, outageHints(m, "R send the group", "A abandon", "P park", "N note", "H hold")
+		}
+		return looks, m.Warn.Render(draw.Left(" "+c.Closed, m.w))
+	}
 	if m.screen == onDetail {
 		looks = line(0, "esc", "a", "c", "T", "o", "y", ":", "q")
 	} else {
@@ -125,7 +138,7 @@ func (m *Root) hints() (looks, acts string) {
 	if c.Marks.N > 0 {
 		of = fmt.Sprintf(" %d marked:", c.Marks.N)
 	}
-	acts = m.Warn.Render(of) + line(draw.Width(of+" ? help "), "C", "X", "R", "D", "A", "P", "N", "U") // the way to everything else is always there
+	acts = m.Warn.Render(of) + line(draw.Width(of+" ? help "), "C", "X", "R", "D", "A", "P", "W", "N", "U") // the way to everything else is always there
 	return looks, draw.Left(acts+" "+m.Accent.Render("?")+" "+m.Faint.Render("help"), m.w)
 }
 

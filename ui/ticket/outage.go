@@ -63,13 +63,8 @@ func (o Outage) Title() safe.Text {
 	return safe.Join(parts, " · ")
 }
 
-// Phase says how far it has come.
-func (o Outage) Phase() safe.Text {
-	if p := o.PhaseAt(o.Now); p != ledger.PhaseQuiet {
-		return safe.Of(string(p))
-	}
-	return safe.Say("quiet, not seen to be over")
-}
+// Phase says how far it has come: growing, quiet, over, closed.
+func (o Outage) Phase() safe.Text { return safe.Of(string(o.PhaseAt(o.Now))) }
 
 // Taken says who is on it.
 func (o Outage) Taken() safe.Text {
@@ -90,8 +85,8 @@ var fates = map[ledger.Fate]string{
 // Count says how many errors there were, and how long they kept coming.
 func (o Outage) Count() safe.Text {
 	n := o.IncidentAccount.Errors()
-	if took := o.LastAt.Sub(o.FirstAt); took >= time.Minute {
-		return safe.Say("%d errors in %d min", n, int(took.Minutes()+0.5))
+	if took := o.LastAt.Truncate(time.Minute).Sub(o.FirstAt.Truncate(time.Minute)); took > 0 { // as the clock times of the title
+		return safe.Say("%d errors in %d min", n, int(took.Minutes()))
 	}
 	return safe.Say("%d errors", n)
 }
@@ -116,7 +111,10 @@ func (o Outage) Twice() (safe.Text, Tone) {
 	case s.Unchecked > 0:
 		return safe.Say("%d of %d sent again not checked", s.Unchecked, s.Resent), Warn
 	}
-	return safe.Say("none sent twice: checked"), Plain
+	if o.Sum().Resent == 0 {
+		return safe.Say("none sent twice"), Plain
+	}
+	return safe.Say("none happened twice: checked"), Plain
 }
 
 // Group are operations of an outage of which the same is true, and to which the same
@@ -155,6 +153,38 @@ func (o Outage) Groups() (out []Group) {
 		}
 	}
 	return out
+}
+
+// Landed is what is known of what needs a person, in the column LANDED?.
+func (o Outage) Landed() safe.Text {
+	var no, look int
+	for _, g := range o.Groups() {
+		switch {
+		case g.Name == string(ledger.Duplicate):
+			return safe.Say("%d TWICE", g.Sum.N)
+		case g.Name == string(ledger.LaneNotLanded):
+			no += g.Sum.N
+		case g.Tab == ledger.TabNeedsYou:
+			look += g.Sum.N
+		}
+	}
+	switch {
+	case no == 0:
+		return safe.Say("%d ?", look)
+	case look == 0:
+		return safe.Say("%d no", no)
+	}
+	return safe.Say("%d no, %d ?", no, look)
+}
+
+// Needs is the sum of what needs a person.
+func (o Outage) Needs() (all ledger.Sum) {
+	for _, g := range o.Groups() {
+		if g.Tab == ledger.TabNeedsYou {
+			all = all.Add(g.Sum)
+		}
+	}
+	return all
 }
 
 // groupTable are the groups there may be: what grows worse first, what is done last.

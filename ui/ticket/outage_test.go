@@ -16,7 +16,7 @@ func TestOutage(t *testing.T) {
 	o := Outage{Now: first.Add(53 * time.Minute), Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{
 		Incident: ledger.Incident{ID: "i1", Scope: "downstream:stripe", Pipelines: []string{"billing"}, Kinds: []string{"stripe.charge"}, Classes: []string{"timeout"},
 			Gap: 10 * time.Minute, FirstAt: first, LastAt: first.Add(6 * time.Minute), AnsweredAt: first.Add(8 * time.Minute),
-			Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: sum(131, 9e4), ledger.FateNotLanded: sum(70, 29_000), ledger.FateOpen: sum(6, 2_520), ledger.FateRefused: sum(7, 0)}},
+			Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: sum(131, 9e4), ledger.FateNotLanded: sum(70, 29_000), ledger.FateOpen: {N: 6, Miss: 2_520, Resent: 2}, ledger.FateRefused: sum(7, 0)}},
 		Minutes: []ledger.Minute{{At: first.Truncate(time.Minute), N: 20}, {At: first.Truncate(time.Minute).Add(time.Minute), N: 80}, {At: first.Truncate(time.Minute).Add(6 * time.Minute), N: 1}},
 		Groups: []ledger.IncidentGroup{
 			{Kind: "stripe.charge", Fate: ledger.FateOpen, Lane: ledger.LaneReading, Sum: sum(5, 2_100)},
@@ -52,7 +52,7 @@ func TestOutage(t *testing.T) {
 		o.Count().String():   "214 errors in 6 min",
 		o.Reason().String():  "stripe timeout 02:13–02:19",
 		o.Taken().String():   "nobody is on it",
-		twice.String():       "none sent twice: checked",
+		twice.String():       "none happened twice: checked",
 
 		from + " " + curve.String() + " " + to: "02:13 ▃█▁▁▁▁▂ 02:20",
 	} {

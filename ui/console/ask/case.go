@@ -30,6 +30,11 @@ type (
 		reconcile.RetryRequest
 		Title safe.Text
 	}
+	// Incident writes what a person does with an incident.
+	Incident struct {
+		ledger.IncidentChange
+		Title safe.Text
+	}
 	// Hold stops sends; Downstream and Kind are what it was chosen from.
 	Hold struct {
 		ledger.Hold
@@ -63,8 +68,9 @@ type Case struct {
 	*draw.Frame
 	*feed.Brief // nil while it is read
 	Row         bool
-	Me          string       // who decides
-	Marks       table.Covers // rows that are marked
+	Outage      *ticket.Outage // under the cursor, instead of a row
+	Me          string         // who decides
+	Marks       table.Covers   // rows that are marked
 	Holds       []ledger.Hold
 	Sends       bool   // there is an engine to check and to send with
 	Closed      string // why nothing can be decided from here at all
@@ -73,10 +79,28 @@ type Case struct {
 // OffRow says why there is nothing to look at.
 func (c Case) OffRow() safe.Text {
 	switch {
+	case c.Outage != nil:
+		return safe.Say("this is an outage: ↵ opens it")
 	case !c.Row:
 		return safe.Say("there is no row")
 	case c.Brief == nil:
 		return safe.Say("still reading this row, a moment")
+	}
+	return safe.Text{}
+}
+
+// OffNote says why there is nothing to leave a note on.
+func (c Case) OffNote() safe.Text {
+	if c.Outage != nil {
+		return safe.Text{}
+	}
+	return c.OffRow()
+}
+
+// OffOutage says why there is no outage to be on.
+func (c Case) OffOutage() safe.Text {
+	if c.Outage == nil {
+		return safe.Say("this is one row, not an outage")
 	}
 	return safe.Text{}
 }

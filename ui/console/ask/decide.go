@@ -166,11 +166,26 @@ func (c Case) Park() *dialog.Dialog {
 
 // Note leaves a remark.
 func (c Case) Note() *dialog.Dialog {
+	if c.Outage != nil {
+		return c.noteOutage()
+	}
 	d := c.about("Note")
 	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
 	d.Quick = true
 	c.warn(d)
 	return c.withReason(d, "Note", "Leave note", ledger.VerbNote, "noted", "the note is empty")
+}
+
+// noteOutage leaves a remark on an outage.
+func (c Case) noteOutage() *dialog.Dialog {
+	o := c.Outage
+	note := dialog.TextField("Note", "")
+	d := &dialog.Dialog{Title: safe.Say("Note"), Corner: safe.Say("outage"), Head: o.Title(), Fields: []*dialog.Field{note}, Do: "Leave note", Quick: true}
+	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
+	d.Submit = func(time.Time) (dialog.Action, string) {
+		return Incident{IncidentChange: ledger.IncidentChange{ID: o.ID, Verb: ledger.IncidentNoted, Reason: note.Value()}, Title: o.Title()}, missing(note, "the note is empty")
+	}
+	return d
 }
 
 // Undo puts it back in doubt.

@@ -129,14 +129,14 @@ func (f *Feed) Details() tea.Cmd {
 	}
 	chosen := ""
 	var ids []string
-	if s := f.o.Shown.Chosen(); s != nil {
+	if s := f.o.Shown.Chosen(); s != nil && s.Operation() {
 		chosen = s.ID
 		if b := f.briefs[s.ID]; b == nil || b.old || !b.history {
 			ids = append(ids, s.ID)
 		}
 	}
 	for _, s := range f.o.Shown.Visible() {
-		if b := f.briefs[s.ID]; (b == nil || b.old) && s.ID != chosen && s.Gone.Empty() {
+		if b := f.briefs[s.ID]; (b == nil || b.old) && s.ID != chosen && s.Gone.Empty() && s.Operation() {
 			ids = append(ids, s.ID)
 		}
 	}

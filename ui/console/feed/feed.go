@@ -51,15 +51,16 @@ type Options struct {
 
 // Snapshot is the ledger as it was last read, apart from its rows.
 type Snapshot struct {
-	Counts ledger.Counts
-	Hidden ledger.Needing // what needs a person, and the filter leaves out
-	Info   ledger.Info
-	Holds  []ledger.Hold
-	Health []reconcile.Health
-	Search Search
-	Looks  bool  // its engine settles nothing: another one works under another policy
-	Lost   error // why the ledger cannot be read now
-	LostAt time.Time
+	Counts  ledger.Counts
+	Hidden  ledger.Needing // what needs a person, and the filter leaves out
+	Info    ledger.Info
+	Holds   []ledger.Hold
+	Health  []reconcile.Health
+	Search  Search
+	Outages []ticket.Outage // what something is still to be done about
+	Looks   bool            // its engine settles nothing: another one works under another policy
+	Lost    error           // why the ledger cannot be read now
+	LostAt  time.Time
 }
 
 // Closed says why nothing can be decided on this ledger, or "".
@@ -211,7 +212,7 @@ func (f *Feed) First() News {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
 		p := first{msg: look(ctx, store, w, now, 0)}
-		if p.msg.err == nil && len(p.msg.Rows) > 0 {
+		if p.msg.err == nil && len(p.msg.Rows) > 0 && p.msg.Rows[0].Operation() {
 			p.b, _ = readBrief(ctx, store, judge, p.msg.Rows[0].ID, now, true) // else it is read with the others
 		}
 		done <- p
@@ -232,6 +233,7 @@ func (f *Feed) First() News {
 
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
+	w.knownOutages, w.outagesAt = f.Outages, f.seq
 	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
 	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment
 		w.within = moment
@@ -373,6 +375,7 @@ func (f *Feed) took(msg Looked) News {
 	if f.Info.ID != "" && msg.info.ID != f.Info.ID {
 		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
+	f.Outages = msg.outages
 	f.Counts, f.Hidden, f.Info, f.Holds, f.seq = msg.counts, msg.hidden, msg.info, msg.holds, msg.seq
 	if msg.health != nil {
 		f.Health, f.Looks = msg.health, msg.looks

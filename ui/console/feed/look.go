@@ -23,6 +23,8 @@ type Row struct {
 	ID   string
 	Row  ledger.Row
 	Gone safe.Text // how it left this list; empty while it belongs here
+
+	Outage *ticket.Outage // instead of an operation
 }
 
 // NewRow is the row of a record.
@@ -45,6 +47,9 @@ type Wanted struct {
 	lately bool           // of a long search: what changed since the look before
 	known  ledger.Needing // what the filter hides, as far as is known
 	zone   *time.Location
+
+	knownOutages []ticket.Outage
+	outagesAt    int64 // the event they were read after
 }
 
 // Page is a list as it was read.
@@ -59,25 +64,26 @@ type Page struct {
 type Looked struct {
 	Wanted
 	Page
-	in     map[string]bool // rows of the page
-	more   []Row           // of the further page
-	found  int             // rows in what was read of the list
-	tried  int             // operations that it searched
-	cursor string          // where it goes on
-	missed bool            // more was written than could be followed
-	counts ledger.Counts
-	hidden ledger.Needing
-	info   ledger.Info
-	holds  []ledger.Hold
-	health []reconcile.Health
-	looks  bool
-	seq    int64
-	moved  map[string]bool // was something written about it since the look before?
-	others bool            // something may have been about those that are not in moved
-	rest   bool            // rows have left, and there are more to look at than one look does
-	took   time.Time
-	cost   time.Duration // how long the look took
-	err    error
+	in      map[string]bool // rows of the page
+	more    []Row           // of the further page
+	found   int             // rows in what was read of the list
+	tried   int             // operations that it searched
+	cursor  string          // where it goes on
+	missed  bool            // more was written than could be followed
+	counts  ledger.Counts
+	hidden  ledger.Needing
+	outages []ticket.Outage
+	info    ledger.Info
+	holds   []ledger.Hold
+	health  []reconcile.Health
+	looks   bool
+	seq     int64
+	moved   map[string]bool // was something written about it since the look before?
+	others  bool            // something may have been about those that are not in moved
+	rest    bool            // rows have left, and there are more to look at than one look does
+	took    time.Time
+	cost    time.Duration // how long the look took
+	err     error
 }
 
 func (f *Feed) load(w Wanted) tea.Cmd {
@@ -110,6 +116,9 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	if err = msg.follow(ctx, store, events); err != nil {
 		return fail("follow the history", err)
 	}
+	if err = msg.readOutages(ctx, store, events); err != nil {
+		return fail("read the incidents", err)
+	}
 	if err = msg.read(ctx, store, events); err != nil {
 		return fail("read the list", err)
 	}
@@ -131,7 +140,8 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 // read reads the list, a further page of it, or what changed in it.
 func (msg *Looked) read(ctx context.Context, store ledger.Lister, events int64) error {
 	if msg.steps || !msg.lately {
-		page, err := store.Page(ctx, ledger.Query{Tab: msg.Tab, Filter: msg.Filter, Order: msg.Order, Now: msg.took, After: msg.after, Limit: msg.Limit, Within: msg.within})
+		folded := msg.folded()
+		page, err := store.Page(ctx, ledger.Query{Tab: msg.Tab, Filter: fold(msg.Filter, folded), Order: msg.Order, Now: msg.took, After: msg.after, Limit: msg.Limit, Within: msg.within})
 		if err != nil {
 			return err
 		}
@@ -143,6 +153,7 @@ func (msg *Looked) read(ctx context.Context, store ledger.Lister, events int64) 
 		} else {
 			msg.Next = page.Next
 			msg.add(page.Rows)
+			msg.addOutages(folded)
 		}
 	}
 	if msg.lately || msg.found < msg.Limit && msg.cursor != "" && len(msg.Known) > 0 {

@@ -164,7 +164,8 @@ func (h *Header) items(w int) []item {
 	if h.Read {
 		switch {
 		case c.NeedsYou > 0:
-			add(1, 0, th.Strong, safe.Say("%s NEED YOU", ticket.Grouped(float64(c.NeedsYou), 0)), safe.Say("%d NEED YOU", c.NeedsYou))
+			short := safe.Say("%s NEED YOU", ticket.Grouped(float64(c.NeedsYou), 0))
+			add(1, 0, th.Strong, safe.Say("%s%s", short, h.inOutages()), short)
 		default:
 			add(1, 0, th.Good, safe.Say("nothing needs you"), safe.Say("0 need you"))
 		}
@@ -200,6 +201,24 @@ func (h *Header) items(w int) []item {
 		clock.weight = 10
 	}
 	return append([]item{clock}, items...)
+}
+
+// inOutages says how many of those that need a person are in outages.
+func (h *Header) inOutages() safe.Text {
+	in, n := 0, 0
+	for i := range h.Outages {
+		if needs := h.Outages[i].Needs().N; needs > 0 {
+			in, n = in+needs, n+1
+		}
+	}
+	switch others := h.Counts.NeedsYou - in; {
+	case n == 0 || others < 0:
+		return safe.Text{}
+	case n == 1:
+		return safe.Say(": %d one outage, %d others", in, others)
+	default:
+		return safe.Say(": %d in %d outages, %d others", in, n, others)
+	}
 }
 
 // risks says what is lost if no one acts, and what has gone wrong already.

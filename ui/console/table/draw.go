@@ -203,6 +203,10 @@ func (l *Table) Lines(f *draw.Frame, w, h int, see func(*feed.Row) ticket.Ticket
 	from, to := l.between()
 	for i, s := range l.Visible() {
 		n := l.Top + i
+		if !s.Operation() {
+			out = append(out, outage(f, s.Outage, w, all, n == l.At))
+			continue
+		}
 		out = append(out, l.row(f, &s, see(&s), w, all, look{n == l.At, n >= from && n <= to}))
 	}
 	if len(l.Items) == 0 {

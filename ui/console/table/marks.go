@@ -38,6 +38,9 @@ func (l *Table) MarkRange() {
 }
 
 func (l *Table) marked(s *feed.Row) {
+	if !s.Operation() {
+		return
+	}
 	if l.Marks == nil {
 		l.Marks = map[string]feed.Row{}
 	}

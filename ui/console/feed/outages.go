@@ -1,0 +1,146 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/ticket"
+)
+
+// foldsAtMost is how many incidents one list folds: each is read with its account.
+const foldsAtMost = 12
+
+// outageID is the id of the row of an incident. No operation has one like it.
+func outageID(incident string) string { return "incident " + incident }
+
+// NewOutageRow is the row of an incident in the list of what needs a person.
+func NewOutageRow(o *ticket.Outage) Row { return Row{ID: outageID(o.ID), Outage: o} }
+
+// Operation reports whether the row is one operation, and no incident.
+func (r *Row) Operation() bool { return r.Outage == nil }
+
+// Outage is the incident with this id as it is known, or nil.
+func (s *Snapshot) Outage(id string) *ticket.Outage {
+	for i := range s.Outages {
+		if s.Outages[i].ID == id {
+			return &s.Outages[i]
+		}
+	}
+	return nil
+}
+
+// Matching is the one open incident that a filter is about, or nil: what was opened
+// for an alert opens on it.
+func (s *Snapshot) Matching(f ledger.Filter) (found *ticket.Outage) {
+	if len(f.Terms) == 0 {
+		return nil
+	}
+	for i := range s.Outages {
+		if about(f, s.Outages[i]) {
+			if found != nil {
+				return nil
+			}
+			found = &s.Outages[i]
+		}
+	}
+	return found
+}
+
+// about reports whether a filter takes an incident as a whole.
+func about(f ledger.Filter, o ticket.Outage) bool {
+	has := func(names []string, part string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), strings.ToLower(part)) })
+	}
+	for _, t := range f.Terms {
+		is := false
+		switch t.Field {
+		case "source":
+			is = len(o.Pipelines) == 1 && has(o.Pipelines, t.Value)
+		case "kind":
+			is = len(o.Kinds) == 1 && (ledger.Filter{Terms: []ledger.Term{t}}).Match(ledger.Row{Kind: o.Kinds[0]}, time.Time{})
+		case "downstream":
+			is = o.Downstream() == t.Value
+		case "error":
+			is = len(o.Classes) == 1 && o.Classes[0] == t.Value
+		case "text":
+			is = has([]string{o.IncidentAccount.Where()}, t.Value) || len(o.Pipelines) == 1 && has(o.Pipelines, t.Value)
+		}
+		if !is || t.Not {
+			return false
+		}
+	}
+	return true
+}
+
+// readOutages reads the incidents that something is still to be done about. While
+// nothing was written only the clock moves them.
+func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents, events int64) error {
+	if events == 0 && msg.outagesAt == msg.seq && msg.seq > 0 {
+		for _, o := range msg.knownOutages {
+			o.Now, o.Zone = msg.took, msg.zone
+			msg.outages = append(msg.outages, o)
+		}
+		return nil
+	}
+	list, err := store.Incidents(ctx, msg.took, 4*foldsAtMost)
+	if err != nil {
+		return err
+	}
+	for _, in := range list {
+		growing := in.PhaseAt(msg.took) == ledger.PhaseGrowing
+		if !in.ClosedAt.IsZero() || !growing && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0 || len(msg.outages) == foldsAtMost {
+			continue
+		}
+		account, err := store.Incident(ctx, in.ID, msg.took)
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		o := ticket.Outage{IncidentAccount: account, Now: msg.took, Zone: msg.zone}
+		if growing || o.Needs().N > 0 {
+			msg.outages = append(msg.outages, o)
+		}
+	}
+	return nil
+}
+
+// folded are the incidents whose operations stand in one row of this list.
+func (msg *Looked) folded() (in []*ticket.Outage) {
+	if msg.Tab != ledger.TabNeedsYou || msg.Order != ledger.OrderLoss {
+		return nil
+	}
+	for i := range msg.outages {
+		if about(msg.Filter, msg.outages[i]) {
+			in = append(in, &msg.outages[i])
+		}
+	}
+	return in
+}
+
+// fold is the filter of a list without the operations of the incidents.
+func fold(f ledger.Filter, in []*ticket.Outage) ledger.Filter {
+	f.Terms = slices.Clone(f.Terms)
+	for _, o := range in {
+		f.Terms = append(f.Terms, ledger.Term{Field: "incident", Value: o.ID, Not: true})
+	}
+	return f
+}
+
+// addOutages puts the rows of incidents behind those that are in conflict.
+func (msg *Looked) addOutages(in []*ticket.Outage) {
+	at := slices.IndexFunc(msg.Rows, func(r Row) bool { return r.Row.Conflict == ledger.NoConflict })
+	if at < 0 {
+		at = len(msg.Rows)
+	}
+	rows := make([]Row, len(in))
+	for i, o := range in {
+		rows[i] = NewOutageRow(o)
+		msg.in[rows[i].ID] = true
+	}
+	msg.Rows = slices.Insert(msg.Rows, at, rows...)
+}

@@ -1,0 +1,212 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/console/ask"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/table"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// outageAt is the incident on the screen, or under the cursor of the list; nil: neither.
+func outageAt(m *Root) *ticket.Outage {
+	switch {
+	case m.screen == onIncident:
+		return m.feed.Outage(m.incident.ID)
+	case m.table.Chosen() != nil:
+		return m.table.Chosen().Outage
+	}
+	return nil
+}
+
+// openOutage shows an incident on the whole screen.
+func openOutage(m *Root, o *ticket.Outage) {
+	if m.incident.ID != o.ID {
+		m.incident.At = 0
+	}
+	m.incident.ID = o.ID
+	m.goTo(onIncident)
+}
+
+// openMatching opens the one outage that the filter of the start is about: what is
+// opened for an alert opens on it.
+func openMatching(m *Root) {
+	if m.o.Filter == "" || m.matched {
+		return
+	}
+	m.matched = true
+	if o := m.feed.Matching(m.table.Filter); o != nil && m.screen == onList {
+		openOutage(m, o)
+	}
+}
+
+// pressOutage does what a key does to an outage, and reports whether it did.
+func pressOutage(m *Root, name string) (tea.Cmd, bool) {
+	o := m.feed.Outage(m.incident.ID)
+	if m.screen != onIncident {
+		return nil, false
+	}
+	if o == nil { // closed, or nothing is left to do
+		m.goTo(onList)
+		m.say("nothing is left to do about that outage")
+		return nil, name == "enter"
+	}
+	switch name {
+	case "up", "k":
+		m.incident.Move(o, -1)
+	case "down", "j":
+		m.incident.Move(o, 1)
+	case "g", "home":
+		m.incident.Move(o, -1<<30)
+	case "G", "end":
+		m.incident.Move(o, 1<<30)
+	case "enter":
+		return openGroup(m, m.incident.Chosen(o)), true
+	case "esc":
+		m.goTo(onList)
+	case "n":
+		m.goTo(onList)
+		m.table.MoveBy(1)
+	case "y":
+		return m.carry(ask.Copy{What: "page of this outage", Text: o.Markdown()}), true
+	case "R", "A", "P":
+		return actOnGroup(m, o, m.byKey[name]), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// openGroup lists the operations of a group.
+func openGroup(m *Root, g *ticket.Group) tea.Cmd {
+	f, err := ledger.ParseFilter(g.Filter)
+	if err != nil {
+		m.warn("%s", err)
+		return nil
+	}
+	m.goTo(onList)
+	m.table.GoTo(g.Tab)
+	m.table.SetFilter(f)
+	return m.feed.Restart()
+}
+
+// groupAtMost is how many operations one act may be about.
+const groupAtMost = 10_000
+
+// actOnGroup asks about all operations of the group under the cursor, each judged by
+// itself, with a reason that the outage suggests.
+func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
+	g, c := m.incident.Chosen(o), m.desk()
+	c.Outage = nil
+	switch why := m.why(&binding{acts: true}, c); {
+	case !why.Empty():
+		m.warn("%s is off: %s", k.show, why)
+		return nil
+	case g.Tone == ticket.Good:
+		m.warn("%s is off: there is nothing to do about these", k.show)
+		return nil
+	case k.verb == ticket.Retry && m.o.Engine == nil:
+		m.warn("R is off: nothing can be sent from this console")
+		return nil
+	}
+	f, err := ledger.ParseFilter(g.Filter)
+	if err != nil {
+		m.warn("%s", err)
+		return nil
+	}
+	store, tab, now := m.feed.Store, g.Tab, m.Now
+	return m.freeze(k.verb, func(ctx context.Context) (marked []table.Mark, err error) {
+		for after := ""; len(marked) < groupAtMost; {
+			page, err := store.Page(ctx, ledger.Query{Tab: tab, Filter: f, Order: ledger.OrderLoss, Now: now, After: after, Limit: 500})
+			if err != nil {
+				return nil, fmt.Errorf("read the operations of the outage: %w", err)
+			}
+			for _, r := range page.Rows {
+				marked = append(marked, table.Mark{ID: r.ID, Version: r.Version})
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		return marked, nil
+	}, o.Reason().String())
+}
+
+// onIt is how long a person is on an outage without saying so again.
+const onIt = 2 * time.Hour
+
+// takeOutage says that the person at the keys is on the outage, or no longer.
+func takeOutage(m *Root) tea.Cmd {
+	o := outageAt(m)
+	c := ledger.IncidentChange{ChangeID: ledger.NewID(), ID: o.ID, Verb: ledger.IncidentTaken, Actor: m.actor, Until: m.Now.Add(onIt)}
+	said := safe.Say("you are on it for %s; W again: no longer", ticket.Age(onIt))
+	if o.TakenAt(m.Now) == m.actor.Name {
+		c.Until, said = time.Time{}, safe.Say("you are no longer on it")
+	}
+	return changeOutage(m, c, o.Title(), said)
+}
+
+// changeOutage writes what a person does with an outage.
+func changeOutage(m *Root, c ledger.IncidentChange, title, said safe.Text) tea.Cmd {
+	store := m.feed.Store
+	return m.write(title, "", func(ctx context.Context) (safe.Text, error) {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		_, err := store.ChangeIncident(ctx, c)
+		return said, err
+	})
+}
+
+// account is an outage under the list, as far as there is room.
+func account(f *draw.Frame, o *ticket.Outage, w, h int) []string {
+	twice, tone := o.Twice()
+	out := []string{
+		f.Strong.Render(draw.Left(" "+safe.Say("%s · %s", o.Title(), o.Taken()).String(), w)),
+		f.Text.Render(draw.Left(" "+o.Account().String(), w)),
+	}
+	for _, g := range o.Groups() {
+		if g.Tone != ticket.Good {
+			line := fmt.Sprintf(" %3s %s: %s", ticket.Grouped(float64(g.Sum.N), 0), g.True, g.Do)
+			money := g.Money().String() + " "
+			out = append(out, f.Tone(g.Tone).Render(draw.Left(line, w-draw.Width(money))+money))
+		}
+	}
+	if len(out) < h {
+		out = append(out, f.Tone(tone).Render(draw.Left(" "+twice.String(), w)))
+	}
+	for len(out) < h {
+		out = append(out, draw.Spaces(w))
+	}
+	return out[:h]
+}
+
+// enter opens what is under the cursor: an outage, or one operation.
+func enter(m *Root) {
+	if o := outageAt(m); o != nil {
+		openOutage(m, o)
+		return
+	}
+	m.open()
+}
+
+// outageHints are keys of the view of an outage, as far as there is room.
+func outageHints(m *Root, keys ...string) string {
+	var out strings.Builder
+	used := 0
+	for _, k := range keys {
+		key, words, _ := strings.Cut(k, " ")
+		if need := draw.Width(k) + 2; used+need <= m.w {
+			used += need
+			out.WriteString(" " + m.Accent.Render(key) + " " + m.Faint.Render(words) + " ")
+		}
+	}
+	return out.String()
+}

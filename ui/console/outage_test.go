@@ -1,0 +1,108 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// outageStore adds an outage of stripe to the night: 20 charges that got no answer within six
+// minutes, of which twelve did not land, five landed and three cannot be told yet.
+func outageStore(t testing.TB, s *memory) {
+	ctx, began := context.Background(), night.Add(-53*time.Minute)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	actor := ledger.Actor{Name: "billing", Machine: true}
+	const n = 20
+	ids := make([]string, n)
+	attempts := make([]string, n)
+	for i := range n {
+		s.set(began.Add(time.Duration(i*i) * time.Second * 360 / (n * n)))
+		r, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: fmt.Sprintf("0198ff00-0000-7000-8000-%012d", i), AttemptID: ledger.NewID(), Kind: "stripe.charge", Key: fmt.Sprintf("out-%d", i), Title: fmt.Sprintf("charge cus_%d", i),
+			Token: fmt.Sprintf("tok-%d", i), Source: ledger.Source{Pipeline: "billing"}, Actor: actor, Deadline: 2 * time.Minute, TokenSent: true})
+		must(err)
+		ids[i], attempts[i] = r.Operation.ID, r.Attempt.ID
+		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempts[i], Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer", Status: -1, TokenSent: true, Actor: actor,
+			Bursts: func(string) ledger.Burst { return ledger.Burst{Scope: "downstream:stripe"} }})
+		must(err)
+	}
+	s.set(night.Add(-40 * time.Minute))
+	for i := range n {
+		switch {
+		case i < 12:
+			_, err := ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: ids[i], Version: 2, Verb: ledger.VerbDeny, Reason: "not in the dashboard", Actor: ledger.Actor{Name: "sam"}})
+			must(err)
+		case i < 17:
+			_, err := ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: ids[i], Version: 2, Verb: ledger.VerbConfirm, Receipts: []string{fmt.Sprintf("pi_%d", i)}, Actor: ledger.Actor{Name: "sam"}})
+			must(err)
+		}
+	}
+	var prices []ledger.Pricing
+	for i, id := range ids {
+		p := ledger.Pricing{OperationID: id, Digest: "d", Downstream: "stripe", Miss: ledger.Cost{Value: 100}, Duplicate: ledger.Cost{Value: 200}, Rank: 100, DecideAt: ledger.Never, ReadAt: night.Add(time.Minute),
+			Burst: ledger.Burst{Scope: "downstream:stripe"}}
+		if i >= 17 {
+			prices = append(prices, p)
+		} else if i < 12 {
+			p.Odds = 0
+			prices = append(prices, p)
+		}
+	}
+	must(s.Price(ctx, prices))
+	s.set(night)
+}
+
+func outageBench(t *testing.T, w, h int, filter string) *bench {
+	o := nightOptions()
+	outageStore(t, o.Store.(*memory))
+	o.Filter = filter
+	return newBench(t, w, h, o).judged(nightFacts)
+}
+
+// An outage is one row; Enter tells of it, a group's Enter lists its operations, and Esc
+// leads back the same way.
+func TestAnOutageIsOneRow(t *testing.T) {
+	b := outageBench(t, 100, 30, "")
+	b.shows("12 × stripe timeout 02:13–02:19", "18 NEED YOU").hides("charge cus_3 ")
+	b.keys("j").shows("20 = 5 landed + 12 did not land + 3 to look at", "nobody is on it", "cannot tell yet")
+	b.keys("X").shows("X is off: this is an outage: ↵ opens it")
+	b.keys("enter").shows("OUTAGE stripe · timeout · billing · 02:13–02:19", "20 errors in 6 min", "none sent twice", "WHAT IS TRUE", "NOT IN IT  6 need you, 1 of them in conflict", "18 NEED YOU: 12 one outage, 6 others")
+	b.keys("W").shows("maya is on it").keys("W").shows("nobody is on it")
+	b.keys("N").text("their status page is green").keys("enter").shows("noted: their status page is green")
+	b.keys("j", "enter").shows("charge cus_17", "charge cus_19").hides("charge cus_3 ")
+	b.keys("esc").shows("OUTAGE stripe").keys("esc").shows("12 × stripe timeout")
+}
+
+// The line for an alert opens on its outage.
+func TestAFilterOpensItsOutage(t *testing.T) {
+	outageBench(t, 100, 30, "downstream:stripe").shows("OUTAGE stripe").keys("esc").shows("12 × stripe")
+	outageBench(t, 100, 30, "kind:legacy.charge").hides("OUTAGE")
+}
+
+// One key asks about a whole group, and the frozen set is that group and nothing else.
+func TestOneKeyForAGroup(t *testing.T) {
+	b := outageBench(t, 100, 34, "downstream:stripe")
+	b.keys("P").shows("Park 12", "12 of 12").keys("esc")
+	b.keys("j", "j", "P").shows("P is off: there is nothing to do about these")
+	if strings.Contains(b.screen(), "marked") {
+		t.Error("marks are left")
+	}
+}
+
+func TestGoldenOutage(t *testing.T) {
+	for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 40}, {160, 48}} {
+		name := fmt.Sprintf("%dx%d", size[0], size[1])
+		golden(t, "outage_"+name, outageBench(t, size[0], size[1], "downstream:stripe").screen())
+		b := outageBench(t, size[0], size[1], "")
+		b.keys("j")
+		golden(t, "outage_row_"+name, b.screen())
+	}
+}

@@ -1,0 +1,80 @@
+package table
+
+import (
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+)
+
+// outage is the line of an incident, exactly w cells: what needs a person in it.
+func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) string {
+	paint, bar := &f.Paints, " "
+	if chosen {
+		paint, bar = &f.Cursor, "▌"
+	}
+	since := f.Now.Sub(o.FirstAt)
+	if since < time.Minute {
+		f.Ticks = true
+	}
+	needs := o.Needs()
+	out := paint.Text.Render(bar) + paint.Strong.Render("+ ") + paint.Text.Render(draw.Right(ticket.Age(since), 4)+" ")
+	for _, c := range all {
+		p, text := paint.Text, safe.Text{}
+		switch c.name {
+		case "kind":
+			p, text = paint.Faint, safe.Of(first(o.Kinds))
+		case what:
+			p, text = paint.Strong, safe.Say("%d × %s %s %s", max(needs.N, 1), o.Where(), o.Errors(), o.Span())
+			if needs.N == 0 {
+				text = safe.Say("%s %s %s", o.Where(), o.Errors(), o.Span())
+			}
+		case "pipeline":
+			p, text = paint.Faint, safe.Of(first(o.Pipelines))
+		case "error":
+			p, text = paint.Faint, o.Errors()
+		case "twice":
+			text = amount(needs.Twice, needs.TwiceWords)
+		case "never":
+			text = amount(needs.Miss, needs.MissWords)
+		case "landed":
+			text = o.Landed()
+			if o.Sum().Doubled > 0 {
+				p = paint.Bad
+			}
+		case "clock":
+			text = o.Phase()
+		case "do":
+			p, text = paint.Strong, safe.Say("open")
+		}
+		if c.right {
+			out += p.Render(draw.Right(text.String(), c.room))
+		} else if c.head[0] == ' ' {
+			out += p.Render(draw.Left(" "+text.String(), c.room))
+		} else {
+			out += p.Render(draw.Left(text.String(), c.room-1) + " ")
+		}
+	}
+	return out
+}
+
+// first is a name, with a sign that there are more.
+func first(names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0]
+	}
+	return names[0] + ", …"
+}
+
+// amount is a sum as a cell: money, else how many costs are words.
+func amount(money float64, words int) safe.Text {
+	if money == 0 && words > 0 {
+		return safe.Say("%d words", words)
+	}
+	return safe.Of(ticket.Cost(ledger.Cost{Value: money}))
+}
