@@ -282,7 +282,10 @@ func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
 	var logged atomic.Int64
 	e := w.newEngine(Options{Log: func(string) { logged.Add(1) }})
 	w.run(e)
-	eventually(t, "silent", func() bool { h := e.Health(); return len(h) == 1 && h[0].State == StateNoKey && h[0].Why == "NO_SUCH_KEY" })
+	eventually(t, "silent", func() bool {
+		h := e.Health()
+		return len(h) == 1 && h[0].State == StateNoKey && h[0].Why == "NO_SUCH_KEY"
+	})
 	time.Sleep(200 * time.Millisecond)
 	page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now()})
 	for _, row := range page.Rows {

@@ -21,8 +21,9 @@ type Facts struct {
 	Downstream  string
 	Via         string // who would send: http, command, pipeline
 	HasRead     bool
-	Unasked     string // why its check cannot be asked; "" where it can, or there is none
-	Recognises  string // by what a check knows an effect as its own; "" without a check
+	Unasked     string  // why its check cannot be asked; "" where it can, or there is none
+	Unit        float64 // what makes an amount of a conflict's evidence one of the policy's; 0: not told
+	Recognises  string  // by what a check knows an effect as its own; "" without a check
 	RetryMax    int
 	AutoConfirm bool
 	AutoDeny    bool
@@ -69,6 +70,9 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 		}
 		if k.Downstream != nil {
 			f.Downstream = k.Downstream.Name
+		}
+		if rec.Operation.Conflict != ledger.NoConflict {
+			f.Unit = k.Unit(rec.Operation, amount)
 		}
 		if k.Send != nil {
 			f.Via = k.Send.Via()

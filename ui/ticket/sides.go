@@ -41,7 +41,7 @@ func (s Side) Fact(name safe.Text) safe.Text { return s.facts[name] }
 
 // told is what an other side usually says of an effect, in the order in which
 // it is read best.
-var told = []string{"amount", "currency", "created", "created_at", "sent by", "sent", "status", "state", "title", "subject", "version"}
+var told = []string{amount, "currency", "created", "created_at", "sent by", "sent", "status", "state", "title", "subject", "version"}
 
 // reason is the name of what a side gives as its reason. It comes last.
 const reason = "because"
@@ -222,8 +222,8 @@ func (c conflict) askedAndFound() []Side {
 			}
 			for k, v := range text {
 				if want, ok := input[k]; ok {
-					asked.set(k, safe.Of(want))
-					f.set(k, safe.Of(v))
+					asked.set(k, safe.Of(c.readable(k, want)))
+					f.set(k, safe.Of(c.readable(k, v)))
 				}
 			}
 		}
@@ -301,8 +301,23 @@ func newest(reads []ledger.Read, fits func(ledger.Read) bool) *ledger.Read {
 	return out
 }
 
-// readable writes a moment given as Unix seconds or RFC 3339 as a clock shows it.
+// amount is the name under which evidence has money.
+const amount = "amount"
+
+// readable writes a moment given as Unix seconds or RFC 3339 as a clock shows it, and
+// an amount in the policy's unit. Where that is not known a whole number may be of a
+// smaller one, and is marked.
 func (c conflict) readable(name, value string) string {
+	if name == amount {
+		n, err := strconv.ParseFloat(value, 64)
+		switch {
+		case err == nil && c.Facts.Unit > 0:
+			return Grouped(n*c.Facts.Unit, 2)
+		case err == nil && !strings.Contains(value, "."):
+			return value + " raw"
+		}
+		return value
+	}
 	if !strings.HasPrefix(name, "created") {
 		return value
 	}

@@ -60,7 +60,7 @@ func TestCells(t *testing.T) {
 		"another than meant":  {conflict(ledger.MismatchConflict), "differs", "–", "look at both sides"},
 		"contradicted":        {conflict(ledger.Contradiction), "WRONG?", "–", "look at both sides"},
 		"overtaken":           {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true}} }, "?", "overtaken", "look: overtaken"},
-		"same input":              {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2"}} }, "?", "no check", "look: same input"},
+		"same input":          {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2"}} }, "?", "no check", "look: same input"},
 	} {
 		o := operation(c.change)
 		clock, _ := o.Clock()
@@ -185,5 +185,22 @@ func TestAReceiptIsNotSaidTwice(t *testing.T) {
 	got = Verdict(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"po_1"}, Reason: "found po_1; not settled: another engine works"}).String()
 	if got != "landed, receipt po_1: not settled: another engine works" {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// An amount in the evidence of a conflict stands in the unit of the policy, as
+// everywhere else, or says that it is as the other side wrote it.
+func TestMoneyOfEvidenceIsInThePolicysUnit(t *testing.T) {
+	o := operation(func(r *ledger.Record) {
+		r.Operation.State, r.Operation.Conflict, r.Operation.Receipts = ledger.Committed, ledger.Duplicate, []string{"po_1", "po_2"}
+		r.Reads = []ledger.Read{{Verdict: ledger.Duplicated, EndedAt: at, Evidence: []byte(`{"data":[{"id":"po_1","amount":42000},{"id":"po_2","amount":"420.00"}]}`)}}
+	})
+	for unit, want := range map[float64][]string{0: {"42000 raw", "420.00"}, 0.01: {"420.00", "4.20"}, 1: {"42,000.00", "420.00"}} {
+		o.Facts.Unit = unit
+		for i, side := range o.Sides() {
+			if got := side.Fact(safe.Of("amount")).String(); got != want[i] {
+				t.Errorf("with a unit of %g side %d says %q, want %q", unit, i, got, want[i])
+			}
+		}
 	}
 }
