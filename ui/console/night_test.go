@@ -45,7 +45,7 @@ func doubt(n int, kind, title, from, began, ended string, class ledger.ErrorClas
 	}
 	a := ledger.Attempt{ID: "a" + o.ID, OperationID: o.ID, N: 1, Sender: "pipeline", Actor: from, TokenSent: true, StartedAt: at(began), DeadlineAt: at(ended), EndedAt: at(ended), Outcome: ledger.OutcomeUncertain, ErrorClass: class, Status: -1}
 	return ledger.Record{Found: true, Operation: o, Attempts: []ledger.Attempt{a}, Pricing: ledger.Pricing{
-		OperationID: o.ID, Digest: "d1", Title: title, Duplicate: twice, Miss: never, Odds: odds, Rank: (1 - odds) * never.Value, ReadAt: ledger.Never,
+		OperationID: o.ID, Digest: nightPolicy.Digest(), Title: title, Duplicate: twice, Miss: never, Odds: odds, Rank: (1 - odds) * never.Value, ReadAt: ledger.Never,
 	}}
 }
 
@@ -153,12 +153,16 @@ func nightEngine(s ledger.Store) *fakeEngine {
 	}
 }
 
-func nightOptions() Options {
-	s := nightStore()
+var nightPolicy = func() *policy.Policy {
 	p, err := policy.Parse("policy.yaml", []byte("version: 1\ncurrency: USD\n"))
 	if err != nil {
 		panic(err)
 	}
-	return Options{Store: s, Engine: nightEngine(s), Actor: ledger.Actor{Name: "maya", OSUser: "maya", Host: "box"}, Theme: "dark", Location: cest, Policy: func() *policy.Policy { return p },
+	return p
+}()
+
+func nightOptions() Options {
+	s := nightStore()
+	return Options{Store: s, Engine: nightEngine(s), Actor: ledger.Actor{Name: "maya", OSUser: "maya", Host: "box"}, Theme: "dark", Location: cest, Policy: func() *policy.Policy { return nightPolicy },
 		Clock: func() time.Time { return night }, LedgerPath: ""}
 }

@@ -472,3 +472,18 @@ func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
 		newBench(t, 200, 40, o).judged(nightFacts).hides("CLOCK SET")
 	}
 }
+
+// The sums of the header are kept with the prices of the rows: until rows are priced
+// anew they are not what the rows say.
+func TestTheHeaderSaysThatItsSumsAreOld(t *testing.T) {
+	for _, digest := range []string{"", "of another policy"} {
+		o := nightOptions()
+		rec := nightStore().record(2)
+		rec.Pricing.Digest = digest
+		o.Store.(*memory).put(rec)
+		newBench(t, 120, 40, o).judged(nightFacts).shows("pricing…")
+		o.ReadOnly = true
+		newBench(t, 120, 40, o).judged(nightFacts).shows("sums of another policy").hides("pricing…")
+	}
+	nightBench(t, 120, 40).hides("pricing…")
+}

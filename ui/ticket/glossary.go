@@ -12,6 +12,8 @@ var Glossary = []struct {
 		{"NEED YOU", "what a person must look at, over every list and filter"},
 		{"unsent", "what did not land and was not sent again: the sum of NEVER, known"},
 		{"at stake", "what is in doubt or in conflict: each row's NEVER, weighed by the chance that it did not land; a duplicate with its TWICE"},
+		{"pricing…", "an engine is about to price rows anew: until then the sums are those of before"},
+		{"sums of another policy", "the sums were made under another policy, and no engine here makes them anew"},
 		{"rated by word", "rows whose cost the policy gives as a word; they are in no sum"},
 		{"HAPPENED TWICE", "two effects or more of one operation are known"},
 		{"CONFLICT", "what is recorded and what was found disagree"},

@@ -30,6 +30,7 @@ type Header struct {
 	ReadOnly bool
 	Checks   bool // this console has an engine
 	Read     bool // the list was read once
+	Pricing  bool // rows have other prices than the sums: an engine is to price them anew
 }
 
 // Policy is what the header asks of the policy in force.
@@ -43,6 +44,16 @@ func (p Policy) Currency() string {
 	if p.InForce != nil {
 		if q := p.InForce(); q != nil {
 			return q.Currency()
+		}
+	}
+	return ""
+}
+
+// Digest is that of the policy in force, or "".
+func (p Policy) Digest() string {
+	if p.InForce != nil {
+		if q := p.InForce(); q != nil {
+			return q.Digest()
 		}
 	}
 	return ""
@@ -238,6 +249,13 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 		add(2, 0, th.Warn, safe.Say("%d rated by word", c.ByWord), safe.Text{})
 	case w >= 110:
 		add(12, 1, th.Warn, safe.Say("+%d rated by word", c.ByWord), safe.Text{})
+	}
+	switch {
+	case !h.Pricing:
+	case h.Checks && !h.Looks && !h.ReadOnly:
+		add(2, 0, th.Faint, safe.Say("pricing…"), safe.Text{})
+	default: // no engine here prices them
+		add(2, 0, th.Warn, safe.Say("sums of another policy"), safe.Say("other prices"))
 	}
 	if c.Twice > 0 {
 		add(3, 0, th.Bad, safe.Say("%d HAPPENED TWICE", c.Twice), safe.Say("%d TWICE", c.Twice))

@@ -160,6 +160,16 @@ func (l *Table) underHand(now time.Time, change func()) {
 // JustMoved reports whether another row has just come under the cursor by itself.
 func (l *Table) JustMoved(now time.Time) bool { return now.Sub(l.swapped) < justMoved }
 
+// Unpriced reports whether a row that is loaded and still open has a price of another
+// version or of another policy than the one with this digest: the ledger's sums have
+// that price too.
+func (l *Table) Unpriced(digest string, now time.Time) bool {
+	return slices.ContainsFunc(l.Items, func(s feed.Row) bool {
+		open := s.Gone.Empty() && s.Row.TabAt(now) == ledger.TabNeedsYou
+		return open && (s.Row.Pricing.Digest == "" || digest != "" && s.Row.Pricing.Digest != digest)
+	})
+}
+
 // More is the page to read before the cursor comes to the end of this one, or "".
 func (l *Table) More() string {
 	if l.At+2*max(l.Height, 10) < len(l.Items) {
