@@ -10,10 +10,10 @@ import (
 	"indoubt/ledger"
 )
 
-// Unit is what the title multiplies a number of the input by to write it as an amount:
+// Unit is what the title of a kind multiplies a number of the input by to write it as an amount:
 // 0.01 for ${money(input.amount / 100)}. 0 where the title does not tell. It looks at
 // what two other amounts would make of the title.
-func (k *Kind) Unit(op ledger.Operation, member string) float64 {
+func Unit(k *Kind, op ledger.Operation, member string) float64 {
 	titled := func(n float64) []string {
 		d := json.NewDecoder(bytes.NewReader(op.Input))
 		d.UseNumber()

@@ -27,7 +27,7 @@ func TestTheTitleTellsTheUnitOfAnAmount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Kind("pay").Unit(ledger.Operation{Kind: "pay", Input: []byte(c.input)}, "amount"); got != c.want {
+		if got := Unit(p.Kind("pay"), ledger.Operation{Kind: "pay", Input: []byte(c.input)}, "amount"); got != c.want {
 			t.Errorf("%s from %s: %g, want %g", c.title, c.input, got, c.want)
 		}
 	}

@@ -72,7 +72,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 			f.Downstream = k.Downstream.Name
 		}
 		if rec.Operation.Conflict != ledger.NoConflict {
-			f.Unit = k.Unit(rec.Operation, amount)
+			f.Unit = policy.Unit(k, rec.Operation, amount)
 		}
 		if k.Send != nil {
 			f.Via = k.Send.Via()
