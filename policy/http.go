@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 
 	"indoubt/ledger/lazyregexp"
@@ -22,7 +23,8 @@ type httpRule struct {
 	query   *expr.Tree
 	json    *expr.Tree
 	form    *expr.Tree
-	headers []pair // the downstream's first
+	asks    []*expr.Template // path, query, json and form
+	headers []pair           // the downstream's first
 	// redirects are those of the downstream.
 	redirects []string
 }
@@ -57,6 +59,7 @@ func (d requestDecoder) http(n *node) *httpRule {
 	if h.method == "GET" && (h.json != nil || h.form != nil) {
 		d.fail(n.place, "a get has no body", "use `query`")
 	}
+	h.asks = slices.Concat([]*expr.Template{h.path}, h.query.Templates(), h.json.Templates(), h.form.Templates())
 	return h
 }
 
@@ -129,13 +132,7 @@ func (d requestDecoder) headers(n *node) []pair {
 	return out
 }
 
-func (h *httpRule) questions() []*expr.Template {
-	out := []*expr.Template{h.path}
-	for _, v := range []*expr.Tree{h.query, h.json, h.form} {
-		out = append(out, v.Templates()...)
-	}
-	return out
-}
+func (h *httpRule) questions() []*expr.Template { return slices.Clip(h.asks) } // callers append to it
 
 func (h *httpRule) headerPairs() []pair { return h.headers }
 

@@ -233,7 +233,7 @@ func (r *Read) older(ctx context.Context, one *variables) (string, error) {
 	if err != nil {
 		return "", r.created.About(err)
 	}
-	start := toldStart(one.rec)
+	start := toldStart(*one.rec)
 	switch {
 	case start.IsZero():
 		return "when it was first sent is not known, so what was found may be older", nil
@@ -303,7 +303,7 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 	}
 	expected := ""
 	if r.mark != nil {
-		if expected, err = r.expected(vars.rec); err != nil {
+		if expected, err = r.expected(*vars.rec); err != nil {
 			return err
 		}
 	}

@@ -227,7 +227,7 @@ const tracedCandidates = 20
 func (t *tracer) candidate(r *Read, one *variables) {
 	if r.mark != nil {
 		t.step("mark", r.mark, one)
-		expected, err := r.expected(one.rec)
+		expected, err := r.expected(*one.rec)
 		marks, unmarked := r.marks(t.ctx, one)
 		own := err == nil && unmarked == nil && slices.ContainsFunc(marks, func(m string) bool { return r.owns(m, expected) })
 		value, _ := expr.Encode(own)

@@ -18,7 +18,7 @@ import (
 // expression asks for it.
 type variables struct {
 	*expr.Names
-	rec    ledger.Record
+	rec    *ledger.Record
 	kind   *Kind // decides what `input` is; nil: as it is recorded
 	answer *ledger.Answer
 	cursor any
@@ -31,7 +31,7 @@ type variables struct {
 
 // variables are the names as the kind's expressions see them.
 func (k *Kind) variables(rec ledger.Record) *variables {
-	v := &variables{rec: rec, kind: k, secrets: &secretBox{}}
+	v := &variables{rec: &rec, kind: k, secrets: &secretBox{}}
 	v.Names = expr.NewNames(v.value)
 	return v
 }
@@ -64,9 +64,9 @@ func (v *variables) value(name string) (any, error) {
 		return operationValue(*o), nil
 	case "attempt":
 		if v.sending {
-			return nextAttempt(v.rec), nil
+			return nextAttempt(*v.rec), nil
 		}
-		return attemptValue(v.rec), nil
+		return attemptValue(*v.rec), nil
 	case "cursor":
 		return v.cursor, nil
 	case "env":

@@ -127,7 +127,7 @@ func (k writeGuard) guard(vars *variables, req Request) error {
 func (k writeGuard) guardHTTP(vars *variables, address string) error {
 	read := k.Read.transport.http.outgoing(address)
 	if s := k.Send; s != nil && s.transport.http != nil {
-		sending := k.variables(vars.rec)
+		sending := k.variables(*vars.rec)
 		sending.sending = true
 		r := sending.rendering(false)
 		if at := s.transport.http.address(r); r.Err() == nil && read.same(s.transport.http.outgoing(at)) {

@@ -77,7 +77,7 @@ func told(ev ledger.Event) news {
 		Already bool           `json:"already"`
 		Verdict ledger.Verdict `json:"verdict"`
 	}
-	if json.Unmarshal(ev.Detail, &d) != nil {
+	if ev.Verb == "begin" || json.Unmarshal(ev.Detail, &d) != nil {
 		return news{}
 	}
 	switch ev.Verb {

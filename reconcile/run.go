@@ -267,19 +267,16 @@ func (e *Engine) acquire(ctx context.Context, wanted func(ledger.Row) bool) ([]*
 	for _, l := range leases {
 		held[l.OperationID] = l
 	}
-	seen := make(map[string]ledger.Record, len(leases))
+	var recs []ledger.Record // in the order of ids
 	if err == nil {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return held[id].Generation == 0 })
-		var recs []ledger.Record
 		recs, err = e.o.Store.Records(ctx, ids)
-		for _, rec := range recs {
-			seen[rec.Operation.ID] = rec
-		}
 	}
 	var ready []*dueRead
 	for _, r := range took {
-		r.lease, r.rec = held[r.row.ID], seen[r.row.ID]
-		if r.rec.Found {
+		r.lease = held[r.row.ID]
+		if len(recs) > 0 && recs[0].Operation.ID == r.row.ID {
+			r.rec, recs = recs[0], recs[1:]
 			ready = append(ready, r)
 			continue
 		}
