@@ -17,9 +17,9 @@ import "time"
 const (
 	// DefaultTimeout bounds a whole exchange that names no timeout of its own.
 	DefaultTimeout = 30 * time.Second
-	// DefaultMaxBody bounds what is kept of an HTTP answer, in bytes.
+	// DefaultMaxBody bounds how much of an HTTP answer is kept, in bytes.
 	DefaultMaxBody = 4 << 20
-	// DefaultMaxOutput bounds what is kept of each output stream of a command.
+	// DefaultMaxOutput bounds how much of each output stream of a command is kept, in bytes.
 	DefaultMaxOutput = 1 << 20
 
 	connectTimeout = 10 * time.Second // each of dialling and the TLS handshake

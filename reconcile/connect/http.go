@@ -20,7 +20,7 @@ import (
 	"indoubt/ledger/wire/transmit"
 )
 
-// HTTP asks one downstream. Its zero value is ready; reads share a pool of
+// HTTP makes requests to one downstream. Its zero value is ready; reads share a pool of
 // connections, so one value per downstream keeps them apart. It is safe for
 // use by many goroutines.
 type HTTP struct {
@@ -79,7 +79,7 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // it was not asked for, and nothing ends its body
+	if resp.StatusCode == http.StatusSwitchingProtocols { // no request asks for it, and its body has no end
 		resp.Body.Close()
 		a.Status, a.Header = resp.StatusCode, resp.Header
 		return transmit.Failed(a, errors.New("the server switched protocols"))

@@ -19,7 +19,7 @@ import (
 )
 
 // MCP calls tools of MCP servers. It keeps one session for each server, so at
-// most one process of a command, which ends when it was not asked for a while.
+// most one process of a command, which ends when it was not used for a while.
 // Its zero value is ready and safe for use by many goroutines.
 type MCP struct {
 	// Idle is how long a session is kept after its last call; a minute when 0.

@@ -17,7 +17,7 @@ const (
 	startTimeout = 30 * time.Second // of a server, however briefly a caller waits for it
 	probeTimeout = 3 * time.Second  // for the answer to the newest revision's first message
 	maxTools     = 10_000
-	listFor      = time.Minute // a list of tools is asked for again after this; not every server tells that it changed
+	listFor      = time.Minute // a list of tools is read again after this; not every server reports that it changed
 
 	// olderRevision is for a server that is silent, or ends, when something comes
 	// before initialize.

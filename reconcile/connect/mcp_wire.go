@@ -20,7 +20,7 @@ import (
 
 const (
 	serverGrace = time.Second     // for a server to go by itself, and again after SIGTERM
-	noticeWait  = 5 * time.Second // to write what is no request
+	noticeWait  = 5 * time.Second // to write a notification
 	maxSaid     = 4 << 10         // bytes kept of a server's standard error
 )
 
@@ -83,7 +83,7 @@ type mcpCall struct {
 
 type callKey struct{}
 
-// call calls a tool, and reads of the answer what is allowed for.
+// call calls a tool and reads its answer up to the bound.
 func (s *mcpSession) call(ctx context.Context, q MCPRequest, a ledger.Answer, write bool) ledger.Answer {
 	c := &mcpCall{deadline: q.Deadline, write: write}
 	params := &mcp.CallToolParams{Name: q.Tool}
@@ -185,7 +185,7 @@ func (c *mcpConn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// take puts a message of the server into the queue; what is none is passed over.
+// take puts a message of the server into the queue and ignores any other text.
 func (c *mcpConn) take(f mcpwire.Frame) {
 	switch f.Kind {
 	case mcpwire.Response:

@@ -32,7 +32,7 @@ const (
 	settleTimeout  = 10 * time.Second // of ROLLBACK, which is worth more than the rest of a timeout
 )
 
-// SQL asks databases, and changes them. It keeps one small pool of connections
+// SQL reads and changes databases. It keeps one small pool of connections
 // for each. Its zero value is ready and safe for use by many goroutines.
 type SQL struct {
 	mu     sync.Mutex
@@ -167,7 +167,7 @@ func (s *SQL) database(q SQLRequest) (database, error) {
 		return nil, err
 	}
 	if have != nil {
-		go have.db.close() // waits for what is still running in it
+		go have.db.close() // waits for the statements that still run
 	}
 	if s.open == nil {
 		s.open = map[string]*pooled{}

@@ -99,7 +99,7 @@ func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q SQLRequest, i
 	for result.NextRow() {
 		fields, values := result.FieldDescriptions(), result.Values()
 		if !into.add(func(i int) []byte { return postgresValue(fields[i].DataTypeOID, values[i]) }) {
-			_ = conn.Conn().Close() // what is still to come is not waited for
+			_ = conn.Conn().Close() // without waiting for more rows
 			break
 		}
 	}

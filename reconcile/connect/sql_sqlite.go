@@ -81,7 +81,7 @@ func (f sqliteFile) send(ctx context.Context, q SQLRequest, into *table) (affect
 	if err != nil {
 		return 0, err
 	}
-	defer done() // what is not committed by then is undone
+	defer done() // undoes a transaction that is not committed
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return 0, err
 	}

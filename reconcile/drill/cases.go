@@ -68,7 +68,7 @@ func (s *script) lostAnnouncement() {
 	s.lose(at, 20*time.Second, "news", CommitAndHang, w)
 }
 
-// missingWelcome: proven not to have landed; nothing sends it by itself.
+// missingWelcome: proven not to have landed; the machine does not send it.
 func (s *script) missingWelcome() {
 	const at = -19 * time.Minute
 	w := s.wish("mail.send", at, encode(fields{"to": "ana@example.com", "subject": "Welcome"}))

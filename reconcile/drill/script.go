@@ -208,7 +208,7 @@ func (w *World) hungAll(ctx context.Context) error {
 	return nil
 }
 
-// check lets the engine do once what is due.
+// check makes the engine's due reads once.
 func (s *script) check(at time.Duration) {
 	s.at(at, func(ctx context.Context) error {
 		_, err := s.w.engine.Once(ctx, nil)

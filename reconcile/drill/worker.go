@@ -54,7 +54,7 @@ func (k *worker) ready() error {
 	return err
 }
 
-// tell gives an order and waits for its answer.
+// tell gives an order and waits for the answer.
 func (k *worker) tell(o order) (reply, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
