@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -29,6 +30,9 @@ type IncidentChange struct {
 	Operation string    // IncidentDetached
 }
 
+// incidentVerbs are what a person asks for, by what is told of it.
+var incidentVerbs = map[string]string{IncidentNamed: "name", IncidentNoted: "note", IncidentTaken: "take", IncidentDetached: "detach", IncidentClosed: "close"}
+
 // MaxTaken is how long a person can say to be on an incident.
 const MaxTaken = 24 * time.Hour
 
@@ -37,7 +41,7 @@ const MaxTaken = 24 * time.Hour
 func (c IncidentChange) Apply(in Incident, o Operation, now time.Time) (Incident, Event, error) {
 	e := Event{ID: c.ChangeID, Incident: in.ID, At: now, Verb: c.Verb, Actor: c.Actor, Reason: strings.TrimSpace(c.Reason)}
 	no := func(code, why, hint string) (Incident, Event, error) {
-		return in, e, &RefusedError{Verb: strings.TrimPrefix(c.Verb, "incident_"), Code: code, Why: why, Hint: hint}
+		return in, e, &RefusedError{Verb: incidentVerbs[c.Verb], Code: code, Why: why, Hint: hint}
 	}
 	if c.Actor.Name == "" || c.Actor.Machine {
 		return no("no_person", "only a person does this", "say who you are with --as NAME")
@@ -62,11 +66,13 @@ func (c IncidentChange) Apply(in Incident, o Operation, now time.Time) (Incident
 		if c.Until.After(now.Add(MaxTaken)) {
 			return no("until", fmt.Sprintf("no one is on it for more than %s", MaxTaken), "add --until 2h")
 		}
+		until := c.Until.UTC().Format(time.RFC3339)
 		in.TakenBy, in.TakenUntil = c.Actor.Name, c.Until
+		e.Reason, e.Detail = cmp.Or(e.Reason, "on it until "+until), detail(map[string]any{"until": until})
 		if !c.Until.After(now) {
 			in.TakenBy, in.TakenUntil = "", time.Time{}
+			e.Reason, e.Detail = "no longer on it", nil
 		}
-		e.Detail = detail(map[string]any{"until": c.Until.UTC().Format(time.RFC3339)})
 	case IncidentDetached:
 		if o.Incident != in.ID || o.Joined == Detached {
 			return no("not_in_it", "the operation is not in this incident", "")

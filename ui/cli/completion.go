@@ -123,6 +123,25 @@ func (c completion) kinds(cmd *cobra.Command, args []string, toComplete string) 
 	return offer(c.kindsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
 }
 
+// incidents offers incidents for a first argument, and operations after it.
+func (c completion) incidents(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return c.ids(nil, false)(cmd, args, toComplete)
+	}
+	var out []string
+	if c.prepare(cmd) == nil {
+		if s, err := c.ledgerFor(cmd.Context(), toLook); err == nil {
+			all, _ := s.Incidents(cmd.Context(), c.clock(), completeLimit) // completion is silent about what goes wrong
+			for _, in := range all {
+				if offerable.MatchString(in.ID) && strings.HasPrefix(in.ID, toComplete) {
+					out = append(out, in.ID+"\t"+safe.Of(cmp.Or(in.Name, in.Where())).String())
+				}
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
 func (c completion) kindsKnown(cmd *cobra.Command) []string {
 	if c.prepare(cmd) != nil {
 		return nil

@@ -119,7 +119,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 			return err
 		}
 	}
-	s, run, err := c.scoped(ctx, "hold", scope, flags)
+	s, run, err := c.scoped(ctx, "hold", []string{string(scope)}, needs{reason: true, silent: true}, flags)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 }
 
 func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
-	s, run, err := c.scoped(ctx, "release", scope, flags)
+	s, run, err := c.scoped(ctx, "release", []string{string(scope)}, needs{reason: true, silent: true}, flags)
 	if err != nil {
 		return err
 	}
@@ -192,8 +192,9 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	return c.done(effectUpdated, data, func(w *safe.Writer) { w.Println("released " + string(scope)) })
 }
 
-// scoped prepares a decision about a scope instead of operations.
-func (c holdCommand) scoped(ctx context.Context, verb string, scope ledger.HoldScope, flags *decideFlags) (ledger.Store, *decisionRun, error) {
+// scoped prepares a decision about a scope or an incident, which the first argument
+// names, instead of operations.
+func (c holdCommand) scoped(ctx context.Context, verb string, args []string, needs needs, flags *decideFlags) (ledger.Store, *decisionRun, error) {
 	why := toChange
 	if flags.dryRun {
 		why = toLook
@@ -208,11 +209,11 @@ func (c holdCommand) scoped(ctx context.Context, verb string, scope ledger.HoldS
 		return nil, nil, err
 	}
 	run := &decisionRun{app: c.app, store: s, policy: c.policyToLookBy(), verb: verb, flags: flags, actor: c.actor()}
-	something := []*ledger.Record{{Operation: ledger.Operation{ID: string(scope)}}}
-	if err := run.ask(something, needs{reason: true, silent: true}); err != nil {
+	something := []*ledger.Record{{Operation: ledger.Operation{ID: args[0]}}}
+	if err := run.ask(something, needs); err != nil {
 		return nil, nil, err
 	}
-	return s, run, run.begin(ctx, []string{string(scope)}, []act.Item{{ID: string(scope)}}, nil)
+	return s, run, run.begin(ctx, args, []act.Item{{ID: args[0]}}, nil)
 }
 
 // keep writes down what became of the scope.

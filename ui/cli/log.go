@@ -225,7 +225,7 @@ func printEvents(w *safe.Writer, events []ledger.Event, names map[string]safe.Te
 
 // eventLine is one event on one line, with the title of its operation at the end.
 func eventLine(e ledger.Event, title safe.Text) safe.Text {
-	id := prefix(cmp.Or(e.OperationID, "ledger"), 13)
+	id := prefix(cmp.Or(e.OperationID, e.Incident, "ledger"), 13)
 	line := safe.Say("%s  %-13s  %-7s", clockTime(e.At), id, e.Verb)
 	switch {
 	case e.From != e.To && e.From != "" && e.To != "":

@@ -203,6 +203,7 @@ type eventJSON struct {
 	Seq       int64           `json:"seq"`
 	ID        string          `json:"id"`
 	Operation *string         `json:"operation"`
+	Incident  *string         `json:"incident"`
 	At        *string         `json:"at"`
 	Verb      string          `json:"verb"`
 	Actor     ledger.Actor    `json:"actor"`
@@ -214,7 +215,7 @@ type eventJSON struct {
 }
 
 func oneEventJSON(e ledger.Event) eventJSON {
-	return eventJSON{e.Seq, e.ID, text(e.OperationID), moment(e.At), e.Verb, e.Actor, e.Reason, text(string(e.From)), text(string(e.To)), e.Version, raw(e.Detail)}
+	return eventJSON{e.Seq, e.ID, text(e.OperationID), text(e.Incident), moment(e.At), e.Verb, e.Actor, e.Reason, text(string(e.From)), text(string(e.To)), e.Version, raw(e.Detail)}
 }
 
 func eventsJSON(all []ledger.Event) []eventJSON {

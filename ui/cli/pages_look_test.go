@@ -69,6 +69,7 @@ kinds:
     title: a mail
     token: { into: ref }
     deadline: 1m
+    incident: { errors: 1 }
     unattended_risk: true
     retry: { max: 3 }
     read: { command: [echo, "[]"], list: json, mark: it.ref, complete: "true" }
@@ -114,6 +115,9 @@ kinds:
 	isOnPage(t, "### show", history)
 	operation["odds"] = in(odds, "odds")
 	isOnPage(t, "### operation", operation)
+	incident := first(in(in(object("incident", "list"), "data"), "incidents"))
+	shown, _ := in(object("incident", "show", incident["id"].(string)), "data").(map[string]any)
+	isOnPage(t, "### incident", shown)
 	envelope := maps.Clone(checked)
 	maps.Copy(envelope, sent)
 	isOnPage(t, "### envelope", envelope)

@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+)
+
+// incidentCommand shows what belongs together, and says what people do about it.
+type incidentCommand struct{ *app }
+
+func newIncidentCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "incident", GroupID: groupLook,
+		Short: "Look at errors that came together, and say who is on it",
+		Long: `Errors of one downstream that come close together are one incident, a record of
+the ledger: errors = landed + did not land + to look at + refused + left, at every
+moment. An incident grows, is quiet, is over, and is closed by a person.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no command `incident "+args[0]+"`", "there are: list, show, take, note, name, detach, close")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.Help(); err != nil {
+				return err
+			}
+			return &exitOnly{exitUsage}
+		},
+	}
+	var limit int
+	list := &cobra.Command{
+		Use: "list", Short: "List incidents: those that no one has closed first",
+		Example: "  indoubt incident list\n  indoubt incident list --json | jq -r '.data.incidents[] | select(.phase == \"growing\").id'",
+		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error { return incidentCommand{a}.list(cmd.Context(), limit) },
+	}
+	list.Flags().IntVar(&limit, "limit", 20, "at most this many")
+	show := &cobra.Command{
+		Use: "show ID", Short: "Show one incident: its account, what is true and what to do, its history",
+		Example: "  indoubt incident show 7f3a\n  indoubt list incident:7f3a",
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: completion{a}.incidents,
+		RunE: func(cmd *cobra.Command, args []string) error { return incidentCommand{a}.show(cmd.Context(), args[0]) },
+	}
+	cmd.AddCommand(list, show,
+		a.newIncidentChange("take ID", "Say that you are on it; it expires, and is never a lock", "  indoubt incident take 7f3a --until 1h\n  indoubt incident take 7f3a --until now",
+			ledger.IncidentTaken, false),
+		a.newIncidentChange("note ID", "Leave a remark in its history", "  indoubt incident note 7f3a --reason 'their status page says 02:40'", ledger.IncidentNoted, true),
+		a.newIncidentChange("name ID NAME", "Name it", "  indoubt incident name 7f3a 'stripe outage'", ledger.IncidentNamed, false),
+		a.newIncidentChange("detach ID OPERATION", "Take an operation out of its sum, for good", "  indoubt incident detach 7f3a 0198c1de-7a3b --reason 'another cause'", ledger.IncidentDetached, true),
+		a.newIncidentChange("close ID", "Close it; nothing joins it any more", "  indoubt incident close 7f3a --reason 'refunded what was twice'", ledger.IncidentClosed, true))
+	return cmd
+}
+
+// newIncidentChange is a command that changes an incident.
+func (a *app) newIncidentChange(use, short, example, verb string, reason bool) *cobra.Command {
+	var flags decideFlags
+	words := strings.Fields(use)
+	cmd := &cobra.Command{
+		Use: use, Short: short, Example: example,
+		Args: cobra.ExactArgs(len(words) - 1), ValidArgsFunction: completion{a}.incidents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := ledger.IncidentChange{ID: args[0], Verb: verb}
+			if len(args) > 1 {
+				c.Name, c.Operation = args[1], args[1]
+			}
+			return incidentCommand{a}.change(cmd.Context(), words[0], args, c, needs{reason: reason, silent: true}, &flags)
+		},
+	}
+	flags.add(cmd)
+	if verb == ledger.IncidentTaken {
+		cmd.Flags().StringVar(&flags.until, "until", "2h", "a duration (2h), a time of day (06:00) or an RFC 3339 time; now: no longer")
+	}
+	return cmd
+}
+
+func (c incidentCommand) list(ctx context.Context, limit int) error {
+	if limit < 1 || limit > 10000 {
+		return usage(fmt.Sprintf("--limit %d is not between 1 and 10000", limit), "")
+	}
+	s, err := c.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	all, err := s.Incidents(ctx, c.clock(), limit)
+	if err != nil {
+		return err
+	}
+	out := make([]incidentJSON, 0, len(all))
+	for _, in := range all {
+		out = append(out, c.asJSON(ledger.IncidentAccount{Incident: in}))
+	}
+	return c.done("", map[string]any{"incidents": out}, func(w *safe.Writer) {
+		for _, in := range all {
+			o := c.outage(ledger.IncidentAccount{Incident: in})
+			w.Printf("%s  %s\n          %s", prefix(in.ID, 8), o.Title(), o.Account())
+			if by := in.TakenAt(o.Now); by != "" {
+				w.Printf("   %s", o.Taken())
+			}
+			w.Println("")
+		}
+		if len(all) == 0 {
+			w.Println("No incident.")
+		}
+	})
+}
+
+// outage is an incident in the words of the screen.
+func (c incidentCommand) outage(a ledger.IncidentAccount) ticket.Outage {
+	return ticket.Outage{IncidentAccount: a, Now: c.clock(), Zone: time.Local}
+}
+
+func (c incidentCommand) show(ctx context.Context, id string) error {
+	s, err := c.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	a, err := s.Incident(ctx, id, c.clock())
+	if err != nil {
+		return err
+	}
+	return c.done("", c.shown(a), func(w *safe.Writer) {
+		o := c.outage(a)
+		twice, _ := o.Twice()
+		from, curve, to := o.Curve(40)
+		w.Printf("%s\n%s   %s   %s\n%s %s %s\n%s   %s\n\n", o.Title(), a.ID, o.Count(), o.Taken(), from, curve, to, o.Account(), twice)
+		for _, g := range o.Groups() {
+			w.Printf("%6d  %-26s %12s  %s\n", g.Sum.N, g.True, g.Money(), g.Do)
+		}
+		w.Println("")
+		for _, e := range a.Events {
+			w.Println(eventLine(e, safe.Text{}))
+		}
+		w.Printf("\nindoubt list incident:%s\n", prefix(a.ID, 8))
+	})
+}
+
+// change carries out what a person does with an incident.
+func (c incidentCommand) change(ctx context.Context, verb string, args []string, change ledger.IncidentChange, needs needs, flags *decideFlags) error {
+	s, run, err := holdCommand{c.app}.scoped(ctx, "incident "+verb, args, needs, flags)
+	if err != nil {
+		return err
+	}
+	if flags.until == "now" {
+		change.Until = run.Began()
+	} else if flags.until != "" {
+		if change.Until, err = until(flags.until, run.Began()); err != nil {
+			return err
+		}
+	}
+	change.ChangeID, change.Actor, change.Reason = run.ChangeID(0), run.actor, flags.reason
+	a, err := s.Incident(ctx, change.ID, c.clock())
+	if err != nil {
+		return err
+	}
+	if change.Verb == ledger.IncidentDetached {
+		rec, err := c.read(ctx, s, change.Operation)
+		if err != nil {
+			return err
+		}
+		if change.Operation = rec.Operation.ID; flags.dryRun {
+			_, _, err = change.Apply(a.Incident, rec.Operation, c.clock())
+		}
+		if err != nil {
+			return err
+		}
+	} else if flags.dryRun {
+		if a.Incident, _, err = change.Apply(a.Incident, ledger.Operation{}, c.clock()); err != nil {
+			return err
+		}
+	}
+	effect := effectWouldUpdate
+	switch {
+	case flags.dryRun:
+	case run.Known():
+		effect = effectNoop
+	default:
+		effect = effectUpdated
+		if a.Incident, err = s.ChangeIncident(ctx, change); err != nil {
+			return err
+		}
+	}
+	run.keep(ctx, effect)
+	return c.done(effect, c.asJSON(a), func(w *safe.Writer) {
+		o := c.outage(a)
+		w.Printf("%s  %s: %s, %s\n", prefix(a.ID, 8), effect, o.Title(), o.Taken())
+	})
+}
+
+// incidentJSON is an incident as programs see it.
+type incidentJSON struct {
+	ID         string                     `json:"id"`
+	Name       *string                    `json:"name"`
+	Title      string                     `json:"title"`
+	Scope      string                     `json:"scope"`
+	Phase      ledger.Phase               `json:"phase"`
+	Kinds      []string                   `json:"kinds"`
+	Pipelines  []string                   `json:"pipelines"`
+	Classes    []string                   `json:"error_classes"`
+	Errors     int                        `json:"errors"`
+	Fates      map[ledger.Fate]ledger.Sum `json:"fates"`
+	Account    string                     `json:"account"`
+	Twice      string                     `json:"twice"`
+	OpenedAt   *string                    `json:"opened_at"`
+	FirstAt    *string                    `json:"first_at"`
+	LastAt     *string                    `json:"last_at"`
+	AnsweredAt *string                    `json:"answered_at"`
+	OverAt     *string                    `json:"over_at"`
+	ClosedAt   *string                    `json:"closed_at"`
+	TakenBy    *string                    `json:"taken_by"`
+	TakenUntil *string                    `json:"taken_until"`
+}
+
+func (c incidentCommand) asJSON(a ledger.IncidentAccount) incidentJSON {
+	o := c.outage(a)
+	twice, _ := o.Twice()
+	j := incidentJSON{ID: a.ID, Name: text(a.Name), Title: o.Title().String(), Scope: a.Scope, Phase: a.PhaseAt(o.Now),
+		Kinds: list(a.Kinds), Pipelines: list(a.Pipelines), Classes: list(a.Classes), Errors: a.Errors(), Fates: map[ledger.Fate]ledger.Sum{},
+		Account: o.Account().String(), Twice: twice.String(), OpenedAt: moment(a.OpenedAt), FirstAt: moment(a.FirstAt), LastAt: moment(a.LastAt),
+		AnsweredAt: moment(a.AnsweredAt), OverAt: moment(a.OverAt), ClosedAt: moment(a.ClosedAt)}
+	if by := a.TakenAt(o.Now); by != "" {
+		j.TakenBy, j.TakenUntil = text(by), moment(a.TakenUntil)
+	}
+	for _, f := range ledger.Fates {
+		j.Fates[f] = a.Fates[f]
+	}
+	return j
+}
+
+type incidentGroupJSON struct {
+	Name   string     `json:"name"`
+	True   string     `json:"true"`
+	Do     string     `json:"do"`
+	Filter string     `json:"filter"`
+	Sum    ledger.Sum `json:"sum"`
+}
+
+type minuteJSON struct {
+	At     *string `json:"at"`
+	Errors int     `json:"errors"`
+}
+
+// shown is an incident with its account.
+func (c incidentCommand) shown(a ledger.IncidentAccount) any {
+	out := struct {
+		incidentJSON
+		Groups  []incidentGroupJSON `json:"groups"`
+		Minutes []minuteJSON        `json:"minutes"`
+		Peak    minuteJSON          `json:"peak"`
+		Events  []eventJSON         `json:"events"`
+	}{c.asJSON(a), []incidentGroupJSON{}, []minuteJSON{}, oneMinuteJSON(a.Peak()), eventsJSON(a.Events)}
+	for _, g := range c.outage(a).Groups() {
+		out.Groups = append(out.Groups, incidentGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Sum})
+	}
+	for _, m := range a.Minutes {
+		out.Minutes = append(out.Minutes, oneMinuteJSON(m))
+	}
+	return out
+}
+
+func oneMinuteJSON(m ledger.Minute) minuteJSON { return minuteJSON{moment(m.At), m.N} }

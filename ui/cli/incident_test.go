@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// One outage on the command line: its account, what people do with it, and again
+// under the same key.
+func TestIncident(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 6; n++ {
+		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[:8], 1))
+	}
+	b.now = b.now.Add(10 * time.Second)
+	incidents := func() (all []incidentJSON) {
+		t.Helper()
+		var data struct{ Incidents []incidentJSON }
+		if err := json.Unmarshal(b.json(0, "incident", "list").Data, &data); err != nil {
+			t.Fatal(err)
+		}
+		return data.Incidents
+	}
+	all := incidents()
+	if len(all) != 1 || all[0].Errors != 6 || all[0].Fates[ledger.FateOpen].N != 6 || all[0].Phase != ledger.PhaseGrowing || all[0].Scope != "kind:stripe.charge" {
+		t.Fatalf("%+v", all)
+	}
+	in := all[0].ID[:6]
+	take := []string{"incident", "take", in, "--until", "1h", "--idempotency-key", "T"}
+	for _, c := range []struct {
+		exit   int
+		effect string
+		args   []string
+	}{
+		{0, "would_update", append(slices.Clone(take), "--dry-run")},
+		{0, "updated", take},
+		{0, "noop", take},
+		{8, "", append(slices.Clone(take), "--reason", "x")},
+		{0, "updated", []string{"incident", "name", in, "stripe outage"}},
+		{2, "", []string{"incident", "note", in}},
+		{0, "updated", []string{"incident", "note", in, "--reason", "their status page says 02:40"}},
+		{5, "", []string{"incident", "close", in, "--reason", "over"}},
+		{0, "updated", []string{"incident", "detach", in, id(1), "--reason", "another cause"}},
+		{5, "", []string{"incident", "detach", in, id(1), "--reason", "another cause"}},
+		{3, "", []string{"incident", "show", "ffffff"}},
+		{5, "", []string{"--read-only", "incident", "take", in}},
+		{2, "", []string{"incident", "tkae", in}},
+	} {
+		if a := b.json(c.exit, c.args...); a.Effect != c.effect {
+			t.Errorf("%q: effect %q, want %q", c.args, a.Effect, c.effect)
+		}
+	}
+	b.now = b.now.Add(11 * time.Minute)
+	if got := incidents()[0]; got.Errors != 5 || got.Name == nil || *got.TakenBy != "maya" || got.Phase != ledger.PhaseQuiet {
+		t.Fatalf("%+v", got)
+	}
+	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
+	if _, err := b.open().Expire(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "incident_show.txt", steady([]byte(b.want(0, "incident", "show", in))))
+	if a := b.json(0, "incident", "close", in, "--reason", "over"); a.Effect != "updated" || incidents()[0].Phase != ledger.PhaseClosed {
+		t.Errorf("%+v, %+v", a, incidents())
+	}
+}
