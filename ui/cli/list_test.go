@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 )
 
 // slow is a ledger whose search goes on for ever, a thousand operations at a time.
@@ -45,5 +46,28 @@ func TestSearchStopsWithWhatItFound(t *testing.T) {
 	rows, next, stopped, err := listCommand{a}.pages(ctx, s, []ledger.Tab{ledger.TabAll}, f, listOptions{limit: 5})
 	if err != nil || len(rows) != 1 || next != "all/+++" || !strings.HasPrefix(stopped, "stopped after 3000 operations") {
 		t.Errorf("%d rows, next %q, %q, %v", len(rows), next, stopped, err)
+	}
+}
+
+// atOnce is a ledger that gives records by several ids only.
+type atOnce struct {
+	ledger.Reader
+	asked [][]string
+}
+
+func (s *atOnce) Records(_ context.Context, ids []string) ([]ledger.Record, error) {
+	s.asked = append(s.asked, ids)
+	var recs []ledger.Record
+	for _, id := range ids {
+		recs = append(recs, ledger.Record{Found: true, Operation: ledger.Operation{ID: id}})
+	}
+	return recs, nil
+}
+
+func TestListReadsItsRowsAtOnce(t *testing.T) {
+	s := &atOnce{}
+	all, err := tickets(t.Context(), s, policy.Default(), []ledger.Row{{ID: "b"}, {ID: "a"}, {ID: "c"}})
+	if err != nil || len(s.asked) != 1 || len(all) != 3 || all[0].Record.Operation.ID != "b" || all[2].Record.Operation.ID != "c" {
+		t.Errorf("%d tickets of %q: %v", len(all), s.asked, err)
 	}
 }
