@@ -149,7 +149,10 @@ func (s *handle) strained() string {
 		return s.strain.said
 	}
 	st := sizes(s.path)
-	held := Holders(s.path)
+	var held []string
+	if !s.strain.at.IsZero() { // the first look alone would say nothing, and the system takes up to 10 ms to list its locks
+		held = Holders(s.path)
+	}
 	if s.strain.holders = both(s.strain.holders, held); len(s.strain.holders) > 0 {
 		s.strain.looks++
 	} else {
