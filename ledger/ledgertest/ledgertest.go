@@ -47,6 +47,7 @@ func Run(t *testing.T, open Open) {
 		{"Records", records},
 		{"Reservations", reservations},
 		{"Engines", engines},
+		{"Attendance", attendance},
 		{"OneWrite", oneWrite},
 		{"Recheck", recheck},
 		{"Waiting", waiting},

@@ -31,6 +31,7 @@ type Memory struct {
 	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
 	reserved map[string]time.Time
 	engines  []ledger.Registration
+	present  []ledger.Presence
 	watchers []chan struct{}
 	lead     ledger.Lead
 	info     ledger.Info // of the last step of the clock

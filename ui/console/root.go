@@ -67,6 +67,8 @@ type Root struct {
 	lastName string // of a key
 	matched  bool   // the filter of the start was looked at for an outage
 	leaving  struct{ asked, ready bool }
+
+	attendance attendance
 }
 
 // toast is one sentence about what just happened.
@@ -119,6 +121,8 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	if o.Engine != nil {
 		fo.Engine = o.Engine
 	}
+	m.attendance.told.Console = ledger.NewID()
+	fo.Console = m.attendance.told.Console
 	m.feed = feed.New(ctx, fo)
 	m.feed.Now = m.Now
 	return m, nil
@@ -166,7 +170,9 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		m.table.Height = m.shape(m.w, m.h, len(m.table.Items)).rows
 		m.table.Scroll()
 	case tea.KeyPressMsg:
-		cmd = m.press(msg)
+		if cmd = m.press(msg); (m.dialogs.Top() != nil) != m.attendance.told.Asks {
+			cmd = tea.Batch(cmd, m.attend())
+		}
 	case tea.MouseWheelMsg:
 		cmd = wheel(m, msg.Button)
 	case tea.PasteMsg: // enters text where text is asked for, and presses no key
@@ -193,7 +199,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		if !m.still() {
 			m.table.Calm(m.Now)
 		}
-		cmd = tea.Batch(m.feed.Tick(), m.tick())
+		cmd = tea.Batch(m.feed.Tick(), m.tick(), m.attend())
 	case foundMsg:
 		cmd = m.found(msg)
 	case questionMsg:

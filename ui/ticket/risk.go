@@ -65,6 +65,9 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 	if g := t.Record.OpenGrant(); g != nil {
 		out = append(out, Caution("ALLOWED SEND", "%s may send once until %s; anything written now takes that back", t.Pipeline(), t.at(g.ExpiresAt)))
 	}
+	for _, p := range t.Others {
+		out = append(out, Caution("HERE TOO", "%s", AtIt(p)))
+	}
 	for i, r := range t.Record.Related {
 		switch {
 		case i == most:
@@ -83,6 +86,14 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 		}
 	}
 	return out
+}
+
+// AtIt says what another person does with an operation now.
+func AtIt(p ledger.Presence) safe.Text {
+	if p.Asks {
+		return safe.Say("%s has a dialog open on it", p.Person)
+	}
+	return safe.Say("%s is looking", p.Person)
 }
 
 // Other is another operation on the same thing: what it is, where it stands, whose

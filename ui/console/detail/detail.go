@@ -127,6 +127,9 @@ func (p *page) meant() {
 	if o.Conflict != ledger.NoConflict {
 		p.tell("!", p.Bad, "%s: %s", ticket.Conflict(o.Conflict), o.ConflictNote)
 	}
+	for _, at := range p.t.Others {
+		p.tell("HERE TOO", p.Warn, "%s", ticket.AtIt(at))
+	}
 	p.pair("MEANT", p.t.Title(), ticket.Source(o.Source))
 	if o.Target != "" {
 		p.tell("", p.Text, "on %s", o.Target)

@@ -41,6 +41,8 @@ type Options struct {
 	Shown  Shown
 	Clock  ledger.Clock
 	Zone   *time.Location
+	// Console names this one among those that say what is looked at.
+	Console string
 	// Reopen opens the ledger again after it was lost, where reads finds that it
 	// can be read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
@@ -87,6 +89,7 @@ type Feed struct {
 	judge  ticket.Judge
 	ctx    context.Context
 	briefs map[string]*Brief
+	others []ledger.Presence // people at other consoles
 	seq    int64
 
 	looks     context.Context // ends when another list is read
@@ -376,6 +379,7 @@ func (f *Feed) took(msg Looked) News {
 		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
 	f.Outages = msg.outages
+	f.meet(msg.present)
 	f.Counts, f.Hidden, f.Info, f.Holds, f.seq = msg.counts, msg.hidden, msg.info, msg.holds, msg.seq
 	if msg.health != nil {
 		f.Health, f.Looks = msg.health, msg.looks
@@ -399,6 +403,7 @@ func (f *Feed) tookBriefs(msg briefsMsg) News {
 		return News{}
 	}
 	for id, b := range msg.briefs {
+		b.ticket.Others = at(f.others, id)
 		f.briefs[id] = b
 	}
 	news := News{Drawn: true}

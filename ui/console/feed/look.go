@@ -75,6 +75,7 @@ type Looked struct {
 	outages []ticket.Outage
 	info    ledger.Info
 	holds   []ledger.Hold
+	present []ledger.Presence
 	health  []reconcile.Health
 	looks   bool
 	seq     int64
@@ -130,6 +131,9 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	}
 	if msg.holds, err = store.Holds(ctx, now); err != nil {
 		return fail("read the holds", err)
+	}
+	if msg.present, err = store.Attending(ctx); err != nil {
+		return fail("read who is here", err)
 	}
 	if err := msg.whereTo(ctx, store); err != nil {
 		return fail("read what became of a row", err)
