@@ -7,14 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 	"indoubt/reconcile"
@@ -129,14 +134,16 @@ kinds:
     cost: { duplicate: medium, miss: medium }
 `
 
+// world is a ledger that consoles are opened on.
 type world struct {
 	t     *testing.T
 	path  string
-	store *sqlite.Store
-	ids   []string
+	store ledger.Store
+	open  func() (ledger.Store, error)
 }
 
-func newWorld(t *testing.T) *world {
+// fileWorld is a ledger in a file, which each console opens for itself.
+func fileWorld(t *testing.T) *world {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "payments.db")
 	s, err := sqlite.Create(t.Context(), path, sqlite.Options{})
@@ -144,7 +151,19 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return &world{t: t, path: path, store: s}
+	return &world{t: t, path: path, store: s, open: func() (ledger.Store, error) { return sqlite.Open(context.Background(), path, sqlite.Options{}) }}
+}
+
+// inBubble runs a test with the program in a bubble, where time passes at once. Its
+// ledger is in memory: time stands still while a file is waited for.
+func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Parallel()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // os/signal's own goroutines begin outside
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Minute) }) // until the last tick of a program that has ended
+		s := ledgertest.NewMemory(time.Now, nil)
+		test(t, &world{t: t, store: s, open: func() (ledger.Store, error) { return s, nil }})
+	})
 }
 
 // doubt records an operation whose answer never came.
@@ -172,7 +191,6 @@ func (w *world) doubtUnder(key, kind, title string, never float64) string {
 	if err := w.store.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Title: title, Duplicate: ledger.Cost{Value: 2 * never}, Miss: ledger.Cost{Value: never}, Odds: 0.5, Rank: never / 2, ReadAt: ledger.Never}}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.ids = append(w.ids, id)
 	return id
 }
 
@@ -188,7 +206,7 @@ func (w *world) op(id string) ledger.Operation {
 // options opens a console of its own on the ledger, as another process would.
 func (w *world) options(actor string, e Engine) Options {
 	w.t.Helper()
-	s, err := sqlite.Open(w.t.Context(), w.path, sqlite.Options{})
+	s, err := w.open()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -198,9 +216,7 @@ func (w *world) options(actor string, e Engine) Options {
 		w.t.Fatal(err)
 	}
 	return Options{Store: s, Engine: e, Policy: func() *policy.Policy { return p }, Actor: ledger.Actor{Name: actor}, Theme: "dark", LedgerPath: w.path,
-		Reopen: func(func(ledger.Store) error) (ledger.Store, error) {
-			return sqlite.Open(context.Background(), w.path, sqlite.Options{})
-		}}
+		Reopen: func(func(ledger.Store) error) (ledger.Store, error) { return w.open() }}
 }
 
 // planner plans by the record alone and carries a retry out through the rules.
@@ -222,7 +238,7 @@ func (e *planner) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcil
 
 func TestProgramConfirms(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := fileWorld(t)
 	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
 	term := start(t, 100, 30, w.options("maya", &fakeEngine{}))
 	term.wait("charge cus_1QX")
@@ -248,52 +264,52 @@ func TestProgramConfirms(t *testing.T) {
 }
 
 func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
-	term := start(t, 80, 24, w.options("maya", &planner{store: w.store}))
-	term.wait("charge cus_1QX")
-	term.wait("KNOWN")
-	term.keys("R")
-	term.dialog("RETRY WITHOUT PROOF")
-	term.keys("they asked", "tab", "24000", "tab", "enter")
-	term.wait("one send allowed, waiting for its pipeline")
-	rec, err := w.store.Read(t.Context(), ledger.Locator{ID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g := rec.OpenGrant(); g == nil || g.Actor != "maya" || g.Reason != "they asked" {
-		t.Fatalf("%+v", rec.Grants)
-	}
+	inBubble(t, func(t *testing.T, w *world) {
+		id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
+		term := start(t, 80, 24, w.options("maya", &planner{store: w.store}))
+		term.wait("charge cus_1QX")
+		term.wait("KNOWN")
+		term.keys("R")
+		term.dialog("RETRY WITHOUT PROOF")
+		term.keys("they asked", "tab", "24000", "tab", "enter")
+		term.wait("one send allowed, waiting for its pipeline")
+		rec, err := w.store.Read(t.Context(), ledger.Locator{ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := rec.OpenGrant(); g == nil || g.Actor != "maya" || g.Reason != "they asked" {
+			t.Fatalf("%+v", rec.Grants)
+		}
+	})
 }
 
 func TestI7_TwoConsolesDecideOneOperation(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
-	maya, sam := start(t, 80, 24, w.options("maya", &fakeEngine{})), start(t, 80, 24, w.options("sam", &fakeEngine{}))
-	maya.wait("charge cus_1QX")
-	maya.wait("KNOWN")
-	sam.wait("KNOWN")
-	maya.keys("X")
-	maya.dialog("It did not land?")
-	maya.keys("none there", "tab")
-	sam.keys("C")
-	sam.dialog("It landed?")
-	sam.keys("ch_1", "tab", "tab", "enter")
-	sam.wait("recorded as landed")
-	maya.wait("IT MOVED: now landed")
-	maya.wait("by sam")
-	maya.keys("enter")
-	maya.wait("it moved")
-	if o := w.op(id); o.State != ledger.Committed || o.Actor != "sam" {
-		t.Fatalf("%+v", o)
-	}
+	inBubble(t, func(t *testing.T, w *world) {
+		id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
+		maya, sam := start(t, 80, 24, w.options("maya", &fakeEngine{})), start(t, 80, 24, w.options("sam", &fakeEngine{}))
+		maya.wait("charge cus_1QX")
+		maya.wait("KNOWN")
+		sam.wait("KNOWN")
+		maya.keys("X")
+		maya.dialog("It did not land?")
+		maya.keys("none there", "tab")
+		sam.keys("C")
+		sam.dialog("It landed?")
+		sam.keys("ch_1", "tab", "tab", "enter")
+		sam.wait("recorded as landed")
+		maya.wait("IT MOVED: now landed")
+		maya.wait("by sam")
+		maya.keys("enter")
+		maya.wait("it moved")
+		if o := w.op(id); o.State != ledger.Committed || o.Actor != "sam" {
+			t.Fatalf("%+v", o)
+		}
+	})
 }
 
 func TestProgramShowsAForeignCommitWithoutAKey(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := fileWorld(t)
 	w.doubt("legacy.charge", "first one", 10)
 	term := start(t, 80, 24, w.options("maya", &fakeEngine{}))
 	term.wait("first one")
@@ -303,7 +319,7 @@ func TestProgramShowsAForeignCommitWithoutAKey(t *testing.T) {
 
 func TestI11_ProgramWritesNoHostileByte(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := fileWorld(t)
 	const key = "k\x1b]52;c;eA==\x07\nrm\u202e"
 	w.doubtUnder(key, "mail.send", "keyed", 1000)
 	payloads := []string{"\x1b]52;c;ZXZpbA==\x07", "\x1b[2Jcleared", "\x1b]0;unterminated", "over\rwritten", "pay \u202e0001$", "c1 \u009b31m"}
@@ -344,21 +360,21 @@ func TestI11_ProgramWritesNoHostileByte(t *testing.T) {
 }
 
 func TestProgramSurvivesEverySize(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for i := range 40 {
-		w.doubt("legacy.charge", fmt.Sprintf("charge %d", i), float64(i))
-	}
-	for _, size := range [][2]int{{1, 1}, {5, 2}, {20, 6}, {200, 60}} {
-		term := start(t, size[0], size[1], w.options("maya", &fakeEngine{}))
-		time.Sleep(50 * time.Millisecond)
-		term.keys("j", "enter", "esc", "C", "esc", "?", "esc", "q")
-	}
+	inBubble(t, func(t *testing.T, w *world) {
+		for i := range 40 {
+			w.doubt("legacy.charge", fmt.Sprintf("charge %d", i), float64(i))
+		}
+		for _, size := range [][2]int{{1, 1}, {5, 2}, {20, 6}, {200, 60}} {
+			term := start(t, size[0], size[1], w.options("maya", &fakeEngine{}))
+			time.Sleep(50 * time.Millisecond)
+			term.keys("j", "enter", "esc", "C", "esc", "?", "esc", "q")
+		}
+	})
 }
 
 func TestProgramOutlivesItsLedger(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := fileWorld(t)
 	w.doubt("legacy.charge", "charge cus_1QX", 12000)
 	o := w.options("maya", &fakeEngine{})
 	broken := &breaking{Store: o.Store}
