@@ -171,7 +171,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 	}
 	if c.Pricing != nil { // after the change, which outdates the prices there were
-		if err := tx.price(*c.Pricing, ms(rec.Now)); err != nil || after.State != ledger.Uncertain {
+		if err := tx.price(*c.Pricing, ms(rec.Now), after); err != nil || after.State != ledger.Uncertain {
 			return applied, err
 		}
 		return applied, tx.doubts([]ledger.Pricing{*c.Pricing})

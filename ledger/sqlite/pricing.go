@@ -45,7 +45,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	return s.write(ctx, func(tx *tx) error {
 		now := ms(s.now())
 		for _, p := range prices {
-			if err := tx.price(p, now); err != nil {
+			if err := tx.price(p, now, ledger.Operation{ID: p.OperationID}); err != nil {
 				return err
 			}
 		}
@@ -53,7 +53,9 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	})
 }
 
-func (tx *tx) price(p ledger.Pricing, now int64) error {
+// price writes a price beside operation o. One that has its names keeps them without
+// a statement, which would set off triggers and takes long to prepare.
+func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation) error {
 	n, err := tx.reprice(p, now)
 	if err == nil && n == 0 {
 		// It has moved or left the list, or is in flight and was not worth a price before.
@@ -61,7 +63,7 @@ func (tx *tx) price(p ledger.Pricing, now int64) error {
 			n, err = tx.reprice(p, now)
 		}
 	}
-	if err != nil || n == 0 || p.Title == "" && p.Target == "" {
+	if err != nil || n == 0 || (p.Title == "" || o.Title != "") && (p.Target == "" || o.Target != "") {
 		return err
 	}
 	// A plain-SQL writer names nothing: the policy's words stay with the operation
