@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/reconcile"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/table"
@@ -79,6 +80,8 @@ func pressOutage(m *Root, name string) (tea.Cmd, bool) {
 		return m.carry(ask.Copy{What: "page of this outage", Text: o.Markdown()}), true
 	case "R", "A", "P":
 		return actOnGroup(m, o, m.byKey[name]), true
+	case "c":
+		return checkGroup(m, o), true
 	default:
 		return nil, false
 	}
@@ -104,11 +107,17 @@ const groupAtMost = 10_000
 // actOnGroup asks about all operations of the group under the cursor, each judged by
 // itself, with a reason that the outage suggests.
 func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
+	if k.verb == ticket.Retry {
+		m.incident.Go(o, "R") // the only group that it is for
+	}
 	g, c := m.incident.Chosen(o), m.desk()
 	c.Outage = nil
 	switch why := m.why(&binding{acts: true}, c); {
 	case !why.Empty():
 		m.warn("%s is off: %s", k.show, why)
+		return nil
+	case k.verb == ticket.Retry && g.Key != "R":
+		m.warn("R is off: nothing of this outage is known not to have landed")
 		return nil
 	case g.Tone == ticket.Good:
 		m.warn("%s is off: there is nothing to do about these", k.show)
@@ -117,15 +126,59 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 		m.warn("R is off: nothing can be sent from this console")
 		return nil
 	}
-	f, err := ledger.ParseFilter(g.Filter)
-	if err != nil {
-		m.warn("%s", err)
+	return m.freeze(k.verb, rowsOf(m, g, groupAtMost), o.Reason().String())
+}
+
+// checkAtMost is how many operations one key checks at once.
+const checkAtMost = 50
+
+// checkGroup makes one check of each operation of the group under the cursor.
+func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
+	g, engine, ctx, closed := m.incident.Chosen(o), m.o.Engine, m.ctx, m.feed.Closed(m.o.ReadOnly)
+	switch {
+	case closed != "":
+		m.warn("c is off: %s", closed)
+		return nil
+	case engine == nil:
+		m.warn("c is off: nothing is checked from this console")
+		return nil
+	case g.Tone == ticket.Good:
+		m.warn("c is off: there is nothing to do about these")
 		return nil
 	}
-	store, tab, now := m.feed.Store, g.Tab, m.Now
-	return m.freeze(k.verb, func(ctx context.Context) (marked []table.Mark, err error) {
-		for after := ""; len(marked) < groupAtMost; {
-			page, err := store.Page(ctx, ledger.Query{Tab: tab, Filter: f, Order: ledger.OrderLoss, Now: now, After: after, Limit: 500})
+	rows, title := rowsOf(m, g, checkAtMost), o.Title()
+	m.say("checking %d", min(g.Sum.N, checkAtMost))
+	return func() tea.Msg {
+		marked, err := rows(ctx)
+		found := map[ledger.Verdict]int{}
+		for _, row := range marked {
+			if err != nil {
+				break
+			}
+			var r reconcile.ReadResult
+			r, err = engine.ReadNow(ctx, row.ID)
+			found[r.Read.Verdict]++
+		}
+		said := safe.Say("checked %d", len(marked))
+		for _, v := range []ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive} {
+			if n := found[v]; n > 0 {
+				said = safe.Say("%s · %d %s", said, n, ticket.VerdictWord(v))
+			}
+		}
+		return doneMsg{what: said, title: title, err: err}
+	}
+}
+
+// rowsOf reads the operations of a group, at most so many.
+func rowsOf(m *Root, g *ticket.Group, most int) func(context.Context) ([]table.Mark, error) {
+	store, tab, now, text := m.feed.Store, g.Tab, m.Now, g.Filter
+	return func(ctx context.Context) (marked []table.Mark, err error) {
+		f, err := ledger.ParseFilter(text)
+		if err != nil {
+			return nil, err
+		}
+		for after := ""; len(marked) < most; {
+			page, err := store.Page(ctx, ledger.Query{Tab: tab, Filter: f, Order: ledger.OrderLoss, Now: now, After: after, Limit: min(most-len(marked), 500)})
 			if err != nil {
 				return nil, fmt.Errorf("read the operations of the outage: %w", err)
 			}
@@ -137,7 +190,7 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 			}
 		}
 		return marked, nil
-	}, o.Reason().String())
+	}
 }
 
 // onIt is how long a person is on an outage without saying so again.

@@ -91,7 +91,9 @@ func TestAFilterOpensItsOutage(t *testing.T) {
 func TestOneKeyForAGroup(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	b.keys("P").shows("Park 12", "12 of 12").keys("esc")
-	b.keys("j", "j", "P").shows("P is off: there is nothing to do about these")
+	b.keys("R").shows("Retry: nothing fits", "without proof").keys("esc") // they are on the word of sam
+	b.keys("j", "c").shows("checked 3 · 3 cannot tell")
+	b.keys("j", "P").shows("P is off: there is nothing to do about these")
 	if strings.Contains(b.screen(), "marked") {
 		t.Error("marks are left")
 	}

@@ -120,7 +120,7 @@ func (m *Root) hints() (looks, acts string) {
 		return out.String()
 	}
 	if o := outageAt(m); m.screen == onIncident && o != nil {
-		looks = outageHints(m, "↵ rows", "W I am on it", "y copy the page", "n next", "/ filter", "? help", "esc back")
+		looks = outageHints(m, "↵ rows", "c check these", "W I am on it", "y copy the page", "n next", "/ filter", "? help", "esc back")
 		if c.Closed == "" {
 			return looks, outageHints(m, "R send the group", "A abandon", "P park", "N note", "H hold")
 		}

@@ -158,6 +158,9 @@ func (o Outage) Groups() (out []Group) {
 // Landed is what is known of what needs a person, in the column LANDED?.
 func (o Outage) Landed() safe.Text {
 	var no, look int
+	if o.Needs().N == 0 {
+		return safe.Say("%d …", o.Fates[ledger.FateOpen].N)
+	}
 	for _, g := range o.Groups() {
 		switch {
 		case g.Name == string(ledger.Duplicate):

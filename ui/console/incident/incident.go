@@ -34,6 +34,15 @@ func (v *View) Move(o *ticket.Outage, n int) {
 	v.At = min(max(v.At+n, 0), max(len(o.Groups())-1, 0))
 }
 
+// Go puts the cursor on the group that a key is for.
+func (v *View) Go(o *ticket.Outage, key string) {
+	for i, g := range o.Groups() {
+		if g.Key == key {
+			v.At = i
+		}
+	}
+}
+
 // Lines draws the view into at most h lines of w cells. What there is no room for is
 // left out from below.
 func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency string, w, h int) []string {

@@ -47,7 +47,9 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 		case "clock":
 			text = o.Phase()
 		case "do":
-			p, text = paint.Strong, safe.Say("open")
+			if p, text = paint.Strong, safe.Say("open"); needs.N == 0 {
+				p, text = paint.Text, safe.Say("wait")
+			}
 		}
 		if c.right {
 			out += p.Render(draw.Right(text.String(), c.room))
@@ -73,8 +75,11 @@ func first(names []string) string {
 
 // amount is a sum as a cell: money, else how many costs are words.
 func amount(money float64, words int) safe.Text {
-	if money == 0 && words > 0 {
+	switch {
+	case money == 0 && words > 0:
 		return safe.Say("%d words", words)
+	case money == 0:
+		return safe.Say("–")
 	}
 	return safe.Of(ticket.Cost(ledger.Cost{Value: money}))
 }
