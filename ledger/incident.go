@@ -299,16 +299,24 @@ func (f Fault) gather(j *Joining, r Recent) {
 		in := Incident{ID: DeriveID(r.Operation, "incident"), Scope: f.Burst.Scope, Gap: f.Burst.Gap, FirstAt: burst[0].At}
 		for _, w := range burst {
 			in = in.grow(w)
-			if w.Operation != r.Operation {
+		}
+		j.Recent = nil
+		for _, w := range together { // those near the burst are of it
+			switch {
+			case !in.takes(w.At):
+				j.Recent = append(j.Recent, w)
+				continue
+			case w.Operation != r.Operation:
 				j.Earlier = append(j.Earlier, w)
 			}
+			in = in.grow(w)
 		}
-		j.Incident, j.Opened, j.Joins, j.Recent = &in, true, JoinedAsError, nil
+		j.Incident, j.Opened, j.Joins = &in, true, JoinedAsError
 		return
 	}
 	// Those that came last stay: they are near in time, in whichever direction old
 	// ones are looked at.
-	j.Recent = waiting[max(0, len(waiting)-f.Burst.Errors+1):]
+	j.Recent = waiting[max(0, len(waiting)-4*f.Burst.Errors):]
 }
 
 // grow is the incident with one more error.

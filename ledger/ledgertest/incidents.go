@@ -68,7 +68,7 @@ func incidents(t *testing.T, open Open) {
 
 	refused := fail("refused before", ledger.OutcomeFailed)
 	alone := fail("alone", ledger.OutcomeUncertain)
-	d.clock.Advance(6 * time.Minute)
+	d.clock.Advance(11 * time.Minute)
 	var ops []ledger.Operation
 	for _, key := range []string{"a", "b", "c"} {
 		ops = append(ops, fail(key, ledger.OutcomeUncertain))

@@ -58,7 +58,7 @@ func (k *outages) concerned(o ledger.Operation, f ledger.Fault) *ledger.Incident
 		return append(of, nil)[0]
 	}
 	for _, in := range slices.Backward(of) {
-		if in.ClosedAt.IsZero() && in.LastAt.Add(in.Gap).After(f.At) {
+		if in.ClosedAt.IsZero() && in.LastAt.After(f.At.Add(-f.Burst.Gap)) {
 			return in
 		}
 	}

@@ -123,7 +123,7 @@ func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, e
 	if err != nil || in == nil || f.Refused || !f.At.Before(in.FirstAt) {
 		return in, err
 	}
-	return of(`i.scope = ?1 AND i.last_at + i.gap_ms > ?2 AND i.closed_at = 0 ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, ms(f.At))
+	return of(`i.scope = ? AND i.last_at > ? AND i.closed_at = 0 ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, ms(f.At.Add(-f.Burst.Gap)))
 }
 
 // open writes down a new incident, and that the errors before this one belong to it.
@@ -198,6 +198,10 @@ const fresh = `fresh (kind, at) AS MATERIALIZED (
 const answered = `coalesce(CASE WHEN i.answered_at > i.last_at THEN i.answered_at END,
 	(SELECT max(f.at) FROM json_each(i.kinds) k CROSS JOIN fresh f ON f.kind = k.value WHERE f.at > i.last_at), 0)`
 
+// growing selects incidents that are over and not written down as that, at ?1.
+const growing = `WITH ` + fresh + ` SELECT * FROM (SELECT ` + incidentColumns + `, ` + answered + ` AS answered FROM incidents i INDEXED BY incidents_growing
+	     WHERE i.closed_at = 0 AND i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1) WHERE answered > 0`
+
 // ended writes down which incidents are over.
 func (s *handle) ended(ctx context.Context, now time.Time) error {
 	over, err := collect(outside{ctx, s}, func(rows *sql.Rows) (in ledger.Incident, err error) {
@@ -205,8 +209,7 @@ func (s *handle) ended(ctx context.Context, now time.Time) error {
 		in, err = scanIncident(rows.Scan, &answered)
 		in.AnsweredAt = at(answered)
 		return in, err
-	}, `WITH `+fresh+` SELECT * FROM (SELECT `+incidentColumns+`, `+answered+` AS answered FROM incidents i INDEXED BY incidents_growing
-	     WHERE i.closed_at = 0 AND i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1) WHERE answered > 0`, ms(now))
+	}, growing, ms(now))
 	if err != nil || len(over) == 0 {
 		return err
 	}

@@ -100,6 +100,18 @@ func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 	}
 }
 
+// Incidents are listed, looked at and found over without reading the ledger.
+func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
+	s, _ := openTest(t)
+	for name, query := range map[string]string{"list": listIncidents, "one": oneIncident, "groups": incidentGroups, "over": growing} {
+		for _, step := range plan(t, s, query, ms(time.Now()), 5, "x") {
+			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|f|i|k|fresh|\(subquery.*|json_each.*|(incidents|operations) USING INDEX (incidents_\w+|operations_resolved))\b`).MatchString(scan) {
+				t.Errorf("%s: %s", name, step)
+			}
+		}
+	}
+}
+
 // What is to be marked is found without reading the ledger.
 func TestRulesOfKindsAreFoundByTheirIndex(t *testing.T) {
 	s, _ := openTest(t)

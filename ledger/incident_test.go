@@ -1,0 +1,153 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+var noon = time.UnixMilli(1_790_000_000_000).UTC()
+
+// Errors join by when they came, in whatever order they are told of.
+func TestFaultJoins(t *testing.T) {
+	of := func(minutes ...float64) (out []float64) { return minutes }
+	for _, c := range []struct {
+		name      string
+		at        []float64 // minutes, in the order they are told
+		want      []int     // operations of each incident
+		waiting   int
+		burst     Burst
+		refusedAt float64
+		refused   bool // joins
+	}{
+		{name: "too few", at: of(0, 1, 2, 3), waiting: 4},
+		{name: "five within five minutes", at: of(0, 1, 2, 3, 5), want: []int{5}},
+		{name: "five in more than that", at: of(0, 1, 2, 3, 5.1), waiting: 5},
+		{name: "one before them", at: of(0, 4, 5, 6, 7, 8), want: []int{6}},
+		{name: "one long before them", at: of(-11, 4, 5, 6, 7, 8), want: []int{5}, waiting: 1},
+		{name: "they wait, but not all for ever", at: of(0, 9, 18, 27, 36, 45, 54, 63, 72, 81, 90, 99, 108, 117, 126, 135, 144, 153, 162, 171, 180, 189), waiting: 20},
+		{name: "it goes on", at: of(0, 1, 2, 3, 4, 13, 22), want: []int{7}},
+		{name: "the gap ends it", at: of(0, 1, 2, 3, 4, 14), want: []int{5}, waiting: 1},
+		{name: "another outage", at: of(0, 1, 2, 3, 4, 20, 21, 22, 23, 24), want: []int{5, 5}},
+		{name: "told backwards", at: of(24, 23, 22, 21, 20, 4, 3, 2, 1, 0), want: []int{5, 5}},
+		{name: "one that is found out late", at: of(0, 1, 2, 3, 4, -9), want: []int{6}},
+		{name: "as the policy says", at: of(0, 1), want: []int{2}, burst: Burst{Errors: 2}},
+		{name: "a refusal while it grows", at: of(0, 1, 2, 3, 4), want: []int{5}, refusedAt: 13, refused: true},
+		{name: "a refusal later", at: of(0, 1, 2, 3, 4), want: []int{5}, refusedAt: 14},
+		{name: "a refusal before there is one", at: of(0, 1), waiting: 2, refusedAt: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var incidents []Incident
+			var recent []Recent
+			members := map[string][]string{}
+			fault := func(id string, f Fault) Membership {
+				f.Burst = c.burst.Of("pay")
+				var in *Incident
+				for i := range incidents {
+					if incidents[i].takes(f.At) {
+						in = &incidents[i]
+					}
+				}
+				j := f.Join(Operation{ID: id, Kind: "pay"}, in, recent)
+				if recent = j.Recent; j.Incident == nil {
+					return j.Joins
+				}
+				if i := slices.IndexFunc(incidents, func(in Incident) bool { return in.ID == j.Incident.ID }); i >= 0 {
+					incidents[i] = *j.Incident
+				} else {
+					incidents = append(incidents, *j.Incident)
+				}
+				for _, e := range j.Earlier {
+					members[j.Incident.ID] = append(members[j.Incident.ID], e.Operation)
+				}
+				if j.Joins == JoinedAsError {
+					members[j.Incident.ID] = append(members[j.Incident.ID], id)
+				}
+				return j.Joins
+			}
+			for i, m := range c.at {
+				fault(fmt.Sprint(i), Fault{At: noon.Add(time.Duration(m * float64(time.Minute)))})
+			}
+			var got []int
+			for _, in := range incidents {
+				got = append(got, len(members[in.ID]))
+			}
+			if !slices.Equal(got, c.want) || len(recent) != c.waiting {
+				t.Errorf("incidents of %v, %d waiting; want %v, %d", got, len(recent), c.want, c.waiting)
+			}
+			if c.refusedAt > 0 {
+				if joins := fault("refused", Fault{At: noon.Add(time.Duration(c.refusedAt * float64(time.Minute))), Refused: true}); (joins == JoinedAsRefusal) != c.refused {
+					t.Errorf("the refusal joins: %q", joins)
+				}
+			}
+		})
+	}
+}
+
+// An operation is in one incident for life, and its errors move no other.
+func TestFaultOfAMember(t *testing.T) {
+	in := Incident{ID: "i", Scope: "kind:pay", Kinds: []string{"pay"}, Gap: 10 * time.Minute, FirstAt: noon, LastAt: noon}
+	for _, c := range []struct {
+		name  string
+		o     Operation
+		after time.Duration
+		grows bool
+	}{
+		{"while it grows", Operation{ID: "o", Kind: "pay", Incident: "i"}, time.Minute, true},
+		{"when it is over", Operation{ID: "o", Kind: "pay", Incident: "i"}, time.Hour, false},
+		{"of another", Operation{ID: "o", Kind: "pay", Incident: "other"}, time.Minute, false},
+	} {
+		j := Fault{Burst: Burst{Errors: 1}.Of("pay"), At: noon.Add(c.after)}.Join(c.o, &in, nil)
+		if j.Joins != "" || j.Opened || (j.Incident != nil) != c.grows || j.Incident != nil && !j.Incident.LastAt.Equal(noon.Add(c.after)) {
+			t.Errorf("%s: %+v", c.name, j)
+		}
+	}
+}
+
+func TestPhases(t *testing.T) {
+	in := Incident{Gap: 10 * time.Minute, FirstAt: noon, LastAt: noon}
+	with := func(change func(*Incident)) Incident { i := in; change(&i); return i }
+	for _, c := range []struct {
+		in    Incident
+		after time.Duration
+		want  Phase
+	}{
+		{in, 9 * time.Minute, PhaseGrowing},
+		{in, 10 * time.Minute, PhaseQuiet},
+		{with(func(i *Incident) { i.AnsweredAt = noon }), time.Hour, PhaseQuiet},
+		{with(func(i *Incident) { i.AnsweredAt = noon.Add(time.Second) }), 9 * time.Minute, PhaseGrowing},
+		{with(func(i *Incident) { i.AnsweredAt = noon.Add(time.Second) }), time.Hour, PhaseOver},
+		{with(func(i *Incident) { i.OverAt = noon.Add(time.Hour) }), 2 * time.Hour, PhaseOver},
+		{with(func(i *Incident) { i.ClosedAt = noon.Add(time.Hour) }), 2 * time.Hour, PhaseClosed},
+	} {
+		if got := c.in.PhaseAt(noon.Add(c.after)); got != c.want {
+			t.Errorf("%+v is %s after %s, want %s", c.in, got, c.after, c.want)
+		}
+	}
+}
+
+func TestFates(t *testing.T) {
+	for _, c := range []struct {
+		o       Operation
+		granted bool
+		want    Fate
+	}{
+		{Operation{State: Pending}, false, FateOpen},
+		{Operation{State: Uncertain}, true, FateOpen},
+		{Operation{State: Committed}, false, FateLanded},
+		{Operation{State: Committed, Conflict: MismatchConflict}, false, FateOpen},
+		{Operation{State: Committed, Conflict: Duplicate}, false, FateOpen},
+		{Operation{State: Abandoned}, false, FateLeft},
+		{Operation{State: Abandoned, Conflict: Contradiction}, false, FateOpen},
+		{Operation{State: Failed, Doubted: true, Joined: JoinedAsError}, false, FateNotLanded},
+		{Operation{State: Failed, Doubted: true, Joined: JoinedAsError}, true, FateOpen},
+		{Operation{State: Failed, Joined: JoinedAsError}, false, FateNotLanded},
+		{Operation{State: Failed, Joined: JoinedAsRefusal}, false, FateRefused},
+		{Operation{State: Failed, Joined: JoinedAsRefusal, Doubted: true}, false, FateNotLanded},
+	} {
+		if got := c.o.Fate(c.granted); got != c.want {
+			t.Errorf("%+v, granted %t: %s, want %s", c.o, c.granted, got, c.want)
+		}
+	}
+}

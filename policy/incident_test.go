@@ -1,0 +1,41 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// What a kind says goes before its downstream, and that before the defaults.
+func TestBursts(t *testing.T) {
+	p, err := Parse("policy.yaml", []byte(`
+version: 1
+defaults: { incident: { errors: 7, gap: 20m } }
+downstreams:
+  stripe: { incident: { errors: 3, within: 1m } }
+kinds:
+  own: { downstream: stripe, incident: { errors: 2 } }
+  theirs: { downstream: stripe }
+  "mail.*": { }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string]ledger.Burst{
+		"own":       {Scope: "downstream:stripe", Errors: 2, Within: time.Minute, Gap: 20 * time.Minute},
+		"theirs":    {Scope: "downstream:stripe", Errors: 3, Within: time.Minute, Gap: 20 * time.Minute},
+		"mail.send": {Scope: "kind:mail.send", Errors: 7, Within: 5 * time.Minute, Gap: 20 * time.Minute},
+		"other":     {Scope: "kind:other", Errors: 7, Within: 5 * time.Minute, Gap: 20 * time.Minute},
+	} {
+		if got := p.Kind(kind).Burst(); got != want {
+			t.Errorf("%s: %+v, want %+v", kind, got, want)
+		}
+	}
+	for _, wrong := range []string{"errors: 0", "errors: 101", "gap: 0s", "within: 10ms", "more: 1"} {
+		if _, err := Parse("policy.yaml", []byte("version: 1\ndefaults: { incident: { "+wrong+" } }\n")); err == nil || !strings.Contains(err.Error(), "policy.yaml:2") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
