@@ -219,6 +219,14 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// New reports whether an operation was begun within the filter's `since:`; never
+// without one.
+func (f Filter) New(r Row, now time.Time) bool {
+	return slices.ContainsFunc(f.Terms, func(t Term) bool {
+		return t.Field == "since" && !t.Not && now.Sub(r.CreatedAt) < t.Age
+	})
+}
+
 // Match reports whether a row satisfies every term at now. A store's own
 // selection must agree with it.
 func (f Filter) Match(r Row, now time.Time) bool {

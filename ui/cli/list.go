@@ -103,7 +103,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		}
 	}
 	print := func(w *safe.Writer) {
-		writeTable(w, all, c.width())
+		writeTable(w, all, filter, c.width())
 		fmt.Fprintln(w, below)
 	}
 	if stopped != "" {

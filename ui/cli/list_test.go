@@ -5,9 +5,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // slow is a ledger whose search goes on for ever, a thousand operations at a time.
@@ -69,5 +72,26 @@ func TestListReadsItsRowsAtOnce(t *testing.T) {
 	all, err := tickets(t.Context(), s, policy.Default(), []ledger.Row{{ID: "b"}, {ID: "a"}, {ID: "c"}})
 	if err != nil || len(s.asked) != 1 || len(all) != 3 || all[0].Record.Operation.ID != "b" || all[2].Record.Operation.ID != "c" {
 		t.Errorf("%d tickets of %q: %v", len(all), s.asked, err)
+	}
+}
+
+// With since: what was begun since is told from what is only still open.
+func TestTheListMarksWhatIsNew(t *testing.T) {
+	now := time.Date(2026, 7, 14, 3, 6, 40, 0, time.UTC)
+	row := func(id string, ago time.Duration) ticket.Ticket {
+		return ticket.Ticket{Row: ledger.Row{ID: id, Kind: "pay", State: ledger.Committed, CreatedAt: now.Add(-ago)}, Now: now, Zone: time.UTC}
+	}
+	for text, want := range map[string][]string{"since:30m": {"NEW", "•", "–"}, "": {"STATE", "committed", "committed"}} {
+		f, err := ledger.ParseFilter(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		writeTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0)
+		for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+			if got := strings.Fields(line)[2]; got != want[i] {
+				t.Errorf("%q, line %d says %q, want %q", text, i, got, want[i])
+			}
+		}
 	}
 }

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"indoubt/ledger"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -26,7 +28,7 @@ const whole = 1000
 
 // columnsFor are the columns at a width; 0 is no terminal. What has a short form
 // takes it where the console does.
-func columnsFor(width int) []column {
+func columnsFor(width int, f ledger.Filter) []column {
 	landed, do := whole, whole
 	switch {
 	case width >= 108:
@@ -34,7 +36,7 @@ func columnsFor(width int) []column {
 	case width > 0:
 		landed, do = 7, 10
 	}
-	return []column{
+	all := []column{
 		{head: "ID@VERSION", cell: nil}, // as short as the terminal needs it; see writeTable
 		{head: "AGE", right: true, cell: func(v ticket.Ticket) safe.Text { return safe.Of(ticket.Age(v.Age())) }},
 		{head: "STATE", drop: 3, cell: func(v ticket.Ticket) safe.Text { return safe.Of(string(v.State())) }},
@@ -47,16 +49,25 @@ func columnsFor(width int) []column {
 		{head: "CLOCK", drop: 4, cell: func(v ticket.Ticket) safe.Text { text, _ := v.Clock(); return text }},
 		{head: "DO", drop: 2, cell: func(v ticket.Ticket) safe.Text { return v.Do(do) }},
 	}
+	if slices.ContainsFunc(f.Terms, func(t ledger.Term) bool { return t.Field == "since" }) {
+		all = slices.Insert(all, 2, column{head: "NEW", cell: func(v ticket.Ticket) safe.Text {
+			if f.New(v.Row, v.Now) {
+				return safe.Say("•")
+			}
+			return safe.Text{}
+		}})
+	}
+	return all
 }
 
 // writeTable prints the views as an aligned table. Without a width (no
 // terminal) nothing is cut and ids are whole, so that a pipe can use them.
-func writeTable(w *safe.Writer, all []ticket.Ticket, width int) {
+func writeTable(w *safe.Writer, all []ticket.Ticket, f ledger.Filter, width int) {
 	if len(all) == 0 {
 		return
 	}
 	ids := shortIDs(all, width > 0)
-	use := columnsFor(width)
+	use := columnsFor(width, f)
 	rows := cells(use, all, ids)
 	for drop := 6; width > 0 && drop > 0 && needed(use, rows, 16) > width; drop-- {
 		kept := make([]column, 0, len(use))

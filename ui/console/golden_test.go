@@ -55,7 +55,8 @@ func TestGoldenScreens(t *testing.T) {
 		sizes [][2]int
 	}{
 		{"needs_you", nil, append(sizes, [2]int{40, 10}, [2]int{200, 50})},
-		{"hidden", []string{"/", "s", "i", "g", "n", "enter"}, append(sizes[:1:1], [2]int{40, 10})},
+		{"hidden", []string{"/", "s", "i", "g", "n", "enter"}, append(sizes, [2]int{40, 10})},
+		{"help_word", []string{"?", "/", "s", "a", "i", "d"}, append(sizes[:1:1], [2]int{40, 10})},
 		{"charge", []string{"j"}, sizes},
 		{"charge_full", []string{"j", "enter"}, sizes},
 		{"twice", []string{"enter"}, sizes},
@@ -64,7 +65,7 @@ func TestGoldenScreens(t *testing.T) {
 		{"settled", []string{"4"}, sizes[:2]},
 		{"all", []string{"0"}, sizes},
 		{"retry_proven", []string{"j", "j", "j", "R"}, sizes[:1]},
-		{"retry_risk", []string{"j", "R"}, sizes[:2]},
+		{"retry_risk", []string{"j", "R"}, append(sizes, [2]int{40, 10})},
 		{"confirm", []string{"j", "C"}, sizes[:1]},
 		{"deny", []string{"j", "X"}, sizes[:1]},
 		{"abandon", []string{"j", "A"}, sizes[:1]},
@@ -73,7 +74,7 @@ func TestGoldenScreens(t *testing.T) {
 		{"hold", []string{"j", "H"}, sizes[:1]},
 		{"what_can_i_do", []string{"j", "a"}, sizes[:2]},
 		{"what_can_i_do_marked", []string{"j", "space", "space", "/", "s", "m", "s", "enter", "a"}, sizes[:1]},
-		{"marks_unseen", []string{"j", "space", "space", "/", "s", "m", "s", "enter", "P"}, sizes[:1]},
+		{"marks_unseen", []string{"j", "space", "space", "/", "s", "m", "s", "enter", "P"}, append(sizes[:1:1], [2]int{160, 48})},
 		{"copy", []string{"j", "y"}, sizes[:1]},
 		{"help", []string{"?"}, sizes},
 		{"filter", []string{"/", "k", "i"}, sizes[:1]},

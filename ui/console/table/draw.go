@@ -174,7 +174,7 @@ func (l *Table) signs(s *feed.Row, t ticket.Ticket, how look) (flag, mark string
 	if t.Row.Conflict != ledger.NoConflict {
 		flag = "!"
 	}
-	if l.isNew(t) {
+	if l.Filter.New(t.Row, t.Now) {
 		mark = "•"
 	}
 	if _, on := l.Marks[s.ID]; on {
@@ -184,13 +184,6 @@ func (l *Table) signs(s *feed.Row, t ticket.Ticket, how look) (flag, mark string
 		mark = "+"
 	}
 	return flag, mark
-}
-
-// isNew reports whether a row was begun within the filter's `since:`.
-func (l *Table) isNew(t ticket.Ticket) bool {
-	return slices.ContainsFunc(l.Filter.Terms, func(x ledger.Term) bool {
-		return x.Field == "since" && !x.Not && t.Now.Sub(t.Row.CreatedAt) < x.Age
-	})
 }
 
 // Lines draws the visible rows, exactly h lines of w cells; see is what is known
