@@ -76,7 +76,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		if !ascii(t.Value) {
 			return ""
 		}
-		mark := b.bind("%" + likeEscaper.Replace(t.Value) + "%")
+		mark := b.pattern("%" + likeEscaper.Replace(t.Value) + "%")
 		for i, c := range columns {
 			columns[i] = fmt.Sprintf(`%s LIKE %s ESCAPE '\'`, p.words(c), mark)
 		}
@@ -91,7 +91,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		if p != &inHot || !ascii(part) {
 			return ""
 		}
-		return "h.search GLOB " + b.bind("*"+globEscaper.Replace(strings.ToLower(part))+"*") + " AND "
+		return "h.search GLOB " + b.pattern("*"+globEscaper.Replace(strings.ToLower(part))+"*") + " AND "
 	}
 	switch t.Field {
 	case "text":

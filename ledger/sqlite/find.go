@@ -252,25 +252,26 @@ func (l *listing) keys() string {
 
 // open are the slices of the hot table.
 func (l *listing) open(sort sorting) {
-	if l.named || l.filter.hot != "" && l.until == nil {
-		// What a filter lets through may be anywhere: reading the narrow table from
-		// end to end is quicker than to look every row up from an index.
+	// What a filter lets through may be anywhere: to read from end to end is quicker
+	// than to look every row up from an index, be it the table or all texts of a class.
+	whole, index := l.filter.hot != "" && l.until == nil, sort.index
+	switch {
+	case l.named, whole && !strings.Contains(l.filter.hot, "h.search"):
 		from := "open_operations h NOT INDEXED"
-		if strings.Contains(l.filter.hot, "h.search") {
-			from = "open_operations h INDEXED BY open_by_age" // all texts, and nothing else
-		}
-		where := " WHERE h.class <> 'pending'" + l.filter.hot
 		if l.named {
 			from = "named CROSS JOIN open_operations h ON h.seq = named.seq"
 		}
+		where := " WHERE h.class <> 'pending'"
 		if l.q.Tab != ledger.TabAll {
 			where += " AND " + tabSQL + " = '" + string(l.q.Tab) + "'"
 		}
-		l.slice(hotColumn, from+openFrom(l.filter.hot), where)
+		l.slice(hotColumn, from+openFrom(l.filter.hot), where+l.filter.hot)
 		return
+	case whole:
+		index = "open_by_age"
 	}
 	for _, p := range parts(l.q.Tab) {
-		index, where := sort.index, " WHERE h.class = '"+p.class+"'"
+		index, where := index, " WHERE h.class = '"+p.class+"'"
 		if p.clock {
 			index = "open_by_clock"
 		}

@@ -83,8 +83,7 @@ func (s recordShape) query() string {
 		columns += `, EXISTS (SELECT 1 FROM holds WHERE released_at = 0)`
 	}
 	if s.skip&ledger.PartRelated == 0 {
-		columns += `, EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq)
-			OR EXISTS (SELECT 1 FROM operations t WHERE t.key_fields = o.key_fields AND t.key_fields <> '' AND t.seq <> o.seq)
+		columns += `, ` + alike + `
 			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.seq <> o.seq)`
 	}
 	q := columns + from + ` WHERE ` + s.where

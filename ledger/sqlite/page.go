@@ -131,6 +131,9 @@ func (b *binder) bind(v any) string {
 // plan, and prepares the statement anew whenever it is bound; it leaves ?+0 alone.
 func (b *binder) limit(n int) string { return b.bind(n) + "+0" }
 
+// pattern binds what a GLOB or LIKE compares with, and keeps it out of the plan, too.
+func (b *binder) pattern(text string) string { return "+" + b.bind(text) }
+
 // Page returns one page of a list. A filter that no index helps with is tried on the
 // list in steps, from its beginning.
 func (s *Store) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {

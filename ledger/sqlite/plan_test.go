@@ -54,14 +54,14 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 	check("one operation", plan(t, s, relatedQuery, "id"))
 }
 
-// A bare LIMIT ? has the statement prepared anew at every execution, which takes
-// longer than to read a page.
-func TestLimitsAreNoPartOfThePlan(t *testing.T) {
-	bare := regexp.MustCompile(`LIMIT \?\d*([^\d+]|$)`)
+// A bare LIMIT ? or GLOB ? has the statement prepared anew at every execution, which
+// takes longer than to read a page.
+func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
+	bare := regexp.MustCompile(`LIMIT \?\d*([^\d+]|$)|(GLOB|LIKE) \?`)
 	check := func(what, text string) {
 		t.Helper()
 		if found := bare.FindString(text); found != "" {
-			t.Errorf("%s: %q, want LIMIT ?+0", what, found)
+			t.Errorf("%s: %q, want LIMIT ?+0 and GLOB +?", what, found)
 		}
 	}
 	files, err := filepath.Glob("*.go")
@@ -72,7 +72,30 @@ func TestLimitsAreNoPartOfThePlan(t *testing.T) {
 		}
 	}
 	for _, named := range []bool{false, true} {
-		check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss}, nil, nil, named))
+		for _, text := range []string{"", "id:0199 word source:billing by:ann"} {
+			check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss, Filter: must1[ledger.Filter](t)(ledger.ParseFilter(text))}, nil, nil, named))
+		}
+	}
+}
+
+// A word is looked for in the classes that a tab may have, and in no other.
+func TestAWordIsLookedForWhereItsTabIs(t *testing.T) {
+	s, _ := openTest(t)
+	word := must1[ledger.Filter](t)(ledger.ParseFilter("word"))
+	for tab, classes := range map[ledger.Tab]int{ledger.TabNeedsYou: 5, ledger.TabChecking: 2, ledger.TabSettled: 2} {
+		b := &binder{args: []any{ms(time.Now())}}
+		steps := plan(t, s, pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderLoss, Filter: word, Limit: 50}, nil, nil, false), b.args...)
+		read := 0
+		for _, step := range steps {
+			if strings.HasPrefix(step, "SEARCH h USING INDEX open_by_age (class=?)") {
+				read++
+			} else if strings.HasPrefix(step, "SCAN h") {
+				t.Errorf("%s: %s", tab, step)
+			}
+		}
+		if read != classes {
+			t.Errorf("%s reads the texts of %d classes, want %d:\n%s", tab, read, classes, strings.Join(steps, "\n"))
+		}
 	}
 }
 

@@ -98,9 +98,14 @@ const (
 	relations = 20 // of each sort at most
 )
 
+// alike reports whether a row of operations o has another with the same input, or one
+// with the same fields, of any kind: indexes alone tell, and mostly that there is none.
+const alike = `(o.fingerprint <> '' AND EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq)
+	OR o.key_fields <> '' AND EXISTS (SELECT 1 FROM operations t WHERE t.key_fields = o.key_fields AND t.key_fields <> '' AND t.seq <> o.seq))`
+
 // related counts the same-input operations of a row of operations o, and reports
 // whether it was overtaken.
-var related = fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+sameInput+` AND NOT `+overtakes+` LIMIT %d)),
+var related = fmt.Sprintf(`CASE WHEN `+alike+` THEN (SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+sameInput+` AND NOT `+overtakes+` LIMIT %d)) ELSE 0 END,
 	EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, relations)
 
 // mayHaveLanded says of an operation t what ledger.MayHaveLanded says.
