@@ -151,7 +151,7 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 	searched := 0
 	rows, next, err = c.walk(ctx, s, tabs, f, o, func(n int) bool {
 		if searched += n; n > 0 && !c.json && isTerminal(c.rawErr) {
-			fmt.Fprintf(c.rawErr, "\rsearched %d operations, Ctrl-C stops ", searched)
+			fmt.Fprintf(c.rawErr, "\rsearched about %d operations, Ctrl-C stops ", searched)
 		}
 		return true
 	})
@@ -159,7 +159,7 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 	case err != nil || next == "":
 		return rows, next, "", err
 	case ctx.Err() != nil:
-		return rows, next, fmt.Sprintf("stopped after %d operations were searched: there may be more", searched), nil
+		return rows, next, fmt.Sprintf("stopped after about %d operations: not all was searched", searched), nil
 	}
 	o.after, o.limit = next, 1
 	more, rest, err := c.walk(ctx, s, tabs, f, o, func(int) bool { return false })
