@@ -175,3 +175,19 @@ func TestAnUndoLeavesNothingOfItsDecision(t *testing.T) {
 		}
 	}
 }
+
+// An age counts from the first doubt, through a retry that was lost again and an undo.
+func TestTheFirstDoubtIsKept(t *testing.T) {
+	b, _ := doubt(t)
+	first := b.rec.Operation.DoubtedAt
+	again, err := b.allow(BasisRiskAccepted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.settle(again, OutcomeUncertain)
+	_ = b.decide(VerbDeny)
+	_ = b.decide(VerbUndo)
+	if o := b.rec.Operation; first.IsZero() || o.State != Uncertain || !o.DoubtedAt.Equal(first) || !o.EndedAt.After(first) {
+		t.Fatalf("%s, in doubt since %s, at first %s, its last attempt ended %s", o.State, o.DoubtedAt, first, o.EndedAt)
+	}
+}

@@ -81,12 +81,17 @@ func (r *Record) since() *Relation {
 	return nil
 }
 
-// says names the relation in a sentence.
+// says which operation it is, and since when it is what it is.
 func (r *Relation) says() string {
+	how := "wants the same"
 	if r.Overtook {
-		return fmt.Sprintf("%s came later on the same target and is %s", r.ID, r.State)
+		how = "came later on the same target"
 	}
-	return fmt.Sprintf("%s wants the same and is %s", r.ID, r.State)
+	since := r.SettledAt
+	if since.IsZero() {
+		since = r.CreatedAt
+	}
+	return fmt.Sprintf("%s %s and is %s since %s", r.ID, how, r.State, since.UTC().Format(time.RFC3339))
 }
 
 // besideDoubt reports whether an attempt is a first one that went out beside an

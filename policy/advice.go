@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -192,15 +193,18 @@ func (k adviser) pastLimit(rec ledger.Record) string {
 	return fmt.Sprintf(", but goes past what the policy allows (%s)", k.attemptsText(rec))
 }
 
-// relatedReason names the related operation that landed or may have: first one that
+// relatedReason says which related operation landed or may have, and when: first one that
 // overtook this, then one with the same request.
 func relatedReason(landings []ledger.Relation) string {
+	which := func(r ledger.Relation) string {
+		return fmt.Sprintf("is %s (%s, %s)", r.State, cmp.Or(r.Title, r.ID), cmp.Or(r.SettledAt, r.CreatedAt).Local().Format("2 Jan 15:04 MST"))
+	}
 	for _, r := range landings {
 		if r.Overtook {
-			return fmt.Sprintf("overtaken: a later operation on the same target is %s (%s)", r.State, r.Title)
+			return "overtaken: a later operation on the same target " + which(r)
 		}
 	}
-	return fmt.Sprintf("another operation with the same input is %s (%s): look at both", landings[0].State, landings[0].Title)
+	return fmt.Sprintf("another operation with the same input %s: look at both", which(landings[0]))
 }
 
 // chooseInDoubt advises on an operation that no read is about to settle.

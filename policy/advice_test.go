@@ -104,8 +104,8 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 			r.Attempts[0].Outcome, r.Attempts[0].Proof = ledger.OutcomeFailed, ledger.Refused
 		}), noon, AdviseLeave, "", "refused", time.Time{}},
 		{"did not land, but same input", change(proven1(doubt("proof")), func(r *ledger.Record) {
-			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed}, {ID: "x", Title: "charge again", State: ledger.Committed, MayHaveLanded: true}}
-		}), noon, AdviseLook, "", "another operation with the same input is committed (charge again)", time.Time{}},
+			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed}, {ID: "x", Title: "charge again", State: ledger.Committed, SettledAt: time.Date(2026, 11, 22, 2, 58, 0, 0, time.UTC), MayHaveLanded: true}}
+		}), noon, AdviseLook, "", "another operation with the same input is committed (charge again, " + time.Date(2026, 11, 22, 2, 58, 0, 0, time.UTC).Local().Format("2 Jan 15:04 MST") + "): look at both", time.Time{}},
 		{"did not land, nor did the same input", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Failed}, {ID: "y", State: ledger.Failed, Overtook: true}}
 		}), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
@@ -130,7 +130,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		{"idempotent", doubt("deploy"), noon, AdviseRetry, ledger.BasisKeySafe, "safe to repeat", time.Time{}},
 		{"overtaken", change(doubt("deploy"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{Overtook: true, Title: "deploy web 4.18.3", State: ledger.Committed, MayHaveLanded: true}}
-		}), noon, AdviseLook, "", "overtaken: a later operation on the same target is committed (deploy web 4.18.3)", time.Time{}},
+		}), noon, AdviseLook, "", "overtaken: a later operation on the same target is committed (deploy web 4.18.3, ", time.Time{}},
 		{"granted", change(doubt("legacy"), func(r *ledger.Record) { r.Grants = []ledger.Grant{{ExpiresAt: minutes(10)}} }), noon, AdviseWait, "", "waits for its pipeline", minutes(10)},
 		{"committed", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.State = ledger.Committed }), noon, AdviseLeave, "", "it landed", time.Time{}},
 	} {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ui/console/feed"
 )
 
 // foundSince is a night on which sam recorded row 2 as not landed, and a check found it.
@@ -58,5 +59,27 @@ func TestDealingWithAConflictAsksWhatIsTrue(t *testing.T) {
 				t.Fatalf("%s, conflict %q", o.State, o.Conflict)
 			}
 		})
+	}
+}
+
+// Where another operation may have done the same, nothing is sent with others: it is
+// left out by name, and the rest is sent.
+func TestABulkRetryLeavesOutWhatAnotherMayHaveDone(t *testing.T) {
+	b, e := sixProven(t)
+	rec, err := b.store.Read(t.Context(), ledger.Locator{ID: id(21)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true}}
+	b.store.put(rec)
+	b.send(feed.Changed{})
+	b.keys("g", "v", "G", "v", "R").shows("Retry 5", "000000000021: it shares").text("outage").keys("tab").text("5").keys("tab", "enter", "y")
+	for _, q := range e.retried {
+		if q.ID == id(21) {
+			t.Errorf("sent beside another that landed: %+v", q)
+		}
+	}
+	if len(e.retried) != 5 {
+		t.Errorf("%d were sent", len(e.retried))
 	}
 }
