@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -157,7 +158,7 @@ func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
 			}
 			var r reconcile.ReadResult
 			r, err = engine.ReadNow(ctx, row.ID)
-			found[r.Read.Verdict]++
+			found[cmp.Or(r.Read.Verdict, ledger.Inconclusive)]++
 		}
 		said := safe.Say("checked %d", len(marked))
 		for _, v := range []ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive} {
