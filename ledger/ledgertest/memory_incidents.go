@@ -36,9 +36,11 @@ func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) {
 		}
 		*k.incident(i.ID) = *i
 	}
-	o.FaultAt = f.At
+	if f.At.After(o.FaultAt) { // the clock may have been set back
+		o.FaultAt = f.At
+	}
 	if j.Joins != "" {
-		o.Incident, o.Joined, e.joinedAt = j.Incident.ID, j.Joins, f.At
+		o.Incident, o.Joined, e.joinedAt = j.Incident.ID, j.Joins, o.FaultAt
 	}
 }
 

@@ -58,7 +58,9 @@ func (tx *tx) fault(c ledger.Change) error {
 	if err != nil {
 		return err
 	}
-	o.FaultAt = f.At
+	if f.At.After(o.FaultAt) { // the clock may have been set back
+		o.FaultAt = f.At
+	}
 	if j.Joins != "" {
 		o.Incident, o.Joined = j.Incident.ID, j.Joins
 	}
