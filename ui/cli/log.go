@@ -24,8 +24,8 @@ func newLogCommand(a *app) *cobra.Command {
 		Use: "log [ID]", GroupID: groupLook,
 		Short: "Print the history, one line an event",
 		Long: `Print the newest events of the ledger or of one operation, oldest first, one
-line an event. --follow goes on until interrupted; with --json it prints one
-JSON object a line.`,
+line an event. --incident has the history of an incident and of what counts in it.
+--follow goes on until interrupted; with --json it prints one JSON object a line.`,
 		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --json --after 4711",
 		Args:              maxArgs(1),
 		ValidArgsFunction: completion{a}.ids(nil, false),
@@ -42,8 +42,12 @@ JSON object a line.`,
 	f.StringVar(&o.since, "since", "", "only events since, as 30m or 2d")
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
 	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, allow, note, …")
+	f.StringVar(&o.incident, "incident", "", "only events of this incident, and of what counts in it")
 	f.Int64Var(&o.after, "after", 0, "only events after this number (seq)")
 	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
+	_ = cmd.RegisterFlagCompletionFunc("incident", func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		return completion{a}.incidents(cmd, nil, toComplete)
+	})
 	return cmd
 }
 
@@ -53,6 +57,8 @@ type logOptions struct {
 	since      string
 	from       time.Time
 	by, verb   string
+	incident   string
+	members    map[string]bool // the operations that count in it, or do not
 	after      int64
 	afterGiven bool
 	limit      int
@@ -80,6 +86,19 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		}
 		o.id = rec.Operation.ID
 	}
+	if o.incident != "" {
+		in, err := s.Incident(ctx, o.incident, c.clock())
+		if err != nil {
+			return err
+		}
+		var begun time.Time
+		if o.members, begun, err = members(ctx, s, in.ID, c.clock()); err != nil {
+			return err
+		}
+		if o.incident = in.ID; o.from.Before(begun) {
+			o.from = begun
+		}
+	}
 	var changed <-chan struct{}
 	if o.follow { // before the first look, so that nothing falls between
 		changed = s.Watch(ctx)
@@ -102,7 +121,54 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 // wanted reports whether the event is one that was asked for.
 func (o logOptions) wanted(e ledger.Event) bool {
 	has := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
-	return has(e.Actor.Name, o.by) && (o.verb == "" || e.Verb == o.verb) && !e.At.Before(o.from)
+	return has(e.Actor.Name, o.by) && (o.verb == "" || e.Verb == o.verb) && !e.At.Before(o.from) &&
+		(o.incident == "" || e.Incident == o.incident || o.members[e.OperationID])
+}
+
+// members are the operations that count in an incident, and when the first was begun:
+// there its history starts.
+func members(ctx context.Context, s ledger.Lister, incident string, now time.Time) (map[string]bool, time.Time, error) {
+	out, begun := map[string]bool{}, now
+	f, err := ledger.ParseFilter("incident:" + incident)
+	for q := (ledger.Query{Tab: ledger.TabAll, Filter: f, Now: now, Limit: logStep}); err == nil; {
+		var page ledger.Page
+		if page, err = s.Page(ctx, q); err != nil {
+			break
+		}
+		for _, row := range page.Rows {
+			if out[row.ID] = true; row.CreatedAt.Before(begun) {
+				begun = row.CreatedAt
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	return out, begun, err
+}
+
+// join looks up what is not known yet to count in the incident, or not to.
+func (o logOptions) join(ctx context.Context, s ledger.Reader, events []ledger.Event) error {
+	if o.incident == "" {
+		return nil
+	}
+	records, err := s.Records(ctx, operationsOf(events))
+	for _, rec := range records {
+		o.members[rec.Operation.ID] = rec.Row().Incident == o.incident
+	}
+	return err
+}
+
+// operationsOf are the operations that events tell of.
+func operationsOf(events []ledger.Event) (ids []string) {
+	seen := map[string]bool{"": true}
+	for _, e := range events {
+		if !seen[e.OperationID] {
+			seen[e.OperationID] = true
+			ids = append(ids, e.OperationID)
+		}
+	}
+	return ids
 }
 
 // history reads the events that were asked for, and the number to go on after.
@@ -184,7 +250,10 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 				}
 			}
 		}
-		if events, err = s.Events(ctx, o.id, last, logStep); err != nil {
+		if events, err = s.Events(ctx, o.id, last, logStep); err == nil {
+			err = o.join(ctx, s, events)
+		}
+		if err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -203,13 +272,7 @@ func (c logCommand) names(ctx context.Context, s ledger.Reader, events []ledger.
 	if c.json {
 		return out, nil
 	}
-	var ids []string
-	for _, e := range events {
-		if e.OperationID != "" && !slices.Contains(ids, e.OperationID) {
-			ids = append(ids, e.OperationID)
-		}
-	}
-	records, err := s.Records(ctx, ids)
+	records, err := s.Records(ctx, operationsOf(events))
 	p := c.policyToLookBy()
 	for _, rec := range records {
 		out[rec.Operation.ID] = see(p, rec).Title()
