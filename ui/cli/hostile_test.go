@@ -47,9 +47,10 @@ func unsafeBytes(out string) string {
 	return ""
 }
 
-// ids are the columns that name operations, attempts and grants.
+// ids are the columns that name operations, attempts, grants and incidents.
 var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
-	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id leases.operation_id`)
+	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id leases.operation_id
+	operations.incident incidents.id incident_members.incident incident_sums.incident incident_minutes.incident events.incident`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
 // ledger knows what is its own.
@@ -57,7 +58,7 @@ var ofAnotherForm = map[string]bool{}
 
 func init() {
 	for _, c := range strings.Fields(`
-		operations.state operations.verdict operations.conflict operations.settled_boot
+		operations.joined operations.state operations.verdict operations.conflict operations.settled_boot
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
 		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
@@ -106,7 +107,7 @@ func (b *bench) spoil() {
 		switch {
 		case column == "kind" && table != "reads": // the policy knows the others
 			where = " WHERE kind <> 'stripe.charge'"
-		case table == "holds" && column == "scope":
+		case column == "scope" && (table == "holds" || table == "incidents"):
 			before = "kind:"
 		}
 		changed := int64(0)
@@ -204,7 +205,7 @@ func (b *bench) hostileLedger() {
 	b.want(0, "hold", "legacy.charge", "--reason", "r")
 	b.begin(13, "stripe.charge", charge)
 	execSQL(b.T, b.ledger, `INSERT INTO marks VALUES ('m', '`+id(6)+`')`)
-	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO engines VALUES ('engine', 'd', %d, %[1]d); INSERT INTO tallies (kind, class) VALUES ('k', 'timeout'); INSERT INTO paces VALUES ('down', %[1]d000)`, b.now.UnixMilli()))
+	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO presence VALUES ('c', 'p', '019808a1', 0, %[1]d); INSERT INTO engines VALUES ('engine', 'd', %[1]d, %[1]d); INSERT INTO tallies (kind, class) VALUES ('k', 'timeout'); INSERT INTO paces VALUES ('down', %[1]d000)`, b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason, evidence) VALUES ('r', '%s', %d, %[2]d, 'inconclusive', 'why', '{}')`, id(7), b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('g', '%s', %d, 'absent', 'eve', %d, %d)`,
 		id(8), b.rec(8).Operation.Version, b.now.UnixMilli(), b.now.Add(time.Hour).UnixMilli()))
@@ -231,15 +232,19 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	port := freePort(t)
 	t.Chdir(b.dir)
 	one, other := "019808a1-0001", "019808a1-0006"
-	at := func(n int) string {
+	known := func(query string) string {
 		db, err := sql.Open("sqlite", b.ledger)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		return pairs(b, db, fmt.Sprintf("SELECT id || '@' || version, '' FROM operations WHERE seq = %d", n))[0][0]
+		return pairs(b, db, query)[0][0]
+	}
+	at := func(n int) string {
+		return known(fmt.Sprintf("SELECT id || '@' || version, '' FROM operations WHERE seq = %d", n))
 	}
 	why := []string{"--reason", hostile}
+	outage := known("SELECT id, '' FROM incidents")
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
 		"":          {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
@@ -273,6 +278,15 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"help":       {{}, {"list"}, {hostile}},
 		"completion": {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
 		"__complete": {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
+
+		"incident":        {{}},
+		"incident list":   {{}},
+		"incident show":   {{outage}, {hostile}},
+		"incident take":   {{outage}, {outage, "--until", hostile}},
+		"incident name":   {{outage, hostile}},
+		"incident note":   {with(outage)},
+		"incident detach": {with(outage, at(11)), with(outage, hostile)},
+		"incident close":  {with(outage)},
 
 		"policy":        {{}},
 		"policy check":  {{}, {"--policy", b.file("broken.yaml", "version: 1\nkinds: { \"a"+strings.Trim(strconv.QuoteToASCII(hostile), `"`)+"\": { nope: 1 } }\n")}},
