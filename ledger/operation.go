@@ -435,17 +435,3 @@ type Lease struct {
 	Digest      string // policy in force at the holder
 	ExpiresAt   time.Time
 }
-
-// DecisionRun is one command or bulk action, recorded before its first change.
-type DecisionRun struct {
-	ID             string
-	IdempotencyKey string
-	Digest         string // of verb and arguments
-	Verb           string
-	Actor          Actor
-	Operations     []string // ID@VERSION
-	Done           int
-	Result         json.RawMessage
-	CreatedAt      time.Time
-	FinishedAt     time.Time
-}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 )
 
@@ -195,14 +194,20 @@ type Holds interface {
 	Holds(ctx context.Context, now time.Time) ([]Hold, error)
 }
 
-// Runs records decision runs.
+// Runs keeps decision runs.
 type Runs interface {
-	// Run records a decision run (one command, one bulk action) before its first
-	// change. With an idempotency key that is known: the recorded run comes back
-	// with known=true, or ErrKeyReused when verb or arguments differ.
-	Run(ctx context.Context, run DecisionRun) (recorded DecisionRun, known bool, err error)
-	// Progress stores how far a run has come, and its result when done.
-	Progress(ctx context.Context, runID string, done int, result json.RawMessage) error
+	// Run records a run with its items before its first change. With an id or an
+	// idempotency key that is known the recorded run comes back with known=true, or
+	// ErrKeyReused when verb or arguments differ.
+	Run(ctx context.Context, run DecisionRun, items []RunItem) (recorded DecisionRun, known bool, err error)
+	// ChangeRun reads a run and the item that was asked for (none: below 0), applies the
+	// rule and writes the result, all in one transaction. It returns the run as it is
+	// then, and the item whose turn is next. A change id that is in the history changes
+	// nothing more.
+	ChangeRun(ctx context.Context, runID string, item int, changeID string, rule RunRule) (DecisionRun, *RunItem, error)
+	// Runs lists runs, newest first, and RunItems are the items of one in their order.
+	Runs(ctx context.Context, q RunQuery) ([]DecisionRun, error)
+	RunItems(ctx context.Context, runID string) ([]RunItem, error)
 }
 
 // Incidents keeps bursts of errors together.

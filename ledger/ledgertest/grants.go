@@ -163,7 +163,7 @@ func reservedNames(d *desk) {
 		if err := d.s.Hold(ctx, ledger.Hold{Scope: "all", Actor: person, Reason: "night", ChangeID: d.id("change")}); err == nil {
 			d.Errorf("a hold by %q is accepted", name)
 		}
-		if _, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "confirm", Actor: person, Operations: []string{o.ID + "@1"}}); err == nil {
+		if _, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "confirm", Actor: person}, []ledger.RunItem{{OperationID: o.ID, Version: 1}}); err == nil {
 			d.Errorf("a run by %q is accepted", name)
 		}
 		if after := d.read(o.ID); after.Operation.Version != o.Version || len(after.Grants) != 0 {

@@ -1,7 +1,6 @@
 package ledgertest
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -355,39 +354,5 @@ func holds(t *testing.T, open Open) {
 	}
 	if !slices.Equal(verbs, []string{"hold", "hold", "hold", "release"}) {
 		d.Fatalf("events are %v", verbs)
-	}
-}
-
-func runs(t *testing.T, open Open) {
-	d := newDesk(t, open)
-	run := ledger.DecisionRun{ID: "run-1", IdempotencyKey: "night shift", Digest: "digest of confirm a b", Verb: "confirm", Actor: maya,
-		Operations: []string{"a@2", "b@3"}, CreatedAt: d.clock.Now()}
-	got, known, err := d.s.Run(ctx, run)
-	d.ok(err)
-	if known || got.ID != "run-1" {
-		d.Fatalf("a new run came back known=%v as %+v", known, got)
-	}
-	d.ok(d.s.Progress(ctx, "run-1", 1, nil))
-	again := run
-	again.ID = "run-2"
-	got, known, err = d.s.Run(ctx, again)
-	d.ok(err)
-	if !known || got.ID != "run-1" || got.Done != 1 || !got.FinishedAt.IsZero() || !slices.Equal(got.Operations, run.Operations) || got.Actor != maya {
-		d.Fatalf("the same key again: known=%v, %+v", known, got)
-	}
-	d.ok(d.s.Progress(ctx, "run-1", 2, json.RawMessage(`{"done":2}`)))
-	got, _, err = d.s.Run(ctx, again)
-	d.ok(err)
-	if got.Done != 2 || string(got.Result) != `{"done":2}` || got.FinishedAt.IsZero() {
-		d.Fatalf("a finished run came back as %+v", got)
-	}
-	again.Digest = "digest of confirm c"
-	if _, _, err := d.s.Run(ctx, again); !errors.Is(err, ledger.ErrKeyReused) {
-		d.Fatalf("the same key for something else: %v, want ErrKeyReused", err)
-	}
-	for _, id := range []string{"run-3", "run-4"} { // without a key, runs have nothing to do with each other
-		if _, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: id, Verb: "deny", Actor: maya, CreatedAt: d.clock.Now()}); known || err != nil {
-			d.Fatalf("%s: known=%v, %v", id, known, err)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package ledgertest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +25,6 @@ type Memory struct {
 	events   []ledger.Event
 	changes  map[string]string // change id → operation id
 	holds    []ledger.Hold
-	runs     map[string]*ledger.DecisionRun
 	controls map[string]time.Time
 	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
 	reserved map[string]time.Time
@@ -36,6 +34,7 @@ type Memory struct {
 	lead     ledger.Lead
 	info     ledger.Info // of the last step of the clock
 	*outages
+	*keptRuns
 }
 
 type entry struct {
@@ -53,7 +52,8 @@ type entry struct {
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
-	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, runs: map[string]*ledger.DecisionRun{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}}
+	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}}
+	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
 	m.outages = &outages{m: m, waiting: map[string][]ledger.Recent{}}
 	return m
 }
@@ -90,11 +90,7 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	if e.lease.Holder != "" && e.lease.ExpiresAt.After(now) {
 		rec.Lease = e.lease
 	}
-	for _, h := range m.holds {
-		if h.Until.IsZero() || now.Before(h.Until) {
-			rec.Holds = append(rec.Holds, h)
-		}
-	}
+	rec.Holds = m.holdsAt(now)
 	rec.Related = slices.Clone(e.related)
 	for _, other := range m.ops {
 		o := &other.op
@@ -322,41 +318,6 @@ func (m *Memory) Watch(ctx context.Context) <-chan struct{} {
 		close(w)
 	})
 	return w
-}
-
-func (m *Memory) Run(_ context.Context, run ledger.DecisionRun) (ledger.DecisionRun, bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, r := range m.runs {
-		if r.ID == run.ID || run.IdempotencyKey != "" && r.IdempotencyKey == run.IdempotencyKey {
-			if r.Digest != run.Digest || r.Verb != run.Verb {
-				return ledger.DecisionRun{}, false, ledger.ErrKeyReused
-			}
-			return *r, true, nil
-		}
-	}
-	if err := run.Actor.MaySign(run.Verb); err != nil {
-		return ledger.DecisionRun{}, false, err
-	}
-	if run.CreatedAt.IsZero() {
-		run.CreatedAt = m.clock()
-	}
-	m.runs[run.ID] = &run
-	return run, false, nil
-}
-
-func (m *Memory) Progress(_ context.Context, runID string, done int, result json.RawMessage) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.runs[runID]
-	if r == nil {
-		return fmt.Errorf("run %s: %w", runID, ledger.ErrNotFound)
-	}
-	r.Done = done
-	if len(result) > 0 {
-		r.Result, r.FinishedAt = result, m.clock()
-	}
-	return nil
 }
 
 func (m *Memory) RegisterEngine(_ context.Context, p ledger.Registration) error {

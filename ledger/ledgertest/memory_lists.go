@@ -350,13 +350,17 @@ func (m *Memory) LiftHold(_ context.Context, scope ledger.HoldScope, actor ledge
 func (m *Memory) Holds(_ context.Context, now time.Time) ([]ledger.Hold, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []ledger.Hold
+	return m.holdsAt(now), nil
+}
+
+// holdsAt are the holds in force.
+func (m *Memory) holdsAt(now time.Time) (out []ledger.Hold) {
 	for _, h := range m.holds {
 		if h.Until.IsZero() || now.Before(h.Until) {
 			out = append(out, h)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Leases implements ledger.Store.

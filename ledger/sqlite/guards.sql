@@ -406,13 +406,34 @@ BEGIN
   SELECT RAISE(ABORT, 'what was decided never changes, only how far it has come')
    WHERE NEW.id IS NOT OLD.id OR NEW.idempotency_key IS NOT OLD.idempotency_key OR NEW.digest IS NOT OLD.digest OR NEW.verb IS NOT OLD.verb
       OR NEW.actor IS NOT OLD.actor OR NEW.os_user IS NOT OLD.os_user OR NEW.host IS NOT OLD.host OR NEW.machine IS NOT OLD.machine
-      OR NEW.terminal IS NOT OLD.terminal OR NEW.operations IS NOT OLD.operations OR NEW.created_at IS NOT OLD.created_at
-      OR NEW.done < OLD.done OR NEW.done IS NULL;
+      OR NEW.terminal IS NOT OLD.terminal OR NEW.terms IS NOT OLD.terms OR NEW.size IS NOT OLD.size OR NEW.canaries IS NOT OLD.canaries
+      OR NEW.pace IS NOT OLD.pace OR NEW.created_at IS NOT OLD.created_at OR OLD.state = 'done';
 END;
 
 CREATE TRIGGER decisions_guard_delete BEFORE DELETE ON decisions
 BEGIN
   SELECT RAISE(ABORT, 'decisions are never deleted');
+END;
+
+CREATE TRIGGER items_guard_insert BEFORE INSERT ON decision_items
+BEGIN
+  SELECT RAISE(ABORT, 'the set of a decision is frozen when it is recorded')
+   WHERE NEW.came IS NOT '' OR NEW.n IS NOT coalesce((SELECT max(n) FROM decision_items WHERE run_id = NEW.run_id), -1) + 1
+      OR NEW.n >= coalesce((SELECT size FROM decisions WHERE id = NEW.run_id), 0)
+      OR EXISTS (SELECT 1 FROM decision_items WHERE run_id = NEW.run_id AND operation_id = NEW.operation_id);
+END;
+
+CREATE TRIGGER items_guard_update BEFORE UPDATE ON decision_items
+BEGIN
+  SELECT RAISE(ABORT, 'what became of an item is written once, and the item never changes')
+   WHERE NEW.run_id IS NOT OLD.run_id OR NEW.n IS NOT OLD.n OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
+      OR NEW.kind IS NOT OLD.kind OR NEW.title IS NOT OLD.title OR NEW.basis IS NOT OLD.basis OR NEW.request IS NOT OLD.request
+      OR OLD.came NOT IN ('', 'held') OR OLD.came = 'held' AND NEW.came IS NOT '' OR OLD.came = '' AND coalesce(NEW.came, '') = '';
+END;
+
+CREATE TRIGGER items_guard_delete BEFORE DELETE ON decision_items
+BEGIN
+  SELECT RAISE(ABORT, 'the items of a decision are never deleted');
 END;
 
 CREATE TRIGGER events_guard_insert BEFORE INSERT ON events

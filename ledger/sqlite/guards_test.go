@@ -46,7 +46,10 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 		Read: ledger.Read{ID: "read", OperationID: "uncertain", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.Inconclusive, Reason: "slow"}}))
 	must1[ledger.Lease](t)(s.Lease(ctx, "uncertain", "engine", "d", time.Minute))
 	must(t, s.Hold(ctx, ledger.Hold{Scope: "all", Actor: ann, Reason: "night", ChangeID: "hold-c"}))
-	_, _, err := s.Run(ctx, ledger.DecisionRun{ID: "run", IdempotencyKey: "k", Digest: "d", Verb: "deny", Actor: ann, Operations: []string{"uncertain@2"}})
+	_, _, err := s.Run(ctx, ledger.DecisionRun{ID: "run", IdempotencyKey: "k", Digest: "d", Verb: "deny", Actor: ann}, []ledger.RunItem{{OperationID: "uncertain", Version: 2}, {OperationID: "pending", Version: 1}})
+	must(t, err)
+	landed := ledger.RunAdvance{ChangeID: "came", Actor: ann, Came: ledger.CameLanded}
+	_, _, err = s.ChangeRun(ctx, "run", 0, "came", landed.Rule())
 	must(t, err)
 	db := rawDB(t, s.path)
 	_, err = db.Exec(`UPDATE operations SET key_live = 0 WHERE id = 'retired'`)
@@ -162,7 +165,18 @@ func TestGuards(t *testing.T) {
 		{"hold on nothing", `INSERT INTO holds (scope, actor, reason) VALUES ('x', 'eve', 'why')`, "hold_scope_is_known"},
 		{"changed hold", `UPDATE holds SET reason = 'other'`, "never changes otherwise"},
 		{"deleted hold", `DELETE FROM holds`, "never deleted"},
-		{"changed decision", `UPDATE decisions SET operations = '[]'`, "never changes"},
+		{"changed decision", `UPDATE decisions SET terms = '{"reason":"other"}'`, "never changes"},
+		{"grown set", `INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 2, 'failed', 1)`, "is frozen"},
+		{"set of no decision", `INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('n', 0, 'failed', 1)`, "is frozen"},
+		{"replaced item", `REPLACE INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'uncertain', 1)`, "is frozen"},
+		{"item of another version", `UPDATE decision_items SET version = 9, came = 'landed', came_at = ` + now + ` WHERE n = 1`, "is written once"},
+		{"item that came twice", `UPDATE decision_items SET came = 'already' WHERE n = 0`, "is written once"},
+		{"item that is to come again", `UPDATE decision_items SET came = '', came_at = 0 WHERE n = 0`, "is written once"},
+		{"item made empty by NULL", `UPDATE OR REPLACE decision_items SET came = NULL, word = 'x' WHERE n = 1`, "is written once"},
+		{"item that came to nothing known", `UPDATE decision_items SET came = 'lost', came_at = ` + now + ` WHERE n = 1`, "item_outcome_is_known"},
+		{"item in seconds", `UPDATE decision_items SET came = 'landed', came_at = 1790000000 WHERE n = 1`, "item_is_in_milliseconds"},
+		{"deleted item", `DELETE FROM decision_items`, "never deleted"},
+		{"run in an unknown state", `UPDATE decisions SET state = 'lost'`, "decision_state_is_known"},
 		{"replaced decision", `REPLACE INTO decisions (id, verb, actor, created_at) VALUES ('run', 'confirm', 'eve', 1)`, "never replaced"},
 		{"replaced decision key", `REPLACE INTO decisions (id, idempotency_key, verb, actor, created_at) VALUES ('n', 'k', 'confirm', 'eve', 1)`, "never replaced"},
 		{"deleted decision", `DELETE FROM decisions`, "never deleted"},
@@ -286,7 +300,7 @@ func TestGuardsAgainstNull(t *testing.T) {
 	s, db := guarded(t)
 	outage(t, s)
 	tried := 0
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "events", "leases", "holds", "incidents"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "leases", "holds", "incidents"} {
 		type column struct{ name, value string }
 		var columns []column
 		rows, err := db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table)
@@ -378,7 +392,7 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "leases", "holds", "decisions", "open_operations", "counts", "census", "tallies",
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "leases", "holds", "decisions", "decision_items", "open_operations", "counts", "census", "tallies",
 		"incidents", "incident_members", "incident_sums", "incident_minutes"} {
 		rows, err := db.Query(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
 		must(t, err)

@@ -330,8 +330,8 @@ CREATE TABLE grants (
 
 CREATE INDEX grants_by_operation ON grants (operation_id, created_at);
 
--- decisions: runs of a deciding command or a bulk action, recorded before their
--- first change, so that one that was cut off can be carried on.
+-- decisions: runs of a deciding command or a bulk action, recorded with their items
+-- before their first change, so that another process can carry on one that was cut off.
 CREATE TABLE decisions (
   id              TEXT PRIMARY KEY,
   idempotency_key TEXT NOT NULL DEFAULT '',
@@ -342,20 +342,59 @@ CREATE TABLE decisions (
   host            TEXT NOT NULL DEFAULT '',
   machine         INTEGER NOT NULL DEFAULT 0,
   terminal        INTEGER NOT NULL DEFAULT 0,
-  operations      TEXT NOT NULL DEFAULT '[]',          -- JSON array of ID@VERSION
-  done            INTEGER NOT NULL DEFAULT 0,
-  result          TEXT,
+  terms           TEXT NOT NULL DEFAULT '{}',          -- JSON: reason, reference, until, receipts
+  size            INTEGER NOT NULL DEFAULT 0,          -- items
+  canaries        INTEGER NOT NULL DEFAULT 0,          -- sends before a person looks
+  pace            INTEGER NOT NULL DEFAULT 0,          -- milliseconds between two sends
+  state           TEXT NOT NULL DEFAULT 'running',
+  why             TEXT NOT NULL DEFAULT '',            -- it waits, is paused or has stopped
+  tally           TEXT NOT NULL DEFAULT '{}',          -- JSON: items by what became of them
+  trouble         INTEGER NOT NULL DEFAULT 0,          -- failed or unclear since a person last let it go on
+  driver          TEXT NOT NULL DEFAULT '',            -- who carries it on
+  holder          TEXT NOT NULL DEFAULT '',            -- and in which process
+  driven_until    INTEGER NOT NULL DEFAULT 0,          -- no other may before
   created_at      INTEGER NOT NULL,
-  finished_at     INTEGER NOT NULL DEFAULT 0,
+  changed_at      INTEGER NOT NULL DEFAULT 0,
+  finished_at     INTEGER NOT NULL DEFAULT 0,          -- done, or ended by a person
 
-  CONSTRAINT decision_operations_is_json CHECK (json_valid(operations) AND json_type(operations) = 'array'),
-  CONSTRAINT decision_result_is_json     CHECK (result IS NULL OR json_valid(result)),
+  CONSTRAINT decision_state_is_known CHECK (state IN ('running', 'waiting', 'paused', 'stopped', 'done')),
+  CONSTRAINT decision_is_finished_when_done CHECK (state <> 'done' OR finished_at <> 0),
+  CONSTRAINT decision_texts_are_json CHECK (json_valid(terms) AND json_type(terms) = 'object' AND json_valid(tally) AND json_type(tally) = 'object'),
   CONSTRAINT decision_flags_are_0_or_1 CHECK (machine IN (0, 1) AND terminal IN (0, 1)),
+  CONSTRAINT decision_counts CHECK (size >= 0 AND canaries >= 0 AND pace >= 0 AND trouble >= 0),
   CONSTRAINT decision_times_are_in_milliseconds CHECK (
-        created_at BETWEEN 946684800000 AND 4102444800000 AND (finished_at = 0 OR finished_at BETWEEN 946684800000 AND 4102444800000))
+        created_at BETWEEN 946684800000 AND 4102444800000
+    AND (changed_at = 0 OR changed_at BETWEEN 946684800000 AND 4102444800000)
+    AND (driven_until = 0 OR driven_until BETWEEN 946684800000 AND 4102444800000)
+    AND (finished_at = 0 OR finished_at BETWEEN 946684800000 AND 4102444800000))
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX decisions_by_key ON decisions (idempotency_key) WHERE idempotency_key <> '';
+CREATE INDEX decisions_open ON decisions (created_at) WHERE finished_at = 0 AND size > 1;
+
+-- decision_items: the operations of a run in the versions that were seen, and what
+-- became of each.
+CREATE TABLE decision_items (
+  run_id       TEXT NOT NULL REFERENCES decisions (id),
+  n            INTEGER NOT NULL,                       -- from 0
+  operation_id TEXT NOT NULL,
+  version      INTEGER NOT NULL,
+  kind         TEXT NOT NULL DEFAULT '',
+  title        TEXT NOT NULL DEFAULT '',
+  basis        TEXT NOT NULL DEFAULT '',               -- of a retry: why it was allowed
+  request      TEXT NOT NULL DEFAULT '',               -- of a retry: digest of what was shown
+  came         TEXT NOT NULL DEFAULT '',               -- '': its turn has not come
+  word         TEXT NOT NULL DEFAULT '',
+  moved_by     TEXT NOT NULL DEFAULT '',               -- who moved it or holds it
+  came_at      INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (run_id, n),
+
+  CONSTRAINT item_outcome_is_known CHECK (came IN ('', 'decided', 'landed', 'already', 'allowed', 'twice', 'failed', 'unclear', 'moved', 'held', 'skipped', 'broken')),
+  CONSTRAINT item_is_in_milliseconds CHECK ((came = '') = (came_at = 0) AND (came_at = 0 OR came_at BETWEEN 946684800000 AND 4102444800000))
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX items_by_operation ON decision_items (run_id, operation_id);
+CREATE INDEX items_to_come ON decision_items (run_id, n) WHERE came IN ('', 'held');
 
 -- events: the history, and the feed that every console follows. seq only grows,
 -- because nothing is ever deleted.

@@ -73,10 +73,10 @@ type fuzzColumn struct {
 // fuzzTables are written to; in those of counts nothing but a DELETE could be told
 // from what the database writes there itself.
 var fuzzTables = []string{"operations", "operations", "operations", "operations", "attempts", "attempts", "reads", "grants", "grants",
-	"decisions", "events", "events", "leases", "holds", "open_operations", "open_operations", "counts", "census", "tallies",
+	"decisions", "decision_items", "events", "events", "leases", "holds", "open_operations", "open_operations", "counts", "census", "tallies",
 	"incidents", "incident_waiting", "incident_members", "incident_sums", "incident_minutes"}
 
-var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "leases": true, "counts": true, "census": true, "tallies": true,
+var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decision_items": true, "leases": true, "counts": true, "census": true, "tallies": true,
 	"incident_waiting": true, "incident_sums": true, "incident_minutes": true}
 
 func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
@@ -336,7 +336,11 @@ func (f *fuzzed) own() {
 		err = f.incident(o)
 	case n == 7:
 		if _, err = f.s.Lease(ctx, o.ID, one(f, "e1", "e2"), "d", time.Minute); err == nil {
-			_, _, err = f.s.Run(ctx, ledger.DecisionRun{ID: f.id(), Verb: "deny", Actor: ann, Operations: []string{o.ID + "@1"}})
+			run := ledger.DecisionRun{ID: f.id(), Verb: "deny", Actor: ann}
+			if _, _, err = f.s.Run(ctx, run, []ledger.RunItem{{OperationID: o.ID, Version: 1}, {OperationID: "next", Version: 1}}); err == nil {
+				came := ledger.RunAdvance{ChangeID: f.id(), Actor: ann, Came: one(f, "", ledger.CameLanded, ledger.CameHeld)}
+				_, _, err = f.s.ChangeRun(ctx, run.ID, 0, came.ChangeID, came.Rule())
+			}
 		}
 	default:
 		err = f.s.Hold(ctx, ledger.Hold{Scope: one[ledger.HoldScope](f, "all", "kind:k"), Actor: ann, Reason: "night"})
@@ -378,13 +382,14 @@ var frozen = map[string]struct{ row, fixed, grows string }{
 	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source, incident)`, `version, fault_at, doubted, doubted_at, ended_at, 1 - key_live`},
 	"attempts": {`id`, `json_array(operation_id, n, basis, grant_id, started_at, iif(outcome = '', '', json_array(outcome, ended_at, deadline_at, receipt, status, error_class)),
 		iif(late_outcome = '', '', json_array(late_outcome, late_at, late_receipt)), iif(proof = '', '', proof))`, `iif(outcome = '', 0, token_sent)`},
-	"reads":     {`id`, `json_array(operation_id, control, began_at, ended_at, verdict, found, receipts, evidence)`, `0`},
-	"grants":    {`id`, `json_array(operation_id, version, basis, actor, created_at, expires_at, iif(consumed_at + voided_at = 0, '', json_array(consumed_at, attempt_id, voided_at)))`, `0`},
-	"decisions": {`id`, `json_array(idempotency_key, verb, actor, operations, created_at)`, `done`},
-	"events":    {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
-	"leases":    {`operation_id`, `''`, `generation`},
-	"holds":     {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
-	"incidents": {`id`, `json_array(scope, gap_ms, opened_at, iif(closed_at = 0, '', closed_at))`, `0`},
+	"reads":          {`id`, `json_array(operation_id, control, began_at, ended_at, verdict, found, receipts, evidence)`, `0`},
+	"grants":         {`id`, `json_array(operation_id, version, basis, actor, created_at, expires_at, iif(consumed_at + voided_at = 0, '', json_array(consumed_at, attempt_id, voided_at)))`, `0`},
+	"decisions":      {`id`, `json_array(idempotency_key, verb, actor, terms, size, created_at)`, `state = 'done'`},
+	"decision_items": {`json_array(run_id, n)`, `json_array(operation_id, version, kind, basis, request, iif(came IN ('', 'held'), '', json_array(came, word, moved_by, came_at)))`, `0`},
+	"events":         {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
+	"leases":         {`operation_id`, `''`, `generation`},
+	"holds":          {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
+	"incidents":      {`id`, `json_array(scope, gap_ms, opened_at, iif(closed_at = 0, '', closed_at))`, `0`},
 }
 
 // broken are rows that must not be.

@@ -1,342 +1,274 @@
 // Package act carries one decision out over a frozen set of operations, one after
 // the other. The console and the command line share it: what is written down
 // before the first change, how a run that was broken off goes on, and when a run
-// stops by itself are the same for both.
+// stops by itself are the same for both. The run itself is a record of the ledger;
+// a Run is the process that drives it.
 package act
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/reconcile"
-	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
-const (
-	// TryFirst is how many sends a watched run makes before it waits for a look.
-	TryFirst = 3
-	// StopAfter is how many results that failed or are unclear stop a run: the
-	// outage is not over.
-	StopAfter = 3
-)
+// Step decides about one item. The change id is the same whenever the same item of
+// the same run is tried again.
+type Step func(ctx context.Context, it ledger.RunItem, changeID string) Outcome
 
-// Item is one operation of a frozen set, in the version that was seen.
-type Item struct {
-	ID      string
-	Version int64
-	Title   safe.Text
+// Outcome is what became of one item. With Left set nothing was begun, and its turn
+// comes again.
+type Outcome struct {
+	Came ledger.Came
+	Word string // the receipt, or the reason
+	By   string // who moved it or holds it
+	Left error
 }
 
-// Result is what became of one item.
+// Result is what one step of a run brought.
 type Result struct {
-	At      int       // of its item
-	Word    safe.Text // what became of it, in a few words
-	Own     safe.Text // what follows the word: its receipt or its reason
-	Err     error
-	Before  bool  // this run had done it before it was broken off: nothing was done now
-	Trouble bool  // it failed, or what came of it is unclear
-	Unkept  error // why it could not be written down how far the run has come; the decision stands
+	Item ledger.RunItem
+	Err  error // why the run does not go on from here; the record of it stands
+	now  ledger.DecisionRun
+	next *ledger.RunItem
+	all  []ledger.RunItem // where it was just read
 }
 
-// Step decides about one item. The change id is the same whenever the same item
-// of the same run is tried again.
-type Step func(ctx context.Context, at int, changeID string) Result
+// Store is what a run needs of a ledger.
+type Store interface{ ledger.Runs }
 
-// Run is a decision over a frozen set under way. It is used from one goroutine;
-// what Next returns may run on another while no other item of the run does.
+// Run drives one run of the ledger. It is used from one goroutine; what Next returns
+// may run on another while no other step of the run does.
 type Run struct {
-	Items   []Item
-	Results []Result
-
-	// TryFirst is how many items go before the run pauses for a look, Pace what lies
-	// between two that follow. Zero: it does not pause, and there is no pace.
-	TryFirst int
-	Pace     time.Duration
+	Record ledger.DecisionRun // as last heard
+	Items  []ledger.RunItem   // with what became of each, as last heard
+	Known  bool               // it was recorded before
 	// Rehearsal changes nothing, so nothing is written down either.
 	Rehearsal bool
 
 	store   Store
-	record  ledger.DecisionRun
+	actor   ledger.Actor
+	holder  string
 	step    Step
-	begun   bool
-	known   bool // it was begun before, and broken off
-	next    int
-	trouble int
+	driving bool
+	decided bool // a person lets it go on
 	flying  bool
-	paused  bool
-	how     string // why no further item begins
+	next    *ledger.RunItem
+	err     error
+	began   time.Time // of the newest step
+	since   time.Time // it goes on, and how many were done then
+	before  int
 }
 
-// Store is what a run needs of a ledger.
-type Store interface {
-	ledger.Runs
-	ledger.Feed
-}
-
-// New is a run that has not begun.
-func New(store Store, record ledger.DecisionRun, items []Item, step Step) *Run {
+// New is a run that has not begun. Its actor drives it.
+func New(store Store, record ledger.DecisionRun, items []ledger.RunItem, step Step) *Run {
 	if record.ID == "" {
 		record.ID = ledger.NewID()
 	}
-	for _, it := range items {
-		record.Operations = append(record.Operations, fmt.Sprintf("%s@%d", it.ID, it.Version))
+	for n := range items {
+		items[n].N = n
 	}
-	return &Run{Items: items, store: store, record: record, step: step}
+	record.Size, record.State, record.Tally = len(items), ledger.RunRunning, map[ledger.Came]int{}
+	r := &Run{Record: record, Items: items, store: store, actor: record.Actor, holder: ledger.NewID(), step: step}
+	r.Record.Driver = ledger.RunDriver{Name: r.actor.Name, Holder: r.holder}
+	return r
 }
 
-// ID is the run's own, Verb what it does, and Began when it was first given.
-func (r *Run) ID() string       { return r.record.ID }
-func (r *Run) Verb() string     { return r.record.Verb }
-func (r *Run) Began() time.Time { return r.record.CreatedAt }
-
-// Known reports whether the same run had come through some of its items before, and
-// ChangeID is the id of an item's change, the same each time.
-func (r *Run) Known() bool { return r.record.Done > 0 }
-func (r *Run) ChangeID(at int) string {
-	if r.Rehearsal {
-		return ledger.NewID()
-	}
-	return ledger.DeriveID(r.ID(), r.Items[at].ID)
+// Resume drives a run of the ledger that waits, is paused, has stopped or was
+// broken off: a person decides that it goes on.
+func Resume(store Store, record ledger.DecisionRun, actor ledger.Actor, step Step) *Run {
+	return &Run{Record: record, Known: true, store: store, actor: actor, holder: ledger.NewID(), step: step, driving: true, decided: true}
 }
 
-// Begin writes the run down before its first change. One that was given before
-// goes on where it stopped, with the versions that were seen then. It returns
+// Begin writes the run down before its first change. One that was given before is
+// carried on, unless it waits for a person or another process drives it. It returns
 // ledger.ErrKeyReused where its idempotency key belongs to another command.
 func (r *Run) Begin(ctx context.Context) error {
-	if r.begun || r.Rehearsal || len(r.Items) == 0 {
+	if r.driving || r.Rehearsal || len(r.Items) == 0 {
+		r.begin()
 		return nil
 	}
-	recorded, known, err := r.store.Run(ctx, r.record)
+	recorded, known, err := r.store.Run(ctx, r.Record, r.Items)
 	if err != nil {
 		return err
 	}
-	if r.begun, r.known = true, known; !known {
-		return nil
+	r.driving, r.Known, r.Record = true, known, recorded
+	if known {
+		res := r.drive(ctx)
+		r.take(res)
+		return res.Err
 	}
-	r.record.ID, r.record.CreatedAt, r.record.Done = recorded.ID, recorded.CreatedAt, recorded.Done
-	for i := range r.Items {
-		for _, op := range recorded.Operations {
-			id, text, _ := strings.Cut(op, "@")
-			if version, err := strconv.ParseInt(text, 10, 64); err == nil && id == r.Items[i].ID {
-				r.Items[i].Version = version
-			}
-		}
-	}
+	r.begin()
 	return nil
 }
 
-// Next is the next item's work, or nil while none may begin. Its result is given
-// to Take.
+// begin makes the first item the next.
+func (r *Run) begin() {
+	if r.next == nil && !r.Known && len(r.Items) > 0 {
+		r.next, r.since = &r.Items[0], time.Now()
+	}
+}
+
+// leasePoll is how often a driver that may have been killed is looked after.
+const leasePoll = 250 * time.Millisecond
+
+// drive becomes the driver, and waits for one that may have been killed to fall silent.
+func (r *Run) drive(ctx context.Context) (res Result) {
+	d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Decided: r.decided}
+	var first time.Time
+	for range ledger.RunLease/leasePoll + 2 {
+		res.now, res.next, res.Err = r.store.ChangeRun(ctx, r.Record.ID, -1, d.ChangeID, d.Rule())
+		var driven *ledger.DrivenError
+		if !errors.As(res.Err, &driven) || !first.IsZero() && driven.Until.After(first) { // it gives signs of life
+			break
+		}
+		first = driven.Until
+		if !sleep(ctx, leasePoll) {
+			break
+		}
+	}
+	if res.Err == nil {
+		res.all, res.Err = r.store.RunItems(ctx, r.Record.ID)
+	}
+	return res
+}
+
+// sleep reports whether the time has passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// Next is the next step's work, or nil while none may begin. Its result is given to
+// Take.
 func (r *Run) Next() func(ctx context.Context) Result {
-	if r.paused || r.flying || r.how != "" || r.next >= len(r.Items) {
+	if r.flying || r.Over() {
 		return nil
 	}
-	at := r.next
-	r.next++
 	r.flying = true
+	if !r.driving || r.decided {
+		return r.enter
+	}
+	it, begins := *r.next, r.began.Add(r.Record.Pace)
 	return func(ctx context.Context) Result {
-		if err := r.Begin(ctx); err != nil {
-			return Result{At: at, Err: fmt.Errorf("write the run down: %w", err), Trouble: true}
+		if wait := time.Until(begins); wait > 0 {
+			time.Sleep(wait)
 		}
-		change := r.ChangeID(at)
-		if before, err := r.did(ctx, at, change); err != nil || before {
-			return Result{At: at, Err: err, Before: before, Word: safe.Say("done before"), Trouble: err != nil}
+		if r.Rehearsal {
+			r.began = time.Now()
+			return r.rehearse(ctx, it)
 		}
-		if r.TryFirst > 0 && at >= r.TryFirst {
-			time.Sleep(r.Pace)
-		}
-		res := r.step(ctx, at, change)
-		res.At = at
-		if !r.Rehearsal && at < len(r.Items)-1 { // the last one is kept with the report
-			res.Unkept = r.store.Progress(context.WithoutCancel(ctx), r.ID(), at+1, nil)
-		}
+		return r.advance(ctx, it)
+	}
+}
+
+// enter begins to drive.
+func (r *Run) enter(ctx context.Context) Result {
+	if r.driving {
+		return r.drive(ctx)
+	}
+	if err := r.Begin(ctx); err != nil {
+		return Result{Err: err}
+	}
+	return Result{now: r.Record, next: r.next}
+}
+
+// advance carries one item out and writes down what became of it.
+func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
+	res := Result{Item: it, now: r.Record, next: &it}
+	alive := r.beat(ctx, it)
+	r.began = time.Now()
+	out := r.step(ctx, it, r.Record.ChangeID(it))
+	alive()
+	if res.Err = out.Left; res.Err != nil {
 		return res
 	}
+	res.Item.Came, res.Item.Word, res.Item.By = out.Came, out.Word, out.By
+	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Came: out.Came, Word: out.Word, By: out.By}
+	res.now, res.next, res.Err = r.store.ChangeRun(context.WithoutCancel(ctx), r.Record.ID, it.N, a.ChangeID, a.Rule())
+	return res
 }
 
-// did reports whether this run has changed an item already.
-func (r *Run) did(ctx context.Context, at int, change string) (bool, error) {
-	if !r.known {
-		return false, nil
-	}
-	const page = 500
-	for after := int64(0); ; {
-		events, err := r.store.Events(ctx, r.Items[at].ID, after, page)
-		if err != nil {
-			return false, err
+// beat tells the ledger that the run is driven, until it is stopped.
+func (r *Run) beat(ctx context.Context, it ledger.RunItem) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for sleep(ctx, ledger.RunLease/4) {
+			a := ledger.RunAdvance{Actor: r.actor, Holder: r.holder, Beat: true}
+			_, _, _ = r.store.ChangeRun(ctx, r.Record.ID, it.N, ledger.NewID(), a.Rule()) // the next one may work
 		}
-		for _, e := range events {
-			if after = e.Seq; e.ID == change {
-				return true, nil
-			}
-		}
-		if len(events) < page {
-			return false, nil
-		}
-	}
+	}()
+	return func() { cancel(); <-ended }
 }
 
-// Take takes in what became of an item, and decides whether another one follows.
+func (r *Run) rehearse(ctx context.Context, it ledger.RunItem) Result {
+	out := r.step(ctx, it, ledger.NewID())
+	it.Came = out.Came
+	res := Result{Item: it, now: r.Record, Err: out.Left}
+	if it.N+1 < len(r.Items) {
+		res.next = &r.Items[it.N+1]
+	} else {
+		res.now.State = ledger.RunDone
+	}
+	return res
+}
+
+// Take takes in what a step brought.
 func (r *Run) Take(res Result) {
 	r.flying = false
-	r.Results = append(r.Results, res)
-	if res.Trouble {
-		r.trouble++
+	r.take(res)
+}
+
+func (r *Run) take(res Result) {
+	if r.err = res.Err; r.err != nil {
+		r.decided = false
+	}
+	if res.now.ID != "" {
+		r.Record, r.next = res.now, res.next
 	}
 	switch {
-	case r.how != "" || r.next >= len(r.Items):
-	case r.trouble >= StopAfter:
-		r.how = fmt.Sprintf("stopped after %d failed or unclear", r.trouble)
-	case r.TryFirst > 0 && len(r.Results) == r.TryFirst:
-		r.paused = true
+	case res.all != nil:
+		r.Items, r.decided = res.all, false
+		r.since, r.before = time.Now(), r.Record.Done()
+	case res.Item.Came != "" && res.Err == nil:
+		r.Items[res.Item.N] = res.Item
 	}
 }
 
-// Pause lets no further item begin, until Resume.
-func (r *Run) Pause() { r.paused = true }
+// GoOn drives the run on after it waited, was paused or had stopped.
+func (r *Run) GoOn() { r.decided, r.err = true, nil }
 
-// Resume goes on after a pause, or after the run had stopped.
-func (r *Run) Resume() { r.paused, r.how, r.trouble = false, "", 0 }
-
-// Stop ends the run with the item that is under way.
-func (r *Run) Stop(how string) {
-	if r.how == "" {
-		r.how = how
-	}
+// Over reports whether no further step follows from here: it is done, waits for a
+// person, or goes on elsewhere.
+func (r *Run) Over() bool {
+	return !r.flying && !r.decided && (r.err != nil || r.Record.State != ledger.RunRunning || r.driving && r.next == nil)
 }
 
-// Paused reports whether the run waits for Resume.
-func (r *Run) Paused() bool { return r.paused }
+// Err is why the run cannot go on from here, apart from what its record says.
+func (r *Run) Err() error { return r.err }
 
-// Over says how the run ended, or "" while it goes on.
-func (r *Run) Over() string {
-	switch {
-	case r.flying:
-		return ""
-	case r.how != "":
-		return r.how
-	case r.next >= len(r.Items):
-		return "done"
+// Pace is how many items a second came to something, and how long the rest takes at
+// that; nothing while that is not known.
+func (r *Run) Pace() (each float64, left time.Duration) {
+	done, took := r.Record.Done()-r.before, time.Since(r.since)
+	if done < 1 || took < time.Second || r.since.IsZero() {
+		return 0, 0
 	}
-	return ""
+	each = float64(done) / took.Seconds()
+	return each, time.Duration(float64(r.Record.Left()) / each * float64(time.Second))
 }
 
-// Left is how many items were not touched, and Trouble how many results failed or
-// are unclear.
-func (r *Run) Left() int    { return len(r.Items) - r.next }
-func (r *Run) Trouble() int { return r.trouble }
-
-// Finish is what writes down what became of each so far.
-func (r *Run) Finish() func(ctx context.Context) error {
-	if !r.begun {
-		return func(context.Context) error { return nil }
-	}
-	words := make(map[string]string, len(r.Results))
-	for _, res := range r.Results {
-		words[r.Items[res.At].ID] = safe.Say("%s%s", word(res), res.Own).String()
-	}
-	report, _ := json.Marshal(map[string]any{"how": r.Over(), "results": words})
-	store, id, done := r.store, r.ID(), len(r.Results)
-	return func(ctx context.Context) error { return store.Progress(context.WithoutCancel(ctx), id, done, report) }
-}
-
-// Facts says of each result what became of its item. What was not done is grave.
-func (r *Run) Facts() []ticket.Fact {
-	out := make([]ticket.Fact, len(r.Results))
-	for i, res := range r.Results {
-		title := r.Items[res.At].Title
-		out[i] = ticket.Tell("", "%s%s: %s", word(res), res.Own, title)
-		if res.Err != nil && moved(res.Err) == nil {
-			out[i] = ticket.Caution("", "NOT DONE: %s: %s", title, res.Err)
-		}
-	}
-	return out
-}
-
-// Tally counts what became of the items, without what is an item's own.
-func (r *Run) Tally() safe.Text {
-	tally := map[safe.Text]int{}
-	for _, res := range r.Results {
-		kind := word(res)
-		switch {
-		case moved(res.Err) != nil:
-			kind = safe.Say("skipped")
-		case res.Err != nil:
-			kind = safe.Say("failed")
-		}
-		tally[kind]++
-	}
-	words := slices.SortedFunc(maps.Keys(tally), func(a, b safe.Text) int { return strings.Compare(a.String(), b.String()) })
-	for i, w := range words {
-		words[i] = safe.Say("%d %s", tally[w], w)
-	}
-	return safe.Join(words, " · ")
-}
-
-func word(res Result) safe.Text {
-	if m := moved(res.Err); m != nil {
-		if m.Actor == "" {
-			return safe.Say("skipped, moved")
-		}
-		return safe.Say("skipped, moved by %s", ticket.Who(m.Actor))
-	}
-	if res.Err != nil && res.Word.Empty() {
-		return safe.Of(res.Err.Error())
-	}
-	return res.Word
-}
-
-func moved(err error) *ledger.MovedError {
-	var m *ledger.MovedError
-	if errors.As(err, &m) {
-		return m
-	}
-	if errors.Is(err, ledger.ErrMoved) {
-		return &ledger.MovedError{}
-	}
-	return nil
-}
-
-// Sent is the result of a send: an answer that was lost again, or one that says it
-// did not land, tells that the outage is not over as much as an error does.
-func Sent(res reconcile.RetryResult, err error) Result {
-	if err != nil {
-		return Result{Err: err, Trouble: moved(err) == nil}
-	}
-	word, own := Words(res)
-	return Result{Word: word, Own: own, Trouble: res.Did == reconcile.DidSend && res.Operation.State != ledger.Committed}
-}
-
-// Words says what became of a retry, and what is its own: its receipt or why it was
-// not sent.
-func Words(r reconcile.RetryResult) (word, own safe.Text) {
-	switch r.Did {
-	case reconcile.DidLand:
-		return safe.Say("it had landed already, nothing was sent"), own
-	case reconcile.DidGrant:
-		return safe.Say("one send allowed, waiting for its pipeline"), own
-	case reconcile.DidRefuse:
-		return safe.Say("not sent"), ticket.Colon(r.Why)
-	}
-	switch r.Operation.State {
-	case ledger.Committed:
-		if rc := r.Operation.Receipt(); rc != "" {
-			own = safe.Say(", receipt %s", rc)
-		}
-		return safe.Say("sent, it landed"), own
-	case ledger.Failed:
-		return safe.Say("sent, it did not land"), own
-	case ledger.Uncertain:
-		return safe.Say("sent, no clear answer: in doubt again"), own
-	}
-	return safe.Say("sent"), own
+// Halt pauses a run, whoever drives it, or ends it for good. The item that is under
+// way is finished.
+func Halt(ctx context.Context, store Store, runID string, actor ledger.Actor, reason string, end bool) (ledger.DecisionRun, error) {
+	h := ledger.RunHalt{ChangeID: ledger.NewID(), Actor: actor, Reason: reason, End: end}
+	run, _, err := store.ChangeRun(ctx, runID, -1, h.ChangeID, h.Rule())
+	return run, err
 }

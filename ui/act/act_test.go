@@ -2,8 +2,8 @@ package act
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,131 +12,328 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/reconcile"
-	"indoubt/ui/safe"
+
+	"pgregory.net/rapid"
 )
 
-// keeper is a store that keeps what is written down of a run, and can refuse it.
-type keeper struct {
-	ledger.Store
-	refuse error
-	report string
-}
-
-func (k *keeper) Run(ctx context.Context, r ledger.DecisionRun) (ledger.DecisionRun, bool, error) {
-	if k.refuse != nil {
-		return ledger.DecisionRun{}, false, k.refuse
-	}
-	return k.Store.Run(ctx, r)
-}
-
-func (k *keeper) Progress(ctx context.Context, id string, done int, report json.RawMessage) error {
-	k.report = string(report)
-	return k.Store.Progress(ctx, id, done, report)
-}
-
-func newKeeper() *keeper { return &keeper{Store: ledgertest.NewMemory(time.Now, nil)} }
+var (
+	vera = ledger.Actor{Name: "vera", Terminal: true}
+	sam  = ledger.Actor{Name: "sam", Terminal: true}
+)
 
 // goOn carries out what may begin.
-func goOn(t *testing.T, r *Run) {
+func goOn(t testing.TB, r *Run) {
 	t.Helper()
 	for work := r.Next(); work != nil; work = r.Next() {
 		if r.Next() != nil {
-			t.Fatal("two items are under way")
+			t.Fatal("two steps are under way")
 		}
 		r.Take(work(t.Context()))
 	}
 }
 
-var (
-	landed    = Sent(reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Committed}}, nil)
-	failed    = Sent(reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Failed}}, nil)
-	unclear   = Sent(reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Uncertain}}, nil)
-	refused   = Sent(reconcile.RetryResult{Did: reconcile.DidRefuse}, nil)
-	elsewhere = Sent(reconcile.RetryResult{}, &ledger.MovedError{Actor: "sam"})
-	broken    = Sent(reconcile.RetryResult{}, errors.New("connection refused"))
-)
+func items(n int) []ledger.RunItem {
+	out := make([]ledger.RunItem, n)
+	for i := range out {
+		out[i] = ledger.RunItem{OperationID: string(rune('a' + i)), Version: 2, Title: "row " + string(rune('a'+i))}
+	}
+	return out
+}
 
-func TestWhenARunStopsAndPauses(t *testing.T) {
+// came is what a result and an error of a send become.
+func came(did string, o ledger.Operation, err error) Outcome {
+	return Sent(reconcile.RetryResult{Did: did, Operation: o}, err)
+}
+
+func TestWhatBecomesOfASend(t *testing.T) {
+	op := func(s ledger.State) ledger.Operation { return ledger.Operation{State: s, Receipts: []string{"ch_1"}} }
+	refuse := func(code string) error { return &ledger.RefusedError{Verb: "retry", Code: code, Why: "why"} }
 	for name, c := range map[string]struct {
-		results  []Result
-		tryFirst int
-		done     int
-		over     string
-		paused   bool
+		is   Outcome
+		want ledger.Came
+		word string
 	}{
-		"all landed":                      {[]Result{landed, landed, landed, landed, landed}, 0, 5, "done", false},
-		"three without a clear answer":    {[]Result{unclear, landed, unclear, unclear, landed}, 0, 4, "stopped after 3 failed or unclear", false},
-		"failed, unclear and an error":    {[]Result{failed, unclear, broken, landed, landed}, 0, 3, "stopped after 3 failed or unclear", false},
-		"moved and refused are no outage": {[]Result{elsewhere, elsewhere, refused, refused, elsewhere}, 0, 5, "done", false},
-		"watched":                         {[]Result{landed, landed, landed, landed, landed}, 2, 2, "", true},
-		"watched to its end":              {[]Result{landed, landed}, 2, 2, "done", false},
+		"landed":                    {came(reconcile.DidSend, op(ledger.Committed), nil), ledger.CameLanded, "ch_1"},
+		"twice":                     {came(reconcile.DidSend, ledger.Operation{State: ledger.Committed, Conflict: ledger.Duplicate, ConflictNote: "2 found"}, nil), ledger.CameTwice, "2 found"},
+		"did not land":              {came(reconcile.DidSend, op(ledger.Failed), nil), ledger.CameFailed, ""},
+		"no answer":                 {came(reconcile.DidSend, op(ledger.Uncertain), nil), ledger.CameUnclear, "no answer was recorded"},
+		"its sender was killed":     {came(reconcile.DidSend, op(ledger.Pending), nil), ledger.CameUnclear, "no answer was recorded"},
+		"had landed":                {came(reconcile.DidLand, op(ledger.Committed), nil), ledger.CameAlready, ""},
+		"a check settled it":        {came("", op(""), &ledger.MovedError{Actor: ledger.ActorChecks, State: ledger.Committed}), ledger.CameAlready, ""},
+		"a person settled it":       {came("", op(""), &ledger.MovedError{Actor: "sam", State: ledger.Committed}), ledger.CameMoved, ""},
+		"for its pipeline":          {came(reconcile.DidGrant, op(ledger.Failed), nil), ledger.CameAllowed, ""},
+		"held":                      {came("", op(""), refuse("hold")), ledger.CameHeld, "why"},
+		"a twin":                    {came("", op(""), refuse("twin")), ledger.CameSkipped, "why"},
+		"the breaker is open":       {came("", op(""), refuse("throttled")), ledger.CameBroken, "why"},
+		"a check could not be made": {came("", op(""), errors.New("connection refused")), ledger.CameBroken, "connection refused"},
+		"changed":                   {came("", op(""), &reconcile.ChangedError{}), ledger.CameSkipped, "what would be sent has changed since it was shown; nothing was sent"},
 	} {
-		items := make([]Item, len(c.results))
-		for i := range items {
-			items[i] = Item{ID: string(rune('a' + i)), Version: 2}
-		}
-		r := New(newKeeper(), ledger.DecisionRun{Verb: "retry"}, items, func(_ context.Context, at int, _ string) Result { return c.results[at] })
-		r.TryFirst = c.tryFirst
-		goOn(t, r)
-		if len(r.Results) != c.done || r.Over() != c.over || r.Paused() != c.paused || r.Left() != len(items)-c.done {
-			t.Errorf("%s: %d done, %q, paused %t, %d left", name, len(r.Results), r.Over(), r.Paused(), r.Left())
-		}
-		r.Resume()
-		for goOn(t, r); r.Left() > 0; goOn(t, r) {
-			r.Resume()
-		}
-		if len(r.Results) != len(items) {
-			t.Errorf("%s: after it went on %d are done", name, len(r.Results))
+		if c.is.Came != c.want || c.is.Word != c.word || c.is.Left != nil {
+			t.Errorf("%s: %+v", name, c.is)
 		}
 	}
+	for _, err := range []error{refuse("quitting"), context.Canceled} {
+		if o := came("", op(""), err); o.Left == nil || o.Came != "" {
+			t.Errorf("%v: %+v, but nothing was begun", err, o)
+		}
+	}
+}
+
+func TestARunGoesAsItsRecordSays(t *testing.T) {
+	store := ledgertest.NewMemory(time.Now, nil)
+	outcomes := []ledger.Came{ledger.CameLanded, ledger.CameMoved, ledger.CameLanded, ledger.CameLanded, ledger.CameUnclear, ledger.CameAlready, ledger.CameFailed, ledger.CameLanded}
+	r := New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, Canaries: ledger.RunCanaries, CreatedAt: time.Now()}, items(8), func(_ context.Context, it ledger.RunItem, _ string) Outcome {
+		return Outcome{Came: outcomes[it.N], By: map[bool]string{true: "sam"}[outcomes[it.N] == ledger.CameMoved]}
+	})
+	for _, want := range []struct{ state, tally, sum string }{
+		{"waiting", "3 landed · 1 skipped (sam)", "8 = 3 landed + 1 skipped (sam) + 4 to go"},
+		{"stopped", "3 landed · 1 landed already · 1 skipped (sam) · 1 did not land · 1 unclear", "8 = 3 landed + 1 had landed already, nothing sent + 1 skipped (sam) + 1 did not land + 1 unclear, checking 40s + 1 to go"},
+		{"done", "4 landed · 1 landed already · 1 skipped (sam) · 1 did not land · 1 unclear", "8 = 4 landed + 1 had landed already, nothing sent + 1 skipped (sam) + 1 did not land + 1 unclear, checking 40s"},
+	} {
+		goOn(t, r)
+		now := time.Now()
+		sum := Sum(r.Record, r.Items, Since{Checking: 1, NextCheck: now.Add(40 * time.Second)}, now).String()
+		if !r.Over() || string(r.Record.State) != want.state || Tally(r.Record, r.Items).String() != want.tally || sum != want.sum {
+			t.Fatalf("%s (%s): %s\n%s", r.Record.State, r.Record.Why, Tally(r.Record, r.Items), sum)
+		}
+		r.GoOn()
+	}
+	if first := Exceptions(r.Items)[0]; first.Came != ledger.CameUnclear || !Line("retry", first).Grave {
+		t.Errorf("what needs a look is not first: %+v", first)
+	}
+}
+
+// refusing keeps nothing.
+type refusing struct{ *ledgertest.Memory }
+
+func (refusing) Run(context.Context, ledger.DecisionRun, []ledger.RunItem) (ledger.DecisionRun, bool, error) {
+	return ledger.DecisionRun{}, false, errors.New("disk full")
 }
 
 func TestNothingIsDecidedBeforeTheRunIsWrittenDown(t *testing.T) {
-	k := newKeeper()
-	k.refuse = errors.New("disk full")
 	did := 0
-	r := New(k, ledger.DecisionRun{Verb: "deny"}, make([]Item, 5), func(context.Context, int, string) Result { did++; return landed })
+	r := New(refusing{}, ledger.DecisionRun{Verb: "deny", Actor: vera}, items(5), func(context.Context, ledger.RunItem, string) Outcome { did++; return Decided(nil) })
 	goOn(t, r)
-	if did > 0 || r.Over() != "stopped after 3 failed or unclear" || !r.Facts()[0].Grave {
-		t.Errorf("%d were decided, %q, %q", did, r.Over(), r.Facts()[0].Text)
+	if did > 0 || !r.Over() || r.Err() == nil {
+		t.Errorf("%d were decided, %v", did, r.Err())
 	}
 }
 
-// A run that was broken off goes on with the versions and the change ids that it had
-// before, and does nothing twice.
-func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
-	k := newKeeper()
-	var items []Item
-	for _, key := range []string{"a", "b", "c"} {
-		res, err := ledger.Begin(t.Context(), k, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: key, Token: ledger.NewToken(),
-			Input: []byte(`{}`), Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		items = append(items, Item{ID: res.Operation.ID, Version: res.Operation.Version, Title: safe.Of(key)})
+// world is a ledger with rows that are proven not to have landed, and an other side
+// that counts what reaches it. Its engine does what a real one does with the ledger,
+// and can be killed between any two steps.
+type world struct {
+	*rapid.T
+	s      *ledgertest.Memory
+	clock  *ledgertest.Clock
+	sends  map[string]int
+	killAt int // calls until the process dies
+}
+
+// killed is what a process dies of.
+type killed struct{}
+
+func (w *world) point() {
+	if w.killAt--; w.killAt == 0 {
+		panic(killed{})
 	}
+}
+
+func (w *world) ok(err error) {
+	if err != nil {
+		w.Fatalf("%v", err)
+	}
+}
+
+func (w *world) Plan(context.Context, string) (reconcile.Plan, error) {
+	return reconcile.Plan{}, errors.New("nothing is planned again")
+}
+
+func (w *world) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {
+	w.point()
+	attempt := ledger.DeriveID(q.ChangeID, "attempt")
+	rec, err := w.s.Read(ctx, ledger.Locator{ID: q.ID})
+	w.ok(err)
+	if a := rec.Attempt(attempt); a != nil {
+		return reconcile.RetryResult{Did: reconcile.DidSend, Operation: rec.Operation, Attempt: *a}, nil
+	}
+	applied, err := ledger.Allow(ctx, w.s, ledger.GrantRequest{ChangeID: q.ChangeID, GrantID: ledger.DeriveID(q.ChangeID, "grant"), OperationID: q.ID, Version: q.Version, Basis: q.Basis,
+		Sender: "http", KeyWorks: true, Actor: q.Actor, Reason: q.Reason, ExpiresAt: w.clock.Now().Add(time.Hour), MaxAttempts: 9, AttemptID: attempt, TokenSent: true, Deadline: 30 * time.Second})
+	if err != nil {
+		return reconcile.RetryResult{}, err
+	}
+	w.point()
+	w.sends[q.ID]++
+	w.point()
+	settle := ledger.SettleRequest{ChangeID: q.ChangeID + "s", AttemptID: attempt, Outcome: ledger.OutcomeCommitted, Actor: ledger.Actor{Name: "auto:h", Machine: true}, Status: -1}
+	if rapid.IntRange(0, 9).Draw(w.T, "answer") == 0 {
+		settle.Outcome, settle.ErrorClass, settle.Error = ledger.OutcomeUncertain, ledger.ClassTimeout, "no answer"
+	}
+	settled, err := ledger.Settle(ctx, w.s, settle)
+	w.ok(err)
+	w.point()
+	return reconcile.RetryResult{Did: reconcile.DidSend, Operation: applied.After, Attempt: settled.Attempt}, nil
+}
+
+// row is an operation that was in doubt and is proven not to have landed.
+func (w *world) row(n int) ledger.RunItem {
+	ctx, id := context.Background(), fmt.Sprintf("op-%02d", n)
+	machine := ledger.Actor{Name: "billing", Machine: true}
+	res, err := ledger.Begin(ctx, w.s, ledger.BeginRequest{ChangeID: id + "b", OperationID: id, AttemptID: id + "a", Kind: "card.charge", Key: id, Token: "t" + id,
+		Fingerprint: id, Input: []byte(`{}`), Sender: "http", TokenSent: true, Deadline: time.Minute, Actor: machine})
+	w.ok(err)
+	_, err = ledger.Settle(ctx, w.s, ledger.SettleRequest{ChangeID: id + "s", AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "lost", Status: -1, Actor: machine})
+	w.ok(err)
+	w.clock.Advance(time.Second)
+	rec, err := w.s.Read(ctx, ledger.Locator{ID: id})
+	w.ok(err)
+	applied, err := ledger.Observe(ctx, w.s, ledger.Observation{ChangeID: id + "o", Version: rec.Operation.Version, Confirm: true, Deny: true, Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
+		Read: ledger.Read{ID: id + "r", OperationID: id, BeganAt: w.clock.Now(), EndedAt: w.clock.Now(), Verdict: ledger.Absent, Reason: "none", Digest: "p"}})
+	w.ok(err)
+	return ledger.RunItem{OperationID: id, Version: applied.After.Version, Kind: "card.charge", Title: id, Basis: ledger.BasisAbsent, Request: "shown"}
+}
+
+// drive carries the run on until it stops by itself or its process dies.
+func (w *world) drive(r *Run) (died bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, ok := p.(killed); !ok {
+				panic(p)
+			}
+			died = true
+		}
+	}()
+	for work := r.Next(); work != nil; work = r.Next() {
+		w.point()
+		res := work(context.Background())
+		w.point()
+		r.Take(res)
+		if rapid.IntRange(0, 19).Draw(w.T, "meanwhile") == 0 {
+			w.elsewhere(r.Record.ID)
+		}
+	}
+	return false
+}
+
+// elsewhere is what other persons do meanwhile.
+func (w *world) elsewhere(run string) {
+	ctx := context.Background()
+	id := fmt.Sprintf("op-%02d", rapid.IntRange(0, 11).Draw(w.T, "row"))
+	switch rapid.IntRange(0, 3).Draw(w.T, "act") {
+	case 0:
+		_, err := Halt(ctx, w.s, run, sam, "", false)
+		w.ok(err)
+	case 1:
+		w.ok(w.s.Hold(ctx, ledger.Hold{Scope: "kind:card.charge", Actor: sam, Reason: "stop", ChangeID: ledger.NewID(), CreatedAt: w.clock.Now()}))
+	default:
+		rec, err := w.s.Read(ctx, ledger.Locator{ID: id})
+		w.ok(err)
+		verb := rapid.SampledFrom([]ledger.Verb{ledger.VerbPark, ledger.VerbAbandon}).Draw(w.T, "verb")
+		_, _ = ledger.Decide(ctx, w.s, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: rec.Operation.Version, Verb: verb, Reason: "mine", Actor: sam, Until: w.clock.Now().Add(time.Hour)})
+	}
+}
+
+// Over random kills, holds, pauses and other persons' acts each frozen row is sent at
+// most once, and accounted for exactly once.
+func TestI3_I10_EachRowOfARunIsSentAtMostOnce(t *testing.T) {
+	kills, all := 0, map[ledger.Came]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		clock := ledgertest.NewClock()
+		w := &world{T: rt, s: ledgertest.NewMemory(clock.Now, clock.Steady), clock: clock, sends: map[string]int{}}
+		var set []ledger.RunItem
+		for n := range 12 {
+			set = append(set, w.row(n))
+		}
+		hands := func(a ledger.Actor) Hands { return Hands{Store: w.s, Engine: w, Actor: a} }
+		record := ledger.DecisionRun{ID: "run", Verb: "retry", Actor: vera, Canaries: ledger.RunCanaries, CreatedAt: clock.Now(), Terms: ledger.RunTerms{Reason: "outage over"}}
+		r := New(w.s, record, slices.Clone(set), hands(vera).Step(record))
+		for turn := 0; ; turn++ {
+			if turn > 200 {
+				rt.Fatalf("it never ends: %+v", r.Record)
+			}
+			w.killAt = rapid.IntRange(1, 40).Draw(rt, "kill at")
+			if w.drive(r) {
+				kills++
+			}
+			w.killAt = 0
+			clock.Advance(time.Minute) // leases and deadlines run out
+			_, err := w.s.Expire(rt.Context(), 99)
+			w.ok(err)
+			w.ok(w.s.LiftHold(rt.Context(), "kind:card.charge", sam, "over", ledger.NewID()))
+			runs, err := w.s.Runs(rt.Context(), ledger.RunQuery{ID: "run"})
+			w.ok(err)
+			if len(runs) == 0 { // it died before the run was written down
+				r = New(w.s, record, slices.Clone(set), hands(vera).Step(record))
+				continue
+			}
+			if runs[0].State == ledger.RunDone {
+				break
+			}
+			who := rapid.SampledFrom([]ledger.Actor{vera, sam}).Draw(rt, "goes on")
+			r = Resume(w.s, runs[0], who, hands(who).Step(runs[0]))
+		}
+		kept, err := w.s.RunItems(rt.Context(), "run")
+		w.ok(err)
+		for n, it := range kept {
+			if all[it.Came]++; it.OperationID != set[n].OperationID || it.Came == "" || it.Came == ledger.CameHeld {
+				rt.Fatalf("forgotten: %+v", it)
+			}
+			sent := w.sends[it.OperationID]
+			if sent > 1 || it.Came == ledger.CameLanded && sent != 1 || (it.Came == ledger.CameMoved || it.Came == ledger.CameSkipped) && sent != 0 {
+				rt.Fatalf("%s was sent %d times", it.Title, sent)
+			}
+			if it.Came == ledger.CameMoved && it.By != "sam" {
+				rt.Fatalf("moved by %q", it.By)
+			}
+		}
+	})
+	for _, c := range []ledger.Came{ledger.CameLanded, ledger.CameUnclear, ledger.CameMoved} {
+		if all[c] == 0 {
+			t.Errorf("none came to %s: %v", c, all)
+		}
+	}
+	if kills == 0 {
+		t.Error("no process was killed")
+	}
+}
+
+// A run that another process drives is not driven from here, and the same command
+// again carries on what was broken off, with the versions that it had seen.
+func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
+	clock := ledgertest.NewClock()
+	store := ledgertest.NewMemory(clock.Now, clock.Steady)
 	var did []string
 	run := func(seen int64) *Run {
-		set := slices.Clone(items)
+		set := items(3)
 		for i := range set {
 			set[i].Version += seen
 		}
-		return New(k, ledger.DecisionRun{IdempotencyKey: "k", Verb: "note", CreatedAt: time.Now()}, set, func(ctx context.Context, at int, change string) Result {
-			did = append(did, set[at].Title.String())
-			_, err := ledger.Decide(ctx, k, ledger.Decision{ChangeID: change, ID: set[at].ID, Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}})
-			return Result{Word: safe.Say("noted"), Err: err}
+		return New(store, ledger.DecisionRun{IdempotencyKey: "k", Verb: "note", Actor: vera, CreatedAt: clock.Now()}, set, func(_ context.Context, it ledger.RunItem, change string) Outcome {
+			did = append(did, fmt.Sprint(it.OperationID, it.Version))
+			return Decided(nil)
 		})
 	}
 	first := run(0)
-	for range 2 { // and then it was killed
+	for range 3 { // it is written down, two are done, and then it was killed
 		first.Take(first.Next()(t.Context()))
 	}
-	again := run(7)
-	goOn(t, again)
-	if got := strings.Join(did, ""); got != "abc" || again.Tally().String() != "2 done before · 1 noted" || again.Items[2].Version != items[2].Version || again.ID() != first.ID() {
-		t.Errorf("it did %q, which is %q, with %+v", got, again.Tally(), again.Items)
+	short, cancel := context.WithTimeout(t.Context(), leasePoll/2)
+	defer cancel()
+	var driven *ledger.DrivenError
+	if err := run(7).Begin(short); !errors.As(err, &driven) || driven.Name != "vera" {
+		t.Fatalf("two drive it: %v", err)
 	}
-	if err := again.Finish()(t.Context()); err != nil || !strings.Contains(k.report, `"how":"done"`) || !strings.Contains(k.report, items[2].ID) {
-		t.Errorf("%v %s", err, k.report)
+	other := Resume(store, first.Record, sam, nil)
+	if other.Take(other.Next()(short)); !other.Over() || other.Next() != nil || !errors.As(other.Err(), &driven) {
+		t.Fatalf("it tries for ever: %v", other.Err())
+	}
+	clock.Advance(ledger.RunLease)
+	again := run(7)
+	if err := again.Begin(t.Context()); err != nil || !again.Known {
+		t.Fatalf("%v, known %v", err, again.Known)
+	}
+	goOn(t, again)
+	if got := strings.Join(did, " "); got != "a2 b2 c2" || again.Record.ID != first.Record.ID || again.Record.State != ledger.RunDone {
+		t.Errorf("it did %q: %+v", got, again.Record)
 	}
 }

@@ -84,8 +84,8 @@ type resultJSON struct {
 	Plan   *planJSON  `json:"plan,omitempty"` // retry
 
 	failure *failure
-	line    safe.Text // what is printed of it
-	trouble bool      // it failed, or is unclear, in a way that tells of the other side
+	line    safe.Text   // what is printed of it
+	came    act.Outcome // of a retry
 }
 
 // step decides about one operation. It is given the version that was seen and
@@ -138,49 +138,45 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	if err := run.ask(found, needs); err != nil {
 		return err
 	}
-	var items []act.Item
-	var at []int // of each item, the argument that named it
+	var items []ledger.RunItem
+	at := map[string]int{} // of each operation, the argument that named it
 	for i, rec := range found {
 		if rec != nil {
-			items, at = append(items, act.Item{ID: rec.Operation.ID, Version: all[i].version}), append(at, i)
+			o := rec.Operation
+			items = append(items, ledger.RunItem{OperationID: o.ID, Version: all[i].version, Kind: o.Kind, Title: see(run.policy, *rec).Title().String()})
+			at[o.ID] = i
 		}
 	}
-	err = run.begin(ctx, args, items, func(ctx context.Context, n int, changeID string) act.Result {
-		i := at[n]
-		r, err := do(ctx, run, *found[i], run.Items[n].Version, changeID)
-		trouble := r.trouble
+	err = run.begin(ctx, args, items, func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
+		i := at[it.OperationID]
+		r, err := do(ctx, run, *found[i], it.Version, changeID)
+		came := r.came
+		if came.Came == "" {
+			came = act.Decided(err)
+		}
 		if err != nil {
-			r = run.failed(ctx, found[i].Operation.ID, err)
+			r = run.failed(ctx, it.OperationID, err)
 		}
 		r.Asked = all[i].arg
 		results[i] = r
-		if r.Error != nil {
-			return act.Result{Word: safe.Of(r.Error.Code), Trouble: trouble}
-		}
-		return act.Result{Word: safe.Of(r.Effect), Trouble: trouble}
+		return came
 	})
 	if err != nil {
 		return err
 	}
-	for work := run.Next(); work != nil; work = run.Next() {
-		res := work(ctx)
-		run.Take(res)
-		i := at[res.At]
-		switch id := items[res.At].ID; {
-		case res.Before:
-			results[i] = run.result(ctx, id, effectNoop, safe.Say("%s: done before, nothing was %s", id, map[bool]string{true: "sent", false: "changed"}[verb == "retry"]))
+	for _, it := range run.Items {
+		if i, named := at[it.OperationID]; named && it.Came != "" && it.Came != ledger.CameHeld {
+			results[i] = run.result(ctx, it.OperationID, effectNoop, safe.Say("%s: done before, nothing was %s", it.OperationID, map[bool]string{true: "sent", false: "changed"}[verb == "retry"]))
 			results[i].Asked = all[i].arg
-		case res.Err != nil:
-			results[i] = failedResult(all[i].arg, asFailure(res.Err))
 		}
-		run.warn(res.Unkept)
 	}
-	for _, i := range at[len(run.Results):] {
-		results[i] = run.failed(ctx, found[i].Operation.ID, &ledger.RefusedError{Verb: verb, Code: "stopped", Why: fmt.Sprintf("%d sends before it failed or had no clear answer; it was left as it was", run.Trouble()),
-			Hint: "see whether the other side answers again"})
-		results[i].Asked = all[i].arg
+	run.carry(ctx)
+	for id, i := range at {
+		if results[i].Asked == "" {
+			results[i] = run.failed(ctx, id, run.left())
+			results[i].Asked = all[i].arg
+		}
 	}
-	run.warn(run.Finish()(ctx))
 	return a.finish(results)
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ui/act"
@@ -15,8 +16,16 @@ import (
 
 // begin writes the run down before its first change, unless it is a rehearsal. A
 // run that is known goes on where it stopped, with the versions it had seen then.
-func (r *decisionRun) begin(ctx context.Context, args []string, items []act.Item, step act.Step) error {
-	r.Run = act.New(r.store, ledger.DecisionRun{IdempotencyKey: r.flags.idempotencyKey, Digest: r.flags.digest(r.verb, args), Verb: r.verb, Actor: r.actor, CreatedAt: r.app.clock()}, items, step)
+func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.RunItem, step act.Step) error {
+	record := ledger.DecisionRun{IdempotencyKey: r.flags.idempotencyKey, Digest: r.flags.digest(r.verb, args), Verb: r.verb, Actor: r.actor, CreatedAt: r.app.clock(),
+		Terms: ledger.RunTerms{Reason: strings.TrimSpace(r.flags.reason), Reference: r.flags.reference, Receipts: r.flags.receipts, Truth: ledger.Truth(r.flags.truth)}}
+	if r.verb == string(ledger.VerbPark) {
+		record.Terms.Until, _ = until(r.flags.until, record.CreatedAt) // what cannot be read is told of each
+	}
+	if record.Sends() {
+		record.Canaries, record.Pace = ledger.RunCanaries, ledger.RunPace
+	}
+	r.Run = act.New(r.store, record, items, step)
 	r.Rehearsal = r.flags.dryRun
 	err := r.Begin(ctx)
 	if errors.Is(err, ledger.ErrKeyReused) {
@@ -26,16 +35,53 @@ func (r *decisionRun) begin(ctx context.Context, args []string, items []act.Item
 	return err
 }
 
+// carry carries the run out as far as it goes from here. What its canaries came to
+// is shown to a person, unless --yes said it beforehand.
+func (r *decisionRun) carry(ctx context.Context) {
+	a := r.app
+	for {
+		for work := r.Next(); work != nil; work = r.Next() {
+			r.Take(work(ctx))
+		}
+		if r.Record.State != ledger.RunWaiting || !r.flags.yes && !a.terminal() {
+			break
+		}
+		if !r.flags.yes {
+			a.errOut.Println(act.Sum(r.Record, r.Items, act.Since{}, a.clock()))
+			if !a.confirmYes(fmt.Sprintf("Go on with %d?", r.Record.Left())) {
+				break
+			}
+		}
+		r.GoOn()
+	}
+	if r.Record.State == ledger.RunRunning && !r.Rehearsal { // given up here: it says so, and another may go on
+		quick, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if _, err := act.Halt(quick, r.store, r.Record.ID, r.actor, "the command ended", false); err != nil {
+			a.warnf("that the run has ended here could not be written down: %v", err)
+		}
+	}
+}
+
+// left is why the run left an operation as it was.
+func (r *decisionRun) left() error {
+	why := r.Record.Why
+	if err := r.Err(); err != nil && r.Record.State == ledger.RunRunning {
+		if errors.As(err, new(*ledger.DrivenError)) {
+			return err
+		}
+		why = err.Error()
+	}
+	code := "stopped"
+	if r.Record.State == ledger.RunWaiting {
+		code = "waiting"
+	}
+	return &ledger.RefusedError{Verb: r.verb, Code: code, Why: why + "; it was left as it was", Hint: "look, then: indoubt runs resume " + r.Record.ID}
+}
+
 // digest binds an idempotency key to the verb and everything that was said.
 func (d *decideFlags) digest(verb string, args []string) string {
 	b, _ := json.Marshal([]any{verb, args, strings.TrimSpace(d.reason), d.receipts, d.reference, d.truth, d.until, d.request})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// warn says that the run could not be kept. The decisions stand without it.
-func (r *decisionRun) warn(err error) {
-	if err != nil {
-		r.app.warnf("the decisions stand, but how far the run has come could not be kept: %v", err)
-	}
 }

@@ -122,7 +122,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	if b.lastEvent() != before || b.rec(1).Operation.State != ledger.Uncertain {
 		t.Error("a rehearsal has written")
 	}
-	if run, known, err := b.open().Run(context.Background(), ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "k", Digest: "d", Verb: "v", Actor: pipeline, CreatedAt: b.now}); err != nil || known {
+	if run, known, err := b.open().Run(context.Background(), ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "k", Digest: "d", Verb: "v", Actor: pipeline, CreatedAt: b.now}, nil); err != nil || known {
 		t.Errorf("a rehearsal has taken the idempotency key: %v %v %v", run, known, err)
 	}
 	missing := filepath.Join(b.dir, "none.db")
@@ -171,9 +171,10 @@ func TestI10_ACommandKilledHalfWayIsFinishedByItsRepeat(t *testing.T) {
 	first, second := b.at(1), b.at(2)
 	flags := &decideFlags{reason: "seen", idempotencyKey: "K2"}
 	run := ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "K2", Digest: flags.digest("confirm", []string{first, second}), Verb: "confirm",
-		Actor: ledger.Actor{Name: "maya"}, Operations: []string{first, second}, CreatedAt: b.now}
+		Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
+	items := []ledger.RunItem{{OperationID: id(1), Version: b.rec(1).Operation.Version}, {OperationID: id(2), Version: b.rec(2).Operation.Version}}
 	ctx := context.Background()
-	if _, _, err := b.open().Run(ctx, run); err != nil {
+	if _, _, err := b.open().Run(ctx, run, items); err != nil {
 		t.Fatal(err)
 	}
 	d := ledger.Decision{ChangeID: ledger.DeriveID(run.ID, id(1)), ID: id(1), Version: b.rec(1).Operation.Version, Verb: ledger.VerbConfirm, Reason: "seen", Actor: run.Actor}

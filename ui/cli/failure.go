@@ -56,6 +56,7 @@ func ledgerFailure(err error, f *failure) bool {
 	var moved *ledger.MovedError
 	var refused *ledger.RefusedError
 	var leased *ledger.LeasedError
+	var driven *ledger.DrivenError
 	var ambiguous *ledger.AmbiguousError
 	var filter *ledger.FilterError
 	switch {
@@ -72,6 +73,8 @@ func ledgerFailure(err error, f *failure) bool {
 		}
 	case errors.As(err, &leased):
 		f.Exit, f.Code, f.Hint = exitConflict, "leased", "try again in a moment"
+	case errors.As(err, &driven):
+		f.Exit, f.Code, f.Hint = exitInProgress, "in_progress", "indoubt runs"
 	case errors.As(err, &ambiguous):
 		f.Exit, f.Code, f.Hint = exitUsage, "ambiguous", "write more of the id"
 	case errors.As(err, &filter):

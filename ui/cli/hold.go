@@ -124,11 +124,11 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		return err
 	}
 	if flags.until != "" { // of a repeat, the same moment as the first time
-		if ends, err = until(flags.until, run.Began()); err != nil {
+		if ends, err = until(flags.until, run.Record.CreatedAt); err != nil {
 			return err
 		}
 	}
-	h := ledger.Hold{Scope: scope, Actor: run.actor, Reason: flags.reason, CreatedAt: run.Began(), Until: ends, ChangeID: run.ChangeID(0)}
+	h := ledger.Hold{Scope: scope, Actor: run.actor, Reason: flags.reason, CreatedAt: run.Record.CreatedAt, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
 	if name, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
 		if h.Kinds, err = c.kindsOf(ctx, s, run.policy, name); err != nil {
 			return err
@@ -150,12 +150,12 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		}
 		return c.done(effect, oneHoldJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
-	if run.Known() || standing != nil && standing.ChangeID == h.ChangeID {
+	if run.Record.Done() > 0 || standing != nil && standing.ChangeID == h.ChangeID {
 		effect = effectNoop
 	} else if err := s.Hold(ctx, h); err != nil {
 		return err
 	}
-	run.keep(ctx, effect)
+	run.carry(ctx)
 	return c.done(effect, oneHoldJSON(h), func(w *safe.Writer) {
 		line := "holding " + string(scope)
 		if !ends.IsZero() {
@@ -176,19 +176,19 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	switch {
 	case err != nil:
 		return err
-	case run.Known() || standing == nil:
-		run.keep(ctx, effectNoop)
+	case run.Record.Done() > 0 || standing == nil:
+		run.carry(ctx)
 		return c.done(effectNoop, data, nothing)
 	case flags.dryRun:
 		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
-	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.ChangeID(0)); {
+	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.Record.ChangeID(run.Items[0])); {
 	case errors.Is(err, ledger.ErrNotFound):
 		return c.done(effectNoop, data, nothing)
 	case err != nil:
 		return err
 	}
-	run.keep(ctx, effectUpdated)
+	run.carry(ctx)
 	return c.done(effectUpdated, data, func(w *safe.Writer) { w.Println("released " + string(scope)) })
 }
 
@@ -213,13 +213,7 @@ func (c holdCommand) scoped(ctx context.Context, verb string, args []string, nee
 	if err := run.ask(something, needs); err != nil {
 		return nil, nil, err
 	}
-	return s, run, run.begin(ctx, args, []act.Item{{ID: args[0]}}, nil)
-}
-
-// keep writes down what became of the scope.
-func (r *decisionRun) keep(ctx context.Context, effect string) {
-	r.Take(act.Result{Word: safe.Of(effect)})
-	r.warn(r.Finish()(ctx))
+	return s, run, run.begin(ctx, args, []ledger.RunItem{{OperationID: args[0]}}, func(context.Context, ledger.RunItem, string) act.Outcome { return act.Decided(nil) })
 }
 
 // standing is the hold on exactly this scope, or nil.

@@ -150,13 +150,13 @@ func (c incidentCommand) change(ctx context.Context, verb string, args []string,
 		return err
 	}
 	if flags.until == "now" {
-		change.Until = run.Began()
+		change.Until = run.Record.CreatedAt
 	} else if flags.until != "" {
-		if change.Until, err = until(flags.until, run.Began()); err != nil {
+		if change.Until, err = until(flags.until, run.Record.CreatedAt); err != nil {
 			return err
 		}
 	}
-	change.ChangeID, change.Actor, change.Reason = run.ChangeID(0), run.actor, flags.reason
+	change.ChangeID, change.Actor, change.Reason = run.Record.ChangeID(run.Items[0]), run.actor, flags.reason
 	a, err := s.Incident(ctx, change.ID, c.clock())
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (c incidentCommand) change(ctx context.Context, verb string, args []string,
 	effect := effectWouldUpdate
 	switch {
 	case flags.dryRun:
-	case run.Known():
+	case run.Record.Done() > 0:
 		effect = effectNoop
 	default:
 		effect = effectUpdated
@@ -188,7 +188,7 @@ func (c incidentCommand) change(ctx context.Context, verb string, args []string,
 			return err
 		}
 	}
-	run.keep(ctx, effect)
+	run.carry(ctx)
 	return c.done(effect, c.asJSON(a), func(w *safe.Writer) {
 		o := c.outage(a)
 		w.Printf("%s  %s: %s, %s\n", prefix(a.ID, 8), effect, o.Title(), o.Taken())

@@ -30,7 +30,7 @@ changes. Nothing is decided, and checks go on.`,
 		}
 		return a.decide(cmd.Context(), "park", args, &flags, needs{version: true},
 			decision(ledger.VerbPark, func(r *decisionRun, d *ledger.Decision) (err error) {
-				d.Until, err = until(flags.until, r.Began())
+				d.Until, err = until(flags.until, r.Record.CreatedAt)
 				return err
 			}))
 	}

@@ -104,10 +104,10 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	did, err := r.engine.Retry(ctx, ask)
 	quiet()
 	if err != nil {
-		return resultJSON{trouble: act.Sent(did, err).Trouble}, err
+		return resultJSON{came: act.Sent(did, err)}, err
 	}
 	out := retried(ctx, run, id, plan, did)
-	out.trouble = act.Sent(did, nil).Trouble
+	out.came = act.Sent(did, nil)
 	return out, nil
 }
 

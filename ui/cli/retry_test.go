@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ui/act"
 )
 
 // shop is a downstream that remembers what it was asked to do.
@@ -377,11 +376,11 @@ func TestARunOfRetriesStopsAtUnclearAnswers(t *testing.T) {
 	}
 	s.fail = 500
 	a := b.json(6, args...)
-	if _, sends := s.effects(); sends != act.StopAfter {
+	if _, sends := s.effects(); sends != 1 { // one of the first three is enough
 		t.Errorf("%d sends", sends)
 	}
 	for n, op := range a.operations(t) {
-		if n >= act.StopAfter && (op.Error == nil || op.Error.Code != "stopped" || len(b.rec(n+1).Attempts) != 1) {
+		if n >= 1 && (op.Error == nil || op.Error.Code != "stopped" || len(b.rec(n+1).Attempts) != 1) {
 			t.Errorf("%d: %+v", n+1, op.Error)
 		}
 	}

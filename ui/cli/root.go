@@ -51,7 +51,7 @@ func newRootCommand(a *app) *cobra.Command {
 
 	root.AddCommand(
 		newListCommand(a), newShowCommand(a), newIncidentCommand(a), newLogCommand(a), newStatsCommand(a), newReconcileCommand(a),
-		newConfirmCommand(a), newDenyCommand(a), newRetryCommand(a), newAbandonCommand(a), newAckCommand(a),
+		newConfirmCommand(a), newDenyCommand(a), newRetryCommand(a), newRunsCommand(a), newAbandonCommand(a), newAckCommand(a),
 		newParkCommand(a), newUndoCommand(a), newNoteCommand(a), newHoldCommand(a), newReleaseCommand(a),
 		newRunCommand(a), newBeginCommand(a), newSettleCommand(a), newMCPCommand(a), newHTTPCommand(a),
 		newDemoCommand(a), newDemoPipelineCommand(a),

@@ -173,7 +173,7 @@ func (c settleCommand) settleID(ctx context.Context, req ledger.SettleRequest, f
 	}
 	sum := sha256.Sum256(said)
 	run, _, err := c.store.Run(ctx, ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: flags.idempotencyKey, Digest: hex.EncodeToString(sum[:]),
-		Verb: "settle", Actor: c.actor(), CreatedAt: c.clock()})
+		Verb: "settle", Actor: c.actor(), CreatedAt: c.clock()}, nil)
 	if err != nil {
 		return "", err
 	}

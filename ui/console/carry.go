@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/reconcile"
 	"indoubt/ui/act"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/dialog"
@@ -141,12 +140,12 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Start:
 		return m.start(a)
 	case ask.GoOn:
-		m.run = a.Run
-		m.run.Resume()
+		m.run = act.Resume(store, a.Run, actor, hands(m).Step(a.Run))
 		return m.proceed()
-	case ask.Stop:
-		a.Run.Stop("stopped by you")
-		return m.proceed()
+	case ask.Halt:
+		return halt(m, a.Run, a.End)
+	case ask.Show:
+		return find(m.ctx, store, string(a))
 	case prompt.Show:
 		if a.Kept && m.known.Keep(a.Text) && m.o.Remember != nil {
 			past, keep := slices.Clone(m.known.Past), m.o.Remember
@@ -168,9 +167,6 @@ func after(now time.Time, d time.Duration) time.Time {
 	}
 	return now.Add(d)
 }
-
-// sendPacing makes a bulk run send ten a second.
-var sendPacing = 100 * time.Millisecond
 
 // questionMsg is a dialog that was worked out off the update loop.
 type questionMsg struct {
@@ -214,6 +210,7 @@ func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark
 		if err != nil {
 			return nil, err
 		}
+		set.Reason = reason
 		return ask.Bulk(desk.Frame, set), nil
 	})
 }
@@ -234,77 +231,6 @@ func (m *Root) plan() tea.Cmd {
 		}
 		return desk.Retry(p), nil
 	})
-}
-
-// start begins a bulk run. Each of its items goes the way of a single one.
-func (m *Root) start(a ask.Start) tea.Cmd {
-	store, engine, actor, clock := m.feed.Store, m.o.Engine, m.actor, m.o.Clock
-	items := make([]act.Item, len(a.Items))
-	for i, it := range a.Items {
-		items[i] = it.Item
-	}
-	m.run = act.New(store, ledger.DecisionRun{Verb: string(a.Verb), Actor: actor, CreatedAt: m.Now}, items, func(ctx context.Context, i int, change string) act.Result {
-		it := a.Items[i]
-		if a.Verb == ticket.Retry {
-			return act.Sent(engine.Retry(ctx, reconcile.RetryRequest{ID: it.ID, Version: it.Version, Basis: it.Basis, Showing: it.Showing, Reason: a.Reason, Actor: actor, ChangeID: change}))
-		}
-		_, err := ledger.Decide(ctx, store, ledger.Decision{ChangeID: change, ID: it.ID, Version: it.Version, Verb: a.Verb, Reason: a.Reason, Actor: actor, Truth: a.Truth, Reference: a.Reference, Until: a.Until, RecheckAt: after(clock(), it.Recheck)})
-		return act.Result{Word: a.Done(), Err: err, Trouble: err != nil && !errors.Is(err, ledger.ErrMoved)}
-	})
-	if a.Verb == ticket.Retry {
-		m.run.TryFirst, m.run.Pace = act.TryFirst, sendPacing
-	}
-	m.table.Marks = nil
-	return m.proceed()
-}
-
-// stepMsg is the end of one item of a bulk run.
-type stepMsg struct {
-	run    *act.Run
-	result act.Result
-}
-
-// proceed carries out the next item of the run, or reports that it is over.
-func (m *Root) proceed() tea.Cmd {
-	run := m.run
-	if run == nil {
-		return nil
-	}
-	w, ctx := m.writes, context.WithoutCancel(m.ctx)
-	if run.Over() != "" {
-		m.run = nil
-		m.show(ask.Report(run))
-		keep := run.Finish()
-		return tea.Batch(m.feed.Reload(), m.write(safe.Text{}, "", func(ctx context.Context) (safe.Text, error) {
-			if err := keep(ctx); err != nil {
-				return safe.Text{}, fmt.Errorf("write down how far the run came: %w", err)
-			}
-			return safe.Text{}, nil
-		}))
-	}
-	work := run.Next()
-	if work == nil {
-		return nil
-	}
-	m.writing++
-	return func() tea.Msg {
-		if !w.begin() {
-			return nil // the program is over
-		}
-		defer w.end()
-		return stepMsg{run, work(ctx)}
-	}
-}
-
-// stepped takes in the end of one item and starts the next.
-func (m *Root) stepped(msg stepMsg) tea.Cmd {
-	m.writing--
-	run, waited := msg.run, msg.run.Paused()
-	run.Take(msg.result)
-	if run.Over() == "" && run.Paused() && !waited {
-		m.show(ask.Pause(run, safe.Say("%d sent, %d to go", len(run.Results), run.Left())))
-	}
-	return m.proceed()
 }
 
 // check makes one check of the chosen operation now.

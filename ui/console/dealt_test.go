@@ -73,7 +73,7 @@ func TestABulkRetryLeavesOutWhatAnotherMayHaveDone(t *testing.T) {
 	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true}}
 	b.store.put(rec)
 	b.send(feed.Changed{})
-	b.keys("g", "v", "G", "v", "R").shows("Retry 5", "000000000021: it shares").text("outage").keys("tab").text("5").keys("tab", "enter", "y")
+	b.keys("g", "v", "G", "v", "R").shows("Retry 5", "000000000021: same").text("outage").keys("tab").text("5").keys("tab", "enter", "y")
 	for _, q := range e.retried {
 		if q.ID == id(21) {
 			t.Errorf("sent beside another that landed: %+v", q)

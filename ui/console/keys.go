@@ -60,7 +60,7 @@ func (m *Root) why(k *binding, c ask.Case) safe.Text {
 	case k.acts && c.Closed != "":
 		return safe.Of(c.Closed)
 	case k.acts && m.run != nil:
-		return safe.Say("a bulk run is under way, p pauses it")
+		return safe.Say("a bulk run is under way from here, p pauses it")
 	case k.off == nil || k.verb != "" && c.Marks.N > 0:
 		return safe.Text{} // of marked rows each is judged by itself
 	}
@@ -102,6 +102,7 @@ func looks() []binding {
 		{keys: []string{"."}, show: ".", words: "sort now", group: groupLook, do: func(m *Root) tea.Cmd { m.table.Settle(); return m.feed.Reload() }},
 		{keys: []string{"z"}, show: "z", words: "zoom: the list alone, or with its detail", group: groupLook, do: func(m *Root) tea.Cmd { m.zoom = !m.zoom; m.goTo(onList); return nil }},
 		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, off: ask.Case.OffSides, do: switchSide},
+		{keys: []string{"p"}, show: "p", words: "the bulk run: pause it, look, go on, end it", short: "run", group: groupGo, off: ask.Case.OffRun, do: openOrPause},
 		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: func(m *Root) tea.Cmd { m.help(); return nil }},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},
 		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: func(m *Root) tea.Cmd { return tea.Suspend }},
@@ -159,7 +160,6 @@ var misses = map[string]string{
 	"J": "j moves down",
 	"x": "X records that it did not land: capitals act",
 	"t": "T takes the advice: capitals act",
-	"p": "P parks: capitals act",
 	"n": "N leaves a note: capitals act",
 	"u": "U undoes: capitals act",
 	"h": "H holds; esc goes back",

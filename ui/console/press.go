@@ -58,10 +58,6 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case m.leaving.asked:
 		return nil
-	case m.run != nil && name == "p":
-		m.run.Pause()
-		m.show(ask.Pause(m.run, safe.Say("paused")))
-		return nil
 	case name == "esc" && m.toast.until.After(m.Now):
 		m.toast.until = m.Now
 	}
@@ -328,8 +324,9 @@ func (m *Root) quit() tea.Cmd {
 	if m.o.Engine != nil {
 		busy += m.o.Engine.Busy()
 	}
-	if m.run != nil {
-		m.run.Pause() // no further item begins
+	if m.run != nil && !m.leaving.told { // no further item begins, and another console may go on
+		m.leaving.told = true
+		return tea.Batch(halt(m, m.run.Record, false), m.o.after(100*time.Millisecond, waitMsg{}))
 	}
 	if busy == 0 {
 		m.leaving.ready = true

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -22,13 +21,11 @@ import (
 // itself what a test wants.
 type memory struct {
 	*ledgertest.Memory
-	mu       sync.Mutex
-	now      time.Time
-	info     ledger.Info
-	fail     error // every call fails with it
-	reads    int
-	runs     []ledger.DecisionRun
-	progress []json.RawMessage
+	mu    sync.Mutex
+	now   time.Time
+	info  ledger.Info
+	fail  error // every call fails with it
+	reads int
 }
 
 func newMemory(now time.Time, recs ...ledger.Record) *memory {
@@ -88,20 +85,6 @@ func (s *memory) Info(ctx context.Context) (ledger.Info, error) {
 	return info, s.lost()
 }
 
-func (s *memory) Run(ctx context.Context, r ledger.DecisionRun) (ledger.DecisionRun, bool, error) {
-	s.mu.Lock()
-	s.runs = append(s.runs, r)
-	s.mu.Unlock()
-	return s.Memory.Run(ctx, r)
-}
-
-func (s *memory) Progress(ctx context.Context, id string, done int, result json.RawMessage) error {
-	s.mu.Lock()
-	s.progress = append(s.progress, result)
-	s.mu.Unlock()
-	return s.Memory.Progress(ctx, id, done, result)
-}
-
 // record is a record as it stands.
 func (s *memory) record(n int) ledger.Record {
 	r, err := s.Memory.Read(context.Background(), ledger.Locator{ID: id(n)})
@@ -124,6 +107,7 @@ type fakeEngine struct {
 	health  []reconcile.Health
 	looks   bool
 	store   ledger.Store
+	during  func(n int) // called while the nth send is under way
 }
 
 func (e *fakeEngine) ReadNow(context.Context, string) (reconcile.ReadResult, error) {
@@ -148,7 +132,9 @@ func (e *fakeEngine) Plan(ctx context.Context, id string) (reconcile.Plan, error
 func (e *fakeEngine) Retry(_ context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.retried = append(e.retried, q)
+	if e.retried = append(e.retried, q); e.during != nil {
+		e.during(len(e.retried))
+	}
 	return e.result, e.err
 }
 

@@ -66,7 +66,7 @@ type Root struct {
 	tickGen  int
 	lastName string // of a key
 	matched  bool   // the filter of the start was looked at for an outage
-	leaving  struct{ asked, ready bool }
+	leaving  struct{ asked, told, ready bool }
 
 	attendance attendance
 }
@@ -321,7 +321,7 @@ func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o
 // desk is the chosen operation as it lies before the person who decides.
 func (m *Root) desk() ask.Case {
 	f := m.Frame // as it is now: what is opened here may outlive this frame
-	return ask.Case{Frame: &f, Outage: outageAt(m), Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now),
+	return ask.Case{Frame: &f, Outage: outageAt(m), Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now), Runs: len(m.feed.Runs),
 		Holds: m.feed.Holds, Sends: m.o.Engine != nil, Closed: m.feed.Closed(m.o.ReadOnly)}
 }
 

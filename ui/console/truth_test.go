@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/ui/act"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
@@ -295,24 +294,6 @@ func TestSaidNotToHaveLandedIsNoFact(t *testing.T) {
 	b := nightWith(t, 80, 24, r).shows("said no", "without proof").keys("enter")
 	b.hides("sending again costs nothing twice").shows("642 if it landed after all")
 	newBench(t, 80, 24, nightOptions()).judged(nightFacts).cursorOn(4).hides("said no")
-}
-
-func TestABulkRunCountsWhatBecameOfItsItems(t *testing.T) {
-	sent := func(receipt string) reconcile.RetryResult {
-		return reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Committed, Receipts: []string{receipt}}}
-	}
-	b := nightBench(t, 80, 24)
-	b.m.run = act.New(b.store, ledger.DecisionRun{Verb: "retry", CreatedAt: night}, make([]act.Item, 9), nil)
-	b.m.run.Pause()
-	for i, r := range []reconcile.RetryResult{sent("ch_1"), sent("ch_2"), {Did: reconcile.DidRefuse, Why: "it moved"}, {Did: reconcile.DidRefuse, Why: "held by sam"}, sent("")} {
-		res := act.Sent(r, nil)
-		res.At = i
-		b.send(stepMsg{b.m.run, res})
-	}
-	if got := b.m.run.Tally().String(); got != "2 not sent · 3 sent, it landed" {
-		t.Errorf("it counts %q", got)
-	}
-	b.shows("5/9", "3 sent, it landed", "paused")
 }
 
 func TestAThrottledDownstreamSaysUntilWhen(t *testing.T) {

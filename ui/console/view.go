@@ -3,12 +3,9 @@ package console
 import (
 	"fmt"
 	"strings"
-	"time"
 
-	"indoubt/ui/act"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -80,7 +77,7 @@ func (m *Root) foot(n int) []string {
 	var news []string
 	switch {
 	case m.run != nil:
-		news = []string{progress(&m.Frame, m.run, m.w)}
+		news = []string{progress(m, m.w)}
 	case !m.toast.text.Empty() && m.toast.until.After(m.Now):
 		m.Ticks = true
 		p := m.Strong
@@ -94,6 +91,9 @@ func (m *Root) foot(n int) []string {
 		for _, line := range said {
 			news = append(news, p.Render(draw.Left(" "+line, m.w)))
 		}
+	}
+	if len(news) == 0 && len(m.feed.Runs) > 0 {
+		news = []string{openRun(m, m.w)}
 	}
 	looks, acts := m.hints()
 	if m.screen == onHelp {
@@ -140,19 +140,4 @@ func (m *Root) hints() (looks, acts string) {
 	}
 	acts = m.Warn.Render(of) + line(draw.Width(of+" ? help "), "C", "X", "R", "D", "A", "P", "W", "N", "U") // the way to everything else is always there
 	return looks, draw.Left(acts+" "+m.Accent.Render("?")+" "+m.Faint.Render("help"), m.w)
-}
-
-// progress shows a run under way.
-func progress(f *draw.Frame, r *act.Run, w int) string {
-	n, done, room := len(r.Items), len(r.Results), 20
-	full := room * done / max(n, 1)
-	text := safe.Say(" %s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", room-full), done, n)
-	if d := f.Now.Sub(r.Began()); done > 0 && d > time.Second && done < n && !r.Paused() {
-		text = safe.Say("%s  %s left", text, ticket.Span(d/time.Duration(done)*time.Duration(n-done)))
-	}
-	state := "p pause"
-	if r.Paused() {
-		state = "paused"
-	}
-	return f.Strong.Render(draw.Left(safe.Say("%s   %s   %s", text, r.Tally(), state).String(), w))
 }

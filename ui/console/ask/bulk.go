@@ -9,7 +9,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
-	"indoubt/ui/act"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
@@ -26,22 +25,23 @@ type Planner interface {
 // Set is a frozen set: what a bulk run does, over which operations, and which of
 // the marked ones are left out.
 type Set struct {
-	Verb  ledger.Verb
-	Items []Item
-	Out   []safe.Text // left out, each with why
-	Took  time.Time
-	Marks table.Covers // what it was taken from
+	Verb   ledger.Verb
+	Reason string // suggested
+	Items  []Item
+	Out    []Left
+	Took   time.Time
+	Marks  table.Covers // what it was taken from
 }
 
-// Item is one operation of a set, with what its decision rests on.
+// Item is one operation of a set, with what it is worth.
 type Item struct {
-	act.Item
-	Basis   ledger.Basis
-	Showing reconcile.Showing // of a retry, as the set was frozen
-	Recheck time.Duration
-	twice   ledger.Cost
-	never   ledger.Cost
+	ledger.RunItem
+	twice ledger.Cost
+	never ledger.Cost
 }
+
+// Left is a marked operation that is left out.
+type Left struct{ Title, Why safe.Text }
 
 // Freeze judges each of the marked operations by itself.
 func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read func(ctx context.Context, id string) (*feed.Brief, error), plans Planner, desk Case) (*Set, error) {
@@ -54,19 +54,18 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{Item: act.Item{ID: m.ID, Version: m.Version, Title: t.Title()}, Recheck: t.Facts.Recheck, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss}
-		why := Off(verb)(desk)
-		switch {
-		case t.Row.Version != m.Version:
-			why = safe.Say("moved since it was marked: %s, by %s", ticket.State(t.State()), ticket.Who(t.Row.Actor))
-		case !why.Empty():
-		case verb == ticket.Retry && len(t.Record.Related) > 0:
-			why = safe.Say("it shares its input or its target with another: by itself only")
-		case verb == ticket.Retry:
-			it.Basis, it.Showing, why = planned(ctx, plans, m.ID)
+		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Title().String()}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss}
+		why := desk.taken(m.Version)
+		if why.Empty() {
+			why = Off(verb)(desk)
+		}
+		if why.Empty() && verb == ticket.Retry {
+			if why = beside(desk.Frame, t.Record.Related); why.Empty() {
+				it.Basis, it.Request, why = planned(ctx, plans, m.ID)
+			}
 		}
 		if !why.Empty() {
-			s.Out = append(s.Out, safe.Say("%s: %s", t.Title(), why))
+			s.Out = append(s.Out, Left{t.Title(), why})
 			continue
 		}
 		s.Items = append(s.Items, it)
@@ -74,9 +73,38 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 	return s, nil
 }
 
+// taken says who has moved, granted or parked an operation, other than the one who
+// decides.
+func (c Case) taken(version int64) safe.Text {
+	t := c.told()
+	g, parked := t.Record.OpenGrant(), t.Record.Operation.ParkedUntil
+	switch {
+	case t.Row.Version != version:
+		return safe.Say("moved since it was marked: %s, by %s", ticket.State(t.State()), ticket.Who(t.Row.Actor))
+	case g != nil && g.Actor != c.Me:
+		return safe.Say("%s has allowed one send, waiting for %s", ticket.Who(g.Actor), ticket.Source(t.Row.Source))
+	case parked.After(c.Now) && t.Row.Actor != c.Me:
+		return safe.Say("parked by %s until %s", ticket.Who(t.Row.Actor), c.Moment(parked))
+	}
+	return safe.Text{}
+}
+
+// beside says which operation wants the same, or came later on the same target.
+func beside(f *draw.Frame, related []ledger.Relation) safe.Text {
+	if len(related) == 0 {
+		return safe.Text{}
+	}
+	r := related[0]
+	how := safe.Say("same request as %s (%s, %s)", r.Title, ticket.State(r.State), f.Moment(r.CreatedAt))
+	if r.Overtook {
+		how = safe.Say("overtaken by %s (%s, %s)", r.Title, ticket.State(r.State), f.Moment(r.CreatedAt))
+	}
+	return safe.Say("%s: by itself only", how)
+}
+
 // planned says on what ground an operation may be sent with others, and what
 // would be sent: only proof or a key is a ground. A risk is taken one at a time.
-func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, reconcile.Showing, safe.Text) {
+func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, string, safe.Text) {
 	p, err := plans.Plan(ctx, id)
 	var why safe.Text
 	switch {
@@ -89,26 +117,22 @@ func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, recon
 	case p.OverridesMax:
 		why = safe.Say("its %d further attempts are used up", p.Max)
 	}
-	return p.Basis, p.Showing, why
+	return p.Basis, p.Showing.Digest, why
 }
 
 // bulk is how each verb is told over a set.
-var bulk = map[ledger.Verb]struct {
-	title, do string
-	done      safe.Format
-}{
-	ledger.VerbConfirm: {"Confirm: it landed", "Confirm", "recorded as landed"},
-	ledger.VerbDeny:    {"Did not land", "Did not land", "recorded as not landed"},
-	ledger.VerbAbandon: {"Abandon", "Abandon", "abandoned"},
-	ledger.VerbAck:     {"Dealt with", "Dealt with", "dealt with"},
-	ledger.VerbPark:    {"Park", "Park", "parked"},
-	ledger.VerbNote:    {"Note", "Note", "noted"},
-	ticket.Retry:       {"Retry", "Retry", "sent"},
+var bulk = map[ledger.Verb]struct{ title, do string }{
+	ledger.VerbConfirm: {"Confirm: it landed", "Confirm"},
+	ledger.VerbDeny:    {"Did not land", "Did not land"},
+	ledger.VerbAbandon: {"Abandon", "Abandon"},
+	ledger.VerbAck:     {"Dealt with", "Dealt with"},
+	ledger.VerbPark:    {"Park", "Park"},
+	ledger.VerbNote:    {"Note", "Note"},
+	ticket.Retry:       {"Retry", "Retry"},
 }
 
-// Title is what a set's run is called, and Done what its items become.
-func (s *Set) Title() string   { return bulk[s.Verb].title }
-func (s *Set) Done() safe.Text { return safe.Say(bulk[s.Verb].done) }
+// Title is what a set's run is called.
+func (s *Set) Title() string { return bulk[s.Verb].title }
 
 // Bulk shows a frozen set, and asks for its count.
 func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
@@ -117,22 +141,9 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	d.Add("SET", "%d of %d marked, frozen %s; later rows are not in it", n, n+len(s.Out), s.Took.In(f.Zone).Format("15:04:05"))
 	d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
 	s.money(d)
-	for i, why := range s.Out {
-		if i == 4 {
-			d.Warn("", "and %d more; ^b lists them", len(s.Out)-4)
-			break
-		}
-		name := safe.Format("")
-		if i == 0 {
-			name = "LEFT OUT"
-		}
-		d.Warn(name, "%s", why)
-	}
-	for _, why := range s.Out {
-		d.More = append(d.More, safe.Say("  left out: %s", why))
-	}
+	s.leftOut(d)
 	if s.Verb == ticket.Retry {
-		d.Add("HOW", "same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", act.TryFirst, act.StopAfter)
+		d.Add("HOW", "same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", ledger.RunCanaries, ledger.RunStopAfter)
 	} else {
 		d.Add("HOW", "each by itself, its version tested first; what moved meanwhile is skipped and listed")
 	}
@@ -140,7 +151,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		d.Title = safe.Say("%s: nothing fits", s.Title())
 		return d
 	}
-	reason, count := dialog.TextField("Reason", ""), dialog.TypedField(fmt.Sprintf("Type %d", n))
+	reason, count := dialog.FilledField("Reason", s.Reason), dialog.TypedField(fmt.Sprintf("Type %d", n))
 	truth := dialog.ChoiceField("What is true", "taken back", "both wanted", "landed once")
 	reference, until := dialog.TextField("Reference", ""), dialog.TextField("Until", "2h")
 	d.Fields, d.Do = []*dialog.Field{reason, count}, fmt.Sprintf("%s %d", bulk[s.Verb].do, n)
@@ -150,7 +161,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	case ledger.VerbPark:
 		d.Fields = slices.Insert(d.Fields, 1, until)
 	case ticket.Retry:
-		d.Do, d.Sends = fmt.Sprintf("Send %d", min(n, act.TryFirst)), true
+		d.Do, d.Sends = fmt.Sprintf("Send %d", min(n, ledger.RunCanaries)), true
 	}
 	d.Submit = func(now time.Time) (dialog.Action, string) {
 		start := Start{Set: s, Reason: reason.Value(), Reference: reference.Value()}
@@ -177,6 +188,33 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	return d
 }
 
+// leftOut lists what is left out and why; what has one reason in common is counted.
+func (s *Set) leftOut(d *dialog.Dialog) {
+	many := map[safe.Text]int{}
+	for _, l := range s.Out {
+		many[l.Why]++
+		d.More = append(d.More, safe.Say("  left out: %s: %s", l.Title, l.Why))
+	}
+	name, lines := safe.Format("LEFT OUT"), 0
+	for _, l := range s.Out {
+		n := many[l.Why]
+		if n == 0 {
+			continue
+		}
+		many[l.Why] = 0
+		switch lines++; {
+		case lines == 5:
+			d.Warn("", "and more; ^b lists them")
+			return
+		case n > 1:
+			d.Warn(name, "%d: %s", n, l.Why)
+		default:
+			d.Warn(name, "%s: %s", l.Title, l.Why)
+		}
+		name = ""
+	}
+}
+
 // money adds what the set rests on and what it is worth. Costs given as words are
 // counted apart: they are no money.
 func (s *Set) money(d *dialog.Dialog) {
@@ -198,7 +236,7 @@ func (s *Set) money(d *dialog.Dialog) {
 			worst = it
 		}
 		ground[it.Basis]++
-		d.More = append(d.More, safe.Say("  %s%s", draw.Left(it.Title.String(), 48), draw.Right(ticket.Cost(it.never), 8)))
+		d.More = append(d.More, safe.Say("  %s%s", draw.Left(it.Title, 48), draw.Right(ticket.Cost(it.never), 8)))
 	}
 	if s.Verb == ticket.Retry {
 		for _, b := range slices.Sorted(maps.Keys(ground)) {
@@ -212,31 +250,4 @@ func (s *Set) money(d *dialog.Dialog) {
 		}
 		d.Add("MONEY", "never %s · twice %s%s · worst %s   ^b: list", ticket.Full(never), ticket.Full(twice), words, worst.Title)
 	}
-}
-
-// Pause shows what came of a run so far, and asks whether it goes on.
-func Pause(r *act.Run, title safe.Text) *dialog.Dialog {
-	d := &dialog.Dialog{Title: title, Itself: true, Closed: Stop{r}}
-	results(d, r)
-	return d
-}
-
-// Report lists what became of each item of a run, and what was not touched. A run
-// that has stopped can go on from here.
-func Report(r *act.Run) *dialog.Dialog {
-	d := &dialog.Dialog{Title: safe.Say("%s: %s", bulk[ledger.Verb(r.Verb())].title, r.Over()), Itself: true}
-	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: r.Tally(), Grave: r.Trouble() > 0})
-	if r.Left() > 0 {
-		d.Warn("NOT TOUCHED", "%s", draw.Plural(r.Left(), "operation", "operations"))
-	}
-	results(d, r)
-	return d
-}
-
-func results(d *dialog.Dialog, r *act.Run) {
-	if n := r.Left(); n > 0 {
-		d.Yes = fmt.Sprintf("y go on with %d", n)
-		d.Submit = func(time.Time) (dialog.Action, string) { return GoOn{r}, "" }
-	}
-	d.Put(r.Facts()...)
 }

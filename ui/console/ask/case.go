@@ -8,7 +8,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
-	"indoubt/ui/act"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
@@ -58,9 +57,14 @@ type (
 		Truth             ledger.Truth
 		Until             time.Time
 	}
-	// GoOn lets a bulk run go on, Stop ends it.
-	GoOn struct{ Run *act.Run }
-	Stop struct{ Run *act.Run }
+	// GoOn lets a bulk run go on, driven from here. Halt pauses it or ends it for good.
+	GoOn struct{ Run ledger.DecisionRun }
+	Halt struct {
+		Run ledger.DecisionRun
+		End bool
+	}
+	// Show opens one operation.
+	Show string
 )
 
 // Case is one operation as it lies before the person who decides.
@@ -71,9 +75,18 @@ type Case struct {
 	Outage      *ticket.Outage // under the cursor, instead of a row
 	Me          string         // who decides
 	Marks       table.Covers   // rows that are marked
+	Runs        int            // bulk runs that are not finished
 	Holds       []ledger.Hold
 	Sends       bool   // there is an engine to check and to send with
 	Closed      string // why nothing can be decided from here at all
+}
+
+// OffRun says why there is no bulk run to look at.
+func (c Case) OffRun() safe.Text {
+	if c.Runs == 0 {
+		return safe.Say("no bulk run is open; P parks")
+	}
+	return safe.Text{}
 }
 
 // OffRow says why there is nothing to look at.

@@ -4,6 +4,7 @@
 package dialog
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type Dialog struct {
 	Submit func(now time.Time) (action Action, fault string)
 	Closed Action            // when it is left without an answer
 	Keys   map[string]Action // further keys of a dialog without fields
+	Picks  []Pick            // of a dialog without fields: Enter takes the one under the cursor
 	Itself bool              // it opened by itself: it waits until the hands are still
 	Quick  bool              // Enter in its last field answers: nothing is sent or decided by it
 	Sends  bool              // its answer cannot be taken back: it is the loud part
@@ -48,13 +50,19 @@ type Dialog struct {
 	opener   string // the key that opened it, small
 	openedAt time.Time
 	lastKey  time.Time
-	focus    int // fields, then Cancel, then the button
+	focus    int // fields, then Cancel, then the button; of picks, which
 	scroll   int
 	showMore bool
 	fault    string
 	stale    safe.Text // it moved: why this cannot be done any more
 	left     string    // how long what allows it still holds, or that it is over
 	lapsed   bool
+}
+
+// Pick is a line that can be chosen.
+type Pick struct {
+	ticket.Fact
+	Action Action
 }
 
 // Add adds a fact, and Warn a grave one.
@@ -143,15 +151,22 @@ func (d *Dialog) count(f *draw.Frame) {
 // untouched reports that nothing was entered yet.
 func (d *Dialog) untouched() bool {
 	for _, f := range d.Fields {
-		if f.choices == nil && f.Value() != "" {
+		if f.choices == nil && f.Value() != f.was {
 			return false
 		}
 	}
-	return d.focus == 0
+	return d.focus == d.first()
+}
+
+// first is the field that is asked for first.
+func (d *Dialog) first() int {
+	return max(slices.IndexFunc(d.Fields, func(f *Field) bool { return !f.filled }), 0)
 }
 
 func (d *Dialog) pressPlain(name string, now time.Time) (Action, bool) {
 	switch {
+	case name == "enter" && len(d.Picks) > 0:
+		return d.Picks[d.focus].Action, true
 	case name == "enter" || name == "q":
 		return d.Closed, true
 	case d.Keys[name] != nil && strings.ToLower(name) != d.opener:
@@ -215,8 +230,14 @@ func (d *Dialog) pressForm(msg tea.KeyPressMsg, name string, now time.Time) (Act
 	return nil, false
 }
 
-// Scroll moves what stands over the answer by n lines.
-func (d *Dialog) Scroll(n int) { d.scroll = max(d.scroll+n, 0) }
+// Scroll moves what stands over the answer by n lines, or goes to another pick.
+func (d *Dialog) Scroll(n int) {
+	if len(d.Picks) > 0 && !d.showMore {
+		d.focus = min(max(d.focus+n, 0), len(d.Picks)-1)
+		return
+	}
+	d.scroll = max(d.scroll+n, 0)
+}
 
 // toggleMore shows what does not fit a first look, or hides it again.
 func (d *Dialog) toggleMore() {
@@ -288,6 +309,8 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 			top = append(top, label.Render(head)+p.Render(l))
 		}
 	}
+	chosen := len(top) + d.focus
+	top = append(top, d.picks(th, inner)...)
 	if d.showMore && len(d.More) > 0 {
 		top = []string{th.Faint.Render("^b: back")}
 		for _, line := range d.More {
@@ -295,19 +318,11 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 		}
 	}
 	bottom := d.foot(th, inner, name)
-	// The end of a dialog, where it is answered, is never cut off: what is above scrolls.
 	fits := h - 2 - len(bottom)
-	d.scroll = min(d.scroll, max(len(top)-fits, 0))
-	if len(top) > fits && fits > 1 {
-		rest := len(top) - d.scroll - (fits - 1)
-		if rest > 0 {
-			top = append(append([]string{}, top[d.scroll:d.scroll+fits-1]...), th.Faint.Render(draw.Plural(rest, "more line", "more lines")+", PgDn"))
-		} else {
-			top = top[d.scroll:]
-		}
-	} else if fits <= 1 && len(top) > max(fits, 0) {
-		top = top[:max(fits, 0)]
+	if len(d.Picks) > 0 && !d.showMore {
+		d.scroll = max(0, chosen-fits+2)
 	}
+	top = d.fit(th, top, fits)
 	out := make([]string, 0, len(top)+len(bottom)+2)
 	corner := d.Corner.String()
 	if corner != "" {
@@ -328,6 +343,37 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 	return append(out, frame.Render("└"+draw.Rule(w-2)+"┘"))
 }
 
+// picks are the lines that can be chosen.
+func (d *Dialog) picks(th *draw.Theme, w int) (out []string) {
+	for i, p := range d.Picks {
+		mark, style := " ", th.Text
+		if p.Grave {
+			style = th.Bad
+		}
+		if i == d.focus {
+			mark, style = "▌", th.Strong
+		}
+		out = append(out, style.Render(mark+draw.Left(p.Text.String(), w-1)))
+	}
+	return out
+}
+
+// fit cuts what stands above the end of a dialog: that, where it is answered, is never
+// cut off, and what is above scrolls.
+func (d *Dialog) fit(th *draw.Theme, top []string, fits int) []string {
+	d.scroll = min(d.scroll, max(len(top)-fits, 0))
+	switch {
+	case len(top) <= fits:
+		return top
+	case fits <= 1:
+		return top[:max(fits, 0)]
+	}
+	if rest := len(top) - d.scroll - (fits - 1); rest > 0 {
+		return append(append([]string{}, top[d.scroll:d.scroll+fits-1]...), th.Faint.Render(draw.Plural(rest, "more line", "more lines")+", PgDn"))
+	}
+	return top[d.scroll:]
+}
+
 // foot is the part that is answered.
 func (d *Dialog) foot(th *draw.Theme, w, name int) []string {
 	var out []string
@@ -343,11 +389,15 @@ func (d *Dialog) foot(th *draw.Theme, w, name int) []string {
 	ends := func(a, b string) string {
 		return act.Render(a) + draw.Spaces(max(w-draw.Width(a)-draw.Width(b), 1)) + th.Faint.Render(b)
 	}
-	if d.Do == "" && d.Yes == "" {
-		return append(out, "", ends("", "Enter, Esc: [Close]"))
+	leave := "Enter, Esc: [Close]"
+	switch {
+	case len(d.Picks) > 0:
+		leave = "↵ opens the row   Esc: [Close]"
+	case d.Yes != "":
+		leave = "Enter, Esc: [Cancel]"
 	}
-	if d.Yes != "" {
-		return append(out, "", ends(d.Yes, "Enter, Esc: [Cancel]"))
+	if d.Do == "" || d.Yes != "" {
+		return append(out, "", ends(d.Yes, leave))
 	}
 	out = append(out, "")
 	for i, f := range d.Fields {

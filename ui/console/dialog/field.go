@@ -15,7 +15,9 @@ import (
 type Field struct {
 	Label   string
 	input   textinput.Model
-	typed   bool // must be typed: a paste would skip the reading
+	was     string // what it began with
+	filled  bool   // and needs no more: the next one is asked for first
+	typed   bool   // must be typed: a paste would skip the reading
 	choices []string
 	at      int
 }
@@ -26,7 +28,15 @@ func TextField(label, value string) *Field {
 	f := &Field{Label: label, input: NewInput()}
 	if safe.Of(value).String() == value {
 		f.input.SetValue(value)
+		f.was = f.Value()
 	}
+	return f
+}
+
+// FilledField is a text that is known already, and can be changed.
+func FilledField(label, value string) *Field {
+	f := TextField(label, value)
+	f.filled = f.was != ""
 	return f
 }
 

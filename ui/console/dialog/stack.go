@@ -15,7 +15,7 @@ type Stack struct{ open []*Dialog }
 
 // Open puts a dialog on top. The key that opened it never answers it.
 func (s *Stack) Open(d *Dialog, opener string, now time.Time) {
-	d.openedAt = now
+	d.openedAt, d.focus = now, d.first()
 	if !d.Itself {
 		d.opener = opener
 	}

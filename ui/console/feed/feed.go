@@ -57,6 +57,7 @@ type Snapshot struct {
 	Hidden  ledger.Needing // what needs a person, and the filter leaves out
 	Info    ledger.Info
 	Holds   []ledger.Hold
+	Runs    []ledger.DecisionRun // bulk runs that are not finished, newest first
 	Health  []reconcile.Health
 	Search  Search
 	Outages []ticket.Outage // what something is still to be done about
@@ -380,7 +381,7 @@ func (f *Feed) took(msg Looked) News {
 	}
 	f.Outages = msg.outages
 	f.meet(msg.present)
-	f.Counts, f.Hidden, f.Info, f.Holds, f.seq = msg.counts, msg.hidden, msg.info, msg.holds, msg.seq
+	f.Counts, f.Hidden, f.Info, f.Holds, f.Runs, f.seq = msg.counts, msg.hidden, msg.info, msg.holds, msg.runs, msg.seq
 	if msg.health != nil {
 		f.Health, f.Looks = msg.health, msg.looks
 	}

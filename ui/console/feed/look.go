@@ -76,6 +76,7 @@ type Looked struct {
 	info    ledger.Info
 	holds   []ledger.Hold
 	present []ledger.Presence
+	runs    []ledger.DecisionRun
 	health  []reconcile.Health
 	looks   bool
 	seq     int64
@@ -134,6 +135,9 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	}
 	if msg.present, err = store.Attending(ctx); err != nil {
 		return fail("read who is here", err)
+	}
+	if msg.runs, err = store.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9}); err != nil {
+		return fail("read the bulk runs", err)
 	}
 	if err := msg.whereTo(ctx, store); err != nil {
 		return fail("read what became of a row", err)

@@ -1,0 +1,335 @@
+package ledgertest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+var sam = ledger.Actor{Name: "sam", Host: "batch-3", Terminal: true}
+
+// run records a retry over n operations, driven by maya's console.
+func (d *desk) run(n int) ledger.DecisionRun {
+	d.Helper()
+	items := make([]ledger.RunItem, n)
+	for i := range items {
+		items[i] = ledger.RunItem{N: i, OperationID: d.id("operation"), Version: 2, Kind: "card.charge", Title: "charge", Basis: ledger.BasisAbsent, Request: "shown"}
+	}
+	r, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: maya, Terms: ledger.RunTerms{Reason: "outage over"},
+		Canaries: ledger.RunCanaries, Pace: ledger.RunPace, Driver: ledger.RunDriver{Name: "maya", Holder: "console-1"}, CreatedAt: d.clock.Now()}, items)
+	if d.ok(err); known {
+		d.Fatalf("a new run is known")
+	}
+	return r
+}
+
+func (d *desk) advance(r ledger.DecisionRun, holder string, item int, came ledger.Came) (ledger.DecisionRun, *ledger.RunItem, error) {
+	d.clock.Advance(time.Second)
+	a := ledger.RunAdvance{ChangeID: d.id("change"), Actor: maya, Holder: holder, Came: came, Word: string(came)}
+	return d.s.ChangeRun(ctx, r.ID, item, a.ChangeID, a.Rule())
+}
+
+func (d *desk) drive(r ledger.DecisionRun, actor ledger.Actor, holder string, decided bool) (ledger.DecisionRun, *ledger.RunItem, error) {
+	v := ledger.RunDrive{ChangeID: d.id("change"), Actor: actor, Holder: holder, Decided: decided}
+	return d.s.ChangeRun(ctx, r.ID, -1, v.ChangeID, v.Rule())
+}
+
+func (d *desk) halt(r ledger.DecisionRun, actor ledger.Actor, end bool) ledger.DecisionRun {
+	d.Helper()
+	h := ledger.RunHalt{ChangeID: d.id("change"), Actor: actor, End: end}
+	after, _, err := d.s.ChangeRun(ctx, r.ID, -1, h.ChangeID, h.Rule())
+	d.ok(err)
+	return after
+}
+
+// play advances a run by what its items come to, until no further item follows.
+func (d *desk) play(r ledger.DecisionRun, from int, came ...ledger.Came) ledger.DecisionRun {
+	d.Helper()
+	for i, c := range came {
+		after, next, err := d.advance(r, "console-1", from+i, c)
+		d.ok(err)
+		if r = after; r.State != ledger.RunRunning {
+			if i < len(came)-1 {
+				d.Fatalf("%s (%s) after %d of %d", r.State, r.Why, i+1, len(came))
+			}
+		} else if next == nil || next.N != from+i+1 {
+			d.Fatalf("after item %d comes %+v", from+i, next)
+		}
+	}
+	return r
+}
+
+func runs(t *testing.T, open Open) {
+	t.Run("Kept", func(t *testing.T) { runsKept(t, open) })
+	t.Run("Stops", func(t *testing.T) { runsStop(t, open) })
+	t.Run("Driver", func(t *testing.T) { runsDriven(t, open) })
+	t.Run("Holds", func(t *testing.T) { runsHeld(t, open) })
+	t.Run("I10_Accounted", func(t *testing.T) { runsAccounted(t, open) })
+}
+
+func runsKept(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	run := ledger.DecisionRun{ID: "run-1", IdempotencyKey: "night shift", Digest: "digest of confirm a b", Verb: "confirm", Actor: maya, CreatedAt: d.clock.Now(),
+		Terms: ledger.RunTerms{Reason: "seen", Reference: "T-1", Receipts: []string{"ch_1"}, Until: Noon.Add(time.Hour)}}
+	items := []ledger.RunItem{{OperationID: "a", Version: 2, Kind: "k", Title: "charge a"}, {N: 1, OperationID: "b", Version: 3, Basis: ledger.BasisKeySafe, Request: "r"}}
+	got, known, err := d.s.Run(ctx, run, items)
+	d.ok(err)
+	if known || got.ID != "run-1" || got.Size != 2 || got.State != ledger.RunRunning {
+		d.Fatalf("a new run came back known=%v as %+v", known, got)
+	}
+	again := run
+	again.ID = "run-2"
+	got, known, err = d.s.Run(ctx, again, nil)
+	d.ok(err)
+	if !known || got.ID != "run-1" || got.Actor != maya || !cmp.Equal(got.Terms, run.Terms) {
+		d.Fatalf("the same key again: known=%v, %+v", known, got)
+	}
+	kept, err := d.s.RunItems(ctx, "run-1")
+	if d.ok(err); !cmp.Equal(kept, items) {
+		d.Fatalf("its items: %s", cmp.Diff(items, kept))
+	}
+	again.Digest = "digest of confirm c"
+	if _, _, err := d.s.Run(ctx, again, nil); !errors.Is(err, ledger.ErrKeyReused) {
+		d.Fatalf("the same key for something else: %v, want ErrKeyReused", err)
+	}
+	for _, id := range []string{"run-3", "run-4"} { // without a key, runs have nothing to do with each other
+		r, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: id, Verb: "settle", Actor: maya, CreatedAt: d.clock.Now()}, nil)
+		if known || err != nil || r.State != ledger.RunDone {
+			d.Fatalf("%s: known=%v, %v, %+v", id, known, err, r)
+		}
+	}
+	list, err := d.s.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9})
+	if d.ok(err); len(list) != 1 || list[0].ID != "run-1" {
+		d.Fatalf("open runs: %+v", list)
+	}
+	if list, err = d.s.Runs(ctx, ledger.RunQuery{ID: "run-", Limit: 9}); err != nil || len(list) != 3 {
+		d.Fatalf("by what its id begins with: %+v, %v", list, err)
+	}
+	if _, _, err := d.drive(ledger.DecisionRun{ID: "none"}, maya, "c", true); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("a run that is not there: %v", err)
+	}
+	if evs := d.events(""); len(evs) != 1 || evs[0].Verb != "run" || !strings.Contains(string(evs[0].Detail), "run-1") {
+		d.Fatalf("events: %+v", evs)
+	}
+}
+
+func runsStop(t *testing.T, open Open) {
+	const (
+		l, a, u = ledger.CameLanded, ledger.CameAlready, ledger.CameUnclear
+		f, m, b = ledger.CameFailed, ledger.CameMoved, ledger.CameBroken
+	)
+	for name, c := range map[string]struct {
+		came  []ledger.Came
+		state ledger.RunState
+		why   string
+	}{
+		"three canaries, then a person":                 {[]ledger.Came{l, l, l}, ledger.RunWaiting, "3 sent"},
+		"what was not sent is no canary":                {[]ledger.Came{a, l, m, l, a, l}, ledger.RunWaiting, "3 sent"},
+		"an unclear canary":                             {[]ledger.Came{l, u}, ledger.RunStopped, "1 of the first 3 failed or unclear"},
+		"a failed canary":                               {[]ledger.Came{f}, ledger.RunStopped, "1 of the first 3 failed or unclear"},
+		"a canary that could not be sent":               {[]ledger.Came{b}, ledger.RunStopped, "1 of the first 3 failed or unclear: broken"},
+		"the last result counts where all is done":      {[]ledger.Came{a, a, a, a, a, a, a, u}, ledger.RunDone, ""},
+		"all had landed, so that none waits for a look": {[]ledger.Came{a, a, a, m, m, a, a, a}, ledger.RunDone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, open)
+			r := d.play(d.run(8), 0, c.came...)
+			if r.State != c.state || !strings.Contains(r.Why, c.why) || r.Done() != len(c.came) || r.FinishedAt.IsZero() == (r.State == ledger.RunDone) {
+				t.Fatalf("%s (%s), %d done", r.State, r.Why, r.Done())
+			}
+			if r.DrivenBy(d.clock.Now()) != "" {
+				t.Errorf("%s still drives it", r.Driver.Name)
+			}
+		})
+	}
+	d := newDesk(t, open)
+	r := d.play(d.run(12), 0, l, l, l)
+	r, next, err := d.drive(r, sam, "console-1", true)
+	if d.ok(err); r.State != ledger.RunRunning || r.Driver.Name != "sam" || next == nil || next.N != 3 {
+		t.Fatalf("goes on as %+v with %+v", r, next)
+	}
+	r = d.play(r, 3, u, l, l, f)
+	if r.State != ledger.RunStopped || r.Why != "stopped at 2 failed or unclear: failed" {
+		t.Fatalf("%s: %s", r.State, r.Why)
+	}
+	if same, _, err := d.drive(r, sam, "console-1", false); err != nil || same.State != ledger.RunStopped {
+		t.Fatalf("it goes on without a decision: %+v, %v", same, err)
+	}
+	r, _, err = d.drive(r, maya, "console-1", true)
+	d.ok(err)
+	r = d.play(r, 7, u, l) // counted anew
+	if r.State != ledger.RunRunning {
+		t.Fatalf("%s: %s", r.State, r.Why)
+	}
+	r = d.halt(r, sam, false)
+	if r.State != ledger.RunPaused || r.Why != "paused by sam" {
+		t.Fatalf("%s: %s", r.State, r.Why)
+	}
+	r, _, err = d.advance(r, "console-1", 9, l) // was under way
+	if d.ok(err); r.State != ledger.RunPaused || r.Done() != 10 {
+		t.Fatalf("%s after %d", r.State, r.Done())
+	}
+	if r = d.halt(r, maya, true); r.State != ledger.RunStopped || r.Open() || r.Left() != 2 {
+		t.Fatalf("ended as %+v", r)
+	}
+	var states []string
+	for _, e := range d.events("") {
+		states = append(states, e.Actor.Name+" "+e.Reason)
+	}
+	want := []string{"maya retry of 12 running: outage over", "maya retry of 12 waiting: 3 sent: look at them before the rest", "sam retry of 12 running: outage over",
+		"maya retry of 12 stopped: stopped at 2 failed or unclear: failed", "maya retry of 12 running: outage over", "sam retry of 12 paused: paused by sam",
+		"maya retry of 12 stopped: stopped by maya"}
+	if !slices.Equal(states, want) {
+		t.Fatalf("events: %s", cmp.Diff(want, states))
+	}
+}
+
+func runsDriven(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	r := d.play(d.run(5), 0, ledger.CameLanded)
+	var driven *ledger.DrivenError
+	if _, _, err := d.drive(r, sam, "console-2", true); !errors.As(err, &driven) || driven.Name != "maya" {
+		t.Fatalf("two drive it: %v", err)
+	}
+	beat := ledger.RunAdvance{ChangeID: d.id("change"), Actor: maya, Holder: "console-1", Beat: true}
+	d.clock.Advance(ledger.RunLease - time.Second)
+	_, _, err := d.s.ChangeRun(ctx, r.ID, 1, beat.ChangeID, beat.Rule())
+	d.ok(err)
+	d.clock.Advance(ledger.RunLease - time.Second)
+	if _, _, err := d.drive(r, sam, "console-2", true); !errors.As(err, &driven) {
+		t.Fatalf("two drive it after a sign of life: %v", err)
+	}
+	d.clock.Advance(2 * time.Second) // maya's console was killed
+	r, next, err := d.drive(r, sam, "console-2", false)
+	if d.ok(err); r.Driver.Name != "sam" || next == nil || next.N != 1 {
+		t.Fatalf("%+v goes on with %+v", r, next)
+	}
+	if _, _, err := d.advance(r, "console-1", 1, ledger.CameLanded); !errors.As(err, &driven) || driven.Name != "sam" {
+		t.Fatalf("the one before writes on: %v", err)
+	}
+	for range 2 { // its own commit was in doubt
+		if r, _, err = d.advance(r, "console-2", 1, ledger.CameAlready); err != nil || r.Done() != 2 {
+			t.Fatalf("%d done, %v", r.Done(), err)
+		}
+	}
+	if r, _, err = d.advance(r, "console-2", 1, ledger.CameUnclear); err != nil || r.Tally[ledger.CameUnclear] != 0 {
+		t.Fatalf("an item came twice: %+v, %v", r.Tally, err)
+	}
+	if _, _, err := d.drive(r, ledger.Actor{Name: "checks"}, "console-2", true); err == nil {
+		t.Fatal("driven under a name of the machine")
+	}
+}
+
+func runsHeld(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	r := d.play(d.run(5), 0, ledger.CameLanded)
+	hold := func(scope ledger.HoldScope) {
+		d.ok(d.s.Hold(ctx, ledger.Hold{Scope: scope, Actor: sam, Reason: "stripe said so", ChangeID: d.id("hold"), CreatedAt: d.clock.Now()}))
+	}
+	lift := func(scope ledger.HoldScope) { d.ok(d.s.LiftHold(ctx, scope, sam, "over", d.id("lift"))) }
+	hold("kind:other")
+	r = d.play(r, 1, ledger.CameLanded)
+	hold("kind:card.charge")
+	r, _, err := d.advance(r, "console-1", 2, ledger.CameAlready)
+	if d.ok(err); r.State != ledger.RunStopped || !strings.Contains(r.Why, "sam holds kind:card.charge (stripe said so)") {
+		t.Fatalf("%s: %s", r.State, r.Why)
+	}
+	var refused *ledger.RefusedError
+	if _, _, err := d.drive(r, maya, "console-1", true); !errors.As(err, &refused) || refused.Code != "hold" {
+		t.Fatalf("it goes on under a hold: %v", err)
+	}
+	lift("kind:card.charge")
+	r, next, err := d.drive(r, maya, "console-1", true)
+	if d.ok(err); next == nil || next.N != 3 {
+		t.Fatalf("goes on with %+v", next)
+	}
+	r, _, err = d.advance(r, "console-1", 3, ledger.CameHeld) // the hold came between
+	if d.ok(err); r.State != ledger.RunStopped || r.Left() != 2 || r.Tally[ledger.CameHeld] != 1 {
+		t.Fatalf("%s, %d left, %v", r.State, r.Left(), r.Tally)
+	}
+	r, next, err = d.drive(r, maya, "console-1", true)
+	if d.ok(err); next == nil || next.N != 3 || r.Tally[ledger.CameHeld] != 0 {
+		t.Fatalf("goes on with %+v, %v", next, r.Tally)
+	}
+}
+
+// runsAccounted plays with several processes that drive, die, pause and hold, on
+// the store and on Memory: each item comes to something once, and sums add up.
+func runsAccounted(t *testing.T, open Open) {
+	games := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if games++; games > 20 { // each move is a write to disk
+			return
+		}
+		clock := NewClock()
+		s := open(t, clock.Now, clock.Steady)
+		defer s.Close()
+		real, plain := &desk{failer: rt, s: s, clock: clock}, &desk{failer: rt, s: NewMemory(clock.Now, clock.Steady), clock: clock}
+		size := rapid.IntRange(2, 9).Draw(rt, "size")
+		run := real.run(size)
+		plain.run(size)
+		came := map[int]ledger.Came{}
+		for range rapid.IntRange(1, 30).Draw(rt, "moves") {
+			change := func(item int, rule func(id string) ledger.RunRule) {
+				id := real.id("change")
+				a, next, errA := s.ChangeRun(ctx, run.ID, item, id, rule(id))
+				b, nextB, errB := plain.s.ChangeRun(ctx, run.ID, item, id, rule(id))
+				if fmt.Sprint(errA) != fmt.Sprint(errB) || !cmp.Equal(a, b, cmpopts.EquateEmpty()) || !cmp.Equal(next, nextB) {
+					rt.Fatalf("%v and %v: %s%s", errA, errB, cmp.Diff(b, a, cmpopts.EquateEmpty()), cmp.Diff(nextB, next))
+				}
+			}
+			who := rapid.SampledFrom([]string{"console-1", "console-2", "console-3"}).Draw(rt, "who")
+			switch rapid.IntRange(0, 7).Draw(rt, "move") {
+			case 0:
+				clock.Advance(time.Duration(rapid.IntRange(0, 12).Draw(rt, "seconds")) * time.Second)
+			case 1:
+				decided := rapid.Bool().Draw(rt, "decided")
+				change(-1, func(id string) ledger.RunRule {
+					return ledger.RunDrive{ChangeID: id, Actor: sam, Holder: who, Decided: decided}.Rule()
+				})
+			case 2:
+				end := rapid.IntRange(0, 3).Draw(rt, "end") == 0
+				change(-1, func(id string) ledger.RunRule { return ledger.RunHalt{ChangeID: id, Actor: sam, End: end}.Rule() })
+			case 3:
+				h := ledger.Hold{Scope: "all", Actor: sam, Reason: "r", ChangeID: real.id("hold"), CreatedAt: clock.Now()}
+				real.ok(s.Hold(ctx, h))
+				real.ok(plain.s.Hold(ctx, h))
+			case 4:
+				id := real.id("lift")
+				real.ok(s.LiftHold(ctx, "all", sam, "r", id))
+				real.ok(plain.s.LiftHold(ctx, "all", sam, "r", id))
+			default:
+				item, c := rapid.IntRange(0, size-1).Draw(rt, "item"), rapid.SampledFrom(ledger.Outcomes).Draw(rt, "came")
+				change(item, func(id string) ledger.RunRule {
+					return ledger.RunAdvance{ChangeID: id, Actor: maya, Holder: who, Came: c, By: "x", Beat: c == ledger.CameLanded && item == 0}.Rule()
+				})
+			}
+			items, err := s.RunItems(ctx, run.ID)
+			real.ok(err)
+			tally := map[ledger.Came]int{}
+			for n, it := range items {
+				if was := came[n]; was != "" && was != ledger.CameHeld && was != it.Came {
+					rt.Fatalf("item %d was %s and is %s", n, was, it.Came)
+				}
+				if came[n] = it.Came; it.Came != "" {
+					tally[it.Came]++
+				}
+			}
+			list, err := s.Runs(ctx, ledger.RunQuery{ID: run.ID})
+			real.ok(err)
+			if now := list[0]; !maps.Equal(tally, now.Tally) || now.Done()+now.Left() != size || now.State == ledger.RunDone && now.Left() > 0 {
+				rt.Fatalf("%v is told as %+v", tally, now)
+			}
+		}
+	})
+}

@@ -1,0 +1,411 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// RunState is where a decision run stands.
+type RunState string
+
+const (
+	RunRunning RunState = "running" // its driver goes from item to item; with no driver, it was broken off
+	RunWaiting RunState = "waiting" // its canaries are sent; a person looks at them and decides
+	RunPaused  RunState = "paused"
+	RunStopped RunState = "stopped" // Why says what for
+	RunDone    RunState = "done"
+)
+
+// Came is what became of one item of a run.
+type Came string
+
+const (
+	CameDecided Came = "decided" // changed as the run says; nothing was sent
+	CameLanded  Came = "landed"  // sent, and it landed
+	CameAlready Came = "already" // it had landed; nothing was sent
+	CameAllowed Came = "allowed" // one send is allowed; its pipeline makes it
+	CameTwice   Came = "twice"   // sent, and now it is there twice
+	CameFailed  Came = "failed"  // sent, and it did not land
+	CameUnclear Came = "unclear" // sent, and no clear answer came
+	CameMoved   Came = "moved"   // By changed it first; nothing was done
+	CameHeld    Came = "held"    // a hold of By came first; its turn comes again when the run goes on
+	CameSkipped Came = "skipped" // refused for a reason of its own; nothing was sent
+	CameBroken  Came = "broken"  // it could not be done
+)
+
+// Outcomes are what can become of an item, what needs a look first.
+var Outcomes = []Came{CameTwice, CameUnclear, CameFailed, CameBroken, CameHeld, CameMoved, CameSkipped, CameAllowed, CameAlready, CameLanded, CameDecided}
+
+// Acted reports whether the run did something with the item, so that a canary says
+// something about the other side.
+func (c Came) Acted() bool {
+	return c == CameLanded || c == CameAllowed || c == CameDecided || c.Trouble() && c != CameBroken
+}
+
+// Trouble reports whether it tells that the outage is not over.
+func (c Came) Trouble() bool {
+	return c == CameTwice || c == CameFailed || c == CameUnclear || c == CameBroken
+}
+
+const (
+	// RunCanaries is how many sends a run makes before a person looks at them. One
+	// that fails or is unclear stops the run.
+	RunCanaries = 3
+	// RunStopAfter is how many such results stop it later.
+	RunStopAfter = 2
+	// RunPace is what lies between the beginnings of two sends that follow.
+	RunPace = 100 * time.Millisecond
+	// RunLease is how long the driver of a run may be silent before another may take
+	// the run over.
+	RunLease = 10 * time.Second
+)
+
+// DecisionRun is one command or bulk action over a frozen set, recorded before its
+// first change.
+type DecisionRun struct {
+	ID             string
+	IdempotencyKey string
+	Digest         string // of verb and arguments
+	Verb           string
+	Actor          Actor // who decided it
+	Terms          RunTerms
+	Size           int           // items
+	Canaries       int           // 0: none, it does not wait for a person
+	Pace           time.Duration // 0: none
+	State          RunState
+	Why            string // it waits, is paused or has stopped
+	Tally          map[Came]int
+	Trouble        int // results since a person last decided that it goes on
+	Driver         RunDriver
+	CreatedAt      time.Time
+	ChangedAt      time.Time // state or driver
+	FinishedAt     time.Time // done, or stopped by a person
+}
+
+// RunTerms are what a run's decision says about each of its items.
+type RunTerms struct {
+	Reason    string    `json:"reason,omitempty"`
+	Reference string    `json:"reference,omitempty"`
+	Truth     Truth     `json:"truth,omitempty"`
+	Until     time.Time `json:"until,omitzero"`
+	Receipts  []string  `json:"receipts,omitempty"`
+}
+
+// RunDriver is who carries a run on: a person, and one process of hers. Until it
+// runs out, no other may.
+type RunDriver struct {
+	Name, Holder string
+	Until        time.Time
+}
+
+// RunItem is one operation of a frozen set, in the version that was seen, and what
+// became of it.
+type RunItem struct {
+	N           int
+	OperationID string
+	Version     int64
+	Kind        string
+	Title       string
+	Basis       Basis  // of a retry: why it was allowed
+	Request     string // of a retry: digest of what was shown
+
+	Came Came   // "": its turn has not come
+	Word string // the reason, the receipt
+	By   string // who moved it, who holds it
+	At   time.Time
+}
+
+// ChangeID is the id of the item's change, the same whenever it is tried again: what
+// a killed driver did is found, and not done twice.
+func (r *DecisionRun) ChangeID(it RunItem) string { return DeriveID(r.ID, it.OperationID) }
+
+// Done is how many items are accounted for.
+func (r *DecisionRun) Done() (n int) {
+	for c, k := range r.Tally {
+		if c != CameHeld {
+			n += k
+		}
+	}
+	return n
+}
+
+// Left is how many items' turn is still to come.
+func (r *DecisionRun) Left() int { return r.Size - r.Done() }
+
+// Open reports whether something is left of the run that a person may want to know.
+func (r *DecisionRun) Open() bool { return r.FinishedAt.IsZero() }
+
+// Sends reports whether the run sends, or lets a pipeline send.
+func (r *DecisionRun) Sends() bool { return r.Verb == "retry" }
+
+// DrivenBy is who drives the run at now; "" when no one does.
+func (r *DecisionRun) DrivenBy(now time.Time) string {
+	if r.Driver.Until.After(now) {
+		return r.Driver.Name
+	}
+	return ""
+}
+
+// acted is how many items say something about the other side.
+func (r *DecisionRun) acted() (n int) {
+	for c, k := range r.Tally {
+		if c.Acted() {
+			n += k
+		}
+	}
+	return n
+}
+
+// DrivenError says who drives the run now.
+type DrivenError struct{ RunDriver }
+
+func (e *DrivenError) Error() string {
+	if e.Name == "" {
+		return "this run is driven from elsewhere"
+	}
+	return e.Name + " drives this run now"
+}
+
+// RunRecord is what a rule about a run may look at, read in the transaction that
+// writes the change.
+type RunRecord struct {
+	Run   DecisionRun
+	Item  *RunItem // the one that was asked for
+	Next  *RunItem // another one, whose turn comes next
+	Held  *RunItem // the first whose turn a hold took
+	Holds []Hold   // in force
+	Now   time.Time
+}
+
+// RunChange is what a rule wants written; the zero RunChange writes nothing.
+type RunChange struct {
+	Run   *DecisionRun // state, why, tally, trouble, driver and their times
+	Item  *RunItem     // what became of it
+	Again bool         // the turn of held items comes again
+	Event *Event
+}
+
+// RunRule computes what becomes of a run. It may run more than once.
+type RunRule func(rec *RunRecord) (RunChange, error)
+
+// event tells of a run of more than one item.
+func (r *DecisionRun) event(id string, actor Actor) *Event {
+	if r.Size < 2 {
+		return nil
+	}
+	why := r.Why
+	if why == "" && r.State == RunRunning {
+		why = r.Terms.Reason
+	}
+	return &Event{ID: id, Verb: "run", Actor: actor, Reason: strings.TrimSpace(fmt.Sprintf("%s of %d %s: %s", r.Verb, r.Size, r.State, why)), Detail: detail(map[string]any{
+		"run": r.ID, "verb": r.Verb, "state": r.State, "size": r.Size, "tally": r.Tally})}
+}
+
+// Record fills in what a new run begins with. A run without items only keeps its
+// idempotency key.
+func (r DecisionRun) Record(items []RunItem, now time.Time) (DecisionRun, *Event, error) {
+	if err := r.Actor.MaySign(r.Verb); err != nil {
+		return r, nil, err
+	}
+	if r.CreatedAt.IsZero() {
+		r.CreatedAt = now
+	}
+	r.Size, r.State, r.Tally, r.ChangedAt = len(items), RunRunning, map[Came]int{}, now
+	if r.Driver.Holder != "" {
+		r.Driver.Until = now.Add(RunLease)
+	}
+	if r.Size == 0 {
+		r.State, r.FinishedAt = RunDone, now
+	}
+	return r, r.event(DeriveID(r.ID, "recorded"), r.Actor), nil
+}
+
+// RunDrive makes a process the driver of a run.
+type RunDrive struct {
+	ChangeID string
+	Actor    Actor
+	Holder   string // names the process
+	// Decided: a person says that a run which waits, is paused or has stopped goes on.
+	// Without it only one that runs and has no driver is carried on, and nothing else
+	// changes.
+	Decided bool
+}
+
+// Rule is the drive as a pure rule. Errors: *DrivenError, *RefusedError (hold, done).
+func (d RunDrive) Rule() RunRule {
+	return func(rec *RunRecord) (RunChange, error) {
+		r := rec.Run
+		switch {
+		case r.Driver.Until.After(rec.Now) && r.Driver.Holder != d.Holder:
+			return RunChange{}, &DrivenError{r.Driver}
+		case !d.Decided && r.State != RunRunning:
+			return RunChange{}, nil
+		case r.State == RunDone:
+			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "done", Why: "this run is done"}
+		}
+		if err := d.Actor.MaySign(r.Verb); err != nil {
+			return RunChange{}, err
+		}
+		next := rec.Next
+		if next == nil || rec.Held != nil && rec.Held.N < next.N {
+			next = rec.Held
+		}
+		if next != nil && d.Decided && r.Sends() {
+			if h := holds(rec, next.Kind); h != nil {
+				return RunChange{}, &RefusedError{Verb: r.Verb, Code: "hold", Why: held(h), Hint: "indoubt release " + string(h.Scope)}
+			}
+		}
+		c := RunChange{Again: d.Decided, Run: &r}
+		r.Driver, r.ChangedAt = RunDriver{d.Actor.Name, d.Holder, rec.Now.Add(RunLease)}, rec.Now
+		if r.State == RunRunning {
+			return c, nil
+		}
+		r.Tally = maps.Clone(r.Tally)
+		delete(r.Tally, CameHeld)
+		r.State, r.Why, r.Trouble, r.FinishedAt = RunRunning, "", 0, time.Time{}
+		c.Event = r.event(d.ChangeID, d.Actor)
+		return c, nil
+	}
+}
+
+// RunAdvance is a sign of life of the driver, with what became of the item that was
+// under way.
+type RunAdvance struct {
+	ChangeID string
+	Actor    Actor
+	Holder   string
+	Came     Came // "": nothing is said of an item
+	Word     string
+	By       string
+	Beat     bool // the item under way goes on, only the lease is renewed
+}
+
+// Rule is the advance as a pure rule. It decides whether another item follows.
+// Errors: *DrivenError when another process drives the run by now; what it finds of
+// the item's change is what counts then.
+func (a RunAdvance) Rule() RunRule {
+	return func(rec *RunRecord) (RunChange, error) {
+		r := rec.Run
+		switch {
+		case r.Driver.Holder != a.Holder:
+			return RunChange{}, &DrivenError{r.Driver}
+		case r.State == RunDone:
+			return RunChange{}, nil
+		}
+		c, before := RunChange{Run: &r}, r.State
+		if rec.Item != nil && a.Came != "" && rec.Item.Came == "" {
+			it := *rec.Item
+			it.Came, it.Word, it.By, it.At = a.Came, a.Word, a.By, rec.Now
+			c.Item = &it
+			r.take(it)
+		}
+		if !a.Beat {
+			r.follow(rec)
+		}
+		r.Driver.Until = rec.Now.Add(RunLease)
+		if r.State != RunRunning && !a.Beat {
+			r.Driver.Until = time.Time{} // given back
+		}
+		if r.State != before {
+			r.ChangedAt = rec.Now
+			c.Event = r.event(a.ChangeID, a.Actor)
+		}
+		return c, nil
+	}
+}
+
+// take counts an item in, and stops the run where it tells that the outage is not
+// over, or was held.
+func (r *DecisionRun) take(it RunItem) {
+	canary := r.acted() < r.Canaries
+	r.Tally = maps.Clone(r.Tally)
+	r.Tally[it.Came]++
+	if it.Came.Trouble() {
+		r.Trouble++
+	}
+	switch {
+	case it.Came == CameHeld:
+		r.State, r.Why = RunStopped, it.Word
+	case it.Came.Trouble() && (canary || r.Trouble >= RunStopAfter):
+		what := "failed or unclear"
+		if canary {
+			what = "of the first " + fmt.Sprint(r.Canaries) + " failed or unclear"
+		}
+		r.State, r.Why = RunStopped, fmt.Sprintf("stopped at %d %s%s", r.Trouble, what, colon(it.Word))
+	case r.State == RunRunning && canary && it.Came.Acted() && r.acted() == r.Canaries:
+		r.State, r.Why = RunWaiting, fmt.Sprintf("%d sent: look at them before the rest", r.acted())
+	}
+}
+
+// follow decides what comes after an item.
+func (r *DecisionRun) follow(rec *RunRecord) {
+	switch {
+	case rec.Next == nil && r.Left() == 0 && r.State != RunDone:
+		r.State, r.Why, r.FinishedAt = RunDone, "", rec.Now
+	case rec.Next != nil && r.State == RunRunning:
+		if h := holds(rec, rec.Next.Kind); h != nil {
+			r.State, r.Why = RunStopped, held(h)
+		}
+	}
+}
+
+func colon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// holds is the hold that stops the next item. What a run decides without sending, a
+// person may decide under a hold: only one that came since then stops it.
+func holds(rec *RunRecord, kind string) *Hold {
+	if i := slices.IndexFunc(rec.Holds, func(h Hold) bool {
+		return h.Covers(kind, rec.Now) && (rec.Run.Sends() || h.CreatedAt.After(rec.Run.ChangedAt))
+	}); i >= 0 {
+		return &rec.Holds[i]
+	}
+	return nil
+}
+
+func held(h *Hold) string {
+	return fmt.Sprintf("%s holds %s (%s)", h.Actor.Name, h.Scope, h.Reason)
+}
+
+// RunHalt pauses a run, or ends it with what is left untouched. The item that is
+// under way is finished.
+type RunHalt struct {
+	ChangeID string
+	Actor    Actor
+	Reason   string // "": who
+	End      bool
+}
+
+// Rule is the halt as a pure rule. What cannot be halted stays as it is.
+func (h RunHalt) Rule() RunRule {
+	return func(rec *RunRecord) (RunChange, error) {
+		r := rec.Run
+		if r.State == RunDone || !r.Open() || !h.End && r.State != RunRunning && r.State != RunWaiting {
+			return RunChange{}, nil
+		}
+		if err := h.Actor.MaySign(r.Verb); err != nil {
+			return RunChange{}, err
+		}
+		r.State, r.Why, r.ChangedAt = RunPaused, "paused by "+h.Actor.Name, rec.Now
+		if h.End {
+			r.State, r.Why, r.FinishedAt = RunStopped, "stopped by "+h.Actor.Name, rec.Now
+		}
+		r.Why += colon(h.Reason)
+		return RunChange{Run: &r, Event: r.event(h.ChangeID, h.Actor)}, nil
+	}
+}
+
+// RunQuery says which runs are listed, newest first.
+// Only those of more than one item are, unless an id is asked for.
+type RunQuery struct {
+	ID    string // or what it begins with
+	Open  bool   // only those that are not finished
+	Limit int
+}

@@ -1,0 +1,162 @@
+package act
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+)
+
+// Engine plans and makes retries.
+type Engine interface {
+	Plan(ctx context.Context, id string) (reconcile.Plan, error)
+	Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error)
+}
+
+// Hands carry out what a run decides, for whom and with what.
+type Hands struct {
+	Store interface {
+		ledger.Changer
+		ledger.Reader
+	}
+	Engine Engine // nil: nothing can be sent
+	Actor  ledger.Actor
+	// RecheckAt is when an operation of a kind that is decided now is checked once more.
+	RecheckAt func(kind string) time.Time
+}
+
+// Step is the step of a run as its record says.
+func (h Hands) Step(run ledger.DecisionRun) Step {
+	return func(ctx context.Context, it ledger.RunItem, change string) Outcome {
+		if run.Sends() {
+			return h.send(ctx, run, it, change)
+		}
+		_, err := ledger.Decide(ctx, h.Store, ledger.Decision{ChangeID: change, ID: it.OperationID, Version: it.Version, Verb: ledger.Verb(run.Verb), Reason: run.Terms.Reason,
+			Actor: h.Actor, Receipts: run.Terms.Receipts, Reference: run.Terms.Reference, Truth: run.Terms.Truth, Until: run.Terms.Until, RecheckAt: h.RecheckAt(it.Kind)})
+		return Decided(err)
+	}
+}
+
+// send sends on what was shown as the set was frozen, or else on what is certain
+// now: a risk is taken one at a time.
+func (h Hands) send(ctx context.Context, run ledger.DecisionRun, it ledger.RunItem, change string) Outcome {
+	if h.Engine == nil {
+		return Outcome{Left: errors.New("nothing can be sent from here")}
+	}
+	q := reconcile.RetryRequest{ID: it.OperationID, Version: it.Version, Basis: it.Basis, Reason: run.Terms.Reason, Actor: h.Actor, ChangeID: change,
+		Showing: reconcile.Showing{Digest: it.Request, Text: "the request with digest " + it.Request}}
+	if it.Request == "" {
+		p, err := h.Engine.Plan(ctx, it.OperationID)
+		switch {
+		case err != nil:
+			return Sent(reconcile.RetryResult{}, err)
+		case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe && p.Refused == nil:
+			return Outcome{Came: ledger.CameSkipped, Word: "without proof: by itself only"}
+		}
+		q.Basis, q.Showing = p.Basis, p.Showing
+	}
+	return Sent(h.Engine.Retry(ctx, q))
+}
+
+// Decided is what became of a decision.
+func Decided(err error) Outcome {
+	if err == nil {
+		return Outcome{Came: ledger.CameDecided}
+	}
+	return refused(err)
+}
+
+// Sent is what became of a send. An answer that was lost again, or one that says it
+// did not land, tells that the outage is not over as much as an error does.
+func Sent(res reconcile.RetryResult, err error) Outcome {
+	if err != nil {
+		return refused(err)
+	}
+	o := res.Operation
+	switch {
+	case res.Did == reconcile.DidRefuse:
+		return Outcome{Came: ledger.CameSkipped, Word: res.Why}
+	case res.Did == reconcile.DidLand && o.State == ledger.Uncertain:
+		return Outcome{Came: ledger.CameSkipped, Word: res.Why + "; only a person settles this one"}
+	case res.Did == reconcile.DidLand:
+		return Outcome{Came: ledger.CameAlready}
+	case res.Did == reconcile.DidGrant:
+		return Outcome{Came: ledger.CameAllowed}
+	case o.Conflict == ledger.Duplicate:
+		return Outcome{Came: ledger.CameTwice, Word: o.ConflictNote}
+	case o.State == ledger.Committed:
+		return Outcome{Came: ledger.CameLanded, Word: o.Receipt()}
+	case o.State == ledger.Failed:
+		return Outcome{Came: ledger.CameFailed, Word: res.Attempt.Error}
+	}
+	return Outcome{Came: ledger.CameUnclear, Word: cmp.Or(res.Attempt.Error, string(res.Attempt.ErrorClass), "no answer was recorded")}
+}
+
+// refused is what became of an item that an error kept from being done.
+func refused(err error) Outcome {
+	var no *ledger.RefusedError
+	var changed *reconcile.ChangedError
+	var leased *ledger.LeasedError
+	m := moved(err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Outcome{Left: err}
+	case m != nil && m.State == ledger.Committed && ledger.ReservedActor(m.Actor):
+		return Outcome{Came: ledger.CameAlready}
+	case m != nil:
+		return Outcome{Came: ledger.CameMoved, By: m.Actor}
+	case errors.As(err, &no):
+		switch no.Code {
+		case "hold":
+			return Outcome{Came: ledger.CameHeld, Word: no.Why}
+		case "throttled":
+			return Outcome{Came: ledger.CameBroken, Word: no.Why}
+		case "quitting", "read_only":
+			return Outcome{Left: err}
+		}
+		return Outcome{Came: ledger.CameSkipped, Word: no.Why}
+	case errors.As(err, &changed), errors.As(err, &leased):
+		return Outcome{Came: ledger.CameSkipped, Word: err.Error()}
+	}
+	return Outcome{Came: ledger.CameBroken, Word: err.Error()}
+}
+
+func moved(err error) *ledger.MovedError {
+	var m *ledger.MovedError
+	if errors.As(err, &m) {
+		return m
+	}
+	if errors.Is(err, ledger.ErrMoved) {
+		return &ledger.MovedError{}
+	}
+	return nil
+}
+
+// Words says what became of a retry, and what is its own: its receipt or why it was
+// not sent.
+func Words(r reconcile.RetryResult) (word, own safe.Text) {
+	out := Sent(r, nil)
+	switch out.Came {
+	case ledger.CameLanded:
+		if out.Word != "" {
+			own = safe.Say(", receipt %s", out.Word)
+		}
+		return safe.Say("sent, it landed"), own
+	case ledger.CameAlready:
+		return safe.Say("it had landed already, nothing was sent"), own
+	case ledger.CameAllowed:
+		return safe.Say("one send allowed, waiting for its pipeline"), own
+	case ledger.CameTwice:
+		return safe.Say("sent, and it happened twice"), ticket.Colon(out.Word)
+	case ledger.CameFailed:
+		return safe.Say("sent, it did not land"), own
+	case ledger.CameUnclear:
+		return safe.Say("sent, no clear answer: in doubt again"), own
+	}
+	return safe.Say("not sent"), ticket.Colon(out.Word)
+}

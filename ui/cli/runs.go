@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/act"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+)
+
+// runsCommand lists bulk runs and goes on with them.
+type runsCommand struct {
+	*app
+	reason string
+}
+
+func newRunsCommand(a *app) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "runs [ID]", GroupID: groupDecide, Short: "List bulk runs, and what became of each item of one",
+		Long: `A decision over several operations is a run: its set is frozen in the ledger
+before the first change, and what becomes of each item is written down as it
+comes. So another person can go on with a run that waits, was paused, has
+stopped or was broken off, from another console or with runs resume. An item
+that was sent is never sent again.
+
+A run that sends makes three sends and waits for a person; then ten a second. It
+stops at answers that failed or are unclear: one of the first three, later two.
+Without an ID, runs that are not finished are listed.`,
+		Example: "  indoubt runs\n  indoubt runs 0198c1de\n  indoubt runs resume 0198c1de --as sam",
+		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return runsCommand{app: a}.show(cmd.Context(), args[0])
+			}
+			return runsCommand{app: a}.list(cmd.Context(), !all)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that are finished, the newest 100")
+	for _, sub := range []struct {
+		verb, short string
+		do          func(runsCommand, context.Context, string) error
+	}{
+		{"resume", "Go on with a run: a new decision", runsCommand.resume},
+		{"pause", "Pause a run, whoever drives it", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, false) }},
+		{"stop", "End a run: what is left stays as it is", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, true) }},
+	} {
+		c := &runsCommand{app: a}
+		one := &cobra.Command{Use: sub.verb + " ID", Short: sub.short, Args: exactlyOne, ValidArgsFunction: cobra.NoFileCompletions,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if err := a.mayChange("runs " + sub.verb); err != nil {
+					return err
+				}
+				return sub.do(*c, cmd.Context(), args[0])
+			}}
+		if sub.verb != "resume" {
+			one.Flags().StringVar(&c.reason, "reason", "", "why; kept in the history")
+		}
+		repeatable(one)
+		cmd.AddCommand(one)
+	}
+	return cmd
+}
+
+func exactlyOne(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage(cmd.CommandPath()+" needs the ID of a run", "`indoubt runs` lists them")
+	}
+	return nil
+}
+
+// bulkJSON is a run, and with show what became of its items.
+type bulkJSON struct {
+	ID        string              `json:"id"`
+	Verb      string              `json:"verb"`
+	State     ledger.RunState     `json:"state"`
+	Why       string              `json:"why"`
+	Reason    string              `json:"reason"`
+	Actor     string              `json:"actor"`
+	Driver    *string             `json:"driver"`
+	Size      int                 `json:"size"`
+	Left      int                 `json:"left"`
+	Tally     map[ledger.Came]int `json:"tally"`
+	CreatedAt *string             `json:"created_at"`
+	Finished  *string             `json:"finished_at"`
+	Items     []bulkItemJSON      `json:"items,omitempty"`
+}
+
+type bulkItemJSON struct {
+	Operation string      `json:"operation"`
+	Version   int64       `json:"version"`
+	Title     string      `json:"title"`
+	Came      ledger.Came `json:"came"`
+	Word      string      `json:"word"`
+	By        string      `json:"by"`
+	At        *string     `json:"at"`
+}
+
+func (c runsCommand) json(r ledger.DecisionRun, items []ledger.RunItem) bulkJSON {
+	j := bulkJSON{ID: r.ID, Verb: r.Verb, State: r.State, Why: r.Why, Reason: r.Terms.Reason, Actor: r.Actor.Name, Size: r.Size, Left: r.Left(), Tally: r.Tally,
+		CreatedAt: moment(r.CreatedAt), Finished: moment(r.FinishedAt)}
+	if driver := r.DrivenBy(c.clock()); driver != "" {
+		j.Driver = &driver
+	}
+	for _, it := range items {
+		j.Items = append(j.Items, bulkItemJSON{it.OperationID, it.Version, it.Title, it.Came, it.Word, it.By, moment(it.At)})
+	}
+	return j
+}
+
+func (c runsCommand) list(ctx context.Context, open bool) error {
+	s, err := c.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	runs, err := s.Runs(ctx, ledger.RunQuery{Open: open, Limit: 100})
+	if err != nil {
+		return err
+	}
+	out := make([]bulkJSON, len(runs))
+	for i, r := range runs {
+		out[i] = c.json(r, nil)
+	}
+	return c.done("", map[string]any{"runs": out}, func(w *safe.Writer) {
+		if len(runs) == 0 && open {
+			w.Println("no run is open; --all lists those that are finished")
+		}
+		for _, r := range runs {
+			w.Printf("%s  %s  %s  %s of %d by %s  %s\n", r.ID, clockTime(r.CreatedAt), c.state(r), r.Verb, r.Size, ticket.Who(r.Actor.Name), act.Tally(r, nil))
+		}
+	})
+}
+
+// state says where a run stands, and what it has stopped for.
+func (c runsCommand) state(r ledger.DecisionRun) safe.Text {
+	if r.State == ledger.RunRunning && r.DrivenBy(c.clock()) == "" {
+		return safe.Say("broken off")
+	}
+	return safe.Say("%s%s", string(r.State), ticket.Colon(r.Why))
+}
+
+// find opens the ledger and finds the run whose id begins so.
+func (c runsCommand) find(ctx context.Context, id string, why purpose) (ledger.Store, ledger.DecisionRun, error) {
+	s, err := c.ledgerFor(ctx, why)
+	if err != nil {
+		return nil, ledger.DecisionRun{}, err
+	}
+	runs, err := s.Runs(ctx, ledger.RunQuery{ID: id, Limit: 2})
+	switch {
+	case err != nil:
+		return nil, ledger.DecisionRun{}, err
+	case len(runs) == 0 || id == "":
+		return nil, ledger.DecisionRun{}, &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("no run begins with %q", id), Hint: "`indoubt runs --all` lists them"}
+	case len(runs) > 1:
+		return nil, ledger.DecisionRun{}, &failure{Exit: exitUsage, Code: "ambiguous", Message: fmt.Sprintf("several runs begin with %q", id), Hint: "write more of the id"}
+	}
+	return s, runs[0], nil
+}
+
+func (c runsCommand) show(ctx context.Context, id string) error {
+	s, run, err := c.find(ctx, id, toLook)
+	if err != nil {
+		return err
+	}
+	data, text, err := c.tell(ctx, s, run)
+	if err != nil {
+		return err
+	}
+	return c.done("", data, text)
+}
+
+// tell accounts for every item of a run.
+func (c runsCommand) tell(ctx context.Context, s ledger.Store, run ledger.DecisionRun) (bulkJSON, func(w *safe.Writer), error) {
+	items, err := s.RunItems(ctx, run.ID)
+	if err != nil {
+		return bulkJSON{}, nil, err
+	}
+	since, err := act.LookBack(ctx, s, items)
+	return c.json(run, items), func(w *safe.Writer) {
+		w.Printf("%s of %d by %s, %s: %s\n", run.Verb, run.Size, ticket.Who(run.Actor.Name), clockTime(run.CreatedAt), c.state(run))
+		w.Println(act.Sum(run, items, since, c.clock()))
+		for _, it := range act.Exceptions(items) {
+			w.Printf("  %s  %s\n", it.OperationID, act.Line(run.Verb, it).Text)
+		}
+	}, err
+}
+
+func (c runsCommand) halt(ctx context.Context, id string, end bool) error {
+	s, run, err := c.find(ctx, id, toChange)
+	if err != nil {
+		return err
+	}
+	before := run.State
+	if run, err = act.Halt(ctx, s, run.ID, c.actor(), c.reason, end); err != nil {
+		return err
+	}
+	effect := effectUpdated
+	if run.State == before && !end {
+		effect = effectNoop
+	}
+	data, text, err := c.tell(ctx, s, run)
+	if err != nil {
+		return err
+	}
+	return c.done(effect, data, text)
+}
+
+// resume drives a run on from here. A run that was to be looked at goes on, because
+// the person who says so has looked.
+func (c runsCommand) resume(ctx context.Context, id string) error {
+	if _, err := c.policy(); err != nil { // never send under a policy that cannot be read
+		return err
+	}
+	s, run, err := c.find(ctx, id, toChange)
+	if err != nil {
+		return err
+	}
+	if err := copied(ctx, s); err != nil {
+		return err
+	}
+	p := c.policyToLookBy()
+	hands := act.Hands{Store: s, Engine: c.engine(s, constantly(p), false, nil), Actor: c.actor(),
+		RecheckAt: func(kind string) time.Time { return reconcile.RecheckAt(p.Kind(kind), c.clock()) }}
+	r := &decisionRun{app: c.app, store: s, policy: p, verb: run.Verb, flags: &decideFlags{}, actor: c.actor(), Run: act.Resume(s, run, c.actor(), hands.Step(run))}
+	r.carry(ctx)
+	if err := r.Err(); err != nil {
+		return err
+	}
+	data, text, err := c.tell(ctx, s, r.Record)
+	if err != nil {
+		return err
+	}
+	if r.Record.State == ledger.RunDone {
+		return c.done(effectUpdated, data, text)
+	}
+	f := asFailure(r.left())
+	f.Effect, f.Data, f.Text = effectUpdated, data, text
+	return f
+}

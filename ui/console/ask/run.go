@@ -1,0 +1,63 @@
+package ask
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/act"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+)
+
+// RunTitle is what a run is called.
+func RunTitle(run ledger.DecisionRun) safe.Text {
+	return safe.Say("%s %d", cmp.Or(bulk[ledger.Verb(run.Verb)].title, run.Verb), run.Size)
+}
+
+// Sheet accounts for a bulk run: what became of each item, what needs a look first,
+// each opened with Enter; and what can be done about the rest.
+func Sheet(f *draw.Frame, run ledger.DecisionRun, items []ledger.RunItem, since act.Since) *dialog.Dialog {
+	left, driver := run.Left(), run.DrivenBy(f.Now)
+	d := &dialog.Dialog{Title: safe.Say("%s: %s", RunTitle(run), RunState(run, driver)), Itself: true, Keys: map[string]dialog.Action{}}
+	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: act.Sum(run, items, since, f.Now), Grave: run.Trouble > 0})
+	if run.Why != "" {
+		d.Put(ticket.Fact{Label: safe.Say("WHY"), Text: safe.Of(run.Why), Grave: run.Trouble > 0})
+	}
+	d.Add("BY", "%s, %s%s", ticket.Who(run.Actor.Name), f.Moment(run.CreatedAt), ticket.Colon(run.Terms.Reason))
+	if driver != "" && driver != run.Actor.Name {
+		d.Add("DRIVEN BY", "%s", ticket.Who(driver))
+	}
+	switch {
+	case run.State == ledger.RunRunning && driver != "":
+		d.Yes = "y pause it"
+		d.Submit = func(time.Time) (dialog.Action, string) { return Halt{Run: run}, "" }
+	case left > 0:
+		d.Yes = fmt.Sprintf("y go on with %d", left)
+		d.Submit = func(time.Time) (dialog.Action, string) { return GoOn{run}, "" }
+	}
+	if run.Open() && left > 0 {
+		d.Keys["s"] = Halt{Run: run, End: true}
+		d.Add("OR", "s ends it: %s untouched. Esc leaves it as it is, p comes back", draw.Plural(left, "row stays", "rows stay"))
+	}
+	for _, it := range act.Exceptions(items) {
+		d.Picks = append(d.Picks, dialog.Pick{Fact: act.Line(run.Verb, it), Action: Show(it.OperationID)})
+	}
+	return d
+}
+
+// RunState says in a few words where a run stands.
+func RunState(run ledger.DecisionRun, driver string) safe.Text {
+	switch {
+	case run.State == ledger.RunRunning && driver == "":
+		return safe.Say("broken off, no one drives it")
+	case run.State == ledger.RunRunning && driver != run.Actor.Name:
+		return safe.Say("running, driven by %s", ticket.Who(driver))
+	case run.State == ledger.RunWaiting:
+		return safe.Say("waits for a person")
+	}
+	return safe.Of(string(run.State))
+}

@@ -1,0 +1,174 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/act"
+	"indoubt/ui/console/ask"
+	"indoubt/ui/console/dialog"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// A bulk run is a record of the ledger. This console drives one at a time; any other
+// console sees how far it is, and goes on where this one stops.
+
+// sendPacing is what lies between two sends of a bulk run.
+var sendPacing = ledger.RunPace
+
+// hands are what a run's items are carried out with.
+func hands(m *Root) act.Hands {
+	h := act.Hands{Store: m.feed.Store, Actor: m.actor, RecheckAt: func(kind string) time.Time {
+		if p := m.o.policy(); !p.None() && p.InForce != nil {
+			return reconcile.RecheckAt(p.InForce().Kind(kind), m.o.Clock())
+		}
+		return time.Time{}
+	}}
+	if m.o.Engine != nil {
+		h.Engine = m.o.Engine
+	}
+	return h
+}
+
+// start begins a bulk run. Each of its items goes the way of a single one.
+func (m *Root) start(a ask.Start) tea.Cmd {
+	items := make([]ledger.RunItem, len(a.Items))
+	for i, it := range a.Items {
+		items[i] = it.RunItem
+	}
+	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
+	if record.Sends() {
+		record.Canaries, record.Pace = ledger.RunCanaries, sendPacing
+	}
+	m.run = act.New(m.feed.Store, record, items, hands(m).Step(record))
+	m.table.Marks = nil
+	return m.proceed()
+}
+
+// stepMsg is the end of one step of a bulk run.
+type stepMsg struct {
+	run    *act.Run
+	result act.Result
+}
+
+// proceed carries out the next step of the run, or shows what became of it.
+func (m *Root) proceed() tea.Cmd {
+	run := m.run
+	if run == nil || m.leaving.asked {
+		return nil
+	}
+	if run.Over() {
+		m.run = nil
+		if err := run.Err(); err != nil {
+			m.warn("the run stops here: %s", err)
+		}
+		return tea.Batch(m.feed.Reload(), accountFor(m, run.Record.ID))
+	}
+	work := run.Next()
+	if work == nil {
+		return nil
+	}
+	w, ctx := m.writes, context.WithoutCancel(m.ctx)
+	m.writing++
+	return func() tea.Msg {
+		if !w.begin() {
+			return nil // the program is over
+		}
+		defer w.end()
+		return stepMsg{run, work(ctx)}
+	}
+}
+
+// stepped takes in the end of one step and starts the next.
+func (m *Root) stepped(msg stepMsg) tea.Cmd {
+	m.writing--
+	msg.run.Take(msg.result)
+	return m.proceed()
+}
+
+// halt pauses a run, from wherever it is driven, or ends it.
+func halt(m *Root, run ledger.DecisionRun, end bool) tea.Cmd {
+	store, actor := m.feed.Store, m.actor
+	word := safe.Say("paused, after what is under way")
+	if end {
+		word = safe.Say("ended")
+	}
+	return m.write(ask.RunTitle(run), "", func(ctx context.Context) (safe.Text, error) {
+		_, err := act.Halt(ctx, store, run.ID, actor, "", end)
+		return safe.Say("%s: %s", ask.RunTitle(run), word), err
+	})
+}
+
+// openOrPause pauses the run that is driven from here, or shows the newest one.
+func openOrPause(m *Root) tea.Cmd {
+	if m.run != nil {
+		return halt(m, m.run.Record, false)
+	}
+	return accountFor(m, m.feed.Runs[0].ID)
+}
+
+// accountFor reads what became of a run, and shows it.
+func accountFor(m *Root, id string) tea.Cmd {
+	store, frame, clock := m.feed.Store, m.Frame, m.o.Clock
+	return m.question(feed.Patience, func(ctx context.Context) (*dialog.Dialog, error) {
+		runs, err := store.Runs(ctx, ledger.RunQuery{ID: id})
+		if err == nil && len(runs) == 0 {
+			err = errors.New("this run is not in the ledger: nothing was begun")
+		}
+		if err != nil {
+			return nil, err
+		}
+		items, err := store.RunItems(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		frame.Now = clock()
+		since, err := act.LookBack(ctx, store, items)
+		if err != nil {
+			return nil, err
+		}
+		return ask.Sheet(&frame, runs[0], items, since), nil
+	})
+}
+
+// progress shows the run that is driven from here: █████░░░ 41/68  9/s  3 s left.
+func progress(m *Root, w int) string {
+	m.Ticks = true
+	r := m.run
+	text := safe.Say(" %s", bar(r.Record))
+	if each, left := r.Pace(); each > 0 {
+		text = safe.Say("%s  %s/s  %s left", text, fmt.Sprintf("%.0f", max(each, 1)), ticket.Span(left))
+	}
+	return keyed(m, safe.Say("%s   %s", text, act.Tally(r.Record, r.Items)), "p pause", w)
+}
+
+// openRun shows the newest run that waits, stands still or is driven from elsewhere.
+func openRun(m *Root, w int) string {
+	run := m.feed.Runs[0]
+	m.Ticks = m.Ticks || run.State == ledger.RunRunning
+	how := ask.RunState(run, run.DrivenBy(m.Now))
+	return keyed(m, safe.Say(" %s %s: %s   %s", bar(run), ask.RunTitle(run), how, act.Tally(run, nil)), "p look", w)
+}
+
+// keyed is a line with its key at the end, which is never cut off.
+func keyed(m *Root, line safe.Text, key string, w int) string {
+	room := max(w-draw.Width(key)-3, 0)
+	return m.Strong.Render(draw.Left(draw.Cut(line.String(), room), min(draw.Width(line.String()), room))) + "   " + m.Accent.Render(draw.Left(key, max(w-min(draw.Width(line.String()), room)-3, 0)))
+}
+
+// bar is how far a run has come.
+func bar(run ledger.DecisionRun) safe.Text {
+	const room = 8
+	full := room * run.Done() / max(run.Size, 1)
+	return safe.Say("%s%s %d/%d", strings.Repeat("█", full), strings.Repeat("░", room-full), run.Done(), run.Size)
+}
