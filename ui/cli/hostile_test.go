@@ -250,6 +250,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"":          {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
 		"list":      {{}, {"--limit", "3"}, {"--tab", "settled"}, {"kind:" + hostile}, {"state:" + hostile}, {"--after", hostile}},
 		"show":      {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1"}, {hostile}, {}},
+		"report":    {{}, {"--since", "9d"}},
 		"log":       {{}, {one}, {hostile}, {"--follow"}},
 		"stats":     {{}},
 		"doctor":    {{}},

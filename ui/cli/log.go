@@ -86,18 +86,8 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		}
 		o.id = rec.Operation.ID
 	}
-	if o.incident != "" {
-		in, err := s.Incident(ctx, o.incident, c.clock())
-		if err != nil {
-			return err
-		}
-		var begun time.Time
-		if o.members, begun, err = members(ctx, s, in.ID, c.clock()); err != nil {
-			return err
-		}
-		if o.incident = in.ID; o.from.Before(begun) {
-			o.from = begun
-		}
+	if err := c.of(ctx, s, &o); err != nil {
+		return err
 	}
 	var changed <-chan struct{}
 	if o.follow { // before the first look, so that nothing falls between
@@ -123,6 +113,25 @@ func (o logOptions) wanted(e ledger.Event) bool {
 	has := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
 	return has(e.Actor.Name, o.by) && (o.verb == "" || e.Verb == o.verb) && !e.At.Before(o.from) &&
 		(o.incident == "" || e.Incident == o.incident || o.members[e.OperationID])
+}
+
+// of finds the incident that was asked for, and what counts in it.
+func (c logCommand) of(ctx context.Context, s ledger.Store, o *logOptions) error {
+	if o.incident == "" {
+		return nil
+	}
+	in, err := s.Incident(ctx, o.incident, c.clock())
+	if err != nil {
+		return err
+	}
+	var begun time.Time
+	if o.members, begun, err = members(ctx, s, in.ID, c.clock()); err != nil {
+		return err
+	}
+	if o.incident = in.ID; o.from.Before(begun) {
+		o.from = begun
+	}
+	return nil
 }
 
 // members are the operations that count in an incident, and when the first was begun:

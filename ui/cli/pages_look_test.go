@@ -118,6 +118,8 @@ kinds:
 	incident := first(in(in(object("incident", "list"), "data"), "incidents"))
 	shown, _ := in(object("incident", "show", incident["id"].(string)), "data").(map[string]any)
 	isOnPage(t, "### incident", shown)
+	report, _ := in(object("report"), "data").(map[string]any)
+	isOnPage(t, "### report", report)
 	envelope := maps.Clone(checked)
 	maps.Copy(envelope, sent)
 	isOnPage(t, "### envelope", envelope)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger"
 )
 
 // outage is a ledger with an incident of six, an operation that is not in it, and what
@@ -51,4 +53,40 @@ func TestLogOfAnIncident(t *testing.T) {
 	if got := b.completes("log", "--incident", ""); !strings.Contains(got, in) {
 		t.Errorf("it offers %q", got)
 	}
+}
+
+// The report of a night and that of one incident: their account, who decided on what
+// evidence, and which decision was found wrong.
+func TestReport(t *testing.T) {
+	b, in := outage(t)
+	b.now = b.now.Add(11 * time.Minute)
+	for n := 1; n <= 3; n++ {
+		b.want(0, "deny", b.at(n), "--reason", "not in the | dashboard")
+		b.price(n)
+	}
+	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
+	b.read(4, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_4"}})
+	b.want(0, "confirm", b.at(9), "--receipt", "ch_9", "--reason", "seen in the bank")
+	b.want(0, "incident", "note", in, "--reason", "their page says 03:01")
+	for name, args := range map[string][]string{"report_since.md": {"report", "--since", "1h"}, "report_incident.md": {"report", in[:6]}} {
+		golden(t, name, []byte(b.want(0, args...)))
+	}
+	b.now = b.now.Add(time.Minute)
+	if out := b.want(0, "report", "--since", "1s"); strings.Contains(out, "cus_1QX") || !strings.Contains(out, "## Still open") {
+		t.Error(out)
+	}
+	var data struct {
+		Incidents []incidentJSON
+		Acts      []actJSON
+		Wrong     []wrongJSON
+		Open      struct {
+			Unsent float64
+		}
+	}
+	if err := json.Unmarshal(b.json(0, "report", in).Data, &data); err != nil || len(data.Incidents) != 1 || len(data.Acts) != 6 || len(data.Wrong) != 1 || *data.Wrong[0].By != "maya" || data.Open.Unsent == 0 {
+		t.Errorf("%v %+v", err, data)
+	}
+	b.json(2, "report", in, "--since", "1h")
+	b.json(3, "report", "ffffff")
+	b.json(2, "report", "--since", "yesterday")
 }

@@ -50,7 +50,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 
 	root.AddCommand(
-		newListCommand(a), newShowCommand(a), newIncidentCommand(a), newLogCommand(a), newStatsCommand(a), newReconcileCommand(a),
+		newListCommand(a), newShowCommand(a), newIncidentCommand(a), newReportCommand(a), newLogCommand(a), newStatsCommand(a), newReconcileCommand(a),
 		newConfirmCommand(a), newDenyCommand(a), newRetryCommand(a), newRunsCommand(a), newAbandonCommand(a), newAckCommand(a),
 		newParkCommand(a), newUndoCommand(a), newNoteCommand(a), newHoldCommand(a), newReleaseCommand(a),
 		newRunCommand(a), newBeginCommand(a), newSettleCommand(a), newMCPCommand(a), newHTTPCommand(a),

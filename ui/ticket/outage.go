@@ -255,16 +255,10 @@ func (o Outage) Curve(cells int) (from string, curve safe.Text, to string) {
 
 // Markdown is the outage as a page to hand over.
 func (o Outage) Markdown() string {
-	twice, _ := o.Twice()
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s. %s. %s. %s.\n\n", o.Title(), o.Count(), o.Account(), twice, o.Taken())
-	b.WriteString("| rows | what is true | worth | what to do |\n|---|---|---|---|\n")
-	for _, g := range o.Groups() {
-		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", g.Sum.N, g.True, g.Money(), g.Do)
-	}
-	b.WriteString("\n")
+	b.WriteString(o.account("#"))
 	for _, e := range o.Events {
-		fmt.Fprintf(&b, "- %s %s %s%s\n", e.At.In(o.Zone).Format("2006-01-02 15:04:05 MST"), Who(e.Actor.Name), strings.ReplaceAll(e.Verb, "_", " "), Colon(e.Reason))
+		fmt.Fprintf(&b, "- %s %s %s%s\n", e.At.In(o.Zone).Format("2006-01-02 15:04:05 MST"), markdown(Who(e.Actor.Name)), strings.ReplaceAll(e.Verb, "_", " "), markdown(Colon(e.Reason)))
 	}
 	fmt.Fprintf(&b, "\nLook again: `indoubt list incident:%s`\n", o.ID)
 	return safe.Lines(b.String())

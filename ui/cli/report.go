@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
+)
+
+func newReportCommand(a *app) *cobra.Command {
+	var back string
+	cmd := &cobra.Command{
+		Use: "report [INCIDENT]", GroupID: groupLook,
+		Short: "Write a page for a hand-over or a post-mortem",
+		Long: `Write a page in Markdown: the account of each outage, what is still open, who
+decided what on what evidence, what was found wrong later, what else happened,
+and the commands that show it again; of one incident, or of the time since.`,
+		Example:           "  indoubt report --since 8h > handover.md\n  indoubt report 7f3a",
+		Args:              maxArgs(1),
+		ValidArgsFunction: completion{a}.incidents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o := logOptions{since: back, limit: reportEvents}
+			if len(args) == 1 {
+				if cmd.Flags().Changed("since") {
+					return usage("a report is of an incident or of the time since", "leave out --since")
+				}
+				o.incident = args[0]
+			}
+			return logCommand{a}.report(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&back, "since", "8h", "how far back it goes, as 30m or 2d")
+	return cmd
+}
+
+const (
+	reportEvents  = 20_000 // that a report rests on, the newest
+	reportOutages = 20     // that it tells of
+)
+
+func (c logCommand) report(ctx context.Context, o logOptions) error {
+	d, err := since(o.since)
+	if err != nil {
+		return err
+	}
+	s, err := c.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	r := ticket.Report{From: c.clock().Add(-d), Now: c.clock(), Zone: time.Local, Currency: c.policyToLookBy().Currency()}
+	if o.incident != "" {
+		r.From = time.Time{}
+	}
+	o.from = r.From
+	if err := c.of(ctx, s, &o); err != nil {
+		return err
+	}
+	var f ledger.Filter
+	r.From, r.Again = o.from, []string{"indoubt report --since " + o.since, "indoubt log --since " + o.since, "indoubt list --tab needs_you"}
+	if o.incident != "" {
+		if f, err = ledger.ParseFilter("incident:" + o.incident); err != nil {
+			return err
+		}
+		r.Again = []string{"indoubt report " + o.incident, "indoubt log --limit 1000 --incident " + o.incident, "indoubt list incident:" + o.incident}
+	}
+	if r.Open, err = s.Needing(ctx, f, r.Now); err != nil {
+		return err
+	}
+	if err := c.outages(ctx, s, o, &r); err != nil {
+		return err
+	}
+	events, _, err := history(ctx, s, o)
+	if err != nil {
+		return err
+	}
+	r.Acts, r.Wrong = ticket.Told(events)
+	r.Events, r.Cut = len(events), len(events) == o.limit
+	var told []ledger.Event
+	for _, a := range r.Acts {
+		told = append(told, a.Event)
+	}
+	for _, w := range r.Wrong {
+		told = append(told, w.Event)
+		if again := "indoubt show " + w.OperationID; len(r.Again) < reportOutages && !slices.Contains(r.Again, again) {
+			r.Again = append(r.Again, again)
+		}
+	}
+	r.Acts, told = r.Acts[max(0, len(r.Acts)-reportActs):], told[max(0, len(told)-reportActs):]
+	if r.Titles, err = c.names(ctx, s, told); err != nil {
+		return err
+	}
+	return c.done("", c.reportJSON(r), func(w *safe.Writer) { fmt.Fprint(w, r.Markdown()) })
+}
+
+// reportActs is how many acts are told, the newest: some stand in one table, some in
+// another.
+const reportActs = 1000
+
+// outages adds those that the report is of: the one asked for, or all that had errors
+// or ended in its time or have something to look at.
+func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r *ticket.Report) error {
+	ids := []string{o.incident}
+	if o.incident == "" {
+		all, err := s.Incidents(ctx, r.Now, 1000)
+		if err != nil {
+			return err
+		}
+		ids = nil
+		for _, in := range all {
+			if in.Fates[ledger.FateOpen].N > 0 || !in.LastAt.Before(r.From) || !in.OverAt.Before(r.From) || !in.ClosedAt.Before(r.From) {
+				ids = append(ids, in.ID)
+			}
+		}
+	}
+	r.More = max(0, len(ids)-reportOutages)
+	for _, id := range ids[:len(ids)-r.More] {
+		in, err := s.Incident(ctx, id, r.Now)
+		if err != nil {
+			return err
+		}
+		r.Outages = append(r.Outages, incidentCommand{c.app}.outage(in))
+	}
+	return nil
+}
+
+// actJSON is what someone did or found, as programs see it.
+type actJSON struct {
+	At       *string      `json:"at"`
+	LastAt   *string      `json:"last_at"`
+	Actor    ledger.Actor `json:"actor"`
+	Verb     string       `json:"verb"`
+	What     string       `json:"what"`
+	Reason   string       `json:"reason"`
+	Decided  bool         `json:"decided"`
+	Evidence *string      `json:"evidence"`
+	Count    int          `json:"count"`
+	First    *string      `json:"first"`
+}
+
+type wrongJSON struct {
+	At        *string         `json:"at"`
+	Operation string          `json:"operation"`
+	Conflict  ledger.Conflict `json:"conflict"`
+	Reason    string          `json:"reason"`
+	Before    *string         `json:"before"`
+	By        *string         `json:"by"`
+}
+
+func (c logCommand) reportJSON(r ticket.Report) any {
+	incidents, acts, wrong := []any{}, []actJSON{}, []wrongJSON{}
+	for _, o := range r.Outages {
+		incidents = append(incidents, incidentCommand{c.app}.shown(o.IncidentAccount))
+	}
+	for _, a := range r.Acts {
+		j := actJSON{moment(a.At), moment(a.Last), a.Actor, a.Verb, a.What().String(), a.Reason, a.Decided, nil, a.N, text(a.OperationID)}
+		if a.Decided {
+			j.Evidence = text(a.Evidence().String())
+		}
+		acts = append(acts, j)
+	}
+	for _, w := range r.Wrong {
+		j := wrongJSON{At: moment(w.At), Operation: w.OperationID, Conflict: w.Conflict, Reason: w.Reason}
+		if w.Before != nil {
+			j.Before, j.By = text(w.Before.Verb), text(w.Before.Actor.Name)
+		}
+		wrong = append(wrong, j)
+	}
+	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "wrong": wrong, "cut": r.Cut,
+		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord},
+		"currency": r.Currency, "again": r.Again}
+}

@@ -1,0 +1,249 @@
+package ticket
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+// Report is what a hand-over or a post-mortem says of a time, or of one outage.
+type Report struct {
+	From, Now time.Time
+	Zone      *time.Location
+	Outages   []Outage
+	More      int // outages that it does not tell of
+	Acts      []Act
+	Wrong     []Wrong
+	Open      ledger.Needing
+	Currency  string
+	Events    int  // that it rests on
+	Cut       bool // there were more, and older
+	Titles    map[string]safe.Text
+	Again     []string // commands that show it again
+}
+
+// Act is what someone did or found, with all that was the same soon after.
+type Act struct {
+	ledger.Event // the first
+	Last         time.Time
+	N            int
+	Decided      bool // what is true of an operation, or that it may be sent once more
+}
+
+// Wrong is what was found to be otherwise than decided, or to have happened twice.
+type Wrong struct {
+	ledger.Event
+	Before *ledger.Event // the decision
+}
+
+// soon is how long after the last one the same belongs to an act.
+const soon = 10 * time.Minute
+
+var decisions = map[string]string{"confirm": "it landed", "deny": "it did not land", "abandon": "left as it is, unknown", "ack": "dealt with",
+	"undo": "undone, in doubt again", "grant": "one send allowed", "retry": "sent once more"}
+
+// Told gathers what events tell: the acts, and what was found wrong.
+func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {
+	newest, decided := map[string]int{}, map[string]*ledger.Event{}
+	for i, e := range events {
+		if e.Conflict != ledger.NoConflict && e.OperationID != "" {
+			wrong = append(wrong, Wrong{e, decided[e.OperationID]})
+		}
+		act := Act{Event: e, Last: e.At, N: 1, Decided: decisions[e.Verb] != "" || e.Verb == "read"}
+		switch {
+		case act.Decided && e.OperationID != "":
+			decided[e.OperationID] = &events[i]
+		case slices.Contains([]string{"begin", "wait", "tree", "fetch", "clock"}, e.Verb): // their end tells
+			continue
+		}
+		why := e.Reason
+		if e.Actor.Machine && e.OperationID != "" { // each has a receipt of its own
+			why = detail(e.Detail, "error_class") + detail(e.Detail, "verdict")
+		}
+		key := fmt.Sprintf("%q", []string{e.Actor.Name, e.Verb, string(e.From), string(e.To), string(e.Conflict), why})
+		if k, is := newest[key]; is && e.OperationID != "" && e.At.Before(acts[k].Last.Add(soon)) {
+			acts[k].Last, acts[k].N = e.At, acts[k].N+1
+			continue
+		}
+		newest[key] = len(acts)
+		acts = append(acts, act)
+	}
+	return acts, wrong
+}
+
+// What is what was done or found.
+func (a Act) What() safe.Text {
+	what := cmp.Or(decisions[a.Verb], strings.ReplaceAll(a.Verb, "_", " "))
+	switch {
+	case a.Verb == "read":
+		what = VerdictWord(ledger.Verdict(detail(a.Detail, "verdict")))
+	case a.From != a.To && a.To != "" && decisions[a.Verb] == "":
+		what = State(a.To)
+	}
+	if class := ErrorClass(ledger.ErrorClass(detail(a.Detail, "error_class"))); class != "" {
+		what += " (" + class + ")"
+	}
+	return safe.Of(what)
+}
+
+// Evidence is what a decision rests on: a check, or a word.
+func (a Act) Evidence() safe.Text {
+	switch {
+	case a.Verb == "read" && a.N > 1:
+		return safe.Say("a check of each")
+	case a.Verb == "read":
+		return safe.Say("a check%s", Colon(a.Reason))
+	case a.Actor.Machine && a.N > 1:
+		return safe.Say("the policy")
+	case a.Actor.Machine:
+		return safe.Say("the policy%s", Colon(a.Reason))
+	}
+	return safe.Say("the word of %s%s", Who(a.Actor.Name), Colon(a.Reason))
+}
+
+// account is what stands above the history of an outage.
+func (o Outage) account(heading string) string {
+	twice, _ := o.Twice()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n\n%s. %s. %s. %s.\n\n", heading, markdown(o.Title()), o.Count(), o.Account(), twice, markdown(o.Taken()))
+	b.WriteString("| rows | what is true | worth | what to do |\n|---|---|---|---|\n")
+	for _, g := range o.Groups() {
+		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", g.Sum.N, g.True, g.Money(), g.Do)
+	}
+	for _, g := range o.Groups() {
+		if g.Name == string(ledger.Duplicate) {
+			fmt.Fprintf(&b, "\nHappening twice costs %s.\n", Full(g.Sum.Twice))
+		}
+	}
+	return b.String() + "\n"
+}
+
+// markdown is text that stays text on a page.
+func markdown(t safe.Text) string {
+	return strings.NewReplacer("|", `\|`, "<", `\<`, "[", `\[`, "`", "\\`", "*", `\*`).Replace(t.String())
+}
+
+// Markdown is the report as a page.
+func (r Report) Markdown() string {
+	var b strings.Builder
+	clock := func(t time.Time) string { return t.In(r.Zone).Format("2006-01-02 15:04 MST") }
+	fmt.Fprintf(&b, "# Report, %s to %s\n\n", clock(r.From), clock(r.Now))
+	for _, o := range r.Outages {
+		b.WriteString(o.account("##"))
+	}
+	switch {
+	case r.More > 0:
+		fmt.Fprintf(&b, "And %d more: `indoubt incident list`\n\n", r.More)
+	case len(r.Outages) == 0:
+		b.WriteString("No outage.\n\n")
+	}
+	b.WriteString("## Still open\n\n")
+	fmt.Fprintf(&b, "%d need a person. %s did not land and was not sent again; %s is at stake by the odds. %d in conflict, %d of them happened twice.\n",
+		r.Open.NeedsYou, r.money(r.Open.Unsent), r.money(r.Open.Loss), r.Open.Conflicts, r.Open.Twice)
+	if r.Open.ByWord > 0 {
+		fmt.Fprintf(&b, "%d cost what the policy gives as a word.\n", r.Open.ByWord)
+	}
+	b.WriteString("\n## Who decided what, on what evidence\n\n")
+	r.table(&b, []string{"when", "who", "rows", "decided", "evidence", "of"}, func(a Act) []string {
+		if !a.Decided {
+			return nil
+		}
+		return []string{r.when(a), markdown(Who(a.Actor.Name)), fmt.Sprint(a.N), markdown(a.What()), markdown(a.Evidence()), r.of(a)}
+	})
+	b.WriteString("\n## Found wrong later\n\n")
+	if more := len(r.Wrong) - lines; more > 0 {
+		fmt.Fprintf(&b, "%d earlier ones are left out.\n\n", more)
+	}
+	for _, w := range r.Wrong[max(0, len(r.Wrong)-lines):] {
+		fmt.Fprintf(&b, "- %s %s: %s%s", r.at(w.At), r.title(w.OperationID), strings.ToLower(Conflict(w.Conflict)), markdown(Colon(w.Reason)))
+		if w.Before != nil {
+			fmt.Fprintf(&b, "; before: %s by %s", markdown(Act{Event: *w.Before}.What()), markdown(Who(w.Before.Actor.Name)))
+		}
+		b.WriteString("\n")
+	}
+	if len(r.Wrong) == 0 {
+		b.WriteString("Nothing.\n")
+	}
+	b.WriteString("\n## What else happened\n\n")
+	r.table(&b, []string{"when", "who", "rows", "what", "why", "of"}, func(a Act) []string {
+		if a.Decided {
+			return nil
+		}
+		rows, why := fmt.Sprint(a.N), markdown(safe.Of(a.Reason))
+		if a.OperationID == "" {
+			rows = "–"
+		} else if a.N > 1 && a.Actor.Machine {
+			why = ""
+		}
+		return []string{r.when(a), markdown(Who(a.Actor.Name)), rows, markdown(a.What()), why, r.of(a)}
+	})
+	if r.Cut {
+		fmt.Fprintf(&b, "\nOnly the newest %d events are told.\n", r.Events)
+	}
+	b.WriteString("\n## Look again\n\n")
+	for _, command := range r.Again {
+		fmt.Fprintf(&b, "- `%s`\n", safe.Of(command))
+	}
+	return b.String()
+}
+
+// lines is how many rows of a table a person reads.
+const lines = 200
+
+// table prints the newest acts that have a row.
+func (r Report) table(b *strings.Builder, head []string, row func(Act) []string) {
+	var rows [][]string
+	for _, a := range r.Acts {
+		if cells := row(a); cells != nil {
+			rows = append(rows, cells)
+		}
+	}
+	if len(rows) == 0 {
+		b.WriteString("Nothing.\n")
+		return
+	}
+	if more := len(rows) - lines; more > 0 {
+		rows = rows[more:]
+		fmt.Fprintf(b, "%d earlier lines are left out.\n\n", more)
+	}
+	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	for _, cells := range rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+	}
+}
+
+func (r Report) money(v float64) string {
+	return strings.TrimSpace(markdown(safe.Of(r.Currency)) + " " + Full(v))
+}
+
+func (r Report) at(t time.Time) string { return Moment(t, r.Now, r.Zone) }
+
+func (r Report) when(a Act) string {
+	if a.Last.Equal(a.At) {
+		return r.at(a.At)
+	}
+	return r.at(a.At) + "–" + r.at(a.Last)
+}
+
+// of is the operation of an act, or the first of several.
+func (r Report) of(a Act) string {
+	switch {
+	case a.OperationID == "":
+		return ""
+	case a.N > 1:
+		return fmt.Sprintf("%s, and %d more", r.title(a.OperationID), a.N-1)
+	}
+	return r.title(a.OperationID)
+}
+
+func (r Report) title(id string) string {
+	if t := r.Titles[id]; !t.Empty() {
+		return markdown(t)
+	}
+	return markdown(safe.Of(id))
+}
