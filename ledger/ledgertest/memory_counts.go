@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -109,6 +110,34 @@ func (m *Memory) Accuracy(_ context.Context, since time.Time) ([]ledger.Accuracy
 	for _, a := range counts {
 		out = append(out, a)
 	}
+	return out, nil
+}
+
+// Sends implements ledger.Store.
+func (m *Memory) Sends(_ context.Context, since time.Time) ([]ledger.Sends, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := map[ledger.Sends]int{}
+	for _, e := range m.events {
+		var began struct{ N int }
+		if e.Verb != "begin" && e.Verb != "retry" || e.At.Before(since) || json.Unmarshal(e.Detail, &began) != nil || began.N < 2 {
+			continue
+		}
+		o := m.find(ledger.Locator{ID: e.OperationID})
+		for _, a := range o.attempts {
+			if a.N == began.N {
+				counts[ledger.Sends{Kind: o.op.Kind, Outcome: a.Outcome}]++
+			}
+		}
+	}
+	var out []ledger.Sends
+	for c, n := range counts {
+		c.Count = n
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b ledger.Sends) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Outcome, b.Outcome))
+	})
 	return out, nil
 }
 

@@ -90,6 +90,23 @@ func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accurac
 	return accuracy, translate(s.path, err)
 }
 
+// Sends reads from the history which attempts began since then.
+func (s *Store) Sends(ctx context.Context, since time.Time) ([]ledger.Sends, error) {
+	from, err := s.seqAt(ctx, since)
+	if err != nil {
+		return nil, translate(s.path, err)
+	}
+	sends, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (c ledger.Sends, err error) {
+		return c, rows.Scan(&c.Kind, &c.Outcome, &c.Count)
+	}, `
+		SELECT o.kind, a.outcome, count(*)
+		  FROM events e JOIN operations o ON o.id = e.operation_id
+		  JOIN attempts a ON a.operation_id = e.operation_id AND a.n = e.detail ->> '$.n'
+		 WHERE e.seq >= ? AND e.at >= ? AND e.verb IN ('begin', 'retry') AND a.n > 1
+		 GROUP BY 1, 2 ORDER BY 1, 2`, from, ms(since))
+	return sends, translate(s.path, err)
+}
+
 // seqAt is an event from which on everything since a time is to be found. The
 // history is in the order of time but for clocks that were set back, which an
 // hour allows for.

@@ -25,7 +25,8 @@ func newStatsCommand(a *app) *cobra.Command {
 		Short: "Count what stands where, and how decisions turned out",
 		Long: `Count operations by list, kind and state, with the oldest doubt of each; how each
 downstream last answered a check; how doubts ended, which the guesses rest on;
-and how often a decision was found wrong later. The last is counted since --since.`,
+how many writes were sent once more; and how often a decision was found wrong
+later. The last two are counted since --since.`,
 		Example: "  indoubt stats\n  indoubt stats --since 7d --json | jq .data.accuracy",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,6 +47,7 @@ type statsJSON struct {
 	Downstreams []downstreamJSON `json:"downstreams"`
 	Odds        []doubtCountJSON `json:"odds"`
 	Accuracy    []accuracyJSON   `json:"accuracy"`
+	Sends       []sendsJSON      `json:"sends"`
 	Duplicates  int              `json:"duplicates"` // open ones
 	Loss        float64          `json:"loss"`
 	Currency    string           `json:"currency"`
@@ -92,6 +94,13 @@ type accuracyJSON struct {
 	Wrong   int    `json:"wrong"`
 }
 
+// sendsJSON is how many writes were sent once more.
+type sendsJSON struct {
+	Kind    string  `json:"kind"`
+	Outcome *string `json:"outcome"` // null: in flight
+	Count   int     `json:"count"`
+}
+
 // listed are the console's lists with their counts.
 func listed(c ledger.Counts) []listCount {
 	return []listCount{{"needs_you", c.NeedsYou}, {"checking", c.Checking}, {"in_flight", c.InFlight}, {"settled", c.Settled},
@@ -122,12 +131,16 @@ func stats(ctx context.Context, a *app, since time.Duration) error {
 	if err != nil {
 		return err
 	}
+	sends, err := s.Sends(ctx, from)
+	if err != nil {
+		return err
+	}
 	downs, err := downstreamsSeen(ctx, s, p, now)
 	if err != nil {
 		return err
 	}
 	data := statsJSON{Lists: listed(counts), Kinds: []stateCountJSON{}, Downstreams: downs, Odds: []doubtCountJSON{}, Accuracy: []accuracyJSON{},
-		Duplicates: counts.Twice, Loss: counts.Loss, Currency: p.Currency(), Since: *moment(from)}
+		Sends: []sendsJSON{}, Duplicates: counts.Twice, Loss: counts.Loss, Currency: p.Currency(), Since: *moment(from)}
 	for _, c := range states {
 		j := stateCountJSON{Kind: c.Kind, State: c.State, Count: c.Count}
 		if !c.Oldest.IsZero() {
@@ -138,6 +151,9 @@ func stats(ctx context.Context, a *app, since time.Duration) error {
 	}
 	for _, t := range doubts {
 		data.Odds = append(data.Odds, doubtCountJSON{t.Kind, t.Class, t.Landed, t.Missed})
+	}
+	for _, c := range sends {
+		data.Sends = append(data.Sends, sendsJSON{c.Kind, text(string(c.Outcome)), c.Count})
 	}
 	for _, c := range accuracy {
 		data.Accuracy = append(data.Accuracy, accuracyJSON{c.Actor, c.Machine, c.Verb, c.Decided, c.Wrong})
@@ -209,6 +225,13 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Duration) {
 	writeColumns(w, []string{"DOUBTS OF", "AFTER", "LANDED", "DID NOT"}, len(d.Odds), func(i int) []string {
 		t := d.Odds[i]
 		return []string{t.Kind, cmp.Or(string(t.ErrorClass), "no answer"), fmt.Sprint(t.Landed), fmt.Sprint(t.Missed)}
+	})
+	writeColumns(w, []string{"SENT ONCE MORE", "OUTCOME", "COUNT"}, len(d.Sends), func(i int) []string {
+		s, outcome := d.Sends[i], "in flight"
+		if s.Outcome != nil {
+			outcome = *s.Outcome
+		}
+		return []string{s.Kind, outcome, fmt.Sprint(s.Count)}
 	})
 	decided := slices.Clone(d.Accuracy)
 	slices.SortStableFunc(decided, func(a, b accuracyJSON) int { return cmp.Compare(b.Wrong, a.Wrong) })

@@ -101,6 +101,38 @@ func TestStats(t *testing.T) {
 	}
 }
 
+// A write counts once it was sent a second time, in the time that was asked about.
+func TestStatsCountSends(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 3; n++ {
+		b.doubt(n, "legacy.charge", fmt.Sprintf(`{"customer":"cus_%d","amount":100}`, n))
+	}
+	for n := 2; n <= 3; n++ {
+		attempt := strings.Replace(id(n), "-00", "-bb", 1)
+		o := b.rec(n).Operation
+		if _, err := ledger.Allow(t.Context(), b.open(), ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: id(n), Version: o.Version, AttemptID: attempt,
+			Basis: ledger.BasisRiskAccepted, MaxAttempts: 3, ExpiresAt: b.now.Add(time.Hour), Sender: "command", Deadline: time.Minute, Reason: "they are down", Actor: ledger.Actor{Name: "maya", Terminal: true}}); err != nil {
+			t.Fatal(err)
+		}
+		if n == 3 {
+			b.settle(n, ledger.SettleRequest{AttemptID: attempt, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout})
+		}
+	}
+	sends := func(want string) {
+		t.Helper()
+		var data struct{ Sends json.RawMessage }
+		if err := json.Unmarshal(b.json(0, "stats", "--since", "30m").Data, &data); err != nil || string(data.Sends) != want {
+			t.Errorf("%v %s", err, data.Sends)
+		}
+	}
+	sends(`[{"kind":"legacy.charge","outcome":null,"count":1},{"kind":"legacy.charge","outcome":"uncertain","count":1}]`)
+	if out := b.want(0, "stats"); !strings.Contains(out, "legacy.charge   in flight  1\n") {
+		t.Error(out)
+	}
+	b.now = b.now.Add(time.Hour)
+	sends("[]")
+}
+
 func TestStatsTellHowDecisionsTurnedOut(t *testing.T) {
 	var out bytes.Buffer
 	writeStats(safe.NewWriter(&out), statsJSON{Accuracy: []accuracyJSON{{Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "checks", Machine: true, Verb: "read", Decided: 7}}}, 30*24*time.Hour)
