@@ -11,7 +11,7 @@ const wide = { cols: 160, rows: 48 };
 
 // A dialog takes no key for a moment after it has opened.
 const opened = { rest: 600 };
-const list = [{ see: "HAPPENED TWICE" }, { see: "acct_7Kd" }, { rest: 800 }];
+const list = [{ see: "TWICE" }, { see: "growing" }, { see: "over" }, { see: "acct_7Kd" }, { rest: 800 }];
 const to = (row) => ({ press: Array(row).fill("j") });
 
 const demo = (name, size, steps, more = {}) => ({ name, size, command: night, env: { INDOUBT_ACTOR: "maya" }, steps: [...list, ...steps], ...more });
@@ -23,21 +23,23 @@ const own = (name, make, see) => ({
 });
 
 export const scenes = [
-  demo("queue-80x24", small, []),
-  demo("queue-120x40", middle, [to(1)]),
-  demo("queue-160x48", wide, [to(2)]),
-  demo("detail", middle, [to(1), { press: "enter" }]),
+  demo("outage", middle, [to(1), { press: "enter" }, { see: "WHAT IS TRUE" }, opened]),
+  demo("outage-80x24", small, [to(1), { press: "enter" }, { see: "WHAT IS TRUE" }, opened]),
+  demo("queue-80x24", small, [to(1)]),
+  demo("queue-120x40", middle, [to(3)]),
+  demo("queue-160x48", wide, [to(3)]),
+  demo("detail", middle, [to(3), { press: "enter" }]),
   demo("conflict", small, [{ press: "enter" }]),
-  demo("retry-proof", small, [to(2), { press: "R" }, { see: "ALLOWED BECAUSE" }, opened]),
-  demo("retry-risk", small, [to(1), { press: "R" }, { see: "WITHOUT PROOF" }, opened]),
-  demo("bulk", small, [to(2), { press: ["space", "space", "space", "R"] }, { see: "SET" }, opened]),
-  demo("confirm", small, [to(1), { press: "C" }, { see: "landed" }, opened]),
-  demo("actions", small, [to(1), { press: "a" }, opened]),
+  demo("retry-proof", small, [to(6), { press: "R" }, { see: "ALLOWED BECAUSE" }, opened]),
+  demo("retry-risk", small, [to(3), { press: "R" }, { see: "WITHOUT PROOF" }, opened]),
+  demo("bulk", small, [to(1), { press: ["enter"] }, { see: "WHAT IS TRUE" }, { press: "R" }, { see: "SET" }, opened]),
+  demo("confirm", small, [to(3), { press: "C" }, { see: "landed" }, opened]),
+  demo("actions", small, [to(3), { press: "a" }, opened]),
   demo("help", middle, [{ press: "?" }, opened]),
   demo("checking", small, [{ press: "2" }, opened]),
   demo("settled", small, [{ press: "4" }, opened]),
   demo("filter", small, [{ press: ["/", "k", "i", "n", "d", ":", "m", "a", "i", "l", "*", "enter"] }, opened]),
-  demo("light", middle, [to(1)], { theme: "light" }),
+  demo("light", middle, [to(3)], { theme: "light" }),
   demo("no-color", small, [], { env: { INDOUBT_ACTOR: "maya", NO_COLOR: "1" } }),
   own("empty", '"$0" init', "Not an all-clear"),
   own("all-clear", 'for n in 1 2 3; do "$0" run --kind backup --key "night $n" --source nightly -- true; done', "Nothing needs you"),

@@ -84,6 +84,7 @@ func TestAnOutageIsOneRow(t *testing.T) {
 // The line for an alert opens on its outage.
 func TestAFilterOpensItsOutage(t *testing.T) {
 	outageBench(t, 100, 30, "downstream:stripe").shows("OUTAGE stripe").keys("esc").shows("12 × stripe")
+	outageBench(t, 100, 30, "source:billing kind:stripe.* since:30m").shows("OUTAGE stripe")
 	outageBench(t, 100, 30, "kind:legacy.charge").hides("OUTAGE")
 }
 

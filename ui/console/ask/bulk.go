@@ -138,8 +138,10 @@ func (s *Set) Title() string { return bulk[s.Verb].title }
 func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	n := len(s.Items)
 	d := &dialog.Dialog{Title: safe.Say("%s %d", s.Title(), n), Itself: true}
-	d.Add("SET", "%d of %d marked, frozen %s; later rows are not in it", n, n+len(s.Out), s.Took.In(f.Zone).Format("15:04:05"))
-	d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
+	d.Add("SET", "%d of %d, frozen %s; later rows are not in it", n, n+len(s.Out), s.Took.In(f.Zone).Format("15:04:05"))
+	if s.Marks.N > 0 {
+		d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
+	}
 	s.money(d)
 	s.leftOut(d)
 	if s.Verb == ticket.Retry {

@@ -1,7 +1,6 @@
 package draw
 
 import (
-	"fmt"
 	"image/color"
 	"math"
 	"reflect"
@@ -88,7 +87,7 @@ func sgr(t *testing.T, on string) (front, back color.Color) {
 		case n >= 100 && n < 108:
 			back = ansi.BasicColor(n - 92)
 		default:
-			t.Fatal(fmt.Sprintf("%q", on))
+			t.Fatalf("%q", on)
 		}
 	}
 	return front, back

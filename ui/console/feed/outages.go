@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -62,6 +63,8 @@ func about(f ledger.Filter, o ticket.Outage) bool {
 			is = len(o.Pipelines) == 1 && has(o.Pipelines, t.Value)
 		case "kind":
 			is = len(o.Kinds) == 1 && (ledger.Filter{Terms: []ledger.Term{t}}).Match(ledger.Row{Kind: o.Kinds[0]}, time.Time{})
+		case "since": // of what is settled only
+			is = true
 		case "downstream":
 			is = o.Downstream() == t.Value
 		case "error":
@@ -106,6 +109,10 @@ func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents, even
 			msg.outages = append(msg.outages, o)
 		}
 	}
+	slices.SortStableFunc(msg.outages, func(a, b ticket.Outage) int { // as the list: what is lost if no one acts
+		x, y := a.Needs(), b.Needs()
+		return cmp.Or(cmp.Compare(y.Miss, x.Miss), cmp.Compare(y.N, x.N))
+	})
 	return nil
 }
 
