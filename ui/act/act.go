@@ -151,7 +151,7 @@ func (r *Run) Next() func(ctx context.Context) Result {
 		return nil
 	}
 	r.flying = true
-	if !r.driving || r.decided {
+	if !r.Rehearsal && (!r.driving || r.decided) {
 		return r.enter
 	}
 	it, begins := *r.next, r.began.Add(r.Record.Pace)
@@ -248,7 +248,8 @@ func (r *Run) GoOn() { r.decided, r.err = true, nil }
 // Over reports whether no further step follows from here: it is done, waits for a
 // person, or goes on elsewhere.
 func (r *Run) Over() bool {
-	return !r.flying && !r.decided && (r.err != nil || r.Record.State != ledger.RunRunning || r.driving && r.next == nil)
+	return !r.flying && !r.decided && (r.err != nil || r.Record.State != ledger.RunRunning ||
+		r.next == nil && (r.driving || r.Rehearsal || len(r.Items) == 0))
 }
 
 // Err is why the run cannot go on from here, apart from what its record says.

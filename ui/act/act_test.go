@@ -337,3 +337,27 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 		t.Errorf("it did %q: %+v", got, again.Record)
 	}
 }
+
+// A run without operations, and the rehearsal of one, come to an end: each step that
+// may begin is one of an item.
+func TestARunWithNothingToDoIsOver(t *testing.T) {
+	item := ledger.RunItem{OperationID: "1", Version: 1}
+	stepped := 0
+	step := func(context.Context, ledger.RunItem, string) Outcome {
+		stepped++
+		return Outcome{Came: ledger.CameDecided}
+	}
+	for _, items := range [][]ledger.RunItem{nil, {item}} {
+		r := New(nil, ledger.DecisionRun{Verb: "note", Actor: ledger.Actor{Name: "maya"}}, items, step)
+		r.Rehearsal = len(items) > 0
+		if err := r.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for work := r.Next(); work != nil && stepped < 3; work = r.Next() {
+			r.Take(work(t.Context()))
+		}
+		if !r.Over() || stepped != len(items) {
+			t.Errorf("%d items: %d steps, over %t", len(items), stepped, r.Over())
+		}
+	}
+}
