@@ -58,7 +58,7 @@ var ofAnotherForm = map[string]bool{}
 
 func init() {
 	for _, c := range strings.Fields(`
-		operations.joined operations.state operations.verdict operations.conflict operations.settled_boot
+		operations.joined decisions.state decision_items.came operations.state operations.verdict operations.conflict operations.settled_boot
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
 		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
@@ -244,7 +244,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		return known(fmt.Sprintf("SELECT id || '@' || version, '' FROM operations WHERE seq = %d", n))
 	}
 	why := []string{"--reason", hostile}
-	outage := known("SELECT id, '' FROM incidents")
+	outage, ran := known("SELECT id, '' FROM incidents"), known("SELECT id, '' FROM decisions")
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
 		"":          {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
@@ -280,6 +280,10 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"completion": {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
 		"__complete": {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
 
+		"runs":            {{}, {ran}, {hostile}},
+		"runs pause":      {{ran, "--reason", hostile}, {hostile}},
+		"runs resume":     {{ran, "--yes"}, {hostile}},
+		"runs stop":       {{ran, "--reason", hostile}, {hostile}},
 		"incident":        {{}},
 		"incident list":   {{}},
 		"incident show":   {{outage}, {hostile}},

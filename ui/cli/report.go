@@ -124,7 +124,7 @@ func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r
 		if err != nil {
 			return err
 		}
-		r.Outages = append(r.Outages, incidentCommand{c.app}.outage(in))
+		r.Outages = append(r.Outages, incidentCommand(c).outage(in))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ type wrongJSON struct {
 func (c logCommand) reportJSON(r ticket.Report) any {
 	incidents, acts, wrong := []any{}, []actJSON{}, []wrongJSON{}
 	for _, o := range r.Outages {
-		incidents = append(incidents, incidentCommand{c.app}.shown(o.IncidentAccount))
+		incidents = append(incidents, incidentCommand(c).shown(o.IncidentAccount))
 	}
 	for _, a := range r.Acts {
 		j := actJSON{moment(a.At), moment(a.Last), a.Actor, a.Verb, a.What().String(), a.Reason, a.Decided, nil, a.N, text(a.OperationID)}
