@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -110,6 +111,9 @@ func passed(path string, err error) error {
 // is. To SQLite an error of the disk looks like damage. One look may meet the next
 // error of a failing disk, and says nothing then; damage is what stays.
 func damage(path string) (found string) {
+	// From one thread: a call that fails once in each thread fails once here.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	times := 0
