@@ -55,7 +55,7 @@ func include(list []string, receipt string) []string {
 	return append(slices.Clone(list), receipt)
 }
 
-// learn adds a receipt that an answer or a check shows, whoever named it before.
+// learn adds a receipt that an answer or a check shows, also one that a person named before.
 func learn(o *Operation, receipt string) {
 	o.Receipts = include(o.Receipts, receipt)
 	if slices.Contains(o.ClaimedReceipts, receipt) {

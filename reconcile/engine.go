@@ -130,8 +130,8 @@ func (e *reader) nudge() {
 
 func (e *reader) logf(format string, args ...any) { e.o.Log(fmt.Sprintf(format, args...)) }
 
-// checker is the actor of reads: what a check found is the check's word, whoever
-// asked for it.
+// checker is the actor of reads: what a check found is the check's word, and
+// not that of the person who asked for it.
 func (e *reader) checker() ledger.Actor { return e.checkerFor(e.o.Actor) }
 
 func (e *reader) checkerFor(a ledger.Actor) ledger.Actor {

@@ -149,8 +149,8 @@ func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult)
 	}
 }
 
-// The machine sends nothing beside the same input, also one that had no effect: whoever
-// wants it twice may have meant the other one.
+// The machine sends nothing beside the same input, also one that had no effect: a
+// pipeline that wants it twice may have meant the other one.
 func TestI5_TheMachineSendsNothingBesideASameInputOperation(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    lands_within", "    auto: { retry: absent }\n    lands_within", 1))
 	for name, outcome := range map[string]ledger.SettleRequest{

@@ -266,7 +266,7 @@ func (r *Run) Pace() (each float64, left time.Duration) {
 	return each, time.Duration(float64(r.Record.Left()) / each * float64(time.Second))
 }
 
-// Halt pauses a run, whoever drives it, or ends it for good. The item that is under
+// Halt pauses a run, or ends it for good; another process may be driving it. The item that is under
 // way is finished.
 func Halt(ctx context.Context, store Store, runID string, actor ledger.Actor, reason string, end bool) (ledger.DecisionRun, error) {
 	h := ledger.RunHalt{ChangeID: ledger.NewID(), Actor: actor, Reason: reason, End: end}

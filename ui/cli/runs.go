@@ -48,7 +48,7 @@ Without an ID, runs that are not finished are listed.`,
 		do          func(runsCommand, context.Context, string) error
 	}{
 		{"resume", "Go on with a run: a new decision", runsCommand.resume},
-		{"pause", "Pause a run, whoever drives it", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, false) }},
+		{"pause", "Pause a run, on whichever console it is driven", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, false) }},
 		{"stop", "End a run: what is left stays as it is", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, true) }},
 	} {
 		c := &runsCommand{app: a}

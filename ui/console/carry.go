@@ -128,7 +128,7 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		})
 	case ask.Name:
 		m.actor.Name, m.o.AskName = a.Name, false
-		return m.pressBinding(a.Key)
+		return pressed(m, a.Key)
 	case ask.Then:
 		m.show(a.Dialog)
 		return nil

@@ -22,6 +22,8 @@ type binding struct {
 	group string // move, look, act, go
 	acts  bool   // changes the ledger or sends: gone when this console only looks
 	verb  ledger.Verb
+	// signed: do writes at once, under a name.
+	signed bool
 	// off says why it does nothing now; nil or nothing when it does.
 	off func(ask.Case) safe.Text
 	// would says what it would do now, for the menu.
@@ -31,6 +33,9 @@ type binding struct {
 	opens func(ask.Case) *dialog.Dialog
 	do    func(m *Root) tea.Cmd
 }
+
+// signs reports whether the key leads to something that is written under a name.
+func (k *binding) signs() bool { return k.opens != nil || k.verb != "" || k.signed }
 
 const (
 	groupMove = "Move"
@@ -142,7 +147,7 @@ func acts() []binding {
 		{show: "H", words: "hold: stop every send by machine; again: release", opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffNote, opens: ask.Case.Note,
 			would: say("leaves a remark; changes nothing else")},
-		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, do: takeOutage},
+		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},
 		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Off(ledger.VerbUndo), opens: ask.Case.Undo,
 			would: say("puts it back in doubt; only a person settles it then")},
 	}

@@ -31,10 +31,7 @@ func outageAt(m *Root) *ticket.Outage {
 
 // openOutage shows an incident on the whole screen.
 func openOutage(m *Root, o *ticket.Outage) {
-	if m.incident.ID != o.ID {
-		m.incident.At = 0
-	}
-	m.incident.ID = o.ID
+	m.incident.Open(o.ID)
 	m.goTo(onIncident)
 }
 
@@ -125,6 +122,10 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 		return nil
 	case k.verb == ticket.Retry && m.o.Engine == nil:
 		m.warn("R is off: nothing can be sent from this console")
+		return nil
+	}
+	if m.o.AskName {
+		askName(m, k)
 		return nil
 	}
 	return m.freeze(k.verb, rowsOf(m, g, groupAtMost), o.Reason().String())

@@ -109,3 +109,19 @@ func TestGoldenOutage(t *testing.T) {
 		golden(t, "outage_row_"+name, b.screen())
 	}
 }
+
+// On an account that several people use, the first decision about an outage asks who
+// decides, too, and then goes on.
+func TestAnOutageAsksWhoDecides(t *testing.T) {
+	for _, key := range []string{"W", "R", "P"} {
+		b := outageBench(t, 100, 34, "downstream:stripe")
+		b.m.o.AskName = true
+		b.keys(key).shows("Who")
+		if strings.Contains(b.screen(), "is on it") && !strings.Contains(b.screen(), "nobody is on it") {
+			t.Errorf("%s was carried out without a name", key)
+		}
+	}
+	b := outageBench(t, 100, 34, "downstream:stripe")
+	b.m.o.AskName = true
+	b.keys("W").text("vera").keys("enter").shows("vera is on it")
+}

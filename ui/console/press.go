@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -61,6 +62,11 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 	case name == "esc" && m.toast.until.After(m.Now):
 		m.toast.until = m.Now
 	}
+	return pressed(m, name)
+}
+
+// pressed gives a key to the outage that is on the screen, else to its binding.
+func pressed(m *Root, name string) tea.Cmd {
 	if cmd, done := pressOutage(m, name); done {
 		return cmd
 	}
@@ -109,12 +115,8 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 	case !why.Empty():
 		m.warn("%s is off: %s", k.show, why)
 		return nil
-	case k.acts && (k.opens != nil || k.verb != "") && m.o.AskName:
-		account := m.actor.OSUser
-		if account == "" {
-			account = m.actor.Name
-		}
-		m.show(ask.Who(account, k.keys[0]))
+	case k.acts && k.signs() && m.o.AskName:
+		askName(m, k)
 		return nil
 	case k.verb != "" && c.Marks.N > 0:
 		return m.freeze(k.verb, marked(m), "")
@@ -123,6 +125,11 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		return nil
 	}
 	return k.do(m)
+}
+
+// askName asks who decides, on an account that several people use.
+func askName(m *Root, k *binding) {
+	m.show(ask.Who(cmp.Or(m.actor.OSUser, m.actor.Name), k.keys[0]))
 }
 
 // capsHint notices two capitals in a row that no one presses on purpose.

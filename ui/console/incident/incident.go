@@ -4,6 +4,7 @@ package incident
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -16,7 +17,30 @@ import (
 // View is an outage on the whole screen.
 type View struct {
 	ID string // of the incident; "": none
-	At int    // the group under the cursor
+
+	group string // under the cursor, by its name: groups come and go above it
+	at    int    // where it stood
+}
+
+// Open shows an incident, with the cursor where it was left.
+func (v *View) Open(id string) {
+	if v.ID != id {
+		*v = View{ID: id}
+	}
+}
+
+// place puts the cursor where its group stands now.
+func (v *View) place(groups []ticket.Group) {
+	if i := slices.IndexFunc(groups, func(g ticket.Group) bool { return g.Name == v.group }); i >= 0 {
+		v.at = i
+	}
+	v.set(groups, v.at)
+}
+
+func (v *View) set(groups []ticket.Group, at int) {
+	if v.at = min(max(at, 0), max(len(groups)-1, 0)); v.at < len(groups) {
+		v.group = groups[v.at].Name
+	}
 }
 
 // Chosen is the group under the cursor, or nil.
@@ -25,21 +49,22 @@ func (v *View) Chosen(o *ticket.Outage) *ticket.Group {
 	if len(groups) == 0 {
 		return nil
 	}
-	v.At = min(max(v.At, 0), len(groups)-1)
-	return &groups[v.At]
+	v.place(groups)
+	return &groups[v.at]
 }
 
 // Move puts the cursor n groups further on.
 func (v *View) Move(o *ticket.Outage, n int) {
-	v.At = min(max(v.At+n, 0), max(len(o.Groups())-1, 0))
+	groups := o.Groups()
+	v.place(groups)
+	v.set(groups, v.at+n)
 }
 
 // Go puts the cursor on the group that a key is for.
 func (v *View) Go(o *ticket.Outage, key string) {
-	for i, g := range o.Groups() {
-		if g.Key == key {
-			v.At = i
-		}
+	groups := o.Groups()
+	if i := slices.IndexFunc(groups, func(g ticket.Group) bool { return g.Key == key }); i >= 0 {
+		v.set(groups, i)
 	}
 }
 
@@ -101,9 +126,11 @@ func (v *View) groups(f *draw.Frame, o *ticket.Outage, currency string, w int) [
 	}
 	is := max(w-8-money-do, 8)
 	out := []string{f.Head.Render(draw.Left("   ROWS  "+draw.Left("WHAT IS TRUE", is-1)+draw.Right(currency, money)+"  WHAT TO DO", w))}
-	for i, g := range o.Groups() {
+	groups := o.Groups()
+	v.place(groups)
+	for i, g := range groups {
 		p, bar := &f.Paints, " "
-		if i == v.At {
+		if i == v.at {
 			p, bar = &f.Cursor, "▌"
 		}
 		out = append(out, p.Text.Render(bar)+p.Tone(g.Tone).Render(draw.Left(draw.Right(ticket.Grouped(float64(g.Sum.N), 0), 6)+"  "+draw.Left(g.True.String(), is-1)+draw.Right(cell(g, money), money)+"  "+draw.Left(g.Do.String(), do-4), w-3))+
