@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // contested are operations in conflict, each with what raised it.
@@ -65,9 +67,7 @@ func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
 					}
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				need.OK(t, err)
 				o := b.rec.Operation
 				if o.State == Uncertain || o.State == Pending || !o.HandsOff || o.Conflict != NoConflict {
 					t.Fatalf("it is %s, hands off %t, conflict %q", o.State, o.HandsOff, o.Conflict)
@@ -103,16 +103,12 @@ func TestAWrongDecisionIsOneAct(t *testing.T) {
 	plain := func(d *Decision) { d.Truth, d.Reason = LandedOnce, "" }
 	for _, verb := range []Verb{VerbDeny, VerbAbandon} {
 		b, _ := doubt(t)
-		if err := b.decide(verb); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, b.decide(verb))
 		b.observe(Landed, 1, "r1")
 		if r, ok := b.rec.FoundOnce(); !ok || r != "r1" {
 			t.Fatalf("found once: %q %t", r, ok)
 		}
-		if err := b.decide(VerbAck, plain); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, b.decide(VerbAck, plain))
 		b.want(Committed, 1, NoConflict)
 		if o := b.rec.Operation; o.Receipt() != "r1" || o.Reason == "" || o.Actor != "maya" {
 			t.Fatalf("%q by %s: %s", o.Receipts, o.Actor, o.Reason)
@@ -122,9 +118,7 @@ func TestAWrongDecisionIsOneAct(t *testing.T) {
 		"found twice":     func(b *bench) { b.observe(Landed, 1, "r1"); b.observe(Duplicated, 2, "r1", "r2") },
 		"found different": func(b *bench) { b.observe(Mismatch, 1, "r1") },
 		"allowed since": func(b *bench) {
-			if _, err := b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.AttemptID = "" }); err != nil {
-				t.Fatal(err)
-			}
+			need.Get(b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.AttemptID = "" }))(t)
 			b.observe(Landed, 1, "r1")
 		},
 	} {
@@ -180,10 +174,7 @@ func TestAnUndoLeavesNothingOfItsDecision(t *testing.T) {
 func TestTheFirstDoubtIsKept(t *testing.T) {
 	b, _ := doubt(t)
 	first := b.rec.Operation.DoubtedAt
-	again, err := b.allow(BasisRiskAccepted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := need.Get(b.allow(BasisRiskAccepted))(t)
 	b.settle(again, OutcomeUncertain)
 	_ = b.decide(VerbDeny)
 	_ = b.decide(VerbUndo)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // bench drives the rules over one record, as a store would.
@@ -76,21 +78,15 @@ func (b *bench) settle(attempt string, outcome Outcome, mod ...func(*SettleReque
 	for _, m := range mod {
 		m(&req)
 	}
-	c, err := settle(&b.rec, req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	c := need.Get(settle(&b.rec, req))(b.t)
 	b.write(c)
 }
 
 func (b *bench) observe(v Verdict, found int, receipts ...string) {
 	b.t.Helper()
-	c, err := observe(&b.rec, Observation{ChangeID: b.id("c"), Version: b.rec.Operation.Version, Confirm: true, Deny: true,
+	c := need.Get(observe(&b.rec, Observation{ChangeID: b.id("c"), Version: b.rec.Operation.Version, Confirm: true, Deny: true,
 		Actor: Actor{Name: "auto", Machine: true},
-		Read:  Read{ID: b.id("r"), Verdict: v, Found: found, Receipts: receipts, Reason: "read " + string(v), BeganAt: b.rec.Now}})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+		Read:  Read{ID: b.id("r"), Verdict: v, Found: found, Receipts: receipts, Reason: "read " + string(v), BeganAt: b.rec.Now}}))(b.t)
 	b.write(c)
 }
 
@@ -176,15 +172,11 @@ func TestBeginAnswersByState(t *testing.T) {
 	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
 		t.Fatal(res.Answer)
 	}
-	if err := b.decide(VerbDeny); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbDeny))
 	if res, _ := b.begin(); res.Answer != AnswerRefused { // a person's word is not a proof
 		t.Fatal(res.Answer)
 	}
-	if err := b.decide(VerbAbandon); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbAbandon))
 	if res, _ := b.begin(); res.Answer != AnswerRefused {
 		t.Fatal(res.Answer)
 	}
@@ -222,10 +214,7 @@ func TestFinishedOperationGivesItsKeyUpAfterTTL(t *testing.T) {
 
 func TestI2_RefusedRetryKeepsTheDoubt(t *testing.T) {
 	b, _ := doubt(t)
-	a, err := b.allow(BasisRiskAccepted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := need.Get(b.allow(BasisRiskAccepted))(t)
 	b.settle(a, OutcomeFailed)
 	b.want(Uncertain, 0, NoConflict)
 }
@@ -244,9 +233,7 @@ func TestCommitBesideAnUnknownAttempt(t *testing.T) {
 	b.want(Committed, 1, PossibleDuplicate)
 	b.settle(first, OutcomeCommitted, receipt("r1"))
 	b.want(Committed, 2, Duplicate)
-	if err := b.say(BothWanted); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.say(BothWanted))
 	b.want(Committed, 2, NoConflict)
 	b.observe(Duplicated, 2, "r1", "r2") // covered by the acknowledgement
 	b.want(Committed, 2, NoConflict)
@@ -258,10 +245,7 @@ func TestSameWorkingKeyIsOneEffect(t *testing.T) {
 	b := newBench(t)
 	_, first := b.begin(func(r *BeginRequest) { r.KeyWorks = true })
 	b.settle(first, OutcomeUncertain)
-	a, err := b.allow(BasisKeySafe, func(g *GrantRequest) { g.KeyWorks = true })
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := need.Get(b.allow(BasisKeySafe, func(g *GrantRequest) { g.KeyWorks = true }))(t)
 	b.settle(a, OutcomeCommitted)
 	b.want(Committed, 1, NoConflict)
 	b.settle(first, OutcomeCommitted)
@@ -308,9 +292,7 @@ func TestLateAnswers(t *testing.T) {
 
 func TestI9_LateTruthAgainstADecision(t *testing.T) {
 	b, a := doubt(t)
-	if err := b.decide(VerbDeny); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbDeny))
 	b.settle(a, OutcomeCommitted, receipt("r1"))
 	b.want(Failed, 1, Contradiction)
 	if b.rec.Operation.Receipt() != "r1" || !b.rec.Operation.HandsOff {
@@ -318,9 +300,7 @@ func TestI9_LateTruthAgainstADecision(t *testing.T) {
 	}
 
 	c, _ := doubt(t)
-	if err := c.decide(VerbConfirm); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, c.decide(VerbConfirm))
 	c.observe(Absent, 0)
 	c.want(Committed, 1, Contradiction)
 
@@ -342,9 +322,7 @@ func TestReceiptFoundByAReadIsNotAnotherEffect(t *testing.T) {
 func TestI12_AfterUndoOnlyAPersonSettles(t *testing.T) {
 	b, _ := doubt(t)
 	b.observe(Landed, 1, "r1")
-	if err := b.decide(VerbUndo); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbUndo))
 	b.want(Uncertain, 1, NoConflict)
 	b.observe(Absent, 0)
 	b.want(Uncertain, 1, NoConflict)
@@ -360,9 +338,7 @@ func TestI12_AfterUndoOnlyAPersonSettles(t *testing.T) {
 	if _, err := b.allow(BasisAbsent); err == nil {
 		t.Fatal("proof after an undo")
 	}
-	if err := b.decide(VerbConfirm); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbConfirm))
 }
 
 func TestI12_AnUndoneAnswerDoesNotComeBack(t *testing.T) {
@@ -370,13 +346,8 @@ func TestI12_AnUndoneAnswerDoesNotComeBack(t *testing.T) {
 		b := newBench(t)
 		_, first := b.begin()
 		b.settle(first, OutcomeCommitted, receipt("pi_1"))
-		if err := b.decide(VerbUndo); err != nil {
-			t.Fatal(err)
-		}
-		second, err := b.allow(BasisKeySafe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, b.decide(VerbUndo))
+		second := need.Get(b.allow(BasisKeySafe))(t)
 		b.settle(second, outcome) // knows nothing of the first, whose answer was taken back
 		b.want(Uncertain, 1, NoConflict)
 	}
@@ -385,9 +356,7 @@ func TestI12_AnUndoneAnswerDoesNotComeBack(t *testing.T) {
 func TestI7_StaleDecisionIsRefusedAndSaysWho(t *testing.T) {
 	b, _ := doubt(t)
 	seen := b.rec.Operation.Version
-	if err := b.decide(VerbConfirm); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbConfirm))
 	err := b.decide(VerbDeny, func(d *Decision) { d.Version = seen; d.Actor.Name = "sam" })
 	m := new(MovedError)
 	if !errors.As(err, &m) || !errors.Is(err, ErrMoved) || m.Actor != "maya" || m.State != Committed || m.Seen != seen {
@@ -423,17 +392,13 @@ func TestI5_TheMachineNeverGambles(t *testing.T) {
 	if _, err := b.allow(BasisKeySafe, auto, func(g *GrantRequest) { g.MaxAttempts = 0 }); !errors.Is(err, ErrRefused) {
 		t.Fatal(err)
 	}
-	if _, err := b.allow(BasisKeySafe, auto); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(b.allow(BasisKeySafe, auto))(t)
 }
 
 func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {
 	pipeline := func(g *GrantRequest) { g.AttemptID, g.Sender = "", "pipeline" }
 	b, _ := doubt(t)
-	if _, err := b.allow(BasisRiskAccepted, pipeline); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
 	res, a := b.begin()
 	if res.Answer != AnswerBegun || res.Attempt.Basis != BasisRiskAccepted {
 		t.Fatal(res.Answer)
@@ -442,18 +407,14 @@ func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {
 	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
 		t.Fatal(res.Answer)
 	}
-	if _, err := b.allow(BasisRiskAccepted, pipeline); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
 	if err := b.decide(VerbNote); err != nil { // any event makes it void
 		t.Fatal(err)
 	}
 	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
 		t.Fatal(res.Answer)
 	}
-	if _, err := b.allow(BasisRiskAccepted, pipeline); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
 	b.observe(Inconclusive, 0) // which tells nothing new
 	b.rec.Now = b.rec.Now.Add(2 * time.Hour)
 	if res, _ := b.begin(); res.Answer != AnswerInDoubt { // it has lapsed
@@ -480,9 +441,7 @@ func TestMismatchIsAConflictAndAPersonsMatter(t *testing.T) {
 	b, _ := doubt(t)
 	b.observe(Mismatch, 1, "r1")
 	b.want(Uncertain, 0, MismatchConflict)
-	if err := b.say(NotLanded); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.say(NotLanded))
 	b.observe(Mismatch, 1, "r1")
 	b.want(Failed, 0, NoConflict)
 	b.observe(Absent, 0)
@@ -496,8 +455,6 @@ func TestDecisionOnAnOverdueAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.rec.Now = b.rec.Now.Add(time.Hour)
-	if err := b.decide(VerbConfirm); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbConfirm))
 	b.want(Committed, 1, NoConflict)
 }

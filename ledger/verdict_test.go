@@ -3,6 +3,8 @@ package ledger
 import (
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // A verdict speaks for what was sent before it. After one more send the old one
@@ -10,17 +12,12 @@ import (
 func TestI9_AbsenceSpeaksForTheAttemptsBeforeIt(t *testing.T) {
 	b, _ := doubt(t)
 	b.observe(Absent, 0)
-	again, err := b.allow(BasisAbsent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := need.Get(b.allow(BasisAbsent))(t)
 	b.settle(again, OutcomeUncertain)
 	if v := b.rec.Operation.Verdict; v != "" {
 		t.Fatalf("in doubt again, and its verdict is %q", v)
 	}
-	if err := b.decide(VerbConfirm); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbConfirm))
 	b.observe(Absent, 0)
 	b.want(Committed, 1, Contradiction)
 }
@@ -31,15 +28,11 @@ func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 	b, _ := doubt(t)
 	b.observe(Absent, 0)
 	for _, v := range []Verb{VerbUndo, VerbConfirm} {
-		if err := b.decide(v); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, b.decide(v))
 	}
 	b.observe(Absent, 0)
 	b.want(Committed, 1, Contradiction)
-	if err := b.say(LandedOnce); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.say(LandedOnce))
 	b.observe(Absent, 0)
 	b.want(Committed, 1, NoConflict)
 
@@ -47,15 +40,11 @@ func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 		c, _ := doubt(t)
 		c.observe(Landed, 1, "r1")
 		for _, v := range []Verb{VerbUndo, verb} {
-			if err := c.decide(v); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, c.decide(v))
 		}
 		c.observe(Landed, 1, "r1")
 		c.want(state, 1, Contradiction)
-		if err := c.say(NotLanded); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, c.say(NotLanded))
 		c.observe(Landed, 1, "r1")
 		c.want(Failed, 0, NoConflict)
 	}
@@ -65,9 +54,7 @@ func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 // sending it again is no risk.
 func TestDeniedAndThenProvenIsProven(t *testing.T) {
 	b, _ := doubt(t)
-	if err := b.decide(VerbDeny); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbDeny))
 	if res, _ := b.begin(); res.Answer != AnswerRefused {
 		t.Fatal(res.Answer)
 	}
@@ -82,18 +69,14 @@ func TestDeniedAndThenProvenIsProven(t *testing.T) {
 
 	// What was given up stays given up, and what contradicts itself stays a person's.
 	c, _ := doubt(t)
-	if err := c.decide(VerbAbandon); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, c.decide(VerbAbandon))
 	c.observe(Absent, 0)
 	c.want(Abandoned, 0, NoConflict)
 	if res, _ := c.begin(); res.Answer != AnswerRefused {
 		t.Fatal(res.Answer)
 	}
 	d, _ := doubt(t)
-	if err := d.decide(VerbDeny); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, d.decide(VerbDeny))
 	d.observe(Landed, 1, "r1")
 	d.observe(Absent, 0)
 	if d.rec.Attempts[0].Proof != "" {
@@ -105,9 +88,7 @@ func TestDeniedAndThenProvenIsProven(t *testing.T) {
 func TestALateRefusalAgreesWithADenial(t *testing.T) {
 	for verb, state := range map[Verb]State{VerbDeny: Failed, VerbAbandon: Abandoned} {
 		b, a := doubt(t)
-		if err := b.decide(verb); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, b.decide(verb))
 		b.settle(a, OutcomeFailed)
 		b.want(state, 0, NoConflict)
 		if got := b.rec.Attempts[0]; got.LateOutcome != OutcomeFailed || got.Proof != Refused || b.rec.Operation.HandsOff {
@@ -143,9 +124,7 @@ func TestI12_AContradictedProofFreesNoKey(t *testing.T) {
 				t.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
 			}
 			if b.rec.Operation.Conflict != NoConflict {
-				if err := b.say(TakenBack); err != nil {
-					t.Fatal(err)
-				}
+				need.OK(t, b.say(TakenBack))
 			}
 		}
 	}
@@ -155,9 +134,7 @@ func TestI12_AContradictedProofFreesNoKey(t *testing.T) {
 func TestI9_TwoFoundOfWhatWasDenied(t *testing.T) {
 	for _, verb := range []Verb{VerbDeny, VerbAbandon} {
 		b, _ := doubt(t)
-		if err := b.decide(verb); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, b.decide(verb))
 		state := b.rec.Operation.State
 		b.observe(Duplicated, 2, "r1", "r2")
 		b.want(state, 2, Duplicate)
@@ -179,10 +156,7 @@ func TestI9_ARefusalOfOneAttemptContradictsNoOther(t *testing.T) {
 			b.observe(Absent, 0)
 			basis = BasisAbsent
 		}
-		again, err := b.allow(basis)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := need.Get(b.allow(basis))(t)
 		b.settle(again, OutcomeUncertain)
 		b.observe(Landed, 1, "r-1")
 		b.settle(first, OutcomeFailed)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // reading is a kind whose check is over http and lists body.data.
@@ -166,9 +167,7 @@ func TestWhenAnEffectWasCreated(t *testing.T) {
 		{"500", `"NaN"`, garbage}, {"500", `"Inf"`, garbage}, {"500", `"0x7fffffff"`, garbage},
 	} {
 		var ms int
-		if _, err := fmt.Sscan(c.sent, &ms); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(fmt.Sscan(c.sent, &ms))(t)
 		rec := operation("k", `{}`)
 		rec.Operation.StartedAt = second.Add(time.Duration(ms) * time.Millisecond)
 		rec.Attempts = []ledger.Attempt{{StartedAt: rec.Operation.StartedAt}, {StartedAt: second.Add(time.Hour)}}

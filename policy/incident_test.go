@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What a kind says goes before its downstream, and that before the defaults.
 func TestBursts(t *testing.T) {
-	p, err := Parse("policy.yaml", []byte(`
+	p := need.Get(Parse("policy.yaml", []byte(`
 version: 1
 defaults: { incident: { errors: 7, gap: 20m } }
 downstreams:
@@ -19,10 +20,7 @@ kinds:
   own: { downstream: stripe, incident: { errors: 2 } }
   theirs: { downstream: stripe }
   "mail.*": { }
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	for kind, want := range map[string]ledger.Burst{
 		"own":       {Scope: "downstream:stripe", Errors: 2, Within: time.Minute, Gap: 20 * time.Minute},
 		"theirs":    {Scope: "downstream:stripe", Errors: 3, Within: time.Minute, Gap: 20 * time.Minute},

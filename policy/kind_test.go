@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func TestExampleLoadsCleanly(t *testing.T) {
@@ -120,9 +121,7 @@ func TestACheckThatCannotBeAskedPromisesNothing(t *testing.T) {
 	}
 	// What comes back heals by itself.
 	t.Setenv("ASKABLE_SECRET", "s")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700))
 	whole := doubt("input")
 	whole.Operation.Input = []byte(`{"customer":"c"}`)
 	for _, rec := range []ledger.Record{whole, doubt("secret"), doubt("program"), doubt("server")} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // leaky is a policy with a secret in one place.
@@ -83,9 +84,7 @@ func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
 			rec := operation("k", input)
 			k := p.Kind("k")
 			req, err := k.Read.Request(rec, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, err)
 			said += req.Shown + p.Explain("k") + k.Title(rec.Operation) + k.Link(rec.Operation)
 			if req.HTTP == nil && req.SQL == nil && req.MCP == nil || strings.HasPrefix(name, "a header") {
 				said += req.Withhold("it said " + c.hidden) // the other side repeats it
@@ -226,10 +225,7 @@ func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
 		"  book:\n    read: { sql: { database: books, query: \"SELECT id FROM t WHERE t = ?\", args: [\"${key}\"] }, list: rows }\n"
 	p := must(t, text)
 	for kind, hidden := range map[string]string{"k": "correct-horse", "book": "battery-staple"} {
-		req, err := p.Kind(kind).Read.Request(operation(kind, `{}`), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := need.Get(p.Kind(kind).Read.Request(operation(kind, `{}`), nil))(t)
 		if got := req.Withhold("no route for " + hidden + " at pay.example"); got != "no route for "+Withheld+" at pay.example" {
 			t.Error(got)
 		}

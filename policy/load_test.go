@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -21,15 +22,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
@@ -80,9 +76,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, err)
 			_, err = Parse("policy.yaml", text)
 			if err == nil {
 				t.Fatal("not refused")
@@ -373,10 +367,7 @@ kinds:
 }
 
 func TestExplain(t *testing.T) {
-	p, err := Parse("policy.yaml", Example())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := need.Get(Parse("policy.yaml", Example()))(t)
 	text := ""
 	for _, kind := range []string{"stripe.charge", "stripe.refund", "deploy", "unheard.of"} {
 		text += p.Explain(kind) + "\n"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // asking is a kind whose check says what it is asked with: REST is the rest of it.
@@ -148,10 +149,7 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 func leavesOf(t *testing.T, o ledger.Operation) map[string]string {
 	t.Helper()
 	out := map[string]string{"token": o.Token, "key": o.Key}
-	in, err := decodeInput(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := need.Get(decodeInput(o))(t)
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
 		switch x := v.(type) {
@@ -164,10 +162,7 @@ func leavesOf(t *testing.T, o ledger.Operation) map[string]string {
 				walk(path+"."+plain(i), e)
 			}
 		default:
-			text, err := json.Marshal(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := need.Get(json.Marshal(v))(t)
 			out[path] = string(text)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/policy/expr"
 )
 
@@ -180,10 +181,7 @@ func TestPagesFollowRelativeAddresses(t *testing.T) {
 	} {
 		next := func(cursor any, address string) any {
 			a := ledger.Answer{Via: "http", Status: 200, Body: []byte(`{"data":[],"last":false,"next":"` + address + `"}`)}
-			f, err := r.JudgePage(t.Context(), rec, cursor, a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := need.Get(r.JudgePage(t.Context(), rec, cursor, a))(t)
 			return f.Next
 		}
 		req, err := r.Request(rec, next(next(nil, c.first), c.second))

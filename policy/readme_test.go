@@ -8,15 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger/need"
 	"indoubt/policy/expr"
 )
 
 func page(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile("README.md"))(t)
 	return string(text)
 }
 

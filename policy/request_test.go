@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const stripe = `
@@ -52,9 +53,7 @@ kinds:
 func stripePolicy(t *testing.T) *Policy {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(file, []byte("from-file\n"), 0o600))
 	t.Setenv("TEST_BASE", "https://api.example")
 	t.Setenv("TEST_KEY", "sk_live_1")
 	return must(t, strings.ReplaceAll(stripe, "FILE')", file+"')"))
@@ -68,9 +67,7 @@ func TestReadRequest(t *testing.T) {
 	k := stripePolicy(t).Kind("charge")
 	rec := operation("charge", `{"customer":"cus 9&x=1"}`)
 	got, err := k.Read.Request(rec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	if want := "https://api.example/root/v1/charges?customer=cus+9%26x%3D1&expand=a&expand=b&limit=100"; got.HTTP.URL != want {
 		t.Errorf("%s\nwant %s", got.HTTP.URL, want)
 	}
@@ -90,10 +87,7 @@ func TestReadRequest(t *testing.T) {
 
 func TestI4_SendCarriesKeyAndToken(t *testing.T) {
 	k := stripePolicy(t).Kind("charge")
-	got, err := k.Send.Request(operation("charge", `{"customer":"cus_9","amount":42000,"team":"x","metadata":{"order":9007199254740993},"items":[{"price":"p1"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need.Get(k.Send.Request(operation("charge", `{"customer":"cus_9","amount":42000,"team":"x","metadata":{"order":9007199254740993},"items":[{"price":"p1"}]}`)))(t)
 	h := got.HTTP
 	if h.Method != "POST" || h.URL != "https://api.example/root/v1/cus_9/charges" {
 		t.Error(h.Method, h.URL)
@@ -101,10 +95,7 @@ func TestI4_SendCarriesKeyAndToken(t *testing.T) {
 	same(t, map[string][]string{
 		"Authorization": {"Bearer sk_live_1"}, "X-Team": {"x"}, "Idempotency-Key": {"k-1"}, "Content-Type": {"application/x-www-form-urlencoded"},
 	}, h.Header)
-	form, err := url.ParseQuery(string(h.Body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	form := need.Get(url.ParseQuery(string(h.Body)))(t)
 	same(t, url.Values{"customer": {"cus_9"}, "amount": {"42000"}, "team": {"x"}, "metadata[order]": {"9007199254740993"},
 		"metadata[indoubt]": {"indoubt-7E3A"}, "items[0][price]": {"p1"}}, form)
 	if strings.Contains(got.Shown, "sk_live_1") || !strings.Contains(got.Shown, "metadata%5Bindoubt%5D=indoubt-7E3A") {
@@ -114,10 +105,7 @@ func TestI4_SendCarriesKeyAndToken(t *testing.T) {
 
 func TestSendJSON(t *testing.T) {
 	k := stripePolicy(t).Kind("append")
-	got, err := k.Send.Request(operation("append", `{"list":[{"tags":["a"],"id":123456789012345678901234567890,"price":1.10}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need.Get(k.Send.Request(operation("append", `{"list":[{"tags":["a"],"id":123456789012345678901234567890,"price":1.10}]}`)))(t)
 	want := `{"data":{"list":[{"id":123456789012345678901234567890,"price":1.1,"tags":["a","indoubt-7E3A"]}]},"n":3,"none":null,"note":"t indoubt-7E3A","yes":true}`
 	if string(got.HTTP.Body) != want || got.HTTP.Method != "PUT" {
 		t.Errorf("%s\n%s", got.HTTP.Body, want)
@@ -189,10 +177,7 @@ kinds:
 func TestI11_ArgumentsStayArguments(t *testing.T) {
 	p := stripePolicy(t)
 	k := p.Kind("command")
-	got, err := k.Send.Request(operation("command", `{"to":"a b; rm -rf /","note":"-x","rest":"--help"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need.Get(k.Send.Request(operation("command", `{"to":"a b; rm -rf /","note":"-x","rest":"--help"}`)))(t)
 	same(t, []string{"tool", "--to", "a b; rm -rf /", "--note=-x", "--", "--help"}, got.Command.Argv)
 	same(t, []string{"TOKEN=sk_live_1", "FILE=from-file"}, got.Command.Env)
 	if got.Command.Dir != "/srv" || strings.Contains(got.Shown, "sk_live") || strings.Contains(got.Shown, "from-file") ||
@@ -223,9 +208,7 @@ func TestRecordedCommand(t *testing.T) {
 	rec.Operation.Command = &ledger.Command{Argv: []string{"curl", "-H", "Auth: ${TEST_KEY}", "-H", "Key: {{key}}", "{{token}}", "${OTHER} $TEST_KEY"}, Dir: "/w", Expand: []string{"TEST_KEY"}}
 	rec.Operation.Redacted = true
 	got, err := p.Kind("again").Send.Request(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	same(t, []string{"curl", "-H", "Auth: sk_live_1", "-H", "Key: k-1", "indoubt-7E3A", "${OTHER} $TEST_KEY"}, got.Command.Argv)
 	if strings.Contains(got.Shown, "sk_live") || got.Command.Dir != "/w" {
 		t.Error(got.Shown)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"indoubt/ledger/need"
 )
 
 // everything says every mapping that a policy file can have at least once.
@@ -74,9 +76,7 @@ type object = map[string]any
 func schemaObject(t *testing.T) object {
 	t.Helper()
 	var root object
-	if err := json.Unmarshal(Schema(), &root); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, json.Unmarshal(Schema(), &root))
 	return root
 }
 
@@ -154,9 +154,7 @@ func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 			t.Errorf("%s (-decoder +schema):\n%s", path, diff)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	// And nothing in the schema is unknown to the decoder.
 	var walk func(v any)
 	walk = func(v any) {
@@ -204,30 +202,16 @@ func names(m object) string {
 // validate checks a policy file against the schema.
 func validate(t *testing.T, text []byte) error {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := need.Get(jsonschema.UnmarshalJSON(bytes.NewReader(Schema())))(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("policy.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("policy.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, c.AddResource("policy.json", doc))
+	s := need.Get(c.Compile("policy.json"))(t)
 	root, problems := parseYAML(newSource("policy.yaml", text), text)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	data, err := json.Marshal(plainValue(root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need.Get(json.Marshal(plainValue(root)))(t)
+	value := need.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	return s.Validate(value)
 }
 
@@ -245,10 +229,7 @@ func TestTheExampleAndTheRecipesFitTheSchema(t *testing.T) {
 		t.Fatal("no recipes", err)
 	}
 	for _, name := range recipes {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need.Get(os.ReadFile(name))(t)
 		valid(t, name, text)
 	}
 	for _, text := range []string{"{}", "version: 2", "version: 1\nkinds: { k: { titel: x } }", "version: 1\ndefaults: { lands_within: 3s }", "version: 1\nkinds: { k: { deadline: 2 minutes } }",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What was an address or a name when it was recorded may be an option by now.
@@ -82,10 +83,7 @@ func TestI6_TokenCountsAsSentWhereItIsSeen(t *testing.T) {
 				o.Command = &ledger.Command{Argv: c.argv}
 			}
 			send := p.Kind("k").Send
-			req, err := send.Request(ledger.Record{Operation: o})
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := need.Get(send.Request(ledger.Record{Operation: o}))(t)
 			if _, token := send.Carries(o, req); token != c.want {
 				t.Errorf("token sent: %t, want %t: %s", token, c.want, req.Shown)
 			}
@@ -232,10 +230,7 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 
 // What a command reads and where it runs is part of what is shown.
 func TestACommandIsShownWhole(t *testing.T) {
-	req, err := must(t, sends).Kind("command").Send.Request(doubt("command"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := need.Get(must(t, sends).Kind("command").Send.Request(doubt("command")))(t)
 	if want := "A=1 pay 1\nin /a\nstdin: {\"n\":1}"; req.Shown != want {
 		t.Errorf("%q, want %q", req.Shown, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func TestTheTitleTellsTheUnitOfAnAmount(t *testing.T) {
@@ -23,10 +24,7 @@ func TestTheTitleTellsTheUnitOfAnAmount(t *testing.T) {
 		{"charge", number, 0},
 		{"charge ${money(input.amount / 100)}", `[1]`, 0},
 	} {
-		p, err := Parse("policy.yaml", []byte("version: 1\ncurrency: USD\nkinds:\n  pay:\n    title: \""+c.title+"\"\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := need.Get(Parse("policy.yaml", []byte("version: 1\ncurrency: USD\nkinds:\n  pay:\n    title: \""+c.title+"\"\n")))(t)
 		if got := Unit(p.Kind("pay"), ledger.Operation{Kind: "pay", Input: []byte(c.input)}, "amount"); got != c.want {
 			t.Errorf("%s from %s: %g, want %g", c.title, c.input, got, c.want)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const viewing = `
@@ -101,9 +102,7 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 		o := proxied(kind)
 		send := p.Kind(kind).Send
 		req, err := send.Request(ledger.Record{Operation: o})
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		h := req.HTTP
 		if h.Method != "POST" || h.URL != o.Request.Origin+o.Request.Target || string(h.Body) != o.Request.Body ||
 			h.Header["Authorization"][0] != "Bearer view-1234567890" || h.Header["Api-Version"][0] != "3" || h.Header["Idempotency-Key"][0] != "k-1" || len(h.Header) != 4 {

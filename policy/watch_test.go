@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 type seen struct {
@@ -19,18 +21,13 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 	path := filepath.Join(dir, "policy.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(path+".new", []byte(text), 0o644))
 		if err := os.Rename(path+".new", path); err != nil { // as editors and git do
 			t.Fatal(err)
 		}
 	}
 	write("version: 1\n")
-	have, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	have := need.Get(Load(path))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	changes, ended := make(chan seen, 10), make(chan error, 1)
 	go func() { ended <- Watch(ctx, path, have, func(p *Policy, err error) { changes <- seen{p, err} }) }()
@@ -52,9 +49,7 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 	if s := next("a broken file"); s.err == nil || s.p != nil {
 		t.Errorf("%+v", s)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Remove(path))
 	if s := next("the end of the file"); s.err == nil {
 		t.Errorf("%+v", s)
 	}
@@ -62,9 +57,7 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 	if s := next("a file again"); s.err != nil || s.p.Currency() != "CHF" {
 		t.Errorf("%+v", s)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(filepath.Join(dir, "other.yaml"), []byte("x"), 0o644))
 	select {
 	case s := <-changes:
 		t.Errorf("another file is none of its business: %+v", s)
@@ -91,9 +84,7 @@ func TestWatchTellsWhatIsNewerThanTheCallers(t *testing.T) {
 		{"nothing to compare with", "version: 1\n", nil, ""},
 	} {
 		if c.text != "" {
-			if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, os.WriteFile(path, []byte(c.text), 0o644))
 		}
 		got := ""
 		w := &watched{path: path, onChange: func(p *Policy, err error) {
@@ -122,9 +113,7 @@ func TestLoadSaysWhatIsWrongWithTheFile(t *testing.T) {
 		}
 	}
 	path := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(path, []byte("version: 3\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(path, []byte("version: 3\n"), 0o644))
 	_, err := Load(path)
 	var problems Errors
 	if !errors.As(err, &problems) || len(problems) != 1 || problems[0].File != path {
@@ -133,10 +122,7 @@ func TestLoadSaysWhatIsWrongWithTheFile(t *testing.T) {
 }
 
 func BenchmarkPrice(b *testing.B) {
-	p, err := Parse("policy.yaml", Example())
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := need.Get(Parse("policy.yaml", Example()))(b)
 	rec := doubt("stripe.charge")
 	rec.Operation.Input = []byte(`{"customer":"cus_9","amount":42000,"currency":"usd","invoice":"INV-1"}`)
 	b.ReportAllocs()
@@ -145,10 +131,7 @@ func BenchmarkPrice(b *testing.B) {
 	}
 }
 func BenchmarkAdvise(b *testing.B) {
-	p, err := Parse("policy.yaml", Example())
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := need.Get(Parse("policy.yaml", Example()))(b)
 	rec := doubt("stripe.charge")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -10,20 +10,16 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What is wrong with a question says nothing about whom it is put to: a broken
 // query, or a tool that may not be called, closes no door to other kinds.
 func TestWrongQuestionsAreNotTheDownstreamsFault(t *testing.T) {
 	dir := t.TempDir()
-	db, err := sql.Open("sqlite", filepath.Join(dir, "books.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", filepath.Join(dir, "books.db")))(t)
 	defer db.Close()
-	if _, err := db.Exec(`CREATE TABLE charges (id INTEGER PRIMARY KEY, token TEXT NOT NULL, amount INTEGER NOT NULL)`); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(db.Exec(`CREATE TABLE charges (id INTEGER PRIMARY KEY, token TEXT NOT NULL, amount INTEGER NOT NULL)`))(t)
 	w := newWorld(t, payPolicy)
 	text := fmt.Sprintf(connectedPolicy, filepath.Join(dir, "books.db"), os.Args[0], filepath.Join(dir, "notes"))
 	text, _, _ = strings.Cut(text, "    send:\n      mcp:") // a check by the write's own tool is refused earlier

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const carriedPolicy = `
@@ -77,9 +78,7 @@ func TestI6_EnvironmentIsNotSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, carriedPolicy)
 			script := filepath.Join(t.TempDir(), "die")
-			if err := os.WriteFile(script, []byte("#!/bin/sh\nkill -9 $$\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, os.WriteFile(script, []byte("#!/bin/sh\nkill -9 $$\n"), 0o700))
 			b := w.beginAs("wrapped", nil, &ledger.Command{Argv: []string{script, argument}})
 			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent, Status: -1})
 			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Nothing is polled, and yet what a clock changes is priced anew when it does.
@@ -16,12 +17,8 @@ func TestAClockChangesThePrice(t *testing.T) {
 	w.doubt("fax", 1) // no clock runs for it
 	pass := func() {
 		t.Helper()
-		if _, err := e.priceBatch(w.ctx, batch); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.repriceDue(w.ctx); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(e.priceBatch(w.ctx, batch))(t)
+		need.OK(t, e.repriceDue(w.ctx))
 	}
 	pass()
 	start := c.price.Load()

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const connectedPolicy = `
@@ -105,22 +106,15 @@ func note(path, token, amount string) {
 // verdicts, the same proof and the same path of a retry.
 func TestDatabasesAndMCPServers(t *testing.T) {
 	dir := t.TempDir()
-	db, err := sql.Open("sqlite", filepath.Join(dir, "books.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", filepath.Join(dir, "books.db")))(t)
 	defer db.Close()
-	if _, err := db.Exec(`PRAGMA journal_mode = WAL; CREATE TABLE charges (id INTEGER PRIMARY KEY, token TEXT NOT NULL, amount INTEGER NOT NULL)`); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(db.Exec(`PRAGMA journal_mode = WAL; CREATE TABLE charges (id INTEGER PRIMARY KEY, token TEXT NOT NULL, amount INTEGER NOT NULL)`))(t)
 	file := filepath.Join(dir, "notes.jsonl")
 	w := newWorld(t, payPolicy)
 	w.policy(fmt.Sprintf(connectedPolicy, filepath.Join(dir, "books.db"), os.Args[0], file))
 	defer w.engine.Close()
 	book := func(token string, amount int) {
-		if _, err := db.Exec(`INSERT INTO charges (token, amount) VALUES (?, ?)`, token, amount); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(db.Exec(`INSERT INTO charges (token, amount) VALUES (?, ?)`, token, amount))(t)
 	}
 	for kind, act := range map[string]func(token string, amount int){"book": book, "note": func(token string, amount int) { note(file, token, fmt.Sprint(amount)) }} {
 		t.Run(kind, func(t *testing.T) {

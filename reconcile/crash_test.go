@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // spawn starts a sender, which uses its connection once a file is there.
@@ -79,9 +80,7 @@ func TestI3_StoppedPastTheDeadlineNothingIsSent(t *testing.T) {
 	eventually(t, "the attempt is recorded", func() bool { return w.get(o.ID).Operation.State == ledger.Pending })
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
 	time.Sleep(2200 * time.Millisecond) // the deadline is 2 s
-	if err := os.WriteFile(connect, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(connect, nil, 0o600))
 	_ = cmd.Process.Signal(syscall.SIGCONT)
 	_ = cmd.Wait()
 	effects, posts, _ := w.side.count()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 )
@@ -71,9 +72,7 @@ func TestOnce(t *testing.T) {
 func TestKindWithoutACheckWaitsForAPerson(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("fax", 1)
-	if _, err := w.engine.Once(w.ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(w.engine.Once(w.ctx, nil))(t)
 	if p := w.get(o.ID).Pricing; !p.ReadAt.Equal(ledger.Never) || p.Reads != 0 {
 		t.Errorf("%+v", p)
 	}
@@ -182,10 +181,7 @@ func TestTwoEnginesReadEachOnce(t *testing.T) {
 	for i := range 40 {
 		w.doubt("pay", 1+i, 1+i)
 	}
-	second, err := sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := need.Get(sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady}))(t)
 	defer second.Close()
 	other := New(Options{Store: second, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer w.run(w.engine)()
@@ -304,9 +300,7 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
 	w.known("pay")
 	theirs, err := policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	leave := w.run(w.engine)
 	eventually(t, "the first is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
 	b := w.begin("pay", 420) // in flight: nobody reads it yet
@@ -336,9 +330,7 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	gone := ledger.Registration{Holder: "killed", Digest: "another", Since: w.now(), Until: w.now().Add(registeredFor)}
-	if err := w.store.RegisterEngine(w.ctx, gone); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, w.store.RegisterEngine(w.ctx, gone))
 	if !w.engine.onlyReads(w.ctx) {
 		t.Error("it went unnoticed")
 	}
@@ -501,12 +493,9 @@ func TestNoPolicyMeansTheDefaults(t *testing.T) {
 func TestPipelineSecondAttemptIsLookedAt(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("pay", 420, 420) // it had landed
-	applied, err := ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
+	applied := need.Get(ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour), MaxAttempts: 3,
-		AttemptID: "a2", Deadline: time.Minute, TokenSent: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+		AttemptID: "a2", Deadline: time.Minute, TokenSent: true}))(t)
 	w.side.apply(charge{Ref: o.Token, Amount: 420})
 	w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_2"})
 	w.run(w.engine)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const emptyList = `{"object":"list","data":[],"more":false,"next":0}`
@@ -99,9 +100,7 @@ func TestI6_ControlFromACacheProvesNothing(t *testing.T) {
 func TestI6_CredentialsExchangedBetweenReadAndControl(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "key")
 	write := func(text string) {
-		if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(secret, []byte(text), 0o600))
 	}
 	write("other-account")
 	w := newWorld(t, strings.Replace(payPolicy, `"Bearer ${env.PAY_KEY}"`, `"Bearer sesame-key", X-Account: "${file(\"`+secret+`\")}"`, 1))

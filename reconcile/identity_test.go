@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // good is one thing that a shop shows.
@@ -109,9 +110,7 @@ func shopPolicy(via, ask, data, downstreams string) string {
 func shopOver(t *testing.T, via, path string) (text string, keep func(shop)) {
 	keep = func(s shop) {
 		text, _ := json.Marshal(s)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(path, text, 0o600))
 	}
 	const names = `ref: "${token}", key: "${key}", name: "${input.name}", by: BY`
 	switch via {
@@ -134,21 +133,14 @@ func shopOver(t *testing.T, via, path string) (text string, keep func(shop)) {
 			"json.data", "  other: { base: http://127.0.0.1:9 }\n"), keep
 	}
 	table := filepath.Join(filepath.Dir(path), "shop.db")
-	db, err := sql.Open("sqlite", table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", table))(t)
 	t.Cleanup(func() { db.Close() })
-	if _, err := db.Exec(`CREATE TABLE goods (id, ref, note, key, name, created INTEGER, done BOOLEAN); CREATE TABLE echo (on_)`); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(db.Exec(`CREATE TABLE goods (id, ref, note, key, name, created INTEGER, done BOOLEAN); CREATE TABLE echo (on_)`))(t)
 	query := `SELECT id, ref, note, key, name, created, done = 1 AS done FROM goods WHERE 'BY' = 'all' OR 'BY' = 'ref' AND ref = ?1 OR 'BY' = 'key' AND key = ?2 OR 'BY' = 'name' AND name = ?3 ` +
 		`UNION ALL SELECT 'echo', ?1, '<!-- ' || ?1 || ' -->', ?2, ?3, 4000000000, 1 FROM echo`
 	keep = func(s shop) {
 		run := func(query string, args ...any) {
-			if _, err := db.Exec(query, args...); err != nil {
-				t.Fatal(err)
-			}
+			need.Get(db.Exec(query, args...))(t)
 		}
 		run(`DELETE FROM goods; DELETE FROM echo`)
 		for _, g := range s.Data {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // counted counts what is asked of a ledger.
@@ -73,9 +74,7 @@ func TestOneWriteARead(t *testing.T) {
 			c.change.Load(), c.lease.Load(), c.leases.Load(), c.release.Load(), c.price.Load(), c.due.Load())
 	}
 	page, err := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	for _, row := range page.Rows {
 		if row.State == ledger.Uncertain && (row.Pricing.Reads != 1 || !row.Pricing.ReadAt.After(w.get(row.ID).Reads[0].EndedAt)) {
 			t.Errorf("next read of %s after %d at %s", row.ID, row.Pricing.Reads, row.Pricing.ReadAt)
@@ -185,17 +184,12 @@ func TestWhatWaitsIsSpread(t *testing.T) {
 	}
 	began := w.now()
 	for range 3 {
-		if _, err := w.engine.Once(w.ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(w.engine.Once(w.ctx, nil))(t)
 	}
 	if _, _, lists := w.side.count(); lists > politeness {
 		t.Errorf("%d questions to one that asked to be left alone", lists)
 	}
-	page, err := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := need.Get(w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1000}))(t)
 	var at []time.Time
 	for _, row := range page.Rows {
 		at = append(at, row.Pricing.ReadAt)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const deployPolicy = `
@@ -28,14 +29,11 @@ func TestI5_OvertakenWhileWaitingForItsTurn(t *testing.T) {
 	w := newWorld(t, deployPolicy)
 	begin := func() ledger.BeginResult {
 		w.n++
-		res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+		res := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
 			ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "deploy", Key: fmt.Sprint(w.n),
 			Token: ledger.NewToken(), Fingerprint: fmt.Sprint(w.n), Target: "web", Input: json.RawMessage(`{}`),
 			Sender: "pipeline", KeyWorks: true, Deadline: time.Minute, Actor: pipeline,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		return res
 	}
 	o := w.settle(begin(), ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})

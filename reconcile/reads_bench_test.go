@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // BenchmarkReads settles operations in doubt by reads that take 20 ms at a
@@ -21,22 +23,14 @@ func BenchmarkReads(b *testing.B) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "RECONCILE_TEST_LISTER=1")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, err)
+	need.OK(b, cmd.Start())
 	defer func() { in.Close(); _ = cmd.Wait() }()
 	lines := bufio.NewReader(out)
 	url, err := lines.ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, err)
 	const latency, width = 20 * time.Millisecond, 64
 	w := newWorld(b, askingOne("    concurrency: 64\n"))
 	w.policy(fmt.Sprintf(askingOne("    concurrency: 64\n"), strings.TrimSpace(url)))
@@ -44,9 +38,7 @@ func BenchmarkReads(b *testing.B) {
 		fmt.Fprintln(in, w.doubt("pay", 1).Token)
 	}
 	fmt.Fprintln(in)
-	if _, err := lines.ReadString('\n'); err != nil {
-		b.Fatal(err)
-	}
+	need.Get(lines.ReadString('\n'))(b)
 	e := w.newEngine(Options{Width: width, Log: func(string) {}})
 	defer e.Close()
 	var before, after syscall.Rusage

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // decide is a person's word about an operation.
@@ -135,9 +136,7 @@ func TestI9_ASecondReceiptIsASecondEffect(t *testing.T) {
 func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    send:\n      http: { post: /charges, json: \"${input}\" }\n", "", 1))
 	o := w.proven("pay")
-	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}))(t)
 	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: "unused", AttemptID: ledger.NewID(), Kind: "pay", Key: o.Key,
 		Fingerprint: o.Fingerprint, Input: o.Input, TokenSent: true, Deadline: time.Minute, Actor: pipeline})
 	if err != nil || begun.Answer != ledger.AnswerBegun {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 )
@@ -169,9 +170,7 @@ func TestAfterAPauseTheRateHolds(t *testing.T) {
 		w.doubt("pay", 1)
 	}
 	began := time.Now()
-	if _, err := w.engine.Once(w.ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(w.engine.Once(w.ctx, nil))(t)
 	if len(a.at) < 20 {
 		t.Errorf("%d questions", len(a.at))
 	}
@@ -266,10 +265,7 @@ func TestAControlComesBeforeWhatIsQueued(t *testing.T) {
 func TestALeaseIsKeptByWhoWaits(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("pay", 1)
-	lease, err := w.store.Lease(w.ctx, o.ID, w.engine.holder, "d", 2*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := need.Get(w.store.Lease(w.ctx, o.ID, w.engine.holder, "d", 2*time.Second))(t)
 	h := &holding{engine: &w.engine.reader, lease: lease, digest: "d", ttl: 2 * time.Second}
 	stop := h.keep(w.ctx)
 	eventually(t, "it is renewed", func() bool { return h.held().ExpiresAt.After(lease.ExpiresAt) })
@@ -278,9 +274,7 @@ func TestALeaseIsKeptByWhoWaits(t *testing.T) {
 	}
 	// Who finds it taken over has lost it for good.
 	w.pass(time.Hour)
-	if _, err := w.store.Lease(w.ctx, o.ID, "somebody else", "d", time.Second); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(w.store.Lease(w.ctx, o.ID, "somebody else", "d", time.Second))(t)
 	eventually(t, "it is noticed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.lost })
 	stop()
 	if err := h.ensure(w.ctx, w.inForce().Kind("pay")); !errors.Is(err, ledger.ErrLeaseLost) {

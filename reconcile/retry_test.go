@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 )
 
@@ -71,9 +72,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	}
 	before, _, _ := w.side.count()
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis, ChangeID: "change-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	effects, posts, _ := w.side.count()
 	if res.Did != DidSend || res.Operation.State != ledger.Committed || effects != before+1 || posts != 1 || res.Read.Verdict != ledger.Landed {
 		t.Errorf("%+v, %d effects, %d posts", res, effects-before, posts)
@@ -233,9 +232,7 @@ func TestSecondEffectIsADuplicate(t *testing.T) {
 func TestHeldAndReadOnly(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
-	if err := w.store.Hold(w.ctx, ledger.Hold{Scope: "kind:pay", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, w.store.Hold(w.ctx, ledger.Hold{Scope: "kind:pay", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}))
 	_, _, lists := w.side.count()
 	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}); code(err) != "hold" {
 		t.Errorf("held: %v", err)
@@ -315,12 +312,9 @@ kinds:
 	t.Setenv("JOB_SECRET", "open-sesame")
 	out := t.TempDir() + "/out"
 	begin := func(key string, redacted bool, argv ...string) ledger.Operation {
-		res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		res := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 			Kind: "job", Key: key, Token: ledger.NewToken(), Input: []byte(`{}`), Redacted: redacted, TokenSent: true, Deadline: time.Minute, Actor: pipeline,
-			Command: &ledger.Command{Argv: argv, Expand: []string{"JOB_SECRET"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+			Command: &ledger.Command{Argv: argv, Expand: []string{"JOB_SECRET"}}}))(t)
 		return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassKilled, Status: -1})
 	}
 	o := begin("k1", false, "sh", "-c", `echo "$0 $1 $2" > "$3"`, "{{key}}", "{{token}}", "${JOB_SECRET}", out)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What a check found is signed by the check, with where and for whom it was made:
@@ -13,9 +14,7 @@ func TestACheckSignsForItself(t *testing.T) {
 	w.known("pay")
 	e := w.newEngine(Options{Actor: ledger.Actor{Name: "vera", Terminal: true}, Program: "console"})
 	asked := w.doubt("pay", 1, 1)
-	if _, err := e.ReadNow(w.ctx, asked.ID); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(e.ReadNow(w.ctx, asked.ID))(t)
 	first := w.doubt("pay", 2, 2)
 	rec := w.get(first.ID)
 	res, err := e.Retry(w.ctx, w.shown(e, RetryRequest{ID: first.ID, Version: rec.Operation.Version, Basis: ledger.BasisRiskAccepted, Reason: "must", Actor: maya, LossTyped: true}))
@@ -24,10 +23,7 @@ func TestACheckSignsForItself(t *testing.T) {
 	}
 	for id, want := range map[string]string{asked.ID: "checks, console of vera", first.ID: "checks, console of maya"} {
 		rec := w.get(id)
-		events, err := w.store.Events(w.ctx, id, 0, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := need.Get(w.store.Events(w.ctx, id, 0, 100))(t)
 		last := events[len(events)-1]
 		if o := rec.Operation; o.State != ledger.Committed || o.Actor != want || o.Hands != "" || rec.Reads[0].Actor != want {
 			t.Errorf("%s, signed by %q, acted on by %q, its read by %q", o.State, o.Actor, o.Hands, rec.Reads[0].Actor)
@@ -47,9 +43,7 @@ func TestTheCheckBeforeARetryKnowsWhatWasDealtWith(t *testing.T) {
 	decide := func(d ledger.Decision) {
 		t.Helper()
 		d.ChangeID, d.ID, d.Version, d.Actor, d.Reason = ledger.NewID(), o.ID, w.get(o.ID).Operation.Version, maya, "asked their support"
-		if _, err := ledger.Decide(w.ctx, w.store, d); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(ledger.Decide(w.ctx, w.store, d))(t)
 	}
 	decide(ledger.Decision{Verb: ledger.VerbDeny})
 	w.read(o.ID)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What must have passed has passed by both clocks.
@@ -59,16 +60,11 @@ func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	w.pass(time.Hour)
-	db, err := sql.Open("sqlite", w.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", w.path))(t)
 	defer db.Close()
 	exec := func(query string, args ...any) {
 		t.Helper()
-		if _, err := db.Exec(query, args...); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(db.Exec(query, args...))(t)
 	}
 	exec(`INSERT INTO operations (id, kind, key, token, token_sent, input, created_at, deadline_at, actor) VALUES ('sql', 'pay', 'k', 'tok', 1, '{"amount":420}', ?, ?, 'billing')`,
 		w.now().UnixMilli(), w.now().Add(time.Minute).UnixMilli())
@@ -109,9 +105,7 @@ func TestI3_AForwardStepEndsNoAttempt(t *testing.T) {
 		if res, err := w.engine.Retry(w.ctx, RetryRequest{ID: b.Operation.ID, Version: w.get(b.Operation.ID).Operation.Version, Actor: maya, Reason: "now", LossTyped: true}); err == nil {
 			t.Fatalf("%s beside the one in flight", res.Did)
 		}
-		if _, err := ledger.Heartbeat(w.ctx, w.store, b.Attempt.ID, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(ledger.Heartbeat(w.ctx, w.store, b.Attempt.ID, time.Minute))(t)
 	}
 	inFlight()
 	w.pass(40 * time.Second)
@@ -218,10 +212,7 @@ func TestI8_AStepOfTheClockIsAnEvent(t *testing.T) {
 	}
 	eventually(t, "the first look", func() bool { return len(w.get(o.ID).Reads) > 0 })
 	steps := func() (out []string) {
-		events, err := w.store.Events(w.ctx, "", 0, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := need.Get(w.store.Events(w.ctx, "", 0, 1000))(t)
 		for _, e := range events {
 			if e.Verb == "clock" {
 				out = append(out, fmt.Sprint(e.Actor.Name, ": ", e.Reason))

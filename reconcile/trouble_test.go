@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // fullDisk is a ledger that cannot be written for a while.
@@ -60,9 +61,7 @@ func TestAClockIsNotLostToALockedLedger(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("pay", 7)
 	e := w.newEngine(Options{})
-	if _, err := e.priceBatch(w.ctx, 10); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(e.priceBatch(w.ctx, 10))(t)
 	now := w.now()
 	for _, id := range []string{"gone", o.ID} {
 		e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: id}, changes: now.Add(time.Second)}}, now)
@@ -76,9 +75,7 @@ func TestAClockIsNotLostToALockedLedger(t *testing.T) {
 		t.Errorf("the clock strikes again in %s", again)
 	}
 	e.o.Store = w.store
-	if err := e.repriceDue(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, e.repriceDue(w.ctx))
 	if ids := e.clocks.due(w.now(), 10); len(ids) != 0 {
 		t.Errorf("%v is left", ids)
 	}
@@ -95,10 +92,7 @@ func TestReplayedAnswersAreCountedByTheDetailOfTheirEvent(t *testing.T) {
 	} {
 		w := newWorldAlone(t, carriedPolicy)
 		o := w.settle(w.beginAs("told", nil, nil), c.settle)
-		events, err := w.store.Events(w.ctx, o.ID, 0, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := need.Get(w.store.Events(w.ctx, o.ID, 0, 10))(t)
 		if told := told(events[len(events)-1]); !told.committed || told.replayed != c.replayed {
 			t.Errorf("%s: %+v", events[len(events)-1].Reason, told)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // lane is where an engine's price puts an operation.
@@ -52,9 +53,7 @@ func TestAMissingProgramHeals(t *testing.T) {
 		t.Errorf("%d checks were made with a program that is not there", n)
 	}
 	script := "#!/bin/sh\necho '[{\"ref\":\"'$1'\",\"id\":\"ch_9\",\"amount\":420}]'\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(program, []byte(script), 0o700))
 	w.pass(time.Minute)
 	eventually(t, "found", func() bool { return len(w.get(o.ID).Reads) > 0 })
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // While answers are waited for, the loop has nothing else to wake it for what is
@@ -17,9 +19,7 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 		w.doubt("pay", 1)
 	}
 	e := w.engine
-	if _, err := e.pass(w.ctx, nil, e.readInBackground); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(e.pass(w.ctx, nil, e.readInBackground))(t)
 	if e.active.count() == 0 || !e.prices.more {
 		t.Fatalf("%d reads in hand, more to price: %t", e.active.count(), e.prices.more)
 	}
@@ -28,9 +28,7 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 	}
 	for e.prices.more {
 		e.prices.next = time.Time{}
-		if _, err := e.pass(w.ctx, nil, e.readInBackground); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(e.pass(w.ctx, nil, e.readInBackground))(t)
 	}
 	if ops, err := w.store.Unpriced(w.ctx, w.inForce().Digest(), 1); err != nil || len(ops) > 0 {
 		t.Errorf("%d without a price, %v", len(ops), err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const pastProof = 31*time.Second + 100*time.Millisecond // lands_within + visible_within, and a little
@@ -267,10 +268,7 @@ func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 	w.known("pay")
 	w.pass(pastProof)
 	controls := func() (n int) {
-		page, err := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := need.Get(w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now()}))(t)
 		for _, row := range page.Rows {
 			for _, r := range w.get(row.ID).Reads {
 				if r.Control {
@@ -333,9 +331,7 @@ func TestI12_NotThereNow(t *testing.T) {
 	if landed.State != ledger.Committed || !landed.HandsOff {
 		t.Fatalf("%+v", landed)
 	}
-	if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: landed.Version, Verb: ledger.VerbUndo, Reason: "refunded by hand", Actor: maya}); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: landed.Version, Verb: ledger.VerbUndo, Reason: "refunded by hand", Actor: maya}))(t)
 	w.side.charges = w.side.charges[:1]
 	w.pass(time.Hour)
 	res := w.read(o.ID)

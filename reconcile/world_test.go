@@ -18,6 +18,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 )
@@ -241,10 +242,7 @@ func newWorldAlone(t testing.TB, text string) *world {
 	w := &world{TB: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "ledger.db")}
 	w.side = newSide(t, w.now)
 	w.policy(fmt.Sprintf(text, w.side.URL))
-	store, err := sqlite.Create(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Create(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady}))(t)
 	w.store = store
 	t.Cleanup(func() { store.Close() })
 	w.engine = w.newEngine(Options{})
@@ -383,10 +381,7 @@ func (w *world) run(e *Engine) (stop func()) {
 
 func readFile(t testing.TB, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need.Get(os.ReadFile(path))(t)
 	return string(b)
 }
 

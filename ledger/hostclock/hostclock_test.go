@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger/boot"
+	"indoubt/ledger/need"
 )
 
 // The kernel's uptime includes sleep, as Steady must.
@@ -16,9 +17,7 @@ func TestSteadyIsTheTimeSinceTheBoot(t *testing.T) {
 		t.Skip("this system has no uptime")
 	}
 	var seconds float64
-	if _, err := fmt.Sscan(string(up), &seconds); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(fmt.Sscan(string(up), &seconds))(t)
 	now := Steady()
 	if d := now.At - time.Duration(seconds*float64(time.Second)); now.Boot != boot.ID() || d.Abs() > 5*time.Second {
 		t.Errorf("%s of boot %q, and it is up for %.0f s", now.At, now.Boot, seconds)

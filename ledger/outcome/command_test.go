@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // TestI2_OnlyAnUnconnectedCurlIsAFailure: "could not connect" is the whole story
@@ -85,17 +86,13 @@ func TestI2_ACurlWithAConfigurationProvesNothing(t *testing.T) {
 	for _, at := range []struct{ env, file string }{{"HOME", ".curlrc"}, {"HOME", ".config/curlrc"}, {"XDG_CONFIG_HOME", "curlrc"}, {"CURL_HOME", ".curlrc"}} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, at.file)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		env := []string{at.env + "=/nowhere", at.env + "=" + dir} // of two the last counts
 		answer := ledger.Answer{Sent: true, Exited: true, Exit: 7}
 		if !Command(answer, []string{"curl", "http://x"}, env).Unconnected {
 			t.Errorf("%v: without it", at)
 		}
-		if err := os.WriteFile(file, []byte("location\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(file, []byte("location\n"), 0o600))
 		if Command(answer, []string{"curl", "http://x"}, env).Unconnected || Command(answer, []string{"curl", "http://x", "-q"}, env).Unconnected {
 			t.Errorf("%v: it is not heeded", at)
 		}

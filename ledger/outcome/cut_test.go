@@ -11,18 +11,15 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func packed(t *testing.T, to func(io.Writer) io.WriteCloser, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := to(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(io.WriteString(w, text))(t)
+	need.OK(t, w.Close())
 	return b.String()
 }
 

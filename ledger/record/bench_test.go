@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
@@ -32,10 +33,7 @@ func BenchmarkBeginSettle(b *testing.B) {
 		{"content, repeated", priced, repeated},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			store, err := sqlite.Create(b.Context(), filepath.Join(b.TempDir(), "ledger.db"), sqlite.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			store := need.Get(sqlite.Create(b.Context(), filepath.Join(b.TempDir(), "ledger.db"), sqlite.Options{}))(b)
 			defer store.Close()
 			r := New(store, oneRule(c.rule), Options{})
 			bare := ledger.BeginRequest{Kind: "post", Sender: "pipeline", Deadline: time.Minute, Actor: ledger.Actor{Name: "p", Machine: true}}
@@ -48,9 +46,7 @@ func BenchmarkBeginSettle(b *testing.B) {
 					if err == nil {
 						err = settle(ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempt, Outcome: ledger.OutcomeCommitted, Result: []byte(`{"id":"ch_1"}`), Actor: bare.Actor})
 					}
-					if err != nil {
-						b.Fatal(err)
-					}
+					need.OK(b, err)
 				}
 				return time.Since(began)
 			}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/sqlite"
 )
@@ -25,20 +26,14 @@ import (
 // real is a recorder over a ledger in a file.
 func real(t testing.TB, rule KindRule) (*Recorder, *sqlite.Store) {
 	t.Helper()
-	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	return New(store, oneRule(rule), Options{Secret: []byte("0123456789abcdef")}), store
 }
 
 func recorded(t *testing.T, store ledger.Store, id string) ledger.Record {
 	t.Helper()
-	rec, err := store.Read(context.Background(), ledger.Locator{ID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := need.Get(store.Read(context.Background(), ledger.Locator{ID: id}))(t)
 	return rec
 }
 
@@ -107,9 +102,7 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 		return Result{}, nil
 	}
 	request := Request{Kind: "charge", Key: "done", Input: []byte(`{"amount":1}`)}
-	if _, err := Do(t.Context(), r, request, says(Result{Receipt: "ch_1", Output: []byte("a text"), Effect: "created"}, nil)); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(Do(t.Context(), r, request, says(Result{Receipt: "ch_1", Output: []byte("a text"), Effect: "created"}, nil)))(t)
 	res, err := Do(t.Context(), r, request, never)
 	if err != nil || !res.Replayed || string(res.Output) != "a text" || res.Receipt != "ch_1" || res.Effect != "created" {
 		t.Errorf("a finished one: %+v, %v", res, err)
@@ -127,10 +120,8 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 		t.Errorf("in doubt: %v", err)
 	}
 	o := recorded(t, store, first.Operation.ID).Operation
-	if _, err := ledger.Decide(t.Context(), store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: ledger.VerbAbandon,
-		Reason: "no more", Actor: ledger.Actor{Name: "ana", Terminal: true}}); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(ledger.Decide(t.Context(), store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: ledger.VerbAbandon,
+		Reason: "no more", Actor: ledger.Actor{Name: "ana", Terminal: true}}))(t)
 	if _, err = Do(t.Context(), r, request, never); !errors.Is(err, ledger.ErrRefused) {
 		t.Errorf("abandoned: %v", err)
 	}
@@ -273,9 +264,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 	rule.Retry = outcome.Retry{Max: 3, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond}
 	r, store := real(t, rule)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	nobody := "http://" + l.Addr().String()
 	l.Close()
 	var mu sync.Mutex

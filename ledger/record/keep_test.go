@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
 )
@@ -45,9 +46,7 @@ func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inner, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, err)
 			defer inner.Close()
 			s := &deafStore{Store: inner}
 			var said []string

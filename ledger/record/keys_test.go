@@ -9,6 +9,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
@@ -17,10 +18,7 @@ import (
 func ledgerOver(t *testing.T, rule KindRule) (*Recorder, *sqlite.Store, *ledgertest.Clock) {
 	t.Helper()
 	clock := ledgertest.NewClock()
-	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock.Now, Steady: hostclock.With(clock.Now)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock.Now, Steady: hostclock.With(clock.Now)}))(t)
 	t.Cleanup(func() { store.Close() })
 	return New(store, oneRule(rule), Options{Clock: clock.Now, Secret: []byte("0123456789abcdef")}), store, clock
 }
@@ -236,9 +234,7 @@ func TestNothingOpenExpires(t *testing.T) {
 	decide := func(t *testing.T, store *sqlite.Store, id string, verb ledger.Verb) {
 		t.Helper()
 		d := ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: recorded(t, store, id).Operation.Version, Verb: verb, Reason: "looked", Actor: person}
-		if _, err := ledger.Decide(t.Context(), store, d); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(ledger.Decide(t.Context(), store, d))(t)
 	}
 	for _, c := range []struct {
 		name string
@@ -252,10 +248,8 @@ func TestNothingOpenExpires(t *testing.T) {
 		{"granted", func(t *testing.T, r *Recorder, store *sqlite.Store, clock *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			o := recorded(t, store, res.Operation.ID).Operation
-			if _, err := ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
-				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.Now().Add(100 * time.Hour), MaxAttempts: 3}); err != nil {
-				t.Fatal(err)
-			}
+			need.Get(ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
+				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.Now().Add(100 * time.Hour), MaxAttempts: 3}))(t)
 		}, ledger.AnswerBegun},
 		{"abandoned", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)

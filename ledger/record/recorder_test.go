@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 )
 
 var errDisk = errors.New("disk I/O error")
@@ -30,10 +31,7 @@ func begin(t *testing.T, r *Recorder, w Request) ledger.BeginResult {
 	if w.Kind == "" {
 		w.Kind = "post"
 	}
-	res, err := r.Begin(t.Context(), w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := need.Get(r.Begin(t.Context(), w))(t)
 	return res
 }
 
@@ -43,10 +41,7 @@ func settle(t *testing.T, r *Recorder, attempt string, outcome ledger.Outcome) l
 	if outcome == ledger.OutcomeFailed {
 		req.Proof = ledger.Refused
 	}
-	applied, err := r.Settle(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	applied := need.Get(r.Settle(t.Context(), req))(t)
 	return applied
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 )
 
@@ -40,10 +41,7 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 			}
 			r, store, _ := recorderOver(t, rule)
 			res := begin(t, r, w)
-			kept, err := json.Marshal(recorded(t, store, res.Operation.ID))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kept := need.Get(json.Marshal(recorded(t, store, res.Operation.ID)))(t)
 			if strings.Contains(string(kept), hidden) {
 				t.Errorf("kept: %s", kept)
 			}
@@ -59,11 +57,8 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 				t.Error("another secret has the same fingerprint")
 			}
 			// What the other side echoes is not stored either.
-			settled, err := r.Settle(t.Context(), ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeUncertain,
-				Error: "said " + hidden, Result: json.RawMessage(`{"echo":["` + hidden + `"],"n":9007199254740993}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			settled := need.Get(r.Settle(t.Context(), ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeUncertain,
+				Error: "said " + hidden, Result: json.RawMessage(`{"echo":["` + hidden + `"],"n":9007199254740993}`)}))(t)
 			if strings.Contains(settled.Attempt.Error+string(settled.Attempt.Result), hidden) || !strings.Contains(string(settled.Attempt.Result), "9007199254740993") {
 				t.Errorf("kept of the answer: %s %s", settled.Attempt.Error, settled.Attempt.Result)
 			}
@@ -136,9 +131,7 @@ func FuzzRedact(f *testing.F) {
 			t.Fatalf("%q became %q without a secret", input, p.input)
 		}
 		again, err := r.request(p.input, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		if again.redacted {
 			t.Fatalf("%q was redacted once more: %q", p.input, again.input)
 		}

@@ -6,15 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // TestI11_CorpusOfSecrets: of the usual ways to write a secret none is kept, and
 // what only looks like one stays.
 func TestI11_CorpusOfSecrets(t *testing.T) {
-	corpus, err := os.ReadFile("testdata/secrets.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	corpus := need.Get(os.ReadFile("testdata/secrets.txt"))(t)
 	digest := func(string) string { return "redacted:0123" }
 	walked := func(text string, stand func(string) string) string {
 		dec := json.NewDecoder(strings.NewReader(text))
@@ -23,10 +22,7 @@ func TestI11_CorpusOfSecrets(t *testing.T) {
 		if err := dec.Decode(&v); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		out, err := json.Marshal((&Walker{Stand: stand}).Value("", v))
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := need.Get(json.Marshal((&Walker{Stand: stand}).Value("", v)))(t)
 		return string(out)
 	}
 	kept := map[string]func(string) string{

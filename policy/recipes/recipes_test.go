@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 	"indoubt/policy"
 )
@@ -30,18 +31,12 @@ func TestRecipesLoadAndPassTheirTests(t *testing.T) {
 
 // All together are one policy, so none stands in another's way.
 func TestRecipesMerge(t *testing.T) {
-	text, err := Merge(Names()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(Merge(Names()...))(t)
 	p := examine(t, "all.yaml", text)
 	kinds := 0
 	for _, name := range Names() {
 		r, _ := Get(name)
-		one, err := policy.Parse(name, r.Text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := need.Get(policy.Parse(name, r.Text))(t)
 		for _, kind := range one.Kinds() {
 			if !p.Kind(kind).Known {
 				t.Errorf("%s is lost", kind)
@@ -126,18 +121,9 @@ func TestMistakesOfAgentsAreRefusals(t *testing.T) {
 		{"mcp.git.git_push", "Error: Git push failed: Exit Code: 128\nStderr: fatal: The current branch main has no upstream branch.\n", ledger.OutcomeFailed},
 		{"mcp.git.git_push", "Error: Git push failed: Exit Code: 128\nStderr: fatal: the remote end hung up unexpectedly", ledger.OutcomeUncertain},
 	} {
-		text, err := Merge("mcp-filesystem", "mcp-memory", "mcp-git")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := policy.Parse("p.yaml", text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := json.Marshal(map[string]any{"isError": true, "content": []map[string]string{{"type": "text", "text": c.said}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need.Get(Merge("mcp-filesystem", "mcp-memory", "mcp-git"))(t)
+		p := need.Get(policy.Parse("p.yaml", text))(t)
+		result := need.Get(json.Marshal(map[string]any{"isError": true, "content": []map[string]string{{"type": "text", "text": c.said}}}))(t)
 		answer := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: result}}
 		if got := general(context.Background(), p.Kind(c.kind), ledger.Record{}, answer); got != c.want {
 			t.Errorf("%s, %q: %s, want %s", c.kind, c.said, got, c.want)

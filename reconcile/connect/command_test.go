@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func TestMain(m *testing.M) {
@@ -49,17 +50,9 @@ func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
 	url, effects := newCutter(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "CONNECT_TEST_SENDER="+url)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := need.Get(cmd.StdoutPipe())(t)
+	in := need.Get(cmd.StdinPipe())(t)
+	need.OK(t, cmd.Start())
 	buf := make([]byte, 64)
 	if n, err := out.Read(buf); err != nil || !strings.HasPrefix(string(buf[:n]), "connected") {
 		t.Fatalf("%q %v", buf[:n], err)
@@ -131,10 +124,7 @@ func TestI3_TheWholeGroupEndsAtTheDeadline(t *testing.T) {
 	if a.Class != ledger.ClassTimeout {
 		t.Fatalf("%+v", a)
 	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need.Get(os.ReadFile(file))(t)
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 	for range 50 {
 		if syscall.Kill(pid, 0) != nil || zombie(pid) {

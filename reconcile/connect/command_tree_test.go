@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // TestI3_WhatASenderHasStartedEndsWithIt: where the sender fails, and at its
@@ -30,10 +31,7 @@ func TestI3_WhatASenderHasStartedEndsWithIt(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "pid")
 		a := Command(t.Context(), CommandRequest{Argv: []string{"sh", "-c", leave + c.then, "x", file}, Deadline: time.Now().Add(2 * time.Second), Attempt: ledger.NewID()})
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need.Get(os.ReadFile(file))(t)
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		lives := syscall.Kill(pid, 0) == nil && !zombie(pid)
 		_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // nodeServer is the command of a server from npm, where the end-to-end tests
@@ -61,10 +63,7 @@ func TestMCPMemoryServer(t *testing.T) {
 }
 
 func TestMCPFilesystemServer(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := need.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	m := newMCP(t)
 	q := MCPRequest{Name: "files", Command: nodeServer(t, "server-filesystem", dir), Timeout: 30 * time.Second}
 	path := filepath.Join(dir, "note.md")

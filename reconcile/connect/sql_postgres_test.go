@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // postgresServer starts PostgreSQL where it is installed.
@@ -157,10 +158,7 @@ func testPostgresSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 		return rowsOf(t, s, q, "SELECT count(*) AS n FROM w WHERE token = '"+token+"'") == `[{"n":1}]`
 	}
 	t.Run("I2_provably without effect", func(t *testing.T) {
-		closed, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		closed := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		closed.Close()
 		refused, late, deferred, slow := insert("refused"), insert("late"), insert("deferred"), insert("slow")
 		refused.DSN, refused.Name = within(q.DSN, address(port), closed.Addr().String()), "refused"

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // account is whom a database server of a test runs as: it refuses root. It
@@ -42,15 +44,10 @@ func unprivileged(t *testing.T, names ...string) account {
 // dir makes a directory of the account's, which is gone after the test.
 func (a account) dir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "connect")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := need.Get(os.MkdirTemp("", "connect"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if a.cred != nil {
-		if err := os.Chown(dir, int(a.cred.Uid), int(a.cred.Gid)); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.Chown(dir, int(a.cred.Uid), int(a.cred.Gid)))
 	}
 	return dir
 }
@@ -76,9 +73,7 @@ func (a account) run(t *testing.T, dir, name string, args ...string) {
 func (a account) serve(t *testing.T, ready func() error, dir, name string, args ...string) {
 	t.Helper()
 	cmd, log := a.command(dir, name, args...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	gone := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(gone) }()
 	t.Cleanup(func() {
@@ -106,10 +101,7 @@ func (a account) serve(t *testing.T, ready func() error, dir, name string, args 
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
@@ -134,10 +126,7 @@ func newHanging(t *testing.T, server, word string) string {
 
 func newCutting(t *testing.T, server string, before bool, word string) *cutting {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	c := &cutting{addr: l.Addr().String(), word: []byte(word), before: before}
 	go func() {
@@ -203,9 +192,7 @@ func must(t *testing.T, s *SQL, q SQLRequest, query string) {
 	t.Helper()
 	q.Query, q.Args = query, nil
 	db, err := s.database(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	switch d := db.(type) {
 	case *postgres:
 		_, err = d.pool.Exec(t.Context(), query)

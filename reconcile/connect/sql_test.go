@@ -9,19 +9,16 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func sqliteWith(t *testing.T, statements ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "orders?#.db")
 	f := sqliteFile{path}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(path, nil, 0o600))
 	conn, done, err := f.connect(t.Context(), "rw", "journal_mode(WAL)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	t.Cleanup(done)
 	for _, s := range statements {
 		if _, err := conn.ExecContext(t.Context(), s); err != nil {
@@ -156,22 +153,16 @@ func TestSQLiteSend(t *testing.T) {
 func TestSQLiteSendWaitsForAnotherWriterNoLongerThanItMay(t *testing.T) {
 	path := sqliteWith(t, `CREATE TABLE o (token TEXT)`)
 	other, done, err := sqliteFile{path}.connect(t.Context(), "rw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer done()
-	if _, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(other.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
 	s := &SQL{}
 	defer s.Close()
 	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o VALUES ('t')", Timeout: 200 * time.Millisecond}
 	if a := s.Send(t.Context(), q); a.Sent || a.Err == nil || a.EndedAt.Sub(a.BeganAt) > 3*time.Second {
 		t.Errorf("after %s: sent=%v err=%v", a.EndedAt.Sub(a.BeganAt), a.Sent, a.Err)
 	}
-	if _, err := other.ExecContext(context.Background(), "ROLLBACK"); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(other.ExecContext(context.Background(), "ROLLBACK"))(t)
 	if got := count(t, path, "SELECT count(*) AS n FROM o"); got != `[{"n":0}]` {
 		t.Error(got)
 	}
@@ -189,9 +180,7 @@ func TestSQLiteReadSeesTheFileThatIsThereNow(t *testing.T) {
 	for _, tail := range []string{"-wal", "-shm"} {
 		_ = os.Remove(path + tail)
 	}
-	if err := os.Rename(restored, path); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Rename(restored, path))
 	if a := s.Read(t.Context(), q); string(a.Rows) != `[{"n":2}]` {
 		t.Errorf("%s %v", a.Rows, a.Err)
 	}

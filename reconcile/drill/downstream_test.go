@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/reconcile/connect"
 )
 
@@ -20,10 +21,7 @@ func start(t *testing.T, o DownstreamOptions) *Downstream {
 	if o.Path == "" {
 		o.Path = filepath.Join(t.TempDir(), "downstream.db")
 	}
-	d, err := StartDownstream(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := need.Get(StartDownstream(t.Context(), o))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -55,10 +53,7 @@ func charge(token string) fields {
 
 func count(t *testing.T, d *Downstream, text string) int {
 	t.Helper()
-	all, err := d.Effects(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := need.Get(d.Effects(t.Context(), text))(t)
 	return len(all)
 }
 
@@ -144,10 +139,7 @@ func TestAKeyIsForgottenAfterItsTime(t *testing.T) {
 func TestAFormReadsAsItsObject(t *testing.T) {
 	d := start(t, DownstreamOptions{})
 	body := "amount=42000&currency=usd&customer=cus_9&metadata%5Bindoubt%5D=tok"
-	resp, err := http.Post(d.URL()+"/v1/payment_intents", "application/x-www-form-urlencoded", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := need.Get(http.Post(d.URL()+"/v1/payment_intents", "application/x-www-form-urlencoded", strings.NewReader(body)))(t)
 	defer resp.Body.Close()
 	got, _ := io.ReadAll(resp.Body)
 	if !bytes.Contains(got, []byte(`"metadata":{"indoubt":"tok"}`)) || !bytes.Contains(got, []byte(`"amount":42000`)) {
@@ -312,9 +304,7 @@ func TestItComesBackAtTheSameAddress(t *testing.T) {
 	if a := send(t, d, "/v1/payment_intents", "", charge("tok")); a.Sent || a.Err == nil {
 		t.Errorf("a stopped downstream: sent %v, %v", a.Sent, a.Err)
 	}
-	if err := d.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, d.Start())
 	if a := send(t, d, "/v1/payment_intents", "", charge("tok")); a.Status != 200 || count(t, d, "tok") != 2 {
 		t.Errorf("after coming back: %d, %d effects", a.Status, count(t, d, "tok"))
 	}

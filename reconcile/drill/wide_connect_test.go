@@ -8,24 +8,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // keepTable lets the market show what is to be seen in a SQLite file, and take
 // what is written there.
 func (d *market) keepTable(t testing.TB, path string) {
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=busy_timeout(5000)"))(t)
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec(`
+	need.Get(db.Exec(`
 		CREATE TABLE things (id TEXT, ref TEXT, key TEXT, "to" TEXT, amount INTEGER, created INTEGER);
 		CREATE TABLE sent (n INTEGER PRIMARY KEY, op TEXT, ref TEXT, key TEXT, "to" TEXT, amount INTEGER);
 		CREATE TRIGGER shown AFTER INSERT ON sent BEGIN
 			INSERT INTO things VALUES ('s_' || new.n, new.ref, new.key, new."to", new.amount, 4000000000);
-		END`); err != nil {
-		t.Fatal(err)
-	}
+		END`))(t)
 	t.Cleanup(func() { db.Close() })
 	d.table = db
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/policy"
 )
@@ -50,10 +51,7 @@ func world(t *testing.T, o Options) *World {
 		t.Setenv(pair, "")
 	}
 	began := time.Now()
-	w, err := Setup(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := need.Get(Setup(t.Context(), o))(t)
 	t.Logf("set up in %s", time.Since(began))
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
@@ -66,10 +64,7 @@ func world(t *testing.T, o Options) *World {
 func all(t *testing.T, w *World) (rows []ledger.Row) {
 	t.Helper()
 	for after := ""; ; {
-		page, err := w.store.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 500, After: after})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := need.Get(w.store.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 500, After: after}))(t)
 		rows = append(rows, page.Rows...)
 		if after = page.Next; after == "" {
 			return rows
@@ -136,10 +131,7 @@ func hasEverything(t *testing.T, w *World) {
 // What the ledger believes and what really happened agree, except where the
 // story has it otherwise.
 func tellsTheTruth(t *testing.T, w *World) {
-	effects, err := w.Downstream.Effects(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	effects := need.Get(w.Downstream.Effects(t.Context(), ""))(t)
 	for _, r := range all(t, w) {
 		if r.Token == "" || !carriesToken(r.Kind) {
 			continue
@@ -189,9 +181,7 @@ func TestASeedMakesTheSameNight(t *testing.T) {
 
 // A killed world takes its pipelines with it: they notice and end.
 func nothingStays(t *testing.T, w *World) {
-	if err := w.Go(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, w.Go())
 	var pids []int
 	for _, k := range w.pipelines {
 		pids = append(pids, k.cmd.Process.Pid)

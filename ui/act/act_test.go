@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/reconcile"
 
 	"pgregory.net/rapid"
@@ -351,9 +352,7 @@ func TestARunWithNothingToDoIsOver(t *testing.T) {
 		stepped = 0
 		r := New(nil, ledger.DecisionRun{Verb: "note", Actor: ledger.Actor{Name: "maya"}}, items, step)
 		r.Rehearsal = len(items) > 0
-		if err := r.Begin(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, r.Begin(t.Context()))
 		for range 5 {
 			if work := r.Next(); work != nil {
 				r.Take(work(t.Context()))

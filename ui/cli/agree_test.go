@@ -16,6 +16,7 @@ import (
 	"github.com/charmbracelet/x/vt"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/console"
@@ -176,9 +177,7 @@ func TestConsoleAndCommandLineAgree(t *testing.T) {
 				Odds              *oddsJSON
 				Advice            *adviceJSON
 			}
-			if err := json.Unmarshal(b.json(0, "show", id(n)).Data, &o); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, json.Unmarshal(b.json(0, "show", id(n)).Data, &o))
 			row, cells := listed[o.Title], shown[o.Title]
 			if row == nil || cells == nil {
 				t.Fatalf("%q is not in both lists", o.Title)

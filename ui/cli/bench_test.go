@@ -15,6 +15,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 )
@@ -76,9 +77,7 @@ func newBench(t *testing.T) *bench {
 	dir := t.TempDir()
 	b := &bench{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml"),
 		now: time.Date(2026, 7, 14, 3, 6, 0, 0, time.UTC), env: map[string]string{"STRIPE_KEY": "sk_test"}}
-	if err := os.WriteFile(b.policy, []byte(benchPolicy), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.policy, []byte(benchPolicy), 0o600))
 	return b
 }
 
@@ -281,21 +280,15 @@ func golden(t testing.TB, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.MkdirAll("testdata", 0o755))
+		need.OK(t, os.WriteFile(path, got, 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("%s is missing; run with UPDATE_GOLDEN=1\n%s", path, got)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs:\n--- got\n%s\n--- want\n%s", path, got, want)
 	}
@@ -304,9 +297,7 @@ func golden(t testing.TB, name string, got []byte) {
 func indented(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Indent(&b, data, "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, json.Indent(&b, data, "", "  "))
 	b.WriteByte('\n')
 	return b.Bytes()
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"indoubt/ledger/need"
 )
 
 // binary starts the built program in a directory of its own.
@@ -99,12 +101,8 @@ func TestBinaryFollowsUntilItIsInterrupted(t *testing.T) {
 	ends(t, binary(dir, "init"))
 	cmd := binary(dir, "log", "--follow")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
+	need.OK(t, cmd.Start())
 	ends(t, binary(dir, "hold", "--all", "--reason", "incident"))
 	line := make([]byte, 512)
 	n, err := out.Read(line)
@@ -121,10 +119,7 @@ func TestBinaryFollowsUntilItIsInterrupted(t *testing.T) {
 // onTerminal runs the program on a terminal and answers what it asks.
 func onTerminal(t *testing.T, cmd *exec.Cmd, await, answer string) (exit int, screen string) {
 	t.Helper()
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80}))(t)
 	defer tty.Close()
 	stuck := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer stuck.Stop()

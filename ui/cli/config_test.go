@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
@@ -19,9 +21,7 @@ func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
 		"theme: [":         "is not taken",
 	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		c, err := readConfig(path)
 		switch {
 		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)):
@@ -43,18 +43,14 @@ func TestFiltersAreRemembered(t *testing.T) {
 		t.Fatal(got)
 	}
 	want := []string{"source:billing", `"INV 1042" state:uncertain`}
-	if err := p.write(want); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, p.write(want))
 	if got := p.read(); !slices.Equal(got, want) {
 		t.Fatalf("%q", got)
 	}
 	if info, err := os.Stat(string(p)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatal(info.Mode(), err)
 	}
-	if err := os.WriteFile(string(p), []byte("nonsense:1\nkind:x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(string(p), []byte("nonsense:1\nkind:x\n"), 0o600))
 	if got := p.read(); !slices.Equal(got, []string{"kind:x"}) {
 		t.Fatalf("%q", got)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
@@ -42,10 +43,7 @@ func besideConsoles(b *testing.B, consoles int) float64 {
 	inDoubt(b, path, 200)
 	for range consoles {
 		cmd := binary(dir, "--ledger", path, "--read-only")
-		tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 48, Cols: 160})
-		if err != nil {
-			b.Fatal(err)
-		}
+		tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: 48, Cols: 160}))(b)
 		defer func() { _ = cmd.Process.Signal(syscall.SIGKILL); _ = cmd.Wait(); tty.Close() }()
 		drawn := make(chan struct{})
 		go func() {
@@ -60,10 +58,7 @@ func besideConsoles(b *testing.B, consoles int) float64 {
 			b.Fatal("a console draws nothing")
 		}
 	}
-	s, err := sqlite.Open(context.Background(), path, sqlite.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := need.Get(sqlite.Open(context.Background(), path, sqlite.Options{}))(b)
 	defer s.Close()
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	n := 0
@@ -76,9 +71,7 @@ func besideConsoles(b *testing.B, consoles int) float64 {
 			if err == nil {
 				_, err = ledger.Settle(context.Background(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, TokenSent: true, Actor: actor})
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			need.OK(b, err)
 		}
 		return float64(n-before) / time.Since(began).Seconds()
 	}

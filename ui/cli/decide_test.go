@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func TestDecidingVerbs(t *testing.T) {
@@ -178,9 +179,7 @@ func TestI10_ACommandKilledHalfWayIsFinishedByItsRepeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := ledger.Decision{ChangeID: ledger.DeriveID(run.ID, id(1)), ID: id(1), Version: b.rec(1).Operation.Version, Verb: ledger.VerbConfirm, Reason: "seen", Actor: run.Actor}
-	if _, err := ledger.Decide(ctx, b.open(), d); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(ledger.Decide(ctx, b.open(), d))(t)
 	a := b.json(0, "confirm", first, second, "--reason", "seen", "--idempotency-key", "K2")
 	ops := a.operations(t)
 	if a.Effect != "updated" || ops[0].Effect != "noop" || ops[1].Effect != "updated" || ops[1].State != "committed" {

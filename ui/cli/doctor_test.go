@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // findings are the doctor's lines by check; the worst one where there are several.
@@ -56,9 +58,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	b.doubt(1, "strange.kind", charge)
 	b.want(0, "hold", "--all", "--reason", "incident")
 	delete(b.env, "STRIPE_KEY")
-	if err := os.Chmod(b.ledger, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Chmod(b.ledger, 0o644))
 	b.now = b.now.Add(30 * time.Hour)
 	found := b.findings(1)
 	for check, level := range map[string]string{"secrets": levelFail, "permissions": levelWarn, "kinds": levelWarn, "hold": levelWarn, "last write": levelWarn} {
@@ -73,9 +73,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	if f := b.findings(1)["clock"]; f.Level != levelFail || !strings.Contains(f.Found, "behind") {
 		t.Errorf("%+v", f)
 	}
-	if err := os.WriteFile(b.policy, []byte("version: 1\nnonsense: 2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.policy, []byte("version: 1\nnonsense: 2\n"), 0o600))
 	if f := b.findings(1)["policy"]; f.Level != levelFail {
 		t.Errorf("%+v", f)
 	}
@@ -117,10 +115,7 @@ func TestDoctorSeesADamagedFile(t *testing.T) {
 	}
 	b.open().Close()
 	execSQL(t, b.ledger, "PRAGMA wal_checkpoint(TRUNCATE)")
-	content, err := os.ReadFile(b.ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need.Get(os.ReadFile(b.ledger))(t)
 	for i := len(content) / 2; i < len(content)/2+40000 && i < len(content); i++ {
 		content[i] = 0x5a
 	}

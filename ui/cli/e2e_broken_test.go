@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"indoubt/ledger/need"
 )
 
 // screen is a program on a terminal, and all it has drawn.
@@ -35,10 +37,7 @@ func (s *site) console(args ...string) *screen {
 // onScreen starts a program on a terminal so many columns wide.
 func onScreen(t *testing.T, cmd *exec.Cmd, columns uint16) *screen {
 	t.Helper()
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: columns})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: columns}))(t)
 	c := &screen{cmd: cmd, tty: tty}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait(); tty.Close() })
 	go func() {
@@ -114,9 +113,7 @@ func TestE2E_ABrokenLedgerIsSaidByEveryRole(t *testing.T) {
 			s.eventually("the console shows the list", func() bool { return console.shown("Settled") })
 			// What is only in the log would hide what is wrong with the file.
 			s.exec(`PRAGMA wal_checkpoint(PASSIVE)`)
-			if err := c.harm(s.ledger); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, c.harm(s.ledger))
 			for _, args := range [][]string{{"list"}, {"run", "--kind", "note", "--key", "later", "--", "true"}, {"begin", "--kind", "note", "--key", "later", "--input", "{}"},
 				{"doctor"}, {"http", "--listen", "127.0.0.1:0", "--upstream", up.URL}, {"mcp", "--", "cat"}, {"reconcile"}} {
 				cmd := exec.Command(program, args...)

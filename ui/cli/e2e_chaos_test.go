@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // An engine whose ledger is taken away, or replaced by a backup, sends nothing
@@ -44,9 +46,7 @@ func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 
 			engine := s.start("reconcile", "--watch")
 			s.eventually("absence is proven, and a send is to come", func() bool { return s.show(op.ID).State == "failed" })
-			if err := take(t, s.ledger); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, take(t, s.ledger))
 			defer time.AfterFunc(patience, func() { engine.cmd.Process.Signal(syscall.SIGTERM) }).Stop()
 			r := engine.finish()
 			if r.Exit != 1 || !strings.Contains(r.Err, "removed or replaced") {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/need"
 	"indoubt/reconcile/drill"
 )
 
@@ -46,7 +47,7 @@ func TestI3_E2E_SixteenBeginOneKey(t *testing.T) {
 // A run that is killed with its command in the middle is in doubt after its
 // deadline, and nothing sends it a second time by itself.
 func TestI10_E2E_KilledRun(t *testing.T) {
-	need(t, "curl")
+	requires(t, "curl")
 	s := newSite(t)
 	s.down.Meet(drill.Trouble{Fault: drill.CommitAndHang, Times: 1})
 	p := s.start(append([]string{"run", "--kind", "quick", "--key", "k1"}, s.curl("hello")...)...)
@@ -92,7 +93,7 @@ func TestI10_E2E_KilledRetry(t *testing.T) {
 // A run that is stopped past its deadline and then goes on sends nothing: the
 // fence is the sender's own.
 func TestI3_E2E_StoppedPastItsDeadline(t *testing.T) {
-	need(t, "curl")
+	requires(t, "curl")
 	s := newSite(t)
 	curl := s.curl("hello")
 	script := "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; exec " + quoted(curl[slices.Index(curl, "curl"):])
@@ -103,9 +104,7 @@ func TestI3_E2E_StoppedPastItsDeadline(t *testing.T) {
 	touch := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600)
 	text, err := os.ReadFile(filepath.Join(s.dir, "pid"))
 	pid, bad := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err := errors.Join(touch, err, bad); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, errors.Join(touch, err, bad))
 	s.eventually("the command is gone", func() bool { return !alive(pid) })
 	p.cmd.Process.Signal(syscall.SIGCONT)
 	if r := p.finish(); r.Exit == 0 {
@@ -150,7 +149,7 @@ func TestI9_E2E_LateDisagreementIsShown(t *testing.T) {
 // Many processes write, some are killed anywhere: each operation is settled or
 // visibly in doubt, and the ledger stays sound.
 func TestI10_E2E_KilledAnywhere(t *testing.T) {
-	need(t, "curl")
+	requires(t, "curl")
 	s := newSite(t)
 	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.3})
 	const writes = 12

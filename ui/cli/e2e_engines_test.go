@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
@@ -71,10 +72,7 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	}))
 	defer books.Close()
 	s.writePolicy(fmt.Sprintf(onePolicy, books.URL))
-	store, err := sqlite.Create(t.Context(), s.ledger, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Create(t.Context(), s.ledger, sqlite.Options{}))(t)
 	defer store.Close()
 	const many = 1000
 	tokens := map[string]string{}
@@ -91,10 +89,7 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	}
 	each.Wait()
 	unsettled := func() int {
-		c, err := store.Counts(t.Context(), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need.Get(store.Counts(t.Context(), time.Now()))(t)
 		return c.ByState[ledger.Uncertain]
 	}
 	address := freeAddress(t)
@@ -111,14 +106,8 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	s.eventually("the rest is settled", func() bool { return unsettled() == 0 })
 	again := 0
 	for id, token := range tokens {
-		rec, err := store.Read(t.Context(), ledger.Locator{ID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		events, err := store.Events(t.Context(), id, 0, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := need.Get(store.Read(t.Context(), ledger.Locator{ID: id}))(t)
+		events := need.Get(store.Events(t.Context(), id, 0, 100))(t)
 		settled := 0
 		for _, e := range events {
 			if e.To == ledger.Committed && e.From != ledger.Committed {
@@ -159,10 +148,7 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 		t.Errorf("killed when %d were left, and %d were asked about again: nothing was shown", left, again)
 	}
 	// An interrupt ends it in good order.
-	resp, err := http.Get(metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := need.Get(http.Get(metrics))(t)
 	page, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if !strings.Contains(string(page), `indoubt_operations{kind="pay",state="committed"} 1000`) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
@@ -42,7 +43,7 @@ type fault struct {
 // next command works, and damage is said of no ledger that is whole. A sample of the
 // calls; INDOUBT_FAULTS=all tries every one.
 func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
-	need(t, "strace")
+	requires(t, "strace")
 	if out, err := exec.Command("strace", "-f", "--seccomp-bpf", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("no process can be traced here: %v %s", err, out)
 	}
@@ -64,10 +65,7 @@ func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
 		if r := s.traced(log, nil, commands[command](0)...); r.Exit != 0 {
 			t.Fatalf("%s: exit %d\n%s", command, r.Exit, r.Err)
 		}
-		text, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need.Get(os.ReadFile(log))(t)
 		for call, errnos := range faultCalls {
 			for n := range strings.Count(string(text), " "+call+"(") {
 				for _, errno := range errnos {

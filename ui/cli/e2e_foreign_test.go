@@ -10,11 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // The ledger guards itself, also against a shell with no manners.
 func TestI8_E2E_TheDatabaseRefuses(t *testing.T) {
-	need(t, "sqlite3")
+	requires(t, "sqlite3")
 	s := newSite(t)
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	before := s.show(op.ID)
@@ -71,13 +73,11 @@ db.execute(
 // A pipeline in another language writes plain SQL. When it crashes between its
 // two statements, the operation shows up at once and is in doubt at its deadline.
 func TestI10_E2E_APythonWriterCrashes(t *testing.T) {
-	need(t, "python3")
+	requires(t, "python3")
 	s := newSite(t)
 	s.must(0, "init")
 	script := filepath.Join(s.dir, "writer.py")
-	if err := os.WriteFile(script, []byte(pythonWriter), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(script, []byte(pythonWriter), 0o644))
 	if out, err := exec.Command("python3", script, s.ledger, "fine").CombinedOutput(); err != nil {
 		t.Fatalf("the writer: %v\n%s", err, out)
 	}
@@ -122,7 +122,7 @@ func asNobody(cmd *exec.Cmd) {
 
 // What cannot be recorded is not sent: a ledger that cannot be written.
 func TestI1_E2E_AReadOnlyLedger(t *testing.T) {
-	need(t, "curl")
+	requires(t, "curl")
 	s := newSite(t)
 	s.must(0, "init")
 	openToAll(s.dir)
@@ -145,12 +145,10 @@ func TestI1_E2E_AReadOnlyLedger(t *testing.T) {
 
 // The same with a disk that is full.
 func TestI1_E2E_AFullDisk(t *testing.T) {
-	need(t, "curl")
+	requires(t, "curl")
 	s := newSite(t)
 	disk := filepath.Join(s.dir, "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Mkdir(disk, 0o755))
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
 		t.Skipf("mounting a small file system is not allowed here: %v", err)
 	}
@@ -162,9 +160,7 @@ func TestI1_E2E_AFullDisk(t *testing.T) {
 		t.Fatalf("while there is room: exit %d\n%s", r.Exit, r.Err)
 	}
 	filler, err := os.Create(filepath.Join(disk, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	for block := make([]byte, 4096); err == nil; _, err = filler.Write(block) {
 	}
 	filler.Close()

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/need"
 	"indoubt/reconcile/drill"
 )
 
@@ -214,8 +215,8 @@ func (a *arena) plainSQL(string) {
 // acknowledged is missing, nothing is recorded against what really happened, nothing
 // happened twice, and in the end all that can be known is.
 func TestI10_E2E_KilledInEveryRole(t *testing.T) {
-	need(t, "curl")
-	need(t, "python3")
+	requires(t, "curl")
+	requires(t, "python3")
 	var long time.Duration // without one, until every role has shown something
 	if text := os.Getenv("INDOUBT_KILLS"); text != "" {
 		var err error
@@ -229,9 +230,7 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.dir, "kills.py"), script, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	began := time.Now()
 	s.must(0, "init")
 	start := time.Since(began) // which takes long where the machine is busy

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"indoubt/ledger/need"
 )
 
 // toolCall is what an agent asks its client for.
@@ -210,9 +212,7 @@ func TestAnAgentIsToldAndActsOnce(t *testing.T) {
 					err = os.WriteFile(file, content, 0o644)
 				}
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, err)
 			server := proxied("bank", []string{box.node, filepath.Join(s.dir, "lost.mjs")})
 			pay, other := toolCall{"pay", object{"invoice": "INV-1042"}}, toolCall{"pay", object{"invoice": "INV-1043"}}
 			wants := func(what, said string, words ...string) {

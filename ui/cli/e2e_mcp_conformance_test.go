@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // suite is one revision of the official MCP conformance suite, and how the
@@ -121,14 +123,9 @@ var (
 func checks(t *testing.T, dir string, files []string) []string {
 	var all []string
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need.Get(os.ReadFile(file))(t)
 		var list []struct{ ID, Status, ErrorMessage string }
-		if err := json.Unmarshal(text, &list); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, json.Unmarshal(text, &list))
 		scenario := dated.ReplaceAllString(filepath.Base(filepath.Dir(file)), "")
 		for i, c := range list {
 			all = append(all, fmt.Sprintf("%s %03d %s %s %s", scenario, i, c.ID, c.Status, varying.ReplaceAllString(c.ErrorMessage, "…")))
@@ -146,19 +143,14 @@ func (s *site) serve(t *testing.T, ready string, argv ...string) (noise func() s
 	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log := filepath.Join(t.TempDir(), "log")
-	out, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := need.Get(os.Create(log))(t)
 	defer out.Close()
 	noise = func() string {
 		text, _ := os.ReadFile(log)
 		return string(text)
 	}
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		cmd.Wait()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // memoryPolicy is how a team that uses the memory server would write it, with
@@ -50,9 +52,7 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 			s := newMCPSite(t, "")
 			policy := strings.NewReplacer("@NODE@", box.node, "@SERVER@", box.memory()[1]).Replace(memoryPolicy)
 			write := func(text string) {
-				if err := os.WriteFile(s.policy, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				need.OK(t, os.WriteFile(s.policy, []byte(text), 0o644))
 			}
 			write(policy)
 			once, effects, preload := filepath.Join(s.dir, "once"), filepath.Join(s.dir, "effects"), filepath.Join(s.dir, "kill.mjs")
@@ -60,9 +60,7 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 			if err == nil {
 				err = os.WriteFile(preload, text, 0o644)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, err)
 			s.env = append(s.env, "KILL_ONCE="+once, "EFFECTS="+effects)
 			server := proxied("memory", append([]string{box.node, "--import", preload}, box.memory()[1:]...))
 
@@ -70,9 +68,7 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 			if out := s.drive(box, script{Command: server, Steps: []step{entity("known")}}); !strings.Contains(out[len(out)-1], `"structuredContent"`) {
 				t.Fatal(out)
 			}
-			if err := os.WriteFile(once, []byte(when), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, os.WriteFile(once, []byte(when), 0o644))
 			out := s.drive(box, script{Command: server, Steps: []step{entity("doubted")}})
 			if last := out[len(out)-1]; !strings.Contains(last, `"outcome":"unknown"`) && !strings.Contains(last, `"error"`) {
 				t.Errorf("the client was told %s", last)

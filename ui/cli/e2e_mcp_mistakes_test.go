@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // mistake is a call that an agent gets wrong, what it does about it, and the call
@@ -148,9 +150,7 @@ func TestNoMistakeOfAnAgentBlocksIt(t *testing.T) {
 			s := newMCPSite(t, anyPolicy)
 			s.T = t
 			dir := filepath.Join(s.dir, "work")
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, os.Mkdir(dir, 0o755))
 			for _, one := range mistakes(dir) {
 				if one.server == m.server && one.name == m.name {
 					m = one

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // The end-to-end tests of the MCP proxy put servers and clients around it that
@@ -162,10 +164,7 @@ func sameLines(t *testing.T, direct, behind []string) {
 
 func readLines(t *testing.T, file string) []string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile(file))(t)
 	return strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 }
 
@@ -244,9 +243,7 @@ func TestRealMCPServersAnswerTheSameBehindTheProxy(t *testing.T) {
 		}
 		for name, command := range map[string][]string{"direct": box.filesystem(root), "behind": proxied("files", box.filesystem(root))} {
 			os.RemoveAll(root)
-			if err := os.Mkdir(root, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, os.Mkdir(root, 0o755))
 			s.drive(box, script{Command: tapped(name, command), Steps: steps})
 		}
 		sameLines(t, readLines(t, filepath.Join(s.dir, "direct")), cleaned(t, readLines(t, filepath.Join(s.dir, "behind"))))

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 	"indoubt/reconcile/drill"
 )
@@ -88,10 +89,7 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		drill.Trouble{Fault: drill.CommitAndError, Rate: 0.55},
 		drill.Trouble{Fault: drill.CommitAndHang, For: 4 * time.Second, Rate: 0.6},
 	)
-	store, err := sqlite.Create(t.Context(), s.ledger, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Create(t.Context(), s.ledger, sqlite.Options{}))(t)
 	defer store.Close()
 	luck := rand.New(rand.NewPCG(4, 2))
 	over, end := context.WithCancel(t.Context())

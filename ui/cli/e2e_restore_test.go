@@ -12,16 +12,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // The page on backups, as it stands: a backup while writers write, a disaster, the
 // restore, and writers that go on. What was acknowledged before the backup is there,
 // and is not done again.
 func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
-	page, err := os.ReadFile("../../ledger/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := need.Get(os.ReadFile("../../ledger/README.md"))(t)
 	_, section, _ := strings.Cut(string(page), "\n## Backups\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
@@ -31,9 +30,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	s := newSite(t)
 	s.must(0, "init")
 	backup := filepath.Join(s.dir, "backup")
-	if err := os.Mkdir(backup, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Mkdir(backup, 0o700))
 	asThePageSays := func(block string) string {
 		t.Helper()
 		cmd := exec.Command("sh", "-ec", strings.ReplaceAll(block, "/backup/", backup+"/"))
@@ -74,9 +71,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	over.Store(true)
 	all.Wait()
 
-	if err := overwrite(s.ledger, 0, 64<<10); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, overwrite(s.ledger, 0, 64<<10))
 	if r := s.do("list"); r.Exit == 0 {
 		t.Fatalf("it is no disaster: %s", r.Out)
 	}
@@ -96,10 +91,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	if exit := write("after"); exit != 0 {
 		t.Errorf("writers do not go on: exit %d", exit)
 	}
-	text, err := os.ReadFile(ran)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile(ran))(t)
 	times := map[string]int{}
 	for _, key := range strings.Fields(string(text)) {
 		times[key]++

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/need"
 	"indoubt/reconcile/drill"
 	"indoubt/ui/cli"
 )
@@ -141,9 +142,7 @@ func newSite(t *testing.T) *site {
 	s := bareSite(t)
 	var err error
 	s.down, err = drill.StartDownstream(t.Context(), drill.DownstreamOptions{Path: filepath.Join(s.dir, "downstream.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	t.Cleanup(func() { s.down.Close() })
 	s.writePolicy(kinds)
 	s.env = append(s.env, "E2E_KEY="+ownKey)
@@ -418,7 +417,7 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-func need(t *testing.T, tool string) {
+func requires(t *testing.T, tool string) {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err != nil {
 		t.Skipf("%s is not installed", tool)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
@@ -103,9 +104,7 @@ func TestNoLedgerIsNoAllClear(t *testing.T) {
 func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 	b := newBench(t)
 	text := filepath.Join(b.dir, "notes.txt")
-	if err := os.WriteFile(text, []byte(strings.Repeat("not a database\n", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(text, []byte(strings.Repeat("not a database\n", 100)), 0o600))
 	foreign := filepath.Join(b.dir, "foreign.db")
 	execSQL(t, foreign, "CREATE TABLE t (x)")
 	for path, code := range map[string]string{text: "not_a_ledger", foreign: "foreign", b.dir: "not_a_ledger"} {
@@ -128,14 +127,9 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 
 func execSQL(t *testing.T, path, query string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
-	if _, err := db.Exec(query); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(db.Exec(query))(t)
 }
 
 func TestANewerLedgerIsLeftAlone(t *testing.T) {
@@ -157,18 +151,11 @@ func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
 	at := b.at(1)
 	b.open().Close()
 	b.store = nil
-	content, err := os.ReadFile(b.ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need.Get(os.ReadFile(b.ledger))(t)
 	b.ledger = filepath.Join(b.dir, "copy.db")
-	if err := os.WriteFile(b.ledger, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.ledger, content, 0o600))
 	if wal, err := os.ReadFile(filepath.Join(b.dir, "ledger.db-wal")); err == nil {
-		if err := os.WriteFile(b.ledger+"-wal", wal, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(b.ledger+"-wal", wal, 0o600))
 	}
 	b.want(0, "list")
 	for _, args := range [][]string{{"confirm", at}, {"confirm", at, "--dry-run"}, {"hold", "--all", "--reason", "r"}, {"reconcile"}, {"note", id(1), "--reason", "r"}} {
@@ -192,26 +179,16 @@ func TestALockedLedgerSaysSo(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	at := b.at(1)
-	db, err := sql.Open("sqlite", b.ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", b.ledger))(t)
 	defer db.Close()
-	conn, err := db.Conn(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err != nil {
-		t.Fatal(err)
-	}
+	conn := need.Get(db.Conn(context.Background()))(t)
+	need.Get(conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"))(t)
 	b.want(0, "list") // who looks does not wait
 	a := b.json(1, "confirm", at)
 	if a.Error.Code != "locked" || a.Error.Hint == "" {
 		t.Errorf("%+v", a.Error)
 	}
-	if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(conn.ExecContext(context.Background(), "ROLLBACK"))(t)
 	b.want(0, "confirm", at)
 }
 
@@ -269,9 +246,7 @@ func TestABadPolicySaysWhere(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	bad := strings.Replace(benchPolicy, "receipt: it.id", "receit: it.id", 1)
-	if err := os.WriteFile(b.policy, []byte(bad), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.policy, []byte(bad), 0o600))
 	a := b.json(1, "policy", "check")
 	if a.Error.Code != "bad_policy" || !strings.Contains(a.Error.Message, "receit") || !strings.Contains(string(a.Data), `"line":24`) {
 		t.Errorf("%+v %s", a.Error, a.Data)

@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 )
 
 // hostile has one of everything that a terminal acts on, hides or turns around,
@@ -233,10 +234,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	t.Chdir(b.dir)
 	one, other := "019808a1-0001", "019808a1-0006"
 	known := func(query string) string {
-		db, err := sql.Open("sqlite", b.ledger)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := need.Get(sql.Open("sqlite", b.ledger))(t)
 		defer db.Close()
 		return pairs(b, db, query)[0][0]
 	}
@@ -378,10 +376,7 @@ func (b *bench) onTerminal(port string, args []string) string {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -392,20 +387,13 @@ func TestI11_ACopyTellsItsHomeSafely(t *testing.T) {
 	b.doubt(1, "stripe.charge", charge)
 	b.store.Close()
 	b.store = nil
-	db, err := sql.Open("sqlite", b.ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", b.ledger))(t)
 	for _, table := range []string{"meta"} {
 		for _, g := range pairs(b, db, "SELECT name, '' FROM sqlite_master WHERE type = 'trigger' AND tbl_name = '"+table+"'") {
-			if _, err := db.Exec("DROP TRIGGER " + g[0]); err != nil {
-				t.Fatal(err)
-			}
+			need.Get(db.Exec("DROP TRIGGER " + g[0]))(t)
 		}
 	}
-	if _, err := db.Exec("UPDATE meta SET value = ? WHERE name IN ('host', 'home', 'boot', 'machine')", hostile); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(db.Exec("UPDATE meta SET value = ? WHERE name IN ('host', 'home', 'boot', 'machine')", hostile))(t)
 	db.Close()
 	for _, args := range [][]string{{"adopt", "--dry-run"}, {"doctor"}, {"list"}, {"hold", "--all", "--reason", "r"}, {"begin", "--kind", "k"}, {"init"}, {"adopt"}} {
 		for _, more := range [][]string{nil, {"--json"}} {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // till is an API that takes orders under keys. It cuts the connection of the first
@@ -75,7 +77,7 @@ func newTill(t *testing.T, repeat string) *till {
 // find the order.
 func (s *till) losesAnAnswer(t *testing.T, dir, key string) *httpProxy {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), fmt.Appendf(nil, `version: 1
+	need.OK(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), fmt.Appendf(nil, `version: 1
 downstreams:
   till: { base: %q, key: { header: Idempotency-Key, %s } }
 kinds:
@@ -95,9 +97,7 @@ kinds:
       mark: it.ref
       receipt: it.id
     send: { http: recorded, receipt: body.id }
-`, s.URL, key, strings.TrimPrefix(s.URL, "http://")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`, s.URL, key, strings.TrimPrefix(s.URL, "http://")), 0o600))
 	p := s.proxy(t, dir)
 	if status, said, _ := p.order(); status != 502 && status != 504 {
 		t.Fatalf("the first answer was not cut: %d %v\n%s", status, said, p.log())

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // httpProxy is the built program as a proxy, and what it says.
@@ -35,12 +37,8 @@ func startHTTP(t *testing.T, dir, upstream string, args ...string) *httpProxy {
 	t.Helper()
 	p := &httpProxy{t: t, done: make(chan struct{}), cmd: binary(dir, append([]string{"http", "--listen", "127.0.0.1:0", "--upstream", upstream}, args...)...)}
 	out, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
+	need.OK(t, p.cmd.Start())
 	lines := bufio.NewReader(out)
 	first, err := lines.ReadString('\n')
 	address, rest, ok := strings.Cut(strings.TrimPrefix(first, "listening on "), ", upstream "+upstream+", ledger ")
@@ -78,9 +76,7 @@ func (p *httpProxy) log() string {
 func (p *httpProxy) post(path, key, body string) (int, map[string]any, http.Header) {
 	p.t.Helper()
 	req, err := http.NewRequest("POST", p.url+path, strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	need.OK(p.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer tok-4815162342")
 	if key != "" {
@@ -182,9 +178,7 @@ func operationOf(t *testing.T, list string) string {
 func TestI10_HTTPProxyKilledInTheMiddle(t *testing.T) {
 	dir, s := place(t), newShop(t, true)
 	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\ndefaults: { deadline: 4s }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(policy, []byte("version: 1\ndefaults: { deadline: 4s }\n"), 0o600))
 	p := startHTTP(t, dir, s.URL, "--policy", policy)
 	answered := make(chan int, 1)
 	go func() {
@@ -261,12 +255,8 @@ func TestHTTPProxyFollowsThePolicy(t *testing.T) {
 	policy := filepath.Join(dir, "policy.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(policy+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(policy+".new", policy); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(policy+".new", []byte(text), 0o600))
+		need.OK(t, os.Rename(policy+".new", policy))
 	}
 	write("version: 1\n")
 	p := startHTTP(t, dir, s.URL, "--policy", policy)
@@ -292,9 +282,7 @@ func TestHTTPProxyFollowsThePolicy(t *testing.T) {
 
 func TestHTTPProxyRefusesToStart(t *testing.T) {
 	dir := place(t)
-	if err := os.WriteFile(filepath.Join(dir, "bad.yaml"), []byte("kinds: 7\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(filepath.Join(dir, "bad.yaml"), []byte("kinds: 7\n"), 0o600))
 	for line, want := range map[string]struct {
 		exit int
 		said string

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // One outage on the command line: its account, what people do with it, and again
@@ -21,9 +22,7 @@ func TestIncident(t *testing.T) {
 	incidents := func() (all []incidentJSON) {
 		t.Helper()
 		var data struct{ Incidents []incidentJSON }
-		if err := json.Unmarshal(b.json(0, "incident", "list").Data, &data); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, json.Unmarshal(b.json(0, "incident", "list").Data, &data))
 		return data.Incidents
 	}
 	all := incidents()
@@ -60,9 +59,7 @@ func TestIncident(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
-	if _, err := b.open().Expire(t.Context(), 10); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(b.open().Expire(t.Context(), 10))(t)
 	golden(t, "incident_show.txt", steady([]byte(b.want(0, "incident", "show", in))))
 	if a := b.json(0, "incident", "close", in, "--reason", "over"); a.Effect != "updated" || incidents()[0].Phase != ledger.PhaseClosed {
 		t.Errorf("%+v, %+v", a, incidents())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/policy"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
@@ -41,9 +42,7 @@ func TestSearchStopsWithWhatItFound(t *testing.T) {
 		}
 	}}
 	f, err := ledger.ParseFilter("word")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	var out, errOut bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errOut)
 	rows, next, stopped, err := listCommand{a}.pages(ctx, s, []ledger.Tab{ledger.TabAll}, f, listOptions{limit: 5})
@@ -82,10 +81,7 @@ func TestTheListMarksWhatIsNew(t *testing.T) {
 		return ticket.Ticket{Row: ledger.Row{ID: id, Kind: "pay", State: ledger.Committed, CreatedAt: now.Add(-ago)}, Now: now, Zone: time.UTC}
 	}
 	for text, want := range map[string][]string{"since:30m": {"NEW", "•", "–"}, "": {"STATE", "committed", "committed"}} {
-		f, err := ledger.ParseFilter(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := need.Get(ledger.ParseFilter(text))(t)
 		var out bytes.Buffer
 		writeTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0)
 		for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {

@@ -19,6 +19,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"indoubt/ledger/need"
 	"indoubt/ledger/record/mcpproxy/identity"
 )
 
@@ -111,7 +112,7 @@ func (a *agent) leave() int {
 
 // TestMCPHoldsWhatIsInDoubt: a server that only echoes never answers.
 func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
-	need(t, "cat")
+	requires(t, "cat")
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 2s }\n")
 	a := s.agent("--source", "agent@7", "--", "cat")
@@ -141,7 +142,7 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 // TestI10_AClientThatIsGoneLosesNothing: a closed standard output does not end the
 // proxy while a call is under way, nor does a closed standard error.
 func TestI10_AClientThatIsGoneLosesNothing(t *testing.T) {
-	need(t, "sh")
+	requires(t, "sh")
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.s.put: { access: write }\n")
 	const server = `while read -r line; do
@@ -150,33 +151,18 @@ func TestI10_AClientThatIsGoneLosesNothing(t *testing.T) {
 done`
 	cmd := exec.Command(program, "mcp", "--server", "s", "--", "sh", "-c", server)
 	cmd.Env, cmd.Dir = s.env, s.dir
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	errOut, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := need.Get(cmd.StdinPipe())(t)
+	out := need.Get(cmd.StdoutPipe())(t)
+	errOut := need.Get(cmd.StderrPipe())(t)
+	need.OK(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put","arguments":{}}}`)
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	in.Close()
 	out.Close()
 	errOut.Close()
 	time.Sleep(200 * time.Millisecond) // a few more lines find nobody
-	if err := os.WriteFile(s.dir+"/go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(s.dir+"/go", nil, 0o600))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
@@ -186,37 +172,24 @@ done`
 // TestI11_NoSecretIsInTheScope: not even as a digest on which somebody who has the
 // ledger could try passwords. Servers with different ones are kept apart.
 func TestI11_NoSecretIsInTheScope(t *testing.T) {
-	need(t, "cat")
+	requires(t, "cat")
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.sh.say: { access: write, deadline: 100ms }\n")
-	dir, err := filepath.EvalSymlinks(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := need.Get(filepath.EvalSymlinks(s.dir))(t)
 	scopes := map[string]bool{}
 	for _, password := range []string{"hunter2", "hunter3", "hunter2"} {
 		argv := []string{"sh", "-c", "exec cat", "--password=" + password}
 		a := s.agent(append([]string{"--"}, argv...)...)
 		a.call(1, "say")
 		a.leave()
-		db, err := sql.Open("sqlite", s.ledger)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows, err := db.Query("SELECT scope FROM operations")
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := need.Get(sql.Open("sqlite", s.ledger))(t)
+		rows := need.Get(db.Query("SELECT scope FROM operations"))(t)
 		for rows.Next() {
 			var scope string
-			if err := rows.Scan(&scope); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, rows.Scan(&scope))
 			scopes[scope] = true
 		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, rows.Err())
 		db.Close()
 		if plain := identity.CommandScope(argv, dir); scopes[plain] {
 			t.Errorf("anybody can try passwords on %s", plain)
@@ -230,7 +203,7 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 // TestI4_AServersNameIsItsIdentity: where a name or a scope is given, a call in doubt
 // is known however the server is started; another scope is another server.
 func TestI4_AServersNameIsItsIdentity(t *testing.T) {
-	need(t, "cat")
+	requires(t, "cat")
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 2s }\n  mcp.cat.say: { access: write, deadline: 2s }\n")
 	first := map[string]string{}

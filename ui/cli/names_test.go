@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Ids are what their writer wrote: every command finds one with capitals, a short
@@ -31,10 +32,7 @@ func TestIdsAsTheyWereWritten(t *testing.T) {
 			}
 		}
 		version := func() int64 {
-			rec, err := b.open().Read(context.Background(), ledger.Locator{ID: id})
-			if err != nil {
-				t.Fatal(err)
-			}
+			rec := need.Get(b.open().Read(context.Background(), ledger.Locator{ID: id}))(t)
 			return rec.Operation.Version
 		}
 		at := func() string { return fmt.Sprintf("%s@%d", id, version()) }
@@ -68,10 +66,7 @@ func TestReservedNames(t *testing.T) {
 		b.want(2, "confirm", b.at(1))
 		b.env["INDOUBT_ACTOR"] = ""
 		b.want(0, "begin", "--kind", "k", "--key", "k", "--source", name)
-		page, err := b.open().Events(context.Background(), "", 0, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := need.Get(b.open().Events(context.Background(), "", 0, 100))(t)
 		for _, e := range page {
 			if ledger.ReservedActor(e.Actor.Name) {
 				t.Errorf("%s is in the history: %+v", name, e)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // scene is a ledger with one operation in each situation worth a look.
@@ -73,9 +74,7 @@ func TestOperationJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := b.json(0, "show", id(n))
 			var whole map[string]json.RawMessage
-			if err := json.Unmarshal(a.Data, &whole); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, json.Unmarshal(a.Data, &whole))
 			for _, history := range []string{"attempts", "reads", "grants", "events"} {
 				var list []any
 				if err := json.Unmarshal(whole[history], &list); err != nil || list == nil {
@@ -106,9 +105,7 @@ func TestListJSON(t *testing.T) {
 	list := func(args ...string) page {
 		t.Helper()
 		var p page
-		if err := json.Unmarshal(b.json(0, append([]string{"list"}, args...)...).Data, &p); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, json.Unmarshal(b.json(0, append([]string{"list"}, args...)...).Data, &p))
 		return p
 	}
 	all := list()

@@ -12,15 +12,13 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // lookingPage is the page of the console, the filters and the JSON.
 func lookingPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile("../README.md"))(t)
 	return string(text)
 }
 
@@ -156,10 +154,7 @@ func TestThePageNamesEveryFilter(t *testing.T) {
 
 // The page names every key that the console's help names.
 func TestThePageNamesEveryKey(t *testing.T) {
-	help, err := os.ReadFile("../console/testdata/help_160x48.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	help := need.Get(os.ReadFile("../console/testdata/help_160x48.txt"))(t)
 	_, section, _ := strings.Cut(lookingPage(t), "\n## Keys\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	keys := regexp.MustCompile(`(?m)^   (\S{1,3}(?: \S{1,2})?|space) {2,}\S`).FindAllStringSubmatch(string(help), -1)

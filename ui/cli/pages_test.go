@@ -13,15 +13,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // blocksOn are the blocks of a page in a language.
 func blocksOn(t *testing.T, page, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../..", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile(filepath.Join("../..", page)))(t)
 	var out []string
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(string(text), -1) {
 		out = append(out, m[1])

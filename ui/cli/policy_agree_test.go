@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger/need"
 	"indoubt/policy"
 )
 
@@ -86,9 +87,7 @@ func TestTryingAPolicySaysWhatTheEngineSays(t *testing.T) {
 	for i, c := range cases {
 		b.doubt(i+1, "order", fmt.Sprintf(`{"case":%d,"amount":1}`, i))
 		var tried struct{ Verdict, Problem string }
-		if err := json.Unmarshal(b.json(0, "policy", "try", "order", "--op", id(i+1)).Data, &tried); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, json.Unmarshal(b.json(0, "policy", "try", "order", "--op", id(i+1)).Data, &tried))
 		b.run("reconcile", id(i+1))
 		reads := b.rec(i + 1).Reads
 		if len(reads) != 1 {

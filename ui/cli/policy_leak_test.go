@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 func TestI11_PolicyTryShowsNoSecretThatIsRepeated(t *testing.T) {
@@ -26,9 +28,7 @@ kinds:
       mark: "[it.id, body.asked]"
       receipt: it.id
 `
-	if err := os.WriteFile(b.policy, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.policy, []byte(text), 0o600))
 	for _, args := range [][]string{{"policy", "try", "echo", "--input", "{}"}, {"policy", "try", "echo", "--input", "{}", "--json"}} {
 		if out := b.want(0, args...); strings.Contains(out, "hush") || !strings.Contains(out, "[redacted]") {
 			t.Errorf("%s", out)

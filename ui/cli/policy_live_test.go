@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // syncBuffer takes what a program that runs on writes.
@@ -75,9 +77,7 @@ func TestTheLastGoodPolicyStays(t *testing.T) {
 	live := a.watchPolicy(ctx, nil)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 	}
 	write := func(path, text string) { t.Helper(); must(os.WriteFile(path, []byte(text), 0o600)) }
 	until := func(what, currency, problem string) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger/need"
 	"indoubt/policy/recipes"
 )
 
@@ -86,14 +87,9 @@ func TestPolicyTryAnAnswerToTheWrite(t *testing.T) {
 func TestPolicyTryADatabase(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.dir, "books.db")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
-	if _, err := db.Exec(`CREATE TABLE charges (id TEXT, token TEXT, amount INTEGER); INSERT INTO charges VALUES ('c1', 'tok''1', 4200), ('c2', 'x', 1)`); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(db.Exec(`CREATE TABLE charges (id TEXT, token TEXT, amount INTEGER); INSERT INTO charges VALUES ('c1', 'tok''1', 4200), ('c2', 'x', 1)`))(t)
 	b.policy = b.file("sql.yaml", `version: 1
 downstreams: { books: { sql: { sqlite: "`+path+`" } } }
 kinds:

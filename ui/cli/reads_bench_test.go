@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
@@ -64,9 +65,7 @@ func BenchmarkReconcile(b *testing.B) {
 	for range b.N {
 		b.StopTimer()
 		dir := b.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), fmt.Appendf(nil, readsPolicy, side.URL), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		need.OK(b, os.WriteFile(filepath.Join(dir, "policy.yaml"), fmt.Appendf(nil, readsPolicy, side.URL), 0o600))
 		inDoubt(b, filepath.Join(dir, "ledger.db"), n)
 		cmd := binary(dir, "--ledger", "ledger.db", "--policy", "policy.yaml", "reconcile", "--json")
 		cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
@@ -96,10 +95,7 @@ func BenchmarkReconcile(b *testing.B) {
 
 // inDoubt makes a ledger with n operations in doubt.
 func inDoubt(b *testing.B, path string, n int) {
-	s, err := sqlite.Create(context.Background(), path, sqlite.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := need.Get(sqlite.Create(context.Background(), path, sqlite.Options{}))(b)
 	defer s.Close()
 	var wg sync.WaitGroup
 	room := make(chan struct{}, 16*runtime.GOMAXPROCS(0))

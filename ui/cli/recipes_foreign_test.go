@@ -21,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/policy/recipes"
 )
 
@@ -416,14 +417,9 @@ func TestI2_NoForeignRowSettlesByTheRecipe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			path := filepath.Join(b.dir, "books.db")
-			db, err := sql.Open("sqlite", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := need.Get(sql.Open("sqlite", path))(t)
 			defer db.Close()
-			if _, err := db.Exec(`CREATE TABLE entries (id INTEGER, token TEXT COLLATE NOCASE, account TEXT, amount REAL); INSERT INTO entries VALUES ` + c.rows); err != nil {
-				t.Fatal(err)
-			}
+			need.Get(db.Exec(`CREATE TABLE entries (id INTEGER, token TEXT COLLATE NOCASE, account TEXT, amount REAL); INSERT INTO entries VALUES ` + c.rows))(t)
 			b.recipe("sql", `postgres: "${env.BOOKS_DSN}"`, `sqlite: "`+path+`"`)
 			b.doubt(1, "books.entry", input)
 			b.now = b.now.Add(time.Hour)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/policy/recipes"
 )
 
@@ -224,9 +225,7 @@ func TestRecipeGitPush(t *testing.T) {
 	if out, err := exec.Command("git", "init", "-q", "--bare", bare).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if err := os.Mkdir(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Mkdir(work, 0o755))
 	git("init", "-q")
 	git("commit", "-q", "--allow-empty", "-m", "one")
 	one := git("rev-parse", "HEAD")
@@ -363,16 +362,12 @@ func TestRecipeSMTP(t *testing.T) {
 	// The second mail was cut off behind its header, which is in the log already.
 	text := lines("4XyZ1", 1, true) + lines("4XyZ2", 2, false) + "Jan  2 03:04:06 mx postfix/smtpd[811]: lost connection after DATA (512 bytes) from app[10.0.0.7]\n" +
 		lines("4XyZ4", 4, true) + lines("4XyZ5", 4, true)
-	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(log, []byte(text), 0o600))
 	b.wantVerdict("taken", 1, ledger.Landed, "4XyZ1")
 	b.wantVerdict("cut off behind its header", 2, ledger.Inconclusive, "")
 	b.wantVerdict("another one's sender names it", 3, ledger.Inconclusive, "")
 	b.wantVerdict("taken twice", 4, ledger.Duplicated, "4XyZ5")
-	if err := os.Remove(log); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Remove(log))
 	b.doubt(5, "smtp.send", `{"to":"a@example.com","subject":"Your invoice"}`)
 	b.wantVerdict("no log", 5, ledger.Inconclusive, "exit code 2")
 }
@@ -392,17 +387,13 @@ case "$1 $2" in
 *) exit 1 ;;
 esac
 `)
-	if err := os.Mkdir(jobs, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Mkdir(jobs, 0o755))
 	input := func(more string) string {
 		return `{"metadata":{"generateName":"nightly-","namespace":"batch"}` + more + `}`
 	}
 	b.known(1, "kubectl.job", input(""), "batch/nightly-1")
 	job := `{"kind":"List","items":[{"metadata":{"name":"nightly-1","namespace":"batch","labels":{"indoubt":"` + b.token(1) + `"}}}]}`
-	if err := os.WriteFile(filepath.Join(jobs, b.token(1)), []byte(job), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(filepath.Join(jobs, b.token(1)), []byte(job), 0o600))
 	b.doubt(2, "kubectl.job", input(""))
 	b.doubt(3, "kubectl.job", input(`,"spec":{"ttlSecondsAfterFinished":60}`))
 	b.doubt(4, "kubectl.image", `{"namespace":"shop","deployment":"web","container":"app","image":"web:4.18"}`)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/ledger/record/roundtrip"
@@ -45,10 +46,7 @@ type arrival struct {
 }
 
 func newProvider(t *testing.T) *provider {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &provider{t: t, l: l, next: "ok"}
 	t.Cleanup(func() { l.Close() })
 	go func() {
@@ -223,10 +221,7 @@ func TestI2_KindsBehindTheProxyAreCheckedAndSentAgain(t *testing.T) {
 		texts[name] = r.Text
 	}
 	for name, text := range texts {
-		p, err := policy.Parse(name+".yaml", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := need.Get(policy.Parse(name+".yaml", text))(t)
 		for _, kind := range p.Kinds() {
 			if len(p.Kind(kind).Match) > 0 && !tried[name+"/"+kind] {
 				t.Errorf("%s of %q is not driven through the proxy", kind, name)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // TestI3_ConcurrentDeliveries of one event, each in a process of its own: one of
@@ -18,9 +20,7 @@ func TestI3_ConcurrentDeliveries(t *testing.T) {
 	started := make([]*exec.Cmd, deliveries)
 	for i := range started {
 		started[i] = binary(dir, "begin", "--kind", "webhook", "--key", "evt_1", "--once")
-		if err := started[i].Start(); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, started[i].Start())
 	}
 	exits := map[int]int{}
 	for _, cmd := range started {
@@ -40,14 +40,12 @@ func TestI3_ConcurrentDeliveries(t *testing.T) {
 func TestRunRetriesByThePolicy(t *testing.T) {
 	dir := place(t)
 	file := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(file, []byte(`version: 1
+	need.OK(t, os.WriteFile(file, []byte(`version: 1
 kinds:
   upload:
     refused: exit == 75
     retry: { max: 2, backoff: 1ms..5ms }
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`), 0o600))
 	run := func(key string, more ...string) (exit int, stdout, stderr string) {
 		t.Helper()
 		args := append([]string{"--policy", file, "run", "--kind", "upload", "--key", key}, more...)

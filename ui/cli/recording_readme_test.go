@@ -17,15 +17,14 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // recordingPage is the page that tells which line to change.
 func recordingPage(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("../../ledger/record/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need.Get(os.ReadFile("../../ledger/record/README.md"))(t)
 	return string(b)
 }
 
@@ -54,9 +53,7 @@ type page struct {
 func newPage(t *testing.T) *page {
 	t.Helper()
 	p := &page{T: t, dir: place(t), posts: map[string]int{}}
-	if err := os.Symlink(program, filepath.Join(p.dir, "indoubt")); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Symlink(program, filepath.Join(p.dir, "indoubt")))
 	return p
 }
 
@@ -182,9 +179,7 @@ func TestPageConfiguresMCP(t *testing.T) {
 			Args    []string
 		} `json:"mcpServers"`
 	}
-	if err := json.Unmarshal([]byte(snippets(t, "json")[0]), &config); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, json.Unmarshal([]byte(snippets(t, "json")[0]), &config))
 	if len(config.MCPServers) != 2 {
 		t.Errorf("%+v", config)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // begunRead is what the tests look at of begin, settle and run.
@@ -45,10 +46,7 @@ func TestBeginAndSettle(t *testing.T) {
 	if a.Effect != effectCreated || first.Attempt == nil || first.Key != "k1" || !strings.HasPrefix(first.Token, "indoubt-") || first.Title != "charge cus_9 420 usd" {
 		t.Fatalf("%s %+v", a.Effect, first)
 	}
-	rec, err := b.open().Read(t.Context(), ledger.Locator{ID: first.ID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := need.Get(b.open().Read(t.Context(), ledger.Locator{ID: first.ID}))(t)
 	if o := rec.Operation; o.Source.Pipeline != "billing" || o.Source.Run != "7" || !o.TokenSent || rec.Pricing.Miss.Value != 420 || !rec.Attempts[0].KeyWorks {
 		t.Errorf("%+v, priced %+v, %+v", o.Source, rec.Pricing, rec.Attempts[0])
 	}
@@ -111,9 +109,7 @@ func TestSettleIsRepeatable(t *testing.T) {
 func TestBeginReadsItsInput(t *testing.T) {
 	b := newBench(t)
 	file := filepath.Join(b.dir, "input.json")
-	if err := os.WriteFile(file, []byte(" {\"a\":1}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(file, []byte(" {\"a\":1}\n"), 0o600))
 	from := b.json(0, "begin", "--kind", "post", "--input", "@"+file).begun(t)
 	b.typed = `{"a": 1}`
 	if a := b.json(7, "begin", "--kind", "post", "--input", "-"); a.begun(t).ID != from.ID {
@@ -174,9 +170,7 @@ func TestBeginDeduplicatesEvents(t *testing.T) {
 // TestI11_ABrokenPolicyRecordsNothing: it may name what must not be stored.
 func TestI11_ABrokenPolicyRecordsNothing(t *testing.T) {
 	b := newBench(t)
-	if err := os.WriteFile(b.policy, []byte("kinds: ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.policy, []byte("kinds: ["), 0o600))
 	b.want(1, "begin", "--kind", "post", "--input", "{}")
 	b.want(101, "run", "--kind", "post", "--", "true")
 	if exists(b.ledger) {
@@ -268,14 +262,10 @@ func TestRunGivesItsResultAsJSON(t *testing.T) {
 	status := func(want int, args ...string) answer {
 		t.Helper()
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		defer r.Close()
 		fd, err := syscall.Dup(int(w.Fd())) // run closes its descriptor itself
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		w.Close()
 		exit, _, stderr := b.run(append([]string{"run", "--status-fd", strconv.Itoa(fd), "--kind", "post"}, args...)...)
 		if exit != want {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // outage is a ledger with an incident of six, an operation that is not in it, and what
@@ -33,9 +34,7 @@ func TestLogOfAnIncident(t *testing.T) {
 	b.want(0, "note", id(2), "--reason", "asked them")
 	b.want(0, "note", id(9), "--reason", "another matter")
 	var data struct{ Events []eventJSON }
-	if err := json.Unmarshal(b.json(0, "log", "--incident", in[:6]).Data, &data); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, json.Unmarshal(b.json(0, "log", "--incident", in[:6]).Data, &data))
 	verbs := map[string]int{}
 	for _, e := range data.Events {
 		if e.Operation != nil && *e.Operation == id(9) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // shop is a downstream that remembers what it was asked to do.
@@ -127,9 +128,7 @@ func newShopBench(t *testing.T) (*bench, *shop) {
 	s := newShop(t)
 	b := newBench(t)
 	b.now = time.Now().UTC().Truncate(time.Millisecond).Add(-time.Minute)
-	if err := os.WriteFile(b.policy, []byte(strings.ReplaceAll(shopPolicy, "BASE", s.URL)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.policy, []byte(strings.ReplaceAll(shopPolicy, "BASE", s.URL)), 0o600))
 	return b, s
 }
 
@@ -307,14 +306,9 @@ func TestI7_ARetryIsBoundToADigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	digest := plan.Operations[0].Plan.Digest
-	policy, err := os.ReadFile(b.policy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := need.Get(os.ReadFile(b.policy))(t)
 	other := strings.ReplaceAll(string(policy), "post: /charges", "post: /refunds")
-	if err := os.WriteFile(b.policy, []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.policy, []byte(other), 0o600))
 	if a := b.json(4, "retry", b.at(1), "--request-digest", digest); a.Error.Code != "request_changed" || !strings.Contains(a.Error.Message, "+ POST "+s.URL+"/refunds") {
 		t.Errorf("%+v", a.Error)
 	}
@@ -322,9 +316,7 @@ func TestI7_ARetryIsBoundToADigest(t *testing.T) {
 	if _, sends := s.effects(); sends != 0 {
 		t.Fatal("it was sent")
 	}
-	if err := os.WriteFile(b.policy, policy, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(b.policy, policy, 0o600))
 	b.json(0, "retry", b.at(1), "--request-digest", digest)
 	if _, sends := s.effects(); sends != 1 {
 		t.Error("it was not sent")

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // initOf is what one package did before main, as the runtime traces it.
@@ -59,10 +61,7 @@ func TestNoPackageIsBusyBeforeMain(t *testing.T) {
 // method by its name: a template, or reflection. Then the program is a fifth larger,
 // and every start is slower.
 func TestUnusedMethodsAreNotLinked(t *testing.T) {
-	linked, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	linked := need.Get(os.ReadFile(program))(t)
 	if !bytes.Contains(linked, []byte("cobra.(*Command).ExecuteContext\x00")) {
 		t.Fatal("the program does not name its methods")
 	}
@@ -87,9 +86,7 @@ func BenchmarkStart(b *testing.B) {
 				best[name] = did.ms
 			}
 			b.StartTimer()
-			if err := binary(dir, "--version").Run(); err != nil {
-				b.Fatal(err)
-			}
+			need.OK(b, binary(dir, "--version").Run())
 		}
 		slowest := ""
 		for name, ms := range best {

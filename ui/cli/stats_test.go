@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -26,26 +27,18 @@ import (
 func someDoubts(t *testing.T) (path string, s *sqlite.Store) {
 	t.Helper()
 	path = t.TempDir() + "/ledger.db"
-	s, err := sqlite.Create(context.Background(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = need.Get(sqlite.Create(context.Background(), path, sqlite.Options{}))(t)
 	t.Cleanup(func() { s.Close() })
 	for i, kind := range []string{"pay", "a\"b\\c\nd", "pay"} {
-		b, err := ledger.Begin(context.Background(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		b := need.Get(ledger.Begin(context.Background(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 			Kind: kind, Key: fmt.Sprint("k", i), Token: ledger.NewToken(), Input: []byte(`{}`), TokenSent: true, Deadline: time.Minute,
-			Actor: ledger.Actor{Name: "billing", Machine: true}})
-		if err != nil {
-			t.Fatal(err)
-		}
+			Actor: ledger.Actor{Name: "billing", Machine: true}}))(t)
 		outcome := ledger.OutcomeUncertain
 		if i == 2 {
 			outcome = ledger.OutcomeCommitted
 		}
-		if _, err := ledger.Settle(context.Background(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: outcome,
-			ErrorClass: ledger.ClassTimeout, Actor: ledger.Actor{Name: "billing", Machine: true}}); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(ledger.Settle(context.Background(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: outcome,
+			ErrorClass: ledger.ClassTimeout, Actor: ledger.Actor{Name: "billing", Machine: true}}))(t)
 	}
 	return path, s
 }
@@ -110,10 +103,8 @@ func TestStatsCountSends(t *testing.T) {
 	for n := 2; n <= 3; n++ {
 		attempt := strings.Replace(id(n), "-00", "-bb", 1)
 		o := b.rec(n).Operation
-		if _, err := ledger.Allow(t.Context(), b.open(), ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: id(n), Version: o.Version, AttemptID: attempt,
-			Basis: ledger.BasisRiskAccepted, MaxAttempts: 3, ExpiresAt: b.now.Add(time.Hour), Sender: "command", Deadline: time.Minute, Reason: "they are down", Actor: ledger.Actor{Name: "maya", Terminal: true}}); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(ledger.Allow(t.Context(), b.open(), ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: id(n), Version: o.Version, AttemptID: attempt,
+			Basis: ledger.BasisRiskAccepted, MaxAttempts: 3, ExpiresAt: b.now.Add(time.Hour), Sender: "command", Deadline: time.Minute, Reason: "they are down", Actor: ledger.Actor{Name: "maya", Terminal: true}}))(t)
 		if n == 3 {
 			b.settle(n, ledger.SettleRequest{AttemptID: attempt, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout})
 		}
@@ -189,13 +180,9 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	if err != nil || !strings.HasPrefix(shown, "http://127.0.0.1:") || errOut.Len() > 0 {
 		t.Fatalf("%s %v %s", shown, err, errOut.String())
 	}
-	if _, err := engine.Once(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(engine.Once(ctx, nil))(t)
 	resp, err := http.Get(shown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
 	got := parseMetrics(t, string(body))
@@ -213,9 +200,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		}
 	}
 	readme, err := os.ReadFile("../../reconcile/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	told := map[string]bool{}
 	for _, name := range regexp.MustCompile(`indoubt_[a-z_]+`).FindAllString(string(readme), -1) {
 		told[name] = true

@@ -13,6 +13,7 @@ import (
 var arrows = map[string]string{
 	"ledger":            "",
 	"ledger/lazyregexp": "",
+	"ledger/need":       "",
 	"ledger/boot":       "",
 	"ledger/redact":     "ledger/wire/curl",
 	"ledger/wire…":      "ledger ledger/boot ledger/wire…",

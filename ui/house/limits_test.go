@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // What one reader can hold in mind. A file, a type or a function that outgrows
@@ -32,7 +34,7 @@ var records = []string{
 
 func TestNothingOutgrowsItsReader(t *testing.T) {
 	src := survey{methods: map[string]int{}, seen: map[string]bool{}}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	need.OK(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -47,10 +49,7 @@ func TestNothingOutgrowsItsReader(t *testing.T) {
 			return err
 		}
 		return src.file(filepath.ToSlash(name), path, nil)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for _, offender := range src.offenders() {
 		t.Error(offender)
 	}
@@ -97,9 +96,7 @@ func TestLimitsRefuseMore(t *testing.T) {
 			if c.most == 0 {
 				n = maxBody * 2 // bounded in the program only
 			}
-			if err := src.file("p/"+c.file, c.file, c.source(n)); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, src.file("p/"+c.file, c.file, c.source(n)))
 			if found := src.offenders(); len(found) != more && c.most != 0 || c.most == 0 && len(found) != 0 {
 				t.Errorf("%s: %d of at most %d are refused: %q", c.name, n, c.most, found)
 			}

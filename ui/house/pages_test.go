@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // root is the directory of the module, seen from here.
@@ -19,7 +21,7 @@ const root = "../.."
 // source calls visit for every file of the repository that a person writes.
 func source(t *testing.T, visit func(name string)) {
 	t.Helper()
-	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+	need.OK(t, fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -29,19 +31,13 @@ func source(t *testing.T, visit func(name string)) {
 			visit(name)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // text is a file of the repository.
 func text(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need.Get(os.ReadFile(filepath.Join(root, name)))(t)
 	return string(b)
 }
 
@@ -58,10 +54,7 @@ func TestTheArchitectureNamesWhatExists(t *testing.T) {
 		if !strings.HasSuffix(name, "_test.go") {
 			return
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := need.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution))(t)
 		for _, decl := range parsed.Decls {
 			if f, is := decl.(*ast.FuncDecl); is {
 				tests[f.Name.Name] = true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/policy"
 	"indoubt/ui/safe"
 )
@@ -92,19 +93,13 @@ func TestARowAloneClaimsNothing(t *testing.T) {
 // chances make one.
 func TestThePrintedArithmeticMultiplies(t *testing.T) {
 	number := func(text string) float64 {
-		v, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := need.Get(strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64))(t)
 		return v
 	}
 	product := regexp.MustCompile(`(\S+) × (\S+) = (\S+)`)
 	for landed := range 40 {
 		past := policy.History([]ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: landed, Missed: 19}})
-		p, err := policy.Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { cost: { duplicate: 24000, miss: 1234.56 } }\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := need.Get(policy.Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { cost: { duplicate: 24000, miss: 1234.56 } }\n")))(t)
 		o := operation(func(r *ledger.Record) { r.Operation.ErrorClass = ledger.ClassTimeout })
 		o = From(*o.Record, ByPolicy(func() *policy.Policy { return p.WithHistory(past) }), at, time.UTC)
 		text, sum := o.Price(whole).String(), 0.0

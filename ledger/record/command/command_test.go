@@ -24,6 +24,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
@@ -53,30 +54,21 @@ func oneRule(rule record.KindRule) record.Rules {
 // real is a recorder over a ledger in a file.
 func real(t *testing.T, rule record.KindRule) (*record.Recorder, *sqlite.Store) {
 	t.Helper()
-	store, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	return record.New(store, oneRule(rule), record.Options{}), store
 }
 
 func begin(t *testing.T, r *record.Recorder, w record.Request) ledger.BeginResult {
 	t.Helper()
-	res, err := r.Begin(t.Context(), w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := need.Get(r.Begin(t.Context(), w))(t)
 	return res
 }
 
 // guardArgv is this binary in the guard's role.
 func guardArgv(t *testing.T) []string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need.Get(os.Executable())(t)
 	return []string{"/usr/bin/env", "INDOUBT_TEST_ROLE=guard", self}
 }
 
@@ -97,10 +89,7 @@ func runOver(t *testing.T, r *record.Recorder, req Request) ran {
 	}
 	req.Stdout, req.Stderr = &out, &errOut
 	req.Note = func(line string) { notes.WriteString(line + "\n") }
-	res, err := Run(t.Context(), r, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := need.Get(Run(t.Context(), r, req))(t)
 	return ran{res, out.String(), errOut.String(), notes.String()}
 }
 
@@ -341,14 +330,8 @@ func TestTimeoutEndsTheGroup(t *testing.T) {
 // gone fails unless the process whose id is in the file has ended.
 func gone(t *testing.T, file string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile(file))(t)
+	pid := need.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 	for range 200 {
 		if !alive(pid) {
 			return
@@ -522,10 +505,7 @@ func TestRunOfCurl(t *testing.T) {
 			fmt.Fprint(w, `{"id":"p1"}`)
 		}
 	})}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go server.Serve(listener)
 	defer server.Close()
 	url := "http://" + listener.Addr().String()
@@ -550,9 +530,7 @@ func TestRunOfCurl(t *testing.T) {
 	if again := run("", "k1", url); again.ExitCode != 106 || again.Ran {
 		t.Errorf("in doubt: exit %d, ran %v", again.ExitCode, again.Ran)
 	}
-	if _, err := r.Settle(t.Context(), ledger.SettleRequest{AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "p1", Result: json.RawMessage(`{"id":"p1"}`)}); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(r.Settle(t.Context(), ledger.SettleRequest{AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "p1", Result: json.RawMessage(`{"id":"p1"}`)}))(t)
 	if again := run("", "k1", url); again.ExitCode != 0 || again.Ran || string(again.Stored) != `{"id":"p1"}` || effects.Load() != 1 {
 		t.Errorf("committed: exit %d, ran %v, %q, %d effects", again.ExitCode, again.Ran, again.Stored, effects.Load())
 	}

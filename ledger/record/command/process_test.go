@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/sqlite"
 	"indoubt/ledger/wire/procgroup"
@@ -112,10 +113,7 @@ type role struct {
 
 func (p role) command(t *testing.T, argv ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need.Get(os.Executable())(t)
 	cmd := exec.Command(self, argv...)
 	cmd.Env = append(os.Environ(), "INDOUBT_TEST_ROLE="+p.name, "T_LEDGER="+p.ledger, "T_KEY="+p.key, "T_DEADLINE="+p.deadline)
 	if p.guard {
@@ -126,10 +124,7 @@ func (p role) command(t *testing.T, argv ...string) *exec.Cmd {
 
 func openLedger(t *testing.T, path string) *sqlite.Store {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Open(t.Context(), path, sqlite.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	return store
 }
@@ -191,27 +186,19 @@ func TestI3_SixteenProcessesOneKey(t *testing.T) {
 // just given it up, one begins the new operation.
 func TestI3_RaceAtExpiry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	store, err := sqlite.Create(t.Context(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Create(t.Context(), path, sqlite.Options{}))(t)
 	defer store.Close()
 	r := record.New(store, oneRule(record.KindRule{TTL: time.Millisecond}), record.Options{})
 	for round := range 3 {
 		key := fmt.Sprint("k", round)
 		old := begin(t, r, record.Request{Kind: "post", Key: key, Input: json.RawMessage(`{"n":1}`)})
-		applied, err := r.Settle(t.Context(), ledger.SettleRequest{AttemptID: old.Attempt.ID, Outcome: ledger.OutcomeCommitted})
-		if err != nil {
-			t.Fatal(err)
-		}
+		applied := need.Get(r.Settle(t.Context(), ledger.SettleRequest{AttemptID: old.Attempt.ID, Outcome: ledger.OutcomeCommitted}))(t)
 		settled := applied.After.SettledAt
 		until(t, "it expires", func() bool { return time.Now().After(settled.Add(5 * time.Millisecond)) })
 		commands := make([]*exec.Cmd, 6)
 		for i := range commands {
 			commands[i] = role{name: "begin", ledger: path, key: key}.command(t)
-			if err := commands[i].Start(); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, commands[i].Start())
 		}
 		exits := map[int]int{}
 		for _, cmd := range commands {
@@ -231,21 +218,15 @@ func TestI10_KilledRunner(t *testing.T) {
 	p := role{name: "run", ledger: path, key: "k", deadline: "1500ms", guard: true}
 	// The grandchild would go on acting; the parent-death signal does not reach it.
 	cmd := p.command(t, "/bin/sh", "-c", `sh -c 'while :; do echo x >> "$1"; sleep 0.05; done' x "$1" & echo $! > "$2.tmp"; mv "$2.tmp" "$2"; wait`, "x", effects, pid)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	until(t, "the command acts", func() bool { _, err := os.Stat(pid); return err == nil && lines(effects) > 0 })
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	gone(t, pid)
 	acted := lines(effects)
 	store := openLedger(t, path)
 	rec, err := store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	until(t, "the deadline", func() bool { return time.Now().After(rec.Operation.DeadlineAt.Add(20 * time.Millisecond)) })
 	out, err := p.command(t, "/bin/sh", "-c", `echo again >> "$1"`, "x", effects).CombinedOutput()
 	if code(err) != 106 || lines(effects) != acted {
@@ -265,30 +246,20 @@ func TestI3_StoppedRunnerSendsNothingAfterItsDeadline(t *testing.T) {
 	cmd := p.command(t, "/bin/sh", "-c", `while :; do date +%s%N >> "$1"; sleep 0.02; done`, "x", effects)
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	until(t, "the command acts", func() bool { return lines(effects) > 0 })
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Process.Signal(syscall.SIGSTOP))
 	store := openLedger(t, path)
 	rec, err := store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	deadline := rec.Operation.DeadlineAt
 	until(t, "the deadline", func() bool { return time.Now().After(deadline.Add(300 * time.Millisecond)) })
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Process.Signal(syscall.SIGCONT))
 	if c := code(cmd.Wait()); c != 106 {
 		t.Errorf("exit %d: %s", c, &said)
 	}
 	text, err := os.ReadFile(effects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	all := strings.Fields(string(text))
 	last, err := strconv.ParseInt(all[len(all)-1], 10, 64)
 	if err != nil || time.Unix(0, last).After(deadline) {
@@ -307,26 +278,18 @@ func TestI9_LateAnswerBelongsToItsAttempt(t *testing.T) {
 	path, mark := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "mark")
 	p := role{name: "run", ledger: path, key: "k", deadline: "1s", guard: true}
 	cmd := p.command(t, "/bin/sh", "-c", `touch "$1"; sleep 0.3; echo '{"id":"p1"}'`, "x", mark)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	until(t, "the command runs", func() bool { _, err := os.Stat(mark); return err == nil })
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Process.Signal(syscall.SIGSTOP))
 	store := openLedger(t, path)
 	rec, err := store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	first := rec.Operation.LiveAttempt
 	until(t, "the deadline", func() bool { return time.Now().After(rec.Operation.DeadlineAt.Add(100 * time.Millisecond)) })
 	if out, err := p.command(t, "/bin/sh", "-c", "echo twice").CombinedOutput(); code(err) != 106 {
 		t.Errorf("while it is in doubt: exit %d: %s", code(err), out)
 	}
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Process.Signal(syscall.SIGCONT))
 	if c := code(cmd.Wait()); c != 0 {
 		t.Errorf("exit %d", c)
 	}
@@ -352,13 +315,9 @@ func TestRunForwardsSignals(t *testing.T) {
 	cmd := p.command(t, "/bin/sh", "-c", `trap 'echo cleaned; exit 0' TERM; touch "$1"; while :; do sleep 0.02; done`, "x", mark)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	until(t, "the command runs", func() bool { _, err := os.Stat(mark); return err == nil })
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 	if c := code(cmd.Wait()); c != 0 || out.String() != "cleaned\n" {
 		t.Errorf("exit %d, %q", c, &out)
 	}
@@ -370,15 +329,9 @@ func TestRunSurvivesAClosedPipe(t *testing.T) {
 	p := role{name: "run", ledger: path, key: "k", deadline: "10s"}
 	cmd := p.command(t, "/bin/sh", "-c", `for i in 1 2 3 4 5 6; do echo $i; sleep 0.05; done`)
 	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pipe.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
+	need.OK(t, cmd.Start())
+	need.Get(pipe.Read(make([]byte, 1)))(t)
 	pipe.Close()
 	if c := code(cmd.Wait()); c != 0 {
 		t.Errorf("exit %d", c)
@@ -397,13 +350,9 @@ func TestI3_ARemovedLedgerEndsTheRun(t *testing.T) {
 	cmd := role{name: "run", ledger: path, key: "k", deadline: "1s"}.command(t, "/bin/sh", "-c", `echo $$ > "$1"; sleep 60`, "x", pid)
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	until(t, "the command runs", func() bool { return lines(pid) == 1 })
-	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.RemoveAll(filepath.Dir(path)))
 	if c := code(cmd.Wait()); c != 106 || !strings.Contains(said.String(), "removed or replaced") {
 		t.Errorf("exit %d: %s", c, &said)
 	}

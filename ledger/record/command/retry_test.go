@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 )
@@ -31,27 +32,17 @@ const counting = `read said; echo "$INDOUBT_KEY $INDOUBT_ATTEMPT $said" >> "$0";
 
 func linesOf(t *testing.T, path string) []string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need.Get(os.ReadFile(path))(t)
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
 func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs")
 	input := filepath.Join(t.TempDir(), "input")
-	if err := os.WriteFile(input, []byte("skipped\nhello\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	in, err := os.Open(input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(input, []byte("skipped\nhello\n"), 0o600))
+	in := need.Get(os.Open(input))(t)
 	defer in.Close()
-	if _, err := in.Seek(8, 0); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(in.Seek(8, 0))(t)
 	r, store := real(t, later(3))
 	res := runOver(t, r, Request{Argv: []string{"/bin/sh", "-c", counting, file, "3"}, Stdin: in})
 	runs := linesOf(t, file)
@@ -92,9 +83,7 @@ func TestRunStopsTrying(t *testing.T) {
 			c.req.Argv = []string{"/bin/sh", "-c", `echo >> "$0"; exit ` + fmt.Sprint(c.exit), file}
 			if strings.Contains(c.name, "input") {
 				in, out, err := os.Pipe()
-				if err != nil {
-					t.Fatal(err)
-				}
+				need.OK(t, err)
 				defer in.Close()
 				out.Close()
 				c.req.Stdin = in

@@ -17,6 +17,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/wire/procgroup"
 )
@@ -43,9 +44,7 @@ func runTree(t *testing.T, p role, script string) (cmd *exec.Cmd, pid string, sa
 	pid, said = filepath.Join(t.TempDir(), "pid"), new(bytes.Buffer)
 	cmd = p.command(t, "/bin/bash", "-c", script, "x", pid)
 	cmd.Stdout, cmd.Stderr = said, said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	t.Cleanup(func() { killed(pid) })
 	return cmd, pid, said
 }
@@ -61,23 +60,14 @@ func killed(file string) {
 
 func lives(t *testing.T, file string) bool {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile(file))(t)
+	pid := need.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 	return alive(pid)
 }
 
 func attemptOf(t *testing.T, path string) ledger.Attempt {
 	t.Helper()
-	rec, err := openLedger(t, path).Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := need.Get(openLedger(t, path).Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"}))(t)
 	return rec.Attempts[0]
 }
 
@@ -127,9 +117,7 @@ func TestI3_TheGuardOfAStoppedRunEndsItsTree(t *testing.T) {
 	cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "2s", guard: true},
 		leaving["forked twice, without a word of whose it is"]+`exec sleep 60`)
 	until(t, "the worker lives", func() bool { _, err := os.Stat(pid); return err == nil })
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Process.Signal(syscall.SIGSTOP))
 	gone(t, pid)
 	if !alive(cmd.Process.Pid) {
 		t.Error("the guard has ended the run too")
@@ -170,9 +158,7 @@ func TestI10_TheGuardOfAKilledRunEndsItsTree(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			cmd, pid, _ := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s", guard: true}, leaving[how]+`sleep 60`)
 			until(t, "the worker lives", func() bool { _, err := os.Stat(pid); return err == nil })
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, cmd.Process.Kill())
 			_ = cmd.Wait()
 			gone(t, pid)
 			until(t, "the guard has said so", func() bool { return attemptOf(t, path).Tree == ledger.TreeEmpty })
@@ -221,9 +207,7 @@ func TestI6_KilledWithItsGuard(t *testing.T) {
 // counts while it is stopped.
 func TestI6_AStoppedRunMayStartItsCommandYet(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	a := ledger.Attempt{ID: ledger.NewID(), PID: cmd.Process.Pid, StartedAt: time.Now(), Place: procgroup.Here()}
 	if found, err := procgroup.Trace(a); err != nil || len(found) > 0 {
@@ -239,9 +223,7 @@ func TestI6_ANestedRunBelongsToBoth(t *testing.T) {
 	env := procgroup.Environ(procgroup.Environ(procgroup.Environ([]string{"A=b"}, "outer"), "middle"), "inner")
 	cmd := exec.Command("sleep", "60")
 	cmd.Env = env
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	for _, id := range []string{"outer", "middle", "inner"} {
 		until(t, "it carries "+id, func() bool {
@@ -274,17 +256,13 @@ func TestI6_AnotherAccountCannotTell(t *testing.T) {
 func asNobody(t *testing.T, a ledger.Attempt) (string, error) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	binary := filepath.Join("/tmp", fmt.Sprintf("indoubt-trace-%d", os.Getpid())) // where every account may read
 	data, err := os.ReadFile(self)
 	if err == nil {
 		err = os.WriteFile(binary, data, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer os.Remove(binary)
 	cmd := exec.Command(binary)
 	cmd.Dir = "/"

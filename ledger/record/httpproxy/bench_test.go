@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
 
@@ -26,15 +27,9 @@ func BenchmarkWrite(b *testing.B) {
 		_, _ = io.WriteString(w, `{"id":"ch_1","amount":4200,"currency":"usd"}`)
 	}))
 	defer up.Close()
-	u, err := url.Parse(up.URL)
-	if err != nil {
-		b.Fatal(err)
-	}
+	u := need.Get(url.Parse(up.URL))(b)
 	recorder := record.New(ledgertest.NewMemory(time.Now, nil), nil, record.Options{Secret: []byte("0123456789abcdef0123456789abcdef")})
-	proxy, err := New(Options{Recorder: recorder, Upstream: u})
-	if err != nil {
-		b.Fatal(err)
-	}
+	proxy := need.Get(New(Options{Recorder: recorder, Upstream: u}))(b)
 	recorded := httptest.NewServer(proxy)
 	defer recorded.Close()
 	// As fresh a connection for each write as the record wants.
@@ -52,19 +47,13 @@ func BenchmarkWrite(b *testing.B) {
 				if c.method != http.MethodGet {
 					body = bytes.NewReader(fmt.Appendf(nil, `{"customer":"cus_9","amount":%d,"metadata":{"order":"%d-%d"}}`, i, b.N, time.Now().UnixNano()))
 				}
-				req, err := http.NewRequest(c.method, c.url+"/v1/charges", body)
-				if err != nil {
-					b.Fatal(err)
-				}
+				req := need.Get(http.NewRequest(c.method, c.url+"/v1/charges", body))(b)
 				req.Header.Set("Content-Type", "application/json")
 				req.Header.Set("Authorization", "Bearer abcdefghijklmnop")
 				if c.key {
 					req.Header.Set("Idempotency-Key", fmt.Sprintf("k-%d-%d", i, time.Now().UnixNano()))
 				}
-				resp, err := http.DefaultClient.Do(req)
-				if err != nil {
-					b.Fatal(err)
-				}
+				resp := need.Get(http.DefaultClient.Do(req))(b)
 				_, _ = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 				if resp.StatusCode != http.StatusCreated {

@@ -17,6 +17,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
 
@@ -87,10 +88,7 @@ type fuzzWorld struct {
 
 func newFuzzWorld(f *testing.F) *fuzzWorld {
 	w := &fuzzWorld{store: counting{Memory: ledgertest.NewMemory(time.Now, nil)}}
-	up, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.Fatal(err)
-	}
+	up := need.Get(net.Listen("tcp", "127.0.0.1:0"))(f)
 	// The upstream counts by itself, on the wire, so that a second request smuggled
 	// in behind a first one is seen too.
 	go func() {
@@ -122,15 +120,9 @@ func newFuzzWorld(f *testing.F) *fuzzWorld {
 			}()
 		}
 	}()
-	proxy, err := New(Options{Recorder: record.New(&w.store, nil, record.Options{Secret: bytes.Repeat([]byte("k"), 32)}),
-		Upstream: &url.URL{Scheme: "http", Host: up.Addr().String()}, Hosts: []string{"h"}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.Fatal(err)
-	}
+	proxy := need.Get(New(Options{Recorder: record.New(&w.store, nil, record.Options{Secret: bytes.Repeat([]byte("k"), 32)}),
+		Upstream: &url.URL{Scheme: "http", Host: up.Addr().String()}, Hosts: []string{"h"}}))(f)
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(f)
 	w.address = l.Addr().String()
 	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.busy.Add(1)

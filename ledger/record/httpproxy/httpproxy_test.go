@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 )
@@ -205,10 +206,7 @@ func TestClientThatDiesIsRecordedAndAnsweredLater(t *testing.T) {
 				_, _ = io.WriteString(c, answer)
 			})
 			w := newWorld(t, up, setup{})
-			c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 			_, _ = io.WriteString(c, "POST /charges HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nIdempotency-Key: k-1\r\nContent-Length: 2\r\n\r\n{}")
 			<-applied.c
 			resets(c)
@@ -322,10 +320,7 @@ func TestStreamsAsItComesAndSettlesBeforeTheEnd(t *testing.T) {
 			}
 			w := newWorld(t, newUpstream(t, stream), setup{rule: record.KindRule{Deadline: time.Second}})
 			req, _ := http.NewRequest(method, w.url+"/events", strings.NewReader(body))
-			resp, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := need.Get(client.Do(req))(t)
 			defer resp.Body.Close()
 			buf := make([]byte, 100)
 			for i := range 12 { // longer than the deadline: what goes on coming keeps the attempt alive
@@ -465,10 +460,7 @@ func TestShutdown(t *testing.T) {
 				_, _ = io.WriteString(c, whole("201 Created", "", "late"))
 			})
 			w := newWorld(t, up, setup{})
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			w.url = "http://" + l.Addr().String()
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
@@ -511,10 +503,8 @@ func TestI2_ARepeatThatWasNotSentIsNoProof(t *testing.T) {
 	w := newWorld(t, up, setup{})
 	w.post("k-1", `{}`)
 	o := w.operation("").Operation
-	if _, err := ledger.Allow(t.Context(), w.store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
-		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "try it", ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 5}); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(ledger.Allow(t.Context(), w.store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
+		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "try it", ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 5}))(t)
 	up.l.Close()
 	a := w.post("k-1", `{}`)
 	if p := a.problem(t); a.status != 409 || p.Code != "in_doubt" || p.State != "uncertain" || strings.Contains(a.body, "safe to send") {
@@ -540,10 +530,7 @@ func TestAClientThatStopsReading(t *testing.T) {
 		}
 	})
 	w := newWorld(t, up, setup{rule: record.KindRule{Deadline: 12 * time.Second}})
-	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 	defer c.Close()
 	_ = c.(*net.TCPConn).SetReadBuffer(4096)
 	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")

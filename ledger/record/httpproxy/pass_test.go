@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
 
@@ -52,9 +53,7 @@ func TestWhatIsNotPassed(t *testing.T) {
 	} {
 		name := request[:min(len(request), 70)]
 		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		go func() {
 			_, _ = io.WriteString(c, request)
 			if strings.Contains(request, "short") {
@@ -96,10 +95,7 @@ func TestNoWriteSlipsPastTheRecord(t *testing.T) {
 		"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n": false,
 	} {
 		recorded := len(w.all())
-		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 		before := len(up.seen)
 		_, _ = io.WriteString(c, head+"Host: h\r\nConnection: close\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -165,10 +161,7 @@ func TestI1_NoSpellingOfAPathPassesTheRecord(t *testing.T) {
 		"GET /fires":                      false,
 	} {
 		recorded := len(w.all())
-		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 		_, _ = io.WriteString(c, path+" HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 		answer, _ := io.ReadAll(c)
@@ -191,10 +184,7 @@ func TestI1_NoSpellingOfAPathPassesTheRecord(t *testing.T) {
 func TestI1_SmuggledRequestIsNotPassedUnrecorded(t *testing.T) {
 	up := newUpstream(t, created)
 	w := newWorld(t, up, setup{})
-	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 	defer c.Close()
 	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"+
 		"1\r\nx\r\n0\r\n\r\nDELETE /b HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -245,10 +235,7 @@ func TestTrailersArePassed(t *testing.T) {
 	up := newUpstream(t, created)
 	w := newWorld(t, up, setup{})
 	for _, method := range []string{"POST", "MKCOL"} {
-		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 		_, _ = io.WriteString(c, method+" /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\nX-Checksum: 77\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 		answer, _ := io.ReadAll(c)
@@ -265,9 +252,7 @@ func TestASlowBodyIsGivenUp(t *testing.T) {
 	w := newWorld(t, up, setup{})
 	w.proxy.patience = 50 * time.Millisecond
 	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer c.Close()
 	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc")
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -357,10 +342,7 @@ func TestI1_ReadWithABodyHasAConnectionOfItsOwn(t *testing.T) {
 
 // TestOwnHost: what a browser can be made to take for this machine, and what not.
 func TestOwnHost(t *testing.T) {
-	name, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := need.Get(os.Hostname())(t)
 	for host, own := range map[string]bool{
 		"": true, "127.0.0.1": true, "127.0.0.1:8080": true, "[::1]:8080": true, "[::1]": true, "::1": true, "10.1.2.3:80": true, "[fe80::1%eth0]:80": true,
 		"localhost": true, "LOCALHOST:1": true, "localhost.": true, "app.localhost:1": true, name: true, strings.ToUpper(name) + ":80": true, "proxy.team": true, "proxy.team.:1": true,

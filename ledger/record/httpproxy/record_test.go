@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
 
@@ -113,18 +114,14 @@ func TestAClientGetsWhatACheckFound(t *testing.T) {
 		w.post("k-1", `{"n":1}`)
 		rec := w.operation("")
 		tc.read.ID, tc.read.OperationID, tc.read.Reason, tc.read.BeganAt, tc.read.EndedAt = "r", rec.Operation.ID, "found", rec.Now, rec.Now
-		if _, err := ledger.Observe(t.Context(), w.store, ledger.Observation{ChangeID: "c", Read: tc.read, Version: rec.Operation.Version, Confirm: true,
-			Result: json.RawMessage(tc.give), Actor: ledger.Actor{Name: "checks", Machine: true}}); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(ledger.Observe(t.Context(), w.store, ledger.Observation{ChangeID: "c", Read: tc.read, Version: rec.Operation.Version, Confirm: true,
+			Result: json.RawMessage(tc.give), Actor: ledger.Actor{Name: "checks", Machine: true}}))(t)
 		if tc.late != "" {
 			late := ledger.SettleRequest{ChangeID: "l", AttemptID: rec.Attempts[0].ID, Outcome: tc.late, Status: 402, Actor: ledger.Actor{Name: "billing", Machine: true}}
 			if tc.late == ledger.OutcomeFailed {
 				late.Proof = ledger.Refused
 			}
-			if _, err := ledger.Settle(t.Context(), w.store, late); err != nil {
-				t.Fatal(err)
-			}
+			need.Get(ledger.Settle(t.Context(), w.store, late))(t)
 		}
 		for range 2 {
 			a := w.post("k-1", `{"n":1}`)
@@ -479,10 +476,8 @@ func TestNothingToReplay(t *testing.T) {
 	w := newWorld(t, up, setup{})
 	w.post("k-1", `{}`)
 	o := w.operation("").Operation
-	if _, err := ledger.Decide(t.Context(), w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Verb: ledger.VerbConfirm, Version: o.Version,
-		Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "seen in the dashboard", Receipts: []string{"ch_7"}}); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(ledger.Decide(t.Context(), w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Verb: ledger.VerbConfirm, Version: o.Version,
+		Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "seen in the dashboard", Receipts: []string{"ch_7"}}))(t)
 	a := w.post("k-1", `{}`)
 	if p := a.problem(t); a.status != 409 || p.Code != "done" || p.Receipt != "ch_7" || p.State != "committed" {
 		t.Errorf("%d %+v", a.status, p)

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite"
+
+	"indoubt/ledger/need"
 )
 
 // wireSeed repeats a run of raw requests; INDOUBT_RAW_REQUESTS makes it longer, and
@@ -190,10 +192,7 @@ func TestI1_RawRequests(t *testing.T) {
 	told := &truth{writes: map[string]int{}}
 	up := newUpstream(t, told.serve)
 	w := newWorld(t, up, setup{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- w.proxy.Serve(ctx, l, 20*time.Second) }()
@@ -228,31 +227,21 @@ func TestI1_RawRequests(t *testing.T) {
 		t.Error(err)
 	}
 
-	db, err := sql.Open("sqlite", w.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", w.path))(t)
 	defer db.Close()
-	rows, err := db.Query(`SELECT json_extract(input, '$.path') || coalesce(json_extract(input, '$.query'), ''), attempt_count, state FROM operations`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := need.Get(db.Query(`SELECT json_extract(input, '$.path') || coalesce(json_extract(input, '$.query'), ''), attempt_count, state FROM operations`))(t)
 	defer rows.Close()
 	attempts := map[string]int{}
 	for rows.Next() {
 		var path, state string
 		var count int
-		if err := rows.Scan(&path, &count, &state); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, rows.Scan(&path, &count, &state))
 		attempts[marker.FindString(path)] += count
 		if state == "pending" {
 			t.Errorf("%s is still on its way", path)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, rows.Err())
 	told.mu.Lock()
 	defer told.mu.Unlock()
 	for mark, times := range told.writes {

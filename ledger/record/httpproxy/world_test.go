@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/sqlite"
@@ -38,10 +39,7 @@ type upstream struct {
 
 func newUpstream(t *testing.T, plan func(*upstream, net.Conn)) *upstream {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	u := &upstream{t: t, l: l, plan: plan, effects: map[string]int{}}
 	go func() {
 		for {
@@ -244,10 +242,7 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, C
 
 func (w *world) do(method, path, key, body string, header ...string) told {
 	w.t.Helper()
-	a, err := w.try(w.t.Context(), method, path, key, body, header...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	a := need.Get(w.try(w.t.Context(), method, path, key, body, header...))(w.t)
 	return a
 }
 
@@ -293,19 +288,13 @@ func (w *world) operation(id string) ledger.Record {
 		}
 		id = all[0].ID
 	}
-	rec, err := w.store.Read(context.Background(), ledger.Locator{ID: id})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	rec := need.Get(w.store.Read(context.Background(), ledger.Locator{ID: id}))(w.t)
 	return rec
 }
 
 func (w *world) all() []ledger.Row {
 	w.t.Helper()
-	page, err := w.store.Page(context.Background(), ledger.Query{Limit: 1000})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	page := need.Get(w.store.Page(context.Background(), ledger.Query{Limit: 1000}))(w.t)
 	return page.Rows
 }
 

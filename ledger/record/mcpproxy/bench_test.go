@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/wire/mcpwire"
@@ -48,9 +49,7 @@ func benchmarkCall(b *testing.B, tool string) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d,"entities":[{"name":"a","observations":["b","c"]}]}}}`+"\n", i, tool, i)
-		if _, err := lines.ReadString('\n'); err != nil {
-			b.Fatal(err)
-		}
+		need.Get(lines.ReadString('\n'))(b)
 	}
 	say.Close()
 	<-ended
@@ -130,9 +129,7 @@ func benchmarkRelay(b *testing.B) {
 	lines := bufio.NewReader(hear)
 	for i := 0; b.Loop(); i++ {
 		fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"put","arguments":{"n":%d}}}`+"\n", i, i)
-		if _, err := lines.ReadString('\n'); err != nil {
-			b.Fatal(err)
-		}
+		need.Get(lines.ReadString('\n'))(b)
 	}
 	say.Close()
 	conn.Close()

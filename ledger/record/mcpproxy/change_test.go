@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // TestAChangeOfTheServerIsSaid: where a name has come to stand for another command,
@@ -41,16 +43,11 @@ func TestAChangeOfTheServerIsSaid(t *testing.T) {
 		cl.answered("2").wantDone(t, "put")
 		cl.call("3", "indoubt_status_scripted", `{}`)
 		text := cl.answered("3").Result.Content[0].Text
-		if err := cl.leave(); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, cl.leave())
 		remarked := 0
 		ops := w.operations()
 		for _, op := range ops[len(ops)-2:] {
-			events, err := w.store.Events(t.Context(), op.ID, 0, 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			events := need.Get(w.store.Events(t.Context(), op.ID, 0, 10))(t)
 			if strings.Contains(events[0].Reason, "the server scripted") {
 				remarked++
 			}

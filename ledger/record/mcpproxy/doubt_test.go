@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/wire/mcpwire"
@@ -62,9 +63,7 @@ func TestI1_ALedgerThatIsGone(t *testing.T) {
 	c := w.client()
 	c.call("1", "put", `{}`)
 	c.answered("1").wantDone(t, "put")
-	if err := os.Rename(w.ledger, w.ledger+".old"); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Rename(w.ledger, w.ledger+".old"))
 	c.call("2", "put", `{}`)
 	if a := c.answered("2"); a.Error == nil {
 		t.Fatalf("answer: %s", a.line)
@@ -394,9 +393,7 @@ func TestAClientThatLeaves(t *testing.T) {
 	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
 	c.in.Close()
 	w.release()
-	if err := c.wait(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, c.wait())
 	w.wantState(w.only(), ledger.Committed)
 }
 
@@ -425,9 +422,7 @@ func TestAnUndeliveredAnswerIsDeliveredOnce(t *testing.T) {
 	first.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	first.in.Close()
 	w.release()
-	if err := first.wait(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, first.wait())
 	second := w.process()
 	second.call(`"again"`, "slow", `{"a":1.0}`)
 	want := `{"jsonrpc":"2.0","id":"again","result":{"content":[{"type":"text","text":"did slow"}],"structuredContent":{"big":9007199254740993}}}` + "\n"

@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/wire/mcpwire"
@@ -122,10 +123,7 @@ func FuzzProxyFrames(f *testing.F) {
 			t.Fatal("it hangs")
 		}
 		attempts := 0
-		page, err := store.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Limit: 1000, Now: time.Now()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := need.Get(store.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Limit: 1000, Now: time.Now()}))(t)
 		for _, row := range page.Rows {
 			attempts += row.Attempts
 		}

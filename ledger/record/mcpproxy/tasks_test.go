@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const answers = `,"inputResponses":{"login":{"action":"accept","content":{"name":"octocat"}}}`
@@ -175,8 +176,6 @@ func TestATaskThatIsLeftBehind(t *testing.T) {
 	c := w.client()
 	c.call("1", "task", `{}`)
 	c.answered("1")
-	if err := c.leave(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, c.leave())
 	w.wantState(w.only(), ledger.Committed)
 }

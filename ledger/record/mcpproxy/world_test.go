@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/sqlite"
@@ -53,10 +54,7 @@ func newWorld(t testing.TB) *world {
 	dir := t.TempDir()
 	w := &world{TB: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), journal: filepath.Join(dir, "journal"),
 		effects: filepath.Join(dir, "effects"), rule: record.KindRule{Deadline: soon}}
-	store, err := sqlite.Create(t.Context(), w.ledger, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(sqlite.Create(t.Context(), w.ledger, sqlite.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	w.store = store
 	return w

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
 
@@ -19,10 +20,7 @@ import (
 func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 	large, small := make([]byte, 9<<20), make([]byte, bodyPart/2)
 	read := func(tr *Transport, body []byte, length int64) (*spooled, error) {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://h/", io.NopCloser(bytes.NewReader(body)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := need.Get(http.NewRequestWithContext(t.Context(), "POST", "http://h/", io.NopCloser(bytes.NewReader(body))))(t)
 		req.ContentLength = length
 		return tr.readBody(req)
 	}
@@ -72,10 +70,7 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 // TestI11_CorpusOfSecretsInQueries: of the secrets in an address none is kept, and
 // what only looks like one stays.
 func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
-	corpus, err := os.ReadFile("../../redact/testdata/secrets.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	corpus := need.Get(os.ReadFile("../../redact/testdata/secrets.txt"))(t)
 	r, tested := record.New(nil, nil, record.Options{Secret: bytes.Repeat([]byte("s"), 32)}), 0
 	for _, line := range strings.Split(string(corpus), "\n") {
 		text, ok := strings.CutPrefix(line, "query\t")
@@ -86,14 +81,8 @@ func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
 		before, after, marked := strings.Cut(text, "«")
 		hidden, rest, _ := strings.Cut(after, "»")
 		query := before + hidden + rest
-		in, err := inputOf(&http.Request{Method: "POST", URL: &url.URL{Scheme: "http", Host: "h", Path: "/x", RawQuery: query}, Header: http.Header{}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req, err := r.BeginRequest(record.Request{Kind: "post", Input: in, Secret: secretsIn(query)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := need.Get(inputOf(&http.Request{Method: "POST", URL: &url.URL{Scheme: "http", Host: "h", Path: "/x", RawQuery: query}, Header: http.Header{}}, nil))(t)
+		req := need.Get(r.BeginRequest(record.Request{Kind: "post", Input: in, Secret: secretsIn(query)}))(t)
 		if kept := string(req.Input); marked == !strings.Contains(kept, "redacted:") || marked && strings.Contains(kept, hidden) {
 			t.Errorf("%s: kept %s", line, kept)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
 
@@ -81,9 +82,7 @@ func TestTransportAnswersOnceAndAgain(t *testing.T) {
 	_, client, m := testTransport(t, record.KindRule{})
 	for try := range 3 {
 		resp, err := client.Do(order(t.Context(), s.URL+"/orders", "k-1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != 201 || string(body) != `{"id":1}` || err != nil || resp.Header.Get("Location") != "/orders/1" ||
@@ -190,9 +189,7 @@ func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
 			close(left)
 			eventually(t, "the outcome", func() bool { return m.Only(t).Operation.State == ledger.Committed })
 			resp, err = client.Do(order(t.Context(), s.URL, "k-1"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, err)
 			defer resp.Body.Close()
 			if body, _ := io.ReadAll(resp.Body); string(body) != "done" || s.effects.Load() != 1 {
 				t.Errorf("%q, %d effects", body, s.effects.Load())
@@ -228,10 +225,7 @@ func TestTransportClosedEarlyIsDelivered(t *testing.T) {
 			})
 			_, client, _ := testTransport(t, record.KindRule{})
 			for n := range int64(3) {
-				resp, err := client.Do(order(t.Context(), s.URL, ""))
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := need.Get(client.Do(order(t.Context(), s.URL, "")))(t)
 				resp.Body.Close()
 				if s.effects.Load() != n+1 || resp.Header.Get(HeaderReplayed) != "" {
 					t.Errorf("%d: %d effects, %v", n, s.effects.Load(), resp.Header)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"indoubt/ledger/need"
 )
 
 const token = "indoubt-7E3A01"
@@ -47,10 +49,7 @@ func TestJSONIsLeftAsItIsWritten(t *testing.T) {
 		{path: "l[0].t", value: `{"l":[{"t":"x"}]}`, append: true, want: `{"l":[{"t":"x ` + token + `"}]}`},
 		{path: "a", value: `[]`}, {path: "a", value: ``}, {path: "a", value: `{"a":1`}, {path: "a", value: `"x"`},
 	} {
-		at, err := At(c.path, c.append)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := need.Get(At(c.path, c.append))(t)
 		want, placed := strings.ReplaceAll(c.want, "T", token), c.want != ""
 		if !placed {
 			want = c.value

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 const (
@@ -24,10 +26,7 @@ const (
 
 func dial(t *testing.T, url string) Conn {
 	t.Helper()
-	c, err := Dial(context.Background(), HTTPOptions{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need.Get(Dial(context.Background(), HTTPOptions{URL: url}))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -82,10 +81,7 @@ func recvLost(t *testing.T, c Conn) *Lost {
 // raw serves connections by hand: it reads one request and then does as told.
 func raw(t *testing.T, do func(net.Conn)) (url string, posts *atomic.Int32) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	posts = new(atomic.Int32)
 	var busy sync.WaitGroup
 	t.Cleanup(func() { l.Close(); busy.Wait() })
@@ -134,9 +130,7 @@ func TestRefusedBeforeItWasTakenUp(t *testing.T) {
 	} {
 		url, _ := raw(t, func(c net.Conn) { fmt.Fprint(c, tt.answer) })
 		c := dial(t, url)
-		if _, err := c.Send(context.Background(), []byte(callLine)); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(c.Send(context.Background(), []byte(callLine)))(t)
 		if lost := recvLost(t, c); lost.Refused != tt.refused || !strings.Contains(lost.Err.Error(), tt.says) || strings.Contains(lost.Err.Error(), "secret") {
 			t.Errorf("%q: refused %v: %v", tt.answer, lost.Refused, lost.Err)
 		}
@@ -155,9 +149,7 @@ func TestTheCredentialInAURLIsUsed(t *testing.T) {
 	defer s.Close()
 	for url, want := range map[string]string{strings.Replace(s.URL, "http://", "http://me:pass%20word@", 1): "Basic bWU6cGFzcyB3b3Jk", s.URL: ""} {
 		c := dial(t, url)
-		if _, err := c.Send(context.Background(), []byte(`{"jsonrpc":"2.0","method":"x"}`)); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(c.Send(context.Background(), []byte(`{"jsonrpc":"2.0","method":"x"}`)))(t)
 		if got := <-said; got != want {
 			t.Errorf("%s: Authorization %q", url, got)
 		}
@@ -243,10 +235,7 @@ func TestI2_ALostAnswerIsToldAsLost(t *testing.T) {
 }
 
 func TestWhatWasNotSentIsSaidNotToBe(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
 	c := dial(t, "http://"+l.Addr().String())
 	if sent, err := c.Send(context.Background(), []byte(callLine)); sent || err == nil {
@@ -364,10 +353,7 @@ func TestASession(t *testing.T) {
 	s := &served{t: t, pings: make(chan string)}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	c, err := Dial(context.Background(), HTTPOptions{URL: server.URL, Header: http.Header{"Authorization": {"Bearer x"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need.Get(Dial(context.Background(), HTTPOptions{URL: server.URL, Header: http.Header{"Authorization": {"Bearer x"}}}))(t)
 	defer c.Close()
 	send(t, c, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2026-01-01"}}`)
 	recvLine(t, c, `{   "jsonrpc": "2.0",    "id": 0, "result": {"protocolVersion": "2025-11-25"} }`)
@@ -447,9 +433,7 @@ func TestStatelessRequests(t *testing.T) {
 		`{"id":"c","method":"resources/read","params":{"uri":"file:///a","name":"no",` + meta + `}}`,
 	} {
 		send(t, c, line)
-		if _, err := recv(t, c); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(recv(t, c))(t)
 	}
 	send(t, c, `{"id":"d","method":"subscriptions/listen","params":{`+meta+`}}`)
 	send(t, c, `{"method":"notifications/cancelled","params":{"requestId":"d"}}`)
@@ -491,9 +475,7 @@ func TestInitializeCarriesTheVersionItDeclares(t *testing.T) {
 	} {
 		conn := dial(t, server.URL)
 		send(t, conn, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+c.params+`}`)
-		if _, err := recv(t, conn); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(recv(t, conn))(t)
 		posts := s.requests(http.MethodPost)
 		if h := posts[len(posts)-1].Header; h.Get("Mcp-Protocol-Version") != c.want || h.Get("Mcp-Session-Id") != "" {
 			t.Errorf("initialize with %s: %v", c.params, h)
@@ -522,10 +504,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range n {
-		line, err := recv(t, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := need.Get(recv(t, c))(t)
 		seen[IDKey(Parse([]byte(line)).ID)] = true
 	}
 	senders.Wait()

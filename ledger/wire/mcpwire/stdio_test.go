@@ -14,14 +14,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 func start(t *testing.T, script string) Conn {
 	t.Helper()
-	c, err := Start(context.Background(), StdioOptions{Argv: []string{"sh", "-c", script}, Grace: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need.Get(Start(context.Background(), StdioOptions{Argv: []string{"sh", "-c", script}, Grace: 200 * time.Millisecond}))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -106,9 +105,7 @@ func TestStandardErrorAndSurroundings(t *testing.T) {
 	c, err := Start(context.Background(), StdioOptions{
 		Argv: []string{"sh", "-c", `echo "$A" >&2; pwd`}, Dir: dir, Env: []string{"A=b c", "PATH=" + os.Getenv("PATH")}, Stderr: &noise,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	got, err := recv(t, c)
 	if here, _ := filepath.EvalSymlinks(dir); err != nil || strings.TrimSpace(got) != here {
 		t.Errorf("it runs in %q, %v", got, err)
@@ -148,15 +145,10 @@ func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 	}
 	// The connection is whole: once the server reads, what was sent arrives as it
 	// was, and the late line is not there.
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.WriteFile(gate, nil, 0o600))
 	send(t, c, "next\n")
 	for {
-		got, err := recv(t, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := need.Get(recv(t, c))(t)
 		if got == "next\n" {
 			return
 		}
@@ -175,14 +167,8 @@ func TestCloseTakesTheWholeGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, script)
-			line, err := recv(t, c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			child, err := strconv.Atoi(strings.TrimSpace(line))
-			if err != nil {
-				t.Fatal(err)
-			}
+			line := need.Get(recv(t, c))(t)
+			child := need.Get(strconv.Atoi(strings.TrimSpace(line)))(t)
 			c.Close()
 			if c.Close() != nil {
 				t.Error("closed twice")

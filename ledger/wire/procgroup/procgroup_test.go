@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // TestMain is also the commands of the tests: a parent and its child, so that
@@ -52,20 +54,12 @@ func start(t *testing.T) family {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PROCGROUP_ROLE=parent")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := need.Get(cmd.StdinPipe())(t)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	cmd.Stdout = w
 	Prepare(cmd)
-	group, err := Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	group := need.Get(Start(cmd))(t)
 	w.Close()
 	t.Cleanup(func() { in.Close(); r.Close() })
 	f := family{cmd, group, in, bufio.NewReader(r)}

@@ -19,14 +19,12 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func post(t *testing.T, url string) *http.Request {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(`{"amount":420}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := need.Get(http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(`{"amount":420}`)))(t)
 	req.Header = http.Header{"Idempotency-Key": {"k-1"}, "Content-Type": {"application/json"}}
 	return req
 }
@@ -104,9 +102,7 @@ func TestPlainClientWouldSendTwice(t *testing.T) {
 	s := newCutter(t, cut)
 	client := s.Client()
 	resp, err := client.Get(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 	req, _ := http.NewRequest("POST", s.URL, bytes.NewReader([]byte("x")))
@@ -131,10 +127,7 @@ func TestI2_ListenerGoneAfterApplyingIsStillSent(t *testing.T) {
 }
 
 func TestNeverSent(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	closed.Close()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
@@ -180,10 +173,7 @@ func TestHangIsTimeoutAndSent(t *testing.T) {
 }
 
 func TestHangInTheHandshakeIsNeverSent(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	if a := new(Sender).Send(post(t, "https://"+l.Addr().String()), Limits{Timeout: 150 * time.Millisecond}); a.Sent || a.Class != ledger.ClassTimeout {
 		t.Errorf("sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
@@ -245,10 +235,7 @@ func TestSendOverTLSKnowsHandshakeFromRequest(t *testing.T) {
 func TestSendThroughAProxy(t *testing.T) {
 	// A proxy that answers CONNECT and then hangs up: bytes were written to it,
 	// but none of them was the request.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go func() {
 		for {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
+
+	"indoubt/ledger/need"
 )
 
 // Labels are read at night, on whatever terminal there is: the contrast of every
@@ -59,10 +61,7 @@ func sgr(t *testing.T, on string) (front, back color.Color) {
 	t.Helper()
 	var codes []int
 	for _, part := range strings.FieldsFunc(on, func(r rune) bool { return r < '0' || r > '9' }) {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := need.Get(strconv.Atoi(part))(t)
 		codes = append(codes, n)
 	}
 	for i := 0; i < len(codes); i++ {

@@ -6,6 +6,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -80,25 +81,17 @@ func TestALookFindsWhatChangedBesideABusyWriter(t *testing.T) {
 	s := ledgertest.NewMemory(time.Now, nil)
 	begin := func(key string) string {
 		t.Helper()
-		r, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: key, Token: ledger.NewToken(),
-			Input: []byte(`{}`), Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need.Get(ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: key, Token: ledger.NewToken(),
+			Input: []byte(`{}`), Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}}))(t)
 		return r.Operation.ID
 	}
 	noted, quiet, below := begin("noted"), begin("quiet"), begin("below")
 	for name, others := range map[string]int{"a quiet ledger": 3, "a busy one": 3 * manyEvents} {
-		info, err := s.Info(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := need.Get(s.Info(t.Context()))(t)
 		for range others {
 			begin(ledger.NewID())
 		}
-		if _, err := ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: ledger.NewID(), ID: noted, Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}}); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: ledger.NewID(), ID: noted, Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}}))(t)
 		f := &Feed{briefs: map[string]*Brief{noted: {}, quiet: {}, below: {}}, o: Options{Shown: nothing{}}}
 		msg := look(t.Context(), s, Wanted{Tab: ledger.TabInFlight, Limit: 10, Known: []string{noted, quiet, below}, Visible: 2}, time.Now(), info.LastSeq)
 		if msg.err != nil {

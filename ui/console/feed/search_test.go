@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/table"
@@ -60,10 +61,7 @@ func follow(t *testing.T, s ledger.Store, tab ledger.Tab, order ledger.Order) *f
 // filter shows another selection.
 func (f *follower) filter(text string) {
 	f.t.Helper()
-	filter, err := ledger.ParseFilter(text)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	filter := need.Get(ledger.ParseFilter(text))(f.t)
 	f.table.SetFilter(filter)
 	f.feed.Now = time.Now()
 	f.cmds = []tea.Cmd{f.feed.Restart()}
@@ -114,10 +112,7 @@ func (f *follower) changed() {
 func (f *follower) shows(missing int) {
 	f.t.Helper()
 	q := ledger.Query{Tab: f.table.Tab, Filter: f.table.Filter, Order: f.table.Order(), Now: time.Now(), Limit: 1000}
-	page, err := f.store.Store.Page(f.t.Context(), q)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	page := need.Get(f.store.Store.Page(f.t.Context(), q))(f.t)
 	var want, got []string
 	for _, r := range page.Rows[:len(page.Rows)-missing] {
 		want = append(want, fmt.Sprint(r.Title, "@", r.Version))
@@ -135,10 +130,7 @@ func (f *follower) shows(missing int) {
 // settled is a ledger with operations that are done.
 func settled(t *testing.T, operations, every int) (s ledger.Store, begin func(title string) string) {
 	t.Helper()
-	s, err := sqlite.Create(t.Context(), t.TempDir()+"/ledger.db", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = need.Get(sqlite.Create(t.Context(), t.TempDir()+"/ledger.db", sqlite.Options{}))(t)
 	t.Cleanup(func() { s.Close() })
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	begin = func(title string) string {
@@ -171,9 +163,7 @@ func TestASearchGoesInSteps(t *testing.T) {
 	s, begin := settled(t, operations, every)
 	decide := func(id string, version int64, verb ledger.Verb) {
 		t.Helper()
-		if _, err := ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: version, Verb: verb, Reason: "r", Actor: ledger.Actor{Name: "sam", Terminal: true}}); err != nil {
-			t.Fatal(err)
-		}
+		need.Get(ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: version, Verb: verb, Reason: "r", Actor: ledger.Actor{Name: "sam", Terminal: true}}))(t)
 	}
 	for _, order := range []ledger.Order{ledger.OrderNewest, ledger.OrderOldest} {
 		t.Run(string(order), func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // projects are two directories with a server, data, and links to them.
@@ -13,20 +15,14 @@ func projects(t *testing.T) (one, two string) {
 	root := t.TempDir()
 	for _, dir := range []string{"one/data", "one/sub", "two/data", "bin", "lib/node_modules/@acme/server-x/dist", "lib/node_modules/.bin",
 		"Cellar/foo/1.2.3/bin", "Cellar/foo/1.2.4/bin"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	for _, file := range []string{"one/server.py", "two/server.py", "bin/srv", "lib/node_modules/@acme/server-x/dist/index.js", "Cellar/foo/1.2.3/bin/foo", "Cellar/foo/1.2.4/bin/foo"} {
-		if err := os.WriteFile(filepath.Join(root, file), nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(filepath.Join(root, file), nil, 0o755))
 	}
 	for link, to := range map[string]string{"link": "one", "one/datalink": "data", "bin/linked": "srv",
 		"lib/node_modules/.bin/x": "../@acme/server-x/dist/index.js", "bin/foo": "../Cellar/foo/1.2.3/bin/foo", "bin/newfoo": "../Cellar/foo/1.2.4/bin/foo"} {
-		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.Symlink(to, filepath.Join(root, link)))
 	}
 	return filepath.Join(root, "one"), filepath.Join(root, "two")
 }
@@ -66,9 +62,7 @@ func TestI4_SpellingsAreOneServer(t *testing.T) {
 	}
 	// What the server makes is the same place as before.
 	before := CommandScope([]string{"uvx", "fs", "./new"}, root+"/link")
-	if err := os.Mkdir(filepath.Join(one, "new"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, os.Mkdir(filepath.Join(one, "new"), 0o755))
 	if CommandScope([]string{"uvx", "fs", "new"}, one) != before {
 		t.Error("a directory is another place once it is there")
 	}
