@@ -50,12 +50,16 @@ BEGIN
   {insert from open_source s}
    WHERE s.seq = (SELECT seq FROM operations WHERE id = NEW.operation_id) AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq);
   UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
+  UPDATE incident_members SET fate = (SELECT s.fate FROM incident_source s WHERE s.seq = incident_members.seq)
+   WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id);
 END;
 
 CREATE TRIGGER grants_after_update AFTER UPDATE OF consumed_at, voided_at ON grants
 WHEN OLD.consumed_at = 0 AND OLD.voided_at = 0 AND (NEW.consumed_at <> 0 OR NEW.voided_at <> 0)
 BEGIN
   UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
+  UPDATE incident_members SET fate = (SELECT s.fate FROM incident_source s WHERE s.seq = incident_members.seq)
+   WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id);
 END;
 
 -- The list says what operations and grants say, with any writer. Of what a policy says
@@ -162,12 +166,20 @@ SELECT o.seq, o.id, o.incident, o.fault_at,
   FROM operations o
  WHERE o.incident <> '' AND o.joined <> 'detached';
 
--- It follows its operation. Like the list, this reads the row as it stands.
-CREATE TRIGGER operations_keep_incident AFTER UPDATE ON operations WHEN NEW.incident <> ''
+-- It follows its operation, where that changes what it is made of. Like the list, this
+-- reads the row as it stands.
+CREATE TRIGGER operations_join_incident AFTER UPDATE OF joined ON operations WHEN NEW.joined <> OLD.joined
 BEGIN
   DELETE FROM incident_members WHERE seq = NEW.seq AND NEW.joined = 'detached';
   {insert member from incident_source s}
    WHERE s.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq);
+END;
+
+CREATE TRIGGER operations_keep_incident AFTER UPDATE OF state, conflict, doubted, attempt_count, effects, ended_at ON operations
+WHEN NEW.incident <> ''
+ AND (NEW.state, NEW.conflict, NEW.doubted, NEW.attempt_count, NEW.effects, NEW.ended_at)
+  <> (OLD.state, OLD.conflict, OLD.doubted, OLD.attempt_count, OLD.effects, OLD.ended_at)
+BEGIN
   UPDATE incident_members SET (fate, resent, doubled, unchecked) =
          (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM incident_source s WHERE s.seq = NEW.seq)
    WHERE seq = NEW.seq;
@@ -197,8 +209,9 @@ CREATE TRIGGER members_guard_update BEFORE UPDATE ON incident_members
 BEGIN
   SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
    WHERE (NEW.seq, NEW.incident, NEW.at) IS NOT (OLD.seq, OLD.incident, OLD.at)
-      OR NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
-                        AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
+      OR (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked) IS NOT (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked)
+         AND NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
+                            AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
       OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS NOT (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word)
          AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq
                             AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) = (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word));
