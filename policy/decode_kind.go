@@ -30,6 +30,11 @@ func (b shortName) MatchString(text string) bool {
 	return len(text) <= b.most && b.Regexp.MatchString(text)
 }
 
+// NamesKind reports whether a policy can name this kind.
+func NamesKind(kind string) bool {
+	return kindName.MatchString(kind) && !strings.Contains(kind, "*")
+}
+
 // notInDefaults are fields that belong to one kind: a default for them would
 // prove, send or name things that it was not written for.
 var notInDefaults = map[string]string{

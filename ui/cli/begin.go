@@ -31,7 +31,7 @@ type requestFlags struct {
 	given func(flag string) bool // whether a flag was given, also an empty one
 }
 
-func (w *requestFlags) add(cmd *cobra.Command) {
+func (w *requestFlags) add(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	w.given = f.Changed
 	f.StringVar(&w.kind, "kind", "", "what sort of operation it is, as the policy names it")
@@ -46,6 +46,9 @@ func (w *requestFlags) add(cmd *cobra.Command) {
 	f.BoolVar(&w.reconcile, "reconcile", false, "look at the downstream first when it is in doubt")
 	f.BoolVar(&w.fresh, "fresh", false, "a new request, if the last one under the made key is finished; not beside --key")
 	f.BoolVar(&w.dryRun, "dry-run", false, "say what would happen and record nothing")
+	_ = cmd.RegisterFlagCompletionFunc("kind", func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		return completion{a}.kinds(cmd, nil, toComplete)
+	})
 }
 
 // request reads the flags. run may leave the input out.
@@ -53,6 +56,9 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 	var out record.Request
 	if strings.TrimSpace(w.kind) == "" {
 		return out, usage("--kind is needed", "it names the sort of operation: --kind stripe.charge")
+	}
+	if !policy.NamesKind(w.kind) {
+		return out, usage(fmt.Sprintf("--kind `%s`: a policy cannot name such a kind", w.kind), "write letters, digits and _ . / : @ - as in stripe.charge")
 	}
 	if err := w.fitKey(); err != nil {
 		return out, err
@@ -289,7 +295,7 @@ the first one dies in the middle stays lost; leave --once out to be told of it.`
 			return begin(cmd.Context(), a, request, once, flags.dryRun)
 		},
 	}
-	flags.add(cmd)
+	flags.add(a, cmd)
 	cmd.Flags().BoolVar(&tokenSent, "token-sent", false, "the token will be inside what is sent, so that a read can look for it")
 	cmd.Flags().BoolVar(&once, "once", false, "it is done when it is recorded: no settle follows")
 	return cmd

@@ -19,7 +19,7 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	b.doubt(2, "bank.payout", `{"to":"acct_7Kd"}`)
-	b.want(0, "confirm", b.at(2))
+	b.want(0, "confirm", b.at(2), "--reason", "seen")
 	for _, c := range []struct {
 		args []string
 		want string
@@ -37,6 +37,10 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 		{[]string{"list", "source:"}, "source:billing", ""},
 		{[]string{"state:u"}, "state:uncertain", ""},
 		{[]string{"hold", ""}, "legacy.charge", ""},
+		{[]string{"run", "--kind", ""}, "stripe.charge", ""},
+		{[]string{"begin", "--kind", "st"}, "stripe.charge", "legacy"},
+		{[]string{"man", "po"}, "policy", "version"},
+		{[]string{"man", "policy", ""}, "check", ""},
 		{[]string{"hold", "--downstream", ""}, "stripe", ""},
 		{[]string{"policy", "show", "st"}, "stripe.charge", "legacy"},
 		{[]string{"list", "--tab", ""}, "needs_you", ""},

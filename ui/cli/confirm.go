@@ -24,7 +24,7 @@ it "happened twice". Afterwards only a person settles it.`,
 		if len(flags.receipts) > 0 && len(args) > 1 {
 			return usage("--receipt belongs to one operation, and several are named", "confirm them one by one")
 		}
-		return a.decide(cmd.Context(), "confirm", args, &flags, needs{version: true},
+		return a.decide(cmd.Context(), "confirm", args, &flags, needs{version: true, reason: len(flags.receipts) == 0},
 			decision(ledger.VerbConfirm, func(r *decisionRun, d *ledger.Decision) error {
 				d.Receipts = flags.receipts
 				return nil

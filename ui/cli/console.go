@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,39 +64,6 @@ func filterText(args []string, back string) (string, error) {
 		return "", err
 	}
 	return f, nil
-}
-
-// mistyped refuses a first word that is nearly a command: `indoubt lst` must
-// not quietly open a console on the text "lst".
-func mistyped(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 || strings.ContainsAny(args[0], ":<> \"") {
-		return nil
-	}
-	word := args[0]
-	for _, sub := range cmd.Commands() {
-		if sub.Hidden || !slip(word, sub.Name()) {
-			continue
-		}
-		return usage(fmt.Sprintf("there is no command `%s`; did you mean `%s`?", word, sub.Name()), fmt.Sprintf(`to look for the text, put it in double quotes: indoubt '"%s"'`, word))
-	}
-	return nil
-}
-
-// slip reports whether a word is a command with one letter missing, added, wrong
-// or two neighbours exchanged. Words of three letters and less are left alone.
-func slip(word, name string) bool {
-	if len(name) < 4 || len(word) < 3 || word == name {
-		return false
-	}
-	i := 0
-	for i < len(word) && i < len(name) && word[i] == name[i] {
-		i++
-	}
-	w, n := word[i:], name[i:]
-	return len(w) > 0 && w[1:] == n || // one too many
-		len(n) > 0 && w == n[1:] || // one missing
-		len(w) > 0 && len(n) > 0 && w[1:] == n[1:] || // one wrong
-		len(w) > 1 && len(n) > 1 && w[0] == n[1] && w[1] == n[0] && w[2:] == n[2:]
 }
 
 var idLike = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)

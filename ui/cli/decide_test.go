@@ -55,7 +55,7 @@ func TestI7_SecondDecisionOnOneVersionIsRefusedAndNamesTheFirst(t *testing.T) {
 	if a.Error.Code != "moved" || !strings.Contains(a.Error.Message, "sam") || a.operations(t)[0].State != "committed" {
 		t.Errorf("%+v %s", a.Error, a.Data)
 	}
-	if a := b.json(4, "confirm", b.at(1)); a.Error.Code != "wrong_state" {
+	if a := b.json(4, "confirm", b.at(1), "--reason", "r"); a.Error.Code != "wrong_state" {
 		t.Errorf("confirming what is committed: %+v", a.Error)
 	}
 }
@@ -106,7 +106,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	b.want(0, "confirm", b.at(2), "--receipt", "a", "--receipt", "b")
 	before := b.lastEvent()
 	for _, args := range [][]string{
-		{"confirm", b.at(1)}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"park", b.at(1), "--until", "1h"},
+		{"confirm", b.at(1), "--reason", "r"}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"park", b.at(1), "--until", "1h"},
 		{"note", id(1), "--reason", "r"}, {"ack", b.at(2), "--truth", "both_wanted", "--reason", "r"}, {"undo", b.at(2), "--reason", "r"},
 		{"hold", "--all", "--reason", "r"}, {"hold", "stripe.charge", "--reason", "r"}, {"hold", "--downstream", "stripe", "--reason", "r"},
 	} {
@@ -115,11 +115,11 @@ func TestDryRunWritesNothing(t *testing.T) {
 			t.Errorf("%v: effect %q", args, a.Effect)
 		}
 	}
-	if a := b.json(0, "confirm", b.at(1), "--dry-run"); a.operations(t)[0].State != "committed" {
+	if a := b.json(0, "confirm", b.at(1), "--dry-run", "--reason", "r"); a.operations(t)[0].State != "committed" {
 		t.Errorf("a rehearsal shows what would be: %s", a.Data)
 	}
-	b.json(4, "confirm", id(1)+"@99", "--dry-run")
-	b.json(0, "--read-only", "confirm", b.at(1), "--dry-run")
+	b.json(4, "confirm", id(1)+"@99", "--dry-run", "--reason", "r")
+	b.json(0, "--read-only", "confirm", b.at(1), "--dry-run", "--reason", "r")
 	if b.lastEvent() != before || b.rec(1).Operation.State != ledger.Uncertain {
 		t.Error("a rehearsal has written")
 	}
@@ -196,12 +196,12 @@ func TestTheWorstExitCodeWins(t *testing.T) {
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
 	stale := b.at(2)
 	b.want(0, "deny", stale, "--reason", "r")
-	a := b.json(4, "confirm", b.at(1), id(9)+"@1", stale)
+	a := b.json(4, "confirm", b.at(1), id(9)+"@1", stale, "--reason", "r")
 	ops := a.operations(t)
 	if len(ops) != 3 || a.Effect != "updated" || !ops[0].OK || ops[1].Error.Code != "not_found" || ops[2].Error.Code != "moved" {
 		t.Errorf("%s", a.Data)
 	}
-	out := b.want(4, "confirm", stale, id(9)+"@1")
+	out := b.want(4, "confirm", stale, id(9)+"@1", "--reason", "r")
 	if !strings.Contains(out, "2 of 2 were not done") {
 		t.Error(out)
 	}
@@ -241,7 +241,7 @@ func TestReadOnlyRefusesEveryChange(t *testing.T) {
 	b.doubt(1, "stripe.charge", charge)
 	before := b.lastEvent()
 	for _, args := range [][]string{
-		{"confirm", b.at(1)}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"ack", b.at(1), "--truth", "not_landed", "--reason", "r"},
+		{"confirm", b.at(1), "--reason", "r"}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"ack", b.at(1), "--truth", "not_landed", "--reason", "r"},
 		{"park", b.at(1), "--until", "1h"}, {"undo", b.at(1), "--reason", "r"}, {"note", id(1), "--reason", "r"}, {"retry", b.at(1)},
 		{"hold", "--all", "--reason", "r"}, {"release", "--all", "--reason", "r"}, {"reconcile"}, {"reconcile", id(1)}, {"reconcile", "--watch"},
 		{"init"}, {"adopt"}, {"policy", "init", filepath.Join(b.dir, "new.yaml")},

@@ -84,7 +84,7 @@ func (b *bench) failing(exit int, code string, args ...string) *errorJSON {
 
 func TestNoLedgerIsNoAllClear(t *testing.T) {
 	b := newBench(t)
-	for _, args := range [][]string{nil, {"list"}, {"show", id(1)}, {"log"}, {"confirm", id(1) + "@1"}, {"reconcile"}, {"adopt"}, {"hold", "--all", "--reason", "r"}, {"0198c1de"}, {"source:billing", "--since", "30m"}} {
+	for _, args := range [][]string{nil, {"list"}, {"show", id(1)}, {"log"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"reconcile"}, {"adopt"}, {"hold", "--all", "--reason", "r"}, {"0198c1de"}, {"source:billing", "--since", "30m"}} {
 		e := b.failing(3, "no_ledger", args...)
 		if !strings.HasPrefix(e.Message, "No ledger at ") || !strings.HasSuffix(e.Message, " This is not an all-clear.") {
 			t.Error(e.Message)
@@ -109,7 +109,7 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 	execSQL(t, foreign, "CREATE TABLE t (x)")
 	for path, code := range map[string]string{text: "not_a_ledger", foreign: "foreign", b.dir: "not_a_ledger"} {
 		before, _ := os.ReadFile(path)
-		for _, args := range [][]string{{"list"}, {"confirm", id(1) + "@1"}, {"init"}} {
+		for _, args := range [][]string{{"list"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"init"}} {
 			e := b.failing(1, code, append([]string{"--ledger", path}, args...)...)
 			if e.Hint == "" {
 				t.Errorf("%s: no hint", code)
@@ -138,7 +138,7 @@ func TestANewerLedgerIsLeftAlone(t *testing.T) {
 	at := b.at(1)
 	b.open().Close()
 	execSQL(t, b.ledger, "PRAGMA user_version = 9999")
-	for _, args := range [][]string{{"list"}, {"confirm", at}, {"init"}} {
+	for _, args := range [][]string{{"list"}, {"confirm", at, "--reason", "r"}, {"init"}} {
 		if e := b.failing(1, "newer_schema", args...); !strings.Contains(e.Message, "9999") {
 			t.Error(e.Message)
 		}
@@ -158,7 +158,7 @@ func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
 		need.OK(t, os.WriteFile(b.ledger+"-wal", wal, 0o600))
 	}
 	b.want(0, "list")
-	for _, args := range [][]string{{"confirm", at}, {"confirm", at, "--dry-run"}, {"hold", "--all", "--reason", "r"}, {"reconcile"}, {"note", id(1), "--reason", "r"}} {
+	for _, args := range [][]string{{"confirm", at, "--reason", "r"}, {"confirm", at, "--dry-run"}, {"hold", "--all", "--reason", "r"}, {"reconcile"}, {"note", id(1), "--reason", "r"}} {
 		b.failing(5, "copied", args...)
 	}
 	b.failing(2, "usage", "adopt")
@@ -171,7 +171,7 @@ func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
 	if a := b.json(0, "adopt", "--yes"); a.Effect != "noop" {
 		t.Error(a.Effect)
 	}
-	b.want(0, "confirm", at)
+	b.want(0, "confirm", at, "--reason", "r")
 }
 
 func TestALockedLedgerSaysSo(t *testing.T) {
@@ -184,12 +184,12 @@ func TestALockedLedgerSaysSo(t *testing.T) {
 	conn := need.Get(db.Conn(context.Background()))(t)
 	need.Get(conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"))(t)
 	b.want(0, "list") // who looks does not wait
-	a := b.json(1, "confirm", at)
+	a := b.json(1, "confirm", at, "--reason", "r")
 	if a.Error.Code != "locked" || a.Error.Hint == "" {
 		t.Errorf("%+v", a.Error)
 	}
 	need.Get(conn.ExecContext(context.Background(), "ROLLBACK"))(t)
-	b.want(0, "confirm", at)
+	b.want(0, "confirm", at, "--reason", "r")
 }
 
 func TestABadFilterPointsAtTheMistake(t *testing.T) {

@@ -119,7 +119,11 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 			return err
 		}
 	}
-	s, run, err := c.scoped(ctx, "hold", []string{string(scope)}, needs{reason: true, silent: true}, flags)
+	var kinds []string
+	s, run, err := c.scoped(ctx, "hold", []string{string(scope)}, needs{reason: true, silent: true}, flags, func(s ledger.Store, p *policy.Policy) (err error) {
+		kinds, err = c.covered(ctx, s, p, scope)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -128,12 +132,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 			return err
 		}
 	}
-	h := ledger.Hold{Scope: scope, Actor: run.actor, Reason: flags.reason, CreatedAt: run.Record.CreatedAt, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
-	if name, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
-		if h.Kinds, err = c.kindsOf(ctx, s, run.policy, name); err != nil {
-			return err
-		}
-	}
+	h := ledger.Hold{Scope: scope, Kinds: kinds, Actor: run.actor, Reason: flags.reason, CreatedAt: run.Record.CreatedAt, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
 	standing, err := standing(ctx, s, scope, now)
 	if err != nil {
 		return err
@@ -166,7 +165,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 }
 
 func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
-	s, run, err := c.scoped(ctx, "release", []string{string(scope)}, needs{reason: true, silent: true}, flags)
+	s, run, err := c.scoped(ctx, "release", []string{string(scope)}, needs{reason: true, silent: true}, flags, nil)
 	if err != nil {
 		return err
 	}
@@ -192,9 +191,38 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	return c.done(effectUpdated, data, func(w *safe.Writer) { w.Println("released " + string(scope)) })
 }
 
+// covered are the kinds that a hold on a downstream names. It refuses a downstream or a
+// kind that neither the policy nor the ledger knows: a slip of the pen would leave
+// everything running.
+func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Policy, scope ledger.HoldScope) ([]string, error) {
+	if downstream, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
+		return c.kindsOf(ctx, s, p, downstream)
+	}
+	kind, ok := strings.CutPrefix(string(scope), "kind:")
+	if !ok {
+		return nil, nil
+	}
+	counts, err := s.StateCounts(ctx, c.clock())
+	if err != nil {
+		return nil, err
+	}
+	known := p.Kinds()
+	for _, count := range counts {
+		known = append(known, count.Kind)
+	}
+	if slices.Contains(known, kind) {
+		return nil, nil
+	}
+	like := ""
+	if i := slices.IndexFunc(known, func(name string) bool { return slip(kind, name) }); i >= 0 {
+		like = fmt.Sprintf("; did you mean `%s`?", known[i])
+	}
+	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`%s; nothing is held", kind, like), "see `indoubt stats`, or hold everything: indoubt hold --all")
+}
+
 // scoped prepares a decision about a scope or an incident, which the first argument
-// names, instead of operations.
-func (c holdCommand) scoped(ctx context.Context, verb string, args []string, needs needs, flags *decideFlags) (ledger.Store, *decisionRun, error) {
+// names, instead of operations; check refuses it before anything is written.
+func (c holdCommand) scoped(ctx context.Context, verb string, args []string, needs needs, flags *decideFlags, check func(ledger.Store, *policy.Policy) error) (ledger.Store, *decisionRun, error) {
 	why := toChange
 	if flags.dryRun {
 		why = toLook
@@ -209,6 +237,11 @@ func (c holdCommand) scoped(ctx context.Context, verb string, args []string, nee
 		return nil, nil, err
 	}
 	run := &decisionRun{app: c.app, store: s, policy: c.policyToLookBy(), verb: verb, flags: flags, actor: c.actor()}
+	if check != nil {
+		if err := check(s, run.policy); err != nil {
+			return nil, nil, err
+		}
+	}
 	something := []*ledger.Record{{Operation: ledger.Operation{ID: args[0]}}}
 	if err := run.ask(something, needs); err != nil {
 		return nil, nil, err

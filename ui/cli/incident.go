@@ -145,7 +145,7 @@ func (c incidentCommand) show(ctx context.Context, id string) error {
 
 // change carries out what a person does with an incident.
 func (c incidentCommand) change(ctx context.Context, verb string, args []string, change ledger.IncidentChange, needs needs, flags *decideFlags) error {
-	s, run, err := holdCommand(c).scoped(ctx, "incident "+verb, args, needs, flags)
+	s, run, err := holdCommand(c).scoped(ctx, "incident "+verb, args, needs, flags, nil)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestListSaysWhatAnEmptyListMeans(t *testing.T) {
 		t.Error(out)
 	}
 	b.doubt(1, "stripe.charge", charge)
-	b.want(0, "confirm", b.at(1))
+	b.want(0, "confirm", b.at(1), "--reason", "r")
 	b.now = b.now.Add(12 * time.Second)
 	for _, args := range [][]string{{"list"}, {}} { // without a terminal, no command means list
 		if out := b.want(0, args...); !strings.Contains(out, "Nothing needs you. 1 settled. Last write 12s ago, billing.") {
@@ -100,7 +100,7 @@ func TestListTellsAProbeWhatIsOpen(t *testing.T) {
 	}
 	b.want(0, "list")
 	b.want(0, "list", "--exit-code", "kind:other")
-	b.want(0, "confirm", b.at(1))
+	b.want(0, "confirm", b.at(1), "--reason", "r")
 	b.want(0, "list", "--exit-code")
 }
 

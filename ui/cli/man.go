@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/muesli/mango"
 	mcobra "github.com/muesli/mango-cobra"
 	"github.com/muesli/roff"
 	"github.com/spf13/cobra"
@@ -10,20 +12,61 @@ import (
 
 func newManCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "man", GroupID: groupCare,
-		Short:   "Print the manual page",
-		Example: "  indoubt man | man -l -\n  indoubt man > /usr/local/share/man/man1/indoubt.1",
-		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			page, err := mcobra.NewManPage(1, cmd.Root())
+		Use: "man [COMMAND…]", GroupID: groupCare,
+		Short:   "Print the manual page, or that of a command",
+		Example: "  indoubt man | man -l -\n  indoubt man run > /usr/local/share/man/man1/indoubt-run.1",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if of, _, err := cmd.Root().Find(args); err == nil {
+				for _, sub := range of.Commands() {
+					if !sub.Hidden {
+						names = append(names, sub.Name())
+					}
+				}
+			}
+			return offer(names, toComplete), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage("there is no command "+quoted(args), "see `indoubt --help`")
+			}
+			page, err := manual(of)
 			if err != nil {
 				return fmt.Errorf("make the manual page: %w", err)
 			}
-			page = page.WithSection("Exit Codes", "0 done, or nothing was to do. 1 error. 2 usage. 3 not found. 4 conflict: it moved, or was decided already. "+
-				"5 refused by policy, hold, read-only or for want of a person. 6 in doubt. 7 in progress. 8 key reused. 9 finished already.").
-				WithSection("Environment", "INDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, NO_COLOR.")
 			_, err = fmt.Fprintln(a.out, page.Build(roff.NewDocument()))
 			return err
 		},
 	}
+}
+
+// manual is the page of a command, with what every page says.
+func manual(of *cobra.Command) (*mango.ManPage, error) {
+	page := mango.NewManPage(1, "", of.Short).WithLongDescription(flowing(of.Long))
+	if err := mcobra.AddCommand(page, of); err != nil {
+		return nil, err
+	}
+	page.Root.Name, page.Root.Short = strings.ReplaceAll(of.CommandPath(), " ", "-"), of.Short
+	return page.WithSection("Exit Codes", "0 done, or nothing was to do. 1 error. 2 usage. 3 not found. 4 conflict: it moved, or was decided already. "+
+		"5 refused by policy, hold, read-only or for want of a person. 6 in doubt. 7 in progress. 8 key reused. 9 finished already. "+
+		"Those of run are its command's, and from 100 on its own: 105 refused, 106 in doubt, 107 in progress, 108 key reused, 109 finished already and its output not kept.").
+		WithSection("Environment", "INDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, NO_COLOR.").
+		WithSection("Files", "$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, what the console looks like.").
+		WithSection("See Also", "indoubt(1), indoubt-run(1), indoubt-list(1): printed by `indoubt man COMMAND`."), nil
+}
+
+// flowing joins the lines of a paragraph: the page breaks them anew.
+func flowing(text string) string {
+	var out strings.Builder
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		out.WriteString(line)
+		if i+1 < len(lines) && line != "" && lines[i+1] != "" && lines[i+1][0] != ' ' && line[0] != ' ' {
+			out.WriteString(" ")
+		} else {
+			out.WriteString("\n")
+		}
+	}
+	return out.String()
 }

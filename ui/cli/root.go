@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"indoubt/ui/safe"
 )
 
 const rootLong = `indoubt keeps every write of your pipelines in a ledger with three outcomes
@@ -36,9 +37,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root := newConsoleCommand(a)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &failure{Exit: exitUsage, Code: "usage", Message: err.Error(), Hint: "see `" + cmd.CommandPath() + " --help`"}
-	})
+	root.SetFlagErrorFunc(flagFailure)
 	globalFlags(a, root)
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "Look:"},
@@ -56,7 +55,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newRunCommand(a), newBeginCommand(a), newSettleCommand(a), newMCPCommand(a), newHTTPCommand(a),
 		newDemoCommand(a), newDemoPipelineCommand(a),
 		newInitCommand(a), newAdoptCommand(a), newBackupCommand(a), newDoctorCommand(a), newPolicyCommand(a),
-		newCompletionCommand(a), newManCommand(a),
+		newCompletionCommand(a), newManCommand(a), newVersionCommand(a),
 	)
 	return root
 }
@@ -82,6 +81,16 @@ func version() string {
 	return fmt.Sprintf("%s, %s, %s/%s", built, info.GoVersion, runtime.GOOS, runtime.GOARCH)
 }
 
+func newVersionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", GroupID: groupCare, Short: "Print the version, as --version does",
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			return a.done("", map[string]string{"version": version()}, func(w *safe.Writer) { w.Println("indoubt " + version()) })
+		},
+	}
+}
+
 // globalFlags are understood by every command.
 func globalFlags(a *app, root *cobra.Command) {
 	f := root.PersistentFlags()
@@ -92,43 +101,4 @@ func globalFlags(a *app, root *cobra.Command) {
 	f.BoolVar(&a.json, "json", false, "print one JSON object")
 	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
 	_ = root.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions([]string{"auto", "light", "dark", "none"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// usage is a command line that cannot be meant.
-func usage(message, hint string) error {
-	return &failure{Exit: exitUsage, Code: "usage", Message: message, Hint: hint}
-}
-
-// noArgs, someArgs and maxArgs count arguments as cobra does, with exit 2.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage(cmd.CommandPath()+" takes no arguments, got "+quoted(args), "see `"+cmd.CommandPath()+" --help`")
-	}
-	return nil
-}
-
-func maxArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > n {
-			return usage(cmd.CommandPath()+" got more arguments than it takes: "+quoted(args[n:]), "usage: "+cmd.UseLine())
-		}
-		return nil
-	}
-}
-
-func someArgs(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usage(cmd.CommandPath()+" needs "+what, "usage: "+cmd.UseLine())
-		}
-		return nil
-	}
-}
-
-func quoted(args []string) string {
-	out := make([]string, len(args))
-	for i, s := range args {
-		out[i] = "`" + s + "`"
-	}
-	return strings.Join(out, " ")
 }

@@ -52,6 +52,8 @@ A failure that is known to have had no effect and may pass is tried again after
 a pause, as often as the kind's retry.max allows; what is in doubt never is.
   105 refused   106 in doubt   107 in progress   108 key used with another input
   109 finished already, and its output was not kept whole
+Standard output is the command's: --json prints its object on standard error, as
+the last line.
 
 A loop under set -e ends at the first doubt, tonight and every night after. Where
 its items do not hang together, --doubt-exit 0 lets it go on: what is in doubt is on
@@ -75,9 +77,9 @@ running when it exits 0 is left alone.`,
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return asOwnVerdict(usage(err.Error(), "see `"+cmd.CommandPath()+" --help`"))
+		return asOwnVerdict(flagFailure(cmd, err))
 	})
-	flags.add(cmd)
+	flags.add(a, cmd)
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the command's
 	f.StringVar(&flags.timeout, "timeout", "", "end the command after this time; it is in doubt then")

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// What cannot be meant is refused, changes nothing, and the answer says what to write.
+func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	before := b.lastEvent()
+	for _, c := range []struct {
+		line string
+		exit int
+		says string
+	}{
+		{"lists", 2, "there is no command `lists`; did you mean `list`?"},
+		{"delete", 2, `to look for the text: indoubt '"delete"'`},
+		{"hodl --all --reason r", 2, "did you mean `hold`?"},
+		{"list --limt 5", 2, "indoubt list has no option --limt; did you mean --limit?"},
+		{"list --nothing-like-it", 2, "has no option --nothing-like-it\n"},
+		{"list --limit abc", 2, "--limit takes a whole number, not `abc`"},
+		{"demo --no-console --seed -1", 2, "--seed takes a whole number, not below 0, not `-1`"},
+		{"run --limt -- true", 102, "indoubt run has no option --limt"},
+		{"run --kind bad! --key 1 -- true", 102, "a policy cannot name such a kind"},
+		{"begin --kind stripe.* --key 1", 2, "a policy cannot name such a kind"},
+		{"confirm " + b.at(1), 2, "confirm needs a reason"},
+		{"hold stripe.chrage --reason r", 2, "did you mean `stripe.charge`?"},
+		{"hold mail.welcome --reason r", 2, "neither the policy nor the ledger knows a kind `mail.welcome`; nothing is held"},
+		{"man logs", 2, "there is no command `logs`"},
+	} {
+		exit, out, errOut := b.run(strings.Fields(c.line)...)
+		if exit != c.exit || out != "" || !strings.Contains(errOut, c.says) {
+			t.Errorf("indoubt %s: exit %d, want %d; %s%s, want %q", c.line, exit, c.exit, out, errOut, c.says)
+		}
+	}
+	if b.lastEvent() != before {
+		t.Error("a refused command line changed something")
+	}
+	if runs := b.want(0, "runs"); strings.Contains(runs, "hold") {
+		t.Errorf("a refused hold left a run:\n%s", runs)
+	}
+	if out := b.want(0, "version"); out != b.want(0, "--version") || !strings.HasPrefix(out, "indoubt ") {
+		t.Errorf("%q", out)
+	}
+	b.want(0, "INV-1042") // the name of something is looked for
+	b.want(0, `"logs"`)
+	for command, says := range map[string]string{"run": "105 refused", "policy try": "indoubt-policy-try"} {
+		if page := b.want(0, append([]string{"man"}, strings.Fields(command)...)...); !strings.Contains(strings.ReplaceAll(page, `\-`, "-"), says) {
+			t.Errorf("man %s does not say %q:\n%s", command, says, page)
+		}
+	}
+}
