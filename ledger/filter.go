@@ -18,9 +18,9 @@ type Filter struct {
 	Terms []Term
 }
 
-// Names are the columns of which one must begin with the term's value; none for
+// Columns are the columns of which one must begin with the term's value; none for
 // a term of another sort.
-func (t Term) Names() []string {
+func (t Term) Columns() []string {
 	switch t.Field {
 	case "id", "key", "token", "receipt", "incident":
 		if t.Value != AnyIncident {
@@ -36,22 +36,47 @@ func (t Term) Names() []string {
 // of an id, a key, a token or a receipt. Other text terms match title, target, kind, key, id, source and
 // receipt without regard to case; field terms match as FilterFields says.
 type Term struct {
-	Field  string // text, named, id, kind, state, lane, downstream, source, error, key, token, receipt, by, parked, incident, since, age, cost, risk
+	Field  string // text, named, or one of FilterFields
 	Op     string // "" (equals or contains), ">" or "<"
 	Value  string
 	Number float64       // for cost and risk
-	Age    time.Duration // for age and since
+	Age    time.Duration // for age, since and until
+	At     time.Time     // for since and until, where a time is given instead
 	Not    bool
+}
+
+// OneOf are the values of a term that compares a whole name: one of them must be it, and
+// a * in one stands for any text. None for a term of another sort.
+func (t Term) OneOf() []string {
+	switch t.Field {
+	case "kind", "state", "lane", "downstream", "source", "error":
+		return strings.Split(t.Value, ",")
+	}
+	return nil
+}
+
+// Names reports whether one of the term's values is this name.
+func (t Term) Names(name string) bool {
+	return slices.ContainsFunc(t.OneOf(), func(pattern string) bool { return like(pattern, name) })
+}
+
+// Moment is the time that a term since or until names, or that an age ago was.
+func (t Term) Moment(now time.Time) time.Time {
+	if t.At.IsZero() {
+		return now.Add(-t.Age)
+	}
+	return t.At
 }
 
 // AnyIncident is the value of a term incident: for what is in some incident.
 const AnyIncident = "any"
 
-// FilterFields lists the fields a term can name. kind takes a trailing *; id, key,
-// token, receipt and incident begin with the value, and are found by an index; incident:any is in one; state, lane,
-// error and downstream are equal or not; parked is yes or no; since keeps what is
-// settled and was begun longer ago out; the others contain.
-var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "incident", "since", "age", "cost", "risk"}
+// FilterFields lists the fields a term can name. kind, state, lane, downstream, source
+// and error are one of the names that commas separate, with * for any text; id, key,
+// token, receipt and incident begin with the value, and are found by an index;
+// incident:any is in one; parked is yes or no; since and until keep what is settled and
+// was begun before or after out; by contains.
+var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "incident", "since", "until", "age", "cost", "risk"}
 
 // FilterError points into a filter text.
 type FilterError struct {
@@ -143,12 +168,14 @@ func parseTerm(text string, w filterWord) (Term, error) {
 			return fail(skip, "age takes > or < and a duration", "age>30m, age<2d")
 		}
 		t.Age = d
-	case "since":
-		d, err := ParseDuration(t.Value)
-		if t.Op != "" || err != nil {
-			return fail(skip, "since takes a duration", "since:30m, since:2d; -since: shows what it leaves out")
+	case "since", "until":
+		var err error
+		if t.Age, err = ParseDuration(t.Value); err != nil {
+			t.At, err = ParseTime(t.Value, time.Local)
 		}
-		t.Age = d
+		if t.Op != "" || err != nil {
+			return fail(skip, t.Field+" takes a duration, a date or a time", t.Field+":30m, "+t.Field+":2026-07-14, "+t.Field+":2026-07-14T03:00Z")
+		}
 	case "cost", "risk":
 		n, err := strconv.ParseFloat(t.Value, 64)
 		if t.Op == "" || err != nil {
@@ -180,10 +207,12 @@ func (t Term) known(text string, at int) error {
 	default:
 		return nil
 	}
-	if slices.Contains(names, t.Value) {
-		return nil
+	for _, name := range strings.Split(t.Value, ",") {
+		if !slices.Contains(names, name) {
+			return &FilterError{Text: text, Offset: at, Message: fmt.Sprintf("there is no %s:%s", t.Field, name), Hint: "one of: " + strings.Join(names, " ")}
+		}
 	}
-	return &FilterError{Text: text, Offset: at, Message: fmt.Sprintf("there is no %s:%s", t.Field, t.Value), Hint: "one of: " + strings.Join(names, " ")}
+	return nil
 }
 
 func isName(s string) bool {
@@ -219,11 +248,22 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// ParseTime reads a time that is written out: RFC 3339, or a date with or without a
+// time of day in a zone.
+func ParseTime(s string, zone *time.Location) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a date or a time such as 2026-07-14 or 2026-07-14T03:00Z", s)
+}
+
 // New reports whether an operation was begun within the filter's `since:`; never
 // without one.
 func (f Filter) New(r Row, now time.Time) bool {
 	return slices.ContainsFunc(f.Terms, func(t Term) bool {
-		return t.Field == "since" && !t.Not && now.Sub(r.CreatedAt) < t.Age
+		return t.Field == "since" && !t.Not && r.CreatedAt.After(t.Moment(now))
 	})
 }
 
@@ -261,28 +301,24 @@ func (t Term) match(r Row, now time.Time) bool {
 			return r.Incident != ""
 		}
 		of := map[string]string{"id": r.ID, "key": r.Key, "token": r.Token, "receipt": r.Receipt, "incident": r.Incident}
-		return slices.ContainsFunc(t.Names(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
-	case "kind":
-		if prefix, ok := strings.CutSuffix(t.Value, "*"); ok {
-			return strings.HasPrefix(r.Kind, prefix)
+		return slices.ContainsFunc(t.Columns(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
+	case "kind", "state", "lane", "downstream", "source", "error":
+		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "error": string(r.ErrorClass)}[t.Field]
+		switch t.Field {
+		case "state":
+			is = string(r.StateAt(now))
+		case "lane":
+			is = string(r.LaneAt(now))
 		}
-		return r.Kind == t.Value
-	case "state":
-		return string(r.StateAt(now)) == t.Value
-	case "lane":
-		return string(r.LaneAt(now)) == t.Value
-	case "downstream":
-		return r.Pricing.Downstream == t.Value
-	case "source":
-		return contains(r.Source.Pipeline)
-	case "error":
-		return string(r.ErrorClass) == t.Value
+		return t.Names(is)
 	case "by":
 		return contains(Signer(r.Actor), r.Hands)
 	case "parked":
 		return r.Parked(now) == (t.Value == "yes")
 	case "since":
-		return r.LaneAt(now) != LaneResolved || now.Sub(r.CreatedAt) < t.Age
+		return r.LaneAt(now) != LaneResolved || r.CreatedAt.After(t.Moment(now))
+	case "until":
+		return r.LaneAt(now) != LaneResolved || r.CreatedAt.Before(t.Moment(now))
 	case "age":
 		return compare(float64(now.Sub(r.CreatedAt)), float64(t.Age))
 	case "cost":
@@ -291,4 +327,24 @@ func (t Term) match(r Row, now time.Time) bool {
 		return compare(r.Pricing.Rank, t.Number)
 	}
 	return false
+}
+
+// like reports whether a name is a pattern, in which * stands for any text.
+func like(pattern, name string) bool {
+	start, rest, more := strings.Cut(pattern, "*")
+	name, ok := strings.CutPrefix(name, start)
+	if !more || !ok {
+		return ok && name == ""
+	}
+	for {
+		part, after, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(name, part)
+		}
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name, rest = name[i+len(part):], after
+	}
 }

@@ -37,9 +37,35 @@ func TestParseFilter(t *testing.T) {
 	if f.Terms[2].Age != 26*time.Hour || !f.Terms[1].Not || f.Terms[3].Value != "in quotes: x" || f.Terms[4].Value != "the mill" {
 		t.Fatalf("%+v", f.Terms)
 	}
-	for _, bad := range []string{"nope:x", "age:3", "age>x", "kind:", "state:gone", "kind>a", "cost>x"} {
+	for _, bad := range []string{"nope:x", "age:3", "age>x", "kind:", "state:gone", "state:uncertain,gone", "state:", "kind>a", "cost>x", "since:x", "until>2d", "since:2026-13-01"} {
 		if _, err := ParseFilter(bad); err == nil {
 			t.Errorf("%s was taken", bad)
+		}
+	}
+}
+
+func TestATermOfNamesTakesSeveralAndAnyText(t *testing.T) {
+	for term, c := range map[string]struct{ holds, not []string }{
+		"source:pay":        {[]string{"pay"}, []string{"payroll", "Pay", "", "repay"}},
+		"source:pay*":       {[]string{"pay", "payroll"}, []string{"repay"}},
+		"source:*pay*":      {[]string{"pay", "payroll", "repay"}, []string{"pa"}},
+		"source:a*b*c":      {[]string{"abc", "a-b-b-c", "aXbXc"}, []string{"ac", "abcd", "acb", "ab"}},
+		"source:a*a":        {[]string{"aa", "aba"}, []string{"a"}},
+		"source:pay,mail*":  {[]string{"pay", "mailer"}, []string{"payroll", "pay,mail"}},
+		`source:"the mill"`: {[]string{"the mill"}, []string{"the mills"}},
+		"source:[ab]?":      {[]string{"[ab]?"}, []string{"a1"}},
+		"-source:pay,mail*": {[]string{"payroll"}, []string{"pay", "mailer"}},
+	} {
+		f, err := ParseFilter(term)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want, names := range map[bool][]string{true: c.holds, false: c.not} {
+			for _, name := range names {
+				if got := f.Match(Row{Source: Source{Pipeline: name}}, time.Time{}); got != want {
+					t.Errorf("%s of %q: %v", term, name, got)
+				}
+			}
 		}
 	}
 }

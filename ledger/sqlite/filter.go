@@ -70,6 +70,33 @@ func (p *place) words(column string) string {
 	return name
 }
 
+// oneOf is the condition that a name is one of a term's values.
+func (p *place) oneOf(b *binder, t ledger.Term) string {
+	var column string
+	switch t.Field {
+	case "state":
+		column = p.state
+	case "lane":
+		column = p.lane
+	case "error":
+		column = p.column("error_class")
+	default:
+		column = p.column(t.Field)
+	}
+	var whole, out []string
+	for _, value := range t.OneOf() {
+		if strings.Contains(value, "*") {
+			out = append(out, column+" GLOB "+b.pattern(classEscaper.Replace(value)))
+		} else {
+			whole = append(whole, b.bind(value))
+		}
+	}
+	if len(whole) > 0 {
+		out = append(out, column+" IN ("+strings.Join(whole, ", ")+")")
+	}
+	return "(" + strings.Join(out, " OR ") + ")"
+}
+
 // term is one condition, or "" where SQL cannot say it.
 func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 	contains := func(columns ...string) string {
@@ -93,6 +120,10 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		}
 		return "h.search GLOB " + b.pattern("*"+globEscaper.Replace(strings.ToLower(part))+"*") + " AND "
 	}
+	moment := ""
+	if t.Field == "since" || t.Field == "until" || t.Field == "age" {
+		moment = b.bind(float64(t.Moment(now).UnixMicro()) / 1000)
+	}
 	switch t.Field {
 	case "text":
 		if words := inWords(t.Value); words != "" {
@@ -101,7 +132,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		return contains("title", "target", "priced_title", "priced_target", "kind", "key", "id", "source", "receipt")
 	case "id", "key", "token", "receipt", "named":
 		var names []string
-		for _, name := range t.Names() {
+		for _, name := range t.Columns() {
 			begins := prefix(p.column(name), t.Value)
 			if name != "token" {
 				begins = inWords(t.Value) + begins
@@ -109,36 +140,27 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 			names = append(names, begins)
 		}
 		return strings.Join(names, " OR ")
-	case "kind":
-		if start, ok := strings.CutSuffix(t.Value, "*"); ok {
-			return prefix(p.column("kind"), start)
-		}
-		return p.column("kind") + " = " + b.bind(t.Value)
-	case "state":
-		return p.state + " = " + b.bind(t.Value)
-	case "lane":
-		return p.lane + " = " + b.bind(t.Value)
-	case "downstream":
-		return p.column("downstream") + " = " + b.bind(t.Value)
 	case "source":
-		if in := contains(t.Field); in != "" {
-			return inWords(t.Value) + in
+		if strings.ContainsAny(t.Value, ",*") {
+			return p.oneOf(b, t)
 		}
-		return ""
+		return inWords(t.Value) + p.oneOf(b, t)
+	case "kind", "state", "lane", "downstream", "error":
+		return p.oneOf(b, t)
 	case "by":
 		return contains("actor", "hands")
-	case "error":
-		return p.column("error_class") + " = " + b.bind(t.Value)
 	case "parked", "incident":
 		return p.aside(b, t)
 	case "since":
-		return fmt.Sprintf("%s <> 'resolved' OR %s > %s", p.lane, p.column("created_at"), b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
+		return fmt.Sprintf("%s <> 'resolved' OR %s > %s", p.lane, p.column("created_at"), moment)
+	case "until":
+		return fmt.Sprintf("%s <> 'resolved' OR %s < %s", p.lane, p.column("created_at"), moment)
 	case "age": // older is smaller
 		op := "<"
 		if t.Op != ">" {
 			op = ">"
 		}
-		return fmt.Sprintf("%s %s %s", p.column("created_at"), op, b.bind(float64(ms(now))-float64(t.Age)/float64(time.Millisecond)))
+		return fmt.Sprintf("%s %s %s", p.column("created_at"), op, moment)
 	case "cost":
 		return fmt.Sprintf("max(%s, %s) %s %s", p.column("duplicate_value"), p.column("miss_value"), compare(t.Op), b.bind(t.Number))
 	case "risk":
@@ -156,7 +178,11 @@ func compare(op string) string {
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-var globEscaper = strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]")
+// classEscaper leaves * what GLOB takes it for.
+var (
+	globEscaper  = strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]")
+	classEscaper = strings.NewReplacer("?", "[?]", "[", "[[]")
+)
 
 func ascii(s string) bool {
 	for i := range len(s) {

@@ -287,7 +287,7 @@ func (l *listing) open(sort sorting) {
 func namedSQL(b *binder, f ledger.Filter) string {
 	for _, t := range f.Terms {
 		var found []string
-		for _, column := range t.Names() {
+		for _, column := range t.Columns() {
 			from, to := b.bind(t.Value), b.bind(t.Value+"\U0010FFFF")
 			for _, index := range prefixIndexes[column] {
 				found = append(found, fmt.Sprintf("SELECT seq FROM operations INDEXED BY %s WHERE %s AND %s >= %s AND %s < %s",

@@ -206,8 +206,9 @@ func (c completion) filter(cmd *cobra.Command, args []string, toComplete string)
 	not := toComplete[:len(toComplete)-len(term)]
 	var out []string
 	if field, begun, valued := strings.Cut(term, ":"); valued {
-		for _, value := range offer(c.filterValues(cmd, field), begun) {
-			out = append(out, not+field+":"+value)
+		before := begun[:strings.LastIndex(begun, ",")+1]
+		for _, value := range offer(c.filterValues(cmd, field), begun[len(before):]) {
+			out = append(out, not+field+":"+before+value)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}

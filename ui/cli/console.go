@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ type consoleCommand struct{ *app }
 
 // newConsoleCommand is the program without a command.
 func newConsoleCommand(a *app) *cobra.Command {
-	var since string
+	var settled settledFlags
 	var engine, tellVersion bool
 	cmd := &cobra.Command{
 		Use:               "indoubt [FILTER|ID]",
@@ -34,7 +35,7 @@ func newConsoleCommand(a *app) *cobra.Command {
 			if err := mistyped(cmd, args); err != nil {
 				return err
 			}
-			filter, err := filterText(args, since)
+			filter, err := settled.filter(args, a.clock())
 			if err != nil {
 				return err
 			}
@@ -44,26 +45,36 @@ func newConsoleCommand(a *app) *cobra.Command {
 			return consoleCommand{a}.fullScreen(cmd.Context(), args, filter, engine)
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")
+	settled.add(cmd)
 	// A template would make the linker keep every method that one could call.
 	cmd.Flags().BoolVarP(&tellVersion, "version", "v", false, "version for indoubt")
 	cmd.Flags().BoolVar(&engine, "engine", false, "also send automatically, where the policy says so")
 	return cmd
 }
 
-// filterText joins the arguments to one filter and adds --since to it.
-func filterText(args []string, back string) (string, error) {
-	f := strings.TrimSpace(strings.Join(args, " "))
-	if back != "" {
-		if _, err := since(back); err != nil {
+// settledFlags bound what is listed of what is settled. They are terms of the filter, too.
+type settledFlags struct{ since, until string }
+
+func (f *settledFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.since, "since", "", "of what is settled, only what was begun since, as 30m, 2d or 2026-07-14")
+	cmd.Flags().StringVar(&f.until, "until", "", "of what is settled, only what was begun before, as 30m, 2d or 2026-07-14")
+}
+
+// filter joins the arguments to one filter, with the flags as terms.
+func (f *settledFlags) filter(args []string, now time.Time) (string, error) {
+	text := strings.Join(args, " ")
+	for _, flag := range []struct{ name, value string }{{"since", f.since}, {"until", f.until}} {
+		if flag.value == "" {
+			continue
+		}
+		if _, err := past(flag.name, flag.value, now); err != nil {
 			return "", err
 		}
-		f = strings.TrimSpace(f + " since:" + back)
+		text += " " + flag.name + `:"` + flag.value + `"`
 	}
-	if _, err := ledger.ParseFilter(f); err != nil {
-		return "", err
-	}
-	return f, nil
+	text = strings.TrimSpace(text)
+	_, err := ledger.ParseFilter(text)
+	return text, err
 }
 
 var idLike = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)

@@ -31,7 +31,7 @@ type listCommand struct{ *app }
 
 func newListCommand(a *app) *cobra.Command {
 	var o listOptions
-	var since string
+	var settled settledFlags
 	cmd := &cobra.Command{
 		Use: "list [FILTER]", GroupID: groupLook,
 		Short: "List operations, what needs you first",
@@ -39,16 +39,16 @@ func newListCommand(a *app) *cobra.Command {
 is being checked, in flight and parked, then the rest, newest first. The id is printed
 with the version that was seen, ready for the deciding commands.
 
-Filters: words, and kind: state: lane: downstream: source: error: key: token:
-receipt: id: by: parked:yes since:30m, age>30m cost>100 risk>50; a leading -
-negates. A key, token, receipt or id is found at once by its beginning; a word is
+Filters: words, and kind: state: lane: downstream: source: error: (names, as in
+state:uncertain,failed or kind:stripe.*), key: token: receipt: id: by: parked:yes
+since:30m until:2026-07-14 age>30m cost>100 risk>50; a leading - negates. A key, token, receipt or id is found at once by its beginning; a word is
 searched for from the newest operation to the oldest. Ctrl-C stops a search, and
 prints what was found until then. For scripts and probes, --exit-code exits 6 where
 something listed needs you or is being checked.`,
 		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := filterText(args, since)
+			f, err := settled.filter(args, a.clock())
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ something listed needs you or is being checked.`,
 	f.StringVar(&o.order, "order", "", "loss (what is lost if no one acts), newest or oldest")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
-	f.StringVar(&since, "since", "", "of what is settled, only what was begun since, as 30m or 2d")
+	settled.add(cmd)
 	f.BoolVar(&o.probe, "exit-code", false, "exit 6 where something listed needs you or is being checked")
 	_ = cmd.RegisterFlagCompletionFunc("tab", cobra.FixedCompletions([]string{"needs_you", "checking", "in_flight", "parked", "settled", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"loss", "newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp))

@@ -39,7 +39,7 @@ line an event. --incident has the history of an incident and of what counts in i
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
-	f.StringVar(&o.since, "since", "", "only events since, as 30m or 2d")
+	f.StringVar(&o.since, "since", "", "only events since, as 30m, 2d or 2026-07-14")
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
 	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, allow, note, …")
 	f.StringVar(&o.incident, "incident", "", "only events of this incident, and of what counts in it")
@@ -69,11 +69,10 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		return usage(fmt.Sprintf("--limit %d is not a number of events", o.limit), "")
 	}
 	if o.since != "" {
-		d, err := since(o.since)
-		if err != nil {
+		var err error
+		if o.from, err = past("since", o.since, c.clock()); err != nil {
 			return err
 		}
-		o.from = c.clock().Add(-d)
 	}
 	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {

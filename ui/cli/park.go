@@ -46,11 +46,13 @@ func until(s string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// since is the duration that --since names.
-func since(s string) (time.Duration, error) {
-	d, err := ledger.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, usage(fmt.Sprintf("--since %q is not a duration", s), "write --since 30m, 8h or 7d")
+// past is the time that --since or --until names: so long ago, or a time that is written out.
+func past(flag, s string, now time.Time) (time.Time, error) {
+	if d, err := ledger.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(-d), nil
 	}
-	return d, nil
+	if t, err := ledger.ParseTime(s, time.Local); err == nil && t.Before(now) {
+		return t, nil
+	}
+	return time.Time{}, usage(fmt.Sprintf("--%s %q is not a time that has passed", flag, s), fmt.Sprintf("write --%[1]s 30m, --%[1]s 7d, --%[1]s 2026-07-14 or --%[1]s 2026-07-14T03:00Z", flag))
 }

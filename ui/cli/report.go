@@ -35,7 +35,7 @@ and the commands that show it again; of one incident, or of the time since.`,
 			return logCommand{a}.report(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&back, "since", "8h", "how far back it goes, as 30m or 2d")
+	cmd.Flags().StringVar(&back, "since", "8h", "how far back it goes, as 30m, 2d or 2026-07-14")
 	return cmd
 }
 
@@ -45,7 +45,7 @@ const (
 )
 
 func (c logCommand) report(ctx context.Context, o logOptions) error {
-	d, err := since(o.since)
+	from, err := past("since", o.since, c.clock())
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	if err != nil {
 		return err
 	}
-	r := ticket.Report{From: c.clock().Add(-d), Now: c.clock(), Zone: time.Local, Currency: c.policyToLookBy().Currency()}
+	r := ticket.Report{From: from, Now: c.clock(), Zone: time.Local, Currency: c.policyToLookBy().Currency()}
 	if o.incident != "" {
 		r.From = time.Time{}
 	}

@@ -30,14 +30,14 @@ later. The last two are counted since --since.`,
 		Example: "  indoubt stats\n  indoubt stats --since 7d --json | jq .data.accuracy",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := since(back)
+			from, err := past("since", back, a.clock())
 			if err != nil {
 				return err
 			}
-			return stats(cmd.Context(), a, d)
+			return stats(cmd.Context(), a, from)
 		},
 	}
-	cmd.Flags().StringVar(&back, "since", "30d", "how far back decisions are looked at")
+	cmd.Flags().StringVar(&back, "since", "30d", "from when decisions are looked at, as 8h, 30d or 2026-07-14")
 	return cmd
 }
 
@@ -107,14 +107,13 @@ func listed(c ledger.Counts) []listCount {
 		{"all", c.All}, {"parked", c.Parked}, {"conflicts", c.Conflicts}}
 }
 
-func stats(ctx context.Context, a *app, since time.Duration) error {
+func stats(ctx context.Context, a *app, from time.Time) error {
 	s, err := a.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
 	}
 	p := a.policyToLookBy()
 	now := a.clock()
-	from := now.Add(-since)
 	counts, err := s.Counts(ctx, now)
 	if err != nil {
 		return err
@@ -158,7 +157,7 @@ func stats(ctx context.Context, a *app, since time.Duration) error {
 	for _, c := range accuracy {
 		data.Accuracy = append(data.Accuracy, accuracyJSON{c.Actor, c.Machine, c.Verb, c.Decided, c.Wrong})
 	}
-	return a.done("", data, func(w *safe.Writer) { writeStats(w, data, since) })
+	return a.done("", data, func(w *safe.Writer) { writeStats(w, data, now.Sub(from)) })
 }
 
 // downstreamsSeen tells how each downstream answered the newest check of what is

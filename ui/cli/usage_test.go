@@ -3,6 +3,9 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"indoubt/ledger"
 )
 
 // What cannot be meant is refused, changes nothing, and the answer says what to write.
@@ -28,6 +31,9 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 		{"confirm " + b.at(1), 2, "confirm needs a reason"},
 		{"hold stripe.chrage --reason r", 2, "did you mean `stripe.charge`?"},
 		{"hold mail.welcome --reason r", 2, "neither the policy nor the ledger knows a kind `mail.welcome`; nothing is held"},
+		{"list --since tomorrow", 2, `--since "tomorrow" is not a time that has passed`},
+		{"list --until 2026-07-15", 2, `--until "2026-07-15" is not a time that has passed`},
+		{"log --since 2026-13-01", 2, "write --since 30m"},
 		{"man logs", 2, "there is no command `logs`"},
 	} {
 		exit, out, errOut := b.run(strings.Fields(c.line)...)
@@ -50,5 +56,26 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 		if page := b.want(0, append([]string{"man"}, strings.Fields(command)...)...); !strings.Contains(strings.ReplaceAll(page, `\-`, "-"), says) {
 			t.Errorf("man %s does not say %q:\n%s", command, says, page)
 		}
+	}
+}
+
+// --since and --until take a time that is written out, in the list and in the history.
+func TestSinceAndUntilTakeADate(t *testing.T) {
+	b := newBench(t)
+	b.begin(1, "stripe.charge", charge) // at 03:06
+	b.settle(1, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200})
+	b.now = b.now.Add(2 * 24 * time.Hour)
+	for flags, lists := range map[string]bool{
+		"list --since 2026-07-13": true, "list --since 2026-07-14T03:07Z": false, "list --until 2026-07-14T03:05:59Z": false, "list --since 3d --until 1d": true,
+		"list --until 3d": false, "log --since 2026-07-13": true, "log --since 2026-07-15T00:00:00Z": false, "list state:failed,committed": true, "list source:bill": false,
+	} {
+		if out := b.want(0, strings.Fields(flags)...); strings.Contains(out, id(1)[:13]) != lists {
+			t.Errorf("indoubt %s:\n%s", flags, out)
+		}
+	}
+	b.want(0, "report", "--since", "2026-07-13")
+	b.want(0, "stats", "--since", "2026-07-13")
+	if out := b.completes("list", "state:failed,u"); !strings.Contains(out, "state:failed,uncertain") {
+		t.Error(out)
 	}
 }

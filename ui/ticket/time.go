@@ -73,10 +73,8 @@ func Until(text string, now time.Time, zone *time.Location) (time.Time, error) {
 		}
 		return at, nil
 	}
-	for _, layout := range []string{"2006-01-02 15:04", time.RFC3339} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil && t.After(now) {
-			return t, nil
-		}
+	if t, err := ledger.ParseTime(text, zone); err == nil && t.After(now) {
+		return t, nil
 	}
 	return time.Time{}, errors.New("until when: 2h, 1d, 07:00, 2006-01-02 15:04 or an RFC 3339 time, and still to come")
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ui/ticket"
@@ -60,15 +59,15 @@ func about(f ledger.Filter, o ticket.Outage) bool {
 		is := false
 		switch t.Field {
 		case "source":
-			is = len(o.Pipelines) == 1 && has(o.Pipelines, t.Value)
+			is = len(o.Pipelines) == 1 && t.Names(o.Pipelines[0])
 		case "kind":
-			is = len(o.Kinds) == 1 && (ledger.Filter{Terms: []ledger.Term{t}}).Match(ledger.Row{Kind: o.Kinds[0]}, time.Time{})
-		case "since": // of what is settled only
+			is = len(o.Kinds) == 1 && t.Names(o.Kinds[0])
+		case "since", "until": // of what is settled only
 			is = true
 		case "downstream":
-			is = o.Downstream() == t.Value
+			is = t.Names(o.Downstream())
 		case "error":
-			is = len(o.Classes) == 1 && o.Classes[0] == t.Value
+			is = len(o.Classes) == 1 && t.Names(o.Classes[0])
 		case "text":
 			is = has([]string{o.IncidentAccount.Where()}, t.Value) || len(o.Pipelines) == 1 && has(o.Pipelines, t.Value)
 		}
