@@ -150,7 +150,7 @@ func (c *call) request() (record.Request, error) {
 	w := record.Request{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Way: c.p.o.Way, Remark: c.p.change.remarkNext(), Input: c.arguments, Sender: "mcp",
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
-	key, err := keyIn(c.meta)
+	key, err := keyIn(c.frame.Params["idempotencyKey"], c.meta)
 	w.Key, w.KeySent = key, key != ""
 	if err == nil && utf8.RuneCountInString(w.Kind) > maxKind {
 		err = errors.New("the tool's name is too long to be recorded")
@@ -163,27 +163,33 @@ const (
 	maxKey  = 1000 // bytes of a key that a client may give
 )
 
-// keyIn is the idempotency key that a client put into _meta, a text or a number.
-// One that cannot be a key is an error: the client counts on it.
-func keyIn(meta json.RawMessage) (string, error) {
+// keyIn is the idempotency key that a client put beside the arguments or into _meta, a
+// text or a number. One that cannot be a key is an error, and so are two: the client
+// counts on it.
+func keyIn(beside, meta json.RawMessage) (found string, err error) {
 	m, _ := once(meta)
-	for _, name := range []string{"indoubt/key", "idempotency-key", "idempotencyKey"} {
-		if absent(m[name]) {
+	for _, given := range []struct {
+		place string
+		value json.RawMessage
+	}{{"params.idempotencyKey", beside}, {"_meta.indoubt/key", m["indoubt/key"]}, {"_meta.idempotency-key", m["idempotency-key"]}, {"_meta.idempotencyKey", m["idempotencyKey"]}} {
+		if absent(given.value) {
 			continue
 		}
-		key := textOf(m[name])
-		if c := m[name][0]; c == '-' || c >= '0' && c <= '9' {
-			key = string(m[name])
+		key := textOf(given.value)
+		if c := given.value[0]; c == '-' || c >= '0' && c <= '9' {
+			key = string(given.value)
 		}
 		switch {
 		case strings.TrimSpace(key) == "":
-			return "", fmt.Errorf("_meta.%s must be a string that is not blank, or a number", name)
+			return "", fmt.Errorf("%s must be a string that is not blank, or a number", given.place)
 		case len(key) > maxKey:
-			return "", fmt.Errorf("the %s in _meta is longer than %d bytes", name, maxKey)
+			return "", fmt.Errorf("%s is longer than %d bytes", given.place, maxKey)
+		case found != "" && key != found:
+			return "", fmt.Errorf("%s names another key than the one before it", given.place)
 		}
-		return key, nil
+		found = key
 	}
-	return "", nil
+	return found, nil
 }
 
 // record begins the call in the ledger, and sends it or answers it from there.

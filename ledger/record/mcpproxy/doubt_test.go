@@ -328,6 +328,8 @@ func TestOddNamesAndKeys(t *testing.T) {
 		`{"name":"put","arguments":{},"_meta":{"idempotency-key":["k"]}}`,
 		`{"name":"put","arguments":{},"_meta":{"idempotency-key":" \t"}}`,
 		`{"name":"put","arguments":{},"_meta":{"idempotencyKey":""}}`,
+		`{"name":"put","arguments":{},"idempotencyKey":{"k":1}}`,
+		`{"name":"put","arguments":{},"idempotencyKey":"a","_meta":{"indoubt/key":"b"}}`,
 	} {
 		c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, i, call))
 		if a := c.answered(fmt.Sprint(i)); a.Error == nil || a.Error.Code != -32602 || len(a.line) > 400 || strings.Contains(a.line, "CHECK") {
@@ -494,6 +496,8 @@ func TestRepeatHoldAndKeys(t *testing.T) {
 	keyed("11", "idempotencyKey", "k1", `{"a":1}`).wantDone(t, "put")
 	keyed("12", "indoubt/key", "k2", `{"a":1}`).wantDone(t, "put")
 	keyed("13", "idempotency-key", "k1", `{"a":2}`).wantOutcome(t, "key_reused")
+	c.say(`{"jsonrpc":"2.0","id":14,"method":"tools/call","params":{"name":"put","arguments":{"a":1},"idempotencyKey":"k2"}}`)
+	c.answered("14").wantDone(t, "put")
 	w.wantEffects(5)
 }
 
