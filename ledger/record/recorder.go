@@ -231,7 +231,9 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if rule.Marks != nil {
 		req.Marks = rule.Marks(op)
 	}
-	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
+	if req.ChangeID = ledger.NewID(); req.AttemptID == "" {
+		req.AttemptID = ledger.NewID()
+	}
 	res, err := ledger.Begin(ctx, store, req)
 	if err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
@@ -322,8 +324,9 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	if w.Wrapped {
 		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
 	}
-	if req.OperationID == "" {
+	if req.OperationID == "" { // then no attempt has this name
 		req.OperationID = ledger.NewID()
+		req.AttemptID = ledger.FirstAttempt(req.OperationID)
 	}
 	if req.Token == "" {
 		req.Token = ledger.NewToken()

@@ -22,7 +22,7 @@ var baseTab = map[string]ledger.Tab{
 // moved since: from the list of their class to the list where they stand now.
 var countsQuery = fmt.Sprintf(`
 	SELECT what AS class, '' AS tab, n, pending, loss, words, twice, 0 AS conflicts, CASE what WHEN 'class.not_landed' THEN loss ELSE 0.0 END AS unsent FROM counts
-	UNION ALL SELECT 'state.pending',   '', coalesce(sum(pending), 0),   0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.pending',   '', count(*),                    0, 0.0, 0, 0, 0, 0.0 FROM operations INDEXED BY operations_pending WHERE state = 'pending'
 	UNION ALL SELECT 'state.committed', '', coalesce(sum(committed), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
 	UNION ALL SELECT 'state.failed',    '', coalesce(sum(failed), 0),    0, 0.0, 0, 0, 0, 0.0 FROM census
 	UNION ALL SELECT 'state.uncertain', '', coalesce(sum(uncertain), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census

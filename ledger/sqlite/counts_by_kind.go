@@ -21,12 +21,12 @@ func (s *Store) DoubtCounts(ctx context.Context) ([]ledger.DoubtCount, error) {
 // beside them what of the pending is in doubt by its deadline. What is in flight
 // is few, and its index has all that is asked of it but for second attempts.
 const stateCountsQuery = `
-	SELECT c.kind, c.pending, c.committed, c.failed, c.uncertain, c.abandoned,
+	SELECT c.kind, coalesce(p.n, 0), c.committed, c.failed, c.uncertain, c.abandoned,
 	       coalesce((SELECT min(h.doubted_at) FROM open_operations h INDEXED BY open_by_doubt
 	                  WHERE h.state = 'uncertain' AND h.kind = c.kind AND h.doubted_at > 0), 0),
 	       coalesce(p.overdue, 0), coalesce(p.deadline, 0), coalesce(p.began, 0)
 	  FROM census c LEFT JOIN (
-	       SELECT kind, sum(deadline_at < ?1) AS overdue, min(CASE WHEN deadline_at < ?1 THEN deadline_at END) AS deadline,
+	       SELECT kind, count(*) AS n, sum(deadline_at < ?1) AS overdue, min(CASE WHEN deadline_at < ?1 THEN deadline_at END) AS deadline,
 	              min(CASE WHEN deadline_at < ?1 THEN NULL WHEN attempt_count < 2 THEN started_at
 	                       ELSE (SELECT a.started_at FROM attempts a WHERE a.operation_id = o.id AND a.n = o.attempt_count) END) AS began
 	         FROM operations o INDEXED BY operations_pending WHERE state = 'pending' GROUP BY kind) p ON p.kind = c.kind
@@ -75,15 +75,13 @@ func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accurac
 	accuracy, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (a ledger.Accuracy, err error) {
 		return a, rows.Scan(&a.Actor, &a.Machine, &a.Verb, &a.Decided, &a.Wrong)
 	}, `
+		WITH raised AS MATERIALIZED (SELECT seq, operation_id FROM events WHERE seq >= ?1 AND conflict IN ('contradiction', 'duplicate') AND operation_id <> ''),
+		     undone AS MATERIALIZED (SELECT seq, operation_id FROM events WHERE seq >= ?1 AND verb = 'undo' AND operation_id <> '')
 		SELECT CASE WHEN substr(e.actor, 1, 7) = 'checks,' THEN 'checks' ELSE e.actor END, e.machine, e.verb, count(*),
-		       sum(EXISTS (SELECT 1 FROM events x INDEXED BY events_by_operation
-		                    WHERE x.operation_id = e.operation_id AND x.operation_id <> '' AND x.seq > e.seq
-		                      AND x.conflict IN ('contradiction', 'duplicate')
-		                      AND NOT EXISTS (SELECT 1 FROM events u INDEXED BY events_by_operation
-		                                       WHERE u.operation_id = e.operation_id AND u.operation_id <> '' AND u.seq > e.seq
-		                                         AND u.seq < x.seq AND u.verb = 'undo')))
+		       sum(EXISTS (SELECT 1 FROM raised x WHERE x.operation_id = e.operation_id AND x.seq > e.seq
+		                      AND NOT EXISTS (SELECT 1 FROM undone u WHERE u.operation_id = e.operation_id AND u.seq > e.seq AND u.seq < x.seq)))
 		  FROM events e
-		 WHERE e.seq >= ? AND e.at >= ?
+		 WHERE e.seq >= ?1 AND e.at >= ?2
 		   AND (e.machine = 0 AND e.verb IN ('confirm', 'deny', 'abandon')
 		     OR e.machine = 1 AND (e.verb = 'read' AND e.from_state <> e.to_state OR e.verb = 'retry'))
 		 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, from, ms(since))

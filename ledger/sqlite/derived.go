@@ -37,7 +37,7 @@ const (
 		 GROUP BY c.what`
 
 	shouldBeCensus = `
-		SELECT kind, sum(state = 'pending') AS pending, sum(state = 'committed') AS committed, sum(state = 'failed') AS failed,
+		SELECT kind, sum(state = 'committed') AS committed, sum(state = 'failed') AS failed,
 		       sum(state = 'uncertain') AS uncertain, sum(state = 'abandoned') AS abandoned
 		  FROM operations GROUP BY kind`
 
@@ -74,8 +74,8 @@ var deviating = []struct{ table, rows string }{
 		    OR abs(c.loss - d.loss) > 1e-6 * (1 + abs(d.loss))`},
 	{"census", `
 		SELECT coalesce(d.kind, c.kind) FROM census c FULL JOIN (` + shouldBeCensus + `) d ON d.kind = c.kind
-		 WHERE (coalesce(c.pending, 0), coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
-		    <> (coalesce(d.pending, 0), coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))`},
+		 WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
+		    <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))`},
 	{"tallies", `
 		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.class, t.class)
 		  FROM tallies t FULL JOIN (` + shouldBeTallied + `) d ON d.kind = t.kind AND d.class = t.class
@@ -137,9 +137,9 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			`UPDATE counts SET n = d.n, pending = d.pending, loss = d.loss, words = d.words, twice = d.twice
 			   FROM (` + shouldBeCounted + `) d WHERE d.what = counts.what`,
 
-			`UPDATE census SET pending = 0, committed = 0, failed = 0, uncertain = 0, abandoned = 0`,
+			`UPDATE census SET committed = 0, failed = 0, uncertain = 0, abandoned = 0`,
 			`INSERT INTO census SELECT * FROM (` + shouldBeCensus + `) WHERE 1
-			     ON CONFLICT (kind) DO UPDATE SET pending = excluded.pending, committed = excluded.committed, failed = excluded.failed,
+			     ON CONFLICT (kind) DO UPDATE SET committed = excluded.committed, failed = excluded.failed,
 			        uncertain = excluded.uncertain, abandoned = excluded.abandoned`,
 
 			`UPDATE tallies SET landed = 0, missed = 0`,

@@ -54,7 +54,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"a wrong count", `UPDATE counts SET n = n + 1 WHERE what = 'class.reading'`, "counts", false},
 		{"a wrong loss", `UPDATE counts SET loss = loss + 0.01 WHERE what = 'class.reading'`, "counts", false},
 		{"no counts", `DELETE FROM counts`, "counts", false},
-		{"a wrong census", `UPDATE census SET pending = pending - 1, uncertain = uncertain + 1`, "census", false},
+		{"a wrong census", `UPDATE census SET committed = committed - 1, uncertain = uncertain + 1`, "census", false},
 		{"a census of nothing", `INSERT INTO census (kind, failed) VALUES ('none', 1)`, "census", false},
 		{"no census", `DELETE FROM census`, "census", false},
 		{"wrong tallies", `UPDATE tallies SET landed = landed + 1`, "tallies", false},

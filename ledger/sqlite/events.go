@@ -11,6 +11,15 @@ const eventColumns = `
 	SELECT seq, id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict
 	  FROM events`
 
+// historyQuery is the history of one operation: its changes, from the newest to the
+// one before, and what moved nothing.
+const historyQuery = `
+	WITH RECURSIVE change (seq, prior) AS (
+		SELECT e.seq, e.prior FROM operations o CROSS JOIN events e ON e.id = o.change_id WHERE o.id = ?1
+		UNION ALL SELECT e.seq, e.prior FROM change c CROSS JOIN events e ON e.seq = c.prior WHERE c.prior > ?2)` + eventColumns + `
+	 WHERE seq IN (SELECT seq FROM change UNION ALL SELECT seq FROM events WHERE operation_id = ?1 AND operation_id <> '' AND prior IS NULL) AND seq > ?2
+	 ORDER BY seq LIMIT ?3+0`
+
 // Events returns the history after a sequence number, oldest first.
 func (s *Store) Events(ctx context.Context, operationID string, after int64, limit int) ([]ledger.Event, error) {
 	var events []ledger.Event
@@ -18,8 +27,7 @@ func (s *Store) Events(ctx context.Context, operationID string, after int64, lim
 	if operationID == "" {
 		events, err = collect(outside{ctx, s.handle}, scanEvent, eventColumns+` WHERE seq > ? ORDER BY seq LIMIT ?+0`, after, limit)
 	} else {
-		events, err = collect(outside{ctx, s.handle}, scanEvent,
-			eventColumns+` WHERE operation_id = ? AND operation_id <> '' AND seq > ? ORDER BY seq LIMIT ?+0`, operationID, after, limit)
+		events, err = collect(outside{ctx, s.handle}, scanEvent, historyQuery, operationID, after, limit)
 	}
 	return events, translate(s.path, err)
 }

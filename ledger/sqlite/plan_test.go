@@ -123,6 +123,28 @@ func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 	}
 }
 
+// An attempt and the history of an operation are found without reading the ledger, and
+// the history whole.
+func TestAnOperationIsFoundByItsParts(t *testing.T) {
+	s, c := openTest(t)
+	where, args, err := locate(ledger.Locator{AttemptID: "a.1"})
+	must(t, err)
+	for _, step := range append(plan(t, s, recordShape{where: where, skip: ledger.AllParts}.query(), args...), plan(t, s, historyQuery, "a", 0, 10)...) {
+		if strings.HasPrefix(step, "SCAN ") && step != "SCAN c" && step != "SCAN change" {
+			t.Error(step)
+		}
+	}
+	o := begin(t, s).Operation
+	c.Advance(time.Second)
+	must1[sql.Result](t)(rawDB(t, s.path).Exec(`INSERT INTO events (id, operation_id, verb, actor) VALUES ('n', ?, 'note', 'ann')`, o.ID))
+	settleAs(t, s, o.LiveAttempt, ledger.OutcomeUncertain)
+	for after, want := range []int{3, 2, 1, 0} {
+		if events := must1[[]ledger.Event](t)(s.Events(ctx, o.ID, int64(after), 10)); len(events) != want {
+			t.Errorf("%d events of %s after %d, want %d", len(events), o.ID, after, want)
+		}
+	}
+}
+
 // Incidents are listed, looked at and found over without reading the ledger.
 func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
 	s, _ := openTest(t)
