@@ -145,8 +145,11 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Halt:
 		return halt(m, a.Run, a.End)
 	case ask.Show:
-		return find(m.ctx, store, string(a))
+		return find(m.ctx, store, string(a), nil)
 	case prompt.Show:
+		if a.Kept && m.typed {
+			m.own = a.Filter
+		}
 		if a.Kept && m.known.Keep(a.Text) && m.o.Remember != nil {
 			past, keep := slices.Clone(m.known.Past), m.o.Remember
 			return tea.Batch(m.setFilter(a.Filter), func() tea.Msg { return doneMsg{err: keep(past)} })

@@ -20,6 +20,11 @@ func (m *Root) ask(kind prompt.Kind) tea.Cmd {
 		m.prompt = prompt.Find(m.sought)
 		return nil
 	}
+	if kind == prompt.Filter && m.screen != onList { // what is typed is seen in the list
+		m.trail = append(m.trail, here(m))
+		m.goTo(onList)
+		m.typed = true
+	}
 	m.prompt = prompt.New(kind, m.table.Filter, specs(), m.known)
 	return nil
 }
@@ -51,14 +56,14 @@ func commands() []command {
 			return m.setFilter(f), nil
 		}},
 		{spec("flight", "", "attempts in flight"), tab(ledger.TabInFlight)},
-		{spec("help", "", "every key"), func(m *Root, _ string) (tea.Cmd, error) { m.help(); return nil, nil }},
+		{spec("help", "", "every key"), func(m *Root, _ string) (tea.Cmd, error) { return help(m), nil }},
 		{spec("hold", "", "stop every send by machine"), key("H")},
 		{spec("needs", "", "what needs you"), tab(ledger.TabNeedsYou)},
 		{spec("open", "ID", "one operation, by its id or the beginning of it"), func(m *Root, arg string) (tea.Cmd, error) {
 			if arg == "" {
 				return nil, errors.New("open which one? An id, or four letters of its beginning")
 			}
-			return find(m.ctx, m.feed.Store, arg), nil
+			return find(m.ctx, m.feed.Store, arg, nil), nil
 		}},
 		{spec("parked", "", "what is out of the way until a time"), tab(ledger.TabParked)},
 		{spec("policy", "", "which policy is in force, and what is wrong with the file"), func(m *Root, _ string) (tea.Cmd, error) {

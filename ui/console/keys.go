@@ -105,10 +105,16 @@ func looks() []binding {
 		{keys: []string{":"}, show: ":", words: "command", short: "command", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Command) }},
 		{keys: []string{"s"}, show: "s", words: "sort: lost if ignored, newest, oldest", group: groupLook, do: func(m *Root) tea.Cmd { return m.setOrder(m.table.NextOrder()) }},
 		{keys: []string{"."}, show: ".", words: "sort now", group: groupLook, do: func(m *Root) tea.Cmd { m.table.Settle(); return m.feed.Reload() }},
-		{keys: []string{"z"}, show: "z", words: "zoom: the list alone, or with its detail", group: groupLook, do: func(m *Root) tea.Cmd { m.zoom = !m.zoom; m.goTo(onList); return nil }},
+		{keys: []string{"z"}, show: "z", words: "zoom: the list alone, or with its detail", group: groupLook, do: func(m *Root) tea.Cmd {
+			m.zoom = !m.zoom
+			if m.screen != onList {
+				descend(m, onList)
+			}
+			return nil
+		}},
 		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, off: ask.Case.OffSides, do: switchSide},
 		{keys: []string{"p"}, show: "p", words: "the bulk run: pause it, look, go on, end it", short: "run", group: groupGo, off: ask.Case.OffRun, do: openOrPause},
-		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: func(m *Root) tea.Cmd { m.help(); return nil }},
+		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: func(m *Root) tea.Cmd { return help(m) }},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},
 		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: func(m *Root) tea.Cmd { return tea.Suspend }},
 		{keys: []string{"q", "ctrl+c"}, show: "q", words: "quit, after what is being sent has ended", short: "quit", group: groupGo, do: (*Root).quit},

@@ -452,7 +452,7 @@ func TestOneOperationIsOpenedByItsID(t *testing.T) {
 	o := nightOptions()
 	o.Store = s
 	b := newBench(t, 80, 24, o).judged(nightFacts)
-	b.do(find(t.Context(), b.store, id(10))) // as Init does for Options.OpenID
+	b.do(find(t.Context(), b.store, id(10), nil)) // as Init does for Options.OpenID
 	if got := b.m.table.Chosen().ID; got != id(10) || b.m.table.Tab != ledger.TabSettled {
 		t.Fatalf("%s in %s is open", got, b.m.table.Tab)
 	}

@@ -31,8 +31,10 @@ func outageAt(m *Root) *ticket.Outage {
 
 // openOutage shows an incident on the whole screen.
 func openOutage(m *Root, o *ticket.Outage) {
+	from := here(m)
 	m.incident.Open(o.ID)
 	m.goTo(onIncident)
+	went(m, from)
 }
 
 // openMatching opens the one outage that the filter of the start is about: what is
@@ -69,11 +71,10 @@ func pressOutage(m *Root, name string) (tea.Cmd, bool) {
 		m.incident.Move(o, 1<<30)
 	case "enter":
 		return openGroup(m, m.incident.Chosen(o)), true
-	case "esc":
-		m.goTo(onList)
 	case "n":
-		m.goTo(onList)
+		cmd := ascend(m)
 		m.table.MoveBy(1)
+		return cmd, true
 	case "y":
 		return m.carry(ask.Copy{What: "page of this outage", Text: o.Markdown()}), true
 	case "R", "A", "P":
@@ -93,9 +94,11 @@ func openGroup(m *Root, g *ticket.Group) tea.Cmd {
 		m.warn("%s", err)
 		return nil
 	}
+	from := here(m)
 	m.goTo(onList)
 	m.table.GoTo(g.Tab)
 	m.table.SetFilter(f)
+	went(m, from)
 	return m.feed.Restart()
 }
 
@@ -249,7 +252,7 @@ func enter(m *Root) {
 		openOutage(m, o)
 		return
 	}
-	m.open()
+	open(m)
 }
 
 // outageHints are keys of the view of an outage, as far as there is room.

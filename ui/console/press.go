@@ -179,29 +179,54 @@ func (m *Root) back() tea.Cmd {
 	switch {
 	case m.screen == onHelp && m.sought != "":
 		m.sought, m.scrolled = "", 0
-	case m.screen == onHelp:
-		m.help()
-	case m.screen == onDetail:
-		m.goTo(onList)
+	case m.screen != onList:
+		return ascend(m)
 	case m.feed.Search.Running:
 		return m.feed.Stop()
 	case m.table.Anchor != "":
 		m.table.Anchor = ""
 	case len(m.table.Marks) > 0:
 		m.table.Marks = nil
-	case m.table.Filter.Text != "" && m.feed.Outage(m.incident.ID) != nil && strings.HasPrefix(m.table.Filter.Text, "incident:"+m.incident.ID):
-		cmd := tea.Batch(m.goTab(ledger.TabNeedsYou), m.setFilter(ledger.Filter{}))
-		m.goTo(onIncident)
-		return cmd
-	case m.table.Filter.Text != "":
-		return m.setFilter(ledger.Filter{})
+	case m.table.Filter.Text != m.own.Text:
+		return m.setFilter(m.own)
+	case len(m.trail) > 0:
+		return ascend(m)
 	}
 	return nil
 }
 
+// open shows one operation on the whole screen, and there the plain detail or the
+// sides of a conflict.
+func open(m *Root) {
+	if m.screen == onDetail {
+		m.plain, m.scrolled = !m.plain, 0
+		return
+	}
+	descend(m, onDetail)
+	m.plain = false
+}
+
+// help shows the help, or what was shown before it.
+func help(m *Root) tea.Cmd {
+	if m.screen == onHelp {
+		return ascend(m)
+	}
+	descend(m, onHelp)
+	m.sought = ""
+	return nil
+}
+
+// goTab shows another list. Lists are one level: only from a screen further in Esc
+// leads back.
 func (m *Root) goTab(t ledger.Tab) tea.Cmd {
+	if m.screen == onHelp {
+		ascend(m)
+	}
+	from := here(m)
 	m.goTo(onList)
-	if !m.table.GoTo(t) {
+	other := m.table.GoTo(t)
+	went(m, from)
+	if !other {
 		return nil
 	}
 	return m.feed.Restart()
@@ -247,13 +272,13 @@ func (m *Root) takeAdvice() tea.Cmd {
 		m.say("%s%s", verb, ticket.Colon(why.String()))
 		return nil
 	case t.Row.Conflict != ledger.NoConflict:
-		m.open()
+		open(m)
 		return nil
 	case t.Facts.Link != "":
 		return openLink(m)
 	}
 	m.say("look outside, then C with its receipt, or X with how you know")
-	m.open()
+	open(m)
 	return nil
 }
 
@@ -289,12 +314,13 @@ func (m *Root) menu() tea.Cmd {
 
 // foundMsg is one operation that was asked for by its id.
 type foundMsg struct {
-	row feed.Row
-	err error
+	row  feed.Row
+	err  error
+	over func(*Root) tea.Cmd // opens the dialog that it was asked for in
 }
 
 // find opens one operation, in whichever list it stands.
-func find(ctx context.Context, store ledger.Reader, id string) tea.Cmd {
+func find(ctx context.Context, store ledger.Reader, id string, over func(*Root) tea.Cmd) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, feed.Patience)
 		defer cancel()
@@ -302,7 +328,7 @@ func find(ctx context.Context, store ledger.Reader, id string) tea.Cmd {
 		if err != nil {
 			return foundMsg{err: err}
 		}
-		return foundMsg{row: feed.NewRow(rec)}
+		return foundMsg{row: feed.NewRow(rec), over: over}
 	}
 }
 
@@ -316,9 +342,12 @@ func (m *Root) found(msg foundMsg) tea.Cmd {
 		m.warn("%s", msg.err)
 		return nil
 	}
-	m.plain = false
+	from := here(m)
+	from.over, m.plain = msg.over, false
 	m.goTo(onDetail)
-	if m.table.Show(msg.row, m.Now) {
+	other := m.table.Show(msg.row, m.Now)
+	went(m, from)
+	if other {
 		return m.feed.Restart()
 	}
 	return nil

@@ -144,7 +144,7 @@ func (m *Root) Init() tea.Cmd {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if m.o.OpenID != "" {
-		cmds = append(cmds, find(m.ctx, m.feed.Store, m.o.OpenID))
+		cmds = append(cmds, find(m.ctx, m.feed.Store, m.o.OpenID, nil))
 	}
 	return tea.Batch(cmds...)
 }

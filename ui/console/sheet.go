@@ -11,37 +11,27 @@ import (
 	"indoubt/ui/safe"
 )
 
-// place is what is on the screen, and how far it is scrolled.
+// place is what is on the screen, and the way to it.
 type place struct {
-	screen, before screen
-	scrolled       int
-	sought         string // in the help
-	side           int    // of a conflict
-	plain          bool
-	zoom           bool
-	incident       incident.View
+	spot
+	trail []stop // from the first list to here
+	zoom  bool
+}
+
+// spot is one screen, and how far it is scrolled.
+type spot struct {
+	screen   screen
+	scrolled int
+	sought   string        // in the help
+	side     int           // of a conflict
+	plain    bool          // the detail of one, instead of its sides
+	own      ledger.Filter // the list was opened with it; Esc goes back to it first
+	typed    bool          // the list was opened by typing a filter
+	incident incident.View
 }
 
 // goTo shows a screen from its top.
-func (p *place) goTo(s screen) { p.screen, p.scrolled = s, 0 }
-
-// open shows one operation on the whole screen, and there the plain detail or the
-// sides of a conflict.
-func (p *place) open() {
-	p.plain = p.screen == onDetail && !p.plain
-	p.goTo(onDetail)
-}
-
-// help shows the help, or what was shown before it.
-func (p *place) help() {
-	p.sought = ""
-	if p.screen == onHelp {
-		p.goTo(p.before)
-		return
-	}
-	p.before = p.screen
-	p.goTo(onHelp)
-}
+func (p *spot) goTo(s screen) { p.screen, p.scrolled = s, 0 }
 
 // shape is how the screen is divided.
 type shape struct {

@@ -115,6 +115,19 @@ func (l *Table) Show(s feed.Row, now time.Time) (other bool) {
 	return other
 }
 
+// Return shows a list as it was left, with the cursor on this row. It reports whether
+// that is another list.
+func (l *Table) Return(t ledger.Tab, f ledger.Filter, row string) (other bool) {
+	l.pinned = feed.Row{}
+	moved := l.GoTo(t)
+	other = l.SetFilter(f) || moved
+	if i := l.Find(row); i >= 0 {
+		l.MoveTo(i)
+	}
+	l.kept[t] = row
+	return other
+}
+
 // Take takes in the list as it is now. Where still is set a person is at the keys,
 // and the order does not change.
 func (l *Table) Take(p *feed.Page, still bool, now time.Time) {
