@@ -112,7 +112,7 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		})
 	case ask.Incident:
 		a.ChangeID, a.Actor = ledger.NewID(), actor
-		return changeOutage(m, a.IncidentChange, a.Title, safe.Say("noted: %s", a.Title))
+		return changeOutage(m, a.IncidentChange, a.Title, safe.Say("%s: %s", a.Done, a.Title))
 	case ask.Hold:
 		a.ChangeID, a.Actor, a.CreatedAt = ledger.NewID(), actor, now
 		if a.Downstream != "" {
@@ -199,9 +199,9 @@ func marked(m *Root) func(context.Context) ([]table.Mark, error) {
 	return func(context.Context) ([]table.Mark, error) { return rows, nil }
 }
 
-// freeze judges each of the rows by itself; then a dialog asks, with a reason
-// suggested where one is known.
-func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark, error), reason string) tea.Cmd {
+// freeze judges each of the rows by itself; then a dialog asks. Where they are of an
+// outage, that suggests the reason.
+func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark, error), of *ticket.Outage) tea.Cmd {
 	read, engine, desk := m.feed.Reader(false), m.o.Engine, m.desk()
 	desk.Outage = nil
 	return m.question(time.Minute, func(ctx context.Context) (*dialog.Dialog, error) {
@@ -213,7 +213,7 @@ func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark
 		if err != nil {
 			return nil, err
 		}
-		set.Reason = reason
+		set.Outage = of
 		return ask.Bulk(desk.Frame, set), nil
 	})
 }

@@ -154,6 +154,7 @@ func acts() []binding {
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffNote, opens: ask.Case.Note,
 			would: say("leaves a remark; changes nothing else")},
 		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},
+		{show: "L", words: "leave it out of its outage: it has another cause", short: "not of outage", off: ask.Case.OffDetach, opens: ask.Case.Detach},
 		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Off(ledger.VerbUndo), opens: ask.Case.Undo,
 			would: say("puts it back in doubt; only a person settles it then")},
 	}
@@ -185,7 +186,6 @@ var misses = map[string]string{
 	"V": "v marks a range",
 	"Q": "q quits",
 	"Z": "z zooms",
-	"L": "H on a held kind releases it",
 	"E": "↵ opens the whole record",
 	"F": "/ filters",
 	"I": "↵ opens the whole record",

@@ -125,3 +125,49 @@ func TestAnOutageAsksWhoDecides(t *testing.T) {
 	b.m.o.AskName = true
 	b.keys("W").text("vera").keys("enter").shows("vera is on it")
 }
+
+// A row of another cause is taken out of its outage, with a reason, from the list and
+// from its detail.
+func TestARowIsTakenOutOfItsOutage(t *testing.T) {
+	b := outageBench(t, 100, 34, "downstream:stripe")
+	b.keys("enter", "L").shows("Not of this outage?", "COUNTS IN", "stripe · timeout", "NOT UNDONE").keys("tab", "enter").shows("say why")
+	b.keys("tab").text("another cause").keys("tab", "enter").shows("taken out of its outage: charge cus_")
+	b.keys("enter", "L").shows("L is off: it counts in no outage").keys("esc", "esc").shows("19 = 5 landed + 11 did not land + 3 to look at", "another cause")
+	b.keys("L").shows("L is off: this is an outage: ↵ opens it")
+}
+
+// Two people at two consoles see of each other which outage they are at, and who has a
+// dialog open on it: in the queue, in the view and in the dialogs.
+func TestTwoPeopleAtAnOutage(t *testing.T) {
+	b := outageBench(t, 120, 40, "")
+	b.keys("j").tickOver(time.Second).tickOver(4 * time.Second)
+	in := b.m.table.Chosen().Outage.ID
+	mine := func(asks bool) {
+		t.Helper()
+		all, err := b.store.Attending(t.Context())
+		if err != nil || len(all) == 0 || all[0].Subject != in || all[0].Asks != asks {
+			t.Fatalf("%+v %v", all, err)
+		}
+	}
+	mine(false)
+	b.keys("enter").tickOver(4 * time.Second)
+	mine(false)
+	for _, key := range []string{"N", "P"} {
+		b.keys(key)
+		mine(true)
+		b.keys("esc")
+		mine(false)
+	}
+	for _, p := range []ledger.Presence{{Console: "his", Person: "sam"}, {Console: "hers", Person: "ana", Asks: true}} {
+		p.Subject, p.Until = in, b.now.Add(ledger.PresenceLasts)
+		if err := b.store.Attend(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.tickOver(6 * time.Second).shows("HERE TOO  ana has a dialog open on it · sam is looking")
+	for _, key := range []string{"N", "P"} {
+		b.keys(key).shows("HERE TOO", "sam is looking").keys("esc")
+	}
+	golden(t, "outage_here_80x24", func() string { b.m.w, b.m.h = 80, 24; b.m.dirty = true; return b.screen() }())
+	b.keys("esc").shows("+@")
+}

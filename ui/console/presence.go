@@ -22,24 +22,35 @@ const (
 type attendance struct {
 	told  ledger.Presence
 	at    time.Time
-	row   string // under the cursor, since then
+	row   string // under the cursor or on the screen, since then
 	since time.Time
 }
 
 type attendedMsg struct{}
 
-// attend tells other consoles which row is looked at here, and whether a dialog about
+// lookedAt is the id of the operation or the outage that is on the screen or under the
+// cursor.
+func lookedAt(m *Root) string {
+	if o := outageAt(m); o != nil {
+		return o.ID
+	} else if row := m.table.Chosen(); row != nil && m.screen != onIncident {
+		return row.ID
+	}
+	return ""
+}
+
+// attend tells other consoles which row or outage is looked at here, and whether a dialog about
 // it is open.
 func (m *Root) attend() tea.Cmd {
 	a := &m.attendance
 	now := ledger.Presence{Console: a.told.Console, Person: m.actor.Name}
-	switch row, d := m.table.Chosen(), m.dialogs.Top(); {
+	switch id, d := lookedAt(m), m.dialogs.Top(); {
 	case m.feed.Closed(m.o.ReadOnly) != "" || m.o.AskName || m.feed.LastKey.IsZero() || m.Now.Sub(m.feed.LastKey) > atKeys:
 	case d != nil && d.ID != "":
 		now.Subject, now.Asks = d.ID, true
-	case row != nil:
-		if now.Subject = row.ID; a.row != row.ID {
-			a.row, a.since = row.ID, m.Now
+	case id != "":
+		if now.Subject = id; a.row != id {
+			a.row, a.since = id, m.Now
 		}
 		if m.Now.Sub(a.since) < arrives {
 			return nil

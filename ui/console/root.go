@@ -212,6 +212,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 			m.warn("%s", msg.err)
 		default:
 			m.dialogs.Open(msg.dialog, msg.opener, m.o.Clock())
+			cmd = m.attend()
 		}
 	case stepMsg:
 		cmd = m.stepped(msg)
@@ -321,7 +322,12 @@ func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o
 // desk is the chosen operation as it lies before the person who decides.
 func (m *Root) desk() ask.Case {
 	f := m.Frame // as it is now: what is opened here may outlive this frame
-	return ask.Case{Frame: &f, Outage: outageAt(m), Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now), Runs: len(m.feed.Runs),
+	var in *ticket.Outage
+	b := m.feed.Brief()
+	if b != nil {
+		in = m.feed.Outage(b.Incident())
+	}
+	return ask.Case{In: in, Frame: &f, Outage: outageAt(m), Brief: b, Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now), Runs: len(m.feed.Runs),
 		Holds: m.feed.Holds, Sends: m.o.Engine != nil, Closed: m.feed.Closed(m.o.ReadOnly)}
 }
 

@@ -41,7 +41,7 @@ var Glossary = []struct {
 		{"/since:30m", "keeps all that is open, of what is settled only the new; • marks the new"},
 	}},
 	{"Columns", []Term{
-		{"▌ ! * + •", "the cursor; a conflict; marked; in the range to be marked; begun within since:"},
+		{"▌ ! * + • @", "the cursor; a conflict; marked; in the range to be marked, or an outage; begun within since:; another person is at it"},
 		{"AGE", "since it was first in doubt, else since it began"},
 		{"KIND", "what sort of operation; the policy has an entry for it, or its defaults apply"},
 		{"WHAT", "its title"},
@@ -61,6 +61,8 @@ var Glossary = []struct {
 		{"ROWS", "how many operations of it stand alike"},
 		{"WHAT IS TRUE, WHAT TO DO", "what is known of them, what is to be done, and the key that does it"},
 		{"NOT IN IT", "what needs you and belongs to no outage, or to another"},
+		{"HERE TOO", "other people who look at it now, or have a dialog about it open"},
+		{"COUNTS IN", "the outage that a row belongs to; L takes a row of another cause out of it"},
 		{"PARKED", "what is out of the way until a time"},
 		{"HIDDEN BY FILTER", "what needs you and the filter leaves out"},
 	}},

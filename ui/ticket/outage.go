@@ -14,8 +14,9 @@ import (
 // Outage is what a person or a script is told of an incident.
 type Outage struct {
 	ledger.IncidentAccount
-	Now  time.Time
-	Zone *time.Location
+	Others []ledger.Presence // other people who look at it now
+	Now    time.Time
+	Zone   *time.Location
 }
 
 // Where is the downstream or the kind.

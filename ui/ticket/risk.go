@@ -65,9 +65,7 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 	if g := t.Record.OpenGrant(); g != nil {
 		out = append(out, Caution("ALLOWED SEND", "%s may send once until %s; anything written now takes that back", t.Pipeline(), t.at(g.ExpiresAt)))
 	}
-	for _, p := range t.Others {
-		out = append(out, Caution("HERE TOO", "%s", AtIt(p)))
-	}
+	out = append(out, HereToo(t.Others)...)
 	for i, r := range t.Record.Related {
 		switch {
 		case i == most:
@@ -88,7 +86,15 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 	return out
 }
 
-// AtIt says what another person does with an operation now.
+// HereToo says who else is at it now.
+func HereToo(others []ledger.Presence) (out []Fact) {
+	for _, p := range others {
+		out = append(out, Caution("HERE TOO", "%s", AtIt(p)))
+	}
+	return out
+}
+
+// AtIt says what another person does with an operation or an outage now.
 func AtIt(p ledger.Presence) safe.Text {
 	if p.Asks {
 		return safe.Say("%s has a dialog open on it", p.Person)

@@ -26,7 +26,7 @@ type Planner interface {
 // the marked ones are left out.
 type Set struct {
 	Verb   ledger.Verb
-	Reason string // suggested
+	Outage *ticket.Outage // that all of it are of, or nil
 	Items  []Item
 	Out    []Left
 	Took   time.Time
@@ -138,12 +138,19 @@ func (s *Set) Title() string { return bulk[s.Verb].title }
 func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	n := len(s.Items)
 	d := &dialog.Dialog{Title: safe.Say("%s %d", s.Title(), n), Itself: true}
+	suggested := ""
+	if s.Outage != nil {
+		d.ID, suggested = s.Outage.ID, s.Outage.Reason().String()
+	}
 	d.Add("SET", "%d of %d, frozen %s; later rows are not in it", n, n+len(s.Out), s.Took.In(f.Zone).Format("15:04:05"))
 	if s.Marks.N > 0 {
 		d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
 	}
 	s.money(d)
 	s.leftOut(d)
+	if s.Outage != nil {
+		d.Put(ticket.HereToo(s.Outage.Others)...)
+	}
 	if s.Verb == ticket.Retry {
 		d.Add("HOW", "same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", ledger.RunCanaries, ledger.RunStopAfter)
 	} else {
@@ -153,7 +160,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		d.Title = safe.Say("%s: nothing fits", s.Title())
 		return d
 	}
-	reason, count := dialog.FilledField("Reason", s.Reason), dialog.TypedField(fmt.Sprintf("Type %d", n))
+	reason, count := dialog.FilledField("Reason", suggested), dialog.TypedField(fmt.Sprintf("Type %d", n))
 	truth := dialog.ChoiceField("What is true", "taken back", "both wanted", "landed once")
 	reference, until := dialog.TextField("Reference", ""), dialog.TextField("Until", "2h")
 	d.Fields, d.Do = []*dialog.Field{reason, count}, fmt.Sprintf("%s %d", bulk[s.Verb].do, n)

@@ -32,7 +32,7 @@ type (
 	// Incident writes what a person does with an incident.
 	Incident struct {
 		ledger.IncidentChange
-		Title safe.Text
+		Done, Title safe.Text
 	}
 	// Hold stops sends; Downstream and Kind are what it was chosen from.
 	Hold struct {
@@ -73,6 +73,7 @@ type Case struct {
 	*feed.Brief // nil while it is read
 	Row         bool
 	Outage      *ticket.Outage // under the cursor, instead of a row
+	In          *ticket.Outage // that the row counts in, where that is known
 	Me          string         // who decides
 	Marks       table.Covers   // rows that are marked
 	Runs        int            // bulk runs that are not finished
@@ -108,6 +109,17 @@ func (c Case) OffNote() safe.Text {
 		return safe.Text{}
 	}
 	return c.OffRow()
+}
+
+// OffDetach says why there is no outage to take the row out of.
+func (c Case) OffDetach() safe.Text {
+	if why := c.OffRow(); !why.Empty() {
+		return why
+	}
+	if o := c.told().Record.Operation; o.Incident == "" || o.Joined == ledger.Detached {
+		return safe.Say("it counts in no outage")
+	}
+	return safe.Text{}
 }
 
 // OffOutage says why there is no outage to be on.

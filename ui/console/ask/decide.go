@@ -180,10 +180,30 @@ func (c Case) Note() *dialog.Dialog {
 func (c Case) noteOutage() *dialog.Dialog {
 	o := c.Outage
 	note := dialog.TextField("Note", "")
-	d := &dialog.Dialog{Title: safe.Say("Note"), Corner: safe.Say("outage"), Head: o.Title(), Fields: []*dialog.Field{note}, Do: "Leave note", Quick: true}
+	d := &dialog.Dialog{ID: o.ID, Title: safe.Say("Note"), Corner: safe.Say("outage"), Head: o.Title(), Fields: []*dialog.Field{note}, Do: "Leave note", Quick: true}
 	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
+	d.Put(ticket.HereToo(o.Others)...)
 	d.Submit = func(time.Time) (dialog.Action, string) {
-		return Incident{IncidentChange: ledger.IncidentChange{ID: o.ID, Verb: ledger.IncidentNoted, Reason: note.Value()}, Title: o.Title()}, missing(note, "the note is empty")
+		return Incident{IncidentChange: ledger.IncidentChange{ID: o.ID, Verb: ledger.IncidentNoted, Reason: note.Value()}, Done: safe.Say("noted"), Title: o.Title()}, missing(note, "the note is empty")
+	}
+	return d
+}
+
+// Detach takes a row of another cause out of its outage.
+func (c Case) Detach() *dialog.Dialog {
+	d := c.about("Not of this outage?")
+	o := c.told().Record.Operation
+	if c.In != nil {
+		d.Add("COUNTS IN", "%s", c.In.Title())
+	}
+	d.Add("WILL", "take it out of the outage and its sum; nothing else changes")
+	d.Add("NOT UNDONE", "it joins no outage again")
+	c.warn(d)
+	reason := dialog.TextField("Reason", "")
+	d.Fields, d.Do = []*dialog.Field{reason}, "Take it out"
+	d.Submit = func(time.Time) (dialog.Action, string) {
+		change := ledger.IncidentChange{ID: o.Incident, Verb: ledger.IncidentDetached, Operation: o.ID, Reason: reason.Value()}
+		return Incident{IncidentChange: change, Done: safe.Say("taken out of its outage"), Title: c.told().Title()}, missing(reason, "say why: it stands in the outage's history")
 	}
 	return d
 }

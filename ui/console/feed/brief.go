@@ -45,6 +45,7 @@ func (b *Brief) ID() string                { return b.ticket.Row.ID }
 func (b *Brief) Title() safe.Text          { return b.ticket.Title() }
 func (b *Brief) Kind() safe.Text           { return b.ticket.Kind() }
 func (b *Brief) Conflict() ledger.Conflict { return b.ticket.Row.Conflict }
+func (b *Brief) Incident() string          { return b.ticket.Record.Operation.Incident }
 
 // Ticket is a row with its details, where they belong to it and not to what the
 // operation has become since.
@@ -57,7 +58,7 @@ func (f *Feed) Ticket(s *Row) ticket.Ticket {
 		}
 		return t
 	}
-	return ticket.Ticket{Row: s.Row, Now: f.Now, Zone: f.o.Zone}
+	return ticket.Ticket{Row: s.Row, Others: at(f.others, s.ID), Now: f.Now, Zone: f.o.Zone}
 }
 
 // Reader reads one operation, off the update loop.
@@ -85,7 +86,7 @@ func (f *Feed) meet(present []ledger.Presence) {
 	}
 }
 
-// at are those who look at one operation.
+// at are those who look at one operation or one outage.
 func at(others []ledger.Presence, id string) (out []ledger.Presence) {
 	for _, p := range others {
 		if p.Subject == id {

@@ -379,8 +379,11 @@ func (f *Feed) took(msg Looked) News {
 	if f.Info.ID != "" && msg.info.ID != f.Info.ID {
 		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
-	f.Outages = msg.outages
 	f.meet(msg.present)
+	f.Outages = msg.outages
+	for i := range f.Outages {
+		f.Outages[i].Others = at(f.others, f.Outages[i].ID)
+	}
 	f.Counts, f.Hidden, f.Info, f.Holds, f.Runs, f.seq = msg.counts, msg.hidden, msg.info, msg.holds, msg.runs, msg.seq
 	if msg.health != nil {
 		f.Health, f.Looks = msg.health, msg.looks

@@ -89,6 +89,13 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 		add(f.Text, o.Account().String(), "")
 		add(f.Tone(tone), twice.String(), "")
 	}
+	if len(o.Others) > 0 {
+		here := make([]safe.Text, len(o.Others))
+		for i, p := range o.Others {
+			here[i] = ticket.AtIt(p)
+		}
+		add(f.Warn, safe.Say("HERE TOO  %s", safe.Join(here, " · ")).String(), "")
+	}
 	rule := f.Faint.Render(draw.Rule(w))
 	if h > 12 {
 		out = append(out, rule)

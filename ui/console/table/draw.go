@@ -171,6 +171,9 @@ func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, all []la
 // signs are a row's flag and mark.
 func (l *Table) signs(s *feed.Row, t ticket.Ticket, how look) (flag, mark string) {
 	flag, mark = " ", " "
+	if len(t.Others) > 0 {
+		mark = "@"
+	}
 	if t.Row.Conflict != ledger.NoConflict {
 		flag = "!"
 	}

@@ -19,8 +19,12 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 	if since < time.Minute {
 		f.Ticks = true
 	}
+	here := " "
+	if len(o.Others) > 0 {
+		here = "@"
+	}
 	needs := o.Needs()
-	out := paint.Text.Render(bar) + paint.Strong.Render("+ ") + paint.Text.Render(draw.Right(ticket.Age(since), 4)+" ")
+	out := paint.Text.Render(bar) + paint.Strong.Render("+") + paint.Accent.Render(here) + paint.Text.Render(draw.Right(ticket.Age(since), 4)+" ")
 	for _, c := range all {
 		p, text := paint.Text, safe.Text{}
 		switch c.name {
