@@ -241,6 +241,9 @@ type Joining struct {
 // joins one incident at most, for life.
 func (f Fault) Join(o Operation, in *Incident, recent []Recent) Joining {
 	j := Joining{Recent: recent}
+	if IsNotice(o.Kind) {
+		return j
+	}
 	member := in != nil && o.Incident == in.ID
 	switch r := (Recent{o.ID, f.At, o.Kind, o.Source.Pipeline, string(o.ErrorClass)}); {
 	case f.Refused:

@@ -9,6 +9,21 @@ import (
 
 var noon = time.UnixMilli(1_790_000_000_000).UTC()
 
+// What indoubt itself sends joins no incident and opens none.
+func TestNoticesAreInNoIncident(t *testing.T) {
+	for kind, in := range map[string]bool{"notify.oncall": false, "notify": false, "notifying": true, "pay": true} {
+		var recent []Recent
+		j := Joining{}
+		for i := range 5 {
+			j = Fault{Burst: Burst{}.Of(kind), At: noon}.Join(Operation{ID: fmt.Sprint(i), Kind: kind}, nil, recent)
+			recent = j.Recent
+		}
+		if (j.Incident != nil) != in {
+			t.Errorf("%s opens an incident: %t", kind, j.Incident != nil)
+		}
+	}
+}
+
 // Errors join by when they came, in whatever order they are told of.
 func TestFaultJoins(t *testing.T) {
 	of := func(minutes ...float64) (out []float64) { return minutes }

@@ -93,6 +93,7 @@ type Info struct {
 	LastWrite time.Time     // time of the newest event
 	LastError time.Time     // when an attempt last ended uncertain
 	LastBy    string        // source of the newest operation
+	EngineAt  time.Time     // until when an engine was last known to be at work; zero: never
 	SteppedAt time.Time     // when it was last noticed that the clock had been set
 	Step      time.Duration // how far, forward or back
 	ReadOnly  bool

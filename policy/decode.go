@@ -133,6 +133,15 @@ func (d *decoder) duration(out *time.Duration) reader {
 	return parsed(d, out, parseDuration, durationHint)
 }
 
+// second reads a duration of one second or more.
+func (d *decoder) second(out *time.Duration) reader {
+	return func(n *node) {
+		if d.duration(out)(n); n.kind == scalarNode && *out < time.Second {
+			d.fail(n.place, "must be 1s or more", "")
+		}
+	}
+}
+
 // bound reads a duration that may not be stated.
 func (d *decoder) bound(out **time.Duration) reader {
 	return parsed(d, out, func(text string) (*time.Duration, error) {

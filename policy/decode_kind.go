@@ -90,13 +90,7 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"lands_within", d.bound(&k.LandsWithin)},
 		{"visible_within", d.bound(&k.VisibleWithin)},
 		{"visible_for", d.bound(&k.VisibleFor)},
-		{"retry", d.mapping(
-			field{"max", d.integer(&k.Retry.Max, 0, 100)},
-			field{"backoff", parsed(d.decoder, &k.Retry, func(text string) (RetryRule, error) {
-				low, high, err := parseRange(text)
-				return RetryRule{k.Retry.Max, low, high}, err
-			}, "a backoff is written 500ms..30s")},
-		)},
+		{"retry", d.retry(&k.Retry)},
 		{"auto", d.mapping(
 			field{"confirm", d.boolean(&k.Auto.Confirm)},
 			field{"deny", d.boolean(&k.Auto.Deny)},
@@ -125,6 +119,16 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 			d.each(n, "a list of cases", "- { name: …, answer: { status: 200, body: … }, want: landed }", func(item *node) { k.Tests = append(k.Tests, d.test(item)) })
 		}},
 	}
+}
+
+func (d kindDecoder) retry(r *RetryRule) reader {
+	return d.mapping(
+		field{"max", d.integer(&r.Max, 0, 100)},
+		field{"backoff", parsed(d.decoder, r, func(text string) (RetryRule, error) {
+			low, high, err := parseRange(text)
+			return RetryRule{r.Max, low, high}, err
+		}, "a backoff is written 500ms..30s")},
+	)
 }
 
 func (d kindDecoder) downstream(k *Kind, n *node) {

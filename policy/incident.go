@@ -1,24 +1,13 @@
 package policy
 
-import (
-	"time"
-
-	"indoubt/ledger"
-)
+import "indoubt/ledger"
 
 // maxBurst bounds how many errors open an incident: they are kept until they do.
 const maxBurst = 100
 
 // incident reads what is said of incidents.
 func (d kindDecoder) incident(b *ledger.Burst) reader {
-	above := func(out *time.Duration) reader {
-		return func(n *node) {
-			if d.duration(out)(n); n.kind == scalarNode && *out < time.Second {
-				d.fail(n.place, "must be 1s or more", "")
-			}
-		}
-	}
-	return d.mapping(field{"errors", d.integer(&b.Errors, 1, maxBurst)}, field{"within", above(&b.Within)}, field{"gap", above(&b.Gap)})
+	return d.mapping(field{"errors", d.integer(&b.Errors, 1, maxBurst)}, field{"within", d.second(&b.Within)}, field{"gap", d.second(&b.Gap)})
 }
 
 // Burst is when errors of this kind are an incident: as the kind says, else its

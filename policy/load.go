@@ -117,7 +117,7 @@ func (d fileDecoder) file(root *node) {
 		d.fail(root.place, fmt.Sprintf("a policy is a mapping (name: value), but this is %s", root.what()), "begin with `version: 1`")
 		return
 	}
-	var version, defaults, downstreams, kinds *node
+	var version, defaults, downstreams, kinds, notify *node
 	later := func(out **node) reader { // when what it rests on is known
 		return func(n *node) { *out = n }
 	}
@@ -128,6 +128,7 @@ func (d fileDecoder) file(root *node) {
 		field{"defaults", later(&defaults)},
 		field{"downstreams", later(&downstreams)},
 		field{"kinds", later(&kinds)},
+		field{"notify", later(&notify)},
 	)
 	switch {
 	case version == nil:
@@ -148,6 +149,7 @@ func (d fileDecoder) file(root *node) {
 	d.finishKind(p.defaults)
 	// For a kind that is not listed, and one without costs of its own, they are guesses.
 	p.defaults.duplicate, p.defaults.miss = p.defaults.duplicate.inherited(), p.defaults.miss.inherited()
+	d.entries(notify, "a mapping (name: …)", "", d.notifier)
 	if d.entries(kinds, "a mapping (name: …)", "", d.addKind) {
 		d.ambiguous()
 		d.vouch()
@@ -218,6 +220,10 @@ func (d fileDecoder) addKind(e entry) {
 		d.fail(e.named(), fmt.Sprintf("%q is not the name of a kind", e.name), "letters, digits, . _ - / : and * for any text")
 		return
 	}
+	if ledger.IsNotice(e.name) {
+		d.fail(e.named(), "this kind is indoubt's own", "say it under `notify`")
+		return
+	}
 	k := *d.policy.defaults
 	k.Pattern, k.File, k.Line, k.Known = e.name, d.src.name, e.value.key.line, true
 	k.origins, k.incident = maps.Clone(k.origins), ledger.Burst{}
@@ -230,8 +236,14 @@ func (d fileDecoder) addKind(e entry) {
 }
 
 // match finds the kind's entry: an exact name, else the pattern with the most
-// letters, else the defaults.
+// letters, else the defaults. A notice has its notifier's, or the built-in defaults.
 func (p *Policy) match(name string) *Kind {
+	if ledger.IsNotice(name) { // whose pattern fits all kinds does not fit these
+		if i := slices.IndexFunc(p.notifiers, func(n *Notifier) bool { return n.kind.Name == name }); i >= 0 {
+			return p.notifiers[i].kind
+		}
+		return blank().defaults
+	}
 	if k, ok := p.kinds[name]; ok && !strings.Contains(name, "*") {
 		return k
 	}

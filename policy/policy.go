@@ -29,6 +29,7 @@ type Policy struct {
 	defaults    *Kind            // Pattern ""
 	kinds       map[string]*Kind // by pattern, as in the file
 	order       []string         // patterns in file order
+	notifiers   []*Notifier      // in file order
 	warnings    Errors
 	secrets     []string // written out in the file
 	past        *Past

@@ -27,6 +27,9 @@ downstreams:
   server: { mcp: { command: [x], env: { A: b }, dir: /x } }
   remote: { mcp: { url: https://h.example/mcp, headers: { A: b } } }
   books: { sql: { sqlite: x } }
+notify:
+  oncall: { on: [opened, twice], only: ["pay.*"], untaken_after: 5m, unchecked_after: 1m, downstream: web, http: { post: /x }, idempotent: true, deadline: 5s, retry: { max: 1 }, committed: status == 200, refused: status == 400 }
+  local: { command: [x, "${input.text}"] }
 kinds:
   empty:
   web:

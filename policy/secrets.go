@@ -54,7 +54,7 @@ func (l *secretLint) warn(n *node, message, hint string) {
 func (d checker) lintSecrets(root *node) {
 	l := &secretLint{d: d.decoder}
 	for _, e := range root.entries {
-		if e.value.kind == mappingNode && (e.name == "kinds" || e.name == "downstreams") {
+		if e.value.kind == mappingNode && (e.name == "kinds" || e.name == "downstreams" || e.name == "notify") {
 			for _, own := range e.value.entries { // the name means nothing here
 				l.walk(own.value, "", elsewhere)
 			}

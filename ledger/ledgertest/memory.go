@@ -327,8 +327,13 @@ func (m *Memory) RegisterEngine(_ context.Context, p ledger.Registration) error 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock()
-	m.engines = slices.DeleteFunc(m.engines, func(e ledger.Registration) bool { return e.Holder == p.Holder || !e.Until.After(now) })
-	if p.Until.After(now) {
+	i := slices.IndexFunc(m.engines, func(e ledger.Registration) bool { return e.Holder == p.Holder })
+	switch {
+	case i >= 0 && p.Until.After(now):
+		m.engines[i] = p
+	case i >= 0 && m.engines[i].Until.After(now):
+		m.engines[i].Until = now
+	case p.Until.After(now):
 		m.engines = append(m.engines, p)
 	}
 	return nil
@@ -362,6 +367,11 @@ func (m *Memory) Info(context.Context) (ledger.Info, error) {
 	info.ID, info.CreatedAt, info.LastSeq = "memory", m.created, int64(len(m.events))
 	if n := len(m.events); n > 0 {
 		info.LastWrite = m.events[n-1].At
+	}
+	for _, e := range m.engines {
+		if e.Until.After(info.EngineAt) {
+			info.EngineAt = e.Until
+		}
 	}
 	for _, e := range m.ops {
 		info.LastBy = e.op.Source.Pipeline

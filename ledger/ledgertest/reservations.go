@@ -115,6 +115,9 @@ func engines(t *testing.T, open Open) {
 		return all
 	}
 	want()
+	if info, err := d.s.Info(ctx); err != nil || !info.EngineAt.IsZero() {
+		t.Errorf("an engine was at work before any came: %s %v", info.EngineAt, err)
+	}
 	first := at("b", "p1", time.Minute)
 	d.ok(d.s.RegisterEngine(ctx, first))
 	d.clock.Advance(time.Second)
@@ -154,11 +157,26 @@ func engines(t *testing.T, open Open) {
 	if all := want("b", "a"); all[0].Digest != "p2" {
 		t.Fatalf("%+v", all[0])
 	}
+	atWork := func(ago time.Duration) {
+		t.Helper()
+		info, err := d.s.Info(ctx)
+		if d.ok(err); !info.EngineAt.Equal(d.clock.Now().Add(-ago)) {
+			t.Errorf("an engine was last at work at %s, and it is %s: not %s ago", info.EngineAt, d.clock.Now(), ago)
+		}
+	}
+	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
 	second.Until = time.Time{}
 	d.ok(d.s.RegisterEngine(ctx, second))
 	want("b")
-	d.clock.Advance(time.Hour)
+	atWork(-59 * time.Second)
+	d.clock.Advance(2 * time.Second)
+	first.Until = time.Time{}
+	d.ok(d.s.RegisterEngine(ctx, first))
 	want()
+	atWork(0)
+	d.clock.Advance(time.Hour)
+	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
+	atWork(time.Hour)
 	if d.s.RegisterEngine(ctx, ledger.Registration{Until: d.clock.Now().Add(time.Hour)}) == nil {
 		t.Error("an engine without a name")
 	}

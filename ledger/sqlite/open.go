@@ -364,7 +364,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		return ledger.Info{}, err
 	}
 	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path), Strained: s.strained()}
-	var write, failed int64
+	var write, failed, engine int64
 	var stepped, step string
 	err := s.one(ctx, `
 		SELECT (SELECT user_version FROM pragma_user_version),
@@ -372,10 +372,11 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
 		       coalesce((SELECT max(ended_at) FROM attempts WHERE outcome = 'uncertain'), 0),
 		       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
+		       coalesce((SELECT max(until) FROM engines), 0),
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '')`,
-		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &stepped, &step)
-	i.LastWrite, i.LastError = at(write), at(failed)
+		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step)
+	i.LastWrite, i.LastError, i.EngineAt = at(write), at(failed), at(engine)
 	i.SteppedAt, i.Step = at(millis(stepped).Milliseconds()), millis(step)
 	return i, err
 }

@@ -8,16 +8,25 @@ import (
 	"indoubt/ledger"
 )
 
-// RegisterEngine writes down that an engine is at work, and forgets those that are gone.
+// RegisterEngine writes down that an engine is at work, and forgets those that are gone
+// but for the last: it says when one was at work at all.
 func (s *Store) RegisterEngine(ctx context.Context, p ledger.Registration) error {
 	if p.Holder == "" {
 		return errors.New("an engine needs a name")
 	}
 	return s.write(ctx, func(tx *tx) error {
-		if _, err := tx.quietly(`DELETE FROM engines WHERE until <= ? OR holder = ?`, ms(s.now()), p.Holder); err != nil || !p.Until.After(s.now()) {
+		now := s.now()
+		var err error
+		if p.Until.After(now) {
+			_, err = tx.quietly(`INSERT INTO engines (holder, digest, since, until) VALUES (?1, ?2, ?3, ?4)
+				ON CONFLICT (holder) DO UPDATE SET digest = ?2, since = ?3, until = ?4`, p.Holder, p.Digest, ms(p.Since), ms(p.Until))
+		} else {
+			_, err = tx.quietly(`UPDATE engines SET until = ?2 WHERE holder = ?1 AND until > ?2`, p.Holder, ms(now))
+		}
+		if err != nil {
 			return err
 		}
-		_, err := tx.quietly(`INSERT INTO engines (holder, digest, since, until) VALUES (?, ?, ?, ?)`, p.Holder, p.Digest, ms(p.Since), ms(p.Until))
+		_, err = tx.quietly(`DELETE FROM engines WHERE until <= ? AND holder <> (SELECT holder FROM engines ORDER BY until DESC, holder LIMIT 1)`, ms(now))
 		return err
 	})
 }

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const notifying = `
+version: 1
+defaults: { redact: [text], auto: { retry: absent }, retry: { max: 0 } }
+downstreams: { hooks: { base: https://hooks.example, headers: { Authorization: "Bearer ${env.HOOK_KEY}" }, key: { header: Once } } }
+notify:
+  oncall: { downstream: hooks, http: { post: /page }, idempotent: true, only: [pay.*] }
+  chat: { on: [over, twice], command: [say, "${input.text}"], untaken_after: 2h, unchecked_after: 90s }
+kinds:
+  "*": { send: { command: recorded }, auto: { retry: absent } }
+`
+
+func TestANotifierIsAKindOfItsOwn(t *testing.T) {
+	p := must(t, notifying)
+	if w := p.Warnings(); len(w) > 0 && strings.Contains(w.Error(), "notify") {
+		t.Error(w)
+	}
+	t.Setenv("HOOK_KEY", "sesame-hook")
+	notice := func(name string) ledger.Record {
+		return ledger.Record{Operation: ledger.Operation{ID: "o", Kind: ledger.NoticeKind(name), Key: "inc/opened", Input: []byte(`{"text":"it's down","errors":7}`)}}
+	}
+	oncall, chat := p.Kind("notify.oncall"), p.Kind("notify.chat")
+	req, err := oncall.Send.Request(notice("oncall"))
+	if err != nil || req.HTTP.URL != "https://hooks.example/page" || string(req.HTTP.Body) != `{"errors":7,"text":"it's down"}` || req.HTTP.Header["Once"][0] != "inc/opened" {
+		t.Errorf("%+v %v", req.HTTP, err)
+	}
+	if strings.Contains(req.Shown, "sesame") || !strings.Contains(req.Shown, "HOOK_KEY") {
+		t.Errorf("shown: %s", req.Shown)
+	}
+	if req, err := chat.Send.Request(notice("chat")); err != nil || req.Command.Argv[1] != "it's down" {
+		t.Errorf("%+v %v", req.Command, err)
+	}
+	if oncall.Auto.Retry != "key_safe" || chat.Auto.Retry != "never" || oncall.Retry.Max != 5 || len(oncall.Redact) > 0 {
+		t.Errorf("%+v %+v", oncall.Auto, chat.Auto)
+	}
+	for _, gone := range []string{"notify.gone", "notify"} { // the pattern * does not fit it
+		if k := p.Kind(gone); k.Known || k.Send != nil || k.Auto.Retry != "never" {
+			t.Errorf("%s: %+v", gone, k)
+		}
+	}
+	if p.UncheckedAfter() != 90*time.Second || must(t, "version: 1").UncheckedAfter() != 5*time.Minute {
+		t.Error(p.UncheckedAfter())
+	}
+}
+
+func TestWhatANotifierWants(t *testing.T) {
+	p := must(t, notifying)
+	for _, c := range []struct {
+		name, event string
+		kinds       []string
+		want        bool
+	}{
+		{"oncall", NotifyOpened, []string{"mail", "pay.card"}, true}, {"oncall", NotifyOpened, []string{"mail"}, false}, {"oncall", NotifyUnchecked, nil, true},
+		{"chat", NotifyOver, []string{"mail"}, true}, {"chat", NotifyOpened, []string{"mail"}, false},
+	} {
+		if got := p.Notifier(c.name).Wants(c.event, c.kinds...); got != c.want {
+			t.Errorf("%s wants %s of %v: %t", c.name, c.event, c.kinds, got)
+		}
+	}
+}
+
+func TestANotifierThatIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"on: [opend], http: { post: https://h.example/ }":  "opened",
+		"http: { get: https://h.example/ }":                "not sent by get",
+		"http: { post: https://h.example/ }, command: [x]": "exclude each other",
+		"on: over":              "says nothing to ask with",
+		"http: recorded":        "must be a mapping",
+		"http: { post: /page }": "needs a downstream",
+		"http: { post: https://h.example/, json: \"${input.tekst}\" }": "a notice has no tekst",
+		"command: [x], untaken_after: 10ms":                            "1s or more",
+		"command: [x], read: { command: [x], list: json }":             "unknown field",
+		"command: [x]\n  \"a b\": { command: [x] }":                    "not the name of a notifier",
+	} {
+		list := refused(t, "version: 1\nnotify:\n  oncall: { "+strings.Replace(text, "\n", " }\n", 1)+map[bool]string{false: " }"}[strings.Contains(text, "\n")])
+		if !strings.Contains(list.Error(), want) {
+			t.Errorf("%s: %v", text, list)
+		}
+	}
+	for _, kind := range []string{"notify", "notify.oncall"} {
+		if list := refused(t, "version: 1\nkinds: { "+kind+": }"); !strings.Contains(list.Error(), "indoubt's own") {
+			t.Error(list)
+		}
+	}
+	p := must(t, "version: 1\nnotify: { a: { http: { post: https://h.example/, headers: { Authorization: Bearer sesame-open-2026 } } } }")
+	if w := p.Warnings(); len(w) == 0 || strings.Contains(w.Error(), "sesame") {
+		t.Errorf("a secret that is written out: %v", w)
+	}
+}
