@@ -36,6 +36,7 @@ func Signer(name string) string {
 const (
 	ActorChecks = "checks" // the reads of an engine
 	ActorClock  = "clock"  // a deadline that has passed
+	ActorNotify = "notify" // what tells people
 	ActorAuto   = "auto:"  // what an engine sends again, with its host behind it
 )
 

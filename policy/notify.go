@@ -147,3 +147,6 @@ func (d fileDecoder) finishNotifier(e entry, k *Kind) {
 		}
 	}
 }
+
+// Money is an amount as people read it, with its currency.
+func (p *Policy) Money(v float64) string { return expr.Money(v) + " " + p.currency }

@@ -52,6 +52,12 @@ func TestANotifierIsAKindOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestMoneyHasItsCurrency(t *testing.T) {
+	if got := must(t, "version: 1\ncurrency: EUR").Money(4210); got != "4,210 EUR" {
+		t.Error(got)
+	}
+}
+
 func TestWhatANotifierWants(t *testing.T) {
 	p := must(t, notifying)
 	for _, c := range []struct {

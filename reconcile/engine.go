@@ -27,6 +27,7 @@ type Engine struct {
 	after   follower    // of the history
 	backlog backlog     // due, and not begun yet
 	prices  pricing     // when operations were last priced
+	notify  *notifying  // who was told
 
 	settleWithin time.Duration // how long an outcome is tried to be written down; tests shorten it
 }
@@ -89,6 +90,7 @@ func New(o Options) *Engine {
 		},
 		settleWithin: time.Minute,
 	}
+	e.notify = newNotifying(e)
 	e.after.few = make(chan struct{}, 8)
 	e.downs.rates, e.downs.all, e.downs.probe, e.downs.now = o.Store, make(chan struct{}, o.Width), probeAfter, e.now
 	return e

@@ -84,6 +84,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	defer e.join()()
 	defer e.active.idle.Wait()
+	if e.o.Send {
+		e.active.idle.Add(1)
+		go func() {
+			defer e.active.idle.Done()
+			e.notify.run(ctx)
+		}()
+	}
 	watch := e.o.Store.Watch(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()

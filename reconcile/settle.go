@@ -20,7 +20,7 @@ func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	if err != nil {
 		rec = a.rec
 	}
-	req := outcome.JudgeAttempt(ctx, a.k.JudgeAnswer, rec, g.AttemptID, answer)
+	req := outcome.Tidy(outcome.JudgeAttempt(ctx, a.k.JudgeAnswer, rec, g.AttemptID, answer), a.req.Secrets)
 	req.ChangeID, req.AttemptID, req.Actor = ledger.DeriveID(g.ChangeID, "settle"), g.AttemptID, g.Actor
 	req.TokenSent, req.Bursts = g.TokenSent && answer.Sent, a.bursts
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {

@@ -1,0 +1,410 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"indoubt/ledger"
+	"indoubt/ledger/outcome"
+	"indoubt/policy"
+)
+
+const (
+	freshFor      = time.Hour // what is longer ago is history, and not told
+	noticedAtMost = 50        // incidents, those with the newest errors
+	noticeRows    = 200       // operations
+	noticeSearch  = 200 * time.Millisecond
+	noticeScope   = "notify" // of the keys of notices
+)
+
+// Notice is what people are told. Its key is the same in every engine, so that the
+// ledger lets each be told once.
+type Notice struct {
+	Event string
+	Key   string
+	Title string
+	Kinds []string // that it is about; none: all
+	Input NoticeInput
+}
+
+// NoticeInput is what a notifier's templates see of a notice.
+type NoticeInput struct {
+	Event     string  `json:"event"`
+	Notifier  string  `json:"notifier"`
+	Text      string  `json:"text"`
+	Open      string  `json:"open"` // the command that opens the console there
+	Ledger    string  `json:"ledger"`
+	Incident  string  `json:"incident"`
+	Operation string  `json:"operation"`
+	Where     string  `json:"where"`
+	Phase     string  `json:"phase"`
+	Errors    int     `json:"errors"`
+	Landed    int     `json:"landed"`
+	NotLanded int     `json:"not_landed"`
+	ToLookAt  int     `json:"to_look_at"`
+	Refused   int     `json:"refused"`
+	Left      int     `json:"left"`
+	Miss      float64 `json:"miss"`
+	MissWords int     `json:"miss_words"`
+	Currency  string  `json:"currency"`
+	N         int     `json:"n"`
+	Since     string  `json:"since"` // RFC 3339, or ""
+}
+
+// Record is the operation that tells it through a notifier, as it would begin.
+func (n Notice) Record(notifier string, now time.Time) ledger.Record {
+	n.Input.Notifier = notifier
+	input, _ := json.Marshal(n.Input)
+	return ledger.Record{Now: now, Operation: ledger.Operation{
+		ID: ledger.NewID(), Kind: ledger.NoticeKind(notifier), Scope: noticeScope, Key: n.Key, Token: ledger.NewToken(),
+		Title: "tell " + notifier + ": " + n.Title, Input: input, Source: ledger.Source{Pipeline: ledger.ActorNotify}, CreatedAt: now,
+	}}
+}
+
+// writer puts notices into words.
+type noticeWriter struct {
+	pol  *policy.Policy
+	path string // of the ledger
+	now  time.Time
+}
+
+// notice begins one. filter is what the console is to be opened with.
+func (w noticeWriter) notice(event, key, filter string, since time.Time) Notice {
+	open := "indoubt --ledger " + shellWord(w.path)
+	if filter != "" {
+		open += " " + filter
+	}
+	n := Notice{Event: event, Key: key + " " + event, Input: NoticeInput{Event: event, Open: open, Ledger: w.path, Currency: w.pol.Currency()}}
+	if !since.IsZero() {
+		n.Input.Since = since.UTC().Format(time.RFC3339)
+	}
+	return n
+}
+
+// say completes a notice by its sentence.
+func (w noticeWriter) say(n Notice, format string, args ...any) Notice {
+	n.Title = fmt.Sprintf(format, args...)
+	n.Input.Text = n.Title
+	if n.Input.Incident != "" {
+		n.Input.Text += ". " + w.account(n.Input)
+	}
+	n.Input.Text += ". " + n.Input.Open
+	return n
+}
+
+// account is the sum of an incident, and what may be lost.
+func (w noticeWriter) account(i NoticeInput) string {
+	parts := []string{}
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{i.Landed, "landed"}, {i.NotLanded, "did not land"}, {i.ToLookAt, "to look at"}, {i.Refused, "refused"}, {i.Left, "left"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	text := fmt.Sprintf("%d errors: %s", i.Errors, strings.Join(parts, ", "))
+	if i.Miss > 0 {
+		text += ". Not known to have landed: " + w.pol.Money(i.Miss)
+	}
+	return text
+}
+
+// incident is a notice about one, without its sentence.
+func (w noticeWriter) incident(event, detail string, in ledger.Incident) Notice {
+	n := w.notice(event, in.ID+detail, "incident:"+in.ID, in.FirstAt)
+	f := in.Fates
+	open := f[ledger.FateNotLanded].Add(f[ledger.FateOpen])
+	n.Kinds = in.Kinds
+	n.Input.Incident, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(cmp.Or(in.Name, in.Where())), string(in.PhaseAt(w.now)), in.Errors()
+	n.Input.Landed, n.Input.NotLanded, n.Input.ToLookAt = f[ledger.FateLanded].N, f[ledger.FateNotLanded].N, f[ledger.FateOpen].N
+	n.Input.Refused, n.Input.Left, n.Input.Miss, n.Input.MissWords = f[ledger.FateRefused].N, f[ledger.FateLeft].N, open.Miss, open.MissWords
+	return n
+}
+
+// Incident is the notice of an event of an incident: opened, tenfold, over or untaken.
+func (w noticeWriter) Incident(event string, in ledger.Incident) Notice {
+	at := in.FirstAt.UTC().Format("15:04 UTC")
+	switch event {
+	case policy.NotifyOpened:
+		n := w.incident(event, "", in)
+		return w.say(n, "%s: an outage since %s", n.Input.Where, at)
+	case policy.NotifyTenfold:
+		n := w.incident(event, fmt.Sprint(" ", w.level(in, in.Errors())), in)
+		return w.say(n, "%s: the outage since %s grows, %d errors", n.Input.Where, at, n.Input.Errors)
+	case policy.NotifyOver:
+		n := w.incident(event, " "+stamp(in.LastAt), in)
+		return w.say(n, "%s: the outage since %s is over", n.Input.Where, at)
+	}
+	detail := ""
+	if !in.TakenUntil.IsZero() { // once more, after the one who had it
+		detail = " " + stamp(in.TakenUntil)
+	}
+	n := w.incident(policy.NotifyUntaken, detail, in)
+	return w.say(n, "%s: no one has taken the outage since %s", n.Input.Where, at)
+}
+
+// level is how often errors are ten times as many as open an incident.
+func (w noticeWriter) level(in ledger.Incident, errors int) (level int) {
+	kind := ""
+	if len(in.Kinds) > 0 {
+		kind = in.Kinds[0]
+	}
+	for at := 10 * w.pol.Kind(kind).Burst().Errors; errors >= at; at *= 10 {
+		level++
+	}
+	return level
+}
+
+// twice are the notices of what happened twice, or may have: one for each operation,
+// and of an incident one for one, ten, a hundred of them.
+func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
+	in := map[string][]ledger.Row{}
+	for _, r := range rows {
+		if r.Conflict != ledger.Duplicate && r.Conflict != ledger.PossibleDuplicate || ledger.IsNotice(r.Kind) {
+			continue
+		}
+		if r.Incident != "" {
+			in[r.Incident] = append(in[r.Incident], r)
+			continue
+		}
+		n := w.notice(policy.NotifyTwice, r.ID+" "+string(r.Conflict), "id:"+r.ID, r.UpdatedAt)
+		n.Kinds, n.Input.Operation, n.Input.N, n.Input.Where = []string{r.Kind}, r.ID, 1, harmless(r.Kind)
+		out = append(out, w.say(n, "%s: one operation %s", n.Input.Where, happened(r.Conflict, 1)))
+	}
+	for _, id := range slices.Sorted(maps.Keys(in)) {
+		rows := in[id]
+		worst := ledger.PossibleDuplicate
+		kinds := []string{}
+		for _, r := range rows {
+			if r.Conflict == ledger.Duplicate {
+				worst = r.Conflict
+			}
+			if !slices.Contains(kinds, r.Kind) {
+				kinds = append(kinds, r.Kind)
+			}
+		}
+		n := w.notice(policy.NotifyTwice, fmt.Sprint(id, " ", worst, " ", len(strconv.Itoa(len(rows)))), "incident:"+id, time.Time{})
+		n.Kinds, n.Input.N, n.Input.Where = kinds, len(rows), harmless(strings.Join(kinds, ", "))
+		if len(rows) == 1 {
+			n.Input.Operation = rows[0].ID
+		}
+		out = append(out, w.say(n, "%s: %d of an outage %s", n.Input.Where, len(rows), happened(worst, len(rows))))
+	}
+	return out
+}
+
+func happened(c ledger.Conflict, n int) string {
+	switch {
+	case c == ledger.Duplicate:
+		return "happened twice"
+	case n == 1:
+		return "may have happened twice"
+	}
+	return "happened twice, or may have"
+}
+
+// untaken is the notice of operations outside of incidents that no one has touched.
+// It is told again when another one has waited as long.
+func (w noticeWriter) untaken(rows []ledger.Row, after time.Duration) (Notice, bool) {
+	var newest ledger.Row
+	count, since := 0, time.Time{}
+	kinds := []string{}
+	for _, r := range rows {
+		from := waitsSince(r)
+		if w.now.Before(from.Add(after)) {
+			continue
+		}
+		count++
+		if from.After(waitsSince(newest)) {
+			newest = r
+		}
+		if since.IsZero() || from.Before(since) {
+			since = from
+		}
+		if !slices.Contains(kinds, r.Kind) {
+			kinds = append(kinds, r.Kind)
+		}
+	}
+	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(waitsSince(newest)), "", since)
+	n.Kinds, n.Input.N = kinds, count
+	return w.say(n, "%d need a person, and no one has taken them for %s", count, policy.Brief(w.now.Sub(since))), count > 0
+}
+
+// waitsSince is from when a row needs a person and no one has touched it.
+func waitsSince(r ledger.Row) time.Time {
+	since := r.UpdatedAt
+	for _, at := range []time.Time{r.Pricing.DecideAt, r.ParkedUntil} {
+		if at.After(since) && at.Before(ledger.Never) {
+			since = at
+		}
+	}
+	return since
+}
+
+// Unchecked is the notice that no engine has checked since then; zero: never.
+func (w noticeWriter) Unchecked(since time.Time, doubts int) Notice {
+	if since.IsZero() {
+		n := w.notice(policy.NotifyUnchecked, "never", "", since)
+		n.Input.N = doubts
+		return w.say(n, "no engine has ever checked this ledger; %d in doubt", doubts)
+	}
+	n := w.notice(policy.NotifyUnchecked, stamp(since), "", since)
+	n.Input.N = doubts
+	return w.say(n, "no engine has checked for %s; %d in doubt", policy.Brief(w.now.Sub(since)), doubts)
+}
+
+// Rehearsal is the notice of an event as it would be worded: of an incident, or of
+// one that is made up.
+func Rehearsal(pol *policy.Policy, path, event string, in ledger.Incident, now time.Time) Notice {
+	w := noticeWriter{pol, path, now}
+	switch event {
+	case policy.NotifyTwice:
+		r := ledger.Row{ID: "01990000-0000-7000-8000-000000000001", Kind: "some.kind", Conflict: ledger.Duplicate, Incident: in.ID, UpdatedAt: now}
+		if len(in.Kinds) > 0 {
+			r.Kind = in.Kinds[0]
+		}
+		return w.twice([]ledger.Row{r})[0]
+	case policy.NotifyUnchecked:
+		return w.Unchecked(now.Add(-pol.UncheckedAfter()), in.Fates[ledger.FateOpen].N)
+	}
+	return w.Incident(event, in)
+}
+
+// MadeUp is an incident to rehearse with.
+func MadeUp(now time.Time) ledger.Incident {
+	return ledger.Incident{
+		ID: "01990000-0000-7000-8000-000000000000", Scope: "downstream:example", Kinds: []string{"example.charge"}, Pipelines: []string{"billing"}, Gap: 10 * time.Minute,
+		OpenedAt: now.Add(-5 * time.Minute), FirstAt: now.Add(-6 * time.Minute), LastAt: now.Add(-time.Minute),
+		Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 31, Miss: 1300}, ledger.FateNotLanded: {N: 12, Miss: 700}, ledger.FateOpen: {N: 7, Miss: 250}},
+	}
+}
+
+// facts are what the ledger says that people may have to be told.
+type facts struct {
+	noticeWriter
+	incidents []ledger.Incident
+	needs     map[string]bool // incidents with operations that need a person
+	conflicts []ledger.Row
+	loose     []ledger.Row // need a person, and are in no incident
+}
+
+// gather reads the facts.
+func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Time) (f facts, err error) {
+	info, err := s.Info(ctx)
+	if err != nil {
+		return f, err
+	}
+	f = facts{noticeWriter: noticeWriter{pol, info.Path, now}, needs: map[string]bool{}}
+	counts, err := s.Counts(ctx, now)
+	if err != nil {
+		return f, err
+	}
+	if f.incidents, err = s.Incidents(ctx, now, noticedAtMost); err != nil {
+		return f, err
+	}
+	if counts.NeedsYou == 0 {
+		return f, nil
+	}
+	for _, in := range f.incidents {
+		if !in.ClosedAt.IsZero() || in.TakenAt(now) != "" || in.Fates[ledger.FateNotLanded].N+in.Fates[ledger.FateOpen].N == 0 {
+			continue
+		}
+		need, err := s.Needing(ctx, ledger.Filter{Terms: []ledger.Term{{Field: "incident", Value: in.ID}}}, now)
+		if err != nil {
+			return f, err
+		}
+		f.needs[in.ID] = need.NeedsYou > 0
+	}
+	own := ledger.Term{Field: "kind", Value: ledger.NoticeKind("*"), Not: true}
+	page := func(term ledger.Term) ([]ledger.Row, error) {
+		p, err := s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Now: now, Limit: noticeRows, Within: noticeSearch,
+			Filter: ledger.Filter{Terms: []ledger.Term{own, term}}})
+		return p.Rows, err
+	}
+	if counts.Conflicts > 0 {
+		if f.conflicts, err = page(ledger.Term{Field: "lane", Value: string(ledger.LaneConflict)}); err != nil {
+			return f, err
+		}
+	}
+	f.loose, err = page(ledger.Term{Field: "incident", Value: ledger.AnyIncident, Not: true})
+	return f, err
+}
+
+// notices are what a notifier is to be told, the gravest first. grew says whether an
+// incident grew tenfold since it was told of it.
+func (f facts) notices(n *policy.Notifier, grew func(in ledger.Incident, key string) bool) (out []Notice) {
+	add := func(notice Notice) {
+		if n.Wants(notice.Event, notice.Kinds...) {
+			out = append(out, notice)
+		}
+	}
+	for _, notice := range f.twice(f.conflicts) {
+		add(notice)
+	}
+	recent := func(at time.Time) bool { return f.now.Sub(at) < freshFor }
+	for _, in := range f.incidents {
+		phase := in.PhaseAt(f.now)
+		if phase == ledger.PhaseClosed {
+			continue
+		}
+		growing := phase == ledger.PhaseGrowing
+		if growing || recent(in.OpenedAt) {
+			add(f.Incident(policy.NotifyOpened, in))
+		}
+		if f.level(in, in.Errors()) > 0 && (growing || recent(in.LastAt)) {
+			if notice := f.Incident(policy.NotifyTenfold, in); grew(in, notice.Key) {
+				add(notice)
+			}
+		}
+		if phase == ledger.PhaseOver && recent(in.OverAt) {
+			add(f.Incident(policy.NotifyOver, in))
+		}
+		since := in.OpenedAt
+		if in.TakenUntil.After(since) {
+			since = in.TakenUntil
+		}
+		if f.needs[in.ID] && !f.now.Before(since.Add(n.UntakenAfter)) {
+			add(f.Incident(policy.NotifyUntaken, in))
+		}
+	}
+	if notice, any := f.untaken(f.loose, n.UntakenAfter); any {
+		add(notice)
+	}
+	return out
+}
+
+func stamp(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) }
+
+// harmless is a name from the ledger as it may stand in a message: short, and of
+// letters only that a person sees.
+func harmless(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r == '<' || r == '>' || r == '@' || r == '`' || r == '&': // a chat would act on them
+			return '_'
+		case !unicode.IsPrint(r):
+			return '\uFFFD'
+		}
+		return r
+	}, name)
+	return outcome.Clip(name, 80, false)
+}
+
+// shellWord is a path as a shell reads it.
+func shellWord(path string) string {
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
+		return !(unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+:@%=", r))
+	}) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

@@ -1,0 +1,551 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/sqlite"
+	"indoubt/policy"
+)
+
+// office is a ledger, engines, and a listener that people are told through.
+type office struct {
+	testing.TB
+	ctx    context.Context
+	store  ledger.Store
+	offset atomic.Int64
+	pol    *policy.Policy
+	text   string // of the policy
+
+	mu     sync.Mutex
+	heard  []NoticeInput
+	keys   []string
+	answer http.HandlerFunc // nil: 200
+}
+
+const tellPolicy = `
+version: 1
+downstreams: { hooks: { base: %s, key: { header: Idempotency-Key } } }
+notify: { oncall: { downstream: hooks, http: { post: /page }%s } }
+kinds: { pay: { cost: { duplicate: input.amount, miss: input.amount } } }
+`
+
+// newOffice opens one over SQLite or in memory.
+func newOffice(t testing.TB, more string, memory bool) *office {
+	t.Helper()
+	o := &office{TB: t, ctx: context.Background()}
+	server := httptest.NewServer(http.HandlerFunc(o.hear))
+	t.Cleanup(server.Close)
+	var err error
+	o.text = fmt.Sprintf(tellPolicy, server.URL, more)
+	if o.pol, err = policy.Parse("policy.yaml", []byte(o.text)); err != nil {
+		t.Fatal(err)
+	}
+	steady := hostclock.With(o.now)
+	if memory {
+		o.store = ledgertest.NewMemory(o.now, steady)
+		return o
+	}
+	s, err := sqlite.Create(o.ctx, filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: o.now, Steady: steady})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	o.store = s
+	return o
+}
+
+// offices runs a test over both stores.
+func offices(t *testing.T, more string, test func(o *office)) {
+	for name, memory := range map[string]bool{"sqlite": false, "memory": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(newOffice(t, more, memory))
+		})
+	}
+}
+
+func (o *office) now() time.Time          { return time.Now().Add(time.Duration(o.offset.Load())) }
+func (o *office) pass(d time.Duration)    { o.offset.Add(int64(d)) }
+func (o *office) inForce() *policy.Policy { return o.pol }
+func (o *office) set(answer http.HandlerFunc) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answer = answer
+}
+
+func (o *office) hear(w http.ResponseWriter, r *http.Request) {
+	var in NoticeInput
+	body, _ := io.ReadAll(r.Body)
+	if err := json.Unmarshal(body, &in); err != nil {
+		o.Errorf("told %q: %v", body, err)
+	}
+	o.mu.Lock()
+	o.heard, o.keys = append(o.heard, in), append(o.keys, r.Header.Get("Idempotency-Key"))
+	answer := o.answer
+	o.mu.Unlock()
+	if answer != nil {
+		answer(w, r)
+	}
+}
+
+// events are what was told, in its order, with the errors of each.
+func (o *office) events() (out []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, h := range o.heard {
+		out = append(out, fmt.Sprintf("%s %d", h.Event, cmp.Or(h.Errors, h.N)))
+	}
+	return out
+}
+
+func (o *office) want(events ...string) {
+	o.Helper()
+	eventually(o, fmt.Sprint(events), func() bool { return len(o.events()) >= len(events) })
+	time.Sleep(100 * time.Millisecond) // ten more looks
+	if got := o.events(); !slices.Equal(got, events) {
+		o.Fatalf("told %q, want %q", got, events)
+	}
+}
+
+func (o *office) engine() *Engine {
+	e := New(Options{Store: o.store, Policy: o.inForce, Actor: maya, Clock: o.now, Steady: hostclock.With(o.now), Send: true, Log: func(s string) { o.Logf("engine: %s", s) }})
+	e.notify.every = 10 * time.Millisecond
+	return e
+}
+
+// run starts engines, and stops them with the test.
+func (o *office) run(engines ...*Engine) {
+	for _, e := range engines {
+		ctx, cancel := context.WithCancel(o.ctx)
+		done := make(chan error, 1)
+		go func() { done <- e.Run(ctx) }()
+		o.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				o.Errorf("run: %v", err)
+			}
+		})
+	}
+}
+
+// fail records writes whose answer never came.
+func (o *office) fail(n int) (last ledger.Operation) {
+	o.Helper()
+	const together = 8
+	if n >= 100 {
+		var all sync.WaitGroup
+		for i := range together {
+			all.Go(func() { o.fail1(n/together + min(1, max(0, n%together-i))) })
+		}
+		all.Wait()
+		return last
+	}
+	return o.fail1(n)
+}
+
+func (o *office) fail1(n int) (last ledger.Operation) {
+	for range n {
+		change := ledger.NewID()
+		b, err := ledger.Begin(o.ctx, o.store, ledger.BeginRequest{ChangeID: change, OperationID: ledger.NewID(), AttemptID: ledger.DeriveID(change, "a"), Kind: "pay",
+			Key: change, Input: []byte(`{"amount":10}`), Deadline: time.Hour, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"}})
+		if err != nil {
+			o.Error(err)
+			return last
+		}
+		applied, err := ledger.Settle(o.ctx, o.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Actor: pipeline,
+			Bursts: func(kind string) ledger.Burst { return o.pol.Kind(kind).Burst() }})
+		if err != nil {
+			o.Error(err)
+			return last
+		}
+		last = applied.After
+	}
+	return last
+}
+
+// deliveries are the operations that told people.
+func (o *office) deliveries() (out []ledger.Record) {
+	o.Helper()
+	page, err := o.store.Page(o.ctx, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Now: o.now(), Limit: 500, Filter: ledger.Filter{Terms: []ledger.Term{{Field: "kind", Value: "notify.*"}}}})
+	if err != nil {
+		o.Fatal(err)
+	}
+	for _, row := range page.Rows {
+		rec, err := o.store.Read(o.ctx, ledger.Locator{ID: row.ID})
+		if err != nil {
+			o.Fatal(err)
+		}
+		out = append(out, rec)
+	}
+	return out
+}
+
+// Two engines tell each thing once: an outage that opens, and each time that it has
+// ten times the errors.
+func TestAnOutageIsToldOnceAndAsItGrows(t *testing.T) {
+	offices(t, ", on: [opened, tenfold, over]", func(o *office) {
+		o.run(o.engine(), o.engine())
+		o.fail(4)
+		time.Sleep(50 * time.Millisecond)
+		o.fail(1)
+		o.want("opened 5")
+		o.fail(44)
+		time.Sleep(50 * time.Millisecond)
+		o.fail(1)
+		o.want("opened 5", "tenfold 50")
+		o.fail(450)
+		eventually(o, "500", func() bool { return len(o.events()) == 3 })
+		if last := o.events()[2]; last != "tenfold 500" {
+			o.Error(last)
+		}
+		eventually(o, "settled", func() bool { return o.deliveries()[2].Operation.State == ledger.Committed })
+		for i, rec := range o.deliveries() {
+			if op := rec.Operation; op.State != ledger.Committed || op.AttemptCount != 1 || op.Incident != "" || op.Source.Pipeline != "notify" || op.Key != o.keys[i] {
+				o.Errorf("%s: %s after %d attempts, key %q told %q", op.Title, op.State, op.AttemptCount, op.Key, o.keys[i])
+			}
+		}
+		h := o.heard[0]
+		if h.Open != "indoubt --ledger "+h.Ledger+" incident:"+h.Incident && h.Ledger != "" || h.Where != "pay" || h.Phase != "growing" || h.ToLookAt != 5 || h.Notifier != "oncall" ||
+			!strings.Contains(h.Text, "5 errors: 5 to look at") || !strings.HasSuffix(h.Text, h.Open) {
+			o.Errorf("%+v", h)
+		}
+	})
+}
+
+// An outage that is large when it is first seen is told once.
+func TestALargeOutageIsToldOnce(t *testing.T) {
+	offices(t, ", on: [opened, tenfold]", func(o *office) {
+		o.fail(60)
+		o.run(o.engine())
+		o.want("opened 60")
+		o.fail(440)
+		o.want("opened 60", "tenfold 500")
+	})
+}
+
+func TestAnOutageThatIsOverIsTold(t *testing.T) {
+	offices(t, ", on: over", func(o *office) {
+		op := o.fail(6)
+		o.run(o.engine())
+		o.pass(11 * time.Minute)
+		o.want()
+		if _, err := ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"r"}, Reason: "seen", Actor: maya}); err != nil {
+			o.Fatal(err)
+		}
+		change := ledger.NewID()
+		b, err := ledger.Begin(o.ctx, o.store, ledger.BeginRequest{ChangeID: change, OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: "later", Deadline: time.Hour, Actor: pipeline})
+		if err == nil {
+			_, err = ledger.Settle(o.ctx, o.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: 200, Actor: pipeline})
+		}
+		if err != nil {
+			o.Fatal(err)
+		}
+		o.want("over 6")
+	})
+}
+
+// What is in doubt is told again only where the policy says that it may be.
+func TestANoticeInDoubtIsAnOperationLikeAnyOther(t *testing.T) {
+	for more, want := range map[string]int{", on: opened": 1, ", on: opened, idempotent: true, retry: { max: 2, backoff: 10ms..20ms }": 3} {
+		offices(t, more, func(o *office) {
+			o.set(func(w http.ResponseWriter, _ *http.Request) { hangUp(w) })
+			e := o.engine()
+			o.run(e)
+			o.fail(5)
+			eventually(o, "in doubt", func() bool { all := o.deliveries(); return len(all) == 1 && all[0].Operation.State == ledger.Uncertain })
+			e.sendWhatMayBe(o.ctx)
+			eventually(o, "attempts", func() bool {
+				e.sendWhatMayBe(o.ctx)
+				o.pass(10 * time.Second)
+				return len(o.events()) >= want
+			})
+			o.pass(time.Hour)
+			e.sendWhatMayBe(o.ctx)
+			time.Sleep(100 * time.Millisecond)
+			eventually(o, "in doubt again", func() bool { return o.deliveries()[0].Operation.State == ledger.Uncertain })
+			if got := len(o.events()); got != want {
+				o.Errorf("sent %d times, want %d", got, want)
+			}
+		})
+	}
+}
+
+// A process that dies between the recording and the answer leaves a doubt, and no other
+// engine sends it blindly.
+func TestI10_ANoticeCutOffIsInDoubt(t *testing.T) {
+	offices(t, ", on: opened, deadline: 5s", func(o *office) {
+		o.fail(5)
+		dead := o.engine()
+		n := o.pol.Notifiers()[0]
+		f, err := gather(o.ctx, o.store, o.pol, o.now())
+		if err != nil || len(f.incidents) != 1 {
+			o.Fatal(f.incidents, err)
+		}
+		notice := f.Incident(policy.NotifyOpened, f.incidents[0])
+		rec := notice.Record(n.Name, o.now())
+		op := rec.Operation
+		res, err := ledger.Begin(o.ctx, o.store, ledger.BeginRequest{ChangeID: "c", OperationID: op.ID, AttemptID: "dead", Kind: op.Kind, Scope: op.Scope, Key: op.Key, Input: op.Input, Title: op.Title,
+			Deadline: 5 * time.Second, Sender: "http", Actor: dead.checker()})
+		if err != nil || res.Answer != ledger.AnswerBegun {
+			o.Fatal(res, err)
+		}
+		o.run(o.engine(), o.engine())
+		o.want()
+		o.pass(6 * time.Second)
+		eventually(o, "in doubt", func() bool { return o.deliveries()[0].Operation.State == ledger.Uncertain })
+		o.want()
+	})
+}
+
+// An endpoint that is not there is tried again, and no longer than the policy says. It
+// opens no outage and is told to no one.
+func TestADeadEndpoint(t *testing.T) {
+	offices(t, ", retry: { max: 2, backoff: 10ms..20ms } }, dead: { http: { post: \"http://127.0.0.1:1/\" }, retry: { max: 2, backoff: 10ms..20ms }", func(o *office) {
+		o.run(o.engine())
+		o.fail(5)
+		o.want("opened 5")
+		var op ledger.Record
+		eventually(o, "given up", func() bool {
+			all := o.deliveries()
+			i := slices.IndexFunc(all, func(r ledger.Record) bool { return r.Operation.Kind == "notify.dead" })
+			if i >= 0 {
+				op = all[i]
+			}
+			return op.Operation.AttemptCount == 3 && op.Operation.State == ledger.Failed
+		})
+		o.pass(10 * time.Second)
+		o.want("opened 5")
+		if op.Operation.Doubted || op.Attempts[0].Proof != ledger.NeverSent {
+			o.Errorf("%+v", op.Attempts)
+		}
+		if all, err := o.store.Incidents(o.ctx, o.now(), 10); err != nil || len(all) != 1 {
+			o.Errorf("%d outages %v", len(all), err)
+		}
+	})
+}
+
+// Whatever an endpoint answers, little of it is kept, and no secret.
+func TestI11_AHostileEndpoint(t *testing.T) {
+	t.Setenv("HOOK_TEST_SECRET", "sesame/hook-secret")
+	for name, memory := range map[string]bool{"sqlite": false, "memory": true} {
+		o := newOffice(t, `, on: opened, committed: body.ok`, memory)
+		p, err := policy.Parse("policy.yaml", []byte(strings.Replace(o.text, "{ post: /page }", `{ post: "/page/${env.HOOK_TEST_SECRET}" }`, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.pol = p
+		o.set(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"ok":"\u001b[2J","path":%q,"more":%q}`, r.URL.Path, strings.Repeat("\x1b]0;x", 1<<20))
+		})
+		o.run(o.engine())
+		o.fail(5)
+		eventually(o, name, func() bool { all := o.deliveries(); return len(all) == 1 && all[0].Operation.State == ledger.Uncertain })
+		op := o.deliveries()[0]
+		text, _ := json.Marshal(op)
+		if strings.Contains(string(text), "hook-secret") || len(text) > 64<<10 {
+			t.Errorf("%s: kept %d bytes: %.300s", name, len(text), text)
+		}
+	}
+}
+
+// A notifier that hangs holds up neither the engine nor another notifier.
+func TestANotifierThatHangs(t *testing.T) {
+	offices(t, ", on: opened, deadline: 2s }, quick: { on: opened, command: [\"true\"]", func(o *office) {
+		release := make(chan struct{})
+		o.Cleanup(func() { close(release) })
+		o.set(func(http.ResponseWriter, *http.Request) { <-release })
+		e := o.engine()
+		o.run(e)
+		o.fail(5)
+		eventually(o, "the other one", func() bool {
+			return slices.ContainsFunc(o.deliveries(), func(r ledger.Record) bool {
+				return r.Operation.Kind == "notify.quick" && r.Operation.State == ledger.Committed
+			})
+		})
+		late := o.fail(1)
+		eventually(o, "priced", func() bool {
+			rec, err := o.store.Read(o.ctx, ledger.Locator{ID: late.ID})
+			return err == nil && rec.Pricing.Digest == o.pol.Digest()
+		})
+	})
+}
+
+// deaf is a store that takes no more begins.
+type deaf struct{ ledger.Store }
+
+func (d deaf) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	if at.Scope == noticeScope {
+		return ledger.Applied{}, ledger.ErrBusy
+	}
+	return d.Store.Change(ctx, at, id, rule)
+}
+
+func TestI1_WhatCannotBeRecordedIsNotTold(t *testing.T) {
+	offices(t, "", func(o *office) {
+		o.fail(5)
+		e := o.engine()
+		e.o.Store = deaf{o.store}
+		o.run(e)
+		o.want()
+	})
+}
+
+func TestAHoldOnANotifier(t *testing.T) {
+	offices(t, ", on: opened", func(o *office) {
+		hold := func(scope ledger.HoldScope) {
+			if err := o.store.Hold(o.ctx, ledger.Hold{Scope: scope, Actor: maya, Reason: "quiet", CreatedAt: o.now(), ChangeID: ledger.NewID()}); err != nil {
+				o.Fatal(err)
+			}
+		}
+		hold("all")
+		hold("kind:notify.oncall")
+		o.run(o.engine())
+		o.fail(5)
+		o.want()
+		if err := o.store.LiftHold(o.ctx, "kind:notify.oncall", maya, "go on", ledger.NewID()); err != nil {
+			o.Fatal(err)
+		}
+		o.want("opened 5")
+	})
+}
+
+func TestWhatNoOneHasTaken(t *testing.T) {
+	offices(t, ", on: untaken, untaken_after: 10m", func(o *office) {
+		o.run(o.engine())
+		o.fail(5)
+		o.pass(9 * time.Minute)
+		o.want()
+		in, err := o.store.Incidents(o.ctx, o.now(), 1)
+		if err != nil {
+			o.Fatal(err)
+		}
+		if _, err := o.store.ChangeIncident(o.ctx, ledger.IncidentChange{ChangeID: ledger.NewID(), ID: in[0].ID, Verb: ledger.IncidentTaken, Actor: maya, Until: o.now().Add(time.Hour)}); err != nil {
+			o.Fatal(err)
+		}
+		o.pass(50 * time.Minute)
+		o.want()
+		o.pass(15 * time.Minute) // it ran out
+		o.want()
+		o.pass(6 * time.Minute)
+		o.want("untaken 5")
+		alone := o.fail(2) // in no outage
+		o.pass(10 * time.Minute)
+		o.want("untaken 5", "untaken 2")
+		if h := o.heard[1]; h.Incident != "" || h.Since == "" || alone.Incident != "" {
+			o.Errorf("%+v", h)
+		}
+		o.pass(time.Hour)
+		o.want("untaken 5", "untaken 2")
+	})
+}
+
+func TestWhatHappenedTwiceIsTold(t *testing.T) {
+	offices(t, ", on: twice", func(o *office) {
+		o.run(o.engine())
+		twice := func(op ledger.Operation) {
+			if _, err := ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"a", "b"}, Reason: "seen", Actor: maya}); err != nil {
+				o.Fatal(err)
+			}
+		}
+		op := o.fail(1)
+		twice(op)
+		o.want("twice 1")
+		if h := o.heard[0]; h.Operation != op.ID || !strings.HasSuffix(h.Open, "id:"+op.ID) || h.Where != "pay" {
+			o.Errorf("%+v", h)
+		}
+		o.pass(2 * time.Hour)
+		for range 6 {
+			op = o.fail(1)
+		}
+		twice(op)
+		o.want("twice 1", "twice 1")
+		if h := o.heard[1]; !strings.Contains(h.Open, "incident:") {
+			o.Errorf("%+v", h)
+		}
+	})
+}
+
+// A proxy says that no engine checks, and its notifiers are told once by all of them.
+func TestNoEngineChecks(t *testing.T) {
+	offices(t, ", unchecked_after: 3m", func(o *office) {
+		ctx, cancel := context.WithCancel(o.ctx)
+		defer cancel()
+		var mu sync.Mutex
+		var said []string
+		for range 2 {
+			proxy := o.engine()
+			go proxy.Guard(ctx, func(line string) { mu.Lock(); said = append(said, line); mu.Unlock() })
+		}
+		o.want() // nothing is in doubt, and no engine ever was
+		engine := o.engine()
+		running, stop := context.WithCancel(o.ctx)
+		done := make(chan error, 1)
+		go func() { done <- engine.Run(running) }()
+		eventually(o, "registered", func() bool { info, err := o.store.Info(o.ctx); return err == nil && !info.EngineAt.IsZero() })
+		stop()
+		<-done
+		o.pass(2 * time.Minute)
+		o.want()
+		o.pass(2 * time.Minute)
+		o.want("unchecked 0")
+		mu.Lock()
+		defer mu.Unlock()
+		if len(said) != 2 || !strings.HasPrefix(said[0], "no engine has checked for 4m") {
+			o.Errorf("said %q", said)
+		}
+	})
+}
+
+func TestNoEngineEverChecked(t *testing.T) {
+	offices(t, "", func(o *office) {
+		ctx, cancel := context.WithCancel(o.ctx)
+		defer cancel()
+		go o.engine().Guard(ctx, func(string) {})
+		o.fail(1)
+		o.want()
+		o.pass(6 * time.Minute)
+		o.want("unchecked 1")
+	})
+}
+
+// However much happens, a notifier is not flooded.
+func TestNoticesHaveABound(t *testing.T) {
+	offices(t, ", on: twice", func(o *office) {
+		for range noticesMost + 5 {
+			op := o.fail(1)
+			if _, err := ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"a", "b"}, Reason: "seen", Actor: maya}); err != nil {
+				o.Fatal(err)
+			}
+			o.pass(11 * time.Minute) // each for itself, and no outage
+		}
+		o.run(o.engine())
+		told := func(n int) {
+			o.Helper()
+			eventually(o, fmt.Sprint(n), func() bool { return len(o.events()) >= n })
+			time.Sleep(100 * time.Millisecond)
+			if got := len(o.events()); got != n {
+				o.Errorf("told %d times, want %d", got, n)
+			}
+		}
+		told(noticesMost)
+		o.pass(noticesIn)
+		told(noticesMost + 5)
+	})
+}
