@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 var noon = time.UnixMilli(1_790_000_000_000).UTC()
@@ -136,9 +138,7 @@ func TestPhases(t *testing.T) {
 		{with(func(i *Incident) { i.OverAt = noon.Add(time.Hour) }), 2 * time.Hour, PhaseOver},
 		{with(func(i *Incident) { i.ClosedAt = noon.Add(time.Hour) }), 2 * time.Hour, PhaseClosed},
 	} {
-		if got := c.in.PhaseAt(noon.Add(c.after)); got != c.want {
-			t.Errorf("%+v is %s after %s, want %s", c.in, got, c.after, c.want)
-		}
+		need.Equal(t, c.in.PhaseAt(noon.Add(c.after)), c.want, c.in, c.after)
 	}
 }
 
@@ -161,8 +161,6 @@ func TestFates(t *testing.T) {
 		{Operation{State: Failed, Joined: JoinedAsRefusal}, false, FateRefused},
 		{Operation{State: Failed, Joined: JoinedAsRefusal, Doubted: true}, false, FateNotLanded},
 	} {
-		if got := c.o.Fate(c.granted); got != c.want {
-			t.Errorf("%+v, granted %t: %s, want %s", c.o, c.granted, got, c.want)
-		}
+		need.Equal(t, c.o.Fate(c.granted), c.want, c.o, c.granted, "granted")
 	}
 }

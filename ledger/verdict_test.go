@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"strings"
 	"testing"
 
 	"indoubt/ledger/need"
@@ -138,11 +137,7 @@ func TestI9_TwoFoundOfWhatWasDenied(t *testing.T) {
 		state := b.rec.Operation.State
 		b.observe(Duplicated, 2, "r1", "r2")
 		b.want(state, 2, Duplicate)
-		for _, side := range []string{"recorded as " + string(state) + " by maya (because)", "read duplicated"} {
-			if note := b.rec.Operation.ConflictNote; !strings.Contains(note, side) {
-				t.Errorf("%q does not say %q", note, side)
-			}
-		}
+		need.Contains(t, b.rec.Operation.ConflictNote, "recorded as "+string(state)+" by maya (because)", "read duplicated")
 	}
 }
 

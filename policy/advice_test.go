@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/policy/expr"
 )
 
@@ -216,9 +217,7 @@ func TestCostsAreReckonedWithThePrintedChance(t *testing.T) {
 
 func TestMoney(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 5: "5", 420.5: "420.50", 1234567.891: "1,234,567.89", 1000: "1,000", 999.999: "1,000"} {
-		if got := expr.Money(v); got != want {
-			t.Errorf("%v: %s", v, got)
-		}
+		need.Equal(t, expr.Money(v), want, v)
 	}
 }
 

@@ -94,9 +94,7 @@ func TestWhichOperationAnEffectBelongsTo(t *testing.T) {
 			}
 			rec := operation("k", `{"invoice":"INV-1","n":7,"big":9007199254740993}`)
 			for _, r := range rows {
-				if got := owner(k, rec, r.candidate); got != r.want {
-					t.Errorf("%s is %s, want %s", r.candidate, got, r.want)
-				}
+				need.Equal(t, owner(k, rec, r.candidate), r.want, r.candidate)
 			}
 		})
 	}
@@ -122,9 +120,7 @@ func TestTheWayToAMark(t *testing.T) {
 		{"it.m.lowerAscii()", `{"m":"INDOUBT-7e3A"}`, "other"},
 	} {
 		k := reading(t, "", "      list: body.data\n      mark: "+quoteJSON(c.mark)+"\n")
-		if got := owner(k, rec, c.candidate); got != c.want {
-			t.Errorf("%s of %s is %s, want %s", c.mark, c.candidate, got, c.want)
-		}
+		need.Equal(t, owner(k, rec, c.candidate), c.want, c.mark, c.candidate)
 	}
 }
 
@@ -180,12 +176,8 @@ func TestWhenAnEffectWasCreated(t *testing.T) {
 	}
 	rec := operation("k", `{}`)
 	rec.Attempts = []ledger.Attempt{{StartedAt: second}}
-	if got := owner(k, rec, `{"m":"indoubt-7E3A"}`); got != garbage {
-		t.Errorf("without a moment: %s", got)
-	}
-	if got := owner(k, rec, `{"m":"x","at":"soon"}`); got != "other" {
-		t.Errorf("another's clock does not matter: %s", got)
-	}
+	need.Equal(t, owner(k, rec, `{"m":"indoubt-7E3A"}`), garbage, "without a moment")
+	need.Equal(t, owner(k, rec, `{"m":"x","at":"soon"}`), "other", "another's clock does not matter")
 }
 
 func TestAnEffectIsFinishedOrInDoubt(t *testing.T) {
@@ -194,9 +186,7 @@ func TestAnEffectIsFinishedOrInDoubt(t *testing.T) {
 		{`{"m":"indoubt-7E3A","status":"done"}`, "own"}, {`{"m":"indoubt-7E3A","status":"open"}`, "in doubt: unfinished"}, {`{"m":"indoubt-7E3A"}`, "cannot tell"},
 		{`{"m":"indoubt-7E3A","status":null}`, "in doubt: unfinished"}, {`{"m":"x"}`, "other"}, {`{"status":"done"}`, "unmarked"},
 	} {
-		if got := owner(k, operation("k", `{}`), c.candidate); got != c.want {
-			t.Errorf("%s is %s, want %s", c.candidate, got, c.want)
-		}
+		need.Equal(t, owner(k, operation("k", `{}`), c.candidate), c.want, c.candidate)
 	}
 	if got := owner(reading(t, "", "      list: body.data\n      mark: it.m\n      final: it.done\n"), operation("k", `{}`), `{"m":"indoubt-7E3A","done":"yes"}`); got != "cannot tell" {
 		t.Error("text is taken for true:", got)
@@ -268,9 +258,7 @@ func TestFieldsOfTheKey(t *testing.T) {
 		}
 	}
 	for name, input := range map[string]string{"without one": `{"invoice":"INV-1"}`, "null": `{"invoice":null,"lines":[{"n":1}]}`, "no object": `"INV-1"`, "none": ``} {
-		if got := fields("pay", input); got != "" {
-			t.Errorf("%s: %q", name, got)
-		}
+		need.Equal(t, fields("pay", input), "", name)
 	}
 	if a, b := fields("row", one, "billing"), fields("row", one, "refunds"); a == "" || a == b || a != fields("row", one, "billing") {
 		t.Errorf("rows of two pipelines: %q and %q", a, b)

@@ -27,9 +27,7 @@ kinds:
 		"mail.send": {Scope: "kind:mail.send", Errors: 7, Within: 5 * time.Minute, Gap: 20 * time.Minute},
 		"other":     {Scope: "kind:other", Errors: 7, Within: 5 * time.Minute, Gap: 20 * time.Minute},
 	} {
-		if got := p.Kind(kind).Burst(); got != want {
-			t.Errorf("%s: %+v, want %+v", kind, got, want)
-		}
+		need.Equal(t, p.Kind(kind).Burst(), want, kind)
 	}
 	for _, wrong := range []string{"errors: 0", "errors: 101", "gap: 0s", "within: 10ms", "more: 1"} {
 		if _, err := Parse("policy.yaml", []byte("version: 1\ndefaults: { incident: { "+wrong+" } }\n")); err == nil || !strings.Contains(err.Error(), "policy.yaml:2") {

@@ -40,9 +40,7 @@ func TestMadeTitlesTellOperationsApart(t *testing.T) {
 		{"webhook", `["a",1]`, "webhook"},
 		{"http.odd", `{"method":1,"path":"/x"}`, "http.odd method=1 path=/x"},
 	} {
-		if got := Default().Kind(c.kind).Title(ledger.Operation{Kind: c.kind, Input: json.RawMessage(c.input)}); got != c.want {
-			t.Errorf("%s %s: %q, want %q", c.kind, c.input, got, c.want)
-		}
+		need.Equal(t, Default().Kind(c.kind).Title(ledger.Operation{Kind: c.kind, Input: json.RawMessage(c.input)}), c.want, c.kind, c.input)
 	}
 }
 
@@ -64,13 +62,9 @@ kinds:
 `)
 	for kind, want := range map[string]string{"unknown": "lost", "plain": "lost", "token": "doubt", "safe": "none", "dear": "doubt", "counted": "doubt",
 		"free": "lost", "said": "lost", "strict": "doubt", "exempt": "none"} {
-		if got := p.Kind(kind).HoldBack(); got != want {
-			t.Errorf("%s: %s, want %s", kind, got, want)
-		}
+		need.Equal(t, p.Kind(kind).HoldBack(), want, kind)
 	}
-	if got := Default().Kind("any").HoldBack(); got != "lost" {
-		t.Errorf("without a policy: %s", got)
-	}
+	need.Equal(t, Default().Kind("any").HoldBack(), "lost", "without a policy")
 }
 
 const askable = `version: 1

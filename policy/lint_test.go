@@ -226,14 +226,10 @@ func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
 	p := must(t, text)
 	for kind, hidden := range map[string]string{"k": "correct-horse", "book": "battery-staple"} {
 		req := need.Get(p.Kind(kind).Read.Request(operation(kind, `{}`), nil))(t)
-		if got := req.Withhold("no route for " + hidden + " at pay.example"); got != "no route for "+Withheld+" at pay.example" {
-			t.Error(got)
-		}
+		need.Equal(t, req.Withhold("no route for "+hidden+" at pay.example"), "no route for "+Withheld+" at pay.example")
 	}
 	// One secret that begins with another is taken out whole.
-	if got := (Request{Secrets: []string{"correct", "correct-horse"}}).Withhold("a correct-horse"); got != "a "+Withheld {
-		t.Error(got)
-	}
+	need.Equal(t, (Request{Secrets: []string{"correct", "correct-horse"}}).Withhold("a correct-horse"), "a "+Withheld)
 }
 
 // What can never be there is told before it makes every expression err.

@@ -34,9 +34,7 @@ func golden(t *testing.T, name, got string) {
 // same compares what was wanted with what came.
 func same(t testing.TB, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	need.Equal(t, cmp.Diff(want, got), "")
 }
 
 // says checks that an error says so, or that there is none where want is "".
@@ -270,12 +268,8 @@ kinds:
 	if duplicate != (ledger.Cost{Value: 500, Word: "high"}) || miss != (ledger.Cost{Value: 7, Guess: true}) {
 		t.Errorf("costs %+v %+v", duplicate, miss)
 	}
-	if k.Retry != (RetryRule{5, time.Second, 9 * time.Second}) {
-		t.Errorf("retry %+v", k.Retry)
-	}
-	if diff := cmp.Diff([]string{"password", "card"}, k.Redact); diff != "" {
-		t.Error("a kind must not un-redact what the defaults hide", diff)
-	}
+	need.Equal(t, k.Retry, (RetryRule{5, time.Second, 9 * time.Second}), "retry")
+	need.Equal(t, cmp.Diff([]string{"password", "card"}, k.Redact), "", "a kind must not un-redact what the defaults hide")
 	same(t, []string{"password"}, p.Kind("mail").Redact)
 }
 
@@ -328,9 +322,7 @@ func TestScalars(t *testing.T) {
 		}
 	}
 	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 168 * time.Hour: "7d", 1500 * time.Millisecond: "1s500ms"} {
-		if got := formatDuration(d); got != want {
-			t.Errorf("%v: %s", d, got)
-		}
+		need.Equal(t, formatDuration(d), want, d)
 	}
 }
 
@@ -435,12 +427,8 @@ kinds:
 `)
 	op := ledger.Operation{Kind: "stripe.charge", Input: []byte(`{"customer":"cus_9","amount":42000,"currency":"usd","invoice":"INV-1"}`)}
 	k := p.Kind("stripe.charge")
-	if got := k.Title(op); got != "charge cus_9 420 usd" {
-		t.Error(got)
-	}
-	if got := k.Target(op); got != "invoice INV-1" {
-		t.Error(got)
-	}
+	need.Equal(t, k.Title(op), "charge cus_9 420 usd")
+	need.Equal(t, k.Target(op), "invoice INV-1")
 	duplicate, miss := k.Costs(op)
 	if duplicate.Value != 840 || miss.Value != 420 || miss.Guess {
 		t.Error(duplicate, miss)

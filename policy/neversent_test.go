@@ -65,9 +65,7 @@ func TestWhichChecksNeedANegativeControl(t *testing.T) {
 		if strings.Contains(c.request, "input.a.") {
 			input = `{"a":{"b":"x","c":"y"}}`
 		}
-		if got := asking(t, requoted(c.request), c.rest).Read.NeedsNegativeControl(operation("k", input)); got != c.want {
-			t.Errorf("%s\n%s: %v, want %v", c.request, c.rest, got, c.want)
-		}
+		need.Equal(t, asking(t, requoted(c.request), c.rest).Read.NeedsNegativeControl(operation("k", input)), c.want, c.request, c.rest)
 	}
 }
 
@@ -137,9 +135,7 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 				if len(now) != len(was) || len(one.Operation.Receipts) > 0 {
 					t.Errorf("%v", now)
 				}
-				if control.Key != again[i].Key {
-					t.Error("the same question has two names")
-				}
+				need.Equal(t, control.Key, again[i].Key, "the same question has two names")
 			}
 		})
 	}
@@ -261,9 +257,7 @@ func TestI2_TheSameValueUnderAnotherName(t *testing.T) {
 		r := asking(t, requoted(c.request), c.rest).Read
 		rec := operation("k", c.input)
 		rec.Operation.Key = c.key
-		if got := r.NeedsNegativeControl(rec); got != (c.want != "") {
-			t.Errorf("%s of %s needs a control: %v", c.request, c.input, got)
-		}
+		need.Equal(t, r.NeedsNegativeControl(rec), c.want != "", c.request, c.input, "needs a control")
 		if c.want == "" {
 			continue
 		}

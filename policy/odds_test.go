@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func TestI6_ProofAt(t *testing.T) {
@@ -145,9 +146,7 @@ func TestPrice(t *testing.T) {
 		t.Errorf("only a person settles: %+v", got)
 	}
 	keyed := p.Kind("keyed").Price(doubt("keyed"))
-	if keyed.Downstream != "d" {
-		t.Errorf("%+v", keyed)
-	}
+	need.Equal(t, keyed.Downstream, "d", keyed)
 }
 
 func TestOddsFallWithTime(t *testing.T) {

@@ -153,9 +153,7 @@ func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 		if strings.HasSuffix(path, ".send.mcp") {
 			delete(got, "read_only") // shared with reads
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-decoder +schema):\n%s", path, diff)
-		}
+		need.Equal(t, cmp.Diff(want, got), "", path, "-decoder +schema")
 	})
 	need.OK(t, err)
 	// And nothing in the schema is unknown to the decoder.
@@ -183,9 +181,7 @@ func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 		for _, v := range root["$defs"].(object)["test"].(object)["properties"].(object)[word].(object)["enum"].([]any) {
 			got = append(got, v.(string))
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s:\n%s", word, diff)
-		}
+		need.Equal(t, cmp.Diff(want, got), "", word)
 	}
 	valid(t, "everything", []byte(everything))
 	if !p.Kind("empty").Known {

@@ -123,9 +123,7 @@ func TestAttemptIsTheNewest(t *testing.T) {
 	}
 	sends("1")
 	rec.Operation.AttemptCount = 2 // a row of a list, without its attempts
-	if got := k.Title(rec.Operation); got != "try 2 of 2" {
-		t.Error(got)
-	}
+	need.Equal(t, k.Title(rec.Operation), "try 2 of 2")
 	rec.Operation.AttemptCount, rec.Attempts = 1, []ledger.Attempt{doubt}
 	sends("2")
 	if v := attemptValue(rec); v["n"] != 1.0 || v["id"] != "a1" || v["started_at"] != at || v["deadline_at"] != at.Add(time.Minute) || v["ended_at"] != at.Add(time.Second) ||
@@ -222,9 +220,7 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 	}
 	t.Setenv("DIGEST_A", "two")
 	for kind, was := range before {
-		if digest(sends, kind) != was {
-			t.Errorf("%s: the same has another digest", kind)
-		}
+		need.Equal(t, digest(sends, kind), was, kind, "the same has another digest")
 	}
 }
 

@@ -25,8 +25,6 @@ func TestTheTitleTellsTheUnitOfAnAmount(t *testing.T) {
 		{"charge ${money(input.amount / 100)}", `[1]`, 0},
 	} {
 		p := need.Get(Parse("policy.yaml", []byte("version: 1\ncurrency: USD\nkinds:\n  pay:\n    title: \""+c.title+"\"\n")))(t)
-		if got := Unit(p.Kind("pay"), ledger.Operation{Kind: "pay", Input: []byte(c.input)}, "amount"); got != c.want {
-			t.Errorf("%s from %s: %g, want %g", c.title, c.input, got, c.want)
-		}
+		need.Equal(t, Unit(p.Kind("pay"), ledger.Operation{Kind: "pay", Input: []byte(c.input)}, "amount"), c.want, c.title, c.input)
 	}
 }

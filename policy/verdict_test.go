@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 var (
@@ -163,9 +164,7 @@ func TestJudgeAsksForNoControlInVain(t *testing.T) {
 	} {
 		asked = ""
 		Judge(c.by, c.f, c.p)
-		if asked != c.want {
-			t.Errorf("%v, %+v: asked %q, want %q", c.by, c.f.Effects, asked, c.want)
-		}
+		need.Equal(t, asked, c.want, c.by, c.f.Effects, "asked")
 	}
 }
 

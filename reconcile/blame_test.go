@@ -36,9 +36,7 @@ func TestWrongQuestionsAreNotTheDownstreamsFault(t *testing.T) {
 		}
 	}
 	for _, h := range w.engine.Health() {
-		if h.State != StateNew {
-			t.Errorf("%s is %s: %s", h.Downstream, h.State, h.Why)
-		}
+		need.Equal(t, h.State, StateNew, h.Downstream, h.Why)
 	}
 }
 

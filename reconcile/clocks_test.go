@@ -58,7 +58,5 @@ func TestOddsRestOnTheLedger(t *testing.T) {
 		t.Errorf("%+v, without its history %+v", odds, blank)
 	}
 	h := NewHistory(w.store)
-	if first := h.Policy(w.ctx, w.inForce()); first != h.Policy(w.ctx, w.inForce()) {
-		t.Error("a history makes a new policy each time it is asked")
-	}
+	need.Equal(t, h.Policy(w.ctx, w.inForce()), h.Policy(w.ctx, w.inForce()), "a history makes a new policy each time it is asked")
 }

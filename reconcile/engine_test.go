@@ -61,9 +61,7 @@ func TestOnce(t *testing.T) {
 	if err != nil || s.Expired != 1 || s.Reads != 21 || s.Landed != 10 || s.Absent != 11 || s.Errors != 0 || told != 21 {
 		t.Errorf("%+v told %d, %v", s, told, err)
 	}
-	if got := w.get(crashed.Operation.ID).Operation.State; got != ledger.Failed {
-		t.Errorf("crashed: %s", got)
-	}
+	need.Equal(t, w.get(crashed.Operation.ID).Operation.State, ledger.Failed, "crashed")
 	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Reads != 0 {
 		t.Errorf("again: %+v %v", s, err)
 	}
@@ -235,15 +233,11 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.side.onList = answer(429, map[string]string{"Retry-After": "120"}, "")
 	o := w.doubt("pay", 1)
-	if r := w.read(o.ID).Read; !strings.Contains(r.Reason, "429") {
-		t.Errorf("%s", r.Reason)
-	}
+	need.Contains(t, w.read(o.ID).Read.Reason, "429")
 	if p := w.get(o.ID).Pricing; p.ReadAt.Before(w.now().Add(115 * time.Second)) {
 		t.Errorf("read again in %s", p.ReadAt.Sub(w.now()))
 	}
-	if r := w.read(o.ID).Read; !strings.Contains(r.Reason, "asked to wait") {
-		t.Errorf("%s", r.Reason)
-	}
+	need.Contains(t, w.read(o.ID).Read.Reason, "asked to wait")
 	if _, _, lists := w.side.count(); lists != 1 {
 		t.Errorf("%d reads", lists)
 	}
@@ -251,9 +245,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})
-	if code(err) != "throttled" {
-		t.Errorf("%+v %v", res, err)
-	}
+	need.Equal(t, code(err), "throttled", res, err)
 }
 
 func TestRetryAfterForms(t *testing.T) {
@@ -289,9 +281,7 @@ func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
 			t.Errorf("%d reads kept that were never made", n)
 		}
 	}
-	if logged.Load() != 0 {
-		t.Errorf("%d lines logged", logged.Load())
-	}
+	need.Equal(t, logged.Load(), 0, "lines logged")
 }
 
 // An engine that is at work under another policy keeps those that come later from

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What the other side repeats of our secrets is kept nowhere: not in the
@@ -32,9 +33,7 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 			w := newWorldAlone(t, text)
 			o := w.doubt("pay", 420)
 			w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
-				if r.URL.Query().Get("k") != "pin 7/7+hush" {
-					t.Error("the secret was not sent")
-				}
+				need.Equal(t, r.URL.Query().Get("k"), "pin 7/7+hush", "the secret was not sent")
 				_, _ = rw.Write([]byte(strings.ReplaceAll(body, "TOKEN", o.Token)))
 				return true
 			}
@@ -94,13 +93,9 @@ func TestI11_NoPartOfASecretIsKept(t *testing.T) {
 			t.Fatalf("shifted by %d: %s", shift, got)
 		}
 	}
-	if got := kept(&c, `{"n":12345678,"a":"`+long+`"}`); got != `{"a":"[redacted]","n":12345678}` {
-		t.Error(got)
-	}
+	need.Equal(t, kept(&c, `{"n":12345678,"a":"`+long+`"}`), `{"a":"[redacted]","n":12345678}`)
 	c.secret("12345678")
-	if got := kept(&c, `{"n":12345678}`); got != `{"n":"[redacted]"}` {
-		t.Error(got)
-	}
+	need.Equal(t, kept(&c, `{"n":12345678}`), `{"n":"[redacted]"}`)
 	for text, want := range map[string]string{
 		"Authorization: Bearer ${env.PAY_KEY}":        "Authorization: Bearer ${env.PAY_KEY}",
 		`Authorization: token ${file("/run/secret")}`: `Authorization: token ${file("/run/secret")}`,
@@ -110,9 +105,7 @@ func TestI11_NoPartOfASecretIsKept(t *testing.T) {
 		"X-Api-Key: literal":                          "X-Api-Key: [redacted]",
 		"password=${hunter2}":                         "password=[redacted]",
 	} {
-		if got := c.text(text); got != want {
-			t.Errorf("%s became %s", text, got)
-		}
+		need.Equal(t, c.text(text), want, text)
 	}
 }
 

@@ -59,16 +59,10 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 			if rec.Operation.Conflict != tc.want || rec.Operation.State != o.State || len(rec.Reads) != 1 {
 				t.Errorf("%q (%s), %s, %d reads", rec.Operation.Conflict, rec.Operation.ConflictNote, rec.Operation.State, len(rec.Reads))
 			}
-			for _, part := range tc.says {
-				if !strings.Contains(rec.Operation.ConflictNote, part) {
-					t.Errorf("%q does not say %q", rec.Operation.ConflictNote, part)
-				}
-			}
+			need.Contains(t, rec.Operation.ConflictNote, tc.says...)
 			w.pass(24 * time.Hour)
 			w.once()
-			if n := len(w.get(o.ID).Reads); n != 1 {
-				t.Errorf("%d reads", n)
-			}
+			need.Equal(t, len(w.get(o.ID).Reads), 1, "reads")
 		})
 	}
 }

@@ -269,9 +269,7 @@ func TestALeaseIsKeptByWhoWaits(t *testing.T) {
 	h := &holding{engine: &w.engine.reader, lease: lease, digest: "d", ttl: 2 * time.Second}
 	stop := h.keep(w.ctx)
 	eventually(t, "it is renewed", func() bool { return h.held().ExpiresAt.After(lease.ExpiresAt) })
-	if got := h.held(); got.Generation != lease.Generation {
-		t.Errorf("generation %d after %d", got.Generation, lease.Generation)
-	}
+	need.Equal(t, h.held().Generation, lease.Generation, "generation")
 	// Who finds it taken over has lost it for good.
 	w.pass(time.Hour)
 	need.Get(w.store.Lease(w.ctx, o.ID, "somebody else", "d", time.Second))(t)

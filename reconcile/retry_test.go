@@ -206,9 +206,7 @@ func TestRetryOutcomes(t *testing.T) {
 			if a := res.Attempt; a.Outcome != tc.outcome || a.Proof != tc.proof || res.Operation.State != tc.state || effects-1 != tc.effects || posts != 1 {
 				t.Errorf("%s %s → %s; %d effects, %d posts", a.Outcome, a.Proof, res.Operation.State, effects-1, posts)
 			}
-			if w.engine.Busy() != 0 {
-				t.Errorf("busy %d", w.engine.Busy())
-			}
+			need.Equal(t, w.engine.Busy(), 0, "busy")
 		})
 	}
 }
@@ -344,9 +342,7 @@ kinds:
 		if !errors.As(err, &r) || r.Code != "redacted" || !strings.Contains(r.Hint, "pipeline") {
 			t.Errorf("%s: %v", key, err)
 		}
-		if got := w.get(o.ID).Operation.State; got != ledger.Uncertain {
-			t.Errorf("%s: %s", key, got)
-		}
+		need.Equal(t, w.get(o.ID).Operation.State, ledger.Uncertain, key)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -90,9 +91,7 @@ func TestI6_NobodyElsewhereProvesThatAProcessIsGone(t *testing.T) {
 				!strings.Contains(res.Read.Reason, why) || !strings.Contains(res.Read.Reason, "process 4711 on there") {
 				t.Errorf("%s: %s: %s", why, res.Read.Verdict, res.Read.Reason)
 			}
-			if a := w.get(o.ID).Attempts[0]; a.Tree != ledger.TreeOpen {
-				t.Errorf("%s: tree %s", why, a.Tree)
-			}
+			need.Equal(t, w.get(o.ID).Attempts[0].Tree, ledger.TreeOpen, why, "tree")
 		})
 	}
 }

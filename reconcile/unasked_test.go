@@ -49,9 +49,7 @@ func TestAMissingProgramHeals(t *testing.T) {
 	o := w.doubt("pay", 420)
 	w.run(w.newEngine(Options{}))
 	eventually(t, "for a person", func() bool { return w.lane(o.ID) == ledger.LaneDecide })
-	if n := len(w.get(o.ID).Reads); n != 0 {
-		t.Errorf("%d checks were made with a program that is not there", n)
-	}
+	need.Equal(t, len(w.get(o.ID).Reads), 0, "checks were made with a program that is not there")
 	script := "#!/bin/sh\necho '[{\"ref\":\"'$1'\",\"id\":\"ch_9\",\"amount\":420}]'\n"
 	need.OK(t, os.WriteFile(program, []byte(script), 0o700))
 	w.pass(time.Minute)

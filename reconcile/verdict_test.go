@@ -127,9 +127,7 @@ func TestVerdicts(t *testing.T) {
 					t.Errorf("%+v", rec.Operation)
 				}
 			case ledger.Mismatch:
-				if rec.Operation.Conflict != ledger.MismatchConflict {
-					t.Errorf("conflict %q", rec.Operation.Conflict)
-				}
+				need.Equal(t, rec.Operation.Conflict, ledger.MismatchConflict, "conflict")
 			case ledger.Absent:
 				if rec.Attempts[0].Proof != ledger.ProvenAbsent || rec.Reads[0].ProofAt.IsZero() || !rec.Reads[0].BeganAt.After(rec.Reads[0].ProofAt) {
 					t.Errorf("proof: %+v %+v", rec.Attempts[0], rec.Reads[0])
@@ -287,9 +285,7 @@ func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 		}
 	}
 	absent()
-	if n := controls(); n != 1 {
-		t.Errorf("%d controls for one check", n)
-	}
+	need.Equal(t, controls(), 1, "controls for one check")
 	absent()
 	if n := controls(); n != 2 { // the first was made before the second check began
 		t.Errorf("%d controls for two checks, one after the other", n)
@@ -353,9 +349,7 @@ func TestEvidenceIsBoundedAndClean(t *testing.T) {
 	}
 	ev := string(w.get(o.ID).Reads[0].Evidence)
 	for _, secret := range []string{"sesame", "hunter22", "cs_1234567"} {
-		if strings.Contains(ev, secret) {
-			t.Errorf("evidence holds %q", secret)
-		}
+		need.Lacks(t, ev, secret)
 	}
 	if len(ev) > maxEvidence || !strings.Contains(ev, "ch_1") || !strings.Contains(ev, "env.PAY_KEY") {
 		t.Errorf("%d bytes: %.600s", len(ev), ev)

@@ -1,7 +1,13 @@
-// Package need ends a test at an error that it does not expect.
+// Package need says in one line what a test expects. An error that it does not expect
+// ends the test; after a difference it goes on.
 package need
 
-import "testing"
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
 
 // OK ends the test where there is an error.
 func OK(t testing.TB, err error) {
@@ -18,4 +24,47 @@ func Get[T any](v T, err error) func(t testing.TB) T {
 		OK(t, err)
 		return v
 	}
+}
+
+// Equal compares; about says which case it is, or what is compared.
+func Equal[T comparable](t testing.TB, got, want T, about ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%sgot %s, want %s", lead(about), shown(got), shown(want))
+	}
+}
+
+// Contains looks for each of the parts.
+func Contains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in:\n%s", part, text)
+		}
+	}
+}
+
+// Lacks looks for a part that must not be there.
+func Lacks(t testing.TB, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%q is in:\n%s", part, text)
+	}
+}
+
+func lead(about []any) string {
+	var b strings.Builder
+	for _, a := range about {
+		fmt.Fprintf(&b, "%+v: ", a)
+	}
+	return b.String()
+}
+
+// shown is a value as it is easiest to compare: a text of several lines stays one.
+func shown(v any) string {
+	text := fmt.Sprintf("%+v", v)
+	if reflect.ValueOf(v).Kind() == reflect.String && !strings.Contains(text, "\n") {
+		return fmt.Sprintf("%q", text)
+	}
+	return text
 }

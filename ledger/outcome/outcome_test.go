@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func answered(status int, body string, header ...string) ledger.Answer {
@@ -162,18 +163,14 @@ func TestI2_WhatAnAnswerMeans(t *testing.T) {
 func TestAlreadyCountsOnlyAttemptsBefore(t *testing.T) {
 	rule := ruled(ledger.Ruling{Already: true}, nil)
 	late := second
-	if s := JudgeAttempt(t.Context(), rule, late, "a1", answered(409, "")); s.Outcome != ledger.OutcomeUncertain {
-		t.Errorf("the first attempt's own answer: %s", s.Outcome)
-	}
+	need.Equal(t, JudgeAttempt(t.Context(), rule, late, "a1", answered(409, "")).Outcome, ledger.OutcomeUncertain, "the first attempt's own answer")
 	proven := second
 	proven.Attempts = []ledger.Attempt{{ID: "a1", N: 1, Outcome: ledger.OutcomeUncertain, LateOutcome: ledger.OutcomeFailed}, {ID: "a2", N: 2}}
 	if s := Judge(t.Context(), rule, proven, answered(409, "")); s.Outcome != ledger.OutcomeUncertain {
 		t.Errorf("after a late refusal: %s", s.Outcome)
 	}
 	expired := ledger.Record{Found: true, Operation: ledger.Operation{State: ledger.Uncertain}, Attempts: []ledger.Attempt{{ID: "a1", Outcome: ledger.OutcomeUncertain}}}
-	if s := Judge(t.Context(), rule, expired, answered(409, "")); s.Outcome != ledger.OutcomeUncertain {
-		t.Errorf("the only attempt, answered late: %s", s.Outcome)
-	}
+	need.Equal(t, Judge(t.Context(), rule, expired, answered(409, "")).Outcome, ledger.OutcomeUncertain, "the only attempt, answered late")
 }
 
 func TestJudgeKeepsReceiptAndEffect(t *testing.T) {
@@ -188,9 +185,7 @@ func TestJudgeKeepsReceiptAndEffect(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for _, body := range []string{`{"effect":"would_create"}`, `{"effect":1}`, `[1]`, `effect`, ``, `null`} {
-		if s := Judge(t.Context(), nil, first, exited(0, body, "")); s.EffectWord != "" {
-			t.Errorf("%s: effect %q", body, s.EffectWord)
-		}
+		need.Equal(t, Judge(t.Context(), nil, first, exited(0, body, "")).EffectWord, "", body, "effect")
 	}
 }
 

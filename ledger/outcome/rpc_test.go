@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func rpcResult(result string) ledger.Answer {
@@ -170,9 +171,7 @@ func TestRulesComeFirst(t *testing.T) {
 	if s := Judge(t.Context(), refused, first, rpcResult(mcpError)); s.Outcome != ledger.OutcomeFailed || s.Proof != ledger.Refused {
 		t.Errorf("isError that the policy calls refused: %s", s.Outcome)
 	}
-	if s := Judge(t.Context(), refused, first, rpcResult(mcpTask)); s.Outcome != ledger.OutcomeUncertain {
-		t.Errorf("a working task that the policy calls refused: %s", s.Outcome)
-	}
+	need.Equal(t, Judge(t.Context(), refused, first, rpcResult(mcpTask)).Outcome, ledger.OutcomeUncertain, "a working task that the policy calls refused")
 }
 
 func TestMCPResultIsKept(t *testing.T) {

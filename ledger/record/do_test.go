@@ -182,9 +182,7 @@ func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 		})
 		return recorded(t, store, res.Operation.ID).Operation.State
 	}
-	if state := late("nothing", Result{}); state != ledger.Uncertain {
-		t.Errorf("late, with nothing to show: %s", state)
-	}
+	need.Equal(t, late("nothing", Result{}), ledger.Uncertain, "late, with nothing to show")
 	if state := late("receipt", Result{Receipt: "ch_9"}); state != ledger.Committed { // I9
 		t.Errorf("late, with a receipt: %s", state)
 	}
@@ -301,9 +299,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 	for _, a := range recorded(t, store, res.Operation.ID).Attempts {
 		outcomes = append(outcomes, string(a.Outcome)+" "+string(a.Proof))
 	}
-	if got := strings.Join(outcomes, ", "); got != "failed never_sent, failed refused, committed " {
-		t.Errorf("attempts: %s", got)
-	}
+	need.Equal(t, strings.Join(outcomes, ", "), "failed never_sent, failed refused, committed ", "attempts")
 	// The kind's bound holds, and so does the caller's patience.
 	n := 0
 	down := func(context.Context, Call) (Result, error) { n++; return Result{}, NotSent(syscall.ECONNREFUSED) }

@@ -91,9 +91,7 @@ func TestWindowSlides(t *testing.T) {
 		t.Errorf("what is in doubt is passed over after its window: %s", res.Answer)
 	}
 	other := Request{Input: json.RawMessage(`{"i":"INV-1","note":"y"}`)}
-	if res := begin(t, r, other); res.Answer != ledger.AnswerKeyReused {
-		t.Errorf("other input under the same fields: %s", res.Answer)
-	}
+	need.Equal(t, begin(t, r, other).Answer, ledger.AnswerKeyReused, "other input under the same fields")
 }
 
 // TestRollback: what sets a state runs again once another one on its target may have
@@ -164,9 +162,7 @@ func TestRemembersOutlivesTTL(t *testing.T) {
 	}
 	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
 	clock.Advance(23 * time.Hour)
-	if res := begin(t, r, request); res.Answer != ledger.AnswerFinished {
-		t.Errorf("while it is remembered: %s", res.Answer)
-	}
+	need.Equal(t, begin(t, r, request).Answer, ledger.AnswerFinished, "while it is remembered")
 	clock.Advance(2 * time.Hour)
 	if res := begin(t, r, request); res.Answer != ledger.AnswerBegun || res.Operation.ID == first.Operation.ID {
 		t.Errorf("afterwards: %s", res.Answer)
@@ -279,9 +275,7 @@ func TestNothingOpenExpires(t *testing.T) {
 				} else if res.Operation.ID != first.Operation.ID {
 					t.Errorf("key %q: it became %s under %s", key, res.Operation.ID, res.Operation.Key)
 				}
-				if res.Answer != c.want {
-					t.Errorf("key %q: %s, want %s", key, res.Answer, c.want)
-				}
+				need.Equal(t, res.Answer, c.want, key, "key")
 			}
 		})
 	}

@@ -52,15 +52,9 @@ func TestBeginAnswersByState(t *testing.T) {
 	if first.Answer != ledger.AnswerBegun || first.Operation.Key != "k1" || first.Operation.Token == "" || first.Attempt.N != 1 {
 		t.Fatalf("%+v", first)
 	}
-	if res := begin(t, r, request); res.Answer != ledger.AnswerInProgress {
-		t.Errorf("while in flight: %s", res.Answer)
-	}
-	if res := begin(t, r, Request{Key: "k1", Input: json.RawMessage(`{"a":2}`)}); res.Answer != ledger.AnswerKeyReused {
-		t.Errorf("another input: %s", res.Answer)
-	}
-	if res := begin(t, r, Request{Key: "k1", Input: json.RawMessage(` { "a" : 1.0 }`)}); res.Answer != ledger.AnswerInProgress {
-		t.Errorf("the same input, written otherwise: %s", res.Answer)
-	}
+	need.Equal(t, begin(t, r, request).Answer, ledger.AnswerInProgress, "while in flight")
+	need.Equal(t, begin(t, r, Request{Key: "k1", Input: json.RawMessage(`{"a":2}`)}).Answer, ledger.AnswerKeyReused, "another input")
+	need.Equal(t, begin(t, r, Request{Key: "k1", Input: json.RawMessage(` { "a" : 1.0 }`)}).Answer, ledger.AnswerInProgress, "the same input, written otherwise")
 	clock.Advance(2 * time.Minute)
 	if res := begin(t, r, request); res.Answer != ledger.AnswerInDoubt || res.Operation.State != ledger.Uncertain {
 		t.Errorf("after the deadline: %s, %s", res.Answer, res.Operation.State)
@@ -106,9 +100,7 @@ func TestI1_WhatCannotBeRecordedIsNotBegun(t *testing.T) {
 	if _, err := bad.Begin(t.Context(), Request{Kind: "post", Key: "k", Input: json.RawMessage(`{"card":"4242"}`)}); err == nil {
 		t.Error("a secret that cannot be replaced was recorded")
 	}
-	if len(store.Changed()) != 0 {
-		t.Errorf("%d operations are recorded", len(store.Changed()))
-	}
+	need.Equal(t, len(store.Changed()), 0, "operations are recorded")
 }
 
 func TestPricedAtBegin(t *testing.T) {

@@ -48,9 +48,7 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 			if !res.Operation.Redacted {
 				t.Error("not marked as redacted")
 			}
-			if again := begin(t, r, w); again.Operation.ID != res.Operation.ID {
-				t.Error("the same request has another fingerprint")
-			}
+			need.Equal(t, begin(t, r, w).Operation.ID, res.Operation.ID, "the same request has another fingerprint")
 			changed := w
 			changed.Input = json.RawMessage(strings.ReplaceAll(string(w.Input), hidden, hidden+"x"))
 			if other := begin(t, r, changed); other.Operation.ID == res.Operation.ID {
@@ -81,9 +79,7 @@ func TestI11_NumbersAndRepeatedMembers(t *testing.T) {
 		}
 	}
 	for _, said := range []string{`{"a":{"x":1},"b":{"x":[{"y":"c:d"},{"y":"\":"}]}}`, `[]`, `"a:b"`, `{"pass":3,"fail":0}`} {
-		if kept := string(outcome.TidyResult(json.RawMessage(said), nil)); kept != said {
-			t.Errorf("%s became %s", said, kept)
-		}
+		need.Equal(t, string(outcome.TidyResult(json.RawMessage(said), nil)), said)
 	}
 }
 

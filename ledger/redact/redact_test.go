@@ -3,6 +3,8 @@ package redact
 import (
 	"math/rand/v2"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // TestI11_KeysAreKnownByTheirShape: of services that many write to.
@@ -21,9 +23,7 @@ func TestI11_KeysAreKnownByTheirShape(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"sk-hynix-memory-chips-of-2026", "a task-force-of-many-people-here", "/services/team/blog/welcome-to-our-services", "SG.1", "AIza", "npm_config_registry", "/bot1:x", "/api/webhooks/12/deliveries"} {
-		if got := Without(s, nil); got != s {
-			t.Errorf("%s became %s", s, got)
-		}
+		need.Equal(t, Without(s, nil), s)
 	}
 }
 
@@ -33,9 +33,7 @@ func TestHarmlessTextStays(t *testing.T) {
 		`{"token":"indoubt-ABC123","next_page_token":"p2"}`, "the token is missing", "basic plan", "password must not be empty",
 		"see https://user@host/path and http://host:8080/x", "Idempotency-Key: k1",
 	} {
-		if got := Without(said, nil); got != said {
-			t.Errorf("%q became %q", said, got)
-		}
+		need.Equal(t, Without(said, nil), said)
 	}
 }
 

@@ -125,8 +125,6 @@ func TestMistakesOfAgentsAreRefusals(t *testing.T) {
 		p := need.Get(policy.Parse("p.yaml", text))(t)
 		result := need.Get(json.Marshal(map[string]any{"isError": true, "content": []map[string]string{{"type": "text", "text": c.said}}}))(t)
 		answer := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: result}}
-		if got := general(context.Background(), p.Kind(c.kind), ledger.Record{}, answer); got != c.want {
-			t.Errorf("%s, %q: %s, want %s", c.kind, c.said, got, c.want)
-		}
+		need.Equal(t, general(context.Background(), p.Kind(c.kind), ledger.Record{}, answer), c.want, c.kind, c.said)
 	}
 }

@@ -39,10 +39,6 @@ func TestI3_WhatASenderHasStartedEndsWithIt(t *testing.T) {
 			t.Errorf("%s: tree %q, lives %v", name, a.Tree, lives)
 		}
 	}
-	if a := Command(t.Context(), CommandRequest{Argv: []string{"true"}, Attempt: ledger.NewID()}); a.Tree != ledger.TreeEmpty {
-		t.Errorf("nothing left: tree %q", a.Tree)
-	}
-	if a := Command(t.Context(), CommandRequest{Argv: []string{"true"}}); a.Tree != ledger.TreeNone {
-		t.Errorf("a check: tree %q", a.Tree)
-	}
+	need.Equal(t, Command(t.Context(), CommandRequest{Argv: []string{"true"}, Attempt: ledger.NewID()}).Tree, ledger.TreeEmpty, "nothing left: tree")
+	need.Equal(t, Command(t.Context(), CommandRequest{Argv: []string{"true"}}).Tree, ledger.TreeNone, "a check: tree")
 }

@@ -47,9 +47,7 @@ func TestMCPMemoryServer(t *testing.T) {
 		}
 		return string(a.RPC.Result)
 	}
-	if got := search(); !strings.Contains(got, `"structuredContent":{"entities":[]`) {
-		t.Errorf("before: %s", got)
-	}
+	need.Contains(t, search(), `"structuredContent":{"entities":[]`)
 	q.Tool, q.Arguments = "create_entities", json.RawMessage(`{"entities":[{"name":"Ada","entityType":"person","observations":["indoubt-T1"]}]}`)
 	if a := m.Read(t.Context(), q); a.Err == nil || a.Sent {
 		t.Errorf("a read called a tool that writes: %+v", a)
@@ -57,9 +55,7 @@ func TestMCPMemoryServer(t *testing.T) {
 	if a := m.Send(t.Context(), q); a.Err != nil || !a.Sent || a.RPC == nil || a.RPC.Error {
 		t.Errorf("%v %+v", a.Err, a.RPC)
 	}
-	if got := search(); !strings.Contains(got, `"name":"Ada"`) {
-		t.Errorf("after: %s", got)
-	}
+	need.Contains(t, search(), `"name":"Ada"`)
 }
 
 func TestMCPFilesystemServer(t *testing.T) {

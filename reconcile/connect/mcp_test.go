@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func serveHTTP(t *testing.T, h http.Handler) string {
@@ -98,9 +99,7 @@ func TestMCPRefusesToolsThatMayWrite(t *testing.T) {
 			t.Errorf("vouched for: %v %+v", a.Err, a.RPC)
 		}
 	}
-	if calls.Load() != 1 {
-		t.Errorf("%d calls arrived", calls.Load())
-	}
+	need.Equal(t, calls.Load(), 1, "calls arrived")
 }
 
 func TestMCPOverHTTP(t *testing.T) {
@@ -117,9 +116,7 @@ func TestMCPOverHTTP(t *testing.T) {
 		if a := m.Send(t.Context(), q); a.Err != nil || !a.Sent || a.RPC == nil || a.RPC.Error {
 			t.Errorf("%v %+v", a.Err, a.RPC)
 		}
-		if calls.Load() != 4 {
-			t.Errorf("%d calls arrived", calls.Load())
-		}
+		need.Equal(t, calls.Load(), 4, "calls arrived")
 		m.Close()
 	}
 }
@@ -292,9 +289,7 @@ func TestI3_MCPSendIsOneCall(t *testing.T) {
 			}
 			time.Sleep(50 * time.Millisecond)
 			b, _ := os.ReadFile(file)
-			if got := strings.Count(string(b), "t-1"); got != tc.effects {
-				t.Errorf("%d effects", got)
-			}
+			need.Equal(t, strings.Count(string(b), "t-1"), tc.effects, "effects")
 		})
 	}
 }

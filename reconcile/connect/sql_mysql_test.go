@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // mysqlInstance starts MariaDB or MySQL where one is installed.
@@ -98,9 +99,7 @@ func TestMySQL(t *testing.T) {
 		if a := s.Read(t.Context(), many); !a.Truncated || a.Err != nil || strings.Count(string(a.Rows), "{") != DefaultMaxRows {
 			t.Errorf("many: truncated=%v err=%v", a.Truncated, a.Err)
 		}
-		if got := rowsOf(t, s, q, "SELECT 1 AS one"); got != `[{"one":1}]` {
-			t.Error(got)
-		}
+		need.Equal(t, rowsOf(t, s, q, "SELECT 1 AS one"), `[{"one":1}]`)
 	})
 
 	t.Run("send", func(t *testing.T) { testMySQLSend(t, s, q, port) })

@@ -134,9 +134,7 @@ func TestPostgreSQL(t *testing.T) {
 		must(t, s, q, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'indoubt' AND pid <> pg_backend_pid()")
 		time.Sleep(1100 * time.Millisecond) // the pool looks at what has been idle for a second
 		for range 2 * maxConnections {
-			if got := rowsOf(t, s, q, "SELECT 1 AS one"); got != `[{"one":1}]` {
-				t.Error(got)
-			}
+			need.Equal(t, rowsOf(t, s, q, "SELECT 1 AS one"), `[{"one":1}]`)
 		}
 	})
 

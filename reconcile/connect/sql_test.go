@@ -70,9 +70,7 @@ func TestSQLiteReadChangesNothing(t *testing.T) {
 			t.Errorf("%q was run: %s", query, a.Rows)
 		}
 	}
-	if got := count(t, path, "SELECT count(*) AS n, ';' AS s /* ; */ FROM o;  -- ; done"); got != `[{"n":1,"s":";"}]` {
-		t.Errorf("left: %s", got)
-	}
+	need.Equal(t, count(t, path, "SELECT count(*) AS n, ';' AS s /* ; */ FROM o;  -- ; done"), `[{"n":1,"s":";"}]`, "left")
 	missing := filepath.Join(t.TempDir(), "missing.db")
 	if a := s.Read(t.Context(), SQLRequest{Name: "m", Driver: "sqlite", DSN: missing, Query: "SELECT 1 AS one"}); a.Err == nil {
 		t.Error("a database that is not there gave an answer")
@@ -145,9 +143,7 @@ func TestSQLiteSend(t *testing.T) {
 			t.Errorf("%s: sent=%v err=%v", name, a.Sent, a.Err)
 		}
 	}
-	if got := count(t, path, "SELECT (SELECT count(*) FROM o) AS o, (SELECT count(*) FROM line) AS l"); got != `[{"o":2,"l":0}]` {
-		t.Errorf("%s", got)
-	}
+	need.Equal(t, count(t, path, "SELECT (SELECT count(*) FROM o) AS o, (SELECT count(*) FROM line) AS l"), `[{"o":2,"l":0}]`)
 }
 
 func TestSQLiteSendWaitsForAnotherWriterNoLongerThanItMay(t *testing.T) {
@@ -163,9 +159,7 @@ func TestSQLiteSendWaitsForAnotherWriterNoLongerThanItMay(t *testing.T) {
 		t.Errorf("after %s: sent=%v err=%v", a.EndedAt.Sub(a.BeganAt), a.Sent, a.Err)
 	}
 	need.Get(other.ExecContext(context.Background(), "ROLLBACK"))(t)
-	if got := count(t, path, "SELECT count(*) AS n FROM o"); got != `[{"n":0}]` {
-		t.Error(got)
-	}
+	need.Equal(t, count(t, path, "SELECT count(*) AS n FROM o"), `[{"n":0}]`)
 }
 
 func TestSQLiteReadSeesTheFileThatIsThereNow(t *testing.T) {
@@ -191,9 +185,7 @@ func TestFirstWord(t *testing.T) {
 		"select 1": "SELECT", "  -- x\n/* y */ (SELECT 1)": "SELECT", "((select(1)))": "SELECT", "": "", "/*! DROP TABLE x */": "",
 		"/* open": "", "'select'": "", "values(1)": "VALUES", "(--x\nWITH": "WITH", "# c\nSHOW": "SHOW",
 	} {
-		if got := firstWord(query); got != want {
-			t.Errorf("%q: %q, want %q", query, got, want)
-		}
+		need.Equal(t, firstWord(query), want, query)
 	}
 }
 

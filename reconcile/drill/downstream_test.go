@@ -243,9 +243,7 @@ func TestEveryOtherResource(t *testing.T) {
 	if a := send(t, d, "/legacy/charge", "", fields{"amount": 1, "customer": "cus_1QX"}); a.Status != 200 || !bytes.Contains(a.Body, []byte(`"ref"`)) {
 		t.Errorf("legacy charge: %d %s", a.Status, a.Body)
 	}
-	if a := send(t, d, "/v1/payment_intents", "", fields{"amount": 1, "currency": "usd", "customer": "cus_declined_1"}); a.Status != 402 {
-		t.Errorf("a declined card: %d", a.Status)
-	}
+	need.Equal(t, send(t, d, "/v1/payment_intents", "", fields{"amount": 1, "currency": "usd", "customer": "cus_declined_1"}).Status, 402, "a declined card")
 	all, _ := d.Effects(t.Context(), "acct_7Kd")
 	if a := send(t, d, "/v1/payouts/"+all[0].ID+"/cancel", "", fields{}); a.Status != 200 || !bytes.Contains(a.Body, []byte("canceled")) {
 		t.Errorf("cancelling a payout: %d %s", a.Status, a.Body)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 func (b *bench) completes(args ...string) string {
@@ -69,9 +71,7 @@ func TestCompletionAndManual(t *testing.T) {
 			t.Errorf("the manual lacks %q", want)
 		}
 	}
-	if help := b.want(0, "--help"); !strings.Contains(help, "Decide:") || !strings.Contains(help, "Set up and look after:") {
-		t.Error(help)
-	}
+	need.Contains(t, b.want(0, "--help"), "Decide:", "Set up and look after:")
 }
 
 func TestEveryCommandHasHelp(t *testing.T) {

@@ -36,9 +36,7 @@ func TestDecidingVerbs(t *testing.T) {
 	b.want(0, "note", id(5), "--reason", "ticket 4411")
 	b.want(0, "undo", b.at(3), "--reason", "mine")
 	for n, want := range map[int]ledger.State{1: ledger.Committed, 2: ledger.Failed, 3: ledger.Uncertain, 4: ledger.Committed, 5: ledger.Uncertain} {
-		if got := b.rec(n).Operation.State; got != want {
-			t.Errorf("operation %d is %s, want %s", n, got, want)
-		}
+		need.Equal(t, b.rec(n).Operation.State, want, n, "operation")
 	}
 }
 
@@ -77,9 +75,7 @@ func TestWithoutATerminalDecidingNeedsTheVersion(t *testing.T) {
 	b.json(2, "confirm", id(1)+"@0") // no such version
 	b.json(2, "confirm")
 	b.json(2, "confirm", b.at(1), b.at(1))
-	if b.lastEvent() != before {
-		t.Error("something was written")
-	}
+	need.Equal(t, b.lastEvent(), before, "something was written")
 }
 
 func TestAPersonIsAskedForWhatIsMissing(t *testing.T) {
@@ -127,9 +123,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 		t.Errorf("a rehearsal has taken the idempotency key: %v %v %v", run, known, err)
 	}
 	missing := filepath.Join(b.dir, "none.db")
-	if a := b.json(0, "--ledger", missing, "init", "--dry-run"); a.Effect != "would_create" {
-		t.Error(a.Effect)
-	}
+	need.Equal(t, b.json(0, "--ledger", missing, "init", "--dry-run").Effect, "would_create")
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("init --dry-run made a file")
 	}
@@ -140,17 +134,13 @@ func TestAnIdempotencyKeyMakesACommandRepeatable(t *testing.T) {
 	b.doubt(1, "stripe.charge", charge)
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
 	args := []string{"confirm", b.at(1), b.at(2), "--reason", "seen", "--idempotency-key", "K1"}
-	if a := b.json(0, args...); a.Effect != "updated" {
-		t.Errorf("first: %s", a.Effect)
-	}
+	need.Equal(t, b.json(0, args...).Effect, "updated", "first")
 	after := b.lastEvent()
 	a := b.json(0, args...)
 	if ops := a.operations(t); a.Effect != "noop" || len(ops) != 2 || ops[0].Effect != "noop" || ops[0].State != "committed" {
 		t.Errorf("again: %s %s", a.Effect, a.Data)
 	}
-	if b.lastEvent() != after {
-		t.Error("the repeat has written")
-	}
+	need.Equal(t, b.lastEvent(), after, "the repeat has written")
 	b.want(0, "undo", b.at(1), "--reason", "moved on since")
 	if a := b.json(0, args...); a.Effect != "noop" || a.operations(t)[0].State != "uncertain" {
 		t.Errorf("after an undo the repeat is still a repeat: %s %s", a.Effect, a.Data)
@@ -202,9 +192,7 @@ func TestTheWorstExitCodeWins(t *testing.T) {
 		t.Errorf("%s", a.Data)
 	}
 	out := b.want(4, "confirm", stale, id(9)+"@1", "--reason", "r")
-	if !strings.Contains(out, "2 of 2 were not done") {
-		t.Error(out)
-	}
+	need.Contains(t, out, "2 of 2 were not done")
 }
 
 func TestHoldsAndTheirRelease(t *testing.T) {
@@ -214,21 +202,11 @@ func TestHoldsAndTheirRelease(t *testing.T) {
 	if a := b.json(0, args...); a.Effect != "created" || !strings.Contains(string(a.Data), "stripe.charge") {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
-	if a := b.json(0, args...); a.Effect != "noop" {
-		t.Errorf("again: %s", a.Effect)
-	}
-	if a := b.json(0, "hold", "--downstream", "stripe", "--reason", "longer"); a.Effect != "updated" {
-		t.Errorf("replaced: %s", a.Effect)
-	}
-	if out := b.want(0, "show", id(1)); !strings.Contains(out, "maya holds downstream:stripe: longer") {
-		t.Error(out)
-	}
-	if a := b.json(0, "release", "--downstream", "stripe", "--reason", "over"); a.Effect != "updated" {
-		t.Errorf("%s", a.Effect)
-	}
-	if a := b.json(0, "release", "--downstream", "stripe", "--reason", "over"); a.Effect != "noop" {
-		t.Errorf("%s", a.Effect)
-	}
+	need.Equal(t, b.json(0, args...).Effect, "noop", "again")
+	need.Equal(t, b.json(0, "hold", "--downstream", "stripe", "--reason", "longer").Effect, "updated", "replaced")
+	need.Contains(t, b.want(0, "show", id(1)), "maya holds downstream:stripe: longer")
+	need.Equal(t, b.json(0, "release", "--downstream", "stripe", "--reason", "over").Effect, "updated")
+	need.Equal(t, b.json(0, "release", "--downstream", "stripe", "--reason", "over").Effect, "noop")
 	b.json(2, "hold", "--reason", "r")
 	b.json(2, "hold", "stripe.charge", "--all", "--reason", "r")
 	b.json(2, "hold", "--all")
@@ -253,9 +231,7 @@ func TestReadOnlyRefusesEveryChange(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"show", id(1)}, {"log"}, {"policy", "check"}, {"doctor"}} {
 		b.json(0, append([]string{"--read-only"}, args...)...)
 	}
-	if b.lastEvent() != before {
-		t.Error("read-only has written")
-	}
+	need.Equal(t, b.lastEvent(), before, "read-only has written")
 }
 
 func TestUntil(t *testing.T) {

@@ -34,9 +34,7 @@ func TestDoctorOnAHealthyLedger(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	for check, f := range b.findings(0) {
-		if f.Level != levelOK {
-			t.Errorf("%s: %s %s", check, f.Level, f.Found)
-		}
+		need.Equal(t, f.Level, levelOK, check, f.Found)
 	}
 	out := b.want(0, "doctor")
 	for _, check := range []string{"ledger", "home", "integrity", "derived", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "checks", "secrets", "clock", "last write", "last doubt", "operations"} {

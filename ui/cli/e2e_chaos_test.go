@@ -79,7 +79,5 @@ func TestI9_E2E_ABrokenPolicyLosesNoOutcome(t *testing.T) {
 	if deref(after.Receipt) != "ch_1" || strings.Contains(string(after.Result), "4242") {
 		t.Errorf("receipt %q, result %s", deref(after.Receipt), after.Result)
 	}
-	if r := s.must(0, append(settle, "--json")...); r.Status.Effect != "noop" {
-		t.Errorf("the same again is %q", r.Status.Effect)
-	}
+	need.Equal(t, s.must(0, append(settle, "--json")...).Status.Effect, "noop", "the same again")
 }

@@ -81,9 +81,7 @@ func TestI10_E2E_KilledRetry(t *testing.T) {
 	s.wantState(s.show(op.ID), "pending")
 	s.eventually("the deadline passes", func() bool { return s.show(op.ID).State == "uncertain" })
 	after := s.show(op.ID)
-	if len(after.Attempts) != 2 {
-		t.Errorf("attempts %+v", after.Attempts)
-	}
+	need.Equal(t, len(after.Attempts), 2, after.Attempts, "attempts")
 	s.down.Recover()
 	s.must(0, "reconcile", op.ID)
 	s.wantState(s.show(op.ID), "committed")

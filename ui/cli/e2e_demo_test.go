@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // Without a terminal the demo prints what there is to decide and is gone again.
@@ -22,11 +24,7 @@ func TestE2E_DemoAsText(t *testing.T) {
 	if first, _, _ := strings.Cut(r.Out, "\n"); !strings.Contains(first, dir) {
 		t.Errorf("the first line does not name the directory: %s", first)
 	}
-	for _, want := range []string{"payout 420.00 → acct_7Kd", "TWICE", "charge cus_1QX 12,000.00"} {
-		if !strings.Contains(r.Out, want) {
-			t.Errorf("the list does not show %q", want)
-		}
-	}
+	need.Contains(t, r.Out, "payout 420.00 → acct_7Kd", "TWICE", "charge cus_1QX 12,000.00")
 	if r := s.do("demo", "--dir", dir); r.Exit != 2 {
 		t.Errorf("a demo over another one: exit %d, want 2", r.Exit)
 	}

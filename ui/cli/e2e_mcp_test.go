@@ -138,9 +138,7 @@ func cleaned(t *testing.T, lines []string) []string {
 		}
 		lines[i] = rest
 	}
-	if extra != 1 {
-		t.Errorf("%d lists of tools have the proxy's own", extra)
-	}
+	need.Equal(t, extra, 1, "lists of tools have the proxy's own")
 	return lines
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // said sorts what client.mjs printed: the results in their order, and without
@@ -55,9 +57,7 @@ func TestAServerBehindAURLIsTheSameBehindTheProxy(t *testing.T) {
 	steps := append([]step{call("toggle-simulated-logging", object{})}, everythingSteps...)
 	direct := s.drive(box, script{URL: url, Steps: steps, Wait: 500})
 	behind := s.drive(box, script{Command: []string{program, "mcp", "--server", "everything", "--url", url}, Steps: steps, Wait: 500})
-	if !strings.Contains(strings.Join(behind, "\n"), `{"progress":{"progress":2,"total":4}}`) {
-		t.Error("no progress came through")
-	}
+	need.Contains(t, strings.Join(behind, "\n"), `{"progress":{"progress":2,"total":4}}`)
 	results, other := said(direct)
 	got, gotOther := said(cleaned(t, behind))
 	sameLines(t, results, got)
@@ -71,9 +71,7 @@ func TestAServerBehindAURLIsTheSameBehindTheProxy(t *testing.T) {
 		"mcp.everything.trigger-sampling-request committed": 1, "mcp.everything.trigger-elicitation-request committed": 1,
 		"mcp.everything.no-such-tool failed": 1, "mcp.everything.toggle-simulated-logging committed": 1,
 	})
-	if !strings.Contains(noise(), "Received session termination request") {
-		t.Error("the proxy left without ending its session")
-	}
+	need.Contains(t, noise(), "Received session termination request")
 }
 
 // The Go SDK's conformance server speaks revision 2026-07-28 over HTTP: no

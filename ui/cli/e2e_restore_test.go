@@ -76,21 +76,15 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 		t.Fatalf("it is no disaster: %s", r.Out)
 	}
 	said := asThePageSays(blocks[1][1])
-	if strings.Contains(said, "fail ") {
-		t.Errorf("%s", said)
-	}
+	need.Lacks(t, said, "fail ")
 	for _, key := range before {
 		if rows := s.rows(`SELECT state FROM operations WHERE key = '` + key + `'`); len(rows) != 1 || rows[0][0] != "committed" {
 			t.Errorf("%s was acknowledged before the backup, and is %v", key, rows)
 		}
-		if exit := write(key); exit != 0 {
-			t.Errorf("%s again: exit %d", key, exit)
-		}
+		need.Equal(t, write(key), 0, key, "again: exit")
 	}
 	s.must(7, secret...) // the same request, so it has the same digest
-	if exit := write("after"); exit != 0 {
-		t.Errorf("writers do not go on: exit %d", exit)
-	}
+	need.Equal(t, write("after"), 0, "writers do not go on: exit")
 	text := need.Get(os.ReadFile(ran))(t)
 	times := map[string]int{}
 	for _, key := range strings.Fields(string(text)) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger/need"
 	"indoubt/reconcile/drill"
 )
 
@@ -79,9 +80,7 @@ func TestI2_E2E_ARefusedRetryProvesNothing(t *testing.T) {
 			}
 			after := s.show(op.ID)
 			s.wantState(after, c.state)
-			if len(after.Attempts) != 2 {
-				t.Errorf("attempts %+v", after.Attempts)
-			}
+			need.Equal(t, len(after.Attempts), 2, after.Attempts, "attempts")
 		})
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
+
+	"indoubt/ledger/need"
 )
 
 // bulk is what the tests look at of a bulk run.
@@ -116,9 +118,7 @@ func TestI10_E2E_ARunWhoseDriverIsKilledGoesOnElsewhere(t *testing.T) {
 	s.killedAt(5+luck.IntN(3), second.cmd)
 	s.accounted(ops)
 	out := s.must(0, "log", "--json", "--limit", "1000").Out
-	if !strings.Contains(out, `"verb":"run"`) || !strings.Contains(out, id) {
-		t.Error("the run is not in the history")
-	}
+	need.Contains(t, out, `"verb":"run"`, id)
 }
 
 // tty is the program on a terminal that a test types on.

@@ -119,9 +119,7 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 			t.Errorf("%s was changed", path)
 		}
 	}
-	if e := b.failing(2, "usage", "--ledger", "postgres://host/db", "list"); !strings.Contains(e.Message, "PostgreSQL") {
-		t.Error(e.Message)
-	}
+	need.Contains(t, b.failing(2, "usage", "--ledger", "postgres://host/db", "list").Message, "PostgreSQL")
 	b.failing(2, "usage", "--ledger", "", "list")
 }
 
@@ -139,9 +137,7 @@ func TestANewerLedgerIsLeftAlone(t *testing.T) {
 	b.open().Close()
 	execSQL(t, b.ledger, "PRAGMA user_version = 9999")
 	for _, args := range [][]string{{"list"}, {"confirm", at, "--reason", "r"}, {"init"}} {
-		if e := b.failing(1, "newer_schema", args...); !strings.Contains(e.Message, "9999") {
-			t.Error(e.Message)
-		}
+		need.Contains(t, b.failing(1, "newer_schema", args...).Message, "9999")
 	}
 }
 
@@ -162,15 +158,9 @@ func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
 		b.failing(5, "copied", args...)
 	}
 	b.failing(2, "usage", "adopt")
-	if a := b.json(0, "adopt", "--dry-run"); a.Effect != "would_update" {
-		t.Error(a.Effect)
-	}
-	if a := b.json(0, "adopt", "--yes"); a.Effect != "updated" {
-		t.Error(a.Effect)
-	}
-	if a := b.json(0, "adopt", "--yes"); a.Effect != "noop" {
-		t.Error(a.Effect)
-	}
+	need.Equal(t, b.json(0, "adopt", "--dry-run").Effect, "would_update")
+	need.Equal(t, b.json(0, "adopt", "--yes").Effect, "updated")
+	need.Equal(t, b.json(0, "adopt", "--yes").Effect, "noop")
 	b.want(0, "confirm", at, "--reason", "r")
 }
 
@@ -234,12 +224,8 @@ func TestAKeyIsGivenOrLeftOut(t *testing.T) {
 		}
 	}
 	b.want(102, "run", "--kind", "post", "--fresh", "--key", "A", "--", "true")
-	if e := b.failing(2, "usage", "begin", "--kind", "post", "--fresh", "--idempotency-key", "A"); !strings.Contains(e.Message, "exclude each other") {
-		t.Error(e.Message)
-	}
-	if n := b.lastEvent(); n != 0 {
-		t.Errorf("%d events", n)
-	}
+	need.Contains(t, b.failing(2, "usage", "begin", "--kind", "post", "--fresh", "--idempotency-key", "A").Message, "exclude each other")
+	need.Equal(t, b.lastEvent(), 0, "events")
 }
 
 func TestABadPolicySaysWhere(t *testing.T) {
@@ -252,9 +238,7 @@ func TestABadPolicySaysWhere(t *testing.T) {
 		t.Errorf("%+v %s", a.Error, a.Data)
 	}
 	out := b.want(1, "policy", "check")
-	if !strings.Contains(out, "policy.yaml:24:") || !strings.Contains(out, "^") || !strings.Contains(out, "did you mean `receipt`?") {
-		t.Error(out)
-	}
+	need.Contains(t, out, "policy.yaml:24:", "^", "did you mean `receipt`?")
 	b.failing(1, "bad_policy", "retry", b.at(1))
 	b.failing(1, "bad_policy", "reconcile")
 	exit, stdout, stderr := b.run("list") // the reader is warned, and still sees
@@ -268,9 +252,7 @@ func TestMistypedCommands(t *testing.T) {
 	b := newBench(t)
 	b.open()
 	for _, args := range [][]string{{"confrim", id(1)}, {"lst"}, {"shwo", "0198"}} {
-		if e := b.failing(2, "usage", args...); !strings.Contains(e.Message, "did you mean") {
-			t.Error(e.Message)
-		}
+		need.Contains(t, b.failing(2, "usage", args...).Message, "did you mean")
 	}
 	for _, args := range [][]string{{"mail"}, {"post", "news"}, {`"lst"`}, {"stripe"}} {
 		b.want(0, args...)

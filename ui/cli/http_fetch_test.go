@@ -201,9 +201,7 @@ func TestI3_AFetchThatWasKilledIsNotRepeated(t *testing.T) {
 	safe(p) // another caller, meanwhile
 	_ = p.cmd.Process.Kill()
 	<-p.done
-	if status := <-answered; status != 0 {
-		t.Errorf("a killed recorder answered %d", status)
-	}
+	need.Equal(t, <-answered, 0, "a killed recorder answered")
 	next := s.proxy(t, dir)
 	safe(next)
 	if exit, out, stderr := ends(t, binary(dir, "reconcile", "--policy", "policy.yaml")); exit != 0 {

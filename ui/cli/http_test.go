@@ -149,9 +149,7 @@ func TestHTTPProxyRecordsAndReplays(t *testing.T) {
 	}
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.done
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	need.Equal(t, p.cmd.ProcessState.ExitCode(), 0, "exit")
 	if log := p.log(); strings.Count(log, "POST /orders committed 201 ") != 1 || strings.Count(log, "POST /orders replayed 201 ") != 1 || strings.Contains(log, "GET") {
 		t.Error(log)
 	}
@@ -187,9 +185,7 @@ func TestI10_HTTPProxyKilledInTheMiddle(t *testing.T) {
 	}()
 	eventually(t, "the order", func() bool { return s.orders.Load() == 1 })
 	p.cmd.Process.Kill()
-	if status := <-answered; status != 0 {
-		t.Errorf("a dead proxy answered %d", status)
-	}
+	need.Equal(t, <-answered, 0, "a dead proxy answered")
 	<-p.done
 	again := startHTTP(t, dir, s.URL, "--policy", policy)
 	status, said, header := again.post("/orders", "INV-1042", `{}`)
@@ -236,9 +232,7 @@ func TestHTTPProxyToldToEndInTheMiddle(t *testing.T) {
 				})
 				close(s.hold)
 			}
-			if status := <-answered; status != tc.status {
-				t.Errorf("status %d", status)
-			}
+			need.Equal(t, <-answered, tc.status, "status")
 			<-p.done
 			if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 				t.Errorf("exit %d\n%s", code, p.log())

@@ -50,9 +50,7 @@ func TestIncident(t *testing.T) {
 		{5, "", []string{"--read-only", "incident", "take", in}},
 		{2, "", []string{"incident", "tkae", in}},
 	} {
-		if a := b.json(c.exit, c.args...); a.Effect != c.effect {
-			t.Errorf("%q: effect %q, want %q", c.args, a.Effect, c.effect)
-		}
+		need.Equal(t, b.json(c.exit, c.args...).Effect, c.effect, c.args, "effect")
 	}
 	b.now = b.now.Add(11 * time.Minute)
 	if got := incidents()[0]; got.Errors != 5 || got.Name == nil || *got.TakenBy != "maya" || got.Phase != ledger.PhaseQuiet {

@@ -85,9 +85,7 @@ func TestTheListMarksWhatIsNew(t *testing.T) {
 		var out bytes.Buffer
 		writeTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0)
 		for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
-			if got := strings.Fields(line)[2]; got != want[i] {
-				t.Errorf("%q, line %d says %q, want %q", text, i, got, want[i])
-			}
+			need.Equal(t, strings.Fields(line)[2], want[i], text, i, "line")
 		}
 	}
 }

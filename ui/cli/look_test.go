@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 )
 
 // table runs `list` on a terminal that many columns wide.
@@ -74,20 +75,14 @@ func TestListSaysWhatAnEmptyListMeans(t *testing.T) {
 	b := newBench(t)
 	b.open()
 	b.now = b.now.Add(3 * time.Minute)
-	if out := b.want(0, "list"); !strings.Contains(out, "Nothing was ever recorded here (created 3m ago). Not an all-clear.") {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, "list"), "Nothing was ever recorded here (created 3m ago). Not an all-clear.")
 	b.doubt(1, "stripe.charge", charge)
 	b.want(0, "confirm", b.at(1), "--reason", "r")
 	b.now = b.now.Add(12 * time.Second)
 	for _, args := range [][]string{{"list"}, {}} { // without a terminal, no command means list
-		if out := b.want(0, args...); !strings.Contains(out, "Nothing needs you. 1 settled. Last write 12s ago, billing.") {
-			t.Error(out)
-		}
+		need.Contains(t, b.want(0, args...), "Nothing needs you. 1 settled. Last write 12s ago, billing.")
 	}
-	if out := b.want(0, "list", "kind:none"); !strings.Contains(out, "0 operations") {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, "list", "kind:none"), "0 operations")
 }
 
 func TestListTellsAProbeWhatIsOpen(t *testing.T) {
@@ -95,9 +90,7 @@ func TestListTellsAProbeWhatIsOpen(t *testing.T) {
 	b.open()
 	b.want(0, "list", "--exit-code")
 	b.doubt(1, "stripe.charge", charge)
-	if out := b.want(6, "list", "--exit-code"); !strings.Contains(out, id(1)) {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(6, "list", "--exit-code"), id(1))
 	b.want(0, "list")
 	b.want(0, "list", "--exit-code", "kind:other")
 	b.want(0, "confirm", b.at(1), "--reason", "r")
@@ -184,18 +177,12 @@ func TestLogFollows(t *testing.T) {
 			return ""
 		}
 	}
-	if first := next(); !strings.Contains(first, "begin") {
-		t.Errorf("first %q", first)
-	}
+	need.Contains(t, next(), "begin")
 	next()
 	b.want(0, "note", id(1), "--reason", "here I am")
-	if line := next(); !strings.Contains(line, "here I am") {
-		t.Errorf("then %q", line)
-	}
+	need.Contains(t, next(), "here I am")
 	stop()
-	if exit := <-done; exit != 0 {
-		t.Errorf("exit %d", exit)
-	}
+	need.Equal(t, <-done, 0, "exit")
 }
 
 type lineWriter chan string

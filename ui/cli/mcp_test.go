@@ -195,9 +195,7 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 			t.Errorf("anybody can try passwords on %s", plain)
 		}
 	}
-	if len(scopes) != 2 {
-		t.Errorf("%d scopes for two passwords", len(scopes))
-	}
+	need.Equal(t, len(scopes), 2, "scopes for two passwords")
 }
 
 // TestI4_AServersNameIsItsIdentity: where a name or a scope is given, a call in doubt
@@ -322,9 +320,7 @@ func TestMCPCommandLine(t *testing.T) {
 			t.Errorf("mcp %q: exit %d, want %d with %q\n%s%s", c.args, r.Exit, c.exit, c.says, r.Out, r.Err)
 		}
 	}
-	if r := s.must(0, "mcp", "--help"); !strings.Contains(r.Out, `"mcpServers"`) {
-		t.Errorf("help: %s", r.Out)
-	}
+	need.Contains(t, s.must(0, "mcp", "--help").Out, `"mcpServers"`)
 	s.writePolicy("version: 1\nkinds: 7\n")
 	if r := s.do("mcp", "--", "cat"); r.Exit != 1 || r.Out != "" {
 		t.Errorf("a broken policy: exit %d\n%s", r.Exit, r.Err)

@@ -148,9 +148,7 @@ func TestListJSON(t *testing.T) {
 	if n := len(list("--tab", "settled").Operations); n != 1 {
 		t.Errorf("--tab settled gives %d", n)
 	}
-	if n := len(list("kind:stripe.*", "-state:pending", "cus_4Tz").Operations); n != 1 {
-		t.Errorf("several terms give %d", n)
-	}
+	need.Equal(t, len(list("kind:stripe.*", "-state:pending", "cus_4Tz").Operations), 1, "several terms give")
 	// What is open stays however old it is; only what is settled is left out.
 	if n := len(list("--since", "1s").Operations); n != 5 {
 		t.Errorf("--since 1s gives %d", n)

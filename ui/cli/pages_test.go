@@ -113,9 +113,7 @@ func TestTheRunbookRuns(t *testing.T) {
 	blocks := blocksOn(t, "reconcile/README.md", "sh")
 	backup := strings.ReplaceAll(blocks[0], "/tmp/", p.dir+"/")
 	said := p.sh(strings.Join(append(blocks[1:], backup), "\n"))
-	if !strings.Contains(said, "report.mail") || !strings.Contains(said, "committed") {
-		t.Error(said)
-	}
+	need.Contains(t, said, "report.mail", "committed")
 	if exit, list := p.indoubt("list", "--json", "state:committed"); exit != 0 || !strings.Contains(list, `"receipt":"m-771"`) {
 		t.Errorf("exit %d\n%s", exit, list)
 	}

@@ -118,9 +118,7 @@ func TestPolicyTryFollowsPages(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
-	if len(asked) != 2 {
-		t.Errorf("asked %q", asked)
-	}
+	need.Equal(t, len(asked), 2, asked, "asked")
 	// The expressions stand in the order in which they are asked.
 	at := -1
 	for _, name := range []string{"VALID", "LIST", "MARK", "OWN", "SAME", "RECEIPT", "COMPLETE"} {
@@ -133,15 +131,9 @@ func TestPolicyTryFollowsPages(t *testing.T) {
 	// The same from saved answers, page by page.
 	first, second := b.file("1.json", `{"data":[],"more":true,"next":"p2"}`), b.file("2.json", `{"data":[{"t":"tok-1","id":"a","amount":1}],"more":false}`)
 	saved := []string{"policy", "try", "order", "--token", "tok-1", "--input", `{"case":1,"amount":1}`, "--answer", first}
-	if out := b.want(0, append(saved, "--answer", second)...); !strings.Contains(out, "VERDICT   landed") || !strings.Contains(out, "after=p2") {
-		t.Error(out)
-	}
-	if out := b.want(0, saved...); !strings.Contains(out, "the list goes on after 1 page") {
-		t.Error(out)
-	}
-	if out := b.want(0, append(saved, "--answer", second, "--answer", second)...); !strings.Contains(out, "only 2 of 3 pages are asked for") {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, append(saved, "--answer", second)...), "VERDICT   landed", "after=p2")
+	need.Contains(t, b.want(0, saved...), "the list goes on after 1 page")
+	need.Contains(t, b.want(0, append(saved, "--answer", second, "--answer", second)...), "only 2 of 3 pages are asked for")
 	var j struct {
 		Pages []struct {
 			Request string
@@ -180,9 +172,7 @@ func TestPolicyTryNeedsNoSecretToReadASavedAnswer(t *testing.T) {
 	b := newBench(t)
 	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)
 	out := b.want(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", none)
-	if !strings.Contains(out, "environment variable STRIPE_KEY is not set") || !strings.Contains(out, "none found") {
-		t.Error(out)
-	}
+	need.Contains(t, out, "environment variable STRIPE_KEY is not set", "none found")
 	e := b.json(1, "policy", "try", "stripe.charge", "--input", charge).Error
 	if e.Code != "bad_request" || !strings.Contains(e.Hint, "export STRIPE_KEY") {
 		t.Errorf("%+v", e)
@@ -213,9 +203,7 @@ func TestPolicyTestShowsWhatAFailingCaseEvaluates(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
-	if data := string(b.json(1, "policy", "test").Data); !strings.Contains(data, `"steps":[{"name":"valid"`) {
-		t.Error(data)
-	}
+	need.Contains(t, string(b.json(1, "policy", "test").Data), `"steps":[{"name":"valid"`)
 }
 
 func TestPolicyShowListsTheDownstream(t *testing.T) {
@@ -227,7 +215,5 @@ func TestPolicyShowListsTheDownstream(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
-	if data := string(b.json(0, "policy", "show", "stripe.charge").Data); !strings.Contains(data, `"redirects":["eu.api.stripe.com"]`) {
-		t.Error(data)
-	}
+	need.Contains(t, string(b.json(0, "policy", "show", "stripe.charge").Data), `"redirects":["eu.api.stripe.com"]`)
 }

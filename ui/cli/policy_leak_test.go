@@ -57,9 +57,7 @@ kinds:
 		t.Errorf("%s", out)
 	}
 	saved := b.file("saved.yaml", "exit: 2\nstderr: no ticket\n")
-	if out := b.want(0, "policy", "try", "tool", "--input", "{}", "--answer", saved); !strings.Contains(out, "exit code 2: no ticket") {
-		t.Errorf("%s", out)
-	}
+	need.Contains(t, b.want(0, "policy", "try", "tool", "--input", "{}", "--answer", saved), "exit code 2: no ticket")
 }
 
 // TestI11_ASecretInThePolicyIsShownNowhere goes through all that shows a policy,

@@ -53,18 +53,14 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 				t.Errorf("%s: %q is missing:\n%s", filepath.Base(c.file), want, out)
 			}
 		}
-		if strings.Contains(out, "sk_live") {
-			t.Error("a secret is shown")
-		}
+		need.Lacks(t, out, "sk_live")
 	}
 	a := b.json(0, "policy", "try", "stripe.charge", "--input", input, "--answer", bare)
 	if !strings.Contains(string(a.Data), `"differs":"amount is 43.00 USD`) || !strings.Contains(string(a.Data), `"advice":{"verb":"look"`) {
 		t.Errorf("%s", a.Data)
 	}
 	b.doubt(1, "stripe.charge", charge)
-	if out := b.want(0, "policy", "try", "stripe.charge", "--op", id(1), "--answer", none); !strings.Contains(out, "VERDICT   cannot tell: none found") {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, "policy", "try", "stripe.charge", "--op", id(1), "--answer", none), "VERDICT   cannot tell: none found")
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{", "--answer", none)
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--op", id(1), "--input", "{}")
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--send")
@@ -145,20 +141,14 @@ func TestPolicyInitFromRecipes(t *testing.T) {
 		t.Error(out)
 	}
 	path := filepath.Join(b.dir, "all.yaml")
-	if a := b.json(0, append([]string{"policy", "init", path}, recipes.Names()...)...); a.Effect != "created" {
-		t.Error(a.Effect)
-	}
-	if a := b.json(0, append([]string{"policy", "init", path}, recipes.Names()...)...); a.Effect != "noop" {
-		t.Error(a.Effect)
-	}
+	need.Equal(t, b.json(0, append([]string{"policy", "init", path}, recipes.Names()...)...).Effect, "created")
+	need.Equal(t, b.json(0, append([]string{"policy", "init", path}, recipes.Names()...)...).Effect, "noop")
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.Contains(string(text), "# yaml-language-server: $schema=") {
 		t.Error("no hint for editors", err)
 	}
 	b.want(0, "policy", "check", path)
-	if out := b.want(0, "--policy", path, "policy", "test"); !strings.Contains(out, "all good") {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, "--policy", path, "policy", "test"), "all good")
 	b.failing(4, "exists", "policy", "init", recipes.Names()[0], b.policy)
 	if e := b.json(2, "policy", "init", "no-such-recipe", filepath.Join(b.dir, "x.yaml")).Error; !strings.Contains(e.Hint, recipes.Names()[0]) {
 		t.Errorf("%+v", e)

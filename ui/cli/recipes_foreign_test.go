@@ -292,9 +292,7 @@ func (c recipeCase) play(t *testing.T, scene string, side otherSide) {
 	}
 	got, why := b.checked(1)
 	o := b.rec(1).Operation
-	if got != want {
-		t.Errorf("%s (%s), want %s", got, why, want)
-	}
+	need.Equal(t, got, want, why)
 	receipts := []string(nil)
 	if want == ledger.Landed && c.receipt != "" {
 		receipts = []string{c.receipt}

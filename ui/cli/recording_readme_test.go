@@ -180,9 +180,7 @@ func TestPageConfiguresMCP(t *testing.T) {
 		} `json:"mcpServers"`
 	}
 	need.OK(t, json.Unmarshal([]byte(snippets(t, "json")[0]), &config))
-	if len(config.MCPServers) != 2 {
-		t.Errorf("%+v", config)
-	}
+	need.Equal(t, len(config.MCPServers), 2, config)
 	for name, server := range config.MCPServers {
 		args := server.Args
 		if server.Command != "indoubt" || args[0] != "mcp" {

@@ -92,18 +92,14 @@ func TestSettleIsRepeatable(t *testing.T) {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
 	args := []string{"settle", attempt, "--outcome", "committed", "--receipt", "r1", "--idempotency-key", "once"}
-	if a := b.json(0, args...); a.Effect != effectUpdated {
-		t.Errorf("%s", a.Effect)
-	}
+	need.Equal(t, b.json(0, args...).Effect, effectUpdated)
 	before = b.lastEvent()
 	if a := b.json(0, args...); a.Effect != effectNoop || b.lastEvent() != before {
 		t.Errorf("the same again: %s", a.Effect)
 	}
 	b.json(8, "settle", attempt, "--outcome", "committed", "--receipt", "r2", "--idempotency-key", "once")
 	b.json(0, "settle", attempt, "--outcome", "committed", "--receipt", "r2")
-	if o := b.rec(1).Operation; o.Conflict != ledger.Duplicate {
-		t.Errorf("two receipts from one attempt: %q", o.Conflict)
-	}
+	need.Equal(t, b.rec(1).Operation.Conflict, ledger.Duplicate, "two receipts from one attempt")
 }
 
 func TestBeginReadsItsInput(t *testing.T) {
@@ -112,9 +108,7 @@ func TestBeginReadsItsInput(t *testing.T) {
 	need.OK(t, os.WriteFile(file, []byte(" {\"a\":1}\n"), 0o600))
 	from := b.json(0, "begin", "--kind", "post", "--input", "@"+file).begun(t)
 	b.typed = `{"a": 1}`
-	if a := b.json(7, "begin", "--kind", "post", "--input", "-"); a.begun(t).ID != from.ID {
-		t.Error("the same input by another way is another request")
-	}
+	need.Equal(t, b.json(7, "begin", "--kind", "post", "--input", "-").begun(t).ID, from.ID, "the same input by another way is another request")
 	b.json(2, "begin", "--kind", "post")
 	b.json(2, "begin", "--input", "{}")
 	b.json(2, "begin", "--kind", "post", "--input", "{")
@@ -126,9 +120,7 @@ func TestBeginReadsItsInput(t *testing.T) {
 		t.Errorf("%s", a.Effect)
 	}
 	b.ledger = filepath.Join(b.dir, "none.db")
-	if a := b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run"); a.Effect != effectWouldCreate {
-		t.Errorf("%s", a.Effect)
-	}
+	need.Equal(t, b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run").Effect, effectWouldCreate)
 	if exists(b.ledger) {
 		t.Error("a rehearsal made a ledger")
 	}
@@ -184,9 +176,7 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 	run := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
 		exit, stdout, stderr := b.run(append([]string{"run", "--kind", "post"}, args...)...)
-		if exit != want {
-			t.Errorf("%q: exit %d, want %d: %s", args, exit, want, stderr)
-		}
+		need.Equal(t, exit, want, args, stderr, "exit")
 		return stdout, stderr
 	}
 	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || errOut != "a\n" {
@@ -268,9 +258,7 @@ func TestRunGivesItsResultAsJSON(t *testing.T) {
 		need.OK(t, err)
 		w.Close()
 		exit, _, stderr := b.run(append([]string{"run", "--status-fd", strconv.Itoa(fd), "--kind", "post"}, args...)...)
-		if exit != want {
-			t.Errorf("exit %d, want %d: %s", exit, want, stderr)
-		}
+		need.Equal(t, exit, want, stderr, "exit")
 		var a answer
 		if err := json.NewDecoder(r).Decode(&a); err != nil {
 			t.Fatalf("%q: %v", args, err)

@@ -138,11 +138,7 @@ func TestRetrySendsOnceAndShowsWhatFirst(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "keyed", plain)
 	out := b.want(0, "retry", b.at(1), "--dry-run")
-	for _, want := range []string{"charge cus_9", "ALLOWED BECAUSE", "POST " + s.URL + "/charges", `"amount":12000`, "same key k-01", "one more check", "UNDO"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the plan does not show %q:\n%s", want, out)
-		}
-	}
+	need.Contains(t, out, "charge cus_9", "ALLOWED BECAUSE", "POST "+s.URL+"/charges", `"amount":12000`, "same key k-01", "one more check", "UNDO")
 	if effects, sends := s.effects(); effects+sends != 0 {
 		t.Fatal("a rehearsal has sent")
 	}
@@ -171,9 +167,7 @@ func TestRetryAsksAPersonFirst(t *testing.T) {
 	b.doubt(1, "keyed", plain)
 	b.terminal, b.typed = true, "n\n"
 	out := b.want(5, "retry", id(1))
-	if !strings.Contains(out, "Send once? [y/N]") || !strings.Contains(out, "WILL SEND") || !strings.Contains(out, "nothing was sent") {
-		t.Error(out)
-	}
+	need.Contains(t, out, "Send once? [y/N]", "WILL SEND", "nothing was sent")
 	b.typed = "" // the end of input is no yes
 	b.want(5, "retry", id(1))
 	if _, sends := s.effects(); sends != 0 {
@@ -279,9 +273,7 @@ func TestI5_AnotherNoteMakesNoOtherInvoice(t *testing.T) {
 	b.want(0, "settle", attempt, "--outcome", "uncertain", "--error", "timeout")
 	other, attempt := begin("C", `{"invoice":"INV-2","note":"second"}`)
 	b.want(0, "settle", attempt, "--outcome", "uncertain", "--error", "timeout")
-	if out := b.want(0, "show", second); !strings.Contains(out, "same input: "+first) {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, "show", second), "same input: "+first)
 	if a := b.json(5, "retry", second+"@2", "--reason", "r"); a.Error.Code != "no_person" {
 		t.Errorf("%+v", a.Error)
 	}
@@ -388,9 +380,7 @@ func TestARetryForAPipelineIsAllowedAndWaits(t *testing.T) {
 	if _, sends := s.effects(); sends != 0 {
 		t.Error("it was sent from here")
 	}
-	if out := b.want(0, "list"); !strings.Contains(out, "waits for billing") {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, "list"), "waits for billing")
 	grants := b.json(0, "show", id(1))
 	if !strings.Contains(string(grants.Data), `"grants":[{`) {
 		t.Errorf("%s", grants.Data)
@@ -463,24 +453,14 @@ func TestPolicyTryShowsWhatTheCheckMakesOfTheAnswer(t *testing.T) {
 func TestPolicyCommands(t *testing.T) {
 	b := newBench(t)
 	b.open()
-	if out := b.want(0, "policy", "check"); !strings.Contains(out, "is good: 2 kinds, 1 downstream") {
-		t.Error(out)
-	}
-	if out := b.want(0, "policy", "show"); !strings.Contains(out, "stripe.charge") || !strings.Contains(out, "checked") {
-		t.Error(out)
-	}
-	if out := b.want(0, "policy", "show", "stripe.charge"); !strings.Contains(out, "2m") {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, "policy", "check"), "is good: 2 kinds, 1 downstream")
+	need.Contains(t, b.want(0, "policy", "show"), "stripe.charge", "checked")
+	need.Contains(t, b.want(0, "policy", "show", "stripe.charge"), "2m")
 	b.json(0, "policy", "show", "stripe.charge")
 	b.json(0, "policy", "show")
 	path := filepath.Join(b.dir, "sub", "new.yaml")
-	if a := b.json(0, "policy", "init", path); a.Effect != "created" {
-		t.Error(a.Effect)
-	}
-	if a := b.json(0, "policy", "init", path); a.Effect != "noop" {
-		t.Error(a.Effect)
-	}
+	need.Equal(t, b.json(0, "policy", "init", path).Effect, "created")
+	need.Equal(t, b.json(0, "policy", "init", path).Effect, "noop")
 	b.want(0, "policy", "check", path)
 	b.want(0, "--policy", path, "policy", "test")
 	b.failing(4, "exists", "policy", "init", b.policy)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // seat is a program at a terminal of its own.
@@ -69,9 +71,7 @@ func TestRunInterruptedAtTheTerminal(t *testing.T) {
 	s.sees("the script heard it")
 	s.types("more\n")
 	s.sees("then more")
-	if out := s.drawn(); strings.Contains(out, "-echo\r\n") {
-		t.Errorf("the terminal is left without echo\n%s", out)
-	}
+	need.Lacks(t, s.drawn(), "-echo\r\n")
 }
 
 // TestRunStoppedAtTheTerminal: the whole job stops with its command, and goes on

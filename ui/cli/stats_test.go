@@ -77,9 +77,7 @@ func TestStats(t *testing.T) {
 	found := map[string]int{}
 	for _, k := range got.Data.Kinds {
 		found[k.Kind+" "+k.State] = k.Count
-		if (k.Oldest != nil) != (k.State == "uncertain" || k.State == "pending") {
-			t.Errorf("%+v", k)
-		}
+		need.Equal(t, (k.Oldest != nil), (k.State == "uncertain" || k.State == "pending"), k)
 	}
 	if found["pay uncertain"] != 1 || found["pay committed"] != 1 {
 		t.Errorf("%v", found)
@@ -89,9 +87,7 @@ func TestStats(t *testing.T) {
 		!strings.Contains(out.String(), "pay") || strings.Contains(out.String(), "c\nd") {
 		t.Errorf("exit %d: %s", code, out.String())
 	}
-	if code := Main([]string{"stats", "pay", "--ledger", path}, strings.NewReader(""), &out, &errOut); code != exitUsage {
-		t.Errorf("stats with a filter: exit %d", code)
-	}
+	need.Equal(t, Main([]string{"stats", "pay", "--ledger", path}, strings.NewReader(""), &out, &errOut), exitUsage, "stats with a filter: exit")
 }
 
 // A write counts once it was sent a second time, in the time that was asked about.
@@ -117,9 +113,7 @@ func TestStatsCountSends(t *testing.T) {
 		}
 	}
 	sends(`[{"kind":"legacy.charge","outcome":null,"count":1},{"kind":"legacy.charge","outcome":"uncertain","count":1}]`)
-	if out := b.want(0, "stats"); !strings.Contains(out, "legacy.charge   in flight  1\n") {
-		t.Error(out)
-	}
+	need.Contains(t, b.want(0, "stats"), "legacy.charge   in flight  1\n")
 	b.now = b.now.Add(time.Hour)
 	sends("[]")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What cannot be meant is refused, changes nothing, and the answer says what to write.
@@ -41,12 +42,8 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 			t.Errorf("indoubt %s: exit %d, want %d; %s%s, want %q", c.line, exit, c.exit, out, errOut, c.says)
 		}
 	}
-	if b.lastEvent() != before {
-		t.Error("a refused command line changed something")
-	}
-	if runs := b.want(0, "runs"); strings.Contains(runs, "hold") {
-		t.Errorf("a refused hold left a run:\n%s", runs)
-	}
+	need.Equal(t, b.lastEvent(), before, "a refused command line changed something")
+	need.Lacks(t, b.want(0, "runs"), "hold")
 	if out := b.want(0, "version"); out != b.want(0, "--version") || !strings.HasPrefix(out, "indoubt ") {
 		t.Errorf("%q", out)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // outageStore adds an outage of stripe to the night: 20 charges that got no answer within six
@@ -95,9 +96,7 @@ func TestOneKeyForAGroup(t *testing.T) {
 	b.keys("R").shows("Retry: nothing fits", "without proof").keys("esc") // they are on the word of sam
 	b.keys("j", "c").shows("checked 3 · 3 cannot tell")
 	b.keys("j", "P").shows("P is off: there is nothing to do about these")
-	if strings.Contains(b.screen(), "marked") {
-		t.Error("marks are left")
-	}
+	need.Lacks(t, b.screen(), "marked")
 }
 
 func TestGoldenOutage(t *testing.T) {

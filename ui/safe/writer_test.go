@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"indoubt/ledger/need"
 	"indoubt/ui/safe"
 )
 
@@ -24,9 +25,7 @@ func TestI11_WhatAFormatIsFilledWithStaysOnItsLine(t *testing.T) {
 		w := safe.NewWriter(&out)
 		w.Printf("x %s\ty\n", arg)
 		w.Println("-", arg)
-		if got := out.String(); got != "x "+want+"\ty\n- "+want+"\n" {
-			t.Errorf("%T: %q", arg, got)
-		}
+		need.Equal(t, out.String(), "x "+want+"\ty\n- "+want+"\n", arg)
 	}
 	var out strings.Builder
 	w := safe.NewWriter(&out)
@@ -58,7 +57,5 @@ func TestI11_WriterPassesNothingThatATerminalActsOn(t *testing.T) {
 	})
 	var out strings.Builder
 	_, _ = safe.NewWriter(&out).Write([]byte("\tA table, made by Text: \\x1b \\\\n é 日\n"))
-	if got := out.String(); got != "\tA table, made by Text: \\x1b \\\\n é 日\n" {
-		t.Errorf("what is safe is changed: %q", got)
-	}
+	need.Equal(t, out.String(), "\tA table, made by Text: \\x1b \\\\n é 日\n", "what is safe is changed")
 }

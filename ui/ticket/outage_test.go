@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // The account of an outage adds up on the page, whatever became of its operations, and
@@ -56,11 +57,7 @@ func TestOutage(t *testing.T) {
 
 		from + " " + curve.String() + " " + to: "02:13 ▃█▁▁▁▁▂ 02:20",
 	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		need.Equal(t, got, want)
 	}
-	if page := o.Markdown(); !strings.Contains(page, "| 68 | did not land | 28,560 | send again |") || !strings.Contains(page, "`indoubt list incident:i1`") {
-		t.Error(page)
-	}
+	need.Contains(t, o.Markdown(), "| 68 | did not land | 28,560 | send again |", "`indoubt list incident:i1`")
 }

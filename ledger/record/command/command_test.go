@@ -173,9 +173,7 @@ func TestRunTellsTheCommandWhoItIs(t *testing.T) {
 	res := runOver(t, r, Request{Request: record.Request{Key: "k 1"}, Argv: argv, Expand: []string{"SECRET_PLACE"}})
 	o := res.Operation
 	want := fmt.Sprintf("%s|k 1|%s|%s|k=k 1|t=%s|s3cret-place\n", o.ID, o.Token, res.Attempt.ID, o.Token)
-	if res.out != want {
-		t.Errorf("%q, want %q", res.out, want)
-	}
+	need.Equal(t, res.out, want)
 	if !o.TokenSent || !res.Attempt.TokenSent {
 		t.Error("{{token}} occurred, and the token does not count as sent")
 	}

@@ -290,9 +290,7 @@ func TestI9_LateAnswerBelongsToItsAttempt(t *testing.T) {
 		t.Errorf("while it is in doubt: exit %d: %s", code(err), out)
 	}
 	need.OK(t, cmd.Process.Signal(syscall.SIGCONT))
-	if c := code(cmd.Wait()); c != 0 {
-		t.Errorf("exit %d", c)
-	}
+	need.Equal(t, code(cmd.Wait()), 0, "exit")
 	if rec, err = store.Read(t.Context(), ledger.Locator{ID: rec.Operation.ID}); err != nil {
 		t.Fatal(err)
 	}
@@ -333,9 +331,7 @@ func TestRunSurvivesAClosedPipe(t *testing.T) {
 	need.OK(t, cmd.Start())
 	need.Get(pipe.Read(make([]byte, 1)))(t)
 	pipe.Close()
-	if c := code(cmd.Wait()); c != 0 {
-		t.Errorf("exit %d", c)
-	}
+	need.Equal(t, code(cmd.Wait()), 0, "exit")
 	rec, err := openLedger(t, path).Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
 	if err != nil || rec.Operation.State != ledger.Committed {
 		t.Errorf("%s, %v", rec.Operation.State, err)

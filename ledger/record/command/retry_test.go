@@ -96,9 +96,7 @@ func TestRunStopsTrying(t *testing.T) {
 			if c.exit == 1 {
 				want = exitInDoubt
 			}
-			if res.ExitCode != want {
-				t.Errorf("exit %d", res.ExitCode)
-			}
+			need.Equal(t, res.ExitCode, want, "exit")
 		})
 	}
 }

@@ -79,9 +79,7 @@ func TestI3_AFailedCommandLeavesNobodyBehind(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s", guard: true}, start+untilItLives+`exit 1`)
-			if c := code(cmd.Wait()); c != 106 {
-				t.Errorf("exit %d: %s", c, said)
-			}
+			need.Equal(t, code(cmd.Wait()), 106, said, "exit")
 			if lives(t, pid) {
 				t.Error("the worker lives on")
 			}
@@ -102,9 +100,7 @@ func TestI3_ADeadlineEndsWhatHasLeftTheGroup(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil { // no heartbeat reaches the ledger any more
 		t.Fatal(err)
 	}
-	if c := code(cmd.Wait()); c != 106 {
-		t.Errorf("exit %d: %s", c, said)
-	}
+	need.Equal(t, code(cmd.Wait()), 106, said, "exit")
 	if lives(t, pid) {
 		t.Error("the worker lives on")
 	}
@@ -123,12 +119,8 @@ func TestI3_TheGuardOfAStoppedRunEndsItsTree(t *testing.T) {
 		t.Error("the guard has ended the run too")
 	}
 	_ = cmd.Process.Signal(syscall.SIGCONT)
-	if c := code(cmd.Wait()); c != 106 {
-		t.Errorf("exit %d: %s", c, said)
-	}
-	if a := attemptOf(t, path); a.Tree != ledger.TreeEmpty {
-		t.Errorf("tree %q", a.Tree)
-	}
+	need.Equal(t, code(cmd.Wait()), 106, said, "exit")
+	need.Equal(t, attemptOf(t, path).Tree, ledger.TreeEmpty, "tree")
 }
 
 // TestACommandThatEndsWellMayLeaveADaemon: it committed, and what it leaves is
@@ -137,9 +129,7 @@ func TestACommandThatEndsWellMayLeaveADaemon(t *testing.T) {
 	for _, how := range []string{"in its group", "in a session of its own", "forked twice, without a word of whose it is"} {
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s", guard: true}, `{ `+leaving[how]+`} >/dev/null 2>&1; `+untilItLives)
-		if c := code(cmd.Wait()); c != 0 {
-			t.Errorf("%s: exit %d: %s", how, c, said)
-		}
+		need.Equal(t, code(cmd.Wait()), 0, how, said, "exit")
 		time.Sleep(200 * time.Millisecond) // the guard has gone too
 		if !lives(t, pid) {
 			t.Errorf("%s: it was ended", how)

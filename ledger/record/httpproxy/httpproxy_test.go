@@ -58,9 +58,7 @@ func TestRepeatGetsTheFirstAnswer(t *testing.T) {
 				t.Errorf("%+v", rec.Operation)
 			}
 			second := w.post(key, ` { "amount" : 4200 } `)
-			if n := w.up.total(); n != 1 {
-				t.Errorf("%d effects", n)
-			}
+			need.Equal(t, w.up.total(), 1, "effects")
 			if tc.state == ledger.Uncertain {
 				if p := second.problem(t); second.status != 409 || p.Code != "in_doubt" || p.Operation != id {
 					t.Errorf("%+v", p)
@@ -144,9 +142,7 @@ func TestI2_BrokenConnectionsLeaveDoubtAndNoSecondEffect(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if first.header.Get("Indoubt-Operation") != o.ID {
-				t.Errorf("%v", first.header)
-			}
+			need.Equal(t, first.header.Get("Indoubt-Operation"), o.ID, first.header)
 			up.does(created) // well again: now is when a second effect could happen
 			for range 2 {
 				again := w.post(key, body)
@@ -223,9 +219,7 @@ func TestClientThatDiesIsRecordedAndAnsweredLater(t *testing.T) {
 			} else if a.status != 409 || a.problem(t).Code != "done" { // too long to be kept whole
 				t.Errorf("%+v", a)
 			}
-			if up.total() != 1 {
-				t.Errorf("%d effects", up.total())
-			}
+			need.Equal(t, up.total(), 1, "effects")
 		})
 	}
 }
@@ -395,9 +389,7 @@ func TestUnwritableLedgerSendsNothing(t *testing.T) {
 	if a := w.do("GET", "/", "", ""); a.status != 201 {
 		t.Errorf("a read does not need the ledger: %+v", a)
 	}
-	if up.total() != 2 {
-		t.Errorf("%d effects", up.total())
-	}
+	need.Equal(t, up.total(), 2, "effects")
 }
 
 // reader settles as a reconcile read would.

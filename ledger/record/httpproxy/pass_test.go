@@ -67,9 +67,7 @@ func TestWhatIsNotPassed(t *testing.T) {
 		}
 		c.Close()
 	}
-	if len(up.seen) != 0 {
-		t.Errorf("%d requests reached the upstream", len(up.seen))
-	}
+	need.Equal(t, len(up.seen), 0, "requests reached the upstream")
 	if all := w.all(); len(all) != 0 {
 		t.Errorf("%d were recorded", len(all))
 	}
@@ -104,9 +102,7 @@ func TestNoWriteSlipsPastTheRecord(t *testing.T) {
 		if !bytes.HasPrefix(answer, []byte("HTTP/1.1 201")) || len(up.seen) != before+1 {
 			t.Errorf("%q: %q, %d passed", head, answer[:min(len(answer), 80)], len(up.seen)-before)
 		}
-		if got := len(w.all()) == recorded+1; got != write {
-			t.Errorf("%q: recorded %v", head, got)
-		}
+		need.Equal(t, len(w.all()) == recorded+1, write, head, "recorded")
 		if up.seen[before].Header.Get("Upgrade") != "" {
 			t.Errorf("%q: an upgrade was asked for", head)
 		}
@@ -169,9 +165,7 @@ func TestI1_NoSpellingOfAPathPassesTheRecord(t *testing.T) {
 		if !bytes.HasPrefix(answer, []byte("HTTP/1.1 201")) {
 			t.Errorf("%s: %q", path, answer[:min(len(answer), 80)])
 		}
-		if got := len(w.all()) == recorded+1; got != write {
-			t.Errorf("%s: recorded %v", path, got)
-		}
+		need.Equal(t, len(w.all()) == recorded+1, write, path, "recorded")
 		_, want, _ := strings.Cut(strings.ReplaceAll(path, "\\", "%5C"), " ")
 		if req, _ := up.last(); req.RequestURI != want {
 			t.Errorf("%s was passed as %s", path, req.RequestURI)
@@ -208,9 +202,7 @@ func TestHeadersAsAReverseProxy(t *testing.T) {
 			"X-Keep", "yes", "Indoubt-Source", "billing@42", "User-Agent", "shop/1", "Accept-Encoding", "gzip")
 		req, _ := up.last()
 		for name, want := range map[string]string{"X-Mine": "", "Proxy-Authorization": "", "X-Keep": "yes", "X-Forwarded-For": "10.0.0.1", "User-Agent": "shop/1", "Authorization": "Basic dTpw"} {
-			if got := req.Header.Get(name); got != want {
-				t.Errorf("%s: %s: %q, want %q", method, name, got, want)
-			}
+			need.Equal(t, req.Header.Get(name), want, method, name)
 		}
 		if req.Host != up.l.Addr().String() || req.RequestURI != "/base/a%20b/?q=%41;x" {
 			t.Errorf("%s: %s %s", method, req.Host, req.RequestURI)
@@ -317,9 +309,7 @@ func TestI1_ReadOfAPolicyAsksForNoOtherMethod(t *testing.T) {
 	for name, write := range map[string]bool{"X-HTTP-Method-Override": true, "X-HTTP-Method": true, "X-Method-Override": true, "X-Other": false} {
 		recorded := len(w.all())
 		w.do("POST", "/search", "", `{"n":"`+name+`"}`, name, "DELETE")
-		if got := len(w.all()) == recorded+1; got != write {
-			t.Errorf("%s: recorded %v", name, got)
-		}
+		need.Equal(t, len(w.all()) == recorded+1, write, name, "recorded")
 	}
 }
 

@@ -38,9 +38,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("another %s: %d %+v", name, again.status, p)
 		}
 	}
-	if up.total() != 1 {
-		t.Errorf("%d effects", up.total())
-	}
+	need.Equal(t, up.total(), 1, "effects")
 	w = newWorld(t, up, setup{option: func(o *Options) { o.RequireKey = true }})
 	if a := w.post("", `{}`); a.status != 400 || a.problem(t).Code != "key_missing" {
 		t.Errorf("%+v", a)
@@ -88,9 +86,7 @@ func TestI3_APolicyThatComesLaterFindsTheKey(t *testing.T) {
 	if rec := w.about(w.post("k-2", `{"n":1}`)); rec.Operation.Kind != "charge" || rec.Operation.State != ledger.Committed {
 		t.Errorf("%+v", rec.Operation)
 	}
-	if up.total() != 2 {
-		t.Errorf("%d effects", up.total())
-	}
+	need.Equal(t, up.total(), 2, "effects")
 }
 
 // A client whose answer was lost is answered with what the check found, once and for
@@ -406,9 +402,7 @@ func TestI11_SecretsInOddPlaces(t *testing.T) {
 		if strings.Contains(kept, "-secret") || strings.Contains(kept, "H4sI") {
 			t.Errorf("%s: kept %s", name, kept)
 		}
-		if rec.Operation.EffectWord != "created" {
-			t.Errorf("%s: effect %q", name, rec.Operation.EffectWord)
-		}
+		need.Equal(t, rec.Operation.EffectWord, "created", name, "effect")
 	}
 	for _, r := range w.reports {
 		if said := fmt.Sprint(r); strings.Contains(said, "secret") || len(said) > 1000 {

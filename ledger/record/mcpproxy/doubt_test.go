@@ -88,9 +88,7 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 	o := w.only()
 	w.wantState(o, ledger.Failed)
 	for _, a := range w.read(o.ID).Attempts {
-		if a.Proof != ledger.NeverSent {
-			t.Errorf("proof %q", a.Proof)
-		}
+		need.Equal(t, a.Proof, ledger.NeverSent, "proof")
 	}
 	if err := c.leave(); err == nil {
 		t.Error("nobody says that the server did not start")
@@ -115,17 +113,13 @@ func TestI2_TheServerIsKilledInTheMiddle(t *testing.T) {
 			}
 			o := w.only()
 			w.wantState(o, ledger.Uncertain)
-			if o.ErrorClass != ledger.ClassEOF {
-				t.Errorf("class %q", o.ErrorClass)
-			}
+			need.Equal(t, o.ErrorClass, ledger.ClassEOF, "class")
 			d := w.client()
 			for i := range 2 {
 				d.call(fmt.Sprint(i), tool, `{ "a" : 1 }`)
 				again := d.answered(fmt.Sprint(i))
 				again.wantOutcome(t, "unknown")
-				if again.Result.StructuredContent.Operation != o.ID {
-					t.Errorf("another operation: %s", again.line)
-				}
+				need.Equal(t, again.Result.StructuredContent.Operation, o.ID, again.line, "another operation")
 			}
 			w.wantEffects(effects)
 			d.call("9", "put", `{"a":1}`)
@@ -208,15 +202,11 @@ func TestOutcomesOfAnswers(t *testing.T) {
 	}
 	for i := 5; i < 7; i++ {
 		c.call(fmt.Sprint(i), "unlisted", `{}`)
-		if a := c.answered(fmt.Sprint(i)); !strings.Contains(a.line, "Tool unlisted not found") {
-			t.Errorf("answer: %s", a.line)
-		}
+		need.Contains(t, c.answered(fmt.Sprint(i)).line, "Tool unlisted not found")
 	}
 	for _, o := range w.operations()[1:] {
 		w.wantState(o, ledger.Failed)
-		if o.AttemptCount != 2 {
-			t.Errorf("%s: %d attempts", o.Kind, o.AttemptCount)
-		}
+		need.Equal(t, o.AttemptCount, 2, o.Kind, "attempts")
 	}
 }
 
@@ -230,9 +220,7 @@ func TestI9_ALateAnswerIsKept(t *testing.T) {
 	w.release()
 	w.eventually("the late answer is recorded", func() bool { return w.only().State == ledger.Committed })
 	attempts := w.read(w.only().ID).Attempts
-	if a := attempts[len(attempts)-1]; a.LateOutcome != ledger.OutcomeCommitted {
-		t.Errorf("late outcome %q", a.LateOutcome)
-	}
+	need.Equal(t, attempts[len(attempts)-1].LateOutcome, ledger.OutcomeCommitted, "late outcome")
 	// What came late was never delivered; it is the answer to the same call, once.
 	c.call("2", "slow", `{}`)
 	c.answered("2").wantDone(t, "slow")
@@ -258,9 +246,7 @@ func TestI9_ASecondAnswerIsKept(t *testing.T) {
 		c.call(fmt.Sprint(i), "put", fmt.Sprintf(`{"n":%d}`, i))
 	}
 	for range calls {
-		if line := c.hear(); !strings.Contains(line, "did it") {
-			t.Errorf("answer: %s", line)
-		}
+		need.Contains(t, c.hear(), "did it")
 	}
 	w.eventually("every contradiction is raised", func() bool {
 		for _, o := range w.operations() {
@@ -341,9 +327,7 @@ func TestOddNamesAndKeys(t *testing.T) {
 	}
 	c.say(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"put","arguments":{},"_meta":{"idempotency-key":42}}}`)
 	c.answered("9").wantDone(t, "put")
-	if o := w.only(); o.Key != "42" {
-		t.Errorf("the key is %q", o.Key)
-	}
+	need.Equal(t, w.only().Key, "42", "the key")
 }
 
 // TestACancelledCallIsRecorded: a client's timeout does not stop the recording,
@@ -361,17 +345,13 @@ func TestACancelledCallIsRecorded(t *testing.T) {
 	if !w.only().Undelivered {
 		t.Error("nobody has got the answer, and it counts as delivered")
 	}
-	if strings.Contains(w.fromClient(), "notifications/cancelled") {
-		t.Error("the server was told to stop what is recorded")
-	}
+	need.Lacks(t, w.fromClient(), "notifications/cancelled")
 	c.call("2", "slow", `{}`)
 	c.answered("2").wantDone(t, "slow")
 	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`)
 	c.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 	c.answered("3")
-	if !strings.Contains(w.fromClient(), `"requestId":99`) {
-		t.Error("the cancellation of something else did not pass")
-	}
+	need.Contains(t, w.fromClient(), `"requestId":99`)
 	w.wantEffects(1)
 }
 
@@ -428,9 +408,7 @@ func TestAnUndeliveredAnswerIsDeliveredOnce(t *testing.T) {
 	second := w.process()
 	second.call(`"again"`, "slow", `{"a":1.0}`)
 	want := `{"jsonrpc":"2.0","id":"again","result":{"content":[{"type":"text","text":"did slow"}],"structuredContent":{"big":9007199254740993}}}` + "\n"
-	if got := second.hear(); got != want {
-		t.Errorf("got %swant %s", got, want)
-	}
+	need.Equal(t, second.hear(), want)
 	w.wantEffects(1)
 	second.call("2", "slow", `{"a":1}`)
 	second.answered("2").wantDone(t, "slow")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/wire/mcpwire"
 )
@@ -45,9 +46,7 @@ func TestAReadIsKnownBeforeItIsJudged(t *testing.T) {
 			t.Fatalf("the change is not passed on: %s", line)
 		}
 		c.answered("1").wantDone(t, "look")
-		if ops := w.operations(); len(ops) != 0 {
-			t.Errorf("after %s: a read is recorded", first)
-		}
+		need.Equal(t, len(w.operations()), 0, first, "a read is recorded")
 		if err := c.leave(); err != nil || asked != 2 {
 			t.Errorf("asked %d times, %v", asked, err)
 		}

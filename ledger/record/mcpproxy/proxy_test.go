@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
 
@@ -54,9 +55,7 @@ func TestAnnotationsAreAskedForAgain(t *testing.T) {
 	c.answered("3")
 	c.call("4", "get", `{"b":1}`)
 	c.answered("4")
-	if n := len(w.operations()); n != 1 {
-		t.Errorf("%d operations: it was not asked again", n)
-	}
+	need.Equal(t, len(w.operations()), 1, "operations: it was not asked again")
 }
 
 func TestPolicyBeforeAnnotations(t *testing.T) {
@@ -79,12 +78,8 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 	w := newWorld(t)
 	w.mode = "noise asks"
 	c := w.client()
-	if line := c.hear(); line != "listening on standard input…\n" {
-		t.Errorf("log line: %q", line)
-	}
-	if line := c.hear(); line != `{"jsonrpc":"2.0","id":0,"method":"roots/list"}`+"\n" {
-		t.Errorf("the server's request: %q", line)
-	}
+	need.Equal(t, c.hear(), "listening on standard input…\n", "log line")
+	need.Equal(t, c.hear(), `{"jsonrpc":"2.0","id":0,"method":"roots/list"}`+"\n", "the server's request")
 	said := []string{
 		`{ "params":{"x":[1, 2],"é":"\u00e9"},"method" : "echo/odd","extra":{"a":1,"a":2},"id":0,"jsonrpc":"2.0"}`,
 		`{"result":{"roots":[]},"jsonrpc":"2.0","id":0}`,
@@ -100,14 +95,10 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 		case 0, 3, 4:
 			id := []string{0: "0", 3: "9007199254740993", 4: `"b"`}[i]
 			want := `{"result" : {"b":1, "a":{"big":12345678901234567890}, "unknown":null } , "id":` + id + `,"jsonrpc":"2.0","extra":[1,2]}` + "\n"
-			if line := c.hear(); line != want {
-				t.Errorf("answer %q, want %q", line, want)
-			}
+			need.Equal(t, c.hear(), want, "answer")
 		case 6:
 			want := `{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"did put"}],"structuredContent":{"big":9007199254740993}}}` + "\n"
-			if line := c.hear(); line != want {
-				t.Errorf("answer %q, want %q", line, want)
-			}
+			need.Equal(t, c.hear(), want, "answer")
 		}
 	}
 	// An answer to the server may overtake what is ahead of it; the rest is in order.
@@ -160,18 +151,12 @@ func TestI1_NothingSlipsPast(t *testing.T) {
 		}
 	}
 	for range answers {
-		if line := c.hear(); !strings.Contains(line, `"error":{"code":-32`) || !strings.Contains(line, "indoubt did not pass this on") {
-			t.Errorf("answer: %s", line)
-		}
+		need.Contains(t, c.hear(), `"error":{"code":-32`, "indoubt did not pass this on")
 	}
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	c.answered("2")
-	if got := w.fromClient(); got != `{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n" {
-		t.Errorf("the server got %s", got)
-	}
-	if ops := w.operations(); len(ops) != 0 {
-		t.Errorf("%d operations", len(ops))
-	}
+	need.Equal(t, w.fromClient(), `{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n", "the server got")
+	need.Equal(t, len(w.operations()), 0, "operations")
 }
 
 func TestAnIDInUseIsRefused(t *testing.T) {
@@ -275,9 +260,7 @@ func TestIndoubtStatus(t *testing.T) {
 	if a := d.answered("7"); !a.Result.IsError {
 		t.Errorf("an operation that is not there: %s", a.line)
 	}
-	if strings.Contains(strings.Join(w.heard(), ""), "indoubt_status_scripted") {
-		t.Error("the server was asked for the proxy's own tool")
-	}
+	need.Lacks(t, strings.Join(w.heard(), ""), "indoubt_status_scripted")
 }
 
 // TestStatusTellsWhatIsUnderWay: a call whose answer has not come may have had its

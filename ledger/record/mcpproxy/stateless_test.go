@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/wire/mcpwire"
 )
 
@@ -73,9 +74,7 @@ func TestRevision20260728(t *testing.T) {
 	if a := call("1", "get"); a.Result.ResultType != "complete" {
 		t.Fatalf("answer: %s", a.line)
 	}
-	if len(w.operations()) != 0 {
-		t.Error("what only reads is recorded")
-	}
+	need.Equal(t, len(w.operations()), 0, "what only reads is recorded")
 	if len(server.asked) != 1 || strings.Contains(server.asked[0], "progressToken") {
 		t.Errorf("the server was asked %q", server.asked)
 	}
@@ -94,9 +93,7 @@ func TestRevision20260728(t *testing.T) {
 	}
 	w.wantState(w.only(), ledger.Committed)
 	w.eventually("it is delivered", func() bool { return !w.only().Undelivered })
-	if server.effects != 1 {
-		t.Errorf("%d effects", server.effects)
-	}
+	need.Equal(t, server.effects, 1, "effects")
 	if a := call("5", "indoubt_status_scripted"); a.Result.ResultType != "complete" {
 		t.Errorf("an answer of the proxy's own: %s", a.line)
 	}

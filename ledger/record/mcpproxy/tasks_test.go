@@ -41,9 +41,7 @@ func TestAContinuationBelongsToItsCall(t *testing.T) {
 		c.answered("3").wantDone(t, "ask")
 		o := w.only()
 		w.wantState(o, ledger.Committed)
-		if o.AttemptCount != 1 {
-			t.Errorf("%d attempts", o.AttemptCount)
-		}
+		need.Equal(t, o.AttemptCount, 1, "attempts")
 		w.wantEffects(1)
 	}
 }
@@ -149,9 +147,7 @@ func TestATaskIsPendingUntilItEnds(t *testing.T) {
 		t.Error("the state of a task is not its result")
 	}
 	want := `{"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"the task's own result"}],"isError":false,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}` + "\n"
-	if a := c.askTask("5", "tasks/result"); a.line != want {
-		t.Errorf("got %s", a.line)
-	}
+	need.Equal(t, c.askTask("5", "tasks/result").line, want)
 	w.eventually("it is delivered", func() bool { return !w.only().Undelivered })
 	w.wantEffects(1)
 }

@@ -90,9 +90,7 @@ func TestTransportAnswersOnceAndAgain(t *testing.T) {
 			t.Errorf("%d: %d %q %v %v", try, resp.StatusCode, body, err, resp.Header)
 		}
 	}
-	if n := s.effects.Load(); n != 1 {
-		t.Errorf("%d effects", n)
-	}
+	need.Equal(t, s.effects.Load(), 1, "effects")
 }
 
 func TestTransportErrors(t *testing.T) {
@@ -157,9 +155,7 @@ func TestTransportErrors(t *testing.T) {
 	if err := do("/", "k-5"); !errors.As(err, &unrecorded) || !errors.Is(err, ErrShutdown) {
 		t.Errorf("%v", err)
 	}
-	if n := s.effects.Load(); n != 2 {
-		t.Errorf("%d effects", n)
-	}
+	need.Equal(t, s.effects.Load(), 2, "effects")
 }
 
 func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
@@ -207,9 +203,7 @@ func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		eventually(t, "the outcome", func() bool { return m.Only(t).Operation.State == ledger.Uncertain })
-		if class := m.Only(t).Operation.ErrorClass; class != ledger.ClassKilled {
-			t.Errorf("%q", class)
-		}
+		need.Equal(t, m.Only(t).Operation.ErrorClass, ledger.ClassKilled)
 	})
 }
 
@@ -257,9 +251,7 @@ func TestGivenKey(t *testing.T) {
 		if err != nil {
 			got = "!"
 		}
-		if got != want {
-			t.Errorf("%q: %q %v, want %q", in, got, err, want)
-		}
+		need.Equal(t, got, want, in, err)
 	}
 	if got, err := givenKey(http.Header{}); got != "" || err != nil {
 		t.Errorf("none: %q %v", got, err)

@@ -150,9 +150,7 @@ func TestTheCredentialInAURLIsUsed(t *testing.T) {
 	for url, want := range map[string]string{strings.Replace(s.URL, "http://", "http://me:pass%20word@", 1): "Basic bWU6cGFzcyB3b3Jk", s.URL: ""} {
 		c := dial(t, url)
 		need.Get(c.Send(context.Background(), []byte(`{"jsonrpc":"2.0","method":"x"}`)))(t)
-		if got := <-said; got != want {
-			t.Errorf("%s: Authorization %q", url, got)
-		}
+		need.Equal(t, <-said, want, url, "Authorization")
 	}
 }
 
@@ -391,13 +389,9 @@ func TestASession(t *testing.T) {
 	if gets := s.requests(http.MethodGet); len(gets) < 2 || gets[1].Header.Get("Last-Event-Id") != "p1" {
 		t.Error("the second time it did not say where it was")
 	}
-	if len(s.requests(http.MethodDelete)) != 1 {
-		t.Error("the session was not ended")
-	}
+	need.Equal(t, len(s.requests(http.MethodDelete)), 1, "the session was not ended")
 	body, _ := io.ReadAll(posts[len(posts)-1].Body)
-	if string(body) != callLine {
-		t.Errorf("posted %q", body)
-	}
+	need.Equal(t, string(body), callLine, body, "posted")
 }
 
 func TestStatelessRequests(t *testing.T) {
@@ -453,14 +447,10 @@ func TestStatelessRequests(t *testing.T) {
 	} {
 		want[headerVersion], want[headerSession] = "2026-07-28", ""
 		for name, value := range want {
-			if got := heard[n].Get(name); got != value {
-				t.Errorf("%d: %s: %q, want %q", n, name, got, value)
-			}
+			need.Equal(t, heard[n].Get(name), value, n, name)
 		}
 	}
-	if len(heard) != 4 {
-		t.Errorf("%d requests: a cancellation was posted", len(heard))
-	}
+	need.Equal(t, len(heard), 4, "requests: a cancellation was posted")
 }
 
 // TestInitializeCarriesTheVersionItDeclares: a server may refuse a message whose
@@ -508,7 +498,5 @@ func TestManyCallsAtOnce(t *testing.T) {
 		seen[IDKey(Parse([]byte(line)).ID)] = true
 	}
 	senders.Wait()
-	if len(seen) != n {
-		t.Errorf("%d different answers", len(seen))
-	}
+	need.Equal(t, len(seen), n, "different answers")
 }

@@ -86,9 +86,7 @@ func TestI3_AppliedAndCutIsOneEffectAndSent(t *testing.T) {
 			s := newCutter(t, tc.after)
 			a := new(Sender).Send(post(t, s.URL), soon)
 			time.Sleep(50 * time.Millisecond)
-			if got := s.effects.Load(); got != 1 {
-				t.Errorf("%d effects from one Send", got)
-			}
+			need.Equal(t, s.effects.Load(), 1, "effects from one Send")
 			if !a.Sent || a.Err == nil || a.Class != tc.class {
 				t.Errorf("sent=%v err=%v class=%q, want sent and %q", a.Sent, a.Err, a.Class, tc.class)
 			}
@@ -227,9 +225,7 @@ func TestSendOverTLSKnowsHandshakeFromRequest(t *testing.T) {
 	if a := h.Send(post(t, s.URL), soon); a.Status != 201 || !a.Sent || a.Err != nil {
 		t.Errorf("%+v", a)
 	}
-	if got.Load() != 1 {
-		t.Errorf("%d requests", got.Load())
-	}
+	need.Equal(t, got.Load(), 1, "requests")
 }
 
 func TestSendThroughAProxy(t *testing.T) {

@@ -63,17 +63,13 @@ func TestI4_SpellingsAreOneServer(t *testing.T) {
 	// What the server makes is the same place as before.
 	before := CommandScope([]string{"uvx", "fs", "./new"}, root+"/link")
 	need.OK(t, os.Mkdir(filepath.Join(one, "new"), 0o755))
-	if CommandScope([]string{"uvx", "fs", "new"}, one) != before {
-		t.Error("a directory is another place once it is there")
-	}
+	need.Equal(t, CommandScope([]string{"uvx", "fs", "new"}, one), before, "a directory is another place once it is there")
 	for _, same := range []string{"HTTPS://MCP.example.com:443/mcp?team=a", "https://mcp.example.com/mcp/?team=a", "https://mcp.example.com./x/../mcp?team=a&access_token=t"} {
 		if URLScope(same) != URLScope("https://mcp.example.com/mcp?team=a") {
 			t.Errorf("%s is another server", same)
 		}
 	}
-	if URLScope("http://127.0.0.1:80/") != URLScope("http://localhost") {
-		t.Error("this machine is another one by its address")
-	}
+	need.Equal(t, URLScope("http://127.0.0.1:80/"), URLScope("http://localhost"), "this machine is another one by its address")
 }
 
 // Servers that may hold other things are never taken for one.
@@ -101,9 +97,7 @@ func TestI4_OtherPlacesAreOtherServers(t *testing.T) {
 }
 
 func TestURLs(t *testing.T) {
-	if got := URLName("https://user:pw@mcp.example.com:8443/mcp?x=1"); got != "mcp.example.com" {
-		t.Errorf("called %q", got)
-	}
+	need.Equal(t, URLName("https://user:pw@mcp.example.com:8443/mcp?x=1"), "mcp.example.com", "called")
 	same := URLScope("https://mcp.example.com/mcp?team=a")
 	for _, other := range []string{"https://user:pw@mcp.example.com/mcp?team=a", "HTTPS://MCP.example.com/mcp?team=a&api_key=s3cret#x"} {
 		if URLScope(other) != same {
