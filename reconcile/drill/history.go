@@ -3,6 +3,7 @@ package drill
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"indoubt/ledger"
@@ -105,7 +106,7 @@ func (s *script) outage() {
 	}
 	s.random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 
-	n, worst := 0, false
+	n, worst, least := 0, false, math.MaxInt
 	for slot, size := range shape {
 		at := outageBegin + time.Duration(slot)*30*time.Second
 		some := map[Fault][]wish{}
@@ -120,7 +121,11 @@ func (s *script) outage() {
 			case faults[n] == HangBefore && !worst && n > 90:
 				who, cents, worst = "cus_4Tz", 290000, true
 			}
-			some[faults[n]] = append(some[faults[n]], s.wish("stripe.charge", at, chargeInput(who, cents, fmt.Sprintf("INV-%d", 1200+n))))
+			w := s.wish("stripe.charge", at, chargeInput(who, cents, fmt.Sprintf("INV-%d", 1200+n)))
+			if faults[n] == HangBefore && cents < least {
+				least, s.w.unclear = cents, w
+			}
+			some[faults[n]] = append(some[faults[n]], w)
 			n++
 		}
 		s.lose(at, outageTimeout, "billing", CommitAndHang, some[CommitAndHang]...)

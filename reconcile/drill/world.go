@@ -47,6 +47,7 @@ type World struct {
 	engine    *reconcile.Engine
 	pipelines map[string]*worker
 	fetched   wish        // what billing comes for a while after the history has ended
+	unclear   wish        // of the outage, whose next answer is lost
 	hanging   int         // requests that were told to hang
 	later     *time.Timer // when billing comes for what it was allowed
 	closed    sync.Once
@@ -149,14 +150,15 @@ func (w *World) now() time.Time {
 	return time.Now()
 }
 
-// Go lets the pipelines write by themselves, slowly, and lets the downstream
-// lose an answer now and then. After a while billing comes for the younger of
-// the two sends it was allowed.
+// Go lets the pipelines write by themselves, slowly. The outage is over: stripe loses
+// one answer of what is sent again, and the others one now and then, too seldom for
+// another outage. After a while billing comes for the younger of the two sends it was
+// allowed.
 func (w *World) Go() error {
-	w.Downstream.Meet(
-		Trouble{Fault: CommitAndCut, Rate: 0.18},
-		Trouble{Fault: CutBefore, Rate: 0.10},
-	)
+	w.Downstream.Meet(Trouble{Fault: CommitAndCut, Match: w.unclear.Token, Times: 1})
+	for path, rate := range map[string]float64{"/send": 0.02, "/posts": 0.08, "/deploys": 0.08} {
+		w.Downstream.Meet(Trouble{Fault: CommitAndCut, Path: path, Rate: rate}, Trouble{Fault: CutBefore, Path: path, Rate: rate})
+	}
 	for name, every := range map[string]time.Duration{"billing": 4 * time.Second, "signup": 7 * time.Second, "news": 31 * time.Second, "release": 47 * time.Second} {
 		if _, err := w.pipelines[name].tell(order{Do: doLive, Every: every}); err != nil {
 			return err
