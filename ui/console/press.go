@@ -104,6 +104,9 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		return nil
 	}
 	m.table.Placed = true
+	if k.verb != "" && m.table.Anchor != "" {
+		m.table.MarkRange() // it shows as marked
+	}
 	c := m.desk()
 	switch why := m.why(k, c); {
 	case m.screen == onHelp && name != "/" && (k.group == groupLook || k.group == groupAct):
