@@ -1,0 +1,273 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"io"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+)
+
+// hand is a person at a terminal: it reads the screen, and counts the keys it presses.
+type hand struct {
+	*testing.T
+	em    *vt.SafeEmulator
+	tty   io.Writer
+	keys  int
+	spelt []string
+	began time.Time // the first screen
+}
+
+// atTheDemo is a person before the demo's outage, who has pressed nothing yet.
+func atTheDemo(t *testing.T, w, h int) *hand {
+	t.Helper()
+	s := newSite(t)
+	cmd := exec.Command(program, "demo", "--as", "vera", "--dir", filepath.Join(s.dir, "night"))
+	cmd.Env, cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &hand{T: t, em: vt.NewSafeEmulator(w, h), tty: tty}
+	go io.Copy(p.em, tty)
+	go io.Copy(tty, p.em) // what a terminal answers
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		tty.Close()
+		p.em.InputPipe().(io.Closer).Close()
+	})
+	p.until("the console is open", 2*patience, func(s string) bool { return strings.Contains(s, "stripe timeout") })
+	p.began = time.Now()
+	return p
+}
+
+func (p *hand) screen() string { return ansi.Strip(p.em.Render()) }
+
+// until waits for something to be on the screen, and for the moment in which a dialog
+// that has just opened takes no keys.
+func (p *hand) until(what string, long time.Duration, ok func(screen string) bool) string {
+	p.Helper()
+	for limit := time.Now().Add(long); !ok(p.screen()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			p.Fatalf("after %v: never: %s\n%s", p.spelt, what, p.screen())
+		}
+	}
+	time.Sleep(350 * time.Millisecond)
+	return p.screen()
+}
+
+func (p *hand) sees(text string) string {
+	p.Helper()
+	return p.until(text, patience, func(s string) bool { return strings.Contains(s, text) })
+}
+
+var spelling = map[string]string{"enter": "\r", "tab": "\t", "esc": "\x1b", "down": "\x1b[B"}
+
+// press presses keys one after the other, as quickly as a person does.
+func (p *hand) press(keys ...string) {
+	for _, k := range keys {
+		text := spelling[k]
+		if text == "" {
+			text = k
+		}
+		io.WriteString(p.tty, text)
+		p.keys++
+		p.spelt = append(p.spelt, k)
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// within fails where it took more keys or more seconds. A busy machine may take twice
+// the time: the pace of the run and of a person's hands is in it.
+func (p *hand) within(keys int, long time.Duration) {
+	p.Helper()
+	took := time.Since(p.began)
+	p.Logf("%d keys, %.0f s: %s", p.keys, took.Seconds(), strings.Join(p.spelt, " "))
+	if p.keys > keys || long > 0 && took > 2*long {
+		p.Errorf("%d keys and %s, want %d and %s", p.keys, took, keys, long)
+	}
+}
+
+// rows are those of the list on the screen; at is the one under the cursor.
+func (p *hand) rows() (rows []string, at int) {
+	p.Helper()
+	in := false
+	for _, line := range strings.Split(p.screen(), "\n") {
+		switch {
+		case strings.Contains(line, "AGE") && strings.Contains(line, "LANDED?"):
+			in = true
+		case !in:
+		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "─"):
+			return rows, at
+		default:
+			if strings.HasPrefix(line, "▌") {
+				at = len(rows)
+			}
+			rows = append(rows, line)
+		}
+	}
+	p.Fatalf("no list:\n%s", p.screen())
+	return nil, 0
+}
+
+// goTo moves to the row with a text.
+func (p *hand) goTo(text string) {
+	p.Helper()
+	for range 20 {
+		rows, at := p.rows()
+		if strings.Contains(rows[at], text) {
+			return
+		}
+		for i, row := range rows {
+			if strings.Contains(row, text) {
+				p.press(map[bool]string{true: "j", false: "k"}[i > at])
+			}
+		}
+	}
+	p.Fatalf("no way to %q:\n%s", text, p.screen())
+}
+
+// outsideWork is what the console cannot do: someone has to look, to take something
+// back, or to start a pipeline.
+var outsideWork = regexp.MustCompile(`cancel one|look|fetch|open|wait|(landed|parked) \d\d:\d\d, by`)
+
+// leavesOutsideWork: what still needs a person needs work outside of the console.
+func (p *hand) leavesOutsideWork(outage string) {
+	p.Helper()
+	rows, _ := p.rows()
+	for _, row := range rows {
+		if cells := strings.Split(strings.TrimSpace(row), "  "); !outsideWork.MatchString(cells[len(cells)-1]) {
+			p.Errorf("the console could still do it: %s", row)
+		}
+	}
+	if len(rows) < 5 {
+		p.Errorf("the rest is not in the list:\n%s", p.screen())
+	}
+	if strings.Contains(outage, "68  did not land") {
+		p.Errorf("the outage is left to send:\n%s", outage)
+	}
+}
+
+// The outage of the demo by a person who knows the keys: the 68 are sent, and what is
+// left needs work outside.
+func TestE2E_TheOutageInThirtyKeys(t *testing.T) {
+	p := atTheDemo(t, 120, 40)
+	p.goTo("stripe timeout")
+	p.press("enter")
+	p.sees("OUTAGE stripe")
+	p.press("R")
+	p.sees("Type 68")
+	p.press("6", "8", "tab", "enter")
+	p.sees("y go on with 65")
+	p.press("y")
+	p.sees("Retry 68: done")
+	if s := p.screen(); !strings.Contains(s, "68 = 67 landed + 1 unclear") {
+		t.Errorf("the run does not add up:\n%s", s)
+	}
+	p.press("esc")
+	outage := p.sees("OUTAGE stripe")
+	p.press("esc")
+	p.sees("Needs you")
+	p.goTo("mail Welcome")
+	p.press("R")
+	p.sees("y send once")
+	p.press("y")
+	p.sees("by vera")
+	p.goTo("v2.3 is out")
+	p.press("T")
+	p.sees("Park")
+	p.press("enter", "enter")
+	p.sees("parked until")
+	p.within(30, 40*time.Second)
+	p.leavesOutsideWork(outage)
+}
+
+// follow presses the key that the screen shows for some words.
+func (p *hand) follow(words string) {
+	p.Helper()
+	found := regexp.MustCompile(`(\S+) \[?` + regexp.QuoteMeta(words)).FindStringSubmatch(p.screen())
+	if found == nil {
+		p.Fatalf("the screen shows no key for %q:\n%s", words, p.screen())
+	}
+	key := strings.ToLower(strings.TrimSuffix(found[1], ":"))
+	if len(key) == 1 {
+		key = found[1]
+	}
+	if key == "↵" {
+		key = "enter"
+	}
+	p.press(key)
+}
+
+// theOutage is what a newcomer does in the view of an outage.
+func (p *hand) theOutage() {
+	p.Helper()
+	p.follow("open")
+	p.sees("WHAT TO DO")
+	p.follow("send the group")
+	form := p.sees("Type ")
+	n := regexp.MustCompile(`Type (\d+)`).FindStringSubmatch(form)[1]
+	p.press(strings.Split(n, "")...)
+	p.follow("Send 3")
+	p.press("enter")
+	p.sees("go on with")
+	p.follow("go on with")
+	for s := p.sees(": done"); strings.Contains(s, "Close"); s = p.screen() {
+		p.follow("Close")
+		time.Sleep(350 * time.Millisecond)
+	}
+}
+
+// The same by a newcomer, who presses only keys that the screen shows, and reads the
+// help, the rows of a group and what can be done about a row.
+func TestE2E_TheOutageByANewcomer(t *testing.T) {
+	p := atTheDemo(t, 80, 24)
+	p.follow("help")
+	p.until("the help", patience, func(s string) bool { return !strings.Contains(s, "NEVER LANDED?") })
+	p.follow("back")
+	var outage string
+	for sent := false; ; p.press("down") {
+		p.sees("LANDED?")
+		rows, at := p.rows()
+		advice := p.screen()
+		switch {
+		case strings.Contains(rows[at], "stripe timeout") && !sent:
+			p.theOutage()
+			outage, sent = p.sees("WHAT TO DO"), true
+			p.press("down")
+			p.follow("rows")
+			p.sees("LANDED?")
+			p.press("esc")
+			p.sees("WHAT TO DO")
+			p.press("esc")
+		case strings.Contains(advice, "→ RETRY"):
+			p.follow("retry")
+			p.sees("send once")
+			p.follow("send once")
+			p.sees("by vera")
+		case strings.Contains(advice, "→ LEAVE"):
+			p.follow("park")
+			p.sees("Enter: next field, then Park")
+			p.press("enter", "enter")
+			p.sees("parked until")
+		case strings.Contains(rows[at], "1QX"):
+			p.follow("what can I do")
+			p.sees("C ")
+			p.press("esc")
+		}
+		if at == len(rows)-1 {
+			break
+		}
+	}
+	p.within(60, 0)
+	p.leavesOutsideWork(outage)
+}
