@@ -41,9 +41,9 @@ func (e *MovedError) Error() string {
 		why = " (" + why + ")"
 	}
 	if e.NotFromThisOne {
-		return fmt.Sprintf("cannot %s: it is %s since %s, by %s%s", e.Verb, e.State, e.At.UTC().Format(time.RFC3339), e.Actor, why)
+		return fmt.Sprintf("cannot %s: it is %s, last changed %s by %s%s", e.Verb, e.State, e.At.UTC().Format(time.RFC3339), e.Actor, why)
 	}
-	return fmt.Sprintf("cannot %s: it moved from version %d to %d; now %s since %s, by %s%s",
+	return fmt.Sprintf("cannot %s: it moved from version %d to %d; now %s, last changed %s by %s%s",
 		e.Verb, e.Seen, e.Version, e.State, e.At.UTC().Format(time.RFC3339), e.Actor, why)
 }
 

@@ -244,7 +244,7 @@ func (d RunDrive) Rule() RunRule {
 		case !d.Decided && r.State != RunRunning:
 			return RunChange{}, nil
 		case r.State == RunDone:
-			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "done", Why: "this run is done"}
+			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "done", Why: fmt.Sprintf("this run is done since %s, by %s", r.FinishedAt.UTC().Format(time.RFC3339), r.Driver.Name)}
 		}
 		if err := d.Actor.MaySign(r.Verb); err != nil {
 			return RunChange{}, err

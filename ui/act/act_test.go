@@ -337,6 +337,10 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 	if got := strings.Join(did, " "); got != "a2 b2 c2" || again.Record.ID != first.Record.ID || again.Record.State != ledger.RunDone {
 		t.Errorf("it did %q: %+v", got, again.Record)
 	}
+	late := Resume(store, again.Record, sam, nil)
+	if late.Take(late.Next()(t.Context())); late.Err() == nil || !strings.Contains(late.Err().Error(), "by vera") {
+		t.Errorf("going on with what is done does not name who did it: %v", late.Err())
+	}
 }
 
 // A run without operations, and the rehearsal of one, come to an end: each step that

@@ -96,7 +96,7 @@ func writeTicket(w *safe.Writer, v ticket.Ticket) {
 	}
 	say := safe.Say
 	w.Printf("%s\n%s@%d\n\n", v.Title(), o.ID, o.Version)
-	line("STATE", say("%s, %s, since %s, by %s", string(v.State()), ticket.Lane(v.Lane()), clockTime(o.UpdatedAt), ticket.Who(o.Actor)))
+	line("STATE", say("%s, %s, last changed %s by %s", string(v.State()), ticket.Lane(v.Lane()), clockTime(o.UpdatedAt), ticket.Who(o.Actor)))
 	line("", safe.Of(o.Reason))
 	if o.Conflict != ledger.NoConflict {
 		line("!", say("%s: %s", ticket.Conflict(o.Conflict), o.ConflictNote))

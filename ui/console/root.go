@@ -254,7 +254,7 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 				return safe.Text{}
 			}
 			r := m.table.Items[i].Row
-			return safe.Say("now %s since %s, by %s", ticket.State(r.StateAt(m.Now)), m.Moment(r.UpdatedAt), ticket.Who(r.Actor))
+			return safe.Say("now %s, last changed %s by %s", ticket.State(r.StateAt(m.Now)), m.Moment(r.UpdatedAt), ticket.Who(r.Actor))
 		})
 	}
 	return nil
