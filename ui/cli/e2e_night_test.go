@@ -320,7 +320,8 @@ func (s *site) sound() {
 			AND EXISTS (SELECT 1 FROM attempts e WHERE e.operation_id = a.operation_id AND e.n < a.n AND e.proof = '')`,
 		"the history": `SELECT operation_id FROM (SELECT operation_id, from_state, to_state, version, lag(to_state, 1, '') OVER w AS was, lag(version, 1, 0) OVER w AS before
 			FROM events WHERE operation_id <> '' WINDOW w AS (PARTITION BY operation_id ORDER BY seq)) WHERE from_state <> was OR version < before`,
-		"settled twice": `SELECT operation_id FROM events WHERE from_state <> to_state AND to_state = 'committed' GROUP BY 1 HAVING count(*) > 1`,
+		"settled twice": `SELECT operation_id FROM events WHERE from_state <> to_state AND to_state = 'committed'
+			AND operation_id NOT IN (SELECT operation_id FROM events WHERE verb = 'undo') GROUP BY 1 HAVING count(*) > 1`,
 	} {
 		for _, wrong := range s.rows(query) {
 			s.Errorf("%s: %s", what, wrong)

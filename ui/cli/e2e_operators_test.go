@@ -1,0 +1,470 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+	"indoubt/reconcile/drill"
+)
+
+// outageKinds have no key that is remembered: a second send is a second effect. A wire
+// is sent by its pipeline alone.
+const outageKinds = `
+version: 1
+defaults: { skew: 0s, deadline: 2s, cost: { duplicate: high, miss: medium } }
+downstreams:
+  plain: { base: @BASE@, headers: { Authorization: "Bearer ${env.E2E_KEY}" } }
+kinds:
+  wire:` + byToken + `
+  payout:` + byToken + `
+    send:
+      http: { post: /v1/payouts, json: "${input}" }
+`
+
+const byToken = `
+    downstream: plain
+    token: { into: metadata.indoubt }
+    timeout: 2s
+    lands_within: 2s
+    visible_within: 0s
+    cost: { duplicate: input.amount / 50, miss: input.amount / 100 }
+    retry: { max: 5 }
+    read:
+      http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
+      valid: status == 200 && body.object == "list"
+      list: body.data
+      mark: it.metadata.indoubt
+      complete: "!body.has_more"
+      next: body.data[size(body.data) - 1].id
+      receipt: it.id`
+
+// outage is a downstream in trouble, with everyone who works on it.
+type outage struct {
+	*site
+	store *sqlite.Store
+	over  context.Context
+	all   sync.WaitGroup
+
+	mu       sync.Mutex
+	acts     map[string]int // by verb
+	refusals map[string]int // by code
+	samples  map[string]string
+}
+
+// named are all who may have moved something, as refusals name them.
+var named = regexp.MustCompile(`\b(vera|sam|nightly|sql|checks|clock|auto)\b`)
+
+// byOther are the refusals because of what somebody else did.
+var byOther = map[string]bool{"moved": true, "wrong_state": true, "leased": true, "in_progress": true, "hold": true, "done": true}
+
+// act runs a command as an operator, and looks at how it was refused.
+func (o *outage) act(who string, args ...string) result {
+	r := o.do(append(args, "--as", who, "--json")...)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.acts[args[0]]++
+	if code := r.Status.Error.Code; code != "" {
+		o.refusals[args[0]+" "+code]++
+		o.samples[args[0]+" "+code] = r.Status.Error.Message
+		if byOther[code] && !named.MatchString(r.Status.Error.Message) {
+			o.Errorf("%v is refused and does not name who: %s", args, r.Status.Error.Message)
+		}
+	} else if r.Exit != 0 && !r.Status.OK && len(r.Status.Data) == 0 {
+		o.Errorf("%v: exit %d: %s%s", args, r.Exit, r.Out, r.Err)
+	}
+	return r
+}
+
+// operator does what comes to mind, by what was on the screen some acts ago.
+func (o *outage) operator(who string, luck *rand.Rand) {
+	var seen [][]string
+	for n := 0; o.over.Err() == nil; n++ {
+		if n%3 == 0 || len(seen) == 0 { // what it sees grows old
+			seen = o.rows(`SELECT id || '@' || version, incident, id FROM operations ORDER BY seq DESC LIMIT 60`)
+		}
+		if len(seen) == 0 {
+			continue
+		}
+		row := seen[luck.IntN(len(seen))]
+		reason := []string{"--reason", who + " thinks so", "--yes"}
+		one := func(verb string, more ...string) {
+			o.act(who, append(append([]string{verb, row[0]}, more...), reason...)...)
+		}
+		switch luck.IntN(16) {
+		case 0:
+			one("confirm", "--receipt", "po_"+strconv.Itoa(n))
+		case 1:
+			one("deny")
+		case 2, 3:
+			one("retry")
+		case 4:
+			one("abandon")
+		case 5:
+			one("park", "--until", "2s")
+		case 6, 7:
+			one("undo")
+		case 8:
+			one("note")
+		case 9:
+			one("ack", "--truth", []string{"not_landed", "both_wanted"}[luck.IntN(2)])
+		case 10, 11:
+			o.bulk(who, seen, luck)
+		case 12, 13:
+			o.runs(who, luck)
+		case 14:
+			o.act(who, "reconcile", row[2])
+		default:
+			o.onIncident(who, row, luck)
+		}
+	}
+}
+
+// bulk decides about several rows at once.
+func (o *outage) bulk(who string, seen [][]string, luck *rand.Rand) {
+	verb := []string{"retry", "retry", "park", "abandon"}[luck.IntN(4)]
+	args := []string{verb, "--reason", "outage over", "--yes"}
+	if verb == "park" {
+		args = append(args, "--until", "1s")
+	}
+	for _, i := range luck.Perm(len(seen))[:min(6, len(seen))] {
+		args = append(args, seen[i][0])
+	}
+	o.act(who, args...)
+}
+
+// runs goes on with a run, pauses it or ends it, whoever began it.
+func (o *outage) runs(who string, luck *rand.Rand) {
+	open := o.rows(`SELECT id FROM decisions WHERE finished_at = 0`)
+	if len(open) == 0 {
+		return
+	}
+	verb := []string{"resume", "resume", "resume", "pause", "stop"}[luck.IntN(5)]
+	o.act(who, "runs", verb, open[luck.IntN(len(open))][0])
+}
+
+func (o *outage) onIncident(who string, row []string, luck *rand.Rand) {
+	if row[1] == "" {
+		return
+	}
+	switch luck.IntN(12) {
+	case 0:
+		o.act(who, "incident", "close", row[1], "--reason", "it is over", "--yes")
+	case 1, 2, 3:
+		o.act(who, "incident", "detach", row[1], row[2], "--reason", "another cause", "--yes")
+	case 4, 5, 6:
+		o.act(who, "incident", "take", row[1], "--until", "2s", "--yes")
+	case 7, 8:
+		o.act(who, "incident", "name", row[1], "bank "+who, "--yes")
+	case 9:
+		o.act(who, "hold", "payout", "--reason", who+" looks", "--yes")
+		o.act(who, "release", "payout", "--reason", "looked", "--yes")
+	default:
+		o.act(who, "incident", "note", row[1], "their status page says so", "--yes")
+	}
+}
+
+// pipeline writes, and comes for what it was allowed. Some of its answers are late.
+func (o *outage) pipeline(luck *rand.Rand) {
+	for n := 0; o.over.Err() == nil; n++ {
+		kind := []string{"wire", "payout"}[luck.IntN(2)]
+		o.write(kind, fmt.Sprintf("%s-%d", kind, n), fmt.Sprintf(`{"currency":"usd","destination":"d%d","amount":%d,"note":"n%d"}`, n%40, 100*(1+luck.IntN(90)), n), luck)
+		for _, row := range o.rows(`SELECT o.kind, o.key, o.input FROM grants g JOIN operations o ON o.id = g.operation_id WHERE g.consumed_at = 0 AND g.voided_at = 0 AND o.kind = 'wire' LIMIT 2`) {
+			if luck.IntN(2) == 0 {
+				o.write(row[0], row[1], row[2], luck)
+			}
+		}
+		time.Sleep(time.Duration(100+luck.IntN(300)) * time.Millisecond)
+	}
+}
+
+var pipelineActor = ledger.Actor{Name: "nightly", Machine: true}
+
+// write is one write of a pipeline, whose answer is recorded at once, late or never.
+func (o *outage) write(kind, key, input string, luck *rand.Rand) {
+	ctx := context.Background()
+	begun, err := ledger.Begin(ctx, o.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: key,
+		Token: ledger.NewToken(), Fingerprint: key, Input: []byte(input), TokenSent: true, Deadline: 2 * time.Second, Actor: pipelineActor, Sender: "pipeline", Source: ledger.Source{Pipeline: "nightly"}})
+	if err != nil || begun.Answer != ledger.AnswerBegun {
+		return
+	}
+	settle := o.post(input, begun.Operation.Token)
+	settle.ChangeID, settle.AttemptID, settle.Actor = ledger.NewID(), begun.Attempt.ID, pipelineActor
+	settle.Bursts = func(string) ledger.Burst { return ledger.Burst{Scope: "downstream:plain"} }
+	if late := luck.IntN(8); late == 0 { // it dies
+		return
+	} else if late < 3 {
+		time.Sleep(time.Duration(luck.IntN(3000)) * time.Millisecond)
+	}
+	if _, err := ledger.Settle(ctx, o.store, settle); err != nil && !named.MatchString(err.Error()) {
+		o.Errorf("a late answer is refused: %v", err)
+	}
+}
+
+// post sends once and says what is known of it.
+func (o *outage) post(input, token string) ledger.SettleRequest {
+	unclear := ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassReset, Error: "no answer", Status: -1}
+	req, err := http.NewRequest(http.MethodPost, o.down.URL()+"/v1/payouts", strings.NewReader(strings.TrimSuffix(input, "}")+`,"metadata":{"indoubt":"`+token+`"}}`))
+	if err != nil {
+		o.Error(err)
+		return unclear
+	}
+	req.Header.Set("Authorization", "Bearer "+ownKey)
+	req.Header.Set("Content-Type", "application/json")
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return unclear
+	}
+	defer resp.Body.Close()
+	var answer struct{ ID string }
+	var text bytes.Buffer
+	_, err = text.ReadFrom(resp.Body)
+	switch {
+	case err == nil && resp.StatusCode == 402:
+		return ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 402, Error: "declined"}
+	case err != nil || resp.StatusCode >= 300 || json.Unmarshal(text.Bytes(), &answer) != nil:
+		return unclear
+	}
+	return ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: answer.ID, Status: resp.StatusCode}
+}
+
+// plainSQL writes in two statements, as the README has it.
+func (o *outage) plainSQL(luck *rand.Rand) {
+	db, err := sql.Open("sqlite", "file:"+o.ledger+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		o.Error(err)
+		return
+	}
+	defer db.Close()
+	for n := 0; o.over.Err() == nil; n++ {
+		id, token := ledger.NewID(), ledger.NewToken()
+		input := fmt.Sprintf(`{"currency":"usd","destination":"s%d","amount":700,"note":%q}`, n%20, id)
+		if _, err := db.Exec(`INSERT INTO operations (id, kind, key, token, token_sent, input, deadline_at, source, actor) VALUES (?, 'payout', ?, ?, 1, ?, ?, 'sql', 'sql')`,
+			id, id, token, input, time.Now().Add(2*time.Second).UnixMilli()); err != nil {
+			o.Errorf("plain SQL: %v", err)
+			return
+		}
+		answer := o.post(input, token)
+		if answer.Outcome == ledger.OutcomeFailed { // two statements cannot prove it
+			answer.Outcome, answer.ErrorClass = ledger.OutcomeUncertain, ledger.Class5xx
+		}
+		if _, err := db.Exec(`UPDATE operations SET state = ?, receipt = ?, error_class = ?, change_id = ?, actor = 'sql', reason = 'answered' WHERE id = ? AND live_attempt = id || '.1'`,
+			string(answer.Outcome), answer.Receipt, string(answer.ErrorClass), ledger.NewID(), id); err != nil {
+			o.Errorf("plain SQL: %v", err)
+		}
+		time.Sleep(time.Duration(300+luck.IntN(600)) * time.Millisecond)
+	}
+}
+
+// auditor recounts every incident from its operations after every event, in one view
+// of the ledger, as Go reads the rules and not as the database keeps the sums.
+func (o *outage) auditor() (looks, events int) {
+	db, err := sql.Open("sqlite", "file:"+o.ledger+"?mode=ro&_pragma=busy_timeout(10000)")
+	if err != nil {
+		o.Error(err)
+		return 0, 0
+	}
+	defer db.Close()
+	last := -1
+	for {
+		ended := o.over.Err() != nil
+		tx, err := db.Begin()
+		if err != nil {
+			o.Error(err)
+			return looks, last
+		}
+		seq := 0
+		if err := tx.QueryRow(`SELECT coalesce(max(seq), 0) FROM events`).Scan(&seq); err != nil {
+			o.Error(err)
+		}
+		if seq != last {
+			o.recount(tx)
+			looks, last = looks+1, seq
+		}
+		_ = tx.Rollback() // it only read
+		if ended || o.Failed() {
+			return looks, last
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// recount compares what is kept of each incident with its operations.
+func (o *outage) recount(tx *sql.Tx) {
+	type kept struct{ n, resent, doubled, unchecked int }
+	type group struct {
+		incident string
+		fate     ledger.Fate
+	}
+	scan := func(query string, each func(scan func(...any) error) error) {
+		rows, err := tx.Query(query)
+		for err == nil && rows.Next() {
+			err = each(rows.Scan)
+		}
+		if err := cmp.Or(err, rows.Err()); err != nil {
+			o.Errorf("%s: %v", query, err)
+		}
+	}
+	want, have, minutes := map[group]kept{}, map[group]kept{}, map[string]int{}
+	scan(`SELECT incident, state, conflict, joined, doubted, effects, attempt_count,
+	       EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0),
+	       EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.control = 0 AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'absent'))
+	  FROM operations o WHERE incident <> '' AND joined <> 'detached'`, func(scan func(...any) error) error {
+		var op ledger.Operation
+		var granted, checked bool
+		if err := scan(&op.Incident, &op.State, &op.Conflict, &op.Joined, &op.Doubted, &op.Effects, &op.AttemptCount, &granted, &checked); err != nil {
+			return err
+		}
+		var reads []ledger.Read
+		if checked {
+			reads = []ledger.Read{{Verdict: ledger.Landed}}
+		}
+		s := ledger.SumOf(op, ledger.Pricing{}, reads)
+		g := group{op.Incident, op.Fate(granted)}
+		k := want[g]
+		want[g] = kept{k.n + 1, k.resent + s.Resent, k.doubled + s.Doubled, k.unchecked + s.Unchecked}
+		minutes[op.Incident]++
+		return nil
+	})
+	scan(`SELECT incident, fate, n, resent, doubled, unchecked FROM incident_sums WHERE n > 0`, func(scan func(...any) error) error {
+		var g group
+		var k kept
+		err := scan(&g.incident, &g.fate, &k.n, &k.resent, &k.doubled, &k.unchecked)
+		have[g] = k
+		return err
+	})
+	for g, k := range want {
+		if have[g] != k {
+			o.Errorf("incident %s, %s: kept are %+v, counted %+v", g.incident, g.fate, have[g], k)
+		}
+		delete(have, g)
+	}
+	for g, k := range have {
+		o.Errorf("incident %s, %s: kept are %+v, and there are none", g.incident, g.fate, k)
+	}
+	scan(`SELECT incident, sum(n) FROM incident_minutes GROUP BY 1`, func(scan func(...any) error) error {
+		var incident string
+		var n int
+		err := scan(&incident, &n)
+		if err == nil && n != minutes[incident] {
+			o.Errorf("incident %s: %d errors in its minutes, %d in all", incident, n, minutes[incident])
+		}
+		return err
+	})
+	scan(`SELECT s.incident, s.fate FROM incident_sums s JOIN (SELECT incident, fate, sum(miss) AS miss, sum(twice) AS twice FROM incident_members GROUP BY 1, 2) m USING (incident, fate)
+	  WHERE abs(s.miss - m.miss) > 0.001 OR abs(s.twice - m.twice) > 0.001`, func(scan func(...any) error) error {
+		var g group
+		err := scan(&g.incident, &g.fate)
+		o.Errorf("incident %s, %s: its money does not add up", g.incident, g.fate)
+		return err
+	})
+}
+
+// Two operators, an engine, a pipeline and a writer of plain SQL on the same outage, each
+// as a process or a store of its own, with random acts: the sums of its incidents add up
+// after every event, nothing is sent twice or unrecorded, and every refusal because of
+// what another did names who. INDOUBT_OPERATORS says how long, such as 10m;
+// INDOUBT_OPERATORS_SEED which acts.
+func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
+	long, seed := 8*time.Second, uint64(time.Now().UnixNano())
+	var err error
+	if text := os.Getenv("INDOUBT_OPERATORS"); text != "" {
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := os.Getenv("INDOUBT_OPERATORS_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSite(t)
+	s.writePolicy(outageKinds)
+	s.down.Meet( // a write meets the first whose rate is above its own number
+		drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.2},
+		drill.Trouble{Fault: drill.CutBefore, Rate: 0.55},
+		drill.Trouble{Fault: drill.CommitLaterAndCut, For: 250 * time.Millisecond, Rate: 0.65},
+		drill.Trouble{Fault: drill.Refuse, Status: 402, Rate: 0.75},
+		drill.Trouble{Fault: drill.BreakList, Status: 500, Rate: 0.02},
+	)
+	store, err := sqlite.Create(t.Context(), s.ledger, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	over, end := context.WithTimeout(t.Context(), long)
+	defer end()
+	o := &outage{site: s, store: store, over: over, acts: map[string]int{}, refusals: map[string]int{}, samples: map[string]string{}}
+	luck := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
+	engine := s.start("reconcile", "--watch")
+	for i, who := range []string{"vera", "sam"} {
+		o.all.Go(func() { o.operator(who, luck(uint64(i))) })
+	}
+	o.all.Go(func() { o.pipeline(luck(2)) })
+	o.all.Go(func() { o.plainSQL(luck(3)) })
+	looks, events := o.auditor()
+	o.all.Wait()
+	s.endEngine(engine)
+	o.inTheEnd()
+	t.Logf("seed %d, %s: %d events, recounted %d times; %d operations in %d incidents, %d effects\nacts %v\nrefusals %v", seed, long, events, looks,
+		len(s.rows(`SELECT 1 FROM operations`)), len(s.rows(`SELECT 1 FROM incidents`)), len(s.truth()), o.acts, o.refusals)
+	for _, code := range slices.Sorted(func(yield func(string) bool) {
+		for code := range o.samples {
+			if !yield(code) {
+				return
+			}
+		}
+	}) {
+		t.Logf("%s: %s", code, o.samples[code])
+	}
+}
+
+// inTheEnd compares what was sent with what is recorded, and the ledger with itself.
+func (o *outage) inTheEnd() {
+	o.Helper()
+	sent := map[string]int{}
+	for _, q := range o.down.Requests() {
+		if q.Method == http.MethodPost {
+			sent[tokens.FindString(q.Body)]++
+		}
+	}
+	for token, n := range o.truth() {
+		if n > 1 {
+			o.Errorf("%s happened %d times", token, n)
+		}
+	}
+	for _, row := range o.rows(`SELECT token, attempt_count, id FROM operations`) {
+		if attempts, _ := strconv.Atoi(row[1]); sent[row[0]] > attempts {
+			o.Errorf("I3: %s was sent %d times in %d attempts", row[2], sent[row[0]], attempts)
+		}
+		delete(sent, row[0])
+	}
+	for token := range sent {
+		o.Errorf("I1: %s was sent without a record", token)
+	}
+	if len(o.rows(`SELECT 1 FROM incidents`)) == 0 {
+		o.Error("there was no outage")
+	}
+	o.sound()
+	if r := o.do("doctor"); r.Exit != 0 {
+		o.Errorf("doctor: exit %d\n%s%s", r.Exit, r.Out, r.Err)
+	}
+}
