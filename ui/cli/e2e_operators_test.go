@@ -47,6 +47,7 @@ const byToken = `
     visible_within: 0s
     cost: { duplicate: input.amount / 50, miss: input.amount / 100 }
     retry: { max: 5 }
+    incident: { errors: 3, within: 20s, gap: 6s }
     read:
       http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
@@ -118,7 +119,7 @@ func (o *outage) operator(who string, luck *rand.Rand) {
 		case 4:
 			one("abandon")
 		case 5:
-			one("park", "--until", "2s")
+			one("park", "--until", "5s")
 		case 6, 7:
 			one("undo")
 		case 8:
@@ -142,7 +143,7 @@ func (o *outage) bulk(who string, seen [][]string, luck *rand.Rand) {
 	verb := []string{"retry", "retry", "park", "abandon"}[luck.IntN(4)]
 	args := []string{verb, "--reason", "outage over", "--yes"}
 	if verb == "park" {
-		args = append(args, "--until", "1s")
+		args = append(args, "--until", "5s")
 	}
 	for _, i := range luck.Perm(len(seen))[:min(6, len(seen))] {
 		args = append(args, seen[i][0])
@@ -177,7 +178,7 @@ func (o *outage) onIncident(who string, row []string, luck *rand.Rand) {
 		o.act(who, "hold", "payout", "--reason", who+" looks", "--yes")
 		o.act(who, "release", "payout", "--reason", "looked", "--yes")
 	default:
-		o.act(who, "incident", "note", row[1], "their status page says so", "--yes")
+		o.act(who, "incident", "note", row[1], "--reason", "their status page says so", "--yes")
 	}
 }
 
@@ -192,6 +193,9 @@ func (o *outage) pipeline(luck *rand.Rand) {
 			}
 		}
 		time.Sleep(time.Duration(100+luck.IntN(300)) * time.Millisecond)
+		if luck.IntN(40) == 0 { // a lull ends an outage
+			time.Sleep(8 * time.Second)
+		}
 	}
 }
 
@@ -207,7 +211,9 @@ func (o *outage) write(kind, key, input string, luck *rand.Rand) {
 	}
 	settle := o.post(input, begun.Operation.Token)
 	settle.ChangeID, settle.AttemptID, settle.Actor = ledger.NewID(), begun.Attempt.ID, pipelineActor
-	settle.Bursts = func(string) ledger.Burst { return ledger.Burst{Scope: "downstream:plain"} }
+	settle.Bursts = func(string) ledger.Burst {
+		return ledger.Burst{Scope: "downstream:plain", Errors: 3, Within: 20 * time.Second, Gap: 6 * time.Second}
+	}
 	if late := luck.IntN(8); late == 0 { // it dies
 		return
 	} else if late < 3 {
@@ -258,7 +264,7 @@ func (o *outage) plainSQL(luck *rand.Rand) {
 		id, token := ledger.NewID(), ledger.NewToken()
 		input := fmt.Sprintf(`{"currency":"usd","destination":"s%d","amount":700,"note":%q}`, n%20, id)
 		if _, err := db.Exec(`INSERT INTO operations (id, kind, key, token, token_sent, input, deadline_at, source, actor) VALUES (?, 'payout', ?, ?, 1, ?, ?, 'sql', 'sql')`,
-			id, id, token, input, time.Now().Add(2*time.Second).UnixMilli()); err != nil {
+			id, id, token, input, time.Now().Add(20*time.Second).UnixMilli()); err != nil {
 			o.Errorf("plain SQL: %v", err)
 			return
 		}
