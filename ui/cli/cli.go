@@ -42,7 +42,7 @@ func outlivePipes() (stop func()) {
 // run parses and carries out one command line.
 func (a *app) run(ctx context.Context, args []string) int {
 	defer a.close()
-	root := newRootCommand(a)
+	root := newRootCommand(a, args)
 	root.SetArgs(negatedTerms(root, args))
 	root.SetIn(a.in)
 	root.SetOut(a.out)

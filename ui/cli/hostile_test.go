@@ -302,7 +302,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	}
 	// Its output is a protocol between the demo and its pipelines.
 	spared := map[string]bool{"demo-pipeline": true}
-	root := newRootCommand(newApp(strings.NewReader(""), io.Discard, io.Discard))
+	root := newRootCommand(newApp(strings.NewReader(""), io.Discard, io.Discard), nil)
 	root.InitDefaultHelpCmd()
 	for _, path := range commandPaths(root, "") {
 		if len(cases[path]) == 0 && !spared[path] {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,9 +32,27 @@ const (
 	groupCare   = "care"
 )
 
-// newRootCommand builds the whole command tree. A new command is added here
-// and nowhere else.
-func newRootCommand(a *app) *cobra.Command {
+type verb struct {
+	name string
+	make func(*app) *cobra.Command
+}
+
+// commands are the whole tree, each made when it is needed. A new command is added
+// here and nowhere else.
+var commands = []verb{
+	{"list", newListCommand}, {"show", newShowCommand}, {"incident", newIncidentCommand}, {"report", newReportCommand}, {"log", newLogCommand},
+	{"stats", newStatsCommand}, {"reconcile", newReconcileCommand},
+	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand},
+	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
+	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
+	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
+	{"init", newInitCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
+	{"completion", newCompletionCommand}, {"man", newManCommand}, {"version", newVersionCommand},
+}
+
+// newRootCommand builds what a command line needs of the tree: the command that it
+// begins with, or everything. Each takes its time at every start.
+func newRootCommand(a *app, args []string) *cobra.Command {
 	root := newConsoleCommand(a)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -48,16 +67,24 @@ func newRootCommand(a *app) *cobra.Command {
 	root.SetHelpCommandGroupID(groupCare)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 
-	root.AddCommand(
-		newListCommand(a), newShowCommand(a), newIncidentCommand(a), newReportCommand(a), newLogCommand(a), newStatsCommand(a), newReconcileCommand(a),
-		newConfirmCommand(a), newDenyCommand(a), newRetryCommand(a), newRunsCommand(a), newAbandonCommand(a), newAckCommand(a),
-		newParkCommand(a), newUndoCommand(a), newNoteCommand(a), newHoldCommand(a), newReleaseCommand(a),
-		newRunCommand(a), newBeginCommand(a), newSettleCommand(a), newMCPCommand(a), newHTTPCommand(a),
-		newDemoCommand(a), newDemoPipelineCommand(a),
-		newInitCommand(a), newAdoptCommand(a), newBackupCommand(a), newDoctorCommand(a), newPolicyCommand(a),
-		newCompletionCommand(a), newManCommand(a), newVersionCommand(a),
-	)
+	one := alone(args)
+	for _, c := range commands {
+		if one == "" || one == c.name {
+			root.AddCommand(c.make(a))
+		}
+	}
 	return root
+}
+
+// alone is the first word of a command line that needs no other command than that,
+// or "".
+func alone(args []string) string {
+	switch {
+	case len(args) == 0 || args[0] == "completion" || args[0] == "man":
+	case args[0] == "--version" || slices.ContainsFunc(commands, func(c verb) bool { return c.name == args[0] }):
+		return args[0]
+	}
+	return ""
 }
 
 // release is the version that the build has set, with `-ldflags -X`.
