@@ -14,7 +14,6 @@ import (
 	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
 
-	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 )
 
@@ -53,7 +52,7 @@ type (
 // Line is an open prompt.
 type Line struct {
 	kind  Kind
-	input textinput.Model
+	input dialog.Input
 	was   ledger.Filter // the filter to go back to
 	fault safe.Text
 	specs []Spec
@@ -63,20 +62,17 @@ type Line struct {
 
 // New is a prompt that begins with the filter that is shown, or with no command.
 func New(kind Kind, shown ledger.Filter, specs []Spec, known *Known) *Line {
-	l := &Line{kind: kind, input: dialog.NewInput(), was: shown, specs: specs, known: known}
+	l := &Line{kind: kind, was: shown, specs: specs, known: known}
 	if kind == Filter {
-		l.input.SetValue(safe.Of(shown.Text).String())
-		l.input.CursorEnd()
+		l.input.Set(safe.Of(shown.Text).String())
 	}
-	l.input.Focus()
 	return l
 }
 
 // Find is a prompt for words of the help.
 func Find(shown string) *Line {
 	l := New(search, ledger.Filter{}, nil, nil)
-	l.input.SetValue(shown)
-	l.input.CursorEnd()
+	l.input.Set(shown)
 	return l
 }
 
@@ -110,7 +106,7 @@ func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 		return l.recall(map[string]int{"up": 1, "down": -1}[msg.String()]), false
 	}
 	before := l.input.Value()
-	dialog.Type(&l.input, msg)
+	l.input.Press(msg)
 	if l.input.Value() == before {
 		return nil, false
 	}
@@ -131,13 +127,12 @@ func (l *Line) recall(n int) dialog.Action {
 	if to > 0 {
 		text = l.known.Past[len(l.known.Past)-to]
 	}
-	l.input.SetValue(safe.Of(text).String())
-	l.input.CursorEnd()
+	l.input.Set(safe.Of(text).String())
 	return l.typed()
 }
 
 // Paste enters text. It never presses a key.
-func (l *Line) Paste(text string) { dialog.Paste(&l.input, text) }
+func (l *Line) Paste(text string) { l.input.Paste(text) }
 
 // typed shows a filter's effect, or its fault, while it is typed.
 func (l *Line) typed() dialog.Action {
@@ -316,8 +311,7 @@ func (l *Line) complete(all []string) {
 	if len(all) == 1 && l.kind == Command && start == 0 {
 		common += " "
 	}
-	l.input.SetValue(text[:start] + common)
-	l.input.CursorEnd()
+	l.input.Set(text[:start] + common)
 }
 
 // Lines are the two lines at the bottom while text is typed.
@@ -326,7 +320,7 @@ func (l *Line) Lines(f *draw.Frame, w int) []string {
 	if !l.fault.Empty() {
 		hint = f.Bad.Render(draw.Cut(" "+l.fault.String(), w))
 	}
-	line := dialog.Caret(&draw.Theme{}, []rune(l.input.Value()), l.input.Position(), max(w-3, 2))
+	line := l.input.Line(&draw.Theme{}, max(w-3, 2))
 	return []string{draw.Left(hint, w), draw.Left(f.Strong.Render(" "+string(l.kind))+strings.TrimRight(line, "_"), w)}
 }
 
