@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -127,18 +128,31 @@ func (s *handle) anchor() error {
 
 // settled waits until the log of a ledger that others have open is there. Without
 // it, a program that opens the ledger sees an older one. One that opens or closes it is
-// done in a moment; what stays was removed.
-func settled(path string) error {
+// done in a moment; what stays was removed. The header is empty where there is a log,
+// which may hold another one.
+func settled(path string) (header, error) {
 	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := fileAt(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return header{}, err
 		}
-		open, err := inUse(path)
+		h, open, err := inUse(path)
 		if err != nil || !open {
-			return err
+			return h, err
 		}
 		if time.Now().After(end) {
-			return lostLog(path)
+			return header{}, lostLog(path)
 		}
 	}
+}
+
+// header is how a database file begins: https://sqlite.org/fileformat.html.
+type header [72]byte
+
+// logs reports whether it is a database that is written by way of a log.
+func (h header) logs() bool { return h[18] == 2 }
+
+// current reports whether it is a ledger with the schema of this program.
+func (h header) current() bool {
+	number := func(at int) int { return int(binary.BigEndian.Uint32(h[at:])) }
+	return string(h[:16]) == "SQLite format 3\x00" && h.logs() && number(60) == newest(steps) && number(68) == applicationID
 }

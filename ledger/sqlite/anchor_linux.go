@@ -32,23 +32,22 @@ const (
 )
 
 // inUse reports whether any process, this one too, has the ledger open whose log
-// is not there. A file that has no log yet is used as any database is.
-func inUse(path string) (bool, error) {
+// is not there. A file that has no log yet is used as any database is. Where no
+// process has it open, the header is what the ledger says of itself.
+func inUse(path string) (h header, open bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false, &IOError{path, err}
+		return h, false, &IOError{path, err}
 	}
 	defer f.Close()
-	const versions, wal = 18, 2 // https://sqlite.org/fileformat.html
-	var header [versions + 2]byte
-	if _, err := f.ReadAt(header[:], 0); err != nil || header[versions] != wal {
-		return false, nil
+	if _, err := f.ReadAt(h[:], 0); err != nil || !h.logs() {
+		return header{}, false, nil
 	}
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: sharedFirst, Len: sharedSize}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock); err != nil {
-		return false, nil // this file system does not tell
+		return header{}, false, nil // this file system does not tell
 	}
-	return lock.Type != unix.F_UNLCK, nil
+	return h, lock.Type != unix.F_UNLCK, nil
 }
 
 // abandon closes what is open without a checkpoint, which SQLite makes of a log

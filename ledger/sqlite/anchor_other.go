@@ -14,7 +14,7 @@ func fileAt(path string) (file, error) {
 	return file{inode: 1, names: 1, dir: info.IsDir()}, nil
 }
 
-func inUse(string) (bool, error) { return false, nil }
+func inUse(string) (header, bool, error) { return header{}, false, nil }
 
 func (s *handle) abandon() error { return lostLog(s.path) }
 

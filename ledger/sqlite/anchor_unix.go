@@ -21,7 +21,7 @@ func fileAt(path string) (file, error) {
 }
 
 // inUse is not told here.
-func inUse(string) (bool, error) { return false, nil }
+func inUse(string) (header, bool, error) { return header{}, false, nil }
 
 // abandon needs locks that only Linux has: SQLite would write a log that is not
 // to count any more into the file.

@@ -84,7 +84,7 @@ func (s *handle) ready() (gone, err error) {
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	if err := settled(s.path); err != nil {
+	if _, err := settled(s.path); err != nil {
 		return nil, err
 	}
 	return nil, translate(s.path, s.connect(context.Background()))

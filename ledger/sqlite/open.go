@@ -126,7 +126,8 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	if err := settled(path); err != nil {
+	h, err := settled(path)
+	if err != nil {
 		return nil, err
 	}
 	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), firstStep: firstStep, snapshots: make(chan struct{}, wide-1)}
@@ -134,7 +135,7 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
 	} else {
-		meta, err = s.openWriter(ctx, create)
+		meta, err = s.openWriter(ctx, create, h.current())
 	}
 	return &Store{s}, s.finish(ctx, meta, err)
 }
@@ -159,15 +160,16 @@ func (s *handle) finish(ctx context.Context, meta map[string]string, err error) 
 	return err
 }
 
-// openWriter opens the file for writing, checks or makes its schema, and sets up
-// the reader pool beside it. Each connection reads the whole schema, which is most
+// openWriter opens the file for writing, checks or makes its schema if that is not
+// known to be current, and sets up the reader pool beside it. Each connection reads the whole schema, which is most
 // of what opening costs: here it is one.
-func (s *handle) openWriter(ctx context.Context, create bool) (meta map[string]string, err error) {
+func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map[string]string, err error) {
 	// Looked at before anything is written: opening must not turn a foreign
 	// database into WAL.
-	current, err := s.look(ctx, create)
-	if err != nil {
-		return nil, err
+	if !current {
+		if current, err = s.look(ctx, create); err != nil {
+			return nil, err
+		}
 	}
 	s.notifier = newNotifier(s.path)
 	if s.writer, err = newWriter(s); err != nil {
