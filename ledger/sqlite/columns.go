@@ -188,7 +188,7 @@ var listNew = `INSERT INTO open_operations (seq, ` + of("", listColumns) + `, se
 // withColumns fills the columns of the list into derived.sql.
 func withColumns() *strings.Replacer {
 	return strings.NewReplacer("o.*", of("o.", used(columns, listed)), "s.*", of("s.", listColumns), "NEW.*", of("NEW.", listColumns), "OLD.*", of("OLD.", listColumns),
-		"{columns}", of("", listColumns), "{search of NEW}", searchOf("NEW"), "{search of open_operations}", searchOf("open_operations"),
+		"{columns}", of("", listColumns), "{listed}", of("", used(columns, listed)), "{search of NEW}", searchOf("NEW"), "{search of open_operations}", searchOf("open_operations"),
 		"{insert from open_source s}", listNew, "{insert member from incident_source s}", memberNew,
 		"{add NEW to incident_sums}", summed("+", "NEW"), "{take OLD from incident_sums}", summed("-", "OLD"))
 }

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,42 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		}
 		if d := diff(right, dump(t, db)); d != "" {
 			t.Errorf("%s: a rebuild made (-right +got):\n%s", c.name, d)
+		}
+	}
+}
+
+// The trigger that keeps the list fires on every column that the list is made from,
+// but for those that never change.
+func TestTheListFollowsEveryColumnThatItIsMadeFrom(t *testing.T) {
+	s, _ := openTest(t)
+	db := rawDB(t, s.path)
+	sqlOf := func(name string) (text string) {
+		must(t, db.QueryRow(`SELECT sql FROM sqlite_schema WHERE name = ?`, name).Scan(&text))
+		return text
+	}
+	firesOn := func(trigger string) map[string]bool {
+		_, rest, _ := strings.Cut(sqlOf(trigger), "UPDATE OF ")
+		names, _, _ := strings.Cut(rest, " ON ")
+		names, _, _ = strings.Cut(names, "\n")
+		out := map[string]bool{}
+		for _, name := range strings.Split(names, ",") {
+			out[strings.TrimSpace(name)] = true
+		}
+		return out
+	}
+	fires, never := firesOn("operations_keep_list"), firesOn("operations_guard_identity")
+	never["seq"] = true // operations_guard_update
+	made := regexp.MustCompile(`\bo\.(\w+)`).FindAllStringSubmatch(sqlOf("open_source"), -1)
+	// and what the trigger itself, and is_open, compare
+	for _, name := range []string{"version", "state", "doubted", "conflict", "recheck_at", "parked_until"} {
+		made = append(made, []string{name, name})
+	}
+	if len(made) < 20 || len(fires) < 15 {
+		t.Fatal(made, fires)
+	}
+	for _, m := range made {
+		if !fires[m[1]] && !never[m[1]] {
+			t.Errorf("a change of %s does not reach the list", m[1])
 		}
 	}
 }
