@@ -202,6 +202,7 @@ var (
 type scan[T any] struct {
 	columns []column[T]
 	values  []any
+	last    T
 }
 
 func (s *scan[T]) dest(to []any) []any {
@@ -214,11 +215,12 @@ func (s *scan[T]) dest(to []any) []any {
 	return to
 }
 
-func (s *scan[T]) row() (row T) {
+func (s *scan[T]) row() T {
+	s.last = *new(T)
 	for i, c := range s.columns {
-		set(c.field(&row), s.values[i])
+		set(c.field(&s.last), s.values[i])
 	}
-	return row
+	return s.last
 }
 
 // operationOf is the operation that was scanned.
@@ -338,8 +340,9 @@ type assignment struct {
 	values []any
 }
 
+// newAssignment has room for what most statements set.
 func newAssignment() assignment {
-	return assignment{make([]string, 0, len(columns)), make([]any, 0, len(columns))}
+	return assignment{make([]string, 0, 40), make([]any, 0, 40)}
 }
 
 func (a *assignment) set(name string, v any) {

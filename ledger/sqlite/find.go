@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -77,6 +78,9 @@ func (f *finder) step(ctx context.Context) (done bool, err error) {
 				f.page.Next = last.text(f.q)
 				return true, nil
 			}
+			if f.page.Rows == nil { // in place, because what is kept never overtakes what is read
+				f.page.Rows = rows[:0]
+			}
 			f.page.Rows = append(f.page.Rows, r)
 			last = keys[i]
 		}
@@ -122,7 +126,7 @@ func (f *finder) bound(ctx context.Context) (cursor, error) {
 	var query string
 	switch {
 	case !settles(f.q):
-		l := &listing{binder: b, q: f.q, after: f.after, n: b.limit(f.size)}
+		l := &listing{q: f.q, after: b.key(f.after), n: b.limit(f.size)}
 		query = fmt.Sprintf("SELECT %s FROM (%s) ORDER BY %s LIMIT 1 OFFSET %d", strings.Join(sort.keys(), ", "), l.keys(), sort.byKey(), f.size-1)
 	case sort.settled == "":
 		from := "0"
@@ -132,7 +136,7 @@ func (f *finder) bound(ctx context.Context) (cursor, error) {
 		query = fmt.Sprintf("SELECT k1 FROM (SELECT %s + %d AS k1, max(seq) AS newest FROM operations) WHERE k1 < newest", from, f.size)
 	default:
 		query = fmt.Sprintf("SELECT %s FROM operations o INDEXED BY %s WHERE o.resolved = 1%s ORDER BY %s LIMIT 1 OFFSET %d",
-			sort.key(settledColumn), sort.settled, sort.between(b, f.after, nil, settledColumn), sort.order(settledColumn), f.size-1)
+			sort.key(settledColumn), sort.settled, sort.between(b.key(f.after), "", settledColumn), sort.order(settledColumn), f.size-1)
 	}
 	key := make(cursor, len(sort.columns))
 	dest := make([]any, len(key))
@@ -166,8 +170,7 @@ func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, 
 		return nil, nil, err
 	}
 	defer rows.Close()
-	var out []ledger.Row
-	var keys []cursor
+	out, keys := make([]ledger.Row, 0, min(f.q.Limit, 100)+1), make([]cursor, 0, min(f.q.Limit, 100)+1)
 	scan := newRowScan(len(sortings[f.q.Order].columns))
 	for rows.Next() {
 		r, err := scan.row(rows)
@@ -199,12 +202,34 @@ func (s sorting) byKey() string {
 // pageSQL finds the rows of a page by their sort keys alone, each slice of the
 // list no further than needed, and then reads those rows, each where it is.
 func pageSQL(b *binder, q ledger.Query, after, until cursor, named bool) string {
-	sort := sortings[q.Order]
-	l := &listing{binder: b, q: q, after: after, until: until, filter: filterSQL(b, q.Filter, q.Now), n: b.limit(q.Limit + 1)}
-	with := ""
+	l := &listing{q: q, filter: filterSQL(b, q.Filter, q.Now), n: b.limit(q.Limit + 1), after: b.key(after), until: b.key(until)}
+	if len(q.Filter.Terms) > 0 {
+		return l.page(b, named)
+	}
+	shape := pageShape{q.Tab, q.Order, after != nil, until != nil}
+	text, known := pageTexts.Load(shape)
+	if !known {
+		text, _ = pageTexts.LoadOrStore(shape, l.page(b, false))
+	}
+	return text.(string)
+}
+
+// pageShape is what the text of a page without a filter depends on. To put it together
+// takes a tenth of the time of such a page.
+type pageShape struct {
+	tab          ledger.Tab
+	order        ledger.Order
+	after, until bool
+}
+
+var pageTexts sync.Map // string by pageShape
+
+// page is the text of a page.
+func (l *listing) page(b *binder, named bool) string {
+	sort, with := sortings[l.q.Order], ""
 	if named {
 		l.named = true
-		with = "named AS MATERIALIZED (" + namedSQL(b, q.Filter) + "), "
+		with = "named AS MATERIALIZED (" + namedSQL(b, l.q.Filter) + "), "
 	}
 	keys := sort.keys()
 	return fmt.Sprintf(`
@@ -216,9 +241,8 @@ func pageSQL(b *binder, q ledger.Query, after, until cursor, named bool) string 
 
 // listing selects the sort keys of a list, of each of its slices n at most.
 type listing struct {
-	*binder
 	q            ledger.Query
-	after, until cursor
+	after, until string // bound
 	filter       filterText
 	named        bool // only of what an index names
 	n            string
@@ -228,7 +252,7 @@ type listing struct {
 func (l *listing) slice(name func(string) string, from, where string) {
 	sort := sortings[l.q.Order]
 	l.selects = append(l.selects, fmt.Sprintf("SELECT * FROM (SELECT %s FROM %s%s%s ORDER BY %s LIMIT %s)",
-		sort.key(name), from, where, sort.between(l.binder, l.after, l.until, name), sort.order(name), l.n))
+		sort.key(name), from, where, sort.between(l.after, l.until, name), sort.order(name), l.n))
 }
 
 func (l *listing) keys() string {
@@ -254,7 +278,7 @@ func (l *listing) keys() string {
 func (l *listing) open(sort sorting) {
 	// What a filter lets through may be anywhere: to read from end to end is quicker
 	// than to look every row up from an index, be it the table or all texts of a class.
-	whole, index := l.filter.hot != "" && l.until == nil, sort.index
+	whole, index := l.filter.hot != "" && l.until == "", sort.index
 	switch {
 	case l.named, whole && !strings.Contains(l.filter.hot, "h.search"):
 		from := "open_operations h NOT INDEXED"

@@ -24,10 +24,11 @@ const applicationID = 0x696e6462
 // Pragmas go into the DSN, so that every connection of a pool has them. A
 // statement that sets off triggers keeps what it would need to be undone: in
 // memory, or the longer ones write it to a file of their own. The log that a slow
-// reader has let grow is cut again when it has gone: SQLite would keep its size.
+// reader has let grow is cut again when it has gone: SQLite would keep its size. It is
+// folded into the ledger at that size: a page that many changes touched is copied once.
 var (
 	pragmas = []string{"busy_timeout(5000)", "foreign_keys(1)", "recursive_triggers(1)", "temp_store(MEMORY)"}
-	writing = []string{"journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(16777216)", "cache_size(-8000)"}
+	writing = []string{"journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(16777216)", "cache_size(-8000)", "wal_autocheckpoint(4000)"}
 )
 
 // dsn names a database file. Only a URL survives ?, # and % in a path.

@@ -47,19 +47,19 @@ func (s sorting) order(name func(column string) string) string {
 	return strings.Join(cols, ", ")
 }
 
-// between is a condition on the rows behind one cursor, up to another; either may
-// be nil.
-func (s sorting) between(b *binder, after, until cursor, name func(column string) string) string {
+// between is a condition on the rows behind one cursor, up to another, as they were
+// bound; either may be "".
+func (s sorting) between(after, until string, name func(column string) string) string {
 	out := ""
-	side := func(c cursor, op string) {
-		if c == nil {
+	side := func(key, op string) {
+		if key == "" {
 			return
 		}
-		cols, marks := make([]string, len(c)), make([]string, len(c))
-		for i, v := range c {
-			cols[i], marks[i] = name(s.columns[i]), b.bind(v)
+		cols := make([]string, len(s.columns))
+		for i, c := range s.columns {
+			cols[i] = name(c)
 		}
-		out += fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(cols, ", "), op, strings.Join(marks, ", "))
+		out += fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(cols, ", "), op, key)
 	}
 	if s.desc {
 		side(after, "<")
@@ -125,6 +125,15 @@ type binder struct{ args []any }
 func (b *binder) bind(v any) string {
 	b.args = append(b.args, v)
 	return fmt.Sprintf("?%d", len(b.args))
+}
+
+// key binds a cursor; "" for none.
+func (b *binder) key(c cursor) string {
+	marks := make([]string, len(c))
+	for i, v := range c {
+		marks[i] = b.bind(v)
+	}
+	return strings.Join(marks, ", ")
 }
 
 // limit binds the n of a LIMIT. SQLite takes the value of a bare parameter into the
