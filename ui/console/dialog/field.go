@@ -6,13 +6,15 @@ import (
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
 
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 )
 
 // Field is one thing a dialog asks for: a text, or one of a few choices.
 type Field struct {
 	Label   string
-	input   Input
+	input   textinput.Model
 	was     string // what it began with
 	filled  bool   // and needs no more: the next one is asked for first
 	typed   bool   // must be typed: a paste would skip the reading
@@ -23,9 +25,9 @@ type Field struct {
 // TextField begins with a value, unless that does not print: written out it would
 // be another text, which the decision would then hold.
 func TextField(label, value string) *Field {
-	f := &Field{Label: label}
+	f := &Field{Label: label, input: NewInput()}
 	if safe.Of(value).String() == value {
-		f.input.Set(value)
+		f.input.SetValue(value)
 		f.was = f.Value()
 	}
 	return f
@@ -47,7 +49,19 @@ func TypedField(label string) *Field {
 
 // ChoiceField asks for one of a few.
 func ChoiceField(label string, choices ...string) *Field {
-	return &Field{Label: label, choices: choices}
+	return &Field{Label: label, choices: choices, input: NewInput()}
+}
+
+// NewInput is a one-line editor that reads no clipboard by itself and does not
+// blink: nothing on this screen moves without a cause.
+func NewInput() textinput.Model {
+	in := textinput.New()
+	in.Prompt = ""
+	in.KeyMap.Paste = key.NewBinding()
+	styles := textinput.Styles{}
+	styles.Cursor.Blink = false
+	in.SetStyles(styles)
+	return in
 }
 
 // Value is what was entered or chosen.
@@ -68,7 +82,15 @@ func (f *Field) press(msg tea.KeyPressMsg) {
 		}
 		return
 	}
-	f.input.Press(msg)
+	Type(&f.input, msg)
+}
+
+// Type enters a key, made safe to show.
+func Type(in *textinput.Model, msg tea.KeyPressMsg) {
+	if msg.Text != "" {
+		msg.Text = safe.Of(msg.Text).String()
+	}
+	*in, _ = in.Update(msg)
 }
 
 // paste enters pasted text as one line; it never presses anything.
@@ -79,8 +101,16 @@ func (f *Field) paste(text string) (refused bool) {
 	if f.choices != nil {
 		return false
 	}
-	f.input.Paste(text)
+	Paste(&f.input, text)
 	return false
+}
+
+// Paste enters pasted text at the cursor as one line, made safe to show.
+func Paste(in *textinput.Model, text string) {
+	text = safe.Of(strings.Join(strings.Fields(text), " ")).String()
+	value, at := []rune(in.Value()), in.Position()
+	in.SetValue(string(value[:at]) + text + string(value[at:]))
+	in.SetCursor(at + len([]rune(text)))
 }
 
 // line draws the field in w cells.
@@ -102,8 +132,30 @@ func (f *Field) line(th *draw.Theme, w int, focused bool) string {
 		return text
 	}
 	if focused {
-		return f.input.Line(th, w)
+		f.input.Focus()
+		return Caret(th, []rune(f.input.Value()), f.input.Position(), w)
 	}
+	f.input.Blur()
 	text := draw.Cut(f.input.Value(), w)
 	return text + th.Faint.Render(strings.Repeat("_", max(w-draw.Width(text), 0)))
+}
+
+// Caret draws a line of text with its cursor, scrolled so that the cursor shows.
+func Caret(th *draw.Theme, text []rune, at, w int) string {
+	if w < 2 {
+		return draw.Spaces(w)
+	}
+	at = min(max(at, 0), len(text))
+	from := max(0, at-w+1)
+	before, under, after := string(text[from:at]), "_", ""
+	if at < len(text) {
+		under, after = string(text[at]), string(text[at+1:])
+	}
+	for draw.Width(before)+draw.Width(under) > w && from < at {
+		from++
+		before = string(text[from:at])
+	}
+	after = draw.Cut(after, w-draw.Width(before)-draw.Width(under))
+	rest := max(w-draw.Width(before)-draw.Width(under)-draw.Width(after), 0)
+	return before + "\x1b[7m" + under + "\x1b[27m" + after + th.Faint.Render(strings.Repeat("_", rest))
 }

@@ -14,6 +14,7 @@ import (
 	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
 
+	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 )
 
@@ -52,7 +53,7 @@ type (
 // Line is an open prompt.
 type Line struct {
 	kind  Kind
-	input dialog.Input
+	input textinput.Model
 	was   ledger.Filter // the filter to go back to
 	fault safe.Text
 	specs []Spec
@@ -62,17 +63,20 @@ type Line struct {
 
 // New is a prompt that begins with the filter that is shown, or with no command.
 func New(kind Kind, shown ledger.Filter, specs []Spec, known *Known) *Line {
-	l := &Line{kind: kind, was: shown, specs: specs, known: known}
+	l := &Line{kind: kind, input: dialog.NewInput(), was: shown, specs: specs, known: known}
 	if kind == Filter {
-		l.input.Set(safe.Of(shown.Text).String())
+		l.input.SetValue(safe.Of(shown.Text).String())
+		l.input.CursorEnd()
 	}
+	l.input.Focus()
 	return l
 }
 
 // Find is a prompt for words of the help.
 func Find(shown string) *Line {
 	l := New(search, ledger.Filter{}, nil, nil)
-	l.input.Set(shown)
+	l.input.SetValue(shown)
+	l.input.CursorEnd()
 	return l
 }
 
@@ -106,7 +110,7 @@ func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 		return l.recall(map[string]int{"up": 1, "down": -1}[msg.String()]), false
 	}
 	before := l.input.Value()
-	l.input.Press(msg)
+	dialog.Type(&l.input, msg)
 	if l.input.Value() == before {
 		return nil, false
 	}
@@ -127,12 +131,13 @@ func (l *Line) recall(n int) dialog.Action {
 	if to > 0 {
 		text = l.known.Past[len(l.known.Past)-to]
 	}
-	l.input.Set(safe.Of(text).String())
+	l.input.SetValue(safe.Of(text).String())
+	l.input.CursorEnd()
 	return l.typed()
 }
 
 // Paste enters text. It never presses a key.
-func (l *Line) Paste(text string) { l.input.Paste(text) }
+func (l *Line) Paste(text string) { dialog.Paste(&l.input, text) }
 
 // typed shows a filter's effect, or its fault, while it is typed.
 func (l *Line) typed() dialog.Action {
@@ -311,7 +316,8 @@ func (l *Line) complete(all []string) {
 	if len(all) == 1 && l.kind == Command && start == 0 {
 		common += " "
 	}
-	l.input.Set(text[:start] + common)
+	l.input.SetValue(text[:start] + common)
+	l.input.CursorEnd()
 }
 
 // Lines are the two lines at the bottom while text is typed.
@@ -320,7 +326,7 @@ func (l *Line) Lines(f *draw.Frame, w int) []string {
 	if !l.fault.Empty() {
 		hint = f.Bad.Render(draw.Cut(" "+l.fault.String(), w))
 	}
-	line := l.input.Line(&draw.Theme{}, max(w-3, 2))
+	line := dialog.Caret(&draw.Theme{}, []rune(l.input.Value()), l.input.Position(), max(w-3, 2))
 	return []string{draw.Left(hint, w), draw.Left(f.Strong.Render(" "+string(l.kind))+strings.TrimRight(line, "_"), w)}
 }
 
