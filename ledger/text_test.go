@@ -3,6 +3,8 @@ package ledger
 import (
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 func TestFingerprint(t *testing.T) {
@@ -56,15 +58,10 @@ func TestATermOfNamesTakesSeveralAndAnyText(t *testing.T) {
 		"source:[ab]?":      {[]string{"[ab]?"}, []string{"a1"}},
 		"-source:pay,mail*": {[]string{"payroll"}, []string{"pay", "mailer"}},
 	} {
-		f, err := ParseFilter(term)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := need.Get(ParseFilter(term))(t)
 		for want, names := range map[bool][]string{true: c.holds, false: c.not} {
 			for _, name := range names {
-				if got := f.Match(Row{Source: Source{Pipeline: name}}, time.Time{}); got != want {
-					t.Errorf("%s of %q: %v", term, name, got)
-				}
+				need.Equal(t, f.Match(Row{Source: Source{Pipeline: name}}, time.Time{}), want, term, name)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const notifying = `
@@ -53,9 +54,7 @@ func TestANotifierIsAKindOfItsOwn(t *testing.T) {
 }
 
 func TestMoneyHasItsCurrency(t *testing.T) {
-	if got := must(t, "version: 1\ncurrency: EUR").Money(4210); got != "4,210 EUR" {
-		t.Error(got)
-	}
+	need.Equal(t, must(t, "version: 1\ncurrency: EUR").Money(4210), "4,210 EUR")
 }
 
 func TestWhatANotifierWants(t *testing.T) {

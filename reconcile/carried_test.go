@@ -39,14 +39,11 @@ func (w *world) beginAs(kind string, input map[string]any, command *ledger.Comma
 	w.Helper()
 	w.n++
 	text, _ := json.Marshal(input)
-	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+	res := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: fmt.Sprint(w.n),
 		Token: ledger.NewToken(), Fingerprint: fmt.Sprintf("f-%d", w.n), Input: text, Command: command,
 		Sender: "pipeline", TokenSent: true, KeyWorks: true, Deadline: time.Minute, Actor: pipeline,
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	}))(w)
 	return res
 }
 

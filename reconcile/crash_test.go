@@ -26,9 +26,7 @@ func (w *world) spawn(text string, o ledger.Operation, connect string) (*exec.Cm
 	cmd.Env = append(os.Environ(), "RECONCILE_TEST_SENDER="+string(b))
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
+	need.OK(w, cmd.Start())
 	w.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd, &out
 }

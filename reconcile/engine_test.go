@@ -360,27 +360,19 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 		{name: "policy says never", policy: payPolicy, send: true},
 		{name: "engine may not", policy: auto("absent")},
 		{name: "held", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			if err := w.store.Hold(w.ctx, ledger.Hold{Scope: "all", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}); err != nil {
-				w.Fatal(err)
-			}
+			need.OK(w, w.store.Hold(w.ctx, ledger.Hold{Scope: "all", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}))
 		}},
 		{name: "the same input", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			if _, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "t", OperationID: ledger.NewID(), AttemptID: "ta", Kind: "pay", Key: "another",
-				Fingerprint: o.Fingerprint, Token: ledger.NewToken(), Input: o.Input, Deadline: 48 * time.Hour, Actor: pipeline}); err != nil {
-				w.Fatal(err)
-			}
+			need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "t", OperationID: ledger.NewID(), AttemptID: "ta", Kind: "pay", Key: "another",
+				Fingerprint: o.Fingerprint, Token: ledger.NewToken(), Input: o.Input, Deadline: 48 * time.Hour, Actor: pipeline}))(w)
 		}},
 		{name: "one of the same key fields", policy: keyedByAmount(auto("absent")), send: true, prepare: func(w *world, _ ledger.Operation) { w.begin("pay", 420) }},
 		{name: "one of other key fields", policy: keyedByAmount(auto("absent")), send: true, posts: 1, prepare: func(w *world, _ ledger.Operation) { w.begin("pay", 421) }},
 		{name: "parked", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "p", ID: o.ID, Version: o.Version, Verb: ledger.VerbPark, Until: w.now().Add(time.Hour), Actor: maya}); err != nil {
-				w.Fatal(err)
-			}
+			need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "p", ID: o.ID, Version: o.Version, Verb: ledger.VerbPark, Until: w.now().Add(time.Hour), Actor: maya}))(w)
 		}},
 		{name: "undone", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "u", ID: o.ID, Version: o.Version, Verb: ledger.VerbUndo, Reason: "not so sure", Actor: maya}); err != nil {
-				w.Fatal(err)
-			}
+			need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "u", ID: o.ID, Version: o.Version, Verb: ledger.VerbUndo, Reason: "not so sure", Actor: maya}))(w)
 		}},
 		{name: "attempts used up", policy: strings.Replace(auto("absent"), "max: 3", "max: 0", 1), send: true},
 		{name: "never comes through", policy: auto("absent"), send: true, posts: 1, prepare: func(w *world, o ledger.Operation) {

@@ -19,6 +19,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 )
@@ -62,9 +63,7 @@ func newOffice(t testing.TB, more string, memory bool) *office {
 		return o
 	}
 	s, err := sqlite.Create(o.ctx, filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: o.now, Steady: steady})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	o.store = s
 	return o
@@ -182,15 +181,9 @@ func (o *office) fail1(n int) (last ledger.Operation) {
 // deliveries are the operations that told people.
 func (o *office) deliveries() (out []ledger.Record) {
 	o.Helper()
-	page, err := o.store.Page(o.ctx, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Now: o.now(), Limit: 500, Filter: ledger.Filter{Terms: []ledger.Term{{Field: "kind", Value: "notify.*"}}}})
-	if err != nil {
-		o.Fatal(err)
-	}
+	page := need.Get(o.store.Page(o.ctx, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Now: o.now(), Limit: 500, Filter: ledger.Filter{Terms: []ledger.Term{{Field: "kind", Value: "notify.*"}}}}))(o)
 	for _, row := range page.Rows {
-		rec, err := o.store.Read(o.ctx, ledger.Locator{ID: row.ID})
-		if err != nil {
-			o.Fatal(err)
-		}
+		rec := need.Get(o.store.Read(o.ctx, ledger.Locator{ID: row.ID}))(o)
 		out = append(out, rec)
 	}
 	return out
@@ -211,9 +204,7 @@ func TestAnOutageIsToldOnceAndAsItGrows(t *testing.T) {
 		o.want("opened 5", "tenfold 50")
 		o.fail(450)
 		eventually(o, "500", func() bool { return len(o.events()) == 3 })
-		if last := o.events()[2]; last != "tenfold 500" {
-			o.Error(last)
-		}
+		need.Equal(o, o.events()[2], "tenfold 500")
 		eventually(o, "settled", func() bool { return o.deliveries()[2].Operation.State == ledger.Committed })
 		for i, rec := range o.deliveries() {
 			if op := rec.Operation; op.State != ledger.Committed || op.AttemptCount != 1 || op.Incident != "" || op.Source.Pipeline != "notify" || op.Key != o.keys[i] {
@@ -245,17 +236,13 @@ func TestAnOutageThatIsOverIsTold(t *testing.T) {
 		o.run(o.engine())
 		o.pass(11 * time.Minute)
 		o.want()
-		if _, err := ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"r"}, Reason: "seen", Actor: maya}); err != nil {
-			o.Fatal(err)
-		}
+		need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"r"}, Reason: "seen", Actor: maya}))(o)
 		change := ledger.NewID()
 		b, err := ledger.Begin(o.ctx, o.store, ledger.BeginRequest{ChangeID: change, OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: "later", Deadline: time.Hour, Actor: pipeline})
 		if err == nil {
 			_, err = ledger.Settle(o.ctx, o.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: 200, Actor: pipeline})
 		}
-		if err != nil {
-			o.Fatal(err)
-		}
+		need.OK(o, err)
 		o.want("over 6")
 	})
 }
@@ -345,10 +332,7 @@ func TestI11_AHostileEndpoint(t *testing.T) {
 	t.Setenv("HOOK_TEST_SECRET", "sesame/hook-secret")
 	for name, memory := range map[string]bool{"sqlite": false, "memory": true} {
 		o := newOffice(t, `, on: opened, committed: body.ok`, memory)
-		p, err := policy.Parse("policy.yaml", []byte(strings.Replace(o.text, "{ post: /page }", `{ post: "/page/${env.HOOK_TEST_SECRET}" }`, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := need.Get(policy.Parse("policy.yaml", []byte(strings.Replace(o.text, "{ post: /page }", `{ post: "/page/${env.HOOK_TEST_SECRET}" }`, 1))))(t)
 		o.pol = p
 		o.set(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -410,18 +394,14 @@ func TestI1_WhatCannotBeRecordedIsNotTold(t *testing.T) {
 func TestAHoldOnANotifier(t *testing.T) {
 	offices(t, ", on: opened", func(o *office) {
 		hold := func(scope ledger.HoldScope) {
-			if err := o.store.Hold(o.ctx, ledger.Hold{Scope: scope, Actor: maya, Reason: "quiet", CreatedAt: o.now(), ChangeID: ledger.NewID()}); err != nil {
-				o.Fatal(err)
-			}
+			need.OK(o, o.store.Hold(o.ctx, ledger.Hold{Scope: scope, Actor: maya, Reason: "quiet", CreatedAt: o.now(), ChangeID: ledger.NewID()}))
 		}
 		hold("all")
 		hold("kind:notify.oncall")
 		o.run(o.engine())
 		o.fail(5)
 		o.want()
-		if err := o.store.LiftHold(o.ctx, "kind:notify.oncall", maya, "go on", ledger.NewID()); err != nil {
-			o.Fatal(err)
-		}
+		need.OK(o, o.store.LiftHold(o.ctx, "kind:notify.oncall", maya, "go on", ledger.NewID()))
 		o.want("opened 5")
 	})
 }
@@ -432,13 +412,8 @@ func TestWhatNoOneHasTaken(t *testing.T) {
 		o.fail(5)
 		o.pass(9 * time.Minute)
 		o.want()
-		in, err := o.store.Incidents(o.ctx, o.now(), 1)
-		if err != nil {
-			o.Fatal(err)
-		}
-		if _, err := o.store.ChangeIncident(o.ctx, ledger.IncidentChange{ChangeID: ledger.NewID(), ID: in[0].ID, Verb: ledger.IncidentTaken, Actor: maya, Until: o.now().Add(time.Hour)}); err != nil {
-			o.Fatal(err)
-		}
+		in := need.Get(o.store.Incidents(o.ctx, o.now(), 1))(o)
+		need.Get(o.store.ChangeIncident(o.ctx, ledger.IncidentChange{ChangeID: ledger.NewID(), ID: in[0].ID, Verb: ledger.IncidentTaken, Actor: maya, Until: o.now().Add(time.Hour)}))(o)
 		o.pass(50 * time.Minute)
 		o.want()
 		o.pass(15 * time.Minute) // it ran out
@@ -460,9 +435,7 @@ func TestWhatHappenedTwiceIsTold(t *testing.T) {
 	offices(t, ", on: twice", func(o *office) {
 		o.run(o.engine())
 		twice := func(op ledger.Operation) {
-			if _, err := ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"a", "b"}, Reason: "seen", Actor: maya}); err != nil {
-				o.Fatal(err)
-			}
+			need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"a", "b"}, Reason: "seen", Actor: maya}))(o)
 		}
 		op := o.fail(1)
 		twice(op)
@@ -530,9 +503,7 @@ func TestNoticesHaveABound(t *testing.T) {
 	offices(t, ", on: twice", func(o *office) {
 		for range noticesMost + 5 {
 			op := o.fail(1)
-			if _, err := ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"a", "b"}, Reason: "seen", Actor: maya}); err != nil {
-				o.Fatal(err)
-			}
+			need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"a", "b"}, Reason: "seen", Actor: maya}))(o)
 			o.pass(11 * time.Minute) // each for itself, and no outage
 		}
 		o.run(o.engine())

@@ -12,11 +12,8 @@ import (
 // decide is a person's word about an operation.
 func (w *world) decide(o ledger.Operation, verb ledger.Verb, receipts ...string) ledger.Operation {
 	w.Helper()
-	applied, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: verb,
-		Reason: "by hand", Actor: maya, Receipts: receipts, RecheckAt: RecheckAt(w.inForce().Kind(o.Kind), w.now())})
-	if err != nil {
-		w.Fatal(err)
-	}
+	applied := need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: verb,
+		Reason: "by hand", Actor: maya, Receipts: receipts, RecheckAt: RecheckAt(w.inForce().Kind(o.Kind), w.now())}))(w)
 	return applied.After
 }
 

@@ -41,10 +41,7 @@ func (w *world) retry(q RetryRequest) (RetryResult, error) {
 func (w *world) shown(e *Engine, q RetryRequest) RetryRequest {
 	w.Helper()
 	if !q.Actor.Machine && q.Showing.Digest == "" {
-		p, err := e.Plan(w.ctx, q.ID)
-		if err != nil {
-			w.Fatal(err)
-		}
+		p := need.Get(e.Plan(w.ctx, q.ID))(w)
 		q.Showing = p.Showing
 	}
 	return q

@@ -20,19 +20,14 @@ func (w *world) wrapped(place ledger.Place, host string) (o ledger.Operation, en
 	w.Helper()
 	w.n++
 	id := ledger.NewID()
-	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
+	res := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: id, Kind: "pay", Key: fmt.Sprintf("c-%d", w.n), Token: ledger.NewToken(),
 		Fingerprint: id, Input: json.RawMessage(`{"amount":420}`), Sender: "command", TokenSent: true, Deadline: 2e9, Actor: pipeline,
 		Command: &ledger.Command{Argv: []string{"pay-tool"}}, Host: host, PID: 4711, Tree: ledger.TreeOpen, Place: place,
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	}))(w)
 	cmd := exec.Command("sleep", "60")
 	cmd.Env = procgroup.Environ(nil, id)
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
+	need.OK(w, cmd.Start())
 	end = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
 	w.Cleanup(end)
 	eventually(w, "it carries the attempt", func() bool {

@@ -183,11 +183,8 @@ func TestI6_EachConditionAlone(t *testing.T) {
 		},
 			wait: 61 * time.Second, says: "too late"},
 		{name: "token never sent", wait: pastProof, says: "token is not known to have been sent", doubt: func(w *world) ledger.Operation {
-			res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "c", OperationID: ledger.NewID(), AttemptID: "a", Kind: "pay", Key: "k",
-				Token: ledger.NewToken(), Input: []byte(`{"amount":420}`), Deadline: time.Minute, Actor: pipeline})
-			if err != nil {
-				w.Fatal(err)
-			}
+			res := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "c", OperationID: ledger.NewID(), AttemptID: "a", Kind: "pay", Key: "k",
+				Token: ledger.NewToken(), Input: []byte(`{"amount":420}`), Deadline: time.Minute, Actor: pipeline}))(w)
 			return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
 		}},
 		{name: "nothing known to try the check on", wait: pastProof, prepare: func(w *world) {}, says: "never been seen to find anything"},
@@ -215,12 +212,9 @@ func TestI6_EachConditionAlone(t *testing.T) {
 		{name: "another attempt ended later", wait: pastProof, says: "too early", doubt: func(w *world) ledger.Operation {
 			o := w.doubt("pay", 420)
 			w.pass(20 * time.Second)
-			applied, err := ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
+			applied := need.Get(ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
 				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour), MaxAttempts: 3,
-				AttemptID: "a2", Deadline: time.Minute, TokenSent: true})
-			if err != nil {
-				w.Fatal(err)
-			}
+				AttemptID: "a2", Deadline: time.Minute, TokenSent: true}))(w)
 			o = w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
 			w.pass(-20 * time.Second)
 			return o

@@ -275,10 +275,7 @@ func (w *world) newEngine(o Options) *Engine {
 
 func (w *world) policy(text string) {
 	w.Helper()
-	p, err := policy.Parse("policy.yaml", []byte(text))
-	if err != nil {
-		w.Fatal(err)
-	}
+	p := need.Get(policy.Parse("policy.yaml", []byte(text)))(w)
 	w.pol.Store(p)
 }
 
@@ -303,10 +300,7 @@ func (w *world) begin(kind string, amount int) ledger.BeginResult {
 func (w *world) settle(b ledger.BeginResult, s ledger.SettleRequest) ledger.Operation {
 	w.Helper()
 	s.ChangeID, s.AttemptID, s.Actor = ledger.NewID(), b.Attempt.ID, pipeline
-	applied, err := ledger.Settle(w.ctx, w.store, s)
-	if err != nil {
-		w.Fatal(err)
-	}
+	applied := need.Get(ledger.Settle(w.ctx, w.store, s))(w)
 	return applied.After
 }
 
@@ -331,10 +325,7 @@ func (w *world) known(kind string) ledger.Operation {
 
 func (w *world) get(id string) ledger.Record {
 	w.Helper()
-	rec, err := w.store.Read(w.ctx, ledger.Locator{ID: id})
-	if err != nil {
-		w.Fatal(err)
-	}
+	rec := need.Get(w.store.Read(w.ctx, ledger.Locator{ID: id}))(w)
 	return rec
 }
 

@@ -60,10 +60,7 @@ func everyState(t *testing.T) (b *bench, many int) {
 // it is done when then says so of what it shows.
 func (b *bench) screen(w, h int, o console.Options, first, key string, then func(string) bool) string {
 	b.Helper()
-	text, err := policy.Parse(b.policy, []byte(benchPolicy))
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := need.Get(policy.Parse(b.policy, []byte(benchPolicy)))(b)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	o.Store, o.Clock, o.Location, o.Theme, o.Actor = b.open(), b.clock, time.UTC, "none", ledger.Actor{Name: "maya"}

@@ -87,10 +87,7 @@ func (b *bench) clock() time.Time { return b.now }
 func (b *bench) open() *sqlite.Store {
 	b.Helper()
 	if b.store == nil {
-		s, err := sqlite.Create(context.Background(), b.ledger, sqlite.Options{Clock: b.clock, Steady: hostclock.With(b.clock)})
-		if err != nil {
-			b.Fatal(err)
-		}
+		s := need.Get(sqlite.Create(context.Background(), b.ledger, sqlite.Options{Clock: b.clock, Steady: hostclock.With(b.clock)}))(b)
 		b.store = s
 		b.Cleanup(func() { s.Close() })
 	}
@@ -107,9 +104,7 @@ func (b *bench) begin(n int, kind string, input string) (attempt string) {
 	b.Helper()
 	attempt = strings.Replace(id(n), "-00", "-aa", 1)
 	fingerprint, err := ledger.Fingerprint(json.RawMessage(input))
-	if err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, err)
 	k := b.kind(kind)
 	req := ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: id(n), AttemptID: attempt, Kind: kind, Key: "k-" + id(n)[34:], Token: "indoubt-7E3A" + strings.ToUpper(id(n)[34:]),
@@ -129,9 +124,7 @@ func (b *bench) begin(n int, kind string, input string) (attempt string) {
 func (b *bench) kind(name string) *policy.Kind {
 	b.Helper()
 	text, err := os.ReadFile(b.policy)
-	if err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, err)
 	if b.loaded == nil || b.loadedFrom != string(text) {
 		if b.loaded, err = policy.Parse(b.policy, text); err != nil {
 			b.Fatal(err)
@@ -144,17 +137,12 @@ func (b *bench) kind(name string) *policy.Kind {
 func (b *bench) price(n int) {
 	b.Helper()
 	rec := b.rec(n)
-	if err := b.open().Price(context.Background(), []ledger.Pricing{b.kind(rec.Operation.Kind).Price(rec)}); err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, b.open().Price(context.Background(), []ledger.Pricing{b.kind(rec.Operation.Kind).Price(rec)}))
 }
 
 func (b *bench) rec(n int) ledger.Record {
 	b.Helper()
-	rec, err := b.open().Read(context.Background(), ledger.Locator{ID: id(n)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	rec := need.Get(b.open().Read(context.Background(), ledger.Locator{ID: id(n)}))(b)
 	return rec
 }
 
@@ -167,9 +155,7 @@ func (b *bench) settle(n int, req ledger.SettleRequest) {
 	if req.AttemptID == "" {
 		req.AttemptID = strings.Replace(id(n), "-00", "-aa", 1)
 	}
-	if _, err := ledger.Settle(context.Background(), b.open(), req); err != nil {
-		b.Fatal(err)
-	}
+	need.Get(ledger.Settle(context.Background(), b.open(), req))(b)
 	b.price(n)
 }
 
@@ -268,10 +254,7 @@ type resultRead struct {
 // lastEvent is the number of the newest event: unchanged means nothing written.
 func (b *bench) lastEvent() int64 {
 	b.Helper()
-	info, err := b.open().Info(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
+	info := need.Get(b.open().Info(context.Background()))(b)
 	return info.LastSeq
 }
 

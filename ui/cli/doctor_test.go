@@ -15,9 +15,7 @@ import (
 func (b *bench) findings(exit int, args ...string) map[string]finding {
 	b.Helper()
 	var data struct{ Checks []finding }
-	if err := json.Unmarshal(b.json(exit, append([]string{"doctor"}, args...)...).Data, &data); err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, json.Unmarshal(b.json(exit, append([]string{"doctor"}, args...)...).Data, &data))
 	out := map[string]finding{}
 	for _, f := range data.Checks {
 		if had, ok := out[f.Check]; !ok || had.Level == levelOK || f.Level == levelFail {

@@ -161,10 +161,7 @@ func overwrite(path string, at, n int64) error {
 // exec is one statement of a writer in plain SQL.
 func (s *site) exec(query string) {
 	s.Helper()
-	db, err := sql.Open("sqlite", "file:"+s.ledger+"?mode=rw&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
-	if err != nil {
-		s.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", "file:"+s.ledger+"?mode=rw&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)"))(s)
 	defer db.Close()
 	if _, err := db.Exec(query); err != nil {
 		s.Fatalf("%s: %v", query, err)

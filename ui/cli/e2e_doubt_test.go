@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/need"
 	"indoubt/reconcile/drill"
 )
 
@@ -222,17 +223,11 @@ func TestI12_E2E_NotThereNow(t *testing.T) {
 func (s *site) charge(key, token string) {
 	s.Helper()
 	body := strings.TrimSuffix(chargeInput, "}") + fmt.Sprintf(`,"metadata":{"indoubt":%q}}`, token)
-	req, err := http.NewRequest(http.MethodPost, s.down.URL()+"/v1/payment_intents", strings.NewReader(body))
-	if err != nil {
-		s.Fatal(err)
-	}
+	req := need.Get(http.NewRequest(http.MethodPost, s.down.URL()+"/v1/payment_intents", strings.NewReader(body)))(s)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+ownKey)
 	req.Header.Set("Idempotency-Key", key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.Fatal(err)
-	}
+	resp := need.Get(http.DefaultClient.Do(req))(s)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		s.Fatalf("a charge was answered with %d", resp.StatusCode)

@@ -108,10 +108,7 @@ func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
 // leaves, so that each of them is the last one to close the ledger.
 func (s *site) prepare(n, many int) {
 	s.Helper()
-	store, err := sqlite.Open(s.Context(), s.ledger, sqlite.Options{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	store := need.Get(sqlite.Open(s.Context(), s.ledger, sqlite.Options{}))(s)
 	defer store.Close()
 	actor := ledger.Actor{Name: "nightly", Machine: true}
 	for i := n; i < n+many; i++ {
@@ -123,9 +120,7 @@ func (s *site) prepare(n, many int) {
 				_, err = ledger.Settle(s.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: id + ".a", Outcome: ledger.OutcomeUncertain,
 					ErrorClass: ledger.ClassTimeout, Status: -1, Actor: actor})
 			}
-			if err != nil {
-				s.Fatal(err)
-			}
+			need.OK(s, err)
 		}
 	}
 }

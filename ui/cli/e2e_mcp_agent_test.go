@@ -58,14 +58,9 @@ var agents = map[string]agentSession{
 		defer cancel()
 		cmd := exec.Command(server[0], server[1:]...)
 		cmd.Env, cmd.Dir = s.env, s.dir
-		session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
-		if err != nil {
-			s.Fatal(err)
-		}
+		session := need.Get(mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil))(s)
 		defer session.Close()
-		if _, err := session.ListTools(ctx, nil); err != nil {
-			s.Fatal(err)
-		}
+		need.Get(session.ListTools(ctx, nil))(s)
 		var out []string
 		for _, call := range calls {
 			result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: call.tool, Arguments: call.arguments})
@@ -139,16 +134,12 @@ func (s *site) session(server []string) *conversation {
 	cmd := exec.Command(server[0], server[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, err)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, err)
 	c := &conversation{s: s, cmd: cmd, in: in, lines: bufio.NewReaderSize(out, 1<<20)}
 	c.ask("initialize", object{"protocolVersion": "2025-06-18", "capabilities": object{}, "clientInfo": object{"name": "test", "version": "1"}})
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -160,10 +151,7 @@ func (s *site) session(server []string) *conversation {
 func (c *conversation) ask(method string, params object) string {
 	c.s.Helper()
 	c.asked++
-	line, err := json.Marshal(object{"jsonrpc": "2.0", "id": c.asked, "method": method, "params": params})
-	if err != nil {
-		c.s.Fatal(err)
-	}
+	line := need.Get(json.Marshal(object{"jsonrpc": "2.0", "id": c.asked, "method": method, "params": params}))(c.s)
 	fmt.Fprintf(c.in, "%s\n", line)
 	alarm := time.AfterFunc(patience, func() { c.cmd.Process.Kill() })
 	defer alarm.Stop()

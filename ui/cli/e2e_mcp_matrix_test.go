@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // realServer is a server that works in a directory, and what is asked of it.
@@ -131,15 +133,9 @@ func TestClientsGetTheSameFromServersBehindTheProxy(t *testing.T) {
 // what is in the directory afterwards, and how long it took.
 func (s *site) work(agent agentSession, box toolbox, dir string, command []string, calls []toolCall) (said []string, made string, took time.Duration) {
 	s.Helper()
-	if err := os.RemoveAll(dir); err != nil {
-		s.Fatal(err)
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		s.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one\n"), 0o644); err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, os.RemoveAll(dir))
+	need.OK(s, os.Mkdir(dir, 0o755))
+	need.OK(s, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one\n"), 0o644))
 	git := func(args ...string) string {
 		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
 		cmd.Env = s.env
@@ -156,7 +152,7 @@ func (s *site) work(agent agentSession, box toolbox, dir string, command []strin
 		}
 	}
 	var files []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	need.OK(s, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			if d != nil && d.Name() == ".git" {
 				return fs.SkipDir
@@ -166,10 +162,7 @@ func (s *site) work(agent agentSession, box toolbox, dir string, command []strin
 		text, err := os.ReadFile(path)
 		files = append(files, fmt.Sprintf("%s %q", path, text))
 		return err
-	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	}))
 	sort.Strings(files)
 	return said, strings.Join(append(files, git("log", "--format=%H %s"), git("status", "--short")), "\n"), took
 }

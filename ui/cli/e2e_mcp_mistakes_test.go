@@ -34,9 +34,7 @@ func (w *workplace) path(name string) string { return filepath.Join(w.dir, name)
 
 func (w *workplace) write(name, text string) {
 	w.Helper()
-	if err := os.WriteFile(w.path(name), []byte(text), 0o644); err != nil {
-		w.Fatal(err)
-	}
+	need.OK(w, os.WriteFile(w.path(name), []byte(text), 0o644))
 }
 
 // count is how often a text is in a file; none where there is no file.

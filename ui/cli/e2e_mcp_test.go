@@ -76,23 +76,13 @@ func (s *site) drive(box toolbox, sc script) []string {
 // module runs a program of testdata/mcp with what it is to do as its argument.
 func (s *site) module(box toolbox, name string, todo any) []string {
 	s.Helper()
-	text, err := json.Marshal(todo)
-	if err != nil {
-		s.Fatal(err)
-	}
+	text := need.Get(json.Marshal(todo))(s)
 	// Modules are looked for beside the program's file, so it must lie where they are.
-	client, err := os.ReadFile(filepath.Join("testdata/mcp", name))
-	if err != nil {
-		s.Fatal(err)
-	}
+	client := need.Get(os.ReadFile(filepath.Join("testdata/mcp", name)))(s)
 	file := filepath.Join(s.dir, name)
-	if err := os.WriteFile(file, client, 0o644); err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, os.WriteFile(file, client, 0o644))
 	if _, err := os.Lstat(filepath.Join(s.dir, "node_modules")); err != nil {
-		if err := os.Symlink(box.dir, filepath.Join(s.dir, "node_modules")); err != nil {
-			s.Fatal(err)
-		}
+		need.OK(s, os.Symlink(box.dir, filepath.Join(s.dir, "node_modules")))
 	}
 	return s.output(box.node, file, string(text))
 }
@@ -173,9 +163,7 @@ func (s *site) recorded() map[string]int {
 		Operations []struct{ Kind, State string }
 	}
 	r := s.must(0, "list", "--json")
-	if err := json.Unmarshal(r.Status.Data, &data); err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, json.Unmarshal(r.Status.Data, &data))
 	found := map[string]int{}
 	for _, op := range data.Operations {
 		found[op.Kind+" "+op.State]++

@@ -200,15 +200,10 @@ func (s *site) request(store ledger.Store, kind, key string, fate int) {
 
 // lock is a foreign writer that holds the ledger for a while.
 func (s *site) lock(long time.Duration) {
-	db, err := sql.Open("sqlite", s.ledger)
-	if err != nil {
-		s.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", s.ledger))(s)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec("PRAGMA busy_timeout = 5000"); err != nil {
-		s.Fatal(err)
-	}
+	need.Get(db.Exec("PRAGMA busy_timeout = 5000"))(s)
 	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
 		s.Logf("the ledger was not locked: %v", err)
 		return
@@ -223,9 +218,7 @@ func (s *site) lock(long time.Duration) {
 func (s *site) rows(query string) (all [][]string) {
 	s.Helper()
 	db, err := sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(5000)")
-	if err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, err)
 	defer db.Close()
 	rows, err := db.Query(query)
 	if err != nil {
@@ -252,10 +245,7 @@ var tokens = regexp.MustCompile(`indoubt-[0-9A-Z]+`)
 // truth is how often each token really had an effect.
 func (s *site) truth() map[string]int {
 	s.Helper()
-	all, err := s.down.Effects(context.Background(), "")
-	if err != nil {
-		s.Fatal(err)
-	}
+	all := need.Get(s.down.Effects(context.Background(), ""))(s)
 	happened := map[string]int{}
 	for _, e := range all {
 		happened[tokens.FindString(string(e.Body))]++

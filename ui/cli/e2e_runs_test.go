@@ -134,10 +134,7 @@ func (s *site) tty(args ...string) *tty {
 	s.Helper()
 	c := &tty{T: s.T, cmd: exec.Command(program, args...)}
 	c.cmd.Env, c.cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
-	f, err := pty.StartWithSize(c.cmd, &pty.Winsize{Rows: 40, Cols: 120})
-	if err != nil {
-		s.Fatal(err)
-	}
+	f := need.Get(pty.StartWithSize(c.cmd, &pty.Winsize{Rows: 40, Cols: 120}))(s)
 	s.Cleanup(func() { c.cmd.Process.Kill(); f.Close() })
 	c.keys = func(text string) { f.WriteString(text) }
 	go func() {

@@ -164,9 +164,7 @@ func (s *site) writePolicy(text string) {
 	if s.down != nil {
 		text = strings.ReplaceAll(text, "@BASE@", s.down.URL())
 	}
-	if err := os.WriteFile(s.policy, []byte(text), 0o644); err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, os.WriteFile(s.policy, []byte(text), 0o644))
 }
 
 // result is what a process said and how it ended.
@@ -225,17 +223,13 @@ func (s *site) startAs(cmd *exec.Cmd) *process {
 	s.Helper()
 	p := &process{T: s.T, cmd: cmd}
 	read, write, err := os.Pipe()
-	if err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, err)
 	p.status = read
 	cmd.Env, cmd.Dir = s.env, s.dir
 	cmd.Stdout, cmd.Stderr = &p.out, &p.err
 	cmd.ExtraFiles = []*os.File{write} // descriptor 3
 	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, cmd.Start())
 	write.Close()
 	s.Cleanup(func() { cmd.Process.Kill() })
 	return p
@@ -347,10 +341,7 @@ func (s *site) run(kind, key string, command []string) result {
 // effects is how many things really happened whose body holds the text.
 func (s *site) effects(text string) int {
 	s.Helper()
-	all, err := s.down.Effects(context.Background(), text)
-	if err != nil {
-		s.Fatal(err)
-	}
+	all := need.Get(s.down.Effects(context.Background(), text))(s)
 	return len(all)
 }
 

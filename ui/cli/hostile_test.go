@@ -72,10 +72,7 @@ func init() {
 // the rights of its owner: the guards are away meanwhile.
 func (b *bench) spoil() {
 	b.Helper()
-	db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(b.ledger, "?", "%3f"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	db := need.Get(sql.Open("sqlite", "file:"+strings.ReplaceAll(b.ledger, "?", "%3f")))(b)
 	defer db.Close()
 	do := func(query string, args ...any) (int64, error) {
 		res, err := db.Exec(query, args...)
@@ -134,21 +131,14 @@ func (b *bench) spoil() {
 
 func pairs(b *bench, db *sql.DB, query string) (out [][2]string) {
 	b.Helper()
-	rows, err := db.Query(query)
-	if err != nil {
-		b.Fatal(err)
-	}
+	rows := need.Get(db.Query(query))(b)
 	defer rows.Close()
 	for rows.Next() {
 		var one [2]string
-		if err := rows.Scan(&one[0], &one[1]); err != nil {
-			b.Fatal(err)
-		}
+		need.OK(b, rows.Scan(&one[0], &one[1]))
 		out = append(out, one)
 	}
-	if err := rows.Err(); err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, rows.Err())
 	return out
 }
 
@@ -335,9 +325,7 @@ func commandPaths(cmd *cobra.Command, path string) []string {
 func (b *bench) onTerminal(port string, args []string) string {
 	b.Helper()
 	screen, tty, err := pty.Open()
-	if err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, err)
 	defer screen.Close()
 	_ = pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: 100})
 	seen := make(chan string)

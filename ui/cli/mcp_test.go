@@ -41,12 +41,8 @@ func (s *site) agent(args ...string) *agent {
 		s.Fatal(err)
 	}
 	out, err := a.cmd.StdoutPipe()
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := a.cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	need.OK(s, err)
+	need.OK(s, a.cmd.Start())
 	s.Cleanup(func() { a.cmd.Process.Kill() })
 	go func() {
 		defer close(a.lines)
@@ -72,9 +68,7 @@ func (a *agent) call(id int, tool string) (outcome, line string) {
 			} `json:"_meta"`
 		}
 	}
-	if err := json.Unmarshal([]byte(line), &answer); err != nil {
-		a.Fatal(err)
-	}
+	need.OK(a, json.Unmarshal([]byte(line), &answer))
 	return answer.Result.Meta.Outcome.Outcome, line
 }
 

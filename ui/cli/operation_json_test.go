@@ -36,17 +36,10 @@ func (b *bench) read(n int, r ledger.Read) {
 	r.BeganAt, r.EndedAt, r.Actor = b.now.Add(-time.Second), b.now, "indoubt"
 	o := ledger.Observation{ChangeID: ledger.NewID(), Read: r, Version: b.rec(n).Operation.Version, Confirm: true, Deny: true, Actor: ledger.Actor{Name: "indoubt", Machine: true}}
 	ctx := context.Background()
-	lease, err := b.open().Lease(ctx, id(n), "test", "", time.Minute)
-	if err != nil {
-		b.Fatal(err)
-	}
+	lease := need.Get(b.open().Lease(ctx, id(n), "test", "", time.Minute))(b)
 	o.Lease = lease
-	if _, err := ledger.Observe(ctx, b.open(), o); err != nil {
-		b.Fatal(err)
-	}
-	if err := b.open().Release(ctx, lease); err != nil {
-		b.Fatal(err)
-	}
+	need.Get(ledger.Observe(ctx, b.open(), o))(b)
+	need.OK(b, b.open().Release(ctx, lease))
 	b.price(n)
 }
 

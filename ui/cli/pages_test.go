@@ -35,9 +35,7 @@ func blocksOn(t *testing.T, page, language string) []string {
 // server of the test where the page has one of its own.
 func policyIn(p *page, text string) {
 	p.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, "policy.yaml"), []byte(text), 0o600); err != nil {
-		p.Fatal(err)
-	}
+	need.OK(p, os.WriteFile(filepath.Join(p.dir, "policy.yaml"), []byte(text), 0o600))
 }
 
 // indoubt runs the program there.

@@ -16,9 +16,7 @@ import (
 func (b *bench) file(name, content string) string {
 	b.Helper()
 	path := filepath.Join(b.dir, name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 

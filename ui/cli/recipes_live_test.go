@@ -67,12 +67,8 @@ func (b *bench) token(n int) string { return b.rec(n).Operation.Token }
 func (b *bench) program(name, script string) {
 	b.Helper()
 	dir := filepath.Join(b.dir, "bin")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		b.Fatal(err)
-	}
+	need.OK(b, os.MkdirAll(dir, 0o755))
+	need.OK(b, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755))
 	b.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 

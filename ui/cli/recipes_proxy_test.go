@@ -303,36 +303,21 @@ func (c matchCase) policy(b *bench, p *provider) {
 // proxy stands before the provider; what it gives writes once and waits for the
 // outcome.
 func (c matchCase) proxy(b *bench, p *provider) func(n string) ledger.Record {
-	upstream, err := url.Parse(p.url())
-	if err != nil {
-		b.Fatal(err)
-	}
+	upstream := need.Get(url.Parse(p.url()))(b)
 	rules := b.loaded
-	proxy, err := httpproxy.New(httpproxy.Options{Upstream: upstream, Kind: rules.KindFor,
-		Recorder: record.New(b.open(), recordingRules(func() *policy.Policy { return rules }), record.Options{Clock: b.clock})})
-	if err != nil {
-		b.Fatal(err)
-	}
+	proxy := need.Get(httpproxy.New(httpproxy.Options{Upstream: upstream, Kind: rules.KindFor,
+		Recorder: record.New(b.open(), recordingRules(func() *policy.Policy { return rules }), record.Options{Clock: b.clock})}))(b)
 	server := httptest.NewServer(proxy)
 	b.Cleanup(server.Close)
 	return func(n string) ledger.Record {
-		req, err := http.NewRequest("POST", server.URL+c.path, strings.NewReader(strings.ReplaceAll(c.body, "N", n)))
-		if err != nil {
-			b.Fatal(err)
-		}
+		req := need.Get(http.NewRequest("POST", server.URL+c.path, strings.NewReader(strings.ReplaceAll(c.body, "N", n))))(b)
 		req.Header.Set("Content-Type", c.contentType)
 		req.Header.Set("Authorization", "Bearer 1234567890")
 		req.Header.Set("Stripe-Version", "2026-06-30")
 		req.Header.Set("X-Request-Id", "r-"+n)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			b.Fatal(err)
-		}
+		resp := need.Get(http.DefaultClient.Do(req))(b)
 		defer resp.Body.Close()
-		said, err := io.ReadAll(resp.Body)
-		if err != nil {
-			b.Fatal(err)
-		}
+		said := need.Get(io.ReadAll(resp.Body))(b)
 		id := resp.Header.Get(roundtrip.HeaderOperation)
 		if id == "" {
 			b.Fatalf("%d names no operation: %s", resp.StatusCode, said)
@@ -342,10 +327,7 @@ func (c matchCase) proxy(b *bench, p *provider) func(n string) ledger.Record {
 }
 
 func (c matchCase) read(b *bench, id string) ledger.Record {
-	rec, err := b.open().Read(context.Background(), ledger.Locator{ID: id})
-	if err != nil {
-		b.Fatal(err)
-	}
+	rec := need.Get(b.open().Read(context.Background(), ledger.Locator{ID: id}))(b)
 	return rec
 }
 

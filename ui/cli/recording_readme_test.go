@@ -78,9 +78,7 @@ func (p *page) serve() {
 	words := strings.Fields(line)
 	cmd := exec.Command(filepath.Join(p.dir, words[0]), words[1:]...)
 	cmd.Env = p.env()
-	if err := cmd.Start(); err != nil {
-		p.Fatal(err)
-	}
+	need.OK(p, cmd.Start())
 	p.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
 	eventually(p.T, "the proxy listens", func() bool {
 		conn, err := net.Dial("tcp", p.proxy)

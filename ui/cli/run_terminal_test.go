@@ -39,9 +39,7 @@ func (s *seat) sees(text string) {
 
 func (s *seat) types(keys string) {
 	s.Helper()
-	if _, err := s.tty.WriteString(keys); err != nil {
-		s.Fatal(err)
-	}
+	need.Get(s.tty.WriteString(keys))(s)
 }
 
 // TestRunGivesTheTerminalToItsCommand, which asks there for what it needs, and

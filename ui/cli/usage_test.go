@@ -72,7 +72,5 @@ func TestSinceAndUntilTakeADate(t *testing.T) {
 	}
 	b.want(0, "report", "--since", "2026-07-13")
 	b.want(0, "stats", "--since", "2026-07-13")
-	if out := b.completes("list", "state:failed,u"); !strings.Contains(out, "state:failed,uncertain") {
-		t.Error(out)
-	}
+	need.Contains(t, b.completes("list", "state:failed,u"), "state:failed,uncertain")
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ui/console/feed"
 )
 
@@ -14,12 +15,9 @@ func foundSince(t *testing.T, verdict ledger.Verdict, receipts ...string) *bench
 	b := nightBench(t, 80, 24)
 	b.sam(2, ledger.VerbDeny, "their support says no")
 	o := b.op(id(2))
-	_, err := ledger.Observe(t.Context(), b.store, ledger.Observation{ChangeID: "found", Version: o.Version, Confirm: true, Deny: true,
+	need.Get(ledger.Observe(t.Context(), b.store, ledger.Observation{ChangeID: "found", Version: o.Version, Confirm: true, Deny: true,
 		Actor: ledger.Actor{Name: "checks", Machine: true},
-		Read:  ledger.Read{ID: "r-found", OperationID: o.ID, BeganAt: b.now, EndedAt: b.now, Verdict: verdict, Reason: "found", Found: len(receipts), Receipts: receipts}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		Read:  ledger.Read{ID: "r-found", OperationID: o.ID, BeganAt: b.now, EndedAt: b.now, Verdict: verdict, Reason: "found", Found: len(receipts), Receipts: receipts}}))(t)
 	b.wait(time.Second)
 	return b.cursorOn(2)
 }
@@ -66,10 +64,7 @@ func TestDealingWithAConflictAsksWhatIsTrue(t *testing.T) {
 // left out by name, and the rest is sent.
 func TestABulkRetryLeavesOutWhatAnotherMayHaveDone(t *testing.T) {
 	b, e := sixProven(t)
-	rec, err := b.store.Read(t.Context(), ledger.Locator{ID: id(21)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := need.Get(b.store.Read(t.Context(), ledger.Locator{ID: id(21)}))(t)
 	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true}}
 	b.store.put(rec)
 	b.send(feed.Changed{})

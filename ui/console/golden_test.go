@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"indoubt/ledger/need"
 )
 
 var update = flag.Bool("update", false, "write the golden screens anew")
@@ -30,18 +32,11 @@ func golden(t *testing.T, name, screen string) {
 	got := strings.Join(lines, "\n") + "\n"
 	path := filepath.Join("testdata", name+".txt")
 	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.MkdirAll("testdata", 0o755))
+		need.OK(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs from its golden screen (-want +got):\n%s", name, diff)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger/need"
 	"indoubt/ui/ticket"
 )
 
@@ -30,10 +31,7 @@ func TestEveryWordOfTheScreenIsExplained(t *testing.T) {
 		t.Fatal(len(files), err)
 	}
 	for _, file := range files {
-		screen, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		screen := need.Get(os.ReadFile(file))(t)
 		for _, w := range capitals.FindAllString(string(screen), -1) {
 			if !known[w] {
 				t.Errorf("%s shows %q, which the glossary does not explain", file, w)

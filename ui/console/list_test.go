@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"indoubt/ledger/need"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/table"
@@ -420,10 +421,7 @@ func TestNoColourTellsTheCursorByAMark(t *testing.T) {
 	t.Setenv("NO_COLOR", "yes")
 	o := nightOptions()
 	o.Theme = "auto"
-	m, err := newRoot(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := need.Get(newRoot(t.Context(), o))(t)
 	if m.Name != "none" {
 		t.Fatal("NO_COLOR=yes is not honoured")
 	}

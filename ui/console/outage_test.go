@@ -17,9 +17,7 @@ func outageStore(t testing.TB, s *memory) {
 	ctx, began := context.Background(), night.Add(-53*time.Minute)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 	}
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	const n = 20
@@ -159,9 +157,7 @@ func TestTwoPeopleAtAnOutage(t *testing.T) {
 	}
 	for _, p := range []ledger.Presence{{Console: "his", Person: "sam"}, {Console: "hers", Person: "ana", Asks: true}} {
 		p.Subject, p.Until = in, b.now.Add(ledger.PresenceLasts)
-		if err := b.store.Attend(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, b.store.Attend(t.Context(), p))
 	}
 	b.tickOver(6 * time.Second).shows("HERE TOO  ana has a dialog open on it · sam is looking")
 	for _, key := range []string{"N", "P"} {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Two people at two consoles see of each other which row they are at, and who has a
@@ -13,19 +14,14 @@ func TestTwoPeopleSeeEachOther(t *testing.T) {
 	b := nightBench(t, 120, 40)
 	events := func() int {
 		t.Helper()
-		all, err := b.store.Events(t.Context(), "", 0, 10_000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need.Get(b.store.Events(t.Context(), "", 0, 10_000))(t)
 		return len(all)
 	}
 	before, version := events(), b.op(id(2)).Version
 	sam := ledger.Presence{Console: "his", Person: "sam", Subject: id(2), Until: b.now.Add(ledger.PresenceLasts)}
 	attend := func(p ledger.Presence) {
 		t.Helper()
-		if err := b.store.Attend(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, b.store.Attend(t.Context(), p))
 		b.tickOver(6 * time.Second)
 	}
 	attend(sam)
@@ -35,10 +31,7 @@ func TestTwoPeopleSeeEachOther(t *testing.T) {
 	b.shows("sam has a dialog open on it").keys("X").shows("HERE TOO", "sam has a dialog open on it")
 	mine := func() ledger.Presence {
 		t.Helper()
-		all, err := b.store.Attending(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need.Get(b.store.Attending(t.Context()))(t)
 		for _, p := range all {
 			if p.Person == "maya" {
 				return p

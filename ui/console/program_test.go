@@ -147,10 +147,7 @@ type world struct {
 func fileWorld(t *testing.T) *world {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "payments.db")
-	s, err := sqlite.Create(t.Context(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need.Get(sqlite.Create(t.Context(), path, sqlite.Options{}))(t)
 	t.Cleanup(func() { s.Close() })
 	return &world{t: t, path: path, store: s, open: func() (ledger.Store, error) { return sqlite.Open(context.Background(), path, sqlite.Options{}) }}
 }
@@ -176,46 +173,30 @@ func (w *world) doubt(kind, title string, never float64) string {
 func (w *world) doubtUnder(key, kind, title string, never float64) string {
 	w.t.Helper()
 	ctx := context.Background()
-	r, err := ledger.Begin(ctx, w.store, ledger.BeginRequest{
+	r := need.Get(ledger.Begin(ctx, w.store, ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: key, Token: ledger.NewToken(),
 		Fingerprint: strings.Repeat("ab", 32), Title: title, Input: []byte(`{"n":1}`), Source: ledger.Source{Pipeline: "billing"}, Sender: "pipeline",
 		TokenSent: true, Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := ledger.Settle(ctx, w.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: r.Attempt.ID, Outcome: ledger.OutcomeUncertain,
-		ErrorClass: ledger.ClassTimeout, Error: "no answer", Status: -1, Actor: ledger.Actor{Name: "billing", Machine: true}}); err != nil {
-		w.t.Fatal(err)
-	}
+	}))(w.t)
+	need.Get(ledger.Settle(ctx, w.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: r.Attempt.ID, Outcome: ledger.OutcomeUncertain,
+		ErrorClass: ledger.ClassTimeout, Error: "no answer", Status: -1, Actor: ledger.Actor{Name: "billing", Machine: true}}))(w.t)
 	id := r.Operation.ID
-	if err := w.store.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Title: title, Duplicate: ledger.Cost{Value: 2 * never}, Miss: ledger.Cost{Value: never}, Odds: 0.5, Rank: never / 2, ReadAt: ledger.Never}}); err != nil {
-		w.t.Fatal(err)
-	}
+	need.OK(w.t, w.store.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Title: title, Duplicate: ledger.Cost{Value: 2 * never}, Miss: ledger.Cost{Value: never}, Odds: 0.5, Rank: never / 2, ReadAt: ledger.Never}}))
 	return id
 }
 
 func (w *world) op(id string) ledger.Operation {
 	w.t.Helper()
-	rec, err := w.store.Read(context.Background(), ledger.Locator{ID: id})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	rec := need.Get(w.store.Read(context.Background(), ledger.Locator{ID: id}))(w.t)
 	return rec.Operation
 }
 
 // options opens a console of its own on the ledger, as another process would.
 func (w *world) options(actor string, e Engine) Options {
 	w.t.Helper()
-	s, err := w.open()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := need.Get(w.open())(w.t)
 	w.t.Cleanup(func() { s.Close() })
-	p, err := policy.Parse("policy.yaml", []byte(testPolicy))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p := need.Get(policy.Parse("policy.yaml", []byte(testPolicy)))(w.t)
 	return Options{Store: s, Engine: e, Policy: func() *policy.Policy { return p }, Actor: ledger.Actor{Name: actor}, Theme: "dark", LedgerPath: w.path,
 		Reopen: func(func(ledger.Store) error) (ledger.Store, error) { return w.open() }}
 }
@@ -274,10 +255,7 @@ func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
 		term.dialog("RETRY WITHOUT PROOF")
 		term.keys("they asked", "tab", "24000", "tab", "enter")
 		term.wait("one send allowed, waiting for its pipeline")
-		rec, err := w.store.Read(t.Context(), ledger.Locator{ID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := need.Get(w.store.Read(t.Context(), ledger.Locator{ID: id}))(t)
 		if g := rec.OpenGrant(); g == nil || g.Actor != "maya" || g.Reason != "they asked" {
 			t.Fatalf("%+v", rec.Grants)
 		}

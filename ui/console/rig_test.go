@@ -9,6 +9,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/reconcile"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
@@ -180,10 +181,7 @@ func newBench(t testing.TB, w, h int, o Options) *bench {
 		}
 		return nil
 	}
-	m, err := newRoot(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := need.Get(newRoot(ctx, o))(t)
 	b.m = m
 	m.first()
 	b.send(tea.WindowSizeMsg{Width: w, Height: h})
@@ -303,10 +301,7 @@ func (b *bench) screen() string { return ansi.Strip(b.m.View().Content) }
 
 func (b *bench) op(id string) ledger.Operation {
 	b.t.Helper()
-	rec, err := b.store.Read(context.Background(), ledger.Locator{ID: id})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	rec := need.Get(b.store.Read(context.Background(), ledger.Locator{ID: id}))(b.t)
 	return rec.Operation
 }
 
@@ -324,7 +319,5 @@ func (b *bench) newest() ledger.Event {
 func (b *bench) sam(n int, verb ledger.Verb, reason string) {
 	b.t.Helper()
 	d := ledger.Decision{ChangeID: ledger.NewID(), ID: id(n), Version: b.op(id(n)).Version, Verb: verb, Reason: reason, Truth: ledger.TakenBack, Reference: "r", Actor: ledger.Actor{Name: "sam"}}
-	if _, err := ledger.Decide(b.t.Context(), b.store, d); err != nil {
-		b.t.Fatal(err)
-	}
+	need.Get(ledger.Decide(b.t.Context(), b.store, d))(b.t)
 }

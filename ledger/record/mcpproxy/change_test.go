@@ -37,12 +37,9 @@ func TestAChangeOfTheServerIsSaid(t *testing.T) {
 		if c.says != "" {
 			w.eventually("it is said: "+c.says, func() bool { return strings.Contains(said(), c.says) })
 		}
-		cl.call("1", "put", `{"n":`+strings.Repeat("1", n)+`}`)
-		cl.answered("1").wantDone(t, "put")
-		cl.call("2", "put", `{"n":`+strings.Repeat("2", n)+`}`)
-		cl.answered("2").wantDone(t, "put")
-		cl.call("3", "indoubt_status_scripted", `{}`)
-		text := cl.answered("3").Result.Content[0].Text
+		cl.ask("1", "put", `{"n":`+strings.Repeat("1", n)+`}`).wantDone(t, "put")
+		cl.ask("2", "put", `{"n":`+strings.Repeat("2", n)+`}`).wantDone(t, "put")
+		text := cl.ask("3", "indoubt_status_scripted", `{}`).Result.Content[0].Text
 		need.OK(t, cl.leave())
 		remarked := 0
 		ops := w.operations()

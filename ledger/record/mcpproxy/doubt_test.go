@@ -46,26 +46,21 @@ func TestI1_WhatCannotBeRecordedIsNotSent(t *testing.T) {
 	w.store = store
 	c := w.client()
 	store.set(errors.New("disk I/O error"))
-	c.call("1", "put", `{}`)
-	if a := c.answered("1"); a.Error == nil || !strings.Contains(a.Error.Message, "disk I/O error") {
+	if a := c.ask("1", "put", `{}`); a.Error == nil || !strings.Contains(a.Error.Message, "disk I/O error") {
 		t.Fatalf("answer: %s", a.line)
 	}
-	c.call("2", "get", `{}`)
-	c.answered("2").wantDone(t, "get")
+	c.ask("2", "get", `{}`).wantDone(t, "get")
 	store.set(nil)
-	c.call("3", "put", `{}`)
-	c.answered("3").wantDone(t, "put")
+	c.ask("3", "put", `{}`).wantDone(t, "put")
 	w.wantEffects(1)
 }
 
 func TestI1_ALedgerThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	c.call("1", "put", `{}`)
-	c.answered("1").wantDone(t, "put")
+	c.ask("1", "put", `{}`).wantDone(t, "put")
 	need.OK(t, os.Rename(w.ledger, w.ledger+".old"))
-	c.call("2", "put", `{}`)
-	if a := c.answered("2"); a.Error == nil {
+	if a := c.ask("2", "put", `{}`); a.Error == nil {
 		t.Fatalf("answer: %s", a.line)
 	}
 	w.wantEffects(1)
@@ -80,8 +75,7 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 		t.Errorf("answer: %s", a.line)
 	}
 	for i := 1; i < 3; i++ {
-		c.call(fmt.Sprint(i), "put", `{}`)
-		if a := c.answered(fmt.Sprint(i)); a.Error == nil || !strings.Contains(a.Error.Message, "not sent") {
+		if a := c.ask(fmt.Sprint(i), "put", `{}`); a.Error == nil || !strings.Contains(a.Error.Message, "not sent") {
 			t.Errorf("answer: %s", a.line)
 		}
 	}
@@ -102,8 +96,7 @@ func TestI2_TheServerIsKilledInTheMiddle(t *testing.T) {
 		t.Run(tool, func(t *testing.T) {
 			w := newWorld(t)
 			c := w.client()
-			c.call("0", tool, `{"a":1}`)
-			a := c.answered("0")
+			a := c.ask("0", tool, `{"a":1}`)
 			a.wantOutcome(t, "unknown")
 			if !a.Result.IsError || a.Result.StructuredContent.Operation == "" || a.Result.StructuredContent.Advice == "" || a.Result.StructuredContent.Since == "" {
 				t.Errorf("answer: %s", a.line)
@@ -116,14 +109,12 @@ func TestI2_TheServerIsKilledInTheMiddle(t *testing.T) {
 			need.Equal(t, o.ErrorClass, ledger.ClassEOF, "class")
 			d := w.client()
 			for i := range 2 {
-				d.call(fmt.Sprint(i), tool, `{ "a" : 1 }`)
-				again := d.answered(fmt.Sprint(i))
+				again := d.ask(fmt.Sprint(i), tool, `{ "a" : 1 }`)
 				again.wantOutcome(t, "unknown")
 				need.Equal(t, again.Result.StructuredContent.Operation, o.ID, again.line, "another operation")
 			}
 			w.wantEffects(effects)
-			d.call("9", "put", `{"a":1}`)
-			d.answered("9").wantDone(t, "put")
+			d.ask("9", "put", `{"a":1}`).wantDone(t, "put")
 		})
 	}
 }
@@ -155,8 +146,7 @@ func TestAReadSettlesIt(t *testing.T) {
 	c := w.client()
 	c.unanswered("0", "silent", `{}`)
 	for i := 1; i < 4; i++ {
-		c.call(fmt.Sprint(i), "silent", `{}`)
-		a := c.answered(fmt.Sprint(i))
+		a := c.ask(fmt.Sprint(i), "silent", `{}`)
 		a.wantOutcome(t, "done")
 		if a.Result.IsError || len(a.Result.StructuredContent.Receipts) != 1 || reader.reads != 1 {
 			t.Errorf("answer %s after %d reads", a.line, reader.reads)
@@ -175,8 +165,7 @@ func TestOldNewsIsToldOnce(t *testing.T) {
 	o.News = time.Nanosecond
 	c := w.clientWith(o)
 	c.unanswered("0", "silent", `{}`)
-	c.call("1", "silent", `{}`)
-	c.answered("1").wantOutcome(t, "done")
+	c.ask("1", "silent", `{}`).wantOutcome(t, "done")
 	w.wantEffects(1)
 	c.unanswered("2", "silent", `{}`)
 	w.wantEffects(2)
@@ -185,18 +174,15 @@ func TestOldNewsIsToldOnce(t *testing.T) {
 func TestOutcomesOfAnswers(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	c.call("1", "iserror", `{}`)
-	if a := c.answered("1"); !strings.Contains(a.line, "MCP error -32602") || a.Result.StructuredContent.Outcome != "" {
+	if a := c.ask("1", "iserror", `{}`); !strings.Contains(a.line, "MCP error -32602") || a.Result.StructuredContent.Outcome != "" {
 		t.Errorf("the server's own answer passes: %s", a.line)
 	}
 	w.wantState(w.only(), ledger.Uncertain)
-	c.call("2", "iserror", `{}`)
-	c.answered("2").wantOutcome(t, "unknown")
+	c.ask("2", "iserror", `{}`).wantOutcome(t, "unknown")
 	w.wantEffects(1)
 
 	for i := 3; i < 5; i++ { // refused: each call is a new attempt
-		c.call(fmt.Sprint(i), "refuse", `{}`)
-		if a := c.answered(fmt.Sprint(i)); a.Error == nil || a.Error.Code != -32601 {
+		if a := c.ask(fmt.Sprint(i), "refuse", `{}`); a.Error == nil || a.Error.Code != -32601 {
 			t.Errorf("answer: %s", a.line)
 		}
 	}
@@ -222,8 +208,7 @@ func TestI9_ALateAnswerIsKept(t *testing.T) {
 	attempts := w.read(w.only().ID).Attempts
 	need.Equal(t, attempts[len(attempts)-1].LateOutcome, ledger.OutcomeCommitted, "late outcome")
 	// What came late was never delivered; it is the answer to the same call, once.
-	c.call("2", "slow", `{}`)
-	c.answered("2").wantDone(t, "slow")
+	c.ask("2", "slow", `{}`).wantDone(t, "slow")
 	w.wantEffects(1)
 }
 
@@ -346,8 +331,7 @@ func TestACancelledCallIsRecorded(t *testing.T) {
 		t.Error("nobody has got the answer, and it counts as delivered")
 	}
 	need.Lacks(t, w.fromClient(), "notifications/cancelled")
-	c.call("2", "slow", `{}`)
-	c.answered("2").wantDone(t, "slow")
+	c.ask("2", "slow", `{}`).wantDone(t, "slow")
 	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`)
 	c.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 	c.answered("3")
@@ -410,8 +394,7 @@ func TestAnUndeliveredAnswerIsDeliveredOnce(t *testing.T) {
 	want := `{"jsonrpc":"2.0","id":"again","result":{"content":[{"type":"text","text":"did slow"}],"structuredContent":{"big":9007199254740993}}}` + "\n"
 	need.Equal(t, second.hear(), want)
 	w.wantEffects(1)
-	second.call("2", "slow", `{"a":1}`)
-	second.answered("2").wantDone(t, "slow")
+	second.ask("2", "slow", `{"a":1}`).wantDone(t, "slow")
 	w.wantEffects(2)
 	if err := second.leave(); err != nil {
 		t.Error(err)
@@ -428,8 +411,7 @@ func TestI10_AKilledProxy(t *testing.T) {
 	first.kill()
 	first.wait()
 	c := w.client()
-	c.call("1", "silent", `{"a":1}`)
-	c.answered("1").wantOutcome(t, "unknown") // it waited for the deadline
+	c.ask("1", "silent", `{"a":1}`).wantOutcome(t, "unknown") // it waited for the deadline
 	w.wantState(w.only(), ledger.Uncertain)
 	w.wantEffects(1)
 }
@@ -458,8 +440,7 @@ func TestRepeatHoldAndKeys(t *testing.T) {
 	w.rules = map[string]record.KindRule{"once": {Repeat: "replay"}, "silent": {HoldBack: record.HoldNone}}
 	c := w.client()
 	for i := range 2 {
-		c.call(fmt.Sprint(i), "once", `{}`)
-		c.answered(fmt.Sprint(i)).wantDone(t, "once")
+		c.ask(fmt.Sprint(i), "once", `{}`).wantDone(t, "once")
 	}
 	w.wantEffects(1)
 	for i := range 2 {
@@ -484,8 +465,7 @@ func TestDeliveredCallsAreNewOnes(t *testing.T) {
 	c := w.client()
 	const n = 8
 	for i := range n {
-		c.call(fmt.Sprint(i), "put", `{"same":true}`)
-		c.answered(fmt.Sprint(i)).wantDone(t, "put")
+		c.ask(fmt.Sprint(i), "put", `{"same":true}`).wantDone(t, "put")
 	}
 	w.wantEffects(n)
 }

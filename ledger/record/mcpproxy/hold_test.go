@@ -167,8 +167,7 @@ func TestWhichDoubtsHoldBack(t *testing.T) {
 			}
 			cl := w.clientWith(o)
 			for i := range 3 { // the third is a call by itself where the second was delivered
-				cl.call(fmt.Sprint(i), "put", `{}`)
-				a := cl.answered(fmt.Sprint(i))
+				a := cl.ask(fmt.Sprint(i), "put", `{}`)
 				if sent := strings.Contains(a.line, "did it"); i > 0 && sent != c.sent {
 					t.Fatalf("call %d: %s", i, a.line)
 				}

@@ -75,8 +75,7 @@ func TestI1_AClientsOldListIsNotLearnt(t *testing.T) {
 	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	c.hear()
 	c.hear()
-	c.call("2", "put", `{}`)
-	c.answered("2").wantDone(t, "put")
+	c.ask("2", "put", `{}`).wantDone(t, "put")
 	w.wantState(w.only(), ledger.Committed)
 }
 
@@ -86,8 +85,7 @@ func TestTheClientIsKept(t *testing.T) {
 	w := newWorld(t)
 	w.rules = map[string]record.KindRule{"put": {KeyStrategy: record.KeySession}}
 	c := w.client()
-	c.call("1", "put", `{"n":1}`)
-	c.answered("1").wantDone(t, "put")
+	c.ask("1", "put", `{"n":1}`).wantDone(t, "put")
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"clientInfo":{"name":"invoice\u001b[2J \n agent","version":"7.1"}}}`)
 	c.hear()
 	for i := 1; i < 3; i++ { // the first of them is the same request as before

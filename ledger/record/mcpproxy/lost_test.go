@@ -37,8 +37,7 @@ func TestLostAnswersOverHTTP(t *testing.T) {
 				return newFake(func(f *fake, line []byte) { f.lose(c.lost, line) }), nil
 			}
 			cl := w.clientWith(o)
-			cl.call("1", "put", `{}`)
-			a := cl.answered("1")
+			a := cl.ask("1", "put", `{}`)
 			a.wantOutcome(t, c.outcome)
 			if c.outcome == "" && (a.Error == nil || !strings.Contains(a.Error.Message, c.lost.Err.Error())) {
 				t.Errorf("answer: %s", a.line)

@@ -20,11 +20,9 @@ func TestACallWithoutInitialize(t *testing.T) {
 			o := w.options()
 			o.AskPatience = 300 * time.Millisecond
 			c := w.clientWith(o)
-			c.call("0", "put", `{"a":1}`)
-			c.answered("0").wantDone(t, "put")
+			c.ask("0", "put", `{"a":1}`).wantDone(t, "put")
 			w.wantState(w.only(), ledger.Committed)
-			c.call("1", "get", `{"a":1}`)
-			c.answered("1").wantDone(t, "get")
+			c.ask("1", "get", `{"a":1}`).wantDone(t, "get")
 			want := 1 // where the server says that get only reads
 			if mode != "" {
 				want = 2
@@ -43,8 +41,7 @@ func TestAnnotationsAreAskedForAgain(t *testing.T) {
 	w := newWorld(t)
 	w.mode = "strict"
 	c := w.client()
-	c.call("1", "get", `{}`)
-	c.answered("1")
+	c.ask("1", "get", `{}`)
 	if n := len(w.operations()); n != 1 {
 		t.Fatalf("%d operations: a server that says nothing has tools that write", n)
 	}
@@ -53,8 +50,7 @@ func TestAnnotationsAreAskedForAgain(t *testing.T) {
 	c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	c.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 	c.answered("3")
-	c.call("4", "get", `{"b":1}`)
-	c.answered("4")
+	c.ask("4", "get", `{"b":1}`)
 	need.Equal(t, len(w.operations()), 1, "operations: it was not asked again")
 }
 
@@ -63,10 +59,8 @@ func TestPolicyBeforeAnnotations(t *testing.T) {
 	w.mode = "mute"
 	w.rules = map[string]record.KindRule{"get": {Access: "write"}, "put": {Access: "read"}}
 	c := w.client()
-	c.call("1", "put", `{}`)
-	c.answered("1").wantDone(t, "put")
-	c.call("2", "get", `{}`)
-	c.answered("2").wantDone(t, "get")
+	c.ask("1", "put", `{}`).wantDone(t, "put")
+	c.ask("2", "get", `{}`).wantDone(t, "get")
 	if o := w.only(); o.Kind != "mcp.scripted.get" {
 		t.Errorf("%s is recorded", o.Kind)
 	}
@@ -233,31 +227,26 @@ func TestIndoubtStatus(t *testing.T) {
 	if !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":2,"result":{ "tools":[ `+listed+` ,{"name":"indoubt_status_scripted"`) || !strings.HasSuffix(line, "}}] }}\n") {
 		t.Errorf("the last page: %s", line)
 	}
-	c.call("3", "indoubt_status_scripted", `{}`)
-	if a := c.answered("3"); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 0 {
+	if a := c.ask("3", "indoubt_status_scripted", `{}`); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 0 {
 		t.Errorf("nothing is in doubt: %s", a.line)
 	}
 	held := c.unanswered("4", "silent", `{"a":1}`)
 	id := held.Result.StructuredContent.Operation
-	c.call("5", "indoubt_status_scripted", `{}`)
-	if a := c.answered("5"); len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
+	if a := c.ask("5", "indoubt_status_scripted", `{}`); len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
 		t.Errorf("what is in doubt: %s", a.line)
 	}
-	c.call("6", "indoubt_status_scripted", `{"operation":"`+id+`"}`)
-	if a := c.answered("6"); a.Result.IsError || a.Result.StructuredContent.Operations[0].Outcome != "unknown" {
+	if a := c.ask("6", "indoubt_status_scripted", `{"operation":"`+id+`"}`); a.Result.IsError || a.Result.StructuredContent.Operations[0].Outcome != "unknown" {
 		t.Errorf("one operation: %s", a.line)
 	}
 	other := w.options()
 	other.Server, other.Scope = "another", "mcp:another"
 	d := w.clientWith(other)
 	for i, arguments := range []string{`{}`, `{"operation":"` + id + `"}`} {
-		d.call(strconv.Itoa(i), "indoubt_status_another", arguments)
-		if a := d.answered(strconv.Itoa(i)); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
+		if a := d.ask(strconv.Itoa(i), "indoubt_status_another", arguments); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
 			t.Errorf("the status tool of another server, asked %s: %s", arguments, a.line)
 		}
 	}
-	d.call("7", "indoubt_status_another", `{"operation":"0199-nothing"}`)
-	if a := d.answered("7"); !a.Result.IsError {
+	if a := d.ask("7", "indoubt_status_another", `{"operation":"0199-nothing"}`); !a.Result.IsError {
 		t.Errorf("an operation that is not there: %s", a.line)
 	}
 	need.Lacks(t, strings.Join(w.heard(), ""), "indoubt_status_scripted")
@@ -272,8 +261,7 @@ func TestStatusTellsWhatIsUnderWay(t *testing.T) {
 	w.eventually("the call is under way", func() bool { return len(effectsIn(t, w.effects)) == 1 })
 	o := w.only()
 	for i, session := range []*client{c, w.client()} {
-		session.call("9", "indoubt_status_scripted", `{}`)
-		a := session.answered("9")
+		a := session.ask("9", "indoubt_status_scripted", `{}`)
 		list := a.Result.StructuredContent.Operations
 		if len(list) != 1 || list[0].Operation != o.ID || list[0].Outcome != "pending" {
 			t.Fatalf("session %d: %s", i, a.line)
@@ -286,8 +274,7 @@ func TestStatusTellsWhatIsUnderWay(t *testing.T) {
 	}
 	w.release()
 	c.answered("1").wantDone(t, "slow")
-	c.call("2", "indoubt_status_scripted", `{}`)
-	if a := c.answered("2"); len(a.Result.StructuredContent.Operations) != 0 || !strings.Contains(a.Result.Content[0].Text, "No tool call") {
+	if a := c.ask("2", "indoubt_status_scripted", `{}`); len(a.Result.StructuredContent.Operations) != 0 || !strings.Contains(a.Result.Content[0].Text, "No tool call") {
 		t.Errorf("afterwards: %s", a.line)
 	}
 }
@@ -299,8 +286,7 @@ func TestStatusToolsHaveNamesOfTheirOwn(t *testing.T) {
 		o := w.options()
 		o.Server = server
 		c := w.clientWith(o)
-		c.call("1", want, `{}`)
-		if a := c.answered("1"); a.Error != nil || a.Result.IsError {
+		if a := c.ask("1", want, `{}`); a.Error != nil || a.Result.IsError {
 			t.Errorf("%s has no tool %s: %s", server, want, a.line)
 		}
 	}

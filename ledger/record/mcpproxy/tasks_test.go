@@ -22,8 +22,7 @@ func TestAContinuationBelongsToItsCall(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		w := newWorld(t)
 		first := w.process()
-		first.call("1", "ask", `{"repo":"a"}`)
-		if a := first.answered("1"); a.Result.ResultType != "input_required" {
+		if a := first.ask("1", "ask", `{"repo":"a"}`); a.Result.ResultType != "input_required" {
 			t.Fatalf("answer: %s", a.line)
 		}
 		if o := w.only(); o.State != ledger.Pending || !strings.HasPrefix(o.Awaits, "input:") {
@@ -35,8 +34,7 @@ func TestAContinuationBelongsToItsCall(t *testing.T) {
 			c = w.client()
 		}
 		// The same call from a client that knows no questions is not sent, and does not hang.
-		c.call("2", "ask", `{"repo":"a"}`)
-		c.answered("2").wantOutcome(t, "pending")
+		c.ask("2", "ask", `{"repo":"a"}`).wantOutcome(t, "pending")
 		c.goOn("3", "ask", `{"repo":"a"}`, "state-1")
 		c.answered("3").wantDone(t, "ask")
 		o := w.only()
@@ -82,8 +80,7 @@ func TestAQuestionIsAskedAgain(t *testing.T) {
 func TestAForgedStateIsACallOfItsOwn(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	c.call("1", "ask", `{"repo":"a"}`)
-	c.answered("1")
+	c.ask("1", "ask", `{"repo":"a"}`)
 	c.goOn("2", "ask", `{"repo":"b"}`, "state-1") // another call's state
 	c.answered("2").wantDone(t, "ask")
 	c.goOn("3", "put", `{}`, "made up")
@@ -103,8 +100,7 @@ func TestI3_OneContinuationGoesOn(t *testing.T) {
 	w := newWorld(t)
 	w.rule.Repeat = "replay"
 	c := w.client()
-	c.call("0", "ask", `{}`)
-	c.answered("0")
+	c.ask("0", "ask", `{}`)
 	clients := []*client{c, w.client(), w.client(), w.client()}
 	for _, c := range clients {
 		go c.goOn("1", "ask", `{}`, "state-1")
@@ -156,10 +152,8 @@ func TestATaskIsPendingUntilItEnds(t *testing.T) {
 func TestAnIdenticalCallWaitsForATask(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	c.call("1", "task", `{}`)
-	c.answered("1")
-	c.call("2", "task", `{}`)
-	if a := c.answered("2"); len(a.Result.Content) != 1 || a.Result.Content[0].Text != "the task's own result" {
+	c.ask("1", "task", `{}`)
+	if a := c.ask("2", "task", `{}`); len(a.Result.Content) != 1 || a.Result.Content[0].Text != "the task's own result" {
 		t.Fatalf("answer: %s", a.line)
 	}
 	w.wantState(w.only(), ledger.Committed)
@@ -170,8 +164,7 @@ func TestAnIdenticalCallWaitsForATask(t *testing.T) {
 func TestATaskThatIsLeftBehind(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	c.call("1", "task", `{}`)
-	c.answered("1")
+	c.ask("1", "task", `{}`)
 	need.OK(t, c.leave())
 	w.wantState(w.only(), ledger.Committed)
 }

@@ -152,6 +152,13 @@ func (c *client) call(id, tool, arguments string) {
 	c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments))
 }
 
+// ask calls a tool and waits for the answer.
+func (c *client) ask(id, tool, arguments string) answer {
+	c.Helper()
+	c.call(id, tool, arguments)
+	return c.answered(id)
+}
+
 // release lets the tool "slow" answer.
 func (w *world) release() { appendLine(w.effects+".go", "\n") }
 
@@ -271,10 +278,7 @@ func (a answer) wantOutcome(t testing.TB, outcome string) {
 
 func (w *world) operations() []ledger.Operation {
 	w.Helper()
-	page, err := w.store.Page(context.Background(), ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Limit: 1000, Now: time.Now()})
-	if err != nil {
-		w.Fatal(err)
-	}
+	page := need.Get(w.store.Page(context.Background(), ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Limit: 1000, Now: time.Now()}))(w)
 	var out []ledger.Operation
 	for _, row := range page.Rows {
 		out = append(out, w.read(row.ID).Operation)
@@ -284,10 +288,7 @@ func (w *world) operations() []ledger.Operation {
 
 func (w *world) read(id string) ledger.Record {
 	w.Helper()
-	rec, err := w.store.Read(context.Background(), ledger.Locator{ID: id})
-	if err != nil {
-		w.Fatal(err)
-	}
+	rec := need.Get(w.store.Read(context.Background(), ledger.Locator{ID: id}))(w)
 	return rec
 }
 
@@ -376,15 +377,10 @@ func (w *world) process() *process {
 	w.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr, cmd.WaitDelay = w.environment("proxy"), os.Stderr, time.Second
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		w.Fatal(err)
-	}
+	in := need.Get(cmd.StdinPipe())(w)
 	out, theirOut := io.Pipe()
 	cmd.Stdout = theirOut
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
+	need.OK(w, cmd.Start())
 	p := &process{client: &client{TB: w.TB, in: in, ended: make(chan error, 1)}, cmd: cmd}
 	p.listen(out)
 	go func() {
