@@ -139,7 +139,7 @@ func (w noticeWriter) Incident(event string, in ledger.Incident) Notice {
 		return w.say(n, "%s: an outage since %s", n.Input.Where, at)
 	case policy.NotifyTenfold:
 		n := w.incident(event, fmt.Sprint(" ", w.level(in, in.Errors())), in)
-		return w.say(n, "%s: the outage since %s grows, %d errors", n.Input.Where, at, n.Input.Errors)
+		return w.say(n, "%s: the outage since %s has grown tenfold", n.Input.Where, at)
 	case policy.NotifyOver:
 		n := w.incident(event, " "+stamp(in.LastAt), in)
 		return w.say(n, "%s: the outage since %s is over", n.Input.Where, at)

@@ -19,6 +19,7 @@ import (
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
 
@@ -155,8 +156,16 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePoli
 	live := a.watchPolicy(ctx, nil)
 	return live, record.New(store, recordingRules(live.inForce), record.Options{
 		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell,
-		Reader: readNow{a.engine(store, live.inForce, false, nil)},
+		Reader: readNow{a.guard(ctx, store, live)},
 	}), nil
+}
+
+// guard is the engine of a proxy. It makes reads that are asked for, and says when no
+// other engine checks.
+func (a *app) guard(ctx context.Context, store ledger.Store, live *livePolicy) *reconcile.Engine {
+	e := a.engine(store, live.inForce, false, a.tell)
+	go e.Guard(ctx, a.tell)
+	return e
 }
 
 func upstreamOf(s string) (*url.URL, error) {

@@ -234,6 +234,6 @@ func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, source stri
 	from := c.source(source)
 	o.Store = store
 	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: c.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: c.clock, Log: c.tell,
-		Reader: readNow{c.engine(store, live.inForce, false, nil)}})
+		Reader: readNow{c.guard(ctx, store, live)}})
 	return nil
 }

@@ -102,6 +102,13 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 	}
 	m.family("indoubt_duplicates_open", "gauge", "Operations known to have landed twice and not dealt with yet.")
 	m.sample(float64(counts.Twice))
+	if err := incidentMetrics(ctx, &m, s, now); err != nil {
+		return err
+	}
+	m.family("indoubt_engine_seconds", "gauge", "Seconds since an engine was last at work; none while no engine ever was.")
+	if !info.EngineAt.IsZero() {
+		m.sample(max(now.Sub(info.EngineAt).Seconds(), 0))
+	}
 	m.family("indoubt_last_event_timestamp_seconds", "gauge", "When the ledger last changed.")
 	if !info.LastWrite.IsZero() {
 		m.sample(float64(info.LastWrite.UnixMilli()) / 1000)
@@ -115,6 +122,56 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 	storageMetrics(&m, info.Path)
 	engineMetrics(&m, engine)
 	return m.err
+}
+
+const (
+	countedIncidents = 500 // those with the newest errors
+	countedRuns      = 1000
+)
+
+// incidentMetrics says how incidents and runs stand. Incidents that a person has closed
+// are not counted.
+func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.Time) error {
+	incidents, err := s.Incidents(ctx, now, countedIncidents)
+	if err != nil {
+		return err
+	}
+	runs, err := s.Runs(ctx, ledger.RunQuery{Open: true, Limit: countedRuns})
+	if err != nil {
+		return err
+	}
+	phases, fates, states, untaken := map[ledger.Phase]int{}, map[ledger.Fate]int{}, map[ledger.RunState]int{}, 0
+	for _, in := range incidents {
+		phase := in.PhaseAt(now)
+		if phase == ledger.PhaseClosed {
+			continue
+		}
+		phases[phase]++
+		for fate, sum := range in.Fates {
+			fates[fate] += sum.N
+		}
+		if in.TakenAt(now) == "" && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N > 0 {
+			untaken++
+		}
+	}
+	for _, r := range runs {
+		states[r.State]++
+	}
+	m.family("indoubt_incidents", "gauge", "Outages that no one has closed, by phase.")
+	for _, p := range []ledger.Phase{ledger.PhaseGrowing, ledger.PhaseQuiet, ledger.PhaseOver} {
+		m.sample(float64(phases[p]), "phase", string(p))
+	}
+	m.family("indoubt_incidents_untaken", "gauge", "Outages with something to do that no one has taken.")
+	m.sample(float64(untaken))
+	m.family("indoubt_incident_errors", "gauge", "Errors of these outages, by what became of them.")
+	for _, f := range ledger.Fates {
+		m.sample(float64(fates[f]), "fate", string(f))
+	}
+	m.family("indoubt_runs", "gauge", "Decision runs that are not finished, by state.")
+	for _, state := range []ledger.RunState{ledger.RunRunning, ledger.RunWaiting, ledger.RunPaused, ledger.RunStopped} {
+		m.sample(float64(states[state]), "state", string(state))
+	}
+	return nil
 }
 
 // storageMetrics says what fills the disk, and who holds what of the ledger.
@@ -150,7 +207,7 @@ func engineMetrics(m *exposition, engine *reconcile.Engine) {
 	}) {
 		m.sample(float64(c.Reads[k]), "kind", k.Kind, "verdict", string(k.Verdict), "control", strconv.FormatBool(k.Control))
 	}
-	m.family("indoubt_sends_total", "counter", "Writes that this engine sent once more, by kind and outcome.")
+	m.family("indoubt_sends_total", "counter", "Writes that this engine sent once more, and notices, by kind and outcome.")
 	for _, k := range slices.SortedFunc(maps.Keys(c.Sends), func(a, b reconcile.SendCount) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Outcome, b.Outcome))
 	}) {

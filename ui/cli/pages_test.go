@@ -107,11 +107,11 @@ func TestThePolicyPageKnowsItsMistakes(t *testing.T) {
 // The runbook, from the hold to its release, on a ledger of its own.
 func TestTheRunbookRuns(t *testing.T) {
 	p := newPage(t)
-	policyIn(p, "version: 1\n")
+	policyIn(p, "version: 1\n"+blocksOn(t, "reconcile/README.md", "yaml")[0])
 	blocks := blocksOn(t, "reconcile/README.md", "sh")
 	backup := strings.ReplaceAll(blocks[0], "/tmp/", p.dir+"/")
-	said := p.sh(strings.Join(append(blocks[1:], backup), "\n"))
-	need.Contains(t, said, "report.mail", "committed")
+	said := p.sh("export ONCALL_HOOK=a-hook\n" + strings.Join(append(blocks[1:], backup), "\n"))
+	need.Contains(t, said, "report.mail", "committed", "oncall is told tenfold", "logger -t indoubt 'example: an outage since")
 	if exit, list := p.indoubt("list", "--json", "state:committed"); exit != 0 || !strings.Contains(list, `"receipt":"m-771"`) {
 		t.Errorf("exit %d\n%s", exit, list)
 	}

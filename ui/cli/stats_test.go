@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
@@ -163,6 +165,48 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 	return out
 }
 
+// asksFor are the metrics that a file in reconcile asks for, with the labels of each. The
+// file is one that its reader can read.
+func asksFor(t *testing.T, name string) map[string][]string {
+	text, err := os.ReadFile("../../reconcile/" + name)
+	need.OK(t, err)
+	type rule struct{ Alert, Expr string }
+	var file struct {
+		Groups []struct{ Rules []rule }
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	need.OK(t, yaml.Unmarshal(text, &file))
+	asked := map[string][]string{}
+	ask := func(who, expr string) {
+		found := regexp.MustCompile(`(indoubt_[a-z_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(expr, -1)
+		if who == "" || len(found) == 0 {
+			t.Errorf("%s: %q asks for nothing: %s", name, who, expr)
+		}
+		for _, m := range found {
+			asked[m[1]] = append(asked[m[1]], regexp.MustCompile(`[a-z_]+(?:=|!)`).FindAllString(m[2], -1)...)
+		}
+	}
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			ask(r.Alert, r.Expr)
+		}
+	}
+	for _, p := range file.Panels {
+		for _, target := range p.Targets {
+			ask(p.Title, target.Expr)
+		}
+	}
+	for metric, labels := range asked {
+		for i := range labels {
+			asked[metric][i] = strings.TrimRight(labels[i], "=!")
+		}
+	}
+	return asked
+}
+
 func TestMetricsAreServedOnLoopback(t *testing.T) {
 	_, s := someDoubts(t)
 	var errOut bytes.Buffer
@@ -185,6 +229,9 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		`indoubt_operations{kind="a\"b\\c\nd",state="uncertain"}`: 1,
 		`indoubt_operations{kind="pay",state="committed"}`:        1,
 		`indoubt_list{list="all"}`:                                3,
+		`indoubt_incidents{phase="growing"}`:                      0,
+		`indoubt_incident_errors{fate="not_landed"}`:              0,
+		`indoubt_runs{state="stopped"}`:                           0,
 		`indoubt_duplicates_open{}`:                               0,
 		`indoubt_duplicates_total{}`:                              0,
 		`indoubt_policy_broken{}`:                                 1,
@@ -207,6 +254,22 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	}
 	for name := range told {
 		t.Errorf("the page names %s, and there is none", name)
+	}
+	for _, name := range []string{"alerts.yaml", "dashboard.json"} {
+		asked := asksFor(t, name)
+		for metric, labels := range asked {
+			if !strings.Contains(string(body), "# TYPE "+metric+" ") {
+				t.Errorf("%s asks for %s, and there is none", name, metric)
+			}
+			for _, label := range labels {
+				if strings.Contains(string(body), "\n"+metric+"{") && !regexp.MustCompile(`(?m)^`+metric+`\{(?:.*,)?`+label+`="`).Match(body) {
+					t.Errorf("%s asks for %s by %s, which it has not", name, metric, label)
+				}
+			}
+		}
+		if len(asked) < 7 {
+			t.Errorf("%s asks for %d metrics", name, len(asked))
+		}
 	}
 	if post, err := http.Post(shown, "text/plain", nil); err != nil || post.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("%v %v", post, err)

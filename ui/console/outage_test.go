@@ -84,7 +84,11 @@ func TestAnOutageIsOneRow(t *testing.T) {
 func TestAFilterOpensItsOutage(t *testing.T) {
 	outageBench(t, 100, 30, "downstream:stripe").shows("OUTAGE stripe").keys("esc").shows("12 × stripe")
 	outageBench(t, 100, 30, "source:billing kind:stripe.* since:30m").shows("OUTAGE stripe")
-	outageBench(t, 100, 30, "kind:legacy.charge").hides("OUTAGE")
+	b := outageBench(t, 100, 30, "kind:legacy.charge")
+	b.hides("OUTAGE")
+	id := "incident:" + b.m.feed.Outages[0].ID // as a notice says it
+	outageBench(t, 100, 30, id).shows("OUTAGE stripe")
+	outageBench(t, 100, 30, "-"+id).hides("OUTAGE stripe")
 }
 
 // One key asks about a whole group, and the frozen set is that group and nothing else.

@@ -443,6 +443,18 @@ func TestHeaderKeepsWhatMattersMost(t *testing.T) {
 	}
 }
 
+func TestHeaderTellsThatNoEngineChecks(t *testing.T) {
+	for ago, want := range map[time.Duration]bool{-time.Second: false, 4 * time.Minute: false, 12 * time.Minute: true} {
+		o := nightOptions()
+		o.Store.(*memory).info.EngineAt = o.Clock().Add(-ago)
+		if b := newBench(t, 200, 40, o).judged(nightFacts); want {
+			b.shows("NO ENGINE has checked for 12m")
+		} else {
+			b.hides("NO ENGINE")
+		}
+	}
+}
+
 func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
 	for step, want := range map[time.Duration]string{5 * time.Minute: "CLOCK SET FORWARD by 5m at 03:0", -time.Hour: "CLOCK SET BACK by 1h at 03:0"} {
 		o := nightOptions()

@@ -39,6 +39,13 @@ func (s *Snapshot) Matching(f ledger.Filter) (found *ticket.Outage) {
 	if len(f.Terms) == 0 {
 		return nil
 	}
+	if t := f.Terms[0]; len(f.Terms) == 1 && t.Field == "incident" && !t.Not { // by its id, which lists rows once it is open
+		i := slices.IndexFunc(s.Outages, func(o ticket.Outage) bool { return strings.HasPrefix(o.ID, t.Value) })
+		if i < 0 {
+			return nil
+		}
+		return &s.Outages[i]
+	}
 	for i := range s.Outages {
 		if about(f, s.Outages[i]) {
 			if found != nil {

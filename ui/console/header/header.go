@@ -49,6 +49,16 @@ func (p Policy) Currency() string {
 	return ""
 }
 
+// uncheckedAfter is how long no engine may check before the header says so.
+func (p Policy) uncheckedAfter() time.Duration {
+	if p.InForce != nil {
+		if q := p.InForce(); q != nil {
+			return q.UncheckedAfter()
+		}
+	}
+	return policy.Default().UncheckedAfter()
+}
+
 // Digest is that of the policy in force, or "".
 func (p Policy) Digest() string {
 	if p.InForce != nil {
@@ -315,6 +325,9 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 		add(4, 0, th.Bad, safe.Say("COPY: look only"), safe.Say("COPY"))
 	case h.ReadOnly || h.Info.ReadOnly:
 		add(4, 0, th.Warn, safe.Say("READ-ONLY"), safe.Text{})
+	}
+	if since := h.Now.Sub(h.Info.EngineAt); !h.Info.EngineAt.IsZero() && h.Lost == nil && since >= h.Policy.uncheckedAfter() {
+		add(4, 0, th.Bad, safe.Say("NO ENGINE has checked for %s", ticket.Span(since)), safe.Say("NO ENGINE %s", ticket.Span(since)))
 	}
 	if h.Looks && !h.ReadOnly {
 		add(4, 1, th.Warn, safe.Say("ONLY LOOKING: another engine works under another policy"), safe.Say("ONLY LOOKING: other policy"))
