@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -269,5 +270,25 @@ func TestWatchTellsTheBusyOnce(t *testing.T) {
 		if told > 3 {
 			t.Fatalf("told %d times of ten commits", told)
 		}
+	}
+}
+
+// Callers that are about to write share one transaction, also on one processor.
+func TestThoseWhoWriteAtOnceShareOneSync(t *testing.T) {
+	s, _ := openTest(t)
+	begin(t, s)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	fewest := uint32(64)
+	for range 5 { // something else may run in between
+		before := must1[uint32](t)(versionOf(s.writer.conn))
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() { begin(t, s) })
+		}
+		all.Wait()
+		fewest = min(fewest, must1[uint32](t)(versionOf(s.writer.conn))-before)
+	}
+	if fewest != 1 {
+		t.Errorf("64 callers took %d transactions at least", fewest)
 	}
 }

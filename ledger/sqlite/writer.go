@@ -29,7 +29,6 @@ type writer struct {
 	gone   error // why nothing may be sent because of what this transaction writes, or nil
 	queue  chan *job
 	busy   chan struct{} // its holder writes for all that are queued
-	asking atomic.Int32  // callers that have a change to make
 	roomy  time.Time     // when the disk had plenty of room
 	closed atomic.Bool
 }
@@ -49,7 +48,7 @@ type tx struct {
 	w       *writer
 	wrote   bool // something that others should look at
 	touched bool // anything
-	change  bool // of one operation, and of nothing else
+	change  bool // of operations that the job has let begun forget, and of nothing else
 	began   []record
 }
 
@@ -103,8 +102,6 @@ func (w *writer) do(ctx context.Context, run func(*tx) error) error {
 
 // doAll queues several jobs at once, so that they share transactions.
 func (w *writer) doAll(ctx context.Context, runs []func(*tx) error) []error {
-	w.asking.Add(1)
-	defer w.asking.Add(-1)
 	errs := make([]error, len(runs))
 	for len(runs) > 0 {
 		n := min(len(runs), together)
@@ -166,6 +163,9 @@ func (w *writer) batch() {
 		finish(errors.New("the ledger is closed"))
 		return
 	}
+	for n := -1; len(w.queue) > n; runtime.Gosched() {
+		n = len(w.queue) // callers that are about to queue a job do it now, and share the sync
+	}
 	until := first.came.Add(patience) // changes that waited for another batch have waited already
 	ok, err := w.lock.acquire(max(time.Until(until), time.Second))
 	if err == nil && !ok {
@@ -174,9 +174,6 @@ func (w *writer) batch() {
 	if err != nil {
 		finish(err)
 		return
-	}
-	if w.asking.Load() > 1 {
-		runtime.Gosched() // a caller that is about to queue a job does it now, and shares the sync
 	}
 	for len(jobs) < together {
 		j := w.next()
