@@ -109,8 +109,9 @@ type Leaser interface {
 	// of another holder that has not run out gives *LeasedError.
 	Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (Lease, error)
 	// Leases takes leases on those of the operations that no other holder has one on,
-	// in one transaction; the others are left out.
-	Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]Lease, error)
+	// in one transaction, and returns them as Records does, as they are under the
+	// lease; the others are left out.
+	Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]Record, error)
 	// Release gives a lease back. A lease that is no longer held is no error.
 	Release(ctx context.Context, lease Lease) error
 }

@@ -23,10 +23,8 @@ type check struct {
 	eager bool          // a person waits: try a control that has failed lately again
 	wait  time.Duration // how long a lease held by another engine is waited for
 	due   *ledger.Row   // only if this is due still
-	// lease was taken already, together with others', and rec is what was seen
-	// under it.
-	lease ledger.Lease
-	rec   ledger.Record
+	// rec is what was seen under a lease that was taken already, together with others'.
+	rec ledger.Record
 	// recheck schedules one more read of an operation that is settled then.
 	recheck time.Time
 	// unlessSince makes no read where one was begun after this moment.
@@ -61,9 +59,9 @@ func (e *reader) check(ctx context.Context, id string, c check) (ReadResult, err
 func (e *reader) checkLocked(ctx context.Context, id string, c check) (result ReadResult, err error) {
 	pol := e.policy()
 	digest := pol.Digest()
-	held := &holding{engine: e, lease: c.lease, digest: digest}
 	rec := c.rec
-	if c.lease.Generation == 0 {
+	held := &holding{engine: e, lease: rec.Lease, digest: digest}
+	if c.rec.Lease.Generation == 0 {
 		if rec, _, err = e.current(ctx, id); err != nil {
 			return ReadResult{}, err
 		}
@@ -77,7 +75,7 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 		}
 	}
 	defer held.release(ctx)
-	if c.lease.Generation == 0 { // what is judged is what is seen under the lease
+	if c.rec.Lease.Generation == 0 { // what is judged is what is seen under the lease
 		if rec, err = e.o.Store.Read(ctx, ledger.Locator{ID: id}); err != nil {
 			return ReadResult{}, err
 		}

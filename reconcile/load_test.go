@@ -36,7 +36,7 @@ func (c *counted) Lease(ctx context.Context, id, holder, digest string, ttl time
 	return c.Store.Lease(ctx, id, holder, digest, ttl)
 }
 
-func (c *counted) Leases(ctx context.Context, ids []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
+func (c *counted) Leases(ctx context.Context, ids []string, holder, digest string, ttl time.Duration) ([]ledger.Record, error) {
 	c.leases.Add(1)
 	return c.Store.Leases(ctx, ids, holder, digest, ttl)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -144,11 +143,10 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // dueRead is one read of an operation that is due, with all it takes to make it.
 type dueRead struct {
-	row   ledger.Row
-	down  *downstream
-	lease ledger.Lease
-	rec   ledger.Record // as it was under the lease
-	free  func()        // the operation's lock in this process
+	row  ledger.Row
+	down *downstream
+	rec  ledger.Record // as it was under the lease
+	free func()        // the operation's lock in this process
 }
 
 // pass does all that is due now and starts the reads there is room for, of
@@ -239,7 +237,7 @@ func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
 }
 
 // acquire takes the rows that their downstreams have room for: the leases on all of
-// them in one transaction, then the records under these.
+// them, with the records under these, in one transaction.
 func (e *Engine) acquire(ctx context.Context, wanted func(ledger.Row) bool) ([]*dueRead, error) {
 	pol, now := e.policy(), e.now()
 	rows := e.backlog.rows
@@ -269,26 +267,13 @@ func (e *Engine) acquire(ctx context.Context, wanted func(ledger.Row) bool) ([]*
 	if len(took) == 0 {
 		return nil, nil
 	}
-	leases, err := e.o.Store.Leases(ctx, ids, e.holder, pol.Digest(), ttl)
-	held := make(map[string]ledger.Lease, len(leases))
-	for _, l := range leases {
-		held[l.OperationID] = l
-	}
-	var recs []ledger.Record // in the order of ids
-	if err == nil {
-		ids = slices.DeleteFunc(ids, func(id string) bool { return held[id].Generation == 0 })
-		recs, err = e.o.Store.Records(ctx, ids)
-	}
+	recs, err := e.o.Store.Leases(ctx, ids, e.holder, pol.Digest(), ttl) // in the order of ids
 	var ready []*dueRead
 	for _, r := range took {
-		r.lease = held[r.row.ID]
 		if len(recs) > 0 && recs[0].Operation.ID == r.row.ID {
 			r.rec, recs = recs[0], recs[1:]
 			ready = append(ready, r)
 			continue
-		}
-		if r.lease.Generation != 0 {
-			_ = e.o.Store.Release(context.WithoutCancel(ctx), r.lease) // else it runs out
 		}
 		r.free()
 		e.active.give(r.row.ID, r.down, time.Time{})
@@ -315,7 +300,7 @@ func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
 // readDue reads one operation that is due. It returns no error where another engine
 // has it or has moved it.
 func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
-	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, lease: r.lease, rec: r.rec})
+	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, rec: r.rec})
 	r.free()
 	switch {
 	case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):

@@ -364,21 +364,21 @@ func (m *Memory) holdsAt(now time.Time) (out []ledger.Hold) {
 }
 
 // Leases implements ledger.Store.
-func (m *Memory) Leases(ctx context.Context, ids []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
+func (m *Memory) Leases(ctx context.Context, ids []string, holder, digest string, ttl time.Duration) ([]ledger.Record, error) {
 	for _, id := range ids {
 		if _, err := m.Read(ctx, ledger.Locator{ID: id}); err != nil {
 			return nil, err
 		}
 	}
-	var out []ledger.Lease
+	var got []string
 	for _, id := range ids {
-		l, err := m.Lease(ctx, id, holder, digest, ttl)
+		_, err := m.Lease(ctx, id, holder, digest, ttl)
 		switch {
 		case err == nil:
-			out = append(out, l)
+			got = append(got, id)
 		case !errors.As(err, new(*ledger.LeasedError)):
-			return out, err
+			return nil, err
 		}
 	}
-	return out, nil
+	return m.Records(ctx, got)
 }

@@ -277,8 +277,8 @@ func leasesInOneGo(t *testing.T, open Open) {
 	d.ok(err)
 	got, err := d.s.Leases(ctx, ids, "engine-1", "p1", time.Minute)
 	d.ok(err)
-	if len(got) != 2 || got[0].OperationID != ids[0] || got[1].OperationID != ids[2] || got[0].Holder != "engine-1" || got[0].Generation < 1 || !got[1].ExpiresAt.Equal(d.clock.Now().Add(time.Minute)) {
-		d.Fatalf("leases %+v, want those of a and c", got)
+	if len(got) != 2 || !reflect.DeepEqual(got, []ledger.Record{d.read(ids[0]), d.read(ids[2])}) || got[0].Lease.Holder != "engine-1" || got[0].Lease.Generation < 1 || !got[1].Lease.ExpiresAt.Equal(d.clock.Now().Add(time.Minute)) {
+		d.Fatalf("leases on %+v, want those of a and c as they are read", got)
 	}
 	if l := d.read(ids[1]).Lease; l != held {
 		d.Fatalf("engine-2's lease is now %+v", l)
@@ -292,7 +292,7 @@ func leasesInOneGo(t *testing.T, open Open) {
 	}
 	again, err := d.s.Leases(ctx, ids, "engine-3", "p1", time.Minute)
 	d.ok(err)
-	if len(again) != 3 || again[0].Generation <= got[0].Generation {
+	if len(again) != 3 || again[0].Lease.Generation <= got[0].Lease.Generation {
 		d.Fatalf("after they ran out: %+v", again)
 	}
 	if none, err := d.s.Leases(ctx, nil, "engine-1", "p1", time.Minute); err != nil || len(none) != 0 {

@@ -1,26 +1,29 @@
 package sqlite
 
 import (
+	"cmp"
 	"database/sql"
 	"maps"
+	"slices"
 
 	"modernc.org/sqlite"
 
 	"indoubt/ledger"
 )
 
-// begun remembers what this connection began, as it stands in the ledger. Most
-// attempts are settled by the process that began them, and then need not be read
+// begun remembers what this connection began, and what it has leases on, as it stands
+// in the ledger. Most attempts are settled by the process that began them, and most
+// reads are written down by the one that has the lease; then they need not be read
 // again. It holds while no one else has written: any other commit, and any write here
-// that is no change of one operation, empties it.
+// that is not of operations it names, empties it.
 type begun struct {
 	version uint32            // of the database, with these in it
-	records map[string]record // by the attempt in flight
+	records map[string]record // by the attempt in flight, or by the operation
 	coming  map[string]record // with the transaction that goes on
 }
 
 const (
-	mostBegun    = 256
+	mostBegun    = 1024
 	largestBegun = 16 << 10 // bytes of text
 )
 
@@ -46,7 +49,7 @@ func (b *begun) check(conn *sql.Conn) {
 
 func (b *begun) add(records []record) {
 	for _, rec := range records {
-		b.coming[rec.Operation.LiveAttempt] = rec
+		b.coming[cmp.Or(rec.Operation.LiveAttempt, rec.Operation.ID)] = rec
 	}
 }
 
@@ -65,12 +68,44 @@ func (b *begun) keep(conn *sql.Conn) {
 	maps.Copy(b.records, b.coming)
 }
 
-// take gives the record of an attempt once: what becomes of it is not kept up here.
-func (b *begun) take(attempt string) (record, bool) {
-	rec, ok := b.records[attempt]
-	delete(b.records, attempt)
-	delete(b.coming, attempt)
+// take gives the record of an attempt or an operation once: what becomes of it is not
+// kept up here.
+func (b *begun) take(id string) (record, bool) {
+	rec, ok := b.records[id]
+	delete(b.records, id)
+	delete(b.coming, id)
 	return rec, ok
+}
+
+// forget drops what is known of an operation that is about to change.
+func (b *begun) forget(o ledger.Operation) {
+	b.take(o.ID)
+	b.take(o.LiveAttempt)
+}
+
+// notLeased are the parts that a record has not, or that others may change, while it is
+// remembered for its lease.
+const notLeased = ledger.PartRelated | ledger.PartHolds | ledger.PartPricing
+
+// leased is the record of an operation on which a lease was taken, to be remembered
+// beside the one that is given away.
+func leased(rec record) (_ record, ok bool) {
+	o := rec.Operation
+	rec.Attempts, rec.Reads, rec.Grants = slices.Clone(rec.Attempts), slices.Clone(rec.Reads), slices.Clone(rec.Grants)
+	rec.Related, rec.Holds, rec.Pricing, rec.lacks = nil, nil, ledger.Pricing{}, notLeased
+	return rec, o.LiveAttempt == "" && len(o.Input)+len(o.Result) <= largestBegun
+}
+
+// at is the record without what is skipped, as the clocks stand.
+func (rec record) at(now ledger.Moment, skip ledger.Parts) record {
+	rec.Now, rec.Steady = now.Wall, now.Steady
+	if skip&ledger.PartReads != 0 {
+		rec.Reads = nil
+	}
+	if skip&ledger.PartLease != 0 || !rec.Lease.ExpiresAt.After(now.Wall) {
+		rec.Lease = ledger.Lease{}
+	}
+	return rec
 }
 
 func (b *begun) clear() { b.records, b.coming = map[string]record{}, map[string]record{} }
@@ -78,7 +113,7 @@ func (b *begun) clear() { b.records, b.coming = map[string]record{}, map[string]
 // beginning is the record of an operation that has just begun, as it would be read.
 func beginning(o ledger.Operation, a ledger.Attempt) (rec record, ok bool) {
 	size := 0
-	rec.Found = true
+	rec.Found, rec.lacks = true, ledger.AllParts
 	rec.Operation = reread(columns, &o, &size)
 	a.EndedSteady.Boot = seenBoot(a)
 	rec.Attempts = []ledger.Attempt{attemptOf(o.ID, reread(attemptColumns, &a, &size))}

@@ -135,3 +135,67 @@ func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 		t.Errorf("%+v", applied)
 	}
 }
+
+// What a lease was taken on is what is read, whoever writes meanwhile.
+func TestWhatIsLeasedHereIsKnownAsItStands(t *testing.T) {
+	s, c := openTest(t)
+	other := must1[*Store](t)(Open(ctx, s.path, s.opts))
+	defer other.Close()
+	looking := ledger.Locator{Skip: notLeased}
+	read := func(id string) ledger.Read {
+		return ledger.Read{ID: ledger.NewID(), OperationID: id, BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.Inconclusive, Actor: "auto"}
+	}
+	for name, kept := range map[string]bool{
+		"nothing": true, "a lease on another": true, "a change of another": true,
+		"a renewed lease": false, "a lease given back": false, "another engine's lease": false, "a lease that ran out": true,
+		"a read": false, "a control": false, "a price": false, "another process": false, "a late answer": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			res, beside := begin(t, s), begin(t, s)
+			id := res.Operation.ID
+			settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
+			settleAs(t, s, beside.Attempt.ID, ledger.OutcomeUncertain)
+			must1[[]ledger.Record](t)(s.Leases(ctx, []string{id}, "engine", "p1", time.Minute))
+			switch name {
+			case "a lease on another":
+				must1[[]ledger.Record](t)(s.Leases(ctx, []string{beside.Operation.ID}, "engine", "p1", time.Minute))
+			case "a change of another":
+				must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Read: read(beside.Operation.ID), Version: beside.Operation.Version, Actor: billing}))
+			case "a renewed lease":
+				c.Advance(time.Second)
+				must1[ledger.Lease](t)(s.Lease(ctx, id, "engine", "p1", time.Hour))
+			case "a lease given back":
+				must(t, s.Release(ctx, must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: id})).Lease))
+			case "another engine's lease":
+				c.Advance(time.Hour)
+				must1[ledger.Lease](t)(other.Lease(ctx, id, "engine-2", "p1", time.Hour))
+			case "a lease that ran out":
+				c.Advance(time.Hour)
+			case "a read":
+				must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Read: read(id), Version: res.Operation.Version, Lease: ledger.Lease{Generation: 1}, Actor: billing}))
+			case "a control":
+				must(t, s.RecordControl(ctx, read(id)))
+			case "a price":
+				must(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Title: "priced"}}))
+			case "another process":
+				settleAs(t, other, res.Attempt.ID, ledger.OutcomeCommitted)
+			case "a late answer":
+				settleAs(t, s, res.Attempt.ID, ledger.OutcomeCommitted)
+			}
+			looking.ID = id
+			if _, known := s.writer.begun.records[id]; known && !kept && name != "another process" && name != "another engine's lease" || kept && !known {
+				t.Errorf("it is remembered: %v", known)
+			}
+			var seen ledger.Record
+			must1[ledger.Applied](t)(s.Change(ctx, looking, "", func(rec *ledger.Record) (ledger.Change, error) {
+				seen = *rec
+				return ledger.Change{}, nil
+			}))
+			want, _, err := load(outside{ctx, s.handle}, looking, "", ledger.Moment{Wall: seen.Now, Steady: seen.Steady}, false)
+			must(t, err)
+			if d := diff(want.Record, seen); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

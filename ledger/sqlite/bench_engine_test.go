@@ -45,7 +45,7 @@ func BenchmarkEngine(b *testing.B) {
 			for i, r := range due {
 				ids[i] = r.ID
 			}
-			leases := must1[[]ledger.Lease](b)(s.Leases(ctx, ids, "engine", "p1", time.Minute))
+			leases := must1[[]ledger.Record](b)(s.Leases(ctx, ids, "engine", "p1", time.Minute))
 			if len(leases) != len(due) || len(due) == 0 {
 				b.Fatalf("%d leases on %d due", len(leases), len(due))
 			}
@@ -56,7 +56,7 @@ func BenchmarkEngine(b *testing.B) {
 				if i%4 == 0 {
 					verdict, receipts = ledger.Absent, nil
 				}
-				applied, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: r.Version, Lease: leases[i-1], Release: true, Confirm: true, Deny: true,
+				applied, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: r.Version, Lease: leases[i-1].Lease, Release: true, Confirm: true, Deny: true,
 					Actor: billing, Read: ledger.Read{ID: ledger.NewID(), OperationID: r.ID, BeganAt: now, EndedAt: now, Verdict: verdict, Reason: "the list shows it",
 						Found: len(receipts), Receipts: receipts, Evidence: []byte(`{"status":200,"body":{"data":[]}}`), Digest: "p1", Actor: "auto"}})
 				if err != nil || applied.After.State == ledger.Uncertain {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -71,12 +72,11 @@ func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, a
 }
 
 // load reads the record and reports whether the change is in the history. Most
-// attempts that are settled were begun here.
+// attempts that are settled were begun here, and most reads made under a lease of here.
 func (tx *tx) load(loc ledger.Locator, changeID string, now ledger.Moment) (rec record, known bool, err error) {
-	if rec, ok := tx.w.begun.take(loc.AttemptID); ok && loc.Skip == ledger.AllParts {
-		rec.Now, rec.Steady = now.Wall, now.Steady
+	if rec, ok := tx.w.begun.take(cmp.Or(loc.AttemptID, loc.ID)); ok && loc.Skip&rec.lacks == rec.lacks {
 		known, err = tx.happened(changeID)
-		return rec, known, err
+		return rec.at(now, loc.Skip), known, err
 	}
 	return load(tx, loc, changeID, now, false)
 }
@@ -127,6 +127,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 		c.Event = &e
 	}
+	tx.w.begun.forget(rec.Operation)
 	if c.Insert {
 		applied.Before = ledger.Operation{}
 		if c.Retire {
@@ -136,7 +137,6 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 		*rec = record{Record: ledger.Record{Now: rec.Now, Steady: rec.Steady}}
 	}
-	tx.w.begun.take(rec.Operation.LiveAttempt)
 	for _, g := range c.Grants {
 		if err := tx.grant(g, hasGrant(rec, g.ID)); err != nil {
 			return applied, err

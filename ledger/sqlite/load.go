@@ -15,6 +15,7 @@ import (
 type record struct {
 	ledger.Record
 	recheckAt int64
+	lacks     ledger.Parts // of one that is remembered
 }
 
 // locate is the condition that finds a locator's operation o, with its values.
@@ -274,10 +275,18 @@ func (s *Store) Records(ctx context.Context, ids []string) ([]ledger.Record, err
 	}
 	defer n.close()
 	recs, err := loadAll(n, ids, s.moment())
-	return recs, translate(s.path, err)
+	return bare(recs), translate(s.path, err)
 }
 
-func loadAll(q querier, ids []string, now ledger.Moment) ([]ledger.Record, error) {
+func bare(recs []record) []ledger.Record {
+	out := make([]ledger.Record, len(recs))
+	for i, rec := range recs {
+		out[i] = rec.Record
+	}
+	return out
+}
+
+func loadAll(q querier, ids []string, now ledger.Moment) ([]record, error) {
 	s := recordShape{where: `o.id IN (SELECT value FROM json_each(?))`, attempted: true}
 	rows, err := q.rows(s.query(), list(ids))
 	if err != nil {
@@ -297,7 +306,7 @@ func loadAll(q querier, ids []string, now ledger.Moment) ([]ledger.Record, error
 	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
 		return nil, err
 	}
-	recs := make([]ledger.Record, 0, len(ids))
+	recs := make([]record, 0, len(ids))
 	for _, id := range ids {
 		rec := found[id]
 		if rec == nil && id == "" {
@@ -309,14 +318,14 @@ func loadAll(q querier, ids []string, now ledger.Moment) ([]ledger.Record, error
 				return nil, err
 			}
 			if one.Found {
-				recs = append(recs, one.Record)
+				recs = append(recs, one)
 			}
 			continue
 		}
 		if err := rec.complete(q, rests[id], false); err != nil {
 			return nil, err
 		}
-		recs = append(recs, rec.Record)
+		recs = append(recs, *rec)
 	}
 	return recs, nil
 }

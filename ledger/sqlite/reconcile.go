@@ -74,7 +74,13 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row
 // higher generation; one that has lost its lease finds that out by its own.
 func (s *Store) Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
 	var by ledger.LeasedError
-	leases, err := s.leases(ctx, []string{operationID}, holder, digest, ttl, func(tx *tx) error {
+	var lease ledger.Lease
+	err := s.leases(ctx, []string{operationID}, holder, digest, ttl, func(tx *tx, got []ledger.Lease) error {
+		if len(got) > 0 {
+			lease = got[0]
+			return nil
+		}
+		lease = ledger.Lease{} // it may have been taken in a transaction that was begun again
 		var until int64
 		err := tx.scan(`SELECT holder, expires_at FROM leases WHERE operation_id = ?`, []any{operationID}, &by.Holder, &until)
 		by.Until = at(until)
@@ -83,29 +89,41 @@ func (s *Store) Lease(ctx context.Context, operationID, holder, digest string, t
 	switch {
 	case err != nil:
 		return ledger.Lease{}, err
-	case len(leases) == 0:
+	case lease.Holder == "":
 		return ledger.Lease{}, &by
 	}
-	return leases[0], nil
+	return lease, nil
 }
 
 // Leases takes the leases that no other holder has, in one transaction.
-func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
+func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]ledger.Record, error) {
 	if len(operationIDs) == 0 {
 		return nil, s.writable()
 	}
-	return s.leases(ctx, operationIDs, holder, digest, ttl, nil)
+	var recs []record
+	err := s.leases(ctx, operationIDs, holder, digest, ttl, func(tx *tx, got []ledger.Lease) (err error) {
+		ids := make([]string, len(got))
+		for i, l := range got {
+			ids[i] = l.OperationID
+		}
+		recs, err = loadAll(tx, ids, s.moment())
+		for _, rec := range recs {
+			if rec, ok := leased(rec); ok {
+				tx.began = append(tx.began, rec)
+			}
+		}
+		return err
+	})
+	return bare(recs), err
 }
 
-// leases takes leases, all with three statements; refused is called when there is
-// one that another holder has.
-func (s *handle) leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration, refused func(*tx) error) ([]ledger.Lease, error) {
+// leases takes leases, all with three statements, and gives those it got to then.
+func (s *handle) leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration, then func(*tx, []ledger.Lease) error) error {
 	if holder == "" {
-		return nil, errors.New("a lease needs a holder")
+		return errors.New("a lease needs a holder")
 	}
 	ids := list(operationIDs)
-	var got []ledger.Lease
-	err := s.write(ctx, func(tx *tx) error {
+	return s.write(ctx, func(tx *tx) error {
 		now := s.now()
 		until := at(ms(now.Add(ttl)))
 		var missing string
@@ -116,7 +134,7 @@ func (s *handle) leases(ctx context.Context, operationIDs []string, holder, dige
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		tx.touched = true
+		tx.touched, tx.change = true, true
 		generations := map[string]int64{}
 		for _, query := range []string{`
 			UPDATE leases SET generation = generation + (holder <> ?2), holder = ?2, digest = ?3, expires_at = ?4
@@ -139,30 +157,28 @@ func (s *handle) leases(ctx context.Context, operationIDs []string, holder, dige
 				return err
 			}
 		}
-		got = got[:0]
+		var got []ledger.Lease
 		for _, id := range operationIDs {
 			if g, ok := generations[id]; ok {
+				tx.w.begun.take(id)
 				got = append(got, ledger.Lease{OperationID: id, Holder: holder, Generation: g, Digest: digest, ExpiresAt: until})
 				delete(generations, id)
 			}
 		}
-		if len(got) == 0 && refused != nil {
-			return refused(tx)
-		}
-		return nil
+		return then(tx, got)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return got, nil
 }
 
 // Release gives a lease back, if it is still held.
 func (s *Store) Release(ctx context.Context, l ledger.Lease) error {
-	return s.write(ctx, func(tx *tx) error { return tx.release(l) })
+	return s.write(ctx, func(tx *tx) error {
+		tx.change = true
+		return tx.release(l)
+	})
 }
 
 func (tx *tx) release(l ledger.Lease) error {
+	tx.w.begun.take(l.OperationID)
 	_, err := tx.quietly(`UPDATE leases SET holder = '', expires_at = 0 WHERE operation_id = ? AND holder = ? AND generation = ?`,
 		l.OperationID, l.Holder, l.Generation)
 	return err
