@@ -244,8 +244,6 @@ func (d Decision) reason() string {
 			return "it landed: " + strings.Join(d.Receipts, ", ")
 		}
 		return "it landed"
-	case VerbPark:
-		return "parked until " + d.Until.UTC().Format(time.RFC3339)
 	}
 	return string(d.Verb)
 }

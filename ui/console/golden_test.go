@@ -44,13 +44,14 @@ func golden(t *testing.T, name, screen string) {
 
 func TestGoldenScreens(t *testing.T) {
 	sizes := [][2]int{{80, 24}, {120, 40}, {160, 48}}
+	four := append(sizes[:3:3], [2]int{40, 10})
 	shots := []struct {
 		name  string
 		keys  []string
 		sizes [][2]int
 	}{
-		{"needs_you", nil, append(sizes, [2]int{40, 10}, [2]int{200, 50})},
-		{"hidden", []string{"/", "s", "i", "g", "n", "enter"}, append(sizes, [2]int{40, 10})},
+		{"needs_you", nil, append(four, [2]int{200, 50})},
+		{"hidden", []string{"/", "s", "i", "g", "n", "enter"}, four},
 		{"help_word", []string{"?", "/", "s", "a", "i", "d"}, append(sizes[:1:1], [2]int{40, 10})},
 		{"charge", []string{"j"}, sizes},
 		{"charge_full", []string{"j", "enter"}, sizes},
@@ -60,11 +61,11 @@ func TestGoldenScreens(t *testing.T) {
 		{"settled", []string{"4"}, sizes[:2]},
 		{"all", []string{"0"}, sizes},
 		{"retry_proven", []string{"j", "j", "j", "R"}, sizes[:1]},
-		{"retry_risk", []string{"j", "R"}, append(sizes, [2]int{40, 10})},
+		{"retry_risk", []string{"j", "R"}, four},
 		{"confirm", []string{"j", "C"}, sizes[:1]},
 		{"deny", []string{"j", "X"}, sizes[:1]},
 		{"abandon", []string{"j", "A"}, sizes[:1]},
-		{"dealt_with", []string{"D"}, sizes[:1]},
+		{"dealt_with", []string{"D"}, four},
 		{"park", []string{"j", "P"}, sizes[:1]},
 		{"hold", []string{"j", "H"}, sizes[:1]},
 		{"what_can_i_do", []string{"j", "a"}, sizes[:2]},

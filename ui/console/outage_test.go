@@ -9,6 +9,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/reconcile"
 )
 
 // outageStore adds an outage of stripe to the night: 20 charges that got no answer within six
@@ -103,11 +104,19 @@ func TestOneKeyForAGroup(t *testing.T) {
 
 func TestGoldenOutage(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 40}, {160, 48}} {
-		name := fmt.Sprintf("%dx%d", size[0], size[1])
-		golden(t, "outage_"+name, outageBench(t, size[0], size[1], "downstream:stripe").screen())
-		b := outageBench(t, size[0], size[1], "")
-		b.keys("j")
-		golden(t, "outage_row_"+name, b.screen())
+		for shot, keys := range map[string][]string{
+			"outage": nil, "outage_rows": {"enter"}, "outage_member": {"enter", "enter"},
+			"outage_retry": {"R"}, "outage_abandon": {"A"}, "outage_park": {"P"},
+		} {
+			b := outageBench(t, size[0], size[1], "downstream:stripe")
+			for n := range 12 {
+				b.m.o.Engine.(*fakeEngine).plans[fmt.Sprintf("0198ff00-0000-7000-8000-%012d", n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
+			}
+			golden(t, fmt.Sprintf("%s_%dx%d", shot, size[0], size[1]), b.keys(keys...).screen())
+		}
+		b := outageBench(t, size[0], size[1], "").keys("j")
+		golden(t, fmt.Sprintf("outage_row_%dx%d", size[0], size[1]), b.screen())
+		golden(t, fmt.Sprintf("parked_%dx%d", size[0], size[1]), b.keys("j", "P", "enter", "enter", "5").screen())
 	}
 }
 

@@ -23,7 +23,11 @@ const (
 func (t Ticket) Known() (safe.Text, Tone) {
 	o, say := &t.Record.Operation, safe.Say
 	if t.Now.Before(o.ParkedUntil) {
-		return say("parked until %s: %s", t.at(o.ParkedUntil), o.Reason), Plain
+		why := Colon(o.Reason)
+		if o.Reason == string(ledger.VerbPark) { // no one gave one
+			why = safe.Text{}
+		}
+		return say("parked until %s%s", t.at(o.ParkedUntil), why), Plain
 	}
 	switch o.Conflict {
 	case ledger.Contradiction, ledger.PossibleDuplicate, ledger.MismatchConflict:

@@ -52,7 +52,7 @@ func (t Ticket) Timeline() []Entry {
 		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: Verdict(r), Grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch, check: true})
 	}
 	for _, e := range t.Events {
-		if entry, ok := eventEntry(e); ok {
+		if entry, ok := t.eventEntry(e); ok {
 			out = append(out, entry)
 		}
 	}
@@ -247,10 +247,10 @@ func seconds(d time.Duration) string {
 
 // eventEntry is what a person or the ledger did, apart from attempts and
 // checks, which have their own lines.
-func eventEntry(e ledger.Event) (Entry, bool) {
+func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 	en, say := Entry{At: e.At, Who: Who(e.Actor.Name)}, safe.Say
 	quoted := safe.Text{}
-	if e.Reason != "" {
+	if e.Reason != "" && e.Reason != e.Verb { // its own verb stands where no one gave a reason
 		quoted = say(`, "%s"`, e.Reason)
 	}
 	more := func(key string) string { return detail(e.Detail, key) }
@@ -269,7 +269,11 @@ func eventEntry(e ledger.Event) (Entry, bool) {
 	case "ack":
 		en.What = say("dealt with%s", Colon(e.Reason))
 	case "park":
-		en.What = say("parked until %s%s", cmp.Or(more("until"), "later"), quoted)
+		until := "later"
+		if at, err := time.Parse(time.RFC3339, more("until")); err == nil {
+			until = t.at(at)
+		}
+		en.What = say("parked until %s%s", until, quoted)
 	case "undo":
 		en.What, en.Grave = say("undone, in doubt again%s", quoted), true
 	case "note":
