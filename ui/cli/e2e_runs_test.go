@@ -172,19 +172,25 @@ func (c *tty) shows(text string) {
 	c.mu.Unlock()
 }
 
-// A console is killed in the middle of a run; another one, of another person, shows
-// the run and goes on with it.
+// A console is killed in the middle of a run that was begun on the page of an outage;
+// another one, of another person, shows the run and goes on with it.
 func TestI10_E2E_AConsoleKilledInTheMiddleOfARun(t *testing.T) {
 	s := newSite(t)
-	ops := s.doubts(9)
-	vera := s.tty("--as", "vera")
-	vera.shows("help")
-	for _, key := range []string{"0", "g", "v", "G", "v", "R"} {
-		vera.keys(key)
-		time.Sleep(300 * time.Millisecond)
-	}
+	there, attempt := s.begin("charge", "there", chargeInput, "--token-sent") // a check that finds it is known to work
+	id := (&arena{site: s}).send(s.down.URL()+"/v1/payment_intents", "there", strings.TrimSuffix(chargeInput, "}")+`,"metadata":{"indoubt":"`+there.Token+`"}}`)
+	s.must(0, "settle", attempt, "--outcome", "committed", "--receipt", id, "--token-sent")
+	ops := s.doubts(9) // they are one outage
+	s.eventually("they are proven not to have landed", func() bool {
+		for _, op := range ops {
+			s.do("reconcile", op.ID)
+		}
+		return len(s.rows(`SELECT id FROM operations WHERE key <> 'there' AND (state <> 'failed' OR incident = '')`)) == 0
+	})
+	vera := s.tty("--as", "vera", "downstream:stripe")
+	vera.shows("WHAT TO DO")
+	vera.keys("R")
 	vera.shows("Type 9")
-	for _, text := range []string{"outage over", "\t", "9", "\t", "\r"} {
+	for _, text := range []string{"9", "\t", "\r"} {
 		vera.keys(text)
 		time.Sleep(100 * time.Millisecond)
 	}
