@@ -94,7 +94,7 @@ func BenchmarkReconcile(b *testing.B) {
 }
 
 // inDoubt makes a ledger with n operations in doubt.
-func inDoubt(b *testing.B, path string, n int) {
+func inDoubt(b *testing.B, path string, n int, mod ...func(i int, r *ledger.SettleRequest)) {
 	s := need.Get(sqlite.Create(context.Background(), path, sqlite.Options{}))(b)
 	defer s.Close()
 	var wg sync.WaitGroup
@@ -108,8 +108,12 @@ func inDoubt(b *testing.B, path string, n int) {
 				ChangeID: ledger.NewID(), AttemptID: ledger.NewID(), OperationID: id, Kind: "pay", Key: fmt.Sprint("k", i), Token: "tok-" + id,
 				Input: []byte(`{"amount":100}`), Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}})
 			if err == nil {
-				_, err = ledger.Settle(context.Background(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID,
-					Outcome: ledger.OutcomeUncertain, ErrorClass: "timeout", TokenSent: true, Actor: ledger.Actor{Name: "billing", Machine: true}})
+				r := ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID,
+					Outcome: ledger.OutcomeUncertain, ErrorClass: "timeout", TokenSent: true, Actor: ledger.Actor{Name: "billing", Machine: true}}
+				for _, m := range mod {
+					m(i, &r)
+				}
+				_, err = ledger.Settle(context.Background(), s, r)
 			}
 			if err != nil {
 				b.Error(err)

@@ -1,0 +1,219 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+
+	"indoubt/ledger"
+	"indoubt/ledger/sqlite"
+)
+
+const (
+	loadOpen      = 100_000
+	loadIncidents = 500
+	loadRate      = 1000 // changes a second
+)
+
+// BenchmarkConsoleUnderLoad is the console over 100,000 open operations in 500 incidents
+// while another process makes 1,000 changes a second for a minute: how long a key takes
+// to its frame, what the console uses of a core meanwhile, and what it uses afterwards,
+// when nothing happens. -short takes a tenth of the operations and ten seconds.
+func BenchmarkConsoleUnderLoad(b *testing.B) {
+	open, long := loadOpen, time.Minute
+	if testing.Short() {
+		open, long = open/10, long/6
+	}
+	dir := b.TempDir()
+	path := filepath.Join(dir, "ledger.db")
+	inDoubt(b, path, open, func(i int, r *ledger.SettleRequest) { r.Bursts = burstOf(i) })
+	store, err := sqlite.Open(b.Context(), path, sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	c := openWatched(b, dir, path)
+	b.ResetTimer()
+	for range b.N {
+		c.measure(b, store, long)
+	}
+}
+
+// burstOf puts an operation into the incident of one of many downstreams.
+func burstOf(i int) func(string) ledger.Burst {
+	return func(string) ledger.Burst { return ledger.Burst{Scope: fmt.Sprint("downstream:d", i%loadIncidents)} }
+}
+
+// watched is a console on a terminal that knows where its cursor is.
+type watched struct {
+	pid   int
+	tty   io.Writer
+	em    *vt.SafeEmulator
+	mu    sync.Mutex
+	rows  int
+	at    int // row of the cursor
+	moved chan time.Time
+}
+
+func openWatched(b *testing.B, dir, path string) *watched {
+	b.Helper()
+	cmd := binary(dir, "--ledger", path)
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 48, Cols: 160})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := &watched{pid: cmd.Process.Pid, tty: tty, em: vt.NewSafeEmulator(160, 48), rows: 48, moved: make(chan time.Time, 1000)}
+	b.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		tty.Close()
+		c.em.InputPipe().(io.Closer).Close()
+	})
+	go io.Copy(tty, c.em) // what a terminal answers
+	go func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := tty.Read(buf)
+			c.em.Write(buf[:n])
+			c.look()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	eventuallyIn(b, "the console is idle", func() bool { return strings.Contains(c.em.Render(), "NEED YOU") && c.cpu(b, 2*time.Second) < 0.05 })
+	return c
+}
+
+// eventuallyIn waits until something holds.
+func eventuallyIn(b *testing.B, what string, holds func() bool) {
+	b.Helper()
+	for end := time.Now().Add(10 * patience); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.Fatalf("it never came: %s", what)
+		}
+	}
+}
+
+// look notes the moment in which the cursor is on another row.
+func (c *watched) look() {
+	for y := 5; y < c.rows; y++ {
+		if cell := c.em.CellAt(0, y); cell != nil && cell.Content == "▌" {
+			c.mu.Lock()
+			other := y != c.at
+			c.at = y
+			c.mu.Unlock()
+			if other {
+				select {
+				case c.moved <- time.Now():
+				default:
+				}
+			}
+			return
+		}
+	}
+}
+
+// cpu is what the console uses of a core for a while.
+func (c *watched) cpu(b *testing.B, long time.Duration) float64 {
+	b.Helper()
+	before, began := c.used(b), time.Now()
+	time.Sleep(long)
+	return (c.used(b) - before).Seconds() / time.Since(began).Seconds()
+}
+
+// used is the time that the console has worked.
+func (c *watched) used(b *testing.B) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	var user, system int64
+	fields := strings.Fields(rest)
+	fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
+	return time.Duration(user+system) * 10 * time.Millisecond // a hundred ticks a second
+}
+
+// measure presses keys while the ledger changes.
+func (c *watched) measure(b *testing.B, store *sqlite.Store, long time.Duration) {
+	b.Helper()
+	over, end := context.WithTimeout(context.Background(), long)
+	defer end()
+	var made atomic.Int64
+	var writer sync.WaitGroup
+	writer.Go(func() { change(b, over, store, &made) })
+	var waits []time.Duration
+	began, before := time.Now(), c.used(b)
+	for n := 0; over.Err() == nil; n++ {
+		time.Sleep(100 * time.Millisecond)
+		for len(c.moved) > 0 {
+			<-c.moved
+		}
+		pressed := time.Now()
+		io.WriteString(c.tty, []string{"j", "k"}[n%2])
+		select {
+		case at := <-c.moved:
+			waits = append(waits, at.Sub(pressed))
+		case <-time.After(2 * time.Second):
+			b.Fatalf("a key shows nothing:\n%s", c.em.Render())
+		}
+	}
+	cores := (c.used(b) - before).Seconds() / time.Since(began).Seconds()
+	rate := float64(made.Load()) / time.Since(began).Seconds()
+	writer.Wait()
+	time.Sleep(5 * time.Second)
+	idle := c.cpu(b, min(long, 20*time.Second))
+	slices.Sort(waits)
+	for name, p := range map[string]int{"p50-ms": 50, "p99-ms": 99} {
+		b.ReportMetric(float64(waits[len(waits)*p/100].Microseconds())/1000, name)
+	}
+	b.ReportMetric(cores, "cores")
+	b.ReportMetric(100*idle, "idle-%")
+	b.ReportMetric(rate, "changes/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// change makes doubts that join incidents, and settles them by a late answer.
+func change(b *testing.B, over context.Context, s *sqlite.Store, made *atomic.Int64) {
+	actor := ledger.Actor{Name: "billing", Machine: true}
+	room, ctx := make(chan struct{}, 32), context.Background()
+	tick := time.NewTicker(3 * time.Second / loadRate)
+	defer tick.Stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := 0; over.Err() == nil; i++ {
+		<-tick.C
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			id := ledger.NewID()
+			res, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), AttemptID: ledger.NewID(), OperationID: id, Kind: "pay", Key: id, Token: "tok-" + id,
+				Input: []byte(`{"amount":100}`), Deadline: time.Minute, Actor: actor})
+			for _, outcome := range []ledger.Outcome{ledger.OutcomeUncertain, ledger.OutcomeCommitted} {
+				if err == nil {
+					_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: outcome, TokenSent: true, Actor: actor, Bursts: burstOf(i)})
+				}
+			}
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			made.Add(3)
+		})
+	}
+}
