@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/command"
+	"indoubt/ledger/record/command/standby"
 	"indoubt/ui/safe"
 )
 
@@ -145,7 +147,7 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 	self, err := os.Executable()
 	path, lost := filepath.Abs(c.ledgerFile())
 	if err == nil && lost == nil {
-		req.Guard = []string{self, "run", "--guard", "--ledger", path}
+		req.Guard = slices.Concat([]string{self}, standby.Args, []string{"--ledger", path})
 	}
 	req.Alone = true
 	signals, stop := command.Forwarded()

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
 	"indoubt/ledger/need"
+	"indoubt/ledger/record/command/standby"
 )
 
 // initOf is what one package did before main, as the runtime traces it.
@@ -21,9 +24,8 @@ type initOf struct {
 }
 
 // inits starts the program once and returns what each package did before main.
-func inits(t testing.TB, dir string) map[string]initOf {
+func inits(t testing.TB, cmd *exec.Cmd) map[string]initOf {
 	t.Helper()
-	cmd := binary(dir, "--version")
 	cmd.Env = append(cmd.Env, "GODEBUG=inittrace=1")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -50,10 +52,28 @@ func inits(t testing.TB, dir string) map[string]initOf {
 // allocates much there builds something that it should build when it is first
 // used. BenchmarkStart has the times.
 func TestNoPackageIsBusyBeforeMain(t *testing.T) {
-	for name, did := range inits(t, place(t)) {
+	for name, did := range inits(t, binary(place(t), "--version")) {
 		if did.bytes > 220<<10 || did.allocs > 1200 {
 			t.Errorf("%s allocates %d bytes in %d steps before main", name, did.bytes, did.allocs)
 		}
+	}
+}
+
+// A guard that is dismissed has waited before nearly every other package. One that has
+// something to do goes on to the rest of the program.
+func TestAGuardWaitsBeforeTheRest(t *testing.T) {
+	dir := place(t)
+	guard := func(charges string) int {
+		cmd := binary(dir, append(slices.Clone(standby.Args), "--ledger", "none.db")...)
+		cmd.Stdin = strings.NewReader(charges)
+		return len(inits(t, cmd))
+	}
+	whole := len(inits(t, binary(dir, "--version")))
+	if n := guard("a 4194304 0 60000\n- 0 0 0\n"); n > whole/4 {
+		t.Errorf("a guard that is dismissed has initialised %d of %d packages", n, whole)
+	}
+	if n := guard("- 4194304 0 60000\n"); n < whole {
+		t.Errorf("a guard with something to do has initialised %d of %d packages", n, whole)
 	}
 }
 
@@ -79,7 +99,7 @@ func BenchmarkStart(b *testing.B) {
 		best := map[string]float64{}
 		for b.Loop() {
 			b.StopTimer() // a start that is traced takes longer
-			for name, did := range inits(b, dir) {
+			for name, did := range inits(b, binary(dir, "--version")) {
 				if before, ok := best[name]; ok {
 					did.ms = math.Min(before, did.ms)
 				}

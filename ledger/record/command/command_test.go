@@ -27,6 +27,7 @@ import (
 	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/command/standby"
 	"indoubt/ledger/sqlite"
 	"indoubt/ledger/wire/curl"
 )
@@ -69,7 +70,7 @@ func begin(t *testing.T, r *record.Recorder, w record.Request) ledger.BeginResul
 func guardArgv(t *testing.T) []string {
 	t.Helper()
 	self := need.Get(os.Executable())(t)
-	return []string{"/usr/bin/env", "INDOUBT_TEST_ROLE=guard", self}
+	return append([]string{"/usr/bin/env", "INDOUBT_TEST_ROLE=guard", self}, standby.Args...)
 }
 
 func sh(script string) []string { return []string{"/bin/sh", "-c", script} }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/ledger/record/command/standby"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -96,13 +97,14 @@ func (g *guard) done() {
 	}
 }
 
-// Guard is the guard process's whole life. It reads charges, "ATTEMPT GROUP ROOT
+// Guard is the guard process's life, from where standby has something to do. It reads charges, "ATTEMPT GROUP ROOT
 // MILLISECONDS" a line, and ends what the last one names when its time is up, or
 // when the input ends, because then the process that should watch the command is
 // gone. Of that one it calls empty with the attempt when it has seen that
 // nothing of it lives any more.
 func Guard(in io.Reader, empty func(attempt string)) {
 	ignoreSignals()
+	in = standby.Input(in)
 	lines := make(chan string)
 	go func() {
 		defer close(lines)

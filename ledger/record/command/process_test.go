@@ -21,6 +21,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/command/standby"
 	"indoubt/ledger/sqlite"
 	"indoubt/ledger/wire/procgroup"
 )
@@ -46,7 +47,7 @@ func runRole() int {
 			fmt.Fprintln(os.Stderr, err)
 			return 101
 		}
-		req.Guard = []string{"/usr/bin/env", "INDOUBT_TEST_ROLE=guard", self}
+		req.Guard = append([]string{"/usr/bin/env", "INDOUBT_TEST_ROLE=guard", self}, standby.Args...)
 	}
 	signals, stop := Forwarded()
 	defer stop()

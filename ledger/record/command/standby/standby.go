@@ -1,0 +1,123 @@
+// Package standby is how a guard waits. There is one beside each wrapped command, for
+// as long as that runs, and nearly always it is dismissed with nothing done. So it waits
+// before the rest of the program is initialised, which takes several times the time and
+// the memory of this, and lets that happen when there is something to do.
+//
+// Of the packages whose imports are initialised, Go takes the first by name. This one
+// imports so little that its turn comes right after that of package os; a test of the
+// program keeps it there. It imports nothing of indoubt.
+package standby
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Args are the arguments that a guard is started with, before all others.
+var Args = []string{"run", "--guard"}
+
+const (
+	nothing = "- 0 0 0" // the charge that there is nothing to end
+	ahead   = 500 * time.Millisecond
+)
+
+func init() {
+	if len(os.Args) > len(Args) && os.Args[1] == Args[0] && os.Args[2] == Args[1] {
+		waited = wait(os.Stdin, func() { os.Exit(0) })
+	}
+}
+
+var waited *rest
+
+// Input is what the guard has yet to read: in, or what standby has not dealt with.
+func Input(in io.Reader) io.Reader {
+	if waited == nil {
+		return in
+	}
+	return waited
+}
+
+// rest are the charges that are left: the last one, and what is still to come.
+type rest struct {
+	text []byte
+	more chan []byte
+}
+
+func (r *rest) Read(p []byte) (int, error) {
+	if len(r.text) == 0 {
+		text, open := <-r.more
+		if !open {
+			return 0, io.EOF
+		}
+		r.text = text
+	}
+	n := copy(p, r.text)
+	r.text = r.text[n:]
+	return n, nil
+}
+
+// wait reads charges until there is something to do: the input has ended in the
+// middle of one, its time is nearly up, or it cannot be read. Where the input ends
+// with nothing to do, it calls dismissed.
+func wait(in io.Reader, dismissed func()) *rest {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	r := &rest{more: make(chan []byte)}
+	go func() {
+		defer close(r.more)
+		for {
+			text := make([]byte, 512)
+			n, err := in.Read(text)
+			if n > 0 {
+				r.more <- text[:n]
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	charge, end := nothing, time.Time{}
+	var soon <-chan time.Time
+	for {
+		select {
+		case text, open := <-r.more:
+			if !open && len(r.text) == 0 && charge == nothing {
+				dismissed()
+			}
+			r.text = append(r.text, text...)
+			for open {
+				line, after, whole := bytes.Cut(r.text, []byte("\n"))
+				if !whole {
+					break
+				}
+				left, err := strconv.ParseInt(string(line[bytes.LastIndexByte(line, ' ')+1:]), 10, 64)
+				if err != nil {
+					return r.after(charge, end)
+				}
+				charge, r.text, soon = string(line), after, nil
+				if length := time.Duration(left) * time.Millisecond; left > 0 {
+					end, soon = time.Now().Add(length), time.After(max(length/2, length-ahead))
+				}
+			}
+			if !open {
+				return r.after(charge, end)
+			}
+		case <-soon:
+			return r.after(charge, end)
+		}
+	}
+}
+
+// after puts a charge before what is left, with the time that it has until its end.
+func (r *rest) after(charge string, end time.Time) *rest {
+	left := []byte(charge)
+	if at := bytes.LastIndexByte(left, ' ') + 1; string(left[at:]) != "0" {
+		left = strconv.AppendInt(left[:at], max(1, time.Until(end).Milliseconds()), 10)
+	}
+	r.text = append(append(left, '\n'), r.text...)
+	return r
+}
