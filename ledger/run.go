@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,6 +88,7 @@ type DecisionRun struct {
 
 // RunTerms are what a run's decision says about each of its items.
 type RunTerms struct {
+	Incident  string    `json:"incident,omitempty"` // that all of them are of
 	Reason    string    `json:"reason,omitempty"`
 	Reference string    `json:"reference,omitempty"`
 	Truth     Truth     `json:"truth,omitempty"`
@@ -191,17 +193,31 @@ type RunChange struct {
 // RunRule computes what becomes of a run. It may run more than once.
 type RunRule func(rec *RunRecord) (RunChange, error)
 
-// event tells of a run of more than one item.
+// event tells of a run of more than one item, and of each over an incident.
 func (r *DecisionRun) event(id string, actor Actor) *Event {
-	if r.Size < 2 {
+	if r.Size < 2 && r.Terms.Incident == "" {
 		return nil
 	}
 	why := r.Why
 	if why == "" && r.State == RunRunning {
 		why = r.Terms.Reason
 	}
-	return &Event{ID: id, Verb: "run", Actor: actor, Reason: strings.TrimSpace(fmt.Sprintf("%s of %d %s: %s", r.Verb, r.Size, r.State, why)), Detail: detail(map[string]any{
+	return &Event{ID: id, Incident: r.Terms.Incident, Verb: verbRun, Actor: actor, Reason: strings.TrimSuffix(fmt.Sprintf("%s of %d %s: %s", r.Verb, r.Size, r.State, why), ": "), Detail: detail(map[string]any{
 		"run": r.ID, "verb": r.Verb, "state": r.State, "size": r.Size, "tally": r.Tally})}
+}
+
+// verbRun is the verb of a run's events.
+const verbRun = "run"
+
+// LastRun is the id of the newest run over operations of the incident, or "".
+func (a IncidentAccount) LastRun() string {
+	var d struct{ Run string }
+	for _, e := range slices.Backward(a.Events) {
+		if e.Verb == verbRun && json.Unmarshal(e.Detail, &d) == nil {
+			return d.Run
+		}
+	}
+	return ""
 }
 
 // Record fills in what a new run begins with. A run without items only keeps its

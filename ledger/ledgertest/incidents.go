@@ -179,13 +179,19 @@ func peopleAndIncidents(d *desk, o ledger.Operation) {
 	_, err = d.changeIncident(ledger.IncidentClosed, func(*ledger.IncidentChange) {})
 	d.ok(err)
 	d.wantAccounts("closed: 6 = 3 landed + 1 not_landed + 1 open + 1 refused")
+	ran := ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: maya, Terms: ledger.RunTerms{Reason: "over", Incident: d.incidents()[0].ID}, CreatedAt: now}
+	_, _, err = d.s.Run(ctx, ran, []ledger.RunItem{{OperationID: o.ID, Version: o.Version, Kind: o.Kind, Title: o.Title}})
+	d.ok(err)
 	a, err := d.s.Incident(ctx, d.incidents()[0].ID, now)
 	d.ok(err)
+	if a.LastRun() != ran.ID {
+		d.Fatalf("its newest run is %q, want %s", a.LastRun(), ran.ID)
+	}
 	var verbs []string
 	for _, e := range a.Events {
 		verbs = append(verbs, strings.TrimPrefix(e.Verb, "incident_"))
 	}
-	if want := []string{"opened", "over", "named", "taken", "detached", "noted", "closed"}; !slices.Equal(verbs, want) {
+	if want := []string{"opened", "over", "named", "taken", "detached", "noted", "closed", "run"}; !slices.Equal(verbs, want) {
 		d.Fatalf("its history is %q, want %q", verbs, want)
 	}
 	if _, err := d.s.Incident(ctx, "ffffffff", now); !errors.Is(err, ledger.ErrNotFound) {

@@ -345,7 +345,7 @@ CREATE TABLE decisions (
   host            TEXT NOT NULL DEFAULT '',
   machine         INTEGER NOT NULL DEFAULT 0,
   terminal        INTEGER NOT NULL DEFAULT 0,
-  terms           TEXT NOT NULL DEFAULT '{}',          -- JSON: reason, reference, until, receipts
+  terms           TEXT NOT NULL DEFAULT '{}',          -- JSON: reason, reference, until, receipts, incident
   size            INTEGER NOT NULL DEFAULT 0,          -- items
   canaries        INTEGER NOT NULL DEFAULT 0,          -- sends before a person looks
   pace            INTEGER NOT NULL DEFAULT 0,          -- milliseconds between two sends

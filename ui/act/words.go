@@ -43,6 +43,19 @@ func words(verb string, c ledger.Came, sum bool) safe.Text {
 	return safe.Say(said[c].count)
 }
 
+// State says in a few words where a run stands.
+func State(run ledger.DecisionRun, now time.Time) safe.Text {
+	switch driver := run.DrivenBy(now); {
+	case run.State == ledger.RunRunning && driver == "":
+		return safe.Say("broken off, no one drives it")
+	case run.State == ledger.RunRunning && driver != run.Actor.Name:
+		return safe.Say("running, driven by %s", ticket.Who(driver))
+	case run.State == ledger.RunWaiting:
+		return safe.Say("waits for a person")
+	}
+	return safe.Of(string(run.State))
+}
+
 // Tally counts what became of a run's items, what went well first, with who moved
 // those that are skipped.
 func Tally(run ledger.DecisionRun, items []ledger.RunItem) safe.Text {
@@ -163,6 +176,16 @@ func Line(verb string, it ledger.RunItem) ticket.Fact {
 	f := ticket.Tell("", "%s: %s", word, it.Title)
 	f.Grave = it.Came.Trouble()
 	return f
+}
+
+// Amiss are those that did not come to what the run was for.
+func Amiss(items []ledger.RunItem) []ledger.RunItem {
+	all, fine := Exceptions(items), slices.Index(ledger.Outcomes, ledger.CameAllowed)
+	n := slices.IndexFunc(all, func(it ledger.RunItem) bool { return slices.Index(ledger.Outcomes, it.Came) >= fine })
+	if n < 0 {
+		n = len(all)
+	}
+	return all[:n]
 }
 
 // Exceptions are the items that came to something, what needs a look first.

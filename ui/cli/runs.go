@@ -139,10 +139,7 @@ func (c runsCommand) list(ctx context.Context, open bool) error {
 
 // state says where a run stands, and what it has stopped for.
 func (c runsCommand) state(r ledger.DecisionRun) safe.Text {
-	if r.State == ledger.RunRunning && r.DrivenBy(c.clock()) == "" {
-		return safe.Say("broken off")
-	}
-	return safe.Say("%s%s", string(r.State), ticket.Colon(r.Why))
+	return safe.Say("%s%s", act.State(r, c.clock()), ticket.Colon(r.Why))
 }
 
 // find opens the ledger and finds the run whose id begins so.

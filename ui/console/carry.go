@@ -145,7 +145,9 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Halt:
 		return halt(m, a.Run, a.End)
 	case ask.Show:
-		return find(m.ctx, store, string(a), nil)
+		return find(m.ctx, store, a.ID, func(m *Root) tea.Cmd { return accountFor(m, a.From) })
+	case ask.OpenRun, ask.ListRuns:
+		return m.question(feed.Patience, told(m, a))
 	case prompt.Show:
 		if a.Kept && m.typed {
 			m.own = a.Filter

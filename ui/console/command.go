@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ui/console/ask"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
 	"indoubt/ui/console/header"
 	"indoubt/ui/console/prompt"
 	"indoubt/ui/safe"
@@ -72,6 +74,9 @@ func commands() []command {
 		}},
 		{spec("quit", "", "leave"), func(m *Root, _ string) (tea.Cmd, error) { return m.quit(), nil }},
 		{spec("release", "", "let machines send again"), key("H")},
+		{spec("runs", "", "bulk runs: what goes on, has stopped, is finished"), func(m *Root, _ string) (tea.Cmd, error) {
+			return m.question(feed.Patience, told(m, ask.ListRuns{})), nil
+		}},
 		{spec("settled", "", "what is settled, newest first"), tab(ledger.TabSettled)},
 		{spec("sort", "loss|newest|oldest", "order of the list", "loss", "newest", "oldest"), func(m *Root, arg string) (tea.Cmd, error) {
 			switch o := ledger.Order(arg); o {

@@ -55,22 +55,28 @@ func pressOutage(m *Root, name string) (tea.Cmd, bool) {
 	if m.screen != onIncident {
 		return nil, false
 	}
-	if o == nil { // closed, or nothing is left to do
-		m.goTo(onList)
-		m.say("nothing is left to do about that outage")
-		return nil, name == "enter"
+	if o == nil { // it is being read: no key is for what lies below
+		k := m.byKey[name]
+		return nil, name != "esc" && (k == nil || k.group != groupGo)
 	}
 	switch name {
 	case "up", "k":
-		m.incident.Move(o, -1)
+		m.incident.Move(&m.feed.Snapshot, o, -1)
 	case "down", "j":
-		m.incident.Move(o, 1)
+		m.incident.Move(&m.feed.Snapshot, o, 1)
 	case "g", "home":
-		m.incident.Move(o, -1<<30)
+		m.incident.Move(&m.feed.Snapshot, o, -1<<30)
 	case "G", "end":
-		m.incident.Move(o, 1<<30)
+		m.incident.Move(&m.feed.Snapshot, o, 1<<30)
 	case "enter":
-		return openGroup(m, m.incident.Chosen(o)), true
+		switch at := m.incident.Chosen(&m.feed.Snapshot, o); {
+		case at.Item != nil:
+			return find(m.ctx, m.feed.Store, at.Item.OperationID, nil), true
+		case at.Run != nil:
+			return accountFor(m, ask.OpenRun{ID: at.Run.Run.ID}), true
+		case at.Group != nil:
+			return openGroup(m, at.Group), true
+		}
 	case "n":
 		cmd := ascend(m)
 		m.table.MoveBy(1)
@@ -109,13 +115,16 @@ const groupAtMost = 10_000
 // itself, with a reason that the outage suggests.
 func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 	if k.verb == ticket.Retry {
-		m.incident.Go(o, "R") // the only group that it is for
+		m.incident.Go(&m.feed.Snapshot, o, "R") // the only group that it is for
 	}
-	g, c := m.incident.Chosen(o), m.desk()
+	g, c := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.desk()
 	c.Outage = nil
 	switch why := m.why(&binding{acts: true}, c); {
 	case !why.Empty():
 		m.warn("%s is off: %s", k.show, why)
+		return nil
+	case g == nil:
+		m.warn("%s is off: it is for a group, and that is a run", k.show)
 		return nil
 	case k.verb == ticket.Retry && g.Key != "R":
 		m.warn("R is off: nothing of this outage is known not to have landed")
@@ -139,7 +148,7 @@ const checkAtMost = 50
 
 // checkGroup makes one check of each operation of the group under the cursor.
 func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
-	g, engine, ctx, closed := m.incident.Chosen(o), m.o.Engine, m.ctx, m.feed.Closed(m.o.ReadOnly)
+	g, engine, ctx, closed := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.o.Engine, m.ctx, m.feed.Closed(m.o.ReadOnly)
 	switch {
 	case closed != "":
 		m.warn("c is off: %s", closed)
@@ -147,7 +156,7 @@ func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
 	case engine == nil:
 		m.warn("c is off: nothing is checked from this console")
 		return nil
-	case g.Tone == ticket.Good:
+	case g == nil || g.Tone == ticket.Good:
 		m.warn("c is off: there is nothing to do about these")
 		return nil
 	}

@@ -12,6 +12,9 @@ import (
 	"indoubt/reconcile"
 )
 
+// outageRow is the id of a row of the outage.
+func outageRow(n int) string { return fmt.Sprintf("0198ff00-0000-7000-8000-%012d", n) }
+
 // outageStore adds an outage of stripe to the night: 20 charges that got no answer within six
 // minutes, of which twelve did not land, five landed and three cannot be told yet.
 func outageStore(t testing.TB, s *memory) {
@@ -26,7 +29,7 @@ func outageStore(t testing.TB, s *memory) {
 	attempts := make([]string, n)
 	for i := range n {
 		s.set(began.Add(time.Duration(i*i) * time.Second * 360 / (n * n)))
-		r, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: fmt.Sprintf("0198ff00-0000-7000-8000-%012d", i), AttemptID: ledger.NewID(), Kind: "stripe.charge", Key: fmt.Sprintf("out-%d", i), Title: fmt.Sprintf("charge cus_%d", i),
+		r, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: outageRow(i), AttemptID: ledger.NewID(), Kind: "stripe.charge", Key: fmt.Sprintf("out-%d", i), Title: fmt.Sprintf("charge cus_%d", i),
 			Token: fmt.Sprintf("tok-%d", i), Source: ledger.Source{Pipeline: "billing"}, Actor: actor, Deadline: 2 * time.Minute, TokenSent: true})
 		must(err)
 		ids[i], attempts[i] = r.Operation.ID, r.Attempt.ID

@@ -154,6 +154,11 @@ func (m *Root) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.Now = m.o.Clock()
 	m.feed.Now = m.Now
 	cmd, changed := m.take(msg)
+	if id := onTheWay(m); id != m.feed.Showing {
+		if m.feed.Showing = id; id != "" {
+			cmd = tea.Batch(cmd, m.feed.Reload())
+		}
+	}
 	if changed {
 		m.dirty = true
 		if more := m.feed.Details(); more != nil {
@@ -214,6 +219,8 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 			m.dialogs.Open(msg.dialog, msg.opener, m.o.Clock())
 			cmd = m.attend()
 		}
+	case renewMsg:
+		m.dialogs.Renew(msg.dialog, m.o.Clock())
 	case stepMsg:
 		cmd = m.stepped(msg)
 	case doneMsg:
@@ -256,6 +263,9 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 			r := m.table.Items[i].Row
 			return safe.Say("now %s, last changed %s by %s", ticket.State(r.StateAt(m.Now)), m.Moment(r.UpdatedAt), ticket.Who(r.Actor))
 		})
+	}
+	if news.Page != nil {
+		return renew(m)
 	}
 	return nil
 }

@@ -47,6 +47,9 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 		items[i] = it.RunItem
 	}
 	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
+	if a.Outage != nil {
+		record.Terms.Incident = a.Outage.ID
+	}
 	if record.Sends() {
 		record.Canaries, record.Pace = ledger.RunCanaries, sendPacing
 	}
@@ -72,7 +75,10 @@ func (m *Root) proceed() tea.Cmd {
 		if err := run.Err(); err != nil {
 			m.warn("the run stops here: %s", err)
 		}
-		return tea.Batch(m.feed.Reload(), accountFor(m, run.Record.ID))
+		if in := run.Record.Terms.Incident; run.Err() == nil && run.Record.State == ledger.RunDone && m.screen == onIncident && in == m.incident.ID {
+			return m.feed.Reload() // it ends where it was begun: its line stands there
+		}
+		return tea.Batch(m.feed.Reload(), accountFor(m, ask.OpenRun{ID: run.Record.ID}))
 	}
 	work := run.Next()
 	if work == nil {
@@ -114,31 +120,56 @@ func openOrPause(m *Root) tea.Cmd {
 	if m.run != nil {
 		return halt(m, m.run.Record, false)
 	}
-	return accountFor(m, m.feed.Runs[0].ID)
+	return accountFor(m, ask.OpenRun{ID: m.feed.Runs[0].ID})
 }
 
 // accountFor reads what became of a run, and shows it.
-func accountFor(m *Root, id string) tea.Cmd {
+func accountFor(m *Root, of ask.OpenRun) tea.Cmd { return m.question(feed.Patience, told(m, of)) }
+
+// runsAtMost is how many runs are listed.
+const runsAtMost = 100
+
+// told reads a run, or the list of them, for a dialog.
+func told(m *Root, what dialog.Action) func(context.Context) (*dialog.Dialog, error) {
 	store, frame, clock := m.feed.Store, m.Frame, m.o.Clock
-	return m.question(feed.Patience, func(ctx context.Context) (*dialog.Dialog, error) {
-		runs, err := store.Runs(ctx, ledger.RunQuery{ID: id})
-		if err == nil && len(runs) == 0 {
+	return func(ctx context.Context) (*dialog.Dialog, error) {
+		of, one := what.(ask.OpenRun)
+		if !one {
+			runs, err := store.Runs(ctx, ledger.RunQuery{Limit: runsAtMost})
+			frame.Now = clock()
+			return ask.List(&frame, runs), err
+		}
+		r, err := feed.ReadRun(ctx, store, of.ID)
+		if err == nil && r == nil {
 			err = errors.New("this run is not in the ledger: nothing was begun")
 		}
 		if err != nil {
 			return nil, err
 		}
-		items, err := store.RunItems(ctx, id)
-		if err != nil {
-			return nil, err
-		}
 		frame.Now = clock()
-		since, err := act.LookBack(ctx, store, items)
-		if err != nil {
-			return nil, err
+		return ask.Sheet(&frame, r, of), nil
+	}
+}
+
+// renewMsg is a dialog as it would be asked now.
+type renewMsg struct{ dialog *dialog.Dialog }
+
+// renew reads anew what an open dialog tells: a run goes on while it is looked at.
+func renew(m *Root) tea.Cmd {
+	d := m.dialogs.Top()
+	if d == nil || d.Renew == nil {
+		return nil
+	}
+	work, ctx := told(m, d.Renew), m.ctx
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, feed.Patience)
+		defer cancel()
+		now, err := work(ctx)
+		if err != nil { // the next look may work
+			return nil
 		}
-		return ask.Sheet(&frame, runs[0], items, since), nil
-	})
+		return renewMsg{now}
+	}
 }
 
 // progress shows the run that is driven from here: █████░░░ 41/68  9/s  3 s left.
@@ -156,7 +187,7 @@ func progress(m *Root, w int) string {
 func openRun(m *Root, w int) string {
 	run := m.feed.Runs[0]
 	m.Ticks = m.Ticks || run.State == ledger.RunRunning
-	how := ask.RunState(run, run.DrivenBy(m.Now))
+	how := act.State(run, m.Now)
 	return keyed(m, safe.Say(" %s %s: %s   %s", bar(run), ask.RunTitle(run), how, act.Tally(run, nil)), "p look", w)
 }
 

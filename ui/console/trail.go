@@ -39,6 +39,16 @@ func (s stop) is(o stop) bool {
 	return s.tab == o.tab && (s.filter.Text == o.filter.Text || s.screen == onList && s.filter.Text == o.own.Text)
 }
 
+// onTheWay is the id of the outage that is on the screen or that Esc leads back to, or "".
+func onTheWay(m *Root) string {
+	for _, s := range slices.Backward(append(slices.Clip(m.trail), stop{spot: m.spot})) {
+		if s.screen == onIncident {
+			return s.incident.ID
+		}
+	}
+	return ""
+}
+
 // went notes where a step led from. A step to a place on the way here goes back to it;
 // lists are beside one another.
 func went(m *Root, from stop) {

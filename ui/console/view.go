@@ -43,7 +43,7 @@ func (m *Root) draw() []string {
 		if o := m.feed.Outage(m.incident.ID); o != nil {
 			s.add(s.window(m.incident.Lines(&m.Frame, &m.feed.Snapshot, o, m.o.policy().Currency(), m.w, s.room()), m.w, s.room(), 0)...)
 		} else {
-			s.add(s.window([]string{" Nothing is left to do about this outage: esc goes back."}, m.w, s.room(), 0)...)
+			s.add(s.window([]string{" reading…"}, m.w, s.room(), 0)...)
 		}
 	default:
 		esc := safe.Format("esc stops")

@@ -63,8 +63,18 @@ type (
 		Run ledger.DecisionRun
 		End bool
 	}
-	// Show opens one operation.
-	Show string
+	// OpenRun opens the account of a bulk run, from the list of them where it is Listed;
+	// ListRuns that list.
+	OpenRun struct {
+		ID     string
+		Listed bool
+	}
+	ListRuns struct{}
+	// Show opens one operation, from the account of a run.
+	Show struct {
+		ID   string
+		From OpenRun
+	}
 )
 
 // Case is one operation as it lies before the person who decides.

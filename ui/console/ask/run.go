@@ -9,6 +9,7 @@ import (
 	"indoubt/ui/act"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -20,9 +21,10 @@ func RunTitle(run ledger.DecisionRun) safe.Text {
 
 // Sheet accounts for a bulk run: what became of each item, what needs a look first,
 // each opened with Enter; and what can be done about the rest.
-func Sheet(f *draw.Frame, run ledger.DecisionRun, items []ledger.RunItem, since act.Since) *dialog.Dialog {
+func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun) *dialog.Dialog {
+	run, items, since := r.Run, r.Items, r.Since
 	left, driver := run.Left(), run.DrivenBy(f.Now)
-	d := &dialog.Dialog{Title: safe.Say("%s: %s", RunTitle(run), RunState(run, driver)), Itself: true, Keys: map[string]dialog.Action{}}
+	d := &dialog.Dialog{Title: safe.Say("%s: %s", RunTitle(run), act.State(run, f.Now)), Itself: true, Renew: of, Keys: map[string]dialog.Action{}}
 	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: act.Sum(run, items, since, f.Now), Grave: run.Trouble > 0})
 	if run.Why != "" {
 		d.Put(ticket.Fact{Label: safe.Say("WHY"), Text: safe.Of(run.Why), Grave: run.Trouble > 0})
@@ -44,20 +46,23 @@ func Sheet(f *draw.Frame, run ledger.DecisionRun, items []ledger.RunItem, since 
 		d.Add("OR", "s ends it: %s untouched. Esc leaves it as it is, p comes back", draw.Plural(left, "row stays", "rows stay"))
 	}
 	for _, it := range act.Exceptions(items) {
-		d.Picks = append(d.Picks, dialog.Pick{Fact: act.Line(run.Verb, it), Action: Show(it.OperationID)})
+		d.Picks = append(d.Picks, dialog.Pick{Fact: act.Line(run.Verb, it), Action: Show{it.OperationID, of}})
+	}
+	if of.Listed {
+		d.Closed = ListRuns{}
 	}
 	return d
 }
 
-// RunState says in a few words where a run stands.
-func RunState(run ledger.DecisionRun, driver string) safe.Text {
-	switch {
-	case run.State == ledger.RunRunning && driver == "":
-		return safe.Say("broken off, no one drives it")
-	case run.State == ledger.RunRunning && driver != run.Actor.Name:
-		return safe.Say("running, driven by %s", ticket.Who(driver))
-	case run.State == ledger.RunWaiting:
-		return safe.Say("waits for a person")
+// List is all runs, each opened with Enter.
+func List(f *draw.Frame, runs []ledger.DecisionRun) *dialog.Dialog {
+	d := &dialog.Dialog{Title: safe.Say("Runs"), Renew: ListRuns{}}
+	if len(runs) == 0 {
+		d.Add("NONE", "no bulk run was begun")
 	}
-	return safe.Of(string(run.State))
+	for _, r := range runs {
+		line := ticket.Tell("", "%s  %s by %s: %s   %s", f.Moment(r.CreatedAt), RunTitle(r), ticket.Who(r.Actor.Name), act.State(r, f.Now), act.Tally(r, nil))
+		d.Picks = append(d.Picks, dialog.Pick{Fact: line, Action: OpenRun{r.ID, true}})
+	}
+	return d
 }

@@ -41,6 +41,7 @@ type Dialog struct {
 	Closed Action            // when it is left without an answer
 	Keys   map[string]Action // further keys of a dialog without fields
 	Picks  []Pick            // of a dialog without fields: Enter takes the one under the cursor
+	Renew  Action            // asks it anew; nil: it is not followed
 	Itself bool              // it opened by itself: it waits until the hands are still
 	Quick  bool              // Enter in its last field answers: nothing is sent or decided by it
 	Sends  bool              // its answer cannot be taken back: it is the loud part

@@ -1,6 +1,7 @@
 package dialog
 
 import (
+	"slices"
 	"time"
 
 	"indoubt/ui/console/draw"
@@ -37,6 +38,24 @@ func (s *Stack) Press(msg tea.KeyPressMsg, now time.Time) Action {
 		s.open = s.open[:len(s.open)-1]
 	}
 	return action
+}
+
+// Renew puts a dialog as it would be asked now in the place of the one that is open. Where
+// y does something else now, it waits until the hands are still.
+func (s *Stack) Renew(d *Dialog, now time.Time) {
+	for i, old := range s.open {
+		if old.Renew != d.Renew {
+			continue
+		}
+		d.opener, d.openedAt, d.lastKey, d.scroll, d.showMore, d.fault = old.opener, old.openedAt, old.lastKey, old.scroll, old.showMore, old.fault
+		if old.Yes != d.Yes {
+			d.openedAt = now
+		}
+		if old.focus < len(old.Picks) {
+			d.focus = max(slices.IndexFunc(d.Picks, func(p Pick) bool { return p.Action == old.Picks[old.focus].Action }), 0)
+		}
+		s.open[i] = d
+	}
 }
 
 // Len is how many are open.

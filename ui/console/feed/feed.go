@@ -61,6 +61,8 @@ type Snapshot struct {
 	Health  []reconcile.Health
 	Search  Search
 	Outages []ticket.Outage // what something is still to be done about
+	Shown   *ticket.Outage  // the one on the screen, whatever is left of it
+	Ran     *Ran            // the newest run over it, or nil
 	Looks   bool            // its engine settles nothing: another one works under another policy
 	Lost    error           // why the ledger cannot be read now
 	LostAt  time.Time
@@ -85,6 +87,7 @@ type Feed struct {
 	Store   ledger.Store
 	Now     time.Time // of this update
 	LastKey time.Time
+	Showing string // id of the incident on the screen
 
 	o      Options
 	judge  ticket.Judge
@@ -238,6 +241,7 @@ func (f *Feed) First() News {
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
 	w.knownOutages, w.outagesAt = f.Outages, f.seq
+	w.showing, w.shown, w.ran = f.Showing, f.Shown, f.Ran
 	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
 	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment
 		w.within = moment
@@ -383,6 +387,9 @@ func (f *Feed) took(msg Looked) News {
 	f.Outages = msg.outages
 	for i := range f.Outages {
 		f.Outages[i].Others = at(f.others, f.Outages[i].ID)
+	}
+	if f.Shown, f.Ran = msg.shown, msg.ran; f.Shown != nil {
+		f.Shown.Others = at(f.others, f.Shown.ID)
 	}
 	f.Counts, f.Hidden, f.Info, f.Holds, f.Runs, f.seq = msg.counts, msg.hidden, msg.info, msg.holds, msg.runs, msg.seq
 	if msg.health != nil {

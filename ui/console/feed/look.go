@@ -50,6 +50,9 @@ type Wanted struct {
 
 	knownOutages []ticket.Outage
 	outagesAt    int64 // the event they were read after
+	showing      string
+	shown        *ticket.Outage
+	ran          *Ran
 }
 
 // Page is a list as it was read.
@@ -120,6 +123,9 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	}
 	if err = msg.readOutages(ctx, store, events); err != nil {
 		return fail("read the incidents", err)
+	}
+	if err = msg.readShown(ctx, store, events); err != nil {
+		return fail("read the incident on the screen", err)
 	}
 	if err = msg.read(ctx, store, events); err != nil {
 		return fail("read the list", err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ui/act"
 	"indoubt/ui/ticket"
 )
 
@@ -30,7 +31,55 @@ func (s *Snapshot) Outage(id string) *ticket.Outage {
 			return &s.Outages[i]
 		}
 	}
+	if s.Shown != nil && s.Shown.ID == id {
+		return s.Shown
+	}
 	return nil
+}
+
+// Ran is a bulk run, with what became of each item and since.
+type Ran struct {
+	Run   ledger.DecisionRun
+	Items []ledger.RunItem
+	Since act.Since
+}
+
+// ReadRun reads a run; with none of this id it is nil.
+func ReadRun(ctx context.Context, store ledger.Store, id string) (*Ran, error) {
+	runs, err := store.Runs(ctx, ledger.RunQuery{ID: id})
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	r := &Ran{Run: runs[0]}
+	if r.Items, err = store.RunItems(ctx, r.Run.ID); err == nil {
+		r.Since, err = act.LookBack(ctx, store, r.Items)
+	}
+	return r, err
+}
+
+// readShown reads the incident that is on the screen, with its newest run: it stays there
+// when nothing is left to do about it.
+func (msg *Looked) readShown(ctx context.Context, store ledger.Store, events int64) error {
+	if o := msg.shown; o != nil && o.ID == msg.showing && events == 0 && msg.outagesAt == msg.seq {
+		now := *o
+		now.Now, msg.shown = msg.took, &now
+		return nil
+	}
+	msg.shown, msg.ran = nil, nil
+	if msg.showing == "" {
+		return nil
+	}
+	account, err := store.Incident(ctx, msg.showing, msg.took)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	msg.shown = &ticket.Outage{IncidentAccount: account, Now: msg.took, Zone: msg.zone}
+	if id := account.LastRun(); id != "" {
+		msg.ran, err = ReadRun(ctx, store, id)
+	}
+	return err
 }
 
 // Matching is the one open incident that a filter is about, or nil: what was opened

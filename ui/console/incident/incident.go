@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ui/act"
+	"indoubt/ui/console/ask"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
@@ -18,8 +20,45 @@ import (
 type View struct {
 	ID string // of the incident; "": none
 
-	group string // under the cursor, by its name: groups come and go above it
-	at    int    // where it stood
+	name string // of what is under the cursor: groups come and go above it
+	at   int    // where it stood
+}
+
+// Line is one that the cursor goes to: a group, the newest run, or an exception of it.
+type Line struct {
+	Group *ticket.Group
+	Run   *feed.Ran
+	Item  *ledger.RunItem
+}
+
+// name tells a line from the others.
+func (l Line) name() string {
+	switch {
+	case l.Group != nil:
+		return l.Group.Name
+	case l.Item != nil:
+		return l.Item.OperationID
+	}
+	return l.Run.Run.ID
+}
+
+// exceptionsAtMost is how many exceptions of a run stand in the view; its account has all.
+const exceptionsAtMost = 5
+
+// lines are what the cursor goes over: the groups, the run over them, and what came
+// otherwise than it should.
+func lines(s *feed.Snapshot, o *ticket.Outage) (out []Line) {
+	for _, g := range o.Groups() {
+		out = append(out, Line{Group: &g})
+	}
+	if r := s.Ran; r != nil && r.Run.Terms.Incident == o.ID {
+		out = append(out, Line{Run: r})
+		amiss := act.Amiss(r.Items)
+		for i := range amiss[:min(len(amiss), exceptionsAtMost)] {
+			out = append(out, Line{Run: r, Item: &amiss[i]})
+		}
+	}
+	return out
 }
 
 // Open shows an incident, with the cursor where it was left.
@@ -29,42 +68,42 @@ func (v *View) Open(id string) {
 	}
 }
 
-// place puts the cursor where its group stands now.
-func (v *View) place(groups []ticket.Group) {
-	if i := slices.IndexFunc(groups, func(g ticket.Group) bool { return g.Name == v.group }); i >= 0 {
+// place puts the cursor where its line stands now.
+func (v *View) place(all []Line) {
+	if i := slices.IndexFunc(all, func(l Line) bool { return l.name() == v.name }); i >= 0 {
 		v.at = i
 	}
-	v.set(groups, v.at)
+	v.set(all, v.at)
 }
 
-func (v *View) set(groups []ticket.Group, at int) {
-	if v.at = min(max(at, 0), max(len(groups)-1, 0)); v.at < len(groups) {
-		v.group = groups[v.at].Name
+func (v *View) set(all []Line, at int) {
+	if v.at = min(max(at, 0), max(len(all)-1, 0)); v.at < len(all) {
+		v.name = all[v.at].name()
 	}
 }
 
-// Chosen is the group under the cursor, or nil.
-func (v *View) Chosen(o *ticket.Outage) *ticket.Group {
-	groups := o.Groups()
-	if len(groups) == 0 {
-		return nil
+// Chosen is the line under the cursor; the zero Line: there is none.
+func (v *View) Chosen(s *feed.Snapshot, o *ticket.Outage) Line {
+	all := lines(s, o)
+	if len(all) == 0 {
+		return Line{}
 	}
-	v.place(groups)
-	return &groups[v.at]
+	v.place(all)
+	return all[v.at]
 }
 
-// Move puts the cursor n groups further on.
-func (v *View) Move(o *ticket.Outage, n int) {
-	groups := o.Groups()
-	v.place(groups)
-	v.set(groups, v.at+n)
+// Move puts the cursor n lines further on.
+func (v *View) Move(s *feed.Snapshot, o *ticket.Outage, n int) {
+	all := lines(s, o)
+	v.place(all)
+	v.set(all, v.at+n)
 }
 
 // Go puts the cursor on the group that a key is for.
-func (v *View) Go(o *ticket.Outage, key string) {
-	groups := o.Groups()
-	if i := slices.IndexFunc(groups, func(g ticket.Group) bool { return g.Key == key }); i >= 0 {
-		v.set(groups, i)
+func (v *View) Go(s *feed.Snapshot, o *ticket.Outage, key string) {
+	all := lines(s, o)
+	if i := slices.IndexFunc(all, func(l Line) bool { return l.Group != nil && l.Group.Key == key }); i >= 0 {
+		v.set(all, i)
 	}
 }
 
@@ -100,12 +139,21 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 	if h > 12 {
 		out = append(out, rule)
 	}
-	out = append(out, v.groups(f, o, currency, w)...)
+	all := lines(s, o)
+	v.place(all)
+	cursor := len(out) + 1 + v.at
+	out = append(out, v.groups(f, all, currency, w)...)
+	run, at := v.run(f, all, w)
+	if at >= 0 {
+		cursor = len(out) + at
+	}
+	out = append(out, run...)
+	out = out[min(max(cursor-h+1, 0), len(out)):] // what is chosen is on the screen
 	if h > 14 {
 		out = append(out, rule)
 	}
-	if g := v.Chosen(o); g != nil && h > len(out)+1 {
-		for _, line := range draw.Wrap(about(o, g).String(), max(w-2, 8)) {
+	if v.at < len(all) && all[v.at].Group != nil && h > len(out)+1 {
+		for _, line := range draw.Wrap(about(o, all[v.at].Group).String(), max(w-2, 8)) {
 			add(f.Text, line, "")
 		}
 	}
@@ -125,7 +173,7 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 }
 
 // groups is the table of what is true and what to do.
-func (v *View) groups(f *draw.Frame, o *ticket.Outage, currency string, w int) []string {
+func (v *View) groups(f *draw.Frame, all []Line, currency string, w int) []string {
 	do := min(max(w/3, 10), 34)
 	money := 12
 	if w < 60 {
@@ -133,17 +181,65 @@ func (v *View) groups(f *draw.Frame, o *ticket.Outage, currency string, w int) [
 	}
 	is := max(w-8-money-do, 8)
 	out := []string{f.Head.Render(draw.Left("   ROWS  "+draw.Left("WHAT IS TRUE", is-1)+draw.Right(currency, money)+"  WHAT TO DO", w))}
-	groups := o.Groups()
-	v.place(groups)
-	for i, g := range groups {
+	for i, l := range all {
+		g := l.Group
+		if g == nil {
+			break
+		}
 		p, bar := &f.Paints, " "
 		if i == v.at {
 			p, bar = &f.Cursor, "▌"
 		}
-		out = append(out, p.Text.Render(bar)+p.Tone(g.Tone).Render(draw.Left(draw.Right(ticket.Grouped(float64(g.Sum.N), 0), 6)+"  "+draw.Left(g.True.String(), is-1)+draw.Right(cell(g, money), money)+"  "+draw.Left(g.Do.String(), do-4), w-3))+
+		out = append(out, p.Text.Render(bar)+p.Tone(g.Tone).Render(draw.Left(draw.Right(ticket.Grouped(float64(g.Sum.N), 0), 6)+"  "+draw.Left(g.True.String(), is-1)+draw.Right(cell(*g, money), money)+"  "+draw.Left(g.Do.String(), do-4), w-3))+
 			p.Accent.Render(draw.Left(g.Key, 2)))
 	}
 	return out
+}
+
+// run is the newest run over the outage: how far it has come or what became of all of
+// it, then its exceptions.
+func (v *View) run(f *draw.Frame, all []Line, w int) (out []string, at int) {
+	at = -1
+	for i, l := range all {
+		p, bar := &f.Paints, " "
+		if i == v.at {
+			p, bar = &f.Cursor, "▌"
+		}
+		switch {
+		case l.Item != nil:
+			said, tone := act.Line(l.Run.Run.Verb, *l.Item), ticket.Plain
+			if said.Grave {
+				tone = ticket.Bad
+			}
+			if i == v.at {
+				at = len(out)
+			}
+			out = append(out, p.Text.Render(bar)+p.Tone(tone).Render(draw.Left("  "+said.Text.String(), w-1)))
+		case l.Run != nil:
+			r := l.Run.Run
+			f.Ticks = f.Ticks || r.Open() || !l.Run.Since.NextCheck.IsZero()
+			key := "↵ all of it"
+			if r.Open() {
+				key = "p"
+			}
+			title := safe.Say("%s by %s, %s: %s", ask.RunTitle(r), ticket.Who(r.Actor.Name), f.Moment(r.CreatedAt), act.State(r, f.Now))
+			out = append(out, f.Faint.Render(draw.Ruled(title.String(), key, w)))
+			if i == v.at {
+				at = len(out)
+			}
+			tone := ticket.Sure
+			if r.Trouble > 0 {
+				tone = ticket.Warn
+			}
+			for n, line := range draw.Wrap(act.Sum(r, l.Run.Items, l.Run.Since, f.Now).String(), max(w-3, 8)) {
+				if n > 0 {
+					bar = " "
+				}
+				out = append(out, p.Text.Render(bar)+p.Tone(tone).Render(draw.Left(line, w-1)))
+			}
+		}
+	}
+	return out, at
 }
 
 func cell(g ticket.Group, room int) string {

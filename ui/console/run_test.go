@@ -1,0 +1,123 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/reconcile"
+	"indoubt/ui/console/ask"
+	"indoubt/ui/console/feed"
+)
+
+// outageRun has sam send twelve rows of the outage again, as far as what came of them.
+func outageRun(t *testing.T, b *bench, came ...ledger.Came) *bench {
+	t.Helper()
+	rows := []int{17, 18, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	items := make([]ledger.RunItem, len(rows))
+	for i, n := range rows {
+		items[i] = ledger.RunItem{OperationID: outageRow(n), Version: 3, Kind: "stripe.charge", Title: fmt.Sprintf("charge cus_%d", n), Basis: ledger.BasisAbsent}
+	}
+	sam := ledger.Actor{Name: "sam"}
+	run := ledger.DecisionRun{ID: "run-1", Verb: "retry", Actor: sam, Terms: ledger.RunTerms{Reason: "stripe timeout 02:13–02:19", Incident: b.m.incident.ID},
+		Canaries: ledger.RunCanaries, Driver: ledger.RunDriver{Name: "sam", Holder: "his"}, CreatedAt: b.now}
+	if _, _, err := b.store.Run(t.Context(), run, items); err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range came {
+		if n == ledger.RunCanaries || n > 0 && came[n-1].Trouble() {
+			d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Decided: true}
+			_, _, err := b.store.ChangeRun(t.Context(), run.ID, -1, d.ChangeID, d.Rule())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Came: c, Word: map[ledger.Came]string{ledger.CameUnclear: "no answer after 30.0 s", ledger.CameLanded: fmt.Sprintf("pi_%d", n)}[c]}
+		if c == ledger.CameMoved {
+			a.By = "ana"
+		}
+		if _, _, err := b.store.ChangeRun(t.Context(), run.ID, n, a.ChangeID, a.Rule()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.send(feed.Changed{})
+	return b
+}
+
+const (
+	landed  = ledger.CameLanded
+	unclear = ledger.CameUnclear
+)
+
+// runsOfAnOutage are a run that goes on, one that has stopped and one that is finished.
+var runsOfAnOutage = map[string][]ledger.Came{
+	"going":    {landed, landed, landed, landed, ledger.CameAlready},
+	"stopped":  {landed, unclear},
+	"finished": {unclear, unclear, landed, landed, ledger.CameAlready, ledger.CameAlready, landed, landed, landed, landed, ledger.CameMoved, landed},
+}
+
+// A run over an outage stands on the page of it, for everybody: how far it is, what it has
+// stopped for, and in the end what became of every row, exceptions first, each opened
+// with Enter. Esc leads back the way that was come.
+func TestARunStandsOnThePageOfItsOutage(t *testing.T) {
+	b := outageRun(t, outageBench(t, 100, 34, "downstream:stripe"), runsOfAnOutage["finished"]...)
+	b.shows("Retry 12 by sam, 03:06:40: done", "12 = 7 landed + 2 had landed already, nothing sent + 1 skipped (ana) + 2 unclear, checking 1m00s",
+		"sent, no clear answer: no answer after 30.0 s: charge cus_17", "skipped, moved by ana: charge cus_10").hides("charge cus_4")
+	narrow := outageRun(t, outageBench(t, 40, 10, "downstream:stripe"), runsOfAnOutage["finished"]...).keys("G")
+	narrow.shows("▌  skipped, moved by ana")
+	b.keys("G", "enter").shows("charge cus_10", "Needs you › charge cus_10").keys("esc").shows("OUTAGE stripe", "12 = 7 landed")
+	b.keys("k", "k", "k", "enter").shows("Retry 12: done", "landed, receipt pi_11: charge cus_11", "▌sent, no clear").keys("j", "enter").shows("Checking › charge cus_18")
+	b.keys("esc").shows("Retry 12: done").keys("esc").shows("OUTAGE stripe").hides("┌").keys("esc").shows("12 × stripe")
+}
+
+// What is on the page, and in the run's account, follows the ledger.
+func TestARunIsFollowedLive(t *testing.T) {
+	b := outageRun(t, outageBench(t, 100, 34, "downstream:stripe"), landed, landed)
+	b.shows("12 = 2 landed + 10 to go").keys("p").shows("Retry 12: running", "12 = 2 landed + 10 to go", "y pause it")
+	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: ledger.Actor{Name: "sam"}, Holder: "his", Came: landed}
+	if _, _, err := b.store.ChangeRun(t.Context(), "run-1", 2, a.ChangeID, a.Rule()); err != nil {
+		t.Fatal(err)
+	}
+	b.send(feed.Changed{})
+	b.shows("waits for a person", "12 = 3 landed + 9 to go", "y go on with 9").fast("y").shows("y go on with 9") // it did pause until just now
+	b.keys("y").shows("12 = 3 landed + 9 left out")
+}
+
+// A run that is begun on the page of an outage ends there, and the page stays when
+// nothing is left to do.
+func TestARunEndsWhereItWasBegun(t *testing.T) {
+	pace := sendPacing
+	t.Cleanup(func() { sendPacing = pace })
+	sendPacing = 0
+	b := outageBench(t, 100, 34, "downstream:stripe")
+	e := b.engine()
+	for n := range 12 {
+		e.plans[outageRow(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
+	}
+	b.keys("R").shows("Retry 12").text("12").keys("tab", "enter").shows("12 = 3 landed + 9 to go").wait(time.Second).keys("y")
+	b.hides("┌").shows("Retry 12 by maya", "12 = 12 landed", "OUTAGE stripe")
+	if len(e.retried) != 12 {
+		t.Fatalf("%d sent", len(e.retried))
+	}
+}
+
+// :runs lists what indoubt runs --all does; Enter opens one, and Esc leads back.
+func TestRunsAreListed(t *testing.T) {
+	b := outageBench(t, 100, 34, "downstream:stripe")
+	b.keys(":").text("runs").keys("enter").shows("no bulk run was begun").keys("esc")
+	outageRun(t, b, runsOfAnOutage["stopped"]...)
+	b.keys(":").text("runs").keys("enter").shows("Retry 12 by sam: stopped", "1 landed · 1 unclear").keys("enter").shows("Retry 12: stopped", "y go on with 10", "WHY")
+	b.keys("enter").shows("› charge cus_18").keys("esc").shows("Retry 12: stopped").keys("esc").shows("┌ Runs").keys("esc").hides("┌").shows("OUTAGE stripe")
+}
+
+func TestGoldenRuns(t *testing.T) {
+	for name, came := range runsOfAnOutage {
+		for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 40}, {160, 48}} {
+			b := outageRun(t, outageBench(t, size[0], size[1], "downstream:stripe"), came...)
+			golden(t, fmt.Sprintf("outage_run_%s_%dx%d", name, size[0], size[1]), b.screen())
+			b.do(accountFor(b.m, ask.OpenRun{ID: "run-1"}))
+			golden(t, fmt.Sprintf("run_%s_%dx%d", name, size[0], size[1]), b.screen())
+		}
+	}
+}
