@@ -252,6 +252,9 @@ func (r *Run) Over() bool {
 		r.next == nil && (r.driving || r.Rehearsal || len(r.Items) == 0))
 }
 
+// Begun reports whether the run is written down.
+func (r *Run) Begun() bool { return r.driving }
+
 // Err is why the run cannot go on from here, apart from what its record says.
 func (r *Run) Err() error { return r.err }
 

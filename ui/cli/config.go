@@ -22,6 +22,7 @@ type config struct {
 	Theme   string   `yaml:"theme"`
 	Filter  string   `yaml:"filter"`
 	Columns []string `yaml:"columns"`
+	Mouse   *bool    `yaml:"mouse"`
 }
 
 func configPath() string { return filepath.Join(xdg.ConfigHome, "indoubt", "config.yaml") }

@@ -13,7 +13,7 @@ import (
 func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "",
-		"theme: light\nfilter: -source:test kind:stripe.*\ncolumns: [kind, what, never, do]\n": "",
+		"theme: light\nfilter: -source:test kind:stripe.*\ncolumns: [kind, what, never, do]\nmouse: false\n": "",
 		"theme: pink":      `theme "pink" is none of auto, light, dark, none`,
 		"columns: [price]": `column "price" is none of kind, what,`,
 		"filter: 'x:1'":    `there is no filter field "x"`,
@@ -28,7 +28,7 @@ func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		case want != "" && (c.Theme != "" || c.Filter != "" || c.Columns != nil):
 			t.Errorf("%q: half of it is taken: %+v", text, c)
-		case strings.Contains(text, "light") && (c.Theme != "light" || c.Filter != "-source:test kind:stripe.*" || len(c.Columns) != 4):
+		case strings.Contains(text, "light") && (c.Theme != "light" || c.Filter != "-source:test kind:stripe.*" || len(c.Columns) != 4 || c.Mouse == nil || *c.Mouse):
 			t.Errorf("%q: %+v", text, c)
 		}
 	}

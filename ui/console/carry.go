@@ -140,7 +140,7 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Start:
 		return m.start(a)
 	case ask.GoOn:
-		m.run = act.Resume(store, a.Run, actor, hands(m).Step(a.Run))
+		m.form, m.run = nil, act.Resume(store, a.Run, actor, hands(m).Step(a.Run))
 		return m.proceed()
 	case ask.Halt:
 		return halt(m, a.Run, a.End)
@@ -202,8 +202,8 @@ func marked(m *Root) func(context.Context) ([]table.Mark, error) {
 }
 
 // freeze judges each of the rows by itself; then a dialog asks. Where they are of an
-// outage, that suggests the reason.
-func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark, error), of *ticket.Outage) tea.Cmd {
+// outage, that suggests the reason, and size is how many its group has.
+func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark, error), of *ticket.Outage, size int) tea.Cmd {
 	read, engine, desk := m.feed.Reader(false), m.o.Engine, m.desk()
 	desk.Outage = nil
 	return m.question(time.Minute, func(ctx context.Context) (*dialog.Dialog, error) {
@@ -215,7 +215,9 @@ func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark
 		if err != nil {
 			return nil, err
 		}
-		set.Outage = of
+		if set.Outage = of; len(marked) == groupAtMost {
+			set.Beyond = size - groupAtMost
+		}
 		return ask.Bulk(desk.Frame, set), nil
 	})
 }

@@ -55,6 +55,7 @@ type Options struct {
 	OpenID        string                    // opened first
 	Theme         string                    // auto, light, dark, none
 	Columns       []string                  // of the list; empty: those that fit
+	NoMouse       bool                      // the terminal keeps it: the wheel does not scroll
 	Past          []string                  // filters used before, the newest last
 	Remember      func(past []string) error // keeps them; nil: they are forgotten
 	Trouble       error                     // said when it opens

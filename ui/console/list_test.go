@@ -25,6 +25,16 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
+// The wheel is taken from the terminal unless the configuration leaves it there.
+func TestTheMouseIsLeftToTheTerminal(t *testing.T) {
+	o := nightOptions()
+	for _, o.NoMouse = range []bool{false, true} {
+		if mode := newBench(t, 80, 24, o).m.View().MouseMode; (mode == tea.MouseModeNone) != o.NoMouse {
+			t.Errorf("with NoMouse %v the mode is %v", o.NoMouse, mode)
+		}
+	}
+}
+
 func (b *bench) order() []string {
 	var out []string
 	for _, s := range b.m.table.Items {

@@ -11,6 +11,7 @@ import (
 	"indoubt/reconcile"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
 	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
@@ -38,14 +39,20 @@ func openOutage(m *Root, o *ticket.Outage) {
 }
 
 // openMatching opens the one outage that the filter of the start is about: what is
-// opened for an alert opens on it.
+// opened for an alert opens on it. Of several the list is shown, on the dearest.
 func openMatching(m *Root) {
 	if m.o.Filter == "" || m.matched {
 		return
 	}
 	m.matched = true
-	if o := m.feed.Matching(m.table.Filter); o != nil && m.screen == onList {
-		openOutage(m, o)
+	switch of := m.feed.Matching(m.table.Filter); {
+	case m.screen != onList:
+	case len(of) == 1:
+		openOutage(m, of[0])
+	case len(of) > 1:
+		m.table.MoveTo(max(m.table.Find(feed.NewOutageRow(of[0]).ID), 0))
+		m.say("%d outages match %s, the dearest first: ↵ opens one", len(of), m.o.Filter)
+		m.toast.until = m.Now.Add(time.Minute)
 	}
 }
 
@@ -108,8 +115,9 @@ func openGroup(m *Root, g *ticket.Group) tea.Cmd {
 	return m.feed.Restart()
 }
 
-// groupAtMost is how many operations one act may be about.
-const groupAtMost = 10_000
+// groupAtMost is how many operations one run takes: each is judged by itself before it is
+// asked about, and that must not take minutes.
+var groupAtMost = 10_000
 
 // actOnGroup asks about all operations of the group under the cursor, each judged by
 // itself, with a reason that the outage suggests.
@@ -140,7 +148,7 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 		askName(m, k)
 		return nil
 	}
-	return m.freeze(k.verb, rowsOf(m, g, groupAtMost), o)
+	return m.freeze(k.verb, rowsOf(m, g, groupAtMost), o, g.Sum.N)
 }
 
 // checkAtMost is how many operations one key checks at once.

@@ -182,3 +182,47 @@ func TestTwoPeopleAtAnOutage(t *testing.T) {
 	golden(t, "outage_here_80x24", func() string { b.m.w, b.m.h = 80, 24; b.m.dirty = true; return b.screen() }())
 	b.keys("esc").shows("+@")
 }
+
+// Where a filter is about several outages, the list shows them and no other, the dearest
+// first, and says so.
+func TestAFilterOfSeveralOutages(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	outageStore(t, s)
+	actor := ledger.Actor{Name: "billing", Machine: true}
+	var prices []ledger.Pricing
+	for i := range 6 {
+		s.set(night.Add(-30*time.Minute + time.Duration(i)*time.Second))
+		r, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: outageRow(40 + i), AttemptID: ledger.NewID(), Kind: "tax.report", Key: fmt.Sprint("tax-", i), Title: fmt.Sprint("report ", i),
+			Source: ledger.Source{Pipeline: "billing"}, Actor: actor, Deadline: 2 * time.Minute})
+		if err == nil {
+			_, err = ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: r.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.Class5xx, Status: 502, Actor: actor,
+				Bursts: func(string) ledger.Burst { return ledger.Burst{} }})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		prices = append(prices, ledger.Pricing{OperationID: r.Operation.ID, Digest: "d", Miss: ledger.Cost{Value: 900}, Duplicate: ledger.Cost{Value: 1}, Rank: 900, DecideAt: night.Add(-20 * time.Minute), ReadAt: ledger.Never})
+	}
+	if err := s.Price(t.Context(), prices); err != nil {
+		t.Fatal(err)
+	}
+	s.set(night)
+	for _, size := range [][2]int{{80, 24}, {160, 48}} {
+		o.Filter = "source:billing"
+		b := newBench(t, size[0], size[1], o).judged(nightFacts)
+		golden(t, fmt.Sprintf("outages_%dx%d", size[0], size[1]), b.screen())
+		b.shows("2 outages match source:billing, the dearest first: ↵ opens one").hides("mail Welcome").keys("enter").shows("OUTAGE tax.report")
+	}
+}
+
+// A group that is larger than one run takes is not cut in silence.
+func TestAGroupLargerThanOneRun(t *testing.T) {
+	most := groupAtMost
+	t.Cleanup(func() { groupAtMost = most })
+	groupAtMost = 10
+	b := outageBench(t, 100, 34, "downstream:stripe")
+	b.keys("P").shows("Park 10", "LEFT OUT         2 more: one run takes 10; the same key again takes them").keys("esc")
+	groupAtMost = 12
+	b.keys("P").shows("Park 12").hides("LEFT OUT")
+}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -76,6 +77,24 @@ func (s *memory) Change(ctx context.Context, at ledger.Locator, changeID string,
 		return ledger.Applied{}, err
 	}
 	return s.Memory.Change(ctx, at, changeID, rule)
+}
+
+func (s *memory) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (ledger.Incident, error) {
+	if err := s.lost(); err != nil {
+		return ledger.Incident{}, err
+	}
+	return s.Memory.ChangeIncident(ctx, c)
+}
+
+func (s *memory) Hold(ctx context.Context, h ledger.Hold) error {
+	return errors.Join(s.lost(), s.Memory.Hold(ctx, h))
+}
+
+func (s *memory) Run(ctx context.Context, run ledger.DecisionRun, items []ledger.RunItem) (ledger.DecisionRun, bool, error) {
+	if err := s.lost(); err != nil {
+		return run, false, err
+	}
+	return s.Memory.Run(ctx, run, items)
 }
 
 func (s *memory) Info(ctx context.Context) (ledger.Info, error) {

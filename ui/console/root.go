@@ -52,6 +52,7 @@ type Root struct {
 	prompt  *prompt.Line
 	known   *prompt.Known
 	run     *act.Run
+	form    *dialog.Dialog // that began it
 
 	w, h       int
 	theme      string // asked for

@@ -54,6 +54,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 		record.Canaries, record.Pace = ledger.RunCanaries, sendPacing
 	}
 	m.run = act.New(m.feed.Store, record, items, hands(m).Step(record))
+	m.form = m.asking.form
 	m.table.Marks = nil
 	return m.proceed()
 }
@@ -72,7 +73,14 @@ func (m *Root) proceed() tea.Cmd {
 	}
 	if run.Over() {
 		m.run = nil
-		if err := run.Err(); err != nil {
+		if err := run.Err(); err != nil && !run.Begun() { // what was typed stays
+			if m.form != nil {
+				m.form.Again()
+				m.show(m.form)
+			}
+			m.show(ask.Refused(ask.RunTitle(run.Record), err))
+			return m.feed.Reload()
+		} else if err != nil {
 			m.warn("the run stops here: %s", err)
 		}
 		if in := run.Record.Terms.Incident; run.Err() == nil && run.Record.State == ledger.RunDone && m.screen == onIncident && in == m.incident.ID {

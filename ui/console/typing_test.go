@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,4 +92,72 @@ func TestFiltersComeBack(t *testing.T) {
 	}
 	o.Trouble = errors.New("config.yaml is not taken: line 1")
 	newBench(t, 80, 24, o).shows("config.yaml is not taken")
+}
+
+// In every dialog that asks for a text: a refusal brings back all that was typed, and what
+// is typed on after the answer falls into nothing.
+func TestEveryDialogKeepsWhatWasTyped(t *testing.T) {
+	list := func(n int) func(*testing.T) *bench {
+		return func(t *testing.T) *bench { return nightBench(t, 100, 40).cursorOn(n) }
+	}
+	outage := func(keys ...string) func(*testing.T) *bench {
+		return func(t *testing.T) *bench { return outageBench(t, 100, 40, "downstream:stripe").keys(keys...) }
+	}
+	for name, c := range map[string]struct {
+		at    func(*testing.T) *bench
+		keys  []string // open the dialog
+		texts []string // of its fields, from the one that it opens at
+	}{
+		"confirm":        {list(2), []string{"C"}, []string{"ch_1", "their list"}},
+		"deny":           {list(2), []string{"X"}, []string{"their list"}},
+		"risk":           {list(2), []string{"R"}, []string{"they wait", "24000"}},
+		"abandon":        {list(2), []string{"A"}, []string{"too old"}},
+		"settle":         {list(1), []string{"D", "1"}, []string{"refund 7", "took one back"}},
+		"park":           {list(2), []string{"P"}, []string{"", "their support"}},
+		"hold":           {list(2), []string{"H", "tab"}, []string{"stripe is down"}},
+		"note":           {list(2), []string{"N"}, []string{"ticket 7"}},
+		"undo":           {func(t *testing.T) *bench { return nightBench(t, 100, 40).keys("4").cursorOn(9) }, []string{"U"}, []string{"wrong one"}},
+		"bulk":           {list(2), []string{"space", "space", "A"}, []string{"too old", "2"}},
+		"outage note":    {outage(), []string{"N"}, []string{"ticket 7"}},
+		"outage detach":  {outage("enter"), []string{"L"}, []string{"another cause"}},
+		"outage park":    {outage(), []string{"P"}, []string{"", "12"}},
+		"outage give up": {outage(), []string{"A"}, []string{"12"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := c.at(t).wait(time.Second).keys(c.keys...).wait(time.Second)
+			d := b.m.dialogs.Top()
+			if d == nil || len(d.Fields) == 0 {
+				t.Fatalf("no field is asked for:\n%s", b.screen())
+			}
+			for i, text := range c.texts {
+				if i > 0 {
+					b.keys("tab")
+				}
+				b.text(text)
+			}
+			var typed []string
+			for _, f := range d.Fields {
+				typed = append(typed, f.Value())
+			}
+			screen, list := b.m.screen, here(b.m).row
+			for range 4 { // to the button
+				if strings.Contains(b.screen(), "▌["+d.Do+"]") {
+					break
+				}
+				b.keys("tab")
+			}
+			b.store.lose(errors.New("disk I/O error"))
+			b.engine().err = errors.New("connection refused")
+			b.fast("enter", "q", "X", "j", "enter").wait(time.Second)
+			if b.m.dialogs.Len() != 2 || b.quit || b.m.screen != screen || here(b.m).row != list {
+				t.Fatalf("%d dialogs, quit %v:\n%s", b.m.dialogs.Len(), b.quit, b.screen())
+			}
+			b.shows("Not done").keys("enter")
+			for i, f := range b.m.dialogs.Top().Fields {
+				if f.Value() != typed[i] {
+					t.Errorf("%s came back as %q, not as %q", f.Label, f.Value(), typed[i])
+				}
+			}
+		})
+	}
 }

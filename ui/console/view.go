@@ -18,7 +18,9 @@ func (m *Root) View() tea.View {
 		m.Ticks = m.feed.Lost != nil
 		m.view = tea.NewView(strings.Join(m.draw(), "\n"))
 		m.view.AltScreen = true
-		m.view.MouseMode = tea.MouseModeCellMotion // for the wheel
+		if !m.o.NoMouse {
+			m.view.MouseMode = tea.MouseModeCellMotion // for the wheel
+		}
 		m.view.WindowTitle = fmt.Sprintf("indoubt: %d need you", m.feed.Counts.NeedsYou)
 		if m.feed.Lost != nil {
 			m.view.WindowTitle = "indoubt: STALE"

@@ -27,6 +27,7 @@ type Planner interface {
 type Set struct {
 	Verb   ledger.Verb
 	Outage *ticket.Outage // that all of it are of, or nil
+	Beyond int            // further operations of its group that one run does not take
 	Items  []Item
 	Out    []Left
 	Took   time.Time
@@ -205,6 +206,10 @@ func (s *Set) leftOut(d *dialog.Dialog) {
 		d.More = append(d.More, safe.Say("  left out: %s: %s", l.Title, l.Why))
 	}
 	name, lines := safe.Format("LEFT OUT"), 0
+	if s.Beyond > 0 {
+		d.Warn(name, "%s more: one run takes %s; the same key again takes them after it", ticket.Grouped(float64(s.Beyond), 0), ticket.Grouped(float64(len(s.Items)+len(s.Out)), 0))
+		name = ""
+	}
 	for _, l := range s.Out {
 		n := many[l.Why]
 		if n == 0 {

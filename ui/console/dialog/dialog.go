@@ -48,9 +48,7 @@ type Dialog struct {
 	Risk   bool              // and without proof: so is its frame
 	Until  time.Time         // what allows it runs out then; zero: it does not
 
-	opener   string // the key that opened it, small
-	openedAt time.Time
-	lastKey  time.Time
+	hands
 	focus    int // fields, then Cancel, then the button; of picks, which
 	scroll   int
 	showMore bool
@@ -58,6 +56,13 @@ type Dialog struct {
 	stale    safe.Text // it moved: why this cannot be done any more
 	left     string    // how long what allows it still holds, or that it is over
 	lapsed   bool
+}
+
+// hands are the keys that were pressed since a dialog opened.
+type hands struct {
+	opener   string // the key that opened it, small
+	openedAt time.Time
+	lastKey  time.Time
 }
 
 // Pick is a line that can be chosen.

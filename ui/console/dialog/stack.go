@@ -47,7 +47,7 @@ func (s *Stack) Renew(d *Dialog, now time.Time) {
 		if old.Renew != d.Renew {
 			continue
 		}
-		d.opener, d.openedAt, d.lastKey, d.scroll, d.showMore, d.fault = old.opener, old.openedAt, old.lastKey, old.scroll, old.showMore, old.fault
+		d.hands, d.scroll, d.showMore, d.fault = old.hands, old.scroll, old.showMore, old.fault
 		if old.Yes != d.Yes {
 			d.openedAt = now
 		}

@@ -82,25 +82,13 @@ func (msg *Looked) readShown(ctx context.Context, store ledger.Store, events int
 	return err
 }
 
-// Matching is the one open incident that a filter is about, or nil: what was opened
-// for an alert opens on it.
-func (s *Snapshot) Matching(f ledger.Filter) (found *ticket.Outage) {
-	if len(f.Terms) == 0 {
-		return nil
-	}
-	if t := f.Terms[0]; len(f.Terms) == 1 && t.Field == "incident" && !t.Not { // by its id, which lists rows once it is open
-		i := slices.IndexFunc(s.Outages, func(o ticket.Outage) bool { return strings.HasPrefix(o.ID, t.Value) })
-		if i < 0 {
-			return nil
-		}
-		return &s.Outages[i]
-	}
+// Matching are the open incidents that a filter is about, the dearest first. A filter of
+// nothing but an id names one, though it lists its rows once that is open.
+func (s *Snapshot) Matching(f ledger.Filter) (found []*ticket.Outage) {
+	byID := len(f.Terms) == 1 && f.Terms[0].Field == "incident" && !f.Terms[0].Not
 	for i := range s.Outages {
-		if about(f, s.Outages[i]) {
-			if found != nil {
-				return nil
-			}
-			found = &s.Outages[i]
+		if o := s.Outages[i]; byID && strings.HasPrefix(o.ID, f.Terms[0].Value) || len(f.Terms) > 0 && about(f, o) {
+			found = append(found, &s.Outages[i])
 		}
 	}
 	return found
