@@ -366,7 +366,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path), Strained: s.strained()}
+	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
 	var write, failed, engine int64
 	var stepped, step string
 	err := s.one(ctx, `
@@ -379,6 +379,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '')`,
 		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step)
+	i.Strained = s.strained(i.LastSeq)
 	i.LastWrite, i.LastError, i.EngineAt = at(write), at(failed), at(engine)
 	i.SteppedAt, i.Step = at(millis(stepped).Milliseconds()), millis(step)
 	return i, err

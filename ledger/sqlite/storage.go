@@ -128,6 +128,7 @@ func Bytes(n int64) string {
 type strain struct {
 	mu      sync.Mutex
 	at      time.Time // by the process's own clock
+	seq     int64     // the newest event then
 	said    string
 	holders []string
 	looks   int // in a row that found the same holder
@@ -142,7 +143,8 @@ const (
 
 // strained says what a person must do about the ledger's storage: "" while nothing.
 // It begins with one or two words in capitals and a colon.
-func (s *handle) strained() string {
+// seq is the newest event.
+func (s *handle) strained(seq int64) string {
 	s.strain.mu.Lock()
 	defer s.strain.mu.Unlock()
 	if time.Since(s.strain.at) < strainEvery {
@@ -150,9 +152,10 @@ func (s *handle) strained() string {
 	}
 	st := sizes(s.path)
 	var held []string
-	if !s.strain.at.IsZero() { // the first look alone would say nothing, and the system takes up to 10 ms to list its locks
+	if seq == s.strain.seq && !s.strain.at.IsZero() { // who records is not kept from it, and the system takes up to 10 ms to list its locks
 		held = Holders(s.path)
 	}
+	s.strain.seq = seq
 	if s.strain.holders = both(s.strain.holders, held); len(s.strain.holders) > 0 {
 		s.strain.looks++
 	} else {

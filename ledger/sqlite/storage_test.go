@@ -63,6 +63,10 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 	if !strings.HasPrefix(said, "LOCKED: ") || !strings.Contains(said, fmt.Sprint(writer.Process.Pid)) {
 		t.Errorf("a reader is told %q", said)
 	}
+	s.strain.at = time.Unix(1, 0)
+	if said := s.strained(1 << 40); said != "" || s.strain.holders != nil { // recorded since
+		t.Errorf("where someone records, said is %q of %q", said, s.strain.holders)
+	}
 	end.Close()
 	writer.Wait()
 	for limit := time.Now().Add(20 * time.Second); said != "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {

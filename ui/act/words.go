@@ -170,10 +170,11 @@ func Line(verb string, it ledger.RunItem) ticket.Fact {
 		word = safe.Say("skipped, moved by %s", ticket.Who(it.By))
 	case it.Came == ledger.CameLanded && it.Word != "":
 		word = safe.Say("%s, receipt %s", word, it.Word)
-	case it.Word != "":
-		word = safe.Say("%s: %s", word, it.Word)
 	}
 	f := ticket.Tell("", "%s: %s", word, it.Title)
+	if it.Word != "" && it.Came != ledger.CameLanded { // a long reason may be cut, which row it is may not
+		f.Text = safe.Say("%s: %s", f.Text, it.Word)
+	}
 	f.Grave = it.Came.Trouble()
 	return f
 }

@@ -63,7 +63,7 @@ var runsOfAnOutage = map[string][]ledger.Came{
 func TestARunStandsOnThePageOfItsOutage(t *testing.T) {
 	b := outageRun(t, outageBench(t, 100, 34, "downstream:stripe"), runsOfAnOutage["finished"]...)
 	b.shows("Retry 12 by sam, 03:06:40: done", "12 = 7 landed + 2 had landed already, nothing sent + 1 skipped (ana) + 2 unclear, checking 1m00s",
-		"sent, no clear answer: no answer after 30.0 s: charge cus_17", "skipped, moved by ana: charge cus_10").hides("charge cus_4")
+		"sent, no clear answer: charge cus_17: no answer after 30.0 s", "skipped, moved by ana: charge cus_10").hides("charge cus_4")
 	narrow := outageRun(t, outageBench(t, 40, 10, "downstream:stripe"), runsOfAnOutage["finished"]...).keys("G")
 	narrow.shows("▌  skipped, moved by ana")
 	b.keys("G", "enter").shows("charge cus_10", "Needs you › charge cus_10").keys("esc").shows("OUTAGE stripe", "12 = 7 landed")
