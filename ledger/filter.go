@@ -49,7 +49,7 @@ type Term struct {
 // a * in one stands for any text. None for a term of another sort.
 func (t Term) OneOf() []string {
 	switch t.Field {
-	case "kind", "state", "lane", "downstream", "source", "error":
+	case "kind", "state", "lane", "group", "downstream", "source", "error":
 		return strings.Split(t.Value, ",")
 	}
 	return nil
@@ -71,12 +71,12 @@ func (t Term) Moment(now time.Time) time.Time {
 // AnyIncident is the value of a term incident: for what is in some incident.
 const AnyIncident = "any"
 
-// FilterFields lists the fields a term can name. kind, state, lane, downstream, source
-// and error are one of the names that commas separate, with * for any text; id, key,
+// FilterFields lists the fields a term can name. kind, state, lane, group, downstream,
+// source and error are one of the names that commas separate, with * for any text; id, key,
 // token, receipt and incident begin with the value, and are found by an index;
 // incident:any is in one; parked is yes or no; since and until keep what is settled and
 // was begun before or after out; by contains.
-var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "incident", "since", "until", "age", "cost", "risk"}
+var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "group", "incident", "since", "until", "age", "cost", "risk"}
 
 // FilterError points into a filter text.
 type FilterError struct {
@@ -202,6 +202,10 @@ func (t Term) known(text string, at int) error {
 		names = []string{string(Pending), string(Committed), string(Failed), string(Uncertain), string(Abandoned)}
 	case "lane":
 		names = []string{string(LaneConflict), string(LaneInFlight), string(LaneUnfetched), string(LaneDecide), string(LaneReading), string(LaneNotLanded), string(LaneResolved)}
+	case "group":
+		for _, g := range Groups {
+			names = append(names, string(g))
+		}
 	case "parked":
 		names = []string{"yes", "no"}
 	default:
@@ -302,8 +306,8 @@ func (t Term) match(r Row, now time.Time) bool {
 		}
 		of := map[string]string{"id": r.ID, "key": r.Key, "token": r.Token, "receipt": r.Receipt, "incident": r.Incident}
 		return slices.ContainsFunc(t.Columns(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
-	case "kind", "state", "lane", "downstream", "source", "error":
-		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "error": string(r.ErrorClass)}[t.Field]
+	case "kind", "state", "lane", "group", "downstream", "source", "error":
+		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "error": string(r.ErrorClass), "group": string(r.Group)}[t.Field]
 		switch t.Field {
 		case "state":
 			is = string(r.StateAt(now))

@@ -62,8 +62,8 @@ const (
 // Fates are all of them, in the order of the account.
 var Fates = []Fate{FateLanded, FateNotLanded, FateOpen, FateRefused, FateLeft}
 
-// Fate is what became of an operation, for its incident. Granted: one more
-// attempt of it is allowed and has not begun.
+// Fate is what became of an operation, for its incident. Granted: one more attempt of
+// it is allowed now, and has not begun.
 func (o Operation) Fate(granted bool) Fate {
 	switch {
 	case o.Conflict != NoConflict || o.State == Pending || o.State == Uncertain:
@@ -105,11 +105,15 @@ func (s Sum) Less(t Sum) Sum {
 		s.Resent - t.Resent, s.Doubled - t.Doubled, s.Unchecked - t.Unchecked}
 }
 
-// Checked reports whether a check that saw clearly began after the last attempt ended.
-func (o Operation) Checked(reads []Read) bool {
-	return slices.ContainsFunc(reads, func(r Read) bool {
-		return !r.Control && (r.Verdict == Landed || r.Verdict == Absent) && !r.BeganAt.Before(o.EndedAt)
-	})
+// CheckedAt is when the newest check that saw clearly, and began after the last
+// attempt ended, was done; zero: none was.
+func (o Operation) CheckedAt(reads []Read) (at time.Time) {
+	for _, r := range reads {
+		if !r.Control && (r.Verdict == Landed || r.Verdict == Absent) && !r.BeganAt.Before(o.EndedAt) && r.EndedAt.After(at) {
+			at = r.EndedAt
+		}
+	}
+	return at
 }
 
 // SumOf is the sum of one operation at its price, with its reads.
@@ -123,7 +127,7 @@ func SumOf(o Operation, p Pricing, reads []Read) Sum {
 	if o.Effects > 1 || o.Conflict == Duplicate {
 		s.Doubled = 1
 	}
-	if s.Resent == 1 && s.Doubled == 0 && o.State != Failed && !o.Checked(reads) {
+	if s.Resent == 1 && s.Doubled == 0 && o.State != Failed && o.CheckedAt(reads).IsZero() {
 		s.Unchecked = 1
 	}
 	return s
@@ -278,13 +282,24 @@ func (j Joining) Told(actor Actor) Event {
 	}
 	i := j.Incident
 	return Event{ID: DeriveID(i.ID, IncidentOpened), Incident: i.ID, Verb: IncidentOpened, Actor: actor,
-		Reason: fmt.Sprintf("%d errors within %s", len(j.Earlier)+1, i.LastAt.Sub(i.FirstAt).Round(time.Second))}
+		Reason: fmt.Sprintf("%d errors within %s", len(j.Earlier)+1, words(i.LastAt.Sub(i.FirstAt)))}
 }
 
 // Ended is the event of an incident that is over.
 func (i Incident) Ended() Event {
 	return Event{ID: DeriveID(i.ID, IncidentOver+i.LastAt.UTC().Format(time.RFC3339Nano)), Incident: i.ID, Verb: IncidentOver,
-		Actor: Actor{Name: ActorClock, Machine: true}, Reason: fmt.Sprintf("no new error for %s, and an answer since", i.Gap)}
+		Actor: Actor{Name: ActorClock, Machine: true}, Reason: fmt.Sprintf("no new error for %s, and an answer since", words(i.Gap))}
+}
+
+// words is a duration without the parts that are zero: 10m, 1h30m, 14s.
+func words(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 // gather adds an error to those that belong to no incident, and opens one when
@@ -346,32 +361,4 @@ func remember(names []string, name string) []string {
 type Minute struct {
 	At time.Time
 	N  int
-}
-
-// IncidentGroup are open operations of an incident that stand alike in the list.
-type IncidentGroup struct {
-	Kind     string
-	Fate     Fate
-	Lane     Lane
-	Conflict Conflict
-	Class    ErrorClass
-	Sum      Sum
-}
-
-// IncidentAccount is one incident with what makes its account.
-type IncidentAccount struct {
-	Incident
-	Minutes []Minute        // with an error, in order
-	Groups  []IncidentGroup // of what is in the list of open operations; the most first
-	Events  []Event         // its own history, oldest first
-}
-
-// Peak is the minute with the most errors, the first of several.
-func (a IncidentAccount) Peak() (peak Minute) {
-	for _, m := range a.Minutes {
-		if m.N > peak.N {
-			peak = m
-		}
-	}
-	return peak
 }

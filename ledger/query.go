@@ -84,6 +84,7 @@ type Row struct {
 	Hands       string
 	Attempts    int
 	Incident    string // that it counts in
+	Group       Group  // when it was read; a list says it where its filter asks for one
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	DeadlineAt  time.Time
@@ -113,6 +114,13 @@ func (o *Operation) Row() Row {
 
 // Row is the record as a list shows it.
 func (r Record) Row() Row {
+	row := r.plain()
+	row.Group = r.Group(false)
+	return row
+}
+
+// plain is the row without its group.
+func (r *Record) plain() Row {
 	row := r.Operation.Row()
 	row.Pricing = r.Pricing
 	if g := r.OpenGrant(); g != nil {

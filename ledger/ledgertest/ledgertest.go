@@ -57,6 +57,7 @@ func Run(t *testing.T, open Open) {
 		{"Holds", holds},
 		{"Runs", runs},
 		{"Incidents", incidents},
+		{"IncidentGroups", incidentGroups},
 		{"Events", events},
 		{"Watch", watch},
 		{"Lists", lists},

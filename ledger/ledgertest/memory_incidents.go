@@ -94,7 +94,7 @@ func (k *outages) answered(e *entry, r ledger.Read) {
 }
 
 // told is an incident with what its operations say of it now.
-func (k *outages) told(in ledger.Incident) ledger.Incident {
+func (k *outages) told(in ledger.Incident, now time.Time) ledger.Incident {
 	in.Fates = map[ledger.Fate]ledger.Sum{}
 	for _, e := range k.m.ops {
 		o := e.op
@@ -103,16 +103,16 @@ func (k *outages) told(in ledger.Incident) ledger.Incident {
 			in.AnsweredAt = o.SettledAt
 		}
 		if o.Row().Incident == in.ID {
-			fate := o.Fate(granted(e))
+			fate := o.Fate(granted(e, now))
 			in.Fates[fate] = in.Fates[fate].Add(ledger.SumOf(o, e.pricing, e.reads))
 		}
 	}
 	return in
 }
 
-// granted reports whether one more attempt is allowed and has not begun.
-func granted(e *entry) bool {
-	return slices.ContainsFunc(e.grants, func(g ledger.Grant) bool { return g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() })
+// granted reports whether one more attempt is allowed now and has not begun.
+func granted(e *entry, now time.Time) bool {
+	return slices.ContainsFunc(e.grants, func(g ledger.Grant) bool { return g.Open(now) })
 }
 
 func (k *outages) Incidents(_ context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
@@ -120,7 +120,7 @@ func (k *outages) Incidents(_ context.Context, now time.Time, limit int) ([]ledg
 	defer k.m.mu.Unlock()
 	var out []ledger.Incident
 	for _, in := range k.all {
-		out = append(out, k.told(in))
+		out = append(out, k.told(in, now))
 	}
 	slices.SortFunc(out, func(a, b ledger.Incident) int {
 		if a.ClosedAt.IsZero() != b.ClosedAt.IsZero() {
@@ -141,18 +141,34 @@ func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.
 	if err != nil {
 		return ledger.IncidentAccount{}, err
 	}
-	a := ledger.IncidentAccount{Incident: k.told(*in)}
+	a := ledger.IncidentAccount{Incident: k.told(*in, now)}
 	minutes, groups := map[int64]int{}, map[ledger.IncidentGroup]ledger.Sum{}
 	for _, e := range k.m.ops {
 		if e.op.Row().Incident != in.ID {
 			continue
 		}
 		minutes[e.joinedAt.UnixMilli()/60000]++
-		rec := k.m.record(e, now)
-		row, fate := rec.Row(), e.op.Fate(granted(e))
-		if fate == ledger.FateOpen || fate == ledger.FateNotLanded && (e.op.Doubted || !e.recheck.IsZero()) {
-			g := ledger.IncidentGroup{Kind: row.Kind, Fate: fate, Lane: row.LaneAt(now), Conflict: row.Conflict, Class: row.ErrorClass}
-			groups[g] = groups[g].Add(ledger.SumOf(e.op, e.pricing, e.reads))
+		rec, run := k.m.record(e, now), k.m.runOf(e.op)
+		g := ledger.IncidentGroup{Kind: e.op.Kind, Fate: e.op.Fate(granted(e, now)), Group: rec.Group(run != "")}
+		if g.By = rec.By(g.Group); g.Group == ledger.GroupRunning {
+			g.By = run
+		}
+		switch {
+		case g.Group.Tab() == ledger.TabSettled || g.Group == ledger.GroupInFlight:
+			g.Kind = "" // a store has most of them in no list
+		case g.Group == ledger.GroupElsewhere:
+			a.Elsewhere = append(a.Elsewhere, ledger.Landing{Operation: e.op.ID, Title: e.op.Title, Other: rec.Landings()[0]})
+		}
+		sum := ledger.SumOf(e.op, e.pricing, e.reads)
+		groups[g] = groups[g].Add(sum)
+		if sum.Resent == 0 {
+			continue
+		}
+		if slices.ContainsFunc(e.attempts, func(at ledger.Attempt) bool { return at.Already }) {
+			a.Already++
+		}
+		if at := e.op.CheckedAt(e.reads); at.After(a.CheckedAt) {
+			a.CheckedAt = at
 		}
 	}
 	for at, n := range minutes {
@@ -163,9 +179,8 @@ func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.
 		g.Sum = s
 		a.Groups = append(a.Groups, g)
 	}
-	slices.SortFunc(a.Groups, func(a, b ledger.IncidentGroup) int {
-		return b.Sum.N - a.Sum.N
-	})
+	a.Rest()
+	a.Elsewhere = a.Elsewhere[:min(len(a.Elsewhere), ledger.SomeElsewhere)]
 	for _, ev := range k.m.events {
 		if ev.Incident == in.ID {
 			a.Events = append(a.Events, ev)
@@ -192,14 +207,14 @@ func (k *outages) ChangeIncident(_ context.Context, c ledger.IncidentChange) (le
 		return ledger.Incident{}, err
 	}
 	if _, known := k.m.changes[c.ChangeID]; known {
-		return k.told(*in), nil
+		return k.told(*in, k.m.clock()), nil
 	}
 	var o ledger.Operation
 	e := k.m.find(ledger.Locator{ID: c.Operation})
 	if c.Operation != "" && e != nil {
 		o = e.op
 	}
-	after, ev, err := c.Apply(k.told(*in), o, k.m.clock())
+	after, ev, err := c.Apply(k.told(*in, k.m.clock()), o, k.m.clock())
 	if err != nil {
 		return after, err
 	}
@@ -209,7 +224,7 @@ func (k *outages) ChangeIncident(_ context.Context, c ledger.IncidentChange) (le
 	in.Name, in.ClosedAt, in.TakenBy, in.TakenUntil = after.Name, after.ClosedAt, after.TakenBy, after.TakenUntil
 	k.m.append(ev, k.m.clock())
 	k.m.notify()
-	return k.told(*in), nil
+	return k.told(*in, k.m.clock()), nil
 }
 
 // ended writes down which incidents are over.
@@ -217,7 +232,7 @@ func (k *outages) ended(now time.Time) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	for i := range k.all {
-		if in := k.told(k.all[i]); in.OverAt.IsZero() && in.PhaseAt(now) == ledger.PhaseOver {
+		if in := k.told(k.all[i], now); in.OverAt.IsZero() && in.PhaseAt(now) == ledger.PhaseOver {
 			k.all[i].OverAt, k.all[i].AnsweredAt = now, in.AnsweredAt
 			k.m.append(in.Ended(), now)
 		}

@@ -18,7 +18,9 @@ func (m *Memory) rows(order ledger.Order, now time.Time) []ledger.Row {
 	var rows []ledger.Row
 	for _, e := range m.ops {
 		rec := m.record(e, now)
-		rows = append(rows, rec.Row())
+		row := rec.Row()
+		row.Group = rec.Group(m.runOf(e.op) != "")
+		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b ledger.Row) int { return compareRows(order, a, b) })
 	return rows
@@ -356,7 +358,7 @@ func (m *Memory) Holds(_ context.Context, now time.Time) ([]ledger.Hold, error) 
 // holdsAt are the holds in force.
 func (m *Memory) holdsAt(now time.Time) (out []ledger.Hold) {
 	for _, h := range m.holds {
-		if h.Until.IsZero() || now.Before(h.Until) {
+		if h.Until.IsZero() || !now.After(h.Until) {
 			out = append(out, h)
 		}
 	}

@@ -65,6 +65,24 @@ func (k *keptRuns) Run(_ context.Context, run ledger.DecisionRun, items []ledger
 	return r.copy(), false, nil
 }
 
+// runOf is who decided the newest open run in which the turn of an operation is still
+// to come, as it stands; "" where there is none.
+func (k *keptRuns) runOf(o ledger.Operation) string {
+	var newest *memoryRun
+	for _, r := range k.runs {
+		waits := func(it ledger.RunItem) bool {
+			return it.OperationID == o.ID && it.Version == o.Version && (it.Came == "" || it.Came == ledger.CameHeld)
+		}
+		if r.run.Open() && r.run.Size > 1 && slices.ContainsFunc(r.items, waits) && (newest == nil || r.run.CreatedAt.After(newest.run.CreatedAt)) {
+			newest = r
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	return newest.run.Actor.Name
+}
+
 // told keeps an event of the ledger itself, if there is one.
 func (k *keptRuns) told(e *ledger.Event) {
 	if e != nil {

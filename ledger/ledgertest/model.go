@@ -30,7 +30,7 @@ func model(t *testing.T, open Open) {
 		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: NewMemory(clock.Now, clock.Steady), clock: clock}, rt: rt}
 		moves := map[string]func(*rapid.T){
 			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
-			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold, "incident": g.incident,
+			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold, "incident": g.incident, "run": g.run,
 			"wait": func(rt *rapid.T) {
 				clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 30, 70, 700, 4000, 90000}).Draw(rt, "seconds")) * time.Second)
 			},

@@ -171,9 +171,10 @@ func of[T any](table string, columns []column[T]) string {
 }
 
 // listColumns are what the list of open operations copies: columns of operations, and
-// what the view open_source makes of grants.
+// what the view open_source makes of grants and incidents.
 var listColumns = append(used(columns, listed), column[ledger.Operation]{name: "recheck_at"},
-	column[ledger.Operation]{name: "granted_at"}, column[ledger.Operation]{name: "grant_until"})
+	column[ledger.Operation]{name: "granted_at"}, column[ledger.Operation]{name: "grant_until"},
+	column[ledger.Operation]{name: "incident"})
 
 // searchOf is the text of a search: the words of open_source s, and what a policy
 // calls the operation in a row of open_operations.

@@ -14,6 +14,7 @@ SELECT o.seq, o.*, o.recheck_at,
                   ORDER BY g.created_at DESC LIMIT 1), 0) AS granted_at,
        coalesce((SELECT g.expires_at FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0
                   ORDER BY g.created_at DESC LIMIT 1), 0) AS grant_until,
+       CASE o.joined WHEN 'detached' THEN '' ELSE o.incident END AS incident,
        lower(o.title || char(10) || o.target || char(10) || o.kind || char(10) || o.key || char(10) || o.id || char(10) || o.source
              || char(10) || o.receipt) AS words
   FROM operations o;
@@ -25,7 +26,7 @@ SELECT o.seq, o.*, o.recheck_at,
 -- there. What no column of the list is made from sets nothing off: then SQLite need
 -- not compile this, which for a writer of one row takes longer than to run it.
 CREATE TRIGGER operations_keep_list
-AFTER UPDATE OF {listed}, recheck_at, version, title, target, receipt ON operations
+AFTER UPDATE OF {listed}, recheck_at, version, title, target, receipt, incident, joined ON operations
 WHEN NEW.is_open = 1 OR EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
 BEGIN
   DELETE FROM open_operations

@@ -14,14 +14,14 @@ type filterText struct{ hot, flight, settled string }
 
 // place is where a condition looks.
 type place struct {
-	lane, state string
-	column      func(string) string
+	lane, state, group string
+	column             func(string) string
 }
 
 var (
-	inHot     = place{laneSQL, stateSQL, hotColumn}
-	inFlight  = place{flightLane, flightState, flightColumn}
-	inSettled = place{"'resolved'", "o.state", settledColumn}
+	inHot     = place{laneSQL, stateSQL, groupSQL, hotColumn}
+	inFlight  = place{flightLane, flightState, flightGroup, flightColumn}
+	inSettled = place{"'resolved'", "o.state", settledGroup, settledColumn}
 )
 
 // filterSQL translates a filter. It selects what ledger.Filter.Match selects,
@@ -50,11 +50,15 @@ func (p *place) condition(b *binder, t ledger.Term, now time.Time) string {
 // aside is the condition that a row is parked, or that it is not, or that it counts in
 // an incident.
 func (p *place) aside(b *binder, t ledger.Term) string {
+	counts := "" // the list has only what counts
+	if p != &inHot {
+		counts = " AND o.joined <> 'detached'"
+	}
 	switch {
 	case t.Value == ledger.AnyIncident:
-		return p.column("incident") + " <> '' AND " + p.column("joined") + " <> 'detached'"
+		return p.column("incident") + " <> ''" + counts
 	case t.Field == "incident":
-		return fmt.Sprintf("substr(%s, 1, %s) = %s AND %s <> 'detached'", p.column("incident"), b.bind(len([]rune(t.Value))), b.bind(t.Value), p.column("joined"))
+		return fmt.Sprintf("substr(%s, 1, %s) = %s", p.column("incident"), b.bind(len([]rune(t.Value))), b.bind(t.Value)) + counts
 	case t.Value == "yes":
 		return "?1 < " + p.column("parked_until")
 	}
@@ -78,6 +82,8 @@ func (p *place) oneOf(b *binder, t ledger.Term) string {
 		column = p.state
 	case "lane":
 		column = p.lane
+	case "group":
+		column = p.group
 	case "error":
 		column = p.column("error_class")
 	default:
@@ -145,7 +151,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 			return p.oneOf(b, t)
 		}
 		return inWords(t.Value) + p.oneOf(b, t)
-	case "kind", "state", "lane", "downstream", "error":
+	case "kind", "state", "lane", "group", "downstream", "error":
 		return p.oneOf(b, t)
 	case "by":
 		return contains("actor", "hands")

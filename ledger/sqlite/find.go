@@ -31,6 +31,7 @@ type finder struct {
 	began time.Time
 	page  ledger.Page
 	named bool   // an index names what the filter can select
+	in    string // the incident that it selects from
 	after cursor // everything up to here is done
 	size  int    // rows of the next step; 0: all that are left
 }
@@ -39,6 +40,9 @@ type finder struct {
 func (f *finder) plan(ctx context.Context) error {
 	if len(f.q.Filter.Terms) == 0 {
 		return nil
+	}
+	if err := f.incident(ctx); err != nil || f.in != "" {
+		return err
 	}
 	b := &binder{args: []any{ms(f.q.Now)}}
 	if named := namedSQL(b, f.q.Filter); named != "" {
@@ -50,6 +54,22 @@ func (f *finder) plan(ctx context.Context) error {
 	}
 	if !f.named {
 		f.size = f.s.firstStep
+	}
+	return nil
+}
+
+// incident finds the one incident that the filter selects from: its rows have an index
+// that gives them in order.
+func (f *finder) incident(ctx context.Context) error {
+	for _, t := range f.q.Filter.Terms {
+		if t.Field != "incident" || t.Not || t.Value == ledger.AnyIncident {
+			continue
+		}
+		var n int
+		if err := f.one(ctx, []any{&n, &f.in}, `SELECT count(*), coalesce(max(id), '') FROM (SELECT id FROM incidents WHERE id >= ? AND id < ? LIMIT 2)`, t.Value, t.Value+"\U0010FFFF"); err != nil || n == 1 {
+			return err
+		}
+		f.in = ""
 	}
 	return nil
 }
@@ -165,7 +185,7 @@ func (f *finder) one(ctx context.Context, dest []any, query string, args ...any)
 
 func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, []cursor, error) {
 	b := &binder{args: []any{ms(f.q.Now)}}
-	rows, err := f.s.rows(ctx, pageSQL(b, f.q, after, until, f.named), b.args...)
+	rows, err := f.s.rows(ctx, pageSQL(b, f.q, after, until, f.named, f.in), b.args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,8 +221,11 @@ func (s sorting) byKey() string {
 
 // pageSQL finds the rows of a page by their sort keys alone, each slice of the
 // list no further than needed, and then reads those rows, each where it is.
-func pageSQL(b *binder, q ledger.Query, after, until cursor, named bool) string {
+func pageSQL(b *binder, q ledger.Query, after, until cursor, named bool, in string) string {
 	l := &listing{q: q, filter: filterSQL(b, q.Filter, q.Now), n: b.limit(q.Limit + 1), after: b.key(after), until: b.key(until)}
+	if in != "" {
+		l.in = b.bind(in)
+	}
 	if len(q.Filter.Terms) > 0 {
 		return l.page(b, named)
 	}
@@ -226,7 +249,10 @@ var pageTexts sync.Map // string by pageShape
 
 // page is the text of a page.
 func (l *listing) page(b *binder, named bool) string {
-	sort, with := sortings[l.q.Order], ""
+	sort, with, group := sortings[l.q.Order], "", "''"
+	if slices.ContainsFunc(l.q.Filter.Terms, func(t ledger.Term) bool { return t.Field == "group" }) {
+		group = "CASE WHEN h.seq IS NOT NULL THEN " + groupSQL + " WHEN o.resolved = 1 THEN " + settledGroup + " ELSE " + flightGroup + " END"
+	}
 	if named {
 		l.named = true
 		with = "named AS MATERIALIZED (" + namedSQL(b, l.q.Filter) + "), "
@@ -234,9 +260,9 @@ func (l *listing) page(b *binder, named bool) string {
 	keys := sort.keys()
 	return fmt.Sprintf(`
 		WITH %spage AS MATERIALIZED (SELECT * FROM (%s) ORDER BY %s LIMIT %s)
-		SELECT %s, %s, %s
+		SELECT %s, %s, %s, %s
 		  FROM page CROSS JOIN operations o ON o.seq = page.%s LEFT JOIN open_operations h ON h.seq = o.seq
-		 ORDER BY %s`, with, l.keys(), sort.byKey(), l.n, rowColumns, related, strings.Join(keys, ", "), keys[len(keys)-1], sort.byKey())
+		 ORDER BY %s`, with, l.keys(), sort.byKey(), l.n, rowColumns, related, group, strings.Join(keys, ", "), keys[len(keys)-1], sort.byKey())
 }
 
 // listing selects the sort keys of a list, of each of its slices n at most.
@@ -244,7 +270,8 @@ type listing struct {
 	q            ledger.Query
 	after, until string // bound
 	filter       filterText
-	named        bool // only of what an index names
+	named        bool   // only of what an index names
+	in           string // only of this incident
 	n            string
 	selects      []string
 }
@@ -262,14 +289,16 @@ func (l *listing) keys() string {
 		l.slice(flightColumn, flightFrom, " AND "+f+l.filter.flight)
 	}
 	if settles(l.q) {
-		from := "operations o NOT INDEXED"
+		from, where := "operations o NOT INDEXED", " WHERE o.resolved = 1"
 		switch {
+		case l.in != "":
+			from, where = "operations o INDEXED BY operations_by_incident", " WHERE o.incident = "+l.in+" AND o.incident <> '' AND o.resolved = 1"
 		case l.named:
 			from = "named CROSS JOIN operations o ON o.seq = named.seq"
 		case sort.settled != "":
 			from = "operations o INDEXED BY " + sort.settled
 		}
-		l.slice(settledColumn, from, " WHERE o.resolved = 1 AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = o.seq)"+l.filter.settled)
+		l.slice(settledColumn, from, where+" AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = o.seq)"+l.filter.settled)
 	}
 	return strings.Join(l.selects, "\nUNION ALL\n")
 }
@@ -280,12 +309,13 @@ func (l *listing) open(sort sorting) {
 	// than to look every row up from an index, be it the table or all texts of a class.
 	whole, index := l.filter.hot != "" && l.until == "", sort.index
 	switch {
-	case l.named, whole && !strings.Contains(l.filter.hot, "h.search"):
-		from := "open_operations h NOT INDEXED"
-		if l.named {
+	case l.in != "", l.named, whole && !strings.Contains(l.filter.hot, "h.search"):
+		from, where := "open_operations h NOT INDEXED", " WHERE h.class <> 'pending'"
+		if l.in != "" {
+			from, where = "open_operations h INDEXED BY open_by_incident", where+" AND h.incident = "+l.in+" AND h.incident <> ''"
+		} else if l.named {
 			from = "named CROSS JOIN open_operations h ON h.seq = named.seq"
 		}
-		where := " WHERE h.class <> 'pending'"
 		if l.q.Tab != ledger.TabAll {
 			where += " AND " + tabSQL + " = '" + string(l.q.Tab) + "'"
 		}

@@ -240,8 +240,8 @@ func incidentsFrom(incidents string) string {
 		  FROM (` + incidents + `) i`
 }
 
-// incidents reads incidents with their sums.
-func incidents(q querier, query string, args ...any) ([]ledger.Incident, error) {
+// incidents reads incidents with their sums, at now.
+func incidents(q querier, now time.Time, query string, args ...any) ([]ledger.Incident, error) {
 	ins, err := collect(q, func(rows *sql.Rows) (ledger.Incident, error) {
 		var answered int64
 		in, err := scanIncident(rows.Scan, &answered)
@@ -249,24 +249,38 @@ func incidents(q querier, query string, args ...any) ([]ledger.Incident, error) 
 			in.AnsweredAt = at(answered)
 		}
 		return in, err
-	}, query, args...)
+	}, query, append([]any{ms(now)}, args...)...)
 	if err != nil || len(ins) == 0 {
 		return ins, err
 	}
-	ids, sums := make([]string, len(ins)), map[string]map[ledger.Fate]ledger.Sum{}
+	ids, of := make([]string, len(ins)), map[string]map[ledger.Fate]ledger.Sum{}
 	for i, in := range ins {
-		ids[i], sums[in.ID] = in.ID, map[ledger.Fate]ledger.Sum{}
-		ins[i].Fates = sums[in.ID]
+		ids[i], of[in.ID] = in.ID, map[ledger.Fate]ledger.Sum{}
+		ins[i].Fates = of[in.ID]
 	}
-	_, err = collect(q, func(rows *sql.Rows) (none struct{}, err error) {
-		var id string
-		var fate ledger.Fate
-		var s ledger.Sum
-		err = rows.Scan(&id, &fate, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked)
-		sums[id][fate] = s
-		return none, err
-	}, `SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.resent, s.doubled, s.unchecked
-	      FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`, list(ids))
+	each := func(add func(fates map[ledger.Fate]ledger.Sum, f ledger.Fate, s ledger.Sum)) func(rows *sql.Rows) (struct{}, error) {
+		return func(rows *sql.Rows) (none struct{}, err error) {
+			var id string
+			var fate ledger.Fate
+			var s ledger.Sum
+			if err = rows.Scan(&id, &fate, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked); of[id] != nil {
+				add(of[id], fate, s)
+			}
+			return none, err
+		}
+	}
+	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum, f ledger.Fate, s ledger.Sum) { fates[f] = s }),
+		`SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.resent, s.doubled, s.unchecked
+		   FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`, list(ids))
+	if err != nil {
+		return ins, err
+	}
+	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum, f ledger.Fate, s ledger.Sum) {
+		fates[f], fates[ledger.FateOpen] = fates[f].Add(s), fates[ledger.FateOpen].Less(s)
+		if fates[ledger.FateOpen].N == 0 {
+			delete(fates, ledger.FateOpen)
+		}
+	}), lapsed, ms(now))
 	return ins, err
 }
 
@@ -283,7 +297,7 @@ func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) ([]ledg
 		return nil, err
 	}
 	defer n.close()
-	ins, err := incidents(n, listIncidents, ms(now), limit)
+	ins, err := incidents(n, now, listIncidents, limit)
 	return ins, translate(s.path, err)
 }
 
@@ -308,6 +322,15 @@ func (s *Store) Incident(ctx context.Context, id string, now time.Time) (ledger.
 	}
 	if err == nil {
 		a.Groups, err = collect(n, scanGroup, incidentGroups, ms(now), in.ID)
+		a.Rest()
+	}
+	if err == nil && slices.ContainsFunc(a.Groups, func(g ledger.IncidentGroup) bool { return g.Group == ledger.GroupElsewhere }) {
+		a.Elsewhere, err = s.landings(n, in, now)
+	}
+	if err == nil {
+		var checked int64
+		_, err = collect(n, func(rows *sql.Rows) (none struct{}, err error) { return none, rows.Scan(&a.Already, &checked) }, sentAgain, in.ID)
+		a.CheckedAt = at(checked)
 	}
 	if err == nil {
 		a.Events, err = collect(n, scanEvent, eventColumns+` WHERE incident = ? AND incident <> '' ORDER BY seq DESC LIMIT 500`, in.ID)
@@ -321,7 +344,7 @@ func (s *handle) incident(q querier, id string, now time.Time) (ledger.Incident,
 	if len(id) < 4 {
 		return ledger.Incident{}, fmt.Errorf("%w: incident %s", ledger.ErrNotFound, id)
 	}
-	found, err := incidents(q, oneIncident, ms(now), id, id+"\U0010ffff")
+	found, err := incidents(q, now, oneIncident, id, id+"\U0010ffff")
 	switch {
 	case err != nil:
 		return ledger.Incident{}, err
@@ -337,20 +360,84 @@ func (s *handle) incident(q querier, id string, now time.Time) (ledger.Incident,
 	return found[0], nil
 }
 
-// incidentGroups counts what is in the list of one incident by what the list knows.
+// sums are those of members m.
+const sums = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), sum(m.miss_word <> ''),
+	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), sum(m.twice_word <> ''), sum(m.resent), sum(m.doubled), sum(m.unchecked)`
+
+// incidentGroups counts what is in the list of one incident by its group, and what was
+// in flight there and is overdue.
 var incidentGroups = `
-	SELECT h.kind, m.fate, ` + laneSQL + ` AS lane, h.conflict, h.error_class, count(*) AS n,
-	       coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), sum(m.miss_word <> ''),
-	       coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), sum(m.twice_word <> ''),
-	       sum(m.resent), sum(m.doubled), sum(m.unchecked)
-	  FROM incident_members m INDEXED BY members_by_incident CROSS JOIN open_operations h ON h.seq = m.seq
-	 WHERE m.incident = ?2 AND m.fate IN ('open', 'not_landed')
-	 GROUP BY 1, 2, 3, 4, 5 ORDER BY n DESC, 1, 2, 3, 4, 5`
+	WITH stands AS MATERIALIZED (
+		SELECT o.seq, CASE WHEN h.conflict = '' AND h.state = 'failed' AND h.grant_until <> 0 AND h.grant_until <= ?1 THEN ` + notGranted + ` END AS fate, ` + groupSQL + ` AS grp
+		  FROM open_operations h INDEXED BY open_by_incident CROSS JOIN operations o ON o.seq = h.seq WHERE h.incident = ?2 AND h.incident <> ''
+		UNION ALL
+		SELECT o.seq, NULL, ` + flightGroup + ` FROM ` + strings.Replace(flightFrom, "(h.seq IS NULL OR h.class = 'pending')", "h.seq IS NULL", 1) + `
+		   AND o.deadline_at < ?1 AND o.incident = ?2 AND o.joined <> 'detached')
+	SELECT CASE WHEN s.grp IN (` + unlisted + `) THEN '' ELSE o.kind END, coalesce(s.fate, m.fate), s.grp,
+	       CASE s.grp WHEN 'parked' THEN o.actor WHEN 'unfetched' THEN o.source WHEN 'overdue' THEN o.source WHEN 'held' THEN ` + heldBy + ` WHEN 'running' THEN ` + inRun + ` ELSE '' END,
+	       ` + sums + `
+	  FROM stands s CROSS JOIN operations o ON o.seq = s.seq CROSS JOIN incident_members m ON m.seq = s.seq
+	 GROUP BY 1, 2, 3, 4`
+
+// unlisted are the groups of which a list has some operations only.
+var unlisted = func() string {
+	var names []string
+	for _, g := range ledger.Groups {
+		if g.Tab() == ledger.TabSettled || g == ledger.GroupInFlight {
+			names = append(names, "'"+string(g)+"'")
+		}
+	}
+	return strings.Join(names, ", ")
+}()
 
 func scanGroup(rows *sql.Rows) (g ledger.IncidentGroup, err error) {
 	s := &g.Sum
-	err = rows.Scan(&g.Kind, &g.Fate, &g.Lane, &g.Conflict, &g.Class, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked)
+	err = rows.Scan(&g.Kind, &g.Fate, &g.Group, &g.By, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked)
 	return g, err
+}
+
+// notGranted is the fate of a failed operation o that no grant lets be sent again.
+const notGranted = `CASE WHEN o.joined = 'refusal' AND o.doubted = 0 THEN 'refused' ELSE 'not_landed' END`
+
+// lapsed are members that count as open for a grant that ran out: sums are kept when
+// something is written, and nothing is written then.
+const lapsed = `
+	SELECT m.incident, ` + notGranted + `, ` + sums + `
+	  FROM open_operations h INDEXED BY open_by_grant CROSS JOIN operations o ON o.seq = h.seq CROSS JOIN incident_members m ON m.seq = h.seq
+	 WHERE h.grant_until <> 0 AND h.incident <> '' AND h.grant_until <= ?1 AND h.state = 'failed' AND h.conflict = ''
+	 GROUP BY 1, 2`
+
+// sentAgain is what became of what was sent more than once.
+const sentAgain = `
+	SELECT coalesce(sum(EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.already = 1)), 0),
+	       coalesce(max((SELECT max(r.ended_at) FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.control = 0
+	                                                            AND r.verdict IN ('landed', 'absent'))), 0)
+	  FROM incident_members m INDEXED BY members_resent CROSS JOIN operations o ON o.seq = m.seq WHERE m.incident = ? AND m.resent = 1`
+
+// landings names the operations of a group that may have landed by another one.
+func (s *Store) landings(q querier, in ledger.Incident, now time.Time) ([]ledger.Landing, error) {
+	f, err := ledger.ParseFilter("incident:" + in.ID + " group:" + string(ledger.GroupElsewhere))
+	if err != nil {
+		return nil, err
+	}
+	b := &binder{args: []any{ms(now)}}
+	query := pageSQL(b, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Filter: f, Limit: ledger.SomeElsewhere}, nil, nil, false, in.ID)
+	scan := newRowScan(1)
+	rows, err := collect(q, scan.row, query, b.args...)
+	if err != nil {
+		return nil, err
+	}
+	var out []ledger.Landing
+	for _, r := range rows[:min(len(rows), ledger.SomeElsewhere)] {
+		others, err := loadRelated(q, ledger.Operation{ID: r.ID})
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(others, func(o ledger.Relation) bool { return o.MayHaveLanded }); i >= 0 {
+			out = append(out, ledger.Landing{Operation: r.ID, Title: r.Title, Other: others[i]})
+		}
+	}
+	return out, nil
 }
 
 // ChangeIncident carries out what a person does with an incident.

@@ -31,6 +31,37 @@ var tabSQL = fmt.Sprintf(`CASE WHEN %s THEN 'parked' ELSE
 		WHEN 'reading' THEN 'checking'
 		ELSE 'settled' END END`, parkedSQL, laneSQL, ledger.FetchPatience.Milliseconds())
 
+// The groups of operations o in SQL, as ledger.Record.Group says them. What is dear to
+// know is asked last, and only of what needs a person.
+var (
+	// inRun is who decided the newest run that o's turn in is still to come.
+	inRun = `(SELECT d.actor FROM decisions d INDEXED BY decisions_open CROSS JOIN decision_items i ON i.run_id = d.id AND i.operation_id = o.id
+		WHERE d.finished_at = 0 AND d.size > 1 AND i.came IN ('', 'held') AND i.version = o.version ORDER BY d.created_at DESC LIMIT 1)`
+
+	// heldBy is who holds o's kind.
+	heldBy = `(SELECT k.actor FROM holds k WHERE k.released_at = 0 AND (k.until = 0 OR k.until >= ?1)
+		AND (k.scope = 'all' OR k.scope = 'kind:' || o.kind OR EXISTS (SELECT 1 FROM json_each(k.kinds) WHERE value = o.kind))
+		ORDER BY k.created_at, k.id LIMIT 1)`
+
+	// byAnother: another one that wants the same, or came later, landed or may have.
+	byAnother = `(EXISTS (SELECT 1 FROM operations t WHERE ` + overtakes + ` AND ` + mayHaveLanded("t") + `)
+		OR ` + alike + ` AND EXISTS (SELECT 1 FROM operations t WHERE ` + sameInput + ` AND ` + mayHaveLanded("t") + `))`
+
+	settledGroup = `CASE WHEN o.state = 'committed' THEN 'landed' WHEN o.state = 'abandoned' THEN 'left' WHEN o.joined = 'refusal' THEN 'refused' ELSE 'never_sent' END`
+
+	groupSQL = fmt.Sprintf(`CASE WHEN %s THEN 'parked' ELSE CASE %s
+		WHEN 'conflict' THEN h.conflict
+		WHEN 'unfetched' THEN CASE WHEN ?1 - h.granted_at >= %d THEN 'overdue' ELSE 'unfetched' END
+		WHEN 'decide' THEN %s
+		WHEN 'not_landed' THEN CASE WHEN %s IS NOT NULL THEN 'running' WHEN %s THEN 'elsewhere' WHEN %s IS NOT NULL THEN 'held' WHEN %s THEN 'said' ELSE 'proven' END
+		WHEN 'in_flight' THEN 'in_flight' WHEN 'reading' THEN 'reading' ELSE %s END END`,
+		parkedSQL, laneSQL, ledger.FetchPatience.Milliseconds(), toDecide, inRun, byAnother, heldBy, mayHaveLanded("o"), settledGroup)
+
+	toDecide = `CASE WHEN ` + inRun + ` IS NOT NULL THEN 'running' WHEN ` + byAnother + ` THEN 'elsewhere' ELSE 'decide' END`
+
+	flightGroup = `CASE ` + flightLane + ` WHEN 'decide' THEN ` + toDecide + ` WHEN 'reading' THEN 'reading' ELSE 'in_flight' END`
+)
+
 // What is in flight and nothing else is read from operations o, with what a
 // policy may have said of it beside it (h). It has no conflict, no grant, and is
 // not parked: else it has another class in the list.

@@ -85,7 +85,7 @@ var notListed = map[string]string{
 // list may have beside it; in operations that are in no list.
 func hotColumn(c string) string {
 	for _, k := range columns {
-		if k.name == c && k.use&listed == 0 || c == "receipt" { // which is read from all of them
+		if k.name == c && k.use&listed == 0 && c != "incident" || c == "receipt" { // which is read from all of them
 			return "o." + c
 		}
 	}
@@ -226,6 +226,7 @@ type rowScan struct {
 	listed         bool
 	sameInput      int
 	overtaken      bool
+	group          ledger.Group
 	key            cursor
 	dest           []any
 }
@@ -234,7 +235,7 @@ type rowScan struct {
 func newRowScan(key int) *rowScan {
 	s := &rowScan{op: scan[ledger.Operation]{columns: shownColumns}, pricing: scan[ledger.Pricing]{columns: pricingColumns}, key: make(cursor, key)}
 	s.dest = append(s.op.dest(nil), &s.granted, &s.until)
-	s.dest = append(s.pricing.dest(s.dest), &s.listed, &s.sameInput, &s.overtaken)
+	s.dest = append(s.pricing.dest(s.dest), &s.listed, &s.sameInput, &s.overtaken, &s.group)
 	for i := range s.key {
 		s.dest = append(s.dest, &s.key[i])
 	}
@@ -248,6 +249,7 @@ func (s *rowScan) row(rows *sql.Rows) (ledger.Row, error) {
 	o := operationOf(&s.op)
 	r := o.Row()
 	r.GrantedAt, r.GrantUntil, r.SameInput, r.Overtaken = at(s.granted), at(s.until), s.sameInput, s.overtaken
+	r.Group = s.group
 	if s.listed {
 		r.Pricing = pricingOf(&s.pricing, r.ID)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabSettled, ledger.TabAll} {
 		for order := range sortings {
 			b := &binder{args: []any{ms(time.Now())}}
-			query := pageSQL(b, ledger.Query{Tab: tab, Order: order, Limit: 50}, nil, nil, false)
+			query := pageSQL(b, ledger.Query{Tab: tab, Order: order, Limit: 50}, nil, nil, false, "")
 			check(string(tab)+" "+string(order), plan(t, s, query, b.args...))
 		}
 	}
@@ -73,7 +74,7 @@ func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
 	}
 	for _, named := range []bool{false, true} {
 		for _, text := range []string{"", "id:0199 word source:billing by:ann"} {
-			check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss, Filter: must1[ledger.Filter](t)(ledger.ParseFilter(text))}, nil, nil, named))
+			check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss, Filter: must1[ledger.Filter](t)(ledger.ParseFilter(text))}, nil, nil, named, ""))
 		}
 	}
 }
@@ -84,7 +85,7 @@ func TestAWordIsLookedForWhereItsTabIs(t *testing.T) {
 	word := must1[ledger.Filter](t)(ledger.ParseFilter("word"))
 	for tab, classes := range map[ledger.Tab]int{ledger.TabNeedsYou: 5, ledger.TabChecking: 2, ledger.TabSettled: 2} {
 		b := &binder{args: []any{ms(time.Now())}}
-		steps := plan(t, s, pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderLoss, Filter: word, Limit: 50}, nil, nil, false), b.args...)
+		steps := plan(t, s, pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderLoss, Filter: word, Limit: 50}, nil, nil, false, ""), b.args...)
 		read := 0
 		for _, step := range steps {
 			if strings.HasPrefix(step, "SEARCH h USING INDEX open_by_age (class=?)") {
@@ -107,7 +108,7 @@ func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 		must(t, err)
 		for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabSettled, ledger.TabAll} {
 			b := &binder{args: []any{ms(time.Now())}}
-			query := pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderNewest, Filter: f, Limit: 50}, nil, nil, true)
+			query := pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderNewest, Filter: f, Limit: 50}, nil, nil, true, "")
 			named := 0
 			for _, step := range plan(t, s, query, b.args...) {
 				if strings.HasPrefix(step, "SEARCH operations USING") && strings.Contains(step, ">? AND ") {
@@ -148,10 +149,37 @@ func TestAnOperationIsFoundByItsParts(t *testing.T) {
 // Incidents are listed, looked at and found over without reading the ledger.
 func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
 	s, _ := openTest(t)
-	for name, query := range map[string]string{"list": listIncidents, "one": oneIncident, "groups": incidentGroups, "over": growing} {
+	for name, query := range map[string]string{"list": listIncidents, "one": oneIncident, "groups": incidentGroups, "over": growing, "lapsed": lapsed, "sent again": sentAgain} {
 		for _, step := range plan(t, s, query, ms(time.Now()), 5, "x") {
-			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|f|i|k|fresh|\(subquery.*|json_each.*|(incidents|operations) USING INDEX (incidents_\w+|operations_resolved))\b`).MatchString(scan) {
+			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|f|i|k|s|fresh|\(subquery.*|json_each.*|(incidents|operations|d) USING INDEX (incidents_\w+|operations_resolved|decisions_open))\b`).MatchString(scan) {
 				t.Errorf("%s: %s", name, step)
+			}
+		}
+	}
+}
+
+// A list of one incident comes in its order from an index: no list is searched or sorted
+// for it, however many rows it has.
+func TestAnIncidentsRowsComeInOrder(t *testing.T) {
+	s, _ := openTest(t)
+	f := must1[ledger.Filter](t)(ledger.ParseFilter("incident:x"))
+	for _, c := range []struct {
+		tab   ledger.Tab
+		order ledger.Order
+		index string
+	}{
+		{ledger.TabNeedsYou, ledger.OrderLoss, "SEARCH h USING INDEX open_by_incident (incident=?)"},
+		{ledger.TabSettled, ledger.OrderNewest, "SEARCH o USING INDEX operations_by_incident (incident=? AND resolved=?)"},
+	} {
+		b := &binder{args: []any{ms(time.Now())}}
+		steps := plan(t, s, pageSQL(b, ledger.Query{Tab: c.tab, Order: c.order, Filter: f, Limit: 50}, nil, nil, false, "x"), b.args...)
+		found := slices.Index(steps, c.index)
+		if found < 0 || slices.Contains(steps[found:found+4], "USE TEMP B-TREE FOR ORDER BY") {
+			t.Errorf("%s is not in the order of its index:\n%s", c.tab, strings.Join(steps, "\n"))
+		}
+		for _, step := range steps {
+			if whole := strings.HasPrefix(step, "SCAN h") || strings.HasPrefix(step, "SCAN o"); whole {
+				t.Errorf("%s: %s", c.tab, step)
 			}
 		}
 	}

@@ -108,20 +108,22 @@ const alike = `(o.fingerprint <> '' AND EXISTS (SELECT 1 FROM operations t WHERE
 var related = fmt.Sprintf(`CASE WHEN `+alike+` THEN (SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+sameInput+` AND NOT `+overtakes+` LIMIT %d)) ELSE 0 END,
 	EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, relations)
 
-// mayHaveLanded says of an operation t what ledger.MayHaveLanded says.
-const mayHaveLanded = `(t.state NOT IN ('failed', 'abandoned') OR t.hands_off = 1 OR t.attempt_count = 0
-	OR t.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = t.id AND (a.proof = 'absent'
-		OR a.proof <> '' AND CASE WHEN a.late_outcome <> '' THEN a.late_outcome ELSE a.outcome END = 'failed')))`
+// mayHaveLanded says of an operation what ledger.MayHaveLanded says.
+func mayHaveLanded(operation string) string {
+	return strings.ReplaceAll(`(OP.state NOT IN ('failed', 'abandoned') OR OP.hands_off = 1 OR OP.attempt_count = 0
+	OR OP.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = OP.id AND (a.proof = 'absent'
+		OR a.proof <> '' AND CASE WHEN a.late_outcome <> '' THEN a.late_outcome ELSE a.outcome END = 'failed')))`, "OP", operation)
+}
 
 // relatedQuery brings the newest of each sort, and the newest that landed or may
 // have, which any number of newer ones without effect must not hide.
 var relatedQuery = func() string {
 	var parts []string
 	for _, sort := range []struct{ overtook, when string }{{"1", overtakes}, {"0", sameInput + ` AND NOT ` + overtakes}} {
-		for _, more := range []string{"", " AND " + mayHaveLanded} {
+		for _, more := range []string{"", " AND " + mayHaveLanded("t")} {
 			parts = append(parts, fmt.Sprintf(`
 				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at,
-				                      %s AS overtook, `+mayHaveLanded+` AS landed
+				                      %s AS overtook, `+mayHaveLanded("t")+` AS landed
 				                 FROM operations o JOIN operations t ON `+sort.when+`
 				                WHERE o.id = ?1`+more+` ORDER BY t.created_at DESC, t.id DESC LIMIT %d)`, sort.overtook, relations))
 		}

@@ -187,8 +187,8 @@ CREATE INDEX operations_by_answer ON operations (kind, settled_at)
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON operations (scope, awaits) WHERE awaits <> '';
 
--- What an incident is made of.
-CREATE INDEX operations_by_incident ON operations (incident) WHERE incident <> '';
+-- What an incident is made of; what is settled of it, newest change first.
+CREATE INDEX operations_by_incident ON operations (incident, resolved, updated_at) WHERE incident <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
 -- made an effect that is recognised by a name is found here.
@@ -511,7 +511,7 @@ CREATE UNIQUE INDEX holds_in_force ON holds (scope) WHERE released_at = 0;
 
 -- open_operations: the narrow list of everything that may still need a person. It
 -- copies what lists are sorted, counted and filtered by, from operations and grants,
--- by triggers in the same transaction; the columns after grant_until are a cache of
+-- by triggers in the same transaction; the columns after incident are a cache of
 -- what a policy says. What is in flight
 -- for the first time joins it only when a policy has priced it, so that writes
 -- which are answered at once cost it nothing. Read it, never write it.
@@ -544,6 +544,7 @@ CREATE TABLE open_operations (
   recheck_at      INTEGER NOT NULL,
   granted_at      INTEGER NOT NULL,                    -- the grant that waits for its pipeline
   grant_until     INTEGER NOT NULL,
+  incident        TEXT NOT NULL,                       -- that it counts in
   -- What a policy says (a cache; digest '' when it is out of date).
   digest          TEXT NOT NULL DEFAULT '',
   downstream      TEXT NOT NULL DEFAULT '',
@@ -584,6 +585,8 @@ CREATE INDEX open_by_clock  ON open_operations (class, clock_at);
 CREATE INDEX open_by_read   ON open_operations (read_at)          WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON open_operations (digest);
 CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 'uncertain';
+CREATE INDEX open_by_incident ON open_operations (incident, calm, loss_order, created_at) WHERE incident <> '';
+CREATE INDEX open_by_grant  ON open_operations (grant_until)      WHERE grant_until <> 0 AND incident <> '';
 
 -- counts: how many open operations are in each class (those in flight apart),
 -- with what they cost. Read it, never write it.
@@ -686,7 +689,7 @@ CREATE TABLE incident_members (
   twice_word  TEXT NOT NULL
 ) STRICT;
 
-CREATE INDEX members_by_incident ON incident_members (incident, fate);
+CREATE INDEX members_resent ON incident_members (incident) WHERE resent = 1;
 
 -- incident_sums: how many operations of an incident have which fate, and what they
 -- cost. Read it, never write it.

@@ -138,8 +138,13 @@ func TestLifeOfAnOperation(t *testing.T) {
 		t.Fatalf("what was settled is not what is read:\n%s", d)
 	}
 	page := must1[ledger.Page](t)(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: c.Now()}))
-	if len(page.Rows) != 1 || diff(page.Rows[0], rec.Row()) != "" {
-		t.Fatalf("row: %s", diff(page.Rows[0], rec.Row()))
+	listed := func(rec ledger.Record) ledger.Row {
+		row := rec.Row()
+		row.Group = "" // no filter asks for it
+		return row
+	}
+	if len(page.Rows) != 1 || diff(page.Rows[0], listed(rec)) != "" {
+		t.Fatalf("row: %s", diff(page.Rows[0], listed(rec)))
 	}
 	c.Advance(time.Second)
 	applied := must1[ledger.Applied](t)(ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version,
@@ -150,8 +155,8 @@ func TestLifeOfAnOperation(t *testing.T) {
 	}
 	for _, tab := range []ledger.Tab{ledger.TabSettled, ledger.TabAll} {
 		page = must1[ledger.Page](t)(s.Page(ctx, ledger.Query{Tab: tab, Now: c.Now()}))
-		if len(page.Rows) != 1 || diff(page.Rows[0], rec.Row()) != "" {
-			t.Fatalf("%s: %+v %s", tab, page, diff(page.Rows[0], rec.Row()))
+		if len(page.Rows) != 1 || diff(page.Rows[0], listed(rec)) != "" {
+			t.Fatalf("%s: %+v %s", tab, page, diff(page.Rows[0], listed(rec)))
 		}
 	}
 	events := must1[[]ledger.Event](t)(s.Events(ctx, o.ID, 0, 10))

@@ -186,6 +186,12 @@ func (c completion) filterValues(cmd *cobra.Command, field string) []string {
 		return []string{"pending", "committed", "failed", "uncertain", "abandoned"}
 	case "lane":
 		return []string{"conflict", "in_flight", "unfetched", "decide", "reading", "not_landed", "resolved"}
+	case "group":
+		var names []string
+		for _, g := range ledger.Groups {
+			names = append(names, string(g))
+		}
+		return names
 	case "parked":
 		return []string{"yes", "no"}
 	case "error":

@@ -131,9 +131,16 @@ func (c incidentCommand) show(ctx context.Context, id string) error {
 		o := c.outage(a)
 		twice, _ := o.Twice()
 		from, curve, to := o.Curve(40)
-		w.Printf("%s\n%s   %s   %s\n%s %s %s\n%s   %s\n\n", o.Title(), a.ID, o.Count(), o.Taken(), from, curve, to, o.Account(), twice)
+		w.Printf("%s\n%s   %s   %s\n%s %s %s\n%s   %s\n", o.Title(), a.ID, o.Count(), o.Taken(), from, curve, to, o.Account(), twice)
+		if sent := o.SentAgain(); !sent.Empty() {
+			w.Println(sent)
+		}
+		w.Println("")
 		for _, g := range o.Groups() {
-			w.Printf("%6d  %-26s %12s  %s\n", g.Sum.N, g.True, g.Money(), g.Do)
+			w.Printf("%6d  %-34s %12s  %s\n", g.Sum.N, g.True, g.Money(), g.Do)
+		}
+		for _, l := range o.Landings() {
+			w.Printf("        %s\n", l)
 		}
 		w.Println("")
 		for _, e := range a.Events {
@@ -236,11 +243,21 @@ func (c incidentCommand) asJSON(a ledger.IncidentAccount) incidentJSON {
 }
 
 type incidentGroupJSON struct {
-	Name   string     `json:"name"`
-	True   string     `json:"true"`
-	Do     string     `json:"do"`
-	Filter string     `json:"filter"`
-	Sum    ledger.Sum `json:"sum"`
+	Name   ledger.Group `json:"name"`
+	True   string       `json:"true"`
+	Do     string       `json:"do"`
+	Filter string       `json:"filter"`
+	Tab    ledger.Tab   `json:"tab"`
+	Sum    ledger.Sum   `json:"sum"`
+}
+
+// landingJSON is an operation whose effect is there by another one, or may be.
+type landingJSON struct {
+	Operation string       `json:"operation"`
+	Title     string       `json:"title"`
+	Other     string       `json:"other"`
+	State     ledger.State `json:"state"`
+	At        *string      `json:"at"`
 }
 
 type minuteJSON struct {
@@ -252,13 +269,19 @@ type minuteJSON struct {
 func (c incidentCommand) shown(a ledger.IncidentAccount) any {
 	out := struct {
 		incidentJSON
-		Groups  []incidentGroupJSON `json:"groups"`
-		Minutes []minuteJSON        `json:"minutes"`
-		Peak    minuteJSON          `json:"peak"`
-		Events  []eventJSON         `json:"events"`
-	}{c.asJSON(a), []incidentGroupJSON{}, []minuteJSON{}, oneMinuteJSON(a.Peak()), eventsJSON(a.Events)}
+		Already   int                 `json:"already"`
+		CheckedAt *string             `json:"checked_at"`
+		Groups    []incidentGroupJSON `json:"groups"`
+		Elsewhere []landingJSON       `json:"elsewhere"`
+		Minutes   []minuteJSON        `json:"minutes"`
+		Peak      minuteJSON          `json:"peak"`
+		Events    []eventJSON         `json:"events"`
+	}{c.asJSON(a), a.Already, moment(a.CheckedAt), []incidentGroupJSON{}, []landingJSON{}, []minuteJSON{}, oneMinuteJSON(a.Peak()), eventsJSON(a.Events)}
 	for _, g := range c.outage(a).Groups() {
-		out.Groups = append(out.Groups, incidentGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Sum})
+		out.Groups = append(out.Groups, incidentGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum})
+	}
+	for _, l := range a.Elsewhere {
+		out.Elsewhere = append(out.Elsewhere, landingJSON{l.Operation, l.Title, l.Other.ID, l.Other.State, moment(l.Other.SettledAt)})
 	}
 	for _, m := range a.Minutes {
 		out.Minutes = append(out.Minutes, oneMinuteJSON(m))

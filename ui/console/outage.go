@@ -122,10 +122,12 @@ var groupAtMost = 10_000
 // actOnGroup asks about all operations of the group under the cursor, each judged by
 // itself, with a reason that the outage suggests.
 func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
-	if k.verb == ticket.Retry {
-		m.incident.Go(&m.feed.Snapshot, o, "R") // the only group that it is for
+	chosen := func() *ticket.Group { return m.incident.Chosen(&m.feed.Snapshot, o).Group }
+	g, c := chosen(), m.desk()
+	if k.verb == ticket.Retry && (g == nil || g.Name != ledger.GroupSaid) { // that one's dialog says why not
+		m.incident.Go(&m.feed.Snapshot, o, "R")
+		g = chosen()
 	}
-	g, c := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.desk()
 	c.Outage = nil
 	switch why := m.why(&binding{acts: true}, c); {
 	case !why.Empty():
@@ -134,8 +136,8 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 	case g == nil:
 		m.warn("%s is off: it is for a group, and that is a run", k.show)
 		return nil
-	case k.verb == ticket.Retry && g.Key != "R":
-		m.warn("R is off: nothing of this outage is known not to have landed")
+	case k.verb == ticket.Retry && g.Key != "R" && g.Name != ledger.GroupSaid:
+		m.warn("R is off: nothing of this outage is proven not to have landed")
 		return nil
 	case g.Tone == ticket.Good:
 		m.warn("%s is off: there is nothing to do about these", k.show)
@@ -249,7 +251,7 @@ func account(f *draw.Frame, o *ticket.Outage, w, h int) []string {
 	}
 	for _, g := range o.Groups() {
 		if g.Tone != ticket.Good {
-			line := fmt.Sprintf(" %3s %s: %s", ticket.Grouped(float64(g.Sum.N), 0), g.True, g.Do)
+			line := fmt.Sprintf(" %3s %s · %s", ticket.Grouped(float64(g.Sum.N), 0), g.True, g.Do)
 			money := g.Money().String() + " "
 			out = append(out, f.Tone(g.Tone).Render(draw.Left(line, w-draw.Width(money))+money))
 		}

@@ -10,6 +10,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/reconcile"
+	"indoubt/ui/console/feed"
 )
 
 // outageRow is the id of a row of the outage.
@@ -41,7 +42,9 @@ func outageStore(t testing.TB, s *memory) {
 	for i := range n {
 		switch {
 		case i < 12:
-			_, err := ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: ids[i], Version: 2, Verb: ledger.VerbDeny, Reason: "not in the dashboard", Actor: ledger.Actor{Name: "sam"}})
+			at := night.Add(-40 * time.Minute)
+			_, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: 2, Deny: true, Actor: ledger.Actor{Name: "checks", Machine: true},
+				Read: ledger.Read{ID: ledger.NewID(), OperationID: ids[i], BeganAt: at, EndedAt: at, Verdict: ledger.Absent, Reason: "none found"}})
 			must(err)
 		case i < 17:
 			_, err := ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: ids[i], Version: 2, Verb: ledger.VerbConfirm, Receipts: []string{fmt.Sprintf("pi_%d", i)}, Actor: ledger.Actor{Name: "sam"}})
@@ -99,10 +102,35 @@ func TestAFilterOpensItsOutage(t *testing.T) {
 func TestOneKeyForAGroup(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	b.keys("P").shows("Park 12", "12 of 12").keys("esc")
-	b.keys("R").shows("Retry: nothing fits", "without proof").keys("esc") // they are on the word of sam
 	b.keys("j", "c").shows("checked 3 · 3 cannot tell")
 	b.keys("j", "P").shows("P is off: there is nothing to do about these")
 	need.Lacks(t, b.screen(), "marked")
+}
+
+// What is parked or held leaves the group that the key acts on, and the groups with what
+// is not in the outage stay what NEED YOU counts.
+func TestWhatWaitsIsAGroupOfItsOwn(t *testing.T) {
+	b := outageBench(t, 100, 34, "downstream:stripe").shows("18 NEED YOU", "    12  did not land, proven", "NOT IN IT  6 need you")
+	sam, ctx, id := ledger.Actor{Name: "sam"}, context.Background(), "0198ff00-0000-7000-8000-000000000000"
+	park := ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: b.op(id).Version, Verb: ledger.VerbPark, Reason: "after lunch", Until: night.Add(time.Minute), Actor: sam}
+	if _, err := ledger.Decide(ctx, b.m.o.Store, park); err != nil {
+		t.Fatal(err)
+	}
+	b.send(feed.Changed{})
+	b.shows("17 NEED YOU", "    11  did not land, proven", "     1  parked by sam", "NOT IN IT  6 need you", "PARKED 0")
+	b.keys("R").shows("of 11").keys("esc")
+	if err := b.m.o.Store.Hold(ctx, ledger.Hold{Scope: "kind:stripe.charge", Actor: sam, Reason: "their page", ChangeID: "hold"}); err != nil {
+		t.Fatal(err)
+	}
+	b.send(feed.Changed{})
+	b.shows("    11  did not land, held by sam", "17 NEED YOU", "NOT IN IT  6 need you")
+	b.keys("R").shows("R is off")
+	if err := b.m.o.Store.LiftHold(ctx, "kind:stripe.charge", sam, "it is up", "lift"); err != nil {
+		t.Fatal(err)
+	}
+	b.send(feed.Changed{})
+	b.shows("    11  did not land, proven", "     1  parked by sam")
+	b.tickOver(2*time.Minute).shows("19 NEED YOU", "    12  did not land, proven", "NOT IN IT  7 need you").hides("parked by sam") // no one wrote anything
 }
 
 func TestGoldenOutage(t *testing.T) {

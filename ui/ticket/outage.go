@@ -3,6 +3,7 @@ package ticket
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,17 +37,19 @@ func (o Outage) Errors() safe.Text {
 
 // Span is from its first error to its newest, as on a clock.
 func (o Outage) Span() string {
-	first, last := Moment(o.FirstAt, o.Now, o.Zone), Moment(o.LastAt, o.Now, o.Zone)
-	short := func(s string) string { // seconds say nothing here
-		if i := strings.LastIndexByte(s, ':'); i > 0 && strings.Count(s, ":") == 2 {
-			return s[:i]
-		}
-		return s
-	}
-	if first, last = short(first), short(last); first == last {
+	first, last := clock(Moment(o.FirstAt, o.Now, o.Zone)), clock(Moment(o.LastAt, o.Now, o.Zone))
+	if first == last {
 		return first
 	}
 	return first + "–" + last
+}
+
+// clock is a time of day without its seconds.
+func clock(moment string) string {
+	if i := strings.LastIndexByte(moment, ':'); i > 0 && strings.Count(moment, ":") == 2 {
+		return moment[:i]
+	}
+	return moment
 }
 
 // Reason is what a person would give as the reason of an act on all of it.
@@ -103,7 +106,7 @@ func (o Outage) Account() safe.Text {
 	return safe.Say("%d = %s", o.IncidentAccount.Errors(), strings.Join(parts, " + "))
 }
 
-// Twice says whether anything of it happened more than once, and whether that was
+// Twice says whether anything of it happened more than once, and by when that was
 // checked.
 func (o Outage) Twice() (safe.Text, Tone) {
 	switch s := o.Sum(); {
@@ -111,18 +114,33 @@ func (o Outage) Twice() (safe.Text, Tone) {
 		return safe.Say("%d HAPPENED TWICE", s.Doubled), Bad
 	case s.Unchecked > 0:
 		return safe.Say("%d of %d sent again not checked", s.Unchecked, s.Resent), Warn
-	}
-	if o.Sum().Resent == 0 {
+	case s.Resent == 0:
 		return safe.Say("none sent twice"), Plain
 	}
-	return safe.Say("none happened twice: checked"), Plain
+	if o.CheckedAt.IsZero() {
+		return safe.Say("none happened twice: checked"), Plain
+	}
+	return safe.Say("none happened twice: checked %s", clock(Moment(o.CheckedAt, o.Now, o.Zone))), Plain
+}
+
+// SentAgain says what was sent more than once, and what of it was there already.
+func (o Outage) SentAgain() safe.Text {
+	switch n := o.Sum().Resent; {
+	case n == 0:
+		return safe.Text{}
+	case o.Already > 0:
+		return safe.Say("%d sent again, %d of them there already", n, o.Already)
+	default:
+		return safe.Say("%d sent again", n)
+	}
 }
 
 // Group are operations of an outage of which the same is true, and to which the same
 // is to be done.
 type Group struct {
-	Name   string // stable, for scripts
+	Name   ledger.Group
 	Sum    ledger.Sum
+	Kinds  []string // how many of each kind, as far as is known
 	True   safe.Text
 	Do     safe.Text
 	Key    string // does it
@@ -133,91 +151,127 @@ type Group struct {
 
 // Groups are all operations of the outage, what is to be acted on first.
 func (o Outage) Groups() (out []Group) {
-	sums, listed := map[string]ledger.Sum{}, map[ledger.Fate]ledger.Sum{}
-	for _, g := range o.IncidentAccount.Groups {
-		name := cmp.Or(string(g.Conflict), string(g.Lane))
-		sums[name], listed[g.Fate] = sums[name].Add(g.Sum), listed[g.Fate].Add(g.Sum)
-	}
-	for _, f := range ledger.Fates { // what is not in the list of open operations
-		if rest := o.Fates[f].Less(listed[f]); rest.N > 0 {
-			name := string(f)
-			if f == ledger.FateNotLanded {
-				name = neverSent
+	for _, name := range ledger.Groups {
+		g, by, kinds := groups[name], []string{}, map[string]int{}
+		for _, x := range o.IncidentAccount.Groups {
+			if x.Group != name {
+				continue
 			}
-			sums[name] = sums[name].Add(rest)
+			g.Sum = g.Sum.Add(x.Sum)
+			if who := Who(x.By).String(); x.By != "" && !slices.Contains(by, who) {
+				by = append(by, who)
+			}
+			if x.Kind != "" {
+				kinds[x.Kind] += x.Sum.N
+			}
 		}
+		if g.Sum.N == 0 {
+			continue
+		}
+		for _, kind := range slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(kinds[b]-kinds[a], strings.Compare(a, b)) }) {
+			g.Kinds = append(g.Kinds, fmt.Sprintf("%d %s", kinds[kind], kind))
+		}
+		if len(by) > 2 {
+			by = append(by[:2], "…")
+		}
+		if len(by) > 0 {
+			g.True = safe.Say("%s %s", g.True, strings.Join(by, ", "))
+		}
+		if name == ledger.GroupElsewhere && g.Sum.N == 1 && len(o.Elsewhere) == 1 {
+			g.True = o.landed(o.Elsewhere[0])
+		}
+		g.Name, g.Tab, g.Filter = name, name.Tab(), "incident:"+o.ID+" group:"+string(name)
+		out = append(out, g)
 	}
-	for _, g := range groupTable() {
-		if g.Sum = sums[g.Name]; g.Sum.N > 0 {
-			g.Filter = "incident:" + o.ID + " " + g.Filter
-			out = append(out, g)
-		}
+	return out
+}
+
+// landed says where and when an effect is there by another operation, or may be.
+func (o Outage) landed(l ledger.Landing) safe.Text {
+	if l.Other.State != ledger.Committed {
+		return safe.Say("may be there by %s", cmp.Or(l.Other.Title, l.Other.ID))
+	}
+	return safe.Say("landed %s: %s", clock(Moment(l.Other.SettledAt, o.Now, o.Zone)), cmp.Or(l.Other.Title, l.Other.ID))
+}
+
+// Landings say which other operations stand for those of a group, and since when.
+func (o Outage) Landings() (out []safe.Text) {
+	for _, l := range o.Elsewhere {
+		out = append(out, safe.Say("%s: %s, %s", cmp.Or(l.Title, l.Operation), o.landed(l), cmp.Or(l.Other.Source.Pipeline, "unknown")))
 	}
 	return out
 }
 
 // Landed is what is known of what needs a person, in the column LANDED?.
 func (o Outage) Landed() safe.Text {
-	var no, look int
+	var no, said, look int
 	if o.Needs().N == 0 {
 		return safe.Say("%d …", o.Fates[ledger.FateOpen].N)
 	}
 	for _, g := range o.Groups() {
 		switch {
-		case g.Name == string(ledger.Duplicate):
+		case g.Name == ledger.Group(ledger.Duplicate):
 			return safe.Say("%d TWICE", g.Sum.N)
-		case g.Name == string(ledger.LaneNotLanded):
+		case g.Name == ledger.GroupProven:
 			no += g.Sum.N
+		case g.Name == ledger.GroupSaid:
+			said += g.Sum.N
 		case g.Tab == ledger.TabNeedsYou:
 			look += g.Sum.N
 		}
 	}
 	switch {
+	case no+look == 0:
+		return safe.Say("%d said no", said)
 	case no == 0:
-		return safe.Say("%d ?", look)
-	case look == 0:
+		return safe.Say("%d ?", said+look)
+	case said+look == 0:
 		return safe.Say("%d no", no)
 	}
-	return safe.Say("%d no, %d ?", no, look)
+	return safe.Say("%d no, %d ?", no, said+look)
 }
 
 // Needs is the sum of what needs a person.
-func (o Outage) Needs() (all ledger.Sum) {
-	for _, g := range o.Groups() {
-		if g.Tab == ledger.TabNeedsYou {
+func (o Outage) Needs() ledger.Sum { return o.In(ledger.TabNeedsYou) }
+
+// In is the sum of what stands in a list.
+func (o Outage) In(tab ledger.Tab) (all ledger.Sum) {
+	for _, g := range o.IncidentAccount.Groups {
+		if g.Group.Tab() == tab {
 			all = all.Add(g.Sum)
 		}
 	}
 	return all
 }
 
-// groupTable are the groups there may be: what grows worse first, what is done last.
-func groupTable() []Group {
-	const you, all = ledger.TabNeedsYou, ledger.TabAll
-	group := func(name string, is, do safe.Format, key string, tone Tone, tab ledger.Tab, filter string) Group {
-		return Group{Name: name, True: safe.Say(is), Do: safe.Say(do), Key: key, Tone: tone, Tab: tab, Filter: filter}
+// groups are what is true of each group, what to do, the key that does it. A name
+// follows where the text ends in "by" or "for".
+var groups = func() map[ledger.Group]Group {
+	group := func(is, do safe.Format, key string, tone Tone) Group {
+		return Group{True: safe.Say(is), Do: safe.Say(do), Key: key, Tone: tone}
 	}
-	return []Group{
-		group(string(ledger.Duplicate), "happened twice", "cancel one, then D", "↵", Bad, you, "lane:conflict"),
-		group(string(ledger.Contradiction), "a decision was wrong", "D: say what is true", "↵", Bad, you, "lane:conflict"),
-		group(string(ledger.MismatchConflict), "landed, but different", "look, then D", "↵", Bad, you, "lane:conflict"),
-		group(string(ledger.PossibleDuplicate), "may have happened twice", "look, then D", "↵", Bad, you, "lane:conflict"),
-		group(string(ledger.LaneNotLanded), "did not land", "send again", "R", Sure, you, "lane:not_landed"),
-		group(string(ledger.LaneDecide), "no check can tell", "look outside", "↵", Warn, you, "lane:decide"),
-		group(string(ledger.LaneReading), "cannot tell yet", "wait, checks go on", "↵", Plain, ledger.TabChecking, "lane:reading"),
-		group(string(ledger.LaneUnfetched), "one send allowed", "wait for its pipeline", "↵", Plain, all, "lane:unfetched"),
-		group(string(ledger.LaneInFlight), "being sent now", "wait", "↵", Plain, all, "lane:in_flight"),
-		group(string(ledger.FateOpen), "being sent now", "wait", "↵", Plain, all, "lane:in_flight"),
-		group(string(ledger.LaneResolved), "settled, checked once more", "wait", "↵", Plain, all, "lane:resolved"),
-		group(string(ledger.FateLanded), "landed", "nothing", "↵", Good, all, "state:committed lane:resolved"),
-		group(neverSent, "never sent", "nothing, its pipeline knows", "↵", Good, all, "state:failed lane:resolved"),
-		group(string(ledger.FateRefused), "refused by the other side", "nothing, its pipeline knows", "↵", Good, all, "state:failed lane:resolved"),
-		group(string(ledger.FateLeft), "left as it is, unknown", "nothing", "↵", Good, all, "state:abandoned"),
+	return map[ledger.Group]Group{
+		ledger.Group(ledger.Duplicate):         group("happened twice", "cancel one, then D", "↵", Bad),
+		ledger.Group(ledger.PossibleDuplicate): group("may have happened twice", "look, then D", "↵", Bad),
+		ledger.Group(ledger.Contradiction):     group("a decision was wrong", "D: say what is true", "↵", Bad),
+		ledger.Group(ledger.MismatchConflict):  group("landed, but different", "look, then D", "↵", Bad),
+		ledger.GroupProven:                     group("did not land, proven", "send again: safe", "R", Sure),
+		ledger.GroupSaid:                       group("said not to have landed", "look, no proof", "↵", Warn),
+		ledger.GroupElsewhere:                  group("there by another operation, or may be", "do NOT send, look", "↵", Bad),
+		ledger.GroupHeld:                       group("did not land, held by", "wait for the hold", "↵", Warn),
+		ledger.GroupRunning:                    group("its turn comes in a run of", "wait, p shows the run", "↵", Plain),
+		ledger.GroupOverdue:                    group("allowed, and not sent by", "look at its pipeline", "↵", Warn),
+		ledger.GroupDecide:                     group("no check can tell", "look outside", "↵", Warn),
+		ledger.GroupReading:                    group("cannot tell yet", "wait, checks go on", "↵", Plain),
+		ledger.GroupGranted:                    group("one send allowed, waits for", "nothing, its pipeline sends", "↵", Plain),
+		ledger.GroupInFlight:                   group("being sent now", "wait", "↵", Plain),
+		ledger.GroupParked:                     group("parked by", "nothing for now", "↵", Plain),
+		ledger.GroupLanded:                     group("landed", "nothing", "↵", Good),
+		ledger.GroupNeverSent:                  group("never sent", "nothing, its pipeline knows", "↵", Good),
+		ledger.GroupRefused:                    group("refused by the other side", "nothing, its pipeline knows", "↵", Good),
+		ledger.GroupLeft:                       group("left as it is, unknown", "nothing", "↵", Good),
 	}
-}
-
-// neverSent are those that did not land and were never in doubt.
-const neverSent = "never_sent"
+}()
 
 // Money is what a group's operations are worth if they did not land.
 func (g Group) Money() safe.Text {
@@ -250,8 +304,7 @@ func (o Outage) Curve(cells int) (from string, curve safe.Text, to string) {
 	for _, n := range counts {
 		b.WriteRune(bars[(n*(len(bars)-1)+most-1)/max(most, 1)])
 	}
-	clock := func(t time.Time) string { return t.In(o.Zone).Format("15:04") }
-	return clock(start), safe.Of(b.String()), clock(end)
+	return start.In(o.Zone).Format("15:04"), safe.Of(b.String()), end.In(o.Zone).Format("15:04")
 }
 
 // Markdown is the outage as a page to hand over.

@@ -110,13 +110,20 @@ func (a Act) Evidence() safe.Text {
 func (o Outage) account(heading string) string {
 	twice, _ := o.Twice()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n\n%s. %s. %s. %s.\n\n", heading, markdown(o.Title()), o.Count(), o.Account(), twice, markdown(o.Taken()))
+	sent := o.SentAgain()
+	if !sent.Empty() {
+		sent = safe.Say(" %s.", sent)
+	}
+	fmt.Fprintf(&b, "%s %s\n\n%s. %s.%s %s. %s.\n\n", heading, markdown(o.Title()), o.Count(), o.Account(), sent, twice, markdown(o.Taken()))
 	b.WriteString("| rows | what is true | worth | what to do |\n|---|---|---|---|\n")
 	for _, g := range o.Groups() {
-		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", g.Sum.N, g.True, g.Money(), g.Do)
+		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", g.Sum.N, markdown(g.True), g.Money(), g.Do)
+	}
+	for _, l := range o.Landings() {
+		fmt.Fprintf(&b, "\n%s.\n", markdown(l))
 	}
 	for _, g := range o.Groups() {
-		if g.Name == string(ledger.Duplicate) {
+		if g.Name == ledger.Group(ledger.Duplicate) {
 			fmt.Fprintf(&b, "\nHappening twice costs %s.\n", Full(g.Sum.Twice))
 		}
 	}

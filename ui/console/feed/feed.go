@@ -240,7 +240,7 @@ func (f *Feed) First() News {
 
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
-	w.knownOutages, w.outagesAt = f.Outages, f.seq
+	w.knownOutages, w.outagesAt, w.knownCounts, w.knownHolds = f.Outages, f.seq, f.Counts, len(f.Holds)
 	w.showing, w.shown, w.ran = f.Showing, f.Shown, f.Ran
 	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
 	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment

@@ -53,6 +53,8 @@ type Wanted struct {
 	showing      string
 	shown        *ticket.Outage
 	ran          *Ran
+	knownCounts  ledger.Counts
+	knownHolds   int // with them
 }
 
 // Page is a list as it was read.
@@ -121,6 +123,12 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	if err = msg.follow(ctx, store, events); err != nil {
 		return fail("follow the history", err)
 	}
+	if msg.counts, err = store.Counts(ctx, now); err != nil {
+		return fail("count", err)
+	}
+	if msg.holds, err = store.Holds(ctx, now); err != nil {
+		return fail("read the holds", err)
+	}
 	if err = msg.readOutages(ctx, store, events); err != nil {
 		return fail("read the incidents", err)
 	}
@@ -130,14 +138,8 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	if err = msg.read(ctx, store, events); err != nil {
 		return fail("read the list", err)
 	}
-	if msg.counts, err = store.Counts(ctx, now); err != nil {
-		return fail("count", err)
-	}
 	if msg.hidden, err = msg.hides(ctx, store, events); err != nil {
 		return fail("count what the filter hides", err)
-	}
-	if msg.holds, err = store.Holds(ctx, now); err != nil {
-		return fail("read the holds", err)
 	}
 	if msg.present, err = store.Attending(ctx); err != nil {
 		return fail("read who is here", err)

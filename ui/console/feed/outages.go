@@ -123,9 +123,12 @@ func about(f ledger.Filter, o ticket.Outage) bool {
 }
 
 // readOutages reads the incidents that something is still to be done about. While
-// nothing was written only the clock moves them.
+// nothing was written, and no clock moved a row to another list or ended a hold, they
+// are those that were read before.
 func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents, events int64) error {
-	if events == 0 && msg.outagesAt == msg.seq && msg.seq > 0 {
+	c, k := msg.counts, msg.knownCounts
+	still := c.Needing == k.Needing && c.Checking == k.Checking && c.InFlight == k.InFlight && c.Parked == k.Parked && len(msg.holds) == msg.knownHolds
+	if events == 0 && msg.outagesAt == msg.seq && msg.seq > 0 && still {
 		for _, o := range msg.knownOutages {
 			o.Now, o.Zone = msg.took, msg.zone
 			msg.outages = append(msg.outages, o)

@@ -35,7 +35,7 @@ type Line struct {
 func (l Line) name() string {
 	switch {
 	case l.Group != nil:
-		return l.Group.Name
+		return string(l.Group.Name)
 	case l.Item != nil:
 		return l.Item.OperationID
 	}
@@ -134,6 +134,9 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 			here[i] = ticket.AtIt(p)
 		}
 		add(f.Warn, safe.Say("HERE TOO  %s", safe.Join(here, " · ")).String(), "")
+	}
+	if sent := o.SentAgain(); !sent.Empty() && h > 16 {
+		add(f.Faint, sent.String(), "")
 	}
 	rule := f.Faint.Render(draw.Rule(w))
 	if h > 12 {
@@ -251,25 +254,23 @@ func cell(g ticket.Group, room int) string {
 
 // about says more of a group.
 func about(o *ticket.Outage, g *ticket.Group) safe.Text {
-	var kinds []string
-	most := 0
-	for _, x := range o.IncidentAccount.Groups {
-		if string(x.Lane) == g.Name || string(x.Conflict) == g.Name {
-			kinds = append(kinds, fmt.Sprintf("%d %s", x.Sum.N, x.Kind))
-			most = max(most, x.Sum.N)
-		}
-	}
 	said := safe.Say("%d %s", g.Sum.N, g.True)
-	if len(kinds) > 0 {
-		said = safe.Say("%s: %s", said, strings.Join(kinds[:min(len(kinds), 4)], ", "))
+	if n := len(g.Kinds); n > 0 {
+		said = safe.Say("%s: %s", said, strings.Join(g.Kinds[:min(n, 4)], ", "))
 	}
-	if g.Sum.Twice > 0 && g.Key != "" && g.Tone != ticket.Good {
+	if g.Sum.Twice > 0 && g.Tone != ticket.Good {
 		said = safe.Say("%s. Sent twice by mistake they cost %s", said, ticket.Full(g.Sum.Twice))
 	}
 	switch g.Name {
-	case string(ledger.LaneNotLanded):
+	case ledger.GroupProven:
 		return safe.Say("%s. R sends 3, waits for you, then ten a second; it stops at 2 unclear or failed", said)
-	case string(ledger.LaneReading):
+	case ledger.GroupSaid:
+		return safe.Say("%s. R leaves them out: only someone's word says so", said)
+	case ledger.GroupElsewhere:
+		for _, l := range o.Landings() {
+			said = safe.Say("%s. %s", said, l)
+		}
+	case ledger.GroupReading:
 		return safe.Say("%s. Deciding now would be a guess", said)
 	}
 	return said
@@ -282,7 +283,7 @@ func outside(s *feed.Snapshot, o *ticket.Outage) []safe.Text {
 	others := safe.Say("NOT IN IT  %d need you", max(s.Counts.NeedsYou-in.N, 0))
 	conflicts := s.Counts.Conflicts
 	for _, g := range o.IncidentAccount.Groups {
-		if g.Conflict != ledger.NoConflict {
+		if g.Group.Conflict() != ledger.NoConflict {
 			conflicts -= g.Sum.N
 		}
 	}
@@ -299,7 +300,7 @@ func outside(s *feed.Snapshot, o *ticket.Outage) []safe.Text {
 			held = safe.Say("%s and %d more", held, len(s.Holds)-1)
 		}
 	}
-	rest := safe.Say("PARKED %d   HOLD %s", s.Counts.Parked, held)
+	rest := safe.Say("PARKED %d   HOLD %s", max(s.Counts.Parked-o.In(ledger.TabParked).N, 0), held)
 	if s.Hidden.NeedsYou > 0 {
 		rest = safe.Say("%s   HIDDEN BY FILTER %d", rest, s.Hidden.NeedsYou)
 	}

@@ -277,8 +277,12 @@ func (l *Line) filterWords(word string) []string {
 			add(string(l))
 		}
 		return out
-	}
-	if field == "parked" {
+	case "group":
+		for _, g := range ledger.Groups {
+			add(string(g))
+		}
+		return out
+	case "parked":
 		add("yes")
 		add("no")
 		return out

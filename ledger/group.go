@@ -1,0 +1,180 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Group is what is true of an operation, where what is to be done follows from it:
+// the operations of an incident stand in one group each.
+type Group string
+
+// The groups there are, beside one for each sort of conflict.
+const (
+	GroupParked    Group = "parked"
+	GroupInFlight  Group = Group(LaneInFlight)
+	GroupGranted   Group = Group(LaneUnfetched)
+	GroupOverdue   Group = "overdue"   // granted, and its pipeline has not come for FetchPatience
+	GroupRunning   Group = "running"   // its turn in a bulk run is still to come
+	GroupElsewhere Group = "elsewhere" // another one that wants the same, or came later, landed or may have
+	GroupHeld      Group = "held"      // did not land, and a hold keeps it from being sent
+	GroupProven    Group = "proven"    // did not land, by proof of every attempt
+	GroupSaid      Group = "said"      // did not land, by someone's word
+	GroupDecide    Group = Group(LaneDecide)
+	GroupReading   Group = Group(LaneReading)
+	GroupLanded    Group = "landed"
+	GroupNeverSent Group = "never_sent" // did not land, and was never in doubt
+	GroupRefused   Group = "refused"
+	GroupLeft      Group = "left" // abandoned
+)
+
+// Groups are all of them.
+var Groups = []Group{Group(Duplicate), Group(PossibleDuplicate), Group(Contradiction), Group(MismatchConflict), GroupProven, GroupSaid, GroupElsewhere,
+	GroupHeld, GroupRunning, GroupOverdue, GroupDecide, GroupReading, GroupGranted, GroupInFlight, GroupParked, GroupLanded, GroupNeverSent, GroupRefused, GroupLeft}
+
+// Tab is the list that has the rows of a group.
+func (g Group) Tab() Tab {
+	switch g {
+	case GroupParked:
+		return TabParked
+	case GroupInFlight, GroupGranted:
+		return TabInFlight
+	case GroupReading:
+		return TabChecking
+	case GroupLanded, GroupNeverSent, GroupRefused, GroupLeft:
+		return TabSettled
+	}
+	return TabNeedsYou
+}
+
+// Conflict is the sort of conflict of the group's operations, if they are in one.
+func (g Group) Conflict() Conflict {
+	switch c := Conflict(g); c {
+	case Duplicate, PossibleDuplicate, Contradiction, MismatchConflict:
+		return c
+	}
+	return NoConflict
+}
+
+// Group is the first that fits. running: its turn in a bulk run is still to come.
+func (r *Record) Group(running bool) Group {
+	row := r.plain()
+	switch lane := row.LaneAt(r.Now); {
+	case row.Parked(r.Now):
+		return GroupParked
+	case lane == LaneConflict:
+		return Group(row.Conflict)
+	case lane == LaneUnfetched && row.TabAt(r.Now) == TabNeedsYou:
+		return GroupOverdue
+	case lane == LaneResolved:
+		return r.Operation.settled()
+	case lane != LaneDecide && lane != LaneNotLanded:
+		return Group(lane)
+	case running:
+		return GroupRunning
+	case len(r.Landings()) > 0:
+		return GroupElsewhere
+	case lane == LaneDecide:
+		return GroupDecide
+	case r.HeldBy() != nil:
+		return GroupHeld
+	case allProven(r.Operation, r.Attempts) && !r.Operation.HandsOff:
+		return GroupProven
+	}
+	return GroupSaid
+}
+
+// settled is the group of an operation that nothing is left to do about.
+func (o Operation) settled() Group {
+	switch {
+	case o.State == Committed:
+		return GroupLanded
+	case o.State == Abandoned:
+		return GroupLeft
+	case o.Joined == JoinedAsRefusal:
+		return GroupRefused
+	}
+	return GroupNeverSent
+}
+
+// By is who or what keeps the operation in its group: who parked it, who holds it,
+// which pipeline it waits for. A run's person is known to the store.
+func (r *Record) By(g Group) string {
+	switch g {
+	case GroupParked:
+		return r.Operation.Actor
+	case GroupGranted, GroupOverdue:
+		return r.Operation.Source.Pipeline
+	case GroupHeld:
+		return r.HeldBy().Actor.Name
+	}
+	return ""
+}
+
+// IncidentGroup are operations of an incident of one kind that are in one group.
+type IncidentGroup struct {
+	Kind  string // "" of what is settled or in flight: of those no list is kept
+	Fate  Fate
+	Group Group
+	By    string // as Record.By
+	Sum   Sum
+}
+
+// Landing is an operation of an incident whose effect may be there by another one.
+type Landing struct {
+	Operation string
+	Title     string
+	Other     Relation // the newest of them
+}
+
+// SomeElsewhere is how many of GroupElsewhere an account names.
+const SomeElsewhere = 20
+
+// IncidentAccount is one incident with what makes its account.
+type IncidentAccount struct {
+	Incident
+	Minutes   []Minute        // with an error, in order
+	Groups    []IncidentGroup // all that count; the most first
+	Elsewhere []Landing       // the first of GroupElsewhere
+	Already   int             // landed, and a later attempt's answer said so
+	CheckedAt time.Time       // when the last of those sent more than once was checked; zero: none was
+	Events    []Event         // its own history, oldest first
+}
+
+// Rest adds to the groups what a store's list of open operations does not have: what
+// is settled, and what is in flight for the first time since.
+func (a *IncidentAccount) Rest() {
+	listed := map[Fate]Sum{}
+	for _, g := range a.Groups {
+		listed[g.Fate] = listed[g.Fate].Add(g.Sum)
+	}
+	of := map[Fate]Group{FateLanded: GroupLanded, FateNotLanded: GroupNeverSent, FateOpen: GroupInFlight, FateRefused: GroupRefused, FateLeft: GroupLeft}
+	for _, f := range Fates {
+		rest := IncidentGroup{Fate: f, Group: of[f], Sum: a.Fates[f].Less(listed[f])}
+		i := slices.IndexFunc(a.Groups, func(g IncidentGroup) bool { return g.Fate == f && g.Group == of[f] })
+		switch {
+		case rest.Sum.N <= 0:
+		case i >= 0:
+			a.Groups[i].Sum = a.Groups[i].Sum.Add(rest.Sum)
+		default:
+			a.Groups = append(a.Groups, rest)
+		}
+	}
+	slices.SortFunc(a.Groups, IncidentGroup.order)
+}
+
+// Peak is the minute with the most errors, the first of several.
+func (a IncidentAccount) Peak() (peak Minute) {
+	for _, m := range a.Minutes {
+		if m.N > peak.N {
+			peak = m
+		}
+	}
+	return peak
+}
+
+// order is the order of an account's groups.
+func (g IncidentGroup) order(other IncidentGroup) int {
+	return cmp.Or(other.Sum.N-g.Sum.N, cmp.Compare(g.Kind, other.Kind), cmp.Compare(g.Fate, other.Fate), cmp.Compare(g.Group, other.Group), cmp.Compare(g.By, other.By))
+}
