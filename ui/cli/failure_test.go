@@ -254,9 +254,11 @@ func TestMistypedCommands(t *testing.T) {
 	for _, args := range [][]string{{"confrim", id(1)}, {"lst"}, {"shwo", "0198"}} {
 		need.Contains(t, b.failing(2, "usage", args...).Message, "did you mean")
 	}
-	for _, args := range [][]string{{"mail"}, {"post", "news"}, {`"lst"`}, {"stripe"}} {
+	for _, args := range [][]string{{`"mail"`}, {`"post"`, "news"}, {`"lst"`}, {"stripe.charge"}, {"kind:mail"}} {
 		b.want(0, args...)
 	}
+	b.failing(2, "usage", "mail")
+	b.failing(2, "usage", "post", "news")
 	b.failing(2, "usage", "list", "--nonsense")
 	b.failing(2, "usage", "policy", "chekc")
 	b.failing(2, "usage", "init", "extra")

@@ -254,3 +254,29 @@ func TestAGroupLargerThanOneRun(t *testing.T) {
 	groupAtMost = 12
 	b.keys("P").shows("Park 12").hides("LEFT OUT")
 }
+
+// The line for an alert opens on its outage, also where there are more of them than one
+// list folds.
+func TestAFilterFindsItsOutageAmongMany(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	outageStore(t, s)
+	for n := range 30 {
+		kind := fmt.Sprintf("shop%d.order", n)
+		for i := range 5 {
+			s.set(night.Add(-30*time.Minute + time.Duration(n)*time.Second))
+			r := need.Get(ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: outageRow(100 + 10*n + i), AttemptID: ledger.NewID(), Kind: kind, Key: fmt.Sprint(kind, i),
+				Title: fmt.Sprint(kind, " ", i), Source: ledger.Source{Pipeline: "shop"}, Actor: ledger.Actor{Name: "shop", Machine: true}, Deadline: 2 * time.Minute}))(t)
+			need.Get(ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: r.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.Class5xx, Status: 502,
+				Actor: ledger.Actor{Name: "shop", Machine: true}, Bursts: func(string) ledger.Burst { return ledger.Burst{} }}))(t)
+		}
+	}
+	s.set(night)
+	for _, kind := range []string{"shop0.order", "shop7.order", "shop29.order"} {
+		o.Filter = "kind:" + kind
+		newBench(t, 120, 40, o).judged(nightFacts).shows("OUTAGE " + kind)
+	}
+	o.Filter = ""
+	b := newBench(t, 120, 40, o).judged(nightFacts).hides("OUTAGE")
+	b.keys("/").text("kind:shop3.order").keys("enter").shows("5 × shop3.order server error").hides("stripe timeout")
+}

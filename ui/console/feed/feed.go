@@ -89,12 +89,13 @@ type Feed struct {
 	LastKey time.Time
 	Showing string // id of the incident on the screen
 
-	o      Options
-	judge  ticket.Judge
-	ctx    context.Context
-	briefs map[string]*Brief
-	others []ledger.Presence // people at other consoles
-	seq    int64
+	o         Options
+	judge     ticket.Judge
+	ctx       context.Context
+	briefs    map[string]*Brief
+	others    []ledger.Presence // people at other consoles
+	seq       int64
+	outagesOf string // the filter that Outages were read under
 
 	looks     context.Context // ends when another list is read
 	dropLooks context.CancelFunc
@@ -240,7 +241,7 @@ func (f *Feed) First() News {
 
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
-	w.knownOutages, w.outagesAt, w.knownCounts, w.knownHolds = f.Outages, f.seq, f.Counts, len(f.Holds)
+	w.knownOutages, w.outagesAt, w.outagesOf, w.knownCounts, w.knownHolds = f.Outages, f.seq, f.outagesOf, f.Counts, len(f.Holds)
 	w.showing, w.shown, w.ran = f.Showing, f.Shown, f.Ran
 	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
 	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment
@@ -384,7 +385,7 @@ func (f *Feed) took(msg Looked) News {
 		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
 	f.meet(msg.present)
-	f.Outages = msg.outages
+	f.Outages, f.outagesOf = msg.outages, msg.Filter.Text
 	for i := range f.Outages {
 		f.Outages[i].Others = at(f.others, f.Outages[i].ID)
 	}

@@ -49,7 +49,8 @@ type Wanted struct {
 	zone   *time.Location
 
 	knownOutages []ticket.Outage
-	outagesAt    int64 // the event they were read after
+	outagesAt    int64  // the event they were read after
+	outagesOf    string // the filter they were read under
 	showing      string
 	shown        *ticket.Outage
 	ran          *Ran

@@ -12,8 +12,10 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// foldsAtMost is how many incidents one list folds: each is read with its account.
-const foldsAtMost = 12
+const (
+	foldsAtMost   = 12   // incidents that one list folds: each is read with its account
+	matchedAtMost = 1000 // incidents that a filter is tried on
+)
 
 // outageID is the id of the row of an incident. No operation has one like it.
 func outageID(incident string) string { return "incident " + incident }
@@ -82,20 +84,24 @@ func (msg *Looked) readShown(ctx context.Context, store ledger.Store, events int
 	return err
 }
 
-// Matching are the open incidents that a filter is about, the dearest first. A filter of
-// nothing but an id names one, though it lists its rows once that is open.
+// Matching are the open incidents that a filter is about, the dearest first.
 func (s *Snapshot) Matching(f ledger.Filter) (found []*ticket.Outage) {
-	byID := len(f.Terms) == 1 && f.Terms[0].Field == "incident" && !f.Terms[0].Not
 	for i := range s.Outages {
-		if o := s.Outages[i]; byID && strings.HasPrefix(o.ID, f.Terms[0].Value) || len(f.Terms) > 0 && about(f, o) {
+		if len(f.Terms) > 0 && (named(f, s.Outages[i].Incident) || about(f, s.Outages[i].Incident)) {
 			found = append(found, &s.Outages[i])
 		}
 	}
 	return found
 }
 
+// named reports whether a filter is nothing but the id of an incident: it names one, though
+// it lists its rows once that is open.
+func named(f ledger.Filter, in ledger.Incident) bool {
+	return len(f.Terms) == 1 && f.Terms[0].Field == "incident" && !f.Terms[0].Not && strings.HasPrefix(in.ID, f.Terms[0].Value)
+}
+
 // about reports whether a filter takes an incident as a whole.
-func about(f ledger.Filter, o ticket.Outage) bool {
+func about(f ledger.Filter, in ledger.Incident) bool {
 	has := func(names []string, part string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), strings.ToLower(part)) })
 	}
@@ -103,17 +109,17 @@ func about(f ledger.Filter, o ticket.Outage) bool {
 		is := false
 		switch t.Field {
 		case "source":
-			is = len(o.Pipelines) == 1 && t.Names(o.Pipelines[0])
+			is = len(in.Pipelines) == 1 && t.Names(in.Pipelines[0])
 		case "kind":
-			is = len(o.Kinds) == 1 && t.Names(o.Kinds[0])
+			is = len(in.Kinds) == 1 && t.Names(in.Kinds[0])
 		case "since", "until": // of what is settled only
 			is = true
 		case "downstream":
-			is = t.Names(o.Downstream())
+			is = t.Names(in.Downstream())
 		case "error":
-			is = len(o.Classes) == 1 && t.Names(o.Classes[0])
+			is = len(in.Classes) == 1 && t.Names(in.Classes[0])
 		case "text":
-			is = has([]string{o.IncidentAccount.Where()}, t.Value) || len(o.Pipelines) == 1 && has(o.Pipelines, t.Value)
+			is = has([]string{in.Where()}, t.Value) || len(in.Pipelines) == 1 && has(in.Pipelines, t.Value)
 		}
 		if !is || t.Not {
 			return false
@@ -122,22 +128,35 @@ func about(f ledger.Filter, o ticket.Outage) bool {
 	return true
 }
 
-// readOutages reads the incidents that something is still to be done about. While
-// nothing was written, and no clock moved a row to another list or ended a hold, they
-// are those that were read before.
+// readOutages reads the incidents that something is still to be done about, those that the
+// filter is about before others. While nothing was written, and no clock moved a row to
+// another list or ended a hold, they are those that were read before.
 func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents, events int64) error {
 	c, k := msg.counts, msg.knownCounts
 	still := c.Needing == k.Needing && c.Checking == k.Checking && c.InFlight == k.InFlight && c.Parked == k.Parked && len(msg.holds) == msg.knownHolds
-	if events == 0 && msg.outagesAt == msg.seq && msg.seq > 0 && still {
+	if events == 0 && msg.outagesAt == msg.seq && msg.seq > 0 && still && msg.outagesOf == msg.Filter.Text {
 		for _, o := range msg.knownOutages {
 			o.Now, o.Zone = msg.took, msg.zone
 			msg.outages = append(msg.outages, o)
 		}
 		return nil
 	}
-	list, err := store.Incidents(ctx, msg.took, 4*foldsAtMost)
+	most := 4 * foldsAtMost
+	if len(msg.Filter.Terms) > 0 {
+		most = matchedAtMost
+	}
+	list, err := store.Incidents(ctx, msg.took, most)
 	if err != nil {
 		return err
+	}
+	if len(msg.Filter.Terms) > 0 {
+		others := func(in ledger.Incident) int {
+			if named(msg.Filter, in) || about(msg.Filter, in) {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(list, func(a, b ledger.Incident) int { return others(a) - others(b) })
 	}
 	for _, in := range list {
 		growing := in.PhaseAt(msg.took) == ledger.PhaseGrowing
@@ -168,7 +187,7 @@ func (msg *Looked) folded() (in []*ticket.Outage) {
 		return nil
 	}
 	for i := range msg.outages {
-		if about(msg.Filter, msg.outages[i]) {
+		if about(msg.Filter, msg.outages[i].Incident) {
 			in = append(in, &msg.outages[i])
 		}
 	}
