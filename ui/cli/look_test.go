@@ -109,7 +109,7 @@ func TestShowReadsLikeATicket(t *testing.T) {
 func TestShortIDsWorkEverywhere(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
-	for _, args := range [][]string{{"show", "0198"}, {"0198"}, {"log", "019808A1"}, {"note", "0198", "--reason", "r"}, {"confirm", "019808a1@2"}} {
+	for _, args := range [][]string{{"show", "0198"}, {"0198"}, {"log", "019808A1"}, {"note", "0198", "--reason", "r"}, {"confirm", "019808a1@2", "--reason", "r"}} {
 		b.want(0, args...)
 	}
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
