@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -283,6 +284,35 @@ func (j Joining) Told(actor Actor) Event {
 	i := j.Incident
 	return Event{ID: DeriveID(i.ID, IncidentOpened), Incident: i.ID, Verb: IncidentOpened, Actor: actor,
 		Reason: fmt.Sprintf("%d errors within %s", len(j.Earlier)+1, words(i.LastAt.Sub(i.FirstAt)))}
+}
+
+// Latecomers are errors that join incidents when they are priced, by incident: no
+// change of their operations tells of it.
+type Latecomers map[string][]Recent
+
+// Add notes what follows from a fault. The event of an incident that opens tells of
+// what it opens with.
+func (l Latecomers) Add(j Joining, o Operation, at time.Time) {
+	if j.Joins != "" && !j.Opened {
+		l[j.Incident.ID] = append(l[j.Incident.ID], Recent{Operation: o.ID, At: at})
+	}
+}
+
+// Told are the events of them, one an incident. An operation joins once, so that their
+// ids never come again.
+func (l Latecomers) Told() (events []Event) {
+	for _, id := range slices.Sorted(maps.Keys(l)) {
+		joined := l[id]
+		first := slices.MinFunc(joined, func(a, b Recent) int { return strings.Compare(a.Operation, b.Operation) })
+		newest := slices.MaxFunc(joined, func(a, b Recent) int { return a.At.Compare(b.At) })
+		until, errors := newest.At.UTC().Format(time.RFC3339), "errors"
+		if len(joined) == 1 {
+			errors = "error"
+		}
+		events = append(events, Event{ID: DeriveID(id, IncidentJoined+first.Operation), Incident: id, Verb: IncidentJoined, Actor: Actor{Name: ActorChecks, Machine: true},
+			Reason: fmt.Sprintf("%d %s until %s", len(joined), errors, until), Detail: detail(map[string]any{"errors": len(joined), "until": until})})
+	}
+	return events
 }
 
 // Ended is the event of an incident that is over.

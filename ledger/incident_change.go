@@ -10,6 +10,7 @@ import (
 // What is told of an incident, as the verbs of its events.
 const (
 	IncidentOpened   = "incident_opened"
+	IncidentJoined   = "incident_joined"
 	IncidentOver     = "incident_over"
 	IncidentNamed    = "incident_named"
 	IncidentNoted    = "incident_noted"

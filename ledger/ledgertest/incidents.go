@@ -149,6 +149,72 @@ func incidents(t *testing.T, open Open) {
 	peopleAndIncidents(d, ops[4])
 }
 
+// latecomers join when they are priced, and one event an incident says so.
+func latecomers(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	price := func(keys ...string) {
+		var prices []ledger.Pricing
+		for _, key := range keys {
+			o, err := d.s.Read(ctx, ledger.Locator{Kind: "card.charge", Key: key})
+			d.ok(err)
+			prices = append(prices, ledger.Pricing{OperationID: o.Operation.ID, Digest: "p1", Burst: pairs("")})
+		}
+		d.ok(d.s.Price(ctx, prices))
+	}
+	expire := func(keys ...string) (newest time.Time) {
+		for _, key := range keys {
+			newest = d.begun(key).Operation.DeadlineAt
+		}
+		d.clock.Advance(2 * time.Minute)
+		_, err := d.s.Expire(ctx, 10)
+		d.ok(err)
+		return newest
+	}
+	told := func() (all []ledger.Event) {
+		for _, e := range d.events("") {
+			if e.Incident != "" {
+				all = append(all, e)
+			}
+		}
+		return all
+	}
+	expire("a", "b")
+	price("a", "b")
+	if all := told(); len(all) != 1 || all[0].Verb != ledger.IncidentOpened {
+		d.Fatalf("two errors that open an incident leave %+v", all)
+	}
+	newest := expire("c", "d", "e").UTC().Format(time.RFC3339)
+	changed := d.s.Watch(t.Context())
+	price("e", "c", "a", "d")
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		d.Fatalf("no one is told that errors joined")
+	}
+	all := told()
+	if len(all) != 2 || all[1].Verb != ledger.IncidentJoined || all[1].Incident != all[0].Incident || all[1].Reason != "3 errors until "+newest ||
+		string(all[1].Detail) != `{"errors":3,"until":"`+newest+`"}` || !all[1].Actor.Machine {
+		d.Fatalf("three errors that join leave %+v", all[1:])
+	}
+	price("e", "c", "a", "d")
+	price("b")
+	if n := len(told()); n != 2 {
+		d.Fatalf("the same prices again leave %d more events", n-2)
+	}
+
+	// Those that join one by one hide nothing else of the history.
+	for i := range 60 {
+		key := fmt.Sprint("one ", i)
+		expire(key)
+		price(key)
+	}
+	a, err := d.s.Incident(ctx, all[0].Incident, d.clock.Now())
+	d.ok(err)
+	if n := len(a.Events); a.Events[0].Verb != ledger.IncidentOpened || a.Events[n-1].Verb != ledger.IncidentJoined || a.Errors() != 65 || n < 51 || n > 62 {
+		d.Fatalf("%s, with %d events from %s to %s", account(a.Incident), n, a.Events[0].Verb, a.Events[n-1].Verb)
+	}
+}
+
 // peopleAndIncidents is what people do with an incident.
 func peopleAndIncidents(d *desk, o ledger.Operation) {
 	named := ledger.IncidentChange{ChangeID: "named", ID: d.incidents()[0].ID, Verb: ledger.IncidentNamed, Name: "stripe outage", Actor: maya}
@@ -195,7 +261,7 @@ func peopleAndIncidents(d *desk, o ledger.Operation) {
 	for _, e := range a.Events {
 		verbs = append(verbs, strings.TrimPrefix(e.Verb, "incident_"))
 	}
-	if want := []string{"opened", "over", "named", "taken", "detached", "noted", "closed", "run"}; !slices.Equal(verbs, want) {
+	if want := []string{"opened", "joined", "over", "named", "taken", "detached", "noted", "closed", "run"}; !slices.Equal(verbs, want) {
 		d.Fatalf("its history is %q, want %q", verbs, want)
 	}
 	if _, err := d.s.Incident(ctx, "ffffffff", now); !errors.Is(err, ledger.ErrNotFound) {

@@ -205,7 +205,6 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 	if c.Pricing != nil {
 		e.pricing = *c.Pricing
 		e.pricing.Version, e.pricing.Burst = 0, ledger.Burst{}
-		m.doubt(e, c.Pricing.Burst)
 	}
 	if c.Release != nil && e.lease.Generation == c.Release.Generation && e.lease.Holder == c.Release.Holder {
 		e.lease.Holder = ""
@@ -230,6 +229,11 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		m.countDoubt(before, e.op, ev.Verb, now)
 		m.append(ev, now)
 		m.changes[changeID] = e.op.ID
+	}
+	if c.Pricing != nil {
+		late := ledger.Latecomers{}
+		m.doubt(e, c.Pricing.Burst, late)
+		m.tell(late)
 	}
 }
 

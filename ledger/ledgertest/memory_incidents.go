@@ -18,7 +18,7 @@ type outages struct {
 }
 
 // fault looks for the incident that the end of an attempt belongs to.
-func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) {
+func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) ledger.Joining {
 	o := &e.op
 	f.Burst = f.Burst.Of(o.Kind)
 	j := f.Join(*o, k.concerned(*o, f), k.waiting[f.Burst.Scope])
@@ -42,6 +42,7 @@ func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) {
 	if j.Joins != "" {
 		o.Incident, o.Joined, e.joinedAt = j.Incident.ID, j.Joins, o.FaultAt
 	}
+	return j
 }
 
 // concerned is the incident that a fault may belong to.
@@ -77,10 +78,18 @@ func (k *outages) incident(id string) *ledger.Incident {
 }
 
 // doubt looks for the incident of a doubt that no one has looked for yet.
-func (k *outages) doubt(e *entry, b ledger.Burst) {
+func (k *outages) doubt(e *entry, b ledger.Burst, late ledger.Latecomers) {
 	last := len(e.attempts) - 1
 	if e.op.State == ledger.Uncertain && e.op.EndedAt.After(e.op.FaultAt) && last >= 0 && e.attempts[last].Outcome == ledger.OutcomeUncertain {
-		k.fault(e, ledger.Fault{Burst: b, At: e.op.EndedAt}, k.m.clock())
+		late.Add(k.fault(e, ledger.Fault{Burst: b, At: e.op.EndedAt}, k.m.clock()), e.op, e.op.EndedAt)
+	}
+}
+
+// tell writes down what joined when it was priced.
+func (k *outages) tell(late ledger.Latecomers) {
+	for _, e := range late.Told() {
+		k.m.append(e, k.m.clock())
+		k.m.notify()
 	}
 }
 

@@ -191,6 +191,7 @@ func (m *Memory) Unpriced(_ context.Context, digest string, limit int) ([]ledger
 func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	late := ledger.Latecomers{}
 	for _, p := range prices {
 		e, burst := m.find(ledger.Locator{ID: p.OperationID}), p.Burst
 		if e != nil && (p.Version == 0 || p.Version == e.op.Version) {
@@ -201,9 +202,10 @@ func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 			e.pricing = p
 		}
 		if e != nil {
-			m.doubt(e, burst)
+			m.doubt(e, burst, late)
 		}
 	}
+	m.tell(late)
 	return nil
 }
 

@@ -153,7 +153,7 @@ func (tx *tx) open(j ledger.Joining, actor ledger.Actor) error {
 // doubts looks for the incidents of doubts that no one has looked for yet: those of
 // writers in plain SQL, and deadlines that passed.
 func (tx *tx) doubts(prices []ledger.Pricing) error {
-	ids, bursts := make([]string, len(prices)), map[string]ledger.Burst{}
+	ids, bursts, late := make([]string, len(prices)), map[string]ledger.Burst{}, ledger.Latecomers{}
 	for i, p := range prices {
 		ids[i], bursts[p.OperationID] = p.OperationID, p.Burst
 	}
@@ -174,10 +174,16 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 		if j, err = tx.join(o, f); err != nil {
 			return err
 		}
+		late.Add(j, o, f.At)
 		if j.Joins != "" {
 			o.Incident, o.Joined = j.Incident.ID, j.Joins
 		}
 		if err := tx.exec(`UPDATE operations SET incident = ?, joined = ?, fault_at = ? WHERE id = ?`, o.Incident, o.Joined, ms(f.At), o.ID); err != nil {
+			return err
+		}
+	}
+	for _, e := range late.Told() {
+		if err := tx.event(e); err != nil {
 			return err
 		}
 	}
@@ -333,11 +339,17 @@ func (s *Store) Incident(ctx context.Context, id string, now time.Time) (ledger.
 		a.CheckedAt = at(checked)
 	}
 	if err == nil {
-		a.Events, err = collect(n, scanEvent, eventColumns+` WHERE incident = ? AND incident <> '' ORDER BY seq DESC LIMIT 500`, in.ID)
+		a.Events, err = collect(n, scanEvent, incidentHistory, in.ID)
 		slices.Reverse(a.Events)
 	}
 	return a, translate(s.path, err)
 }
+
+// incidentHistory is the newest of what is told of an incident. Errors may join a
+// thousand times, and push nothing else out.
+const incidentHistory = `SELECT * FROM (` + eventColumns + ` WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = 0 ORDER BY seq DESC LIMIT 450)
+	UNION ALL SELECT * FROM (` + eventColumns + ` WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = 1 ORDER BY seq DESC LIMIT 50)
+	ORDER BY seq DESC`
 
 // incident finds one by its id or the beginning of it.
 func (s *handle) incident(q querier, id string, now time.Time) (ledger.Incident, error) {

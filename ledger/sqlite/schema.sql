@@ -432,7 +432,7 @@ CREATE TABLE events (
   CONSTRAINT event_detail_is_json     CHECK (detail IS NULL OR json_valid(detail))
 ) STRICT;
 
-CREATE INDEX events_by_incident ON events (incident, seq) WHERE incident <> '';
+CREATE INDEX events_by_incident ON events (incident, verb = 'incident_joined', seq) WHERE incident <> '';
 -- What moves nothing. The changes of an operation are found from its change_id, each by
 -- the prior of the next: an index of them all costs every write two pages.
 CREATE INDEX events_beside ON events (operation_id, seq) WHERE prior IS NULL AND operation_id <> '';

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,15 +42,21 @@ line an event. --incident has the history of an incident and of what counts in i
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
 	f.StringVar(&o.since, "since", "", "only events since, as 30m, 2d or 2026-07-14")
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
-	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, allow, note, …")
+	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, grant, note, incident_joined, …")
 	f.StringVar(&o.incident, "incident", "", "only events of this incident, and of what counts in it")
 	f.Int64Var(&o.after, "after", 0, "only events after this number (seq)")
 	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
+	_ = cmd.RegisterFlagCompletionFunc("verb", cobra.FixedCompletions(verbs, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("incident", func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		return completion{a}.incidents(cmd, nil, toComplete)
 	})
 	return cmd
 }
+
+// verbs are those of all events.
+var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "fetch", "tree", "abandon", "ack",
+	"park", "undo", "note", "hold", "release", "adopt", "clock", "home", "run", "set", ledger.IncidentOpened, ledger.IncidentJoined, ledger.IncidentOver,
+	ledger.IncidentNamed, ledger.IncidentNoted, ledger.IncidentTaken, ledger.IncidentDetached, ledger.IncidentClosed}
 
 type logOptions struct {
 	id         string
@@ -274,8 +281,8 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 	}
 }
 
-// names are the titles of the operations of the events.
-func (c logCommand) names(ctx context.Context, s ledger.Reader, events []ledger.Event) (map[string]safe.Text, error) {
+// names are the titles of the operations and of the incidents of the events.
+func (c logCommand) names(ctx context.Context, s ledger.Store, events []ledger.Event) (map[string]safe.Text, error) {
 	out := map[string]safe.Text{}
 	if c.json {
 		return out, nil
@@ -285,12 +292,23 @@ func (c logCommand) names(ctx context.Context, s ledger.Reader, events []ledger.
 	for _, rec := range records {
 		out[rec.Operation.ID] = see(p, rec).Title()
 	}
+	for _, e := range events {
+		if _, known := out[e.Incident]; known || e.Incident == "" || err != nil {
+			continue
+		}
+		var a ledger.IncidentAccount
+		if a, err = s.Incident(ctx, e.Incident, c.clock()); errors.Is(err, ledger.ErrNotFound) { // an event of another writer
+			err = nil
+			continue
+		}
+		out[e.Incident] = incidentCommand(c).outage(a).Title()
+	}
 	return out, err
 }
 
 func printEvents(w *safe.Writer, events []ledger.Event, names map[string]safe.Text) {
 	for _, e := range events {
-		w.Println(eventLine(e, names[e.OperationID]))
+		w.Println(eventLine(e, names[cmp.Or(e.OperationID, e.Incident)]))
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,18 @@ func TestLogOfAnIncident(t *testing.T) {
 	}
 	b.json(3, "log", "--incident", "ffffff")
 	if got := b.completes("log", "--incident", ""); !strings.Contains(got, in) {
+		t.Errorf("it offers %q", got)
+	}
+	if out := b.want(0, "log", "--verb", "incident_noted"); !strings.Contains(out, "maya: their page says 03:01 · ") {
+		t.Errorf("the incident of an event has no title: %s", out)
+	}
+	page := string(need.Get(os.ReadFile("../../ledger/README.md"))(t))
+	for _, verb := range strings.Split(b.completes("log", "--verb", ""), "\n") {
+		if verb != "" && verb[0] != ':' && !strings.Contains(page, "`"+verb+"`") && !strings.HasPrefix(verb, "Completion ended") {
+			t.Errorf("ledger/README.md does not name the verb %q", verb)
+		}
+	}
+	if got := b.completes("log", "--verb", ""); !strings.Contains(got, "\n"+ledger.IncidentJoined+"\n") {
 		t.Errorf("it offers %q", got)
 	}
 }

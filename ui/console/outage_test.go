@@ -211,6 +211,26 @@ func TestTwoPeopleAtAnOutage(t *testing.T) {
 	b.keys("esc").shows("+@")
 }
 
+// An operation that joins when it is priced counts on the screen, though it stays where it is
+// in the lists.
+func TestAnOutageGrowsByAPrice(t *testing.T) {
+	b := outageBench(t, 100, 30, "")
+	s := b.store
+	s.set(night.Add(-48 * time.Minute))
+	r, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: outageRow(20), AttemptID: ledger.NewID(), Kind: "stripe.charge", Key: "late", Title: "charge cus_20",
+		Token: "tok-20", Source: ledger.Source{Pipeline: "billing"}, Actor: ledger.Actor{Name: "billing", Machine: true}, Deadline: 10 * time.Millisecond, TokenSent: true})
+	need.OK(t, err)
+	s.set(night)
+	time.Sleep(11 * time.Millisecond) // by the steady clock too
+	_, err = s.Expire(t.Context(), 10)
+	need.OK(t, err)
+	b.send(feed.Changed{})
+	b.wait(5 * time.Second).keys("j").shows("20 = 5 landed + 12 did not land + 3 to look at")
+	need.OK(t, s.Price(t.Context(), []ledger.Pricing{{OperationID: r.Operation.ID, Burst: ledger.Burst{Scope: "downstream:stripe"}}}))
+	b.send(feed.Changed{})
+	b.shows("21 = 5 landed + 12 did not land + 4 to look at")
+}
+
 // Where a filter is about several outages, the list shows them and no other, the dearest
 // first, and says so.
 func TestAFilterOfSeveralOutages(t *testing.T) {

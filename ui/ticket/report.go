@@ -58,7 +58,7 @@ func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {
 		switch {
 		case act.Decided && e.OperationID != "":
 			decided[e.OperationID] = &events[i]
-		case slices.Contains([]string{"begin", "wait", "tree", "fetch", "clock"}, e.Verb): // their end tells
+		case slices.Contains([]string{"begin", "wait", "tree", "fetch", "clock", ledger.IncidentJoined}, e.Verb): // their end tells, or the account
 			continue
 		}
 		why := e.Reason
