@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/act"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -25,7 +27,7 @@ and the commands that show it again; of one incident, or of the time since.`,
 		Args:              maxArgs(1),
 		ValidArgsFunction: completion{a}.incidents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := logOptions{since: back, limit: reportEvents}
+			o := logOptions{since: back, limit: reportEvents + 1}
 			if len(args) == 1 {
 				if cmd.Flags().Changed("since") {
 					return usage("a report is of an incident or of the time since", "leave out --since")
@@ -62,12 +64,14 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 		return err
 	}
 	var f ledger.Filter
-	r.From, r.Again = o.from, []string{"indoubt report --since " + o.since, "indoubt log --since " + o.since, "indoubt list --tab needs_you"}
+	r.From = o.from
+	since := r.From.In(r.Zone).Format(time.RFC3339)
+	r.Again = []string{"indoubt report --since " + since, "indoubt log --limit 1000000 --since " + since, "indoubt list --tab needs_you"}
 	if o.incident != "" {
 		if f, err = ledger.ParseFilter("incident:" + o.incident); err != nil {
 			return err
 		}
-		r.Again = []string{"indoubt report " + o.incident, "indoubt log --limit 1000 --incident " + o.incident, "indoubt list incident:" + o.incident}
+		r.Again = []string{"indoubt report " + o.incident, "indoubt log --limit 1000000 --incident " + o.incident, "indoubt list incident:" + o.incident}
 	}
 	if r.Open, err = s.Needing(ctx, f, r.Now); err != nil {
 		return err
@@ -79,35 +83,26 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	if err != nil {
 		return err
 	}
+	if r.Cut = len(events) == o.limit; r.Cut {
+		events = events[1:]
+		r.Events, r.Oldest = len(events), events[0].At
+	}
+	if err := c.runs(ctx, s, o, &r); err != nil {
+		return err
+	}
 	r.Acts, r.Wrong = ticket.Told(events)
-	r.Events, r.Cut = len(events), len(events) == o.limit
-	var told []ledger.Event
-	for _, a := range r.Acts {
-		told = append(told, a.Event)
-	}
-	for _, w := range r.Wrong {
-		told = append(told, w.Event)
-		if again := "indoubt show " + w.OperationID; len(r.Again) < reportOutages && !slices.Contains(r.Again, again) {
-			r.Again = append(r.Again, again)
-		}
-	}
-	r.Acts, told = r.Acts[max(0, len(r.Acts)-reportActs):], told[max(0, len(told)-reportActs):]
-	if r.Titles, err = c.names(ctx, s, told); err != nil {
+	if r.Titles, err = c.names(ctx, s, r.Lines()); err != nil {
 		return err
 	}
 	return c.done("", c.reportJSON(r), func(w *safe.Writer) { fmt.Fprint(w, r.Markdown()) })
 }
-
-// reportActs is how many acts are told, the newest: some stand in one table, some in
-// another.
-const reportActs = 1000
 
 // outages adds those that the report is of: the one asked for, or all that had errors
 // or ended in its time or have something to look at.
 func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r *ticket.Report) error {
 	ids := []string{o.incident}
 	if o.incident == "" {
-		all, err := s.Incidents(ctx, r.Now, 1000)
+		all, err := s.Incidents(ctx, r.Now, math.MaxInt32)
 		if err != nil {
 			return err
 		}
@@ -127,6 +122,29 @@ func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r
 		r.Outages = append(r.Outages, incidentCommand(c).outage(in))
 	}
 	return nil
+}
+
+// runs adds the bulk runs of the time, or those over operations of the incident.
+func (c logCommand) runs(ctx context.Context, s ledger.Store, o logOptions, r *ticket.Report) error {
+	all, err := s.Runs(ctx, ledger.RunQuery{Limit: math.MaxInt32})
+	for _, run := range slices.Backward(all) {
+		if run.ChangedAt.Before(r.From) && !run.Open() {
+			continue
+		}
+		items, err := s.RunItems(ctx, run.ID)
+		if err != nil {
+			return err
+		}
+		if o.incident != "" && run.Terms.Incident != o.incident && !slices.ContainsFunc(items, func(it ledger.RunItem) bool { return o.members[it.OperationID] }) {
+			continue
+		}
+		since, err := act.LookBack(ctx, s, items)
+		if err != nil {
+			return err
+		}
+		r.Runs = append(r.Runs, ticket.Run{DecisionRun: run, Ended: safe.Say("%s. %s", runsCommand{app: c.app}.state(run), act.Sum(run, items, since, r.Now))})
+	}
+	return err
 }
 
 // actJSON is what someone did or found, as programs see it.
@@ -153,7 +171,7 @@ type wrongJSON struct {
 }
 
 func (c logCommand) reportJSON(r ticket.Report) any {
-	incidents, acts, wrong := []any{}, []actJSON{}, []wrongJSON{}
+	incidents, acts, runs, wrong := []any{}, []actJSON{}, []bulkJSON{}, []wrongJSON{}
 	for _, o := range r.Outages {
 		incidents = append(incidents, incidentCommand(c).shown(o.IncidentAccount))
 	}
@@ -164,6 +182,9 @@ func (c logCommand) reportJSON(r ticket.Report) any {
 		}
 		acts = append(acts, j)
 	}
+	for _, run := range r.Runs {
+		runs = append(runs, runsCommand{app: c.app}.json(run.DecisionRun, nil))
+	}
 	for _, w := range r.Wrong {
 		j := wrongJSON{At: moment(w.At), Operation: w.OperationID, Conflict: w.Conflict, Reason: w.Reason}
 		if w.Before != nil {
@@ -171,7 +192,7 @@ func (c logCommand) reportJSON(r ticket.Report) any {
 		}
 		wrong = append(wrong, j)
 	}
-	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "wrong": wrong, "cut": r.Cut,
+	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut,
 		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord},
 		"currency": r.Currency, "again": r.Again}
 }

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -72,8 +75,8 @@ func TestLogOfAnIncident(t *testing.T) {
 func TestReport(t *testing.T) {
 	b, in := outage(t)
 	b.now = b.now.Add(11 * time.Minute)
+	b.want(0, "deny", b.at(1), b.at(2), b.at(3), "--reason", "not in the | dashboard")
 	for n := 1; n <= 3; n++ {
-		b.want(0, "deny", b.at(n), "--reason", "not in the | dashboard")
 		b.price(n)
 	}
 	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
@@ -101,4 +104,60 @@ func TestReport(t *testing.T) {
 	b.json(2, "report", in, "--since", "1h")
 	b.json(3, "report", "ffffff")
 	b.json(2, "report", "--since", "yesterday")
+}
+
+// A report names the bulk runs of its time or its outage, and says what it leaves out.
+func TestReportOfRunsAndItsLimits(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= reportOutages+2; n++ {
+		b.begin(n, fmt.Sprintf("k%02d", n), "{}")
+		b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Bursts: func(string) ledger.Burst { return ledger.Burst{Errors: 1} }})
+	}
+	all := need.Get(b.open().Incidents(t.Context(), b.now, 99))(t)
+	need.Equal(t, len(all), reportOutages+2)
+	first := b.rec(1).Operation.Incident
+	record := func(run, incident string, of ...int) {
+		var items []ledger.RunItem
+		for i, n := range of {
+			items = append(items, ledger.RunItem{N: i + 1, OperationID: id(n), Version: b.rec(n).Operation.Version})
+		}
+		_, _, err := b.open().Run(t.Context(), ledger.DecisionRun{ID: ledger.NewID(), CreatedAt: b.now, Verb: "park", Actor: ledger.Actor{Name: "sam"}, Terms: ledger.RunTerms{Incident: incident, Reason: run}}, items)
+		need.OK(t, err)
+	}
+	b.want(0, "deny", b.at(1), b.at(2), "--reason", "not there")
+	b.now = b.now.Add(10 * time.Minute)
+	record("open", "", 3, 4)
+	b.now = b.now.Add(time.Second)
+	record("of it", first, 3, 5)
+	b.now = b.now.Add(10 * time.Minute)
+	runs := func(want string, args ...string) {
+		t.Helper()
+		var data struct {
+			Runs []bulkJSON
+			More int
+		}
+		need.OK(t, json.Unmarshal(b.json(0, append([]string{"report"}, args...)...).Data, &data))
+		var got []string
+		for _, r := range data.Runs {
+			got = append(got, fmt.Sprintf("%s of %d: %s", r.Verb, r.Size, r.Reason))
+		}
+		need.Equal(t, strings.Join(got, ", "), want, args)
+	}
+	runs("deny of 2: not there, park of 2: open, park of 2: of it", "--since", "1h")
+	runs("park of 2: open, park of 2: of it", "--since", "1m") // they are not finished
+	runs("deny of 2: not there, park of 2: of it", first)
+	runs("park of 2: open", b.rec(4).Operation.Incident)
+	out := b.want(0, "report", "--since", "2026-07-14 03:00")
+	need.Contains(t, out, "And 2 more: `indoubt incident list`", "- `indoubt report --since 2026-07-14T03:00:00Z`", "- `indoubt log --limit 1000000 --since 2026-07-14T03:00:00Z`",
+		"| maya | deny of 2 | not there |  | done. 2 = 2 recorded as not landed |", "| sam | park of 2 | of it | k01 timeout 03:06 | broken off, no one drives it. 2 = 2 to go |")
+	need.Lacks(t, out, "rests on")
+
+	events := len(need.Get(b.open().Events(t.Context(), "", 0, 1000))(t))
+	for limit, cut := range map[int]bool{events: true, events + 1: false} {
+		var page bytes.Buffer
+		a := newApp(strings.NewReader(""), &page, io.Discard)
+		a.store, a.clock, a.policyPath = b.open(), b.clock, b.policy
+		need.OK(t, logCommand{a}.report(t.Context(), logOptions{since: "1h", limit: limit}))
+		need.Equal(t, strings.Contains(page.String(), fmt.Sprintf("rests on the newest %d events, from 2026-07-14 03:06 UTC on: `indoubt log --limit", events-1)), cut, limit)
+	}
 }

@@ -134,7 +134,7 @@ func stats(ctx context.Context, a *app, from time.Time) error {
 	if err != nil {
 		return err
 	}
-	downs, err := downstreamsSeen(ctx, s, p, now)
+	downs, err := downstreamsSeen(ctx, s, p, states, now)
 	if err != nil {
 		return err
 	}
@@ -157,26 +157,30 @@ func stats(ctx context.Context, a *app, from time.Time) error {
 	for _, c := range accuracy {
 		data.Accuracy = append(data.Accuracy, accuracyJSON{c.Actor, c.Machine, c.Verb, c.Decided, c.Wrong})
 	}
-	return a.done("", data, func(w *safe.Writer) { writeStats(w, data, now.Sub(from)) })
+	return a.done("", data, func(w *safe.Writer) { writeStats(w, data, from) })
 }
 
 // downstreamsSeen tells how each downstream answered the newest check of what is
 // in doubt there.
-func downstreamsSeen(ctx context.Context, s ledger.Store, p *policy.Policy, now time.Time) ([]downstreamJSON, error) {
+func downstreamsSeen(ctx context.Context, s ledger.Store, p *policy.Policy, states []ledger.StateCount, now time.Time) ([]downstreamJSON, error) {
 	out := []downstreamJSON{}
 	for _, name := range p.Downstreams() {
 		filter, err := ledger.ParseFilter(`downstream:"` + strings.ReplaceAll(name, `"`, "") + `" state:uncertain`)
 		if err != nil {
 			continue
 		}
-		const few = 200
-		page, err := s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: filter, Order: ledger.OrderNewest, Now: now, Limit: few})
+		d := downstreamJSON{Downstream: name}
+		for _, c := range states {
+			if k := p.Kind(c.Kind); c.State == ledger.Uncertain && k.Downstream != nil && k.Downstream.Name == name {
+				d.InDoubt += c.Count
+			}
+		}
+		page, err := s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: filter, Order: ledger.OrderNewest, Now: now, Limit: 5})
 		if err != nil {
 			return nil, err
 		}
-		d := downstreamJSON{Downstream: name, InDoubt: len(page.Rows)}
 		var newest ledger.Read
-		for _, row := range page.Rows[:min(len(page.Rows), 5)] {
+		for _, row := range page.Rows {
 			rec, err := s.Read(ctx, ledger.Locator{ID: row.ID})
 			if errors.Is(err, ledger.ErrNotFound) {
 				continue
@@ -196,7 +200,7 @@ func downstreamsSeen(ctx context.Context, s ledger.Store, p *policy.Policy, now 
 }
 
 // writeStats prints the counts as small tables.
-func writeStats(w *safe.Writer, d statsJSON, since time.Duration) {
+func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 	var head []string
 	for _, l := range d.Lists {
 		if l.n > 0 || l.name == "needs_you" || l.name == "all" {
@@ -235,7 +239,7 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Duration) {
 	decided := slices.Clone(d.Accuracy)
 	slices.SortStableFunc(decided, func(a, b accuracyJSON) int { return cmp.Compare(b.Wrong, a.Wrong) })
 	if len(decided) > 0 {
-		w.Printf("\nDecided in the last %s:\n", ticket.Age(since))
+		w.Printf("\nDecided since %s:\n", clockTime(since))
 	}
 	for _, c := range decided {
 		who := c.Actor

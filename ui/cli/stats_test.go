@@ -122,12 +122,43 @@ func TestStatsCountSends(t *testing.T) {
 
 func TestStatsTellHowDecisionsTurnedOut(t *testing.T) {
 	var out bytes.Buffer
-	writeStats(safe.NewWriter(&out), statsJSON{Accuracy: []accuracyJSON{{Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "checks", Machine: true, Verb: "read", Decided: 7}}}, 30*24*time.Hour)
-	for _, want := range []string{"maya: 41 by confirm, 1 later found wrong", "checks (a program): 7 by read, none found wrong"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, out.String())
+	since := time.Date(2026, 7, 14, 3, 6, 0, 0, time.Local)
+	writeStats(safe.NewWriter(&out), statsJSON{
+		Lists: []listCount{{"needs_you", 0}, {"checking", 0}, {"settled", 41}, {"all", 42}}, Duplicates: 1,
+		Odds:     []doubtCountJSON{{"pay", "", 3, 2}, {"pay", ledger.ClassTimeout, 1, 4}},
+		Accuracy: []accuracyJSON{{Actor: "checks", Machine: true, Verb: "read", Decided: 7}, {Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "sam", Verb: "deny", Decided: 2}},
+	}, since)
+	need.Equal(t, out.String(), `0 needs you · 41 settled · 42 all
+1 happened twice and not dealt with yet
+
+DOUBTS OF  AFTER      LANDED  DID NOT
+pay        no answer  3       2
+pay        timeout    1       4
+
+Decided since `+clockTime(since)+`:
+  maya: 41 by confirm, 1 later found wrong
+  checks (a program): 7 by read, none found wrong
+  sam: 2 by deny, none found wrong
+`)
+}
+
+// A downstream's doubts are all counted, and the newest check of them is told.
+func TestStatsOfADownstream(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 7; n++ {
+		b.doubt(n, "stripe.charge", charge)
+		if n == 1 || n == 6 {
+			b.read(n, ledger.Read{Verdict: ledger.Inconclusive, Reason: fmt.Sprint("check of ", n)})
 		}
 	}
+	at := b.now.Add(-31 * time.Second) // the check of 6
+	b.doubt(8, "legacy.charge", `{"customer":"cus_1","amount":100}`)
+	b.want(0, "deny", b.at(7), "--reason", "not there")
+	var data struct{ Downstreams []downstreamJSON }
+	need.OK(t, json.Unmarshal(b.json(0, "stats").Data, &data))
+	need.Equal(t, len(data.Downstreams), 1)
+	d := data.Downstreams[0]
+	need.Equal(t, fmt.Sprint(d.Downstream, " ", d.InDoubt, " ", *d.LastRead, " ", d.Verdict, ": ", d.Reason), "stripe 6 "+*moment(at)+" inconclusive: check of 6")
 }
 
 var sampleLine = regexp.MustCompile(`^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)$`)

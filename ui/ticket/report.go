@@ -18,13 +18,15 @@ type Report struct {
 	Outages   []Outage
 	More      int // outages that it does not tell of
 	Acts      []Act
+	Runs      []Run
 	Wrong     []Wrong
 	Open      ledger.Needing
 	Currency  string
-	Events    int  // that it rests on
-	Cut       bool // there were more, and older
+	Events    int       // that it rests on
+	Oldest    time.Time // of them
+	Cut       bool      // there were more, and older
 	Titles    map[string]safe.Text
-	Again     []string // commands that show it again
+	Again     []string // commands that show it again: the page first, then the history
 }
 
 // Act is what someone did or found, with all that was the same soon after.
@@ -33,6 +35,12 @@ type Act struct {
 	Last         time.Time
 	N            int
 	Decided      bool // what is true of an operation, or that it may be sent once more
+}
+
+// Run is a decision over several operations, and how it ended.
+type Run struct {
+	ledger.DecisionRun
+	Ended safe.Text
 }
 
 // Wrong is what was found to be otherwise than decided, or to have happened twice.
@@ -155,32 +163,31 @@ func (r Report) Markdown() string {
 	if r.Open.ByWord > 0 {
 		fmt.Fprintf(&b, "%d cost what the policy gives as a word.\n", r.Open.ByWord)
 	}
+	if r.Cut {
+		fmt.Fprintf(&b, "\nWhat follows rests on the newest %d events, from %s on: `%s` has the earlier ones.\n", r.Events, clock(r.Oldest), safe.Of(r.Again[1]))
+	}
 	b.WriteString("\n## Who decided what, on what evidence\n\n")
-	r.table(&b, []string{"when", "who", "rows", "decided", "evidence", "of"}, func(a Act) []string {
-		if !a.Decided {
-			return nil
-		}
+	table(&b, r, r.acts(true), []string{"when", "who", "rows", "decided", "evidence", "of"}, func(a Act) []string {
 		return []string{r.when(a), markdown(Who(a.Actor.Name)), fmt.Sprint(a.N), markdown(a.What()), markdown(a.Evidence()), r.of(a)}
 	})
+	b.WriteString("\n## Bulk runs\n\n")
+	table(&b, r, r.Runs, []string{"when", "who", "run", "why", "of", "how it ended"}, func(run Run) []string {
+		return []string{r.at(run.CreatedAt), markdown(Who(run.Actor.Name)), fmt.Sprintf("%s of %d", markdown(safe.Of(run.Verb)), run.Size), markdown(safe.Of(run.Terms.Reason)), r.outage(run.Terms.Incident), markdown(run.Ended)}
+	})
 	b.WriteString("\n## Found wrong later\n\n")
-	if more := len(r.Wrong) - lines; more > 0 {
-		fmt.Fprintf(&b, "%d earlier ones are left out.\n\n", more)
-	}
-	for _, w := range r.Wrong[max(0, len(r.Wrong)-lines):] {
+	r.left(&b, len(r.Wrong))
+	for _, w := range tail(r.Wrong) {
 		fmt.Fprintf(&b, "- %s %s: %s%s", r.at(w.At), r.title(w.OperationID), strings.ToLower(Conflict(w.Conflict)), markdown(Colon(w.Reason)))
 		if w.Before != nil {
 			fmt.Fprintf(&b, "; before: %s by %s", markdown(Act{Event: *w.Before}.What()), markdown(Who(w.Before.Actor.Name)))
 		}
-		b.WriteString("\n")
+		fmt.Fprintf(&b, ": `indoubt show %s`\n", safe.Of(w.OperationID))
 	}
 	if len(r.Wrong) == 0 {
 		b.WriteString("Nothing.\n")
 	}
 	b.WriteString("\n## What else happened\n\n")
-	r.table(&b, []string{"when", "who", "rows", "what", "why", "of"}, func(a Act) []string {
-		if a.Decided {
-			return nil
-		}
+	table(&b, r, r.acts(false), []string{"when", "who", "rows", "what", "why", "of"}, func(a Act) []string {
 		rows, why := fmt.Sprint(a.N), markdown(safe.Of(a.Reason))
 		if a.OperationID == "" {
 			rows = "–"
@@ -189,9 +196,6 @@ func (r Report) Markdown() string {
 		}
 		return []string{r.when(a), markdown(Who(a.Actor.Name)), rows, markdown(a.What()), why, r.of(a)}
 	})
-	if r.Cut {
-		fmt.Fprintf(&b, "\nOnly the newest %d events are told.\n", r.Events)
-	}
 	b.WriteString("\n## Look again\n\n")
 	for _, command := range r.Again {
 		fmt.Fprintf(&b, "- `%s`\n", safe.Of(command))
@@ -202,26 +206,51 @@ func (r Report) Markdown() string {
 // lines is how many rows of a table a person reads.
 const lines = 200
 
-// table prints the newest acts that have a row.
-func (r Report) table(b *strings.Builder, head []string, row func(Act) []string) {
-	var rows [][]string
-	for _, a := range r.Acts {
-		if cells := row(a); cells != nil {
-			rows = append(rows, cells)
-		}
+// tail are the rows of a table that the page has.
+func tail[T any](all []T) []T { return all[max(0, len(all)-lines):] }
+
+// left says how many rows the page leaves out.
+func (r Report) left(b *strings.Builder, rows int) {
+	if rows > lines {
+		fmt.Fprintf(b, "%d earlier ones are left out: `%s --json` has them.\n\n", rows-lines, safe.Of(r.Again[0]))
 	}
-	if len(rows) == 0 {
+}
+
+// acts are the decisions, or all else.
+func (r Report) acts(decided bool) []Act {
+	return slices.DeleteFunc(slices.Clone(r.Acts), func(a Act) bool { return a.Decided != decided })
+}
+
+// Lines are the events that the page names an operation of.
+func (r Report) Lines() (out []ledger.Event) {
+	for _, a := range append(tail(r.acts(true)), tail(r.acts(false))...) {
+		out = append(out, a.Event)
+	}
+	for _, w := range tail(r.Wrong) {
+		out = append(out, w.Event)
+	}
+	return out
+}
+
+// table prints the newest of its rows.
+func table[T any](b *strings.Builder, r Report, all []T, head []string, row func(T) []string) {
+	if len(all) == 0 {
 		b.WriteString("Nothing.\n")
 		return
 	}
-	if more := len(rows) - lines; more > 0 {
-		rows = rows[more:]
-		fmt.Fprintf(b, "%d earlier lines are left out.\n\n", more)
-	}
+	r.left(b, len(all))
 	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
-	for _, cells := range rows {
-		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+	for _, one := range tail(all) {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row(one), " | "))
 	}
+}
+
+// outage names the outage of a run.
+func (r Report) outage(id string) string {
+	if i := slices.IndexFunc(r.Outages, func(o Outage) bool { return o.ID == id }); i >= 0 {
+		return markdown(r.Outages[i].Reason())
+	}
+	return markdown(safe.Of(id))
 }
 
 func (r Report) money(v float64) string {
