@@ -191,6 +191,7 @@ func (b *bench) hostileLedger() {
 	b.want(0, "deny", b.at(3), "--reason", "no")
 	b.want(0, "abandon", b.at(4), "--reason", "late")
 	b.want(0, "park", b.at(5), "--until", "2h")
+	b.want(0, "note", id(3), id(4), "--reason", "r")
 	b.want(0, "hold", "stripe.charge", "--reason", "r")
 	b.want(0, "release", "stripe.charge", "--reason", "over")
 	b.want(0, "hold", "legacy.charge", "--reason", "r")
@@ -238,7 +239,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"":          {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
 		"list":      {{}, {"--limit", "3"}, {"--tab", "settled"}, {"kind:" + hostile}, {"state:" + hostile}, {"--after", hostile}},
 		"show":      {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1"}, {hostile}, {}},
-		"report":    {{}, {"--since", "9d"}},
+		"report":    {{}, {"--since", "9d"}, {outage}},
 		"log":       {{}, {one}, {hostile}, {"--follow"}},
 		"stats":     {{}},
 		"doctor":    {{}},

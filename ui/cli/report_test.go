@@ -101,6 +101,12 @@ func TestReport(t *testing.T) {
 	if err := json.Unmarshal(b.json(0, "report", in).Data, &data); err != nil || len(data.Incidents) != 1 || len(data.Acts) != 6 || len(data.Wrong) != 1 || *data.Wrong[0].By != "maya" || data.Open.Unsent == 0 {
 		t.Errorf("%v %+v", err, data)
 	}
+	if a := data.Acts[2]; a.Count != 3 || !a.Decided || *a.Evidence != "the word of maya: not in the | dashboard" || *a.At != *a.LastAt {
+		t.Errorf("%+v", a)
+	}
+	if a := data.Acts[0]; a.Count != 6 || a.Decided || a.Evidence != nil || *a.At != "2026-07-14T03:07:00.000Z" || *a.LastAt != "2026-07-14T03:09:30.000Z" {
+		t.Errorf("%+v", a)
+	}
 	b.json(2, "report", in, "--since", "1h")
 	b.json(3, "report", "ffffff")
 	b.json(2, "report", "--since", "yesterday")
@@ -160,4 +166,19 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 		need.OK(t, logCommand{a}.report(t.Context(), logOptions{since: "1h", limit: limit}))
 		need.Equal(t, strings.Contains(page.String(), fmt.Sprintf("rests on the newest %d events, from 2026-07-14 03:06 UTC on: `indoubt log --limit", events-1)), cut, limit)
 	}
+
+	b.now = b.now.Add(24 * time.Hour)
+	need.Contains(t, b.want(0, "report", first), "# Report, 2026-07-14 03:06 UTC to", "deny of 2")
+	outages := func(want int) {
+		t.Helper()
+		var data struct {
+			Incidents []incidentJSON
+			More      int
+		}
+		need.OK(t, json.Unmarshal(b.json(0, "report", "--since", "1h").Data, &data))
+		need.Equal(t, len(data.Incidents)+data.More, want)
+	}
+	outages(reportOutages) // all but those of the two that were denied have something to look at
+	b.want(0, "incident", "close", first, "--reason", "it is over")
+	outages(reportOutages + 1)
 }

@@ -161,6 +161,35 @@ func TestStatsOfADownstream(t *testing.T) {
 	need.Equal(t, fmt.Sprint(d.Downstream, " ", d.InDoubt, " ", *d.LastRead, " ", d.Verdict, ": ", d.Reason), "stripe 6 "+*moment(at)+" inconclusive: check of 6")
 }
 
+// How doubts ended, who was right, what happened twice and what is at stake.
+func TestStatsOfDecisions(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 5; n++ {
+		b.doubt(n, "stripe.charge", charge)
+	}
+	b.want(0, "deny", b.at(1), "--reason", "not there")
+	b.want(0, "deny", b.at(2), "--reason", "not there")
+	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
+	b.read(3, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_3"}})
+	b.want(0, "confirm", b.at(4), "--receipt", "pi_4", "--receipt", "pi_5")
+	from := *moment(b.now.Add(-30 * time.Minute))
+	var data struct {
+		Lists, Odds, Accuracy json.RawMessage
+		Duplicates            int
+		Loss                  float64
+		Currency, Since       string
+	}
+	stats := func() { need.OK(t, json.Unmarshal(b.json(0, "stats", "--since", "30m").Data, &data)) }
+	stats()
+	need.Equal(t, string(data.Lists), `[{"list":"needs_you","count":3},{"list":"checking","count":1},{"list":"in_flight","count":0},{"list":"settled","count":1},{"list":"all","count":5},{"list":"parked","count":0},{"list":"conflicts","count":2}]`)
+	need.Equal(t, string(data.Odds), `[{"kind":"stripe.charge","error_class":"timeout","landed":1,"missed":0}]`)
+	need.Equal(t, string(data.Accuracy), `[{"actor":"indoubt","machine":true,"verb":"read","decided":1,"wrong":0},{"actor":"maya","machine":false,"verb":"confirm","decided":1,"wrong":0},{"actor":"maya","machine":false,"verb":"deny","decided":2,"wrong":1}]`)
+	need.Equal(t, fmt.Sprint(data.Duplicates, " ", data.Loss, " ", data.Currency, " ", data.Since), "1 840 USD "+from)
+	b.now = b.now.Add(time.Hour)
+	stats()
+	need.Equal(t, string(data.Accuracy), "[]") // they are older
+}
+
 var sampleLine = regexp.MustCompile(`^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)$`)
 
 // parseMetrics reads the text format strictly: help and type before the first

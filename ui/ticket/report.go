@@ -64,7 +64,7 @@ func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {
 		}
 		act := Act{Event: e, Last: e.At, N: 1, Decided: decisions[e.Verb] != "" || e.Verb == "read"}
 		switch {
-		case act.Decided && e.OperationID != "":
+		case act.Decided:
 			decided[e.OperationID] = &events[i]
 		case slices.Contains([]string{"begin", "wait", "tree", "fetch", "clock", ledger.IncidentJoined}, e.Verb): // their end tells, or the account
 			continue

@@ -32,7 +32,7 @@ func TestTold(t *testing.T) {
 			e.From, e.To, e.Detail = ledger.Pending, ledger.Uncertain, json.RawMessage(`{"error_class":"`+string(class)+`"}`)
 		}
 	}
-	for _, verb := range []string{"begin", "wait", "tree", "fetch", "clock"} {
+	for _, verb := range []string{"begin", "wait", "tree", "fetch", "clock", ledger.IncidentJoined} {
 		add(0, engine, verb, "o1", "", nil)
 	}
 	add(0, engine, "settle", "o1", "no answer", doubt(ledger.ClassTimeout))
@@ -40,6 +40,7 @@ func TestTold(t *testing.T) {
 	add(18, engine, "settle", "o3", "no answer", doubt(ledger.ClassTimeout))          // soon after the last, not the first
 	add(28, engine, "settle", "o4", "no answer", doubt(ledger.ClassTimeout))          // too late
 	add(28, engine, "settle", "o5", "no answer", doubt(ledger.ClassReset))
+	add(28, engine, "settle", "o6", "refused", func(e *ledger.Event) { doubt(ledger.ClassTimeout)(e); e.To = ledger.Failed })
 	add(30, human, "deny", "o1", "not there", nil)
 	add(31, human, "deny", "o2", "not there", nil)
 	add(31, human, "deny", "o3", "they say so", nil)
@@ -48,11 +49,13 @@ func TestTold(t *testing.T) {
 	add(33, engine, "read", "o1", "found pi_1", func(e *ledger.Event) { found(ledger.Landed)(e); e.Conflict = ledger.Contradiction })
 	add(34, engine, "read", "o2", "none", found(ledger.Absent))
 	add(35, engine, "read", "o3", "none", found(ledger.Absent))
+	add(35, engine, "read", "o6", "none", found(ledger.Inconclusive))
+	add(35, engine, "read", "o7", "found pi_7", found(ledger.Landed))
 	add(36, engine, "read", "o9", "2 found", func(e *ledger.Event) { found(ledger.Duplicated)(e); e.Conflict = ledger.Duplicate })
 	add(37, engine, "grant", "o2", "proven", nil)
 	add(37, engine, "grant", "o3", "proven", nil)
 	add(37, engine, "retry", "o4", "", nil)
-	add(38, human, "hold", "", "stop", nil)
+	add(38, human, "hold", "", "stop", func(e *ledger.Event) { e.Conflict = ledger.Contradiction })
 	add(38, human, "hold", "", "stop", nil) // of the ledger: each stands for itself
 	for _, verb := range []string{"confirm", "abandon", "ack", "undo"} {
 		add(40, human, verb, "o4", "", func(e *ledger.Event) { e.From, e.To = ledger.Uncertain, ledger.Committed })
@@ -70,12 +73,15 @@ func TestTold(t *testing.T) {
 	need.Equal(t, strings.Join(lines, "\n"), `02:15:10–02:33:10 checks 3 in doubt (timeout), o1, and 2 more
 02:43:10 checks 1 in doubt (timeout), o4
 02:43:10 checks 1 in doubt (connection reset), o5
+02:43:10 checks 1 did not land (timeout), o6
 02:45:10–02:46:10 maya 2 it did not land, o1, and 1 more: the word of maya: not there
 02:46:10 maya 1 it did not land, o3: the word of maya: they say so
 02:46:10 sam 1 it did not land, o4: the word of sam: they say so
 02:47:10 maya 1 note, o1
 02:48:10 checks 1 landed, o1: a check: found pi_1
 02:49:10–02:50:10 checks 2 did not land, proven, o2, and 1 more: a check of each
+02:50:10 checks 1 cannot tell, o6: a check: none
+02:50:10 checks 1 landed, o7: a check: found pi_7
 02:51:10 checks 1 happened twice, o9: a check: 2 found
 02:52:10 checks 2 one send allowed, o2, and 1 more: the policy
 02:52:10 checks 1 sent once more, o4: the policy
@@ -130,4 +136,32 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	}
 	need.Lacks(t, cut, "r2. of 2")
 	need.Contains(t, cut, "r3. of 2")
+}
+
+// The page has the account of each outage, what is open and what it costs; text stays text.
+func TestReportPage(t *testing.T) {
+	outage := Outage{Now: at, Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{
+		Incident: ledger.Incident{ID: "i1", Scope: "downstream:bank", FirstAt: at, LastAt: at, Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3, Resent: 2, Doubled: 1}}},
+		Groups:   []ledger.IncidentGroup{{Group: ledger.Group(ledger.Duplicate), Sum: ledger.Sum{N: 1, Twice: 960, Miss: 480}}, {Group: ledger.GroupLanded, Sum: ledger.Sum{N: 2}}}}}
+	r := Report{From: at, Now: at, Zone: time.UTC, Again: []string{"again", "history"}, Currency: "USD",
+		Open: ledger.Needing{NeedsYou: 5, Conflicts: 2, Twice: 1, Unsent: 840, Loss: 1260, ByWord: 3}}
+	need.Contains(t, r.Markdown(), "No outage.\n", "\n## Found wrong later\n\nNothing.\n", "\n## Bulk runs\n\nNothing.\n",
+		"\n5 need a person. USD 840 did not land and was not sent again; USD 1,260 is at stake by the odds. 2 in conflict, 1 of them happened twice.\n3 cost what the policy gives as a word.\n")
+	r.Open.ByWord, r.Outages = 0, []Outage{outage, outage}
+	r.Outages[1].ID, r.Outages[1].Fates, r.Outages[1].IncidentAccount.Groups = "i2", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3}}, nil
+	decision := ledger.Event{At: at, OperationID: "o1", Actor: ledger.Actor{Name: "maya"}, Verb: "deny"}
+	r.Wrong = []Wrong{{Event: ledger.Event{At: at, OperationID: "o1", Conflict: ledger.Contradiction, Reason: "found"}, Before: &decision}}
+	r.Runs = []Run{{ledger.DecisionRun{CreatedAt: at, Actor: ledger.Actor{Name: "maya"}, Verb: "retry", Size: 68, Terms: ledger.RunTerms{Incident: "i1", Reason: "they | are up"}}, safe.Say("done")},
+		{ledger.DecisionRun{CreatedAt: at, Verb: "park", Size: 2, Terms: ledger.RunTerms{Incident: "i9"}}, safe.Text{}}}
+	r.Acts = []Act{{Event: ledger.Event{At: at, Verb: "hold", Reason: "a `b` <c> [d] *e*"}, Last: at, N: 1},
+		{Event: ledger.Event{At: at, OperationID: "o2", Actor: ledger.Actor{Name: "auto:", Machine: true}, Verb: "expire", Reason: "of the first"}, Last: at, N: 2}}
+	page := r.Markdown()
+	need.Contains(t, page, "3 errors. 3 = 3 landed. 2 sent again. 1 HAPPENED TWICE. nobody is on it.\n", "\nHappening twice costs 960.\n", "3 errors. 3 = 3 landed. none sent twice. nobody",
+		"- 02:15:10 o1: decision was wrong: found; before: it did not land by maya: `indoubt show o1`\n",
+		"| 02:15:10 | maya | retry of 68 | they \\| are up | bank  02:15 | done |\n", "| park of 2 |  | i9 |  |\n",
+		"| – | hold | a \\`b\\` \\<c> \\[d] \\*e\\* |  |\n", "| checks | 2 | expire |  | o2, and 1 more |\n", "- `again`\n- `history`\n")
+	for _, none := range []string{"No outage", "as a word", "of the first"} {
+		need.Lacks(t, page, none)
+	}
+	need.Equal(t, strings.Count(page, "Happening twice"), 1)
 }
