@@ -54,6 +54,9 @@ func (f *finder) plan(ctx context.Context) error {
 	}
 	if !f.named {
 		f.size = f.s.firstStep
+		if !settles(f.q) { // one that leaves few out is answered at once
+			f.size = max(f.size, 2*f.q.Limit)
+		}
 	}
 	return nil
 }

@@ -257,10 +257,16 @@ func (l *Table) Visible() []feed.Row {
 // window is how many rows to read anew: those loaded, and if that was all of
 // them, room for more.
 func (l *Table) window() int {
-	if l.Next != "" {
-		return len(l.Items)
+	read := 0 // an outage's row and one that has left are not of the page
+	for i := range l.Items {
+		if l.Items[i].Operation() && l.Items[i].Gone.Empty() {
+			read++
+		}
 	}
-	return max(len(l.Items)+50, 200)
+	if l.Next == "" {
+		read += 50
+	}
+	return max(read, 200)
 }
 
 // here are the rows that belong to this list as far as is known, those on the

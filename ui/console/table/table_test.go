@@ -5,8 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 
 	"pgregory.net/rapid"
 )
@@ -62,4 +65,30 @@ func TestI7_NoRefreshMovesTheCursorToAnotherOperation(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is read anew does not grow by itself: rows of outages and rows that have left are
+// not of the page.
+func TestTheWindowStaysAsItIs(t *testing.T) {
+	l := &Table{list: list{Placed: true}}
+	l.Height = 20
+	for look := range 5 {
+		limit := l.window()
+		if limit != 200 {
+			t.Fatalf("look %d reads %d rows", look, limit)
+		}
+		p := feed.Page{Next: "more", Left: map[string]feed.Row{}}
+		for i := range limit {
+			p.Rows = append(p.Rows, feed.Row{ID: fmt.Sprint(look, " ", i)})
+		}
+		for i := range 12 {
+			p.Rows = append(p.Rows, feed.NewOutageRow(&ticket.Outage{IncidentAccount: ledger.IncidentAccount{Incident: ledger.Incident{ID: fmt.Sprint(i)}}}))
+		}
+		for _, gone := range l.Items {
+			p.Left[gone.ID] = feed.Row{ID: gone.ID, Gone: safe.Of("landed")}
+		}
+		l.refresh(&p, look%2 == 0)
+	}
+	l.Items, l.Next = l.Items[:30], ""
+	need.Equal(t, l.window(), 200)
 }
