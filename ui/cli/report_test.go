@@ -168,6 +168,7 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 	}
 
 	b.now = b.now.Add(24 * time.Hour)
+	need.Contains(t, b.want(0, "report", b.rec(4).Operation.Incident), "\n1 need a person.") // of it, not of all
 	need.Contains(t, b.want(0, "report", first), "# Report, 2026-07-14 03:06 UTC to", "deny of 2")
 	outages := func(want int) {
 		t.Helper()

@@ -56,6 +56,7 @@ func TestTold(t *testing.T) {
 	add(37, engine, "grant", "o3", "proven", nil)
 	add(37, engine, "retry", "o4", "", nil)
 	add(38, human, "hold", "", "stop", func(e *ledger.Event) { e.Conflict = ledger.Contradiction })
+	add(38, human, "hold", "", "stop", nil)
 	add(38, human, "hold", "", "stop", nil) // of the ledger: each stands for itself
 	for _, verb := range []string{"confirm", "abandon", "ack", "undo"} {
 		add(40, human, verb, "o4", "", func(e *ledger.Event) { e.From, e.To = ledger.Uncertain, ledger.Committed })
@@ -85,6 +86,7 @@ func TestTold(t *testing.T) {
 02:51:10 checks 1 happened twice, o9: a check: 2 found
 02:52:10 checks 2 one send allowed, o2, and 1 more: the policy
 02:52:10 checks 1 sent once more, o4: the policy
+02:53:10 maya 1 hold, 
 02:53:10 maya 1 hold, 
 02:53:10 maya 1 hold, 
 02:55:10 maya 1 it landed, o4: the word of maya
