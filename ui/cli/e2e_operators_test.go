@@ -341,7 +341,7 @@ func (o *outage) recount(tx *sql.Tx) {
 		}
 		var reads []ledger.Read
 		if checked {
-			reads = []ledger.Read{{Verdict: ledger.Landed}}
+			reads = []ledger.Read{{Verdict: ledger.Landed, EndedAt: time.Now()}}
 		}
 		s := ledger.SumOf(op, ledger.Pricing{}, reads)
 		g := group{op.Incident, op.Fate(granted)}
