@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -95,27 +94,19 @@ func TestUnusedMethodsAreNotLinked(t *testing.T) {
 // the time before main of the package that needs most, in its best start.
 func BenchmarkStart(b *testing.B) {
 	dir := b.TempDir()
-	// As it is installed: a file that the linker wrote, through a mapping, lies in memory
-	// page by page, and each start of it takes two milliseconds more.
-	installed := filepath.Join(dir, "indoubt")
-	need.OK(b, os.WriteFile(installed, need.Get(os.ReadFile(program))(b), 0o755))
-	start := func(args ...string) *exec.Cmd {
-		cmd := binary(dir, args...)
-		cmd.Path = installed
-		return cmd
-	}
+	binary(dir, "--version") // builds it
 	b.Run("version", func(b *testing.B) {
 		best := map[string]float64{}
 		for b.Loop() {
 			b.StopTimer() // a start that is traced takes longer
-			for name, did := range inits(b, start("--version")) {
+			for name, did := range inits(b, binary(dir, "--version")) {
 				if before, ok := best[name]; ok {
 					did.ms = math.Min(before, did.ms)
 				}
 				best[name] = did.ms
 			}
 			b.StartTimer()
-			need.OK(b, start("--version").Run())
+			need.OK(b, binary(dir, "--version").Run())
 		}
 		slowest := ""
 		for name, ms := range best {
@@ -128,7 +119,7 @@ func BenchmarkStart(b *testing.B) {
 	})
 	b.Run("run", func(b *testing.B) {
 		for b.Loop() {
-			cmd := start("run", "--kind", "start", "--", "true")
+			cmd := binary(dir, "run", "--kind", "start", "--", "true")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				b.Fatal(err, string(out))
 			}
