@@ -44,10 +44,6 @@ type BeginRequest struct {
 	Actor  Actor
 }
 
-// FirstAttempt names the first attempt of an operation that is new. Any unique text
-// does; a store finds this one without an index.
-func FirstAttempt(operationID string) string { return operationID + ".1" }
-
 // BeginAnswer is what a begin is told.
 type BeginAnswer string
 

@@ -231,9 +231,7 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if rule.Marks != nil {
 		req.Marks = rule.Marks(op)
 	}
-	if req.ChangeID = ledger.NewID(); req.AttemptID == "" {
-		req.AttemptID = ledger.NewID()
-	}
+	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	res, err := ledger.Begin(ctx, store, req)
 	if err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
@@ -324,9 +322,8 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	if w.Wrapped {
 		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
 	}
-	if req.OperationID == "" { // then no attempt has this name
+	if req.OperationID == "" {
 		req.OperationID = ledger.NewID()
-		req.AttemptID = ledger.FirstAttempt(req.OperationID)
 	}
 	if req.Token == "" {
 		req.Token = ledger.NewToken()

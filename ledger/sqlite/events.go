@@ -11,14 +11,7 @@ const eventColumns = `
 	SELECT seq, id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict
 	  FROM events`
 
-// historyQuery is the history of one operation: its changes, from the newest to the
-// one before, and what moved nothing.
-const historyQuery = `
-	WITH RECURSIVE change (seq, prior) AS (
-		SELECT e.seq, e.prior FROM operations o CROSS JOIN events e ON e.id = o.change_id WHERE o.id = ?1
-		UNION ALL SELECT e.seq, e.prior FROM change c CROSS JOIN events e ON e.seq = c.prior WHERE c.prior > ?2)` + eventColumns + `
-	 WHERE seq IN (SELECT seq FROM change UNION ALL SELECT seq FROM events WHERE operation_id = ?1 AND operation_id <> '' AND prior IS NULL) AND seq > ?2
-	 ORDER BY seq LIMIT ?3+0`
+const historyQuery = eventColumns + ` WHERE operation_id = ? AND operation_id <> '' AND seq > ? ORDER BY seq LIMIT ?+0`
 
 // Events returns the history after a sequence number, oldest first.
 func (s *Store) Events(ctx context.Context, operationID string, after int64, limit int) ([]ledger.Event, error) {

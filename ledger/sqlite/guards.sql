@@ -111,8 +111,7 @@ BEGIN
   SELECT RAISE(ABORT, 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key')
    WHERE NEW.state = 'pending' AND OLD.state <> 'pending'
      AND (NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1 OR NEW.change_of <> NEW.change_id
-       OR EXISTS (SELECT 1 FROM attempts WHERE id = NEW.live_attempt AND (n > 1 OR id <> operation_id || '.1'))
-       OR EXISTS (SELECT 1 FROM attempts WHERE operation_id = substr(NEW.live_attempt, 1, length(NEW.live_attempt) - 2) AND n = 1 AND id = NEW.live_attempt));
+       OR EXISTS (SELECT 1 FROM attempts WHERE id = NEW.live_attempt));
   SELECT RAISE(ABORT, 'attempts are counted, and the one in flight is named, when they begin and end')
    WHERE NEW.attempt_count <> OLD.attempt_count AND OLD.attempt_count > 0 AND (NEW.state <> 'pending' OR OLD.state = 'pending')
       OR NEW.live_attempt <> OLD.live_attempt AND OLD.attempt_count > 0
@@ -154,10 +153,10 @@ END;
 
 CREATE TRIGGER operations_after_insert AFTER INSERT ON operations
 BEGIN
-  INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, prior)
+  INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
   VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
           NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
-          '', 'pending', NEW.version, NEW.change_detail, 0);
+          '', 'pending', NEW.version, NEW.change_detail);
   INSERT INTO census (kind) VALUES (NEW.kind) ON CONFLICT DO NOTHING;
 END;
 
@@ -173,7 +172,7 @@ END;
 -- however late. What is pending past its deadline is a doubt that was not written down.
 CREATE TRIGGER operations_tell AFTER UPDATE OF change_id ON operations WHEN NEW.change_id <> OLD.change_id
 BEGIN
-  INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict, doubt, prior)
+  INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict, doubt)
   VALUES (NEW.change_id, NEW.id,
          CASE WHEN NEW.change_of = NEW.change_id THEN NEW.updated_at
               ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END,
@@ -197,8 +196,7 @@ BEGIN
                                                                      ELSE CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) END)
                AND NOT (NEW.change_of = NEW.change_id
                     AND (NEW.change_verb IN ('confirm', 'deny', 'abandon', 'ack') OR NEW.change_verb = '' AND NEW.machine = 0))
-              THEN CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END END,
-         (SELECT seq FROM events WHERE id = OLD.change_id));
+              THEN CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END END);
   UPDATE census
      SET committed = committed - (OLD.state = 'committed') + (NEW.state = 'committed'),
          failed = failed - (OLD.state = 'failed') + (NEW.state = 'failed'),
@@ -261,7 +259,7 @@ CREATE TRIGGER operations_extend_attempt AFTER UPDATE OF deadline_at ON operatio
 WHEN NEW.deadline_at <> OLD.deadline_at AND NEW.state = 'pending' AND OLD.state = 'pending'
 BEGIN
   UPDATE attempts SET deadline_at = NEW.deadline_at
-   WHERE operation_id = NEW.id AND n = NEW.attempt_count AND outcome = '' AND deadline_at <> NEW.deadline_at;
+   WHERE id = NEW.live_attempt AND outcome = '' AND deadline_at <> NEW.deadline_at;
 END;
 
 -- ── Attempts ─────────────────────────────────────────────────────────────────
@@ -269,10 +267,8 @@ END;
 CREATE TRIGGER attempts_guard_insert BEFORE INSERT ON attempts
 BEGIN
   SELECT RAISE(ABORT, 'this attempt is recorded already: attempts are never replaced')
-   WHERE EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND n = NEW.n)
-      OR EXISTS (SELECT 1 FROM attempts WHERE id = NEW.id AND (n > 1 OR id <> operation_id || '.1'))
-      OR (NEW.n > 1 OR NEW.id <> NEW.operation_id || '.1')
-         AND EXISTS (SELECT 1 FROM attempts WHERE operation_id = substr(NEW.id, 1, length(NEW.id) - 2) AND n = 1 AND id = NEW.id);
+   WHERE EXISTS (SELECT 1 FROM attempts WHERE id = NEW.id)
+      OR EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND n = NEW.n);
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
    WHERE max(NEW.outcome, NEW.grant_id, NEW.basis) IS NULL;
   SELECT RAISE(ABORT, 'an attempt of this operation is in flight: there is never more than one')
@@ -446,7 +442,7 @@ BEGIN
   SELECT RAISE(ABORT, 'this change id is in the history already: the change was made before')
    WHERE EXISTS (SELECT 1 FROM events WHERE id = NEW.id);
   SELECT RAISE(ABORT, 'a change of state is in the history because the operation changes: change that')
-   WHERE (NEW.from_state IS NOT NEW.to_state OR NEW.doubt IS NOT NULL OR NEW.prior IS NOT NULL)
+   WHERE (NEW.from_state IS NOT NEW.to_state OR NEW.doubt IS NOT NULL)
      AND NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND change_id = NEW.id);
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
    WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%' OR lower(trim(NEW.actor)) LIKE 'checks,%');

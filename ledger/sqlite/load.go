@@ -24,9 +24,7 @@ func locate(loc ledger.Locator) (string, []any, error) {
 	case loc.ID != "":
 		return `o.id = ?`, []any{loc.ID}, nil
 	case loc.AttemptID != "":
-		return `o.id = (SELECT operation_id FROM attempts WHERE id = ? AND (n > 1 OR id <> operation_id || '.1')
-			UNION ALL SELECT operation_id FROM attempts WHERE operation_id = ? AND n = 1 AND id = ?)`,
-			[]any{loc.AttemptID, strings.TrimSuffix(loc.AttemptID, ".1"), loc.AttemptID}, nil
+		return `o.id = (SELECT operation_id FROM attempts WHERE id = ?)`, []any{loc.AttemptID}, nil
 	case loc.Awaits != "":
 		return `o.scope = ? AND o.awaits = ? AND o.awaits <> '' AND o.state = 'pending'`, []any{loc.Scope, loc.Awaits}, nil
 	}

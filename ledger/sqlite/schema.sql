@@ -202,7 +202,7 @@ CREATE TABLE marks (
 CREATE TABLE attempts (
   operation_id TEXT NOT NULL REFERENCES operations (id),
   n            INTEGER NOT NULL,                       -- 1 for the first
-  id           TEXT NOT NULL,                          -- unique; of the first best operation_id || '.1'
+  id           TEXT NOT NULL UNIQUE,
   basis        TEXT NOT NULL DEFAULT '',               -- why it was allowed; '' for the first
   grant_id     TEXT NOT NULL DEFAULT '',               -- the grant it consumed
   sender       TEXT NOT NULL DEFAULT 'pipeline',
@@ -257,9 +257,6 @@ CREATE TABLE attempts (
   CONSTRAINT tree_is_seen_empty_at_a_time CHECK (tree_at = 0 AND tree <> 'empty' OR tree = 'empty' AND tree_at BETWEEN 946684800000 AND 4102444800000),
   CONSTRAINT attempt_ends_with_an_outcome CHECK ((outcome = '') = (ended_at = 0))
 ) STRICT, WITHOUT ROWID;
-
--- What is named after its operation is found by that.
-CREATE UNIQUE INDEX attempts_by_id ON attempts (id) WHERE n > 1 OR id <> operation_id || '.1';
 
 -- When something last came into doubt.
 CREATE INDEX attempts_uncertain ON attempts (ended_at) WHERE outcome = 'uncertain';
@@ -422,20 +419,16 @@ CREATE TABLE events (
   detail       TEXT,
   conflict     TEXT NOT NULL DEFAULT '',               -- the flag that this change raised
   doubt        TEXT,                                   -- error class of the doubt that evidence ended; NULL: none was
-  prior        INTEGER,                                -- seq of the operation's change before, 0 of its first; NULL: it moves nothing
 
   CONSTRAINT event_is_numbered_from_1 CHECK (seq > 0),
   CONSTRAINT event_is_in_milliseconds CHECK (at BETWEEN 946684800000 AND 4102444800000),
   CONSTRAINT event_names_who_did_what CHECK (length(verb) > 0 AND length(actor) > 0),
-  CONSTRAINT event_follows_an_earlier CHECK (prior < seq),
   CONSTRAINT event_flags_are_0_or_1   CHECK (machine IN (0, 1) AND terminal IN (0, 1)),
   CONSTRAINT event_detail_is_json     CHECK (detail IS NULL OR json_valid(detail))
 ) STRICT;
 
 CREATE INDEX events_by_incident ON events (incident, verb = 'incident_joined', seq) WHERE incident <> '';
--- What moves nothing. The changes of an operation are found from its change_id, each by
--- the prior of the next: an index of them all costs every write two pages.
-CREATE INDEX events_beside ON events (operation_id, seq) WHERE prior IS NULL AND operation_id <> '';
+CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
 
 -- leases: who reconciles an operation now. generation fences and only grows; a
 -- lease that was given back keeps its row with holder ''.

@@ -65,9 +65,8 @@ var serial atomic.Int64
 
 func request(mod ...func(*ledger.BeginRequest)) ledger.BeginRequest {
 	n := serial.Add(1)
-	id := ledger.NewID()
 	req := ledger.BeginRequest{
-		ChangeID: ledger.NewID(), OperationID: id, AttemptID: ledger.FirstAttempt(id),
+		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 		Kind: "stripe.charge", Key: fmt.Sprintf("key-%d", n), Token: fmt.Sprintf("tok-%d", n), Fingerprint: fmt.Sprintf("fp-%d", n),
 		Title: fmt.Sprintf("charge %d", n), Target: fmt.Sprintf("invoice %d", n), Session: "sess",
 		Input:  json.RawMessage(fmt.Sprintf(`{"amount": %d, "big": 12345678901234567890}`, n)),
