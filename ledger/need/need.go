@@ -6,11 +6,17 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"testing"
 )
 
+// T is what is asked of a test, be it of testing or of rapid.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+}
+
 // OK ends the test where there is an error.
-func OK(t testing.TB, err error) {
+func OK(t T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -18,8 +24,8 @@ func OK(t testing.TB, err error) {
 }
 
 // Get is the value of a call that must not fail: text := need.Get(os.ReadFile(path))(t).
-func Get[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
+func Get[V any](v V, err error) func(t T) V {
+	return func(t T) V {
 		t.Helper()
 		OK(t, err)
 		return v
@@ -27,7 +33,7 @@ func Get[T any](v T, err error) func(t testing.TB) T {
 }
 
 // Equal compares; about says which case it is, or what is compared.
-func Equal[T comparable](t testing.TB, got, want T, about ...any) {
+func Equal[V comparable](t T, got, want V, about ...any) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%sgot %s, want %s", lead(about), shown(got), shown(want))
@@ -35,7 +41,7 @@ func Equal[T comparable](t testing.TB, got, want T, about ...any) {
 }
 
 // Contains looks for each of the parts.
-func Contains(t testing.TB, text string, parts ...string) {
+func Contains(t T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
@@ -45,7 +51,7 @@ func Contains(t testing.TB, text string, parts ...string) {
 }
 
 // Lacks looks for a part that must not be there.
-func Lacks(t testing.TB, text, part string) {
+func Lacks(t T, text, part string) {
 	t.Helper()
 	if strings.Contains(text, part) {
 		t.Errorf("%q is in:\n%s", part, text)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"indoubt/ledger/need"
 )
 
 // After a question for the times of a file the next write stamps it anew, and its next
@@ -21,24 +23,23 @@ func TestALookAtTheFilesAsksForNoTimes(t *testing.T) {
 func TestTheHeaderOfALedger(t *testing.T) {
 	known := func(path string) bool {
 		t.Helper()
-		return must1[header](t)(settled(path)).current()
+		return need.Get(settled(path))(t).current()
 	}
 	s, _ := openTest(t)
 	begin(t, s)
 	if known(s.path) {
 		t.Error("a log may hold another header")
 	}
-	must(t, s.Close())
+	need.OK(t, s.Close())
 	if !known(s.path) {
 		t.Error("a ledger with no log is not known")
 	}
 	for what, set := range map[string]string{"another schema": `PRAGMA user_version = 99`, "another program": `PRAGMA application_id = 7`, "no log": `PRAGMA journal_mode = DELETE`} {
 		path := filepath.Join(t.TempDir(), "ledger.db")
-		must(t, os.WriteFile(path, must1[[]byte](t)(os.ReadFile(s.path)), 0o600))
+		need.OK(t, os.WriteFile(path, need.Get(os.ReadFile(s.path))(t), 0o600))
 		db := rawDB(t, path)
-		_, err := db.Exec(set)
-		must(t, err)
-		must(t, db.Close())
+		need.Get(db.Exec(set))(t)
+		need.OK(t, db.Close())
 		if known(path) {
 			t.Errorf("%s: taken for a ledger of this program", what)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // once begins one operation under a key and ends; it says what came of it.
@@ -42,11 +43,11 @@ func elsewhere(t *testing.T, path, key string) (bool, string) {
 
 func keys(t *testing.T, path string) map[string]bool {
 	t.Helper()
-	s := must1[*Store](t)(Open(ctx, path, Options{}))
+	s := need.Get(Open(ctx, path, Options{}))(t)
 	defer s.Close()
 	out := map[string]bool{}
-	for _, key := range must1[[]string](t)(collect(outside{ctx, s.handle}, func(rows *sql.Rows) (key string, err error) { return key, rows.Scan(&key) },
-		`SELECT key FROM operations`)) {
+	for _, key := range need.Get(collect(outside{ctx, s.handle}, func(rows *sql.Rows) (key string, err error) { return key, rows.Scan(&key) },
+		`SELECT key FROM operations`))(t) {
 		out[key] = true
 	}
 	return out
@@ -65,12 +66,12 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 	}{"log": {"-wal", false}, "index": {"-shm", false}, "lock": {".lock", true}, "bell": {".bell", true}} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
-			must(t, os.WriteFile(path+c.trace, []byte("kept"), 0o600))
+			need.OK(t, os.WriteFile(path+c.trace, []byte("kept"), 0o600))
 			var was *FormerError
 			if _, err := Create(ctx, path, Options{}); !errors.As(err, &was) {
 				t.Fatalf("made: %v", err)
 			}
-			if text := must1[[]byte](t)(os.ReadFile(path + c.trace)); string(text) != "kept" {
+			if text := need.Get(os.ReadFile(path + c.trace))(t); string(text) != "kept" {
 				t.Errorf("what was left over was changed: %q", text)
 			}
 			if _, err := os.Stat(path); err == nil {
@@ -90,8 +91,8 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 	}
 	// SQLite removes the log of a file without a byte.
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	must(t, os.WriteFile(path, nil, 0o600))
-	must(t, os.WriteFile(path+"-wal", []byte("kept"), 0o600))
+	need.OK(t, os.WriteFile(path, nil, 0o600))
+	need.OK(t, os.WriteFile(path+"-wal", []byte("kept"), 0o600))
 	var was *FormerError
 	for _, o := range []Options{{}, {ReadOnly: true}} {
 		if _, err := Create(ctx, path, o); !errors.As(err, &was) {
@@ -112,7 +113,7 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 	remove := func(sides ...string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			for _, side := range sides {
-				must(t, os.Remove(path+side))
+				need.OK(t, os.Remove(path+side))
 			}
 		}
 	}
@@ -121,18 +122,18 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 		"index": remove("-shm"),
 		"both":  remove("-wal", "-shm"),
 		"log replaced by a copy": func(t *testing.T, path string) {
-			must(t, os.WriteFile(path+".c", must1[[]byte](t)(os.ReadFile(path+"-wal")), 0o600))
-			must(t, os.Rename(path+".c", path+"-wal"))
+			need.OK(t, os.WriteFile(path+".c", need.Get(os.ReadFile(path+"-wal"))(t), 0o600))
+			need.OK(t, os.Rename(path+".c", path+"-wal"))
 		},
 		"log replaced by an empty one": func(t *testing.T, path string) {
-			must(t, os.Remove(path+"-wal"))
-			must(t, os.WriteFile(path+"-wal", nil, 0o600))
+			need.OK(t, os.Remove(path+"-wal"))
+			need.OK(t, os.WriteFile(path+"-wal", nil, 0o600))
 		},
 	} {
 		for _, first := range []string{"here", "elsewhere"} {
 			t.Run(name+", next write "+first, func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "ledger.db")
-				s := must1[*Store](t)(Create(ctx, path, Options{}))
+				s := need.Get(Create(ctx, path, Options{}))(t)
 				told := []string{"a", "b"}
 				begin(t, s, withKey("a"))
 				begin(t, s, withKey("b"))
@@ -151,7 +152,7 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 					t.Errorf("it does not heal for others: %s", why)
 				}
 				begin(t, s, withKey("f"))
-				must(t, s.Close())
+				need.OK(t, s.Close())
 				kept := keys(t, path)
 				for _, key := range append(told, "e", "f") {
 					if !kept[key] {
@@ -170,11 +171,11 @@ func TestI1_AnIdleWriterPutsItsLogBack(t *testing.T) {
 		t.Skip("what is open cannot be removed, or it is refused until the processes end")
 	}
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	s := must1[*Store](t)(Create(ctx, path, Options{}))
+	s := need.Get(Create(ctx, path, Options{}))(t)
 	defer s.Close()
 	begin(t, s, withKey("a"))
-	must(t, os.Remove(path+"-wal"))
-	must(t, os.Remove(path+"-shm"))
+	need.OK(t, os.Remove(path+"-wal"))
+	need.OK(t, os.Remove(path+"-shm"))
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		if ok, why := elsewhere(t, path, "b"); ok {
 			break
@@ -215,7 +216,7 @@ func TestI1_AFileWithTwoNamesTakesNoWrites(t *testing.T) {
 			refused("open", err)
 		}
 	}
-	must(t, os.Remove(second))
+	need.OK(t, os.Remove(second))
 	begin(t, s)
-	must1[ledger.Info](t)(s.Info(ctx))
+	need.Get(s.Info(ctx))(t)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What the writer remembers of a begin is what it would read.
@@ -39,7 +40,7 @@ func TestWhatWasBegunHereIsKnownAsItStands(t *testing.T) {
 				t.Fatal("it is not remembered")
 			}
 			read, _, err := load(outside{ctx, s.handle}, ledger.Locator{AttemptID: res.Attempt.ID, Skip: ledger.AllParts}, "", ledger.Moment{}, false)
-			must(t, err)
+			need.OK(t, err)
 			if d := diff(read.Record, known.Record); d != "" || read.recheckAt != known.recheckAt {
 				t.Error(d)
 			}
@@ -71,14 +72,13 @@ func (c *collector) Change(_ context.Context, at ledger.Locator, id string, rule
 // What anyone writes between a begin and its settling counts.
 func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 	s, c := openTest(t)
-	other := must1[*Store](t)(Open(ctx, s.path, s.opts))
+	other := need.Get(Open(ctx, s.path, s.opts))(t)
 	defer other.Close()
-	foreign := must1[*sql.DB](t)(sql.Open("sqlite", dsnOf(s.path)))
+	foreign := need.Get(sql.Open("sqlite", dsnOf(s.path)))(t)
 	defer foreign.Close()
 	plain := func(query string) func(*testing.T, ledger.BeginResult) {
 		return func(t *testing.T, res ledger.BeginResult) {
-			_, err := foreign.Exec(query, res.Operation.ID)
-			must(t, err)
+			need.Get(foreign.Exec(query, res.Operation.ID))(t)
 		}
 	}
 	for name, meanwhile := range map[string]func(*testing.T, ledger.BeginResult){
@@ -91,18 +91,18 @@ func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 		},
 		"its deadline": func(t *testing.T, res ledger.BeginResult) {
 			c.Advance(time.Hour)
-			must1[int](t)(s.Expire(ctx, 10))
+			need.Get(s.Expire(ctx, 10))(t)
 		},
 		"its price": func(t *testing.T, res ledger.BeginResult) {
-			must(t, s.Price(ctx, []ledger.Pricing{{OperationID: res.Operation.ID, Version: 1, Title: "priced"}}))
+			need.OK(t, s.Price(ctx, []ledger.Pricing{{OperationID: res.Operation.ID, Version: 1, Title: "priced"}}))
 		},
 		"its transaction": func(t *testing.T, res ledger.BeginResult) {
 			again, both := request(), &collector{s: s}
-			must1[ledger.BeginResult](t)(ledger.Begin(ctx, both, again))
+			need.Get(ledger.Begin(ctx, both, again))(t)
 			for _, err := range s.writer.doAll(ctx, append(both.jobs, func(tx *tx) error {
 				return tx.exec(`UPDATE operations SET title = 'late' WHERE id = ?`, again.OperationID)
 			})) {
-				must(t, err)
+				need.OK(t, err)
 			}
 			if _, known := s.writer.begun.records[again.AttemptID]; known {
 				t.Error("what changed in the transaction that began it is remembered as it was")
@@ -117,8 +117,8 @@ func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 				seen = *rec
 				return ledger.Change{}, nil
 			})
-			must(t, err)
-			read := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID}))
+			need.OK(t, err)
+			read := need.Get(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID}))(t)
 			if d := diff(read.Operation, seen.Operation) + diff(read.Attempts, seen.Attempts); d != "" {
 				t.Error(d)
 			}
@@ -126,11 +126,11 @@ func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 	}
 	// A change that was made is not made again.
 	req := request()
-	must1[ledger.BeginResult](t)(ledger.Begin(ctx, s, req))
-	applied := must1[ledger.Applied](t)(s.Change(ctx, ledger.Locator{AttemptID: req.AttemptID, Skip: ledger.AllParts}, req.ChangeID, func(*ledger.Record) (ledger.Change, error) {
+	need.Get(ledger.Begin(ctx, s, req))(t)
+	applied := need.Get(s.Change(ctx, ledger.Locator{AttemptID: req.AttemptID, Skip: ledger.AllParts}, req.ChangeID, func(*ledger.Record) (ledger.Change, error) {
 		t.Error("a change that is in the history was asked for anew")
 		return ledger.Change{}, nil
-	}))
+	}))(t)
 	if !applied.Noop || applied.After.ID != req.OperationID {
 		t.Errorf("%+v", applied)
 	}
@@ -139,7 +139,7 @@ func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 // What a lease was taken on is what is read, whoever writes meanwhile.
 func TestWhatIsLeasedHereIsKnownAsItStands(t *testing.T) {
 	s, c := openTest(t)
-	other := must1[*Store](t)(Open(ctx, s.path, s.opts))
+	other := need.Get(Open(ctx, s.path, s.opts))(t)
 	defer other.Close()
 	looking := ledger.Locator{Skip: notLeased}
 	read := func(id string) ledger.Read {
@@ -155,28 +155,28 @@ func TestWhatIsLeasedHereIsKnownAsItStands(t *testing.T) {
 			id := res.Operation.ID
 			settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
 			settleAs(t, s, beside.Attempt.ID, ledger.OutcomeUncertain)
-			must1[[]ledger.Record](t)(s.Leases(ctx, []string{id}, "engine", "p1", time.Minute))
+			need.Get(s.Leases(ctx, []string{id}, "engine", "p1", time.Minute))(t)
 			switch name {
 			case "a lease on another":
-				must1[[]ledger.Record](t)(s.Leases(ctx, []string{beside.Operation.ID}, "engine", "p1", time.Minute))
+				need.Get(s.Leases(ctx, []string{beside.Operation.ID}, "engine", "p1", time.Minute))(t)
 			case "a change of another":
-				must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Read: read(beside.Operation.ID), Version: beside.Operation.Version, Actor: billing}))
+				need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Read: read(beside.Operation.ID), Version: beside.Operation.Version, Actor: billing}))(t)
 			case "a renewed lease":
 				c.Advance(time.Second)
-				must1[ledger.Lease](t)(s.Lease(ctx, id, "engine", "p1", time.Hour))
+				need.Get(s.Lease(ctx, id, "engine", "p1", time.Hour))(t)
 			case "a lease given back":
-				must(t, s.Release(ctx, must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: id})).Lease))
+				need.OK(t, s.Release(ctx, need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t).Lease))
 			case "another engine's lease":
 				c.Advance(time.Hour)
-				must1[ledger.Lease](t)(other.Lease(ctx, id, "engine-2", "p1", time.Hour))
+				need.Get(other.Lease(ctx, id, "engine-2", "p1", time.Hour))(t)
 			case "a lease that ran out":
 				c.Advance(time.Hour)
 			case "a read":
-				must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Read: read(id), Version: res.Operation.Version, Lease: ledger.Lease{Generation: 1}, Actor: billing}))
+				need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Read: read(id), Version: res.Operation.Version, Lease: ledger.Lease{Generation: 1}, Actor: billing}))(t)
 			case "a control":
-				must(t, s.RecordControl(ctx, read(id)))
+				need.OK(t, s.RecordControl(ctx, read(id)))
 			case "a price":
-				must(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Title: "priced"}}))
+				need.OK(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Title: "priced"}}))
 			case "another process":
 				settleAs(t, other, res.Attempt.ID, ledger.OutcomeCommitted)
 			case "a late answer":
@@ -187,12 +187,12 @@ func TestWhatIsLeasedHereIsKnownAsItStands(t *testing.T) {
 				t.Errorf("it is remembered: %v", known)
 			}
 			var seen ledger.Record
-			must1[ledger.Applied](t)(s.Change(ctx, looking, "", func(rec *ledger.Record) (ledger.Change, error) {
+			need.Get(s.Change(ctx, looking, "", func(rec *ledger.Record) (ledger.Change, error) {
 				seen = *rec
 				return ledger.Change{}, nil
-			}))
+			}))(t)
 			want, _, err := load(outside{ctx, s.handle}, looking, "", ledger.Moment{Wall: seen.Now, Steady: seen.Steady}, false)
-			must(t, err)
+			need.OK(t, err)
 			if d := diff(want.Record, seen); d != "" {
 				t.Error(d)
 			}

@@ -7,26 +7,26 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // doubtful makes a ledger with n priced operations in doubt.
 func doubtful(b *testing.B, n int) *Store {
-	s, err := Create(ctx, filepath.Join(b.TempDir(), "ledger.db"), Options{})
-	must(b, err)
+	s := need.Get(Create(ctx, filepath.Join(b.TempDir(), "ledger.db"), Options{}))(b)
 	b.Cleanup(func() { s.Close() })
 	run(n, 64, func(int) {
 		res, err := ledger.Begin(ctx, s, request())
-		must(b, err)
+		need.OK(b, err)
 		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeUncertain,
 			ErrorClass: ledger.ClassTimeout, Error: "no answer", TokenSent: true, Actor: billing})
-		must(b, err)
+		need.OK(b, err)
 	})
-	due := must1[[]ledger.Row](b)(s.Due(ctx, time.Now(), n))
+	due := need.Get(s.Due(ctx, time.Now(), n))(b)
 	prices := make([]ledger.Pricing, len(due))
 	for i, r := range due {
 		prices[i] = ledger.Pricing{OperationID: r.ID, Digest: "p1", Downstream: "stripe", Title: r.Title, Rank: float64(i % 97), DecideAt: time.Now().Add(time.Hour)}
 	}
-	must(b, s.Price(ctx, prices))
+	need.OK(b, s.Price(ctx, prices))
 	return s
 }
 
@@ -40,12 +40,12 @@ func BenchmarkEngine(b *testing.B) {
 		b.StartTimer()
 		began := time.Now()
 		for done := 0; done < n; {
-			due := must1[[]ledger.Row](b)(s.Due(ctx, time.Now(), batch))
+			due := need.Get(s.Due(ctx, time.Now(), batch))(b)
 			ids := make([]string, len(due))
 			for i, r := range due {
 				ids[i] = r.ID
 			}
-			leases := must1[[]ledger.Record](b)(s.Leases(ctx, ids, "engine", "p1", time.Minute))
+			leases := need.Get(s.Leases(ctx, ids, "engine", "p1", time.Minute))(b)
 			if len(leases) != len(due) || len(due) == 0 {
 				b.Fatalf("%d leases on %d due", len(leases), len(due))
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // fill makes a ledger with many operations, a tenth of them open, with the
@@ -14,21 +15,19 @@ func fill(b *testing.B, path string, operations int) {
 	db := rawDB(b, path)
 	exec := func(query string, args ...any) {
 		b.Helper()
-		_, err := db.Exec(query, args...)
-		must(b, err)
+		need.Get(db.Exec(query, args...))(b)
 	}
 	exec(`PRAGMA synchronous = OFF`)
 	exec(`PRAGMA cache_size = -200000`)
-	rows, err := db.Query(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
-	must(b, err)
+	rows := need.Get(db.Query(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`))(b)
 	triggers := map[string]string{}
 	for rows.Next() {
 		var name, text string
-		must(b, rows.Scan(&name, &text))
+		need.OK(b, rows.Scan(&name, &text))
 		triggers[name] = text
 	}
-	must(b, rows.Err())
-	must(b, rows.Close())
+	need.OK(b, rows.Err())
+	need.OK(b, rows.Close())
 	exec(`BEGIN IMMEDIATE`)
 	for name := range triggers {
 		exec(`DROP TRIGGER ` + name)
@@ -75,30 +74,29 @@ func fill(b *testing.B, path string, operations int) {
 // of a million operations of which a hundred thousand are open.
 func BenchmarkFirstPage1M(b *testing.B) {
 	path := b.TempDir() + "/ledger.db"
-	s := must1[*Store](b)(Create(ctx, path, Options{}))
-	must(b, s.Close())
+	s := need.Get(Create(ctx, path, Options{}))(b)
+	need.OK(b, s.Close())
 	fill(b, path, 1_000_000)
-	s = must1[*Store](b)(Open(ctx, path, Options{ReadOnly: true}))
+	s = need.Get(Open(ctx, path, Options{ReadOnly: true}))(b)
 	defer s.Close()
 	now := s.now()
 	page := func(b *testing.B, q ledger.Query) ledger.Page {
 		b.Helper()
 		q.Now = now
-		p, err := s.Page(ctx, q)
-		must(b, err)
+		p := need.Get(s.Page(ctx, q))(b)
 		return p
 	}
 	b.Run("open+page+counts", func(b *testing.B) {
 		for range b.N {
-			s := must1[*Store](b)(Open(ctx, path, Options{ReadOnly: true}))
-			must1[ledger.Page](b)(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: now}))
-			must1[ledger.Counts](b)(s.Counts(ctx, now))
-			must(b, s.Close())
+			s := need.Get(Open(ctx, path, Options{ReadOnly: true}))(b)
+			need.Get(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: now}))(b)
+			need.Get(s.Counts(ctx, now))(b)
+			need.OK(b, s.Close())
 		}
 	})
 	b.Run("counts", func(b *testing.B) {
 		for range b.N {
-			if c := must1[ledger.Counts](b)(s.Counts(ctx, now)); c.All != 1_000_000 || c.NeedsYou+c.Checking != 100_000 {
+			if c := need.Get(s.Counts(ctx, now))(b); c.All != 1_000_000 || c.NeedsYou+c.Checking != 100_000 {
 				b.Fatal(fmt.Sprint(c))
 			}
 		}
@@ -117,16 +115,16 @@ func BenchmarkFirstPage1M(b *testing.B) {
 	for _, n := range []int{50, 500} {
 		b.Run(fmt.Sprintf("incidents/%d", n), func(b *testing.B) {
 			for range b.N {
-				if ins := must1[[]ledger.Incident](b)(s.Incidents(ctx, now, n)); len(ins) != n || ins[0].Fates[ledger.FateOpen].N != 200 {
+				if ins := need.Get(s.Incidents(ctx, now, n))(b); len(ins) != n || ins[0].Fates[ledger.FateOpen].N != 200 {
 					b.Fatal(len(ins))
 				}
 			}
 		})
 	}
 	b.Run("incident", func(b *testing.B) {
-		id := must1[[]ledger.Incident](b)(s.Incidents(ctx, now, 1))[0].ID
+		id := need.Get(s.Incidents(ctx, now, 1))(b)[0].ID
 		for range b.N {
-			if a := must1[ledger.IncidentAccount](b)(s.Incident(ctx, id, now)); a.Errors() != 200 || len(a.Groups) == 0 {
+			if a := need.Get(s.Incident(ctx, id, now))(b); a.Errors() != 200 || len(a.Groups) == 0 {
 				b.Fatal(a)
 			}
 		}
@@ -140,8 +138,7 @@ func BenchmarkFirstPage1M(b *testing.B) {
 		}
 	})
 	search := func(name string, tab ledger.Tab, text string, rows int) {
-		filter, err := ledger.ParseFilter(text)
-		must(b, err)
+		filter := need.Get(ledger.ParseFilter(text))(b)
 		b.Run(name+"/"+text, func(b *testing.B) {
 			for range b.N {
 				if p := page(b, ledger.Query{Tab: tab, Filter: filter}); rows >= 0 && len(p.Rows) != rows {

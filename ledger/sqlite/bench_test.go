@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // rawLoop is the reference: two durable commits a round, an operation with its
@@ -17,30 +18,27 @@ import (
 // guards, indexes or lists.
 func rawLoop(b *testing.B) func(i int) {
 	db, err := sql.Open("sqlite", dsn(filepath.Join(b.TempDir(), "raw.db"), "rwc", "journal_mode(WAL)", "synchronous(FULL)"))
-	must(b, err)
+	need.OK(b, err)
 	b.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(1)
 	_, err = db.Exec(`
 		CREATE TABLE ops (id TEXT PRIMARY KEY, kind TEXT, key TEXT, input TEXT, state TEXT, result TEXT, at INTEGER);
 		CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, op TEXT, verb TEXT, actor TEXT, at INTEGER)`)
-	must(b, err)
+	need.OK(b, err)
 	prepare := func(query string) *sql.Stmt {
-		st, err := db.Prepare(query)
-		must(b, err)
+		st := need.Get(db.Prepare(query))(b)
 		return st
 	}
 	insert := prepare(`INSERT INTO ops (id, kind, key, input, state, at) VALUES (?, 'stripe.charge', ?, ?, 'pending', ?)`)
 	update := prepare(`UPDATE ops SET state = 'committed', result = ? WHERE id = ? AND state = 'pending'`)
 	event := prepare(`INSERT INTO events (op, verb, actor, at) VALUES (?, ?, 'billing', ?)`)
 	commit := func(do func(tx *sql.Tx)) {
-		tx, err := db.Begin()
-		must(b, err)
+		tx := need.Get(db.Begin())(b)
 		do(tx)
-		must(b, tx.Commit())
+		need.OK(b, tx.Commit())
 	}
 	exec := func(tx *sql.Tx, st *sql.Stmt, args ...any) {
-		_, err := tx.Stmt(st).Exec(args...)
-		must(b, err)
+		need.Get(tx.Stmt(st).Exec(args...))(b)
 	}
 	return func(i int) {
 		id, now := ledger.NewID(), time.Now().UnixMilli()
@@ -56,15 +54,14 @@ func rawLoop(b *testing.B) func(i int) {
 }
 
 func storeLoop(b *testing.B) func(i int) {
-	s, err := Create(ctx, filepath.Join(b.TempDir(), "ledger.db"), Options{})
-	must(b, err)
+	s := need.Get(Create(ctx, filepath.Join(b.TempDir(), "ledger.db"), Options{}))(b)
 	b.Cleanup(func() { s.Close() })
 	return func(i int) {
 		res, err := ledger.Begin(ctx, s, request())
-		must(b, err)
+		need.OK(b, err)
 		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted,
 			Receipt: fmt.Sprint("ch_", i), Result: []byte(`{"id": "ch_1"}`), TokenSent: true, Actor: billing})
-		must(b, err)
+		need.OK(b, err)
 	}
 }
 

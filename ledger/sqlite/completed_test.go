@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What plain SQL leaves out, the database fills in: attempt, event, version,
@@ -13,20 +14,19 @@ import (
 func TestPlainSQLIsCompleted(t *testing.T) {
 	for _, recursive := range []string{"OFF", "ON"} {
 		c := newClock()
-		s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+		s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
 		defer s.Close()
 		db := rawDB(t, s.path)
 		exec := func(query string, args ...any) {
 			t.Helper()
-			_, err := db.Exec(query, args...)
-			must(t, err)
+			need.Get(db.Exec(query, args...))(t)
 		}
 		exec(`PRAGMA recursive_triggers = ` + recursive)
 		deadline := time.Now().Add(time.Minute).UnixMilli()
 		for _, id := range []string{"a", "b", "c"} {
 			exec(`INSERT INTO operations (id, kind, key, input, deadline_at, source, actor) VALUES (?, 'k', ?, '{"x":1}', ?, 'nightly', 'nightly')`, id, id, deadline)
 		}
-		rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "a"}))
+		rec := need.Get(s.Read(ctx, ledger.Locator{ID: "a"}))(t)
 		o := rec.Operation
 		if o.State != ledger.Pending || o.Version != 1 || o.LiveAttempt != "a.1" || o.AttemptCount != 1 || len(rec.Attempts) != 1 || rec.Attempts[0].Outcome != "" {
 			t.Fatalf("begun: %+v", rec)
@@ -34,25 +34,25 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 		exec(`UPDATE operations SET state = 'committed', receipt = 'r1', result = '{"id":"r1"}', change_id = 'a-2', actor = 'nightly', reason = '200' WHERE id = 'a' AND state = 'pending'`)
 		exec(`UPDATE operations SET state = 'uncertain', error_class = 'timeout', change_id = 'b-2', actor = 'nightly', reason = 'timeout' WHERE id = 'b' AND state = 'pending'`)
 		exec(`UPDATE operations SET state = 'failed', change_detail = '{"proof":"refused"}', change_id = 'c-2', actor = 'nightly', reason = '402' WHERE id = 'c' AND state = 'pending'`)
-		rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "a"}))
+		rec = need.Get(s.Read(ctx, ledger.Locator{ID: "a"}))(t)
 		o = rec.Operation
 		if o.State != ledger.Committed || o.Version != 2 || o.LiveAttempt != "" || o.Receipt() != "r1" || o.Effects != 1 || !o.ByAnswer ||
 			o.SettledAt.IsZero() || !o.DeadlineAt.IsZero() || rec.Attempts[0].Outcome != ledger.OutcomeCommitted || rec.Attempts[0].Receipt != "r1" {
 			t.Fatalf("committed: %+v", rec)
 		}
-		rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "b"}))
+		rec = need.Get(s.Read(ctx, ledger.Locator{ID: "b"}))(t)
 		if o = rec.Operation; o.State != ledger.Uncertain || !o.Doubted || o.DoubtedAt.IsZero() || rec.Attempts[0].ErrorClass != ledger.ClassTimeout {
 			t.Fatalf("uncertain: %+v", rec)
 		}
-		rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "c"}))
+		rec = need.Get(s.Read(ctx, ledger.Locator{ID: "c"}))(t)
 		if o = rec.Operation; o.State != ledger.Failed || rec.Attempts[0].Proof != ledger.Refused {
 			t.Fatalf("failed: %+v", rec)
 		}
-		events := must1[[]ledger.Event](t)(s.Events(ctx, "b", 0, 10))
+		events := need.Get(s.Events(ctx, "b", 0, 10))(t)
 		if len(events) != 2 || events[1].Verb != "settle" || events[1].From != ledger.Pending || events[1].To != ledger.Uncertain || events[1].Version != 2 || events[1].Actor.Name != "nightly" {
 			t.Fatalf("events: %+v", events)
 		}
-		counts := must1[ledger.Counts](t)(s.Counts(ctx, time.Now()))
+		counts := need.Get(s.Counts(ctx, time.Now()))(t)
 		if counts.All != 3 || counts.NeedsYou != 1 || counts.Settled != 2 || counts.InFlight != 0 {
 			t.Fatalf("counts: %+v", counts)
 		}
@@ -73,19 +73,19 @@ func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 	db := rawDB(t, s.path)
 	_, err := db.Exec(`INSERT INTO operations (id, kind, key, live_attempt, attempt_count, created_at, updated_at, deadline_at, change_id, change_of, actor)
 		VALUES ('o', 'k', 'k', 'mine', 1, ?1, ?1, ?1 + 60000, 'c', 'c', 'nightly')`, ms(c.Now()))
-	must(t, err)
-	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{Kind: "k", Key: "k"})); rec.Operation.State != ledger.Pending || len(rec.Attempts) != 0 {
+	need.OK(t, err)
+	if rec := need.Get(s.Read(ctx, ledger.Locator{Kind: "k", Key: "k"}))(t); rec.Operation.State != ledger.Pending || len(rec.Attempts) != 0 {
 		t.Fatalf("%+v", rec)
 	}
 	c.Advance(2 * time.Minute)
-	if n := must1[int](t)(s.Expire(ctx, 10)); n != 1 {
+	if n := need.Get(s.Expire(ctx, 10))(t); n != 1 {
 		t.Fatalf("%d expired", n)
 	}
-	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "o"}))
+	rec := need.Get(s.Read(ctx, ledger.Locator{ID: "o"}))(t)
 	if rec.Operation.State != ledger.Uncertain {
 		t.Fatalf("%+v", rec)
 	}
-	must1[ledger.Applied](t)(ledger.Decide(ctx, s, ledger.Decision{ChangeID: "denied", ID: "o", Version: rec.Operation.Version, Verb: ledger.VerbDeny, Reason: "I think not", Actor: ann}))
+	need.Get(ledger.Decide(ctx, s, ledger.Decision{ChangeID: "denied", ID: "o", Version: rec.Operation.Version, Verb: ledger.VerbDeny, Reason: "I think not", Actor: ann}))(t)
 	if res := begin(t, s, func(r *ledger.BeginRequest) { r.Kind, r.Key, r.Fingerprint = "k", "k", "" }); res.Answer != ledger.AnswerRefused {
 		t.Fatalf("begin after a denial on a mere word: %s", res.Answer)
 	}
@@ -93,13 +93,12 @@ func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 
 // Counts are right with any writer and any statement.
 func TestPlainSQLIsCounted(t *testing.T) {
-	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	db := rawDB(t, s.path)
 	exec := func(query string, args ...any) {
 		t.Helper()
-		_, err := db.Exec(query, args...)
-		must(t, err)
+		need.Get(db.Exec(query, args...))(t)
 	}
 	change := func(id, set string) {
 		t.Helper()
@@ -120,18 +119,18 @@ func TestPlainSQLIsCounted(t *testing.T) {
 	exec(`UPDATE OR REPLACE operations SET state = 'committed', change_id = 'd-3', change_of = 'd-3', machine = 0, actor = 'ann', reason = 'saw it' WHERE id = 'd'`)
 	change("e", `state = 'committed'`)
 	change("overdue", `state = 'committed'`)
-	doubts := must1[[]ledger.DoubtCount](t)(s.DoubtCounts(ctx))
+	doubts := need.Get(s.DoubtCounts(ctx))(t)
 	if d := diff([]ledger.DoubtCount{{Kind: "k", Class: "deadline", Landed: 1}, {Kind: "k", Class: "timeout", Landed: 1, Missed: 1}}, doubts); d != "" {
 		t.Errorf("doubt counts (-want +got):\n%s", d)
 	}
 	states := map[ledger.State]int{}
-	for _, c := range must1[[]ledger.StateCount](t)(s.StateCounts(ctx, time.Now())) {
+	for _, c := range need.Get(s.StateCounts(ctx, time.Now()))(t) {
 		states[c.State] = c.Count
 	}
 	if d := diff(map[ledger.State]int{ledger.Pending: 2, ledger.Committed: 4, ledger.Failed: 2}, states); d != "" {
 		t.Errorf("state counts (-want +got):\n%s", d)
 	}
-	if rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "overdue"})); !rec.Operation.Doubted {
+	if rec := need.Get(s.Read(ctx, ledger.Locator{ID: "overdue"}))(t); !rec.Operation.Doubted {
 		t.Error("an answer after the deadline leaves no trace of the doubt")
 	}
 }
@@ -143,8 +142,8 @@ func TestI9_ASecondDoubtByAClockThatWasSetBack(t *testing.T) {
 	res := begin(t, s, func(r *ledger.BeginRequest) { r.Deadline = 3 * time.Hour })
 	c.Advance(2 * time.Hour)
 	o := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
-	must1[ledger.Applied](t)(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "g-c", GrantID: "g", OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
-		Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(9 * time.Hour), MaxAttempts: 3}))
+	need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "g-c", GrantID: "g", OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
+		Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(9 * time.Hour), MaxAttempts: 3}))(t)
 	c.Advance(-time.Hour)
 	again := begin(t, s, func(r *ledger.BeginRequest) { r.Key, r.Fingerprint = o.Key, o.Fingerprint })
 	if again.Answer != ledger.AnswerBegun {
@@ -162,17 +161,17 @@ func TestI10_ACommandThatIsNone(t *testing.T) {
 	for i, command := range []string{`0`, `[]`, `"rm"`, `{"argv":5}`, `{}`, `null`} {
 		_, err := db.Exec(`INSERT INTO operations (id, kind, key, command, request, created_at, updated_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?2, ?3, ?3, ?3 + 60000, 'nightly')`,
 			string(rune('a'+i)), command, ms(c.Now()))
-		must(t, err)
+		need.OK(t, err)
 		_, err = db.Exec(`UPDATE operations SET request = '{"method":"POST"}' WHERE id = ?`, string(rune('a'+i)))
 		if err == nil || !strings.Contains(err.Error(), "never change") {
 			t.Errorf("what was sent may be changed: %v", err)
 		}
-		if o := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: string(rune('a' + i))})).Operation; o.Command != nil || o.Request != nil {
+		if o := need.Get(s.Read(ctx, ledger.Locator{ID: string(rune('a' + i))}))(t).Operation; o.Command != nil || o.Request != nil {
 			t.Errorf("%s is the command %+v, the request %+v", command, o.Command, o.Request)
 		}
 	}
 	c.Advance(2 * time.Minute)
-	if ops := must1[[]ledger.Operation](t)(s.Unpriced(ctx, "d", 10)); len(ops) != 6 {
+	if ops := need.Get(s.Unpriced(ctx, "d", 10))(t); len(ops) != 6 {
 		t.Errorf("%d are to be priced", len(ops))
 	}
 }

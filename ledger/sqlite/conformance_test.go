@@ -7,16 +7,14 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
 func TestConformance(t *testing.T) {
 	ledgertest.Run(t, func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store {
 		t.Helper()
-		s, err := sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock, Steady: steady})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need.Get(sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock, Steady: steady}))(t)
 		return s
 	})
 }

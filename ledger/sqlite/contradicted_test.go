@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Nor may a writer in plain SQL send again on a proof that was contradicted.
@@ -17,8 +18,8 @@ func TestI12_AContradictedProofFreesNoKeyInSQL(t *testing.T) {
 	for i, v := range []ledger.Verdict{ledger.Absent, ledger.Landed} {
 		c.Advance(time.Second)
 		id := string(v)
-		o = must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: id, Version: o.Version, Actor: billing, Confirm: true, Deny: true,
-			Read: ledger.Read{ID: id, OperationID: "o", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: v, Reason: "found", Found: i}})).After
+		o = need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: id, Version: o.Version, Actor: billing, Confirm: true, Deny: true,
+			Read: ledger.Read{ID: id, OperationID: "o", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: v, Reason: "found", Found: i}}))(t).After
 	}
 	if o.State != ledger.Failed || o.Conflict != ledger.Contradiction {
 		t.Fatalf("%+v", o)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // brokenFiles are the ways in which a file goes bad, each with what is to be said.
@@ -18,16 +20,16 @@ var brokenFiles = map[string]struct {
 	"cut behind the header": {cutTo(func(int64) int64 { return 4096 }), []string{"damaged", "cut off: 4096 of ", "keep the file", "backup"}},
 	"its tail cut":          {cutTo(func(n int64) int64 { return n / 2 }), []string{"damaged", "cut off: ", "keep the file", "backup"}},
 	"pages of something else": {func(t *testing.T, path string) {
-		f := must1[*os.File](t)(os.OpenFile(path, os.O_WRONLY, 0))
+		f := need.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
 		_, err := f.WriteAt([]byte(strings.Repeat("Z", 40<<10)), 4096)
-		must(t, errors.Join(err, f.Close()))
+		need.OK(t, errors.Join(err, f.Close()))
 	}, []string{"damaged", "keep the file", "backup"}},
 }
 
 func cutTo(keep func(int64) int64) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
-		info := must1[os.FileInfo](t)(os.Stat(path))
-		must(t, os.Truncate(path, keep(info.Size())))
+		info := need.Get(os.Stat(path))(t)
+		need.OK(t, os.Truncate(path, keep(info.Size())))
 	}
 }
 
@@ -37,13 +39,13 @@ func TestADamagedFileIsSaid(t *testing.T) {
 	for name, c := range brokenFiles {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
-			s := must1[*Store](t)(Create(ctx, path, Options{}))
+			s := need.Get(Create(ctx, path, Options{}))(t)
 			for range 5 {
 				begin(t, s)
 			}
-			must(t, s.Close())
+			need.OK(t, s.Close())
 			c.harm(t, path)
-			before := must1[[]byte](t)(os.ReadFile(path))
+			before := need.Get(os.ReadFile(path))(t)
 			for how, open := range map[string]func() (*Store, error){
 				"create": func() (*Store, error) { return Create(ctx, path, Options{}) },
 				"open":   func() (*Store, error) { return Open(ctx, path, Options{}) },
@@ -52,7 +54,7 @@ func TestADamagedFileIsSaid(t *testing.T) {
 				s, err := open()
 				if err == nil { // the damage lies where opening does not look
 					err = Check(ctx, path)
-					must(t, s.Close())
+					need.OK(t, s.Close())
 				}
 				if err == nil {
 					t.Fatalf("%s: nothing is said", how)
@@ -63,7 +65,7 @@ func TestADamagedFileIsSaid(t *testing.T) {
 					}
 				}
 			}
-			if after := must1[[]byte](t)(os.ReadFile(path)); string(after) != string(before) {
+			if after := need.Get(os.ReadFile(path))(t); string(after) != string(before) {
 				t.Error("the file was changed")
 			}
 		})
@@ -75,18 +77,18 @@ func TestADamagedFileIsSaid(t *testing.T) {
 func TestAnEmptyFileIsMadeIntoALedgerOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	for _, side := range []string{"", ".lock", ".bell"} { // as a writer leaves it that was killed at its first step
-		must(t, os.WriteFile(path+side, nil, 0o600))
+		need.OK(t, os.WriteFile(path+side, nil, 0o600))
 	}
-	s := must1[*Store](t)(Create(ctx, path, Options{}))
+	s := need.Get(Create(ctx, path, Options{}))(t)
 	begin(t, s)
-	must(t, s.Close())
-	must(t, os.Truncate(path, 0))
+	need.OK(t, s.Close())
+	need.OK(t, os.Truncate(path, 0))
 	var former *FormerError
 	if _, err := Create(ctx, path, Options{}); !errors.As(err, &former) || !former.Empty {
 		t.Errorf("made anew: %v", err)
 	}
-	s = must1[*Store](t)(Create(ctx, path, Options{Anew: true}))
-	must(t, s.Close())
+	s = need.Get(Create(ctx, path, Options{Anew: true}))(t)
+	need.OK(t, s.Close())
 }
 
 // What a check says of a page that the disk did not give is no damage.

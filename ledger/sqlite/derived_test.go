@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What is derived is what it is derived from; what is not is named, and can be made
@@ -15,12 +16,11 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	s, db := guarded(t)
 	exec := func(query string) {
 		t.Helper()
-		_, err := db.Exec(query)
-		must(t, err)
+		need.Get(db.Exec(query))(t)
 	}
 	prices := func() {
 		for _, id := range []string{"uncertain", "granted", "pending"} {
-			must(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Rank: 12.5, Miss: ledger.Cost{Value: 0.1}, DecideAt: ledger.Never, ReadAt: time.UnixMilli(1_790_000_100_000)}}))
+			need.OK(t, s.Price(ctx, []ledger.Pricing{{OperationID: id, Digest: "d", Rank: 12.5, Miss: ledger.Cost{Value: 0.1}, DecideAt: ledger.Never, ReadAt: time.UnixMilli(1_790_000_100_000)}}))
 		}
 	}
 	prices()
@@ -32,7 +32,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 			t.Fatalf("there is nothing in %s", table)
 		}
 	}
-	if found := must1[[]Deviation](t)(s.Deviations(ctx)); len(found) != 0 {
+	if found := need.Get(s.Deviations(ctx))(t); len(found) != 0 {
 		t.Fatalf("%+v", found)
 	}
 	for _, guard := range []string{"open_guard_insert", "open_guard_update", "open_guard_delete", "counts_guard_delete", "census_guard_delete", "tallies_guard_delete",
@@ -72,12 +72,12 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"no minutes", `DELETE FROM incident_minutes`, "incident_minutes", false},
 	} {
 		exec(c.sql)
-		found := must1[[]Deviation](t)(s.Deviations(ctx))
+		found := need.Get(s.Deviations(ctx))(t)
 		if len(found) != 1 || found[0].Table != c.tables || found[0].Rows == 0 || found[0].One == "" {
 			t.Errorf("%s: %+v", c.name, found)
 		}
-		must(t, s.Rebuild(ctx))
-		if found := must1[[]Deviation](t)(s.Deviations(ctx)); len(found) != 0 {
+		need.OK(t, s.Rebuild(ctx))
+		if found := need.Get(s.Deviations(ctx))(t); len(found) != 0 {
 			t.Errorf("%s: after a rebuild %+v", c.name, found)
 		}
 		exec(`DELETE FROM census WHERE kind = 'none'; DELETE FROM tallies WHERE kind = 'none'; DELETE FROM incident_sums WHERE incident = 'none' OR n = 0`)
@@ -96,7 +96,7 @@ func TestTheListFollowsEveryColumnThatItIsMadeFrom(t *testing.T) {
 	s, _ := openTest(t)
 	db := rawDB(t, s.path)
 	sqlOf := func(name string) (text string) {
-		must(t, db.QueryRow(`SELECT sql FROM sqlite_schema WHERE name = ?`, name).Scan(&text))
+		need.OK(t, db.QueryRow(`SELECT sql FROM sqlite_schema WHERE name = ?`, name).Scan(&text))
 		return text
 	}
 	firesOn := func(trigger string) map[string]bool {

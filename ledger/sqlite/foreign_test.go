@@ -10,6 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 )
 
 const python = `
@@ -30,13 +31,13 @@ func TestForeignWriters(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
-	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	heard := s.Watch(t.Context())
 	cmd := exec.Command("python3", "-c", python, s.path, "40")
 	var said strings.Builder
 	cmd.Stderr = &said
-	must(t, cmd.Start())
+	need.OK(t, cmd.Start())
 	for range 40 {
 		settleAs(t, s, begin(t, s).Attempt.ID, ledger.OutcomeCommitted)
 	}
@@ -48,11 +49,11 @@ func TestForeignWriters(t *testing.T) {
 	case <-time.After(3 * time.Second):
 		t.Fatal("nothing was heard")
 	}
-	counts := must1[ledger.Counts](t)(s.Counts(ctx, time.Now()))
+	counts := need.Get(s.Counts(ctx, time.Now()))(t)
 	if counts.All != 80 || counts.ByState[ledger.Committed] != 60 || counts.ByState[ledger.Uncertain] != 20 || counts.NeedsYou != 20 {
 		t.Fatalf("%+v", counts)
 	}
-	if events := must1[[]ledger.Event](t)(s.Events(ctx, "", 0, 1000)); len(events) != 160 {
+	if events := need.Get(s.Events(ctx, "", 0, 1000))(t); len(events) != 160 {
 		t.Fatalf("%d events", len(events))
 	}
 }
@@ -63,7 +64,7 @@ func TestShellWriter(t *testing.T) {
 	}
 	var ahead atomic.Int64 // of the shell's clock
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: now, Steady: hostclock.With(now)}))
+	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: now, Steady: hostclock.With(now)}))(t)
 	defer s.Close()
 	out, err := exec.Command("sqlite3", "-bail", s.path, fmt.Sprintf(`
 		PRAGMA synchronous = FULL;
@@ -74,18 +75,18 @@ func TestShellWriter(t *testing.T) {
 	}
 	// Nothing more is said: in doubt when the deadline has passed.
 	ahead.Store(int64(2 * time.Minute))
-	counts := must1[ledger.Counts](t)(s.Counts(ctx, now()))
+	counts := need.Get(s.Counts(ctx, now()))(t)
 	if counts.NeedsYou != 1 || counts.InFlight != 0 {
 		t.Fatalf("%+v", counts)
 	}
-	if n := must1[int](t)(s.Expire(ctx, 10)); n != 1 {
+	if n := need.Get(s.Expire(ctx, 10))(t); n != 1 {
 		t.Fatalf("%d expired", n)
 	}
-	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "o"}))
+	rec := need.Get(s.Read(ctx, ledger.Locator{ID: "o"}))(t)
 	if rec.Operation.State != ledger.Uncertain || rec.Operation.ErrorClass != ledger.ClassDeadline || rec.Attempts[0].Outcome != ledger.OutcomeUncertain {
 		t.Fatalf("%+v", rec)
 	}
-	events := must1[[]ledger.Event](t)(s.Events(ctx, "o", 0, 10))
+	events := need.Get(s.Events(ctx, "o", 0, 10))(t)
 	if e := events[len(events)-1]; e.Verb != "expire" || e.Actor.Name != "clock" {
 		t.Fatalf("%+v", e)
 	}

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // A process that finds no ledger, and then one made meanwhile, does not take its files
@@ -27,10 +29,10 @@ func TestAMakersFilesAreNoTraces(t *testing.T) {
 				}
 			})
 		}
-		s := must1[*Store](t)(Create(ctx, path, Options{}))
+		s := need.Get(Create(ctx, path, Options{}))(t)
 		begin(t, s)
 		close(done)
 		wg.Wait()
-		must(t, s.Close())
+		need.OK(t, s.Close())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // A process keeps a removed file open and goes on writing to it without an
@@ -19,17 +20,17 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 		t.Skip("an open file cannot be removed or replaced")
 	}
 	for name, leave := range map[string]func(t *testing.T, path string){
-		"removed": func(t *testing.T, path string) { must(t, os.Remove(path)) },
-		"moved":   func(t *testing.T, path string) { must(t, os.Rename(path, path+".old")) },
+		"removed": func(t *testing.T, path string) { need.OK(t, os.Remove(path)) },
+		"moved":   func(t *testing.T, path string) { need.OK(t, os.Rename(path, path+".old")) },
 		"replaced": func(t *testing.T, path string) {
-			must(t, os.WriteFile(path+".backup", must1[[]byte](t)(os.ReadFile(path)), 0o600))
-			must(t, os.Rename(path+".backup", path))
+			need.OK(t, os.WriteFile(path+".backup", need.Get(os.ReadFile(path))(t), 0o600))
+			need.OK(t, os.Rename(path+".backup", path))
 		},
-		"its directory moved": func(t *testing.T, path string) { must(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+".old")) },
+		"its directory moved": func(t *testing.T, path string) { need.OK(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+".old")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "here", "ledger.db")
-			s := must1[*Store](t)(Create(ctx, path, Options{}))
+			s := need.Get(Create(ctx, path, Options{}))(t)
 			defer s.Close()
 			flying := begin(t, s)
 			leave(t, s.path)
@@ -49,7 +50,7 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 				t.Errorf("what was in flight is acknowledged: %v", err)
 			}
 			there := ledger.Operation{ID: flying.Operation.ID} // no connection is opened to a file that is gone
-			must(t, s.writer.conn.QueryRowContext(ctx, `SELECT state, version FROM operations WHERE id = ?`, there.ID).Scan(&there.State, &there.Version))
+			need.OK(t, s.writer.conn.QueryRowContext(ctx, `SELECT state, version FROM operations WHERE id = ?`, there.ID).Scan(&there.State, &there.Version))
 			if there.State != ledger.Uncertain {
 				t.Fatalf("what was in flight is %s", there.State)
 			}
@@ -78,8 +79,6 @@ func TestI1_AFileThatBecameReadOnly(t *testing.T) {
 	if !errors.Is(err, ledger.ErrReadOnly) {
 		t.Errorf("written: %v", err)
 	}
-	if _, err := s.writer.conn.ExecContext(ctx, `PRAGMA query_only = 0`); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(s.writer.conn.ExecContext(ctx, `PRAGMA query_only = 0`))(t)
 	begin(t, s)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // guarded makes a ledger with one operation in each state the guards speak of,
@@ -37,30 +38,30 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 	settleAs(t, s, "answered-a", ledger.OutcomeUncertain)
 	settleAs(t, s, "answered-a", ledger.OutcomeCommitted)
 	c.Advance(2 * time.Second)
-	if n := must1[int](t)(s.Expire(ctx, 10)); n != 1 {
+	if n := need.Get(s.Expire(ctx, 10))(t); n != 1 {
 		t.Fatalf("%d expired", n)
 	}
-	must1[ledger.Applied](t)(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "grant-c", GrantID: "grant", OperationID: "granted", Version: granted.Version,
-		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(time.Hour), MaxAttempts: 3}))
-	must1[ledger.Applied](t)(ledger.Observe(ctx, s, ledger.Observation{ChangeID: "read-c", Version: doubt.Version, Actor: billing,
-		Read: ledger.Read{ID: "read", OperationID: "uncertain", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.Inconclusive, Reason: "slow"}}))
-	must1[ledger.Lease](t)(s.Lease(ctx, "uncertain", "engine", "d", time.Minute))
-	must(t, s.Hold(ctx, ledger.Hold{Scope: "all", Actor: ann, Reason: "night", ChangeID: "hold-c"}))
+	need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "grant-c", GrantID: "grant", OperationID: "granted", Version: granted.Version,
+		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(time.Hour), MaxAttempts: 3}))(t)
+	need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: "read-c", Version: doubt.Version, Actor: billing,
+		Read: ledger.Read{ID: "read", OperationID: "uncertain", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.Inconclusive, Reason: "slow"}}))(t)
+	need.Get(s.Lease(ctx, "uncertain", "engine", "d", time.Minute))(t)
+	need.OK(t, s.Hold(ctx, ledger.Hold{Scope: "all", Actor: ann, Reason: "night", ChangeID: "hold-c"}))
 	_, _, err := s.Run(ctx, ledger.DecisionRun{ID: "run", IdempotencyKey: "k", Digest: "d", Verb: "deny", Actor: ann}, []ledger.RunItem{{OperationID: "uncertain", Version: 2}, {OperationID: "pending", Version: 1}})
-	must(t, err)
+	need.OK(t, err)
 	landed := ledger.RunAdvance{ChangeID: "came", Actor: ann, Came: ledger.CameLanded}
 	_, _, err = s.ChangeRun(ctx, "run", 0, "came", landed.Rule())
-	must(t, err)
+	need.OK(t, err)
 	db := rawDB(t, s.path)
 	_, err = db.Exec(`UPDATE operations SET key_live = 0 WHERE id = 'retired'`)
-	must(t, err)
+	need.OK(t, err)
 	return s, db
 }
 
 // outage makes an incident of what is in doubt in a guarded ledger.
 func outage(t *testing.T, s *Store) ledger.Incident {
-	must(t, s.Price(ctx, []ledger.Pricing{{OperationID: "overdue"}})) // the fifth error
-	return must1[[]ledger.Incident](t)(s.Incidents(ctx, s.now(), 2))[0]
+	need.OK(t, s.Price(ctx, []ledger.Pricing{{OperationID: "overdue"}})) // the fifth error
+	return need.Get(s.Incidents(ctx, s.now(), 2))(t)[0]
 }
 
 func TestGuards(t *testing.T) {
@@ -276,9 +277,7 @@ func TestGuards(t *testing.T) {
 		{"replaced list row", `REPLACE INTO open_operations (seq, ` + of("", listColumns) + `, search) SELECT seq, ` + of("", listColumns) + `, search FROM open_operations`, "kept by the database"},
 	} {
 		for _, recursive := range []string{"OFF", "ON"} {
-			if _, err := db.Exec(`PRAGMA recursive_triggers = ` + recursive); err != nil {
-				t.Fatal(err)
-			}
+			need.Get(db.Exec(`PRAGMA recursive_triggers = ` + recursive))(t)
 			_, err := db.Exec(g.sql)
 			if err == nil {
 				t.Errorf("%s: not refused (recursive_triggers %s)", g.name, recursive)
@@ -303,23 +302,20 @@ func TestGuardsAgainstNull(t *testing.T) {
 	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "leases", "holds", "incidents"} {
 		type column struct{ name, value string }
 		var columns []column
-		rows, err := db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table)
-		must(t, err)
+		rows := need.Get(db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table))(t)
 		for rows.Next() {
 			var c column
-			must(t, rows.Scan(&c.name, &c.value))
+			need.OK(t, rows.Scan(&c.name, &c.value))
 			columns = append(columns, c)
 		}
-		must(t, rows.Err())
-		must(t, rows.Close())
+		need.OK(t, rows.Err())
+		need.OK(t, rows.Close())
 		changes := func(set string) (changed bool) {
 			before := dump(t, db)
-			_, err := db.Exec(`SAVEPOINT try`)
-			must(t, err)
+			need.Get(db.Exec(`SAVEPOINT try`))(t)
 			_, refused := db.Exec(set)
 			changed = refused == nil && diff(before, dump(t, db)) != ""
-			_, err = db.Exec(`ROLLBACK TO try; RELEASE try`)
-			must(t, err)
+			need.Get(db.Exec(`ROLLBACK TO try; RELEASE try`))(t)
 			return changed
 		}
 		for _, c := range columns {
@@ -340,7 +336,7 @@ func TestGuardsAgainstNull(t *testing.T) {
 // A writer that writes the whole row, as it had read it or as it thinks it should
 // be, leaves the doubt and the end that one does who writes what is documented.
 func TestI6_WholeRows(t *testing.T) {
-	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	db := rawDB(t, s.path)
 	began := time.Now().Add(-time.Minute)
@@ -351,12 +347,10 @@ func TestI6_WholeRows(t *testing.T) {
 		"claimed": `state = 'uncertain', error_class = 'timeout', live_attempt = '', deadline_at = 0, version = version + 1, change_of = 'c-claimed'`,
 		"replace": `state = 'uncertain', error_class = 'timeout', live_attempt = '', version = version + 1, settled_at = 1790000000000, by_answer = 1, attempt_count = 1`,
 	} {
-		_, err := db.Exec(`INSERT INTO operations (id, kind, key, created_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?2 + 3600000, 'nightly')`, id, ms(began))
-		must(t, err)
+		need.Get(db.Exec(`INSERT INTO operations (id, kind, key, created_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?2 + 3600000, 'nightly')`, id, ms(began)))(t)
 		before := time.Now().Truncate(time.Millisecond)
-		_, err = db.Exec(`UPDATE operations SET `+set+`, change_id = 'c-' || id, actor = 'nightly', reason = 'timeout' WHERE id = ?`, id)
-		must(t, err)
-		rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: id}))
+		need.Get(db.Exec(`UPDATE operations SET `+set+`, change_id = 'c-' || id, actor = 'nightly', reason = 'timeout' WHERE id = ?`, id))(t)
+		rec := need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t)
 		o, a := rec.Operation, rec.Attempts[0]
 		if o.State != ledger.Uncertain || !o.Doubted || o.DoubtedAt.Before(before) || o.EndedAt.Before(before) || o.Version != 2 || o.ByAnswer ||
 			o.LiveAttempt != "" || !o.DeadlineAt.IsZero() || !o.SettledAt.IsZero() || o.ErrorClass != ledger.ClassTimeout {
@@ -378,11 +372,10 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 	res := begin(t, s)
 	db := rawDB(t, s.path)
 	later := c.Now().Add(time.Hour)
-	_, err := db.Exec(`UPDATE operations SET deadline_at = ? WHERE id = ?`, ms(later), res.Operation.ID)
-	must(t, err)
+	need.Get(db.Exec(`UPDATE operations SET deadline_at = ? WHERE id = ?`, ms(later), res.Operation.ID))(t)
 	c.Advance(2 * time.Hour)
-	must1[int](t)(s.Expire(ctx, 10))
-	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))
+	need.Get(s.Expire(ctx, 10))(t)
+	rec := need.Get(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))(t)
 	if rec.Operation.State != ledger.Uncertain || !rec.Operation.EndedAt.Equal(later) || !rec.Attempts[0].EndedAt.Equal(later) {
 		t.Fatalf("ended at %s and %s, not at %s", rec.Operation.EndedAt, rec.Attempts[0].EndedAt, later)
 	}
@@ -394,10 +387,8 @@ func dump(t *testing.T, db *sql.DB) map[string]string {
 	out := map[string]string{}
 	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "leases", "holds", "decisions", "decision_items", "open_operations", "counts", "census", "tallies",
 		"incidents", "incident_members", "incident_sums", "incident_minutes"} {
-		rows, err := db.Query(`SELECT * FROM ` + table + ` ORDER BY 1, 2`)
-		must(t, err)
-		cols, err := rows.Columns()
-		must(t, err)
+		rows := need.Get(db.Query(`SELECT * FROM ` + table + ` ORDER BY 1, 2`))(t)
+		cols := need.Get(rows.Columns())(t)
 		var all []string
 		for rows.Next() {
 			values := make([]sql.NullString, len(cols))
@@ -405,13 +396,13 @@ func dump(t *testing.T, db *sql.DB) map[string]string {
 			for i := range values {
 				dest[i] = &values[i]
 			}
-			must(t, rows.Scan(dest...))
+			need.OK(t, rows.Scan(dest...))
 			for _, v := range values {
 				all = append(all, v.String)
 			}
 		}
-		must(t, rows.Err())
-		must(t, rows.Close())
+		need.OK(t, rows.Err())
+		need.OK(t, rows.Close())
 		out[table] = strings.Join(all, "|")
 	}
 	return out

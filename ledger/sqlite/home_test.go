@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // A host that is renamed, a container that is made anew and a machine that starts
@@ -46,30 +46,30 @@ func TestHomeIsToldByWhatACopyCannotHave(t *testing.T) {
 
 func TestDeclaredHomeStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	must(t, must1[*Store](t)(Create(ctx, path, Options{Home: "pay"})).Close())
+	need.OK(t, need.Get(Create(ctx, path, Options{Home: "pay"}))(t).Close())
 	for home, copied := range map[string]bool{"pay": false, "": false, "other": true} {
-		s := must1[*Store](t)(Open(ctx, path, Options{Home: home}))
-		if i := must1[ledger.Info](t)(s.Info(ctx)); (i.Copied != "") != copied || i.Home != "pay" {
+		s := need.Get(Open(ctx, path, Options{Home: home}))(t)
+		if i := need.Get(s.Info(ctx))(t); (i.Copied != "") != copied || i.Home != "pay" {
 			t.Errorf("%q: %+v", home, i)
 		}
-		must(t, s.Close())
+		need.OK(t, s.Close())
 	}
 	// The same bytes in another file of this host are a copy, whatever is declared.
 	second := filepath.Join(t.TempDir(), "ledger.db")
-	must(t, os.WriteFile(second, must1[[]byte](t)(os.ReadFile(path)), 0o600))
-	s := must1[*Store](t)(Open(ctx, second, Options{Home: "pay"}))
-	if i := must1[ledger.Info](t)(s.Info(ctx)); i.Copied == "" {
+	need.OK(t, os.WriteFile(second, need.Get(os.ReadFile(path))(t), 0o600))
+	s := need.Get(Open(ctx, second, Options{Home: "pay"}))(t)
+	if i := need.Get(s.Info(ctx))(t); i.Copied == "" {
 		t.Error("a copy is at home")
 	}
-	must(t, s.Close())
+	need.OK(t, s.Close())
 	// An existing ledger is declared from where it is at home, and only there.
 	if err := Declare(ctx, second, "x", Options{Actor: ann}); err == nil {
 		t.Error("a copy was declared to be at home")
 	}
-	must(t, Declare(ctx, path, "shop", Options{Actor: ann}))
-	s = must1[*Store](t)(Open(ctx, path, Options{Home: "shop"}))
+	need.OK(t, Declare(ctx, path, "shop", Options{Actor: ann}))
+	s = need.Get(Open(ctx, path, Options{Home: "shop"}))(t)
 	defer s.Close()
-	if i := must1[ledger.Info](t)(s.Info(ctx)); i.Copied != "" || i.Home != "shop" {
+	if i := need.Get(s.Info(ctx))(t); i.Copied != "" || i.Home != "shop" {
 		t.Errorf("%+v", i)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // The key belongs to the ledger: whoever opens it gets the same one, or is refused.
@@ -33,22 +35,22 @@ func TestTheDigestKeyBelongsToTheLedger(t *testing.T) {
 			t.Fatalf("%x and %x", keys[0], key)
 		}
 	}
-	reader := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true}))
+	reader := need.Get(Open(ctx, s.path, Options{ReadOnly: true}))(t)
 	defer reader.Close()
-	if key := must1[[]byte](t)(reader.DigestKey(ctx)); !bytes.Equal(key, keys[0]) {
+	if key := need.Get(reader.DigestKey(ctx))(t); !bytes.Equal(key, keys[0]) {
 		t.Error("a reader has another key")
 	}
-	if info := must1[os.FileInfo](t)(os.Stat(s.path + ".key")); runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+	if info := need.Get(os.Stat(s.path + ".key"))(t); runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %#o", info.Mode().Perm())
 	}
-	kept := must1[[]byte](t)(os.ReadFile(s.path + ".key"))
+	kept := need.Get(os.ReadFile(s.path + ".key"))(t)
 	for name, text := range map[string][]byte{"another": bytes.ReplaceAll(kept, kept[:1], []byte("0")), "short": []byte("00\n"), "missing": nil} {
-		must(t, os.Remove(s.path+".key"))
+		need.OK(t, os.Remove(s.path+".key"))
 		if bytes.Equal(text, kept) { // it began with a 0
 			text[0] = '1'
 		}
 		if text != nil {
-			must(t, os.WriteFile(s.path+".key", text, 0o600))
+			need.OK(t, os.WriteFile(s.path+".key", text, 0o600))
 		}
 		var wrong *KeyError
 		if _, err := s.DigestKey(ctx); !errors.As(err, &wrong) {
@@ -59,7 +61,7 @@ func TestTheDigestKeyBelongsToTheLedger(t *testing.T) {
 				t.Error("another key was made")
 			}
 		}
-		must(t, os.WriteFile(s.path+".key", kept, 0o600))
+		need.OK(t, os.WriteFile(s.path+".key", kept, 0o600))
 	}
-	must1[[]byte](t)(s.DigestKey(ctx))
+	need.Get(s.DigestKey(ctx))(t)
 }

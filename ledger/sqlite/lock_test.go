@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // holdLock takes the write lock as any program may, until its input ends.
@@ -32,7 +33,7 @@ func init() { roles["hold"] = holdLock }
 func TestAHeldLock(t *testing.T) {
 	s, _ := openTest(t)
 	begin(t, s)
-	must(t, TryLock(ctx, s.path))
+	need.OK(t, TryLock(ctx, s.path))
 	cmd, out, in := other(t, "hold", s.path)
 	if !out.Scan() {
 		t.Fatal("no lock")
@@ -44,9 +45,9 @@ func TestAHeldLock(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	second := must1[*Store](t)(Open(ctx, s.path, Options{}))
+	second := need.Get(Open(ctx, s.path, Options{}))(t)
 	defer second.Close()
-	if c := must1[ledger.Counts](t)(second.Counts(ctx, s.now())); c.All != 1 {
+	if c := need.Get(second.Counts(ctx, s.now()))(t); c.All != 1 {
 		t.Errorf("%+v", c)
 	}
 	named("try", TryLock(ctx, s.path))
@@ -68,8 +69,8 @@ func TestAHeldLock(t *testing.T) {
 	if took := time.Since(began); took > 3*patience {
 		t.Errorf("refused after %s", took)
 	}
-	must(t, in.Close())
+	need.OK(t, in.Close())
 	cmd.Wait()
 	begin(t, s)
-	must(t, TryLock(ctx, s.path))
+	need.OK(t, TryLock(ctx, s.path))
 }

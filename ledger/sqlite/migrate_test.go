@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func migrate(s *Store, steps []step) error {
@@ -24,16 +25,15 @@ func TestMigrations(t *testing.T) {
 	broken := append(append([]step{}, more...), step{now + 3, `CREATE TABLE four (x); CREATE TABLE three (x)`})
 	look := func() (version int, objects map[string]string) {
 		objects = map[string]string{}
-		must(t, s.read.QueryRow(`SELECT user_version FROM pragma_user_version`).Scan(&version))
-		rows, err := s.read.Query(`SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema WHERE name <> 'attempts'`)
-		must(t, err)
+		need.OK(t, s.read.QueryRow(`SELECT user_version FROM pragma_user_version`).Scan(&version))
+		rows := need.Get(s.read.Query(`SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema WHERE name <> 'attempts'`))(t)
 		defer rows.Close()
 		for rows.Next() {
 			var name, text string
-			must(t, rows.Scan(&name, &text))
+			need.OK(t, rows.Scan(&name, &text))
 			objects[name] = text
 		}
-		must(t, rows.Err())
+		need.OK(t, rows.Err())
 		return version, objects
 	}
 	before := dump(t, db)
@@ -46,8 +46,8 @@ func TestMigrations(t *testing.T) {
 	if v, left := look(); err == nil || v != now || !maps.Equal(left, objects) {
 		t.Fatalf("a broken step left schema %d: %v\n%s", v, err, diff(objects, left))
 	}
-	must(t, migrate(s, more))
-	must(t, migrate(s, more))
+	need.OK(t, migrate(s, more))
+	need.OK(t, migrate(s, more))
 	objects["table three"] = "CREATE TABLE three (x)"
 	v, left := look()
 	if d := diff(objects, left); v != now+2 || d != "" {

@@ -8,28 +8,28 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 )
 
 func TestHostileFileNames(t *testing.T) {
 	for _, name := range []string{"a?b", "a#b", "a%41b", "a b", "a?mode=ro", "ä&b=c", "file:x", ";x"} {
 		dir := filepath.Join(t.TempDir(), name+".d")
 		path := filepath.Join(dir, name)
-		s := must1[*Store](t)(Create(ctx, path, Options{}))
+		s := need.Get(Create(ctx, path, Options{}))(t)
 		begin(t, s)
-		must(t, s.Close())
-		info := must1[os.FileInfo](t)(os.Stat(path))
+		need.OK(t, s.Close())
+		info := need.Get(os.Stat(path))(t)
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("%q is %v", name, info.Mode())
 		}
-		s = must1[*Store](t)(Open(ctx, path, Options{ReadOnly: true}))
-		if c := must1[ledger.Counts](t)(s.Counts(ctx, s.now())); c.All != 1 {
+		s = need.Get(Open(ctx, path, Options{ReadOnly: true}))(t)
+		if c := need.Get(s.Counts(ctx, s.now()))(t); c.All != 1 {
 			t.Errorf("%q: %+v", name, c)
 		}
-		must(t, s.Close())
+		need.OK(t, s.Close())
 	}
 }
 
@@ -44,27 +44,27 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := os.Stat(path("missing")); err == nil {
 		t.Error("looking for a ledger made one")
 	}
-	must(t, os.WriteFile(path("text"), []byte("this is a text and long enough not to be taken for an empty database, is it not? It goes on until the header is full, and further."), 0o600))
+	need.OK(t, os.WriteFile(path("text"), []byte("this is a text and long enough not to be taken for an empty database, is it not? It goes on until the header is full, and further."), 0o600))
 	var not *NotDatabaseError
 	if _, err := Create(ctx, path("text"), Options{}); !errors.As(err, &not) {
 		t.Errorf("text: %v", err)
 	}
-	db := must1[*sql.DB](t)(sql.Open("sqlite", path("foreign")))
+	db := need.Get(sql.Open("sqlite", path("foreign")))(t)
 	_, err = db.Exec(`CREATE TABLE t (x)`)
-	must(t, err)
-	must(t, db.Close())
-	before := must1[[]byte](t)(os.ReadFile(path("foreign")))
+	need.OK(t, err)
+	need.OK(t, db.Close())
+	before := need.Get(os.ReadFile(path("foreign")))(t)
 	var foreign *ForeignError
 	if _, err := Create(ctx, path("foreign"), Options{}); !errors.As(err, &foreign) {
 		t.Errorf("foreign: %v", err)
 	}
-	if after := must1[[]byte](t)(os.ReadFile(path("foreign"))); string(before) != string(after) {
+	if after := need.Get(os.ReadFile(path("foreign")))(t); string(before) != string(after) {
 		t.Error("a foreign database was changed")
 	}
-	s := must1[*Store](t)(Create(ctx, path("newer"), Options{}))
+	s := need.Get(Create(ctx, path("newer"), Options{}))(t)
 	_, err = s.writer.conn.ExecContext(ctx, `PRAGMA user_version = 99`)
-	must(t, err)
-	must(t, s.Close())
+	need.OK(t, err)
+	need.OK(t, s.Close())
 	var newer *NewerError
 	for _, readOnly := range []bool{false, true} {
 		if _, err := Open(ctx, path("newer"), Options{ReadOnly: readOnly}); !errors.As(err, &newer) {
@@ -76,7 +76,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestReadOnlyRefusesWrites(t *testing.T) {
 	s, c := openTest(t)
 	res := begin(t, s)
-	r := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true, Clock: c.Now, Steady: hostclock.With(c.Now)}))
+	r := need.Get(Open(ctx, s.path, Options{ReadOnly: true, Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
 	defer r.Close()
 	if _, err := ledger.Settle(ctx, r, ledger.SettleRequest{ChangeID: "c", AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: billing}); !errors.Is(err, ledger.ErrReadOnly) {
 		t.Fatal(err)
@@ -93,25 +93,25 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 	s, c := openTest(t)
 	begin(t, s)
 	id := s.id
-	must(t, s.Close())
+	need.OK(t, s.Close())
 	path := filepath.Join(t.TempDir(), "copy.db")
-	must(t, os.WriteFile(path, must1[[]byte](t)(os.ReadFile(s.path)), 0o600))
-	r := must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))
+	need.OK(t, os.WriteFile(path, need.Get(os.ReadFile(s.path))(t), 0o600))
+	r := need.Get(Open(ctx, path, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
 	if _, err := ledger.Begin(ctx, r, request()); !errors.Is(err, ledger.ErrCopied) {
 		t.Fatal(err)
 	}
-	if i := must1[ledger.Info](t)(r.Info(ctx)); i.Copied == "" || !i.ReadOnly || i.ID != id {
+	if i := need.Get(r.Info(ctx))(t); i.Copied == "" || !i.ReadOnly || i.ID != id {
 		t.Fatalf("%+v", i)
 	}
-	must(t, r.Close())
-	must(t, Adopt(ctx, path, Options{Actor: ann}))
-	r = must1[*Store](t)(Open(ctx, path, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))
+	need.OK(t, r.Close())
+	need.OK(t, Adopt(ctx, path, Options{Actor: ann}))
+	r = need.Get(Open(ctx, path, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
 	defer r.Close()
 	begin(t, r)
-	if i := must1[ledger.Info](t)(r.Info(ctx)); i.Copied != "" || i.ID == id {
+	if i := need.Get(r.Info(ctx))(t); i.Copied != "" || i.ID == id {
 		t.Fatalf("%+v", i)
 	}
-	events := must1[[]ledger.Event](t)(r.Events(ctx, "", 1, 10))
+	events := need.Get(r.Events(ctx, "", 1, 10))(t)
 	if events[0].Verb != "adopt" || events[0].Actor != ann {
 		t.Fatalf("%+v", events)
 	}
@@ -135,9 +135,9 @@ func TestTwoMakersOneLedger(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s := must1[*Store](t)(Open(ctx, path, Options{}))
+	s := need.Get(Open(ctx, path, Options{}))(t)
 	defer s.Close()
-	if c := must1[ledger.Counts](t)(s.Counts(ctx, s.now())); c.All != 8 {
+	if c := need.Get(s.Counts(ctx, s.now()))(t); c.All != 8 {
 		t.Fatal(fmt.Sprint(c))
 	}
 }
@@ -146,10 +146,10 @@ func TestTwoMakersOneLedger(t *testing.T) {
 // becomes small again while writes go on.
 func TestTheLogShrinks(t *testing.T) {
 	s, _ := openTest(t)
-	size := func() int64 { return must1[os.FileInfo](t)(os.Stat(s.path + "-wal")).Size() }
-	reader := must1[*sql.Tx](t)(rawDB(t, s.path).Begin())
+	size := func() int64 { return need.Get(os.Stat(s.path + "-wal"))(t).Size() }
+	reader := need.Get(rawDB(t, s.path).Begin())(t)
 	var n int
-	must(t, reader.QueryRow(`SELECT count(*) FROM operations`).Scan(&n))
+	need.OK(t, reader.QueryRow(`SELECT count(*) FROM operations`).Scan(&n))
 	input := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	for range 24 {
 		begin(t, s, func(r *ledger.BeginRequest) { r.Input = input })
@@ -157,7 +157,7 @@ func TestTheLogShrinks(t *testing.T) {
 	if size() < 24<<20 {
 		t.Fatalf("the log has %d bytes under a reader", size())
 	}
-	must(t, reader.Rollback())
+	need.OK(t, reader.Rollback())
 	for range 5 {
 		begin(t, s)
 	}
@@ -172,19 +172,18 @@ func TestTheLogShrinks(t *testing.T) {
 func TestBriefReadsNeedNoReader(t *testing.T) {
 	s, _ := openTest(t)
 	id := begin(t, s).Operation.ID
-	must(t, s.Close())
-	s = must1[*Store](t)(Open(ctx, s.path, Options{}))
+	need.OK(t, s.Close())
+	s = need.Get(Open(ctx, s.path, Options{}))(t)
 	defer s.Close()
-	must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: id}))
-	must1[time.Duration](t)(s.Stepped(ctx))
+	need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t)
+	need.Get(s.Stepped(ctx))(t)
 	if n := s.read.Stats().OpenConnections; n != 0 {
 		t.Errorf("%d connections to read with, want none", n)
 	}
-	_, err := s.Change(ctx, ledger.Locator{ID: id}, "", func(*ledger.Record) (ledger.Change, error) {
+	need.Get(s.Change(ctx, ledger.Locator{ID: id}, "", func(*ledger.Record) (ledger.Change, error) {
 		_, err := s.Read(ctx, ledger.Locator{ID: id})
 		return ledger.Change{}, err
-	})
-	must(t, err)
+	}))(t)
 	if n := s.read.Stats().OpenConnections; n == 0 {
 		t.Error("a read beside a change went over the connection that writes")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 )
 
 // board is a ledger that is scattered anew many times. The guards that would
@@ -29,10 +30,9 @@ func newBoard(t *testing.T) *board {
 	b := &board{s: s, db: rawDB(t, s.path), c: c, stmts: map[string]*sql.Stmt{}}
 	_, err := b.db.Exec(`PRAGMA synchronous = OFF; DROP TRIGGER operations_guard_insert; DROP TRIGGER operations_guard_update;
 		DROP TRIGGER operations_complete_update; DROP TRIGGER grants_guard_insert`)
-	must(t, err)
+	need.OK(t, err)
 	for _, guard := range []string{"operations", "attempts", "events", "grants", "open", "census", "tallies"} {
-		_, err := b.db.Exec(`DROP TRIGGER ` + guard + `_guard_delete`)
-		must(t, err)
+		need.Get(b.db.Exec(`DROP TRIGGER ` + guard + `_guard_delete`))(t)
 	}
 	return b
 }
@@ -113,9 +113,7 @@ func (b *board) scatter(t *rapid.T) []string {
 		}
 	}
 	if rapid.Bool().Draw(t, "ripen") {
-		if err := s.ripen(ctx, now, 100); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, s.ripen(ctx, now, 100))
 	}
 	return ids
 }
@@ -147,20 +145,14 @@ func TestListsAgreeWithRows(t *testing.T) {
 		now := c.Now()
 		var all []ledger.Row
 		for _, id := range ids {
-			rec, err := s.Read(ctx, ledger.Locator{ID: id})
-			if err != nil {
-				t.Fatal(err)
-			}
+			rec := need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t)
 			all = append(all, rec.Row())
 		}
 		text := rapid.SampledFrom([]string{"", "", "charge", "-mail", "[a]*", "b?", "*", "?", "ünï", "100%", "f_n", "state:uncertain", "-state:pending", "lane:decide", "-lane:resolved",
 			"kind:mail*", "kind:mail.send", "id:aa", "id:ab", "downstream:stripe", "-downstream:stripe", "source:BILL", "source:ägent", "error:timeout",
 			"key:kzz", "key:zz", "token:TOK", "token:tokaa", "receipt:x", "-id:aa", "web", "ap", "group:parked", "group:overdue", "group:elsewhere", "-group:elsewhere lane:not_landed", "group:said", "group:duplicate", "group:reading", "group:in_flight", "-group:in_flight", "group:landed", "group:never_sent",
 			"parked:yes", "-parked:yes", "parked:no", "since:1h30m", "-since:90m", "by:ANN", "age>2h", "age<1h30m", "cost>50", "-cost>50", "risk>10.25", "risk<10.25 state:uncertain"}).Draw(t, "filter")
-		filter, err := ledger.ParseFilter(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		filter := need.Get(ledger.ParseFilter(text))(t)
 		for i := range all {
 			if !strings.Contains(text, "group:") { // a list says it where its filter asks
 				all[i].Group = ""
@@ -185,10 +177,7 @@ func TestListsAgreeWithRows(t *testing.T) {
 				want.Settled++
 			}
 		}
-		got, err := s.Counts(ctx, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := need.Get(s.Counts(ctx, now))(t)
 		for k, v := range got.ByState {
 			if v == 0 {
 				delete(got.ByState, k)
@@ -222,10 +211,7 @@ func TestListsAgreeWithRows(t *testing.T) {
 					Within: rapid.SampledFrom([]time.Duration{0, 1}).Draw(t, "within")}
 				var got []ledger.Row
 				for {
-					page, err := s.Page(ctx, q)
-					if err != nil {
-						t.Fatal(err)
-					}
+					page := need.Get(s.Page(ctx, q))(t)
 					if len(page.Rows) > q.Limit {
 						t.Fatalf("%d rows for a limit of %d", len(page.Rows), q.Limit)
 					}
@@ -252,13 +238,11 @@ func TestASearchIsBoundedAndGoesOn(t *testing.T) {
 		c.Advance(time.Second)
 	}
 	s.firstStep = 5
-	f, err := ledger.ParseFilter("k00")
-	must(t, err)
+	f := need.Get(ledger.ParseFilter("k00"))(t)
 	for _, tab := range []ledger.Tab{ledger.TabSettled, ledger.TabAll} {
 		q, pages, searched, found := ledger.Query{Tab: tab, Filter: f, Within: 1, Now: s.now()}, 0, 0, 0
 		for {
-			page, err := s.Page(ctx, q)
-			must(t, err)
+			page := need.Get(s.Page(ctx, q))(t)
 			pages, searched, found = pages+1, searched+page.Searched, found+len(page.Rows)
 			if q.After = page.Next; q.After == "" {
 				break

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // plan says how SQLite would answer a query, a line for each step.
@@ -20,7 +21,7 @@ func plan(t *testing.T, s *Store, query string, args ...any) []string {
 		var id, parent, unused int
 		return detail, rows.Scan(&id, &parent, &unused, &detail)
 	}, "EXPLAIN QUERY PLAN "+query, args...)
-	must(t, err)
+	need.OK(t, err)
 	return steps
 }
 
@@ -65,16 +66,15 @@ func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
 			t.Errorf("%s: %q, want LIMIT ?+0 and GLOB +?", what, found)
 		}
 	}
-	files, err := filepath.Glob("*.go")
-	must(t, err)
+	files := need.Get(filepath.Glob("*.go"))(t)
 	for _, file := range files {
 		if !strings.HasSuffix(file, "_test.go") {
-			check(file, string(must1[[]byte](t)(os.ReadFile(file))))
+			check(file, string(need.Get(os.ReadFile(file))(t)))
 		}
 	}
 	for _, named := range []bool{false, true} {
 		for _, text := range []string{"", "id:0199 word source:billing by:ann"} {
-			check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss, Filter: must1[ledger.Filter](t)(ledger.ParseFilter(text))}, nil, nil, named, ""))
+			check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss, Filter: need.Get(ledger.ParseFilter(text))(t)}, nil, nil, named, ""))
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
 // A word is looked for in the classes that a tab may have, and in no other.
 func TestAWordIsLookedForWhereItsTabIs(t *testing.T) {
 	s, _ := openTest(t)
-	word := must1[ledger.Filter](t)(ledger.ParseFilter("word"))
+	word := need.Get(ledger.ParseFilter("word"))(t)
 	for tab, classes := range map[ledger.Tab]int{ledger.TabNeedsYou: 5, ledger.TabChecking: 2, ledger.TabSettled: 2} {
 		b := &binder{args: []any{ms(time.Now())}}
 		steps := plan(t, s, pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderLoss, Filter: word, Limit: 50}, nil, nil, false, ""), b.args...)
@@ -104,8 +104,7 @@ func TestAWordIsLookedForWhereItsTabIs(t *testing.T) {
 func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 	s, _ := openTest(t)
 	for text, indexes := range map[string]int{"id:0199": 1, "key:k-1": 2, "token:indoubt-": 1, "receipt:ch_": 1, "01990000-0000-7000-8000-000000000000": 5} {
-		f, err := ledger.ParseFilter(text)
-		must(t, err)
+		f := need.Get(ledger.ParseFilter(text))(t)
 		for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabSettled, ledger.TabAll} {
 			b := &binder{args: []any{ms(time.Now())}}
 			query := pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderNewest, Filter: f, Limit: 50}, nil, nil, true, "")
@@ -128,7 +127,7 @@ func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 func TestAnOperationIsFoundByItsParts(t *testing.T) {
 	s, c := openTest(t)
 	where, args, err := locate(ledger.Locator{AttemptID: "a.1"})
-	must(t, err)
+	need.OK(t, err)
 	for _, step := range append(plan(t, s, recordShape{where: where, skip: ledger.AllParts}.query(), args...), plan(t, s, historyQuery, "a", 0, 10)...) {
 		if strings.HasPrefix(step, "SCAN ") {
 			t.Error(step)
@@ -136,10 +135,10 @@ func TestAnOperationIsFoundByItsParts(t *testing.T) {
 	}
 	o := begin(t, s).Operation
 	c.Advance(time.Second)
-	must1[sql.Result](t)(rawDB(t, s.path).Exec(`INSERT INTO events (id, operation_id, verb, actor) VALUES ('n', ?, 'note', 'ann')`, o.ID))
+	need.Get(rawDB(t, s.path).Exec(`INSERT INTO events (id, operation_id, verb, actor) VALUES ('n', ?, 'note', 'ann')`, o.ID))(t)
 	settleAs(t, s, o.LiveAttempt, ledger.OutcomeUncertain)
 	for after, want := range []int{3, 2, 1, 0} {
-		if events := must1[[]ledger.Event](t)(s.Events(ctx, o.ID, int64(after), 10)); len(events) != want {
+		if events := need.Get(s.Events(ctx, o.ID, int64(after), 10))(t); len(events) != want {
 			t.Errorf("%d events of %s after %d, want %d", len(events), o.ID, after, want)
 		}
 	}
@@ -161,7 +160,7 @@ func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
 // for it, however many rows it has.
 func TestAnIncidentsRowsComeInOrder(t *testing.T) {
 	s, _ := openTest(t)
-	f := must1[ledger.Filter](t)(ledger.ParseFilter("incident:x"))
+	f := need.Get(ledger.ParseFilter("incident:x"))(t)
 	for _, c := range []struct {
 		tab   ledger.Tab
 		order ledger.Order

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"indoubt/ledger/need"
 )
 
 // ext4 stops at once on this, and forgets what no one has synced, its own journal
@@ -34,8 +36,8 @@ func newLoopDisk(t *testing.T) *loopDisk {
 		t.Skip("only root can mount a file system")
 	}
 	image := filepath.Join(t.TempDir(), "disk")
-	must(t, os.WriteFile(image, nil, 0o600))
-	must(t, os.Truncate(image, 256<<20))
+	need.OK(t, os.WriteFile(image, nil, 0o600))
+	need.OK(t, os.Truncate(image, 256<<20))
 	if out, err := exec.Command("mkfs.ext4", "-q", "-F", image).CombinedOutput(); err != nil {
 		t.Skipf("no file system can be made here: %v %s", err, out)
 	}
@@ -90,7 +92,7 @@ func (d *loopDisk) restart() {
 func TestI10_APowerCutLosesNothing(t *testing.T) {
 	cuts := 5
 	if text := os.Getenv("INDOUBT_CUTS"); text != "" {
-		cuts = must1[int](t)(strconv.Atoi(text))
+		cuts = need.Get(strconv.Atoi(text))(t)
 	}
 	d := newLoopDisk(t)
 	path := filepath.Join(d.dir, "ledger.db")

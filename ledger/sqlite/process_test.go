@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // The test binary is also the other process: its first argument after -- says
@@ -42,11 +43,9 @@ func other(t testing.TB, role, path string) (*exec.Cmd, *bufio.Scanner, io.Write
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "INDOUBT_TEST_ROLE="+role, "INDOUBT_TEST_LEDGER="+path)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	out := need.Get(cmd.StdoutPipe())(t)
+	in := need.Get(cmd.StdinPipe())(t)
+	need.OK(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	return cmd, bufio.NewScanner(out), in
 }
@@ -125,11 +124,10 @@ func (a acknowledged) whole(t *testing.T, path string) {
 	if len(a) == 0 {
 		t.Fatal("nothing was written before the end")
 	}
-	s := must1[*Store](t)(Open(ctx, path, Options{}))
+	s := need.Get(Open(ctx, path, Options{}))(t)
 	defer s.Close()
 	for id, what := range a {
-		rec, err := s.Read(ctx, ledger.Locator{ID: id})
-		must(t, err)
+		rec := need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t)
 		if what == "settled" && rec.Operation.State != ledger.Committed || !rec.Found {
 			t.Fatalf("%s was %s and is %q", id, what, rec.Operation.State)
 		}
@@ -138,10 +136,10 @@ func (a acknowledged) whole(t *testing.T, path string) {
 		}
 	}
 	var ok string
-	must(t, s.read.QueryRow(`PRAGMA integrity_check`).Scan(&ok))
-	counts := must1[ledger.Counts](t)(s.Counts(ctx, time.Now()))
+	need.OK(t, s.read.QueryRow(`PRAGMA integrity_check`).Scan(&ok))
+	counts := need.Get(s.Counts(ctx, time.Now()))(t)
 	var all, events int
-	must(t, s.read.QueryRow(`SELECT (SELECT count(*) FROM operations), (SELECT count(*) FROM events)`).Scan(&all, &events))
+	need.OK(t, s.read.QueryRow(`SELECT (SELECT count(*) FROM operations), (SELECT count(*) FROM events)`).Scan(&all, &events))
 	if ok != "ok" || counts.All != all || events != all+counts.ByState[ledger.Committed] {
 		t.Fatalf("integrity %s, %d operations, %d events, counts %+v", ok, all, events, counts)
 	}
@@ -179,7 +177,7 @@ func parkOften(s *Store, id string, times int) (won int, err error) {
 }
 
 func TestI7_ManyWritersOneVersionEach(t *testing.T) {
-	s := must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{}))
+	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	res := begin(t, s, func(r *ledger.BeginRequest) { r.OperationID = "one" })
 	first := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
@@ -202,16 +200,15 @@ func TestI7_ManyWritersOneVersionEach(t *testing.T) {
 	wg.Wait()
 	for _, out := range outs {
 		for out.Scan() {
-			n, err := strconv.Atoi(out.Text())
-			must(t, err)
+			n := need.Get(strconv.Atoi(out.Text()))(t)
 			won.Add(int64(n))
 		}
 	}
-	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: "one"}))
+	rec := need.Get(s.Read(ctx, ledger.Locator{ID: "one"}))(t)
 	if won.Load() != 100 || rec.Operation.Version != first.Version+100 {
 		t.Fatalf("%d won, version went from %d to %d", won.Load(), first.Version, rec.Operation.Version)
 	}
-	events := must1[[]ledger.Event](t)(s.Events(ctx, "one", 0, 1000))
+	events := need.Get(s.Events(ctx, "one", 0, 1000))(t)
 	for i := 1; i < len(events); i++ {
 		if events[i].Version != events[i-1].Version+1 {
 			t.Fatalf("version %d after %d", events[i].Version, events[i-1].Version)
@@ -243,7 +240,7 @@ func saturate(path string) error {
 // BenchmarkFourProcesses saturates one ledger from four processes. fairness is
 // the smallest share over the largest.
 func BenchmarkFourProcesses(b *testing.B) {
-	s := must1[*Store](b)(Create(ctx, b.TempDir()+"/ledger.db", Options{}))
+	s := need.Get(Create(ctx, b.TempDir()+"/ledger.db", Options{}))(b)
 	defer s.Close()
 	for range b.N {
 		var outs []*bufio.Scanner
@@ -295,7 +292,7 @@ func commitOnLine(path string) error {
 // BenchmarkCommitToSeen measures from the return of a commit in another process
 // to the event being read here.
 func BenchmarkCommitToSeen(b *testing.B) {
-	s := must1[*Store](b)(Create(ctx, b.TempDir()+"/ledger.db", Options{}))
+	s := need.Get(Create(ctx, b.TempDir()+"/ledger.db", Options{}))(b)
 	defer s.Close()
 	_, out, in := other(b, "commit", s.path)
 	wctx, cancel := context.WithCancel(ctx)
@@ -308,8 +305,7 @@ func BenchmarkCommitToSeen(b *testing.B) {
 			var seen time.Time
 			for seen.IsZero() {
 				<-heard
-				events, err := s.Events(ctx, "", after, 100)
-				must(b, err)
+				events := need.Get(s.Events(ctx, "", after, 100))(b)
 				if len(events) > 0 {
 					seen, after = time.Now(), events[len(events)-1].Seq
 				}

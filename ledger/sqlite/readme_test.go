@@ -12,16 +12,14 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
 // readme is the public contract for writers in other languages.
 func readme(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need.Get(os.ReadFile("../README.md"))(t)
 	return string(b)
 }
 
@@ -118,19 +116,10 @@ func TestContractShowsTheFeed(t *testing.T) {
 		t.Skip("python3 is not installed")
 	}
 	_, s := perform(t, "python3", example(t, "python", 0))
-	info, err := s.Info(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", "file:"+info.Path+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := need.Get(s.Info(context.Background()))(t)
+	db := need.Get(sql.Open("sqlite", "file:"+info.Path+"?mode=ro"))(t)
 	defer db.Close()
-	rows, err := db.Query(example(t, "sql", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := need.Get(db.Query(example(t, "sql", 0)))(t)
 	defer rows.Close()
 	n := 0
 	for ; rows.Next(); n++ {
@@ -145,10 +134,7 @@ func TestContractShowsTheFeed(t *testing.T) {
 func TestContractIsComplete(t *testing.T) {
 	var schema []byte
 	for _, name := range []string{"guards.sql", "derived.sql"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need.Get(os.ReadFile(name))(t)
 		schema = append(schema, text...)
 	}
 	text := readme(t)
@@ -157,38 +143,22 @@ func TestContractIsComplete(t *testing.T) {
 			t.Errorf("it does not name the refusal %q", m[1])
 		}
 	}
-	s, err := sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need.Get(sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{}))(t)
 	defer s.Close()
-	info, err := s.Info(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", "file:"+info.Path+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := need.Get(s.Info(context.Background()))(t)
+	db := need.Get(sql.Open("sqlite", "file:"+info.Path+"?mode=ro"))(t)
 	defer db.Close()
-	rows, err := db.Query(`
+	rows := need.Get(db.Query(`
 		SELECT m.name, c.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c
-		 WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid`)
-	if err != nil {
-		t.Fatal(err)
-	}
+		 WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid`))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var table, column string
-		if err := rows.Scan(&table, &column); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, rows.Scan(&table, &column))
 		section := regexp.MustCompile(`(?s)### ` + table + `\n(.*?)(\n### |$)`).FindString(text)
 		if !strings.Contains(section, "| `"+column+"` | ") {
 			t.Errorf("it does not speak of %s.%s", table, column)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, rows.Err())
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // smallDisk is a file system of a few megabytes; it takes root.
@@ -33,14 +34,14 @@ func smallDisk(t *testing.T, size string) string {
 // that kept the log from being emptied.
 func TestI10_ADiskFullOfItsOwnLogHeals(t *testing.T) {
 	path := filepath.Join(smallDisk(t, "40m"), "ledger.db")
-	s := must1[*Store](t)(Create(ctx, path, Options{}))
+	s := need.Get(Create(ctx, path, Options{}))(t)
 	defer s.Close()
 	flying := begin(t, s)
-	reader := must1[*sql.DB](t)(sql.Open("sqlite", dsn(path, "ro")))
+	reader := need.Get(sql.Open("sqlite", dsn(path, "ro")))(t)
 	defer reader.Close()
-	tx := must1[*sql.Tx](t)(reader.Begin())
+	tx := need.Get(reader.Begin())(t)
 	var n int
-	must(t, tx.QueryRow(`SELECT count(*) FROM operations`).Scan(&n))
+	need.OK(t, tx.QueryRow(`SELECT count(*) FROM operations`).Scan(&n))
 	large := func(r *ledger.BeginRequest) {
 		r.Key, r.Input = ledger.NewID(), []byte(`"`+strings.Repeat("x", 200_000)+`"`)
 	}
@@ -57,13 +58,13 @@ func TestI10_ADiskFullOfItsOwnLogHeals(t *testing.T) {
 	if said := err.Error(); !strings.Contains(said, "ledger.db-wal ") || !strings.Contains(said, me) || !strings.Contains(said, "keeps a read open") {
 		t.Errorf("who fills the disk, and with what, is not said: %v", err)
 	}
-	if i := must1[ledger.Info](t)(s.Info(ctx)); !strings.HasPrefix(i.Strained, "DISK SHORT: ") || !strings.Contains(i.Strained, me) {
+	if i := need.Get(s.Info(ctx))(t); !strings.HasPrefix(i.Strained, "DISK SHORT: ") || !strings.Contains(i.Strained, me) {
 		t.Errorf("a reader is told %q", i.Strained)
 	}
 	settleAs(t, s, flying.Attempt.ID, ledger.OutcomeCommitted) // there is room for outcomes
-	must(t, tx.Rollback())
+	need.OK(t, tx.Rollback())
 	begin(t, s)
-	if log := must1[os.FileInfo](t)(os.Stat(path + "-wal")); log.Size() > 16<<20+spare {
+	if log := need.Get(os.Stat(path + "-wal"))(t); log.Size() > 16<<20+spare {
 		t.Errorf("the log keeps %d bytes", log.Size())
 	}
 }
@@ -72,7 +73,7 @@ func TestI10_ADiskFullOfItsOwnLogHeals(t *testing.T) {
 func TestI10_AFullDiskTakesOutcomes(t *testing.T) {
 	dir := smallDisk(t, "60m")
 	path := filepath.Join(dir, "ledger.db")
-	s := must1[*Store](t)(Create(ctx, path, Options{}))
+	s := need.Get(Create(ctx, path, Options{}))(t)
 	defer s.Close()
 	flying := begin(t, s)
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -82,7 +83,7 @@ func TestI10_AFullDiskTakesOutcomes(t *testing.T) {
 			t.Fatal("no reserve is made")
 		}
 	}
-	brim := must1[*os.File](t)(os.Create(filepath.Join(dir, "brim")))
+	brim := need.Get(os.Create(filepath.Join(dir, "brim")))(t)
 	for size := 1 << 20; size > 0; size /= 16 {
 		for {
 			if _, err := brim.Write(make([]byte, size)); err != nil {
@@ -90,11 +91,11 @@ func TestI10_AFullDiskTakesOutcomes(t *testing.T) {
 			}
 		}
 	}
-	must(t, brim.Close())
+	need.OK(t, brim.Close())
 	if _, err := ledger.Begin(ctx, s, request()); !errors.Is(err, ledger.ErrFull) {
 		t.Errorf("begun on a full disk: %v", err)
 	}
 	settleAs(t, s, flying.Attempt.ID, ledger.OutcomeCommitted)
-	must(t, os.Remove(brim.Name()))
+	need.OK(t, os.Remove(brim.Name()))
 	begin(t, s)
 }

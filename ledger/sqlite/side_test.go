@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const (
@@ -27,22 +27,22 @@ func TestSideFilesAreNeverFollowed(t *testing.T) {
 			t.Run(side+" "+how, func(t *testing.T) {
 				dir := t.TempDir()
 				path, victim := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "victim")
-				must(t, must1[*Store](t)(Create(ctx, path, Options{})).Close())
+				need.OK(t, need.Get(Create(ctx, path, Options{}))(t).Close())
 				_ = os.Remove(path + side)
-				must(t, os.WriteFile(victim, []byte("SECRET"), 0o600))
+				need.OK(t, os.WriteFile(victim, []byte("SECRET"), 0o600))
 				switch how {
 				case "link to a file":
-					must(t, os.Symlink(victim, path+side))
+					need.OK(t, os.Symlink(victim, path+side))
 				case "link to nothing":
-					must(t, os.Remove(victim))
-					must(t, os.Symlink(victim, path+side))
+					need.OK(t, os.Remove(victim))
+					need.OK(t, os.Symlink(victim, path+side))
 				case "hard link":
 					if strings.HasPrefix(side, "-") {
 						t.Skip("what is in there would be a log")
 					}
-					must(t, os.Link(victim, path+side))
+					need.OK(t, os.Link(victim, path+side))
 				case "pipe":
-					must(t, syscall.Mkfifo(path+side, 0o600))
+					need.OK(t, syscall.Mkfifo(path+side, 0o600))
 				}
 				var odd *SideFileError
 				s, err := Create(ctx, path, Options{})
@@ -104,9 +104,9 @@ func forAccounts(t *testing.T, uid int) string {
 		t.Skip("only root can be two accounts")
 	}
 	dir := t.TempDir()
-	must(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o711), os.Chmod(dir, 0o711)))
+	need.OK(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o711), os.Chmod(dir, 0o711)))
 	own := filepath.Join(dir, "own")
-	must(t, errors.Join(os.Mkdir(own, 0o700), os.Chown(own, uid, uid)))
+	need.OK(t, errors.Join(os.Mkdir(own, 0o700), os.Chown(own, uid, uid)))
 	return own
 }
 
@@ -124,18 +124,18 @@ func TestRootLocksNobodyOut(t *testing.T) {
 	if said := saidBy(t, "as nobody", path, "a"); said != "begun" {
 		t.Fatal(said)
 	}
-	must(t, errors.Join(os.Remove(path+".lock"), os.Remove(path+".bell")))
-	s := must1[*Store](t)(Open(ctx, path, Options{}))
+	need.OK(t, errors.Join(os.Remove(path+".lock"), os.Remove(path+".bell")))
+	s := need.Get(Open(ctx, path, Options{}))(t)
 	begin(t, s)
 	for _, side := range []string{"", "-wal", "-shm", ".lock", ".bell"} {
-		if info := must1[fs.FileInfo](t)(os.Stat(path + side)); info.Sys().(*syscall.Stat_t).Uid != nobody {
+		if info := need.Get(os.Stat(path + side))(t); info.Sys().(*syscall.Stat_t).Uid != nobody {
 			t.Errorf("%s is root's", side)
 		}
 	}
-	if i := must1[ledger.Info](t)(s.Info(ctx)); !strings.Contains(i.Exposed, "another account") {
+	if i := need.Get(s.Info(ctx))(t); !strings.Contains(i.Exposed, "another account") {
 		t.Errorf("nobody is told whose it is: %q", i.Exposed)
 	}
-	must(t, s.Close())
+	need.OK(t, s.Close())
 	if said := saidBy(t, "as nobody", path, "b"); said != "begun" {
 		t.Error(said)
 	}
@@ -144,7 +144,7 @@ func TestRootLocksNobodyOut(t *testing.T) {
 func TestAGroupSharesALedger(t *testing.T) {
 	dir := filepath.Join(filepath.Dir(forAccounts(t, 0)), "team")
 	path := filepath.Join(dir, "ledger.db")
-	must(t, must1[*Store](t)(Create(ctx, path, Options{Group: fmt.Sprint(team)})).Close())
+	need.OK(t, need.Get(Create(ctx, path, Options{Group: fmt.Sprint(team)}))(t).Close())
 	for n, who := range []string{"as a member", "as another member", "as a member"} {
 		if said := saidBy(t, who, path, fmt.Sprint(n)); said != "begun" {
 			t.Errorf("%s: %s", who, said)
@@ -153,12 +153,12 @@ func TestAGroupSharesALedger(t *testing.T) {
 	if said := saidBy(t, "as nobody", path, "x"); said == "begun" {
 		t.Error("a stranger records")
 	}
-	s := must1[*Store](t)(Open(ctx, path, Options{}))
+	s := need.Get(Open(ctx, path, Options{}))(t)
 	defer s.Close()
-	if i := must1[ledger.Info](t)(s.Info(ctx)); i.Exposed != "" {
+	if i := need.Get(s.Info(ctx))(t); i.Exposed != "" {
 		t.Errorf("it warns of what was asked for: %s", i.Exposed)
 	}
-	if mode := must1[fs.FileInfo](t)(os.Stat(path)).Mode().Perm(); mode != 0o660 {
+	if mode := need.Get(os.Stat(path))(t).Mode().Perm(); mode != 0o660 {
 		t.Errorf("mode %#o", mode)
 	}
 	// A directory that is there is not opened to a group behind somebody's back.
@@ -181,18 +181,18 @@ func TestLookingTakesNoRightToWrite(t *testing.T) {
 			if said := saidBy(t, "as nobody", path, "a"); said != "begun" {
 				t.Fatal(said)
 			}
-			must(t, errors.Join(os.Chmod(path, 0o644), os.Chmod(dir, mode)))
+			need.OK(t, errors.Join(os.Chmod(path, 0o644), os.Chmod(dir, mode)))
 			if said := saidBy(t, "as somebody who looks", path, ""); said != "1 <nil>" {
 				t.Error(said)
 			}
 			if said := saidBy(t, "as a member", path, "b"); !strings.Contains(said, "cannot be written by this account") {
 				t.Errorf("a writer is told: %s", said)
 			}
-			must(t, os.Chmod(dir, 0o755))
+			need.OK(t, os.Chmod(dir, 0o755))
 			if said := saidBy(t, "as nobody", path, "c"); said != "begun" {
 				t.Error(said)
 			}
-			must(t, os.Chmod(path, 0))
+			need.OK(t, os.Chmod(path, 0))
 			if said := saidBy(t, "as somebody who looks", path, ""); !strings.Contains(said, "cannot be read by this account") {
 				t.Errorf("an unreadable file: %s", said)
 			}

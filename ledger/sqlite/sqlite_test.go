@@ -14,6 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 )
 
 // clock is a ledger host's clock that a test moves.
@@ -38,27 +39,9 @@ var (
 func openTest(t testing.TB) (*Store, *clock) {
 	t.Helper()
 	c := newClock()
-	s, err := Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{Clock: c.Now, Steady: hostclock.With(c.Now)})
-	must(t, err)
+	s := need.Get(Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
 	t.Cleanup(func() { s.Close() })
 	return s, c
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func must1[T any](t testing.TB) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 var serial atomic.Int64
@@ -81,8 +64,7 @@ func request(mod ...func(*ledger.BeginRequest)) ledger.BeginRequest {
 
 func begin(t testing.TB, s *Store, mod ...func(*ledger.BeginRequest)) ledger.BeginResult {
 	t.Helper()
-	res, err := ledger.Begin(ctx, s, request(mod...))
-	must(t, err)
+	res := need.Get(ledger.Begin(ctx, s, request(mod...)))(t)
 	return res
 }
 
@@ -98,16 +80,14 @@ func settleAs(t testing.TB, s *Store, attempt string, outcome ledger.Outcome, mo
 	for _, m := range mod {
 		m(&req)
 	}
-	applied, err := ledger.Settle(ctx, s, req)
-	must(t, err)
+	applied := need.Get(ledger.Settle(ctx, s, req))(t)
 	return applied.After
 }
 
 // raw opens the ledger as a writer with SQLite's defaults does.
 func rawDB(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", dsnOf(path))
-	must(t, err)
+	db := need.Get(sql.Open("sqlite", dsnOf(path)))(t)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { db.Close() })
 	return db
@@ -123,7 +103,7 @@ func TestLifeOfAnOperation(t *testing.T) {
 	if res.Answer != ledger.AnswerBegun {
 		t.Fatalf("answer %s", res.Answer)
 	}
-	rec := must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))
+	rec := need.Get(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))(t)
 	if d := diff(res.Operation, rec.Operation); d != "" {
 		t.Fatalf("what was begun is not what is read:\n%s", d)
 	}
@@ -132,11 +112,11 @@ func TestLifeOfAnOperation(t *testing.T) {
 	}
 	c.Advance(time.Second)
 	o := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
-	rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID}))
+	rec = need.Get(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID}))(t)
 	if d := diff(o, rec.Operation); d != "" {
 		t.Fatalf("what was settled is not what is read:\n%s", d)
 	}
-	page := must1[ledger.Page](t)(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: c.Now()}))
+	page := need.Get(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: c.Now()}))(t)
 	listed := func(rec ledger.Record) ledger.Row {
 		row := rec.Row()
 		row.Group = "" // no filter asks for it
@@ -146,19 +126,19 @@ func TestLifeOfAnOperation(t *testing.T) {
 		t.Fatalf("row: %s", diff(page.Rows[0], listed(rec)))
 	}
 	c.Advance(time.Second)
-	applied := must1[ledger.Applied](t)(ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version,
-		Verb: ledger.VerbConfirm, Receipts: []string{"ch_1"}, Reason: "found it", Actor: ann}))
-	rec = must1[ledger.Record](t)(s.Read(ctx, ledger.Locator{ID: o.ID[:30]}))
+	applied := need.Get(ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version,
+		Verb: ledger.VerbConfirm, Receipts: []string{"ch_1"}, Reason: "found it", Actor: ann}))(t)
+	rec = need.Get(s.Read(ctx, ledger.Locator{ID: o.ID[:30]}))(t)
 	if d := diff(applied.After, rec.Operation); d != "" {
 		t.Fatalf("what was decided is not what is read:\n%s", d)
 	}
 	for _, tab := range []ledger.Tab{ledger.TabSettled, ledger.TabAll} {
-		page = must1[ledger.Page](t)(s.Page(ctx, ledger.Query{Tab: tab, Now: c.Now()}))
+		page = need.Get(s.Page(ctx, ledger.Query{Tab: tab, Now: c.Now()}))(t)
 		if len(page.Rows) != 1 || diff(page.Rows[0], listed(rec)) != "" {
 			t.Fatalf("%s: %+v %s", tab, page, diff(page.Rows[0], listed(rec)))
 		}
 	}
-	events := must1[[]ledger.Event](t)(s.Events(ctx, o.ID, 0, 10))
+	events := need.Get(s.Events(ctx, o.ID, 0, 10))(t)
 	if len(events) != 3 {
 		t.Fatalf("%d events", len(events))
 	}
@@ -166,7 +146,7 @@ func TestLifeOfAnOperation(t *testing.T) {
 	if e.Verb != "confirm" || e.Actor != ann || e.Reason != "found it" || e.From != ledger.Uncertain || e.To != ledger.Committed || e.Version != 3 || !e.At.Equal(c.Now()) {
 		t.Fatalf("event %+v", e)
 	}
-	counts := must1[ledger.Counts](t)(s.Counts(ctx, c.Now()))
+	counts := need.Get(s.Counts(ctx, c.Now()))(t)
 	if counts.Settled != 1 || counts.All != 1 || counts.NeedsYou != 0 || counts.ByState[ledger.Committed] != 1 {
 		t.Fatalf("counts %+v", counts)
 	}
@@ -175,17 +155,17 @@ func TestLifeOfAnOperation(t *testing.T) {
 func TestChangeIDsRepeat(t *testing.T) {
 	s, _ := openTest(t)
 	req := request()
-	first := must1[ledger.BeginResult](t)(ledger.Begin(ctx, s, req))
-	second := must1[ledger.BeginResult](t)(ledger.Begin(ctx, s, req))
+	first := need.Get(ledger.Begin(ctx, s, req))(t)
+	second := need.Get(ledger.Begin(ctx, s, req))(t)
 	if first.Answer != ledger.AnswerBegun || second.Answer != ledger.AnswerBegun || second.Operation.ID != first.Operation.ID {
 		t.Fatalf("%+v\n%+v", first, second)
 	}
-	if n := len(must1[[]ledger.Event](t)(s.Events(ctx, "", 0, 10))); n != 1 {
+	if n := len(need.Get(s.Events(ctx, "", 0, 10))(t)); n != 1 {
 		t.Fatalf("%d events", n)
 	}
 	settle := ledger.SettleRequest{ChangeID: "c-settle", AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r", Actor: billing}
-	must1[ledger.Applied](t)(ledger.Settle(ctx, s, settle))
-	again := must1[ledger.Applied](t)(ledger.Settle(ctx, s, settle))
+	need.Get(ledger.Settle(ctx, s, settle))(t)
+	again := need.Get(ledger.Settle(ctx, s, settle))(t)
 	if !again.Noop || again.Attempt.ID != first.Attempt.ID || again.After.State != ledger.Committed {
 		t.Fatalf("%+v", again)
 	}
@@ -214,14 +194,14 @@ func TestFailedJobIsUndoneAlone(t *testing.T) {
 	if ok.Load() != 48 || bad.Load() != 16 {
 		t.Fatalf("%d begun, %d refused", ok.Load(), bad.Load())
 	}
-	if c := must1[ledger.Counts](t)(s.Counts(ctx, s.now())); c.All != 48 || c.InFlight != 48 {
+	if c := need.Get(s.Counts(ctx, s.now()))(t); c.All != 48 || c.InFlight != 48 {
 		t.Fatalf("%+v", c)
 	}
 }
 
 func TestWatchHearsAnotherStore(t *testing.T) {
 	s, _ := openTest(t)
-	other := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true}))
+	other := need.Get(Open(ctx, s.path, Options{ReadOnly: true}))(t)
 	defer other.Close()
 	wctx, cancel := context.WithCancel(ctx)
 	heard := other.Watch(wctx)
@@ -240,13 +220,13 @@ func TestWatchHearsAnotherStore(t *testing.T) {
 // missed.
 func TestWatchTellsTheBusyOnce(t *testing.T) {
 	s, _ := openTest(t)
-	other := must1[*Store](t)(Open(ctx, s.path, Options{ReadOnly: true}))
+	other := need.Get(Open(ctx, s.path, Options{ReadOnly: true}))(t)
 	defer other.Close()
 	wctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	heard := other.Watch(wctx)
 	last := func() (seq int64) {
-		must(t, other.one(ctx, `SELECT max(seq) FROM events`, nil, &seq))
+		need.OK(t, other.one(ctx, `SELECT max(seq) FROM events`, nil, &seq))
 		return seq
 	}
 	for range 20 {
@@ -284,13 +264,13 @@ func TestThoseWhoWriteAtOnceShareOneSync(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	fewest := uint32(64)
 	for range 5 { // something else may run in between
-		before := must1[uint32](t)(versionOf(s.writer.conn))
+		before := need.Get(versionOf(s.writer.conn))(t)
 		var all sync.WaitGroup
 		for range 64 {
 			all.Go(func() { begin(t, s) })
 		}
 		all.Wait()
-		fewest = min(fewest, must1[uint32](t)(versionOf(s.writer.conn))-before)
+		fewest = min(fewest, need.Get(versionOf(s.writer.conn))(t)-before)
 	}
 	if fewest != 1 {
 		t.Errorf("64 callers took %d transactions at least", fewest)

@@ -10,21 +10,21 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // check looks for what is broken.
 func (f *fuzzed) check() {
 	f.t.Helper()
 	for table, of := range frozen {
-		rows, err := f.db.Query(fmt.Sprintf(`SELECT %s, %s, json_array(%s) FROM %s`, of.row, of.fixed, of.grows, table))
-		must(f.t, err)
+		rows := need.Get(f.db.Query(fmt.Sprintf(`SELECT %s, %s, json_array(%s) FROM %s`, of.row, of.fixed, of.grows, table)))(f.t)
 		now := map[string]string{}
 		for rows.Next() {
 			var id, fixed, grows string
-			must(f.t, rows.Scan(&id, &fixed, &grows))
+			need.OK(f.t, rows.Scan(&id, &fixed, &grows))
 			now[id] = fixed + "\x00" + grows
 		}
-		must(f.t, errors.Join(rows.Err(), rows.Close()))
+		need.OK(f.t, errors.Join(rows.Err(), rows.Close()))
 		for id, was := range f.kept[table] {
 			is, there := now[id]
 			if !there {
@@ -37,17 +37,16 @@ func (f *fuzzed) check() {
 		f.kept[table] = now
 	}
 	for name, query := range broken {
-		rows, err := f.db.Query(query)
-		must(f.t, err)
+		rows := need.Get(f.db.Query(query))(f.t)
 		if rows.Next() {
 			var id string
-			must(f.t, rows.Scan(&id))
+			need.OK(f.t, rows.Scan(&id))
 			rows.Close()
 			f.fatalf("%s: not of %s", name, id)
 		}
-		must(f.t, errors.Join(rows.Err(), rows.Close()))
+		need.OK(f.t, errors.Join(rows.Err(), rows.Close()))
 	}
-	if found := must1[[]Deviation](f.t)(f.s.Deviations(ctx)); len(found) > 0 {
+	if found := need.Get(f.s.Deviations(ctx))(f.t); len(found) > 0 {
 		f.fatalf("what is derived deviates: %+v", found)
 	}
 	f.said = f.said[:0]
@@ -84,15 +83,15 @@ func goesOnFrom(was, is string) bool {
 // decided and leased, and a new operation can begin.
 func (f *fuzzed) goesOn() {
 	for _, scope := range []ledger.HoldScope{"all", "kind:k"} {
-		must(f.t, f.s.LiftHold(ctx, scope, ann, "over", f.id()))
+		need.OK(f.t, f.s.LiftHold(ctx, scope, ann, "over", f.id()))
 	}
-	f.seen["incidents"] += len(must1[[]ledger.Incident](f.t)(f.s.Incidents(ctx, f.s.now(), 100)))
+	f.seen["incidents"] += len(need.Get(f.s.Incidents(ctx, f.s.now(), 100))(f.t))
 	f.ahead.Store(int64(400 * 24 * time.Hour))
-	for must1[int](f.t)(f.s.Expire(ctx, 1000)) > 0 {
+	for need.Get(f.s.Expire(ctx, 1000))(f.t) > 0 {
 	}
-	ids := must1[[]string](f.t)(collect(outside{ctx, f.s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `SELECT id FROM operations`))
+	ids := need.Get(collect(outside{ctx, f.s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `SELECT id FROM operations`))(f.t)
 	for _, id := range ids {
-		rec := must1[ledger.Record](f.t)(f.s.Read(ctx, ledger.Locator{ID: id}))
+		rec := need.Get(f.s.Read(ctx, ledger.Locator{ID: id}))(f.t)
 		if rec.Operation.State == ledger.Pending {
 			f.fatalf("%s is in flight for ever: %+v", id, rec)
 		}
@@ -106,9 +105,9 @@ func (f *fuzzed) goesOn() {
 			f.fatalf("%s cannot be decided: %v", id, err)
 		}
 	}
-	last := must1[ledger.Info](f.t)(f.s.Info(ctx)).LastSeq
+	last := need.Get(f.s.Info(ctx))(f.t).LastSeq
 	begin(f.t, f.s, func(r *ledger.BeginRequest) { r.Key = f.id() })
-	if now := must1[ledger.Info](f.t)(f.s.Info(ctx)).LastSeq; now != last+1 {
+	if now := need.Get(f.s.Info(ctx))(f.t).LastSeq; now != last+1 {
 		f.fatalf("event %d after %d", now, last)
 	}
 	f.check()

@@ -14,6 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 )
 
 // Whatever a foreign connection says, the invariants hold and the ledger goes on.
@@ -40,8 +41,8 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		}
 		f.check()
 		f.goesOn()
-		must(t, f.db.Close())
-		must(t, f.s.Close())
+		need.OK(t, f.db.Close())
+		need.OK(t, f.s.Close())
 		left -= each
 	}
 	t.Logf("seed %d: %v", seed, seen)
@@ -82,23 +83,21 @@ var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decisio
 func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
 	f := &fuzzed{t: t, r: r, seen: seen, sql: map[string][]fuzzColumn{}, kept: map[string]map[string]string{}}
 	ahead := func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
-	f.s = must1[*Store](t)(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: ahead, Steady: hostclock.With(ahead)}))
+	f.s = need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: ahead, Steady: hostclock.With(ahead)}))(t)
 	f.db = rawDB(t, f.s.path)
-	_, err := f.db.Exec(`PRAGMA synchronous = OFF`)
-	must(t, err)
+	need.Get(f.db.Exec(`PRAGMA synchronous = OFF`))(t)
 	for _, table := range fuzzTables {
 		if f.sql[table] != nil {
 			continue
 		}
-		rows, err := f.db.Query(`SELECT name, type, "notnull" AND dflt_value IS NULL, hidden <> 0 FROM pragma_table_xinfo(?)`, table)
-		must(t, err)
+		rows := need.Get(f.db.Query(`SELECT name, type, "notnull" AND dflt_value IS NULL, hidden <> 0 FROM pragma_table_xinfo(?)`, table))(t)
 		for rows.Next() {
 			var c fuzzColumn
-			must(t, rows.Scan(&c.name, &c.kind, &c.needed, &c.fixed))
+			need.OK(t, rows.Scan(&c.name, &c.kind, &c.needed, &c.fixed))
 			f.sql[table] = append(f.sql[table], c)
 		}
-		must(t, rows.Err())
-		must(t, rows.Close())
+		need.OK(t, rows.Err())
+		need.OK(t, rows.Close())
 	}
 	for range 6 {
 		f.own()
@@ -129,8 +128,7 @@ func (f *fuzzed) step() {
 
 func (f *fuzzed) exec(statement string) {
 	if f.r.IntN(20) == 0 {
-		_, err := f.db.Exec(fmt.Sprintf(`PRAGMA recursive_triggers = %d; PRAGMA foreign_keys = %d`, f.r.IntN(2), f.r.IntN(2)))
-		must(f.t, err)
+		need.Get(f.db.Exec(fmt.Sprintf(`PRAGMA recursive_triggers = %d; PRAGMA foreign_keys = %d`, f.r.IntN(2), f.r.IntN(2))))(f.t)
 	}
 	_, err := f.db.Exec(statement)
 	if err == nil {
@@ -307,11 +305,11 @@ func (f *fuzzed) set(table string) string {
 // own does something as indoubt does, so that the ledger has all there is.
 func (f *fuzzed) own() {
 	f.said = append(f.said, "indoubt itself")
-	ids := must1[[]string](f.t)(collect(outside{ctx, f.s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
-		`SELECT id FROM operations ORDER BY seq`))
+	ids := need.Get(collect(outside{ctx, f.s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+		`SELECT id FROM operations ORDER BY seq`))(f.t)
 	var o ledger.Operation
 	if len(ids) > 0 {
-		o = must1[ledger.Record](f.t)(f.s.Read(ctx, ledger.Locator{ID: one(f, ids...)})).Operation
+		o = need.Get(f.s.Read(ctx, ledger.Locator{ID: one(f, ids...)}))(f.t).Operation
 	}
 	now := f.s.now()
 	var err error

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // holdRead keeps a read open as any program may, until its input ends.
@@ -38,7 +38,7 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 	}
 	s, _ := openTest(t)
 	begin(t, s)
-	if st := must1[Storage](t)(StorageAt(s.path)); len(st.Readers)+len(st.Writers) > 0 || st.Short() || !strings.Contains(st.Room(), "ledger.db ") || st.Others() <= 0 {
+	if st := need.Get(StorageAt(s.path))(t); len(st.Readers)+len(st.Writers) > 0 || st.Short() || !strings.Contains(st.Room(), "ledger.db ") || st.Others() <= 0 {
 		t.Errorf("at rest: %+v, %s", st, st.Room())
 	}
 	reader, out, end := other(t, "read", s.path)
@@ -46,19 +46,19 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 	named := func(found []string, pid int) bool {
 		return len(found) == 1 && strings.Contains(found[0], fmt.Sprintf("(process %d of ", pid))
 	}
-	if st := must1[Storage](t)(StorageAt(s.path)); !named(st.Readers, reader.Process.Pid) || !strings.Contains(st.Kept(), "keeps a read open") {
+	if st := need.Get(StorageAt(s.path))(t); !named(st.Readers, reader.Process.Pid) || !strings.Contains(st.Kept(), "keeps a read open") {
 		t.Errorf("a reader: %+v", st)
 	}
 	end.Close()
 	reader.Wait()
 	writer, out, end := other(t, "hold", s.path)
 	out.Scan()
-	if st := must1[Storage](t)(StorageAt(s.path)); !named(st.Writers, writer.Process.Pid) {
+	if st := need.Get(StorageAt(s.path))(t); !named(st.Writers, writer.Process.Pid) {
 		t.Errorf("a writer: %+v", st)
 	}
 	said := ""
 	for limit := time.Now().Add(20 * time.Second); said == "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
-		said = must1[ledger.Info](t)(s.Info(ctx)).Strained
+		said = need.Get(s.Info(ctx))(t).Strained
 	}
 	if !strings.HasPrefix(said, "LOCKED: ") || !strings.Contains(said, fmt.Sprint(writer.Process.Pid)) {
 		t.Errorf("a reader is told %q", said)
@@ -70,7 +70,7 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 	end.Close()
 	writer.Wait()
 	for limit := time.Now().Add(20 * time.Second); said != "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
-		said = must1[ledger.Info](t)(s.Info(ctx)).Strained
+		said = need.Get(s.Info(ctx))(t).Strained
 	}
 	if said != "" {
 		t.Errorf("it is free, and said is %q", said)
