@@ -22,6 +22,7 @@ var arrows = map[string]string{
 	"ledger/hostclock":  "ledger ledger/boot",
 	"ledger/tables":     "ledger",
 	"ledger/sqlite…":    "ledger ledger/boot ledger/hostclock ledger/tables",
+	"ledger/postgres…":  "ledger ledger/boot ledger/hostclock ledger/tables",
 	"ledger/ledgertest": "ledger ledger/hostclock",
 	"ledger/record":     "ledger ledger/outcome ledger/redact ledger/wire…",
 	"ledger/record…":    "ledger ledger/outcome ledger/redact ledger/wire… ledger/record…",
