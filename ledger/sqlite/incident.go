@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,15 +34,39 @@ const memberNew = `INSERT INTO incident_members (seq, incident, at, fate, resent
          coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, '')
     FROM incident_source s LEFT JOIN open_operations h ON h.seq = s.seq`
 
-func scanIncident(scan func(...any) error, more ...any) (in ledger.Incident, err error) {
-	var kinds, pipelines, classes string
-	var gap, opened, first, last, answered, over, closed, until int64
-	err = scan(append([]any{&in.ID, &in.Scope, &in.Name, &kinds, &pipelines, &classes, &gap, &opened, &first, &last,
-		&answered, &over, &closed, &in.TakenBy, &until}, more...)...)
-	in.Kinds, in.Pipelines, in.Classes, in.Gap = unlist(kinds), unlist(pipelines), unlist(classes), time.Duration(gap)*time.Millisecond
-	in.OpenedAt, in.FirstAt, in.LastAt, in.AnsweredAt = at(opened), at(first), at(last), at(answered)
-	in.OverAt, in.ClosedAt, in.TakenUntil = at(over), at(closed), at(until)
+// incidentScan takes incidents one after the other. Many have the same names in them.
+type incidentScan struct {
+	in                                                      ledger.Incident
+	kinds, pipelines, classes                               string
+	gap, opened, first, last, answered, over, closed, until int64
+	names                                                   map[string][]string
+	dest                                                    []any
+}
+
+func newIncidentScan() *incidentScan {
+	s := &incidentScan{names: map[string][]string{}}
+	s.dest = []any{&s.in.ID, &s.in.Scope, &s.in.Name, &s.kinds, &s.pipelines, &s.classes, &s.gap, &s.opened, &s.first, &s.last,
+		&s.answered, &s.over, &s.closed, &s.in.TakenBy, &s.until}
+	return s
+}
+
+func (s *incidentScan) row(rows *sql.Rows) (ledger.Incident, error) {
+	err := rows.Scan(s.dest...)
+	in := s.in
+	in.Kinds, in.Pipelines, in.Classes, in.Gap = s.listed(s.kinds), s.listed(s.pipelines), s.listed(s.classes), time.Duration(s.gap)*time.Millisecond
+	in.OpenedAt, in.FirstAt, in.LastAt, in.AnsweredAt = at(s.opened), at(s.first), at(s.last), at(s.answered)
+	in.OverAt, in.ClosedAt, in.TakenUntil = at(s.over), at(s.closed), at(s.until)
 	return in, err
+}
+
+// listed are names as they are stored.
+func (s *incidentScan) listed(text string) []string {
+	known, ok := s.names[text]
+	if !ok {
+		known = slices.Clip(unlist(text))
+		s.names[text] = known
+	}
+	return known
 }
 
 // fault looks for the incident that the end of an attempt belongs to, and says so in
@@ -108,15 +131,11 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 // that time.
 func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, error) {
 	of := func(where string, args ...any) (*ledger.Incident, error) {
-		st, err := tx.w.stmt(`SELECT ` + incidentColumns + ` FROM incidents i WHERE ` + where)
-		if err != nil {
+		found, err := collect(tx, newIncidentScan().row, `SELECT `+incidentColumns+` FROM incidents i WHERE `+where, args...)
+		if err != nil || len(found) == 0 {
 			return nil, err
 		}
-		in, err := scanIncident(st.QueryRowContext(context.Background(), args...).Scan)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil, nil
-		}
-		return &in, err
+		return &found[0], nil
 	}
 	if o.Incident != "" {
 		return of(`i.id = ?`, o.Incident)
@@ -190,72 +209,12 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 	return err
 }
 
-// fresh is when each kind was last committed by its own answer: by an index, and for
-// writes without a token among those that were settled last.
-const fresh = `fresh (kind, at) AS MATERIALIZED (
-	SELECT kind, max(at) FROM (
-		SELECT c.kind, (SELECT max(o.settled_at) FROM operations o INDEXED BY operations_by_answer
-		                 WHERE o.kind = c.kind AND o.state = 'committed' AND o.by_answer = 1 AND o.token_sent = 1) AS at FROM census c
-		UNION ALL
-		SELECT kind, settled_at FROM (SELECT kind, settled_at, by_answer FROM operations INDEXED BY operations_resolved WHERE resolved = 1
-		                               ORDER BY updated_at DESC LIMIT 100) WHERE by_answer = 1)
-	 GROUP BY kind)`
-
-// answered is when the other side of an incident i is known to have answered after
-// its newest error; 0: never.
-const answered = `coalesce(CASE WHEN i.answered_at > i.last_at THEN i.answered_at END,
-	(SELECT max(f.at) FROM json_each(i.kinds) k CROSS JOIN fresh f ON f.kind = k.value WHERE f.at > i.last_at), 0)`
-
-// growing selects incidents that are over and not written down as that, at ?1.
-const growing = `WITH ` + fresh + ` SELECT * FROM (SELECT ` + incidentColumns + `, ` + answered + ` AS answered FROM incidents i INDEXED BY incidents_growing
-	     WHERE i.closed_at = 0 AND i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1) WHERE answered > 0`
-
-// ended writes down which incidents are over.
-func (s *handle) ended(ctx context.Context, now time.Time) error {
-	over, err := collect(outside{ctx, s}, func(rows *sql.Rows) (in ledger.Incident, err error) {
-		var answered int64
-		in, err = scanIncident(rows.Scan, &answered)
-		in.AnsweredAt = at(answered)
-		return in, err
-	}, growing, ms(now))
-	if err != nil || len(over) == 0 {
-		return err
-	}
-	return s.writer.do(ctx, func(tx *tx) error {
-		for _, in := range over {
-			e := in.Ended()
-			var still bool
-			err := tx.scan(`SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ? AND over_at = 0 AND closed_at = 0 AND last_at = ?)`, []any{in.ID, ms(in.LastAt)}, &still)
-			if err == nil && still {
-				err = tx.event(e)
-			}
-			if err == nil && still {
-				err = tx.exec(`UPDATE incidents SET over_at = ?, answered_at = ?, change_id = ? WHERE id = ?`, ms(now), ms(in.AnsweredAt), e.ID, in.ID)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// incidentsFrom selects incidents i at ?1, with what is known of an answer.
-func incidentsFrom(incidents string) string {
-	return `WITH ` + fresh + ` SELECT ` + incidentColumns + `, CASE WHEN i.over_at = 0 AND i.closed_at = 0 AND i.last_at + i.gap_ms <= ?1 THEN ` + answered + ` ELSE 0 END
-		  FROM (` + incidents + `) i`
-}
-
 // incidents reads incidents with their sums, at now.
 func incidents(q querier, now time.Time, query string, args ...any) ([]ledger.Incident, error) {
-	ins, err := collect(q, func(rows *sql.Rows) (ledger.Incident, error) {
-		var answered int64
-		in, err := scanIncident(rows.Scan, &answered)
-		if answered > ms(in.AnsweredAt) {
-			in.AnsweredAt = at(answered)
-		}
-		return in, err
-	}, query, append([]any{ms(now)}, args...)...)
+	ins, err := collect(q, newIncidentScan().row, query, args...)
+	if err == nil {
+		err = answered(q, ins, now)
+	}
 	if err != nil || len(ins) == 0 {
 		return ins, err
 	}
@@ -264,25 +223,26 @@ func incidents(q querier, now time.Time, query string, args ...any) ([]ledger.In
 		ids[i], of[in.ID] = in.ID, map[ledger.Fate]ledger.Sum{}
 		ins[i].Fates = of[in.ID]
 	}
-	each := func(add func(fates map[ledger.Fate]ledger.Sum, f ledger.Fate, s ledger.Sum)) func(rows *sql.Rows) (struct{}, error) {
+	var id string
+	var fate ledger.Fate
+	var sum ledger.Sum
+	dest := []any{&id, &fate, &sum.N, &sum.Miss, &sum.MissWords, &sum.Twice, &sum.TwiceWords, &sum.Resent, &sum.Doubled, &sum.Unchecked}
+	each := func(add func(fates map[ledger.Fate]ledger.Sum)) func(rows *sql.Rows) (struct{}, error) {
 		return func(rows *sql.Rows) (none struct{}, err error) {
-			var id string
-			var fate ledger.Fate
-			var s ledger.Sum
-			if err = rows.Scan(&id, &fate, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked); of[id] != nil {
-				add(of[id], fate, s)
+			if err = rows.Scan(dest...); of[id] != nil {
+				add(of[id])
 			}
 			return none, err
 		}
 	}
-	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum, f ledger.Fate, s ledger.Sum) { fates[f] = s }),
+	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }),
 		`SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.resent, s.doubled, s.unchecked
 		   FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`, list(ids))
 	if err != nil {
 		return ins, err
 	}
-	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum, f ledger.Fate, s ledger.Sum) {
-		fates[f], fates[ledger.FateOpen] = fates[f].Add(s), fates[ledger.FateOpen].Less(s)
+	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum) {
+		fates[fate], fates[ledger.FateOpen] = fates[fate].Add(sum), fates[ledger.FateOpen].Less(sum)
 		if fates[ledger.FateOpen].N == 0 {
 			delete(fates, ledger.FateOpen)
 		}
@@ -290,11 +250,11 @@ func incidents(q querier, now time.Time, query string, args ...any) ([]ledger.In
 	return ins, err
 }
 
-var listIncidents = incidentsFrom(`
-	SELECT * FROM (SELECT * FROM incidents INDEXED BY incidents_open WHERE closed_at = 0 ORDER BY last_at DESC LIMIT ?2+0)
-	UNION ALL
-	SELECT * FROM (SELECT * FROM incidents INDEXED BY incidents_closed WHERE closed_at <> 0 ORDER BY last_at DESC LIMIT ?2+0)`) +
-	` ORDER BY i.closed_at <> 0, i.last_at DESC, i.id LIMIT ?2+0`
+// Incidents by their newest error: those that are not closed, and those that are.
+const (
+	openIncidents   = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_open WHERE i.closed_at = 0 ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
+	closedIncidents = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_closed WHERE i.closed_at <> 0 ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
+)
 
 // Incidents lists incidents with their sums.
 func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
@@ -303,11 +263,16 @@ func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) ([]ledg
 		return nil, err
 	}
 	defer n.close()
-	ins, err := incidents(n, now, listIncidents, limit)
+	ins, err := incidents(n, now, openIncidents, limit)
+	if more := limit - len(ins); err == nil && more > 0 {
+		var closed []ledger.Incident
+		closed, err = incidents(n, now, closedIncidents, more)
+		ins = append(ins, closed...)
+	}
 	return ins, translate(s.path, err)
 }
 
-var oneIncident = incidentsFrom(`SELECT * FROM incidents WHERE id >= ?2 AND id < ?3 ORDER BY id LIMIT 10`)
+const oneIncident = `SELECT ` + incidentColumns + ` FROM incidents i WHERE i.id >= ?1 AND i.id < ?2 ORDER BY i.id LIMIT 10`
 
 // Incident returns one incident with its account.
 func (s *Store) Incident(ctx context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {

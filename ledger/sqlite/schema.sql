@@ -653,9 +653,9 @@ CREATE TABLE incidents (
 ) STRICT;
 
 CREATE INDEX incidents_by_scope ON incidents (scope, last_at);
-CREATE INDEX incidents_open ON incidents (last_at) WHERE closed_at = 0;
+CREATE INDEX incidents_open ON incidents (last_at DESC, id) WHERE closed_at = 0;
 CREATE INDEX incidents_growing ON incidents (last_at) WHERE closed_at = 0 AND over_at = 0;
-CREATE INDEX incidents_closed ON incidents (last_at) WHERE closed_at <> 0;
+CREATE INDEX incidents_closed ON incidents (last_at DESC, id) WHERE closed_at <> 0;
 
 -- incident_waiting: the newest errors of each scope that belong to no incident; some
 -- more of them open one. Leave it.

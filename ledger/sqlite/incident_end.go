@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// answers is when each kind was last committed by its own answer: by an index, and for
+// writes without a token among those that were settled last.
+const answers = `
+	SELECT kind, max(at) FROM (
+		SELECT c.kind, (SELECT max(o.settled_at) FROM operations o INDEXED BY operations_by_answer
+		                 WHERE o.kind = c.kind AND o.state = 'committed' AND o.by_answer = 1 AND o.token_sent = 1) AS at FROM census c
+		UNION ALL
+		SELECT kind, settled_at FROM (SELECT kind, settled_at, by_answer FROM operations INDEXED BY operations_resolved WHERE resolved = 1
+		                               ORDER BY updated_at DESC LIMIT 100) WHERE by_answer = 1)
+	 WHERE at IS NOT NULL GROUP BY kind`
+
+// answered notes in incidents without a new error whether the other side is known to
+// have answered after the newest one.
+func answered(q querier, ins []ledger.Incident, now time.Time) error {
+	var known map[string]int64
+	for i := range ins {
+		in := &ins[i]
+		if !in.OverAt.IsZero() || !in.ClosedAt.IsZero() || in.LastAt.Add(in.Gap).After(now) || in.AnsweredAt.After(in.LastAt) {
+			continue
+		}
+		if known == nil {
+			known = map[string]int64{}
+			if _, err := collect(q, func(rows *sql.Rows) (none struct{}, err error) {
+				var kind string
+				var settled int64
+				err = rows.Scan(&kind, &settled)
+				known[kind] = settled
+				return none, err
+			}, answers); err != nil {
+				return err
+			}
+		}
+		for _, kind := range in.Kinds {
+			if settled := at(known[kind]); settled.After(in.LastAt) && settled.After(in.AnsweredAt) {
+				in.AnsweredAt = settled
+			}
+		}
+	}
+	return nil
+}
+
+// growing selects incidents that no one wrote down as over and that have no error since
+// their gap, at ?1.
+const growing = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_growing
+	WHERE i.closed_at = 0 AND i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1`
+
+// ended writes down which incidents are over.
+func (s *handle) ended(ctx context.Context, now time.Time) error {
+	over, err := collect(outside{ctx, s}, newIncidentScan().row, growing, ms(now))
+	if err == nil {
+		err = answered(outside{ctx, s}, over, now)
+	}
+	over = slices.DeleteFunc(over, func(in ledger.Incident) bool { return !in.AnsweredAt.After(in.LastAt) })
+	if err != nil || len(over) == 0 {
+		return err
+	}
+	return s.writer.do(ctx, func(tx *tx) error {
+		for _, in := range over {
+			e := in.Ended()
+			var still bool
+			err := tx.scan(`SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ? AND over_at = 0 AND closed_at = 0 AND last_at = ?)`, []any{in.ID, ms(in.LastAt)}, &still)
+			if err == nil && still {
+				err = tx.event(e)
+			}
+			if err == nil && still {
+				err = tx.exec(`UPDATE incidents SET over_at = ?, answered_at = ?, change_id = ? WHERE id = ?`, ms(now), ms(in.AnsweredAt), e.ID, in.ID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
