@@ -82,13 +82,14 @@ func (o Operation) Fate(granted bool) Fate {
 }
 
 // Sum is what the operations of a fate cost together. Costs that a policy gives as
-// words are counted, not added.
+// words, and operations that no policy has priced, are counted, not added.
 type Sum struct {
 	N          int     `json:"n"`
 	Miss       float64 `json:"miss"`
 	MissWords  int     `json:"miss_words"`
 	Twice      float64 `json:"twice"`
 	TwiceWords int     `json:"twice_words"`
+	Unpriced   int     `json:"unpriced"`  // without a price
 	Resent     int     `json:"resent"`    // sent more than once
 	Doubled    int     `json:"doubled"`   // known to have happened more than once
 	Unchecked  int     `json:"unchecked"` // sent more than once, and no check has said how often it landed
@@ -96,14 +97,26 @@ type Sum struct {
 
 // Add is the sum of two.
 func (s Sum) Add(t Sum) Sum {
-	return Sum{s.N + t.N, s.Miss + t.Miss, s.MissWords + t.MissWords, s.Twice + t.Twice, s.TwiceWords + t.TwiceWords,
+	return Sum{s.N + t.N, s.Miss + t.Miss, s.MissWords + t.MissWords, s.Twice + t.Twice, s.TwiceWords + t.TwiceWords, s.Unpriced + t.Unpriced,
 		s.Resent + t.Resent, s.Doubled + t.Doubled, s.Unchecked + t.Unchecked}
 }
 
 // Less is the sum without another.
 func (s Sum) Less(t Sum) Sum {
-	return Sum{s.N - t.N, s.Miss - t.Miss, s.MissWords - t.MissWords, s.Twice - t.Twice, s.TwiceWords - t.TwiceWords,
+	return Sum{s.N - t.N, s.Miss - t.Miss, s.MissWords - t.MissWords, s.Twice - t.Twice, s.TwiceWords - t.TwiceWords, s.Unpriced - t.Unpriced,
 		s.Resent - t.Resent, s.Doubled - t.Doubled, s.Unchecked - t.Unchecked}
+}
+
+// LeftOut says what an amount does not have in it, "" where it has all.
+func LeftOut(words, unpriced int) string {
+	var of []string
+	if words > 0 {
+		of = append(of, fmt.Sprintf("%d rated by word", words))
+	}
+	if unpriced > 0 {
+		of = append(of, fmt.Sprintf("%d not priced", unpriced))
+	}
+	return strings.Join(of, ", ")
 }
 
 // CheckedAt is when the newest check that saw clearly, and began after the last
@@ -122,6 +135,9 @@ func SumOf(o Operation, p Pricing, reads []Read) Sum {
 	s := Sum{N: 1}
 	s.Miss, s.MissWords = p.Miss.add()
 	s.Twice, s.TwiceWords = p.Duplicate.add()
+	if p.Unpriced() {
+		s.Unpriced = 1
+	}
 	if o.AttemptCount > 1 {
 		s.Resent = 1
 	}

@@ -62,6 +62,9 @@ type Pricing struct {
 	Burst       Burst     // for a doubt that no incident was looked for. Not kept.
 }
 
+// Unpriced reports whether no policy has said what the operation costs.
+func (p Pricing) Unpriced() bool { return p.Digest == "" && p.Miss == Cost{} && p.Duplicate == Cost{} }
+
 // Row is one line of a list: the narrow part of an operation, its pricing and
 // its open grant. It is read from the hot table for open operations.
 type Row struct {

@@ -94,12 +94,13 @@ type Statistics interface {
 // Pricer keeps what a policy says of open operations.
 type Pricer interface {
 	// Unpriced returns open operations whose derived columns were not computed
-	// under this policy digest.
+	// under this policy digest, and those of incidents that settled without a price.
 	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
 	// Price writes the derived columns of open operations: order, lane clock,
 	// next read. They are a cache: no version moves and no event is written. One
 	// that counts fewer reads than were made since leaves the next read as it is,
-	// and one of an operation that has moved since changes nothing.
+	// and one of an operation that has moved since changes nothing. One that settled
+	// without a price gets its costs once, for the sums of its incident.
 	Price(ctx context.Context, prices []Pricing) error
 }
 

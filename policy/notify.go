@@ -26,7 +26,7 @@ var NotifyEvents = []string{NotifyOpened, NotifyTenfold, NotifyOver, NotifyTwice
 
 // NoticeFields are the fields of the input of a notice.
 var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "incident", "operation", "where", "phase",
-	"errors", "landed", "not_landed", "to_look_at", "refused", "left", "miss", "miss_words", "currency", "n", "since"}
+	"errors", "landed", "not_landed", "to_look_at", "refused", "left", "miss", "miss_words", "unpriced", "currency", "n", "since"}
 
 // uncheckedAfter is how long no engine may check where the policy does not say.
 const uncheckedAfter = 5 * time.Minute

@@ -54,6 +54,7 @@ type NoticeInput struct {
 	Left      int     `json:"left"`
 	Miss      float64 `json:"miss"`
 	MissWords int     `json:"miss_words"`
+	Unpriced  int     `json:"unpriced"`
 	Currency  string  `json:"currency"`
 	N         int     `json:"n"`
 	Since     string  `json:"since"` // RFC 3339, or ""
@@ -112,8 +113,15 @@ func (w noticeWriter) account(i NoticeInput) string {
 		}
 	}
 	text := fmt.Sprintf("%d errors: %s", i.Errors, strings.Join(parts, ", "))
-	if i.Miss > 0 {
-		text += ". Not known to have landed: " + w.pol.Money(i.Miss)
+	out := ledger.LeftOut(i.MissWords, i.Unpriced)
+	switch {
+	case i.Miss > 0 && out != "":
+		out = w.pol.Money(i.Miss) + " without " + out
+	case i.Miss > 0:
+		out = w.pol.Money(i.Miss)
+	}
+	if out != "" {
+		text += ". Not known to have landed: " + out
 	}
 	return text
 }
@@ -126,7 +134,7 @@ func (w noticeWriter) incident(event, detail string, in ledger.Incident) Notice 
 	n.Kinds = in.Kinds
 	n.Input.Incident, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(cmp.Or(in.Name, in.Where())), string(in.PhaseAt(w.now)), in.Errors()
 	n.Input.Landed, n.Input.NotLanded, n.Input.ToLookAt = f[ledger.FateLanded].N, f[ledger.FateNotLanded].N, f[ledger.FateOpen].N
-	n.Input.Refused, n.Input.Left, n.Input.Miss, n.Input.MissWords = f[ledger.FateRefused].N, f[ledger.FateLeft].N, open.Miss, open.MissWords
+	n.Input.Refused, n.Input.Left, n.Input.Miss, n.Input.MissWords, n.Input.Unpriced = f[ledger.FateRefused].N, f[ledger.FateLeft].N, open.Miss, open.MissWords, open.Unpriced
 	return n
 }
 

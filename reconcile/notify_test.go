@@ -520,3 +520,20 @@ func TestNoticesHaveABound(t *testing.T) {
 		told(noticesMost + 5)
 	})
 }
+
+// The amount of a notice says what it leaves out.
+func TestTheAmountOfANoticeSaysWhatItLeavesOut(t *testing.T) {
+	pol, err := policy.Parse("policy.yaml", []byte("version: 1\n"))
+	need.OK(t, err)
+	for of, want := range map[ledger.Sum]string{
+		{N: 3, Miss: 950}:              "to look at. Not known to have landed: 950 USD. ",
+		{N: 3, Miss: 950, Unpriced: 1}: ". Not known to have landed: 950 USD without 1 not priced. ",
+		{N: 3, MissWords: 2}:           ". Not known to have landed: 2 rated by word. ",
+		{N: 3}:                         "3 to look at. indoubt",
+	} {
+		in := ledger.Incident{ID: "i1", Scope: "kind:pay", Fates: map[ledger.Fate]ledger.Sum{ledger.FateOpen: of}}
+		n := Rehearsal(pol, "/ledger", policy.NotifyOpened, in, time.Now())
+		need.Contains(t, n.Input.Text, want)
+		need.Equal(t, n.Input.Unpriced, of.Unpriced)
+	}
+}

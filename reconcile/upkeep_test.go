@@ -5,8 +5,23 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
+
+// What settles in an outage before an engine sees it is in the sum of its money.
+func TestWhatSettledWithoutAPriceIsPriced(t *testing.T) {
+	offices(t, "", func(o *office) {
+		op := o.fail(5)
+		need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"r"}, Reason: "seen", Actor: maya}))(o)
+		landed := func() ledger.Sum {
+			return need.Get(o.store.Incidents(o.ctx, o.now(), 1))(o)[0].Fates[ledger.FateLanded]
+		}
+		need.Equal(o, landed(), ledger.Sum{N: 1, Unpriced: 1})
+		o.run(o.engine())
+		eventually(o, "priced", func() bool { return landed() == ledger.Sum{N: 1, Miss: 10, Twice: 10} })
+	})
+}
 
 // While answers are waited for, the loop has nothing else to wake it for what is
 // still to be priced.

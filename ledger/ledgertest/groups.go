@@ -88,7 +88,7 @@ func incidentGroups(t *testing.T, open Open) {
 
 // unpriced is a sum without its money.
 func unpriced(s ledger.Sum) ledger.Sum {
-	s.Miss, s.MissWords, s.Twice, s.TwiceWords = 0, 0, 0, 0
+	s.Miss, s.MissWords, s.Twice, s.TwiceWords, s.Unpriced = 0, 0, 0, 0, 0
 	return s
 }
 

@@ -149,6 +149,61 @@ func incidents(t *testing.T, open Open) {
 	peopleAndIncidents(d, ops[4])
 }
 
+// settledUnpriced are errors that settle before a policy prices them: they are counted
+// apart until one does, and then keep that price.
+func settledUnpriced(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	stripe := func(r *ledger.SettleRequest) { r.Bursts = pairs }
+	late := d.settle(d.begun("late").Attempt.ID, ledger.OutcomeUncertain, stripe)
+	sent := d.settle(d.begun("never sent").Attempt.ID, ledger.OutcomeFailed, stripe, func(r *ledger.SettleRequest) { r.Proof = ledger.NeverSent })
+	doubt := d.settle(d.begun("doubt").Attempt.ID, ledger.OutcomeUncertain, stripe)
+	d.settle(d.read(late.ID).Attempts[0].ID, ledger.OutcomeCommitted)
+	want := func(what string, of map[ledger.Fate]ledger.Sum) {
+		d.Helper()
+		if diff := cmp.Diff(of, d.incidents()[0].Fates); diff != "" {
+			d.Fatalf("%s (-want +is):\n%s", what, diff)
+		}
+		a, err := d.s.Incident(ctx, d.incidents()[0].ID, d.clock.Now())
+		d.ok(err)
+		groups := ledger.Sum{}
+		for _, g := range a.Groups {
+			groups = groups.Add(g.Sum)
+		}
+		if groups != a.Sum() {
+			d.Fatalf("%s: the groups are %+v, all %+v", what, groups, a.Sum())
+		}
+	}
+	want("no policy has seen it", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 1, Unpriced: 1}, ledger.FateNotLanded: {N: 1, Unpriced: 1}, ledger.FateOpen: {N: 1, Unpriced: 1}})
+	keys := func(digest string) (keys []string) {
+		d.Helper()
+		ops, err := d.s.Unpriced(ctx, digest, 100)
+		d.ok(err)
+		for _, o := range ops {
+			keys = append(keys, o.Key)
+		}
+		return sorted(keys)
+	}
+	if got := keys("p1"); !slices.Equal(got, []string{"doubt", "late", "never sent"}) {
+		d.Fatalf("unpriced are %q", got)
+	}
+	price := func(o ledger.Operation, miss ledger.Cost) ledger.Pricing {
+		return ledger.Pricing{OperationID: o.ID, Digest: "p1", Miss: miss, Duplicate: ledger.Cost{Value: 2 * miss.Value}, DecideAt: ledger.Never, ReadAt: ledger.Never}
+	}
+	stale := price(late, ledger.Cost{Value: 7})
+	stale.Version = late.Version // it has settled since
+	d.ok(d.s.Price(ctx, []ledger.Pricing{stale, price(sent, ledger.Cost{Value: 20})}))
+	want("one is priced, one as it was before", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 1, Unpriced: 1}, ledger.FateNotLanded: {N: 1, Miss: 20, Twice: 40}, ledger.FateOpen: {N: 1, Unpriced: 1}})
+	d.ok(d.s.Price(ctx, []ledger.Pricing{price(d.read(late.ID).Operation, ledger.Cost{Word: "high"}), price(doubt, ledger.Cost{})}))
+	priced := map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 1, MissWords: 1}, ledger.FateNotLanded: {N: 1, Miss: 20, Twice: 40}, ledger.FateOpen: {N: 1}}
+	want("all are priced, one at nothing", priced)
+	if got := keys("p1"); len(got) > 0 {
+		d.Fatalf("%q have a price", got)
+	}
+	if got := keys("p2"); !slices.Equal(got, []string{"doubt"}) {
+		d.Fatalf("another policy prices %q, want only what is open", got)
+	}
+}
+
 // latecomers join when they are priced, and one event an incident says so.
 func latecomers(t *testing.T, open Open) {
 	d := newDesk(t, open)

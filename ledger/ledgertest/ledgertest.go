@@ -58,6 +58,7 @@ func Run(t *testing.T, open Open) {
 		{"Runs", runs},
 		{"Incidents", incidents},
 		{"IncidentGroups", incidentGroups},
+		{"SettledUnpriced", settledUnpriced},
 		{"Latecomers", latecomers},
 		{"Events", events},
 		{"Watch", watch},

@@ -181,7 +181,8 @@ func (m *Memory) Unpriced(_ context.Context, digest string, limit int) ([]ledger
 	for _, e := range m.ops {
 		rec := m.record(e, m.clock())
 		open := rec.Row().LaneAt(m.clock()) != ledger.LaneResolved
-		if open && e.op.State != ledger.Pending && e.pricing.Digest != digest && len(out) < limit {
+		settled := !open && rec.Row().Incident != "" && e.pricing.Unpriced()
+		if (open || settled) && e.op.State != ledger.Pending && e.pricing.Digest != digest && len(out) < limit {
 			out = append(out, e.op)
 		}
 	}

@@ -47,7 +47,7 @@ const (
 
 	shouldBeSummed = `
 		SELECT incident, fate, count(*) AS n, sum(CASE miss_word WHEN '' THEN miss ELSE 0.0 END) AS miss, sum(miss_word <> '') AS miss_words,
-		       sum(CASE twice_word WHEN '' THEN twice ELSE 0.0 END) AS twice, sum(twice_word <> '') AS twice_words,
+		       sum(CASE twice_word WHEN '' THEN twice ELSE 0.0 END) AS twice, sum(twice_word <> '') AS twice_words, sum(unpriced) AS unpriced,
 		       sum(resent) AS resent, sum(doubled) AS doubled, sum(unchecked) AS unchecked
 		  FROM incident_members GROUP BY 1, 2`
 
@@ -85,8 +85,8 @@ var deviating = []struct{ table, rows string }{
 	{"incident_sums", `
 		SELECT coalesce(d.incident, s.incident) || ' ' || coalesce(d.fate, s.fate)
 		  FROM incident_sums s FULL JOIN (` + shouldBeSummed + `) d ON d.incident = s.incident AND d.fate = s.fate
-		 WHERE (coalesce(s.n, 0), coalesce(s.miss_words, 0), coalesce(s.twice_words, 0), coalesce(s.resent, 0), coalesce(s.doubled, 0), coalesce(s.unchecked, 0))
-		    <> (coalesce(d.n, 0), coalesce(d.miss_words, 0), coalesce(d.twice_words, 0), coalesce(d.resent, 0), coalesce(d.doubled, 0), coalesce(d.unchecked, 0))
+		 WHERE (coalesce(s.n, 0), coalesce(s.miss_words, 0), coalesce(s.twice_words, 0), coalesce(s.unpriced, 0), coalesce(s.resent, 0), coalesce(s.doubled, 0), coalesce(s.unchecked, 0))
+		    <> (coalesce(d.n, 0), coalesce(d.miss_words, 0), coalesce(d.twice_words, 0), coalesce(d.unpriced, 0), coalesce(d.resent, 0), coalesce(d.doubled, 0), coalesce(d.unchecked, 0))
 		    OR abs(coalesce(s.miss, 0) - coalesce(d.miss, 0)) > 1e-6 * (1 + abs(coalesce(d.miss, 0)))
 		    OR abs(coalesce(s.twice, 0) - coalesce(d.twice, 0)) > 1e-6 * (1 + abs(coalesce(d.twice, 0)))`},
 	{"incident_minutes", `
@@ -152,10 +152,10 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			  WHERE seq IN (` + membersWrong + `)`,
 			memberNew + ` WHERE s.seq IN (` + membersMissing + `)`,
 
-			`UPDATE incident_sums SET n = 0, miss = 0, miss_words = 0, twice = 0, twice_words = 0, resent = 0, doubled = 0, unchecked = 0`,
+			`UPDATE incident_sums SET n = 0, miss = 0, miss_words = 0, twice = 0, twice_words = 0, unpriced = 0, resent = 0, doubled = 0, unchecked = 0`,
 			`INSERT INTO incident_sums SELECT * FROM (` + shouldBeSummed + `) WHERE 1
 			     ON CONFLICT (incident, fate) DO UPDATE SET n = excluded.n, miss = excluded.miss, miss_words = excluded.miss_words, twice = excluded.twice,
-			        twice_words = excluded.twice_words, resent = excluded.resent, doubled = excluded.doubled, unchecked = excluded.unchecked`,
+			        twice_words = excluded.twice_words, unpriced = excluded.unpriced, resent = excluded.resent, doubled = excluded.doubled, unchecked = excluded.unchecked`,
 
 			`UPDATE incident_minutes SET n = 0`,
 			`INSERT INTO incident_minutes SELECT * FROM (` + shouldBeOfMinutes + `) WHERE 1 ON CONFLICT (incident, minute) DO UPDATE SET n = excluded.n`,

@@ -188,13 +188,16 @@ BEGIN
    WHERE seq = NEW.seq;
 END;
 
--- A policy's price is that of the newest list it stood in.
+-- A policy's price is that of the newest list it stood in. What settled before it had
+-- one is priced later, once.
 CREATE TRIGGER open_keep_incident AFTER UPDATE OF miss_value, miss_word, duplicate_value, duplicate_word ON open_operations
-WHEN (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word)
-  <> (OLD.miss_value, OLD.miss_word, OLD.duplicate_value, OLD.duplicate_word)
+WHEN NEW.incident <> '' AND (NEW.digest <> '' AND OLD.digest = ''
+  OR (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word)
+  <> (OLD.miss_value, OLD.miss_word, OLD.duplicate_value, OLD.duplicate_word))
 BEGIN
-  UPDATE incident_members SET miss = NEW.miss_value, miss_word = NEW.miss_word, twice = NEW.duplicate_value, twice_word = NEW.duplicate_word
-   WHERE seq = NEW.seq;
+  UPDATE incident_members
+     SET miss = NEW.miss_value, miss_word = NEW.miss_word, twice = NEW.duplicate_value, twice_word = NEW.duplicate_word, unpriced = 0
+   WHERE seq = NEW.seq AND (miss, miss_word, twice, twice_word, unpriced) IS NOT (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word, 0);
 END;
 
 CREATE TRIGGER members_guard_insert BEFORE INSERT ON incident_members
@@ -203,7 +206,7 @@ BEGIN
    WHERE EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq)
       OR NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
                         AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
-      OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS NOT (0.0, '', 0.0, '')
+      OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) IS NOT (0.0, '', 0.0, '', 1)
          AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq
                             AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) = (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word));
 END;
@@ -215,9 +218,10 @@ BEGIN
       OR (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked) IS NOT (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked)
          AND NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
                             AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
-      OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS NOT (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word)
-         AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq
-                            AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) = (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word));
+      OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) IS NOT (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced)
+         AND (NEW.unpriced, (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS
+                (SELECT h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word FROM open_operations h WHERE h.seq = NEW.seq)) IS NOT (0, 1)
+         AND (NEW.unpriced, OLD.unpriced, EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq)) IS NOT (0, 1, 0);
 END;
 
 CREATE TRIGGER members_guard_delete BEFORE DELETE ON incident_members
@@ -244,8 +248,8 @@ BEGIN
 END;
 
 CREATE TRIGGER members_after_update AFTER UPDATE ON incident_members
-WHEN (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked, NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word)
-  <> (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked, OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word)
+WHEN (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked, NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced)
+  <> (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked, OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced)
 BEGIN
   {take OLD from incident_sums};
   INSERT INTO incident_sums (incident, fate) VALUES (NEW.incident, NEW.fate) ON CONFLICT (incident, fate) DO NOTHING;

@@ -63,7 +63,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"tallies of nothing", `INSERT INTO tallies (kind, class, landed) VALUES ('none', 'timeout', 1)`, "tallies", false},
 		{"no tallies", `DELETE FROM tallies`, "tallies", false},
 		{"a member less", `DELETE FROM incident_members` + row("uncertain"), "incident_members", false},
-		{"a member too many", `INSERT INTO incident_members SELECT 4711, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word FROM incident_members` + row("uncertain"), "incident_members", false},
+		{"a member too many", `INSERT INTO incident_members SELECT 4711, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced FROM incident_members` + row("uncertain"), "incident_members", false},
 		{"a member of another fate", `UPDATE incident_members SET fate = 'landed'` + row("uncertain"), "incident_members", false},
 		{"a wrong sum", `UPDATE incident_sums SET miss = miss + 0.01`, "incident_sums", false},
 		{"a sum of nothing", `INSERT INTO incident_sums (incident, fate, n) VALUES ('none', 'open', 1)`, "incident_sums", false},

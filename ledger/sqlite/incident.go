@@ -22,16 +22,17 @@ func summed(sign, row string) string {
 	of := strings.NewReplacer("±", sign, "ROW", row)
 	return of.Replace(`UPDATE incident_sums
      SET n = n ± 1, miss = miss ± CASE ROW.miss_word WHEN '' THEN ROW.miss ELSE 0 END, miss_words = miss_words ± (ROW.miss_word <> ''),
-         twice = twice ± CASE ROW.twice_word WHEN '' THEN ROW.twice ELSE 0 END, twice_words = twice_words ± (ROW.twice_word <> ''),
+         twice = twice ± CASE ROW.twice_word WHEN '' THEN ROW.twice ELSE 0 END, twice_words = twice_words ± (ROW.twice_word <> ''), unpriced = unpriced ± ROW.unpriced,
          resent = resent ± ROW.resent, doubled = doubled ± ROW.doubled, unchecked = unchecked ± ROW.unchecked
    WHERE incident = ROW.incident AND fate = ROW.fate`)
 }
 
 // memberNew puts operations that are selected from incident_source s into the members
 // of their incidents, at the price that the list has.
-const memberNew = `INSERT INTO incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word)
+const memberNew = `INSERT INTO incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced)
   SELECT s.seq, s.incident, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
-         coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, '')
+         coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''),
+         (h.digest <> '' OR h.miss_value <> 0.0 OR h.miss_word <> '' OR h.duplicate_value <> 0.0 OR h.duplicate_word <> '') IS NOT 1
     FROM incident_source s LEFT JOIN open_operations h ON h.seq = s.seq`
 
 // incidentScan takes incidents one after the other. Many have the same names in them.
@@ -226,7 +227,7 @@ func incidents(q querier, now time.Time, query string, args ...any) ([]ledger.In
 	var id string
 	var fate ledger.Fate
 	var sum ledger.Sum
-	dest := []any{&id, &fate, &sum.N, &sum.Miss, &sum.MissWords, &sum.Twice, &sum.TwiceWords, &sum.Resent, &sum.Doubled, &sum.Unchecked}
+	dest := []any{&id, &fate, &sum.N, &sum.Miss, &sum.MissWords, &sum.Twice, &sum.TwiceWords, &sum.Unpriced, &sum.Resent, &sum.Doubled, &sum.Unchecked}
 	each := func(add func(fates map[ledger.Fate]ledger.Sum)) func(rows *sql.Rows) (struct{}, error) {
 		return func(rows *sql.Rows) (none struct{}, err error) {
 			if err = rows.Scan(dest...); of[id] != nil {
@@ -236,7 +237,7 @@ func incidents(q querier, now time.Time, query string, args ...any) ([]ledger.In
 		}
 	}
 	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }),
-		`SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.resent, s.doubled, s.unchecked
+		`SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.unpriced, s.resent, s.doubled, s.unchecked
 		   FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`, list(ids))
 	if err != nil {
 		return ins, err
@@ -339,7 +340,7 @@ func (s *handle) incident(q querier, id string, now time.Time) (ledger.Incident,
 
 // sums are those of members m.
 const sums = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), sum(m.miss_word <> ''),
-	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), sum(m.twice_word <> ''), sum(m.resent), sum(m.doubled), sum(m.unchecked)`
+	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), sum(m.twice_word <> ''), sum(m.unpriced), sum(m.resent), sum(m.doubled), sum(m.unchecked)`
 
 // incidentGroups counts what is in the list of one incident by its group, and what was
 // in flight there and is overdue.
@@ -369,7 +370,7 @@ var unlisted = func() string {
 
 func scanGroup(rows *sql.Rows) (g ledger.IncidentGroup, err error) {
 	s := &g.Sum
-	err = rows.Scan(&g.Kind, &g.Fate, &g.Group, &g.By, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Resent, &s.Doubled, &s.Unchecked)
+	err = rows.Scan(&g.Kind, &g.Fate, &g.Group, &g.By, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Unpriced, &s.Resent, &s.Doubled, &s.Unchecked)
 	return g, err
 }
 

@@ -14,7 +14,7 @@ const passing = time.Second
 // Unpriced returns open operations whose derived columns are of another policy
 // or of an older version of the operation, newest first: the oldest are read
 // first, which prices them too. Those in flight come last, and only when they
-// stay there.
+// stay there; then what settled in an incident before it had a price.
 func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledger.Operation, error) {
 	ops, err := collect(outside{ctx, s.handle}, scanOperation, `
 		SELECT `+operationColumns+`
@@ -25,6 +25,9 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledge
 		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0)
 		        UNION ALL
 		        SELECT o.seq FROM `+flightFrom+` AND o.started_at < ?3 AND (h.seq IS NULL OR h.digest <> ?1)
+		        UNION ALL
+		        SELECT m.seq FROM incident_members m INDEXED BY members_unpriced CROSS JOIN operations o ON o.seq = m.seq
+		         WHERE m.unpriced = 1 AND o.state <> 'pending' AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = m.seq)
 		        LIMIT ?2+0) h
 		  CROSS JOIN operations o ON o.seq = h.seq`, digest, limit, ms(s.now().Add(-passing)))
 	return ops, translate(s.path, err)
@@ -36,8 +39,8 @@ func scanOperation(rows *sql.Rows) (ledger.Operation, error) {
 	return operationOf(&s), err
 }
 
-// Price writes what a policy says beside open operations. Those that have moved
-// or left the list since are passed over.
+// Price writes what a policy says beside open operations, and for its incident beside
+// one that settled without a price. Those that have moved since are passed over.
 func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	if len(prices) == 0 {
 		return s.writable()
@@ -62,6 +65,9 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation) error {
 		if n, err = tx.execN(listFlying, p.OperationID, p.Version); err == nil && n > 0 {
 			n, err = tx.reprice(p, now)
 		}
+		if err == nil && n == 0 {
+			err = tx.exec(priceSettled, finite(p.Miss.Value), p.Miss.Word, finite(p.Duplicate.Value), p.Duplicate.Word, p.OperationID, p.Version)
+		}
 	}
 	if err != nil || n == 0 || (p.Title == "" || o.Title != "") && (p.Target == "" || o.Target != "") {
 		return err
@@ -77,6 +83,13 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation) error {
 // listFlying puts what is in flight into the list.
 var listFlying = listNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = ?1 AND state = 'pending' AND ?2 IN (0, version))
 	AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`
+
+// priceSettled gives an operation of an incident the price that it did not have when it
+// settled.
+const priceSettled = `
+	UPDATE incident_members SET miss = ?1, miss_word = ?2, twice = ?3, twice_word = ?4, unpriced = 0
+	 WHERE unpriced = 1 AND seq = (SELECT seq FROM operations WHERE id = ?5 AND ?6 IN (0, version))
+	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = incident_members.seq)`
 
 var reprice = `
 	UPDATE open_operations

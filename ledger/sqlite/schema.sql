@@ -679,10 +679,12 @@ CREATE TABLE incident_members (
   miss        REAL NOT NULL,
   miss_word   TEXT NOT NULL,
   twice       REAL NOT NULL,
-  twice_word  TEXT NOT NULL
+  twice_word  TEXT NOT NULL,
+  unpriced    INTEGER NOT NULL                         -- 1: no policy has said what it costs
 ) STRICT;
 
 CREATE INDEX members_resent ON incident_members (incident) WHERE resent = 1;
+CREATE INDEX members_unpriced ON incident_members (seq) WHERE unpriced = 1;
 
 -- incident_sums: how many operations of an incident have which fate, and what they
 -- cost. Read it, never write it.
@@ -694,6 +696,7 @@ CREATE TABLE incident_sums (
   miss_words  INTEGER NOT NULL DEFAULT 0,              -- where a miss has a word
   twice       REAL NOT NULL DEFAULT 0,
   twice_words INTEGER NOT NULL DEFAULT 0,
+  unpriced    INTEGER NOT NULL DEFAULT 0,
   resent      INTEGER NOT NULL DEFAULT 0,
   doubled     INTEGER NOT NULL DEFAULT 0,
   unchecked   INTEGER NOT NULL DEFAULT 0,

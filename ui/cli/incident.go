@@ -132,8 +132,8 @@ func (c incidentCommand) show(ctx context.Context, id string) error {
 		twice, _ := o.Twice()
 		from, curve, to := o.Curve(40)
 		w.Printf("%s\n%s   %s   %s\n%s %s %s\n%s   %s\n", o.Title(), a.ID, o.Count(), o.Taken(), from, curve, to, o.Account(), twice)
-		if sent := o.SentAgain(); !sent.Empty() {
-			w.Println(sent)
+		if also := o.Also(); !also.Empty() {
+			w.Println(also)
 		}
 		w.Println("")
 		for _, g := range o.Groups() {

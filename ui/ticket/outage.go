@@ -135,6 +135,18 @@ func (o Outage) SentAgain() safe.Text {
 	}
 }
 
+// Also says what was sent more than once, and what the amounts leave out.
+func (o Outage) Also() safe.Text {
+	sent, out := o.SentAgain(), o.LeftOut()
+	switch {
+	case out.Empty():
+		return sent
+	case sent.Empty():
+		return safe.Say("not in the amounts: %s", out)
+	}
+	return safe.Say("%s · not in the amounts: %s", sent, out)
+}
+
 // Group are operations of an outage of which the same is true, and to which the same
 // is to be done.
 type Group struct {
@@ -273,15 +285,44 @@ var groups = func() map[ledger.Group]Group {
 	}
 }()
 
-// Money is what a group's operations are worth if they did not land.
+// Money is what a group's operations are worth if they did not land, and how many that
+// leaves out.
 func (g Group) Money() safe.Text {
+	without := g.Sum.MissWords + g.Sum.Unpriced
 	switch {
 	case g.Tone == Good:
 		return safe.Say("–")
-	case g.Sum.Miss == 0 && g.Sum.MissWords > 0:
+	case g.Sum.Unpriced > 0 && g.Sum.Unpriced == g.Sum.N:
+		return safe.Say("not priced")
+	case without > 0 && without == g.Sum.MissWords && g.Sum.Miss == 0:
 		return safe.Say("%d by word", g.Sum.MissWords)
+	case without > 0:
+		return safe.Say("%s +%d", Full(g.Sum.Miss), without)
 	}
 	return safe.Of(Full(g.Sum.Miss))
+}
+
+// LeftOut says what the amounts of the groups do not have in them.
+func (o Outage) LeftOut() safe.Text {
+	var all ledger.Sum
+	for _, g := range o.Groups() {
+		if g.Tone != Good {
+			all = all.Add(g.Sum)
+		}
+	}
+	return safe.Of(ledger.LeftOut(all.MissWords, all.Unpriced))
+}
+
+// Twice is what a group's operations cost if they happen twice, and how many that
+// leaves out; empty where it costs nothing.
+func (g Group) Twice() safe.Text {
+	switch out := ledger.LeftOut(g.Sum.TwiceWords, g.Sum.Unpriced); {
+	case g.Sum.Twice == 0:
+		return safe.Of(out)
+	case out != "":
+		return safe.Say("%s, without %s", Full(g.Sum.Twice), out)
+	}
+	return safe.Of(Full(g.Sum.Twice))
 }
 
 var bars = []rune("▁▂▃▄▅▆▇█")

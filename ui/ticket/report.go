@@ -127,12 +127,15 @@ func (o Outage) account(heading string) string {
 	for _, g := range o.Groups() {
 		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", g.Sum.N, markdown(g.True), g.Money(), g.Do)
 	}
+	if out := o.LeftOut(); !out.Empty() {
+		fmt.Fprintf(&b, "\nNot in the amounts: %s.\n", out)
+	}
 	for _, l := range o.Landings() {
 		fmt.Fprintf(&b, "\n%s.\n", markdown(l))
 	}
 	for _, g := range o.Groups() {
-		if g.Name == ledger.Group(ledger.Duplicate) {
-			fmt.Fprintf(&b, "\nHappening twice costs %s.\n", Full(g.Sum.Twice))
+		if g.Name == ledger.Group(ledger.Duplicate) && !g.Twice().Empty() {
+			fmt.Fprintf(&b, "\nHappening twice costs %s.\n", g.Twice())
 		}
 	}
 	return b.String() + "\n"

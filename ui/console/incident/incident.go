@@ -135,8 +135,8 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 		}
 		add(f.Warn, safe.Say("HERE TOO  %s", safe.Join(here, " · ")).String(), "")
 	}
-	if sent := o.SentAgain(); !sent.Empty() && h > 16 {
-		add(f.Faint, sent.String(), "")
+	if also := o.Also(); !also.Empty() && h > 16 {
+		add(f.Faint, also.String(), "")
 	}
 	rule := f.Faint.Render(draw.Rule(w))
 	if h > 12 {
@@ -258,8 +258,8 @@ func about(o *ticket.Outage, g *ticket.Group) safe.Text {
 	if n := len(g.Kinds); n > 0 {
 		said = safe.Say("%s: %s", said, strings.Join(g.Kinds[:min(n, 4)], ", "))
 	}
-	if g.Sum.Twice > 0 && g.Tone != ticket.Good {
-		said = safe.Say("%s. Sent twice by mistake they cost %s", said, ticket.Full(g.Sum.Twice))
+	if twice := g.Twice(); !twice.Empty() && g.Tone != ticket.Good {
+		said = safe.Say("%s. Sent twice by mistake they cost %s", said, twice)
 	}
 	switch g.Name {
 	case ledger.GroupProven:

@@ -40,9 +40,9 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 		case "error":
 			p, text = paint.Faint, o.Errors()
 		case "twice":
-			text = amount(needs.Twice, needs.TwiceWords)
+			text = amount(needs.Twice, needs.TwiceWords, needs.Unpriced)
 		case "never":
-			text = amount(needs.Miss, needs.MissWords)
+			text = amount(needs.Miss, needs.MissWords, needs.Unpriced)
 		case "landed":
 			text = o.Landed()
 			if o.Sum().Doubled > 0 {
@@ -77,9 +77,14 @@ func first(names []string) string {
 	return names[0] + ", …"
 }
 
-// amount is a sum as a cell: money, else how many costs are words.
-func amount(money float64, words int) safe.Text {
+// amount is a sum as a cell: money, with a sign where it leaves some out, else how many
+// costs are words.
+func amount(money float64, words, unpriced int) safe.Text {
 	switch {
+	case money == 0 && unpriced > 0:
+		return safe.Say("?")
+	case words+unpriced > 0 && money > 0:
+		return safe.Say("%s+", ticket.Cost(ledger.Cost{Value: money}))
 	case money == 0 && words > 0:
 		return safe.Say("%d words", words)
 	case money == 0:

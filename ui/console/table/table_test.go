@@ -92,3 +92,14 @@ func TestTheWindowStaysAsItIs(t *testing.T) {
 	l.Items, l.Next = l.Items[:30], ""
 	need.Equal(t, l.window(), 200)
 }
+
+// The amount of an outage says in its cell that it leaves some out.
+func TestTheAmountOfAnOutage(t *testing.T) {
+	for _, c := range []struct {
+		money           float64
+		words, unpriced int
+		want            string
+	}{{0, 0, 0, "–"}, {62_160, 0, 0, "62.2k"}, {62_160, 1, 0, "62.2k+"}, {420, 0, 3, "420+"}, {0, 3, 0, "3 words"}, {0, 3, 1, "?"}} {
+		need.Equal(t, amount(c.money, c.words, c.unpriced).String(), c.want)
+	}
+}
