@@ -90,6 +90,7 @@ type Info struct {
 	Schema    int
 	CreatedAt time.Time
 	LastSeq   int64         // newest event
+	Cursor    Cursor        // behind every event in view now
 	LastWrite time.Time     // time of the newest event
 	LastError time.Time     // when an attempt last ended uncertain
 	LastBy    string        // source of the newest operation

@@ -67,11 +67,14 @@ type Lister interface {
 
 // Feed follows what is written.
 type Feed interface {
-	// Events returns at most limit events with Seq > after, oldest first; of one
-	// operation when operationID is not empty.
-	Events(ctx context.Context, operationID string, after int64, limit int) ([]Event, error)
+	// Follow returns at most limit events that came into view after the cursor, and the
+	// cursor behind them. A follower sees each event once, also one whose transaction
+	// ends after those of events with a higher Seq. Errors: *CursorError.
+	Follow(ctx context.Context, after Cursor, limit int) ([]Event, Cursor, error)
+	// History returns events in the order of their Seq. Errors: *CursorError.
+	History(ctx context.Context, q HistoryQuery) ([]Event, error)
 	// Watch sends a value after other processes or this one committed something.
-	// It coalesces; the truth is in Events. The channel closes with ctx.
+	// It coalesces; the truth is in Follow. The channel closes with ctx.
 	Watch(ctx context.Context) <-chan struct{}
 }
 

@@ -20,11 +20,9 @@ const (
 // follower reads the history for attempts that ended without an engine's doing.
 // Only the loop touches it.
 type follower struct {
-	started bool
-	seq     int64
-	since   int64 // the newest event when it started
-	next    time.Time
-	few     chan struct{} // bounds how many are checked at once
+	place ledger.Cursor // behind what was read; "" before the start
+	next  time.Time
+	few   chan struct{} // bounds how many are checked at once
 }
 
 // follow checks for second effects of what was sent once more. The engine checks its
@@ -36,32 +34,56 @@ func (e *Engine) follow(ctx context.Context) error {
 	} else {
 		f.next = now.Add(followEvery)
 	}
-	if !f.started {
-		info, err := e.o.Store.Info(ctx)
-		if err != nil {
-			return fmt.Errorf("find the newest event: %w", err)
+	if f.place == "" {
+		if err := e.lookBack(ctx); err != nil {
+			return err
 		}
-		f.started, f.seq, f.since = true, max(0, info.LastSeq-followBack), info.LastSeq
 	}
 	for {
-		events, err := e.o.Store.Events(ctx, "", f.seq, batch)
+		events, next, err := e.o.Store.Follow(ctx, f.place, batch)
 		if err != nil {
 			return fmt.Errorf("read what happened: %w", err)
 		}
 		for _, ev := range events {
-			f.seq = ev.Seq
-			d := told(ev)
-			if d.again {
-				e.checkDuplicate(ctx, ev.OperationID)
-			}
-			if ev.Seq > f.since {
-				e.counted.add(d.count)
-			}
+			e.counted.add(e.heard(ctx, ev).count)
 		}
-		if len(events) < batch {
+		if f.place = next; len(events) < batch {
 			return nil
 		}
 	}
+}
+
+// lookBack reads what happened before the start, and finds the place to follow from.
+func (e *Engine) lookBack(ctx context.Context) error {
+	info, err := e.o.Store.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("find the newest event: %w", err)
+	}
+	q := ledger.HistoryQuery{Until: info.Cursor, Newest: true, Limit: batch}
+	for read := 0; read < followBack; read += batch {
+		events, err := e.o.Store.History(ctx, q)
+		if err != nil {
+			return fmt.Errorf("read what happened before: %w", err)
+		}
+		for _, ev := range events {
+			e.heard(ctx, ev)
+			q.Before = ev.Seq
+		}
+		if len(events) < batch {
+			break
+		}
+	}
+	e.after.place = info.Cursor
+	return nil
+}
+
+// heard is what an event tells, after a check for a second effect where it asks for one.
+func (e *Engine) heard(ctx context.Context, ev ledger.Event) news {
+	d := told(ev)
+	if d.again {
+		e.checkDuplicate(ctx, ev.OperationID)
+	}
+	return d
 }
 
 // news is what an event tells.

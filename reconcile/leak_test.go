@@ -39,7 +39,7 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 			}
 			r := w.read(o.ID).Read
 			rec := w.get(o.ID)
-			events, _ := w.store.Events(w.ctx, o.ID, 0, 100)
+			events, _ := w.store.History(w.ctx, ledger.HistoryQuery{Operation: o.ID, Limit: 100})
 			kept, _ := json.Marshal([]any{rec.Reads, rec.Operation, rec.Attempts, events})
 			for _, form := range []string{"hush", "7%2F7"} {
 				if strings.Contains(string(kept)+r.Reason, form) {

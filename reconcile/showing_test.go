@@ -44,7 +44,7 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 			_, posts, _ := w.side.count()
 			if c.is == "" {
 				var detail struct{ Request string }
-				events, _ := w.store.Events(w.ctx, o.ID, 0, 100)
+				events, _ := w.store.History(w.ctx, ledger.HistoryQuery{Operation: o.ID, Limit: 100})
 				for _, e := range events {
 					if e.Verb == "retry" || e.Verb == "grant" {
 						_ = json.Unmarshal(e.Detail, &detail)

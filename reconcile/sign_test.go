@@ -23,7 +23,7 @@ func TestACheckSignsForItself(t *testing.T) {
 	}
 	for id, want := range map[string]string{asked.ID: "checks, console of vera", first.ID: "checks, console of maya"} {
 		rec := w.get(id)
-		events := need.Get(w.store.Events(w.ctx, id, 0, 100))(t)
+		events := need.Get(w.store.History(w.ctx, ledger.HistoryQuery{Operation: id, Limit: 100}))(t)
 		last := events[len(events)-1]
 		if o := rec.Operation; o.State != ledger.Committed || o.Actor != want || o.Hands != "" || rec.Reads[0].Actor != want {
 			t.Errorf("%s, signed by %q, acted on by %q, its read by %q", o.State, o.Actor, o.Hands, rec.Reads[0].Actor)

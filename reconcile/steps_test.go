@@ -212,7 +212,7 @@ func TestI8_AStepOfTheClockIsAnEvent(t *testing.T) {
 	}
 	eventually(t, "the first look", func() bool { return len(w.get(o.ID).Reads) > 0 })
 	steps := func() (out []string) {
-		events := need.Get(w.store.Events(w.ctx, "", 0, 1000))(t)
+		events := need.Get(w.store.History(w.ctx, ledger.HistoryQuery{Limit: 1000}))(t)
 		for _, e := range events {
 			if e.Verb == "clock" {
 				out = append(out, fmt.Sprint(e.Actor.Name, ": ", e.Reason))

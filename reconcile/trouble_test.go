@@ -92,7 +92,7 @@ func TestReplayedAnswersAreCountedByTheDetailOfTheirEvent(t *testing.T) {
 	} {
 		w := newWorldAlone(t, carriedPolicy)
 		o := w.settle(w.beginAs("told", nil, nil), c.settle)
-		events := need.Get(w.store.Events(w.ctx, o.ID, 0, 10))(t)
+		events := need.Get(w.store.History(w.ctx, ledger.HistoryQuery{Operation: o.ID, Limit: 10}))(t)
 		if told := told(events[len(events)-1]); !told.committed || told.replayed != c.replayed {
 			t.Errorf("%s: %+v", events[len(events)-1].Reason, told)
 		}

@@ -61,6 +61,7 @@ func Run(t *testing.T, open Open) {
 		{"SettledUnpriced", settledUnpriced},
 		{"Latecomers", latecomers},
 		{"Events", events},
+		{"Followers", followers},
 		{"Watch", watch},
 		{"Lists", lists},
 		{"DoubtCounts", doubtCounts},
@@ -314,7 +315,7 @@ func (d *desk) read(id string) ledger.Record {
 
 func (d *desk) events(id string) []ledger.Event {
 	d.Helper()
-	evs, err := d.s.Events(ctx, id, 0, 10_000)
+	evs, err := d.s.History(ctx, ledger.HistoryQuery{Operation: id, Limit: 10_000})
 	d.ok(err)
 	return evs
 }

@@ -226,7 +226,7 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		if e.op.Conflict != before.Conflict || e.op.ConflictNote != before.ConflictNote {
 			ev.Conflict = e.op.Conflict
 		}
-		m.countDoubt(before, e.op, ev.Verb, now)
+		countDoubt(m, before, e.op, ev.Verb, now)
 		m.append(ev, now)
 		m.changes[changeID] = e.op.ID
 	}
@@ -289,16 +289,32 @@ func (m *Memory) Records(_ context.Context, ids []string) ([]ledger.Record, erro
 	return recs, nil
 }
 
-func (m *Memory) Events(_ context.Context, operationID string, after int64, limit int) ([]ledger.Event, error) {
+func (m *Memory) Follow(ctx context.Context, after ledger.Cursor, limit int) ([]ledger.Event, ledger.Cursor, error) {
+	events, err := m.History(ctx, ledger.HistoryQuery{Since: after, Limit: limit})
+	if n := len(events); n > 0 {
+		after = ledger.NumberCursor(events[n-1].Seq)
+	}
+	return events, after, err
+}
+
+func (m *Memory) History(_ context.Context, q ledger.HistoryQuery) ([]ledger.Event, error) {
+	since, err := q.Since.Number()
+	until, err2 := q.Until.Number()
+	if err != nil || err2 != nil {
+		return nil, cmp.Or(err, err2)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []ledger.Event
+	out := []ledger.Event{}
 	for _, ev := range m.events {
-		if ev.Seq > after && (operationID == "" || ev.OperationID == operationID) && len(out) < limit {
+		if ev.Seq > since && (q.Until == "" || ev.Seq <= until) && (q.Before == 0 || ev.Seq < q.Before) && (q.Operation == "" || ev.OperationID == q.Operation) {
 			out = append(out, ev)
 		}
 	}
-	return out, nil
+	if q.Newest {
+		slices.Reverse(out)
+	}
+	return out[:min(q.Limit, len(out))], nil
 }
 
 func (m *Memory) notify() {
@@ -369,6 +385,7 @@ func (m *Memory) Info(context.Context) (ledger.Info, error) {
 	defer m.mu.Unlock()
 	info := m.info
 	info.ID, info.CreatedAt, info.LastSeq = "memory", m.created, int64(len(m.events))
+	info.Cursor = ledger.NumberCursor(info.LastSeq)
 	if n := len(m.events); n > 0 {
 		info.LastWrite = m.events[n-1].At
 	}

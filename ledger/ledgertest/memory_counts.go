@@ -11,7 +11,7 @@ import (
 )
 
 // countDoubt counts how a doubt ended, unless a person said so.
-func (m *Memory) countDoubt(before, after ledger.Operation, verb string, now time.Time) {
+func countDoubt(m *Memory, before, after ledger.Operation, verb string, now time.Time) {
 	person := slices.Contains([]string{"confirm", "deny", "abandon", "ack"}, verb)
 	ended := after.State == ledger.Committed || after.State == ledger.Failed
 	if before.StateAt(now) != ledger.Uncertain || !ended || person {

@@ -52,6 +52,7 @@ type game struct {
 	last        func(s ledger.Store) (string, error) // the newest change, to be repeated
 	known       string                               // what it was answered
 	seq         int64
+	place       ledger.Cursor
 }
 
 func (g *game) id(what string) string {
@@ -228,7 +229,7 @@ func (g *game) repeat(*rapid.T) {
 
 // count is how many changes were made; a deadline passes by itself.
 func (g *game) count() int {
-	evs, err := g.real.s.Events(ctx, "", 0, 100_000)
+	evs, err := g.real.s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
 	if err != nil {
 		g.rt.Fatalf("%v", err)
 	}
@@ -305,10 +306,11 @@ func (g *game) hold(rt *rapid.T) {
 
 // check looks at what must hold after every move, cheaply.
 func (g *game) check(*rapid.T) {
-	evs, err := g.real.s.Events(ctx, "", g.seq, 1000)
+	evs, place, err := g.real.s.Follow(ctx, g.place, 1000)
 	if err != nil {
 		g.rt.Fatalf("%v", err)
 	}
+	g.place = place
 	for _, e := range evs {
 		if e.Seq <= g.seq {
 			g.rt.Fatalf("seq %d after %d", e.Seq, g.seq)
@@ -330,7 +332,7 @@ func (g *game) compareAll() {
 	}
 	compareKept(g.rt, g.plain.s, g.real.s, g.real.clock.Now())
 	ev := func(s ledger.Store) []ledger.Event {
-		evs, err := s.Events(ctx, "", 0, 100_000)
+		evs, err := s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
 		if err != nil {
 			g.rt.Fatalf("%v", err)
 		}

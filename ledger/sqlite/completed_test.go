@@ -48,7 +48,7 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 		if o = rec.Operation; o.State != ledger.Failed || rec.Attempts[0].Proof != ledger.Refused {
 			t.Fatalf("failed: %+v", rec)
 		}
-		events := need.Get(s.Events(ctx, "b", 0, 10))(t)
+		events := need.Get(s.History(ctx, ledger.HistoryQuery{Operation: "b", Limit: 10}))(t)
 		if len(events) != 2 || events[1].Verb != "settle" || events[1].From != ledger.Pending || events[1].To != ledger.Uncertain || events[1].Version != 2 || events[1].Actor.Name != "nightly" {
 			t.Fatalf("events: %+v", events)
 		}

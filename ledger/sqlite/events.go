@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"math"
 
 	"indoubt/ledger"
 )
@@ -11,18 +12,49 @@ const eventColumns = `
 	SELECT seq, id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict
 	  FROM events`
 
-const historyQuery = eventColumns + ` WHERE operation_id = ? AND operation_id <> '' AND seq > ? ORDER BY seq LIMIT ?+0`
-
-// Events returns the history after a sequence number, oldest first.
-func (s *Store) Events(ctx context.Context, operationID string, after int64, limit int) ([]ledger.Event, error) {
-	var events []ledger.Event
-	var err error
-	if operationID == "" {
-		events, err = collect(outside{ctx, s.handle}, scanEvent, eventColumns+` WHERE seq > ? ORDER BY seq LIMIT ?+0`, after, limit)
-	} else {
-		events, err = collect(outside{ctx, s.handle}, scanEvent, historyQuery, operationID, after, limit)
+// Follow returns what was written after the cursor, oldest first.
+func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) ([]ledger.Event, ledger.Cursor, error) {
+	events, err := s.History(ctx, ledger.HistoryQuery{Since: after, Limit: limit})
+	if n := len(events); n > 0 {
+		after = ledger.NumberCursor(events[n-1].Seq)
 	}
+	return events, after, err
+}
+
+// History returns events in the order of their Seq. One writer at a time gives the
+// numbers, so they are an order of commits, too.
+func (s *handle) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.Event, error) {
+	query, args, err := historyQuery(q)
+	if err != nil {
+		return nil, err
+	}
+	events, err := collect(outside{ctx, s}, scanEvent, query, args...)
 	return events, translate(s.path, err)
+}
+
+func historyQuery(q ledger.HistoryQuery) (query string, args []any, err error) {
+	since, err := q.Since.Number()
+	if err != nil {
+		return "", nil, err
+	}
+	last := int64(math.MaxInt64)
+	if q.Until != "" {
+		if last, err = q.Until.Number(); err != nil {
+			return "", nil, err
+		}
+	}
+	if q.Before > 0 {
+		last = min(last, q.Before-1)
+	}
+	query, args = eventColumns+` WHERE seq > ? AND seq <= ?`, []any{since, last}
+	if q.Operation != "" {
+		query, args = query+` AND operation_id = ? AND operation_id <> ''`, append(args, q.Operation)
+	}
+	query += ` ORDER BY seq`
+	if q.Newest {
+		query += ` DESC`
+	}
+	return query + ` LIMIT ?+0`, append(args, q.Limit), nil
 }
 
 func scanEvent(rows *sql.Rows) (ledger.Event, error) {

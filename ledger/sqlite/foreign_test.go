@@ -53,7 +53,7 @@ func TestForeignWriters(t *testing.T) {
 	if counts.All != 80 || counts.ByState[ledger.Committed] != 60 || counts.ByState[ledger.Uncertain] != 20 || counts.NeedsYou != 20 {
 		t.Fatalf("%+v", counts)
 	}
-	if events := need.Get(s.Events(ctx, "", 0, 1000))(t); len(events) != 160 {
+	if events := need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1000}))(t); len(events) != 160 {
 		t.Fatalf("%d events", len(events))
 	}
 }
@@ -86,7 +86,7 @@ func TestShellWriter(t *testing.T) {
 	if rec.Operation.State != ledger.Uncertain || rec.Operation.ErrorClass != ledger.ClassDeadline || rec.Attempts[0].Outcome != ledger.OutcomeUncertain {
 		t.Fatalf("%+v", rec)
 	}
-	events := need.Get(s.Events(ctx, "o", 0, 10))(t)
+	events := need.Get(s.History(ctx, ledger.HistoryQuery{Operation: "o", Limit: 10}))(t)
 	if e := events[len(events)-1]; e.Verb != "expire" || e.Actor.Name != "clock" {
 		t.Fatalf("%+v", e)
 	}

@@ -379,7 +379,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '')`,
 		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step)
-	i.Strained = s.strained(i.LastSeq)
+	i.Strained, i.Cursor = s.strained(i.LastSeq), ledger.NumberCursor(i.LastSeq)
 	i.LastWrite, i.LastError, i.EngineAt = at(write), at(failed), at(engine)
 	i.SteppedAt, i.Step = at(millis(stepped).Milliseconds()), millis(step)
 	return i, err

@@ -111,7 +111,7 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 	if i := need.Get(r.Info(ctx))(t); i.Copied != "" || i.ID == id {
 		t.Fatalf("%+v", i)
 	}
-	events := need.Get(r.Events(ctx, "", 1, 10))(t)
+	events := need.Get(r.History(ctx, ledger.HistoryQuery{Since: "1", Limit: 10}))(t)
 	if events[0].Verb != "adopt" || events[0].Actor != ann {
 		t.Fatalf("%+v", events)
 	}

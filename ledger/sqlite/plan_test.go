@@ -128,18 +128,25 @@ func TestAnOperationIsFoundByItsParts(t *testing.T) {
 	s, c := openTest(t)
 	where, args, err := locate(ledger.Locator{AttemptID: "a.1"})
 	need.OK(t, err)
-	for _, step := range append(plan(t, s, recordShape{where: where, skip: ledger.AllParts}.query(), args...), plan(t, s, historyQuery, "a", 0, 10)...) {
+	for _, step := range plan(t, s, recordShape{where: where, skip: ledger.AllParts}.query(), args...) {
 		if strings.HasPrefix(step, "SCAN ") {
 			t.Error(step)
+		}
+	}
+	for _, newest := range []bool{false, true} {
+		query, args, err := historyQuery(ledger.HistoryQuery{Operation: "a", Since: "3", Before: 9, Newest: newest, Limit: 10})
+		need.OK(t, err)
+		if steps := plan(t, s, query, args...); len(steps) != 1 || !strings.Contains(steps[0], "events_by_operation (operation_id=? AND seq>? AND seq<?)") {
+			t.Error(steps)
 		}
 	}
 	o := begin(t, s).Operation
 	c.Advance(time.Second)
 	need.Get(rawDB(t, s.path).Exec(`INSERT INTO events (id, operation_id, verb, actor) VALUES ('n', ?, 'note', 'ann')`, o.ID))(t)
 	settleAs(t, s, o.LiveAttempt, ledger.OutcomeUncertain)
-	for after, want := range []int{3, 2, 1, 0} {
-		if events := need.Get(s.Events(ctx, o.ID, int64(after), 10))(t); len(events) != want {
-			t.Errorf("%d events of %s after %d, want %d", len(events), o.ID, after, want)
+	for i, want := range []int{3, 2, 1, 0} {
+		if events := need.Get(s.History(ctx, ledger.HistoryQuery{Operation: o.ID, Since: ledger.NumberCursor(int64(i)), Limit: 10}))(t); len(events) != want {
+			t.Errorf("%d events of %s after %d, want %d", len(events), o.ID, i, want)
 		}
 	}
 }

@@ -208,7 +208,7 @@ func TestI7_ManyWritersOneVersionEach(t *testing.T) {
 	if won.Load() != 100 || rec.Operation.Version != first.Version+100 {
 		t.Fatalf("%d won, version went from %d to %d", won.Load(), first.Version, rec.Operation.Version)
 	}
-	events := need.Get(s.Events(ctx, "one", 0, 1000))(t)
+	events := need.Get(s.History(ctx, ledger.HistoryQuery{Operation: "one", Limit: 1000}))(t)
 	for i := 1; i < len(events); i++ {
 		if events[i].Version != events[i-1].Version+1 {
 			t.Fatalf("version %d after %d", events[i].Version, events[i-1].Version)
@@ -297,7 +297,7 @@ func BenchmarkCommitToSeen(b *testing.B) {
 	_, out, in := other(b, "commit", s.path)
 	wctx, cancel := context.WithCancel(ctx)
 	heard := s.Watch(wctx)
-	var after int64
+	var after ledger.Cursor
 	var waits []time.Duration
 	for range b.N {
 		for range 400 {
@@ -305,9 +305,10 @@ func BenchmarkCommitToSeen(b *testing.B) {
 			var seen time.Time
 			for seen.IsZero() {
 				<-heard
-				events := need.Get(s.Events(ctx, "", after, 100))(b)
+				events, next, err := s.Follow(ctx, after, 100)
+				need.OK(b, err)
 				if len(events) > 0 {
-					seen, after = time.Now(), events[len(events)-1].Seq
+					seen, after = time.Now(), next
 				}
 			}
 			if !out.Scan() {

@@ -138,7 +138,7 @@ func TestLifeOfAnOperation(t *testing.T) {
 			t.Fatalf("%s: %+v %s", tab, page, diff(page.Rows[0], listed(rec)))
 		}
 	}
-	events := need.Get(s.Events(ctx, o.ID, 0, 10))(t)
+	events := need.Get(s.History(ctx, ledger.HistoryQuery{Operation: o.ID, Limit: 10}))(t)
 	if len(events) != 3 {
 		t.Fatalf("%d events", len(events))
 	}
@@ -160,7 +160,7 @@ func TestChangeIDsRepeat(t *testing.T) {
 	if first.Answer != ledger.AnswerBegun || second.Answer != ledger.AnswerBegun || second.Operation.ID != first.Operation.ID {
 		t.Fatalf("%+v\n%+v", first, second)
 	}
-	if n := len(need.Get(s.Events(ctx, "", 0, 10))(t)); n != 1 {
+	if n := len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 10}))(t)); n != 1 {
 		t.Fatalf("%d events", n)
 	}
 	settle := ledger.SettleRequest{ChangeID: "c-settle", AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r", Actor: billing}

@@ -78,7 +78,7 @@ type truth struct {
 	policy *policy.Policy
 	sender connect.HTTP
 	wishes []*truthWish
-	seq    int64 // of the history, as far as it was compared with the truth
+	place  ledger.Cursor // in the history, as far as it was compared with the truth
 }
 
 type truthWish struct {
@@ -266,11 +266,11 @@ func (u *truth) made(w *truthWish) (ids []string) {
 // neverWrong compares what is settled with what really happened.
 func (u *truth) neverWrong() {
 	u.Helper()
-	events, err := u.store.Events(u.ctx, "", u.seq, 100_000)
+	events, place, err := u.store.Follow(u.ctx, u.place, 100_000)
 	u.must(err, "read the history")
+	u.place = place
 	moved := map[string]bool{}
 	for _, e := range events {
-		u.seq = e.Seq
 		moved[e.OperationID] = true
 	}
 	for _, w := range u.wishes {

@@ -107,7 +107,7 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	again := 0
 	for id, token := range tokens {
 		rec := need.Get(store.Read(t.Context(), ledger.Locator{ID: id}))(t)
-		events := need.Get(store.Events(t.Context(), id, 0, 100))(t)
+		events := need.Get(store.History(t.Context(), ledger.HistoryQuery{Operation: id, Limit: 100}))(t)
 		settled := 0
 		for _, e := range events {
 			if e.To == ledger.Committed && e.From != ledger.Committed {

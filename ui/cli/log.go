@@ -44,7 +44,7 @@ line an event. --incident has the history of an incident and of what counts in i
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
 	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, grant, note, incident_joined, …")
 	f.StringVar(&o.incident, "incident", "", "only events of this incident, and of what counts in it")
-	f.Int64Var(&o.after, "after", 0, "only events after this number (seq)")
+	f.StringVar(&o.after, "after", "", "only events after this place: data.next of a log before, or 0 for the beginning")
 	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
 	_ = cmd.RegisterFlagCompletionFunc("verb", cobra.FixedCompletions(verbs, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("incident", func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
@@ -66,7 +66,7 @@ type logOptions struct {
 	by, verb   string
 	incident   string
 	members    map[string]bool // the operations that count in it, or do not
-	after      int64
+	after      string
 	afterGiven bool
 	limit      int
 }
@@ -99,7 +99,7 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	if o.follow { // before the first look, so that nothing falls between
 		changed = s.Watch(ctx)
 	}
-	events, last, err := history(ctx, s, o)
+	events, place, err := history(ctx, s, o)
 	if err != nil {
 		return err
 	}
@@ -108,16 +108,16 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		if err != nil {
 			return err
 		}
-		data := map[string]any{"events": eventsJSON(events), "next": last}
+		data := map[string]any{"events": eventsJSON(events), "next": place}
 		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
-	return c.follow(ctx, s, o, events, last, changed)
+	return c.follow(ctx, s, o, events, place, changed)
 }
 
 // wanted reports whether the event is one that was asked for.
 func (o logOptions) wanted(e ledger.Event) bool {
 	has := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
-	return has(e.Actor.Name, o.by) && (o.verb == "" || e.Verb == o.verb) && !e.At.Before(o.from) &&
+	return (o.id == "" || e.OperationID == o.id) && has(e.Actor.Name, o.by) && (o.verb == "" || e.Verb == o.verb) && !e.At.Before(o.from) &&
 		(o.incident == "" || e.Incident == o.incident || o.members[e.OperationID])
 }
 
@@ -186,61 +186,72 @@ func operationsOf(events []ledger.Event) (ids []string) {
 	return ids
 }
 
-// history reads the events that were asked for, and the number to go on after.
-func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, last int64, err error) {
-	if o.id == "" && !o.afterGiven {
+// history reads the events that were asked for, and the place to go on after.
+func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, place ledger.Cursor, err error) {
+	if !o.afterGiven {
 		return lately(ctx, s, o)
 	}
-	last = o.after
-	for {
-		page, err := s.Events(ctx, o.id, last, logStep)
+	place = ledger.Cursor(o.after)
+	for step := logStep; len(out) < o.limit; {
+		page, next, err := s.Follow(ctx, place, step)
+		if other := (*ledger.CursorError)(nil); errors.As(err, &other) {
+			return nil, "", usage("--after: "+err.Error(), "use data.next of `indoubt log --json`, or 0 for the beginning")
+		}
 		if err != nil {
-			return nil, 0, err
+			return nil, "", err
 		}
-		for _, e := range page {
-			if o.afterGiven && len(out) == o.limit {
-				return out, last, nil
-			}
-			if last = e.Seq; o.wanted(e) {
-				out = append(out, e)
+		var found []ledger.Event
+		read := 0
+		for ; read < len(page) && len(out)+len(found) < o.limit; read++ {
+			if o.wanted(page[read]) {
+				found = append(found, page[read])
 			}
 		}
-		if len(page) < logStep {
-			return out[max(0, len(out)-o.limit):], last, nil
+		if read < len(page) { // the place behind the last one that is shown is found by asking for no more
+			step = read
+			continue
+		}
+		out, place = append(out, found...), next
+		if len(page) < step {
+			break
 		}
 	}
+	return out, place, nil
 }
 
 // logStep is how many events are read at once.
 const logStep = 1000
 
-// lately goes back from the last event of the ledger until it has enough, or comes to
-// what is too old.
-func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, last int64, err error) {
+// lately goes back from the newest event until it has enough, or comes to what is too
+// old.
+func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, place ledger.Cursor, err error) {
 	info, err := s.Info(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, "", err
 	}
-	for high := info.LastSeq; high > 0 && len(out) < o.limit; high -= logStep {
-		page, err := s.Events(ctx, "", max(0, high-logStep), logStep)
+	q := ledger.HistoryQuery{Operation: o.id, Until: info.Cursor, Newest: true, Limit: logStep}
+	for more := true; more && len(out) < o.limit; {
+		page, err := s.History(ctx, q)
 		if err != nil {
-			return nil, 0, err
+			return nil, "", err
 		}
-		for i := len(page) - 1; i >= 0 && len(out) < o.limit; i-- {
-			switch e := page[i]; {
-			case e.Seq <= high && e.At.Before(o.from):
-				high = 0
-			case e.Seq <= high && o.wanted(e):
+		more = len(page) == logStep
+		for _, e := range page {
+			if q.Before = e.Seq; e.At.Before(o.from) {
+				more = false
+				break
+			}
+			if o.wanted(e) && len(out) < o.limit {
 				out = append(out, e)
 			}
 		}
 	}
 	slices.Reverse(out)
-	return out, info.LastSeq, nil
+	return out, info.Cursor, nil
 }
 
 // follow prints what is there and then what comes, until ctx ends.
-func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, events []ledger.Event, last int64, changed <-chan struct{}) error {
+func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, events []ledger.Event, place ledger.Cursor, changed <-chan struct{}) error {
 	for more := false; ; {
 		names, err := c.names(ctx, s, events)
 		if err != nil && ctx.Err() == nil {
@@ -265,7 +276,7 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 				}
 			}
 		}
-		if events, err = s.Events(ctx, o.id, last, logStep); err == nil {
+		if events, place, err = s.Follow(ctx, place, logStep); err == nil {
 			err = o.join(ctx, s, events)
 		}
 		if err != nil {
@@ -274,9 +285,7 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 			}
 			return err
 		}
-		if more = len(events) > 0; more {
-			last = events[len(events)-1].Seq
-		}
+		more = len(events) > 0
 		events = slices.DeleteFunc(events, func(e ledger.Event) bool { return !o.wanted(e) })
 	}
 }

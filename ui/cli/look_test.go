@@ -151,11 +151,12 @@ func TestLogPrintsOneLineAnEvent(t *testing.T) {
 		t.Error(out)
 	}
 	a := b.json(0, "log", "--after", "1", "--limit", "1")
-	if !strings.Contains(string(a.Data), `"seq":2`) || !strings.Contains(string(a.Data), `"next":2`) {
+	if !strings.Contains(string(a.Data), `"seq":2`) || !strings.Contains(string(a.Data), `"next":"2"`) {
 		t.Errorf("%s", a.Data)
 	}
 	b.json(2, "log", "--since", "yesterday")
 	b.json(2, "log", "--limit", "0")
+	b.json(2, "log", "--after", "yesterday")
 }
 
 func TestLogFollows(t *testing.T) {

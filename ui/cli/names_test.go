@@ -66,7 +66,7 @@ func TestReservedNames(t *testing.T) {
 		b.want(2, "confirm", b.at(1))
 		b.env["INDOUBT_ACTOR"] = ""
 		b.want(0, "begin", "--kind", "k", "--key", "k", "--source", name)
-		page := need.Get(b.open().Events(context.Background(), "", 0, 100))(t)
+		page := need.Get(b.open().History(context.Background(), ledger.HistoryQuery{Limit: 100}))(t)
 		for _, e := range page {
 			if ledger.ReservedActor(e.Actor.Name) {
 				t.Errorf("%s is in the history: %+v", name, e)

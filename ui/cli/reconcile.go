@@ -270,7 +270,7 @@ func (c reconcileCommand) on(ctx context.Context, s ledger.Store, metrics string
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
 	followed := make(chan error, 1)
-	go func() { followed <- logCommand(c).follow(ctx, s, logOptions{}, nil, info.LastSeq, changed) }()
+	go func() { followed <- logCommand(c).follow(ctx, s, logOptions{}, nil, info.Cursor, changed) }()
 	err = <-ended
 	engine.Drain(context.WithoutCancel(ctx))
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {

@@ -158,7 +158,7 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 		"| maya | deny of 2 | not there |  | done. 2 = 2 recorded as not landed |", "| sam | park of 2 | of it | k01 timeout 03:06 | broken off, no one drives it. 2 = 2 to go |")
 	need.Lacks(t, out, "rests on")
 
-	events := len(need.Get(b.open().Events(t.Context(), "", 0, 1000))(t))
+	events := len(need.Get(b.open().History(t.Context(), ledger.HistoryQuery{Limit: 1000}))(t))
 	for limit, cut := range map[int]bool{events: true, events + 1: false} {
 		var page bytes.Buffer
 		a := newApp(strings.NewReader(""), &page, io.Discard)

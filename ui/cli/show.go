@@ -46,7 +46,7 @@ func (a *app) show(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	events, err := s.Events(ctx, rec.Operation.ID, 0, maxEvents)
+	events, err := s.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func TestTwoPeopleSeeEachOther(t *testing.T) {
 	b := nightBench(t, 120, 40)
 	events := func() int {
 		t.Helper()
-		all := need.Get(b.store.Events(t.Context(), "", 0, 10_000))(t)
+		all := need.Get(b.store.History(t.Context(), ledger.HistoryQuery{Limit: 10_000}))(t)
 		return len(all)
 	}
 	before, version := events(), b.op(id(2)).Version

@@ -99,9 +99,9 @@ func (s *memory) Run(ctx context.Context, run ledger.DecisionRun, items []ledger
 
 func (s *memory) Info(ctx context.Context) (ledger.Info, error) {
 	info, _ := s.Memory.Info(ctx)
-	seq := info.LastSeq
+	seq, cursor := info.LastSeq, info.Cursor
 	info = s.info
-	info.LastSeq = seq
+	info.LastSeq, info.Cursor = seq, cursor
 	return info, s.lost()
 }
 
@@ -327,7 +327,7 @@ func (b *bench) op(id string) ledger.Operation {
 // newest is the newest event.
 func (b *bench) newest() ledger.Event {
 	b.t.Helper()
-	events, err := b.store.Events(b.t.Context(), "", 0, 1000)
+	events, err := b.store.History(b.t.Context(), ledger.HistoryQuery{Limit: 1000})
 	if err != nil || len(events) == 0 {
 		b.t.Fatal(err)
 	}

@@ -55,18 +55,18 @@ func (p *Proxy) compare(ctx context.Context) {
 }
 
 // wayOf is how the server was reached when the operation was last begun.
-func wayOf(ctx context.Context, store ledger.Feed, id string) (way string) {
-	events, err := store.Events(ctx, id, 0, maxEvents)
+func wayOf(ctx context.Context, store ledger.Feed, id string) string {
+	events, err := store.History(ctx, ledger.HistoryQuery{Operation: id, Newest: true, Limit: maxEvents})
 	if err != nil {
 		return ""
 	}
 	for _, e := range events {
 		var facts struct{ Way string }
 		if e.Verb == "begin" && json.Unmarshal(e.Detail, &facts) == nil && facts.Way != "" {
-			way = facts.Way
+			return facts.Way
 		}
 	}
-	return way
+	return ""
 }
 
 // changed tells the log of a change, and keeps it for the calls that come.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -44,7 +45,7 @@ func TestAChangeOfTheServerIsSaid(t *testing.T) {
 		remarked := 0
 		ops := w.operations()
 		for _, op := range ops[len(ops)-2:] {
-			events := need.Get(w.store.Events(t.Context(), op.ID, 0, 10))(t)
+			events := need.Get(w.store.History(t.Context(), ledger.HistoryQuery{Operation: op.ID, Limit: 10}))(t)
 			if strings.Contains(events[0].Reason, "the server scripted") {
 				remarked++
 			}

@@ -30,7 +30,7 @@ func readBrief(ctx context.Context, store ledger.Store, judge ticket.Judge, id s
 	}
 	b := &Brief{ticket: ticket.From(rec, judge, now, time.UTC), stored: rec.Pricing, took: now, history: history}
 	if history {
-		if b.ticket.Events, err = store.Events(ctx, id, 0, 500); err != nil {
+		if b.ticket.Events, err = store.History(ctx, ledger.HistoryQuery{Operation: id, Limit: 500}); err != nil {
 			return nil, fmt.Errorf("read the history of %s: %w", id, err)
 		}
 	}

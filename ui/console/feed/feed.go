@@ -94,8 +94,8 @@ type Feed struct {
 	ctx       context.Context
 	briefs    map[string]*Brief
 	others    []ledger.Presence // people at other consoles
-	seq       int64
-	outagesOf string // the filter that Outages were read under
+	place     ledger.Cursor     // behind the events that were taken in
+	outagesOf string            // the filter that Outages were read under
 
 	looks     context.Context // ends when another list is read
 	dropLooks context.CancelFunc
@@ -219,7 +219,7 @@ func (f *Feed) First() News {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
-		p := first{msg: look(ctx, store, w, now, 0)}
+		p := first{msg: look(ctx, store, w, now, "")}
 		if p.msg.err == nil && len(p.msg.Rows) > 0 && p.msg.Rows[0].Operation() {
 			p.b, _ = readBrief(ctx, store, judge, p.msg.Rows[0].ID, now, true) // else it is read with the others
 		}
@@ -241,7 +241,7 @@ func (f *Feed) First() News {
 
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
-	w.knownOutages, w.outagesAt, w.outagesOf, w.knownCounts, w.knownHolds = f.Outages, f.seq, f.outagesOf, f.Counts, len(f.Holds)
+	w.knownOutages, w.outagesOf, w.knownCounts, w.knownHolds = f.Outages, f.outagesOf, f.Counts, len(f.Holds)
 	w.showing, w.shown, w.ran = f.Showing, f.Shown, f.Ran
 	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
 	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment
@@ -392,7 +392,7 @@ func (f *Feed) took(msg Looked) News {
 	if f.Shown, f.Ran = msg.shown, msg.ran; f.Shown != nil {
 		f.Shown.Others = at(f.others, f.Shown.ID)
 	}
-	f.Counts, f.Hidden, f.Info, f.Holds, f.Runs, f.seq = msg.counts, msg.hidden, msg.info, msg.holds, msg.runs, msg.seq
+	f.Counts, f.Hidden, f.Info, f.Holds, f.Runs, f.place = msg.counts, msg.hidden, msg.info, msg.holds, msg.runs, msg.place
 	if msg.health != nil {
 		f.Health, f.Looks = msg.health, msg.looks
 	}
@@ -439,7 +439,7 @@ func (f *Feed) reopen() tea.Cmd {
 	reads := func(s ledger.Store) error {
 		quick, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
-		return look(quick, s, w, now, 0).err
+		return look(quick, s, w, now, "").err
 	}
 	return func() tea.Msg {
 		err := reads(store) // it may have been only busy, or away for a moment
@@ -460,7 +460,7 @@ func (f *Feed) reopened(msg reopenedMsg) (News, tea.Cmd) {
 		return news, nil
 	}
 	if msg.store != f.Store {
-		f.Store, f.seq, f.briefs, news.Other = msg.store, 0, map[string]*Brief{}, true
+		f.Store, f.place, f.briefs, news.Other = msg.store, "", map[string]*Brief{}, true
 		f.startWatch()
 		return news, f.Listen()
 	}

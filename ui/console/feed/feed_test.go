@@ -93,7 +93,7 @@ func TestALookFindsWhatChangedBesideABusyWriter(t *testing.T) {
 		}
 		need.Get(ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: ledger.NewID(), ID: noted, Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}}))(t)
 		f := &Feed{briefs: map[string]*Brief{noted: {}, quiet: {}, below: {}}, o: Options{Shown: nothing{}}}
-		msg := look(t.Context(), s, Wanted{Tab: ledger.TabInFlight, Limit: 10, Known: []string{noted, quiet, below}, Visible: 2}, time.Now(), info.LastSeq)
+		msg := look(t.Context(), s, Wanted{Tab: ledger.TabInFlight, Limit: 10, Known: []string{noted, quiet, below}, Visible: 2}, time.Now(), info.Cursor)
 		if msg.err != nil {
 			t.Fatal(msg.err)
 		}
@@ -102,8 +102,8 @@ func TestALookFindsWhatChangedBesideABusyWriter(t *testing.T) {
 		if busy := others > manyEvents; !f.briefs[noted].old || f.briefs[quiet].old || f.briefs[below].old != busy {
 			t.Errorf("%s: of what was noted %t is read again, of what was not %t, of what is not on the screen %t", name, f.briefs[noted].old, f.briefs[quiet].old, f.briefs[below].old)
 		}
-		if now, _ := s.Info(t.Context()); msg.seq != now.LastSeq {
-			t.Errorf("%s: the next look begins at %d, not %d", name, msg.seq, now.LastSeq)
+		if now, _ := s.Info(t.Context()); msg.place != now.Cursor {
+			t.Errorf("%s: the next look begins at %s, not %s", name, msg.place, now.Cursor)
 		}
 	}
 }

@@ -49,7 +49,6 @@ type Wanted struct {
 	zone   *time.Location
 
 	knownOutages []ticket.Outage
-	outagesAt    int64  // the event they were read after
 	outagesOf    string // the filter they were read under
 	showing      string
 	shown        *ticket.Outage
@@ -85,7 +84,8 @@ type Looked struct {
 	runs    []ledger.DecisionRun
 	health  []reconcile.Health
 	looks   bool
-	seq     int64
+	place   ledger.Cursor   // behind the events it has taken in
+	cut     bool            // there are more new events than it read
 	moved   map[string]bool // was something written about it since the look before?
 	others  bool            // something may have been about those that are not in moved
 	rest    bool            // rows have left, and there are more to look at than one look does
@@ -95,12 +95,12 @@ type Looked struct {
 }
 
 func (f *Feed) load(w Wanted) tea.Cmd {
-	store, engine, now, seq, ctx := f.Store, f.o.Engine, f.o.Clock(), f.seq, f.looks
+	store, engine, now, place, ctx := f.Store, f.o.Engine, f.o.Clock(), f.place, f.looks
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
 		began := time.Now()
-		msg := look(ctx, store, w, now, seq)
+		msg := look(ctx, store, w, now, place)
 		msg.cost = time.Since(began)
 		if engine != nil {
 			msg.health, msg.looks = engine.Health(), engine.OnlyReads()
@@ -109,8 +109,8 @@ func (f *Feed) load(w Wanted) tea.Cmd {
 	}
 }
 
-func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq int64) (msg Looked) {
-	msg.Wanted, msg.took, msg.seq, msg.moved, msg.in = w, now, seq, map[string]bool{}, map[string]bool{}
+func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, since ledger.Cursor) (msg Looked) {
+	msg.Wanted, msg.took, msg.moved, msg.in = w, now, map[string]bool{}, map[string]bool{}
 	fail := func(what string, err error) Looked {
 		msg.err = fmt.Errorf("%s: %w", what, err)
 		return msg
@@ -120,8 +120,8 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 	if msg.info, err = store.Info(ctx); err != nil {
 		return fail("read what the ledger is", err)
 	}
-	events := msg.info.LastSeq - seq
-	if err = msg.follow(ctx, store, events); err != nil {
+	events, err := msg.follow(ctx, store, since)
+	if err != nil {
 		return fail("follow the history", err)
 	}
 	if msg.counts, err = store.Counts(ctx, now); err != nil {
@@ -155,7 +155,7 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, seq 
 }
 
 // read reads the list, a further page of it, or what changed in it.
-func (msg *Looked) read(ctx context.Context, store ledger.Lister, events int64) error {
+func (msg *Looked) read(ctx context.Context, store ledger.Lister, events int) error {
 	if msg.steps || !msg.lately {
 		folded := msg.folded()
 		page, err := store.Page(ctx, ledger.Query{Tab: msg.Tab, Filter: fold(msg.Filter, folded), Order: msg.Order, Now: msg.took, After: msg.after, Limit: msg.Limit, Within: msg.within})
@@ -181,7 +181,7 @@ func (msg *Looked) read(ctx context.Context, store ledger.Lister, events int64) 
 
 // hides is what needs a person and is left out by the filter. While a search goes on it
 // is counted again only where something was written.
-func (msg *Looked) hides(ctx context.Context, store ledger.Lister, events int64) (ledger.Needing, error) {
+func (msg *Looked) hides(ctx context.Context, store ledger.Lister, events int) (ledger.Needing, error) {
 	switch {
 	case len(msg.Filter.Terms) == 0 || msg.after != "" && !msg.steps:
 		return ledger.Needing{}, nil
@@ -203,37 +203,49 @@ func (msg *Looked) add(rows []ledger.Row) {
 }
 
 // manyEvents is how much history one look reads as a whole. Beside a busy writer
-// most of it is about operations that no screen shows.
-const manyEvents = 200
+// most of it is about operations that no screen shows. A list that is not read whole
+// takes its changes from there.
+const (
+	manyEvents    = 200
+	manyOfASearch = 5000
+)
 
 // follow learns from what was written since the look before which details are
-// out of date. The first look needs none of it.
-func (msg *Looked) follow(ctx context.Context, store ledger.Feed, n int64) error {
-	since := msg.seq
-	msg.seq = msg.info.LastSeq
-	switch {
-	case since == 0 || n <= 0:
-		return nil
-	case n <= manyEvents:
-		events, err := store.Events(ctx, "", since, manyEvents)
-		for _, e := range events {
-			msg.moved[e.OperationID], msg.seq = true, max(msg.seq, e.Seq)
-		}
-		return err
+// out of date, and returns how many events it read. The first look needs none of it.
+func (msg *Looked) follow(ctx context.Context, store ledger.Feed, since ledger.Cursor) (int, error) {
+	msg.place = msg.info.Cursor
+	if since == "" {
+		msg.cut = true
+		return 1, nil
 	}
-	msg.others = true
+	most := manyEvents
+	if msg.lately || msg.within > 0 {
+		most = manyOfASearch
+	}
+	events, place, err := store.Follow(ctx, since, most)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range events {
+		msg.moved[e.OperationID] = true
+	}
+	if len(events) < most {
+		msg.place = place
+		return len(events), nil
+	}
+	msg.cut, msg.others = true, true
 	known := msg.Known[:min(len(msg.Known), msg.Visible)]
 	if msg.lately { // a row below the screen is read for its change alone
 		known = msg.Known
 	}
 	for _, id := range slices.Concat(known, msg.Gone) {
-		events, err := store.Events(ctx, id, since, 1)
+		events, err := store.History(ctx, ledger.HistoryQuery{Operation: id, Since: since, Limit: 1})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		msg.moved[id] = len(events) > 0
 	}
-	return nil
+	return most, nil
 }
 
 // ReadLeft is how many rows that left the list one look reads: reading

@@ -61,8 +61,8 @@ func ReadRun(ctx context.Context, store ledger.Store, id string) (*Ran, error) {
 
 // readShown reads the incident that is on the screen, with its newest run: it stays there
 // when nothing is left to do about it.
-func (msg *Looked) readShown(ctx context.Context, store ledger.Store, events int64) error {
-	if o := msg.shown; o != nil && o.ID == msg.showing && events == 0 && msg.outagesAt == msg.seq {
+func (msg *Looked) readShown(ctx context.Context, store ledger.Store, events int) error {
+	if o := msg.shown; o != nil && o.ID == msg.showing && events == 0 {
 		now := *o
 		now.Now, msg.shown = msg.took, &now
 		return nil
@@ -131,10 +131,10 @@ func about(f ledger.Filter, in ledger.Incident) bool {
 // readOutages reads the incidents that something is still to be done about, those that the
 // filter is about before others. While nothing was written, and no clock moved a row to
 // another list or ended a hold, they are those that were read before.
-func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents, events int64) error {
+func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents, events int) error {
 	c, k := msg.counts, msg.knownCounts
 	still := c.Needing == k.Needing && c.Checking == k.Checking && c.InFlight == k.InFlight && c.Parked == k.Parked && len(msg.holds) == msg.knownHolds
-	if events == 0 && msg.outagesAt == msg.seq && msg.seq > 0 && still && msg.outagesOf == msg.Filter.Text {
+	if events == 0 && still && msg.outagesOf == msg.Filter.Text {
 		for _, o := range msg.knownOutages {
 			o.Now, o.Zone = msg.took, msg.zone
 			msg.outages = append(msg.outages, o)

@@ -85,20 +85,22 @@ func (f *Feed) searched(msg *Looked) {
 
 // recent adds the rows in the list that changed since the look before: of the operations
 // that were written last as many as there are new events.
-func (msg *Looked) recent(ctx context.Context, store ledger.Lister, events int64) error {
+func (msg *Looked) recent(ctx context.Context, store ledger.Lister, events int) error {
 	msg.Part = true
 	q := ledger.Query{Tab: msg.Tab, Filter: msg.Filter, Order: ledger.OrderNewest, Now: msg.took, Limit: 500, Within: 1} // one step at a time
-	for began, tried := time.Now(), int64(0); tried < events; {
+	msg.missed = msg.cut
+	for began, tried := time.Now(), 0; tried < events; {
 		page, err := store.Page(ctx, q)
 		if err != nil {
 			return err
 		}
 		msg.add(page.Rows)
-		if tried, q.After = tried+int64(page.Searched), page.Next; q.After == "" {
+		if tried, q.After = tried+page.Searched, page.Next; q.After == "" {
+			msg.missed = false
 			return nil
 		}
 		if time.Since(began) > stride {
-			msg.missed = tried < events
+			msg.missed = msg.missed || tried < events
 			return nil
 		}
 	}
