@@ -83,6 +83,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	defer e.join()()
 	defer e.active.idle.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end() // what is waited for ends with the loop, whatever ended that
 	if e.o.Send {
 		e.active.idle.Add(1)
 		go func() {

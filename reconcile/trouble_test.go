@@ -14,6 +14,7 @@ import (
 // fullDisk is a ledger that cannot be written for a while.
 type fullDisk struct {
 	ledger.Store
+	err   error
 	left  atomic.Int32 // questions that still fail
 	asked chan time.Time
 }
@@ -23,7 +24,26 @@ func (s *fullDisk) Expire(ctx context.Context, limit int) (int, error) {
 		return s.Store.Expire(ctx, limit)
 	}
 	s.asked <- time.Now()
-	return 0, errors.New("the disk is full")
+	return 0, s.err
+}
+
+// An engine whose ledger is gone ends, with what it does beside its loop.
+func TestAnEngineEndsWithItsLedger(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	gone := &fullDisk{Store: w.store, err: ledger.ErrGone, asked: make(chan time.Time, 1)}
+	gone.left.Store(1)
+	e := w.newEngine(Options{Send: true})
+	e.o.Store = gone
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(w.ctx) }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, ledger.ErrGone) {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(testPatience):
+		t.Error("it does not end")
+	}
 }
 
 // An engine whose ledger cannot be written asks again after a pause, whatever
@@ -31,7 +51,7 @@ func (s *fullDisk) Expire(ctx context.Context, limit int) (int, error) {
 func TestALedgerThatCannotBeWrittenIsLeftAPause(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	said := make(chan string, 100)
-	disk := &fullDisk{Store: w.store, asked: make(chan time.Time, 100)}
+	disk := &fullDisk{Store: w.store, err: errors.New("the disk is full"), asked: make(chan time.Time, 100)}
 	disk.left.Store(2)
 	o := w.doubt("pay", 7)
 	e := w.newEngine(Options{Log: func(line string) { said <- line }})

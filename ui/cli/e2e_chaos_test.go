@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,7 +46,7 @@ func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 			engine := s.start("reconcile", "--watch")
 			s.eventually("absence is proven, and a send is to come", func() bool { return s.show(op.ID).State == "failed" })
 			need.OK(t, take(t, s.ledger))
-			defer time.AfterFunc(patience, func() { engine.cmd.Process.Signal(syscall.SIGTERM) }).Stop()
+			defer time.AfterFunc(patience, func() { engine.cmd.Process.Kill() }).Stop()
 			r := engine.finish()
 			if r.Exit != 1 || !strings.Contains(r.Err, "removed or replaced") {
 				t.Errorf("exit %d: %s", r.Exit, r.Err)
