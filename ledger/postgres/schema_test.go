@@ -1,0 +1,46 @@
+package postgres
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"indoubt/ledger/postgres/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// made is the URL of a new ledger.
+func made(t *testing.T) string {
+	t.Helper()
+	return pgtest.From(t, "ledger", func(url string) error {
+		out, err := pgtest.Psql(t, url, "BEGIN;\n"+schema()+"COMMIT;")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// sql runs statements that must succeed, and gives what they print.
+func sql(t *testing.T, url, script string) string {
+	t.Helper()
+	out, err := pgtest.Psql(t, url, script)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// What indoubt reads looks as it does in a file: times in milliseconds, flags as numbers.
+func TestRowsLookAlike(t *testing.T) {
+	got := sql(t, made(t), `
+		INSERT INTO indoubt.operations (id, kind, key, created_at, updated_at, deadline_at, actor, parked_until)
+		VALUES ('o', 'k', 'k', '2026-01-01 00:00:00.123Z', '2026-01-01 00:00:00.123Z', '2026-01-01 01:00:00Z', 'a', 'infinity');
+		SET search_path = indoubt_rows, indoubt;
+		SELECT created_at, parked_until, settled_at, machine, doubted, resolved, is_open, (SELECT string_agg(value, '+') FROM json_each('["a","b"]')) FROM operations;`)
+	if want := "1767225600123|253402300799999|0|1|0|0|1|a+b"; got != want {
+		t.Fatalf("%s, want %s", got, want)
+	}
+}
