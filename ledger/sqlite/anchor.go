@@ -45,11 +45,14 @@ type DisplacedError struct {
 	Gone          bool
 }
 
-func (e *DisplacedError) Error() string {
+func (e *DisplacedError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says what became of the files.
+func (e *DisplacedError) Trouble(name func(string) string) ledger.Trouble {
 	if e.Gone {
-		return fmt.Sprintf("%v: %s %s; %s", ledger.ErrGone, e.Path, e.Why, e.Do)
+		return ledger.Trouble{Code: "gone", Message: fmt.Sprintf("%v: %s %s", ledger.ErrGone, name(e.Path), e.Why), Do: e.Do}
 	}
-	return fmt.Sprintf("%s %s; %s", e.Path, e.Why, e.Do)
+	return ledger.Trouble{Code: "displaced", Message: name(e.Path) + " " + e.Why, Do: e.Do}
 }
 
 // Is makes errors.Is(err, ledger.ErrGone) true.

@@ -14,19 +14,19 @@ import (
 	"syscall"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 )
 
 // DamagedError: the file is not what was written to it.
 type DamagedError struct{ Path, Found string }
 
-func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%s is damaged: %s; %s", e.Path, e.Found, e.Do())
-}
+func (e *DamagedError) Error() string { return e.Trouble(ledger.InFull).Error() }
 
-// Do is what helps.
-func (e *DamagedError) Do() string {
-	return "stop what writes to it, keep the file and its -wal, and put a backup in its place (Backups in ledger/README.md)"
+// Trouble says how to go back to a backup.
+func (e *DamagedError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "damaged", Message: name(e.Path) + " is damaged: " + e.Found,
+		Do: "stop what writes to it, keep the file and its -wal, and put a backup in its place (Backups in ledger/README.md)"}
 }
 
 // IOError: the disk, its file system or a limit of the system said no. It says
@@ -36,13 +36,17 @@ type IOError struct {
 	Err  error // the driver's, or the system's
 }
 
-func (e *IOError) Error() string {
-	return fmt.Sprintf("%s could not be %s: %s; %s", e.Path, e.Done(), e.Why(), e.Do())
+func (e *IOError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says where to look.
+func (e *IOError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "io_error", Message: name(e.Path) + " could not be " + e.done() + ": " + e.why(),
+		Do: e.do() + "; this says nothing about what is in the file"}
 }
 
-// Why is what SQLite said of it. What it took for damage, and is whole at a second
+// why is what SQLite said of it. What it took for damage, and is whole at a second
 // look, was an error of the disk.
-func (e *IOError) Why() string {
+func (e *IOError) why() string {
 	switch code(e.Err) & 0xff {
 	case codeCorrupt, codeNotADB:
 		return "I/O error"
@@ -54,8 +58,8 @@ func (e *IOError) Why() string {
 	return e.Err.Error()
 }
 
-// Done is what could not be done.
-func (e *IOError) Done() string {
+// done is what could not be done.
+func (e *IOError) done() string {
 	switch c := code(e.Err); {
 	case c == codeIOWrite:
 		return "written"
@@ -65,8 +69,8 @@ func (e *IOError) Done() string {
 	return "read or written"
 }
 
-// Do is where to look.
-func (e *IOError) Do() string {
+// do is where to look.
+func (e *IOError) do() string {
 	switch c := code(e.Err); {
 	case c == codeIOShort:
 		return "it or its log was cut off while it is open: end what has it open (fuser), then see what `indoubt doctor` finds"

@@ -14,56 +14,42 @@ import (
 	"indoubt/ledger"
 )
 
-// MissingError: there is no ledger at the path.
-type MissingError struct{ Path string }
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("there is no ledger at %s; check --ledger and INDOUBT_LEDGER, or make one with `indoubt init`", e.Path)
-}
-
 // ForeignError: the file is a database, but not a ledger.
 type ForeignError struct {
 	Path string
 	Why  string
 }
 
-func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s is a database but not a ledger of indoubt (%s); give the path of a ledger with --ledger", e.Path, e.Why)
-}
+func (e *ForeignError) Error() string { return e.Trouble(ledger.InFull).Error() }
 
-// NewerError: a newer indoubt made the ledger or has migrated it.
-type NewerError struct {
-	Path       string
-	Has, Knows int
-}
+// pathOfLedger is what helps where the file is none of ours.
+const pathOfLedger = "give the path of a ledger: --ledger PATH / INDOUBT_LEDGER"
 
-func (e *NewerError) Error() string {
-	return fmt.Sprintf("%s has schema %d and this indoubt knows schemas up to %d; use the newer indoubt that wrote it", e.Path, e.Has, e.Knows)
-}
-
-// OlderError: the ledger must be migrated, which a reader must not do.
-type OlderError struct {
-	Path       string
-	Has, Needs int
-}
-
-func (e *OlderError) Error() string {
-	return fmt.Sprintf("%s has schema %d and is read with schema %d; open it once without --read-only to migrate it", e.Path, e.Has, e.Needs)
+// Trouble says that it is left alone.
+func (e *ForeignError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "foreign", Message: fmt.Sprintf("%s is a database, but not a ledger (%s)", name(e.Path), e.Why), Do: pathOfLedger}
 }
 
 // NotDatabaseError: the file is something else.
 type NotDatabaseError struct{ Path string }
 
-func (e *NotDatabaseError) Error() string {
-	return fmt.Sprintf("%s is not a database; give the path of a ledger with --ledger", e.Path)
+func (e *NotDatabaseError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says that it is left alone.
+func (e *NotDatabaseError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "not_a_ledger", Message: name(e.Path) + " is not a ledger", Do: pathOfLedger}
 }
 
 // NotLocalError: the file system is not known to keep locks and syncs as a
 // local one does.
 type NotLocalError struct{ Path, Type string }
 
-func (e *NotLocalError) Error() string {
-	return fmt.Sprintf("%s is on %s, which is not known to be a local file system; keep the ledger on a local disk (ext4, xfs, btrfs, zfs, …)", e.Path, e.Type)
+func (e *NotLocalError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says where a ledger is kept.
+func (e *NotLocalError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "not_local", Message: fmt.Sprintf("%s is on %s, which is not known to be a local disk", name(e.Path), e.Type),
+		Do: "keep the ledger on a local disk (ext4, xfs, btrfs, zfs, …)"}
 }
 
 // ReadOnlyDirError: SQLite needs its -wal and -shm files beside the ledger and
@@ -74,8 +60,12 @@ type ReadOnlyDirError struct{ Path string }
 // log is left beside it.
 func (e *ReadOnlyDirError) Is(target error) bool { return target == ledger.ErrReadOnly }
 
-func (e *ReadOnlyDirError) Error() string {
-	return fmt.Sprintf("%s cannot be opened because its directory cannot be written; let this user write there, or copy the ledger with its -wal file somewhere else", e.Path)
+func (e *ReadOnlyDirError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says what the directory is needed for.
+func (e *ReadOnlyDirError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "read_only_disk", Message: "the directory of " + name(e.Path) + " cannot be written, and a ledger needs files beside it",
+		Do: "let this user write there, or copy the ledger with its -wal file and look at the copy"}
 }
 
 // FullDiskError: nothing was written.
@@ -93,23 +83,12 @@ func full(path string) *FullDiskError {
 // Is makes errors.Is(err, ledger.ErrFull) true.
 func (e *FullDiskError) Is(target error) bool { return target == ledger.ErrFull }
 
-func (e *FullDiskError) Error() string {
-	return fmt.Sprintf("the disk under %s is full (%s), and what cannot be recorded must not be sent; free some space and try again", e.Path, e.Found)
+func (e *FullDiskError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says what fills it.
+func (e *FullDiskError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "disk_full", Message: "the disk under " + name(e.Path) + " is full: " + e.Found, Do: "make room; what cannot be recorded must not be sent"}
 }
-
-// GuardError: the database refused a write that would have broken its rules.
-type GuardError struct {
-	Message string
-	err     error
-}
-
-func (e *GuardError) Error() string { return "the ledger refuses: " + e.Message }
-
-// Is makes errors.Is(err, ledger.ErrGuard) true.
-func (e *GuardError) Is(target error) bool { return target == ledger.ErrGuard }
-
-// Unwrap gives the driver's error.
-func (e *GuardError) Unwrap() error { return e.err }
 
 // errRaced: the operation changed between load and write.
 var errRaced = errors.New("the operation changed while it was being changed")
@@ -172,7 +151,7 @@ func translate(path string, err error) error {
 	case codeConstraint:
 		var e *sqlite3.Error
 		errors.As(err, &e)
-		return &GuardError{guardText(e.Error()), err}
+		return &ledger.GuardError{Message: guardText(e.Error()), Err: err}
 	case codeCorrupt:
 		return passed(path, err)
 	default:

@@ -2,9 +2,10 @@ package sqlite
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
+
+	"indoubt/ledger"
 )
 
 // FormerError: there is no ledger at the path, and one was there before. A new one
@@ -16,24 +17,19 @@ type FormerError struct {
 	Empty bool   // a file without anything in it is at the path
 }
 
-func (e *FormerError) Error() string {
-	return fmt.Sprintf("%s: %s; %s", e.Missing(e.Path), e.Trace, e.Do())
-}
+func (e *FormerError) Error() string { return e.Trouble(ledger.InFull).Error() }
 
-// Missing says what is missing, of a path as it is to be shown.
-func (e *FormerError) Missing(path string) string {
+// Trouble says what is missing, and what tells of it.
+func (e *FormerError) Trouble(name func(string) string) ledger.Trouble {
+	missing := "no ledger at " + name(e.Path) + ", and there was one"
 	if e.Empty {
-		return path + " is empty, and a ledger was there"
+		missing = name(e.Path) + " is empty, and a ledger was there"
 	}
-	return "no ledger at " + path + ", and there was one"
-}
-
-// Do is what helps.
-func (e *FormerError) Do() string {
+	do := "bring it back or put a backup in its place, or check the path; where it is gone for good, `indoubt init --anew` makes a new one"
 	if e.Log {
-		return "bring the ledger back beside its log, where its newest writes are; for a new ledger, move the log away first"
+		do = "bring the ledger back beside its log, where its newest writes are; for a new ledger, move the log away first"
 	}
-	return "bring it back or put a backup in its place, or check the path; where it is gone for good, `indoubt init --anew` makes a new one"
+	return ledger.Trouble{Code: "former", Message: missing + ": " + e.Trace + ". This is not an all-clear", Do: do}
 }
 
 // former refuses a place where a ledger was. Another process may be making one there

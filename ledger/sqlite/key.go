@@ -25,8 +25,12 @@ const keyFile = ".key"
 // request would count as a new one.
 type KeyError struct{ Path, Why string }
 
-func (e *KeyError) Error() string {
-	return fmt.Sprintf("the key of the ledger's digests, %s, %s; bring back the one that belongs to this ledger", e.Path, e.Why)
+func (e *KeyError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says what another key would do.
+func (e *KeyError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "digest_key", Message: "the key of the ledger's digests, " + name(e.Path) + ", " + e.Why,
+		Do: "bring back the one that belongs to this ledger; under another one the same request would count as a new one"}
 }
 
 // DigestKey is the key of the digests that stand for secrets. It belongs to the

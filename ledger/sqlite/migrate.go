@@ -52,7 +52,7 @@ func (tx *tx) migrate(steps []step, create bool) error {
 	case app == applicationID && has == newest:
 		return nil
 	case has > newest: // migrated since it was looked at
-		return &NewerError{s.path, has, newest}
+		return &ledger.NewerError{Ledger: s.path, Has: has, Knows: newest}
 	case has == 0 && !create:
 		return &ForeignError{s.path, "it is empty"}
 	case has == 0:

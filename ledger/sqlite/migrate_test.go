@@ -61,11 +61,11 @@ func TestMigrations(t *testing.T) {
 	if _, err := db.Exec(`UPDATE operations SET key = 'other' WHERE id = 'pending'`); err == nil {
 		t.Fatal("it has lost its guards")
 	}
-	var newer *NewerError
+	var newer *ledger.NewerError
 	if err := migrate(s, steps); !errors.As(err, &newer) {
 		t.Fatal(err)
 	}
-	var older *OlderError
+	var older *ledger.OlderError
 	if _, err := checkSchema(ctx, s.read, s.path, now+3, false, true); !errors.As(err, &older) {
 		t.Fatalf("a reader took an older schema: %v", err)
 	}

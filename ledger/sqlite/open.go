@@ -113,7 +113,7 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	}
 	switch {
 	case !at.db.there():
-		return nil, &MissingError{path}
+		return nil, &ledger.MissingError{Ledger: path}
 	case at.db.dir:
 		return nil, &NotDatabaseError{path}
 	}
@@ -320,9 +320,9 @@ func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create
 	case app != applicationID:
 		return 0, &ForeignError{path, fmt.Sprintf("application_id %#x", app)}
 	case version > knows:
-		return 0, &NewerError{path, version, knows}
+		return 0, &ledger.NewerError{Ledger: path, Has: version, Knows: knows}
 	case version < knows && reading:
-		return 0, &OlderError{path, version, knows}
+		return 0, &ledger.OlderError{Ledger: path, Has: version, Needs: knows}
 	}
 	return version, nil
 }

@@ -37,7 +37,7 @@ func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	_, err := Open(ctx, path("missing"), Options{})
-	var missing *MissingError
+	var missing *ledger.MissingError
 	if !errors.As(err, &missing) {
 		t.Errorf("missing: %v", err)
 	}
@@ -65,7 +65,7 @@ func TestOpenRefuses(t *testing.T) {
 	_, err = s.writer.conn.ExecContext(ctx, `PRAGMA user_version = 99`)
 	need.OK(t, err)
 	need.OK(t, s.Close())
-	var newer *NewerError
+	var newer *ledger.NewerError
 	for _, readOnly := range []bool{false, true} {
 		if _, err := Open(ctx, path("newer"), Options{ReadOnly: readOnly}); !errors.As(err, &newer) {
 			t.Errorf("newer: %v", err)

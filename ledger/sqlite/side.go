@@ -11,8 +11,11 @@ import (
 // SideFileError: a file beside the ledger is not what it is to be.
 type SideFileError struct{ Path, Why string }
 
-func (e *SideFileError) Error() string {
-	return fmt.Sprintf("%s %s; another account that may write to the ledger's directory made it: remove it, and see who that is", e.Path, e.Why)
+func (e *SideFileError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says who may have made it.
+func (e *SideFileError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "side_file", Message: name(e.Path) + " " + e.Why, Do: "remove it, and see who may write to that directory"}
 }
 
 // PermissionError: this account may not do that with the file. One that may not be
@@ -23,16 +26,18 @@ type PermissionError struct {
 	Shut       bool   // not even they may
 }
 
-func (e *PermissionError) Error() string {
-	return fmt.Sprintf("%s cannot be %s by this account: %s; %s", e.Path, e.Done, e.Whose, e.Do())
-}
+func (e *PermissionError) Error() string { return e.Trouble(ledger.InFull).Error() }
 
-// Do is what helps.
-func (e *PermissionError) Do() string {
+// Trouble says who may.
+func (e *PermissionError) Trouble(name func(string) string) ledger.Trouble {
+	do := "use the account it belongs to, or share it with a group (indoubt init --group)"
 	if e.Shut {
-		return "give it its mode back: chmod 600, or 660 where a group shares it"
+		do = "give it its mode back: chmod 600, or 660 where a group shares it"
 	}
-	return "use the account it belongs to, or share it with a group (indoubt init --group)"
+	if e.Done == "written" {
+		do += ", or look at it with --read-only"
+	}
+	return ledger.Trouble{Code: "permission", Message: name(e.Path) + " cannot be " + e.Done + " by this account: " + e.Whose, Do: do}
 }
 
 // Is makes errors.Is(err, ledger.ErrReadOnly) true.
@@ -43,8 +48,11 @@ func (e *PermissionError) Is(target error) bool {
 // GroupError: the ledger cannot be given to the group.
 type GroupError struct{ Group, Why string }
 
-func (e *GroupError) Error() string {
-	return fmt.Sprintf("the ledger cannot be shared with the group %s: %s", e.Group, e.Why)
+func (e *GroupError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says what comes first.
+func (e *GroupError) Trouble(func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "group", Message: "the ledger cannot be shared with the group " + e.Group + ": " + e.Why, Do: "make a directory of the group's for it first"}
 }
 
 func groupID(name string) (int, error) {

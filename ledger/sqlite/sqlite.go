@@ -75,7 +75,7 @@ func DefaultPath() string {
 }
 
 // Create opens the ledger at path for writing and makes one that does not exist
-// yet, readable by its owner only. Errors: those of Open but *MissingError;
+// yet, readable by its owner only. Errors: those of Open but *ledger.MissingError;
 // *FormerError where one was before, unless Options.Anew is set.
 func Create(ctx context.Context, path string, o Options) (*Store, error) {
 	path, err := absolute(path)
@@ -101,8 +101,8 @@ func Create(ctx context.Context, path string, o Options) (*Store, error) {
 }
 
 // Open opens the ledger at path and refuses one that does not exist: a mistyped
-// path must never look like all-clear. Errors: *MissingError, *FormerError,
-// *DisplacedError, *ForeignError, *NewerError, *NotDatabaseError, *NotLocalError,
+// path must never look like all-clear. Errors: *ledger.MissingError, *FormerError,
+// *DisplacedError, *ForeignError, *ledger.NewerError, *NotDatabaseError, *NotLocalError,
 // *ReadOnlyDirError, *PermissionError, *SideFileError, *FullDiskError. A copy of another ledger opens, to be looked
 // at only.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {

@@ -349,7 +349,7 @@ func (f *fuzzed) own() {
 			err = f.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "d", Rank: float64(f.r.IntN(9)), Miss: ledger.Cost{Value: float64(f.r.IntN(9))}, DecideAt: now, Burst: pairs("")}})
 		}
 	}
-	var guard *GuardError
+	var guard *ledger.GuardError
 	if errors.As(err, &guard) {
 		f.fatalf("indoubt itself is refused on %+v: %v", o, err)
 	}

@@ -44,7 +44,7 @@ func asFailure(err error) *failure {
 		return f
 	}
 	f = &failure{Exit: exitError, Code: "error", Message: err.Error(), cause: err}
-	for _, known := range []func(error, *failure) bool{storeFailure, useFailure, ledgerFailure, changedFailure, policyFailure, systemFailure} {
+	for _, known := range []func(error, *failure) bool{storeFailure, ledgerFailure, changedFailure, policyFailure, systemFailure} {
 		if known(err, f) {
 			break
 		}
@@ -90,6 +90,8 @@ func ledgerFailure(err error, f *failure) bool {
 		f.Exit, f.Code, f.Hint = exitRefused, "copied", "work on the original, or make this one a ledger of its own: indoubt adopt"
 	case errors.Is(err, ledger.ErrGone):
 		f.Code, f.Hint = "gone", "what cannot be seen must not be sent; bring it back, or start again with the one that is there now"
+	case errors.Is(err, ledger.ErrFull):
+		f.Code, f.Hint = "disk_full", "make room; what cannot be recorded must not be sent"
 	case errors.Is(err, ledger.ErrBusy):
 		f.Code, f.Hint = "locked", "another process holds the write lock; try again, or see `indoubt doctor`"
 	case errors.Is(err, ledger.ErrLeaseLost):
@@ -166,13 +168,10 @@ func systemFailure(err error, f *failure) bool {
 	return true
 }
 
-// noSuchLedger is the text of the first start. A person who mistyped a path must not
+// firstSteps are what to do at the first start. A person who mistyped a path must not
 // take silence for an all-clear.
-func noSuchLedger(path string) *failure {
-	hint := fmt.Sprintf(`%-51s a simulated outage, to look around
+var firstSteps = fmt.Sprintf(`%-51s a simulated outage, to look around
 %-51s record one write; this makes the ledger
 %-51s make an empty ledger
 %-51s look somewhere else`,
-		"indoubt demo", "indoubt run --kind post -- curl --fail-with-body …", "indoubt init", "--ledger PATH / INDOUBT_LEDGER")
-	return &failure{Exit: exitNotFound, Code: "no_ledger", Message: "No ledger at " + short(path) + ". This is not an all-clear.", Hint: hint}
-}
+	"indoubt demo", "indoubt run --kind post -- curl --fail-with-body …", "indoubt init", "--ledger PATH / INDOUBT_LEDGER")

@@ -1,0 +1,94 @@
+package ledger
+
+import "fmt"
+
+// Trouble is why a ledger cannot be used, in words for people.
+type Trouble struct {
+	Code    string // one word, for programs
+	Message string
+	Do      string // what helps
+}
+
+// Error is the message with what helps.
+func (t Trouble) Error() string {
+	if t.Do == "" {
+		return t.Message
+	}
+	return t.Message + "; " + t.Do
+}
+
+// Troubled is an error of a store that says itself what people are told.
+type Troubled interface {
+	error
+	// Trouble puts it in words. name gives the name of a ledger or a file as it is shown.
+	Trouble(name func(string) string) Trouble
+}
+
+// InFull leaves a name as it is.
+func InFull(name string) string { return name }
+
+// MissingError: there is no ledger of this name.
+type MissingError struct{ Ledger, Why string }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("there is no ledger at %s; check --ledger and INDOUBT_LEDGER, or make one with `indoubt init`", e.at(e.Ledger))
+}
+
+// Trouble leaves to the caller what helps: it depends on what was wanted.
+func (e *MissingError) Trouble(name func(string) string) Trouble {
+	return Trouble{Code: "no_ledger", Message: "No ledger at " + e.at(name(e.Ledger)) + ". This is not an all-clear."}
+}
+
+func (e *MissingError) at(name string) string {
+	if e.Why == "" {
+		return name
+	}
+	return name + " (" + e.Why + ")"
+}
+
+// NewerError: a newer indoubt made the ledger or has migrated it.
+type NewerError struct {
+	Ledger     string
+	Has, Knows int
+}
+
+func (e *NewerError) Error() string { return e.Trouble(InFull).Error() }
+
+// Trouble says which schemas are known.
+func (e *NewerError) Trouble(name func(string) string) Trouble {
+	return Trouble{"newer_schema", fmt.Sprintf("%s was written by a newer indoubt: it has schema %d, this one knows up to %d", name(e.Ledger), e.Has, e.Knows),
+		"use the newer indoubt; nothing was changed"}
+}
+
+// OlderError: the ledger must be migrated, and this caller must not or may not do it.
+type OlderError struct {
+	Ledger     string
+	Has, Needs int
+}
+
+func (e *OlderError) Error() string { return e.Trouble(InFull).Error() }
+
+// Trouble says who migrates it.
+func (e *OlderError) Trouble(name func(string) string) Trouble {
+	return Trouble{"older_schema", fmt.Sprintf("%s has schema %d and is read with schema %d", name(e.Ledger), e.Has, e.Needs),
+		"bring it up to date once, with any command that writes, or with `indoubt init`"}
+}
+
+// GuardError: the database refused a write that would have broken its rules.
+type GuardError struct {
+	Message string
+	Err     error // the driver's
+}
+
+func (e *GuardError) Error() string { return "the ledger refuses: " + e.Message }
+
+// Trouble says whose mistake it is.
+func (e *GuardError) Trouble(func(string) string) Trouble {
+	return Trouble{"guard", e.Error(), "this is a mistake of the program that wrote it; see ledger/README.md"}
+}
+
+// Is makes errors.Is(err, ErrGuard) true.
+func (e *GuardError) Is(target error) bool { return target == ErrGuard }
+
+// Unwrap gives the driver's error.
+func (e *GuardError) Unwrap() error { return e.Err }
