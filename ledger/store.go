@@ -227,6 +227,10 @@ type Incidents interface {
 	// (4 characters or more) finds it too. Its operations are a Page filtered by
 	// incident:ID.
 	Incident(ctx context.Context, id string, now time.Time) (IncidentAccount, error)
+	// IncidentsSince names the incidents that the first events behind the cursor are
+	// about, themselves or by their operation, and reports whether limit events were
+	// enough to see all. Errors: *CursorError.
+	IncidentsSince(ctx context.Context, after Cursor, limit int) (ids []string, all bool, err error)
 	// ChangeIncident carries out what a person does with an incident. A change that
 	// is recorded already is not applied again. Errors: those of
 	// IncidentChange.Apply, ErrNotFound.

@@ -204,6 +204,51 @@ func settledUnpriced(t *testing.T, open Open) {
 	}
 }
 
+// incidentsSince names the incidents that something was written about.
+func incidentsSince(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	burst := func(r *ledger.SettleRequest) { r.Bursts = pairs }
+	var place ledger.Cursor
+	want := func(after string, n int) (ids []string) {
+		d.Helper()
+		events, next := d.follow(place, 100)
+		for _, limit := range []int{len(events) - 1, len(events), 100} {
+			found, all, err := d.s.IncidentsSince(ctx, place, limit)
+			d.ok(err)
+			if ids = found; all != (limit >= len(events)) || all && len(ids) != n {
+				d.Fatalf("after %s: %d of %d events name %q, all: %t", after, limit, len(events), ids, all)
+			}
+		}
+		place = next
+		return ids
+	}
+	d.begun("other")
+	want("what is of none", 0)
+	d.settle(d.begun("a").Attempt.ID, ledger.OutcomeUncertain, burst)
+	want("one error", 0)
+	b := d.settle(d.begun("b").Attempt.ID, ledger.OutcomeUncertain, burst)
+	want("the error that opens one", 1)
+	in := d.incidents()[0].ID
+	for what, do := range map[string]func(){
+		"a note on an operation": func() { d.decide(b, ledger.VerbNote) },
+		"what a read proves":     func() { d.observe(d.read(b.ID).Operation, ledger.Landed, "pi_1") },
+		"a note on the incident": func() {
+			_, err := d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {})
+			d.ok(err)
+		},
+	} {
+		do()
+		if ids := want(what, 1); ids[0] != in {
+			d.Fatalf("after %s: %q, want %s", what, ids, in)
+		}
+		d.begun(what)
+		want("what is of none again", 0)
+	}
+	if _, _, err := d.s.IncidentsSince(ctx, "x", 1); !errors.As(err, new(*ledger.CursorError)) {
+		d.Fatalf("a place that is none: %v", err)
+	}
+}
+
 // latecomers join when they are priced, and one event an incident says so.
 func latecomers(t *testing.T, open Open) {
 	d := newDesk(t, open)

@@ -60,6 +60,7 @@ func Run(t *testing.T, open Open) {
 		{"IncidentGroups", incidentGroups},
 		{"SettledUnpriced", settledUnpriced},
 		{"Latecomers", latecomers},
+		{"IncidentsSince", incidentsSince},
 		{"Events", events},
 		{"Followers", followers},
 		{"Watch", watch},

@@ -143,6 +143,23 @@ func (k *outages) Incidents(_ context.Context, now time.Time, limit int) ([]ledg
 	return out[:min(limit, len(out))], nil
 }
 
+func (k *outages) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {
+	events, _, err := k.m.Follow(ctx, after, limit+1)
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
+	var ids []string
+	for _, ev := range events[:min(limit, len(events))] {
+		ids = append(ids, ev.Incident)
+		for _, e := range k.m.ops {
+			if e.op.ID == ev.OperationID {
+				ids = append(ids, e.op.Incident)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" }), len(events) <= limit, err
+}
+
 func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()

@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"indoubt/ledger"
+)
+
+// incidentsSince names incidents after ?1, and says in a row with none how many of
+// ?2 events it read.
+const incidentsSince = `
+	WITH e AS MATERIALIZED (SELECT operation_id, incident FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2+0)
+	SELECT incident, 0 FROM e WHERE incident <> ''
+	UNION SELECT o.incident, 0 FROM e CROSS JOIN operations o ON o.id = e.operation_id WHERE e.operation_id <> '' AND o.incident <> ''
+	UNION SELECT '', count(*) FROM e`
+
+// IncidentsSince names the incidents that something was written about.
+func (s *handle) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {
+	since, err := after.Number()
+	if err != nil {
+		return nil, false, err
+	}
+	n := 0
+	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) {
+		var events int
+		err = rows.Scan(&id, &events)
+		n = max(n, events)
+		return id, err
+	}, incidentsSince, since, limit+1)
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
+	return ids, n <= limit, translate(s.path, err)
+}
