@@ -229,19 +229,19 @@ func incidentsSince(t *testing.T, open Open) {
 	b := d.settle(d.begun("b").Attempt.ID, ledger.OutcomeUncertain, burst)
 	want("the error that opens one", 1)
 	in := d.incidents()[0].ID
-	for what, do := range map[string]func(){
-		"a note on an operation": func() { d.decide(b, ledger.VerbNote) },
-		"what a read proves":     func() { d.observe(d.read(b.ID).Operation, ledger.Landed, "pi_1") },
-		"a note on the incident": func() {
+	for what, do := range []func(){
+		func() { d.decide(b, ledger.VerbNote) },
+		func() { d.observe(d.read(b.ID).Operation, ledger.Landed, "pi_1") },
+		func() {
 			_, err := d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {})
 			d.ok(err)
 		},
 	} {
 		do()
-		if ids := want(what, 1); ids[0] != in {
-			d.Fatalf("after %s: %q, want %s", what, ids, in)
+		if ids := want(fmt.Sprint("change ", what), 1); ids[0] != in {
+			d.Fatalf("change %d is about %q, want %s", what, ids, in)
 		}
-		d.begun(what)
+		d.begun(fmt.Sprint("other ", what))
 		want("what is of none again", 0)
 	}
 	if _, _, err := d.s.IncidentsSince(ctx, "x", 1); !errors.As(err, new(*ledger.CursorError)) {

@@ -297,7 +297,7 @@ func (s *Store) Incident(ctx context.Context, id string, now time.Time) (ledger.
 		a.Rest()
 	}
 	if err == nil && slices.ContainsFunc(a.Groups, func(g ledger.IncidentGroup) bool { return g.Group == ledger.GroupElsewhere }) {
-		a.Elsewhere, err = s.landings(n, in, now)
+		a.Elsewhere, err = landings(n, in, now)
 	}
 	if err == nil {
 		var checked int64
@@ -393,7 +393,7 @@ const sentAgain = `
 	  FROM incident_members m INDEXED BY members_resent CROSS JOIN operations o ON o.seq = m.seq WHERE m.incident = ? AND m.resent = 1`
 
 // landings names the operations of a group that may have landed by another one.
-func (s *Store) landings(q querier, in ledger.Incident, now time.Time) ([]ledger.Landing, error) {
+func landings(q querier, in ledger.Incident, now time.Time) ([]ledger.Landing, error) {
 	f, err := ledger.ParseFilter("incident:" + in.ID + " group:" + string(ledger.GroupElsewhere))
 	if err != nil {
 		return nil, err

@@ -17,13 +17,13 @@ const incidentsSince = `
 	UNION SELECT '', count(*) FROM e`
 
 // IncidentsSince names the incidents that something was written about.
-func (s *handle) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {
+func (s *Store) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {
 	since, err := after.Number()
 	if err != nil {
 		return nil, false, err
 	}
 	n := 0
-	ids, err := collect(outside{ctx, s}, func(rows *sql.Rows) (id string, err error) {
+	ids, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (id string, err error) {
 		var events int
 		err = rows.Scan(&id, &events)
 		n = max(n, events)
