@@ -96,6 +96,14 @@ type RunTerms struct {
 	Receipts  []string  `json:"receipts,omitempty"`
 }
 
+// OneIncident is the incident that all of several operations count in, or "".
+func OneIncident(of []string) string {
+	if len(of) < 2 || slices.ContainsFunc(of, func(in string) bool { return in != of[0] }) {
+		return ""
+	}
+	return of[0]
+}
+
 // RunDriver is who carries a run on: a person, and one process of hers. Until it
 // runs out, no other may.
 type RunDriver struct {

@@ -139,15 +139,17 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 		return err
 	}
 	var items []ledger.RunItem
+	var incidents []string
 	at := map[string]int{} // of each operation, the argument that named it
 	for i, rec := range found {
 		if rec != nil {
 			o := rec.Operation
 			items = append(items, ledger.RunItem{OperationID: o.ID, Version: all[i].version, Kind: o.Kind, Title: see(run.policy, *rec).Title().String()})
+			incidents = append(incidents, rec.Row().Incident)
 			at[o.ID] = i
 		}
 	}
-	err = run.begin(ctx, args, items, func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
+	err = run.begin(ctx, args, items, ledger.OneIncident(incidents), func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
 		i := at[it.OperationID]
 		r, err := do(ctx, run, *found[i], it.Version, changeID)
 		came := r.came

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,40 @@ func TestDecidingVerbs(t *testing.T) {
 	for n, want := range map[int]ledger.State{1: ledger.Committed, 2: ledger.Failed, 3: ledger.Uncertain, 4: ledger.Committed, 5: ledger.Uncertain} {
 		need.Equal(t, b.rec(n).Operation.State, want, n, "operation")
 	}
+}
+
+// A run over operations of one outage stands on its page, and no other does.
+func TestARunOfOneOutageIsOnItsPage(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 8; n++ {
+		kind := "stripe.charge"
+		if n > 6 {
+			kind = "other"
+		}
+		b.doubt(n, kind, strings.Replace(charge, "INV-1042", "INV-"+id(n)[34:], 1))
+	}
+	in := b.rec(1).Operation.Incident
+	park := func(want string, of ...string) {
+		t.Helper()
+		b.now = b.now.Add(time.Second)
+		b.want(0, append([]string{"park", "--until", "2h", "--reason", "after lunch"}, of...)...)
+		var data struct{ Runs []bulkJSON }
+		need.OK(t, json.Unmarshal(b.json(0, "runs", "--all").Data, &data))
+		got := ""
+		if data.Runs[0].Incident != nil {
+			got = *data.Runs[0].Incident
+		}
+		need.Equal(t, got, want, of)
+	}
+	park(in, b.at(1), b.at(2))
+	park("", b.at(3), b.at(7))
+	park("", b.at(7), b.at(8))
+	need.Contains(t, b.want(0, "incident", "show", in), "park of 2")
+	b.want(0, "incident", "detach", in, id(3), "--reason", "another cause")
+	park("", b.at(3), b.at(4))
+	park(in, b.at(5), b.at(6))
+	b.want(0, "park", b.at(1), "--until", "2h", "--reason", "later")
+	need.Equal(t, strings.Count(b.want(0, "incident", "show", in), "park of"), 4, "two runs begin and end")
 }
 
 func TestI7_SecondDecisionOnOneVersionIsRefusedAndNamesTheFirst(t *testing.T) {

@@ -246,7 +246,7 @@ func (c holdCommand) scoped(ctx context.Context, verb string, args []string, nee
 	if err := run.ask(something, needs); err != nil {
 		return nil, nil, err
 	}
-	return s, run, run.begin(ctx, args, []ledger.RunItem{{OperationID: args[0]}}, func(context.Context, ledger.RunItem, string) act.Outcome { return act.Decided(nil) })
+	return s, run, run.begin(ctx, args, []ledger.RunItem{{OperationID: args[0]}}, "", func(context.Context, ledger.RunItem, string) act.Outcome { return act.Decided(nil) })
 }
 
 // standing is the hold on exactly this scope, or nil.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -83,22 +82,23 @@ func (a *app) newIncidentChange(use, short, example, verb string, reason bool) *
 }
 
 func (c incidentCommand) list(ctx context.Context, limit int) error {
-	if limit < 1 || limit > 10000 {
-		return usage(fmt.Sprintf("--limit %d is not between 1 and 10000", limit), "")
+	if err := atMost(limit); err != nil {
+		return err
 	}
 	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
 	}
-	all, err := s.Incidents(ctx, c.clock(), limit)
+	all, err := s.Incidents(ctx, c.clock(), limit+1)
 	if err != nil {
 		return err
 	}
+	all, cut := within(c.app, all, limit)
 	out := make([]incidentJSON, 0, len(all))
 	for _, in := range all {
 		out = append(out, c.asJSON(ledger.IncidentAccount{Incident: in}))
 	}
-	return c.done("", map[string]any{"incidents": out}, func(w *safe.Writer) {
+	return c.done("", map[string]any{"incidents": out, "cut": cut}, func(w *safe.Writer) {
 		for _, in := range all {
 			o := c.outage(ledger.IncidentAccount{Incident: in})
 			w.Printf("%s  %s\n          %s", prefix(in.ID, 8), o.Title(), o.Account())

@@ -127,8 +127,8 @@ func unsettled(rows []ledger.Row, now time.Time) (n int) {
 
 // tabs are the lists to print, one after the other.
 func (o listOptions) tabs() ([]ledger.Tab, error) {
-	if o.limit < 1 || o.limit > 10000 {
-		return nil, usage(fmt.Sprintf("--limit %d is not between 1 and 10000", o.limit), "")
+	if err := atMost(o.limit); err != nil {
+		return nil, err
 	}
 	if !slices.Contains([]string{"", "loss", "newest", "oldest"}, o.order) {
 		return nil, usage(fmt.Sprintf("--order %q is none of loss, newest, oldest", o.order), "")
@@ -223,7 +223,11 @@ func (c listCommand) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Ta
 func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOptions, shown int, next string) (string, error) {
 	more := ""
 	if next != "" {
-		more = fmt.Sprintf("\n%d shown, there are more: --limit, or --after %s", shown, next)
+		way := "--limit, or --after"
+		if o.limit == mostListed {
+			way = "--after"
+		}
+		more = fmt.Sprintf("\n%d shown, there are more: %s %s", shown, way, next)
 	}
 	if o.filter != "" || o.tab != "" {
 		return fmt.Sprintf("%d %s", shown, plural(shown, "operation", "operations")) + more, nil

@@ -99,16 +99,21 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	if o.follow { // before the first look, so that nothing falls between
 		changed = s.Watch(ctx)
 	}
-	events, place, err := history(ctx, s, o)
-	if err != nil {
+	events, place, cut, err := history(ctx, s, o)
+	switch {
+	case err != nil:
 		return err
+	case cut && o.afterGiven:
+		c.left("%d events; there are more: --after %s, or --limit", len(events), string(place))
+	case cut:
+		c.left("the newest %d events; there are older ones: --limit, --since, or --after 0 from the first on", len(events))
 	}
 	if !o.follow {
 		names, err := c.names(ctx, s, events)
 		if err != nil {
 			return err
 		}
-		data := map[string]any{"events": eventsJSON(events), "next": place}
+		data := map[string]any{"events": eventsJSON(events), "next": place, "cut": cut}
 		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
 	return c.follow(ctx, s, o, events, place, changed)
@@ -186,8 +191,9 @@ func operationsOf(events []ledger.Event) (ids []string) {
 	return ids
 }
 
-// history reads the events that were asked for, and the place to go on after.
-func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, place ledger.Cursor, err error) {
+// history reads the events that were asked for, and the place to go on after. cut: there
+// are more than the limit.
+func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, place ledger.Cursor, cut bool, err error) {
 	if !o.afterGiven {
 		return lately(ctx, s, o)
 	}
@@ -195,10 +201,10 @@ func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Ev
 	for step := logStep; len(out) < o.limit; {
 		page, next, err := s.Follow(ctx, place, step)
 		if other := (*ledger.CursorError)(nil); errors.As(err, &other) {
-			return nil, "", usage("--after: "+err.Error(), "use data.next of `indoubt log --json`, or 0 for the beginning")
+			return nil, "", false, usage("--after: "+err.Error(), "use data.next of `indoubt log --json`, or 0 for the beginning")
 		}
 		if err != nil {
-			return nil, "", err
+			return nil, "", false, err
 		}
 		var found []ledger.Event
 		read := 0
@@ -213,10 +219,17 @@ func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Ev
 		}
 		out, place = append(out, found...), next
 		if len(page) < step {
-			break
+			return out, place, false, nil
 		}
 	}
-	return out, place, nil
+	for next := place; !cut; { // what else was asked for
+		var page []ledger.Event
+		if page, next, err = s.Follow(ctx, next, logStep); err != nil || len(page) == 0 {
+			break
+		}
+		cut = slices.ContainsFunc(page, o.wanted)
+	}
+	return out, place, cut, err
 }
 
 // logStep is how many events are read at once.
@@ -224,30 +237,31 @@ const logStep = 1000
 
 // lately goes back from the newest event until it has enough, or comes to what is too
 // old.
-func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, place ledger.Cursor, err error) {
+func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, place ledger.Cursor, cut bool, err error) {
 	info, err := s.Info(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, "", false, err
 	}
 	q := ledger.HistoryQuery{Operation: o.id, Until: info.Cursor, Newest: true, Limit: logStep}
-	for more := true; more && len(out) < o.limit; {
+	for more := true; more; {
 		page, err := s.History(ctx, q)
 		if err != nil {
-			return nil, "", err
+			return nil, "", false, err
 		}
 		more = len(page) == logStep
 		for _, e := range page {
-			if q.Before = e.Seq; e.At.Before(o.from) {
+			q.Before = e.Seq
+			if cut = len(out) == o.limit && o.wanted(e); cut || e.At.Before(o.from) {
 				more = false
 				break
 			}
-			if o.wanted(e) && len(out) < o.limit {
+			if o.wanted(e) {
 				out = append(out, e)
 			}
 		}
 	}
 	slices.Reverse(out)
-	return out, info.Cursor, nil
+	return out, info.Cursor, cut, nil
 }
 
 // follow prints what is there and then what comes, until ctx ends.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -135,16 +136,13 @@ func TestLogPrintsOneLineAnEvent(t *testing.T) {
 		t.Errorf("%d lines for %d events\n%s", n, want, out)
 	}
 	golden(t, "log.txt", regexp.MustCompile(`indoubt@\S+`).ReplaceAll([]byte(out), []byte("indoubt")))
-	if out := b.want(0, "log", "--limit", "2"); strings.Count(out, "\n") != 2 {
-		t.Error(out)
-	}
 	if out := b.want(0, "log", id(3)); strings.Count(out, "\n") != 3 || !strings.Contains(out, "uncertain → failed  maya: not in the dashboard") {
 		t.Error(out)
 	}
 	if out := b.want(0, "log", "--since", "15s"); strings.Count(out, "\n") >= int(b.lastEvent()) || !strings.Contains(out, "cus_6") && strings.Count(out, "\n") == 0 {
 		t.Error(out)
 	}
-	if out := b.want(0, "log", "--by", "Maya", "--limit", "1"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "it landed: po_81, po_97 · ") {
+	if out := b.want(0, "log", "--by", "Maya", "--verb", "confirm"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "it landed: po_81, po_97 · ") {
 		t.Error(out)
 	}
 	if out := b.want(0, "log", "--verb", "deny", "--after", "0"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "maya: not in the dashboard") {
@@ -157,6 +155,52 @@ func TestLogPrintsOneLineAnEvent(t *testing.T) {
 	b.json(2, "log", "--since", "yesterday")
 	b.json(2, "log", "--limit", "0")
 	b.json(2, "log", "--after", "yesterday")
+}
+
+// What a list leaves out is said on stderr, with the way to it, and in the JSON.
+func TestAListSaysThatItIsCut(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 12; n++ {
+		b.doubt(n, map[bool]string{true: "stripe.charge", false: "other"}[n <= 6], strings.Replace(charge, "INV-1042", "INV-"+id(n)[34:], 1))
+		b.now = b.now.Add(time.Second)
+	}
+	b.want(0, "deny", b.at(1), b.at(2), "--reason", "not there")
+	b.now = b.now.Add(time.Second)
+	b.want(0, "deny", b.at(3), b.at(4), "--reason", "not there")
+	last, first := fmt.Sprint(b.lastEvent()), id(1)
+	for _, c := range []struct {
+		args  []string
+		lines int
+		said  string // "": nothing is left out
+	}{
+		{[]string{"log"}, int(b.lastEvent()), ""},
+		{[]string{"log", "--limit", last}, int(b.lastEvent()), ""},
+		{[]string{"log", "--limit", "2"}, 2, "the newest 2 events; there are older ones: --limit, --since, or --after 0 from the first on"},
+		{[]string{"log", "--limit", "3", first}, 3, ""},
+		{[]string{"log", "--limit", "2", first}, 2, "the newest 2 events; there are older ones: --limit, --since, or --after 0 from the first on"},
+		{[]string{"log", "--limit", "2", "--verb", "deny"}, 2, "the newest 2 events; there are older ones"},
+		{[]string{"log", "--limit", "4", "--verb", "deny"}, 4, ""},
+		{[]string{"log", "--limit", "2", "--after", "0"}, 2, "2 events; there are more: --after 2, or --limit"},
+		{[]string{"log", "--limit", "4", "--verb", "deny", "--after", "0"}, 4, ""},
+		{[]string{"runs", "--all"}, 2, ""},
+		{[]string{"runs", "--all", "--limit", "2"}, 2, ""},
+		{[]string{"runs", "--all", "--limit", "1"}, 1, "the newest 1; there are more: --limit"},
+		{[]string{"incident", "list", "--limit", "2"}, 4, ""},
+		{[]string{"incident", "list", "--limit", "1"}, 2, "the newest 1; there are more: --limit"},
+	} {
+		_, out, said := b.run(c.args...)
+		if n := strings.Count(out, "\n"); n != c.lines || !strings.HasPrefix(said, c.said) || c.said == "" && said != "" {
+			t.Errorf("%s: %d lines, want %d, and said %q, want %q", c.args, n, c.lines, said, c.said)
+		}
+		var data struct{ Cut *bool }
+		need.OK(t, json.Unmarshal(b.json(0, c.args...).Data, &data))
+		if data.Cut == nil || *data.Cut != (c.said != "") {
+			t.Errorf("%s: cut is %v", c.args, data.Cut)
+		}
+	}
+	b.json(2, "runs", "--limit", "0")
+	b.json(2, "runs", first, "--limit", "9")
+	need.Contains(t, b.want(0, "list", "--limit", "1"), "1 shown, there are more: --limit, or --after ")
 }
 
 func TestLogFollows(t *testing.T) {

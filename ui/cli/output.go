@@ -58,6 +58,34 @@ func (a *app) done(effect string, data any, text func(w *safe.Writer)) error {
 	return nil
 }
 
+// left tells a person what a list does not show, and how to see it; in the JSON that is
+// a field.
+func (a *app) left(format safe.Format, args ...any) {
+	if !a.json {
+		a.errOut.Println(safe.Say(format, args...))
+	}
+}
+
+// within is the first part of a list that was read one longer than its limit; cut: it had more.
+func within[T any](a *app, all []T, limit int) (some []T, cut bool) {
+	if cut = len(all) > limit; cut {
+		all = all[:limit]
+		a.left("the newest %d; there are more: --limit", limit)
+	}
+	return all, cut
+}
+
+// mostListed is the largest --limit of a list.
+const mostListed = 10_000
+
+// atMost refuses a limit that is none.
+func atMost(limit int) error {
+	if limit < 1 || limit > mostListed {
+		return usage(fmt.Sprintf("--limit %d is not between 1 and %d", limit, mostListed), "")
+	}
+	return nil
+}
+
 // fail prints an error and returns its exit code.
 func (a *app) fail(err error) int {
 	var quiet *exitOnly

@@ -27,7 +27,7 @@ and the commands that show it again; of one incident, or of the time since.`,
 		Args:              maxArgs(1),
 		ValidArgsFunction: completion{a}.incidents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := logOptions{since: back, limit: reportEvents + 1}
+			o := logOptions{since: back, limit: reportEvents}
 			if len(args) == 1 {
 				if cmd.Flags().Changed("since") {
 					return usage("a report is of an incident or of the time since", "leave out --since")
@@ -79,12 +79,11 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	if err := c.outages(ctx, s, o, &r); err != nil {
 		return err
 	}
-	events, _, err := history(ctx, s, o)
+	events, _, cut, err := history(ctx, s, o)
 	if err != nil {
 		return err
 	}
-	if r.Cut = len(events) == o.limit; r.Cut {
-		events = events[1:]
+	if r.Cut = cut; cut {
 		r.Events, r.Oldest = len(events), events[0].At
 	}
 	if err := c.runs(ctx, s, o, &r); err != nil {

@@ -22,6 +22,7 @@ type runsCommand struct {
 
 func newRunsCommand(a *app) *cobra.Command {
 	var all bool
+	var limit int
 	cmd := &cobra.Command{
 		Use: "runs [ID]", GroupID: groupDecide, Short: "List bulk runs, and what became of each item of one",
 		Long: `A decision over several operations is a run: its set is frozen in the ledger
@@ -36,13 +37,16 @@ Without an ID, runs that are not finished are listed.`,
 		Example: "  indoubt runs\n  indoubt runs 0198c1de\n  indoubt runs resume 0198c1de --as sam",
 		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
+			if len(args) == 1 && cmd.Flags().Changed("limit") {
+				return usage("--limit goes with the list of runs", "leave out the ID, or --limit")
+			} else if len(args) == 1 {
 				return runsCommand{app: a}.show(cmd.Context(), args[0])
 			}
-			return runsCommand{app: a}.list(cmd.Context(), !all)
+			return runsCommand{app: a}.list(cmd.Context(), !all, limit)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also those that are finished, the newest 100")
+	cmd.Flags().BoolVar(&all, "all", false, "also those that are finished")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many, the newest")
 	for _, sub := range []struct {
 		verb, short string
 		do          func(runsCommand, context.Context, string) error
@@ -115,20 +119,24 @@ func (c runsCommand) json(r ledger.DecisionRun, items []ledger.RunItem) bulkJSON
 	return j
 }
 
-func (c runsCommand) list(ctx context.Context, open bool) error {
+func (c runsCommand) list(ctx context.Context, open bool, limit int) error {
+	if err := atMost(limit); err != nil {
+		return err
+	}
 	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
 	}
-	runs, err := s.Runs(ctx, ledger.RunQuery{Open: open, Limit: 100})
+	runs, err := s.Runs(ctx, ledger.RunQuery{Open: open, Limit: limit + 1})
 	if err != nil {
 		return err
 	}
+	runs, cut := within(c.app, runs, limit)
 	out := make([]bulkJSON, len(runs))
 	for i, r := range runs {
 		out[i] = c.json(r, nil)
 	}
-	return c.done("", map[string]any{"runs": out}, func(w *safe.Writer) {
+	return c.done("", map[string]any{"runs": out, "cut": cut}, func(w *safe.Writer) {
 		if len(runs) == 0 && open {
 			w.Println("no run is open; --all lists those that are finished")
 		}

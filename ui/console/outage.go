@@ -154,7 +154,7 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 }
 
 // checkAtMost is how many operations one key checks at once.
-const checkAtMost = 50
+var checkAtMost = 50
 
 // checkGroup makes one check of each operation of the group under the cursor.
 func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
@@ -171,7 +171,7 @@ func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
 		return nil
 	}
 	rows, title := rowsOf(m, g, checkAtMost), o.Title()
-	m.say("checking %d", min(g.Sum.N, checkAtMost))
+	m.say("checking %d of %d", min(g.Sum.N, checkAtMost), g.Sum.N)
 	return func() tea.Msg {
 		marked, err := rows(ctx)
 		found := map[ledger.Verdict]int{}
@@ -184,6 +184,9 @@ func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
 			found[cmp.Or(r.Read.Verdict, ledger.Inconclusive)]++
 		}
 		said := safe.Say("checked %d", len(marked))
+		if rest := g.Sum.N - len(marked); len(marked) == checkAtMost && rest > 0 {
+			said = safe.Say("%s of %d, the rest in their turn", said, g.Sum.N)
+		}
 		for _, v := range []ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive} {
 			if n := found[v]; n > 0 {
 				said = safe.Say("%s · %d %s", said, n, ticket.VerdictWord(v))

@@ -272,7 +272,13 @@ func TestAGroupLargerThanOneRun(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	b.keys("P").shows("Park 10", "LEFT OUT         2 more: one run takes 10; the same key again takes them").keys("esc")
 	groupAtMost = 12
-	b.keys("P").shows("Park 12").hides("LEFT OUT")
+	b.keys("P").shows("Park 12").hides("LEFT OUT").keys("esc")
+	check := checkAtMost
+	t.Cleanup(func() { checkAtMost = check })
+	checkAtMost = 2
+	b.keys("j", "c").shows("checked 2 of 3, the rest in their turn · 2 cannot tell")
+	checkAtMost = 3
+	b.keys("c").shows("checked 3 · 3 cannot tell")
 }
 
 // The line for an alert opens on its outage, also where there are more of them than one

@@ -46,10 +46,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 	for i, it := range a.Items {
 		items[i] = it.RunItem
 	}
-	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
-	if a.Outage != nil {
-		record.Terms.Incident = a.Outage.ID
-	}
+	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Incident: a.Incident(), Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
 	if record.Sends() {
 		record.Canaries, record.Pace = ledger.RunCanaries, sendPacing
 	}
@@ -135,7 +132,7 @@ func openOrPause(m *Root) tea.Cmd {
 func accountFor(m *Root, of ask.OpenRun) tea.Cmd { return m.question(feed.Patience, told(m, of)) }
 
 // runsAtMost is how many runs are listed.
-const runsAtMost = 100
+var runsAtMost = 100
 
 // told reads a run, or the list of them, for a dialog.
 func told(m *Root, what dialog.Action) func(context.Context) (*dialog.Dialog, error) {
@@ -143,9 +140,9 @@ func told(m *Root, what dialog.Action) func(context.Context) (*dialog.Dialog, er
 	return func(ctx context.Context) (*dialog.Dialog, error) {
 		of, one := what.(ask.OpenRun)
 		if !one {
-			runs, err := store.Runs(ctx, ledger.RunQuery{Limit: runsAtMost})
+			runs, err := store.Runs(ctx, ledger.RunQuery{Limit: runsAtMost + 1})
 			frame.Now = clock()
-			return ask.List(&frame, runs), err
+			return ask.List(&frame, runs, runsAtMost), err
 		}
 		r, err := feed.ReadRun(ctx, store, of.ID)
 		if err == nil && r == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/reconcile"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/feed"
@@ -102,6 +103,16 @@ func TestARunEndsWhereItWasBegun(t *testing.T) {
 	}
 }
 
+// Marked rows that are all of one outage stand on its page as a run, too.
+func TestARunOverMarksIsOfTheirOutage(t *testing.T) {
+	b := outageBench(t, 100, 34, "downstream:stripe")
+	b.keys("enter", "space", "j", "space", "N").shows("Note 2").text("seen").keys("tab").text("2").keys("tab", "enter").shows("2 = 2 ")
+	runs := need.Get(b.store.Runs(t.Context(), ledger.RunQuery{Limit: 9}))(t)
+	if len(runs) != 1 || runs[0].Terms.Incident != b.m.feed.Outages[0].ID {
+		t.Fatalf("%+v", runs)
+	}
+}
+
 // :runs lists what indoubt runs --all does; Enter opens one, and Esc leads back.
 func TestRunsAreListed(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
@@ -109,6 +120,11 @@ func TestRunsAreListed(t *testing.T) {
 	outageRun(t, b, runsOfAnOutage["stopped"]...)
 	b.keys(":").text("runs").keys("enter").shows("Retry 12 by sam: stopped", "1 landed · 1 unclear").keys("enter").shows("Retry 12: stopped", "y go on with 10", "WHY")
 	b.keys("enter").shows("› charge cus_18").keys("esc").shows("Retry 12: stopped").keys("esc").shows("┌ Runs").keys("esc").hides("┌").shows("OUTAGE stripe")
+	most := runsAtMost
+	t.Cleanup(func() { runsAtMost = most })
+	b.keys(":").text("runs").keys("enter").hides("NEWEST").keys("esc")
+	runsAtMost = 0
+	b.keys(":").text("runs").keys("enter").shows("NEWEST ", "0; indoubt runs --all --limit 0 has more").hides("Retry 12 by sam: stopped ")
 }
 
 func TestGoldenRuns(t *testing.T) {

@@ -26,7 +26,7 @@ type Planner interface {
 // the marked ones are left out.
 type Set struct {
 	Verb   ledger.Verb
-	Outage *ticket.Outage // that all of it are of, or nil
+	Outage *ticket.Outage // whose group it is, or nil
 	Beyond int            // further operations of its group that one run does not take
 	Items  []Item
 	Out    []Left
@@ -37,8 +37,9 @@ type Set struct {
 // Item is one operation of a set, with what it is worth.
 type Item struct {
 	ledger.RunItem
-	twice ledger.Cost
-	never ledger.Cost
+	twice    ledger.Cost
+	never    ledger.Cost
+	incident string
 }
 
 // Left is a marked operation that is left out.
@@ -55,7 +56,7 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Title().String()}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss}
+		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Title().String()}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, incident: t.Row.Incident}
 		why := desk.taken(m.Version)
 		if why.Empty() {
 			why = Off(verb)(desk)
@@ -72,6 +73,18 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		s.Items = append(s.Items, it)
 	}
 	return s, nil
+}
+
+// Incident is the one that all of it are of, or "".
+func (s *Set) Incident() string {
+	if s.Outage != nil {
+		return s.Outage.ID
+	}
+	of := make([]string, len(s.Items))
+	for i, it := range s.Items {
+		of[i] = it.incident
+	}
+	return ledger.OneIncident(of)
 }
 
 // taken says who has moved, granted or parked an operation, other than the one who

@@ -54,11 +54,15 @@ func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun) *dialog.Dialog {
 	return d
 }
 
-// List is all runs, each opened with Enter.
-func List(f *draw.Frame, runs []ledger.DecisionRun) *dialog.Dialog {
+// List is the newest runs, each opened with Enter.
+func List(f *draw.Frame, runs []ledger.DecisionRun, most int) *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Runs"), Renew: ListRuns{}}
 	if len(runs) == 0 {
 		d.Add("NONE", "no bulk run was begun")
+	}
+	if len(runs) > most {
+		runs = runs[:most]
+		d.Add("NEWEST", "%d; indoubt runs --all --limit %d has more", most, 10*most)
 	}
 	for _, r := range runs {
 		line := ticket.Tell("", "%s  %s by %s: %s   %s", f.Moment(r.CreatedAt), RunTitle(r), ticket.Who(r.Actor.Name), act.State(r, f.Now), act.Tally(r, nil))
