@@ -4,11 +4,15 @@ import _ "embed"
 
 var (
 	//go:embed schema.sql
-	tables string
+	schemaSQL string
 	//go:embed rows.sql
-	rows string
+	rowsSQL string
+	//go:embed guards.sql
+	guardsSQL string
+	//go:embed derived.sql
+	derivedSQL string
 )
 
-// schema makes a new ledger: tables, and the views that indoubt reads. It is several
-// statements, for one transaction.
-func schema() string { return tables + rows }
+// schema makes a new ledger: tables, the views that indoubt reads, guards, and what the
+// database derives. It is several statements, for one transaction.
+func schema() string { return schemaSQL + rowsSQL + guardsSQL + derivedSQL }

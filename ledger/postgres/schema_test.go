@@ -36,8 +36,9 @@ func sql(t *testing.T, url, script string) string {
 // What indoubt reads looks as it does in a file: times in milliseconds, flags as numbers.
 func TestRowsLookAlike(t *testing.T) {
 	got := sql(t, made(t), `
-		INSERT INTO indoubt.operations (id, kind, key, created_at, updated_at, deadline_at, actor, parked_until)
-		VALUES ('o', 'k', 'k', '2026-01-01 00:00:00.123Z', '2026-01-01 00:00:00.123Z', '2026-01-01 01:00:00Z', 'a', 'infinity');
+		INSERT INTO indoubt.operations (id, kind, key, created_at, updated_at, deadline_at, actor)
+		VALUES ('o', 'k', 'k', '2026-01-01 00:00:00.123Z', '2026-01-01 00:00:00.123Z', '2026-01-01 01:00:00Z', 'a');
+		UPDATE indoubt.operations SET parked_until = 'infinity';
 		SET search_path = indoubt_rows, indoubt;
 		SELECT created_at, parked_until, settled_at, machine, doubted, resolved, is_open, (SELECT string_agg(value, '+') FROM json_each('["a","b"]')) FROM operations;`)
 	if want := "1767225600123|253402300799999|0|1|0|0|1|a+b"; got != want {

@@ -1,0 +1,487 @@
+-- What the database keeps beside its history, so that no reader counts it: the list
+-- of open operations, from operations and grants; counts, from that list; census,
+-- from operations (in guards.sql, with the change that is told); tallies, from events;
+-- what counts in an incident, from operations, and its sums and minutes, from that.
+-- indoubt.deviations() compares each with what it is made from.
+--
+-- Rows of the list and of the members of incidents are written under the lock of their
+-- operation's row.
+
+-- The list's columns as operations and grants give them, and the words of a search.
+CREATE VIEW indoubt.open_source AS
+SELECT o.seq, o.kind, o.state, o.error_class, o.actor, o.hands, o.conflict, o.doubted, o.hands_off, o.parked_until, o.created_at, o.updated_at,
+       o.deadline_at, o.doubted_at, o.recheck_at, coalesce(g.created_at, 0) AS granted_at, coalesce(g.expires_at, 0) AS grant_until,
+       CASE o.joined WHEN 'detached' THEN '' ELSE o.incident END AS incident,
+       lower(o.title || E'\n' || o.target || E'\n' || o.kind || E'\n' || o.key || E'\n' || o.id || E'\n' || o.source || E'\n' || o.receipt) AS words
+  FROM indoubt_rows.operations o
+  LEFT JOIN LATERAL (SELECT indoubt.ms(g.created_at) AS created_at, indoubt.ms(g.expires_at) AS expires_at FROM indoubt.grants g
+                      WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL
+                      ORDER BY indoubt.ms(g.created_at) DESC LIMIT 1) g ON true;
+
+-- copied is a row of open_source as the list has it.
+CREATE FUNCTION indoubt.copied(s indoubt.open_source, title text, target text) RETURNS record LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ROW(s.words || lower(E'\n' || title || E'\n' || target), s.kind, s.state, s.error_class, s.actor, s.hands, s.conflict, s.doubted::bigint, s.hands_off::bigint,
+           s.parked_until, s.created_at, s.updated_at, s.deadline_at, s.doubted_at, s.recheck_at, s.granted_at, s.grant_until, s.incident);
+
+-- has is what the list has of it.
+CREATE FUNCTION indoubt.has(h indoubt.open_operations) RETURNS record LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ROW(h.search, h.kind, h.state, h.error_class, h.actor, h.hands, h.conflict, h.doubted, h.hands_off,
+           h.parked_until, h.created_at, h.updated_at, h.deadline_at, h.doubted_at, h.recheck_at, h.granted_at, h.grant_until, h.incident);
+
+-- What counts in an incident, as its operation stands.
+CREATE VIEW indoubt.incident_source AS
+SELECT o.seq, o.id, o.incident, indoubt.ms(o.fault_at) AS fault_at,
+       CASE WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 'uncertain' THEN 'open'
+            WHEN o.state = 'committed' THEN 'landed'
+            WHEN o.state = 'abandoned' THEN 'left'
+            WHEN EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL) THEN 'open'
+            WHEN o.joined = 'refusal' AND NOT o.doubted THEN 'refused'
+            ELSE 'not_landed' END AS fate,
+       (o.attempt_count > 1)::int::bigint AS resent,
+       (o.effects > 1 OR o.conflict = 'duplicate')::int::bigint AS doubled,
+       (o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
+         AND NOT EXISTS (SELECT 1 FROM indoubt.reads r WHERE r.operation_id = o.id AND indoubt.ms(r.began_at) >= indoubt.ms(o.ended_at) AND NOT r.control
+                                                         AND r.verdict IN ('landed', 'absent')))::int::bigint AS unchecked
+  FROM indoubt.operations o
+ WHERE o.incident <> '' AND o.joined <> 'detached';
+
+-- ── The open list ───────────────────────────────────────────────────────────
+
+-- list makes the row of an operation what it should be; moved tells that what a policy
+-- said of it is out of date. What is in flight stays in the list if it is there, and
+-- joins it only when a policy prices it.
+CREATE FUNCTION indoubt.list(operation bigint, belongs boolean, moved boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  s indoubt.open_source;
+BEGIN
+  SELECT * INTO s FROM indoubt.open_source WHERE seq = operation;
+  IF NOT belongs AND s.granted_at = 0 AND s.state <> 'pending' THEN
+    DELETE FROM indoubt.open_operations WHERE seq = operation;
+    RETURN;
+  END IF;
+  UPDATE indoubt.open_operations
+     SET digest = CASE WHEN moved THEN '' ELSE digest END,
+         read_at = CASE WHEN s.state = 'uncertain' AND state <> 'uncertain' THEN 0
+                        WHEN s.recheck_at <> recheck_at AND s.recheck_at <> 0 THEN s.recheck_at
+                        ELSE read_at END,
+         reads = CASE WHEN s.state = 'uncertain' AND state <> 'uncertain' THEN 0 ELSE reads END,
+         search = s.words || lower(E'\n' || priced_title || E'\n' || priced_target),
+         kind = s.kind, state = s.state, error_class = s.error_class, actor = s.actor, hands = s.hands, conflict = s.conflict, doubted = s.doubted,
+         hands_off = s.hands_off, parked_until = s.parked_until, created_at = s.created_at, updated_at = s.updated_at, deadline_at = s.deadline_at,
+         doubted_at = s.doubted_at, recheck_at = s.recheck_at, granted_at = s.granted_at, grant_until = s.grant_until, incident = s.incident
+   WHERE seq = operation;
+  IF NOT FOUND AND (belongs OR s.granted_at <> 0) THEN
+    INSERT INTO indoubt.open_operations (seq, search, kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at,
+                                 deadline_at, doubted_at, recheck_at, granted_at, grant_until, incident, read_at)
+    VALUES (s.seq, s.words || E'\n\n', s.kind, s.state, s.error_class, s.actor, s.hands, s.conflict, s.doubted, s.hands_off, s.parked_until, s.created_at, s.updated_at,
+            s.deadline_at, s.doubted_at, s.recheck_at, s.granted_at, s.grant_until, s.incident, s.recheck_at);
+  END IF;
+END $$;
+
+-- operation_moved is what follows from a change of an operation.
+CREATE FUNCTION indoubt.operation_moved(was indoubt.operations, is_now indoubt.operations) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NOT is_now.is_open AND NOT was.is_open AND is_now.state <> 'pending' THEN
+    -- The usual end: it was answered, and is in the list only if it was priced meanwhile or
+    -- a grant puts it there.
+    IF EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = is_now.seq) THEN
+      PERFORM indoubt.list(is_now.seq, false, is_now.version <> was.version);
+    END IF;
+  ELSIF (is_now.state, is_now.error_class, is_now.actor, is_now.hands, is_now.conflict, is_now.doubted, is_now.hands_off, is_now.parked_until, is_now.updated_at,
+         is_now.deadline_at, is_now.doubted_at, is_now.recheck_at, is_now.version, is_now.title, is_now.target, is_now.receipt, is_now.incident, is_now.joined)
+     IS DISTINCT FROM
+        (was.state, was.error_class, was.actor, was.hands, was.conflict, was.doubted, was.hands_off, was.parked_until, was.updated_at,
+         was.deadline_at, was.doubted_at, was.recheck_at, was.version, was.title, was.target, was.receipt, was.incident, was.joined) THEN
+    PERFORM indoubt.list(is_now.seq, is_now.is_open, is_now.version <> was.version);
+  END IF;
+  IF is_now.incident = '' THEN
+    RETURN;
+  END IF;
+  IF is_now.joined <> was.joined THEN
+    IF is_now.joined = 'detached' THEN
+      DELETE FROM indoubt.incident_members WHERE seq = is_now.seq;
+    ELSIF NOT EXISTS (SELECT 1 FROM indoubt.incident_members WHERE seq = is_now.seq) THEN
+      PERFORM indoubt.count_in(is_now.seq);
+    END IF;
+  ELSIF (is_now.state, is_now.conflict, is_now.doubted, is_now.attempt_count, is_now.effects, is_now.ended_at)
+     IS DISTINCT FROM (was.state, was.conflict, was.doubted, was.attempt_count, was.effects, was.ended_at) THEN
+    PERFORM indoubt.count_anew(is_now.seq);
+  END IF;
+END $$;
+
+-- grant_moved is what follows when a grant is given, consumed or voided.
+CREATE FUNCTION indoubt.grant_moved(operation text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  o record;
+BEGIN
+  SELECT seq, is_open, incident INTO o FROM indoubt.operations WHERE id = operation;
+  PERFORM indoubt.list(o.seq, o.is_open, false);
+  IF o.incident <> '' THEN
+    PERFORM indoubt.count_anew(o.seq);
+  END IF;
+END $$;
+
+-- The list says what operations and grants say, with any writer. Of what a policy says
+-- beside it, only policies know.
+CREATE FUNCTION indoubt.open_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  s indoubt.open_source;
+  o boolean;
+BEGIN
+  IF TG_OP = 'UPDATE' AND NEW.seq = OLD.seq AND NEW.priced_title = OLD.priced_title AND NEW.priced_target = OLD.priced_target AND indoubt.has(NEW) = indoubt.has(OLD) THEN
+    RETURN NEW;
+  END IF;
+  IF TG_OP = 'DELETE' THEN
+    SELECT p.* INTO s FROM indoubt.open_source p WHERE p.seq = OLD.seq;
+    SELECT p.is_open INTO o FROM indoubt.operations p WHERE p.seq = OLD.seq;
+    IF o OR s.granted_at <> 0 OR s.state = 'pending' THEN
+      RAISE EXCEPTION 'the list of open operations is kept by the database' USING ERRCODE = 'IN001';
+    END IF;
+    RETURN OLD;
+  END IF;
+  SELECT p.* INTO s FROM indoubt.open_source p WHERE p.seq = NEW.seq;
+  SELECT p.is_open INTO o FROM indoubt.operations p WHERE p.seq = NEW.seq;
+  IF TG_OP = 'UPDATE' AND NEW.seq <> OLD.seq OR s.seq IS NULL
+     OR TG_OP = 'INSERT' AND (EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = NEW.seq) OR NOT (o OR s.granted_at <> 0 OR s.state = 'pending'))
+     OR indoubt.copied(s, NEW.priced_title, NEW.priced_target) IS DISTINCT FROM indoubt.has(NEW) THEN
+    RAISE EXCEPTION 'the list of open operations is kept by the database' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- What the counts and the members of incidents have of a row of the list.
+CREATE FUNCTION indoubt.open_after() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    IF NEW.incident <> '' AND (NEW.digest <> '' AND OLD.digest = ''
+       OR (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word) <> (OLD.miss_value, OLD.miss_word, OLD.duplicate_value, OLD.duplicate_word)) THEN
+      -- A policy's price is that of the newest list it stood in. What settled before it had
+      -- one is priced later, once.
+      UPDATE indoubt.incident_members
+         SET miss = NEW.miss_value, miss_word = NEW.miss_word, twice = NEW.duplicate_value, twice_word = NEW.duplicate_word, unpriced = 0
+       WHERE seq = NEW.seq AND (miss, miss_word, twice, twice_word, unpriced) <> (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word, 0::bigint);
+    END IF;
+    IF OLD.class = NEW.class AND (OLD.class = 'pending' OR (OLD.rank, OLD.miss_word, OLD.conflict, OLD.state) = (NEW.rank, NEW.miss_word, NEW.conflict, NEW.state)) THEN
+      RETURN NULL;
+    END IF;
+  END IF;
+  IF TG_OP <> 'INSERT' THEN
+    IF OLD.class <> 'pending' THEN
+      INSERT INTO indoubt.counts_deltas (what, n, pending, loss, words, twice)
+      VALUES ('class.' || OLD.class, -1, -(OLD.state = 'pending')::int, -CASE OLD.miss_word WHEN '' THEN OLD.rank ELSE 0 END,
+              -(OLD.miss_word <> '')::int, -(OLD.conflict = 'duplicate')::int);
+    END IF;
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    IF NEW.class <> 'pending' THEN
+      INSERT INTO indoubt.counts_deltas (what, n, pending, loss, words, twice)
+      VALUES ('class.' || NEW.class, 1, (NEW.state = 'pending')::int, CASE NEW.miss_word WHEN '' THEN NEW.rank ELSE 0 END,
+              (NEW.miss_word <> '')::int, (NEW.conflict = 'duplicate')::int);
+    END IF;
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.open_operations FOR EACH ROW EXECUTE FUNCTION indoubt.open_before();
+CREATE TRIGGER after AFTER INSERT OR UPDATE OR DELETE ON indoubt.open_operations FOR EACH ROW EXECUTE FUNCTION indoubt.open_after();
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.open_operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the list of open operations is kept by the database');
+
+-- ── The counts ──────────────────────────────────────────────────────────────
+
+-- A writer appends differences by what it changes. Nothing else writes them, but for
+-- fold and rebuild, which say so in a setting of their transaction.
+CREATE FUNCTION indoubt.kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP IN ('DELETE', 'TRUNCATE') AND current_setting('indoubt.folding', true) IS DISTINCT FROM pg_current_xact_id()::text THEN
+    RAISE EXCEPTION 'the counts are kept by the database' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN OLD;
+END $$;
+
+DO $$
+DECLARE
+  counted text;
+BEGIN
+  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies', 'incident_sums', 'incident_minutes'] LOOP
+    EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH ROW EXECUTE FUNCTION indoubt.kept()', counted || '_base');
+    EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH ROW EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
+    EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
+    EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
+    EXECUTE format('CREATE TRIGGER kept INSTEAD OF DELETE ON indoubt.%I FOR EACH ROW EXECUTE FUNCTION indoubt.kept()', counted);
+  END LOOP;
+END $$;
+
+-- fold adds the differences to their bases, and returns how many there were. One does it
+-- at a time; another has nothing to do and does not wait.
+CREATE FUNCTION indoubt.fold() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  folded bigint := 0;
+  more bigint;
+BEGIN
+  IF pg_is_in_recovery() OR NOT indoubt.may('record') OR NOT pg_try_advisory_xact_lock(hashtextextended('indoubt.fold', 0)) THEN
+    RETURN 0;
+  END IF;
+  PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
+  WITH gone AS (DELETE FROM indoubt.counts_deltas RETURNING *),
+       d AS (SELECT what, count(*) AS rows, sum(n) AS n, sum(pending) AS pending, sum(loss) AS loss, sum(words) AS words, sum(twice) AS twice FROM gone GROUP BY what),
+       done AS (UPDATE indoubt.counts_base b SET n = b.n + d.n, pending = b.pending + d.pending, loss = b.loss + d.loss, words = b.words + d.words, twice = b.twice + d.twice
+                  FROM d WHERE d.what = b.what)
+  SELECT coalesce(sum(rows), 0) INTO more FROM d;
+  folded := folded + more;
+  WITH gone AS (DELETE FROM indoubt.census_deltas RETURNING *),
+       d AS (SELECT kind, count(*) AS rows, sum(committed) AS committed, sum(failed) AS failed, sum(uncertain) AS uncertain, sum(abandoned) AS abandoned FROM gone GROUP BY kind),
+       done AS (INSERT INTO indoubt.census_base AS b (kind, committed, failed, uncertain, abandoned) SELECT kind, committed, failed, uncertain, abandoned FROM d
+                    ON CONFLICT (kind) DO UPDATE SET committed = b.committed + excluded.committed, failed = b.failed + excluded.failed,
+                       uncertain = b.uncertain + excluded.uncertain, abandoned = b.abandoned + excluded.abandoned)
+  SELECT coalesce(sum(rows), 0) INTO more FROM d;
+  folded := folded + more;
+  WITH gone AS (DELETE FROM indoubt.tallies_deltas RETURNING *),
+       d AS (SELECT kind, class, count(*) AS rows, sum(landed) AS landed, sum(missed) AS missed FROM gone GROUP BY kind, class),
+       done AS (INSERT INTO indoubt.tallies_base AS b (kind, class, landed, missed) SELECT kind, class, landed, missed FROM d
+                    ON CONFLICT (kind, class) DO UPDATE SET landed = b.landed + excluded.landed, missed = b.missed + excluded.missed)
+  SELECT coalesce(sum(rows), 0) INTO more FROM d;
+  folded := folded + more;
+  WITH gone AS (DELETE FROM indoubt.incident_sums_deltas RETURNING *),
+       d AS (SELECT incident, fate, count(*) AS rows, sum(n) AS n, sum(miss) AS miss, sum(miss_words) AS miss_words, sum(twice) AS twice, sum(twice_words) AS twice_words,
+                    sum(unpriced) AS unpriced, sum(resent) AS resent, sum(doubled) AS doubled, sum(unchecked) AS unchecked FROM gone GROUP BY incident, fate),
+       done AS (UPDATE indoubt.incident_sums_base b
+                   SET n = b.n + d.n, miss = b.miss + d.miss, miss_words = b.miss_words + d.miss_words, twice = b.twice + d.twice, twice_words = b.twice_words + d.twice_words,
+                       unpriced = b.unpriced + d.unpriced, resent = b.resent + d.resent, doubled = b.doubled + d.doubled, unchecked = b.unchecked + d.unchecked
+                  FROM d WHERE d.incident = b.incident AND d.fate = b.fate)
+  SELECT coalesce(sum(rows), 0) INTO more FROM d;
+  folded := folded + more;
+  WITH gone AS (DELETE FROM indoubt.incident_minutes_deltas RETURNING *),
+       d AS (SELECT incident, minute, count(*) AS rows, sum(n) AS n FROM gone GROUP BY incident, minute),
+       done AS (UPDATE indoubt.incident_minutes_base b SET n = b.n + d.n FROM d WHERE d.incident = b.incident AND d.minute = b.minute)
+  SELECT coalesce(sum(rows), 0) INTO more FROM d;
+  PERFORM set_config('indoubt.folding', '', true);
+  RETURN folded + more;
+END $$;
+
+-- ── Incidents ───────────────────────────────────────────────────────────────
+
+-- count_in puts an operation into its incident, at the price that the list has.
+CREATE FUNCTION indoubt.count_in(operation bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+  INSERT INTO indoubt.incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced)
+  SELECT s.seq, s.incident, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
+         coalesce(h.miss_value, 0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0), coalesce(h.duplicate_word, ''),
+         ((h.digest <> '' OR h.miss_value <> 0 OR h.miss_word <> '' OR h.duplicate_value <> 0 OR h.duplicate_word <> '') IS NOT true)::int
+    FROM indoubt.incident_source s LEFT JOIN indoubt.open_operations h ON h.seq = s.seq WHERE s.seq = operation
+$$;
+
+-- count_anew says what became of it, where that has changed.
+CREATE FUNCTION indoubt.count_anew(operation bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+  UPDATE indoubt.incident_members m SET fate = s.fate, resent = s.resent, doubled = s.doubled, unchecked = s.unchecked
+    FROM indoubt.incident_source s
+   WHERE m.seq = operation AND s.seq = operation AND (m.fate, m.resent, m.doubled, m.unchecked) <> (s.fate, s.resent, s.doubled, s.unchecked)
+$$;
+
+CREATE FUNCTION indoubt.members_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  s indoubt.incident_source;
+  h indoubt.open_operations;
+  price_moved boolean := true;
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    IF EXISTS (SELECT 1 FROM indoubt.incident_source p WHERE p.seq = OLD.seq AND p.incident = OLD.incident) THEN
+      RAISE EXCEPTION 'what counts in an incident is kept by the database' USING ERRCODE = 'IN001';
+    END IF;
+    RETURN OLD;
+  END IF;
+  SELECT * INTO s FROM indoubt.incident_source p WHERE p.seq = NEW.seq;
+  SELECT * INTO h FROM indoubt.open_operations p WHERE p.seq = NEW.seq;
+  IF TG_OP = 'UPDATE' THEN
+    price_moved := (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) <> (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced);
+  ELSE
+    price_moved := (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) <> (0::double precision, '', 0::double precision, '', 1::bigint);
+  END IF;
+  IF TG_OP = 'INSERT' AND ((s.incident, s.fate, s.resent, s.doubled, s.unchecked) IS DISTINCT FROM (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked)
+                           OR EXISTS (SELECT 1 FROM indoubt.incident_members p WHERE p.seq = NEW.seq)
+                           OR price_moved AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) IS DISTINCT FROM (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word)) THEN
+    RAISE EXCEPTION 'what counts in an incident is kept by the database' USING ERRCODE = 'IN001';
+  END IF;
+  IF TG_OP = 'UPDATE' THEN
+    IF (NEW.seq, NEW.incident, NEW.at) <> (OLD.seq, OLD.incident, OLD.at)
+       OR (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked) <> (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked)
+          AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) IS DISTINCT FROM (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked)
+       OR price_moved AND (NEW.unpriced <> 0
+            OR h.seq IS NOT NULL AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) IS DISTINCT FROM (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word)
+            OR h.seq IS NULL AND OLD.unpriced <> 1) THEN
+      RAISE EXCEPTION 'what counts in an incident is kept by the database' USING ERRCODE = 'IN001';
+    END IF;
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.sum_member(m indoubt.incident_members, sign int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  INSERT INTO indoubt.incident_sums_base (incident, fate) VALUES (m.incident, m.fate) ON CONFLICT DO NOTHING;
+  INSERT INTO indoubt.incident_sums_deltas (incident, fate, n, miss, miss_words, twice, twice_words, unpriced, resent, doubled, unchecked)
+  VALUES (m.incident, m.fate, sign, sign * CASE m.miss_word WHEN '' THEN m.miss ELSE 0 END, sign * (m.miss_word <> '')::int,
+          sign * CASE m.twice_word WHEN '' THEN m.twice ELSE 0 END, sign * (m.twice_word <> '')::int, sign * m.unpriced, sign * m.resent, sign * m.doubled, sign * m.unchecked);
+END $$;
+
+CREATE FUNCTION indoubt.members_after() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO indoubt.incident_minutes_base (incident, minute) VALUES (NEW.incident, NEW.at / 60000) ON CONFLICT DO NOTHING;
+    INSERT INTO indoubt.incident_minutes_deltas (incident, minute, n) VALUES (NEW.incident, NEW.at / 60000, 1);
+  ELSE
+    PERFORM indoubt.sum_member(OLD, -1);
+  END IF;
+  IF TG_OP = 'DELETE' THEN
+    INSERT INTO indoubt.incident_minutes_deltas (incident, minute, n) VALUES (OLD.incident, OLD.at / 60000, -1);
+  ELSE
+    PERFORM indoubt.sum_member(NEW, 1);
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.incident_members FOR EACH ROW EXECUTE FUNCTION indoubt.members_before();
+CREATE TRIGGER after AFTER INSERT OR DELETE ON indoubt.incident_members FOR EACH ROW EXECUTE FUNCTION indoubt.members_after();
+CREATE TRIGGER after_update AFTER UPDATE ON indoubt.incident_members FOR EACH ROW WHEN (OLD IS DISTINCT FROM NEW) EXECUTE FUNCTION indoubt.members_after();
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.incident_members FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('what counts in an incident is kept by the database');
+
+-- A check that saw clearly says how often it landed, and is a sign of life.
+CREATE FUNCTION indoubt.reads_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  o record;
+BEGIN
+  SELECT seq, incident INTO o FROM indoubt.operations WHERE id = NEW.operation_id;
+  IF o.incident = '' THEN
+    RETURN NULL;
+  END IF;
+  UPDATE indoubt.incidents SET answered_at = NEW.ended_at
+   WHERE id = o.incident AND (answered_at IS NULL OR answered_at <= last_at) AND NEW.ended_at > last_at;
+  UPDATE indoubt.incident_members m SET unchecked = s.unchecked
+    FROM indoubt.incident_source s WHERE m.seq = o.seq AND m.unchecked = 1 AND s.seq = o.seq AND s.unchecked = 0;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER after_insert AFTER INSERT ON indoubt.reads FOR EACH ROW
+  WHEN (NEW.verdict NOT IN ('', 'inconclusive') OR NEW.cause IN ('none_found', 'blind', 'not_there_now'))
+  EXECUTE FUNCTION indoubt.reads_after_insert();
+
+-- ── Comparing ───────────────────────────────────────────────────────────────
+
+-- What each derived table should be.
+CREATE VIEW indoubt.counts_source AS
+SELECT b.what, count(h.seq) AS n, count(*) FILTER (WHERE h.state = 'pending') AS pending, coalesce(sum(h.rank) FILTER (WHERE h.miss_word = ''), 0) AS loss,
+       count(*) FILTER (WHERE h.miss_word <> '') AS words, count(*) FILTER (WHERE h.conflict = 'duplicate') AS twice
+  FROM indoubt.counts_base b LEFT JOIN indoubt.open_operations h ON h.class = substr(b.what, 7) GROUP BY b.what;
+
+CREATE VIEW indoubt.census_source AS
+SELECT kind, count(*) FILTER (WHERE state = 'committed') AS committed, count(*) FILTER (WHERE state = 'failed') AS failed,
+       count(*) FILTER (WHERE state = 'uncertain') AS uncertain, count(*) FILTER (WHERE state = 'abandoned') AS abandoned
+  FROM indoubt.operations GROUP BY kind;
+
+CREATE VIEW indoubt.tallies_source AS
+SELECT o.kind, e.doubt AS class, count(*) FILTER (WHERE e.to_state = 'committed') AS landed, count(*) FILTER (WHERE e.to_state = 'failed') AS missed
+  FROM indoubt.events e JOIN indoubt.operations o ON o.id = e.operation_id WHERE e.doubt IS NOT NULL GROUP BY o.kind, e.doubt;
+
+CREATE VIEW indoubt.sums_source AS
+SELECT incident, fate, count(*) AS n, coalesce(sum(miss) FILTER (WHERE miss_word = ''), 0) AS miss, count(*) FILTER (WHERE miss_word <> '') AS miss_words,
+       coalesce(sum(twice) FILTER (WHERE twice_word = ''), 0) AS twice, count(*) FILTER (WHERE twice_word <> '') AS twice_words,
+       sum(unpriced)::bigint AS unpriced, sum(resent)::bigint AS resent, sum(doubled)::bigint AS doubled, sum(unchecked)::bigint AS unchecked
+  FROM indoubt.incident_members GROUP BY incident, fate;
+
+CREATE VIEW indoubt.minutes_source AS
+SELECT incident, at / 60000 AS minute, count(*) AS n FROM indoubt.incident_members GROUP BY incident, at / 60000;
+
+-- belonging are the operations that the list should have, beside what is in flight.
+CREATE VIEW indoubt.belonging AS
+SELECT seq FROM indoubt.operations WHERE is_open
+UNION SELECT o.seq FROM indoubt.grants g JOIN indoubt.operations o ON o.id = g.operation_id WHERE g.consumed_at IS NULL AND g.voided_at IS NULL;
+
+CREATE VIEW indoubt.listed_wrongly AS
+SELECT seq FROM indoubt.belonging WHERE seq NOT IN (SELECT seq FROM indoubt.open_operations)
+UNION SELECT seq FROM indoubt.open_operations WHERE state <> 'pending' AND seq NOT IN (SELECT seq FROM indoubt.belonging)
+UNION SELECT h.seq FROM indoubt.open_operations h LEFT JOIN indoubt.open_source s ON s.seq = h.seq
+       WHERE s.seq IS NULL OR indoubt.has(h) IS DISTINCT FROM indoubt.copied(s, h.priced_title, h.priced_target);
+
+CREATE VIEW indoubt.counted_wrongly AS
+SELECT coalesce(s.seq, m.seq) AS seq FROM indoubt.incident_members m FULL JOIN indoubt.incident_source s ON s.seq = m.seq
+ WHERE (m.incident, m.fate, m.resent, m.doubled, m.unchecked) IS DISTINCT FROM (s.incident, s.fate, s.resent, s.doubled, s.unchecked);
+
+-- deviations names each derived table that is not what it is made from, with how many
+-- rows and one of them. It reads everything. A sum of losses that was added to and taken
+-- from for long is not exact.
+CREATE FUNCTION indoubt.deviations(OUT deviating text, OUT wrong bigint, OUT one text) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, indoubt, pg_temp
+BEGIN ATOMIC
+  WITH found (deviating, one) AS (
+    SELECT 'open_operations', coalesce(o.id, w.seq::text) FROM indoubt.listed_wrongly w LEFT JOIN indoubt.operations o ON o.seq = w.seq
+    UNION ALL
+    SELECT 'counts', what FROM indoubt.counts c FULL JOIN indoubt.counts_source d USING (what)
+     WHERE (c.n, c.pending, c.words, c.twice) IS DISTINCT FROM (d.n, d.pending, d.words, d.twice) OR abs(c.loss - d.loss) > 1e-6 * (1 + abs(d.loss))
+    UNION ALL
+    SELECT 'census', kind FROM indoubt.census c FULL JOIN indoubt.census_source d USING (kind)
+     WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
+        <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))
+    UNION ALL
+    SELECT 'tallies', kind || ' ' || class FROM indoubt.tallies c FULL JOIN indoubt.tallies_source d USING (kind, class)
+     WHERE (coalesce(c.landed, 0), coalesce(c.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))
+    UNION ALL
+    SELECT 'incident_members', coalesce(o.id, w.seq::text) FROM indoubt.counted_wrongly w LEFT JOIN indoubt.operations o ON o.seq = w.seq
+    UNION ALL
+    SELECT 'incident_sums', incident || ' ' || fate FROM indoubt.incident_sums c FULL JOIN indoubt.sums_source d USING (incident, fate)
+     WHERE (coalesce(c.n, 0), coalesce(c.miss_words, 0), coalesce(c.twice_words, 0), coalesce(c.unpriced, 0), coalesce(c.resent, 0), coalesce(c.doubled, 0), coalesce(c.unchecked, 0))
+        <> (coalesce(d.n, 0), coalesce(d.miss_words, 0), coalesce(d.twice_words, 0), coalesce(d.unpriced, 0), coalesce(d.resent, 0), coalesce(d.doubled, 0), coalesce(d.unchecked, 0))
+        OR abs(coalesce(c.miss, 0) - coalesce(d.miss, 0)) > 1e-6 * (1 + abs(coalesce(d.miss, 0)))
+        OR abs(coalesce(c.twice, 0) - coalesce(d.twice, 0)) > 1e-6 * (1 + abs(coalesce(d.twice, 0)))
+    UNION ALL
+    SELECT 'incident_minutes', incident || ' ' || minute FROM indoubt.incident_minutes c FULL JOIN indoubt.minutes_source d USING (incident, minute)
+     WHERE coalesce(c.n, 0) <> coalesce(d.n, 0))
+  SELECT f.deviating, count(*), min(f.one) FROM found f GROUP BY f.deviating;
+END;
+
+-- rebuild makes every derived table what it should be. What policies have said of a row
+-- that stays is kept. No one else writes meanwhile.
+CREATE FUNCTION indoubt.rebuild() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  w record;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('indoubt.fold', 0));
+  LOCK TABLE indoubt.operations, indoubt.grants, indoubt.reads, indoubt.open_operations, indoubt.incident_members IN SHARE ROW EXCLUSIVE MODE;
+  FOR w IN SELECT l.seq, o.is_open, o.id IS NULL AS stray FROM indoubt.listed_wrongly l LEFT JOIN indoubt.operations o ON o.seq = l.seq LOOP
+    IF w.stray THEN
+      DELETE FROM indoubt.open_operations WHERE seq = w.seq;
+    ELSE
+      PERFORM indoubt.list(w.seq, w.is_open, true);
+    END IF;
+  END LOOP;
+  FOR w IN SELECT l.seq, s.incident, m.incident AS had FROM indoubt.counted_wrongly l LEFT JOIN indoubt.incident_source s ON s.seq = l.seq
+             LEFT JOIN indoubt.incident_members m ON m.seq = l.seq LOOP
+    IF w.had IS NOT NULL AND w.had IS DISTINCT FROM w.incident THEN
+      DELETE FROM indoubt.incident_members WHERE seq = w.seq;
+    END IF;
+    IF w.incident IS NOT NULL AND w.had IS DISTINCT FROM w.incident THEN
+      PERFORM indoubt.count_in(w.seq);
+    ELSE
+      PERFORM indoubt.count_anew(w.seq);
+    END IF;
+  END LOOP;
+  PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
+  DELETE FROM indoubt.counts_deltas;
+  DELETE FROM indoubt.census_deltas;
+  DELETE FROM indoubt.tallies_deltas;
+  DELETE FROM indoubt.incident_sums_deltas;
+  DELETE FROM indoubt.incident_minutes_deltas;
+  DELETE FROM indoubt.counts_base;
+  DELETE FROM indoubt.census_base;
+  DELETE FROM indoubt.tallies_base;
+  DELETE FROM indoubt.incident_sums_base;
+  DELETE FROM indoubt.incident_minutes_base;
+  INSERT INTO indoubt.counts_base (what)
+  SELECT 'class.' || class FROM unnest(ARRAY['moving', 'conflict', 'decide', 'ripe', 'reading', 'not_landed', 'resolved']) AS class;
+  UPDATE indoubt.counts_base b SET n = d.n, pending = d.pending, loss = d.loss, words = d.words, twice = d.twice FROM indoubt.counts_source d WHERE d.what = b.what;
+  INSERT INTO indoubt.census_base SELECT * FROM indoubt.census_source;
+  INSERT INTO indoubt.tallies_base SELECT * FROM indoubt.tallies_source;
+  INSERT INTO indoubt.incident_sums_base SELECT * FROM indoubt.sums_source;
+  INSERT INTO indoubt.incident_minutes_base SELECT * FROM indoubt.minutes_source;
+  PERFORM set_config('indoubt.folding', '', true);
+END $$;
+
+-- What follows from a change is not for a session to do by itself.
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA indoubt FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
+  indoubt.may(text), indoubt.fold(), indoubt.deviations() TO PUBLIC;

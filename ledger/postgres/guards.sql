@@ -1,0 +1,734 @@
+-- The guards of the ledger: what its tables refuse, and what the database writes by
+-- itself when one of them changes; for the list and the counts see derived.sql. They
+-- hold no data. Each table has one function for what comes before a row is written,
+-- and one for what follows. They say what the guards of the ledger in a file say, and
+-- a refusal has the code IN001.
+--
+-- A comparison with NULL refuses nothing; a column that cannot be NULL is refused after
+-- these have run.
+--
+-- A writer whose change_of equals its change_id keeps the whole record itself, as
+-- indoubt does: version, attempts and times are its own. Every other one is
+-- completed, whatever columns it wrote. For the first kind the guards do not look
+-- ahead for what a unique index refuses.
+--
+-- What belongs to an operation is written under the lock of its row, which a writer of
+-- that row has; the guards take it for one who has not.
+
+-- reserved are names that indoubt signs with itself.
+CREATE FUNCTION indoubt.reserved(actor text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN lower(btrim(actor)) IN ('checks', 'clock') OR lower(btrim(actor)) LIKE 'auto:%' OR lower(btrim(actor)) LIKE 'checks,%';
+
+-- may says what the roles of this session allow: 'record', 'send', 'read', 'decide'. A
+-- ledger without roles leaves that to its grants (see roles.sql).
+CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN true;
+
+-- decides is what a person decides, by the verb of the change.
+CREATE FUNCTION indoubt.decides(verb text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'hold', 'release', 'run',
+                'incident_named', 'incident_noted', 'incident_taken', 'incident_detached', 'incident_closed');
+
+-- stands is an operation as one that belongs to it may rely on until the end of the
+-- transaction.
+CREATE FUNCTION indoubt.stands(operation text, OUT o indoubt.operations) LANGUAGE plpgsql SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  seen record;
+BEGIN
+  SELECT p AS o, p.xmin = pg_current_xact_id()::xid AS mine INTO seen FROM indoubt.operations p WHERE p.id = operation;
+  o := seen.o;
+  IF NOT seen.mine THEN
+    SELECT p.* INTO o FROM indoubt.operations p WHERE p.id = operation FOR NO KEY UPDATE;
+  END IF;
+END $$;
+
+-- never refuses what is never done.
+CREATE FUNCTION indoubt.never() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0];
+END $$;
+
+-- ── Operations ───────────────────────────────────────────────────────────────
+
+CREATE FUNCTION indoubt.operations_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.seq IS NOT NULL THEN
+    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT indoubt.may('record') THEN
+    RAISE EXCEPTION 'this role records no operations' USING ERRCODE = 'IN001';
+  END IF;
+  NEW.seq := nextval('indoubt.operations_seq');
+  IF NEW.change_of <> NEW.change_id THEN
+    IF EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) THEN
+      RAISE EXCEPTION 'this operation is recorded already: operations are never replaced' USING ERRCODE = 'IN001';
+    END IF;
+    IF EXISTS (SELECT 1 FROM indoubt.operations WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1) THEN
+      RAISE EXCEPTION 'this key is in use by another operation of this kind and scope: look at what became of that one before you send' USING ERRCODE = 'IN001';
+    END IF;
+    IF EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN
+      RAISE EXCEPTION 'this change id is in the history already: the change was made before' USING ERRCODE = 'IN001';
+    END IF;
+    IF NEW.live_attempt <> '' OR NEW.attempt_count <> 0 THEN
+      RAISE EXCEPTION 'the database records the first attempt: leave live_attempt and attempt_count out' USING ERRCODE = 'IN001';
+    END IF;
+  END IF;
+  IF NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.conflict <> '' OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
+     OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' THEN
+    RAISE EXCEPTION 'an operation begins as pending: record it before you send, and its outcome with an UPDATE' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval THEN
+    RAISE EXCEPTION 'deadline_at must come after created_at, in milliseconds, and within a year' USING ERRCODE = 'IN001';
+  END IF;
+  IF (NOT NEW.machine OR NEW.change_of <> NEW.change_id) AND indoubt.reserved(NEW.actor) THEN
+    RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.live_attempt = '' THEN -- plain SQL names no attempt: the database makes the first one
+    NEW.live_attempt := NEW.id || '.1';
+    NEW.attempt_count := 1;
+    NEW.started_at := NEW.created_at;
+    NEW.change_of := '';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.operations_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  INSERT INTO indoubt.events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
+  VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
+          NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
+          '', 'pending', NEW.version, NEW.change_detail);
+  IF NEW.change_of <> NEW.change_id THEN
+    INSERT INTO indoubt.attempts (id, operation_id, n, actor, host, pid, token_sent, started_at, deadline_at)
+    VALUES (NEW.live_attempt, NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at);
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM indoubt.census_base WHERE kind = NEW.kind) THEN
+    INSERT INTO indoubt.census_base (kind) VALUES (NEW.kind) ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- What a role may not change of an operation, whoever it signs as.
+CREATE FUNCTION indoubt.operations_before_role(was indoubt.operations, is_now indoubt.operations) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  beside indoubt.operations := is_now;
+BEGIN
+  IF indoubt.decides(is_now.change_verb) AND is_now.change_id <> was.change_id
+     OR is_now.state = 'abandoned' AND was.state <> 'abandoned' OR was.state IN ('committed', 'abandoned') AND is_now.state = 'uncertain' AND is_now.conflict = ''
+     OR was.conflict <> '' AND is_now.conflict = '' OR is_now.parked_until IS DISTINCT FROM was.parked_until AND is_now.parked_until IS NOT NULL
+     OR is_now.joined = 'detached' AND was.joined <> 'detached' THEN
+    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  IF indoubt.may('read') OR is_now.change_verb = 'expire' AND was.deadline_at < clock_timestamp() AND is_now.state = 'uncertain' THEN
+    RETURN;
+  END IF;
+  IF was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending') AND is_now.change_of <> is_now.change_id OR is_now.change_verb = 'read' AND is_now.change_id <> was.change_id THEN
+    RAISE EXCEPTION 'what is in doubt is settled by a check or by a person: it needs the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  -- what is not said of this operation alone: that its key is given up, and which incident it is in
+  beside.incident := was.incident; beside.joined := was.joined; beside.fault_at := was.fault_at; beside.key_live := was.key_live;
+  beside.title := was.title; beside.target := was.target; beside.mark_rules := was.mark_rules; beside.key_fields := was.key_fields;
+  beside.resolved := was.resolved; beside.is_open := was.is_open;
+  IF beside IS DISTINCT FROM was AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND db_user = session_user)
+     AND NOT (is_now.state = 'pending' AND was.state <> 'pending') THEN
+    RAISE EXCEPTION 'this operation was sent by another user of the database: only that one, an engine or a person changes it' USING ERRCODE = 'IN001';
+  END IF;
+END $$;
+
+CREATE FUNCTION indoubt.operations_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  told CONSTANT boolean := NEW.change_id <> OLD.change_id;
+  own  CONSTANT boolean := NEW.change_of = NEW.change_id AND NEW.change_id <> OLD.change_id; -- it keeps the record itself
+  moves CONSTANT boolean := NEW.state <> OLD.state;
+  noted timestamptz(3);
+BEGIN
+  IF NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint
+     OR NEW.input IS DISTINCT FROM OLD.input OR NEW.command IS DISTINCT FROM OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
+     OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid
+     OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request THEN
+    RAISE EXCEPTION 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.seq IS DISTINCT FROM OLD.seq THEN
+    RAISE EXCEPTION 'seq of an operation never changes' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain')) THEN
+    RAISE EXCEPTION 'a key is given up once, and only by an operation that is committed, failed or abandoned' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.key_fields <> OLD.key_fields AND NEW.mark_rules = OLD.mark_rules THEN
+    RAISE EXCEPTION 'key_fields is made by the rules of the policy, and changes with them only' USING ERRCODE = 'IN001';
+  END IF;
+  IF (NEW.incident <> OLD.incident OR NEW.joined <> OLD.joined)
+     AND NOT (OLD.incident = '' AND NEW.joined <> 'detached' AND EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.incident)
+           OR NEW.incident = OLD.incident AND OLD.incident <> '' AND NEW.joined = 'detached') THEN
+    RAISE EXCEPTION 'an operation joins one incident, that is recorded, and stays in it for life; it may be detached' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL AND OLD.fault_at IS NOT NULL THEN
+    RAISE EXCEPTION 'the newest attempt that an incident was looked for is never an earlier one' USING ERRCODE = 'IN001';
+  END IF;
+  IF moves AND NOT (CASE OLD.state
+       WHEN 'pending' THEN NEW.state IN ('committed', 'failed', 'uncertain')
+       WHEN 'uncertain' THEN NEW.state IN ('committed', 'failed', 'pending', 'abandoned')
+       WHEN 'failed' THEN NEW.state IN ('pending', 'abandoned', 'uncertain')
+       ELSE NEW.state = 'uncertain' END)
+     AND NOT (OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state NOT IN ('uncertain', 'pending') AND OLD.state <> 'pending'
+          AND NEW.change_verb = 'ack' AND own AND NOT NEW.machine) THEN
+    RAISE EXCEPTION 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain; a person who deals with a conflict settles it' USING ERRCODE = 'IN001';
+  END IF;
+  IF moves AND (NOT told OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = '') THEN
+    RAISE EXCEPTION 'a change of state needs a new change_id, an actor and a reason that is not empty' USING ERRCODE = 'IN001';
+  END IF;
+  IF (told AND (NOT NEW.machine OR NOT own) OR NOT told AND NEW.actor <> OLD.actor) AND indoubt.reserved(NEW.actor) THEN
+    RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.version NOT IN (OLD.version, OLD.version + 1) THEN
+    RAISE EXCEPTION 'the version of an operation never goes back, and grows by one' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.version = OLD.version AND NOT moves
+     AND (NEW.live_attempt <> OLD.live_attempt OR NEW.verdict <> OLD.verdict
+       OR NEW.effects <> OLD.effects OR NEW.conflict <> OLD.conflict OR NEW.hands_off <> OLD.hands_off) THEN
+    RAISE EXCEPTION 'version must grow with every change of attempt, verdict, effects, conflict or hands_off' USING ERRCODE = 'IN001';
+  END IF;
+  IF moves AND NEW.state = 'pending' THEN
+    IF NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1 OR NOT own
+       OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.live_attempt) THEN
+      RAISE EXCEPTION 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key' USING ERRCODE = 'IN001';
+    END IF;
+    IF NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE operation_id = NEW.id AND attempt_id = NEW.live_attempt)
+       AND (OLD.hands_off OR OLD.attempt_count > (
+             SELECT count(*) FROM indoubt.attempts
+              WHERE operation_id = NEW.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed')))) THEN
+      RAISE EXCEPTION 'another attempt needs a grant, or proof that every earlier attempt had no effect' USING ERRCODE = 'IN001';
+    END IF;
+  ELSIF NEW.attempt_count <> OLD.attempt_count OR NEW.live_attempt <> OLD.live_attempt AND NOT (NEW.state <> 'pending' AND NEW.live_attempt = '') THEN
+    RAISE EXCEPTION 'attempts are counted, and the one in flight is named, when they begin and end' USING ERRCODE = 'IN001';
+  END IF;
+  IF OLD.doubted AND NOT NEW.doubted OR NEW.ended_at < OLD.ended_at OR NEW.ended_at IS NULL AND OLD.ended_at IS NOT NULL
+     OR OLD.started_at IS NOT NULL AND NEW.started_at IS DISTINCT FROM OLD.started_at
+     OR NOT own AND (NEW.doubted_at < OLD.doubted_at OR NEW.doubted_at IS NULL AND OLD.doubted_at IS NOT NULL) THEN
+    RAISE EXCEPTION 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT own THEN
+    noted := clock_timestamp();
+    IF NEW.doubted_at > greatest(OLD.doubted_at, noted) OR NEW.ended_at > greatest(OLD.ended_at, noted) THEN
+      RAISE EXCEPTION 'the end of an attempt and a doubt do not lie in the future' USING ERRCODE = 'IN001';
+    END IF;
+    IF (NEW.deadline_at < OLD.deadline_at OR NEW.deadline_at IS NULL) AND NEW.state = 'pending' AND OLD.state = 'pending' THEN
+      RAISE EXCEPTION 'the deadline of an attempt in flight does not become earlier' USING ERRCODE = 'IN001';
+    END IF;
+    IF told AND EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN
+      RAISE EXCEPTION 'this change id is in the history already: the change was made before' USING ERRCODE = 'IN001';
+    END IF;
+  END IF;
+  IF NEW.awaits <> OLD.awaits AND NEW.awaits <> ''
+     AND (NEW.state <> 'pending' OR NOT told OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = '') THEN
+    RAISE EXCEPTION 'only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.undelivered AND NOT OLD.undelivered AND (NEW.state <> 'pending' OR OLD.state = 'pending') THEN
+    RAISE EXCEPTION 'an answer that was delivered stays delivered until another attempt begins' USING ERRCODE = 'IN001';
+  END IF;
+  IF OLD.state = 'pending' AND NEW.state = 'failed' AND OLD.attempt_count > 1
+     AND EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.id AND id <> OLD.live_attempt
+                    AND outcome = 'uncertain' AND late_outcome <> 'failed' AND proof = '') THEN
+    RAISE EXCEPTION 'an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT indoubt.may('decide') THEN
+    PERFORM indoubt.operations_before_role(OLD, NEW);
+  END IF;
+
+  -- What another writer leaves out of a change of state, or wrote as it had read it: no
+  -- attempt outlives the flight it was made for, every way into doubt says so, and
+  -- nothing ended before now.
+  IF moves AND (NOT own OR NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> ''
+             OR NEW.state = 'uncertain' AND (NOT NEW.doubted OR NEW.doubted_at IS NULL OR NEW.ended_at IS NULL)) THEN
+    noted := clock_timestamp();
+    NEW.change_of := '';
+    NEW.version := OLD.version + 1;
+    IF NEW.state <> 'pending' THEN
+      NEW.live_attempt := '';
+      NEW.deadline_at := NULL;
+      NEW.awaits := '';
+    END IF;
+    IF NEW.state = 'committed' AND NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) = 'array' THEN
+      NEW.effects := greatest(NEW.effects, json_array_length(NEW.receipts::json), 1);
+    ELSIF NEW.state = 'committed' THEN
+      NEW.effects := greatest(NEW.effects, 1);
+    END IF;
+    IF NEW.receipts = '[]' AND NEW.receipt <> '' THEN
+      NEW.receipts := json_build_array(NEW.receipt)::text;
+    ELSIF NEW.receipt = '' AND indoubt.json_kind(NEW.receipts) = 'array' THEN
+      NEW.receipt := coalesce(NEW.receipts::json ->> 0, '');
+    END IF;
+    NEW.by_answer := CASE WHEN OLD.state = 'pending' AND NEW.state = 'committed' THEN true WHEN NEW.state = 'uncertain' THEN false ELSE NEW.by_answer END;
+    NEW.hands_off := NEW.hands_off OR NEW.state = 'committed' OR NEW.state = 'uncertain' AND OLD.state <> 'pending';
+    NEW.doubted := NEW.doubted OR NEW.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < noted;
+    NEW.error_class := CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END;
+    NEW.updated_at := greatest(NEW.updated_at, noted);
+    IF OLD.state = 'pending' THEN
+      NEW.ended_at := greatest(NEW.ended_at, noted);
+    END IF;
+    IF NEW.state = 'uncertain' AND OLD.doubted_at IS NULL THEN
+      NEW.doubted_at := greatest(NEW.doubted_at, noted);
+    END IF;
+    NEW.settled_at := CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN noted END;
+    NEW.settled_boot := '';
+    NEW.settled_steady := 0;
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- The event says how a doubt ended, where evidence ended it: a read, or an answer
+-- however late. What is pending past its deadline is a doubt that was not written down.
+CREATE FUNCTION indoubt.operations_after_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  told  CONSTANT boolean := NEW.change_id <> OLD.change_id;
+  own   CONSTANT boolean := NEW.change_of = NEW.change_id;
+  moves CONSTANT boolean := NEW.state <> OLD.state;
+  noted CONSTANT timestamptz(3) := CASE WHEN own THEN NEW.updated_at WHEN moves AND OLD.state = 'pending' THEN NEW.ended_at
+                                        WHEN moves AND NEW.settled_at IS NOT NULL THEN NEW.settled_at ELSE clock_timestamp() END;
+  shown text;
+BEGIN
+  IF told THEN
+    INSERT INTO indoubt.events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict, doubt)
+    VALUES (NEW.change_id, NEW.id, noted,
+           CASE WHEN own AND NEW.change_verb <> '' THEN NEW.change_verb
+                WHEN OLD.state = 'pending' AND NEW.state <> 'pending' THEN 'settle'
+                WHEN NEW.state = 'pending' AND OLD.state <> 'pending' THEN 'begin'
+                WHEN moves THEN 'set'
+                ELSE 'note' END,
+           NEW.actor, CASE WHEN own THEN NEW.os_user ELSE '' END, CASE WHEN own THEN NEW.host ELSE '' END, NOT own OR NEW.machine, own AND NEW.terminal,
+           NEW.reason, OLD.state, NEW.state,
+           CASE WHEN moves THEN greatest(NEW.version, OLD.version + 1) ELSE NEW.version END,
+           CASE WHEN own OR NEW.change_detail IS DISTINCT FROM OLD.change_detail THEN NEW.change_detail END,
+           CASE WHEN NEW.conflict <> OLD.conflict OR NEW.conflict_note <> OLD.conflict_note THEN NEW.conflict ELSE '' END,
+           CASE WHEN NEW.state IN ('committed', 'failed')
+                 AND (OLD.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < noted)
+                 AND NOT (own AND (NEW.change_verb IN ('confirm', 'deny', 'abandon', 'ack') OR NEW.change_verb = '' AND NOT NEW.machine))
+                THEN CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END END);
+  END IF;
+  IF moves THEN
+    INSERT INTO indoubt.census_deltas (kind, committed, failed, uncertain, abandoned)
+    VALUES (NEW.kind, (NEW.state = 'committed')::int - (OLD.state = 'committed')::int, (NEW.state = 'failed')::int - (OLD.state = 'failed')::int,
+            (NEW.state = 'uncertain')::int - (OLD.state = 'uncertain')::int, (NEW.state = 'abandoned')::int - (OLD.state = 'abandoned')::int);
+    IF NOT own THEN
+      IF OLD.state = 'pending' THEN
+        IF NEW.state = 'failed' AND NEW.change_detail IS DISTINCT FROM OLD.change_detail AND indoubt.json_kind(NEW.change_detail) = 'object' THEN
+          shown := NEW.change_detail::json ->> 'proof';
+        END IF;
+        UPDATE indoubt.attempts
+           SET outcome = NEW.state, ended_at = greatest(started_at, noted),
+               proof = CASE WHEN shown IN ('never_sent', 'refused') THEN shown ELSE '' END,
+               error_class = CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END,
+               error = CASE WHEN NEW.state <> 'committed' THEN NEW.reason ELSE '' END,
+               status = -1,
+               receipt = CASE WHEN NEW.state = 'committed' THEN NEW.receipt ELSE '' END,
+               result = CASE WHEN NEW.state = 'committed' THEN NEW.result END,
+               token_sent = token_sent OR NEW.token_sent,
+               ended_steady = 0, seen_boot = ''
+         WHERE operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
+      END IF;
+      -- A grant was given for a situation that is gone.
+      UPDATE indoubt.grants SET voided_at = clock_timestamp(), void_reason = 'the state changed'
+       WHERE operation_id = NEW.id AND consumed_at IS NULL AND voided_at IS NULL;
+    END IF;
+  ELSIF NEW.state = 'pending' AND NEW.deadline_at <> OLD.deadline_at THEN
+    -- The deadline of the attempt in flight, at which it would be taken for ended, is
+    -- that of its operation.
+    UPDATE indoubt.attempts SET deadline_at = NEW.deadline_at
+     WHERE operation_id = NEW.id AND n = NEW.attempt_count AND id = NEW.live_attempt AND outcome = '' AND deadline_at <> NEW.deadline_at;
+  END IF;
+  PERFORM indoubt.operation_moved(OLD, NEW);
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_insert();
+CREATE TRIGGER after_insert AFTER INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_update();
+CREATE TRIGGER after_update AFTER UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_update();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.never('operations are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('operations are never deleted');
+
+-- ── Attempts and marks ───────────────────────────────────────────────────────
+
+CREATE FUNCTION indoubt.attempts_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  o indoubt.operations := indoubt.stands(NEW.operation_id);
+BEGIN
+  NEW.db_user := session_user;
+  IF NEW.n > 1 OR o.live_attempt IS DISTINCT FROM NEW.id THEN
+    IF EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND n = NEW.n) THEN
+      RAISE EXCEPTION 'this attempt is recorded already: attempts are never replaced' USING ERRCODE = 'IN001';
+    END IF;
+    IF EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND outcome = '') THEN
+      RAISE EXCEPTION 'an attempt of this operation is in flight: there is never more than one' USING ERRCODE = 'IN001';
+    END IF;
+  END IF;
+  IF NEW.outcome <> '' OR (o.state = 'pending' AND o.live_attempt = NEW.id AND o.attempt_count = NEW.n) IS NOT true THEN
+    RAISE EXCEPTION 'an attempt is recorded as the live_attempt of a pending operation, before it is sent' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.n > 1 AND NEW.grant_id = ''
+     AND (o.hands_off -- the proof was contradicted
+       OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id
+                     AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed'))) THEN
+    RAISE EXCEPTION 'another attempt needs a grant, or proof that every earlier attempt had no effect' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.grant_id <> '' AND NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE id = NEW.grant_id AND operation_id = NEW.operation_id AND attempt_id = NEW.id) THEN
+    RAISE EXCEPTION 'the grant of this attempt does not exist, or another attempt has consumed it' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.attempts_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  o indoubt.operations := indoubt.stands(OLD.operation_id);
+BEGIN
+  IF NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.n <> OLD.n OR NEW.basis <> OLD.basis OR NEW.db_user <> OLD.db_user
+     OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at OR NEW.started_steady <> OLD.started_steady THEN
+    RAISE EXCEPTION 'id, operation, number, basis, grant and start of an attempt never change' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.boot_id <> OLD.boot_id OR NEW.pid_ns <> OLD.pid_ns OR NEW.uid <> OLD.uid AND NEW.uid <> 0
+     OR (NEW.tree <> OLD.tree OR NEW.tree_at IS DISTINCT FROM OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree <> 'empty') THEN
+    RAISE EXCEPTION 'where the processes of an attempt run never changes, and they are seen gone once' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open' THEN
+    RAISE EXCEPTION 'a process of this attempt may still write, so that absence is not proven' USING ERRCODE = 'IN001';
+  END IF;
+  IF OLD.outcome = '' AND (NEW.outcome <> '' OR NEW.deadline_at <> OLD.deadline_at) AND o.state = 'pending' AND o.live_attempt = OLD.id
+     AND (NEW.outcome <> '' OR o.deadline_at IS DISTINCT FROM NEW.deadline_at) THEN
+    RAISE EXCEPTION 'an attempt ends, and gets another deadline, with its operation' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.outcome = '' AND OLD.outcome = '' AND (NEW.proof <> '' OR NEW.late_outcome <> '' OR NEW.late_at IS NOT NULL OR NEW.late_receipt <> '') THEN
+    RAISE EXCEPTION 'an attempt in flight has no outcome, proof or late answer yet' USING ERRCODE = 'IN001';
+  END IF;
+  IF OLD.outcome <> ''
+     AND (NEW.outcome <> OLD.outcome OR NEW.ended_at IS DISTINCT FROM OLD.ended_at OR NEW.deadline_at <> OLD.deadline_at
+       OR NEW.receipt <> OLD.receipt OR NEW.status <> OLD.status OR NEW.already <> OLD.already
+       OR NEW.error_class <> OLD.error_class OR NEW.effect_word <> OLD.effect_word
+       OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR OLD.token_sent AND NOT NEW.token_sent
+       OR NEW.error <> OLD.error AND OLD.error <> ''
+       -- one who knows no steady clock leaves 0; under another boot it is seen to be over anew, and with its processes
+       OR NEW.ended_steady <> OLD.ended_steady AND OLD.ended_steady <> 0 AND NEW.seen_boot = OLD.seen_boot AND NEW.tree_at IS NOT DISTINCT FROM OLD.tree_at
+       -- what a late answer brings, comes with it and once
+       OR (NEW.late_outcome <> OLD.late_outcome OR NEW.late_at IS DISTINCT FROM OLD.late_at OR NEW.late_receipt <> OLD.late_receipt
+           OR NEW.result IS DISTINCT FROM OLD.result OR NEW.error <> OLD.error)
+          AND (OLD.outcome <> 'uncertain' OR OLD.late_outcome <> '' OR NEW.late_outcome = '')
+       -- proof may be found later, once, or come with the late answer
+       OR NEW.proof <> OLD.proof
+          AND NOT (OLD.outcome = 'uncertain'
+                   AND (OLD.proof = '' AND NEW.proof = 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome = 'failed'))) THEN
+    RAISE EXCEPTION 'an attempt that has ended does not change, but for one late answer if it ended uncertain' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NOT indoubt.may('read') THEN
+    RAISE EXCEPTION 'absence is proven by a check: it needs the role indoubt_engine' USING ERRCODE = 'IN001';
+  END IF;
+  IF OLD.db_user <> session_user AND NOT indoubt.may('read') AND o.state = 'pending' THEN
+    RAISE EXCEPTION 'this operation was sent by another user of the database: only that one, an engine or a person changes it' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before_update();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.never('attempts are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts are never deleted');
+
+CREATE FUNCTION indoubt.marks_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id) THEN
+    RAISE EXCEPTION 'a mark belongs to an operation that is recorded' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.marks_before_insert();
+CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.never('a mark never changes; a further one may be added');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.never('marks are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.marks FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('marks are never deleted');
+
+-- ── Reads, grants, decisions, events, leases, holds ──────────────────────────
+
+CREATE FUNCTION indoubt.reads_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.rowid IS NOT NULL THEN
+    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT indoubt.may('read') THEN
+    RAISE EXCEPTION 'a check is made by an engine: it needs the role indoubt_engine' USING ERRCODE = 'IN001';
+  END IF;
+  NEW.rowid := nextval('indoubt.reads_seq');
+  IF EXISTS (SELECT 1 FROM indoubt.reads WHERE id = NEW.id) THEN
+    RAISE EXCEPTION 'this read is recorded already: reads are never replaced' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id AND (NOT NEW.control OR kind = NEW.kind)) THEN
+    RAISE EXCEPTION 'a read belongs to an operation that is recorded, and a control to one of its kind' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.reads_before_insert();
+CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.never('a read is evidence and never changes');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.never('reads are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.reads FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('reads are never deleted');
+
+CREATE FUNCTION indoubt.grants_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  o indoubt.operations := indoubt.stands(NEW.operation_id);
+BEGIN
+  IF NEW.rowid IS NOT NULL THEN
+    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT indoubt.may(CASE NEW.basis WHEN 'risk_accepted' THEN 'decide' ELSE 'read' END) THEN
+    RAISE EXCEPTION 'another send is allowed by an engine where that is safe, and else by a person: it needs the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  NEW.rowid := nextval('indoubt.grants_seq');
+  NEW.db_user := session_user;
+  IF EXISTS (SELECT 1 FROM indoubt.grants WHERE id = NEW.id) THEN
+    RAISE EXCEPTION 'this grant is recorded already: grants are never replaced' USING ERRCODE = 'IN001';
+  END IF;
+  IF (o.state IN ('uncertain', 'failed')) IS NOT true THEN
+    RAISE EXCEPTION 'a grant belongs to an operation that is uncertain or failed' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.grants_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  PERFORM indoubt.stands(OLD.operation_id);
+  IF NEW.rowid <> OLD.rowid OR NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.version <> OLD.version
+     OR NEW.basis <> OLD.basis OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR NEW.actor <> OLD.actor
+     OR NEW.reason <> OLD.reason OR NEW.created_at <> OLD.created_at OR NEW.expires_at <> OLD.expires_at OR NEW.related <> OLD.related
+     OR NEW.boot_id <> OLD.boot_id OR NEW.created_steady <> OLD.created_steady OR NEW.db_user <> OLD.db_user THEN
+    RAISE EXCEPTION 'a grant never changes, but for being consumed or voided' USING ERRCODE = 'IN001';
+  END IF;
+  IF (OLD.consumed_at IS NOT NULL OR OLD.voided_at IS NOT NULL)
+     AND (NEW.consumed_at IS DISTINCT FROM OLD.consumed_at OR NEW.attempt_id <> OLD.attempt_id
+       OR NEW.voided_at IS DISTINCT FROM OLD.voided_at OR NEW.void_reason <> OLD.void_reason) THEN
+    RAISE EXCEPTION 'this grant is used up or void' USING ERRCODE = 'IN001';
+  END IF;
+  IF OLD.consumed_at IS NULL AND NEW.consumed_at >= OLD.expires_at THEN
+    RAISE EXCEPTION 'this grant has expired' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.grants_after() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  PERFORM indoubt.grant_moved(NEW.operation_id);
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.grants_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.grants_before_update();
+CREATE TRIGGER after_insert AFTER INSERT ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.grants_after();
+CREATE TRIGGER after_update AFTER UPDATE ON indoubt.grants FOR EACH ROW
+  WHEN (OLD.consumed_at IS NULL AND OLD.voided_at IS NULL AND (NEW.consumed_at IS NOT NULL OR NEW.voided_at IS NOT NULL))
+  EXECUTE FUNCTION indoubt.grants_after();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.never('grants are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.grants FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('grants are never deleted');
+
+CREATE FUNCTION indoubt.decisions_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NOT indoubt.may('decide') THEN
+    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  NEW.db_user := session_user;
+  IF EXISTS (SELECT 1 FROM indoubt.decisions WHERE id = NEW.id)
+     OR NEW.idempotency_key <> '' AND EXISTS (SELECT 1 FROM indoubt.decisions WHERE idempotency_key = NEW.idempotency_key AND idempotency_key <> '') THEN
+    RAISE EXCEPTION 'this decision is recorded already: decisions are never replaced' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN
+    RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.decisions_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.id <> OLD.id OR NEW.idempotency_key <> OLD.idempotency_key OR NEW.digest <> OLD.digest OR NEW.verb <> OLD.verb
+     OR NEW.actor <> OLD.actor OR NEW.os_user <> OLD.os_user OR NEW.host <> OLD.host OR NEW.machine <> OLD.machine
+     OR NEW.terminal <> OLD.terminal OR NEW.terms <> OLD.terms OR NEW.size <> OLD.size OR NEW.canaries <> OLD.canaries
+     OR NEW.pace <> OLD.pace OR NEW.created_at <> OLD.created_at OR NEW.db_user <> OLD.db_user OR OLD.state = 'done' THEN
+    RAISE EXCEPTION 'what was decided never changes, only how far it has come' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.decisions FOR EACH ROW EXECUTE FUNCTION indoubt.decisions_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.decisions FOR EACH ROW EXECUTE FUNCTION indoubt.decisions_before_update();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.decisions FOR EACH ROW EXECUTE FUNCTION indoubt.never('decisions are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.decisions FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('decisions are never deleted');
+
+CREATE FUNCTION indoubt.items_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.came <> '' OR NEW.n <> coalesce((SELECT max(n) FROM indoubt.decision_items WHERE run_id = NEW.run_id), -1) + 1
+     OR NEW.n >= coalesce((SELECT size FROM indoubt.decisions WHERE id = NEW.run_id), 0)
+     OR EXISTS (SELECT 1 FROM indoubt.decision_items WHERE run_id = NEW.run_id AND operation_id = NEW.operation_id) THEN
+    RAISE EXCEPTION 'the set of a decision is frozen when it is recorded' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.items_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.run_id <> OLD.run_id OR NEW.n <> OLD.n OR NEW.operation_id <> OLD.operation_id OR NEW.version <> OLD.version
+     OR NEW.kind <> OLD.kind OR NEW.title <> OLD.title OR NEW.basis <> OLD.basis OR NEW.request <> OLD.request
+     OR OLD.came NOT IN ('', 'held') OR OLD.came = 'held' AND NEW.came <> '' OR OLD.came = '' AND NEW.came = '' THEN
+    RAISE EXCEPTION 'what became of an item is written once, and the item never changes' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.decision_items FOR EACH ROW EXECUTE FUNCTION indoubt.items_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.decision_items FOR EACH ROW EXECUTE FUNCTION indoubt.items_before_update();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.decision_items FOR EACH ROW EXECUTE FUNCTION indoubt.never('the items of a decision are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.decision_items FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the items of a decision are never deleted');
+
+CREATE FUNCTION indoubt.events_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.seq IS NOT NULL THEN
+    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
+  END IF;
+  NEW.seq := nextval('indoubt.events_seq');
+  NEW.db_user := session_user;
+  NEW.xid := pg_current_xact_id();
+  IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id AND change_id = NEW.id) THEN
+    IF EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id) THEN
+      RAISE EXCEPTION 'this change id is in the history already: the change was made before' USING ERRCODE = 'IN001';
+    END IF;
+    IF NEW.from_state <> NEW.to_state OR NEW.doubt IS NOT NULL THEN
+      RAISE EXCEPTION 'a change of state is in the history because the operation changes: change that' USING ERRCODE = 'IN001';
+    END IF;
+    IF NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN
+      RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
+    END IF;
+    IF indoubt.decides(NEW.verb) AND NOT indoubt.may('decide') THEN
+      RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+    END IF;
+    IF NOT indoubt.may('record') THEN
+      RAISE EXCEPTION 'this role tells nothing' USING ERRCODE = 'IN001';
+    END IF;
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.events_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  INSERT INTO indoubt.tallies_deltas (kind, class, landed, missed)
+  SELECT kind, NEW.doubt, (NEW.to_state = 'committed')::int, (NEW.to_state = 'failed')::int FROM indoubt.operations WHERE id = NEW.operation_id;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_insert();
+CREATE TRIGGER after_insert AFTER INSERT ON indoubt.events FOR EACH ROW WHEN (NEW.doubt IS NOT NULL) EXECUTE FUNCTION indoubt.events_after_insert();
+CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.never('the history never changes');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.never('the history is never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.events FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the history is never deleted');
+
+CREATE FUNCTION indoubt.incidents_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.rowid IS NOT NULL THEN
+    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
+  END IF;
+  NEW.rowid := nextval('indoubt.incidents_seq');
+  IF EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.id) THEN
+    RAISE EXCEPTION 'this incident is recorded already: incidents are never replaced' USING ERRCODE = 'IN001';
+  END IF;
+  IF NEW.over_at IS NOT NULL OR NEW.closed_at IS NOT NULL OR NEW.taken_by <> ''
+     OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND incident = NEW.id) THEN
+    RAISE EXCEPTION 'an incident is opened by indoubt, and is not over, closed or taken then' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.incidents_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  said CONSTANT boolean := (NEW.name, NEW.closed_at, NEW.taken_by, NEW.taken_until) IS DISTINCT FROM (OLD.name, OLD.closed_at, OLD.taken_by, OLD.taken_until);
+BEGIN
+  IF NEW.rowid <> OLD.rowid OR NEW.id <> OLD.id OR NEW.scope <> OLD.scope OR NEW.opened_at <> OLD.opened_at
+     OR NEW.gap_ms <> OLD.gap_ms OR OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at THEN
+    RAISE EXCEPTION 'id, scope and opening of an incident never change, and a closed one stays closed' USING ERRCODE = 'IN001';
+  END IF;
+  IF (said OR NEW.over_at IS DISTINCT FROM OLD.over_at AND NEW.over_at IS NOT NULL)
+     AND (NEW.change_id = OLD.change_id OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND incident = NEW.id)) THEN
+    RAISE EXCEPTION 'a change of an incident needs its event, and the id of that in change_id' USING ERRCODE = 'IN001';
+  END IF;
+  IF said AND NOT indoubt.may('decide') THEN
+    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.incidents FOR EACH ROW EXECUTE FUNCTION indoubt.incidents_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.incidents FOR EACH ROW EXECUTE FUNCTION indoubt.incidents_before_update();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.incidents FOR EACH ROW EXECUTE FUNCTION indoubt.never('incidents are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.incidents FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('incidents are never deleted');
+
+CREATE FUNCTION indoubt.leases_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.generation <> 1 OR NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id) THEN
+    RAISE EXCEPTION 'a lease is on an operation that is recorded, and its first generation is 1' USING ERRCODE = 'IN001';
+  END IF;
+  IF EXISTS (SELECT 1 FROM indoubt.leases WHERE operation_id = NEW.operation_id) THEN
+    RAISE EXCEPTION 'this operation has a lease row already: take it over with an UPDATE and a higher generation' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.leases_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.operation_id <> OLD.operation_id OR NEW.generation NOT IN (OLD.generation, OLD.generation + 1)
+     OR NEW.generation = OLD.generation AND NEW.holder NOT IN (OLD.holder, '') THEN
+    RAISE EXCEPTION 'the generation of a lease grows by one with every new holder' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_update();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.leases FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
+
+CREATE FUNCTION indoubt.holds_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.id IS NOT NULL THEN
+    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT indoubt.may('decide') THEN
+    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  NEW.id := nextval('indoubt.holds_seq');
+  NEW.db_user := session_user;
+  IF EXISTS (SELECT 1 FROM indoubt.holds WHERE scope = NEW.scope AND released_at IS NULL) THEN
+    RAISE EXCEPTION 'there is a hold on this scope: release it first' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN
+    RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.holds_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.id <> OLD.id OR NEW.scope <> OLD.scope OR NEW.kinds <> OLD.kinds OR NEW.actor <> OLD.actor
+     OR NEW.os_user <> OLD.os_user OR NEW.host <> OLD.host OR NEW.machine <> OLD.machine OR NEW.terminal <> OLD.terminal
+     OR NEW.reason <> OLD.reason OR NEW.until IS DISTINCT FROM OLD.until OR NEW.created_at <> OLD.created_at OR NEW.db_user <> OLD.db_user
+     OR NEW.change_id <> OLD.change_id OR OLD.released_at IS NOT NULL AND NEW.released_at IS DISTINCT FROM OLD.released_at THEN
+    RAISE EXCEPTION 'a hold is released once and never changes otherwise' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT indoubt.may('decide') THEN
+    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.holds_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  INSERT INTO indoubt.events (id, at, verb, actor, os_user, host, machine, terminal, reason, detail)
+  VALUES (NEW.change_id, NEW.created_at, 'hold', NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.reason,
+          json_build_object('scope', NEW.scope, 'kinds', NEW.kinds::json, 'until', indoubt.ms(NEW.until))::text);
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.holds FOR EACH ROW EXECUTE FUNCTION indoubt.holds_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.holds FOR EACH ROW EXECUTE FUNCTION indoubt.holds_before_update();
+CREATE TRIGGER after_insert AFTER INSERT ON indoubt.holds FOR EACH ROW EXECUTE FUNCTION indoubt.holds_after_insert();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.holds FOR EACH ROW EXECUTE FUNCTION indoubt.never('holds are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.holds FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('holds are never deleted');
