@@ -277,7 +277,7 @@ var refusals = func() []struct{ name, sql, says string } {
 func TestGuards(t *testing.T) {
 	ctx := context.Background()
 	url := made(t)
-	sql(t, url, guarded)
+	psql(t, url, guarded)
 	conn, err := pgconn.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestGuards(t *testing.T) {
 	if err := exec(`SET search_path = indoubt`); err != nil {
 		t.Fatal(err)
 	}
-	if got := sql(t, url, `SELECT * FROM indoubt.deviations()`); got != "" {
+	if got := psql(t, url, `SELECT * FROM indoubt.deviations()`); got != "" {
 		t.Fatalf("before anything: %s", got)
 	}
 	before := dump(t, url)
@@ -314,7 +314,7 @@ func dump(t *testing.T, url string) string {
 	for _, table := range strings.Fields("operations attempts marks reads grants events leases holds decisions decision_items open_operations counts census tallies incidents incident_members incident_sums incident_minutes") {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
-	return sql(t, url, script.String())
+	return psql(t, url, script.String())
 }
 
 // A ledger in PostgreSQL refuses what one in a file does, in the same words.
@@ -356,7 +356,7 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 		t.Fatalf("only %d tables", len(want))
 	}
 	has := map[string]bool{}
-	for line := range strings.Lines(sql(t, made(t), `SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'indoubt'
+	for line := range strings.Lines(psql(t, made(t), `SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'indoubt'
 		AND table_name NOT LIKE '%\_base' AND table_name NOT LIKE '%\_deltas' AND table_name NOT LIKE '%\_source' AND table_name NOT IN ('belonging', 'listed_wrongly', 'counted_wrongly')`)) {
 		has[strings.TrimSpace(line)] = true
 	}

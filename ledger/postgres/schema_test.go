@@ -23,8 +23,8 @@ func made(t *testing.T) string {
 	})
 }
 
-// sql runs statements that must succeed, and gives what they print.
-func sql(t *testing.T, url, script string) string {
+// psql runs statements that must succeed, and gives what they print.
+func psql(t *testing.T, url, script string) string {
 	t.Helper()
 	out, err := pgtest.Psql(t, url, script)
 	if err != nil {
@@ -35,7 +35,7 @@ func sql(t *testing.T, url, script string) string {
 
 // What indoubt reads looks as it does in a file: times in milliseconds, flags as numbers.
 func TestRowsLookAlike(t *testing.T) {
-	got := sql(t, made(t), `
+	got := psql(t, made(t), `
 		INSERT INTO indoubt.operations (id, kind, key, created_at, updated_at, deadline_at, actor)
 		VALUES ('o', 'k', 'k', '2026-01-01 00:00:00.123Z', '2026-01-01 00:00:00.123Z', '2026-01-01 01:00:00Z', 'a');
 		UPDATE indoubt.operations SET parked_until = 'infinity';
