@@ -15,6 +15,8 @@ var (
 	ErrCopied    = errors.New("this ledger is a copy and is only looked at; `indoubt adopt` makes it a ledger of its own")
 	ErrGone      = errors.New("the ledger's file was removed or replaced")
 	ErrBusy      = errors.New("the ledger is locked by another writer")
+	ErrLost      = errors.New("the ledger's server does not answer")
+	ErrUnknown   = errors.New("cannot tell whether the change is recorded")
 	ErrFull      = errors.New("there is no room for the ledger")
 	ErrGuard     = errors.New("the ledger refuses")
 	ErrMoved     = errors.New("the operation has moved since it was seen")

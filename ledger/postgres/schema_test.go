@@ -1,7 +1,7 @@
 package postgres
 
 import (
-	"fmt"
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -11,16 +11,29 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// made is the URL of a new ledger.
-func made(t *testing.T) string {
+var ctx = context.Background()
+
+// made is the address of a new ledger.
+func made(t testing.TB) string {
 	t.Helper()
 	return pgtest.From(t, "ledger", func(url string) error {
-		out, err := pgtest.Psql(t, url, "BEGIN;\n"+schema()+"COMMIT;")
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
+		s, err := Create(ctx, url, Options{})
+		if err == nil {
+			err = s.Close()
 		}
-		return nil
+		return err
 	})
+}
+
+// opened is the ledger at an address, until the test ends.
+func opened(t testing.TB, url string, o Options) *Store {
+	t.Helper()
+	s, err := Open(ctx, url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 // psql runs statements that must succeed, and gives what they print.

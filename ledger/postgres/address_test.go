@@ -1,0 +1,140 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/postgres/pgtest"
+)
+
+const secret = "s3cr3t"
+
+// No address shows its password, whatever is wrong with it.
+func TestAPasswordIsNotShown(t *testing.T) {
+	for _, c := range []struct{ address, shown string }{
+		{"postgres://maya:s3cr3t@db.example:6432/fleet?sslmode=disable", "postgres://maya@db.example:6432/fleet"},
+		{"postgresql://maya@a,b:6000/fleet?password=s3cr3t&sslmode=disable", "postgres://maya@a:5432,b:6000/fleet"},
+		{"postgres://maya:s3cr3t@/fleet?host=/run/postgresql", "postgres://maya@/run/postgresql:5432/fleet"},
+		{"postgres://maya:x%40s3cr3t@[::1]/fleet?sslmode=disable", "postgres://maya@[::1]:5432/fleet"},
+		{"postgres://maya:p@s3cr3t@h/fleet", ""},
+		{"postgres://maya:p/s3cr3t@h/fleet", ""},
+		{"postgres://maya:12/s3cr3t@h/fleet", ""},
+		{"postgres://maya:p#s3cr3t@h/fleet", "postgres://maya@h:5432/fleet"},
+		{"postgres://maya:%zzs3cr3t@h/fleet", ""},
+		{"postgres://maya:s3cr3t@h:x/fleet", ""},
+		{"postgres://maya:s3cr3t@h/fleet?sslmode=nonsense", ""},
+		{"postgres://maya:s3cr3t@h/fleet?sslmode=verify-full&sslrootcert=/no/s3cr3t", ""},
+		{"postgres://maya:s3cr3t@h/fleet?service=s3cr3t", ""},
+		{"postgres://maya:s3cr3t@h/fleet?target_session_attrs=s3cr3t", ""},
+		{"maya:s3cr3t@h/fleet", ""},
+	} {
+		a, err := parse(c.address)
+		if err == nil && (a.shown != c.shown || strings.Contains(Shown(c.address), secret)) {
+			t.Errorf("%s is shown as %s, %s", c.address, a.shown, Shown(c.address))
+		}
+		if err != nil && c.shown != "" {
+			t.Errorf("%s: %v", c.address, err)
+		}
+		said := fmt.Sprintf("%v %+v %#v", err, err, err)
+		if strings.Contains(said, secret) || Shown(c.address) != c.shown && Shown(c.address) != "postgres://…" {
+			t.Errorf("%s: %s", c.address, said)
+		}
+	}
+}
+
+// What a server refuses, or does not answer, is said without what the driver knows.
+func TestWhyNothingOpens(t *testing.T) {
+	url := made(t)
+	with := func(change string, to string) string { return strings.Replace(url, change, to, 1) }
+	at := func(parameters string) string {
+		if strings.Contains(url, "?") {
+			return url + "&" + parameters
+		}
+		return url + "?" + parameters
+	}
+	empty := pgtest.URL(t)
+	foreign := pgtest.URL(t)
+	psql(t, foreign, `CREATE SCHEMA indoubt; CREATE TABLE indoubt.things (id int)`)
+	newer, older, odd := made(t), made(t), made(t)
+	psql(t, newer, `UPDATE indoubt.meta SET value = '99' WHERE name = 'schema'`)
+	psql(t, older, `UPDATE indoubt.meta SET value = '-1' WHERE name = 'schema'`)
+	psql(t, odd, `DELETE FROM indoubt.meta WHERE name = 'id'`)
+	psql(t, url, `CREATE ROLE "`+secret+`"; CREATE ROLE stranger LOGIN`)
+	t.Cleanup(func() { psql(t, empty, `DROP ROLE "`+secret+`"; DROP ROLE stranger`) })
+	for _, c := range []struct {
+		what, url string
+		want      string
+	}{
+		{"no server", "postgres://maya:s3cr3t@127.0.0.1:1/fleet?sslmode=disable", Lost},
+		{"no host", "postgres://maya:s3cr3t@no-such-host.invalid/fleet?sslmode=disable", Lost},
+		{"no database", with("/test_", "/no_test_"), "no_ledger"},
+		{"no ledger", empty, "no_ledger"},
+		{"another schema indoubt", foreign, Foreign},
+		{"no id", odd, Foreign},
+		{"a newer one", newer, "newer_schema"},
+		{"an older one", older, "older_schema"},
+		{"may not log in", pgtest.As(url, secret), Permission},
+		{"may not look", pgtest.As(url, "stranger"), Permission},
+		{"only reads", at("target_session_attrs=standby"), Lost},
+	} {
+		s, err := Open(ctx, c.url, Options{})
+		if err == nil {
+			s.Close()
+		}
+		said := fmt.Sprintf("%v", err)
+		for chain := err; chain != nil; chain = errors.Unwrap(chain) {
+			said += fmt.Sprintf("\n%+v", chain)
+		}
+		var trouble ledger.Troubled
+		if !errors.As(err, &trouble) || trouble.Trouble(ledger.InFull).Code != c.want || strings.Contains(strings.ReplaceAll(said, `role "s3cr3t"`, ""), secret) && c.what != "may not log in" {
+			t.Errorf("%s: %T %s", c.what, err, said)
+		}
+	}
+}
+
+// What libpq reads, this does: a password file, a service file, several hosts.
+func TestFilesOfTheEnvironment(t *testing.T) {
+	url := made(t)
+	a, err := parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := a.config.ConnConfig
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	t.Setenv("PGSERVICEFILE", write("services", fmt.Sprintf("[fleet]\nhost=%s\nport=%d\nuser=%s\ndbname=%s\n", c.Host, c.Port, c.User, c.Database)))
+	t.Setenv("PGPASSFILE", write("passwords", "*:*:*:*:"+secret+"\n"))
+	s := opened(t, "postgres:///?service=fleet&sslmode=disable", Options{})
+	if p := s.address.config.ConnConfig.Password; p != secret || strings.Contains(s.address.shown, secret) {
+		t.Fatalf("%q, %s", p, s.address.shown)
+	}
+	// The first host is away, the second takes writes.
+	s = opened(t, fmt.Sprintf("postgres://%s@127.0.0.1:1,%s:%d/%s?sslmode=disable&target_session_attrs=read-write", c.User, c.Host, c.Port, c.Database), Options{})
+	if err := s.Update(ctx, tell("a")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	url := made(t)
+	s := opened(t, url, Options{ReadOnly: true})
+	if err := s.Update(ctx, tell("a")); !errors.Is(err, ledger.ErrReadOnly) {
+		t.Fatalf("%v", err)
+	}
+	// A database that only reads says so, and not that it is lost.
+	psql(t, url, `ALTER DATABASE `+s.address.config.ConnConfig.Database+` SET default_transaction_read_only = on`)
+	if err := opened(t, url, Options{}).Update(ctx, tell("b")); err != nil {
+		t.Fatalf("a default that is not a rule: %v", err)
+	}
+}

@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/tables"
+)
+
+// once runs a change that calls between its first exchange with the server and the one
+// that commits it, the first time it is made. No one is told of it.
+func once(s *Store, id string, between func()) error {
+	tries := 0
+	return s.Update(ctx, func(tx tables.Tx) error {
+		if _, err := tx.Query(`SELECT count(*) FROM events WHERE id = ?`, id); err != nil {
+			return err
+		}
+		if tries++; tries == 1 {
+			between()
+		}
+		tx.(*session).Known(id)
+		return tx.Quietly(`INSERT INTO events (id, verb, actor) VALUES (?, 'test', 'pg')`, id)
+	})
+}
+
+// exchange is how many bytes the exchange of a COMMIT has each way, once the statements
+// are prepared.
+func (r *relay) exchange(t *testing.T, s *Store) (up, down int) {
+	t.Helper()
+	for i := range 3 {
+		if err := once(s, fmt.Sprintf("warm-%d", i), func() { r.arm(-1, -1) }); err != nil {
+			t.Fatal(err)
+		}
+		up, down = r.disarm()
+	}
+	if up < 50 || down < 20 {
+		t.Fatalf("an exchange of %d and %d bytes", up, down)
+	}
+	return up, down
+}
+
+// cuts are all places of the exchange at which a connection can be cut.
+func cuts(up, down int, at func(name string, up, down int)) {
+	for k := range up + 1 {
+		at(fmt.Sprintf("up-%03d", k), k, -1)
+	}
+	for k := range down {
+		at(fmt.Sprintf("down-%03d", k), -1, k)
+	}
+}
+
+// I10: wherever the connection is cut while a change commits, the change is recorded
+// once, and its caller is told so.
+func TestI10_ACommitCutAtEachByte(t *testing.T) {
+	for _, mode := range modes {
+		url := made(t)
+		r, through := through(t, url)
+		s := opened(t, with(through, mode), Options{})
+		up, down := r.exchange(t, s)
+		want := []string{"warm-0", "warm-1", "warm-2"}
+		cuts(up, down, func(name string, up, down int) {
+			if err := once(s, name, func() { r.arm(up, down) }); err != nil {
+				t.Errorf("%q: cut at %s: %v", mode, name, err)
+			}
+			want = append(want, name)
+		})
+		got := told(t, s)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q: %d changes are recorded, want %d: %v", mode, len(got), len(want), got)
+		}
+	}
+}
+
+// Where the server cannot be asked, the caller is told that nothing is known, and the
+// change is recorded once or not at all.
+func TestI1_ACommitThatIsNotKnown(t *testing.T) {
+	url := made(t)
+	r, through := through(t, url)
+	s := opened(t, with(through, "pool_max_conns=1"), Options{}) // another one would still be there to ask
+	up, down := r.exchange(t, s)
+	s.asking = 20 * time.Millisecond
+	unknown := map[string]bool{}
+	cuts(up, down, func(name string, up, down int) {
+		if up%7 > 0 || down%7 > 0 {
+			return
+		}
+		err := once(s, name, func() { r.arm(up, down); r.leave() })
+		if !errors.Is(err, ledger.ErrUnknown) || !strings.HasPrefix(err.Error(), "cannot tell whether the change is recorded") {
+			t.Fatalf("cut at %s: %v", name, err)
+		}
+		unknown[name] = true
+		r.away(false)
+	})
+	found := map[string]int{}
+	for _, id := range told(t, s) {
+		found[id]++
+	}
+	there := 0
+	for name := range unknown {
+		if there += found[name]; found[name] > 1 {
+			t.Errorf("%s is recorded %d times", name, found[name])
+		}
+	}
+	if there == 0 || there == len(unknown) {
+		t.Fatalf("%d of %d are recorded: the cuts were not around the commit", there, len(unknown))
+	}
+}
+
+// A server that was restarted is used again without a word; one that stays away is
+// said to.
+func TestAConnectionThatIsLost(t *testing.T) {
+	r, through := through(t, made(t))
+	s := opened(t, through, Options{})
+	idle := func() { time.Sleep(150 * time.Millisecond) }
+	for i := range 3 {
+		r.drop()
+		idle()
+		if err := s.Update(ctx, tell(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+		r.drop()
+		if n := scalar(t, s, `SELECT count(*) FROM events`); n != int64(i+1) {
+			t.Fatalf("%d events", n)
+		}
+	}
+	r.away(true)
+	idle()
+	began := time.Now()
+	for what, err := range map[string]error{
+		"a change": s.Update(ctx, tell("x")),
+		"a look":   s.View(ctx, func(q tables.Querier) error { _, err := q.Query(`SELECT 1`); return err }),
+	} {
+		if !errors.Is(err, ledger.ErrLost) {
+			t.Errorf("%s: %T %v", what, err, err)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s to say so", took)
+	}
+	r.away(false)
+	if ids := told(t, s); len(ids) != 3 {
+		t.Fatalf("%v", ids)
+	}
+}

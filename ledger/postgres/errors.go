@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"indoubt/ledger"
+	"indoubt/ledger/tables"
+)
+
+// Error is why a ledger in PostgreSQL cannot be used.
+type Error struct {
+	Code   string // of sayings
+	Ledger string // its address, as it is shown
+	Why    string // what the server or the network said
+	Err    error  // the server's, or nil
+}
+
+// The codes of an Error.
+const (
+	Foreign    = "foreign"        // the schema of the ledger's name is not a ledger
+	Permission = "permission"     // the server refuses the user, or what the user asked for
+	Standby    = "read_only"      // the server is a copy that follows another one
+	Lost       = "lost"           // the server does not answer; what was asked has not happened
+	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
+)
+
+// sayings are what people are told, and what each error is.
+var sayings = map[string]struct {
+	message, do string
+	is          error
+}{
+	Foreign:    {"%s has a schema indoubt that is not a ledger (%s)", "give the address of a ledger: --ledger URL / INDOUBT_LEDGER", nil},
+	Permission: {"%s refuses this user (%s)", "ask its owner for one of the roles indoubt_reader, indoubt_writer, indoubt_operator and indoubt_engine", nil},
+	Standby:    {"%s can only be read (%s)", "name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
+	Lost:       {"%s does not answer: %s", "", ledger.ErrLost},
+	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "", ledger.ErrUnknown},
+}
+
+func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble puts it in words.
+func (e *Error) Trouble(name func(string) string) ledger.Trouble {
+	said := sayings[e.Code]
+	return ledger.Trouble{Code: e.Code, Message: fmt.Sprintf(said.message, name(e.Ledger), e.Why), Do: said.do}
+}
+
+// Is matches ledger.ErrReadOnly, ledger.ErrLost and ledger.ErrUnknown.
+func (e *Error) Is(target error) bool { return target != nil && sayings[e.Code].is == target }
+
+// Unwrap gives the server's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// SQLSTATE codes (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+const (
+	codeRefused       = "IN001" // our own, of guards.sql
+	codeReadOnly      = "25006"
+	codeSerialization = "40001"
+	codeDeadlock      = "40P01"
+	codeLockTimeout   = "55P03"
+	codeCanceled      = "57014"
+	codeDivision      = "22012"
+	codeNoSchema      = "3F000"
+	codeNoTable       = "42P01"
+	codeNoDatabase    = "3D000"
+	codePrivilege     = "42501"
+	codeConnections   = "53300"
+	codeProtocol      = "08P01"
+	codeNoStatement   = "26000"
+	codeTwoStatements = "42P05"
+	codeChangedPlan   = "0A000"
+)
+
+// Translate turns errors of the driver into those that say what to do. The driver's
+// errors of connecting carry the whole configuration: none is wrapped.
+func (s *handle) Translate(err error) error {
+	return translate(s.address.shown, err)
+}
+
+func translate(shown string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrRaced) || translated(err) {
+		return err
+	}
+	var said *pgconn.PgError
+	switch {
+	case errors.As(err, &said):
+		return byCode(shown, said)
+	case connecting(err), broken(err), errors.Is(err, errAgain):
+		return &Error{Lost, shown, line(err), nil}
+	}
+	return err
+}
+
+// translated reports whether an error is one of ours already.
+func translated(err error) bool {
+	for _, known := range []error{ledger.ErrBusy, ledger.ErrReadOnly, ledger.ErrGuard, ledger.ErrFull, ledger.ErrLost, ledger.ErrUnknown} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+func byCode(shown string, said *pgconn.PgError) error {
+	switch said.Code {
+	case codeRefused:
+		return &ledger.GuardError{Message: said.Message, Err: said}
+	case codeDivision:
+		return fmt.Errorf("%w: %w", tables.ErrRaced, said)
+	case codeReadOnly:
+		return &Error{Standby, shown, said.Message, said}
+	case codeSerialization, codeDeadlock, codeLockTimeout:
+		return fmt.Errorf("%w: %s: %w", ledger.ErrBusy, shown, said)
+	case codeCanceled:
+		return fmt.Errorf("%w: %s: it took longer than %s: %w", ledger.ErrBusy, shown, statementTimeout, said)
+	case codeConnections:
+		return fmt.Errorf("%w: %s has too many connections: %w", ledger.ErrBusy, shown, said)
+	case codeNoDatabase, codeNoSchema, codeNoTable:
+		return &ledger.MissingError{Ledger: shown, Why: said.Message}
+	case codePrivilege:
+		return &Error{Permission, shown, said.Message, said}
+	}
+	switch said.Code[:min(2, len(said.Code))] {
+	case "23":
+		return &ledger.GuardError{Message: said.Message, Err: said}
+	case "28":
+		return &Error{Permission, shown, said.Message, said}
+	case "53":
+		return fmt.Errorf("%w: %s: %w", ledger.ErrFull, shown, said)
+	case "57", "58", "08":
+		return &Error{Lost, shown, said.Message, said}
+	}
+	return fmt.Errorf("%s: %w", shown, said)
+}
+
+// connecting reports whether no connection could be made.
+func connecting(err error) bool {
+	var failed *pgconn.ConnectError
+	return errors.As(err, &failed)
+}
+
+// broken reports whether a connection ended, or did not answer.
+func broken(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, errSilent) || pgconn.SafeToRetry(err)
+}
+
+// line is an error's text in one line, without the driver's error and what it carries.
+func line(err error) string {
+	return strings.Join(strings.Fields(err.Error()), " ")
+}

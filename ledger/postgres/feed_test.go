@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"indoubt/ledger"
+	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/tables"
+)
+
+// A place says what was seen, and what is not one is refused.
+func TestPlaces(t *testing.T) {
+	for _, c := range []ledger.Cursor{"0", "12:", "12:3,11", "12:3/20:13,14/7.5", "1:/20:/7.5"} {
+		p, err := placeOf(c)
+		if err != nil || p.cursor() != c {
+			t.Errorf("%s: %s, %v", c, p.cursor(), err)
+		}
+	}
+	for _, c := range []ledger.Cursor{"x", "-1", "1", "12", "12:12", "12:4,3", "012:", "12:/1", "12:3/20:", "99999999999999999999:", "0:", "12:3:", "12:3 ", "12:'"} {
+		if p, err := placeOf(c); err == nil {
+			t.Errorf("%s is %+v", c, p)
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	s := opened(t, made(t), Options{})
+	if err := s.Update(ctx, tell("a")); err != nil {
+		t.Fatal(err)
+	}
+	i, err := s.Info(ctx)
+	if err != nil || i.ID == "" || i.LastSeq == 0 || i.Schema != 1 || time.Since(i.LastWrite) > time.Minute || i.LastWrite.Before(i.CreatedAt) || !strings.HasPrefix(i.Path, "postgres://") {
+		t.Fatalf("%+v, %v", i, err)
+	}
+	if err := s.Update(ctx, tell("b")); err != nil {
+		t.Fatal(err)
+	}
+	if events, _, err := s.Follow(ctx, i.Cursor, 9); err != nil || len(events) != 1 || events[0].ID != "b" {
+		t.Fatalf("after the place of now come %v, %v", events, err)
+	}
+	if events, err := s.History(ctx, ledger.HistoryQuery{Until: i.Cursor, Limit: 9}); err != nil || len(events) != 1 || events[0].ID != "a" {
+		t.Fatalf("at the place of now were seen %v, %v", events, err)
+	}
+}
+
+// follower counts the events of a ledger.
+type follower struct {
+	seen  map[string]int
+	store *Store
+	at    ledger.Cursor
+	limit int
+}
+
+func (f *follower) follow() (n int, err error) {
+	events, at, err := f.store.Follow(ctx, f.at, f.limit)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range events {
+		f.seen[e.ID]++
+	}
+	f.at = at
+	return len(events), nil
+}
+
+// Every follower sees each event once, however long transactions stay open, and a
+// transaction that never ends, here or in another database, delays no other.
+func TestEveryEventOnce(t *testing.T) {
+	url, other := made(t), pgtest.URL(t)
+	s := opened(t, with(url, "pool_max_conns=20"), Options{})
+	stay := opened(t, url, Options{})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	// One transaction stays open in another database, one in this.
+	open := make(chan bool)
+	var writers, staying sync.WaitGroup
+	conn, err := pgconn.Connect(ctx, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if err := conn.Exec(ctx, "BEGIN; SELECT pg_current_xact_id()").Close(); err != nil {
+		t.Fatal(err)
+	}
+	staying.Go(func() {
+		err := stay.Update(ctx, func(tx tables.Tx) error {
+			if _, err := tx.Exec(`INSERT INTO events (id, verb, actor) VALUES ('long', 'test', 'pg')`); err != nil {
+				return err
+			}
+			open <- true
+			select {
+			case <-open:
+			case <-time.After(8 * time.Second):
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-open
+
+	const each = 15
+	var written atomic.Int64
+	for w := range 16 {
+		writers.Go(func() {
+			for n := range each {
+				err := s.Update(ctx, func(tx tables.Tx) error {
+					for part := range 1 + rand.N(3) {
+						if _, err := tx.Exec(`INSERT INTO events (id, verb, actor) VALUES (?, 'test', 'pg')`, fmt.Sprintf("%d-%d-%d", w, n, part)); err != nil {
+							return err
+						}
+						time.Sleep(rand.N(20 * time.Millisecond))
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				written.Add(1)
+			}
+		})
+	}
+	var following sync.WaitGroup
+	done := make(chan bool)
+	followers := make([]*follower, 8)
+	for i := range followers {
+		f := &follower{seen: map[string]int{}, store: s, limit: []int{1, 2, 3, 7, 50, 500}[i%6]}
+		followers[i] = f
+		following.Go(func() {
+			for over := false; ; time.Sleep(rand.N(5 * time.Millisecond)) {
+				n, err := f.follow()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n == 0 && over {
+					return
+				}
+				select {
+				case <-done:
+					over = true
+				default:
+				}
+			}
+		})
+	}
+	writers.Wait()
+	if n := scalar(t, s, `SELECT count(*) FROM events`); n < 16*each {
+		t.Fatalf("%d events", n)
+	}
+	all := told(t, s)
+	// What is committed is seen while the others stay open.
+	late := &follower{seen: map[string]int{}, store: s, limit: 500}
+	if n, err := late.follow(); n != min(len(all), 500) || err != nil {
+		t.Errorf("%d events of %d are seen beside an open transaction, %v", n, len(all), err)
+	}
+	open <- true
+	time.Sleep(50 * time.Millisecond)
+	close(done)
+	following.Wait()
+	all = told(t, s)
+	if strings.Count(strings.Join(all, " "), "long") != 1 {
+		t.Fatal("the long transaction has not ended")
+	}
+	for i, f := range followers {
+		if len(f.seen) != len(all) {
+			t.Errorf("follower %d has seen %d events of %d", i, len(f.seen), len(all))
+		}
+		for id, n := range f.seen {
+			if n != 1 {
+				t.Errorf("follower %d has seen %s %d times", i, id, n)
+			}
+		}
+	}
+	close(open)
+	staying.Wait()
+}

@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/tables"
+)
+
+// installing is the name that a process locks while it makes or migrates a ledger.
+const installing = "indoubt install"
+
+// step brings the tables of a ledger from the schema before it to its own.
+type step struct {
+	version int
+	sql     string
+}
+
+// steps lead from schema 1 to the newest. A published step never changes; what comes
+// after it is a new step.
+var steps []step
+
+// newest is the schema that the steps lead to.
+func newest(steps []step) int {
+	if len(steps) == 0 {
+		return 1
+	}
+	return steps[len(steps)-1].version
+}
+
+// described is what the table meta says of a ledger.
+type described map[string]string
+
+// schema is the version of the ledger's tables.
+func (m described) schema() int {
+	n, _ := strconv.Atoi(m["schema"])
+	return n
+}
+
+// describe reads what the database says of its ledger. Errors: *ledger.MissingError,
+// *Error.
+func (s *handle) describe(ctx context.Context) (described, error) {
+	meta, err := readMeta(func(query string) (tables.Rows, error) { return s.Query(ctx, query) })
+	if missing := (*ledger.MissingError)(nil); errors.As(err, &missing) {
+		return nil, s.absent(ctx, missing)
+	}
+	if err == nil && (meta["id"] == "" || meta.schema() == 0) {
+		err = &Error{Foreign, s.address.shown, "it does not say which ledger it is", nil}
+	}
+	return meta, err
+}
+
+func readMeta(query func(string) (tables.Rows, error)) (described, error) {
+	rows, err := query(`SELECT name, value FROM indoubt.meta`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	meta := described{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		meta[name] = value
+	}
+	return meta, rows.Err()
+}
+
+// absent says why there is no table meta.
+func (s *handle) absent(ctx context.Context, missing *ledger.MissingError) error {
+	rows, err := s.Query(ctx, `SELECT 1 WHERE to_regnamespace('indoubt') IS NOT NULL`)
+	if err != nil {
+		return missing // the database is
+	}
+	defer rows.Close()
+	if rows.Next() {
+		return &Error{Foreign, s.address.shown, "it has no table meta", nil}
+	}
+	return missing
+}
+
+// install makes the ledger, or migrates it, in one transaction, one process at a time.
+// It is done again where its COMMIT got no answer: what is there is found then.
+func (s *handle) install(ctx context.Context, steps []step) error {
+	return s.again(ctx, func() error {
+		t, err := s.session(ctx, beginWrite, 0)
+		if err != nil {
+			return err
+		}
+		if err := first(t, s.build(t, steps)); err != nil {
+			t.end()
+			return err
+		}
+		err = t.commit()
+		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
+			return errAgain
+		}
+		return err
+	})
+}
+
+func (s *handle) build(t *session, steps []step) error {
+	// Others wait for the whole of it.
+	for _, name := range []string{"statement_timeout", "lock_timeout"} {
+		if err := t.Quietly(`SELECT set_config('` + name + `', '0', true)`); err != nil {
+			return err
+		}
+	}
+	if err := t.Lock(installing); err != nil {
+		return err
+	}
+	rows, err := t.query(`SELECT to_regclass('indoubt.meta') IS NOT NULL, to_regnamespace('indoubt') IS NOT NULL`, nil)
+	if err != nil {
+		return err
+	}
+	var there, taken bool
+	rows.Next()
+	if err := rows.Scan(&there, &taken); err != nil {
+		return err
+	}
+	switch {
+	case there:
+		meta, err := readMeta(func(query string) (tables.Rows, error) { return t.Query(query) })
+		if err != nil {
+			return err
+		}
+		return s.climb(t, meta, steps)
+	case taken:
+		return &Error{Foreign, s.address.shown, "it has no table meta", nil}
+	}
+	if err := t.script(schema()); err != nil {
+		return fmt.Errorf("make the ledger: %w", err)
+	}
+	for name, value := range map[string]string{
+		"id": ledger.NewID(), "schema": strconv.Itoa(newest(steps)), "created_at": fmt.Sprint(t.Moment().Wall.UnixMilli()),
+	} {
+		if err := t.Later(`INSERT INTO meta (name, value) VALUES (?, ?)`, name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// climb runs the steps above the schema that is there.
+func (s *handle) climb(t *session, meta described, steps []step) error {
+	switch has := meta.schema(); {
+	case has == 0:
+		return &Error{Foreign, s.address.shown, "it does not say which schema it has", nil}
+	case has > newest(steps):
+		return &ledger.NewerError{Ledger: s.address.shown, Has: has, Knows: newest(steps)}
+	case has == newest(steps):
+		return nil
+	}
+	for _, st := range steps {
+		if st.version <= meta.schema() {
+			continue
+		}
+		if err := t.script(st.sql); err != nil {
+			return fmt.Errorf("bring the ledger from schema %d to %d: %w", meta.schema(), st.version, err)
+		}
+	}
+	return t.Later(`UPDATE meta SET value = ? WHERE name = 'schema'`, newest(steps))
+}
+
+// script runs several statements without values.
+func (s *session) script(sql string) error {
+	s.wrote = true
+	if err := s.flush(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Minute)
+	defer cancel()
+	s.err = s.link.conn.Exec(ctx, sql).Close()
+	return s.store.Translate(s.err)
+}

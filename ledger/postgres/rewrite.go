@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"indoubt/ledger/lazyregexp"
+)
+
+// rewritten keeps what rewrite made of each statement. Filters are many: one for each
+// way of putting one together, so no more than these are kept.
+var rewritten = struct {
+	sync.RWMutex
+	text map[string]string
+}{text: map[string]string{}}
+
+const keptTexts = 2000
+
+// numbered is the statement as PostgreSQL takes it.
+func numbered(query string) string {
+	rewritten.RLock()
+	text, ok := rewritten.text[query]
+	rewritten.RUnlock()
+	if ok {
+		return text
+	}
+	text = rewrite(query)
+	rewritten.Lock()
+	defer rewritten.Unlock()
+	if len(rewritten.text) >= keptTexts {
+		clear(rewritten.text)
+	}
+	rewritten.text[query] = text
+	return text
+}
+
+// rewrite numbers SQLite's placeholders (? is the one after the highest, ?3 the third)
+// and takes out its hints: INDEXED BY x, NOT INDEXED, and the + 0 that follows a
+// placeholder. CROSS JOIN, which has a condition in SQLite, is a JOIN. What a statement
+// writes is the table of that name, not the view. Quotes and comments stay.
+func rewrite(query string) string {
+	var out strings.Builder
+	out.Grow(len(query) + 16)
+	if into := written.FindString(query); into != "" {
+		out.WriteString(into + "indoubt.")
+		query = query[len(into):]
+	}
+	highest := 0
+	for i := 0; i < len(query); {
+		switch c := query[i]; {
+		case c == '\'' || c == '"':
+			end := closing(query, i+1, string(c))
+			out.WriteString(query[i:end])
+			i = end
+		case strings.HasPrefix(query[i:], "--"):
+			end := closing(query, i, "\n")
+			out.WriteString(query[i:end])
+			i = end
+		case strings.HasPrefix(query[i:], "/*"):
+			end := closing(query, i+2, "*/")
+			out.WriteString(query[i:end])
+			i = end
+		case c == '?':
+			end := i + 1
+			for end < len(query) && '0' <= query[end] && query[end] <= '9' {
+				end++
+			}
+			n := highest + 1
+			if end > i+1 {
+				n, _ = strconv.Atoi(query[i+1 : end])
+			}
+			highest = max(highest, n)
+			out.WriteString("$" + strconv.Itoa(n))
+			i = end
+			if strings.HasPrefix(query[i:], "+0") {
+				i += len("+0")
+			}
+		case letter(c):
+			end := i
+			for end < len(query) && (letter(query[end]) || '0' <= query[end] && query[end] <= '9') {
+				end++
+			}
+			kept, next := hint(query, query[i:end], end)
+			out.WriteString(kept)
+			i = next
+		default:
+			out.WriteByte(c)
+			i++
+		}
+	}
+	return out.String()
+}
+
+// written is how a statement begins that writes, up to the name of the table.
+var written = lazyregexp.New(`^\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+`)
+
+// hint returns what stands in place of a word that may begin a hint, and where the
+// text goes on.
+func hint(query, word string, end int) (kept string, next int) {
+	after := func(from int) (string, int) {
+		for from < len(query) && strings.IndexByte(" \t\n", query[from]) >= 0 {
+			from++
+		}
+		to := from
+		for to < len(query) && (letter(query[to]) || '0' <= query[to] && query[to] <= '9') {
+			to++
+		}
+		return query[from:to], to
+	}
+	second, next := after(end)
+	switch {
+	case word == "INDEXED" && second == "BY":
+		_, next = after(next)
+		return "", next
+	case word == "NOT" && second == "INDEXED":
+		return "", next
+	case word == "CROSS" && second == "JOIN":
+		return "JOIN", next
+	}
+	return word, end
+}
+
+func letter(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
+}
+
+// closing is the place behind the mark that ends a quote or a comment.
+func closing(query string, from int, mark string) int {
+	if i := strings.Index(query[from:], mark); i >= 0 {
+		return from + i + len(mark)
+	}
+	return len(query)
+}

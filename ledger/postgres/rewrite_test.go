@@ -1,0 +1,46 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRewrite(t *testing.T) {
+	for _, c := range []struct{ from, want string }{
+		{`SELECT id FROM operations WHERE key = ? AND scope = ?`, `SELECT id FROM operations WHERE key = $1 AND scope = $2`},
+		{`SELECT ?2, ?1, ?, ?2`, `SELECT $2, $1, $3, $2`},
+		{`SELECT ?12`, `SELECT $12`},
+		{`SELECT '?', "a?", 'it''s ?', ? -- why?` + "\n" + `, ? /* ? */`, `SELECT '?', "a?", 'it''s ?', $1 -- why?` + "\n" + `, $2 /* ? */`},
+		{`SELECT 'open ?`, `SELECT 'open ?`},
+		{`LIMIT ?+0`, `LIMIT $1`},
+		{`LIMIT ?2+0 OFFSET ?`, `LIMIT $2 OFFSET $3`},
+		{`FROM operations o INDEXED BY operations_by_key_2 WHERE o.n = 1`, `FROM operations o  WHERE o.n = 1`},
+		{"FROM operations\n\tINDEXED BY\n x", "FROM operations\n\t"},
+		{`FROM operations o NOT INDEXED WHERE NOT indexed`, `FROM operations o  WHERE NOT indexed`},
+		{`'INDEXED BY x'`, `'INDEXED BY x'`},
+		{`FROM a CROSS JOIN b ON b.id = a.id`, `FROM a JOIN b ON b.id = a.id`},
+		{`FROM a CROSS JOIN b INDEXED BY i ON b.id = a.id`, `FROM a JOIN b  ON b.id = a.id`},
+		{`FROM a CROSS JOIN (SELECT 1 FROM c JOIN d ON d.x = c.x) e ON e.id = a.id`, `FROM a JOIN (SELECT 1 FROM c JOIN d ON d.x = c.x) e ON e.id = a.id`},
+		{"\n\tINSERT INTO events (id) VALUES (?)", "\n\tINSERT INTO indoubt.events (id) VALUES ($1)"},
+		{"UPDATE meta SET value = ? WHERE name IN (SELECT name FROM meta)", "UPDATE indoubt.meta SET value = $1 WHERE name IN (SELECT name FROM meta)"},
+		{"DELETE FROM  leases", "DELETE FROM  indoubt.leases"},
+		{"SELECT 'UPDATE x'", "SELECT 'UPDATE x'"},
+		{`SELECT a+0`, `SELECT a+0`},
+	} {
+		if got := rewrite(c.from); got != c.want {
+			t.Errorf("%s\n is %s\nwant %s", c.from, got, c.want)
+		}
+		if got := numbered(c.from); got != c.want || numbered(c.from) != c.want {
+			t.Errorf("kept, %s\n is %s\nwant %s", c.from, got, c.want)
+		}
+	}
+}
+
+func TestFewTextsAreKept(t *testing.T) {
+	for i := range 3 * keptTexts {
+		numbered("SELECT " + strings.Repeat("x", i%97) + string(rune('a'+i%26)) + strings.Repeat("y", i/97))
+	}
+	if n := len(rewritten.text); n > keptTexts {
+		t.Fatalf("%d texts are kept", n)
+	}
+}

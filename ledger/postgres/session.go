@@ -1,0 +1,319 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"indoubt/ledger"
+	"indoubt/ledger/tables"
+)
+
+// session is one transaction on a connection of the pool. Statements wait in a queue
+// until an answer is needed; then all of them travel together, the beginning of the
+// transaction, too.
+type session struct {
+	ctx    context.Context
+	store  *handle
+	pooled *pgxpool.Conn
+	link   *link
+	begin  string // how the transaction begins, until it has
+	token  int64  // whose lock it holds; 0 for one that only reads
+	queue  []statement
+	ahead  map[string]*result
+	moment ledger.Moment
+	wrote  bool   // anything
+	loud   bool   // something that watchers should look at
+	change string // by which the history knows it, if it does
+	err    error  // what ended it
+}
+
+var _ tables.Tx = (*session)(nil)
+
+const (
+	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+	beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+)
+
+// session takes a connection. Nothing is sent before something is asked.
+func (s *handle) session(ctx context.Context, begin string, token int64) (*session, error) {
+	pooled, err := s.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := linkOf(pooled.Conn().PgConn(), !s.plain.Load())
+	return &session{ctx: ctx, store: s, pooled: pooled, link: l, begin: begin, token: token}, nil
+}
+
+// add queues a statement.
+func (s *session) add(query string, args []any, answer *result) error {
+	return s.send(numbered(query), args, answer)
+}
+
+func (s *session) send(query string, args []any, answer *result) error {
+	if s.err != nil {
+		return s.store.Translate(s.err)
+	}
+	values, err := boundAll(args)
+	if err != nil {
+		return fmt.Errorf("%w in %s", err, query)
+	}
+	s.queue = append(s.queue, statement{query: query, args: values, answer: answer})
+	return nil
+}
+
+// flush sends what is queued.
+func (s *session) flush() error {
+	if s.err != nil {
+		return s.store.Translate(s.err)
+	}
+	statements, first := s.queue, (*result)(nil)
+	if s.begin != "" {
+		first = &result{}
+		opening := []statement{{query: s.begin}, s.store.opening(s.token, s.plainly(), first)}
+		statements, s.begin = append(opening, s.queue...), ""
+	}
+	s.queue = s.queue[:0]
+	if len(statements) == 0 {
+		return nil
+	}
+	steady := s.store.steady() // no later than the server's reading
+	if s.err = s.link.exchange(s.ctx, statements); s.err != nil {
+		return s.store.Translate(s.err)
+	}
+	if first == nil {
+		return nil
+	}
+	var ms int64
+	if !first.Next() {
+		s.err = errors.New("the server does not tell the time")
+	} else if s.err = assign(&ms, first.values[0]); s.err == nil {
+		s.moment = s.store.at(ms, steady)
+	}
+	return s.err
+}
+
+func (s *session) plainly() bool { return !s.link.named }
+
+// opening is the first statement of a transaction: it tells the time, and behind a
+// pooler it makes the settings, which no session keeps. A transaction that writes takes
+// the lock of its token, by which others can wait for its end, and is durable when it
+// is done, even where the database was told otherwise.
+func (s *handle) opening(token int64, plainly bool, answer *result) statement {
+	st := statement{query: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`, answer: answer}
+	if plainly {
+		for _, set := range settings {
+			st.query += `, set_config('` + set.name + `', '` + set.value + `', true)`
+		}
+	}
+	if token != 0 {
+		st.query += `, pg_advisory_xact_lock($1), CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+		st.args = [][]byte{fmt.Append(nil, token)}
+	}
+	return st
+}
+
+// Query asks one thing, with all that is queued before it.
+func (s *session) Query(query string, args ...any) (tables.Rows, error) {
+	r, err := s.query(query, args)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (s *session) query(query string, args []any) (*result, error) {
+	if s.err != nil {
+		return nil, s.store.Translate(s.err)
+	}
+	if len(s.ahead) > 0 {
+		key, err := askKey(query, args)
+		if err != nil {
+			return nil, err
+		}
+		if r := s.ahead[key]; r != nil {
+			delete(s.ahead, key)
+			return r, s.flush()
+		}
+	}
+	r := &result{}
+	if err := s.add(query, args, r); err != nil {
+		return nil, err
+	}
+	return r, s.flush()
+}
+
+// Ahead queues queries whose answers are taken later.
+func (s *session) Ahead(asks ...tables.Ask) {
+	for _, a := range asks {
+		key, err := askKey(a.Query, a.Args)
+		r := &result{}
+		if err == nil {
+			err = s.add(a.Query, a.Args, r)
+		}
+		if err != nil {
+			s.err = errors.Join(s.err, err)
+			return
+		}
+		if s.ahead == nil {
+			s.ahead = map[string]*result{}
+		}
+		s.ahead[key] = r
+	}
+}
+
+// askKey is the same for the same question.
+func askKey(query string, args []any) (string, error) {
+	values, err := boundAll(args)
+	if err != nil {
+		return "", err
+	}
+	var key strings.Builder
+	key.WriteString(query)
+	for _, v := range values {
+		fmt.Fprintf(&key, "\x00%d\x00", len(v))
+		key.Write(v)
+		if v == nil {
+			key.WriteByte(0)
+		}
+	}
+	return key.String(), nil
+}
+
+// Moment is the ledger's clock at the beginning of the transaction.
+func (s *session) Moment() ledger.Moment {
+	if s.store.clock != nil {
+		return s.store.clock()
+	}
+	if s.moment.Wall.IsZero() {
+		_ = s.flush() // the next statement fails with the same error
+	}
+	return s.moment
+}
+
+// Exec writes, and waits for how many rows have changed.
+func (s *session) Exec(query string, args ...any) (int64, error) {
+	s.wrote, s.loud = true, true
+	r, err := s.query(query, args)
+	if err != nil {
+		return 0, err
+	}
+	return r.tag.RowsAffected(), nil
+}
+
+// Later writes with what is sent next.
+func (s *session) Later(query string, args ...any) error {
+	s.wrote, s.loud = true, true
+	return s.add(query, args, nil)
+}
+
+// Quietly is Later for what watchers need not look at.
+func (s *session) Quietly(query string, args ...any) error {
+	s.wrote = true
+	return s.add(query, args, nil)
+}
+
+// Must is Later for what changes a row: where there is none, it divides by zero, and
+// nothing behind it happens.
+func (s *session) Must(query string, args ...any) error {
+	s.wrote, s.loud = true, true
+	return s.send(`WITH changed AS (`+numbered(query)+` RETURNING 1) SELECT 1 / count(*) FROM changed`, args, nil)
+}
+
+const nameKey = `hashtextextended(?, 0)`
+
+// Lock takes the names, in one order for all.
+func (s *session) Lock(names ...string) error {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err := s.add(`SELECT pg_advisory_xact_lock(`+nameKey+`)`, []any{name}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Share takes the name together with others that share it.
+func (s *session) Share(name string) error {
+	return s.add(`SELECT pg_advisory_xact_lock_shared(`+nameKey+`)`, []any{name}, nil)
+}
+
+// LockOperation locks the row of an operation, and the names of what is like it.
+func (s *session) LockOperation(like bool, id string, args ...any) error {
+	err := s.add(`SELECT 1 FROM indoubt.operations WHERE id = (`+id+`) FOR UPDATE`, args, nil)
+	if err != nil || !like {
+		return err
+	}
+	return s.add(`SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM (
+		SELECT DISTINCT n.name FROM indoubt.operations o,
+		       LATERAL (VALUES ('fields:' || o.key_fields), ('input:' || o.fingerprint), ('target:' || o.target)) n(name)
+		 WHERE o.id = (`+id+`) AND n.name NOT IN ('fields:', 'input:', 'target:') ORDER BY 1) names`, args, nil)
+}
+
+// Known names the change by which the history shows that this transaction is durable.
+func (s *session) Known(changeID string) { s.change = changeID }
+
+// Gone is why nothing may be sent because of what this transaction writes.
+func (s *session) Gone() error { return nil }
+
+// commit makes the transaction durable, or returns the error that has undone it, or
+// lostCommit.
+func (s *session) commit() error {
+	if s.err != nil || !s.wrote {
+		s.end()
+		return s.err
+	}
+	defer s.pooled.Release()
+	done := &result{}
+	s.queue = append(s.queue, statement{query: "COMMIT", answer: done})
+	s.ctx = context.WithoutCancel(s.ctx) // a commit that was sent is waited for
+	s.link.warned = false
+	err := s.flush()
+	switch {
+	case s.err == nil && err != nil:
+		return err
+	case s.err == nil && done.tag.String() == "COMMIT" && !s.link.warned:
+		return nil
+	case s.err == nil && done.tag.String() == "COMMIT":
+		// The wait for a standby was broken off: it is committed here only.
+		return &lostCommit{errors.New("the server warns that a standby may not have it")}
+	case s.err == nil:
+		return fmt.Errorf("the server answered COMMIT with %s", done.tag)
+	case definite(s.err):
+		return s.err
+	}
+	return &lostCommit{s.err}
+}
+
+// lostCommit: COMMIT may have been sent, and its answer did not come.
+type lostCommit struct{ err error }
+
+func (e *lostCommit) Error() string { return e.err.Error() }
+func (e *lostCommit) Unwrap() error { return e.err }
+
+// definite reports whether the server has said that it undid the transaction. One that
+// ends a session says nothing of the kind.
+func definite(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && said.SeverityUnlocalized == "ERROR"
+}
+
+// end gives the connection back, without what was not committed. No one waits for it.
+func (s *session) end() {
+	if s.begin != "" || s.link.conn.IsClosed() || s.link.conn.TxStatus() == 'I' {
+		s.pooled.Release()
+		return
+	}
+	s.store.background.Go(func() {
+		defer s.pooled.Release()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 5*time.Second)
+		defer cancel()
+		_ = s.link.exchange(ctx, []statement{{query: "ROLLBACK"}}) // else the pool closes the connection
+	})
+}

@@ -1,0 +1,117 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/tables"
+)
+
+// Store is a ledger in a PostgreSQL database: what is asked of it.
+type Store struct {
+	*handle
+	meta described
+}
+
+// Create opens the ledger at the address for writing, and makes one in a database that
+// has none, or migrates the one it has. Errors: those of Open.
+func Create(ctx context.Context, url string, o Options) (*Store, error) {
+	return open(ctx, url, o, func(s *handle) error { return s.install(ctx, steps) })
+}
+
+// Open opens the ledger at the address, and refuses a database that has none. Errors:
+// *ledger.MissingError, *ledger.NewerError, *ledger.OlderError, *Error, and
+// ledger.ErrBusy for a server that takes no more connections.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	return open(ctx, url, o, nil)
+}
+
+func open(ctx context.Context, url string, o Options, prepare func(*handle) error) (*Store, error) {
+	a, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	s, err := connected(a, o)
+	if err != nil {
+		return nil, err
+	}
+	if prepare != nil {
+		err = prepare(s)
+	}
+	var meta described
+	if err == nil {
+		meta, err = s.describe(ctx)
+	}
+	switch has, knows := meta.schema(), newest(steps); {
+	case err != nil:
+	case has > knows:
+		err = &ledger.NewerError{Ledger: a.shown, Has: has, Knows: knows}
+	case has < knows:
+		err = &ledger.OlderError{Ledger: a.shown, Has: has, Needs: knows}
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return &Store{s, meta}, nil
+}
+
+// Close ends the store. Changes already begun are finished first.
+func (s *Store) Close() error {
+	s.close()
+	return nil
+}
+
+const infoQuery = `
+	SELECT coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0),
+	       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
+	       coalesce((SELECT max(ended_at) FROM attempts WHERE outcome = 'uncertain'), 0),
+	       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
+	       coalesce((SELECT max(until) FROM engines), 0),
+	       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
+	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0')`
+
+// Info describes the ledger.
+func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
+	i := ledger.Info{ID: s.meta["id"], Path: s.address.shown, Schema: s.meta.schema(), CreatedAt: timeOf(s.meta["created_at"]), ReadOnly: s.opts.ReadOnly}
+	here := place{}
+	err := s.View(ctx, func(q tables.Querier) error {
+		q.Ahead(tables.Ask{Query: nowQuery})
+		rows, err := q.Query(infoQuery)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		var write, failed, engine, stepped, step string
+		rows.Next()
+		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step); err != nil {
+			return err
+		}
+		i.LastWrite, i.LastError, i.EngineAt, i.SteppedAt = timeOf(write), timeOf(failed), timeOf(engine), timeOf(stepped)
+		i.Step, err = time.ParseDuration(step + "ms")
+		if err != nil {
+			return fmt.Errorf("meta says that the clock was set by %q: %w", step, err)
+		}
+		var standby bool
+		if standby, here.seen, err = current(q); err == nil && standby {
+			here.seen = snapshot{}
+		}
+		return err
+	})
+	if err == nil && here.seen.max == 0 {
+		here, err = s.here(ctx)
+	}
+	i.Cursor = here.cursor()
+	return i, err
+}
+
+func timeOf(ms string) time.Time {
+	n, _ := strconv.ParseInt(ms, 10, 64)
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
+}

@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// heard waits for news of a watch.
+func heard(t *testing.T, news <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case _, open := <-news:
+		if !open {
+			t.Fatalf("%s: the watch has ended", what)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s went unnoticed", what)
+	}
+}
+
+// listening waits until a watch of the ledger listens.
+func listening(t *testing.T, s *Store, connections int64) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if scalar(t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`) == connections {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not %d connections listen", connections)
+		}
+	}
+}
+
+// A commit of another process is told, and without listening it is found.
+func TestWatch(t *testing.T) {
+	url := made(t)
+	for _, c := range []struct {
+		name, mode string
+		polling    time.Duration
+	}{
+		{"told", "", time.Hour},
+		{"found", "default_query_exec_mode=exec", 50 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			writer := opened(t, url, Options{})
+			r, through := through(t, with(url, c.mode))
+			s := opened(t, through, Options{})
+			s.polling = c.polling
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
+			news := s.Watch(ctx)
+			if c.mode == "" {
+				listening(t, writer, 1)
+			}
+			for i := range 3 {
+				if err := writer.Update(ctx, tell(fmt.Sprint(c.name, i))); err != nil {
+					t.Fatal(err)
+				}
+				heard(t, news, "a commit")
+			}
+			if c.mode == "" { // the connection is lost, and made again
+				r.drop()
+				listening(t, writer, 0)
+				listening(t, writer, 1)
+				if err := writer.Update(ctx, tell(c.name+"after")); err != nil {
+					t.Fatal(err)
+				}
+				heard(t, news, "a commit after the connection was lost")
+			}
+			// A process that makes one change and ends tells of it, too.
+			brief := opened(t, url, Options{})
+			if err := brief.Update(ctx, tell(c.name+"brief")); err != nil {
+				t.Fatal(err)
+			}
+			brief.Close()
+			heard(t, news, "the commit of a process that ended")
+			stop()
+			for end := time.After(5 * time.Second); ; {
+				select {
+				case _, open := <-news:
+					if !open {
+						return
+					}
+				case <-end:
+					t.Fatal("the watch goes on after its context has ended")
+				}
+			}
+		})
+	}
+}
+
+// However many changes a process commits, it notifies twenty times a second at most.
+func TestNotificationsAreFew(t *testing.T) {
+	url := made(t)
+	s, l := opened(t, url, Options{}), opened(t, url, Options{})
+	l.polling = time.Hour
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w := &watch{store: l.handle, heard: make(chan struct{}, 10_000)}
+	l.background.Go(func() { w.listen(ctx) })
+	listening(t, s, 1)
+	began, commits := time.Now(), 0
+	for ; time.Since(began) < time.Second; commits++ {
+		if err := s.Update(ctx, tell(fmt.Sprint(commits))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := time.Since(began)
+	time.Sleep(2 * notifyEvery)
+	if n := len(w.heard); n < 2 || n > int(took/notifyEvery)+3 {
+		t.Fatalf("%d notifications of %d commits in %s", n, commits, took)
+	}
+}
