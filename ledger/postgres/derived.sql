@@ -484,4 +484,4 @@ END $$;
 -- What follows from a change is not for a session to do by itself.
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA indoubt FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
-  indoubt.may(text), indoubt.fold(), indoubt.deviations() TO PUBLIC;
+  indoubt.has(indoubt.open_operations), indoubt.copied(indoubt.open_source, text, text), indoubt.may(text), indoubt.fold(), indoubt.deviations() TO PUBLIC;

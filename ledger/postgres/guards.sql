@@ -19,8 +19,8 @@
 CREATE FUNCTION indoubt.reserved(actor text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN lower(btrim(actor)) IN ('checks', 'clock') OR lower(btrim(actor)) LIKE 'auto:%' OR lower(btrim(actor)) LIKE 'checks,%';
 
--- may says what the roles of this session allow: 'record', 'send', 'read', 'decide'. A
--- ledger without roles leaves that to its grants (see roles.sql).
+-- may says what the role of this session allows: 'record', 'read', 'decide' or 'own'. A
+-- ledger without roles leaves that to its privileges (see roles.sql).
 CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN true;
 
 -- decides is what a person decides, by the verb of the change.
@@ -46,6 +46,19 @@ CREATE FUNCTION indoubt.never() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0];
 END $$;
+
+-- ── The ledger itself ────────────────────────────────────────────────────────
+
+CREATE FUNCTION indoubt.meta_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NOT (indoubt.may('own') OR TG_OP = 'INSERT' AND NEW.name = 'digests.check'
+          OR NEW.name LIKE 'clock.%' AND indoubt.may('read') AND (TG_OP = 'INSERT' OR NEW.name = OLD.name)) THEN
+    RAISE EXCEPTION 'what a ledger is, its owner says' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.meta FOR EACH ROW EXECUTE FUNCTION indoubt.meta_before();
 
 -- ── Operations ───────────────────────────────────────────────────────────────
 

@@ -11,6 +11,9 @@ var (
 	guardsSQL string
 	//go:embed derived.sql
 	derivedSQL string
+	// rolesSQL makes the roles, and lets the guards ask for them. It may run again.
+	//go:embed roles.sql
+	rolesSQL string
 )
 
 // schema makes a new ledger: tables, the views that indoubt reads, guards, and what the

@@ -447,7 +447,7 @@ CREATE TABLE indoubt.leases (
   holder          text COLLATE "C" NOT NULL,
   generation      bigint NOT NULL,
   digest          text COLLATE "C" NOT NULL DEFAULT '',        -- policy in force at the holder
-  expires_at      timestamptz(3) NOT NULL,                     -- NULL when it is free
+  expires_at      timestamptz(3),                              -- NULL when it is free
 
   CONSTRAINT lease_is_in_range CHECK (expires_at BETWEEN '2000-01-01Z' AND '2100-01-01Z')
 );

@@ -1,0 +1,51 @@
+-- The roles of a ledger. A DBA gives them to the users that programs and people log in
+-- as: GRANT indoubt_writer TO ci. Who does what is enforced here and by the guards,
+-- which ask may(); an event and a decision have the user that logged in (db_user).
+--
+--   indoubt_reader    looks
+--   indoubt_writer    records operations, and settles what it sent itself
+--   indoubt_engine    checks, settles by what a check found, sends where that is safe
+--   indoubt_operator  decides
+
+DO $$
+DECLARE
+  made text;
+BEGIN
+  FOREACH made IN ARRAY ARRAY['indoubt_reader', 'indoubt_writer', 'indoubt_engine', 'indoubt_operator'] LOOP
+    BEGIN
+      EXECUTE 'CREATE ROLE ' || made || ' NOLOGIN';
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN
+      NULL; -- another ledger of this cluster has them, too
+    END;
+  END LOOP;
+END $$;
+
+GRANT USAGE ON SCHEMA indoubt, indoubt_rows TO indoubt_reader, indoubt_writer, indoubt_engine, indoubt_operator;
+GRANT SELECT ON ALL TABLES IN SCHEMA indoubt, indoubt_rows TO indoubt_reader, indoubt_writer, indoubt_engine, indoubt_operator;
+
+-- What is recorded, and what a recorder leaves beside it: its names, its price, its incident.
+GRANT INSERT, UPDATE ON indoubt.operations, indoubt.attempts, indoubt.incidents, indoubt.incident_waiting, indoubt.open_operations
+  TO indoubt_writer, indoubt_engine, indoubt_operator;
+GRANT INSERT ON indoubt.marks, indoubt.events, indoubt.meta TO indoubt_writer, indoubt_engine, indoubt_operator;
+GRANT UPDATE (consumed_at, attempt_id, voided_at, void_reason) ON indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
+GRANT UPDATE ON indoubt.incident_members TO indoubt_writer, indoubt_engine, indoubt_operator;
+
+GRANT INSERT ON indoubt.reads, indoubt.grants TO indoubt_engine, indoubt_operator;
+GRANT INSERT, UPDATE ON indoubt.leases, indoubt.paces TO indoubt_engine, indoubt_operator;
+GRANT UPDATE ON indoubt.meta TO indoubt_engine, indoubt_operator;
+GRANT INSERT, UPDATE, DELETE ON indoubt.engines TO indoubt_engine, indoubt_operator;
+
+GRANT INSERT, UPDATE ON indoubt.holds, indoubt.decisions, indoubt.decision_items TO indoubt_operator;
+GRANT INSERT, UPDATE, DELETE ON indoubt.presence TO indoubt_operator;
+
+-- may asks for the role that this session acts as: the user that logged in, or what it
+-- has set. The owner of the ledger may all.
+CREATE OR REPLACE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  who CONSTANT name := CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END;
+BEGIN
+  RETURN act <> 'own' AND pg_has_role(who, 'indoubt_operator', 'USAGE')
+      OR act IN ('record', 'read') AND pg_has_role(who, 'indoubt_engine', 'USAGE')
+      OR act = 'record' AND pg_has_role(who, 'indoubt_writer', 'USAGE')
+      OR pg_has_role(who, (SELECT nspowner FROM pg_namespace WHERE nspname = 'indoubt'), 'USAGE');
+END $$;

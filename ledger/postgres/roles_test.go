@@ -1,0 +1,164 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// withRoles is the URL of a ledger with roles. Its users are ci and cron, who write, eng,
+// ann, who decides, bob, who looks, and out, who has no role.
+func withRoles(t *testing.T) string {
+	t.Helper()
+	return pgtest.From(t, "roles", func(url string) error {
+		out, err := pgtest.Psql(t, url, "BEGIN;\n"+schema()+rolesSQL+rolesSQL+`COMMIT;
+			CREATE ROLE ci LOGIN; CREATE ROLE cron LOGIN; CREATE ROLE eng LOGIN; CREATE ROLE ann LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE out LOGIN;
+			GRANT indoubt_writer TO ci, cron; GRANT indoubt_engine TO eng; GRANT indoubt_operator, indoubt_writer TO ann; GRANT indoubt_reader TO bob;`)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+const (
+	beginSQL = `INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('%[1]s', 'mail.send', '%[1]s', clock_timestamp() + '1 hour'::interval, 'nightly');`
+	loseSQL  = `UPDATE indoubt.operations SET state = 'uncertain', error_class = 'timeout', change_id = 'lost-' || id, actor = 'nightly', reason = 'no answer' WHERE id = '%s';`
+	landSQL  = `UPDATE indoubt.operations SET state = 'committed', receipt = 'r', change_id = 'answered-' || id, actor = 'nightly', reason = 'answered' WHERE id = '%s';`
+)
+
+// own is a change as indoubt writes it.
+func own(id, verb, state, more string) string {
+	return fmt.Sprintf(`UPDATE indoubt.operations SET state = '%s', version = version + 1, change_id = '%s-' || id, change_of = '%s-' || id, change_verb = '%s',
+		actor = 'x', reason = 'said so', machine = false, updated_at = clock_timestamp()%s WHERE id = '%s';`, state, verb, verb, verb, more, id)
+}
+
+// Each role does its own, and is refused what is another's.
+func TestRoles(t *testing.T) {
+	url := withRoles(t)
+	as := func(user string) string { return pgtest.As(url, user) }
+	for _, id := range []string{"doubt", "lost", "sent", "retried", "flying"} {
+		psql(t, as("ci"), fmt.Sprintf(beginSQL, id))
+	}
+	for _, id := range []string{"doubt", "lost", "retried"} {
+		psql(t, as("ci"), fmt.Sprintf(loseSQL, id))
+	}
+	psql(t, as("ci"), fmt.Sprintf(landSQL, "sent"))
+	psql(t, url, `INSERT INTO indoubt.meta VALUES ('id', 'ledger')`)
+
+	const (
+		person = "for a person to decide"
+		denied = "permission denied"
+	)
+	hold := `INSERT INTO indoubt.holds (scope, actor, reason) VALUES ('%s', 'x', 'why')`
+	grant := `INSERT INTO indoubt.grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('%s', 'doubt', 2, '%s', 'x', now(), now() + '1 hour'::interval)`
+	read := `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
+	attacks := []struct{ name, user, script, says string }{
+		{"a stranger looks", "out", `SELECT * FROM indoubt.operations`, denied},
+		{"a reader records", "bob", fmt.Sprintf(beginSQL, "n"), denied},
+		{"a reader settles", "bob", fmt.Sprintf(landSQL, "flying"), denied},
+		{"a reader remarks", "bob", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'note', 'bob')`, denied},
+		{"a reader folds by hand", "bob", `DELETE FROM indoubt.counts_deltas`, denied},
+		{"a reader counts by hand", "bob", `SELECT indoubt.sum_member(m, 1) FROM indoubt.incident_members m`, denied},
+		{"a reader lists by hand", "bob", `SELECT indoubt.list(1, true, true)`, denied},
+		{"a reader makes a ledger anew", "bob", `SELECT indoubt.rebuild()`, denied},
+
+		{"a writer confirms", "ci", own("doubt", "confirm", "committed", ""), person},
+		{"a writer denies", "ci", own("doubt", "deny", "failed", ""), person},
+		{"a writer abandons", "ci", own("doubt", "abandon", "abandoned", ""), person},
+		{"a writer abandons and calls it an answer", "ci", own("doubt", "late", "abandoned", ""), person},
+		{"a writer undoes", "ci", own("sent", "late", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp()"), person},
+		{"a writer parks", "ci", `UPDATE indoubt.operations SET parked_until = 'infinity' WHERE id = 'doubt'`, person},
+		{"a writer confirms in plain SQL", "ci", fmt.Sprintf(landSQL, "doubt"), "by a check or by a person"},
+		{"a writer settles by a check", "ci", own("doubt", "read", "committed", ""), "by a check or by a person"},
+		{"a writer makes a check up", "ci", fmt.Sprintf(read, "n"), denied},
+		{"a writer proves absence", "ci", `UPDATE indoubt.attempts SET proof = 'absent' WHERE id = 'doubt.1'`, "proven by a check"},
+		{"a writer settles what another sent", "cron", fmt.Sprintf(landSQL, "flying"), "by another user of the database"},
+		{"a writer answers late for another", "cron", own("doubt", "late", "committed", ""), "by another user of the database"},
+		{"a writer extends what another sent", "cron", `UPDATE indoubt.operations SET deadline_at = deadline_at + '1 hour'::interval WHERE id = 'flying'`, "by another user of the database"},
+		{"a writer ends the attempt of another", "cron", `UPDATE indoubt.attempts SET uid = 0, token_sent = true WHERE id = 'flying.1'`, "by another user of the database"},
+		{"a writer expires what is in time", "cron", own("flying", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
+		{"a writer allows a send", "ci", fmt.Sprintf(grant, "n", "absent"), denied},
+		{"a writer holds", "ci", fmt.Sprintf(hold, "all"), denied},
+		{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
+		{"a writer tells of a decision", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'confirm', 'ann')`, person},
+		{"a writer closes an incident", "ci", `INSERT INTO indoubt.events (id, incident, verb, actor) VALUES ('n', 'i', 'incident_closed', 'ann')`, person},
+		{"a writer leases", "ci", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`, denied},
+		{"a writer signs as another user", "ci", `INSERT INTO indoubt.events (id, verb, actor, db_user) VALUES ('forged', 'note', 'x', 'ann'); SELECT 1/(db_user = 'ann')::int FROM indoubt.events WHERE id = 'forged'`, "division by zero"},
+		{"a writer forges when it was told", "ci", `INSERT INTO indoubt.events (id, verb, actor, xid) VALUES ('forged', 'note', 'x', '1'); SELECT 1/(xid = '1')::int FROM indoubt.events WHERE id = 'forged'`, "division by zero"},
+		{"a writer names the ledger", "ci", `INSERT INTO indoubt.meta VALUES ('name', 'x')`, "its owner says"},
+		{"a writer renames the ledger", "ci", `UPDATE indoubt.meta SET value = 'x'`, denied},
+		{"a writer becomes another", "ci", `SET ROLE indoubt_operator`, denied},
+		{"a writer says it is allowed", "ci", `CREATE OR REPLACE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql RETURN true`, denied},
+		{"a writer turns the guards off", "ci", `ALTER TABLE indoubt.operations DISABLE TRIGGER ALL`, "must be owner"},
+		{"a writer replays without guards", "ci", `SET session_replication_role = replica`, denied},
+		{"a writer deletes", "ci", `DELETE FROM indoubt.operations`, denied},
+		{"a writer empties", "ci", `TRUNCATE indoubt.events`, denied},
+		{"a writer gives itself what the guards call", "ci", `CREATE TEMP TABLE events (id text); CREATE FUNCTION pg_temp.lower(text) RETURNS text LANGUAGE sql RETURN 'x';
+			SET search_path = pg_temp, pg_catalog; INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('n', 'k', 'n', clock_timestamp() + '1 hour'::interval, 'checks')`, "names of indoubt"},
+
+		{"an engine confirms", "eng", own("doubt", "confirm", "committed", ""), person},
+		{"an engine acknowledges", "eng", own("doubt", "ack", "committed", ""), person},
+		{"an engine takes a risk", "eng", fmt.Sprintf(grant, "n", "risk_accepted"), "else by a person"},
+		{"an engine holds", "eng", fmt.Sprintf(hold, "all"), denied},
+		{"an engine decides", "eng", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
+		{"an engine renames the ledger", "eng", `UPDATE indoubt.meta SET value = 'x' WHERE name = 'id'`, "its owner says"},
+
+		{"an operator deletes", "ann", `DELETE FROM indoubt.events`, denied},
+		{"an operator who acts as a writer confirms", "ann", `SET ROLE indoubt_writer; ` + own("doubt", "confirm", "committed", ""), person},
+	}
+	// One psql for each user: what it says of each attack stands behind its number.
+	scripts := map[string]string{}
+	for i, c := range attacks {
+		scripts[c.user] += fmt.Sprintf("\\warn =%d=\nBEGIN;\n%s;\nCOMMIT;\n", i, c.script)
+	}
+	for user, script := range scripts {
+		out, _ := pgtest.Psql(t, as(user), "\\set ON_ERROR_STOP off\n"+script)
+		for i, c := range attacks {
+			if c.user != user {
+				continue
+			}
+			_, said, _ := strings.Cut(out, fmt.Sprintf("=%d=\n", i))
+			said, _, _ = strings.Cut(said, "\n=")
+			switch {
+			case !strings.Contains(said, "ERROR"):
+				t.Errorf("%s: it may: %s", c.name, said)
+			case !strings.Contains(said, c.says):
+				t.Errorf("%s: %s, want %q", c.name, said, c.says)
+			}
+		}
+	}
+
+	for _, c := range []struct{ name, user, script string }{
+		{"a reader looks", "bob", `SELECT count(*) FROM indoubt.operations; SELECT count(*) FROM indoubt_rows.events; SELECT * FROM indoubt.deviations(); SELECT indoubt.fold()`},
+		{"a writer settles its own", "ci", fmt.Sprintf(landSQL, "flying")},
+		{"a writer answers late", "ci", own("lost", "late", "committed", "")},
+		{"a writer remarks", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('remark', 'note', 'ci')`},
+		{"a writer folds", "ci", `SELECT indoubt.fold()`},
+		{"a writer says which key it has", "ci", `INSERT INTO indoubt.meta VALUES ('digests.check', 'x')`},
+		{"an engine looks at its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.boot', 'x') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
+		{"an engine checks", "eng", fmt.Sprintf(read, "r1")},
+		{"an engine leases", "eng", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`},
+		{"an engine allows what is safe", "eng", fmt.Sprintf(grant, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough'`},
+		{"an engine settles by a check", "eng", own("retried", "read", "failed", "")},
+		{"an operator takes a risk", "ann", fmt.Sprintf(grant, "risk", "risk_accepted") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'risk'`},
+		{"an operator holds", "ann", fmt.Sprintf(hold, "all")},
+		{"an operator confirms", "ann", own("doubt", "confirm", "committed", "")},
+		{"an operator undoes", "ann", own("doubt", "undo", "uncertain", ", doubted = true, hands_off = true")},
+	} {
+		if out, err := pgtest.Psql(t, as(c.user), "BEGIN;\n"+c.script+";\nCOMMIT;"); err != nil {
+			t.Errorf("%s: %s", c.name, out)
+		}
+	}
+
+	// The history has the user that logged in, beside the name that was said.
+	got := psql(t, url, `SELECT verb, actor, db_user FROM indoubt.events WHERE operation_id = 'doubt' ORDER BY seq`)
+	if want := "begin|nightly|ci\nsettle|nightly|ci\nconfirm|x|ann\nundo|x|ann"; got != want {
+		t.Errorf("the history says\n%s\nwant\n%s", got, want)
+	}
+	if got := psql(t, url, `SELECT DISTINCT db_user FROM indoubt.attempts; SELECT db_user FROM indoubt.holds; SELECT db_user FROM indoubt.grants ORDER BY id; SELECT * FROM indoubt.deviations()`); got != "ci\nann\nann\neng" {
+		t.Errorf("%s", got)
+	}
+}
