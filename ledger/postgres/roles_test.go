@@ -29,8 +29,8 @@ const (
 	landSQL  = `UPDATE indoubt.operations SET state = 'committed', receipt = 'r', change_id = 'answered-' || id, actor = 'nightly', reason = 'answered' WHERE id = '%s';`
 )
 
-// own is a change as indoubt writes it.
-func own(id, verb, state, more string) string {
+// byOwn is a change as indoubt writes it.
+func byOwn(id, verb, state, more string) string {
 	return fmt.Sprintf(`UPDATE indoubt.operations SET state = '%s', version = version + 1, change_id = '%s-' || id, change_of = '%s-' || id, change_verb = '%s',
 		actor = 'x', reason = 'said so', machine = false, updated_at = clock_timestamp()%s WHERE id = '%s';`, state, verb, verb, verb, more, id)
 }
@@ -65,21 +65,21 @@ func TestRoles(t *testing.T) {
 		{"a reader lists by hand", "bob", `SELECT indoubt.list(1, true, true)`, denied},
 		{"a reader makes a ledger anew", "bob", `SELECT indoubt.rebuild()`, denied},
 
-		{"a writer confirms", "ci", own("doubt", "confirm", "committed", ""), person},
-		{"a writer denies", "ci", own("doubt", "deny", "failed", ""), person},
-		{"a writer abandons", "ci", own("doubt", "abandon", "abandoned", ""), person},
-		{"a writer abandons and calls it an answer", "ci", own("doubt", "late", "abandoned", ""), person},
-		{"a writer undoes", "ci", own("sent", "late", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp()"), person},
+		{"a writer confirms", "ci", byOwn("doubt", "confirm", "committed", ""), person},
+		{"a writer denies", "ci", byOwn("doubt", "deny", "failed", ""), person},
+		{"a writer abandons", "ci", byOwn("doubt", "abandon", "abandoned", ""), person},
+		{"a writer abandons and calls it an answer", "ci", byOwn("doubt", "late", "abandoned", ""), person},
+		{"a writer undoes", "ci", byOwn("sent", "late", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp()"), person},
 		{"a writer parks", "ci", `UPDATE indoubt.operations SET parked_until = 'infinity' WHERE id = 'doubt'`, person},
 		{"a writer confirms in plain SQL", "ci", fmt.Sprintf(landSQL, "doubt"), "by a check or by a person"},
-		{"a writer settles by a check", "ci", own("doubt", "read", "committed", ""), "by a check or by a person"},
+		{"a writer settles by a check", "ci", byOwn("doubt", "read", "committed", ""), "by a check or by a person"},
 		{"a writer makes a check up", "ci", fmt.Sprintf(read, "n"), denied},
 		{"a writer proves absence", "ci", `UPDATE indoubt.attempts SET proof = 'absent' WHERE id = 'doubt.1'`, "proven by a check"},
 		{"a writer settles what another sent", "cron", fmt.Sprintf(landSQL, "flying"), "by another user of the database"},
-		{"a writer answers late for another", "cron", own("doubt", "late", "committed", ""), "by another user of the database"},
+		{"a writer answers late for another", "cron", byOwn("doubt", "late", "committed", ""), "by another user of the database"},
 		{"a writer extends what another sent", "cron", `UPDATE indoubt.operations SET deadline_at = deadline_at + '1 hour'::interval WHERE id = 'flying'`, "by another user of the database"},
 		{"a writer ends the attempt of another", "cron", `UPDATE indoubt.attempts SET uid = 0, token_sent = true WHERE id = 'flying.1'`, "by another user of the database"},
-		{"a writer expires what is in time", "cron", own("flying", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
+		{"a writer expires what is in time", "cron", byOwn("flying", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
 		{"a writer allows a send", "ci", fmt.Sprintf(grant, "n", "absent"), denied},
 		{"a writer holds", "ci", fmt.Sprintf(hold, "all"), denied},
 		{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
@@ -99,15 +99,15 @@ func TestRoles(t *testing.T) {
 		{"a writer gives itself what the guards call", "ci", `CREATE TEMP TABLE events (id text); CREATE FUNCTION pg_temp.lower(text) RETURNS text LANGUAGE sql RETURN 'x';
 			SET search_path = pg_temp, pg_catalog; INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('n', 'k', 'n', clock_timestamp() + '1 hour'::interval, 'checks')`, "names of indoubt"},
 
-		{"an engine confirms", "eng", own("doubt", "confirm", "committed", ""), person},
-		{"an engine acknowledges", "eng", own("doubt", "ack", "committed", ""), person},
+		{"an engine confirms", "eng", byOwn("doubt", "confirm", "committed", ""), person},
+		{"an engine acknowledges", "eng", byOwn("doubt", "ack", "committed", ""), person},
 		{"an engine takes a risk", "eng", fmt.Sprintf(grant, "n", "risk_accepted"), "else by a person"},
 		{"an engine holds", "eng", fmt.Sprintf(hold, "all"), denied},
 		{"an engine decides", "eng", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
 		{"an engine renames the ledger", "eng", `UPDATE indoubt.meta SET value = 'x' WHERE name = 'id'`, "its owner says"},
 
 		{"an operator deletes", "ann", `DELETE FROM indoubt.events`, denied},
-		{"an operator who acts as a writer confirms", "ann", `SET ROLE indoubt_writer; ` + own("doubt", "confirm", "committed", ""), person},
+		{"an operator who acts as a writer confirms", "ann", `SET ROLE indoubt_writer; ` + byOwn("doubt", "confirm", "committed", ""), person},
 	}
 	// One psql for each user: what it says of each attack stands behind its number.
 	scripts := map[string]string{}
@@ -134,7 +134,7 @@ func TestRoles(t *testing.T) {
 	for _, c := range []struct{ name, user, script string }{
 		{"a reader looks", "bob", `SELECT count(*) FROM indoubt.operations; SELECT count(*) FROM indoubt_rows.events; SELECT * FROM indoubt.deviations(); SELECT indoubt.fold()`},
 		{"a writer settles its own", "ci", fmt.Sprintf(landSQL, "flying")},
-		{"a writer answers late", "ci", own("lost", "late", "committed", "")},
+		{"a writer answers late", "ci", byOwn("lost", "late", "committed", "")},
 		{"a writer remarks", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('remark', 'note', 'ci')`},
 		{"a writer folds", "ci", `SELECT indoubt.fold()`},
 		{"a writer says which key it has", "ci", `INSERT INTO indoubt.meta VALUES ('digests.check', 'x')`},
@@ -142,11 +142,11 @@ func TestRoles(t *testing.T) {
 		{"an engine checks", "eng", fmt.Sprintf(read, "r1")},
 		{"an engine leases", "eng", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`},
 		{"an engine allows what is safe", "eng", fmt.Sprintf(grant, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough'`},
-		{"an engine settles by a check", "eng", own("retried", "read", "failed", "")},
+		{"an engine settles by a check", "eng", byOwn("retried", "read", "failed", "")},
 		{"an operator takes a risk", "ann", fmt.Sprintf(grant, "risk", "risk_accepted") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'risk'`},
 		{"an operator holds", "ann", fmt.Sprintf(hold, "all")},
-		{"an operator confirms", "ann", own("doubt", "confirm", "committed", "")},
-		{"an operator undoes", "ann", own("doubt", "undo", "uncertain", ", doubted = true, hands_off = true")},
+		{"an operator confirms", "ann", byOwn("doubt", "confirm", "committed", "")},
+		{"an operator undoes", "ann", byOwn("doubt", "undo", "uncertain", ", doubted = true, hands_off = true")},
 	} {
 		if out, err := pgtest.Psql(t, as(c.user), "BEGIN;\n"+c.script+";\nCOMMIT;"); err != nil {
 			t.Errorf("%s: %s", c.name, out)
