@@ -45,3 +45,47 @@ func TestTheHeaderOfALedger(t *testing.T) {
 		}
 	}
 }
+
+// One of many that soon end leaves a short log to the next: what it wrote is in there,
+// and neither pays the syncs of folding it and of beginning another one. A new ledger
+// is whole at its first close, and so is any after that of another process.
+func TestAShortLogIsLeftToTheNext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	made := 0
+	log := func(o Options) (left int64) {
+		t.Helper()
+		made++
+		s := need.Get(Create(ctx, path, o))(t)
+		begin(t, s)
+		need.OK(t, s.Close())
+		return need.Get(filesAt(path))(t).wal.size
+	}
+	leave := Options{LeaveLog: true}
+	if left := log(leave); left != 0 {
+		t.Errorf("the log of a new ledger is left: %d bytes", left)
+	}
+	first := log(leave)
+	if first == 0 {
+		t.Fatal("no log is left")
+	}
+	if left := log(leave); left <= first {
+		t.Errorf("another log was begun: %d bytes after %d", left, first)
+	}
+	longest, folded := int64(0), false
+	for n := 0; n < 100 && !folded; n++ {
+		left := log(leave)
+		longest, folded = max(longest, left), left == 0
+	}
+	if !folded || longest >= shortLog {
+		t.Errorf("it is folded: %v; the longest one was %d bytes", folded, longest)
+	}
+	log(leave)
+	if left := log(Options{}); left != 0 {
+		t.Errorf("a process that may stay leaves a log of %d bytes", left)
+	}
+	s := need.Get(Open(ctx, path, Options{}))(t)
+	defer s.Close()
+	if all := need.Get(s.Counts(ctx, s.now()))(t).All; all != made {
+		t.Errorf("%d operations of %d", all, made)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -168,10 +169,18 @@ func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map
 	// Looked at before anything is written: opening must not turn a foreign
 	// database into WAL.
 	if !current {
-		if current, err = s.look(ctx, create); err != nil {
+		look, err := sql.Open("sqlite", dsn(s.path, "ro"))
+		if err != nil {
+			return nil, fmt.Errorf("open the ledger: %w", err)
+		}
+		defer look.Close() // when the writer has taken over the index of the log, which the first one makes
+		version, err := checkSchema(ctx, look, s.path, newest(steps), create, false)
+		if err != nil {
 			return nil, err
 		}
+		current = version == newest(steps)
 	}
+	s.leaves = current && s.opts.LeaveLog && runtime.GOOS == "linux" // see abandon
 	s.notifier = newNotifier(s.path)
 	if s.writer, err = newWriter(s); err != nil {
 		return nil, err
@@ -273,18 +282,6 @@ func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 	}
 	m, err := s.meta(ctx)
 	return m, cmp.Or(err, s.anchor())
-}
-
-// look checks the file through a connection that cannot write. current tells that
-// its schema is this program's.
-func (s *handle) look(ctx context.Context, create bool) (current bool, err error) {
-	db, err := sql.Open("sqlite", dsn(s.path, "ro"))
-	if err != nil {
-		return false, fmt.Errorf("open the ledger: %w", err)
-	}
-	defer db.Close()
-	version, err := checkSchema(ctx, db, s.path, newest(steps), create, false)
-	return version == newest(steps), err
 }
 
 // checkSchema refuses what is not a ledger this program can use, and gives its

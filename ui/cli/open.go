@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -49,7 +50,8 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 }
 
 func (a *app) ledgerOptions() sqlite.Options {
-	return sqlite.Options{Clock: a.clock, Steady: a.steady, Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, Group: a.group}
+	return sqlite.Options{Clock: a.clock, Steady: a.steady, Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, Group: a.group,
+		LeaveLog: slices.Contains([]string{"run", "begin", "settle"}, a.program)}
 }
 
 // usedLedgers is the file that lists which ledgers this account has used.
