@@ -171,7 +171,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 	}
 	if c.Pricing != nil { // after the change, which outdates the prices there were
-		if err := tx.price(*c.Pricing, ms(rec.Now), after); err != nil || after.State != ledger.Uncertain {
+		if err := tx.price(*c.Pricing, ms(rec.Now), after, c.Insert); err != nil || after.State != ledger.Uncertain {
 			return applied, err
 		}
 		return applied, tx.doubts([]ledger.Pricing{*c.Pricing})
@@ -237,20 +237,26 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 	case c.Event == nil:
 		return o, errors.New("a change of an operation needs an event")
 	}
-	set := differences(columns, &before, &o, o.State != before.State)
-	if slices.Contains(set.names, "receipts") {
-		set.set("receipt", o.Receipt())
-	}
-	if recheck != rec.recheckAt {
-		set.set("recheck_at", recheck)
-	}
-	set.told(*c.Event)
-	n, err := tx.execN(set.update("operations", "id = ? AND version = ?"), append(set.values, o.ID, before.Version)...)
+	query, values := updateOperation(before, o, recheck, rec.recheckAt, *c.Event)
+	n, err := tx.execN(query, values...)
 	if err == nil && n == 0 {
 		err = errRaced
 	}
 	o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
 	return o, err
+}
+
+// updateOperation is the statement that changes an operation, and leaves the event.
+func updateOperation(before, o ledger.Operation, recheck, was int64, e ledger.Event) (query string, values []any) {
+	set := differences(columns, &before, &o, o.State != before.State)
+	if slices.Contains(set.names, "receipts") {
+		set.set("receipt", o.Receipt())
+	}
+	if recheck != was {
+		set.set("recheck_at", recheck)
+	}
+	set.told(e)
+	return set.update("operations", "id = ? AND version = ?"), append(set.values, o.ID, before.Version)
 }
 
 const updateClocks = `

@@ -178,7 +178,9 @@ BEGIN
    WHERE s.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq);
 END;
 
-CREATE TRIGGER operations_keep_incident AFTER UPDATE OF state, conflict, doubted, attempt_count, effects, ended_at ON operations
+-- A further attempt comes with a change of the state. The first one, which the database
+-- makes of a plain INSERT, changes nothing here, and need not compile this.
+CREATE TRIGGER operations_keep_incident AFTER UPDATE OF state, conflict, doubted, effects, ended_at ON operations
 WHEN NEW.incident <> ''
  AND (NEW.state, NEW.conflict, NEW.doubted, NEW.attempt_count, NEW.effects, NEW.ended_at)
   <> (OLD.state, OLD.conflict, OLD.doubted, OLD.attempt_count, OLD.effects, OLD.ended_at)

@@ -48,7 +48,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	return s.write(ctx, func(tx *tx) error {
 		now := ms(s.now())
 		for _, p := range prices {
-			if err := tx.price(p, now, ledger.Operation{ID: p.OperationID}); err != nil {
+			if err := tx.price(p, now, ledger.Operation{ID: p.OperationID}, false); err != nil {
 				return err
 			}
 		}
@@ -56,16 +56,21 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	})
 }
 
-// price writes a price beside operation o. One that has its names keeps them without
-// a statement, which would set off triggers and takes long to prepare.
-func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation) error {
-	n, err := tx.reprice(p, now)
+// price writes a price beside operation o. A fresh one is not in the list yet. One that
+// has its names keeps them without a statement, which would set off triggers and takes
+// long to prepare.
+func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool) (err error) {
+	n, args := int64(0), []any{
+		p.Digest, p.Downstream, p.Title, p.Target,
+		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
+		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID, p.Version,
+	}
+	if !fresh {
+		n, err = tx.execN(reprice, args...)
+	}
 	if err == nil && n == 0 {
 		// It has moved or left the list, or is in flight and was not worth a price before.
-		if n, err = tx.execN(listFlying, p.OperationID, p.Version); err == nil && n > 0 {
-			n, err = tx.reprice(p, now)
-		}
-		if err == nil && n == 0 {
+		if n, err = tx.execN(listFlying, args...); err == nil && n == 0 {
 			err = tx.exec(priceSettled, finite(p.Miss.Value), p.Miss.Word, finite(p.Duplicate.Value), p.Duplicate.Word, p.OperationID, p.Version)
 		}
 	}
@@ -80,9 +85,14 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation) error {
 		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR target = '' AND ?2 <> '')`, p.Title, p.Target, p.OperationID)
 }
 
-// listFlying puts what is in flight into the list.
-var listFlying = listNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = ?1 AND state = 'pending' AND ?2 IN (0, version))
-	AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`
+// listFlying puts what is in flight into the list, with its price.
+var listFlying = `
+	INSERT INTO open_operations (seq, ` + of("", listColumns) + `, digest, downstream, priced_title, priced_target,
+	       duplicate_value, duplicate_word, duplicate_guess, miss_value, miss_word, miss_guess,
+	       odds, rank, decide_at, read_at, reads, ripe, search)
+	SELECT s.seq, ` + of("s.", listColumns) + `, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ` + pricedSearch + `
+	  FROM open_source s WHERE s.seq = (SELECT seq FROM operations WHERE id = ?17 AND state = 'pending' AND ?18 IN (0, version))
+	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`
 
 // priceSettled gives an operation of an incident the price that it did not have when it
 // settled.
@@ -93,15 +103,11 @@ const priceSettled = `
 
 var reprice = `
 	UPDATE open_operations
-	   SET digest = ?, downstream = ?, priced_title = ?3, priced_target = ?4,
-	       duplicate_value = ?, duplicate_word = ?, duplicate_guess = ?, miss_value = ?, miss_word = ?, miss_guess = ?,
-	       odds = ?, rank = ?, decide_at = ?, read_at = CASE WHEN reads > ?14 THEN read_at ELSE ? END, reads = max(reads, ?14), ripe = ?,
-	       search = (SELECT s.words || lower(char(10) || ?3 || char(10) || ?4) FROM open_source s WHERE s.seq = open_operations.seq)
-	 WHERE seq = (SELECT seq FROM operations WHERE id = ? AND ? IN (0, version))`
+	   SET digest = ?1, downstream = ?2, priced_title = ?3, priced_target = ?4,
+	       duplicate_value = ?5, duplicate_word = ?6, duplicate_guess = ?7, miss_value = ?8, miss_word = ?9, miss_guess = ?10,
+	       odds = ?11, rank = ?12, decide_at = ?13, read_at = CASE WHEN reads > ?15 THEN read_at ELSE ?14 END, reads = max(reads, ?15), ripe = ?16,
+	       search = (SELECT ` + pricedSearch + ` FROM open_source s WHERE s.seq = open_operations.seq)
+	 WHERE seq = (SELECT seq FROM operations WHERE id = ?17 AND ?18 IN (0, version))`
 
-func (tx *tx) reprice(p ledger.Pricing, now int64) (int64, error) {
-	return tx.execN(reprice,
-		p.Digest, p.Downstream, p.Title, p.Target,
-		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
-		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), p.Reads, ms(p.ReadAt), flag(ms(p.DecideAt) <= now), p.OperationID, p.Version)
-}
+// pricedSearch is the text of a search, with the names ?3 and ?4 of a price.
+const pricedSearch = `s.words || lower(char(10) || ?3 || char(10) || ?4)`
