@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"maps"
 	"slices"
@@ -75,6 +76,42 @@ func (b *begun) take(id string) (record, bool) {
 	delete(b.records, id)
 	delete(b.coming, id)
 	return rec, ok
+}
+
+// Foresee prepares the statement that an attempt which was begun here is settled with if
+// it commits, while it is being sent. SQLite compiles it with most triggers of the ledger,
+// which takes longer than to run it. Once for a connection is enough.
+func (s *handle) Foresee(attempt string) {
+	w := s.writer
+	if w == nil || w.foreseen.Swap(true) {
+		return
+	}
+	w.foreseeing.Store(true)
+	go func() {
+		defer w.foreseeing.Store(false)
+		w.busy <- struct{}{}
+		defer func() { <-w.busy }()
+		if rec, ok := w.begun.records[attempt]; ok && w.conn != nil {
+			_, _ = ledger.Settle(context.Background(), foreseen{w, rec}, ledger.SettleRequest{AttemptID: attempt, Outcome: ledger.OutcomeCommitted})
+		}
+	}()
+}
+
+// foreseen applies a rule to a record and writes nothing.
+type foreseen struct {
+	w *writer
+	record
+}
+
+func (f foreseen) Change(_ context.Context, loc ledger.Locator, _ string, rule ledger.Rule) (ledger.Applied, error) {
+	rec := f.at(f.w.store.moment(), loc.Skip)
+	rec.Attempts = slices.Clone(rec.Attempts)
+	c, err := rule(&rec.Record)
+	if err == nil && c.Operation != nil && c.Event != nil {
+		query, _ := updateOperation(f.Operation, kept(columns, *c.Operation), 0, 0, *c.Event)
+		_, err = f.w.stmt(query)
+	}
+	return ledger.Applied{}, err
 }
 
 // forget drops what is known of an operation that is about to change.

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -197,5 +199,36 @@ func TestWhatIsLeasedHereIsKnownAsItStands(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// The statement that is prepared while an attempt is sent is the one it is settled with,
+// with an answer and without, and nothing is written before it is settled.
+func TestTheStatementOfACommitIsForeseen(t *testing.T) {
+	for _, result := range []string{"", `{"id": "ch_1"}`} {
+		s, _ := openTest(t)
+		res := begin(t, s)
+		s.Foresee(res.Attempt.ID)
+		for s.writer.foreseeing.Load() {
+			runtime.Gosched()
+		}
+		updates := func() (n int) {
+			for query := range s.writer.stmts {
+				if strings.HasPrefix(query, "UPDATE operations") {
+					n++
+				}
+			}
+			return n
+		}
+		if n := updates(); n != 1 {
+			t.Fatalf("%d statements were foreseen", n)
+		}
+		if rec := need.Get(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))(t); rec.State() != ledger.Pending || rec.Attempts[0].Outcome != "" {
+			t.Errorf("%s, %q", rec.State(), rec.Attempts[0].Outcome)
+		}
+		o := settleAs(t, s, res.Attempt.ID, ledger.OutcomeCommitted, func(r *ledger.SettleRequest) { r.Result = json.RawMessage(result) })
+		if n := updates(); n != 1 || o.State != ledger.Committed {
+			t.Errorf("result %q: %s by %d statements", result, o.State, n)
+		}
 	}
 }

@@ -61,7 +61,7 @@ var columns = []column[ledger.Operation]{
 	{"verdict", changed | shown, func(o *ledger.Operation) any { return &o.Verdict }},
 	{"effects", changed, func(o *ledger.Operation) any { return &o.Effects }},
 	{"receipts", changed | restated | shown, func(o *ledger.Operation) any { return &o.Receipts }},
-	{"result", changed, func(o *ledger.Operation) any { return &o.Result }},
+	{"result", changed | restated, func(o *ledger.Operation) any { return &o.Result }},
 	{"effect_word", changed, func(o *ledger.Operation) any { return &o.EffectWord }},
 	{"actor", shown | listed, func(o *ledger.Operation) any { return &o.Actor }},
 	{"hands", changed | shown | listed, func(o *ledger.Operation) any { return &o.Hands }},

@@ -31,6 +31,8 @@ type writer struct {
 	busy   chan struct{} // its holder writes for all that are queued
 	roomy  time.Time     // when the disk had plenty of room
 	closed atomic.Bool
+
+	foreseen, foreseeing atomic.Bool // by this connection, and now; see Foresee
 }
 
 // job is one change. It may run more than once before its transaction commits.
@@ -77,6 +79,7 @@ func (w *writer) connect(ctx context.Context) error {
 		return err
 	}
 	w.db, w.conn, w.stmts = db, conn, map[string]*sql.Stmt{}
+	w.foreseen.Store(false)
 	w.begun.clear()
 	return nil
 }
@@ -349,10 +352,13 @@ func (w *writer) execN(query string, args ...any) (int64, error) {
 func (w *writer) lend(read func(querier) error) (lent bool, err error) {
 	select {
 	case w.busy <- struct{}{}:
-		defer func() { <-w.busy }()
 	default:
-		return false, nil
+		if !w.foreseeing.Load() {
+			return false, nil
+		}
+		w.busy <- struct{}{} // another connection would take longer to open
 	}
+	defer func() { <-w.busy }()
 	if w.conn == nil || w.exec(`BEGIN`) != nil {
 		return false, nil
 	}
