@@ -17,14 +17,14 @@ const guarded = `
 SET search_path = indoubt;
 INSERT INTO operations (id, kind, key, input, change_id, deadline_at, source, actor)
 SELECT id, 'stripe.charge', id || '-key', '{}', id || '-c', now() + '1 hour'::interval, 's', 'billing'
-  FROM unnest(ARRAY['pending', 'uncertain', 'committed', 'failed', 'granted', 'retired', 'answered', 'joined']) AS id;
+  FROM unnest(ARRAY['pending', 'uncertain', 'committed', 'failed', 'granted', 'retired', 'answered', 'joined', 'twice']) AS id;
 INSERT INTO operations (id, kind, key, created_at, updated_at, started_at, deadline_at, live_attempt, attempt_count, change_id, change_of, change_verb, actor)
 VALUES ('left', 'stripe.charge', 'left-key', now(), now(), now(), now() + '1 hour'::interval, 'left.1', 1, 'left-c', 'left-c', 'begin', 'billing');
 INSERT INTO attempts (id, operation_id, n, started_at, deadline_at, boot_id, pid_ns, uid, tree, started_steady, ended_steady)
 VALUES ('left.1', 'left', 1, now(), (SELECT deadline_at FROM operations WHERE id = 'left'), 'boot', 'ns', 7, 'open', 5, 9);
 INSERT INTO operations (id, kind, key, created_at, deadline_at, change_id, actor)
 VALUES ('overdue', 'stripe.charge', 'overdue-key', now() - '2 hours'::interval, now() - '1 hour'::interval, 'overdue-c', 'billing');
-UPDATE operations SET state = 'uncertain', error_class = 'timeout', change_id = id || '-d', actor = 'billing', reason = 'lost' WHERE id IN ('uncertain', 'granted', 'answered', 'left', 'joined');
+UPDATE operations SET state = 'uncertain', error_class = 'timeout', change_id = id || '-d', actor = 'billing', reason = 'lost' WHERE id IN ('uncertain', 'granted', 'answered', 'left', 'joined', 'twice');
 UPDATE operations SET state = 'committed', receipt = 'r', change_id = id || '-d', actor = 'billing', reason = 'answered' WHERE id IN ('committed', 'retired');
 UPDATE operations SET state = 'committed', receipt = 'r', change_id = id || '-e', actor = 'billing', reason = 'answered' WHERE id = 'answered';
 UPDATE operations SET state = 'failed', change_id = 'failed-d', actor = 'billing', reason = 'refused', change_detail = '{"proof":"refused"}' WHERE id = 'failed';
@@ -33,6 +33,11 @@ UPDATE operations SET state = 'uncertain', version = version + 1, live_attempt =
        change_id = 'overdue-d', change_of = 'overdue-d', change_verb = 'expire', actor = 'clock', reason = 'no outcome was recorded' WHERE id = 'overdue';
 UPDATE attempts SET outcome = 'uncertain', ended_at = deadline_at, ended_steady = 7 WHERE id = 'overdue.1';
 INSERT INTO grants (id, operation_id, version, basis, sender, actor, reason, created_at, expires_at) VALUES ('grant', 'granted', 2, 'risk_accepted', 'pipeline', 'ann', 'must', now(), now() + '1 hour'::interval);
+INSERT INTO grants (id, operation_id, version, basis, sender, actor, reason, created_at, expires_at) VALUES ('used', 'twice', 2, 'risk_accepted', 'pipeline', 'ann', 'must', now(), now() + '1 hour'::interval);
+UPDATE grants SET consumed_at = now(), attempt_id = 'twice.2' WHERE id = 'used';
+UPDATE operations SET state = 'pending', live_attempt = 'twice.2', attempt_count = 2, version = version + 1, deadline_at = now() + '1 hour'::interval,
+       change_id = 'twice-g', change_of = 'twice-g', change_verb = 'begin', reason = 'attempt 2' WHERE id = 'twice';
+INSERT INTO attempts (id, operation_id, n, grant_id, basis, started_at, deadline_at) SELECT 'twice.2', 'twice', 2, 'used', 'risk_accepted', now(), deadline_at FROM operations WHERE id = 'twice';
 INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason) VALUES ('read', 'uncertain', now(), now(), 'inconclusive', 'slow');
 INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('uncertain', 'engine', 1, now() + '1 minute'::interval);
 INSERT INTO holds (scope, actor, reason, change_id) VALUES ('all', 'ann', 'night', 'hold-c');
@@ -41,7 +46,7 @@ INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 
 UPDATE decision_items SET came = 'landed', came_at = now() WHERE n = 0;
 INSERT INTO events (id, incident, verb, actor) VALUES ('incident-e', 'incident', 'incident_opened', 'indoubt');
 INSERT INTO incidents (id, scope, gap_ms, opened_at, first_at, last_at, change_id) VALUES ('incident', 'kind:stripe.charge', 60000, now(), now(), now(), 'incident-e');
-UPDATE operations SET incident = 'incident', joined = 'error', fault_at = ended_at WHERE id IN ('uncertain', 'joined', 'overdue');
+UPDATE operations SET incident = 'incident', joined = 'error', fault_at = ended_at WHERE id IN ('uncertain', 'joined', 'overdue', 'twice');
 UPDATE open_operations SET digest = 'd', rank = 3, miss_value = 2 WHERE error_class = 'timeout';
 `
 
@@ -134,6 +139,10 @@ var refusals = func() []struct{ name, sql, says string } {
 		{"attempt of another user of the database", `UPDATE attempts SET db_user = 'eve' WHERE id = 'pending.1'`, "never change"},
 		{"deleted attempt", `DELETE FROM attempts`, "never deleted"},
 		{"emptied attempts", `TRUNCATE attempts`, "never deleted"},
+		{"attempt with a grant that is not", `UPDATE operations SET state = 'pending', live_attempt = 'failed.2', attempt_count = 2, version = version + 1, deadline_at = now() + '1 hour'::interval,
+			change_id = 'x', change_of = 'x', change_verb = 'begin', reason = 'attempt 2' WHERE id = 'failed';
+			INSERT INTO attempts (id, operation_id, n, grant_id, started_at, deadline_at) SELECT 'failed.2', 'failed', 2, 'used', now(), deadline_at FROM operations WHERE id = 'failed'`, "does not exist"},
+		{"failed while an earlier attempt is unknown (I2)", `UPDATE operations SET state = 'failed'` + change + ` WHERE id = 'twice'`, "is still unknown"},
 		{"mark of nothing", `INSERT INTO marks (value, operation_id) VALUES ('m', 'n')`, "that is recorded"},
 		{"emptied marks", `TRUNCATE marks`, "never deleted"},
 
@@ -144,8 +153,9 @@ var refusals = func() []struct{ name, sql, says string } {
 		{"later grant", `UPDATE grants SET created_steady = created_steady + 1`, "never changes"},
 		{"longer grant", `UPDATE grants SET expires_at = 'infinity'`, "never changes"},
 		{"grant of another user of the database", `UPDATE grants SET db_user = 'eve'`, "never changes"},
-		{"expired grant", `UPDATE grants SET consumed_at = expires_at, attempt_id = 'n'`, "has expired"},
-		{"grant consumed by no attempt", `UPDATE grants SET consumed_at = created_at`, "consumed_by_an_attempt"},
+		{"expired grant", `UPDATE grants SET consumed_at = expires_at, attempt_id = 'n' WHERE id = 'grant'`, "has expired"},
+		{"grant consumed by no attempt", `UPDATE grants SET consumed_at = created_at WHERE id = 'grant'`, "consumed_by_an_attempt"},
+		{"grant used up", `UPDATE grants SET voided_at = now(), void_reason = 'n', consumed_at = NULL, attempt_id = '' WHERE id = 'used'`, "used up or void"},
 		{"replaced grant", grant + `('grant', 'granted', 1, 'absent', 'eve', now(), now())`, "never replaced"},
 		{"grant for what landed", grant + `('n', 'committed', 1, 'absent', 'eve', now(), now())`, "uncertain or failed"},
 		{"grant for nothing", grant + `('n', 'n', 1, 'absent', 'eve', now(), now())`, "uncertain or failed"},
@@ -378,3 +388,14 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 		t.Errorf("%s is not in the file's schema", name)
 	}
 }
+
+// tried is what the statements of the tests are refused with.
+var tried = func() (says []string) {
+	for _, r := range refusals {
+		says = append(says, r.says)
+	}
+	for _, a := range attacks {
+		says = append(says, a.says)
+	}
+	return says
+}()

@@ -9,13 +9,15 @@ import (
 )
 
 // withRoles is the URL of a ledger with roles. Its users are ci and cron, who write, eng,
-// ann, who decides, bob, who looks, and out, who has no role.
+// ann, who decides, bob, who looks, tom, who looks and was given more by hand, and out, who
+// has no role.
 func withRoles(t *testing.T) string {
 	t.Helper()
 	return pgtest.From(t, "roles", func(url string) error {
 		out, err := pgtest.Psql(t, url, "BEGIN;\n"+schema()+rolesSQL+rolesSQL+`COMMIT;
-			CREATE ROLE ci LOGIN; CREATE ROLE cron LOGIN; CREATE ROLE eng LOGIN; CREATE ROLE ann LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE out LOGIN;
-			GRANT indoubt_writer TO ci, cron; GRANT indoubt_engine TO eng; GRANT indoubt_operator, indoubt_writer TO ann; GRANT indoubt_reader TO bob;`)
+			CREATE ROLE ci LOGIN; CREATE ROLE cron LOGIN; CREATE ROLE eng LOGIN; CREATE ROLE ann LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE out LOGIN; CREATE ROLE tom LOGIN;
+			GRANT indoubt_writer TO ci, cron; GRANT indoubt_engine TO eng; GRANT indoubt_operator, indoubt_writer TO ann; GRANT indoubt_reader TO bob, tom;
+			GRANT INSERT ON indoubt.operations, indoubt.events, indoubt.reads TO tom;`)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
@@ -35,6 +37,74 @@ func byOwn(id, verb, state, more string) string {
 		actor = 'x', reason = 'said so', machine = false, updated_at = clock_timestamp()%s WHERE id = '%s';`, state, verb, verb, verb, more, id)
 }
 
+const (
+	person   = "for a person to decide"
+	denied   = "permission denied"
+	holdSQL  = `INSERT INTO indoubt.holds (scope, actor, reason) VALUES ('%s', 'x', 'why')`
+	grantSQL = `INSERT INTO indoubt.grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('%s', 'doubt', 2, '%s', 'x', now(), now() + '1 hour'::interval)`
+	readSQL  = `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
+)
+
+// attacks are what a role is refused, and a part of what is said.
+var attacks = []struct{ name, user, script, says string }{
+	{"a stranger looks", "out", `SELECT * FROM indoubt.operations`, denied},
+	{"a reader records", "bob", fmt.Sprintf(beginSQL, "n"), denied},
+	{"a reader settles", "bob", fmt.Sprintf(landSQL, "flying"), denied},
+	{"a reader remarks", "bob", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'note', 'bob')`, denied},
+	{"a reader folds by hand", "bob", `DELETE FROM indoubt.counts_deltas`, denied},
+	{"a reader counts by hand", "bob", `SELECT indoubt.sum_member(m, 1) FROM indoubt.incident_members m`, denied},
+	{"a reader lists by hand", "bob", `SELECT indoubt.list(1, true, true)`, denied},
+	{"a reader makes a ledger anew", "bob", `SELECT indoubt.rebuild()`, denied},
+
+	{"a privilege without a role records", "tom", fmt.Sprintf(beginSQL, "n"), "records no operations"},
+	{"a privilege without a role tells", "tom", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'note', 'tom')`, "this role tells nothing"},
+	{"a privilege without a role checks", "tom", fmt.Sprintf(readSQL, "n"), "made by an engine"},
+
+	{"a writer confirms", "ci", byOwn("doubt", "confirm", "committed", ""), person},
+	{"a writer denies", "ci", byOwn("doubt", "deny", "failed", ""), person},
+	{"a writer abandons", "ci", byOwn("doubt", "abandon", "abandoned", ""), person},
+	{"a writer abandons and calls it an answer", "ci", byOwn("doubt", "late", "abandoned", ""), person},
+	{"a writer undoes", "ci", byOwn("sent", "late", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp()"), person},
+	{"a writer parks", "ci", `UPDATE indoubt.operations SET parked_until = 'infinity' WHERE id = 'doubt'`, person},
+	{"a writer confirms in plain SQL", "ci", fmt.Sprintf(landSQL, "doubt"), "by a check or by a person"},
+	{"a writer settles by a check", "ci", byOwn("doubt", "read", "committed", ""), "by a check or by a person"},
+	{"a writer makes a check up", "ci", fmt.Sprintf(readSQL, "n"), denied},
+	{"a writer proves absence", "ci", `UPDATE indoubt.attempts SET proof = 'absent' WHERE id = 'doubt.1'`, "proven by a check"},
+	{"a writer settles what another sent", "cron", fmt.Sprintf(landSQL, "flying"), "by another user of the database"},
+	{"a writer answers late for another", "cron", byOwn("doubt", "late", "committed", ""), "by another user of the database"},
+	{"a writer extends what another sent", "cron", `UPDATE indoubt.operations SET deadline_at = deadline_at + '1 hour'::interval WHERE id = 'flying'`, "by another user of the database"},
+	{"a writer ends the attempt of another", "cron", `UPDATE indoubt.attempts SET uid = 0, token_sent = true WHERE id = 'flying.1'`, "by another user of the database"},
+	{"a writer expires what is in time", "cron", byOwn("flying", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
+	{"a writer allows a send", "ci", fmt.Sprintf(grantSQL, "n", "absent"), denied},
+	{"a writer holds", "ci", fmt.Sprintf(holdSQL, "all"), denied},
+	{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
+	{"a writer tells of a decision", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'confirm', 'ann')`, person},
+	{"a writer closes an incident", "ci", `INSERT INTO indoubt.events (id, incident, verb, actor) VALUES ('n', 'i', 'incident_closed', 'ann')`, person},
+	{"a writer leases", "ci", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`, denied},
+	{"a writer signs as another user", "ci", `INSERT INTO indoubt.events (id, verb, actor, db_user) VALUES ('forged', 'note', 'x', 'ann'); SELECT 1/(db_user = 'ann')::int FROM indoubt.events WHERE id = 'forged'`, "division by zero"},
+	{"a writer forges when it was told", "ci", `INSERT INTO indoubt.events (id, verb, actor, xid) VALUES ('forged', 'note', 'x', '1'); SELECT 1/(xid = '1')::int FROM indoubt.events WHERE id = 'forged'`, "division by zero"},
+	{"a writer names the ledger", "ci", `INSERT INTO indoubt.meta VALUES ('name', 'x')`, "its owner says"},
+	{"a writer renames the ledger", "ci", `UPDATE indoubt.meta SET value = 'x'`, denied},
+	{"a writer becomes another", "ci", `SET ROLE indoubt_operator`, denied},
+	{"a writer says it is allowed", "ci", `CREATE OR REPLACE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql RETURN true`, denied},
+	{"a writer turns the guards off", "ci", `ALTER TABLE indoubt.operations DISABLE TRIGGER ALL`, "must be owner"},
+	{"a writer replays without guards", "ci", `SET session_replication_role = replica`, denied},
+	{"a writer deletes", "ci", `DELETE FROM indoubt.operations`, denied},
+	{"a writer empties", "ci", `TRUNCATE indoubt.events`, denied},
+	{"a writer gives itself what the guards call", "ci", `CREATE TEMP TABLE events (id text); CREATE FUNCTION pg_temp.lower(text) RETURNS text LANGUAGE sql RETURN 'x';
+		SET search_path = pg_temp, pg_catalog; INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('n', 'k', 'n', clock_timestamp() + '1 hour'::interval, 'checks')`, "names of indoubt"},
+
+	{"an engine confirms", "eng", byOwn("doubt", "confirm", "committed", ""), person},
+	{"an engine acknowledges", "eng", byOwn("doubt", "ack", "committed", ""), person},
+	{"an engine takes a risk", "eng", fmt.Sprintf(grantSQL, "n", "risk_accepted"), "else by a person"},
+	{"an engine holds", "eng", fmt.Sprintf(holdSQL, "all"), denied},
+	{"an engine decides", "eng", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
+	{"an engine renames the ledger", "eng", `UPDATE indoubt.meta SET value = 'x' WHERE name = 'id'`, "its owner says"},
+
+	{"an operator deletes", "ann", `DELETE FROM indoubt.events`, denied},
+	{"an operator who acts as a writer confirms", "ann", `SET ROLE indoubt_writer; ` + byOwn("doubt", "confirm", "committed", ""), person},
+}
+
 // Each role does its own, and is refused what is another's.
 func TestRoles(t *testing.T) {
 	url := withRoles(t)
@@ -48,67 +118,6 @@ func TestRoles(t *testing.T) {
 	psql(t, as("ci"), fmt.Sprintf(landSQL, "sent"))
 	psql(t, url, `INSERT INTO indoubt.meta VALUES ('id', 'ledger')`)
 
-	const (
-		person = "for a person to decide"
-		denied = "permission denied"
-	)
-	hold := `INSERT INTO indoubt.holds (scope, actor, reason) VALUES ('%s', 'x', 'why')`
-	grant := `INSERT INTO indoubt.grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('%s', 'doubt', 2, '%s', 'x', now(), now() + '1 hour'::interval)`
-	read := `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
-	attacks := []struct{ name, user, script, says string }{
-		{"a stranger looks", "out", `SELECT * FROM indoubt.operations`, denied},
-		{"a reader records", "bob", fmt.Sprintf(beginSQL, "n"), denied},
-		{"a reader settles", "bob", fmt.Sprintf(landSQL, "flying"), denied},
-		{"a reader remarks", "bob", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'note', 'bob')`, denied},
-		{"a reader folds by hand", "bob", `DELETE FROM indoubt.counts_deltas`, denied},
-		{"a reader counts by hand", "bob", `SELECT indoubt.sum_member(m, 1) FROM indoubt.incident_members m`, denied},
-		{"a reader lists by hand", "bob", `SELECT indoubt.list(1, true, true)`, denied},
-		{"a reader makes a ledger anew", "bob", `SELECT indoubt.rebuild()`, denied},
-
-		{"a writer confirms", "ci", byOwn("doubt", "confirm", "committed", ""), person},
-		{"a writer denies", "ci", byOwn("doubt", "deny", "failed", ""), person},
-		{"a writer abandons", "ci", byOwn("doubt", "abandon", "abandoned", ""), person},
-		{"a writer abandons and calls it an answer", "ci", byOwn("doubt", "late", "abandoned", ""), person},
-		{"a writer undoes", "ci", byOwn("sent", "late", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp()"), person},
-		{"a writer parks", "ci", `UPDATE indoubt.operations SET parked_until = 'infinity' WHERE id = 'doubt'`, person},
-		{"a writer confirms in plain SQL", "ci", fmt.Sprintf(landSQL, "doubt"), "by a check or by a person"},
-		{"a writer settles by a check", "ci", byOwn("doubt", "read", "committed", ""), "by a check or by a person"},
-		{"a writer makes a check up", "ci", fmt.Sprintf(read, "n"), denied},
-		{"a writer proves absence", "ci", `UPDATE indoubt.attempts SET proof = 'absent' WHERE id = 'doubt.1'`, "proven by a check"},
-		{"a writer settles what another sent", "cron", fmt.Sprintf(landSQL, "flying"), "by another user of the database"},
-		{"a writer answers late for another", "cron", byOwn("doubt", "late", "committed", ""), "by another user of the database"},
-		{"a writer extends what another sent", "cron", `UPDATE indoubt.operations SET deadline_at = deadline_at + '1 hour'::interval WHERE id = 'flying'`, "by another user of the database"},
-		{"a writer ends the attempt of another", "cron", `UPDATE indoubt.attempts SET uid = 0, token_sent = true WHERE id = 'flying.1'`, "by another user of the database"},
-		{"a writer expires what is in time", "cron", byOwn("flying", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
-		{"a writer allows a send", "ci", fmt.Sprintf(grant, "n", "absent"), denied},
-		{"a writer holds", "ci", fmt.Sprintf(hold, "all"), denied},
-		{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
-		{"a writer tells of a decision", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'confirm', 'ann')`, person},
-		{"a writer closes an incident", "ci", `INSERT INTO indoubt.events (id, incident, verb, actor) VALUES ('n', 'i', 'incident_closed', 'ann')`, person},
-		{"a writer leases", "ci", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`, denied},
-		{"a writer signs as another user", "ci", `INSERT INTO indoubt.events (id, verb, actor, db_user) VALUES ('forged', 'note', 'x', 'ann'); SELECT 1/(db_user = 'ann')::int FROM indoubt.events WHERE id = 'forged'`, "division by zero"},
-		{"a writer forges when it was told", "ci", `INSERT INTO indoubt.events (id, verb, actor, xid) VALUES ('forged', 'note', 'x', '1'); SELECT 1/(xid = '1')::int FROM indoubt.events WHERE id = 'forged'`, "division by zero"},
-		{"a writer names the ledger", "ci", `INSERT INTO indoubt.meta VALUES ('name', 'x')`, "its owner says"},
-		{"a writer renames the ledger", "ci", `UPDATE indoubt.meta SET value = 'x'`, denied},
-		{"a writer becomes another", "ci", `SET ROLE indoubt_operator`, denied},
-		{"a writer says it is allowed", "ci", `CREATE OR REPLACE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql RETURN true`, denied},
-		{"a writer turns the guards off", "ci", `ALTER TABLE indoubt.operations DISABLE TRIGGER ALL`, "must be owner"},
-		{"a writer replays without guards", "ci", `SET session_replication_role = replica`, denied},
-		{"a writer deletes", "ci", `DELETE FROM indoubt.operations`, denied},
-		{"a writer empties", "ci", `TRUNCATE indoubt.events`, denied},
-		{"a writer gives itself what the guards call", "ci", `CREATE TEMP TABLE events (id text); CREATE FUNCTION pg_temp.lower(text) RETURNS text LANGUAGE sql RETURN 'x';
-			SET search_path = pg_temp, pg_catalog; INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('n', 'k', 'n', clock_timestamp() + '1 hour'::interval, 'checks')`, "names of indoubt"},
-
-		{"an engine confirms", "eng", byOwn("doubt", "confirm", "committed", ""), person},
-		{"an engine acknowledges", "eng", byOwn("doubt", "ack", "committed", ""), person},
-		{"an engine takes a risk", "eng", fmt.Sprintf(grant, "n", "risk_accepted"), "else by a person"},
-		{"an engine holds", "eng", fmt.Sprintf(hold, "all"), denied},
-		{"an engine decides", "eng", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
-		{"an engine renames the ledger", "eng", `UPDATE indoubt.meta SET value = 'x' WHERE name = 'id'`, "its owner says"},
-
-		{"an operator deletes", "ann", `DELETE FROM indoubt.events`, denied},
-		{"an operator who acts as a writer confirms", "ann", `SET ROLE indoubt_writer; ` + byOwn("doubt", "confirm", "committed", ""), person},
-	}
 	// One psql for each user: what it says of each attack stands behind its number.
 	scripts := map[string]string{}
 	for i, c := range attacks {
@@ -139,12 +148,12 @@ func TestRoles(t *testing.T) {
 		{"a writer folds", "ci", `SELECT indoubt.fold()`},
 		{"a writer says which key it has", "ci", `INSERT INTO indoubt.meta VALUES ('digests.check', 'x')`},
 		{"an engine looks at its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.boot', 'x') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
-		{"an engine checks", "eng", fmt.Sprintf(read, "r1")},
+		{"an engine checks", "eng", fmt.Sprintf(readSQL, "r1")},
 		{"an engine leases", "eng", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`},
-		{"an engine allows what is safe", "eng", fmt.Sprintf(grant, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough'`},
+		{"an engine allows what is safe", "eng", fmt.Sprintf(grantSQL, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough'`},
 		{"an engine settles by a check", "eng", byOwn("retried", "read", "failed", "")},
-		{"an operator takes a risk", "ann", fmt.Sprintf(grant, "risk", "risk_accepted") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'risk'`},
-		{"an operator holds", "ann", fmt.Sprintf(hold, "all")},
+		{"an operator takes a risk", "ann", fmt.Sprintf(grantSQL, "risk", "risk_accepted") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'risk'`},
+		{"an operator holds", "ann", fmt.Sprintf(holdSQL, "all")},
 		{"an operator confirms", "ann", byOwn("doubt", "confirm", "committed", "")},
 		{"an operator undoes", "ann", byOwn("doubt", "undo", "uncertain", ", doubted = true, hands_off = true")},
 	} {

@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// page is what the public contract says of PostgreSQL.
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(string(text), "\n## PostgreSQL\n")
+	return page
+}
+
+// example is the first block of the page in a language.
+func example(t *testing.T, language string) string {
+	t.Helper()
+	found := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```").FindStringSubmatch(page(t))
+	if found == nil {
+		t.Fatalf("the page has no example in %s", language)
+	}
+	return found[1]
+}
+
+// perform runs an example on a ledger, just as it stands on the page.
+func perform(t *testing.T, url, program, source string) string {
+	t.Helper()
+	for _, needed := range []string{program, "psql"} {
+		if _, err := exec.LookPath(needed); err != nil {
+			t.Skip(needed + " is not installed")
+		}
+	}
+	cmd := exec.Command(program)
+	cmd.Stdin = strings.NewReader(source)
+	cmd.Env = append(os.Environ(), "INDOUBT_LEDGER="+url)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// Writers that know nothing of indoubt leave all that it keeps, also as a role that may
+// do no more than write.
+func TestContractInPostgreSQL(t *testing.T) {
+	url := withRoles(t)
+	ci := pgtest.As(url, "ci")
+	if out, want := perform(t, ci, "sh", example(t, "sh")), "committed|2|1\n"; out != want {
+		t.Errorf("the shell printed %q, want %q", out, want)
+	}
+	if out, want := perform(t, ci, "python3", example(t, "python")), example(t, "text"); out != want {
+		t.Errorf("Python printed\n%swant\n%s", out, want)
+	}
+	got := psql(t, url, `
+		SELECT o.kind, o.state, o.version, o.token_sent, o.effects, o.by_answer, o.doubted, a.outcome, a.receipt, a.db_user, input
+		  FROM indoubt.operations o JOIN indoubt.attempts a ON a.id = o.id || '.1' ORDER BY o.seq;
+		SELECT verb, from_state, to_state, actor, db_user FROM indoubt.events ORDER BY seq;
+		SELECT kind, class, error_class FROM indoubt.open_operations;
+		SELECT what, n FROM indoubt.counts WHERE n <> 0;
+		SELECT kind, committed, uncertain FROM indoubt.census ORDER BY kind;
+		SELECT error FROM indoubt.attempts WHERE error <> '';
+		SELECT * FROM indoubt.deviations()`)
+	want := `deploy|committed|2|f|1|t|f|committed||ci|{"version":"4.18.3"}
+x.post|committed|2|t|1|t|f|committed|post-1|ci|{"text": "it's out: 100%"}
+mail.send|uncertain|2|t|0|f|t|uncertain||ci|{"to": "ana@example.com"}
+begin||pending|release|ci
+settle|pending|committed|release|ci
+begin||pending|nightly|ci
+settle|pending|committed|nightly|ci
+begin||pending|nightly|ci
+settle|pending|uncertain|nightly|ci
+mail.send|ripe|
+class.ripe|1
+deploy|1|0
+mail.send|0|1
+x.post|1|0
+TimeoutError('no answer: it\'s "lost" \\ after 30 s\nor so')`
+	if got != want {
+		t.Errorf("the ledger has\n%s\nwant\n%s", got, want)
+	}
+	if lines := strings.Count(psql(t, pgtest.As(url, "bob"), example(t, "sql")), "\n"); lines != 5 {
+		t.Errorf("the feed shows %d events, want two for each of three operations", lines+1)
+	}
+}
+
+// The page names every refusal.
+func TestContractNamesEveryRefusal(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?:RAISE EXCEPTION|indoubt\.never\()\s*'(.*?)'(?: USING|\))`).FindAllStringSubmatch(schema(), -1)
+	if len(found) < 100 {
+		t.Fatalf("only %d refusals", len(found))
+	}
+	for _, m := range found {
+		if !strings.Contains(string(text), "- "+m[1]+"\n") {
+			t.Errorf("it does not name the refusal %q", m[1])
+		}
+		if !slices.ContainsFunc(tried, func(says string) bool { return strings.Contains(m[1], says) }) {
+			t.Errorf("no test tries what is refused with %q", m[1])
+		}
+	}
+}
