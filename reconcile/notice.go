@@ -138,7 +138,7 @@ func (w noticeWriter) incident(event, detail string, in ledger.Incident) Notice 
 	return n
 }
 
-// Incident is the notice of an event of an incident: opened, tenfold, over or untaken.
+// Incident is the notice of an event of an incident: opened, tenfold or over.
 func (w noticeWriter) Incident(event string, in ledger.Incident) Notice {
 	at := in.FirstAt.UTC().Format("15:04 UTC")
 	switch event {
@@ -148,16 +148,20 @@ func (w noticeWriter) Incident(event string, in ledger.Incident) Notice {
 	case policy.NotifyTenfold:
 		n := w.incident(event, fmt.Sprint(" ", w.level(in, in.Errors())), in)
 		return w.say(n, "%s: the outage since %s has grown tenfold", n.Input.Where, at)
-	case policy.NotifyOver:
-		n := w.incident(event, " "+stamp(in.LastAt), in)
-		return w.say(n, "%s: the outage since %s is over", n.Input.Where, at)
 	}
+	n := w.incident(policy.NotifyOver, " "+stamp(in.LastAt), in)
+	return w.say(n, "%s: the outage since %s is over", n.Input.Where, at)
+}
+
+// Untaken is the notice of an incident that needs a person, which no one has taken since
+// then.
+func (w noticeWriter) Untaken(in ledger.Incident, since time.Time) Notice {
 	detail := ""
 	if !in.TakenUntil.IsZero() { // once more, after the one who had it
 		detail = " " + stamp(in.TakenUntil)
 	}
 	n := w.incident(policy.NotifyUntaken, detail, in)
-	return w.say(n, "%s: no one has taken the outage since %s", n.Input.Where, at)
+	return w.say(n, "%s: the outage since %s needs a person, and no one has taken it for %s", n.Input.Where, in.FirstAt.UTC().Format("15:04 UTC"), policy.Brief(w.now.Sub(since)))
 }
 
 // level is how often errors are ten times as many as open an incident.
@@ -227,12 +231,12 @@ func (w noticeWriter) untaken(rows []ledger.Row, after time.Duration) (Notice, b
 	count, since := 0, time.Time{}
 	kinds := []string{}
 	for _, r := range rows {
-		from := waitsSince(r)
+		from := waitsSince(r, w.now)
 		if w.now.Before(from.Add(after)) {
 			continue
 		}
 		count++
-		if from.After(waitsSince(newest)) {
+		if from.After(waitsSince(newest, w.now)) {
 			newest = r
 		}
 		if since.IsZero() || from.Before(since) {
@@ -242,16 +246,16 @@ func (w noticeWriter) untaken(rows []ledger.Row, after time.Duration) (Notice, b
 			kinds = append(kinds, r.Kind)
 		}
 	}
-	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(waitsSince(newest)), "", since)
+	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(waitsSince(newest, w.now)), "", since)
 	n.Kinds, n.Input.N = kinds, count
 	return w.say(n, "%d need a person, and no one has taken them for %s", count, policy.Brief(w.now.Sub(since))), count > 0
 }
 
-// waitsSince is from when a row needs a person and no one has touched it.
-func waitsSince(r ledger.Row) time.Time {
+// waitsSince is from when a row needs a person, as it does now, and no one has touched it.
+func waitsSince(r ledger.Row, now time.Time) time.Time {
 	since := r.UpdatedAt
-	for _, at := range []time.Time{r.Pricing.DecideAt, r.ParkedUntil} {
-		if at.After(since) && at.Before(ledger.Never) {
+	for _, at := range []time.Time{r.Pricing.DecideAt, r.ParkedUntil, r.GrantedAt.Add(ledger.FetchPatience)} {
+		if at.After(since) && !at.After(now) {
 			since = at
 		}
 	}
@@ -281,6 +285,8 @@ func Rehearsal(pol *policy.Policy, path, event string, in ledger.Incident, now t
 			r.Kind = in.Kinds[0]
 		}
 		return w.twice([]ledger.Row{r})[0]
+	case policy.NotifyUntaken:
+		return w.Untaken(in, in.OpenedAt)
 	case policy.NotifyUnchecked:
 		return w.Unchecked(now.Add(-pol.UncheckedAfter()), in.Fates[ledger.FateOpen].N)
 	}
@@ -300,7 +306,7 @@ func MadeUp(now time.Time) ledger.Incident {
 type facts struct {
 	noticeWriter
 	incidents []ledger.Incident
-	needs     map[string]bool // incidents with operations that need a person
+	needs     map[string]time.Time // since when something of an incident needs a person
 	conflicts []ledger.Row
 	loose     []ledger.Row // need a person, and are in no incident
 }
@@ -311,7 +317,7 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 	if err != nil {
 		return f, err
 	}
-	f = facts{noticeWriter: noticeWriter{pol, info.Path, now}, needs: map[string]bool{}}
+	f = facts{noticeWriter: noticeWriter{pol, info.Path, now}, needs: map[string]time.Time{}}
 	counts, err := s.Counts(ctx, now)
 	if err != nil {
 		return f, err
@@ -322,21 +328,25 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 	if counts.NeedsYou == 0 {
 		return f, nil
 	}
-	for _, in := range f.incidents {
-		if !in.ClosedAt.IsZero() || in.TakenAt(now) != "" || in.Fates[ledger.FateNotLanded].N+in.Fates[ledger.FateOpen].N == 0 {
-			continue
-		}
-		need, err := s.Needing(ctx, ledger.Filter{Terms: []ledger.Term{{Field: "incident", Value: in.ID}}}, now)
-		if err != nil {
-			return f, err
-		}
-		f.needs[in.ID] = need.NeedsYou > 0
-	}
 	own := ledger.Term{Field: "kind", Value: ledger.NoticeKind("*"), Not: true}
 	page := func(term ledger.Term) ([]ledger.Row, error) {
 		p, err := s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Now: now, Limit: noticeRows, Within: noticeSearch,
 			Filter: ledger.Filter{Terms: []ledger.Term{own, term}}})
 		return p.Rows, err
+	}
+	for _, in := range f.incidents {
+		if !in.ClosedAt.IsZero() || in.TakenAt(now) != "" || in.Fates[ledger.FateNotLanded].N+in.Fates[ledger.FateOpen].N == 0 {
+			continue
+		}
+		rows, err := page(ledger.Term{Field: "incident", Value: in.ID})
+		if err != nil {
+			return f, err
+		}
+		for i, r := range rows {
+			if at := waitsSince(r, now); i == 0 || at.Before(f.needs[in.ID]) {
+				f.needs[in.ID] = at
+			}
+		}
 	}
 	if counts.Conflicts > 0 {
 		if f.conflicts, err = page(ledger.Term{Field: "lane", Value: string(ledger.LaneConflict)}); err != nil {
@@ -376,12 +386,12 @@ func (f facts) notices(n *policy.Notifier, grew func(in ledger.Incident, key str
 		if phase == ledger.PhaseOver && recent(in.OverAt) {
 			add(f.Incident(policy.NotifyOver, in))
 		}
-		since := in.OpenedAt
+		since, needs := f.needs[in.ID]
 		if in.TakenUntil.After(since) {
 			since = in.TakenUntil
 		}
-		if f.needs[in.ID] && !f.now.Before(since.Add(n.UntakenAfter)) {
-			add(f.Incident(policy.NotifyUntaken, in))
+		if needs && !f.now.Before(since.Add(n.UntakenAfter)) {
+			add(f.Untaken(in, since))
 		}
 	}
 	if notice, any := f.untaken(f.loose, n.UntakenAfter); any {

@@ -431,6 +431,29 @@ func TestWhatNoOneHasTaken(t *testing.T) {
 	})
 }
 
+// An outage waits for someone since something of it needs a person, and not since it
+// opened: here, since its rows are parked no more.
+func TestAnOutageIsUntakenSinceItNeedsAPerson(t *testing.T) {
+	offices(t, ", on: untaken, untaken_after: 10m", func(o *office) {
+		var all []ledger.Operation
+		for range 5 {
+			op := o.fail(1)
+			all = append(all, need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbPark, Until: o.now().Add(30 * time.Minute), Actor: maya}))(o).After)
+		}
+		o.run(o.engine())
+		o.pass(34 * time.Minute)
+		o.want()
+		op := all[0] // a row that is settled meanwhile, and one that was touched, put the others off no further
+		need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"r"}, Reason: "seen", Actor: maya}))(o)
+		o.want()
+		o.pass(7 * time.Minute)
+		o.want("untaken 5")
+		need.Contains(o, o.heard[0].Text, "no one has taken it for 11m")
+		o.pass(time.Hour)
+		o.want("untaken 5")
+	})
+}
+
 func TestWhatHappenedTwiceIsTold(t *testing.T) {
 	offices(t, ", on: twice", func(o *office) {
 		o.run(o.engine())

@@ -150,9 +150,14 @@ func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now tim
 		for fate, sum := range in.Fates {
 			fates[fate] += sum.N
 		}
-		if in.TakenAt(now) == "" && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N > 0 {
-			untaken++
+		if in.TakenAt(now) != "" || in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0 {
+			continue
 		}
+		need, err := s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: now, Limit: 1, Filter: ledger.Filter{Terms: []ledger.Term{{Field: "incident", Value: in.ID}}}})
+		if err != nil {
+			return err
+		}
+		untaken += len(need.Rows)
 	}
 	for _, r := range runs {
 		states[r.State]++
@@ -161,7 +166,7 @@ func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now tim
 	for _, p := range []ledger.Phase{ledger.PhaseGrowing, ledger.PhaseQuiet, ledger.PhaseOver} {
 		m.sample(float64(phases[p]), "phase", string(p))
 	}
-	m.family("indoubt_incidents_untaken", "gauge", "Outages with something to do that no one has taken.")
+	m.family("indoubt_incidents_untaken", "gauge", "Outages with something that needs a person, which no one has taken.")
 	m.sample(float64(untaken))
 	m.family("indoubt_incident_errors", "gauge", "Errors of these outages, by what became of them.")
 	for _, f := range ledger.Fates {

@@ -267,6 +267,32 @@ func asksFor(t *testing.T, name string) map[string][]string {
 	return asked
 }
 
+// An outage counts as untaken while something of it needs a person: neither for what is
+// being checked nor for what was never sent.
+func TestUntakenIsWhatNeedsAPerson(t *testing.T) {
+	b := newBench(t)
+	untaken := func() float64 {
+		t.Helper()
+		var out strings.Builder
+		need.OK(t, incidentMetrics(t.Context(), &exposition{w: &out}, b.open(), b.now))
+		return parseMetrics(t, out.String())["indoubt_incidents_untaken{}"]
+	}
+	for n := 1; n <= 10; n++ {
+		if n <= 5 {
+			b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[34:], 1))
+			continue
+		}
+		b.begin(n, "legacy.charge", fmt.Sprintf(`{"customer":"c%d","amount":100}`, n))
+		b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent})
+	}
+	need.Equal(t, len(need.Get(b.open().Incidents(t.Context(), b.now, 9))(t)), 2)
+	need.Equal(t, untaken(), 0.0, "checked and never sent")
+	b.now = b.now.Add(16 * time.Minute)
+	need.Equal(t, untaken(), 1.0, "checked for too long")
+	b.want(0, "incident", "take", b.rec(1).Operation.Incident)
+	need.Equal(t, untaken(), 0.0, "taken")
+}
+
 func TestMetricsAreServedOnLoopback(t *testing.T) {
 	_, s := someDoubts(t)
 	var errOut bytes.Buffer
