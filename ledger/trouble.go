@@ -92,3 +92,30 @@ func (e *GuardError) Is(target error) bool { return target == ErrGuard }
 
 // Unwrap gives the driver's error.
 func (e *GuardError) Unwrap() error { return e.Err }
+
+// Trouble is itself.
+func (t Trouble) Trouble(func(string) string) Trouble { return t }
+
+// Finding is one line of an examination.
+type Finding struct {
+	Check string `json:"check"`
+	Level string `json:"level"` // LevelOK, LevelWarn or LevelFail
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"`
+	Err   error  `json:"-"` // says what was found, where Found is empty
+}
+
+// The levels of a finding.
+const (
+	LevelOK   = "ok"
+	LevelWarn = "warn"
+	LevelFail = "fail"
+)
+
+// Deviation is a table that a database keeps beside its history and that is not what it
+// is made from.
+type Deviation struct {
+	Table string
+	Rows  int    // that are missing, too many or different
+	One   string // one of them
+}

@@ -12,7 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/policy"
 )
 
@@ -179,7 +179,7 @@ func TestTwoEnginesReadEachOnce(t *testing.T) {
 	for i := range 40 {
 		w.doubt("pay", 1+i, 1+i)
 	}
-	second := need.Get(sqlite.Open(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady}))(t)
+	second := need.Get(open.Open(w.ctx, w.path, open.Options{Clock: w.now, Steady: w.steady}))(t)
 	defer second.Close()
 	other := New(Options{Store: second, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer w.run(w.engine)()

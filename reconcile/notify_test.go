@@ -20,7 +20,7 @@ import (
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/policy"
 )
 
@@ -62,7 +62,7 @@ func newOffice(t testing.TB, more string, memory bool) *office {
 		o.store = ledgertest.NewMemory(o.now, steady)
 		return o
 	}
-	s, err := sqlite.Create(o.ctx, filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: o.now, Steady: steady})
+	s, err := open.Create(o.ctx, filepath.Join(t.TempDir(), "ledger.db"), open.Options{Clock: o.now, Steady: steady})
 	need.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	o.store = s

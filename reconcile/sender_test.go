@@ -10,7 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/policy"
 )
 
@@ -30,7 +30,7 @@ func sender(text string) {
 		panic(err)
 	}
 	clock := func() time.Time { return time.Now().Add(o.Offset) }
-	store, err := sqlite.Open(context.Background(), o.Ledger, sqlite.Options{Clock: clock, Steady: hostclock.With(clock)})
+	store, err := open.Open(context.Background(), o.Ledger, open.Options{Clock: clock, Steady: hostclock.With(clock)})
 	if err != nil {
 		panic(err)
 	}

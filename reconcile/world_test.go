@@ -19,7 +19,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/policy"
 )
 
@@ -212,7 +212,7 @@ type world struct {
 	testing.TB
 	ctx    context.Context
 	path   string
-	store  *sqlite.Store
+	store  ledger.Store
 	offset atomic.Int64 // of the wall clock
 	passed atomic.Int64 // of the steady one
 	boots  atomic.Int32 // how often the host was booted since
@@ -242,7 +242,7 @@ func newWorldAlone(t testing.TB, text string) *world {
 	w := &world{TB: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "ledger.db")}
 	w.side = newSide(t, w.now)
 	w.policy(fmt.Sprintf(text, w.side.URL))
-	store := need.Get(sqlite.Create(w.ctx, w.path, sqlite.Options{Clock: w.now, Steady: w.steady}))(t)
+	store := need.Get(open.Create(w.ctx, w.path, open.Options{Clock: w.now, Steady: w.steady}))(t)
 	w.store = store
 	t.Cleanup(func() { store.Close() })
 	w.engine = w.newEngine(Options{})

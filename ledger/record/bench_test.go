@@ -9,7 +9,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 )
 
 // BenchmarkBeginSettle compares recording with the two changes of the ledger it
@@ -33,7 +33,7 @@ func BenchmarkBeginSettle(b *testing.B) {
 		{"content, repeated", priced, repeated},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			store := need.Get(sqlite.Create(b.Context(), filepath.Join(b.TempDir(), "ledger.db"), sqlite.Options{}))(b)
+			store := need.Get(open.Create(b.Context(), filepath.Join(b.TempDir(), "ledger.db"), open.Options{}))(b)
 			defer store.Close()
 			r := New(store, oneRule(c.rule), Options{})
 			bare := ledger.BeginRequest{Kind: "post", Sender: "pipeline", Deadline: time.Minute, Actor: ledger.Actor{Name: "p", Machine: true}}

@@ -19,14 +19,14 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 	"indoubt/ledger/outcome"
-	"indoubt/ledger/sqlite"
 )
 
 // real is a recorder over a ledger in a file.
-func real(t testing.TB, rule KindRule) (*Recorder, *sqlite.Store) {
+func real(t testing.TB, rule KindRule) (*Recorder, ledger.Store) {
 	t.Helper()
-	store := need.Get(sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{}))(t)
+	store := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	return New(store, oneRule(rule), Options{Secret: []byte("0123456789abcdef")}), store
 }

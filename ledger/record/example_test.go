@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 
 	"indoubt/ledger"
+	"indoubt/ledger/open"
 	"indoubt/ledger/record"
-	"indoubt/ledger/sqlite"
 )
 
 // A charge over HTTP, asked for twice. The second call sends nothing.
@@ -99,7 +99,7 @@ func exampleRecorder() (r *record.Recorder, done func()) {
 	if err != nil {
 		panic(err)
 	}
-	store, err := sqlite.Create(context.Background(), filepath.Join(dir, "ledger.db"), sqlite.Options{})
+	store, err := open.Create(context.Background(), filepath.Join(dir, "ledger.db"), open.Options{})
 	if err != nil {
 		panic(err)
 	}

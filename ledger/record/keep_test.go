@@ -10,8 +10,8 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 	"indoubt/ledger/record"
-	"indoubt/ledger/sqlite"
 )
 
 // deafStore takes no changes for a while.
@@ -41,11 +41,11 @@ func (s *deafStore) Change(ctx context.Context, at ledger.Locator, id string, ru
 // held lock pass.
 func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 	for name, why := range map[string]error{
-		"locked": ledger.ErrBusy, "full": &sqlite.FullDiskError{Path: "/x"}, "gone": ledger.ErrGone, "broken": fmt.Errorf("disk I/O error"),
+		"locked": ledger.ErrBusy, "full": ledger.ErrFull, "gone": ledger.ErrGone, "broken": fmt.Errorf("disk I/O error"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inner, err := sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
+			inner, err := open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{})
 			need.OK(t, err)
 			defer inner.Close()
 			s := &deafStore{Store: inner}

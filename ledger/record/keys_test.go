@@ -10,15 +10,15 @@ import (
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 )
 
 // ledgerOver is a recorder over a ledger in a file, with a clock that moves when
 // it is told to.
-func ledgerOver(t *testing.T, rule KindRule) (*Recorder, *sqlite.Store, *ledgertest.Clock) {
+func ledgerOver(t *testing.T, rule KindRule) (*Recorder, ledger.Store, *ledgertest.Clock) {
 	t.Helper()
 	clock := ledgertest.NewClock()
-	store := need.Get(sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Clock: clock.Now, Steady: hostclock.With(clock.Now)}))(t)
+	store := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{Clock: clock.Now, Steady: hostclock.With(clock.Now)}))(t)
 	t.Cleanup(func() { store.Close() })
 	return New(store, oneRule(rule), Options{Clock: clock.Now, Secret: []byte("0123456789abcdef")}), store, clock
 }
@@ -227,31 +227,31 @@ func TestATTLGivesTheKeyBack(t *testing.T) {
 // operation keeps its key.
 func TestNothingOpenExpires(t *testing.T) {
 	person := ledger.Actor{Name: "ana", Terminal: true}
-	decide := func(t *testing.T, store *sqlite.Store, id string, verb ledger.Verb) {
+	decide := func(t *testing.T, store ledger.Store, id string, verb ledger.Verb) {
 		t.Helper()
 		d := ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: recorded(t, store, id).Operation.Version, Verb: verb, Reason: "looked", Actor: person}
 		need.Get(ledger.Decide(t.Context(), store, d))(t)
 	}
 	for _, c := range []struct {
 		name string
-		make func(t *testing.T, r *Recorder, store *sqlite.Store, clock *ledgertest.Clock, res ledger.BeginResult)
+		make func(t *testing.T, r *Recorder, store ledger.Store, clock *ledgertest.Clock, res ledger.BeginResult)
 		want ledger.BeginAnswer
 	}{
-		{"pending", func(*testing.T, *Recorder, *sqlite.Store, *ledgertest.Clock, ledger.BeginResult) {}, ledger.AnswerInProgress},
-		{"uncertain", func(t *testing.T, r *Recorder, _ *sqlite.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
+		{"pending", func(*testing.T, *Recorder, ledger.Store, *ledgertest.Clock, ledger.BeginResult) {}, ledger.AnswerInProgress},
+		{"uncertain", func(t *testing.T, r *Recorder, _ ledger.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 		}, ledger.AnswerInDoubt},
-		{"granted", func(t *testing.T, r *Recorder, store *sqlite.Store, clock *ledgertest.Clock, res ledger.BeginResult) {
+		{"granted", func(t *testing.T, r *Recorder, store ledger.Store, clock *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			o := recorded(t, store, res.Operation.ID).Operation
 			need.Get(ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
 				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.Now().Add(100 * time.Hour), MaxAttempts: 3}))(t)
 		}, ledger.AnswerBegun},
-		{"abandoned", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
+		{"abandoned", func(t *testing.T, r *Recorder, store ledger.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			decide(t, store, res.Operation.ID, ledger.VerbAbandon)
 		}, ledger.AnswerRefused},
-		{"in conflict", func(t *testing.T, r *Recorder, store *sqlite.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
+		{"in conflict", func(t *testing.T, r *Recorder, store ledger.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			decide(t, store, res.Operation.ID, ledger.VerbDeny)
 			settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)

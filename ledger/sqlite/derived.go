@@ -5,15 +5,13 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+
+	"indoubt/ledger"
 )
 
 // Deviation is a table that the database keeps beside its history and that is not
 // what it is made from.
-type Deviation struct {
-	Table string
-	Rows  int    // that are missing, too many or different
-	One   string // one of them
-}
+type Deviation = ledger.Deviation
 
 // listedWrongly selects rows of the list that are not as they should be.
 func listedWrongly() string {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
-	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite"
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/transmit"
@@ -215,7 +215,7 @@ func mistaken(err error) bool {
 		state = pg.Code
 	case errors.As(err, &my):
 		state = string(my.SQLState[:])
-	case errors.As(err, new(*sqlite.Error)):
+	case errors.As(err, new(*sqlite3.Error)):
 		code := sqliteCode(err)
 		return code == sqliteError || code == sqliteReadonly || code == sqliteRange
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite"
 )
 
 // sqliteFile is a SQLite database. Every request opens the file anew: it may
@@ -49,7 +49,7 @@ func (f sqliteFile) connect(ctx context.Context, mode string, pragmas ...string)
 		return nil, nil, err
 	}
 	done := func() { _, _ = conn.Close(), db.Close() }
-	if _, err := sqlite.Limit(conn, limitLength, maxWire); err != nil {
+	if _, err := sqlite3.Limit(conn, limitLength, maxWire); err != nil {
 		done()
 		return nil, nil, err
 	}
@@ -127,7 +127,7 @@ const (
 )
 
 func sqliteCode(err error) int {
-	var said *sqlite.Error
+	var said *sqlite3.Error
 	if errors.As(err, &said) {
 		return said.Code() & 0xff
 	}

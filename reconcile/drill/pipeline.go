@@ -17,10 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"indoubt/ledger"
-	"indoubt/ledger/hostclock"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
-	"indoubt/ledger/sqlite"
 	"indoubt/reconcile/connect"
 )
 
@@ -30,7 +28,7 @@ type RulesOf func(policyPath string) (record.Rules, error)
 // RunPipeline is the main function of a pipeline process. It does what its
 // orders say until its standard input ends: when the program that started it is gone,
 // however that came, it goes too.
-func RunPipeline(ctx context.Context, in io.Reader, out io.Writer, rules RulesOf) error {
+func RunPipeline(ctx context.Context, in io.Reader, out io.Writer, rules RulesOf, open Open) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	lines := bufio.NewScanner(in)
@@ -42,7 +40,7 @@ func RunPipeline(ctx context.Context, in io.Reader, out io.Writer, rules RulesOf
 	if err := json.Unmarshal(lines.Bytes(), &at); err != nil {
 		return fmt.Errorf("reading the posting: %w", err)
 	}
-	p, err := newPipeline(ctx, at, rules)
+	p, err := newPipeline(ctx, at, rules, open)
 	if err != nil {
 		return err
 	}
@@ -109,7 +107,7 @@ type flight struct {
 	answer  ledger.Answer
 }
 
-func newPipeline(ctx context.Context, at posting, rules RulesOf) (*pipeline, error) {
+func newPipeline(ctx context.Context, at posting, rules RulesOf, open Open) (*pipeline, error) {
 	p := &pipeline{posting: at, flying: map[string]*flight{}}
 	r, err := rules(at.Policy)
 	if err != nil {
@@ -117,7 +115,7 @@ func newPipeline(ctx context.Context, at posting, rules RulesOf) (*pipeline, err
 	}
 	host, _ := os.Hostname()
 	actor := ledger.Actor{Name: at.Name, Host: host, Machine: true}
-	store, err := sqlite.Create(ctx, at.Ledger, sqlite.Options{Clock: p.now, Steady: hostclock.With(p.now), Actor: actor})
+	store, err := open(ctx, at.Ledger, p.now, actor)
 	if err != nil {
 		return nil, err
 	}

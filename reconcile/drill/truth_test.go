@@ -16,9 +16,9 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/open"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
-	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/reconcile/connect"
@@ -113,7 +113,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 	// Most runs keep their ledger in memory, by the same rules: a file costs time.
 	u.store = ledgertest.NewMemory(u.wall, hostclock.With(u.now))
 	if seed%5 == 0 {
-		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
+		u.store, err = open.Create(u.ctx, filepath.Join(dir, "ledger.db"), open.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")
 	}
 	t.Cleanup(func() { u.sender.Close(); u.store.Close(); u.down.Close() })

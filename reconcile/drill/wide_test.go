@@ -18,7 +18,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/policy"
 	"indoubt/reconcile"
 )
@@ -135,7 +135,7 @@ func newWide(t testing.TB, seed uint64, via, program string) *wide {
 	u.policy.Store(u.texts[0])
 	u.store = ledgertest.NewMemory(u.wall, hostclock.With(u.now))
 	if seed%4 == 0 {
-		u.store, err = sqlite.Create(u.ctx, filepath.Join(dir, "ledger.db"), sqlite.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
+		u.store, err = open.Create(u.ctx, filepath.Join(dir, "ledger.db"), open.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")
 	}
 	t.Cleanup(func() { u.fresh(); u.engine.Close(); u.other.Close(); u.store.Close(); u.down.Close() })

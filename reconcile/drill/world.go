@@ -13,7 +13,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
-	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 	"indoubt/reconcile"
 )
@@ -28,9 +27,14 @@ type Options struct {
 	// Pipeline is the command line of a pipeline process, which calls RunPipeline.
 	Pipeline []string
 	Env      []string // added to the pipelines' environment
+	Open     Open
 	// Progress is told what is being made, and how much of it, from 0 to 1.
 	Progress func(what string, share float64)
 }
+
+// Open opens a ledger for writers of operations and makes one that is missing, under a
+// clock and for an actor.
+type Open func(ctx context.Context, name string, clock ledger.Clock, actor ledger.Actor) (ledger.Store, error)
 
 // World is a downstream, a policy, a ledger with the history of a bad night,
 // and the pipelines that go on writing.
@@ -42,7 +46,7 @@ type World struct {
 	options   Options
 	start     time.Time
 	set       atomic.Pointer[time.Time] // the time in the history that is being made; nil afterwards
-	store     *sqlite.Store
+	store     ledger.Store
 	policy    *policy.Policy
 	engine    *reconcile.Engine
 	pipelines map[string]*worker
@@ -136,7 +140,7 @@ func (w *World) open(ctx context.Context) error {
 	}
 	host, _ := os.Hostname()
 	checks := ledger.Actor{Name: "checks", Host: host, Machine: true}
-	if w.store, err = sqlite.Create(ctx, w.LedgerPath, sqlite.Options{Clock: w.now, Steady: hostclock.With(w.now), Actor: checks}); err != nil {
+	if w.store, err = w.options.Open(ctx, w.LedgerPath, w.now, checks); err != nil {
 		return err
 	}
 	w.engine = reconcile.New(reconcile.Options{Store: w.store, Policy: func() *policy.Policy { return w.policy }, Actor: checks, Clock: w.now, Steady: hostclock.With(w.now)})

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 	"indoubt/policy"
 )
@@ -19,7 +21,7 @@ import (
 // The pipelines of these tests are this test program, started again.
 func TestMain(m *testing.M) {
 	if os.Getenv("DRILL_PIPELINE") != "" {
-		if err := RunPipeline(context.Background(), os.Stdin, os.Stdout, testRules); err != nil {
+		if err := RunPipeline(context.Background(), os.Stdin, os.Stdout, testRules, testLedger); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}
@@ -43,8 +45,13 @@ func testRules(path string) (record.Rules, error) {
 	}), nil
 }
 
+func testLedger(ctx context.Context, name string, clock ledger.Clock, actor ledger.Actor) (ledger.Store, error) {
+	return open.Create(ctx, name, open.Options{Clock: clock, Steady: hostclock.With(clock), Actor: actor})
+}
+
 func world(t *testing.T, o Options) *World {
 	t.Helper()
+	o.Open = testLedger
 	o.Dir = t.TempDir()
 	o.Pipeline, o.Env = []string{os.Args[0]}, []string{"DRILL_PIPELINE=1"}
 	for _, pair := range []string{"INDOUBT_DEMO_KEY"} {

@@ -3,7 +3,6 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"indoubt/ledger/sqlite"
 	"indoubt/ui/safe"
 )
 
@@ -29,24 +28,28 @@ acts; make sure that nothing writes to the original any more.`,
 			if err != nil {
 				return err
 			}
-			path := a.ledgerFile()
+			name := short(a.ledgerName())
 			if info.Copied == "" {
-				return a.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(short(path) + " is at home, there is nothing to adopt") })
+				return a.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is at home, there is nothing to adopt") })
 			}
 			if dryRun {
-				return a.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would adopt " + short(path) + ": " + info.Copied) })
+				return a.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would adopt " + name + ": " + info.Copied) })
 			}
 			if !yes {
 				if !a.terminal() {
 					return usage("without a terminal, adopt needs --yes", "make sure first that nothing writes to the original")
 				}
-				a.errOut.Println(short(path) + ": " + info.Copied)
+				a.errOut.Println(name + ": " + info.Copied)
 				if !a.confirmYes("Does nothing write to the original any more?") {
 					return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
 				}
 			}
 			a.close()
-			if err := sqlite.Adopt(ctx, path, a.ledgerOptions()); err != nil {
+			at, err := a.place()
+			if err != nil {
+				return err
+			}
+			if err := at.Adopt(ctx, a.ledgerOptions()); err != nil {
 				return err
 			}
 			if s, err = a.ledgerFor(ctx, toLook); err != nil {
@@ -55,7 +58,7 @@ acts; make sure that nothing writes to the original any more.`,
 			if info, err = s.Info(ctx); err != nil {
 				return err
 			}
-			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println(short(path) + " is a ledger of its own now") })
+			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is a ledger of its own now") })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"indoubt/ledger"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -42,7 +42,7 @@ type app struct {
 	stdin    io.Reader  // as given, for the console
 
 	ledgerPath, policyPath, as, theme string
-	home, group                       string // what this place is declared as; who shares a new ledger
+	home                              string // what this place is declared as
 	readOnly, json                    bool
 	banner                            string // shown in the console's header
 
@@ -88,6 +88,11 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	for flag, into := range map[string]*string{"ledger": &a.ledgerPath, "policy": &a.policyPath, "as": &a.as} {
 		if f := cmd.Flag(flag); f != nil && f.Changed && strings.TrimSpace(*into) == "" {
 			return usage("--"+flag+" is empty", "leave it out for the default")
+		}
+	}
+	if f := cmd.Flag("ledger"); f != nil && f.Changed {
+		if err := open.InArgument(a.ledgerPath); err != nil {
+			return err
 		}
 	}
 	if a.ledgerPath == "" {
@@ -269,11 +274,14 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	a.store, a.past = s, reconcile.NewHistory(s)
-	if why == toCreate {
-		if why := sqlite.Exposed(a.ledgerFile()); why != "" {
-			a.warnf("%s: %s", short(a.ledgerFile()), why)
+	keep(a, s)
+	if at, err := a.place(); why == toCreate && err == nil {
+		if file, ok := at.(interface{ Exposed() string }); ok && file.Exposed() != "" {
+			a.warnf("%s: %s", short(a.ledgerName()), file.Exposed())
 		}
 	}
 	return s, nil
 }
+
+// keep keeps the open ledger for the command.
+func keep(a *app, s ledger.Store) { a.store, a.past = s, reconcile.NewHistory(s) }

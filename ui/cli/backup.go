@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"errors"
-	"io/fs"
-
 	"github.com/spf13/cobra"
 
-	"indoubt/ledger/sqlite"
 	"indoubt/ui/safe"
 )
 
@@ -27,15 +23,11 @@ place, and say "indoubt adopt".`,
 			if err != nil {
 				return err
 			}
-			store, ok := s.(*sqlite.Store)
-			if !ok {
-				return &failure{Exit: exitError, Code: "no_file", Message: "this ledger is no file"}
-			}
-			err = store.Backup(cmd.Context(), args[0])
-			if errors.Is(err, fs.ErrExist) {
-				return &failure{Exit: exitError, Code: "exists", Message: err.Error(), Hint: "give the copy a name of its own", cause: err}
-			}
+			at, err := a.place()
 			if err != nil {
+				return err
+			}
+			if err := at.Backup(cmd.Context(), s, args[0]); err != nil {
 				return err
 			}
 			return a.done(effectCreated, map[string]any{"path": args[0]}, func(w *safe.Writer) { w.Println("copied to " + short(args[0])) })

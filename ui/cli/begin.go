@@ -15,7 +15,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
-	"indoubt/ledger/sqlite"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -233,7 +232,9 @@ func (r *rehearsal) Read(ctx context.Context, at ledger.Locator) (ledger.Record,
 
 // DigestKey is the ledger's; where there is none, nothing was told by a digest yet.
 func (r *rehearsal) DigestKey(ctx context.Context) ([]byte, error) {
-	if keeper, ok := r.Store.(*sqlite.Store); ok {
+	if keeper, ok := r.Store.(interface {
+		DigestKey(context.Context) ([]byte, error)
+	}); ok {
 		return keeper.DigestKey(ctx)
 	}
 	return make([]byte, 32), nil

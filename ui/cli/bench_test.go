@@ -16,7 +16,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/policy"
 )
 
@@ -29,7 +29,7 @@ type bench struct {
 	env                 map[string]string
 	terminal            bool   // a person sits there
 	typed               string // what they type
-	store               *sqlite.Store
+	store               ledger.Store
 	loaded              *policy.Policy // compiled once
 	loadedFrom          string
 }
@@ -84,10 +84,10 @@ func newBench(t *testing.T) *bench {
 func (b *bench) clock() time.Time { return b.now }
 
 // open gives the ledger, made at the first call.
-func (b *bench) open() *sqlite.Store {
+func (b *bench) open() ledger.Store {
 	b.Helper()
 	if b.store == nil {
-		s := need.Get(sqlite.Create(context.Background(), b.ledger, sqlite.Options{Clock: b.clock, Steady: hostclock.With(b.clock)}))(b)
+		s := need.Get(open.Create(context.Background(), b.ledger, open.Options{Clock: b.clock, Steady: hostclock.With(b.clock)}))(b)
 		b.store = s
 		b.Cleanup(func() { s.Close() })
 	}

@@ -16,7 +16,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 )
 
 // BenchmarkWriterBesideConsoles records operations, one caller, beside 0, 1, 3
@@ -58,7 +58,7 @@ func besideConsoles(b *testing.B, consoles int) float64 {
 			b.Fatal("a console draws nothing")
 		}
 	}
-	s := need.Get(sqlite.Open(context.Background(), path, sqlite.Options{}))(b)
+	s := need.Get(open.Open(context.Background(), path, open.Options{}))(b)
 	defer s.Close()
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	n := 0

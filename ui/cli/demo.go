@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/open"
 	"indoubt/reconcile/drill"
 )
 
@@ -53,9 +55,14 @@ func newDemoPipelineCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: demoPipeline, Hidden: true, Short: "A pipeline of the demo", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drill.RunPipeline(cmd.Context(), cmd.InOrStdin(), a.rawOut, rulesOfFile)
+			return drill.RunPipeline(cmd.Context(), cmd.InOrStdin(), a.rawOut, rulesOfFile, demoLedger)
 		},
 	}
+}
+
+// demoLedger opens the ledger of the demo, which may stand still in time.
+func demoLedger(ctx context.Context, name string, clock ledger.Clock, actor ledger.Actor) (ledger.Store, error) {
+	return open.Create(ctx, name, open.Options{Clock: clock, Steady: hostclock.With(clock), Actor: actor})
 }
 
 const demoPipeline = "demo-pipeline"
@@ -82,7 +89,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 		said = c.errOut
 	}
 	said.Printf("Demo in %s: everything is kept there, delete it when you are done.\n", dir)
-	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Pipeline: []string{self, demoPipeline}, Progress: c.progress()})
+	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Pipeline: []string{self, demoPipeline}, Open: demoLedger, Progress: c.progress()})
 	if err != nil {
 		return fmt.Errorf("make the demo: %w", err)
 	}

@@ -6,13 +6,18 @@ import (
 	"strings"
 
 	"indoubt/ledger"
-	"indoubt/ledger/sqlite"
 )
+
+// deriver is a store that keeps something beside its history.
+type deriver interface {
+	Deviations(ctx context.Context) ([]ledger.Deviation, error)
+	Rebuild(ctx context.Context) error
+}
 
 // derived compares what the ledger keeps beside its history with the history: a
 // list that misses an operation in doubt hides it.
 func (x *examination) derived(ctx context.Context, s ledger.Store) {
-	kept, ok := s.(*sqlite.Store)
+	kept, ok := s.(deriver)
 	if !ok {
 		return
 	}
@@ -29,7 +34,7 @@ func (x *examination) derived(ctx context.Context, s ledger.Store) {
 	for _, d := range deviations {
 		wrong = append(wrong, fmt.Sprintf("%s has %d wrong %s (%s)", d.Table, d.Rows, plural(d.Rows, "row", "rows"), d.One))
 	}
-	x.say("derived", levelFail, strings.Join(wrong, "; "), "indoubt doctor --rebuild makes them anew from the history")
+	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "), "indoubt doctor --rebuild makes them anew from the history")
 }
 
 // rebuild makes the list and the counts anew.
@@ -41,7 +46,7 @@ func (x *examination) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if kept, ok := s.(*sqlite.Store); ok {
+	if kept, ok := s.(deriver); ok {
 		return kept.Rebuild(ctx)
 	}
 	return nil

@@ -21,17 +21,17 @@ func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
 	p, err := x.a.policy()
 	if err != nil {
 		f := asFailure(err)
-		x.say("policy", levelFail, firstLine(f.Message), firstLine(f.Hint))
+		x.say("policy", ledger.LevelFail, firstLine(f.Message), firstLine(f.Hint))
 		x.secrets(path)
 		return
 	}
 	if p.Empty() {
-		x.say("policy", levelWarn, "none at "+short(path)+": nothing is checked, costs are guesses", "indoubt policy init")
+		x.say("policy", ledger.LevelWarn, "none at "+short(path)+": nothing is checked, costs are guesses", "indoubt policy init")
 		return
 	}
 	x.ok("policy", "%s, %d kinds, %s", short(path), len(p.Kinds()), prefix(p.Digest(), 12))
 	for _, w := range p.Warnings() {
-		x.say("policy", levelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
+		x.say("policy", ledger.LevelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
 	}
 	x.secrets(path)
 	x.identities(p)
@@ -93,7 +93,7 @@ func (x *examination) secrets(path string) {
 			}
 			seen["env."+m[1]] = true
 			if x.a.env(m[1]) == "" {
-				x.say("secrets", levelFail, m[1]+" is not set: what needs it cannot be checked or sent", "export "+m[1]+" before starting indoubt")
+				x.say("secrets", ledger.LevelFail, m[1]+" is not set: what needs it cannot be checked or sent", "export "+m[1]+" before starting indoubt")
 				continue
 			}
 			there++
@@ -104,7 +104,7 @@ func (x *examination) secrets(path string) {
 			}
 			seen["file."+m[1]] = true
 			if f, err := os.Open(m[1]); err != nil {
-				x.say("secrets", levelFail, short(m[1])+" cannot be read: what needs it cannot be checked or sent", "check that the file is there and readable by this user")
+				x.say("secrets", ledger.LevelFail, short(m[1])+" cannot be read: what needs it cannot be checked or sent", "check that the file is there and readable by this user")
 			} else {
 				f.Close()
 				there++
@@ -130,7 +130,7 @@ func (x *examination) unknownKinds(ctx context.Context, s ledger.Lister, p *poli
 		}
 		for _, row := range page.Rows {
 			if !seen[row.Kind] && !p.Kind(row.Kind).Known {
-				x.say("kinds", levelWarn, row.Kind+" is not in the policy: defaults apply, it is never checked", "add it under kinds:, then `indoubt policy check`")
+				x.say("kinds", ledger.LevelWarn, row.Kind+" is not in the policy: defaults apply, it is never checked", "add it under kinds:, then `indoubt policy check`")
 			}
 			seen[row.Kind] = true
 		}
@@ -149,7 +149,7 @@ func (x *examination) reach(ctx context.Context, p *policy.Policy) {
 		d := net.Dialer{Timeout: 5 * time.Second}
 		conn, err := d.DialContext(ctx, "tcp", address)
 		if err != nil {
-			x.say("reach", levelFail, name+" cannot be reached: "+err.Error(), "check the network, and base: of "+name)
+			x.say("reach", ledger.LevelFail, name+" cannot be reached: "+err.Error(), "check the network, and base: of "+name)
 			continue
 		}
 		conn.Close()

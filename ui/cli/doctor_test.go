@@ -8,20 +8,21 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
 // findings are the doctor's lines by check; the worst one where there are several.
-func (b *bench) findings(exit int, args ...string) map[string]finding {
+func (b *bench) findings(exit int, args ...string) map[string]ledger.Finding {
 	b.Helper()
-	var data struct{ Checks []finding }
+	var data struct{ Checks []ledger.Finding }
 	need.OK(b, json.Unmarshal(b.json(exit, append([]string{"doctor"}, args...)...).Data, &data))
-	out := map[string]finding{}
+	out := map[string]ledger.Finding{}
 	for _, f := range data.Checks {
-		if had, ok := out[f.Check]; !ok || had.Level == levelOK || f.Level == levelFail {
+		if had, ok := out[f.Check]; !ok || had.Level == ledger.LevelOK || f.Level == ledger.LevelFail {
 			out[f.Check] = f
 		}
-		if f.Level != levelOK && f.Do == "" {
+		if f.Level != ledger.LevelOK && f.Do == "" {
 			b.Errorf("%s (%s) does not say what to do: %s", f.Check, f.Level, f.Found)
 		}
 	}
@@ -32,7 +33,7 @@ func TestDoctorOnAHealthyLedger(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	for check, f := range b.findings(0) {
-		need.Equal(t, f.Level, levelOK, check, f.Found)
+		need.Equal(t, f.Level, ledger.LevelOK, check, f.Found)
 	}
 	out := b.want(0, "doctor")
 	for _, check := range []string{"ledger", "home", "integrity", "derived", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "checks", "secrets", "clock", "last write", "last doubt", "operations"} {
@@ -44,11 +45,11 @@ func TestDoctorOnAHealthyLedger(t *testing.T) {
 
 func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	b := newBench(t)
-	if f := b.findings(1)["ledger"]; f.Level != levelFail || !strings.Contains(f.Found, "not an all-clear") {
+	if f := b.findings(1)["ledger"]; f.Level != ledger.LevelFail || !strings.Contains(f.Found, "not an all-clear") {
 		t.Errorf("%+v", f)
 	}
 	b.open()
-	if f := b.findings(0)["last write"]; f.Level != levelWarn {
+	if f := b.findings(0)["last write"]; f.Level != ledger.LevelWarn {
 		t.Errorf("an empty ledger: %+v", f)
 	}
 	b.doubt(1, "strange.kind", charge)
@@ -57,7 +58,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	need.OK(t, os.Chmod(b.ledger, 0o644))
 	b.now = b.now.Add(30 * time.Hour)
 	found := b.findings(1)
-	for check, level := range map[string]string{"secrets": levelFail, "permissions": levelWarn, "kinds": levelWarn, "hold": levelWarn, "last write": levelWarn} {
+	for check, level := range map[string]string{"secrets": ledger.LevelFail, "permissions": ledger.LevelWarn, "kinds": ledger.LevelWarn, "hold": ledger.LevelWarn, "last write": ledger.LevelWarn} {
 		if found[check].Level != level {
 			t.Errorf("%s: %+v", check, found[check])
 		}
@@ -66,15 +67,15 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	b.now = b.now.Add(-40 * time.Hour)
-	if f := b.findings(1)["clock"]; f.Level != levelFail || !strings.Contains(f.Found, "behind") {
+	if f := b.findings(1)["clock"]; f.Level != ledger.LevelFail || !strings.Contains(f.Found, "behind") {
 		t.Errorf("%+v", f)
 	}
 	need.OK(t, os.WriteFile(b.policy, []byte("version: 1\nnonsense: 2\n"), 0o600))
-	if f := b.findings(1)["policy"]; f.Level != levelFail {
+	if f := b.findings(1)["policy"]; f.Level != ledger.LevelFail {
 		t.Errorf("%+v", f)
 	}
 	b.policy = filepath.Join(b.dir, "none.yaml")
-	if f := b.findings(1)["policy"]; f.Level != levelFail {
+	if f := b.findings(1)["policy"]; f.Level != ledger.LevelFail {
 		t.Errorf("a policy that was named and is missing: %+v", f)
 	}
 }
@@ -86,17 +87,17 @@ func TestDoctorRebuildsWhatIsDerived(t *testing.T) {
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-2", 1))
 	execSQL(t, b.ledger, `DROP TRIGGER open_guard_delete; DELETE FROM open_operations WHERE seq = (SELECT seq FROM operations WHERE id = '`+id(1)+`'); UPDATE census SET uncertain = 7`)
 	f := b.findings(1)["derived"]
-	if f.Level != levelFail || !strings.Contains(f.Found, "open_operations") || !strings.Contains(f.Found, id(1)) || !strings.Contains(f.Found, "census") || strings.Contains(f.Found, "tallies") {
+	if f.Level != ledger.LevelFail || !strings.Contains(f.Found, "open_operations") || !strings.Contains(f.Found, id(1)) || !strings.Contains(f.Found, "census") || strings.Contains(f.Found, "tallies") {
 		t.Errorf("%+v", f)
 	}
 	if out := b.want(0, "list"); strings.Contains(out, id(1)) {
 		t.Fatalf("it is still listed:\n%s", out)
 	}
 	b.want(5, "doctor", "--rebuild", "--read-only")
-	if f := b.findings(0, "--rebuild")["derived"]; f.Level != levelOK {
+	if f := b.findings(0, "--rebuild")["derived"]; f.Level != ledger.LevelOK {
 		t.Errorf("after a rebuild: %+v", f)
 	}
-	if f := b.findings(0)["derived"]; f.Level != levelOK {
+	if f := b.findings(0)["derived"]; f.Level != ledger.LevelOK {
 		t.Errorf("after a rebuild: %+v", f)
 	}
 	if out := b.want(0, "list"); !strings.Contains(out, id(1)) {
@@ -119,7 +120,7 @@ func TestDoctorSeesADamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := b.findings(1) // at the first look or at the thorough one, as the damage lies
-	if found["ledger"].Level != levelFail && found["integrity"].Level != levelFail {
+	if found["ledger"].Level != ledger.LevelFail && found["integrity"].Level != ledger.LevelFail {
 		t.Errorf("%+v", found)
 	}
 }
@@ -130,14 +131,14 @@ func TestDoctorReachesOnlyWhenAsked(t *testing.T) {
 	if _, ok := b.findings(0)["reach"]; ok {
 		t.Error("it went out without being asked")
 	}
-	if f := b.findings(0, "--online")["reach"]; f.Level != levelOK {
+	if f := b.findings(0, "--online")["reach"]; f.Level != ledger.LevelOK {
 		t.Errorf("%+v", f)
 	}
 	if effects, sends := s.effects(); effects+sends != 0 {
 		t.Error("the doctor has written")
 	}
 	s.Close()
-	if f := b.findings(1, "--online")["reach"]; f.Level != levelFail {
+	if f := b.findings(1, "--online")["reach"]; f.Level != ledger.LevelFail {
 		t.Errorf("%+v", f)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 )
 
 // onePolicy asks for one operation by its token, with a timeout that makes
@@ -72,7 +72,7 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	}))
 	defer books.Close()
 	s.writePolicy(fmt.Sprintf(onePolicy, books.URL))
-	store := need.Get(sqlite.Create(t.Context(), s.ledger, sqlite.Options{}))(t)
+	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
 	defer store.Close()
 	const many = 1000
 	tokens := map[string]string{}

@@ -11,7 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 )
 
 // faultCalls are the calls that storage is made of, each with how it fails.
@@ -108,7 +108,7 @@ func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
 // leaves, so that each of them is the last one to close the ledger.
 func (s *site) prepare(n, many int) {
 	s.Helper()
-	store := need.Get(sqlite.Open(s.Context(), s.ledger, sqlite.Options{}))(s)
+	store := need.Get(open.Open(s.Context(), s.ledger, open.Options{}))(s)
 	defer store.Close()
 	actor := ledger.Actor{Name: "nightly", Machine: true}
 	for i := n; i < n+many; i++ {

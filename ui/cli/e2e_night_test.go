@@ -20,7 +20,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/reconcile/drill"
 )
 
@@ -89,7 +89,7 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		drill.Trouble{Fault: drill.CommitAndError, Rate: 0.55},
 		drill.Trouble{Fault: drill.CommitAndHang, For: 4 * time.Second, Rate: 0.6},
 	)
-	store := need.Get(sqlite.Create(t.Context(), s.ledger, sqlite.Options{}))(t)
+	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
 	defer store.Close()
 	luck := rand.New(rand.NewPCG(4, 2))
 	over, end := context.WithCancel(t.Context())

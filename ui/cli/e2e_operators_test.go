@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/reconcile/drill"
 )
 
@@ -60,7 +60,7 @@ const byToken = `
 // outage is a downstream in trouble, with everyone who works on it.
 type outage struct {
 	*site
-	store *sqlite.Store
+	store ledger.Store
 	over  context.Context
 	all   sync.WaitGroup
 
@@ -411,7 +411,7 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 		drill.Trouble{Fault: drill.Refuse, Status: 402, Rate: 0.75},
 		drill.Trouble{Fault: drill.BreakList, Status: 500, Rate: 0.02},
 	)
-	store, err := sqlite.Create(t.Context(), s.ledger, sqlite.Options{})
+	store, err := open.Create(t.Context(), s.ledger, open.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

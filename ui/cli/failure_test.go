@@ -14,7 +14,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
 )
 
 func TestExitCodesOfErrors(t *testing.T) {
@@ -41,24 +40,16 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{fmt.Errorf("%w: /x", ledger.ErrGone), 1, "gone"},
 		{ledger.ErrBusy, 1, "locked"},
 		{fmt.Errorf("%w: /x", ledger.ErrFull), 1, "disk_full"},
-		{&sqlite.ForeignError{Path: "/x", Why: "w"}, 1, "foreign"},
-		{&sqlite.NotDatabaseError{Path: "/x"}, 1, "not_a_ledger"},
 		{&ledger.NewerError{Ledger: "/x", Has: 9, Knows: 1}, 1, "newer_schema"},
 		{&ledger.OlderError{Ledger: "/x"}, 1, "older_schema"},
-		{&sqlite.NotLocalError{Path: "/x", Type: "NFS"}, 1, "not_local"},
-		{&sqlite.ReadOnlyDirError{Path: "/x"}, 1, "read_only_disk"},
-		{&sqlite.FullDiskError{Path: "/x"}, 1, "disk_full"},
 		{&ledger.GuardError{Message: "m"}, 1, "guard"},
-		{&sqlite.DamagedError{Path: "/x", Found: "f"}, 1, "damaged"},
-		{&sqlite.IOError{Path: "/x", Err: errors.New("e")}, 1, "io_error"},
-		{&sqlite.IOError{Path: "/x.bell", Err: &fs.PathError{Op: "open", Path: "/x.bell", Err: syscall.EMFILE}}, 1, "io_error"},
-		{&sqlite.PermissionError{Path: "/x", Done: "read"}, 1, "permission"},
-		{&sqlite.FormerError{Path: "/x", Empty: true}, 3, "former"},
 		{syscall.EROFS, 1, "read_only_disk"},
 		{syscall.ENOSPC, 1, "disk_full"},
 		{syscall.EIO, 1, "io_error"},
 		{syscall.EMFILE, 1, "io_error"},
 		{fs.ErrPermission, 1, "permission"},
+		{ledger.Trouble{Code: "former", Message: "m", Do: "d"}, 3, "former"},
+		{ledger.Trouble{Code: "usage", Message: "m", Do: "d"}, 2, "usage"},
 	} {
 		f := asFailure(fmt.Errorf("outside: %w", c.err))
 		if f.Exit != c.exit || f.Code != c.code || f.Message == "" {

@@ -114,7 +114,7 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 		return usage("--upstream: "+err.Error(), "")
 	}
 	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
-	a.errOut.Printf("listening on http://%s, upstream %s, ledger %s\n", l.Addr(), transmit.WithoutSecrets(upstream), short(a.ledgerFile()))
+	a.errOut.Printf("listening on http://%s, upstream %s, ledger %s\n", l.Addr(), transmit.WithoutSecrets(upstream), short(a.ledgerName()))
 	defer outlivePipes()() // the log may go to a pipe
 	err = proxy.Serve(ctx, l, grace)
 	drain(a.errOut, recorder, grace)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/ui/safe"
 )
 
@@ -59,33 +59,32 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 }
 
 func (c initCommand) init(ctx context.Context, flags initFlags) error {
-	path := c.ledgerFile()
+	name := short(c.ledgerName())
 	s, err := c.ledgerFor(ctx, toLook)
 	switch {
 	case err == nil:
 		return c.again(ctx, s, flags)
 	case !isMissing(err), asFailure(err).Code == "former" && !flags.anew:
 		return err
-	case flags.dryRun:
-		return c.done(effectWouldCreate, map[string]any{"path": path}, func(w *safe.Writer) { w.Println("would make a ledger at " + short(path)) })
 	}
-	why := toCreate
-	if flags.anew {
-		why = toMakeAnew
-	}
-	if flags.home != "" {
-		c.home = strings.TrimSpace(flags.home)
-	}
-	c.group = strings.TrimSpace(flags.group)
-	if s, err = c.ledgerFor(ctx, why); err != nil {
+	at, err := c.place()
+	if err != nil {
 		return err
 	}
+	if flags.dryRun {
+		return c.done(effectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) { w.Println("would make a ledger at " + name) })
+	}
+	m := open.Making{Anew: flags.anew, Group: strings.TrimSpace(flags.group), Home: strings.TrimSpace(flags.home)}
+	if s, err = at.Make(ctx, c.ledgerOptions(), m); err != nil {
+		return err
+	}
+	keep(c.app, s)
 	info, err := s.Info(ctx)
 	if err != nil {
 		return err
 	}
 	return c.done(effectCreated, ledgerJSON(info), func(w *safe.Writer) {
-		w.Println("made a ledger at " + short(path))
+		w.Println("made a ledger at " + name)
 		if file, _ := c.policyFile(); !exists(file) {
 			w.Println("next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
 		}
@@ -98,15 +97,19 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	if err != nil {
 		return err
 	}
-	path, home := c.ledgerFile(), strings.TrimSpace(flags.home)
+	name, home := short(c.ledgerName()), strings.TrimSpace(flags.home)
 	if home == "" || home == info.Home {
-		return c.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println("there is a ledger at " + short(path) + " already") })
+		return c.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println("there is a ledger at " + name + " already") })
 	}
 	if flags.dryRun {
-		return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would declare the home of " + short(path) + " as " + home) })
+		return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would declare the home of " + name + " as " + home) })
 	}
 	c.close()
-	if err := sqlite.Declare(ctx, path, home, c.ledgerOptions()); err != nil {
+	at, err := c.place()
+	if err != nil {
+		return err
+	}
+	if err := at.Declare(ctx, home, c.ledgerOptions()); err != nil {
 		return err
 	}
 	c.home = home
@@ -116,7 +119,7 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	if info, err = s.Info(ctx); err != nil {
 		return err
 	}
-	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("the home of " + short(path) + " is " + home + " now") })
+	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("the home of " + name + " is " + home + " now") })
 }
 
 func exists(path string) bool {

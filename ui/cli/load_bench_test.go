@@ -19,7 +19,7 @@ import (
 	"github.com/creack/pty"
 
 	"indoubt/ledger"
-	"indoubt/ledger/sqlite"
+	ledgers "indoubt/ledger/open"
 )
 
 const (
@@ -40,7 +40,7 @@ func BenchmarkConsoleUnderLoad(b *testing.B) {
 	dir := b.TempDir()
 	path := filepath.Join(dir, "ledger.db")
 	inDoubt(b, path, open, func(i int, r *ledger.SettleRequest) { r.Bursts = burstOf(i) })
-	store, err := sqlite.Open(b.Context(), path, sqlite.Options{})
+	store, err := ledgers.Open(b.Context(), path, ledgers.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (c *watched) used(b *testing.B) time.Duration {
 }
 
 // measure presses keys while the ledger changes.
-func (c *watched) measure(b *testing.B, store *sqlite.Store, long time.Duration) {
+func (c *watched) measure(b *testing.B, store ledger.Store, long time.Duration) {
 	b.Helper()
 	over, end := context.WithTimeout(context.Background(), long)
 	defer end()
@@ -189,7 +189,7 @@ func (c *watched) measure(b *testing.B, store *sqlite.Store, long time.Duration)
 }
 
 // change makes doubts that join incidents, and settles them by a late answer.
-func change(b *testing.B, over context.Context, s *sqlite.Store, made *atomic.Int64) {
+func change(b *testing.B, over context.Context, s ledger.Store, made *atomic.Int64) {
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	room, ctx := make(chan struct{}, 32), context.Background()
 	tick := time.NewTicker(3 * time.Second / loadRate)

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/open"
 	"indoubt/ledger/record/httpproxy"
-	"indoubt/ledger/sqlite"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
@@ -38,6 +38,10 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		a.warnf("metrics are served to everybody who reaches %s", host)
 	}
+	at, err := a.place()
+	if err != nil {
+		return "", nil, err
+	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return "", nil, fmt.Errorf("serve metrics: %w", err)
@@ -49,7 +53,7 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 			return
 		}
 		var page bytes.Buffer
-		if err := writeMetrics(r.Context(), &page, s, engine, problem(), a.clock()); err != nil {
+		if err := writeMetrics(r.Context(), &page, s, engine, problem(), at, a.clock()); err != nil {
 			http.Error(w, "the ledger could not be asked: "+safe.Of(err.Error()).String(), http.StatusServiceUnavailable)
 			return
 		}
@@ -72,7 +76,7 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 }
 
 // writeMetrics writes what the ledger holds and what this engine has done.
-func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reconcile.Engine, problem error, now time.Time) error {
+func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reconcile.Engine, problem error, at open.Place, now time.Time) error {
 	states, err := s.StateCounts(ctx, now)
 	if err != nil {
 		return err
@@ -119,7 +123,7 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 		broken = 1
 	}
 	m.sample(broken)
-	storageMetrics(&m, info.Path)
+	storageMetrics(&m, at)
 	engineMetrics(&m, engine)
 	return m.err
 }
@@ -179,9 +183,13 @@ func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now tim
 	return nil
 }
 
-// storageMetrics says what fills the disk, and who holds what of the ledger.
-func storageMetrics(m *exposition, path string) {
-	st, err := sqlite.StorageAt(path)
+// storageMetrics says what fills the disk, and who holds what of a ledger in files.
+func storageMetrics(m *exposition, at open.Place) {
+	files, ok := at.(interface{ Storage() (open.Storage, error) })
+	if !ok {
+		return
+	}
+	st, err := files.Storage()
 	if err != nil {
 		return
 	}

@@ -9,49 +9,55 @@ import (
 	"strings"
 
 	"indoubt/ledger"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 )
 
 // purpose is what a command wants of the ledger.
 type purpose int
 
 const (
-	toLook     purpose = iota // read-only; the ledger must exist
-	toChange                  // the ledger must exist: a mistyped path is not an all-clear
-	toCreate                  // for writers of operations: a missing ledger is made
-	toMakeAnew                // also where one was before, as was asked for
+	toLook   purpose = iota // read-only; the ledger must exist
+	toChange                // the ledger must exist: a mistyped path is not an all-clear
+	toCreate                // for writers of operations: a missing file is made
 )
 
-// ledgerFile is the path of the ledger in force.
-func (a *app) ledgerFile() string {
+// place is where the ledger in force is.
+func (a *app) place() (open.Place, error) {
 	if a.ledgerPath != "" {
-		return a.ledgerPath
+		return open.At(a.ledgerPath)
 	}
-	return sqlite.DefaultPath()
+	return open.At(open.Default())
+}
+
+// ledgerName is the name of the ledger in force, without a password.
+func (a *app) ledgerName() string {
+	at, err := a.place()
+	if err != nil {
+		return "this name"
+	}
+	return at.String()
 }
 
 // open opens the ledger. Under --read-only nothing is ever opened for writing.
 func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
-	path := a.ledgerFile()
-	if strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://") {
-		return nil, &failure{Exit: exitUsage, Code: "usage", Message: "this indoubt keeps its ledger in a SQLite file, not on a PostgreSQL server",
-			Hint: "give --ledger the path of a file on a local disk"}
+	at, err := a.place()
+	if err != nil {
+		return nil, err
 	}
 	if a.ledgerPath == "" && runtime.GOOS != "windows" && a.usedLedgers() == "" {
 		return nil, &failure{Exit: exitUsage, Code: "no_home", Message: "there is no HOME to find the ledger by",
 			Hint: "name it with --ledger PATH or INDOUBT_LEDGER"}
 	}
 	o := a.ledgerOptions()
-	o.ReadOnly, o.Anew = why == toLook || a.readOnly, why == toMakeAnew
-	if why >= toCreate && !a.readOnly {
-		return opened(sqlite.Create(ctx, path, o))
+	if o.ReadOnly = why == toLook || a.readOnly; why == toCreate && !a.readOnly {
+		return at.Create(ctx, o)
 	}
-	return opened(sqlite.Open(ctx, path, o))
+	return at.Open(ctx, o)
 }
 
-func (a *app) ledgerOptions() sqlite.Options {
-	return sqlite.Options{Clock: a.clock, Steady: a.steady, Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, Group: a.group,
-		LeaveLog: slices.Contains([]string{"run", "begin", "settle"}, a.program)}
+func (a *app) ledgerOptions() open.Options {
+	return open.Options{Clock: a.clock, Steady: a.steady, Actor: a.actor(), Used: a.usedLedgers(), Home: a.home,
+		Brief: slices.Contains([]string{"run", "begin", "settle"}, a.program)}
 }
 
 // usedLedgers is the file that lists which ledgers this account has used.
@@ -65,14 +71,6 @@ func (a *app) usedLedgers() string {
 		state = filepath.Join(home, ".local", "state")
 	}
 	return filepath.Join(state, "indoubt", "ledgers")
-}
-
-// opened keeps a nil *sqlite.Store from becoming a store that is not nil.
-func opened(s *sqlite.Store, err error) (ledger.Store, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // short is a path as a person writes it, with ~ for the home directory.

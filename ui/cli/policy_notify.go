@@ -61,7 +61,7 @@ func (c tryCommand) notify(ctx context.Context, p *policy.Policy, of notifyTrial
 			if event != cmp.Or(of.event, event) || !n.Wants(event) || of.incident != "" && !n.Wants(event, in.Kinds...) {
 				continue
 			}
-			notice := reconcile.Rehearsal(p, c.ledgerFile(), event, in, now)
+			notice := reconcile.Rehearsal(p, c.ledgerName(), event, in, now)
 			rec := notice.Record(n.Name, now)
 			one := noticeJSON{Notifier: n.Name, Event: event, Text: notice.Input.Text}
 			request, err := p.Kind(rec.Operation.Kind).Send.Request(rec)

@@ -19,7 +19,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 )
 
 const readsPolicy = `version: 1
@@ -95,7 +95,7 @@ func BenchmarkReconcile(b *testing.B) {
 
 // inDoubt makes a ledger with n operations in doubt.
 func inDoubt(b *testing.B, path string, n int, mod ...func(i int, r *ledger.SettleRequest)) {
-	s := need.Get(sqlite.Create(context.Background(), path, sqlite.Options{}))(b)
+	s := need.Get(open.Create(context.Background(), path, open.Options{}))(b)
 	defer s.Close()
 	var wg sync.WaitGroup
 	room := make(chan struct{}, 16*runtime.GOMAXPROCS(0))

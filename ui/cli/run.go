@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -145,9 +144,9 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 		return c.rehearse(ctx, r, req)
 	}
 	self, err := os.Executable()
-	path, lost := filepath.Abs(c.ledgerFile())
+	where, lost := c.forAnother()
 	if err == nil && lost == nil {
-		req.Guard = slices.Concat([]string{self}, standby.Args, []string{"--ledger", path})
+		req.Guard = slices.Concat([]string{self}, standby.Args, where)
 	}
 	req.Alone = true
 	signals, stop := command.Forwarded()
@@ -168,6 +167,23 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 		tellInterrupt()
 	}
 	return err
+}
+
+// forAnother are the arguments by which another process, in another directory, finds the
+// ledger. An address is in its environment, or was an argument of this one.
+func (c runCommand) forAnother() ([]string, error) {
+	at, err := c.place()
+	if err != nil {
+		return nil, err
+	}
+	if file, ok := at.(interface{ Absolute() (string, error) }); ok {
+		path, err := file.Absolute()
+		return []string{"--ledger", path}, err
+	}
+	if c.ledgerPath == c.env("INDOUBT_LEDGER") {
+		return nil, nil
+	}
+	return []string{"--ledger", c.ledgerPath}, nil
 }
 
 // guardSaw records what the guard of a killed run has seen. An error is

@@ -19,17 +19,17 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
 
 // someDoubts is a ledger with two operations in doubt, one of them with a kind
 // that would break a careless format.
-func someDoubts(t *testing.T) (path string, s *sqlite.Store) {
+func someDoubts(t *testing.T) (path string, s ledger.Store) {
 	t.Helper()
 	path = t.TempDir() + "/ledger.db"
-	s = need.Get(sqlite.Create(context.Background(), path, sqlite.Options{}))(t)
+	s = need.Get(open.Create(context.Background(), path, open.Options{}))(t)
 	t.Cleanup(func() { s.Close() })
 	for i, kind := range []string{"pay", "a\"b\\c\nd", "pay"} {
 		b := need.Get(ledger.Begin(context.Background(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),

@@ -21,6 +21,8 @@ func storeFailure(err error, f *failure) bool {
 		f.Exit, f.Hint = exitNotFound, firstSteps
 	case "former":
 		f.Exit = exitNotFound
+	case "usage":
+		f.Exit = exitUsage
 	}
 	return true
 }

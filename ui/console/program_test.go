@@ -21,7 +21,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	ledgers "indoubt/ledger/open"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/console/dialog"
@@ -147,9 +147,9 @@ type world struct {
 func fileWorld(t *testing.T) *world {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "payments.db")
-	s := need.Get(sqlite.Create(t.Context(), path, sqlite.Options{}))(t)
+	s := need.Get(ledgers.Create(t.Context(), path, ledgers.Options{}))(t)
 	t.Cleanup(func() { s.Close() })
-	return &world{t: t, path: path, store: s, open: func() (ledger.Store, error) { return sqlite.Open(context.Background(), path, sqlite.Options{}) }}
+	return &world{t: t, path: path, store: s, open: func() (ledger.Store, error) { return ledgers.Open(context.Background(), path, ledgers.Options{}) }}
 }
 
 // inBubble runs a test with the program in a bubble, where time passes at once. Its

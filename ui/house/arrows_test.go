@@ -23,19 +23,20 @@ var arrows = map[string]string{
 	"ledger/tables":     "ledger",
 	"ledger/sqlite…":    "ledger ledger/boot ledger/hostclock ledger/tables",
 	"ledger/postgres…":  "ledger ledger/boot ledger/hostclock ledger/tables",
+	"ledger/open":       "ledger ledger/sqlite ledger/postgres",
 	"ledger/ledgertest": "ledger ledger/hostclock",
 	"ledger/record":     "ledger ledger/outcome ledger/redact ledger/wire…",
 	"ledger/record…":    "ledger ledger/outcome ledger/redact ledger/wire… ledger/record…",
 	"policy…":           "ledger ledger/redact policy…",
 	"reconcile/connect": "ledger ledger/wire…",
 	"reconcile":         "ledger ledger/hostclock ledger/outcome ledger/redact ledger/wire… policy reconcile/connect",
-	"reconcile/drill":   "ledger… policy reconcile reconcile/connect",
+	"reconcile/drill":   "ledger ledger/hostclock ledger/record ledger/outcome policy reconcile reconcile/connect",
 	"ui/safe":           "",
 	"ui/ticket":         "ledger policy reconcile ui/safe",
 	"ui/console…":       "ledger policy reconcile ui/safe ui/ticket ui/act ui/console…",
 	"ui/act":            "ledger reconcile ui/safe ui/ticket",
 	"ui/house":          "",
-	"ui/cli…":           "ledger… policy… reconcile… ui…",
+	"ui/cli…":           "ledger ledger/open ledger/hostclock ledger/outcome ledger/record… ledger/wire… policy… reconcile… ui…",
 	"":                  "ui/cli",
 }
 
@@ -65,6 +66,28 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 	if packages < 20 {
 		t.Errorf("%d packages are few", packages)
+	}
+}
+
+// Only the wiring, ledger/open, knows which store a ledger is in; tests open one by its
+// name, too.
+func TestOnlyTheWiringNamesAStore(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{range .TestImports}} {{.}}{{end}}{{range .XTestImports}} {{.}}{{end}}", "indoubt/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		from := strings.TrimPrefix(fields[0], "indoubt/")
+		if allows("ledger/open ledger/sqlite… ledger/postgres… ledger/tables…", from) {
+			continue
+		}
+		for _, to := range fields[1:] {
+			// pgtest starts servers; it is no store.
+			if to := strings.TrimPrefix(to, "indoubt/"); allows("ledger/sqlite… ledger/postgres… ledger/tables…", to) && to != "ledger/postgres/pgtest" {
+				t.Errorf("%s imports %s", from, to)
+			}
+		}
 	}
 }
 

@@ -25,10 +25,10 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/command/standby"
-	"indoubt/ledger/sqlite"
 	"indoubt/ledger/wire/curl"
 )
 
@@ -53,9 +53,9 @@ func oneRule(rule record.KindRule) record.Rules {
 }
 
 // real is a recorder over a ledger in a file.
-func real(t *testing.T, rule record.KindRule) (*record.Recorder, *sqlite.Store) {
+func real(t *testing.T, rule record.KindRule) (*record.Recorder, ledger.Store) {
 	t.Helper()
-	store := need.Get(sqlite.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{}))(t)
+	store := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	return record.New(store, oneRule(rule), record.Options{}), store
 }

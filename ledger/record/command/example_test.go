@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/command"
-	"indoubt/ledger/sqlite"
 )
 
 // A wrapped command whose failure leaves doubt is not run a second time.
@@ -22,7 +22,7 @@ func ExampleRun() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	store, err := sqlite.Create(context.Background(), filepath.Join(dir, "ledger.db"), sqlite.Options{})
+	store, err := open.Create(context.Background(), filepath.Join(dir, "ledger.db"), open.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -20,15 +20,15 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/command/standby"
-	"indoubt/ledger/sqlite"
 	"indoubt/ledger/wire/procgroup"
 )
 
 // runRole is a process of its own that runs one command over a real ledger.
 func runRole() int {
-	store, err := sqlite.Create(context.Background(), os.Getenv("T_LEDGER"), sqlite.Options{})
+	store, err := open.Create(context.Background(), os.Getenv("T_LEDGER"), open.Options{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 101
@@ -63,7 +63,7 @@ func runRole() int {
 
 // guardSaw records what the guard has seen.
 func guardSaw(attempt string) {
-	store, err := sqlite.Open(context.Background(), os.Getenv("T_LEDGER"), sqlite.Options{})
+	store, err := open.Open(context.Background(), os.Getenv("T_LEDGER"), open.Options{})
 	if err != nil {
 		return
 	}
@@ -85,7 +85,7 @@ func traceRole() int {
 
 // beginRole is a process of its own that begins once and leaves.
 func beginRole() int {
-	store, err := sqlite.Create(context.Background(), os.Getenv("T_LEDGER"), sqlite.Options{})
+	store, err := open.Create(context.Background(), os.Getenv("T_LEDGER"), open.Options{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -123,9 +123,9 @@ func (p role) command(t *testing.T, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-func openLedger(t *testing.T, path string) *sqlite.Store {
+func openLedger(t *testing.T, path string) ledger.Store {
 	t.Helper()
-	store := need.Get(sqlite.Open(t.Context(), path, sqlite.Options{}))(t)
+	store := need.Get(open.Open(t.Context(), path, open.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	return store
 }
@@ -187,7 +187,7 @@ func TestI3_SixteenProcessesOneKey(t *testing.T) {
 // just given it up, one begins the new operation.
 func TestI3_RaceAtExpiry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	store := need.Get(sqlite.Create(t.Context(), path, sqlite.Options{}))(t)
+	store := need.Get(open.Create(t.Context(), path, open.Options{}))(t)
 	defer store.Close()
 	r := record.New(store, oneRule(record.KindRule{TTL: time.Millisecond}), record.Options{})
 	for round := range 3 {

@@ -19,9 +19,9 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/roundtrip"
-	"indoubt/ledger/sqlite"
 )
 
 // upstream is a server that applies writes and then does what its plan says. It
@@ -139,7 +139,7 @@ type world struct {
 	t     *testing.T
 	up    *upstream
 	path  string
-	store *sqlite.Store
+	store ledger.Store
 	rec   *record.Recorder
 	proxy *Proxy
 	url   string
@@ -172,7 +172,7 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 	runBeside(t)
 	w := &world{t: t, up: up, path: filepath.Join(t.TempDir(), "ledger.db"), rule: s.rule}
 	var err error
-	if w.store, err = sqlite.Create(t.Context(), w.path, sqlite.Options{}); err != nil {
+	if w.store, err = open.Create(t.Context(), w.path, open.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.store.Close() })

@@ -16,9 +16,9 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/sqlite"
 	"indoubt/ledger/wire/mcpwire"
 )
 
@@ -54,7 +54,7 @@ func newWorld(t testing.TB) *world {
 	dir := t.TempDir()
 	w := &world{TB: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), journal: filepath.Join(dir, "journal"),
 		effects: filepath.Join(dir, "effects"), rule: record.KindRule{Deadline: soon}}
-	store := need.Get(sqlite.Create(t.Context(), w.ledger, sqlite.Options{}))(t)
+	store := need.Get(open.Create(t.Context(), w.ledger, open.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	w.store = store
 	return w
@@ -350,7 +350,7 @@ func runProxyProcess() int {
 	deadline, _ := time.ParseDuration(os.Getenv("MCP_TEST_DEADLINE"))
 	w := &world{ledger: os.Getenv("MCP_TEST_LEDGER"), journal: os.Getenv("MCP_TEST_JOURNAL"), effects: os.Getenv("MCP_TEST_EFFECTS"),
 		mode: os.Getenv("MCP_TEST_MODE"), rule: record.KindRule{Deadline: deadline}}
-	store, err := sqlite.Create(context.Background(), w.ledger, sqlite.Options{})
+	store, err := open.Create(context.Background(), w.ledger, open.Options{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/roundtrip"
-	"indoubt/ledger/sqlite"
 )
 
 // An HTTP client whose writes are recorded, and answered once.
@@ -31,7 +31,7 @@ func ExampleTransport() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	store, err := sqlite.Create(context.Background(), filepath.Join(dir, "ledger.db"), sqlite.Options{})
+	store, err := open.Create(context.Background(), filepath.Join(dir, "ledger.db"), open.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

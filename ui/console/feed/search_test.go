@@ -10,7 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/sqlite"
+	"indoubt/ledger/open"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/table"
 
@@ -130,7 +130,7 @@ func (f *follower) shows(missing int) {
 // settled is a ledger with operations that are done.
 func settled(t *testing.T, operations, every int) (s ledger.Store, begin func(title string) string) {
 	t.Helper()
-	s = need.Get(sqlite.Create(t.Context(), t.TempDir()+"/ledger.db", sqlite.Options{}))(t)
+	s = need.Get(open.Create(t.Context(), t.TempDir()+"/ledger.db", open.Options{}))(t)
 	t.Cleanup(func() { s.Close() })
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	begin = func(title string) string {

@@ -1,5 +1,5 @@
 //go:build !unix
 
-package cli
+package open
 
 func writable(string) bool { return true }

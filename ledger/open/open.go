@@ -1,0 +1,118 @@
+// Package open opens the ledger that a name stands for. It is the one place that knows
+// which stores there are: the address of a PostgreSQL database begins with postgres://,
+// everything else is the path of a SQLite file. What is above it asks a Place, and a
+// store, for what it can do.
+package open
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/sqlite"
+)
+
+// Options are how a ledger is opened. The zero Options open it for writing.
+type Options struct {
+	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
+	Clock    ledger.Clock       // the store's own when nil
+	Steady   ledger.SteadyClock // the host's when nil
+	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
+	Brief    bool               // the process soon ends, and is one of many
+	Home     string             // what the place of a file is declared as
+	Used     string             // a file that lists the ledgers of this account; none when empty
+}
+
+// Making is how a new ledger is made.
+type Making struct {
+	Anew  bool   // also where one was before
+	Group string // shares its file with this group
+	Home  string // declares its place as this
+}
+
+// Place is where a ledger is, or is to be.
+type Place interface {
+	// String is the name as it is shown: it never has a password.
+	String() string
+	// Open opens a ledger that is there. Errors: ledger.Troubled.
+	Open(ctx context.Context, o Options) (ledger.Store, error)
+	// Create opens it for writers of operations, who may find none yet: a file is made
+	// then, a database is not.
+	Create(ctx context.Context, o Options) (ledger.Store, error)
+	// Make makes the ledger that is missing, and opens it.
+	Make(ctx context.Context, o Options, m Making) (ledger.Store, error)
+	// Adopt makes a ledger that is only looked at one of its own.
+	Adopt(ctx context.Context, o Options) error
+	// Declare gives the home of a ledger a name.
+	Declare(ctx context.Context, home string, o Options) error
+	// Backup copies a ledger that is open.
+	Backup(ctx context.Context, s ledger.Store, to string) error
+}
+
+// Default is the name of the ledger where none is given.
+func Default() string { return sqlite.DefaultPath() }
+
+// Open opens the ledger of this name.
+func Open(ctx context.Context, name string, o Options) (ledger.Store, error) {
+	at, err := At(name)
+	if err != nil {
+		return nil, err
+	}
+	return at.Open(ctx, o)
+}
+
+// Create opens the ledger of this name for writers of operations.
+func Create(ctx context.Context, name string, o Options) (ledger.Store, error) {
+	at, err := At(name)
+	if err != nil {
+		return nil, err
+	}
+	return at.Create(ctx, o)
+}
+
+// At is the place that a name stands for. A name that is no path and cannot be read as an
+// address is not repeated in the error: a password may be anywhere in it.
+func At(name string) (Place, error) {
+	switch {
+	case !addressLike.MatchString(name):
+		return file{name}, nil
+	case !postgresLike.MatchString(name):
+		return nil, noAddress
+	}
+	u, err := url.Parse(name)
+	if err != nil || u.Fragment != "" || strings.ContainsAny(u.Path+u.User.Username(), ":@ \t\n") || strings.Contains(u.Host, "@") {
+		return nil, noAddress
+	}
+	if _, err := url.ParseQuery(u.RawQuery); err != nil {
+		return nil, noAddress
+	}
+	return server{name}, nil
+}
+
+var (
+	// addressLike is everything that was meant as an address, or as the settings of one:
+	// a path would be shown as it is.
+	addressLike  = lazyregexp.New(`(?i)^[^/]*://|^(jdbc:)?postgres(ql)?:|\bpassword\s*=|^\s*(host|hostaddr|dbname|user|service)\s*=`)
+	postgresLike = lazyregexp.New(`^postgres(ql)?://`)
+)
+
+var noAddress = ledger.Trouble{Code: "usage", Message: "the name of the ledger is neither a path nor an address that can be read",
+	Do: "give a path, or postgres://user@host:5432/database?sslmode=verify-full; " + passwords}
+
+// passwords says where one is given.
+const passwords = "the password comes from PGPASSFILE (~/.pgpass), PGPASSWORD or a service file"
+
+// InArgument refuses the name of a ledger that has a password in it: the arguments of a
+// process can be read by every user of its host.
+func InArgument(name string) error {
+	at, err := At(name)
+	if err != nil {
+		return err
+	}
+	if s, ok := at.(server); ok && s.secret() {
+		return ledger.Trouble{Code: "usage", Message: "a password in --ledger can be read by every user of this host", Do: "leave it out of the address: " + passwords}
+	}
+	return nil
+}
