@@ -34,6 +34,7 @@ type child struct {
 	stdout, stderr io.Writer
 	timeout, grace time.Duration
 	signals        <-chan os.Signal
+	asked          os.Signal // the last that asked to end
 	watch          *guard
 	note           func(string)
 	attempt        string // that its processes carry; "" for a command that only reads
@@ -181,8 +182,8 @@ func (c *child) live(l life, scope procgroup.Scope) {
 // interrupted tells of a signal that came before the command was started.
 func (c *child) interrupted() error {
 	select {
-	case s := <-c.signals:
-		return fmt.Errorf("%s before the command was started", s)
+	case c.asked = <-c.signals:
+		return fmt.Errorf("%s before the command was started", c.asked)
 	default:
 		return nil
 	}
@@ -212,6 +213,9 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 			ctx = context.WithoutCancel(ctx)
 		case s := <-c.signals:
 			c.group.Signal(s)
+			if ends(s) {
+				c.asked = s
+			}
 		case <-timeout:
 			c.stop(fmt.Errorf("killed after its timeout of %s", c.timeout), ledger.ClassTimeout, c.grace)
 		case b := <-beats:

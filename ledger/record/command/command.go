@@ -152,6 +152,10 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 		if !again || req.NoRetry || !last.Recorded || last.Operation.State != ledger.Failed {
 			return last, nil
 		}
+		if c.asked != nil {
+			c.note(fmt.Sprintf("no further attempt: %s", c.asked))
+			return last, nil
+		}
 		if !rewind(last.Ran) {
 			c.note("no further attempt: the command's input can be read only once")
 			return last, nil
@@ -381,9 +385,9 @@ func finish(ctx context.Context, r *record.Recorder, rule record.KindRule, begun
 		out.Outcome.Result = outcome.TextResult(string(said), true, outcome.KeptRedacted)
 	}
 	out.Outcome.ChangeID = ledger.NewID()
-	settled := make(chan struct{})
-	applied, err := r.SettleUntil(ctx, &out.Outcome, time.Now().Add(settlePatience), endAsked(c.signals, settled))
-	close(settled)
+	asked, settled := c.hear()
+	applied, err := r.SettleUntil(ctx, &out.Outcome, time.Now().Add(settlePatience), asked)
+	settled()
 	if err != nil {
 		out.Why = fmt.Sprintf("the outcome (%s) could not be recorded: %v", out.Outcome.Outcome, err)
 		out.ExitCode = exitInDoubt
@@ -402,15 +406,18 @@ func finish(ctx context.Context, r *record.Recorder, rule record.KindRule, begun
 	return out
 }
 
-// endAsked is closed when a signal asks this process to end, before over is.
-func endAsked(signals <-chan os.Signal, over <-chan struct{}) <-chan struct{} {
-	asked := make(chan struct{})
+// hear takes signals until stop: asked is closed when one asks this process to end.
+// After stop it takes no more, and what it took is in c.asked.
+func (c *child) hear() (asked <-chan struct{}, stop func()) {
+	end, over, gone := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(gone)
 		for {
 			select {
-			case s := <-signals:
+			case s := <-c.signals:
 				if ends(s) {
-					close(asked)
+					c.asked = s
+					close(end)
 					return
 				}
 			case <-over:
@@ -418,7 +425,7 @@ func endAsked(signals <-chan os.Signal, over <-chan struct{}) <-chan struct{} {
 			}
 		}
 	}()
-	return asked
+	return end, func() { close(over); <-gone }
 }
 
 // exitCode passes the command's code through where its outcome is known.

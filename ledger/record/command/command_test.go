@@ -361,11 +361,11 @@ func TestSignalsReachTheGroup(t *testing.T) {
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "ready")
 	await := func(path string) {
-		for range 500 {
+		for {
 			if _, err := os.Stat(path); err == nil {
 				return
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond)
 		}
 	}
 	go func() {

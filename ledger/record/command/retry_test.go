@@ -76,11 +76,23 @@ func TestRunStopsTrying(t *testing.T) {
 		{"when it was refused for good", later(2), Request{}, 65, 1},
 		{"when it is in doubt", later(2), Request{}, 1, 1},
 		{"when its input is gone", later(2), Request{}, 75, 1},
+		{"when it was told to end", later(2), Request{}, 75, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "runs")
 			r, _ := real(t, c.rule)
 			c.req.Argv = []string{"/bin/sh", "-c", `echo >> "$0"; exit ` + fmt.Sprint(c.exit), file}
+			if strings.Contains(c.name, "told to end") {
+				signals := make(chan os.Signal, 1)
+				c.req.Signals = signals
+				c.req.Argv[2] = `trap "exit 75" TERM; echo >> "$0"; sleep 2 > /dev/null & wait; exit 75`
+				go func() {
+					for lines := []byte(nil); len(lines) == 0; time.Sleep(time.Millisecond) {
+						lines, _ = os.ReadFile(file)
+					}
+					signals <- syscall.SIGTERM
+				}()
+			}
 			if strings.Contains(c.name, "input") {
 				in, out, err := os.Pipe()
 				need.OK(t, err)
