@@ -22,7 +22,9 @@ ifneq ($(CC_FOUND),)
 # its copy of that code may be linked for all, and then races are seen where none are.
 UNWATCHED := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory github.com/antlr4-go/antlr/v4
 RACE := -race $(foreach p,$(UNWATCHED),-gcflags=$(p)=-race=false)
-TESTENV := CGO_ENABLED=1
+# Tests start themselves as other processes, and each of these would sleep for a
+# second before it ends, so that its other goroutines may still race.
+TESTENV := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 else
 TESTENV := CGO_ENABLED=0
 endif
@@ -40,9 +42,10 @@ demo: build
 	./indoubt demo --seed $(SEED)
 
 # Many tests wait for processes and clocks: four packages at a time, and eight tests
-# of each, keep two processors busy. Those that take longest start first.
+# of each, keep two processors busy. Those that take longest start first. What vet
+# finds, lint finds, too.
 test: build
-	@$(TESTENV) INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(GO) run ./.ci/test $(RACE) -p 4 -parallel 8 -timeout $(TIMEOUT) \
+	@$(TESTENV) INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(GO) run -trimpath ./.ci/test $(RACE) -vet=off -p 4 -parallel 8 -timeout $(TIMEOUT) \
 	  ./ui/cli ./reconcile ./ledger/sqlite ./reconcile/drill ./...
 
 # Benchmarks run one package at a time: two at once would measure each other.

@@ -209,7 +209,6 @@ var matchCases = []matchCase{
 // is found where the kind can tell; what did not land is sent again, as the very
 // request that was recorded.
 func TestI2_KindsBehindTheProxyAreCheckedAndSentAgain(t *testing.T) {
-	secrets(t)
 	tried := map[string]bool{}
 	for _, c := range matchCases {
 		tried[c.recipe+"/"+c.kind] = true
