@@ -9,7 +9,6 @@ package feed
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -89,13 +88,13 @@ type Feed struct {
 	LastKey time.Time
 	Showing string // id of the incident on the screen
 
-	o         Options
-	judge     ticket.Judge
-	ctx       context.Context
-	briefs    map[string]*Brief
-	others    []ledger.Presence // people at other consoles
-	place     ledger.Cursor     // behind the events that were taken in
-	outagesOf string            // the filter that Outages were read under
+	o        Options
+	judge    ticket.Judge
+	ctx      context.Context
+	briefs   map[string]*Brief
+	others   []ledger.Presence // people at other consoles
+	place    ledger.Cursor     // behind the events that were taken in
+	accounts map[string]account
 
 	looks     context.Context // ends when another list is read
 	dropLooks context.CancelFunc
@@ -241,7 +240,7 @@ func (f *Feed) First() News {
 
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
-	w.knownOutages, w.outagesOf, w.knownCounts, w.knownHolds = f.Outages, f.outagesOf, f.Counts, len(f.Holds)
+	w.before = before{f.Info.ID, f.accounts, f.Counts, f.Holds, f.Runs}
 	w.showing, w.shown, w.ran = f.Showing, f.Shown, f.Ran
 	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
 	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment
@@ -376,7 +375,7 @@ func (f *Feed) took(msg Looked) News {
 		news.Say = safe.Say("the ledger is back")
 	}
 	f.Lost, f.lastLook = nil, f.Now
-	if !slices.EqualFunc(f.Holds, msg.holds, func(a, b ledger.Hold) bool { return a.ChangeID == b.ChangeID && a.Scope == b.Scope }) {
+	if !sameHolds(f.Holds, msg.holds) {
 		for id := range f.briefs {
 			f.Outdated(id)
 		}
@@ -385,7 +384,7 @@ func (f *Feed) took(msg Looked) News {
 		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
 	f.meet(msg.present)
-	f.Outages, f.outagesOf = msg.outages, msg.Filter.Text
+	f.Outages, f.accounts = msg.outages, msg.accounts
 	for i := range f.Outages {
 		f.Outages[i].Others = at(f.others, f.Outages[i].ID)
 	}

@@ -48,13 +48,10 @@ type Wanted struct {
 	known  ledger.Needing // what the filter hides, as far as is known
 	zone   *time.Location
 
-	knownOutages []ticket.Outage
-	outagesOf    string // the filter they were read under
-	showing      string
-	shown        *ticket.Outage
-	ran          *Ran
-	knownCounts  ledger.Counts
-	knownHolds   int // with them
+	showing string
+	shown   *ticket.Outage
+	ran     *Ran
+	before  before
 }
 
 // Page is a list as it was read.
@@ -69,29 +66,30 @@ type Page struct {
 type Looked struct {
 	Wanted
 	Page
-	in      map[string]bool // rows of the page
-	more    []Row           // of the further page
-	found   int             // rows in what was read of the list
-	tried   int             // operations that it searched
-	cursor  string          // where it goes on
-	missed  bool            // more was written than could be followed
-	counts  ledger.Counts
-	hidden  ledger.Needing
-	outages []ticket.Outage
-	info    ledger.Info
-	holds   []ledger.Hold
-	present []ledger.Presence
-	runs    []ledger.DecisionRun
-	health  []reconcile.Health
-	looks   bool
-	place   ledger.Cursor   // behind the events it has taken in
-	cut     bool            // there are more new events than it read
-	moved   map[string]bool // was something written about it since the look before?
-	others  bool            // something may have been about those that are not in moved
-	rest    bool            // rows have left, and there are more to look at than one look does
-	took    time.Time
-	cost    time.Duration // how long the look took
-	err     error
+	in       map[string]bool // rows of the page
+	more     []Row           // of the further page
+	found    int             // rows in what was read of the list
+	tried    int             // operations that it searched
+	cursor   string          // where it goes on
+	missed   bool            // more was written than could be followed
+	counts   ledger.Counts
+	hidden   ledger.Needing
+	outages  []ticket.Outage
+	accounts map[string]account // of them and of others
+	info     ledger.Info
+	holds    []ledger.Hold
+	present  []ledger.Presence
+	runs     []ledger.DecisionRun
+	health   []reconcile.Health
+	looks    bool
+	place    ledger.Cursor   // behind the events it has taken in
+	cut      bool            // there are more new events than it read
+	moved    map[string]bool // was something written about it since the look before?
+	others   bool            // something may have been about those that are not in moved
+	rest     bool            // rows have left, and there are more to look at than one look does
+	took     time.Time
+	cost     time.Duration // how long the look took
+	err      error
 }
 
 func (f *Feed) load(w Wanted) tea.Cmd {
@@ -130,7 +128,13 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, sinc
 	if msg.holds, err = store.Holds(ctx, now); err != nil {
 		return fail("read the holds", err)
 	}
-	if err = msg.readOutages(ctx, store, events); err != nil {
+	if msg.runs, err = store.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9}); err != nil {
+		return fail("read the bulk runs", err)
+	}
+	if err = msg.recall(ctx, store, since, events); err == nil {
+		err = msg.readOutages(ctx, store)
+	}
+	if err != nil {
 		return fail("read the incidents", err)
 	}
 	if err = msg.readShown(ctx, store, events); err != nil {
@@ -144,9 +148,6 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, sinc
 	}
 	if msg.present, err = store.Attending(ctx); err != nil {
 		return fail("read who is here", err)
-	}
-	if msg.runs, err = store.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9}); err != nil {
-		return fail("read the bulk runs", err)
 	}
 	if err := msg.whereTo(ctx, store); err != nil {
 		return fail("read what became of a row", err)

@@ -3,7 +3,6 @@ package feed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -62,25 +61,18 @@ func ReadRun(ctx context.Context, store ledger.Store, id string) (*Ran, error) {
 // readShown reads the incident that is on the screen, with its newest run: it stays there
 // when nothing is left to do about it.
 func (msg *Looked) readShown(ctx context.Context, store ledger.Store, events int) error {
-	if o := msg.shown; o != nil && o.ID == msg.showing && events == 0 {
-		now := *o
-		now.Now, msg.shown = msg.took, &now
+	same := msg.shown != nil && msg.shown.ID == msg.showing && events == 0
+	if msg.shown = nil; msg.showing != "" {
+		var err error
+		if msg.shown, err = msg.account(ctx, store, msg.showing, nil); err != nil || same {
+			return err
+		}
+	}
+	if msg.ran = nil; msg.shown == nil || msg.shown.LastRun() == "" {
 		return nil
 	}
-	msg.shown, msg.ran = nil, nil
-	if msg.showing == "" {
-		return nil
-	}
-	account, err := store.Incident(ctx, msg.showing, msg.took)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	msg.shown = &ticket.Outage{IncidentAccount: account, Now: msg.took, Zone: msg.zone}
-	if id := account.LastRun(); id != "" {
-		msg.ran, err = ReadRun(ctx, store, id)
-	}
+	var err error
+	msg.ran, err = ReadRun(ctx, store, msg.shown.LastRun())
 	return err
 }
 
@@ -128,55 +120,31 @@ func about(f ledger.Filter, in ledger.Incident) bool {
 	return true
 }
 
-// readOutages reads the incidents that something is still to be done about, those that the
-// filter is about before others. While nothing was written, and no clock moved a row to
-// another list or ended a hold, they are those that were read before.
-func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents, events int) error {
-	c, k := msg.counts, msg.knownCounts
-	still := c.Needing == k.Needing && c.Checking == k.Checking && c.InFlight == k.InFlight && c.Parked == k.Parked && len(msg.holds) == msg.knownHolds
-	if events == 0 && still && msg.outagesOf == msg.Filter.Text {
-		for _, o := range msg.knownOutages {
-			o.Now, o.Zone = msg.took, msg.zone
-			msg.outages = append(msg.outages, o)
-		}
-		return nil
-	}
-	most := 4 * foldsAtMost
-	if len(msg.Filter.Terms) > 0 {
-		most = matchedAtMost
-	}
-	list, err := store.Incidents(ctx, msg.took, most)
+// readOutages reads the incidents that something is still to be done about.
+func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents) error {
+	list, err := msg.candidates(ctx, store)
 	if err != nil {
 		return err
 	}
-	if len(msg.Filter.Terms) > 0 {
-		others := func(in ledger.Incident) int {
-			if named(msg.Filter, in) || about(msg.Filter, in) {
-				return 0
-			}
-			return 1
-		}
-		slices.SortStableFunc(list, func(a, b ledger.Incident) int { return others(a) - others(b) })
-	}
 	for _, in := range list {
 		growing := in.PhaseAt(msg.took) == ledger.PhaseGrowing
-		if !in.ClosedAt.IsZero() || !growing && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0 || len(msg.outages) == foldsAtMost {
+		if !in.ClosedAt.IsZero() || !growing && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0 {
 			continue
 		}
-		account, err := store.Incident(ctx, in.ID, msg.took)
-		if errors.Is(err, ledger.ErrNotFound) {
-			continue
-		} else if err != nil {
+		o, err := msg.account(ctx, store, in.ID, &in)
+		if err != nil {
 			return err
 		}
-		o := ticket.Outage{IncidentAccount: account, Now: msg.took, Zone: msg.zone}
-		if growing || o.Needs().N > 0 {
-			msg.outages = append(msg.outages, o)
+		if o != nil && o.ClosedAt.IsZero() && (growing || o.Needs().N > 0) {
+			msg.outages = append(msg.outages, *o)
+		}
+		if len(msg.outages) == foldsAtMost {
+			break
 		}
 	}
 	slices.SortStableFunc(msg.outages, func(a, b ticket.Outage) int { // as the list: what is lost if no one acts
 		x, y := a.Needs(), b.Needs()
-		return cmp.Or(cmp.Compare(y.Miss, x.Miss), cmp.Compare(y.N, x.N))
+		return cmp.Or(cmp.Compare(y.Miss, x.Miss), cmp.Compare(y.N, x.N), b.LastAt.Compare(a.LastAt), cmp.Compare(a.ID, b.ID))
 	})
 	return nil
 }

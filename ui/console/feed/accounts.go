@@ -1,0 +1,149 @@
+package feed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ui/ticket"
+)
+
+// The account of an incident reads every open operation of it. A look reads again the
+// accounts of incidents that events are about or whose sums changed, and all of them when
+// a hold or a bulk run begins or ends. No event tells of the rest: a price, a read that
+// settles nothing, an operation elsewhere that wants the same, a clock while others write.
+// So every look also reads the oldest accounts again, and none that it shows is older
+// than accountAtMost.
+const (
+	accountAge    = 5 * time.Second
+	accountAtMost = 30 * time.Second
+	agedAtOnce    = 2
+	writtenAtMost = 1000 // events: behind more of them every account is read again
+)
+
+// account is what was read of an incident.
+type account struct {
+	ledger.IncidentAccount
+	at    time.Time
+	stale bool
+}
+
+// before is what the look before this one brought.
+type before struct {
+	ledger   string // its id
+	accounts map[string]account
+	counts   ledger.Counts
+	holds    []ledger.Hold
+	runs     []ledger.DecisionRun
+}
+
+// recall takes the accounts of the look before and marks those to read again.
+func (msg *Looked) recall(ctx context.Context, store ledger.Incidents, since ledger.Cursor, events int) error {
+	b, c := msg.before, msg.counts
+	msg.accounts, msg.before.accounts = map[string]account{}, maps.Clone(b.accounts)
+	if since == "" || b.ledger != msg.info.ID {
+		msg.before.accounts = nil
+		return nil
+	}
+	clock := events == 0 && (c.Needing != b.counts.Needing || c.Checking != b.counts.Checking || c.InFlight != b.counts.InFlight || c.Parked != b.counts.Parked)
+	all := clock || !sameHolds(b.holds, msg.holds) || !sameRuns(b.runs, msg.runs)
+	var ids []string
+	if events > 0 && !all {
+		some, whole, err := store.IncidentsSince(ctx, since, writtenAtMost)
+		if err != nil {
+			return err
+		}
+		ids, all = some, !whole
+	}
+	oldest := slices.SortedFunc(maps.Keys(b.accounts), func(x, y string) int { return b.accounts[x].at.Compare(b.accounts[y].at) })
+	for i, id := range oldest {
+		a := b.accounts[id]
+		age := msg.took.Sub(a.at)
+		aged := age < 0 || age >= accountAtMost || age >= accountAge && (i < agedAtOnce || id == msg.showing)
+		a.stale = all || aged || slices.Contains(ids, id)
+		msg.before.accounts[id] = a
+	}
+	return nil
+}
+
+func sameHolds(a, b []ledger.Hold) bool {
+	return slices.EqualFunc(a, b, func(a, b ledger.Hold) bool { return a.ChangeID == b.ChangeID && a.Scope == b.Scope })
+}
+
+func sameRuns(a, b []ledger.DecisionRun) bool {
+	return slices.EqualFunc(a, b, func(a, b ledger.DecisionRun) bool { return a.ID == b.ID && a.State == b.State })
+}
+
+// account is that of one incident, which stands as in where the look has read it; nil
+// where there is none.
+func (msg *Looked) account(ctx context.Context, store ledger.Incidents, id string, in *ledger.Incident) (*ticket.Outage, error) {
+	a, read := msg.accounts[id]
+	if !read {
+		var known bool
+		if a, known = msg.before.accounts[id]; !known || a.stale || in != nil && !alike(a.Incident, *in) {
+			got, err := store.Incident(ctx, id, msg.took)
+			if errors.Is(err, ledger.ErrNotFound) {
+				return nil, nil
+			} else if err != nil {
+				return nil, err
+			}
+			a = account{IncidentAccount: got, at: msg.took}
+		} else if in != nil {
+			a.Incident = *in
+		}
+		msg.accounts[id] = a
+	}
+	return &ticket.Outage{IncidentAccount: a.IncidentAccount, Now: msg.took, Zone: msg.zone}, nil
+}
+
+// alike reports whether an incident stands as it did but for an answer, which comes
+// with every write that works.
+func alike(a, b ledger.Incident) bool {
+	a.AnsweredAt = b.AnsweredAt
+	return reflect.DeepEqual(a, b)
+}
+
+// candidates are the incidents that may have a row, the first of them first: what the
+// filter is about, what still grows, what is dear, what has many, what had a row before.
+// Sizes count as powers of two, so that rows do not come and go with each error.
+func (msg *Looked) candidates(ctx context.Context, store ledger.Incidents) ([]ledger.Incident, error) {
+	most := 4 * foldsAtMost
+	if len(msg.Filter.Terms) > 0 {
+		most = matchedAtMost
+	}
+	list, err := store.Incidents(ctx, msg.took, most)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]bool{}
+	for _, in := range list {
+		ids[in.ID] = true
+	}
+	for id, a := range msg.before.accounts {
+		if !ids[id] {
+			list = append(list, a.Incident)
+		}
+	}
+	yes := map[bool]int{true: 0, false: 1}
+	rank := func(in ledger.Incident) [5]int {
+		open := in.Fates[ledger.FateOpen].Add(in.Fates[ledger.FateNotLanded])
+		_, known := msg.before.accounts[in.ID]
+		ours := len(msg.Filter.Terms) > 0 && (named(msg.Filter, in) || about(msg.Filter, in))
+		return [5]int{yes[ours], yes[in.PhaseAt(msg.took) == ledger.PhaseGrowing], -math.Ilogb(1 + math.Abs(open.Miss)), -math.Ilogb(1 + float64(open.N)), yes[known]}
+	}
+	ranks := make(map[string][5]int, len(list))
+	for _, in := range list {
+		ranks[in.ID] = rank(in)
+	}
+	slices.SortFunc(list, func(a, b ledger.Incident) int {
+		x, y := ranks[a.ID], ranks[b.ID]
+		return cmp.Or(slices.Compare(x[:], y[:]), b.LastAt.Compare(a.LastAt), cmp.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
